@@ -1,0 +1,155 @@
+package device
+
+import (
+	"fmt"
+	"strings"
+
+	"onlinerna/nn/op"
+)
+
+// Device is a processor with its memory. Its methods may be called from one goroutine at a time.
+type Device interface {
+	// Name is what users call the device, as "cpu".
+	Name() string
+	// DType is the floating-point type in which vectors, and so parameters, are kept.
+	DType() op.DType
+
+	// Layout says how a value that comes from outside the graph has to lie in memory.
+	Layout(t op.Type, role Role) Layout
+	// Describe says how the device would run a group. The layouts of g's inputs are set. A group that
+	// the device lacks is an *UnsupportedError.
+	Describe(g *Group) (*Plan, error)
+	// Bind returns the kernel that runs g as described by p on the storage of a.
+	Bind(g *Group, p *Plan, a Args) (Kernel, error)
+
+	// NewMemory allocates zeroed memory.
+	NewMemory(bytes int) (Memory, error)
+	// NewVector allocates n zeros.
+	NewVector(n int) (Vector, error)
+
+	// Upload stores a row-major host tensor in r in layout l, and Download is its inverse. Between float32
+	// and float64 they convert; other element types must agree.
+	Upload(r Region, l Layout, src op.Tensor) error
+	Download(dst op.Tensor, r Region, l Layout) error
+
+	// Sync waits for all kernels and reports the first error of one that ran behind the caller's back.
+	Sync() error
+	// Close releases what the device holds; its memories and vectors become invalid.
+	Close() error
+}
+
+// Grouper is a Device that runs some ops better together.
+type Grouper interface {
+	Device
+	// Group proposes groups of steps of p, by index, each in execution order. Steps that appear in none
+	// run alone. A group has to be such that all of it can run at the place of its last step.
+	Group(p *Program) [][]int
+}
+
+// Role says what a value from outside the graph is for.
+type Role uint8
+
+// The roles.
+const (
+	Data   Role = iota // activations, images, labels: logical shapes NCHW
+	Weight             // parameters, their gradients and the optimiser's state, statistics
+)
+
+// Layout names how the elements of a value lie in memory. Only the device that made it knows what it
+// means; the empty layout is row-major. A layout of a Weight permutes: it adds no padding.
+type Layout string
+
+// Value is a tensor of a program.
+type Value struct {
+	Name   string // of the node that makes it: for messages
+	Type   op.Type
+	Layout Layout
+	Bytes  int // of storage, once known
+}
+
+// Step is one op of a program, applied to values by index.
+type Step struct {
+	Name string // of the layer
+	Op   op.Op
+	In   []int
+	Out  int
+}
+
+// Program is a list of steps in execution order. Each value is written by one step at most, and before it is
+// read; the others come from outside. The first operand of an op.InPlace is written a second time.
+type Program struct {
+	Values []Value
+	Steps  []Step
+	Keep   []int // values that are wanted after the last step
+}
+
+// Group is a part of a program that a device runs as one kernel. Indices refer to its own Values.
+type Group struct {
+	Values  []Value
+	Steps   []Step
+	Inputs  []int // values made elsewhere
+	Outputs []int // values that are used elsewhere
+}
+
+// String writes the group's ops and shapes, as "bn1: batch_norm{…} float32[8 3 4 4] … + relu".
+func (g *Group) String() string {
+	var b strings.Builder
+	for i, s := range g.Steps {
+		if i > 0 {
+			b.WriteString(" + ")
+		}
+		fmt.Fprintf(&b, "%s: %v(", s.Name, s.Op)
+		for j, v := range s.In {
+			if j > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(g.Values[v].Type.String())
+		}
+		fmt.Fprintf(&b, ") -> %v", g.Values[s.Out].Type)
+	}
+	return b.String()
+}
+
+// Plan is a device's answer to Describe.
+type Plan struct {
+	Outputs   []Output // one for each of the group's Outputs
+	Workspace int      // bytes of scratch, with undefined content, that no other running kernel uses
+}
+
+// Output describes the storage of a group's output.
+type Output struct {
+	Layout Layout
+	Bytes  int
+	// Over lists inputs, by position in Group.Inputs, whose storage the output may take over, provided that
+	// it has the same size and nobody reads the input later.
+	Over []int
+	// View, if not nil, says that the output needs no storage: it is a part of an input.
+	View *View
+}
+
+// View is a part of an input's storage.
+type View struct {
+	Input  int // position in Group.Inputs
+	Offset int // bytes
+}
+
+// Args is where a group's values lie, in the order of its Inputs and Outputs. An output that is a view is
+// not written by the kernel unless its region lies elsewhere than the view: then the kernel copies it.
+type Args struct {
+	In, Out   []Region
+	Workspace Region
+}
+
+// Kernel runs a bound group. On a device with queues it may return before the work is done.
+type Kernel func() error
+
+// UnsupportedError says that a device cannot run a group of ops.
+type UnsupportedError struct {
+	Device string
+	Group  *Group
+	Reason string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("device %s cannot run %v: %s", e.Device, e.Group, e.Reason)
+}

@@ -1,0 +1,187 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DType is the element type of a tensor.
+type DType uint8
+
+// The element types.
+const (
+	Float32 DType = iota + 1
+	Float64
+	Int32 // labels and crop offsets
+	Uint8 // pixels
+)
+
+// Size is the number of bytes of an element.
+func (d DType) Size() int {
+	switch d {
+	case Float32, Int32:
+		return 4
+	case Float64:
+		return 8
+	case Uint8:
+		return 1
+	}
+	return 0
+}
+
+// Float says whether d is a floating-point type.
+func (d DType) Float() bool { return d == Float32 || d == Float64 }
+
+func (d DType) String() string {
+	switch d {
+	case Float32:
+		return "float32"
+	case Float64:
+		return "float64"
+	case Int32:
+		return "int32"
+	case Uint8:
+		return "uint8"
+	}
+	return fmt.Sprintf("DType(%d)", uint8(d))
+}
+
+// Shape is the extent of a tensor in each dimension. The empty shape is a scalar's.
+type Shape []int
+
+// Size is the number of elements.
+func (s Shape) Size() int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}
+
+// Equal says whether s and t have the same dimensions.
+func (s Shape) Equal(t Shape) bool { return slices.Equal(s, t) }
+
+// String writes the shape as [2 3 4].
+func (s Shape) String() string { return strings.ReplaceAll(fmt.Sprint([]int(s)), ",", " ") }
+
+// Type is what is known of a tensor before it is computed.
+type Type struct {
+	DType DType
+	Shape Shape
+}
+
+// T is short for a Type.
+func T(d DType, shape ...int) Type { return Type{d, shape} }
+
+// Bytes is the size of the tensor's elements.
+func (t Type) Bytes() int { return t.Shape.Size() * t.DType.Size() }
+
+// Equal says whether t and u agree in element type and shape.
+func (t Type) Equal(u Type) bool { return t.DType == u.DType && t.Shape.Equal(u.Shape) }
+
+func (t Type) String() string { return t.DType.String() + t.Shape.String() }
+
+// Tensor is a row-major array on the host. Data is a []float32, []float64, []int32 or []uint8 of
+// Shape.Size() elements; images are laid out NCHW and convolution weights OIHW.
+type Tensor struct {
+	Shape Shape
+	Data  any
+}
+
+// New allocates a zero tensor of type t.
+func New(t Type) Tensor {
+	n := t.Shape.Size()
+	x := Tensor{Shape: slices.Clone(t.Shape)}
+	switch t.DType {
+	case Float32:
+		x.Data = make([]float32, n)
+	case Float64:
+		x.Data = make([]float64, n)
+	case Int32:
+		x.Data = make([]int32, n)
+	case Uint8:
+		x.Data = make([]uint8, n)
+	}
+	return x
+}
+
+// DType is the element type of t's data, 0 where the data is of none of them.
+func (t Tensor) DType() DType {
+	switch t.Data.(type) {
+	case []float32:
+		return Float32
+	case []float64:
+		return Float64
+	case []int32:
+		return Int32
+	case []uint8:
+		return Uint8
+	}
+	return 0
+}
+
+// Type is t's element type and shape.
+func (t Tensor) Type() Type { return Type{t.DType(), t.Shape} }
+
+// Op is one operation: its attributes, its shape rule and its reference kernel. Ops are values: they
+// hold attributes only and may be copied, compared by String and used from several goroutines.
+type Op interface {
+	// Kind is the name of the operation, as "conv2d".
+	Kind() string
+	// String is the kind with every attribute. Ops with equal strings compute the same function.
+	String() string
+	// Infer gives the type of the result, or says what does not fit: the op and all shapes.
+	Infer(in ...Type) (Type, error)
+	// Run computes the result into out, whose type is Infer's. It is the definition of the op: simple,
+	// sequential, and in the element type of the operands. It never changes its operands, except
+	// an InPlace op's first.
+	Run(out Tensor, in ...Tensor) error
+}
+
+// InPlace is an op whose result overwrites its first operand, as the update of running statistics does.
+type InPlace interface {
+	Op
+	// OverwritesFirst marks the op; out and in[0] of Run share their data.
+	OverwritesFirst()
+}
+
+// View is an op whose result is a contiguous part of its first operand in row-major order: Run copies
+// it, and a device that keeps the operand row-major need not.
+type View interface {
+	Op
+	// ViewOffset is the element of the operand, of type in, at which the result starts.
+	ViewOffset(in Type) int
+}
+
+// Differentiable is an op that knows its gradients.
+type Differentiable interface {
+	Op
+	// Gradients gives, for each operand, the formula of the gradient of a scalar with respect to that
+	// operand, given the gradient with respect to the result. It is nil where there is none
+	// (labels, pixels, statistics that are held fixed). Formulas may share terms.
+	Gradients(in ...Type) ([]*Term, error)
+}
+
+// Operand is a leaf of a gradient formula: 0, 1, … are the op's operands.
+type Operand int
+
+// The other leaves of a gradient formula.
+const (
+	Result     Operand = -1 // the op's result
+	ResultGrad Operand = -2 // the gradient with respect to the result
+)
+
+// Term is a gradient formula: a leaf if Op is nil, otherwise Op applied to Args. A term that appears
+// twice is computed once.
+type Term struct {
+	Op   Op
+	Args []*Term
+	Leaf Operand
+}
+
+// Leaf makes the term that stands for an operand.
+func Leaf(o Operand) *Term { return &Term{Leaf: o} }
+
+// Apply makes the term that applies o.
+func Apply(o Op, args ...*Term) *Term { return &Term{Op: o, Args: args} }
