@@ -1,0 +1,28 @@
+package data
+
+// Batch is a number of images of one size with their labels. Row n of each
+// slice belongs to the same image.
+//
+// The network sees of image n a window of Height×Width, the size of the image
+// itself, whose top left corner is at (top, left):
+//
+//	out[y, x] = image[top+y, left+x]          if flip = 0
+//	out[y, x] = image[top+y, left+Width-1-x]  if flip = 1
+//
+// and 0, before normalisation, where that lies outside the image. Most crops are (0, 0, flip): only
+// those of a padded crop move the window.
+type Batch struct {
+	Epoch int // the epoch it belongs to
+	Step  int // its position in the epoch, from 0
+
+	N, Height, Width, Channels int
+
+	Images []uint8 // [N, Height, Width, Channels]
+	Crops  []int32 // [N, 3]: top, left, flip (0 or 1)
+	Labels []int32 // [N]
+	Index  []int   // [N], the index of each image in the dataset
+
+	// Bad is the number of images of this batch that could not be read and
+	// were left out or substituted.
+	Bad int
+}

@@ -1,0 +1,47 @@
+// Package data reads labelled images and turns them into batches.
+//
+// A [Dataset] is a finite, indexed set of images. [Open] finds out the format
+// of a place and gives its training and validation sets, [OpenEval] gives one
+// set for evaluation. A [Transform] makes every image the same size, and a
+// [Loader] decodes in parallel and yields a [Batch] at a time:
+//
+//	train, val, err := data.Open("imagenet", data.Options{})
+//	profile, err := data.ProfileOf(train)
+//	augment, err := profile.Train("auto", profile.Size)
+//	loader, err := data.NewLoader(train, augment, data.LoaderOptions{
+//		Batch: 256, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.DefaultMaxBad,
+//	})
+//	for batch, err := range loader.Epoch(ctx, epoch, 0) {
+//		…
+//	}
+//
+// # Formats
+//
+//   - ImageFolder: train/<class>/…/x.JPEG beside val/ or test/. Classes and
+//     files have torchvision's order.
+//   - WebDataset: train-*.tar beside val-*.tar or test-*.tar, in which
+//     <key>.jpg, .jpeg or .png and <key>.cls make a sample. A classes.txt
+//     beside the shards gives the names of the classes, one a line.
+//   - IDX: MNIST's four files, gzip or not. Where only t10k is present its
+//     first four fifths are for training and the rest for validation.
+//   - "glyphs" or the empty path: ten stroke shapes, generated; see [Glyphs].
+//
+// Only the index of a set is held in memory, never its images, save for what
+// cannot be read at random: gzipped IDX files and the generated glyphs.
+//
+// # Randomness
+//
+// Randomness has no state. The order of an epoch is a function of (seed,
+// stream, epoch), and the augmentation of an image one of (seed, stream, epoch,
+// index of the image). So batches do not depend on the number of workers, and an epoch
+// entered at step k goes on as if it had never stopped. See [Rand].
+//
+// # Images that cannot be read
+//
+// Such an image is logged with its name and counted. When
+// [LoaderOptions.Substitute] is set, as in training, its slot is filled with the next
+// image in the order of the epoch that can be read (after the last comes the
+// first), so batches keep their size; otherwise, as in evaluation, it is left
+// out and the batch is smaller. An epoch ends with an error as soon as more
+// than [LoaderOptions.MaxBad] of its images could not be read.
+package data
