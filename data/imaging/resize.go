@@ -1,33 +1,61 @@
 package imaging
 
 import (
-	"errors"
+	"fmt"
 	"image"
 )
 
 // Resizer resamples as torchvision's Resize does on PIL images: a bilinear (triangle) filter whose support
-// grows with the reduction (antialias). It keeps its coefficients and its intermediate between calls.
-// The zero value is ready; a Resizer is for one goroutine.
+// grows with the reduction (antialias), first across, then down, in PIL's fixed point. It keeps its coefficients and
+// its intermediate between calls. The zero value is ready; a Resizer is for one goroutine.
 type Resizer struct {
+	across, down filter
+	mid          []uint8 // the rows that the second pass needs, resampled across
+	acc          []int32 // one row of sums
 }
 
 // Resize writes the part of src inside box, resampled to width×height, to dst. It equals cropping to box first
 // and then resizing (torchvision's resized_crop): no pixel outside box counts. The box must lie inside src.
 // dst must not be src.
 func (r *Resizer) Resize(dst, src *Image, box image.Rectangle, width, height int) error {
-	return errors.New("resize: not written yet")
+	if err := checkResize(src, box, width, height); err != nil {
+		return err
+	}
+	if !fits(width, height) {
+		return fmt.Errorf("resize to %dx%d pixels: more than the limit of %d", width, height, MaxPixels)
+	}
+	dst.Reset(width, height, src.Channels)
+	r.resample(dst, dst.Bounds(), src, box, width, height, dst.Bounds())
+	return nil
 }
 
 // ResizeShorter resizes the whole of src so that its shorter side is size: torchvision's Resize(size).
 func (r *Resizer) ResizeShorter(dst, src *Image, size int) error {
+	if err := checkResize(src, src.Bounds(), size, size); err != nil {
+		return err
+	}
 	w, h := ShorterSize(src.Width, src.Height, size)
 	return r.Resize(dst, src, src.Bounds(), w, h)
 }
 
 // ResizeCenterCrop is torchvision's Resize(size) followed by CenterCrop((height, width)), of which it computes only
-// the pixels that are kept.
+// the pixels that are kept. Where the crop is larger than the resized image, the rest is black.
 func (r *Resizer) ResizeCenterCrop(dst, src *Image, size, width, height int) error {
-	return errors.New("resize: not written yet")
+	if err := checkResize(src, src.Bounds(), size, size); err != nil {
+		return err
+	}
+	if width < 1 || height < 1 || !fits(width, height) {
+		return fmt.Errorf("centre crop to %dx%d pixels: want at least 1x1 and at most %d pixels", width, height, MaxPixels)
+	}
+	w, h := ShorterSize(src.Width, src.Height, size)
+	crop := CenterCropBox(w, h, width, height)
+	kept := crop.Intersect(image.Rect(0, 0, w, h))
+	dst.Reset(width, height, src.Channels)
+	if kept != crop {
+		clear(dst.Pix)
+	}
+	r.resample(dst, kept.Sub(crop.Min), src, src.Bounds(), w, h, kept)
+	return nil
 }
 
 // ShorterSize returns the size torchvision's Resize(size) gives an image of width×height: the shorter side becomes size,
@@ -37,4 +65,57 @@ func ShorterSize(width, height, size int) (int, int) {
 		return size, int(float64(size*height) / float64(width))
 	}
 	return int(float64(size*width) / float64(height)), size
+}
+
+func checkResize(src *Image, box image.Rectangle, width, height int) error {
+	if err := src.check(); err != nil {
+		return err
+	}
+	if box.Empty() || !box.In(src.Bounds()) {
+		return fmt.Errorf("resize: box %v is empty or not inside the image of %dx%d pixels", box, src.Width, src.Height)
+	}
+	if width < 1 || height < 1 {
+		return fmt.Errorf("resize to %dx%d pixels: want at least 1x1", width, height)
+	}
+	return nil
+}
+
+func fits(width, height int) bool { return width <= MaxPixels/height }
+
+// resample resizes box of src to width×height and writes the part of that inside window to the equally large
+// rectangle at of dst.
+func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) {
+	r.across.set(box.Dx(), width, window.Min.X, window.Max.X)
+	r.down.set(box.Dy(), height, window.Min.Y, window.Max.Y)
+
+	ch := src.Channels
+	n := window.Dx() * ch
+	top := r.down.start[0]
+	bottom := r.down.start[window.Dy()-1] + len(r.down.taps(window.Dy()-1))
+	r.mid = grow(r.mid, (bottom-top)*n)
+	for y := top; y < bottom; y++ {
+		row := src.row(box.Min.Y + y)[box.Min.X*ch : box.Max.X*ch]
+		out := r.mid[(y-top)*n : (y-top+1)*n]
+		switch {
+		case box.Dx() == width:
+			copy(out, row[window.Min.X*ch:window.Max.X*ch])
+		case ch == 1:
+			r.across.gray(out, row)
+		default:
+			r.across.rgb(out, row)
+		}
+	}
+
+	r.acc = grow(r.acc, n)
+	for y := range window.Dy() {
+		to := ((at.Min.Y+y)*dst.Width + at.Min.X) * ch
+		out := dst.Pix[to : to+n]
+		first := r.down.start[y] - top
+		if box.Dy() == height {
+			first = window.Min.Y + y - top
+			copy(out, r.mid[first*n:(first+1)*n])
+			continue
+		}
+		sumRows(out, r.mid[first*n:], r.down.taps(y), r.acc)
+	}
 }

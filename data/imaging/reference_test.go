@@ -1,0 +1,96 @@
+package imaging
+
+import (
+	"image"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// references are the folders with NAME.jpg (or NAME.png), NAME.rgb.png and sometimes NAME.eval.png.
+var references = []string{"testdata", "../../../shared/reference/images"}
+
+func TestReferenceImages(t *testing.T) {
+	for _, dir := range references {
+		names, _ := filepath.Glob(filepath.Join(dir, "*.rgb.png"))
+		if len(names) == 0 {
+			t.Logf("%s is not here", dir)
+		}
+		for _, want := range names {
+			base := strings.TrimSuffix(want, ".rgb.png")
+			t.Run(filepath.Base(base), func(t *testing.T) {
+				input, err := os.ReadFile(base + ".jpg")
+				if err != nil {
+					if input, err = os.ReadFile(base + ".png"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				rgb := decodeTest(t, input, 3)
+				compare(t, "rgb", rgb, want, 3)
+				if _, err := os.Stat(base + ".l.png"); err == nil {
+					compare(t, "l", decodeTest(t, input, 1), base+".l.png", 2)
+				}
+				if _, err := os.Stat(base + ".eval.png"); err != nil {
+					return
+				}
+				var r Resizer
+				var eval Image
+				if err := r.ResizeCenterCrop(&eval, rgb, 256, 224, 224); err != nil {
+					t.Fatal(err)
+				}
+				compare(t, "eval", &eval, base+".eval.png", 3)
+
+				// From PIL's own pixels the resampling is exact.
+				b, err := os.ReadFile(want)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := r.ResizeCenterCrop(&eval, decodeTest(t, b, 3), 256, 224, 224); err != nil {
+					t.Fatal(err)
+				}
+				compare(t, "eval of PIL's pixels", &eval, base+".eval.png", 0)
+			})
+		}
+	}
+}
+
+func decodeTest(t *testing.T, b []byte, channels int) *Image {
+	t.Helper()
+	m, err := Decode(b, channels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, h, err := Dimensions(b)
+	if err != nil || image.Rect(0, 0, w, h) != m.Bounds() || m.Channels != channels {
+		t.Fatalf("Dimensions gives %dx%d (%v) of an image of %v", w, h, err, m.Bounds())
+	}
+	return m
+}
+
+// compare fails where m differs from the PNG file by more than tolerance levels.
+func compare(t *testing.T, what string, m *Image, file string, tolerance int) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decodeTest(t, b, m.Channels)
+	if m.Bounds() != want.Bounds() {
+		t.Fatalf("%s: %v, want %v", what, m.Bounds(), want.Bounds())
+	}
+	worst, at, sum := 0, 0, 0
+	for i, v := range m.Pix {
+		d := int(v) - int(want.Pix[i])
+		d = max(d, -d)
+		sum += d
+		if d > worst {
+			worst, at = d, i
+		}
+	}
+	t.Logf("%s: deviation at most %d, %.4f on average", what, worst, float64(sum)/float64(len(m.Pix)))
+	if worst > tolerance {
+		p := at / m.Channels
+		t.Errorf("%s: deviation %d at (%d, %d), channel %d: got %d, want %d", what, worst, p%m.Width, p/m.Width, at%m.Channels, m.Pix[at], want.Pix[at])
+	}
+}
