@@ -1,0 +1,48 @@
+// Package rna is Regularized Nonlinear Acceleration (Scieur, Oyallon,
+// d'Aspremont and Bach, "Online Regularized Nonlinear Acceleration"): it keeps
+// the last N steps of an iterative method, solves an N×N system and gives an
+// extrapolated point that is often far ahead of the last iterate.
+//
+// The caller owns the loop. The package runs no training and calls no
+// objective: push iterates into a [Window], ask it to [Window.Extrapolate].
+//
+// # What it computes
+//
+// A method makes x_i = g(y_{i-1}). With X = [x_1 … x_N], Y = [y_0 … y_{N-1}] and
+// the residuals R = X − Y, the coefficients c minimise
+//
+//	‖R c‖² + λ ‖R‖₂² ‖c‖²   subject to   Σ c_i = 1,
+//
+// that is (RᵀR + λ‖R‖₂² I) z = 1 and c = z/Σz (Algorithm 1, eq. 11). λ is relative
+// to ‖R‖₂², the square of the largest singular value of R, so that one λ stays
+// meaningful while residuals shrink. The extrapolated point is
+//
+//	y⁺ = Y c + β R c.
+//
+// # The sign of β
+//
+// The paper prints R = X − Y in Algorithm 1, R = Y − X where it defines the
+// residual, and y⁺ = (Y − βR) c. With R = X − Y the printed sign would make β = 1 a
+// step backwards, 2Y c − X c; its proofs and its experiments use y⁺ = X c for
+// β = 1. So β here is the negative of the printed one: β = 1, the default, gives
+// X c, and β = 0 gives Y c.
+//
+// # What a window holds
+//
+// N counts residuals, each the column of a pair (y, r). [Window.Push] chains iterates: each
+// one is the x of the pair before and the y of the next, so N residuals cost N + 1
+// vectors, and one vector more for every chain after the first that still has a column
+// in the window (see [Window.Break]). [Window.PushPair] stores y and x, and
+// [Window.PushResidual] stores y and r (a gradient, say): both cost 2N vectors.
+// A push costs O(N d): one row of the Gram matrix RᵀR, with differences and sums in
+// float64 whatever the storage, since a float32 Gram matrix gives wrong coefficients
+// silently for λ below 1e-7.
+//
+// Results do not depend on the number of workers, bit for bit.
+//
+// # What can go wrong, and what then happens
+//
+// A push that holds NaN or ±Inf is refused with a [*NonFiniteError] and leaves the
+// window as it was. A system that has no trustworthy solution gives a [Result] whose
+// [Status] says why; no point is then written, and the caller keeps its last iterate.
+package rna

@@ -1,0 +1,143 @@
+package rna
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Solve returns the coefficients for the window's residuals, and touches no vector.
+func (w *Window) Solve(opt Options) Result {
+	if err := opt.check(); err != nil {
+		return Result{Status: Invalid, Detail: err.Error()}
+	}
+	res := w.Spectrum(opt.Newest).Solve(opt.Lambda.Or(DefaultLambda))
+	if res.Status == OK && opt.MaxNorm > 0 && res.NormC > opt.MaxNorm {
+		res.refuse(CoefficientsTooLarge, fmt.Sprintf(
+			"‖c‖ is %.3g and the limit %.3g: raise lambda or shorten the window", res.NormC, opt.MaxNorm))
+	}
+	return res
+}
+
+// Extrapolate writes y⁺ = Y c + β R c to dst. Unless the result's status is OK dst is untouched:
+// the caller goes on from its last iterate. The error is non-nil only when
+// dst has the wrong length or fails; dst may then be partly written.
+//
+// Nothing in the window changes. A caller that puts y⁺ in the iterate's place tells the
+// window: [Window.Break], then Push(y⁺).
+func (w *Window) Extrapolate(dst Sink, opt Options) (Result, error) {
+	res := w.Solve(opt)
+	if res.Status != OK {
+		return res, nil
+	}
+	err := w.Combine(dst, res.C, opt.Beta.Or(DefaultBeta))
+	if errors.Is(err, ErrOverflow) {
+		res.refuse(Overflow, "the extrapolated point might exceed the largest finite value: raise lambda")
+		return res, nil
+	}
+	return res, err
+}
+
+// Combine writes Y c + β R c to dst, for coefficients c of the newest len(c) columns,
+// oldest of them first. It fails with [ErrOverflow], and leaves dst untouched,
+// when the combination might exceed the largest finite value of dst's width.
+func (w *Window) Combine(dst Sink, c []float64, beta float64) error {
+	if dst == nil || dst.Len() != w.space.Dim() {
+		return fmt.Errorf("rna: combination of vectors of %d elements into a destination of another length", w.space.Dim())
+	}
+	if len(c) == 0 || len(c) > len(w.columns) {
+		return fmt.Errorf("rna: %d coefficients for a window that holds %d residuals", len(c), len(w.columns))
+	}
+	limit := math.MaxFloat64
+	if _, wide := dst.(Sink64); !wide || w.space.Bits() == 32 {
+		limit = math.MaxFloat32
+	}
+	terms, bound := w.terms(c, beta)
+	if !(bound <= limit) {
+		return ErrOverflow
+	}
+	return w.space.Combine(dst, terms)
+}
+
+// Average writes the uniform average of the newest k iterates x to dst; for a residual that
+// was pushed as such, y + r counts as x. Average(dst, 1) gives the newest x.
+func (w *Window) Average(dst Sink, k int) error {
+	if k < 1 || k > len(w.columns) {
+		return fmt.Errorf("rna: average of %d iterates of a window that holds %d", k, len(w.columns))
+	}
+	c := make([]float64, k)
+	for i := range c {
+		c[i] = 1 / float64(k)
+	}
+	return w.Combine(dst, c, 1)
+}
+
+// terms turns coefficients of columns into coefficients of vectors, each named
+// once and none zero, and bounds the elements of their sum.
+func (w *Window) terms(c []float64, beta float64) (terms []Term, bound float64) {
+	var order []*snapshot
+	coef := map[*snapshot]float64{}
+	add := func(s *snapshot, a float64) {
+		if _, seen := coef[s]; !seen {
+			order = append(order, s)
+		}
+		coef[s] += a
+	}
+	for i, col := range w.newest(len(c)) {
+		if col.r != nil {
+			add(col.y, c[i])
+			add(col.r, beta*c[i])
+			continue
+		}
+		add(col.y, (1-beta)*c[i])
+		add(col.x, beta*c[i])
+	}
+	for _, s := range order {
+		if a := coef[s]; a != 0 {
+			terms = append(terms, Term{Coef: a, Vector: s.vector})
+			bound += math.Abs(a) * s.maxAbs
+		}
+	}
+	return terms, bound
+}
+
+// newest returns the newest k columns, all for k = 0 or more than there are.
+func (w *Window) newest(k int) []column {
+	if k <= 0 || k > len(w.columns) {
+		k = len(w.columns)
+	}
+	return w.columns[len(w.columns)-k:]
+}
+
+// Gram returns RᵀR of the newest k columns, oldest of them first, or of all for k = 0.
+// Entries may overflow or underflow where residuals are beyond 1e±90; [Window.Solve] does
+// not suffer from that. It returns nil for an empty window.
+func (w *Window) Gram(k int) *mat.SymDense {
+	cols := w.newest(k)
+	if len(cols) == 0 {
+		return nil
+	}
+	g := mat.NewSymDense(len(cols), nil)
+	for i, a := range cols {
+		for j, b := range cols[:i+1] {
+			g.SetSym(i, j, math.Ldexp(w.gram[a.slot*w.n+b.slot], a.exp+b.exp))
+		}
+	}
+	return g
+}
+
+// Spectrum decomposes the Gram matrix of the newest k columns, or of all for k = 0.
+func (w *Window) Spectrum(k int) *Spectrum {
+	cols := w.newest(k)
+	gram := make([]float64, 0, len(cols)*len(cols))
+	exps := make([]int, len(cols))
+	for i, a := range cols {
+		exps[i] = a.exp
+		for _, b := range cols {
+			gram = append(gram, w.gram[a.slot*w.n+b.slot])
+		}
+	}
+	return factor(gram, exps)
+}

@@ -1,0 +1,102 @@
+package rna
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Status is the outcome of a solve.
+type Status int
+
+const (
+	// OK: the coefficients can be used.
+	OK Status = iota
+	// TooFew: there is no residual yet.
+	TooFew
+	// NonFinite: an entry of the Gram matrix is NaN or infinite.
+	NonFinite
+	// ZeroResidual: every residual is zero, so each y is a fixed point already.
+	ZeroResidual
+	// RankDeficient: the regularised matrix is singular to working precision.
+	RankDeficient
+	// Indefinite: the matrix has a negative eigenvalue beyond rounding, so it is no Gram
+	// matrix, or one that was summed in too low a precision.
+	Indefinite
+	// CoefficientsTooLarge: ‖c‖₂ exceeds Options.MaxNorm.
+	CoefficientsTooLarge
+	// Overflow: the combination might exceed the largest finite value.
+	Overflow
+	// Invalid: an option is out of range.
+	Invalid
+)
+
+var statusNames = [...]string{
+	OK:                   "ok",
+	TooFew:               "too few residuals",
+	NonFinite:            "non-finite",
+	ZeroResidual:         "zero residual",
+	RankDeficient:        "rank deficient",
+	Indefinite:           "indefinite",
+	CoefficientsTooLarge: "coefficients too large",
+	Overflow:             "overflow",
+	Invalid:              "invalid option",
+}
+
+func (s Status) String() string {
+	if s < 0 || int(s) >= len(statusNames) {
+		return "Status(" + strconv.Itoa(int(s)) + ")"
+	}
+	return statusNames[s]
+}
+
+// MarshalText gives the status by name, so that it reads well in metrics.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// A Refusal is a column that made a system unsolvable, counted from the oldest.
+type Refusal struct {
+	Column int
+	Reason Status
+}
+
+// A Result is the outcome of a solve. Columns are in order of age, oldest first.
+type Result struct {
+	// Status says whether C can be used, and why not.
+	Status Status
+
+	// C are the coefficients: one a column, with sum 1. It is nil unless Status is OK.
+	C []float64
+
+	// NormC is ‖c‖₂. For λ > 0 it is at most √((1 + 1/λ)/N). It is also set when the
+	// status is CoefficientsTooLarge.
+	NormC float64
+
+	// Lambda is the λ that was used, relative to ‖R‖₂².
+	Lambda float64
+
+	// Condition is the 2-norm condition number of RᵀR + λ‖R‖₂² I.
+	Condition float64
+
+	// Rank is the number of singular values of R above the rounding of its Gram matrix.
+	Rank int
+
+	// Norm is ‖R‖₂, the largest singular value of R.
+	Norm float64
+
+	// ResidualNorms are the norms ‖r_j‖₂ of the columns.
+	ResidualNorms []float64
+
+	// Refused lists the columns at fault, when single columns are.
+	Refused []Refusal
+
+	// Detail says in words what a status other than OK found.
+	Detail string
+}
+
+// Err returns nil when the status is OK, otherwise an error that says what was
+// found and what to do about it.
+func (r Result) Err() error {
+	if r.Status == OK {
+		return nil
+	}
+	return fmt.Errorf("rna: no extrapolation: %v: %s", r.Status, r.Detail)
+}
