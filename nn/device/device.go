@@ -16,8 +16,8 @@ type Device interface {
 
 	// Layout says how a value that comes from outside the graph has to lie in memory.
 	Layout(t op.Type, role Role) Layout
-	// Describe says how the device would run a group. The layouts of g's inputs are set. A group that
-	// the device lacks is an *UnsupportedError.
+	// Describe says how the device would run a group. The layouts and bytes of g's inputs are set. A group
+	// that the device lacks, or whose types do not fit, is an *UnsupportedError.
 	Describe(g *Group) (*Plan, error)
 	// Bind returns the kernel that runs g as described by p on the storage of a.
 	Bind(g *Group, p *Plan, a Args) (Kernel, error)
@@ -27,8 +27,8 @@ type Device interface {
 	// NewVector allocates n zeros.
 	NewVector(n int) (Vector, error)
 
-	// Upload stores a row-major host tensor in r in layout l, and Download is its inverse. Between float32
-	// and float64 they convert; other element types must agree.
+	// Upload stores a row-major host tensor in r in layout l, and Download is its inverse. r is exactly
+	// the storage of the value. Between float32 and float64 they convert; other element types must agree.
 	Upload(r Region, l Layout, src op.Tensor) error
 	Download(dst op.Tensor, r Region, l Layout) error
 
@@ -56,7 +56,8 @@ const (
 )
 
 // Layout names how the elements of a value lie in memory. Only the device that made it knows what it
-// means; the empty layout is row-major. A layout of a Weight permutes: it adds no padding.
+// means; the empty layout is row-major. What Device.Layout returns permutes and adds no padding: the
+// value takes Type.Bytes of storage. The gradient of a parameter comes out in the parameter's layout.
 type Layout string
 
 // Value is a tensor of a program.
@@ -135,6 +136,8 @@ type View struct {
 
 // Args is where a group's values lie, in the order of its Inputs and Outputs. An output that is a view is
 // not written by the kernel unless its region lies elsewhere than the view: then the kernel copies it.
+// The output of an op.InPlace has the region of the op's first operand. Regions start at multiples of
+// 64 bytes, but for those of Weight values and of views, which start at multiples of their element.
 type Args struct {
 	In, Out   []Region
 	Workspace Region

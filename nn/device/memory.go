@@ -1,5 +1,7 @@
 package device
 
+import "fmt"
+
 // Memory is a piece of a device's memory.
 type Memory interface {
 	// Bytes is its size.
@@ -65,6 +67,19 @@ type SGD struct {
 	Scale    float64 // of the gradient: 1/k where k batches were added up, 1 otherwise
 	Nesterov bool
 	NoDecay  []Span // elements exempt from weight decay, sorted, disjoint
+}
+
+// Check says what is wrong with s as a step on n parameters.
+func (s SGD) Check(n int) error {
+	end := 0
+	for i, d := range s.NoDecay {
+		if d.Off < end || d.Len < 0 || d.Off+d.Len > n {
+			return fmt.Errorf("sgd: span %d without decay, [%d, %d), is not after %d and within %d elements",
+				i, d.Off, d.Off+d.Len, end, n)
+		}
+		end = d.Off + d.Len
+	}
+	return nil
 }
 
 // Span is a range of elements.

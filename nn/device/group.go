@@ -1,0 +1,92 @@
+package device
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/nn/op"
+)
+
+// Group extracts steps of p, given by index in execution order, as a group. Values that the steps read
+// before any of them writes are inputs; values that another step reads, or that are kept, are outputs, and so is
+// a result that nobody reads. The group's values are copies, so the layouts they have are set.
+func (p *Program) Group(steps ...int) *Group {
+	g := new(Group)
+	local := make(map[int]int)
+	add := func(v int) int {
+		i, ok := local[v]
+		if !ok {
+			i = len(g.Values)
+			local[v] = i
+			g.Values = append(g.Values, p.Values[v])
+		}
+		return i
+	}
+	for _, s := range steps {
+		t := p.Steps[s]
+		t.In = slices.Clone(t.In)
+		for j, v := range t.In {
+			if _, ok := local[v]; !ok {
+				g.Inputs = append(g.Inputs, add(v))
+			}
+			t.In[j] = local[v]
+		}
+		t.Out = add(t.Out)
+		g.Steps = append(g.Steps, t)
+	}
+
+	readInside, readOutside := make(map[int]bool), make(map[int]bool)
+	for i, s := range p.Steps {
+		for _, v := range s.In {
+			if slices.Contains(steps, i) {
+				readInside[v] = true
+			} else {
+				readOutside[v] = true
+			}
+		}
+	}
+	for _, s := range steps {
+		v := p.Steps[s].Out
+		if readOutside[v] || !readInside[v] || slices.Contains(p.Keep, v) {
+			g.Outputs = append(g.Outputs, local[v])
+		}
+	}
+	return g
+}
+
+// Check says what does not fit in g: an index, the order of the steps or the type of a result.
+func (g *Group) Check() error {
+	known := make([]bool, len(g.Values))
+	for _, v := range g.Inputs {
+		if v < 0 || v >= len(g.Values) {
+			return fmt.Errorf("input %d is none of %d values", v, len(g.Values))
+		}
+		known[v] = true
+	}
+	for _, s := range g.Steps {
+		in := make([]op.Type, len(s.In))
+		for i, v := range s.In {
+			if v < 0 || v >= len(g.Values) || !known[v] {
+				return fmt.Errorf("%s: %v reads value %d, which is no input and not made before", s.Name, s.Op, v)
+			}
+			in[i] = g.Values[v].Type
+		}
+		out, err := s.Op.Infer(in...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		if s.Out < 0 || s.Out >= len(g.Values) || known[s.Out] {
+			return fmt.Errorf("%s: %v writes value %d, which exists already or is none of %d", s.Name, s.Op, s.Out, len(g.Values))
+		}
+		if t := g.Values[s.Out].Type; !t.Equal(out) {
+			return fmt.Errorf("%s: %v gives %v, not %v", s.Name, s.Op, out, t)
+		}
+		known[s.Out] = true
+	}
+	for _, v := range g.Outputs {
+		if v < 0 || v >= len(g.Values) || !known[v] || slices.Contains(g.Inputs, v) {
+			return fmt.Errorf("output %d is made by none of the steps", v)
+		}
+	}
+	return nil
+}
