@@ -9,9 +9,10 @@ import (
 
 // Group extracts steps of p, given by index in execution order, as a group. Values that the steps read
 // before any of them writes are inputs; values that another step reads, or that are kept, are outputs, and so is
-// a result that nobody reads. The group's values are copies, so the layouts they have are set.
-func (p *Program) Group(steps ...int) *Group {
-	g := new(Group)
+// a result that nobody reads. The group's values are copies, with the layouts they have, and values says which
+// of the program's they are.
+func (p *Program) Group(steps ...int) (g *Group, values []int) {
+	g = new(Group)
 	local := make(map[int]int)
 	add := func(v int) int {
 		i, ok := local[v]
@@ -19,6 +20,7 @@ func (p *Program) Group(steps ...int) *Group {
 			i = len(g.Values)
 			local[v] = i
 			g.Values = append(g.Values, p.Values[v])
+			values = append(values, v)
 		}
 		return i
 	}
@@ -51,7 +53,7 @@ func (p *Program) Group(steps ...int) *Group {
 			g.Outputs = append(g.Outputs, local[v])
 		}
 	}
-	return g
+	return g, values
 }
 
 // Check says what does not fit in g: an index, the order of the steps or the type of a result.
