@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"image"
+	"io"
 
 	"onlinerna/data/imaging"
 )
@@ -38,17 +39,49 @@ type Scratch struct {
 	decoder imaging.Decoder
 	resizer imaging.Resizer
 	image   imaging.Image
+	stored  imaging.Image // a view of pixels that are kept elsewhere
 	resized imaging.Image
 }
 
-// Options says how Open reads a place. The zero value reads it as it is.
-type Options struct {
-	// Val is the place of the validation set, read as OpenEval does, where
-	// it is not beside the training set.
-	Val string
-	// Classes gives the names of the classes by index in place of those that
-	// the training set has. Images are mapped to it by name.
-	Classes []string
+// maxFile bounds what an image file may take in memory.
+const maxFile = 1 << 28
+
+// decode reads the size bytes of f at offset, an encoded image, and decodes the region.
+func (s *Scratch) decode(f io.ReaderAt, offset, size int64, channels int, region Region) (*imaging.Image, error) {
+	if size > maxFile {
+		return nil, fmt.Errorf("%d bytes are too many for an image, the limit is %d", size, maxFile)
+	}
+	if int64(cap(s.file)) < size {
+		s.file = make([]byte, size+size/4)
+	}
+	b := s.file[:size]
+	if n, err := f.ReadAt(b, offset); n < len(b) {
+		return nil, fmt.Errorf("read %d of %d bytes: %w", n, size, err)
+	}
+	if region == nil {
+		return &s.image, s.decoder.Decode(&s.image, b, channels)
+	}
+	width, height, err := imaging.Dimensions(b)
+	if err != nil {
+		return nil, err
+	}
+	if box := region(width, height); box != image.Rect(0, 0, width, height) {
+		return &s.image, s.decoder.DecodeBox(&s.image, b, channels, box)
+	}
+	return &s.image, s.decoder.Decode(&s.image, b, channels)
+}
+
+// pixels reads the region of an image that is stored as its pixels.
+func (s *Scratch) pixels(pix []uint8, width, height, channels int, region Region) (*imaging.Image, error) {
+	s.stored = imaging.Image{Width: width, Height: height, Channels: channels, Pix: pix}
+	if region == nil {
+		return &s.stored, nil
+	}
+	box := region(width, height)
+	if box == s.stored.Bounds() {
+		return &s.stored, nil
+	}
+	return &s.image, imaging.Crop(&s.image, &s.stored, box)
 }
 
 // Subset is the images of ds that indices lists, in that order. It keeps
@@ -60,6 +93,15 @@ func Subset(ds Dataset, indices []int) (Dataset, error) {
 		}
 	}
 	return &subset{Dataset: ds, indices: indices}, nil
+}
+
+// span is the images [lo, hi) of ds.
+func span(ds Dataset, lo, hi int) Dataset {
+	indices := make([]int, hi-lo)
+	for k := range indices {
+		indices[k] = lo + k
+	}
+	return &subset{ds, indices}
 }
 
 type subset struct {

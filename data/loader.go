@@ -2,7 +2,12 @@ package data
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"math"
+	"runtime"
+	"sync"
 )
 
 // DefaultMaxBad is the usual share of an epoch's images that may be unreadable.
@@ -35,27 +40,129 @@ type LoaderOptions struct {
 	Log func(format string, args ...any)
 }
 
-// Loader yields the batches of a dataset.
+// Loader yields the batches of a dataset. It is safe for concurrent use.
 type Loader struct {
 	ds  Dataset
 	tr  Transform
 	opt LoaderOptions
+
+	mu      sync.Mutex
+	spare   []*slot   // batches not in use
+	workers []*worker // workers not in use
+	logged  map[int]bool
+}
+
+// NewLoader returns the loader that makes images of ds the same size with tr.
+func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
+	switch {
+	case ds == nil || tr == nil:
+		return nil, errors.New("loader: needs a dataset and a transform")
+	case ds.Len() == 0:
+		return nil, errors.New("loader: the dataset has no images")
+	case ds.Len() > math.MaxInt32:
+		return nil, fmt.Errorf("loader: the dataset has %d images, more than 2³¹−1", ds.Len())
+	case tr.Size() < 1:
+		return nil, fmt.Errorf("loader: image size is %d, must be at least 1", tr.Size())
+	case opt.Batch < 1:
+		return nil, fmt.Errorf("loader: Batch is %d, must be at least 1", opt.Batch)
+	case opt.Workers < 0 || opt.Prefetch < 0 || opt.Limit < 0:
+		return nil, fmt.Errorf("loader: Workers %d, Prefetch %d and Limit %d must not be negative",
+			opt.Workers, opt.Prefetch, opt.Limit)
+	case !(opt.MaxBad >= 0 && opt.MaxBad <= 1):
+		return nil, fmt.Errorf("loader: MaxBad is %g, must be in [0, 1]", opt.MaxBad)
+	}
+	if opt.Workers == 0 {
+		opt.Workers = runtime.GOMAXPROCS(0)
+	}
+	if opt.Prefetch == 0 {
+		opt.Prefetch = 2
+	}
+	return &Loader{ds: ds, tr: tr, opt: opt, logged: map[int]bool{}}, nil
 }
 
 // Steps is the number of batches of an epoch.
 func (l *Loader) Steps() int {
-	steps := (l.ds.Len() + l.opt.Batch - 1) / l.opt.Batch
+	steps := (l.ds.Len()-1)/l.opt.Batch + 1
 	if l.opt.Limit > 0 {
 		steps = min(steps, l.opt.Limit)
 	}
 	return steps
 }
 
+// Images is the number of images of an epoch.
+func (l *Loader) Images() int {
+	return min(l.ds.Len(), l.Steps()*l.opt.Batch)
+}
+
 // Epoch yields the batches of an epoch from step fromStep on. A batch is valid
-// until the next iteration, which recycles its memory. Batches are made ahead,
-// by goroutines that have ended when the range statement ends. After an error,
-// which comes with a nil batch, nothing follows; that of a done ctx is its cause.
-// Different epochs may be ranged over at the same time.
+// until the next iteration, which recycles its memory; one of which every
+// image was left out is passed over. Batches are made ahead, by goroutines that
+// have ended when the range statement ends. After an error, which comes with a
+// nil batch, nothing follows; where ctx is done it is the cause of ctx. The
+// share of unreadable images counts from fromStep on.
 func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batch, error] {
-	panic("filled next")
+	return func(yield func(*Batch, error) bool) {
+		steps := l.Steps()
+		if fromStep < 0 || fromStep > steps {
+			yield(nil, fmt.Errorf("epoch %d: step %d is outside [0, %d]", epoch, fromStep, steps))
+			return
+		}
+		run := l.start(ctx, epoch, fromStep, steps)
+		defer run.stop()
+		bad := 0
+		for range steps - fromStep {
+			s, err := run.next(ctx)
+			if err == nil {
+				bad, err = run.settle(s, bad)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if s.batch.N > 0 && !yield(&s.batch, nil) {
+				return
+			}
+			run.free <- s
+		}
+	}
+}
+
+// settle closes a finished batch: it counts and logs the images that could not
+// be read and closes the gaps that they left. It returns the new count.
+func (r *run) settle(s *slot, bad int) (int, error) {
+	l, b := r.loader, &s.batch
+	kept := 0
+	for n := range b.N {
+		if err := s.errs[n]; err != nil {
+			bad++
+			b.Bad++
+			if bad > r.allowed || l.opt.Substitute && b.Index[n] < 0 {
+				return bad, fmt.Errorf("epoch %d, step %d: more than %d of %d images cannot be read (%g %% are allowed), the last of them: %w",
+					b.Epoch, b.Step, r.allowed, l.Images(), 100*l.opt.MaxBad, err)
+			}
+			l.log(r.at(b.Step*l.opt.Batch+n), bad, b.Epoch, err)
+		}
+		if b.Index[n] >= 0 {
+			b.move(kept, n)
+			kept++
+		}
+	}
+	b.truncate(kept)
+	return bad, nil
+}
+
+// log reports image i unless that was done before.
+func (l *Loader) log(i, bad, epoch int, err error) {
+	l.mu.Lock()
+	known := l.logged[i]
+	l.logged[i] = true
+	l.mu.Unlock()
+	if known || l.opt.Log == nil {
+		return
+	}
+	done := "left out"
+	if l.opt.Substitute {
+		done = "substituted"
+	}
+	l.opt.Log("image %s, number %d of epoch %d: %v", done, bad, epoch, err)
 }

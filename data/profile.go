@@ -1,5 +1,10 @@
 package data
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Profile says how a set is usually prepared for a network.
 type Profile struct {
 	// Name is the set that it follows: "imagenet", "cifar", "mnist" or "glyphs".
@@ -9,8 +14,113 @@ type Profile struct {
 	// Mean and Std normalise a channel: (pixel/255 − Mean) / Std.
 	Mean, Std []float64
 
-	small bool // the network sees its images whole
+	small   bool   // the network sees the images whole
+	augment string // what "auto" means
+}
+
+// maxSmall is the side up to which images count as small.
+const maxSmall = 96
+
+// ProfileOf finds out the profile of a set by looking at a few of its images:
+// those of a small set are all square and of one size.
+func ProfileOf(ds Dataset) (Profile, error) {
+	if isGlyphs(ds) {
+		return Profile{
+			Name: "glyphs", Size: glyphSize, Mean: []float64{.25}, Std: []float64{.25},
+			small: true, augment: "none",
+		}, nil
+	}
+	side, err := commonSide(ds)
+	if err != nil {
+		return Profile{}, err
+	}
+	gray, small := ds.Channels() == 1, side > 0 && side <= maxSmall
+	switch {
+	case gray && small:
+		return Profile{
+			Name: "mnist", Size: side, Mean: []float64{.1307}, Std: []float64{.3081},
+			small: true, augment: "none",
+		}, nil
+	case small:
+		return Profile{
+			Name: "cifar", Size: side, Mean: []float64{.4914, .4822, .4465}, Std: []float64{.247, .2435, .2616},
+			small: true, augment: "cifar",
+		}, nil
+	}
+	p := Profile{
+		Name: "imagenet", Size: 224, Mean: []float64{.485, .456, .406}, Std: []float64{.229, .224, .225},
+		augment: "imagenet",
+	}
+	if gray { // the mean of the three
+		p.Mean, p.Std = []float64{.449}, []float64{.226}
+	}
+	return p, nil
+}
+
+func isGlyphs(ds Dataset) bool {
+	switch d := ds.(type) {
+	case *glyphs:
+		return true
+	case *subset:
+		return isGlyphs(d.Dataset)
+	case *renamed:
+		return isGlyphs(d.Dataset)
+	}
+	return false
+}
+
+// commonSide is the side of the images of ds if all that it looks at are
+// square and equal, else 0. It passes over images that cannot be read.
+func commonSide(ds Dataset) (int, error) {
+	const looks, tries = 8, 64
+	var s Scratch
+	var failed error
+	side, seen := 0, 0
+	for k := range min(tries, ds.Len()) {
+		if seen == looks {
+			break
+		}
+		img, err := ds.Read(k*(ds.Len()/min(tries, ds.Len())), nil, &s) // spread over the set
+		if err != nil {
+			failed = err
+			continue
+		}
+		if img.Width != img.Height || seen > 0 && img.Width != side {
+			return 0, nil
+		}
+		side = img.Width
+		seen++
+	}
+	if seen == 0 {
+		return 0, fmt.Errorf("none of the images looked at can be read, the last: %w", failed)
+	}
+	return side, nil
 }
 
 // Augmentations lists the names that Profile.Train knows.
 func Augmentations() []string { return []string{"auto", "imagenet", "cifar", "none"} }
+
+// Train returns a transform for training at size×size by name: "imagenet"
+// (TrainImageNet), "cifar" (TrainCIFAR), "none" (that of evaluation), or "auto", what the set is usually given.
+func (p Profile) Train(name string, size int) (Transform, error) {
+	if name == "auto" {
+		name = p.augment
+	}
+	switch name {
+	case "imagenet":
+		return TrainImageNet(size), nil
+	case "cifar":
+		return TrainCIFAR(size), nil
+	case "none":
+		return p.Eval(size), nil
+	}
+	return nil, fmt.Errorf("augmentation %q is unknown: want one of %s", name, strings.Join(Augmentations(), ", "))
+}
+
+// Eval returns the transform for evaluation at size×size: Eval for large images, EvalSmall for small ones.
+func (p Profile) Eval(size int) Transform {
+	if p.small {
+		return EvalSmall(size)
+	}
+	return Eval(size)
+}

@@ -1,0 +1,159 @@
+package data
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"onlinerna/data/imaging"
+)
+
+// torchvision's IMG_EXTENSIONS: those that are decoded here, and the others.
+var (
+	imageExtensions = []string{".jpg", ".jpeg", ".png"}
+	otherExtensions = []string{".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}
+)
+
+// folder is a set of images in class folders, in torchvision's order.
+type folder struct {
+	root    string
+	classes []string
+	files   names // relative to root, with slashes
+	labels  []int32
+}
+
+var _ Dataset = (*folder)(nil)
+
+// openFolder indexes root/<class>/…. Class folders are mapped to classes by name;
+// nil makes their sorted names the classes. Folders whose name begins with a dot are passed over.
+func openFolder(root string, classes []string) (Dataset, error) {
+	entries, err := os.ReadDir(root) // sorted by name, byte-wise
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	var found []string
+	for _, e := range entries {
+		if isDir(root, e) && !strings.HasPrefix(e.Name(), ".") {
+			found = append(found, e.Name())
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: no class folders found: want %s", root, filepath.Join(root, "<class>", "*.jpg"))
+	}
+	if classes == nil {
+		classes = found
+	}
+	d := &folder{root: root, classes: classes}
+	index := newClassIndex(classes)
+	for _, class := range found {
+		label, err := index.find(class)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(root, class), err)
+		}
+		if err := d.addClass(class, label); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// addClass lists the images of one class as torchvision's make_dataset does: the
+// folders below it sorted by path, the files of each sorted by name.
+func (d *folder) addClass(class string, label int32) error {
+	top := filepath.Join(d.root, class)
+	byFolder := map[string][]string{}
+	other := ""
+	if err := walk(d.root, class, nil, func(dir, file string) {
+		switch ext := strings.ToLower(filepath.Ext(file)); {
+		case slices.Contains(imageExtensions, ext):
+			byFolder[dir] = append(byFolder[dir], file)
+		case slices.Contains(otherExtensions, ext) && (other == "" || dir+"/"+file < other):
+			other = dir + "/" + file
+		}
+	}); err != nil {
+		return fmt.Errorf("data: %w", err)
+	}
+	switch {
+	case len(byFolder) == 0 && other != "":
+		return fmt.Errorf("%s: the class has no JPEG or PNG; convert %s and the like", top, filepath.Join(d.root, filepath.FromSlash(other)))
+	case len(byFolder) == 0:
+		return fmt.Errorf("%s: the class folder has no images (%s)", top, strings.Join(imageExtensions, ", "))
+	}
+	dirs := make([]string, 0, len(byFolder))
+	for dir := range byFolder {
+		dirs = append(dirs, dir)
+	}
+	slices.SortFunc(dirs, cmp.Compare[string])
+	for _, dir := range dirs {
+		for _, file := range byFolder[dir] {
+			d.files.add(dir + "/" + file)
+			d.labels = append(d.labels, label)
+		}
+	}
+	return nil
+}
+
+// walk visits the files below root/dir, following links but not back into a
+// folder that it is in.
+func walk(root, dir string, within []os.FileInfo, visit func(dir, file string)) error {
+	full := filepath.Join(root, filepath.FromSlash(dir))
+	info, err := os.Stat(full)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(within, func(up os.FileInfo) bool { return os.SameFile(up, info) }) {
+		return nil
+	}
+	within = append(within, info)
+	entries, err := os.ReadDir(full)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !isDir(full, e) {
+			visit(dir, e.Name())
+		} else if err := walk(root, dir+"/"+e.Name(), within, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isDir says whether an entry of dir is a folder or a link to one.
+func isDir(dir string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return e.IsDir()
+	}
+	info, err := os.Stat(filepath.Join(dir, e.Name()))
+	return err == nil && info.IsDir()
+}
+
+func (d *folder) Len() int          { return d.files.len() }
+func (d *folder) Classes() []string { return d.classes }
+func (d *folder) Channels() int     { return 3 }
+func (d *folder) Label(i int) int   { return int(d.labels[i]) }
+func (d *folder) Name(i int) string {
+	return filepath.Join(d.root, filepath.FromSlash(d.files.at(i)))
+}
+
+func (d *folder) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
+	name := d.Name(i)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err // names the file
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	img, err := s.decode(f, 0, info.Size(), d.Channels(), region)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return img, nil
+}

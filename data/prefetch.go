@@ -1,0 +1,281 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"sync"
+	"sync/atomic"
+)
+
+// Words that keep the sources of different purposes apart.
+const (
+	orderSource = iota + 1
+	augmentSource
+	glyphSource
+)
+
+// slot is the memory of one batch.
+type slot struct {
+	batch   Batch
+	errs    []error      // by row: why the image that belongs there could not be read
+	pending atomic.Int32 // rows still to be made
+	done    chan struct{}
+}
+
+// rows is a piece of work: the rows [lo, hi) of a slot.
+type rows struct {
+	slot   *slot
+	lo, hi int
+}
+
+// run makes the batches of one epoch. One goroutine hands out free slots in the
+// order of the steps, workers fill rows of them, and the consumer waits for each slot in
+// that same order. There are Prefetch+1 slots, which bounds the memory.
+type run struct {
+	loader  *Loader
+	epoch   int
+	order   []int32 // nil: the dataset's order
+	allowed int     // images that may be unreadable
+
+	cancel  context.CancelFunc
+	group   sync.WaitGroup
+	slots   []*slot
+	workers []*worker
+	free    chan *slot
+	ordered chan *slot
+	work    chan rows
+}
+
+func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &run{
+		loader: l, epoch: epoch, cancel: cancel,
+		allowed: int(l.opt.MaxBad * float64(l.Images())),
+		work:    make(chan rows, 4*l.opt.Workers),
+	}
+	if l.opt.Shuffle {
+		random := NewRand(l.opt.Seed, l.opt.Stream, uint64(epoch), orderSource)
+		r.order = make([]int32, l.ds.Len())
+		random.Perm(r.order)
+	}
+	r.take(min(l.opt.Prefetch+1, steps-fromStep))
+	r.group.Go(func() {
+		defer close(r.work)
+		for step := fromStep; step < steps; step++ {
+			select {
+			case s := <-r.free:
+				r.dispatch(ctx, s, step)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for _, w := range r.workers {
+		r.group.Go(func() {
+			for piece := range r.work {
+				for n := piece.lo; n < piece.hi && ctx.Err() == nil; n++ {
+					w.fill(r, piece.slot, n)
+				}
+				if piece.slot.pending.Add(int32(piece.lo-piece.hi)) == 0 {
+					piece.slot.done <- struct{}{}
+				}
+			}
+		})
+	}
+	return r
+}
+
+// take borrows slots and workers from the loader.
+func (r *run) take(slots int) {
+	l := r.loader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.free, r.ordered = make(chan *slot, slots), make(chan *slot, slots)
+	for range slots {
+		s := pop(&l.spare)
+		if s == nil {
+			s = newSlot(l.opt.Batch, l.tr.Size(), l.ds.Channels())
+		}
+		r.slots = append(r.slots, s)
+		r.free <- s
+	}
+	for range l.opt.Workers {
+		w := pop(&l.workers)
+		if w == nil {
+			w = newWorker(l.tr)
+		}
+		r.workers = append(r.workers, w)
+	}
+}
+
+// stop ends the goroutines and gives back what take borrowed.
+func (r *run) stop() {
+	r.cancel()
+	r.group.Wait()
+	l := r.loader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = append(l.spare, r.slots...)
+	l.workers = append(l.workers, r.workers...)
+}
+
+func pop[T any](stack *[]*T) *T {
+	n := len(*stack)
+	if n == 0 {
+		return nil
+	}
+	top := (*stack)[n-1]
+	*stack = (*stack)[:n-1]
+	return top
+}
+
+// dispatch hands the rows of a batch to the workers, in pieces small enough
+// to share the work and large enough to make the hand-over cheap.
+func (r *run) dispatch(ctx context.Context, s *slot, step int) {
+	opt := &r.loader.opt
+	n := min(opt.Batch, r.loader.ds.Len()-step*opt.Batch)
+	s.reset(r.epoch, step, n)
+	r.ordered <- s
+	piece := min(16, max(1, n/(4*opt.Workers)))
+	for lo := 0; lo < n; lo += piece {
+		select {
+		case r.work <- rows{s, lo, min(lo+piece, n)}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// next waits for the next batch.
+func (r *run) next(ctx context.Context) (*slot, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var s *slot
+	select {
+	case s = <-r.ordered:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case <-s.done:
+		return s, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// at is the index of the image at a position of the epoch's order.
+func (r *run) at(position int) int {
+	if r.order == nil {
+		return position
+	}
+	return int(r.order[position])
+}
+
+func newSlot(n, size, channels int) *slot {
+	return &slot{
+		batch: Batch{
+			Height: size, Width: size, Channels: channels,
+			Images: make([]uint8, n*size*size*channels),
+			Crops:  make([]int32, n*3),
+			Labels: make([]int32, n),
+			Index:  make([]int, n),
+		},
+		errs: make([]error, n),
+		done: make(chan struct{}, 1),
+	}
+}
+
+func (s *slot) reset(epoch, step, n int) {
+	b := &s.batch
+	b.Epoch, b.Step, b.Bad = epoch, step, 0
+	b.truncate(n)
+	clear(s.errs)
+	select {
+	case <-s.done: // of an epoch that was left early
+	default:
+	}
+	s.pending.Store(int32(n))
+}
+
+// truncate sets the number of images, at most the capacity.
+func (b *Batch) truncate(n int) {
+	b.N = n
+	b.Images = b.Images[:n*b.Height*b.Width*b.Channels]
+	b.Crops, b.Labels, b.Index = b.Crops[:3*n], b.Labels[:n], b.Index[:n]
+}
+
+// move copies row src to dst.
+func (b *Batch) move(dst, src int) {
+	if dst == src {
+		return
+	}
+	copy(b.image(dst), b.image(src))
+	copy(b.Crops[3*dst:3*dst+3], b.Crops[3*src:3*src+3])
+	b.Labels[dst], b.Index[dst] = b.Labels[src], b.Index[src]
+}
+
+func (b *Batch) image(n int) []uint8 {
+	size := b.Height * b.Width * b.Channels
+	return b.Images[n*size : (n+1)*size]
+}
+
+// worker is what one decoding goroutine keeps.
+type worker struct {
+	scratch Scratch
+	random  Rand
+	region  Region
+}
+
+func newWorker(tr Transform) *worker {
+	w := new(worker)
+	w.region = func(width, height int) image.Rectangle { return tr.Region(width, height, &w.random) }
+	return w
+}
+
+// fill makes row n of a batch. Where the image cannot be read it tries those
+// that follow in the order of the epoch, or leaves the row out: its index is −1.
+func (w *worker) fill(r *run, s *slot, n int) {
+	l, total := r.loader, r.loader.ds.Len()
+	position := s.batch.Step*l.opt.Batch + n
+	for try := range min(r.allowed+1, total) {
+		i := r.at((position + try) % total)
+		err := w.sample(r, &s.batch, n, i)
+		if err == nil {
+			return
+		}
+		if try == 0 {
+			s.errs[n] = err
+		}
+		if !l.opt.Substitute {
+			break
+		}
+	}
+	s.batch.Index[n] = -1
+}
+
+// sample reads image i to row n.
+func (w *worker) sample(r *run, b *Batch, n, i int) error {
+	l := r.loader
+	w.random = NewRand(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i))
+	img, err := l.ds.Read(i, w.region, &w.scratch)
+	if err != nil {
+		return err
+	}
+	if img.Channels != b.Channels {
+		return fmt.Errorf("%s: image has %d channels, its dataset %d", l.ds.Name(i), img.Channels, b.Channels)
+	}
+	crop, err := l.tr.Apply(b.image(n), img, &w.random, &w.scratch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.ds.Name(i), err)
+	}
+	flip := int32(0)
+	if crop.Flip {
+		flip = 1
+	}
+	copy(b.Crops[3*n:], []int32{int32(crop.Top), int32(crop.Left), flip})
+	b.Labels[n], b.Index[n] = int32(l.ds.Label(i)), i
+	return nil
+}
