@@ -1,0 +1,87 @@
+package nn
+
+import (
+	"fmt"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn/op"
+)
+
+// Build builds the named architecture; Architectures lists them. Several goroutines may build at once.
+func Build(arch string, c Config) (*Model, error) {
+	a, err := Lookup(arch)
+	if err != nil {
+		return nil, err
+	}
+	return a.Model(c)
+}
+
+// Model builds the architecture, which need not be registered.
+func (a Architecture) Model(c Config) (*Model, error) {
+	c, err := c.resolve(a)
+	if err != nil {
+		return nil, fmt.Errorf("nn: %s: %w", a.Name, err)
+	}
+	m := &Model{Arch: a, Config: c, Graph: G.NewGraph(G.WithGraphName(a.Name))}
+	b := &Builder{model: m, names: map[string]bool{}}
+	b.inputs()
+	m.Logits = a.Build(b, m.Input)
+	b.outputs()
+	if b.err == nil && c.Mode == Train {
+		b.err = m.differentiate()
+	}
+	if b.err != nil {
+		return nil, fmt.Errorf("nn: %s at input size %d, batch %d: %w", a.Name, c.Size, c.Batch, b.err)
+	}
+	return m, nil
+}
+
+// inputs adds what a batch brings.
+func (b *Builder) inputs() {
+	m, c := b.model, b.model.Config
+	m.Labels = b.input("labels", op.T(op.Int32, c.Batch))
+	if c.FloatInput {
+		m.Input = b.input("input", op.T(c.DType, c.Batch, c.Channels, c.Size, c.Size))
+		return
+	}
+	m.Images = b.input("images", op.T(op.Uint8, c.Batch, c.ImageHeight, c.ImageWidth, c.Channels))
+	m.Crops = b.input("crops", op.T(op.Int32, c.Batch, 3))
+	m.Input = b.Apply("normalise", op.Images{
+		DType: c.DType, Height: c.Size, Width: c.Size, Mean: c.Mean, Std: c.Std,
+	}, m.Images, m.Crops)
+}
+
+// outputs adds the loss and the score.
+func (b *Builder) outputs() {
+	m, c := b.model, b.model.Config
+	if s, ok := b.shape("loss", m.Logits, 2); ok {
+		if want := (op.Shape{c.Batch, c.Classes}); !s.Equal(want) {
+			b.Fail(fmt.Errorf("the logits have the shape %v: it must be %v", s, want))
+		}
+	}
+	m.Loss = b.Apply("loss", op.SoftmaxCrossEntropy{Smoothing: c.Smoothing}, m.Logits, m.Labels)
+	m.Score = b.Apply("score", op.Score{}, m.Logits, m.Labels)
+}
+
+// differentiate adds the gradients of the loss.
+func (m *Model) differentiate() error {
+	wrt := make(G.Nodes, 0, len(m.Params)+1)
+	for _, p := range m.Params {
+		wrt = append(wrt, p.Node)
+	}
+	if m.Config.FloatInput {
+		wrt = append(wrt, m.Input)
+	}
+	grads, err := Grad(m.Loss, wrt...)
+	if err != nil {
+		return err
+	}
+	for i := range m.Params {
+		m.Params[i].Grad = grads[i]
+	}
+	if m.Config.FloatInput {
+		m.InputGrad = grads[len(m.Params)]
+	}
+	return nil
+}

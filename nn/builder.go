@@ -1,0 +1,116 @@
+package nn
+
+import (
+	"fmt"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn/op"
+)
+
+// Builder adds layers to the graph of a model. After the first error its methods do nothing and return nil, so that
+// only Err has to be checked, at the end.
+//
+// Names of layers are unique. A layer's parameters are named after it as torchvision names them: name.weight,
+// name.bias, name.running_mean, ….
+type Builder struct {
+	model *Model
+	names map[string]bool
+	err   error
+}
+
+// Config is what the model is built for, with all defaults filled in.
+func (b *Builder) Config() Config { return b.model.Config }
+
+// Graph is the graph that is built, for Gorgonia's own operations.
+func (b *Builder) Graph() *G.ExprGraph { return b.model.Graph }
+
+// Err is the first error.
+func (b *Builder) Err() error { return b.err }
+
+// Fail records an error unless there is one already.
+func (b *Builder) Fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// Apply adds a layer that consists of the op o.
+func (b *Builder) Apply(name string, o op.Op, in ...*G.Node) *G.Node {
+	if !b.claim(name) {
+		return nil
+	}
+	return b.apply(name, o, in...)
+}
+
+// Param adds a parameter. Layer methods add their own.
+func (b *Builder) Param(name string, init Init, shape ...int) *G.Node {
+	return b.param(Param{Name: name, Init: init, Shape: shape})
+}
+
+// apply adds one of the ops of a layer.
+func (b *Builder) apply(name string, o op.Op, in ...*G.Node) *G.Node {
+	if b.err != nil {
+		return nil
+	}
+	n, err := Apply(name, o, in...)
+	if err != nil {
+		b.err = err
+		return nil
+	}
+	return n
+}
+
+// claim takes a name. Gorgonia would make one node of two inputs with the same name.
+func (b *Builder) claim(name string) bool {
+	switch {
+	case b.err != nil:
+	case name == "":
+		b.err = fmt.Errorf("a layer or parameter has no name")
+	case b.names[name]:
+		b.err = fmt.Errorf("two layers or parameters are called %q", name)
+	default:
+		b.names[name] = true
+		return true
+	}
+	return false
+}
+
+// input adds an input of the graph.
+func (b *Builder) input(name string, t op.Type) *G.Node {
+	if !b.claim(name) {
+		return nil
+	}
+	return newInput(b.model.Graph, name, t)
+}
+
+// param adds p to the model and to its state dict.
+func (b *Builder) param(p Param) *G.Node {
+	if b.err == nil && (len(p.Shape) == 0 || p.Shape.Size() < 1) {
+		b.err = fmt.Errorf("parameter %s has the shape %v: it must have elements", p.Name, p.Shape)
+	}
+	m := b.model
+	if p.Node = b.input(p.Name, op.T(m.Config.DType, p.Shape...)); p.Node == nil {
+		return nil
+	}
+	m.entries = append(m.entries, Entry{p.Name, p.Shape, m.Config.DType.String(), Parameter, len(m.Params)})
+	m.Params = append(m.Params, p)
+	return p.Node
+}
+
+// shape is the shape of a layer's operand, which has to have rank dimensions.
+func (b *Builder) shape(layer string, x *G.Node, rank int) (op.Shape, bool) {
+	if b.err != nil {
+		return nil, false
+	}
+	if x == nil {
+		b.err = fmt.Errorf("layer %s has no operand", layer)
+		return nil, false
+	}
+	s := op.Shape(x.Shape())
+	if len(s) != rank {
+		b.err = fmt.Errorf("layer %s: the operand has the shape %v: it must have %d dimensions", layer, s, rank)
+		return nil, false
+	}
+	return s, true
+}

@@ -1,0 +1,126 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/nn/op"
+)
+
+// Mode says what a model is built for.
+type Mode uint8
+
+const (
+	// Train normalises with the statistics of the batch, updates the running ones and has gradients.
+	Train Mode = iota
+	// Eval normalises with the running statistics and has no gradients.
+	Eval
+)
+
+func (m Mode) String() string {
+	switch m {
+	case Train:
+		return "train"
+	case Eval:
+		return "eval"
+	}
+	return fmt.Sprintf("Mode(%d)", uint8(m))
+}
+
+// Config says how to build a model. The zero value of each field but Batch is a usable default.
+type Config struct {
+	Batch int // images a batch, N
+	Mode  Mode
+
+	Classes  int // K; default: the architecture's
+	Channels int // of an image, C; default: the architecture's
+	Size     int // height and width of the network's input; default: the architecture's
+
+	// ImageHeight and ImageWidth are the extent of the pixels the batch holds, from which a window of
+	// Size×Size is cut. Default: Size.
+	ImageHeight, ImageWidth int
+
+	// Mean and Std normalise a channel of pixels in [0,1]: (p − Mean)/Std. They have one value a channel, or one
+	// for all of them. Default: 0 and 1.
+	Mean, Std []float64
+
+	// FloatInput makes the network's input an input of the graph: already normalised, of type DType, [N,C,Size,Size].
+	// Then Model.Images and Model.Crops are nil.
+	FloatInput bool
+
+	DType op.DType // of parameters and activations: op.Float32 (default) or op.Float64
+
+	// Smoothing is the label smoothing ε of the loss, in [0,1): the target distribution is
+	// 1−ε at the label plus ε/K everywhere.
+	Smoothing float64
+
+	// ZeroInitResidual starts the scale of the last batch normalisation of each residual block at 0 instead of 1,
+	// so that blocks start as the identity. Architectures without such blocks ignore it.
+	ZeroInitResidual bool
+}
+
+// resolve fills in the defaults for a and checks the result.
+func (c Config) resolve(a Architecture) (Config, error) {
+	fill := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	fill(&c.Classes, a.Classes)
+	fill(&c.Channels, a.Channels)
+	fill(&c.Size, a.Size)
+	fill(&c.ImageHeight, c.Size)
+	fill(&c.ImageWidth, c.Size)
+	if c.DType == 0 {
+		c.DType = op.Float32
+	}
+	var err error
+	switch {
+	case c.Batch < 1:
+		err = fmt.Errorf("batch size %d: must be at least 1", c.Batch)
+	case c.Mode != Train && c.Mode != Eval:
+		err = fmt.Errorf("unknown mode %v", c.Mode)
+	case c.Classes < 2:
+		err = fmt.Errorf("%d classes: must be at least 2", c.Classes)
+	case c.Channels < 1:
+		err = fmt.Errorf("%d channels: must be at least 1", c.Channels)
+	case c.Size < 1:
+		err = fmt.Errorf("input size %d: must be at least 1", c.Size)
+	case c.Size < a.MinSize:
+		err = fmt.Errorf("input size %d is too small: must be at least %d", c.Size, a.MinSize)
+	case c.ImageHeight < 1 || c.ImageWidth < 1:
+		err = fmt.Errorf("images of %d×%d pixels: must be at least 1×1", c.ImageHeight, c.ImageWidth)
+	case !c.DType.Float():
+		err = fmt.Errorf("element type %v: must be float32 or float64", c.DType)
+	case !(c.Smoothing >= 0 && c.Smoothing < 1):
+		err = fmt.Errorf("label smoothing %g: must be in [0,1)", c.Smoothing)
+	}
+	if err != nil {
+		return c, err
+	}
+	if c.Mean, err = perChannel("mean", c.Mean, 0, c.Channels); err != nil {
+		return c, err
+	}
+	if c.Std, err = perChannel("std", c.Std, 1, c.Channels); err != nil {
+		return c, err
+	}
+	for i, s := range c.Std {
+		if !(s > 0) {
+			return c, fmt.Errorf("std of channel %d is %g: must be positive", i, s)
+		}
+	}
+	return c, nil
+}
+
+// perChannel repeats a single value, or def for none, to one value a channel.
+func perChannel(what string, v []float64, def float64, channels int) ([]float64, error) {
+	switch len(v) {
+	case channels:
+		return slices.Clone(v), nil
+	case 0:
+		return slices.Repeat([]float64{def}, channels), nil
+	case 1:
+		return slices.Repeat(v, channels), nil
+	}
+	return nil, fmt.Errorf("%s has %d values for %d channels", what, len(v), channels)
+}

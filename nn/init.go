@@ -1,0 +1,77 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+)
+
+// Init says how a parameter starts.
+type Init struct {
+	Distribution Distribution
+	Scale        float64 // standard deviation, bound or value
+}
+
+// Distribution is the distribution of the initial values of a parameter.
+type Distribution uint8
+
+// The distributions.
+const (
+	Constant Distribution = iota // all Scale
+	Normal                       // mean 0, standard deviation Scale
+	Uniform                      // in [−Scale, Scale)
+)
+
+func (i Init) String() string {
+	switch i.Distribution {
+	case Constant:
+		return fmt.Sprintf("constant %g", i.Scale)
+	case Normal:
+		return fmt.Sprintf("normal, standard deviation %.6g", i.Scale)
+	case Uniform:
+		return fmt.Sprintf("uniform in ±%.6g", i.Scale)
+	}
+	return fmt.Sprintf("distribution %d, scale %g", i.Distribution, i.Scale)
+}
+
+// HeNormal is He's initialisation for a convolution of that many filters of kernel×kernel with a ReLU behind, such that
+// gradients keep their variance: normal with variance 2/fan-out, where the fan-out is filters·kernel².
+func HeNormal(filters, kernel int) Init {
+	return Init{Normal, math.Sqrt(2 / float64(filters*kernel*kernel))}
+}
+
+// FanInUniform is PyTorch's default for linear layers, weight and bias: uniform in ±1/√fanIn.
+func FanInUniform(fanIn int) Init { return Init{Uniform, 1 / math.Sqrt(float64(fanIn))} }
+
+// fill writes the values of the stream (seed, name) into dst, a []float32 or []float64.
+func (i Init) fill(dst any, seed uint64, name string) error {
+	switch d := dst.(type) {
+	case []float32:
+		fillInit(i, d, stream(seed, name))
+	case []float64:
+		fillInit(i, d, stream(seed, name))
+	default:
+		return fmt.Errorf("initial values are float32 or float64, not %T", dst)
+	}
+	return nil
+}
+
+func fillInit[T float32 | float64](i Init, d []T, s uint64) {
+	switch i.Distribution {
+	case Normal:
+		for j := 0; j < len(d); j += 2 {
+			a, b := normalPair(s, uint64(j))
+			d[j] = T(i.Scale * a)
+			if j+1 < len(d) {
+				d[j+1] = T(i.Scale * b)
+			}
+		}
+	case Uniform:
+		for j := range d {
+			d[j] = T(i.Scale * (2*uniform(s, uint64(j)) - 1))
+		}
+	default:
+		for j := range d {
+			d[j] = T(i.Scale)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package nn
+
+import (
+	"fmt"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn/op"
+)
+
+// BatchNormEps is what is added to variances, as in PyTorch.
+const BatchNormEps = 1e-5
+
+// Conv describes a convolution with square kernels. Zero Stride, Dilation and Groups mean 1.
+type Conv struct {
+	Filters  int // output channels
+	Kernel   int // height and width
+	Stride   int
+	Pad      int
+	Dilation int
+	Groups   int
+	Bias     bool
+}
+
+// Conv adds a convolution of x [N,C,H,W] with parameters name.weight [Filters,C/Groups,Kernel,Kernel] and, if asked
+// for, name.bias [Filters].
+func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	groups := max(c.Groups, 1)
+	if c.Filters < 1 || c.Kernel < 1 || c.Stride < 0 || c.Pad < 0 || c.Dilation < 0 || c.Groups < 0 {
+		b.err = fmt.Errorf("layer %s: %+v is no convolution", name, c)
+		return nil
+	}
+	if s[1]%groups != 0 || c.Filters%groups != 0 {
+		b.err = fmt.Errorf("layer %s: %d groups do not divide %d channels of %v and %d filters", name, groups, s[1], s, c.Filters)
+		return nil
+	}
+	o := op.Conv2D{
+		Stride:   square(max(c.Stride, 1)),
+		Pad:      square(c.Pad),
+		Dilation: square(max(c.Dilation, 1)),
+		Groups:   groups,
+	}
+	in := []*G.Node{x, b.param(Param{
+		Name:  name + ".weight",
+		Shape: op.Shape{c.Filters, s[1] / groups, c.Kernel, c.Kernel},
+		Init:  HeNormal(c.Filters, c.Kernel),
+	})}
+	if c.Bias {
+		in = append(in, b.param(Param{
+			Name:       name + ".bias",
+			Shape:      op.Shape{c.Filters},
+			Init:       FanInUniform(s[1] / groups * c.Kernel * c.Kernel),
+			BiasOrNorm: true,
+		}))
+	}
+	return b.apply(name, o, in...)
+}
+
+// BatchNorm adds a batch normalisation of x [N,C,H,W] with parameters name.weight and name.bias [C] and running
+// statistics. scale is the initial value of name.weight, 1 as a rule.
+//
+// In Train it normalises with the statistics of the batch and updates the running ones by
+// running ← (1−m)·running + m·(mean, unbiased variance), m being Model.BatchNormMomentum.
+func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	m, c := b.model, s[1]
+	weight := b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Constant, scale}, BiasOrNorm: true})
+	bias := b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{Constant, 0}, BiasOrNorm: true})
+	st := Stat{Name: name, Channels: c, Count: s[0] * s[2] * s[3]}
+	st.Node = b.input(name+".running", op.T(m.Config.DType, 2, c))
+
+	used := st.Node
+	if m.Config.Mode == Train {
+		if m.BatchNormMomentum == nil {
+			m.BatchNormMomentum = b.input("batch_norm_momentum", op.T(m.Config.DType, 1))
+		}
+		st.Batch = b.apply(name, op.BatchNormStats{}, x)
+		st.Update = b.apply(name, op.BatchNormUpdate{Count: st.Count}, st.Node, st.Batch, m.BatchNormMomentum)
+		used = st.Batch
+	}
+	y := b.apply(name, op.BatchNorm{Eps: BatchNormEps, Fixed: m.Config.Mode == Eval}, x, used, weight, bias)
+	if b.err != nil {
+		return nil
+	}
+	i := len(m.Stats)
+	m.Stats = append(m.Stats, st)
+	if st.Update != nil {
+		m.Updates = append(m.Updates, st.Update)
+	}
+	dtype := m.Config.DType.String()
+	m.entries = append(m.entries,
+		Entry{name + ".running_mean", op.Shape{c}, dtype, RunningMean, i},
+		Entry{name + ".running_var", op.Shape{c}, dtype, RunningVar, i},
+		Entry{name + ".num_batches_tracked", op.Shape{}, "int64", BatchesTracked, i})
+	return y
+}
+
+// Linear adds x Wᵀ + b for x [N,I], with parameters name.weight [out,I] and name.bias [out].
+func (b *Builder) Linear(name string, x *G.Node, out int) *G.Node {
+	s, ok := b.shape(name, x, 2)
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	w := b.param(Param{Name: name + ".weight", Shape: op.Shape{out, s[1]}, Init: FanInUniform(s[1])})
+	bias := b.param(Param{Name: name + ".bias", Shape: op.Shape{out}, Init: FanInUniform(s[1]), BiasOrNorm: true})
+	return b.apply(name, op.Linear{}, x, w, bias)
+}
+
+// ReLU adds max(x, 0).
+func (b *Builder) ReLU(name string, x *G.Node) *G.Node { return b.Apply(name, op.ReLU{}, x) }
+
+// Add adds x + y, of equal shapes.
+func (b *Builder) Add(name string, x, y *G.Node) *G.Node { return b.Apply(name, op.Add{}, x, y) }
+
+// MaxPool adds the maximum over kernel×kernel windows of x [N,C,H,W].
+func (b *Builder) MaxPool(name string, x *G.Node, kernel, stride, pad int) *G.Node {
+	return b.Apply(name, op.MaxPool{Kernel: square(kernel), Stride: square(stride), Pad: square(pad)}, x)
+}
+
+// AvgPool adds the mean over kernel×kernel windows of x [N,C,H,W], padding included.
+func (b *Builder) AvgPool(name string, x *G.Node, kernel, stride, pad int) *G.Node {
+	return b.Apply(name, op.AvgPool{Kernel: square(kernel), Stride: square(stride), Pad: square(pad)}, x)
+}
+
+// GlobalAvgPool adds the mean over H and W: [N,C,H,W] → [N,C].
+func (b *Builder) GlobalAvgPool(name string, x *G.Node) *G.Node {
+	return b.Apply(name, op.GlobalAvgPool{}, x)
+}
+
+// Flatten adds [N,…] → [N,rest].
+func (b *Builder) Flatten(name string, x *G.Node) *G.Node { return b.Apply(name, op.Flatten{}, x) }
+
+// Shortcut adds a shortcut without parameters (option A of He et al. 2016): every stride-th row and column of
+// x [N,C,H,W], with zero channels on both sides up to the given number.
+func (b *Builder) Shortcut(name string, x *G.Node, stride, channels int) *G.Node {
+	return b.Apply(name, op.Shortcut{Stride: stride, Channels: channels}, x)
+}
+
+func square(n int) [2]int { return [2]int{n, n} }

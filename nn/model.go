@@ -1,0 +1,125 @@
+package nn
+
+import (
+	"fmt"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn/op"
+)
+
+// Model is the graph of a network at one batch size and mode, with its nodes of interest. Models of one architecture
+// that differ in Batch, Mode and Size only have the same Params, Stats and StateDict.
+type Model struct {
+	Arch   Architecture
+	Config Config // as given to Build, with the defaults filled in
+	Graph  *G.ExprGraph
+
+	// Inputs. H and W are Config.ImageHeight and Config.ImageWidth, f is Config.DType.
+	Images            *G.Node // uint8 [N,H,W,C] pixels; nil with Config.FloatInput
+	Crops             *G.Node // int32 [N,3]: top, left, and 1 to flip; nil with Config.FloatInput
+	Labels            *G.Node // int32 [N]; those outside 0…K−1 are ignored
+	BatchNormMomentum *G.Node // f [1], 0.1 as a rule; nil in Eval and in a network without batch normalisation
+
+	Input  *G.Node // f [N,C,Size,Size], what the network sees: an input itself with Config.FloatInput
+	Logits *G.Node // f [N,K]
+	Loss   *G.Node // f scalar: mean cross-entropy with Config.Smoothing
+	Score  *G.Node // f [3]: sum of the losses without smoothing, number right at top 1, at top 5
+
+	InputGrad *G.Node // of Loss with respect to Input; nil unless in Train with Config.FloatInput
+
+	Params  []Param // in torchvision's order
+	Stats   []Stat
+	Updates G.Nodes // of the running statistics: roots of the graph; none in Eval
+
+	entries []Entry
+}
+
+// Param is a tensor that is trained.
+type Param struct {
+	Name  string // torchvision's, as "layer1.0.conv1.weight"
+	Shape op.Shape
+	Node  *G.Node
+	Grad  *G.Node // of Loss with respect to Node; nil in Eval
+	Init  Init
+	// BiasOrNorm marks biases and the scales of batch normalisation, which some exempt from weight decay.
+	BiasOrNorm bool
+}
+
+// Fill writes the initial values of p into t, which has p's shape. They are functions of seed,
+// p.Name and the index of the element only.
+func (p *Param) Fill(t op.Tensor, seed uint64) error {
+	if !t.Shape.Equal(p.Shape) {
+		return fmt.Errorf("nn: parameter %s%v filled into a tensor of shape %v", p.Name, p.Shape, t.Shape)
+	}
+	if err := p.Init.fill(t.Data, seed, p.Name); err != nil {
+		return fmt.Errorf("nn: parameter %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Stat is the running mean and variance of a batch normalisation.
+type Stat struct {
+	Name     string // of the layer, as "layer1.0.bn1"
+	Channels int
+	Node     *G.Node // f [2,C]: mean, variance (unbiased, as PyTorch's)
+	Batch    *G.Node // f [2,C]: mean and biased variance of the batch; nil in Eval
+	Update   *G.Node // overwrites Node; nil in Eval
+	Count    int     // values a channel in a batch, N·H·W
+}
+
+// Fill writes the initial statistics into t, of shape [2,C]: mean 0, variance 1.
+func (s *Stat) Fill(t op.Tensor) error {
+	want := op.Shape{2, s.Channels}
+	if !t.Shape.Equal(want) {
+		return fmt.Errorf("nn: statistics of %s%v filled into a tensor of shape %v", s.Name, want, t.Shape)
+	}
+	var err error
+	switch d := t.Data.(type) {
+	case []float32:
+		fillStat(d, s.Channels)
+	case []float64:
+		fillStat(d, s.Channels)
+	default:
+		err = fmt.Errorf("nn: statistics of %s filled into a %T", s.Name, t.Data)
+	}
+	return err
+}
+
+func fillStat[T float32 | float64](d []T, channels int) {
+	for i := range d {
+		d[i] = T(i / channels)
+	}
+}
+
+// NumParams is the number of trained values.
+func (m *Model) NumParams() int {
+	n := 0
+	for _, p := range m.Params {
+		n += p.Shape.Size()
+	}
+	return n
+}
+
+// EntryKind says what an Entry of a state dict is.
+type EntryKind uint8
+
+// The kinds of entries.
+const (
+	Parameter      EntryKind = iota // Model.Params[Index]
+	RunningMean                     // row 0 of Model.Stats[Index]
+	RunningVar                      // row 1 of Model.Stats[Index]
+	BatchesTracked                  // how many batches Model.Stats[Index] has seen: PyTorch stores it, nothing here needs it
+)
+
+// Entry is a tensor of a state dict.
+type Entry struct {
+	Name  string
+	Shape op.Shape
+	DType string // "float32" or "float64", Config.DType; "int64" for BatchesTracked
+	Kind  EntryKind
+	Index int
+}
+
+// StateDict lists the tensors that weights at rest consist of, with torchvision's names, shapes and order.
+func (m *Model) StateDict() []Entry { return m.entries }

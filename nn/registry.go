@@ -1,0 +1,87 @@
+package nn
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	G "gorgonia.org/gorgonia"
+)
+
+// Architecture is a family of networks that differ in the number of classes and channels and in the input's size.
+type Architecture struct {
+	Name      string // as users type it
+	Summary   string // a line
+	Reference string // where it was published
+
+	Size     int // default height and width of the input
+	Channels int // default
+	Classes  int // default
+	MinSize  int // smallest height and width of the input; 0 if any will do
+
+	// Build adds the network to b: it applies layers to x, the normalised input [N,C,Size,Size], and returns
+	// the logits [N,K].
+	Build func(b *Builder, x *G.Node) *G.Node
+}
+
+var registry struct {
+	sync.RWMutex
+	archs []Architecture
+}
+
+// Register adds an architecture, as a rule from the init function of the file that defines it. It panics if a is
+// incomplete or its name is taken.
+func Register(a Architecture) {
+	registry.Lock()
+	defer registry.Unlock()
+	if a.Name == "" || a.Build == nil || a.Size < 1 || a.Channels < 1 || a.Classes < 2 {
+		panic(fmt.Sprintf("nn: architecture %q is incomplete", a.Name))
+	}
+	i, taken := slices.BinarySearchFunc(registry.archs, a.Name, func(a Architecture, name string) int {
+		return compareNames(a.Name, name)
+	})
+	if taken {
+		panic(fmt.Sprintf("nn: architecture %q is registered twice", a.Name))
+	}
+	registry.archs = slices.Insert(registry.archs, i, a)
+}
+
+// Architectures lists all architectures by name; numbers in names count as numbers.
+func Architectures() []Architecture {
+	registry.RLock()
+	defer registry.RUnlock()
+	return slices.Clone(registry.archs)
+}
+
+// Lookup finds an architecture by name. The error for an unknown one suggests the nearest and lists all.
+func Lookup(name string) (Architecture, error) {
+	archs := Architectures()
+	names := make([]string, len(archs))
+	for i, a := range archs {
+		if a.Name == name {
+			return a, nil
+		}
+		names[i] = a.Name
+	}
+	hint := ""
+	if n, ok := nearest(name, names); ok {
+		hint = fmt.Sprintf(", did you mean %q?", n)
+	}
+	return Architecture{}, fmt.Errorf("nn: unknown model %q%s (known: %s)", name, hint, strings.Join(names, ", "))
+}
+
+// compareNames orders names with trailing numbers, as "resnet18" before "resnet101".
+func compareNames(a, b string) int {
+	pa, na := splitNumber(a)
+	pb, nb := splitNumber(b)
+	return cmp.Or(strings.Compare(pa, pb), cmp.Compare(na, nb), strings.Compare(a, b))
+}
+
+func splitNumber(s string) (string, int) {
+	p := strings.TrimRight(s, "0123456789")
+	n, _ := strconv.Atoi(s[len(p):])
+	return p, n
+}
