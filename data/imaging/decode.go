@@ -2,10 +2,11 @@ package imaging
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
+
+	"onlinerna/data/imaging/internal/jpeg"
 )
 
 // MaxPixels is the size above which an image is refused before anything of its size is allocated. PIL raises its
@@ -22,21 +23,24 @@ var errFormat = errors.New("neither a JPEG nor a PNG: the first bytes are those 
 // Dimensions reads the width and height of a JPEG or PNG from its header. Content decides, not a file's name.
 // An image of more than MaxPixels is an error.
 func Dimensions(b []byte) (width, height int, err error) {
+	format, read := "jpeg", jpeg.Size
 	switch {
-	case isJPEG(b):
-		h, err := readJPEGHeader(b)
-		if err != nil {
-			return 0, 0, err
-		}
-		return h.width, h.height, nil
-	case isPNG(b):
-		h, err := readPNGHeader(b)
-		if err != nil {
-			return 0, 0, err
-		}
-		return h.width, h.height, nil
+	case bytes.HasPrefix(b, []byte(pngMagic)):
+		format, read = "png", pngSize
+	case !bytes.HasPrefix(b, []byte(jpegMagic)):
+		return 0, 0, errFormat
 	}
-	return 0, 0, errFormat
+	if width, height, err = read(b); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", format, err)
+	}
+	if width < 1 || height < 1 {
+		return 0, 0, fmt.Errorf("%s: the header gives a size of %dx%d pixels", format, width, height)
+	}
+	if width > MaxPixels/height {
+		return 0, 0, fmt.Errorf("%s: the header gives %dx%d pixels, more than the limit of %d: a damaged file or a decompression bomb",
+			format, width, height, MaxPixels)
+	}
+	return width, height, nil
 }
 
 // Decode decodes a JPEG or PNG to a new image; see Decoder.Decode.
@@ -52,9 +56,9 @@ func Decode(b []byte, channels int) (*Image, error) {
 // Decoder decodes one image after another and keeps its scratch memory between them. The zero value is ready;
 // a Decoder is for one goroutine.
 type Decoder struct {
-	rgb    []uint8    // a row before it becomes gray
-	chroma [3][]uint8 // rows of components after upsampling
-	plane  [4][]uint8 // components of a CMYK image, one after the other
+	jpeg jpeg.Decoder
+	rows [4][]uint8 // rows of components after upsampling
+	rgb  []uint8    // a row before it becomes gray
 }
 
 // Decode decodes the JPEG or PNG in b to dst, whose memory is reused: 3 channels as PIL's convert("RGB"), 1 as
@@ -74,68 +78,21 @@ func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangl
 	if err := checkChannels(channels); err != nil {
 		return err
 	}
-	var (
-		size image.Rectangle
-		fill func(dst *Image, box image.Rectangle) error
-	)
-	switch {
-	case isJPEG(b):
-		h, err := readJPEGHeader(b)
-		if err != nil {
-			return err
-		}
-		size = image.Rect(0, 0, h.width, h.height)
-		fill = func(dst *Image, box image.Rectangle) error { return d.decodeJPEG(dst, b, h, box) }
-	case isPNG(b):
-		h, err := readPNGHeader(b)
-		if err != nil {
-			return err
-		}
-		size = image.Rect(0, 0, h.width, h.height)
-		fill = func(dst *Image, box image.Rectangle) error { return d.decodePNG(dst, b, h, box) }
-	default:
-		return errFormat
+	w, h, err := Dimensions(b)
+	if err != nil {
+		return err
 	}
+	size := image.Rect(0, 0, w, h)
 	if box == nil {
 		box = &size
 	} else if box.Empty() || !box.In(size) {
-		return fmt.Errorf("box %v is empty or not inside the image of %dx%d pixels", *box, size.Dx(), size.Dy())
+		return fmt.Errorf("box %v is empty or not inside the image of %dx%d pixels", *box, w, h)
 	}
 	dst.Reset(box.Dx(), box.Dy(), channels)
-	return fill(dst, *box)
-}
-
-func isJPEG(b []byte) bool {
-	return len(b) >= len(jpegMagic) && string(b[:len(jpegMagic)]) == jpegMagic
-}
-func isPNG(b []byte) bool { return bytes.HasPrefix(b, []byte(pngMagic)) }
-
-// pngHeader is what the IHDR chunk says, as far as it is needed.
-type pngHeader struct {
-	width, height    int
-	depth, colorType uint8
-}
-
-func readPNGHeader(b []byte) (pngHeader, error) {
-	const ihdr = len(pngMagic) + 8 // after the chunk's length and type
-	if len(b) < ihdr+13 || string(b[ihdr-4:ihdr]) != "IHDR" {
-		return pngHeader{}, errors.New("png: the header is cut short or missing")
+	if bytes.HasPrefix(b, []byte(pngMagic)) {
+		return d.decodePNG(dst, b, *box)
 	}
-	w, h := binary.BigEndian.Uint32(b[ihdr:]), binary.BigEndian.Uint32(b[ihdr+4:])
-	if err := checkSize("png", uint64(w), uint64(h)); err != nil {
-		return pngHeader{}, err
-	}
-	return pngHeader{width: int(w), height: int(h), depth: b[ihdr+8], colorType: b[ihdr+9]}, nil
-}
-
-func checkSize(format string, w, h uint64) error {
-	if w == 0 || h == 0 {
-		return fmt.Errorf("%s: the header gives a size of %dx%d pixels", format, w, h)
-	}
-	if w*h > MaxPixels { // both are below 2³²
-		return fmt.Errorf("%s: the header gives %dx%d pixels, more than the limit of %d: a damaged file or a decompression bomb", format, w, h, MaxPixels)
-	}
-	return nil
+	return d.decodeJPEG(dst, b, *box)
 }
 
 // grow returns b with length n, its contents undefined.

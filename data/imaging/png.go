@@ -2,20 +2,34 @@ package imaging
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 )
 
+// Offsets in the file: the signature is followed by the length and the name of the header chunk, then by its fields.
+const (
+	pngHeader    = len(pngMagic) + 8
+	pngColorType = pngHeader + 9
+)
+
+func pngSize(b []byte) (width, height int, err error) {
+	if len(b) < pngHeader+13 || string(b[pngHeader-4:pngHeader]) != "IHDR" {
+		return 0, 0, errors.New("the header is cut short or missing")
+	}
+	w, h := binary.BigEndian.Uint32(b[pngHeader:]), binary.BigEndian.Uint32(b[pngHeader+4:])
+	return int(min(w, math.MaxInt32)), int(min(h, math.MaxInt32)), nil
+}
+
 // decodePNG fills dst with the pixels inside box. Alpha and transparent colours are dropped, as PIL does.
-func (d *Decoder) decodePNG(dst *Image, b []byte, h pngHeader, box image.Rectangle) error {
+func (d *Decoder) decodePNG(dst *Image, b []byte, box image.Rectangle) error {
 	m, err := png.Decode(bytes.NewReader(b))
 	if err != nil {
 		return fmt.Errorf("png: %w", err)
-	}
-	if got := m.Bounds(); got != image.Rect(0, 0, h.width, h.height) {
-		return fmt.Errorf("png: the image has %dx%d pixels, its header says %dx%d", got.Dx(), got.Dy(), h.width, h.height)
 	}
 	var fill func(out []uint8, y int) // writes a row in three channels
 	switch m := m.(type) {
@@ -37,7 +51,7 @@ func (d *Decoder) decodePNG(dst *Image, b []byte, h pngHeader, box image.Rectang
 		fill = rgba64Rows(m.Pix, m.Stride, box)
 	case *image.NRGBA64:
 		fill = rgba64Rows(m.Pix, m.Stride, box)
-		if h.colorType == 0 { // gray with a transparent value
+		if b[pngColorType] == 0 { // gray with a transparent value
 			fill = gray16Rows(m.Pix, m.Stride, 8, box)
 		}
 	default:

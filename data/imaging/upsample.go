@@ -1,47 +1,49 @@
 package imaging
 
-// row returns columns [x0, x1) of row y of the image, upsampled as libjpeg's "fancy" upsampling does: a triangle filter
+import "onlinerna/data/imaging/internal/jpeg"
+
+// planeRow returns columns [x0, x1) of row y of the image, upsampled as libjpeg's "fancy" upsampling does: a triangle filter
 // where the plane is halved across, down or both, repetition otherwise. A full plane's row is returned as it is;
 // others are written to *scratch, which is grown.
 //
 // libjpeg repeats the samples at the borders of the image, not those of the padded blocks, so neighbours are clamped.
-func (c *component) row(scratch *[]uint8, y, x0, x1 int) []uint8 {
-	if c.hx == 1 && c.vx == 1 {
-		return c.pix[y*c.stride+x0 : y*c.stride+x1]
+func planeRow(c *jpeg.Plane, scratch *[]uint8, y, x0, x1 int) []uint8 {
+	if c.HX == 1 && c.VX == 1 {
+		return c.Pix[y*c.Stride+x0 : y*c.Stride+x1]
 	}
-	// Samples that cover the columns; the row below starts at first*hx.
-	first, last := x0/c.hx, ceilDiv(x1, c.hx)
-	*scratch = grow(*scratch, (last-first)*c.hx)
+	// Samples that cover the columns; the row below starts at first*HX.
+	first, last := x0/c.HX, ceilDiv(x1, c.HX)
+	*scratch = grow(*scratch, (last-first)*c.HX)
 	out := *scratch
-	near := c.samples(y / c.vx)
-	other := y/c.vx - 1 // the second nearest row
+	near := samples(c, y/c.VX)
+	other := y/c.VX - 1 // the second nearest row
 	if y&1 == 1 {
 		other += 2
 	}
-	far := c.samples(min(max(other, 0), c.height-1))
+	far := samples(c, min(max(other, 0), c.Height-1))
 
 	// libjpeg has no triangle filter across planes of one or two columns.
 	switch {
-	case c.hx == 2 && c.vx == 1 && c.width > 2:
+	case c.HX == 2 && c.VX == 1 && c.Width > 2:
 		upsampleH2V1(out, near, first, last)
-	case c.hx == 1 && c.vx == 2:
+	case c.HX == 1 && c.VX == 2:
 		bias := uint16(1 + y&1)
 		for i := range out {
 			out[i] = uint8((3*uint16(near[first+i]) + uint16(far[first+i]) + bias) >> 2)
 		}
-	case c.hx == 2 && c.vx == 2 && c.width > 2:
+	case c.HX == 2 && c.VX == 2 && c.Width > 2:
 		upsampleH2V2(out, near, far, first, last)
 	default:
 		for i := first; i < last; i++ {
-			for j := range c.hx {
-				out[(i-first)*c.hx+j] = near[i]
+			for j := range c.HX {
+				out[(i-first)*c.HX+j] = near[i]
 			}
 		}
 	}
-	return out[x0-first*c.hx : x1-first*c.hx]
+	return out[x0-first*c.HX : x1-first*c.HX]
 }
 
-func (c *component) samples(y int) []uint8 { return c.pix[y*c.stride : y*c.stride+c.width] }
+func samples(c *jpeg.Plane, y int) []uint8 { return c.Pix[y*c.Stride : y*c.Stride+c.Width] }
 
 // upsampleH2V1 writes two pixels for each sample in [first, last): 3/4 of it and 1/4 of its neighbour.
 func upsampleH2V1(out, in []uint8, first, last int) {
@@ -74,3 +76,5 @@ func upsampleH2V2(out, near, far []uint8, first, last int) {
 		prev, this = this, next
 	}
 }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -1,0 +1,206 @@
+// Package jpeg decodes JPEG files to the planes of their components, with libjpeg's inverse DCT, bit for bit.
+//
+// The standard library's image/jpeg rounds its inverse DCT differently from one release to the next, and never as
+// libjpeg does; colour conversion then widens a difference of one level to three. This decoder also reuses its memory and
+// leaves out blocks that nobody wants.
+//
+// It reads 8-bit sequential and progressive Huffman-coded frames of one, three or four components, with or without restart
+// intervals, interleaved or not, at any sampling whose ratios are whole. Arithmetic coding, lossless and hierarchical frames
+// and 12-bit samples are errors, as are a missing end marker and entropy-coded data that is invalid or too short.
+package jpeg
+
+import (
+	"errors"
+	"fmt"
+	"image"
+)
+
+// Space is what the components of a JPEG mean.
+type Space uint8
+
+const (
+	Gray Space = iota
+	YCbCr
+	RGB
+	CMYK
+	YCCK
+)
+
+// Plane is one component. One sample stands for HX×VX pixels.
+type Plane struct {
+	Pix           []uint8
+	Stride        int
+	Width, Height int // in samples: the image's size over HX and VX, rounded up
+	HX, VX        int
+}
+
+// Image is a decoded JPEG as it is coded: neither upsampled nor converted.
+type Image struct {
+	Width, Height int
+	Space         Space
+	Planes        []Plane
+}
+
+// Decoder keeps its memory from one image to the next. The zero value is ready.
+type Decoder struct {
+	data  []byte
+	frame frame
+	quant [4][64]uint16 // in zigzag order
+	known [4]bool       // quant[i] has been read
+	dc    [4]table
+	ac    [4]table
+
+	restart int // MCUs between restart markers, 0 for none
+	jfif    bool
+	adobe   int // the colour transform, −1 without an Adobe segment
+
+	box   image.Rectangle // the pixels that are wanted
+	image Image
+	block [64]int16
+}
+
+// frame is what the frame header says.
+type frame struct {
+	width, height int
+	progressive   bool
+	hmax, vmax    int
+	mcusX, mcusY  int
+	comps         []component
+	all           [4]component
+}
+
+type component struct {
+	id, tq  uint8
+	h, v    int
+	width   int // in samples
+	height  int
+	blocksX int // whole MCUs
+	blocksY int
+	seen    bool // in a scan
+	quant   [64]int32
+	pix     []uint8
+	coef    []int16         // progressive: all blocks, in natural order
+	wanted  image.Rectangle // in blocks
+}
+
+// Size reads the width and height from the frame header.
+func Size(b []byte) (width, height int, err error) {
+	for p := 2; ; {
+		marker, seg, next, err := segment(b, p)
+		if err != nil {
+			return 0, 0, err
+		}
+		if isFrame(marker) {
+			if len(seg) < 6 {
+				return 0, 0, errFrame
+			}
+			return int(seg[3])<<8 | int(seg[4]), int(seg[1])<<8 | int(seg[2]), nil
+		}
+		if marker == markerSOS || marker == markerEOI {
+			return 0, 0, errors.New("no frame header comes before the first scan")
+		}
+		p = next
+	}
+}
+
+// Decode decodes the planes of b. Only samples that the pixels inside box depend on are defined, one sample round them
+// included. The result is the decoder's and valid until the next call.
+func (d *Decoder) Decode(b []byte, box image.Rectangle) (*Image, error) {
+	d.data, d.box = b, box
+	d.frame.comps = nil
+	d.known = [4]bool{}
+	for i := range d.dc {
+		d.dc[i].defined, d.ac[i].defined = false, false
+	}
+	d.restart, d.jfif, d.adobe = 0, false, -1
+	defer func() { d.data = nil }()
+
+	for p := 2; ; {
+		marker, seg, next, err := segment(b, p)
+		if err != nil {
+			return nil, err
+		}
+		if marker == markerEOI {
+			break
+		}
+		p = next
+		switch {
+		case isFrame(marker):
+			err = d.readFrame(marker, seg)
+		case marker == markerDHT:
+			err = d.readHuffman(seg)
+		case marker == markerDQT:
+			err = d.readQuant(seg)
+		case marker == markerDRI:
+			if len(seg) < 2 {
+				err = errors.New("the restart interval is cut short")
+			} else {
+				d.restart = int(seg[0])<<8 | int(seg[1])
+			}
+		case marker == markerAPP0 && len(seg) >= 14 && string(seg[:5]) == "JFIF\x00":
+			d.jfif = true
+		case marker == markerAPP14 && len(seg) >= 12 && string(seg[:5]) == "Adobe":
+			d.adobe = int(seg[11])
+		case marker == markerSOS:
+			p, err = d.readScan(seg, next)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d.finish()
+}
+
+// finish puts the planes together.
+func (d *Decoder) finish() (*Image, error) {
+	f := &d.frame
+	if f.comps == nil {
+		return nil, errors.New("the file has no frame header")
+	}
+	m := &d.image
+	m.Width, m.Height, m.Space, m.Planes = f.width, f.height, d.space(), m.Planes[:0]
+	for i := range f.comps {
+		c := &f.comps[i]
+		if !c.seen {
+			return nil, fmt.Errorf("component %d is in no scan", i)
+		}
+		if f.progressive {
+			c.reconstruct()
+		}
+		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: 8 * c.blocksX, Width: c.width, Height: c.height, HX: f.hmax / c.h, VX: f.vmax / c.v})
+	}
+	return m, nil
+}
+
+// space decides as libjpeg's default_decompress_parms.
+func (d *Decoder) space() Space {
+	comps := d.frame.comps
+	switch {
+	case len(comps) == 1:
+		return Gray
+	case len(comps) == 4 && d.adobe <= 0:
+		return CMYK
+	case len(comps) == 4:
+		return YCCK
+	case d.jfif || d.adobe > 0:
+		return YCbCr
+	case d.adobe == 0 || comps[0].id == 'R' && comps[1].id == 'G' && comps[2].id == 'B':
+		return RGB
+	}
+	return YCbCr
+}
+
+// reconstruct transforms the wanted blocks of a progressive component.
+func (c *component) reconstruct() {
+	for y := c.wanted.Min.Y; y < c.wanted.Max.Y; y++ {
+		for x := c.wanted.Min.X; x < c.wanted.Max.X; x++ {
+			c.transform((*[64]int16)(c.coef[(y*c.blocksX+x)*64:]), x, y)
+		}
+	}
+}
+
+// transform writes the samples of one block.
+func (c *component) transform(coef *[64]int16, x, y int) {
+	stride := 8 * c.blocksX
+	idct(c.pix[8*y*stride+8*x:], stride, coef, &c.quant)
+}

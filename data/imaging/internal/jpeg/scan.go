@@ -1,0 +1,265 @@
+package jpeg
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+var errData = errors.New("the entropy-coded data is invalid or too short")
+
+// scan is one pass over some components.
+type scan struct {
+	bits
+	comps  []scanComponent
+	ss, se int // progressive: the first and last coefficient
+	ah, al int // and the bits done before and left to do
+	eobrun int
+}
+
+type scanComponent struct {
+	*component
+	dc, ac *table
+	pred   int32 // the last DC coefficient
+}
+
+// zigzag is the natural index of the coefficients in the order of the file.
+var zigzag = [64]uint8{
+	0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5,
+	12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
+	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+}
+
+// readScan decodes the scan whose header is seg and whose data begins at p. It returns the offset after it.
+func (d *Decoder) readScan(seg []byte, p int) (int, error) {
+	var list [4]scanComponent
+	s, err := d.scanHeader(seg, &list)
+	if err != nil {
+		return 0, err
+	}
+	s.b, s.p = d.data, p
+	decode := d.sequential
+	if d.frame.progressive {
+		decode = s.progression()
+	}
+	f := &d.frame
+	mcusX, mcusY := f.mcusX, f.mcusY
+	single := len(s.comps) == 1
+	if single {
+		c := s.comps[0]
+		mcusX, mcusY = ceilDiv(c.width, 8), ceilDiv(c.height, 8)
+	}
+	stop := d.lastRow(s)
+	left, restarts := d.restart, 0
+	for my := range mcusY {
+		if my == stop {
+			// Nothing below is wanted; an end marker must still follow.
+			i := bytes.LastIndex(d.data[s.p:], []byte{0xff, markerEOI})
+			if i < 0 {
+				return 0, errShort
+			}
+			return s.p + i, nil
+		}
+		for mx := range mcusX {
+			if d.restart > 0 {
+				if left == 0 {
+					if err := s.resume(restarts); err != nil {
+						return 0, err
+					}
+					left, restarts = d.restart, restarts+1
+				}
+				left--
+			}
+			if single {
+				if !decode(s, &s.comps[0], mx, my) {
+					return 0, errData
+				}
+				continue
+			}
+			for i := range s.comps {
+				c := &s.comps[i]
+				for v := range c.v {
+					for h := range c.h {
+						if !decode(s, c, mx*c.h+h, my*c.v+v) {
+							return 0, errData
+						}
+					}
+				}
+			}
+		}
+		if s.overrun() {
+			return 0, errData
+		}
+	}
+	return s.p, nil
+}
+
+// lastRow returns the row of MCUs at which a sequential scan of all components may stop, −1 for others.
+func (d *Decoder) lastRow(s *scan) int {
+	f := &d.frame
+	if f.progressive || len(s.comps) != len(f.comps) {
+		return -1
+	}
+	stop := 0
+	for _, c := range s.comps {
+		stop = max(stop, ceilDiv(c.wanted.Max.Y, c.v))
+	}
+	return stop
+}
+
+func (d *Decoder) scanHeader(seg []byte, list *[4]scanComponent) (*scan, error) {
+	f := &d.frame
+	if f.comps == nil {
+		return nil, errors.New("a scan comes before the frame header")
+	}
+	if len(seg) < 1 || seg[0] < 1 || seg[0] > 4 || len(seg) < 4+2*int(seg[0]) {
+		return nil, errors.New("a scan header is invalid or cut short")
+	}
+	n := int(seg[0])
+	end := seg[1+2*n:]
+	s := &scan{comps: list[:n], ss: int(end[0]), se: int(end[1]), ah: int(end[2] >> 4), al: int(end[2] & 15)}
+	if !f.progressive {
+		s.ss, s.se, s.ah, s.al = 0, 63, 0, 0
+	}
+	if s.ss > s.se || s.se > 63 || s.ss == 0 && s.se > 0 && f.progressive || s.ss > 0 && n > 1 || s.ah > 13 || s.al > 13 {
+		return nil, fmt.Errorf("a scan of coefficients %d to %d, bits %d to %d of %d components is invalid", s.ss, s.se, s.ah, s.al, n)
+	}
+	blocks := 0
+	for i := range n {
+		id, td, ta := seg[1+2*i], seg[2+2*i]>>4, seg[2+2*i]&15
+		if td > 3 || ta > 3 {
+			return nil, fmt.Errorf("a scan names the Huffman tables %d and %d", td, ta)
+		}
+		c := f.component(id)
+		if c == nil {
+			return nil, fmt.Errorf("a scan names the component %d, which the frame header does not", id)
+		}
+		for _, other := range s.comps[:i] {
+			if other.component == c {
+				return nil, fmt.Errorf("a scan names the component %d twice", id)
+			}
+		}
+		s.comps[i] = scanComponent{component: c, dc: &d.dc[td], ac: &d.ac[ta]}
+		if s.ss == 0 && s.ah == 0 && !d.dc[td].defined || s.se > 0 && !d.ac[ta].defined {
+			return nil, errors.New("a scan uses a Huffman table that has not been defined")
+		}
+		if !c.seen {
+			if !d.known[c.tq] {
+				return nil, fmt.Errorf("component %d uses quantisation table %d, which has not been defined", id, c.tq)
+			}
+			for k, z := range zigzag {
+				c.quant[z] = int32(d.quant[c.tq][k])
+			}
+			c.seen = true
+		}
+		blocks += c.h * c.v
+	}
+	if n > 1 && blocks > 10 {
+		return nil, fmt.Errorf("a scan has %d blocks in a unit, the limit is 10", blocks)
+	}
+	return s, nil
+}
+
+func (f *frame) component(id uint8) *component {
+	for i := range f.comps {
+		if f.comps[i].id == id {
+			return &f.comps[i]
+		}
+	}
+	return nil
+}
+
+// resume goes past the restart marker that must come next.
+func (s *scan) resume(count int) error {
+	if s.overrun() {
+		return errData
+	}
+	for s.p < len(s.b) {
+		if _, ok := s.next(); !ok {
+			break // at a marker
+		}
+	}
+	p := s.p
+	for p+1 < len(s.b) && s.b[p+1] == 0xff {
+		p++
+	}
+	if p+1 >= len(s.b) {
+		return errShort
+	}
+	if want := uint8(markerRST0 + count&7); s.b[p+1] != want {
+		return fmt.Errorf("marker %#02x instead of the restart marker %#02x", s.b[p+1], want)
+	}
+	s.bits = bits{b: s.b, p: p + 2}
+	s.eobrun = 0
+	for i := range s.comps {
+		s.comps[i].pred = 0
+	}
+	return nil
+}
+
+// sequential decodes one block and transforms it if it is wanted.
+func (d *Decoder) sequential(s *scan, c *scanComponent, x, y int) bool {
+	blk := &d.block
+	*blk = [64]int16{}
+	if !s.block(c, blk) {
+		return false
+	}
+	if w := &c.wanted; w.Min.X <= x && x < w.Max.X && w.Min.Y <= y && y < w.Max.Y {
+		c.transform(blk, x, y)
+	}
+	return true
+}
+
+// block decodes the coefficients of a sequential block into blk, which is zero.
+func (s *scan) block(c *scanComponent, blk *[64]int16) bool {
+	size, ok := s.decode(c.dc)
+	if !ok {
+		return false
+	}
+	c.pred += s.receive(int(size))
+	blk[0] = int16(c.pred)
+
+	acc, n, ac := s.acc, s.n, c.ac
+	for k := 1; k < 64; k++ {
+		if n < 32 { // a code and a value are 31 bits at most
+			acc, n = s.fill(acc, n)
+		}
+		top := acc >> lookShift
+		if e := ac.short[top]; e != 0 {
+			k += int(e >> 4 & 15)
+			acc <<= e & 15
+			n -= int(e & 15)
+			if k > 63 {
+				return false
+			}
+			blk[zigzag[k]] = e >> 8
+			continue
+		}
+		var sym uint8
+		var length int
+		if e := ac.look[top]; e != 0 {
+			sym, length = uint8(e), int(e>>8)
+		} else if sym, length = ac.long(uint32(acc >> 48)); length == 0 {
+			return false
+		}
+		acc <<= length & 63
+		n -= length
+		size := int(sym & 15)
+		if size == 0 {
+			if sym != 0xf0 {
+				break
+			}
+			k += 15
+			continue
+		}
+		if k += int(sym >> 4); k > 63 {
+			return false
+		}
+		blk[zigzag[k]] = int16(extend(uint32(acc>>(64-size)), size))
+		acc <<= size
+		n -= size
+	}
+	s.acc, s.n = acc, n
+	return true
+}
