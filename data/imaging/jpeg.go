@@ -33,6 +33,11 @@ func (d *Decoder) decodeJPEG(dst *Image, b []byte, box image.Rectangle) error {
 		case jpeg.RGB, jpeg.CMYK:
 			interleave(out, rows[0], rows[1], rows[2])
 		}
+		if m.Space == jpeg.YCCK {
+			for i := range out {
+				out[i] = 255 - out[i] // libjpeg's YCCK stands for the complement of RGB
+			}
+		}
 		if len(m.Planes) == 4 {
 			addBlack(out, rows[3])
 		}
