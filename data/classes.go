@@ -90,3 +90,4 @@ type renamed struct {
 
 func (d *renamed) Classes() []string { return d.classes }
 func (d *renamed) Label(i int) int   { return int(d.table[d.Dataset.Label(i)]) }
+func (d *renamed) Close() error      { return closeSet(d.Dataset) }

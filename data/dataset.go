@@ -117,3 +117,13 @@ func (d *subset) Name(i int) string { return d.Dataset.Name(d.indices[i]) }
 func (d *subset) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 	return d.Dataset.Read(d.indices[i], region, s)
 }
+
+// Close closes the files of the set that it is part of.
+func (d *subset) Close() error { return closeSet(d.Dataset) }
+
+func closeSet(ds Dataset) error {
+	if c, ok := ds.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

@@ -225,5 +225,8 @@ func (d *idx) Close() error {
 	if d.closer == nil {
 		return nil
 	}
-	return d.closer.Close()
+	if err := d.closer.Close(); !errors.Is(err, fs.ErrClosed) { // parts of a set share its file
+		return err
+	}
+	return nil
 }

@@ -30,11 +30,11 @@ func ProfileOf(ds Dataset) (Profile, error) {
 			small: true, augment: "none",
 		}, nil
 	}
-	side, err := commonSide(ds)
+	side, err := smallSide(ds)
 	if err != nil {
 		return Profile{}, err
 	}
-	gray, small := ds.Channels() == 1, side > 0 && side <= maxSmall
+	gray, small := ds.Channels() == 1, side > 0
 	switch {
 	case gray && small:
 		return Profile{
@@ -69,9 +69,9 @@ func isGlyphs(ds Dataset) bool {
 	return false
 }
 
-// commonSide is the side of the images of ds if all that it looks at are
+// smallSide is the side of the images of ds if all that it looks at are small,
 // square and equal, else 0. It passes over images that cannot be read.
-func commonSide(ds Dataset) (int, error) {
+func smallSide(ds Dataset) (int, error) {
 	const looks, tries = 8, 64
 	var s Scratch
 	var failed error
@@ -85,7 +85,7 @@ func commonSide(ds Dataset) (int, error) {
 			failed = err
 			continue
 		}
-		if img.Width != img.Height || seen > 0 && img.Width != side {
+		if img.Width != img.Height || img.Width > maxSmall || seen > 0 && img.Width != side {
 			return 0, nil
 		}
 		side = img.Width
