@@ -1,0 +1,110 @@
+package jpeg
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The integer transform stays within a level of the exact one, which ITU-T T.81 defines in A.3.3.
+func TestIDCTAgainstDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var basis [8][8]float64
+	for x := range 8 {
+		for u := range 8 {
+			c := 0.5
+			if u == 0 {
+				c = math.Sqrt2 / 4
+			}
+			basis[x][u] = c * math.Cos(float64(2*x+1)*float64(u)*math.Pi/16)
+		}
+	}
+	for trial := range 2000 {
+		var coef [64]int16
+		var quant [64]int32
+		for i := range coef {
+			quant[i] = 1 + rng.Int32N(8)
+			if rng.IntN(64) < trial%64 {
+				coef[i] = int16(rng.IntN(41) - 20)
+			}
+		}
+		const stride = 11
+		got := make([]uint8, 8*stride)
+		idct(got, stride, &coef, &quant)
+		for y := range 8 {
+			for x := range 8 {
+				want := 128.0
+				for v := range 8 {
+					for u := range 8 {
+						want += basis[y][v] * basis[x][u] * float64(int32(coef[8*v+u])*quant[8*v+u])
+					}
+				}
+				want = min(max(want, 0), 255)
+				if d := math.Abs(float64(got[y*stride+x]) - want); d > 1 {
+					t.Fatalf("trial %d: sample (%d, %d) is %d, exactly %g", trial, x, y, got[y*stride+x], want)
+				}
+			}
+			for x := 8; x < stride; x++ {
+				if got[y*stride+x] != 0 {
+					t.Fatal("the transform writes beyond its block")
+				}
+			}
+		}
+	}
+}
+
+func TestBitsStuffing(t *testing.T) {
+	r := bits{b: []byte{0x12, 0xff, 0x00, 0x34, 0xff, 0xff, 0x00, 0x56, 0xff, 0xd9}}
+	for i, want := range []uint32{0x12, 0xff, 0x34, 0xff, 0x56} {
+		if got := r.take(8); got != want || r.overrun() {
+			t.Errorf("byte %d: %#x (overrun %v), want %#x", i, got, r.overrun(), want)
+		}
+	}
+	if got := r.take(1); got != 0 || !r.overrun() {
+		t.Error("reading beyond the data is no overrun")
+	}
+	if r.b[r.p] != 0xff || r.b[r.p+1] != markerEOI {
+		t.Error("the reader is not left at the marker")
+	}
+}
+
+func TestExtend(t *testing.T) {
+	for _, c := range []struct {
+		bits uint32
+		size int
+		want int32
+	}{{0, 1, -1}, {1, 1, 1}, {0, 2, -3}, {1, 2, -2}, {2, 2, 2}, {3, 2, 3}, {0, 15, -32767}} {
+		if got := extend(c.bits, c.size); got != c.want {
+			t.Errorf("extend(%b, %d) is %d, want %d", c.bits, c.size, got, c.want)
+		}
+	}
+}
+
+// Codes longer than the lookup's and shorter ones decode alike.
+func TestHuffmanCodes(t *testing.T) {
+	counts := [16]byte{0: 1, 1: 1, 2: 1, 9: 2, 15: 3} // 0, 10, 110, 1110000000, 1110000001, …
+	segment := append(counts[:], 1, 2, 3, 4, 5, 6, 7, 8)
+	var table table
+	if n, err := table.read(segment, false); err != nil || n != len(segment) {
+		t.Fatal(n, err)
+	}
+	var acc uint64
+	n := 0
+	for _, c := range []struct {
+		code uint64
+		size int
+	}{{0b1110000001, 10}, {0b0, 1}, {0b1110000010000001, 16}, {0b110, 3}} {
+		acc = acc<<c.size | c.code
+		n += c.size
+	}
+	r := bits{acc: acc << (64 - n), n: n}
+	for _, want := range []uint8{5, 1, 7, 3} {
+		if got, ok := r.decode(&table); !ok || got != want {
+			t.Errorf("symbol %d, want %d", got, want)
+		}
+	}
+	r = bits{acc: math.MaxUint64, n: 64}
+	if _, ok := r.decode(&table); ok {
+		t.Error("a code that is not in the table decodes")
+	}
+}
