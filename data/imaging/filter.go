@@ -70,31 +70,48 @@ func (f *filter) gray(out, in []uint8) {
 func (f *filter) rgb(out, in []uint8) {
 	for i := range len(out) / 3 {
 		taps := f.taps(i)
-		from := in[3*f.start[i]:][:3*len(taps)]
+		from := in[3*f.start[i]:]
 		r, g, b := int32(half), int32(half), int32(half)
-		for _, c := range taps {
+		for len(taps) >= 2 && len(from) >= 6 {
+			c, d := taps[0], taps[1]
+			r += int32(from[0])*c + int32(from[3])*d
+			g += int32(from[1])*c + int32(from[4])*d
+			b += int32(from[2])*c + int32(from[5])*d
+			taps, from = taps[2:], from[6:]
+		}
+		if len(taps) == 1 {
+			c := taps[0]
 			r += int32(from[0]) * c
 			g += int32(from[1]) * c
 			b += int32(from[2]) * c
-			from = from[3:]
 		}
 		p := out[3*i : 3*i+3 : 3*i+3]
 		p[0], p[1], p[2] = round(r), round(g), round(b)
 	}
 }
 
-// sumRows writes the weighted sum of consecutive rows of in, as many as there are taps, to out.
+// sumRows writes the weighted sum of consecutive rows of in, as many as there are taps, to out. acc is scratch of the
+// same length. Two rows at a time halve the traffic of acc.
 func sumRows(out, in []uint8, taps []int32, acc []int32) {
 	n := len(out)
+	acc = acc[:n]
 	for i := range acc {
 		acc[i] = half
 	}
-	for k, c := range taps {
-		for i, v := range in[k*n : (k+1)*n] {
-			acc[i] += int32(v) * c
+	for len(taps) > 2 {
+		c, d := taps[0], taps[1]
+		row, next := in[:n], in[n:2*n]
+		for i := range acc {
+			acc[i] += int32(row[i])*c + int32(next[i])*d
 		}
+		taps, in = taps[2:], in[2*n:]
+	}
+	c, d := taps[0], int32(0)
+	row, next := in[:n], in[:n]
+	if len(taps) == 2 {
+		d, next = taps[1], in[n:2*n]
 	}
 	for i, v := range acc {
-		out[i] = round(v)
+		out[i] = round(v + int32(row[i])*c + int32(next[i])*d)
 	}
 }

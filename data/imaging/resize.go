@@ -91,17 +91,17 @@ func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image
 	ch := src.Channels
 	n := window.Dx() * ch
 	top := r.down.start[0]
-	bottom := r.down.start[window.Dy()-1] + len(r.down.taps(window.Dy()-1))
+	bottom := top
+	for i, first := range r.down.start {
+		bottom = max(bottom, first+r.down.count[i])
+	}
 	r.mid = grow(r.mid, (bottom-top)*n)
 	for y := top; y < bottom; y++ {
 		row := src.row(box.Min.Y + y)[box.Min.X*ch : box.Max.X*ch]
 		out := r.mid[(y-top)*n : (y-top+1)*n]
-		switch {
-		case box.Dx() == width:
-			copy(out, row[window.Min.X*ch:window.Max.X*ch])
-		case ch == 1:
+		if ch == 1 {
 			r.across.gray(out, row)
-		default:
+		} else {
 			r.across.rgb(out, row)
 		}
 	}
@@ -109,13 +109,6 @@ func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image
 	r.acc = grow(r.acc, n)
 	for y := range window.Dy() {
 		to := ((at.Min.Y+y)*dst.Width + at.Min.X) * ch
-		out := dst.Pix[to : to+n]
-		first := r.down.start[y] - top
-		if box.Dy() == height {
-			first = window.Min.Y + y - top
-			copy(out, r.mid[first*n:(first+1)*n])
-			continue
-		}
-		sumRows(out, r.mid[first*n:], r.down.taps(y), r.acc)
+		sumRows(dst.Pix[to:to+n], r.mid[(r.down.start[y]-top)*n:], r.down.taps(y), r.acc)
 	}
 }
