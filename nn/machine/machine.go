@@ -2,7 +2,7 @@ package machine
 
 import (
 	"errors"
-	"io"
+	"fmt"
 
 	G "gorgonia.org/gorgonia"
 
@@ -10,7 +10,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Config says what to run and where. Only Device and Keep are required.
+// Config says what to run and where. Only Device and Keep or Bind are required.
 type Config struct {
 	Device device.Device
 
@@ -29,68 +29,256 @@ type Config struct {
 	Arena *Arena
 }
 
-// Binding is storage that the caller owns, and how the value lies in it.
+// Binding is storage that the caller owns, and how the value lies in it. An input may have any layout that the
+// device takes, usually Device.Layout's; a result has to have the one in which the device makes it.
 type Binding struct {
 	Region device.Region
 	Layout device.Layout
 }
 
 // Machine runs a graph on a device. It may be used by one goroutine at a time.
-type Machine struct{}
+type Machine struct {
+	dev    device.Device
+	prog   *program
+	plan   *layout
+	keep   G.Nodes
+	arena  *Arena
+	shared bool // the arena is
+
+	inputs  device.Memory   // of constants and unbound inputs; nil until the first Write or Run
+	kernels []device.Kernel // in the order of the plan, bound to the arena's memory as of moved
+	moved   int
+}
 
 var _ G.VM = (*Machine)(nil)
 
 // New plans the run of g. It allocates no device memory: that is left to the first Write or Run.
-func New(g *G.ExprGraph, c Config) (*Machine, error) { return nil, errors.ErrUnsupported }
+func New(g *G.ExprGraph, c Config) (*Machine, error) {
+	if g == nil || c.Device == nil {
+		return nil, errors.New("machine: a graph and a Config.Device are required")
+	}
+	if c.Arena != nil && c.Arena.dev != c.Device {
+		return nil, fmt.Errorf("machine: the arena is of another device than %s", c.Device.Name())
+	}
+	p, err := newProgram(g, &c)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.outside(&c)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := p.groups(&c)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := p.describe(&c, groups)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.results(p, &c, tasks); err != nil {
+		return nil, err
+	}
+	m := &Machine{dev: c.Device, prog: p, plan: newLayout(s, tasks), keep: c.Keep, arena: c.Arena, shared: c.Arena != nil}
+	if m.arena == nil {
+		m.arena = NewArena(c.Device)
+	}
+	m.arena.reserve(m.plan.bytes)
+	return m, nil
+}
 
 // Run computes all results from the bound storage and from what Write stored. It allocates nothing after the
-// first call. On a device with queues it may return before the work is done: Read and the device's Sync wait.
-func (m *Machine) Run() error { return errors.ErrUnsupported }
+// first call, unless the arena grew for another machine. On a device with queues it may return before the
+// work is done: Read and the device's Sync wait for it.
+func (m *Machine) Run() error {
+	mem, err := m.arena.memory()
+	if err != nil {
+		return err
+	}
+	if m.kernels == nil || m.moved != m.arena.moved {
+		if err := m.bind(mem); err != nil {
+			return err
+		}
+	}
+	m.arena.holder = m
+	for i, k := range m.kernels {
+		if err := k(); err != nil {
+			return m.runError(i, err)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) runError(i int, err error) error {
+	s := m.plan.tasks[m.plan.order[i]].group.Steps
+	last := s[len(s)-1]
+	if len(s) == 1 {
+		return fmt.Errorf("machine: %s %s: %w", last.Name, last.Op.Kind(), err)
+	}
+	return fmt.Errorf("machine: group of %d ops from %s %s to %s %s: %w", len(s), s[0].Name, s[0].Op.Kind(), last.Name, last.Op.Kind(), err)
+}
+
+// bind makes the kernels for the arena at mem.
+func (m *Machine) bind(mem device.Memory) error {
+	if err := m.allocateInputs(); err != nil {
+		return err
+	}
+	kernels := make([]device.Kernel, len(m.plan.order))
+	for i, t := range m.plan.order {
+		k := &m.plan.tasks[t]
+		var a device.Args
+		for _, v := range k.in {
+			a.In = append(a.In, m.region(v, mem))
+		}
+		for _, v := range k.out {
+			a.Out = append(a.Out, m.region(v, mem))
+		}
+		if w := m.plan.work[t]; w >= 0 {
+			a.Workspace = device.Region{Memory: mem, Offset: m.plan.offsets[w], Bytes: k.plan.Workspace}
+		}
+		var err error
+		if kernels[i], err = m.dev.Bind(k.group, k.plan, a); err != nil {
+			return m.runError(i, err)
+		}
+	}
+	m.kernels, m.moved = kernels, m.arena.moved
+	return nil
+}
+
+// region is where value v lies, given the arena's memory.
+func (m *Machine) region(v int, mem device.Memory) device.Region {
+	at := m.plan.places[v]
+	b := &m.plan.buffers[at.buffer]
+	var r device.Region
+	switch b.owner {
+	case arena:
+		r = device.Region{Memory: mem, Offset: m.plan.offsets[b.item], Bytes: b.bytes}
+	case inputs:
+		r = device.Region{Memory: m.inputs, Offset: b.offset, Bytes: b.bytes}
+	case caller:
+		r = b.region
+	}
+	return r.Part(at.offset, m.prog.Values[v].Bytes)
+}
+
+// allocateInputs makes the memory of the inputs and stores the constants there.
+func (m *Machine) allocateInputs() error {
+	if m.inputs != nil || m.plan.inputs == 0 {
+		return nil
+	}
+	mem, err := m.dev.NewMemory(m.plan.inputs)
+	if err != nil {
+		return fmt.Errorf("machine: %d bytes of inputs on device %s: %w", m.plan.inputs, m.dev.Name(), err)
+	}
+	m.inputs = mem
+	for v, s := range m.prog.sources {
+		if s != constant {
+			continue
+		}
+		t, err := hostTensor(m.prog.nodes[v].Value())
+		if err == nil {
+			err = m.dev.Upload(m.region(v, nil), m.prog.Values[v].Layout, t)
+		}
+		if err != nil {
+			mem.Free()
+			m.inputs = nil
+			return fmt.Errorf("machine: constant %s: %w", m.prog.Values[v].Name, err)
+		}
+	}
+	return nil
+}
 
 // Write stores a host tensor in an input that is not bound, where it stays until it is written again. The
-// shape must be the node's; between float32 and float64 the elements are converted.
-func (m *Machine) Write(n *G.Node, src op.Tensor) error { return errors.ErrUnsupported }
+// shape must be the node's; between float32 and float64 the elements are converted. An input on which no
+// wanted result depends is checked and ignored.
+func (m *Machine) Write(n *G.Node, src op.Tensor) error {
+	v, ok := m.prog.values[n]
+	if !ok {
+		return m.writeDead(n, src)
+	}
+	x := &m.prog.Values[v]
+	if m.prog.sources[v] != input {
+		return fmt.Errorf("machine: write to %s: it is computed, not an input", x.Name)
+	}
+	if m.plan.buffers[m.plan.places[v].buffer].owner == caller {
+		return fmt.Errorf("machine: write to %s: its storage is bound, write there", x.Name)
+	}
+	if !fits(x.Type, src) {
+		return fmt.Errorf("machine: write of %v to %s, %v: types or shapes differ", src.Type(), x.Name, x.Type)
+	}
+	if err := m.allocateInputs(); err != nil {
+		return err
+	}
+	if err := m.dev.Upload(m.region(v, nil), x.Layout, src); err != nil {
+		return fmt.Errorf("machine: write of %v to %s: %w", src.Type(), x.Name, err)
+	}
+	return nil
+}
+
+// writeDead checks a write to an input that the program has no use for.
+func (m *Machine) writeDead(n *G.Node, src op.Tensor) error {
+	if n == nil || !m.prog.graph.Has(n.ID()) || m.prog.graph.Node(n.ID()) != n {
+		return errors.New("machine: write to a node that is not of the machine's graph")
+	}
+	if n.Op() != nil {
+		return fmt.Errorf("machine: write to %s: it is computed, not an input", label(n))
+	}
+	t, err := typeOf(n)
+	if err == nil && !fits(t, src) {
+		err = fmt.Errorf("%v written to %v: types or shapes differ", src.Type(), t)
+	}
+	if err != nil {
+		return fmt.Errorf("machine: %s: %w", label(n), err)
+	}
+	return nil
+}
+
+// fits says whether a host tensor can be converted to type t or back.
+func fits(t op.Type, x op.Tensor) bool {
+	d := x.DType()
+	return t.Shape.Equal(x.Shape) && (t.DType == d || t.DType.Float() && d.Float())
+}
 
 // Read copies a kept or bound value, or an input, to the host. Results are those of the last Run, and are
 // gone once another machine ran on the same arena.
-func (m *Machine) Read(dst op.Tensor, n *G.Node) error { return errors.ErrUnsupported }
-
-// RunAll implements gorgonia.VM: it writes the Values of all unbound inputs, runs, and makes the kept results
-// the Values of their nodes. Run is the fast way.
-func (m *Machine) RunAll() error { return errors.ErrUnsupported }
+func (m *Machine) Read(dst op.Tensor, n *G.Node) error {
+	v, ok := m.prog.values[n]
+	if !ok {
+		return errors.New("machine: read of a node on which nothing that is kept depends: add it to Config.Keep")
+	}
+	x, b := &m.prog.Values[v], &m.plan.buffers[m.plan.places[v].buffer]
+	switch {
+	case !fits(x.Type, dst):
+		return fmt.Errorf("machine: read of %s, %v, into %v: types or shapes differ", x.Name, x.Type, dst.Type())
+	case b.owner == arena && !b.kept:
+		return fmt.Errorf("machine: read of %s: it is not kept, add it to Config.Keep", x.Name)
+	case b.owner == arena && m.arena.holder != m:
+		return fmt.Errorf("machine: read of %s: the machine has not run since another one ran on its arena, or not at all", x.Name)
+	case b.owner == inputs && m.inputs == nil:
+		return fmt.Errorf("machine: read of %s: nothing was written to it", x.Name)
+	}
+	if err := m.dev.Download(dst, m.region(v, m.arena.mem), x.Layout); err != nil {
+		return fmt.Errorf("machine: read of %s into %v: %w", x.Name, dst.Type(), err)
+	}
+	return nil
+}
 
 // Reset implements gorgonia.VM. There is nothing to reset: every run starts from its inputs.
 func (m *Machine) Reset() {}
 
 // Close gives back the memory that the machine owns. A shared arena is left to its owner.
-func (m *Machine) Close() error { return nil }
-
-// Stats describes the machine's plan.
-func (m *Machine) Stats() Stats { return Stats{} }
-
-// Stats are the sizes of a planned program.
-type Stats struct {
-	Nodes  int // of the graph
-	Live   int // of those, nodes on which a wanted result depends
-	Steps  int // ops to run
-	Groups int // kernels to run
-
-	Arena      int // bytes of the planned arena
-	LowerBound int // bytes that are live at once, at the worst place of the program: no arena is smaller
-	Unshared   int // bytes that an arena without reuse would have
-	Workspace  int // bytes of the largest scratch area, which is a part of the arena
-	Inputs     int // bytes of constants and unbound inputs, which lie outside the arena
+func (m *Machine) Close() error {
+	var err error
+	switch {
+	case !m.shared:
+		err = m.arena.Close()
+	case m.inputs != nil:
+		err = m.dev.Sync() // kernels may still be under way
+	}
+	if m.inputs != nil {
+		m.inputs.Free()
+		m.inputs = nil
+	}
+	m.kernels = nil
+	return err
 }
-
-// WriteListing writes the program, a line for each group: ops, types, layouts and places in memory.
-func (m *Machine) WriteListing(w io.Writer) error { return errors.ErrUnsupported }
-
-// Arena is memory for the intermediate results of machines that never run at the same time. It grows to the
-// largest of them, and then the others bind their kernels anew at their next run.
-type Arena struct{ dev device.Device }
-
-// NewArena makes an empty arena on a device.
-func NewArena(dev device.Device) *Arena { return &Arena{dev: dev} }
-
-// Close gives the memory back. The machines of the arena must not run afterwards.
-func (a *Arena) Close() error { return nil }

@@ -1,0 +1,176 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// alignment is what every value's offset in a memory is a multiple of: a GPU's largest access, and more than a
+// cache line of any CPU.
+const alignment = 256
+
+func align(bytes int) int { return (bytes + alignment - 1) / alignment * alignment }
+
+// owner says whose memory a buffer lies in.
+type owner uint8
+
+const (
+	arena  owner = iota // planned
+	inputs              // the machine's memory of constants and unbound inputs, which last from run to run
+	caller              // bound
+)
+
+// buffer is storage that one value or several, as views, lie in.
+type buffer struct {
+	owner  owner
+	bytes  int
+	region device.Region // of the caller
+	offset int           // in the memory of inputs; in the arena it is item's
+	item   int           // in the arena: of layout.items
+	kept   bool          // wanted after the run
+}
+
+// place is where a value lies.
+type place struct {
+	buffer int
+	offset int // bytes
+}
+
+// storage says where each value of a program lies, as far as that does not depend on the order of the tasks.
+type storage struct {
+	buffers []buffer
+	places  []place // by value
+	inputs  int     // bytes of the memory of inputs
+}
+
+// outside sets the layouts and sizes of the values that no step makes, and gives them storage.
+func (p *program) outside(c *Config) (*storage, error) {
+	s := &storage{places: make([]place, len(p.Values))}
+	roles := p.roles()
+	for v := range p.Values {
+		x, b := &p.Values[v], buffer{}
+		bound, isBound := c.Bind[p.nodes[v]]
+		switch {
+		case p.sources[v] == computed:
+			continue
+		case p.sources[v] == constant && isBound:
+			return nil, fmt.Errorf("machine: Bind has storage for the constant %s: read its value from the node", x.Name)
+		case isBound:
+			if got, want := bound.Region.Bytes, x.Type.Bytes(); got != want {
+				return nil, fmt.Errorf("machine: %s, %v, takes %d bytes but is bound to a region of %d", x.Name, x.Type, want, got)
+			}
+			x.Layout = bound.Layout
+			b = buffer{owner: caller, region: bound.Region}
+		default:
+			x.Layout = c.Device.Layout(x.Type, roles[v])
+			b = buffer{owner: inputs, offset: s.inputs}
+			s.inputs += align(x.Type.Bytes())
+		}
+		x.Bytes = x.Type.Bytes()
+		b.bytes = x.Bytes
+		s.add(v, b)
+	}
+	return s, nil
+}
+
+// roles says of each value whether some op reads it as a parameter or as statistics.
+func (p *program) roles() []device.Role {
+	r := make([]device.Role, len(p.Values))
+	for _, s := range p.Steps {
+		for _, i := range weightOperands(s.Op) {
+			if i < len(s.In) {
+				r[s.In[i]] = device.Weight
+			}
+		}
+	}
+	return r
+}
+
+// weightOperands lists the operands of o that are parameters or statistics.
+func weightOperands(o op.Op) []int {
+	switch o.(type) {
+	case op.Conv2D, op.Linear:
+		return []int{1, 2}
+	case op.Conv2DGradInput, op.LinearGradInput, op.BatchNormUpdate:
+		return []int{0}
+	case op.BatchNorm:
+		return []int{1, 2, 3}
+	case op.BatchNormGradSums:
+		return []int{1}
+	case op.BatchNormGradInput:
+		return []int{1, 2}
+	}
+	return nil
+}
+
+func (s *storage) add(v int, b buffer) {
+	s.places[v] = place{buffer: len(s.buffers)}
+	s.buffers = append(s.buffers, b)
+}
+
+// results gives the tasks' results storage.
+func (s *storage) results(p *program, c *Config, tasks []task) error {
+	for _, t := range tasks {
+		for i, v := range t.out {
+			x, o := &p.Values[v], t.plan.Outputs[i]
+			bound, isBound := c.Bind[p.nodes[v]]
+			operand := p.overwrites(v, t.steps)
+			switch {
+			case operand >= 0 && isBound:
+				return fmt.Errorf("machine: the result of %s lies where its operand %s does: bind that", x.Name, p.Values[operand].Name)
+			case operand >= 0:
+				s.places[v] = s.places[operand]
+			case isBound:
+				if bound.Region.Bytes != o.Bytes || bound.Layout != o.Layout {
+					return fmt.Errorf("machine: %s, %v, is bound to %d bytes in layout %q, but device %s makes %d in layout %q",
+						x.Name, x.Type, bound.Region.Bytes, bound.Layout, c.Device.Name(), o.Bytes, o.Layout)
+				}
+				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: bound.Region})
+			case o.View != nil:
+				at := s.places[t.in[o.View.Input]]
+				s.places[v] = place{at.buffer, at.offset + o.View.Offset}
+			default:
+				s.add(v, buffer{owner: arena, bytes: o.Bytes})
+			}
+		}
+	}
+	for _, v := range p.Keep {
+		s.buffers[s.places[v].buffer].kept = true
+	}
+	return s.checkOverlap()
+}
+
+// overwrites is the value in whose place the one of the given steps that makes v puts it, or -1.
+func (p *program) overwrites(v int, steps []int) int {
+	for _, i := range steps {
+		if s := p.Steps[i]; s.Out == v {
+			if _, ok := s.Op.(op.InPlace); ok {
+				return s.In[0]
+			}
+		}
+	}
+	return -1
+}
+
+// checkOverlap verifies that bound values do not lie in one another.
+func (s *storage) checkOverlap() error {
+	regions := make(map[device.Memory][]device.Region)
+	for _, b := range s.buffers {
+		if b.owner == caller {
+			regions[b.region.Memory] = append(regions[b.region.Memory], b.region)
+		}
+	}
+	for _, rs := range regions {
+		slices.SortFunc(rs, func(a, b device.Region) int { return a.Offset - b.Offset })
+		for i := 1; i < len(rs); i++ {
+			if a, b := rs[i-1], rs[i]; b.Offset < a.Offset+a.Bytes {
+				return fmt.Errorf("machine: two values are bound to overlapping regions, bytes %d to %d and %d to %d",
+					a.Offset, a.Offset+a.Bytes, b.Offset, b.Offset+b.Bytes)
+			}
+		}
+	}
+	return nil
+}
