@@ -1,10 +1,10 @@
 package data
 
-// Batch is a number of images of one size with their labels. Row n of each
-// slice belongs to the same image.
+// Batch is a number of images of one size with their labels. Row n of each slice belongs to the
+// same image.
 //
-// The network sees of image n a window of Height×Width, the size of the image
-// itself, whose top left corner is at (top, left):
+// The network sees of image n a window of Height×Width, the size of the image itself, whose top
+// left corner is at (top, left):
 //
 //	out[y, x] = image[top+y, left+x]          if flip = 0
 //	out[y, x] = image[top+y, left+Width-1-x]  if flip = 1
@@ -22,7 +22,7 @@ type Batch struct {
 	Labels []int32 // [N]
 	Index  []int   // [N], the index of each image in the dataset
 
-	// Bad is the number of images of this batch that could not be read and
-	// were left out or substituted.
+	// Bad is the number of images of this batch that could not be read and were left out or
+	// substituted.
 	Bad int
 }

@@ -43,8 +43,8 @@ func numbered(n int) []string {
 	return names
 }
 
-// remap translates labels, indices into from, to indices into classes, by name. Where
-// one of the two lists names nothing (from is nil, classes are numbers), or both are equal, labels stay. It
+// remap translates labels, indices into from, to indices into classes, by name. Where one of the
+// two lists names nothing (from is nil, classes are numbers), or both are equal, labels stay. It
 // returns the position of the first label that has no translation.
 func remap(labels []int32, from, classes []string) (int, error) {
 	if from == nil || slices.Equal(from, classes) || slices.Equal(classes, numbered(len(classes))) {

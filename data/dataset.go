@@ -8,8 +8,8 @@ import (
 	"onlinerna/data/imaging"
 )
 
-// Dataset is a finite, indexed set of labelled images. Its methods are safe
-// for concurrent use. A Dataset that keeps files open is an io.Closer too.
+// Dataset is a finite, indexed set of labelled images. Its methods are safe for concurrent use. A
+// Dataset that keeps files open is an io.Closer too.
 type Dataset interface {
 	// Len is the number of images.
 	Len() int
@@ -21,19 +21,17 @@ type Dataset interface {
 	Label(i int) int
 	// Name says where image i comes from: a path, or shard.tar/key.
 	Name(i int) string
-	// Read decodes the part of image i that region picks, the whole image where
-	// region is nil. The image is valid until the next use of s and must not be
-	// changed. An error names the image.
+	// Read decodes the part of image i that region picks, the whole image where region is nil. The
+	// image is valid until the next use of s and must not be changed. An error names the image.
 	Read(i int, region Region, s *Scratch) (*imaging.Image, error)
 }
 
-// Region picks a part of an image of width×height, inside its bounds. Decoding
-// a part is faster than decoding the whole.
+// Region picks a part of an image of width×height, inside its bounds. Decoding a part is faster
+// than decoding the whole.
 type Region func(width, height int) image.Rectangle
 
-// Scratch is the memory that reading and transforming an image needs, kept from
-// one image to the next. The zero value is ready. A Scratch serves one
-// goroutine at a time.
+// Scratch is the memory that reading and transforming an image needs, kept from one image to the
+// next. The zero value is ready. A Scratch serves one goroutine at a time.
 type Scratch struct {
 	file    []byte
 	decoder imaging.Decoder
@@ -84,8 +82,8 @@ func (s *Scratch) pixels(pix []uint8, width, height, channels int, region Region
 	return &s.image, imaging.Crop(&s.image, &s.stored, box)
 }
 
-// Subset is the images of ds that indices lists, in that order. It keeps
-// indices, which the caller must not change.
+// Subset is the images of ds that indices lists, in that order. It keeps indices, which the caller
+// must not change.
 func Subset(ds Dataset, indices []int) (Dataset, error) {
 	for k, i := range indices {
 		if i < 0 || i >= ds.Len() {

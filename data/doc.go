@@ -1,9 +1,8 @@
 // Package data reads labelled images and turns them into batches.
 //
-// A [Dataset] is a finite, indexed set of images. [Open] finds out the format
-// of a place and gives its training and validation sets, [OpenEval] gives one
-// set for evaluation. A [Transform] makes every image the same size, and a
-// [Loader] decodes in parallel and yields a [Batch] at a time:
+// A [Dataset] is a finite, indexed set of images. [Open] finds out the format of a place and gives
+// its training and validation sets, [OpenEval] gives one set for evaluation. A [Transform] makes
+// every image the same size, and a [Loader] decodes in parallel and yields a [Batch] at a time:
 //
 //	train, val, err := data.Open("imagenet", data.Options{})
 //	profile, err := data.ProfileOf(train)
@@ -26,22 +25,21 @@
 //     first four fifths are for training and the rest for validation.
 //   - "glyphs" or the empty path: ten stroke shapes, generated; see [Glyphs].
 //
-// Only the index of a set is held in memory, never its images, save for what
-// cannot be read at random: gzipped IDX files and the generated glyphs.
+// Only the index of a set is held in memory, never its images, save for what cannot be read at
+// random: gzipped IDX files and the generated glyphs.
 //
 // # Randomness
 //
-// Randomness has no state. The order of an epoch is a function of (seed,
-// stream, epoch), and the augmentation of an image one of (seed, stream, epoch,
-// index of the image). So batches do not depend on the number of workers, and an epoch
-// entered at step k goes on as if it had never stopped. See [Rand].
+// Randomness has no state. The order of an epoch is a function of (seed, stream, epoch), and the
+// augmentation of an image one of (seed, stream, epoch, index of the image). So batches do not
+// depend on the number of workers, and an epoch entered at step k goes on as if it had never
+// stopped. See [Rand].
 //
 // # Images that cannot be read
 //
-// Such an image is logged with its name and counted. When
-// [LoaderOptions.Substitute] is set, as in training, its slot is filled with the next
-// image in the order of the epoch that can be read (after the last comes the
-// first), so batches keep their size; otherwise, as in evaluation, it is left
-// out and the batch is smaller. An epoch ends with an error as soon as more
-// than [LoaderOptions.MaxBad] of its images could not be read.
+// Such an image is logged with its name and counted. When [LoaderOptions.Substitute] is set, as in
+// training, its slot is filled with the next image in the order of the epoch that can be read
+// (after the last comes the first), so batches keep their size; otherwise, as in evaluation, it is
+// left out and the batch is smaller. An epoch ends with an error as soon as more than
+// [LoaderOptions.MaxBad] of its images could not be read.
 package data

@@ -28,8 +28,8 @@ type folder struct {
 
 var _ Dataset = (*folder)(nil)
 
-// openFolder indexes root/<class>/…. Class folders are mapped to classes by name;
-// nil makes their sorted names the classes. Folders whose name begins with a dot are passed over.
+// openFolder indexes root/<class>/…. Class folders are mapped to classes by name; nil makes their
+// sorted names the classes. Folders whose name begins with a dot are passed over.
 func openFolder(root string, classes []string) (Dataset, error) {
 	entries, err := os.ReadDir(root) // sorted by name, byte-wise
 	if err != nil {
@@ -61,8 +61,8 @@ func openFolder(root string, classes []string) (Dataset, error) {
 	return d, nil
 }
 
-// addClass lists the images of one class as torchvision's make_dataset does: the
-// folders below it sorted by path, the files of each sorted by name.
+// addClass lists the images of one class as torchvision's make_dataset does: the folders below it
+// sorted by path, the files of each sorted by name.
 func (d *folder) addClass(class string, label int32) error {
 	top := filepath.Join(d.root, class)
 	byFolder := map[string][]string{}
@@ -97,8 +97,7 @@ func (d *folder) addClass(class string, label int32) error {
 	return nil
 }
 
-// walk visits the files below root/dir, following links but not back into a
-// folder that it is in.
+// walk visits the files below root/dir, following links but not back into a folder that it is in.
 func walk(root, dir string, within []os.FileInfo, visit func(dir, file string)) error {
 	full := filepath.Join(root, filepath.FromSlash(dir))
 	info, err := os.Stat(full)

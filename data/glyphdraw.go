@@ -43,12 +43,12 @@ func curve(n int, first, last float64, radius func(i int) float64) []point {
 	return pts
 }
 
-// product is a·b, rounded. Go may fuse a product and a sum on some
-// platforms, which changes the last bit; nothing here may depend on that.
+// product is a·b, rounded. Go may fuse a product and a sum on some platforms, which changes the
+// last bit; nothing here may depend on that.
 func product(a, b float64) float64 { return float64(a * b) }
 
-// sincos works for angles of a few turns, to about 1e-13. The functions of package math may
-// differ in the last bit from one platform to another.
+// sincos works for angles of a few turns, to about 1e-13. The functions of package math may differ
+// in the last bit from one platform to another.
 func sincos(x float64) (sin, cos float64) {
 	const halvings = 6
 	x /= 1 << halvings

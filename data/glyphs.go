@@ -19,9 +19,8 @@ const (
 const glyphSize = 28
 
 // Glyphs returns a generated set of 28×28 gray images of ten stroke shapes: distorted by an affine
-// map and by jitter of their vertices, with up to two distractor strokes, a
-// gradient and noise. It needs no file. It is the same on every platform, and an
-// image is generated when it is first read.
+// map and by jitter of their vertices, with up to two distractor strokes, a gradient and noise. It
+// needs no file. It is the same on every platform, and an image is generated when it is first read.
 func Glyphs(split GlyphSplit) Dataset {
 	n := 0
 	switch split {

@@ -167,8 +167,8 @@ func readIDXHeader(r io.ReaderAt, size int64, rank int) (dims []int, start int64
 	return dims, start, nil
 }
 
-// openMaybeGzip opens a file for random access. One that is gzipped, which its
-// content decides, is inflated to memory and needs no closing: its closer is nil.
+// openMaybeGzip opens a file for random access. One that is gzipped, which its content decides, is
+// inflated to memory and needs no closing: its closer is nil.
 func openMaybeGzip(path string) (_ io.ReaderAt, _ io.Closer, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {

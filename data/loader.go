@@ -17,26 +17,26 @@ const DefaultMaxBad = 0.01
 type LoaderOptions struct {
 	// Batch is the number of images of a batch. The last one of an epoch keeps what is left.
 	Batch int
-	// Workers is the number of goroutines that decode; 0 means one a CPU. It
-	// does not change the batches.
+	// Workers is the number of goroutines that decode; 0 means one a CPU. It does not change the
+	// batches.
 	Workers int
 	// Prefetch is the number of batches made ahead of the one in use; 0 means 2.
 	Prefetch int
 	// Shuffle gives each epoch an order of its own; without it the order is the dataset's.
 	Shuffle bool
-	// Seed and Stream choose the order and the augmentation. Loaders of one run
-	// that serve different ends differ in Stream.
+	// Seed and Stream choose the order and the augmentation. Loaders of one run that serve
+	// different ends differ in Stream.
 	Seed, Stream uint64
 	// Limit ends an epoch after this many batches; 0 means no limit.
 	Limit int
-	// Substitute fills the slot of an image that cannot be read with the next in the
-	// epoch's order, for training; without it the image is left out.
+	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
+	// for training; without it the image is left out.
 	Substitute bool
-	// MaxBad is the share of an epoch's images that may be unreadable before the
-	// epoch ends with an error. Zero allows none; DefaultMaxBad is usual.
+	// MaxBad is the share of an epoch's images that may be unreadable before the epoch ends with an
+	// error. Zero allows none; DefaultMaxBad is usual.
 	MaxBad float64
-	// Log, if not nil, is told the name and the error of each image that cannot
-	// be read, once for each image, on the goroutine that ranges over the epoch.
+	// Log, if not nil, is told the name and the error of each image that cannot be read, once for
+	// each image, on the goroutine that ranges over the epoch.
 	Log func(format string, args ...any)
 }
 
@@ -94,12 +94,11 @@ func (l *Loader) Images() int {
 	return min(l.ds.Len(), l.Steps()*l.opt.Batch)
 }
 
-// Epoch yields the batches of an epoch from step fromStep on. A batch is valid
-// until the next iteration, which recycles its memory; one of which every
-// image was left out is passed over. Batches are made ahead, by goroutines that
-// have ended when the range statement ends. After an error, which comes with a
-// nil batch, nothing follows; where ctx is done it is the cause of ctx. The
-// share of unreadable images counts from fromStep on.
+// Epoch yields the batches of an epoch from step fromStep on. A batch is valid until the next
+// iteration, which recycles its memory; one of which every image was left out is passed over.
+// Batches are made ahead, by goroutines that have ended when the range statement ends. After an
+// error, which comes with a nil batch, nothing follows; where ctx is done it is the cause of ctx.
+// The share of unreadable images counts from fromStep on.
 func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		steps := l.Steps()
@@ -127,8 +126,8 @@ func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batc
 	}
 }
 
-// settle closes a finished batch: it counts and logs the images that could not
-// be read and closes the gaps that they left. It returns the new count.
+// settle closes a finished batch: it counts and logs the images that could not be read and closes
+// the gaps that they left. It returns the new count.
 func (r *run) settle(s *slot, bad int) (int, error) {
 	l, b := r.loader, &s.batch
 	kept := 0

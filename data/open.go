@@ -14,18 +14,17 @@ const layouts = "want train/<class>/*.jpg with val/ or test/, train-*.tar with v
 
 // Options says how Open reads a place. The zero value reads it as it is.
 type Options struct {
-	// Val is the place of the validation set, read as OpenEval does, where
-	// it is not beside the training set.
+	// Val is the place of the validation set, read as OpenEval does, where it is not beside the
+	// training set.
 	Val string
-	// Classes gives the names of the classes by index in place of those that
-	// the training set has. Images are mapped to it by name.
+	// Classes gives the names of the classes by index in place of those that the training set has.
+	// Images are mapped to it by name.
 	Classes []string
 }
 
-// Open finds out the format of the place at path and returns its training and
-// validation sets, which share their classes. The validation set is nil where the place has
-// none. An empty path and "glyphs" mean the generated set, whose validation set
-// is Glyphs(GlyphTest).
+// Open finds out the format of the place at path and returns its training and validation sets,
+// which share their classes. The validation set is nil where the place has none. An empty path and
+// "glyphs" mean the generated set, whose validation set is Glyphs(GlyphTest).
 func Open(path string, opt Options) (train, val Dataset, err error) {
 	train, val, err = openSplits(path, opt.Classes)
 	if err == nil && opt.Val != "" {
@@ -74,12 +73,12 @@ func openSplits(path string, classes []string) (train, val Dataset, err error) {
 	return train, val, err
 }
 
-// OpenEval returns one set for evaluation: the validation or test set of a place
-// as Open sees it, a folder of class folders, the shards of a folder, or one
-// shard. Where only MNIST's t10k is present it is the part that Open validates on.
+// OpenEval returns one set for evaluation: the validation or test set of a place as Open sees it, a
+// folder of class folders, the shards of a folder, or one shard. Where only MNIST's t10k is present
+// it is the part that Open validates on.
 //
-// Images are mapped to classes by name where the set names its classes, by
-// index otherwise; a class that is not among classes is an error. If classes is nil the set's own are used.
+// Images are mapped to classes by name where the set names its classes, by index otherwise; a class
+// that is not among classes is an error. If classes is nil the set's own are used.
 func OpenEval(path string, classes []string) (Dataset, error) {
 	if generated(path) {
 		return withClasses(Glyphs(GlyphTest), classes)

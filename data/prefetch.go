@@ -29,9 +29,9 @@ type rows struct {
 	lo, hi int
 }
 
-// run makes the batches of one epoch. One goroutine hands out free slots in the
-// order of the steps, workers fill rows of them, and the consumer waits for each slot in
-// that same order. There are Prefetch+1 slots, which bounds the memory.
+// run makes the batches of one epoch. One goroutine hands out free slots in the order of the steps,
+// workers fill rows of them, and the consumer waits for each slot in that same order. There are
+// Prefetch+1 slots, which bounds the memory.
 type run struct {
 	loader  *Loader
 	epoch   int
@@ -130,8 +130,8 @@ func pop[T any](stack *[]*T) *T {
 	return top
 }
 
-// dispatch hands the rows of a batch to the workers, in pieces small enough
-// to share the work and large enough to make the hand-over cheap.
+// dispatch hands the rows of a batch to the workers, in pieces small enough to share the work and
+// large enough to make the hand-over cheap.
 func (r *run) dispatch(ctx context.Context, s *slot, step int) {
 	opt := &r.loader.opt
 	n := min(opt.Batch, r.loader.ds.Len()-step*opt.Batch)
@@ -235,8 +235,8 @@ func newWorker(tr Transform) *worker {
 	return w
 }
 
-// fill makes row n of a batch. Where the image cannot be read it tries those
-// that follow in the order of the epoch, or leaves the row out: its index is −1.
+// fill makes row n of a batch. Where the image cannot be read it tries those that follow in the
+// order of the epoch, or leaves the row out: its index is −1.
 func (w *worker) fill(r *run, s *slot, n int) {
 	l, total := r.loader, r.loader.ds.Len()
 	position := s.batch.Step*l.opt.Batch + n

@@ -21,8 +21,8 @@ type Profile struct {
 // maxSmall is the side up to which images count as small.
 const maxSmall = 96
 
-// ProfileOf finds out the profile of a set by looking at a few of its images:
-// those of a small set are all square and of one size.
+// ProfileOf finds out the profile of a set by looking at a few of its images: those of a small set
+// are all square and of one size.
 func ProfileOf(ds Dataset) (Profile, error) {
 	if isGlyphs(ds) {
 		return Profile{
@@ -69,8 +69,8 @@ func isGlyphs(ds Dataset) bool {
 	return false
 }
 
-// smallSide is the side of the images of ds if all that it looks at are small,
-// square and equal, else 0. It passes over images that cannot be read.
+// smallSide is the side of the images of ds if all that it looks at are small, square and equal,
+// else 0. It passes over images that cannot be read.
 func smallSide(ds Dataset) (int, error) {
 	const looks, tries = 8, 64
 	var s Scratch
@@ -100,8 +100,8 @@ func smallSide(ds Dataset) (int, error) {
 // Augmentations lists the names that Profile.Train knows.
 func Augmentations() []string { return []string{"auto", "imagenet", "cifar", "none"} }
 
-// Train returns a transform for training at size×size by name: "imagenet"
-// (TrainImageNet), "cifar" (TrainCIFAR), "none" (that of evaluation), or "auto", what the set is usually given.
+// Train returns a transform for training at size×size by name: "imagenet" (TrainImageNet), "cifar"
+// (TrainCIFAR), "none" (that of evaluation), or "auto", what the set is usually given.
 func (p Profile) Train(name string, size int) (Transform, error) {
 	if name == "auto" {
 		name = p.augment

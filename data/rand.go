@@ -2,10 +2,9 @@ package data
 
 import "math/bits"
 
-// Rand is a counter-based source of randomness: number k of the source with the
-// given key words is a function of the words and of k alone, the finaliser of
-// splitmix64 applied to key + k·γ. Any source can be made anywhere, in any
-// order, without state that would have to be saved.
+// Rand is a counter-based source of randomness: number k of the source with the given key words is
+// a function of the words and of k alone, the finaliser of splitmix64 applied to key + k·γ. Any
+// source can be made anywhere, in any order, without state that would have to be saved.
 type Rand struct {
 	state uint64
 }
@@ -13,9 +12,8 @@ type Rand struct {
 // The splitmix64 increment: 2⁶⁴ divided by the golden ratio.
 const gamma = 0x9e3779b97f4a7c15
 
-// NewRand returns the source that belongs to the words, such as (seed,
-// stream, epoch, index). Each word passes through the mixer, so neighbouring
-// words give unrelated sources.
+// NewRand returns the source that belongs to the words, such as (seed, stream, epoch, index). Each
+// word passes through the mixer, so neighbouring words give unrelated sources.
 func NewRand(words ...uint64) Rand {
 	h := uint64(len(words))
 	for _, w := range words {
@@ -58,9 +56,8 @@ func (r *Rand) IntN(n int) int {
 	return int(hi)
 }
 
-// Normal returns a number of mean 0 and variance 1: the centred sum of twelve
-// uniform ones. It is made of integers, so it is the same on every platform; it
-// stays within ±6.
+// Normal returns a number of mean 0 and variance 1: the centred sum of twelve uniform ones. It is
+// made of integers, so it is the same on every platform; it stays within ±6.
 func (r *Rand) Normal() float64 {
 	const lanes = 0x0000ffff0000ffff
 	var sum uint64

@@ -23,9 +23,9 @@ type shardEntry struct {
 // tarBlock is the unit of a tar file: headers take one, contents are padded to it.
 const tarBlock = 512
 
-// indexShard visits the samples of a tar file of the given size, reading headers and
-// labels only. As in WebDataset the members of a sample are neighbours, and a
-// name is split at the first dot of its last element. Members of other kinds are passed over.
+// indexShard visits the samples of a tar file of the given size, reading headers and labels only.
+// As in WebDataset the members of a sample are neighbours, and a name is split at the first dot of
+// its last element. Members of other kinds are passed over.
 func indexShard(r io.ReaderAt, size int64, visit func(shardEntry) error) error {
 	section := io.NewSectionReader(r, 0, size)
 	archive := tar.NewReader(section)
@@ -63,8 +63,8 @@ func indexShard(r io.ReaderAt, size int64, visit func(shardEntry) error) error {
 			return fmt.Errorf("offset %d: %w", at, err)
 		}
 	}
-	// archive/tar takes the end of the file for the end of the archive, which may
-	// as well be the place where a copy was cut short.
+	// archive/tar takes the end of the file for the end of the archive, which may as well be the
+	// place where a copy was cut short.
 	if size < end+tarBlock {
 		return fmt.Errorf("cut short at offset %d: the mark of the archive's end is missing", size)
 	}

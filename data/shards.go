@@ -32,8 +32,8 @@ var (
 	_ io.Closer = (*shards)(nil)
 )
 
-// openShards indexes shards, which share the classes.txt beside the first one. Without it
-// the classes are "0", "1", … as far as the labels go, unless classes are given.
+// openShards indexes shards, which share the classes.txt beside the first one. Without it the
+// classes are "0", "1", … as far as the labels go, unless classes are given.
 func openShards(paths []string, classes []string) (Dataset, error) {
 	own, err := ReadClasses(filepath.Join(filepath.Dir(paths[0]), "classes.txt"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -196,8 +196,8 @@ func (d *shards) Close() error {
 	return errors.Join(errs...)
 }
 
-// maxOpenShards is the number of shards of a set that are kept open; the others are
-// opened for each read, so that a set of many shards stays below the limit of open files.
+// maxOpenShards is the number of shards of a set that are kept open; the others are opened for each
+// read, so that a set of many shards stays below the limit of open files.
 const maxOpenShards = 256
 
 // shardFile is a file that is opened when it is first read.

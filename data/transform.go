@@ -8,17 +8,16 @@ import (
 	"onlinerna/data/imaging"
 )
 
-// Transform makes images of one size of images of any size, and picks the
-// window that the network sees of each (see Batch). It is a value without
-// state: safe for concurrent use.
+// Transform makes images of one size of images of any size, and picks the window that the network
+// sees of each (see Batch). It is a value without state: safe for concurrent use.
 type Transform interface {
 	// Size is the height and width of the images that it makes.
 	Size() int
 	// Region is the part that it needs of an image of width×height.
 	Region(width, height int, r *Rand) image.Rectangle
-	// Apply writes the part img of an image as Size()×Size()×img.Channels to dst,
-	// row by row with interleaved channels, and returns the window. For one
-	// image Region and Apply are called once each, in this order, with the same r.
+	// Apply writes the part img of an image as Size()×Size()×img.Channels to dst, row by row with
+	// interleaved channels, and returns the window. For one image Region and Apply are called once
+	// each, in this order, with the same r.
 	Apply(dst []uint8, img *imaging.Image, r *Rand, s *Scratch) (Crop, error)
 	// String names the transform with its parameters.
 	String() string
@@ -30,25 +29,24 @@ type Crop struct {
 	Flip      bool
 }
 
-// TrainImageNet is torchvision's RandomResizedCrop(size, scale=(0.08, 1),
-// ratio=(3/4, 4/3)), bilinear and antialiased, followed by RandomHorizontalFlip:
-// up to ten boxes of random area and aspect ratio are tried, then the largest central one.
+// TrainImageNet is torchvision's RandomResizedCrop(size, scale=(0.08, 1), ratio=(3/4, 4/3)),
+// bilinear and antialiased, followed by RandomHorizontalFlip: up to ten boxes of random area and
+// aspect ratio are tried, then the largest central one.
 func TrainImageNet(size int) Transform { return randomResizedCrop{fixed(size)} }
 
-// TrainCIFAR is torchvision's RandomCrop(size, padding=4) followed by
-// RandomHorizontalFlip. Both are left to the Crop, so the host copies the image.
-// An image of another size is first made size×size as by EvalSmall.
+// TrainCIFAR is torchvision's RandomCrop(size, padding=4) followed by RandomHorizontalFlip. Both
+// are left to the Crop, so the host copies the image. An image of another size is first made
+// size×size as by EvalSmall.
 func TrainCIFAR(size int) Transform { return paddedCrop{fixed(size), 4} }
 
-// Eval is torchvision's Resize(size·256/224) followed by CenterCrop(size),
-// without randomness: evaluation on large images.
+// Eval is torchvision's Resize(size·256/224) followed by CenterCrop(size), without randomness:
+// evaluation on large images.
 func Eval(size int) Transform {
 	return resizeCenterCrop{fixed(size), int(math.Round(float64(size) * 256 / 224))}
 }
 
-// EvalSmall leaves an image of size×size as it is and makes others
-// Resize(size) followed by CenterCrop(size): evaluation on small images, which
-// the network sees whole.
+// EvalSmall leaves an image of size×size as it is and makes others Resize(size) followed by
+// CenterCrop(size): evaluation on small images, which the network sees whole.
 func EvalSmall(size int) Transform { return resizeCenterCrop{fixed(size), size} }
 
 // fixed is the Size of a transform.

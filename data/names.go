@@ -1,7 +1,7 @@
 package data
 
-// names is a list of strings in one piece of memory: an index of a million
-// images stays small and gives the garbage collector nothing to follow.
+// names is a list of strings in one piece of memory: an index of a million images stays small and
+// gives the garbage collector nothing to follow.
 type names struct {
 	text []byte
 	end  []int
