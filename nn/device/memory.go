@@ -73,7 +73,7 @@ type SGD struct {
 func (s SGD) Check(n int) error {
 	end := 0
 	for i, d := range s.NoDecay {
-		if d.Off < end || d.Len < 0 || d.Off+d.Len > n {
+		if d.Off < end || d.Len < 0 || d.Off > n-d.Len {
 			return fmt.Errorf("sgd: span %d without decay, [%d, %d), is not after %d and within %d elements",
 				i, d.Off, d.Off+d.Len, end, n)
 		}
