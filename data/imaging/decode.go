@@ -68,7 +68,7 @@ func (d *Decoder) Decode(dst *Image, b []byte, channels int) error {
 }
 
 // DecodeBox decodes the pixels inside box only: the same as Decode followed by Crop, and faster. The box must lie
-// inside the image, whose size Dimensions gives.
+// inside the image, whose size Dimensions gives. Of the data below the box it only sees whether they end as they should.
 func (d *Decoder) DecodeBox(dst *Image, b []byte, channels int, box image.Rectangle) error {
 	return d.decode(dst, b, channels, &box)
 }

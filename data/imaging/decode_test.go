@@ -20,8 +20,8 @@ func inputs(t testing.TB) map[string][]byte {
 		}
 		for _, name := range names {
 			base := filepath.Base(name)
-			if strings.HasSuffix(base, ".rgb.png") || strings.HasSuffix(base, ".l.png") {
-				continue
+			if strings.Count(base, ".") > 1 {
+				continue // what PIL makes of an input
 			}
 			b, err := os.ReadFile(name)
 			if err != nil {

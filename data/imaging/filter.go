@@ -48,7 +48,7 @@ func (f *filter) set(in, out, from, to int) {
 	}
 }
 
-const half = 1 << (precision - 1)
+const unitHalf = 1 << (precision - 1) // what rounding adds to a sum
 
 // round is a sum's sample. Rounded coefficients may add up to more than one.
 func round(sum int32) uint8 { return uint8(min(sum>>precision, 255)) }
@@ -58,7 +58,7 @@ func (f *filter) gray(out, in []uint8) {
 	for i := range out {
 		taps := f.taps(i)
 		from := in[f.start[i]:][:len(taps)]
-		sum := int32(half)
+		sum := int32(unitHalf)
 		for k, c := range taps {
 			sum += int32(from[k]) * c
 		}
@@ -71,7 +71,7 @@ func (f *filter) rgb(out, in []uint8) {
 	for i := range len(out) / 3 {
 		taps := f.taps(i)
 		from := in[3*f.start[i]:]
-		r, g, b := int32(half), int32(half), int32(half)
+		r, g, b := int32(unitHalf), int32(unitHalf), int32(unitHalf)
 		for len(taps) >= 2 && len(from) >= 6 {
 			c, d := taps[0], taps[1]
 			r += int32(from[0])*c + int32(from[3])*d
@@ -96,7 +96,7 @@ func sumRows(out, in []uint8, taps []int32, acc []int32) {
 	n := len(out)
 	acc = acc[:n]
 	for i := range acc {
-		acc[i] = half
+		acc[i] = unitHalf
 	}
 	for len(taps) > 2 {
 		c, d := taps[0], taps[1]

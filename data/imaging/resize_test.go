@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"image"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -56,6 +58,20 @@ func TestResizeOfParts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// PIL's crop((7, 3, 58, 41)).resize((23, 29), BILINEAR).
+func TestResizeReference(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "restart.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Resizer
+	var got Image
+	if err := r.Resize(&got, decodeTest(t, b, 3), image.Rect(7, 3, 58, 41), 23, 29); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "resized", &got, filepath.Join("testdata", "restart.resized.png"), 0)
 }
 
 func TestResizeSameSizeCopies(t *testing.T) {

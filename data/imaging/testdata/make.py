@@ -1,5 +1,7 @@
 """Small images and what PIL makes of them: NAME.jpg or NAME.png is the input, NAME.rgb.png its convert("RGB"), NAME.l.png
-its convert("L"). Needs Pillow and numpy; run in this folder. Inputs that PIL cannot write are put together here."""
+its convert("L"), NAME.resized.png its resize of the box that the test names. Needs Pillow (13.0.0 wrote these) and numpy; run
+in this folder. Inputs that PIL cannot write are put together here. Not from here are cifar-cat_0006.jpg, of CIFAR-10, and
+its .eval.png, torchvision's Resize(256) and CenterCrop(224)."""
 import io, struct, zlib
 import numpy as np
 from PIL import Image
@@ -60,6 +62,7 @@ write("gray-progressive.jpg", jpeg(scene(27, 37).convert("L"), progressive=True)
 write("low-quality.jpg", jpeg(scene(40, 30), quality=3))
 write("high-quality.jpg", jpeg(scene(40, 30), quality=100, optimize=True))
 write("restart.jpg", jpeg(scene(61, 45), restart_marker_blocks=2))
+Image.open("restart.jpg").crop((7, 3, 58, 41)).resize((23, 29), Image.BILINEAR).save("restart.resized.png")
 write("restart-progressive.jpg", jpeg(scene(61, 45), restart_marker_rows=1, progressive=True))
 write("rgb.jpg", jpeg(scene(37, 27), keep_rgb=True), BOTH)
 exif = Image.Exif()
