@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -122,4 +123,4 @@ type Entry struct {
 }
 
 // StateDict lists the tensors that weights at rest consist of, with torchvision's names, shapes and order.
-func (m *Model) StateDict() []Entry { return m.entries }
+func (m *Model) StateDict() []Entry { return slices.Clone(m.entries) }

@@ -1,0 +1,81 @@
+package nn_test
+
+import (
+	"fmt"
+	"log"
+
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op"
+)
+
+// Ops of this package and Gorgonia's own in one graph, differentiated and run by Gorgonia.
+func ExampleApply() {
+	g := G.NewGraph()
+	x := G.NewTensor(g, tensor.Float64, 4, G.WithShape(1, 1, 3, 3), G.WithName("x"),
+		G.WithValue(tensor.New(tensor.WithBacking(tensor.Range(tensor.Float64, 0, 9)), tensor.WithShape(1, 1, 3, 3))))
+	w := G.NewTensor(g, tensor.Float64, 4, G.WithShape(1, 1, 2, 2), G.WithName("w"),
+		G.WithValue(tensor.New(tensor.WithBacking([]float64{1, 0, 0, -1}), tensor.WithShape(1, 1, 2, 2))))
+
+	y, err := nn.Apply("conv", op.Conv2D{}, x, w)
+	if err != nil {
+		log.Fatal(err)
+	}
+	cost := G.Must(G.Sum(G.Must(G.Square(y))))
+	grads, err := G.Grad(cost, w)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	m := G.NewTapeMachine(g)
+	defer m.Close()
+	if err := m.RunAll(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(y.Value().Data())
+	fmt.Println(cost.Value())
+	fmt.Println(grads[0].Value().Data())
+	// Output:
+	// [-4 -4 -4 -4]
+	// 64
+	// [-64 -96 -160 -192]
+}
+
+func ExampleBuild() {
+	m, err := nn.Build("resnet50", nn.Config{Batch: 32, Mode: nn.Train})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.NumParams(), "parameters in", len(m.Params), "tensors")
+	for _, e := range m.StateDict()[:4] {
+		fmt.Println(e.Name, e.Shape, e.DType)
+	}
+	fmt.Println(m.Params[0].Init)
+	// Output:
+	// 25557032 parameters in 161 tensors
+	// conv1.weight [64 3 7 7] float32
+	// bn1.weight [64] float32
+	// bn1.bias [64] float32
+	// bn1.running_mean [64] float32
+	// normal, standard deviation 0.0252538
+}
+
+// A network of one's own: an Architecture need not be registered.
+func ExampleArchitecture() {
+	mlp := nn.Architecture{
+		Name: "mlp", Size: 28, Channels: 1, Classes: 10,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			x = b.ReLU("relu", b.Linear("fc1", b.Flatten("flatten", x), 100))
+			return b.Linear("fc2", x, b.Config().Classes)
+		},
+	}
+	m, err := mlp.Model(nn.Config{Batch: 64})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Logits.Shape(), m.NumParams())
+	// Output:
+	// (64, 10) 79510
+}

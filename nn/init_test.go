@@ -1,0 +1,154 @@
+package nn
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"onlinerna/nn/op"
+)
+
+// filled is the initial value of a parameter in float64.
+func filled(t *testing.T, p *Param, seed uint64) []float64 {
+	t.Helper()
+	x := op.New(op.T(op.Float64, p.Shape...))
+	if err := p.Fill(x, seed); err != nil {
+		t.Fatal(err)
+	}
+	return x.Data.([]float64)
+}
+
+func moments(x []float64) (mean, variance, kurtosis float64) {
+	n := float64(len(x))
+	for _, v := range x {
+		mean += v / n
+	}
+	var fourth float64
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / n
+		fourth += math.Pow(v-mean, 4) / n
+	}
+	return mean, variance, fourth / (variance * variance)
+}
+
+func TestInit(t *testing.T) {
+	m, err := Build("resnet18", Config{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name               string
+		variance, kurtosis float64
+	}{
+		{"conv1.weight", 2. / (64 * 49), 3},
+		{"layer2.0.downsample.0.weight", 2. / 128, 3},
+		{"layer3.0.conv1.weight", 2. / (256 * 9), 3},
+		{"fc.weight", 1. / 512 / 3, 1.8},
+	} {
+		x := filled(t, find(t, m, c.name), 1)
+		mean, variance, kurtosis := moments(x)
+		// Five standard errors.
+		e := 5 / math.Sqrt(float64(len(x)))
+		if math.Abs(mean) > e*math.Sqrt(c.variance) || math.Abs(variance/c.variance-1) > 1.5*e || math.Abs(kurtosis-c.kurtosis) > 5*e {
+			t.Errorf("%s: mean %g, variance %g of %g, kurtosis %g of %g", c.name, mean, variance, c.variance, kurtosis, c.kurtosis)
+		}
+	}
+	bound := 1 / math.Sqrt(512)
+	for _, v := range filled(t, find(t, m, "fc.bias"), 1) {
+		if math.Abs(v) > bound {
+			t.Errorf("fc.bias has %g, bound %g", v, bound)
+		}
+	}
+	for name, want := range map[string]float64{"bn1.weight": 1, "bn1.bias": 0, "layer1.0.bn2.weight": 1} {
+		for _, v := range filled(t, find(t, m, name), 1) {
+			if v != want {
+				t.Errorf("%s has %g, want %g", name, v, want)
+			}
+		}
+	}
+}
+
+func find(t *testing.T, m *Model, name string) *Param {
+	t.Helper()
+	for i := range m.Params {
+		if m.Params[i].Name == name {
+			return &m.Params[i]
+		}
+	}
+	t.Fatalf("%s has no parameter %s", m.Arch.Name, name)
+	return nil
+}
+
+func TestZeroInitResidual(t *testing.T) {
+	for arch, last := range map[string]string{"resnet18": ".bn2.weight", "resnet50": ".bn3.weight", "resnet20": ".bn2.weight"} {
+		m, err := Build(arch, Config{Batch: 2, ZeroInitResidual: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range m.Params {
+			zero := strings.HasSuffix(p.Name, last) && strings.HasPrefix(p.Name, "layer")
+			if zero && p.Init != (Init{Constant, 0}) || !zero && p.Init.Scale == 0 && !strings.HasSuffix(p.Name, ".bias") {
+				t.Errorf("%s: %s starts as %v", arch, p.Name, p.Init)
+			}
+		}
+	}
+}
+
+func TestFillIsAFunctionOfSeedNameAndIndex(t *testing.T) {
+	for _, init := range []Init{{Normal, 2}, {Uniform, 3}} {
+		p := &Param{Name: "a", Shape: op.Shape{101}, Init: init}
+		x := filled(t, p, 1)
+		for i, v := range filled(t, p, 1) {
+			if v != x[i] {
+				t.Fatalf("%v: element %d differs from call to call", init, i)
+			}
+		}
+		for i, v := range filled(t, &Param{Name: "a", Shape: op.Shape{2, 25}, Init: init}, 1) {
+			if v != x[i] {
+				t.Fatalf("%v: element %d depends on the shape", init, i)
+			}
+		}
+		for i, v := range filled(t, &Param{Name: "b", Shape: p.Shape, Init: init}, 1) {
+			if v == x[i] || filled(t, p, 2)[i] == x[i] {
+				t.Fatalf("%v: element %d does not depend on name or seed", init, i)
+			}
+		}
+		y := op.New(op.T(op.Float32, 101))
+		if err := p.Fill(y, 1); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range y.Data.([]float32) {
+			if v != float32(x[i]) {
+				t.Fatalf("%v: element %d is %g in float32, %g in float64", init, i, v, x[i])
+			}
+		}
+	}
+}
+
+// The first values are SplitMix64's, seeded with 0.
+func TestUniformIsSplitMix64(t *testing.T) {
+	for i, want := range []float64{0.8833108082136426, 0.43152799704850997, 0.026433771592597743} {
+		if got := uniform(0, uint64(i)); got != want {
+			t.Errorf("number %d is %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestFillErrors(t *testing.T) {
+	p := &Param{Name: "fc.weight", Shape: op.Shape{2, 3}}
+	for _, x := range []op.Tensor{op.New(op.T(op.Float32, 3, 2)), op.New(op.T(op.Int32, 2, 3))} {
+		if err := p.Fill(x, 1); err == nil || !strings.Contains(err.Error(), "fc.weight") {
+			t.Errorf("filling %v gives %v", x.Type(), err)
+		}
+	}
+	s := &Stat{Name: "bn1", Channels: 2}
+	x := op.New(op.T(op.Float32, 2, 2))
+	if err := s.Fill(x); err != nil || x.Data.([]float32)[1] != 0 || x.Data.([]float32)[2] != 1 {
+		t.Errorf("statistics start as %v (%v)", x.Data, err)
+	}
+	for _, x := range []op.Tensor{op.New(op.T(op.Float32, 4)), op.New(op.T(op.Int32, 2, 2))} {
+		if err := s.Fill(x); err == nil || !strings.Contains(err.Error(), "bn1") {
+			t.Errorf("filling %v gives %v", x.Type(), err)
+		}
+	}
+}

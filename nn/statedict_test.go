@@ -1,0 +1,90 @@
+package nn
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"onlinerna/nn/op"
+)
+
+// goldenEntry is [name, shape, element type].
+type goldenEntry struct {
+	Name  string
+	Shape op.Shape
+	DType string
+}
+
+func (e *goldenEntry) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &[]any{&e.Name, &e.Shape, &e.DType})
+}
+
+func TestStateDict(t *testing.T) {
+	b, err := os.ReadFile("testdata/state_dict.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct{ ResNet18, ResNet50 []goldenEntry }
+	if err := json.Unmarshal(b, &golden); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]goldenEntry{"resnet18": golden.ResNet18, "resnet50": golden.ResNet50} {
+		for _, mode := range []Mode{Train, Eval} {
+			m, err := Build(name, Config{Batch: 1, Mode: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := m.StateDict()
+			if len(got) != len(want) || len(want) == 0 {
+				t.Errorf("%s in %v has %d entries, want %d", name, mode, len(got), len(want))
+				continue
+			}
+			for i, w := range want {
+				if g := got[i]; g.Name != w.Name || !g.Shape.Equal(w.Shape) || g.DType != w.DType {
+					t.Errorf("%s in %v: entry %d is %s%v %s, want %s%v %s", name, mode, i, g.Name, g.Shape, g.DType, w.Name, w.Shape, w.DType)
+				}
+			}
+			checkEntries(t, m)
+		}
+	}
+}
+
+// checkEntries checks that entries point at what they name.
+func checkEntries(t *testing.T, m *Model) {
+	t.Helper()
+	for _, e := range m.StateDict() {
+		want := ""
+		switch e.Kind {
+		case Parameter:
+			want = m.Params[e.Index].Name
+		case RunningMean:
+			want = m.Stats[e.Index].Name + ".running_mean"
+		case RunningVar:
+			want = m.Stats[e.Index].Name + ".running_var"
+		case BatchesTracked:
+			want = m.Stats[e.Index].Name + ".num_batches_tracked"
+		}
+		if e.Name != want {
+			t.Errorf("entry %s points at %s", e.Name, want)
+		}
+	}
+}
+
+func TestLeNetNames(t *testing.T) {
+	m, err := Build("lenet", Config{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"conv1.weight[6 1 5 5]", "conv1.bias[6]", "conv2.weight[16 6 5 5]", "conv2.bias[16]",
+		"fc1.weight[120 400]", "fc1.bias[120]", "fc2.weight[84 120]", "fc2.bias[84]", "fc3.weight[10 84]", "fc3.bias[10]",
+	}
+	for i, e := range m.StateDict() {
+		if got := e.Name + e.Shape.String(); i >= len(want) || got != want[i] {
+			t.Errorf("entry %d is %s", i, got)
+		}
+	}
+	if len(m.StateDict()) != len(want) {
+		t.Errorf("%d entries, want %d", len(m.StateDict()), len(want))
+	}
+}
