@@ -13,7 +13,7 @@
 //
 //	‖R c‖² + λ ‖R‖₂² ‖c‖²   subject to   Σ c_i = 1,
 //
-// that is (RᵀR + λ‖R‖₂² I) z = 1 and c = z/Σz (Algorithm 1, eq. 11). λ is relative
+// that is (RᵀR + λ‖R‖₂² I) z = 1 and c = z/Σz (Algorithm 1). λ is relative
 // to ‖R‖₂², the square of the largest singular value of R, so that one λ stays
 // meaningful while residuals shrink. The extrapolated point is
 //
@@ -27,18 +27,41 @@
 // β = 1. So β here is the negative of the printed one: β = 1, the default, gives
 // X c, and β = 0 gives Y c.
 //
+// # In use
+//
+// Offline, the method runs untouched and the extrapolated point is one more point to
+// evaluate:
+//
+//	Push(y_0); for each iterate x: Push(x), Extrapolate(dst)
+//
+// Online (the paper's online acceleration), it goes on from the extrapolated point y⁺, so that the y of the next
+// iterate is not the iterate before:
+//
+//	for each iterate x = g(y): PushPair(y, x), Extrapolate(y)
+//
+// or, when y⁺ is taken only now and then, chains with a [Window.Break] between x and y⁺.
+// An extrapolation that is refused leaves y as it is: start it as a copy of x.
+//
 // # What a window holds
 //
 // N counts residuals, each the column of a pair (y, r). [Window.Push] chains iterates: each
 // one is the x of the pair before and the y of the next, so N residuals cost N + 1
-// vectors, and one vector more for every chain after the first that still has a column
-// in the window (see [Window.Break]). [Window.PushPair] stores y and x, and
-// [Window.PushResidual] stores y and r (a gradient, say): both cost 2N vectors.
+// vectors, and one vector more for every further chain in the window (see
+// [Window.Break]). [Window.PushPair] stores y and x, and [Window.PushResidual] stores y and
+// r (minus a gradient, say): both cost 2N vectors. No other memory grows with d.
+//
 // A push costs O(N d): one row of the Gram matrix RᵀR, with differences and sums in
 // float64 whatever the storage, since a float32 Gram matrix gives wrong coefficients
-// silently for λ below 1e-7.
+// silently for λ below 1e-7. A push into a full window reads its vector twice, first to see
+// that it is finite, so that a refused one costs nothing that is held.
 //
 // Results do not depend on the number of workers, bit for bit.
+//
+// # Saving
+//
+// [Window.State] is small and goes through JSON exactly; [Window.Vector] gives the vectors in
+// order of age, to be read in any parts. [Restore] takes both back. A caller whose files
+// have another order of elements permutes what it reads and what it gives to Restore.
 //
 // # What can go wrong, and what then happens
 //

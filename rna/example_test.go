@@ -85,8 +85,8 @@ func Example_offline() {
 	// extrapolated:     2e-03
 }
 
-// Online: each gradient step starts from the extrapolated point (eq. online_rna of
-// the paper).
+// Online: each gradient step starts from the extrapolated point (the
+// paper's online acceleration).
 func Example_online() {
 	f := newQuadratic(50)
 	space, err := rna.NewHost64(len(f), 0)
