@@ -68,6 +68,15 @@ func TestCopies(t *testing.T) {
 				}
 				sameBits(t, "copy", to.values(), want)
 			}
+			for _, at := range []int{0, stageLen + blockLen + 1, len(want) - 1} {
+				was := want[at]
+				want[at] = math.Inf(1)
+				var bad *NonFiniteError
+				if _, err := s.Store(nil, from); !errors.As(err, &bad) || bad.Offset != at {
+					t.Errorf("%T: infinite element %d: %v", from, at, err)
+				}
+				want[at] = was
+			}
 			read := make([]float64, 100)
 			if err := v.ReadAt64(read, 5); err != nil {
 				t.Fatal(err)

@@ -166,7 +166,7 @@ func (s *Spectrum) Solve(lambda float64) Result {
 		return res
 	}
 	res.Condition = (1 + lambda) / (s.sigma[0] + lambda)
-	if s.n > 1 && s.sigma[0]+lambda <= s.rounding() {
+	if s.sigma[0]+lambda <= s.rounding() {
 		res.refuse(RankDeficient, fmt.Sprintf(
 			"the %d residuals have numerical rank %d at lambda %g: raise lambda or shorten the window", s.n, res.Rank, lambda))
 		return res

@@ -356,13 +356,21 @@ func TestMagnitudes(t *testing.T) {
 	}
 	// A difference beyond float64.
 	a[0], b[0] = -1.5e308, 1.5e308
-	for range 2 { // below capacity and at it
-		before := w.Len()
-		if err := w.PushPair(Slice64(a), Slice64(b)); !errors.Is(err, ErrOverflow) || w.Len() != before {
-			t.Errorf("difference of 3e308: %v, %d residuals", err, w.Len())
+	for held := range 3 { // below capacity and at it
+		w := window(t, s, 2)
+		for range held {
+			push(t, w, c)
 		}
-		w = window(t, s, 2)
-		push(t, w, c)
+		push(t, w, a)
+		if err := w.PushPair(Slice64(a), Slice64(b)); !errors.Is(err, ErrOverflow) || w.Len() != held {
+			t.Errorf("a pair with a difference of 3e308: %v, %d residuals of %d", err, w.Len(), held)
+		}
+		if held == 0 {
+			continue
+		}
+		if err := w.Push(Slice64(b)); !errors.Is(err, ErrOverflow) || w.Len() != held {
+			t.Errorf("an iterate 3e308 further on: %v, %d residuals of %d", err, w.Len(), held)
+		}
 	}
 }
 
