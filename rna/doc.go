@@ -48,7 +48,7 @@
 // one is the x of the pair before and the y of the next, so N residuals cost N + 1
 // vectors, and one vector more for every further chain in the window (see
 // [Window.Break]). [Window.PushPair] stores y and x, and [Window.PushResidual] stores y and
-// r (minus a gradient, say): both cost 2N vectors. No other memory grows with d.
+// r (minus a gradient, say): both cost 2N vectors. A y_0 that awaits its x is one more.
 //
 // A push costs O(N d): one row of the Gram matrix RᵀR, with differences and sums in
 // float64 whatever the storage, since a float32 Gram matrix gives wrong coefficients
