@@ -1,0 +1,124 @@
+package op
+
+import "fmt"
+
+// Shortcut is the parameter-free shortcut of CIFAR ResNets (option A): every Stride-th row and column of x [N,C,H,W],
+// with ⌊(Channels−C)/2⌋ channels of zeros before the given ones and the rest of them after.
+type Shortcut struct {
+	Stride   int // 0 means 1
+	Channels int // of the result
+}
+
+// Kind is "shortcut".
+func (Shortcut) Kind() string { return "shortcut" }
+
+func (o Shortcut) String() string {
+	return fmt.Sprintf("shortcut{stride %d, channels %d}", max(o.Stride, 1), o.Channels)
+}
+
+// Infer gives [N,Channels,⌈H/Stride⌉,⌈W/Stride⌉].
+func (o Shortcut) Infer(in ...Type) (Type, error) {
+	dt, err := check(o, in, operand{"input", 4, float})
+	if err == nil {
+		err = o.valid(o, in, in[0].Shape)
+	}
+	if err != nil {
+		return Type{}, err
+	}
+	return Type{dt, o.shape(in[0].Shape)}, nil
+}
+
+func (o Shortcut) valid(me Op, in []Type, x Shape) error {
+	switch {
+	case o.Stride < 0:
+		return wrong(me, in, "the stride must not be negative")
+	case o.Channels < x[1]:
+		return wrong(me, in, "%d channels do not fit into %d", x[1], o.Channels)
+	}
+	return nil
+}
+
+func (o Shortcut) shape(x Shape) Shape {
+	s := max(o.Stride, 1)
+	return Shape{x[0], o.Channels, (x[2] + s - 1) / s, (x[3] + s - 1) / s}
+}
+
+// Gradients drops the zeros and spreads the rest.
+func (o Shortcut) Gradients(in ...Type) ([]*Term, error) {
+	if _, err := o.Infer(in...); err != nil {
+		return nil, err
+	}
+	return []*Term{Apply(ShortcutGrad{o, in[0].Shape}, Leaf(ResultGrad))}, nil
+}
+
+// Run copies.
+func (o Shortcut) Run(out Tensor, in ...Tensor) error {
+	return run(o, out, in,
+		func() { shortcut(o, out, in, vec[float32]) },
+		func() { shortcut(o, out, in, vec[float64]) })
+}
+
+func shortcut[T float32 | float64](o Shortcut, out Tensor, in []Tensor, vec func(Tensor) []T) {
+	x, y := vec(in[0]), vec(out)
+	clear(y)
+	o.pairs(in[0].Shape, func(i, j int) { y[j] = x[i] })
+}
+
+// pairs calls fn with the index of each element of x that is used and that of its copy.
+func (o Shortcut) pairs(xs Shape, fn func(i, j int)) {
+	s, ys := max(o.Stride, 1), o.shape(xs)
+	before := (o.Channels - xs[1]) / 2
+	for n := range xs[0] {
+		for c := range xs[1] {
+			for h := range ys[2] {
+				for w := range ys[3] {
+					fn(((n*xs[1]+c)*xs[2]+h*s)*xs[3]+w*s, ((n*ys[1]+before+c)*ys[2]+h)*ys[3]+w)
+				}
+			}
+		}
+	}
+}
+
+// ShortcutGrad is the gradient of Shortcut with respect to its operand, of shape Input.
+type ShortcutGrad struct {
+	Shortcut Shortcut
+	Input    Shape
+}
+
+// Kind is "shortcut_grad".
+func (ShortcutGrad) Kind() string { return "shortcut_grad" }
+
+func (o ShortcutGrad) String() string {
+	return fmt.Sprintf("shortcut_grad{stride %d, channels %d, input %v}", max(o.Shortcut.Stride, 1), o.Shortcut.Channels, o.Input)
+}
+
+// Infer gives Input.
+func (o ShortcutGrad) Infer(in ...Type) (Type, error) {
+	dt, err := check(o, in, operand{"gradient", 4, float})
+	if err == nil && len(o.Input) != 4 {
+		err = wrong(o, in, "the input must have 4 dimensions")
+	}
+	if err == nil {
+		err = o.Shortcut.valid(o, in, o.Input)
+	}
+	if err == nil && !in[0].Shape.Equal(o.Shortcut.shape(o.Input)) {
+		err = wrong(o, in, "the result of the shortcut is %v", o.Shortcut.shape(o.Input))
+	}
+	if err != nil {
+		return Type{}, err
+	}
+	return Type{dt, o.Input}, nil
+}
+
+// Run spreads the gradient.
+func (o ShortcutGrad) Run(out Tensor, in ...Tensor) error {
+	return run(o, out, in,
+		func() { shortcutGrad(o, out, in, vec[float32]) },
+		func() { shortcutGrad(o, out, in, vec[float64]) })
+}
+
+func shortcutGrad[T float32 | float64](o ShortcutGrad, out Tensor, in []Tensor, vec func(Tensor) []T) {
+	dy, dx := vec(in[0]), vec(out)
+	clear(dx)
+	o.Shortcut.pairs(o.Input, func(i, j int) { dx[i] = dy[j] })
+}
