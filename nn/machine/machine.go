@@ -46,7 +46,7 @@ type Machine struct {
 	shared bool // the arena is
 
 	inputs  device.Memory   // of constants and unbound inputs; nil until the first Write or Run
-	kernels []device.Kernel // in the order of the plan, bound to the arena's memory as of moved
+	kernels []device.Kernel // of the tasks, bound to the arena's memory as of moved
 	moved   int
 }
 
@@ -110,7 +110,7 @@ func (m *Machine) Run() error {
 }
 
 func (m *Machine) runError(i int, err error) error {
-	s := m.plan.tasks[m.plan.order[i]].group.Steps
+	s := m.plan.tasks[i].group.Steps
 	last := s[len(s)-1]
 	if len(s) == 1 {
 		return fmt.Errorf("machine: %s %s: %w", last.Name, last.Op.Kind(), err)
@@ -123,9 +123,9 @@ func (m *Machine) bind(mem device.Memory) error {
 	if err := m.allocateInputs(); err != nil {
 		return err
 	}
-	kernels := make([]device.Kernel, len(m.plan.order))
-	for i, t := range m.plan.order {
-		k := &m.plan.tasks[t]
+	kernels := make([]device.Kernel, len(m.plan.tasks))
+	for i := range m.plan.tasks {
+		k := &m.plan.tasks[i]
 		var a device.Args
 		for _, v := range k.in {
 			a.In = append(a.In, m.region(v, mem))
@@ -133,7 +133,7 @@ func (m *Machine) bind(mem device.Memory) error {
 		for _, v := range k.out {
 			a.Out = append(a.Out, m.region(v, mem))
 		}
-		if w := m.plan.work[t]; w >= 0 {
+		if w := m.plan.work[i]; w >= 0 {
 			a.Workspace = device.Region{Memory: mem, Offset: m.plan.offsets[w], Bytes: k.plan.Workspace}
 		}
 		var err error
@@ -246,10 +246,15 @@ func (m *Machine) Read(dst op.Tensor, n *G.Node) error {
 	if !ok {
 		return errors.New("machine: read of a node on which nothing that is kept depends: add it to Config.Keep")
 	}
-	x, b := &m.prog.Values[v], &m.plan.buffers[m.plan.places[v].buffer]
-	switch {
-	case !fits(x.Type, dst):
+	x := &m.prog.Values[v]
+	if !fits(x.Type, dst) {
 		return fmt.Errorf("machine: read of %s, %v, into %v: types or shapes differ", x.Name, x.Type, dst.Type())
+	}
+	at := m.plan.places[v].buffer
+	if at < 0 {
+		return fmt.Errorf("machine: read of %s: it is not kept, add it to Config.Keep", x.Name)
+	}
+	switch b := &m.plan.buffers[at]; {
 	case b.owner == arena && !b.kept:
 		return fmt.Errorf("machine: read of %s: it is not kept, add it to Config.Keep", x.Name)
 	case b.owner == arena && m.arena.holder != m:

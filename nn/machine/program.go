@@ -72,6 +72,11 @@ func newProgram(g *G.ExprGraph, c *Config) (*program, error) {
 			p.Keep = append(p.Keep, v)
 		}
 	}
+	for _, s := range p.Steps { // state is for good: its update may not stay within a kernel
+		if _, ok := s.Op.(op.InPlace); ok {
+			p.Keep = append(p.Keep, s.Out)
+		}
+	}
 	slices.Sort(p.Keep)
 	p.Keep = slices.Compact(p.Keep)
 	return p, nil

@@ -55,8 +55,8 @@ func (m *Machine) String() string {
 			fmt.Fprintf(&b, "      %%%d %s %s\n", v, x.Name, m.whereabouts(v))
 		}
 	}
-	for i, t := range m.plan.order {
-		k := &m.plan.tasks[t]
+	for i := range m.plan.tasks {
+		k := &m.plan.tasks[i]
 		for j, step := range k.steps {
 			number := "    "
 			if j == 0 {
@@ -72,7 +72,7 @@ func (m *Machine) String() string {
 			}
 			fmt.Fprintf(&b, ") %s\n", m.whereabouts(st.Out))
 		}
-		if o := m.plan.work[t]; o >= 0 {
+		if o := m.plan.work[i]; o >= 0 {
 			fmt.Fprintf(&b, "      workspace of %d bytes at %d\n", k.plan.Workspace, m.plan.offsets[o])
 		}
 	}
@@ -86,10 +86,10 @@ func (m *Machine) whereabouts(v int) string {
 	if x.Layout != "" {
 		s += " " + string(x.Layout)
 	}
-	if x.Bytes == 0 {
+	at := m.plan.places[v]
+	if at.buffer < 0 {
 		return s + " within the kernel"
 	}
-	at := m.plan.places[v]
 	b := &m.plan.buffers[at.buffer]
 	switch b.owner {
 	case arena:

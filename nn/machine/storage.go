@@ -39,16 +39,19 @@ type place struct {
 	offset int // bytes
 }
 
-// storage says where each value of a program lies, as far as that does not depend on the order of the tasks.
+// storage says in which buffer each value of a program lies.
 type storage struct {
 	buffers []buffer
-	places  []place // by value
+	places  []place // by value; the buffer is -1 for those that stay inside a task
 	inputs  int     // bytes of the memory of inputs
 }
 
 // outside sets the layouts and sizes of the values that no step makes, and gives them storage.
 func (p *program) outside(c *Config) (*storage, error) {
 	s := &storage{places: make([]place, len(p.Values))}
+	for v := range s.places {
+		s.places[v].buffer = -1
+	}
 	roles := p.roles()
 	for v := range p.Values {
 		x, b := &p.Values[v], buffer{}

@@ -1,0 +1,127 @@
+package machinetest
+
+import (
+	"errors"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/op"
+)
+
+// Net is a model on a device with its flat vectors: what training consists of, at its simplest.
+type Net struct {
+	Model   *nn.Model
+	Machine *machine.Machine
+
+	Params, Grads, Momentum device.Vector // Grads and Momentum are nil in Eval
+	Stats                   device.Vector // nil in a network without batch normalisation
+}
+
+// NewNet builds a model and a machine for it, with the weights of the closed formulas. Kept are the logits, the loss,
+// the statistics' updates, the gradient of the input if there is one, and what keep, unless nil, adds. Bind and Keep
+// of c are set here.
+func NewNet(arch string, mc nn.Config, c machine.Config, keep func(*nn.Model) G.Nodes) (_ *Net, err error) {
+	n := new(Net)
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	if n.Model, err = nn.Build(arch, mc); err != nil {
+		return nil, err
+	}
+	m := n.Model
+	stats := 0
+	for _, s := range m.Stats {
+		stats += 2 * s.Channels
+	}
+	vectors := map[*device.Vector]int{&n.Params: m.NumParams(), &n.Stats: stats}
+	if m.Config.Mode == nn.Train {
+		vectors[&n.Grads], vectors[&n.Momentum] = m.NumParams(), m.NumParams()
+	}
+	for v, size := range vectors {
+		if size == 0 {
+			continue
+		}
+		if *v, err = c.Device.NewVector(size); err != nil {
+			return nil, err
+		}
+	}
+
+	c.Bind = make(map[*G.Node]machine.Binding)
+	dtype := m.Config.DType
+	off := 0
+	for _, p := range m.Params {
+		size := p.Shape.Size()
+		l := c.Device.Layout(op.Type{DType: dtype, Shape: p.Shape}, device.Weight)
+		c.Bind[p.Node] = machine.Binding{Region: n.Params.Region(off, size), Layout: l}
+		if n.Grads != nil {
+			c.Bind[p.Grad] = machine.Binding{Region: n.Grads.Region(off, size), Layout: l}
+		}
+		off += size
+	}
+	off = 0
+	for _, s := range m.Stats {
+		l := c.Device.Layout(op.T(dtype, 2, s.Channels), device.Weight)
+		c.Bind[s.Node] = machine.Binding{Region: n.Stats.Region(off, 2*s.Channels), Layout: l}
+		off += 2 * s.Channels
+	}
+	c.Keep = append(G.Nodes{m.Logits, m.Loss}, m.Updates...)
+	if m.InputGrad != nil {
+		c.Keep = append(c.Keep, m.InputGrad)
+	}
+	if keep != nil {
+		c.Keep = append(c.Keep, keep(m)...)
+	}
+	if n.Machine, err = machine.New(m.Graph, c); err != nil {
+		return nil, err
+	}
+	for i, p := range m.Params {
+		b := c.Bind[p.Node]
+		if err = c.Device.Upload(b.Region, b.Layout, closedForm(m, i)); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range m.Stats {
+		x := op.New(op.T(op.Float64, 2, s.Channels))
+		if err = s.Fill(x); err != nil {
+			return nil, err
+		}
+		b := c.Bind[s.Node]
+		if err = c.Device.Upload(b.Region, b.Layout, x); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// Read copies what the node's value is to the host, in row-major order.
+func (n *Net) Read(x *G.Node) ([]float64, error) {
+	t, err := nn.TypeOf(x)
+	if err != nil {
+		return nil, err
+	}
+	t.DType = op.Float64
+	v := op.New(t)
+	if err := n.Machine.Read(v, x); err != nil {
+		return nil, err
+	}
+	return v.Data.([]float64), nil
+}
+
+// Close gives all memory back but the device's own.
+func (n *Net) Close() error {
+	var err error
+	if n.Machine != nil {
+		err = errors.Join(err, n.Machine.Close())
+	}
+	for _, v := range []device.Vector{n.Params, n.Grads, n.Momentum, n.Stats} {
+		if v != nil {
+			v.Free()
+		}
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/op"
+)
+
+// noMemory stands for memory that is only planned with.
+type noMemory int
+
+func (m *noMemory) Bytes() int { return int(*m) }
+func (m *noMemory) Free()      {}
+
+// planOnly plans a model's training without allocating anything.
+func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config) (*nn.Model, *machine.Machine) {
+	t.Helper()
+	m, err := nn.Build(arch, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mc := machine.Config{Device: dev, Keep: append(G.Nodes{m.Loss, m.Score}, m.Updates...), Bind: make(map[*G.Node]machine.Binding)}
+	bind := func(n *G.Node) {
+		typ, err := nn.TypeOf(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := noMemory(typ.Bytes())
+		mc.Bind[n] = machine.Binding{Region: device.Region{Memory: &size, Bytes: typ.Bytes()}, Layout: dev.Layout(typ, device.Weight)}
+	}
+	for _, p := range m.Params {
+		bind(p.Node)
+		if p.Grad != nil {
+			bind(p.Grad)
+		}
+	}
+	for _, s := range m.Stats {
+		bind(s.Node)
+	}
+	start := time.Now()
+	x, err := machine.New(m.Graph, mc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s, batch %d, %v: planned in %v: %+v", arch, c.Batch, c.Mode, time.Since(start).Round(time.Millisecond), x.Stats())
+	return m, x
+}
+
+func TestArenaIsNearLowerBound(t *testing.T) {
+	dev := device.NewReference(op.Float32)
+	for _, test := range []struct {
+		arch  string
+		batch int
+		mode  nn.Mode
+		most  int // bytes
+	}{
+		{"resnet50", 32, nn.Train, 2_700_000_000},
+		{"resnet50", 16, nn.Train, 1_350_000_000},
+		{"resnet50", 32, nn.Eval, 320_000_000},
+		{"resnet152", 8, nn.Train, 0},
+		{"resnet20", 128, nn.Train, 0},
+		{"lenet", 64, nn.Train, 0},
+	} {
+		_, m := planOnly(t, dev, test.arch, nn.Config{Batch: test.batch, Mode: test.mode})
+		s := m.Stats()
+		if s.Arena < s.LowerBound || float64(s.Arena) > 1.1*float64(s.LowerBound) {
+			t.Errorf("%s, batch %d: arena of %d bytes, at least %d are needed", test.arch, test.batch, s.Arena, s.LowerBound)
+		}
+		if test.most > 0 && s.Arena > test.most {
+			t.Errorf("%s, batch %d: arena of %d bytes, more than %d", test.arch, test.batch, s.Arena, test.most)
+		}
+	}
+}
