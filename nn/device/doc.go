@@ -9,4 +9,7 @@
 //
 // A Vector is the flat storage of all parameters of a model, of their gradients, of the optimiser's
 // state: training is arithmetic on vectors, wherever they lie.
+//
+// Reference is the device that defines the results: each op by its own Run. Package devicetest holds every
+// other device to it. A device in host memory builds on HostMemory and HostVector.
 package device

@@ -1,0 +1,101 @@
+// Package devicetest is the conformance suite of package device: every device passes all of it.
+//
+// Run takes each op over many shapes and compares the device with the definition of the op, run in float64.
+// Every buffer lies between guard bands of NaN, results and workspaces start as NaN, and each kernel runs
+// several times in several places: a read or write that strays, an element that is left out and a
+// result that depends on anything but the operands all show. Gradients are checked against finite
+// differences, whole programs grouped against one by one, vectors against plain loops and PyTorch's optimiser.
+//
+// Equal compares two configurations of a device bit for bit, as one worker and several:
+//
+//	func workers(n int) devicetest.Open {
+//		return func() (device.Device, error) { return cpu.New(cpu.Options{Threads: n}) }
+//	}
+//
+//	func TestDevice(t *testing.T)  { devicetest.Run(t, workers(2), devicetest.Options{}) }
+//	func TestWorkers(t *testing.T) { devicetest.Equal(t, workers(1), workers(7)) }
+package devicetest
+
+import (
+	"testing"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// Open makes the device under test.
+type Open func() (device.Device, error)
+
+// Options say how exact a device is.
+type Options struct {
+	// Tolerance is the largest error of a result, relative to the largest element of the tensor. Ops of batch
+	// normalisation, and whole programs, get five times as much. 0 means 1e-5 on devices of
+	// float32 and 1e-12 on those of float64.
+	Tolerance float64
+}
+
+// Run tests the device that open makes.
+func Run(t *testing.T, open Open, opt Options) { run(goTester{t}, open, opt) }
+
+// Equal tests that two devices give the same results, bit for bit.
+func Equal(t *testing.T, a, b Open) { equal(goTester{t}, a, b) }
+
+// tester is what the suite needs of a *testing.T, so that its own tests can see it fail.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	run(name string, f func(tester))
+}
+
+// goTester makes a *testing.T a tester.
+type goTester struct{ *testing.T }
+
+func (t goTester) run(name string, f func(tester)) {
+	t.Run(name, func(t *testing.T) { f(goTester{t}) })
+}
+
+// suite is a device with what is known of it.
+type suite struct {
+	dev       device.Device
+	dtype     op.DType
+	tolerance float64
+}
+
+func run(t tester, open Open, opt Options) {
+	t.Helper()
+	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance}
+	defer closed(t, s.dev)
+	s.dtype = s.dev.DType()
+	if !s.dtype.Float() || s.dev.Name() == "" {
+		t.Fatalf("device %q keeps its vectors as %v: want a name and a floating-point type", s.dev.Name(), s.dtype)
+	}
+	if s.tolerance == 0 {
+		s.tolerance = map[op.DType]float64{op.Float32: 1e-5, op.Float64: 1e-12}[s.dtype]
+	}
+	t.run("memory", s.memory)
+	t.run("layouts", s.layouts)
+	t.run("ops", s.ops)
+	t.run("gradients", s.gradients)
+	t.run("programs", s.programs)
+	t.run("unsupported", s.unsupported)
+	t.run("vectors", s.vectors)
+	t.run("sgd", s.sgd)
+	t.run("sgd as PyTorch", s.torch)
+}
+
+func opened(t tester, open Open) device.Device {
+	t.Helper()
+	d, err := open()
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return d
+}
+
+func closed(t tester, d device.Device) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}

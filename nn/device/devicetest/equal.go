@@ -1,0 +1,134 @@
+package devicetest
+
+import (
+	"fmt"
+	"math"
+
+	"onlinerna/nn/device"
+)
+
+// equal compares all results of two devices bit for bit.
+func equal(t tester, a, b Open) {
+	t.Helper()
+	var both [2]*suite
+	for i, open := range []Open{a, b} {
+		d := opened(t, open)
+		defer closed(t, d)
+		both[i] = &suite{dev: d, dtype: d.DType()}
+	}
+	if both[0].dtype != both[1].dtype {
+		t.Fatalf("devices of %v and %v", both[0].dtype, both[1].dtype)
+	}
+	d := both[0].dtype
+
+	t.run("ops", func(t tester) {
+		failures := 0
+		for _, c := range opCases(d) {
+			p := c.program(d)
+			if err := equalResults(both, p); err != nil {
+				g, _ := p.Program.Group(0)
+				t.Errorf("%v: %v", g, err)
+				if failures++; failures == 5 {
+					t.Fatalf("further cases are left out")
+				}
+			}
+		}
+	})
+	t.run("programs", func(t tester) {
+		for _, c := range nets {
+			n := newNet(d, c.name)
+			c.build(n)
+			if err := equalResults(both, n.program); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+	})
+	t.run("vectors", func(t tester) {
+		for _, n := range append([]int{1 << 20}, lengths...) {
+			if err := equalVectors(both, n); err != nil {
+				t.Errorf("%d elements: %v", n, err)
+			}
+		}
+	})
+}
+
+// equalResults runs p on both devices in all ways that they have.
+func equalResults(both [2]*suite, p *program) error {
+	var ways [2][]grouping
+	for i, s := range both {
+		var err error
+		if ways[i], err = s.groupings(p); err != nil {
+			return err
+		}
+	}
+	if len(ways[0]) != len(ways[1]) {
+		return fmt.Errorf("one device groups, the other does not")
+	}
+	for w, way := range ways[0] {
+		first, err := both[0].once(p, way.groups)
+		if err != nil {
+			return fmt.Errorf("%s: first device: %w", way.name, err)
+		}
+		second, err := both[1].once(p, ways[1][w].groups)
+		if err != nil {
+			return fmt.Errorf("%s: second device: %w", way.name, err)
+		}
+		for i, v := range p.Keep {
+			if d := unequal(first[i], second[i]); d != "" {
+				return fmt.Errorf("%s: %s differs between the devices: %s", way.name, p.Values[v].Name, d)
+			}
+		}
+	}
+	return nil
+}
+
+// equalVectors computes with vectors of n elements on both devices.
+func equalVectors(both [2]*suite, n int) error {
+	var results [2][]float64
+	for i, s := range both {
+		x, err := s.vector(s.numbers("x", n))
+		if err != nil {
+			return err
+		}
+		defer x.Free()
+		g, err := s.vector(s.numbers("g", n))
+		if err != nil {
+			return err
+		}
+		defer g.Free()
+		m, err := s.vector(s.numbers("m", n))
+		if err != nil {
+			return err
+		}
+		defer m.Free()
+		if err := x.AddScaled(1./3, g); err != nil {
+			return err
+		}
+		for _, c := range steps(n) {
+			if err := x.SGD(g, m, c); err != nil {
+				return err
+			}
+		}
+		norm, err := x.Norm()
+		if err != nil {
+			return err
+		}
+		results[i] = []float64{norm}
+		for _, v := range []device.Vector{x, m} {
+			c, err := s.content(v)
+			if err != nil {
+				return err
+			}
+			results[i] = append(results[i], c...)
+		}
+	}
+	for k, a := range results[0] {
+		if b := results[1][k]; math.Float64bits(a) != math.Float64bits(b) {
+			if k == 0 {
+				return fmt.Errorf("norm is %v and %v", a, b)
+			}
+			return fmt.Errorf("element %d after SGD is %v and %v", (k-1)%n, a, b)
+		}
+	}
+	return nil
+}

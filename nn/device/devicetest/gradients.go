@@ -1,0 +1,159 @@
+package devicetest
+
+import (
+	"fmt"
+	"math"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// gradients compares the gradient ops with finite differences of the device's own forward ops.
+func (s *suite) gradients(t tester) {
+	for _, c := range differentiable {
+		if err := s.gradient(c.build); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// differentiable are small programs, each with one kind of op to differentiate. They give their result.
+var differentiable = []struct {
+	name  string
+	build func(n *net) int
+}{
+	{"conv2d", func(n *net) int {
+		o := op.Conv2D{Stride: [2]int{2, 1}, Pad: [2]int{1, 2}, Dilation: [2]int{1, 2}, Groups: 2}
+		return n.apply(o, n.data(distinct, 2, 4, 6, 5), n.weight(distinct, 6, 2, 3, 2), n.weight(distinct, 6))
+	}},
+	{"batch norm", func(n *net) int {
+		x := n.data(distinct, 3, 4, 2, 3)
+		stats := n.apply(op.BatchNormStats{}, x)
+		return n.apply(op.BatchNorm{Eps: 1e-3}, x, stats, n.weight(distinct, 4), n.weight(distinct, 4))
+	}},
+	{"batch norm, fixed", func(n *net) int {
+		x, stats := n.data(distinct, 3, 4, 2, 3), n.constant(uniform(.5, 1), 2, 4)
+		return n.apply(op.BatchNorm{Eps: 1e-3, Fixed: true}, x, stats, n.weight(distinct, 4), n.weight(distinct, 4))
+	}},
+	{"relu", func(n *net) int { return n.apply(op.ReLU{}, n.data(distinct, 2, 3, 4, 4)) }},
+	{"add", func(n *net) int { return n.apply(op.Add{}, n.data(distinct, 2, 3, 2, 4), n.data(distinct, 2, 3, 2, 4)) }},
+	{"an operand used twice", func(n *net) int {
+		x := n.data(distinct, 2, 3, 2, 4)
+		return n.apply(op.Add{}, x, n.apply(op.ReLU{}, x))
+	}},
+	{"max pool", func(n *net) int {
+		o := op.MaxPool{Kernel: [2]int{3, 2}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}
+		return n.apply(o, n.data(distinct, 2, 2, 5, 4))
+	}},
+	{"avg pool", func(n *net) int {
+		o := op.AvgPool{Kernel: [2]int{3, 2}, Stride: [2]int{2, 2}, Pad: [2]int{1, 0}}
+		return n.apply(o, n.data(distinct, 2, 3, 5, 6))
+	}},
+	{"global avg pool", func(n *net) int { return n.apply(op.GlobalAvgPool{}, n.data(distinct, 2, 3, 5, 4)) }},
+	{"shortcut", func(n *net) int { return n.apply(op.Shortcut{Stride: 2, Channels: 7}, n.data(distinct, 2, 3, 5, 4)) }},
+	{"flatten", func(n *net) int { return n.apply(op.Flatten{}, n.data(distinct, 2, 3, 5, 4)) }},
+	{"linear", func(n *net) int {
+		return n.apply(op.Linear{}, n.data(distinct, 3, 7), n.weight(distinct, 5, 7), n.weight(distinct, 5))
+	}},
+	{"softmax cross-entropy", func(n *net) int {
+		return n.apply(op.SoftmaxCrossEntropy{Smoothing: .1}, n.data(distinct, 6, 5), n.labels(integers(-1, 4), 6))
+	}},
+}
+
+// gradient compares the gradients of the sum of dy*y with finite differences along random directions.
+func (s *suite) gradient(build func(n *net) int) error {
+	h, tolerance := 1e-5, 1e-7
+	if s.dtype == op.Float32 {
+		h, tolerance = 2e-3, max(5e-3, 100*s.tolerance)
+	}
+	forward := newNet(s.dtype, "gradient")
+	y := build(forward)
+	forward.keep(y)
+
+	full := newNet(s.dtype, "gradient")
+	build(full)
+	dy := full.outside("dy", s.dtype, device.Data, uniform(-1, 1), full.Values[y].Type.Shape...)
+	grads := full.backward(y, dy, full.moving...)
+	for i, g := range grads {
+		if g < 0 {
+			return fmt.Errorf("no gradient with respect to operand %d", i)
+		}
+	}
+	full.Keep = grads // one for each operand, also where two are the same
+	analytic, err := s.once(full.program, full.alone())
+	if err != nil {
+		return err
+	}
+	cotangent := floats(full.given[dy])
+
+	for i, v := range forward.moving {
+		x := forward.given[v]
+		at, up, down := floats(x), floats(x), floats(x)
+		direction := make([]float64, len(at))
+		uniform(-1, 1)(forward.r, direction)
+		for k, d := range direction {
+			up[k] += h * d
+			down[k] -= h * d
+		}
+		var results [2][]float64
+		for side, moved := range [][]float64{up, down} {
+			forward.given[v] = tensor(x.Type(), moved)
+			copy(moved, floats(forward.given[v])) // as rounded
+			r, err := s.once(forward.program, forward.alone())
+			if err != nil {
+				return err
+			}
+			results[side] = floats(r[0])
+		}
+		forward.given[v] = x
+
+		var numeric, sum, size float64
+		for k, c := range cotangent {
+			numeric += c * (results[0][k] - results[1][k]) / 2
+		}
+		for k, g := range floats(analytic[i]) {
+			part := g * (up[k] - down[k]) / 2
+			sum += part
+			size += math.Abs(part)
+		}
+		if d := math.Abs(sum - numeric); !(d <= tolerance*size) {
+			return fmt.Errorf("with respect to operand %d, %v: the gradient's derivative along a direction is %v, finite differences give %v",
+				i, x.Type(), sum/h, numeric/h)
+		}
+	}
+	return nil
+}
+
+// once runs p and gives the kept values.
+func (s *suite) once(p *program, groups [][]int) ([]op.Tensor, error) {
+	j, err := describe(s.dev, p, groups)
+	if err != nil {
+		return nil, err
+	}
+	b, err := j.bind(placement{})
+	if err != nil {
+		return nil, err
+	}
+	defer b.memory.Free()
+	if err := b.fill(); err != nil {
+		return nil, err
+	}
+	return b.run()
+}
+
+// grouping is a way to run a program.
+type grouping struct {
+	name   string
+	groups [][]int
+}
+
+// groupings are the ways to run p on the device: every step alone, and as the device likes it.
+func (s *suite) groupings(p *program) ([]grouping, error) {
+	all := []grouping{{"one by one", p.alone()}}
+	g, ok := s.dev.(device.Grouper)
+	if !ok {
+		return all, nil
+	}
+	groups, err := p.grouped(g.Group(&p.Program))
+	return append(all, grouping{"grouped", groups}), err
+}

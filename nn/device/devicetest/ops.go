@@ -1,0 +1,175 @@
+package devicetest
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// opCase is one op on operands of given shapes.
+type opCase struct {
+	op     op.Op
+	in     []operand
+	weight bool // the result is the gradient of a weight, and lies as the weight does
+}
+
+// operand is a value from outside.
+type operand struct {
+	role  device.Role
+	dtype op.DType // 0 means the device's
+	shape op.Shape
+	fill  fill
+}
+
+// data is an activation.
+func data(f fill, shape ...int) operand { return operand{shape: shape, fill: f} }
+
+// weight is a parameter or a state.
+func weight(f fill, shape ...int) operand {
+	return operand{role: device.Weight, shape: shape, fill: f}
+}
+
+// whole is an operand of another element type than the device's.
+func whole(d op.DType, f fill, shape ...int) operand {
+	return operand{dtype: d, shape: shape, fill: f}
+}
+
+// program is the program of the case alone, for floats of type d.
+func (c opCase) program(d op.DType) *program {
+	p := newProgram()
+	seed := c.op.String()
+	for _, o := range c.in {
+		seed += o.shape.String()
+	}
+	r := newRand(seed)
+	in := make([]int, len(c.in))
+	for i, o := range c.in {
+		t := op.Type{DType: o.dtype, Shape: o.shape}
+		if t.DType == 0 {
+			t.DType = d
+		}
+		x := make([]float64, o.shape.Size())
+		o.fill(r, x)
+		in[i] = p.input(fmt.Sprintf("%d", i), o.role, tensor(t, x))
+	}
+	y := p.apply(c.op, in...)
+	p.Values[y].Name = "result"
+	if c.weight {
+		p.roles[y] = device.Weight
+	}
+	p.keep(y)
+	return p
+}
+
+// opCases lists the cases of all ops for floats of type d.
+func opCases(d op.DType) []opCase {
+	return slices.Concat(imagesCases(d), convCases(), normCases(), elementCases(), poolCases(), viewCases(), linearCases(), lossCases())
+}
+
+// exactness is the tolerance of o.
+func (s *suite) exactness(o op.Op) float64 {
+	switch o.Kind() {
+	case "batch_norm_stats", "batch_norm", "batch_norm_update", "batch_norm_grad_sums", "batch_norm_grad_input":
+		return 5 * s.tolerance
+	}
+	return s.tolerance
+}
+
+// kinds are the kinds of op of the cases, each once.
+func kinds(cases []opCase) []string {
+	var all []string
+	for _, c := range cases {
+		if !slices.Contains(all, c.op.Kind()) {
+			all = append(all, c.op.Kind())
+		}
+	}
+	return all
+}
+
+// ops runs every case against the definition of its op.
+func (s *suite) ops(t tester) {
+	cases := opCases(s.dtype)
+	for _, kind := range kinds(cases) {
+		t.run(kind, func(t tester) {
+			failures := 0
+			for _, c := range cases {
+				if c.op.Kind() != kind {
+					continue
+				}
+				p := c.program(s.dtype)
+				if err := s.conform(p, p.alone(), s.exactness(c.op)); err != nil {
+					g, _ := p.Program.Group(0)
+					t.Errorf("%v\n\t%v", g, err)
+					if failures++; failures == 5 {
+						t.Fatalf("further cases of %s are left out", kind)
+					}
+				}
+			}
+		})
+	}
+}
+
+// conform runs p in all placements, twice in the first, and compares the kept values with their exact ones,
+// and with each other bit for bit.
+func (s *suite) conform(p *program, groups [][]int, tolerance float64) error {
+	exact, err := p.exact()
+	if err != nil {
+		return fmt.Errorf("definition: %w", err)
+	}
+	j, err := describe(s.dev, p, groups)
+	if err != nil {
+		return err
+	}
+	var first []op.Tensor
+	for _, pl := range j.placements() {
+		runs, err := s.runs(j, pl)
+		if err != nil {
+			return fmt.Errorf("%s: %w", pl.name, err)
+		}
+		for n, got := range runs {
+			for i, v := range p.Keep {
+				name := p.Values[v].Name
+				if d := differs(got[i], exact[v], tolerance, p.rows[v]); d != "" {
+					return fmt.Errorf("%s, run %d: %s: %s", pl.name, n+1, name, d)
+				}
+				if first == nil {
+					continue
+				}
+				if d := unequal(first[i], got[i]); d != "" {
+					return fmt.Errorf("%s, run %d: differs from the first run: %s: %s", pl.name, n+1, name, d)
+				}
+			}
+			if first == nil {
+				first = got
+			}
+		}
+	}
+	return nil
+}
+
+// runs gives the kept values of two runs in a placement, or of one where operands are overwritten.
+func (s *suite) runs(j *job, pl placement) ([][]op.Tensor, error) {
+	b, err := j.bind(pl)
+	if err != nil {
+		return nil, err
+	}
+	defer b.memory.Free()
+	if err := b.fill(); err != nil {
+		return nil, err
+	}
+	once := pl.taken != nil || slices.ContainsFunc(j.p.Steps, func(s device.Step) bool { return inPlace(s.Op) })
+	var all [][]op.Tensor
+	for len(all) < 2 {
+		x, err := b.run()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x)
+		if once {
+			break
+		}
+	}
+	return all, nil
+}

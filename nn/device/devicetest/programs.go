@@ -1,0 +1,185 @@
+package devicetest
+
+import (
+	"math/rand/v2"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// net is a program with the means to write layers down.
+type net struct {
+	*program
+	r      *rand.Rand
+	dtype  op.DType
+	moving []int // operands with a gradient
+}
+
+func newNet(d op.DType, name string) *net {
+	return &net{program: newProgram(), r: newRand(name), dtype: d}
+}
+
+// outside adds a value from outside.
+func (n *net) outside(name string, d op.DType, role device.Role, f fill, shape ...int) int {
+	t := op.Type{DType: d, Shape: shape}
+	x := make([]float64, t.Shape.Size())
+	f(n.r, x)
+	return n.input(name, role, tensor(t, x))
+}
+
+// data adds an activation that has a gradient.
+func (n *net) data(f fill, shape ...int) int {
+	v := n.outside("x", n.dtype, device.Data, f, shape...)
+	n.moving = append(n.moving, v)
+	return v
+}
+
+// weight adds a parameter.
+func (n *net) weight(f fill, shape ...int) int {
+	v := n.outside("w", n.dtype, device.Weight, f, shape...)
+	n.moving = append(n.moving, v)
+	return v
+}
+
+// constant adds a state without gradient.
+func (n *net) constant(f fill, shape ...int) int {
+	return n.outside("state", n.dtype, device.Weight, f, shape...)
+}
+
+func (n *net) labels(f fill, count int) int {
+	return n.outside("labels", op.Int32, device.Data, f, count)
+}
+
+// images adds pixels with crops, padded and flipped, as normalised activations of the given size.
+func (n *net) images(count, channels, size int) int {
+	mean, std := []float64{.49, .48, .45}[:channels], []float64{.25, .24, .26}[:channels]
+	pixels := n.outside("pixels", op.Uint8, device.Data, integers(0, 255), count, size, size, channels)
+	crops := n.outside("crops", op.Int32, device.Data, integers(0, 1), count, 3)
+	return n.apply(op.Images{DType: n.dtype, Height: size, Width: size, Mean: mean, Std: std}, pixels, crops)
+}
+
+// conv adds a convolution without bias.
+func (n *net) conv(x, out, kernel, stride int) int {
+	in := n.Values[x].Type.Shape[1]
+	o := op.Conv2D{Stride: [2]int{stride, stride}, Pad: [2]int{kernel / 2, kernel / 2}, Dilation: [2]int{1, 1}, Groups: 1}
+	return n.apply(o, x, n.weight(uniform(-.3, .3), out, in, kernel, kernel))
+}
+
+// norm adds a batch normalisation of a batch, and the update of its statistics, which is kept.
+func (n *net) norm(x int) int {
+	s := n.Values[x].Type.Shape
+	stats := n.apply(op.BatchNormStats{}, x)
+	running, momentum := n.constant(uniform(.5, 1), 2, s[1]), n.outside("momentum", n.dtype, device.Data, constant(.1), 1)
+	n.keep(n.apply(op.BatchNormUpdate{Count: s.Size() / s[1]}, running, stats, momentum))
+	return n.apply(op.BatchNorm{Eps: 1e-5}, x, stats, n.weight(uniform(.5, 1.5), s[1]), n.weight(uniform(-.5, .5), s[1]))
+}
+
+// fixedNorm adds a batch normalisation by running statistics.
+func (n *net) fixedNorm(x int) int {
+	c := n.Values[x].Type.Shape[1]
+	return n.apply(op.BatchNorm{Eps: 1e-5, Fixed: true}, x, n.constant(uniform(.5, 1), 2, c),
+		n.weight(uniform(.5, 1.5), c), n.weight(uniform(-.5, .5), c))
+}
+
+func (n *net) relu(x int) int { return n.apply(op.ReLU{}, x) }
+
+func (n *net) linear(x, out int) int {
+	return n.apply(op.Linear{}, x, n.weight(uniform(-.2, .2), out, n.Values[x].Type.Shape[1]), n.weight(uniform(-.1, .1), out))
+}
+
+// loss adds the loss and the score of logits with random labels.
+func (n *net) loss(logits int, smoothing float64) int {
+	s := n.Values[logits].Type.Shape
+	labels := n.labels(integers(0, s[1]-1), s[0])
+	n.keep(n.apply(op.Score{}, logits, labels))
+	return n.apply(op.SoftmaxCrossEntropy{Smoothing: smoothing}, logits, labels)
+}
+
+// train keeps y and adds and keeps the gradients with respect to all that moves.
+func (n *net) train(y int) {
+	wrt := n.moving
+	n.keep(y)
+	dy := n.outside("dy", n.dtype, device.Data, uniform(.5, 1), n.Values[y].Type.Shape...)
+	n.keep(n.backward(y, dy, wrt...)...)
+}
+
+// nets are pieces of real nets: what a device may group is in them.
+var nets = []struct {
+	name  string
+	build func(n *net)
+}{
+	{"residual block", func(n *net) {
+		x := n.data(uniform(0, 1), 3, 16, 7, 7)
+		y := n.relu(n.norm(n.conv(x, 16, 3, 1)))
+		y = n.norm(n.conv(y, 16, 3, 1))
+		n.train(n.relu(n.apply(op.Add{}, y, x)))
+	}},
+	{"bottleneck with projection", func(n *net) {
+		x := n.data(uniform(0, 1), 2, 16, 9, 9)
+		y := n.relu(n.norm(n.conv(x, 8, 1, 1)))
+		y = n.relu(n.norm(n.conv(y, 8, 3, 2)))
+		y = n.norm(n.conv(y, 33, 1, 1))
+		y = n.relu(n.apply(op.Add{}, y, n.norm(n.conv(x, 33, 1, 2))))
+		n.train(y)
+	}},
+	{"two blocks, the first kept", func(n *net) {
+		x := n.relu(n.norm(n.conv(n.data(uniform(0, 1), 2, 5, 6, 6), 17, 3, 1)))
+		n.keep(x)
+		y := n.norm(n.conv(x, 17, 3, 1))
+		y = n.relu(n.apply(op.Add{}, x, y))
+		n.train(n.apply(op.GlobalAvgPool{}, y))
+	}},
+	{"option A shortcut", func(n *net) {
+		x := n.data(uniform(0, 1), 2, 5, 8, 8)
+		y := n.relu(n.norm(n.conv(x, 10, 3, 2)))
+		y = n.norm(n.conv(y, 10, 3, 1))
+		n.train(n.relu(n.apply(op.Add{}, y, n.apply(op.Shortcut{Stride: 2, Channels: 10}, x))))
+	}},
+	{"image net", func(n *net) {
+		x := n.relu(n.norm(n.conv(n.images(4, 3, 18), 16, 7, 2)))
+		x = n.apply(op.MaxPool{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}, x)
+		y := n.norm(n.conv(n.relu(n.norm(n.conv(x, 16, 3, 1))), 16, 3, 1))
+		x = n.relu(n.apply(op.Add{}, y, x))
+		n.train(n.loss(n.linear(n.apply(op.GlobalAvgPool{}, x), 10), .1))
+	}},
+	{"LeNet", func(n *net) {
+		half := op.AvgPool{Kernel: [2]int{2, 2}, Stride: [2]int{2, 2}}
+		bias := func(x, out int) int {
+			o := op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+			c := n.Values[x].Type.Shape[1]
+			return n.apply(o, x, n.weight(uniform(-.2, .2), out, c, 5, 5), n.weight(uniform(-.1, .1), out))
+		}
+		x := n.apply(half, n.relu(bias(n.images(3, 1, 28), 6)))
+		x = n.apply(op.MaxPool{Kernel: half.Kernel, Stride: half.Stride}, n.relu(bias(x, 16)))
+		x = n.relu(n.linear(n.apply(op.Flatten{}, x), 33))
+		n.train(n.loss(n.linear(x, 10), 0))
+	}},
+	{"evaluation", func(n *net) {
+		x := n.relu(n.fixedNorm(n.conv(n.images(2, 3, 12), 16, 3, 2)))
+		y := n.fixedNorm(n.conv(n.relu(n.fixedNorm(n.conv(x, 16, 3, 1))), 16, 1, 1))
+		x = n.relu(n.apply(op.Add{}, x, y))
+		n.keep(n.loss(n.linear(n.apply(op.GlobalAvgPool{}, x), 10), 0))
+	}},
+	{"fine-tuning by fixed statistics", func(n *net) {
+		x := n.data(uniform(0, 1), 2, 5, 6, 6)
+		n.train(n.relu(n.fixedNorm(n.conv(x, 9, 3, 1))))
+	}},
+}
+
+// programs runs pieces of real nets, one by one and grouped.
+func (s *suite) programs(t tester) {
+	for _, c := range nets {
+		n := newNet(s.dtype, c.name)
+		c.build(n)
+		groupings, err := s.groupings(n.program)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		for _, g := range groupings {
+			if err := s.conform(n.program, g.groups, 5*s.tolerance); err != nil {
+				t.Errorf("%s, %s: %v", c.name, g.name, err)
+			}
+		}
+	}
+}
