@@ -34,11 +34,9 @@ func ExampleApply() {
 	if err := m.RunAll(); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(y.Value().Data())
 	fmt.Println(cost.Value())
 	fmt.Println(grads[0].Value().Data())
 	// Output:
-	// [-4 -4 -4 -4]
 	// 64
 	// [-64 -96 -160 -192]
 }

@@ -44,6 +44,11 @@ func (o *Op) Out() op.Type { return o.out }
 // Apply adds the node o(in…) of the named layer to the graph of the operands. It does not check that the name is new:
 // a layer may have several ops. Applying the same op to the same nodes under the same name gives the node there is.
 func Apply(layer string, o op.Op, in ...*G.Node) (*G.Node, error) {
+	return apply(layer, o, true, in...)
+}
+
+// apply is Apply, for an op that may be differentiated or, as part of a gradient, need not.
+func apply(layer string, o op.Op, differentiable bool, in ...*G.Node) (*G.Node, error) {
 	if len(in) == 0 {
 		return nil, fmt.Errorf("layer %s: %v without operands", layer, o)
 	}
@@ -63,7 +68,7 @@ func Apply(layer string, o op.Op, in ...*G.Node) (*G.Node, error) {
 	if a.out, err = a.infer(a.in); err != nil {
 		return nil, err
 	}
-	if d, ok := o.(op.Differentiable); ok {
+	if d, ok := o.(op.Differentiable); ok && differentiable {
 		terms, err := a.terms(d)
 		if err != nil {
 			return nil, err
@@ -257,7 +262,7 @@ func (e *evaluator) node(t *op.Term) (*G.Node, error) {
 			return nil, err
 		}
 	}
-	n, err := Apply(e.layer, t.Op, args...)
+	n, err := apply(e.layer, t.Op, false, args...)
 	e.done[t] = n
 	return n, err
 }
