@@ -1,0 +1,104 @@
+package cpu
+
+import "onlinerna/nn/op"
+
+func lowerAvgPool(s step, o op.AvgPool) (*lowering, string) {
+	if reason := s.dataIn(); reason != "" {
+		return nil, reason
+	}
+	p := newPooling(o.Kernel, o.Stride, o.Pad, s.in(0).Shape, s.out().Shape)
+	part := 1 / float32(o.Kernel[0]*o.Kernel[1])
+	return s.data(func(st *storage) []phase {
+		x, y := st.floats(s.In[0]), st.floats(s.Out)
+		return []phase{linesOf(p.y).phase(y, func(n, i int, line []float32) {
+			r0, r1 := p.span(0, i, p.x.h)
+			clear(line)
+			for j := range p.y.w {
+				c0, c1 := p.span(1, j, p.x.w)
+				dst := line[j*p.x.c:][:p.x.c]
+				for r := r0; r < r1; r++ {
+					for c := c0; c < c1; c++ {
+						accumulate(dst, x[((n*p.x.h+r)*p.x.w+c)*p.x.c:])
+					}
+				}
+				for c := range dst {
+					dst[c] *= part
+				}
+			}
+		})}
+	}), ""
+}
+
+// accumulate adds x to dst.
+func accumulate(dst, x []float32) {
+	x = x[:len(dst)]
+	for i, v := range x {
+		dst[i] += v
+	}
+}
+
+func lowerAvgPoolGrad(s step, o op.AvgPoolGrad) (*lowering, string) {
+	if reason := s.dataIn(); reason != "" {
+		return nil, reason
+	}
+	p := newPooling(o.AvgPool.Kernel, o.AvgPool.Stride, o.AvgPool.Pad, s.out().Shape, s.in(0).Shape)
+	part := 1 / float32(o.AvgPool.Kernel[0]*o.AvgPool.Kernel[1])
+	return s.data(func(st *storage) []phase {
+		dy, dx := st.floats(s.In[0]), st.floats(s.Out)
+		return []phase{p.scatter(dx, func(n, i, j, r0, r1, c0, c1, lo, hi int) {
+			g := dy[((n*p.y.h+i)*p.y.w+j)*p.y.c:][lo:hi]
+			for r := r0; r < r1; r++ {
+				for c := c0; c < c1; c++ {
+					to := dx[((n*p.x.h+r)*p.x.w+c)*p.x.c+lo:][:len(g)]
+					for k, v := range g {
+						to[k] += v * part
+					}
+				}
+			}
+		})}
+	}), ""
+}
+
+func lowerGlobalAvgPool(s step) (*lowering, string) {
+	if reason := s.dataIn(); reason != "" {
+		return nil, reason
+	}
+	m := imageOf(s.in(0).Shape)
+	tiles := ceil(m.c, channelTile)
+	return s.data(func(st *storage) []phase {
+		x, y := st.floats(s.In[0]), st.floats(s.Out)
+		return []phase{{m.n * tiles, func(_, block int) {
+			n, lo := block/tiles, block%tiles*channelTile
+			dst := y[n*m.c+lo : n*m.c+min(lo+channelTile, m.c)]
+			var sum [channelTile]float64
+			for q := n * m.h * m.w; q < (n+1)*m.h*m.w; q++ {
+				for c, v := range x[q*m.c+lo:][:len(dst)] {
+					sum[c] += float64(v)
+				}
+			}
+			for c := range dst {
+				dst[c] = float32(sum[c] / float64(m.h*m.w))
+			}
+		}}}
+	}), ""
+}
+
+func lowerGlobalAvgPoolGrad(s step) (*lowering, string) {
+	if reason := s.dataIn(); reason != "" {
+		return nil, reason
+	}
+	m := imageOf(s.out().Shape)
+	part := 1 / float32(m.h*m.w)
+	return s.data(func(st *storage) []phase {
+		dy, dx := st.floats(s.In[0]), st.floats(s.Out)
+		return []phase{linesOf(m).phase(dx, func(n, _ int, line []float32) {
+			g := dy[n*m.c:][:m.c]
+			for len(line) > 0 {
+				for c, v := range g {
+					line[c] = v * part
+				}
+				line = line[m.c:]
+			}
+		})}
+	}), ""
+}

@@ -1,0 +1,75 @@
+package cpu
+
+// channelSums adds up, for each channel, quantities that depend on a pixel's values. Blocks of
+// pixels are summed in float64 and then added in their order.
+type channelSums struct {
+	pixels, channels int
+	quantities       int
+	rows             int // pixels in a block
+	partial          part
+}
+
+// channelTile is how many channels are added up over the blocks at a time.
+const channelTile = 64
+
+// newChannelSums takes its scratch from r.
+func newChannelSums(r *room, pixels, channels, quantities int) *channelSums {
+	const most = 256 // blocks, to bound the scratch
+	c := &channelSums{
+		pixels: pixels, channels: channels, quantities: quantities,
+		rows: max(1, elementBlock/channels, ceil(pixels, most)),
+	}
+	c.partial = r.doubles(c.blocks() * quantities * channels)
+	return c
+}
+
+func (c *channelSums) blocks() int { return ceil(c.pixels, c.rows) }
+
+// phases are those that sum: block adds the quantities of pixels lo to hi to sums, which holds the quantities
+// one after the other, and finish receives the totals of a channel.
+func (c *channelSums) phases(s *storage, block func(sums []float64, lo, hi int), finish func(channel int, total []float64)) []phase {
+	partial := s.scratch64(c.partial)
+	size := c.quantities * c.channels
+	return []phase{
+		{c.blocks(), func(_, b int) {
+			sums := partial[b*size:][:size]
+			clear(sums)
+			block(sums, b*c.rows, min((b+1)*c.rows, c.pixels))
+		}},
+		{ceil(c.channels, channelTile), func(_, tile int) {
+			var total [2]float64
+			for ch := tile * channelTile; ch < min((tile+1)*channelTile, c.channels); ch++ {
+				for q := range c.quantities {
+					sum := 0.0
+					for at := q*c.channels + ch; at < len(partial); at += size {
+						sum += partial[at]
+					}
+					total[q] = sum
+				}
+				finish(ch, total[:c.quantities])
+			}
+		}},
+	}
+}
+
+func lowerChannelSum(s step) (*lowering, string) {
+	if reason := s.dataIn(); reason != "" {
+		return nil, reason
+	}
+	var r room
+	pixels, channels := pixelsOf(s.in(0).Shape)
+	sums := newChannelSums(&r, pixels, channels, 1)
+	l := s.data(func(st *storage) []phase {
+		x, dst := st.floats(s.In[0]), st.floats(s.Out)
+		return sums.phases(st, func(sum []float64, lo, hi int) {
+			for p := lo; p < hi; p++ {
+				row := x[p*channels:][:len(sum)]
+				for c, v := range row {
+					sum[c] += float64(v)
+				}
+			}
+		}, func(c int, total []float64) { dst[c] = float32(total[0]) })
+	})
+	l.workspace = r.bytes
+	return l, ""
+}

@@ -1,0 +1,52 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// Options are what a user chooses about the device.
+type Options struct {
+	// Threads is the number of workers; 0 means runtime.GOMAXPROCS. It has no influence on results.
+	Threads int
+}
+
+// Device is a CPU with its memory. It implements device.Grouper.
+type Device struct {
+	pool *pool
+}
+
+var _ device.Grouper = (*Device)(nil)
+
+// New starts the workers. Close stops them.
+func New(o Options) (*Device, error) {
+	if o.Threads < 0 {
+		return nil, fmt.Errorf("cpu: %d threads: want 0 (all processors) or more", o.Threads)
+	}
+	n := o.Threads
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return &Device{newPool(n)}, nil
+}
+
+// Name implements device.Device.
+func (d *Device) Name() string { return "cpu" }
+
+// DType implements device.Device.
+func (d *Device) DType() op.DType { return op.Float32 }
+
+// NewMemory implements device.Device.
+func (d *Device) NewMemory(bytes int) (device.Memory, error) { return device.NewHostMemory(bytes) }
+
+// Sync implements device.Device. Kernels have finished when they return.
+func (d *Device) Sync() error { return nil }
+
+// Close stops the workers. The device must not be used afterwards; a second call does nothing.
+func (d *Device) Close() error {
+	d.pool.close()
+	return nil
+}

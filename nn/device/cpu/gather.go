@@ -1,0 +1,170 @@
+package cpu
+
+// tap is one position of a convolution's window.
+type tap struct {
+	row, col int // source pixel, from that of the grid pixel
+	weight   int // position in the kernel, row-major
+}
+
+// grid is a set of pixels, N×height×width, and where the source pixels lie under each: for tap t those of
+// pixel (n, i, j) are at (n, i·rowStep + t.row, j·colStep + t.col). Outside the source they are 0.
+type grid struct {
+	images, height, width int
+	rowStep, colStep      int
+	taps                  []tap
+	srcH, srcW, srcC      int // the source, NHWC
+	channels              int // of them that are read: those of one group
+}
+
+func (g *grid) pixels() int { return g.images * g.height * g.width }
+
+// direct says whether the source itself, read in steps of srcC, is the matrix of pixels × channels.
+func (g *grid) direct() bool {
+	return len(g.taps) == 1 && g.taps[0].row == 0 && g.taps[0].col == 0 &&
+		g.rowStep == 1 && g.colStep == 1 && g.height == g.srcH && g.width == g.srcW
+}
+
+// run is a row of taps whose source pixels are contiguous.
+type run struct{ row, col, count int }
+
+// chunk is a part of a grid's taps: a range of the inner dimension of the matrix product.
+type chunk struct {
+	taps []tap
+	runs []run
+	k    int // taps × channels
+	ld   int // k rounded up to whole vectors, so that rows are aligned
+}
+
+// chunkDepth is about how much of the inner dimension is gathered at a time, to stay in the second level cache.
+const chunkDepth = 1024
+
+// chunks cuts the taps.
+func (g *grid) chunks() []chunk {
+	var list []chunk
+	size := max(1, chunkDepth/g.channels)
+	for rest := g.taps; len(rest) > 0; {
+		n := min(size, len(rest))
+		c := chunk{taps: rest[:n], k: n * g.channels}
+		c.ld = (c.k + 3) / 4 * 4
+		for _, t := range c.taps {
+			if i := len(c.runs) - 1; i >= 0 && g.channels == g.srcC &&
+				c.runs[i].row == t.row && c.runs[i].col+c.runs[i].count == t.col {
+				c.runs[i].count++
+				continue
+			}
+			c.runs = append(c.runs, run{t.row, t.col, 1})
+		}
+		list = append(list, c)
+		rest = rest[n:]
+	}
+	return list
+}
+
+// at is the position of pixel p.
+func (g *grid) at(p int) (n, i, j int) {
+	return p / (g.height * g.width), p / g.width % g.height, p % g.width
+}
+
+// next moves on by one pixel.
+func (g *grid) next(n, i, j int) (int, int, int) {
+	if j++; j < g.width {
+		return n, i, j
+	}
+	if i++; i < g.height {
+		return n, i, 0
+	}
+	return n + 1, 0, 0
+}
+
+// rows writes the matrix of m pixels from p on × the chunk's taps and channels from first on to dst, with
+// rows of c.ld, padded with zeros.
+func (g *grid) rows(dst []float32, c *chunk, src []float32, first, p, m int) {
+	n, i, j := g.at(p)
+	for range m {
+		d := dst[:c.ld]
+		dst = dst[c.ld:]
+		for _, r := range c.runs {
+			w := r.count * g.channels
+			row, col := i*g.rowStep+r.row, j*g.colStep+r.col
+			lo, hi := max(0, -col), min(r.count, g.srcW-col)
+			if row < 0 || row >= g.srcH || lo >= hi {
+				clear(d[:w])
+				d = d[w:]
+				continue
+			}
+			s := src[((n*g.srcH+row)*g.srcW+col+lo)*g.srcC+first:]
+			lo, hi = lo*g.channels, hi*g.channels
+			clear(d[:lo])
+			copyShort(d[lo:hi], s)
+			clear(d[hi:w])
+			d = d[w:]
+		}
+		clear(d)
+		n, i, j = g.next(n, i, j)
+	}
+}
+
+// copyShort is copy without a call where there is little to do.
+func copyShort(dst, src []float32) {
+	if len(dst) > 12 {
+		copy(dst, src)
+		return
+	}
+	src = src[:len(dst)]
+	for i, v := range src {
+		dst[i] = v
+	}
+}
+
+// gather writes the transpose of what rows writes: the matrix of taps × channels, from row k to k+kn of
+// them, × m pixels from p on, with rows of ld. offsets is scratch for m numbers, zeros are g.channels zeros.
+func (g *grid) gather(dst []float32, ld int, src []float32, first, p, m, k, kn int, offsets []int32, zeros []float32) {
+	for kn > 0 {
+		t, c := g.taps[k/g.channels], k%g.channels
+		cn := min(kn, g.channels-c)
+		g.offsets(offsets[:m], t, p)
+		transpose(dst, ld, src[first+c:], g.srcC, zeros[:cn], offsets[:m])
+		dst = dst[cn*ld:]
+		k += cn
+		kn -= cn
+	}
+}
+
+// offsets gives for each pixel from p on where the source pixel under t starts, -1 outside.
+func (g *grid) offsets(dst []int32, t tap, p int) {
+	n, i, j := g.at(p)
+	for q := range dst {
+		row, col := i*g.rowStep+t.row, j*g.colStep+t.col
+		dst[q] = -1
+		if uint(row) < uint(g.srcH) && uint(col) < uint(g.srcW) {
+			dst[q] = int32((n*g.srcH+row)*g.srcW + col)
+		}
+		n, i, j = g.next(n, i, j)
+	}
+}
+
+// transpose writes one column for each source pixel: its channels, as many as there are zeros. Pixels take
+// stride elements, and those with a negative number are zeros.
+func transpose(dst []float32, ld int, src []float32, stride int, zeros []float32, pixels []int32) {
+	row := func(pixel int32) []float32 {
+		if pixel < 0 {
+			return zeros
+		}
+		return src[int(pixel)*stride:][:len(zeros)]
+	}
+	q := 0
+	for ; q+4 <= len(pixels); q += 4 {
+		s0 := row(pixels[q])
+		s1, s2, s3 := row(pixels[q+1])[:len(s0)], row(pixels[q+2])[:len(s0)], row(pixels[q+3])[:len(s0)]
+		d := dst[q:]
+		for c, v := range s0 {
+			e := d[c*ld:][:4]
+			e[0], e[1], e[2], e[3] = v, s1[c], s2[c], s3[c]
+		}
+	}
+	for ; q < len(pixels); q++ {
+		for c, v := range row(pixels[q]) {
+			dst[c*ld+q] = v
+		}
+	}
+}

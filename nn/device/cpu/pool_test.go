@@ -1,0 +1,56 @@
+package cpu
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestPoolRunsEachBlockOnce(t *testing.T) {
+	for _, workers := range []int{1, 2, 3, 7} {
+		p := newPool(workers)
+		for _, blocks := range []int{0, 1, 2, 5, 100} {
+			counts := make([]atomic.Int32, blocks)
+			p.run(blocks, func(worker, block int) {
+				if worker < 0 || worker >= workers {
+					t.Errorf("worker %d of %d", worker, workers)
+				}
+				counts[block].Add(1)
+			})
+			for b := range counts {
+				if n := counts[b].Load(); n != 1 {
+					t.Errorf("%d workers: block %d of %d ran %d times", workers, b, blocks, n)
+				}
+			}
+		}
+		p.close()
+		p.close()
+	}
+}
+
+func TestCloseEndsWorkers(t *testing.T) {
+	before := runtime.NumGoroutine()
+	d, err := New(Options{Threads: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	if _, err := New(Options{Threads: -1}); err == nil {
+		t.Error("-1 threads must be an error")
+	}
+	if d := open(t, 0); d.pool.workers() != runtime.GOMAXPROCS(0) {
+		t.Errorf("%d workers by default, want %d", d.pool.workers(), runtime.GOMAXPROCS(0))
+	}
+}

@@ -1,0 +1,178 @@
+package cpu
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// network is a small net with its gradients: each op of this device at least once.
+func network(tb testing.TB) *builder {
+	b := &builder{tb: tb}
+	conv := op.Conv2D{Pad: [2]int{1, 1}}
+	down := op.Conv2D{Stride: [2]int{2, 2}, Groups: 2}
+	max := op.MaxPool{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}
+	avg := op.AvgPool{Kernel: [2]int{2, 2}, Stride: [2]int{2, 2}}
+	const n, classes, eps = 6, 7, 1e-5
+
+	x := b.apply(op.Images{DType: op.Float32, Height: 40, Width: 40, Mean: []float64{.5, .4, .3}, Std: []float64{.2, .2, .2}},
+		b.value(op.T(op.Uint8, n, 41, 42, 3)), b.value(op.T(op.Int32, n, 3)))
+	shape := func(v int) op.Shape { return b.Values[v].Type.Shape }
+	w := b.weight(16, 3, 3, 3)
+	y := b.apply(conv, x, w, b.weight(16))
+	stats := b.apply(op.BatchNormStats{}, y)
+	scale, bias := b.weight(16), b.weight(16)
+	normal := b.apply(op.BatchNorm{Eps: eps}, y, stats, scale, bias)
+	b.apply(op.BatchNormUpdate{Count: n * 40 * 40}, b.weight(2, 16), stats, b.data(1))
+	other := b.data(n, 16, 40, 40)
+	z := b.apply(op.ReLU{}, b.apply(op.Add{}, other, normal))
+	pooled := b.apply(max, z)
+	halved := b.apply(avg, pooled)
+	w2 := b.weight(32, 8, 2, 2)
+	deep := b.apply(down, halved, w2)
+	short := b.apply(op.Add{}, deep, b.apply(op.Shortcut{Stride: 2, Channels: 32}, halved))
+	w3 := b.weight(classes, 32)
+	logits := b.apply(op.Add{},
+		b.apply(op.Linear{}, b.apply(op.GlobalAvgPool{}, short), w3, b.weight(classes)),
+		b.apply(op.Linear{}, b.apply(op.Flatten{}, short), b.weight(classes, shape(short).Size()/n)))
+	labels := b.value(op.T(op.Int32, n))
+	b.apply(op.SoftmaxCrossEntropy{Smoothing: .1}, logits, labels)
+	b.apply(op.Score{}, logits, labels)
+
+	dlogits := b.apply(op.SoftmaxCrossEntropyGrad{Smoothing: .1}, logits, labels, b.data())
+	b.apply(op.LinearGradWeight{}, b.apply(op.GlobalAvgPool{}, short), dlogits)
+	dmean := b.apply(op.LinearGradInput{}, w3, dlogits)
+	dshort := b.apply(op.Add{}, b.apply(op.GlobalAvgPoolGrad{Input: shape(short)}, dmean),
+		b.apply(op.Reshape{Shape: shape(short)}, b.data(n, shape(short).Size()/n)))
+	b.apply(op.Conv2DGradWeight{Conv2D: down, Weight: shape(w2)}, halved, dshort)
+	dhalved := b.apply(op.Add{}, b.apply(op.Conv2DGradInput{Conv2D: down, Input: shape(halved)}, w2, dshort),
+		b.apply(op.ShortcutGrad{Shortcut: op.Shortcut{Stride: 2, Channels: 32}, Input: shape(halved)}, dshort))
+	dpooled := b.apply(op.AvgPoolGrad{AvgPool: avg, Input: shape(pooled)}, dhalved)
+	dz := b.apply(op.MaxPoolGrad{MaxPool: max}, z, dpooled)
+	dsum := b.apply(op.ReLUGrad{}, z, b.apply(op.Add{}, dz, b.data(shape(z)...)))
+	sums := b.apply(op.BatchNormGradSums{Eps: eps}, y, stats, dsum)
+	b.apply(op.Row{Index: 1}, sums)
+	dy := b.apply(op.BatchNormGradInput{Eps: eps}, y, stats, scale, sums, dsum)
+	b.apply(op.ChannelSum{}, dy)
+	b.apply(op.Conv2DGradWeight{Conv2D: conv, Weight: shape(w)}, x, dy)
+	return b
+}
+
+// same fails where a value differs in a bit.
+func same(t *testing.T, b *builder, x, y *bound, what string) {
+	t.Helper()
+	for v, value := range b.Values {
+		if value.Type.DType != op.Float32 || x.regions[v].Memory == nil || y.regions[v].Memory == nil {
+			continue
+		}
+		p, q := x.floats(t, v), y.floats(t, v)
+		for i := range p {
+			if math.Float32bits(p[i]) != math.Float32bits(q[i]) {
+				t.Fatalf("%s: value %d, %v: element %d is %v and %v", what, v, value.Type, i, p[i], q[i])
+			}
+		}
+	}
+}
+
+func TestGroupsEqualSingleSteps(t *testing.T) {
+	d := open(t, 3)
+	b := network(t)
+	alone := bind(t, d, &b.Program, b.weights, b.alone())
+	alone.run(t)
+	groups := b.grouped(d)
+	if kinds := groupedKinds(b, groups); !slices.Equal(kinds, []string{
+		"batch_norm add relu", "add relu_grad batch_norm_grad_sums",
+	}) {
+		t.Errorf("groups %q", kinds)
+	}
+	grouped := bind(t, d, &b.Program, b.weights, groups)
+	grouped.run(t)
+	same(t, b, alone, grouped, "one by one and grouped")
+}
+
+func groupedKinds(b *builder, groups [][]int) []string {
+	var list []string
+	for _, g := range groups {
+		if len(g) == 1 {
+			continue
+		}
+		kinds := ""
+		for i, s := range g {
+			if i > 0 {
+				kinds += " "
+			}
+			kinds += b.Steps[s].Op.Kind()
+		}
+		list = append(list, kinds)
+	}
+	return list
+}
+
+func TestWorkersGiveEqualBits(t *testing.T) {
+	b := network(t)
+	one := bind(t, open(t, 1), &b.Program, b.weights, b.alone())
+	one.run(t)
+	for _, n := range []int{2, 3, 7} {
+		d := open(t, n)
+		many := bind(t, d, &b.Program, b.weights, b.grouped(d))
+		for range 3 {
+			many.run(t)
+		}
+		again := bind(t, d, &b.Program, b.weights, b.grouped(d))
+		again.run(t)
+		same(t, b, one, again, "one worker and several")
+	}
+}
+
+// TestSteadyStateAllocatesNothing counts what all goroutines allocate, which testing.AllocsPerRun does not.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	d := open(t, 3)
+	b := network(t)
+	k := bind(t, d, &b.Program, b.weights, b.grouped(d))
+	var vectors [3]device.Vector
+	for i := range vectors {
+		v, err := d.NewVector(100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vectors[i] = v
+	}
+	step := func() {
+		k.run(t)
+		w, g, m := vectors[0], vectors[1], vectors[2]
+		norm, err1 := g.Norm()
+		_, err2 := g.Finite()
+		if err := w.SGD(g, m, device.SGD{Rate: .1, Momentum: .9, Scale: 1 / (1 + norm)}); err != nil || err1 != nil || err2 != nil {
+			t.Fatal(err, err1, err2)
+		}
+		if err1, err2 := m.AddScaled(.5, w), g.Fill(.5); err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+	}
+	for range 3 {
+		step()
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	goroutines := runtime.NumGoroutine()
+	least := uint64(math.MaxUint64) // the runtime itself allocates now and then
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 5 {
+			step()
+		}
+		runtime.ReadMemStats(&after)
+		least = min(least, after.Mallocs-before.Mallocs)
+	}
+	if least > 0 {
+		t.Errorf("%d allocations in 5 steps", least)
+	}
+	if n := runtime.NumGoroutine(); n > goroutines {
+		t.Errorf("%d goroutines, %d before", n, goroutines)
+	}
+}
