@@ -48,11 +48,10 @@ func (r *Reference) Describe(g *Group) (*Plan, error) {
 func overwritable(g *Group, step int) []int {
 	s := g.Steps[step]
 	var from []int
-	switch s.Op.Kind() {
-	case "relu", "relu_grad", "add":
+	switch s.Op.(type) {
+	case op.ReLU, op.ReLUGrad, op.Add:
 		from = s.In
-	}
-	if _, ok := s.Op.(op.InPlace); ok {
+	case op.InPlace:
 		from = s.In[:1]
 	}
 	var over []int

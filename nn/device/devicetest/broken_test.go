@@ -3,6 +3,7 @@ package devicetest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,10 +11,10 @@ import (
 	"onlinerna/nn/op"
 )
 
-// recorder is a tester that keeps what fails.
+// recorder is a tester that keeps what fails. It runs only the tests on the way to one and those within it.
 type recorder struct {
-	name     string
-	failures *[]string
+	name, only string
+	failures   *[]string
 }
 
 // stop is what Fatalf of a recorder panics with.
@@ -31,12 +32,16 @@ func (r recorder) Fatalf(format string, args ...any) {
 }
 
 func (r recorder) run(name string, f func(tester)) {
+	name = r.name + "/" + name
+	if !strings.HasPrefix(name, r.only) && !strings.HasPrefix(r.only, name+"/") {
+		return
+	}
 	defer func() {
 		if e := recover(); e != nil && e != any(stop{}) {
 			panic(e)
 		}
 	}()
-	f(recorder{r.name + "/" + name, r.failures})
+	f(recorder{name, r.only, r.failures})
 }
 
 // broken is the reference device with a fault.
@@ -46,6 +51,23 @@ type broken struct {
 	after    func(g *device.Group, a device.Args) // a kernel has run
 	vector   func(device.Vector) device.Vector
 	group    func(p *device.Program) [][]int
+	memory   func(device.Memory)
+	upload   func(op.Tensor) op.Tensor
+}
+
+func (b broken) NewMemory(n int) (device.Memory, error) {
+	m, err := b.Device.NewMemory(n)
+	if err == nil && b.memory != nil {
+		b.memory(m)
+	}
+	return m, err
+}
+
+func (b broken) Upload(r device.Region, l device.Layout, src op.Tensor) error {
+	if b.upload != nil {
+		src = b.upload(src)
+	}
+	return b.Device.Upload(r, l, src)
 }
 
 func (b broken) Describe(g *device.Group) (*device.Plan, error) {
@@ -159,7 +181,7 @@ func TestFaultsAreFound(t *testing.T) {
 			[]string{"ops/batch_norm", "operand 2", "was changed"}},
 		{"a wrong gradient",
 			broken{after: only("conv2d_grad_input", func(x []float32) { x[len(x)/2] += 1e-3 })},
-			[]string{"ops/conv2d_grad_input", "want", "Input", "float32[4 3 1 1]"}},
+			[]string{"ops/conv2d_grad_input", "want", "input [2 3 8 8]", "float32[4 3 1 1]", "element [1 0 0 0]"}},
 		{"a gradient of the wrong sign",
 			broken{after: only("relu_grad", func(x []float32) {
 				for i := range x {
@@ -217,11 +239,31 @@ func TestFaultsAreFound(t *testing.T) {
 		{"groups that run too late",
 			broken{group: func(p *device.Program) [][]int { return [][]int{{0, len(p.Steps) - 1}} }},
 			[]string{"programs", "runs before value"}},
+		{"memory that is not zero",
+			broken{memory: func(m device.Memory) {
+				if m.Bytes() == 4096+1 {
+					x, _ := device.HostSlice[uint8](device.Region{Memory: m, Bytes: m.Bytes()})
+					x[4096] = 1
+				}
+			}},
+			[]string{"memory", "not zero at byte 4096"}},
+		{"an upload in half precision",
+			broken{upload: func(x op.Tensor) op.Tensor {
+				if x.DType() != op.Float32 {
+					return x
+				}
+				half := op.New(x.Type())
+				for i, a := range x.Data.([]float32) {
+					half.Data.([]float32)[i] = math.Float32frombits(math.Float32bits(a) &^ 0xffff)
+				}
+				return half
+			}},
+			[]string{"layouts", "after upload and download element"}},
 		{"ignores the exemption from decay",
 			broken{vector: func(v device.Vector) device.Vector {
 				return vector{v, v.(elements), func(s device.SGD) device.SGD { s.NoDecay = nil; return s }}
 			}},
-			[]string{"sgd", "NoDecay", "weights after step 1"}},
+			[]string{"sgd", "NoDecay:[{Off:1 Len:1}", "after step 1"}},
 		{"ignores Nesterov",
 			broken{vector: func(v device.Vector) device.Vector {
 				return vector{v, v.(elements), func(s device.SGD) device.SGD { s.Nesterov = false; return s }}
@@ -231,18 +273,42 @@ func TestFaultsAreFound(t *testing.T) {
 		t.Run(c.fault, func(t *testing.T) {
 			c.broken.Device = device.NewReference(op.Float32)
 			var failures []string
-			run(recorder{failures: &failures}, func() (device.Device, error) { return c.broken, nil }, Options{})
-			for _, f := range failures {
-				found := true
-				for _, w := range c.want {
-					found = found && strings.Contains(f, w)
-				}
-				if found {
-					t.Log(f)
-					return
-				}
-			}
-			t.Errorf("no failure with all of %q among:\n%s", c.want, strings.Join(failures, "\n"))
+			open := func() (device.Device, error) { return c.broken, nil }
+			run(recorder{only: "/" + c.want[0], failures: &failures}, open, Options{})
+			wantFailure(t, failures, c.want)
 		})
+	}
+}
+
+// wantFailure asks for a failure that contains all of want.
+func wantFailure(t *testing.T, failures, want []string) {
+	t.Helper()
+	if !slices.ContainsFunc(failures, func(f string) bool {
+		return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(f, w) })
+	}) {
+		t.Errorf("no failure with all of %q among:\n%s", want, strings.Join(failures, "\n"))
+	}
+}
+
+func TestDifferencesAreFound(t *testing.T) {
+	for _, c := range []struct {
+		broken broken
+		want   []string
+	}{
+		{broken{after: only("linear", func(x []float32) { x[0] = math.Nextafter32(x[0], 9) })},
+			[]string{"ops", "linear", "result differs between the devices: element [0 0]"}},
+		{broken{after: only("avg_pool", func(x []float32) { x[0] = math.Nextafter32(x[0], 9) })},
+			[]string{"programs", "LeNet", "differs between the devices"}},
+		{broken{vector: func(v device.Vector) device.Vector {
+			return vector{v, v.(elements), func(s device.SGD) device.SGD { s.Rate *= 1 + 1e-6; return s }}
+		}},
+			[]string{"vectors", "after SGD"}},
+	} {
+		c.broken.Device = device.NewReference(op.Float32)
+		var failures []string
+		a := func() (device.Device, error) { return broken{Device: c.broken.Device}, nil }
+		b := func() (device.Device, error) { return c.broken, nil }
+		equal(recorder{only: "/" + c.want[0], failures: &failures}, a, b)
+		wantFailure(t, failures, c.want)
 	}
 }
