@@ -17,11 +17,11 @@ func lowerBatchNormStats(s step) (*lowering, string) {
 		x, stats := st.floats(s.In[0]), st.floats(s.Out)
 		return sums.phases(st, func(sum []float64, lo, hi int) {
 			moments(sum[:channels], sum[channels:], x[lo*channels:hi*channels], x[:channels])
-		}, func(c int, total []float64) {
+		}, func(c int, sum, squares float64) {
 			n := float64(pixels)
-			mean := total[0] / n
+			mean := sum / n
 			stats[c] = float32(float64(x[c]) + mean)
-			stats[channels+c] = float32(max(total[1]/n-float64(mean*mean), 0))
+			stats[channels+c] = float32(max(squares/n-float64(mean*mean), 0))
 		})
 	})
 	l.workspace = r.bytes

@@ -64,9 +64,9 @@ func (b *batchNormGradSums) phases(s *storage, sums *channelSums) []phase {
 			}
 			gradSums(scale, bias, x[at:], row, stats)
 		}
-	}, func(c int, total []float64) {
-		dst[c] = float32(total[0] / math.Sqrt(float64(stats[n+c])+b.eps))
-		dst[n+c] = float32(total[1])
+	}, func(c int, scale, bias float64) {
+		dst[c] = float32(scale / math.Sqrt(float64(stats[n+c])+b.eps))
+		dst[n+c] = float32(bias)
 	})
 }
 

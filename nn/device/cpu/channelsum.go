@@ -26,8 +26,8 @@ func newChannelSums(r *room, pixels, channels, quantities int) *channelSums {
 func (c *channelSums) blocks() int { return ceil(c.pixels, c.rows) }
 
 // phases are those that sum: block adds the quantities of pixels lo to hi to sums, which holds the quantities
-// one after the other, and finish receives the totals of a channel.
-func (c *channelSums) phases(s *storage, block func(sums []float64, lo, hi int), finish func(channel int, total []float64)) []phase {
+// one after the other, and finish receives the totals of a channel: of one quantity or two.
+func (c *channelSums) phases(s *storage, block func(sums []float64, lo, hi int), finish func(channel int, first, second float64)) []phase {
 	partial := s.scratch64(c.partial)
 	size := c.quantities * c.channels
 	return []phase{
@@ -37,19 +37,24 @@ func (c *channelSums) phases(s *storage, block func(sums []float64, lo, hi int),
 			block(sums, b*c.rows, min((b+1)*c.rows, c.pixels))
 		}},
 		{ceil(c.channels, channelTile), func(_, tile int) {
-			var total [2]float64
 			for ch := tile * channelTile; ch < min((tile+1)*channelTile, c.channels); ch++ {
-				for q := range c.quantities {
-					sum := 0.0
-					for at := q*c.channels + ch; at < len(partial); at += size {
-						sum += partial[at]
-					}
-					total[q] = sum
+				second := 0.0
+				if c.quantities > 1 {
+					second = column(partial, c.channels+ch, size)
 				}
-				finish(ch, total[:c.quantities])
+				finish(ch, column(partial, ch, size), second)
 			}
 		}},
 	}
+}
+
+// column is the sum of every step-th element of x, from one on.
+func column(x []float64, from, step int) float64 {
+	sum := 0.0
+	for i := from; i < len(x); i += step {
+		sum += x[i]
+	}
+	return sum
 }
 
 func lowerChannelSum(s step) (*lowering, string) {
@@ -68,7 +73,7 @@ func lowerChannelSum(s step) (*lowering, string) {
 					sum[c] += float64(v)
 				}
 			}
-		}, func(c int, total []float64) { dst[c] = float32(total[0]) })
+		}, func(c int, sum, _ float64) { dst[c] = float32(sum) })
 	})
 	l.workspace = r.bytes
 	return l, ""
