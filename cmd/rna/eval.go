@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/data"
+	"onlinerna/nn"
+	"onlinerna/train"
+)
+
+type evalFlags struct {
+	weights, model, data, classesFile, predictions, device string
+	batch, workers, threads, numClasses, imageSize         int
+	mean, std                                              []float64
+	maxBad                                                 float64
+}
+
+func newEval() *cobra.Command {
+	f := &evalFlags{}
+	cmd := &cobra.Command{
+		Use:   "eval --weights FILE --data FOLDER [options]",
+		Short: "Evaluate weights on labelled images",
+		Long: `Evaluate the weights of a safetensors file on labelled images: loss, top-1, top-5.
+
+Weights that rna wrote carry the model, the classes and the normalisation with them. For others, as
+torchvision's, name the model; the classes are then those of the data, sorted, or those of --classes.`,
+		Example: `  rna eval --weights runs/20260102-150405-lenet/best.safetensors --data glyphs
+  rna eval --weights resnet50.safetensors --model resnet50 --data imagenet/val --classes wnids.txt`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.weights == "" {
+				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the safetensors file to evaluate")}
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	w := newGroup("Weights")
+	w.StringVar(&f.weights, "weights", "", "safetensors `file`")
+	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
+	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says, or the data's classes)")
+	d := newGroup("Data")
+	d.StringVar(&f.data, "data", "glyphs", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated")
+	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
+	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the data's)")
+	d.Float64SliceVar(&f.mean, "mean", nil, "mean of each channel, pixels from 0 to 1 (default: as above)")
+	d.Float64SliceVar(&f.std, "std", nil, "standard deviation of each channel")
+	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
+	r := newGroup("Run")
+	r.StringVar(&f.predictions, "predictions", "", "write path, label and logits of each image to this CSV `file`")
+	r.IntVar(&f.batch, "batch", 64, "images a forward pass")
+	r.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	r.StringVar(&f.device, "device", "auto", deviceHelp)
+	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	r.BoolP("help", "h", false, "this help")
+	addGroups(cmd, w, d, r)
+	return cmd
+}
+
+func (f *evalFlags) run(ctx context.Context, out io.Writer) (err error) {
+	meta, err := train.ReadMeta(f.weights)
+	if err != nil {
+		return err
+	}
+	if err := f.resolve(&meta); err != nil {
+		return err
+	}
+	set, err := data.OpenEval(f.data, meta.Classes)
+	if err != nil {
+		return err
+	}
+	if c, ok := set.(io.Closer); ok {
+		defer c.Close()
+	}
+	profile, err := data.ProfileOf(set)
+	if err != nil {
+		return err
+	}
+	fill(&meta, profile)
+	loader, err := data.NewLoader(set, profile.Eval(meta.ImageSize), data.LoaderOptions{
+		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad,
+		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
+	})
+	if err != nil {
+		return err
+	}
+	dev, err := openDevice(f.device, f.threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	classes := f.numClasses
+	if classes == 0 {
+		classes = len(set.Classes())
+	}
+	net, err := train.NewNetwork(dev, meta.Model, nn.Config{
+		Classes: classes, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
+	}, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, net.Close()) }()
+	if _, err := net.LoadWeights(f.weights); err != nil {
+		return fmt.Errorf("%s: %w", f.weights, err)
+	}
+	score, err := f.score(ctx, net, loader, set, classes)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%, top-5 %.2f %%\n", meta.Model, score.Images, score.Loss, score.Top1, score.Top5)
+	return err
+}
+
+// score evaluates, and writes the predictions if they are asked for.
+func (f *evalFlags) score(ctx context.Context, net *train.Network, l *data.Loader, set data.Dataset, classes int) (train.Score, error) {
+	if f.predictions == "" {
+		return train.Evaluate(ctx, net, l, nil)
+	}
+	p, err := newPredictions(f.predictions, set, classes)
+	if err != nil {
+		return train.Score{}, err
+	}
+	defer p.abort()
+	score, err := train.Evaluate(ctx, net, l, p.add)
+	if err == nil {
+		err = p.commit()
+	}
+	return score, err
+}
+
+// resolve lets the command line overrule what the file says.
+func (f *evalFlags) resolve(m *train.Meta) error {
+	if f.model != "" {
+		m.Model = f.model
+	}
+	if m.Model == "" {
+		return fmt.Errorf("%s does not say what model it is for: name it by --model", f.weights)
+	}
+	if f.classesFile != "" {
+		names, err := readLines(f.classesFile)
+		if err != nil {
+			return err
+		}
+		m.Classes = names
+	}
+	if f.imageSize > 0 {
+		m.ImageSize = f.imageSize
+	}
+	if f.mean != nil {
+		m.Mean = f.mean
+	}
+	if f.std != nil {
+		m.Std = f.std
+	}
+	return nil
+}
+
+// fill takes from the data's profile what neither the file nor the command line says.
+func fill(m *train.Meta, p data.Profile) {
+	if m.ImageSize == 0 {
+		m.ImageSize = p.Size
+	}
+	if m.Mean == nil {
+		m.Mean = p.Mean
+	}
+	if m.Std == nil {
+		m.Std = p.Std
+	}
+}

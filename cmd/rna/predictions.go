@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"onlinerna/data"
+)
+
+// predictions writes a CSV file that appears when it is complete.
+type predictions struct {
+	path string
+	set  data.Dataset
+	k    int
+	file *os.File
+	buf  *bufio.Writer
+	line []byte
+}
+
+func newPredictions(path string, set data.Dataset, classes int) (*predictions, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	p := &predictions{path: path, set: set, k: classes, file: f, buf: bufio.NewWriterSize(f, 1<<20)}
+	p.line = append(p.line, "path,label"...)
+	for i := range classes {
+		p.line = fmt.Appendf(p.line, ",logit_%d", i)
+	}
+	return p, p.flush()
+}
+
+func (p *predictions) flush() error {
+	_, err := p.buf.Write(append(p.line, '\n'))
+	p.line = p.line[:0]
+	return err
+}
+
+func (p *predictions) add(b *data.Batch, logits []float32) error {
+	for i := range b.N {
+		p.line = append(appendCSV(p.line, p.set.Name(b.Index[i])), ',')
+		p.line = strconv.AppendInt(p.line, int64(b.Labels[i]), 10)
+		for _, v := range logits[i*p.k : (i+1)*p.k] {
+			p.line = strconv.AppendFloat(append(p.line, ','), float64(v), 'g', 9, 64)
+		}
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *predictions) commit() error {
+	err := p.buf.Flush()
+	if e := p.file.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Chmod(p.file.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(p.file.Name(), p.path)
+	}
+	return err
+}
+
+// abort removes what is not complete; after commit there is nothing to remove.
+func (p *predictions) abort() {
+	p.file.Close()
+	os.Remove(p.file.Name())
+}
+
+// appendCSV appends a field, quoted where it has to be.
+func appendCSV(b []byte, field string) []byte {
+	if !strings.ContainsAny(field, ",\"\r\n") {
+		return append(b, field...)
+	}
+	return append(append(append(b, '"'), strings.ReplaceAll(field, `"`, `""`)...), '"')
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"onlinerna/train"
+)
+
+// progress shows how a run comes along: a bar on a terminal, otherwise a line now and then; and a
+// line for each epoch.
+type progress struct {
+	out   io.Writer // lines
+	err   io.Writer // the bar
+	quiet bool
+	tty   bool
+	bar   *progressbar.ProgressBar
+	epoch int       // that bar is for
+	next  time.Time // of the next line, off a terminal
+}
+
+var (
+	_ train.StepHook  = (*progress)(nil)
+	_ train.EpochHook = (*progress)(nil)
+)
+
+// every is the time between lines within an epoch, off a terminal.
+const every = time.Minute
+
+func newProgress(out io.Writer, bar *os.File, quiet bool) *progress {
+	return &progress{out: out, err: bar, quiet: quiet, tty: term.IsTerminal(int(bar.Fd())), next: time.Now().Add(every)}
+}
+
+func (p *progress) Name() string { return "progress" }
+
+func (p *progress) AfterStep(s *train.State) error {
+	switch {
+	case p.quiet:
+	case p.tty:
+		p.draw(s)
+	case time.Now().After(p.next):
+		p.next = time.Now().Add(every)
+		fmt.Fprintf(p.out, "epoch %d/%d  batch %d/%d  loss %.4f\n", s.Epoch, s.Config.Epochs, s.Batch, s.Batches, s.Step.Loss)
+	}
+	return nil
+}
+
+func (p *progress) draw(s *train.State) {
+	if p.bar == nil || p.epoch != s.Epoch {
+		p.epoch = s.Epoch
+		p.bar = progressbar.NewOptions(s.Batches,
+			progressbar.OptionSetWriter(p.err), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+	}
+	p.bar.Describe(fmt.Sprintf("epoch %d/%d, loss %.3f", s.Epoch, s.Config.Epochs, s.Step.Loss))
+	p.bar.Set(s.Batch)
+}
+
+// done removes the bar.
+func (p *progress) done() {
+	if p.bar != nil {
+		p.bar.Clear()
+		p.bar = nil
+	}
+}
+
+func (p *progress) log(format string, args ...any) {
+	p.done()
+	fmt.Fprintf(p.err, format+"\n", args...)
+}
+
+func (p *progress) AfterEpoch(s *train.State) error {
+	if p.quiet {
+		return nil
+	}
+	p.done()
+	p.next = time.Now().Add(every)
+	_, err := fmt.Fprintln(p.out, epochLine(s.Config, s.Record))
+	return err
+}
+
+// epochLine sums up an epoch: validation errors of each kind of weights.
+func epochLine(c *train.Config, r *train.EpochRecord) string {
+	var b strings.Builder
+	width := len(fmt.Sprint(c.Epochs))
+	fmt.Fprintf(&b, "epoch %*d/%d  rate %-7.3g train loss %.4f", width, r.Epoch, c.Epochs, r.Rate, r.Train.Loss)
+	if r.SGD != nil {
+		fmt.Fprintf(&b, "  error: SGD %.2f %%", r.SGD.Error())
+	}
+	if r.SGDStats != nil {
+		fmt.Fprintf(&b, ", re-estimated %.2f %%", r.SGDStats.Error())
+	}
+	if r.RNA != nil {
+		if r.RNA.Score != nil {
+			fmt.Fprintf(&b, ", RNA %.2f %%", r.RNA.Score.Error())
+		} else if r.RNA.Status != "ok" {
+			fmt.Fprintf(&b, ", RNA: %s", r.RNA.Status)
+		}
+	}
+	for _, a := range r.Averages {
+		fmt.Fprintf(&b, ", average of %d %.2f %%", a.Epochs, a.Score.Error())
+	}
+	fmt.Fprintf(&b, "  %.0f images/s", r.ImagesPerSecond)
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// errStopped says that a run was interrupted and its state saved.
+var errStopped = errors.New("stopped")
+
+// usageError is a mistake in the command line.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rna",
+		Short: "Train neural networks with SGD and Regularized Nonlinear Acceleration",
+		Long: `rna trains neural networks with SGD and Regularized Nonlinear Acceleration (RNA): it keeps the weights
+of the last epochs and extrapolates them, beside training or put back into it.
+
+"rna train" without any option trains a small net on generated images in about a minute.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newTrain(), newEval(), newModels(), newVersion())
+	root.SetFlagErrorFunc(flagError)
+	root.Args = unknownCommand
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return root
+}
+
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return &usageError{cmd.CommandPath(), fmt.Errorf("unknown command %q%s", args[0], suggest(args[0], names, ""))}
+}
+
+// noArgs rejects arguments that are no flags.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return &usageError{cmd.CommandPath(), fmt.Errorf("unexpected argument %q: options start with --", args[0])}
+	}
+	return nil
+}
+
+var unknownFlag = regexp.MustCompile(`^unknown flag: --([^=\s]+)`)
+
+// flagError turns a flag's error into a usage error and suggests the nearest flag for an unknown one.
+func flagError(cmd *cobra.Command, err error) error {
+	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		err = fmt.Errorf("unknown option --%s%s", m[1], suggest(m[1], names, "--"))
+	}
+	return &usageError{cmd.CommandPath(), err}
+}
+
+// suggest names the nearest of names, if one is near.
+func suggest(word string, names []string, prefix string) string {
+	best, at := "", len(word)/2+1
+	for _, n := range names {
+		if d := distance(word, n); d < at {
+			best, at = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %s%s?", prefix, best)
+}
+
+// distance is the number of insertions, deletions and substitutions that make a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost++
+			}
+			diag = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diag+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// group is a set of flags that belong together in the help.
+type group struct {
+	title string
+	*pflag.FlagSet
+}
+
+// addGroups gives cmd the flags of all groups and a help that shows them by group.
+func addGroups(cmd *cobra.Command, groups ...group) {
+	for _, g := range groups {
+		cmd.Flags().AddFlagSet(g.FlagSet)
+	}
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		var b strings.Builder
+		fmt.Fprintf(&b, "Usage:\n  %s\n", cmd.UseLine())
+		if cmd.HasExample() {
+			fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+		}
+		for _, g := range groups {
+			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.FlagUsagesWrapped(110))
+		}
+		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
+		return err
+	})
+}
+
+func newGroup(title string) group {
+	fs := pflag.NewFlagSet(title, pflag.ContinueOnError)
+	fs.SortFlags = false
+	return group{title, fs}
+}

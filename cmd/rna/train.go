@@ -1,0 +1,281 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"onlinerna/data"
+	"onlinerna/nn/device"
+	"onlinerna/train"
+	"onlinerna/train/report"
+)
+
+// trainFlags holds what the command line says; what it leaves out is resolved from the data.
+type trainFlags struct {
+	train.Config
+	momentum, decay, maxBad, lambda, beta float64
+	shuffle                               bool
+	classesFile, device, resume           string
+	quiet                                 bool
+	averages                              []int
+}
+
+func newTrain() *cobra.Command {
+	f := &trainFlags{}
+	cmd := &cobra.Command{
+		Use:   "train [options]",
+		Short: "Train a model, with RNA beside it or put back into it",
+		Long: `Train a model with SGD, and extrapolate its weights with RNA.
+
+Without options it trains LeNet on generated images of ten shapes: about a minute on two cores. What an
+option leaves open is chosen for the data: LeNet for small grey images, ResNet-20 for small colour
+images, ResNet-50 for all others. The run's folder holds the config as resolved, metrics, weights, a
+checkpoint and a plot.`,
+		Example: `  rna train
+  rna train --data cifar10 --model resnet20 --epochs 30
+  rna train --data imagenet --model resnet50
+  rna train --resume runs/20260102-150405-resnet50`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTrain(cmd, f) },
+	}
+	addGroups(cmd, f.groups()...)
+	return cmd
+}
+
+func (f *trainFlags) groups() []group {
+	d := newGroup("Data")
+	d.StringVar(&f.Data, "data", "glyphs", "`folder` with train/ and val/ (or test/), train-*.tar and val-*.tar, or MNIST's files; glyphs: generated")
+	d.StringVar(&f.ValData, "val-data", "", "`folder` of the validation images, if not beside the training set")
+	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: those of the training set, sorted)")
+	d.IntVar(&f.NumClasses, "num-classes", 0, "outputs of the net (default: the data's classes)")
+	d.IntVar(&f.ImageSize, "image-size", 0, "height and width of the net's input (default: the data's, 224 for photographs)")
+	d.Float64SliceVar(&f.Mean, "mean", nil, "mean of each channel, pixels from 0 to 1 (default: the usual ones for the data)")
+	d.Float64SliceVar(&f.Std, "std", nil, "standard deviation of each channel")
+	d.StringVar(&f.Augment, "augment", "auto", strings.Join(data.Augmentations(), ", ")+"; none: as in evaluation")
+	d.BoolVar(&f.shuffle, "shuffle", true, "a new order of the images in each epoch")
+	d.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
+
+	m := newGroup("Model")
+	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
+	m.StringVar(&f.Init, "init", "", "safetensors `file` with the weights to start from")
+	m.BoolVar(&f.ZeroInit, "zero-init", false, "start residual blocks as the identity: their last BatchNorm scale is 0")
+	m.Uint64Var(&f.Seed, "seed", 0, "of initial weights, order and augmentation")
+
+	o := newGroup("Optimiser")
+	o.IntVar(&f.Batch, "batch", 0, "images a forward pass (default: by the data)")
+	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
+	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
+	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data)")
+	o.StringVar(&f.Schedule.Kind, "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, hold: constant, then linear (default: by the data)")
+	o.Float64Var(&f.Schedule.Final, "lr-final", 0, "learning rate at the end of linear, hold and cosine (default: a hundredth of --lr)")
+	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
+	o.IntVar(&f.Schedule.StepEvery, "lr-step", 0, "epochs between the steps of step (default: a third of --epochs)")
+	o.IntSliceVar(&f.Schedule.Milestones, "lr-milestones", nil, "epochs of multi, counted from 0")
+	o.IntVar(&f.Schedule.HoldFor, "lr-hold", 0, "epochs at the constant rate of hold (default: three fifths of --epochs)")
+	o.IntVar(&f.Schedule.Warmup, "warmup", 0, "epochs of linear warm-up")
+	o.Float64Var(&f.momentum, "momentum", 0.9, "momentum")
+	o.BoolVar(&f.Nesterov, "nesterov", false, "Nesterov's form of momentum")
+	o.Float64Var(&f.decay, "weight-decay", 0, "weight decay (default: 1e-4, 5e-4 for LeNet's data)")
+	o.BoolVar(&f.DecayWeightsOnly, "decay-weights-only", false, "exempt BatchNorm and biases from weight decay")
+	o.Float64Var(&f.LabelSmoothing, "label-smoothing", 0, "label smoothing")
+
+	r := newGroup("RNA")
+	r.StringVar(&f.RNA.Mode, "rna", train.Offline, "off, offline: beside training, online: put back (on nets this costs progress, see the README)")
+	r.IntVar(&f.RNA.Window, "rna-window", 0, "residuals N, from N + 1 epochs (default: min(10, max(3, epochs/2)), 5 for small grey images)")
+	r.Float64Var(&f.lambda, "rna-lambda", 1e-9, "regularisation, relative to the squared norm of the residuals")
+	r.Float64Var(&f.beta, "rna-beta", 1, "mixing: 1 combines the ends of epochs, 0 their starts")
+	r.IntVar(&f.RNA.Start, "rna-start", 2, "first epoch whose weights are used")
+	r.IntVar(&f.RNA.Every, "rna-every", 1, "epochs from one extrapolation to the next")
+	r.StringVar(&f.RNA.Stats, "rna-bn", train.Reestimate, "BatchNorm statistics of combined weights: reestimate on training batches, or combine those of the snapshots")
+	r.IntVar(&f.RNA.Batches, "rna-bn-batches", 20, "batches to re-estimate on")
+	r.StringVar(&f.RNA.Momentum, "rna-momentum", train.Reset, "momentum when weights are put back: reset or keep")
+	r.IntSliceVar(&f.averages, "averages", nil, "plain averages of this many last epochs to show beside RNA (default: by the data)")
+
+	s := newGroup("Run")
+	s.StringVar(&f.device, "device", "auto", deviceHelp)
+	s.IntVar(&f.Threads, "threads", 0, "threads that compute (default: one a core); results do not depend on it")
+	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
+	s.StringVar(&f.resume, "resume", "", "go on with the run in this `folder`, from its last checkpoint")
+	s.IntVar(&f.CheckpointEvery, "checkpoint-every", 1, "epochs between checkpoints; an interrupted run writes one too")
+	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
+	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
+	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	s.BoolP("help", "h", false, "this help")
+	return []group{d, m, o, r, s}
+}
+
+// resumable lists the options that may go with --resume: they do not change results.
+var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "max-bad": true, "quiet": true, "data": true, "val-data": true}
+
+// config turns the flags into a config.
+func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
+	c := f.Config
+	if set.Changed("momentum") {
+		c.Momentum = &f.momentum
+	}
+	if set.Changed("weight-decay") {
+		c.WeightDecay = &f.decay
+	}
+	c.MaxBad, c.RNA.Lambda, c.RNA.Beta = &f.maxBad, &f.lambda, &f.beta
+	c.RNA.Averages, c.NoShuffle, c.Device = f.averages, !f.shuffle, f.device
+	if set.Changed("averages") && c.RNA.Averages == nil {
+		c.RNA.Averages = []int{}
+	}
+	if c.Out == "" {
+		c.Out = train.AutoOut
+	}
+	if f.classesFile != "" {
+		names, err := readLines(f.classesFile)
+		if err != nil {
+			return c, err
+		}
+		c.Classes = names
+	}
+	return c, nil
+}
+
+func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
+	set := cmd.Flags()
+	if f.resume != "" {
+		var wrong []string
+		set.Visit(func(g *pflag.Flag) {
+			if !resumable[g.Name] {
+				wrong = append(wrong, "--"+g.Name)
+			}
+		})
+		if len(wrong) > 0 {
+			return &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
+		}
+	}
+	dev, err := openDevice(f.device, f.Threads)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	out := cmd.OutOrStdout()
+	progress := newProgress(out, os.Stderr, f.quiet)
+	run, err := f.prepare(set, dev, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	run.Log = progress.log
+	announce(out, run, dev.Name())
+	err = run.Train(cmd.Context())
+	progress.done()
+	if errors.Is(err, train.ErrInterrupted) {
+		fmt.Fprintf(out, "%v\nGo on with: rna train --resume %s\n", err, run.Config.Out)
+		return errStopped
+	}
+	if err != nil {
+		return err
+	}
+	return summarise(out, run)
+}
+
+func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, hook train.Hook) (*train.Run, error) {
+	if f.resume == "" {
+		c, err := f.config(set)
+		if err != nil {
+			return nil, err
+		}
+		return train.New(c, dev, hook)
+	}
+	return train.Resume(f.resume, dev, func(c *train.Config) {
+		c.Device = f.device
+		for name, change := range map[string]func(){
+			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
+			"max-bad": func() { c.MaxBad = &f.maxBad },
+			"data":    func() { c.Data = f.Data }, "val-data": func() { c.ValData = f.ValData },
+		} {
+			if set.Changed(name) {
+				change()
+			}
+		}
+	}, hook)
+}
+
+// announce says what is going to run.
+func announce(w io.Writer, r *train.Run, device string) {
+	c := &r.Config
+	images, val := r.Images()
+	fmt.Fprintf(w, "%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation\n",
+		c.Model, thousands(r.Net.Params.Len()), c.Data, thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, thousands(val))
+	batch := fmt.Sprint(c.Batch)
+	if c.Accumulate > 1 {
+		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
+	}
+	fmt.Fprintf(w, "%d epochs, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", c.Epochs, batch, c.Schedule, *c.Momentum, *c.WeightDecay, device)
+	switch c.RNA.Mode {
+	case train.Off:
+		fmt.Fprintln(w, "RNA off")
+	default:
+		fmt.Fprintf(w, "RNA %s, window %d, lambda %g, beta %g, from epoch %d on\n", c.RNA.Mode, c.RNA.Window, *c.RNA.Lambda, *c.RNA.Beta, c.RNA.Start)
+	}
+	if c.RNA.Mode == train.Online {
+		fmt.Fprintln(w, "Warning: online RNA looks better at once and costs progress on most nets; compare with --rna offline.")
+	}
+	if n := len(r.History); n > 0 {
+		fmt.Fprintf(w, "Resumed after epoch %d\n", n)
+	}
+}
+
+// summarise prints the table of the results and writes the plot.
+func summarise(w io.Writer, r *train.Run) error {
+	fmt.Fprintln(w)
+	if err := report.Table(w, r.Config, r.History); err != nil {
+		return err
+	}
+	dir := r.Config.Out
+	names := []string{"final.safetensors", "best.safetensors", "metrics.jsonl", "config.json"}
+	if report.Drawable(r.Config, r.History) {
+		path := filepath.Join(dir, "plot.svg")
+		if err := writePlot(path, r); err != nil {
+			return err
+		}
+		names = append([]string{"plot.svg"}, names...)
+	}
+	var there []string
+	for _, n := range append(names, "rna.safetensors") {
+		if _, err := os.Stat(filepath.Join(dir, n)); err == nil {
+			there = append(there, n)
+		}
+	}
+	fmt.Fprintf(w, "\n%s: %s\n", dir, strings.Join(there, ", "))
+	return nil
+}
+
+func writePlot(path string, r *train.Run) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = report.Plot(f, r.Config, r.History)
+	return errors.Join(err, f.Close())
+}
+
+// readLines reads a file of names, one a line.
+func readLines(path string) ([]string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSpace(line); line != "" {
+			names = append(names, line)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: no names in it", path)
+	}
+	return names, nil
+}

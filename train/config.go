@@ -1,0 +1,294 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"onlinerna/data"
+	"onlinerna/nn"
+)
+
+// Config says what to train on what and how. Fields that are left zero are filled in from the data:
+// see [Config.Resolve]. It is stored as config.json in the folder of the run.
+type Config struct {
+	Model   string `json:"model"`    // one of nn's architectures
+	Data    string `json:"data"`     // folder, or "glyphs"
+	ValData string `json:"val_data"` // where the validation images are not beside the training set
+	Device  string `json:"device"`   // for the record: the device is given to New
+
+	Batch      int `json:"batch"`      // images a forward pass
+	Accumulate int `json:"accumulate"` // batches a step of the optimiser
+	Epochs     int `json:"epochs"`
+
+	Schedule    Schedule `json:"schedule"`
+	Momentum    *float64 `json:"momentum"`
+	Nesterov    bool     `json:"nesterov"`
+	WeightDecay *float64 `json:"weight_decay"`
+	// DecayWeightsOnly exempts BatchNorm's scale and bias and all other biases from weight decay.
+	DecayWeightsOnly bool    `json:"decay_weights_only"`
+	LabelSmoothing   float64 `json:"label_smoothing"`
+	ZeroInit         bool    `json:"zero_init"` // start with the last BatchNorm scale of each block at 0
+
+	NumClasses int       `json:"num_classes"`
+	Classes    []string  `json:"classes,omitempty"` // names by index, as the training set has them
+	ImageSize  int       `json:"image_size"`
+	Mean       []float64 `json:"mean"` // of pixels on the scale 0 to 1, a channel each
+	Std        []float64 `json:"std"`
+	Augment    string    `json:"augment"` // one of data.Augmentations
+	NoShuffle  bool      `json:"no_shuffle"`
+	Seed       uint64    `json:"seed"`
+	MaxBad     *float64  `json:"max_bad"`               // share of images that may be unreadable
+	StepsLimit int       `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
+	ValLimit   int       `json:"val_limit,omitempty"`   // batches an evaluation, 0 for all
+
+	Workers int `json:"workers"` // that decode, 0 for one a core
+	Threads int `json:"threads"` // that compute, for the record
+
+	Init string    `json:"init,omitempty"` // weights to start from
+	RNA  RNAConfig `json:"rna"`
+
+	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
+	Out             string `json:"out"`
+	CheckpointEvery int    `json:"checkpoint_every"` // epochs
+}
+
+// AutoOut as Config.Out stands for runs/<time>-<model>.
+const AutoOut = "auto"
+
+// The ways to use RNA.
+const (
+	Off     = "off"
+	Offline = "offline" // beside training, which it leaves alone
+	Online  = "online"  // the extrapolated weights are put back
+)
+
+// The ways to give BatchNorm statistics to combined weights.
+const (
+	Reestimate = "reestimate" // a cumulative average over training batches
+	Combine    = "combine"    // the snapshots' statistics, combined with c
+)
+
+// RNAConfig configures the RNA hook.
+type RNAConfig struct {
+	Mode     string   `json:"mode"`               // Off, Offline or Online
+	Window   int      `json:"window"`             // N, residuals: N + 1 snapshots
+	Lambda   *float64 `json:"lambda"`             // relative to ‖R‖₂²
+	Beta     *float64 `json:"beta"`               // 1 is X c
+	Start    int      `json:"start"`              // epoch at whose end the first snapshot is taken
+	Every    int      `json:"every"`              // epochs from extrapolation to extrapolation
+	Stats    string   `json:"bn"`                 // Reestimate or Combine
+	Batches  int      `json:"bn_batches"`         // that the statistics are re-estimated on
+	Momentum string   `json:"momentum"`           // Keep or Reset at injection
+	Averages []int    `json:"averages,omitempty"` // numbers of last iterates whose average is shown beside
+}
+
+// What happens to the optimiser's momentum when an extrapolated point replaces the iterate.
+const (
+	Keep  = "keep"
+	Reset = "reset"
+)
+
+// preset holds the defaults for a kind of data, by its profile's name.
+type preset struct {
+	model                     string
+	batch, accumulate, epochs int
+	schedule                  func(epochs int) Schedule
+	decay                     float64
+	window                    int // 0: by the number of epochs
+	averages                  []int
+}
+
+var presets = map[string]preset{
+	"glyphs": {model: "lenet", batch: 128, epochs: 25, decay: 5e-4, window: 5, averages: []int{5, 10},
+		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: n * 3 / 5} }},
+	"mnist": {model: "lenet", batch: 128, epochs: 15, decay: 5e-4, window: 5, averages: []int{5},
+		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: n * 3 / 5} }},
+	"cifar": {model: "resnet20", batch: 128, epochs: 30, decay: 1e-4, averages: []int{5},
+		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: n * 3 / 5} }},
+	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, decay: 1e-4,
+		schedule: func(int) Schedule { return Schedule{Kind: Linear, Rate: 0.1, Final: 0.001} }},
+}
+
+// Resolve fills in what is left zero, from the training set and its profile, and checks everything.
+func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
+	pre := presets[p.Name]
+	def(&c.Model, pre.model)
+	if _, err := nn.Lookup(c.Model); err != nil {
+		return err
+	}
+	if c.Batch == 0 && c.Accumulate == 0 {
+		c.Accumulate = pre.accumulate
+	}
+	def(&c.Batch, pre.batch)
+	def(&c.Accumulate, 1)
+	def(&c.Epochs, pre.epochs)
+	auto := pre.schedule(c.Epochs)
+	def(&c.Schedule.Kind, auto.Kind)
+	def(&c.Schedule.Rate, auto.Rate)
+	if c.Schedule.Kind != Constant && c.Schedule.Kind != Step && c.Schedule.Kind != Multi && c.Schedule.Final == 0 {
+		c.Schedule.Final = c.Schedule.Rate / 100
+	}
+	if c.Schedule.Kind == Hold && c.Schedule.HoldFor == 0 {
+		c.Schedule.HoldFor = (c.Epochs - c.Schedule.Warmup) * 3 / 5
+	}
+	if c.Schedule.Kind == Step || c.Schedule.Kind == Multi {
+		def(&c.Schedule.Gamma, 0.1)
+	}
+	if c.Schedule.Kind == Step {
+		def(&c.Schedule.StepEvery, max(1, c.Epochs/3))
+	}
+	if c.Schedule.Warmup > 0 {
+		def(&c.Schedule.WarmupFrom, 0.01)
+	}
+	c.Schedule.Epochs = c.Epochs
+	defPtr(&c.Momentum, 0.9)
+	defPtr(&c.WeightDecay, pre.decay)
+	defPtr(&c.MaxBad, data.DefaultMaxBad)
+	if len(c.Classes) == 0 {
+		c.Classes = slices.Clone(set.Classes())
+	}
+	def(&c.NumClasses, len(set.Classes()))
+	def(&c.ImageSize, p.Size)
+	if len(c.Mean) == 0 {
+		c.Mean = p.Mean
+	}
+	if len(c.Std) == 0 {
+		c.Std = p.Std
+	}
+	def(&c.Augment, "auto")
+	def(&c.CheckpointEvery, 1)
+	c.RNA.resolve(c.Epochs, pre)
+	if err := c.check(set); err != nil {
+		return err
+	}
+	return c.RNA.check()
+}
+
+func (c *Config) check(set data.Dataset) error {
+	channels := set.Channels()
+	switch {
+	case c.Batch < 1 || c.Accumulate < 1 || c.Epochs < 1:
+		return fmt.Errorf("batch %d, accumulate %d and epochs %d must be at least 1", c.Batch, c.Accumulate, c.Epochs)
+	case c.NumClasses < len(set.Classes()):
+		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
+	case len(c.Mean) != channels || len(c.Std) != channels:
+		return fmt.Errorf("mean %v and std %v: the images have %d channels, give a number for each", c.Mean, c.Std, channels)
+	case *c.Momentum < 0 || *c.Momentum >= 1 || math.IsNaN(*c.Momentum):
+		return fmt.Errorf("momentum %g: must lie in [0, 1)", *c.Momentum)
+	case *c.Momentum == 0 && c.Nesterov:
+		return fmt.Errorf("nesterov needs a momentum above 0")
+	case !(*c.WeightDecay >= 0):
+		return fmt.Errorf("weight decay %g: must not be negative", *c.WeightDecay)
+	case !(c.LabelSmoothing >= 0 && c.LabelSmoothing < 1):
+		return fmt.Errorf("label smoothing %g: must lie in [0, 1)", c.LabelSmoothing)
+	case !(*c.MaxBad >= 0 && *c.MaxBad <= 1):
+		return fmt.Errorf("max-bad %g: must lie in [0, 1]", *c.MaxBad)
+	case c.CheckpointEvery < 1:
+		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
+	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:
+		return fmt.Errorf("limits, workers and threads must not be negative")
+	case !slices.Contains(data.Augmentations(), c.Augment):
+		return fmt.Errorf("unknown augmentation %q: use one of %v", c.Augment, data.Augmentations())
+	}
+	for i, s := range c.Std {
+		if !(s > 0) || math.IsNaN(c.Mean[i]) {
+			return fmt.Errorf("mean %v, std %v: std must be positive", c.Mean, c.Std)
+		}
+	}
+	return c.Schedule.Validate()
+}
+
+func (r *RNAConfig) resolve(epochs int, p preset) {
+	def(&r.Mode, Offline)
+	def(&r.Window, p.window)
+	def(&r.Window, min(10, max(3, epochs/2)))
+	defPtr(&r.Lambda, 1e-9)
+	defPtr(&r.Beta, 1)
+	def(&r.Start, 2)
+	def(&r.Every, 1)
+	def(&r.Stats, Reestimate)
+	def(&r.Batches, 20)
+	def(&r.Momentum, Reset)
+	if r.Averages == nil {
+		r.Averages = p.averages
+		if r.Averages == nil {
+			r.Averages = []int{r.Window}
+		}
+	}
+}
+
+func (r *RNAConfig) check() error {
+	switch {
+	case r.Mode != Off && r.Mode != Offline && r.Mode != Online:
+		return fmt.Errorf("unknown rna mode %q: use %s, %s or %s", r.Mode, Off, Offline, Online)
+	case r.Window < 1 || r.Window > 100:
+		return fmt.Errorf("rna window %d: must lie between 1 and 100 residuals", r.Window)
+	case !(*r.Lambda >= 0):
+		return fmt.Errorf("rna lambda %g: must not be negative", *r.Lambda)
+	case math.IsNaN(*r.Beta) || math.IsInf(*r.Beta, 0):
+		return fmt.Errorf("rna beta %g: must be finite", *r.Beta)
+	case r.Start < 1 || r.Every < 1:
+		return fmt.Errorf("rna start %d and every %d: at least 1", r.Start, r.Every)
+	case r.Stats != Reestimate && r.Stats != Combine:
+		return fmt.Errorf("unknown way of BatchNorm statistics %q: use %s or %s", r.Stats, Reestimate, Combine)
+	case r.Batches < 1:
+		return fmt.Errorf("rna statistics on %d batches: at least 1", r.Batches)
+	case r.Momentum != Keep && r.Momentum != Reset:
+		return fmt.Errorf("unknown rna momentum %q: use %s or %s", r.Momentum, Keep, Reset)
+	}
+	for _, k := range r.Averages {
+		if k < 2 || k > 100 {
+			return fmt.Errorf("average over %d iterates: must lie between 2 and 100", k)
+		}
+	}
+	return nil
+}
+
+// capacity is the number of residuals that the hook's window must hold: RNA uses the newest Window of
+// them, and an average of k iterates needs k snapshots.
+func (r *RNAConfig) capacity() int {
+	n := r.Window
+	for _, k := range r.Averages {
+		n = max(n, k)
+	}
+	return n
+}
+
+// ReadConfig reads the config.json of a run's folder.
+func ReadConfig(dir string) (Config, error) {
+	path := filepath.Join(dir, "config.json")
+	var c Config
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+func (c Config) write(dir string) error {
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, "config.json"), append(b, '\n'))
+}
+
+func def[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+func defPtr(v **float64, to float64) {
+	if *v == nil {
+		*v = &to
+	}
+}

@@ -1,0 +1,23 @@
+// Package train is the training loop: stochastic gradient descent on a network that lives on a device,
+// with hooks that watch it, extrapolate its weights (RNA), write metrics and checkpoints.
+//
+// A [Run] is made from a [Config] and a device, and trained:
+//
+//	run, err := train.New(train.Config{Data: "glyphs", Epochs: 15}, dev)
+//	if err != nil { … }
+//	defer run.Close()
+//	err = run.Train(ctx)
+//
+// # State
+//
+// The weights of a model lie in one flat [device.Vector], gradients, momentum and BatchNorm statistics
+// in three more; the loop is arithmetic on them and never holds the numbers. Randomness has
+// no state: the order and the augmentation of images are functions of the seed, the epoch and the
+// index. So a checkpoint is small and complete, and a run that is resumed from one goes on, bit for bit,
+// as if it had never stopped.
+//
+// # Numbers
+//
+// Epochs are counted from 1 in everything that people read, and an epoch's learning rate is constant.
+// Losses are means over images, in nats. Top-1 and top-5 are percentages of images that are right.
+package train

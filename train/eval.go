@@ -1,0 +1,126 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"onlinerna/data"
+)
+
+// Evaluate scores the network's weights on the batches of a loader. each, if not nil, is called for every batch
+// with its logits, row by row.
+func Evaluate(ctx context.Context, n *Network, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Score, error) {
+	var sum Tally
+	var logits []float32
+	for b, err := range l.Epoch(ctx, 0, 0) {
+		if err != nil {
+			return Score{}, err
+		}
+		if b.N == 0 {
+			continue
+		}
+		if each != nil {
+			if k := b.N * n.model.Config.Classes; cap(logits) < k {
+				logits = make([]float32, k)
+			} else {
+				logits = logits[:k]
+			}
+		}
+		t, err := n.Evaluate(b, logits)
+		if err != nil {
+			return Score{}, err
+		}
+		sum.Add(t)
+		if each != nil {
+			if err := each(b, logits); err != nil {
+				return Score{}, err
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Score{}, err
+	}
+	return sum.Score(), nil
+}
+
+// Evaluate scores the weights of the network, whatever they are at the moment, on the validation images. It
+// is nil if there are none.
+func (r *Run) Evaluate() (*Score, error) {
+	if r.val == nil {
+		return nil, nil
+	}
+	s, err := Evaluate(r.ctx, r.Net, r.val, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// reestimate replaces the running statistics by their cumulative average over training batches, the same ones
+// whenever it is called in an epoch.
+func (r *Run) reestimate() error {
+	if r.Net.Stats == nil {
+		return nil
+	}
+	k := 0
+	for b, err := range r.stats.Epoch(r.ctx, r.pos.Epoch, 0) {
+		if err != nil {
+			return err
+		}
+		k++
+		if err := r.Net.UpdateStats(b, 1/float64(k)); err != nil {
+			return err
+		}
+	}
+	return r.ctx.Err()
+}
+
+// aside runs fn, which may change the network's weights and statistics, and puts them back.
+func (r *Run) aside(fn func() error) (err error) {
+	n := r.Net
+	if r.spare.params == nil {
+		if r.spare.params, err = n.NewParams(); err != nil {
+			return err
+		}
+		if n.Stats != nil {
+			if r.spare.stats, err = n.Device.NewVector(n.Stats.Len()); err != nil {
+				return err
+			}
+		}
+	}
+	if err := copyWeights(r.spare, weights{n.Params, n.Stats}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, copyWeights(weights{n.Params, n.Stats}, r.spare)) }()
+	return fn()
+}
+
+func copyWeights(dst, src weights) error {
+	if err := dst.params.Copy(src.params); err != nil || src.stats == nil {
+		return err
+	}
+	return dst.stats.Copy(src.stats)
+}
+
+// candidate keeps the network's present weights as best.safetensors if their validation loss is the lowest so far.
+func (r *Run) candidate(kind string, score Score) error {
+	if r.best != nil && !(score.Loss < r.best.Score.Loss) {
+		return nil
+	}
+	r.best = &bestRecord{Kind: kind, Epoch: r.pos.Epoch, Score: score}
+	return r.keep("best", kind)
+}
+
+// keep writes the network's present weights to name.safetensors in the run's folder.
+func (r *Run) keep(name, kind string) error {
+	if r.Config.Out == "" {
+		return nil
+	}
+	path := filepath.Join(r.Config.Out, name+".safetensors")
+	if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, r.Meta(kind)); err != nil {
+		return fmt.Errorf("writing weights: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package train
+
+import (
+	"encoding/json"
+)
+
+// Hook takes part in a run. What it does besides having a name is said by the interfaces below. Errors are
+// reported with the name of the hook and end the run.
+type Hook interface {
+	Name() string
+}
+
+// StepHook is called after each step of the optimiser.
+type StepHook interface {
+	Hook
+	AfterStep(s *State) error
+}
+
+// EpochHook is called after each epoch, when the iterate has been evaluated. Hooks are called in the order in which
+// they were added, so one can read what another wrote into the record.
+type EpochHook interface {
+	Hook
+	AfterEpoch(s *State) error
+}
+
+// SavingHook has state that belongs into checkpoints. If a run is stopped while the hooks of an epoch are being
+// called, they are called again for that epoch after it is resumed.
+type SavingHook interface {
+	Hook
+	// Save writes large state as files whose names start with the hook's into dir, and returns the small rest.
+	Save(s *State, dir string) (json.RawMessage, error)
+	// Load is the inverse.
+	Load(s *State, dir string, small json.RawMessage) error
+}
+
+// ClosingHook holds something that the end of the run releases.
+type ClosingHook interface {
+	Hook
+	Close() error
+}
+
+// State is what hooks see of a run. It is theirs during a call only.
+type State struct {
+	Config *Config
+	Net    *Network
+
+	Epoch   int // in progress or just ended, counted from 1
+	Batch   int // batches of this epoch so far
+	Batches int // batches of an epoch
+	Steps   int // of the optimiser since the start of the run
+
+	Step   *StepRecord  // of the last step
+	Record *EpochRecord // of the epoch, during AfterEpoch
+
+	run *Run
+}
+
+// LastEpoch says whether the run ends with this epoch.
+func (s *State) LastEpoch() bool { return s.Epoch == s.Config.Epochs }

@@ -1,0 +1,140 @@
+package train
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// metricsHook writes metrics.jsonl: a line for each step and each epoch.
+type metricsHook struct {
+	dir  string
+	file *os.File
+	buf  *bufio.Writer
+	size int64 // bytes written
+}
+
+var (
+	_ StepHook    = (*metricsHook)(nil)
+	_ EpochHook   = (*metricsHook)(nil)
+	_ SavingHook  = (*metricsHook)(nil)
+	_ ClosingHook = (*metricsHook)(nil)
+)
+
+func (h *metricsHook) Name() string { return "metrics" }
+
+func (h *metricsHook) AfterStep(s *State) error { return h.write(s.Step) }
+
+func (h *metricsHook) AfterEpoch(s *State) error {
+	if err := h.write(s.Record); err != nil {
+		return err
+	}
+	return h.buf.Flush()
+}
+
+func (h *metricsHook) path() string { return filepath.Join(h.dir, "metrics.jsonl") }
+
+// open opens the file and drops what lies behind the first size bytes.
+func (h *metricsHook) open() error {
+	f, err := os.OpenFile(h.path(), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if err = f.Truncate(h.size); err == nil {
+		_, err = f.Seek(h.size, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
+	h.file, h.buf = f, bufio.NewWriter(f)
+	return nil
+}
+
+func (h *metricsHook) write(v any) error {
+	if h.file == nil {
+		if err := h.open(); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	n, err := h.buf.Write(append(b, '\n'))
+	h.size += int64(n)
+	return err
+}
+
+// Save notes how long the file is, so that a resumed run drops the lines of steps that it will do again.
+func (h *metricsHook) Save(*State, string) (json.RawMessage, error) {
+	if h.buf != nil {
+		if err := h.buf.Flush(); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(h.size)
+}
+
+func (h *metricsHook) Load(s *State, _ string, small json.RawMessage) error {
+	if err := json.Unmarshal(small, &h.size); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(h.path())
+	if err != nil && !(os.IsNotExist(err) && h.size == 0) {
+		return err
+	}
+	if int64(len(b)) < h.size {
+		return fmt.Errorf("%s has %d bytes, the checkpoint knows of %d", h.path(), len(b), h.size)
+	}
+	if s.run.History, err = parseHistory(b[:h.size]); err != nil {
+		return fmt.Errorf("%s: %w", h.path(), err)
+	}
+	return h.open()
+}
+
+func (h *metricsHook) Close() error {
+	if h.file == nil {
+		return nil
+	}
+	err := h.buf.Flush()
+	if e := h.file.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// ReadHistory reads the epochs' records from a run's folder.
+func ReadHistory(dir string) ([]EpochRecord, error) {
+	path := filepath.Join(dir, "metrics.jsonl")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := parseHistory(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return h, nil
+}
+
+func parseHistory(b []byte) ([]EpochRecord, error) {
+	var list []EpochRecord
+	for i, line := range bytes.Split(b, []byte("\n")) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var rec EpochRecord
+		if err := json.Unmarshal(line, &rec); err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		if rec.Kind == "epoch" {
+			list = append(list, rec)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,92 @@
+package train
+
+// Score is how a set of weights does on a set of images.
+type Score struct {
+	Loss   float64 `json:"loss"` // mean cross-entropy, without label smoothing
+	Top1   float64 `json:"top1"` // percent right
+	Top5   float64 `json:"top5"`
+	Images int     `json:"images"`
+}
+
+// Error is the top-1 error in percent.
+func (s Score) Error() float64 { return 100 - s.Top1 }
+
+// Tally sums up results over images.
+type Tally struct {
+	Loss, Top1, Top5 float64 // sum of losses, numbers of images right
+	Images           int
+}
+
+// Add adds u to t.
+func (t *Tally) Add(u Tally) {
+	t.Loss += u.Loss
+	t.Top1 += u.Top1
+	t.Top5 += u.Top5
+	t.Images += u.Images
+}
+
+// Score is the mean over the images.
+func (t Tally) Score() Score {
+	if t.Images == 0 {
+		return Score{}
+	}
+	n := float64(t.Images)
+	return Score{Loss: t.Loss / n, Top1: 100 * t.Top1 / n, Top5: 100 * t.Top5 / n, Images: t.Images}
+}
+
+// StepRecord is a line of metrics.jsonl for a step of the optimiser.
+type StepRecord struct {
+	Kind   string  `json:"kind"` // "step"
+	Epoch  int     `json:"epoch"`
+	Step   int     `json:"step"` // since the start of the run
+	Loss   float64 `json:"loss"` // as minimised: with label smoothing
+	Top1   float64 `json:"top1"`
+	Rate   float64 `json:"lr"`
+	Images int     `json:"images"`
+}
+
+// EpochRecord is a line of metrics.jsonl for an epoch.
+type EpochRecord struct {
+	Kind  string  `json:"kind"` // "epoch"
+	Epoch int     `json:"epoch"`
+	Step  int     `json:"step"` // steps since the start of the run
+	Rate  float64 `json:"lr"`
+
+	Train Score `json:"train"` // over the epoch, while the weights moved
+
+	// On the validation images: the iterate of SGD, the same with BatchNorm statistics re-estimated,
+	// the extrapolated weights, and uniform averages of the last iterates.
+	SGD      *Score          `json:"sgd,omitempty"`
+	SGDStats *Score          `json:"sgd_bn,omitempty"`
+	RNA      *RNARecord      `json:"rna,omitempty"`
+	Averages []AverageRecord `json:"averages,omitempty"`
+
+	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
+	Seconds         Seconds `json:"seconds"`
+	Bad             int     `json:"bad_images,omitempty"`
+}
+
+// RNARecord is what an extrapolation gave.
+type RNARecord struct {
+	Score     *Score    `json:"score,omitempty"`  // nil when nothing was extrapolated
+	Status    string    `json:"status"`           // "ok", or why there is no point
+	C         []float64 `json:"c,omitempty"`      // coefficients, oldest first
+	NormC     float64   `json:"c_norm,omitempty"` // ‖c‖₂
+	Condition float64   `json:"condition,omitempty"`
+	Injected  bool      `json:"injected,omitempty"` // the point replaced the iterate
+}
+
+// AverageRecord is the score of the uniform average of the last iterates at epoch ends.
+type AverageRecord struct {
+	Epochs int   `json:"epochs"`
+	Score  Score `json:"score"`
+}
+
+// Seconds is where the time of an epoch went.
+type Seconds struct {
+	Data    float64 `json:"data"`     // waiting for batches
+	Compute float64 `json:"compute"`  // forward, backward, update
+	Eval    float64 `json:"eval"`     // of the SGD iterate
+	RNA     float64 `json:"rna"`      // snapshots, Gram products, solving, combining
+	RNAEval float64 `json:"rna_eval"` // statistics and evaluation of the extrapolated and average weights
+}

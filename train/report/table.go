@@ -1,0 +1,84 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"onlinerna/train"
+)
+
+// Table writes how each kind of weights did on the validation images where the phases of the schedule end.
+func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
+	list := collect(c, history)
+	if len(list) == 0 {
+		return nil
+	}
+	width := 0
+	for _, s := range list {
+		width = max(width, len(s.name))
+	}
+	ends := phaseEnds(c, history)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-*s", width, "")
+	for _, e := range ends {
+		fmt.Fprintf(&b, "   %-26s", fmt.Sprintf("epoch %d, rate %.3g", e, c.Schedule.At(e-1)))
+	}
+	fmt.Fprintf(&b, "\n%-*s", width, "validation")
+	for range ends {
+		fmt.Fprintf(&b, "   %7s %8s %9s", "error %", "loss", "to SGD")
+	}
+	b.WriteByte('\n')
+	base := list[0].scores
+	for _, s := range list {
+		fmt.Fprintf(&b, "%-*s", width, s.name)
+		for _, e := range ends {
+			v, ok := s.scores[e]
+			if !ok {
+				fmt.Fprintf(&b, "   %7s %8s %9s", "-", "-", "-")
+				continue
+			}
+			diff := ""
+			if ref, ok := base[e]; ok && s.name != sgd {
+				diff = fmt.Sprintf("%+.2f", v.Error()-ref.Error())
+			}
+			fmt.Fprintf(&b, "   %7.2f %8.4f %9s", v.Error(), v.Loss, diff)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(notes(history, ends))
+	_, err := io.WriteString(w, trimLines(b.String()))
+	return err
+}
+
+// notes says how sure the numbers are and what the coefficients were.
+func notes(history []train.EpochRecord, ends []int) string {
+	var b strings.Builder
+	for _, r := range history {
+		for _, e := range ends {
+			if r.Epoch != e || r.RNA == nil {
+				continue
+			}
+			if len(r.RNA.C) == 0 {
+				fmt.Fprintf(&b, "epoch %d: no extrapolation: %s\n", e, r.RNA.Status)
+				continue
+			}
+			fmt.Fprintf(&b, "epoch %d: weight of the newest iterate in RNA %.2f, norm of c %.2f\n", e, r.RNA.C[len(r.RNA.C)-1], r.RNA.NormC)
+		}
+	}
+	if s := history[len(history)-1].SGD; s != nil && s.Images > 0 {
+		p := s.Error() / 100
+		fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
+			s.Images, 100*math.Sqrt(p*(1-p)/float64(s.Images)))
+	}
+	return b.String()
+}
+
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,220 @@
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// maxHeader bounds the JSON header, as other readers of the format do.
+const maxHeader = 100 << 20
+
+// File is an open file. Its methods may be called concurrently.
+type File struct {
+	Metadata map[string]string
+	Tensors  []Tensor // by their place in the file
+
+	path  string
+	file  *os.File
+	start int64 // of the data section
+	index map[string]int
+}
+
+// Open reads and checks the header of a file.
+func Open(path string) (*File, error) {
+	fd, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, file: fd, index: map[string]int{}}
+	if err := f.readHeader(); err != nil {
+		fd.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Close releases the file.
+func (f *File) Close() error { return f.file.Close() }
+
+func (f *File) readHeader() error {
+	st, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	if st.IsDir() {
+		return errors.New("is a folder, not a safetensors file")
+	}
+	var prefix [8]byte
+	if _, err := io.ReadFull(f.file, prefix[:]); err != nil {
+		return errors.New("not a safetensors file: shorter than 8 bytes")
+	}
+	n := binary.LittleEndian.Uint64(prefix[:])
+	if n > maxHeader || int64(n) > st.Size()-8 {
+		return fmt.Errorf("not a safetensors file, or cut short: a header of %d bytes in a file of %d", n, st.Size())
+	}
+	head := make([]byte, n)
+	if _, err := io.ReadFull(f.file, head); err != nil {
+		return fmt.Errorf("reading the header: %w", err)
+	}
+	f.start = 8 + int64(n)
+	return f.parse(head, st.Size()-f.start)
+}
+
+// entry is a tensor in the JSON header.
+type entry struct {
+	DType   DType    `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+func (f *File) parse(head []byte, size int64) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(head, &raw); err != nil {
+		return fmt.Errorf("the header is not JSON: %w", err)
+	}
+	for name, msg := range raw {
+		if name == "__metadata__" {
+			if err := json.Unmarshal(msg, &f.Metadata); err != nil {
+				return fmt.Errorf("metadata: %w", err)
+			}
+			continue
+		}
+		var e entry
+		dec := json.NewDecoder(bytes.NewReader(msg))
+		if err := dec.Decode(&e); err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
+		}
+		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, off: e.Offsets[0], bytes: e.Offsets[1] - e.Offsets[0]}
+		want, err := t.size()
+		if err != nil {
+			return err
+		}
+		if t.off < 0 || t.bytes != want {
+			return fmt.Errorf("tensor %q: offsets %v do not hold %s%v", name, e.Offsets, e.DType, e.Shape)
+		}
+		f.Tensors = append(f.Tensors, t)
+	}
+	slices.SortFunc(f.Tensors, func(a, b Tensor) int {
+		if a.off != b.off {
+			return int(min(max(a.off-b.off, -1), 1))
+		}
+		if a.bytes != b.bytes { // empty tensors first
+			return int(min(max(a.bytes-b.bytes, -1), 1))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	at := int64(0)
+	for i, t := range f.Tensors {
+		if t.off != at {
+			return fmt.Errorf("tensor %q starts at byte %d of the data, expected %d: overlap or hole", t.Name, t.off, at)
+		}
+		at += t.bytes
+		f.index[t.Name] = i
+	}
+	if at != size {
+		return fmt.Errorf("the header describes %d bytes of data, the file holds %d: cut short or overlong", at, size)
+	}
+	return nil
+}
+
+// Lookup finds a tensor by name.
+func (f *File) Lookup(name string) (Tensor, bool) {
+	i, ok := f.index[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.Tensors[i], true
+}
+
+// Float32s reads elements off to off+len(dst) of a floating-point tensor, converting to float32.
+func (f *File) Float32s(t Tensor, dst []float32, off int) error { return readFloats(f, t, dst, off) }
+
+// Float64s reads elements off to off+len(dst) of a floating-point tensor, converting to float64.
+func (f *File) Float64s(t Tensor, dst []float64, off int) error { return readFloats(f, t, dst, off) }
+
+// Int64s reads an I64 or I32 tensor.
+func (f *File) Int64s(t Tensor) ([]int64, error) {
+	dst := make([]int64, t.Len())
+	err := f.blocks(t, 0, len(dst), func(b []byte, i, n int) error {
+		for k := range n {
+			switch t.DType {
+			case I64:
+				dst[i+k] = int64(binary.LittleEndian.Uint64(b[8*k:]))
+			case I32:
+				dst[i+k] = int64(int32(binary.LittleEndian.Uint32(b[4*k:])))
+			default:
+				return fmt.Errorf("is %s, not an integer tensor", t.DType)
+			}
+		}
+		return nil
+	})
+	return dst, err
+}
+
+func readFloats[T float32 | float64](f *File, t Tensor, dst []T, off int) error {
+	return f.blocks(t, off, len(dst), func(b []byte, i, n int) error {
+		out := dst[i : i+n]
+		switch t.DType {
+		case F32:
+			for k := range out {
+				out[k] = T(math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:])))
+			}
+		case F64:
+			for k := range out {
+				out[k] = T(math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:])))
+			}
+		case BF16:
+			for k := range out {
+				out[k] = T(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*k:])) << 16))
+			}
+		case F16:
+			for k := range out {
+				out[k] = T(halfToFloat(binary.LittleEndian.Uint16(b[2*k:])))
+			}
+		default:
+			return fmt.Errorf("is %s, not a floating-point tensor", t.DType)
+		}
+		return nil
+	})
+}
+
+// blocks reads elements off to off+n of t in pieces and hands each to fn with its place in the whole.
+func (f *File) blocks(t Tensor, off, n int, fn func(b []byte, i, n int) error) error {
+	unit := int(sizes[t.DType])
+	if off < 0 || off+n > t.Len() {
+		return fmt.Errorf("%s: tensor %q has %d elements, asked for %d to %d", f.path, t.Name, t.Len(), off, off+n)
+	}
+	buf := make([]byte, min(1<<20, n*unit))
+	for i := 0; i < n; {
+		k := min(len(buf)/unit, n-i)
+		b := buf[:k*unit]
+		if _, err := f.file.ReadAt(b, f.start+t.off+int64((off+i)*unit)); err != nil {
+			return fmt.Errorf("%s: tensor %q: %w", f.path, t.Name, err)
+		}
+		if err := fn(b, i, k); err != nil {
+			return fmt.Errorf("%s: tensor %q: %w", f.path, t.Name, err)
+		}
+		i += k
+	}
+	return nil
+}
+
+func halfToFloat(h uint16) float32 {
+	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
+	switch exp {
+	case 0: // zero or subnormal
+		v := float32(frac) / (1 << 24)
+		return math.Float32frombits(math.Float32bits(v) | sign)
+	case 31:
+		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
+}

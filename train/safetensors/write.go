@@ -1,0 +1,165 @@
+package safetensors
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// Writer writes one file, tensor by tensor in the order in which they were declared.
+type Writer struct {
+	path    string
+	file    *os.File
+	buf     *bufio.Writer
+	tensors []Tensor
+	next    int
+	err     error
+}
+
+// Create starts a file that will hold the given tensors. Nothing appears at path before Commit.
+func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
+	head := map[string]any{}
+	if len(metadata) > 0 {
+		head["__metadata__"] = metadata
+	}
+	at := int64(0)
+	for _, t := range tensors {
+		n, err := t.size()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if _, twice := head[t.Name]; twice || t.Name == "__metadata__" {
+			return nil, fmt.Errorf("%s: tensor name %q is taken", path, t.Name)
+		}
+		shape := t.Shape
+		if shape == nil {
+			shape = []int{}
+		}
+		head[t.Name] = entry{t.DType, shape, [2]int64{at, at + n}}
+		at += n
+	}
+	js, err := json.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for len(js)%8 != 0 { // the data starts aligned
+		js = append(js, ' ')
+	}
+	fd, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors}
+	w.write(binary.LittleEndian.AppendUint64(nil, uint64(len(js))))
+	w.write(js)
+	return w, nil
+}
+
+func (w *Writer) write(b []byte) {
+	if w.err == nil {
+		_, w.err = w.buf.Write(b)
+	}
+}
+
+// Write writes the next tensor: all its elements as []float32, []float64, []int64 or []int32 of exactly
+// the declared type.
+func (w *Writer) Write(name string, data any) error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.next >= len(w.tensors) || w.tensors[w.next].Name != name {
+		return w.fail(fmt.Errorf("tensor %q is out of turn", name))
+	}
+	t := w.tensors[w.next]
+	w.next++
+	switch d := data.(type) {
+	case []float32:
+		if t.DType == F32 && len(d) == t.Len() {
+			return w.elements(len(d), func(b []byte, i int) []byte {
+				return binary.LittleEndian.AppendUint32(b, math.Float32bits(d[i]))
+			})
+		}
+	case []float64:
+		if t.DType == F64 && len(d) == t.Len() {
+			return w.elements(len(d), func(b []byte, i int) []byte {
+				return binary.LittleEndian.AppendUint64(b, math.Float64bits(d[i]))
+			})
+		}
+	case []int64:
+		if t.DType == I64 && len(d) == t.Len() {
+			return w.elements(len(d), func(b []byte, i int) []byte {
+				return binary.LittleEndian.AppendUint64(b, uint64(d[i]))
+			})
+		}
+	case []int32:
+		if t.DType == I32 && len(d) == t.Len() {
+			return w.elements(len(d), func(b []byte, i int) []byte {
+				return binary.LittleEndian.AppendUint32(b, uint32(d[i]))
+			})
+		}
+	}
+	return w.fail(fmt.Errorf("tensor %q is declared %s%v, got %T", name, t.DType, t.Shape, data))
+}
+
+func (w *Writer) elements(n int, put func(b []byte, i int) []byte) error {
+	var chunk [8 << 10]byte
+	b := chunk[:0]
+	for i := range n {
+		if b = put(b, i); len(b) > len(chunk)-8 {
+			w.write(b)
+			b = chunk[:0]
+		}
+	}
+	w.write(b)
+	if w.err != nil {
+		return w.fail(w.err)
+	}
+	return nil
+}
+
+func (w *Writer) fail(err error) error {
+	w.err = fmt.Errorf("%s: %w", w.path, err)
+	return w.err
+}
+
+// Commit completes the file: it is flushed to disk and takes its name.
+func (w *Writer) Commit() error {
+	if w.err == nil && w.next != len(w.tensors) {
+		w.fail(fmt.Errorf("tensor %q was not written", w.tensors[w.next].Name))
+	}
+	if w.err == nil {
+		w.err = w.buf.Flush()
+	}
+	if w.err == nil {
+		w.err = w.file.Sync()
+	}
+	if err := w.file.Close(); w.err == nil {
+		w.err = err
+	}
+	if w.err == nil {
+		w.err = os.Chmod(w.file.Name(), 0o644) // temporary files are private
+	}
+	if w.err == nil {
+		w.err = os.Rename(w.file.Name(), w.path)
+	}
+	if w.err != nil {
+		os.Remove(w.file.Name())
+		return w.err
+	}
+	w.err = errors.New("already committed")
+	return nil
+}
+
+// Abort gives the file up and leaves nothing behind. After Commit it does nothing.
+func (w *Writer) Abort() {
+	w.file.Close()
+	os.Remove(w.file.Name())
+	if w.err == nil {
+		w.err = errors.New("aborted")
+	}
+}

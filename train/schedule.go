@@ -1,0 +1,144 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// The kinds of schedule.
+const (
+	Linear   = "linear"   // from Rate to Final by equal steps, one an epoch (the paper's)
+	Constant = "constant" // Rate throughout
+	Step     = "step"     // times Gamma every StepEvery epochs
+	Multi    = "multi"    // times Gamma at each of Milestones
+	Cosine   = "cosine"   // half a cosine from Rate to Final
+	Hold     = "hold"     // Rate for HoldFor epochs, then linear to Final
+)
+
+// Schedules lists the kinds of schedule.
+var Schedules = []string{Linear, Constant, Step, Multi, Cosine, Hold}
+
+// Schedule gives the learning rate of each epoch. The rate is constant within an epoch.
+type Schedule struct {
+	Kind       string  `json:"kind"`
+	Rate       float64 `json:"rate"`            // base rate
+	Final      float64 `json:"final,omitempty"` // last epoch's rate of linear and hold; cosine's floor, which it nears
+	Gamma      float64 `json:"gamma,omitempty"`
+	StepEvery  int     `json:"step_every,omitempty"`  // epochs
+	Milestones []int   `json:"milestones,omitempty"`  // epochs, counted from 0, that start with a lower rate
+	HoldFor    int     `json:"hold_for,omitempty"`    // epochs
+	Warmup     int     `json:"warmup,omitempty"`      // epochs of linear increase before the schedule starts
+	WarmupFrom float64 `json:"warmup_from,omitempty"` // fraction of Rate in the first epoch
+	Epochs     int     `json:"epochs"`                // of the whole run
+}
+
+// Validate says what is wrong with the schedule.
+func (s Schedule) Validate() error {
+	switch {
+	case !slices.Contains(Schedules, s.Kind):
+		return fmt.Errorf("unknown schedule %q: use one of %v", s.Kind, Schedules)
+	case !(s.Rate > 0) || math.IsInf(s.Rate, 0):
+		return fmt.Errorf("learning rate %g: must be positive", s.Rate)
+	case s.Final < 0 || math.IsNaN(s.Final) || s.Final > s.Rate:
+		return fmt.Errorf("final learning rate %g: must lie between 0 and the base rate %g", s.Final, s.Rate)
+	case s.Epochs < 1:
+		return fmt.Errorf("epochs %d: at least 1", s.Epochs)
+	case s.Warmup < 0 || s.Warmup >= s.Epochs && s.Warmup > 0:
+		return fmt.Errorf("warm-up of %d epochs in a run of %d", s.Warmup, s.Epochs)
+	case s.Warmup > 0 && (s.WarmupFrom < 0 || s.WarmupFrom > 1):
+		return fmt.Errorf("warm-up from %g of the rate: must lie between 0 and 1", s.WarmupFrom)
+	case s.Kind == Step && s.StepEvery < 1:
+		return fmt.Errorf("step schedule: every %d epochs", s.StepEvery)
+	case (s.Kind == Step || s.Kind == Multi) && !(s.Gamma > 0 && s.Gamma <= 1):
+		return fmt.Errorf("%s schedule: gamma %g must lie in (0, 1]", s.Kind, s.Gamma)
+	case s.Kind == Multi && !slices.IsSorted(s.Milestones):
+		return fmt.Errorf("milestones %v are not in order", s.Milestones)
+	case s.Kind == Hold && (s.HoldFor < 0 || s.HoldFor > s.Epochs-s.Warmup):
+		return fmt.Errorf("hold for %d epochs: the run has %d after the warm-up", s.HoldFor, s.Epochs-s.Warmup)
+	}
+	return nil
+}
+
+// At is the learning rate during epoch e, counted from 0.
+func (s Schedule) At(e int) float64 {
+	if e < s.Warmup {
+		f := s.WarmupFrom + (1-s.WarmupFrom)*float64(e)/float64(s.Warmup)
+		return s.Rate * f
+	}
+	e -= s.Warmup
+	n := s.Epochs - s.Warmup
+	switch s.Kind {
+	case Linear:
+		return ramp(s.Rate, s.Final, e, n-1)
+	case Step:
+		return s.Rate * math.Pow(s.Gamma, float64(e/s.StepEvery))
+	case Multi:
+		k := 0
+		for _, m := range s.Milestones {
+			if e >= m-s.Warmup {
+				k++
+			}
+		}
+		return s.Rate * math.Pow(s.Gamma, float64(k))
+	case Cosine:
+		return s.Final + (s.Rate-s.Final)/2*(1+math.Cos(math.Pi*float64(e)/float64(n)))
+	case Hold:
+		return ramp(s.Rate, s.Final, e-s.HoldFor+1, n-s.HoldFor)
+	}
+	return s.Rate
+}
+
+// String describes the schedule in a few words.
+func (s Schedule) String() string {
+	var t string
+	switch s.Kind {
+	case Linear:
+		t = fmt.Sprintf("%g falling linearly to %g", s.Rate, s.Final)
+	case Constant:
+		t = fmt.Sprintf("%g", s.Rate)
+	case Step:
+		t = fmt.Sprintf("%g times %g every %d epochs", s.Rate, s.Gamma, s.StepEvery)
+	case Multi:
+		t = fmt.Sprintf("%g times %g at epochs %v", s.Rate, s.Gamma, s.Milestones)
+	case Cosine:
+		t = fmt.Sprintf("%g falling to %g by half a cosine", s.Rate, s.Final)
+	case Hold:
+		t = fmt.Sprintf("%g for %d epochs, then falling linearly to %g", s.Rate, s.HoldFor, s.Final)
+	}
+	if s.Warmup > 0 {
+		t += fmt.Sprintf(" after %d epochs of warm-up", s.Warmup)
+	}
+	return t
+}
+
+// PhaseEnds lists the last epoch, counted from 1, of each phase of the run: where a constant rate ends,
+// and the end.
+func (s Schedule) PhaseEnds() []int {
+	var ends []int
+	switch s.Kind {
+	case Hold:
+		ends = append(ends, s.Warmup+s.HoldFor)
+	case Multi:
+		for _, m := range s.Milestones {
+			ends = append(ends, m)
+		}
+	case Step:
+		for m := s.Warmup + s.StepEvery; m < s.Epochs; m += s.StepEvery {
+			ends = append(ends, m)
+		}
+	}
+	ends = slices.DeleteFunc(ends, func(e int) bool { return e <= 0 || e >= s.Epochs })
+	return slices.Compact(append(ends, s.Epochs))
+}
+
+// ramp goes from a at 0 to b at n by equal steps, and stays at either end.
+func ramp(a, b float64, i, n int) float64 {
+	switch {
+	case i <= 0:
+		return a
+	case i >= n:
+		return b
+	}
+	return a + (b-a)*float64(i)/float64(n)
+}
