@@ -104,14 +104,17 @@ type preset struct {
 
 var presets = map[string]preset{
 	"glyphs": {model: "lenet", batch: 128, epochs: 25, decay: 5e-4, window: 5, averages: []int{5, 10},
-		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: n * 3 / 5} }},
+		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: holdFor(n)} }},
 	"mnist": {model: "lenet", batch: 128, epochs: 15, decay: 5e-4, window: 5, averages: []int{5},
-		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: n * 3 / 5} }},
+		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: holdFor(n)} }},
 	"cifar": {model: "resnet20", batch: 128, epochs: 30, decay: 1e-4, averages: []int{5},
-		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: n * 3 / 5} }},
+		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: holdFor(n)} }},
 	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, decay: 1e-4,
 		schedule: func(int) Schedule { return Schedule{Kind: Linear, Rate: 0.1, Final: 0.001} }},
 }
+
+// holdFor is how long the hold schedule of a run stays at the constant rate, unless told.
+func holdFor(epochs int) int { return max(1, epochs*3/5) }
 
 // Resolve fills in what is left zero, from the training set and its profile, and checks everything.
 func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
@@ -133,7 +136,7 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 		c.Schedule.Final = c.Schedule.Rate / 100
 	}
 	if c.Schedule.Kind == Hold && c.Schedule.HoldFor == 0 {
-		c.Schedule.HoldFor = (c.Epochs - c.Schedule.Warmup) * 3 / 5
+		c.Schedule.HoldFor = holdFor(c.Epochs - c.Schedule.Warmup)
 	}
 	if c.Schedule.Kind == Step || c.Schedule.Kind == Multi {
 		def(&c.Schedule.Gamma, 0.1)

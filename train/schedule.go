@@ -104,10 +104,10 @@ func (s Schedule) String() string {
 	case Cosine:
 		t = fmt.Sprintf("%g falling to %g by half a cosine", s.Rate, s.Final)
 	case Hold:
-		t = fmt.Sprintf("%g for %d epochs, then falling linearly to %g", s.Rate, s.HoldFor, s.Final)
+		t = fmt.Sprintf("%g to epoch %d, then falling linearly to %g", s.Rate, s.Warmup+s.HoldFor, s.Final)
 	}
 	if s.Warmup > 0 {
-		t += fmt.Sprintf(" after %d epochs of warm-up", s.Warmup)
+		t += fmt.Sprintf(", warm-up to epoch %d", s.Warmup)
 	}
 	return t
 }

@@ -115,6 +115,7 @@ type group struct {
 
 // addGroups gives cmd the flags of all groups and a help that shows them by group.
 func addGroups(cmd *cobra.Command, groups ...group) {
+	cmd.DisableFlagsInUseLine = true
 	for _, g := range groups {
 		cmd.Flags().AddFlagSet(g.FlagSet)
 	}
@@ -130,6 +131,12 @@ func addGroups(cmd *cobra.Command, groups ...group) {
 		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 		return err
 	})
+}
+
+// floats adds a flag for a list of numbers, which has no default to show.
+func (g group) floats(p *[]float64, name, usage string) {
+	g.Float64SliceVar(p, name, nil, usage)
+	g.Lookup(name).DefValue = ""
 }
 
 func newGroup(title string) group {

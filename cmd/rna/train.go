@@ -56,8 +56,8 @@ func (f *trainFlags) groups() []group {
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: those of the training set, sorted)")
 	d.IntVar(&f.NumClasses, "num-classes", 0, "outputs of the net (default: the data's classes)")
 	d.IntVar(&f.ImageSize, "image-size", 0, "height and width of the net's input (default: the data's, 224 for photographs)")
-	d.Float64SliceVar(&f.Mean, "mean", nil, "mean of each channel, pixels from 0 to 1 (default: the usual ones for the data)")
-	d.Float64SliceVar(&f.Std, "std", nil, "standard deviation of each channel")
+	d.floats(&f.Mean, "mean", "`numbers`: mean of each channel, pixels from 0 to 1 (default: the usual ones for the data)")
+	d.floats(&f.Std, "std", "`numbers`: standard deviation of each channel")
 	d.StringVar(&f.Augment, "augment", "auto", strings.Join(data.Augmentations(), ", ")+"; none: as in evaluation")
 	d.BoolVar(&f.shuffle, "shuffle", true, "a new order of the images in each epoch")
 	d.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
@@ -213,7 +213,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 	if c.Accumulate > 1 {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
-	fmt.Fprintf(w, "%d epochs, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", c.Epochs, batch, c.Schedule, *c.Momentum, *c.WeightDecay, device)
+	fmt.Fprintf(w, "%s, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", count(c.Epochs, "epoch"), batch, c.Schedule, *c.Momentum, *c.WeightDecay, device)
 	switch c.RNA.Mode {
 	case train.Off:
 		fmt.Fprintln(w, "RNA off")
@@ -226,6 +226,14 @@ func announce(w io.Writer, r *train.Run, device string) {
 	if n := len(r.History); n > 0 {
 		fmt.Fprintf(w, "Resumed after epoch %d\n", n)
 	}
+}
+
+// count writes 1 epoch, 2 epochs.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // summarise prints the table of the results and writes the plot.
