@@ -206,4 +206,17 @@ func TestProfiles(t *testing.T) {
 	}
 	_, err := ProfileOf(folder(map[string][]byte{"a/1.png": nil}))
 	wantError(t, err, "1.png")
+
+	p, err := ProfileOf(folder(map[string][]byte{"a/1.png": encodePNG(t, 64, 64, 0)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Size != 64 || p.Mean[0] != imageNetMean[0] {
+		t.Errorf("profile of 64×64 photographs: %+v", p)
+	}
+	for size, want := range map[int]Transform{64: EvalSmall(64), 96: EvalSmall(96), 56: Eval(56)} {
+		if got := p.Eval(size); got != want {
+			t.Errorf("64×64 images at %d: %v, want %v", size, got, want)
+		}
+	}
 }

@@ -18,6 +18,12 @@ type Profile struct {
 	augment string // what "auto" means
 }
 
+// The normalisation of colour images that have none of their own.
+var (
+	imageNetMean = []float64{.485, .456, .406}
+	imageNetStd  = []float64{.229, .224, .225}
+)
+
 // maxSmall is the side up to which images count as small.
 const maxSmall = 96
 
@@ -41,14 +47,19 @@ func ProfileOf(ds Dataset) (Profile, error) {
 			Name: "mnist", Size: side, Mean: []float64{.1307}, Std: []float64{.3081},
 			small: true, augment: "none",
 		}, nil
-	case small:
+	case small && side == 32:
 		return Profile{
 			Name: "cifar", Size: side, Mean: []float64{.4914, .4822, .4465}, Std: []float64{.247, .2435, .2616},
 			small: true, augment: "cifar",
 		}, nil
+	case small:
+		return Profile{
+			Name: "cifar", Size: side, Mean: imageNetMean, Std: imageNetStd,
+			small: true, augment: "cifar",
+		}, nil
 	}
 	p := Profile{
-		Name: "imagenet", Size: 224, Mean: []float64{.485, .456, .406}, Std: []float64{.229, .224, .225},
+		Name: "imagenet", Size: 224, Mean: imageNetMean, Std: imageNetStd,
 		augment: "imagenet",
 	}
 	if gray { // the mean of the three
@@ -117,9 +128,10 @@ func (p Profile) Train(name string, size int) (Transform, error) {
 	return nil, fmt.Errorf("augmentation %q is unknown: want one of %s", name, strings.Join(Augmentations(), ", "))
 }
 
-// Eval returns the transform for evaluation at size×size: Eval for large images, EvalSmall for small ones.
+// Eval returns the transform for evaluation at size×size: EvalSmall for small images that are to be seen whole,
+// Eval for all others.
 func (p Profile) Eval(size int) Transform {
-	if p.small {
+	if p.small && size >= p.Size {
 		return EvalSmall(size)
 	}
 	return Eval(size)

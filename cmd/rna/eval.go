@@ -48,8 +48,8 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	d.StringVar(&f.data, "data", "glyphs", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the data's)")
-	d.floats(&f.mean, "mean", "`numbers`: mean of each channel, pixels from 0 to 1 (default: as above)")
-	d.floats(&f.std, "std", "`numbers`: standard deviation of each channel")
+	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
+	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 	r := newGroup("Run")
 	r.StringVar(&f.predictions, "predictions", "", "write path, label and logits of each image to this CSV `file`")
@@ -142,7 +142,7 @@ func (f *evalFlags) resolve(m *train.Meta) error {
 		return fmt.Errorf("%s does not say what model it is for: name it by --model", f.weights)
 	}
 	if f.classesFile != "" {
-		names, err := readLines(f.classesFile)
+		names, err := data.ReadClasses(f.classesFile)
 		if err != nil {
 			return err
 		}

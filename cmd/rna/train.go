@@ -56,8 +56,8 @@ func (f *trainFlags) groups() []group {
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: those of the training set, sorted)")
 	d.IntVar(&f.NumClasses, "num-classes", 0, "outputs of the net (default: the data's classes)")
 	d.IntVar(&f.ImageSize, "image-size", 0, "height and width of the net's input (default: the data's, 224 for photographs)")
-	d.floats(&f.Mean, "mean", "`numbers`: mean of each channel, pixels from 0 to 1 (default: the usual ones for the data)")
-	d.floats(&f.Std, "std", "`numbers`: standard deviation of each channel")
+	d.floats(&f.Mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: the usual ones for the data)")
+	d.floats(&f.Std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	d.StringVar(&f.Augment, "augment", "auto", strings.Join(data.Augmentations(), ", ")+"; none: as in evaluation")
 	d.BoolVar(&f.shuffle, "shuffle", true, "a new order of the images in each epoch")
 	d.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
@@ -133,7 +133,7 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 		c.Out = train.AutoOut
 	}
 	if f.classesFile != "" {
-		names, err := readLines(f.classesFile)
+		names, err := data.ReadClasses(f.classesFile)
 		if err != nil {
 			return c, err
 		}
@@ -268,22 +268,4 @@ func writePlot(path string, r *train.Run) error {
 	}
 	err = report.Plot(f, r.Config, r.History)
 	return errors.Join(err, f.Close())
-}
-
-// readLines reads a file of names, one a line.
-func readLines(path string) ([]string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for line := range strings.Lines(string(b)) {
-		if line = strings.TrimSpace(line); line != "" {
-			names = append(names, line)
-		}
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: no names in it", path)
-	}
-	return names, nil
 }
