@@ -39,6 +39,7 @@ func imagesCases(d op.DType) []opCase {
 var activations = []op.Shape{
 	{1, 1, 1, 1}, {2, 3, 7, 7}, {3, 4, 5, 5}, {4, 16, 2, 2}, {3, 5, 1, 1}, {2, 8, 8, 5}, {1, 17, 7, 7}, {2, 33, 3, 1},
 	{1, 64, 1, 1}, {2, 64, 7, 7}, {1, 65, 2, 3}, {7, 15, 1, 3}, {2, 3, 32, 32}, {3, 10}, {1, 1}, {5, 33}, {16, 1000},
+	{8, 32, 28, 28}, // more than one piece of work for each of several workers
 }
 
 func elementCases() []opCase {

@@ -25,6 +25,7 @@ func normCases() []opCase {
 		{2, 64, 7, 7, uniform(0, 4)},
 		{5, 1, 13, 11, uniform(-2, 2)},
 		{3, 48, 9, 9, uniform(-5, 1)},
+		{8, 24, 21, 20, uniform(-1, 3)},
 		{2, 3, 4, 4, constant(0.5)}, // no variance at all
 	} {
 		x := data(c.x, c.n, c.c, c.h, c.w)

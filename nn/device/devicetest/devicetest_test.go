@@ -1,6 +1,13 @@
 package devicetest
 
 import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 
 	"onlinerna/nn/device"
@@ -44,5 +51,69 @@ func TestGroups(t *testing.T) {
 	for _, n := range []int{2, 3, 7, 1000} {
 		s := &suite{dev: chunks{device.NewReference(op.Float64), n}, dtype: op.Float64, tolerance: 1e-12}
 		s.programs(goTester{t})
+	}
+}
+
+// declaredKinds are the kinds of all ops in the source of package op.
+func declaredKinds(t *testing.T) []string {
+	files, err := filepath.Glob("../../op/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no source of package op: %v", err)
+	}
+	var all []string
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Name.Name != "Kind" || f.Body == nil {
+				continue
+			}
+			kind, err := strconv.Unquote(f.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatalf("%s: Kind does not return a constant: %v", name, err)
+			}
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+func TestEveryOpHasCases(t *testing.T) {
+	cases := opCases(op.Float64)
+	covered := kinds(cases)
+	for _, kind := range declaredKinds(t) {
+		if !slices.Contains(covered, kind) {
+			t.Errorf("op %s has no cases", kind)
+		}
+	}
+
+	var checked []string
+	for _, c := range differentiable {
+		n := newNet(op.Float64, c.name)
+		c.build(n)
+		for _, s := range n.Steps {
+			checked = append(checked, s.Op.Kind())
+		}
+	}
+	for _, c := range cases {
+		in := make([]op.Type, len(c.in))
+		for i, o := range c.in {
+			in[i] = op.Type{DType: cmp.Or(o.dtype, op.Float64), Shape: o.shape}
+		}
+		o, ok := c.op.(op.Differentiable)
+		if !ok || slices.Contains(checked, o.Kind()) {
+			continue
+		}
+		terms, err := o.Gradients(in...)
+		if err != nil {
+			t.Errorf("%v: %v", o, err)
+		}
+		if slices.ContainsFunc(terms, func(t *op.Term) bool { return t != nil }) {
+			t.Errorf("gradient of %s is not checked", o.Kind())
+			checked = append(checked, o.Kind())
+		}
 	}
 }

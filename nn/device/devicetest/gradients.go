@@ -52,6 +52,7 @@ var differentiable = []struct {
 	{"global avg pool", func(n *net) int { return n.apply(op.GlobalAvgPool{}, n.data(distinct, 2, 3, 5, 4)) }},
 	{"shortcut", func(n *net) int { return n.apply(op.Shortcut{Stride: 2, Channels: 7}, n.data(distinct, 2, 3, 5, 4)) }},
 	{"flatten", func(n *net) int { return n.apply(op.Flatten{}, n.data(distinct, 2, 3, 5, 4)) }},
+	{"reshape", func(n *net) int { return n.apply(op.Reshape{Shape: op.Shape{2, 3, 5, 4}}, n.data(distinct, 6, 20)) }},
 	{"linear", func(n *net) int {
 		return n.apply(op.Linear{}, n.data(distinct, 3, 7), n.weight(distinct, 5, 7), n.weight(distinct, 5))
 	}},

@@ -1,8 +1,10 @@
 package devicetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
@@ -46,13 +48,10 @@ func (c opCase) program(d op.DType) *program {
 	r := newRand(seed)
 	in := make([]int, len(c.in))
 	for i, o := range c.in {
-		t := op.Type{DType: o.dtype, Shape: o.shape}
-		if t.DType == 0 {
-			t.DType = d
-		}
+		t := op.Type{DType: cmp.Or(o.dtype, d), Shape: o.shape}
 		x := make([]float64, o.shape.Size())
 		o.fill(r, x)
-		in[i] = p.input(fmt.Sprintf("%d", i), o.role, tensor(t, x))
+		in[i] = p.input(strconv.Itoa(i), o.role, tensor(t, x))
 	}
 	y := p.apply(c.op, in...)
 	p.Values[y].Name = "result"

@@ -166,19 +166,29 @@ var nets = []struct {
 	}},
 }
 
-// programs runs pieces of real nets, one by one and grouped.
+// programs runs pieces of real nets, one by one and grouped, with what training wants from them and with all
+// results kept, which a group then has to give out.
 func (s *suite) programs(t tester) {
 	for _, c := range nets {
-		n := newNet(s.dtype, c.name)
-		c.build(n)
-		groupings, err := s.groupings(n.program)
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		for _, g := range groupings {
-			if err := s.conform(n.program, g.groups, 5*s.tolerance); err != nil {
-				t.Errorf("%s, %s: %v", c.name, g.name, err)
+		for _, all := range []bool{false, true} {
+			n := newNet(s.dtype, c.name)
+			c.build(n)
+			name := c.name
+			if all {
+				name += ", all results kept"
+				for _, step := range n.Steps {
+					n.keep(step.Out)
+				}
+			}
+			groupings, err := s.groupings(n.program)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			for _, g := range groupings {
+				if err := s.conform(n.program, g.groups, 5*s.tolerance); err != nil {
+					t.Errorf("%s, %s: %v", name, g.name, err)
+				}
 			}
 		}
 	}
