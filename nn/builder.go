@@ -12,8 +12,8 @@ import (
 // only Err has to be checked, at the end.
 //
 // Names of layers are unique. A layer's parameters are named after it as torchvision names them: name.weight,
-// name.bias, name.running_mean, …. The model itself takes the names images, crops, labels, input, normalise, loss, score and
-// batch_norm_momentum.
+// name.bias, name.running_mean, …. The model itself takes the names images, crops, labels, input, normalise,
+// loss, score and batch_norm_momentum.
 type Builder struct {
 	model *Model
 	names map[string]bool

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"onlinerna/nn/op"
@@ -37,7 +38,7 @@ type Config struct {
 	Size     int // height and width of the network's input; default: the architecture's
 
 	// ImageHeight and ImageWidth are the extent of the pixels the batch holds, from which a window of
-	// Size×Size is cut. Default: Size.
+	// Size×Size is cut; outside of them pixels are 0. Default: Size.
 	ImageHeight, ImageWidth int
 
 	// Mean and Std normalise a channel of pixels in [0,1]: (p − Mean)/Std. They have one value a channel, or one
@@ -104,9 +105,12 @@ func (c Config) resolve(a Architecture) (Config, error) {
 	if c.Std, err = perChannel("std", c.Std, 1, c.Channels); err != nil {
 		return c, err
 	}
-	for i, s := range c.Std {
-		if !(s > 0) {
-			return c, fmt.Errorf("std of channel %d is %g: must be positive", i, s)
+	for i, m := range c.Mean {
+		if math.IsNaN(m) || math.IsInf(m, 0) {
+			return c, fmt.Errorf("mean of channel %d is %g: must be finite", i, m)
+		}
+		if s := c.Std[i]; !(s > 0) || math.IsInf(s, 1) {
+			return c, fmt.Errorf("std of channel %d is %g: must be positive and finite", i, s)
 		}
 	}
 	return c, nil

@@ -109,7 +109,9 @@ func TestSmallResNetOnTheTapeMachine(t *testing.T) {
 		return cifarResNet(b, x, 1)
 	}}
 	for _, mode := range []Mode{Train, Eval} {
-		m, err := a.Model(Config{Batch: 2, Size: 12, ImageHeight: 14, ImageWidth: 13, Mode: mode, Mean: []float64{0.5}, Std: []float64{0.25}})
+		m, err := a.Model(Config{
+			Batch: 2, Size: 12, ImageHeight: 14, ImageWidth: 13, Mode: mode, Mean: []float64{0.5}, Std: []float64{0.25},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

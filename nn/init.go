@@ -44,6 +44,9 @@ func FanInUniform(fanIn int) Init { return Init{Uniform, 1 / math.Sqrt(float64(f
 
 // fill writes the values of the stream (seed, name) into dst, a []float32 or []float64.
 func (i Init) fill(dst any, seed uint64, name string) error {
+	if i.Distribution > Uniform {
+		return fmt.Errorf("unknown distribution %d", i.Distribution)
+	}
 	switch d := dst.(type) {
 	case []float32:
 		fillInit(i, d, stream(seed, name))

@@ -49,7 +49,8 @@ func TestInit(t *testing.T) {
 		mean, variance, kurtosis := moments(x)
 		// Five standard errors.
 		e := 5 / math.Sqrt(float64(len(x)))
-		if math.Abs(mean) > e*math.Sqrt(c.variance) || math.Abs(variance/c.variance-1) > 1.5*e || math.Abs(kurtosis-c.kurtosis) > 5*e {
+		if math.Abs(mean) > e*math.Sqrt(c.variance) || math.Abs(variance/c.variance-1) > 1.5*e ||
+			math.Abs(kurtosis-c.kurtosis) > 5*e {
 			t.Errorf("%s: mean %g, variance %g of %g, kurtosis %g of %g", c.name, mean, variance, c.variance, kurtosis, c.kurtosis)
 		}
 	}
@@ -136,6 +137,10 @@ func TestUniformIsSplitMix64(t *testing.T) {
 
 func TestFillErrors(t *testing.T) {
 	p := &Param{Name: "fc.weight", Shape: op.Shape{2, 3}}
+	odd := &Param{Name: "fc.weight", Shape: op.Shape{1}, Init: Init{Distribution: 9}}
+	if err := odd.Fill(op.New(op.T(op.Float32, 1)), 1); err == nil {
+		t.Error("an unknown distribution is no error")
+	}
 	for _, x := range []op.Tensor{op.New(op.T(op.Float32, 3, 2)), op.New(op.T(op.Int32, 2, 3))} {
 		if err := p.Fill(x, 1); err == nil || !strings.Contains(err.Error(), "fc.weight") {
 			t.Errorf("filling %v gives %v", x.Type(), err)

@@ -23,7 +23,7 @@ type Conv struct {
 }
 
 // Conv adds a convolution of x [N,C,H,W] with parameters name.weight [Filters,C/Groups,Kernel,Kernel] and, if asked
-// for, name.bias [Filters].
+// for, name.bias [Filters]. They start as HeNormal and, as PyTorch's, FanInUniform.
 func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok || !b.claim(name) {
@@ -102,7 +102,7 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 	return y
 }
 
-// Linear adds x Wᵀ + b for x [N,I], with parameters name.weight [out,I] and name.bias [out].
+// Linear adds x Wᵀ + b for x [N,I], with parameters name.weight [out,I] and name.bias [out]. Both start as FanInUniform.
 func (b *Builder) Linear(name string, x *G.Node, out int) *G.Node {
 	s, ok := b.shape(name, x, 2)
 	if !ok || !b.claim(name) {

@@ -27,10 +27,7 @@ type Op struct {
 	wrt      []bool // operands that have a gradient which may be wanted
 }
 
-var (
-	_ G.SDOp = (*Op)(nil)
-	_ G.Op   = (*Op)(nil)
-)
+var _ G.SDOp = (*Op)(nil)
 
 // Op is the operation.
 func (o *Op) Op() op.Op { return o.op }

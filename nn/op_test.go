@@ -104,14 +104,24 @@ func TestBuilderErrors(t *testing.T) {
 			return b.Param("p", Init{}, 2)
 		}, []string{`"p"`}},
 		{"no name", func(b *Builder, x *G.Node) *G.Node { return b.ReLU("", x) }, []string{"no name"}},
-		{"empty parameter", func(b *Builder, x *G.Node) *G.Node { return b.Param("p", Init{}, 2, 0) }, []string{"p", "[2 0]"}},
+		{"empty parameter", func(b *Builder, x *G.Node) *G.Node {
+			return b.Param("p", Init{}, 2, 0)
+		}, []string{"p", "[2 0]"}},
 		{"groups", func(b *Builder, x *G.Node) *G.Node {
 			return b.Conv("c", x, Conv{Filters: 4, Kernel: 1, Groups: 2})
 		}, []string{"layer c", "2 groups", "[2 3 8 8]"}},
-		{"kernel", func(b *Builder, x *G.Node) *G.Node { return b.Conv("c", x, Conv{Filters: 4}) }, []string{"layer c", "Kernel:0"}},
-		{"large kernel", func(b *Builder, x *G.Node) *G.Node { return b.Conv("c", x, Conv{Filters: 4, Kernel: 9}) }, []string{"layer c", "conv2d", "[2 3 8 8]", "[4 3 9 9]"}},
-		{"rank", func(b *Builder, x *G.Node) *G.Node { return b.Linear("fc", x, 4) }, []string{"layer fc", "[2 3 8 8]", "2 dimensions"}},
-		{"logits", func(b *Builder, x *G.Node) *G.Node { return b.Linear("fc", b.Flatten("flatten", x), 4) }, []string{"logits", "[2 4]", "[2 10]"}},
+		{"kernel", func(b *Builder, x *G.Node) *G.Node {
+			return b.Conv("c", x, Conv{Filters: 4})
+		}, []string{"layer c", "Kernel:0"}},
+		{"large kernel", func(b *Builder, x *G.Node) *G.Node {
+			return b.Conv("c", x, Conv{Filters: 4, Kernel: 9})
+		}, []string{"layer c", "conv2d", "[2 3 8 8]", "[4 3 9 9]"}},
+		{"rank", func(b *Builder, x *G.Node) *G.Node {
+			return b.Linear("fc", x, 4)
+		}, []string{"layer fc", "[2 3 8 8]", "2 dimensions"}},
+		{"logits", func(b *Builder, x *G.Node) *G.Node {
+			return b.Linear("fc", b.Flatten("flatten", x), 4)
+		}, []string{"logits", "[2 4]", "[2 10]"}},
 		{"nothing", func(b *Builder, x *G.Node) *G.Node { return nil }, []string{"loss", "no operand"}},
 		{"own", func(b *Builder, x *G.Node) *G.Node {
 			b.Fail(fmt.Errorf("first"))

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -159,6 +160,7 @@ func TestConfigErrors(t *testing.T) {
 		{"lenet", Config{Batch: 1, Mode: 7}, "unknown mode Mode(7)"},
 		{"conv6", Config{Batch: 1, Mean: []float64{1, 2}}, "mean has 2 values for 3 channels"},
 		{"conv6", Config{Batch: 1, Std: []float64{1, 0, 1}}, "std of channel 1 is 0"},
+		{"lenet", Config{Batch: 1, Mean: []float64{math.NaN()}}, "mean of channel 0 is NaN"},
 		{"resnet18", Config{Batch: 1, Size: 32}, "layer4.0.bn1"},
 	} {
 		_, err := Build(c.arch, c.c)

@@ -41,7 +41,7 @@ func TestStateDict(t *testing.T) {
 			}
 			for i, w := range want {
 				if g := got[i]; g.Name != w.Name || !g.Shape.Equal(w.Shape) || g.DType != w.DType {
-					t.Errorf("%s in %v: entry %d is %s%v %s, want %s%v %s", name, mode, i, g.Name, g.Shape, g.DType, w.Name, w.Shape, w.DType)
+					t.Errorf("%s in %v: entry %d is %+v, want %+v", name, mode, i, g, w)
 				}
 			}
 			checkEntries(t, m)
