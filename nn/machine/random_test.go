@@ -57,8 +57,8 @@ func newRandomGraph(t *testing.T, rng *rand.Rand) *randomGraph {
 		x := pick()
 		size := x.Shape().TotalSize()
 		var n *G.Node
-		switch k := rng.IntN(10); {
-		case k == 0 && size > 4:
+		switch k := rng.IntN(11); {
+		case k > 8 && size > 4:
 			off := rng.IntN(size / 2)
 			n = r.add(t, part{off, size - off - rng.IntN(size/4)}, x)
 		case k < 3:
