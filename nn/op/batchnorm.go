@@ -24,13 +24,11 @@ func (o BatchNormStats) Infer(in ...Type) (Type, error) {
 
 // Run sums twice, in float64: squares are taken of differences from the mean.
 func (o BatchNormStats) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { batchNormStats(out, in, vec[float32]) },
-		func() { batchNormStats(out, in, vec[float64]) })
+	return run(o, out, in, batchNormStats[float32], batchNormStats[float64])
 }
 
-func batchNormStats[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, y := vec(in[0]), vec(out)
+func batchNormStats[T element](_ BatchNormStats, out Tensor, in []Tensor) {
+	x, y := vec[T](in[0]), vec[T](out)
 	n, c, hw := planes(in[0].Shape)
 	count := float64(n * hw)
 	for k := range c {
@@ -74,8 +72,8 @@ func (o BatchNorm) Infer(in ...Type) (Type, error) {
 	if err == nil {
 		err = channels(o, in, in[0].Shape[1], in[1:]...)
 	}
-	if err == nil && !(o.Eps >= 0) {
-		err = wrong(o, in, "eps must not be negative")
+	if err == nil {
+		err = checkEps(o, in, o.Eps)
 	}
 	if err != nil {
 		return Type{}, err
@@ -111,13 +109,11 @@ func (o BatchNorm) Gradients(in ...Type) ([]*Term, error) {
 
 // Run normalises.
 func (o BatchNorm) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { batchNorm(o, out, in, vec[float32]) },
-		func() { batchNorm(o, out, in, vec[float64]) })
+	return run(o, out, in, batchNorm[float32], batchNorm[float64])
 }
 
-func batchNorm[T float32 | float64](o BatchNorm, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, stats, scale, bias, y := vec(in[0]), vec(in[1]), vec(in[2]), vec(in[3]), vec(out)
+func batchNorm[T element](o BatchNorm, out Tensor, in []Tensor) {
+	x, stats, scale, bias, y := vec[T](in[0]), vec[T](in[1]), vec[T](in[2]), vec[T](in[3]), vec[T](out)
 	n, c, hw := planes(in[0].Shape)
 	for k := range c {
 		mean, a := float64(stats[k]), float64(scale[k])/math.Sqrt(float64(stats[c+k])+o.Eps)
@@ -167,13 +163,11 @@ func (o BatchNormUpdate) Infer(in ...Type) (Type, error) {
 
 // Run moves the statistics; out may be the first operand.
 func (o BatchNormUpdate) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { batchNormUpdate(o, out, in, vec[float32]) },
-		func() { batchNormUpdate(o, out, in, vec[float64]) })
+	return run(o, out, in, batchNormUpdate[float32], batchNormUpdate[float64])
 }
 
-func batchNormUpdate[T float32 | float64](o BatchNormUpdate, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	running, stats, m, y := vec(in[0]), vec(in[1]), float64(vec(in[2])[0]), vec(out)
+func batchNormUpdate[T element](o BatchNormUpdate, out Tensor, in []Tensor) {
+	running, stats, m, y := vec[T](in[0]), vec[T](in[1]), float64(vec[T](in[2])[0]), vec[T](out)
 	c := in[0].Shape[1]
 	unbiased := float64(o.Count) / float64(o.Count-1)
 	for k := range y {
@@ -202,6 +196,9 @@ func (o BatchNormGradSums) Infer(in ...Type) (Type, error) {
 	if err == nil {
 		err = channels(o, in, in[0].Shape[1], in[1])
 	}
+	if err == nil {
+		err = checkEps(o, in, o.Eps)
+	}
 	if err == nil && !in[0].Shape.Equal(in[2].Shape) {
 		err = wrong(o, in, "the gradient must have the input's shape")
 	}
@@ -213,13 +210,11 @@ func (o BatchNormGradSums) Infer(in ...Type) (Type, error) {
 
 // Run sums in float64.
 func (o BatchNormGradSums) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { batchNormGradSums(o, out, in, vec[float32]) },
-		func() { batchNormGradSums(o, out, in, vec[float64]) })
+	return run(o, out, in, batchNormGradSums[float32], batchNormGradSums[float64])
 }
 
-func batchNormGradSums[T float32 | float64](o BatchNormGradSums, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, stats, dy, y := vec(in[0]), vec(in[1]), vec(in[2]), vec(out)
+func batchNormGradSums[T element](o BatchNormGradSums, out Tensor, in []Tensor) {
+	x, stats, dy, y := vec[T](in[0]), vec[T](in[1]), vec[T](in[2]), vec[T](out)
 	n, c, hw := planes(in[0].Shape)
 	for k := range c {
 		mean, inv := float64(stats[k]), 1/math.Sqrt(float64(stats[c+k])+o.Eps)
@@ -260,6 +255,9 @@ func (o BatchNormGradInput) Infer(in ...Type) (Type, error) {
 	if err == nil {
 		err = channels(o, in, in[0].Shape[1], in[1:4]...)
 	}
+	if err == nil {
+		err = checkEps(o, in, o.Eps)
+	}
 	if err == nil && !in[0].Shape.Equal(in[4].Shape) {
 		err = wrong(o, in, "the gradient must have the input's shape")
 	}
@@ -271,13 +269,11 @@ func (o BatchNormGradInput) Infer(in ...Type) (Type, error) {
 
 // Run computes the gradient.
 func (o BatchNormGradInput) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { batchNormGradInput(o, out, in, vec[float32]) },
-		func() { batchNormGradInput(o, out, in, vec[float64]) })
+	return run(o, out, in, batchNormGradInput[float32], batchNormGradInput[float64])
 }
 
-func batchNormGradInput[T float32 | float64](o BatchNormGradInput, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, stats, scale, sums, dy, dx := vec(in[0]), vec(in[1]), vec(in[2]), vec(in[3]), vec(in[4]), vec(out)
+func batchNormGradInput[T element](o BatchNormGradInput, out Tensor, in []Tensor) {
+	x, stats, scale, sums, dy, dx := vec[T](in[0]), vec[T](in[1]), vec[T](in[2]), vec[T](in[3]), vec[T](in[4]), vec[T](out)
 	n, c, hw := planes(in[0].Shape)
 	count := float64(n * hw)
 	for k := range c {

@@ -2,16 +2,20 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // wrong makes an error that names the op, its operands and what does not fit.
 func wrong(o Op, in []Type, format string, args ...any) error {
-	shapes := make([]string, len(in))
+	of := make([]string, len(in))
 	for i, t := range in {
-		shapes[i] = t.String()
+		of[i] = t.String()
 	}
-	return fmt.Errorf("%v of %s: %s", o, strings.Join(shapes, ", "), fmt.Sprintf(format, args...))
+	if len(of) == 0 {
+		of = []string{"nothing"}
+	}
+	return fmt.Errorf("%v of %s: %s", o, strings.Join(of, ", "), fmt.Sprintf(format, args...))
 }
 
 // operand is what an op wants of an operand: a name for messages and a rank. Ranks below 0 mean any.
@@ -24,7 +28,7 @@ type operand struct {
 type operandKind uint8
 
 const (
-	float operandKind = iota // of the op's floating-point type
+	float operandKind = iota // of the floating-point type that the op's operands share
 	integer
 	pixels
 )
@@ -32,15 +36,17 @@ const (
 // check compares operands with what an op wants, and gives the floating-point type that they share.
 func check(o Op, in []Type, want ...operand) (DType, error) {
 	if len(in) != len(want) {
-		return 0, wrong(o, in, "wants %d operands, got %d", len(want), len(in))
+		names := make([]string, len(want))
+		for i, w := range want {
+			names[i] = w.name
+		}
+		return 0, wrong(o, in, "wants %d operands (%s), not %d", len(want), strings.Join(names, ", "), len(in))
 	}
-	var dt DType
+	var shared DType
 	for i, w := range want {
 		t := in[i]
-		for _, d := range t.Shape {
-			if d < 1 {
-				return 0, wrong(o, in, "%s has an extent below 1", w.name)
-			}
+		if !positive(t.Shape) {
+			return 0, wrong(o, in, "%s has an extent below 1", w.name)
 		}
 		if w.rank >= 0 && len(t.Shape) != w.rank {
 			return 0, wrong(o, in, "%s must have %d dimensions", w.name, w.rank)
@@ -52,11 +58,32 @@ func check(o Op, in []Type, want ...operand) (DType, error) {
 			return 0, wrong(o, in, "%s must be uint8", w.name)
 		case w.kind == float && !t.DType.Float():
 			return 0, wrong(o, in, "%s must be float32 or float64", w.name)
-		case w.kind == float && dt != 0 && t.DType != dt:
-			return 0, wrong(o, in, "%s is not %v as the operands before it", w.name, dt)
+		case w.kind == float && shared != 0 && t.DType != shared:
+			return 0, wrong(o, in, "%s must be %v like the operands before it", w.name, shared)
 		case w.kind == float:
-			dt = t.DType
+			shared = t.DType
 		}
 	}
-	return dt, nil
+	return shared, nil
+}
+
+// positive says whether all extents are 1 or more.
+func positive(s Shape) bool {
+	return !slices.ContainsFunc(s, func(d int) bool { return d < 1 })
+}
+
+// checkShape compares the attribute of a gradient op that says what shape its result has with the rank of such shapes.
+func checkShape(o Op, in []Type, name string, s Shape, rank int) error {
+	if len(s) != rank || !positive(s) {
+		return wrong(o, in, "the %s %v must have %d dimensions of 1 or more", name, s, rank)
+	}
+	return nil
+}
+
+// checkEps wants a small constant that keeps 1/√(var+eps) finite.
+func checkEps(o Op, in []Type, eps float64) error {
+	if !(eps >= 0) {
+		return wrong(o, in, "eps must not be negative")
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package op
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Conv2D is the cross-correlation of x [N,C,H,W] with w [O,C/G,kh,kw], plus the bias b [O] if there is one:
 //
@@ -35,7 +38,7 @@ func (o Conv2D) String() string { return "conv2d{" + o.attributes() + "}" }
 // Infer gives [N,O,H',W'] with H' = ⌊(H + 2 pad − dilation (kh−1) − 1)/stride⌋ + 1.
 func (o Conv2D) Infer(in ...Type) (Type, error) {
 	want := []operand{{"input", 4, float}, {"weight", 4, float}}
-	if len(in) == 3 {
+	if len(in) != 2 {
 		want = append(want, operand{"bias", 1, float})
 	}
 	dt, err := check(o, in, want...)
@@ -81,8 +84,8 @@ func (o Conv2D) Gradients(in ...Type) ([]*Term, error) {
 	}
 	dy := Leaf(ResultGrad)
 	g := []*Term{
-		Apply(Conv2DGradInput{o, in[0].Shape}, Leaf(1), dy),
-		Apply(Conv2DGradWeight{o, in[1].Shape}, Leaf(0), dy),
+		Apply(Conv2DGradInput{o, slices.Clone(in[0].Shape)}, Leaf(1), dy),
+		Apply(Conv2DGradWeight{o, slices.Clone(in[1].Shape)}, Leaf(0), dy),
 	}
 	if len(in) == 3 {
 		g = append(g, Apply(ChannelSum{}, dy))
@@ -92,73 +95,28 @@ func (o Conv2D) Gradients(in ...Type) ([]*Term, error) {
 
 // Run computes the convolution.
 func (o Conv2D) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { conv(o.norm(), out, in, vec[float32]) },
-		func() { conv(o.norm(), out, in, vec[float64]) })
+	return run(o, out, in, conv2D[float32], conv2D[float64])
 }
 
-func conv[T float32 | float64](o Conv2D, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, w, y := vec(in[0]), vec(in[1]), vec(out)
-	xs, ys := in[0].Shape, out.Shape
-	hw, pq := xs[2]*xs[3], ys[2]*ys[3]
-	acc := make([]float64, pq)
-	for n := range ys[0] {
-		for k := range ys[1] {
-			clear(acc)
-			o.taps(k, xs, in[1].Shape, ys, func(c, wi, from, to, count int) {
-				a := float64(w[wi])
-				src := x[(n*xs[1]+c)*hw+from:]
-				dst := acc[to:][:count]
-				for j := range dst {
-					dst[j] += a * float64(src[j*o.Stride[1]])
-				}
-			})
-			b := 0.0
-			if len(in) == 3 {
-				b = float64(vec(in[2])[k])
-			}
-			dst := y[(n*ys[1]+k)*pq:][:pq]
+func conv2D[T element](o Conv2D, out Tensor, in []Tensor) {
+	p := newPatches(o, in[0].Shape, in[1].Shape, out.Shape)
+	x, w, y := vec[T](in[0]), wide(vec[T](in[1])), vec[T](out)
+	bias := make([]float64, out.Shape[1])
+	if len(in) == 3 {
+		bias = wide(vec[T](in[2]))
+	}
+	seen := make([]float64, len(p.taps))
+	for block := range p.images * p.groups {
+		gather(seen, x[block*p.input:], p.taps)
+		for k := range p.outputs {
+			channel := block%p.groups*p.outputs + k
+			kernel := w[channel*p.depth:][:p.depth]
+			dst := y[(block*p.outputs+k)*p.pixels:][:p.pixels]
 			for j := range dst {
-				dst[j] = T(acc[j] + b)
+				dst[j] = T(dot(kernel, seen[j*p.depth:]) + bias[channel])
 			}
 		}
 	}
-}
-
-// taps calls fn for every weight of output channel k and every row of the output that it touches: count elements of
-// the output from "to" on take the elements of channel c of the input from "from" on, by strides.
-func (o Conv2D) taps(k int, xs, ws, ys Shape, fn func(c, wi, from, to, count int)) {
-	group := k / (ws[0] / o.Groups)
-	for c := range ws[1] {
-		for r := range ws[2] {
-			for s := range ws[3] {
-				wi := ((k*ws[1]+c)*ws[2]+r)*ws[3] + s
-				lo, hi := inside(ys[3], xs[3], o.Stride[1], s*o.Dilation[1]-o.Pad[1])
-				if lo >= hi {
-					continue
-				}
-				for i := range ys[2] {
-					h := i*o.Stride[0] - o.Pad[0] + r*o.Dilation[0]
-					if h < 0 || h >= xs[2] {
-						continue
-					}
-					from := h*xs[3] + lo*o.Stride[1] - o.Pad[1] + s*o.Dilation[1]
-					fn(group*ws[1]+c, wi, from, i*ys[3]+lo, hi-lo)
-				}
-			}
-		}
-	}
-}
-
-// inside is the range of j in [0,n) for which j·stride+shift lies in [0,size).
-func inside(n, size, stride, shift int) (lo, hi int) {
-	if shift < 0 {
-		lo = (-shift + stride - 1) / stride
-	}
-	if last := size - 1 - shift; last >= 0 {
-		hi = min(n, last/stride+1)
-	}
-	return lo, max(lo, hi)
 }
 
 // Conv2DGradInput is the gradient of Conv2D with respect to its input, of shape Input: operands w, dy.
@@ -180,8 +138,8 @@ func (o Conv2DGradInput) Infer(in ...Type) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	if len(o.Input) != 4 {
-		return Type{}, wrong(o, in, "the input must have 4 dimensions")
+	if err := checkShape(o, in, "input", o.Input, 4); err != nil {
+		return Type{}, err
 	}
 	y, err := o.Conv2D.shape(o, in, o.Input, in[0].Shape)
 	if err == nil && !y.Equal(in[1].Shape) {
@@ -192,31 +150,28 @@ func (o Conv2DGradInput) Infer(in ...Type) (Type, error) {
 
 // Run computes the gradient.
 func (o Conv2DGradInput) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { convGradInput(o.Conv2D.norm(), out, in, vec[float32]) },
-		func() { convGradInput(o.Conv2D.norm(), out, in, vec[float64]) })
+	return run(o, out, in, conv2DGradInput[float32], conv2DGradInput[float64])
 }
 
-func convGradInput[T float32 | float64](o Conv2D, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	w, dy, dx := vec(in[0]), vec(in[1]), vec(out)
-	xs, ys := out.Shape, in[1].Shape
-	hw, pq := xs[2]*xs[3], ys[2]*ys[3]
-	acc := make([]float64, xs[1]*hw)
-	for n := range ys[0] {
-		clear(acc)
-		for k := range ys[1] {
-			src := dy[(n*ys[1]+k)*pq:][:pq]
-			o.taps(k, xs, in[0].Shape, ys, func(c, wi, from, to, count int) {
-				a := float64(w[wi])
-				dst := acc[c*hw+from:]
-				for j, v := range src[to:][:count] {
-					dst[j*o.Stride[1]] += a * float64(v)
-				}
-			})
+func conv2DGradInput[T element](o Conv2DGradInput, out Tensor, in []Tensor) {
+	p := newPatches(o.Conv2D, out.Shape, in[0].Shape, in[1].Shape)
+	w, dy, dx := wide(vec[T](in[0])), vec[T](in[1]), vec[T](out)
+	seen, sums := make([]float64, len(p.taps)), make([]float64, p.input) // gradients of the patches, of x
+	for block := range p.images * p.groups {
+		clear(seen)
+		for k := range p.outputs {
+			kernel := w[(block%p.groups*p.outputs+k)*p.depth:][:p.depth]
+			for j, g := range dy[(block*p.outputs+k)*p.pixels:][:p.pixels] {
+				axpy(seen[j*p.depth:], float64(g), kernel)
+			}
 		}
-		for j, v := range acc {
-			dx[n*len(acc)+j] = T(v)
+		clear(sums)
+		for i, at := range p.taps {
+			if at >= 0 {
+				sums[at] += seen[i]
+			}
 		}
+		narrow(dx[block*p.input:], sums)
 	}
 }
 
@@ -239,8 +194,8 @@ func (o Conv2DGradWeight) Infer(in ...Type) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
-	if len(o.Weight) != 4 {
-		return Type{}, wrong(o, in, "the weight must have 4 dimensions")
+	if err := checkShape(o, in, "weight", o.Weight, 4); err != nil {
+		return Type{}, err
 	}
 	y, err := o.Conv2D.shape(o, in, in[0].Shape, o.Weight)
 	if err == nil && !y.Equal(in[1].Shape) {
@@ -251,30 +206,21 @@ func (o Conv2DGradWeight) Infer(in ...Type) (Type, error) {
 
 // Run computes the gradient.
 func (o Conv2DGradWeight) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { convGradWeight(o.Conv2D.norm(), out, in, vec[float32]) },
-		func() { convGradWeight(o.Conv2D.norm(), out, in, vec[float64]) })
+	return run(o, out, in, conv2DGradWeight[float32], conv2DGradWeight[float64])
 }
 
-func convGradWeight[T float32 | float64](o Conv2D, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, dy, dw := vec(in[0]), vec(in[1]), vec(out)
-	xs, ys := in[0].Shape, in[1].Shape
-	hw, pq := xs[2]*xs[3], ys[2]*ys[3]
-	acc := make([]float64, len(dw))
-	for n := range ys[0] {
-		for k := range ys[1] {
-			grad := dy[(n*ys[1]+k)*pq:][:pq]
-			o.taps(k, xs, out.Shape, ys, func(c, wi, from, to, count int) {
-				src := x[(n*xs[1]+c)*hw+from:]
-				sum := 0.0
-				for j, v := range grad[to:][:count] {
-					sum += float64(v) * float64(src[j*o.Stride[1]])
-				}
-				acc[wi] += sum
-			})
+func conv2DGradWeight[T element](o Conv2DGradWeight, out Tensor, in []Tensor) {
+	p := newPatches(o.Conv2D, in[0].Shape, out.Shape, in[1].Shape)
+	x, dy, dw := vec[T](in[0]), vec[T](in[1]), vec[T](out)
+	seen, sums := make([]float64, len(p.taps)), make([]float64, len(dw))
+	for block := range p.images * p.groups {
+		gather(seen, x[block*p.input:], p.taps)
+		for k := range p.outputs {
+			kernel := sums[(block%p.groups*p.outputs+k)*p.depth:][:p.depth]
+			for j, g := range dy[(block*p.outputs+k)*p.pixels:][:p.pixels] {
+				axpy(kernel, float64(g), seen[j*p.depth:])
+			}
 		}
 	}
-	for i, v := range acc {
-		dw[i] = T(v)
-	}
+	narrow(dw, sums)
 }

@@ -19,19 +19,20 @@ func (o ReLU) Infer(in ...Type) (Type, error) {
 
 // Gradients needs the result only: it is positive where x is.
 func (o ReLU) Gradients(in ...Type) ([]*Term, error) {
+	if _, err := o.Infer(in...); err != nil {
+		return nil, err
+	}
 	return []*Term{Apply(ReLUGrad{}, Leaf(Result), Leaf(ResultGrad))}, nil
 }
 
 // Run computes the result.
 func (o ReLU) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { relu(out, in, vec[float32]) },
-		func() { relu(out, in, vec[float64]) })
+	return run(o, out, in, relu[float32], relu[float64])
 }
 
-func relu[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	y := vec(out)
-	for i, v := range vec(in[0]) {
+func relu[T element](_ ReLU, out Tensor, in []Tensor) {
+	y := vec[T](out)
+	for i, v := range vec[T](in[0]) {
 		y[i] = max(v, 0)
 	}
 }
@@ -49,14 +50,12 @@ func (o ReLUGrad) Infer(in ...Type) (Type, error) { return pair(o, in, "result",
 
 // Run computes the gradient.
 func (o ReLUGrad) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { reluGrad(out, in, vec[float32]) },
-		func() { reluGrad(out, in, vec[float64]) })
+	return run(o, out, in, reluGrad[float32], reluGrad[float64])
 }
 
-func reluGrad[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	dy, dx := vec(in[1]), vec(out)
-	for i, v := range vec(in[0]) {
+func reluGrad[T element](_ ReLUGrad, out Tensor, in []Tensor) {
+	dy, dx := vec[T](in[1]), vec[T](out)
+	for i, v := range vec[T](in[0]) {
 		if v <= 0 {
 			dx[i] = 0
 		} else {
@@ -78,19 +77,21 @@ func (o Add) Infer(in ...Type) (Type, error) { return pair(o, in, "first operand
 
 // Gradients are dy for both.
 func (o Add) Gradients(in ...Type) ([]*Term, error) {
-	return []*Term{Leaf(ResultGrad), Leaf(ResultGrad)}, nil
+	if _, err := o.Infer(in...); err != nil {
+		return nil, err
+	}
+	dy := Leaf(ResultGrad)
+	return []*Term{dy, dy}, nil
 }
 
 // Run adds.
 func (o Add) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { add(out, in, vec[float32]) },
-		func() { add(out, in, vec[float64]) })
+	return run(o, out, in, add[float32], add[float64])
 }
 
-func add[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	b, y := vec(in[1]), vec(out)
-	for i, v := range vec(in[0]) {
+func add[T element](_ Add, out Tensor, in []Tensor) {
+	b, y := vec[T](in[1]), vec[T](out)
+	for i, v := range vec[T](in[0]) {
 		y[i] = v + b[i]
 	}
 }
@@ -99,7 +100,7 @@ func add[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
 func pair(o Op, in []Type, a, b string) (Type, error) {
 	dt, err := check(o, in, operand{a, -1, float}, operand{b, -1, float})
 	if err == nil && !in[0].Shape.Equal(in[1].Shape) {
-		err = wrong(o, in, "shapes differ")
+		err = wrong(o, in, "the shapes must be equal")
 	}
 	if err != nil {
 		return Type{}, err

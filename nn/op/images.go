@@ -33,6 +33,11 @@ func (o Images) Infer(in ...Type) (Type, error) {
 	case len(o.Mean) != in[0].Shape[3] || len(o.Std) != in[0].Shape[3]:
 		err = wrong(o, in, "mean and std must have %d values, one a channel", in[0].Shape[3])
 	}
+	for i := 0; err == nil && i < len(o.Std); i++ {
+		if !(o.Std[i] > 0) {
+			err = wrong(o, in, "standard deviations must be positive")
+		}
+	}
 	if err != nil {
 		return Type{}, err
 	}
@@ -41,13 +46,11 @@ func (o Images) Infer(in ...Type) (Type, error) {
 
 // Run normalises in float64.
 func (o Images) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { images(o, out, in, vec[float32]) },
-		func() { images(o, out, in, vec[float64]) })
+	return run(o, out, in, images[float32], images[float64])
 }
 
-func images[T float32 | float64](o Images, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	pix, crops, y := in[0].Data.([]uint8), in[1].Data.([]int32), vec(out)
+func images[T element](o Images, out Tensor, in []Tensor) {
+	pix, crops, y := in[0].Data.([]uint8), in[1].Data.([]int32), vec[T](out)
 	h, w, c := in[0].Shape[1], in[0].Shape[2], in[0].Shape[3]
 	at := 0
 	for n := range in[0].Shape[0] {

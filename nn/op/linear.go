@@ -11,7 +11,7 @@ func (Linear) String() string { return "linear" }
 // Infer gives [N,O].
 func (o Linear) Infer(in ...Type) (Type, error) {
 	want := []operand{{"input", 2, float}, {"weight", 2, float}}
-	if len(in) == 3 {
+	if len(in) != 2 {
 		want = append(want, operand{"bias", 1, float})
 	}
 	dt, err := check(o, in, want...)
@@ -43,19 +43,17 @@ func (o Linear) Gradients(in ...Type) ([]*Term, error) {
 
 // Run computes the product.
 func (o Linear) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { linear(out, in, vec[float32]) },
-		func() { linear(out, in, vec[float64]) })
+	return run(o, out, in, linear[float32], linear[float64])
 }
 
-func linear[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, w, y := vec(in[0]), vec(in[1]), vec(out)
+func linear[T element](_ Linear, out Tensor, in []Tensor) {
+	x, w, y := vec[T](in[0]), vec[T](in[1]), vec[T](out)
 	k, outputs := in[0].Shape[1], in[1].Shape[0]
 	for i := range y {
 		a, b := x[i/outputs*k:][:k], w[i%outputs*k:][:k]
 		sum := 0.0
 		if len(in) == 3 {
-			sum = float64(vec(in[2])[i%outputs])
+			sum = float64(vec[T](in[2])[i%outputs])
 		}
 		for j, v := range a {
 			sum += float64(v) * float64(b[j])
@@ -86,13 +84,11 @@ func (o LinearGradInput) Infer(in ...Type) (Type, error) {
 
 // Run computes the product.
 func (o LinearGradInput) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { linearGradInput(out, in, vec[float32]) },
-		func() { linearGradInput(out, in, vec[float64]) })
+	return run(o, out, in, linearGradInput[float32], linearGradInput[float64])
 }
 
-func linearGradInput[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	w, dy, dx := vec(in[0]), vec(in[1]), vec(out)
+func linearGradInput[T element](_ LinearGradInput, out Tensor, in []Tensor) {
+	w, dy, dx := vec[T](in[0]), vec[T](in[1]), vec[T](out)
 	outputs, inputs := in[0].Shape[0], in[0].Shape[1]
 	acc := make([]float64, inputs)
 	for n := range in[1].Shape[0] {
@@ -131,13 +127,11 @@ func (o LinearGradWeight) Infer(in ...Type) (Type, error) {
 
 // Run computes the product.
 func (o LinearGradWeight) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { linearGradWeight(out, in, vec[float32]) },
-		func() { linearGradWeight(out, in, vec[float64]) })
+	return run(o, out, in, linearGradWeight[float32], linearGradWeight[float64])
 }
 
-func linearGradWeight[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, dy, dw := vec(in[0]), vec(in[1]), vec(out)
+func linearGradWeight[T element](_ LinearGradWeight, out Tensor, in []Tensor) {
+	x, dy, dw := vec[T](in[0]), vec[T](in[1]), vec[T](out)
 	inputs, outputs := in[0].Shape[1], in[1].Shape[1]
 	acc := make([]float64, inputs)
 	for k := range outputs {

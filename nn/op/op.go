@@ -3,7 +3,6 @@ package op
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // DType is the element type of a tensor.
@@ -63,7 +62,7 @@ func (s Shape) Size() int {
 func (s Shape) Equal(t Shape) bool { return slices.Equal(s, t) }
 
 // String writes the shape as [2 3 4].
-func (s Shape) String() string { return strings.ReplaceAll(fmt.Sprint([]int(s)), ",", " ") }
+func (s Shape) String() string { return fmt.Sprint([]int(s)) }
 
 // Type is what is known of a tensor before it is computed.
 type Type struct {

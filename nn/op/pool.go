@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // window is what pools have in common: output element (i,j) looks at input elements
@@ -25,9 +26,6 @@ func (w window) String() string {
 
 func (w window) shape(o Op, in []Type, x Shape) (Shape, error) {
 	w = w.norm()
-	if len(x) != 4 {
-		return nil, wrong(o, in, "the input must have 4 dimensions")
-	}
 	y := Shape{x[0], x[1], 0, 0}
 	for i := range 2 {
 		switch {
@@ -93,13 +91,11 @@ func (o MaxPool) Gradients(in ...Type) ([]*Term, error) {
 
 // Run computes the maxima.
 func (o MaxPool) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { maxPool(o, out, in, vec[float32]) },
-		func() { maxPool(o, out, in, vec[float64]) })
+	return run(o, out, in, maxPool[float32], maxPool[float64])
 }
 
-func maxPool[T float32 | float64](o MaxPool, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, y := vec(in[0]), vec(out)
+func maxPool[T element](o MaxPool, out Tensor, in []Tensor) {
+	x, y := vec[T](in[0]), vec[T](out)
 	o.first(in[0].Shape, out.Shape, func(i int) float64 { return float64(x[i]) }, func(i, j int) { y[j] = x[i] })
 }
 
@@ -147,13 +143,11 @@ func (o MaxPoolGrad) Infer(in ...Type) (Type, error) {
 
 // Run spreads the gradient.
 func (o MaxPoolGrad) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { maxPoolGrad(o, out, in, vec[float32]) },
-		func() { maxPoolGrad(o, out, in, vec[float64]) })
+	return run(o, out, in, maxPoolGrad[float32], maxPoolGrad[float64])
 }
 
-func maxPoolGrad[T float32 | float64](o MaxPoolGrad, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, dy, dx := vec(in[0]), vec(in[1]), vec(out)
+func maxPoolGrad[T element](o MaxPoolGrad, out Tensor, in []Tensor) {
+	x, dy, dx := vec[T](in[0]), vec[T](in[1]), vec[T](out)
 	clear(dx)
 	o.MaxPool.first(in[0].Shape, in[1].Shape, func(i int) float64 { return float64(x[i]) }, func(i, j int) { dx[i] += dy[j] })
 }
@@ -178,18 +172,16 @@ func (o AvgPool) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
 	}
-	return []*Term{Apply(AvgPoolGrad{o, in[0].Shape}, Leaf(ResultGrad))}, nil
+	return []*Term{Apply(AvgPoolGrad{o, slices.Clone(in[0].Shape)}, Leaf(ResultGrad))}, nil
 }
 
 // Run computes the means.
 func (o AvgPool) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { avgPool(o, out, in, vec[float32]) },
-		func() { avgPool(o, out, in, vec[float64]) })
+	return run(o, out, in, avgPool[float32], avgPool[float64])
 }
 
-func avgPool[T float32 | float64](o AvgPool, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, y, xs := vec(in[0]), vec(out), in[0].Shape
+func avgPool[T element](o AvgPool, out Tensor, in []Tensor) {
+	x, y, xs := vec[T](in[0]), vec[T](out), in[0].Shape
 	area := float64(o.Kernel[0] * o.Kernel[1])
 	o.window().each(xs, out.Shape, func(plane, out, h0, h1, w0, w1 int) {
 		sum := 0.0
@@ -221,6 +213,9 @@ func (o AvgPoolGrad) Infer(in ...Type) (Type, error) {
 	if err != nil {
 		return Type{}, err
 	}
+	if err := checkShape(o, in, "input", o.Input, 4); err != nil {
+		return Type{}, err
+	}
 	y, err := o.AvgPool.window().shape(o, in, o.Input)
 	if err == nil && !y.Equal(in[0].Shape) {
 		err = wrong(o, in, "the result of the pool is %v", y)
@@ -230,13 +225,11 @@ func (o AvgPoolGrad) Infer(in ...Type) (Type, error) {
 
 // Run spreads the gradient.
 func (o AvgPoolGrad) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { avgPoolGrad(o, out, in, vec[float32]) },
-		func() { avgPoolGrad(o, out, in, vec[float64]) })
+	return run(o, out, in, avgPoolGrad[float32], avgPoolGrad[float64])
 }
 
-func avgPoolGrad[T float32 | float64](o AvgPoolGrad, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	dy, dx, xs := vec(in[0]), vec(out), o.Input
+func avgPoolGrad[T element](o AvgPoolGrad, out Tensor, in []Tensor) {
+	dy, dx, xs := vec[T](in[0]), vec[T](out), o.Input
 	area := float64(o.AvgPool.Kernel[0] * o.AvgPool.Kernel[1])
 	acc := make([]float64, len(dx))
 	o.AvgPool.window().each(xs, in[0].Shape, func(plane, out, h0, h1, w0, w1 int) {
@@ -273,18 +266,16 @@ func (o GlobalAvgPool) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
 	}
-	return []*Term{Apply(GlobalAvgPoolGrad{in[0].Shape}, Leaf(ResultGrad))}, nil
+	return []*Term{Apply(GlobalAvgPoolGrad{slices.Clone(in[0].Shape)}, Leaf(ResultGrad))}, nil
 }
 
 // Run computes the means.
 func (o GlobalAvgPool) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { globalAvgPool(out, in, vec[float32]) },
-		func() { globalAvgPool(out, in, vec[float64]) })
+	return run(o, out, in, globalAvgPool[float32], globalAvgPool[float64])
 }
 
-func globalAvgPool[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, y := vec(in[0]), vec(out)
+func globalAvgPool[T element](_ GlobalAvgPool, out Tensor, in []Tensor) {
+	x, y := vec[T](in[0]), vec[T](out)
 	hw := in[0].Shape[2] * in[0].Shape[3]
 	for i := range y {
 		sum := 0.0
@@ -310,7 +301,10 @@ func (o GlobalAvgPoolGrad) String() string {
 // Infer gives Input.
 func (o GlobalAvgPoolGrad) Infer(in ...Type) (Type, error) {
 	dt, err := check(o, in, operand{"gradient", 2, float})
-	if err == nil && (len(o.Input) != 4 || !o.Input[:2].Equal(in[0].Shape)) {
+	if err == nil {
+		err = checkShape(o, in, "input", o.Input, 4)
+	}
+	if err == nil && !o.Input[:2].Equal(in[0].Shape) {
 		err = wrong(o, in, "the gradient must be [N C] of the input")
 	}
 	if err != nil {
@@ -321,13 +315,11 @@ func (o GlobalAvgPoolGrad) Infer(in ...Type) (Type, error) {
 
 // Run spreads the gradient.
 func (o GlobalAvgPoolGrad) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { globalAvgPoolGrad(out, in, vec[float32]) },
-		func() { globalAvgPoolGrad(out, in, vec[float64]) })
+	return run(o, out, in, globalAvgPoolGrad[float32], globalAvgPoolGrad[float64])
 }
 
-func globalAvgPoolGrad[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	dy, dx := vec(in[0]), vec(out)
+func globalAvgPoolGrad[T element](_ GlobalAvgPoolGrad, out Tensor, in []Tensor) {
+	dy, dx := vec[T](in[0]), vec[T](out)
 	hw := out.Shape[2] * out.Shape[3]
 	for i := range dx {
 		dx[i] = dy[i/hw] / T(hw)

@@ -2,14 +2,15 @@ package op
 
 import "fmt"
 
-// Float is the constraint of kernels that are written once for both floating-point types.
-type Float interface{ ~float32 | ~float64 }
+// element is the constraint of kernels, which are written once for both floating-point types. They add up in
+// float64 and round once.
+type element interface{ float32 | float64 }
 
-// vec is the data of a tensor of type T.
-func vec[T float32 | float64](t Tensor) []T { return t.Data.([]T) }
+// vec is the data of a tensor whose elements are T.
+func vec[T any](t Tensor) []T { return t.Data.([]T) }
 
-// run checks the operands of Run and calls the kernel of out's type.
-func run(o Op, out Tensor, in []Tensor, f32, f64 func()) error {
+// run checks the tensors of o.Run and calls the kernel for the element type of the result.
+func run[O Op](o O, out Tensor, in []Tensor, f32, f64 func(o O, out Tensor, in []Tensor)) error {
 	types := make([]Type, len(in))
 	for i, t := range in {
 		types[i] = t.Type()
@@ -19,21 +20,28 @@ func run(o Op, out Tensor, in []Tensor, f32, f64 func()) error {
 		return err
 	}
 	if !out.Type().Equal(want) {
-		return fmt.Errorf("%v: result is %v, want %v", o, out.Type(), want)
+		return wrong(o, types, "the result is %v, not %v", want, out.Type())
 	}
-	for i, t := range append([]Tensor{out}, in...) {
+	if n := length(out); n != want.Shape.Size() {
+		return wrong(o, types, "the result holds %d elements", n)
+	}
+	for i, t := range in {
 		if n := length(t); n != t.Shape.Size() {
-			return fmt.Errorf("%v: tensor %d of shape %v holds %d elements", o, i-1, t.Shape, n)
+			return wrong(o, types, "operand %d holds %d elements", i, n)
 		}
 	}
-	if want.DType == Float64 {
-		f64()
-	} else {
-		f32()
+	switch want.DType {
+	case Float32:
+		f32(o, out, in)
+	case Float64:
+		f64(o, out, in)
+	default:
+		return fmt.Errorf("%v: no kernel for results of type %v", o, want.DType)
 	}
 	return nil
 }
 
+// length is the number of elements that t holds.
 func length(t Tensor) int {
 	switch d := t.Data.(type) {
 	case []float32:

@@ -1,6 +1,9 @@
 package op
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Shortcut is the parameter-free shortcut of CIFAR ResNets (option A): every Stride-th row and column of x [N,C,H,W],
 // with ⌊(Channels−C)/2⌋ channels of zeros before the given ones and the rest of them after.
@@ -48,18 +51,16 @@ func (o Shortcut) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
 	}
-	return []*Term{Apply(ShortcutGrad{o, in[0].Shape}, Leaf(ResultGrad))}, nil
+	return []*Term{Apply(ShortcutGrad{o, slices.Clone(in[0].Shape)}, Leaf(ResultGrad))}, nil
 }
 
 // Run copies.
 func (o Shortcut) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { shortcut(o, out, in, vec[float32]) },
-		func() { shortcut(o, out, in, vec[float64]) })
+	return run(o, out, in, shortcut[float32], shortcut[float64])
 }
 
-func shortcut[T float32 | float64](o Shortcut, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, y := vec(in[0]), vec(out)
+func shortcut[T element](o Shortcut, out Tensor, in []Tensor) {
+	x, y := vec[T](in[0]), vec[T](out)
 	clear(y)
 	o.pairs(in[0].Shape, func(i, j int) { y[j] = x[i] })
 }
@@ -95,8 +96,8 @@ func (o ShortcutGrad) String() string {
 // Infer gives Input.
 func (o ShortcutGrad) Infer(in ...Type) (Type, error) {
 	dt, err := check(o, in, operand{"gradient", 4, float})
-	if err == nil && len(o.Input) != 4 {
-		err = wrong(o, in, "the input must have 4 dimensions")
+	if err == nil {
+		err = checkShape(o, in, "input", o.Input, 4)
 	}
 	if err == nil {
 		err = o.Shortcut.valid(o, in, o.Input)
@@ -112,13 +113,11 @@ func (o ShortcutGrad) Infer(in ...Type) (Type, error) {
 
 // Run spreads the gradient.
 func (o ShortcutGrad) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { shortcutGrad(o, out, in, vec[float32]) },
-		func() { shortcutGrad(o, out, in, vec[float64]) })
+	return run(o, out, in, shortcutGrad[float32], shortcutGrad[float64])
 }
 
-func shortcutGrad[T float32 | float64](o ShortcutGrad, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	dy, dx := vec(in[0]), vec(out)
+func shortcutGrad[T element](o ShortcutGrad, out Tensor, in []Tensor) {
+	dy, dx := vec[T](in[0]), vec[T](out)
 	clear(dx)
 	o.Shortcut.pairs(o.Input, func(i, j int) { dx[i] = dy[j] })
 }

@@ -22,8 +22,8 @@ func (o SoftmaxCrossEntropy) String() string {
 // Infer gives a scalar.
 func (o SoftmaxCrossEntropy) Infer(in ...Type) (Type, error) {
 	dt, err := checkLabels(o, in)
-	if err == nil && !(o.Smoothing >= 0 && o.Smoothing < 1) {
-		err = wrong(o, in, "smoothing must lie in [0,1)")
+	if err == nil {
+		err = checkSmoothing(o, in, o.Smoothing)
 	}
 	if err != nil {
 		return Type{}, err
@@ -40,21 +40,29 @@ func checkLabels(o Op, in []Type, rest ...operand) (DType, error) {
 	return dt, err
 }
 
+func checkSmoothing(o Op, in []Type, smoothing float64) error {
+	if !(smoothing >= 0 && smoothing < 1) {
+		return wrong(o, in, "smoothing must lie in [0,1)")
+	}
+	return nil
+}
+
 // Gradients: for the logits only.
 func (o SoftmaxCrossEntropy) Gradients(in ...Type) ([]*Term, error) {
+	if _, err := o.Infer(in...); err != nil {
+		return nil, err
+	}
 	return []*Term{Apply(SoftmaxCrossEntropyGrad{o.Smoothing}, Leaf(0), Leaf(1), Leaf(ResultGrad)), nil}, nil
 }
 
 // Run computes the loss.
 func (o SoftmaxCrossEntropy) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { crossEntropy(o, out, in, vec[float32]) },
-		func() { crossEntropy(o, out, in, vec[float64]) })
+	return run(o, out, in, crossEntropy[float32], crossEntropy[float64])
 }
 
-func crossEntropy[T float32 | float64](o SoftmaxCrossEntropy, out Tensor, in []Tensor, vec func(Tensor) []T) {
+func crossEntropy[T element](o SoftmaxCrossEntropy, out Tensor, in []Tensor) {
 	sum, count := 0.0, 0
-	eachLabelled(in, vec, func(_, label int, logits []T) {
+	eachLabelled(in, func(_, label int, logits []T) {
 		top, lse := logSumExp(logits)
 		loss := (1 - o.Smoothing) * (lse - (float64(logits[label]) - top))
 		if o.Smoothing > 0 {
@@ -67,12 +75,12 @@ func crossEntropy[T float32 | float64](o SoftmaxCrossEntropy, out Tensor, in []T
 		sum += loss
 		count++
 	})
-	vec(out)[0] = T(sum / float64(max(count, 1)))
+	vec[T](out)[0] = T(sum / float64(max(count, 1)))
 }
 
 // eachLabelled calls fn for every image whose label is one.
-func eachLabelled[T float32 | float64](in []Tensor, vec func(Tensor) []T, fn func(n, label int, logits []T)) {
-	x, k := vec(in[0]), in[0].Shape[1]
+func eachLabelled[T element](in []Tensor, fn func(n, label int, logits []T)) {
+	x, k := vec[T](in[0]), in[0].Shape[1]
 	for n, l := range in[1].Data.([]int32) {
 		if l >= 0 && int(l) < k {
 			fn(n, int(l), x[n*k:][:k])
@@ -81,7 +89,7 @@ func eachLabelled[T float32 | float64](in []Tensor, vec func(Tensor) []T, fn fun
 }
 
 // logSumExp gives the largest logit and log Σ exp(logit − largest).
-func logSumExp[T float32 | float64](logits []T) (top, lse float64) {
+func logSumExp[T element](logits []T) (top, lse float64) {
 	top = math.Inf(-1)
 	for _, v := range logits {
 		top = math.Max(top, float64(v))
@@ -109,6 +117,9 @@ func (o SoftmaxCrossEntropyGrad) String() string {
 // Infer gives the shape of the logits.
 func (o SoftmaxCrossEntropyGrad) Infer(in ...Type) (Type, error) {
 	dt, err := checkLabels(o, in, operand{"gradient", 0, float})
+	if err == nil {
+		err = checkSmoothing(o, in, o.Smoothing)
+	}
 	if err != nil {
 		return Type{}, err
 	}
@@ -117,17 +128,15 @@ func (o SoftmaxCrossEntropyGrad) Infer(in ...Type) (Type, error) {
 
 // Run computes the gradient.
 func (o SoftmaxCrossEntropyGrad) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { crossEntropyGrad(o, out, in, vec[float32]) },
-		func() { crossEntropyGrad(o, out, in, vec[float64]) })
+	return run(o, out, in, crossEntropyGrad[float32], crossEntropyGrad[float64])
 }
 
-func crossEntropyGrad[T float32 | float64](o SoftmaxCrossEntropyGrad, out Tensor, in []Tensor, vec func(Tensor) []T) {
-	dx, g := vec(out), float64(vec(in[2])[0])
+func crossEntropyGrad[T element](o SoftmaxCrossEntropyGrad, out Tensor, in []Tensor) {
+	dx, g := vec[T](out), float64(vec[T](in[2])[0])
 	clear(dx)
 	count := 0
-	eachLabelled(in, vec, func(int, int, []T) { count++ })
-	eachLabelled(in, vec, func(n, label int, logits []T) {
+	eachLabelled(in, func(int, int, []T) { count++ })
+	eachLabelled(in, func(n, label int, logits []T) {
 		k := len(logits)
 		top, lse := logSumExp(logits)
 		for j, v := range logits {
@@ -161,14 +170,12 @@ func (o Score) Infer(in ...Type) (Type, error) {
 
 // Run counts.
 func (o Score) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { score(out, in, vec[float32]) },
-		func() { score(out, in, vec[float64]) })
+	return run(o, out, in, score[float32], score[float64])
 }
 
-func score[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
+func score[T element](_ Score, out Tensor, in []Tensor) {
 	loss, right1, right5 := 0.0, 0, 0
-	eachLabelled(in, vec, func(_, label int, logits []T) {
+	eachLabelled(in, func(_, label int, logits []T) {
 		top, lse := logSumExp(logits)
 		mine := logits[label]
 		loss += lse - (float64(mine) - top)
@@ -188,6 +195,6 @@ func score[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
 			right5++
 		}
 	})
-	y := vec(out)
+	y := vec[T](out)
 	y[0], y[1], y[2] = T(loss), T(right1), T(right5)
 }

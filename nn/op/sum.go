@@ -22,13 +22,11 @@ func (o ChannelSum) Infer(in ...Type) (Type, error) {
 
 // Run sums in float64.
 func (o ChannelSum) Run(out Tensor, in ...Tensor) error {
-	return run(o, out, in,
-		func() { channelSum(out, in, vec[float32]) },
-		func() { channelSum(out, in, vec[float64]) })
+	return run(o, out, in, channelSum[float32], channelSum[float64])
 }
 
-func channelSum[T float32 | float64](out Tensor, in []Tensor, vec func(Tensor) []T) {
-	x, y := vec(in[0]), vec(out)
+func channelSum[T element](_ ChannelSum, out Tensor, in []Tensor) {
+	x, y := vec[T](in[0]), vec[T](out)
 	n, c, hw := planes(in[0].Shape)
 	for k := range c {
 		sum := 0.0

@@ -1,6 +1,9 @@
 package op
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Row is a row of a matrix [R,C].
 type Row struct {
@@ -55,7 +58,7 @@ func (o Flatten) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
 	}
-	return []*Term{Apply(Reshape{in[0].Shape}, Leaf(ResultGrad))}, nil
+	return []*Term{Apply(Reshape{slices.Clone(in[0].Shape)}, Leaf(ResultGrad))}, nil
 }
 
 // ViewOffset is 0.
@@ -77,7 +80,7 @@ func (o Reshape) String() string { return fmt.Sprintf("reshape{%v}", o.Shape) }
 // Infer gives Shape.
 func (o Reshape) Infer(in ...Type) (Type, error) {
 	dt, err := check(o, in, operand{"input", -1, float})
-	if err == nil && o.Shape.Size() != in[0].Shape.Size() {
+	if err == nil && (!positive(o.Shape) || o.Shape.Size() != in[0].Shape.Size()) {
 		err = wrong(o, in, "%d elements do not fill %v", in[0].Shape.Size(), o.Shape)
 	}
 	if err != nil {
@@ -91,7 +94,7 @@ func (o Reshape) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
 	}
-	return []*Term{Apply(Reshape{in[0].Shape}, Leaf(ResultGrad))}, nil
+	return []*Term{Apply(Reshape{slices.Clone(in[0].Shape)}, Leaf(ResultGrad))}, nil
 }
 
 // ViewOffset is 0.
@@ -101,9 +104,11 @@ func (Reshape) ViewOffset(Type) int { return 0 }
 func (o Reshape) Run(out Tensor, in ...Tensor) error { return runView(o, out, in) }
 
 func runView(o View, out Tensor, in []Tensor) error {
-	return run(o, out, in,
-		func() { copy(vec[float32](out), vec[float32](in[0])[o.ViewOffset(in[0].Type()):]) },
-		func() { copy(vec[float64](out), vec[float64](in[0])[o.ViewOffset(in[0].Type()):]) })
+	return run(o, out, in, view[float32], view[float64])
+}
+
+func view[T element](o View, out Tensor, in []Tensor) {
+	copy(vec[T](out), vec[T](in[0])[o.ViewOffset(in[0].Type()):])
 }
 
 var _, _, _ View = Row{}, Flatten{}, Reshape{}

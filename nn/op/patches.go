@@ -1,0 +1,91 @@
+package op
+
+// patches says how a convolution is a matrix product: for one image and one group of channels, a block, row j of the
+// matrix is what output pixel j sees of the input, in the order of the weights.
+type patches struct {
+	images, groups int
+	outputs        int     // output channels of a group
+	pixels, depth  int     // rows and columns of the matrix: output pixels, weights of an output channel
+	input          int     // elements of a block of the input
+	taps           []int32 // where each element of the matrix lies in a block of the input, -1 in the padding
+}
+
+// newPatches makes the patches of the convolution of x with w that gives y.
+func newPatches(o Conv2D, x, w, y Shape) *patches {
+	o = o.norm()
+	p := &patches{
+		images: x[0], groups: o.Groups, outputs: w[0] / o.Groups,
+		pixels: y[2] * y[3], depth: w[1] * w[2] * w[3],
+		input: w[1] * x[2] * x[3],
+	}
+	p.taps = make([]int32, 0, p.pixels*p.depth)
+	for i := range y[2] {
+		for j := range y[3] {
+			for c := range w[1] {
+				for r := range w[2] {
+					for s := range w[3] {
+						row := i*o.Stride[0] - o.Pad[0] + r*o.Dilation[0]
+						col := j*o.Stride[1] - o.Pad[1] + s*o.Dilation[1]
+						at := -1
+						if row >= 0 && row < x[2] && col >= 0 && col < x[3] {
+							at = (c*x[2]+row)*x[3] + col
+						}
+						p.taps = append(p.taps, int32(at))
+					}
+				}
+			}
+		}
+	}
+	return p
+}
+
+// gather sets dst[i] to x[taps[i]], or 0 where that is negative.
+func gather[T element](dst []float64, x []T, taps []int32) {
+	for i, at := range taps {
+		dst[i] = 0
+		if at >= 0 {
+			dst[i] = float64(x[at])
+		}
+	}
+}
+
+// dot is Σ a[i]·b[i], in four interleaved sums.
+func dot(a, b []float64) float64 {
+	var s [4]float64
+	b = b[:len(a)]
+	for ; len(a) >= 4; a, b = a[4:], b[4:] {
+		s[0] += a[0] * b[0]
+		s[1] += a[1] * b[1]
+		s[2] += a[2] * b[2]
+		s[3] += a[3] * b[3]
+	}
+	for i, v := range a {
+		s[i] += v * b[i]
+	}
+	return (s[0] + s[1]) + (s[2] + s[3])
+}
+
+// axpy adds a·x to y.
+func axpy(y []float64, a float64, x []float64) {
+	n := min(len(x), len(y))
+	x, y = x[:n], y[:n]
+	for i, v := range x {
+		y[i] += a * v
+	}
+}
+
+// wide is x in float64.
+func wide[T element](x []T) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
+}
+
+// narrow rounds x into dst.
+func narrow[T element](dst []T, x []float64) {
+	for i, v := range x {
+		dst[i] = T(v)
+	}
+}
