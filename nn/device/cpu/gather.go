@@ -79,28 +79,48 @@ func (g *grid) next(n, i, j int) (int, int, int) {
 // rows writes the matrix of m pixels from p on × the chunk's taps and channels from first on to dst, with
 // rows of c.ld, padded with zeros.
 func (g *grid) rows(dst []float32, c *chunk, src []float32, first, p, m int) {
-	n, i, j := g.at(p)
-	for range m {
-		d := dst[:c.ld]
-		dst = dst[c.ld:]
-		for _, r := range c.runs {
-			w := r.count * g.channels
-			row, col := i*g.rowStep+r.row, j*g.colStep+r.col
-			lo, hi := max(0, -col), min(r.count, g.srcW-col)
-			if row < 0 || row >= g.srcH || lo >= hi {
-				clear(d[:w])
-				d = d[w:]
-				continue
+	for m > 0 {
+		n, i, j := g.at(p)
+		w := min(m, g.width-j)
+		g.line(dst, c, src[first:], n, i, j, w)
+		dst = dst[w*c.ld:]
+		p += w
+		m -= w
+	}
+}
+
+// line is rows for w pixels of a line.
+func (g *grid) line(dst []float32, c *chunk, src []float32, n, i, j, w int) {
+	at := 0
+	for _, r := range c.runs {
+		size := r.count * g.channels
+		row, col := i*g.rowStep+r.row, j*g.colStep+r.col
+		if row < 0 || row >= g.srcH {
+			for q := range w {
+				clear(dst[q*c.ld+at:][:size])
 			}
-			s := src[((n*g.srcH+row)*g.srcW+col+lo)*g.srcC+first:]
-			lo, hi = lo*g.channels, hi*g.channels
-			clear(d[:lo])
-			copyShort(d[lo:hi], s)
-			clear(d[hi:w])
-			d = d[w:]
+			at += size
+			continue
 		}
-		clear(d)
-		n, i, j = g.next(n, i, j)
+		source := src[(n*g.srcH+row)*g.srcW*g.srcC:]
+		for q := range w {
+			d := dst[q*c.ld+at:][:size]
+			if col >= 0 && col+r.count <= g.srcW {
+				copyShort(d, source[col*g.srcC:])
+			} else {
+				clear(d)
+				if lo, hi := max(0, -col), min(r.count, g.srcW-col); lo < hi {
+					copy(d[lo*g.channels:hi*g.channels], source[(col+lo)*g.srcC:])
+				}
+			}
+			col += g.colStep
+		}
+		at += size
+	}
+	if at < c.ld {
+		for q := range w {
+			clear(dst[q*c.ld+at : (q+1)*c.ld])
+		}
 	}
 }
 
