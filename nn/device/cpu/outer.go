@@ -4,7 +4,7 @@ package cpu
 //
 //	dst[k, g·rows + r] = Σ over pixels of a[pixel + tap, g·channels + c] · b[pixel, g·rows + r],  k = tap·channels + c
 //
-// The gradients of weights are such.
+// The gradients of weights are such. Both operands are transposed tile by tile, so that the sum runs along rows.
 type outer struct {
 	grid         // of b's pixels, with a as the source
 	groups, rows int
@@ -20,82 +20,90 @@ const (
 	outerStride  = outerPixels + 16
 )
 
-// outerBlock is a tile of dst in one group, summed over a range of pixels. Where there are several ranges, each
-// has a copy of dst of its own, to be added up.
+// outerBlock is a tile of dst in one group, summed over a range of units of pixels. Where there are
+// several ranges, each has a copy of dst of its own, to be added up.
 type outerBlock struct {
-	split, group  int
-	pixel, pixels int
-	k, kn, row, n int
+	split, group int
+	from, to     int // units
+	k, kn        int // rows of dst, or channels
+	row, n       int // columns of dst in the group
 }
 
 // depth is the number of rows of dst.
 func (o *outer) depth() int { return len(o.taps) * o.channels }
 
-// splits is into how many ranges the pixels are cut: so many that there is work for a few dozen workers,
-// while each range is long and the copies stay small.
-func (o *outer) splits() int {
-	const enough, copies = 48, 4 << 20
-	tiles := o.groups * ceil(o.depth(), outerRows) * ceil(o.rows, outerColumns)
-	n := min(ceil(enough, tiles), ceil(o.pixels(), 2*outerPixels), copies/(o.depth()*o.columns))
-	return max(1, n)
-}
-
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-func (o *outer) blocks(splits int) []outerBlock {
-	var list []outerBlock
-	size := ceil(ceil(o.pixels(), splits), outerPixels) * outerPixels
+// blocks cuts the work into tiles, of depth rows or channels, and the units of pixels into so many ranges that
+// there is work for a few dozen workers, while each range is long and the copies of dst stay small.
+func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
+	const enough, copies = 48, 4 << 20
+	tiles := o.groups * ceil(depth, outerRows) * ceil(o.rows, outerColumns)
+	splits = max(1, min(ceil(enough, tiles), ceil(units, 2), copies/(o.depth()*o.columns)))
+	size := ceil(units, splits)
 	for s := range splits {
-		p := min(s*size, o.pixels())
 		for g := range o.groups {
-			for k := 0; k < o.depth(); k += outerRows {
+			for k := 0; k < depth; k += outerRows {
 				for r := 0; r < o.rows; r += outerColumns {
 					list = append(list, outerBlock{
-						s, g, p, min(size, o.pixels()-p),
-						k, min(outerRows, o.depth()-k), r, min(outerColumns, o.rows-r),
+						split: s, group: g, from: min(s*size, units), to: min((s+1)*size, units),
+						k: k, kn: min(outerRows, depth-k), row: r, n: min(outerColumns, o.rows-r),
 					})
 				}
 			}
 		}
 	}
-	return list
+	return list, splits
 }
 
 // lower adds the scratch that o needs to r and returns its phases.
 func (o *outer) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
 	workers := d.pool.workers()
-	splits := o.splits()
-	blocks := o.blocks(splits)
-	size := o.depth() * o.columns
-	var copies part
-	if splits > 1 {
-		copies = r.floats(splits * size)
+	k := outerKernel{outer: o, size: o.depth() * o.columns}
+	rows, pixels, stride := o.depth(), outerPixels, outerStride
+	sliding := o.slides()
+	if sliding {
+		k.bands = newBands(o)
+		k.blocks, k.splits = o.blocks(o.channels, k.bands.count)
+		rows, pixels, stride = o.channels, k.bands.source(k.bands.lines), k.bands.stride
+	} else {
+		k.blocks, k.splits = o.blocks(o.depth(), ceil(o.pixels(), outerPixels))
 	}
-	left := r.each(workers, min(outerRows, o.depth())*outerStride)
-	right := r.each(workers, min(outerColumns, o.rows)*outerStride)
+	var copies part
+	if k.splits > 1 {
+		copies = r.floats(k.splits * k.size)
+	}
+	left := r.each(workers, min(outerRows, rows)*stride)
+	right := r.each(workers, min(outerColumns, o.rows)*stride)
 	zeros := r.floats(max(o.channels, o.rows))
 
 	return func(s *storage) []phase {
-		k := &outerKernel{
-			outer: o, blocks: blocks, size: size, splits: splits,
-			a: s.floats(a), b: s.floats(b), dst: s.floats(dst), zeros: s.scratch(zeros),
-			left: s.scratches(left), right: s.scratches(right), offsets: make([][]int32, workers),
+		k := k
+		k.a, k.b, k.dst, k.zeros = s.floats(a), s.floats(b), s.floats(dst), s.scratch(zeros)
+		k.left, k.right = s.scratches(left), s.scratches(right)
+		for range workers {
+			k.offsets = append(k.offsets, make([]int32, pixels))
 		}
-		for i := range k.offsets {
-			k.offsets[i] = make([]int32, outerPixels)
+		run := k.gathered
+		if sliding {
+			run = k.sliding
 		}
 		k.to = k.dst
-		if splits == 1 {
-			return []phase{{1, k.clear}, {len(blocks), k.run}}
+		if k.splits > 1 {
+			k.to = s.scratch(copies)
 		}
-		k.to = s.scratch(copies)
-		return []phase{{1, k.clear}, {len(blocks), k.run}, {ceil(size, sumBlock), k.sum}}
+		phases := []phase{{1, func(int, int) { clear(k.zeros) }}, {len(k.blocks), run}}
+		if k.splits > 1 {
+			phases = append(phases, phase{ceil(k.size, sumBlock), k.sum})
+		}
+		return phases
 	}
 }
 
 // outerKernel is a bound outer.
 type outerKernel struct {
 	*outer
+	bands        bands // where it slides
 	blocks       []outerBlock
 	size, splits int
 	a, b, dst    []float32
@@ -105,27 +113,30 @@ type outerKernel struct {
 	offsets      [][]int32   // by worker
 }
 
-func (k *outerKernel) clear(_, _ int) { clear(k.zeros) }
+// tile is where the block's part of dst, or of its copy, starts in row k.
+func (o *outerKernel) tile(b *outerBlock, k int) []float32 {
+	return o.to[b.split*o.size+k*o.columns+b.group*o.rows+b.row:]
+}
 
-// run computes a block.
-func (k *outerKernel) run(worker, block int) {
-	b := k.blocks[block]
-	left, right, offsets := k.left[worker], k.right[worker], k.offsets[worker]
-	first := b.group*k.rows + b.row
-	c := k.to[b.split*k.size+b.k*k.columns+first:]
-	if b.pixels == 0 {
+// gathered computes a block from gathered rows of a, one for each tap and channel.
+func (o *outerKernel) gathered(worker, block int) {
+	b := &o.blocks[block]
+	left, right, offsets := o.left[worker], o.right[worker], o.offsets[worker]
+	c := o.tile(b, b.k)
+	if b.from == b.to {
 		for i := range b.kn {
-			clear(c[i*k.columns:][:b.n])
+			clear(c[i*o.columns:][:b.n])
 		}
 	}
-	for p := 0; p < b.pixels; p += outerPixels {
-		m := min(outerPixels, b.pixels-p)
-		k.gather(left, outerStride, k.a, b.group*k.channels, b.pixel+p, m, b.k, b.kn, offsets, k.zeros)
+	for u := b.from; u < b.to; u++ {
+		p := u * outerPixels
+		m := min(outerPixels, o.pixels()-p)
+		o.gather(left, outerStride, o.a, b.group*o.channels, p, m, b.k, b.kn, offsets, o.zeros)
 		for i := range m {
-			offsets[i] = int32(b.pixel + p + i)
+			offsets[i] = int32(p + i)
 		}
-		transpose(right, outerStride, k.b[first:], k.columns, k.zeros[:b.n], offsets[:m])
-		gemm(b.kn, b.n, m, left, outerStride, right, outerStride, c, k.columns, p > 0)
+		transpose(right, outerStride, o.b[b.group*o.rows+b.row:], o.columns, o.zeros[:b.n], offsets[:m])
+		gemm(b.kn, b.n, m, left, outerStride, right, outerStride, c, o.columns, u > b.from)
 	}
 }
 
@@ -133,13 +144,13 @@ func (k *outerKernel) run(worker, block int) {
 const sumBlock = 4096
 
 // sum adds up the copies.
-func (k *outerKernel) sum(_, block int) {
+func (o *outerKernel) sum(_, block int) {
 	lo := block * sumBlock
-	hi := min(lo+sumBlock, k.size)
-	dst := k.dst[lo:hi]
-	copy(dst, k.to[lo:hi])
-	for s := 1; s < k.splits; s++ {
-		for i, v := range k.to[s*k.size+lo : s*k.size+hi] {
+	hi := min(lo+sumBlock, o.size)
+	dst := o.dst[lo:hi]
+	copy(dst, o.to[lo:hi])
+	for s := 1; s < o.splits; s++ {
+		for i, v := range o.to[s*o.size+lo : s*o.size+hi] {
 			dst[i] += v
 		}
 	}
