@@ -80,6 +80,14 @@ func checkShape(o Op, in []Type, name string, s Shape, rank int) error {
 	return nil
 }
 
+// typed is the result of Infer: nothing but the error where there is one.
+func typed(d DType, s Shape, err error) (Type, error) {
+	if err != nil {
+		return Type{}, err
+	}
+	return Type{d, s}, nil
+}
+
 // checkEps wants a small constant that keeps 1/√(var+eps) finite.
 func checkEps(o Op, in []Type, eps float64) error {
 	if !(eps >= 0) {

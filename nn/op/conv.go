@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -18,10 +19,10 @@ type Conv2D struct {
 // norm replaces zeros by what they mean.
 func (o Conv2D) norm() Conv2D {
 	for i := range 2 {
-		o.Stride[i] = max(o.Stride[i], 1)
-		o.Dilation[i] = max(o.Dilation[i], 1)
+		o.Stride[i] = cmp.Or(o.Stride[i], 1)
+		o.Dilation[i] = cmp.Or(o.Dilation[i], 1)
 	}
-	o.Groups = max(o.Groups, 1)
+	o.Groups = cmp.Or(o.Groups, 1)
 	return o
 }
 
@@ -49,7 +50,7 @@ func (o Conv2D) Infer(in ...Type) (Type, error) {
 	if err == nil && len(in) == 3 && in[2].Shape[0] != in[1].Shape[0] {
 		err = wrong(o, in, "bias has %d elements, weight has %d outputs", in[2].Shape[0], in[1].Shape[0])
 	}
-	return Type{dt, y}, err
+	return typed(dt, y, err)
 }
 
 // shape is the shape of the convolution of x with w; errors are those of op me on operands in.
@@ -145,7 +146,7 @@ func (o Conv2DGradInput) Infer(in ...Type) (Type, error) {
 	if err == nil && !y.Equal(in[1].Shape) {
 		err = wrong(o, in, "the result of the convolution is %v", y)
 	}
-	return Type{dt, o.Input}, err
+	return typed(dt, o.Input, err)
 }
 
 // Run computes the gradient.
@@ -201,7 +202,7 @@ func (o Conv2DGradWeight) Infer(in ...Type) (Type, error) {
 	if err == nil && !y.Equal(in[1].Shape) {
 		err = wrong(o, in, "the result of the convolution is %v", y)
 	}
-	return Type{dt, o.Weight}, err
+	return typed(dt, o.Weight, err)
 }
 
 // Run computes the gradient.

@@ -132,9 +132,9 @@ type Op interface {
 	String() string
 	// Infer gives the type of the result, or says what does not fit: the op and all shapes.
 	Infer(in ...Type) (Type, error)
-	// Run computes the result into out, whose type is Infer's. It is the definition of the op: simple,
-	// sequential, and in the element type of the operands. It never changes its operands, except
-	// an InPlace op's first.
+	// Run computes the result into out, whose type is Infer's. It is the definition of the op: simple and
+	// sequential, with sums in float64 that are rounded once to the element type of the result. It never
+	// changes its operands, except an InPlace op's first.
 	Run(out Tensor, in ...Tensor) error
 }
 

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,9 +13,7 @@ type window struct{ kernel, stride, pad [2]int }
 
 func (w window) norm() window {
 	for i := range 2 {
-		if w.stride[i] == 0 {
-			w.stride[i] = w.kernel[i]
-		}
+		w.stride[i] = cmp.Or(w.stride[i], w.kernel[i])
 	}
 	return w
 }
@@ -78,7 +77,7 @@ func inferPool(o Op, w window, in []Type) (Type, error) {
 		return Type{}, err
 	}
 	y, err := w.shape(o, in, in[0].Shape)
-	return Type{dt, y}, err
+	return typed(dt, y, err)
 }
 
 // Gradients goes to the first maximum of each window.
@@ -138,7 +137,7 @@ func (o MaxPoolGrad) Infer(in ...Type) (Type, error) {
 	if err == nil && !y.Equal(in[1].Shape) {
 		err = wrong(o, in, "the result of the pool is %v", y)
 	}
-	return Type{dt, in[0].Shape}, err
+	return typed(dt, in[0].Shape, err)
 }
 
 // Run spreads the gradient.
@@ -148,8 +147,9 @@ func (o MaxPoolGrad) Run(out Tensor, in ...Tensor) error {
 
 func maxPoolGrad[T element](o MaxPoolGrad, out Tensor, in []Tensor) {
 	x, dy, dx := vec[T](in[0]), vec[T](in[1]), vec[T](out)
-	clear(dx)
-	o.MaxPool.first(in[0].Shape, in[1].Shape, func(i int) float64 { return float64(x[i]) }, func(i, j int) { dx[i] += dy[j] })
+	sums := make([]float64, len(dx))
+	o.MaxPool.first(in[0].Shape, in[1].Shape, func(i int) float64 { return float64(x[i]) }, func(i, j int) { sums[i] += float64(dy[j]) })
+	narrow(dx, sums)
 }
 
 // AvgPool is the mean over windows of x [N,C,H,W], where padding counts as zeros. A zero stride means the kernel's size.
@@ -220,7 +220,7 @@ func (o AvgPoolGrad) Infer(in ...Type) (Type, error) {
 	if err == nil && !y.Equal(in[0].Shape) {
 		err = wrong(o, in, "the result of the pool is %v", y)
 	}
-	return Type{dt, o.Input}, err
+	return typed(dt, o.Input, err)
 }
 
 // Run spreads the gradient.
@@ -239,9 +239,7 @@ func avgPoolGrad[T element](o AvgPoolGrad, out Tensor, in []Tensor) {
 			}
 		}
 	})
-	for i, v := range acc {
-		dx[i] = T(v)
-	}
+	narrow(dx, acc)
 }
 
 // GlobalAvgPool is the mean of each plane of x [N,C,H,W].

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -16,7 +17,7 @@ type Shortcut struct {
 func (Shortcut) Kind() string { return "shortcut" }
 
 func (o Shortcut) String() string {
-	return fmt.Sprintf("shortcut{stride %d, channels %d}", max(o.Stride, 1), o.Channels)
+	return fmt.Sprintf("shortcut{stride %d, channels %d}", cmp.Or(o.Stride, 1), o.Channels)
 }
 
 // Infer gives [N,Channels,⌈H/Stride⌉,⌈W/Stride⌉].
@@ -42,7 +43,7 @@ func (o Shortcut) valid(me Op, in []Type, x Shape) error {
 }
 
 func (o Shortcut) shape(x Shape) Shape {
-	s := max(o.Stride, 1)
+	s := cmp.Or(o.Stride, 1)
 	return Shape{x[0], o.Channels, (x[2] + s - 1) / s, (x[3] + s - 1) / s}
 }
 
@@ -67,7 +68,7 @@ func shortcut[T element](o Shortcut, out Tensor, in []Tensor) {
 
 // pairs calls fn with the index of each element of x that is used and that of its copy.
 func (o Shortcut) pairs(xs Shape, fn func(i, j int)) {
-	s, ys := max(o.Stride, 1), o.shape(xs)
+	s, ys := cmp.Or(o.Stride, 1), o.shape(xs)
 	before := (o.Channels - xs[1]) / 2
 	for n := range xs[0] {
 		for c := range xs[1] {
@@ -90,7 +91,7 @@ type ShortcutGrad struct {
 func (ShortcutGrad) Kind() string { return "shortcut_grad" }
 
 func (o ShortcutGrad) String() string {
-	return fmt.Sprintf("shortcut_grad{stride %d, channels %d, input %v}", max(o.Shortcut.Stride, 1), o.Shortcut.Channels, o.Input)
+	return fmt.Sprintf("shortcut_grad{stride %d, channels %d, input %v}", cmp.Or(o.Shortcut.Stride, 1), o.Shortcut.Channels, o.Input)
 }
 
 // Infer gives Input.
