@@ -103,18 +103,11 @@ func (g *grid) line(dst []float32, c *chunk, src []float32, n, i, j, w int) {
 			continue
 		}
 		source := src[(n*g.srcH+row)*g.srcW*g.srcC:]
-		for q := range w {
-			d := dst[q*c.ld+at:][:size]
-			if col >= 0 && col+r.count <= g.srcW {
-				copyShort(d, source[col*g.srcC:])
-			} else {
-				clear(d)
-				if lo, hi := max(0, -col), min(r.count, g.srcW-col); lo < hi {
-					copy(d[lo*g.channels:hi*g.channels], source[(col+lo)*g.srcC:])
-				}
-			}
-			col += g.colStep
-		}
+		lo := min(w, max(0, ceil(-col, g.colStep)))                   // pixels from which on the run begins inside,
+		hi := max(lo, min(w, floor(g.srcW-r.count-col, g.colStep)+1)) // and up to which it ends there
+		g.clipped(dst[at:], c.ld, source, r, col, 0, lo)
+		g.inside(dst[at:], c.ld, source, size, col, lo, hi)
+		g.clipped(dst[at:], c.ld, source, r, col, hi, w)
 		at += size
 	}
 	if at < c.ld {
@@ -124,16 +117,47 @@ func (g *grid) line(dst []float32, c *chunk, src []float32, n, i, j, w int) {
 	}
 }
 
-// copyShort is copy without a call where there is little to do.
-func copyShort(dst, src []float32) {
-	if len(dst) > 12 {
-		copy(dst, src)
+// clipped writes run r of pixels lo to hi of a line, which begins at column col for pixel 0, and zeros where it
+// leaves the source.
+func (g *grid) clipped(dst []float32, ld int, source []float32, r run, col, lo, hi int) {
+	for q := lo; q < hi; q++ {
+		d := dst[q*ld:][:r.count*g.channels]
+		clear(d)
+		at := col + q*g.colStep
+		if from, to := max(0, -at), min(r.count, g.srcW-at); from < to {
+			copy(d[from*g.channels:to*g.channels], source[(at+from)*g.srcC:])
+		}
+	}
+}
+
+// inside writes a run of size elements that lies in the source for all of pixels lo to hi.
+func (g *grid) inside(dst []float32, ld int, source []float32, size, col, lo, hi int) {
+	if lo >= hi {
 		return
 	}
-	src = src[:len(dst)]
-	for i, v := range src {
-		dst[i] = v
+	step := g.colStep * g.srcC
+	dst, source = dst[lo*ld:], source[col*g.srcC+lo*step:]
+	const short = 8 // elements for which a call is too long
+	if size > short {
+		for q := range hi - lo {
+			copy(dst[q*ld:][:size], source[q*step:])
+		}
+		return
 	}
+	for t := range size {
+		d, s := dst[t:], source[t:]
+		for q := range hi - lo {
+			d[q*ld] = s[q*step]
+		}
+	}
+}
+
+// floor is a/b rounded down, for positive b.
+func floor(a, b int) int {
+	if a < 0 {
+		return -((b - 1 - a) / b)
+	}
+	return a / b
 }
 
 // gather writes the transpose of what rows writes: the matrix of taps × channels, from row k to k+kn of
