@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/machine/machinetest"
 	"onlinerna/nn/op"
 )
@@ -25,5 +26,28 @@ func TestGoldenReference(t *testing.T) {
 			t.Parallel()
 			machinetest.Golden(t, device.NewReference(op.Float64), test.net, machinetest.Options{Steps: test.steps})
 		})
+	}
+}
+
+// TestGoldenCPU compares the default device, in float32, with groups and without.
+func TestGoldenCPU(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, test := range []struct {
+		net string
+		o   machinetest.Options
+	}{
+		{"resnet20", machinetest.Options{}},
+		{"resnet20", machinetest.Options{Steps: 1, Ungrouped: true}},
+		{"resnet18", machinetest.Options{Steps: 3}},
+	} {
+		name := test.net
+		if test.o.Ungrouped {
+			name += "/ungrouped"
+		}
+		t.Run(name, func(t *testing.T) { machinetest.Golden(t, dev, test.net, test.o) })
 	}
 }

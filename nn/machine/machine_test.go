@@ -11,6 +11,7 @@ import (
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/machine"
 	"onlinerna/nn/machine/machinetest"
 	"onlinerna/nn/op"
@@ -234,13 +235,18 @@ func (idle) Bind(*device.Group, *device.Plan, device.Args) (device.Kernel, error
 	return func() error { return nil }, nil
 }
 
-// TestRunAllocatesNothing measures a steady step on a device whose kernels allocate nothing.
+// TestRunAllocatesNothing measures a steady step, on devices whose kernels allocate nothing.
 func TestRunAllocatesNothing(t *testing.T) {
 	if runtime.GOMAXPROCS(0) < 2 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	}
-	for _, dev := range []device.Device{idle{device.NewReference(op.Float32)}} {
-		n, err := machinetest.NewNet("lenet", nn.Config{Batch: 2}, machine.Config{Device: dev}, nil)
+	fast, err := cpu.New(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fast.Close()
+	for _, dev := range []device.Device{idle{device.NewReference(op.Float32)}, fast} {
+		n, err := machinetest.NewNet("resnet20", nn.Config{Batch: 2, Size: 8}, machine.Config{Device: dev}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

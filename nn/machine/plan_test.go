@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/machine"
 	"onlinerna/nn/op"
 )
@@ -19,7 +20,7 @@ func (m *noMemory) Bytes() int { return int(*m) }
 func (m *noMemory) Free()      {}
 
 // planOnly plans a model's training without allocating anything.
-func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config) (*nn.Model, *machine.Machine) {
+func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config) *machine.Machine {
 	t.Helper()
 	m, err := nn.Build(arch, c)
 	if err != nil {
@@ -48,12 +49,16 @@ func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config) (*nn.Mo
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s, batch %d, %v: planned in %v: %+v", arch, c.Batch, c.Mode, time.Since(start).Round(time.Millisecond), x.Stats())
-	return m, x
+	t.Logf("%s: %s, batch %d, %v: planned in %v: %+v", dev.Name(), arch, c.Batch, c.Mode, time.Since(start).Round(time.Millisecond), x.Stats())
+	return x
 }
 
 func TestArenaIsNearLowerBound(t *testing.T) {
-	dev := device.NewReference(op.Float32)
+	fast, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fast.Close()
 	for _, test := range []struct {
 		arch  string
 		batch int
@@ -67,13 +72,14 @@ func TestArenaIsNearLowerBound(t *testing.T) {
 		{"resnet20", 128, nn.Train, 0},
 		{"lenet", 64, nn.Train, 0},
 	} {
-		_, m := planOnly(t, dev, test.arch, nn.Config{Batch: test.batch, Mode: test.mode})
-		s := m.Stats()
-		if s.Arena < s.LowerBound || float64(s.Arena) > 1.1*float64(s.LowerBound) {
-			t.Errorf("%s, batch %d: arena of %d bytes, at least %d are needed", test.arch, test.batch, s.Arena, s.LowerBound)
-		}
-		if test.most > 0 && s.Arena > test.most {
-			t.Errorf("%s, batch %d: arena of %d bytes, more than %d", test.arch, test.batch, s.Arena, test.most)
+		for _, dev := range []device.Device{device.NewReference(op.Float32), fast} {
+			s := planOnly(t, dev, test.arch, nn.Config{Batch: test.batch, Mode: test.mode}).Stats()
+			if s.Arena < s.LowerBound || float64(s.Arena) > 1.1*float64(s.LowerBound) {
+				t.Errorf("%s, %s, batch %d: arena of %d bytes, at least %d are needed", dev.Name(), test.arch, test.batch, s.Arena, s.LowerBound)
+			}
+			if test.most > 0 && s.Arena > test.most {
+				t.Errorf("%s, %s, batch %d: arena of %d bytes, more than %d", dev.Name(), test.arch, test.batch, s.Arena, test.most)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/nn/internal/golden"
 	"onlinerna/nn/machine"
 	"onlinerna/nn/op"
 )
@@ -81,7 +82,7 @@ func NewNet(arch string, mc nn.Config, c machine.Config, keep func(*nn.Model) G.
 	}
 	for i, p := range m.Params {
 		b := c.Bind[p.Node]
-		if err = c.Device.Upload(b.Region, b.Layout, closedForm(m, i)); err != nil {
+		if err = c.Device.Upload(b.Region, b.Layout, golden.Plain.Param(i, p.Name, p.Shape, dtype)); err != nil {
 			return nil, err
 		}
 	}

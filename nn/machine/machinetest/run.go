@@ -13,6 +13,7 @@ import (
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/nn/internal/golden"
 	"onlinerna/nn/machine"
 	"onlinerna/nn/op"
 )
@@ -42,8 +43,7 @@ func Golden(t *testing.T, dev device.Device, name string, o Options) {
 	if o.Steps < 0 {
 		return
 	}
-	for i := range g.SGD {
-		s := &g.SGD[i]
+	for i, s := range g.SGD {
 		n := len(s.Losses) - 1
 		if name == "resnet18" && s.Rate == 0.1 {
 			n = 2 // chaotic: PyTorch's float32 and float64 part ways
@@ -51,7 +51,7 @@ func Golden(t *testing.T, dev device.Device, name string, o Options) {
 		if o.Steps > 0 {
 			n = min(n, o.Steps)
 		}
-		t.Run(fmt.Sprintf("sgd/rate=%g", s.Rate), func(t *testing.T) { c.with(t).sgd(s, n) })
+		t.Run(fmt.Sprintf("sgd/rate=%g", s.Rate), func(t *testing.T) { c.with(t).sgd(i, n) })
 	}
 }
 
@@ -60,7 +60,7 @@ func Full() bool { return os.Getenv("ONLINERNA_GOLDEN") == "full" }
 
 type checker struct {
 	*testing.T
-	g         *golden
+	g         *reference
 	name      string
 	dev       device.Device
 	exact     bool // the device's type is float64
@@ -88,13 +88,9 @@ func (c *checker) net(mode nn.Mode, keep func(*nn.Model) G.Nodes) *Net {
 			c.Error(err)
 		}
 	})
-	labels := make([]int32, c.g.Batch)
-	for i := range labels {
-		labels[i] = int32(i)
-	}
 	m := n.Model
-	c.write(n, m.Input, closedFormInput(op.Shape(m.Input.Shape())))
-	c.write(n, m.Labels, op.Tensor{Shape: op.Shape{len(labels)}, Data: labels})
+	c.write(n, m.Input, c.g.Formula().Input(op.Shape(m.Input.Shape()), c.dev.DType()))
+	c.write(n, m.Labels, golden.Labels(c.g.Batch))
 	if m.BatchNormMomentum != nil {
 		c.write(n, m.BatchNormMomentum, op.Tensor{Shape: op.Shape{1}, Data: []float64{0.1}})
 	}
@@ -146,14 +142,14 @@ func (c *checker) train() {
 	n := c.net(nn.Train, c.keptStages())
 	c.run(n)
 	m, want := n.Model, &c.g.Train
-	c.near("loss", c.read(n, m.Loss)[0], want.Loss, c.lossTolerance(&c.g.SGD[0], 0))
+	c.near("loss", c.read(n, m.Loss)[0], want.Loss, c.lossTolerance(0, 0))
 	logits := c.read(n, m.Logits)
 	for i, row := range want.Logits {
 		for j, v := range row {
-			c.near(fmt.Sprintf("logit %d,%d", i, j), logits[i*c.g.Classes+j], v, c.tolerance(want.Deviation)*want.LogitsNorm)
+			c.near(fmt.Sprintf("logit %d,%d", i, j), logits[i*c.g.Classes+j], v, c.tolerance(want.Deviation)*want.LogitNorm)
 		}
 	}
-	c.near("norm of the logits", norm(logits), want.LogitsNorm, c.tolerance(want.Deviation)*want.LogitsNorm)
+	c.near("norm of the logits", norm(logits), want.LogitNorm, c.tolerance(want.Deviation)*want.LogitNorm)
 
 	if len(m.Params) != len(want.Params) {
 		c.Fatalf("%d parameters, want %d", len(m.Params), len(want.Params))
@@ -164,8 +160,8 @@ func (c *checker) train() {
 		if m.Params[i].Name != p.Name {
 			c.Fatalf("parameter %d is %s, want %s", i, m.Params[i].Name, p.Name)
 		}
-		deviation = max(deviation, p.Deviation, p.NHWC)
-		c.summary("gradient of "+p.Name, c.read(n, m.Params[i].Grad), summary{Norm: p.Norm, Sum: p.Sum, First4: p.First4, Deviation: deviation})
+		deviation = max(deviation, p.Deviation, c.g.nhwc.Train.Params[i].Deviation)
+		c.summary("gradient of "+p.Name, c.read(n, m.Params[i].Grad), golden.Tensor{Norm: p.Norm, Sum: p.Sum, First: p.First, Deviation: deviation})
 	}
 	want.InputGrad.Deviation = max(want.InputGrad.Deviation, deviation)
 	c.summary("gradient of the input", c.read(n, m.InputGrad), want.InputGrad)
@@ -173,7 +169,7 @@ func (c *checker) train() {
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.near("norm of the gradient vector", all, want.GradNormAll, c.tolerance(want.DeviationAll)*want.GradNormAll)
+	c.near("norm of the gradient vector", all, want.GradNorm, c.tolerance(want.GradDeviation)*want.GradNorm)
 
 	deviation = 0
 	for _, s := range m.Stats {
@@ -190,11 +186,13 @@ func (c *checker) train() {
 	}
 }
 
-func (c *checker) sgd(s *trajectory, steps int) {
+// sgd takes steps of the reference's run.
+func (c *checker) sgd(run, steps int) {
+	s := &c.g.SGD[run]
 	n := c.net(nn.Train, nil)
 	for i := range steps + 1 {
 		c.run(n)
-		c.near(fmt.Sprintf("loss after %d steps", i), c.read(n, n.Model.Loss)[0], s.Losses[i], c.lossTolerance(s, i))
+		c.near(fmt.Sprintf("loss after %d steps", i), c.read(n, n.Model.Loss)[0], s.Losses[i], c.lossTolerance(run, i))
 		if i == steps {
 			break
 		}
@@ -212,7 +210,7 @@ func (c *checker) sgd(s *trajectory, steps int) {
 }
 
 // stages checks the outputs of the network's parts that are kept.
-func (c *checker) stages(n *Net, want map[string]stage) {
+func (c *checker) stages(n *Net, want map[string]golden.Stage) {
 	c.Helper()
 	found := stages(n.Model)
 	for name, s := range want {
@@ -269,14 +267,20 @@ func (c *checker) tolerance(deviation float64) float64 {
 	return 5 * deviation
 }
 
-// lossTolerance is absolute, for the loss after some steps.
-func (c *checker) lossTolerance(s *trajectory, steps int) float64 {
+// lossTolerance is absolute, for the loss after some steps of a run.
+func (c *checker) lossTolerance(run, steps int) float64 {
+	s, nhwc := &c.g.SGD[run], c.g.nhwc.SGD[run].Losses
 	if c.exact {
 		return 1e-8 * max(1, s.Losses[steps])
 	}
 	d := 0.0
 	for i := range steps + 1 {
-		d = max(d, math.Abs(s.Losses32[i]-s.Losses[i]), math.Abs(s.LossesNHWC[i]-s.Losses[i]))
+		d = max(d, math.Abs(s.Losses32[i]-s.Losses[i]), math.Abs(nhwc[i]-s.Losses[i]))
+	}
+	if c.name == "resnet18" && s.Rate == 0.01 && steps > 1 {
+		// An activation of the second step is as good as 0. In float64, too, changing the parameters after the
+		// first step by a float32's rounding moves the next loss by 4.3e-4 or not at all.
+		return max(5*d, 2*4.3e-4)
 	}
 	return 5 * d
 }
@@ -288,7 +292,7 @@ func (c *checker) near(what string, got, want, tol float64) {
 	}
 }
 
-func (c *checker) summary(what string, x []float64, want summary) {
+func (c *checker) summary(what string, x []float64, want golden.Tensor) {
 	c.Helper()
 	tol := c.tolerance(want.Deviation) * want.Norm
 	sum := 0.0
@@ -297,7 +301,7 @@ func (c *checker) summary(what string, x []float64, want summary) {
 	}
 	c.near(what+", norm", norm(x), want.Norm, tol)
 	c.near(what+", sum", sum, want.Sum, tol*math.Sqrt(float64(len(x))))
-	for i, v := range append(want.First4, want.First2...) {
+	for i, v := range want.First {
 		c.near(fmt.Sprintf("%s, element %d", what, i), x[i], v, tol)
 	}
 }
