@@ -103,7 +103,7 @@ func (g *grid) line(dst []float32, c *chunk, src []float32, n, i, j, w int) {
 			continue
 		}
 		source := src[(n*g.srcH+row)*g.srcW*g.srcC:]
-		lo := min(w, max(0, ceil(-col, g.colStep)))                   // pixels from which on the run begins inside,
+		lo := min(w, ceil(max(0, -col), g.colStep))                   // pixels from which on the run begins inside,
 		hi := max(lo, min(w, floor(g.srcW-r.count-col, g.colStep)+1)) // and up to which it ends there
 		g.clipped(dst[at:], c.ld, source, r, col, 0, lo)
 		g.inside(dst[at:], c.ld, source, size, col, lo, hi)
@@ -150,14 +150,6 @@ func (g *grid) inside(dst []float32, ld int, source []float32, size, col, lo, hi
 			d[q*ld] = s[q*step]
 		}
 	}
-}
-
-// floor is a/b rounded down, for positive b.
-func floor(a, b int) int {
-	if a < 0 {
-		return -((b - 1 - a) / b)
-	}
-	return a / b
 }
 
 // gather writes the transpose of what rows writes: the matrix of taps × channels, from row k to k+kn of

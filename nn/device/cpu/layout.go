@@ -25,8 +25,8 @@ func (d *Device) Layout(t op.Type, role device.Role) device.Layout {
 	return nhwc
 }
 
-// order gives the logical dimensions of a rank 4 tensor in the order in which layout l stores them.
-func order(l device.Layout) ([4]int, bool) {
+// dimensions gives the logical dimensions of a rank 4 tensor in the order in which layout l stores them.
+func dimensions(l device.Layout) ([4]int, bool) {
 	switch l {
 	case nhwc:
 		return [4]int{0, 2, 3, 1}, true
@@ -91,7 +91,7 @@ type stored struct {
 }
 
 func permuted(r device.Region, l device.Layout, shape op.Shape) (stored, error) {
-	o, ok := order(l)
+	o, ok := dimensions(l)
 	if !ok || len(shape) != 4 {
 		return stored{}, fmt.Errorf("no layout %q of rank %d", l, len(shape))
 	}

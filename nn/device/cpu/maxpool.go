@@ -47,28 +47,48 @@ func lowerMaxPoolGrad(s step, o op.MaxPoolGrad) (*lowering, string) {
 	return s.data(func(st *storage) []phase {
 		x, dy, dx := st.floats(s.In[0]), st.floats(s.In[1]), st.floats(s.Out)
 		return []phase{p.scatter(dx, func(n, i, j, r0, r1, c0, c1, lo, hi int) {
-			if r0 >= r1 || c0 >= c1 {
-				return
+			var best, at [channelTile]int32
+			g := dy[((n*p.y.h+i)*p.y.w+j)*p.y.c:][lo:hi]
+			first := ((n*p.x.h+r0)*p.x.w+c0)*p.x.c + lo
+			for r := range r1 - r0 {
+				for c := range c1 - c0 {
+					off := (r*p.x.w + c) * p.x.c
+					larger(best[:len(g)], at[:len(g)], x[first+off:], int32(off), off == 0)
+				}
 			}
-			g := dy[((n*p.y.h+i)*p.y.w+j)*p.y.c:][:p.y.c]
-			first := ((n*p.x.h+r0)*p.x.w + c0) * p.x.c
-			for c := lo; c < hi; c++ {
-				dx[first+c+p.argmax(x[first+c:], r1-r0, c1-c0)] += g[c]
+			to := dx[first:]
+			for c, v := range g {
+				to[int(at[c])+c] += v
 			}
 		})}
 	}), ""
 }
 
-// argmax is where the first maximum in a window of rows × cols pixels lies, of the channel with which x starts.
-func (p *pooling) argmax(x []float32, rows, cols int) int {
-	best, at := x[0], 0
-	for r := range rows {
-		for c := range cols {
-			i := (r*p.x.w + c) * p.x.c
-			if v := x[i]; v > best || v != v && best == best {
-				best, at = v, i
-			}
+// larger notes where x is larger than the best, or anything at first: its rank, and the position off.
+func larger(best, at []int32, x []float32, off int32, first bool) {
+	x, at = x[:len(best)], at[:len(best)]
+	if first {
+		for c, v := range x {
+			best[c], at[c] = order(v), off
 		}
+		return
 	}
-	return at
+	for c, v := range x {
+		// Both are chosen without a branch: which is larger cannot be predicted.
+		k, b, p := order(v), best[c], at[c]
+		if k > b {
+			p = off
+		}
+		best[c], at[c] = max(b, k), p
+	}
+}
+
+// order maps numbers to integers in the same order, with equal zeros and NaN above all.
+func order(v float32) int32 {
+	b := int32(math.Float32bits(v + 0))
+	b ^= int32(uint32(b>>31) >> 1)
+	if v != v {
+		b = math.MaxInt32
+	}
+	return b
 }

@@ -32,8 +32,6 @@ type outerBlock struct {
 // depth is the number of rows of dst.
 func (o *outer) depth() int { return len(o.taps) * o.channels }
 
-func ceil(a, b int) int { return (a + b - 1) / b }
-
 // blocks cuts the work into tiles, of depth rows or channels, and the units of pixels into so many ranges that
 // there is work for a few dozen workers, while each range is long and the copies of dst stay small.
 func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {

@@ -1,26 +1,5 @@
 package cpu
 
-// lines cuts an image into blocks of whole lines, (n, i) in row-major order.
-type lines struct {
-	image
-	size int // lines in a block
-}
-
-func linesOf(m image) lines {
-	return lines{m, max(1, elementBlock/(m.w*m.c))}
-}
-
-// phase runs f for each line: its image, its row and its storage in x.
-func (l lines) phase(x []float32, f func(n, i int, line []float32)) phase {
-	total := l.n * l.h
-	width := l.w * l.c
-	return phase{ceil(total, l.size), func(_, block int) {
-		for at := block * l.size; at < min((block+1)*l.size, total); at++ {
-			f(at/l.h, at%l.h, x[at*width:][:width])
-		}
-	}}
-}
-
 // pooling is the window of a pooling op, from x to y.
 type pooling struct {
 	kernel, stride, pad [2]int

@@ -1,0 +1,139 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+
+	"onlinerna/nn/op"
+)
+
+// TestManyBlocks compares with the definitions, in float64, where the work is cut into many blocks: sums over
+// several ranges of pixels, weights in several panels, tiles of the result in every direction.
+func TestManyBlocks(t *testing.T) {
+	conv := func(n, c, h, o, kernel, stride, pad, groups int) func(b *builder) {
+		return func(b *builder) {
+			v := op.Conv2D{Stride: [2]int{stride, stride}, Pad: [2]int{pad, pad}, Groups: groups}
+			x, w := b.data(n, c, h, h), b.weight(o, c/groups, kernel, kernel)
+			y := b.apply(v, x, w, b.weight(o))
+			dy := b.data(b.Values[y].Type.Shape...)
+			b.apply(op.Conv2DGradInput{Conv2D: v, Input: b.Values[x].Type.Shape}, w, dy)
+			b.apply(op.Conv2DGradWeight{Conv2D: v, Weight: b.Values[w].Type.Shape}, x, dy)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		build func(b *builder)
+	}{
+		{"sliding bands", conv(5, 3, 60, 17, 3, 1, 1, 1)},
+		{"bands without padding", conv(9, 2, 30, 5, 5, 1, 0, 1)},
+		{"gathered pixels", conv(4, 5, 61, 7, 3, 2, 1, 1)},
+		{"gathered tiles", conv(3, 130, 9, 140, 3, 2, 1, 1)},
+		{"1×1", conv(6, 130, 14, 150, 1, 1, 0, 1)},
+		{"groups", conv(4, 12, 20, 18, 3, 1, 1, 3)},
+		{"depthwise", conv(4, 10, 40, 10, 3, 1, 1, 10)},
+		{"linear", func(b *builder) {
+			x, w, dy := b.data(700, 150), b.weight(140, 150), b.data(700, 140)
+			b.apply(op.Linear{}, x, w, b.weight(140))
+			b.apply(op.LinearGradInput{}, w, dy)
+			b.apply(op.LinearGradWeight{}, x, dy)
+		}},
+		{"batch normalisation", func(b *builder) {
+			x, dy := b.data(9, 70, 33, 31), b.data(9, 70, 33, 31)
+			stats := b.apply(op.BatchNormStats{}, x)
+			scale := b.weight(70)
+			b.apply(op.BatchNorm{Eps: 1e-5}, x, stats, scale, b.weight(70))
+			sums := b.apply(op.BatchNormGradSums{Eps: 1e-5}, x, stats, dy)
+			b.apply(op.BatchNormGradInput{Eps: 1e-5}, x, stats, scale, sums, dy)
+			b.apply(op.ChannelSum{}, dy)
+		}},
+		{"pools", func(b *builder) {
+			max := op.MaxPool{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}
+			x := b.data(5, 70, 33, 31)
+			y := b.apply(max, x)
+			b.apply(op.MaxPoolGrad{MaxPool: max}, x, b.data(b.Values[y].Type.Shape...))
+			b.apply(op.GlobalAvgPool{}, x)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := open(t, 2)
+			b := &builder{tb: t}
+			c.build(b)
+			k := bind(t, d, &b.Program, b.weights, b.alone())
+			k.run(t)
+			exact := make([]op.Tensor, len(b.Values))
+			read := func(v int) op.Tensor {
+				x := op.New(op.Type{DType: op.Float64, Shape: b.Values[v].Type.Shape})
+				if err := d.Download(x, k.regions[v], b.Values[v].Layout); err != nil {
+					t.Fatal(err)
+				}
+				return x
+			}
+			for _, s := range b.Steps {
+				var in []op.Tensor
+				for _, v := range s.In {
+					if exact[v].Data == nil {
+						exact[v] = read(v)
+					}
+					in = append(in, exact[v])
+				}
+				exact[s.Out] = op.New(op.Type{DType: op.Float64, Shape: b.Values[s.Out].Type.Shape})
+				if err := s.Op.Run(exact[s.Out], in...); err != nil {
+					t.Fatal(err)
+				}
+				got, want := read(s.Out).Data.([]float64), exact[s.Out].Data.([]float64)
+				largest, worst := 0., 0.
+				for i := range want {
+					largest = max(largest, math.Abs(want[i]))
+					worst = max(worst, math.Abs(got[i]-want[i]))
+				}
+				if !(worst <= 1e-5*largest) {
+					t.Errorf("%v: error %.3g of %.3g", s.Op, worst, largest)
+				}
+			}
+		})
+	}
+}
+
+// A NaN anywhere in an activation reaches the loss.
+func TestNaNIsNotHidden(t *testing.T) {
+	d := open(t, 2)
+	b := network(t)
+	var y int // the result of the first convolution
+	for _, s := range b.Steps {
+		if _, ok := s.Op.(op.BatchNormStats); ok {
+			y = s.In[0]
+		}
+	}
+	for _, groups := range [][][]int{b.alone(), b.grouped(d)} {
+		k := bind(t, d, &b.Program, b.weights, groups)
+		k.run(t)
+		for _, sign := range []uint32{0, 1 << 31} { // x86 makes those with the sign
+			k.floats(t, y)[1234] = math.Float32frombits(0x7fc00000 | sign)
+			for i, g := range groups {
+				if out := b.Steps[g[0]].Out; out <= y {
+					continue
+				}
+				if err := k.kernels[i](); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, s := range b.Steps {
+				switch s.Op.(type) {
+				case op.BatchNormStats, op.SoftmaxCrossEntropy:
+					if !hasNaN(k.floats(t, s.Out)) {
+						t.Errorf("%v has no NaN", s.Op)
+					}
+				}
+			}
+		}
+	}
+}
+
+func hasNaN(x []float32) bool {
+	for _, v := range x {
+		if v != v {
+			return true
+		}
+	}
+	return false
+}
