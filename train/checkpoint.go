@@ -2,6 +2,7 @@ package train
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ const checkpointVersion = 1
 type checkpoint struct {
 	Version      int                        `json:"version"`
 	Position     position                   `json:"position"`
+	Images       int                        `json:"images"` // of an epoch
 	StatsBatches int                        `json:"stats_batches"`
 	Best         *bestRecord                `json:"best,omitempty"`
 	Hooks        map[string]json.RawMessage `json:"hooks,omitempty"`
@@ -27,6 +29,9 @@ type checkpoint struct {
 // Save writes the state of the run to the folder "checkpoint" in that of the run. It replaces the one before when
 // it is complete.
 func (r *Run) Save() error {
+	if r.Config.Out == "" {
+		return errors.New("the run has no folder to save its state in")
+	}
 	dir := filepath.Join(r.Config.Out, checkpointDir)
 	err := replaceDir(dir, func(tmp string) error {
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta("sgd")); err != nil {
@@ -35,7 +40,7 @@ func (r *Run) Save() error {
 		if err := r.Net.saveVector(filepath.Join(tmp, "momentum.safetensors"), r.momentum); err != nil {
 			return err
 		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, StatsBatches: r.Net.StatsBatches, Best: r.best, Hooks: map[string]json.RawMessage{}}
+		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.train.Images(), StatsBatches: r.Net.StatsBatches, Best: r.best, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
 			if h, ok := h.(SavingHook); ok {
 				small, err := h.Save(r.state(), tmp)
@@ -58,27 +63,28 @@ func (r *Run) Save() error {
 }
 
 // Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does
-// not change results: workers, threads, limits on bad images.
+// not change results: where the data lies, workers, threads, the limit on unreadable images. The
+// hooks are those that the run was started with.
 func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) (*Run, error) {
 	c, err := ReadConfig(dir)
 	if err != nil {
 		return nil, fmt.Errorf("nothing to resume: %w", err)
 	}
-	c.Out = dir
 	if adjust != nil {
 		adjust(&c)
 	}
-	r, err := New(c, dev, hooks...)
+	c.Out = dir
+	r, err := prepare(c, dev, hooks)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.load(); err != nil {
-		r.Close()
-		return nil, fmt.Errorf("resuming %s: %w", dir, err)
+		return nil, errors.Join(fmt.Errorf("resuming %s: %w", dir, err), r.Close())
 	}
 	return r, nil
 }
 
+// load reads the checkpoint of the run.
 func (r *Run) load() error {
 	dir, err := findDir(filepath.Join(r.Config.Out, checkpointDir))
 	if err != nil {
@@ -96,8 +102,11 @@ func (r *Run) load() error {
 	switch {
 	case c.Version != checkpointVersion:
 		return fmt.Errorf("%s: version %d, this program reads %d", path, c.Version, checkpointVersion)
-	case c.Position.Epoch < 1 || c.Position.Batch < 0 || c.Position.Batch > r.train.Steps():
-		return fmt.Errorf("%s: position epoch %d, batch %d does not fit %d batches an epoch", path, c.Position.Epoch, c.Position.Batch, r.train.Steps())
+	case c.Images != r.train.Images():
+		return fmt.Errorf("%s: the run's epochs have %d images, now there are %d: the data has changed", path, c.Images, r.train.Images())
+	case c.Position.Epoch < 1 || c.Position.Epoch > r.Config.Epochs+1 || c.Position.Batch < 0 || c.Position.Batch > r.train.Steps() || c.Position.Steps < 0:
+		return fmt.Errorf("%s: epoch %d, batch %d is not in a run of %d epochs of %d batches",
+			path, c.Position.Epoch, c.Position.Batch, r.Config.Epochs, r.train.Steps())
 	}
 	if _, err := r.Net.LoadWeights(filepath.Join(dir, "weights.safetensors")); err != nil {
 		return err
@@ -105,7 +114,7 @@ func (r *Run) load() error {
 	if err := r.Net.loadVector(filepath.Join(dir, "momentum.safetensors"), r.momentum); err != nil {
 		return err
 	}
-	r.pos, r.best, r.Net.StatsBatches, r.resumed = c.Position, c.Best, c.StatsBatches, true
+	r.pos, r.best, r.Net.StatsBatches, r.begun = c.Position, c.Best, c.StatsBatches, true
 	for _, h := range r.hooks {
 		h, ok := h.(SavingHook)
 		if !ok {
@@ -116,7 +125,7 @@ func (r *Run) load() error {
 			return fmt.Errorf("%s: no state of the hook %s", path, h.Name())
 		}
 		if err := h.Load(r.state(), dir, small); err != nil {
-			return fmt.Errorf("%s: %w", h.Name(), err)
+			return fmt.Errorf("%s: %s: %w", path, h.Name(), err)
 		}
 	}
 	return nil

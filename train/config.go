@@ -12,8 +12,18 @@ import (
 	"onlinerna/nn"
 )
 
-// Config says what to train on what and how. Fields that are left zero are filled in from the data:
-// see [Config.Resolve]. It is stored as config.json in the folder of the run.
+// Config says what to train on what and how. It is stored as config.json in the folder of the run. Fields that
+// are left zero are filled in by the kind of the data, see [data.Profile]; the zero Config trains LeNet on
+// the generated glyphs and writes nothing. Hold and linear end at a hundredth of the first rate:
+//
+//	data      model     batch   epochs  schedule      decay  window                     averages
+//	glyphs    lenet     128     25      hold 0.05     5e-4   5                          5, 10
+//	mnist     lenet     128     15      hold 0.05     5e-4   5                          5
+//	cifar     resnet20  128     30      hold 0.1      1e-4   min(10, max(3, epochs/2))  5
+//	imagenet  resnet50  32 × 8  90      linear 0.1    1e-4   min(10, max(3, epochs/2))  as the window
+//
+// mnist stands for all small gray images, cifar for small colour ones, imagenet for all others. A schedule of
+// another kind has defaults of its own: see [Schedule].
 type Config struct {
 	Model   string `json:"model"`    // one of nn's architectures
 	Data    string `json:"data"`     // folder, or "glyphs"
@@ -21,7 +31,7 @@ type Config struct {
 	Device  string `json:"device"`   // for the record: the device is given to New
 
 	Batch      int `json:"batch"`      // images a forward pass
-	Accumulate int `json:"accumulate"` // batches a step of the optimiser
+	Accumulate int `json:"accumulate"` // batches a step of the optimiser; the data's only where Batch is the data's, else 1
 	Epochs     int `json:"epochs"`
 
 	Schedule    Schedule `json:"schedule"`
@@ -68,22 +78,22 @@ const (
 
 // The ways to give BatchNorm statistics to combined weights.
 const (
-	Reestimate = "reestimate" // a cumulative average over training batches
+	Reestimate = "reestimate" // the mean over training batches
 	Combine    = "combine"    // the snapshots' statistics, combined with c
 )
 
 // RNAConfig configures the RNA hook.
 type RNAConfig struct {
-	Mode     string   `json:"mode"`               // Off, Offline or Online
-	Window   int      `json:"window"`             // N, residuals: N + 1 snapshots
-	Lambda   *float64 `json:"lambda"`             // relative to ‖R‖₂²
-	Beta     *float64 `json:"beta"`               // 1 is X c
-	Start    int      `json:"start"`              // epoch at whose end the first snapshot is taken
-	Every    int      `json:"every"`              // epochs from extrapolation to extrapolation
-	Stats    string   `json:"bn"`                 // Reestimate or Combine
-	Batches  int      `json:"bn_batches"`         // that the statistics are re-estimated on
-	Momentum string   `json:"momentum"`           // Keep or Reset at injection
-	Averages []int    `json:"averages,omitempty"` // numbers of last iterates whose average is shown beside
+	Mode     string   `json:"mode"`       // Off, Offline or Online
+	Window   int      `json:"window"`     // N, residuals: N + 1 snapshots
+	Lambda   *float64 `json:"lambda"`     // relative to ‖R‖₂²
+	Beta     *float64 `json:"beta"`       // 1 is X c
+	Start    int      `json:"start"`      // epoch at whose end the first snapshot is taken
+	Every    int      `json:"every"`      // epochs from extrapolation to extrapolation
+	Stats    string   `json:"bn"`         // Reestimate or Combine
+	Batches  int      `json:"bn_batches"` // that the statistics are re-estimated on
+	Momentum string   `json:"momentum"`   // Keep or Reset at injection
+	Averages []int    `json:"averages"`   // numbers of last iterates whose average is shown beside; empty, not nil, for none
 }
 
 // What happens to the optimiser's momentum when an extrapolated point replaces the iterate.
@@ -96,29 +106,25 @@ const (
 type preset struct {
 	model                     string
 	batch, accumulate, epochs int
-	schedule                  func(epochs int) Schedule
-	decay                     float64
+	schedule                  string
+	rate, decay               float64
 	window                    int // 0: by the number of epochs
 	averages                  []int
 }
 
 var presets = map[string]preset{
-	"glyphs": {model: "lenet", batch: 128, epochs: 25, decay: 5e-4, window: 5, averages: []int{5, 10},
-		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: holdFor(n)} }},
-	"mnist": {model: "lenet", batch: 128, epochs: 15, decay: 5e-4, window: 5, averages: []int{5},
-		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: holdFor(n)} }},
-	"cifar": {model: "resnet20", batch: 128, epochs: 30, decay: 1e-4, averages: []int{5},
-		schedule: func(n int) Schedule { return Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: holdFor(n)} }},
-	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, decay: 1e-4,
-		schedule: func(int) Schedule { return Schedule{Kind: Linear, Rate: 0.1, Final: 0.001} }},
+	"glyphs":   {model: "lenet", batch: 128, epochs: 25, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5, 10}},
+	"mnist":    {model: "lenet", batch: 128, epochs: 15, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5}},
+	"cifar":    {model: "resnet20", batch: 128, epochs: 30, schedule: Hold, rate: 0.1, decay: 1e-4, averages: []int{5}},
+	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: Linear, rate: 0.1, decay: 1e-4},
 }
-
-// holdFor is how long the hold schedule of a run stays at the constant rate, unless told.
-func holdFor(epochs int) int { return max(1, epochs*3/5) }
 
 // Resolve fills in what is left zero, from the training set and its profile, and checks everything.
 func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
-	pre := presets[p.Name]
+	pre, ok := presets[p.Name]
+	if !ok {
+		return fmt.Errorf("no defaults for images of kind %q", p.Name)
+	}
 	def(&c.Model, pre.model)
 	if _, err := nn.Lookup(c.Model); err != nil {
 		return err
@@ -129,25 +135,7 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 	def(&c.Batch, pre.batch)
 	def(&c.Accumulate, 1)
 	def(&c.Epochs, pre.epochs)
-	auto := pre.schedule(c.Epochs)
-	def(&c.Schedule.Kind, auto.Kind)
-	def(&c.Schedule.Rate, auto.Rate)
-	if c.Schedule.Kind != Constant && c.Schedule.Kind != Step && c.Schedule.Kind != Multi && c.Schedule.Final == 0 {
-		c.Schedule.Final = c.Schedule.Rate / 100
-	}
-	if c.Schedule.Kind == Hold && c.Schedule.HoldFor == 0 {
-		c.Schedule.HoldFor = holdFor(c.Epochs - c.Schedule.Warmup)
-	}
-	if c.Schedule.Kind == Step || c.Schedule.Kind == Multi {
-		def(&c.Schedule.Gamma, 0.1)
-	}
-	if c.Schedule.Kind == Step {
-		def(&c.Schedule.StepEvery, max(1, c.Epochs/3))
-	}
-	if c.Schedule.Warmup > 0 {
-		def(&c.Schedule.WarmupFrom, 0.01)
-	}
-	c.Schedule.Epochs = c.Epochs
+	c.Schedule.resolve(c.Epochs, pre)
 	defPtr(&c.Momentum, 0.9)
 	defPtr(&c.WeightDecay, pre.decay)
 	defPtr(&c.MaxBad, data.DefaultMaxBad)
@@ -178,14 +166,16 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("batch %d, accumulate %d and epochs %d must be at least 1", c.Batch, c.Accumulate, c.Epochs)
 	case c.NumClasses < len(set.Classes()):
 		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
+	case c.ImageSize < 1:
+		return fmt.Errorf("image size %d: at least 1", c.ImageSize)
 	case len(c.Mean) != channels || len(c.Std) != channels:
 		return fmt.Errorf("mean %v and std %v: the images have %d channels, give a number for each", c.Mean, c.Std, channels)
 	case *c.Momentum < 0 || *c.Momentum >= 1 || math.IsNaN(*c.Momentum):
 		return fmt.Errorf("momentum %g: must lie in [0, 1)", *c.Momentum)
 	case *c.Momentum == 0 && c.Nesterov:
 		return fmt.Errorf("nesterov needs a momentum above 0")
-	case !(*c.WeightDecay >= 0):
-		return fmt.Errorf("weight decay %g: must not be negative", *c.WeightDecay)
+	case !(*c.WeightDecay >= 0) || math.IsInf(*c.WeightDecay, 0):
+		return fmt.Errorf("weight decay %g: must be finite and not negative", *c.WeightDecay)
 	case !(c.LabelSmoothing >= 0 && c.LabelSmoothing < 1):
 		return fmt.Errorf("label smoothing %g: must lie in [0, 1)", c.LabelSmoothing)
 	case !(*c.MaxBad >= 0 && *c.MaxBad <= 1):
@@ -198,8 +188,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("unknown augmentation %q: use one of %v", c.Augment, data.Augmentations())
 	}
 	for i, s := range c.Std {
-		if !(s > 0) || math.IsNaN(c.Mean[i]) {
-			return fmt.Errorf("mean %v, std %v: std must be positive", c.Mean, c.Std)
+		if !(s > 0) || math.IsInf(s, 0) || math.IsNaN(c.Mean[i]) || math.IsInf(c.Mean[i], 0) {
+			return fmt.Errorf("mean %v, std %v: must be finite, and std positive", c.Mean, c.Std)
 		}
 	}
 	return c.Schedule.Validate()
@@ -230,8 +220,8 @@ func (r *RNAConfig) check() error {
 		return fmt.Errorf("unknown rna mode %q: use %s, %s or %s", r.Mode, Off, Offline, Online)
 	case r.Window < 1 || r.Window > 100:
 		return fmt.Errorf("rna window %d: must lie between 1 and 100 residuals", r.Window)
-	case !(*r.Lambda >= 0):
-		return fmt.Errorf("rna lambda %g: must not be negative", *r.Lambda)
+	case !(*r.Lambda >= 0) || math.IsInf(*r.Lambda, 0):
+		return fmt.Errorf("rna lambda %g: must be finite and not negative", *r.Lambda)
 	case math.IsNaN(*r.Beta) || math.IsInf(*r.Beta, 0):
 		return fmt.Errorf("rna beta %g: must be finite", *r.Beta)
 	case r.Start < 1 || r.Every < 1:

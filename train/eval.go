@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"onlinerna/data"
 )
@@ -18,15 +19,8 @@ func Evaluate(ctx context.Context, n *Network, l *data.Loader, each func(b *data
 		if err != nil {
 			return Score{}, err
 		}
-		if b.N == 0 {
-			continue
-		}
 		if each != nil {
-			if k := b.N * n.model.Config.Classes; cap(logits) < k {
-				logits = make([]float32, k)
-			} else {
-				logits = logits[:k]
-			}
+			logits = slices.Grow(logits[:0], b.N*n.model.Config.Classes)[:b.N*n.model.Config.Classes]
 		}
 		t, err := n.Evaluate(b, logits)
 		if err != nil {
@@ -41,6 +35,9 @@ func Evaluate(ctx context.Context, n *Network, l *data.Loader, each func(b *data
 	}
 	if err := ctx.Err(); err != nil {
 		return Score{}, err
+	}
+	if sum.Images == 0 {
+		return Score{}, errors.New("no image could be evaluated")
 	}
 	return sum.Score(), nil
 }
@@ -58,19 +55,19 @@ func (r *Run) Evaluate() (*Score, error) {
 	return &s, nil
 }
 
-// reestimate replaces the running statistics by their cumulative average over training batches, the same ones
-// whenever it is called in an epoch.
+// reestimate replaces the running statistics by their mean over training batches, in proportion to the
+// batches' sizes. The batches are the same ones whenever it is called in an epoch.
 func (r *Run) reestimate() error {
 	if r.Net.Stats == nil {
 		return nil
 	}
-	k := 0
+	images := 0
 	for b, err := range r.stats.Epoch(r.ctx, r.pos.Epoch, 0) {
 		if err != nil {
 			return err
 		}
-		k++
-		if err := r.Net.UpdateStats(b, 1/float64(k)); err != nil {
+		images += b.N
+		if err := r.Net.UpdateStats(b, float64(b.N)/float64(images)); err != nil {
 			return err
 		}
 	}
@@ -104,9 +101,18 @@ func copyWeights(dst, src weights) error {
 	return dst.stats.Copy(src.stats)
 }
 
+// finite says whether the network's present weights and statistics are numbers.
+func (r *Run) finite() (bool, error) {
+	ok, err := r.Net.Params.Finite()
+	if err != nil || !ok || r.Net.Stats == nil {
+		return ok, err
+	}
+	return r.Net.Stats.Finite()
+}
+
 // candidate keeps the network's present weights as best.safetensors if their validation loss is the lowest so far.
 func (r *Run) candidate(kind string, score Score) error {
-	if r.best != nil && !(score.Loss < r.best.Score.Loss) {
+	if !score.finite() || r.best != nil && score.Loss >= r.best.Score.Loss {
 		return nil
 	}
 	r.best = &bestRecord{Kind: kind, Epoch: r.pos.Epoch, Score: score}

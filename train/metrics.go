@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
@@ -73,13 +75,14 @@ func (h *metricsHook) write(v any) error {
 // Save notes how long the file is, so that a resumed run drops the lines of steps that it will do again.
 func (h *metricsHook) Save(*State, string) (json.RawMessage, error) {
 	if h.buf != nil {
-		if err := h.buf.Flush(); err != nil {
+		if err := errors.Join(h.buf.Flush(), h.file.Sync()); err != nil {
 			return nil, err
 		}
 	}
 	return json.Marshal(h.size)
 }
 
+// Load reads the history of the run from the file and goes on at its end.
 func (h *metricsHook) Load(s *State, _ string, small json.RawMessage) error {
 	if err := json.Unmarshal(small, &h.size); err != nil {
 		return err
@@ -88,12 +91,14 @@ func (h *metricsHook) Load(s *State, _ string, small json.RawMessage) error {
 	if err != nil && !(os.IsNotExist(err) && h.size == 0) {
 		return err
 	}
-	if int64(len(b)) < h.size {
+	if h.size < 0 || int64(len(b)) < h.size {
 		return fmt.Errorf("%s has %d bytes, the checkpoint knows of %d", h.path(), len(b), h.size)
 	}
-	if s.run.History, err = parseHistory(b[:h.size]); err != nil {
+	list, err := parseHistory(b[:h.size])
+	if err != nil {
 		return fmt.Errorf("%s: %w", h.path(), err)
 	}
+	s.run.History = slices.DeleteFunc(list, func(r EpochRecord) bool { return r.Epoch >= s.Epoch })
 	return h.open()
 }
 
@@ -101,14 +106,12 @@ func (h *metricsHook) Close() error {
 	if h.file == nil {
 		return nil
 	}
-	err := h.buf.Flush()
-	if e := h.file.Close(); err == nil {
-		err = e
-	}
+	err := errors.Join(h.buf.Flush(), h.file.Close())
+	h.file, h.buf = nil, nil
 	return err
 }
 
-// ReadHistory reads the epochs' records from a run's folder.
+// ReadHistory reads the records of the finished epochs from a run's folder.
 func ReadHistory(dir string) ([]EpochRecord, error) {
 	path := filepath.Join(dir, "metrics.jsonl")
 	b, err := os.ReadFile(path)

@@ -32,15 +32,14 @@ var (
 
 func newRNAHook(r *Run) (*rnaHook, error) {
 	h := &rnaHook{run: r, cfg: &r.Config.RNA}
-	if h.cfg.Mode == Off {
-		return nil, nil
-	}
 	space, err := h.space()
 	if err != nil {
 		return nil, err
 	}
-	h.window, err = rna.NewWindow(space, h.cfg.capacity())
-	return h, err
+	if h.window, err = rna.NewWindow(space, h.cfg.capacity()); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // space holds snapshots in host memory, in the element type and the order of the device.
@@ -69,10 +68,11 @@ func (h *rnaHook) AfterEpoch(s *State) error {
 		}
 	}
 	s.Record.Seconds.RNAEval += time.Since(t).Seconds()
-	if s.Epoch > h.cfg.Start+1 && ((s.Epoch-h.cfg.Start)%h.cfg.Every == 0 || s.LastEpoch()) {
-		return h.extrapolate(s)
+	due := (s.Epoch-h.cfg.Start)%h.cfg.Every == 0
+	if s.Epoch < h.cfg.Start+2 || !due && !s.LastEpoch() { // one residual alone gives back its iterate
+		return nil
 	}
-	return nil
+	return h.extrapolate(s, due && h.cfg.Mode == Online)
 }
 
 // snapshot takes the weights of this epoch, unless that was done before the run was interrupted.
@@ -131,12 +131,11 @@ func (h *rnaHook) average(s *State, k int) error {
 	})
 }
 
-// extrapolate scores y⁺, keeps its weights and, online, goes on from it.
-func (h *rnaHook) extrapolate(s *State) error {
+// extrapolate scores y⁺, keeps its weights and, if inject is set, goes on from it.
+func (h *rnaHook) extrapolate(s *State, inject bool) error {
 	rec := &RNARecord{}
 	s.Record.RNA = rec
 	t := time.Now()
-	inject := h.cfg.Mode == Online
 	var point weights
 	defer func() { point.free() }()
 	err := h.run.aside(func() error {
@@ -151,6 +150,7 @@ func (h *rnaHook) extrapolate(s *State) error {
 			rec.Condition = res.Condition
 		}
 		s.Record.Seconds.RNA += time.Since(t).Seconds()
+		t = time.Now()
 		if res.Status != rna.OK {
 			inject = false
 			return nil
@@ -160,6 +160,14 @@ func (h *rnaHook) extrapolate(s *State) error {
 		}
 		if rec.Score, err = h.run.Evaluate(); err != nil {
 			return err
+		}
+		ok, err := h.run.finite()
+		if err != nil {
+			return err
+		}
+		if !ok || rec.Score != nil && !rec.Score.finite() {
+			rec.Status, rec.Score, inject = "the extrapolated weights give no finite loss", nil, false
+			return nil
 		}
 		if rec.Score != nil {
 			if err := h.run.candidate("rna", *rec.Score); err != nil {
@@ -282,6 +290,16 @@ func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
 	}
 	if st.Window.N != h.window.Cap() {
 		return fmt.Errorf("the checkpoint's window is for %d residuals, the config's for %d", st.Window.N, h.window.Cap())
+	}
+	if h.cfg.Stats == Combine && s.Net.Stats != nil {
+		if len(st.Stats) < len(st.Window.Columns) {
+			return fmt.Errorf("%d residuals, but BatchNorm statistics of %d iterates", len(st.Window.Columns), len(st.Stats))
+		}
+		for _, v := range st.Stats {
+			if len(v) != s.Net.Stats.Len() {
+				return fmt.Errorf("%d BatchNorm statistics, the model has %d", len(v), s.Net.Stats.Len())
+			}
+		}
 	}
 	tmp, err := s.Net.NewParams()
 	if err != nil {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"onlinerna/data"
@@ -43,22 +42,12 @@ type Run struct {
 	hooks             []Hook
 	pos               position
 	best              *bestRecord
-	resumed           bool
+	begun             bool // the folder holds this run
 	ctx               context.Context
 }
 
 // weights is a pair of vectors like a network's.
 type weights struct{ params, stats device.Vector }
-
-// position is where a run is. It is written to checkpoints.
-type position struct {
-	Epoch   int     `json:"epoch"` // in progress, counted from 1
-	Batch   int     `json:"batch"` // batches of it that are done
-	Steps   int     `json:"steps"` // of the optimiser since the start
-	Train   Tally   `json:"train"` // over the epoch so far
-	Seconds Seconds `json:"seconds"`
-	Bad     int     `json:"bad"`
-}
 
 // bestRecord says whose weights are in best.safetensors.
 type bestRecord struct {
@@ -67,46 +56,56 @@ type bestRecord struct {
 	Score Score  `json:"score"`
 }
 
-// ErrInterrupted is returned by Train when its context ended: the state is saved and the run can be resumed.
-var ErrInterrupted = errors.New("interrupted")
-
-// DivergedError says that the loss or the weights are no longer finite.
-type DivergedError struct {
-	Epoch, Step int
-	What        string
-	Rate        float64
-	Checkpoint  string // the last good state, "" if there is none
-}
-
-func (e *DivergedError) Error() string {
-	kept := "no checkpoint had been written yet"
-	if e.Checkpoint != "" {
-		kept = "the last good weights are in " + e.Checkpoint
-	}
-	return fmt.Sprintf("%s in epoch %d, step %d, at learning rate %g: lower --lr or warm up; %s", e.What, e.Epoch, e.Step, e.Rate, kept)
-}
-
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
-// memory. Nothing is written before Train.
+// memory. Nothing is written before Train. Hooks have names of their own, other than "rna" and "metrics",
+// which are the run's; those that hold something are closed with the run, or at once if New fails.
 func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
-	r := &Run{Config: c, dev: dev}
-	if err := r.open(); err != nil {
-		r.Close()
-		return nil, err
-	}
-	rnaHook, err := newRNAHook(r)
-	if err == nil && rnaHook != nil {
-		r.hooks = append(r.hooks, rnaHook)
-	}
-	if err == nil && r.Config.Out != "" {
-		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out})
-	}
-	r.hooks = append(r.hooks, hooks...)
+	r, err := prepare(c, dev, hooks)
 	if err != nil {
-		r.Close()
 		return nil, err
+	}
+	if c.Init != "" {
+		if _, err := r.Net.LoadWeights(c.Init); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
 	}
 	return r, nil
+}
+
+// prepare is New without initial weights from a file.
+func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
+	r := &Run{Config: c, dev: dev, ctx: context.Background(), hooks: slices.Clone(hooks)}
+	err := r.open()
+	if err == nil {
+		err = r.addHooks()
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// addHooks puts the run's own hooks round the caller's: RNA is first, and metrics are last, so that they show
+// what the others wrote into the record.
+func (r *Run) addHooks() error {
+	if r.Config.RNA.Mode != Off {
+		h, err := newRNAHook(r)
+		if err != nil {
+			return fmt.Errorf("rna: %w", err)
+		}
+		r.hooks = slices.Insert(r.hooks, 0, Hook(h))
+	}
+	if r.Config.Out != "" {
+		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out})
+	}
+	seen := map[string]bool{}
+	for _, h := range r.hooks {
+		if seen[h.Name()] {
+			return fmt.Errorf("two hooks are named %q", h.Name())
+		}
+		seen[h.Name()] = true
+	}
+	return nil
 }
 
 func (r *Run) open() error {
@@ -137,11 +136,6 @@ func (r *Run) open() error {
 		return err
 	}
 	r.Net = net
-	if c.Init != "" {
-		if _, err := net.LoadWeights(c.Init); err != nil {
-			return err
-		}
-	}
 	if c.DecayWeightsOnly {
 		r.noDecay = net.NoDecay()
 	}
@@ -154,10 +148,22 @@ func (r *Run) open() error {
 		}
 	}
 	r.pos.Epoch = 1
-	// Plan both batch sizes now, so that what cannot run is known before anything is written.
-	for _, n := range []int{c.Batch, r.train.Images() % c.Batch} {
-		if n = min(n, r.train.Images()); n > 0 {
-			if _, err := net.program(progKey{useGradient, n, c.ImageSize, c.ImageSize}); err != nil {
+	return r.plan()
+}
+
+// plan prepares the programs of both batch sizes of each use, so that what cannot run is known before anything
+// is written.
+func (r *Run) plan() error {
+	c := &r.Config
+	for use, l := range map[use]*data.Loader{useGradient: r.train, useEval: r.val} {
+		if l == nil {
+			continue
+		}
+		for _, n := range []int{min(c.Batch, l.Images()), l.Images() % c.Batch} {
+			if n == 0 {
+				continue
+			}
+			if _, err := r.Net.program(progKey{use, n, c.ImageSize, c.ImageSize}); err != nil {
 				return err
 			}
 		}
@@ -233,207 +239,4 @@ func (r *Run) Close() error {
 func (r *Run) Meta(kind string) Meta {
 	c := &r.Config
 	return Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, Mean: c.Mean, Std: c.Std, Epoch: r.pos.Epoch, Kind: kind}
-}
-
-// Train runs until the last epoch, or until ctx ends: then it stops after the step in progress, saves its
-// state and returns an error that wraps ErrInterrupted.
-func (r *Run) Train(ctx context.Context) error {
-	r.ctx = ctx
-	if err := r.begin(); err != nil {
-		return err
-	}
-	for r.pos.Epoch <= r.Config.Epochs {
-		err := r.epoch()
-		if ctx.Err() != nil && !isDiverged(err) {
-			return r.interrupt(err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return r.keep("final", "sgd")
-}
-
-// begin writes what a new run starts with.
-func (r *Run) begin() error {
-	out := r.Config.Out
-	if out == "" || r.resumed {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
-		return fmt.Errorf("%s holds a run already: resume it, or choose another folder", out)
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return fmt.Errorf("the run's folder: %w", err)
-	}
-	if err := r.Config.write(out); err != nil {
-		return fmt.Errorf("the run's folder: %w", err)
-	}
-	return r.Save()
-}
-
-func (r *Run) interrupt(cause error) error {
-	if cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	if r.Config.Out == "" {
-		return ErrInterrupted
-	}
-	if err := r.Save(); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Config.Out)
-}
-
-func isDiverged(err error) bool {
-	var d *DivergedError
-	return errors.As(err, &d)
-}
-
-// epoch trains what is left of the epoch in progress, evaluates it and calls the hooks.
-func (r *Run) epoch() error {
-	if err := r.steps(); err != nil {
-		return err
-	}
-	if ok, err := r.Net.Params.Finite(); err != nil || !ok {
-		if err == nil {
-			err = r.diverged("a weight is not finite")
-		}
-		return err
-	}
-	s := r.state()
-	p := &r.pos
-	rec := &EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.Config.Schedule.At(p.Epoch - 1),
-		Train: p.Train.Score(), Bad: p.Bad}
-	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
-		rec.ImagesPerSecond = float64(p.Train.Images) / t
-	}
-	s.Record = rec
-	start := time.Now()
-	if score, err := r.Evaluate(); err != nil {
-		return err
-	} else if score != nil {
-		rec.SGD = score
-		if err := r.candidate("sgd", *score); err != nil {
-			return err
-		}
-	}
-	rec.Seconds = p.Seconds
-	rec.Seconds.Eval = time.Since(start).Seconds()
-	for _, h := range r.hooks {
-		if h, ok := h.(EpochHook); ok {
-			if err := h.AfterEpoch(s); err != nil {
-				return fmt.Errorf("%s: %w", h.Name(), err)
-			}
-		}
-	}
-	r.History = append(r.History, *rec)
-	r.pos = position{Epoch: p.Epoch + 1, Steps: p.Steps}
-	if c := &r.Config; c.Out != "" && (rec.Epoch%c.CheckpointEvery == 0 || rec.Epoch == c.Epochs) {
-		return r.Save()
-	}
-	return nil
-}
-
-// steps trains the rest of the epoch in progress.
-func (r *Run) steps() error {
-	c, p := &r.Config, &r.pos
-	if p.Batch >= r.train.Steps() {
-		return nil
-	}
-	rate := c.Schedule.At(p.Epoch - 1)
-	images, batches := 0, 0
-	var loss float64
-	var got Tally
-	from := time.Now()
-	for b, err := range r.train.Epoch(context.WithoutCancel(r.ctx), p.Epoch, p.Batch) {
-		if err != nil {
-			return err
-		}
-		loaded := time.Now()
-		p.Seconds.Data += loaded.Sub(from).Seconds()
-		l, t, err := r.Net.Gradient(b, statsMomentum)
-		if err != nil {
-			return err
-		}
-		if math.IsNaN(l) || math.IsInf(l, 0) {
-			return r.diverged(fmt.Sprintf("the loss is %g", l))
-		}
-		loss += l * float64(b.N)
-		images += b.N
-		batches++
-		got.Add(t)
-		p.Bad += b.Bad
-		if err := r.accumulate(b.N, batches); err != nil {
-			return err
-		}
-		done := p.Batch + batches
-		if batches < c.Accumulate && done < r.train.Steps() {
-			p.Seconds.Compute += time.Since(loaded).Seconds()
-			from = time.Now()
-			continue
-		}
-		if err := r.update(rate, images); err != nil {
-			return err
-		}
-		p.Batch = done
-		p.Steps++
-		p.Train.Add(got)
-		p.Seconds.Compute += time.Since(loaded).Seconds()
-		s := r.state()
-		s.Step = &StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: loss / float64(images),
-			Top1: got.Score().Top1, Rate: rate, Images: images}
-		loss, images, batches, got = 0, 0, 0, Tally{}
-		for _, h := range r.hooks {
-			if h, ok := h.(StepHook); ok {
-				if err := h.AfterStep(s); err != nil {
-					return fmt.Errorf("%s: %w", h.Name(), err)
-				}
-			}
-		}
-		if err := r.ctx.Err(); err != nil {
-			return err
-		}
-		from = time.Now()
-	}
-	return nil
-}
-
-// accumulate adds the gradient of a batch, the k-th of a step, to the sum over images.
-func (r *Run) accumulate(images, k int) error {
-	if r.sum == nil {
-		return nil
-	}
-	if k == 1 {
-		if err := r.sum.Fill(0); err != nil {
-			return err
-		}
-	}
-	return r.sum.AddScaled(float64(images), r.Net.Grads)
-}
-
-// update makes a step of the optimiser on the mean gradient over images.
-func (r *Run) update(rate float64, images int) error {
-	c := &r.Config
-	s := device.SGD{Rate: rate, Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov, Scale: 1, NoDecay: r.noDecay}
-	grad := r.Net.Grads
-	if r.sum != nil {
-		grad, s.Scale = r.sum, 1/float64(images)
-	}
-	return r.Net.Params.SGD(grad, r.momentum, s)
-}
-
-func (r *Run) state() *State {
-	p := &r.pos
-	return &State{Config: &r.Config, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(), Steps: p.Steps, run: r}
-}
-
-func (r *Run) diverged(what string) error {
-	e := &DivergedError{Epoch: r.pos.Epoch, Step: r.pos.Steps + 1, What: what, Rate: r.Config.Schedule.At(r.pos.Epoch - 1)}
-	if r.Config.Out != "" {
-		if dir, err := findDir(filepath.Join(r.Config.Out, checkpointDir)); err == nil {
-			e.Checkpoint = dir
-		}
-	}
-	return e
 }

@@ -19,43 +19,84 @@ const (
 // Schedules lists the kinds of schedule.
 var Schedules = []string{Linear, Constant, Step, Multi, Cosine, Hold}
 
-// Schedule gives the learning rate of each epoch. The rate is constant within an epoch.
+// Schedule gives the learning rate of each epoch. The rate is constant within an epoch. Fields that the kind
+// does not use have to be zero. In a [Config], others that are zero get their default: Final a hundredth of Rate, or
+// 0 for a cosine; Gamma 0.1; StepEvery a third of the epochs; HoldFor three fifths of them; WarmupFrom 0.01.
 type Schedule struct {
 	Kind       string  `json:"kind"`
-	Rate       float64 `json:"rate"`            // base rate
-	Final      float64 `json:"final,omitempty"` // last epoch's rate of linear and hold; cosine's floor, which it nears
-	Gamma      float64 `json:"gamma,omitempty"`
+	Rate       float64 `json:"rate"`                  // base rate
+	Final      float64 `json:"final,omitempty"`       // last epoch's rate of linear and hold; cosine's floor, which it nears
+	Gamma      float64 `json:"gamma,omitempty"`       // factor of step and multi
 	StepEvery  int     `json:"step_every,omitempty"`  // epochs
-	Milestones []int   `json:"milestones,omitempty"`  // epochs, counted from 0, that start with a lower rate
-	HoldFor    int     `json:"hold_for,omitempty"`    // epochs
+	Milestones []int   `json:"milestones,omitempty"`  // of multi: epochs, counted from 0, that start with a lower rate
+	HoldFor    int     `json:"hold_for,omitempty"`    // epochs at Rate, after the warm-up
 	Warmup     int     `json:"warmup,omitempty"`      // epochs of linear increase before the schedule starts
 	WarmupFrom float64 `json:"warmup_from,omitempty"` // fraction of Rate in the first epoch
 	Epochs     int     `json:"epochs"`                // of the whole run
 }
 
+// resolve fills in what is left zero.
+func (s *Schedule) resolve(epochs int, p preset) {
+	s.Epochs = epochs
+	def(&s.Kind, p.schedule)
+	def(&s.Rate, p.rate)
+	switch s.Kind {
+	case Linear:
+		def(&s.Final, s.Rate/100)
+	case Hold:
+		def(&s.Final, s.Rate/100)
+		def(&s.HoldFor, max(1, (epochs-s.Warmup)*3/5))
+	case Step:
+		def(&s.Gamma, 0.1)
+		def(&s.StepEvery, max(1, epochs/3))
+	case Multi:
+		def(&s.Gamma, 0.1)
+	}
+	if s.Warmup > 0 {
+		def(&s.WarmupFrom, 0.01)
+	}
+}
+
 // Validate says what is wrong with the schedule.
 func (s Schedule) Validate() error {
+	multi := s.Kind == Multi
+	factor := s.Kind == Step || multi
 	switch {
 	case !slices.Contains(Schedules, s.Kind):
 		return fmt.Errorf("unknown schedule %q: use one of %v", s.Kind, Schedules)
 	case !(s.Rate > 0) || math.IsInf(s.Rate, 0):
 		return fmt.Errorf("learning rate %g: must be positive", s.Rate)
-	case s.Final < 0 || math.IsNaN(s.Final) || s.Final > s.Rate:
+	case !(s.Final >= 0 && s.Final <= s.Rate):
 		return fmt.Errorf("final learning rate %g: must lie between 0 and the base rate %g", s.Final, s.Rate)
 	case s.Epochs < 1:
 		return fmt.Errorf("epochs %d: at least 1", s.Epochs)
-	case s.Warmup < 0 || s.Warmup >= s.Epochs && s.Warmup > 0:
+	case s.Warmup < 0 || s.Warmup >= s.Epochs:
 		return fmt.Errorf("warm-up of %d epochs in a run of %d", s.Warmup, s.Epochs)
-	case s.Warmup > 0 && (s.WarmupFrom < 0 || s.WarmupFrom > 1):
+	case !(s.WarmupFrom >= 0 && s.WarmupFrom <= 1):
 		return fmt.Errorf("warm-up from %g of the rate: must lie between 0 and 1", s.WarmupFrom)
 	case s.Kind == Step && s.StepEvery < 1:
 		return fmt.Errorf("step schedule: every %d epochs", s.StepEvery)
-	case (s.Kind == Step || s.Kind == Multi) && !(s.Gamma > 0 && s.Gamma <= 1):
+	case factor && !(s.Gamma > 0 && s.Gamma <= 1):
 		return fmt.Errorf("%s schedule: gamma %g must lie in (0, 1]", s.Kind, s.Gamma)
-	case s.Kind == Multi && !slices.IsSorted(s.Milestones):
-		return fmt.Errorf("milestones %v are not in order", s.Milestones)
+	case multi && (len(s.Milestones) == 0 || s.Milestones[0] < 1 || !slices.IsSorted(s.Milestones)):
+		return fmt.Errorf("multi schedule: milestones %v must be epochs from 1 on, in order", s.Milestones)
 	case s.Kind == Hold && (s.HoldFor < 0 || s.HoldFor > s.Epochs-s.Warmup):
 		return fmt.Errorf("hold for %d epochs: the run has %d after the warm-up", s.HoldFor, s.Epochs-s.Warmup)
+	}
+	for _, f := range []struct {
+		name      string
+		set, used bool
+	}{
+		{"a final rate", s.Final != 0, s.Kind == Linear || s.Kind == Cosine || s.Kind == Hold},
+		{"a factor gamma", s.Gamma != 0, factor},
+		{"a number of epochs between steps", s.StepEvery != 0, s.Kind == Step},
+		{"milestones", len(s.Milestones) != 0, multi},
+		{"a number of epochs to hold", s.HoldFor != 0, s.Kind == Hold},
+		{"a fraction to warm up from", s.WarmupFrom != 0, s.Warmup > 0},
+	} {
+		if f.set && !f.used {
+			return fmt.Errorf("%s has no meaning for a %s schedule with %d epochs of warm-up", f.name, s.Kind, s.Warmup)
+		}
 	}
 	return nil
 }

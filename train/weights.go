@@ -46,10 +46,13 @@ func ReadMeta(path string) (Meta, error) {
 func parseMeta(path string, s map[string]string) (Meta, error) {
 	m := Meta{Model: s["model"], Kind: s["kind"]}
 	var errs []error
-	for key, dst := range map[string]any{"classes": &m.Classes, "image_size": &m.ImageSize, "mean": &m.Mean, "std": &m.Std, "epoch": &m.Epoch} {
-		if v, ok := s[key]; ok {
-			if err := json.Unmarshal([]byte(v), dst); err != nil {
-				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, key, err))
+	for _, f := range []struct {
+		key string
+		dst any
+	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}} {
+		if v, ok := s[f.key]; ok {
+			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
+				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))
 			}
 		}
 	}
@@ -98,8 +101,23 @@ func (n *Network) SaveWeights(path string, params, stats device.Vector, meta Met
 	return w.Commit()
 }
 
-// LoadWeights reads parameters and statistics from a safetensors file of any floating-point type. All
-// names and shapes are checked before anything changes.
+// wrappers are prefixes that PyTorch puts before all names of a model that it wraps: DataParallel
+// and torch.compile.
+var wrappers = []string{"module.", "_orig_mod."}
+
+// unwrap finds the prefix that all names of a file have beyond the model's, "" if there is none.
+func unwrap(f *safetensors.File) string {
+	for _, p := range wrappers {
+		if len(f.Tensors) > 0 && !slices.ContainsFunc(f.Tensors, func(t safetensors.Tensor) bool { return !strings.HasPrefix(t.Name, p) }) {
+			return p
+		}
+	}
+	return ""
+}
+
+// LoadWeights reads parameters and statistics from a safetensors file of any floating-point type, F64,
+// F32, F16 or BF16. Names are the model's; "module." or "_orig_mod." before all of them is passed over, and
+// counters of batches may be missing. All names, shapes and types are checked before anything changes.
 func (n *Network) LoadWeights(path string) (Meta, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -110,12 +128,13 @@ func (n *Network) LoadWeights(path string) (Meta, error) {
 	if err != nil {
 		return meta, err
 	}
-	if err := n.compare(f, meta); err != nil {
-		return meta, err
+	prefix := unwrap(f)
+	if err := n.compare(f, prefix, meta); err != nil {
+		return meta, fmt.Errorf("%s: %w", path, err)
 	}
 	halves := map[int]op.Tensor{} // statistics, which a file holds as two tensors
 	for _, e := range n.model.StateDict() {
-		t, ok := f.Lookup(e.Name)
+		t, ok := f.Lookup(prefix + e.Name)
 		switch {
 		case e.Kind == nn.Parameter:
 			err = n.loadSlot(f, t, n.Params, n.params[e.Index])
@@ -144,18 +163,22 @@ func (n *Network) LoadWeights(path string) (Meta, error) {
 }
 
 // compare says how the tensors of a file differ from the network's.
-func (n *Network) compare(f *safetensors.File, meta Meta) error {
+func (n *Network) compare(f *safetensors.File, prefix string, meta Meta) error {
 	want := map[string]nn.Entry{}
 	var diff []string
 	for _, e := range n.model.StateDict() {
-		want[e.Name] = e
-		t, ok := f.Lookup(e.Name)
+		want[prefix+e.Name] = e
+		t, ok := f.Lookup(prefix + e.Name)
 		switch {
 		case !ok && e.Kind == nn.BatchesTracked: // older files lack it
 		case !ok:
 			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
 		case !slices.Equal(t.Shape, e.Shape):
 			diff = append(diff, fmt.Sprintf("%s is %v, the model has %v", e.Name, op.Shape(t.Shape), e.Shape))
+		case e.Kind == nn.BatchesTracked && !t.DType.Integer():
+			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has integers", e.Name, t.DType))
+		case e.Kind != nn.BatchesTracked && !t.DType.Float():
+			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has floating-point numbers", e.Name, t.DType))
 		}
 	}
 	for _, t := range f.Tensors {

@@ -106,7 +106,7 @@ func (f *evalFlags) run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, net.Close()) }()
 	if _, err := net.LoadWeights(f.weights); err != nil {
-		return fmt.Errorf("%s: %w", f.weights, err)
+		return err
 	}
 	score, err := f.score(ctx, net, loader, set, classes)
 	if err != nil {

@@ -75,7 +75,7 @@ func (f *trainFlags) groups() []group {
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data)")
 	o.StringVar(&f.Schedule.Kind, "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, hold: constant, then linear (default: by the data)")
-	o.Float64Var(&f.Schedule.Final, "lr-final", 0, "learning rate at the end of linear, hold and cosine (default: a hundredth of --lr)")
+	o.Float64Var(&f.Schedule.Final, "lr-final", 0, "learning rate at the end of linear, hold and cosine (default: a hundredth of --lr; 0 for cosine)")
 	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
 	o.IntVar(&f.Schedule.StepEvery, "lr-step", 0, "epochs between the steps of step (default: a third of --epochs)")
 	o.IntSliceVar(&f.Schedule.Milestones, "lr-milestones", nil, "epochs of multi, counted from 0")

@@ -70,37 +70,14 @@ func (f *File) readHeader() error {
 
 // entry is a tensor in the JSON header.
 type entry struct {
-	DType   DType    `json:"dtype"`
-	Shape   []int    `json:"shape"`
-	Offsets [2]int64 `json:"data_offsets"`
+	DType   DType   `json:"dtype"`
+	Shape   []int   `json:"shape"`
+	Offsets []int64 `json:"data_offsets"`
 }
 
 func (f *File) parse(head []byte, size int64) error {
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(head, &raw); err != nil {
-		return fmt.Errorf("the header is not JSON: %w", err)
-	}
-	for name, msg := range raw {
-		if name == "__metadata__" {
-			if err := json.Unmarshal(msg, &f.Metadata); err != nil {
-				return fmt.Errorf("metadata: %w", err)
-			}
-			continue
-		}
-		var e entry
-		dec := json.NewDecoder(bytes.NewReader(msg))
-		if err := dec.Decode(&e); err != nil {
-			return fmt.Errorf("tensor %q: %w", name, err)
-		}
-		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, off: e.Offsets[0], bytes: e.Offsets[1] - e.Offsets[0]}
-		want, err := t.size()
-		if err != nil {
-			return err
-		}
-		if t.off < 0 || t.bytes != want {
-			return fmt.Errorf("tensor %q: offsets %v do not hold %s%v", name, e.Offsets, e.DType, e.Shape)
-		}
-		f.Tensors = append(f.Tensors, t)
+	if err := f.entries(head); err != nil {
+		return err
 	}
 	slices.SortFunc(f.Tensors, func(a, b Tensor) int {
 		if a.off != b.off {
@@ -125,6 +102,52 @@ func (f *File) parse(head []byte, size int64) error {
 	return nil
 }
 
+// entries reads the JSON object entry by entry: a map would hide names that occur twice.
+func (f *File) entries(head []byte) error {
+	if !json.Valid(head) {
+		return errors.New("the header is not JSON")
+	}
+	dec := json.NewDecoder(bytes.NewReader(head))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return errors.New("the header is not a JSON object")
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return fmt.Errorf("the header: %w", err)
+		}
+		name := tok.(string) // a key, since the header is valid
+		if seen[name] {
+			return fmt.Errorf("tensor %q occurs twice", name)
+		}
+		seen[name] = true
+		if name == "__metadata__" {
+			if err := dec.Decode(&f.Metadata); err != nil {
+				return fmt.Errorf("metadata: %w", err)
+			}
+			continue
+		}
+		var e entry
+		if err := dec.Decode(&e); err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
+		}
+		if e.Shape == nil || len(e.Offsets) != 2 {
+			return fmt.Errorf("tensor %q: a shape and two offsets are needed, got %v and %v", name, e.Shape, e.Offsets)
+		}
+		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, off: e.Offsets[0], bytes: e.Offsets[1] - e.Offsets[0]}
+		want, err := t.size()
+		if err != nil {
+			return err
+		}
+		if t.off < 0 || t.bytes != want {
+			return fmt.Errorf("tensor %q: offsets %v do not hold %s%v", name, e.Offsets, e.DType, e.Shape)
+		}
+		f.Tensors = append(f.Tensors, t)
+	}
+	return nil
+}
+
 // Lookup finds a tensor by name.
 func (f *File) Lookup(name string) (Tensor, bool) {
 	i, ok := f.index[name]
@@ -142,6 +165,9 @@ func (f *File) Float64s(t Tensor, dst []float64, off int) error { return readFlo
 
 // Int64s reads an I64 or I32 tensor.
 func (f *File) Int64s(t Tensor) ([]int64, error) {
+	if !t.DType.Integer() {
+		return nil, fmt.Errorf("%s: tensor %q is %s: only I64 and I32 can be read as integers", f.path, t.Name, t.DType)
+	}
 	dst := make([]int64, t.Len())
 	err := f.blocks(t, 0, len(dst), func(b []byte, i, n int) error {
 		for k := range n {
@@ -150,8 +176,6 @@ func (f *File) Int64s(t Tensor) ([]int64, error) {
 				dst[i+k] = int64(binary.LittleEndian.Uint64(b[8*k:]))
 			case I32:
 				dst[i+k] = int64(int32(binary.LittleEndian.Uint32(b[4*k:])))
-			default:
-				return fmt.Errorf("is %s, not an integer tensor", t.DType)
 			}
 		}
 		return nil
@@ -160,6 +184,9 @@ func (f *File) Int64s(t Tensor) ([]int64, error) {
 }
 
 func readFloats[T float32 | float64](f *File, t Tensor, dst []T, off int) error {
+	if !t.DType.Float() {
+		return fmt.Errorf("%s: tensor %q is %s: only F64, F32, F16 and BF16 can be read as floating-point numbers", f.path, t.Name, t.DType)
+	}
 	return f.blocks(t, off, len(dst), func(b []byte, i, n int) error {
 		out := dst[i : i+n]
 		switch t.DType {
@@ -179,8 +206,6 @@ func readFloats[T float32 | float64](f *File, t Tensor, dst []T, off int) error 
 			for k := range out {
 				out[k] = T(halfToFloat(binary.LittleEndian.Uint16(b[2*k:])))
 			}
-		default:
-			return fmt.Errorf("is %s, not a floating-point tensor", t.DType)
 		}
 		return nil
 	})

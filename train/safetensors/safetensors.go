@@ -11,7 +11,8 @@ import "fmt"
 // DType is an element type, by the name that the format gives it.
 type DType string
 
-// The element types that this project writes. Reading accepts all that the format knows.
+// The element types whose values can be read; all but F16 and BF16 can be written too. Files may hold tensors of
+// every other type of the format whose elements fill whole bytes.
 const (
 	F64  DType = "F64"
 	F32  DType = "F32"
@@ -24,8 +25,14 @@ const (
 // sizes holds the bytes of an element of every type of the format.
 var sizes = map[DType]int64{
 	F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4,
-	"I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1,
+	"I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "C64": 8,
 }
+
+// Float says whether Float32s and Float64s read the type.
+func (t DType) Float() bool { return t == F64 || t == F32 || t == F16 || t == BF16 }
+
+// Integer says whether Int64s reads the type.
+func (t DType) Integer() bool { return t == I64 || t == I32 }
 
 // Tensor describes one tensor of a file.
 type Tensor struct {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 )
 
 // Writer writes one file, tensor by tensor in the order in which they were declared.
@@ -19,6 +20,7 @@ type Writer struct {
 	tensors []Tensor
 	next    int
 	err     error
+	done    bool // committed or given up
 }
 
 // Create starts a file that will hold the given tensors. Nothing appears at path before Commit.
@@ -33,14 +35,14 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if _, twice := head[t.Name]; twice || t.Name == "__metadata__" {
-			return nil, fmt.Errorf("%s: tensor name %q is taken", path, t.Name)
+		if _, twice := head[t.Name]; twice || t.Name == "__metadata__" || !utf8.ValidString(t.Name) {
+			return nil, fmt.Errorf("%s: tensor name %q is taken, or not UTF-8", path, t.Name)
 		}
 		shape := t.Shape
 		if shape == nil {
 			shape = []int{}
 		}
-		head[t.Name] = entry{t.DType, shape, [2]int64{at, at + n}}
+		head[t.Name] = entry{t.DType, shape, []int64{at, at + n}}
 		at += n
 	}
 	js, err := json.Marshal(head)
@@ -129,6 +131,9 @@ func (w *Writer) fail(err error) error {
 
 // Commit completes the file: it is flushed to disk and takes its name.
 func (w *Writer) Commit() error {
+	if w.done {
+		return w.err
+	}
 	if w.err == nil && w.next != len(w.tensors) {
 		w.fail(fmt.Errorf("tensor %q was not written", w.tensors[w.next].Name))
 	}
@@ -149,17 +154,19 @@ func (w *Writer) Commit() error {
 	}
 	if w.err != nil {
 		os.Remove(w.file.Name())
+		w.done = true
 		return w.err
 	}
-	w.err = errors.New("already committed")
+	w.done, w.err = true, errors.New("already committed")
 	return nil
 }
 
 // Abort gives the file up and leaves nothing behind. After Commit it does nothing.
 func (w *Writer) Abort() {
+	if w.done {
+		return
+	}
 	w.file.Close()
 	os.Remove(w.file.Name())
-	if w.err == nil {
-		w.err = errors.New("aborted")
-	}
+	w.done, w.err = true, errors.New("aborted")
 }

@@ -1,0 +1,323 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"onlinerna/nn/device"
+)
+
+// position is where a run is. It is written to checkpoints.
+type position struct {
+	Epoch   int     `json:"epoch"` // in progress, counted from 1
+	Batch   int     `json:"batch"` // batches of it that are done
+	Steps   int     `json:"steps"` // of the optimiser since the start
+	Train   Tally   `json:"train"` // over the epoch so far
+	Seconds Seconds `json:"seconds"`
+	Bad     int     `json:"bad"`
+
+	// While the hooks of an epoch are being called:
+	Record *EpochRecord `json:"record,omitempty"`
+	Called []string     `json:"called,omitempty"` // hooks that are done
+}
+
+// ErrInterrupted is returned by Train when its context ended: the state is saved and the run can be resumed.
+var ErrInterrupted = errors.New("interrupted")
+
+// DivergedError says that the loss or the weights are no longer finite.
+type DivergedError struct {
+	Epoch, Step int
+	What        string
+	Rate        float64
+	Checkpoint  string // the last good state, "" if there is none
+}
+
+func (e *DivergedError) Error() string {
+	kept := "no checkpoint had been written yet"
+	if e.Checkpoint != "" {
+		kept = "the last good weights are in " + e.Checkpoint
+	}
+	return fmt.Sprintf("%s in epoch %d, step %d, at learning rate %g: lower the rate or warm up; %s", e.What, e.Epoch, e.Step, e.Rate, kept)
+}
+
+// Train runs until the last epoch, or until ctx ends: then it stops after the step in progress, saves its
+// state and returns an error that wraps ErrInterrupted.
+func (r *Run) Train(ctx context.Context) error {
+	r.ctx = ctx
+	defer func() { r.ctx = context.Background() }()
+	if err := r.begin(); err != nil {
+		return err
+	}
+	for r.pos.Epoch <= r.Config.Epochs {
+		err := ctx.Err()
+		if err == nil {
+			err = r.epoch()
+		}
+		if err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+			return r.interrupt()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.keep("final", r.iterate())
+}
+
+// iterate says what kind of weights training has arrived at.
+func (r *Run) iterate() string {
+	if k := len(r.History); k > 0 && r.History[k-1].RNA != nil && r.History[k-1].RNA.Injected {
+		return "rna"
+	}
+	return "sgd"
+}
+
+// begin writes what a new run starts with, and says what one may not expect.
+func (r *Run) begin() error {
+	if r.begun {
+		return nil
+	}
+	if out := r.Config.Out; out != "" {
+		for _, name := range []string{"config.json", "metrics.jsonl", checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors"} {
+			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
+				return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
+			}
+		}
+		err := os.MkdirAll(out, 0o755)
+		if err == nil {
+			err = r.Save()
+		}
+		if err == nil { // last: without it there is no run in the folder
+			err = r.Config.write(out)
+		}
+		if err != nil {
+			os.RemoveAll(filepath.Join(out, checkpointDir))
+			return fmt.Errorf("the run's folder: %w", err)
+		}
+	}
+	r.begun = true
+	if r.val == nil {
+		r.log("no validation images: weights are written, but not compared")
+	}
+	if c := &r.Config; c.RNA.Mode != Off && c.Epochs < c.RNA.Start+2 {
+		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.Start+2)
+	}
+	return nil
+}
+
+// interrupt saves the state of a run that is to stop.
+func (r *Run) interrupt() error {
+	if err := r.checkWeights(); err != nil { // a good checkpoint is not to be replaced by a useless one
+		return err
+	}
+	if r.Config.Out == "" {
+		return ErrInterrupted
+	}
+	if err := r.Save(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Config.Out)
+}
+
+// epoch trains what is left of the epoch in progress, evaluates it and calls the hooks.
+func (r *Run) epoch() error {
+	if err := r.steps(); err != nil {
+		return err
+	}
+	if r.pos.Record == nil {
+		rec, err := r.record()
+		if err != nil {
+			return err
+		}
+		r.pos.Record = rec
+	}
+	if err := r.afterEpoch(); err != nil {
+		return err
+	}
+	rec := *r.pos.Record
+	r.History = append(r.History, rec)
+	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step}
+	if c := &r.Config; c.Out != "" && (rec.Epoch%c.CheckpointEvery == 0 || rec.Epoch == c.Epochs) {
+		return r.Save()
+	}
+	return nil
+}
+
+// record evaluates the weights at the end of an epoch.
+func (r *Run) record() (*EpochRecord, error) {
+	if err := r.checkWeights(); err != nil {
+		return nil, err
+	}
+	p := &r.pos
+	rec := &EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.rate(), Train: p.Train.Score(), Bad: p.Bad}
+	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
+		rec.ImagesPerSecond = float64(p.Train.Images) / t
+	}
+	start := time.Now()
+	score, err := r.Evaluate()
+	if err != nil {
+		return nil, err
+	}
+	rec.Seconds = p.Seconds
+	rec.Seconds.Eval = time.Since(start).Seconds()
+	if score == nil {
+		return rec, nil
+	}
+	if !score.finite() {
+		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
+	}
+	rec.SGD = score
+	return rec, r.candidate("sgd", *score)
+}
+
+// afterEpoch calls the hooks that have not been called yet for this epoch. What one that fails writes into
+// the record is dropped: it will be called again when the run is resumed.
+func (r *Run) afterEpoch() error {
+	p := &r.pos
+	for _, h := range r.hooks {
+		h, ok := h.(EpochHook)
+		if !ok || slices.Contains(p.Called, h.Name()) {
+			continue
+		}
+		s, rec := r.state(), *p.Record
+		s.Record = &rec
+		if err := h.AfterEpoch(s); err != nil {
+			return fmt.Errorf("%s: %w", h.Name(), err)
+		}
+		p.Record, p.Called = &rec, append(p.Called, h.Name())
+	}
+	return nil
+}
+
+// steps trains the rest of the epoch in progress.
+func (r *Run) steps() error {
+	c, p := &r.Config, &r.pos
+	if p.Batch >= r.train.Steps() {
+		return nil
+	}
+	images, batches := 0, 0
+	var loss float64
+	var got Tally
+	from := time.Now()
+	// The context is looked at between steps only, so that it can't end one in its middle.
+	for b, err := range r.train.Epoch(context.WithoutCancel(r.ctx), p.Epoch, p.Batch) {
+		if err != nil {
+			return err
+		}
+		loaded := time.Now()
+		p.Seconds.Data += loaded.Sub(from).Seconds()
+		l, t, err := r.Net.Gradient(b, statsMomentum)
+		if err != nil {
+			return err
+		}
+		if math.IsNaN(l) || math.IsInf(l, 0) {
+			return r.diverged(fmt.Sprintf("the loss is %g", l), p.Steps+1)
+		}
+		loss += l * float64(b.N)
+		images += b.N
+		batches++
+		got.Add(t)
+		p.Bad += b.Bad
+		if err := r.accumulate(b.N, batches); err != nil {
+			return err
+		}
+		done := p.Batch + batches
+		if batches < c.Accumulate && done < r.train.Steps() {
+			from = time.Now()
+			p.Seconds.Compute += from.Sub(loaded).Seconds()
+			continue
+		}
+		if err := r.update(images); err != nil {
+			return err
+		}
+		p.Batch = done
+		p.Steps++
+		p.Train.Add(got)
+		p.Seconds.Compute += time.Since(loaded).Seconds()
+		err = r.afterStep(StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: loss / float64(images),
+			Top1: got.Score().Top1, Rate: r.rate(), Images: images})
+		if err != nil {
+			return err
+		}
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		loss, images, batches, got = 0, 0, 0, Tally{}
+		from = time.Now()
+	}
+	return nil
+}
+
+// afterStep calls the hooks after a step: all of them, also when one fails, since the step is not done again.
+func (r *Run) afterStep(rec StepRecord) error {
+	var errs []error
+	s := r.state()
+	s.Step = &rec
+	for _, h := range r.hooks {
+		if h, ok := h.(StepHook); ok {
+			if err := h.AfterStep(s); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", h.Name(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// accumulate adds the gradient of a batch, the k-th of a step, to the sum over images.
+func (r *Run) accumulate(images, k int) error {
+	if r.sum == nil {
+		return nil
+	}
+	if k == 1 {
+		if err := r.sum.Fill(0); err != nil {
+			return err
+		}
+	}
+	return r.sum.AddScaled(float64(images), r.Net.Grads)
+}
+
+// update makes a step of the optimiser on the mean gradient over images.
+func (r *Run) update(images int) error {
+	c := &r.Config
+	s := device.SGD{Rate: r.rate(), Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov, Scale: 1, NoDecay: r.noDecay}
+	grad := r.Net.Grads
+	if r.sum != nil {
+		grad, s.Scale = r.sum, 1/float64(images)
+	}
+	return r.Net.Params.SGD(grad, r.momentum, s)
+}
+
+// rate is the learning rate of the epoch in progress.
+func (r *Run) rate() float64 { return r.Config.Schedule.At(r.pos.Epoch - 1) }
+
+func (r *Run) state() *State {
+	p := &r.pos
+	return &State{Config: &r.Config, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(), Steps: p.Steps, run: r}
+}
+
+// checkWeights is a *DivergedError if the state of training is not finite.
+func (r *Run) checkWeights() error {
+	ok, err := r.finite()
+	if err == nil && ok {
+		ok, err = r.momentum.Finite()
+	}
+	if err == nil && !ok {
+		err = r.diverged("a weight is not finite", r.pos.Steps)
+	}
+	return err
+}
+
+func (r *Run) diverged(what string, step int) error {
+	e := &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.rate()}
+	if r.Config.Out != "" {
+		if dir, err := findDir(filepath.Join(r.Config.Out, checkpointDir)); err == nil {
+			e.Checkpoint = dir
+		}
+	}
+	return e
+}
