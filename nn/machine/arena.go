@@ -33,7 +33,7 @@ func (a *Arena) memory() (device.Memory, error) {
 	if err := a.Close(); err != nil {
 		return nil, err
 	}
-	mem, err := a.dev.NewMemory(a.want)
+	mem, err := a.dev.NewMemory(max(a.want, alignment)) // some devices have no memory of 0 bytes
 	if err != nil {
 		return nil, fmt.Errorf("machine: arena of %d bytes on device %s: %w", a.want, a.dev.Name(), err)
 	}

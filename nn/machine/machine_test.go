@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	G "gorgonia.org/gorgonia"
@@ -266,6 +267,30 @@ func TestRunAllocatesNothing(t *testing.T) {
 		}
 		if least >= steps {
 			t.Errorf("device %s: %d allocations in %d steps", dev.Name(), least, steps)
+		}
+	}
+}
+
+// TestListing checks that the listing has every op with its operands and the places of values.
+func TestListing(t *testing.T) {
+	f := newFixture(t)
+	f.dev.propose = func(*device.Program) [][]int { return [][]int{{0, 1}} }
+	m, err := machine.New(f.g, machine.Config{
+		Device: f.dev, Keep: G.Nodes{f.z}, Bind: map[*G.Node]machine.Binding{f.b: {Region: f.region(4)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.String()
+	for _, want := range []string{
+		"3 ops in 2 kernels on device reference, arena of ",
+		"a float64[4] at 0 of the inputs",
+		"b float64[4] at 0 of bound memory",
+		"= join add(", "float64[4] within the kernel", "= relu relu(", "= last mix{1 6}(", "float64[6] at ", ", kept",
+		"workspace of ",
+	} {
+		if !strings.Contains(s, want) {
+			t.Errorf("no %q in\n%s", want, s)
 		}
 	}
 }

@@ -14,7 +14,7 @@ type Stats struct {
 	Groups int // kernels to run
 
 	Arena      int // bytes of the planned arena
-	LowerBound int // bytes that are live at once, at the worst place of the program: no arena is smaller
+	LowerBound int // bytes that are live at once, at the worst place of the program: in this order no arena is smaller
 	Unshared   int // bytes that the arena would have if nothing were ever reused
 	Workspace  int // bytes of the largest scratch area, which is a part of the arena
 	Inputs     int // bytes of constants and unbound inputs, which lie outside the arena
