@@ -63,14 +63,26 @@ func lowerChannelSum(s step) (*lowering, string) {
 	}
 	var r room
 	pixels, channels := pixelsOf(s.in(0).Shape)
-	sums := newChannelSums(&r, pixels, channels, 1)
+	width := 1 // elements of a channel that are contiguous
+	if n := len(s.in(0).Shape); n != 2 && n != 4 {
+		width = pixels / s.in(0).Shape[0] // row-major
+	}
+	sums := newChannelSums(&r, pixels/width, channels, 1)
 	l := s.data(func(st *storage) []phase {
 		x, dst := st.floats(s.In[0]), st.floats(s.Out)
 		return sums.phases(st, func(sum []float64, lo, hi int) {
 			for p := lo; p < hi; p++ {
-				row := x[p*channels:][:len(sum)]
-				for c, v := range row {
-					sum[c] += float64(v)
+				row := x[p*channels*width:][:channels*width]
+				if width == 1 {
+					for c, v := range row {
+						sum[c] += float64(v)
+					}
+					continue
+				}
+				for c := range sum {
+					for _, v := range row[c*width:][:width] {
+						sum[c] += float64(v)
+					}
 				}
 			}
 		}, func(c int, sum, _ float64) { dst[c] = float32(sum) })

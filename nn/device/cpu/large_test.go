@@ -46,6 +46,15 @@ func TestManyBlocks(t *testing.T) {
 			b.apply(op.BatchNormGradInput{Eps: 1e-5}, x, stats, scale, sums, dy)
 			b.apply(op.ChannelSum{}, dy)
 		}},
+		{"channels of other ranks", func(b *builder) {
+			b.apply(op.ChannelSum{}, b.data(40, 7, 100))
+			b.apply(op.ChannelSum{}, b.data(3, 5, 7, 3, 2))
+			b.apply(op.ReLU{}, b.data(3, 5, 7))
+			b.apply(op.Reshape{Shape: op.Shape{7, 15}}, b.data(3, 5, 7))
+			b.apply(op.Flatten{}, b.data(3, 5, 7))
+			b.apply(op.Reshape{Shape: op.Shape{3, 7, 1, 5}}, b.data(3, 5, 7))
+			b.apply(op.Reshape{Shape: op.Shape{2, 7, 5, 3}}, b.data(5, 2, 7, 3))
+		}},
 		{"pools", func(b *builder) {
 			max := op.MaxPool{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}
 			x := b.data(5, 70, 33, 31)
