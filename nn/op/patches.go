@@ -51,18 +51,20 @@ func gather[T element](dst []float64, x []T, taps []int32) {
 
 // dot is Σ a[i]·b[i], in four interleaved sums.
 func dot(a, b []float64) float64 {
-	var s [4]float64
+	var s0, s1, s2, s3 float64
 	b = b[:len(a)]
-	for ; len(a) >= 4; a, b = a[4:], b[4:] {
-		s[0] += a[0] * b[0]
-		s[1] += a[1] * b[1]
-		s[2] += a[2] * b[2]
-		s[3] += a[3] * b[3]
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
 	}
-	for i, v := range a {
-		s[i] += v * b[i]
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
 	}
-	return (s[0] + s[1]) + (s[2] + s[3])
+	return (s0 + s1) + (s2 + s3)
 }
 
 // axpy adds a·x to y.
