@@ -111,7 +111,24 @@ func torchReLU(t *testing.T, c golden.Case, d op.DType, tolerance float64) {
 }
 
 func torchMaxPool(t *testing.T, c golden.Case, d op.DType, tolerance float64) {
-	unary(t, c, d, tolerance, op.MaxPool{Kernel: c.Kernel, Stride: c.Stride, Pad: c.Pad})
+	o := op.MaxPool{Kernel: c.Kernel, Stride: c.Stride, Pad: c.Pad}
+	unary(t, c, d, tolerance, o)
+
+	// The gradient of each result goes to the element of the plane that PyTorch took, and nowhere else.
+	in := c.In(d, "x")
+	y := compute(t, o, in...)
+	plane, window := in[0].Shape[2:].Size(), y.Shape[2:].Size()
+	for i, at := range c.Tensors["idx"].Data.([]int32) {
+		dy := op.New(y.Type())
+		one := make([]float64, y.Shape.Size())
+		one[i] = 1
+		set(dy, one...)
+		for j, g := range golden.Floats(gradients(t, o, in, y, dy)[0]) {
+			if taken := j == i/window*plane+int(at); (g == 1) != taken || (g == 0) == taken {
+				t.Errorf("result %d gives element %d the gradient %v, PyTorch takes element %d of the plane", i, j, g, at)
+			}
+		}
+	}
 }
 
 func torchGlobalAvgPool(t *testing.T, c golden.Case, d op.DType, tolerance float64) {
@@ -179,18 +196,6 @@ func compute(t *testing.T, o op.Op, in ...op.Tensor) op.Tensor {
 		t.Fatal(err)
 	}
 	return y
-}
-
-func gradients(t *testing.T, o op.Differentiable, in []op.Tensor, y, dy op.Tensor) []op.Tensor {
-	t.Helper()
-	g, err := op.Gradient(o, in, y, dy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(g) != len(in) {
-		t.Fatalf("%v: %d gradients for %d operands", o, len(g), len(in))
-	}
-	return g
 }
 
 // set fills x with numbers, over and over.
