@@ -132,6 +132,11 @@ func TestGradientsAgainstDifferences(t *testing.T) {
 			loss(dy) // puts back what moves
 		}
 	}
+	for _, e := range examples(op.Float64) {
+		if _, ok := e.op.(op.Differentiable); ok && differed[e.op.Kind()] == 0 {
+			t.Errorf("%v is not tested", e.op)
+		}
+	}
 	if differed["conv2d"] < 15 || differed["max_pool"] < 3 || differed["avg_pool"] < 3 || differed["shortcut"] < 3 {
 		t.Errorf("too few of a kind: %v", differed)
 	}
