@@ -1,30 +1,37 @@
 package cpu
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // pool is a fixed set of workers. The goroutine that calls run is worker 0; the others sleep between
-// calls.
+// calls. run waits for workers that have begun, never for one that the scheduler has yet to wake: where
+// other goroutines keep the processors busy, that takes milliseconds.
 type pool struct {
 	wake []chan struct{} // of workers 1, 2, …
-	done sync.WaitGroup  // workers busy in the current call
-	next atomic.Int64    // first block that nobody has taken
+	idle chan struct{}   // the last of the workers that run waits for has left
 
+	// state is the number of workers besides the caller that are at work, plus shut when no more may join.
+	state atomic.Int64
+	next  atomic.Int64 // first block that nobody has taken
+
+	// The current call. Workers read it after they have joined.
 	blocks int64
 	body   func(worker, block int)
 }
 
+const shut = 1 << 32
+
 func newPool(workers int) *pool {
-	p := &pool{wake: make([]chan struct{}, workers-1)}
+	p := &pool{wake: make([]chan struct{}, workers-1), idle: make(chan struct{}, 1)}
+	p.state.Store(shut)
 	for i := range p.wake {
 		wake := make(chan struct{}, 1)
 		p.wake[i] = wake
 		go func() {
 			for range wake {
-				p.work(i + 1)
-				p.done.Done()
+				if p.join() {
+					p.work(i + 1)
+					p.leave()
+				}
 			}
 		}()
 	}
@@ -46,12 +53,17 @@ func (p *pool) run(blocks int, body func(worker, block int)) {
 	}
 	p.blocks, p.body = int64(blocks), body
 	p.next.Store(0)
-	p.done.Add(helpers)
+	p.state.Store(0)
 	for _, w := range p.wake[:helpers] {
-		w <- struct{}{}
+		select {
+		case w <- struct{}{}:
+		default: // it has yet to wake from the last call
+		}
 	}
 	p.work(0)
-	p.done.Wait()
+	if p.state.Add(shut) > shut {
+		<-p.idle
+	}
 	p.body = nil
 }
 
@@ -63,6 +75,25 @@ func (p *pool) work(worker int) {
 			return
 		}
 		p.body(worker, int(b))
+	}
+}
+
+// join says whether there is a call to join.
+func (p *pool) join() bool {
+	for {
+		s := p.state.Load()
+		if s >= shut {
+			return false
+		}
+		if p.state.CompareAndSwap(s, s+1) {
+			return true
+		}
+	}
+}
+
+func (p *pool) leave() {
+	if p.state.Add(-1) == shut {
+		p.idle <- struct{}{}
 	}
 }
 

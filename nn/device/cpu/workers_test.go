@@ -54,3 +54,46 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%d workers by default, want %d", d.pool.workers(), runtime.GOMAXPROCS(0))
 	}
 }
+
+// A worker that does not get to run must not hold up the others.
+func TestRunDoesNotWaitForSleepers(t *testing.T) {
+	p := newPool(3)
+	defer p.close()
+	sleeper := p.wake[1]
+	p.wake[1] = make(chan struct{}, 1) // nobody listens
+	for range 100 {
+		var n atomic.Int32
+		p.run(50, func(int, int) { n.Add(1) })
+		if n.Load() != 50 {
+			t.Fatalf("%d of 50 blocks", n.Load())
+		}
+	}
+	close(sleeper)
+}
+
+func TestPoolUnderLoad(t *testing.T) {
+	p := newPool(7)
+	defer p.close()
+	stop := make(chan struct{})
+	defer close(stop)
+	for range 2 * runtime.GOMAXPROCS(0) {
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		}()
+	}
+	sums := make([]int, 40)
+	for round := range 300 {
+		p.run(len(sums), func(_, b int) { sums[b]++ })
+		for b, n := range sums {
+			if n != round+1 {
+				t.Fatalf("round %d: block %d ran %d times", round, b, n)
+			}
+		}
+	}
+}
