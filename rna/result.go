@@ -70,8 +70,12 @@ type Result struct {
 	// status is CoefficientsTooLarge.
 	NormC float64
 
-	// Lambda is the λ that was used, relative to ‖R‖₂².
+	// Lambda is the λ that was used, relative to ‖R‖₂². For CNA it is λ(τ).
 	Lambda float64
+
+	// Tau is τ(λ) = √N ‖c‖₂ − 1: CNA with this τ gives the same coefficients. It is set
+	// when NormC is.
+	Tau float64
 
 	// Condition is the 2-norm condition number of RᵀR + λ‖R‖₂² I.
 	Condition float64

@@ -162,7 +162,7 @@ func (s *Spectrum) Solve(lambda float64) Result {
 			res.C[i] = 1 / float64(s.n)
 		}
 		res.Condition = 1
-		res.NormC = 1 / math.Sqrt(float64(s.n))
+		res.NormC = 1 / math.Sqrt(float64(s.n)) // and τ = 0
 		return res
 	}
 	res.Condition = (1 + lambda) / (s.sigma[0] + lambda)
@@ -180,6 +180,8 @@ func (s *Spectrum) Solve(lambda float64) Result {
 		return res
 	}
 	res.C = c
+	norm, _ := s.deviation(lambda)
+	res.Tau = excess(s.n, norm)
 	return res
 }
 
