@@ -85,7 +85,7 @@ func TestGradientsAgainstDifferences(t *testing.T) {
 			case s.op.Kind() == "batch_norm" && i == 1:
 				set(in[i], .2, -.1, .3, 0, .5, 1, 1.5, 2)
 			default:
-				set(in[i], spread(r, typ.Shape.Size())...)
+				set(in[i], distinct(r, typ.Shape.Size())...)
 			}
 		}
 		loss := func(dy op.Tensor) (y op.Tensor, sum float64) {
@@ -104,7 +104,7 @@ func TestGradientsAgainstDifferences(t *testing.T) {
 		}
 		y, _ := loss(op.Tensor{})
 		dy := op.New(y.Type())
-		set(dy, spread(r, y.Shape.Size())...)
+		set(dy, distinct(r, y.Shape.Size())...)
 		for i, g := range gradients(t, s.op, in, y, dy) {
 			if slices.Contains(s.none, i) {
 				if g.Data != nil {
@@ -140,14 +140,4 @@ func TestGradientsAgainstDifferences(t *testing.T) {
 	if differed["conv2d"] < 15 || differed["max_pool"] < 3 || differed["avg_pool"] < 3 || differed["shortcut"] < 3 {
 		t.Errorf("too few of a kind: %v", differed)
 	}
-}
-
-// spread are numbers of (-1,1) in random order that keep their distance from each other and from 0, where functions
-// have kinks.
-func spread(r *rand.Rand, n int) []float64 {
-	x := make([]float64, n)
-	for i, j := range r.Perm(n) {
-		x[i] = (float64(j)+.25)*2/float64(n) - 1
-	}
-	return x
 }

@@ -113,7 +113,7 @@ func TestConvolutionIsItsSum(t *testing.T) {
 		}
 		in := make([]op.Tensor, len(s.in))
 		for i, typ := range s.in {
-			in[i] = filled(op.Float64, typ.Shape, spread(r, typ.Shape.Size())...)
+			in[i] = filled(op.Float64, typ.Shape, distinct(r, typ.Shape.Size())...)
 		}
 		y := compute(t, o, in...)
 		want := op.New(y.Type())
