@@ -87,7 +87,7 @@ func TestConstrain(t *testing.T) {
 					mean += c[i] / float64(n)
 				}
 				size := math.Pow(10, -6*rng.Float64()) * res.NormC
-				dev, room := 0., max(0, limit*limit-1/float64(n))
+				dev, room := 0., tau*(2+tau)/float64(n)
 				for i := range c {
 					c[i] = res.C[i] + size*(c[i]-mean) - 1/float64(n)
 					dev += c[i] * c[i]
