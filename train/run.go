@@ -235,8 +235,11 @@ func (r *Run) Close() error {
 	return errors.Join(errs...)
 }
 
-// Meta describes the weights of this run.
+// Meta describes the present weights of this run.
 func (r *Run) Meta(kind string) Meta {
-	c := &r.Config
-	return Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, Mean: c.Mean, Std: c.Std, Epoch: r.pos.Epoch, Kind: kind}
+	c, epoch := &r.Config, r.pos.Epoch
+	if r.pos.Batch == 0 { // it has not begun
+		epoch--
+	}
+	return Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
 }

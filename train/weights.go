@@ -20,7 +20,7 @@ type Meta struct {
 	Classes   []string // names by index
 	ImageSize int
 	Mean, Std []float64
-	Epoch     int    // that the weights are from
+	Epoch     int    // that the weights are from, 0 before the first
 	Kind      string // "sgd", "rna" or "average"
 }
 

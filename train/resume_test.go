@@ -1,0 +1,363 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/nn/op"
+)
+
+// impatientRNA is the RNA hook with a context that ends as it is called after an epoch: its snapshot is
+// taken and its first evaluation fails.
+type impatientRNA struct {
+	*rnaHook
+	epoch  int
+	cancel func()
+}
+
+func (h *impatientRNA) AfterEpoch(s *State) error {
+	if s.Epoch == h.epoch {
+		h.cancel()
+	}
+	return h.rnaHook.AfterEpoch(s)
+}
+
+// stop interrupts a run somewhere.
+type stop struct {
+	name   string
+	hook   func(cancel func()) watch
+	change func(r *Run, cancel func())
+}
+
+// stops lists places in a run of five epochs of three steps: the epochs at whose end there are windows with
+// one residual, and full ones.
+var stops = []stop{
+	{name: "before the first step", change: func(_ *Run, cancel func()) { cancel() }},
+	{name: "mid-epoch", hook: atStep(11)},
+	{name: "after the last step of an epoch", hook: atStep(12)},
+	{name: "in the RNA hook", change: func(r *Run, cancel func()) {
+		r.hooks[0] = &impatientRNA{r.hooks[0].(*rnaHook), 4, cancel}
+	}},
+	{name: "in a later hook of the epoch", hook: func(cancel func()) watch {
+		return watch{epoch: func(s *State) error {
+			if s.Epoch == 4 {
+				cancel()
+				return context.Canceled
+			}
+			return nil
+		}}
+	}},
+	{name: "after the hooks of an epoch", hook: func(cancel func()) watch {
+		return watch{epoch: func(s *State) error {
+			if s.Epoch == 4 {
+				cancel()
+			}
+			return nil
+		}}
+	}},
+}
+
+func atStep(k int) func(cancel func()) watch {
+	return func(cancel func()) watch {
+		return watch{step: func(s *State) error {
+			if s.Steps == k {
+				cancel()
+			}
+			return nil
+		}}
+	}
+}
+
+// TestResume stops runs and goes on: everything they leave has to equal that of a run that was not stopped.
+func TestResume(t *testing.T) {
+	images := pictures(t, 20, 6)
+	for _, c := range []struct {
+		name  string
+		short bool
+		make  func(out string) Config
+	}{
+		{"offline", true, tiny},
+		{"accumulation, nesterov", false, func(out string) Config {
+			c := tiny(out)
+			c.Batch, c.StepsLimit, c.Accumulate, c.Nesterov, c.DecayWeightsOnly, c.LabelSmoothing = 4, 8, 3, true, true, 0.1
+			return c
+		}},
+		{"online, momentum reset", false, func(out string) Config {
+			c := tiny(out)
+			c.RNA.Mode = Online
+			return c
+		}},
+		{"online every 2, momentum kept", false, func(out string) Config {
+			c := tiny(out)
+			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = Online, Keep, 2
+			return c
+		}},
+		{"BatchNorm", false, func(out string) Config { return tinyColour(out, images) }},
+		{"BatchNorm combined", false, func(out string) Config {
+			c := tinyColour(out, images)
+			c.RNA.Stats = Combine
+			return c
+		}},
+		{"RNA off", false, func(out string) Config {
+			c := tiny(out)
+			c.RNA.Mode = Off
+			return c
+		}},
+	} {
+		if testing.Short() && !c.short {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			dev := cpuDevice(t, 2)
+			whole := filepath.Join(t.TempDir(), "whole")
+			want := trained(t, c.make(whole), dev)
+			for _, s := range stops {
+				if s.change != nil && want.Config.RNA.Mode == Off && s.hook == nil && s.name == "in the RNA hook" {
+					continue
+				}
+				t.Run(s.name, func(t *testing.T) {
+					out := filepath.Join(t.TempDir(), "parts")
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					var hooks []Hook
+					if s.hook != nil {
+						hooks = append(hooks, s.hook(cancel))
+					}
+					first := newRun(t, c.make(out), dev, hooks...)
+					if s.change != nil {
+						s.change(first, cancel)
+					}
+					if err := first.Train(ctx); !errors.Is(err, ErrInterrupted) {
+						t.Fatalf("stopped with %v", err)
+					}
+					first.Close()
+					second, err := Resume(out, cpuDevice(t, 1), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer second.Close()
+					if err := second.Train(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+					if len(second.History) != len(want.History) {
+						t.Errorf("history of %d epochs, want %d", len(second.History), len(want.History))
+					}
+					sameFolders(t, out, whole)
+				})
+			}
+		})
+	}
+}
+
+// TestResumeSameRun goes on with the run in memory that was stopped.
+func TestResumeSameRun(t *testing.T) {
+	dev := cpuDevice(t, 2)
+	dir := t.TempDir()
+	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
+	trained(t, tiny(whole), dev)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r := newRun(t, tiny(parts), dev, watch{step: func(s *State) error {
+		if s.Steps == 7 {
+			cancel(errors.New("enough"))
+		}
+		return nil
+	}})
+	err := r.Train(ctx)
+	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "epoch 3 after step 7") {
+		t.Fatalf("stopped with %v", err)
+	}
+	if err := r.Train(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	sameFolders(t, parts, whole)
+}
+
+// TestCancelledAtTheEnd checks that a run whose context ends after its last epoch is simply over.
+func TestCancelledAtTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := newRun(t, tiny(""), cpuDevice(t, 1), watch{epoch: func(s *State) error {
+		if s.LastEpoch() {
+			cancel()
+		}
+		return nil
+	}})
+	if err := r.Train(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func stopped(t *testing.T, c Config, step int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := newRun(t, c, cpuDevice(t, 1), atStep(step)(cancel))
+	if err := r.Train(ctx); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheckpointKilled resumes from what a program that dies while it writes a checkpoint leaves.
+func TestCheckpointKilled(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "run")
+	stopped(t, tiny(out), 5)
+	check := filepath.Join(out, checkpointDir)
+	resumes := func(name string) {
+		t.Helper()
+		r, err := Resume(out, cpuDevice(t, 1), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		defer r.Close()
+		if r.pos.Steps != 5 {
+			t.Errorf("%s: at step %d, want 5", name, r.pos.Steps)
+		}
+	}
+	put(t, filepath.Join(check+".new", "weights.safetensors"), []byte("half"))
+	resumes("half-written new folder")
+	if err := os.Rename(check, check+".old"); err != nil {
+		t.Fatal(err)
+	}
+	resumes("killed between the renames")
+	r, err := Resume(out, cpuDevice(t, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Save(); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for _, d := range []string{check + ".new", check + ".old"} {
+		if _, err := os.Stat(d); err == nil {
+			t.Errorf("%s is left", d)
+		}
+	}
+	put(t, filepath.Join(check+".old", "state.json"), []byte("{}"))
+	resumes("killed before the old folder was removed")
+}
+
+// TestResumeErrors checks that what is wrong with a checkpoint is said with the name of the file.
+func TestResumeErrors(t *testing.T) {
+	dev := cpuDevice(t, 1)
+	source := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(source), 11)
+	edit := func(name, old, new string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			path := filepath.Join(dir, name)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(b), old) {
+				t.Fatalf("%s does not contain %q: %s", name, old, b)
+			}
+			put(t, path, []byte(strings.Replace(string(b), old, new, 1)))
+		}
+	}
+	cut := func(name string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			path := filepath.Join(dir, name)
+			st, err := os.Stat(path)
+			if err == nil {
+				err = os.Truncate(path, st.Size()/2)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove := func(name string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	state := checkpointDir + "/state.json"
+	for _, c := range []struct {
+		name, file, message string
+		harm                func(t *testing.T, dir string)
+	}{
+		{"no config", "config.json", "nothing to resume", remove("config.json")},
+		{"no checkpoint", checkpointDir, "no such folder", remove(checkpointDir)},
+		{"no state", state, "", remove(state)},
+		{"state cut short", state, "", cut(state)},
+		{"another version", state, "version 99", edit(state, `"version": 1`, `"version": 99`)},
+		{"position outside", state, "epoch 4, batch 77", edit(state, `"batch": 2`, `"batch": 77`)},
+		{"other data", state, "epochs have 25 images", edit(state, `"images": 24,`, `"images": 25,`)},
+		{"no state of a hook", state, "hook rna", edit(state, `"rna": {`, `"rnb": {`)},
+		{"another window", state, "rna: ", edit("config.json", `"window": 2`, `"window": 3`)},
+		{"weights cut short", checkpointDir + "/weights.safetensors", "cut short", cut(checkpointDir + "/weights.safetensors")},
+		{"no momentum", checkpointDir + "/momentum.safetensors", "", remove(checkpointDir + "/momentum.safetensors")},
+		{"window cut short", checkpointDir + "/rna-001.safetensors", "", cut(checkpointDir + "/rna-001.safetensors")},
+		{"another model", checkpointDir + "/weights.safetensors", "do not fit", edit("config.json", `"num_classes": 10`, `"num_classes": 11`)},
+		{"metrics cut short", "metrics.jsonl", "the checkpoint knows of", cut("metrics.jsonl")},
+		{"metrics garbled", "metrics.jsonl", "line 1", edit("metrics.jsonl", "{", "[")},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
+			t.Fatal(err)
+		}
+		c.harm(t, dir)
+		r, err := Resume(dir, dev, nil)
+		if err == nil {
+			r.Close()
+			t.Errorf("%s: no error", c.name)
+			continue
+		}
+		if !strings.Contains(filepath.ToSlash(err.Error()), c.file) || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: error %q does not name %s or say %q", c.name, err, c.file, c.message)
+		}
+	}
+}
+
+// TestResumeWithoutInit resumes a run whose initial weights are gone.
+func TestResumeWithoutInit(t *testing.T) {
+	dir := t.TempDir()
+	first := tiny(filepath.Join(dir, "first"))
+	first.Epochs = 1
+	trained(t, first, cpuDevice(t, 1))
+	c := tiny(filepath.Join(dir, "second"))
+	c.Init = filepath.Join(first.Out, "final.safetensors")
+	stopped(t, c, 4)
+	if err := os.Remove(c.Init); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Resume(c.Out, cpuDevice(t, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+}
+
+// TestSmokeTraining trains, stops, resumes and compares, on both devices of the default build.
+func TestSmokeTraining(t *testing.T) {
+	dir := t.TempDir()
+	c := tiny(filepath.Join(dir, "run"))
+	c.Epochs = 4
+	stopped(t, c, 7)
+	r, err := Resume(c.Out, cpuDevice(t, 2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Train(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	h := r.History
+	if len(h) != 4 || h[3].SGD == nil || h[3].RNA == nil || h[3].RNA.Score == nil {
+		t.Fatalf("history %+v", h)
+	}
+	c.Out = filepath.Join(dir, "whole")
+	trained(t, c, cpuDevice(t, 2))
+	sameFolders(t, r.Config.Out, c.Out)
+	c.Out, c.Epochs, c.StepsLimit = "", 1, 1
+	trained(t, c, reference(op.Float32))
+}
