@@ -37,19 +37,26 @@ func (p *Program) Group(steps ...int) (g *Group, values []int) {
 		g.Steps = append(g.Steps, t)
 	}
 
-	readInside, readOutside := make(map[int]bool), make(map[int]bool)
+	// How the results are read, for those of the group only: a program has many more values.
+	const inside, outside = 1, 2
+	read := make(map[int]int, len(steps))
+	for _, s := range steps {
+		read[p.Steps[s].Out] = 0
+	}
 	for i, s := range p.Steps {
 		for _, v := range s.In {
-			if slices.Contains(steps, i) {
-				readInside[v] = true
-			} else {
-				readOutside[v] = true
+			if how, ours := read[v]; ours {
+				if slices.Contains(steps, i) {
+					read[v] = how | inside
+				} else {
+					read[v] = how | outside
+				}
 			}
 		}
 	}
 	for _, s := range steps {
 		v := p.Steps[s].Out
-		if readOutside[v] || !readInside[v] || slices.Contains(p.Keep, v) {
+		if read[v] != inside || slices.Contains(p.Keep, v) {
 			g.Outputs = append(g.Outputs, local[v])
 		}
 	}
