@@ -34,17 +34,17 @@ func tinyColour(out, pictures string) Config {
 		Schedule: Schedule{Kind: Linear, Rate: 0.05}, RNA: RNAConfig{Window: 2, Averages: []int{2}, Batches: 2}}
 }
 
-// pictures makes folders of PNG files of 32×32: train with n images, val with m, two classes.
-func pictures(t testing.TB, n, m int) string {
+// pictures makes folders of PNG files of size×size: train with n images, val with m, two classes.
+func pictures(t testing.TB, n, m, size int) string {
 	t.Helper()
 	dir := t.TempDir()
 	for split, k := range map[string]int{"train": n, "val": m} {
 		for i := range k {
 			r := data.NewRand(uint64(i), uint64(len(split)))
 			class := i % 2
-			img := image.NewRGBA(image.Rect(0, 0, 32, 32))
-			for y := range 32 {
-				for x := range 32 {
+			img := image.NewRGBA(image.Rect(0, 0, size, size))
+			for y := range size {
+				for x := range size {
 					v := uint8(60 + 80*class*(x/8%2) + r.IntN(100))
 					img.Set(x, y, color.RGBA{v, uint8(4 * y), uint8(r.IntN(256)), 255})
 				}

@@ -97,7 +97,7 @@ func (r *Run) begin() error {
 		}
 		if err != nil {
 			os.RemoveAll(filepath.Join(out, checkpointDir))
-			return fmt.Errorf("the run's folder: %w", err)
+			return fmt.Errorf("the run's folder %s: %w", out, err)
 		}
 	}
 	r.begun = true

@@ -1,0 +1,290 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onlinerna/rna"
+)
+
+// follow records the flattened weights after each epoch, and the hook's momentum.
+type follow struct {
+	params, momentum [][]float64
+}
+
+func (f *follow) hook(t testing.TB) watch {
+	return watch{epoch: func(s *State) error {
+		f.params = append(f.params, numbers(t, s.Net.Params))
+		f.momentum = append(f.momentum, numbers(t, s.run.momentum))
+		return nil
+	}}
+}
+
+// window is the RNA hook of a run.
+func rnaOf(r *Run) *rnaHook { return r.hooks[0].(*rnaHook) }
+
+// at reads weights from a file as a flat vector.
+func at(t testing.TB, r *Run, path string) (params, stats []float64) {
+	t.Helper()
+	n, err := NewNetwork(r.dev, r.Config.Model, r.Net.cfg, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if _, err := n.LoadWeights(path); err != nil {
+		t.Fatal(err)
+	}
+	if n.Stats != nil {
+		stats = numbers(t, n.Stats)
+	}
+	return numbers(t, n.Params), stats
+}
+
+func TestOffline(t *testing.T) {
+	dev := cpuDevice(t, 2)
+	dir := t.TempDir()
+	c := tiny(filepath.Join(dir, "off"))
+	c.Epochs, c.RNA.Mode = 7, Off
+	off := trained(t, c, dev)
+	for _, lambda := range []float64{1e-9, 1e12} {
+		c.Out, c.RNA.Mode, c.RNA.Lambda = filepath.Join(dir, fmt.Sprint(lambda)), Offline, &lambda
+		c.RNA.Window, c.RNA.Averages = 3, []int{2, 3}
+		var f follow
+		r := trained(t, c, dev, f.hook(t))
+		if !slices.Equal(numbers(t, r.Net.Params), numbers(t, off.Net.Params)) {
+			t.Error("offline RNA changed the training")
+		}
+		// The window holds N + 1 vectors: the ends of the last four epochs.
+		w := rnaOf(r).window
+		if w.Vectors() != 4 || w.Len() != 3 {
+			t.Errorf("window of %d vectors and %d residuals, want 4 and 3", w.Vectors(), w.Len())
+		}
+		for i := range w.Vectors() {
+			v := make([]float64, w.Vector(i).Len())
+			if err := w.Vector(i).ReadAt64(v, 0); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(v, f.params[3+i]) {
+				t.Errorf("vector %d is not the end of epoch %d", i, 4+i)
+			}
+		}
+		for e, rec := range r.History {
+			switch epoch := e + 1; {
+			case epoch < 4: // snapshots at 2 and 3 make one residual
+				if rec.RNA != nil {
+					t.Errorf("epoch %d: extrapolated", epoch)
+				}
+			default:
+				if rec.RNA == nil || rec.RNA.Score == nil || rec.RNA.Status != "ok" || len(rec.RNA.C) != min(3, epoch-2) {
+					t.Fatalf("epoch %d: %+v", epoch, rec.RNA)
+				}
+				sum := 0.0
+				for _, x := range rec.RNA.C {
+					sum += x
+				}
+				if math.Abs(sum-1) > 1e-12 {
+					t.Errorf("epoch %d: coefficients sum to %.17g", epoch, sum)
+				}
+			}
+		}
+		last := r.History[6]
+		if last.RNA == nil {
+			t.Fatal("no extrapolation at the end")
+		}
+		got, _ := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
+		near(t, "y⁺ = X c", got, mean(last.RNA.C, f.params[4:]), 1e-6)
+		if lambda > 1 {
+			near(t, "c for a large lambda", last.RNA.C, uniform(3), 1e-9)
+			near(t, "y⁺ for a large lambda", got, mean(uniform(3), f.params[4:]), 1e-6)
+		}
+		for i, k := range []int{2, 3} {
+			dst, err := r.Net.NewParams()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Average(dst, k); err != nil {
+				t.Fatal(err)
+			}
+			near(t, "average", numbers(t, dst), mean(uniform(k), f.params[7-k:]), 1e-6)
+			// The score in the record is that of these weights.
+			if err := r.Net.Params.Copy(dst); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := r.Evaluate(); err != nil || len(last.Averages) != 2 || last.Averages[i] != (AverageRecord{k, *s}) {
+				t.Errorf("averages %+v, evaluated again %+v, %v", last.Averages, s, err)
+			}
+			dst.Free()
+		}
+		if _, err := r.Net.LoadWeights(filepath.Join(c.Out, "rna.safetensors")); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := r.Evaluate(); err != nil || *s != *last.RNA.Score {
+			t.Errorf("the score of rna.safetensors is %+v, %v; recorded was %+v", s, err, last.RNA.Score)
+		}
+	}
+}
+
+// TestReestimated compares the BatchNorm statistics of rna.safetensors with the mean of those of the
+// batches, made one by one.
+func TestReestimated(t *testing.T) {
+	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
+	c.RNA.Batches = 3 // of 8, 8 and 4 images
+	r := trained(t, c, cpuDevice(t, 2))
+	path := filepath.Join(c.Out, "rna.safetensors")
+	_, got := at(t, r, path)
+	if _, err := r.Net.LoadWeights(path); err != nil {
+		t.Fatal(err)
+	}
+	want := make([]float64, r.Net.Stats.Len())
+	images, before := 0, r.Net.StatsBatches
+	for b, err := range r.stats.Epoch(t.Context(), c.Epochs, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Net.Stats.Fill(1e6); err != nil { // must not matter
+			t.Fatal(err)
+		}
+		if err := r.Net.UpdateStats(b, 1); err != nil {
+			t.Fatal(err)
+		}
+		images += b.N
+		for j, v := range numbers(t, r.Net.Stats) {
+			want[j] += v * float64(b.N)
+		}
+	}
+	if images != 20 {
+		t.Fatalf("%d images", images)
+	}
+	for j := range want {
+		want[j] /= 20
+	}
+	near(t, "statistics", got, want, 1e-6)
+	if r.Net.StatsBatches != before {
+		t.Error("re-estimating counts as training")
+	}
+	last := r.History[len(r.History)-1]
+	if last.SGDStats == nil || *last.SGDStats == *last.SGD {
+		t.Errorf("SGD with re-estimated statistics: %+v", last.SGDStats)
+	}
+}
+
+// TestCombined checks that statistics are combined with c and that variances stay positive.
+func TestCombined(t *testing.T) {
+	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
+	c.RNA.Stats = Combine
+	var stats [][]float64
+	r := trained(t, c, cpuDevice(t, 2), watch{epoch: func(s *State) error {
+		stats = append(stats, numbers(t, s.Net.Stats))
+		return nil
+	}})
+	last := r.History[len(r.History)-1].RNA
+	want := mean(last.C, stats[5-len(last.C):])
+	for _, s := range r.Net.stats {
+		for j := s.off + s.n/2; j < s.off+s.n; j++ {
+			want[j] = max(want[j], 0)
+		}
+	}
+	_, got := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
+	near(t, "combined statistics", got, want, 1e-6)
+}
+
+func TestOnline(t *testing.T) {
+	for _, momentum := range []string{Reset, Keep} {
+		for every, injections := range map[int][]int{1: {4, 5}, 2: {4}} {
+			c := tiny(filepath.Join(t.TempDir(), "run"))
+			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = Online, momentum, every
+			var f follow
+			r := trained(t, c, cpuDevice(t, 2), f.hook(t))
+			var got []int
+			for _, rec := range r.History {
+				if rec.RNA != nil && rec.RNA.Injected {
+					got = append(got, rec.Epoch)
+				}
+			}
+			if !slices.Equal(got, injections) {
+				t.Fatalf("every %d: injected after epochs %v, want %v", every, got, injections)
+			}
+			zero := !slices.ContainsFunc(f.momentum[3], func(x float64) bool { return x != 0 })
+			if zero != (momentum == Reset) {
+				t.Errorf("momentum %s: zero after the injection: %v", momentum, zero)
+			}
+			point, _ := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
+			final, _ := at(t, r, filepath.Join(c.Out, "final.safetensors"))
+			meta, err := ReadMeta(filepath.Join(c.Out, "final.safetensors"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := slices.Contains(injections, 5)
+			if slices.Equal(point, final) != last || (meta.Kind == "rna") != last || meta.Epoch != 5 {
+				t.Errorf("every %d: final weights are the extrapolated ones: %v; metadata %+v", every, slices.Equal(point, final), meta)
+			}
+			// The chain of iterates is broken: the last residual starts from the point that was put in.
+			st := rnaOf(r).window.State()
+			var y []float64
+			if last { // y_0 of a chain that has no iterate yet
+				y = f.params[4]
+				if st.Tail != st.Vectors-1 {
+					t.Errorf("the window goes on from vector %d of %d", st.Tail, st.Vectors)
+				}
+			} else {
+				y = f.params[3]
+				st.Tail = st.Columns[len(st.Columns)-1].Y
+			}
+			v := make([]float64, len(y))
+			if err := rnaOf(r).window.Vector(st.Tail).ReadAt64(v, 0); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(v, y) {
+				t.Error("the y of the next residual is not the point that was put in")
+			}
+		}
+	}
+}
+
+// TestWildPoints checks that what is not finite is neither kept nor put in.
+func TestWildPoints(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		sizes  []float64 // of the weights in the window
+		beta   float64
+		status string
+	}{
+		{"overflow", []float64{1e38, 2e38, 3e38, 3.3e38}, 1000, rna.Overflow.String()},
+		{"a loss that is NaN", []float64{1e30, 2e30, 2.5e30, 2.7e30}, 1, "the extrapolated weights give no finite loss"},
+		{"no residual", []float64{1, 1, 1, 1}, 1, rna.ZeroResidual.String()},
+	} {
+		cfg := tiny(filepath.Join(t.TempDir(), "run"))
+		cfg.RNA.Mode, cfg.RNA.Window, cfg.RNA.Beta = Online, 3, &c.beta
+		cfg.Epochs = 1
+		r := trained(t, cfg, cpuDevice(t, 2))
+		h := rnaOf(r)
+		n := r.Net.Params.Len()
+		for i, size := range c.sizes {
+			v := make([]float64, n)
+			for j := range v {
+				v[j] = size * (1 - float64((j*(i+1))%7)/1000)
+				if c.name == "no residual" {
+					v[j] = size
+				}
+			}
+			if err := h.window.Push(rna.Slice64(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, files1 := numbers(t, r.Net.Params), files(t, cfg.Out)
+		s := r.state()
+		s.Record = &EpochRecord{}
+		if err := h.extrapolate(s, true); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if rec := s.Record.RNA; rec.Status != c.status || rec.Injected || rec.Score != nil {
+			t.Errorf("%s: %+v, want status %q", c.name, rec, c.status)
+		}
+		if !slices.Equal(numbers(t, r.Net.Params), before) || !slices.Equal(files(t, cfg.Out), files1) {
+			t.Errorf("%s: the weights or the files have changed", c.name)
+		}
+	}
+}
