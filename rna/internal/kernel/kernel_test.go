@@ -32,6 +32,40 @@ func testKernels[T Float](t *testing.T) {
 		if got := DotDiff(a[:n], x[:n], y[:n]); got != dotDiff {
 			t.Errorf("n = %d: dot with a difference is %v, want %v", n, got, dotDiff)
 		}
+		// Rounded values: a kernel for several vectors has the bits of one for each.
+		var chain [5][]T
+		var terms [4][]T
+		for k := range chain {
+			chain[k] = make([]T, n+4)
+			for i := range chain[k] {
+				chain[k][i] = T(nan)
+				if i < n {
+					chain[k][i] = T(1 / float64(3*i+k+1))
+				}
+			}
+			if k < len(terms) {
+				terms[k] = chain[k]
+			}
+		}
+		var dots [4]float64
+		DotChain(&dots, a[:n], &chain)
+		for k, got := range dots {
+			if want := DotDiff(a[:n], chain[k+1][:n], chain[k][:n]); got != want {
+				t.Errorf("n = %d: dot %d of a chain is %v, want %v", n, k, got, want)
+			}
+		}
+		sums, singly, coef := make([]float64, n), make([]float64, n), [4]float64{.1, -7, .3, 1. / 3}
+		Widen(sums, x[:n])
+		Widen(singly, x[:n])
+		Add4(sums, &coef, &terms)
+		for k := range coef {
+			Add(singly, coef[k], terms[k][:n])
+		}
+		for i := range sums {
+			if sums[i] != singly[i] {
+				t.Errorf("n = %d: four terms give %v at %d, want %v", n, sums[i], i, singly[i])
+			}
+		}
 		narrow := make([]T, n)
 		for name, k := range map[string]struct {
 			run  func(dst []float64)
