@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"unsafe"
 
 	"onlinerna/rna/internal/parallel"
@@ -72,10 +71,6 @@ type fileVector[T float] struct {
 	file  *os.File
 	dim   int
 	named bool // it still has to be removed
-
-	// One buffer for conversions in ReadAt and ReadAt64, which may be concurrent.
-	mu  sync.Mutex
-	buf []T
 }
 
 func createFile[T float](dir string, dim int) (*fileVector[T], error) {
@@ -107,14 +102,10 @@ func readFile[D, T float](v *fileVector[T], dst []D, off int) error {
 		_, err := v.view(same, off, len(same))
 		return err
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.buf == nil {
-		v.buf = make([]T, min(v.dim, spanBytes/int(unsafe.Sizeof(T(0)))))
-	}
+	buf := make([]T, min(len(dst), 4*blockLen))
 	for len(dst) > 0 {
-		n := min(len(dst), len(v.buf))
-		part, err := v.view(v.buf, off, n)
+		n := min(len(dst), len(buf))
+		part, err := v.view(buf, off, n)
 		if err != nil {
 			return err
 		}

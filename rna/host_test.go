@@ -133,7 +133,7 @@ func TestSliceBounds(t *testing.T) {
 func TestWorkers(t *testing.T) {
 	vs := contraction(13*blockLen+11, 6, 3)
 	d := len(vs[0])
-	for name, make := range map[string]func(int, int) (Space, error){"float32": NewHost32, "float64": NewHost64} {
+	for name, make := range constructors(t) {
 		t.Run(name, func(t *testing.T) {
 			var gram, y []float64
 			for _, workers := range []int{1, 2, 3, 7} {

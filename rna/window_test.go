@@ -8,10 +8,21 @@ import (
 	"testing"
 )
 
-// spaces runs a test in both host spaces.
+// constructors are those of all spaces.
+func constructors(t *testing.T) map[string]func(dim, workers int) (Space, error) {
+	dir := t.TempDir()
+	return map[string]func(int, int) (Space, error){
+		"float32":       NewHost32,
+		"float64":       NewHost64,
+		"float32 files": func(dim, workers int) (Space, error) { return NewFile32(dir, dim, workers) },
+		"float64 files": func(dim, workers int) (Space, error) { return NewFile64(dir, dim, workers) },
+	}
+}
+
+// spaces runs a test in every space.
 func spaces(t *testing.T, dim int, test func(t *testing.T, s Space)) {
 	t.Helper()
-	for name, make := range map[string]func(int, int) (Space, error){"float32": NewHost32, "float64": NewHost64} {
+	for name, make := range constructors(t) {
 		t.Run(name, func(t *testing.T) {
 			s, err := make(dim, 2)
 			if err != nil {
@@ -28,6 +39,11 @@ func window(t *testing.T, s Space, n int) *Window {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return w
 }
 
