@@ -1,13 +1,18 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
 	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -15,87 +20,194 @@ import (
 	"onlinerna/train"
 )
 
-// palette is Okabe and Ito's, told apart by colour-blind readers too.
-var palette = []color.RGBA{
-	{0, 0, 0, 255}, {230, 159, 0, 255}, {213, 94, 0, 255}, {0, 114, 178, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255},
-}
+// Sizes of the figure: two panels, a title above and the legend below them.
+const (
+	width     = 28 * vg.Centimeter
+	panels    = 11 * vg.Centimeter
+	margin    = 0.4 * vg.Centimeter
+	titleLine = 0.9 * vg.Centimeter
+	legendRow = 0.6 * vg.Centimeter
+	columns   = 3 // of the legend
+)
 
 // Plot writes an SVG with the validation loss and error of each kind of weights over the epochs.
 func Plot(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) == 0 {
-		return fmt.Errorf("nothing to draw: no epoch was evaluated")
+		return errors.New("nothing to draw: no epoch was evaluated")
 	}
-	left, err := panel(c, list, "validation loss", func(s train.Score) float64 { return s.Loss })
+	loss, err := panel(c, list, "validation loss", func(s train.Score) float64 { return s.Loss })
 	if err != nil {
 		return err
 	}
-	right, err := panel(c, list, "validation error, %", func(s train.Score) float64 { return s.Error() })
+	wrong, err := panel(c, list, "validation error, %", train.Score.Error)
 	if err != nil {
 		return err
 	}
-	left.Title.Text = fmt.Sprintf("%s, batch %d × %d", c.Model, c.Batch, c.Accumulate)
-	if c.Accumulate == 1 {
-		left.Title.Text = fmt.Sprintf("%s, batch %d", c.Model, c.Batch)
-	}
-	right.Title.Text = " "
-	canvas := vgsvg.New(28*vg.Centimeter, 12*vg.Centimeter)
+	legend := legendRow * vg.Length((len(list)+columns-1)/columns)
+	canvas := vgsvg.New(width, titleLine+panels+legend+2*margin)
 	dc := draw.New(canvas)
-	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Centimeter, PadTop: 4, PadBottom: 4, PadLeft: 4, PadRight: 8}
-	plots := [][]*plot.Plot{{left, right}}
-	for i, cs := range plot.Align(plots, tiles, dc)[0] {
+	dc.SetColor(color.White)
+	dc.Fill(dc.Rectangle.Path())
+	dc = draw.Crop(dc, margin, -margin, margin, -margin)
+
+	sty := textStyle(loss.Title.TextStyle, 14)
+	dc.FillText(sty, vg.Point{X: dc.Min.X, Y: dc.Max.Y - titleLine/3}, title(c))
+	middle := draw.Crop(dc, 0, 0, legend, -titleLine)
+	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Centimeter}
+	plots := [][]*plot.Plot{{loss, wrong}}
+	for i, cs := range plot.Align(plots, tiles, middle)[0] {
 		plots[0][i].Draw(cs)
 	}
+	drawLegend(draw.Crop(dc, 0, 0, 0, legend-(dc.Max.Y-dc.Min.Y)), list, textStyle(sty, 12))
 	_, err = canvas.WriteTo(w)
 	return err
 }
 
+func title(c train.Config) string {
+	data := c.Data
+	if data == "" {
+		data = "glyphs"
+	}
+	batch := strconv.Itoa(c.Batch)
+	if c.Accumulate > 1 {
+		batch += fmt.Sprintf(" × %d", c.Accumulate)
+	}
+	return fmt.Sprintf("%s on %s, batch %s, rate %s", c.Model, filepath.Base(data), batch, c.Schedule)
+}
+
+// textStyle is left-aligned sans-serif text: what a viewer substitutes for the font may have another width.
+func textStyle(s text.Style, size vg.Length) text.Style {
+	s.Font.Variant, s.Font.Size = "Sans", size
+	s.XAlign, s.YAlign = text.XLeft, text.YCenter
+	return s
+}
+
+// panel draws one value of all kinds of weights over the epochs.
 func panel(c train.Config, list []series, label string, value func(train.Score) float64) (*plot.Plot, error) {
 	p := plot.New()
-	p.X.Label.Text = "epoch"
-	p.Y.Label.Text = label
-	p.X.Min, p.X.Max = 0, float64(c.Epochs)
-	p.Legend.Top = true
-	p.Add(plotter.NewGrid())
-	lo, hi := math.Inf(1), 0.0
-	for i, s := range list {
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font.Variant, a.Tick.Label.Font.Variant = "Sans", "Sans"
+		a.Label.Padding = 4
+	}
+	p.X.Label.Text, p.Y.Label.Text = "epoch", label
+	lo, hi := bounds(c, list, value)
+	p.X.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, 1) })
+	p.Y.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, 0) })
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{235}, color.Gray{225}
+	p.Add(grid)
+	for _, e := range c.Schedule.PhaseEnds() {
+		if e == c.Epochs {
+			continue
+		}
+		line, err := plotter.NewLine(plotter.XYs{{X: float64(e), Y: lo}, {X: float64(e), Y: hi}})
+		if err != nil {
+			return nil, err
+		}
+		line.Color, line.Dashes = color.Gray{130}, []vg.Length{2, 3}
+		p.Add(line)
+	}
+	for _, s := range list {
 		var xy plotter.XYs
 		for e := 1; e <= c.Epochs; e++ {
-			if v, ok := s.scores[e]; ok {
-				y := value(v)
-				xy = append(xy, plotter.XY{X: float64(e), Y: y})
-				lo = min(lo, y)
-				if e > c.Epochs/8 { // the first epochs would squeeze the rest
-					hi = max(hi, y)
-				}
+			if v, ok := s.scores[e]; ok && finite(value(v)) {
+				xy = append(xy, plotter.XY{X: float64(e), Y: value(v)})
 			}
+		}
+		if len(xy) == 0 {
+			continue
 		}
 		line, points, err := plotter.NewLinePoints(xy)
 		if err != nil {
 			return nil, fmt.Errorf("drawing %s: %w", s.name, err)
 		}
-		col := palette[i%len(palette)]
-		line.Color, points.Color = col, col
-		line.Width = vg.Points(1.5)
-		points.Radius = vg.Points(2)
-		points.Shape = draw.CircleGlyph{}
+		line.LineStyle, points.GlyphStyle = s.look()
 		p.Add(line, points)
-		p.Legend.Add(s.name, line, points)
 	}
-	if hi > lo {
-		p.Y.Min, p.Y.Max = max(0, lo-(hi-lo)/20), hi+(hi-lo)/2 // room for the legend
-	}
-	for _, e := range c.Schedule.PhaseEnds() {
-		if e == c.Epochs {
-			continue
-		}
-		line, err := plotter.NewLine(plotter.XYs{{X: float64(e), Y: p.Y.Min}, {X: float64(e), Y: p.Y.Max}})
-		if err != nil {
-			return nil, err
-		}
-		line.Color = color.Gray{160}
-		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
-		p.Add(line)
-	}
+	p.X.Min, p.X.Max = 1, float64(max(2, c.Epochs)) // Add widens them
+	p.Y.Min, p.Y.Max = lo, hi
 	return p, nil
+}
+
+// bounds is the range of values shown. The first quarter of a run would squeeze the rest: what does not fit
+// runs out of the picture.
+func bounds(c train.Config, list []series, value func(train.Score) float64) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, s := range list {
+		for e, v := range s.scores {
+			y := value(v)
+			if !finite(y) {
+				continue
+			}
+			lo = min(lo, y)
+			if e > c.Epochs/4 {
+				hi = max(hi, y)
+			}
+		}
+	}
+	if !finite(lo) {
+		return 0, 1
+	}
+	if hi = max(hi, lo); hi == lo {
+		hi = lo + max(1e-3, lo/10)
+	}
+	pad := (hi - lo) / 20
+	return max(0, lo-pad), hi + pad
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, unit or more apart.
+func ticks(lo, hi, unit float64) []plot.Tick {
+	const most = 10
+	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/most)))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if (hi-lo)/(k*step) <= most {
+			step *= k
+			break
+		}
+	}
+	step = max(step, unit)
+	digits := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	var list []plot.Tick
+	for i := math.Ceil(lo/step-1e-9) + 0; i*step <= hi+1e-9*step; i++ {
+		list = append(list, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', digits, 64)})
+	}
+	return list
+}
+
+// Colours are Okabe and Ito's, told apart by colour-blind readers too.
+var (
+	black     = color.RGBA{0, 0, 0, 255}
+	vermilion = color.RGBA{213, 94, 0, 255}
+	averages  = []color.RGBA{{0, 114, 178, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}}
+)
+
+// look is how a kind of weights is drawn. RNA is wide and averages are dashed, so that neither hides the other.
+func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
+	line := draw.LineStyle{Color: black, Width: 1.5}
+	switch {
+	case s.kind == kindSGDStats:
+		line.Color = color.Gray{140}
+	case s.kind == kindRNA:
+		line.Color, line.Width = vermilion, 3
+	case s.kind == kindAverage:
+		line.Color, line.Dashes = averages[s.rank%len(averages)], []vg.Length{6, 3}
+	}
+	return line, draw.GlyphStyle{Color: line.Color, Radius: line.Width/2 + 1.25, Shape: draw.CircleGlyph{}}
+}
+
+// drawLegend writes the names in columns.
+func drawLegend(dc draw.Canvas, list []series, sty text.Style) {
+	const sample = 1.1 * vg.Centimeter
+	column := (dc.Max.X - dc.Min.X) / columns
+	for i, s := range list {
+		x := dc.Min.X + column*vg.Length(i%columns)
+		y := dc.Max.Y - legendRow*(vg.Length(i/columns)+0.5)
+		line, glyph := s.look()
+		dc.StrokeLine2(line, x, y, x+sample, y)
+		dc.DrawGlyph(glyph, vg.Point{X: x + sample/2, Y: y})
+		dc.FillText(sty, vg.Point{X: x + sample + 6, Y: y}, strings.ToUpper(s.name[:1])+s.name[1:])
+	}
 }

@@ -8,52 +8,69 @@ import (
 	"onlinerna/train"
 )
 
+// kind is what weights are made of.
+type kind uint8
+
+const (
+	kindSGD kind = iota
+	kindSGDStats
+	kindRNA
+	kindAverage
+)
+
 // series is one kind of weights over the epochs.
 type series struct {
+	kind   kind
+	rank   int // among the averages
 	name   string
 	scores map[int]train.Score // by epoch
 }
 
-// collect sorts the records of a run by kind of weights. Kinds that were never scored are left out.
+// collect sorts the records of a run by kind of weights: SGD is first. Kinds that were never scored are left
+// out.
 func collect(c train.Config, history []train.EpochRecord) []series {
-	var list []series
-	at := map[string]int{}
-	add := func(name string, epoch int, s *train.Score) {
-		if s == nil {
-			return
-		}
-		i, ok := at[name]
-		if !ok {
-			i = len(list)
-			at[name] = i
-			list = append(list, series{name, map[int]train.Score{}})
-		}
-		list[i].scores[epoch] = *s
+	list := []series{
+		{kind: kindSGD, name: "SGD"},
+		{kind: kindSGDStats, name: "SGD, statistics re-estimated"},
+		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d epochs, %s", c.RNA.Window, c.RNA.Mode)},
 	}
-	// A first pass over the kinds fixes their order.
-	names := []string{sgd, sgdStats, rnaName(c)}
-	for _, k := range c.RNA.Averages {
-		names = append(names, averageName(k))
+	for i, k := range c.RNA.Averages {
+		list = append(list, series{kind: kindAverage, rank: i, name: fmt.Sprintf("average of the last %d", k)})
 	}
-	for _, name := range names {
+	var scored []series
+	for _, s := range list {
+		s.scores = map[int]train.Score{}
 		for _, r := range history {
-			switch {
-			case name == sgd:
-				add(name, r.Epoch, r.SGD)
-			case name == sgdStats:
-				add(name, r.Epoch, r.SGDStats)
-			case name == rnaName(c) && r.RNA != nil:
-				add(name, r.Epoch, r.RNA.Score)
-			default:
-				for _, a := range r.Averages {
-					if averageName(a.Epochs) == name {
-						add(name, r.Epoch, &a.Score)
-					}
-				}
+			if v := s.score(c, r); v != nil {
+				s.scores[r.Epoch] = *v
+			}
+		}
+		if len(s.scores) > 0 {
+			scored = append(scored, s)
+		}
+	}
+	return scored
+}
+
+// score finds the score of this kind of weights in a record.
+func (s series) score(c train.Config, r train.EpochRecord) *train.Score {
+	switch s.kind {
+	case kindSGD:
+		return r.SGD
+	case kindSGDStats:
+		return r.SGDStats
+	case kindRNA:
+		if r.RNA != nil {
+			return r.RNA.Score
+		}
+	case kindAverage:
+		for _, a := range r.Averages {
+			if a.Epochs == c.RNA.Averages[s.rank] {
+				return &a.Score
 			}
 		}
 	}
-	return list
+	return nil
 }
 
 // Drawable says whether there is anything to draw: two evaluated epochs or more.
@@ -61,17 +78,6 @@ func Drawable(c train.Config, history []train.EpochRecord) bool {
 	list := collect(c, history)
 	return len(list) > 0 && len(list[0].scores) > 1
 }
-
-const (
-	sgd      = "SGD"
-	sgdStats = "SGD, statistics re-estimated"
-)
-
-func rnaName(c train.Config) string {
-	return fmt.Sprintf("RNA of the last %d epochs, %s", c.RNA.Window, c.RNA.Mode)
-}
-
-func averageName(k int) string { return fmt.Sprintf("average of the last %d", k) }
 
 // phaseEnds lists the epochs at which the run is summed up: the ends of the schedule's phases, as far as it came.
 func phaseEnds(c train.Config, history []train.EpochRecord) []int {

@@ -12,10 +12,11 @@ import (
 // Table writes how each kind of weights did on the validation images where the phases of the schedule end.
 func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
-	if len(list) == 0 {
-		return nil
+	if len(list) == 0 || list[0].kind != kindSGD {
+		return tableWithout(w, history)
 	}
-	width := 0
+	const head = "validation"
+	width := len(head)
 	for _, s := range list {
 		width = max(width, len(s.name))
 	}
@@ -25,7 +26,7 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	for _, e := range ends {
 		fmt.Fprintf(&b, "   %-26s", fmt.Sprintf("epoch %d, rate %.3g", e, c.Schedule.At(e-1)))
 	}
-	fmt.Fprintf(&b, "\n%-*s", width, "validation")
+	fmt.Fprintf(&b, "\n%-*s", width, head)
 	for range ends {
 		fmt.Fprintf(&b, "   %7s %8s %9s", "error %", "loss", "to SGD")
 	}
@@ -40,7 +41,7 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 				continue
 			}
 			diff := ""
-			if ref, ok := base[e]; ok && s.name != sgd {
+			if ref, ok := base[e]; ok && s.kind != kindSGD {
 				diff = fmt.Sprintf("%+.2f", v.Error()-ref.Error())
 			}
 			fmt.Fprintf(&b, "   %7.2f %8.4f %9s", v.Error(), v.Loss, diff)
@@ -52,6 +53,16 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	return err
 }
 
+// tableWithout says what there is to say about a run without validation images.
+func tableWithout(w io.Writer, history []train.EpochRecord) error {
+	if len(history) == 0 {
+		return nil
+	}
+	last := history[len(history)-1]
+	_, err := fmt.Fprintf(w, "No validation images. Training loss in epoch %d: %.4f, error %.2f %%\n", last.Epoch, last.Train.Loss, last.Train.Error())
+	return err
+}
+
 // notes says how sure the numbers are and what the coefficients were.
 func notes(history []train.EpochRecord, ends []int) string {
 	var b strings.Builder
@@ -60,7 +71,7 @@ func notes(history []train.EpochRecord, ends []int) string {
 			if r.Epoch != e || r.RNA == nil {
 				continue
 			}
-			if len(r.RNA.C) == 0 {
+			if r.RNA.Score == nil {
 				fmt.Fprintf(&b, "epoch %d: no extrapolation: %s\n", e, r.RNA.Status)
 				continue
 			}

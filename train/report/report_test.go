@@ -1,0 +1,237 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"onlinerna/train"
+)
+
+func score(wrong, loss float64) *train.Score {
+	return &train.Score{Loss: loss, Top1: 100 - wrong, Top5: 99, Images: 2500}
+}
+
+// demo is a run with a constant rate for six of its ten epochs and a model with BatchNorm.
+func demo() (train.Config, []train.EpochRecord) {
+	c := train.Config{Model: "conv6", Data: "/data/shapes<&>", Batch: 32, Accumulate: 4, Epochs: 10,
+		Schedule: train.Schedule{Kind: train.Hold, Rate: 0.1, Final: 0.001, HoldFor: 6, Epochs: 10},
+		RNA:      train.RNAConfig{Mode: train.Offline, Window: 3, Averages: []int{2, 5}}}
+	var list []train.EpochRecord
+	for e := 1; e <= 10; e++ {
+		r := train.EpochRecord{Kind: "epoch", Epoch: e, Rate: c.Schedule.At(e - 1), Train: *score(50, 1)}
+		x := float64(e)
+		r.SGD = score(40-2*x, 4/x)
+		if e > 1 {
+			r.SGDStats = score(39-2*x, 3.9/x)
+		}
+		if e > 3 {
+			r.RNA = &train.RNARecord{Status: "ok", C: []float64{-0.25, 0.5, 0.75}, NormC: 0.94, Score: score(36.5-2*x, 3.5/x)}
+			r.Averages = []train.AverageRecord{{Epochs: 2, Score: *score(38-2*x, 3.8/x)}}
+		}
+		if e > 6 {
+			r.Averages = append(r.Averages, train.AverageRecord{Epochs: 5, Score: *score(42-2*x, 4.2/x)})
+		}
+		list = append(list, r)
+	}
+	return c, list
+}
+
+func table(t *testing.T, c train.Config, h []train.EpochRecord) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Table(&b, c, h); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTable(t *testing.T) {
+	c, h := demo()
+	want := `
+                                    epoch 6, rate 0.1            epoch 10, rate 0.001
+validation                          error %     loss    to SGD   error %     loss    to SGD
+SGD                                   28.00   0.6667               20.00   0.4000
+SGD, statistics re-estimated          27.00   0.6500     -1.00     19.00   0.3900     -1.00
+RNA of the last 3 epochs, offline     24.50   0.5833     -3.50     16.50   0.3500     -3.50
+average of the last 2                 26.00   0.6333     -2.00     18.00   0.3800     -2.00
+average of the last 5                     -        -         -     22.00   0.4200     +2.00
+epoch 6: weight of the newest iterate in RNA 0.75, norm of c 0.94
+epoch 10: weight of the newest iterate in RNA 0.75, norm of c 0.94
+An error measured on 2500 images has a standard error of 0.80 points.
+`
+	if got := "\n" + table(t, c, h); got != want {
+		t.Errorf("table\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTableOfLess(t *testing.T) {
+	c, h := demo()
+	if got := table(t, c, nil); got != "" {
+		t.Errorf("no history: %q", got)
+	}
+	if got := table(t, c, h[:1]); !strings.Contains(got, "epoch 1, rate 0.1\n") || !strings.Contains(got, "\nSGD            38.00   4.0000\n") || strings.Contains(got, "RNA") {
+		t.Errorf("one epoch:\n%s", got)
+	}
+	h[9].RNA = &train.RNARecord{Status: "rank deficient"}
+	if got := table(t, c, h); !strings.Contains(got, "epoch 10: no extrapolation: rank deficient\n") {
+		t.Errorf("a refused extrapolation:\n%s", got)
+	}
+	for i := range h {
+		h[i].RNA, h[i].Averages, h[i].SGDStats = nil, nil, nil
+	}
+	if got := table(t, c, h); strings.Contains(got, "RNA") || strings.Contains(got, "average") || strings.Contains(got, "re-estimated") {
+		t.Errorf("RNA off:\n%s", got)
+	}
+	for i := range h {
+		h[i].SGD = nil
+	}
+	if got := table(t, c, h); got != "No validation images. Training loss in epoch 10: 1.0000, error 50.00 %\n" {
+		t.Errorf("no validation: %q", got)
+	}
+	// Four phases: the last three are shown.
+	c, h = demo()
+	c.Schedule = train.Schedule{Kind: train.Multi, Rate: 1, Gamma: 0.1, Milestones: []int{2, 4, 8}, Epochs: 10}
+	if got := table(t, c, h); strings.Contains(got, "epoch 2,") || !strings.Contains(got, "epoch 4, rate 0.1 ") || !strings.Contains(got, "epoch 10, rate 0.001\n") {
+		t.Errorf("four phases:\n%s", got)
+	}
+	for _, line := range strings.Split(table(t, c, h), "\n") {
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("line %q ends in spaces", line)
+		}
+	}
+}
+
+// svg parses a plot and counts its elements; texts are joined.
+func svg(t *testing.T, c train.Config, h []train.EpochRecord) (count map[string]int, text string) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Plot(&b, c, h); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
+		t.Error("the SVG contains what is no number")
+	}
+	count = map[string]int{}
+	dec := xml.NewDecoder(&b)
+	dec.Strict = true
+	inside := ""
+	for {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return count, text
+		}
+		if err != nil {
+			t.Fatalf("the SVG is not XML: %v", err)
+		}
+		switch tok := tok.(type) {
+		case xml.StartElement:
+			inside = tok.Name.Local
+			count[inside]++
+			for _, a := range tok.Attr {
+				if a.Name.Local != "style" {
+					continue
+				}
+				for _, colour := range []string{"#D55E00", "#0072B2", "#009E73"} {
+					if strings.Contains(strings.ToUpper(a.Value), "STROKE:"+colour) {
+						count[colour]++
+					}
+				}
+			}
+		case xml.CharData:
+			if inside == "text" {
+				text += "|" + strings.TrimSpace(string(tok))
+			}
+		}
+	}
+}
+
+func TestPlot(t *testing.T) {
+	c, h := demo()
+	count, text := svg(t, c, h)
+	for _, want := range []string{"conv6 on shapes<&>, batch 32 × 4, rate 0.1 to epoch 6, then falling linearly to 0.001", "|validation loss", "|validation error, %", "|epoch",
+		"|SGD|", "|SGD, statistics re-estimated|", "|RNA of the last 3 epochs, offline|", "|Average of the last 2|", "|Average of the last 5|"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the texts %q", want, text)
+		}
+	}
+	for _, colour := range []string{"#D55E00", "#0072B2", "#009E73"} { // a curve in both panels and one in the legend, at least
+		if count[colour] < 3 {
+			t.Errorf("%d strokes of colour %s: %v", count[colour], colour, count)
+		}
+	}
+	// RNA off: one curve.
+	for i := range h {
+		h[i].RNA, h[i].Averages, h[i].SGDStats = nil, nil, nil
+	}
+	count, text = svg(t, c, h)
+	if strings.Contains(text, "RNA") || count["#D55E00"] > 0 {
+		t.Errorf("a run without RNA shows it: %q %v", text, count)
+	}
+	// Values that cannot be drawn, values that are all equal, and one epoch.
+	for i := range h {
+		h[i].SGD = score(10, 1)
+	}
+	h[0].SGD.Loss, h[4].SGD.Loss = math.Inf(1), math.NaN()
+	svg(t, c, h)
+	svg(t, c, h[:1])
+	c.Epochs = 1
+	svg(t, c, h[:1])
+}
+
+func TestDrawable(t *testing.T) {
+	c, h := demo()
+	for n, want := range map[int]bool{0: false, 1: false, 2: true, 10: true} {
+		if got := Drawable(c, h[:n]); got != want {
+			t.Errorf("%d epochs: drawable %v", n, got)
+		}
+	}
+	if err := Plot(io.Discard, c, nil); err == nil {
+		t.Error("an empty history is drawn")
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi, unit float64
+		want         string
+	}{
+		{1, 15, 1, "2 4 6 8 10 12 14"},
+		{1, 2, 1, "1 2"},
+		{1, 10, 1, "1 2 3 4 5 6 7 8 9 10"},
+		{1, 90, 1, "10 20 30 40 50 60 70 80 90"},
+		{0.31, 0.62, 0, "0.35 0.40 0.45 0.50 0.55 0.60"},
+		{0, 1, 0, "0.0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0"},
+		{0.001, 0.0021, 0, "0.0010 0.0012 0.0014 0.0016 0.0018 0.0020"},
+		{0, 100, 0, "0 10 20 30 40 50 60 70 80 90 100"},
+	} {
+		var got []string
+		for _, k := range ticks(c.lo, c.hi, c.unit) {
+			got = append(got, k.Label)
+			if v := fmt.Sprintf("%.4f", k.Value); !strings.HasPrefix(v, k.Label) {
+				t.Errorf("label %s at %s", k.Label, v)
+			}
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%g to %g: %s, want %s", c.lo, c.hi, s, c.want)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	c, h := demo()
+	loss := func(s train.Score) float64 { return s.Loss }
+	lo, hi := bounds(c, collect(c, h), loss)
+	// From the third epoch on SGD's loss is 4/3 and less; RNA ends at 0.35.
+	if lo >= 0.35 || lo < 0.25 || hi <= 4./3 || hi > 1.5 {
+		t.Errorf("bounds %g to %g", lo, hi)
+	}
+	if lo, hi := bounds(c, []series{{scores: map[int]train.Score{1: {Loss: math.NaN()}}}}, loss); lo != 0 || hi != 1 {
+		t.Errorf("bounds of nothing: %g to %g", lo, hi)
+	}
+}
