@@ -1,0 +1,100 @@
+// Package level says which instructions the kernels may use.
+//
+// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512,
+// avx2 and go, lowers it. The build tag purego leaves nothing but plain Go, as do other processors than amd64.
+package level
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Level is a set of instructions. A higher one includes the lower ones.
+type Level int32
+
+// The levels.
+const (
+	Go     Level = iota // plain Go
+	AVX2                // AVX2 and FMA
+	AVX512              // AVX-512 F, BW, DQ and VL
+)
+
+// Variable is the name of the environment variable that lowers the level.
+const Variable = "RNA_CPU"
+
+var names = []string{Go: "go", AVX2: "avx2", AVX512: "avx512"}
+
+// String is the name of l as Variable has it.
+func (l Level) String() string {
+	if l < 0 || int(l) >= len(names) {
+		return fmt.Sprintf("Level(%d)", int32(l))
+	}
+	return names[l]
+}
+
+// Parse is the level of the given name.
+func Parse(name string) (Level, error) {
+	i := slices.Index(names, strings.ToLower(name))
+	if i < 0 {
+		return Go, fmt.Errorf("level %q: want one of %s", name, strings.Join(names, ", "))
+	}
+	return Level(i), nil
+}
+
+var (
+	best    = detect()
+	current atomic.Int32
+	invalid error
+)
+
+func init() {
+	var l Level
+	l, invalid = choose(os.Getenv(Variable), best)
+	current.Store(int32(l))
+}
+
+// choose is the level for a value of Variable where best is the highest.
+func choose(value string, best Level) (Level, error) {
+	if value == "" {
+		return best, nil
+	}
+	l, err := Parse(value)
+	if err != nil {
+		return best, fmt.Errorf("%s: %w", Variable, err)
+	}
+	if l > best {
+		return best, fmt.Errorf("%s: level %v: this processor or build has %v at most", Variable, l, best)
+	}
+	return l, nil
+}
+
+// Err says what is wrong with the value of Variable. The level is the best then.
+func Err() error { return invalid }
+
+// Best is the highest level that processor and build have.
+func Best() Level { return best }
+
+// Current is the level that kernels use. They ask once, when they are bound.
+func Current() Level { return Level(current.Load()) }
+
+// All lists the levels from Go to Best.
+func All() []Level {
+	list := make([]Level, 0, len(names))
+	for l := Go; l <= best; l++ {
+		list = append(list, l)
+	}
+	return list
+}
+
+// Force makes l the current level and returns a function that restores the one before: the hook for tests. It
+// panics if l is higher than Best.
+func Force(l Level) (restore func()) {
+	if l < Go || l > best {
+		panic(fmt.Sprintf("level: force %v: this processor or build has %v at most", l, best))
+	}
+	before := current.Swap(int32(l))
+	return func() { current.Store(before) }
+}
