@@ -206,7 +206,7 @@ func TestFloat32Accuracy(t *testing.T) {
 			gram[j][i] = gram[i][j]
 		}
 	}
-	res := w.Solve(Options{Lambda: Set(lambda)})
+	res := solve(t, w, Options{Lambda: Set(lambda)})
 	if res.Status != OK {
 		t.Fatal(res.Err())
 	}

@@ -8,31 +8,74 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Solve returns the coefficients for the window's residuals, and touches no vector.
-func (w *Window) Solve(opt Options) Result {
+// Solve returns the coefficients for the window's residuals. It costs O(N³) and touches no vector, unless λ,
+// or λ(τ), is below 1e-12: then it goes by [Window.QR]. The error is one of reading vectors.
+func (w *Window) Solve(opt Options) (Result, error) {
 	if err := opt.check(); err != nil {
-		return Result{Status: Invalid, Detail: err.Error()}
+		return Result{Status: Invalid, Detail: err.Error()}, nil
 	}
-	res := w.Spectrum(opt.Newest).Solve(opt.Lambda.Or(DefaultLambda))
+	return w.solve(opt, &spectra{window: w, newest: opt.Newest})
+}
+
+// spectra are the decompositions of a window's newest columns, made when they are asked for.
+type spectra struct {
+	window *Window
+	newest int
+
+	gram, qr *Spectrum
+}
+
+func (s *spectra) fromGram() *Spectrum {
+	if s.gram == nil {
+		s.gram = s.window.Spectrum(s.newest)
+	}
+	return s.gram
+}
+
+func (s *spectra) fromQR() (*Spectrum, error) {
+	var err error
+	if s.qr == nil {
+		s.qr, err = s.window.QR(s.newest)
+	}
+	return s.qr, err
+}
+
+// solve is Solve for valid options.
+func (w *Window) solve(opt Options, from *spectra) (Result, error) {
+	solve := func(s *Spectrum) Result {
+		if opt.Tau.set {
+			return s.Constrain(opt.Tau.v)
+		}
+		return s.Solve(opt.Lambda.Or(DefaultLambda))
+	}
+	res := solve(from.fromGram())
+	if res.Lambda < gramFloor && len(w.newest(opt.Newest)) > 1 && (res.Status == OK || res.Status == RankDeficient || res.Status == Indefinite) {
+		s, err := from.fromQR()
+		if err != nil {
+			return Result{Status: Failed, Detail: err.Error()}, err
+		}
+		res = solve(s)
+	}
 	if res.Status == OK && opt.MaxNorm > 0 && res.NormC > opt.MaxNorm {
 		res.refuse(CoefficientsTooLarge, fmt.Sprintf(
 			"‖c‖ is %.3g and the limit %.3g: raise lambda or shorten the window", res.NormC, opt.MaxNorm))
 	}
-	return res
+	return res, nil
 }
 
 // Extrapolate writes y⁺ = Y c + β R c to dst. Unless the result's status is OK dst is untouched:
 // the caller goes on from its last iterate. The error is non-nil only when
-// dst has the wrong length or fails; dst may then be partly written.
+// dst has the wrong length, or it or a vector of the window fails; dst may then be partly
+// written.
 //
 // Nothing in the window changes. A caller that puts y⁺ in the iterate's place tells the
 // window: [Window.Break], then Push(y⁺).
 func (w *Window) Extrapolate(dst Sink, opt Options) (Result, error) {
-	res := w.Solve(opt)
-	if res.Status != OK {
-		return res, nil
+	res, err := w.Solve(opt)
+	if err != nil || res.Status != OK {
+		return res, err
 	}
-	err := w.Combine(dst, res.C, opt.Beta.Or(DefaultBeta))
+	err = w.Combine(dst, res.C, opt.Beta.Or(DefaultBeta))
 	if errors.Is(err, ErrOverflow) {
 		res.refuse(Overflow, "the extrapolated point might exceed the largest finite value: raise lambda")
 		return res, nil

@@ -1,6 +1,7 @@
 package rna
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -32,9 +33,14 @@ func (v Value) Or(otherwise float64) float64 {
 // defaults.
 type Options struct {
 	// Lambda is the regularisation λ ≥ 0, relative to ‖R‖₂². Unset it is DefaultLambda.
-	// 0 is Anderson acceleration, refused as RankDeficient when the residuals are
-	// numerically dependent; +Inf is the uniform average, c = 1/N.
+	// 0 is Anderson acceleration, solved from the residuals rather than their Gram
+	// matrix; +Inf is the uniform average, c = 1/N.
 	Lambda Value
+
+	// Tau is the τ ≥ 0 of CNA, which bounds ‖c‖₂ by (1+τ)/√N instead of regularising: N is
+	// how many columns are taken. 0 is the uniform average, +Inf Anderson acceleration.
+	// Lambda must then be unset, and the result says which λ does the same.
+	Tau Value
 
 	// Beta is the mixing parameter β of y⁺ = Y c + β R c. Unset it is DefaultBeta,
 	// which gives X c. 0 gives Y c.
@@ -52,6 +58,10 @@ type Options struct {
 func (o Options) check() error {
 	lambda, beta := o.Lambda.Or(DefaultLambda), o.Beta.Or(DefaultBeta)
 	switch {
+	case o.Lambda.set && o.Tau.set:
+		return errors.New("rna: lambda and tau are both set: each determines the other")
+	case o.Tau.set && !(o.Tau.v >= 0):
+		return fmt.Errorf("rna: tau is %v: it must be 0 or more", o.Tau.v)
 	case math.IsNaN(lambda) || lambda < 0:
 		return fmt.Errorf("rna: lambda is %v: it must be 0 or more", lambda)
 	case math.IsNaN(beta) || math.IsInf(beta, 0):

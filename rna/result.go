@@ -26,6 +26,8 @@ const (
 	CoefficientsTooLarge
 	// Overflow: the combination might exceed the largest finite value.
 	Overflow
+	// Failed: a vector could not be read. The error beside the result says why.
+	Failed
 	// Invalid: an option is out of range.
 	Invalid
 )
@@ -39,6 +41,7 @@ var statusNames = [...]string{
 	Indefinite:           "indefinite",
 	CoefficientsTooLarge: "coefficients too large",
 	Overflow:             "overflow",
+	Failed:               "failed",
 	Invalid:              "invalid option",
 }
 
@@ -77,10 +80,12 @@ type Result struct {
 	// when NormC is.
 	Tau float64
 
-	// Condition is the 2-norm condition number of RᵀR + λ‖R‖₂² I.
+	// Condition is the 2-norm condition number of RᵀR + λ‖R‖₂² I, possibly +Inf for λ = 0.
 	Condition float64
 
-	// Rank is the number of singular values of R above the rounding of its Gram matrix.
+	// Rank is the number of singular values of R above the rounding of the Gram matrix, or of R
+	// itself after a QR. For λ = 0 after a QR it is one more than the numerical rank of the
+	// differences of residuals, and below N when C is the shortest of several solutions.
 	Rank int
 
 	// Norm is ‖R‖₂, the largest singular value of R.

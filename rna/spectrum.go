@@ -9,8 +9,9 @@ import (
 
 const epsilon = 1.0 / (1 << 52)
 
-// A Spectrum is the symmetric eigendecomposition of a Gram matrix RᵀR. One serves any
-// number of λ: each further solve costs O(N²).
+// A Spectrum is the symmetric eigendecomposition of RᵀR, from the Gram matrix ([Factor],
+// [Window.Spectrum]) or from the residuals themselves ([Window.QR]). One serves any number of λ
+// and τ: each further solve costs O(N²).
 type Spectrum struct {
 	n     int
 	exp   int        // the matrix that was decomposed is 2^(-2 exp) RᵀR
@@ -20,6 +21,8 @@ type Spectrum struct {
 	ones  []float64  // Vᵀ1
 	fault Result     // what made the matrix unusable; Status OK when nothing did
 	norms []float64
+
+	triangle *mat.Dense // R of a QR of the scaled residuals, when there was one
 }
 
 // Solve returns c for a Gram matrix RᵀR and a λ ≥ 0 relative to ‖R‖₂², as [Window.Solve] does
@@ -127,8 +130,14 @@ func (s *Spectrum) decompose(g []float64) {
 }
 
 // rounding is the size of eigenvalues, relative to the largest, that are
-// lost in the rounding of the matrix.
-func (s *Spectrum) rounding() float64 { return 16 * epsilon * float64(s.n) }
+// lost in the rounding of the matrix. It is that of singular values, squared, after a QR.
+func (s *Spectrum) rounding() float64 {
+	r := 16 * epsilon * float64(s.n)
+	if s.triangle != nil {
+		return r * r
+	}
+	return r
+}
 
 // Norm returns ‖R‖₂.
 func (s *Spectrum) Norm() float64 {
@@ -136,6 +145,11 @@ func (s *Spectrum) Norm() float64 {
 }
 
 // Solve returns the coefficients for one λ ≥ 0 relative to ‖R‖₂², 0 and +Inf included.
+//
+// λ = 0, Anderson acceleration, minimises ‖R c‖ alone. From a QR that always has an answer: where several c
+// do it, since differences of residuals are numerically dependent, it is the shortest, which the
+// result shows by a Rank below N. From a Gram matrix it is refused as RankDeficient
+// when the residuals are dependent to half of the digits.
 func (s *Spectrum) Solve(lambda float64) Result {
 	res := s.fault
 	res.Lambda = lambda
@@ -165,8 +179,12 @@ func (s *Spectrum) Solve(lambda float64) Result {
 		res.NormC = 1 / math.Sqrt(float64(s.n)) // and τ = 0
 		return res
 	}
+	if s.triangle != nil && lambda == 0 {
+		s.anderson(&res)
+		return res
+	}
 	res.Condition = (1 + lambda) / (s.sigma[0] + lambda)
-	if s.sigma[0]+lambda <= s.rounding() {
+	if s.triangle == nil && s.sigma[0]+lambda <= s.rounding() {
 		res.refuse(RankDeficient, fmt.Sprintf(
 			"the %d residuals have numerical rank %d at lambda %g: raise lambda or shorten the window", s.n, res.Rank, lambda))
 		return res

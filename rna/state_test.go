@@ -102,7 +102,7 @@ func TestRestoreMagnitudes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sameBits(t, "c", b.Solve(Options{}).C, w.Solve(Options{}).C)
+	sameBits(t, "c", solve(t, b, Options{}).C, solve(t, w, Options{}).C)
 }
 
 func TestRestoreRefuses(t *testing.T) {

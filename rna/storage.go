@@ -56,6 +56,9 @@ func (s *storage[T]) Bits() int {
 	return 64
 }
 
+// threads is how many goroutines may read vectors at a time.
+func (s *storage[T]) threads() int { return s.workers }
+
 func (s *storage[T]) New() (Vector, error) {
 	v, err := s.create()
 	if err != nil {

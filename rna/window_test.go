@@ -75,6 +75,15 @@ func contraction(d, n int, seed uint64) [][]float64 {
 	return vs
 }
 
+func solve(t *testing.T, w *Window, opt Options) Result {
+	t.Helper()
+	res, err := w.Solve(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
 func extrapolate(t *testing.T, w *Window, opt Options) []float64 {
 	t.Helper()
 	dst := make(Slice64, w.Space().Dim())
@@ -109,7 +118,7 @@ func TestTrajectoryByHand(t *testing.T) {
 			t.Fatalf("empty window: %v, %v, wrote %v", res.Status, err, dst[0])
 		}
 		push(t, w, []float64{0})
-		if res := w.Solve(Options{}); res.Status != TooFew {
+		if res := solve(t, w, Options{}); res.Status != TooFew {
 			t.Fatalf("y_0 alone gives %v", res.Status)
 		}
 		for _, step := range []struct {
@@ -123,7 +132,7 @@ func TestTrajectoryByHand(t *testing.T) {
 			{3, []float64{1. / 3, 2. / 3}, []float64{4, 0, 0}, [3]float64{7. / 3, 8. / 3, 3}},
 		} {
 			push(t, w, []float64{step.x})
-			res := w.Solve(Options{Lambda: Set(1)})
+			res := solve(t, w, Options{Lambda: Set(1)})
 			for i, c := range step.c {
 				if !near(res.C[i], c, 1e-15) {
 					t.Errorf("x = %v: c = %v, want %v", step.x, res.C, step.c)
@@ -225,7 +234,7 @@ func TestCombination(t *testing.T) {
 	sameBits(t, "Gram matrix", stored.Gram(0).RawSymmetric().Data, chain.Gram(0).RawSymmetric().Data)
 	for _, beta := range []float64{0, .5, 1, -1} {
 		opt := Options{Lambda: Set(1e-4), Beta: Set(beta)}
-		c := chain.Solve(opt).C
+		c := solve(t, chain, opt).C
 		a, b := extrapolate(t, chain, opt), extrapolate(t, stored, opt)
 		for i := range d {
 			want, size := 0., 0.
@@ -266,10 +275,10 @@ func TestAverageAndNewest(t *testing.T) {
 		}
 	}
 	// Residuals 2 and 4 alone.
-	if c := w.Solve(Options{Lambda: Set(1), Newest: 2}).C; !near(c[0], 7./11, 1e-15) {
+	if c := solve(t, w, Options{Lambda: Set(1), Newest: 2}).C; !near(c[0], 7./11, 1e-15) {
 		t.Errorf("the newest two give c = %v", c)
 	}
-	if c := w.Solve(Options{Lambda: Set(1), Newest: 9}).C; len(c) != 4 {
+	if c := solve(t, w, Options{Lambda: Set(1), Newest: 9}).C; len(c) != 4 {
 		t.Errorf("the newest nine of four give %d coefficients", len(c))
 	}
 }
@@ -330,7 +339,7 @@ func TestMagnitudes(t *testing.T) {
 	s, _ := NewHost64(len(vs[0]), 1)
 	plain := window(t, s, 4)
 	push(t, plain, vs...)
-	want := plain.Solve(Options{})
+	want := solve(t, plain, Options{})
 	for _, exp := range []int{-1000, -660, 660, 1000} {
 		w := window(t, s, 4)
 		for _, v := range vs {
@@ -340,7 +349,7 @@ func TestMagnitudes(t *testing.T) {
 			}
 			push(t, w, u)
 		}
-		res := w.Solve(Options{})
+		res := solve(t, w, Options{})
 		if res.Status != OK {
 			t.Fatalf("2^%d: %v", exp, res.Err())
 		}
@@ -367,7 +376,7 @@ func TestMagnitudes(t *testing.T) {
 	a, b, c := make([]float64, 200), make([]float64, 200), make([]float64, 200)
 	b[0], c[0], c[1] = 1, 1, 1e-200
 	push(t, w, a, b, c)
-	if res := w.Solve(Options{}); res.Status != OK || !near(res.C[1], 1, 1e-8) {
+	if res := solve(t, w, Options{}); res.Status != OK || !near(res.C[1], 1, 1e-8) {
 		t.Errorf("residuals 1 and 1e-200: %v, c = %v", res.Status, res.C)
 	}
 	// A difference beyond float64.
@@ -401,8 +410,9 @@ func TestRefusedExtrapolation(t *testing.T) {
 		want Status
 	}{
 		{"fixed point", [][]float64{{1, 1}, {1, 1}, {1, 1}}, Options{}, ZeroResidual},
-		{"dependent", [][]float64{{0, 0}, {1, 0}, {3, 0}}, Options{Lambda: Set(0)}, RankDeficient},
-		{"more residuals than dimensions", [][]float64{{0, 0}, {1, 0}, {3, 1}, {4, 7}}, Options{Lambda: Set(0)}, RankDeficient},
+		{"lambda below rounding", [][]float64{{0, 0}, {0, 0}, {0, 0}}, Options{Lambda: Set(0)}, ZeroResidual},
+		{"lambda and tau", [][]float64{{0, 0}, {1, 0}}, Options{Lambda: Set(0), Tau: Set(1)}, Invalid},
+		{"tau", [][]float64{{0, 0}, {1, 0}}, Options{Tau: Set(-1)}, Invalid},
 		{"norm", [][]float64{{0, 0}, {1, 0}, {1.9, 0}}, Options{MaxNorm: 2}, CoefficientsTooLarge},
 		{"overflow", [][]float64{{0, 0}, {big, 0}, {.5 * big, .5 * big}}, Options{Beta: Set(30)}, Overflow},
 		{"lambda", [][]float64{{0, 0}, {1, 0}}, Options{Lambda: Set(-1)}, Invalid},
@@ -454,7 +464,7 @@ func TestResetAndClose(t *testing.T) {
 	w, fresh := window(t, s, 3), window(t, s, 3)
 	push(t, w, vs...)
 	w.Reset()
-	if w.Len() != 0 || w.Vectors() != 0 || w.Solve(Options{}).Status != TooFew {
+	if w.Len() != 0 || w.Vectors() != 0 || solve(t, w, Options{}).Status != TooFew {
 		t.Fatalf("reset left %d residuals and %d vectors", w.Len(), w.Vectors())
 	}
 	push(t, w, vs[1:4]...)

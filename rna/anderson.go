@@ -1,0 +1,131 @@
+package rna
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// anderson sets res to the coefficients for λ = 0 by least squares on the triangular factor.
+func (s *Spectrum) anderson(res *Result) {
+	c, rank := shortest(s.triangle)
+	res.Rank = rank
+	res.Condition = 1 / s.sigma[0]
+	deviation := 0.0
+	for _, v := range c {
+		res.NormC = math.Hypot(res.NormC, v)
+		deviation = math.Hypot(deviation, v-1/float64(s.n))
+	}
+	if !isFinite(res.NormC) {
+		res.refuse(NonFinite, "the coefficients are not finite: raise lambda")
+		return
+	}
+	res.C = c
+	res.Tau = excess(s.n, deviation)
+}
+
+// shortest returns the c that minimises ‖R c‖ subject to Σc = 1, the shortest where there is more
+// than one, and one more than the numerical rank of the differences of R's columns.
+func shortest(r *mat.Dense) (c []float64, rank int) {
+	_, n := r.Dims()
+	c = make([]float64, n)
+	// Around the smallest column m, c = e_m + Σ γ_j (e_j − e_m), and R c = r_m + Σ γ_j (r_j − r_m).
+	// The differences are about as long as r_j: in units of their lengths, columns that
+	// shrink are not taken for dependent ones.
+	m, smallest := 0, math.Inf(1)
+	for j := range n {
+		if norm := mat.Norm(r.ColView(j), 2); norm < smallest {
+			m, smallest = j, norm
+		}
+	}
+	c[m] = 1
+	if n == 1 {
+		return c, 1
+	}
+	others := make([]int, 0, n-1)
+	for j := range n {
+		if j != m {
+			others = append(others, j)
+		}
+	}
+	a := mat.NewDense(n, n-1, nil)
+	lengths := make([]float64, n-1)
+	for k, j := range others {
+		var d mat.VecDense
+		d.SubVec(r.ColView(j), r.ColView(m))
+		lengths[k] = mat.Norm(&d, 2)
+		if lengths[k] == 0 {
+			lengths[k] = 1
+		}
+		d.ScaleVec(1/lengths[k], &d)
+		a.SetCol(k, d.RawVector().Data)
+	}
+	var svd mat.SVD
+	if !svd.Factorize(a, mat.SVDThin) {
+		c[m] = math.NaN()
+		return c, 0
+	}
+	var u, v mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	values := svd.Values(nil)
+	floor := 16 * epsilon * float64(n) * max(values[0], 1)
+	// move adds a·Σ_k v_k/length_k (e_k − e_m) to a vector of coefficients.
+	move := func(c []float64, a float64, k int) {
+		for i, j := range others {
+			g := a * v.At(i, k) / lengths[i]
+			c[j] += g
+			c[m] -= g
+		}
+	}
+	var free []*mat.VecDense // orthonormal directions that leave R c as it is
+	for k, value := range values {
+		if value > floor {
+			rank++
+			move(c, -mat.Dot(u.ColView(k), r.ColView(m))/value, k)
+			continue
+		}
+		direction := make([]float64, n)
+		move(direction, 1, k)
+		d := mat.NewVecDense(n, direction)
+		for range 2 {
+			for _, f := range free {
+				d.AddScaledVec(d, -mat.Dot(f, d), f)
+			}
+		}
+		if norm := mat.Norm(d, 2); norm > 0 {
+			d.ScaleVec(1/norm, d)
+			free = append(free, d)
+		}
+	}
+	if len(free) > 0 {
+		short := append([]float64(nil), c...)
+		point := mat.NewVecDense(n, short)
+		for _, f := range free {
+			point.AddScaledVec(point, -mat.Dot(f, point), f)
+		}
+		// Where residuals differ by more than the digits, shortening may cost what was gained.
+		before, rounding := product(r, c)
+		if after, _ := product(r, short); after <= before+rounding {
+			c = short
+		}
+	}
+	total := 0.0
+	for _, v := range c {
+		total += v
+	}
+	for i := range c {
+		c[i] /= total
+	}
+	return c, rank + 1
+}
+
+// product returns ‖R c‖ and the size of its rounding.
+func product(r *mat.Dense, c []float64) (norm, rounding float64) {
+	var v mat.VecDense
+	v.MulVec(r, mat.NewVecDense(len(c), c))
+	for j, a := range c {
+		rounding += 16 * epsilon * math.Abs(a) * mat.Norm(r.ColView(j), 2)
+	}
+	return mat.Norm(&v, 2), rounding
+}
