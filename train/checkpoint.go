@@ -18,12 +18,11 @@ const checkpointVersion = 1
 
 // checkpoint is state.json: all of a run's state that is not in vectors.
 type checkpoint struct {
-	Version      int                        `json:"version"`
-	Position     position                   `json:"position"`
-	Images       int                        `json:"images"` // of an epoch
-	StatsBatches int                        `json:"stats_batches"`
-	Best         *bestRecord                `json:"best,omitempty"`
-	Hooks        map[string]json.RawMessage `json:"hooks,omitempty"`
+	Version  int                        `json:"version"`
+	Position position                   `json:"position"`
+	Images   int                        `json:"images"` // of an epoch
+	Best     *bestRecord                `json:"best,omitempty"`
+	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
 // Save writes the state of the run to the folder "checkpoint" in that of the run. It replaces the one before when
@@ -40,7 +39,7 @@ func (r *Run) Save() error {
 		if err := r.Net.saveVector(filepath.Join(tmp, "momentum.safetensors"), r.momentum); err != nil {
 			return err
 		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.train.Images(), StatsBatches: r.Net.StatsBatches, Best: r.best, Hooks: map[string]json.RawMessage{}}
+		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.train.Images(), Best: r.best, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
 			if h, ok := h.(SavingHook); ok {
 				small, err := h.Save(r.state(), tmp)
@@ -114,7 +113,7 @@ func (r *Run) load() error {
 	if err := r.Net.loadVector(filepath.Join(dir, "momentum.safetensors"), r.momentum); err != nil {
 		return err
 	}
-	r.pos, r.best, r.Net.StatsBatches, r.begun = c.Position, c.Best, c.StatsBatches, true
+	r.pos, r.best, r.begun = c.Position, c.Best, true
 	for _, h := range r.hooks {
 		h, ok := h.(SavingHook)
 		if !ok {

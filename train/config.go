@@ -56,7 +56,7 @@ type Config struct {
 	ValLimit   int       `json:"val_limit,omitempty"`   // batches an evaluation, 0 for all
 
 	Workers int `json:"workers"` // that decode, 0 for one a core
-	Threads int `json:"threads"` // that compute, for the record
+	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
 
 	Init string    `json:"init,omitempty"` // weights to start from
 	RNA  RNAConfig `json:"rna"`

@@ -16,6 +16,19 @@
 // index. So a checkpoint is small and complete, and a run that is resumed from one goes on, bit for bit,
 // as if it had never stopped.
 //
+// # Files
+//
+// The folder [Config].Out of a run holds
+//
+//	config.json         the config as resolved
+//	metrics.jsonl       a StepRecord for each step and an EpochRecord for each epoch, one a line
+//	final.safetensors   the weights at the end
+//	best.safetensors    the weights of the lowest validation loss, SGD's or RNA's
+//	rna.safetensors     the weights extrapolated last
+//	checkpoint          what Resume needs
+//
+// Each of them is whole at any time, also if the program is killed. Weights have torchvision's names and carry a [Meta].
+//
 // # Numbers
 //
 // Epochs are counted from 1 in everything that people read, and an epoch's learning rate is constant.

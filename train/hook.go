@@ -10,21 +10,22 @@ type Hook interface {
 	Name() string
 }
 
-// StepHook is called after each step of the optimiser.
+// StepHook is called after each step of the optimiser. When one fails, the others are still called.
 type StepHook interface {
 	Hook
 	AfterStep(s *State) error
 }
 
-// EpochHook is called after each epoch, when the iterate has been evaluated. Hooks are called in the order in which
-// they were added, so one can read what another wrote into the record.
+// EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the caller's
+// hooks in their order, then metrics, which write the record. What a hook that fails wrote into the record is
+// dropped.
 type EpochHook interface {
 	Hook
 	AfterEpoch(s *State) error
 }
 
 // SavingHook has state that belongs into checkpoints. If a run is stopped while the hooks of an epoch are being
-// called, they are called again for that epoch after it is resumed.
+// called, those that had not finished are called for that epoch when it is resumed.
 type SavingHook interface {
 	Hook
 	// Save writes large state as files whose names start with the hook's into dir, and returns the small rest.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
@@ -94,11 +93,9 @@ func (h *metricsHook) Load(s *State, _ string, small json.RawMessage) error {
 	if h.size < 0 || int64(len(b)) < h.size {
 		return fmt.Errorf("%s has %d bytes, the checkpoint knows of %d", h.path(), len(b), h.size)
 	}
-	list, err := parseHistory(b[:h.size])
-	if err != nil {
+	if s.run.History, err = parseHistory(b[:h.size]); err != nil {
 		return fmt.Errorf("%s: %w", h.path(), err)
 	}
-	s.run.History = slices.DeleteFunc(list, func(r EpochRecord) bool { return r.Epoch >= s.Epoch })
 	return h.open()
 }
 

@@ -189,6 +189,17 @@ func TestCombined(t *testing.T) {
 	}
 	_, got := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
 	near(t, "combined statistics", got, want, 1e-6)
+	// Coefficients that would give a negative variance.
+	h := rnaOf(r)
+	h.stats[len(h.stats)-2][r.Net.stats[0].n-1] *= 100
+	if err := h.setStats([]float64{-9, 10}); err != nil {
+		t.Fatal(err)
+	}
+	combined := numbers(t, r.Net.Stats)
+	variance := combined[r.Net.stats[0].n/2 : r.Net.stats[0].n]
+	if slices.Min(variance) != 0 {
+		t.Errorf("the smallest combined variance is %g, want one cut off at 0", slices.Min(variance))
+	}
 }
 
 func TestOnline(t *testing.T) {
@@ -223,22 +234,18 @@ func TestOnline(t *testing.T) {
 			}
 			// The chain of iterates is broken: the last residual starts from the point that was put in.
 			st := rnaOf(r).window.State()
-			var y []float64
-			if last { // y_0 of a chain that has no iterate yet
-				y = f.params[4]
-				if st.Tail != st.Vectors-1 {
-					t.Errorf("the window goes on from vector %d of %d", st.Tail, st.Vectors)
+			is := func(i int, want []float64) bool {
+				v := make([]float64, len(want))
+				if err := rnaOf(r).window.Vector(i).ReadAt64(v, 0); err != nil {
+					t.Fatal(err)
 				}
-			} else {
-				y = f.params[3]
-				st.Tail = st.Columns[len(st.Columns)-1].Y
+				return slices.Equal(v, want)
 			}
-			v := make([]float64, len(y))
-			if err := rnaOf(r).window.Vector(st.Tail).ReadAt64(v, 0); err != nil {
-				t.Fatal(err)
+			if col := st.Columns[len(st.Columns)-1]; !is(col.Y, f.params[3]) || last == is(col.X, f.params[4]) {
+				t.Error("the last residual does not go from the point put in after epoch 4 to the iterate of epoch 5")
 			}
-			if !slices.Equal(v, y) {
-				t.Error("the y of the next residual is not the point that was put in")
+			if !is(st.Tail, f.params[4]) {
+				t.Error("the next residual does not start where training goes on")
 			}
 		}
 	}

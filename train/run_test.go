@@ -158,6 +158,18 @@ func TestDivergence(t *testing.T) {
 		r.Close()
 		good(t, c.Out, 3)
 	})
+	t.Run("momentum", func(t *testing.T) {
+		c := tiny(filepath.Join(t.TempDir(), "run"))
+		r := newRun(t, c, dev, watch{step: func(s *State) error {
+			if s.Steps == 6 {
+				return s.run.momentum.WriteAt64([]float64{math.Inf(1)}, 17)
+			}
+			return nil
+		}})
+		diverged(t, r.Train(t.Context()), c.Out, "not finite")
+		r.Close()
+		good(t, c.Out, 3)
+	})
 	t.Run("weights while being interrupted", func(t *testing.T) {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
 		ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,44 @@
+package train_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"onlinerna/nn/device/cpu"
+	"onlinerna/train"
+)
+
+// progress is a hook that prints a line an epoch.
+type progress struct{}
+
+func (progress) Name() string { return "progress" }
+
+func (progress) AfterEpoch(s *train.State) error {
+	fmt.Printf("epoch %d: error %.2f %%", s.Epoch, s.Record.SGD.Error())
+	if r := s.Record.RNA; r != nil && r.Score != nil {
+		fmt.Printf(", extrapolated %.2f %%", r.Score.Error())
+	}
+	fmt.Println()
+	return nil
+}
+
+func Example() {
+	dev, err := cpu.New(cpu.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	run, err := train.New(train.Config{
+		Data: "glyphs", Model: "lenet", Epochs: 15, Out: "runs/glyphs",
+		Schedule: train.Schedule{Kind: train.Constant, Rate: 0.05},
+		RNA:      train.RNAConfig{Window: 5},
+	}, dev, progress{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	if err := run.Train(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
