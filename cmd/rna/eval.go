@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/train"
+	"onlinerna/train/safetensors"
 )
 
 type evalFlags struct {
@@ -37,13 +37,13 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 			if f.weights == "" {
 				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the safetensors file to evaluate")}
 			}
-			return f.run(cmd.Context(), cmd.OutOrStdout())
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	w := newGroup("Weights")
 	w.StringVar(&f.weights, "weights", "", "safetensors `file`")
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
-	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says, or the data's classes)")
+	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says)")
 	d := newGroup("Data")
 	d.StringVar(&f.data, "data", "glyphs", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
@@ -62,7 +62,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	return cmd
 }
 
-func (f *evalFlags) run(ctx context.Context, out io.Writer) (err error) {
+func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	meta, err := train.ReadMeta(f.weights)
 	if err != nil {
 		return err
@@ -82,9 +82,11 @@ func (f *evalFlags) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	fill(&meta, profile)
-	loader, err := data.NewLoader(set, profile.Eval(meta.ImageSize), data.LoaderOptions{
+	transform := profile.Eval(meta.ImageSize)
+	fmt.Fprintf(out, "%s: %d images of %d classes; %v, mean %.4g, std %.4g\n", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std)
+	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
 		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad,
-		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
+		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
 	})
 	if err != nil {
 		return err
@@ -94,9 +96,9 @@ func (f *evalFlags) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	classes := f.numClasses
-	if classes == 0 {
-		classes = len(set.Classes())
+	classes, err := f.outputs(meta.Model, len(set.Classes()))
+	if err != nil {
+		return err
 	}
 	net, err := train.NewNetwork(dev, meta.Model, nn.Config{
 		Classes: classes, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
@@ -114,6 +116,32 @@ func (f *evalFlags) run(ctx context.Context, out io.Writer) (err error) {
 	}
 	_, err = fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%, top-5 %.2f %%\n", meta.Model, score.Images, score.Loss, score.Top1, score.Top5)
 	return err
+}
+
+// outputs is the number of classes of the net: what the command line says, or the size of the last layer in the
+// file, or else the number of classes of the data.
+func (f *evalFlags) outputs(model string, classes int) (int, error) {
+	if f.numClasses > 0 {
+		return f.numClasses, nil
+	}
+	m, err := nn.Build(model, nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		return 0, err
+	}
+	file, err := safetensors.Open(f.weights)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	last := m.Params[len(m.Params)-1]
+	t, ok := file.Lookup(last.Name)
+	if !ok || len(t.Shape) == 0 {
+		return classes, nil // loading says what does not fit
+	}
+	if n := t.Shape[0]; n >= classes {
+		return n, nil
+	}
+	return 0, fmt.Errorf("%s has %d outputs, the data %d classes: evaluate on data of the classes it was trained on, or name them by --classes", f.weights, t.Shape[0], classes)
 }
 
 // score evaluates, and writes the predictions if they are asked for.

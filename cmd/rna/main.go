@@ -7,36 +7,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
-
-// run executes the command line and returns the exit status: 0, 1 for an error, 2 for wrong usage, 130 when
-// interrupted.
-func run(args []string) int {
+func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	go func() {
 		<-ctx.Done()
 		stop() // a second Ctrl-C ends the program at once
 	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run executes a command line and returns the exit status: 0, 1 for an error, 2 for wrong usage, 130 when
+// interrupted.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(os.Stderr, "rna: "+err.Error())
 	var u *usageError
 	switch {
-	case errors.As(err, &u):
-		fmt.Fprintf(os.Stderr, "Run '%s --help' for its usage.\n", u.command)
-		return 2
+	case err == nil:
+		return 0
 	case errors.Is(err, errStopped):
 		return 130
+	}
+	fmt.Fprintln(stderr, "rna: "+err.Error())
+	if errors.As(err, &u) {
+		fmt.Fprintf(stderr, "Run '%s --help' for its usage.\n", u.command)
+		return 2
 	}
 	return 1
 }

@@ -33,8 +33,9 @@ var (
 // every is the time between lines within an epoch, off a terminal.
 const every = time.Minute
 
-func newProgress(out io.Writer, bar *os.File, quiet bool) *progress {
-	return &progress{out: out, err: bar, quiet: quiet, tty: term.IsTerminal(int(bar.Fd())), next: time.Now().Add(every)}
+func newProgress(out, bar io.Writer, quiet bool) *progress {
+	f, ok := bar.(*os.File)
+	return &progress{out: out, err: bar, quiet: quiet, tty: ok && term.IsTerminal(int(f.Fd())), next: time.Now().Add(every)}
 }
 
 func (p *progress) Name() string { return "progress" }

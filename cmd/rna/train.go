@@ -161,7 +161,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	out := cmd.OutOrStdout()
-	progress := newProgress(out, os.Stderr, f.quiet)
+	progress := newProgress(out, cmd.ErrOrStderr(), f.quiet)
 	run, err := f.prepare(set, dev, progress)
 	if err != nil {
 		return err

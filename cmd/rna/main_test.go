@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// rna runs a command line in a folder of its own.
+func rna(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = run(t.Context(), args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+// mustRun fails the test unless the command succeeds without a word on stderr.
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	status, out, err := rna(t, args...)
+	if status != 0 || err != "" {
+		t.Fatalf("rna %s: status %d, stderr %q", strings.Join(args, " "), status, err)
+	}
+	return out
+}
+
+// quick are options that make a training of a second.
+var quick = []string{"--limit-batches", "3", "--limit-val", "2", "--batch", "32", "--rna-start", "1", "--averages", "2"}
+
+func TestMistakes(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "weights.safetensors")
+	if err := os.WriteFile(text, []byte("these are no weights"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   string
+		status int
+		want   []string
+	}{
+		{"trian", 2, []string{`unknown command "trian"`, "did you mean train?", "rna --help"}},
+		{"train --epoch 3", 2, []string{"unknown option --epoch", "did you mean --epochs?", "rna train --help"}},
+		{"train --lr fast", 2, []string{`"fast"`, "--lr"}},
+		{"train extra", 2, []string{`unexpected argument "extra"`}},
+		{"eval", 2, []string{"--weights is missing"}},
+		{"train --resume x --lr 1", 2, []string{"does not take --lr"}},
+		{"train --model resnet5", 1, []string{`"resnet5"`, `"resnet50"`}},
+		{"train --device gpu", 1, []string{`unknown device "gpu"`, "reference"}},
+		{"train --device cuda", 1, []string{"no GPU support"}},
+		{"train --data " + dir + "/none", 1, []string{dir + "/none"}},
+		{"train --schedule linaer", 1, []string{`"linaer"`, "linear"}},
+		{"train --rna maybe", 1, []string{`"maybe"`, "offline"}},
+		{"train --momentum 1.5", 1, []string{"momentum 1.5"}},
+		{"train --batch -1", 1, []string{"batch -1"}},
+		{"train --mean 0.5,0.5", 1, []string{"mean [0.5 0.5]", "1 channel"}},
+		{"train --num-classes 3", 1, []string{"num-classes 3", "10 classes"}},
+		{"train --init " + text, 1, []string{text, "not a safetensors file"}},
+		{"train --resume " + dir, 1, []string{"nothing to resume", "config.json"}},
+		{"eval --weights " + dir + "/none.safetensors", 1, []string{"none.safetensors"}},
+		{"eval --weights " + text, 1, []string{text, "not a safetensors file"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			status, _, stderr := rna(t, strings.Fields(c.args)...)
+			if status != c.status {
+				t.Errorf("exit status %d, want %d", status, c.status)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(stderr, w) {
+					t.Errorf("stderr %q does not say %q", stderr, w)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpShowsEveryOption(t *testing.T) {
+	for _, cmd := range []string{"train", "eval"} {
+		out := mustRun(t, cmd, "--help")
+		sub, _, err := newRoot().Find([]string{cmd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(out, "--"+f.Name) || f.Usage == "" {
+				t.Errorf("%s: help does not explain --%s", cmd, f.Name)
+			}
+		})
+		if strings.Contains(out, "[]") {
+			t.Errorf("%s: help shows an empty default", cmd)
+		}
+	}
+}
+
+func TestModelsAndVersion(t *testing.T) {
+	if out := mustRun(t, "models"); !strings.Contains(out, "25,557,032") || !strings.Contains(out, "lenet") {
+		t.Errorf("models: %s", out)
+	}
+	if out := mustRun(t, "version"); !strings.HasPrefix(out, "rna ") || !strings.Contains(out, "gorgonia.org/gorgonia v") {
+		t.Errorf("version: %s", out)
+	}
+}
+
+func TestTrainAndEval(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	out := mustRun(t, append([]string{"train", "--epochs", "4", "--out", dir}, quick...)...)
+	for _, want := range []string{"lenet, 61,706 parameters", "epoch 4/4", "RNA of the last 5 epochs, offline", "average of the last 2", "plot.svg", "rna.safetensors"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+	for _, f := range []string{"config.json", "metrics.jsonl", "plot.svg", "final.safetensors", "best.safetensors", "rna.safetensors", "checkpoint/state.json"} {
+		if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+	if status, _, stderr := rna(t, append([]string{"train", "--epochs", "4", "--out", dir}, quick...)...); status != 1 || !strings.Contains(stderr, "holds a run already") {
+		t.Errorf("a second run in the folder: status %d, %q", status, stderr)
+	}
+
+	file := filepath.Join(t.TempDir(), "out.csv")
+	out = mustRun(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--data", "glyphs", "--predictions", file)
+	if !strings.Contains(out, "lenet on 4000 images: loss") {
+		t.Errorf("eval: %s", out)
+	}
+	checkPredictions(t, file, 4000, 10)
+	if status, _, stderr := rna(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--model", "conv6"); status != 1 || !strings.Contains(stderr, "conv1.weight") {
+		t.Errorf("weights of another model: status %d, %q", status, stderr)
+	}
+}
+
+func checkPredictions(t *testing.T, path string, rows, classes int) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != rows+1 || len(got[0]) != classes+2 {
+		t.Fatalf("%d rows of %d columns, want %d of %d", len(got), len(got[0]), rows+1, classes+2)
+	}
+	if h := strings.Join(got[0][:4], ","); h != "path,label,logit_0,logit_1" {
+		t.Errorf("header %q", h)
+	}
+	if got[1][0] == got[2][0] {
+		t.Errorf("two rows of %q", got[1][0])
+	}
+}
+
+// TestInterrupt stops a run as Ctrl-C does, resumes it and compares it with one that was not stopped.
+func TestInterrupt(t *testing.T) {
+	whole, halves := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "halves")
+	mustRun(t, append([]string{"train", "--epochs", "3", "--out", whole}, quick...)...)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &cancelAfter{line: "epoch 1/3", cancel: cancel}
+	var stderr bytes.Buffer
+	args := append([]string{"train", "--epochs", "3", "--out", halves}, quick...)
+	if status := run(ctx, args, out, &stderr); status != 130 || !strings.Contains(out.String(), "--resume "+halves) {
+		t.Fatalf("status %d, stdout %q, stderr %q", status, out.String(), stderr.String())
+	}
+	resumed := mustRun(t, "train", "--resume", halves)
+	if !strings.Contains(resumed, "Resumed after epoch 1") || !strings.Contains(resumed, "epoch 3/3") || strings.Contains(resumed, "epoch 1/3") {
+		t.Errorf("resumed run: %s", resumed)
+	}
+	for _, f := range []string{"final.safetensors", "rna.safetensors"} {
+		a, err := os.ReadFile(filepath.Join(whole, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(halves, f)); err != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs from the run that was not stopped (%v)", f, err)
+		}
+	}
+}
+
+// cancelAfter calls cancel when a line that holds a text was written.
+type cancelAfter struct {
+	bytes.Buffer
+	line   string
+	cancel func()
+}
+
+func (c *cancelAfter) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), c.line) {
+		c.cancel()
+	}
+	return c.Buffer.Write(b)
+}
+
+func TestQuietAndMetrics(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	out := mustRun(t, append([]string{"train", "--epochs", "2", "--quiet", "--rna", "off", "--out", dir}, quick...)...)
+	if strings.Contains(out, "epoch 1/2") {
+		t.Errorf("progress in spite of --quiet: %s", out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		var rec struct {
+			Kind        string
+			Epoch, Step int
+			Loss        float64
+		}
+		if err := json.Unmarshal([]byte(line), &rec); err != nil {
+			t.Fatal(err)
+		}
+		kinds[rec.Kind]++
+	}
+	if kinds["step"] != 6 || kinds["epoch"] != 2 {
+		t.Errorf("records %v, want 6 steps and 2 epochs", kinds)
+	}
+}
