@@ -18,7 +18,7 @@
 //
 // # Files
 //
-// The folder [Config].Out of a run holds
+// The folder of a run, Out of its [Config], holds
 //
 //	config.json         the config as resolved
 //	metrics.jsonl       a StepRecord for each step and an EpochRecord for each epoch, one a line
@@ -27,7 +27,8 @@
 //	rna.safetensors     the weights extrapolated last
 //	checkpoint          what Resume needs
 //
-// Each of them is whole at any time, also if the program is killed. Weights have torchvision's names and carry a [Meta].
+// All but metrics.jsonl are whole at any time, also when the program is killed. Weights have torchvision's names
+// and carry a [Meta].
 //
 // # Numbers
 //

@@ -108,14 +108,15 @@ func (h *metricsHook) Close() error {
 	return err
 }
 
-// ReadHistory reads the records of the finished epochs from a run's folder.
+// ReadHistory reads the records of the finished epochs from a run's folder. A last line that is not complete, as
+// a killed program leaves it, is passed over.
 func ReadHistory(dir string) ([]EpochRecord, error) {
 	path := filepath.Join(dir, "metrics.jsonl")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	h, err := parseHistory(b)
+	h, err := parseHistory(b[:bytes.LastIndexByte(b, '\n')+1])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -1,0 +1,65 @@
+package train
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestMetrics checks the lines of metrics.jsonl against the run.
+func TestMetrics(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	var steps []StepRecord
+	r := trained(t, c, cpuDevice(t, 1), watch{step: func(s *State) error {
+		steps = append(steps, *s.Step)
+		return nil
+	}})
+	path := filepath.Join(c.Out, "metrics.jsonl")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	if len(lines) != 5*(3+1) || len(steps) != 15 {
+		t.Fatalf("%d lines for %d steps", len(lines), len(steps))
+	}
+	for i, line := range lines {
+		if epoch := i/4 + 1; i%4 == 3 {
+			var rec EpochRecord
+			if err := json.Unmarshal([]byte(line), &rec); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(rec, r.History[epoch-1]) || rec.Kind != "epoch" || rec.Epoch != epoch || rec.Step != 3*epoch || rec.Train.Images != 24 || rec.SGD.Images != 16 {
+				t.Errorf("line %d: %s is not %+v", i+1, line, r.History[epoch-1])
+			}
+			continue
+		}
+		var rec StepRecord
+		if err := json.Unmarshal([]byte(line), &rec); err != nil {
+			t.Fatal(err)
+		}
+		k := i - i/4
+		if rec != steps[k] || rec.Kind != "step" || rec.Step != k+1 || rec.Rate != r.Config.Schedule.At(i/4) || rec.Images != 8 || rec.Loss <= 0 {
+			t.Errorf("line %d: %s is not %+v", i+1, line, steps[k])
+		}
+	}
+	// The mean of the steps' losses is that of the epoch: no smoothing, equal batches.
+	for e, rec := range r.History {
+		loss := (steps[3*e].Loss + steps[3*e+1].Loss + steps[3*e+2].Loss) / 3
+		near(t, "loss of an epoch", []float64{rec.Train.Loss}, []float64{loss}, 1e-5)
+	}
+	// What a killed program leaves can be read up to its last whole line.
+	for _, tail := range []string{"", `{"kind":"st`, `{"kind":"epoch","epoch":6}`} {
+		put(t, path, append(b, tail...))
+		if h, err := ReadHistory(c.Out); err != nil || !reflect.DeepEqual(h, r.History) {
+			t.Errorf("with %q at the end: %d epochs, %v", tail, len(h), err)
+		}
+	}
+	put(t, path, append([]byte("{}\nx\n"), b...))
+	if _, err := ReadHistory(c.Out); err == nil || !strings.Contains(err.Error(), path+": line 2") {
+		t.Errorf("error %v does not name the line", err)
+	}
+}
