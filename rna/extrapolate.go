@@ -77,7 +77,7 @@ func (w *Window) Extrapolate(dst Sink, opt Options) (Result, error) {
 	}
 	err = w.Combine(dst, res.C, opt.Beta.Or(DefaultBeta))
 	if errors.Is(err, ErrOverflow) {
-		res.refuse(Overflow, "the extrapolated point might exceed the largest finite value: raise lambda")
+		res.overflow()
 		return res, nil
 	}
 	return res, err
@@ -87,21 +87,30 @@ func (w *Window) Extrapolate(dst Sink, opt Options) (Result, error) {
 // oldest of them first. It fails with [ErrOverflow], and leaves dst untouched,
 // when the combination might exceed the largest finite value of dst's width.
 func (w *Window) Combine(dst Sink, c []float64, beta float64) error {
-	if dst == nil || dst.Len() != w.space.Dim() {
-		return fmt.Errorf("rna: combination of vectors of %d elements into a destination of another length", w.space.Dim())
-	}
 	if len(c) == 0 || len(c) > len(w.columns) {
 		return fmt.Errorf("rna: %d coefficients for a window that holds %d residuals", len(c), len(w.columns))
+	}
+	terms, bound := w.terms(c, beta)
+	return w.combine(dst, terms, bound)
+}
+
+// combine writes the sum of terms, whose elements are at most bound, to dst.
+func (w *Window) combine(dst Sink, terms []Term, bound float64) error {
+	if dst == nil || dst.Len() != w.space.Dim() {
+		return w.destinationError()
 	}
 	limit := math.MaxFloat64
 	if _, wide := dst.(Sink64); !wide || w.space.Bits() == 32 {
 		limit = math.MaxFloat32
 	}
-	terms, bound := w.terms(c, beta)
 	if !(bound <= limit) {
 		return ErrOverflow
 	}
 	return w.space.Combine(dst, terms)
+}
+
+func (w *Window) destinationError() error {
+	return fmt.Errorf("rna: combination of vectors of %d elements into a destination of another length", w.space.Dim())
 }
 
 // Average writes the uniform average of the newest k iterates x to dst; for a residual that

@@ -45,11 +45,14 @@ var statusNames = [...]string{
 	Invalid:              "invalid option",
 }
 
-func (s Status) String() string {
-	if s < 0 || int(s) >= len(statusNames) {
-		return "Status(" + strconv.Itoa(int(s)) + ")"
+func (s Status) String() string { return name(statusNames[:], int(s), "Status") }
+
+// name returns the name of value i of a type.
+func name(names []string, i int, kind string) string {
+	if i < 0 || i >= len(names) {
+		return kind + "(" + strconv.Itoa(i) + ")"
 	}
-	return statusNames[s]
+	return names[i]
 }
 
 // MarshalText gives the status by name, so that it reads well in metrics.

@@ -233,6 +233,10 @@ func (r *Result) refuse(status Status, detail string) {
 	r.Status, r.Detail, r.C = status, detail, nil
 }
 
+func (r *Result) overflow() {
+	r.refuse(Overflow, "the extrapolated point might exceed the largest finite value: raise lambda")
+}
+
 // nonFiniteColumns names the columns to leave out so that the rest is finite: those with a
 // diagonal entry that is not, or else the later one of each pair.
 func nonFiniteColumns(g []float64, n int) []int {

@@ -1,0 +1,159 @@
+package rna
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The candidates are what Extrapolate, Average and the iterate give, the choice is the least value,
+// and dst ends with it.
+func TestSearch(t *testing.T) {
+	vs := contraction(blockLen+9, 6, 7)
+	d := len(vs[0])
+	spaces(t, d, func(t *testing.T, s Space) {
+		w := window(t, s, 4)
+		push(t, w, vs...)
+		lambdas := []float64{0, 1e-9, 1e-3, 1}
+		want := [][]float64{vs[5], extrapolate(t, w, Options{Lambda: Set(math.Inf(1)), Beta: Set(.5)})}
+		for _, lambda := range lambdas {
+			want = append(want, extrapolate(t, w, Options{Lambda: Set(lambda), Beta: Set(.5)}))
+		}
+		for best := range want {
+			dst, calls := make(Slice64, d), 0
+			choice, err := w.Search(dst, func() (float64, error) {
+				sameBits(t, "candidate", dst, want[calls])
+				calls++
+				if calls-1 == best {
+					return -1, nil
+				}
+				return float64(calls), nil
+			}, SearchOptions{Lambdas: lambdas, Beta: Set(.5)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if calls != len(want) || len(choice.Candidates) != len(want) {
+				t.Fatalf("%d calls for %d candidates, want %d", calls, len(choice.Candidates), len(want))
+			}
+			sameBits(t, "choice", dst, want[best])
+			kind := min(Kind(best), Extrapolated)
+			if choice.Kind != kind || choice.Value != -1 || kind == Extrapolated && choice.Result.Lambda != lambdas[best-2] {
+				t.Errorf("candidate %d: chose %v with λ = %v, value %v", best, choice.Kind, choice.Result.Lambda, choice.Value)
+			}
+		}
+	})
+}
+
+// On any function, with NaN and infinities in it, the choice is no worse than the iterate and
+// the average.
+func TestSearchIsNeverWorse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	vs := contraction(20, 7, 3)
+	s, _ := NewHost64(20, 1)
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1)}
+	for range 300 {
+		w := window(t, s, 1+rng.IntN(5))
+		push(t, w, vs[:1+rng.IntN(7)]...)
+		dst := make(Slice64, 20)
+		values := map[float64]float64{} // by the point's first element
+		choice, err := w.Search(dst, func() (float64, error) {
+			v := float64(rng.IntN(5))
+			if rng.IntN(3) == 0 {
+				v = odd[rng.IntN(3)]
+			}
+			values[dst[0]] = v
+			return v, nil
+		}, SearchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := values[dst[0]]; got != choice.Value && !(math.IsNaN(got) && math.IsNaN(choice.Value)) {
+			t.Fatalf("dst has the value %v, the choice %v", got, choice.Value)
+		}
+		if choice.Kind != Kept && !isFinite(choice.Value) {
+			t.Fatalf("chose the value %v", choice.Value)
+		}
+		for i, c := range choice.Candidates {
+			if isFinite(c.Value) && !(choice.Value <= c.Value) {
+				t.Fatalf("chose %v where candidate %d has %v", choice.Value, i, c.Value)
+			}
+		}
+		if w.Cap() == 1 && len(values) != 1 {
+			t.Fatalf("%d values of one point", len(values))
+		}
+	}
+}
+
+func TestSearchOutcomes(t *testing.T) {
+	s, _ := NewHost32(2, 1)
+	never := func() (float64, error) { t.Error("evaluated"); return 0, nil }
+	zero := func() (float64, error) { return 0, nil }
+	dst := Slice32{-1, -2}
+
+	w := window(t, s, 3)
+	if c, err := w.Search(dst, never, SearchOptions{}); err != nil || c.Result.Status != TooFew || dst[0] != -1 {
+		t.Errorf("empty window: %v, %v, wrote %v", c.Result.Status, err, dst)
+	}
+	push(t, w, []float64{1, 2})
+	if c, err := w.Search(dst, zero, SearchOptions{}); err != nil || c.Kind != Kept || len(c.Candidates) != 1 || dst[1] != 2 {
+		t.Errorf("y_0 alone: %v, %v, wrote %v", c.Kind, err, dst)
+	}
+	push(t, w, []float64{3, 2}, []float64{4, 4})
+	for _, opt := range []SearchOptions{{Lambdas: []float64{1, -1}}, {Newest: -1}, {Beta: Set(math.NaN())}, {MaxNorm: -1}} {
+		if c, err := w.Search(dst, never, opt); err != nil || c.Result.Status != Invalid || c.Result.Detail == "" {
+			t.Errorf("%+v: %v, %v", opt, c.Result.Status, err)
+		}
+	}
+	if _, err := w.Search(make(Slice32, 3), never, SearchOptions{}); err == nil {
+		t.Error("a destination of another length went through")
+	}
+	// No candidate within the limit but the iterate.
+	c, err := w.Search(dst, zero, SearchOptions{MaxNorm: .1})
+	if err != nil || c.Kind != Kept || c.Candidates[1].Result.Status != CoefficientsTooLarge || !math.IsNaN(c.Candidates[1].Value) {
+		t.Errorf("limit on ‖c‖: %v, %v, %+v", c.Kind, err, c.Candidates)
+	}
+	// The function fails at the third point: dst has the iterate.
+	calls, lost := 0, errors.New("lost the loss")
+	_, err = w.Search(dst, func() (float64, error) {
+		if calls++; calls == 3 {
+			return 0, lost
+		}
+		return 0, nil
+	}, SearchOptions{})
+	if !errors.Is(err, lost) || dst[0] != 4 || dst[1] != 4 {
+		t.Errorf("the function fails: %v, dst is %v", err, dst)
+	}
+	// An overflow leaves out the candidate.
+	big := float64(math.MaxFloat32)
+	w = window(t, s, 3)
+	push(t, w, []float64{0, 0}, []float64{big, 0}, []float64{.5 * big, .5 * big})
+	if c, err := w.Search(dst, zero, SearchOptions{Beta: Set(30)}); err != nil || c.Kind != Kept || c.Candidates[1].Result.Status != Overflow {
+		t.Errorf("overflow: %v, %v, %+v", c.Kind, err, c.Candidates)
+	}
+	// The newest iterate of each kind of window.
+	w = window(t, s, 3)
+	if err := w.Latest(dst); err == nil {
+		t.Error("an empty window has a newest iterate")
+	}
+	for _, step := range []struct {
+		push func() error
+		want float32
+	}{
+		{func() error { return w.Push(Slice32{1, 0}) }, 1},
+		{func() error { return w.Push(Slice32{2, 0}) }, 2},
+		{func() error { w.Break(); return nil }, 2},
+		{func() error { return w.PushPair(Slice32{5, 0}, Slice32{6, 0}) }, 6},
+		{func() error { return w.PushResidual(Slice32{7, 0}, Slice32{8, 0}) }, 7},
+		{func() error { return w.Push(Slice32{9, 0}) }, 9},
+	} {
+		if err := errors.Join(step.push(), w.Latest(dst)); err != nil || dst[0] != step.want {
+			t.Errorf("the newest iterate is %v, %v, want %v", dst[0], err, step.want)
+		}
+	}
+	for k := Kept; k <= Extrapolated; k++ {
+		if text, err := k.MarshalText(); err != nil || len(text) < 4 {
+			t.Errorf("kind %d reads %q", int(k), text)
+		}
+	}
+}
