@@ -8,7 +8,7 @@ import (
 )
 
 // TestStudy measures what RNA does for LeNet on the glyphs, and compares it with what was measured with
-// PyTorch: means over epochs 11 to 15 and three seeds. It takes about six minutes on two cores, and runs when
+// PyTorch: means over epochs 11 to 15 and three seeds. It takes five to nine minutes on two cores, and runs when
 // ONLINERNA_STUDY is 1.
 func TestStudy(t *testing.T) {
 	if os.Getenv("ONLINERNA_STUDY") != "1" {
