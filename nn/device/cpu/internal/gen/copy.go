@@ -1,0 +1,140 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// copyRows writes a copy of rows of width elements. It reads nothing behind them and writes whole vectors,
+// filled up with zeros.
+func copyRows(name string, s isa) {
+	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, width, dstStride, srcStride int)")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
+	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
+	x, mask := s.regs[0], s.regs[1]
+	lanes := s.bytes / 4
+
+	rest := GP64()
+	MOVQ(width, rest)
+	ANDQ(Imm(uint64(lanes-1)), rest)
+	tail(rest, s, mask)
+	SUBQ(rest, width)
+	SHLQ(Imm(2), width) // bytes of whole vectors
+	at := GP64()
+	Label("row")
+	XORQ(at, at)
+	CMPQ(at, width)
+	JGE(LabelRef("tail"))
+	Label("loop")
+	VMOVUPS(Mem{Base: src, Index: at, Scale: 1}, x)
+	VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
+	ADDQ(Imm(uint64(s.bytes)), at)
+	CMPQ(at, width)
+	JL(LabelRef("loop"))
+	Label("tail")
+	TESTQ(rest, rest)
+	JZ(LabelRef("next"))
+	loadTail(Mem{Base: src, Index: at, Scale: 1}, s, mask, x)
+	VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
+	Label("next")
+	ADDQ(srcStride, src)
+	ADDQ(dstStride, dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// laneNumbers are the integers from 0 to 7.
+var laneNumbers Mem
+
+func globals() {
+	laneNumbers = GLOBL("laneNumbers", RODATA|NOPTR)
+	for i := range 8 {
+		DATA(4*i, I32(i))
+	}
+}
+
+// tail sets the mask of the first n lanes: K1, or a vector.
+func tail(n reg.Register, s isa, mask reg.VecPhysical) {
+	if s.masks {
+		ones, bits := GP64(), GP64()
+		MOVQ(I32(-1), ones)
+		MOVQ(I32(-1), bits)
+		SHLXQ(n, ones, ones)
+		XORQ(ones, bits)
+		KMOVW(bits.As32(), reg.K1)
+		return
+	}
+	// Lane i is set where i < n: n > i as signed integers.
+	VMOVD(n.(reg.GPVirtual).As32(), mask.AsX())
+	VPBROADCASTD(mask.AsX(), mask)
+	VPCMPGTD(laneNumbers, mask, mask)
+}
+
+func loadTail(from Mem, s isa, mask, x reg.VecPhysical) {
+	if s.masks {
+		VMOVUPS_Z(from, reg.K1, x)
+		return
+	}
+	VMASKMOVPS(from, mask, x)
+}
+
+func storeTail(to Mem, s isa, mask, x reg.VecPhysical) {
+	if s.masks {
+		VMOVUPS(x, reg.K1, to)
+		return
+	}
+	VMASKMOVPS(x, mask, to)
+}
+
+// add adds n elements of src to dst.
+func add(name string, s isa) {
+	TEXT(name, NOSPLIT, "func(dst, src *float32, n int)")
+	dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("n"), GP64())
+	x, mask, y := s.regs[0], s.regs[1], s.regs[2]
+	lanes := s.bytes / 4
+	SUBQ(Imm(uint64(lanes)), n)
+	JL(LabelRef("tail"))
+	Label("loop")
+	VMOVUPS(Mem{Base: dst}, x)
+	VADDPS(Mem{Base: src}, x, x)
+	VMOVUPS(x, Mem{Base: dst})
+	ADDQ(Imm(uint64(s.bytes)), dst)
+	ADDQ(Imm(uint64(s.bytes)), src)
+	SUBQ(Imm(uint64(lanes)), n)
+	JGE(LabelRef("loop"))
+	Label("tail")
+	ADDQ(Imm(uint64(lanes)), n)
+	JZ(LabelRef("done"))
+	tail(n, s, mask)
+	loadTail(Mem{Base: dst}, s, mask, x)
+	loadTail(Mem{Base: src}, s, mask, y)
+	VADDPS(y, x, x)
+	storeTail(Mem{Base: dst}, s, mask, x)
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// peak runs n times two multiply-adds on each of all registers but two.
+func peak(name string, s isa) {
+	TEXT(name, NOSPLIT, "func(n int)")
+	n := Load(Param("n"), GP64())
+	for _, x := range s.regs {
+		VXORPS(x, x, x)
+	}
+	last := len(s.regs) - 2
+	Label("loop")
+	for range 2 {
+		for _, x := range s.regs[:last] {
+			VFMADD231PS(s.regs[last], s.regs[last+1], x)
+		}
+	}
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of kern.Args.
+const (
+	argA     = 8 * iota // *float32
+	argB                // *float32
+	argC                // *float32
+	argInit             // *float32
+	argMask             // *int32
+	argOffs             // *int
+	argTaps             // int
+	argDepth            // int
+	argStepA            // int
+	argJumpA            // int
+	argStepC            // int
+	argJumpC            // int
+	argAdd              // int
+)
+
+// half is the row from which on rows are counted from a second base.
+const half = 7
+
+// unroll is how many steps along the depth are one turn of the loop.
+const unroll = 4
+
+// tile is a kernel that keeps rows × vectors accumulators in registers.
+type tile struct {
+	isa
+	rows, vectors int
+}
+
+func (t tile) acc(m, j int) reg.VecPhysical { return t.regs[m*t.vectors+j] }
+func (t tile) b(j int) reg.VecPhysical      { return t.regs[t.rows*t.vectors+j] }
+
+// broadcast is a register for an element of A. They alternate, as far as there are any left.
+func (t tile) broadcast(m int) reg.VecPhysical {
+	used := (t.rows + 1) * t.vectors
+	return t.regs[used+m%min(len(t.regs)-used, 4)]
+}
+
+// generate writes the kernel. In a sum A is read along the pixels, otherwise along the channels.
+func (t tile) generate(name string, sum bool) {
+	TEXT(name, NOSPLIT, "func(a *int)")
+	args := Load(Param("a"), GP64())
+	t.begin(args)
+	step := field(args, argStepA)
+	step3 := GP64()
+	LEAQ(Mem{Base: step, Index: step, Scale: 2}, step3)
+	b, offs, taps := field(args, argB), field(args, argOffs), field(args, argTaps)
+
+	var read func(m, u int) Mem
+	var enter, advance func()
+	if sum {
+		read, enter, advance = t.alongPixels(args, offs, step, step3)
+	} else {
+		read, enter, advance = t.alongChannels(args, offs, step, step3)
+	}
+	multiply := func(u int) {
+		for j := range t.vectors {
+			VMOVUPS(Mem{Base: b, Disp: (u*t.vectors + j) * t.bytes}, t.b(j))
+		}
+		for at := 0; at < t.vectors*t.bytes; at += 64 {
+			PREFETCHT0(Mem{Base: b, Disp: t.ahead + u*t.vectors*t.bytes + at})
+		}
+		for m := range t.rows {
+			VBROADCASTSS(read(m, u), t.broadcast(m))
+			for j := range t.vectors {
+				VFMADD231PS(t.broadcast(m), t.b(j), t.acc(m, j))
+			}
+		}
+	}
+
+	Label("tap")
+	enter()
+	ADDQ(Imm(8), offs)
+	depth := field(args, argDepth)
+	SUBQ(Imm(unroll), depth)
+	JL(LabelRef("rest"))
+	Label("loop")
+	for u := range unroll {
+		multiply(u)
+	}
+	ADDQ(U32(unroll*t.vectors*t.bytes), b)
+	for range unroll {
+		advance()
+	}
+	SUBQ(Imm(unroll), depth)
+	JGE(LabelRef("loop"))
+	Label("rest")
+	ADDQ(Imm(unroll), depth)
+	JZ(LabelRef("next"))
+	Label("single")
+	multiply(0)
+	ADDQ(U32(uint32(t.vectors*t.bytes)), b)
+	advance()
+	DECQ(depth)
+	JNZ(LabelRef("single"))
+	Label("next")
+	DECQ(taps)
+	JNZ(LabelRef("tap"))
+	t.store(args)
+}
+
+func field(args reg.Register, at int) reg.GPVirtual {
+	r := GP64()
+	MOVQ(Mem{Base: args, Disp: at}, r)
+	return r
+}
+
+// alongChannels reads row m of A at step·m and depth u at 4u.
+func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter, advance func()) {
+	var base [4]reg.GPVirtual // of rows 0, 5, 7 and 12
+	first := [4]int{0, 5, half, half + 5}
+	used := 0
+	for i := range base {
+		base[i] = GP64()
+		if t.rows > first[i] {
+			used = i + 1
+		}
+	}
+	read = func(m, u int) Mem {
+		i := used - 1
+		for first[i] > m {
+			i--
+		}
+		a := Mem{Base: base[i], Disp: 4 * u}
+		switch m - first[i] {
+		case 1:
+			a.Index, a.Scale = step, 1
+		case 2:
+			a.Index, a.Scale = step, 2
+		case 3:
+			a.Index, a.Scale = step3, 1
+		case 4:
+			a.Index, a.Scale = step, 4
+		}
+		return a
+	}
+	enter = func() {
+		MOVQ(Mem{Base: args, Disp: argA}, base[0])
+		ADDQ(Mem{Base: offs}, base[0])
+		for i := 1; i < used; i++ {
+			if first[i] == half {
+				MOVQ(Mem{Base: args, Disp: argJumpA}, base[i])
+				ADDQ(base[0], base[i])
+				continue
+			}
+			LEAQ(Mem{Base: base[i-1], Index: step, Scale: 4}, base[i])
+			ADDQ(step, base[i])
+		}
+	}
+	advance = func() {
+		for i := range used {
+			ADDQ(Imm(4), base[i])
+		}
+	}
+	return read, enter, advance
+}
+
+// alongPixels reads row m of A at 4m and depth u at step·u.
+func (t tile) alongPixels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter, advance func()) {
+	base := GP64()
+	read = func(m, u int) Mem {
+		a := Mem{Base: base, Disp: 4 * m}
+		switch u {
+		case 1:
+			a.Index, a.Scale = step, 1
+		case 2:
+			a.Index, a.Scale = step, 2
+		case 3:
+			a.Index, a.Scale = step3, 1
+		}
+		return a
+	}
+	enter = func() {
+		MOVQ(Mem{Base: args, Disp: argA}, base)
+		ADDQ(Mem{Base: offs}, base)
+	}
+	advance = func() { ADDQ(step, base) }
+	return read, enter, advance
+}
+
+// walk visits the rows of C.
+func (t tile) walk(args reg.Register, visit func(m int, c reg.GPVirtual)) {
+	c := field(args, argC)
+	step := field(args, argStepC)
+	for m := range t.rows {
+		switch m {
+		case 0:
+		case half:
+			MOVQ(Mem{Base: args, Disp: argC}, c)
+			ADDQ(Mem{Base: args, Disp: argJumpC}, c)
+		default:
+			ADDQ(step, c)
+		}
+		visit(m, c)
+	}
+}
+
+// begin fetches C and sets the accumulators.
+func (t tile) begin(args reg.Register) {
+	init := field(args, argInit)
+	for j := range t.vectors {
+		VMOVUPS(Mem{Base: init, Disp: j * t.bytes}, t.b(j))
+	}
+	t.walk(args, func(m int, c reg.GPVirtual) {
+		for at := 0; at < t.vectors*t.bytes; at += 64 {
+			PREFETCHT0(Mem{Base: c, Disp: at})
+		}
+		for j := range t.vectors {
+			VMOVAPS(t.b(j), t.acc(m, j))
+		}
+	})
+}
+
+// store writes the columns under the mask, added to what is there where argAdd says so.
+func (t tile) store(args reg.Register) {
+	mask, flag := field(args, argMask), field(args, argAdd)
+	if t.masks {
+		k := []reg.OpmaskPhysical{reg.K1, reg.K2}
+		for j := range t.vectors {
+			VMOVUPS(Mem{Base: mask, Disp: j * t.bytes}, t.b(j))
+			VPMOVD2M(t.b(j), k[j])
+		}
+		TESTQ(flag, flag)
+		JZ(LabelRef("set"))
+		t.walk(args, func(m int, c reg.GPVirtual) {
+			for j := range t.vectors {
+				VADDPS_Z(Mem{Base: c, Disp: j * t.bytes}, t.acc(m, j), k[j], t.acc(m, j))
+			}
+		})
+		Label("set")
+		t.walk(args, func(m int, c reg.GPVirtual) {
+			for j := range t.vectors {
+				VMOVUPS(t.acc(m, j), k[j], Mem{Base: c, Disp: j * t.bytes})
+			}
+		})
+		VZEROUPPER()
+		RET()
+		return
+	}
+	for j := range t.vectors {
+		VMOVUPS(Mem{Base: mask, Disp: j * t.bytes}, t.b(j))
+	}
+	TESTQ(flag, flag)
+	JZ(LabelRef("set"))
+	t.walk(args, func(m int, c reg.GPVirtual) {
+		for j := range t.vectors {
+			VMASKMOVPS(Mem{Base: c, Disp: j * t.bytes}, t.b(j), t.broadcast(0))
+			VADDPS(t.broadcast(0), t.acc(m, j), t.acc(m, j))
+		}
+	})
+	Label("set")
+	// The last lane of the mask says whether all columns are written.
+	full := GP32()
+	MOVL(Mem{Base: mask, Disp: t.vectors*t.bytes - 4}, full)
+	TESTL(full, full)
+	JZ(LabelRef("some"))
+	t.walk(args, func(m int, c reg.GPVirtual) {
+		for j := range t.vectors {
+			VMOVUPS(t.acc(m, j), Mem{Base: c, Disp: j * t.bytes})
+		}
+	})
+	VZEROUPPER()
+	RET()
+	Label("some")
+	t.walk(args, func(m int, c reg.GPVirtual) {
+		for j := range t.vectors {
+			VMASKMOVPS(t.acc(m, j), t.b(j), Mem{Base: c, Disp: j * t.bytes})
+		}
+	})
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package kern
+
+import "onlinerna/nn/device/cpu/internal/level"
+
+var sets = [...]*Set{level.Go: nil, level.AVX2: nil, level.AVX512: nil}

@@ -1,0 +1,196 @@
+package kern
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"onlinerna/nn/device/cpu/internal/level"
+)
+
+var nan = float32(math.NaN())
+
+// guarded is n random elements between guard bands of NaN.
+func guarded(r *rand.Rand, n int) []float32 {
+	const guard = 64
+	x := make([]float32, n+2*guard)
+	for i := range x {
+		x[i] = nan
+	}
+	for i := range n {
+		x[guard+i] = 2*r.Float32() - 1
+	}
+	return x[guard : guard+n]
+}
+
+func eachSet(t *testing.T, f func(t *testing.T, s *Set)) {
+	for _, l := range level.All() {
+		if s := For(l); s != nil {
+			t.Run(l.String(), func(t *testing.T) { f(t, s) })
+		}
+	}
+}
+
+func TestKernels(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *Set) {
+		for vectors := 1; vectors <= 2; vectors++ {
+			for rows := 1; rows <= s.Rows; rows++ {
+				for _, depth := range []int{1, 3, 4, 9} {
+					for _, taps := range []int{1, 3} {
+						columns := vectors * s.Lanes
+						for _, n := range []int{columns, columns - 1, columns - s.Lanes + 1} {
+							c := check{set: s, vectors: vectors, rows: rows, depth: depth, taps: taps, n: n}
+							for _, c.sum = range []bool{false, true} {
+								for _, c.add = range []int{0, 1} {
+									if err := c.run(); err != nil {
+										t.Fatalf("%+v: %v", c, err)
+									}
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// check is a call of a kernel.
+type check struct {
+	set                           *Set
+	vectors, rows, depth, taps, n int
+	sum                           bool
+	add                           int
+}
+
+func (c check) run() error {
+	r := rand.New(rand.NewPCG(1, uint64(c.rows)))
+	columns := c.vectors * c.set.Lanes
+	const gap = 5
+	width := c.depth // of a row of A
+	lines := c.rows
+	if c.sum {
+		width, lines = c.rows, c.depth
+	}
+	step := width + gap
+	stepC := c.n + gap
+	// The rows from Half on lie behind a gap of their own.
+	jumpA, jumpC := Half*step+3, Half*stepC+2
+	row := func(m, step, jump int) int {
+		if m >= Half {
+			return jump + (m-Half)*step
+		}
+		return m * step
+	}
+	size := lines*step + 3
+	a := guarded(r, c.taps*size)
+	b := guarded(r, c.taps*c.depth*columns)
+	dst := guarded(r, row(c.rows-1, stepC, jumpC)+c.n)
+	init := guarded(r, columns)
+	offs := make([]int, c.taps)
+	for i := range offs {
+		offs[i] = 4 * size * (c.taps - 1 - i)
+	}
+	at := func(t, m, k int) float32 {
+		if c.sum {
+			return a[offs[t]/4+k*step+m]
+		}
+		return a[offs[t]/4+row(m, step, jumpA)+k]
+	}
+	inside := make([]bool, len(dst))
+	want := make([]float64, len(dst))
+	for m := range c.rows {
+		for j := range c.n {
+			i := row(m, stepC, jumpC) + j
+			inside[i] = true
+			want[i] = float64(init[j])
+			if c.add != 0 {
+				want[i] += float64(dst[i])
+			}
+			for t := range c.taps {
+				for k := range c.depth {
+					want[i] += float64(at(t, m, k)) * float64(b[(t*c.depth+k)*columns+j])
+				}
+			}
+		}
+	}
+	before := append([]float32(nil), dst...)
+	kernel := c.set.Products[c.vectors][c.rows]
+	if c.sum {
+		kernel = c.set.Sums[c.vectors][c.rows]
+	}
+	kernel(&Args{
+		A: &a[0], B: &b[0], C: &dst[0], Init: &init[0], Mask: Mask(c.n), Offs: &offs[0], Taps: c.taps, Depth: c.depth,
+		StepA: 4 * step, JumpA: 4 * jumpA, StepC: 4 * stepC, JumpC: 4 * jumpC, Add: c.add,
+	})
+	for i, x := range dst {
+		if !inside[i] {
+			if x != before[i] {
+				return fmt.Errorf("wrote element %d", i)
+			}
+			continue
+		}
+		if d := math.Abs(float64(x) - want[i]); !(d < 1e-5) {
+			return fmt.Errorf("element %d is %v, want %v", i, x, want[i])
+		}
+	}
+	return guards(dst)
+}
+
+// guards says whether the guard band behind x was written.
+func guards(x []float32) error {
+	for i, v := range x[len(x) : len(x)+16] {
+		if v == v {
+			return fmt.Errorf("wrote %d elements behind the end", i+1)
+		}
+	}
+	return nil
+}
+
+func TestCopy(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *Set) {
+		r := rand.New(rand.NewPCG(2, 2))
+		for width := 1; width < 3*s.Lanes; width++ {
+			for _, rows := range []int{1, 3} {
+				whole := s.Vectors(width) * s.Lanes
+				src, dst := guarded(r, rows*(width+1)-1), guarded(r, (rows-1)*(whole+2)+whole)
+				before := append([]float32(nil), dst...)
+				s.Copy(&dst[0], &src[0], rows, width, 4*(whole+2), 4*(width+1))
+				for i, x := range dst {
+					want := before[i]
+					if p, q := i/(whole+2), i%(whole+2); q < width {
+						want = src[p*(width+1)+q]
+					} else if q < whole {
+						want = 0
+					}
+					if x != want {
+						t.Fatalf("%d × %d: element %d is %v, want %v", rows, width, i, x, want)
+					}
+				}
+				if err := guards(dst); err != nil {
+					t.Fatalf("%d × %d: %v", rows, width, err)
+				}
+			}
+		}
+	})
+}
+
+func TestAdd(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *Set) {
+		r := rand.New(rand.NewPCG(2, 3))
+		for n := 1; n < 3*s.Lanes; n++ {
+			src, dst := guarded(r, n), guarded(r, n)
+			before := append([]float32(nil), dst...)
+			s.Add(&dst[0], &src[0], n)
+			for i, x := range dst {
+				if x != before[i]+src[i] {
+					t.Fatalf("%d: element %d is %v, want %v", n, i, x, before[i]+src[i])
+				}
+			}
+			if err := guards(dst); err != nil {
+				t.Fatalf("%d: %v", n, err)
+			}
+		}
+	})
+}
