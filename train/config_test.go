@@ -39,11 +39,11 @@ func TestResolveDefaults(t *testing.T) {
 		window   int
 		averages []int
 	}{
-		{"glyphs", 0, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 15, Epochs: 25}, 5, []int{5, 10}},
+		{"glyphs", 0, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 15, Epochs: 18}, 5, []int{5, 10}},
 		{"glyphs", 1, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 1, Epochs: 1}, 5, []int{5, 10}},
-		{"mnist", 10, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 6, Epochs: 10}, 5, []int{5}},
-		{"cifar", 0, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: 18, Epochs: 30}, 10, []int{5}},
-		{"cifar", 4, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: 2, Epochs: 4}, 3, []int{5}},
+		{"mnist", 10, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 8, Epochs: 10}, 5, []int{5}},
+		{"cifar", 0, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: 25, Epochs: 30}, 10, []int{5}},
+		{"cifar", 4, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: 3, Epochs: 4}, 3, []int{5}},
 		{"imagenet", 0, "resnet50", 32, 8, Schedule{Kind: Linear, Rate: 0.1, Final: 0.001, Epochs: 90}, 10, []int{10}},
 	} {
 		cfg := Config{Epochs: c.epochs}

@@ -21,7 +21,7 @@ var Schedules = []string{Linear, Constant, Step, Multi, Cosine, Hold}
 
 // Schedule gives the learning rate of each epoch. The rate is constant within an epoch. Fields that the kind
 // does not use have to be zero. In a [Config], others that are zero get their default: Final a hundredth of Rate, or
-// 0 for a cosine; Gamma 0.1; StepEvery a third of the epochs; HoldFor three fifths of them; WarmupFrom 0.01.
+// 0 for a cosine; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; WarmupFrom 0.01.
 type Schedule struct {
 	Kind       string  `json:"kind"`
 	Rate       float64 `json:"rate"`                  // base rate
@@ -45,7 +45,7 @@ func (s *Schedule) resolve(epochs int, p preset) {
 		def(&s.Final, s.Rate/100)
 	case Hold:
 		def(&s.Final, s.Rate/100)
-		def(&s.HoldFor, max(1, (epochs-s.Warmup)*3/5))
+		def(&s.HoldFor, max(1, (epochs-s.Warmup)*5/6))
 	case Step:
 		def(&s.Gamma, 0.1)
 		def(&s.StepEvery, max(1, epochs/3))

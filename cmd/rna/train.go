@@ -79,7 +79,7 @@ func (f *trainFlags) groups() []group {
 	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
 	o.IntVar(&f.Schedule.StepEvery, "lr-step", 0, "epochs between the steps of step (default: a third of --epochs)")
 	o.IntSliceVar(&f.Schedule.Milestones, "lr-milestones", nil, "epochs of multi, counted from 0")
-	o.IntVar(&f.Schedule.HoldFor, "lr-hold", 0, "epochs at the constant rate of hold (default: three fifths of --epochs)")
+	o.IntVar(&f.Schedule.HoldFor, "lr-hold", 0, "epochs at the constant rate of hold (default: five sixths of --epochs)")
 	o.IntVar(&f.Schedule.Warmup, "warmup", 0, "epochs of linear warm-up")
 	o.Float64Var(&f.momentum, "momentum", 0.9, "momentum")
 	o.BoolVar(&f.Nesterov, "nesterov", false, "Nesterov's form of momentum")

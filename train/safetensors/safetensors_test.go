@@ -269,6 +269,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"empty file", "shorter than 8 bytes", nil},
 		{"seven bytes", "shorter than 8 bytes", make([]byte, 7)},
 		{"no header", "not JSON", raw("", 0)},
+		{"zip of torch.save", "torch.save", []byte("PK\x03\x04\x00\x00\x08\x08\x00\x00")},
+		{"pickle of torch.save", "torch.save", []byte("\x80\x02\x8a\x0al\xfc\x9cF")},
 		{"huge length", "cut short", huge},
 		{"large length", "cut short", large},
 		{"header cut short", "cut short", raw(good, 0)[:40]},
