@@ -1,0 +1,18 @@
+// Command gen writes the assembly of package vec. Package vec's go:generate line runs it.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	ConstraintExpr("amd64,!purego")
+	for _, s := range []isa{avx512, avx2} {
+		elementwise(s)
+		batchNorm(s)
+		vectors(s)
+		sums(s)
+		pools(s)
+	}
+	Generate()
+}

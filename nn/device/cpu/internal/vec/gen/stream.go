@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// stream is a kernel that runs once along slices of equal length. Some have a row of parameters beside them
+// that is repeated.
+type stream struct {
+	isa
+	at, column reg.GPVirtual // bytes, in the slices and in the row
+	base       map[string]reg.Register
+	row        map[string]bool
+
+	// Of the vectors that the body works on: their number from at, and the lanes that count.
+	unit int
+	mask *mask
+}
+
+// in is the part of a slice or row that the body works on.
+func (k *stream) in(name string) reg.VecVirtual { return k.load(k.mem(name), k.mask) }
+
+// out stores a part of a slice.
+func (k *stream) out(name string, x reg.VecVirtual) { k.store(x, k.mem(name), k.mask) }
+
+func (k *stream) mem(name string) Mem {
+	index := k.at
+	if k.row[name] {
+		index = k.column
+	}
+	return Mem{Base: k.base[name], Index: index, Scale: 1, Disp: k.unit * k.bytes()}
+}
+
+// stream generates a kernel with the given slices and rows. Other arguments and the result are written out in
+// more. setup makes what the body needs, and is given its code; finish comes at the end.
+func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body, finish func())) {
+	k := &stream{isa: s, base: make(map[string]reg.Register), row: make(map[string]bool)}
+	names := strings.Fields(slices)
+	params := strings.Fields(rows)
+	all := strings.Join(append(names, params...), ", ")
+	if !strings.HasPrefix(more, ")") {
+		more = ", " + more
+	}
+	TEXT(name+s.suffix, NOSPLIT, fmt.Sprintf("func(%s []float32%s", all, more))
+	Pragma("noescape")
+	for _, n := range names {
+		k.base[n] = Load(Param(n).Base(), GP64())
+	}
+	for _, n := range params {
+		k.base[n] = Load(Param(n).Base(), GP64())
+		k.row[n] = true
+	}
+	total := Load(Param(names[0]).Len(), GP64()).(reg.GPVirtual)
+	body, finish := setup(k)
+
+	const unroll = 2
+	k.at, k.column = GP64(), GP64()
+	XORQ(k.at, k.at)
+	n := total
+	if len(params) > 0 {
+		n = GP64()
+		Label("row")
+		XORQ(k.column, k.column)
+		MOVQ(total, n)
+		width := Load(Param(params[0]).Len(), GP64())
+		CMPQ(n, width)
+		CMOVQGT(width, n)
+		SUBQ(n, total)
+	}
+	advance := func(vectors int) {
+		ADDQ(U32(uint32(vectors*s.bytes())), k.at)
+		if len(params) > 0 {
+			ADDQ(U32(uint32(vectors*s.bytes())), k.column)
+		}
+		SUBQ(Imm(uint64(vectors*s.lanes)), n)
+	}
+	SUBQ(Imm(uint64(unroll*s.lanes)), n)
+	JL(LabelRef("rest"))
+	Label("loop")
+	for k.unit = range unroll {
+		body()
+	}
+	advance(unroll)
+	JGE(LabelRef("loop"))
+	Label("rest")
+	k.unit = 0
+	ADDQ(Imm(uint64(unroll*s.lanes)), n)
+	JLE(LabelRef("done"))
+	Label("tail")
+	k.mask = s.first(n)
+	body()
+	advance(1)
+	JG(LabelRef("tail"))
+	Label("done")
+	if len(params) > 0 {
+		// The last vector was not full: n is what it lacks, as a negative number.
+		LEAQ(Mem{Base: k.at, Index: n, Scale: 4}, k.at)
+		TESTQ(total, total)
+		JG(LabelRef("row"))
+	}
+	if finish != nil {
+		finish()
+	}
+	VZEROUPPER()
+	RET()
+}
+
+func elementwise(s isa) {
+	s.stream("relu", "dst x", "", ")", func(k *stream) (body, finish func()) {
+		zero := s.zero()
+		return func() { k.out("dst", s.positive(k.in("x"), zero)) }, nil
+	})
+	s.stream("reluGrad", "dst y dy", "", ")", func(k *stream) (body, finish func()) {
+		zero := s.zero()
+		return func() { k.out("dst", s.passed(k.in("y"), k.in("dy"), zero)) }, nil
+	})
+	s.stream("add", "dst a b", "", ")", func(k *stream) (body, finish func()) {
+		return func() { k.out("dst", s.add(k.in("a"), k.in("b"))) }, nil
+	})
+}
+
+func batchNorm(s isa) {
+	for _, v := range []struct {
+		name, slices string
+		add, relu    bool
+	}{
+		{"normalize", "dst x", false, false},
+		{"normalizeReLU", "dst x", false, true},
+		{"normalizeAdd", "dst x other", true, false},
+		{"normalizeAddReLU", "dst x other", true, true},
+	} {
+		s.stream(v.name, v.slices, "mean gain bias", ")", func(k *stream) (body, finish func()) {
+			zero := s.zero()
+			return func() {
+				x := s.add(s.mul(s.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
+				if v.add {
+					x = s.add(x, k.in("other"))
+				}
+				if v.relu {
+					x = s.positive(x, zero)
+				}
+				k.out("dst", x)
+			}, nil
+		})
+	}
+	s.stream("normalizeGrad", "dst x dy", "mean gain meanGrad slope", ")", func(k *stream) (body, finish func()) {
+		return func() {
+			d := s.mul(s.sub(k.in("x"), k.in("mean")), k.in("slope"))
+			k.out("dst", s.mul(s.sub(s.sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
+		}, nil
+	})
+	s.stream("scale", "dst x", "gain", ")", func(k *stream) (body, finish func()) {
+		return func() { k.out("dst", s.mul(k.in("x"), k.in("gain"))) }, nil
+	})
+}
+
+func vectors(s isa) {
+	s.stream("fill", "dst", "", "a float32)", func(k *stream) (body, finish func()) {
+		a := s.scalar("a")
+		return func() { k.out("dst", a) }, nil
+	})
+	s.stream("addScaled", "dst x", "", "a float32)", func(k *stream) (body, finish func()) {
+		a := s.scalar("a")
+		return func() { k.out("dst", s.add(k.in("dst"), s.mul(a, k.in("x")))) }, nil
+	})
+	for _, nesterov := range []bool{false, true} {
+		name := "momentum"
+		if nesterov {
+			name = "nesterov"
+		}
+		s.stream(name, "w m g", "", "rate, momentum, decay, scale float32)", func(k *stream) (body, finish func()) {
+			rate, momentum, decay, scale := s.scalar("rate"), s.scalar("momentum"), s.scalar("decay"), s.scalar("scale")
+			return func() {
+				w := k.in("w")
+				d := s.add(s.mul(scale, k.in("g")), s.mul(decay, w))
+				u := s.add(s.mul(momentum, k.in("m")), d)
+				k.out("m", u)
+				if nesterov {
+					u = s.add(d, s.mul(momentum, u))
+				}
+				k.out("w", s.sub(w, s.mul(rate, u)))
+			}, nil
+		})
+	}
+	// x − x is 0, and NaN where x is not finite.
+	s.stream("strange", "x", "", ") uint32", func(k *stream) (body, finish func()) {
+		bits := s.zero()
+		return func() {
+				x := k.in("x")
+				VSUBPS(x, x, x)
+				if s.masks {
+					VPORD(x, bits, bits)
+				} else {
+					VORPS(x, bits, bits)
+				}
+			}, func() {
+				some := GP32()
+				if s.masks {
+					k := K()
+					VPTESTMD(bits, bits, k)
+					KMOVW(k, some)
+				} else {
+					VPTEST(bits, bits)
+					SETNE(some.As8())
+					MOVBLZX(some.As8(), some)
+				}
+				Store(some, ReturnIndex(0))
+			}
+	})
+	// Element i is added to sum i%8, whatever the vectors.
+	s.stream("squares", "x", "", "sums *[8]float64)", func(k *stream) (body, finish func()) {
+		acc := make([]reg.VecVirtual, 16/s.lanes)
+		for i := range acc {
+			acc[i] = s.zero()
+		}
+		return func() {
+				for i, d := range s.doubles(k.in("x")) {
+					VFMADD231PD(d, d, acc[i%len(acc)])
+				}
+			}, func() {
+				sums := Load(Param("sums"), GP64())
+				for i, a := range acc {
+					VMOVUPD(a, Mem{Base: sums, Disp: i * s.bytes()})
+				}
+			}
+	})
+}

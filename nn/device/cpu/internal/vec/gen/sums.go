@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// columns is a kernel that sums down the columns of matrices whose rows lie stride elements apart. The sums are
+// float64 and stay in registers for some columns at a time. What is stored of them is a whole number of vectors.
+type columns struct {
+	isa
+	column, at reg.GPVirtual // bytes to the columns in hand: from the first, and from the first of the first row
+	base       map[string]reg.Register
+	sums       map[string][][2]reg.VecVirtual
+
+	unit int
+	mask *mask
+}
+
+func (k *columns) mem(name string) Mem {
+	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: k.unit * k.bytes()}
+}
+
+func (k *columns) in(name string) reg.VecVirtual          { return k.load(k.mem(name), k.mask) }
+func (k *columns) out(name string, x reg.VecVirtual)      { k.store(x, k.mem(name), k.mask) }
+func (k *columns) sum(name string) [2]reg.VecVirtual      { return k.sums[name][k.unit] }
+func (k *columns) accumulate(to string, x reg.VecVirtual) { k.widen(to, k.doubles(x)) }
+
+func (k *columns) widen(to string, d [2]reg.VecVirtual) {
+	for i, s := range k.sum(to) {
+		VADDPD(d[i], s, s)
+	}
+}
+
+// columns generates a kernel with the given sums, matrices and, if not empty, a row beside them. vectors is how
+// many are in hand.
+func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k *columns, row reg.VecVirtual)) {
+	k := &columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
+	totals, names := strings.Fields(sums), strings.Fields(matrices)
+	slices := names
+	if row != "" {
+		slices = append(slices[:len(slices):len(slices)], row)
+	}
+	TEXT(name+s.suffix, NOSPLIT, fmt.Sprintf("func(%s []float64, %s []float32, width, stride, rows int)",
+		strings.Join(totals, ", "), strings.Join(slices, ", ")))
+	Pragma("noescape")
+	for _, n := range append(totals, slices...) {
+		k.base[n] = Load(Param(n).Base(), GP64())
+	}
+	n, stride := Load(Param("width"), GP64()), Load(Param("stride"), GP64())
+	SHLQ(Imm(2), stride)
+	k.column, k.at = GP64(), GP64()
+	XORQ(k.column, k.column)
+	left := GP64()
+
+	block := func(label string, vectors int) {
+		half := func(name string, unit, i int) Mem {
+			return Mem{Base: k.base[name], Index: k.column, Scale: 2, Disp: (2*unit + i) * s.bytes()}
+		}
+		for _, t := range totals {
+			k.sums[t] = make([][2]reg.VecVirtual, vectors)
+			for unit := range k.sums[t] {
+				for i := range 2 {
+					k.sums[t][unit][i] = s.vector()
+					VMOVUPD(half(t, unit, i), k.sums[t][unit][i])
+				}
+			}
+		}
+		MOVQ(k.column, k.at)
+		side := make([]reg.VecVirtual, vectors)
+		if row != "" {
+			for k.unit = range vectors {
+				side[k.unit] = k.in(row)
+			}
+		}
+		Load(Param("rows"), left)
+		Label(label)
+		for k.unit = range vectors {
+			body(k, side[k.unit])
+		}
+		ADDQ(stride, k.at)
+		DECQ(left)
+		JNZ(LabelRef(label))
+		for _, t := range totals {
+			for unit, halves := range k.sums[t] {
+				for i, sum := range halves {
+					VMOVUPD(sum, half(t, unit, i))
+				}
+			}
+		}
+		ADDQ(U32(uint32(vectors*s.bytes())), k.column)
+		SUBQ(Imm(uint64(vectors*s.lanes)), n)
+	}
+	SUBQ(Imm(uint64(vectors*s.lanes)), n)
+	JL(LabelRef("rest"))
+	Label("whole")
+	block("row", vectors)
+	JGE(LabelRef("whole"))
+	Label("rest")
+	ADDQ(Imm(uint64(vectors*s.lanes)), n)
+	JLE(LabelRef("done"))
+	Label("part")
+	k.mask = s.first(n.(reg.GPVirtual))
+	block("partRow", 1)
+	JG(LabelRef("part"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+func sums(s isa) {
+	s.columns("sums", "sum", "x", "", 2, func(k *columns, _ reg.VecVirtual) { k.accumulate("sum", k.in("x")) })
+
+	// Squares of float32 are exact in float64: multiply-adds round like a multiplication and an addition.
+	s.columns("moments", "sum squares", "x", "shift", 2, func(k *columns, shift reg.VecVirtual) {
+		d := s.doubles(s.sub(k.in("x"), shift))
+		k.widen("sum", d)
+		for i, squares := range k.sum("squares") {
+			VFMADD231PD(d[i], d[i], squares)
+		}
+	})
+	gradSums := func(k *columns, dy, mean reg.VecVirtual) {
+		d := s.doubles(s.sub(k.in("x"), mean))
+		g := s.doubles(dy)
+		for i, sum := range k.sum("scale") {
+			VFMADD231PD(d[i], g[i], sum)
+		}
+		k.widen("bias", g)
+	}
+	s.columns("gradSums", "scale bias", "x dy", "mean", 2, func(k *columns, mean reg.VecVirtual) {
+		gradSums(k, k.in("dy"), mean)
+	})
+	vectors := 2
+	if !s.masks {
+		vectors = 1 // there are too few registers
+	}
+	s.columns("reluGradSums", "scale bias", "x dy y from", "mean", vectors, func(k *columns, mean reg.VecVirtual) {
+		dy := s.passed(k.in("y"), k.in("from"), s.zero())
+		k.out("dy", dy)
+		gradSums(k, dy, mean)
+	})
+	s.columns("addReLUGradSums", "scale bias", "x dy y from more", "mean", vectors, func(k *columns, mean reg.VecVirtual) {
+		dy := s.passed(k.in("y"), s.add(k.in("from"), k.in("more")), s.zero())
+		k.out("dy", dy)
+		gradSums(k, dy, mean)
+	})
+}

@@ -1,0 +1,65 @@
+//go:build amd64 && !purego
+
+package vec
+
+import "onlinerna/nn/device/cpu/internal/level"
+
+var sets = [...]Set{
+	level.Go: plain,
+	level.AVX2: {
+		ReLU:             reluAVX2,
+		ReLUGrad:         reluGradAVX2,
+		Add:              addAVX2,
+		Normalize:        normalizeAVX2,
+		NormalizeReLU:    normalizeReLUAVX2,
+		NormalizeAdd:     normalizeAddAVX2,
+		NormalizeAddReLU: normalizeAddReLUAVX2,
+		NormalizeGrad:    normalizeGradAVX2,
+		Scale:            scaleAVX2,
+		Fill:             fillAVX2,
+		AddScaled:        addScaledAVX2,
+		Momentum:         momentumAVX2,
+		Nesterov:         nesterovAVX2,
+		Strange:          strangeAVX2,
+		Squares:          squaresAVX2,
+		Sums:             sumsAVX2,
+		Moments:          momentsAVX2,
+		GradSums:         gradSumsAVX2,
+		ReLUGradSums:     reluGradSumsAVX2,
+		AddReLUGradSums:  addReLUGradSumsAVX2,
+		MaxWindows: func(y, x []float32, w Windows) {
+			maxWindowsAVX2(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+		},
+		MaxWindowsGrad: func(dy, x, dx []float32, w Windows) {
+			maxWindowsGradAVX2(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+		},
+	},
+	level.AVX512: {
+		ReLU:             reluAVX512,
+		ReLUGrad:         reluGradAVX512,
+		Add:              addAVX512,
+		Normalize:        normalizeAVX512,
+		NormalizeReLU:    normalizeReLUAVX512,
+		NormalizeAdd:     normalizeAddAVX512,
+		NormalizeAddReLU: normalizeAddReLUAVX512,
+		NormalizeGrad:    normalizeGradAVX512,
+		Scale:            scaleAVX512,
+		Fill:             fillAVX512,
+		AddScaled:        addScaledAVX512,
+		Momentum:         momentumAVX512,
+		Nesterov:         nesterovAVX512,
+		Strange:          strangeAVX512,
+		Squares:          squaresAVX512,
+		Sums:             sumsAVX512,
+		Moments:          momentsAVX512,
+		GradSums:         gradSumsAVX512,
+		ReLUGradSums:     reluGradSumsAVX512,
+		AddReLUGradSums:  addReLUGradSumsAVX512,
+		MaxWindows: func(y, x []float32, w Windows) {
+			maxWindowsAVX512(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+		},
+		MaxWindowsGrad: func(dy, x, dx []float32, w Windows) {
+			maxWindowsGradAVX512(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+		},
+	},
+}

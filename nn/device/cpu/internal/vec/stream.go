@@ -1,0 +1,188 @@
+package vec
+
+import "math"
+
+// plain is the kernels in Go. Conversions to float32 keep the compiler from fusing multiplications and additions.
+var plain = Set{
+	ReLU:             relu,
+	ReLUGrad:         reluGrad,
+	Add:              add,
+	Normalize:        normalize,
+	NormalizeReLU:    normalizeReLU,
+	NormalizeAdd:     normalizeAdd,
+	NormalizeAddReLU: normalizeAddReLU,
+	NormalizeGrad:    normalizeGrad,
+	Scale:            scale,
+	Fill:             fill,
+	AddScaled:        addScaled,
+	Momentum:         momentum,
+	Nesterov:         nesterov,
+	Strange:          strange,
+	Squares:          squares,
+	Sums:             sums,
+	Moments:          moments,
+	GradSums:         gradSums,
+	ReLUGradSums:     reluGradSums,
+	AddReLUGradSums:  addReLUGradSums,
+	MaxWindows:       maxWindows,
+	MaxWindowsGrad:   maxWindowsGrad,
+}
+
+// positive is x, and 0 where x < 0. On integers the compiler can choose without a branch; so it can below.
+func positive(x float32) float32 {
+	b := math.Float32bits(x)
+	if x < 0 {
+		b = 0
+	}
+	return math.Float32frombits(b)
+}
+
+// passed is dy, and 0 where y ≤ 0.
+func passed(y, dy float32) float32 {
+	b := math.Float32bits(dy)
+	if y <= 0 {
+		b = 0
+	}
+	return math.Float32frombits(b)
+}
+
+func relu(dst, x []float32) {
+	x = x[:len(dst)]
+	for i, v := range x {
+		dst[i] = positive(v)
+	}
+}
+
+func reluGrad(dst, y, dy []float32) {
+	y, dy = y[:len(dst)], dy[:len(dst)]
+	for i, v := range y {
+		dst[i] = passed(v, dy[i])
+	}
+}
+
+func add(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i, v := range a {
+		dst[i] = v + b[i]
+	}
+}
+
+// rows calls f for the parts of n elements that a row covers, each from lo to hi.
+func rows(n, width int, f func(lo, hi int)) {
+	for lo := 0; lo < n; lo += width {
+		f(lo, min(lo+width, n))
+	}
+}
+
+func normalize(dst, x, mean, gain, bias []float32) {
+	rows(len(dst), len(mean), func(lo, hi int) {
+		dst, x := dst[lo:hi], x[lo:hi]
+		mean, gain, bias := mean[:len(x)], gain[:len(x)], bias[:len(x)]
+		for c, v := range x {
+			dst[c] = float32((v-mean[c])*gain[c]) + bias[c]
+		}
+	})
+}
+
+func normalizeReLU(dst, x, mean, gain, bias []float32) {
+	rows(len(dst), len(mean), func(lo, hi int) {
+		dst, x := dst[lo:hi], x[lo:hi]
+		mean, gain, bias := mean[:len(x)], gain[:len(x)], bias[:len(x)]
+		for c, v := range x {
+			dst[c] = positive(float32((v-mean[c])*gain[c]) + bias[c])
+		}
+	})
+}
+
+func normalizeAdd(dst, x, other, mean, gain, bias []float32) {
+	rows(len(dst), len(mean), func(lo, hi int) {
+		dst, x, other := dst[lo:hi], x[lo:hi], other[lo:hi]
+		mean, gain, bias := mean[:len(x)], gain[:len(x)], bias[:len(x)]
+		for c, v := range x {
+			dst[c] = float32((v-mean[c])*gain[c]) + bias[c] + other[c]
+		}
+	})
+}
+
+func normalizeAddReLU(dst, x, other, mean, gain, bias []float32) {
+	rows(len(dst), len(mean), func(lo, hi int) {
+		dst, x, other := dst[lo:hi], x[lo:hi], other[lo:hi]
+		mean, gain, bias := mean[:len(x)], gain[:len(x)], bias[:len(x)]
+		for c, v := range x {
+			dst[c] = positive(float32((v-mean[c])*gain[c]) + bias[c] + other[c])
+		}
+	})
+}
+
+func normalizeGrad(dst, x, dy, mean, gain, meanGrad, slope []float32) {
+	rows(len(dst), len(mean), func(lo, hi int) {
+		dst, x, dy := dst[lo:hi], x[lo:hi], dy[lo:hi]
+		mean, gain, meanGrad, slope := mean[:len(x)], gain[:len(x)], meanGrad[:len(x)], slope[:len(x)]
+		for c, v := range x {
+			dst[c] = (dy[c] - meanGrad[c] - float32((v-mean[c])*slope[c])) * gain[c]
+		}
+	})
+}
+
+func scale(dst, x, gain []float32) {
+	rows(len(dst), len(gain), func(lo, hi int) {
+		dst, x := dst[lo:hi], x[lo:hi]
+		gain := gain[:len(x)]
+		for c, v := range x {
+			dst[c] = v * gain[c]
+		}
+	})
+}
+
+func fill(dst []float32, a float32) {
+	for i := range dst {
+		dst[i] = a
+	}
+}
+
+func addScaled(dst, x []float32, a float32) {
+	x = x[:len(dst)]
+	for i, v := range x {
+		dst[i] += float32(a * v)
+	}
+}
+
+func momentum(w, m, g []float32, rate, momentum, decay, scale float32) {
+	m, g = m[:len(w)], g[:len(w)]
+	for i, x := range w {
+		u := float32(momentum*m[i]) + (float32(scale*g[i]) + float32(decay*x))
+		m[i] = u
+		w[i] = x - float32(rate*u)
+	}
+}
+
+func nesterov(w, m, g []float32, rate, momentum, decay, scale float32) {
+	m, g = m[:len(w)], g[:len(w)]
+	for i, x := range w {
+		d := float32(scale*g[i]) + float32(decay*x)
+		u := float32(momentum*m[i]) + d
+		m[i] = u
+		w[i] = x - float32(rate*(d+float32(momentum*u)))
+	}
+}
+
+func strange(x []float32) uint32 {
+	bits := uint32(0)
+	for _, v := range x {
+		bits |= math.Float32bits(v - v) // 0, or NaN
+	}
+	return bits
+}
+
+func squares(x []float32, sums *[8]float64) {
+	clear(sums[:])
+	for len(x) >= len(sums) {
+		for i, v := range x[:len(sums)] {
+			sums[i] += float64(v) * float64(v)
+		}
+		x = x[len(sums):]
+	}
+	for i, v := range x {
+		sums[i] += float64(v) * float64(v)
+	}
+}

@@ -1,0 +1,305 @@
+package vec
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"onlinerna/nn/device/cpu/internal/level"
+)
+
+// memory hands out slices between guard bands of NaN. The same seed gives the same content.
+type memory struct {
+	*rand.Rand
+	odd    bool // with infinities, NaN, denormals and negative zeros among the numbers
+	single [][]float32
+	double [][]float64
+}
+
+const (
+	band  = 40
+	guard = 0x7fc0abcd
+)
+
+func newMemory(seed uint64, odd bool) *memory {
+	return &memory{Rand: rand.New(rand.NewPCG(seed, 1)), odd: odd}
+}
+
+func (m *memory) number() float32 {
+	if m.odd && m.IntN(8) == 0 {
+		odd := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0, float32(math.Copysign(0, -1)), 1e-42, -1e-42}
+		return odd[m.IntN(len(odd))]
+	}
+	if m.IntN(4) == 0 {
+		return float32(m.IntN(5)) - 2 // equal numbers
+	}
+	return float32(m.NormFloat64())
+}
+
+func (m *memory) floats(n int) []float32 {
+	x := make([]float32, n+2*band)
+	for i := range x {
+		x[i] = math.Float32frombits(guard)
+	}
+	m.single = append(m.single, x)
+	x = x[band : band+n : band+n]
+	for i := range x {
+		x[i] = m.number()
+	}
+	return x
+}
+
+func (m *memory) doubles(n int) []float64 {
+	x := make([]float64, n+2*band)
+	for i := range x {
+		x[i] = float64(math.Float32frombits(guard))
+	}
+	m.double = append(m.double, x)
+	x = x[band : band+n : band+n]
+	for i := range x {
+		x[i] = m.NormFloat64()
+	}
+	return x
+}
+
+// compare says where the numbers of m differ from those of want, or its guard bands are damaged.
+func (m *memory) compare(want *memory) error {
+	for k, x := range m.single {
+		for i, v := range x {
+			w := want.single[k][i]
+			outside := i < band || i >= len(x)-band
+			if outside && math.Float32bits(v) != guard {
+				return fmt.Errorf("slice %d: written at %d of %d", k, i-band, len(x)-2*band)
+			}
+			if math.Float32bits(v) != math.Float32bits(w) && !(v != v && w != w) {
+				return fmt.Errorf("slice %d: element %d of %d is %v, not %v", k, i-band, len(x)-2*band, v, w)
+			}
+		}
+	}
+	for k, x := range m.double {
+		for i, v := range x {
+			w := want.double[k][i]
+			if math.Float64bits(v) != math.Float64bits(w) && !(v != v && w != w) {
+				return fmt.Errorf("sums %d: element %d of %d is %v, not %v", k, i-band, len(x)-2*band, v, w)
+			}
+		}
+	}
+	return nil
+}
+
+// sumsOf are the sums of columns, followed by what the kernels may use.
+func (m *memory) sumsOf(width int) []float64 {
+	x := m.doubles(Padded(width))
+	clear(x[width:])
+	return x
+}
+
+// kernels runs each kernel on slices of n elements, with rows of width.
+var kernels = map[string]func(s *Set, m *memory, n, width int){
+	"relu":      func(s *Set, m *memory, n, _ int) { s.ReLU(m.floats(n), m.floats(n)) },
+	"relu grad": func(s *Set, m *memory, n, _ int) { s.ReLUGrad(m.floats(n), m.floats(n), m.floats(n)) },
+	"relu grad in place": func(s *Set, m *memory, n, _ int) {
+		y := m.floats(n)
+		s.ReLUGrad(y, y, m.floats(n))
+	},
+	"add": func(s *Set, m *memory, n, _ int) { s.Add(m.floats(n), m.floats(n), m.floats(n)) },
+	"normalize": func(s *Set, m *memory, n, width int) {
+		s.Normalize(m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize relu": func(s *Set, m *memory, n, width int) {
+		s.NormalizeReLU(m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize add": func(s *Set, m *memory, n, width int) {
+		s.NormalizeAdd(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize add relu": func(s *Set, m *memory, n, width int) {
+		x := m.floats(n)
+		s.NormalizeAddReLU(x, x, m.floats(n), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"normalize grad": func(s *Set, m *memory, n, width int) {
+		s.NormalizeGrad(m.floats(n), m.floats(n), m.floats(n), m.floats(width), m.floats(width), m.floats(width), m.floats(width))
+	},
+	"scale":      func(s *Set, m *memory, n, width int) { s.Scale(m.floats(n), m.floats(n), m.floats(width)) },
+	"fill":       func(s *Set, m *memory, n, _ int) { s.Fill(m.floats(n), 1.5) },
+	"add scaled": func(s *Set, m *memory, n, _ int) { s.AddScaled(m.floats(n), m.floats(n), 1./3) },
+	"momentum": func(s *Set, m *memory, n, _ int) {
+		s.Momentum(m.floats(n), m.floats(n), m.floats(n), .1, .9, 1e-2, .3)
+	},
+	"nesterov": func(s *Set, m *memory, n, _ int) {
+		s.Nesterov(m.floats(n), m.floats(n), m.floats(n), .1, .9, 1e-2, .3)
+	},
+	"strange": func(s *Set, m *memory, n, _ int) {
+		to := m.floats(1)
+		to[0] = 0
+		if s.Strange(m.floats(n)) != 0 {
+			to[0] = 1
+		}
+	},
+	"squares": func(s *Set, m *memory, n, _ int) { s.Squares(m.floats(n), (*[8]float64)(m.doubles(8))) },
+}
+
+// columnKernels runs each kernel on matrices of n elements.
+var columnKernels = map[string]func(s *Set, m *memory, n, width, stride, rows int){
+	"sums": func(s *Set, m *memory, n, width, stride, rows int) {
+		s.Sums(m.sumsOf(width), m.floats(n), width, stride, rows)
+	},
+	"moments": func(s *Set, m *memory, n, width, stride, rows int) {
+		s.Moments(m.sumsOf(width), m.sumsOf(width), m.floats(n), m.floats(width), width, stride, rows)
+	},
+	"grad sums": func(s *Set, m *memory, n, width, stride, rows int) {
+		s.GradSums(m.sumsOf(width), m.sumsOf(width), m.floats(n), m.floats(n), m.floats(width), width, stride, rows)
+	},
+	"relu grad sums": func(s *Set, m *memory, n, width, stride, rows int) {
+		s.ReLUGradSums(m.sumsOf(width), m.sumsOf(width), m.floats(n), m.floats(n), m.floats(n), m.floats(n), m.floats(width),
+			width, stride, rows)
+	},
+	"add relu grad sums": func(s *Set, m *memory, n, width, stride, rows int) {
+		dy := m.floats(n)
+		s.AddReLUGradSums(m.sumsOf(width), m.sumsOf(width), m.floats(n), dy, m.floats(n), dy, m.floats(n), m.floats(width),
+			width, stride, rows)
+	},
+}
+
+// levels calls f for each level besides plain Go.
+func levels(t *testing.T, f func(t *testing.T, s *Set)) {
+	for _, l := range level.All()[1:] {
+		t.Run(l.String(), func(t *testing.T) { f(t, For(l)) })
+	}
+}
+
+func TestLevelsAgree(t *testing.T) {
+	levels(t, func(t *testing.T, s *Set) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for name, kernel := range kernels {
+			for trial := range 150 {
+				n, width := trial, 1+r.IntN(100)
+				if trial >= 100 {
+					n = r.IntN(2000)
+				}
+				var got, want = newMemory(uint64(trial), trial%3 == 0), newMemory(uint64(trial), trial%3 == 0)
+				kernel(s, got, n, width)
+				kernel(&plain, want, n, width)
+				if err := got.compare(want); err != nil {
+					t.Errorf("%s of %d elements, %d columns: %v", name, n, width, err)
+					break
+				}
+			}
+		}
+		for name, kernel := range columnKernels {
+			for trial := range 150 {
+				width, rows := 1+trial, 1+r.IntN(20)
+				stride := width + r.IntN(3)*r.IntN(20)
+				n := (rows-1)*stride + width
+				var got, want = newMemory(uint64(trial), trial%3 == 0), newMemory(uint64(trial), trial%3 == 0)
+				kernel(s, got, n, width, stride, rows)
+				kernel(&plain, want, n, width, stride, rows)
+				// What pads the sums belongs to nobody.
+				for _, m := range []*memory{got, want} {
+					for _, x := range m.double {
+						clear(x[band+width : len(x)-band])
+					}
+				}
+				if err := got.compare(want); err != nil {
+					t.Errorf("%s of %d×%d elements, stride %d: %v", name, rows, width, stride, err)
+					break
+				}
+			}
+		}
+	})
+}
+
+func TestWindowsAgree(t *testing.T) {
+	levels(t, func(t *testing.T, s *Set) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for trial := range 300 {
+			channels := 1 + r.IntN(40)
+			all := channels + r.IntN(2)*r.IntN(30)
+			kernel, stride, count := [2]int{1 + r.IntN(3), 1 + r.IntN(3)}, 1+r.IntN(3), 1+r.IntN(9)
+			columns := (count-1)*stride + kernel[1]
+			w := Windows{
+				Count: count, Channels: channels, Pitch: all,
+				Rows: kernel[0], Columns: kernel[1], Line: columns * all, Pixel: all, Step: stride * all,
+			}
+			size := kernel[0] * columns * all
+			odd := trial%3 == 0
+			got, want := newMemory(uint64(trial), odd), newMemory(uint64(trial), odd)
+			for _, side := range []struct {
+				*Set
+				*memory
+			}{{s, got}, {&plain, want}} {
+				m := side.memory
+				x := m.floats(size)
+				side.MaxWindows(m.floats(count*all), x, w)
+				dx := m.floats(size)
+				clear(dx)
+				side.MaxWindowsGrad(m.floats(count*all), x, dx, w)
+			}
+			if err := got.compare(want); err != nil {
+				t.Fatalf("%+v: %v", w, err)
+			}
+		}
+	})
+}
+
+func TestSpecialNumbers(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, l := range level.All() {
+		s := For(l)
+		x := []float32{-1, 2, inf, -inf, nan, -1e-42, 1e-42}
+		y := make([]float32, len(x))
+		s.ReLU(y, x)
+		if want := []float32{0, 2, inf, 0, nan, 0, 1e-42}; !equal(y, want) {
+			t.Errorf("%v: relu of %v is %v", l, x, y)
+		}
+		s.ReLUGrad(y, x, []float32{1, 2, 3, 4, 5, 6, nan})
+		if want := []float32{0, 2, 3, 0, 5, 0, nan}; !equal(y, want) {
+			t.Errorf("%v: relu grad of %v is %v", l, x, y)
+		}
+		for i := range 40 {
+			z := make([]float32, 40)
+			if s.Strange(z) != 0 {
+				t.Errorf("%v: zeros are strange", l)
+			}
+			for _, v := range []float32{inf, -inf, nan} {
+				if z[i] = v; s.Strange(z) == 0 {
+					t.Errorf("%v: %v at %d is not found", l, v, i)
+				}
+			}
+		}
+		one := make([]float32, 1)
+		w := Windows{Count: 1, Channels: 1, Rows: 1, Columns: 3, Pixel: 1}
+		for _, c := range []struct {
+			x    [3]float32
+			max  float32
+			here int
+		}{
+			{[3]float32{1, 3, 3}, 3, 1},
+			{[3]float32{1, nan, 3}, nan, 1},
+			{[3]float32{nan, nan, 3}, nan, 0},
+			{[3]float32{-inf, -inf, -inf}, -inf, 0},
+			{[3]float32{-inf, -1e-42, -inf}, -1e-42, 1},
+			{[3]float32{float32(math.Copysign(0, -1)), 0, 0}, 0, 0},
+			{[3]float32{1, 2, inf}, inf, 2},
+		} {
+			s.MaxWindows(one, c.x[:], w)
+			dx := make([]float32, 3)
+			s.MaxWindowsGrad([]float32{7}, c.x[:], dx, w)
+			want := make([]float32, 3)
+			want[c.here] = 7
+			if !equal(one, []float32{c.max}) || !equal(dx, want) {
+				t.Errorf("%v: maximum of %v is %v, its gradient %v", l, c.x, one, dx)
+			}
+		}
+	}
+}
+
+// equal compares numbers, with NaN equal to itself.
+func equal(x, y []float32) bool {
+	for i, v := range x {
+		if v != y[i] && !(v != v && y[i] != y[i]) {
+			return false
+		}
+	}
+	return len(x) == len(y)
+}
