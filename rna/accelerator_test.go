@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -366,3 +367,76 @@ func TestAcceleratorArguments(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Whatever the iterates and the function are, points are finite, outcomes are typed and what is
+// accepted does not rise.
+func FuzzAccelerator(f *testing.F) {
+	f.Add(uint64(1), uint8(3), uint8(0), []byte{1, 2, 3, 250, 255, 7})
+	f.Add(uint64(2), uint8(1), uint8(7), []byte{255, 255, 0, 0, 9})
+	f.Add(uint64(3), uint8(5), uint8(29), []byte{3, 254, 3, 253, 3, 3, 3, 3, 3})
+	f.Fuzz(func(t *testing.T, seed uint64, n, flags uint8, xs []byte) {
+		const d = 3
+		cols := 1 + int(n)%6
+		s, _ := NewHost32(d, 1)
+		w := window(t, s, cols)
+		defer w.Close()
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var opt AcceleratorOptions
+		opt.Lambda = Set([]float64{0, 1e-13, 1e-9, math.Inf(1)}[flags%4])
+		if flags&4 != 0 {
+			opt.Lambda, opt.Tau = Value{}, Set(rng.Float64())
+		}
+		opt.Offline = flags&8 != 0
+		if flags&16 != 0 && !opt.Offline && cols > 1 {
+			opt.MaxGrowth = 1
+		}
+		if flags&32 != 0 {
+			opt.Restart = cols - 1
+		}
+		opt.Every = int(flags >> 6)
+		opt.Value = func(Source) (float64, error) {
+			return []float64{rng.NormFloat64(), 0, math.NaN(), math.Inf(1), math.Inf(-1)}[rng.IntN(5)], nil
+		}
+		if flags&4 == 0 && flags&2 != 0 {
+			opt.Lambda, opt.Lambdas = Value{}, []float64{0, 1e-6}
+		}
+		a := accelerator(t, w, opt)
+		y := make(Slice32, d)
+		if err := a.Start(y); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range xs {
+			x := make(Slice32, d)
+			for i := range x {
+				switch {
+				case b == 255 && i == 1:
+					x[i] = float32(math.NaN())
+				case b == 254:
+					x[i] = math.MaxFloat32 * float32(rng.Float64()*2-1)
+				case b == 253:
+					x[i] = y[i]
+				default:
+					x[i] = y[i]/2 + float32(b%8) + float32(rng.NormFloat64())
+				}
+			}
+			step, err := a.Next(y, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range y {
+				if !isFinite(float64(v)) {
+					t.Fatalf("%v: y[%d] = %v", step.Outcome, i, v)
+				}
+			}
+			if (step.Outcome == Accepted) != (step.Result.C != nil) && step.Outcome != ValueRose {
+				t.Fatalf("%v with c = %v", step.Outcome, step.Result.C)
+			}
+			if step.Outcome == Accepted && (!isFinite(step.Value) || step.Value > step.ValueX) {
+				t.Fatalf("accepted the value %v over %v", step.Value, step.ValueX)
+			}
+			if (step.Outcome == Diverged) != math.IsNaN(step.Residual) {
+				t.Fatalf("%v with the residual %v", step.Outcome, step.Residual)
+			}
+		}
+	})
+}

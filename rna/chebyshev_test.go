@@ -153,3 +153,32 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// Online RNA keeps to the same rate: its points are polynomials of the same degrees. Once the residual is
+// rounding, it is not asked to fall further.
+func TestOnlineBound(t *testing.T) {
+	const d, n = 60, 8
+	s, _ := NewHost64(d, 1)
+	for _, kappa := range []float64{.05, .3} {
+		for _, beta := range []float64{.5, 1} {
+			g, y := linear{make([]float64, d), make([]float64, d)}, make(Slice64, d)
+			for i := range d {
+				g.a[i], g.b[i] = (1-kappa)*float64(i)/(d-1), math.Cos(float64(i))
+			}
+			first := g.residual(y)
+			factor := max(1-beta, 1-beta*kappa)
+			a := accelerator(t, window(t, s, n), AcceleratorOptions{Options: Options{Lambda: Set(0), Beta: Set(beta)}})
+			if err := a.Start(y); err != nil {
+				t.Fatal(err)
+			}
+			for k := 1; k <= n; k++ {
+				if step := next(t, a, y, g.at(y)); step.Outcome != Accepted {
+					t.Fatal(step.Outcome, step.Result.Detail)
+				}
+				if got, bound := g.residual(y), factor*first*ChebyshevRate(k, kappa); got > bound*(1+1e-9)+1e-13*first {
+					t.Errorf("κ = %v, β = %v: residual %v after %d iterates exceeds %v", kappa, beta, got, k, bound)
+				}
+			}
+		}
+	}
+}

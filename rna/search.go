@@ -68,7 +68,8 @@ type Choice struct {
 // other to dst, calls value, which evaluates what dst holds and leaves it as it is, and ends with the
 // candidate of the smallest value in dst. The newest iterate and the average are among them, so that
 // the choice is never worse than either on that function; the earlier candidate wins a tie, the iterate
-// first of all. NaN and ±Inf are never chosen over the iterate, whose own value may be one.
+// first of all. NaN and ±Inf are never chosen; the iterate is kept when there is nothing else, though its own
+// value be one.
 //
 // All come from one decomposition; a candidate costs one combination, O(N d), and one call of
 // value. Equal candidates, as all are for N = 1, are evaluated once.
@@ -157,7 +158,7 @@ func (s *search) run(opt SearchOptions, lambdas []float64) (choice Choice, err e
 		if c.Value, err = s.value(); err != nil {
 			return choice, fmt.Errorf("rna: value of the candidate that is %v with lambda %g: %w", c.Kind, c.Result.Lambda, err)
 		}
-		if least := choice.Candidates[best].Value; isFinite(c.Value) && !(c.Value >= least && isFinite(least)) {
+		if least := choice.Candidates[best].Value; isFinite(c.Value) && !(c.Value >= least) {
 			best = i
 		}
 	}
