@@ -6,6 +6,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
+	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/device/devicetest"
 )
 
@@ -13,18 +14,40 @@ func threads(n int) devicetest.Open {
 	return func() (device.Device, error) { return cpu.New(cpu.Options{Threads: n}) }
 }
 
-func TestDevice(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 7} {
-		t.Run(fmt.Sprintf("%d threads", n), func(t *testing.T) {
-			devicetest.Run(t, threads(n), devicetest.Options{})
+// eachLevel runs f at all levels of the processor.
+func eachLevel(t *testing.T, f func(t *testing.T)) {
+	for _, l := range level.All() {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Cleanup(level.Force(l))
+			f(t)
 		})
 	}
 }
 
+func TestDevice(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		counts := []int{1, 2, 3, 7}
+		if testing.Short() || level.Current() != level.Best() {
+			counts = []int{3}
+		}
+		for _, n := range counts {
+			t.Run(fmt.Sprintf("%d threads", n), func(t *testing.T) {
+				devicetest.Run(t, threads(n), devicetest.Options{})
+			})
+		}
+	})
+}
+
 func TestThreadsDoNotMatter(t *testing.T) {
-	for _, n := range []int{2, 3, 7} {
-		t.Run(fmt.Sprintf("%d threads", n), func(t *testing.T) {
-			devicetest.Equal(t, threads(1), threads(n))
-		})
-	}
+	eachLevel(t, func(t *testing.T) {
+		counts := []int{2, 3, 7}
+		if level.Current() != level.Best() {
+			counts = []int{7}
+		}
+		for _, n := range counts {
+			t.Run(fmt.Sprintf("%d threads", n), func(t *testing.T) {
+				devicetest.Equal(t, threads(1), threads(n))
+			})
+		}
+	})
 }

@@ -4,8 +4,19 @@ import (
 	"math"
 	"testing"
 
+	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/op"
 )
+
+// eachLevel runs f at all levels of the processor.
+func eachLevel(t *testing.T, f func(t *testing.T)) {
+	for _, l := range level.All() {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Cleanup(level.Force(l))
+			f(t)
+		})
+	}
+}
 
 // TestManyBlocks compares with the definitions, in float64, where the work is cut into many blocks: sums over
 // several ranges of pixels, weights in several panels, tiles of the result in every direction.
@@ -31,6 +42,10 @@ func TestManyBlocks(t *testing.T) {
 		{"1×1", conv(6, 130, 14, 150, 1, 1, 0, 1)},
 		{"groups", conv(4, 12, 20, 18, 3, 1, 1, 3)},
 		{"depthwise", conv(4, 10, 40, 10, 3, 1, 1, 10)},
+		{"stem", conv(2, 3, 61, 70, 7, 2, 3, 1)},
+		{"lines of seven pixels", conv(5, 70, 7, 40, 3, 1, 1, 1)},
+		{"wide groups", conv(3, 140, 12, 84, 3, 2, 1, 2)},
+		{"long lines", conv(1, 2, 260, 5, 3, 1, 1, 1)},
 		{"linear", func(b *builder) {
 			x, w, dy := b.data(700, 150), b.weight(140, 150), b.data(700, 140)
 			b.apply(op.Linear{}, x, w, b.weight(140))
@@ -64,41 +79,43 @@ func TestManyBlocks(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := open(t, 2)
-			b := &builder{tb: t}
-			c.build(b)
-			k := bind(t, d, &b.Program, b.weights, b.alone())
-			k.run(t)
-			exact := make([]op.Tensor, len(b.Values))
-			read := func(v int) op.Tensor {
-				x := op.New(op.Type{DType: op.Float64, Shape: b.Values[v].Type.Shape})
-				if err := d.Download(x, k.regions[v], b.Values[v].Layout); err != nil {
-					t.Fatal(err)
-				}
-				return x
-			}
-			for _, s := range b.Steps {
-				var in []op.Tensor
-				for _, v := range s.In {
-					if exact[v].Data == nil {
-						exact[v] = read(v)
+			eachLevel(t, func(t *testing.T) {
+				d := open(t, 2)
+				b := &builder{tb: t}
+				c.build(b)
+				k := bind(t, d, &b.Program, b.weights, b.alone())
+				k.run(t)
+				exact := make([]op.Tensor, len(b.Values))
+				read := func(v int) op.Tensor {
+					x := op.New(op.Type{DType: op.Float64, Shape: b.Values[v].Type.Shape})
+					if err := d.Download(x, k.regions[v], b.Values[v].Layout); err != nil {
+						t.Fatal(err)
 					}
-					in = append(in, exact[v])
+					return x
 				}
-				exact[s.Out] = op.New(op.Type{DType: op.Float64, Shape: b.Values[s.Out].Type.Shape})
-				if err := s.Op.Run(exact[s.Out], in...); err != nil {
-					t.Fatal(err)
+				for _, s := range b.Steps {
+					var in []op.Tensor
+					for _, v := range s.In {
+						if exact[v].Data == nil {
+							exact[v] = read(v)
+						}
+						in = append(in, exact[v])
+					}
+					exact[s.Out] = op.New(op.Type{DType: op.Float64, Shape: b.Values[s.Out].Type.Shape})
+					if err := s.Op.Run(exact[s.Out], in...); err != nil {
+						t.Fatal(err)
+					}
+					got, want := read(s.Out).Data.([]float64), exact[s.Out].Data.([]float64)
+					largest, worst := 0., 0.
+					for i := range want {
+						largest = max(largest, math.Abs(want[i]))
+						worst = max(worst, math.Abs(got[i]-want[i]))
+					}
+					if !(worst <= 1e-5*largest) {
+						t.Errorf("%v: error %.3g of %.3g", s.Op, worst, largest)
+					}
 				}
-				got, want := read(s.Out).Data.([]float64), exact[s.Out].Data.([]float64)
-				largest, worst := 0., 0.
-				for i := range want {
-					largest = max(largest, math.Abs(want[i]))
-					worst = max(worst, math.Abs(got[i]-want[i]))
-				}
-				if !(worst <= 1e-5*largest) {
-					t.Errorf("%v: error %.3g of %.3g", s.Op, worst, largest)
-				}
-			}
+			})
 		})
 	}
 }

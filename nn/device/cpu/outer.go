@@ -1,5 +1,10 @@
 package cpu
 
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/level"
+)
+
 // outer is a sum of outer products over the pixels of a grid:
 //
 //	dst[k, g·rows + r] = Σ over pixels of a[pixel + tap, g·channels + c] · b[pixel, g·rows + r],  k = tap·channels + c
@@ -56,6 +61,9 @@ func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
 
 // lower adds the scratch that o needs to r and returns its phases.
 func (o *outer) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
+	if set := kern.For(level.Current()); set != nil && vectorised(o.groups, o.channels, o.rows) {
+		return newTiledOuter(o, set).lower(d, r, a, b, dst)
+	}
 	workers := d.pool.workers()
 	k := outerKernel{outer: o, size: o.depth() * o.columns}
 	rows, pixels, stride := o.depth(), outerPixels, outerStride

@@ -1,6 +1,11 @@
 package cpu
 
-import "slices"
+import (
+	"slices"
+
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/level"
+)
 
 // product is a sum of matrix products that makes an image of each pixel's channels:
 //
@@ -71,6 +76,9 @@ type panel struct {
 // lower adds the scratch that p needs to r and returns its phases: packing the weights, then the blocks. bias
 // is a value of the group or -1.
 func (p *product) lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase {
+	if set := kern.For(level.Current()); set != nil && vectorised(p.groups, p.grids[0].channels, p.rows) {
+		return newTiled(p, set).lower(d, r, src, weights, bias, dst)
+	}
 	var panels []panel
 	first := make([]int, len(p.grids)) // panel of a grid
 	chunks := make([][]chunk, len(p.grids))

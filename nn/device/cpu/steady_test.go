@@ -130,7 +130,9 @@ func TestWorkersGiveEqualBits(t *testing.T) {
 }
 
 // TestSteadyStateAllocatesNothing counts what all goroutines allocate, which testing.AllocsPerRun does not.
-func TestSteadyStateAllocatesNothing(t *testing.T) {
+func TestSteadyStateAllocatesNothing(t *testing.T) { eachLevel(t, steady) }
+
+func steady(t *testing.T) {
 	d := open(t, 3)
 	b := network(t)
 	k := bind(t, d, &b.Program, b.weights, b.grouped(d))

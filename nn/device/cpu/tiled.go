@@ -1,0 +1,369 @@
+package cpu
+
+import (
+	"slices"
+
+	"onlinerna/nn/device/cpu/internal/kern"
+)
+
+// tiled is a product by the kernels of package kern: an implicit matrix product, whose left side is never
+// written out.
+type tiled struct {
+	*product
+	set      *kern.Set
+	families []family
+	panels   int // of a group: columns of the widest tile, less in the last
+	padded   int // columns of a group's panels, with those that are not used
+	pieces   []piece
+	blocks   []tiledBlock
+}
+
+// family is targets whose pixels are computed from the same tiles.
+type family struct {
+	halo
+	targets []tiledTarget
+}
+
+type tiledTarget struct {
+	*target
+	depth  int // taps × channels
+	packed int // where the panels of its weights begin
+	offs   []int
+	run    int // taps that are read as one
+}
+
+// piece is the weights that are packed at a time: a panel.
+type piece struct{ family, target, group, panel int }
+
+// tiledBlock is a range of pixels × a range of a group's panels.
+type tiledBlock struct {
+	extent
+	family, group int
+	panel, panels int
+	spans         [][]span // by target
+}
+
+// span is the pixels of a tile of registers: where they lie from the first one of the block on, in elements.
+type span struct {
+	rows         int
+	a, c         int
+	jumpA, jumpC int // of the pixels from kern.Half on
+}
+
+// vectorised says whether the kernels pay for products and sums with so many channels and rows in a group:
+// a depthwise convolution would leave most lanes empty.
+func vectorised(groups, channels, rows int) bool {
+	return groups == 1 || channels >= 8 && rows >= 8
+}
+
+// The most channels of a tile, with several taps and with one.
+const (
+	tileChannels   = 64
+	singleChannels = 512
+)
+
+// directChannels is the number of channels up to which a source is read in place: in longer rows the pixels of a
+// tile compete for cache lines.
+const directChannels = 256
+
+func newTiled(p *product, set *kern.Set) *tiled {
+	t := &tiled{product: p, set: set, panels: ceil(p.rows, set.Columns())}
+	t.padded = set.Vectors(p.rows) * set.Lanes
+	for i := range p.grids {
+		g := &p.grids[i]
+		f := slices.IndexFunc(t.families, func(f family) bool {
+			o := f.targets[0]
+			return o.images == g.images && o.height == g.height && o.width == g.width &&
+				(len(o.taps) == 0) == (len(g.taps) == 0)
+		})
+		if f < 0 {
+			f = len(t.families)
+			t.families = append(t.families, family{})
+		}
+		t.families[f].targets = append(t.families[f].targets, tiledTarget{target: g})
+	}
+	size := 0
+	for i := range t.families {
+		t.families[i].prepare()
+		for j := range t.families[i].targets {
+			g := &t.families[i].targets[j]
+			g.packed = size
+			if len(g.taps) == 0 {
+				continue
+			}
+			size += (g.depth + 1) * t.padded * p.groups
+			for group := range p.groups {
+				for panel := range t.panels {
+					t.pieces = append(t.pieces, piece{i, j, group, panel})
+				}
+			}
+		}
+	}
+	t.cutBlocks()
+	return t
+}
+
+// prepare finds the halo of a family and the taps of its targets in it.
+func (f *family) prepare() {
+	g := &f.targets[0].grid
+	var taps []tap
+	for _, t := range f.targets {
+		taps = append(taps, t.taps...)
+	}
+	if len(taps) == 0 {
+		f.halo = halo{grid: g, cut: g.cut()}
+		return
+	}
+	limit := tileChannels
+	if len(taps) == 1 {
+		limit = singleChannels
+	}
+	f.halo = newHalo(g, taps, limit)
+	if g.srcC <= directChannels {
+		f.readDirectly()
+	}
+	for i := range f.targets {
+		t := &f.targets[i]
+		t.depth = len(t.taps) * t.channels
+		runs := f.runs(t.taps)
+		t.run = runs[0].count
+		if len(runs)*t.run != len(t.taps) || slices.ContainsFunc(runs, func(r rowOfTaps) bool { return r.count != t.run }) {
+			t.run = 1
+		}
+		for j := 0; j < len(t.taps); j += t.run {
+			tap := t.taps[j]
+			t.offs = append(t.offs, 4*((tap.row-f.row)*f.tileWidth+tap.col-f.col)*f.stride)
+		}
+	}
+}
+
+// cutBlocks lists the blocks. Where there are few pixels the columns are shared out too, which costs more copies of
+// the source.
+func (t *tiled) cutBlocks() {
+	const enough, least = 32, 2 // blocks; panels of a block
+	extents := 0
+	for i := range t.families {
+		f := &t.families[i]
+		extents += len(f.extents(f.grid)) * t.groups
+	}
+	each := max(least, ceil(t.panels, ceil(enough, extents)))
+	for i := range t.families {
+		f := &t.families[i]
+		spans := map[cut][][]span{}
+		for j := 0; j < t.panels; j += each {
+			for group := range t.groups {
+				for _, e := range f.extents(f.grid) {
+					c := cut{e.images, e.lines}
+					if spans[c] == nil {
+						for k := range f.targets {
+							spans[c] = append(spans[c], t.spans(f, f.targets[k].target, c))
+						}
+					}
+					t.blocks = append(t.blocks, tiledBlock{e, i, group, j, min(each, t.panels-j), spans[c]})
+				}
+			}
+		}
+	}
+}
+
+// spans cuts the pixels of a block into tiles of registers.
+func (t *tiled) spans(f *family, g *target, c cut) []span {
+	var list []span
+	if len(g.taps) == 0 {
+		return nil
+	}
+	at := func(n, i, j int) int { return ((n*t.dstH+i*g.stepH)*t.dstW + j*g.stepW) * t.dstC }
+	stepA, stepC := f.right*f.stride, g.stepW*t.dstC
+	cutLine := func(a, c, pixels int) {
+		parts := ceil(pixels, t.set.Rows)
+		for k := range parts {
+			x, end := k*pixels/parts, (k+1)*pixels/parts
+			list = append(list, span{end - x, a + x*stepA, c + x*stepC, kern.Half * stepA, kern.Half * stepC})
+		}
+	}
+	if f.contiguous() && g.whole(t.product) {
+		cutLine(0, 0, c.images*c.lines*f.width)
+		return list
+	}
+	lines := c.images * c.lines
+	a := func(q int) int { return f.at(q/c.lines, q%c.lines, 0) }
+	for q := 0; q < lines; q++ {
+		x, y := a(q), at(q/c.lines, q%c.lines, 0)
+		if f.width == kern.Half && t.set.Rows >= 2*kern.Half && q+1 < lines {
+			q++
+			list = append(list, span{2 * kern.Half, x, y, a(q) - x, at(q/c.lines, q%c.lines, 0) - y})
+			continue
+		}
+		cutLine(x, y, f.width)
+	}
+	return list
+}
+
+// columns is how many columns of a group a panel has, vectors how many vectors they take.
+func (t *tiled) columns(panel int) int { return min(t.set.Columns(), t.rows-panel*t.set.Columns()) }
+
+// panel is where a panel of the packed weights begins: a bias for each column, then the weights in the order in
+// which the kernels read them.
+func (t *tiled) panel(g *tiledTarget, group, panel int) int {
+	return g.packed + (g.depth+1)*(group*t.padded+panel*t.set.Columns())
+}
+
+// lower adds the scratch that t needs to r and returns its phases: packing the weights, then the blocks.
+func (t *tiled) lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase {
+	size, tile := 0, 0
+	for i := range t.families {
+		f := &t.families[i]
+		for _, g := range f.targets {
+			size += (g.depth + 1) * t.padded * t.groups
+		}
+		if len(f.targets[0].taps) > 0 {
+			tile = max(tile, f.size())
+		}
+	}
+	packed := r.floats(size)
+	tiles := r.each(d.pool.workers(), tile)
+
+	return func(s *storage) []phase {
+		k := &tiledKernel{
+			tiled: t, args: make([]workerArgs, d.pool.workers()),
+			src: s.floats(src), weights: s.floats(weights), dst: s.floats(dst),
+			packed: s.scratch(packed), tiles: s.scratches(tiles),
+		}
+		if bias >= 0 {
+			k.bias = s.floats(bias)
+		}
+		return []phase{{len(t.pieces), k.pack}, {len(t.blocks), k.run}}
+	}
+}
+
+// workerArgs are the arguments of the kernels that a worker calls, away from those of the others.
+type workerArgs struct {
+	kern.Args
+	_ [128]byte
+}
+
+// tiledKernel is a bound tiled.
+type tiledKernel struct {
+	*tiled
+	args                    []workerArgs
+	src, weights, bias, dst []float32
+	packed                  []float32
+	tiles                   [][]float32 // by worker
+}
+
+// pack writes a panel.
+func (k *tiledKernel) pack(_, block int) {
+	p := k.pieces[block]
+	f := &k.families[p.family]
+	g := &f.targets[p.target]
+	n := k.columns(p.panel)
+	width := k.set.Vectors(n) * k.set.Lanes
+	dst := k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width]
+	clear(dst[:width])
+	if k.bias != nil {
+		copy(dst[:n], k.bias[p.group*k.rows+p.panel*k.set.Columns():])
+	}
+	dst = dst[width:]
+	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
+	for c := 0; c < f.channels; c += f.chunk {
+		channels := min(f.chunk, f.channels-c)
+		for _, t := range g.taps {
+			from := w[t.weight*k.weightTap+c*k.weightChannel:]
+			if k.weightRow == 1 {
+				_ = from[(channels-1)*k.weightChannel+n-1]
+				k.set.Copy(&dst[0], &from[0], channels, n, 4*width, 4*k.weightChannel)
+			} else {
+				transposeWeights(dst, width, from, k.weightRow, n, channels)
+			}
+			dst = dst[channels*width:]
+		}
+	}
+}
+
+// transposeWeights writes n rows of the given length, stride apart, as columns, and zeros up to width columns.
+func transposeWeights(dst []float32, width int, src []float32, stride, n, length int) {
+	j := 0
+	for ; j+4 <= n; j += 4 {
+		s0, s1 := src[j*stride:][:length], src[(j+1)*stride:][:length]
+		s2, s3 := src[(j+2)*stride:][:length], src[(j+3)*stride:][:length]
+		d := dst[j:]
+		for c, v := range s0 {
+			e := d[c*width:][:4]
+			e[0], e[1], e[2], e[3] = v, s1[c], s2[c], s3[c]
+		}
+	}
+	for ; j < width; j++ {
+		if j >= n {
+			for c := range length {
+				dst[c*width+j] = 0
+			}
+			continue
+		}
+		for c, v := range src[j*stride:][:length] {
+			dst[c*width+j] = v
+		}
+	}
+}
+
+// run computes a block.
+func (k *tiledKernel) run(worker, block int) {
+	b := &k.blocks[block]
+	f := &k.families[b.family]
+	if len(f.targets[0].taps) == 0 {
+		k.clear(f, b)
+		return
+	}
+	a := &k.args[worker].Args
+	a.StepA = 4 * f.right * f.stride
+	for c := 0; c < f.channels; c += f.chunk {
+		n := min(f.chunk, f.channels-c)
+		first := b.group*f.channels + c
+		source := k.tiles[worker]
+		if f.direct {
+			source = k.src[f.source(b.extent, first):]
+		} else {
+			f.fill(k.set, source, k.src, b.extent, first, n)
+		}
+		for i := range f.targets {
+			g := &f.targets[i]
+			a.Offs, a.Taps, a.Depth = &g.offs[0], len(g.offs), g.run*n
+			a.StepC = 4 * g.stepW * k.dstC
+			to := ((b.image*k.dstH+b.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
+			for j := b.panel; j < b.panel+b.panels; j++ {
+				columns := k.columns(j)
+				vectors := k.set.Vectors(columns)
+				panel := k.packed[k.panel(g, b.group, j):]
+				a.Init, a.Add = &panel[0], 0
+				if c > 0 {
+					a.Init, a.Add = &kern.Zeros[0], 1
+				}
+				a.B = &panel[vectors*k.set.Lanes*(1+len(g.taps)*c)]
+				a.Mask = kern.Mask(columns)
+				dst := k.dst[to+b.group*k.rows+j*k.set.Columns():]
+				kernels := k.set.Products[vectors]
+				for _, s := range b.spans[i] {
+					a.A, a.JumpA = &source[s.a], 4*s.jumpA
+					a.C, a.JumpC = &dst[s.c], 4*s.jumpC
+					kernels[s.rows](a)
+				}
+			}
+		}
+	}
+}
+
+// clear zeroes the pixels of a block that no tap reaches.
+func (k *tiledKernel) clear(f *family, b *tiledBlock) {
+	column := b.group*k.rows + b.panel*k.set.Columns()
+	n := min(b.panels*k.set.Columns(), k.rows-b.panel*k.set.Columns())
+	for i := range f.targets {
+		g := &f.targets[i]
+		for m := range b.images {
+			for l := range b.lines {
+				row := (b.image+m)*k.dstH + (b.line+l)*g.stepH + g.offH
+				for j := range f.width {
+					clear(k.dst[(row*k.dstW+j*g.stepW+g.offW)*k.dstC+column:][:n])
+				}
+			}
+		}
+	}
+}

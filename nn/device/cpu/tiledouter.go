@@ -1,0 +1,213 @@
+package cpu
+
+import "onlinerna/nn/device/cpu/internal/kern"
+
+// tiledOuter is an outer by the kernels of package kern. The sum runs over the pixels of a block at a time: a is
+// read from the tile of a halo, b from panels of columns.
+type tiledOuter struct {
+	*outer
+	set     *kern.Set
+	halo    halo
+	extents []extent
+	runs    []rowOfTaps
+	offs    []int // bytes, of the lines of a block in the tile
+	depth   int   // pixels of a line that is summed as one
+	inPlace bool  // b is a panel itself
+	tasks   []outerTask
+	splits  int
+}
+
+// outerTask is a range of channels × a range of columns of dst, summed over a range of blocks of pixels. Where
+// there are several ranges, each has a copy of dst of its own, to be added up.
+type outerTask struct {
+	split, group      int
+	from, to          int // extents
+	channel, channels int
+	column, columns   int // of the group
+}
+
+// The most columns of a task, which bound the packed panels.
+const taskColumns = 512
+
+// The most channels of a tile with a single tap: more than for products, since b is packed for each.
+const outerChannels = 256
+
+// directOuter is the number of channels up to which a is read in place.
+const directOuter = 32
+
+func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
+	limit := tileChannels
+	if len(o.taps) == 1 {
+		limit = outerChannels
+	}
+	t := &tiledOuter{outer: o, set: set, halo: newHalo(&o.grid, o.taps, limit)}
+	h := &t.halo
+	if o.srcC <= directOuter {
+		h.readDirectly()
+	}
+	t.extents = h.extents(&o.grid)
+	t.runs = h.runs(o.taps)
+	if h.contiguous() {
+		t.offs, t.depth = []int{0}, 0
+	} else {
+		t.depth = o.width
+		for n := range h.images() {
+			for i := range h.lines {
+				t.offs = append(t.offs, 4*h.at(n, i, 0))
+			}
+		}
+	}
+	t.inPlace = o.groups == 1 && o.rows == set.Vectors(o.rows)*set.Lanes && o.rows <= set.Columns()
+	t.cutTasks()
+	return t
+}
+
+// cutTasks shares out dst and, where it is small, the pixels, such that there is work for a few dozen workers.
+func (t *tiledOuter) cutTasks() {
+	const enough, copies = 32, 1 << 20
+	o := t.outer
+	panels := ceil(o.rows, t.set.Columns())
+	columns := min(panels, taskColumns/t.set.Columns())
+	chunks := ceil(o.channels, t.halo.chunk) * o.groups
+	t.splits = max(1, min(ceil(enough, chunks*ceil(panels, columns)), len(t.extents), copies/(len(o.taps)*o.channels*o.columns)))
+	for columns > 4 && t.splits*chunks*ceil(panels, columns) < enough {
+		columns = ceil(columns, 2)
+	}
+	columns *= t.set.Columns()
+	size := ceil(len(t.extents), t.splits)
+	t.splits = ceil(len(t.extents), size)
+	for s := range t.splits {
+		for g := range o.groups {
+			for c := 0; c < o.channels; c += t.halo.chunk {
+				for j := 0; j < o.rows; j += columns {
+					t.tasks = append(t.tasks, outerTask{
+						split: s, group: g, from: s * size, to: min((s+1)*size, len(t.extents)),
+						channel: c, channels: min(t.halo.chunk, o.channels-c),
+						column: j, columns: min(columns, o.rows-j),
+					})
+				}
+			}
+		}
+	}
+}
+
+// lower adds the scratch that t needs to r and returns its phases.
+func (t *tiledOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
+	workers := d.pool.workers()
+	size := len(t.taps) * t.channels * t.columns
+	tiles := r.each(workers, t.halo.size())
+	packed := make([]part, workers)
+	if !t.inPlace {
+		padded := min(t.set.Vectors(t.rows)*t.set.Lanes, taskColumns)
+		packed = r.each(workers, t.halo.images()*t.halo.lines*t.width*padded)
+	}
+	var copies part
+	if t.splits > 1 {
+		copies = r.floats((t.splits - 1) * size)
+	}
+
+	return func(s *storage) []phase {
+		k := &tiledOuterKernel{
+			tiledOuter: t, size: size, args: make([]workerArgs, workers),
+			a: s.floats(a), b: s.floats(b), dst: s.floats(dst),
+			tiles: s.scratches(tiles), packed: s.scratches(packed),
+		}
+		phases := []phase{{len(t.tasks), k.run}}
+		if t.splits > 1 {
+			k.copies = s.scratch(copies)
+			phases = append(phases, phase{ceil(size, sumBlock), k.sum})
+		}
+		return phases
+	}
+}
+
+// tiledOuterKernel is a bound tiledOuter.
+type tiledOuterKernel struct {
+	*tiledOuter
+	size      int // elements of dst
+	args      []workerArgs
+	a, b, dst []float32
+	copies    []float32   // of dst, for each split but the first
+	tiles     [][]float32 // by worker
+	packed    [][]float32 // by worker
+}
+
+// run computes a task.
+func (k *tiledOuterKernel) run(worker, task int) {
+	t := &k.tasks[task]
+	h := &k.halo
+	dst := k.dst
+	if t.split > 0 {
+		dst = k.copies[(t.split-1)*k.size:][:k.size]
+	}
+	dst = dst[t.group*k.rows+t.column:]
+	a := &k.args[worker].Args
+	a.Init = &kern.Zeros[0]
+	a.StepA = 4 * h.right * h.stride
+	a.StepC, a.JumpC = 4*k.columns, 4*kern.Half*k.columns
+	a.Offs = &k.offs[0]
+	for e := t.from; e < t.to; e++ {
+		x := k.extents[e]
+		first := t.group*k.channels + t.channel
+		source := k.tiles[worker]
+		if h.direct {
+			source = k.a[h.source(x, first):]
+		} else {
+			h.fill(k.set, source, k.a, x, first, t.channels)
+		}
+		pixels := x.images * x.lines * k.width
+		a.Taps, a.Depth = x.images*x.lines, k.depth
+		if k.depth == 0 {
+			a.Taps, a.Depth = 1, pixels
+		}
+		panels := k.panels(worker, t, x, pixels)
+		a.Add = 0
+		if e > t.from {
+			a.Add = 1
+		}
+		for i := range k.runs {
+			r := &k.runs[i]
+			k.multiply(a, source[r.off:], panels, dst[(r.first.weight*k.channels+t.channel)*k.columns:], r.count*t.channels, t.columns, pixels)
+		}
+	}
+}
+
+// panels are the columns of b that a task needs, at the pixels of a block.
+func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int) []float32 {
+	from := k.b[(x.image*k.height+x.line)*k.width*k.columns+t.group*k.rows+t.column:]
+	if k.inPlace {
+		return from
+	}
+	dst := k.packed[worker]
+	for j := 0; j < t.columns; j += k.set.Columns() {
+		n := min(k.set.Columns(), t.columns-j)
+		width := k.set.Vectors(n) * k.set.Lanes
+		_, _ = from[(pixels-1)*k.columns+j+n-1], dst[j*pixels+pixels*width-1]
+		k.set.Copy(&dst[j*pixels], &from[j], pixels, n, 4*width, 4*k.columns)
+	}
+	return dst
+}
+
+// multiply adds rows of a × columns of b over some pixels to dst.
+func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32, rows, columns, pixels int) {
+	parts := ceil(rows, k.set.Rows)
+	for i := range parts {
+		m, end := i*rows/parts, (i+1)*rows/parts
+		a.A = &source[m]
+		row := dst[m*k.columns:]
+		for j := 0; j < columns; j += k.set.Columns() {
+			n := min(k.set.Columns(), columns-j)
+			a.B, a.C, a.Mask = &panels[j*pixels], &row[j], kern.Mask(n)
+			k.set.Sums[k.set.Vectors(n)][end-m](a)
+		}
+	}
+}
+
+// sum adds the copies to dst.
+func (k *tiledOuterKernel) sum(_, block int) {
+	lo := block * sumBlock
+	hi := min(lo+sumBlock, k.size)
+	for s := range k.splits - 1 {
+		k.set.Add(&k.dst[lo], &k.copies[s*k.size+lo : s*k.size+hi][0], hi-lo)
+	}
+}
