@@ -8,7 +8,7 @@ import (
 
 // anderson sets res to the coefficients for λ = 0 by least squares on the triangular factor.
 func (s *Spectrum) anderson(res *Result) {
-	c, rank := shortest(s.triangle)
+	c, rank := shortest(s.triangle, s.noise)
 	res.Rank = rank
 	res.Condition = 1 / s.sigma[0]
 	deviation := 0.0
@@ -25,38 +25,45 @@ func (s *Spectrum) anderson(res *Result) {
 }
 
 // shortest returns the c that minimises ‖R c‖ subject to Σc = 1, the shortest where there is more
-// than one, and one more than the numerical rank of the differences of R's columns.
-func shortest(r *mat.Dense) (c []float64, rank int) {
+// than one, and one more than the numerical rank of the differences of R's columns. Column j may be off
+// by noise[j].
+func shortest(r *mat.Dense, noise []float64) (c []float64, rank int) {
 	_, n := r.Dims()
 	c = make([]float64, n)
 	// Around the smallest column m, c = e_m + Σ γ_j (e_j − e_m), and R c = r_m + Σ γ_j (r_j − r_m).
-	// The differences are about as long as r_j: in units of their lengths, columns that
-	// shrink are not taken for dependent ones.
-	m, smallest := 0, math.Inf(1)
+	norms := make([]float64, n)
+	m := 0
 	for j := range n {
-		if norm := mat.Norm(r.ColView(j), 2); norm < smallest {
-			m, smallest = j, norm
+		norms[j] = mat.Norm(r.ColView(j), 2)
+		if norms[j] < norms[m] {
+			m = j
 		}
 	}
 	c[m] = 1
 	if n == 1 {
 		return c, 1
 	}
-	others := make([]int, 0, n-1)
+	// Differences are taken in units of their rounding, that of the vectors and that of the
+	// factorisation, so that none hides what another tells, however much residuals shrink. In
+	// these units √(n−1) bounds the rounding of them all.
+	units := make([]float64, n)
 	for j := range n {
-		if j != m {
-			others = append(others, j)
-		}
+		units[j] = noise[j] + 16*epsilon*float64(n)*norms[j]
 	}
+	others := make([]int, 0, n-1)
 	a := mat.NewDense(n, n-1, nil)
 	lengths := make([]float64, n-1)
-	for k, j := range others {
-		var d mat.VecDense
-		d.SubVec(r.ColView(j), r.ColView(m))
-		lengths[k] = mat.Norm(&d, 2)
-		if lengths[k] == 0 {
+	for j := range n {
+		if j == m {
+			continue
+		}
+		k := len(others)
+		others = append(others, j)
+		if lengths[k] = units[j] + units[m]; lengths[k] == 0 {
 			lengths[k] = 1
 		}
+		var d mat.VecDense
+		d.SubVec(r.ColView(j), r.ColView(m))
 		d.ScaleVec(1/lengths[k], &d)
 		a.SetCol(k, d.RawVector().Data)
 	}
@@ -68,8 +75,6 @@ func shortest(r *mat.Dense) (c []float64, rank int) {
 	var u, v mat.Dense
 	svd.UTo(&u)
 	svd.VTo(&v)
-	values := svd.Values(nil)
-	floor := 16 * epsilon * float64(n) * max(values[0], 1)
 	// move adds a·Σ_k v_k/length_k (e_k − e_m) to a vector of coefficients.
 	move := func(c []float64, a float64, k int) {
 		for i, j := range others {
@@ -79,8 +84,8 @@ func shortest(r *mat.Dense) (c []float64, rank int) {
 		}
 	}
 	var free []*mat.VecDense // orthonormal directions that leave R c as it is
-	for k, value := range values {
-		if value > floor {
+	for k, value := range svd.Values(nil) {
+		if value > math.Sqrt(float64(n-1)) {
 			rank++
 			move(c, -mat.Dot(u.ColView(k), r.ColView(m))/value, k)
 			continue
@@ -105,8 +110,8 @@ func shortest(r *mat.Dense) (c []float64, rank int) {
 			point.AddScaledVec(point, -mat.Dot(f, point), f)
 		}
 		// Where residuals differ by more than the digits, shortening may cost what was gained.
-		before, rounding := product(r, c)
-		if after, _ := product(r, short); after <= before+rounding {
+		before, rounding := product(r, c, units)
+		if after, _ := product(r, short, units); after <= before+rounding {
 			c = short
 		}
 	}
@@ -120,12 +125,12 @@ func shortest(r *mat.Dense) (c []float64, rank int) {
 	return c, rank + 1
 }
 
-// product returns ‖R c‖ and the size of its rounding.
-func product(r *mat.Dense, c []float64) (norm, rounding float64) {
+// product returns ‖R c‖ and the size of its rounding, where units are those of the columns.
+func product(r *mat.Dense, c, units []float64) (norm, rounding float64) {
 	var v mat.VecDense
 	v.MulVec(r, mat.NewVecDense(len(c), c))
 	for j, a := range c {
-		rounding += 16 * epsilon * math.Abs(a) * mat.Norm(r.ColView(j), 2)
+		rounding += math.Abs(a) * units[j]
 	}
 	return mat.Norm(&v, 2), rounding
 }

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"onlinerna/rna/internal/kernel"
 	"onlinerna/rna/internal/parallel"
 	"onlinerna/rna/internal/qr"
 )
@@ -34,97 +35,135 @@ const (
 //
 // An error is one of reading the vectors.
 func (w *Window) QR(k int) (*Spectrum, error) {
-	cols := w.newest(k)
-	exps := make([]int, len(cols))
-	for j, c := range cols {
-		exps[j] = c.exp
-	}
-	f, err := w.triangle(cols)
+	reads, pairs := readsOf(w.newest(k))
+	f, err := w.triangle(reads, pairs)
 	if err != nil {
 		return nil, err
 	}
-	return factorQR(f, exps), nil
+	s := factorQR(f, pairs)
+	unit := epsilon / 2
+	if w.space.Bits() == 32 {
+		unit = 1.0 / (1 << 24)
+	}
+	s.noise = make([]float64, len(pairs))
+	for j, p := range pairs {
+		s.noise[j] = unit * reads[p.x].scaled(s.exp)
+		if p.y >= 0 {
+			s.noise[j] += unit * reads[p.y].scaled(s.exp)
+		}
+	}
+	return s, nil
 }
 
-// triangle returns the triangular factor of the columns, each times 2^-exp.
-func (w *Window) triangle(cols []column) (*qr.Factor, error) {
-	n := len(cols)
-	var vectors []Vector
+// A normed is a vector and its norm, 2^exp norm.
+type normed struct {
+	vector Vector
+	exp    int
+	norm   float64
+}
+
+// scaled returns 2^-exp of the norm.
+func (v *normed) scaled(exp int) float64 { return math.Ldexp(v.norm, v.exp-exp) }
+
+// readsOf names each vector of the columns once.
+func readsOf(cols []column) (reads []normed, pairs []pair) {
 	numbers := map[*snapshot]int{}
 	number := func(s *snapshot) int {
 		i, known := numbers[s]
 		if !known {
-			i = len(vectors)
+			i = len(reads)
 			numbers[s] = i
-			vectors = append(vectors, s.vector)
+			_, exp := math.Frexp(s.maxAbs)
+			reads = append(reads, normed{vector: s.vector, exp: exp})
 		}
 		return i
 	}
-	pairs := make([]pair, n)
-	for j, c := range cols {
+	for _, c := range cols {
+		p := pair{y: -1, exp: c.exp}
 		if c.r != nil {
-			pairs[j] = pair{x: number(c.r), y: -1, exp: c.exp}
+			p.x = number(c.r)
 		} else {
-			pairs[j] = pair{x: number(c.x), y: number(c.y), exp: c.exp}
+			p.x, p.y = number(c.x), number(c.y)
 		}
+		pairs = append(pairs, p)
 	}
-	dim := w.space.Dim()
+	return reads, pairs
+}
+
+// triangle returns the triangular factor of the residuals, each times 2^-exp, and sets the norms of
+// the vectors.
+func (w *Window) triangle(reads []normed, pairs []pair) (*qr.Factor, error) {
+	n, dim := len(pairs), w.space.Dim()
 	rows := max(foldRows, 2*n)
-	span := rows * min(max(readElements/(rows*(len(vectors)+1)), 1), 32)
+	span := rows * min(max(readElements/(rows*(len(reads)+1)), 1), 32)
 	group := (dim + foldGroups*span - 1) / (foldGroups * span) * span
-	factors := make([]*qr.Factor, (dim+group-1)/group)
-	errs := make([]error, len(factors))
+	folds := make([]fold, (dim+group-1)/group)
 	workers := 1
 	if s, ok := w.space.(interface{ threads() int }); ok {
 		workers = s.threads()
 	}
-	parallel.For(len(factors), workers, func(_, g int) {
-		factors[g] = qr.New(n)
-		lo, hi := g*group, min((g+1)*group, dim)
-		errs[g] = foldSpans(factors[g], vectors, pairs, lo, hi, span, rows)
+	parallel.For(len(folds), workers, func(_, g int) {
+		folds[g] = foldSpans(reads, pairs, g*group, min((g+1)*group, dim), span, rows)
 	})
 	whole := qr.New(n)
-	for g, f := range factors {
-		if errs[g] != nil {
-			return nil, fmt.Errorf("rna: residuals: %w", errs[g])
+	for _, f := range folds {
+		if f.err != nil {
+			return nil, fmt.Errorf("rna: residuals: %w", f.err)
 		}
-		whole.Merge(f)
+		whole.Merge(f.factor)
+		for i, norm := range f.norms {
+			reads[i].norm = math.Hypot(reads[i].norm, norm)
+		}
 	}
 	return whole, nil
 }
 
-// foldSpans folds the rows [lo, hi) of the residuals into f.
-func foldSpans(f *qr.Factor, vectors []Vector, pairs []pair, lo, hi, span, rows int) error {
+// A fold is what became of some rows.
+type fold struct {
+	factor *qr.Factor
+	norms  []float64 // of the vectors
+	err    error
+}
+
+// foldSpans folds the rows [lo, hi) of the residuals.
+func foldSpans(reads []normed, pairs []pair, lo, hi, span, rows int) fold {
+	f := fold{factor: qr.New(len(pairs)), norms: make([]float64, len(reads))}
 	span = min(span, hi-lo)
-	views := make([][]float64, len(vectors))
+	views := make([][]float64, len(reads))
 	for i := range views {
 		views[i] = make([]float64, span)
 	}
-	fold := make([][]float64, len(pairs))
-	for j := range fold {
-		fold[j] = make([]float64, rows)
+	columns := make([][]float64, len(pairs))
+	for j := range columns {
+		columns[j] = make([]float64, rows)
 	}
 	for at := lo; at < hi; at += span {
 		n := min(span, hi-at)
-		for i, v := range vectors {
-			if err := v.ReadAt64(views[i][:n], at); err != nil {
-				return err
+		for i, r := range reads {
+			view := views[i][:n]
+			if f.err = r.vector.ReadAt64(view, at); f.err != nil {
+				return f
 			}
+			norm := math.Sqrt(float64(n)) // a bound, where squares leave the range
+			if r.exp > minExp && r.exp < maxExp {
+				norm = math.Ldexp(math.Sqrt(kernel.Dot(view, view)), -r.exp)
+			}
+			f.norms[i] = math.Hypot(f.norms[i], norm)
 		}
 		for from := 0; from < n; from += rows {
 			for j, p := range pairs {
-				fold[j] = fold[j][:min(rows, n-from)]
-				block(fold[j], p, views, from)
+				columns[j] = columns[j][:min(rows, n-from)]
+				block(columns[j], p, views, from)
 			}
-			f.Fold(fold)
+			f.factor.Fold(columns)
 		}
 	}
-	return nil
+	return f
 }
 
-// factorQR decomposes residuals with the triangular factor f, column j of it times 2^exps[j].
-func factorQR(f *qr.Factor, exps []int) *Spectrum {
-	n := len(exps)
+// factorQR decomposes residuals with the triangular factor f, column j of it times 2^pairs[j].exp.
+func factorQR(f *qr.Factor, pairs []pair) *Spectrum {
+	n := len(pairs)
 	s := &Spectrum{n: n}
 	if n == 0 {
 		s.fail(TooFew, "push iterates before asking for an extrapolation")
@@ -141,9 +180,9 @@ func factorQR(f *qr.Factor, exps []int) *Spectrum {
 			s.fail(NonFinite, "a residual has NaN or infinite elements", j)
 			return s
 		}
-		s.norms[j] = math.Ldexp(norm, exps[j])
+		s.norms[j] = math.Ldexp(norm, pairs[j].exp)
 		if _, e := math.Frexp(norm); norm > 0 {
-			s.exp = max(s.exp, e+exps[j])
+			s.exp = max(s.exp, e+pairs[j].exp)
 		}
 	}
 	if s.exp == math.MinInt {
@@ -154,7 +193,7 @@ func factorQR(f *qr.Factor, exps []int) *Spectrum {
 	r := mat.NewDense(n, n, nil)
 	for j := range n {
 		for i := range j + 1 {
-			r.Set(i, j, math.Ldexp(f.At(i, j), exps[j]-s.exp))
+			r.Set(i, j, math.Ldexp(f.At(i, j), pairs[j].exp-s.exp))
 		}
 	}
 	s.triangle = r

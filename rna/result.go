@@ -87,8 +87,9 @@ type Result struct {
 	Condition float64
 
 	// Rank is the number of singular values of R above the rounding of the Gram matrix, or of R
-	// itself after a QR. For λ = 0 after a QR it is one more than the numerical rank of the
-	// differences of residuals, and below N when C is the shortest of several solutions.
+	// itself after a QR. For λ = 0 after a QR it is one more than the rank of the differences of
+	// residuals, as far as it stands out from the rounding of the vectors stored, and below N when C is the
+	// shortest of several solutions.
 	Rank int
 
 	// Norm is ‖R‖₂, the largest singular value of R.

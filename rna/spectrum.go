@@ -23,6 +23,7 @@ type Spectrum struct {
 	norms []float64
 
 	triangle *mat.Dense // R of a QR of the scaled residuals, when there was one
+	noise    []float64  // what its columns owe to the rounding of the vectors, at most
 }
 
 // Solve returns c for a Gram matrix RᵀR and a λ ≥ 0 relative to ‖R‖₂², as [Window.Solve] does
