@@ -17,7 +17,7 @@ import (
 // the generated glyphs and writes nothing. Hold and linear end at a hundredth of the first rate:
 //
 //	data      model     batch   epochs  schedule      decay  window                     averages
-//	glyphs    lenet     128     18      hold 0.05     5e-4   5                          5, 10
+//	glyphs    lenet     128     16      hold 0.05     5e-4   5                          5, 10
 //	mnist     lenet     128     15      hold 0.05     5e-4   5                          5
 //	cifar     resnet20  128     30      hold 0.1      1e-4   min(10, max(3, epochs/2))  5
 //	imagenet  resnet50  32 × 8  90      linear 0.1    1e-4   min(10, max(3, epochs/2))  as the window
@@ -113,7 +113,7 @@ type preset struct {
 }
 
 var presets = map[string]preset{
-	"glyphs":   {model: "lenet", batch: 128, epochs: 18, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5, 10}},
+	"glyphs":   {model: "lenet", batch: 128, epochs: 16, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5, 10}},
 	"mnist":    {model: "lenet", batch: 128, epochs: 15, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5}},
 	"cifar":    {model: "resnet20", batch: 128, epochs: 30, schedule: Hold, rate: 0.1, decay: 1e-4, averages: []int{5}},
 	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: Linear, rate: 0.1, decay: 1e-4},

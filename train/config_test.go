@@ -39,7 +39,7 @@ func TestResolveDefaults(t *testing.T) {
 		window   int
 		averages []int
 	}{
-		{"glyphs", 0, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 15, Epochs: 18}, 5, []int{5, 10}},
+		{"glyphs", 0, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 13, Epochs: 16}, 5, []int{5, 10}},
 		{"glyphs", 1, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 1, Epochs: 1}, 5, []int{5, 10}},
 		{"mnist", 10, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 8, Epochs: 10}, 5, []int{5}},
 		{"cifar", 0, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: 25, Epochs: 30}, 10, []int{5}},

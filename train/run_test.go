@@ -203,7 +203,7 @@ func TestDivergence(t *testing.T) {
 func TestZeroConfig(t *testing.T) {
 	r := newRun(t, Config{}, cpuDevice(t, 1))
 	train, val := r.Images()
-	if c := r.Config; c.Model != "lenet" || c.Epochs != 18 || c.Out != "" || train != 8000 || val != 4000 || len(c.Classes) != 10 {
+	if c := r.Config; c.Model != "lenet" || c.Epochs != 16 || c.Out != "" || train != 8000 || val != 4000 || len(c.Classes) != 10 {
 		t.Errorf("%d and %d images, %+v", train, val, c)
 	}
 	if err := r.Save(); err == nil {
