@@ -3,8 +3,9 @@
 // the last N steps of an iterative method, solves an N×N system and gives an
 // extrapolated point that is often far ahead of the last iterate.
 //
-// The caller owns the loop. The package runs no training and calls no
-// objective: push iterates into a [Window], ask it to [Window.Extrapolate].
+// The caller owns the loop. The package runs no training, and calls no objective but one it is
+// handed: push iterates into a [Window], ask it to [Window.Extrapolate]. An
+// [Accelerator] is told iterates and says where to go on, with restarts and safeguards.
 //
 // # What it computes
 //
@@ -18,6 +19,25 @@
 // meaningful while residuals shrink. The extrapolated point is
 //
 //	y⁺ = Y c + β R c.
+//
+// λ → ∞ is the uniform average. λ = 0 is Anderson acceleration, which minimises ‖R c‖ alone: the
+// Gram matrix RᵀR, which squares the condition number, does not serve it, and below λ = 1e-12
+// coefficients come from a QR of the residuals themselves ([Window.QR]). Where residuals do not
+// determine c, it is the shortest that does.
+//
+// CNA (Algorithm 2, [Options].Tau) bounds the coefficients instead,
+//
+//	minimise ‖R c‖   subject to   Σ c_i = 1 and ‖c‖₂ ≤ (1+τ)/√N,
+//
+// and is RNA with another parameter: each λ has its τ(λ) = √N ‖c‖₂ − 1, each τ > 0 its λ(τ), and ‖c‖ falls as λ
+// grows. ([Result] names both. The paper calls the norm increasing.) In all cases
+// ‖c‖² ≤ (1 + 1/λ)/N. τ = 0 is the average.
+//
+// One decomposition, a [Spectrum], serves every λ and τ, and [Window.Search] lets a
+// function of the caller's, a held-out loss say, choose λ among some, the average and the iterate itself.
+//
+// What acceleration can promise is known for linear methods: [ChebyshevRate] and
+// [ConstrainedChebyshev].
 //
 // # The sign of β
 //
@@ -40,7 +60,8 @@
 //	for each iterate x = g(y): PushPair(y, x), Extrapolate(y)
 //
 // or, when y⁺ is taken only now and then, chains with a [Window.Break] between x and y⁺.
-// An extrapolation that is refused leaves y as it is: start it as a copy of x.
+// An extrapolation that is refused leaves y as it is: start it as a copy of x. An [Accelerator]
+// does all this, and takes a point back when the caller's function or the residual rises.
 //
 // # What a window holds
 //
@@ -55,7 +76,10 @@
 // silently for λ below 1e-7. A push into a full window reads its vector twice, first to see
 // that it is finite, so that a refused one costs nothing that is held.
 //
-// Results do not depend on the number of workers, bit for bit.
+// Vectors live in a [Space]: float32 or float64, in host memory ([NewHost32], [NewHost64]), in files
+// when a window is larger than memory ([NewFile32], [NewFile64]), or where another implementation
+// puts them, a GPU's memory say. Results do not depend on the number of workers, nor on whether vectors are in
+// memory or in files, bit for bit.
 //
 // # Saving
 //
@@ -67,5 +91,6 @@
 //
 // A push that holds NaN or ±Inf is refused with a [*NonFiniteError] and leaves the
 // window as it was. A system that has no trustworthy solution gives a [Result] whose
-// [Status] says why; no point is then written, and the caller keeps its last iterate.
+// [Status] says why; no point is then written, and the caller keeps its last iterate. The [Outcome] of an
+// accelerator's step says the same of a point that was taken back.
 package rna

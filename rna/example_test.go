@@ -5,6 +5,8 @@ import (
 	"log"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"onlinerna/rna"
 )
 
@@ -154,6 +156,172 @@ func ExampleWindow_PushResidual() {
 	}
 	fmt.Println(res.Status, f.value(best) < f.value(w)/5)
 	// Output: ok true
+}
+
+// CNA: ‖c‖ is bounded, and the result says which λ does the same.
+func ExampleSpectrum_Constrain() {
+	// Residuals 1 and 2: R c = 0 asks for c = (2, −1), with ‖c‖ = √5.
+	spectrum := rna.Factor(mat.NewSymDense(2, []float64{1, 2, 2, 4}))
+	for _, tau := range []float64{0, 0.5, 1} {
+		res := spectrum.Constrain(tau)
+		fmt.Printf("τ = %-3g c = %.3f  ‖c‖ = %.3f  λ = %.3f\n", tau, res.C, res.NormC, res.Lambda)
+	}
+	res := spectrum.Solve(1)
+	fmt.Printf("λ = 1   c = %.3f  τ = %.3f\n", res.C, res.Tau)
+	// Output:
+	// τ = 0   c = [0.500 0.500]  ‖c‖ = 0.707  λ = +Inf
+	// τ = 0.5 c = [1.059 -0.059]  ‖c‖ = 1.061  λ = 0.168
+	// τ = 1   c = [1.366 -0.366]  ‖c‖ = 1.414  λ = 0.073
+	// λ = 1   c = [0.636 0.364]  τ = 0.037
+}
+
+// Anderson acceleration, λ = 0, of x = 2y + 1: two residuals are enough to find the fixed
+// point -1 of a method that diverges. They depend on each other, and still determine c.
+func ExampleOptions_anderson() {
+	space, err := rna.NewHost64(1, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	window, err := rna.NewWindow(space, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, v := range []float64{0, 1, 3} {
+		if err := window.Push(rna.Slice64{v}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	y := rna.Slice64{3}
+	res, err := window.Extrapolate(y, rna.Options{Lambda: rna.Set(0)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%v, c = %.0f, y⁺ = %.3f\n", res.Status, res.C, y[0])
+	// Output: ok, c = [2 -1], y⁺ = -1.000
+}
+
+// λ chosen by a function, here f itself: never worse than the iterate or the average.
+func ExampleWindow_Search() {
+	f := newQuadratic(50)
+	space, err := rna.NewHost64(len(f), 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	window, err := rna.NewWindow(space, 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer window.Close()
+	w := f.start()
+	for range 40 {
+		if err := window.Push(rna.Slice64(w)); err != nil {
+			log.Fatal(err)
+		}
+		w = f.step(w)
+	}
+	point := make([]float64, len(f))
+	choice, err := window.Search(rna.Slice64(point), func() (float64, error) { return f.value(point), nil }, rna.SearchOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%v with λ = %g\n", choice.Kind, choice.Result.Lambda)
+	for _, c := range choice.Candidates[:2] {
+		fmt.Printf("%-8v %.0e\n", c.Kind, c.Value)
+	}
+	fmt.Printf("chosen   %.0e\n", f.value(point))
+	// Output:
+	// extrapolated with λ = 1e-12
+	// kept     3e-02
+	// averaged 4e-02
+	// chosen   1e-03
+}
+
+// The loop stays the caller's: an accelerator is told each x = g(y) and writes the next y. Here it may not
+// let f rise, bounds ‖c‖, and forgets its residuals after every eighth.
+func ExampleAccelerator() {
+	f := newQuadratic(50)
+	space, err := rna.NewHost64(len(f), 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	window, err := rna.NewWindow(space, 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer window.Close()
+	acc, err := rna.NewAccelerator(window, rna.AcceleratorOptions{
+		Options: rna.Options{MaxNorm: 1e4},
+		Restart: 8,
+		Value:   func(p rna.Source) (float64, error) { return f.value(p.(rna.Slice64)), nil },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	y := rna.Slice64(f.start())
+	if err := acc.Start(y); err != nil {
+		log.Fatal(err)
+	}
+	outcomes := map[rna.Outcome]int{}
+	for range 40 {
+		x := f.step(y)
+		step, err := acc.Next(y, rna.Slice64(x))
+		if err != nil {
+			log.Fatal(err)
+		}
+		outcomes[step.Outcome]++
+	}
+	fmt.Println(outcomes)
+	fmt.Println("below 1e-3:", f.value(y) < 1e-3)
+	// Output:
+	// map[accepted:40]
+	// below 1e-3: true
+}
+
+// A window in files, for vectors that do not fit in memory together.
+func ExampleNewFile32() {
+	space, err := rna.NewFile32("", 1_000_000, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	window, err := rna.NewWindow(space, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer window.Close() // removes the files
+	w := make(rna.Slice32, space.Dim())
+	for k := range 4 {
+		for i := range w {
+			w[i] = 1 - float32(math.Pow(0.5, float64(k)))
+		}
+		if err := window.Push(w); err != nil {
+			log.Fatal(err)
+		}
+	}
+	res, err := window.Extrapolate(w, rna.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%v, y⁺ = %.4f\n", res.Status, w[0])
+	// Output: ok, y⁺ = 1.0000
+}
+
+// What ten residuals are sure to gain on a linear method with κ = 0.01, and what bounded coefficients
+// leave of it.
+func ExampleConstrainedChebyshev() {
+	const n, kappa = 10, 0.01
+	fmt.Printf("λ = 0:   %.4f\n", rna.ChebyshevRate(n, kappa))
+	for _, tau := range []float64{10, 1, 0} {
+		_, value, err := rna.ConstrainedChebyshev(n, kappa, tau)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("τ = %-3g  %.4f\n", tau, value)
+	}
+	// Output:
+	// λ = 0:   0.3200
+	// τ = 10   0.7678
+	// τ = 1    0.9084
+	// τ = 0    0.9562
 }
 
 // One decomposition serves a grid of λ; only the candidates asked for are combined.

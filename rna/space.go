@@ -3,7 +3,7 @@ package rna
 import "fmt"
 
 // A Space is where the vectors of a [Window] live: host memory ([NewHost32],
-// [NewHost64]), and whatever else implements it. It does the work that touches
+// [NewHost64]), files ([NewFile32], [NewFile64]), and whatever else implements it. It does the work that touches
 // vectors; the window does the N×N work, always in float64 on the CPU.
 //
 // Results must not depend on how the work was split: a Space fixes its blocks
