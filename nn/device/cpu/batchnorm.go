@@ -6,40 +6,47 @@ import (
 	"onlinerna/nn/op"
 )
 
+// shiftPixels is how many pixels the shift of the moments is the mean of.
+const shiftPixels = 16
+
+// lowerBatchNormStats sums once: squares are of differences from a shift near the mean, so that they do not cancel.
 func lowerBatchNormStats(s step) (*lowering, string) {
 	if reason := s.dataIn(); reason != "" {
 		return nil, reason
 	}
 	var r room
 	pixels, channels := pixelsOf(s.in(0).Shape)
-	sums := newChannelSums(&r, pixels, channels, 2)
+	sums := newChannelSums(&r, pixels, channels)
 	l := s.data(func(st *storage) []phase {
-		x, stats := st.floats(s.In[0]), st.floats(s.Out)
-		return sums.phases(st, func(sum []float64, lo, hi int) {
-			moments(sum[:channels], sum[channels:], x[lo*channels:hi*channels], x[:channels])
+		k := kernels()
+		x, stats, shift := st.floats(s.In[0]), st.floats(s.Out), st.scratch(sums.parameters)
+		first := phase{1, func(int, int) {
+			meanOfSome(stats[:channels], x)
+			sums.spread(shift, stats)
+		}}
+		return append([]phase{first}, sums.phases(st, func(m summed) {
+			k.Moments(m.first, m.second, x[m.from:], m.parameters, m.width, m.stride, m.rows)
 		}, func(c int, sum, squares float64) {
 			n := float64(pixels)
 			mean := sum / n
-			stats[c] = float32(float64(x[c]) + mean)
+			stats[c] = float32(float64(shift[c]) + mean)
 			stats[channels+c] = float32(max(squares/n-float64(mean*mean), 0))
-		})
+		})...)
 	})
 	l.workspace = r.bytes
 	return l, ""
 }
 
-// moments adds to sum and squares those of the channels of x less shift. A shift near the mean keeps the
-// variance from cancelling.
-func moments(sum, squares []float64, x, shift []float32) {
-	sum, squares = sum[:len(shift)], squares[:len(shift)]
-	for len(x) >= len(shift) {
-		row := x[:len(shift)]
-		x = x[len(shift):]
-		for c, s := range shift {
-			d := float64(row[c]) - float64(s)
-			sum[c] += d
-			squares[c] += d * d
+// meanOfSome sets mean to that of pixels spread over x.
+func meanOfSome(mean, x []float32) {
+	pixels := len(x) / len(mean)
+	n := min(pixels, shiftPixels)
+	for c := range mean {
+		sum := 0.0
+		for i := range n {
+			sum += float64(x[i*pixels/n*len(mean)+c])
 		}
+		mean[c] = float32(sum / float64(n))
 	}
 }
 
@@ -69,8 +76,8 @@ func lowerBatchNormUpdate(s step, o op.BatchNormUpdate) (*lowering, string) {
 // batchNorm is the affine map of each channel, y = (x − mean)·gain + bias, and what may follow it in the
 // same pass.
 type batchNorm struct {
+	rows
 	eps                   float64
-	pixels, channels      int
 	x, stats, scale, bias int // values
 	other                 int // added to the result, or -1
 	relu                  bool
@@ -88,86 +95,52 @@ func lowerBatchNorm(s step, o op.BatchNorm) (*lowering, string) {
 
 // batchNorm lowers the step, with what follows it, into value dst.
 func (s step) batchNorm(o op.BatchNorm, other int, relu bool, dst int) *lowering {
-	pixels, channels := pixelsOf(s.in(0).Shape)
 	b := &batchNorm{
-		eps: o.Eps, pixels: pixels, channels: channels,
+		eps: o.Eps, rows: rowsOf(pixelsOf(s.in(0).Shape)),
 		x: s.In[0], stats: s.In[1], scale: s.In[2], bias: s.In[3],
 		other: other, relu: relu, dst: dst,
 	}
 	var r room
-	gain := r.floats(channels)
-	l := s.data(func(st *storage) []phase { return b.phases(st, gain) })
+	scratch := r.each(3, b.width())
+	l := s.data(func(st *storage) []phase { return b.phases(st, scratch) })
 	l.results = []int{dst}
 	l.workspace = r.bytes
 	return l
 }
 
-func (b *batchNorm) phases(s *storage, gainPart part) []phase {
+func (b *batchNorm) phases(s *storage, scratch []part) []phase {
+	k := kernels()
 	x, stats, scale, bias, dst := s.floats(b.x), s.floats(b.stats), s.floats(b.scale), s.floats(b.bias), s.floats(b.dst)
-	gain := s.scratch(gainPart)
 	var other []float32
 	if b.other >= 0 {
 		other = s.floats(b.other)
 	}
-	channels := b.channels
-	rows := max(1, elementBlock/channels)
-	return []phase{
-		{1, func(int, int) { gains(gain, stats[channels:], scale, b.eps) }},
-		{ceil(b.pixels, rows), func(_, block int) {
-			for p := block * rows; p < min((block+1)*rows, b.pixels); p++ {
-				lo := p * channels
-				row := x[lo:][:channels]
-				to := dst[lo:][:channels]
-				switch {
-				case other != nil && b.relu:
-					normalizeAddReLU(to, row, other[lo:], stats, gain, bias)
-				case other != nil:
-					normalizeAdd(to, row, other[lo:], stats, gain, bias)
-				case b.relu:
-					normalizeReLU(to, row, stats, gain, bias)
-				default:
-					normalize(to, row, stats, gain, bias)
-				}
-			}
-		}},
+	if s.err != nil {
+		return nil
 	}
+	params := s.scratches(scratch)
+	mean, gain, shift := params[0], params[1], params[2]
+	prepare := phase{1, func(int, int) {
+		gains(gain[:b.channels], stats[b.channels:], scale, b.eps)
+		b.spread(gain[b.channels:], gain)
+		b.spread(mean, stats)
+		b.spread(shift, bias)
+	}}
+	normalize, normalizeAdd := k.Normalize, k.NormalizeAdd
+	if b.relu {
+		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
+	}
+	if other != nil {
+		return []phase{prepare, b.phase(func(lo, hi int) {
+			normalizeAdd(dst[lo:hi], x[lo:hi], other[lo:hi], mean, gain, shift)
+		})}
+	}
+	return []phase{prepare, b.phase(func(lo, hi int) { normalize(dst[lo:hi], x[lo:hi], mean, gain, shift) })}
 }
 
 // gains sets gain to scale/σ.
 func gains(gain, variance, scale []float32, eps float64) {
 	for c := range gain {
 		gain[c] = float32(float64(scale[c]) / math.Sqrt(float64(variance[c])+eps))
-	}
-}
-
-// The next four are the row of a pixel's channels; they round alike.
-
-func normalize(dst, x, mean, gain, bias []float32) {
-	dst, mean, gain, bias = dst[:len(x)], mean[:len(x)], gain[:len(x)], bias[:len(x)]
-	for c, v := range x {
-		dst[c] = (v-mean[c])*gain[c] + bias[c]
-	}
-}
-
-func normalizeReLU(dst, x, mean, gain, bias []float32) {
-	dst, mean, gain, bias = dst[:len(x)], mean[:len(x)], gain[:len(x)], bias[:len(x)]
-	for c, v := range x {
-		dst[c] = max((v-mean[c])*gain[c]+bias[c], 0)
-	}
-}
-
-func normalizeAdd(dst, x, other, mean, gain, bias []float32) {
-	dst, other = dst[:len(x)], other[:len(x)]
-	mean, gain, bias = mean[:len(x)], gain[:len(x)], bias[:len(x)]
-	for c, v := range x {
-		dst[c] = (v-mean[c])*gain[c] + bias[c] + other[c]
-	}
-}
-
-func normalizeAddReLU(dst, x, other, mean, gain, bias []float32) {
-	dst, other = dst[:len(x)], other[:len(x)]
-	mean, gain, bias = mean[:len(x)], gain[:len(x)], bias[:len(x)]
-	for c, v := range x {
-		dst[c] = max((v-mean[c])*gain[c]+bias[c]+other[c], 0)
 	}
 }

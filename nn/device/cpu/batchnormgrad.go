@@ -24,7 +24,7 @@ func lowerBatchNormGradSums(s step, o op.BatchNormGradSums) (*lowering, string) 
 	}
 	var r room
 	b := s.gradSums(o)
-	sums := newChannelSums(&r, b.pixels, b.channels, 2)
+	sums := newChannelSums(&r, b.pixels, b.channels)
 	l := s.data(func(st *storage) []phase { return b.phases(st, sums) })
 	l.workspace = r.bytes
 	return l, ""
@@ -48,87 +48,63 @@ func (b *batchNormGradSums) phases(s *storage, sums *channelSums) []phase {
 	if b.more >= 0 {
 		more = s.floats(b.more)
 	}
-	n := b.channels
-	return sums.phases(s, func(sum []float64, lo, hi int) {
-		scale, bias := sum[:n], sum[n:]
-		for p := lo; p < hi; p++ {
-			at := p * n
-			row := dy[at:][:n]
-			switch {
-			case more != nil:
-				for c := range row {
-					row[c] = passed(y[at+c], from[at+c]+more[at+c])
-				}
-			case y != nil:
-				reluGrad(row, y[at:at+n], from[at:])
-			}
-			gradSums(scale, bias, x[at:], row, stats)
+	k := kernels()
+	mean := s.scratch(sums.parameters)
+	prepare := phase{1, func(int, int) { sums.spread(mean, stats) }}
+	return append([]phase{prepare}, sums.phases(s, func(m summed) {
+		at := m.from
+		switch {
+		case more != nil:
+			k.AddReLUGradSums(m.first, m.second, x[at:], dy[at:], y[at:], from[at:], more[at:], m.parameters, m.width, m.stride, m.rows)
+		case y != nil:
+			k.ReLUGradSums(m.first, m.second, x[at:], dy[at:], y[at:], from[at:], m.parameters, m.width, m.stride, m.rows)
+		default:
+			k.GradSums(m.first, m.second, x[at:], dy[at:], m.parameters, m.width, m.stride, m.rows)
 		}
 	}, func(c int, scale, bias float64) {
-		dst[c] = float32(scale / math.Sqrt(float64(stats[n+c])+b.eps))
-		dst[n+c] = float32(bias)
-	})
+		dst[c] = float32(scale / math.Sqrt(float64(stats[b.channels+c])+b.eps))
+		dst[b.channels+c] = float32(bias)
+	})...)
 }
 
-func gradSums(scale, bias []float64, x, dy, mean []float32) {
-	scale, bias, x, mean = scale[:len(dy)], bias[:len(dy)], x[:len(dy)], mean[:len(dy)]
-	for c, v := range dy {
-		g := float64(v)
-		scale[c] += g * (float64(x[c]) - float64(mean[c]))
-		bias[c] += g
-	}
-}
-
+// lowerBatchNormGradInput makes gain·(dy − mean of dy − (x − mean)·slope).
 func lowerBatchNormGradInput(s step, o op.BatchNormGradInput) (*lowering, string) {
 	if reason := s.dataIn(); reason != "" {
 		return nil, reason
 	}
-	pixels, channels := pixelsOf(s.in(0).Shape)
-	rows := max(1, elementBlock/channels)
+	rows := rowsOf(pixelsOf(s.in(0).Shape))
+	channels := rows.channels
 	var r room
-	gainPart, meanPart, slopePart := r.floats(channels), r.floats(channels), r.floats(channels)
+	scratch := r.each(4, rows.width())
 	l := s.data(func(st *storage) []phase {
+		k := kernels()
 		x, stats, scale, sums := st.floats(s.In[0]), st.floats(s.In[1]), st.floats(s.In[2]), st.floats(s.In[3])
 		dy, dst := st.floats(s.In[4]), st.floats(s.Out)
-		gain, mean, slope := st.scratch(gainPart), st.scratch(meanPart), st.scratch(slopePart)
-		return []phase{
-			{1, func(int, int) {
-				gains(gain, stats[channels:], scale, o.Eps)
-				n := float64(pixels)
-				for c := range mean {
-					mean[c] = float32(float64(sums[channels+c]) / n)
-					slope[c] = float32(float64(sums[c]) / n / math.Sqrt(float64(stats[channels+c])+o.Eps))
-				}
-			}},
-			{ceil(pixels, rows), func(_, block int) {
-				for p := block * rows; p < min((block+1)*rows, pixels); p++ {
-					at := p * channels
-					if o.Fixed {
-						scaleRow(dst[at:], dy[at:], gain)
-						continue
-					}
-					normalizeGrad(dst[at:], x[at:], dy[at:], stats, gain, mean, slope)
-				}
-			}},
+		if st.err != nil {
+			return nil
 		}
+		params := st.scratches(scratch)
+		mean, gain, meanGrad, slope := params[0], params[1], params[2], params[3]
+		prepare := phase{1, func(int, int) {
+			gains(gain[:channels], stats[channels:], scale, o.Eps)
+			n := float64(rows.pixels)
+			for c := range channels {
+				meanGrad[c] = float32(float64(sums[channels+c]) / n)
+				slope[c] = float32(float64(sums[c]) / n / math.Sqrt(float64(stats[channels+c])+o.Eps))
+			}
+			rows.spread(mean, stats)
+			for _, p := range params[1:] {
+				rows.spread(p[channels:], p)
+			}
+		}}
+		if o.Fixed {
+			return []phase{prepare, rows.phase(func(lo, hi int) { k.Scale(dst[lo:hi], dy[lo:hi], gain) })}
+		}
+		return []phase{prepare, rows.phase(func(lo, hi int) {
+			k.NormalizeGrad(dst[lo:hi], x[lo:hi], dy[lo:hi], mean, gain, meanGrad, slope)
+		})}
 	})
 	l.workspace = r.bytes
 	l.outputs[0].Over = s.over(4, 0)
 	return l, ""
-}
-
-func scaleRow(dst, x, gain []float32) {
-	dst, x = dst[:len(gain)], x[:len(gain)]
-	for c, g := range gain {
-		dst[c] = x[c] * g
-	}
-}
-
-// normalizeGrad sets dst to gain·(dy − mean of dy − (x − mean)·slope).
-func normalizeGrad(dst, x, dy, mean, gain, meanGrad, slope []float32) {
-	dst, x, dy = dst[:len(gain)], x[:len(gain)], dy[:len(gain)]
-	mean, meanGrad, slope = mean[:len(gain)], meanGrad[:len(gain)], slope[:len(gain)]
-	for c, g := range gain {
-		dst[c] = (dy[c] - meanGrad[c] - (x[c]-mean[c])*slope[c]) * g
-	}
 }

@@ -1,11 +1,19 @@
 package cpu
 
+import (
+	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/nn/device/cpu/internal/vec"
+)
+
 // elementBlock is how many elements a block of an elementwise op covers.
 const elementBlock = 16 << 10
 
+// kernels are those of the level in force.
+func kernels() *vec.Set { return vec.For(level.Current()) }
+
 // elementwise is the lowering of a step whose result depends element by element on operands of the same layout.
 // body is given the elements of a block of the result and of the operands.
-func (s step) elementwise(body func(dst []float32, in [][]float32)) (*lowering, string) {
+func (s step) elementwise(body func(k *vec.Set, dst []float32, in [][]float32)) (*lowering, string) {
 	layout := s.group.Values[s.In[0]].Layout
 	operands := make([]int, len(s.In))
 	for i, v := range s.In {
@@ -15,6 +23,7 @@ func (s step) elementwise(body func(dst []float32, in [][]float32)) (*lowering, 
 		operands[i] = i
 	}
 	l := s.result(layout, func(st *storage) []phase {
+		k := kernels()
 		dst := st.floats(s.Out)
 		in := make([][]float32, len(s.In))
 		for i, v := range s.In {
@@ -31,7 +40,7 @@ func (s step) elementwise(body func(dst []float32, in [][]float32)) (*lowering, 
 			for i, x := range in {
 				parts[worker][i] = x[lo:hi]
 			}
-			body(dst[lo:hi], parts[worker])
+			body(k, dst[lo:hi], parts[worker])
 		}}}
 	})
 	l.outputs[0].Over = s.over(operands...)

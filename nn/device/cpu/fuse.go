@@ -220,14 +220,14 @@ func (d *Device) fuseReLUGrad(steps []step) (*lowering, string) {
 		if !d.isData(g.Values[v]) {
 			return nil, "operands have different layouts"
 		}
-		// A row of x is read after that of the gradient is written.
+		// x is read after the gradient is written.
 		if i := slices.Index(g.Inputs, v); v != b.x && !slices.Contains(over, i) {
 			over = append(over, i)
 		}
 	}
 
 	var r room
-	s := newChannelSums(&r, b.pixels, b.channels, 2)
+	s := newChannelSums(&r, b.pixels, b.channels)
 	return &lowering{
 		results: []int{grad.Out, sums.Out},
 		outputs: []device.Output{

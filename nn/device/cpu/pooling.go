@@ -1,5 +1,7 @@
 package cpu
 
+import "onlinerna/nn/device/cpu/internal/vec"
+
 // pooling is the window of a pooling op, from x to y.
 type pooling struct {
 	kernel, stride, pad [2]int
@@ -22,23 +24,49 @@ func (p *pooling) span(d, i, n int) (lo, hi int) {
 	return max(lo, 0), min(lo+p.kernel[d], n)
 }
 
-// scatter calls f for each image, tile of channels from lo to hi, and pixel of y, with the window under
-// it: rows r0 to r1 and columns c0 to c1 of x. Before that it clears the tile of dx. Windows overlap, so what
-// belongs to one image and tile is one block.
-func (p *pooling) scatter(dx []float32, f func(n, i, j, r0, r1, c0, c1, lo, hi int)) phase {
+// windows calls f for the windows of line i of y, together where they have equal parts in x: from column j on,
+// with the first at row r and column c of x. Of the pixels, the given number of channels take part.
+func (p *pooling) windows(i, channels int, f func(j, r, c int, w vec.Windows)) {
+	r0, r1 := p.span(0, i, p.x.h)
+	w := vec.Windows{
+		Channels: channels, Pitch: p.y.c,
+		Rows: r1 - r0, Line: p.x.w * p.x.c, Pixel: p.x.c, Step: p.stride[1] * p.x.c,
+	}
+	for j := 0; j < p.y.w; j += w.Count {
+		c0, c1 := p.span(1, j, p.x.w)
+		w.Count, w.Columns = 1, c1-c0
+		if w.Columns == p.kernel[1] {
+			w.Count = min((p.x.w-c1)/p.stride[1]+1, p.y.w-j)
+		}
+		f(j, r0, c0, w)
+	}
+}
+
+// scatter calls f for each image, tile of channels from lo to hi, and line i of y. Before that it clears the tile of
+// the lines of dx under it. Windows overlap, so what belongs to one image and tile is one block.
+func (p *pooling) scatter(dx []float32, f func(n, i, lo, hi int)) phase {
 	tiles := ceil(p.x.c, channelTile)
 	return phase{p.x.n * tiles, func(_, block int) {
 		n, lo := block/tiles, block%tiles*channelTile
 		hi := min(lo+channelTile, p.x.c)
-		for q := n * p.x.h * p.x.w; q < (n+1)*p.x.h*p.x.w; q++ {
-			clear(dx[q*p.x.c+lo : q*p.x.c+hi])
-		}
-		for i := range p.y.h {
-			r0, r1 := p.span(0, i, p.x.h)
-			for j := range p.y.w {
-				c0, c1 := p.span(1, j, p.x.w)
-				f(n, i, j, r0, r1, c0, c1, lo, hi)
+		next := n * p.x.h // line of dx that is not clear yet
+		reset := func(to int) {
+			for ; next < to; next++ {
+				line := dx[next*p.x.w*p.x.c:][:p.x.w*p.x.c]
+				if tiles == 1 {
+					clear(line)
+					continue
+				}
+				for q := 0; q < len(line); q += p.x.c {
+					clear(line[q+lo : q+hi])
+				}
 			}
 		}
+		for i := range p.y.h {
+			_, r1 := p.span(0, i, p.x.h)
+			reset(n*p.x.h + r1)
+			f(n, i, lo, hi)
+		}
+		reset((n + 1) * p.x.h)
 	}}
 }

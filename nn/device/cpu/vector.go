@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/vec"
 )
 
 // vectorBlock is how many elements of a vector are one block.
@@ -14,10 +15,11 @@ const vectorBlock = 32 << 10
 // vector is float32 in host memory, with arithmetic by the device's workers.
 type vector struct {
 	*device.HostVector[float32]
-	pool *pool
-	body func(worker, block int) // the method block, bound once: calls allocate nothing
-	sums []float64               // of blocks
-	task vectorTask
+	pool    *pool
+	kernels *vec.Set
+	body    func(worker, block int) // the method block, bound once: calls allocate nothing
+	sums    [][8]float64            // of blocks
+	task    vectorTask
 }
 
 // vectorTask is what the workers do: a kernel for elements lo to hi, and what it works on.
@@ -36,7 +38,7 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	v := &vector{HostVector: h, pool: d.pool, sums: make([]float64, ceil(n, vectorBlock))}
+	v := &vector{HostVector: h, pool: d.pool, kernels: kernels(), sums: make([][8]float64, ceil(n, vectorBlock))}
 	v.body = v.block
 	return v, nil
 }
@@ -70,10 +72,7 @@ func (v *vector) Fill(a float64) error {
 }
 
 func fillBlock(v *vector, _, lo, hi int) {
-	dst, a := v.Elements()[lo:hi], v.task.factor
-	for i := range dst {
-		dst[i] = a
-	}
+	v.kernels.Fill(v.Elements()[lo:hi], v.task.factor)
 }
 
 // AddScaled implements device.Vector.
@@ -87,10 +86,7 @@ func (v *vector) AddScaled(a float64, x device.Vector) error {
 }
 
 func addScaledBlock(v *vector, _, lo, hi int) {
-	dst, a := v.Elements()[lo:hi], v.task.factor
-	for i, x := range v.task.x[lo:hi] {
-		dst[i] += float32(a * x)
-	}
+	v.kernels.AddScaled(v.Elements()[lo:hi], v.task.x[lo:hi], v.task.factor)
 }
 
 // SGD implements device.Vector.
@@ -112,74 +108,58 @@ func (v *vector) SGD(grad, momentum device.Vector, s device.SGD) error {
 
 // sgdBlock makes the step. The spans without decay cut the block into pieces.
 func sgdBlock(v *vector, _, lo, hi int) {
-	w, g, m := v.Elements(), v.task.grad, v.task.m
-	s, exempt := v.task.sgd, v.task.sgd
-	exempt.Decay = 0
-	next := sort.Search(len(s.NoDecay), func(i int) bool { return s.NoDecay[i].Off+s.NoDecay[i].Len > lo })
-	for ; next < len(s.NoDecay) && lo < hi; next++ {
-		span := s.NoDecay[next]
+	decay := v.task.sgd.Decay
+	spans := v.task.sgd.NoDecay
+	next := sort.Search(len(spans), func(i int) bool { return spans[i].Off+spans[i].Len > lo })
+	for ; next < len(spans) && lo < hi; next++ {
+		span := spans[next]
 		from, to := min(max(span.Off, lo), hi), min(span.Off+span.Len, hi)
-		sgd(w[lo:from], g[lo:from], m[lo:from], s)
-		sgd(w[from:to], g[from:to], m[from:to], exempt)
+		v.step(lo, from, decay)
+		v.step(from, to, 0)
 		lo = to
 	}
-	sgd(w[lo:hi], g[lo:hi], m[lo:hi], s)
+	v.step(lo, hi, decay)
 }
 
-// sgd makes the step on some elements, all with decay.
-func sgd(w, g, m []float32, s device.SGD) {
-	scale, decay, momentum, rate := float32(s.Scale), float32(s.Decay), float32(s.Momentum), float32(s.Rate)
-	g, m = g[:len(w)], m[:len(w)]
+// step makes the step on elements lo to hi.
+func (v *vector) step(lo, hi int, decay float64) {
+	s := v.task.sgd
+	step := v.kernels.Momentum
 	if s.Nesterov {
-		for i, x := range w {
-			d := float32(scale*g[i]) + float32(decay*x)
-			u := float32(momentum*m[i]) + d
-			m[i] = u
-			w[i] = x - float32(rate*(d+float32(momentum*u)))
-		}
-		return
+		step = v.kernels.Nesterov
 	}
-	for i, x := range w {
-		u := float32(momentum*m[i]) + (float32(scale*g[i]) + float32(decay*x))
-		m[i] = u
-		w[i] = x - float32(rate*u)
-	}
+	step(v.Elements()[lo:hi], v.task.m[lo:hi], v.task.grad[lo:hi],
+		float32(s.Rate), float32(s.Momentum), float32(decay), float32(s.Scale))
 }
 
 // Norm implements device.Vector.
 func (v *vector) Norm() (float64, error) {
 	v.run(vectorTask{kernel: squaresBlock})
 	sum := 0.0
-	for _, s := range v.sums {
-		sum += s
+	for _, lanes := range v.sums {
+		for _, s := range lanes {
+			sum += s
+		}
 	}
 	return math.Sqrt(sum), nil
 }
 
 func squaresBlock(v *vector, b, lo, hi int) {
-	sum := 0.0
-	for _, a := range v.Elements()[lo:hi] {
-		sum += float64(float64(a) * float64(a))
-	}
-	v.sums[b] = sum
+	v.kernels.Squares(v.Elements()[lo:hi], &v.sums[b])
 }
 
 // Finite implements device.Vector.
 func (v *vector) Finite() (bool, error) {
 	v.run(vectorTask{kernel: finiteBlock})
 	for _, s := range v.sums {
-		if s != 0 {
+		if s[0] != 0 {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// finiteBlock sums 0 for each finite element and NaN for the others.
+// finiteBlock leaves 0 where all elements are finite.
 func finiteBlock(v *vector, b, lo, hi int) {
-	sum := float32(0)
-	for _, a := range v.Elements()[lo:hi] {
-		sum += a - a
-	}
-	v.sums[b] = float64(sum)
+	v.sums[b][0] = float64(v.kernels.Strange(v.Elements()[lo:hi]))
 }

@@ -1,0 +1,42 @@
+package cpu
+
+import "onlinerna/nn/device/cpu/internal/vec"
+
+// rows is an activation cut into rows of whole pixels, along which parameters of channels are repeated. Where
+// there are few channels a row has so many pixels that it fills whole vectors.
+type rows struct {
+	pixels, channels int
+	repeat           int // pixels in a row
+}
+
+func rowsOf(pixels, channels int) rows {
+	const wide = 256 // channels, from which on a vector that is not full does not matter
+	r := rows{pixels, channels, 1}
+	for channels < wide && r.width() != vec.Padded(r.width()) {
+		r.repeat++
+	}
+	return r
+}
+
+// width is the elements of a row, size those of all.
+func (r rows) width() int { return r.repeat * r.channels }
+func (r rows) size() int  { return r.pixels * r.channels }
+
+// whole is how many rows are full; rest is the elements of the one behind them.
+func (r rows) whole() int { return r.pixels / r.repeat }
+func (r rows) rest() int  { return r.pixels % r.repeat * r.channels }
+
+// spread fills a row with parameters.
+func (r rows) spread(row, x []float32) {
+	for len(row) > 0 {
+		row = row[copy(row, x[:r.channels]):]
+	}
+}
+
+// phase runs f for parts of an activation, elements lo to hi, that begin with a row.
+func (r rows) phase(f func(lo, hi int)) phase {
+	part := max(1, elementBlock/r.width()) * r.width()
+	return phase{ceil(r.size(), part), func(_, block int) {
+		f(block*part, min((block+1)*part, r.size()))
+	}}
+}
