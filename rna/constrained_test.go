@@ -67,6 +67,9 @@ func TestConstrain(t *testing.T) {
 			if !(res.NormC <= limit*(1+1e-13)) || !near(sum(res.C), 1, 1e-12*res.NormC) {
 				t.Errorf("%s: ‖c‖ = %v exceeds %v, or Σc = %v", where, res.NormC, limit, sum(res.C))
 			}
+			if bound := (1 + 1/res.Lambda) / float64(n); res.NormC*res.NormC > bound*(1+1e-9) {
+				t.Errorf("%s: λ = %g: ‖c‖² = %g exceeds %g", where, res.Lambda, res.NormC*res.NormC, bound)
+			}
 			tight := free.NormC > limit
 			if tight && tau > 0 && math.Abs(res.Tau/tau-1) > 1e-10 || !tight && res.Lambda != 0 && n > 1 {
 				t.Errorf("%s: τ(λ) = %v, λ = %v where Anderson's ‖c‖ is %v", where, res.Tau, res.Lambda, free.NormC)

@@ -226,12 +226,18 @@ func TestForeignVectors(t *testing.T) {
 	}
 }
 
+const benchmarkDim = 2_500_000
+
 func benchmarkVectors(b *testing.B, n int) (*Window, []Slice32) {
-	const d = 2_500_000
-	s, err := NewHost32(d, 0)
+	s, err := NewHost32(benchmarkDim, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
+	return benchmarkIn(b, s, n)
+}
+
+func benchmarkIn(b *testing.B, s Space, n int) (*Window, []Slice32) {
+	const d = benchmarkDim
 	w, err := NewWindow(s, n)
 	if err != nil {
 		b.Fatal(err)
@@ -248,7 +254,36 @@ func benchmarkVectors(b *testing.B, n int) (*Window, []Slice32) {
 			b.Fatal(err)
 		}
 	}
+	b.Cleanup(func() { w.Close() })
 	return w, vs
+}
+
+// BenchmarkFilePush is BenchmarkPush in files, from the system's cache of them.
+func BenchmarkFilePush(b *testing.B) {
+	const n = 10
+	s, err := NewFile32(b.TempDir(), benchmarkDim, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, vs := benchmarkIn(b, s, n)
+	b.SetBytes(int64(4 * benchmarkDim * (n + 1 + 3)))
+	for k := 0; b.Loop(); k++ {
+		if err := w.Push(vs[k%3]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkQR reads N + 1 vectors and takes 2N² operations an element.
+func BenchmarkQR(b *testing.B) {
+	const n = 10
+	w, _ := benchmarkVectors(b, n)
+	b.SetBytes(int64(4 * benchmarkDim * (n + 1)))
+	for b.Loop() {
+		if _, err := w.QR(0); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // BenchmarkPush is a push into a full window: two reads of the new vector, one write, and a row of the

@@ -187,7 +187,14 @@ func FuzzSolve(f *testing.F) {
 				gram.SetSym(i, j, v[i*(i+1)/2+j])
 			}
 		}
+		bounded := Factor(gram).Constrain(lambda) // as a τ
+		if limit := (1 + lambda) / math.Sqrt(float64(n)); bounded.Status == OK && !(bounded.NormC <= limit*(1+1e-9) && near(sum(bounded.C), 1, 1e-13*float64(n)*max(1, bounded.NormC))) {
+			t.Fatalf("τ = %v: ‖c‖ = %v exceeds %v, or Σc = %v", lambda, bounded.NormC, limit, sum(bounded.C))
+		}
 		res := Solve(gram, lambda)
+		if (bounded.C == nil) == (bounded.Status == OK) || bounded.Status == Invalid && res.Status != Invalid {
+			t.Fatalf("τ = %v: %v with c = %v", lambda, bounded.Status, bounded.C)
+		}
 		if res.Status != OK {
 			if res.C != nil || res.Detail == "" {
 				t.Fatalf("refused with %+v", res)
