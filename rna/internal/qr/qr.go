@@ -4,7 +4,7 @@ package qr
 import (
 	"math"
 
-	"onlinerna/rna/internal/kernel"
+	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // A Factor is the upper triangular R of A = QR for the rows of A seen so far, which may be
@@ -33,21 +33,22 @@ func (f *Factor) At(i, j int) float64 {
 // Fold adds rows to A, given by columns of equal length, and overwrites them. The squares
 // of elements must not overflow.
 func (f *Factor) Fold(rows [][]float64) {
+	impl := blas64.Implementation()
 	for k, v := range rows {
 		// The reflection of (r, v) onto (±‖(r, v)‖, 0), written I − t (1, v)(1, v)ᵀ.
 		r := f.columns[k][k]
-		square := kernel.Dot(v, v)
+		square := impl.Ddot(len(v), v, 1, v, 1)
 		if square == 0 {
 			continue
 		}
 		pivot := -math.Copysign(math.Sqrt(r*r+square), r)
 		t := (pivot - r) / pivot
-		scale(v, 1/(r-pivot))
+		impl.Dscal(len(v), 1/(r-pivot), v, 1)
 		f.columns[k][k] = pivot
 		for j := k + 1; j < len(rows); j++ {
-			a := t * (f.columns[j][k] + kernel.Dot(rows[j], v))
+			a := t * (f.columns[j][k] + impl.Ddot(len(v), rows[j], 1, v, 1))
 			f.columns[j][k] -= a
-			kernel.Add(rows[j], -a, v)
+			impl.Daxpy(len(v), -a, v, 1, rows[j], 1)
 		}
 	}
 }
@@ -59,10 +60,4 @@ func (f *Factor) Merge(other *Factor) {
 		rows[j] = append(c, make([]float64, len(rows)-len(c))...)
 	}
 	f.Fold(rows)
-}
-
-func scale(v []float64, a float64) {
-	for i := range v {
-		v[i] *= a
-	}
 }
