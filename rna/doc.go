@@ -22,8 +22,8 @@
 //
 // λ → ∞ is the uniform average. λ = 0 is Anderson acceleration, which minimises ‖R c‖ alone: the
 // Gram matrix RᵀR, which squares the condition number, does not serve it, and below λ = 1e-12
-// coefficients come from a QR of the residuals themselves ([Window.QR]). Where residuals do not
-// determine c, it is the shortest that does.
+// coefficients come from a QR of the residuals themselves ([Window.QR]). Where several c minimise, as far as
+// the rounding of the vectors lets one tell, it is the shortest of them.
 //
 // CNA (Algorithm 2, [Options].Tau) bounds the coefficients instead,
 //

@@ -38,8 +38,8 @@ type Space interface {
 	Combine(dst Sink, terms []Term) error
 }
 
-// A Vector is one of a [Space]'s vectors. It can be read in blocks; it is
-// written by [Space.Store] only.
+// A Vector is one of a [Space]'s vectors. It can be read in blocks, as [Window.QR] does, from one goroutine
+// in a space that is not of this package; it is written by [Space.Store] only.
 type Vector interface {
 	Source64
 

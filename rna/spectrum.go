@@ -147,9 +147,9 @@ func (s *Spectrum) Norm() float64 {
 
 // Solve returns the coefficients for one λ ≥ 0 relative to ‖R‖₂², 0 and +Inf included.
 //
-// λ = 0, Anderson acceleration, minimises ‖R c‖ alone. From a QR that always has an answer: where several c
-// do it, since differences of residuals are numerically dependent, it is the shortest, which the
-// result shows by a Rank below N. From a Gram matrix it is refused as RankDeficient
+// λ = 0, Anderson acceleration, minimises ‖R c‖ alone. From a QR that has an answer unless all residuals are
+// zero: where several c do it, since differences of residuals are numerically dependent, it is the
+// shortest, which the result shows by a Rank below N. From a Gram matrix it is refused as RankDeficient
 // when the residuals are dependent to half of the digits.
 func (s *Spectrum) Solve(lambda float64) Result {
 	res := s.fault
