@@ -9,6 +9,8 @@ import "fmt"
 // Results must not depend on how the work was split: a Space fixes its blocks
 // and the order of its sums.
 //
+// Package rna/spacetest is the conformance suite of implementations.
+//
 // A Space may be shared by windows that are used concurrently; a [Vector] may not
 // be written while it is read.
 type Space interface {
