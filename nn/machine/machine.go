@@ -48,6 +48,7 @@ type Machine struct {
 	inputs  device.Memory   // of constants and unbound inputs; nil until the first Write or Run
 	kernels []device.Kernel // of the tasks, bound to the arena's memory as of moved
 	moved   int
+	tracer  Tracer // nil: nobody wants to know
 }
 
 var _ G.VM = (*Machine)(nil)
@@ -101,6 +102,9 @@ func (m *Machine) Run() error {
 		}
 	}
 	m.arena.holder = m
+	if m.tracer != nil {
+		return m.runTraced()
+	}
 	for i, k := range m.kernels {
 		if err := k(); err != nil {
 			return m.runError(i, err)

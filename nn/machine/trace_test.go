@@ -1,0 +1,70 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/op"
+)
+
+// TestTrace checks that a tracer hears of every group of a run in order and of none once it is removed, and that the
+// results are those of a run without it.
+func TestTrace(t *testing.T) {
+	g := G.NewGraph()
+	x := G.NewMatrix(g, tensor.Float64, G.WithName("x"), G.WithShape(2, 2))
+	y, err := nn.Apply("relu", op.ReLU{}, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := nn.Apply("add", op.Add{}, y, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := machine.New(g, machine.Config{Device: device.NewReference(op.Float64), Keep: G.Nodes{z}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.Write(x, op.Tensor{Shape: op.Shape{2, 2}, Data: []float64{-1, 2, -3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	seen := map[*device.Group]int{}
+	m.Trace(func(g *device.Group, took time.Duration) {
+		if took < 0 {
+			t.Errorf("%v took %v", g, took)
+		}
+		seen[g]++
+		kinds = append(kinds, g.Steps[0].Op.Kind())
+	})
+	for range 2 {
+		if err := m.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(kinds) != 4 || kinds[0] != "relu" || kinds[1] != "add" || kinds[2] != "relu" {
+		t.Errorf("traced %v", kinds)
+	}
+	if len(seen) != m.Stats().Groups {
+		t.Errorf("%d groups were reported, the machine has %d", len(seen), m.Stats().Groups)
+	}
+	m.Trace(nil)
+	if err := m.Run(); err != nil || len(kinds) != 4 {
+		t.Errorf("without a tracer: %v, %d reports", err, len(kinds))
+	}
+	out := op.New(op.T(op.Float64, 2, 2))
+	if err := m.Read(out, z); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{-1, 4, -3, 8} {
+		if got := out.Data.([]float64)[i]; got != want {
+			t.Errorf("element %d is %v, want %v", i, got, want)
+		}
+	}
+}
