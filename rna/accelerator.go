@@ -19,8 +19,8 @@ type AcceleratorOptions struct {
 	// Every extrapolates at each Every-th iterate only. 0 is 1.
 	Every int
 
-	// Restart forgets all residuals but the newest once there are so many of them. 0 never does; it is to
-	// be less than the window's capacity, which does the forgetting one by one.
+	// Restart forgets all residuals but the newest when there would be more than so many. 0 never does; it is to
+	// be less than the window's capacity, at which residuals go one by one.
 	Restart int
 
 	// Value is the caller's function of a point: f, or a held-out loss. When it is set an
@@ -193,8 +193,9 @@ func (a *Accelerator) Start(y Source) error {
 // point to y: that from which to go on, or offline a point to evaluate beside x. Online the caller then leaves y
 // as it is until the next call, or calls Start. Y and x are distinct vectors.
 //
-// The step says what the point is. An error is one of Value or of the vectors, or of an x of another
-// length; y then holds x if that could still be written, and the accelerator is to be started again.
+// The step says what the point is. An error is one of Value or of the vectors: y then holds x, if that
+// could still be written, and the accelerator is to be started again. Before Start, or with vectors of
+// another length, it is an error that changes nothing.
 func (a *Accelerator) Next(y Point, x Source) (Step, error) {
 	step := Step{Residual: math.NaN(), Value: math.NaN(), ValueX: math.NaN()}
 	w := a.window
