@@ -34,6 +34,7 @@ type Network struct {
 	arena  *machine.Arena
 	progs  map[progKey]*program
 	number [3]float64 // scalars on their way
+	tracer machine.Tracer
 }
 
 // slot is the place of a tensor in a flat vector.
@@ -293,6 +294,7 @@ func (n *Network) program(k progKey) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, %v at batch %d: %w", n.arch, k.use, k.batch, err)
 	}
+	m.Trace(n.tracer)
 	p := &program{model, m}
 	n.progs[k] = p
 	return p, nil
