@@ -1,6 +1,7 @@
 package rna_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log"
 	"math"
@@ -198,6 +199,77 @@ func ExampleOptions_anderson() {
 	}
 	fmt.Printf("%v, c = %.0f, y⁺ = %.3f\n", res.Status, res.C, y[0])
 	// Output: ok, c = [2 -1], y⁺ = -1.000
+}
+
+// A QR of the residuals has the digits that their Gram matrix lacks at λ = 0. It, too, serves every λ and τ.
+func ExampleWindow_QR() {
+	f := newQuadratic(50)
+	space, err := rna.NewHost64(len(f), 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	window, err := rna.NewWindow(space, 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer window.Close()
+	w := f.start()
+	for range 11 {
+		if err := window.Push(rna.Slice64(w)); err != nil {
+			log.Fatal(err)
+		}
+		w = f.step(w)
+	}
+	qr, err := window.QR(0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, res := range []rna.Result{qr.Solve(0), qr.Constrain(9), window.Spectrum(0).Solve(0)} {
+		fmt.Printf("%v: λ = %.0g, ‖c‖ = %.0g\n", res.Status, res.Lambda, res.NormC)
+	}
+	// Output:
+	// ok: λ = 0, ‖c‖ = 4e+04
+	// ok: λ = 3e-05, ‖c‖ = 3
+	// rank deficient: λ = 0, ‖c‖ = 0
+}
+
+// A window is saved as its state, which goes through JSON exactly, and its vectors.
+func ExampleRestore() {
+	space, err := rna.NewHost64(2, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	window, err := rna.NewWindow(space, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, v := range []rna.Slice64{{0, 0}, {1, 2}, {1.5, 2.5}} {
+		if err := window.Push(v); err != nil {
+			log.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(window.State())
+	if err != nil {
+		log.Fatal(err)
+	}
+	vectors := make([]rna.Slice64, window.Vectors())
+	for i := range vectors {
+		vectors[i] = make(rna.Slice64, space.Dim())
+		if err := window.Vector(i).ReadAt64(vectors[i], 0); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	var state rna.State
+	if err := json.Unmarshal(text, &state); err != nil {
+		log.Fatal(err)
+	}
+	again, err := rna.Restore(space, state, func(i int) (rna.Source, error) { return vectors[i], nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(again.Len(), "residuals in", again.Vectors(), "vectors")
+	// Output: 2 residuals in 3 vectors
 }
 
 // λ chosen by a function, here f itself: never worse than the iterate or the average.
