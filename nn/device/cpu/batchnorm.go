@@ -109,7 +109,6 @@ func (s step) batchNorm(o op.BatchNorm, other int, relu bool, dst int) *lowering
 }
 
 func (b *batchNorm) phases(s *storage, scratch []part) []phase {
-	k := kernels()
 	x, stats, scale, bias, dst := s.floats(b.x), s.floats(b.stats), s.floats(b.scale), s.floats(b.bias), s.floats(b.dst)
 	var other []float32
 	if b.other >= 0 {
@@ -126,6 +125,7 @@ func (b *batchNorm) phases(s *storage, scratch []part) []phase {
 		b.spread(mean, stats)
 		b.spread(shift, bias)
 	}}
+	k := kernelsTo(dst, b.width(), x, other)
 	normalize, normalizeAdd := k.Normalize, k.NormalizeAdd
 	if b.relu {
 		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU

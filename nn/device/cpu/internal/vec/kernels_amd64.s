@@ -62,6 +62,134 @@ DATA lanesAVX512<>+56(SB)/4, $0x0000000e
 DATA lanesAVX512<>+60(SB)/4, $0x0000000f
 GLOBL lanesAVX512<>(SB), RODATA|NOPTR, $64
 
+// func addAVX512(dst []float32, a []float32, b []float32)
+// Requires: AVX, AVX512F
+TEXT ·addAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x20, BX
+	JL   rest
+
+loop:
+	VMOVUPS (CX)(SI*1), Z0
+	VMOVUPS (DX)(SI*1), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*1)
+	VMOVUPS 64(CX)(SI*1), Z0
+	VMOVUPS 64(DX)(SI*1), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(SI*1)
+	ADDQ    $0x00000080, SI
+	SUBQ    $0x20, BX
+	JGE     loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func reluPastAVX512(dst []float32, x []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·reluPastAVX512(SB), NOSPLIT, $0-48
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   dst_len+8(FP), DX
+	VPXORD Z0, Z0, Z0
+	XORQ   BX, BX
+	SUBQ   $0x20, DX
+	JL     rest
+
+loop:
+	VMOVUPS  (CX)(BX*1), Z1
+	VMAXPS   Z1, Z0, Z1
+	VMOVNTPS Z1, (AX)(BX*1)
+	VMOVUPS  64(CX)(BX*1), Z1
+	VMAXPS   Z1, Z0, Z1
+	VMOVNTPS Z1, 64(AX)(BX*1)
+	ADDQ     $0x00000080, BX
+	SUBQ     $0x20, DX
+	JGE      loop
+
+rest:
+	ADDQ $0x20, DX
+	JLE  done
+
+tail:
+	VPBROADCASTD DX, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z1
+	VMAXPS       Z1, Z0, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JG           tail
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func addPastAVX512(dst []float32, a []float32, b []float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addPastAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x20, BX
+	JL   rest
+
+loop:
+	VMOVUPS  (CX)(SI*1), Z0
+	VMOVUPS  (DX)(SI*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVNTPS Z0, (AX)(SI*1)
+	VMOVUPS  64(CX)(SI*1), Z0
+	VMOVUPS  64(DX)(SI*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVNTPS Z0, 64(AX)(SI*1)
+	ADDQ     $0x00000080, SI
+	SUBQ     $0x20, BX
+	JGE      loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z0
+	VMOVUPS.Z    (DX)(SI*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func reluGradAVX512(dst []float32, y []float32, dy []float32)
 // Requires: AVX, AVX512F
 TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
@@ -101,49 +229,6 @@ tail:
 	VCMPPS       $0x16, Z0, Z1, K2
 	VMOVAPS.Z    Z2, K2, Z1
 	VMOVUPS      Z1, K1, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
-	JG           tail
-
-done:
-	VZEROUPPER
-	RET
-
-// func addAVX512(dst []float32, a []float32, b []float32)
-// Requires: AVX, AVX512F
-TEXT ·addAVX512(SB), NOSPLIT, $0-72
-	MOVQ dst_base+0(FP), AX
-	MOVQ a_base+24(FP), CX
-	MOVQ b_base+48(FP), DX
-	MOVQ dst_len+8(FP), BX
-	XORQ SI, SI
-	SUBQ $0x20, BX
-	JL   rest
-
-loop:
-	VMOVUPS (CX)(SI*1), Z0
-	VMOVUPS (DX)(SI*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*1)
-	VMOVUPS 64(CX)(SI*1), Z0
-	VMOVUPS 64(DX)(SI*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(SI*1)
-	ADDQ    $0x00000080, SI
-	SUBQ    $0x20, BX
-	JGE     loop
-
-rest:
-	ADDQ $0x20, BX
-	JLE  done
-
-tail:
-	VPBROADCASTD BX, Z0
-	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VMOVUPS.Z    (CX)(SI*1), K1, Z0
-	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x10, BX
 	JG           tail
@@ -223,6 +308,78 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizePastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizePastAVX512(SB), NOSPLIT, $0-120
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   mean_base+48(FP), DX
+	MOVQ   gain_base+72(FP), BX
+	MOVQ   bias_base+96(FP), SI
+	MOVQ   dst_len+8(FP), DI
+	VPXORD Z0, Z0, Z0
+	XORQ   R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R8*1), Z0
+	VMOVUPS  (DX)(R9*1), Z1
+	VSUBPS   Z1, Z0, Z0
+	VMOVUPS  (BX)(R9*1), Z1
+	VMULPS   Z1, Z0, Z0
+	VMOVUPS  (SI)(R9*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVNTPS Z0, (AX)(R8*1)
+	VMOVUPS  64(CX)(R8*1), Z0
+	VMOVUPS  64(DX)(R9*1), Z1
+	VSUBPS   Z1, Z0, Z0
+	VMOVUPS  64(BX)(R9*1), Z1
+	VMULPS   Z1, Z0, Z0
+	VMOVUPS  64(SI)(R9*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVNTPS Z0, 64(AX)(R8*1)
+	ADDQ     $0x00000080, R8
+	ADDQ     $0x00000080, R9
+	SUBQ     $0x20, R10
+	JGE      loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (BX)(R9*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func normalizeReLUAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·normalizeReLUAVX512(SB), NOSPLIT, $0-120
@@ -294,6 +451,81 @@ done:
 	LEAQ  (R8)(R10*4), R8
 	TESTQ DI, DI
 	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeReLUPastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeReLUPastAVX512(SB), NOSPLIT, $0-120
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   mean_base+48(FP), DX
+	MOVQ   gain_base+72(FP), BX
+	MOVQ   bias_base+96(FP), SI
+	MOVQ   dst_len+8(FP), DI
+	VPXORD Z0, Z0, Z0
+	XORQ   R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x20, R10
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R8*1), Z1
+	VMOVUPS  (DX)(R9*1), Z2
+	VSUBPS   Z2, Z1, Z1
+	VMOVUPS  (BX)(R9*1), Z2
+	VMULPS   Z2, Z1, Z1
+	VMOVUPS  (SI)(R9*1), Z2
+	VADDPS   Z2, Z1, Z1
+	VMAXPS   Z1, Z0, Z1
+	VMOVNTPS Z1, (AX)(R8*1)
+	VMOVUPS  64(CX)(R8*1), Z1
+	VMOVUPS  64(DX)(R9*1), Z2
+	VSUBPS   Z2, Z1, Z1
+	VMOVUPS  64(BX)(R9*1), Z2
+	VMULPS   Z2, Z1, Z1
+	VMOVUPS  64(SI)(R9*1), Z2
+	VADDPS   Z2, Z1, Z1
+	VMAXPS   Z1, Z0, Z1
+	VMOVNTPS Z1, 64(AX)(R8*1)
+	ADDQ     $0x00000080, R8
+	ADDQ     $0x00000080, R9
+	SUBQ     $0x20, R10
+	JGE      loop
+
+rest:
+	ADDQ $0x20, R10
+	JLE  done
+
+tail:
+	VPBROADCASTD R10, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z    (CX)(R8*1), K1, Z1
+	VMOVUPS.Z    (DX)(R9*1), K1, Z2
+	VSUBPS       Z2, Z1, Z1
+	VMOVUPS.Z    (BX)(R9*1), K1, Z2
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS.Z    (SI)(R9*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	VMAXPS       Z1, Z0, Z1
+	VMOVUPS      Z1, K1, (AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	SUBQ         $0x10, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -375,6 +607,85 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizeAddPastAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeAddPastAVX512(SB), NOSPLIT, $0-144
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   other_base+48(FP), DX
+	MOVQ   mean_base+72(FP), BX
+	MOVQ   gain_base+96(FP), SI
+	MOVQ   bias_base+120(FP), DI
+	MOVQ   dst_len+8(FP), R8
+	VPXORD Z0, Z0, Z0
+	XORQ   R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R9*1), Z0
+	VMOVUPS  (BX)(R10*1), Z1
+	VSUBPS   Z1, Z0, Z0
+	VMOVUPS  (SI)(R10*1), Z1
+	VMULPS   Z1, Z0, Z0
+	VMOVUPS  (DI)(R10*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVUPS  (DX)(R9*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVNTPS Z0, (AX)(R9*1)
+	VMOVUPS  64(CX)(R9*1), Z0
+	VMOVUPS  64(BX)(R10*1), Z1
+	VSUBPS   Z1, Z0, Z0
+	VMOVUPS  64(SI)(R10*1), Z1
+	VMULPS   Z1, Z0, Z0
+	VMOVUPS  64(DI)(R10*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVUPS  64(DX)(R9*1), Z1
+	VADDPS   Z1, Z0, Z0
+	VMOVNTPS Z0, 64(AX)(R9*1)
+	ADDQ     $0x00000080, R9
+	ADDQ     $0x00000080, R10
+	SUBQ     $0x20, R11
+	JGE      loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	VMOVUPS.Z    (CX)(R9*1), K1, Z0
+	VMOVUPS.Z    (BX)(R10*1), K1, Z1
+	VSUBPS       Z1, Z0, Z0
+	VMOVUPS.Z    (SI)(R10*1), K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DI)(R10*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS.Z    (DX)(R9*1), K1, Z1
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (AX)(R9*1)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	SUBQ         $0x10, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func normalizeAddReLUAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·normalizeAddReLUAVX512(SB), NOSPLIT, $0-144
@@ -453,6 +764,88 @@ done:
 	LEAQ  (R9)(R11*4), R9
 	TESTQ R8, R8
 	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeAddReLUPastAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·normalizeAddReLUPastAVX512(SB), NOSPLIT, $0-144
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   other_base+48(FP), DX
+	MOVQ   mean_base+72(FP), BX
+	MOVQ   gain_base+96(FP), SI
+	MOVQ   bias_base+120(FP), DI
+	MOVQ   dst_len+8(FP), R8
+	VPXORD Z0, Z0, Z0
+	XORQ   R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x20, R11
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R9*1), Z1
+	VMOVUPS  (BX)(R10*1), Z2
+	VSUBPS   Z2, Z1, Z1
+	VMOVUPS  (SI)(R10*1), Z2
+	VMULPS   Z2, Z1, Z1
+	VMOVUPS  (DI)(R10*1), Z2
+	VADDPS   Z2, Z1, Z1
+	VMOVUPS  (DX)(R9*1), Z2
+	VADDPS   Z2, Z1, Z1
+	VMAXPS   Z1, Z0, Z1
+	VMOVNTPS Z1, (AX)(R9*1)
+	VMOVUPS  64(CX)(R9*1), Z1
+	VMOVUPS  64(BX)(R10*1), Z2
+	VSUBPS   Z2, Z1, Z1
+	VMOVUPS  64(SI)(R10*1), Z2
+	VMULPS   Z2, Z1, Z1
+	VMOVUPS  64(DI)(R10*1), Z2
+	VADDPS   Z2, Z1, Z1
+	VMOVUPS  64(DX)(R9*1), Z2
+	VADDPS   Z2, Z1, Z1
+	VMAXPS   Z1, Z0, Z1
+	VMOVNTPS Z1, 64(AX)(R9*1)
+	ADDQ     $0x00000080, R9
+	ADDQ     $0x00000080, R10
+	SUBQ     $0x20, R11
+	JGE      loop
+
+rest:
+	ADDQ $0x20, R11
+	JLE  done
+
+tail:
+	VPBROADCASTD R11, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z    (CX)(R9*1), K1, Z1
+	VMOVUPS.Z    (BX)(R10*1), K1, Z2
+	VSUBPS       Z2, Z1, Z1
+	VMOVUPS.Z    (SI)(R10*1), K1, Z2
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS.Z    (DI)(R10*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	VMOVUPS.Z    (DX)(R9*1), K1, Z2
+	VADDPS       Z2, Z1, Z1
+	VMAXPS       Z1, Z0, Z1
+	VMOVUPS      Z1, K1, (AX)(R9*1)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	SUBQ         $0x10, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1693,6 +2086,137 @@ DATA lanesAVX2<>+24(SB)/4, $0x00000006
 DATA lanesAVX2<>+28(SB)/4, $0x00000007
 GLOBL lanesAVX2<>(SB), RODATA|NOPTR, $32
 
+// func addAVX2(dst []float32, a []float32, b []float32)
+// Requires: AVX, AVX2
+TEXT ·addAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x10, BX
+	JL   rest
+
+loop:
+	VMOVUPS (CX)(SI*1), Y0
+	VMOVUPS (DX)(SI*1), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*1)
+	VMOVUPS 32(CX)(SI*1), Y0
+	VMOVUPS 32(DX)(SI*1), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(AX)(SI*1)
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x10, BX
+	JGE     loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func reluPastAVX2(dst []float32, x []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·reluPastAVX2(SB), NOSPLIT, $0-48
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   dst_len+8(FP), DX
+	VXORPS Y0, Y0, Y0
+	XORQ   BX, BX
+	SUBQ   $0x10, DX
+	JL     rest
+
+loop:
+	VMOVUPS  (CX)(BX*1), Y1
+	VMAXPS   Y1, Y0, Y1
+	VMOVNTPS Y1, (AX)(BX*1)
+	VMOVUPS  32(CX)(BX*1), Y1
+	VMAXPS   Y1, Y0, Y1
+	VMOVNTPS Y1, 32(AX)(BX*1)
+	ADDQ     $0x00000040, BX
+	SUBQ     $0x10, DX
+	JGE      loop
+
+rest:
+	ADDQ $0x10, DX
+	JLE  done
+
+tail:
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMASKMOVPS   (CX)(BX*1), Y1, Y2
+	VMAXPS       Y2, Y0, Y2
+	VMASKMOVPS   Y2, Y1, (AX)(BX*1)
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x08, DX
+	JG           tail
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func addPastAVX2(dst []float32, a []float32, b []float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·addPastAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+	XORQ SI, SI
+	SUBQ $0x10, BX
+	JL   rest
+
+loop:
+	VMOVUPS  (CX)(SI*1), Y0
+	VMOVUPS  (DX)(SI*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, (AX)(SI*1)
+	VMOVUPS  32(CX)(SI*1), Y0
+	VMOVUPS  32(DX)(SI*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, 32(AX)(SI*1)
+	ADDQ     $0x00000040, SI
+	SUBQ     $0x10, BX
+	JGE      loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(SI*1), Y0, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func reluGradAVX2(dst []float32, y []float32, dy []float32)
 // Requires: AVX, AVX2
 TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
@@ -1733,50 +2257,6 @@ tail:
 	VCMPPS       $0x16, Y0, Y2, Y2
 	VANDPS       Y3, Y2, Y2
 	VMASKMOVPS   Y2, Y1, (AX)(SI*1)
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x08, BX
-	JG           tail
-
-done:
-	VZEROUPPER
-	RET
-
-// func addAVX2(dst []float32, a []float32, b []float32)
-// Requires: AVX, AVX2
-TEXT ·addAVX2(SB), NOSPLIT, $0-72
-	MOVQ dst_base+0(FP), AX
-	MOVQ a_base+24(FP), CX
-	MOVQ b_base+48(FP), DX
-	MOVQ dst_len+8(FP), BX
-	XORQ SI, SI
-	SUBQ $0x10, BX
-	JL   rest
-
-loop:
-	VMOVUPS (CX)(SI*1), Y0
-	VMOVUPS (DX)(SI*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(SI*1)
-	VMOVUPS 32(CX)(SI*1), Y0
-	VMOVUPS 32(DX)(SI*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	JGE     loop
-
-rest:
-	ADDQ $0x10, BX
-	JLE  done
-
-tail:
-	VMOVD        BX, X0
-	VPBROADCASTD X0, Y0
-	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
-	VMASKMOVPS   (CX)(SI*1), Y0, Y1
-	VMASKMOVPS   (DX)(SI*1), Y0, Y2
-	VADDPS       Y2, Y1, Y1
-	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x08, BX
 	JG           tail
@@ -1857,6 +2337,79 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizePastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizePastAVX2(SB), NOSPLIT, $0-120
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   mean_base+48(FP), DX
+	MOVQ   gain_base+72(FP), BX
+	MOVQ   bias_base+96(FP), SI
+	MOVQ   dst_len+8(FP), DI
+	VXORPS Y0, Y0, Y0
+	XORQ   R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R8*1), Y0
+	VMOVUPS  (DX)(R9*1), Y1
+	VSUBPS   Y1, Y0, Y0
+	VMOVUPS  (BX)(R9*1), Y1
+	VMULPS   Y1, Y0, Y0
+	VMOVUPS  (SI)(R9*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, (AX)(R8*1)
+	VMOVUPS  32(CX)(R8*1), Y0
+	VMOVUPS  32(DX)(R9*1), Y1
+	VSUBPS   Y1, Y0, Y0
+	VMOVUPS  32(BX)(R9*1), Y1
+	VMULPS   Y1, Y0, Y0
+	VMOVUPS  32(SI)(R9*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, 32(AX)(R8*1)
+	ADDQ     $0x00000040, R8
+	ADDQ     $0x00000040, R9
+	SUBQ     $0x10, R10
+	JGE      loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func normalizeReLUAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 // Requires: AVX, AVX2, CMOV
 TEXT ·normalizeReLUAVX2(SB), NOSPLIT, $0-120
@@ -1929,6 +2482,82 @@ done:
 	LEAQ  (R8)(R10*4), R8
 	TESTQ DI, DI
 	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeReLUPastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeReLUPastAVX2(SB), NOSPLIT, $0-120
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   mean_base+48(FP), DX
+	MOVQ   gain_base+72(FP), BX
+	MOVQ   bias_base+96(FP), SI
+	MOVQ   dst_len+8(FP), DI
+	VXORPS Y0, Y0, Y0
+	XORQ   R8, R8
+
+row:
+	XORQ    R9, R9
+	MOVQ    DI, R10
+	MOVQ    mean_len+56(FP), R11
+	CMPQ    R10, R11
+	CMOVQGT R11, R10
+	SUBQ    R10, DI
+	SUBQ    $0x10, R10
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R8*1), Y1
+	VMOVUPS  (DX)(R9*1), Y2
+	VSUBPS   Y2, Y1, Y1
+	VMOVUPS  (BX)(R9*1), Y2
+	VMULPS   Y2, Y1, Y1
+	VMOVUPS  (SI)(R9*1), Y2
+	VADDPS   Y2, Y1, Y1
+	VMAXPS   Y1, Y0, Y1
+	VMOVNTPS Y1, (AX)(R8*1)
+	VMOVUPS  32(CX)(R8*1), Y1
+	VMOVUPS  32(DX)(R9*1), Y2
+	VSUBPS   Y2, Y1, Y1
+	VMOVUPS  32(BX)(R9*1), Y2
+	VMULPS   Y2, Y1, Y1
+	VMOVUPS  32(SI)(R9*1), Y2
+	VADDPS   Y2, Y1, Y1
+	VMAXPS   Y1, Y0, Y1
+	VMOVNTPS Y1, 32(AX)(R8*1)
+	ADDQ     $0x00000040, R8
+	ADDQ     $0x00000040, R9
+	SUBQ     $0x10, R10
+	JGE      loop
+
+rest:
+	ADDQ $0x10, R10
+	JLE  done
+
+tail:
+	VMOVD        R10, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMASKMOVPS   (CX)(R8*1), Y1, Y2
+	VMASKMOVPS   (DX)(R9*1), Y1, Y3
+	VSUBPS       Y3, Y2, Y2
+	VMASKMOVPS   (BX)(R9*1), Y1, Y3
+	VMULPS       Y3, Y2, Y2
+	VMASKMOVPS   (SI)(R9*1), Y1, Y3
+	VADDPS       Y3, Y2, Y2
+	VMAXPS       Y2, Y0, Y2
+	VMASKMOVPS   Y2, Y1, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	SUBQ         $0x08, R10
+	JG           tail
+
+done:
+	LEAQ  (R8)(R10*4), R8
+	TESTQ DI, DI
+	JG    row
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -2011,6 +2640,86 @@ done:
 	VZEROUPPER
 	RET
 
+// func normalizeAddPastAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeAddPastAVX2(SB), NOSPLIT, $0-144
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   other_base+48(FP), DX
+	MOVQ   mean_base+72(FP), BX
+	MOVQ   gain_base+96(FP), SI
+	MOVQ   bias_base+120(FP), DI
+	MOVQ   dst_len+8(FP), R8
+	VXORPS Y0, Y0, Y0
+	XORQ   R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x10, R11
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R9*1), Y0
+	VMOVUPS  (BX)(R10*1), Y1
+	VSUBPS   Y1, Y0, Y0
+	VMOVUPS  (SI)(R10*1), Y1
+	VMULPS   Y1, Y0, Y0
+	VMOVUPS  (DI)(R10*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVUPS  (DX)(R9*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, (AX)(R9*1)
+	VMOVUPS  32(CX)(R9*1), Y0
+	VMOVUPS  32(BX)(R10*1), Y1
+	VSUBPS   Y1, Y0, Y0
+	VMOVUPS  32(SI)(R10*1), Y1
+	VMULPS   Y1, Y0, Y0
+	VMOVUPS  32(DI)(R10*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVUPS  32(DX)(R9*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, 32(AX)(R9*1)
+	ADDQ     $0x00000040, R9
+	ADDQ     $0x00000040, R10
+	SUBQ     $0x10, R11
+	JGE      loop
+
+rest:
+	ADDQ $0x10, R11
+	JLE  done
+
+tail:
+	VMOVD        R11, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R9*1), Y0, Y1
+	VMASKMOVPS   (BX)(R10*1), Y0, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (SI)(R10*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VMASKMOVPS   (DI)(R10*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   (DX)(R9*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(R9*1)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000020, R10
+	SUBQ         $0x08, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func normalizeAddReLUAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
 // Requires: AVX, AVX2, CMOV
 TEXT ·normalizeAddReLUAVX2(SB), NOSPLIT, $0-144
@@ -2090,6 +2799,89 @@ done:
 	LEAQ  (R9)(R11*4), R9
 	TESTQ R8, R8
 	JG    row
+	VZEROUPPER
+	RET
+
+// func normalizeAddReLUPastAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·normalizeAddReLUPastAVX2(SB), NOSPLIT, $0-144
+	MOVQ   dst_base+0(FP), AX
+	MOVQ   x_base+24(FP), CX
+	MOVQ   other_base+48(FP), DX
+	MOVQ   mean_base+72(FP), BX
+	MOVQ   gain_base+96(FP), SI
+	MOVQ   bias_base+120(FP), DI
+	MOVQ   dst_len+8(FP), R8
+	VXORPS Y0, Y0, Y0
+	XORQ   R9, R9
+
+row:
+	XORQ    R10, R10
+	MOVQ    R8, R11
+	MOVQ    mean_len+80(FP), R12
+	CMPQ    R11, R12
+	CMOVQGT R12, R11
+	SUBQ    R11, R8
+	SUBQ    $0x10, R11
+	JL      rest
+
+loop:
+	VMOVUPS  (CX)(R9*1), Y1
+	VMOVUPS  (BX)(R10*1), Y2
+	VSUBPS   Y2, Y1, Y1
+	VMOVUPS  (SI)(R10*1), Y2
+	VMULPS   Y2, Y1, Y1
+	VMOVUPS  (DI)(R10*1), Y2
+	VADDPS   Y2, Y1, Y1
+	VMOVUPS  (DX)(R9*1), Y2
+	VADDPS   Y2, Y1, Y1
+	VMAXPS   Y1, Y0, Y1
+	VMOVNTPS Y1, (AX)(R9*1)
+	VMOVUPS  32(CX)(R9*1), Y1
+	VMOVUPS  32(BX)(R10*1), Y2
+	VSUBPS   Y2, Y1, Y1
+	VMOVUPS  32(SI)(R10*1), Y2
+	VMULPS   Y2, Y1, Y1
+	VMOVUPS  32(DI)(R10*1), Y2
+	VADDPS   Y2, Y1, Y1
+	VMOVUPS  32(DX)(R9*1), Y2
+	VADDPS   Y2, Y1, Y1
+	VMAXPS   Y1, Y0, Y1
+	VMOVNTPS Y1, 32(AX)(R9*1)
+	ADDQ     $0x00000040, R9
+	ADDQ     $0x00000040, R10
+	SUBQ     $0x10, R11
+	JGE      loop
+
+rest:
+	ADDQ $0x10, R11
+	JLE  done
+
+tail:
+	VMOVD        R11, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMASKMOVPS   (CX)(R9*1), Y1, Y2
+	VMASKMOVPS   (BX)(R10*1), Y1, Y3
+	VSUBPS       Y3, Y2, Y2
+	VMASKMOVPS   (SI)(R10*1), Y1, Y3
+	VMULPS       Y3, Y2, Y2
+	VMASKMOVPS   (DI)(R10*1), Y1, Y3
+	VADDPS       Y3, Y2, Y2
+	VMASKMOVPS   (DX)(R9*1), Y1, Y3
+	VADDPS       Y3, Y2, Y2
+	VMAXPS       Y2, Y0, Y2
+	VMASKMOVPS   Y2, Y1, (AX)(R9*1)
+	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000020, R10
+	SUBQ         $0x08, R11
+	JG           tail
+
+done:
+	LEAQ  (R9)(R11*4), R9
+	TESTQ R8, R8
+	JG    row
+	SFENCE
 	VZEROUPPER
 	RET
 

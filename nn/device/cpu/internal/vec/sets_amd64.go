@@ -63,3 +63,31 @@ var sets = [...]Set{
 		},
 	},
 }
+
+var large = [...]Set{
+	level.Go: plain,
+	level.AVX2: past(sets[level.AVX2], Set{
+		ReLU:             reluPastAVX2,
+		Add:              addPastAVX2,
+		Normalize:        normalizePastAVX2,
+		NormalizeReLU:    normalizeReLUPastAVX2,
+		NormalizeAdd:     normalizeAddPastAVX2,
+		NormalizeAddReLU: normalizeAddReLUPastAVX2,
+	}),
+	level.AVX512: past(sets[level.AVX512], Set{
+		ReLU:             reluPastAVX512,
+		Add:              addPastAVX512,
+		Normalize:        normalizePastAVX512,
+		NormalizeReLU:    normalizeReLUPastAVX512,
+		NormalizeAdd:     normalizeAddPastAVX512,
+		NormalizeAddReLU: normalizeAddReLUPastAVX512,
+	}),
+}
+
+// past is s with the kernels of p that store past the caches.
+func past(s, p Set) Set {
+	s.ReLU, s.Add = p.ReLU, p.Add
+	s.Normalize, s.NormalizeReLU = p.Normalize, p.NormalizeReLU
+	s.NormalizeAdd, s.NormalizeAddReLU = p.NormalizeAdd, p.NormalizeAddReLU
+	return s
+}

@@ -2,4 +2,7 @@
 
 package vec
 
-var sets = [1]Set{plain}
+var (
+	sets  = [1]Set{plain}
+	large = sets
+)

@@ -8,22 +8,40 @@ package vec
 func reluAVX512(dst []float32, x []float32)
 
 //go:noescape
-func reluGradAVX512(dst []float32, y []float32, dy []float32)
+func addAVX512(dst []float32, a []float32, b []float32)
 
 //go:noescape
-func addAVX512(dst []float32, a []float32, b []float32)
+func reluPastAVX512(dst []float32, x []float32)
+
+//go:noescape
+func addPastAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func reluGradAVX512(dst []float32, y []float32, dy []float32)
 
 //go:noescape
 func normalizeAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
+func normalizePastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func normalizeReLUAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeReLUPastAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func normalizeAddAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
+func normalizeAddPastAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func normalizeAddReLUAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeAddReLUPastAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func normalizeGradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, meanGrad []float32, slope []float32)
@@ -74,22 +92,40 @@ func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, cha
 func reluAVX2(dst []float32, x []float32)
 
 //go:noescape
-func reluGradAVX2(dst []float32, y []float32, dy []float32)
+func addAVX2(dst []float32, a []float32, b []float32)
 
 //go:noescape
-func addAVX2(dst []float32, a []float32, b []float32)
+func reluPastAVX2(dst []float32, x []float32)
+
+//go:noescape
+func addPastAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func reluGradAVX2(dst []float32, y []float32, dy []float32)
 
 //go:noescape
 func normalizeAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
+func normalizePastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func normalizeReLUAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeReLUPastAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func normalizeAddAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
+func normalizeAddPastAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
 func normalizeAddReLUAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
+
+//go:noescape
+func normalizeAddReLUPastAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
 
 //go:noescape
 func normalizeGradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, meanGrad []float32, slope []float32)

@@ -83,3 +83,11 @@ func Padded(n int) int { return (n + widest - 1) / widest * widest }
 
 // For is the kernels of a level.
 func For(l level.Level) *Set { return &sets[l] }
+
+// Alignment is that of results in bytes, for the kernels that ask for one.
+const Alignment = 64
+
+// ForLarge is For where caches do not keep a result until it is read: Add, ReLU and the four of Normalize
+// store past them, which saves reading what is overwritten. dst and rows have to begin at multiples of Alignment,
+// and dst should not be an operand.
+func ForLarge(l level.Level) *Set { return &large[l] }

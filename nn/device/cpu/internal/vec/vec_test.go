@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"onlinerna/nn/device/cpu/internal/level"
 )
@@ -207,6 +209,46 @@ func TestLevelsAgree(t *testing.T) {
 			}
 		}
 	})
+}
+
+// aligned is floats that begin at a multiple of Alignment.
+func (m *memory) aligned(n int) []float32 {
+	x := m.floats(n + Alignment/4)
+	for uintptr(unsafe.Pointer(&x[0]))%Alignment != 0 {
+		x = x[1:]
+	}
+	return x[:n]
+}
+
+func TestLargeAgree(t *testing.T) {
+	for _, l := range level.All() {
+		t.Run(l.String(), func(t *testing.T) {
+			for n := range 300 {
+				m := newMemory(uint64(n), n%3 == 0)
+				width := 16 * (1 + n%5)
+				x, other := m.floats(n), m.floats(n)
+				mean, gain, bias := m.floats(width), m.floats(width), m.floats(width)
+				dst := m.aligned(n + 8)
+				dst, behind := dst[:n], dst[n:]
+				before := slices.Clone(behind)
+				want := make([]float32, n)
+				for i, f := range []func(s *Set, dst []float32){
+					func(s *Set, dst []float32) { s.ReLU(dst, x) },
+					func(s *Set, dst []float32) { s.Add(dst, x, other) },
+					func(s *Set, dst []float32) { s.Normalize(dst, x, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeReLU(dst, x, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeAdd(dst, x, other, mean, gain, bias) },
+					func(s *Set, dst []float32) { s.NormalizeAddReLU(dst, x, other, mean, gain, bias) },
+				} {
+					f(ForLarge(l), dst)
+					f(&plain, want)
+					if !equal(dst, want) || !equal(behind, before) {
+						t.Fatalf("kernel %d, %d elements: %v, not %v; behind it %v, before %v", i, n, dst, want, behind, before)
+					}
+				}
+			}
+		})
+	}
 }
 
 func TestWindowsAgree(t *testing.T) {

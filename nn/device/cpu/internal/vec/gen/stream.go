@@ -13,6 +13,7 @@ import (
 // that is repeated.
 type stream struct {
 	isa
+	past       bool          // whether results go past the caches
 	at, column reg.GPVirtual // bytes, in the slices and in the row
 	base       map[string]reg.Register
 	row        map[string]bool
@@ -26,7 +27,13 @@ type stream struct {
 func (k *stream) in(name string) reg.VecVirtual { return k.load(k.mem(name), k.mask) }
 
 // out stores a part of a slice.
-func (k *stream) out(name string, x reg.VecVirtual) { k.store(x, k.mem(name), k.mask) }
+func (k *stream) out(name string, x reg.VecVirtual) {
+	if k.past && k.mask == nil {
+		VMOVNTPS(x, k.mem(name))
+		return
+	}
+	k.store(x, k.mem(name), k.mask)
+}
 
 func (k *stream) mem(name string) Mem {
 	index := k.at
@@ -37,9 +44,9 @@ func (k *stream) mem(name string) Mem {
 }
 
 // stream generates a kernel with the given slices and rows. Other arguments and the result are written out in
-// more. setup makes what the body needs, and is given its code; finish comes at the end.
+// more. Results of a kernel whose name ends in Past go past the caches. setup makes what the body needs, and is given its code; finish comes at the end.
 func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body, finish func())) {
-	k := &stream{isa: s, base: make(map[string]reg.Register), row: make(map[string]bool)}
+	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), base: make(map[string]reg.Register), row: make(map[string]bool)}
 	names := strings.Fields(slices)
 	params := strings.Fields(rows)
 	all := strings.Join(append(names, params...), ", ")
@@ -106,21 +113,29 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 	if finish != nil {
 		finish()
 	}
+	if k.past {
+		SFENCE() // other threads are to see the results
+	}
 	VZEROUPPER()
 	RET()
 }
 
+// ways are the endings of the names of kernels that exist with and without results that go past the caches.
+var ways = []string{"", "Past"}
+
 func elementwise(s isa) {
-	s.stream("relu", "dst x", "", ")", func(k *stream) (body, finish func()) {
-		zero := s.zero()
-		return func() { k.out("dst", s.positive(k.in("x"), zero)) }, nil
-	})
+	for _, way := range ways {
+		s.stream("relu"+way, "dst x", "", ")", func(k *stream) (body, finish func()) {
+			zero := s.zero()
+			return func() { k.out("dst", s.positive(k.in("x"), zero)) }, nil
+		})
+		s.stream("add"+way, "dst a b", "", ")", func(k *stream) (body, finish func()) {
+			return func() { k.out("dst", s.add(k.in("a"), k.in("b"))) }, nil
+		})
+	}
 	s.stream("reluGrad", "dst y dy", "", ")", func(k *stream) (body, finish func()) {
 		zero := s.zero()
 		return func() { k.out("dst", s.passed(k.in("y"), k.in("dy"), zero)) }, nil
-	})
-	s.stream("add", "dst a b", "", ")", func(k *stream) (body, finish func()) {
-		return func() { k.out("dst", s.add(k.in("a"), k.in("b"))) }, nil
 	})
 }
 
@@ -134,19 +149,21 @@ func batchNorm(s isa) {
 		{"normalizeAdd", "dst x other", true, false},
 		{"normalizeAddReLU", "dst x other", true, true},
 	} {
-		s.stream(v.name, v.slices, "mean gain bias", ")", func(k *stream) (body, finish func()) {
-			zero := s.zero()
-			return func() {
-				x := s.add(s.mul(s.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
-				if v.add {
-					x = s.add(x, k.in("other"))
-				}
-				if v.relu {
-					x = s.positive(x, zero)
-				}
-				k.out("dst", x)
-			}, nil
-		})
+		for _, way := range ways {
+			s.stream(v.name+way, v.slices, "mean gain bias", ")", func(k *stream) (body, finish func()) {
+				zero := s.zero()
+				return func() {
+					x := s.add(s.mul(s.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
+					if v.add {
+						x = s.add(x, k.in("other"))
+					}
+					if v.relu {
+						x = s.positive(x, zero)
+					}
+					k.out("dst", x)
+				}, nil
+			})
+		}
 	}
 	s.stream("normalizeGrad", "dst x dy", "mean gain meanGrad slope", ")", func(k *stream) (body, finish func()) {
 		return func() {

@@ -1,0 +1,51 @@
+package cpu
+
+import (
+	"testing"
+
+	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/nn/op"
+)
+
+// light is a program of what runs on the vector kernels: all but matrix products.
+func light(tb testing.TB, n, c, h int) *builder {
+	b := &builder{tb: tb}
+	const eps = 1e-5
+	x, other := b.data(n, c, h, h), b.data(n, c, h, h)
+	scale, bias := b.weight(c), b.weight(c)
+	stats := b.apply(op.BatchNormStats{}, x)
+	y := b.apply(op.BatchNorm{Eps: eps}, x, stats, scale, bias)
+	z := b.apply(op.ReLU{}, b.apply(op.Add{}, y, other))
+	b.apply(op.ReLU{}, b.apply(op.BatchNorm{Eps: eps}, other, stats, scale, bias))
+	pool := op.MaxPool{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}
+	mean := op.AvgPool{Kernel: [2]int{2, 2}}
+	p := b.apply(pool, z)
+	b.apply(op.GlobalAvgPool{}, p)
+	dz := b.apply(op.Add{}, b.apply(op.MaxPoolGrad{MaxPool: pool}, z, b.data(b.Values[p].Type.Shape...)),
+		b.apply(op.AvgPoolGrad{AvgPool: mean, Input: b.Values[z].Type.Shape}, b.apply(mean, other)))
+	dy := b.apply(op.ReLUGrad{}, z, dz)
+	sums := b.apply(op.BatchNormGradSums{Eps: eps}, x, stats, dy)
+	b.apply(op.ChannelSum{}, b.apply(op.BatchNormGradInput{Eps: eps}, x, stats, scale, sums, dy))
+	b.apply(op.BatchNormGradInput{Eps: eps, Fixed: true}, x, stats, scale, sums, dy)
+	b.Keep = append(b.Keep, z, dy)
+	return b
+}
+
+// Levels only have to be close to each other where matrices are multiplied. Elsewhere they agree.
+func TestLevelsGiveEqualBits(t *testing.T) {
+	for _, c := range []struct{ n, c, h int }{{3, 7, 30}, {2, 80, 21}, {2, 600, 6}, {1, 270, 5}, {1, 3, 2}, {5, 16, 250}} {
+		var want *bound
+		for _, l := range level.All() {
+			restore := level.Force(l)
+			d := open(t, 1+int(l))
+			b := light(t, c.n, c.c, c.h)
+			got := bind(t, d, &b.Program, b.weights, b.grouped(d))
+			restore()
+			got.run(t)
+			if want == nil {
+				want = got
+			}
+			same(t, b, want, got, "plain Go and "+l.String())
+		}
+	}
+}
