@@ -12,20 +12,16 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"onlinerna/train"
+	"onlinerna/train/internal/figure"
 )
 
-// Sizes of the figure: two panels, a title above and the legend below them.
+// Sizes of the figure: two panels, and the legend below them.
 const (
-	width     = 28 * vg.Centimeter
 	panels    = 11 * vg.Centimeter
-	margin    = 0.4 * vg.Centimeter
-	titleLine = 0.9 * vg.Centimeter
 	legendRow = 0.6 * vg.Centimeter
 	columns   = 3 // of the legend
 )
@@ -45,22 +41,15 @@ func Plot(w io.Writer, c train.Config, history []train.EpochRecord) error {
 		return err
 	}
 	legend := legendRow * vg.Length((len(list)+columns-1)/columns)
-	canvas := vgsvg.New(width, titleLine+panels+legend+2*margin)
-	dc := draw.New(canvas)
-	dc.SetColor(color.White)
-	dc.Fill(dc.Rectangle.Path())
-	dc = draw.Crop(dc, margin, -margin, margin, -margin)
-
-	sty := textStyle(loss.Title.TextStyle, 14)
-	dc.FillText(sty, vg.Point{X: dc.Min.X, Y: dc.Max.Y - titleLine/3}, title(c))
-	middle := draw.Crop(dc, 0, 0, legend, -titleLine)
+	svg, dc := figure.Canvas(title(c), panels+legend)
+	middle := draw.Crop(dc, 0, 0, legend, 0)
 	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Centimeter}
 	plots := [][]*plot.Plot{{loss, wrong}}
 	for i, cs := range plot.Align(plots, tiles, middle)[0] {
 		plots[0][i].Draw(cs)
 	}
-	drawLegend(draw.Crop(dc, 0, 0, 0, legend-(dc.Max.Y-dc.Min.Y)), list, textStyle(sty, 12))
-	_, err = canvas.WriteTo(w)
+	drawLegend(draw.Crop(dc, 0, 0, 0, legend-(dc.Max.Y-dc.Min.Y)), list)
+	_, err = svg.WriteTo(w)
 	return err
 }
 
@@ -76,27 +65,10 @@ func title(c train.Config) string {
 	return fmt.Sprintf("%s on %s, batch %s, rate %s", c.Model, filepath.Base(data), batch, c.Schedule)
 }
 
-// textStyle is left-aligned sans-serif text: what a viewer substitutes for the font may have another width.
-func textStyle(s text.Style, size vg.Length) text.Style {
-	s.Font.Variant, s.Font.Size = "Sans", size
-	s.XAlign, s.YAlign = text.XLeft, text.YCenter
-	return s
-}
-
 // panel draws one value of all kinds of weights over the epochs.
 func panel(c train.Config, list []series, label string, value func(train.Score) float64) (*plot.Plot, error) {
-	p := plot.New()
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.Label.TextStyle.Font.Variant, a.Tick.Label.Font.Variant = "Sans", "Sans"
-		a.Label.Padding = 4
-	}
-	p.X.Label.Text, p.Y.Label.Text = "epoch", label
+	p := figure.New("epoch", label, 1, 0)
 	lo, hi := bounds(c, list, value)
-	p.X.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, 1) })
-	p.Y.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, 0) })
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{235}, color.Gray{225}
-	p.Add(grid)
 	for _, e := range c.Schedule.PhaseEnds() {
 		if e == c.Epochs {
 			continue
@@ -158,40 +130,17 @@ func bounds(c train.Config, list []series, value func(train.Score) float64) (lo,
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, unit or more apart.
-func ticks(lo, hi, unit float64) []plot.Tick {
-	const most = 10
-	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/most)))
-	for _, k := range []float64{1, 2, 5, 10} {
-		if (hi-lo)/(k*step) <= most {
-			step *= k
-			break
-		}
-	}
-	step = max(step, unit)
-	digits := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
-	var list []plot.Tick
-	for i := math.Ceil(lo/step-1e-9) + 0; i*step <= hi+1e-9*step; i++ {
-		list = append(list, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', digits, 64)})
-	}
-	return list
-}
-
-// Colours are Okabe and Ito's, told apart by colour-blind readers too.
-var (
-	black     = color.RGBA{0, 0, 0, 255}
-	vermilion = color.RGBA{213, 94, 0, 255}
-	averages  = []color.RGBA{{0, 114, 178, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}}
-)
+// averages are the colours of averages.
+var averages = []color.RGBA{figure.Blue, figure.Green, figure.Purple, figure.Sky, figure.Orange}
 
 // look is how a kind of weights is drawn. RNA is wide and averages are dashed, so that neither hides the other.
 func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
-	line := draw.LineStyle{Color: black, Width: 1.5}
+	line := draw.LineStyle{Color: figure.Black, Width: 1.5}
 	switch {
 	case s.kind == kindSGDStats:
 		line.Color = color.Gray{140}
 	case s.kind == kindRNA:
-		line.Color, line.Width = vermilion, 3
+		line.Color, line.Width = figure.Vermilion, 3
 	case s.kind == kindAverage:
 		line.Color, line.Dashes = averages[s.rank%len(averages)], []vg.Length{6, 3}
 	}
@@ -199,7 +148,8 @@ func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 }
 
 // drawLegend writes the names in columns.
-func drawLegend(dc draw.Canvas, list []series, sty text.Style) {
+func drawLegend(dc draw.Canvas, list []series) {
+	sty := figure.Text(figure.TextSize)
 	const sample = 1.1 * vg.Centimeter
 	column := (dc.Max.X - dc.Min.X) / columns
 	for i, s := range list {

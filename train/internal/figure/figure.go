@@ -1,0 +1,91 @@
+// Package figure has the look that all figures share: white, light grids, sans-serif text, colours that
+// colour-blind readers tell apart.
+package figure
+
+import (
+	"image/color"
+	"io"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Sizes that figures share.
+const (
+	Width     = 28 * vg.Centimeter
+	Margin    = 0.4 * vg.Centimeter
+	TitleLine = 0.9 * vg.Centimeter
+	TitleSize = 14
+	TextSize  = 12
+)
+
+// Okabe and Ito's colours.
+var (
+	Black     = color.RGBA{0, 0, 0, 255}
+	Vermilion = color.RGBA{213, 94, 0, 255}
+	Blue      = color.RGBA{0, 114, 178, 255}
+	Green     = color.RGBA{0, 158, 115, 255}
+	Purple    = color.RGBA{204, 121, 167, 255}
+	Sky       = color.RGBA{86, 180, 233, 255}
+	Orange    = color.RGBA{230, 159, 0, 255}
+)
+
+// Canvas is a white SVG with a title and room of the given height below it.
+func Canvas(title string, height vg.Length) (io.WriterTo, draw.Canvas) {
+	svg := vgsvg.New(Width, TitleLine+height+2*Margin)
+	dc := draw.New(svg)
+	dc.SetColor(color.White)
+	dc.Fill(dc.Rectangle.Path())
+	dc = draw.Crop(dc, Margin, -Margin, Margin, -Margin)
+	dc.FillText(Text(TitleSize), vg.Point{X: dc.Min.X, Y: dc.Max.Y - TitleLine/3}, title)
+	return svg, draw.Crop(dc, 0, 0, 0, -TitleLine)
+}
+
+// Text is left-aligned sans-serif text: what a viewer substitutes for the font may have another width.
+func Text(size vg.Length) text.Style {
+	s := plot.New().Title.TextStyle
+	s.Font.Variant, s.Font.Size = "Sans", size
+	s.XAlign, s.YAlign = text.XLeft, text.YCenter
+	return s
+}
+
+// New is a plot with a grid. The marks of its axes are at least xUnit and yUnit apart.
+func New(x, y string, xUnit, yUnit float64) *plot.Plot {
+	p := plot.New()
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font.Variant, a.Tick.Label.Font.Variant = "Sans", "Sans"
+		a.Label.Padding = 4
+	}
+	p.X.Label.Text, p.Y.Label.Text = x, y
+	p.X.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, xUnit) })
+	p.Y.Tick.Marker = plot.TickerFunc(func(lo, hi float64) []plot.Tick { return ticks(lo, hi, yUnit) })
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{235}, color.Gray{225}
+	p.Add(grid)
+	return p
+}
+
+// ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, unit or more apart.
+func ticks(lo, hi, unit float64) []plot.Tick {
+	const most = 10
+	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/most)))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if (hi-lo)/(k*step) <= most {
+			step *= k
+			break
+		}
+	}
+	step = max(step, unit)
+	digits := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	var list []plot.Tick
+	for i := math.Ceil(lo/step-1e-9) + 0; i*step <= hi+1e-9*step; i++ {
+		list = append(list, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', digits, 64)})
+	}
+	return list
+}
