@@ -2,55 +2,123 @@ package cpu
 
 import (
 	"testing"
+	"time"
 
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/op"
 )
 
-// convCases are convolutions of known nets.
-var convCases = []struct {
-	name                            string
-	n, c, h, o, kernel, stride, pad int
+// layer is a convolution that a net has so many times: channels of size × size pixels to others.
+type layer struct{ channels, size, others, kernel, stride, pad, times int }
+
+// convNets are the convolutions of known nets.
+var convNets = []struct {
+	name   string
+	batch  int
+	layers []layer
 }{
-	{"lenet-conv1", 128, 1, 28, 6, 5, 1, 2},
-	{"lenet-conv2", 128, 6, 14, 16, 5, 1, 0},
-	{"resnet20-16", 128, 16, 32, 16, 3, 1, 1},
-	{"resnet20-32", 128, 32, 16, 32, 3, 1, 1},
-	{"resnet20-64", 128, 64, 8, 64, 3, 1, 1},
-	{"resnet20-down", 128, 16, 32, 32, 3, 2, 1},
-	{"resnet50-stem", 4, 3, 224, 64, 7, 2, 3},
-	{"resnet50-3x3-64", 4, 64, 56, 64, 3, 1, 1},
-	{"resnet50-1x1-256", 4, 64, 56, 256, 1, 1, 0},
-	{"resnet50-3x3-512", 4, 512, 7, 512, 3, 1, 1},
+	{"lenet", 128, []layer{{1, 28, 6, 5, 1, 2, 1}, {6, 14, 16, 5, 1, 0, 1}}},
+	{"resnet20", 128, []layer{
+		{3, 32, 16, 3, 1, 1, 1}, {16, 32, 16, 3, 1, 1, 6}, {16, 32, 32, 3, 2, 1, 1},
+		{32, 16, 32, 3, 1, 1, 5}, {32, 16, 64, 3, 2, 1, 1}, {64, 8, 64, 3, 1, 1, 5},
+	}},
+	{"resnet50", 16, []layer{
+		{3, 224, 64, 7, 2, 3, 1},
+		{64, 56, 64, 1, 1, 0, 1}, {64, 56, 64, 3, 1, 1, 3}, {64, 56, 256, 1, 1, 0, 4}, {256, 56, 64, 1, 1, 0, 2},
+		{256, 56, 128, 1, 1, 0, 1}, {128, 56, 128, 3, 2, 1, 1}, {128, 28, 512, 1, 1, 0, 4}, {256, 56, 512, 1, 2, 0, 1},
+		{512, 28, 128, 1, 1, 0, 3}, {128, 28, 128, 3, 1, 1, 3},
+		{512, 28, 256, 1, 1, 0, 1}, {256, 28, 256, 3, 2, 1, 1}, {256, 14, 1024, 1, 1, 0, 6}, {512, 28, 1024, 1, 2, 0, 1},
+		{1024, 14, 256, 1, 1, 0, 5}, {256, 14, 256, 3, 1, 1, 5},
+		{1024, 14, 512, 1, 1, 0, 1}, {512, 14, 512, 3, 2, 1, 1}, {512, 7, 2048, 1, 1, 0, 3}, {1024, 14, 2048, 1, 2, 0, 1},
+		{2048, 7, 512, 1, 1, 0, 2}, {512, 7, 512, 3, 1, 1, 2},
+	}},
 }
 
+// convPasses are a convolution and its gradients.
+var convPasses = []struct {
+	name  string
+	build func(p *builder, o op.Conv2D, x, w, dy int)
+}{
+	{"forward", func(p *builder, o op.Conv2D, x, w, _ int) { p.apply(o, x, w) }},
+	{"grad-input", func(p *builder, o op.Conv2D, x, w, dy int) {
+		p.apply(op.Conv2DGradInput{Conv2D: o, Input: p.Values[x].Type.Shape}, w, dy)
+	}},
+	{"grad-weight", func(p *builder, o op.Conv2D, x, w, dy int) {
+		p.apply(op.Conv2DGradWeight{Conv2D: o, Weight: p.Values[w].Type.Shape}, x, dy)
+	}},
+}
+
+// BenchmarkConv measures all convolutions of a net, each as often as the net has it, and logs each with -v.
 func BenchmarkConv(b *testing.B) {
-	d := open(b, 0)
-	for _, c := range convCases {
-		conv := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.pad, c.pad}}
-		out := (c.h+2*c.pad-c.kernel)/c.stride + 1
-		flops := 2 * float64(c.n*c.o*out*out) * float64(c.c*c.kernel*c.kernel)
-		for _, pass := range []struct {
-			name  string
-			build func(p *builder, x, w, dy int)
-		}{
-			{"forward", func(p *builder, x, w, _ int) { p.apply(conv, x, w) }},
-			{"grad-input", func(p *builder, x, w, dy int) {
-				p.apply(op.Conv2DGradInput{Conv2D: conv, Input: p.Values[x].Type.Shape}, w, dy)
-			}},
-			{"grad-weight", func(p *builder, x, w, dy int) {
-				p.apply(op.Conv2DGradWeight{Conv2D: conv, Weight: p.Values[w].Type.Shape}, x, dy)
-			}},
-		} {
-			b.Run(c.name+"/"+pass.name, func(b *testing.B) {
-				p := &builder{tb: b}
-				pass.build(p, p.data(c.n, c.c, c.h, c.h), p.weight(c.o, c.c, c.kernel, c.kernel), p.data(c.n, c.o, out, out))
-				k := bind(b, d, &p.Program, p.weights, p.alone())
-				k.run(b)
-				for b.Loop() {
-					k.run(b)
-				}
-				b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-			})
+	for _, l := range level.All() {
+		for _, net := range convNets {
+			for _, pass := range convPasses {
+				b.Run(l.String()+"/"+net.name+"/"+pass.name, func(b *testing.B) {
+					defer level.Force(l)()
+					d := open(b, 0)
+					var flops, seconds, cpu float64
+					for i, c := range net.layers {
+						if i == 0 && pass.name == "grad-input" {
+							continue // nobody needs that of the images
+						}
+						o := op.Conv2D{Stride: [2]int{c.stride, c.stride}, Pad: [2]int{c.pad, c.pad}}
+						out := (c.size+2*c.pad-c.kernel)/c.stride + 1
+						p := &builder{tb: b}
+						pass.build(p, o, p.data(net.batch, c.channels, c.size, c.size),
+							p.weight(c.others, c.channels, c.kernel, c.kernel), p.data(net.batch, c.others, out, out))
+						k := bind(b, d, &p.Program, p.weights, p.alone())
+						k.run(b)
+						start, used := time.Now(), cpuSeconds()
+						for range b.N {
+							k.run(b)
+						}
+						each := time.Since(start).Seconds() / float64(b.N)
+						u := (cpuSeconds() - used) / float64(b.N)
+						work := 2 * float64(net.batch*c.others*out*out) * float64(c.channels*c.kernel*c.kernel)
+						b.Logf("%+v: %.3g ms, %.4g GFLOP/s, %.4g a CPU second", c, 1e3*each, work/each/1e9, work/u/1e9)
+						flops += float64(c.times) * work
+						seconds += float64(c.times) * each
+						cpu += float64(c.times) * u
+						k.free()
+					}
+					b.ReportMetric(1e3*seconds, "ms")
+					b.ReportMetric(flops/seconds/1e9, "GFLOP/s")
+					b.ReportMetric(flops/cpu/1e9, "GFLOP/CPU-s")
+					b.ReportMetric(0, "ns/op")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkPeak measures the multiply-adds on registers that all workers reach.
+func BenchmarkPeak(b *testing.B) {
+	for _, l := range level.All() {
+		set := kern.For(l)
+		if set == nil {
+			continue
+		}
+		b.Run(l.String(), func(b *testing.B) {
+			d := open(b, 0)
+			const turns = 1 << 16
+			blocks := 8 * d.pool.workers()
+			used := cpuSeconds()
+			for b.Loop() {
+				d.pool.run(blocks, func(int, int) { set.Peak(turns) })
+			}
+			flops := float64(b.N*blocks) * turns * 2 * 2 * float64((set.Registers-2)*set.Lanes)
+			b.ReportMetric(flops/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			b.ReportMetric(flops/(cpuSeconds()-used)/1e9, "GFLOP/CPU-s")
+		})
+	}
+}
+
+// free gives the storage of the values back.
+func (b *bound) free() {
+	for _, r := range b.regions {
+		if r.Memory != nil {
+			r.Memory.Free()
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (h *halo) runs(taps []tap) []rowOfTaps {
 	var list []rowOfTaps
 	for _, t := range taps {
 		if i := len(list) - 1; i >= 0 && h.merged() {
-			if l := &list[i]; l.first.row == t.row && l.first.col+l.count == t.col && l.first.weight+l.count == t.weight {
+			if l := &list[i]; l.first.row == t.row && l.first.col+l.count == t.col {
 				l.count++
 				continue
 			}

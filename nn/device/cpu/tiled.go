@@ -47,8 +47,12 @@ type tiledBlock struct {
 type span struct {
 	rows         int
 	a, c         int
-	jumpA, jumpC int // of the pixels from kern.Half on
+	jumpA, jumpC int  // of the pixels from kern.Half on
+	reach        taps // that do not lie in the padding above or below
 }
+
+// taps is a range of offsets of a target.
+type taps struct{ first, count int }
 
 // vectorised says whether the kernels pay for products and sums with so many channels and rows in a group:
 // a depthwise convolution would leave most lanes empty.
@@ -106,19 +110,19 @@ func newTiled(p *product, set *kern.Set) *tiled {
 // prepare finds the halo of a family and the taps of its targets in it.
 func (f *family) prepare() {
 	g := &f.targets[0].grid
-	var taps []tap
+	var all []tap
 	for _, t := range f.targets {
-		taps = append(taps, t.taps...)
+		all = append(all, t.taps...)
 	}
-	if len(taps) == 0 {
+	if len(all) == 0 {
 		f.halo = halo{grid: g, cut: g.cut()}
 		return
 	}
 	limit := tileChannels
-	if len(taps) == 1 {
+	if len(all) == 1 {
 		limit = singleChannels
 	}
-	f.halo = newHalo(g, taps, limit)
+	f.halo = newHalo(g, all, limit)
 	if g.srcC <= directChannels {
 		f.readDirectly()
 	}
@@ -149,17 +153,18 @@ func (t *tiled) cutBlocks() {
 	each := max(least, ceil(t.panels, ceil(enough, extents)))
 	for i := range t.families {
 		f := &t.families[i]
-		spans := map[cut][][]span{}
+		spans := map[extent][][]span{}
 		for j := 0; j < t.panels; j += each {
 			for group := range t.groups {
 				for _, e := range f.extents(f.grid) {
-					c := cut{e.images, e.lines}
-					if spans[c] == nil {
+					at := e
+					at.image = 0
+					if spans[at] == nil {
 						for k := range f.targets {
-							spans[c] = append(spans[c], t.spans(f, f.targets[k].target, c))
+							spans[at] = append(spans[at], t.spans(f, &f.targets[k], e))
 						}
 					}
-					t.blocks = append(t.blocks, tiledBlock{e, i, group, j, min(each, t.panels-j), spans[c]})
+					t.blocks = append(t.blocks, tiledBlock{e, i, group, j, min(each, t.panels-j), spans[at]})
 				}
 			}
 		}
@@ -167,36 +172,59 @@ func (t *tiled) cutBlocks() {
 }
 
 // spans cuts the pixels of a block into tiles of registers.
-func (t *tiled) spans(f *family, g *target, c cut) []span {
-	var list []span
+func (t *tiled) spans(f *family, g *tiledTarget, e extent) []span {
 	if len(g.taps) == 0 {
 		return nil
 	}
-	at := func(n, i, j int) int { return ((n*t.dstH+i*g.stepH)*t.dstW + j*g.stepW) * t.dstC }
+	var list []span
 	stepA, stepC := f.right*f.stride, g.stepW*t.dstC
-	cutLine := func(a, c, pixels int) {
+	line := func(a, c, pixels int, reach taps) {
 		parts := ceil(pixels, t.set.Rows)
 		for k := range parts {
 			x, end := k*pixels/parts, (k+1)*pixels/parts
-			list = append(list, span{end - x, a + x*stepA, c + x*stepC, kern.Half * stepA, kern.Half * stepC})
+			list = append(list, span{end - x, a + x*stepA, c + x*stepC, kern.Half * stepA, kern.Half * stepC, reach})
 		}
 	}
 	if f.contiguous() && g.whole(t.product) {
-		cutLine(0, 0, c.images*c.lines*f.width)
+		line(0, 0, e.images*e.lines*f.width, taps{0, len(g.offs)})
 		return list
 	}
-	lines := c.images * c.lines
-	a := func(q int) int { return f.at(q/c.lines, q%c.lines, 0) }
-	for q := 0; q < lines; q++ {
-		x, y := a(q), at(q/c.lines, q%c.lines, 0)
-		if f.width == kern.Half && t.set.Rows >= 2*kern.Half && q+1 < lines {
-			q++
-			list = append(list, span{2 * kern.Half, x, y, a(q) - x, at(q/c.lines, q%c.lines, 0) - y})
-			continue
+	pairs := f.width == kern.Half && t.set.Rows == 2*kern.Half
+	single := map[taps]int{} // spans of one line that wait for another one
+	for n := range e.images {
+		for i := range e.lines {
+			a, c := f.at(n, i, 0), (n*t.dstH+i*g.stepH)*t.dstW*t.dstC
+			reach := f.reach(g, e.line+i)
+			if k, ok := single[reach]; ok {
+				s := &list[k]
+				s.rows, s.jumpA, s.jumpC = 2*kern.Half, a-s.a, c-s.c
+				delete(single, reach)
+				continue
+			}
+			if pairs {
+				single[reach] = len(list)
+			}
+			line(a, c, f.width, reach)
 		}
-		cutLine(x, y, f.width)
 	}
 	return list
+}
+
+// reach is the taps of g that lie in the source for a line of the grid; one at least.
+func (f *family) reach(g *tiledTarget, line int) taps {
+	r := taps{count: len(g.offs)}
+	outside := func(k int) bool {
+		row := line*f.rowStep + g.taps[k*g.run].row
+		return row < 0 || row >= f.srcH
+	}
+	for r.count > 1 && outside(r.first) {
+		r.first++
+		r.count--
+	}
+	for r.count > 1 && outside(r.first+r.count-1) {
+		r.count--
+	}
+	return r
 }
 
 // columns is how many columns of a group a panel has, vectors how many vectors they take.
@@ -326,22 +354,26 @@ func (k *tiledKernel) run(worker, block int) {
 		}
 		for i := range f.targets {
 			g := &f.targets[i]
-			a.Offs, a.Taps, a.Depth = &g.offs[0], len(g.offs), g.run*n
+			a.Depth = g.run * n
 			a.StepC = 4 * g.stepW * k.dstC
 			to := ((b.image*k.dstH+b.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
 			for j := b.panel; j < b.panel+b.panels; j++ {
 				columns := k.columns(j)
 				vectors := k.set.Vectors(columns)
+				width := vectors * k.set.Lanes
 				panel := k.packed[k.panel(g, b.group, j):]
 				a.Init, a.Add = &panel[0], 0
 				if c > 0 {
 					a.Init, a.Add = &kern.Zeros[0], 1
 				}
-				a.B = &panel[vectors*k.set.Lanes*(1+len(g.taps)*c)]
+				weights := panel[width*(1+len(g.taps)*c):]
 				a.Mask = kern.Mask(columns)
 				dst := k.dst[to+b.group*k.rows+j*k.set.Columns():]
 				kernels := k.set.Products[vectors]
-				for _, s := range b.spans[i] {
+				for l := range b.spans[i] {
+					s := &b.spans[i][l]
+					a.Offs, a.Taps = &g.offs[s.reach.first], s.reach.count
+					a.B = &weights[s.reach.first*a.Depth*width]
 					a.A, a.JumpA = &source[s.a], 4*s.jumpA
 					a.C, a.JumpC = &dst[s.c], 4*s.jumpC
 					kernels[s.rows](a)

@@ -33,7 +33,7 @@ const taskColumns = 512
 const outerChannels = 256
 
 // directOuter is the number of channels up to which a is read in place.
-const directOuter = 32
+const directOuter = 256
 
 func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
 	limit := tileChannels

@@ -1,0 +1,14 @@
+//go:build unix
+
+package cpu
+
+import "syscall"
+
+// cpuSeconds is the time that the process has had processors.
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
