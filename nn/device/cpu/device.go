@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/op"
 )
 
@@ -21,10 +22,14 @@ type Device struct {
 
 var _ device.Grouper = (*Device)(nil)
 
-// New starts the workers. Close stops them.
+// New starts the workers. Close stops them. The environment variable RNA_CPU, one of avx512, avx2 and go, lowers the
+// level of instructions; it fails if the processor does not have that level.
 func New(o Options) (*Device, error) {
 	if o.Threads < 0 {
 		return nil, fmt.Errorf("cpu: %d threads: want 0 (all processors) or more", o.Threads)
+	}
+	if err := level.Err(); err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
 	}
 	n := o.Threads
 	if n == 0 {
@@ -40,7 +45,18 @@ func (d *Device) Name() string { return "cpu" }
 func (d *Device) DType() op.DType { return op.Float32 }
 
 // NewMemory implements device.Device.
-func (d *Device) NewMemory(bytes int) (device.Memory, error) { return device.NewHostMemory(bytes) }
+func (d *Device) NewMemory(bytes int) (device.Memory, error) {
+	m, err := device.NewHostMemory(bytes)
+	if err != nil {
+		return nil, err
+	}
+	b, err := device.HostSlice[uint8](device.Region{Memory: m, Bytes: bytes})
+	if err != nil {
+		return nil, err
+	}
+	adviseHugePages(b)
+	return m, nil
+}
 
 // Sync implements device.Device. Kernels have finished when they return.
 func (d *Device) Sync() error { return nil }
