@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"onlinerna/nn/device"
+)
+
+// limits are what bounds kernels on a device, the best of several measurements: whatever else keeps the machine
+// busy only lowers them.
+type limits struct {
+	peak  float64 // floating-point operations a second, 0 if the device cannot measure it
+	triad float64 // bytes a second of v ← v + a·x
+}
+
+const (
+	triadElements = 16 << 20 // of each vector: more than caches hold
+	triadRounds   = 10
+	// Rounds for the peak are short, so that on a busy machine too all threads have processors in some of them.
+	peakRounds = 50
+	peakTime   = 2 * time.Millisecond
+)
+
+// measure improves the limits.
+func (l *limits) measure(dev device.Device) error {
+	if p, ok := dev.(interface{ Peak(time.Duration) float64 }); ok {
+		for range peakRounds {
+			l.peak = max(l.peak, p.Peak(peakTime))
+		}
+	}
+	v, err := dev.NewVector(triadElements)
+	if err != nil {
+		return fmt.Errorf("measuring the bandwidth: %w", err)
+	}
+	defer v.Free()
+	x, err := dev.NewVector(triadElements)
+	if err != nil {
+		return fmt.Errorf("measuring the bandwidth: %w", err)
+	}
+	defer x.Free()
+	for i := range triadRounds + 1 {
+		start := time.Now()
+		if err = v.AddScaled(0.5, x); err == nil {
+			err = dev.Sync()
+		}
+		if err != nil {
+			return fmt.Errorf("measuring the bandwidth: %w", err)
+		}
+		if i > 0 { // the first touches fresh pages
+			l.triad = max(l.triad, float64(3*triadElements*dev.DType().Size())/time.Since(start).Seconds())
+		}
+	}
+	return nil
+}

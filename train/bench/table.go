@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteTable writes r for people.
+func (r *Result) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.Mode, r.Batch, r.ImageSize, r.ImageSize, r.Channels, r.Parameters)
+	fmt.Fprintf(&b, "device %s", r.Device)
+	if r.Threads > 0 {
+		fmt.Fprintf(&b, ", %d threads of level %s", r.Threads, r.Level)
+	}
+	fmt.Fprintf(&b, "; %s; %s", r.Processor, r.Software)
+	if r.Load > 0 {
+		fmt.Fprintf(&b, "; load %.1f", r.Load)
+	}
+	fmt.Fprintf(&b, "\n%d steps after %d to warm up, %.4g GFLOP each\n\n", len(r.Steps), r.Warmup, r.GFLOP)
+
+	rows := [][]string{{"", "median", "min", "quartiles", "", "max"}}
+	for _, x := range []struct {
+		name string
+		s    Spread
+	}{{"images/s", r.Images}, {"GFLOP/s", r.GFLOPS}, {"ms a step", r.Seconds.times(1e3)}} {
+		rows = append(rows, []string{x.name, number(x.s.Median), number(x.s.Min), number(x.s.Q1), number(x.s.Q3), number(x.s.Max)})
+	}
+	writeColumns(&b, rows)
+	if r.Usage != (Usage{}) {
+		fmt.Fprintf(&b, "\na step: %s s of processors, %s s of them in the system, %.0f page faults", number(r.Usage.User+r.Usage.System), number(r.Usage.System), r.Usage.Faults)
+		if r.Memory > 0 {
+			fmt.Fprintf(&b, "; peak resident set %.0f MB", float64(r.Memory)/1e6)
+		}
+		b.WriteByte('\n')
+	}
+
+	rows = [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of triad"}}
+	for _, k := range r.Kinds {
+		rows = append(rows, k.row())
+	}
+	rows = append(rows, r.Products.row())
+	b.WriteByte('\n')
+	writeColumns(&b, rows)
+	b.WriteByte('\n')
+	if r.Peak > 0 {
+		fmt.Fprintf(&b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
+	}
+	fmt.Fprintf(&b, "triad: %.1f GB/s, v ← v + a·x of two vectors of %d million elements\n", r.Triad, triadElements>>20)
+	b.WriteString("GB: what has to be moved at least; all products: convolutions, linear layers and their gradients\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// row shows a kind with products by its operations and another by its bytes.
+func (k *Kind) row() []string {
+	row := []string{k.Name, fmt.Sprint(k.Calls), number(1e3 * k.Seconds), percent(k.Share), "", "", "", "", "", ""}
+	switch {
+	case k.GFLOP > 0:
+		row[4], row[5], row[6] = number(k.GFLOP), number(k.GFLOPS), percent(k.OfPeak)
+	case k.GB > 0:
+		row[7], row[8], row[9] = number(k.GB), number(k.GBS), percent(k.OfTriad)
+	}
+	return row
+}
+
+func (s Spread) times(a float64) Spread {
+	return Spread{a * s.Min, a * s.Q1, a * s.Median, a * s.Q3, a * s.Max}
+}
+
+// number writes three digits or more, without an exponent.
+func number(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case x >= 1:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func percent(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*x)
+}
+
+// writeColumns aligns the first column to the left, the others to the right.
+func writeColumns(b *strings.Builder, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				line += cell + pad
+			} else {
+				line += "  " + pad + cell
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}

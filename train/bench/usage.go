@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Usage is what the process took from the system, where that counts it: on Unix.
+type Usage struct {
+	User   float64 `json:"user_s"`   // processor seconds, of all threads
+	System float64 `json:"system_s"` // of those spent in the kernel for the process
+	Faults float64 `json:"faults"`   // pages that had to be mapped
+}
+
+func (u Usage) since(v Usage) Usage {
+	return Usage{u.User - v.User, u.System - v.System, u.Faults - v.Faults}
+}
+
+func (u Usage) per(steps int) Usage {
+	n := float64(steps)
+	return Usage{u.User / n, u.System / n, u.Faults / n}
+}
+
+// processor names the machine as far as the system says what it is.
+func processor() string {
+	name := runtime.GOOS + "/" + runtime.GOARCH
+	if model := field("/proc/cpuinfo", "model name"); model != "" {
+		name = model + ", " + name
+	}
+	return name
+}
+
+// peakMemory is the largest resident set of the process so far in bytes; 0 where nobody says.
+func peakMemory() int64 {
+	kB, _ := strconv.ParseInt(strings.TrimSuffix(field("/proc/self/status", "VmHWM"), " kB"), 10, 64)
+	return kB << 10
+}
+
+// loadAverage is the number of threads that wanted a processor, averaged over a minute; 0 where nobody says.
+func loadAverage() float64 {
+	text, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(text), " ")
+	load, _ := strconv.ParseFloat(first, 64)
+	return load
+}
+
+// field is the value of the first line "name : value" of a file; empty if there is none.
+func field(file, name string) string {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
