@@ -51,9 +51,11 @@ type Config struct {
 	Augment    string    `json:"augment"` // one of data.Augmentations
 	NoShuffle  bool      `json:"no_shuffle"`
 	Seed       uint64    `json:"seed"`
-	MaxBad     *float64  `json:"max_bad"`               // share of images that may be unreadable
-	StepsLimit int       `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
-	ValLimit   int       `json:"val_limit,omitempty"`   // batches an evaluation, 0 for all
+	MaxBad     *float64  `json:"max_bad"` // share of images that may be unreadable
+	// Holdout is the share of the training set that is not trained on: what chooses among weights judges them by it.
+	Holdout    float64 `json:"holdout,omitempty"`
+	StepsLimit int     `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
+	ValLimit   int     `json:"val_limit,omitempty"`   // batches an evaluation, 0 for all
 
 	Workers int `json:"workers"` // that decode, 0 for one a core
 	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
@@ -180,6 +182,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("label smoothing %g: must lie in [0, 1)", c.LabelSmoothing)
 	case !(*c.MaxBad >= 0 && *c.MaxBad <= 1):
 		return fmt.Errorf("max-bad %g: must lie in [0, 1]", *c.MaxBad)
+	case !(c.Holdout >= 0 && c.Holdout < 1):
+		return fmt.Errorf("holdout %g: must lie in [0, 1)", c.Holdout)
 	case c.CheckpointEvery < 1:
 		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:

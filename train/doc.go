@@ -23,12 +23,18 @@
 //	config.json         the config as resolved
 //	metrics.jsonl       a StepRecord for each step and an EpochRecord for each epoch, one a line
 //	final.safetensors   the weights at the end
-//	best.safetensors    the weights of the lowest validation loss, SGD's or RNA's
+//	best.safetensors    the weights of the lowest loss: see below
 //	rna.safetensors     the weights extrapolated last
 //	checkpoint          what Resume needs
 //
 // All but metrics.jsonl are whole at any time, also when the program is killed. Weights have torchvision's names
 // and carry a [Meta].
+//
+// # Choosing
+//
+// With a share of the training set held out, Config.Holdout, all weights that are scored are scored on it as well, and
+// the best are those of the lowest loss there: the validation images then still tell what to expect. Without,
+// the best are SGD's or the extrapolated ones, by validation loss.
 //
 // # Numbers
 //

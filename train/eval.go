@@ -110,7 +110,8 @@ func (r *Run) finite() (bool, error) {
 	return r.Net.Stats.Finite()
 }
 
-// candidate keeps the network's present weights as best.safetensors if their validation loss is the lowest so far.
+// candidate keeps the network's present weights as best.safetensors if the loss that they are judged by is the lowest
+// so far.
 func (r *Run) candidate(kind string, score Score) error {
 	if !score.finite() || r.best != nil && score.Loss >= r.best.Score.Loss {
 		return nil

@@ -72,9 +72,9 @@ func (r *Run) Train(ctx context.Context) error {
 // iterate says what kind of weights training has arrived at.
 func (r *Run) iterate() string {
 	if k := len(r.History); k > 0 && r.History[k-1].RNA != nil && r.History[k-1].RNA.Injected {
-		return "rna"
+		return kindRNA
 	}
-	return "sgd"
+	return kindSGD
 }
 
 // begin writes what a new run starts with, and says what one may not expect.
@@ -165,14 +165,12 @@ func (r *Run) record() (*EpochRecord, error) {
 	}
 	rec.Seconds = p.Seconds
 	rec.Seconds.Eval = time.Since(start).Seconds()
-	if score == nil {
-		return rec, nil
-	}
-	if !score.finite() {
+	if score != nil && !score.finite() {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
-	return rec, r.candidate("sgd", *score)
+	err = r.judge(rec, kindSGD, score)
+	return rec, err
 }
 
 // afterEpoch calls the hooks that have not been called yet for this epoch. What one that fails writes into

@@ -73,6 +73,15 @@ func (t Tally) Score() Score {
 	return Score{Loss: t.Loss / n, Top1: 100 * t.Top1 / n, Top5: 100 * t.Top5 / n, Images: t.Images}
 }
 
+// The kinds of weights, as metrics and the metadata of weights name them.
+const (
+	kindSGD      = "sgd"
+	kindSGDStats = "sgd_bn" // SGD's, with BatchNorm statistics re-estimated
+	kindRNA      = "rna"
+	kindAverage  = "average"
+	kindEMA      = "ema"
+)
+
 // StepRecord is a line of metrics.jsonl for a step of the optimiser.
 type StepRecord struct {
 	Kind   string  `json:"kind"` // "step"
@@ -100,6 +109,9 @@ type EpochRecord struct {
 	RNA      *RNARecord      `json:"rna,omitempty"`
 	Averages []AverageRecord `json:"averages,omitempty"`
 
+	// Held has the scores on the held-out images, if there are any.
+	Held []HeldRecord `json:"held,omitempty"`
+
 	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
 	Seconds         Seconds `json:"seconds"`
 	Bad             int     `json:"bad_images,omitempty"`
@@ -113,6 +125,12 @@ type RNARecord struct {
 	NormC     float64   `json:"c_norm,omitempty"` // ‖c‖₂
 	Condition float64   `json:"condition,omitempty"`
 	Injected  bool      `json:"injected,omitempty"` // the point replaced the iterate
+}
+
+// HeldRecord is the score of weights on the held-out images.
+type HeldRecord struct {
+	Kind  string `json:"kind"` // as in [Meta]
+	Score Score  `json:"score"`
 }
 
 // AverageRecord is the score of the uniform average of the last iterates at epoch ends.

@@ -75,7 +75,7 @@ func atStep(k int) func(cancel func()) watch {
 
 // TestResume stops runs and goes on: everything they leave has to equal that of a run that was not stopped.
 func TestResume(t *testing.T) {
-	images := pictures(t, 20, 6, 16)
+	images, more := pictures(t, 20, 6, 16), pictures(t, 25, 6, 16)
 	for _, c := range []struct {
 		name string
 		few  bool // only the most telling stops
@@ -101,6 +101,11 @@ func TestResume(t *testing.T) {
 		{"BatchNorm combined", true, func(out string) Config {
 			c := tinyColour(out, images)
 			c.RNA.Stats = Combine
+			return c
+		}},
+		{"BatchNorm, held-out images", true, func(out string) Config {
+			c := tinyColour(out, more)
+			c.Holdout = 0.2
 			return c
 		}},
 		{"RNA off", false, func(out string) Config {

@@ -100,20 +100,24 @@ func (h *rnaHook) snapshot(s *State) error {
 // restated scores the iterate with statistics re-estimated as those of the combined weights are, so that
 // what comes from the statistics is not taken for what comes from the weights.
 func (h *rnaHook) restated(s *State) error {
-	if s.Net.Stats == nil || h.run.val == nil || s.Epoch < h.cfg.Start {
+	if s.Net.Stats == nil || !h.run.scores() || s.Epoch < h.cfg.Start {
 		return nil
 	}
-	return h.run.aside(func() (err error) {
-		if err = h.run.reestimate(); err == nil {
-			s.Record.SGDStats, err = h.run.Evaluate()
+	return h.run.aside(func() error {
+		err := h.run.reestimate()
+		if err != nil {
+			return err
 		}
-		return err
+		if s.Record.SGDStats, err = h.run.Evaluate(); err != nil {
+			return err
+		}
+		return h.run.judge(s.Record, kindSGDStats, s.Record.SGDStats)
 	})
 }
 
 // average scores the uniform average of the last k iterates.
 func (h *rnaHook) average(s *State, k int) error {
-	if h.window.Len() < k || h.run.val == nil {
+	if h.window.Len() < k || !h.run.scores() {
 		return nil
 	}
 	return h.run.aside(func() error {
@@ -124,10 +128,13 @@ func (h *rnaHook) average(s *State, k int) error {
 			return err
 		}
 		score, err := h.run.Evaluate()
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		if score != nil {
 			s.Record.Averages = append(s.Record.Averages, AverageRecord{k, *score})
 		}
-		return err
+		return h.run.judge(s.Record, kindAverage, score)
 	})
 }
 
@@ -169,12 +176,10 @@ func (h *rnaHook) extrapolate(s *State, inject bool) error {
 			rec.Status, rec.Score, inject = "the extrapolated weights give no finite loss", nil, false
 			return nil
 		}
-		if rec.Score != nil {
-			if err := h.run.candidate("rna", *rec.Score); err != nil {
-				return err
-			}
+		if err := h.run.judge(s.Record, kindRNA, rec.Score); err != nil {
+			return err
 		}
-		if err := h.run.keep("rna", "rna"); err != nil || !inject {
+		if err := h.run.keep("rna", kindRNA); err != nil || !inject {
 			return err
 		}
 		return point.copyOf(s.Net)

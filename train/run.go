@@ -20,6 +20,7 @@ const statsMomentum = 0.1
 const (
 	trainStream = iota
 	statsStream
+	heldStream
 )
 
 // Run is a training run. It may be used by one goroutine at a time.
@@ -37,13 +38,14 @@ type Run struct {
 	spare    weights       // room for the iterate while other weights are looked at
 	noDecay  []device.Span
 
-	train, val, stats *data.Loader // val is nil without validation images
-	sets              []data.Dataset
-	hooks             []Hook
-	pos               position
-	best              *bestRecord
-	begun             bool // the folder holds this run
-	ctx               context.Context
+	train, stats *data.Loader
+	val, held    *data.Loader // nil without such images
+	sets         []data.Dataset
+	hooks        []Hook
+	pos          position
+	best         *bestRecord
+	begun        bool // the folder holds this run
+	ctx          context.Context
 }
 
 // weights is a pair of vectors like a network's.
@@ -155,7 +157,11 @@ func (r *Run) open() error {
 // is written.
 func (r *Run) plan() error {
 	c := &r.Config
-	for use, l := range map[use]*data.Loader{useGradient: r.train, useEval: r.val} {
+	for _, of := range []struct {
+		use use
+		l   *data.Loader
+	}{{useGradient, r.train}, {useEval, r.val}, {useEval, r.held}} {
+		use, l := of.use, of.l
 		if l == nil {
 			continue
 		}
@@ -171,8 +177,12 @@ func (r *Run) plan() error {
 	return nil
 }
 
-func (r *Run) loaders(train, val data.Dataset, p data.Profile) error {
+func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	c := &r.Config
+	train, held, err := c.split(set)
+	if err != nil {
+		return err
+	}
 	tr, err := p.Train(c.Augment, c.ImageSize)
 	if err != nil {
 		return err
@@ -188,13 +198,22 @@ func (r *Run) loaders(train, val data.Dataset, p data.Profile) error {
 	if r.stats, err = data.NewLoader(train, tr, opt); err != nil {
 		return err
 	}
-	if val == nil {
-		return nil
+	if r.held, err = r.evalLoader(held, p); err != nil {
+		return err
 	}
-	r.val, err = data.NewLoader(val, p.Eval(c.ImageSize), data.LoaderOptions{
+	r.val, err = r.evalLoader(val, p)
+	return err
+}
+
+// evalLoader yields images as they are evaluated. It is nil for no set.
+func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error) {
+	if set == nil {
+		return nil, nil
+	}
+	c := &r.Config
+	return data.NewLoader(set, p.Eval(c.ImageSize), data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.log,
 	})
-	return err
 }
 
 func (r *Run) log(format string, args ...any) {

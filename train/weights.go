@@ -21,7 +21,7 @@ type Meta struct {
 	ImageSize int
 	Mean, Std []float64
 	Epoch     int    // that the weights are from, 0 before the first
-	Kind      string // "sgd", "rna" or "average"
+	Kind      string // "sgd", "sgd_bn" with BatchNorm statistics re-estimated, "rna", "average" or "ema"
 }
 
 func (m Meta) strings() map[string]string {

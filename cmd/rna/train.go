@@ -61,6 +61,7 @@ func (f *trainFlags) groups() []group {
 	d.StringVar(&f.Augment, "augment", "auto", strings.Join(data.Augmentations(), ", ")+"; none: as in evaluation")
 	d.BoolVar(&f.shuffle, "shuffle", true, "a new order of the images in each epoch")
 	d.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	d.Float64Var(&f.Holdout, "holdout", 0, "share of the training set kept from training, by which the best weights are chosen (default: the validation images choose)")
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 
 	m := newGroup("Model")

@@ -1,0 +1,70 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"onlinerna/data"
+)
+
+// split divides a training set into the images to train on and those held out, Config.Holdout of them, which the seed
+// chooses. Without a share held is nil.
+func (c *Config) split(set data.Dataset) (train, held data.Dataset, err error) {
+	if c.Holdout == 0 {
+		return set, nil, nil
+	}
+	n := set.Len()
+	k := max(1, int(math.Round(c.Holdout*float64(n))))
+	if k >= n {
+		return nil, nil, fmt.Errorf("holdout %g of %d images leaves none to train on", c.Holdout, n)
+	}
+	order := make([]int32, n)
+	r := data.NewRand(c.Seed, heldStream)
+	r.Perm(order)
+	indices := make([]int, n)
+	for i, j := range order {
+		indices[i] = int(j)
+	}
+	// In the order of the set, which may be that of its files.
+	slices.Sort(indices[:k])
+	slices.Sort(indices[k:])
+	if held, err = data.Subset(set, indices[:k]); err != nil {
+		return nil, nil, err
+	}
+	train, err = data.Subset(set, indices[k:])
+	return train, held, err
+}
+
+// evaluateHeld scores the network's present weights on the held-out images. It is nil if there are none.
+func (r *Run) evaluateHeld() (*Score, error) {
+	if r.held == nil {
+		return nil, nil
+	}
+	s, err := Evaluate(r.ctx, r.Net, r.held, nil)
+	if err != nil {
+		return nil, fmt.Errorf("held-out images: %w", err)
+	}
+	return &s, nil
+}
+
+// scores says whether there are images to score weights on.
+func (r *Run) scores() bool { return r.val != nil || r.held != nil }
+
+// judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
+// best.safetensors if nothing had a lower loss so far. Without held-out images it goes by the
+// validation score, val, and leaves out what is there for comparison only.
+func (r *Run) judge(rec *EpochRecord, kind string, val *Score) error {
+	if r.held != nil {
+		s, err := r.evaluateHeld()
+		if err != nil {
+			return err
+		}
+		rec.Held = append(rec.Held, HeldRecord{kind, *s})
+		return r.candidate(kind, *s)
+	}
+	if val == nil || kind == kindSGDStats || kind == kindAverage {
+		return nil
+	}
+	return r.candidate(kind, *val)
+}
