@@ -16,6 +16,8 @@ type tiled struct {
 	padded   int // columns of a group's panels, with those that are not used
 	pieces   []piece
 	blocks   []tiledBlock
+
+	weightsOf [][]int // by tap, where pixels are folded
 }
 
 // family is targets whose pixels are computed from the same tiles.
@@ -71,7 +73,8 @@ const (
 const directChannels = 256
 
 func newTiled(p *product, set *kern.Set) *tiled {
-	t := &tiled{product: p, set: set, panels: ceil(p.rows, set.Columns())}
+	p, weightsOf := p.fold(set)
+	t := &tiled{product: p, set: set, panels: ceil(p.rows, set.Columns()), weightsOf: weightsOf}
 	t.padded = set.Vectors(p.rows) * set.Lanes
 	for i := range p.grids {
 		g := &p.grids[i]
@@ -289,13 +292,20 @@ func (k *tiledKernel) pack(_, block int) {
 	dst := k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width]
 	clear(dst[:width])
 	if k.bias != nil {
-		copy(dst[:n], k.bias[p.group*k.rows+p.panel*k.set.Columns():])
+		for to := dst[:n]; len(to) > 0; { // again for each of the pixels that are folded
+			to = to[copy(to, k.bias[p.group*k.rows+p.panel*k.set.Columns():]):]
+		}
 	}
 	dst = dst[width:]
 	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
 	for c := 0; c < f.channels; c += f.chunk {
 		channels := min(f.chunk, f.channels-c)
 		for _, t := range g.taps {
+			if k.weightsOf != nil {
+				k.packFolded(dst, width, t, c, channels)
+				dst = dst[channels*width:]
+				continue
+			}
 			from := w[t.weight*k.weightTap+c*k.weightChannel:]
 			if k.weightRow == 1 {
 				_ = from[(channels-1)*k.weightChannel+n-1]
