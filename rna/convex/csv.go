@@ -1,0 +1,79 @@
+package convex
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ReadCSV reads rows of a target and features, with or without a header line. For the logistic loss targets
+// are ±1 or any two labels, the larger of which is +1; for squares they are numbers. Errors are
+// [*FileError]s that call the file name.
+func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
+	in := csv.NewReader(r)
+	in.FieldsPerRecord = -1
+	in.TrimLeadingSpace = true
+	in.ReuseRecord = true
+	t := &targets{file: name, loss: loss}
+	var values []float64
+	width := 0
+	for row := 0; ; row++ {
+		record, err := in.Read()
+		if err == io.EOF {
+			break
+		}
+		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
+			return nil, &FileError{name, bad.Line, bad.Err}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := in.FieldPos(0)
+		if row == 0 {
+			if width = len(record); width < 2 {
+				return nil, &FileError{name, line, errors.New("one column only: want a target and features, separated by commas")}
+			}
+			record[0] = strings.TrimPrefix(record[0], "\ufeff")
+			if isHeader(record) {
+				continue
+			}
+		}
+		if len(record) != width {
+			return nil, &FileError{name, line, fmt.Errorf("%d columns, where the first line has %d", len(record), width)}
+		}
+		if err := t.add(strings.TrimSpace(record[0]), line); err != nil {
+			return nil, err
+		}
+		for j, s := range record[1:] {
+			v, err := number(strings.TrimSpace(s))
+			if err != nil {
+				return nil, &FileError{name, line, fmt.Errorf("column %d %w", j+2, err)}
+			}
+			values = append(values, v)
+		}
+	}
+	if len(values) == 0 {
+		return nil, &FileError{name, 0, errors.New("no rows")}
+	}
+	y, labels, err := t.finish()
+	if err != nil {
+		return nil, err
+	}
+	x, err := NewDense(len(values)/(width-1), width-1, values)
+	if err != nil {
+		return nil, err
+	}
+	return &Data{X: x, Y: y, Labels: labels}, nil
+}
+
+// isHeader says that no feature of the first line is a number.
+func isHeader(record []string) bool {
+	for _, s := range record[1:] {
+		if _, err := number(strings.TrimSpace(s)); err == nil || strings.TrimSpace(s) == "" {
+			return false
+		}
+	}
+	return true
+}

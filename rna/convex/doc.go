@@ -1,0 +1,24 @@
+// Package convex minimises smooth convex functions by first-order methods and by Regularized Nonlinear
+// Acceleration of them: the convex experiments of Scieur, Oyallon, d'Aspremont and Bach, "Online Regularized
+// Nonlinear Acceleration".
+//
+// [Minimize] takes any function that gives its gradient, and needs no constants of it; RNA on gradient descent
+// ([OnlineRNAGD]) is often orders of magnitude ahead of the descent. [MinimizeSum] goes by the
+// samples of a [Risk], the regularised loss of a linear model on dense or sparse [Data].
+//
+// # The protocol
+//
+// Deterministic methods backtrack: from y they step to w⁺ = y − ∇f(y)/L_k, doubling L_k while f(w⁺) > f(y) −
+// ‖∇f(y)‖²/(2L_k) and L_k < L, and halve L_k after each iteration. Momentum follows Nesterov's α sequence, with q
+// = μ/L ([NesterovStrong]), q = 0 ([NesterovConvex]) or none ([GD]).
+//
+// RNA's window holds the last N points y at which gradients were taken, and the gradients U as residuals:
+// w_rna = Y c − U c/L. Offline it is one more point to evaluate. Online, w_ls = (w_rna + βw)/(1 + β) with the w
+// before takes the place of w⁺ if f is lower there, so that w_rna is the next y. Then the curve
+// shows f(w_rna), otherwise f(w⁺).
+//
+// With these choices the values on the Sonar data are those that the authors published, to rounding: online RNA
+// is chaotic, and parts from them after some ten iterations.
+//
+// Runs are deterministic: they depend on the seed, not on the number of processors.
+package convex

@@ -1,0 +1,126 @@
+package convex
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// regular is κ of the published curves.
+const regular = 1e-6
+
+func sonarRisk(t testing.TB, kappa float64) *Risk {
+	t.Helper()
+	d, err := Sonar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRisk(d, Logistic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Reg = kappa * r.Smoothness()
+	return r
+}
+
+func problem(t testing.TB, r *Risk) Problem {
+	t.Helper()
+	p, err := r.Problem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// published are the values behind the paper's figures: method,iteration,f_minus_fstar. The copy in
+// testdata has the first 25 iterations and the last.
+func published(t testing.TB, path string) map[Method]map[int]float64 {
+	t.Helper()
+	f, err := os.Open(path)
+	if os.IsNotExist(err) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	curves := map[Method]map[int]float64{}
+	for _, r := range rows[1:] {
+		at, errAt := strconv.Atoi(r[1])
+		v, errValue := strconv.ParseFloat(r[2], 64)
+		if errAt != nil || errValue != nil {
+			t.Fatal(errAt, errValue)
+		}
+		m := Method(r[0])
+		if curves[m] == nil {
+			curves[m] = map[int]float64{}
+		}
+		curves[m][at] = v
+	}
+	return curves
+}
+
+func TestPublishedCurves(t *testing.T) {
+	curves := published(t, "testdata/logistic_sonar_regular.csv")
+	r := sonarRisk(t, regular)
+	best, err := r.Optimum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if best.GradNorm > 1e-14 {
+		t.Errorf("‖∇f(w*)‖ = %g", best.GradNorm)
+	}
+	p := problem(t, r)
+	ends := map[Method]float64{}
+	for m, curve := range curves {
+		res, err := Minimize(p, m, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[m] = res.Values[500] - best.Value
+		if ratio := ends[m] / curve[500]; ratio < 0.1 || ratio > 10 {
+			t.Errorf("%s ends at %.2e, published %.2e", m, ends[m], curve[500])
+		}
+		iterations, tolerance := 20, 1e-9
+		switch _, offline, online := m.split(); {
+		case m == LBFGS:
+			continue // the authors' line search is not known
+		case offline:
+			tolerance = 1e-6
+		case online:
+			iterations, tolerance = 10, 1e-4
+		}
+		for k := range iterations + 1 {
+			got := res.Values[k] - best.Value
+			if d := math.Abs(got-curve[k]) / curve[k]; !(d <= tolerance) {
+				t.Errorf("%s, iteration %d: %.12g, published %.12g: relative difference %.1e", m, k, got, curve[k], d)
+				break
+			}
+		}
+	}
+	ranking := func(end func(Method) float64) []Method {
+		var list []Method
+		for m := range curves {
+			list = append(list, m)
+		}
+		slices.SortFunc(list, func(a, b Method) int {
+			if end(a) < end(b) {
+				return -1
+			}
+			return 1
+		})
+		return list
+	}
+	got := ranking(func(m Method) float64 { return ends[m] })
+	want := ranking(func(m Method) float64 { return curves[m][500] })
+	if !slices.Equal(got, want) {
+		t.Errorf("ranking %v, published %v", got, want)
+	}
+}

@@ -1,0 +1,112 @@
+package convex
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// A Matrix is n rows of d features, dense or compressed. It is not changed once made, and may be shared.
+type Matrix struct {
+	n, d   int
+	values []float64
+	index  []int32 // columns of values; nil when dense
+	start  []int   // of each row in values, and the end; nil when dense
+}
+
+// NewDense returns the n×d matrix with the rows in values, one after the other. It keeps values.
+func NewDense(n, d int, values []float64) (*Matrix, error) {
+	if n < 1 || d < 1 || len(values) != n*d {
+		return nil, fmt.Errorf("convex: %d values for a matrix of %d×%d", len(values), n, d)
+	}
+	return &Matrix{n: n, d: d, values: values}, nil
+}
+
+// NewSparse returns the n×d matrix whose row i has values[start[i]:start[i+1]] in the columns of
+// index there, ascending. It keeps the slices. Memory grows with the values, not with n·d.
+func NewSparse(n, d int, start []int, index []int32, values []float64) (*Matrix, error) {
+	if n < 1 || d < 1 || len(start) != n+1 || len(index) != len(values) || start[0] != 0 || start[n] != len(values) {
+		return nil, fmt.Errorf("convex: %d values, %d columns and %d starts of rows for a sparse matrix of %d×%d", len(values), len(index), len(start), n, d)
+	}
+	for i := range n {
+		if start[i] > start[i+1] {
+			return nil, fmt.Errorf("convex: row %d of a sparse matrix ends before it starts", i)
+		}
+		for k := start[i]; k < start[i+1]; k++ {
+			if j := int(index[k]); j < 0 || j >= d || k > start[i] && index[k-1] >= index[k] {
+				return nil, fmt.Errorf("convex: row %d of a sparse matrix of %d columns has column %d out of order or range", i, d, j)
+			}
+		}
+	}
+	return &Matrix{n: n, d: d, values: values, index: index, start: start}, nil
+}
+
+// Dims returns the numbers of rows and of columns.
+func (m *Matrix) Dims() (n, d int) { return m.n, m.d }
+
+// NonZeros returns the number of values stored: n·d of a dense matrix.
+func (m *Matrix) NonZeros() int { return len(m.values) }
+
+// Row returns the values of row i and, in a sparse matrix, their columns. They must not be changed.
+func (m *Matrix) Row(i int) (columns []int32, values []float64) {
+	if m.index == nil {
+		return nil, m.values[i*m.d : (i+1)*m.d]
+	}
+	a, b := m.start[i], m.start[i+1]
+	return m.index[a:b], m.values[a:b]
+}
+
+// dot returns xᵢᵀw.
+func (m *Matrix) dot(i int, w []float64) float64 {
+	columns, values := m.Row(i)
+	if columns == nil && m.index == nil {
+		return floats.Dot(values, w)
+	}
+	sum := 0.0
+	for k, j := range columns {
+		sum += values[k] * w[j]
+	}
+	return sum
+}
+
+// add adds a xᵢ to dst.
+func (m *Matrix) add(dst []float64, a float64, i int) {
+	columns, values := m.Row(i)
+	if columns == nil && m.index == nil {
+		floats.AddScaled(dst, a, values)
+		return
+	}
+	for k, j := range columns {
+		dst[j] += a * values[k]
+	}
+}
+
+// norm2 returns ‖xᵢ‖².
+func (m *Matrix) norm2(i int) float64 {
+	_, values := m.Row(i)
+	return floats.Dot(values, values)
+}
+
+// MaxRowNorm returns maxᵢ‖xᵢ‖².
+func (m *Matrix) MaxRowNorm() float64 {
+	most := 0.0
+	for i := range m.n {
+		most = math.Max(most, m.norm2(i))
+	}
+	return most
+}
+
+// apply sets out to XᵀDX v, with D = I where weights is nil.
+func (m *Matrix) apply(out, v, weights []float64, t *team) {
+	t.sum(out, func(part []float64, lo, hi int) float64 {
+		for i := lo; i < hi; i++ {
+			a := m.dot(i, v)
+			if weights != nil {
+				a *= weights[i]
+			}
+			m.add(part, a, i)
+		}
+		return 0
+	})
+}

@@ -1,0 +1,248 @@
+package convex
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"onlinerna/rna"
+)
+
+// A Method is named as in the published curves of the paper's authors.
+type Method string
+
+// Methods for any function. Offline RNA leaves the method as it is and extrapolates beside it; online RNA
+// takes the extrapolated point where it is better.
+const (
+	GD                       Method = "gd"
+	NesterovConvex           Method = "nesterov_convex"
+	NesterovStrong           Method = "nesterov_strong"
+	OfflineRNAGD             Method = "offline_rna_gd"
+	OfflineRNANesterovConvex Method = "offline_rna_nesterov_convex"
+	OfflineRNANesterovStrong Method = "offline_rna_nesterov_strong"
+	OnlineRNAGD              Method = "online_rna_gd"
+	OnlineRNANesterovConvex  Method = "online_rna_nesterov_convex"
+	OnlineRNANesterovStrong  Method = "online_rna_nesterov_strong"
+	PlainOnlineRNAGD         Method = "plain_online_rna_gd" // eq. (online_rna): always the extrapolated point
+	AndersonGD               Method = "anderson_gd"         // the same with λ = 0
+	OptimalAdaptive          Method = "optimal_adaptive"    // Algorithm 3
+	LBFGS                    Method = "lbfgs"
+	BFGS                     Method = "bfgs"
+)
+
+// Methods for sums, by samples.
+const (
+	SGD                Method = "sgd"
+	SVRG               Method = "svrg"
+	SAGA               Method = "saga"
+	Katyusha           Method = "katyusha"
+	OfflineRNASGD      Method = "offline_rna_sgd"
+	OfflineRNASVRG     Method = "offline_rna_svrg"
+	OfflineRNASAGA     Method = "offline_rna_saga"
+	OfflineRNAKatyusha Method = "offline_rna_katyusha"
+	OnlineRNASGD       Method = "online_rna_sgd"
+	OnlineRNASVRG      Method = "online_rna_svrg"
+	OnlineRNASAGA      Method = "online_rna_saga"
+	OnlineRNAKatyusha  Method = "online_rna_katyusha"
+)
+
+// Deterministic lists the methods of [Minimize].
+func Deterministic() []Method {
+	return []Method{
+		GD, NesterovConvex, NesterovStrong, OfflineRNAGD, OfflineRNANesterovConvex, OfflineRNANesterovStrong,
+		OnlineRNAGD, OnlineRNANesterovConvex, OnlineRNANesterovStrong, LBFGS, BFGS,
+		OptimalAdaptive, PlainOnlineRNAGD, AndersonGD,
+	}
+}
+
+// Stochastic lists the methods of [MinimizeSum].
+func Stochastic() []Method {
+	return []Method{
+		SGD, SVRG, SAGA, OfflineRNASGD, OfflineRNASVRG, OfflineRNASAGA, OnlineRNASGD, OnlineRNASVRG, OnlineRNASAGA,
+		Katyusha, OfflineRNAKatyusha, OnlineRNAKatyusha,
+	}
+}
+
+// split takes "online_rna_gd" apart.
+func (m Method) split() (base Method, offline, online bool) {
+	if s, ok := strings.CutPrefix(string(m), "offline_rna_"); ok {
+		return Method(s), true, false
+	}
+	if s, ok := strings.CutPrefix(string(m), "online_rna_"); ok {
+		return Method(s), false, true
+	}
+	return m, false, false
+}
+
+// A Func is a function to minimise: it returns f(w) and, unless grad is nil, writes ∇f(w) to grad. It
+// must not change or keep w.
+type Func func(w, grad []float64) float64
+
+// A Problem is a smooth convex function and what is known of it.
+type Problem struct {
+	F   Func
+	Dim int
+
+	// Values, when set, writes f(points[k]) to dst[k]: for functions that evaluate several points at once
+	// for little more than one.
+	Values func(dst []float64, points [][]float64)
+
+	// L is the Lipschitz constant of the gradient. 0 is unknown: step sizes are then found by backtracking alone.
+	L float64
+
+	// Mu is the strong convexity of f, which nesterov_strong takes. 0 is unknown.
+	Mu float64
+}
+
+// Defaults for fields of [Options] that are not set: those of the paper.
+const (
+	DefaultIterations = 500
+	DefaultEpochs     = 100
+	DefaultWindow     = 10
+	DefaultLambda     = 1e-8
+)
+
+// Options are the parameters of a run. The zero value is the paper's.
+type Options struct {
+	// Iterations of [Minimize], or epochs of [MinimizeSum]: the passes over the data, of any kind. 0 is the default.
+	Iterations int
+
+	// Window is the number N of residuals, 0 the default.
+	Window int
+
+	// Lambda is RNA's λ, relative to ‖R‖². Unset it is DefaultLambda.
+	Lambda rna.Value
+
+	// Start is w₀, nil the origin.
+	Start []float64
+
+	// Seed of the samples drawn.
+	Seed uint64
+
+	// Observe is called after each iteration, for w₀ too. Its time does not count. An error ends the run.
+	Observe func(Progress) error
+}
+
+// Progress is what is known after an iteration.
+type Progress struct {
+	// At is the iteration, or the number of epochs.
+	At int
+
+	// W is the point that the method offers, extrapolated where the method does that. It is valid
+	// during the call.
+	W []float64
+
+	// Value is f(W).
+	Value float64
+}
+
+// A Result is a run: its value k is after iteration (or epochs) At[k].
+type Result struct {
+	At      []int
+	Values  []float64
+	Seconds []float64 // since the start
+	W       []float64 // the last point
+}
+
+// A DivergedError says that values are no longer finite. The result beside it ends before.
+type DivergedError struct {
+	Method Method
+	At     int
+	Value  float64
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("convex: %s diverged: f is %v after iteration %d", e.Method, e.Value, e.At)
+}
+
+// Minimize runs a deterministic method. The result is as far as it came also when there is an
+// error: a [*DivergedError], or one of Observe.
+func Minimize(p Problem, m Method, opt Options) (Result, error) {
+	if !slices.Contains(Deterministic(), m) {
+		return Result{}, fmt.Errorf("convex: unknown deterministic method %q", m)
+	}
+	if p.F == nil || p.Dim < 1 {
+		return Result{}, errors.New("convex: a problem without a function or dimension")
+	}
+	if !(p.L >= 0) || !(p.Mu >= 0) || math.IsInf(p.L, 0) || p.L > 0 && p.Mu > p.L {
+		return Result{}, fmt.Errorf("convex: a problem with L = %v and μ = %v", p.L, p.Mu)
+	}
+	opt, err := opt.withDefaults(p.Dim, DefaultIterations)
+	if err != nil {
+		return Result{}, err
+	}
+	if p.Values == nil {
+		p.Values = func(dst []float64, points [][]float64) {
+			for k, w := range points {
+				dst[k] = p.F(w, nil)
+			}
+		}
+	}
+	rec := newRecorder(m, opt)
+	if err := rec.add(0, opt.Start, p.F(opt.Start, nil)); err != nil {
+		return rec.result, err
+	}
+	if m == LBFGS || m == BFGS {
+		err := quasiNewton(p, m, opt, rec)
+		return rec.result, err
+	}
+	err = descend(p, m, opt, rec)
+	return rec.result, err
+}
+
+func (o Options) withDefaults(dim, iterations int) (Options, error) {
+	switch {
+	case o.Iterations < 0:
+		return o, fmt.Errorf("convex: %d iterations", o.Iterations)
+	case o.Window < 0 || o.Window > rna.MaxColumns:
+		return o, fmt.Errorf("convex: a window of %d residuals: it must be 1 to %d", o.Window, rna.MaxColumns)
+	case o.Start != nil && len(o.Start) != dim:
+		return o, fmt.Errorf("convex: a start of %d elements for a function of %d", len(o.Start), dim)
+	case !(o.Lambda.Or(DefaultLambda) >= 0):
+		return o, fmt.Errorf("convex: lambda is %v: it must be 0 or more", o.Lambda.Or(0))
+	}
+	if o.Iterations == 0 {
+		o.Iterations = iterations
+	}
+	if o.Window == 0 {
+		o.Window = DefaultWindow
+	}
+	o.Lambda = rna.Set(o.Lambda.Or(DefaultLambda))
+	if o.Start == nil {
+		o.Start = make([]float64, dim)
+	}
+	return o, nil
+}
+
+// A recorder keeps the curve of a run.
+type recorder struct {
+	method  Method
+	observe func(Progress) error
+	result  Result
+	started time.Time
+}
+
+func newRecorder(m Method, opt Options) *recorder {
+	return &recorder{method: m, observe: opt.Observe, started: time.Now()}
+}
+
+func (r *recorder) add(at int, w []float64, value float64) error {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return &DivergedError{Method: r.method, At: at, Value: value}
+	}
+	res := &r.result
+	res.At = append(res.At, at)
+	res.Values = append(res.Values, value)
+	res.Seconds = append(res.Seconds, time.Since(r.started).Seconds())
+	res.W = append(res.W[:0], w...)
+	if r.observe == nil {
+		return nil
+	}
+	paused := time.Now()
+	err := r.observe(Progress{At: at, W: w, Value: value})
+	r.started = r.started.Add(time.Since(paused))
+	return err
+}

@@ -1,0 +1,172 @@
+package convex
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// A Loss is ℓ(z, y), of a prediction z = xᵀw and a target y.
+type Loss int
+
+const (
+	// Logistic is log(1 + exp(−y z)), for targets of ±1.
+	Logistic Loss = iota
+	// Squares is (z − y)²/2.
+	Squares
+)
+
+func (l Loss) String() string {
+	switch l {
+	case Logistic:
+		return "logistic"
+	case Squares:
+		return "squares"
+	}
+	return fmt.Sprintf("Loss(%d)", int(l))
+}
+
+// curvature bounds ∂²ℓ/∂z².
+func (l Loss) curvature() float64 {
+	if l == Logistic {
+		return 0.25
+	}
+	return 1
+}
+
+// value returns ℓ without overflow for any z.
+func (l Loss) value(z, y float64) float64 {
+	if l == Squares {
+		return (z - y) * (z - y) / 2
+	}
+	m := y * z
+	return math.Log1p(math.Exp(-math.Abs(m))) + math.Max(-m, 0)
+}
+
+// both returns ℓ and ∂ℓ/∂z.
+func (l Loss) both(z, y float64) (value, slope float64) {
+	if l == Squares {
+		return (z - y) * (z - y) / 2, z - y
+	}
+	m := y * z
+	e := math.Exp(-math.Abs(m))
+	if m >= 0 {
+		return math.Log1p(e), -y * e / (1 + e)
+	}
+	return math.Log1p(e) - m, -y / (1 + e)
+}
+
+// slope returns ∂ℓ/∂z.
+func (l Loss) slope(z, y float64) float64 {
+	if l == Squares {
+		return z - y
+	}
+	return -y / (1 + math.Exp(y*z))
+}
+
+// bend returns ∂²ℓ/∂z².
+func (l Loss) bend(z float64) float64 {
+	if l == Squares {
+		return 1
+	}
+	e := math.Exp(-math.Abs(z))
+	return e / ((1 + e) * (1 + e))
+}
+
+// A Risk is the ℓ2-regularised empirical risk
+//
+//	f(w) = (1/n) Σ ℓ(xᵢᵀw, yᵢ) + (Reg/2) ‖w‖².
+type Risk struct {
+	X    *Matrix
+	Y    []float64
+	Loss Loss
+	Reg  float64
+}
+
+// NewRisk returns the risk of a loss on data, with Reg 0.
+func NewRisk(d *Data, loss Loss) (*Risk, error) {
+	r := &Risk{X: d.X, Y: d.Y, Loss: loss}
+	return r, r.check()
+}
+
+func (r *Risk) check() error {
+	switch {
+	case r.X == nil || len(r.Y) != r.X.n:
+		return fmt.Errorf("convex: a risk of %d targets without as many rows", len(r.Y))
+	case r.Loss != Logistic && r.Loss != Squares:
+		return fmt.Errorf("convex: unknown loss %v", r.Loss)
+	case !(r.Reg >= 0) || math.IsInf(r.Reg, 0):
+		return fmt.Errorf("convex: regularisation of %v: it must be 0 or more", r.Reg)
+	}
+	for i, y := range r.Y {
+		if r.Loss == Logistic && y != 1 && y != -1 || math.IsNaN(y) || math.IsInf(y, 0) {
+			return fmt.Errorf("convex: target %d is %v: the %v loss takes %s", i, y, r.Loss, map[Loss]string{Logistic: "1 and -1", Squares: "finite ones"}[r.Loss])
+		}
+	}
+	return nil
+}
+
+// Smoothness returns L_data, the Lipschitz constant of the gradient of the data term: ‖XXᵀ‖₂/(4n) for
+// the logistic loss, ‖XXᵀ‖₂/n for squares. That of f is L_data + Reg.
+func (r *Risk) Smoothness() float64 {
+	return r.Loss.curvature() * r.X.Norm2() / float64(r.X.n)
+}
+
+// Problem returns f for [Minimize], with L = L_data + Reg and μ = Reg. Each problem has memory of its
+// own; one is for one goroutine at a time.
+func (r *Risk) Problem() (Problem, error) {
+	if err := r.check(); err != nil {
+		return Problem{}, err
+	}
+	t := newTeam(r.X)
+	return Problem{
+		F:      func(w, grad []float64) float64 { return r.eval(w, grad, t) },
+		Values: func(dst []float64, points [][]float64) { r.values(dst, points, t) },
+		Dim:    r.X.d,
+		L:      r.Smoothness() + r.Reg,
+		Mu:     r.Reg,
+	}, nil
+}
+
+// eval reads each row once for f and ∇f: the row is still in the cache for the gradient.
+func (r *Risk) eval(w, grad []float64, t *team) float64 {
+	if grad == nil {
+		var v [1]float64
+		r.values(v[:], [][]float64{w}, t)
+		return v[0]
+	}
+	n := float64(r.X.n)
+	sum := t.sum(grad, func(part []float64, lo, hi int) float64 {
+		sum := 0.0
+		for i := lo; i < hi; i++ {
+			v, s := r.Loss.both(r.X.dot(i, w), r.Y[i])
+			sum += v
+			r.X.add(part, s/n, i)
+		}
+		return sum
+	})
+	floats.AddScaled(grad, r.Reg, w)
+	return sum/n + r.Reg/2*floats.Dot(w, w)
+}
+
+// values sets dst[k] to f(points[k]) in one pass over the data.
+func (r *Risk) values(dst []float64, points [][]float64, t *team) {
+	k := len(points)
+	sums := make([]float64, len(t.parts)*k)
+	t.each(func(b, lo, hi int) {
+		s := sums[b*k : (b+1)*k]
+		for i := lo; i < hi; i++ {
+			for j, w := range points {
+				s[j] += r.Loss.value(r.X.dot(i, w), r.Y[i])
+			}
+		}
+	})
+	for j, w := range points {
+		sum := 0.0
+		for b := range t.parts {
+			sum += sums[b*k+j]
+		}
+		dst[j] = sum/float64(r.X.n) + r.Reg/2*floats.Dot(w, w)
+	}
+}
