@@ -26,6 +26,19 @@ func lowerView(s step, o op.View) (*lowering, string) {
 		l.outputs[0].View = &device.View{Input: slices.Index(s.group.Inputs, s.In[0]), Offset: offset * op.Float32.Size()}
 		return l, ""
 	}
+	if image, ok := images(from, to, offset); ok {
+		return s.data(func(st *storage) []phase {
+			x, dst := st.floats(s.In[0]), st.floats(s.Out)
+			return []phase{{to.Size() / image, func(_, n int) {
+				from, to := x[offset+n*image:][:image], dst[n*image:][:image]
+				if plain(s.in(0).Shape) {
+					transposeImage(to, from, s.out().Shape[1])
+				} else {
+					transposeImage(to, from, image/s.in(0).Shape[1])
+				}
+			}}}
+		}), ""
+	}
 	return s.data(func(st *storage) []phase {
 		x, dst := st.floats(s.In[0]), st.floats(s.Out)
 		at := position(from)
@@ -41,6 +54,29 @@ func lowerView(s step, o op.View) (*lowering, string) {
 			}
 		}}}
 	}), ""
+}
+
+// images says whether a view turns whole images from channels-last to row-major order or back, and gives their size.
+func images(from, to op.Shape, offset int) (size int, ok bool) {
+	shape := from
+	if plain(from) {
+		shape = to
+	}
+	if plain(from) == plain(to) {
+		return 0, false
+	}
+	size = shape[1] * shape[2] * shape[3]
+	return size, size > 0 && offset%size == 0 && to.Size()%size == 0
+}
+
+// transposeImage writes src, a matrix whose columns become rows of n elements, to dst.
+func transposeImage(dst, src []float32, n int) {
+	columns := len(src) / n
+	for i := range n {
+		for j, v := range src[i*columns : (i+1)*columns] {
+			dst[j*n+i] = v
+		}
+	}
 }
 
 // plain says whether a tensor in the layout of activations lies in row-major order.
