@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func reluAVX512(dst []float32, x []float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·reluAVX512(SB), NOSPLIT, $0-48
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -16,15 +16,17 @@ TEXT ·reluAVX512(SB), NOSPLIT, $0-48
 	JL     rest
 
 loop:
-	VMOVUPS (CX)(BX*1), Z1
-	VMAXPS  Z1, Z0, Z1
-	VMOVUPS Z1, (AX)(BX*1)
-	VMOVUPS 64(CX)(BX*1), Z1
-	VMAXPS  Z1, Z0, Z1
-	VMOVUPS Z1, 64(AX)(BX*1)
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x20, DX
-	JGE     loop
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVUPS    Z1, (AX)(BX*1)
+	PREFETCHT0 4160(CX)(BX*1)
+	VMOVUPS    64(CX)(BX*1), Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVUPS    Z1, 64(AX)(BX*1)
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x20, DX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, DX
@@ -63,7 +65,7 @@ DATA lanesAVX512<>+60(SB)/4, $0x0000000f
 GLOBL lanesAVX512<>(SB), RODATA|NOPTR, $64
 
 // func addAVX512(dst []float32, a []float32, b []float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·addAVX512(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -74,17 +76,21 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-72
 	JL   rest
 
 loop:
-	VMOVUPS (CX)(SI*1), Z0
-	VMOVUPS (DX)(SI*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*1)
-	VMOVUPS 64(CX)(SI*1), Z0
-	VMOVUPS 64(DX)(SI*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(SI*1)
-	ADDQ    $0x00000080, SI
-	SUBQ    $0x20, BX
-	JGE     loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (AX)(SI*1)
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z0
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, BX
@@ -117,15 +123,17 @@ TEXT ·reluPastAVX512(SB), NOSPLIT, $0-48
 	JL     rest
 
 loop:
-	VMOVUPS  (CX)(BX*1), Z1
-	VMAXPS   Z1, Z0, Z1
-	VMOVNTPS Z1, (AX)(BX*1)
-	VMOVUPS  64(CX)(BX*1), Z1
-	VMAXPS   Z1, Z0, Z1
-	VMOVNTPS Z1, 64(AX)(BX*1)
-	ADDQ     $0x00000080, BX
-	SUBQ     $0x20, DX
-	JGE      loop
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVNTPS   Z1, (AX)(BX*1)
+	PREFETCHT0 4160(CX)(BX*1)
+	VMOVUPS    64(CX)(BX*1), Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVNTPS   Z1, 64(AX)(BX*1)
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x20, DX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, DX
@@ -158,17 +166,21 @@ TEXT ·addPastAVX512(SB), NOSPLIT, $0-72
 	JL   rest
 
 loop:
-	VMOVUPS  (CX)(SI*1), Z0
-	VMOVUPS  (DX)(SI*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVNTPS Z0, (AX)(SI*1)
-	VMOVUPS  64(CX)(SI*1), Z0
-	VMOVUPS  64(DX)(SI*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVNTPS Z0, 64(AX)(SI*1)
-	ADDQ     $0x00000080, SI
-	SUBQ     $0x20, BX
-	JGE      loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVNTPS   Z0, (AX)(SI*1)
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z0
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVNTPS   Z0, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, BX
@@ -191,7 +203,7 @@ done:
 	RET
 
 // func reluGradAVX512(dst []float32, y []float32, dy []float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   y_base+24(FP), CX
@@ -203,19 +215,23 @@ TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
 	JL     rest
 
 loop:
-	VMOVUPS   (CX)(SI*1), Z1
-	VMOVUPS   (DX)(SI*1), Z2
-	VCMPPS    $0x16, Z0, Z1, K1
-	VMOVAPS.Z Z2, K1, Z1
-	VMOVUPS   Z1, (AX)(SI*1)
-	VMOVUPS   64(CX)(SI*1), Z1
-	VMOVUPS   64(DX)(SI*1), Z2
-	VCMPPS    $0x16, Z0, Z1, K1
-	VMOVAPS.Z Z2, K1, Z1
-	VMOVUPS   Z1, 64(AX)(SI*1)
-	ADDQ      $0x00000080, SI
-	SUBQ      $0x20, BX
-	JGE       loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z1
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z2
+	VCMPPS     $0x16, Z0, Z1, K1
+	VMOVAPS.Z  Z2, K1, Z1
+	VMOVUPS    Z1, (AX)(SI*1)
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z1
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z2
+	VCMPPS     $0x16, Z0, Z1, K1
+	VMOVAPS.Z  Z2, K1, Z1
+	VMOVUPS    Z1, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, BX
@@ -238,7 +254,7 @@ done:
 	RET
 
 // func normalizeAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·normalizeAVX512(SB), NOSPLIT, $0-120
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -260,26 +276,28 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R8*1), Z0
-	VMOVUPS (DX)(R9*1), Z1
-	VSUBPS  Z1, Z0, Z0
-	VMOVUPS (BX)(R9*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS (SI)(R9*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(R8*1)
-	VMOVUPS 64(CX)(R8*1), Z0
-	VMOVUPS 64(DX)(R9*1), Z1
-	VSUBPS  Z1, Z0, Z0
-	VMOVUPS 64(BX)(R9*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS 64(SI)(R9*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(R8*1)
-	ADDQ    $0x00000080, R8
-	ADDQ    $0x00000080, R9
-	SUBQ    $0x20, R10
-	JGE     loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z0
+	VMOVUPS    (DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z0
+	VMOVUPS    64(DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R10
@@ -331,26 +349,28 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R8*1), Z0
-	VMOVUPS  (DX)(R9*1), Z1
-	VSUBPS   Z1, Z0, Z0
-	VMOVUPS  (BX)(R9*1), Z1
-	VMULPS   Z1, Z0, Z0
-	VMOVUPS  (SI)(R9*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVNTPS Z0, (AX)(R8*1)
-	VMOVUPS  64(CX)(R8*1), Z0
-	VMOVUPS  64(DX)(R9*1), Z1
-	VSUBPS   Z1, Z0, Z0
-	VMOVUPS  64(BX)(R9*1), Z1
-	VMULPS   Z1, Z0, Z0
-	VMOVUPS  64(SI)(R9*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVNTPS Z0, 64(AX)(R8*1)
-	ADDQ     $0x00000080, R8
-	ADDQ     $0x00000080, R9
-	SUBQ     $0x20, R10
-	JGE      loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z0
+	VMOVUPS    (DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVNTPS   Z0, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z0
+	VMOVUPS    64(DX)(R9*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(BX)(R9*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVNTPS   Z0, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R10
@@ -381,7 +401,7 @@ done:
 	RET
 
 // func normalizeReLUAVX512(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·normalizeReLUAVX512(SB), NOSPLIT, $0-120
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -403,28 +423,30 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R8*1), Z1
-	VMOVUPS (DX)(R9*1), Z2
-	VSUBPS  Z2, Z1, Z1
-	VMOVUPS (BX)(R9*1), Z2
-	VMULPS  Z2, Z1, Z1
-	VMOVUPS (SI)(R9*1), Z2
-	VADDPS  Z2, Z1, Z1
-	VMAXPS  Z1, Z0, Z1
-	VMOVUPS Z1, (AX)(R8*1)
-	VMOVUPS 64(CX)(R8*1), Z1
-	VMOVUPS 64(DX)(R9*1), Z2
-	VSUBPS  Z2, Z1, Z1
-	VMOVUPS 64(BX)(R9*1), Z2
-	VMULPS  Z2, Z1, Z1
-	VMOVUPS 64(SI)(R9*1), Z2
-	VADDPS  Z2, Z1, Z1
-	VMAXPS  Z1, Z0, Z1
-	VMOVUPS Z1, 64(AX)(R8*1)
-	ADDQ    $0x00000080, R8
-	ADDQ    $0x00000080, R9
-	SUBQ    $0x20, R10
-	JGE     loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z1
+	VMOVUPS    (DX)(R9*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    (BX)(R9*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    (SI)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVUPS    Z1, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z1
+	VMOVUPS    64(DX)(R9*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    64(BX)(R9*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    64(SI)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVUPS    Z1, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R10
@@ -477,28 +499,30 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R8*1), Z1
-	VMOVUPS  (DX)(R9*1), Z2
-	VSUBPS   Z2, Z1, Z1
-	VMOVUPS  (BX)(R9*1), Z2
-	VMULPS   Z2, Z1, Z1
-	VMOVUPS  (SI)(R9*1), Z2
-	VADDPS   Z2, Z1, Z1
-	VMAXPS   Z1, Z0, Z1
-	VMOVNTPS Z1, (AX)(R8*1)
-	VMOVUPS  64(CX)(R8*1), Z1
-	VMOVUPS  64(DX)(R9*1), Z2
-	VSUBPS   Z2, Z1, Z1
-	VMOVUPS  64(BX)(R9*1), Z2
-	VMULPS   Z2, Z1, Z1
-	VMOVUPS  64(SI)(R9*1), Z2
-	VADDPS   Z2, Z1, Z1
-	VMAXPS   Z1, Z0, Z1
-	VMOVNTPS Z1, 64(AX)(R8*1)
-	ADDQ     $0x00000080, R8
-	ADDQ     $0x00000080, R9
-	SUBQ     $0x20, R10
-	JGE      loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z1
+	VMOVUPS    (DX)(R9*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    (BX)(R9*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    (SI)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVNTPS   Z1, (AX)(R8*1)
+	PREFETCHT0 4160(CX)(R8*1)
+	VMOVUPS    64(CX)(R8*1), Z1
+	VMOVUPS    64(DX)(R9*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    64(BX)(R9*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    64(SI)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVNTPS   Z1, 64(AX)(R8*1)
+	ADDQ       $0x00000080, R8
+	ADDQ       $0x00000080, R9
+	SUBQ       $0x20, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R10
@@ -530,7 +554,7 @@ done:
 	RET
 
 // func normalizeAddAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·normalizeAddAVX512(SB), NOSPLIT, $0-144
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -553,30 +577,34 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R9*1), Z0
-	VMOVUPS (BX)(R10*1), Z1
-	VSUBPS  Z1, Z0, Z0
-	VMOVUPS (SI)(R10*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS (DI)(R10*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS (DX)(R9*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(R9*1)
-	VMOVUPS 64(CX)(R9*1), Z0
-	VMOVUPS 64(BX)(R10*1), Z1
-	VSUBPS  Z1, Z0, Z0
-	VMOVUPS 64(SI)(R10*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS 64(DI)(R10*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS 64(DX)(R9*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(R9*1)
-	ADDQ    $0x00000080, R9
-	ADDQ    $0x00000080, R10
-	SUBQ    $0x20, R11
-	JGE     loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Z0
+	VMOVUPS    (BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (AX)(R9*1)
+	PREFETCHT0 4160(CX)(R9*1)
+	VMOVUPS    64(CX)(R9*1), Z0
+	VMOVUPS    64(BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4160(DX)(R9*1)
+	VMOVUPS    64(DX)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 64(AX)(R9*1)
+	ADDQ       $0x00000080, R9
+	ADDQ       $0x00000080, R10
+	SUBQ       $0x20, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R11
@@ -631,30 +659,34 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R9*1), Z0
-	VMOVUPS  (BX)(R10*1), Z1
-	VSUBPS   Z1, Z0, Z0
-	VMOVUPS  (SI)(R10*1), Z1
-	VMULPS   Z1, Z0, Z0
-	VMOVUPS  (DI)(R10*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVUPS  (DX)(R9*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVNTPS Z0, (AX)(R9*1)
-	VMOVUPS  64(CX)(R9*1), Z0
-	VMOVUPS  64(BX)(R10*1), Z1
-	VSUBPS   Z1, Z0, Z0
-	VMOVUPS  64(SI)(R10*1), Z1
-	VMULPS   Z1, Z0, Z0
-	VMOVUPS  64(DI)(R10*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVUPS  64(DX)(R9*1), Z1
-	VADDPS   Z1, Z0, Z0
-	VMOVNTPS Z0, 64(AX)(R9*1)
-	ADDQ     $0x00000080, R9
-	ADDQ     $0x00000080, R10
-	SUBQ     $0x20, R11
-	JGE      loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Z0
+	VMOVUPS    (BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    (DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVNTPS   Z0, (AX)(R9*1)
+	PREFETCHT0 4160(CX)(R9*1)
+	VMOVUPS    64(CX)(R9*1), Z0
+	VMOVUPS    64(BX)(R10*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(SI)(R10*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    64(DI)(R10*1), Z1
+	VADDPS     Z1, Z0, Z0
+	PREFETCHT0 4160(DX)(R9*1)
+	VMOVUPS    64(DX)(R9*1), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVNTPS   Z0, 64(AX)(R9*1)
+	ADDQ       $0x00000080, R9
+	ADDQ       $0x00000080, R10
+	SUBQ       $0x20, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R11
@@ -687,7 +719,7 @@ done:
 	RET
 
 // func normalizeAddReLUAVX512(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·normalizeAddReLUAVX512(SB), NOSPLIT, $0-144
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -710,32 +742,36 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R9*1), Z1
-	VMOVUPS (BX)(R10*1), Z2
-	VSUBPS  Z2, Z1, Z1
-	VMOVUPS (SI)(R10*1), Z2
-	VMULPS  Z2, Z1, Z1
-	VMOVUPS (DI)(R10*1), Z2
-	VADDPS  Z2, Z1, Z1
-	VMOVUPS (DX)(R9*1), Z2
-	VADDPS  Z2, Z1, Z1
-	VMAXPS  Z1, Z0, Z1
-	VMOVUPS Z1, (AX)(R9*1)
-	VMOVUPS 64(CX)(R9*1), Z1
-	VMOVUPS 64(BX)(R10*1), Z2
-	VSUBPS  Z2, Z1, Z1
-	VMOVUPS 64(SI)(R10*1), Z2
-	VMULPS  Z2, Z1, Z1
-	VMOVUPS 64(DI)(R10*1), Z2
-	VADDPS  Z2, Z1, Z1
-	VMOVUPS 64(DX)(R9*1), Z2
-	VADDPS  Z2, Z1, Z1
-	VMAXPS  Z1, Z0, Z1
-	VMOVUPS Z1, 64(AX)(R9*1)
-	ADDQ    $0x00000080, R9
-	ADDQ    $0x00000080, R10
-	SUBQ    $0x20, R11
-	JGE     loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Z1
+	VMOVUPS    (BX)(R10*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    (SI)(R10*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    (DI)(R10*1), Z2
+	VADDPS     Z2, Z1, Z1
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVUPS    Z1, (AX)(R9*1)
+	PREFETCHT0 4160(CX)(R9*1)
+	VMOVUPS    64(CX)(R9*1), Z1
+	VMOVUPS    64(BX)(R10*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    64(SI)(R10*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    64(DI)(R10*1), Z2
+	VADDPS     Z2, Z1, Z1
+	PREFETCHT0 4160(DX)(R9*1)
+	VMOVUPS    64(DX)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVUPS    Z1, 64(AX)(R9*1)
+	ADDQ       $0x00000080, R9
+	ADDQ       $0x00000080, R10
+	SUBQ       $0x20, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R11
@@ -791,32 +827,36 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R9*1), Z1
-	VMOVUPS  (BX)(R10*1), Z2
-	VSUBPS   Z2, Z1, Z1
-	VMOVUPS  (SI)(R10*1), Z2
-	VMULPS   Z2, Z1, Z1
-	VMOVUPS  (DI)(R10*1), Z2
-	VADDPS   Z2, Z1, Z1
-	VMOVUPS  (DX)(R9*1), Z2
-	VADDPS   Z2, Z1, Z1
-	VMAXPS   Z1, Z0, Z1
-	VMOVNTPS Z1, (AX)(R9*1)
-	VMOVUPS  64(CX)(R9*1), Z1
-	VMOVUPS  64(BX)(R10*1), Z2
-	VSUBPS   Z2, Z1, Z1
-	VMOVUPS  64(SI)(R10*1), Z2
-	VMULPS   Z2, Z1, Z1
-	VMOVUPS  64(DI)(R10*1), Z2
-	VADDPS   Z2, Z1, Z1
-	VMOVUPS  64(DX)(R9*1), Z2
-	VADDPS   Z2, Z1, Z1
-	VMAXPS   Z1, Z0, Z1
-	VMOVNTPS Z1, 64(AX)(R9*1)
-	ADDQ     $0x00000080, R9
-	ADDQ     $0x00000080, R10
-	SUBQ     $0x20, R11
-	JGE      loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Z1
+	VMOVUPS    (BX)(R10*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    (SI)(R10*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    (DI)(R10*1), Z2
+	VADDPS     Z2, Z1, Z1
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVNTPS   Z1, (AX)(R9*1)
+	PREFETCHT0 4160(CX)(R9*1)
+	VMOVUPS    64(CX)(R9*1), Z1
+	VMOVUPS    64(BX)(R10*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VMOVUPS    64(SI)(R10*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VMOVUPS    64(DI)(R10*1), Z2
+	VADDPS     Z2, Z1, Z1
+	PREFETCHT0 4160(DX)(R9*1)
+	VMOVUPS    64(DX)(R9*1), Z2
+	VADDPS     Z2, Z1, Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVNTPS   Z1, 64(AX)(R9*1)
+	ADDQ       $0x00000080, R9
+	ADDQ       $0x00000080, R10
+	SUBQ       $0x20, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R11
@@ -850,7 +890,7 @@ done:
 	RET
 
 // func normalizeGradAVX512(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, meanGrad []float32, slope []float32)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·normalizeGradAVX512(SB), NOSPLIT, $0-168
 	MOVQ dst_base+0(FP), AX
 	MOVQ x_base+24(FP), CX
@@ -873,34 +913,38 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R10*1), Z0
-	VMOVUPS (BX)(R11*1), Z1
-	VSUBPS  Z1, Z0, Z0
-	VMOVUPS (R8)(R11*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS (DX)(R10*1), Z1
-	VMOVUPS (DI)(R11*1), Z2
-	VSUBPS  Z2, Z1, Z1
-	VSUBPS  Z0, Z1, Z0
-	VMOVUPS (SI)(R11*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(R10*1)
-	VMOVUPS 64(CX)(R10*1), Z0
-	VMOVUPS 64(BX)(R11*1), Z1
-	VSUBPS  Z1, Z0, Z0
-	VMOVUPS 64(R8)(R11*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS 64(DX)(R10*1), Z1
-	VMOVUPS 64(DI)(R11*1), Z2
-	VSUBPS  Z2, Z1, Z1
-	VSUBPS  Z0, Z1, Z0
-	VMOVUPS 64(SI)(R11*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(R10*1)
-	ADDQ    $0x00000080, R10
-	ADDQ    $0x00000080, R11
-	SUBQ    $0x20, R12
-	JGE     loop
+	PREFETCHT0 4096(CX)(R10*1)
+	VMOVUPS    (CX)(R10*1), Z0
+	VMOVUPS    (BX)(R11*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    (R8)(R11*1), Z1
+	VMULPS     Z1, Z0, Z0
+	PREFETCHT0 4096(DX)(R10*1)
+	VMOVUPS    (DX)(R10*1), Z1
+	VMOVUPS    (DI)(R11*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VSUBPS     Z0, Z1, Z0
+	VMOVUPS    (SI)(R11*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (AX)(R10*1)
+	PREFETCHT0 4160(CX)(R10*1)
+	VMOVUPS    64(CX)(R10*1), Z0
+	VMOVUPS    64(BX)(R11*1), Z1
+	VSUBPS     Z1, Z0, Z0
+	VMOVUPS    64(R8)(R11*1), Z1
+	VMULPS     Z1, Z0, Z0
+	PREFETCHT0 4160(DX)(R10*1)
+	VMOVUPS    64(DX)(R10*1), Z1
+	VMOVUPS    64(DI)(R11*1), Z2
+	VSUBPS     Z2, Z1, Z1
+	VSUBPS     Z0, Z1, Z0
+	VMOVUPS    64(SI)(R11*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 64(AX)(R10*1)
+	ADDQ       $0x00000080, R10
+	ADDQ       $0x00000080, R11
+	SUBQ       $0x20, R12
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R12
@@ -934,7 +978,7 @@ done:
 	RET
 
 // func scaleAVX512(dst []float32, x []float32, gain []float32)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·scaleAVX512(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ x_base+24(FP), CX
@@ -953,18 +997,20 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(SI*1), Z0
-	VMOVUPS (DX)(DI*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*1)
-	VMOVUPS 64(CX)(SI*1), Z0
-	VMOVUPS 64(DX)(DI*1), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(SI*1)
-	ADDQ    $0x00000080, SI
-	ADDQ    $0x00000080, DI
-	SUBQ    $0x20, R8
-	JGE     loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z0
+	VMOVUPS    (DX)(DI*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (AX)(SI*1)
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z0
+	VMOVUPS    64(DX)(DI*1), Z1
+	VMULPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	ADDQ       $0x00000080, DI
+	SUBQ       $0x20, R8
+	JGE        loop
 
 rest:
 	ADDQ $0x20, R8
@@ -1023,7 +1069,7 @@ done:
 	RET
 
 // func addScaledAVX512(dst []float32, x []float32, a float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·addScaledAVX512(SB), NOSPLIT, $0-52
 	MOVQ         dst_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
@@ -1034,19 +1080,23 @@ TEXT ·addScaledAVX512(SB), NOSPLIT, $0-52
 	JL           rest
 
 loop:
-	VMOVUPS (AX)(BX*1), Z1
-	VMOVUPS (CX)(BX*1), Z2
-	VMULPS  Z2, Z0, Z2
-	VADDPS  Z2, Z1, Z1
-	VMOVUPS Z1, (AX)(BX*1)
-	VMOVUPS 64(AX)(BX*1), Z1
-	VMOVUPS 64(CX)(BX*1), Z2
-	VMULPS  Z2, Z0, Z2
-	VADDPS  Z2, Z1, Z1
-	VMOVUPS Z1, 64(AX)(BX*1)
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x20, DX
-	JGE     loop
+	PREFETCHT0 4096(AX)(BX*1)
+	VMOVUPS    (AX)(BX*1), Z1
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Z2
+	VMULPS     Z2, Z0, Z2
+	VADDPS     Z2, Z1, Z1
+	VMOVUPS    Z1, (AX)(BX*1)
+	PREFETCHT0 4160(AX)(BX*1)
+	VMOVUPS    64(AX)(BX*1), Z1
+	PREFETCHT0 4160(CX)(BX*1)
+	VMOVUPS    64(CX)(BX*1), Z2
+	VMULPS     Z2, Z0, Z2
+	VADDPS     Z2, Z1, Z1
+	VMOVUPS    Z1, 64(AX)(BX*1)
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x20, DX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, DX
@@ -1069,7 +1119,7 @@ done:
 	RET
 
 // func momentumAVX512(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·momentumAVX512(SB), NOSPLIT, $0-88
 	MOVQ         w_base+0(FP), AX
 	MOVQ         m_base+24(FP), CX
@@ -1084,33 +1134,39 @@ TEXT ·momentumAVX512(SB), NOSPLIT, $0-88
 	JL           rest
 
 loop:
-	VMOVUPS (AX)(SI*1), Z4
-	VMOVUPS (DX)(SI*1), Z5
-	VMULPS  Z5, Z3, Z5
-	VMULPS  Z4, Z2, Z6
-	VADDPS  Z6, Z5, Z5
-	VMOVUPS (CX)(SI*1), Z6
-	VMULPS  Z6, Z1, Z6
-	VADDPS  Z5, Z6, Z5
-	VMOVUPS Z5, (CX)(SI*1)
-	VMULPS  Z5, Z0, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS Z4, (AX)(SI*1)
-	VMOVUPS 64(AX)(SI*1), Z4
-	VMOVUPS 64(DX)(SI*1), Z5
-	VMULPS  Z5, Z3, Z5
-	VMULPS  Z4, Z2, Z6
-	VADDPS  Z6, Z5, Z5
-	VMOVUPS 64(CX)(SI*1), Z6
-	VMULPS  Z6, Z1, Z6
-	VADDPS  Z5, Z6, Z5
-	VMOVUPS Z5, 64(CX)(SI*1)
-	VMULPS  Z5, Z0, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS Z4, 64(AX)(SI*1)
-	ADDQ    $0x00000080, SI
-	SUBQ    $0x20, BX
-	JGE     loop
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Z4
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z5
+	VMOVUPS    Z5, (CX)(SI*1)
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (AX)(SI*1)
+	PREFETCHT0 4160(AX)(SI*1)
+	VMOVUPS    64(AX)(SI*1), Z4
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z5
+	VMOVUPS    Z5, 64(CX)(SI*1)
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, BX
@@ -1140,7 +1196,7 @@ done:
 	RET
 
 // func nesterovAVX512(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·nesterovAVX512(SB), NOSPLIT, $0-88
 	MOVQ         w_base+0(FP), AX
 	MOVQ         m_base+24(FP), CX
@@ -1155,37 +1211,43 @@ TEXT ·nesterovAVX512(SB), NOSPLIT, $0-88
 	JL           rest
 
 loop:
-	VMOVUPS (AX)(SI*1), Z4
-	VMOVUPS (DX)(SI*1), Z5
-	VMULPS  Z5, Z3, Z5
-	VMULPS  Z4, Z2, Z6
-	VADDPS  Z6, Z5, Z5
-	VMOVUPS (CX)(SI*1), Z6
-	VMULPS  Z6, Z1, Z6
-	VADDPS  Z5, Z6, Z6
-	VMOVUPS Z6, (CX)(SI*1)
-	VMULPS  Z6, Z1, Z6
-	VADDPS  Z6, Z5, Z5
-	VMULPS  Z5, Z0, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS Z4, (AX)(SI*1)
-	VMOVUPS 64(AX)(SI*1), Z4
-	VMOVUPS 64(DX)(SI*1), Z5
-	VMULPS  Z5, Z3, Z5
-	VMULPS  Z4, Z2, Z6
-	VADDPS  Z6, Z5, Z5
-	VMOVUPS 64(CX)(SI*1), Z6
-	VMULPS  Z6, Z1, Z6
-	VADDPS  Z5, Z6, Z6
-	VMOVUPS Z6, 64(CX)(SI*1)
-	VMULPS  Z6, Z1, Z6
-	VADDPS  Z6, Z5, Z5
-	VMULPS  Z5, Z0, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS Z4, 64(AX)(SI*1)
-	ADDQ    $0x00000080, SI
-	SUBQ    $0x20, BX
-	JGE     loop
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Z4
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z6
+	VMOVUPS    Z6, (CX)(SI*1)
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z6, Z5, Z5
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (AX)(SI*1)
+	PREFETCHT0 4160(AX)(SI*1)
+	VMOVUPS    64(AX)(SI*1), Z4
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z6
+	VMOVUPS    Z6, 64(CX)(SI*1)
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z6, Z5, Z5
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, BX
@@ -1217,7 +1279,7 @@ done:
 	RET
 
 // func strangeAVX512(x []float32) uint32
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·strangeAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_base+0(FP), AX
 	MOVQ   x_len+8(FP), CX
@@ -1227,15 +1289,17 @@ TEXT ·strangeAVX512(SB), NOSPLIT, $0-28
 	JL     rest
 
 loop:
-	VMOVUPS (AX)(DX*1), Z1
-	VSUBPS  Z1, Z1, Z1
-	VPORD   Z1, Z0, Z0
-	VMOVUPS 64(AX)(DX*1), Z1
-	VSUBPS  Z1, Z1, Z1
-	VPORD   Z1, Z0, Z0
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x20, CX
-	JGE     loop
+	PREFETCHT0 4096(AX)(DX*1)
+	VMOVUPS    (AX)(DX*1), Z1
+	VSUBPS     Z1, Z1, Z1
+	VPORD      Z1, Z0, Z0
+	PREFETCHT0 4160(AX)(DX*1)
+	VMOVUPS    64(AX)(DX*1), Z1
+	VSUBPS     Z1, Z1, Z1
+	VPORD      Z1, Z0, Z0
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x20, CX
+	JGE        loop
 
 rest:
 	ADDQ $0x20, CX
@@ -1259,7 +1323,7 @@ done:
 	RET
 
 // func squaresAVX512(x []float32, sums *[8]float64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·squaresAVX512(SB), NOSPLIT, $0-32
 	MOVQ   x_base+0(FP), AX
 	MOVQ   x_len+8(FP), CX
@@ -1269,12 +1333,14 @@ TEXT ·squaresAVX512(SB), NOSPLIT, $0-32
 	JL     rest
 
 loop:
+	PREFETCHT0    4096(AX)(DX*1)
 	VMOVUPS       (AX)(DX*1), Z1
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VCVTPS2PD     Y1, Z1
 	VCVTPS2PD     Y2, Z2
 	VFMADD231PD   Z1, Z1, Z0
 	VFMADD231PD   Z2, Z2, Z0
+	PREFETCHT0    4160(AX)(DX*1)
 	VMOVUPS       64(AX)(DX*1), Z1
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VCVTPS2PD     Y1, Z1
@@ -1309,7 +1375,7 @@ done:
 	RET
 
 // func sumsAVX512(sum []float64, x []float32, width int, stride int, rows int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·sumsAVX512(SB), NOSPLIT, $0-72
 	MOVQ sum_base+0(FP), AX
 	MOVQ x_base+24(FP), CX
@@ -1317,7 +1383,7 @@ TEXT ·sumsAVX512(SB), NOSPLIT, $0-72
 	MOVQ stride+56(FP), BX
 	SHLQ $0x02, BX
 	XORQ SI, SI
-	SUBQ $0x20, DX
+	SUBQ $0x40, DX
 	JL   rest
 
 whole:
@@ -1325,35 +1391,63 @@ whole:
 	VMOVUPD 64(AX)(SI*2), Z1
 	VMOVUPD 128(AX)(SI*2), Z2
 	VMOVUPD 192(AX)(SI*2), Z3
+	VMOVUPD 256(AX)(SI*2), Z4
+	VMOVUPD 320(AX)(SI*2), Z5
+	VMOVUPD 384(AX)(SI*2), Z6
+	VMOVUPD 448(AX)(SI*2), Z7
 	MOVQ    SI, DI
-	MOVQ    rows+64(FP), R8
+	MOVQ    rows+64(FP), R9
+	MOVQ    BX, R8
+	IMULQ   R9, R8
+	ADDQ    DI, R8
 
 row:
-	VMOVUPS       (CX)(DI*1), Z4
-	VEXTRACTF64X4 $0x01, Z4, Y5
-	VCVTPS2PD     Y4, Z4
-	VCVTPS2PD     Y5, Z5
-	VADDPD        Z4, Z0, Z0
-	VADDPD        Z5, Z1, Z1
-	VMOVUPS       64(CX)(DI*1), Z4
-	VEXTRACTF64X4 $0x01, Z4, Y5
-	VCVTPS2PD     Y4, Z4
-	VCVTPS2PD     Y5, Z5
-	VADDPD        Z4, Z2, Z2
-	VADDPD        Z5, Z3, Z3
+	PREFETCHT0    (CX)(R8*1)
+	VMOVUPS       (CX)(DI*1), Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z0, Z0
+	VADDPD        Z9, Z1, Z1
+	PREFETCHT0    64(CX)(R8*1)
+	VMOVUPS       64(CX)(DI*1), Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z2, Z2
+	VADDPD        Z9, Z3, Z3
+	PREFETCHT0    128(CX)(R8*1)
+	VMOVUPS       128(CX)(DI*1), Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z4, Z4
+	VADDPD        Z9, Z5, Z5
+	PREFETCHT0    192(CX)(R8*1)
+	VMOVUPS       192(CX)(DI*1), Z8
+	VEXTRACTF64X4 $0x01, Z8, Y9
+	VCVTPS2PD     Y8, Z8
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z6, Z6
+	VADDPD        Z9, Z7, Z7
 	ADDQ          BX, DI
-	DECQ          R8
+	ADDQ          BX, R8
+	DECQ          R9
 	JNZ           row
 	VMOVUPD       Z0, (AX)(SI*2)
 	VMOVUPD       Z1, 64(AX)(SI*2)
 	VMOVUPD       Z2, 128(AX)(SI*2)
 	VMOVUPD       Z3, 192(AX)(SI*2)
-	ADDQ          $0x00000080, SI
-	SUBQ          $0x20, DX
+	VMOVUPD       Z4, 256(AX)(SI*2)
+	VMOVUPD       Z5, 320(AX)(SI*2)
+	VMOVUPD       Z6, 384(AX)(SI*2)
+	VMOVUPD       Z7, 448(AX)(SI*2)
+	ADDQ          $0x00000100, SI
+	SUBQ          $0x40, DX
 	JGE           whole
 
 rest:
-	ADDQ $0x20, DX
+	ADDQ $0x40, DX
 	JLE  done
 
 part:
@@ -1362,7 +1456,10 @@ part:
 	VMOVUPD      (AX)(SI*2), Z0
 	VMOVUPD      64(AX)(SI*2), Z1
 	MOVQ         SI, DI
-	MOVQ         rows+64(FP), R8
+	MOVQ         rows+64(FP), R9
+	MOVQ         BX, R8
+	IMULQ        R9, R8
+	ADDQ         DI, R8
 
 partRow:
 	VMOVUPS.Z     (CX)(DI*1), K1, Z2
@@ -1372,7 +1469,8 @@ partRow:
 	VADDPD        Z2, Z0, Z0
 	VADDPD        Z3, Z1, Z1
 	ADDQ          BX, DI
-	DECQ          R8
+	ADDQ          BX, R8
+	DECQ          R9
 	JNZ           partRow
 	VMOVUPD       Z0, (AX)(SI*2)
 	VMOVUPD       Z1, 64(AX)(SI*2)
@@ -1385,7 +1483,7 @@ done:
 	RET
 
 // func momentsAVX512(sum []float64, squares []float64, x []float32, shift []float32, width int, stride int, rows int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·momentsAVX512(SB), NOSPLIT, $0-120
 	MOVQ sum_base+0(FP), AX
 	MOVQ squares_base+24(FP), CX
@@ -1395,7 +1493,7 @@ TEXT ·momentsAVX512(SB), NOSPLIT, $0-120
 	MOVQ stride+104(FP), DI
 	SHLQ $0x02, DI
 	XORQ R8, R8
-	SUBQ $0x20, SI
+	SUBQ $0x40, SI
 	JL   rest
 
 whole:
@@ -1403,51 +1501,95 @@ whole:
 	VMOVUPD 64(AX)(R8*2), Z1
 	VMOVUPD 128(AX)(R8*2), Z2
 	VMOVUPD 192(AX)(R8*2), Z3
-	VMOVUPD (CX)(R8*2), Z4
-	VMOVUPD 64(CX)(R8*2), Z5
-	VMOVUPD 128(CX)(R8*2), Z6
-	VMOVUPD 192(CX)(R8*2), Z7
+	VMOVUPD 256(AX)(R8*2), Z4
+	VMOVUPD 320(AX)(R8*2), Z5
+	VMOVUPD 384(AX)(R8*2), Z6
+	VMOVUPD 448(AX)(R8*2), Z7
+	VMOVUPD (CX)(R8*2), Z8
+	VMOVUPD 64(CX)(R8*2), Z9
+	VMOVUPD 128(CX)(R8*2), Z10
+	VMOVUPD 192(CX)(R8*2), Z11
+	VMOVUPD 256(CX)(R8*2), Z12
+	VMOVUPD 320(CX)(R8*2), Z13
+	VMOVUPD 384(CX)(R8*2), Z14
+	VMOVUPD 448(CX)(R8*2), Z15
 	MOVQ    R8, R9
-	VMOVUPS (BX)(R9*1), Z8
-	VMOVUPS 64(BX)(R9*1), Z9
-	MOVQ    rows+112(FP), R10
+	VMOVUPS (BX)(R9*1), Z16
+	VMOVUPS 64(BX)(R9*1), Z17
+	VMOVUPS 128(BX)(R9*1), Z18
+	VMOVUPS 192(BX)(R9*1), Z19
+	MOVQ    rows+112(FP), R11
+	MOVQ    DI, R10
+	IMULQ   R11, R10
+	ADDQ    R9, R10
 
 row:
-	VMOVUPS       (DX)(R9*1), Z10
-	VSUBPS        Z8, Z10, Z10
-	VEXTRACTF64X4 $0x01, Z10, Y11
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y11, Z11
-	VADDPD        Z10, Z0, Z0
-	VADDPD        Z11, Z1, Z1
-	VFMADD231PD   Z10, Z10, Z4
-	VFMADD231PD   Z11, Z11, Z5
-	VMOVUPS       64(DX)(R9*1), Z10
-	VSUBPS        Z9, Z10, Z10
-	VEXTRACTF64X4 $0x01, Z10, Y11
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y11, Z11
-	VADDPD        Z10, Z2, Z2
-	VADDPD        Z11, Z3, Z3
-	VFMADD231PD   Z10, Z10, Z6
-	VFMADD231PD   Z11, Z11, Z7
+	PREFETCHT0    (DX)(R10*1)
+	VMOVUPS       (DX)(R9*1), Z20
+	VSUBPS        Z16, Z20, Z20
+	VEXTRACTF64X4 $0x01, Z20, Y21
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y21, Z21
+	VADDPD        Z20, Z0, Z0
+	VADDPD        Z21, Z1, Z1
+	VFMADD231PD   Z20, Z20, Z8
+	VFMADD231PD   Z21, Z21, Z9
+	PREFETCHT0    64(DX)(R10*1)
+	VMOVUPS       64(DX)(R9*1), Z20
+	VSUBPS        Z17, Z20, Z20
+	VEXTRACTF64X4 $0x01, Z20, Y21
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y21, Z21
+	VADDPD        Z20, Z2, Z2
+	VADDPD        Z21, Z3, Z3
+	VFMADD231PD   Z20, Z20, Z10
+	VFMADD231PD   Z21, Z21, Z11
+	PREFETCHT0    128(DX)(R10*1)
+	VMOVUPS       128(DX)(R9*1), Z20
+	VSUBPS        Z18, Z20, Z20
+	VEXTRACTF64X4 $0x01, Z20, Y21
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y21, Z21
+	VADDPD        Z20, Z4, Z4
+	VADDPD        Z21, Z5, Z5
+	VFMADD231PD   Z20, Z20, Z12
+	VFMADD231PD   Z21, Z21, Z13
+	PREFETCHT0    192(DX)(R10*1)
+	VMOVUPS       192(DX)(R9*1), Z20
+	VSUBPS        Z19, Z20, Z20
+	VEXTRACTF64X4 $0x01, Z20, Y21
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y21, Z21
+	VADDPD        Z20, Z6, Z6
+	VADDPD        Z21, Z7, Z7
+	VFMADD231PD   Z20, Z20, Z14
+	VFMADD231PD   Z21, Z21, Z15
 	ADDQ          DI, R9
-	DECQ          R10
+	ADDQ          DI, R10
+	DECQ          R11
 	JNZ           row
 	VMOVUPD       Z0, (AX)(R8*2)
 	VMOVUPD       Z1, 64(AX)(R8*2)
 	VMOVUPD       Z2, 128(AX)(R8*2)
 	VMOVUPD       Z3, 192(AX)(R8*2)
-	VMOVUPD       Z4, (CX)(R8*2)
-	VMOVUPD       Z5, 64(CX)(R8*2)
-	VMOVUPD       Z6, 128(CX)(R8*2)
-	VMOVUPD       Z7, 192(CX)(R8*2)
-	ADDQ          $0x00000080, R8
-	SUBQ          $0x20, SI
+	VMOVUPD       Z4, 256(AX)(R8*2)
+	VMOVUPD       Z5, 320(AX)(R8*2)
+	VMOVUPD       Z6, 384(AX)(R8*2)
+	VMOVUPD       Z7, 448(AX)(R8*2)
+	VMOVUPD       Z8, (CX)(R8*2)
+	VMOVUPD       Z9, 64(CX)(R8*2)
+	VMOVUPD       Z10, 128(CX)(R8*2)
+	VMOVUPD       Z11, 192(CX)(R8*2)
+	VMOVUPD       Z12, 256(CX)(R8*2)
+	VMOVUPD       Z13, 320(CX)(R8*2)
+	VMOVUPD       Z14, 384(CX)(R8*2)
+	VMOVUPD       Z15, 448(CX)(R8*2)
+	ADDQ          $0x00000100, R8
+	SUBQ          $0x40, SI
 	JGE           whole
 
 rest:
-	ADDQ $0x20, SI
+	ADDQ $0x40, SI
 	JLE  done
 
 part:
@@ -1459,7 +1601,10 @@ part:
 	VMOVUPD      64(CX)(R8*2), Z3
 	MOVQ         R8, R9
 	VMOVUPS.Z    (BX)(R9*1), K1, Z4
-	MOVQ         rows+112(FP), R10
+	MOVQ         rows+112(FP), R11
+	MOVQ         DI, R10
+	IMULQ        R11, R10
+	ADDQ         R9, R10
 
 partRow:
 	VMOVUPS.Z     (DX)(R9*1), K1, Z5
@@ -1472,7 +1617,8 @@ partRow:
 	VFMADD231PD   Z5, Z5, Z2
 	VFMADD231PD   Z6, Z6, Z3
 	ADDQ          DI, R9
-	DECQ          R10
+	ADDQ          DI, R10
+	DECQ          R11
 	JNZ           partRow
 	VMOVUPD       Z0, (AX)(R8*2)
 	VMOVUPD       Z1, 64(AX)(R8*2)
@@ -1487,7 +1633,7 @@ done:
 	RET
 
 // func gradSumsAVX512(scale []float64, bias []float64, x []float32, dy []float32, mean []float32, width int, stride int, rows int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gradSumsAVX512(SB), NOSPLIT, $0-144
 	MOVQ scale_base+0(FP), AX
 	MOVQ bias_base+24(FP), CX
@@ -1498,7 +1644,7 @@ TEXT ·gradSumsAVX512(SB), NOSPLIT, $0-144
 	MOVQ stride+128(FP), R8
 	SHLQ $0x02, R8
 	XORQ R9, R9
-	SUBQ $0x20, DI
+	SUBQ $0x40, DI
 	JL   rest
 
 whole:
@@ -1506,59 +1652,115 @@ whole:
 	VMOVUPD 64(AX)(R9*2), Z1
 	VMOVUPD 128(AX)(R9*2), Z2
 	VMOVUPD 192(AX)(R9*2), Z3
-	VMOVUPD (CX)(R9*2), Z4
-	VMOVUPD 64(CX)(R9*2), Z5
-	VMOVUPD 128(CX)(R9*2), Z6
-	VMOVUPD 192(CX)(R9*2), Z7
+	VMOVUPD 256(AX)(R9*2), Z4
+	VMOVUPD 320(AX)(R9*2), Z5
+	VMOVUPD 384(AX)(R9*2), Z6
+	VMOVUPD 448(AX)(R9*2), Z7
+	VMOVUPD (CX)(R9*2), Z8
+	VMOVUPD 64(CX)(R9*2), Z9
+	VMOVUPD 128(CX)(R9*2), Z10
+	VMOVUPD 192(CX)(R9*2), Z11
+	VMOVUPD 256(CX)(R9*2), Z12
+	VMOVUPD 320(CX)(R9*2), Z13
+	VMOVUPD 384(CX)(R9*2), Z14
+	VMOVUPD 448(CX)(R9*2), Z15
 	MOVQ    R9, R10
-	VMOVUPS (SI)(R10*1), Z8
-	VMOVUPS 64(SI)(R10*1), Z9
-	MOVQ    rows+136(FP), R11
+	VMOVUPS (SI)(R10*1), Z16
+	VMOVUPS 64(SI)(R10*1), Z17
+	VMOVUPS 128(SI)(R10*1), Z18
+	VMOVUPS 192(SI)(R10*1), Z19
+	MOVQ    rows+136(FP), R12
+	MOVQ    R8, R11
+	IMULQ   R12, R11
+	ADDQ    R10, R11
 
 row:
-	VMOVUPS       (BX)(R10*1), Z10
-	VMOVUPS       (DX)(R10*1), Z11
-	VSUBPS        Z8, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VCVTPS2PD     Y11, Z11
-	VCVTPS2PD     Y12, Z12
-	VEXTRACTF64X4 $0x01, Z10, Y13
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y13, Z13
-	VFMADD231PD   Z11, Z10, Z0
-	VFMADD231PD   Z12, Z13, Z1
-	VADDPD        Z10, Z4, Z4
-	VADDPD        Z13, Z5, Z5
-	VMOVUPS       64(BX)(R10*1), Z10
-	VMOVUPS       64(DX)(R10*1), Z11
-	VSUBPS        Z9, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VCVTPS2PD     Y11, Z11
-	VCVTPS2PD     Y12, Z12
-	VEXTRACTF64X4 $0x01, Z10, Y13
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y13, Z13
-	VFMADD231PD   Z11, Z10, Z2
-	VFMADD231PD   Z12, Z13, Z3
-	VADDPD        Z10, Z6, Z6
-	VADDPD        Z13, Z7, Z7
+	PREFETCHT0    (BX)(R11*1)
+	VMOVUPS       (BX)(R10*1), Z20
+	PREFETCHT0    (DX)(R11*1)
+	VMOVUPS       (DX)(R10*1), Z21
+	VSUBPS        Z16, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z0
+	VFMADD231PD   Z22, Z23, Z1
+	VADDPD        Z20, Z8, Z8
+	VADDPD        Z23, Z9, Z9
+	PREFETCHT0    64(BX)(R11*1)
+	VMOVUPS       64(BX)(R10*1), Z20
+	PREFETCHT0    64(DX)(R11*1)
+	VMOVUPS       64(DX)(R10*1), Z21
+	VSUBPS        Z17, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z2
+	VFMADD231PD   Z22, Z23, Z3
+	VADDPD        Z20, Z10, Z10
+	VADDPD        Z23, Z11, Z11
+	PREFETCHT0    128(BX)(R11*1)
+	VMOVUPS       128(BX)(R10*1), Z20
+	PREFETCHT0    128(DX)(R11*1)
+	VMOVUPS       128(DX)(R10*1), Z21
+	VSUBPS        Z18, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z4
+	VFMADD231PD   Z22, Z23, Z5
+	VADDPD        Z20, Z12, Z12
+	VADDPD        Z23, Z13, Z13
+	PREFETCHT0    192(BX)(R11*1)
+	VMOVUPS       192(BX)(R10*1), Z20
+	PREFETCHT0    192(DX)(R11*1)
+	VMOVUPS       192(DX)(R10*1), Z21
+	VSUBPS        Z19, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y23
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y23, Z23
+	VFMADD231PD   Z21, Z20, Z6
+	VFMADD231PD   Z22, Z23, Z7
+	VADDPD        Z20, Z14, Z14
+	VADDPD        Z23, Z15, Z15
 	ADDQ          R8, R10
-	DECQ          R11
+	ADDQ          R8, R11
+	DECQ          R12
 	JNZ           row
 	VMOVUPD       Z0, (AX)(R9*2)
 	VMOVUPD       Z1, 64(AX)(R9*2)
 	VMOVUPD       Z2, 128(AX)(R9*2)
 	VMOVUPD       Z3, 192(AX)(R9*2)
-	VMOVUPD       Z4, (CX)(R9*2)
-	VMOVUPD       Z5, 64(CX)(R9*2)
-	VMOVUPD       Z6, 128(CX)(R9*2)
-	VMOVUPD       Z7, 192(CX)(R9*2)
-	ADDQ          $0x00000080, R9
-	SUBQ          $0x20, DI
+	VMOVUPD       Z4, 256(AX)(R9*2)
+	VMOVUPD       Z5, 320(AX)(R9*2)
+	VMOVUPD       Z6, 384(AX)(R9*2)
+	VMOVUPD       Z7, 448(AX)(R9*2)
+	VMOVUPD       Z8, (CX)(R9*2)
+	VMOVUPD       Z9, 64(CX)(R9*2)
+	VMOVUPD       Z10, 128(CX)(R9*2)
+	VMOVUPD       Z11, 192(CX)(R9*2)
+	VMOVUPD       Z12, 256(CX)(R9*2)
+	VMOVUPD       Z13, 320(CX)(R9*2)
+	VMOVUPD       Z14, 384(CX)(R9*2)
+	VMOVUPD       Z15, 448(CX)(R9*2)
+	ADDQ          $0x00000100, R9
+	SUBQ          $0x40, DI
 	JGE           whole
 
 rest:
-	ADDQ $0x20, DI
+	ADDQ $0x40, DI
 	JLE  done
 
 part:
@@ -1570,7 +1772,10 @@ part:
 	VMOVUPD      64(CX)(R9*2), Z3
 	MOVQ         R9, R10
 	VMOVUPS.Z    (SI)(R10*1), K1, Z4
-	MOVQ         rows+136(FP), R11
+	MOVQ         rows+136(FP), R12
+	MOVQ         R8, R11
+	IMULQ        R12, R11
+	ADDQ         R10, R11
 
 partRow:
 	VMOVUPS.Z     (BX)(R10*1), K1, Z5
@@ -1587,7 +1792,8 @@ partRow:
 	VADDPD        Z5, Z2, Z2
 	VADDPD        Z8, Z3, Z3
 	ADDQ          R8, R10
-	DECQ          R11
+	ADDQ          R8, R11
+	DECQ          R12
 	JNZ           partRow
 	VMOVUPD       Z0, (AX)(R9*2)
 	VMOVUPD       Z1, 64(AX)(R9*2)
@@ -1602,7 +1808,7 @@ done:
 	RET
 
 // func reluGradSumsAVX512(scale []float64, bias []float64, x []float32, dy []float32, y []float32, from []float32, mean []float32, width int, stride int, rows int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·reluGradSumsAVX512(SB), NOSPLIT, $0-192
 	MOVQ scale_base+0(FP), AX
 	MOVQ bias_base+24(FP), CX
@@ -1615,7 +1821,7 @@ TEXT ·reluGradSumsAVX512(SB), NOSPLIT, $0-192
 	MOVQ stride+176(FP), R10
 	SHLQ $0x02, R10
 	XORQ R11, R11
-	SUBQ $0x20, R9
+	SUBQ $0x40, R9
 	JL   rest
 
 whole:
@@ -1623,69 +1829,139 @@ whole:
 	VMOVUPD 64(AX)(R11*2), Z1
 	VMOVUPD 128(AX)(R11*2), Z2
 	VMOVUPD 192(AX)(R11*2), Z3
-	VMOVUPD (CX)(R11*2), Z4
-	VMOVUPD 64(CX)(R11*2), Z5
-	VMOVUPD 128(CX)(R11*2), Z6
-	VMOVUPD 192(CX)(R11*2), Z7
+	VMOVUPD 256(AX)(R11*2), Z4
+	VMOVUPD 320(AX)(R11*2), Z5
+	VMOVUPD 384(AX)(R11*2), Z6
+	VMOVUPD 448(AX)(R11*2), Z7
+	VMOVUPD (CX)(R11*2), Z8
+	VMOVUPD 64(CX)(R11*2), Z9
+	VMOVUPD 128(CX)(R11*2), Z10
+	VMOVUPD 192(CX)(R11*2), Z11
+	VMOVUPD 256(CX)(R11*2), Z12
+	VMOVUPD 320(CX)(R11*2), Z13
+	VMOVUPD 384(CX)(R11*2), Z14
+	VMOVUPD 448(CX)(R11*2), Z15
 	MOVQ    R11, R12
-	VMOVUPS (R8)(R12*1), Z8
-	VMOVUPS 64(R8)(R12*1), Z9
-	MOVQ    rows+184(FP), R13
+	VMOVUPS (R8)(R12*1), Z16
+	VMOVUPS 64(R8)(R12*1), Z17
+	VMOVUPS 128(R8)(R12*1), Z18
+	VMOVUPS 192(R8)(R12*1), Z19
+	MOVQ    rows+184(FP), R14
+	MOVQ    R10, R13
+	IMULQ   R14, R13
+	ADDQ    R12, R13
 
 row:
-	VMOVUPS       (SI)(R12*1), Z10
-	VMOVUPS       (DI)(R12*1), Z11
-	VPXORD        Z12, Z12, Z12
-	VCMPPS        $0x16, Z12, Z10, K1
-	VMOVAPS.Z     Z11, K1, Z10
-	VMOVUPS       Z10, (BX)(R12*1)
-	VMOVUPS       (DX)(R12*1), Z11
-	VSUBPS        Z8, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y15
-	VCVTPS2PD     Y11, Z11
-	VCVTPS2PD     Y15, Z15
-	VEXTRACTF64X4 $0x01, Z10, Y16
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y16, Z16
-	VFMADD231PD   Z11, Z10, Z0
-	VFMADD231PD   Z15, Z16, Z1
-	VADDPD        Z10, Z4, Z4
-	VADDPD        Z16, Z5, Z5
-	VMOVUPS       64(SI)(R12*1), Z10
-	VMOVUPS       64(DI)(R12*1), Z11
-	VPXORD        Z13, Z13, Z13
-	VCMPPS        $0x16, Z13, Z10, K1
-	VMOVAPS.Z     Z11, K1, Z10
-	VMOVUPS       Z10, 64(BX)(R12*1)
-	VMOVUPS       64(DX)(R12*1), Z11
-	VSUBPS        Z9, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y15
-	VCVTPS2PD     Y11, Z11
-	VCVTPS2PD     Y15, Z15
-	VEXTRACTF64X4 $0x01, Z10, Y16
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y16, Z16
-	VFMADD231PD   Z11, Z10, Z2
-	VFMADD231PD   Z15, Z16, Z3
-	VADDPD        Z10, Z6, Z6
-	VADDPD        Z16, Z7, Z7
+	PREFETCHT0    (SI)(R13*1)
+	VMOVUPS       (SI)(R12*1), Z20
+	PREFETCHT0    (DI)(R13*1)
+	VMOVUPS       (DI)(R12*1), Z21
+	VPXORD        Z22, Z22, Z22
+	VCMPPS        $0x16, Z22, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, (BX)(R12*1)
+	PREFETCHT0    (DX)(R13*1)
+	VMOVUPS       (DX)(R12*1), Z21
+	VSUBPS        Z16, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y27
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y27, Z27
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z0
+	VFMADD231PD   Z27, Z28, Z1
+	VADDPD        Z20, Z8, Z8
+	VADDPD        Z28, Z9, Z9
+	PREFETCHT0    64(SI)(R13*1)
+	VMOVUPS       64(SI)(R12*1), Z20
+	PREFETCHT0    64(DI)(R13*1)
+	VMOVUPS       64(DI)(R12*1), Z21
+	VPXORD        Z23, Z23, Z23
+	VCMPPS        $0x16, Z23, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, 64(BX)(R12*1)
+	PREFETCHT0    64(DX)(R13*1)
+	VMOVUPS       64(DX)(R12*1), Z21
+	VSUBPS        Z17, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y27
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y27, Z27
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z2
+	VFMADD231PD   Z27, Z28, Z3
+	VADDPD        Z20, Z10, Z10
+	VADDPD        Z28, Z11, Z11
+	PREFETCHT0    128(SI)(R13*1)
+	VMOVUPS       128(SI)(R12*1), Z20
+	PREFETCHT0    128(DI)(R13*1)
+	VMOVUPS       128(DI)(R12*1), Z21
+	VPXORD        Z24, Z24, Z24
+	VCMPPS        $0x16, Z24, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, 128(BX)(R12*1)
+	PREFETCHT0    128(DX)(R13*1)
+	VMOVUPS       128(DX)(R12*1), Z21
+	VSUBPS        Z18, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y27
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y27, Z27
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z4
+	VFMADD231PD   Z27, Z28, Z5
+	VADDPD        Z20, Z12, Z12
+	VADDPD        Z28, Z13, Z13
+	PREFETCHT0    192(SI)(R13*1)
+	VMOVUPS       192(SI)(R12*1), Z20
+	PREFETCHT0    192(DI)(R13*1)
+	VMOVUPS       192(DI)(R12*1), Z21
+	VPXORD        Z25, Z25, Z25
+	VCMPPS        $0x16, Z25, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, 192(BX)(R12*1)
+	PREFETCHT0    192(DX)(R13*1)
+	VMOVUPS       192(DX)(R12*1), Z21
+	VSUBPS        Z19, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y27
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y27, Z27
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z6
+	VFMADD231PD   Z27, Z28, Z7
+	VADDPD        Z20, Z14, Z14
+	VADDPD        Z28, Z15, Z15
 	ADDQ          R10, R12
-	DECQ          R13
+	ADDQ          R10, R13
+	DECQ          R14
 	JNZ           row
 	VMOVUPD       Z0, (AX)(R11*2)
 	VMOVUPD       Z1, 64(AX)(R11*2)
 	VMOVUPD       Z2, 128(AX)(R11*2)
 	VMOVUPD       Z3, 192(AX)(R11*2)
-	VMOVUPD       Z4, (CX)(R11*2)
-	VMOVUPD       Z5, 64(CX)(R11*2)
-	VMOVUPD       Z6, 128(CX)(R11*2)
-	VMOVUPD       Z7, 192(CX)(R11*2)
-	ADDQ          $0x00000080, R11
-	SUBQ          $0x20, R9
+	VMOVUPD       Z4, 256(AX)(R11*2)
+	VMOVUPD       Z5, 320(AX)(R11*2)
+	VMOVUPD       Z6, 384(AX)(R11*2)
+	VMOVUPD       Z7, 448(AX)(R11*2)
+	VMOVUPD       Z8, (CX)(R11*2)
+	VMOVUPD       Z9, 64(CX)(R11*2)
+	VMOVUPD       Z10, 128(CX)(R11*2)
+	VMOVUPD       Z11, 192(CX)(R11*2)
+	VMOVUPD       Z12, 256(CX)(R11*2)
+	VMOVUPD       Z13, 320(CX)(R11*2)
+	VMOVUPD       Z14, 384(CX)(R11*2)
+	VMOVUPD       Z15, 448(CX)(R11*2)
+	ADDQ          $0x00000100, R11
+	SUBQ          $0x40, R9
 	JGE           whole
 
 rest:
-	ADDQ $0x20, R9
+	ADDQ $0x40, R9
 	JLE  done
 
 part:
@@ -1697,13 +1973,16 @@ part:
 	VMOVUPD      64(CX)(R11*2), Z3
 	MOVQ         R11, R12
 	VMOVUPS.Z    (R8)(R12*1), K1, Z4
-	MOVQ         rows+184(FP), R13
+	MOVQ         rows+184(FP), R14
+	MOVQ         R10, R13
+	IMULQ        R14, R13
+	ADDQ         R12, R13
 
 partRow:
 	VMOVUPS.Z     (SI)(R12*1), K1, Z5
 	VMOVUPS.Z     (DI)(R12*1), K1, Z6
-	VPXORD        Z14, Z14, Z14
-	VCMPPS        $0x16, Z14, Z5, K2
+	VPXORD        Z26, Z26, Z26
+	VCMPPS        $0x16, Z26, Z5, K2
 	VMOVAPS.Z     Z6, K2, Z5
 	VMOVUPS       Z5, K1, (BX)(R12*1)
 	VMOVUPS.Z     (DX)(R12*1), K1, Z6
@@ -1719,7 +1998,8 @@ partRow:
 	VADDPD        Z5, Z2, Z2
 	VADDPD        Z8, Z3, Z3
 	ADDQ          R10, R12
-	DECQ          R13
+	ADDQ          R10, R13
+	DECQ          R14
 	JNZ           partRow
 	VMOVUPD       Z0, (AX)(R11*2)
 	VMOVUPD       Z1, 64(AX)(R11*2)
@@ -1734,7 +2014,7 @@ done:
 	RET
 
 // func addReLUGradSumsAVX512(scale []float64, bias []float64, x []float32, dy []float32, y []float32, from []float32, more []float32, mean []float32, width int, stride int, rows int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·addReLUGradSumsAVX512(SB), NOSPLIT, $0-216
 	MOVQ scale_base+0(FP), AX
 	MOVQ bias_base+24(FP), CX
@@ -1748,7 +2028,7 @@ TEXT ·addReLUGradSumsAVX512(SB), NOSPLIT, $0-216
 	MOVQ stride+200(FP), R11
 	SHLQ $0x02, R11
 	XORQ R12, R12
-	SUBQ $0x20, R10
+	SUBQ $0x40, R10
 	JL   rest
 
 whole:
@@ -1756,73 +2036,151 @@ whole:
 	VMOVUPD 64(AX)(R12*2), Z1
 	VMOVUPD 128(AX)(R12*2), Z2
 	VMOVUPD 192(AX)(R12*2), Z3
-	VMOVUPD (CX)(R12*2), Z4
-	VMOVUPD 64(CX)(R12*2), Z5
-	VMOVUPD 128(CX)(R12*2), Z6
-	VMOVUPD 192(CX)(R12*2), Z7
+	VMOVUPD 256(AX)(R12*2), Z4
+	VMOVUPD 320(AX)(R12*2), Z5
+	VMOVUPD 384(AX)(R12*2), Z6
+	VMOVUPD 448(AX)(R12*2), Z7
+	VMOVUPD (CX)(R12*2), Z8
+	VMOVUPD 64(CX)(R12*2), Z9
+	VMOVUPD 128(CX)(R12*2), Z10
+	VMOVUPD 192(CX)(R12*2), Z11
+	VMOVUPD 256(CX)(R12*2), Z12
+	VMOVUPD 320(CX)(R12*2), Z13
+	VMOVUPD 384(CX)(R12*2), Z14
+	VMOVUPD 448(CX)(R12*2), Z15
 	MOVQ    R12, R13
-	VMOVUPS (R9)(R13*1), Z8
-	VMOVUPS 64(R9)(R13*1), Z9
-	MOVQ    rows+208(FP), R14
+	VMOVUPS (R9)(R13*1), Z16
+	VMOVUPS 64(R9)(R13*1), Z17
+	VMOVUPS 128(R9)(R13*1), Z18
+	VMOVUPS 192(R9)(R13*1), Z19
+	MOVQ    rows+208(FP), R15
+	MOVQ    R11, R14
+	IMULQ   R15, R14
+	ADDQ    R13, R14
 
 row:
-	VMOVUPS       (SI)(R13*1), Z10
-	VMOVUPS       (DI)(R13*1), Z11
-	VMOVUPS       (R8)(R13*1), Z12
-	VADDPS        Z12, Z11, Z11
-	VPXORD        Z13, Z13, Z13
-	VCMPPS        $0x16, Z13, Z10, K1
-	VMOVAPS.Z     Z11, K1, Z10
-	VMOVUPS       Z10, (BX)(R13*1)
-	VMOVUPS       (DX)(R13*1), Z11
-	VSUBPS        Z8, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VCVTPS2PD     Y11, Z11
-	VCVTPS2PD     Y12, Z12
-	VEXTRACTF64X4 $0x01, Z10, Y16
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y16, Z16
-	VFMADD231PD   Z11, Z10, Z0
-	VFMADD231PD   Z12, Z16, Z1
-	VADDPD        Z10, Z4, Z4
-	VADDPD        Z16, Z5, Z5
-	VMOVUPS       64(SI)(R13*1), Z10
-	VMOVUPS       64(DI)(R13*1), Z11
-	VMOVUPS       64(R8)(R13*1), Z12
-	VADDPS        Z12, Z11, Z11
-	VPXORD        Z14, Z14, Z14
-	VCMPPS        $0x16, Z14, Z10, K1
-	VMOVAPS.Z     Z11, K1, Z10
-	VMOVUPS       Z10, 64(BX)(R13*1)
-	VMOVUPS       64(DX)(R13*1), Z11
-	VSUBPS        Z9, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VCVTPS2PD     Y11, Z11
-	VCVTPS2PD     Y12, Z12
-	VEXTRACTF64X4 $0x01, Z10, Y16
-	VCVTPS2PD     Y10, Z10
-	VCVTPS2PD     Y16, Z16
-	VFMADD231PD   Z11, Z10, Z2
-	VFMADD231PD   Z12, Z16, Z3
-	VADDPD        Z10, Z6, Z6
-	VADDPD        Z16, Z7, Z7
+	PREFETCHT0    (SI)(R14*1)
+	VMOVUPS       (SI)(R13*1), Z20
+	PREFETCHT0    (DI)(R14*1)
+	VMOVUPS       (DI)(R13*1), Z21
+	PREFETCHT0    (R8)(R14*1)
+	VMOVUPS       (R8)(R13*1), Z22
+	VADDPS        Z22, Z21, Z21
+	VPXORD        Z23, Z23, Z23
+	VCMPPS        $0x16, Z23, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, (BX)(R13*1)
+	PREFETCHT0    (DX)(R14*1)
+	VMOVUPS       (DX)(R13*1), Z21
+	VSUBPS        Z16, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z0
+	VFMADD231PD   Z22, Z28, Z1
+	VADDPD        Z20, Z8, Z8
+	VADDPD        Z28, Z9, Z9
+	PREFETCHT0    64(SI)(R14*1)
+	VMOVUPS       64(SI)(R13*1), Z20
+	PREFETCHT0    64(DI)(R14*1)
+	VMOVUPS       64(DI)(R13*1), Z21
+	PREFETCHT0    64(R8)(R14*1)
+	VMOVUPS       64(R8)(R13*1), Z22
+	VADDPS        Z22, Z21, Z21
+	VPXORD        Z24, Z24, Z24
+	VCMPPS        $0x16, Z24, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, 64(BX)(R13*1)
+	PREFETCHT0    64(DX)(R14*1)
+	VMOVUPS       64(DX)(R13*1), Z21
+	VSUBPS        Z17, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z2
+	VFMADD231PD   Z22, Z28, Z3
+	VADDPD        Z20, Z10, Z10
+	VADDPD        Z28, Z11, Z11
+	PREFETCHT0    128(SI)(R14*1)
+	VMOVUPS       128(SI)(R13*1), Z20
+	PREFETCHT0    128(DI)(R14*1)
+	VMOVUPS       128(DI)(R13*1), Z21
+	PREFETCHT0    128(R8)(R14*1)
+	VMOVUPS       128(R8)(R13*1), Z22
+	VADDPS        Z22, Z21, Z21
+	VPXORD        Z25, Z25, Z25
+	VCMPPS        $0x16, Z25, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, 128(BX)(R13*1)
+	PREFETCHT0    128(DX)(R14*1)
+	VMOVUPS       128(DX)(R13*1), Z21
+	VSUBPS        Z18, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z4
+	VFMADD231PD   Z22, Z28, Z5
+	VADDPD        Z20, Z12, Z12
+	VADDPD        Z28, Z13, Z13
+	PREFETCHT0    192(SI)(R14*1)
+	VMOVUPS       192(SI)(R13*1), Z20
+	PREFETCHT0    192(DI)(R14*1)
+	VMOVUPS       192(DI)(R13*1), Z21
+	PREFETCHT0    192(R8)(R14*1)
+	VMOVUPS       192(R8)(R13*1), Z22
+	VADDPS        Z22, Z21, Z21
+	VPXORD        Z26, Z26, Z26
+	VCMPPS        $0x16, Z26, Z20, K1
+	VMOVAPS.Z     Z21, K1, Z20
+	VMOVUPS       Z20, 192(BX)(R13*1)
+	PREFETCHT0    192(DX)(R14*1)
+	VMOVUPS       192(DX)(R13*1), Z21
+	VSUBPS        Z19, Z21, Z21
+	VEXTRACTF64X4 $0x01, Z21, Y22
+	VCVTPS2PD     Y21, Z21
+	VCVTPS2PD     Y22, Z22
+	VEXTRACTF64X4 $0x01, Z20, Y28
+	VCVTPS2PD     Y20, Z20
+	VCVTPS2PD     Y28, Z28
+	VFMADD231PD   Z21, Z20, Z6
+	VFMADD231PD   Z22, Z28, Z7
+	VADDPD        Z20, Z14, Z14
+	VADDPD        Z28, Z15, Z15
 	ADDQ          R11, R13
-	DECQ          R14
+	ADDQ          R11, R14
+	DECQ          R15
 	JNZ           row
 	VMOVUPD       Z0, (AX)(R12*2)
 	VMOVUPD       Z1, 64(AX)(R12*2)
 	VMOVUPD       Z2, 128(AX)(R12*2)
 	VMOVUPD       Z3, 192(AX)(R12*2)
-	VMOVUPD       Z4, (CX)(R12*2)
-	VMOVUPD       Z5, 64(CX)(R12*2)
-	VMOVUPD       Z6, 128(CX)(R12*2)
-	VMOVUPD       Z7, 192(CX)(R12*2)
-	ADDQ          $0x00000080, R12
-	SUBQ          $0x20, R10
+	VMOVUPD       Z4, 256(AX)(R12*2)
+	VMOVUPD       Z5, 320(AX)(R12*2)
+	VMOVUPD       Z6, 384(AX)(R12*2)
+	VMOVUPD       Z7, 448(AX)(R12*2)
+	VMOVUPD       Z8, (CX)(R12*2)
+	VMOVUPD       Z9, 64(CX)(R12*2)
+	VMOVUPD       Z10, 128(CX)(R12*2)
+	VMOVUPD       Z11, 192(CX)(R12*2)
+	VMOVUPD       Z12, 256(CX)(R12*2)
+	VMOVUPD       Z13, 320(CX)(R12*2)
+	VMOVUPD       Z14, 384(CX)(R12*2)
+	VMOVUPD       Z15, 448(CX)(R12*2)
+	ADDQ          $0x00000100, R12
+	SUBQ          $0x40, R10
 	JGE           whole
 
 rest:
-	ADDQ $0x20, R10
+	ADDQ $0x40, R10
 	JLE  done
 
 part:
@@ -1834,15 +2192,18 @@ part:
 	VMOVUPD      64(CX)(R12*2), Z3
 	MOVQ         R12, R13
 	VMOVUPS.Z    (R9)(R13*1), K1, Z4
-	MOVQ         rows+208(FP), R14
+	MOVQ         rows+208(FP), R15
+	MOVQ         R11, R14
+	IMULQ        R15, R14
+	ADDQ         R13, R14
 
 partRow:
 	VMOVUPS.Z     (SI)(R13*1), K1, Z5
 	VMOVUPS.Z     (DI)(R13*1), K1, Z6
 	VMOVUPS.Z     (R8)(R13*1), K1, Z7
 	VADDPS        Z7, Z6, Z6
-	VPXORD        Z15, Z15, Z15
-	VCMPPS        $0x16, Z15, Z5, K2
+	VPXORD        Z27, Z27, Z27
+	VCMPPS        $0x16, Z27, Z5, K2
 	VMOVAPS.Z     Z6, K2, Z5
 	VMOVUPS       Z5, K1, (BX)(R13*1)
 	VMOVUPS.Z     (DX)(R13*1), K1, Z6
@@ -1858,7 +2219,8 @@ partRow:
 	VADDPD        Z5, Z2, Z2
 	VADDPD        Z8, Z3, Z3
 	ADDQ          R11, R13
-	DECQ          R14
+	ADDQ          R11, R14
+	DECQ          R15
 	JNZ           partRow
 	VMOVUPD       Z0, (AX)(R12*2)
 	VMOVUPD       Z1, 64(AX)(R12*2)
@@ -2036,7 +2398,7 @@ spreadColumn:
 	RET
 
 // func reluAVX2(dst []float32, x []float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·reluAVX2(SB), NOSPLIT, $0-48
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -2047,15 +2409,16 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-48
 	JL     rest
 
 loop:
-	VMOVUPS (CX)(BX*1), Y1
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, (AX)(BX*1)
-	VMOVUPS 32(CX)(BX*1), Y1
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, 32(AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x10, DX
-	JGE     loop
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVUPS    Y1, (AX)(BX*1)
+	VMOVUPS    32(CX)(BX*1), Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVUPS    Y1, 32(AX)(BX*1)
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x10, DX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, DX
@@ -2087,7 +2450,7 @@ DATA lanesAVX2<>+28(SB)/4, $0x00000007
 GLOBL lanesAVX2<>(SB), RODATA|NOPTR, $32
 
 // func addAVX2(dst []float32, a []float32, b []float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·addAVX2(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -2098,17 +2461,19 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-72
 	JL   rest
 
 loop:
-	VMOVUPS (CX)(SI*1), Y0
-	VMOVUPS (DX)(SI*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(SI*1)
-	VMOVUPS 32(CX)(SI*1), Y0
-	VMOVUPS 32(DX)(SI*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	JGE     loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)(SI*1)
+	VMOVUPS    32(CX)(SI*1), Y0
+	VMOVUPS    32(DX)(SI*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, BX
@@ -2142,15 +2507,16 @@ TEXT ·reluPastAVX2(SB), NOSPLIT, $0-48
 	JL     rest
 
 loop:
-	VMOVUPS  (CX)(BX*1), Y1
-	VMAXPS   Y1, Y0, Y1
-	VMOVNTPS Y1, (AX)(BX*1)
-	VMOVUPS  32(CX)(BX*1), Y1
-	VMAXPS   Y1, Y0, Y1
-	VMOVNTPS Y1, 32(AX)(BX*1)
-	ADDQ     $0x00000040, BX
-	SUBQ     $0x10, DX
-	JGE      loop
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVNTPS   Y1, (AX)(BX*1)
+	VMOVUPS    32(CX)(BX*1), Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVNTPS   Y1, 32(AX)(BX*1)
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x10, DX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, DX
@@ -2184,17 +2550,19 @@ TEXT ·addPastAVX2(SB), NOSPLIT, $0-72
 	JL   rest
 
 loop:
-	VMOVUPS  (CX)(SI*1), Y0
-	VMOVUPS  (DX)(SI*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVNTPS Y0, (AX)(SI*1)
-	VMOVUPS  32(CX)(SI*1), Y0
-	VMOVUPS  32(DX)(SI*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVNTPS Y0, 32(AX)(SI*1)
-	ADDQ     $0x00000040, SI
-	SUBQ     $0x10, BX
-	JGE      loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y0
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, (AX)(SI*1)
+	VMOVUPS    32(CX)(SI*1), Y0
+	VMOVUPS    32(DX)(SI*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, BX
@@ -2218,7 +2586,7 @@ done:
 	RET
 
 // func reluGradAVX2(dst []float32, y []float32, dy []float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   y_base+24(FP), CX
@@ -2230,19 +2598,21 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
 	JL     rest
 
 loop:
-	VMOVUPS (CX)(SI*1), Y1
-	VMOVUPS (DX)(SI*1), Y2
-	VCMPPS  $0x16, Y0, Y1, Y1
-	VANDPS  Y2, Y1, Y1
-	VMOVUPS Y1, (AX)(SI*1)
-	VMOVUPS 32(CX)(SI*1), Y1
-	VMOVUPS 32(DX)(SI*1), Y2
-	VCMPPS  $0x16, Y0, Y1, Y1
-	VANDPS  Y2, Y1, Y1
-	VMOVUPS Y1, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	JGE     loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y1
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y2
+	VCMPPS     $0x16, Y0, Y1, Y1
+	VANDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, (AX)(SI*1)
+	VMOVUPS    32(CX)(SI*1), Y1
+	VMOVUPS    32(DX)(SI*1), Y2
+	VCMPPS     $0x16, Y0, Y1, Y1
+	VANDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, BX
@@ -2266,7 +2636,7 @@ done:
 	RET
 
 // func normalizeAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·normalizeAVX2(SB), NOSPLIT, $0-120
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -2288,26 +2658,27 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R8*1), Y0
-	VMOVUPS (DX)(R9*1), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS (BX)(R9*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS (SI)(R9*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(R8*1)
-	VMOVUPS 32(CX)(R8*1), Y0
-	VMOVUPS 32(DX)(R9*1), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS 32(BX)(R9*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS 32(SI)(R9*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(R8*1)
-	ADDQ    $0x00000040, R8
-	ADDQ    $0x00000040, R9
-	SUBQ    $0x10, R10
-	JGE     loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y0
+	VMOVUPS    (DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R10
@@ -2360,26 +2731,27 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R8*1), Y0
-	VMOVUPS  (DX)(R9*1), Y1
-	VSUBPS   Y1, Y0, Y0
-	VMOVUPS  (BX)(R9*1), Y1
-	VMULPS   Y1, Y0, Y0
-	VMOVUPS  (SI)(R9*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVNTPS Y0, (AX)(R8*1)
-	VMOVUPS  32(CX)(R8*1), Y0
-	VMOVUPS  32(DX)(R9*1), Y1
-	VSUBPS   Y1, Y0, Y0
-	VMOVUPS  32(BX)(R9*1), Y1
-	VMULPS   Y1, Y0, Y0
-	VMOVUPS  32(SI)(R9*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVNTPS Y0, 32(AX)(R8*1)
-	ADDQ     $0x00000040, R8
-	ADDQ     $0x00000040, R9
-	SUBQ     $0x10, R10
-	JGE      loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y0
+	VMOVUPS    (DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(BX)(R9*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R10
@@ -2411,7 +2783,7 @@ done:
 	RET
 
 // func normalizeReLUAVX2(dst []float32, x []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·normalizeReLUAVX2(SB), NOSPLIT, $0-120
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -2433,28 +2805,29 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R8*1), Y1
-	VMOVUPS (DX)(R9*1), Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS (BX)(R9*1), Y2
-	VMULPS  Y2, Y1, Y1
-	VMOVUPS (SI)(R9*1), Y2
-	VADDPS  Y2, Y1, Y1
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, (AX)(R8*1)
-	VMOVUPS 32(CX)(R8*1), Y1
-	VMOVUPS 32(DX)(R9*1), Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS 32(BX)(R9*1), Y2
-	VMULPS  Y2, Y1, Y1
-	VMOVUPS 32(SI)(R9*1), Y2
-	VADDPS  Y2, Y1, Y1
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, 32(AX)(R8*1)
-	ADDQ    $0x00000040, R8
-	ADDQ    $0x00000040, R9
-	SUBQ    $0x10, R10
-	JGE     loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y1
+	VMOVUPS    (DX)(R9*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    (BX)(R9*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    (SI)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVUPS    Y1, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y1
+	VMOVUPS    32(DX)(R9*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    32(BX)(R9*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    32(SI)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVUPS    Y1, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R10
@@ -2508,28 +2881,29 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R8*1), Y1
-	VMOVUPS  (DX)(R9*1), Y2
-	VSUBPS   Y2, Y1, Y1
-	VMOVUPS  (BX)(R9*1), Y2
-	VMULPS   Y2, Y1, Y1
-	VMOVUPS  (SI)(R9*1), Y2
-	VADDPS   Y2, Y1, Y1
-	VMAXPS   Y1, Y0, Y1
-	VMOVNTPS Y1, (AX)(R8*1)
-	VMOVUPS  32(CX)(R8*1), Y1
-	VMOVUPS  32(DX)(R9*1), Y2
-	VSUBPS   Y2, Y1, Y1
-	VMOVUPS  32(BX)(R9*1), Y2
-	VMULPS   Y2, Y1, Y1
-	VMOVUPS  32(SI)(R9*1), Y2
-	VADDPS   Y2, Y1, Y1
-	VMAXPS   Y1, Y0, Y1
-	VMOVNTPS Y1, 32(AX)(R8*1)
-	ADDQ     $0x00000040, R8
-	ADDQ     $0x00000040, R9
-	SUBQ     $0x10, R10
-	JGE      loop
+	PREFETCHT0 4096(CX)(R8*1)
+	VMOVUPS    (CX)(R8*1), Y1
+	VMOVUPS    (DX)(R9*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    (BX)(R9*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    (SI)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVNTPS   Y1, (AX)(R8*1)
+	VMOVUPS    32(CX)(R8*1), Y1
+	VMOVUPS    32(DX)(R9*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    32(BX)(R9*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    32(SI)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVNTPS   Y1, 32(AX)(R8*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, R9
+	SUBQ       $0x10, R10
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R10
@@ -2562,7 +2936,7 @@ done:
 	RET
 
 // func normalizeAddAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·normalizeAddAVX2(SB), NOSPLIT, $0-144
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -2585,30 +2959,32 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R9*1), Y0
-	VMOVUPS (BX)(R10*1), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS (SI)(R10*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS (DI)(R10*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS (DX)(R9*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(R9*1)
-	VMOVUPS 32(CX)(R9*1), Y0
-	VMOVUPS 32(BX)(R10*1), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS 32(SI)(R10*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS 32(DI)(R10*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS 32(DX)(R9*1), Y1
-	VADDPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(R9*1)
-	ADDQ    $0x00000040, R9
-	ADDQ    $0x00000040, R10
-	SUBQ    $0x10, R11
-	JGE     loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Y0
+	VMOVUPS    (BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)(R9*1)
+	VMOVUPS    32(CX)(R9*1), Y0
+	VMOVUPS    32(BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)(R9*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	SUBQ       $0x10, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R11
@@ -2664,30 +3040,32 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R9*1), Y0
-	VMOVUPS  (BX)(R10*1), Y1
-	VSUBPS   Y1, Y0, Y0
-	VMOVUPS  (SI)(R10*1), Y1
-	VMULPS   Y1, Y0, Y0
-	VMOVUPS  (DI)(R10*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVUPS  (DX)(R9*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVNTPS Y0, (AX)(R9*1)
-	VMOVUPS  32(CX)(R9*1), Y0
-	VMOVUPS  32(BX)(R10*1), Y1
-	VSUBPS   Y1, Y0, Y0
-	VMOVUPS  32(SI)(R10*1), Y1
-	VMULPS   Y1, Y0, Y0
-	VMOVUPS  32(DI)(R10*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVUPS  32(DX)(R9*1), Y1
-	VADDPS   Y1, Y0, Y0
-	VMOVNTPS Y0, 32(AX)(R9*1)
-	ADDQ     $0x00000040, R9
-	ADDQ     $0x00000040, R10
-	SUBQ     $0x10, R11
-	JGE      loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Y0
+	VMOVUPS    (BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    (DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, (AX)(R9*1)
+	VMOVUPS    32(CX)(R9*1), Y0
+	VMOVUPS    32(BX)(R10*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(SI)(R10*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(DI)(R10*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    32(DX)(R9*1), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVNTPS   Y0, 32(AX)(R9*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	SUBQ       $0x10, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R11
@@ -2721,7 +3099,7 @@ done:
 	RET
 
 // func normalizeAddReLUAVX2(dst []float32, x []float32, other []float32, mean []float32, gain []float32, bias []float32)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·normalizeAddReLUAVX2(SB), NOSPLIT, $0-144
 	MOVQ   dst_base+0(FP), AX
 	MOVQ   x_base+24(FP), CX
@@ -2744,32 +3122,34 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R9*1), Y1
-	VMOVUPS (BX)(R10*1), Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS (SI)(R10*1), Y2
-	VMULPS  Y2, Y1, Y1
-	VMOVUPS (DI)(R10*1), Y2
-	VADDPS  Y2, Y1, Y1
-	VMOVUPS (DX)(R9*1), Y2
-	VADDPS  Y2, Y1, Y1
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, (AX)(R9*1)
-	VMOVUPS 32(CX)(R9*1), Y1
-	VMOVUPS 32(BX)(R10*1), Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS 32(SI)(R10*1), Y2
-	VMULPS  Y2, Y1, Y1
-	VMOVUPS 32(DI)(R10*1), Y2
-	VADDPS  Y2, Y1, Y1
-	VMOVUPS 32(DX)(R9*1), Y2
-	VADDPS  Y2, Y1, Y1
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, 32(AX)(R9*1)
-	ADDQ    $0x00000040, R9
-	ADDQ    $0x00000040, R10
-	SUBQ    $0x10, R11
-	JGE     loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Y1
+	VMOVUPS    (BX)(R10*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    (SI)(R10*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    (DI)(R10*1), Y2
+	VADDPS     Y2, Y1, Y1
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVUPS    Y1, (AX)(R9*1)
+	VMOVUPS    32(CX)(R9*1), Y1
+	VMOVUPS    32(BX)(R10*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    32(SI)(R10*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    32(DI)(R10*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    32(DX)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVUPS    Y1, 32(AX)(R9*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	SUBQ       $0x10, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R11
@@ -2826,32 +3206,34 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS  (CX)(R9*1), Y1
-	VMOVUPS  (BX)(R10*1), Y2
-	VSUBPS   Y2, Y1, Y1
-	VMOVUPS  (SI)(R10*1), Y2
-	VMULPS   Y2, Y1, Y1
-	VMOVUPS  (DI)(R10*1), Y2
-	VADDPS   Y2, Y1, Y1
-	VMOVUPS  (DX)(R9*1), Y2
-	VADDPS   Y2, Y1, Y1
-	VMAXPS   Y1, Y0, Y1
-	VMOVNTPS Y1, (AX)(R9*1)
-	VMOVUPS  32(CX)(R9*1), Y1
-	VMOVUPS  32(BX)(R10*1), Y2
-	VSUBPS   Y2, Y1, Y1
-	VMOVUPS  32(SI)(R10*1), Y2
-	VMULPS   Y2, Y1, Y1
-	VMOVUPS  32(DI)(R10*1), Y2
-	VADDPS   Y2, Y1, Y1
-	VMOVUPS  32(DX)(R9*1), Y2
-	VADDPS   Y2, Y1, Y1
-	VMAXPS   Y1, Y0, Y1
-	VMOVNTPS Y1, 32(AX)(R9*1)
-	ADDQ     $0x00000040, R9
-	ADDQ     $0x00000040, R10
-	SUBQ     $0x10, R11
-	JGE      loop
+	PREFETCHT0 4096(CX)(R9*1)
+	VMOVUPS    (CX)(R9*1), Y1
+	VMOVUPS    (BX)(R10*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    (SI)(R10*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    (DI)(R10*1), Y2
+	VADDPS     Y2, Y1, Y1
+	PREFETCHT0 4096(DX)(R9*1)
+	VMOVUPS    (DX)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVNTPS   Y1, (AX)(R9*1)
+	VMOVUPS    32(CX)(R9*1), Y1
+	VMOVUPS    32(BX)(R10*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VMOVUPS    32(SI)(R10*1), Y2
+	VMULPS     Y2, Y1, Y1
+	VMOVUPS    32(DI)(R10*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    32(DX)(R9*1), Y2
+	VADDPS     Y2, Y1, Y1
+	VMAXPS     Y1, Y0, Y1
+	VMOVNTPS   Y1, 32(AX)(R9*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, R10
+	SUBQ       $0x10, R11
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R11
@@ -2886,7 +3268,7 @@ done:
 	RET
 
 // func normalizeGradAVX2(dst []float32, x []float32, dy []float32, mean []float32, gain []float32, meanGrad []float32, slope []float32)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·normalizeGradAVX2(SB), NOSPLIT, $0-168
 	MOVQ dst_base+0(FP), AX
 	MOVQ x_base+24(FP), CX
@@ -2909,34 +3291,36 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(R10*1), Y0
-	VMOVUPS (BX)(R11*1), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS (R8)(R11*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS (DX)(R10*1), Y1
-	VMOVUPS (DI)(R11*1), Y2
-	VSUBPS  Y2, Y1, Y1
-	VSUBPS  Y0, Y1, Y0
-	VMOVUPS (SI)(R11*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(R10*1)
-	VMOVUPS 32(CX)(R10*1), Y0
-	VMOVUPS 32(BX)(R11*1), Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS 32(R8)(R11*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS 32(DX)(R10*1), Y1
-	VMOVUPS 32(DI)(R11*1), Y2
-	VSUBPS  Y2, Y1, Y1
-	VSUBPS  Y0, Y1, Y0
-	VMOVUPS 32(SI)(R11*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(R10*1)
-	ADDQ    $0x00000040, R10
-	ADDQ    $0x00000040, R11
-	SUBQ    $0x10, R12
-	JGE     loop
+	PREFETCHT0 4096(CX)(R10*1)
+	VMOVUPS    (CX)(R10*1), Y0
+	VMOVUPS    (BX)(R11*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    (R8)(R11*1), Y1
+	VMULPS     Y1, Y0, Y0
+	PREFETCHT0 4096(DX)(R10*1)
+	VMOVUPS    (DX)(R10*1), Y1
+	VMOVUPS    (DI)(R11*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VSUBPS     Y0, Y1, Y0
+	VMOVUPS    (SI)(R11*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)(R10*1)
+	VMOVUPS    32(CX)(R10*1), Y0
+	VMOVUPS    32(BX)(R11*1), Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    32(R8)(R11*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(DX)(R10*1), Y1
+	VMOVUPS    32(DI)(R11*1), Y2
+	VSUBPS     Y2, Y1, Y1
+	VSUBPS     Y0, Y1, Y0
+	VMOVUPS    32(SI)(R11*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)(R10*1)
+	ADDQ       $0x00000040, R10
+	ADDQ       $0x00000040, R11
+	SUBQ       $0x10, R12
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R12
@@ -2971,7 +3355,7 @@ done:
 	RET
 
 // func scaleAVX2(dst []float32, x []float32, gain []float32)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ x_base+24(FP), CX
@@ -2990,18 +3374,19 @@ row:
 	JL      rest
 
 loop:
-	VMOVUPS (CX)(SI*1), Y0
-	VMOVUPS (DX)(DI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)(SI*1)
-	VMOVUPS 32(CX)(SI*1), Y0
-	VMOVUPS 32(DX)(DI*1), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	ADDQ    $0x00000040, DI
-	SUBQ    $0x10, R8
-	JGE     loop
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y0
+	VMOVUPS    (DX)(DI*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)(SI*1)
+	VMOVUPS    32(CX)(SI*1), Y0
+	VMOVUPS    32(DX)(DI*1), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, DI
+	SUBQ       $0x10, R8
+	JGE        loop
 
 rest:
 	ADDQ $0x10, R8
@@ -3062,7 +3447,7 @@ done:
 	RET
 
 // func addScaledAVX2(dst []float32, x []float32, a float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·addScaledAVX2(SB), NOSPLIT, $0-52
 	MOVQ         dst_base+0(FP), AX
 	MOVQ         x_base+24(FP), CX
@@ -3073,19 +3458,21 @@ TEXT ·addScaledAVX2(SB), NOSPLIT, $0-52
 	JL           rest
 
 loop:
-	VMOVUPS (AX)(BX*1), Y1
-	VMOVUPS (CX)(BX*1), Y2
-	VMULPS  Y2, Y0, Y2
-	VADDPS  Y2, Y1, Y1
-	VMOVUPS Y1, (AX)(BX*1)
-	VMOVUPS 32(AX)(BX*1), Y1
-	VMOVUPS 32(CX)(BX*1), Y2
-	VMULPS  Y2, Y0, Y2
-	VADDPS  Y2, Y1, Y1
-	VMOVUPS Y1, 32(AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x10, DX
-	JGE     loop
+	PREFETCHT0 4096(AX)(BX*1)
+	VMOVUPS    (AX)(BX*1), Y1
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Y2
+	VMULPS     Y2, Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, (AX)(BX*1)
+	VMOVUPS    32(AX)(BX*1), Y1
+	VMOVUPS    32(CX)(BX*1), Y2
+	VMULPS     Y2, Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, 32(AX)(BX*1)
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x10, DX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, DX
@@ -3109,7 +3496,7 @@ done:
 	RET
 
 // func momentumAVX2(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·momentumAVX2(SB), NOSPLIT, $0-88
 	MOVQ         w_base+0(FP), AX
 	MOVQ         m_base+24(FP), CX
@@ -3124,33 +3511,36 @@ TEXT ·momentumAVX2(SB), NOSPLIT, $0-88
 	JL           rest
 
 loop:
-	VMOVUPS (AX)(SI*1), Y4
-	VMOVUPS (DX)(SI*1), Y5
-	VMULPS  Y5, Y3, Y5
-	VMULPS  Y4, Y2, Y6
-	VADDPS  Y6, Y5, Y5
-	VMOVUPS (CX)(SI*1), Y6
-	VMULPS  Y6, Y1, Y6
-	VADDPS  Y5, Y6, Y5
-	VMOVUPS Y5, (CX)(SI*1)
-	VMULPS  Y5, Y0, Y5
-	VSUBPS  Y5, Y4, Y4
-	VMOVUPS Y4, (AX)(SI*1)
-	VMOVUPS 32(AX)(SI*1), Y4
-	VMOVUPS 32(DX)(SI*1), Y5
-	VMULPS  Y5, Y3, Y5
-	VMULPS  Y4, Y2, Y6
-	VADDPS  Y6, Y5, Y5
-	VMOVUPS 32(CX)(SI*1), Y6
-	VMULPS  Y6, Y1, Y6
-	VADDPS  Y5, Y6, Y5
-	VMOVUPS Y5, 32(CX)(SI*1)
-	VMULPS  Y5, Y0, Y5
-	VSUBPS  Y5, Y4, Y4
-	VMOVUPS Y4, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	JGE     loop
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Y4
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y5
+	VMOVUPS    Y5, (CX)(SI*1)
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, (AX)(SI*1)
+	VMOVUPS    32(AX)(SI*1), Y4
+	VMOVUPS    32(DX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	VMOVUPS    32(CX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y5
+	VMOVUPS    Y5, 32(CX)(SI*1)
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, BX
@@ -3181,7 +3571,7 @@ done:
 	RET
 
 // func nesterovAVX2(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·nesterovAVX2(SB), NOSPLIT, $0-88
 	MOVQ         w_base+0(FP), AX
 	MOVQ         m_base+24(FP), CX
@@ -3196,37 +3586,40 @@ TEXT ·nesterovAVX2(SB), NOSPLIT, $0-88
 	JL           rest
 
 loop:
-	VMOVUPS (AX)(SI*1), Y4
-	VMOVUPS (DX)(SI*1), Y5
-	VMULPS  Y5, Y3, Y5
-	VMULPS  Y4, Y2, Y6
-	VADDPS  Y6, Y5, Y5
-	VMOVUPS (CX)(SI*1), Y6
-	VMULPS  Y6, Y1, Y6
-	VADDPS  Y5, Y6, Y6
-	VMOVUPS Y6, (CX)(SI*1)
-	VMULPS  Y6, Y1, Y6
-	VADDPS  Y6, Y5, Y5
-	VMULPS  Y5, Y0, Y5
-	VSUBPS  Y5, Y4, Y4
-	VMOVUPS Y4, (AX)(SI*1)
-	VMOVUPS 32(AX)(SI*1), Y4
-	VMOVUPS 32(DX)(SI*1), Y5
-	VMULPS  Y5, Y3, Y5
-	VMULPS  Y4, Y2, Y6
-	VADDPS  Y6, Y5, Y5
-	VMOVUPS 32(CX)(SI*1), Y6
-	VMULPS  Y6, Y1, Y6
-	VADDPS  Y5, Y6, Y6
-	VMOVUPS Y6, 32(CX)(SI*1)
-	VMULPS  Y6, Y1, Y6
-	VADDPS  Y6, Y5, Y5
-	VMULPS  Y5, Y0, Y5
-	VSUBPS  Y5, Y4, Y4
-	VMOVUPS Y4, 32(AX)(SI*1)
-	ADDQ    $0x00000040, SI
-	SUBQ    $0x10, BX
-	JGE     loop
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Y4
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y6
+	VMOVUPS    Y6, (CX)(SI*1)
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y6, Y5, Y5
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, (AX)(SI*1)
+	VMOVUPS    32(AX)(SI*1), Y4
+	VMOVUPS    32(DX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	VMOVUPS    32(CX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y6
+	VMOVUPS    Y6, 32(CX)(SI*1)
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y6, Y5, Y5
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, BX
@@ -3259,7 +3652,7 @@ done:
 	RET
 
 // func strangeAVX2(x []float32) uint32
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·strangeAVX2(SB), NOSPLIT, $0-28
 	MOVQ   x_base+0(FP), AX
 	MOVQ   x_len+8(FP), CX
@@ -3269,15 +3662,16 @@ TEXT ·strangeAVX2(SB), NOSPLIT, $0-28
 	JL     rest
 
 loop:
-	VMOVUPS (AX)(DX*1), Y1
-	VSUBPS  Y1, Y1, Y1
-	VORPS   Y1, Y0, Y0
-	VMOVUPS 32(AX)(DX*1), Y1
-	VSUBPS  Y1, Y1, Y1
-	VORPS   Y1, Y0, Y0
-	ADDQ    $0x00000040, DX
-	SUBQ    $0x10, CX
-	JGE     loop
+	PREFETCHT0 4096(AX)(DX*1)
+	VMOVUPS    (AX)(DX*1), Y1
+	VSUBPS     Y1, Y1, Y1
+	VORPS      Y1, Y0, Y0
+	VMOVUPS    32(AX)(DX*1), Y1
+	VSUBPS     Y1, Y1, Y1
+	VORPS      Y1, Y0, Y0
+	ADDQ       $0x00000040, DX
+	SUBQ       $0x10, CX
+	JGE        loop
 
 rest:
 	ADDQ $0x10, CX
@@ -3303,7 +3697,7 @@ done:
 	RET
 
 // func squaresAVX2(x []float32, sums *[8]float64)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·squaresAVX2(SB), NOSPLIT, $0-32
 	MOVQ   x_base+0(FP), AX
 	MOVQ   x_len+8(FP), CX
@@ -3314,6 +3708,7 @@ TEXT ·squaresAVX2(SB), NOSPLIT, $0-32
 	JL     rest
 
 loop:
+	PREFETCHT0   4096(AX)(DX*1)
 	VMOVUPS      (AX)(DX*1), Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VCVTPS2PD    X2, Y2
@@ -3356,7 +3751,7 @@ done:
 	RET
 
 // func sumsAVX2(sum []float64, x []float32, width int, stride int, rows int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·sumsAVX2(SB), NOSPLIT, $0-72
 	MOVQ sum_base+0(FP), AX
 	MOVQ x_base+24(FP), CX
@@ -3373,9 +3768,13 @@ whole:
 	VMOVUPD 64(AX)(SI*2), Y2
 	VMOVUPD 96(AX)(SI*2), Y3
 	MOVQ    SI, DI
-	MOVQ    rows+64(FP), R8
+	MOVQ    rows+64(FP), R9
+	MOVQ    BX, R8
+	IMULQ   R9, R8
+	ADDQ    DI, R8
 
 row:
+	PREFETCHT0   (CX)(R8*1)
 	VMOVUPS      (CX)(DI*1), Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VCVTPS2PD    X4, Y4
@@ -3389,7 +3788,8 @@ row:
 	VADDPD       Y4, Y2, Y2
 	VADDPD       Y5, Y3, Y3
 	ADDQ         BX, DI
-	DECQ         R8
+	ADDQ         BX, R8
+	DECQ         R9
 	JNZ          row
 	VMOVUPD      Y0, (AX)(SI*2)
 	VMOVUPD      Y1, 32(AX)(SI*2)
@@ -3410,7 +3810,10 @@ part:
 	VMOVUPD      (AX)(SI*2), Y1
 	VMOVUPD      32(AX)(SI*2), Y2
 	MOVQ         SI, DI
-	MOVQ         rows+64(FP), R8
+	MOVQ         rows+64(FP), R9
+	MOVQ         BX, R8
+	IMULQ        R9, R8
+	ADDQ         DI, R8
 
 partRow:
 	VMASKMOVPS   (CX)(DI*1), Y0, Y3
@@ -3420,7 +3823,8 @@ partRow:
 	VADDPD       Y3, Y1, Y1
 	VADDPD       Y4, Y2, Y2
 	ADDQ         BX, DI
-	DECQ         R8
+	ADDQ         BX, R8
+	DECQ         R9
 	JNZ          partRow
 	VMOVUPD      Y1, (AX)(SI*2)
 	VMOVUPD      Y2, 32(AX)(SI*2)
@@ -3433,7 +3837,7 @@ done:
 	RET
 
 // func momentsAVX2(sum []float64, squares []float64, x []float32, shift []float32, width int, stride int, rows int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·momentsAVX2(SB), NOSPLIT, $0-120
 	MOVQ sum_base+0(FP), AX
 	MOVQ squares_base+24(FP), CX
@@ -3458,9 +3862,13 @@ whole:
 	MOVQ    R8, R9
 	VMOVUPS (BX)(R9*1), Y8
 	VMOVUPS 32(BX)(R9*1), Y9
-	MOVQ    rows+112(FP), R10
+	MOVQ    rows+112(FP), R11
+	MOVQ    DI, R10
+	IMULQ   R11, R10
+	ADDQ    R9, R10
 
 row:
+	PREFETCHT0   (DX)(R10*1)
 	VMOVUPS      (DX)(R9*1), Y10
 	VSUBPS       Y8, Y10, Y10
 	VEXTRACTF128 $0x01, Y10, X11
@@ -3480,7 +3888,8 @@ row:
 	VFMADD231PD  Y10, Y10, Y6
 	VFMADD231PD  Y11, Y11, Y7
 	ADDQ         DI, R9
-	DECQ         R10
+	ADDQ         DI, R10
+	DECQ         R11
 	JNZ          row
 	VMOVUPD      Y0, (AX)(R8*2)
 	VMOVUPD      Y1, 32(AX)(R8*2)
@@ -3508,7 +3917,10 @@ part:
 	VMOVUPD      32(CX)(R8*2), Y4
 	MOVQ         R8, R9
 	VMASKMOVPS   (BX)(R9*1), Y0, Y5
-	MOVQ         rows+112(FP), R10
+	MOVQ         rows+112(FP), R11
+	MOVQ         DI, R10
+	IMULQ        R11, R10
+	ADDQ         R9, R10
 
 partRow:
 	VMASKMOVPS   (DX)(R9*1), Y0, Y6
@@ -3521,7 +3933,8 @@ partRow:
 	VFMADD231PD  Y6, Y6, Y3
 	VFMADD231PD  Y7, Y7, Y4
 	ADDQ         DI, R9
-	DECQ         R10
+	ADDQ         DI, R10
+	DECQ         R11
 	JNZ          partRow
 	VMOVUPD      Y1, (AX)(R8*2)
 	VMOVUPD      Y2, 32(AX)(R8*2)
@@ -3536,7 +3949,7 @@ done:
 	RET
 
 // func gradSumsAVX2(scale []float64, bias []float64, x []float32, dy []float32, mean []float32, width int, stride int, rows int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·gradSumsAVX2(SB), NOSPLIT, $0-144
 	MOVQ scale_base+0(FP), AX
 	MOVQ bias_base+24(FP), CX
@@ -3562,10 +3975,15 @@ whole:
 	MOVQ    R9, R10
 	VMOVUPS (SI)(R10*1), Y8
 	VMOVUPS 32(SI)(R10*1), Y9
-	MOVQ    rows+136(FP), R11
+	MOVQ    rows+136(FP), R12
+	MOVQ    R8, R11
+	IMULQ   R12, R11
+	ADDQ    R10, R11
 
 row:
+	PREFETCHT0   (BX)(R11*1)
 	VMOVUPS      (BX)(R10*1), Y10
+	PREFETCHT0   (DX)(R11*1)
 	VMOVUPS      (DX)(R10*1), Y11
 	VSUBPS       Y8, Y11, Y11
 	VEXTRACTF128 $0x01, Y11, X12
@@ -3592,7 +4010,8 @@ row:
 	VADDPD       Y10, Y6, Y6
 	VADDPD       Y13, Y7, Y7
 	ADDQ         R8, R10
-	DECQ         R11
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          row
 	VMOVUPD      Y0, (AX)(R9*2)
 	VMOVUPD      Y1, 32(AX)(R9*2)
@@ -3620,7 +4039,10 @@ part:
 	VMOVUPD      32(CX)(R9*2), Y4
 	MOVQ         R9, R10
 	VMASKMOVPS   (SI)(R10*1), Y0, Y5
-	MOVQ         rows+136(FP), R11
+	MOVQ         rows+136(FP), R12
+	MOVQ         R8, R11
+	IMULQ        R12, R11
+	ADDQ         R10, R11
 
 partRow:
 	VMASKMOVPS   (BX)(R10*1), Y0, Y6
@@ -3637,7 +4059,8 @@ partRow:
 	VADDPD       Y6, Y3, Y3
 	VADDPD       Y9, Y4, Y4
 	ADDQ         R8, R10
-	DECQ         R11
+	ADDQ         R8, R11
+	DECQ         R12
 	JNZ          partRow
 	VMOVUPD      Y1, (AX)(R9*2)
 	VMOVUPD      Y2, 32(AX)(R9*2)
@@ -3652,7 +4075,7 @@ done:
 	RET
 
 // func reluGradSumsAVX2(scale []float64, bias []float64, x []float32, dy []float32, y []float32, from []float32, mean []float32, width int, stride int, rows int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·reluGradSumsAVX2(SB), NOSPLIT, $0-192
 	MOVQ scale_base+0(FP), AX
 	MOVQ bias_base+24(FP), CX
@@ -3675,15 +4098,21 @@ whole:
 	VMOVUPD 32(CX)(R11*2), Y3
 	MOVQ    R11, R12
 	VMOVUPS (R8)(R12*1), Y4
-	MOVQ    rows+184(FP), R13
+	MOVQ    rows+184(FP), R14
+	MOVQ    R10, R13
+	IMULQ   R14, R13
+	ADDQ    R12, R13
 
 row:
+	PREFETCHT0   (SI)(R13*1)
 	VMOVUPS      (SI)(R12*1), Y5
+	PREFETCHT0   (DI)(R13*1)
 	VMOVUPS      (DI)(R12*1), Y6
 	VXORPS       Y7, Y7, Y7
 	VCMPPS       $0x16, Y7, Y5, Y5
 	VANDPS       Y6, Y5, Y5
 	VMOVUPS      Y5, (BX)(R12*1)
+	PREFETCHT0   (DX)(R13*1)
 	VMOVUPS      (DX)(R12*1), Y6
 	VSUBPS       Y4, Y6, Y6
 	VEXTRACTF128 $0x01, Y6, X7
@@ -3697,7 +4126,8 @@ row:
 	VADDPD       Y5, Y2, Y2
 	VADDPD       Y8, Y3, Y3
 	ADDQ         R10, R12
-	DECQ         R13
+	ADDQ         R10, R13
+	DECQ         R14
 	JNZ          row
 	VMOVUPD      Y0, (AX)(R11*2)
 	VMOVUPD      Y1, 32(AX)(R11*2)
@@ -3721,7 +4151,10 @@ part:
 	VMOVUPD      32(CX)(R11*2), Y4
 	MOVQ         R11, R12
 	VMASKMOVPS   (R8)(R12*1), Y0, Y5
-	MOVQ         rows+184(FP), R13
+	MOVQ         rows+184(FP), R14
+	MOVQ         R10, R13
+	IMULQ        R14, R13
+	ADDQ         R12, R13
 
 partRow:
 	VMASKMOVPS   (SI)(R12*1), Y0, Y6
@@ -3743,7 +4176,8 @@ partRow:
 	VADDPD       Y6, Y3, Y3
 	VADDPD       Y9, Y4, Y4
 	ADDQ         R10, R12
-	DECQ         R13
+	ADDQ         R10, R13
+	DECQ         R14
 	JNZ          partRow
 	VMOVUPD      Y1, (AX)(R11*2)
 	VMOVUPD      Y2, 32(AX)(R11*2)
@@ -3758,7 +4192,7 @@ done:
 	RET
 
 // func addReLUGradSumsAVX2(scale []float64, bias []float64, x []float32, dy []float32, y []float32, from []float32, more []float32, mean []float32, width int, stride int, rows int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·addReLUGradSumsAVX2(SB), NOSPLIT, $0-216
 	MOVQ scale_base+0(FP), AX
 	MOVQ bias_base+24(FP), CX
@@ -3782,17 +4216,24 @@ whole:
 	VMOVUPD 32(CX)(R12*2), Y3
 	MOVQ    R12, R13
 	VMOVUPS (R9)(R13*1), Y4
-	MOVQ    rows+208(FP), R14
+	MOVQ    rows+208(FP), R15
+	MOVQ    R11, R14
+	IMULQ   R15, R14
+	ADDQ    R13, R14
 
 row:
+	PREFETCHT0   (SI)(R14*1)
 	VMOVUPS      (SI)(R13*1), Y5
+	PREFETCHT0   (DI)(R14*1)
 	VMOVUPS      (DI)(R13*1), Y6
+	PREFETCHT0   (R8)(R14*1)
 	VMOVUPS      (R8)(R13*1), Y7
 	VADDPS       Y7, Y6, Y6
 	VXORPS       Y7, Y7, Y7
 	VCMPPS       $0x16, Y7, Y5, Y5
 	VANDPS       Y6, Y5, Y5
 	VMOVUPS      Y5, (BX)(R13*1)
+	PREFETCHT0   (DX)(R14*1)
 	VMOVUPS      (DX)(R13*1), Y6
 	VSUBPS       Y4, Y6, Y6
 	VEXTRACTF128 $0x01, Y6, X7
@@ -3806,7 +4247,8 @@ row:
 	VADDPD       Y5, Y2, Y2
 	VADDPD       Y8, Y3, Y3
 	ADDQ         R11, R13
-	DECQ         R14
+	ADDQ         R11, R14
+	DECQ         R15
 	JNZ          row
 	VMOVUPD      Y0, (AX)(R12*2)
 	VMOVUPD      Y1, 32(AX)(R12*2)
@@ -3830,7 +4272,10 @@ part:
 	VMOVUPD      32(CX)(R12*2), Y4
 	MOVQ         R12, R13
 	VMASKMOVPS   (R9)(R13*1), Y0, Y5
-	MOVQ         rows+208(FP), R14
+	MOVQ         rows+208(FP), R15
+	MOVQ         R11, R14
+	IMULQ        R15, R14
+	ADDQ         R13, R14
 
 partRow:
 	VMASKMOVPS   (SI)(R13*1), Y0, Y6
@@ -3854,7 +4299,8 @@ partRow:
 	VADDPD       Y6, Y3, Y3
 	VADDPD       Y9, Y4, Y4
 	ADDQ         R11, R13
-	DECQ         R14
+	ADDQ         R11, R14
+	DECQ         R15
 	JNZ          partRow
 	VMOVUPD      Y1, (AX)(R12*2)
 	VMOVUPD      Y2, 32(AX)(R12*2)

@@ -9,6 +9,13 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+const (
+	line = 64 // bytes of cache
+	// ahead is how many bytes before it is read a slice is fetched: a page, behind which processors do not
+	// look by themselves.
+	ahead = 4 << 10
+)
+
 // stream is a kernel that runs once along slices of equal length. Some have a row of parameters beside them
 // that is repeated.
 type stream struct {
@@ -24,7 +31,15 @@ type stream struct {
 }
 
 // in is the part of a slice or row that the body works on.
-func (k *stream) in(name string) reg.VecVirtual { return k.load(k.mem(name), k.mask) }
+func (k *stream) in(name string) reg.VecVirtual {
+	from := k.mem(name)
+	if !k.row[name] && k.mask == nil && from.Disp%line == 0 {
+		far := from
+		far.Disp += ahead
+		PREFETCHT0(far)
+	}
+	return k.load(from, k.mask)
+}
 
 // out stores a part of a slice.
 func (k *stream) out(name string, x reg.VecVirtual) {

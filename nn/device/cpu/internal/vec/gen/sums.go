@@ -14,6 +14,7 @@ import (
 type columns struct {
 	isa
 	column, at reg.GPVirtual // bytes to the columns in hand: from the first, and from the first of the first row
+	next       reg.GPVirtual // bytes to the same columns as many rows further down: what the next call is to read
 	base       map[string]reg.Register
 	sums       map[string][][2]reg.VecVirtual
 
@@ -25,7 +26,14 @@ func (k *columns) mem(name string) Mem {
 	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: k.unit * k.bytes()}
 }
 
-func (k *columns) in(name string) reg.VecVirtual          { return k.load(k.mem(name), k.mask) }
+func (k *columns) in(name string) reg.VecVirtual {
+	m := k.mem(name)
+	if k.mask == nil && m.Disp%line == 0 {
+		PREFETCHT0(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp})
+	}
+	return k.load(m, k.mask)
+}
+
 func (k *columns) out(name string, x reg.VecVirtual)      { k.store(x, k.mem(name), k.mask) }
 func (k *columns) sum(name string) [2]reg.VecVirtual      { return k.sums[name][k.unit] }
 func (k *columns) accumulate(to string, x reg.VecVirtual) { k.widen(to, k.doubles(x)) }
@@ -53,7 +61,7 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 	}
 	n, stride := Load(Param("width"), GP64()), Load(Param("stride"), GP64())
 	SHLQ(Imm(2), stride)
-	k.column, k.at = GP64(), GP64()
+	k.column, k.at, k.next = GP64(), GP64(), GP64()
 	XORQ(k.column, k.column)
 	left := GP64()
 
@@ -74,15 +82,19 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 		side := make([]reg.VecVirtual, vectors)
 		if row != "" {
 			for k.unit = range vectors {
-				side[k.unit] = k.in(row)
+				side[k.unit] = k.load(k.mem(row), k.mask)
 			}
 		}
 		Load(Param("rows"), left)
+		MOVQ(stride, k.next)
+		IMULQ(left, k.next)
+		ADDQ(k.at, k.next)
 		Label(label)
 		for k.unit = range vectors {
 			body(k, side[k.unit])
 		}
 		ADDQ(stride, k.at)
+		ADDQ(stride, k.next)
 		DECQ(left)
 		JNZ(LabelRef(label))
 		for _, t := range totals {
@@ -113,10 +125,15 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 }
 
 func sums(s isa) {
-	s.columns("sums", "sum", "x", "", 2, func(k *columns, _ reg.VecVirtual) { k.accumulate("sum", k.in("x")) })
+	// Four vectors are a row of 64 channels, so that memory is read in its order. AVX2 has too few registers.
+	wide, narrow := 4, 4
+	if !s.masks {
+		wide, narrow = 2, 1
+	}
+	s.columns("sums", "sum", "x", "", wide, func(k *columns, _ reg.VecVirtual) { k.accumulate("sum", k.in("x")) })
 
 	// Squares of float32 are exact in float64: multiply-adds round like a multiplication and an addition.
-	s.columns("moments", "sum squares", "x", "shift", 2, func(k *columns, shift reg.VecVirtual) {
+	s.columns("moments", "sum squares", "x", "shift", wide, func(k *columns, shift reg.VecVirtual) {
 		d := s.doubles(s.sub(k.in("x"), shift))
 		k.widen("sum", d)
 		for i, squares := range k.sum("squares") {
@@ -131,19 +148,15 @@ func sums(s isa) {
 		}
 		k.widen("bias", g)
 	}
-	s.columns("gradSums", "scale bias", "x dy", "mean", 2, func(k *columns, mean reg.VecVirtual) {
+	s.columns("gradSums", "scale bias", "x dy", "mean", wide, func(k *columns, mean reg.VecVirtual) {
 		gradSums(k, k.in("dy"), mean)
 	})
-	vectors := 2
-	if !s.masks {
-		vectors = 1 // there are too few registers
-	}
-	s.columns("reluGradSums", "scale bias", "x dy y from", "mean", vectors, func(k *columns, mean reg.VecVirtual) {
+	s.columns("reluGradSums", "scale bias", "x dy y from", "mean", narrow, func(k *columns, mean reg.VecVirtual) {
 		dy := s.passed(k.in("y"), k.in("from"), s.zero())
 		k.out("dy", dy)
 		gradSums(k, dy, mean)
 	})
-	s.columns("addReLUGradSums", "scale bias", "x dy y from more", "mean", vectors, func(k *columns, mean reg.VecVirtual) {
+	s.columns("addReLUGradSums", "scale bias", "x dy y from more", "mean", narrow, func(k *columns, mean reg.VecVirtual) {
 		dy := s.passed(k.in("y"), s.add(k.in("from"), k.in("more")), s.zero())
 		k.out("dy", dy)
 		gradSums(k, dy, mean)
