@@ -71,39 +71,6 @@ type Config struct {
 // AutoOut as Config.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
 
-// The ways to use RNA.
-const (
-	Off     = "off"
-	Offline = "offline" // beside training, which it leaves alone
-	Online  = "online"  // the extrapolated weights are put back
-)
-
-// The ways to give BatchNorm statistics to combined weights.
-const (
-	Reestimate = "reestimate" // the mean over training batches
-	Combine    = "combine"    // the snapshots' statistics, combined with c
-)
-
-// RNAConfig configures the RNA hook.
-type RNAConfig struct {
-	Mode     string   `json:"mode"`       // Off, Offline or Online
-	Window   int      `json:"window"`     // N, residuals: N + 1 snapshots
-	Lambda   *float64 `json:"lambda"`     // relative to ‖R‖₂²
-	Beta     *float64 `json:"beta"`       // 1 is X c
-	Start    int      `json:"start"`      // epoch at whose end the first snapshot is taken
-	Every    int      `json:"every"`      // epochs from extrapolation to extrapolation
-	Stats    string   `json:"bn"`         // Reestimate or Combine
-	Batches  int      `json:"bn_batches"` // that the statistics are re-estimated on
-	Momentum string   `json:"momentum"`   // Keep or Reset at injection
-	Averages []int    `json:"averages"`   // numbers of last iterates whose average is shown beside; empty, not nil, for none
-}
-
-// What happens to the optimiser's momentum when an extrapolated point replaces the iterate.
-const (
-	Keep  = "keep"
-	Reset = "reset"
-)
-
 // preset holds the defaults for a kind of data, by its profile's name.
 type preset struct {
 	model                     string
@@ -158,7 +125,7 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 	if err := c.check(set); err != nil {
 		return err
 	}
-	return c.RNA.check()
+	return c.RNA.check(c.Holdout > 0)
 }
 
 func (c *Config) check(set data.Dataset) error {
@@ -197,62 +164,6 @@ func (c *Config) check(set data.Dataset) error {
 		}
 	}
 	return c.Schedule.Validate()
-}
-
-func (r *RNAConfig) resolve(epochs int, p preset) {
-	def(&r.Mode, Offline)
-	def(&r.Window, p.window)
-	def(&r.Window, min(10, max(3, epochs/2)))
-	defPtr(&r.Lambda, 1e-9)
-	defPtr(&r.Beta, 1)
-	def(&r.Start, 2)
-	def(&r.Every, 1)
-	def(&r.Stats, Reestimate)
-	def(&r.Batches, 20)
-	def(&r.Momentum, Reset)
-	if r.Averages == nil {
-		r.Averages = p.averages
-		if r.Averages == nil {
-			r.Averages = []int{r.Window}
-		}
-	}
-}
-
-func (r *RNAConfig) check() error {
-	switch {
-	case r.Mode != Off && r.Mode != Offline && r.Mode != Online:
-		return fmt.Errorf("unknown rna mode %q: use %s, %s or %s", r.Mode, Off, Offline, Online)
-	case r.Window < 1 || r.Window > 100:
-		return fmt.Errorf("rna window %d: must lie between 1 and 100 residuals", r.Window)
-	case !(*r.Lambda >= 0) || math.IsInf(*r.Lambda, 0):
-		return fmt.Errorf("rna lambda %g: must be finite and not negative", *r.Lambda)
-	case math.IsNaN(*r.Beta) || math.IsInf(*r.Beta, 0):
-		return fmt.Errorf("rna beta %g: must be finite", *r.Beta)
-	case r.Start < 1 || r.Every < 1:
-		return fmt.Errorf("rna start %d and every %d: at least 1", r.Start, r.Every)
-	case r.Stats != Reestimate && r.Stats != Combine:
-		return fmt.Errorf("unknown way of BatchNorm statistics %q: use %s or %s", r.Stats, Reestimate, Combine)
-	case r.Batches < 1:
-		return fmt.Errorf("rna statistics on %d batches: at least 1", r.Batches)
-	case r.Momentum != Keep && r.Momentum != Reset:
-		return fmt.Errorf("unknown rna momentum %q: use %s or %s", r.Momentum, Keep, Reset)
-	}
-	for _, k := range r.Averages {
-		if k < 2 || k > 100 {
-			return fmt.Errorf("average over %d iterates: must lie between 2 and 100", k)
-		}
-	}
-	return nil
-}
-
-// capacity is the number of residuals that the hook's window must hold: RNA uses the newest Window of
-// them, and an average of k iterates needs k snapshots.
-func (r *RNAConfig) capacity() int {
-	n := r.Window
-	for _, k := range r.Averages {
-		n = max(n, k)
-	}
-	return n
 }
 
 // ReadConfig reads the config.json of a run's folder.

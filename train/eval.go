@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"onlinerna/data"
+	"onlinerna/nn/device"
 )
 
 // Evaluate scores the network's weights on the batches of a loader. each, if not nil, is called for every batch
@@ -99,6 +100,28 @@ func copyWeights(dst, src weights) error {
 		return err
 	}
 	return dst.stats.Copy(src.stats)
+}
+
+// copyOf allocates vectors and copies the network's weights into them.
+func (w *weights) copyOf(n *Network) (err error) {
+	if w.params, err = n.NewParams(); err != nil {
+		return err
+	}
+	if n.Stats != nil {
+		if w.stats, err = n.Device.NewVector(n.Stats.Len()); err != nil {
+			return err
+		}
+	}
+	return copyWeights(*w, weights{n.Params, n.Stats})
+}
+
+func (w *weights) free() {
+	for _, v := range []device.Vector{w.params, w.stats} {
+		if v != nil {
+			v.Free()
+		}
+	}
+	*w = weights{}
 }
 
 // finite says whether the network's present weights and statistics are numbers.

@@ -117,6 +117,16 @@ type EpochRecord struct {
 	Bad             int     `json:"bad_images,omitempty"`
 }
 
+// held is the newest score of a kind of weights on the held-out images, nil if there is none.
+func (r *EpochRecord) held(kind string) *Score {
+	for i := len(r.Held) - 1; i >= 0; i-- {
+		if r.Held[i].Kind == kind {
+			return &r.Held[i].Score
+		}
+	}
+	return nil
+}
+
 // RNARecord is what an extrapolation gave.
 type RNARecord struct {
 	Score     *Score    `json:"score,omitempty"`  // nil when nothing was extrapolated
@@ -124,7 +134,23 @@ type RNARecord struct {
 	C         []float64 `json:"c,omitempty"`      // coefficients, oldest first
 	NormC     float64   `json:"c_norm,omitempty"` // ‖c‖₂
 	Condition float64   `json:"condition,omitempty"`
+	Lambda    *float64  `json:"lambda,omitempty"`   // that was used; nil for the average and for no solve
+	Tau       *float64  `json:"tau,omitempty"`      // that gives the same c
 	Injected  bool      `json:"injected,omitempty"` // the point replaced the iterate
+	Outcome   string    `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
+
+	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what.
+	Choice     string            `json:"choice,omitempty"`
+	Candidates []CandidateRecord `json:"candidates,omitempty"`
+}
+
+// CandidateRecord is a point that a search for λ considered.
+type CandidateRecord struct {
+	Kind   string   `json:"kind"`             // "kept": the iterate, "averaged": λ = ∞, "extrapolated"
+	Lambda *float64 `json:"lambda,omitempty"` // of "extrapolated"
+	NormC  float64  `json:"c_norm,omitempty"`
+	Loss   *float64 `json:"loss"` // on the held-out images, null where it is not finite or Status gives no point
+	Status string   `json:"status"`
 }
 
 // HeldRecord is the score of weights on the held-out images.

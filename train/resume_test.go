@@ -108,6 +108,16 @@ func TestResume(t *testing.T) {
 			c.Holdout = 0.2
 			return c
 		}},
+		{"lambda by held-out loss", true, func(out string) Config {
+			c := tinyColour(out, more)
+			c.Holdout, c.RNA.Mode, c.RNA.Search = 0.2, Online, true
+			return c
+		}},
+		{"tau, accepted by held-out loss", true, func(out string) Config {
+			c := tinyColour(out, more)
+			c.Holdout, c.RNA.Mode, c.RNA.Accept, c.RNA.Tau = 0.2, Online, true, ptr(0.5)
+			return c
+		}},
 		{"RNA off", false, func(out string) Config {
 			c := tiny(out)
 			c.RNA.Mode = Off

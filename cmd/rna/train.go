@@ -20,11 +20,11 @@ import (
 // trainFlags holds what the command line says; what it leaves out is resolved from the data.
 type trainFlags struct {
 	train.Config
-	momentum, decay, maxBad, lambda, beta float64
-	shuffle                               bool
-	classesFile, device, resume           string
-	quiet                                 bool
-	averages                              []int
+	momentum, decay, maxBad, tau, beta float64
+	shuffle                            bool
+	classesFile, device, resume        string
+	quiet                              bool
+	averages                           []int
 }
 
 func newTrain() *cobra.Command {
@@ -91,13 +91,15 @@ func (f *trainFlags) groups() []group {
 	r := newGroup("RNA")
 	r.StringVar(&f.RNA.Mode, "rna", train.Offline, "off, offline: beside training, online: put back (on nets this costs progress, see the README)")
 	r.IntVar(&f.RNA.Window, "rna-window", 0, "residuals N, from N + 1 epochs (default: min(10, max(3, epochs/2)), 5 for small grey images)")
-	r.Float64Var(&f.lambda, "rna-lambda", 1e-9, "regularisation, relative to the squared norm of the residuals")
+	r.Var(lambdaFlag{&f.RNA}, "rna-lambda", "regularisation, relative to the squared norm of the residuals; auto: chosen by held-out loss, with --holdout (default 1e-9)")
+	r.Float64Var(&f.tau, "rna-tau", 0, "bound the norm of the coefficients to (1+tau)/√N instead of regularising (CNA)")
 	r.Float64Var(&f.beta, "rna-beta", 1, "mixing: 1 combines the ends of epochs, 0 their starts")
 	r.IntVar(&f.RNA.Start, "rna-start", 2, "first epoch whose weights are used")
 	r.IntVar(&f.RNA.Every, "rna-every", 1, "epochs from one extrapolation to the next")
 	r.StringVar(&f.RNA.Stats, "rna-bn", train.Reestimate, "BatchNorm statistics of combined weights: reestimate on training batches, or combine those of the snapshots")
 	r.IntVar(&f.RNA.Batches, "rna-bn-batches", 20, "batches to re-estimate on")
 	r.StringVar(&f.RNA.Momentum, "rna-momentum", train.Reset, "momentum when weights are put back: reset or keep")
+	r.BoolVar(&f.RNA.Accept, "rna-accept", false, "put weights back only if the held-out loss does not rise, with --holdout")
 	r.IntSliceVar(&f.averages, "averages", nil, "plain averages of this many last epochs to show beside RNA (default: by the data)")
 
 	s := newGroup("Run")
@@ -125,7 +127,10 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	if set.Changed("weight-decay") {
 		c.WeightDecay = &f.decay
 	}
-	c.MaxBad, c.RNA.Lambda, c.RNA.Beta = &f.maxBad, &f.lambda, &f.beta
+	if set.Changed("rna-tau") {
+		c.RNA.Tau = &f.tau
+	}
+	c.MaxBad, c.RNA.Beta = &f.maxBad, &f.beta
 	c.RNA.Averages, c.NoShuffle, c.Device = f.averages, !f.shuffle, f.device
 	if set.Changed("averages") && c.RNA.Averages == nil {
 		c.RNA.Averages = []int{}
@@ -219,7 +224,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 	case train.Off:
 		fmt.Fprintln(w, "RNA off")
 	default:
-		fmt.Fprintf(w, "RNA %s, window %d, lambda %g, beta %g, from epoch %d on\n", c.RNA.Mode, c.RNA.Window, *c.RNA.Lambda, *c.RNA.Beta, c.RNA.Start)
+		fmt.Fprintf(w, "RNA %s, window %d, %s, beta %g, from epoch %d on\n", c.RNA.Mode, c.RNA.Window, c.RNA.Rule(), *c.RNA.Beta, c.RNA.Start)
 	}
 	if c.RNA.Mode == train.Online {
 		fmt.Fprintln(w, "Warning: online RNA looks better at once and costs progress on most nets; compare with --rna offline.")

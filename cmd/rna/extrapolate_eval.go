@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"onlinerna/data"
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/rna"
+	"onlinerna/train"
+	"onlinerna/train/extrapolate"
+)
+
+// evaluatorFlags say how candidates are run as nets.
+type evaluatorFlags struct {
+	eval, data, augment string
+	bnBatches, limit    int
+	net                 evalFlags
+	own                 group
+}
+
+func (f *evaluatorFlags) group() group {
+	g := newGroup("Evaluation (--auto) and re-estimation (--bn reestimate)")
+	g.StringVar(&f.eval, "eval", "", "`folder` of held-out images that --auto chooses by, as of rna eval")
+	g.StringVar(&f.data, "data", "", "`folder` of the training images to re-estimate BatchNorm statistics on, as of rna train")
+	g.StringVar(&f.net.model, "model", "", "model (default: what the last file says)")
+	g.IntVar(&f.net.numClasses, "num-classes", 0, "outputs of the net (default: what the files say)")
+	g.StringVar(&f.net.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the last file says, or the data's)")
+	g.IntVar(&f.net.imageSize, "image-size", 0, "height and width of the net's input (default: what the last file says, or the data's)")
+	g.floats(&f.net.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
+	g.floats(&f.net.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	g.StringVar(&f.augment, "augment", "auto", "augmentation of the training images, as of rna train")
+	g.IntVar(&f.net.batch, "batch", 64, "images a forward pass")
+	g.IntVar(&f.bnBatches, "bn-batches", 20, "batches to re-estimate on")
+	g.IntVar(&f.limit, "limit-batches", 0, "batches an evaluation (default: all)")
+	g.Float64Var(&f.net.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
+	g.StringVar(&f.net.device, "device", "auto", deviceHelp)
+	f.own = g
+	return g
+}
+
+// names lists the options of the group but those that are checked by themselves.
+func (f *evaluatorFlags) names() []string {
+	return []string{"model", "num-classes", "classes", "image-size", "mean", "std", "augment", "batch", "bn-batches", "limit-batches", "max-bad", "device"}
+}
+
+// evaluator runs weights that are in files.
+type evaluator struct {
+	net     *train.Network
+	dev     device.Device
+	sets    []io.Closer
+	held    *data.Loader // to score on, or nil
+	train   *data.Loader // to re-estimate on, or nil
+	dir     string       // of candidates
+	current string
+}
+
+// newEvaluator opens data and a net for the weights in a file.
+func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer) (_ *evaluator, err error) {
+	e := &evaluator{}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	f.net.weights, f.net.workers = weights, threads
+	meta, err := train.ReadMeta(weights)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.net.resolve(&meta); err != nil {
+		return nil, err
+	}
+	opt := data.LoaderOptions{
+		Batch: f.net.batch, Workers: threads, MaxBad: f.net.maxBad, Limit: f.limit,
+		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
+	}
+	var of data.Dataset // that says what the net is like
+	if f.eval != "" {
+		if of, err = data.OpenEval(f.eval, meta.Classes); err != nil {
+			return nil, err
+		}
+		p, err := e.take(of, &meta)
+		if err != nil {
+			return nil, err
+		}
+		if e.held, err = data.NewLoader(of, p.Eval(meta.ImageSize), opt); err != nil {
+			return nil, err
+		}
+	}
+	if f.data != "" {
+		set, val, err := data.Open(f.data, data.Options{Classes: meta.Classes})
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := val.(io.Closer); ok {
+			e.sets = append(e.sets, c)
+		}
+		p, err := e.take(set, &meta)
+		if err != nil {
+			return nil, err
+		}
+		tr, err := p.Train(f.augment, meta.ImageSize)
+		if err != nil {
+			return nil, err
+		}
+		opt.Shuffle, opt.Substitute, opt.Limit = true, true, f.bnBatches
+		if e.train, err = data.NewLoader(set, tr, opt); err != nil {
+			return nil, err
+		}
+		if of == nil {
+			of = set
+		}
+	}
+	if e.dev, err = openDevice(f.net.device, threads); err != nil {
+		return nil, err
+	}
+	classes, err := f.net.outputs(meta.Model, len(of.Classes()))
+	if err != nil {
+		return nil, err
+	}
+	e.net, err = train.NewNetwork(e.dev, meta.Model, nn.Config{
+		Classes: classes, Channels: of.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
+	}, 0)
+	return e, err
+}
+
+// take keeps a set to close and lets its profile fill what is not known.
+func (e *evaluator) take(set data.Dataset, meta *train.Meta) (data.Profile, error) {
+	if c, ok := set.(io.Closer); ok {
+		e.sets = append(e.sets, c)
+	}
+	p, err := data.ProfileOf(set)
+	if err == nil {
+		fill(meta, p)
+	}
+	return p, err
+}
+
+func (e *evaluator) Close() error {
+	var errs []error
+	if e.net != nil {
+		errs = append(errs, e.net.Close())
+	}
+	if e.dev != nil {
+		errs = append(errs, e.dev.Close())
+	}
+	for _, c := range e.sets {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// load reads weights, and estimates their statistics anew where there is data for it.
+func (e *evaluator) load(ctx context.Context, path string) error {
+	if _, err := e.net.LoadWeights(path); err != nil {
+		return err
+	}
+	if e.train == nil || e.net.Stats == nil {
+		return nil
+	}
+	images := 0
+	for b, err := range e.train.Epoch(ctx, 0, 0) {
+		if err != nil {
+			return err
+		}
+		images += b.N
+		if err := e.net.UpdateStats(b, float64(b.N)/float64(images)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// loss evaluates weights.
+func (e *evaluator) loss(ctx context.Context, path string) (train.Score, error) {
+	if err := e.load(ctx, path); err != nil {
+		return train.Score{}, err
+	}
+	return train.Evaluate(ctx, e.net, e.held, nil)
+}
+
+// autoCandidate is a point that --auto considered.
+type autoCandidate struct {
+	Kind   string  `json:"kind"` // last, average or rna
+	Lambda *number `json:"lambda,omitempty"`
+	NormC  float64 `json:"norm_c,omitempty"`
+	Loss   number  `json:"loss"`
+	Top1   number  `json:"top1"`
+	Status string  `json:"status,omitempty"` // why it was not evaluated
+	Chosen bool    `json:"chosen,omitempty"`
+
+	weights []float64
+	result  rna.Result
+}
+
+// evaluated writes the output where the weights have to be run as a net.
+func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *byteBar, log io.Writer) (err error) {
+	dir, err := os.MkdirTemp(filepath.Dir(f.out), ".rna-extrapolate-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, "candidate.safetensors")
+	bar.done()
+	write := func(weights []float64) error {
+		return s.Write(ctx, file, weights, extrapolate.WriteOptions{Stats: f.stats()})
+	}
+	if err := write(s.Last()); err != nil {
+		return err
+	}
+	e, err := f.eval.newEvaluator(file, f.workers, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if f.auto {
+		err = f.search(ctx, s, e, rep, file, write)
+	} else {
+		_, err = f.weights(s, rep)
+	}
+	if err != nil {
+		return err
+	}
+	opt := extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s)}
+	if f.bn == bnReestimate {
+		if err := write(rep.weights); err != nil {
+			return err
+		}
+		if err := e.load(ctx, file); err != nil {
+			return err
+		}
+		estimated := filepath.Join(dir, "statistics.safetensors")
+		if err := e.net.SaveWeights(estimated, e.net.Params, e.net.Stats, train.Meta{}); err != nil {
+			return err
+		}
+		if opt.From, err = extrapolate.Open(estimated); err != nil {
+			return err
+		}
+		defer opt.From.Close()
+	}
+	bar.start("writing", s.Bytes(nonzero(rep.weights), f.stats()))
+	return s.Write(ctx, f.out, rep.weights, opt)
+}
+
+// search evaluates the last file, the average and a grid of λ, and chooses the lowest loss; the first of equals.
+func (f *extrapolateFlags) search(ctx context.Context, s *extrapolate.Series, e *evaluator, rep *extrapolation, file string, write func([]float64) error) error {
+	list := []autoCandidate{{Kind: "last", weights: s.Last()}, {Kind: "average", weights: s.Average()}}
+	for _, lambda := range append(rna.DefaultLambdas(), math.Inf(1)) {
+		res, err := s.Solve(rna.Options{Lambda: rna.Set(lambda), Beta: rna.Set(f.beta)})
+		if err != nil {
+			return err
+		}
+		l := number(lambda)
+		c := autoCandidate{Kind: "rna", Lambda: &l, NormC: res.NormC, result: res}
+		if res.Status == rna.OK {
+			c.weights = s.Weights(res.C, f.beta)
+		} else {
+			c.Status = res.Status.String()
+		}
+		list = append(list, c)
+	}
+	best := -1
+	for i := range list {
+		c := &list[i]
+		c.Loss, c.Top1 = number(math.NaN()), number(math.NaN())
+		if c.weights == nil {
+			continue
+		}
+		if err := write(c.weights); err != nil {
+			return err
+		}
+		score, err := e.loss(ctx, file)
+		if err != nil {
+			return err
+		}
+		c.Loss, c.Top1 = number(score.Loss), number(score.Top1)
+		if !math.IsNaN(score.Loss) && !math.IsInf(score.Loss, 0) && (best < 0 || c.Loss < list[best].Loss) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return errors.New("no candidate has a finite loss, the last file included")
+	}
+	list[best].Chosen = true
+	rep.Auto, rep.Method = list, list[best].Kind
+	if rep.Method == "rna" {
+		rep.setResult(s, list[best].result, f.beta)
+	} else {
+		rep.setWeights(list[best].weights)
+	}
+	return nil
+}
+
+func (r *extrapolation) printCandidates(w io.Writer) error {
+	if r.Auto == nil {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\ncandidate\tlambda\t‖c‖\tloss\ttop-1\t\t")
+	for _, c := range r.Auto {
+		lambda, norm, note := "", "", c.Status
+		if c.Lambda != nil {
+			lambda, norm = fmt.Sprintf("%.0e", float64(*c.Lambda)), fmt.Sprintf("%.3g", c.NormC)
+		}
+		if c.Chosen {
+			note = "chosen"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.4f\t%.2f %%\t%s\t\n", c.Kind, lambda, norm, float64(c.Loss), float64(c.Top1), note)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/rna"
+	"onlinerna/train/extrapolate"
+)
+
+type inspectFlags struct {
+	windowFlags
+	json    bool
+	quiet   bool
+	workers int
+}
+
+func newInspect() *cobra.Command {
+	f := &inspectFlags{}
+	cmd := &cobra.Command{
+		Use:   "inspect FILE… [options]",
+		Short: "Show the tensors of checkpoints, how far apart they are, and what extrapolate would do",
+		Long: `Show the tensors of checkpoints (safetensors, or what torch.save wrote): types, shapes, norms. Of several files it
+shows the distances from each to the next, and the coefficients that rna extrapolate would take.`,
+		Example: `  rna inspect model.safetensors
+  rna inspect ckpt-*.pt`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := f.windowFlags.check(cmd.Flags(), len(args))
+			if len(args) == 0 {
+				err = fmt.Errorf("no files: name the checkpoints")
+			}
+			if err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
+			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o := newGroup("Files")
+	f.windowFlags.add(o)
+	s := newGroup("Run")
+	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
+	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	s.IntVar(&f.workers, "workers", 0, "goroutines (default: one a core)")
+	s.BoolP("help", "h", false, "this help")
+	addGroups(cmd, o, s)
+	return cmd
+}
+
+// inspection is what inspect found, as --json prints it. Norms that are not finite are strings.
+type inspection struct {
+	Files   []inspectedFile   `json:"files"`
+	Tensors []inspectedTensor `json:"tensors"`
+	RNA     *solution         `json:"rna,omitempty"`
+}
+
+type inspectedFile struct {
+	Path     string            `json:"path"`
+	Step     *int64            `json:"step,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Norm     number            `json:"norm"`               // of all weights
+	Distance *number           `json:"distance,omitempty"` // of all weights, from the file before
+}
+
+type inspectedTensor struct {
+	Name      string   `json:"name"`
+	Type      string   `json:"type"`
+	Shape     []int    `json:"shape"`
+	Role      string   `json:"role"`
+	Norms     []number `json:"norms,omitempty"`     // in each file
+	Distances []number `json:"distances,omitempty"` // from each file to the next
+}
+
+// solution is what extrapolate would take by default, or why it would refuse.
+type solution struct {
+	Refused   string     `json:"refused,omitempty"`
+	Residuals []residual `json:"residuals,omitempty"`
+	NormC     float64    `json:"norm_c,omitempty"`
+	Condition number     `json:"condition"`
+	Lambda    float64    `json:"lambda"`
+}
+
+func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
+	bar := newByteBar(log, f.quiet)
+	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.add})
+	if err != nil {
+		return err
+	}
+	defer closeAll(s.Files())
+	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats))
+	norms, err := s.Norms(ctx)
+	bar.done()
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	in := newInspection(s, norms)
+	if len(s.Pairs()) > 0 {
+		bar.start("solving", s.Bytes(len(s.Files()), extrapolate.KeepStats))
+		in.RNA, err = solve(ctx, s)
+		bar.done()
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+	}
+	if f.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(in)
+	}
+	return in.print(out)
+}
+
+// solve finds out what extrapolate would do. A refusal is part of the answer.
+func solve(ctx context.Context, s *extrapolate.Series) (*solution, error) {
+	if err := s.Measure(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return &solution{Refused: err.Error()}, nil
+	}
+	res, err := s.Solve(rna.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := res.Err(); err != nil {
+		return &solution{Refused: err.Error()}, nil
+	}
+	sol := &solution{NormC: res.NormC, Condition: number(res.Condition), Lambda: res.Lambda}
+	for j, p := range s.Pairs() {
+		sol.Residuals = append(sol.Residuals, residual{s.Files()[p.X].Path, s.Files()[p.Y].Path, res.C[j], res.ResidualNorms[j]})
+	}
+	return sol, nil
+}
+
+func newInspection(s *extrapolate.Series, norms []extrapolate.Norms) *inspection {
+	in := &inspection{}
+	k := len(s.Files())
+	total, moved := make([]float64, k), make([]float64, k)
+	by := map[string]extrapolate.Norms{}
+	for _, n := range norms {
+		by[n.Name] = n
+		if n.Role != extrapolate.Weight {
+			continue
+		}
+		for i, v := range n.Norm {
+			total[i] = math.Hypot(total[i], v)
+		}
+		for i, v := range n.Moved {
+			moved[i+1] = math.Hypot(moved[i+1], v)
+		}
+	}
+	for i, c := range s.Files() {
+		file := inspectedFile{Path: c.Path, Metadata: c.Metadata, Norm: number(total[i])}
+		if n, ok := c.Step(); ok {
+			file.Step = &n
+		}
+		if d := number(moved[i]); i > 0 {
+			file.Distance = &d
+		}
+		in.Files = append(in.Files, file)
+	}
+	for _, t := range s.Tensors() {
+		row := inspectedTensor{Name: t.Name, Type: string(t.DType), Shape: t.Shape, Role: t.Role.String()}
+		for _, v := range by[t.Name].Norm {
+			row.Norms = append(row.Norms, number(v))
+		}
+		for _, v := range by[t.Name].Moved {
+			row.Distances = append(row.Distances, number(v))
+		}
+		in.Tensors = append(in.Tensors, row)
+	}
+	return in
+}
+
+func (in *inspection) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	several := len(in.Files) > 1
+	head := "TENSOR\tTYPE\tSHAPE\tROLE\tNORM"
+	if several {
+		head += "\tMOVED, LAST TWO FILES"
+	}
+	fmt.Fprintln(t, head)
+	for _, x := range in.Tensors {
+		fmt.Fprintf(t, "%s\t%s\t%v\t%s", x.Name, x.Type, x.Shape, x.Role)
+		if n := len(x.Norms); n > 0 {
+			fmt.Fprintf(t, "\t%.5g", float64(x.Norms[n-1]))
+		}
+		if n := len(x.Distances); n > 0 {
+			fmt.Fprintf(t, "\t%.4g", float64(x.Distances[n-1]))
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintln(t)
+	fmt.Fprintln(t, "FILE\tSTEP\tNORM OF WEIGHTS\tFROM THE FILE BEFORE")
+	for _, f := range in.Files {
+		step, distance := "", ""
+		if f.Step != nil {
+			step = fmt.Sprint(*f.Step)
+		}
+		if f.Distance != nil {
+			distance = fmt.Sprintf("%.4g", float64(*f.Distance))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.6g\t%s\n", f.Path, step, float64(f.Norm), distance)
+	}
+	if err := t.Flush(); err != nil || in.RNA == nil {
+		return err
+	}
+	return in.RNA.print(w)
+}
+
+func (s *solution) print(w io.Writer) error {
+	if s.Refused != "" {
+		_, err := fmt.Fprintf(w, "\nrna extrapolate would refuse: %s\n", s.Refused)
+		return err
+	}
+	fmt.Fprintf(w, "\nrna extrapolate would combine, with lambda %.3g:\n", s.Lambda)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "C\tX\tY")
+	for _, v := range s.Residuals {
+		fmt.Fprintf(t, "%.6f\t%s\t%s\n", v.C, v.X, v.Y)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "‖c‖ %.4g, condition %.3g\n", s.NormC, float64(s.Condition))
+	return err
+}

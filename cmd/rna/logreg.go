@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/rna"
+	"onlinerna/rna/convex"
+)
+
+type logregFlags struct {
+	data, loss                     string
+	normalize                      bool
+	digit                          int
+	cond                           string
+	kappa, reg                     float64
+	kappaSet, regSet               bool
+	stochastic, anderson           bool
+	methods                        []string
+	iterations, window             int
+	lambda                         float64
+	seed                           uint64
+	csv, plot, allFigures          string
+	quiet                          bool
+}
+
+func newLogreg() *cobra.Command {
+	f := &logregFlags{}
+	cmd := &cobra.Command{
+		Use:   "logreg [options]",
+		Short: "Minimise a convex loss by first-order methods and RNA",
+		Long: `Fit a linear model by l2-regularised logistic regression or least squares, by first-order methods and by RNA
+on them, and show how fast each comes to the minimum: the convex experiments of the paper.
+
+Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).`,
+		Example: `  rna logreg --plot sonar.svg
+  rna logreg --data madelon.csv --normalize --cond bad --methods gd,online_rna_gd,lbfgs --csv curves.csv
+  rna logreg --stochastic --plot sonar-stochastic.svg
+  rna logreg --anderson --plot anderson.svg
+  rna logreg --data mnist --digit 9 --all-figures figures`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.kappaSet, f.regSet = cmd.Flags().Changed("kappa"), cmd.Flags().Changed("reg")
+			if err := f.check(); err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	d := newGroup("Data")
+	d.StringVar(&f.data, "data", "", "CSV `file` with the label first, libsvm file, either gzipped, or folder with MNIST's files (default: sonar)")
+	d.BoolVar(&f.normalize, "normalize", false, "scale features to [0, 1] and add a constant")
+	d.IntVar(&f.digit, "digit", 9, "the `class` that is told from all others, of images")
+	p := newGroup("Problem")
+	p.StringVar(&f.loss, "loss", "logistic", "logistic or squares")
+	p.StringVar(&f.cond, "cond", "regular", "conditioning: well, regular or bad")
+	p.Float64Var(&f.kappa, "kappa", 0, "regularisation over the data's smoothness (over the largest ‖x‖², with --stochastic), in place of --cond")
+	p.Float64Var(&f.reg, "reg", 0, "regularisation itself, in place of --cond")
+	m := newGroup("Methods")
+	m.BoolVar(&f.stochastic, "stochastic", false, "methods that go by samples")
+	m.StringSliceVar(&f.methods, "methods", nil, "comma-separated `names`, or all (default: those of the paper)")
+	m.Lookup("methods").DefValue = ""
+	m.IntVar(&f.iterations, "iterations", 0, "iterations, or epochs with --stochastic (default: 500, 100)")
+	m.IntVar(&f.window, "window", convex.DefaultWindow, "residuals that RNA keeps")
+	m.Float64Var(&f.lambda, "lambda", convex.DefaultLambda, "RNA's regularisation, relative to ‖R‖²; 0 is Anderson acceleration")
+	m.Uint64Var(&f.seed, "seed", 0, "seed of the samples drawn")
+	o := newGroup("Output")
+	o.StringVar(&f.csv, "csv", "", "write the curves to this CSV `file`")
+	o.StringVar(&f.plot, "plot", "", "draw them into this SVG `file`")
+	o.StringVar(&f.allFigures, "all-figures", "", "draw every figure of the paper for these data into this `folder`, with a CSV file beside each")
+	o.BoolVar(&f.anderson, "anderson", false, "compare RNA with and without regularisation, in place of methods")
+	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress bar")
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, d, p, m, o)
+	return cmd
+}
+
+func (f *logregFlags) check() error {
+	known := convex.Deterministic()
+	if f.stochastic {
+		known = convex.Stochastic()
+	}
+	var names []string
+	for _, m := range known {
+		names = append(names, string(m))
+	}
+	for _, m := range f.methods {
+		if m != "all" && !slices.Contains(names, m) {
+			return fmt.Errorf("unknown method %q%s: want all or some of %s", m, suggest(m, names, ""), strings.Join(names, ", "))
+		}
+	}
+	switch {
+	case f.loss != "logistic" && f.loss != "squares":
+		return fmt.Errorf("unknown --loss %q: want logistic or squares", f.loss)
+	case conditions[f.cond] == 0:
+		return fmt.Errorf("unknown --cond %q: want well, regular or bad", f.cond)
+	case f.kappaSet && f.regSet:
+		return errors.New("--kappa and --reg are both set: each determines the other")
+	case f.kappaSet && !(f.kappa > 0 && f.kappa <= 1e6), f.regSet && !(f.reg > 0 && f.reg <= 1e100):
+		return errors.New("--kappa and --reg must be above 0")
+	case f.iterations < 0:
+		return fmt.Errorf("--iterations is %d: it must be 1 or more", f.iterations)
+	case f.window < 1 || f.window > rna.MaxColumns:
+		return fmt.Errorf("--window is %d: it must be 1 to %d", f.window, rna.MaxColumns)
+	case !(f.lambda >= 0):
+		return fmt.Errorf("--lambda is %v: it must be 0 or more", f.lambda)
+	case f.anderson && (f.stochastic || len(f.methods) > 0):
+		return errors.New("--anderson has methods of its own: leave out --stochastic and --methods")
+	case f.allFigures != "" && (f.csv != "" || f.plot != "" || f.anderson || f.stochastic || len(f.methods) > 0):
+		return errors.New("--all-figures decides on methods and files: leave out --methods, --stochastic, --anderson, --csv and --plot")
+	case f.allFigures != "" && (f.kappaSet || f.regSet):
+		return errors.New("--all-figures goes through the conditionings: leave out --kappa and --reg")
+	}
+	return nil
+}
+
+func (f *logregFlags) selected() []convex.Method {
+	if len(f.methods) == 0 {
+		return convex.Published(f.stochastic)
+	}
+	if slices.Contains(f.methods, "all") {
+		if f.stochastic {
+			return convex.Stochastic()
+		}
+		return convex.Deterministic()
+	}
+	var list []convex.Method
+	for _, m := range f.methods {
+		list = append(list, convex.Method(m))
+	}
+	return list
+}
+
+func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
+	if f.allFigures != "" {
+		return f.figures(ctx, out, log)
+	}
+	e, err := f.experiment(out, log)
+	if err != nil {
+		return err
+	}
+	plans := plan(f.selected(), f.lambda)
+	if f.anderson {
+		plans = andersonPlans
+	}
+	study, err := e.study(ctx, plans, f.stochastic, f.strength(e.risk))
+	if err != nil {
+		return err
+	}
+	study.table(out)
+	if f.csv != "" {
+		if err := writeFile(f.csv, study.csv); err != nil {
+			return err
+		}
+	}
+	if f.plot != "" {
+		if err := writeFile(f.plot, study.draw); err != nil {
+			return err
+		}
+	}
+	return study.failed()
+}
+
+// conditions are the factors of the protocol: well, regular, bad.
+var conditions = map[string]float64{"well": 1e-3, "regular": 1e-6, "bad": 1e-9}
+
+// strength is the regularisation: a multiple of the smoothness of the data, or by samples of L_max/n.
+func (f *logregFlags) strength(r *convex.Risk) float64 {
+	switch {
+	case f.regSet:
+		return f.reg
+	case f.stochastic && f.kappaSet:
+		return f.kappa * r.X.MaxRowNorm()
+	case f.stochastic:
+		n, _ := r.X.Dims()
+		return r.X.MaxRowNorm() / float64(n) * map[string]float64{"well": 100, "regular": 1, "bad": 0.01}[f.cond]
+	case f.kappaSet:
+		return f.kappa * r.Smoothness()
+	}
+	return conditions[f.cond] * r.Smoothness()
+}

@@ -1,0 +1,110 @@
+package train
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onlinerna/rna"
+)
+
+// TestTau checks the bound of CNA, and that τ = 0 is the average.
+func TestTau(t *testing.T) {
+	for _, tau := range []float64{0, 0.1} {
+		c := tiny("")
+		c.Epochs, c.RNA.Window, c.RNA.Tau = 6, 3, &tau
+		r := trained(t, c, cpuDevice(t, 2))
+		if r.Config.RNA.Lambda != nil {
+			t.Errorf("lambda is %g beside a tau", *r.Config.RNA.Lambda)
+		}
+		rec := r.History[5].RNA
+		if rec == nil || len(rec.C) != 3 || rec.NormC > (1+tau)/math.Sqrt(3)*(1+1e-9) {
+			t.Fatalf("tau %g: %+v", tau, rec)
+		}
+		if tau == 0 {
+			near(t, "c", rec.C, uniform(3), 1e-12)
+		}
+	}
+}
+
+// TestSearch checks that λ is chosen by held-out loss, with statistics of each candidate.
+func TestSearch(t *testing.T) {
+	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 25, 6, 16))
+	c.Epochs, c.Holdout, c.RNA.Search, c.RNA.Window = 6, 0.2, true, 3
+	r := trained(t, c, cpuDevice(t, 2))
+	kinds := map[string]bool{}
+	for _, rec := range r.History {
+		if rec.RNA == nil {
+			continue
+		}
+		a := rec.RNA
+		if len(a.Candidates) != 2+len(rna.DefaultLambdas()) || a.Candidates[0].Kind != "kept" || a.Candidates[1].Kind != "averaged" || a.Candidates[2].Lambda == nil {
+			t.Fatalf("epoch %d: candidates %+v", rec.Epoch, a.Candidates)
+		}
+		least := math.Inf(1)
+		for _, k := range a.Candidates {
+			if k.Loss == nil || k.Status != "ok" {
+				t.Fatalf("epoch %d: candidate %+v", rec.Epoch, k)
+			}
+			least = min(least, *k.Loss)
+		}
+		kinds[a.Choice] = true
+		i := slices.IndexFunc(a.Candidates, func(k CandidateRecord) bool { return *k.Loss == least })
+		if a.Candidates[i].Kind != a.Choice || rec.held(kindRNA).Loss != least {
+			t.Errorf("epoch %d: chosen is %q with loss %g, the least is %g of %q", rec.Epoch, a.Choice, rec.held(kindRNA).Loss, least, a.Candidates[i].Kind)
+		}
+		// The iterate that is kept is the one with its statistics re-estimated.
+		if *a.Candidates[0].Loss != rec.held(kindSGDStats).Loss {
+			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss, rec.held(kindSGDStats).Loss)
+		}
+	}
+	if len(kinds) == 0 {
+		t.Error("nothing was chosen")
+	}
+	// rna.safetensors are the weights and the statistics of the choice.
+	if _, err := r.Net.LoadWeights(filepath.Join(c.Out, "rna.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := r.evaluateHeld(); err != nil || *s != *r.History[5].held(kindRNA) {
+		t.Errorf("rna.safetensors scores %+v, %v; want %+v", s, err, r.History[5].held(kindRNA))
+	}
+}
+
+func TestAccepts(t *testing.T) {
+	score := func(loss float64) Score { return Score{Loss: loss, Images: 10} }
+	for _, c := range []struct {
+		name string
+		held []HeldRecord
+		want bool
+	}{
+		{"falls", []HeldRecord{{kindSGD, score(2)}, {kindRNA, score(1)}}, true},
+		{"stays", []HeldRecord{{kindSGD, score(1)}, {kindRNA, score(1)}}, true},
+		{"rises", []HeldRecord{{kindSGD, score(1)}, {kindRNA, score(2)}}, false},
+		{"rises from that with statistics re-estimated", []HeldRecord{{kindSGD, score(3)}, {kindSGDStats, score(1)}, {kindRNA, score(2)}}, false},
+		{"not a number", []HeldRecord{{kindSGD, score(1)}, {kindRNA, score(math.NaN())}}, false},
+	} {
+		h := &rnaHook{cfg: &RNAConfig{Accept: true}}
+		rec := &EpochRecord{Held: c.held, RNA: &RNARecord{}}
+		if got := h.accepts(rec); got != c.want || (rec.RNA.Outcome == "accepted") != got || rec.RNA.Outcome == "" {
+			t.Errorf("%s: accepted: %v, outcome %q", c.name, got, rec.RNA.Outcome)
+		}
+	}
+}
+
+// TestAcceptance checks that online only accepted points are put in.
+func TestAcceptance(t *testing.T) {
+	c := tiny("")
+	c.Epochs, c.Holdout, c.RNA.Mode, c.RNA.Accept = 8, 0.01, Online, true
+	c.Schedule = Schedule{Kind: Constant, Rate: 0.05}
+	r := trained(t, c, cpuDevice(t, 2))
+	for _, rec := range r.History {
+		if rec.RNA == nil {
+			continue
+		}
+		rises := rec.held(kindRNA).Loss > rec.held(kindSGD).Loss
+		if rec.RNA.Injected == rises || (rec.RNA.Outcome == rna.ValueRose.String()) != rises {
+			t.Errorf("epoch %d: the loss rises: %v, record %+v", rec.Epoch, rises, rec.RNA)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"onlinerna/nn/device"
+	"onlinerna/rna"
+)
+
+// rnaState is the small part of the hook's state.
+type rnaState struct {
+	Pushed int         `json:"pushed"`
+	Window rna.State   `json:"window"`
+	Stats  [][]float64 `json:"stats,omitempty"`
+}
+
+// Save writes the window's vectors under the parameters' names, in PyTorch's order of elements.
+func (h *rnaHook) Save(s *State, dir string) (json.RawMessage, error) {
+	if k := h.window.Vectors(); k > 0 {
+		tmp, err := s.Net.NewParams()
+		if err != nil {
+			return nil, err
+		}
+		defer tmp.Free()
+		for i := range k {
+			if err := readInto(tmp, h.window.Vector(i)); err != nil {
+				return nil, err
+			}
+			if err := s.Net.saveVector(vectorFile(dir, i), tmp); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return json.Marshal(rnaState{h.pushed, h.window.State(), h.stats})
+}
+
+// Load is the inverse of Save.
+func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
+	var st rnaState
+	if err := json.Unmarshal(small, &st); err != nil {
+		return err
+	}
+	if st.Window.N != h.window.Cap() {
+		return fmt.Errorf("the checkpoint's window is for %d residuals, the config's for %d", st.Window.N, h.window.Cap())
+	}
+	if h.cfg.Stats == Combine && s.Net.Stats != nil {
+		if len(st.Stats) < len(st.Window.Columns) {
+			return fmt.Errorf("%d residuals, but BatchNorm statistics of %d iterates", len(st.Window.Columns), len(st.Stats))
+		}
+		for _, v := range st.Stats {
+			if len(v) != s.Net.Stats.Len() {
+				return fmt.Errorf("%d BatchNorm statistics, the model has %d", len(v), s.Net.Stats.Len())
+			}
+		}
+	}
+	tmp, err := s.Net.NewParams()
+	if err != nil {
+		return err
+	}
+	defer tmp.Free()
+	w, err := rna.Restore(h.window.Space(), st.Window, func(i int) (rna.Source, error) {
+		return tmp, s.Net.loadVector(vectorFile(dir, i), tmp)
+	})
+	if err != nil {
+		return err
+	}
+	if err := h.window.Close(); err != nil {
+		return err
+	}
+	h.window, h.pushed, h.stats = w, st.Pushed, st.Stats
+	return nil
+}
+
+func (h *rnaHook) Close() error { return h.window.Close() }
+
+func vectorFile(dir string, i int) string {
+	return filepath.Join(dir, fmt.Sprintf("rna-%03d.safetensors", i))
+}
+
+// readInto copies a snapshot to a vector of the device, block by block.
+func readInto(dst device.Vector, src rna.Source64) error {
+	block := make([]float64, 1<<16)
+	for off := 0; off < src.Len(); off += len(block) {
+		b := block[:min(len(block), src.Len()-off)]
+		if err := src.ReadAt64(b, off); err != nil {
+			return err
+		}
+		if err := dst.WriteAt64(b, off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
