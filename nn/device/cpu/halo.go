@@ -37,8 +37,8 @@ func (c cut) extents(g *grid) []extent {
 // halo is how the pixels of a block find those of the source under each tap: in a tile, a copy of the lines of the
 // source with the padding around them, some channels at a time, or in the source itself.
 type halo struct {
-	*grid // the taps are not used
-	cut
+	*grid       // the taps are not used
+	block  cut  // the images and lines of a whole block
 	direct bool // the source itself is read
 
 	row, col             int // source pixel in the corner of the tile of the block at pixel 0
@@ -56,7 +56,7 @@ const narrow = 32
 
 // newHalo is that of a grid with the given taps, at most limit channels at a time.
 func newHalo(g *grid, taps []tap, limit int) halo {
-	h := halo{grid: g, cut: g.cut()}
+	h := halo{grid: g, block: g.cut()}
 	top, left := taps[0].row, taps[0].col
 	bottom, right := top, left
 	for _, t := range taps {
@@ -72,7 +72,7 @@ func newHalo(g *grid, taps []tap, limit int) halo {
 	if left == right {
 		h.skipCols, h.right = g.colStep, 1
 	}
-	h.tileLines = (h.lines-1)*h.down + bottom - top + 1
+	h.tileLines = (h.block.lines-1)*h.down + bottom - top + 1
 	h.tileWidth = (g.width-1)*h.right + right - left + 1
 
 	h.chunk = g.channels
@@ -90,7 +90,7 @@ func newHalo(g *grid, taps []tap, limit int) halo {
 // readDirectly makes h read the source itself where that is possible.
 func (h *halo) readDirectly() {
 	if h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&
-		h.tileWidth == h.width && h.tileLines == h.lines && h.height == h.srcH && h.width == h.srcW {
+		h.tileWidth == h.width && h.tileLines == h.block.lines && h.height == h.srcH && h.width == h.srcW {
 		h.direct = true
 		h.stride = h.srcC
 	}
@@ -101,15 +101,13 @@ func (h *halo) size() int {
 	if h.direct {
 		return 0
 	}
-	return h.images()*h.tileLines*h.tileWidth*h.stride + 16
+	return h.block.images*h.tileLines*h.tileWidth*h.stride + 16
 }
-
-func (h *halo) images() int { return h.cut.images }
 
 // contiguous says whether the source pixels under a tap of neighbouring grid pixels are neighbours, across lines and
 // images too.
 func (h *halo) contiguous() bool {
-	return h.down == 1 && h.right == 1 && h.tileWidth == h.width && h.tileLines == h.lines
+	return h.down == 1 && h.right == 1 && h.tileWidth == h.width && h.tileLines == h.block.lines
 }
 
 // at is where the source pixel under the first tap of a pixel of the block lies.
@@ -153,7 +151,7 @@ func (h *halo) fill(set *kern.Set, tile, src []float32, e extent, first, n int) 
 	line := h.tileWidth * h.stride
 	lo := min(h.tileWidth, ceil(max(0, -h.col), h.skipCols)) // pixels of a line that lie in the source
 	hi := max(lo, min(h.tileWidth, floor(h.srcW-1-h.col, h.skipCols)+1))
-	lines := (e.lines-1)*h.down + h.tileLines - (h.lines-1)*h.down
+	lines := (e.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
 	for m := range e.images {
 		for i := range lines {
 			dst := tile[(m*h.tileLines+i)*line:][:line]

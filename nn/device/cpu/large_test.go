@@ -44,6 +44,8 @@ func TestManyBlocks(t *testing.T) {
 		{"depthwise", conv(4, 10, 40, 10, 3, 1, 1, 10)},
 		{"stem", conv(2, 3, 61, 70, 7, 2, 3, 1)},
 		{"lines of seven pixels", conv(5, 70, 7, 40, 3, 1, 1, 1)},
+		{"folded pixels", conv(3, 3, 24, 5, 5, 1, 2, 1)},
+		{"folded pixels, stride 2", conv(2, 2, 33, 4, 5, 2, 2, 1)},
 		{"wide groups", conv(3, 140, 12, 84, 3, 2, 1, 2)},
 		{"long lines", conv(1, 2, 260, 5, 3, 1, 1, 1)},
 		{"linear", func(b *builder) {

@@ -118,7 +118,7 @@ func (f *family) prepare() {
 		all = append(all, t.taps...)
 	}
 	if len(all) == 0 {
-		f.halo = halo{grid: g, cut: g.cut()}
+		f.halo = halo{grid: g, block: g.cut()}
 		return
 	}
 	limit := tileChannels
@@ -151,7 +151,7 @@ func (t *tiled) cutBlocks() {
 	extents := 0
 	for i := range t.families {
 		f := &t.families[i]
-		extents += len(f.extents(f.grid)) * t.groups
+		extents += len(f.block.extents(f.grid)) * t.groups
 	}
 	each := max(least, ceil(t.panels, ceil(enough, extents)))
 	for i := range t.families {
@@ -159,7 +159,7 @@ func (t *tiled) cutBlocks() {
 		spans := map[extent][][]span{}
 		for j := 0; j < t.panels; j += each {
 			for group := range t.groups {
-				for _, e := range f.extents(f.grid) {
+				for _, e := range f.block.extents(f.grid) {
 					at := e
 					at.image = 0
 					if spans[at] == nil {

@@ -45,14 +45,14 @@ func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
 	if o.srcC <= directOuter {
 		h.readDirectly()
 	}
-	t.extents = h.extents(&o.grid)
+	t.extents = h.block.extents(&o.grid)
 	t.runs = h.runs(o.taps)
 	if h.contiguous() {
 		t.offs, t.depth = []int{0}, 0
 	} else {
 		t.depth = o.width
-		for n := range h.images() {
-			for i := range h.lines {
+		for n := range h.block.images {
+			for i := range h.block.lines {
 				t.offs = append(t.offs, 4*h.at(n, i, 0))
 			}
 		}
@@ -99,7 +99,7 @@ func (t *tiledOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) [
 	packed := make([]part, workers)
 	if !t.inPlace {
 		padded := min(t.set.Vectors(t.rows)*t.set.Lanes, taskColumns)
-		packed = r.each(workers, t.halo.images()*t.halo.lines*t.width*padded)
+		packed = r.each(workers, t.halo.block.images*t.halo.block.lines*t.width*padded)
 	}
 	var copies part
 	if t.splits > 1 {
