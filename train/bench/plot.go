@@ -16,6 +16,16 @@ import (
 // shown are the kinds of a figure: those that take this share of a step.
 const shown = 0.005
 
+// Sizes of the figure: names on the left, two panels beside them, a line for the legend above.
+const (
+	names     = 8.5 * vg.Centimeter
+	bar       = 0.45 * vg.Centimeter
+	barRow    = 0.7 * vg.Centimeter
+	axis      = 1.6 * vg.Centimeter
+	legendRow = 0.7 * vg.Centimeter
+	nameSize  = 10
+)
+
 // Plot writes an SVG with a bar for each kind of ops: its time in a step, and the share that it reaches of the limit
 // that applies, multiply-adds for products and bandwidth for the rest.
 func (r *Result) Plot(w io.Writer) error {
@@ -25,36 +35,37 @@ func (r *Result) Plot(w io.Writer) error {
 			kinds = append(kinds, k)
 		}
 	}
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[len(kinds)-1-i] = k.Name
-	}
-	took, err := r.bars(kinds, fmt.Sprintf("ms of a step of %s", number(1e3*r.Seconds.Median)), func(k Kind) float64 { return 1e3 * k.Seconds })
+	took, err := panel(kinds, "ms a step",
+		func(k Kind) float64 { return 1e3 * k.Seconds },
+		func(k Kind) string { return percent(k.Share) })
 	if err != nil {
 		return err
 	}
-	took.NominalY(names...)
-	took.Y.Tick.Label.Font.Variant = "Sans"
-	limit := fmt.Sprintf("%% of the bandwidth, %.1f GB/s", r.Triad)
-	if r.Peak > 0 {
-		limit = fmt.Sprintf("%% of the peak, %.0f GFLOP/s (blue), or of the bandwidth, %.1f GB/s (orange)", r.Peak, r.Triad)
-	}
-	reached, err := r.bars(kinds, limit, func(k Kind) float64 {
-		if k.GFLOP > 0 {
-			return 100 * k.OfPeak
+	reached, err := panel(kinds, "% of the limit", reach, func(k Kind) string {
+		switch {
+		case k.GFLOP > 0:
+			return number(k.GFLOPS) + " GFLOP/s"
+		case k.GB > 0:
+			return number(k.GBS) + " GB/s"
 		}
-		return 100 * k.OfTriad
+		return ""
 	})
 	if err != nil {
 		return err
 	}
-	reached.X.Max = max(100, reached.X.Max)
-	reached.NominalY(make([]string, len(kinds))...)
-
-	svg, dc := figure.Canvas(r.title(), vg.Length(len(kinds))*0.7*vg.Centimeter+2.5*vg.Centimeter)
+	svg, dc := figure.Canvas(r.title(), legendRow+barRow*vg.Length(len(kinds))+axis)
+	r.drawLegend(dc)
+	dc = draw.Crop(dc, 0, 0, 0, -legendRow)
+	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Centimeter}
 	plots := [][]*plot.Plot{{took, reached}}
-	for i, cs := range plot.Align(plots, draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Centimeter}, dc)[0] {
-		plots[0][i].Draw(cs)
+	areas := plot.Align(plots, tiles, draw.Crop(dc, names, 0, 0, 0))[0]
+	for i, area := range areas {
+		plots[0][i].Draw(area)
+	}
+	data := took.DataCanvas(areas[0])
+	_, y := took.Transforms(&data)
+	for i, k := range kinds {
+		data.FillText(figure.Text(nameSize), vg.Point{X: dc.Min.X, Y: y(at(i, kinds))}, k.Name)
 	}
 	_, err = svg.WriteTo(w)
 	return err
@@ -64,20 +75,66 @@ func (r *Result) title() string {
 	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.Mode, r.Batch, number(r.Images.Median), r.Device)
 }
 
-// bars draws a value of each kind, the first at the top.
-func (r *Result) bars(kinds []Kind, label string, value func(Kind) float64) (*plot.Plot, error) {
+// drawLegend says what the colours mean.
+func (r *Result) drawLegend(dc draw.Canvas) {
+	products := "products"
+	if r.Peak > 0 {
+		products += fmt.Sprintf(": limit %.0f GFLOP/s of multiply-adds", r.Peak)
+	}
+	x, y := dc.Min.X, dc.Max.Y-legendRow/2
+	for _, l := range []struct {
+		colour color.Color
+		text   string
+	}{
+		{figure.Blue, products},
+		{figure.Orange, fmt.Sprintf("others: limit %.1f GB/s of a triad", r.Triad)},
+	} {
+		dc.SetColor(l.colour)
+		dc.Fill(vg.Rectangle{Min: vg.Point{X: x, Y: y - bar/2}, Max: vg.Point{X: x + bar, Y: y + bar/2}}.Path())
+		dc.FillText(figure.Text(nameSize), vg.Point{X: x + 1.4*bar, Y: y}, l.text)
+		x += 11 * vg.Centimeter
+	}
+}
+
+// reach is the share of the limit in percent.
+func reach(k Kind) float64 {
+	if k.GFLOP > 0 {
+		return 100 * k.OfPeak
+	}
+	return 100 * k.OfTriad
+}
+
+// at is the height of kind i in a panel, the first at the top.
+func at(i int, kinds []Kind) float64 { return float64(len(kinds) - 1 - i) }
+
+// panel draws a value of each kind, with a remark behind it.
+func panel(kinds []Kind, label string, value func(Kind) float64, remark func(Kind) string) (*plot.Plot, error) {
 	p := figure.New(label, "", 0, 0)
+	p.HideY()
+	var notes plotter.XYLabels
+	longest := 0.0
 	for i, k := range kinds {
-		bar, err := plotter.NewBarChart(plotter.Values{value(k)}, 0.45*vg.Centimeter)
+		v := value(k)
+		b, err := plotter.NewBarChart(plotter.Values{v}, bar)
 		if err != nil {
 			return nil, fmt.Errorf("drawing %s: %w", k.Name, err)
 		}
-		bar.Horizontal, bar.LineStyle.Width = true, 0
-		bar.XMin = float64(len(kinds) - 1 - i)
-		bar.Color = k.colour()
-		p.Add(bar)
+		b.Horizontal, b.LineStyle.Width, b.XMin, b.Color = true, 0, at(i, kinds), k.colour()
+		p.Add(b)
+		longest = max(longest, v)
+		notes.XYs = append(notes.XYs, plotter.XY{X: v, Y: at(i, kinds)})
+		notes.Labels = append(notes.Labels, remark(k))
 	}
-	p.X.Min = 0
+	labels, err := plotter.NewLabels(notes)
+	if err != nil {
+		return nil, fmt.Errorf("drawing remarks: %w", err)
+	}
+	for i := range labels.TextStyle {
+		labels.TextStyle[i] = figure.Text(nameSize)
+	}
+	labels.Offset.X = 4
+	p.Add(labels)
+	p.X.Min, p.X.Max = 0, max(1e-9, 1.35*longest) // room for the remark behind the longest bar
 	p.Y.Min, p.Y.Max = -0.5, float64(len(kinds))-0.5
 	return p, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"math"
 	"runtime"
 	"slices"
 )
@@ -110,22 +109,22 @@ func (b *bench) result(l limits) *Result {
 		r.Threads = d.Threads()
 	}
 	total := sum(r.Steps)
-	products := make([]float64, len(r.Steps))
-	r.Products.Name = "all products"
+	var products tally
+	seconds := make([]float64, len(r.Steps)) // of products
 	for _, k := range b.profile.kinds {
-		x := r.kind(k.name, k.last, k.seconds, total)
-		r.Kinds = append(r.Kinds, x)
+		r.Kinds = append(r.Kinds, r.kind(k.name, k.last, k.seconds, total))
 		if k.last.flops == 0 {
 			continue
 		}
-		r.GFLOP += x.GFLOP
-		r.Products.Calls += x.Calls
+		products.calls += k.last.calls
+		products.flops += k.last.flops
 		for i, s := range k.seconds {
-			products[i] += s
+			seconds[i] += s
 		}
 	}
 	slices.SortStableFunc(r.Kinds, func(a, b Kind) int { return cmp.Compare(b.Share, a.Share) })
-	r.Products = r.kind(r.Products.Name, tally{calls: r.Products.Calls, flops: int64(math.Round(1e9 * r.GFLOP))}, products, total)
+	r.Products = r.kind("all products", products, seconds, total)
+	r.GFLOP = r.Products.GFLOP
 	r.Images = r.Seconds.per(float64(b.Batch))
 	r.GFLOPS = r.Seconds.per(r.GFLOP)
 	return r

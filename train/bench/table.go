@@ -48,7 +48,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	if r.Peak > 0 {
 		fmt.Fprintf(&b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
 	}
-	fmt.Fprintf(&b, "triad: %.1f GB/s, v ← v + a·x of two vectors of %d million elements\n", r.Triad, triadElements>>20)
+	fmt.Fprintf(&b, "triad: %.1f GB/s, v ← v + a·x of vectors of %d million elements\n", r.Triad, triadElements>>20)
 	b.WriteString("GB: what has to be moved at least; all products: convolutions, linear layers and their gradients\n")
 	_, err := io.WriteString(w, b.String())
 	return err
