@@ -10,24 +10,24 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/rna"
+	accel "onlinerna/rna"
 	"onlinerna/rna/convex"
 )
 
 type logregFlags struct {
-	data, loss                     string
-	normalize                      bool
-	digit                          int
-	cond                           string
-	kappa, reg                     float64
-	kappaSet, regSet               bool
-	stochastic, anderson           bool
-	methods                        []string
-	iterations, window             int
-	lambda                         float64
-	seed                           uint64
-	csv, plot, allFigures          string
-	quiet                          bool
+	data, loss            string
+	normalize             bool
+	digit                 int
+	cond                  string
+	kappa, reg            float64
+	kappaSet, regSet      bool
+	stochastic, anderson  bool
+	methods               []string
+	iterations, window    int
+	lambda                float64
+	seed                  uint64
+	csv, plot, allFigures string
+	quiet                 bool
 }
 
 func newLogreg() *cobra.Command {
@@ -106,8 +106,8 @@ func (f *logregFlags) check() error {
 		return errors.New("--kappa and --reg must be above 0")
 	case f.iterations < 0:
 		return fmt.Errorf("--iterations is %d: it must be 1 or more", f.iterations)
-	case f.window < 1 || f.window > rna.MaxColumns:
-		return fmt.Errorf("--window is %d: it must be 1 to %d", f.window, rna.MaxColumns)
+	case f.window < 1 || f.window > accel.MaxColumns:
+		return fmt.Errorf("--window is %d: it must be 1 to %d", f.window, accel.MaxColumns)
 	case !(f.lambda >= 0):
 		return fmt.Errorf("--lambda is %v: it must be 0 or more", f.lambda)
 	case f.anderson && (f.stochastic || len(f.methods) > 0):
@@ -154,17 +154,7 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 		return err
 	}
 	study.table(out)
-	if f.csv != "" {
-		if err := writeFile(f.csv, study.csv); err != nil {
-			return err
-		}
-	}
-	if f.plot != "" {
-		if err := writeFile(f.plot, study.draw); err != nil {
-			return err
-		}
-	}
-	return study.failed()
+	return errors.Join(writeFile(f.csv, study.csv), writeFile(f.plot, study.draw), study.failed())
 }
 
 // conditions are the factors of the protocol: well, regular, bad.

@@ -193,3 +193,14 @@ func number(s string) (float64, error) {
 	}
 	return v, nil
 }
+
+// Error returns the share of rows, from 0 to 1, whose target has another sign than xᵢᵀw.
+func (d *Data) Error(w []float64) float64 {
+	wrong := 0
+	for i, y := range d.Y {
+		if d.X.dot(i, w)*y <= 0 {
+			wrong++
+		}
+	}
+	return float64(wrong) / float64(len(d.Y))
+}

@@ -49,7 +49,7 @@ const (
 	OnlineRNAKatyusha  Method = "online_rna_katyusha"
 )
 
-// Deterministic lists the methods of [Minimize].
+// Deterministic lists the methods of [Minimize], those of [Published] first.
 func Deterministic() []Method {
 	return []Method{
 		GD, NesterovConvex, NesterovStrong, OfflineRNAGD, OfflineRNANesterovConvex, OfflineRNANesterovStrong,
@@ -58,12 +58,20 @@ func Deterministic() []Method {
 	}
 }
 
-// Stochastic lists the methods of [MinimizeSum].
+// Stochastic lists the methods of [MinimizeSum], those of [Published] first.
 func Stochastic() []Method {
 	return []Method{
 		SGD, SVRG, SAGA, OfflineRNASGD, OfflineRNASVRG, OfflineRNASAGA, OnlineRNASGD, OnlineRNASVRG, OnlineRNASAGA,
 		Katyusha, OfflineRNAKatyusha, OnlineRNAKatyusha,
 	}
+}
+
+// Published lists the methods whose curves the authors published, in their order.
+func Published(stochastic bool) []Method {
+	if stochastic {
+		return Stochastic()[:10]
+	}
+	return Deterministic()[:10]
 }
 
 // split takes "online_rna_gd" apart.

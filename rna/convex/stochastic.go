@@ -25,11 +25,12 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	if !slices.Contains(Stochastic(), m) {
 		return Result{}, fmt.Errorf("convex: unknown stochastic method %q", m)
 	}
-	p, err := r.Problem()
-	if err != nil {
+	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	opt, err = opt.withDefaults(p.Dim, DefaultEpochs)
+	t, dim := newTeam(r.X), r.X.d
+	full := func(w, grad []float64) float64 { return r.eval(w, grad, t) }
+	opt, err := opt.withDefaults(dim, DefaultEpochs)
 	if err != nil {
 		return Result{}, err
 	}
@@ -45,14 +46,14 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	case SAGA:
 		run = newSAGA(s, opt.Start)
 	case SVRG:
-		run = &svrg{samples: s, full: p.F}
+		run = &svrg{samples: s, full: full}
 	case Katyusha:
 		if r.Reg == 0 {
 			return Result{}, errors.New("convex: katyusha takes a regularisation above 0")
 		}
-		run = newKatyusha(s, p.F)
+		run = newKatyusha(s, full)
 	}
-	space, err := rna.NewHost64(p.Dim, 0)
+	space, err := rna.NewHost64(dim, 0)
 	if err != nil {
 		return Result{}, err
 	}
@@ -63,7 +64,7 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	defer window.Close()
 	rec := newRecorder(m, opt)
 	start, cost := run.cost()
-	if err := rec.add(start, opt.Start, p.F(opt.Start, nil)); err != nil {
+	if err := rec.add(start, opt.Start, full(opt.Start, nil)); err != nil {
 		return rec.result, err
 	}
 	w := append([]float64(nil), opt.Start...)
@@ -84,7 +85,7 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 				err = window.Push(rna.Slice64(w))
 			}
 			if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) || errors.Is(err, rna.ErrOverflow) {
-				err = &DivergedError{Method: m, At: at, Value: p.F(w, nil)}
+				err = &DivergedError{Method: m, At: at, Value: full(w, nil)}
 			}
 			if err != nil {
 				return rec.result, err
@@ -99,7 +100,7 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 				}
 			}
 		}
-		if err := rec.add(at, shown, p.F(shown, nil)); err != nil {
+		if err := rec.add(at, shown, full(shown, nil)); err != nil {
 			return rec.result, err
 		}
 	}
