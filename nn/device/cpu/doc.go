@@ -5,6 +5,10 @@
 // therefore the same bit for bit for any number of workers.
 //
 // Activations lie channels-last (NHWC) and convolution weights as HWIO: then the pixels under a row of a
-// convolution's window are contiguous, and so are the channels that most other ops run over. Convolutions and
-// linear layers are matrix products of tiles that each worker gathers into its scratch.
+// convolution's window are contiguous, and so are the channels that most other ops run over.
+//
+// Convolutions and linear layers are matrix products. On amd64 with AVX-512 or AVX2 they run in assembly of package
+// kern, which reads the source in place or from a copy of the lines of a block with the padding around them; elsewhere,
+// and for convolutions of a few channels a group, in plain Go on tiles that are gathered row by row. The
+// environment variable RNA_CPU, one of avx512, avx2 and go, lowers the level.
 package cpu

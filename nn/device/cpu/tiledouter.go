@@ -26,8 +26,8 @@ type outerTask struct {
 	column, columns   int // of the group
 }
 
-// The most columns of a task, which bound the packed panels.
-const taskColumns = 512
+// taskElements is about the most of b that a task packs at a time.
+const taskElements = 512 * blockPixels
 
 // The most channels of a tile with a single tap: more than for products, since b is packed for each.
 const outerChannels = 256
@@ -67,7 +67,7 @@ func (t *tiledOuter) cutTasks() {
 	const enough, copies = 32, 1 << 20
 	o := t.outer
 	panels := ceil(o.rows, t.set.Columns())
-	columns := min(panels, taskColumns/t.set.Columns())
+	columns := min(panels, max(2, taskElements/(t.blockSize()*t.set.Columns())))
 	chunks := ceil(o.channels, t.halo.chunk) * o.groups
 	t.splits = max(1, min(ceil(enough, chunks*ceil(panels, columns)), len(t.extents), copies/(len(o.taps)*o.channels*o.columns)))
 	for columns > 4 && t.splits*chunks*ceil(panels, columns) < enough {
@@ -91,6 +91,9 @@ func (t *tiledOuter) cutTasks() {
 	}
 }
 
+// blockSize is how many pixels a whole block has.
+func (t *tiledOuter) blockSize() int { return t.halo.block.images * t.halo.block.lines * t.width }
+
 // lower adds the scratch that t needs to r and returns its phases.
 func (t *tiledOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
 	workers := d.pool.workers()
@@ -98,8 +101,11 @@ func (t *tiledOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) [
 	tiles := r.each(workers, t.halo.size())
 	packed := make([]part, workers)
 	if !t.inPlace {
-		padded := min(t.set.Vectors(t.rows)*t.set.Lanes, taskColumns)
-		packed = r.each(workers, t.halo.block.images*t.halo.block.lines*t.width*padded)
+		columns := 0
+		for _, task := range t.tasks {
+			columns = max(columns, t.set.Vectors(task.columns)*t.set.Lanes)
+		}
+		packed = r.each(workers, t.blockSize()*columns)
 	}
 	var copies part
 	if t.splits > 1 {
