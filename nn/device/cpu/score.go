@@ -7,14 +7,15 @@ func lowerScore(s step) (*lowering, string) {
 		return nil, reason
 	}
 	rows, classes := s.in(0).Shape[0], s.in(0).Shape[1]
+	size := rowBlock(classes)
 	var r room
 	scorePart := r.doubles(3 * rows)
 	l := s.data(func(st *storage) []phase {
 		logits, labels := st.floats(s.In[0]), value[int32](st, s.In[1])
 		scores, dst := st.scratch64(scorePart), st.floats(s.Out)
 		return []phase{
-			{ceil(rows, rowBlock), func(_, block int) {
-				for i := block * rowBlock; i < min((block+1)*rowBlock, rows); i++ {
+			{ceil(rows, size), func(_, block int) {
+				for i := block * size; i < min((block+1)*size, rows); i++ {
 					score := scores[3*i:][:3]
 					clear(score)
 					y := labels[i]

@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// rowBlock is how many rows of logits are one block.
-const rowBlock = 16
+// rowBlock is how many rows of logits are one block: enough exponentials to be worth another worker.
+func rowBlock(classes int) int { return max(1, 2048/classes) }
 
 // logSumExp is log Σ exp(x), in float64 and without overflow.
 func logSumExp(x []float32) float64 {
@@ -58,14 +58,15 @@ func lowerSoftmaxCrossEntropy(s step, o op.SoftmaxCrossEntropy) (*lowering, stri
 		return nil, reason
 	}
 	rows, classes := s.in(0).Shape[0], s.in(0).Shape[1]
+	size := rowBlock(classes)
 	var r room
 	lossPart := r.doubles(rows)
 	l := s.data(func(st *storage) []phase {
 		logits, labels := st.floats(s.In[0]), value[int32](st, s.In[1])
 		losses, dst := st.scratch64(lossPart), st.floats(s.Out)
 		return []phase{
-			{ceil(rows, rowBlock), func(_, block int) {
-				for i := block * rowBlock; i < min((block+1)*rowBlock, rows); i++ {
+			{ceil(rows, size), func(_, block int) {
+				for i := block * size; i < min((block+1)*size, rows); i++ {
 					losses[i] = 0
 					if y := labels[i]; counted(y, classes) {
 						losses[i] = crossEntropy(logits[i*classes:][:classes], int(y), o.Smoothing)
@@ -90,6 +91,7 @@ func lowerSoftmaxCrossEntropyGrad(s step, o op.SoftmaxCrossEntropyGrad) (*loweri
 		return nil, reason
 	}
 	rows, classes := s.in(0).Shape[0], s.in(0).Shape[1]
+	size := rowBlock(classes)
 	l := s.data(func(st *storage) []phase {
 		logits, labels, dloss := st.floats(s.In[0]), value[int32](st, s.In[1]), st.floats(s.In[2])
 		dst := st.floats(s.Out)
@@ -97,8 +99,8 @@ func lowerSoftmaxCrossEntropyGrad(s step, o op.SoftmaxCrossEntropyGrad) (*loweri
 		uniform := o.Smoothing / float64(classes)
 		return []phase{
 			{1, func(int, int) { scale = float64(dloss[0]) / float64(max(1, countLabels(labels, classes))) }},
-			{ceil(rows, rowBlock), func(_, block int) {
-				for i := block * rowBlock; i < min((block+1)*rowBlock, rows); i++ {
+			{ceil(rows, size), func(_, block int) {
+				for i := block * size; i < min((block+1)*size, rows); i++ {
 					x, dx := logits[i*classes:][:classes], dst[i*classes:][:classes]
 					y := labels[i]
 					if !counted(y, classes) {
