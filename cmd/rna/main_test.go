@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// rna runs a command line in a folder of its own.
-func rna(t *testing.T, args ...string) (status int, stdout, stderr string) {
+// runRNA runs a command line in a folder of its own.
+func runRNA(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
 	status = run(t.Context(), args, &out, &err)
@@ -24,7 +24,7 @@ func rna(t *testing.T, args ...string) (status int, stdout, stderr string) {
 // mustRun fails the test unless the command succeeds without a word on stderr.
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
-	status, out, err := rna(t, args...)
+	status, out, err := runRNA(t, args...)
 	if status != 0 || err != "" {
 		t.Fatalf("rna %s: status %d, stderr %q", strings.Join(args, " "), status, err)
 	}
@@ -71,7 +71,7 @@ func TestMistakes(t *testing.T) {
 		{"eval --weights " + text, 1, []string{text, "not a safetensors file"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			status, _, stderr := rna(t, strings.Fields(c.args)...)
+			status, _, stderr := runRNA(t, strings.Fields(c.args)...)
 			if status != c.status {
 				t.Errorf("exit status %d, want %d", status, c.status)
 			}
@@ -124,7 +124,7 @@ func TestTrainAndEval(t *testing.T) {
 			t.Errorf("%s: %v", f, err)
 		}
 	}
-	if status, _, stderr := rna(t, append([]string{"train", "--epochs", "4", "--out", dir}, quick...)...); status != 1 || !strings.Contains(stderr, "holds a run already") {
+	if status, _, stderr := runRNA(t, append([]string{"train", "--epochs", "4", "--out", dir}, quick...)...); status != 1 || !strings.Contains(stderr, "holds a run already") {
 		t.Errorf("a second run in the folder: status %d, %q", status, stderr)
 	}
 
@@ -134,7 +134,7 @@ func TestTrainAndEval(t *testing.T) {
 		t.Errorf("eval: %s", out)
 	}
 	checkPredictions(t, file, 4000, 10)
-	if status, _, stderr := rna(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--model", "conv6"); status != 1 || !strings.Contains(stderr, "conv1.weight") {
+	if status, _, stderr := runRNA(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--model", "conv6"); status != 1 || !strings.Contains(stderr, "conv1.weight") {
 		t.Errorf("weights of another model: status %d, %q", status, stderr)
 	}
 }

@@ -160,6 +160,9 @@ func (f *File) Lookup(name string) (Tensor, bool) {
 	return f.Tensors[i], true
 }
 
+// Section says where in the file the bytes of a tensor lie.
+func (f *File) Section(t Tensor) (off, bytes int64) { return f.start + t.off, t.bytes }
+
 // Float32s reads elements off to off+len(dst) of a floating-point tensor, converting to float32.
 func (f *File) Float32s(t Tensor, dst []float32, off int) error { return readFloats(f, t, dst, off) }
 

@@ -9,18 +9,25 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
-// Writer writes one file, tensor by tensor in the order in which they were declared.
+// Writer writes one file: tensor by tensor in the order in which they were declared ([Writer.Write]), or the bytes
+// of parts of them in any order ([Writer.WriteAt]).
 type Writer struct {
 	path    string
 	file    *os.File
 	buf     *bufio.Writer
 	tensors []Tensor
+	start   int64 // of the data section
 	next    int
-	err     error
-	done    bool // committed or given up
+
+	parts   map[string]Tensor // with their places, for WriteAt
+	written atomic.Int64      // bytes, by WriteAt
+
+	err  error
+	done bool // committed or given up
 }
 
 // Create starts a file that will hold the given tensors. Nothing appears at path before Commit.
@@ -30,6 +37,7 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 		head["__metadata__"] = metadata
 	}
 	at := int64(0)
+	parts := make(map[string]Tensor, len(tensors))
 	for _, t := range tensors {
 		n, err := t.size()
 		if err != nil {
@@ -43,6 +51,8 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 			shape = []int{}
 		}
 		head[t.Name] = entry{t.DType, shape, []int64{at, at + n}}
+		t.off, t.bytes = at, n
+		parts[t.Name] = t
 		at += n
 	}
 	js, err := json.Marshal(head)
@@ -56,7 +66,7 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors}
+	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors, start: 8 + int64(len(js)), parts: parts}
 	w.write(binary.LittleEndian.AppendUint64(nil, uint64(len(js))))
 	w.write(js)
 	return w, nil
@@ -108,6 +118,21 @@ func (w *Writer) Write(name string, data any) error {
 	return w.fail(fmt.Errorf("tensor %q is declared %s%v, got %T", name, t.DType, t.Shape, data))
 }
 
+// WriteAt writes bytes of the named tensor, as the format has them, from byte off of it on. Parts must not overlap
+// and may come in any order, from several goroutines; Commit sees to it that they are complete. A file
+// is written by WriteAt alone or not at all by it.
+func (w *Writer) WriteAt(name string, b []byte, off int64) error {
+	t, ok := w.parts[name]
+	if !ok || off < 0 || int64(len(b)) > t.bytes-off {
+		return fmt.Errorf("%s: tensor %q of %d bytes: no room for %d bytes at %d", w.path, name, t.bytes, len(b), off)
+	}
+	if _, err := w.file.WriteAt(b, w.start+t.off+off); err != nil {
+		return fmt.Errorf("%s: tensor %q: %w", w.path, name, err)
+	}
+	w.written.Add(int64(len(b)))
+	return nil
+}
+
 func (w *Writer) elements(n int, put func(b []byte, i int) []byte) error {
 	var chunk [8 << 10]byte
 	b := chunk[:0]
@@ -134,8 +159,8 @@ func (w *Writer) Commit() error {
 	if w.done {
 		return w.err
 	}
-	if w.err == nil && w.next != len(w.tensors) {
-		w.fail(fmt.Errorf("tensor %q was not written", w.tensors[w.next].Name))
+	if w.err == nil {
+		w.complete()
 	}
 	if w.err == nil {
 		w.err = w.buf.Flush()
@@ -159,6 +184,23 @@ func (w *Writer) Commit() error {
 	}
 	w.done, w.err = true, errors.New("already committed")
 	return nil
+}
+
+// complete notes what is missing.
+func (w *Writer) complete() {
+	want := int64(0)
+	for _, t := range w.parts {
+		want += t.bytes
+	}
+	if n := w.written.Load(); n > 0 || want == 0 && w.next == 0 {
+		if n != want || w.next > 0 {
+			w.fail(fmt.Errorf("%d bytes of tensors were written, %d are declared", n, want))
+		}
+		return
+	}
+	if w.next != len(w.tensors) {
+		w.fail(fmt.Errorf("tensor %q was not written", w.tensors[w.next].Name))
+	}
 }
 
 // Abort gives the file up and leaves nothing behind. After Commit it does nothing.

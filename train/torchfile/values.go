@@ -1,0 +1,230 @@
+package torchfile
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/train/safetensors"
+)
+
+// The values that a pickle makes are nil, bool, int64, float64, string, bytes, tuple, and the types below.
+type (
+	tuple []any
+	list  struct{ items []any }
+	dict  struct{ items []item }
+	item  struct{ key, value any }
+
+	// global is a class or function, by its name alone.
+	global string
+
+	// inert is something that the tensors of a state dict do not depend on.
+	inert string
+
+	// storage is a flat array of elements in the archive.
+	storage struct {
+		dtype safetensors.DType
+		off   int64
+		len   int
+	}
+
+	mark struct{}
+)
+
+// lookup returns the value of the first of keys that is there.
+func (d *dict) lookup(keys []string) any {
+	for _, k := range keys {
+		for _, it := range d.items {
+			if it.key == any(k) {
+				return it.value
+			}
+		}
+	}
+	return nil
+}
+
+// storages gives the element type of each class of storage.
+var storages = map[global]safetensors.DType{
+	"torch.FloatStorage": safetensors.F32, "torch.DoubleStorage": safetensors.F64,
+	"torch.HalfStorage": safetensors.F16, "torch.BFloat16Storage": safetensors.BF16,
+	"torch.LongStorage": safetensors.I64, "torch.IntStorage": safetensors.I32,
+	"torch.ShortStorage": "I16", "torch.CharStorage": "I8", "torch.ByteStorage": "U8", "torch.BoolStorage": "BOOL",
+	"torch.ComplexFloatStorage": "C64",
+}
+
+// function applies one of the known globals to its arguments.
+type function func(m *machine, args tuple) (any, error)
+
+// functions are the globals that may be called. None does more than make a value.
+var functions = map[global]function{
+	"collections.OrderedDict":         makeDict,
+	"collections.Counter":             makeDict,
+	"torch._utils._rebuild_tensor_v2": rebuildTensor,
+	"torch._utils._rebuild_parameter": first,
+	"torch.Size":                      first,
+	"torch.device":                    ignored,
+	"_codecs.encode":                  ignored,
+}
+
+// dtypes are constants that may appear beside a state dict.
+var dtypes = []global{
+	"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", "torch.int64", "torch.int32", "torch.int16",
+	"torch.int8", "torch.uint8", "torch.bool", "torch.complex64",
+}
+
+// known says whether a pickle may name g at all.
+func (g global) known() bool {
+	_, isStorage := storages[g]
+	return isStorage || functions[g] != nil || slices.Contains(dtypes, g)
+}
+
+func ignored(*machine, tuple) (any, error) { return inert("a value"), nil }
+
+func first(_ *machine, args tuple) (any, error) {
+	if len(args) == 0 {
+		return nil, fmt.Errorf("no argument")
+	}
+	return args[0], nil
+}
+
+// makeDict makes a dict of nothing, of a dict or of pairs.
+func makeDict(m *machine, args tuple) (any, error) {
+	d := &dict{}
+	if len(args) == 0 {
+		return d, nil
+	}
+	switch from := args[0].(type) {
+	case *dict:
+		if err := m.charge(len(from.items) * itemCost); err != nil {
+			return nil, err
+		}
+		d.items = slices.Clone(from.items)
+	case *list:
+		for _, v := range from.items {
+			pair, err := pairOf(v)
+			if err != nil {
+				return nil, err
+			}
+			if err := m.charge(itemCost); err != nil {
+				return nil, err
+			}
+			d.items = append(d.items, item{pair[0], pair[1]})
+		}
+	default:
+		return nil, fmt.Errorf("of %s", kind(from))
+	}
+	return d, nil
+}
+
+func pairOf(v any) ([]any, error) {
+	var p []any
+	switch v := v.(type) {
+	case tuple:
+		p = v
+	case *list:
+		p = v.items
+	}
+	if len(p) != 2 {
+		return nil, fmt.Errorf("of %s where a pair was expected", kind(v))
+	}
+	return p, nil
+}
+
+// maxDims is the most dimensions of a tensor.
+const maxDims = 64
+
+// rebuildTensor makes a tensor of (storage, offset, shape, strides, …).
+func rebuildTensor(m *machine, args tuple) (any, error) {
+	if len(args) < 4 {
+		return nil, fmt.Errorf("%d arguments", len(args))
+	}
+	s, ok := args[0].(*storage)
+	at, ok2 := args[1].(int64)
+	if !ok || !ok2 || at < 0 {
+		return nil, fmt.Errorf("of %s at %v", kind(args[0]), args[1])
+	}
+	shape, err := integers(args[2])
+	if err != nil {
+		return nil, fmt.Errorf("shape: %w", err)
+	}
+	strides, err := integers(args[3])
+	if err != nil {
+		return nil, fmt.Errorf("strides: %w", err)
+	}
+	if len(shape) != len(strides) {
+		return nil, fmt.Errorf("shape %v with strides %v", shape, strides)
+	}
+	if err := m.charge(64 + 16*len(shape)); err != nil {
+		return nil, err
+	}
+	if err := fits(s, at, shape, strides); err != nil {
+		return nil, err
+	}
+	return &Tensor{DType: s.dtype, Shape: shape, Strides: strides, Offset: s.off + at*int64(s.dtype.Size())}, nil
+}
+
+// fits checks that all elements lie in the storage, and that they are no more than it has.
+func fits(s *storage, at int64, shape, strides []int) error {
+	if slices.Contains(shape, 0) {
+		return nil
+	}
+	n, last := 1, at
+	for i, d := range shape {
+		if d > s.len/n {
+			return fmt.Errorf("shape %v with strides %v in a storage of %d elements: expanded tensors are not read, save a clone", shape, strides, s.len)
+		}
+		n *= d
+		if step := int64(strides[i]); step > 0 && int64(d-1) > (int64(s.len)-last)/step {
+			return fmt.Errorf("shape %v with strides %v from element %d on leaves its storage of %d elements", shape, strides, at, s.len)
+		}
+		last += int64(d-1) * int64(strides[i])
+	}
+	if last >= int64(s.len) {
+		return fmt.Errorf("shape %v with strides %v from element %d on leaves its storage of %d elements", shape, strides, at, s.len)
+	}
+	return nil
+}
+
+func integers(v any) ([]int, error) {
+	t, ok := v.(tuple)
+	if !ok || len(t) > maxDims {
+		return nil, fmt.Errorf("%s, not a tuple of up to %d integers", kind(v), maxDims)
+	}
+	out := make([]int, len(t))
+	for i, e := range t {
+		n, ok := e.(int64)
+		if !ok || n < 0 || int64(int(n)) != n {
+			return nil, fmt.Errorf("%v in place of an extent", e)
+		}
+		out[i] = int(n)
+	}
+	return out, nil
+}
+
+// kind names a value for messages.
+func kind(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		return "a bool"
+	case int64, inert:
+		return "a number or constant"
+	case float64:
+		return "a number"
+	case string:
+		return "a string"
+	case tuple:
+		return "a tuple"
+	case *list:
+		return "a list"
+	case *dict:
+		return "a dict"
+	case *Tensor:
+		return "a tensor"
+	case global:
+		return string(v)
+	case *storage:
+		return "a storage"
+	}
+	return "an unknown value"
+}
