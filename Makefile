@@ -1,0 +1,34 @@
+# Everything but bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
+export CGO_ENABLED ?= 0
+
+MODEL     ?= resnet50
+BATCH     ?= 16
+VENV      ?= .venv
+WORKLOADS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help build test generate bench bench-pytorch
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
+
+build: ## build bin/rna
+	go build -o bin/ ./cmd/rna
+
+test: ## vet and test all packages
+	go vet ./...
+	go test ./...
+
+generate: ## write the assembly of the CPU's kernels again; needs the generators' module avo
+	go generate ./nn/device/cpu/...
+
+bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=16
+	bin/rna bench train --model $(MODEL) --batch $(BATCH)
+
+bench-pytorch: build $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all
+	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna $(WORKLOADS)
+
+$(VENV)/ready:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet torch torchvision
+	touch $@

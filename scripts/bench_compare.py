@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Compare this program with PyTorch: `rna bench train` and bench_pytorch.py in turn, several rounds in one run.
+
+A round measures every program once, so that what else the machine does meets all of them. Rates are medians over all
+steps of all rounds. A ratio is the median over rounds of this program's rate to the other's in the same round,
+with the lowest and the highest. Rates a processor second count only what the process itself was given. On a
+machine that is busy (see the load) neither is fair to PyTorch, whose threads spin while they wait for one another.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+AVX2 = {"RNA_CPU": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+
+# Names of workloads: options of both programs, environment.
+WORKLOADS = {
+    "resnet50": (["--model", "resnet50", "--batch", "16"], {}),
+    "resnet50-eval": (["--model", "resnet50", "--batch", "16", "--eval"], {}),
+    "resnet20": (["--model", "resnet20", "--batch", "128"], {}),
+    "lenet": (["--model", "lenet", "--batch", "128"], {}),
+    "resnet50-avx2": (["--model", "resnet50", "--batch", "16"], AVX2),
+}
+VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for malloc in ("plain", "tuned")]
+
+
+def parse():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("workloads", nargs="*", metavar="workload", help=f"default: all of {', '.join(WORKLOADS)}")
+    p.add_argument("--rna", default="bin/rna", help="this program")
+    p.add_argument("--python", default=sys.executable, help="a Python with torch and torchvision")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--steps", type=int, default=5, help="of each program in a round; ten times as many for small nets")
+    p.add_argument("--threads", type=int, default=0, help="default: one a core")
+    p.add_argument("--out", type=pathlib.Path, help="folder for the JSON of each measurement")
+    args = p.parse_args()
+    for w in args.workloads:
+        if w not in WORKLOADS:
+            p.error(f"unknown workload {w!r}: choose from {', '.join(WORKLOADS)}")
+    if args.rounds < 1 or args.steps < 1:
+        p.error("--rounds and --steps must be at least 1")
+    return args
+
+
+def measure(command, env, file):
+    subprocess.run([*command, "--json", str(file)], check=True, env={**os.environ, **env},
+                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return json.loads(file.read_text())
+
+
+def cpu(result):
+    return result["usage"]["user_s"] + result["usage"]["system_s"]
+
+
+def run(args, name, folder):
+    options, env = WORKLOADS[name]
+    steps = args.steps if "resnet50" in name else 10 * args.steps
+    options = [*options, "--steps", str(steps), "--warmup", str(max(2, steps // 5)), "--threads", str(args.threads)]
+    pytorch = [args.python, str(HERE / "bench_pytorch.py"), *options]
+    programs = {"rna": [args.rna, "bench", "train", *options]}
+    for layout, malloc in VARIANTS:
+        programs[f"PyTorch {layout}, malloc {malloc}"] = [*pytorch, "--layout", layout, "--malloc", malloc]
+    results = {p: [] for p in programs}
+    for r in range(args.rounds):
+        for i, (p, command) in enumerate(programs.items()):
+            results[p].append(measure(command, env, folder / f"{name}-{r}-{i}.json"))
+    return results
+
+
+def report(name, results):
+    ours = results["rna"]
+    first, load = ours[0], [r["load"] for r in ours if "load" in r]
+    print(f"\n{name}: {first['mode']}, batch {first['batch']} of {first['image_size']}×{first['image_size']}, "
+          f"{first['threads']} threads of level {first['level']}")
+    print(f"{first['processor']}; {first['software']}; {results['PyTorch channels_last, malloc plain'][0]['software']}"
+          + (f"; load {min(load):.1f} to {max(load):.1f}" if load else ""))
+    head = ("", "images/s", "GFLOP/s", "products", "images/CPU-s", "faults/step", "peak MB", "ratio of rna", "a CPU-s")
+    rows = [head]
+    for program, list in results.items():
+        batch = list[0]["batch"]
+        seconds = statistics.median(s for r in list for s in r["steps"])
+        row = [program, f"{batch / seconds:.4g}", f"{list[0]['gflop'] / seconds:.4g}",
+               f"{statistics.median(r['products'].get('gflop_per_s', 0) for r in list):.4g}",
+               f"{batch / max(1e-9, statistics.median(map(cpu, list))):.4g}",
+               f"{statistics.median(r['usage']['faults'] for r in list):.0f}",
+               f"{max(r['peak_rss_bytes'] for r in list) / 1e6:.0f}"]
+        if program != "rna":
+            for rate in (lambda r: r["seconds"]["median"], cpu):
+                q = sorted(rate(r) / max(1e-9, rate(o)) for r, o in zip(list, ours))
+                row.append(f"{statistics.median(q):.2f} ({q[0]:.2f}–{q[-1]:.2f})")
+        rows.append(row + [""] * (len(head) - len(row)))
+    widths = [max(len(r[i]) for r in rows) for i in range(len(head))]
+    for row in rows:
+        print("  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))).rstrip(), flush=True)
+
+
+def main():
+    args = parse()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.out or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in args.workloads or WORKLOADS:
+            try:
+                report(name, run(args, name, folder))
+            except subprocess.CalledProcessError as e:
+                sys.exit(f"bench_compare: {' '.join(e.cmd)}: exit status {e.returncode}\n{e.stderr}")
+            except FileNotFoundError as e:
+                sys.exit(f"bench_compare: {e}: build it first, or name it by --rna or --python")
+
+
+if __name__ == "__main__":
+    main()
