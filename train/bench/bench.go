@@ -69,7 +69,8 @@ func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	if _, err := nn.Lookup(o.Model); err != nil {
+	config := nn.Config{Batch: o.Batch, Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
+	if _, err := nn.Build(o.Model, config); err != nil { // mistakes first
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	var limits limits
@@ -77,7 +78,7 @@ func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	debug.FreeOSMemory() // or the peak of memory would have it twice
-	net, err := train.NewNetwork(dev, o.Model, nn.Config{Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}, o.Seed)
+	net, err := train.NewNetwork(dev, o.Model, config, o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
