@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -62,13 +63,14 @@ func plan(methods []convex.Method, lambda float64) []planned {
 	return list
 }
 
-// andersonPlans compare RNA to itself without regularisation, where it goes on from its points whatever f
-// says there, and beside gradient descent.
+// andersonPlans compare RNA to itself without regularisation: online, where it goes on from its points whatever f
+// says there, and offline, beside gradient descent. Names say which panel of the figure they are in.
 var andersonPlans = []planned{
 	{"gd", convex.GD, 0},
 	{"online, λ = 0 (Anderson)", convex.PlainOnlineRNAGD, 0},
 	{"online, λ = 1e-8", convex.PlainOnlineRNAGD, 1e-8},
 	{"online, λ = 1e-6", convex.PlainOnlineRNAGD, 1e-6},
+	{"online, λ = 1e-8 where f falls", convex.OnlineRNAGD, 1e-8},
 	{"offline, λ = 0 (Anderson)", convex.OfflineRNAGD, 0},
 	{"offline, λ = 1e-8", convex.OfflineRNAGD, 1e-8},
 	{"offline, λ = 1e-6", convex.OfflineRNAGD, 1e-6},
@@ -78,6 +80,7 @@ var andersonPlans = []planned{
 type study struct {
 	title      string
 	stochastic bool
+	anderson   bool
 	fstar      float64
 	runs       []methodRun
 }
@@ -100,7 +103,7 @@ func (e *experiment) study(ctx context.Context, plans []planned, stochastic bool
 	fmt.Fprintf(e.out, "regularisation %.4g, f* = %.15g with ‖∇f‖ = %.1e\n", reg, best.Value, best.GradNorm)
 	s := &study{
 		title:      fmt.Sprintf("%s, %s loss, regularisation %.3g", e.data.name, risk.Loss, reg),
-		stochastic: stochastic, fstar: best.Value,
+		stochastic: stochastic, anderson: &plans[0] == &andersonPlans[0], fstar: best.Value,
 	}
 	problem, err := risk.Problem()
 	if err != nil {
@@ -238,6 +241,9 @@ func (s *study) csv(out io.Writer) error {
 
 // draw shows f − f* by iterations, and by seconds or the validation error.
 func (s *study) draw(out io.Writer) error {
+	if s.anderson {
+		return s.drawAnderson(out)
+	}
 	left := figure.Panel{X: s.unit(), Y: "f − f*", Log: true}
 	right := figure.Panel{X: "seconds", Y: "f − f*", Log: true}
 	for _, r := range s.runs {
@@ -254,6 +260,26 @@ func (s *study) draw(out io.Writer) error {
 		}
 	}
 	return figure.Draw(out, s.title, left, right)
+}
+
+// drawAnderson has a panel for online and one for offline RNA.
+func (s *study) drawAnderson(out io.Writer) error {
+	panels := []figure.Panel{{Title: "online", X: s.unit(), Y: "f − f*", Log: true}, {Title: "offline", X: s.unit(), Y: "f − f*", Log: true}}
+	for _, r := range s.runs {
+		c := figure.Curve{Name: r.name}
+		for k, v := range r.Values {
+			c.X, c.Y = append(c.X, float64(r.At[k])), append(c.Y, v-s.fstar)
+		}
+		for i := range panels {
+			if name, found := strings.CutPrefix(r.name, panels[i].Title); found || r.method == convex.GD {
+				if found {
+					c.Name = strings.TrimPrefix(name, ", ")
+				}
+				panels[i].Curves = append(panels[i].Curves, c)
+			}
+		}
+	}
+	return figure.Draw(out, s.title, panels...)
 }
 
 // figures draws every figure of the paper for the data.

@@ -60,20 +60,30 @@ func (m *Matrix) Row(i int) (columns []int32, values []float64) {
 // dot returns xᵢᵀw.
 func (m *Matrix) dot(i int, w []float64) float64 {
 	columns, values := m.Row(i)
-	if columns == nil && m.index == nil {
+	if m.index == nil {
 		return floats.Dot(values, w)
 	}
-	sum := 0.0
-	for k, j := range columns {
-		sum += values[k] * w[j]
+	// Four sums, since each addition would wait for the one before.
+	var s0, s1, s2, s3 float64
+	values = values[:len(columns)]
+	k := 0
+	for ; k+4 <= len(columns); k += 4 {
+		c, v := columns[k:k+4:k+4], values[k:k+4:k+4]
+		s0 += v[0] * w[c[0]]
+		s1 += v[1] * w[c[1]]
+		s2 += v[2] * w[c[2]]
+		s3 += v[3] * w[c[3]]
 	}
-	return sum
+	for ; k < len(columns); k++ {
+		s0 += values[k] * w[columns[k]]
+	}
+	return (s0 + s1) + (s2 + s3)
 }
 
 // add adds a xᵢ to dst.
 func (m *Matrix) add(dst []float64, a float64, i int) {
 	columns, values := m.Row(i)
-	if columns == nil && m.index == nil {
+	if m.index == nil {
 		floats.AddScaled(dst, a, values)
 		return
 	}

@@ -106,6 +106,10 @@ func (p Panel) plot(place map[string]int) (*plot.Plot, error) {
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{235}, color.Gray{225}
 	out.Add(grid)
+	out.X.Tick.Marker = plot.TickerFunc(steps)
+	if !p.Log {
+		out.Y.Tick.Marker = plot.TickerFunc(steps)
+	}
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for _, c := range p.Curves {
 		var xy plotter.XYs
@@ -147,6 +151,24 @@ func (p Panel) plot(place map[string]int) (*plot.Plot, error) {
 	return out, nil
 }
 
+// steps are at most eight marks at multiples of 1, 2 or 5 times a power of ten.
+func steps(low, high float64) []plot.Tick {
+	const most = 8
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/most)))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if (high-low)/(k*step) <= most {
+			step *= k
+			break
+		}
+	}
+	digits := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step+0, 'f', digits, 64)})
+	}
+	return ticks
+}
+
 // decades are marks at powers of ten, at most nine.
 func decades(low, high float64) []plot.Tick {
 	step := math.Ceil((high - low) / 8)
@@ -166,7 +188,7 @@ var bases = map[string]struct {
 }{
 	"gd":               {"gradient", color.RGBA{0, 114, 178, 255}},
 	"nesterov_convex":  {"Nesterov (convex)", color.RGBA{0, 158, 115, 255}},
-	"nesterov_strong":  {"Nesterov (strongly convex)", color.RGBA{204, 121, 167, 255}},
+	"nesterov_strong":  {"Nesterov (strong)", color.RGBA{204, 121, 167, 255}},
 	"lbfgs":            {"L-BFGS", color.RGBA{0, 0, 0, 255}},
 	"bfgs":             {"BFGS", color.RGBA{120, 120, 120, 255}},
 	"optimal_adaptive": {"optimal adaptive (Algorithm 3)", color.RGBA{230, 159, 0, 255}},
