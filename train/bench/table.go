@@ -29,8 +29,8 @@ func (r *Result) WriteTable(w io.Writer) error {
 		rows = append(rows, []string{x.name, number(x.s.Median), number(x.s.Min), number(x.s.Q1), number(x.s.Q3), number(x.s.Max)})
 	}
 	writeColumns(&b, rows)
-	if r.Usage != (Usage{}) {
-		fmt.Fprintf(&b, "\na step: %s s of processors, %s s of them in the system, %.0f page faults", number(r.Usage.User+r.Usage.System), number(r.Usage.System), r.Usage.Faults)
+	if cpu := r.Usage.User + r.Usage.System; cpu > 0 {
+		fmt.Fprintf(&b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults", number(cpu), number(r.GFLOP/cpu), number(r.Usage.System), r.Usage.Faults)
 		if r.Memory > 0 {
 			fmt.Fprintf(&b, "; peak resident set %.0f MB", float64(r.Memory)/1e6)
 		}
