@@ -1,0 +1,291 @@
+package torchfile
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"onlinerna/train/safetensors"
+)
+
+// The state dict of testdata/gen.py, whole, and below other things with a prefix.
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"plain.pt", "wrapped.pth"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("testdata", name)
+			tensors, err := Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := func(lo, hi int) (v []float64) {
+				for i := lo; i < hi; i++ {
+					v = append(v, float64(i))
+				}
+				return v
+			}
+			var transposed []float64
+			for i := range 6 {
+				for j := range 4 {
+					transposed = append(transposed, float64(6*j+i))
+				}
+			}
+			want := []struct {
+				name       string
+				dtype      safetensors.DType
+				values     []float64
+				contiguous bool
+			}{
+				{"conv.weight", safetensors.F32, count(0, 24), false},
+				{"fc.weight", safetensors.F32, transposed, false},
+				{"fc.bias", safetensors.F32, count(5, 9), true},
+				{"half", safetensors.F16, []float64{1.5, -2}, true},
+				{"brain", safetensors.BF16, []float64{1.5, -2}, true},
+				{"double", safetensors.F64, []float64{0.1}, true},
+				{"bn.num_batches_tracked", safetensors.I64, nil, true},
+				{"mask", "BOOL", nil, true},
+				{"none", safetensors.F32, nil, true},
+			}
+			if len(tensors) != len(want) {
+				t.Fatalf("%d tensors, want %d", len(tensors), len(want))
+			}
+			for i, w := range want {
+				x := tensors[i]
+				if x.Name != w.name || x.DType != w.dtype || x.Contiguous() != w.contiguous {
+					t.Errorf("tensor %d is %+v, want %+v", i, x, w)
+				}
+				if w.values == nil {
+					continue
+				}
+				for k, v := range elements(t, file, x) {
+					if v != w.values[k] {
+						t.Errorf("%s: element %d is %v, want %v", x.Name, k, v, w.values[k])
+					}
+				}
+			}
+			if n := binary.LittleEndian.Uint64(file[tensors[6].Offset:]); n != 7 {
+				t.Errorf("counter is %d, want 7", n)
+			}
+		})
+	}
+}
+
+// elements reads a floating-point tensor in its order.
+func elements(t *testing.T, file []byte, x Tensor) []float64 {
+	n, size := 1, x.DType.Size()
+	for _, d := range x.Shape {
+		n *= d
+	}
+	out := make([]float64, n)
+	for i := range n {
+		at := x.Offset
+		for k, rest := len(x.Shape)-1, i; k >= 0; k-- {
+			at += int64(rest % x.Shape[k] * x.Strides[k] * size)
+			rest /= x.Shape[k]
+		}
+		if err := safetensors.Decode(out[i:i+1], file[at:at+int64(size)], x.DType); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func TestModule(t *testing.T) {
+	tensors, err := Read("testdata/module.pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, x := range tensors {
+		names = append(names, x.Name)
+	}
+	if got := strings.Join(names, " "); got != "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var 1.num_batches_tracked" {
+		t.Errorf("names %s", got)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for name, want := range map[string]string{
+		"attack.pt":    "system",
+		"namespace.pt": "argparse.Namespace",
+		"whole.pt":     "torch.nn.modules.container.Sequential",
+		"expanded.pt":  "expanded tensors are not read",
+		"legacy.pt":    "not a zip archive",
+		"gen.py":       "not a zip archive",
+		"missing.pt":   "missing.pt",
+	} {
+		if _, err := Read(filepath.Join("testdata", name)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one that says %q", name, err, want)
+		}
+	}
+}
+
+// stored makes a zip archive; a name that ends in "!" has its entry compressed.
+func stored(t testing.TB, entries ...string) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(entries); i += 2 {
+		name, method := entries[i], zip.Store
+		if n, ok := strings.CutSuffix(name, "!"); ok {
+			name, method = n, zip.Deflate
+		}
+		e, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Write([]byte(entries[i+1]))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// onePickle is a state dict with a tensor w of the given shape and strides over a storage "0".
+func onePickle(elements byte, offset byte, shape, strides string) string {
+	return "\x80\x02}X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n" +
+		"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK" + string(elements) + "tQK" + string(offset) + shape + strides + "\x89}tRs."
+}
+
+func TestHostile(t *testing.T) {
+	data := strings.Repeat("\x00", 64)
+	huge := "J\xff\xff\xff\x7f"
+	for _, c := range []struct {
+		name string
+		file []byte
+		want string
+	}{
+		{"compressed pickle", stored(t, "a/data.pkl!", strings.Repeat("}", 1<<20)), "compressed"},
+		{"compressed storage", stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/0!", data), "compressed"},
+		{"storage too short", stored(t, "a/data.pkl", onePickle(17, 0, "K\x10\x85", "K\x01\x85"), "a/data/0", data), "17 elements"},
+		{"no storage", stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/../0", data), "no entry"},
+		{"beyond the storage", stored(t, "a/data.pkl", onePickle(16, 1, "K\x10\x85", "K\x01\x85"), "a/data/0", data), "leaves its storage"},
+		{"strides beyond", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02\x85", "K\x10\x85"), "a/data/0", data), "leaves its storage"},
+		{"huge strides", stored(t, "a/data.pkl", onePickle(16, 0, "K\x02"+"K\x02"+"\x86", huge+huge+"\x86"), "a/data/0", data), "leaves its storage"},
+		{"huge shape", stored(t, "a/data.pkl", onePickle(16, 0, huge+huge+huge+"\x87", "K\x00K\x00K\x00\x87"), "a/data/0", data), "expanded"},
+		{"negative shape", stored(t, "a/data.pkl", onePickle(16, 0, "J\xff\xff\xff\xff\x85", "K\x01\x85"), "a/data/0", data), "in place of an extent"},
+		{"no pickle", stored(t, "a/other", data), "without data.pkl"},
+		{"two pickles", stored(t, "a/data.pkl", ".", "b/data.pkl", "."), "two data.pkl"},
+		{"script", stored(t, "a/data.pkl", ".", "a/constants.pkl", "."), "TorchScript"},
+		{"big endian", stored(t, "a/data.pkl", ".", "a/byteorder", "big"), "byte order"},
+		{"long pickle", stored(t, "a/data.pkl", strings.Repeat("}", maxPickle+1)), "more than"},
+		{"many values", stored(t, "a/data.pkl", strings.Repeat("}", maxPickle)), "take more than"},
+		{"a billion laughs", stored(t, "a/data.pkl", "\x80\x02]q\x00"+strings.Repeat("(h\x00h\x00h\x00h\x00h\x00h\x00e", 1<<19)+"."), "take more than"},
+		{"long string", stored(t, "a/data.pkl", "\x80\x02X\xff\xff\xff\xffa."), "cut short"},
+		{"a number", stored(t, "a/data.pkl", "\x80\x02K\x01."), "not a state dict"},
+		{"no tensor", stored(t, "a/data.pkl", "\x80\x02}U\x01aK\x01s."), `key "a" holds a number`},
+		{"empty", stored(t, "a/data.pkl", "\x80\x02}."), "empty state dict"},
+		{"instance", stored(t, "a/data.pkl", "\x80\x02(ios\nsystem\n."), "opcode INST"},
+		{"new object", stored(t, "a/data.pkl", "\x80\x02ctorch\nSize\n)\x81."), "opcode NEWOBJ"},
+		{"extension", stored(t, "a/data.pkl", "\x80\x02\x82\x01."), "opcode EXT1"},
+		{"old protocol", stored(t, "a/data.pkl", "(dp0\n."), "not an opcode"},
+		{"nothing to stop at", stored(t, "a/data.pkl", "\x80\x02}"), "cut short"},
+		{"stack underflow", stored(t, "a/data.pkl", "\x80\x02R."), "missing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := allocated()
+			_, err := read(bytes.NewReader(c.file), int64(len(c.file)))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one that says %q", err, c.want)
+			}
+			if used := allocated() - before; used > 2*maxMemory+2*maxPickle {
+				t.Errorf("%d MB were allocated in all", used>>20)
+			}
+		})
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// Directories that lie about themselves.
+func TestHostileDirectory(t *testing.T) {
+	good := stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/0", strings.Repeat("\x00", 64))
+	if _, err := read(bytes.NewReader(good), int64(len(good))); err != nil {
+		t.Fatal(err)
+	}
+	end := bytes.LastIndex(good, []byte("PK\x05\x06"))
+	central := bytes.Index(good, []byte("PK\x01\x02"))
+	for name, change := range map[string]func(b []byte){
+		"more entries":     func(b []byte) { b[end+10] = 200 },
+		"a huge directory": func(b []byte) { binary.LittleEndian.PutUint32(b[end+12:], math.MaxUint32-1) },
+		"one elsewhere":    func(b []byte) { binary.LittleEndian.PutUint32(b[end+16:], 1<<30) },
+		"zip64 without":    func(b []byte) { binary.LittleEndian.PutUint32(b[end+16:], math.MaxUint32) },
+		"a long name":      func(b []byte) { binary.LittleEndian.PutUint16(b[central+28:], 60000) },
+		"a huge entry": func(b []byte) {
+			binary.LittleEndian.PutUint32(b[central+20:], 1<<30)
+			binary.LittleEndian.PutUint32(b[central+24:], 1<<30)
+		},
+		"a header elsewhere": func(b []byte) { binary.LittleEndian.PutUint32(b[central+42:], 1<<30) },
+		"encryption":         func(b []byte) { b[central+8] |= 1 },
+	} {
+		b := bytes.Clone(good)
+		change(b)
+		if _, err := read(bytes.NewReader(b), int64(len(b))); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for n := range good {
+		if _, err := read(bytes.NewReader(good[:n]), int64(n)); err == nil {
+			t.Errorf("cut to %d bytes: no error", n)
+		}
+	}
+}
+
+// FuzzRead reads arbitrary files; tensors of those that are accepted lie within them.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"plain.pt", "wrapped.pth", "module.pt"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tensors, err := read(bytes.NewReader(b), int64(len(b)))
+		if err == nil {
+			inside(t, tensors, int64(len(b)))
+		}
+	})
+}
+
+// FuzzPickle reads arbitrary pickles over one storage of 64 bytes.
+func FuzzPickle(f *testing.F) {
+	f.Add([]byte(onePickle(16, 0, "K\x10\x85", "K\x01\x85")))
+	f.Add([]byte("\x80\x04\x8c\x05torch\x8c\x04Size\x93\x94)R."))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := &machine{in: b, storage: func(string) (int64, int64, error) { return 0, 64, nil }}
+		v, err := m.run()
+		if err != nil {
+			return
+		}
+		if tensors, err := stateDict(v); err == nil {
+			inside(t, tensors, 64)
+		}
+	})
+}
+
+func inside(t *testing.T, tensors []Tensor, size int64) {
+	for _, x := range tensors {
+		last, empty := x.Offset, false
+		for i, d := range x.Shape {
+			last += int64(d-1) * int64(x.Strides[i]) * int64(x.DType.Size())
+			empty = empty || d == 0
+		}
+		if !empty && (x.Offset < 0 || last+int64(x.DType.Size()) > size) {
+			t.Errorf("%+v lies outside %d bytes", x, size)
+		}
+	}
+}
