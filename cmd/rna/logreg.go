@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	accel "onlinerna/rna"
+	"onlinerna/rna"
 	"onlinerna/rna/convex"
 )
 
@@ -106,8 +106,8 @@ func (f *logregFlags) check() error {
 		return errors.New("--kappa and --reg must be above 0")
 	case f.iterations < 0:
 		return fmt.Errorf("--iterations is %d: it must be 1 or more", f.iterations)
-	case f.window < 1 || f.window > accel.MaxColumns:
-		return fmt.Errorf("--window is %d: it must be 1 to %d", f.window, accel.MaxColumns)
+	case f.window < 1 || f.window > rna.MaxColumns:
+		return fmt.Errorf("--window is %d: it must be 1 to %d", f.window, rna.MaxColumns)
 	case !(f.lambda >= 0):
 		return fmt.Errorf("--lambda is %v: it must be 0 or more", f.lambda)
 	case f.anderson && (f.stochastic || len(f.methods) > 0):

@@ -16,7 +16,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	accel "onlinerna/rna"
+	"onlinerna/rna"
 	"onlinerna/rna/convex"
 	"onlinerna/rna/convex/figure"
 )
@@ -120,7 +120,7 @@ func (e *experiment) study(ctx context.Context, plans []planned, stochastic bool
 		}
 		bar := e.bar(p.name, total)
 		opt := convex.Options{
-			Iterations: total, Window: e.flags.window, Lambda: accel.Set(p.lambda), Seed: e.flags.seed,
+			Iterations: total, Window: e.flags.window, Lambda: rna.Set(p.lambda), Seed: e.flags.seed,
 			Observe: func(at convex.Progress) error {
 				if e.data.val != nil {
 					r.wrong = append(r.wrong, 100*e.data.val.Error(at.W))

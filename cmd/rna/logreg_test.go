@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func readAll(t *testing.T, path string) [][]string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestLogreg(t *testing.T) {
+	dir := t.TempDir()
+	curves, plot := filepath.Join(dir, "curves.csv"), filepath.Join(dir, "plot.svg")
+	out := mustRun(t, "logreg", "--iterations", "20", "--csv", curves, "--plot", plot)
+	for _, want := range []string{"sonar: 208 rows of 61 features", "f* = 0.11528307082572", "online_rna_gd", "lbfgs"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	rows := readAll(t, curves)
+	if len(rows) != 1+10*21 || strings.Join(rows[0], ",") != "method,iteration,f_minus_fstar" || strings.Join(rows[21][:2], ",") != "gd,20" {
+		t.Errorf("%d rows: %v, %v", len(rows), rows[0], rows[min(21, len(rows)-1)])
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !strings.Contains(string(svg), "Online RNA + gradient") {
+		t.Errorf("figure of %d bytes, %v", len(svg), err)
+	}
+	mustRun(t, "logreg", "--stochastic", "--iterations", "10", "--methods", "all", "--csv", curves)
+	if rows := readAll(t, curves); rows[0][1] != "epoch" {
+		t.Errorf("header %v", rows[0])
+	}
+	mustRun(t, "logreg", "--anderson", "--iterations", "10", "--cond", "well", "--plot", plot)
+}
+
+func TestLogregFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	table := write("table.csv", "label,a,b\nyes,1,200\nno,2,100\nyes,2,300\nno,0,50\n")
+	mustRun(t, "logreg", "--data", table, "--normalize", "--kappa", "1e-2", "--iterations", "5")
+	mustRun(t, "logreg", "--data", write("sparse.txt", "+1 1:1\n-1 2:1 3:2\n"), "--reg", "0.1", "--iterations", "5", "--loss", "squares")
+	for path, want := range map[string]string{
+		write("ragged.csv", "1,2,3\n-1,2\n"): "ragged.csv:2: 2 columns",
+		write("text.csv", "1,2\n-1,x\n"):     `text.csv:2: column 2 "x" is no number`,
+		write("class.csv", "1,2\n1,3\n"):     "class.csv: one class only",
+		write("third.csv", "1,2\n-1,3\n2,3"): "third.csv:3: a third label",
+		filepath.Join(dir, "is-missing.csv"): "is-missing.csv",
+	} {
+		status, _, err := runRNA(t, "logreg", "--data", path)
+		if status != 1 || !strings.Contains(err, want) {
+			t.Errorf("%s: status %d, %s", path, status, err)
+		}
+	}
+	figures := filepath.Join(dir, "figures")
+	mustRun(t, "logreg", "--data", table, "--normalize", "--iterations", "5", "--all-figures", figures)
+	for _, name := range []string{"deterministic-well.svg", "stochastic-bad.csv", "anderson-regular.svg"} {
+		if _, err := os.Stat(filepath.Join(figures, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLogregDigits(t *testing.T) {
+	const digits = "../../../shared/data/mnist"
+	if _, err := os.Stat(digits); err != nil {
+		t.Skip(err)
+	}
+	curves := filepath.Join(t.TempDir(), "curves.csv")
+	out := mustRun(t, "logreg", "--data", digits, "--digit", "9", "--methods", "gd,online_rna_gd", "--iterations", "3", "--csv", curves)
+	if !strings.Contains(out, "9 against all: 8000 rows of 785 features") || !strings.Contains(out, "VALIDATION ERROR") {
+		t.Error(out)
+	}
+	if rows := readAll(t, curves); len(rows[0]) != 4 || rows[0][3] != "validation_error" || len(rows) != 9 {
+		t.Errorf("%d rows, %v", len(rows), rows[0])
+	}
+}
+
+func TestLogregMistakes(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--cond good", "unknown --cond"},
+		{"--loss hinge", "unknown --loss"},
+		{"--methods online_rna_g", "did you mean online_rna_gd?"},
+		{"--stochastic --methods gd", "unknown method"},
+		{"--kappa 1 --reg 1", "both set"},
+		{"--kappa -1", "above 0"},
+		{"--window 0", "--window"},
+		{"--lambda -1", "--lambda"},
+		{"--anderson --stochastic", "--anderson"},
+		{"--all-figures x --csv y", "--all-figures"},
+	} {
+		status, _, err := runRNA(t, append([]string{"logreg"}, strings.Fields(c.args)...)...)
+		if status != 2 || !strings.Contains(err, c.want) {
+			t.Errorf("%s: status %d, %s", c.args, status, err)
+		}
+	}
+}
