@@ -194,11 +194,12 @@ func number(s string) (float64, error) {
 	return v, nil
 }
 
-// Error returns the share of rows, from 0 to 1, whose target has another sign than xᵢᵀw.
+// Error returns the share of rows, from 0 to 1, that the sign of xᵢᵀw puts on the wrong side. A row with
+// xᵢᵀw = 0 is taken for −1.
 func (d *Data) Error(w []float64) float64 {
 	wrong := 0
 	for i, y := range d.Y {
-		if d.X.dot(i, w)*y <= 0 {
+		if (d.X.dot(i, w) > 0) != (y > 0) {
 			wrong++
 		}
 	}

@@ -133,8 +133,8 @@ func TestSonar(t *testing.T) {
 	if n, dim := d.X.Dims(); n != 208 || dim != 61 || positive != 97 {
 		t.Errorf("%d×%d, %d rocks", n, dim, positive)
 	}
-	if e := d.Error(make([]float64, 61)); e != 1 {
-		t.Errorf("no prediction is right in %v", 1-e)
+	if e := d.Error(make([]float64, 61)); e != 97./208 {
+		t.Errorf("the error of w = 0 is %v", e)
 	}
 }
 

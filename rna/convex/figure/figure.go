@@ -30,7 +30,7 @@ type Curve struct {
 type Panel struct {
 	Title  string
 	X, Y   string // of the axes
-	Log    bool   // the y axis
+	Log    bool   // the y axis; otherwise it leaves out what is above it in the first twentieth of curves
 	Curves []Curve
 }
 
@@ -121,7 +121,10 @@ func (p Panel) plot(place map[string]int) (*plot.Plot, error) {
 				continue
 			}
 			xy = append(xy, plotter.XY{X: c.X[k], Y: y})
-			lowest, highest = math.Min(lowest, y), math.Max(highest, y)
+			lowest = math.Min(lowest, y)
+			if p.Log || k >= len(c.Y)/20 {
+				highest = math.Max(highest, y)
+			}
 		}
 		if len(xy) == 0 {
 			continue
@@ -133,7 +136,7 @@ func (p Panel) plot(place map[string]int) (*plot.Plot, error) {
 		line.LineStyle = look(c.Name, place[c.Name])
 		out.Add(line)
 	}
-	if !finite(lowest) {
+	if !finite(lowest) || !finite(highest) {
 		lowest, highest = floor, 1
 	}
 	if !p.Log {
