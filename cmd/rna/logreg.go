@@ -20,7 +20,7 @@ type logregFlags struct {
 	digit                 int
 	cond                  string
 	kappa, reg            float64
-	kappaSet, regSet      bool
+	changed               func(flag string) bool
 	stochastic, anderson  bool
 	methods               []string
 	iterations, window    int
@@ -43,10 +43,10 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
   rna logreg --data madelon.csv --normalize --cond bad --methods gd,online_rna_gd,lbfgs --csv curves.csv
   rna logreg --stochastic --plot sonar-stochastic.svg
   rna logreg --anderson --plot anderson.svg
-  rna logreg --data mnist --digit 9 --all-figures figures`,
+  rna logreg --data mnist --all-figures figures`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.kappaSet, f.regSet = cmd.Flags().Changed("kappa"), cmd.Flags().Changed("reg")
+			f.changed = cmd.Flags().Changed
 			if err := f.check(); err != nil {
 				return &usageError{cmd.CommandPath(), err}
 			}
@@ -73,7 +73,7 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
 	o := newGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write the curves to this CSV `file`")
 	o.StringVar(&f.plot, "plot", "", "draw them into this SVG `file`")
-	o.StringVar(&f.allFigures, "all-figures", "", "draw every figure of the paper for these data into this `folder`, with a CSV file beside each")
+	o.StringVar(&f.allFigures, "all-figures", "", "draw every figure of the paper for these data into this `folder`, with a CSV file beside each: of all digits, or of --digit with all methods")
 	o.BoolVar(&f.anderson, "anderson", false, "compare RNA with and without regularisation, in place of methods")
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress bar")
 	o.BoolP("help", "h", false, "this help")
@@ -100,9 +100,9 @@ func (f *logregFlags) check() error {
 		return fmt.Errorf("unknown --loss %q: want logistic or squares", f.loss)
 	case conditions[f.cond] == 0:
 		return fmt.Errorf("unknown --cond %q: want well, regular or bad", f.cond)
-	case f.kappaSet && f.regSet:
-		return errors.New("--kappa and --reg are both set: each determines the other")
-	case f.kappaSet && !(f.kappa > 0 && f.kappa <= 1e6), f.regSet && !(f.reg > 0 && f.reg <= 1e100):
+	case f.changed("kappa") && f.changed("reg"), f.changed("cond") && (f.changed("kappa") || f.changed("reg")):
+		return errors.New("more than one of --cond, --kappa and --reg: each determines the others")
+	case f.changed("kappa") && !(f.kappa > 0 && f.kappa <= 1e6), f.changed("reg") && !(f.reg > 0 && f.reg <= 1e100):
 		return errors.New("--kappa and --reg must be above 0")
 	case f.iterations < 0:
 		return fmt.Errorf("--iterations is %d: it must be 1 or more", f.iterations)
@@ -110,12 +110,20 @@ func (f *logregFlags) check() error {
 		return fmt.Errorf("--window is %d: it must be 1 to %d", f.window, rna.MaxColumns)
 	case !(f.lambda >= 0):
 		return fmt.Errorf("--lambda is %v: it must be 0 or more", f.lambda)
-	case f.anderson && (f.stochastic || len(f.methods) > 0):
-		return errors.New("--anderson has methods of its own: leave out --stochastic and --methods")
+	case f.anderson && (f.stochastic || len(f.methods) > 0 || f.changed("lambda")):
+		return errors.New("--anderson has methods of its own: leave out --stochastic, --methods and --lambda")
+	case f.changed("seed") && !f.stochastic && f.allFigures == "":
+		return errors.New("--seed is for --stochastic: other methods draw no samples")
+	case isImages(f.data) && f.normalize:
+		return errors.New("--normalize: pixels of images are scaled already")
+	case !isImages(f.data) && f.changed("digit"):
+		return errors.New("--digit is for images: a folder with MNIST's files")
+	case f.data == "" && f.normalize:
+		return errors.New("--normalize: sonar is scaled already")
 	case f.allFigures != "" && (f.csv != "" || f.plot != "" || f.anderson || f.stochastic || len(f.methods) > 0):
 		return errors.New("--all-figures decides on methods and files: leave out --methods, --stochastic, --anderson, --csv and --plot")
-	case f.allFigures != "" && (f.kappaSet || f.regSet):
-		return errors.New("--all-figures goes through the conditionings: leave out --kappa and --reg")
+	case f.allFigures != "" && !isImages(f.data) && (f.changed("cond") || f.changed("kappa") || f.changed("reg")):
+		return errors.New("--all-figures goes through the conditionings: leave out --cond, --kappa and --reg")
 	}
 	return nil
 }
@@ -163,14 +171,14 @@ var conditions = map[string]float64{"well": 1e-3, "regular": 1e-6, "bad": 1e-9}
 // strength is the regularisation: a multiple of the smoothness of the data, or by samples of L_max/n.
 func (f *logregFlags) strength(r *convex.Risk) float64 {
 	switch {
-	case f.regSet:
+	case f.changed("reg"):
 		return f.reg
-	case f.stochastic && f.kappaSet:
+	case f.stochastic && f.changed("kappa"):
 		return f.kappa * r.X.MaxRowNorm()
 	case f.stochastic:
 		n, _ := r.X.Dims()
 		return r.X.MaxRowNorm() / float64(n) * map[string]float64{"well": 100, "regular": 1, "bad": 0.01}[f.cond]
-	case f.kappaSet:
+	case f.changed("kappa"):
 		return f.kappa * r.Smoothness()
 	}
 	return conditions[f.cond] * r.Smoothness()

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,9 +25,7 @@ func (f *logregFlags) load(loss convex.Loss) (*linearData, error) {
 	var err error
 	switch {
 	case f.data == "":
-		if d.train, err = convex.Sonar(); err == nil && f.normalize {
-			err = errors.New("--normalize: sonar is scaled already")
-		}
+		d.train, err = convex.Sonar()
 		return d, err
 	case isImages(f.data):
 		d.name = fmt.Sprintf("%s, %d against all", filepath.Base(strings.TrimRight(f.data, `/\`)), f.digit)
@@ -43,6 +40,9 @@ func (f *logregFlags) load(loss convex.Loss) (*linearData, error) {
 }
 
 func isImages(path string) bool {
+	if path == "" {
+		return false
+	}
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir() || strings.Contains(filepath.Base(path), "idx3-ubyte")
 }

@@ -287,7 +287,7 @@ func (f *logregFlags) figures(ctx context.Context, out, log io.Writer) error {
 	if err := os.MkdirAll(f.allFigures, 0o755); err != nil {
 		return err
 	}
-	if f.data != "" && isImages(f.data) {
+	if isImages(f.data) {
 		return f.digitFigures(ctx, out, log)
 	}
 	e, err := f.experiment(out, log)
@@ -312,17 +312,22 @@ func (f *logregFlags) figures(ctx context.Context, out, log io.Writer) error {
 	return nil
 }
 
-// digitFigures draws loss and validation error of each digit against all others.
+// digitFigures draws loss and validation error of each digit against all others, or of the chosen one with
+// more methods.
 func (f *logregFlags) digitFigures(ctx context.Context, out, log io.Writer) error {
-	for digit := range 10 {
+	digits := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	methods := []convex.Method{convex.GD, convex.NesterovConvex, convex.OnlineRNAGD}
+	if f.changed("digit") {
+		digits, methods = []int{f.digit}, convex.Published(false)
+	}
+	for _, digit := range digits {
 		g := *f
 		g.digit = digit
 		e, err := g.experiment(out, log)
 		if err != nil {
 			return err
 		}
-		methods := plan([]convex.Method{convex.GD, convex.NesterovConvex, convex.OnlineRNAGD}, f.lambda)
-		if err := e.figure(ctx, fmt.Sprintf("digit-%d", digit), methods, false, g.strength(e.risk)); err != nil {
+		if err := e.figure(ctx, fmt.Sprintf("digit-%d", digit), plan(methods, f.lambda), false, g.strength(e.risk)); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,12 @@ func descend(p Problem, m Method, opt Options, rec *recorder) error {
 	defer d.window.Close()
 	base, offline, online := m.split()
 	switch base {
+	case PlainOnlineRNAGD, AndersonGD, NesterovStrong, OptimalAdaptive:
+		if p.L == 0 {
+			return fmt.Errorf("convex: %s takes the constant L", m)
+		}
+	}
+	switch base {
 	case PlainOnlineRNAGD:
 		return d.plain(rec, opt.Iterations)
 	case AndersonGD:
@@ -28,8 +34,6 @@ func descend(p Problem, m Method, opt Options, rec *recorder) error {
 	switch {
 	case base != GD && base != NesterovConvex && p.Mu == 0:
 		return fmt.Errorf("convex: %s takes the constant μ > 0 of strong convexity", m)
-	case (base == NesterovStrong || base == OptimalAdaptive) && p.L == 0:
-		return fmt.Errorf("convex: %s takes the constant L", m)
 	case base == OptimalAdaptive:
 		return d.adaptive(rec, opt.Iterations)
 	}

@@ -98,10 +98,11 @@ type Problem struct {
 	// for little more than one.
 	Values func(dst []float64, points [][]float64)
 
-	// L is the Lipschitz constant of the gradient. 0 is unknown: step sizes are then found by backtracking alone.
+	// L is the Lipschitz constant of the gradient. 0 is unknown: step sizes are then found by backtracking alone, in
+	// the methods that have it.
 	L float64
 
-	// Mu is the strong convexity of f, which nesterov_strong takes. 0 is unknown.
+	// Mu is the strong convexity of f, which nesterov_strong and optimal_adaptive take. 0 is unknown.
 	Mu float64
 }
 

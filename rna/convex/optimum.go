@@ -21,11 +21,11 @@ type Optimum struct {
 const (
 	gradientGoal = 1e-14
 	maxNewton    = 300
-	maxDense     = 3000 // features; above, Newton's systems are solved by conjugate gradients
+	maxDense     = 1500 // features; above, Newton's systems are solved by conjugate gradients
 )
 
 // Optimum minimises the risk by Newton's method until ‖∇f‖ < 1e-14, or until rounding stops it from
-// falling. It factors Hessians of up to 3000 features; for more it solves by conjugate
+// falling. It factors Hessians of up to 1500 features; for more it solves by conjugate
 // gradients, which takes O(n + d) memory beside the data but more passes over it.
 func (r *Risk) Optimum() (Optimum, error) {
 	p, err := r.Problem()
