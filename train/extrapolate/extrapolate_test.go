@@ -294,12 +294,12 @@ func TestAgreesWithWindow(t *testing.T) {
 			if err := w.Combine(point, want.C, 0.5); err != nil {
 				t.Fatal(err)
 			}
-			own, err := s.space.window()
-			if err != nil {
-				t.Fatal(err)
+			var terms []rna.Term
+			for k, a := range s.Weights(want.C, 0.5) {
+				terms = append(terms, rna.Term{Coef: a, Vector: &vector{s.space, k}})
 			}
 			direct := make(rna.Slice32, space.Dim())
-			if err := own.Combine(direct, want.C, 0.5); err != nil {
+			if err := s.space.Combine(direct, terms); err != nil {
 				t.Fatal(err)
 			}
 			sum := make([]float64, space.Dim())
