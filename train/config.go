@@ -63,6 +63,10 @@ type Config struct {
 	Init string    `json:"init,omitempty"` // weights to start from
 	RNA  RNAConfig `json:"rna"`
 
+	// EMA keeps a power average of the iterates of all steps beside training, x += (γ+1)/(t+γ)·(w − x) at step
+	// t, for a γ > 0.
+	EMA float64 `json:"ema,omitempty"`
+
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
 	Out             string `json:"out"`
 	CheckpointEvery int    `json:"checkpoint_every"` // epochs
@@ -151,6 +155,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("max-bad %g: must lie in [0, 1]", *c.MaxBad)
 	case !(c.Holdout >= 0 && c.Holdout < 1):
 		return fmt.Errorf("holdout %g: must lie in [0, 1)", c.Holdout)
+	case !(c.EMA >= 0) || math.IsInf(c.EMA, 0):
+		return fmt.Errorf("ema %g: must be finite and not negative", c.EMA)
 	case c.CheckpointEvery < 1:
 		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:

@@ -111,6 +111,7 @@ func TestResolveErrors(t *testing.T) {
 		"label smoothing 1":          func(c *Config) { c.LabelSmoothing = 1 },
 		"max-bad 2":                  func(c *Config) { c.MaxBad = ptr(2) },
 		"holdout 1:":                 func(c *Config) { c.Holdout = 1 },
+		"ema -1":                     func(c *Config) { c.EMA = -1 },
 		"holdout NaN":                func(c *Config) { c.Holdout = math.NaN() },
 		"checkpoint every -1":        func(c *Config) { c.CheckpointEvery = -1 },
 		"must not be negative":       func(c *Config) { c.StepsLimit = -1 },

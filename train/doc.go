@@ -25,6 +25,7 @@
 //	final.safetensors   the weights at the end
 //	best.safetensors    the weights of the lowest loss: see below
 //	rna.safetensors     the weights extrapolated last
+//	ema.safetensors     the power average of the iterates
 //	checkpoint          what Resume needs
 //
 // All but metrics.jsonl are whole at any time, also when the program is killed. Weights have torchvision's names
@@ -34,7 +35,7 @@
 //
 // With a share of the training set held out, Config.Holdout, all weights that are scored are scored on it as well, and
 // the best are those of the lowest loss there: the validation images then still tell what to expect. Without,
-// the best are SGD's or the extrapolated ones, by validation loss.
+// the best are SGD's, the extrapolated ones or the power average, by validation loss.
 //
 // # Numbers
 //

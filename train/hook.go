@@ -16,7 +16,7 @@ type StepHook interface {
 	AfterStep(s *State) error
 }
 
-// EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the caller's
+// EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the power average, the caller's
 // hooks in their order, then metrics, which write the record. What a hook that fails wrote into the record is
 // dropped.
 type EpochHook interface {

@@ -83,7 +83,7 @@ func (r *Run) begin() error {
 		return nil
 	}
 	if out := r.Config.Out; out != "" {
-		for _, name := range []string{"config.json", "metrics.jsonl", checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors"} {
+		for _, name := range []string{"config.json", "metrics.jsonl", checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
 			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
 				return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
 			}

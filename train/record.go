@@ -103,10 +103,11 @@ type EpochRecord struct {
 	Train Score `json:"train"` // over the epoch, while the weights moved
 
 	// On the validation images: the iterate of SGD, the same with BatchNorm statistics re-estimated,
-	// the extrapolated weights, and uniform averages of the last iterates.
+	// the extrapolated weights, the power average of all steps and uniform averages of the last iterates.
 	SGD      *Score          `json:"sgd,omitempty"`
 	SGDStats *Score          `json:"sgd_bn,omitempty"`
 	RNA      *RNARecord      `json:"rna,omitempty"`
+	EMA      *Score          `json:"ema,omitempty"`
 	Averages []AverageRecord `json:"averages,omitempty"`
 
 	// Held has the scores on the held-out images, if there are any.
@@ -167,9 +168,10 @@ type AverageRecord struct {
 
 // Seconds is where the time of an epoch went.
 type Seconds struct {
-	Data    float64 `json:"data"`     // waiting for batches
-	Compute float64 `json:"compute"`  // forward, backward, update
-	Eval    float64 `json:"eval"`     // of the SGD iterate
-	RNA     float64 `json:"rna"`      // snapshots, Gram products, solving, combining
-	RNAEval float64 `json:"rna_eval"` // statistics and evaluation of the extrapolated and average weights
+	Data    float64 `json:"data"`          // waiting for batches
+	Compute float64 `json:"compute"`       // forward, backward, update
+	Eval    float64 `json:"eval"`          // of the SGD iterate
+	RNA     float64 `json:"rna"`           // snapshots, Gram products, solving, combining
+	EMA     float64 `json:"ema,omitempty"` // the power average and its evaluation
+	RNAEval float64 `json:"rna_eval"`      // statistics and evaluation of the extrapolated and average weights
 }

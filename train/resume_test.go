@@ -110,7 +110,7 @@ func TestResume(t *testing.T) {
 		}},
 		{"lambda by held-out loss", true, func(out string) Config {
 			c := tinyColour(out, more)
-			c.Holdout, c.RNA.Mode, c.RNA.Search = 0.2, Online, true
+			c.Holdout, c.EMA, c.RNA.Mode, c.RNA.Search = 0.2, 12, Online, true
 			return c
 		}},
 		{"tau, accepted by held-out loss", true, func(out string) Config {
@@ -118,9 +118,9 @@ func TestResume(t *testing.T) {
 			c.Holdout, c.RNA.Mode, c.RNA.Accept, c.RNA.Tau = 0.2, Online, true, ptr(0.5)
 			return c
 		}},
-		{"RNA off", false, func(out string) Config {
+		{"RNA off, power average", false, func(out string) Config {
 			c := tiny(out)
-			c.RNA.Mode = Off
+			c.RNA.Mode, c.EMA = Off, 12
 			return c
 		}},
 	} {

@@ -59,7 +59,8 @@ type bestRecord struct {
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
-// memory. Nothing is written before Train. Hooks have names of their own, other than "rna" and "metrics",
+// memory. Nothing is written before Train. Hooks have names of their own, other than "rna", "ema" and
+// "metrics",
 // which are the run's; those that hold something are closed with the run, or at once if New fails.
 func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 	r, err := prepare(c, dev, hooks)
@@ -87,9 +88,16 @@ func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 	return r, nil
 }
 
-// addHooks puts the run's own hooks round the caller's: RNA is first, and metrics are last, so that they show
+// addHooks puts the run's own hooks round the caller's: RNA is first, then the power average, and metrics are last, so that they show
 // what the others wrote into the record.
 func (r *Run) addHooks() error {
+	if r.Config.EMA > 0 {
+		h, err := newEMAHook(r)
+		if err != nil {
+			return fmt.Errorf("ema: %w", err)
+		}
+		r.hooks = slices.Insert(r.hooks, 0, Hook(h))
+	}
 	if r.Config.RNA.Mode != Off {
 		h, err := newRNAHook(r)
 		if err != nil {

@@ -104,6 +104,9 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 			fmt.Fprintf(&b, ", RNA: %s", r.RNA.Status)
 		}
 	}
+	if r.EMA != nil {
+		fmt.Fprintf(&b, ", EMA %.2f %%", r.EMA.Error())
+	}
 	for _, a := range r.Averages {
 		fmt.Fprintf(&b, ", average of %d %.2f %%", a.Epochs, a.Score.Error())
 	}

@@ -88,6 +88,8 @@ func (f *trainFlags) groups() []group {
 	o.BoolVar(&f.DecayWeightsOnly, "decay-weights-only", false, "exempt BatchNorm and biases from weight decay")
 	o.Float64Var(&f.LabelSmoothing, "label-smoothing", 0, "label smoothing")
 
+	o.Float64Var(&f.EMA, "ema", 0, "power average beside training: x += (γ+1)/(t+γ)·(w − x) at step t, for this γ; 12 is a good one (default: none)")
+
 	r := newGroup("RNA")
 	r.StringVar(&f.RNA.Mode, "rna", train.Offline, "off, offline: beside training, online: put back (on nets this costs progress, see the README)")
 	r.IntVar(&f.RNA.Window, "rna-window", 0, "residuals N, from N + 1 epochs (default: min(10, max(3, epochs/2)), 5 for small grey images)")
@@ -258,7 +260,7 @@ func summarise(w io.Writer, r *train.Run) error {
 		names = append([]string{"plot.svg"}, names...)
 	}
 	var there []string
-	for _, n := range append(names, "rna.safetensors") {
+	for _, n := range append(names, "rna.safetensors", "ema.safetensors") {
 		if _, err := os.Stat(filepath.Join(dir, n)); err == nil {
 			there = append(there, n)
 		}

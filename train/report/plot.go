@@ -131,7 +131,7 @@ func bounds(c train.Config, list []series, value func(train.Score) float64) (lo,
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // averages are the colours of averages.
-var averages = []color.RGBA{figure.Blue, figure.Green, figure.Purple, figure.Sky, figure.Orange}
+var averages = []color.RGBA{figure.Blue, figure.Green, figure.Purple, figure.Sky}
 
 // look is how a kind of weights is drawn. RNA is wide and averages are dashed, so that neither hides the other.
 func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
@@ -141,6 +141,8 @@ func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 		line.Color = color.Gray{140}
 	case s.kind == kindRNA:
 		line.Color, line.Width = figure.Vermilion, 3
+	case s.kind == kindEMA:
+		line.Color, line.Dashes = figure.Orange, []vg.Length{2, 2}
 	case s.kind == kindAverage:
 		line.Color, line.Dashes = averages[s.rank%len(averages)], []vg.Length{6, 3}
 	}

@@ -15,6 +15,7 @@ const (
 	kindSGD kind = iota
 	kindSGDStats
 	kindRNA
+	kindEMA
 	kindAverage
 )
 
@@ -33,6 +34,9 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 		{kind: kindSGD, name: "SGD"},
 		{kind: kindSGDStats, name: "SGD, statistics re-estimated"},
 		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d epochs, %s", c.RNA.Window, c.RNA.Mode)},
+	}
+	if c.EMA > 0 {
+		list = append(list, series{kind: kindEMA, name: fmt.Sprintf("power EMA, γ = %g", c.EMA)})
 	}
 	for i, k := range c.RNA.Averages {
 		list = append(list, series{kind: kindAverage, rank: i, name: fmt.Sprintf("average of the last %d", k)})
@@ -63,6 +67,8 @@ func (s series) score(c train.Config, r train.EpochRecord) *train.Score {
 		if r.RNA != nil {
 			return r.RNA.Score
 		}
+	case kindEMA:
+		return r.EMA
 	case kindAverage:
 		for _, a := range r.Averages {
 			if a.Epochs == c.RNA.Averages[s.rank] {

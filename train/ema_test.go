@@ -1,0 +1,68 @@
+package train
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestEMA follows the average step by step, and checks that it leaves training alone.
+func TestEMA(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.Epochs, c.RNA.Mode = 2, Off
+	dev := cpuDevice(t, 2)
+	plain := trained(t, Config{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit, Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
+	c.EMA = 12
+	var want []float64
+	r := trained(t, c, dev, watch{step: func(s *State) error {
+		w := numbers(t, s.Net.Params)
+		if want == nil {
+			want = make([]float64, len(w))
+		}
+		a := 13 / (float64(s.Steps) + 12)
+		for i := range w {
+			want[i] += a * (w[i] - want[i])
+		}
+		return nil
+	}})
+	if !slices.Equal(numbers(t, r.Net.Params), numbers(t, plain.Net.Params)) {
+		t.Error("the average changed the training")
+	}
+	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
+	near(t, "the average", got, want, 1e-6)
+	meta, err := r.Net.LoadWeights(filepath.Join(c.Out, "ema.safetensors"))
+	if err != nil || meta.Kind != kindEMA || meta.Epoch != 2 {
+		t.Errorf("metadata %+v, %v", meta, err)
+	}
+	last := r.History[1]
+	if s, err := r.Evaluate(); err != nil || last.EMA == nil || *s != *last.EMA {
+		t.Errorf("ema.safetensors scores %+v, %v; recorded was %+v", s, err, last.EMA)
+	}
+}
+
+// TestEMABest checks that the average can be the best, by either kind of loss.
+func TestEMABest(t *testing.T) {
+	for _, holdout := range []float64{0, 0.01} {
+		c := tiny(filepath.Join(t.TempDir(), "run"))
+		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode = 3, holdout, 12, Off
+		c.Schedule = Schedule{Kind: Constant, Rate: 0.05}
+		r := trained(t, c, cpuDevice(t, 2))
+		loss, kind := 1e9, ""
+		for _, rec := range r.History {
+			for k, s := range map[string]*Score{kindSGD: rec.SGD, kindEMA: rec.EMA} {
+				if holdout > 0 {
+					s = rec.held(k)
+				}
+				if s == nil {
+					t.Fatalf("epoch %d: no score of %s", rec.Epoch, k)
+				}
+				if s.Loss < loss {
+					loss, kind = s.Loss, k
+				}
+			}
+		}
+		if r.best == nil || r.best.Kind != kind || r.best.Score.Loss != loss {
+			t.Errorf("best is %+v, want %s with loss %g", r.best, kind, loss)
+		}
+	}
+}
