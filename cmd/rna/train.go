@@ -253,11 +253,16 @@ func summarise(w io.Writer, r *train.Run) error {
 	dir := r.Config.Out
 	names := []string{"final.safetensors", "best.safetensors", "metrics.jsonl", "config.json"}
 	if report.Drawable(r.Config, r.History) {
-		path := filepath.Join(dir, "plot.svg")
-		if err := writePlot(path, r); err != nil {
+		if err := writePlot(filepath.Join(dir, "plot.svg"), r, report.Plot); err != nil {
 			return err
 		}
 		names = append([]string{"plot.svg"}, names...)
+	}
+	if report.Extrapolated(r.History) {
+		if err := writePlot(filepath.Join(dir, "coefficients.svg"), r, report.Coefficients); err != nil {
+			return err
+		}
+		names = append(names, "coefficients.svg")
 	}
 	var there []string
 	for _, n := range append(names, "rna.safetensors", "ema.safetensors") {
@@ -269,11 +274,11 @@ func summarise(w io.Writer, r *train.Run) error {
 	return nil
 }
 
-func writePlot(path string, r *train.Run) error {
+func writePlot(path string, r *train.Run, draw func(io.Writer, train.Config, []train.EpochRecord) error) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	err = report.Plot(f, r.Config, r.History)
+	err = draw(f, r.Config, r.History)
 	return errors.Join(err, f.Close())
 }

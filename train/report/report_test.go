@@ -60,6 +60,8 @@ SGD, statistics re-estimated          27.00   0.6500     -1.00     19.00   0.390
 RNA of the last 3 epochs, offline     24.50   0.5833     -3.50     16.50   0.3500     -3.50
 average of the last 2                 26.00   0.6333     -2.00     18.00   0.3800     -2.00
 average of the last 5                     -        -         -     22.00   0.4200     +2.00
+Best by error: RNA of the last 3 epochs, offline, 3.50 points below SGD (more than the standard error), 1.50 points below the next, average of the last 2 (more than the standard error).
+Best by loss: RNA of the last 3 epochs, offline, 0.0500 below SGD, 0.0300 below the next, average of the last 2.
 epoch 6: weight of the newest iterate in RNA 0.75, norm of c 0.94
 epoch 10: weight of the newest iterate in RNA 0.75, norm of c 0.94
 An error measured on 2500 images has a standard error of 0.80 points.

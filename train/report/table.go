@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"onlinerna/train"
@@ -48,6 +47,7 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 		}
 		b.WriteByte('\n')
 	}
+	b.WriteString(verdict(list, ends[len(ends)-1]))
 	b.WriteString(notes(history, ends))
 	_, err := io.WriteString(w, trimLines(b.String()))
 	return err
@@ -83,9 +83,8 @@ func notes(history []train.EpochRecord, ends []int) string {
 		}
 	}
 	if s := history[len(history)-1].SGD; s != nil && s.Images > 0 {
-		p := s.Error() / 100
 		fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
-			s.Images, 100*math.Sqrt(p*(1-p)/float64(s.Images)))
+			s.Images, standardError(*s))
 	}
 	return b.String()
 }
