@@ -103,13 +103,7 @@ func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
 		if t == BF16 {
 			f = brain
 		}
-		for i, v := range src {
-			h := f.round(v)
-			if h&f.infinity() == f.infinity() {
-				note(i)
-			}
-			binary.LittleEndian.PutUint16(b[2*i:], h)
-		}
+		overflow = f.encode(b, src)
 	}
 	return overflow, nil
 }
@@ -118,30 +112,42 @@ func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
 type narrow struct {
 	fraction uint // bits of it
 	bias     uint64
+	infinity uint16
 	normal   float64 // the smallest normal number
 	unit     float64 // one over the smallest number
 }
 
 var (
-	half  = narrow{fraction: 10, bias: 15, normal: 0x1p-14, unit: 0x1p24}
-	brain = narrow{fraction: 7, bias: 127, normal: 0x1p-126, unit: 0x1p133}
+	half  = narrow{fraction: 10, bias: 15, infinity: 0x7c00, normal: 0x1p-14, unit: 0x1p24}
+	brain = narrow{fraction: 7, bias: 127, infinity: 0x7f80, normal: 0x1p-126, unit: 0x1p133}
 )
 
-func (f narrow) infinity() uint16 { return 0x7fff >> f.fraction << f.fraction }
-
-// round rounds to the nearest number of the format, ties to even.
-func (f narrow) round(v float64) uint16 {
-	bits := math.Float64bits(v)
-	sign := uint16(bits>>63) << 15
-	bits &^= 1 << 63
-	switch {
-	case math.IsNaN(v):
-		return sign | f.infinity() | 1<<(f.fraction-1)
-	case math.Float64frombits(bits) < f.normal: // one that rounds up to the smallest normal number has its bits
-		return sign | uint16(math.RoundToEven(math.Float64frombits(bits)*f.unit))
+// encode is Encode for the format.
+func (f narrow) encode(b []byte, src []float64) (overflow int) {
+	overflow = -1
+	drop := (52 - f.fraction) & 63
+	below := uint64(1)<<(drop-1) - 1
+	rebias := (1023 - f.bias) << (f.fraction & 63)
+	infinity, normal := uint64(f.infinity), math.Float64bits(f.normal)
+	b = b[:2*len(src)]
+	for i, v := range src {
+		bits := math.Float64bits(v)
+		sign := uint16(bits>>63) << 15
+		bits &^= 1 << 63
+		// A carry of the fraction goes into the exponent.
+		r := (bits+below+bits>>drop&1)>>drop - rebias
+		if bits < normal { // one that rounds up to the smallest normal number has its bits
+			r = uint64(math.RoundToEven(math.Float64frombits(bits) * f.unit))
+		} else if r >= infinity {
+			r = infinity
+			if v != v {
+				r |= 1 << (f.fraction - 1)
+			}
+			if overflow < 0 {
+				overflow = i
+			}
+		}
+		binary.LittleEndian.PutUint16(b[2*i:], sign|uint16(r))
 	}
-	drop := 52 - f.fraction
-	r := (bits + (1<<(drop-1) - 1) + bits>>drop&1) >> drop // a carry goes into the exponent
-	r -= (1023 - f.bias) << f.fraction
-	return sign | uint16(min(r, uint64(f.infinity())))
+	return overflow
 }

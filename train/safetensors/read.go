@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// maxHeader bounds the JSON header, as other readers of the format do.
-const maxHeader = 100 << 20
+// maxHeader bounds the JSON header, and so what a file that lies can cost. It has some 100 bytes a tensor.
+const maxHeader = 8 << 20
 
 // File is an open file. Its methods may be called concurrently.
 type File struct {
