@@ -123,6 +123,8 @@ func TestResolveErrors(t *testing.T) {
 		"rna lambda -1":              func(c *Config) { c.RNA.Lambda = ptr(-1) },
 		"rna lambda +Inf":            func(c *Config) { c.RNA.Lambda = ptr(math.Inf(1)) },
 		"rna lambda NaN":             func(c *Config) { c.RNA.Lambda = ptr(math.NaN()) },
+		"snapshots per epoch -1":     func(c *Config) { c.RNA.PerEpoch = -1 },
+		"unknown rna residual":       func(c *Config) { c.RNA.Residual = "x" },
 		"rna tau -1":                 func(c *Config) { c.RNA.Tau = ptr(-1) },
 		"tau and rna lambda exclude": func(c *Config) { c.RNA.Tau, c.RNA.Lambda = ptr(1), ptr(1) },
 		"a search for one exclude":   func(c *Config) { c.Holdout, c.RNA.Search, c.RNA.Lambda = 0.1, true, ptr(1) },

@@ -104,8 +104,8 @@ func (r *Run) begin() error {
 	if r.val == nil {
 		r.log("no validation images: weights are written, but not compared")
 	}
-	if c := &r.Config; c.RNA.Mode != Off && c.Epochs < c.RNA.Start+2 {
-		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.Start+2)
+	if c := &r.Config; c.RNA.Mode != Off && c.Epochs < c.RNA.firstExtrapolation() {
+		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.firstExtrapolation())
 	}
 	return nil
 }

@@ -160,9 +160,9 @@ type HeldRecord struct {
 	Score Score  `json:"score"`
 }
 
-// AverageRecord is the score of the uniform average of the last iterates at epoch ends.
+// AverageRecord is the score of the uniform average of the last snapshots.
 type AverageRecord struct {
-	Epochs int   `json:"epochs"`
+	Epochs int   `json:"epochs"` // how many: ends of epochs, unless RNAConfig.PerEpoch says otherwise
 	Score  Score `json:"score"`
 }
 

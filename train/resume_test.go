@@ -118,6 +118,22 @@ func TestResume(t *testing.T) {
 			c.Holdout, c.RNA.Mode, c.RNA.Accept, c.RNA.Tau = 0.2, Online, true, ptr(0.5)
 			return c
 		}},
+		{"snapshots within epochs", false, func(out string) Config {
+			c := tiny(out)
+			c.RNA.Mode, c.RNA.PerEpoch, c.RNA.Window = Online, 2, 4
+			return c
+		}},
+		{"means over segments", false, func(out string) Config {
+			c := tiny(out)
+			c.RNA.PerEpoch, c.RNA.SegmentMeans = 2, true
+			return c
+		}},
+		{"mean gradients, accumulation", false, func(out string) Config {
+			c := tiny(out)
+			c.Batch, c.StepsLimit, c.Accumulate = 4, 8, 3
+			c.RNA.Mode, c.RNA.SegmentMeans, c.RNA.Residual = Online, true, Gradients
+			return c
+		}},
 		{"RNA off, power average", false, func(out string) Config {
 			c := tiny(out)
 			c.RNA.Mode, c.EMA = Off, 12

@@ -24,21 +24,32 @@ const (
 	Reset = "reset"
 )
 
+// Where residuals come from.
+const (
+	Weights   = "weights"   // x − y of successive snapshots
+	Gradients = "gradients" // minus the mean gradient over the segment, for the snapshot at its end
+)
+
 // RNAConfig configures the RNA hook. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
 type RNAConfig struct {
 	Mode     string   `json:"mode"`             // Off, Offline or Online
-	Window   int      `json:"window"`           // N, residuals: N + 1 snapshots
+	Window   int      `json:"window"`           // N, residuals: N + 1 snapshots, N with Gradients
 	Lambda   *float64 `json:"lambda,omitempty"` // relative to ‖R‖₂²
 	Tau      *float64 `json:"tau,omitempty"`    // CNA: ‖c‖₂ ≤ (1+τ)/√N
 	Search   bool     `json:"search,omitempty"` // choose λ by held-out loss: see [rna.Window.Search]
-	Beta     *float64 `json:"beta"`             // 1 is X c
+	Beta     *float64 `json:"beta"`             // 1 is X c; with Gradients 0, the default then, combines the snapshots, and β is a step size
 	Start    int      `json:"start"`            // epoch in which the first snapshot is taken
 	Every    int      `json:"every"`            // epochs from extrapolation to extrapolation
 	Stats    string   `json:"bn"`               // Reestimate or Combine
 	Batches  int      `json:"bn_batches"`       // that the statistics are re-estimated on
 	Momentum string   `json:"momentum"`         // Keep or Reset at injection
 	Accept   bool     `json:"accept,omitempty"` // online, only if the held-out loss does not rise
-	Averages []int    `json:"averages"`         // numbers of last snapshots whose average is shown beside; empty, not nil, for none
+	// PerEpoch is the number of snapshots an epoch. With SegmentMeans they are the mean of the weights over the steps
+	// since the one before, not the last.
+	PerEpoch     int    `json:"per_epoch,omitempty"`
+	SegmentMeans bool   `json:"segment_means,omitempty"`
+	Residual     string `json:"residual,omitempty"` // Weights or Gradients
+	Averages     []int  `json:"averages"`           // numbers of last snapshots whose average is shown beside; empty, not nil, for none
 }
 
 func (r *RNAConfig) resolve(epochs int, p preset) {
@@ -47,6 +58,11 @@ func (r *RNAConfig) resolve(epochs int, p preset) {
 	def(&r.Window, min(10, max(3, epochs/2)))
 	if r.Tau == nil && !r.Search {
 		defPtr(&r.Lambda, 1e-9)
+	}
+	def(&r.PerEpoch, 1)
+	def(&r.Residual, Weights)
+	if r.Residual == Gradients {
+		defPtr(&r.Beta, 0)
 	}
 	defPtr(&r.Beta, 1)
 	def(&r.Start, 2)
@@ -85,6 +101,10 @@ func (r *RNAConfig) check(holdout bool) error {
 		return fmt.Errorf("rna beta %g: must be finite", *r.Beta)
 	case r.Start < 1 || r.Every < 1:
 		return fmt.Errorf("rna start %d and every %d: at least 1", r.Start, r.Every)
+	case r.PerEpoch < 1:
+		return fmt.Errorf("rna snapshots per epoch %d: at least 1", r.PerEpoch)
+	case r.Residual != Weights && r.Residual != Gradients:
+		return fmt.Errorf("unknown rna residual %q: use %s or %s", r.Residual, Weights, Gradients)
 	case r.Stats != Reestimate && r.Stats != Combine:
 		return fmt.Errorf("unknown way of BatchNorm statistics %q: use %s or %s", r.Stats, Reestimate, Combine)
 	case r.Batches < 1:
@@ -115,6 +135,15 @@ func (r *RNAConfig) Rule() string {
 		return fmt.Sprintf("lambda %g", *r.Lambda)
 	}
 	return "lambda 1e-09"
+}
+
+// firstExtrapolation is the epoch at whose end there are two residuals.
+func (r *RNAConfig) firstExtrapolation() int {
+	snapshots := 3
+	if r.Residual == Gradients {
+		snapshots = 2
+	}
+	return r.Start - 1 + (snapshots+r.PerEpoch-1)/r.PerEpoch
 }
 
 // capacity is the number of residuals that the hook's window must hold: RNA uses the newest Window of

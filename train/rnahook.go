@@ -1,25 +1,31 @@
 package train
 
 import (
-	"slices"
+	"errors"
+	"fmt"
 	"time"
 
 	"onlinerna/nn/op"
 	"onlinerna/rna"
 )
 
-// rnaHook snapshots the flattened weights at the end of each epoch and extrapolates them: x are the weights at the
-// end of an epoch, y those at its start. It scores the extrapolated weights, and plain averages of the
+// rnaHook snapshots the flattened weights at the end of each segment, an epoch or a part of one, and extrapolates them:
+// x are the weights at the end of a segment, y those at its start. It scores the extrapolated weights, and plain averages of the
 // same snapshots, beside the iterate; online it puts them in its place.
 type rnaHook struct {
 	run    *Run
 	cfg    *RNAConfig
 	window *rna.Window
 	stats  [][]float64 // BatchNorm statistics of the newest snapshots, oldest first, to combine
-	pushed int         // epoch of the newest snapshot
+	pushed int         // epoch whose last snapshot is taken
+
+	// Over the segment in progress, where the config asks for them: the mean of the weights, and that
+	// of the negative gradients.
+	mean, descent running
 }
 
 var (
+	_ StepHook    = (*rnaHook)(nil)
 	_ EpochHook   = (*rnaHook)(nil)
 	_ SavingHook  = (*rnaHook)(nil)
 	_ ClosingHook = (*rnaHook)(nil)
@@ -33,6 +39,19 @@ func newRNAHook(r *Run) (*rnaHook, error) {
 	}
 	if h.window, err = rna.NewWindow(space, h.cfg.capacity()); err != nil {
 		return nil, err
+	}
+	if n := r.train.Steps() / r.Config.Accumulate; h.cfg.PerEpoch > max(1, n) {
+		return nil, fmt.Errorf("%d snapshots an epoch: it has %d steps", h.cfg.PerEpoch, n)
+	}
+	if h.cfg.SegmentMeans {
+		if h.mean.v, err = r.Net.NewParams(); err != nil {
+			return nil, err
+		}
+	}
+	if h.cfg.Residual == Gradients {
+		if h.descent.v, err = r.Net.NewParams(); err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
 	}
 	return h, nil
 }
@@ -64,32 +83,10 @@ func (h *rnaHook) AfterEpoch(s *State) error {
 	}
 	s.Record.Seconds.RNAEval += time.Since(t).Seconds()
 	due := (s.Epoch-h.cfg.Start)%h.cfg.Every == 0
-	if s.Epoch < h.cfg.Start+2 || !due && !s.LastEpoch() { // one residual alone gives back its iterate
+	if h.window.Len() < 2 || !due && !s.LastEpoch() { // one residual alone gives back its iterate
 		return nil
 	}
 	return h.extrapolate(s, due && h.cfg.Mode == Online)
-}
-
-// snapshot takes the weights of this epoch, unless that was done before the run was interrupted.
-func (h *rnaHook) snapshot(s *State) error {
-	if s.Epoch < h.cfg.Start || s.Epoch <= h.pushed {
-		return nil
-	}
-	if err := h.window.Push(s.Net.Params); err != nil {
-		return err
-	}
-	if h.cfg.Stats == Combine && s.Net.Stats != nil {
-		v := make([]float64, s.Net.Stats.Len())
-		if err := s.Net.Stats.ReadAt64(v, 0); err != nil {
-			return err
-		}
-		h.stats = append(h.stats, v)
-		if len(h.stats) > h.window.Cap() {
-			h.stats = slices.Delete(h.stats, 0, 1)
-		}
-	}
-	h.pushed = s.Epoch
-	return nil
 }
 
 // restated scores the iterate with statistics re-estimated as those of the combined weights are, so that
@@ -110,13 +107,19 @@ func (h *rnaHook) restated(s *State) error {
 	})
 }
 
-// average scores the uniform average of the last k iterates.
+// average scores the uniform average of the last k snapshots.
 func (h *rnaHook) average(s *State, k int) error {
 	if h.window.Len() < k || !h.run.scores() {
 		return nil
 	}
 	return h.run.aside(func() error {
-		if err := h.window.Average(s.Net.Params, k); err != nil {
+		err := error(nil)
+		if h.descent.v != nil { // Y c: x would be a step further
+			err = h.window.Combine(s.Net.Params, uniform(k), 0)
+		} else {
+			err = h.window.Average(s.Net.Params, k)
+		}
+		if err != nil {
 			return err
 		}
 		if err := h.setStats(uniform(k)); err != nil {

@@ -142,6 +142,9 @@ func (h *rnaHook) inject(s *State, point weights) error {
 		}
 	}
 	s.Record.RNA.Injected = true
+	if h.descent.v != nil { // residuals of their own form no chain
+		return nil
+	}
 	h.window.Break()
 	return h.window.Push(s.Net.Params)
 }

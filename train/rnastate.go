@@ -14,6 +14,10 @@ type rnaState struct {
 	Pushed int         `json:"pushed"`
 	Window rna.State   `json:"window"`
 	Stats  [][]float64 `json:"stats,omitempty"`
+
+	// Steps in the means of the segment in progress.
+	Mean    int `json:"mean,omitempty"`
+	Descent int `json:"descent,omitempty"`
 }
 
 // Save writes the window's vectors under the parameters' names, in PyTorch's order of elements.
@@ -33,7 +37,14 @@ func (h *rnaHook) Save(s *State, dir string) (json.RawMessage, error) {
 			}
 		}
 	}
-	return json.Marshal(rnaState{h.pushed, h.window.State(), h.stats})
+	for name, m := range h.means() {
+		if m.n > 0 {
+			if err := s.Net.saveVector(filepath.Join(dir, name), m.v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return json.Marshal(rnaState{h.pushed, h.window.State(), h.stats, h.mean.n, h.descent.n})
 }
 
 // Load is the inverse of Save.
@@ -55,6 +66,17 @@ func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
 			}
 		}
 	}
+	h.mean.n, h.descent.n = st.Mean, st.Descent
+	for name, m := range h.means() {
+		if m.n > 0 && m.v == nil {
+			return fmt.Errorf("the checkpoint has a mean over a segment, %s, that the config does not ask for", name)
+		}
+		if m.n > 0 {
+			if err := s.Net.loadVector(filepath.Join(dir, name), m.v); err != nil {
+				return err
+			}
+		}
+	}
 	tmp, err := s.Net.NewParams()
 	if err != nil {
 		return err
@@ -73,7 +95,19 @@ func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
 	return nil
 }
 
-func (h *rnaHook) Close() error { return h.window.Close() }
+// means are those of the segment in progress by the names of their files.
+func (h *rnaHook) means() map[string]*running {
+	return map[string]*running{"rna-mean.safetensors": &h.mean, "rna-gradient.safetensors": &h.descent}
+}
+
+func (h *rnaHook) Close() error {
+	for _, m := range h.means() {
+		if m.v != nil {
+			m.v.Free()
+		}
+	}
+	return h.window.Close()
+}
 
 func vectorFile(dir string, i int) string {
 	return filepath.Join(dir, fmt.Sprintf("rna-%03d.safetensors", i))

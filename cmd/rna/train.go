@@ -95,8 +95,11 @@ func (f *trainFlags) groups() []group {
 	r.IntVar(&f.RNA.Window, "rna-window", 0, "residuals N, from N + 1 epochs (default: min(10, max(3, epochs/2)), 5 for small grey images)")
 	r.Var(lambdaFlag{&f.RNA}, "rna-lambda", "regularisation, relative to the squared norm of the residuals; auto: chosen by held-out loss, with --holdout (default 1e-9)")
 	r.Float64Var(&f.tau, "rna-tau", 0, "bound the norm of the coefficients to (1+tau)/√N instead of regularising (CNA)")
-	r.Float64Var(&f.beta, "rna-beta", 1, "mixing: 1 combines the ends of epochs, 0 their starts")
+	r.Float64Var(&f.beta, "rna-beta", 1, "mixing: 1 combines the snapshots, 0 those before them; with gradients 0, the default there, combines the snapshots")
 	r.IntVar(&f.RNA.Start, "rna-start", 2, "first epoch whose weights are used")
+	r.IntVar(&f.RNA.PerEpoch, "rna-per-epoch", 1, "snapshots an epoch; the window and --averages count them")
+	r.BoolVar(&f.RNA.SegmentMeans, "rna-segment-means", false, "snapshots are the mean of the weights since the one before, not the weights")
+	r.StringVar(&f.RNA.Residual, "rna-residual", train.Weights, "weights: differences of snapshots, or gradients: their mean since the snapshot before")
 	r.IntVar(&f.RNA.Every, "rna-every", 1, "epochs from one extrapolation to the next")
 	r.StringVar(&f.RNA.Stats, "rna-bn", train.Reestimate, "BatchNorm statistics of combined weights: reestimate on training batches, or combine those of the snapshots")
 	r.IntVar(&f.RNA.Batches, "rna-bn-batches", 20, "batches to re-estimate on")
@@ -132,7 +135,10 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	if set.Changed("rna-tau") {
 		c.RNA.Tau = &f.tau
 	}
-	c.MaxBad, c.RNA.Beta = &f.maxBad, &f.beta
+	if set.Changed("rna-beta") {
+		c.RNA.Beta = &f.beta
+	}
+	c.MaxBad = &f.maxBad
 	c.RNA.Averages, c.NoShuffle, c.Device = f.averages, !f.shuffle, f.device
 	if set.Changed("averages") && c.RNA.Averages == nil {
 		c.RNA.Averages = []int{}

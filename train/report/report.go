@@ -33,7 +33,7 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 	list := []series{
 		{kind: kindSGD, name: "SGD"},
 		{kind: kindSGDStats, name: "SGD, statistics re-estimated"},
-		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d epochs, %s", c.RNA.Window, c.RNA.Mode)},
+		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)},
 	}
 	if c.EMA > 0 {
 		list = append(list, series{kind: kindEMA, name: fmt.Sprintf("power EMA, γ = %g", c.EMA)})
@@ -54,6 +54,17 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 		}
 	}
 	return scored
+}
+
+// snapshots says what RNA combines.
+func snapshots(c train.Config) string {
+	switch {
+	case c.RNA.SegmentMeans:
+		return "means"
+	case c.RNA.PerEpoch > 1:
+		return "snapshots"
+	}
+	return "epochs"
 }
 
 // score finds the score of this kind of weights in a record.

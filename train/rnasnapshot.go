@@ -1,0 +1,103 @@
+package train
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"onlinerna/nn/device"
+	"onlinerna/rna"
+)
+
+// running is the mean of vectors over the steps of a segment.
+type running struct {
+	v device.Vector
+	n int // steps
+}
+
+// add takes a·x into the mean.
+func (m *running) add(a float64, x device.Vector) error {
+	m.n++
+	var err error
+	if m.n == 1 {
+		err = m.v.Fill(0)
+	} else {
+		err = m.v.AddScaled(-1/float64(m.n), m.v)
+	}
+	if err != nil {
+		return err
+	}
+	return m.v.AddScaled(a/float64(m.n), x)
+}
+
+// AfterStep takes the step into the means of the segment, and a snapshot where one ends within an epoch.
+func (h *rnaHook) AfterStep(s *State) error {
+	if s.Epoch < h.cfg.Start {
+		return nil
+	}
+	defer since(time.Now(), &h.run.pos.Seconds.RNA)
+	if h.mean.v != nil {
+		if err := h.mean.add(1, s.Net.Params); err != nil {
+			return err
+		}
+	}
+	if h.descent.v != nil {
+		grad, scale := s.Net.Grads, 1.
+		if h.run.sum != nil {
+			grad, scale = h.run.sum, 1/float64(s.Step.Images)
+		}
+		if err := h.descent.add(-scale, grad); err != nil {
+			return err
+		}
+	}
+	k, before := h.cfg.PerEpoch, s.Batch-s.Config.Accumulate
+	if s.Batch == s.Batches || s.Batch*k/s.Batches == before*k/s.Batches {
+		return nil
+	}
+	err := h.push(s)
+	if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) {
+		return nil // the loop says so, and why
+	}
+	return err
+}
+
+// snapshot takes that of the end of an epoch, unless that was done before the run was interrupted.
+func (h *rnaHook) snapshot(s *State) error {
+	if s.Epoch < h.cfg.Start || s.Epoch <= h.pushed {
+		return nil
+	}
+	if err := h.push(s); err != nil {
+		return err
+	}
+	h.pushed = s.Epoch
+	return nil
+}
+
+// push ends a segment: its last weights or their mean are a snapshot.
+func (h *rnaHook) push(s *State) error {
+	point := s.Net.Params
+	if h.mean.v != nil {
+		point = h.mean.v
+	}
+	var err error
+	if h.descent.v != nil {
+		err = h.window.PushResidual(point, h.descent.v)
+	} else {
+		err = h.window.Push(point)
+	}
+	h.mean.n, h.descent.n = 0, 0
+	if err != nil {
+		return err
+	}
+	if h.cfg.Stats == Combine && s.Net.Stats != nil {
+		v := make([]float64, s.Net.Stats.Len())
+		if err := s.Net.Stats.ReadAt64(v, 0); err != nil {
+			return err
+		}
+		h.stats = append(h.stats, v)
+		if len(h.stats) > h.window.Cap() {
+			h.stats = slices.Delete(h.stats, 0, 1)
+		}
+	}
+	return nil
+}

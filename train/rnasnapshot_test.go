@@ -1,0 +1,90 @@
+package train
+
+import "testing"
+
+// TestSnapshots follows the weights and gradients of each step, and compares the window with them.
+func TestSnapshots(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		change   func(*RNAConfig)
+		segments [][2]int // first and last step, from 1, of the newest segments
+	}{
+		{"points", func(r *RNAConfig) { r.PerEpoch = 2 }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
+		{"each step", func(r *RNAConfig) { r.PerEpoch = 3 }, [][2]int{{10, 10}, {11, 11}, {12, 12}}},
+		{"means", func(r *RNAConfig) { r.PerEpoch, r.SegmentMeans = 2, true }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
+		{"means of epochs", func(r *RNAConfig) { r.SegmentMeans = true }, [][2]int{{4, 6}, {7, 9}, {10, 12}}},
+		{"gradients", func(r *RNAConfig) { r.Residual = Gradients }, [][2]int{{7, 9}, {10, 12}}},
+		{"gradients, means", func(r *RNAConfig) { r.Residual, r.SegmentMeans, r.PerEpoch = Gradients, true, 2 }, [][2]int{{10, 11}, {12, 12}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := tiny("")
+			cfg.Epochs = 4
+			c.change(&cfg.RNA)
+			var params, grads [][]float64
+			r := trained(t, cfg, cpuDevice(t, 2), watch{step: func(s *State) error {
+				params, grads = append(params, numbers(t, s.Net.Params)), append(grads, numbers(t, s.Net.Grads))
+				return nil
+			}})
+			w := rnaOf(r).window
+			st := w.State()
+			vector := func(i int) []float64 {
+				v := make([]float64, w.Vector(i).Len())
+				if err := w.Vector(i).ReadAt64(v, 0); err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+			var want [][]float64
+			for _, s := range c.segments {
+				x := params[s[1]-1]
+				if cfg.RNA.SegmentMeans {
+					x = mean(uniform(s[1]-s[0]+1), params[s[0]-1:s[1]])
+				}
+				want = append(want, x)
+			}
+			last := r.History[3].RNA
+			if last == nil || len(last.C) != 2 {
+				t.Fatalf("record %+v", last)
+			}
+			if cfg.RNA.Residual == Gradients {
+				for i, col := range st.Columns {
+					s := c.segments[i]
+					near(t, "y", vector(col.Y), want[i], 1e-6)
+					g := mean(uniform(s[1]-s[0]+1), grads[s[0]-1:s[1]])
+					for j := range g {
+						g[j] = -g[j]
+					}
+					near(t, "residual", vector(col.R), g, 1e-5)
+				}
+				if *r.Config.RNA.Beta != 0 {
+					t.Errorf("beta is %g", *r.Config.RNA.Beta)
+				}
+			} else {
+				if w.Vectors() != 3 {
+					t.Fatalf("%d vectors, want 3", w.Vectors())
+				}
+				for i := range want {
+					near(t, "snapshot", vector(i), want[i], 1e-6)
+				}
+			}
+			// The average and the extrapolated point are combinations of the snapshots.
+			if err := rnaOf(r).average(func() *State { s := r.state(); s.Record = &EpochRecord{}; return s }(), 2); err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := rnaOf(r).point(func() *State { s := r.state(); s.Record = &EpochRecord{RNA: &RNARecord{}}; return s }()); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			near(t, "y⁺", numbers(t, r.Net.Params), mean(last.C, want[len(want)-2:]), 1e-6)
+		})
+	}
+	c := tiny("")
+	c.RNA.PerEpoch = 4
+	if _, err := New(c, cpuDevice(t, 1)); err == nil {
+		t.Error("four snapshots in an epoch of three steps")
+	}
+	for want, r := range map[int]RNAConfig{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2}, 2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: Gradients}} {
+		if got := r.firstExtrapolation(); got != want {
+			t.Errorf("%+v extrapolates from epoch %d on, want %d", r, got, want)
+		}
+	}
+}
