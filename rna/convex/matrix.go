@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -91,6 +93,37 @@ func (m *Matrix) add(dst []float64, a float64, i int) {
 		dst[j] += a * values[k]
 	}
 }
+
+// chunk is the number of rows that stay in the cache between a product with them and one with their transpose.
+const chunk = 16
+
+// products sets out[i-lo] to xᵢᵀw for the rows [lo, hi).
+func (m *Matrix) products(out, w []float64, lo, hi int) {
+	if m.index == nil {
+		blas64.Gemv(blas.NoTrans, 1, m.block(lo, hi), vector(w), 0, vector(out[:hi-lo]))
+		return
+	}
+	for i := lo; i < hi; i++ {
+		out[i-lo] = m.dot(i, w)
+	}
+}
+
+// addRows adds Σ a[i-lo] xᵢ over the rows [lo, hi) to dst.
+func (m *Matrix) addRows(dst, a []float64, lo, hi int) {
+	if m.index == nil {
+		blas64.Gemv(blas.Trans, 1, m.block(lo, hi), vector(a[:hi-lo]), 1, vector(dst))
+		return
+	}
+	for i := lo; i < hi; i++ {
+		m.add(dst, a[i-lo], i)
+	}
+}
+
+func (m *Matrix) block(lo, hi int) blas64.General {
+	return blas64.General{Rows: hi - lo, Cols: m.d, Stride: m.d, Data: m.values[lo*m.d : hi*m.d]}
+}
+
+func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
 
 // norm2 returns ‖xᵢ‖².
 func (m *Matrix) norm2(i int) float64 {

@@ -71,7 +71,7 @@ func TestEveryMethod(t *testing.T) {
 				t.Fatal(m, err)
 			}
 			start, end := res.Values[0]-best.Value, res.Values[200]-best.Value
-			if !(end < start/50) || end < -1e-14 {
+			if !(end < start/20) || end < -1e-14 {
 				t.Errorf("%v, %s: from %g to %g", loss, m, start, end)
 			}
 			if f := p.F(res.W, nil); math.Abs(f-res.Values[200]) > 1e-14 {

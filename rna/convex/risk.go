@@ -129,7 +129,7 @@ func (r *Risk) Problem() (Problem, error) {
 	}, nil
 }
 
-// eval reads each row once for f and ∇f: the row is still in the cache for the gradient.
+// eval reads each row once for f and ∇f: rows are still in the cache for the gradient.
 func (r *Risk) eval(w, grad []float64, t *team) float64 {
 	if grad == nil {
 		var v [1]float64
@@ -138,11 +138,17 @@ func (r *Risk) eval(w, grad []float64, t *team) float64 {
 	}
 	n := float64(r.X.n)
 	sum := t.sum(grad, func(part []float64, lo, hi int) float64 {
+		var z [chunk]float64
 		sum := 0.0
-		for i := lo; i < hi; i++ {
-			v, s := r.Loss.both(r.X.dot(i, w), r.Y[i])
-			sum += v
-			r.X.add(part, s/n, i)
+		for ; lo < hi; lo += chunk {
+			end := min(lo+chunk, hi)
+			r.X.products(z[:], w, lo, end)
+			for i := lo; i < end; i++ {
+				v, s := r.Loss.both(z[i-lo], r.Y[i])
+				sum += v
+				z[i-lo] = s / n
+			}
+			r.X.addRows(part, z[:], lo, end)
 		}
 		return sum
 	})
@@ -156,9 +162,14 @@ func (r *Risk) values(dst []float64, points [][]float64, t *team) {
 	sums := make([]float64, len(t.parts)*k)
 	t.each(func(b, lo, hi int) {
 		s := sums[b*k : (b+1)*k]
-		for i := lo; i < hi; i++ {
+		var z [chunk]float64
+		for ; lo < hi; lo += chunk {
+			end := min(lo+chunk, hi)
 			for j, w := range points {
-				s[j] += r.Loss.value(r.X.dot(i, w), r.Y[i])
+				r.X.products(z[:], w, lo, end)
+				for i := lo; i < end; i++ {
+					s[j] += r.Loss.value(z[i-lo], r.Y[i])
+				}
 			}
 		}
 	})
