@@ -472,3 +472,20 @@ func TestNorms(t *testing.T) {
 		t.Errorf("norms of %d tensors, want 8", len(norms))
 	}
 }
+
+// A file that is cut short while it is read is an error, mapped or not.
+func TestCutShort(t *testing.T) {
+	dir := t.TempDir()
+	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", make([]float32, 1<<16)})
+	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", make([]float32, 1<<16)})
+	s, err := NewSeries(openAll(t, a, b), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(b, 100); err != nil {
+		t.Skip(err)
+	}
+	if err := s.Measure(t.Context()); err == nil {
+		t.Error("no error")
+	}
+}
