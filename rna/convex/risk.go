@@ -1,6 +1,7 @@
 package convex
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -119,12 +120,15 @@ func (r *Risk) Problem() (Problem, error) {
 	if err := r.check(); err != nil {
 		return Problem{}, err
 	}
-	t := newTeam(r.X)
+	t, smooth := newTeam(r.X), r.Smoothness()
+	if math.IsNaN(smooth) || math.IsInf(smooth, 0) {
+		return Problem{}, errors.New("convex: features so large that their squares overflow: scale them")
+	}
 	return Problem{
 		F:      func(w, grad []float64) float64 { return r.eval(w, grad, t) },
 		Values: func(dst []float64, points [][]float64) { r.values(dst, points, t) },
 		Dim:    r.X.d,
-		L:      r.Smoothness() + r.Reg,
+		L:      smooth + r.Reg,
 		Mu:     r.Reg,
 	}, nil
 }

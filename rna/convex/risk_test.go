@@ -200,6 +200,13 @@ func TestBadRisks(t *testing.T) {
 	if _, err := r.Problem(); err == nil {
 		t.Error("a regularisation of NaN was taken")
 	}
+	huge, err := NewDense(1, 2, []float64{1e300, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := risk(t, &Data{X: huge, Y: []float64{1}}, Logistic, 1).Problem(); err == nil {
+		t.Error("features whose squares overflow were taken")
+	}
 	for name, err := range map[string]error{
 		"short":      second(NewDense(2, 3, make([]float64, 5))),
 		"columns":    second(NewSparse(1, 2, []int{0, 2}, []int32{1, 0}, []float64{1, 1})),
