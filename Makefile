@@ -5,9 +5,10 @@ MODEL     ?= resnet50
 BATCH     ?= 16
 VENV      ?= .venv
 WORKLOADS ?=
+STUDY     ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test generate bench bench-pytorch
+.PHONY: help build test generate bench bench-pytorch rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -27,6 +28,9 @@ bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=
 
 bench-pytorch: build $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all
 	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna $(WORKLOADS)
+
+rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; STUDY=quick only tries it
+	ONLINERNA_STUDY=$(STUDY) go test ./train -run '^TestStudy$$' -count=1 -timeout 0 -v
 
 $(VENV)/ready:
 	python3 -m venv $(VENV)

@@ -36,7 +36,7 @@ type RNAConfig struct {
 	Window   int      `json:"window"`           // N, residuals: N + 1 snapshots, N with Gradients
 	Lambda   *float64 `json:"lambda,omitempty"` // relative to ‖R‖₂²
 	Tau      *float64 `json:"tau,omitempty"`    // CNA: ‖c‖₂ ≤ (1+τ)/√N
-	Search   bool     `json:"search,omitempty"` // choose λ by held-out loss: see [rna.Window.Search]
+	Search   bool     `json:"search,omitempty"` // choose λ by held-out loss: see [rna.Window.Search]; its iterate is the newest snapshot
 	Beta     *float64 `json:"beta"`             // 1 is X c; with Gradients 0, the default then, combines the snapshots, and β is a step size
 	Start    int      `json:"start"`            // epoch in which the first snapshot is taken
 	Every    int      `json:"every"`            // epochs from extrapolation to extrapolation

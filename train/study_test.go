@@ -2,70 +2,185 @@ package train
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// TestStudy measures what RNA does for LeNet on the glyphs, and compares it with what was measured with
-// PyTorch: means over epochs 11 to 15 and three seeds. It takes five to nine minutes on two cores, and runs when
-// ONLINERNA_STUDY is 1.
+// studied is a setting of the study.
+type studied struct {
+	name   string
+	config Config
+	epochs []int // that are averaged over
+	check  func(t *testing.T, r results)
+}
+
+// results are a setting's mean differences to the iterate of SGD by kind of weights, a number a seed.
+type results struct {
+	sgd    []float64            // its error in percent
+	points map[string][]float64 // of errors
+	loss   map[string][]float64
+}
+
+// The kinds of weights that the study compares, in the order of its table.
+var compared = []string{"SGD, statistics re-estimated", "RNA 5", "average 5", "average 10", "EMA"}
+
+// TestStudy measures what RNA does for small nets, holds it against what was measured with PyTorch, and prints a
+// Markdown table. It runs when ONLINERNA_STUDY is 1, which takes minutes for the glyphs and far longer for
+// CIFAR-10; when it is "quick" it goes through the same motions on a few images and checks no number.
 func TestStudy(t *testing.T) {
-	if os.Getenv("ONLINERNA_STUDY") != "1" {
-		t.Skip("set ONLINERNA_STUDY=1 to run it")
+	how := os.Getenv("ONLINERNA_STUDY")
+	if how != "1" && how != "quick" {
+		t.Skip("set ONLINERNA_STUDY to 1, or to quick, to run it")
 	}
-	constant := study(t, Schedule{Kind: Constant, Rate: 0.05})
-	if constant.rna > -0.8 || constant.loss > -0.05 {
-		t.Errorf("constant rate: RNA is %+.2f points and %+.3f loss from SGD, want -0.8 and -0.05 at least", constant.rna, constant.loss)
+	seeds := 3
+	if how == "quick" {
+		seeds = 2
 	}
-	if d := constant.rna - constant.average5; math.Abs(d) > 0.3 {
-		t.Errorf("constant rate: RNA is %+.2f points from the average, want 0.3 at most", d)
+	var table strings.Builder
+	fmt.Fprintf(&table, "| setting | SGD error %% | %s |\n|-|-%s|\n", strings.Join(compared, " | "), strings.Repeat("|-", len(compared)))
+	for _, s := range settings(t) {
+		if how == "quick" {
+			s.config.StepsLimit, s.config.ValLimit, s.config.RNA.Batches = 2, 1, 1
+		}
+		r := study(t, s, seeds)
+		fmt.Fprintf(&table, "| %s | %s", s.name, spread("%.1f", r.sgd))
+		for _, k := range compared {
+			if len(r.points[k]) == 0 {
+				table.WriteString(" | ")
+				continue
+			}
+			fmt.Fprintf(&table, " | %s / %s", spread("%+.2f", r.points[k]), spread("%+.3f", r.loss[k]))
+		}
+		table.WriteString(" |\n")
+		if how == "1" {
+			s.check(t, r)
+		}
 	}
-	linear := study(t, Schedule{Kind: Linear, Rate: 0.05, Final: 0.0005})
-	if math.Abs(linear.rna) > 0.4 {
-		t.Errorf("falling rate: RNA is %+.2f points from SGD, want 0.4 at most", linear.rna)
+	fmt.Printf("Error minus SGD's in points / loss minus SGD's, mean ± spread of %d seeds, all on validation images.\n\n%s", seeds, table.String())
+}
+
+// settings are those of the study whose data is there.
+func settings(t *testing.T) []studied {
+	glyphs := Config{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: 12,
+		Schedule: Schedule{Kind: Constant, Rate: 0.05}, RNA: RNAConfig{Window: 5, Averages: []int{5, 10}}}
+	linear := glyphs
+	linear.Schedule = Schedule{Kind: Linear, Rate: 0.05, Final: 0.0005}
+	late := []int{11, 12, 13, 14, 15}
+	list := []studied{
+		{"glyphs, LeNet, rate 0.05, epochs 11–15", glyphs, late, func(t *testing.T, r results) {
+			r.most(t, "RNA 5", -0.8, -0.05)
+			if d := average(r.points["RNA 5"]) - average(r.points["average 5"]); math.Abs(d) > 0.3 {
+				t.Errorf("RNA is %+.2f points from the average, want 0.3 at most", d)
+			}
+		}},
+		{"glyphs, LeNet, rate 0.05 → 0.0005, epochs 11–15", linear, late, func(t *testing.T, r results) {
+			if d := average(r.points["RNA 5"]); math.Abs(d) > 0.4 {
+				t.Errorf("falling rate: RNA is %+.2f points from SGD, want 0.4 at most", d)
+			}
+			if d := average(r.points["average 10"]); d < 1 {
+				t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", d)
+			}
+		}},
 	}
-	if linear.average10 < 1 {
-		t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", linear.average10)
+	cifar := filepath.Join("..", "..", "shared", "data", "cifar10")
+	if _, err := os.Stat(cifar); err != nil {
+		t.Logf("without CIFAR-10: %v", err)
+		return list
+	}
+	conv := glyphs
+	conv.Model, conv.Data, conv.Schedule = "conv6", cifar, Schedule{Kind: Constant, Rate: 0.1}
+	step := conv
+	step.Schedule = Schedule{Kind: Multi, Rate: 0.1, Gamma: 0.1, Milestones: []int{10}}
+	return append(list,
+		studied{"CIFAR-10, conv6, rate 0.1, epochs 12 and 15", conv, []int{12, 15}, func(t *testing.T, r results) {
+			r.most(t, "RNA 5", -3.5, 0)
+			if d := average(r.points["RNA 5"]) - average(r.points[compared[0]]); d > -2 {
+				t.Errorf("RNA is %+.2f points from SGD with statistics re-estimated, want -2 at most", d)
+			}
+		}},
+		studied{"CIFAR-10, conv6, rate 0.1, a tenth from epoch 11, epochs 12–15", step, late[1:], func(t *testing.T, r results) {
+			if d := average(r.points["RNA 5"]); math.Abs(d) > 0.4 {
+				t.Errorf("falling rate: RNA is %+.2f points from SGD, want 0.4 at most", d)
+			}
+			if d := average(r.points["average 10"]); d < 1 {
+				t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", d)
+			}
+		}})
+}
+
+// most fails unless a kind of weights is below SGD by so much.
+func (r results) most(t *testing.T, kind string, points, loss float64) {
+	t.Helper()
+	if p, l := average(r.points[kind]), average(r.loss[kind]); p > points || l > loss {
+		t.Errorf("%s is %+.2f points and %+.3f loss from SGD, want %+.2f and %+.3f at most", kind, p, l, points, loss)
 	}
 }
 
-// difference to the iterate of SGD: of errors in points, of losses in nats.
-type difference struct{ rna, loss, average5, average10 float64 }
-
-func study(t *testing.T, s Schedule) difference {
-	var mean difference
-	const seeds, from, to = 3, 11, 15
+func study(t *testing.T, s studied, seeds int) results {
+	res := results{points: map[string][]float64{}, loss: map[string][]float64{}}
 	dev := cpuDevice(t, 0)
-	for seed := uint64(1); seed <= seeds; seed++ {
-		r := newRun(t, Config{Model: "lenet", Batch: 128, Epochs: to, Schedule: s, WeightDecay: ptr(5e-4), Seed: seed,
-			RNA: RNAConfig{Window: 5, Averages: []int{5, 10}}}, dev)
+	for seed := range seeds {
+		c := s.config
+		c.Seed = uint64(seed + 1)
+		r := newRun(t, c, dev)
 		if err := r.Train(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		var d difference
-		var sgd, tens float64
-		for _, rec := range r.History[from-1:] {
-			sgd += rec.SGD.Error() / (to - from + 1)
-			d.rna += (rec.RNA.Score.Error() - rec.SGD.Error()) / (to - from + 1)
-			d.loss += (rec.RNA.Score.Loss - rec.SGD.Loss) / (to - from + 1)
-			for _, a := range rec.Averages {
-				switch a.Epochs {
-				case 5:
-					d.average5 += (a.Score.Error() - rec.SGD.Error()) / (to - from + 1)
-				case 10: // from epoch 12 on
-					d.average10 += a.Score.Error() - rec.SGD.Error()
-					tens++
+		var sgd []float64
+		points, loss := map[string][]float64{}, map[string][]float64{}
+		for _, rec := range r.History {
+			if !slices.Contains(s.epochs, rec.Epoch) {
+				continue
+			}
+			sgd = append(sgd, rec.SGD.Error())
+			for k, v := range scoresOf(rec) {
+				if v != nil {
+					points[k] = append(points[k], v.Error()-rec.SGD.Error())
+					loss[k] = append(loss[k], v.Loss-rec.SGD.Loss)
 				}
 			}
 		}
-		d.average10 /= tens
-		t.Logf("%s, seed %d: SGD %.2f %%, RNA %+.2f (loss %+.3f), average of 5 %+.2f, of 10 %+.2f", s.Kind, seed, sgd, d.rna, d.loss, d.average5, d.average10)
-		mean.rna += d.rna / seeds
-		mean.loss += d.loss / seeds
-		mean.average5 += d.average5 / seeds
-		mean.average10 += d.average10 / seeds
+		res.sgd = append(res.sgd, average(sgd))
+		for k := range points {
+			res.points[k] = append(res.points[k], average(points[k]))
+			res.loss[k] = append(res.loss[k], average(loss[k]))
+		}
+		r.Close()
+		t.Logf("%s: seed %d done", s.name, seed+1)
 	}
-	t.Logf("%s, mean: RNA %+.2f (loss %+.3f), average of 5 %+.2f, of 10 %+.2f", s.Kind, mean.rna, mean.loss, mean.average5, mean.average10)
-	return mean
+	return res
+}
+
+// scoresOf lists the scores of a record by the study's names.
+func scoresOf(rec EpochRecord) map[string]*Score {
+	m := map[string]*Score{compared[0]: rec.SGDStats, "RNA 5": scoreOf(rec.RNA), "EMA": rec.EMA}
+	for _, a := range rec.Averages {
+		m[fmt.Sprintf("average %d", a.Epochs)] = &a.Score
+	}
+	return m
+}
+
+func average(x []float64) float64 { return mean(uniform(len(x)), column(x))[0] }
+
+// column is x as vectors of one number.
+func column(x []float64) [][]float64 {
+	var v [][]float64
+	for _, a := range x {
+		v = append(v, []float64{a})
+	}
+	return v
+}
+
+// spread writes a mean and the standard deviation over seeds.
+func spread(format string, x []float64) string {
+	m, sum := average(x), 0.
+	for _, v := range x {
+		sum += (v - m) * (v - m)
+	}
+	return fmt.Sprintf(format, m) + fmt.Sprintf(" ± "+strings.ReplaceAll(format, "+", ""), math.Sqrt(sum/float64(max(1, len(x)-1))))
 }

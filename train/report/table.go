@@ -76,7 +76,7 @@ func notes(history []train.EpochRecord, ends []int) string {
 				continue
 			}
 			if len(r.RNA.C) == 0 {
-				fmt.Fprintf(&b, "epoch %d: the held-out loss chose the iterate itself\n", e)
+				fmt.Fprintf(&b, "epoch %d: the held-out loss chose the newest snapshot itself\n", e)
 				continue
 			}
 			fmt.Fprintf(&b, "epoch %d: weight of the newest iterate in RNA %.2f, norm of c %.2f\n", e, r.RNA.C[len(r.RNA.C)-1], r.RNA.NormC)
