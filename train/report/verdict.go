@@ -44,15 +44,19 @@ func rank(list []series, epoch int, by, format string, value func(train.Score) f
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Best by %s: %s", by, list[best].name)
-	below := func(i int, name string) {
+	below := func(i int, which string) {
 		d := at(i) - at(best)
-		fmt.Fprintf(&b, ", "+format+" below %s%s", d, name, remark(d))
+		if d == 0 {
+			fmt.Fprintf(&b, ", level with %s", list[i].name)
+			return
+		}
+		fmt.Fprintf(&b, ", "+format+" below %s%s%s", d, which, list[i].name, remark(d))
 	}
 	if best != 0 && finite(at(0)) {
-		below(0, list[0].name)
+		below(0, "")
 	}
 	if next != 0 {
-		below(next, "the next, "+list[next].name)
+		below(next, "the next, ")
 	}
 	b.WriteString(".\n")
 	return b.String()

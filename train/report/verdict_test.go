@@ -22,7 +22,7 @@ func TestVerdict(t *testing.T) {
 		{[]series{sgd, of("RNA", 18, 0.6), of("EMA", 17.9, 0.7)},
 			"Best by error: EMA, 2.10 points below SGD (more than the standard error), 0.10 points below the next, RNA (within the standard error).\n" +
 				"Best by loss: SGD, 0.1000 below the next, RNA.\n"},
-		{[]series{sgd, of("RNA", 20, math.NaN())}, "Best by error: SGD, 0.00 points below the next, RNA (within the standard error).\n"},
+		{[]series{sgd, of("RNA", 20, math.NaN())}, "Best by error: SGD, level with RNA.\n"},
 	} {
 		if got := verdict(c.list, 7); got != c.want {
 			t.Errorf("verdict\n%swant\n%s", got, c.want)
