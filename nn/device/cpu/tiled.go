@@ -372,9 +372,9 @@ func (k *tiledKernel) run(worker, block int) {
 				vectors := k.set.Vectors(columns)
 				width := vectors * k.set.Lanes
 				panel := k.packed[k.panel(g, b.group, j):]
-				a.Init, a.Add = &panel[0], 0
+				a.Init = &panel[0]
 				if c > 0 {
-					a.Init, a.Add = &kern.Zeros[0], 1
+					a.Init = &kern.Zeros[0]
 				}
 				weights := panel[width*(1+len(g.taps)*c):]
 				a.Mask = kern.Mask(columns)
@@ -386,6 +386,10 @@ func (k *tiledKernel) run(worker, block int) {
 					a.B = &weights[s.reach.first*a.Depth*width]
 					a.A, a.JumpA = &source[s.a], 4*s.jumpA
 					a.C, a.JumpC = &dst[s.c], 4*s.jumpC
+					a.From = nil
+					if c > 0 {
+						a.From = a.C
+					}
 					kernels[s.rows](a)
 				}
 			}

@@ -167,13 +167,9 @@ func (k *tiledOuterKernel) run(worker, task int) {
 			a.Taps, a.Depth = 1, pixels
 		}
 		panels := k.panels(worker, t, x, pixels)
-		a.Add = 0
-		if e > t.from {
-			a.Add = 1
-		}
 		for i := range k.runs {
 			r := &k.runs[i]
-			k.multiply(a, source[r.off:], panels, dst[(r.first.weight*k.channels+t.channel)*k.columns:], r.count*t.channels, t.columns, pixels)
+			k.multiply(a, source[r.off:], panels, dst[(r.first.weight*k.channels+t.channel)*k.columns:], r.count*t.channels, t.columns, pixels, e > t.from)
 		}
 	}
 }
@@ -194,8 +190,8 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 	return dst
 }
 
-// multiply adds rows of a × columns of b over some pixels to dst.
-func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32, rows, columns, pixels int) {
+// multiply sets dst to rows of a × columns of b over some pixels, or adds that to it.
+func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32, rows, columns, pixels int, add bool) {
 	parts := ceil(rows, k.set.Rows)
 	for i := range parts {
 		m, end := i*rows/parts, (i+1)*rows/parts
@@ -204,6 +200,10 @@ func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32,
 		for j := 0; j < columns; j += k.set.Columns() {
 			n := min(k.set.Columns(), columns-j)
 			a.B, a.C, a.Mask = &panels[j*pixels], &row[j], kern.Mask(n)
+			a.From = nil
+			if add {
+				a.From = a.C
+			}
 			k.set.Sums[k.set.Vectors(n)][end-m](a)
 		}
 	}

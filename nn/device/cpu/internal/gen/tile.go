@@ -20,7 +20,8 @@ const (
 	argJumpA            // int
 	argStepC            // int
 	argJumpC            // int
-	argAdd              // int
+	argFrom             // *float32
+	argReLU             // int
 )
 
 // half is the row from which on rows are counted from a second base.
@@ -188,14 +189,22 @@ func (t tile) alongPixels(args reg.Register, offs, step, step3 reg.GPVirtual) (r
 
 // walk visits the rows of C.
 func (t tile) walk(args reg.Register, visit func(m int, c reg.GPVirtual)) {
-	c := field(args, argC)
+	t.rowsFrom(args, field(args, argC), visit)
+}
+
+// rowsFrom visits rows that lie as those of C, from c on.
+func (t tile) rowsFrom(args reg.Register, c reg.GPVirtual, visit func(m int, c reg.GPVirtual)) {
 	step := field(args, argStepC)
+	second := GP64()
+	if t.rows > half {
+		MOVQ(c, second)
+		ADDQ(Mem{Base: args, Disp: argJumpC}, second)
+	}
 	for m := range t.rows {
 		switch m {
 		case 0:
 		case half:
-			MOVQ(Mem{Base: args, Disp: argC}, c)
-			ADDQ(Mem{Base: args, Disp: argJumpC}, c)
+			c = second
 		default:
 			ADDQ(step, c)
 		}
@@ -219,23 +228,45 @@ func (t tile) begin(args reg.Register) {
 	})
 }
 
-// store writes the columns under the mask, added to what is there where argAdd says so.
+// store writes the columns under the mask: added to those of argFrom, if that is not nil, and without what is
+// negative where argReLU says so.
 func (t tile) store(args reg.Register) {
-	mask, flag := field(args, argMask), field(args, argAdd)
-	if t.masks {
-		k := []reg.OpmaskPhysical{reg.K1, reg.K2}
-		for j := range t.vectors {
-			VMOVUPS(Mem{Base: mask, Disp: j * t.bytes}, t.b(j))
+	mask, from, relu := field(args, argMask), field(args, argFrom), field(args, argReLU)
+	k := []reg.OpmaskPhysical{reg.K1, reg.K2}
+	for j := range t.vectors {
+		VMOVUPS(Mem{Base: mask, Disp: j * t.bytes}, t.b(j))
+		if t.masks {
 			VPMOVD2M(t.b(j), k[j])
 		}
-		TESTQ(flag, flag)
-		JZ(LabelRef("set"))
-		t.walk(args, func(m int, c reg.GPVirtual) {
-			for j := range t.vectors {
-				VADDPS_Z(Mem{Base: c, Disp: j * t.bytes}, t.acc(m, j), k[j], t.acc(m, j))
+	}
+	scratch := t.broadcast(0)
+
+	TESTQ(from, from)
+	JZ(LabelRef("clip"))
+	t.rowsFrom(args, from, func(m int, c reg.GPVirtual) {
+		for j := range t.vectors {
+			at := Mem{Base: c, Disp: j * t.bytes}
+			if t.masks {
+				VADDPS_Z(at, t.acc(m, j), k[j], t.acc(m, j))
+				continue
 			}
-		})
-		Label("set")
+			VMASKMOVPS(at, t.b(j), scratch)
+			VADDPS(scratch, t.acc(m, j), t.acc(m, j))
+		}
+	})
+
+	Label("clip")
+	TESTQ(relu, relu)
+	JZ(LabelRef("set"))
+	VXORPS(scratch, scratch, scratch)
+	for m := range t.rows {
+		for j := range t.vectors {
+			VMAXPS(t.acc(m, j), scratch, t.acc(m, j)) // a NaN stays
+		}
+	}
+
+	Label("set")
+	if t.masks {
 		t.walk(args, func(m int, c reg.GPVirtual) {
 			for j := range t.vectors {
 				VMOVUPS(t.acc(m, j), k[j], Mem{Base: c, Disp: j * t.bytes})
@@ -245,18 +276,6 @@ func (t tile) store(args reg.Register) {
 		RET()
 		return
 	}
-	for j := range t.vectors {
-		VMOVUPS(Mem{Base: mask, Disp: j * t.bytes}, t.b(j))
-	}
-	TESTQ(flag, flag)
-	JZ(LabelRef("set"))
-	t.walk(args, func(m int, c reg.GPVirtual) {
-		for j := range t.vectors {
-			VMASKMOVPS(Mem{Base: c, Disp: j * t.bytes}, t.b(j), t.broadcast(0))
-			VADDPS(t.broadcast(0), t.acc(m, j), t.acc(m, j))
-		}
-	})
-	Label("set")
 	// The last lane of the mask says whether all columns are written.
 	full := GP32()
 	MOVL(Mem{Base: mask, Disp: t.vectors*t.bytes - 4}, full)

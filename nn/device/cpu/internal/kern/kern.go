@@ -2,7 +2,7 @@
 //
 // A kernel keeps a tile of C, some rows × one or two vectors of columns, in registers and sums
 //
-//	C[m, j] = Init[j] + Σ over taps t and depth k of A[t, m, k] · B[t, k, j]   (+ C[m, j])
+//	C[m, j] = Init[j] + Σ over taps t and depth k of A[t, m, k] · B[t, k, j]   (+ From[m, j])
 //
 // where A is read in place through a table of offsets and B is packed. Package gen generates them.
 package kern
@@ -28,7 +28,8 @@ type Args struct {
 	// other way round.
 	StepA, JumpA int
 	StepC, JumpC int
-	Add          int // 1 to add to C
+	From         *float32 // what is added, with the steps of C, or nil: C itself for a sum in parts
+	ReLU         int      // 1 to write 0 in place of what is negative
 }
 
 // Kernel computes a tile. B is Taps × Depth × columns. The Args must be on the heap.

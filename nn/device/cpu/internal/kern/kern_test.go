@@ -42,9 +42,11 @@ func TestKernels(t *testing.T) {
 						for _, n := range []int{columns, columns - 1, columns - s.Lanes + 1} {
 							c := check{set: s, vectors: vectors, rows: rows, depth: depth, taps: taps, n: n}
 							for _, c.sum = range []bool{false, true} {
-								for _, c.add = range []int{0, 1} {
-									if err := c.run(); err != nil {
-										t.Fatalf("%+v: %v", c, err)
+								for _, c.from = range []string{"", "C", "other"} {
+									for _, c.relu = range []int{0, 1} {
+										if err := c.run(); err != nil {
+											t.Fatalf("%+v: %v", c, err)
+										}
 									}
 								}
 							}
@@ -61,7 +63,8 @@ type check struct {
 	set                           *Set
 	vectors, rows, depth, taps, n int
 	sum                           bool
-	add                           int
+	from                          string // what is added
+	relu                          int
 }
 
 func (c check) run() error {
@@ -98,6 +101,14 @@ func (c check) run() error {
 		}
 		return a[offs[t]/4+row(m, step, jumpA)+k]
 	}
+	other := guarded(r, len(dst))
+	var from []float32
+	switch c.from {
+	case "C":
+		from = dst
+	case "other":
+		from = other
+	}
 	inside := make([]bool, len(dst))
 	want := make([]float64, len(dst))
 	for m := range c.rows {
@@ -105,8 +116,8 @@ func (c check) run() error {
 			i := row(m, stepC, jumpC) + j
 			inside[i] = true
 			want[i] = float64(init[j])
-			if c.add != 0 {
-				want[i] += float64(dst[i])
+			if from != nil {
+				want[i] += float64(from[i])
 			}
 			for t := range c.taps {
 				for k := range c.depth {
@@ -115,15 +126,24 @@ func (c check) run() error {
 			}
 		}
 	}
+	if c.relu != 0 {
+		for i, v := range want {
+			want[i] = max(v, 0)
+		}
+	}
 	before := append([]float32(nil), dst...)
 	kernel := c.set.Products[c.vectors][c.rows]
 	if c.sum {
 		kernel = c.set.Sums[c.vectors][c.rows]
 	}
-	kernel(&Args{
+	args := &Args{
 		A: &a[0], B: &b[0], C: &dst[0], Init: &init[0], Mask: Mask(c.n), Offs: &offs[0], Taps: c.taps, Depth: c.depth,
-		StepA: 4 * step, JumpA: 4 * jumpA, StepC: 4 * stepC, JumpC: 4 * jumpC, Add: c.add,
-	})
+		StepA: 4 * step, JumpA: 4 * jumpA, StepC: 4 * stepC, JumpC: 4 * jumpC, ReLU: c.relu,
+	}
+	if from != nil {
+		args.From = &from[0]
+	}
+	kernel(args)
 	for i, x := range dst {
 		if !inside[i] {
 			if x != before[i] {

@@ -82,13 +82,19 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z1
 	VPMOVD2M Z1, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z2, Z2, Z2
+	VMAXPS Z0, Z2, Z0
 
 set:
 	MOVQ    16(AX), CX
@@ -165,13 +171,19 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z1
 	VPMOVD2M Z1, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z2, Z2, Z2
+	VMAXPS Z0, Z2, Z0
 
 set:
 	MOVQ    16(AX), CX
@@ -261,15 +273,22 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z2
 	VPMOVD2M Z2, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z3, Z3, Z3
+	VMAXPS Z0, Z3, Z0
+	VMAXPS Z1, Z3, Z1
 
 set:
 	MOVQ    16(AX), CX
@@ -361,15 +380,22 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z2
 	VPMOVD2M Z2, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z3, Z3, Z3
+	VMAXPS Z0, Z3, Z0
+	VMAXPS Z1, Z3, Z1
 
 set:
 	MOVQ    16(AX), CX
@@ -474,17 +500,25 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z3
 	VPMOVD2M Z3, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
 
 set:
 	MOVQ    16(AX), CX
@@ -591,17 +625,25 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z3
 	VPMOVD2M Z3, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
 
 set:
 	MOVQ    16(AX), CX
@@ -721,19 +763,28 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z4
 	VPMOVD2M Z4, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z5, Z5, Z5
+	VMAXPS Z0, Z5, Z0
+	VMAXPS Z1, Z5, Z1
+	VMAXPS Z2, Z5, Z2
+	VMAXPS Z3, Z5, Z3
 
 set:
 	MOVQ    16(AX), CX
@@ -855,19 +906,28 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z4
 	VPMOVD2M Z4, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z5, Z5, Z5
+	VMAXPS Z0, Z5, Z0
+	VMAXPS Z1, Z5, Z1
+	VMAXPS Z2, Z5, Z2
+	VMAXPS Z3, Z5, Z3
 
 set:
 	MOVQ    16(AX), CX
@@ -1002,21 +1062,31 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z5
 	VPMOVD2M Z5, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
+	VMAXPS Z4, Z6, Z4
 
 set:
 	MOVQ    16(AX), CX
@@ -1153,21 +1223,31 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z5
 	VPMOVD2M Z5, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
+	VMAXPS Z4, Z6, Z4
 
 set:
 	MOVQ    16(AX), CX
@@ -1324,23 +1404,34 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z6
 	VPMOVD2M Z6, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z7, Z7, Z7
+	VMAXPS Z0, Z7, Z0
+	VMAXPS Z1, Z7, Z1
+	VMAXPS Z2, Z7, Z2
+	VMAXPS Z3, Z7, Z3
+	VMAXPS Z4, Z7, Z4
+	VMAXPS Z5, Z7, Z5
 
 set:
 	MOVQ    16(AX), CX
@@ -1492,23 +1583,34 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z6
 	VPMOVD2M Z6, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z7, Z7, Z7
+	VMAXPS Z0, Z7, Z0
+	VMAXPS Z1, Z7, Z1
+	VMAXPS Z2, Z7, Z2
+	VMAXPS Z3, Z7, Z3
+	VMAXPS Z4, Z7, Z4
+	VMAXPS Z5, Z7, Z5
 
 set:
 	MOVQ    16(AX), CX
@@ -1680,25 +1782,37 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z7
 	VPMOVD2M Z7, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+	VMAXPS Z6, Z8, Z6
 
 set:
 	MOVQ    16(AX), CX
@@ -1865,25 +1979,37 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z7
 	VPMOVD2M Z7, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+	VMAXPS Z6, Z8, Z6
 
 set:
 	MOVQ    16(AX), CX
@@ -1912,6 +2038,8 @@ TEXT ·avx512Rows8x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z8
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z8, Z0
 	ADDQ       DX, CX
@@ -1932,9 +2060,7 @@ TEXT ·avx512Rows8x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z8, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z8, Z7
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -2078,32 +2204,47 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z8
 	VPMOVD2M Z8, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z9, Z9, Z9
+	VMAXPS Z0, Z9, Z0
+	VMAXPS Z1, Z9, Z1
+	VMAXPS Z2, Z9, Z2
+	VMAXPS Z3, Z9, Z3
+	VMAXPS Z4, Z9, Z4
+	VMAXPS Z5, Z9, Z5
+	VMAXPS Z6, Z9, Z6
+	VMAXPS Z7, Z9, Z7
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -2117,9 +2258,7 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -2131,6 +2270,8 @@ TEXT ·avx512Sums8x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z8
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z8, Z0
 	ADDQ       DX, CX
@@ -2151,9 +2292,7 @@ TEXT ·avx512Sums8x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z8, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z8, Z7
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -2283,32 +2422,47 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z8
 	VPMOVD2M Z8, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z9, Z9, Z9
+	VMAXPS Z0, Z9, Z0
+	VMAXPS Z1, Z9, Z1
+	VMAXPS Z2, Z9, Z2
+	VMAXPS Z3, Z9, Z3
+	VMAXPS Z4, Z9, Z4
+	VMAXPS Z5, Z9, Z5
+	VMAXPS Z6, Z9, Z6
+	VMAXPS Z7, Z9, Z7
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -2322,9 +2476,7 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -2336,6 +2488,8 @@ TEXT ·avx512Rows9x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z9
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z9, Z0
 	ADDQ       DX, CX
@@ -2356,12 +2510,10 @@ TEXT ·avx512Rows9x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z9, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z9, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z9, Z8
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -2515,34 +2667,50 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z9
 	VPMOVD2M Z9, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
+	VMAXPS Z8, Z10, Z8
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -2556,11 +2724,9 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -2572,6 +2738,8 @@ TEXT ·avx512Sums9x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z9
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z9, Z0
 	ADDQ       DX, CX
@@ -2592,12 +2760,10 @@ TEXT ·avx512Sums9x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z9, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z9, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z9, Z8
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -2737,34 +2903,50 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z9
 	VPMOVD2M Z9, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
+	VMAXPS Z8, Z10, Z8
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -2778,11 +2960,9 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -2794,6 +2974,8 @@ TEXT ·avx512Rows10x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z10
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z10, Z0
 	ADDQ       DX, CX
@@ -2814,15 +2996,13 @@ TEXT ·avx512Rows10x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z10, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z9
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -2986,36 +3166,53 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z10
 	VPMOVD2M Z10, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+	VMAXPS Z4, Z11, Z4
+	VMAXPS Z5, Z11, Z5
+	VMAXPS Z6, Z11, Z6
+	VMAXPS Z7, Z11, Z7
+	VMAXPS Z8, Z11, Z8
+	VMAXPS Z9, Z11, Z9
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -3029,13 +3226,11 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -3047,6 +3242,8 @@ TEXT ·avx512Sums10x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z10
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z10, Z0
 	ADDQ       DX, CX
@@ -3067,15 +3264,13 @@ TEXT ·avx512Sums10x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z10, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z10, Z9
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -3225,36 +3420,53 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z10
 	VPMOVD2M Z10, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+	VMAXPS Z4, Z11, Z4
+	VMAXPS Z5, Z11, Z5
+	VMAXPS Z6, Z11, Z6
+	VMAXPS Z7, Z11, Z7
+	VMAXPS Z8, Z11, Z8
+	VMAXPS Z9, Z11, Z9
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -3268,13 +3480,11 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -3286,6 +3496,8 @@ TEXT ·avx512Rows11x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z11
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z11, Z0
 	ADDQ       DX, CX
@@ -3306,18 +3518,16 @@ TEXT ·avx512Rows11x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z11, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z10
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -3491,38 +3701,56 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z11
 	VPMOVD2M Z11, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
+	VMAXPS Z10, Z12, Z10
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -3536,15 +3764,13 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -3556,6 +3782,8 @@ TEXT ·avx512Sums11x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z11
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z11, Z0
 	ADDQ       DX, CX
@@ -3576,18 +3804,16 @@ TEXT ·avx512Sums11x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z11, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z11, Z10
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -3747,38 +3973,56 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z11
 	VPMOVD2M Z11, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
+	VMAXPS Z10, Z12, Z10
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -3792,15 +4036,13 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -3812,6 +4054,8 @@ TEXT ·avx512Rows12x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z12
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z12, Z0
 	ADDQ       DX, CX
@@ -3832,21 +4076,19 @@ TEXT ·avx512Rows12x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z12, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z10
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z11
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -4030,40 +4272,59 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z12
 	VPMOVD2M Z12, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z11, K1, Z11
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z13, Z13, Z13
+	VMAXPS Z0, Z13, Z0
+	VMAXPS Z1, Z13, Z1
+	VMAXPS Z2, Z13, Z2
+	VMAXPS Z3, Z13, Z3
+	VMAXPS Z4, Z13, Z4
+	VMAXPS Z5, Z13, Z5
+	VMAXPS Z6, Z13, Z6
+	VMAXPS Z7, Z13, Z7
+	VMAXPS Z8, Z13, Z8
+	VMAXPS Z9, Z13, Z9
+	VMAXPS Z10, Z13, Z10
+	VMAXPS Z11, Z13, Z11
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -4077,17 +4338,15 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z11, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -4099,6 +4358,8 @@ TEXT ·avx512Sums12x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z12
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z12, Z0
 	ADDQ       DX, CX
@@ -4119,21 +4380,19 @@ TEXT ·avx512Sums12x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z12, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z10
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z12, Z11
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -4303,40 +4562,59 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z12
 	VPMOVD2M Z12, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z11, K1, Z11
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z13, Z13, Z13
+	VMAXPS Z0, Z13, Z0
+	VMAXPS Z1, Z13, Z1
+	VMAXPS Z2, Z13, Z2
+	VMAXPS Z3, Z13, Z3
+	VMAXPS Z4, Z13, Z4
+	VMAXPS Z5, Z13, Z5
+	VMAXPS Z6, Z13, Z6
+	VMAXPS Z7, Z13, Z7
+	VMAXPS Z8, Z13, Z8
+	VMAXPS Z9, Z13, Z9
+	VMAXPS Z10, Z13, Z10
+	VMAXPS Z11, Z13, Z11
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -4350,17 +4628,15 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z11, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -4372,6 +4648,8 @@ TEXT ·avx512Rows13x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z13
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z13, Z0
 	ADDQ       DX, CX
@@ -4392,24 +4670,22 @@ TEXT ·avx512Rows13x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z13, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z10
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z11
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z12
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -4610,42 +4886,62 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z13
 	VPMOVD2M Z13, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z11, K1, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
+	VMAXPS Z12, Z14, Z12
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -4659,19 +4955,17 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z11, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -4683,6 +4977,8 @@ TEXT ·avx512Sums13x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z13
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z13, Z0
 	ADDQ       DX, CX
@@ -4703,24 +4999,22 @@ TEXT ·avx512Sums13x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z13, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z10
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z11
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z13, Z12
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -4900,42 +5194,62 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z13
 	VPMOVD2M Z13, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z11, K1, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
+	VMAXPS Z12, Z14, Z12
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -4949,19 +5263,17 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z11, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -4973,6 +5285,8 @@ TEXT ·avx512Rows14x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z14
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z14, Z0
 	ADDQ       DX, CX
@@ -4993,27 +5307,25 @@ TEXT ·avx512Rows14x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z14, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z10
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z11
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z12
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z13
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -5224,44 +5536,65 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z14
 	VPMOVD2M Z14, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z11, K1, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z13, K1, Z13
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z13, K1, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z15, Z15, Z15
+	VMAXPS Z0, Z15, Z0
+	VMAXPS Z1, Z15, Z1
+	VMAXPS Z2, Z15, Z2
+	VMAXPS Z3, Z15, Z3
+	VMAXPS Z4, Z15, Z4
+	VMAXPS Z5, Z15, Z5
+	VMAXPS Z6, Z15, Z6
+	VMAXPS Z7, Z15, Z7
+	VMAXPS Z8, Z15, Z8
+	VMAXPS Z9, Z15, Z9
+	VMAXPS Z10, Z15, Z10
+	VMAXPS Z11, Z15, Z11
+	VMAXPS Z12, Z15, Z12
+	VMAXPS Z13, Z15, Z13
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -5275,21 +5608,19 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z11, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z12, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z13, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z13, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -5301,6 +5632,8 @@ TEXT ·avx512Sums14x1(SB), NOSPLIT, $0-8
 	VMOVUPS    (CX), Z14
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z14, Z0
 	ADDQ       DX, CX
@@ -5321,27 +5654,25 @@ TEXT ·avx512Sums14x1(SB), NOSPLIT, $0-8
 	ADDQ       DX, CX
 	PREFETCHT0 (CX)
 	VMOVAPS    Z14, Z6
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z7
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z8
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z9
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z10
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z11
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z12
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
 	VMOVAPS    Z14, Z13
 	MOVQ       64(AX), CX
 	LEAQ       (CX)(CX*2), DX
@@ -5531,44 +5862,65 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z14
 	VPMOVD2M Z14, K1
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z1, K1, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z3, K1, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z5, K1, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z7, K1, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z9, K1, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z11, K1, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z13, K1, Z13
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z13, K1, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z15, Z15, Z15
+	VMAXPS Z0, Z15, Z0
+	VMAXPS Z1, Z15, Z1
+	VMAXPS Z2, Z15, Z2
+	VMAXPS Z3, Z15, Z3
+	VMAXPS Z4, Z15, Z4
+	VMAXPS Z5, Z15, Z5
+	VMAXPS Z6, Z15, Z6
+	VMAXPS Z7, Z15, Z7
+	VMAXPS Z8, Z15, Z8
+	VMAXPS Z9, Z15, Z9
+	VMAXPS Z10, Z15, Z10
+	VMAXPS Z11, Z15, Z11
+	VMAXPS Z12, Z15, Z12
+	VMAXPS Z13, Z15, Z13
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z1, K1, (CX)
@@ -5582,21 +5934,19 @@ set:
 	VMOVUPS Z5, K1, (CX)
 	ADDQ    DX, CX
 	VMOVUPS Z6, K1, (CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z7, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z8, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z9, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z10, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z11, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z12, K1, (CX)
-	ADDQ    DX, CX
-	VMOVUPS Z13, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z13, K1, (BX)
 	VZEROUPPER
 	RET
 
@@ -5686,16 +6036,23 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z2
 	VPMOVD2M Z2, K1
 	VMOVUPS  64(CX), Z3
 	VPMOVD2M Z3, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
 
 set:
 	MOVQ    16(AX), CX
@@ -5791,16 +6148,23 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z2
 	VPMOVD2M Z2, K1
 	VMOVUPS  64(CX), Z3
 	VPMOVD2M Z3, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
 
 set:
 	MOVQ    16(AX), CX
@@ -5916,19 +6280,28 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z4
 	VPMOVD2M Z4, K1
 	VMOVUPS  64(CX), Z5
 	VPMOVD2M Z5, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
 
 set:
 	MOVQ    16(AX), CX
@@ -6047,19 +6420,28 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z4
 	VPMOVD2M Z4, K1
 	VMOVUPS  64(CX), Z5
 	VPMOVD2M Z5, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
 
 set:
 	MOVQ    16(AX), CX
@@ -6198,22 +6580,33 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z6
 	VPMOVD2M Z6, K1
 	VMOVUPS  64(CX), Z7
 	VPMOVD2M Z7, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
 
 set:
 	MOVQ    16(AX), CX
@@ -6355,22 +6748,33 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z6
 	VPMOVD2M Z6, K1
 	VMOVUPS  64(CX), Z7
 	VPMOVD2M Z7, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
 
 set:
 	MOVQ    16(AX), CX
@@ -6532,25 +6936,38 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z8
 	VPMOVD2M Z8, K1
 	VMOVUPS  64(CX), Z9
 	VPMOVD2M Z9, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
 
 set:
 	MOVQ    16(AX), CX
@@ -6715,25 +7132,38 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z8
 	VPMOVD2M Z8, K1
 	VMOVUPS  64(CX), Z9
 	VPMOVD2M Z9, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
 
 set:
 	MOVQ    16(AX), CX
@@ -6918,28 +7348,43 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z10
 	VPMOVD2M Z10, K1
 	VMOVUPS  64(CX), Z11
 	VPMOVD2M Z11, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
 
 set:
 	MOVQ    16(AX), CX
@@ -7127,28 +7572,43 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z10
 	VPMOVD2M Z10, K1
 	VMOVUPS  64(CX), Z11
 	VPMOVD2M Z11, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
 
 set:
 	MOVQ    16(AX), CX
@@ -7363,31 +7823,48 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z12
 	VPMOVD2M Z12, K1
 	VMOVUPS  64(CX), Z13
 	VPMOVD2M Z13, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
 
 set:
 	MOVQ    16(AX), CX
@@ -7598,31 +8075,48 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z12
 	VPMOVD2M Z12, K1
 	VMOVUPS  64(CX), Z13
 	VPMOVD2M Z13, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
 
 set:
 	MOVQ    16(AX), CX
@@ -7860,34 +8354,53 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z14
 	VPMOVD2M Z14, K1
 	VMOVUPS  64(CX), Z15
 	VPMOVD2M Z15, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z16, Z16, Z16
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
 
 set:
 	MOVQ    16(AX), CX
@@ -8121,34 +8634,53 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z14
 	VPMOVD2M Z14, K1
 	VMOVUPS  64(CX), Z15
 	VPMOVD2M Z15, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z16, Z16, Z16
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
 
 set:
 	MOVQ    16(AX), CX
@@ -8185,6 +8717,8 @@ TEXT ·avx512Rows8x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z17
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z16, Z0
@@ -8219,10 +8753,8 @@ TEXT ·avx512Rows8x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z16, Z12
 	VMOVAPS    Z17, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z16, Z14
 	VMOVAPS    Z17, Z15
 	MOVQ       64(AX), CX
@@ -8417,42 +8949,65 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z16
 	VPMOVD2M Z16, K1
 	VMOVUPS  64(CX), Z17
 	VPMOVD2M Z17, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z18, Z18, Z18
+	VMAXPS Z0, Z18, Z0
+	VMAXPS Z1, Z18, Z1
+	VMAXPS Z2, Z18, Z2
+	VMAXPS Z3, Z18, Z3
+	VMAXPS Z4, Z18, Z4
+	VMAXPS Z5, Z18, Z5
+	VMAXPS Z6, Z18, Z6
+	VMAXPS Z7, Z18, Z7
+	VMAXPS Z8, Z18, Z8
+	VMAXPS Z9, Z18, Z9
+	VMAXPS Z10, Z18, Z10
+	VMAXPS Z11, Z18, Z11
+	VMAXPS Z12, Z18, Z12
+	VMAXPS Z13, Z18, Z13
+	VMAXPS Z14, Z18, Z14
+	VMAXPS Z15, Z18, Z15
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -8473,10 +9028,8 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -8489,6 +9042,8 @@ TEXT ·avx512Sums8x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z17
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z16, Z0
@@ -8523,10 +9078,8 @@ TEXT ·avx512Sums8x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z16, Z12
 	VMOVAPS    Z17, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z16, Z14
 	VMOVAPS    Z17, Z15
 	MOVQ       64(AX), CX
@@ -8707,42 +9260,65 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z16
 	VPMOVD2M Z16, K1
 	VMOVUPS  64(CX), Z17
 	VPMOVD2M Z17, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z18, Z18, Z18
+	VMAXPS Z0, Z18, Z0
+	VMAXPS Z1, Z18, Z1
+	VMAXPS Z2, Z18, Z2
+	VMAXPS Z3, Z18, Z3
+	VMAXPS Z4, Z18, Z4
+	VMAXPS Z5, Z18, Z5
+	VMAXPS Z6, Z18, Z6
+	VMAXPS Z7, Z18, Z7
+	VMAXPS Z8, Z18, Z8
+	VMAXPS Z9, Z18, Z9
+	VMAXPS Z10, Z18, Z10
+	VMAXPS Z11, Z18, Z11
+	VMAXPS Z12, Z18, Z12
+	VMAXPS Z13, Z18, Z13
+	VMAXPS Z14, Z18, Z14
+	VMAXPS Z15, Z18, Z15
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -8763,10 +9339,8 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -8779,6 +9353,8 @@ TEXT ·avx512Rows9x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z19
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z18, Z0
@@ -8813,15 +9389,13 @@ TEXT ·avx512Rows9x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z18, Z12
 	VMOVAPS    Z19, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z18, Z14
 	VMOVAPS    Z19, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z18, Z16
 	VMOVAPS    Z19, Z17
 	MOVQ       64(AX), CX
@@ -9031,45 +9605,70 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z18
 	VPMOVD2M Z18, K1
 	VMOVUPS  64(CX), Z19
 	VPMOVD2M Z19, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z20, Z20, Z20
+	VMAXPS Z0, Z20, Z0
+	VMAXPS Z1, Z20, Z1
+	VMAXPS Z2, Z20, Z2
+	VMAXPS Z3, Z20, Z3
+	VMAXPS Z4, Z20, Z4
+	VMAXPS Z5, Z20, Z5
+	VMAXPS Z6, Z20, Z6
+	VMAXPS Z7, Z20, Z7
+	VMAXPS Z8, Z20, Z8
+	VMAXPS Z9, Z20, Z9
+	VMAXPS Z10, Z20, Z10
+	VMAXPS Z11, Z20, Z11
+	VMAXPS Z12, Z20, Z12
+	VMAXPS Z13, Z20, Z13
+	VMAXPS Z14, Z20, Z14
+	VMAXPS Z15, Z20, Z15
+	VMAXPS Z16, Z20, Z16
+	VMAXPS Z17, Z20, Z17
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -9090,13 +9689,11 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -9109,6 +9706,8 @@ TEXT ·avx512Sums9x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z19
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z18, Z0
@@ -9143,15 +9742,13 @@ TEXT ·avx512Sums9x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z18, Z12
 	VMOVAPS    Z19, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z18, Z14
 	VMOVAPS    Z19, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z18, Z16
 	VMOVAPS    Z19, Z17
 	MOVQ       64(AX), CX
@@ -9347,45 +9944,70 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z18
 	VPMOVD2M Z18, K1
 	VMOVUPS  64(CX), Z19
 	VPMOVD2M Z19, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z20, Z20, Z20
+	VMAXPS Z0, Z20, Z0
+	VMAXPS Z1, Z20, Z1
+	VMAXPS Z2, Z20, Z2
+	VMAXPS Z3, Z20, Z3
+	VMAXPS Z4, Z20, Z4
+	VMAXPS Z5, Z20, Z5
+	VMAXPS Z6, Z20, Z6
+	VMAXPS Z7, Z20, Z7
+	VMAXPS Z8, Z20, Z8
+	VMAXPS Z9, Z20, Z9
+	VMAXPS Z10, Z20, Z10
+	VMAXPS Z11, Z20, Z11
+	VMAXPS Z12, Z20, Z12
+	VMAXPS Z13, Z20, Z13
+	VMAXPS Z14, Z20, Z14
+	VMAXPS Z15, Z20, Z15
+	VMAXPS Z16, Z20, Z16
+	VMAXPS Z17, Z20, Z17
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -9406,13 +10028,11 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -9425,6 +10045,8 @@ TEXT ·avx512Rows10x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z21
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z20, Z0
@@ -9459,20 +10081,18 @@ TEXT ·avx512Rows10x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z20, Z12
 	VMOVAPS    Z21, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z14
 	VMOVAPS    Z21, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z16
 	VMOVAPS    Z21, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z18
 	VMOVAPS    Z21, Z19
 	MOVQ       64(AX), CX
@@ -9697,48 +10317,75 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z20
 	VPMOVD2M Z20, K1
 	VMOVUPS  64(CX), Z21
 	VPMOVD2M Z21, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z22, Z22, Z22
+	VMAXPS Z0, Z22, Z0
+	VMAXPS Z1, Z22, Z1
+	VMAXPS Z2, Z22, Z2
+	VMAXPS Z3, Z22, Z3
+	VMAXPS Z4, Z22, Z4
+	VMAXPS Z5, Z22, Z5
+	VMAXPS Z6, Z22, Z6
+	VMAXPS Z7, Z22, Z7
+	VMAXPS Z8, Z22, Z8
+	VMAXPS Z9, Z22, Z9
+	VMAXPS Z10, Z22, Z10
+	VMAXPS Z11, Z22, Z11
+	VMAXPS Z12, Z22, Z12
+	VMAXPS Z13, Z22, Z13
+	VMAXPS Z14, Z22, Z14
+	VMAXPS Z15, Z22, Z15
+	VMAXPS Z16, Z22, Z16
+	VMAXPS Z17, Z22, Z17
+	VMAXPS Z18, Z22, Z18
+	VMAXPS Z19, Z22, Z19
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -9759,16 +10406,14 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -9781,6 +10426,8 @@ TEXT ·avx512Sums10x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z21
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z20, Z0
@@ -9815,20 +10462,18 @@ TEXT ·avx512Sums10x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z20, Z12
 	VMOVAPS    Z21, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z14
 	VMOVAPS    Z21, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z16
 	VMOVAPS    Z21, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z20, Z18
 	VMOVAPS    Z21, Z19
 	MOVQ       64(AX), CX
@@ -10039,48 +10684,75 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z20
 	VPMOVD2M Z20, K1
 	VMOVUPS  64(CX), Z21
 	VPMOVD2M Z21, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z22, Z22, Z22
+	VMAXPS Z0, Z22, Z0
+	VMAXPS Z1, Z22, Z1
+	VMAXPS Z2, Z22, Z2
+	VMAXPS Z3, Z22, Z3
+	VMAXPS Z4, Z22, Z4
+	VMAXPS Z5, Z22, Z5
+	VMAXPS Z6, Z22, Z6
+	VMAXPS Z7, Z22, Z7
+	VMAXPS Z8, Z22, Z8
+	VMAXPS Z9, Z22, Z9
+	VMAXPS Z10, Z22, Z10
+	VMAXPS Z11, Z22, Z11
+	VMAXPS Z12, Z22, Z12
+	VMAXPS Z13, Z22, Z13
+	VMAXPS Z14, Z22, Z14
+	VMAXPS Z15, Z22, Z15
+	VMAXPS Z16, Z22, Z16
+	VMAXPS Z17, Z22, Z17
+	VMAXPS Z18, Z22, Z18
+	VMAXPS Z19, Z22, Z19
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -10101,16 +10773,14 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -10123,6 +10793,8 @@ TEXT ·avx512Rows11x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z23
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z22, Z0
@@ -10157,25 +10829,23 @@ TEXT ·avx512Rows11x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z22, Z12
 	VMOVAPS    Z23, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z14
 	VMOVAPS    Z23, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z16
 	VMOVAPS    Z23, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z18
 	VMOVAPS    Z23, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z20
 	VMOVAPS    Z23, Z21
 	MOVQ       64(AX), CX
@@ -10415,51 +11085,80 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z22
 	VPMOVD2M Z22, K1
 	VMOVUPS  64(CX), Z23
 	VPMOVD2M Z23, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z24, Z24, Z24
+	VMAXPS Z0, Z24, Z0
+	VMAXPS Z1, Z24, Z1
+	VMAXPS Z2, Z24, Z2
+	VMAXPS Z3, Z24, Z3
+	VMAXPS Z4, Z24, Z4
+	VMAXPS Z5, Z24, Z5
+	VMAXPS Z6, Z24, Z6
+	VMAXPS Z7, Z24, Z7
+	VMAXPS Z8, Z24, Z8
+	VMAXPS Z9, Z24, Z9
+	VMAXPS Z10, Z24, Z10
+	VMAXPS Z11, Z24, Z11
+	VMAXPS Z12, Z24, Z12
+	VMAXPS Z13, Z24, Z13
+	VMAXPS Z14, Z24, Z14
+	VMAXPS Z15, Z24, Z15
+	VMAXPS Z16, Z24, Z16
+	VMAXPS Z17, Z24, Z17
+	VMAXPS Z18, Z24, Z18
+	VMAXPS Z19, Z24, Z19
+	VMAXPS Z20, Z24, Z20
+	VMAXPS Z21, Z24, Z21
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -10480,19 +11179,17 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -10505,6 +11202,8 @@ TEXT ·avx512Sums11x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z23
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z22, Z0
@@ -10539,25 +11238,23 @@ TEXT ·avx512Sums11x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z22, Z12
 	VMOVAPS    Z23, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z14
 	VMOVAPS    Z23, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z16
 	VMOVAPS    Z23, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z18
 	VMOVAPS    Z23, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z22, Z20
 	VMOVAPS    Z23, Z21
 	MOVQ       64(AX), CX
@@ -10783,51 +11480,80 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z22
 	VPMOVD2M Z22, K1
 	VMOVUPS  64(CX), Z23
 	VPMOVD2M Z23, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z24, Z24, Z24
+	VMAXPS Z0, Z24, Z0
+	VMAXPS Z1, Z24, Z1
+	VMAXPS Z2, Z24, Z2
+	VMAXPS Z3, Z24, Z3
+	VMAXPS Z4, Z24, Z4
+	VMAXPS Z5, Z24, Z5
+	VMAXPS Z6, Z24, Z6
+	VMAXPS Z7, Z24, Z7
+	VMAXPS Z8, Z24, Z8
+	VMAXPS Z9, Z24, Z9
+	VMAXPS Z10, Z24, Z10
+	VMAXPS Z11, Z24, Z11
+	VMAXPS Z12, Z24, Z12
+	VMAXPS Z13, Z24, Z13
+	VMAXPS Z14, Z24, Z14
+	VMAXPS Z15, Z24, Z15
+	VMAXPS Z16, Z24, Z16
+	VMAXPS Z17, Z24, Z17
+	VMAXPS Z18, Z24, Z18
+	VMAXPS Z19, Z24, Z19
+	VMAXPS Z20, Z24, Z20
+	VMAXPS Z21, Z24, Z21
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -10848,19 +11574,17 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -10873,6 +11597,8 @@ TEXT ·avx512Rows12x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z25
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z24, Z0
@@ -10907,30 +11633,28 @@ TEXT ·avx512Rows12x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z24, Z12
 	VMOVAPS    Z25, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z14
 	VMOVAPS    Z25, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z16
 	VMOVAPS    Z25, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z18
 	VMOVAPS    Z25, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z20
 	VMOVAPS    Z25, Z21
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z22
 	VMOVAPS    Z25, Z23
 	MOVQ       64(AX), CX
@@ -11185,54 +11909,85 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z24
 	VPMOVD2M Z24, K1
 	VMOVUPS  64(CX), Z25
 	VPMOVD2M Z25, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z22, K1, Z22
-	VADDPS.Z 64(CX), Z23, K2, Z23
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z26, Z26, Z26
+	VMAXPS Z0, Z26, Z0
+	VMAXPS Z1, Z26, Z1
+	VMAXPS Z2, Z26, Z2
+	VMAXPS Z3, Z26, Z3
+	VMAXPS Z4, Z26, Z4
+	VMAXPS Z5, Z26, Z5
+	VMAXPS Z6, Z26, Z6
+	VMAXPS Z7, Z26, Z7
+	VMAXPS Z8, Z26, Z8
+	VMAXPS Z9, Z26, Z9
+	VMAXPS Z10, Z26, Z10
+	VMAXPS Z11, Z26, Z11
+	VMAXPS Z12, Z26, Z12
+	VMAXPS Z13, Z26, Z13
+	VMAXPS Z14, Z26, Z14
+	VMAXPS Z15, Z26, Z15
+	VMAXPS Z16, Z26, Z16
+	VMAXPS Z17, Z26, Z17
+	VMAXPS Z18, Z26, Z18
+	VMAXPS Z19, Z26, Z19
+	VMAXPS Z20, Z26, Z20
+	VMAXPS Z21, Z26, Z21
+	VMAXPS Z22, Z26, Z22
+	VMAXPS Z23, Z26, Z23
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -11253,22 +12008,20 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z22, K1, (CX)
-	VMOVUPS Z23, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -11281,6 +12034,8 @@ TEXT ·avx512Sums12x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z25
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z24, Z0
@@ -11315,30 +12070,28 @@ TEXT ·avx512Sums12x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z24, Z12
 	VMOVAPS    Z25, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z14
 	VMOVAPS    Z25, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z16
 	VMOVAPS    Z25, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z18
 	VMOVAPS    Z25, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z20
 	VMOVAPS    Z25, Z21
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z24, Z22
 	VMOVAPS    Z25, Z23
 	MOVQ       64(AX), CX
@@ -11579,54 +12332,85 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z24
 	VPMOVD2M Z24, K1
 	VMOVUPS  64(CX), Z25
 	VPMOVD2M Z25, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z22, K1, Z22
-	VADDPS.Z 64(CX), Z23, K2, Z23
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z26, Z26, Z26
+	VMAXPS Z0, Z26, Z0
+	VMAXPS Z1, Z26, Z1
+	VMAXPS Z2, Z26, Z2
+	VMAXPS Z3, Z26, Z3
+	VMAXPS Z4, Z26, Z4
+	VMAXPS Z5, Z26, Z5
+	VMAXPS Z6, Z26, Z6
+	VMAXPS Z7, Z26, Z7
+	VMAXPS Z8, Z26, Z8
+	VMAXPS Z9, Z26, Z9
+	VMAXPS Z10, Z26, Z10
+	VMAXPS Z11, Z26, Z11
+	VMAXPS Z12, Z26, Z12
+	VMAXPS Z13, Z26, Z13
+	VMAXPS Z14, Z26, Z14
+	VMAXPS Z15, Z26, Z15
+	VMAXPS Z16, Z26, Z16
+	VMAXPS Z17, Z26, Z17
+	VMAXPS Z18, Z26, Z18
+	VMAXPS Z19, Z26, Z19
+	VMAXPS Z20, Z26, Z20
+	VMAXPS Z21, Z26, Z21
+	VMAXPS Z22, Z26, Z22
+	VMAXPS Z23, Z26, Z23
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -11647,22 +12431,20 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z22, K1, (CX)
-	VMOVUPS Z23, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -11675,6 +12457,8 @@ TEXT ·avx512Rows13x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z27
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z26, Z0
@@ -11709,35 +12493,33 @@ TEXT ·avx512Rows13x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z26, Z12
 	VMOVAPS    Z27, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z14
 	VMOVAPS    Z27, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z16
 	VMOVAPS    Z27, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z18
 	VMOVAPS    Z27, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z20
 	VMOVAPS    Z27, Z21
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z22
 	VMOVAPS    Z27, Z23
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z24
 	VMOVAPS    Z27, Z25
 	MOVQ       64(AX), CX
@@ -12014,57 +12796,90 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z26
 	VPMOVD2M Z26, K1
 	VMOVUPS  64(CX), Z27
 	VPMOVD2M Z27, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z22, K1, Z22
-	VADDPS.Z 64(CX), Z23, K2, Z23
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z24, K1, Z24
-	VADDPS.Z 64(CX), Z25, K2, Z25
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z28, Z28, Z28
+	VMAXPS Z0, Z28, Z0
+	VMAXPS Z1, Z28, Z1
+	VMAXPS Z2, Z28, Z2
+	VMAXPS Z3, Z28, Z3
+	VMAXPS Z4, Z28, Z4
+	VMAXPS Z5, Z28, Z5
+	VMAXPS Z6, Z28, Z6
+	VMAXPS Z7, Z28, Z7
+	VMAXPS Z8, Z28, Z8
+	VMAXPS Z9, Z28, Z9
+	VMAXPS Z10, Z28, Z10
+	VMAXPS Z11, Z28, Z11
+	VMAXPS Z12, Z28, Z12
+	VMAXPS Z13, Z28, Z13
+	VMAXPS Z14, Z28, Z14
+	VMAXPS Z15, Z28, Z15
+	VMAXPS Z16, Z28, Z16
+	VMAXPS Z17, Z28, Z17
+	VMAXPS Z18, Z28, Z18
+	VMAXPS Z19, Z28, Z19
+	VMAXPS Z20, Z28, Z20
+	VMAXPS Z21, Z28, Z21
+	VMAXPS Z22, Z28, Z22
+	VMAXPS Z23, Z28, Z23
+	VMAXPS Z24, Z28, Z24
+	VMAXPS Z25, Z28, Z25
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -12085,25 +12900,23 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z22, K1, (CX)
-	VMOVUPS Z23, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z24, K1, (CX)
-	VMOVUPS Z25, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -12116,6 +12929,8 @@ TEXT ·avx512Sums13x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z27
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z26, Z0
@@ -12150,35 +12965,33 @@ TEXT ·avx512Sums13x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z26, Z12
 	VMOVAPS    Z27, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z14
 	VMOVAPS    Z27, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z16
 	VMOVAPS    Z27, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z18
 	VMOVAPS    Z27, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z20
 	VMOVAPS    Z27, Z21
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z22
 	VMOVAPS    Z27, Z23
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z26, Z24
 	VMOVAPS    Z27, Z25
 	MOVQ       64(AX), CX
@@ -12434,57 +13247,90 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z26
 	VPMOVD2M Z26, K1
 	VMOVUPS  64(CX), Z27
 	VPMOVD2M Z27, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z22, K1, Z22
-	VADDPS.Z 64(CX), Z23, K2, Z23
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z24, K1, Z24
-	VADDPS.Z 64(CX), Z25, K2, Z25
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z28, Z28, Z28
+	VMAXPS Z0, Z28, Z0
+	VMAXPS Z1, Z28, Z1
+	VMAXPS Z2, Z28, Z2
+	VMAXPS Z3, Z28, Z3
+	VMAXPS Z4, Z28, Z4
+	VMAXPS Z5, Z28, Z5
+	VMAXPS Z6, Z28, Z6
+	VMAXPS Z7, Z28, Z7
+	VMAXPS Z8, Z28, Z8
+	VMAXPS Z9, Z28, Z9
+	VMAXPS Z10, Z28, Z10
+	VMAXPS Z11, Z28, Z11
+	VMAXPS Z12, Z28, Z12
+	VMAXPS Z13, Z28, Z13
+	VMAXPS Z14, Z28, Z14
+	VMAXPS Z15, Z28, Z15
+	VMAXPS Z16, Z28, Z16
+	VMAXPS Z17, Z28, Z17
+	VMAXPS Z18, Z28, Z18
+	VMAXPS Z19, Z28, Z19
+	VMAXPS Z20, Z28, Z20
+	VMAXPS Z21, Z28, Z21
+	VMAXPS Z22, Z28, Z22
+	VMAXPS Z23, Z28, Z23
+	VMAXPS Z24, Z28, Z24
+	VMAXPS Z25, Z28, Z25
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -12505,25 +13351,23 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z22, K1, (CX)
-	VMOVUPS Z23, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z24, K1, (CX)
-	VMOVUPS Z25, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -12536,6 +13380,8 @@ TEXT ·avx512Rows14x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z29
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z28, Z0
@@ -12570,40 +13416,38 @@ TEXT ·avx512Rows14x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z28, Z12
 	VMOVAPS    Z29, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z14
 	VMOVAPS    Z29, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z16
 	VMOVAPS    Z29, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z18
 	VMOVAPS    Z29, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z20
 	VMOVAPS    Z29, Z21
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z22
 	VMOVAPS    Z29, Z23
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z24
 	VMOVAPS    Z29, Z25
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z26
 	VMOVAPS    Z29, Z27
 	MOVQ       64(AX), CX
@@ -12895,60 +13739,95 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z28
 	VPMOVD2M Z28, K1
 	VMOVUPS  64(CX), Z29
 	VPMOVD2M Z29, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z22, K1, Z22
-	VADDPS.Z 64(CX), Z23, K2, Z23
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z24, K1, Z24
-	VADDPS.Z 64(CX), Z25, K2, Z25
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z26, K1, Z26
-	VADDPS.Z 64(CX), Z27, K2, Z27
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z26, K1, Z26
+	VADDPS.Z 64(SI), Z27, K2, Z27
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z30, Z30, Z30
+	VMAXPS Z0, Z30, Z0
+	VMAXPS Z1, Z30, Z1
+	VMAXPS Z2, Z30, Z2
+	VMAXPS Z3, Z30, Z3
+	VMAXPS Z4, Z30, Z4
+	VMAXPS Z5, Z30, Z5
+	VMAXPS Z6, Z30, Z6
+	VMAXPS Z7, Z30, Z7
+	VMAXPS Z8, Z30, Z8
+	VMAXPS Z9, Z30, Z9
+	VMAXPS Z10, Z30, Z10
+	VMAXPS Z11, Z30, Z11
+	VMAXPS Z12, Z30, Z12
+	VMAXPS Z13, Z30, Z13
+	VMAXPS Z14, Z30, Z14
+	VMAXPS Z15, Z30, Z15
+	VMAXPS Z16, Z30, Z16
+	VMAXPS Z17, Z30, Z17
+	VMAXPS Z18, Z30, Z18
+	VMAXPS Z19, Z30, Z19
+	VMAXPS Z20, Z30, Z20
+	VMAXPS Z21, Z30, Z21
+	VMAXPS Z22, Z30, Z22
+	VMAXPS Z23, Z30, Z23
+	VMAXPS Z24, Z30, Z24
+	VMAXPS Z25, Z30, Z25
+	VMAXPS Z26, Z30, Z26
+	VMAXPS Z27, Z30, Z27
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -12969,28 +13848,26 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z22, K1, (CX)
-	VMOVUPS Z23, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z24, K1, (CX)
-	VMOVUPS Z25, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z26, K1, (CX)
-	VMOVUPS Z27, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z26, K1, (BX)
+	VMOVUPS Z27, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -13003,6 +13880,8 @@ TEXT ·avx512Sums14x2(SB), NOSPLIT, $0-8
 	VMOVUPS    64(CX), Z29
 	MOVQ       16(AX), CX
 	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
 	PREFETCHT0 (CX)
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z28, Z0
@@ -13037,40 +13916,38 @@ TEXT ·avx512Sums14x2(SB), NOSPLIT, $0-8
 	PREFETCHT0 64(CX)
 	VMOVAPS    Z28, Z12
 	VMOVAPS    Z29, Z13
-	MOVQ       16(AX), CX
-	ADDQ       88(AX), CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z14
 	VMOVAPS    Z29, Z15
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z16
 	VMOVAPS    Z29, Z17
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z18
 	VMOVAPS    Z29, Z19
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z20
 	VMOVAPS    Z29, Z21
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z22
 	VMOVAPS    Z29, Z23
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z24
 	VMOVAPS    Z29, Z25
-	ADDQ       DX, CX
-	PREFETCHT0 (CX)
-	PREFETCHT0 64(CX)
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
 	VMOVAPS    Z28, Z26
 	VMOVAPS    Z29, Z27
 	MOVQ       64(AX), CX
@@ -13341,60 +14218,95 @@ next:
 	JNZ      tap
 	MOVQ     32(AX), CX
 	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
 	VMOVUPS  (CX), Z28
 	VPMOVD2M Z28, K1
 	VMOVUPS  64(CX), Z29
 	VPMOVD2M Z29, K2
 	TESTQ    DX, DX
-	JZ       set
-	MOVQ     16(AX), CX
-	MOVQ     80(AX), DX
-	VADDPS.Z (CX), Z0, K1, Z0
-	VADDPS.Z 64(CX), Z1, K2, Z1
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z2, K1, Z2
-	VADDPS.Z 64(CX), Z3, K2, Z3
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z4, K1, Z4
-	VADDPS.Z 64(CX), Z5, K2, Z5
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z6, K1, Z6
-	VADDPS.Z 64(CX), Z7, K2, Z7
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z8, K1, Z8
-	VADDPS.Z 64(CX), Z9, K2, Z9
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z10, K1, Z10
-	VADDPS.Z 64(CX), Z11, K2, Z11
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z12, K1, Z12
-	VADDPS.Z 64(CX), Z13, K2, Z13
-	MOVQ     16(AX), CX
-	ADDQ     88(AX), CX
-	VADDPS.Z (CX), Z14, K1, Z14
-	VADDPS.Z 64(CX), Z15, K2, Z15
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z16, K1, Z16
-	VADDPS.Z 64(CX), Z17, K2, Z17
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z18, K1, Z18
-	VADDPS.Z 64(CX), Z19, K2, Z19
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z20, K1, Z20
-	VADDPS.Z 64(CX), Z21, K2, Z21
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z22, K1, Z22
-	VADDPS.Z 64(CX), Z23, K2, Z23
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z24, K1, Z24
-	VADDPS.Z 64(CX), Z25, K2, Z25
-	ADDQ     DX, CX
-	VADDPS.Z (CX), Z26, K1, Z26
-	VADDPS.Z 64(CX), Z27, K2, Z27
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z26, K1, Z26
+	VADDPS.Z 64(SI), Z27, K2, Z27
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z30, Z30, Z30
+	VMAXPS Z0, Z30, Z0
+	VMAXPS Z1, Z30, Z1
+	VMAXPS Z2, Z30, Z2
+	VMAXPS Z3, Z30, Z3
+	VMAXPS Z4, Z30, Z4
+	VMAXPS Z5, Z30, Z5
+	VMAXPS Z6, Z30, Z6
+	VMAXPS Z7, Z30, Z7
+	VMAXPS Z8, Z30, Z8
+	VMAXPS Z9, Z30, Z9
+	VMAXPS Z10, Z30, Z10
+	VMAXPS Z11, Z30, Z11
+	VMAXPS Z12, Z30, Z12
+	VMAXPS Z13, Z30, Z13
+	VMAXPS Z14, Z30, Z14
+	VMAXPS Z15, Z30, Z15
+	VMAXPS Z16, Z30, Z16
+	VMAXPS Z17, Z30, Z17
+	VMAXPS Z18, Z30, Z18
+	VMAXPS Z19, Z30, Z19
+	VMAXPS Z20, Z30, Z20
+	VMAXPS Z21, Z30, Z21
+	VMAXPS Z22, Z30, Z22
+	VMAXPS Z23, Z30, Z23
+	VMAXPS Z24, Z30, Z24
+	VMAXPS Z25, Z30, Z25
+	VMAXPS Z26, Z30, Z26
+	VMAXPS Z27, Z30, Z27
 
 set:
 	MOVQ    16(AX), CX
 	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DX, CX
@@ -13415,28 +14327,26 @@ set:
 	ADDQ    DX, CX
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
-	MOVQ    16(AX), CX
-	ADDQ    88(AX), CX
-	VMOVUPS Z14, K1, (CX)
-	VMOVUPS Z15, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z16, K1, (CX)
-	VMOVUPS Z17, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z18, K1, (CX)
-	VMOVUPS Z19, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z20, K1, (CX)
-	VMOVUPS Z21, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z22, K1, (CX)
-	VMOVUPS Z23, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z24, K1, (CX)
-	VMOVUPS Z25, K2, 64(CX)
-	ADDQ    DX, CX
-	VMOVUPS Z26, K1, (CX)
-	VMOVUPS Z27, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z26, K1, (BX)
+	VMOVUPS Z27, K2, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -13691,13 +14601,19 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y1
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y1, Y2
 	VADDPS     Y2, Y0, Y0
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y2, Y2, Y2
+	VMAXPS Y0, Y2, Y0
 
 set:
 	MOVL    28(CX), CX
@@ -13784,13 +14700,19 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y1
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y1, Y2
 	VADDPS     Y2, Y0, Y0
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y2, Y2, Y2
+	VMAXPS Y0, Y2, Y0
 
 set:
 	MOVL    28(CX), CX
@@ -13890,16 +14812,23 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y2
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y2, Y3
 	VADDPS     Y3, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y2, Y3
 	VADDPS     Y3, Y1, Y1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y3, Y3, Y3
+	VMAXPS Y0, Y3, Y0
+	VMAXPS Y1, Y3, Y1
 
 set:
 	MOVL    28(CX), CX
@@ -14003,16 +14932,23 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y2
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y2, Y3
 	VADDPS     Y3, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y2, Y3
 	VADDPS     Y3, Y1, Y1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y3, Y3, Y3
+	VMAXPS Y0, Y3, Y0
+	VMAXPS Y1, Y3, Y1
 
 set:
 	MOVL    28(CX), CX
@@ -14129,19 +15065,27 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y3
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y3, Y4
 	VADDPS     Y4, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y3, Y4
 	VADDPS     Y4, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y3, Y4
 	VADDPS     Y4, Y2, Y2
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y4, Y4, Y4
+	VMAXPS Y0, Y4, Y0
+	VMAXPS Y1, Y4, Y1
+	VMAXPS Y2, Y4, Y2
 
 set:
 	MOVL    28(CX), CX
@@ -14262,19 +15206,27 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y3
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y3, Y4
 	VADDPS     Y4, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y3, Y4
 	VADDPS     Y4, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y3, Y4
 	VADDPS     Y4, Y2, Y2
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y4, Y4, Y4
+	VMAXPS Y0, Y4, Y0
+	VMAXPS Y1, Y4, Y1
+	VMAXPS Y2, Y4, Y2
 
 set:
 	MOVL    28(CX), CX
@@ -14408,22 +15360,31 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y4
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y2, Y2
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y3, Y3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y5, Y5, Y5
+	VMAXPS Y0, Y5, Y0
+	VMAXPS Y1, Y5, Y1
+	VMAXPS Y2, Y5, Y2
+	VMAXPS Y3, Y5, Y3
 
 set:
 	MOVL    28(CX), CX
@@ -14561,22 +15522,31 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y4
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y2, Y2
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y5
 	VADDPS     Y5, Y3, Y3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y5, Y5, Y5
+	VMAXPS Y0, Y5, Y0
+	VMAXPS Y1, Y5, Y1
+	VMAXPS Y2, Y5, Y2
+	VMAXPS Y3, Y5, Y3
 
 set:
 	MOVL    28(CX), CX
@@ -14727,25 +15697,35 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y5
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y2, Y2
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y4, Y4
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y6, Y6, Y6
+	VMAXPS Y0, Y6, Y0
+	VMAXPS Y1, Y6, Y1
+	VMAXPS Y2, Y6, Y2
+	VMAXPS Y3, Y6, Y3
+	VMAXPS Y4, Y6, Y4
 
 set:
 	MOVL    28(CX), CX
@@ -14900,25 +15880,35 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y5
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y2, Y2
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y5, Y6
 	VADDPS     Y6, Y4, Y4
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y6, Y6, Y6
+	VMAXPS Y0, Y6, Y0
+	VMAXPS Y1, Y6, Y1
+	VMAXPS Y2, Y6, Y2
+	VMAXPS Y3, Y6, Y3
+	VMAXPS Y4, Y6, Y4
 
 set:
 	MOVL    28(CX), CX
@@ -15093,28 +16083,39 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y6
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y2, Y2
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y4, Y4
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y5, Y5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y7, Y7, Y7
+	VMAXPS Y0, Y7, Y0
+	VMAXPS Y1, Y7, Y1
+	VMAXPS Y2, Y7, Y2
+	VMAXPS Y3, Y7, Y3
+	VMAXPS Y4, Y7, Y4
+	VMAXPS Y5, Y7, Y5
 
 set:
 	MOVL    28(CX), CX
@@ -15286,28 +16287,39 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y6
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y0, Y0
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y2, Y2
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y4, Y4
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y5, Y5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y7, Y7, Y7
+	VMAXPS Y0, Y7, Y0
+	VMAXPS Y1, Y7, Y1
+	VMAXPS Y2, Y7, Y2
+	VMAXPS Y3, Y7, Y3
+	VMAXPS Y4, Y7, Y4
+	VMAXPS Y5, Y7, Y5
 
 set:
 	MOVL    28(CX), CX
@@ -15426,16 +16438,23 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y2
 	VMOVUPS    32(CX), Y3
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y2, Y4
 	VADDPS     Y4, Y0, Y0
 	VMASKMOVPS 32(DX), Y3, Y4
 	VADDPS     Y4, Y1, Y1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y4, Y4, Y4
+	VMAXPS Y0, Y4, Y0
+	VMAXPS Y1, Y4, Y1
 
 set:
 	MOVL    60(CX), CX
@@ -15536,16 +16555,23 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y2
 	VMOVUPS    32(CX), Y3
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y2, Y4
 	VADDPS     Y4, Y0, Y0
 	VMASKMOVPS 32(DX), Y3, Y4
 	VADDPS     Y4, Y1, Y1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y4, Y4, Y4
+	VMAXPS Y0, Y4, Y0
+	VMAXPS Y1, Y4, Y1
 
 set:
 	MOVL    60(CX), CX
@@ -15665,21 +16691,30 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y4
 	VMOVUPS    32(CX), Y5
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y4, Y6
 	VADDPS     Y6, Y0, Y0
 	VMASKMOVPS 32(DX), Y5, Y6
 	VADDPS     Y6, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y6
 	VADDPS     Y6, Y2, Y2
 	VMASKMOVPS 32(DX), Y5, Y6
 	VADDPS     Y6, Y3, Y3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y6, Y6, Y6
+	VMAXPS Y0, Y6, Y0
+	VMAXPS Y1, Y6, Y1
+	VMAXPS Y2, Y6, Y2
+	VMAXPS Y3, Y6, Y3
 
 set:
 	MOVL    60(CX), CX
@@ -15805,21 +16840,30 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y4
 	VMOVUPS    32(CX), Y5
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y4, Y6
 	VADDPS     Y6, Y0, Y0
 	VMASKMOVPS 32(DX), Y5, Y6
 	VADDPS     Y6, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y4, Y6
 	VADDPS     Y6, Y2, Y2
 	VMASKMOVPS 32(DX), Y5, Y6
 	VADDPS     Y6, Y3, Y3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y6, Y6, Y6
+	VMAXPS Y0, Y6, Y0
+	VMAXPS Y1, Y6, Y1
+	VMAXPS Y2, Y6, Y2
+	VMAXPS Y3, Y6, Y3
 
 set:
 	MOVL    60(CX), CX
@@ -15964,26 +17008,37 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y6
 	VMOVUPS    32(CX), Y7
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y6, Y8
 	VADDPS     Y8, Y0, Y0
 	VMASKMOVPS 32(DX), Y7, Y8
 	VADDPS     Y8, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y8
 	VADDPS     Y8, Y2, Y2
 	VMASKMOVPS 32(DX), Y7, Y8
 	VADDPS     Y8, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y8
 	VADDPS     Y8, Y4, Y4
 	VMASKMOVPS 32(DX), Y7, Y8
 	VADDPS     Y8, Y5, Y5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y8, Y8, Y8
+	VMAXPS Y0, Y8, Y0
+	VMAXPS Y1, Y8, Y1
+	VMAXPS Y2, Y8, Y2
+	VMAXPS Y3, Y8, Y3
+	VMAXPS Y4, Y8, Y4
+	VMAXPS Y5, Y8, Y5
 
 set:
 	MOVL    60(CX), CX
@@ -16134,26 +17189,37 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y6
 	VMOVUPS    32(CX), Y7
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y6, Y8
 	VADDPS     Y8, Y0, Y0
 	VMASKMOVPS 32(DX), Y7, Y8
 	VADDPS     Y8, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y8
 	VADDPS     Y8, Y2, Y2
 	VMASKMOVPS 32(DX), Y7, Y8
 	VADDPS     Y8, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y6, Y8
 	VADDPS     Y8, Y4, Y4
 	VMASKMOVPS 32(DX), Y7, Y8
 	VADDPS     Y8, Y5, Y5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y8, Y8, Y8
+	VMAXPS Y0, Y8, Y0
+	VMAXPS Y1, Y8, Y1
+	VMAXPS Y2, Y8, Y2
+	VMAXPS Y3, Y8, Y3
+	VMAXPS Y4, Y8, Y4
+	VMAXPS Y5, Y8, Y5
 
 set:
 	MOVL    60(CX), CX
@@ -16323,31 +17389,44 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y8
 	VMOVUPS    32(CX), Y9
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y0, Y0
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y2, Y2
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y4, Y4
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y5, Y5
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y6, Y6
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y7, Y7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y10, Y10, Y10
+	VMAXPS Y0, Y10, Y0
+	VMAXPS Y1, Y10, Y1
+	VMAXPS Y2, Y10, Y2
+	VMAXPS Y3, Y10, Y3
+	VMAXPS Y4, Y10, Y4
+	VMAXPS Y5, Y10, Y5
+	VMAXPS Y6, Y10, Y6
+	VMAXPS Y7, Y10, Y7
 
 set:
 	MOVL    60(CX), CX
@@ -16523,31 +17602,44 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y8
 	VMOVUPS    32(CX), Y9
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y0, Y0
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y2, Y2
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y4, Y4
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y5, Y5
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y6, Y6
 	VMASKMOVPS 32(DX), Y9, Y10
 	VADDPS     Y10, Y7, Y7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y10, Y10, Y10
+	VMAXPS Y0, Y10, Y0
+	VMAXPS Y1, Y10, Y1
+	VMAXPS Y2, Y10, Y2
+	VMAXPS Y3, Y10, Y3
+	VMAXPS Y4, Y10, Y4
+	VMAXPS Y5, Y10, Y5
+	VMAXPS Y6, Y10, Y6
+	VMAXPS Y7, Y10, Y7
 
 set:
 	MOVL    60(CX), CX
@@ -16742,36 +17834,51 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y10
 	VMOVUPS    32(CX), Y11
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y0, Y0
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y2, Y2
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y4, Y4
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y5, Y5
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y6, Y6
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y7, Y7
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y8, Y8
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y9, Y9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y12, Y12, Y12
+	VMAXPS Y0, Y12, Y0
+	VMAXPS Y1, Y12, Y1
+	VMAXPS Y2, Y12, Y2
+	VMAXPS Y3, Y12, Y3
+	VMAXPS Y4, Y12, Y4
+	VMAXPS Y5, Y12, Y5
+	VMAXPS Y6, Y12, Y6
+	VMAXPS Y7, Y12, Y7
+	VMAXPS Y8, Y12, Y8
+	VMAXPS Y9, Y12, Y9
 
 set:
 	MOVL    60(CX), CX
@@ -16972,36 +18079,51 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y10
 	VMOVUPS    32(CX), Y11
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y0, Y0
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y2, Y2
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y4, Y4
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y5, Y5
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y6, Y6
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y7, Y7
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y8, Y8
 	VMASKMOVPS 32(DX), Y11, Y12
 	VADDPS     Y12, Y9, Y9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y12, Y12, Y12
+	VMAXPS Y0, Y12, Y0
+	VMAXPS Y1, Y12, Y1
+	VMAXPS Y2, Y12, Y2
+	VMAXPS Y3, Y12, Y3
+	VMAXPS Y4, Y12, Y4
+	VMAXPS Y5, Y12, Y5
+	VMAXPS Y6, Y12, Y6
+	VMAXPS Y7, Y12, Y7
+	VMAXPS Y8, Y12, Y8
+	VMAXPS Y9, Y12, Y9
 
 set:
 	MOVL    60(CX), CX
@@ -17228,41 +18350,58 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y12
 	VMOVUPS    32(CX), Y13
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y2, Y2
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y4, Y4
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y5, Y5
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y6, Y6
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y7, Y7
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y8, Y8
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y9, Y9
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y10, Y10
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y11, Y11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y14, Y14, Y14
+	VMAXPS Y0, Y14, Y0
+	VMAXPS Y1, Y14, Y1
+	VMAXPS Y2, Y14, Y2
+	VMAXPS Y3, Y14, Y3
+	VMAXPS Y4, Y14, Y4
+	VMAXPS Y5, Y14, Y5
+	VMAXPS Y6, Y14, Y6
+	VMAXPS Y7, Y14, Y7
+	VMAXPS Y8, Y14, Y8
+	VMAXPS Y9, Y14, Y9
+	VMAXPS Y10, Y14, Y10
+	VMAXPS Y11, Y14, Y11
 
 set:
 	MOVL    60(CX), CX
@@ -17488,41 +18627,58 @@ next:
 	JNZ        tap
 	MOVQ       32(AX), CX
 	MOVQ       96(AX), DX
+	MOVQ       104(AX), BX
 	VMOVUPS    (CX), Y12
 	VMOVUPS    32(CX), Y13
 	TESTQ      DX, DX
-	JZ         set
-	MOVQ       16(AX), DX
-	MOVQ       80(AX), BX
+	JZ         clip
+	MOVQ       80(AX), SI
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y1, Y1
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y2, Y2
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y3, Y3
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y4, Y4
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y5, Y5
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y6, Y6
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y7, Y7
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y8, Y8
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y9, Y9
-	ADDQ       BX, DX
+	ADDQ       SI, DX
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y10, Y10
 	VMASKMOVPS 32(DX), Y13, Y14
 	VADDPS     Y14, Y11, Y11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Y14, Y14, Y14
+	VMAXPS Y0, Y14, Y0
+	VMAXPS Y1, Y14, Y1
+	VMAXPS Y2, Y14, Y2
+	VMAXPS Y3, Y14, Y3
+	VMAXPS Y4, Y14, Y4
+	VMAXPS Y5, Y14, Y5
+	VMAXPS Y6, Y14, Y6
+	VMAXPS Y7, Y14, Y7
+	VMAXPS Y8, Y14, Y8
+	VMAXPS Y9, Y14, Y9
+	VMAXPS Y10, Y14, Y10
+	VMAXPS Y11, Y14, Y11
 
 set:
 	MOVL    60(CX), CX
