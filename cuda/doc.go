@@ -1,0 +1,23 @@
+// Package cuda is the GPU: devices, contexts, streams, events, memory, kernels and cuBLAS, over gorgonia.org/cu and
+// the run-time loading of package cuda/lazy. The build tag gpu switches it on ("make gpu", which needs gcc and no
+// CUDA toolkit); without it [Devices] and [Open] return [ErrNotBuilt] and [Look] says what the machine has.
+//
+// # Ownership
+//
+// [Open] gives a [Context], which has one operating-system thread that makes all its CUDA calls; methods may be called
+// from any goroutine and hand their work to it. [Context.Do] runs a function there, so that several calls cost one
+// hand-over. Every handle (memory, stream, event, module, BLAS) belongs to who made it, and is given back by Close.
+// Closing a context closes what is left, and returns an error that counts it.
+//
+// # Order
+//
+// Work is put on a [Stream] and runs in its order, after the call returns; [Stream.Synchronize] waits for it. Streams
+// are ordered among each other by events only. Closing memory waits for all work of the context, as the driver's
+// own cuMemFree does, so memory that comes back from the cache is nobody's.
+//
+// # Errors
+//
+// A failed call is an [*Error] with the call, CUDA's name and code, and the sizes. A kernel's failure shows at a later
+// call. When the context is lost with it, that and every later call returns an error that is [ErrLost]; close the
+// context and open another. Out of memory is a [*MemoryError].
+package cuda

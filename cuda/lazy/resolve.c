@@ -1,0 +1,91 @@
+//go:build gpu
+
+// What the trampolines need: opening libraries, and finding a function at its first call.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include "_cgo_export.h"
+#include "lazy.h"
+
+enum { DRIVER, CUBLAS, NVRTC, CUDNN, LIBRARIES }; // as in library.go
+
+static const struct {
+	const char *name;
+	int library;
+} symbols[] = {
+#define F(library, name) {#name, library},
+#include "symbols.h"
+#undef F
+};
+
+extern void *lazy_slots[] __attribute__((visibility("hidden")));
+static void *handles[LIBRARIES];
+
+void *lazy_open(const char *path, char *why, size_t n) {
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
+		const char *e = dlerror();
+		snprintf(why, n, "%s", e ? e : "unknown");
+	}
+	return handle;
+}
+
+const char *lazy_path(void *handle) {
+	struct link_map *map;
+	return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
+}
+
+int lazy_init(void *handle, int *version) {
+	int (*get)(int *) = (int (*)(int *))dlsym(handle, "cuDriverGetVersion");
+	int (*init)(unsigned) = (int (*)(unsigned))dlsym(handle, "cuInit");
+	*version = 0;
+	if (!get || !init)
+		return 500; // CUDA_ERROR_NOT_FOUND
+	get(version);
+	return init(0);
+}
+
+const char *lazy_error_name(void *handle, int code) {
+	int (*get)(int, const char **) = (int (*)(int, const char **))dlsym(handle, "cuGetErrorName");
+	const char *name;
+	return get && get(code, &name) == 0 && name ? name : "an error";
+}
+
+void lazy_publish(int library, void *handle) {
+	__atomic_store_n(&handles[library], handle, __ATOMIC_RELEASE);
+}
+
+// What a call finds when its library or its function is missing.
+static int driver_missing(void) { return 100; }     // CUDA_ERROR_NO_DEVICE
+static int driver_lacks(void) { return 500; }       // CUDA_ERROR_NOT_FOUND
+static int cublas_missing(void) { return 1; }       // CUBLAS_STATUS_NOT_INITIALIZED
+static int cublas_lacks(void) { return 15; }        // CUBLAS_STATUS_NOT_SUPPORTED
+static int nvrtc_missing(void) { return 11; }       // NVRTC_ERROR_INTERNAL_ERROR
+static size_t cudnn_missing(void) { return 0; }     // cudnnGetVersion
+
+static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing};
+static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing};
+
+// lazy_resolve returns the address of symbol i. It is kept only when it was found: the library may be there later.
+__attribute__((visibility("hidden"))) void *lazy_resolve(long i) {
+	int library = symbols[i].library;
+	void *handle = __atomic_load_n(&handles[library], __ATOMIC_ACQUIRE);
+	if (!handle) {
+		lazyLoad(library);
+		handle = __atomic_load_n(&handles[library], __ATOMIC_ACQUIRE);
+	}
+	if (!handle)
+		return missing[library];
+	void *f = dlsym(handle, symbols[i].name);
+	if (!f)
+		return lacks[library];
+	__atomic_store_n(&lazy_slots[i], f, __ATOMIC_RELEASE);
+	return f;
+}
+
+// gorgonia.org/cu calls this in its init and exits when it fails. The driver's cuInit runs when the driver is loaded.
+__attribute__((visibility("hidden"))) int cuInit(unsigned flags) {
+	(void)flags;
+	return 0;
+}

@@ -1,0 +1,155 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"gorgonia.org/cu"
+)
+
+// A Module is a compiled source with its kernels.
+type Module struct {
+	c    *Context
+	name string
+	m    cu.Module
+}
+
+// A Kernel is a __global__ function of a module, which keeps it.
+type Kernel struct {
+	m    *Module
+	name string
+	f    cu.Function
+}
+
+// Dim is the size of a grid in blocks, or of a block in threads. Zeros are ones.
+type Dim struct{ X, Y, Z int }
+
+func (d Dim) filled() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
+
+// Compile compiles CUDA C++ for the context's GPU and loads it. name is the source's in messages; options are NVRTC's,
+// beside -std=c++17 and the architecture. The compiled code is kept in [Options].KernelCache under a hash of all that went into
+// it. NVRTC that is missing is a [*lazy.NotFoundError], a source that does not compile a [*CompileError].
+func (c *Context) Compile(name, source string, options ...string) (*Module, error) {
+	p, err := newProgram(c.info, name, source, options)
+	if err != nil {
+		return nil, err
+	}
+	folder := kernelFolder(c.opts.KernelCache)
+	image, cached := p.cached(folder)
+	for {
+		if !cached {
+			if image, err = p.compile(); err != nil {
+				return nil, err
+			}
+			p.keep(folder, image)
+		}
+		m, err := c.loadModule(name, image)
+		if e, ok := err.(*Error); ok && cached && !e.lost() {
+			cached = false // the driver refuses the cached code: compile it again, once
+			continue
+		}
+		return m, err
+	}
+}
+
+func (c *Context) loadModule(name string, image []byte) (*Module, error) {
+	m := &Module{c: c, name: name}
+	err := c.Do(func() (err error) {
+		if m.m, err = cu.LoadData(string(image)); err == nil {
+			c.handles[m] = struct{}{}
+		}
+		return c.check("cuModuleLoadData", err, fmt.Sprintf("%s for %s, %s", name, c.info.Arch(), size(int64(len(image)))))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Kernel finds a kernel of the module: an extern "C" function.
+func (m *Module) Kernel(name string) (*Kernel, error) {
+	k := &Kernel{m: m, name: name}
+	err := m.c.Do(func() (err error) {
+		if _, open := m.c.handles[m]; !open {
+			return fmt.Errorf("module %s: %w", m.name, ErrClosed)
+		}
+		k.f, err = m.m.Function(name)
+		return m.c.check("cuModuleGetFunction", err, fmt.Sprintf("%s of %s", name, m.name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Close unloads the module. Its kernels must not run any more. A second Close does nothing.
+func (m *Module) Close() error { return m.c.drop(m) }
+
+func (m *Module) kind() string { return "module" }
+
+func (m *Module) release() error {
+	if m.c.lost != nil {
+		return nil
+	}
+	return m.c.check("cuModuleUnload", m.m.Unload(), m.name)
+}
+
+// Launch puts a run of k on the stream, with shared bytes of dynamic shared memory. The arguments must have the types
+// of the kernel's parameters, which cannot be checked: a [Span] for a pointer; int32, uint32, int64, uint64, float32 or
+// float64 for a value.
+func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) error {
+	return s.do(func() error {
+		if k.m.c != s.c {
+			return fmt.Errorf("cuda: kernel %s of %v launched on %v", k.name, k.m.c.info, s.c.info)
+		}
+		if _, open := s.c.handles[k.m]; !open {
+			return fmt.Errorf("kernel %s: %w", k.name, ErrClosed)
+		}
+		// cu reads eight bytes from each parameter.
+		cells := make([]uint64, len(args))
+		params := make([]unsafe.Pointer, len(args))
+		for i, a := range args {
+			if err := s.c.argument(unsafe.Pointer(&cells[i]), a); err != nil {
+				return fmt.Errorf("cuda: argument %d of kernel %s: %w", i, k.name, err)
+			}
+			params[i] = unsafe.Pointer(&cells[i])
+		}
+		g, b := grid.filled(), block.filled()
+		err := k.f.Launch(g.X, g.Y, g.Z, b.X, b.Y, b.Z, shared, s.s, params)
+		if err == nil {
+			return nil
+		}
+		return s.c.check("cuLaunchKernel", err, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared))
+	})
+}
+
+func (d Dim) String() string {
+	return strings.TrimSuffix(strings.TrimSuffix(fmt.Sprintf("%d×%d×%d", d.X, d.Y, d.Z), "×1"), "×1")
+}
+
+func (c *Context) argument(cell unsafe.Pointer, a any) error {
+	switch v := a.(type) {
+	case Span:
+		p, err := v.pointer(c)
+		*(*uint64)(cell) = uint64(p)
+		return err
+	case int32:
+		*(*int32)(cell) = v
+	case uint32:
+		*(*uint32)(cell) = v
+	case int64:
+		*(*int64)(cell) = v
+	case uint64:
+		*(*uint64)(cell) = v
+	case float32:
+		*(*float32)(cell) = v
+	case float64:
+		*(*float64)(cell) = v
+	default:
+		return fmt.Errorf("a %T is no kernel parameter", a)
+	}
+	return nil
+}
