@@ -1,4 +1,4 @@
-# Everything but bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, abi-check, bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -8,7 +8,7 @@ WORKLOADS ?=
 STUDY     ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test generate bench bench-pytorch rna-on-nets
+.PHONY: help build test gpu abi-check generate bench bench-pytorch rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -19,6 +19,20 @@ build: ## build bin/rna
 test: ## vet and test all packages
 	go vet ./...
 	go test ./...
+
+# The build with GPU support needs gcc and no CUDA: the headers are the repository's own, the libraries are loaded at
+# run time.
+GPU_ENV = CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -I$(CURDIR)/cuda/include"
+
+gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit
+	@cc=$$(go env CC); command -v $${cc%% *} >/dev/null || { \
+		echo "make gpu needs the C compiler $$cc: sudo apt install gcc libc6-dev (Fedora: sudo dnf install gcc)" >&2; exit 1; }
+	@echo '#include <dlfcn.h>' | $$(go env CC) -E - >/dev/null 2>&1 || { \
+		echo "make gpu needs the C library's headers: sudo apt install libc6-dev (Fedora: sudo dnf install glibc-devel)" >&2; exit 1; }
+	$(GPU_ENV) go build -tags gpu -o bin/ ./cmd/rna
+
+abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13; downloads 1 GB
+	scripts/abi_check.sh
 
 generate: ## write the assembly of the CPU's kernels again; needs the generators' module avo
 	go generate ./nn/device/cpu/...

@@ -59,7 +59,7 @@ func Open(ordinal int, o Options) (*Context, error) {
 	if ordinal < 0 || ordinal >= len(all) {
 		return nil, &NoDeviceError{Asked: ordinal, Devices: all}
 	}
-	if os.Getenv("ONLINERNA_CUDA_MEMORY") == "exact" {
+	if os.Getenv("RNA_CUDA_MEMORY") == "exact" {
 		o.ExactMemory = true
 	}
 	c := &Context{

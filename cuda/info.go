@@ -29,7 +29,7 @@ type Options struct {
 	KernelCache string
 
 	// ExactMemory switches the cache of freed device memory off: each allocation is the driver's, of exactly the
-	// bytes asked for. For tests. ONLINERNA_CUDA_MEMORY=exact in the environment does the same.
+	// bytes asked for. For tests. RNA_CUDA_MEMORY=exact in the environment does the same.
 	ExactMemory bool
 }
 

@@ -390,7 +390,13 @@ cublasStatus_t cublasZtrttp(cublasHandle_t handle, cublasFillMode_t uplo, int n,
 
 /* Called by package cuda, not by gorgonia.org/cu/blas. */
 typedef CUstream cudaStream_t;
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version);
+typedef enum libraryPropertyType_t
+{
+	MAJOR_VERSION = 0,
+	MINOR_VERSION = 1,
+	PATCH_LEVEL = 2
+} libraryPropertyType;
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId);
 #ifdef __cplusplus
 }

@@ -37,8 +37,7 @@ func (l Library) install(driver int, distribution string) string {
 	case l == CuDNN:
 		pkg += "-cu13"
 	}
-	return fmt.Sprintf("install it with CUDA, or by: pip install %s && export %s=$(python3 -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))')",
-		pkg, SearchVariable)
+	return fmt.Sprintf("install it with CUDA, or by: pip install --target ~/cuda-libs %s && export %s=~/cuda-libs", pkg, SearchVariable)
 }
 
 // distribution returns the ID of an os-release file, empty when there is none.

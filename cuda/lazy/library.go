@@ -11,7 +11,7 @@ import (
 // SearchVariable names the environment variable that lists folders, separated by colons, in which the libraries
 // are looked for first. A folder may hold the libraries, or lib64 or lib with them, or what pip installs
 // (nvidia/*/lib: name the site-packages folder).
-const SearchVariable = "ONLINERNA_CUDA_LIBS"
+const SearchVariable = "RNA_CUDA_LIBS"
 
 // OldestDriver is the oldest CUDA version whose driver will do: 1000·major + 10·minor.
 const OldestDriver = 11080
@@ -116,7 +116,10 @@ type NotFoundError struct {
 	Install string   // how to install it
 }
 
-func (e *NotFoundError) Error() string {
+func (e *NotFoundError) Error() string { return e.Looked() + "; " + e.Install }
+
+// Looked is the error without the words on how to install the library.
+func (e *NotFoundError) Looked() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no %s: looked for %s in the loader's path", e.Library, strings.Join(e.Names, ", "))
 	for _, f := range e.Folders {
@@ -125,7 +128,6 @@ func (e *NotFoundError) Error() string {
 	for _, r := range e.Reasons {
 		fmt.Fprintf(&b, "; %s", r)
 	}
-	fmt.Fprintf(&b, "; %s", e.Install)
 	return b.String()
 }
 

@@ -1,0 +1,168 @@
+package cuda
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"onlinerna/cuda/lazy"
+)
+
+// A Report is what [Look] found.
+type Report struct {
+	Built        bool            // the build has GPU support
+	Hardware     []string        // NVIDIA's GPUs on the PCI bus, as the kernel lists them
+	KernelModule string          // the version of the NVIDIA driver that runs, empty when none does
+	CUDA         int             // the CUDA version that the driver supports, 1000·major + 10·minor; 0 when unknown
+	Libraries    []LibraryReport // in a build with GPU support
+	GPUs         []GPUReport     // as the driver lists them
+	Err          error           // why the driver lists none, if it failed
+}
+
+// A LibraryReport is a library as it was found, or why it was not.
+type LibraryReport struct {
+	Library lazy.Library
+	Version string
+	File    string
+	Err     error
+}
+
+// A GPUReport is a GPU and its free memory in bytes, or why it cannot be opened.
+type GPUReport struct {
+	Info
+	Free int64
+	Err  error
+}
+
+// Look finds out what the machine has for this package. It does not fail: what is missing is in the report.
+func Look() *Report {
+	r := &Report{Built: lazy.Built, Hardware: pciGPUs("/sys/bus/pci/devices"), KernelModule: kernelModule("/proc/driver/nvidia/version")}
+	r.load()
+	return r
+}
+
+// pciGPUs lists NVIDIA's display controllers and accelerators in Linux's list of PCI devices.
+func pciGPUs(folder string) []string {
+	devices, _ := filepath.Glob(filepath.Join(folder, "*"))
+	var all []string
+	for _, d := range devices {
+		read := func(name string) string {
+			b, _ := os.ReadFile(filepath.Join(d, name)) // without it the device is none of ours
+			return strings.TrimPrefix(strings.TrimSpace(string(b)), "0x")
+		}
+		class := read("class")
+		if read("vendor") == "10de" && (strings.HasPrefix(class, "0300") || strings.HasPrefix(class, "0302")) {
+			all = append(all, fmt.Sprintf("10de:%s at %s", read("device"), filepath.Base(d)))
+		}
+	}
+	return all
+}
+
+var moduleVersion = regexp.MustCompile(`\b\d{3,}\.\d+(\.\d+)?\b`)
+
+// kernelModule reads the version of the driver's kernel module.
+func kernelModule(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	if v := moduleVersion.FindString(line); v != "" {
+		return v
+	}
+	return strings.TrimSpace(line)
+}
+
+// Usable reports whether a GPU can be used for RNA: one that opens, with cuBLAS and NVRTC.
+func (r *Report) Usable() bool {
+	for _, l := range r.Libraries {
+		if l.Err != nil && l.Library != lazy.CuDNN {
+			return false
+		}
+	}
+	for _, g := range r.GPUs {
+		if g.Err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Print writes the report for people: what is there, then what is missing and how to get it.
+func (r *Report) Print(w io.Writer) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-15s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	var missing []error
+
+	if r.Built {
+		line("GPU support", "built in")
+	} else {
+		line("GPU support", "not in this build")
+	}
+	for _, h := range r.Hardware {
+		line("PCI bus", "NVIDIA GPU %s", h)
+	}
+	if len(r.Hardware) == 0 {
+		line("PCI bus", "no NVIDIA GPU seen")
+	}
+	if r.KernelModule != "" {
+		line("kernel module", "NVIDIA %s", r.KernelModule)
+	} else {
+		line("kernel module", "no NVIDIA driver runs")
+	}
+	for _, l := range r.Libraries {
+		name := l.Library.String()
+		switch {
+		case l.Err == nil:
+			line(name, "%s  %s", l.Version, l.File)
+		case l.Library == lazy.CuDNN:
+			line(name, "missing; RNA does without")
+			missing = append(missing, l.Err)
+		default:
+			line(name, "missing")
+			missing = append(missing, l.Err)
+		}
+	}
+	if r.Err != nil {
+		missing = append(missing, r.Err)
+	}
+	for _, g := range r.GPUs {
+		what := fmt.Sprintf("%s, %s, %d multiprocessors, ", g.Name, g.Arch(), g.Multiprocessors)
+		if g.Err == nil {
+			what += fmt.Sprintf("%s of %s free", size(g.Free), size(g.Memory))
+		} else {
+			what += fmt.Sprintf("%s, cannot be opened", size(g.Memory))
+			missing = append(missing, g.Err)
+		}
+		if bw := g.Bandwidth(); bw > 0 {
+			what += fmt.Sprintf(", %.0f GB/s", bw/1e9)
+		}
+		line(fmt.Sprintf("GPU %d", g.Ordinal), "%s", what)
+	}
+
+	if !r.Built {
+		missing = append(missing, ErrNotBuilt)
+	}
+	if len(missing) > 0 {
+		b.WriteString("\nmissing\n")
+		for _, err := range missing {
+			if e, ok := err.(*lazy.NotFoundError); ok {
+				fmt.Fprintf(&b, "- %s\n  %s\n", e.Looked(), e.Install)
+				continue
+			}
+			fmt.Fprintf(&b, "- %v\n", err)
+		}
+	}
+	if r.Usable() {
+		b.WriteString("\nRNA can run on the GPU.\n")
+	} else {
+		b.WriteString("\nEverything runs on the CPU.\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
