@@ -6,10 +6,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// shiftPixels is how many pixels the shift of the moments is the mean of.
-const shiftPixels = 16
-
-// lowerBatchNormStats sums once: squares are of differences from a shift near the mean, so that they do not cancel.
+// lowerBatchNormStats sums once. The sums are float64, so that the square of a mean much larger than the deviation from
+// it does not hide the variance.
 func lowerBatchNormStats(s step) (*lowering, string) {
 	if reason := s.dataIn(); reason != "" {
 		return nil, reason
@@ -20,34 +18,21 @@ func lowerBatchNormStats(s step) (*lowering, string) {
 	l := s.data(func(st *storage) []phase {
 		k := kernels()
 		x, stats, shift := st.floats(s.In[0]), st.floats(s.Out), st.scratch(sums.parameters)
-		first := phase{1, func(int, int) {
-			meanOfSome(stats[:channels], x)
-			sums.spread(shift, stats)
-		}}
+		first := phase{1, func(int, int) { clear(shift) }}
 		return append([]phase{first}, sums.phases(st, func(m summed) {
 			k.Moments(m.first, m.second, x[m.from:], m.parameters, m.width, m.stride, m.rows)
-		}, func(c int, sum, squares float64) {
-			n := float64(pixels)
-			mean := sum / n
-			stats[c] = float32(float64(shift[c]) + mean)
-			stats[channels+c] = float32(max(squares/n-float64(mean*mean), 0))
-		})...)
+		}, func(c int, sum, squares float64) { moments(stats, c, channels, pixels, sum, squares) })...)
 	})
 	l.workspace = r.bytes
 	return l, ""
 }
 
-// meanOfSome sets mean to that of pixels spread over x.
-func meanOfSome(mean, x []float32) {
-	pixels := len(x) / len(mean)
-	n := min(pixels, shiftPixels)
-	for c := range mean {
-		sum := 0.0
-		for i := range n {
-			sum += float64(x[i*pixels/n*len(mean)+c])
-		}
-		mean[c] = float32(sum / float64(n))
-	}
+// moments writes the mean and the variance of a channel from the sums of x and of its square over all pixels.
+func moments(stats []float32, c, channels, pixels int, sum, squares float64) {
+	n := float64(pixels)
+	mean := sum / n
+	stats[c] = float32(mean)
+	stats[channels+c] = float32(max(squares/n-float64(mean*mean), 0))
 }
 
 func lowerBatchNormUpdate(s step, o op.BatchNormUpdate) (*lowering, string) {

@@ -50,7 +50,7 @@ func TestStatsDoNotCancel(t *testing.T) {
 					if e := math.Abs(float64(got[c]) - mean); !(e <= 1e-7*math.Abs(mean)+1e-6*math.Sqrt(variance)) {
 						t.Errorf("channel %d: mean %v, not %v", c, got[c], mean)
 					}
-					if e := math.Abs(float64(got[channels+c]) - variance); !(e <= 1e-6*variance) {
+					if e := math.Abs(float64(got[channels+c]) - variance); !(e <= 1e-6*variance+1e-14*mean*mean) {
 						t.Errorf("channel %d: variance %v, not %v", c, got[channels+c], variance)
 					}
 				}

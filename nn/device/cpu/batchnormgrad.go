@@ -61,10 +61,15 @@ func (b *batchNormGradSums) phases(s *storage, sums *channelSums) []phase {
 		default:
 			k.GradSums(m.first, m.second, x[at:], dy[at:], m.parameters, m.width, m.stride, m.rows)
 		}
-	}, func(c int, scale, bias float64) {
+	}, b.finish(dst, stats))...)
+}
+
+// finish makes the result from sums over all pixels of dy·(x−mean) and dy.
+func (b *batchNormGradSums) finish(dst, stats []float32) func(channel int, scale, bias float64) {
+	return func(c int, scale, bias float64) {
 		dst[c] = float32(scale / math.Sqrt(float64(stats[b.channels+c])+b.eps))
 		dst[b.channels+c] = float32(bias)
-	})...)
+	}
 }
 
 // lowerBatchNormGradInput makes gain·(dy − mean of dy − (x − mean)·slope).

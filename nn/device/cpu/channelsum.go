@@ -73,26 +73,32 @@ func (c *channelSums) phases(s *storage, add func(m summed), finish func(channel
 				add(m)
 			}
 		}},
-		{ceil(c.channels, channelTile), func(_, tile int) {
-			lo := tile * channelTile
-			n := min(channelTile, c.channels-lo)
-			var first, second [channelTile]float64
-			for at := 0; at < len(partial); at += stride {
-				for p := range c.repeat {
-					sums := partial[at+p*c.channels+lo:]
-					for i, v := range sums[:n] {
-						first[i] += v
-					}
-					for i, v := range sums[stride/2:][:n] {
-						second[i] += v
-					}
+		totals(partial, stride, c.rows, finish),
+	}
+}
+
+// totals adds up partial sums, stride of them for each block of an activation: those of the first quantity for each
+// column of a row, then those of the second.
+func totals(partial []float64, stride int, r rows, finish func(channel int, first, second float64)) phase {
+	return phase{ceil(r.channels, channelTile), func(_, tile int) {
+		lo := tile * channelTile
+		n := min(channelTile, r.channels-lo)
+		var first, second [channelTile]float64
+		for at := 0; at < len(partial); at += stride {
+			for p := range r.repeat {
+				sums := partial[at+p*r.channels+lo:]
+				for i, v := range sums[:n] {
+					first[i] += v
+				}
+				for i, v := range sums[stride/2:][:n] {
+					second[i] += v
 				}
 			}
-			for i := range n {
-				finish(lo+i, first[i], second[i])
-			}
-		}},
-	}
+		}
+		for i := range n {
+			finish(lo+i, first[i], second[i])
+		}
+	}}
 }
 
 func lowerChannelSum(s step) (*lowering, string) {

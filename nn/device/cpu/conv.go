@@ -92,42 +92,58 @@ func lowerConv(s step, o op.Conv2D) (*lowering, string) {
 	if reason := s.expect(device.Data, device.Weight); reason != "" {
 		return nil, reason
 	}
-	x, weight, y := s.in(0).Shape, s.in(1).Shape, s.out().Shape
-	w := convWindow(o, weight)
-	inner := weight[1]
-	p := &product{
-		grids:  []target{{grid: w.forwardGrid(x, y), stepH: 1, stepW: 1}},
-		groups: w.groups, rows: y[1] / w.groups,
-		dstH: y[2], dstW: y[3], dstC: y[1],
-		weightTap: inner * y[1], weightChannel: y[1], weightRow: 1, weightGroup: y[1] / w.groups,
-	}
-	bias := -1
-	if len(s.In) > 2 {
-		bias = s.In[2]
-	}
-	return s.product(p, s.In[0], s.In[1], bias), ""
+	return s.product(s.conv(o)), ""
 }
 
 func lowerConvGradInput(s step, o op.Conv2DGradInput) (*lowering, string) {
 	if reason := s.expect(device.Weight, device.Data); reason != "" {
 		return nil, reason
 	}
+	return s.product(s.convGradInput(o)), ""
+}
+
+// productStep is a step that is a product, with its values; bias may be -1.
+type productStep struct {
+	*product
+	src, weights, bias int
+}
+
+func (s step) conv(o op.Conv2D) productStep {
+	x, weight, y := s.in(0).Shape, s.in(1).Shape, s.out().Shape
+	w := convWindow(o, weight)
+	p := &product{
+		grids:  []target{{grid: w.forwardGrid(x, y), stepH: 1, stepW: 1}},
+		groups: w.groups, rows: y[1] / w.groups,
+		dstH: y[2], dstW: y[3], dstC: y[1],
+		weightTap: weight[1] * y[1], weightChannel: y[1], weightRow: 1, weightGroup: y[1] / w.groups,
+	}
+	return productStep{p, s.In[0], s.In[1], s.operand(2)}
+}
+
+func (s step) convGradInput(o op.Conv2DGradInput) productStep {
 	weight, y, x := s.in(0).Shape, s.in(1).Shape, s.out().Shape
 	w := convWindow(o.Conv2D, weight)
-	inner := weight[1]
 	p := &product{
 		grids:  w.backwardGrids(x, y),
-		groups: w.groups, rows: inner,
+		groups: w.groups, rows: weight[1],
 		dstH: x[2], dstW: x[3], dstC: x[1],
-		weightTap: inner * y[1], weightChannel: 1, weightRow: y[1], weightGroup: y[1] / w.groups,
+		weightTap: weight[1] * y[1], weightChannel: 1, weightRow: y[1], weightGroup: y[1] / w.groups,
 	}
-	return s.product(p, s.In[1], s.In[0], -1), ""
+	return productStep{p, s.In[1], s.In[0], -1}
+}
+
+// operand is a value that the step reads, or -1 if it has fewer.
+func (s step) operand(i int) int {
+	if i < len(s.In) {
+		return s.In[i]
+	}
+	return -1
 }
 
 // product is the lowering of a step that is a product.
-func (s step) product(p *product, src, weights, bias int) *lowering {
+func (s step) product(p productStep) *lowering {
 	var r room
-	bind := p.lower(s.Device, &r, src, weights, bias, s.Out)
+	bind := p.lower(s.Device, &r, p.src, p.weights, p.bias, s.Out)
 	l := s.data(bind)
 	l.workspace = r.bytes
 	return l

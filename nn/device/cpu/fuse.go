@@ -9,7 +9,7 @@ import (
 
 // Group implements device.Grouper. It proposes the sequences that fuse takes.
 func (d *Device) Group(p *device.Program) [][]int {
-	f := newFlow(p)
+	f := newFlow(d, p)
 	taken := make([]bool, len(p.Steps))
 	var groups [][]int
 	for first := range p.Steps {
@@ -32,11 +32,12 @@ func (d *Device) Group(p *device.Program) [][]int {
 // flow is who reads the values of a program.
 type flow struct {
 	*device.Program
+	all     step    // whose group has all values
 	readers [][]int // steps, by value
 }
 
-func newFlow(p *device.Program) *flow {
-	f := &flow{p, make([][]int, len(p.Values))}
+func newFlow(d *Device, p *device.Program) *flow {
+	f := &flow{p, step{Device: d, group: &device.Group{Values: p.Values}}, make([][]int, len(p.Values))}
 	for i, s := range p.Steps {
 		for _, v := range s.In {
 			f.readers[v] = append(f.readers[v], i)
@@ -56,37 +57,88 @@ func (f *flow) sole(s int) int {
 
 // sequences lists those that begin with a step, the longest first.
 func (f *flow) sequences(first int) [][]int {
-	switch f.Steps[first].Op.(type) {
-	case op.BatchNorm:
-		next := f.sole(first)
-		if next < 0 {
+	s := f.all
+	s.Step = f.Steps[first]
+	switch o := s.Op.(type) {
+	case op.Conv2D, op.Linear:
+		p := s.forward()
+		if p.kernels() == nil {
 			return nil
 		}
-		switch f.Steps[next].Op.(type) {
-		case op.ReLU:
-			return [][]int{{first, next}}
-		case op.Add:
-			if last := f.sole(next); last >= 0 {
-				if _, ok := f.Steps[last].Op.(op.ReLU); ok {
-					return [][]int{{first, next, last}}
-				}
-			}
-			return [][]int{{first, next}}
-		}
-	case op.Add:
-		next := f.sole(first)
-		if next < 0 {
-			return nil
-		}
-		if s := f.Steps[next]; isReLUGrad(s.Op) && s.In[0] != f.Steps[first].Out {
-			if last := f.sums(next); last >= 0 {
-				return [][]int{{first, next, last}}
-			}
-		}
-	case op.ReLUGrad:
-		if last := f.sums(first); last >= 0 {
+		if last := f.statistics(first); last >= 0 && p.summable() {
 			return [][]int{{first, last}}
 		}
+		return f.normalised(first)
+	case op.Conv2DGradInput:
+		if p := s.convGradInput(o); p.kernels() != nil && p.summable() {
+			return f.behindReLU(first)
+		}
+	case op.BatchNorm:
+		return f.normalised(first)
+	case op.Add, op.ReLUGrad:
+		return f.behindReLU(first)
+	}
+	return nil
+}
+
+// statistics is the step that takes those of a batch of what a convolution makes, or -1.
+func (f *flow) statistics(first int) int {
+	for _, r := range f.readers[f.Steps[first].Out] {
+		if _, ok := f.Steps[r].Op.(op.BatchNormStats); ok {
+			return r
+		}
+	}
+	return -1
+}
+
+// normalised lists first with a batch normalisation, an addition and a ReLU behind it, as far as they are there.
+func (f *flow) normalised(first int) [][]int {
+	g := []int{first}
+	var list [][]int
+	follow := func(match func(device.Step) bool) {
+		if next := f.sole(g[len(g)-1]); next >= 0 && match(f.Steps[next]) {
+			g = append(slices.Clone(g), next)
+			list = slices.Insert(list, 0, g)
+		}
+	}
+	if _, ok := f.Steps[first].Op.(op.Conv2D); ok {
+		follow(func(s device.Step) bool {
+			o, ok := s.Op.(op.BatchNorm)
+			return ok && o.Fixed && s.In[0] == f.Steps[first].Out
+		})
+	}
+	if _, ok := f.Steps[g[len(g)-1]].Op.(op.BatchNorm); ok {
+		follow(func(s device.Step) bool { _, ok := s.Op.(op.Add); return ok })
+	}
+	follow(func(s device.Step) bool { _, ok := s.Op.(op.ReLU); return ok })
+	return list
+}
+
+// behindReLU lists first, where that is no such step itself, with an addition and a gradient behind a ReLU and the sums
+// that a batch normalisation needs of it.
+func (f *flow) behindReLU(first int) [][]int {
+	g := []int{first}
+	if _, ok := f.Steps[first].Op.(op.Conv2DGradInput); ok {
+		next := f.sole(first)
+		if next < 0 {
+			return nil
+		}
+		g = append(g, next)
+	}
+	if at := g[len(g)-1]; !isReLUGrad(f.Steps[at].Op) {
+		next := f.sole(at)
+		if _, ok := f.Steps[at].Op.(op.Add); !ok || next < 0 {
+			return nil
+		}
+		g = append(g, next)
+	}
+	grad := g[len(g)-1]
+	s := f.Steps[grad]
+	if !isReLUGrad(s.Op) || grad != first && s.In[0] == f.Steps[g[len(g)-2]].Out {
+		return nil
+	}
+	if last := f.sums(grad); last >= 0 {
+		return [][]int{append(g, last)}
 	}
 	return nil
 }
@@ -133,6 +185,12 @@ func (f *flow) movable(g []int) bool {
 //
 //	BatchNorm [+ Add] [+ ReLU]
 //	[Add +] ReLUGrad + BatchNormGradSums
+//
+// and, with a matrix product before them,
+//
+//	Conv2D + BatchNormStats
+//	Conv2D or Linear [+ BatchNorm by constants [+ Add]] [+ ReLU]
+//	Conv2DGradInput [+ Add] + ReLUGrad + BatchNormGradSums
 func (d *Device) fuse(g *device.Group) (*lowering, string) {
 	steps := make([]step, len(g.Steps))
 	for i, s := range g.Steps {
@@ -143,6 +201,10 @@ func (d *Device) fuse(g *device.Group) (*lowering, string) {
 		return d.fuseBatchNorm(o, steps)
 	case op.Add, op.ReLUGrad:
 		return d.fuseReLUGrad(steps)
+	case op.Conv2D, op.Linear:
+		return d.fuseForward(steps)
+	case op.Conv2DGradInput:
+		return d.fuseGradInput(o, steps)
 	}
 	return nil, "these ops are not run as a group"
 }

@@ -24,12 +24,12 @@ func lowerLinear(s step) (*lowering, string) {
 	if reason := s.expect(device.Data, device.Weight); reason != "" {
 		return nil, reason
 	}
+	return s.product(s.linear()), ""
+}
+
+func (s step) linear() productStep {
 	n, in, out := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[0]
-	bias := -1
-	if len(s.In) > 2 {
-		bias = s.In[2]
-	}
-	return s.product(linearProduct(n, in, out, in, 1), s.In[0], s.In[1], bias), ""
+	return productStep{linearProduct(n, in, out, in, 1), s.In[0], s.In[1], s.operand(2)}
 }
 
 func lowerLinearGradInput(s step) (*lowering, string) {
@@ -37,5 +37,5 @@ func lowerLinearGradInput(s step) (*lowering, string) {
 		return nil, reason
 	}
 	n, in, out := s.in(1).Shape[0], s.in(0).Shape[1], s.in(0).Shape[0]
-	return s.product(linearProduct(n, out, in, 1, in), s.In[1], s.In[0], -1), ""
+	return s.product(productStep{linearProduct(n, out, in, 1, in), s.In[1], s.In[0], -1}), ""
 }

@@ -73,10 +73,18 @@ type panel struct {
 	off   int // in the packed weights
 }
 
+// kernels are those that p runs on, or nil where that is plain Go.
+func (p *product) kernels() *kern.Set {
+	if vectorised(p.groups, p.grids[0].channels, p.rows) {
+		return kern.For(level.Current())
+	}
+	return nil
+}
+
 // lower adds the scratch that p needs to r and returns its phases: packing the weights, then the blocks. bias
 // is a value of the group or -1.
 func (p *product) lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase {
-	if set := kern.For(level.Current()); set != nil && vectorised(p.groups, p.grids[0].channels, p.rows) {
+	if set := p.kernels(); set != nil {
 		return newTiled(p, set).lower(d, r, src, weights, bias, dst)
 	}
 	var panels []panel

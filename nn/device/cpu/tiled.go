@@ -18,6 +18,8 @@ type tiled struct {
 	blocks   []tiledBlock
 
 	weightsOf [][]int // by tap, where pixels are folded
+
+	epilogue
 }
 
 // family is targets whose pixels are computed from the same tiles.
@@ -40,6 +42,7 @@ type piece struct{ family, target, group, panel int }
 // tiledBlock is a range of pixels × a range of a group's panels.
 type tiledBlock struct {
 	extent
+	number        int // of the range of pixels, among those of the family
 	family, group int
 	panel, panels int
 	spans         [][]span // by target
@@ -74,7 +77,7 @@ const directChannels = 256
 
 func newTiled(p *product, set *kern.Set) *tiled {
 	p, weightsOf := p.fold(set)
-	t := &tiled{product: p, set: set, panels: ceil(p.rows, set.Columns()), weightsOf: weightsOf}
+	t := &tiled{product: p, set: set, panels: ceil(p.rows, set.Columns()), weightsOf: weightsOf, epilogue: epilogue{other: -1}}
 	t.padded = set.Vectors(p.rows) * set.Lanes
 	for i := range p.grids {
 		g := &p.grids[i]
@@ -159,7 +162,7 @@ func (t *tiled) cutBlocks() {
 		spans := map[extent][][]span{}
 		for j := 0; j < t.panels; j += each {
 			for group := range t.groups {
-				for _, e := range f.block.extents(f.grid) {
+				for n, e := range f.block.extents(f.grid) {
 					at := e
 					at.image = 0
 					if spans[at] == nil {
@@ -167,7 +170,7 @@ func (t *tiled) cutBlocks() {
 							spans[at] = append(spans[at], t.spans(f, &f.targets[k], e))
 						}
 					}
-					t.blocks = append(t.blocks, tiledBlock{e, i, group, j, min(each, t.panels-j), spans[at]})
+					t.blocks = append(t.blocks, tiledBlock{e, n, i, group, j, min(each, t.panels-j), spans[at]})
 				}
 			}
 		}
@@ -253,6 +256,7 @@ func (t *tiled) lower(d *Device, r *room, src, weights, bias, dst int) func(s *s
 	}
 	packed := r.floats(size)
 	tiles := r.each(d.pool.workers(), tile)
+	t.epilogue.lower(r, t)
 
 	return func(s *storage) []phase {
 		k := &tiledKernel{
@@ -263,7 +267,9 @@ func (t *tiled) lower(d *Device, r *room, src, weights, bias, dst int) func(s *s
 		if bias >= 0 {
 			k.bias = s.floats(bias)
 		}
-		return []phase{{len(t.pieces), k.pack}, {len(t.blocks), k.run}}
+		before, after := k.epilogue.bind(s, k)
+		phases := append(before, phase{len(t.pieces), k.pack}, phase{len(t.blocks), k.run})
+		return append(phases, after...)
 	}
 }
 
@@ -280,6 +286,7 @@ type tiledKernel struct {
 	src, weights, bias, dst []float32
 	packed                  []float32
 	tiles                   [][]float32 // by worker
+	boundEpilogue
 }
 
 // pack writes a panel.
@@ -316,6 +323,7 @@ func (k *tiledKernel) pack(_, block int) {
 			dst = dst[channels*width:]
 		}
 	}
+	k.scale(k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width], width, p.group, p.panel*k.set.Columns())
 }
 
 // transposeWeights writes n rows of the given length, stride apart, as columns, and zeros up to width columns.
@@ -355,6 +363,10 @@ func (k *tiledKernel) run(worker, block int) {
 	a.StepA = 4 * f.right * f.stride
 	for c := 0; c < f.channels; c += f.chunk {
 		n := min(f.chunk, f.channels-c)
+		a.ReLU = 0
+		if k.relu && c+n == f.channels {
+			a.ReLU = 1
+		}
 		first := b.group*f.channels + c
 		source := k.tiles[worker]
 		if f.direct {
@@ -378,7 +390,13 @@ func (k *tiledKernel) run(worker, block int) {
 				}
 				weights := panel[width*(1+len(g.taps)*c):]
 				a.Mask = kern.Mask(columns)
-				dst := k.dst[to+b.group*k.rows+j*k.set.Columns():]
+				at := to + b.group*k.rows + j*k.set.Columns()
+				dst, add := k.dst[at:], []float32(nil)
+				if c > 0 {
+					add = dst
+				} else if k.added != nil {
+					add = k.added[at:]
+				}
 				kernels := k.set.Products[vectors]
 				for l := range b.spans[i] {
 					s := &b.spans[i][l]
@@ -387,13 +405,16 @@ func (k *tiledKernel) run(worker, block int) {
 					a.A, a.JumpA = &source[s.a], 4*s.jumpA
 					a.C, a.JumpC = &dst[s.c], 4*s.jumpC
 					a.From = nil
-					if c > 0 {
-						a.From = a.C
+					if add != nil {
+						a.From = &add[s.c]
 					}
 					kernels[s.rows](a)
 				}
 			}
 		}
+	}
+	if k.add != nil {
+		k.sum(b)
 	}
 }
 
