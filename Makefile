@@ -1,4 +1,4 @@
-# Everything but gpu, abi-check, bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, abi-check, bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -8,7 +8,7 @@ WORKLOADS ?=
 STUDY     ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu abi-check generate bench bench-pytorch rna-on-nets
+.PHONY: help build test gpu sim gpu-test abi-check generate bench bench-pytorch rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -30,6 +30,13 @@ gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit
 	@echo '#include <dlfcn.h>' | $$(go env CC) -E - >/dev/null 2>&1 || { \
 		echo "make gpu needs the C library's headers: sudo apt install libc6-dev (Fedora: sudo dnf install glibc-devel)" >&2; exit 1; }
 	$(GPU_ENV) go build -tags gpu -o bin/ ./cmd/rna
+
+sim: ## build and check the stand-in for NVIDIA's libraries, for tests without a GPU; needs g++
+	$(MAKE) --no-print-directory -C cuda/sim/src check OUT=$(CURDIR)/bin/sim
+
+gpu-test: sim ## vet and test the GPU code on the stand-in
+	$(GPU_ENV) go vet -tags gpu ./cuda/... ./cmd/rna
+	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu ./cuda/...
 
 abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13; downloads 1 GB
 	scripts/abi_check.sh

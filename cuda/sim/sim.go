@@ -1,0 +1,84 @@
+//go:build gpu && cgo
+
+package sim
+
+// #cgo LDFLAGS: -ldl
+// #define _GNU_SOURCE
+// #include <dlfcn.h>
+// #include <stdlib.h>
+//
+// static void *library;
+//
+// static int find(const char *path) {
+//	if (!library) {
+//		void *l = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+//		if (l && dlsym(l, "simFault"))
+//			library = l;
+//		else if (l)
+//			dlclose(l);
+//	}
+//	return library != NULL;
+// }
+//
+// static int fault(const char *plan) { return ((int (*)(const char *))dlsym(library, "simFault"))(plan); }
+// static const char *leaks(void) { return ((const char *(*)(void))dlsym(library, "simLeaks"))(); }
+// static unsigned long long calls(const char *f) { return ((unsigned long long (*)(const char *))dlsym(library, "simCalls"))(f); }
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"onlinerna/cuda/lazy"
+)
+
+var errInactive = errors.New("sim: the loaded driver is not the stand-in: build it with `make sim` and set " + lazy.SearchVariable)
+
+// Active reports whether the driver that is loaded is the stand-in.
+func Active() bool {
+	file := lazy.Driver.File()
+	if file == "" {
+		return false
+	}
+	path := C.CString(file)
+	defer C.free(unsafe.Pointer(path))
+	return C.find(path) != 0
+}
+
+// Fault replaces the plan of faults. A plan is a list, separated by semicolons, of
+//
+//	FUNCTION@K=CODE[,later][,sticky]
+//
+// The Kth call of FUNCTION from then on, by the name that the library exports, returns CODE; * is any function of
+// the driver, and K = 0 each call. With later the call succeeds and the next wait finds CODE, as with a kernel that
+// fails; with sticky all calls after it give CODE too, as with a device that is lost. An empty plan ends all this.
+func Fault(plan string) error {
+	if !Active() {
+		return errInactive
+	}
+	c := C.CString(plan)
+	defer C.free(unsafe.Pointer(c))
+	if C.fault(c) != 0 {
+		return fmt.Errorf("sim: plan of faults %q: want FUNCTION@K=CODE[,later][,sticky][;…]", plan)
+	}
+	return nil
+}
+
+// Leaks says what was allocated or made and not given back, as "2 device allocations, 1 streams"; empty for nothing.
+func Leaks() string {
+	if !Active() {
+		return ""
+	}
+	return C.GoString(C.leaks())
+}
+
+// Calls counts the calls of a function, by the name that the library exports; of all functions when it is empty.
+func Calls(function string) uint64 {
+	if !Active() {
+		return 0
+	}
+	c := C.CString(function)
+	defer C.free(unsafe.Pointer(c))
+	return uint64(C.calls(c))
+}

@@ -1,0 +1,134 @@
+// What CUDA C needs to be C++17 for the CPU: the stand-in's NVRTC puts this text before a source and compiles it
+// with g++ to a shared object, which the stand-in driver loads and runs on its engine (engine.cc).
+// One thread of a grid runs at a time, so plain static memory does for what belongs to a block.
+#ifndef SIM_DEVICE_H
+#define SIM_DEVICE_H
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <type_traits>
+#include <utility>
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 {
+	unsigned x, y, z;
+	constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
+
+// What the engine and a compiled source share. Change it together with simAbi.
+constexpr unsigned simAbi = 1;
+struct SimState {
+	uint3 thread, block;
+	dim3 blockDim, gridDim;
+	void *dynamic;  // shared memory asked for at launch
+};
+enum SimWait { SimBlock, SimWarp };
+struct SimEngine {
+	void (*wait)(SimWait what, const void *where);                          // until the others are there
+	uint64_t (*exchange)(uint64_t bits, unsigned lane, const void *where);  // another lane's bits
+	unsigned (*lane)();
+	[[noreturn]] void (*trap)();
+};
+struct SimKernel {
+	const char *name;
+	void (*body)(void **parameters);
+	unsigned parameters;
+	const size_t *sizes;
+};
+struct SimImage {
+	unsigned abi;
+	SimState *state;
+	const SimEngine **engine;
+	const SimKernel *kernels;
+	unsigned count;
+	char *shared, *sharedEnd;  // static shared memory of all kernels
+};
+
+#ifdef SIM_SOURCE  // the rest is for CUDA C alone
+
+#define __global__
+#define __device__ static inline
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+#define __constant__ static const
+#define __shared__ static __attribute__((section("sim_shared")))
+// Where CUDA C has extern __shared__ T name[]:
+#define DYNAMIC_SHARED(T, name) T *name = (T *)sim::state.dynamic
+#define warpSize 32
+
+namespace sim {
+static SimState state;
+static const SimEngine *engine;
+
+template <class T> uint64_t bits(T v) {
+	static_assert(sizeof(T) <= 8);
+	uint64_t u = 0;
+	memcpy(&u, &v, sizeof v);
+	return u;
+}
+template <class T> T shuffle(T v, unsigned lane, const void *where) {
+	uint64_t u = engine->exchange(bits(v), lane, where);
+	memcpy(&v, &u, sizeof v);
+	return v;
+}
+
+template <auto K> struct Entry;
+template <class... A, void (*K)(A...)> struct Entry<K> {
+	template <size_t... I> static void call(void **p, std::index_sequence<I...>) { K(*(std::remove_cv_t<A> *)p[I]...); }
+	static void body(void **p) { call(p, std::index_sequence_for<A...>{}); }
+	static constexpr unsigned count = sizeof...(A);
+	static constexpr size_t sizes[sizeof...(A) + 1] = {sizeof(A)...};
+};
+}  // namespace sim
+
+#define threadIdx (sim::state.thread)
+#define blockIdx (sim::state.block)
+#define blockDim (sim::state.blockDim)
+#define gridDim (sim::state.gridDim)
+
+// An address that is another one at each place in the source.
+#define SIM_HERE __extension__({ static const char here = 0; (const void *)&here; })
+#define __syncthreads() sim::engine->wait(SimBlock, SIM_HERE)
+#define __syncwarp(...) sim::engine->wait(SimWarp, SIM_HERE)
+#define __shfl_sync(m, v, l) sim::shuffle((v), (l) & 31, SIM_HERE)
+#define __shfl_xor_sync(m, v, x) sim::shuffle((v), sim::engine->lane() ^ (x), SIM_HERE)
+#define __shfl_down_sync(m, v, d) sim::shuffle((v), sim::engine->lane() + (d) < 32 ? sim::engine->lane() + (d) : sim::engine->lane(), SIM_HERE)
+#define __shfl_up_sync(m, v, d) sim::shuffle((v), sim::engine->lane() >= (unsigned)(d) ? sim::engine->lane() - (d) : sim::engine->lane(), SIM_HERE)
+#define __trap() sim::engine->trap()
+
+// One thread runs at a time and switches at barriers only.
+template <class T> inline T atomicAdd(T *p, T v) { T old = *p; *p = old + v; return old; }
+template <class T> inline T atomicMax(T *p, T v) { T old = *p; *p = old < v ? v : old; return old; }
+template <class T> inline T atomicMin(T *p, T v) { T old = *p; *p = v < old ? v : old; return old; }
+template <class T> inline T atomicExch(T *p, T v) { T old = *p; *p = v; return old; }
+template <class T> inline T atomicCAS(T *p, T is, T v) { T old = *p; if (old == is) *p = v; return old; }
+inline void __threadfence() {}
+
+template <class T> inline T __ldg(const T *p) { return *p; }
+inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
+inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
+inline long long __double_as_longlong(double d) { long long u; memcpy(&u, &d, 8); return u; }
+inline double __longlong_as_double(long long u) { double d; memcpy(&d, &u, 8); return d; }
+template <class A, class B> inline std::common_type_t<A, B> min(A a, B b) { return b < a ? b : a; }
+template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) { return a < b ? b : a; }
+
+extern "C" {
+extern char __start_sim_shared[] __attribute__((weak, visibility("hidden")));
+extern char __stop_sim_shared[] __attribute__((weak, visibility("hidden")));
+}
+// The compiler driver ends a source with SIM_KERNELS(SIM_KERNEL(name), …).
+#define SIM_KERNEL(k) {#k, sim::Entry<&k>::body, sim::Entry<&k>::count, sim::Entry<&k>::sizes}
+#define SIM_KERNELS(...)                                                                                          \
+	static const SimKernel simKernels[] = {__VA_ARGS__};                                                          \
+	extern "C" __attribute__((visibility("default"))) const SimImage simImage = {simAbi, &sim::state, &sim::engine, simKernels,                          \
+	                                      sizeof simKernels / sizeof *simKernels, __start_sim_shared, __stop_sim_shared};
+#endif
+#endif

@@ -1,0 +1,178 @@
+// Modules and launches.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "engine.h"
+#include "image.h"
+#include "sim.h"
+
+struct CUfunc_st {
+	const SimImage *image;
+	const SimKernel *kernel;
+	int dynamicMost = 0;
+};
+struct CUmod_st {
+	CUcontext context;
+	void *object;
+	const SimImage *image;
+	std::vector<CUfunc_st> functions;
+};
+
+namespace sim {
+
+std::set<CUmodule> modules;
+
+namespace {
+
+constexpr size_t sharedLimit = 48 << 10, sharedMost = 227 << 10;
+
+// load opens the shared object of an image.
+CUresult load(CUcontext c, CUmodule *m, const void *data) {
+	const SimHeader *h = (const SimHeader *)data;
+	if (memcmp(h->magic, simMagic, sizeof h->magic)) return CUDA_ERROR_INVALID_IMAGE;
+	if (h->identity != simIdentity()) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	int fd = memfd_create("kernels", 0);
+	const char *from = (const char *)(h + 1);
+	bool written = fd >= 0;
+	for (uint64_t n = 0; written && n < h->bytes;) {
+		ssize_t k = write(fd, from + n, h->bytes - n);
+		written = k > 0;
+		n += written ? k : 0;
+	}
+	char path[40];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	void *object = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+	if (!object) fprintf(stderr, "sim: load of kernels: %s\n", written ? dlerror() : "no memory file");
+	if (fd >= 0) close(fd);
+	const SimImage *image = object ? (const SimImage *)dlsym(object, "simImage") : nullptr;
+	if (!image || image->abi != simAbi) return CUDA_ERROR_INVALID_IMAGE;
+	*image->engine = &engine;
+	*m = new CUmod_st{c, object, image, {}};
+	for (unsigned i = 0; i < image->count; i++) (*m)->functions.push_back({image, image->kernels + i});
+	modules.insert(*m);
+	simLive("modules", 1);
+	return CUDA_SUCCESS;
+}
+
+void unload(CUmodule m) {
+	modules.erase(m);
+	dlclose(m->object);
+	delete m;
+}
+
+bool isFunction(CUfunction f) {
+	for (CUmodule m : modules)
+		if (f >= m->functions.data() && f < m->functions.data() + m->functions.size()) return true;
+	return false;
+}
+
+size_t staticShared(CUfunction f) { return f->image->sharedEnd - f->image->shared; }
+
+}  // namespace
+
+void dropModules(CUcontext c, bool lost) {
+	for (CUmodule m : std::set<CUmodule>(modules)) {
+		if (m->context != c) continue;
+		unload(m);
+		if (lost) simLive("modules", -1);
+	}
+}
+
+}  // namespace sim
+
+using namespace sim;
+
+extern "C" {
+
+CUresult cuModuleLoadData(CUmodule *m, const void *data) { CALL(cuModuleLoadData); return m && data ? load(ctx, m, data) : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuModuleLoadDataEx(CUmodule *m, const void *data, unsigned, CUjit_option *, void **) {
+	CALL(cuModuleLoadDataEx);
+	return m && data ? load(ctx, m, data) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuModuleUnload(CUmodule m) {
+	RELEASE(cuModuleUnload);
+	if (!known(modules, m)) return late ? late : CUDA_ERROR_INVALID_HANDLE;
+	CUresult r = drainAll(ctx);
+	unload(m);
+	simLive("modules", -1);
+	return late ? late : r;
+}
+
+CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
+	CALL(cuModuleGetFunction);
+	if (!known(modules, m)) return CUDA_ERROR_INVALID_HANDLE;
+	for (CUfunc_st &k : m->functions)
+		if (!strcmp(k.kernel->name, name)) {
+			*f = &k;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) {
+	CALL(cuFuncGetAttribute);
+	if (!isFunction(f)) return CUDA_ERROR_INVALID_HANDLE;
+	switch ((int)a) {
+	case 0: *v = 1024; break;
+	case 1: *v = staticShared(f); break;
+	case 4: *v = 32; break;
+	case 5: case 6: *v = capability(); break;
+	case 8: *v = f->dynamicMost; break;
+	default: *v = 0;
+	}
+	return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v) {
+	CALL(cuFuncSetAttribute);
+	if (!isFunction(f)) return CUDA_ERROR_INVALID_HANDLE;
+	if ((int)a != 8 || v < 0 || (size_t)v + staticShared(f) > sharedMost) return CUDA_ERROR_INVALID_VALUE;
+	f->dynamicMost = v;
+	return CUDA_SUCCESS;
+}
+CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache) { CALL(cuFuncSetCacheConfig); return isFunction(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t) {
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	if (!isFunction(f) || threads < 1 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+	*n = 2048 / threads;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **parameters, void **extra) {
+	CALL(cuLaunchKernel);
+	CUstream to = resolve(ctx, s);
+	if (!to || !isFunction(f)) return CUDA_ERROR_INVALID_HANDLE;
+	if (extra || !gx || !gy || !gz || !bx || !by || !bz || gx > 0x7fffffff || gy > 65535 || gz > 65535) return CUDA_ERROR_INVALID_VALUE;
+	if (bx > 1024 || by > 1024 || bz > 64 || (size_t)bx * by * bz > 1024) return CUDA_ERROR_INVALID_VALUE;
+	if (shared > std::max<size_t>(sharedLimit - std::min(staticShared(f), sharedLimit), f->dynamicMost)) return CUDA_ERROR_INVALID_VALUE;
+	const SimKernel *k = f->kernel;
+	// The values are copied: a launch is over before the kernel runs.
+	size_t total = 0;
+	for (unsigned i = 0; i < k->parameters; i++) {
+		if (!parameters || !parameters[i]) return CUDA_ERROR_INVALID_VALUE;
+		total += (k->sizes[i] + 15) / 16 * 16;
+	}
+	auto values = std::make_shared<std::vector<char>>(total + 16);
+	std::vector<size_t> offsets;
+	size_t at = 0;
+	for (unsigned i = 0; i < k->parameters; i++) {
+		memcpy(values->data() + at, parameters[i], k->sizes[i]);
+		offsets.push_back(at);
+		at += (k->sizes[i] + 15) / 16 * 16;
+	}
+	const SimImage *image = f->image;
+	return queue(ctx, to, [=] {
+		std::vector<void *> pointers;
+		for (size_t o : offsets) pointers.push_back(values->data() + o);
+		pointers.push_back(nullptr);
+		return run(image, k, {{gx, gy, gz}, {bx, by, bz}, shared}, pointers.data());
+	});
+}
+
+}  // extern "C"
