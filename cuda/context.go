@@ -32,6 +32,12 @@ type Context struct {
 	lost    *LostError
 }
 
+// users counts the open contexts of each GPU, which share its primary context.
+var users struct {
+	sync.Mutex
+	n map[int]int
+}
+
 type call struct {
 	f    func() error
 	done chan<- outcome
@@ -63,7 +69,7 @@ func Open(ordinal int, o Options) (*Context, error) {
 		o.ExactMemory = true
 	}
 	c := &Context{
-		info: all[ordinal], device: cu.Device(ordinal), opts: o,
+		info: all[ordinal], opts: o,
 		calls: make(chan call), handles: map[handle]struct{}{},
 	}
 	c.pool.exact = o.ExactMemory
@@ -82,21 +88,55 @@ func Open(ordinal int, o Options) (*Context, error) {
 func (c *Context) own(opened chan<- error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its current context with it
 	c.thread = unix.Gettid()
-	device, err := cu.GetDevice(c.info.Ordinal)
-	if err == nil {
-		c.device = device
-		var primary cu.CUContext
-		if primary, err = device.RetainPrimaryCtx(); err == nil {
-			err = cu.SetCurrentContext(primary)
-		}
-	}
-	opened <- driverError("cuDevicePrimaryCtxRetain", err, c.info.String())
+	err := c.retain()
+	opened <- err
 	if err != nil {
 		return
 	}
 	for next := range c.calls {
 		next.done <- c.run(next.f)
 	}
+}
+
+func (c *Context) retain() error {
+	users.Lock()
+	defer users.Unlock()
+	device, err := cu.GetDevice(c.info.Ordinal)
+	if err != nil {
+		return driverError("cuDeviceGet", err, c.info.String())
+	}
+	primary, err := device.RetainPrimaryCtx()
+	if err != nil {
+		return driverError("cuDevicePrimaryCtxRetain", err, c.info.String())
+	}
+	if err := cu.SetCurrentContext(primary); err != nil {
+		return errors.Join(driverError("cuCtxSetCurrent", err, c.info.String()),
+			driverError("cuDevicePrimaryCtxRelease", device.ReleasePrimaryCtx(), ""))
+	}
+	c.device = device
+	if users.n == nil {
+		users.n = map[int]int{}
+	}
+	users.n[c.info.Ordinal]++
+	return nil
+}
+
+// release gives the primary context back. When it is lost its last user resets it, since the next one would inherit
+// the failure; what the driver says to that is of no use to anybody.
+func (c *Context) release() error {
+	users.Lock()
+	defer users.Unlock()
+	users.n[c.info.Ordinal]--
+	if c.lost == nil {
+		return errors.Join(driverError("cuCtxSetCurrent", cu.SetCurrentContext(cu.CUContext{}), "no context"),
+			driverError("cuDevicePrimaryCtxRelease", c.device.ReleasePrimaryCtx(), c.info.String()))
+	}
+	if users.n[c.info.Ordinal] == 0 {
+		_ = c.device.ResetPrimaryCtx()
+	}
+	_ = cu.SetCurrentContext(cu.CUContext{})
+	_ = c.device.ReleasePrimaryCtx()
+	return nil
 }
 
 func (c *Context) run(f func() error) (out outcome) {
@@ -197,13 +237,7 @@ func (c *Context) shut() error {
 	for kind, n := range left {
 		errs = append(errs, fmt.Errorf("cuda: context closed with %d × %s left open", n, kind))
 	}
-	errs = append(errs, c.trim())
-	if c.lost != nil {
-		// The next user of the primary context would inherit the failure.
-		errs = append(errs, driverError("cuDevicePrimaryCtxReset", c.device.ResetPrimaryCtx(), ""))
-	}
-	errs = append(errs, driverError("cuCtxSetCurrent", cu.SetCurrentContext(cu.CUContext{}), ""),
-		driverError("cuDevicePrimaryCtxRelease", c.device.ReleasePrimaryCtx(), c.info.String()))
+	errs = append(errs, c.trim(), c.release())
 	return errors.Join(errs...)
 }
 

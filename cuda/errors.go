@@ -103,15 +103,14 @@ func (e *NoDeviceError) Error() string {
 	return fmt.Sprintf("cuda: no GPU %d, there are: %s", e.Asked, strings.Join(names, ", "))
 }
 
-// size writes a number of bytes: 512 bytes, 1.50 GiB.
+// size writes a number of bytes: 512 bytes, 1.5 GiB.
 func size(n int64) string {
-	switch {
-	case n < 10<<10:
+	if n < 1<<10 {
 		return fmt.Sprintf("%d bytes", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	case n < 10<<30:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	x, unit := float64(n)/(1<<10), 0
+	for ; x >= 1<<10 && unit < 3; unit++ {
+		x /= 1 << 10
+	}
+	return fmt.Sprintf("%.1f %ciB", x, "KMGT"[unit])
 }
