@@ -81,8 +81,11 @@ func (f *flow) sequences(first int) [][]int {
 	return nil
 }
 
-// statistics is the step that takes those of a batch of what a convolution makes, or -1.
+// statistics is the step that takes those of a batch of what a convolution makes for others too, or -1.
 func (f *flow) statistics(first int) int {
+	if f.sole(first) >= 0 {
+		return -1
+	}
 	for _, r := range f.readers[f.Steps[first].Out] {
 		if _, ok := f.Steps[r].Op.(op.BatchNormStats); ok {
 			return r

@@ -27,7 +27,7 @@ func (d *Device) fuseForward(steps []step) (*lowering, string) {
 		return nil, "the product runs in plain Go"
 	}
 	if _, ok := steps[1].Op.(op.BatchNormStats); ok {
-		if len(steps) != 2 || steps[1].In[0] != first.Out || !p.summable() {
+		if len(steps) != 2 || steps[1].In[0] != first.Out || !p.summable() || !slices.Contains(first.group.Outputs, first.Out) {
 			return nil, "these ops are not run as a group"
 		}
 		return d.fuseStatistics(first, steps[1], newTiled(p.product, set), p), ""
