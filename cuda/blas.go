@@ -71,10 +71,11 @@ func (b *BLAS) Close() error { return b.c.drop(b) }
 func (b *BLAS) kind() string { return "cuBLAS handle" }
 
 func (b *BLAS) release() error {
+	err := blasError("cublasDestroy", b.b.Close(), "")
 	if b.c.lost != nil {
-		return nil
+		return nil // its memory on the host is free all the same
 	}
-	return blasError("cublasDestroy", b.b.Close(), "")
+	return err
 }
 
 // do makes a call of cuBLAS. Package cu/blas answers nothing any more after one error: then the handle is made anew.
