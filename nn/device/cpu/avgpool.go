@@ -39,7 +39,7 @@ func lowerAvgPoolGrad(s step, o op.AvgPoolGrad) (*lowering, string) {
 	return s.data(func(st *storage) []phase {
 		k := kernels()
 		dy, dx := st.floats(s.In[0]), st.floats(s.Out)
-		return []phase{p.scatter(dx, func(n, i, lo, hi int) {
+		return []phase{p.scatter(dx, true, func(n, i, lo, hi int) {
 			r0, r1 := p.span(0, i, p.x.h)
 			for j := range p.y.w {
 				g := dy[((n*p.y.h+i)*p.y.w+j)*p.y.c:][lo:hi]

@@ -29,10 +29,14 @@ func lowerMaxPoolGrad(s step, o op.MaxPoolGrad) (*lowering, string) {
 	return s.data(func(st *storage) []phase {
 		k := kernels()
 		x, dy, dx := st.floats(s.In[0]), st.floats(s.In[1]), st.floats(s.Out)
-		return []phase{p.scatter(dx, func(n, i, lo, hi int) {
+		grad := k.MaxWindowsGrad
+		if p.apart() {
+			grad = k.MaxWindowsSet
+		}
+		return []phase{p.scatter(dx, !p.apart() || !p.covers(), func(n, i, lo, hi int) {
 			p.windows(i, hi-lo, func(j, r, c int, w vec.Windows) {
 				from := ((n*p.x.h+r)*p.x.w+c)*p.x.c + lo
-				k.MaxWindowsGrad(dy[((n*p.y.h+i)*p.y.w+j)*p.y.c+lo:], x[from:], dx[from:], w)
+				grad(dy[((n*p.y.h+i)*p.y.w+j)*p.y.c+lo:], x[from:], dx[from:], w)
 			})
 		})}
 	}), ""

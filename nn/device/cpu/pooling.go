@@ -42,16 +42,29 @@ func (p *pooling) windows(i, channels int, f func(j, r, c int, w vec.Windows)) {
 	}
 }
 
+// apart says that no two windows share a pixel of x.
+func (p *pooling) apart() bool { return p.kernel[0] <= p.stride[0] && p.kernel[1] <= p.stride[1] }
+
+// covers says that each pixel of x lies in a window.
+func (p *pooling) covers() bool {
+	for d, e := range [2][2]int{{p.x.h, p.y.h}, {p.x.w, p.y.w}} {
+		if _, end := p.span(d, e[1]-1, e[0]); p.kernel[d] < p.stride[d] || end < e[0] {
+			return false
+		}
+	}
+	return true
+}
+
 // scatter calls f for each image, tile of channels from lo to hi, and line i of y. Before that it clears the tile of
-// the lines of dx under it. Windows overlap, so what belongs to one image and tile is one block.
-func (p *pooling) scatter(dx []float32, f func(n, i, lo, hi int)) phase {
+// the lines of dx under it, if that is asked for. Windows overlap, so what belongs to one image and tile is one block.
+func (p *pooling) scatter(dx []float32, reset bool, f func(n, i, lo, hi int)) phase {
 	tiles := ceil(p.x.c, channelTile)
 	return phase{p.x.n * tiles, func(_, block int) {
 		n, lo := block/tiles, block%tiles*channelTile
 		hi := min(lo+channelTile, p.x.c)
 		next := n * p.x.h // line of dx that is not clear yet
-		reset := func(to int) {
-			for ; next < to; next++ {
+		zero := func(to int) {
+			for ; reset && next < to; next++ {
 				line := dx[next*p.x.w*p.x.c:][:p.x.w*p.x.c]
 				if tiles == 1 {
 					clear(line)
@@ -64,9 +77,9 @@ func (p *pooling) scatter(dx []float32, f func(n, i, lo, hi int)) phase {
 		}
 		for i := range p.y.h {
 			_, r1 := p.span(0, i, p.x.h)
-			reset(n*p.x.h + r1)
+			zero(n*p.x.h + r1)
 			f(n, i, lo, hi)
 		}
-		reset((n + 1) * p.x.h)
+		zero((n + 1) * p.x.h)
 	}}
 }

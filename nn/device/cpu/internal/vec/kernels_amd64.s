@@ -2234,6 +2234,252 @@ done:
 	VZEROUPPER
 	RET
 
+// func maxWindowsAVX512(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·maxWindowsAVX512(SB), NOSPLIT, $0-112
+	MOVQ line+88(FP), DX
+	MOVQ pixel+96(FP), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	XORQ SI, SI
+	MOVQ channels+56(FP), R9
+	SUBQ $0x40, R9
+	JL   fourDone
+
+fourChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ y_base+0(FP), R8
+	ADDQ SI, R8
+	MOVQ count+48(FP), R10
+
+four:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	VMOVUPS infinityAVX512<>+0(SB), Z1
+	VMOVUPS infinityAVX512<>+0(SB), Z2
+	VMOVUPS infinityAVX512<>+0(SB), Z3
+	XORL    AX, AX
+	KMOVW   AX, K1
+	MOVQ    rows+72(FP), R11
+	XORQ    AX, AX
+
+fourScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+fourScanColumn:
+	LEAQ       (DI)(CX*1), R13
+	PREFETCHT0 (R13)(DX*2)
+	PREFETCHT0 64(R13)(DX*2)
+	PREFETCHT0 128(R13)(DX*2)
+	PREFETCHT0 192(R13)(DX*2)
+	VMOVUPS    (DI)(CX*1), Z4
+	VMOVUPS    64(DI)(CX*1), Z5
+	VMOVUPS    128(DI)(CX*1), Z6
+	VMOVUPS    192(DI)(CX*1), Z7
+	VCMPPS     $0x03, Z4, Z5, K2
+	KORW       K2, K1, K1
+	VCMPPS     $0x03, Z6, Z7, K2
+	KORW       K2, K1, K1
+	VMAXPS     Z0, Z4, Z0
+	VMAXPS     Z1, Z5, Z1
+	VMAXPS     Z2, Z6, Z2
+	VMAXPS     Z3, Z7, Z3
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        fourScanColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        fourScanRow
+	KORTESTW   K1, K1
+	JZ         fourScanNumbers
+	VMOVUPS    infinityAVX512<>+0(SB), Z0
+	VMOVUPS    infinityAVX512<>+0(SB), Z1
+	VMOVUPS    infinityAVX512<>+0(SB), Z2
+	VMOVUPS    infinityAVX512<>+0(SB), Z3
+	MOVQ       rows+72(FP), R11
+	XORQ       AX, AX
+
+fourScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+fourScanAgainColumn:
+	VMOVUPS (DI)(CX*1), Z4
+	VCMPPS  $0x07, Z0, Z0, K1
+	VCMPPS  $0x16, Z0, Z4, K1, K1
+	VMOVAPS Z4, K1, Z0
+	VMOVUPS 64(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z1, Z1, K1
+	VCMPPS  $0x16, Z1, Z4, K1, K1
+	VMOVAPS Z4, K1, Z1
+	VMOVUPS 128(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z2, Z2, K1
+	VCMPPS  $0x16, Z2, Z4, K1, K1
+	VMOVAPS Z4, K1, Z2
+	VMOVUPS 192(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z3, Z3, K1
+	VCMPPS  $0x16, Z3, Z4, K1, K1
+	VMOVAPS Z4, K1, Z3
+	ADDQ    BX, CX
+	DECQ    R12
+	JNZ     fourScanAgainColumn
+	ADDQ    DX, AX
+	DECQ    R11
+	JNZ     fourScanAgainRow
+
+fourScanNumbers:
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	VMOVUPS Z2, 128(R8)
+	VMOVUPS Z3, 192(R8)
+	MOVQ    step+104(FP), AX
+	LEAQ    (DI)(AX*4), DI
+	MOVQ    pitch+64(FP), AX
+	LEAQ    (R8)(AX*4), R8
+	DECQ    R10
+	JNZ     four
+	ADDQ    $0x00000100, SI
+	SUBQ    $0x40, R9
+	JGE     fourChannels
+
+fourDone:
+	ADDQ $0x40, R9
+	SUBQ $0x10, R9
+	JL   oneDone
+
+oneChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ y_base+0(FP), R8
+	ADDQ SI, R8
+	MOVQ count+48(FP), R10
+
+one:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K1
+	MOVQ    rows+72(FP), R11
+	XORQ    AX, AX
+
+oneScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+oneScanColumn:
+	VMOVUPS  (DI)(CX*1), Z1
+	VCMPPS   $0x03, Z1, Z1, K2
+	KORW     K2, K1, K1
+	VMAXPS   Z0, Z1, Z0
+	ADDQ     BX, CX
+	DECQ     R12
+	JNZ      oneScanColumn
+	ADDQ     DX, AX
+	DECQ     R11
+	JNZ      oneScanRow
+	KORTESTW K1, K1
+	JZ       oneScanNumbers
+	VMOVUPS  infinityAVX512<>+0(SB), Z0
+	MOVQ     rows+72(FP), R11
+	XORQ     AX, AX
+
+oneScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+oneScanAgainColumn:
+	VMOVUPS (DI)(CX*1), Z1
+	VCMPPS  $0x07, Z0, Z0, K1
+	VCMPPS  $0x16, Z0, Z1, K1, K1
+	VMOVAPS Z1, K1, Z0
+	ADDQ    BX, CX
+	DECQ    R12
+	JNZ     oneScanAgainColumn
+	ADDQ    DX, AX
+	DECQ    R11
+	JNZ     oneScanAgainRow
+
+oneScanNumbers:
+	VMOVUPS Z0, (R8)
+	MOVQ    step+104(FP), AX
+	LEAQ    (DI)(AX*4), DI
+	MOVQ    pitch+64(FP), AX
+	LEAQ    (R8)(AX*4), R8
+	DECQ    R10
+	JNZ     one
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x10, R9
+	JGE     oneChannels
+
+oneDone:
+	ADDQ         $0x10, R9
+	JLE          done
+	VPBROADCASTD R9, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x_base+24(FP), DI
+	ADDQ         SI, DI
+	MOVQ         y_base+0(FP), R8
+	ADDQ         SI, R8
+	MOVQ         count+48(FP), R9
+
+part:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K2
+	MOVQ    rows+72(FP), R10
+	XORQ    AX, AX
+
+partScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R11
+
+partScanColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z1
+	VCMPPS    $0x03, Z1, Z1, K3
+	KORW      K3, K2, K2
+	VMAXPS    Z0, Z1, Z0
+	ADDQ      BX, CX
+	DECQ      R11
+	JNZ       partScanColumn
+	ADDQ      DX, AX
+	DECQ      R10
+	JNZ       partScanRow
+	KORTESTW  K2, K2
+	JZ        partScanNumbers
+	VMOVUPS   infinityAVX512<>+0(SB), Z0
+	MOVQ      rows+72(FP), R10
+	XORQ      AX, AX
+
+partScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R11
+
+partScanAgainColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z1
+	VCMPPS    $0x07, Z0, Z0, K2
+	VCMPPS    $0x16, Z0, Z1, K2, K2
+	VMOVAPS   Z1, K2, Z0
+	ADDQ      BX, CX
+	DECQ      R11
+	JNZ       partScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R10
+	JNZ       partScanAgainRow
+
+partScanNumbers:
+	VMOVUPS Z0, K1, (R8)
+	MOVQ    step+104(FP), AX
+	LEAQ    (DI)(AX*4), DI
+	MOVQ    pitch+64(FP), AX
+	LEAQ    (R8)(AX*4), R8
+	DECQ    R9
+	JNZ     part
+	ADDQ    $0x00000040, SI
+
+done:
+	VZEROUPPER
+	RET
+
 DATA infinityAVX512<>+0(SB)/4, $0xff800000
 DATA infinityAVX512<>+4(SB)/4, $0xff800000
 DATA infinityAVX512<>+8(SB)/4, $0xff800000
@@ -2252,148 +2498,919 @@ DATA infinityAVX512<>+56(SB)/4, $0xff800000
 DATA infinityAVX512<>+60(SB)/4, $0xff800000
 GLOBL infinityAVX512<>(SB), RODATA|NOPTR, $64
 
-DATA onesAVX512<>+0(SB)/4, $0x00000001
-DATA onesAVX512<>+4(SB)/4, $0x00000001
-DATA onesAVX512<>+8(SB)/4, $0x00000001
-DATA onesAVX512<>+12(SB)/4, $0x00000001
-DATA onesAVX512<>+16(SB)/4, $0x00000001
-DATA onesAVX512<>+20(SB)/4, $0x00000001
-DATA onesAVX512<>+24(SB)/4, $0x00000001
-DATA onesAVX512<>+28(SB)/4, $0x00000001
-DATA onesAVX512<>+32(SB)/4, $0x00000001
-DATA onesAVX512<>+36(SB)/4, $0x00000001
-DATA onesAVX512<>+40(SB)/4, $0x00000001
-DATA onesAVX512<>+44(SB)/4, $0x00000001
-DATA onesAVX512<>+48(SB)/4, $0x00000001
-DATA onesAVX512<>+52(SB)/4, $0x00000001
-DATA onesAVX512<>+56(SB)/4, $0x00000001
-DATA onesAVX512<>+60(SB)/4, $0x00000001
-GLOBL onesAVX512<>(SB), RODATA|NOPTR, $64
+// func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·maxWindowsGradAVX512(SB), NOSPLIT, $0-136
+	MOVQ line+112(FP), DX
+	MOVQ pixel+120(FP), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	XORQ SI, SI
+	MOVQ channels+80(FP), R10
+	SUBQ $0x40, R10
+	JL   fourDone
 
-// func maxWindowsAVX512(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
-// Requires: AVX, AVX512F
-TEXT ·maxWindowsAVX512(SB), NOSPLIT, $0-112
-	MOVQ y_base+0(FP), AX
-	MOVQ x_base+24(FP), CX
-	MOVQ count+48(FP), BX
+fourChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
 
-window:
-	XORQ DX, DX
-	MOVQ channels+56(FP), SI
+four:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	VMOVUPS infinityAVX512<>+0(SB), Z1
+	VMOVUPS infinityAVX512<>+0(SB), Z2
+	VMOVUPS infinityAVX512<>+0(SB), Z3
+	XORL    AX, AX
+	KMOVW   AX, K1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
 
-channel:
-	VPBROADCASTD SI, Z0
+fourScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanColumn:
+	LEAQ       (DI)(CX*1), R14
+	PREFETCHT0 (R14)(DX*2)
+	PREFETCHT0 64(R14)(DX*2)
+	PREFETCHT0 128(R14)(DX*2)
+	PREFETCHT0 192(R14)(DX*2)
+	VMOVUPS    (DI)(CX*1), Z4
+	VMOVUPS    64(DI)(CX*1), Z5
+	VMOVUPS    128(DI)(CX*1), Z6
+	VMOVUPS    192(DI)(CX*1), Z7
+	VCMPPS     $0x03, Z4, Z5, K2
+	KORW       K2, K1, K1
+	VCMPPS     $0x03, Z6, Z7, K2
+	KORW       K2, K1, K1
+	VMAXPS     Z0, Z4, Z0
+	VMAXPS     Z1, Z5, Z1
+	VMAXPS     Z2, Z6, Z2
+	VMAXPS     Z3, Z7, Z3
+	ADDQ       BX, CX
+	DECQ       R13
+	JNZ        fourScanColumn
+	ADDQ       DX, AX
+	DECQ       R12
+	JNZ        fourScanRow
+	KORTESTW   K1, K1
+	JZ         fourScanNumbers
+	VMOVUPS    infinityAVX512<>+0(SB), Z0
+	VMOVUPS    infinityAVX512<>+0(SB), Z1
+	VMOVUPS    infinityAVX512<>+0(SB), Z2
+	VMOVUPS    infinityAVX512<>+0(SB), Z3
+	MOVQ       rows+96(FP), R12
+	XORQ       AX, AX
+
+fourScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanAgainColumn:
+	VMOVUPS (DI)(CX*1), Z4
+	VCMPPS  $0x07, Z0, Z0, K1
+	VCMPPS  $0x16, Z0, Z4, K1, K1
+	VMOVAPS Z4, K1, Z0
+	VMOVUPS 64(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z1, Z1, K1
+	VCMPPS  $0x16, Z1, Z4, K1, K1
+	VMOVAPS Z4, K1, Z1
+	VMOVUPS 128(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z2, Z2, K1
+	VCMPPS  $0x16, Z2, Z4, K1, K1
+	VMOVAPS Z4, K1, Z2
+	VMOVUPS 192(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z3, Z3, K1
+	VCMPPS  $0x16, Z3, Z4, K1, K1
+	VMOVAPS Z4, K1, Z3
+	ADDQ    BX, CX
+	DECQ    R13
+	JNZ     fourScanAgainColumn
+	ADDQ    DX, AX
+	DECQ    R12
+	JNZ     fourScanAgainRow
+
+fourScanNumbers:
+	VMOVUPS (R9), Z4
+	VMOVUPS 64(R9), Z5
+	VMOVUPS 128(R9), Z6
+	VMOVUPS 192(R9), Z7
+	XORL    AX, AX
+	KMOVW   AX, K1
+	KNOTW   K1, K1
+	XORL    AX, AX
+	KMOVW   AX, K2
+	KNOTW   K2, K2
+	XORL    AX, AX
+	KMOVW   AX, K3
+	KNOTW   K3, K3
+	XORL    AX, AX
+	KMOVW   AX, K4
+	KNOTW   K4, K4
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+fourSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourSpreadColumn:
+	VMOVUPS  (DI)(CX*1), Z8
+	VPCMPEQD Z8, Z0, K1, K5
+	KANDNW   K1, K5, K1
+	VMOVUPS  (R8)(CX*1), Z8
+	VADDPS   Z4, Z8, K5, Z8
+	VMOVUPS  Z8, (R8)(CX*1)
+	VMOVUPS  64(DI)(CX*1), Z8
+	VPCMPEQD Z8, Z1, K2, K5
+	KANDNW   K2, K5, K2
+	VMOVUPS  64(R8)(CX*1), Z8
+	VADDPS   Z5, Z8, K5, Z8
+	VMOVUPS  Z8, 64(R8)(CX*1)
+	VMOVUPS  128(DI)(CX*1), Z8
+	VPCMPEQD Z8, Z2, K3, K5
+	KANDNW   K3, K5, K3
+	VMOVUPS  128(R8)(CX*1), Z8
+	VADDPS   Z6, Z8, K5, Z8
+	VMOVUPS  Z8, 128(R8)(CX*1)
+	VMOVUPS  192(DI)(CX*1), Z8
+	VPCMPEQD Z8, Z3, K4, K5
+	KANDNW   K4, K5, K4
+	VMOVUPS  192(R8)(CX*1), Z8
+	VADDPS   Z7, Z8, K5, Z8
+	VMOVUPS  Z8, 192(R8)(CX*1)
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      fourSpreadColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      fourSpreadRow
+	MOVQ     step+128(FP), AX
+	LEAQ     (DI)(AX*4), DI
+	MOVQ     step+128(FP), AX
+	LEAQ     (R8)(AX*4), R8
+	MOVQ     pitch+88(FP), AX
+	LEAQ     (R9)(AX*4), R9
+	DECQ     R11
+	JNZ      four
+	ADDQ     $0x00000100, SI
+	SUBQ     $0x40, R10
+	JGE      fourChannels
+
+fourDone:
+	ADDQ $0x40, R10
+	SUBQ $0x10, R10
+	JL   oneDone
+
+oneChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
+
+one:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanColumn:
+	VMOVUPS  (DI)(CX*1), Z1
+	VCMPPS   $0x03, Z1, Z1, K2
+	KORW     K2, K1, K1
+	VMAXPS   Z0, Z1, Z0
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      oneScanColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      oneScanRow
+	KORTESTW K1, K1
+	JZ       oneScanNumbers
+	VMOVUPS  infinityAVX512<>+0(SB), Z0
+	MOVQ     rows+96(FP), R12
+	XORQ     AX, AX
+
+oneScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanAgainColumn:
+	VMOVUPS (DI)(CX*1), Z1
+	VCMPPS  $0x07, Z0, Z0, K1
+	VCMPPS  $0x16, Z0, Z1, K1, K1
+	VMOVAPS Z1, K1, Z0
+	ADDQ    BX, CX
+	DECQ    R13
+	JNZ     oneScanAgainColumn
+	ADDQ    DX, AX
+	DECQ    R12
+	JNZ     oneScanAgainRow
+
+oneScanNumbers:
+	VMOVUPS (R9), Z1
+	XORL    AX, AX
+	KMOVW   AX, K1
+	KNOTW   K1, K1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneSpreadColumn:
+	VMOVUPS  (DI)(CX*1), Z2
+	VPCMPEQD Z2, Z0, K1, K2
+	KANDNW   K1, K2, K1
+	VMOVUPS  (R8)(CX*1), Z2
+	VADDPS   Z1, Z2, K2, Z2
+	VMOVUPS  Z2, (R8)(CX*1)
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      oneSpreadColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      oneSpreadRow
+	MOVQ     step+128(FP), AX
+	LEAQ     (DI)(AX*4), DI
+	MOVQ     step+128(FP), AX
+	LEAQ     (R8)(AX*4), R8
+	MOVQ     pitch+88(FP), AX
+	LEAQ     (R9)(AX*4), R9
+	DECQ     R11
+	JNZ      one
+	ADDQ     $0x00000040, SI
+	SUBQ     $0x10, R10
+	JGE      oneChannels
+
+oneDone:
+	ADDQ         $0x10, R10
+	JLE          done
+	VPBROADCASTD R10, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VMOVUPS      infinityAVX512<>+0(SB), Z0
-	MOVQ         CX, DI
-	ADDQ         DX, DI
-	MOVQ         rows+72(FP), R9
+	MOVQ         x_base+24(FP), DI
+	ADDQ         SI, DI
+	MOVQ         dx_base+48(FP), R8
+	ADDQ         SI, R8
+	MOVQ         y_base+0(FP), R9
+	ADDQ         SI, R9
+	MOVQ         count+72(FP), R10
 
-scanRow:
-	MOVQ DI, R8
-	MOVQ columns+80(FP), R10
+part:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K2
+	MOVQ    rows+96(FP), R11
+	XORQ    AX, AX
 
-scanColumn:
-	VMOVUPS.Z (R8), K1, Z1
-	VCMPPS    $0x03, Z1, Z1, K2
+partScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partScanColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z1
+	VCMPPS    $0x03, Z1, Z1, K3
+	KORW      K3, K2, K2
 	VMAXPS    Z0, Z1, Z0
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       partScanColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       partScanRow
+	KORTESTW  K2, K2
+	JZ        partScanNumbers
+	VMOVUPS   infinityAVX512<>+0(SB), Z0
+	MOVQ      rows+96(FP), R11
+	XORQ      AX, AX
+
+partScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partScanAgainColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z1
+	VCMPPS    $0x07, Z0, Z0, K2
+	VCMPPS    $0x16, Z0, Z1, K2, K2
 	VMOVAPS   Z1, K2, Z0
-	MOVQ      pixel+96(FP), R11
-	LEAQ      (R8)(R11*4), R8
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       partScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       partScanAgainRow
+
+partScanNumbers:
+	VMOVUPS.Z (R9), K1, Z1
+	XORL      AX, AX
+	KMOVW     AX, K2
+	KNOTW     K2, K2
+	MOVQ      rows+96(FP), R11
+	XORQ      AX, AX
+
+partSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partSpreadColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VPCMPEQD  Z2, Z0, K2, K3
+	KANDNW    K2, K3, K2
+	VMOVUPS.Z (R8)(CX*1), K1, Z2
+	VADDPS    Z1, Z2, K3, Z2
+	VMOVUPS   Z2, K1, (R8)(CX*1)
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       partSpreadColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       partSpreadRow
+	MOVQ      step+128(FP), AX
+	LEAQ      (DI)(AX*4), DI
+	MOVQ      step+128(FP), AX
+	LEAQ      (R8)(AX*4), R8
+	MOVQ      pitch+88(FP), AX
+	LEAQ      (R9)(AX*4), R9
 	DECQ      R10
-	JNZ       scanColumn
-	MOVQ      line+88(FP), R11
-	LEAQ      (DI)(R11*4), DI
-	DECQ      R9
-	JNZ       scanRow
-	VMOVUPS   Z0, K1, (AX)(DX*1)
-	ADDQ      $0x00000040, DX
-	SUBQ      $0x10, SI
-	JG        channel
-	MOVQ      step+104(FP), DX
-	LEAQ      (CX)(DX*4), CX
-	MOVQ      pitch+64(FP), DX
-	LEAQ      (AX)(DX*4), AX
-	DECQ      BX
-	JNZ       window
+	JNZ       part
+	ADDQ      $0x00000040, SI
+
+done:
 	VZEROUPPER
 	RET
 
-// func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
-// Requires: AVX, AVX512F
-TEXT ·maxWindowsGradAVX512(SB), NOSPLIT, $0-136
-	MOVQ y_base+0(FP), AX
-	MOVQ x_base+24(FP), CX
-	MOVQ dx_base+48(FP), DX
-	MOVQ count+72(FP), SI
+// func maxWindowsSetAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·maxWindowsSetAVX512(SB), NOSPLIT, $0-136
+	MOVQ line+112(FP), DX
+	MOVQ pixel+120(FP), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	XORQ SI, SI
+	MOVQ channels+80(FP), R10
+	SUBQ $0x40, R10
+	JL   fourDone
 
-window:
-	XORQ BX, BX
-	MOVQ channels+80(FP), DI
+fourChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
 
-channel:
-	VPBROADCASTD DI, Z0
+four:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	VMOVUPS infinityAVX512<>+0(SB), Z1
+	VMOVUPS infinityAVX512<>+0(SB), Z2
+	VMOVUPS infinityAVX512<>+0(SB), Z3
+	XORL    AX, AX
+	KMOVW   AX, K1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+fourScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanColumn:
+	LEAQ       (DI)(CX*1), R14
+	PREFETCHT0 (R14)(DX*2)
+	PREFETCHT0 64(R14)(DX*2)
+	PREFETCHT0 128(R14)(DX*2)
+	PREFETCHT0 192(R14)(DX*2)
+	VMOVUPS    (DI)(CX*1), Z4
+	VMOVUPS    64(DI)(CX*1), Z5
+	VMOVUPS    128(DI)(CX*1), Z6
+	VMOVUPS    192(DI)(CX*1), Z7
+	VCMPPS     $0x03, Z4, Z5, K2
+	KORW       K2, K1, K1
+	VCMPPS     $0x03, Z6, Z7, K2
+	KORW       K2, K1, K1
+	VMAXPS     Z0, Z4, Z0
+	VMAXPS     Z1, Z5, Z1
+	VMAXPS     Z2, Z6, Z2
+	VMAXPS     Z3, Z7, Z3
+	ADDQ       BX, CX
+	DECQ       R13
+	JNZ        fourScanColumn
+	ADDQ       DX, AX
+	DECQ       R12
+	JNZ        fourScanRow
+	KORTESTW   K1, K1
+	JZ         fourScanNumbers
+	VMOVUPS    infinityAVX512<>+0(SB), Z0
+	VMOVUPS    infinityAVX512<>+0(SB), Z1
+	VMOVUPS    infinityAVX512<>+0(SB), Z2
+	VMOVUPS    infinityAVX512<>+0(SB), Z3
+	MOVQ       rows+96(FP), R12
+	XORQ       AX, AX
+
+fourScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanAgainColumn:
+	VMOVUPS (DI)(CX*1), Z4
+	VCMPPS  $0x07, Z0, Z0, K1
+	VCMPPS  $0x16, Z0, Z4, K1, K1
+	VMOVAPS Z4, K1, Z0
+	VMOVUPS 64(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z1, Z1, K1
+	VCMPPS  $0x16, Z1, Z4, K1, K1
+	VMOVAPS Z4, K1, Z1
+	VMOVUPS 128(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z2, Z2, K1
+	VCMPPS  $0x16, Z2, Z4, K1, K1
+	VMOVAPS Z4, K1, Z2
+	VMOVUPS 192(DI)(CX*1), Z4
+	VCMPPS  $0x07, Z3, Z3, K1
+	VCMPPS  $0x16, Z3, Z4, K1, K1
+	VMOVAPS Z4, K1, Z3
+	ADDQ    BX, CX
+	DECQ    R13
+	JNZ     fourScanAgainColumn
+	ADDQ    DX, AX
+	DECQ    R12
+	JNZ     fourScanAgainRow
+
+fourScanNumbers:
+	VMOVUPS (R9), Z4
+	VMOVUPS 64(R9), Z5
+	VMOVUPS 128(R9), Z6
+	VMOVUPS 192(R9), Z7
+	XORL    AX, AX
+	KMOVW   AX, K1
+	KNOTW   K1, K1
+	XORL    AX, AX
+	KMOVW   AX, K2
+	KNOTW   K2, K2
+	XORL    AX, AX
+	KMOVW   AX, K3
+	KNOTW   K3, K3
+	XORL    AX, AX
+	KMOVW   AX, K4
+	KNOTW   K4, K4
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+fourSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourSpreadColumn:
+	VMOVUPS   (DI)(CX*1), Z8
+	VPCMPEQD  Z8, Z0, K1, K5
+	KANDNW    K1, K5, K1
+	VMOVAPS.Z Z4, K5, Z8
+	VMOVUPS   Z8, (R8)(CX*1)
+	VMOVUPS   64(DI)(CX*1), Z8
+	VPCMPEQD  Z8, Z1, K2, K5
+	KANDNW    K2, K5, K2
+	VMOVAPS.Z Z5, K5, Z8
+	VMOVUPS   Z8, 64(R8)(CX*1)
+	VMOVUPS   128(DI)(CX*1), Z8
+	VPCMPEQD  Z8, Z2, K3, K5
+	KANDNW    K3, K5, K3
+	VMOVAPS.Z Z6, K5, Z8
+	VMOVUPS   Z8, 128(R8)(CX*1)
+	VMOVUPS   192(DI)(CX*1), Z8
+	VPCMPEQD  Z8, Z3, K4, K5
+	KANDNW    K4, K5, K4
+	VMOVAPS.Z Z7, K5, Z8
+	VMOVUPS   Z8, 192(R8)(CX*1)
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       fourSpreadColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       fourSpreadRow
+	MOVQ      step+128(FP), AX
+	LEAQ      (DI)(AX*4), DI
+	MOVQ      step+128(FP), AX
+	LEAQ      (R8)(AX*4), R8
+	MOVQ      pitch+88(FP), AX
+	LEAQ      (R9)(AX*4), R9
+	DECQ      R11
+	JNZ       four
+	ADDQ      $0x00000100, SI
+	SUBQ      $0x40, R10
+	JGE       fourChannels
+
+fourDone:
+	ADDQ $0x40, R10
+	SUBQ $0x10, R10
+	JL   oneDone
+
+oneChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
+
+one:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanColumn:
+	VMOVUPS  (DI)(CX*1), Z1
+	VCMPPS   $0x03, Z1, Z1, K2
+	KORW     K2, K1, K1
+	VMAXPS   Z0, Z1, Z0
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      oneScanColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      oneScanRow
+	KORTESTW K1, K1
+	JZ       oneScanNumbers
+	VMOVUPS  infinityAVX512<>+0(SB), Z0
+	MOVQ     rows+96(FP), R12
+	XORQ     AX, AX
+
+oneScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanAgainColumn:
+	VMOVUPS (DI)(CX*1), Z1
+	VCMPPS  $0x07, Z0, Z0, K1
+	VCMPPS  $0x16, Z0, Z1, K1, K1
+	VMOVAPS Z1, K1, Z0
+	ADDQ    BX, CX
+	DECQ    R13
+	JNZ     oneScanAgainColumn
+	ADDQ    DX, AX
+	DECQ    R12
+	JNZ     oneScanAgainRow
+
+oneScanNumbers:
+	VMOVUPS (R9), Z1
+	XORL    AX, AX
+	KMOVW   AX, K1
+	KNOTW   K1, K1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneSpreadColumn:
+	VMOVUPS   (DI)(CX*1), Z2
+	VPCMPEQD  Z2, Z0, K1, K2
+	KANDNW    K1, K2, K1
+	VMOVAPS.Z Z1, K2, Z2
+	VMOVUPS   Z2, (R8)(CX*1)
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       oneSpreadColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       oneSpreadRow
+	MOVQ      step+128(FP), AX
+	LEAQ      (DI)(AX*4), DI
+	MOVQ      step+128(FP), AX
+	LEAQ      (R8)(AX*4), R8
+	MOVQ      pitch+88(FP), AX
+	LEAQ      (R9)(AX*4), R9
+	DECQ      R11
+	JNZ       one
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x10, R10
+	JGE       oneChannels
+
+oneDone:
+	ADDQ         $0x10, R10
+	JLE          done
+	VPBROADCASTD R10, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VMOVUPS      infinityAVX512<>+0(SB), Z0
-	MOVQ         CX, R8
-	ADDQ         BX, R8
-	MOVQ         rows+96(FP), R10
+	MOVQ         x_base+24(FP), DI
+	ADDQ         SI, DI
+	MOVQ         dx_base+48(FP), R8
+	ADDQ         SI, R8
+	MOVQ         y_base+0(FP), R9
+	ADDQ         SI, R9
+	MOVQ         count+72(FP), R10
 
-scanRow:
-	MOVQ R8, R9
-	MOVQ columns+104(FP), R11
+part:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K2
+	MOVQ    rows+96(FP), R11
+	XORQ    AX, AX
 
-scanColumn:
-	VMOVUPS.Z (R9), K1, Z3
+partScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partScanColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z1
+	VCMPPS    $0x03, Z1, Z1, K3
+	KORW      K3, K2, K2
+	VMAXPS    Z0, Z1, Z0
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       partScanColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       partScanRow
+	KORTESTW  K2, K2
+	JZ        partScanNumbers
+	VMOVUPS   infinityAVX512<>+0(SB), Z0
+	MOVQ      rows+96(FP), R11
+	XORQ      AX, AX
+
+partScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partScanAgainColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z1
 	VCMPPS    $0x07, Z0, Z0, K2
-	VCMPPS    $0x16, Z0, Z3, K2, K2
-	VMOVAPS   Z3, K2, Z0
-	VMOVDQA32 Z2, K2, Z1
-	VPADDD    onesAVX512<>+0(SB), Z2, Z2
-	MOVQ      pixel+120(FP), R12
-	LEAQ      (R9)(R12*4), R9
+	VCMPPS    $0x16, Z0, Z1, K2, K2
+	VMOVAPS   Z1, K2, Z0
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       partScanAgainColumn
+	ADDQ      DX, AX
 	DECQ      R11
-	JNZ       scanColumn
-	MOVQ      line+112(FP), R12
-	LEAQ      (R8)(R12*4), R8
-	DECQ      R10
-	JNZ       scanRow
-	VMOVUPS.Z (AX)(BX*1), K1, Z0
-	VPSUBD    Z2, Z2, Z2
-	MOVQ      DX, R8
-	ADDQ      BX, R8
-	MOVQ      rows+96(FP), R10
+	JNZ       partScanAgainRow
 
-spreadRow:
-	MOVQ R8, R9
-	MOVQ columns+104(FP), R11
+partScanNumbers:
+	VMOVUPS.Z (R9), K1, Z1
+	XORL      AX, AX
+	KMOVW     AX, K2
+	KNOTW     K2, K2
+	MOVQ      rows+96(FP), R11
+	XORQ      AX, AX
 
-spreadColumn:
-	VMOVUPS.Z (R9), K1, Z3
-	VPCMPEQD  Z2, Z1, K2
-	VADDPS    Z0, Z3, K2, Z3
-	VMOVUPS   Z3, K1, (R9)
-	VPADDD    onesAVX512<>+0(SB), Z2, Z2
-	MOVQ      pixel+120(FP), R12
-	LEAQ      (R9)(R12*4), R9
+partSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partSpreadColumn:
+	VMOVUPS.Z (DI)(CX*1), K1, Z2
+	VPCMPEQD  Z2, Z0, K2, K3
+	KANDNW    K2, K3, K2
+	VMOVAPS.Z Z1, K3, Z2
+	VMOVUPS   Z2, K1, (R8)(CX*1)
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       partSpreadColumn
+	ADDQ      DX, AX
 	DECQ      R11
-	JNZ       spreadColumn
-	MOVQ      line+112(FP), R12
-	LEAQ      (R8)(R12*4), R8
+	JNZ       partSpreadRow
+	MOVQ      step+128(FP), AX
+	LEAQ      (DI)(AX*4), DI
+	MOVQ      step+128(FP), AX
+	LEAQ      (R8)(AX*4), R8
+	MOVQ      pitch+88(FP), AX
+	LEAQ      (R9)(AX*4), R9
 	DECQ      R10
-	JNZ       spreadRow
-	ADDQ      $0x00000040, BX
-	SUBQ      $0x10, DI
-	JG        channel
-	MOVQ      step+128(FP), BX
-	LEAQ      (CX)(BX*4), CX
-	LEAQ      (DX)(BX*4), DX
-	MOVQ      pitch+88(FP), BX
-	LEAQ      (AX)(BX*4), AX
-	DECQ      SI
-	JNZ       window
+	JNZ       part
+	ADDQ      $0x00000040, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxWindowsPairsAVX512(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX512F
+TEXT ·maxWindowsPairsAVX512(SB), NOSPLIT, $0-112
+	MOVQ         line+88(FP), DX
+	MOVQ         pixel+96(FP), BX
+	SHLQ         $0x02, DX
+	SHLQ         $0x02, BX
+	XORQ         AX, AX
+	MOVQ         channels+56(FP), CX
+	MOVQ         step+104(FP), R8
+	SUBQ         CX, R8
+	SHLQ         $0x02, R8
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	ADDQ         CX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K2
+	KANDNW       K2, K1, K2
+	MOVQ         x_base+24(FP), SI
+	ADDQ         AX, SI
+	MOVQ         y_base+0(FP), DI
+	ADDQ         AX, DI
+	MOVQ         count+48(FP), R10
+
+pair:
+	CMPQ  R10, $0x01
+	JNE   two
+	XORQ  R8, R8
+	KXORW K2, K2, K2
+
+two:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K3
+	MOVQ    rows+72(FP), R11
+	XORQ    AX, AX
+
+pairScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+pairScanColumn:
+	LEAQ      (CX)(R8*1), R9
+	VMOVUPS.Z (SI)(CX*1), K1, Z1
+	VMOVUPS   (SI)(R9*1), K2, Z1
+	VCMPPS    $0x03, Z1, Z1, K4
+	KORW      K4, K3, K3
+	VMAXPS    Z0, Z1, Z0
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       pairScanColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       pairScanRow
+	KORTESTW  K3, K3
+	JZ        pairScanNumbers
+	VMOVUPS   infinityAVX512<>+0(SB), Z0
+	MOVQ      rows+72(FP), R11
+	XORQ      AX, AX
+
+pairScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+pairScanAgainColumn:
+	LEAQ      (CX)(R8*1), R9
+	VMOVUPS.Z (SI)(CX*1), K1, Z1
+	VMOVUPS   (SI)(R9*1), K2, Z1
+	VCMPPS    $0x07, Z0, Z0, K3
+	VCMPPS    $0x16, Z0, Z1, K3, K3
+	VMOVAPS   Z1, K3, Z0
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       pairScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       pairScanAgainRow
+
+pairScanNumbers:
+	KORW    K1, K2, K3
+	VMOVUPS Z0, K3, (DI)
+	MOVQ    step+104(FP), AX
+	LEAQ    (SI)(AX*4), SI
+	LEAQ    (SI)(AX*4), SI
+	MOVQ    pitch+64(FP), AX
+	LEAQ    (DI)(AX*4), DI
+	LEAQ    (DI)(AX*4), DI
+	SUBQ    $0x02, R10
+	JG      pair
+	VZEROUPPER
+	RET
+
+// func maxWindowsSetPairsAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX512F
+TEXT ·maxWindowsSetPairsAVX512(SB), NOSPLIT, $0-136
+	MOVQ         line+112(FP), DX
+	MOVQ         pixel+120(FP), BX
+	SHLQ         $0x02, DX
+	SHLQ         $0x02, BX
+	XORQ         AX, AX
+	MOVQ         channels+80(FP), CX
+	MOVQ         step+128(FP), R9
+	SUBQ         CX, R9
+	SHLQ         $0x02, R9
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	ADDQ         CX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K2
+	KANDNW       K2, K1, K2
+	MOVQ         x_base+24(FP), SI
+	ADDQ         AX, SI
+	MOVQ         dx_base+48(FP), DI
+	ADDQ         AX, DI
+	MOVQ         y_base+0(FP), R8
+	ADDQ         AX, R8
+	MOVQ         count+72(FP), R11
+
+pair:
+	CMPQ  R11, $0x01
+	JNE   two
+	XORQ  R9, R9
+	KXORW K2, K2, K2
+
+two:
+	VMOVUPS infinityAVX512<>+0(SB), Z0
+	XORL    AX, AX
+	KMOVW   AX, K3
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+pairScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+pairScanColumn:
+	LEAQ      (CX)(R9*1), R10
+	VMOVUPS.Z (SI)(CX*1), K1, Z1
+	VMOVUPS   (SI)(R10*1), K2, Z1
+	VCMPPS    $0x03, Z1, Z1, K4
+	KORW      K4, K3, K3
+	VMAXPS    Z0, Z1, Z0
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       pairScanColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       pairScanRow
+	KORTESTW  K3, K3
+	JZ        pairScanNumbers
+	VMOVUPS   infinityAVX512<>+0(SB), Z0
+	MOVQ      rows+96(FP), R12
+	XORQ      AX, AX
+
+pairScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+pairScanAgainColumn:
+	LEAQ      (CX)(R9*1), R10
+	VMOVUPS.Z (SI)(CX*1), K1, Z1
+	VMOVUPS   (SI)(R10*1), K2, Z1
+	VCMPPS    $0x07, Z0, Z0, K3
+	VCMPPS    $0x16, Z0, Z1, K3, K3
+	VMOVAPS   Z1, K3, Z0
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       pairScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       pairScanAgainRow
+
+pairScanNumbers:
+	KORW      K1, K2, K3
+	VMOVUPS.Z (R8), K3, Z1
+	XORL      AX, AX
+	KMOVW     AX, K3
+	KNOTW     K3, K3
+	MOVQ      rows+96(FP), R12
+	XORQ      AX, AX
+
+pairSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+pairSpreadColumn:
+	LEAQ      (CX)(R9*1), R10
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS   (SI)(R10*1), K2, Z2
+	VPCMPEQD  Z2, Z0, K3, K4
+	KANDNW    K3, K4, K3
+	VMOVAPS.Z Z1, K4, Z2
+	VMOVUPS   Z2, K1, (DI)(CX*1)
+	VMOVUPS   Z2, K2, (DI)(R10*1)
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       pairSpreadColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       pairSpreadRow
+	MOVQ      step+128(FP), AX
+	LEAQ      (SI)(AX*4), SI
+	LEAQ      (SI)(AX*4), SI
+	MOVQ      step+128(FP), AX
+	LEAQ      (DI)(AX*4), DI
+	LEAQ      (DI)(AX*4), DI
+	MOVQ      pitch+88(FP), AX
+	LEAQ      (R8)(AX*4), R8
+	LEAQ      (R8)(AX*4), R8
+	SUBQ      $0x02, R11
+	JG        pair
 	VZEROUPPER
 	RET
 
@@ -4314,6 +5331,254 @@ done:
 	VZEROUPPER
 	RET
 
+// func maxWindowsAVX2(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·maxWindowsAVX2(SB), NOSPLIT, $0-112
+	MOVQ line+88(FP), DX
+	MOVQ pixel+96(FP), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	XORQ SI, SI
+	MOVQ channels+56(FP), R9
+	SUBQ $0x20, R9
+	JL   fourDone
+
+fourChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ y_base+0(FP), R8
+	ADDQ SI, R8
+	MOVQ count+48(FP), R10
+
+four:
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	VMOVUPS infinityAVX2<>+0(SB), Y1
+	VMOVUPS infinityAVX2<>+0(SB), Y2
+	VMOVUPS infinityAVX2<>+0(SB), Y3
+	VXORPS  Y4, Y4, Y4
+	MOVQ    rows+72(FP), R11
+	XORQ    AX, AX
+
+fourScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+fourScanColumn:
+	LEAQ       (DI)(CX*1), R13
+	PREFETCHT0 (R13)(DX*2)
+	PREFETCHT0 64(R13)(DX*2)
+	VMOVUPS    (DI)(CX*1), Y5
+	VMOVUPS    32(DI)(CX*1), Y6
+	VMOVUPS    64(DI)(CX*1), Y7
+	VMOVUPS    96(DI)(CX*1), Y8
+	VCMPPS     $0x03, Y5, Y6, Y9
+	VORPS      Y9, Y4, Y4
+	VCMPPS     $0x03, Y7, Y8, Y9
+	VORPS      Y9, Y4, Y4
+	VMAXPS     Y0, Y5, Y0
+	VMAXPS     Y1, Y6, Y1
+	VMAXPS     Y2, Y7, Y2
+	VMAXPS     Y3, Y8, Y3
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        fourScanColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        fourScanRow
+	VPTEST     Y4, Y4
+	JZ         fourScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y0
+	VMOVUPS    infinityAVX2<>+0(SB), Y1
+	VMOVUPS    infinityAVX2<>+0(SB), Y2
+	VMOVUPS    infinityAVX2<>+0(SB), Y3
+	MOVQ       rows+72(FP), R11
+	XORQ       AX, AX
+
+fourScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+fourScanAgainColumn:
+	VMOVUPS   (DI)(CX*1), Y4
+	VCMPPS    $0x07, Y0, Y0, Y5
+	VCMPPS    $0x16, Y0, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y0, Y0
+	VMOVUPS   32(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y1, Y1, Y5
+	VCMPPS    $0x16, Y1, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y1, Y1
+	VMOVUPS   64(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y2, Y2, Y5
+	VCMPPS    $0x16, Y2, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y2, Y2
+	VMOVUPS   96(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y3, Y3, Y5
+	VCMPPS    $0x16, Y3, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y3, Y3
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       fourScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       fourScanAgainRow
+
+fourScanNumbers:
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
+	MOVQ    step+104(FP), AX
+	LEAQ    (DI)(AX*4), DI
+	MOVQ    pitch+64(FP), AX
+	LEAQ    (R8)(AX*4), R8
+	DECQ    R10
+	JNZ     four
+	ADDQ    $0x00000080, SI
+	SUBQ    $0x20, R9
+	JGE     fourChannels
+
+fourDone:
+	ADDQ $0x20, R9
+	SUBQ $0x08, R9
+	JL   oneDone
+
+oneChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ y_base+0(FP), R8
+	ADDQ SI, R8
+	MOVQ count+48(FP), R10
+
+one:
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	VXORPS  Y1, Y1, Y1
+	MOVQ    rows+72(FP), R11
+	XORQ    AX, AX
+
+oneScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+oneScanColumn:
+	VMOVUPS (DI)(CX*1), Y2
+	VCMPPS  $0x03, Y2, Y2, Y3
+	VORPS   Y3, Y1, Y1
+	VMAXPS  Y0, Y2, Y0
+	ADDQ    BX, CX
+	DECQ    R12
+	JNZ     oneScanColumn
+	ADDQ    DX, AX
+	DECQ    R11
+	JNZ     oneScanRow
+	VPTEST  Y1, Y1
+	JZ      oneScanNumbers
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	MOVQ    rows+72(FP), R11
+	XORQ    AX, AX
+
+oneScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+oneScanAgainColumn:
+	VMOVUPS   (DI)(CX*1), Y1
+	VCMPPS    $0x07, Y0, Y0, Y2
+	VCMPPS    $0x16, Y0, Y1, Y3
+	VANDPS    Y2, Y3, Y3
+	VBLENDVPS Y3, Y1, Y0, Y0
+	ADDQ      BX, CX
+	DECQ      R12
+	JNZ       oneScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R11
+	JNZ       oneScanAgainRow
+
+oneScanNumbers:
+	VMOVUPS Y0, (R8)
+	MOVQ    step+104(FP), AX
+	LEAQ    (DI)(AX*4), DI
+	MOVQ    pitch+64(FP), AX
+	LEAQ    (R8)(AX*4), R8
+	DECQ    R10
+	JNZ     one
+	ADDQ    $0x00000020, SI
+	SUBQ    $0x08, R9
+	JGE     oneChannels
+
+oneDone:
+	ADDQ         $0x08, R9
+	JLE          done
+	VMOVD        R9, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x_base+24(FP), DI
+	ADDQ         SI, DI
+	MOVQ         y_base+0(FP), R8
+	ADDQ         SI, R8
+	MOVQ         count+48(FP), R9
+
+part:
+	VMOVUPS infinityAVX2<>+0(SB), Y1
+	VXORPS  Y2, Y2, Y2
+	MOVQ    rows+72(FP), R10
+	XORQ    AX, AX
+
+partScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R11
+
+partScanColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y3
+	VCMPPS     $0x03, Y3, Y3, Y4
+	VORPS      Y4, Y2, Y2
+	VMAXPS     Y1, Y3, Y1
+	ADDQ       BX, CX
+	DECQ       R11
+	JNZ        partScanColumn
+	ADDQ       DX, AX
+	DECQ       R10
+	JNZ        partScanRow
+	VPTEST     Y2, Y2
+	JZ         partScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y1
+	MOVQ       rows+72(FP), R10
+	XORQ       AX, AX
+
+partScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R11
+
+partScanAgainColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y2
+	VCMPPS     $0x07, Y1, Y1, Y3
+	VCMPPS     $0x16, Y1, Y2, Y4
+	VANDPS     Y3, Y4, Y4
+	VBLENDVPS  Y4, Y2, Y1, Y1
+	ADDQ       BX, CX
+	DECQ       R11
+	JNZ        partScanAgainColumn
+	ADDQ       DX, AX
+	DECQ       R10
+	JNZ        partScanAgainRow
+
+partScanNumbers:
+	VMASKMOVPS Y1, Y0, (R8)
+	MOVQ       step+104(FP), AX
+	LEAQ       (DI)(AX*4), DI
+	MOVQ       pitch+64(FP), AX
+	LEAQ       (R8)(AX*4), R8
+	DECQ       R9
+	JNZ        part
+	ADDQ       $0x00000020, SI
+
+done:
+	VZEROUPPER
+	RET
+
 DATA infinityAVX2<>+0(SB)/4, $0xff800000
 DATA infinityAVX2<>+4(SB)/4, $0xff800000
 DATA infinityAVX2<>+8(SB)/4, $0xff800000
@@ -4324,143 +5589,937 @@ DATA infinityAVX2<>+24(SB)/4, $0xff800000
 DATA infinityAVX2<>+28(SB)/4, $0xff800000
 GLOBL infinityAVX2<>(SB), RODATA|NOPTR, $32
 
-DATA onesAVX2<>+0(SB)/4, $0x00000001
-DATA onesAVX2<>+4(SB)/4, $0x00000001
-DATA onesAVX2<>+8(SB)/4, $0x00000001
-DATA onesAVX2<>+12(SB)/4, $0x00000001
-DATA onesAVX2<>+16(SB)/4, $0x00000001
-DATA onesAVX2<>+20(SB)/4, $0x00000001
-DATA onesAVX2<>+24(SB)/4, $0x00000001
-DATA onesAVX2<>+28(SB)/4, $0x00000001
-GLOBL onesAVX2<>(SB), RODATA|NOPTR, $32
+// func maxWindowsGradAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·maxWindowsGradAVX2(SB), NOSPLIT, $0-136
+	MOVQ line+112(FP), DX
+	MOVQ pixel+120(FP), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	XORQ SI, SI
+	MOVQ channels+80(FP), R10
+	SUBQ $0x20, R10
+	JL   fourDone
 
-// func maxWindowsAVX2(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
-// Requires: AVX, AVX2
-TEXT ·maxWindowsAVX2(SB), NOSPLIT, $0-112
-	MOVQ y_base+0(FP), AX
-	MOVQ x_base+24(FP), CX
-	MOVQ count+48(FP), BX
+fourChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
 
-window:
-	XORQ DX, DX
-	MOVQ channels+56(FP), SI
+four:
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	VMOVUPS infinityAVX2<>+0(SB), Y1
+	VMOVUPS infinityAVX2<>+0(SB), Y2
+	VMOVUPS infinityAVX2<>+0(SB), Y3
+	VXORPS  Y4, Y4, Y4
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
 
-channel:
-	VMOVD        SI, X0
+fourScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanColumn:
+	LEAQ       (DI)(CX*1), R14
+	PREFETCHT0 (R14)(DX*2)
+	PREFETCHT0 64(R14)(DX*2)
+	VMOVUPS    (DI)(CX*1), Y5
+	VMOVUPS    32(DI)(CX*1), Y6
+	VMOVUPS    64(DI)(CX*1), Y7
+	VMOVUPS    96(DI)(CX*1), Y8
+	VCMPPS     $0x03, Y5, Y6, Y9
+	VORPS      Y9, Y4, Y4
+	VCMPPS     $0x03, Y7, Y8, Y9
+	VORPS      Y9, Y4, Y4
+	VMAXPS     Y0, Y5, Y0
+	VMAXPS     Y1, Y6, Y1
+	VMAXPS     Y2, Y7, Y2
+	VMAXPS     Y3, Y8, Y3
+	ADDQ       BX, CX
+	DECQ       R13
+	JNZ        fourScanColumn
+	ADDQ       DX, AX
+	DECQ       R12
+	JNZ        fourScanRow
+	VPTEST     Y4, Y4
+	JZ         fourScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y0
+	VMOVUPS    infinityAVX2<>+0(SB), Y1
+	VMOVUPS    infinityAVX2<>+0(SB), Y2
+	VMOVUPS    infinityAVX2<>+0(SB), Y3
+	MOVQ       rows+96(FP), R12
+	XORQ       AX, AX
+
+fourScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanAgainColumn:
+	VMOVUPS   (DI)(CX*1), Y4
+	VCMPPS    $0x07, Y0, Y0, Y5
+	VCMPPS    $0x16, Y0, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y0, Y0
+	VMOVUPS   32(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y1, Y1, Y5
+	VCMPPS    $0x16, Y1, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y1, Y1
+	VMOVUPS   64(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y2, Y2, Y5
+	VCMPPS    $0x16, Y2, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y2, Y2
+	VMOVUPS   96(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y3, Y3, Y5
+	VCMPPS    $0x16, Y3, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y3, Y3
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       fourScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       fourScanAgainRow
+
+fourScanNumbers:
+	VMOVUPS  (R9), Y4
+	VMOVUPS  32(R9), Y5
+	VMOVUPS  64(R9), Y6
+	VMOVUPS  96(R9), Y7
+	VXORPS   Y8, Y8, Y8
+	VPCMPEQD Y8, Y8, Y8
+	VXORPS   Y9, Y9, Y9
+	VPCMPEQD Y9, Y9, Y9
+	VXORPS   Y10, Y10, Y10
+	VPCMPEQD Y10, Y10, Y10
+	VXORPS   Y11, Y11, Y11
+	VPCMPEQD Y11, Y11, Y11
+	MOVQ     rows+96(FP), R12
+	XORQ     AX, AX
+
+fourSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourSpreadColumn:
+	VMOVUPS  (DI)(CX*1), Y12
+	VPCMPEQD Y12, Y0, Y12
+	VPAND    Y8, Y12, Y12
+	VPXOR    Y12, Y8, Y8
+	VANDPS   Y4, Y12, Y12
+	VMOVUPS  (R8)(CX*1), Y13
+	VADDPS   Y12, Y13, Y12
+	VMOVUPS  Y12, (R8)(CX*1)
+	VMOVUPS  32(DI)(CX*1), Y12
+	VPCMPEQD Y12, Y1, Y12
+	VPAND    Y9, Y12, Y12
+	VPXOR    Y12, Y9, Y9
+	VANDPS   Y5, Y12, Y12
+	VMOVUPS  32(R8)(CX*1), Y13
+	VADDPS   Y12, Y13, Y12
+	VMOVUPS  Y12, 32(R8)(CX*1)
+	VMOVUPS  64(DI)(CX*1), Y12
+	VPCMPEQD Y12, Y2, Y12
+	VPAND    Y10, Y12, Y12
+	VPXOR    Y12, Y10, Y10
+	VANDPS   Y6, Y12, Y12
+	VMOVUPS  64(R8)(CX*1), Y13
+	VADDPS   Y12, Y13, Y12
+	VMOVUPS  Y12, 64(R8)(CX*1)
+	VMOVUPS  96(DI)(CX*1), Y12
+	VPCMPEQD Y12, Y3, Y12
+	VPAND    Y11, Y12, Y12
+	VPXOR    Y12, Y11, Y11
+	VANDPS   Y7, Y12, Y12
+	VMOVUPS  96(R8)(CX*1), Y13
+	VADDPS   Y12, Y13, Y12
+	VMOVUPS  Y12, 96(R8)(CX*1)
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      fourSpreadColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      fourSpreadRow
+	MOVQ     step+128(FP), AX
+	LEAQ     (DI)(AX*4), DI
+	MOVQ     step+128(FP), AX
+	LEAQ     (R8)(AX*4), R8
+	MOVQ     pitch+88(FP), AX
+	LEAQ     (R9)(AX*4), R9
+	DECQ     R11
+	JNZ      four
+	ADDQ     $0x00000080, SI
+	SUBQ     $0x20, R10
+	JGE      fourChannels
+
+fourDone:
+	ADDQ $0x20, R10
+	SUBQ $0x08, R10
+	JL   oneDone
+
+oneChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
+
+one:
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	VXORPS  Y1, Y1, Y1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanColumn:
+	VMOVUPS (DI)(CX*1), Y2
+	VCMPPS  $0x03, Y2, Y2, Y3
+	VORPS   Y3, Y1, Y1
+	VMAXPS  Y0, Y2, Y0
+	ADDQ    BX, CX
+	DECQ    R13
+	JNZ     oneScanColumn
+	ADDQ    DX, AX
+	DECQ    R12
+	JNZ     oneScanRow
+	VPTEST  Y1, Y1
+	JZ      oneScanNumbers
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanAgainColumn:
+	VMOVUPS   (DI)(CX*1), Y1
+	VCMPPS    $0x07, Y0, Y0, Y2
+	VCMPPS    $0x16, Y0, Y1, Y3
+	VANDPS    Y2, Y3, Y3
+	VBLENDVPS Y3, Y1, Y0, Y0
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       oneScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       oneScanAgainRow
+
+oneScanNumbers:
+	VMOVUPS  (R9), Y1
+	VXORPS   Y2, Y2, Y2
+	VPCMPEQD Y2, Y2, Y2
+	MOVQ     rows+96(FP), R12
+	XORQ     AX, AX
+
+oneSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneSpreadColumn:
+	VMOVUPS  (DI)(CX*1), Y3
+	VPCMPEQD Y3, Y0, Y3
+	VPAND    Y2, Y3, Y3
+	VPXOR    Y3, Y2, Y2
+	VANDPS   Y1, Y3, Y3
+	VMOVUPS  (R8)(CX*1), Y4
+	VADDPS   Y3, Y4, Y3
+	VMOVUPS  Y3, (R8)(CX*1)
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      oneSpreadColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      oneSpreadRow
+	MOVQ     step+128(FP), AX
+	LEAQ     (DI)(AX*4), DI
+	MOVQ     step+128(FP), AX
+	LEAQ     (R8)(AX*4), R8
+	MOVQ     pitch+88(FP), AX
+	LEAQ     (R9)(AX*4), R9
+	DECQ     R11
+	JNZ      one
+	ADDQ     $0x00000020, SI
+	SUBQ     $0x08, R10
+	JGE      oneChannels
+
+oneDone:
+	ADDQ         $0x08, R10
+	JLE          done
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
-	VMOVUPS      infinityAVX2<>+0(SB), Y1
-	MOVQ         CX, DI
-	ADDQ         DX, DI
-	MOVQ         rows+72(FP), R9
+	MOVQ         x_base+24(FP), DI
+	ADDQ         SI, DI
+	MOVQ         dx_base+48(FP), R8
+	ADDQ         SI, R8
+	MOVQ         y_base+0(FP), R9
+	ADDQ         SI, R9
+	MOVQ         count+72(FP), R10
 
-scanRow:
-	MOVQ DI, R8
-	MOVQ columns+80(FP), R10
+part:
+	VMOVUPS infinityAVX2<>+0(SB), Y1
+	VXORPS  Y2, Y2, Y2
+	MOVQ    rows+96(FP), R11
+	XORQ    AX, AX
 
-scanColumn:
-	VMASKMOVPS (R8), Y0, Y2
-	VCMPPS     $0x03, Y2, Y2, Y3
-	VMAXPS     Y1, Y2, Y1
-	VBLENDVPS  Y3, Y2, Y1, Y1
-	MOVQ       pixel+96(FP), R11
-	LEAQ       (R8)(R11*4), R8
+partScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partScanColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y3
+	VCMPPS     $0x03, Y3, Y3, Y4
+	VORPS      Y4, Y2, Y2
+	VMAXPS     Y1, Y3, Y1
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        partScanColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        partScanRow
+	VPTEST     Y2, Y2
+	JZ         partScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y1
+	MOVQ       rows+96(FP), R11
+	XORQ       AX, AX
+
+partScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partScanAgainColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y2
+	VCMPPS     $0x07, Y1, Y1, Y3
+	VCMPPS     $0x16, Y1, Y2, Y4
+	VANDPS     Y3, Y4, Y4
+	VBLENDVPS  Y4, Y2, Y1, Y1
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        partScanAgainColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        partScanAgainRow
+
+partScanNumbers:
+	VMASKMOVPS (R9), Y0, Y2
+	VXORPS     Y3, Y3, Y3
+	VPCMPEQD   Y3, Y3, Y3
+	MOVQ       rows+96(FP), R11
+	XORQ       AX, AX
+
+partSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partSpreadColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y4
+	VPCMPEQD   Y4, Y1, Y4
+	VPAND      Y3, Y4, Y4
+	VPXOR      Y4, Y3, Y3
+	VANDPS     Y2, Y4, Y4
+	VMASKMOVPS (R8)(CX*1), Y0, Y5
+	VADDPS     Y4, Y5, Y4
+	VMASKMOVPS Y4, Y0, (R8)(CX*1)
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        partSpreadColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        partSpreadRow
+	MOVQ       step+128(FP), AX
+	LEAQ       (DI)(AX*4), DI
+	MOVQ       step+128(FP), AX
+	LEAQ       (R8)(AX*4), R8
+	MOVQ       pitch+88(FP), AX
+	LEAQ       (R9)(AX*4), R9
 	DECQ       R10
-	JNZ        scanColumn
-	MOVQ       line+88(FP), R11
-	LEAQ       (DI)(R11*4), DI
-	DECQ       R9
-	JNZ        scanRow
-	VMASKMOVPS Y1, Y0, (AX)(DX*1)
-	ADDQ       $0x00000020, DX
-	SUBQ       $0x08, SI
-	JG         channel
-	MOVQ       step+104(FP), DX
-	LEAQ       (CX)(DX*4), CX
-	MOVQ       pitch+64(FP), DX
-	LEAQ       (AX)(DX*4), AX
-	DECQ       BX
-	JNZ        window
+	JNZ        part
+	ADDQ       $0x00000020, SI
+
+done:
 	VZEROUPPER
 	RET
 
-// func maxWindowsGradAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
-// Requires: AVX, AVX2
-TEXT ·maxWindowsGradAVX2(SB), NOSPLIT, $0-136
-	MOVQ y_base+0(FP), AX
-	MOVQ x_base+24(FP), CX
-	MOVQ dx_base+48(FP), DX
-	MOVQ count+72(FP), SI
+// func maxWindowsSetAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·maxWindowsSetAVX2(SB), NOSPLIT, $0-136
+	MOVQ line+112(FP), DX
+	MOVQ pixel+120(FP), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+	XORQ SI, SI
+	MOVQ channels+80(FP), R10
+	SUBQ $0x20, R10
+	JL   fourDone
 
-window:
-	XORQ BX, BX
-	MOVQ channels+80(FP), DI
+fourChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
 
-channel:
-	VMOVD        DI, X0
+four:
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	VMOVUPS infinityAVX2<>+0(SB), Y1
+	VMOVUPS infinityAVX2<>+0(SB), Y2
+	VMOVUPS infinityAVX2<>+0(SB), Y3
+	VXORPS  Y4, Y4, Y4
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+fourScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanColumn:
+	LEAQ       (DI)(CX*1), R14
+	PREFETCHT0 (R14)(DX*2)
+	PREFETCHT0 64(R14)(DX*2)
+	VMOVUPS    (DI)(CX*1), Y5
+	VMOVUPS    32(DI)(CX*1), Y6
+	VMOVUPS    64(DI)(CX*1), Y7
+	VMOVUPS    96(DI)(CX*1), Y8
+	VCMPPS     $0x03, Y5, Y6, Y9
+	VORPS      Y9, Y4, Y4
+	VCMPPS     $0x03, Y7, Y8, Y9
+	VORPS      Y9, Y4, Y4
+	VMAXPS     Y0, Y5, Y0
+	VMAXPS     Y1, Y6, Y1
+	VMAXPS     Y2, Y7, Y2
+	VMAXPS     Y3, Y8, Y3
+	ADDQ       BX, CX
+	DECQ       R13
+	JNZ        fourScanColumn
+	ADDQ       DX, AX
+	DECQ       R12
+	JNZ        fourScanRow
+	VPTEST     Y4, Y4
+	JZ         fourScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y0
+	VMOVUPS    infinityAVX2<>+0(SB), Y1
+	VMOVUPS    infinityAVX2<>+0(SB), Y2
+	VMOVUPS    infinityAVX2<>+0(SB), Y3
+	MOVQ       rows+96(FP), R12
+	XORQ       AX, AX
+
+fourScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourScanAgainColumn:
+	VMOVUPS   (DI)(CX*1), Y4
+	VCMPPS    $0x07, Y0, Y0, Y5
+	VCMPPS    $0x16, Y0, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y0, Y0
+	VMOVUPS   32(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y1, Y1, Y5
+	VCMPPS    $0x16, Y1, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y1, Y1
+	VMOVUPS   64(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y2, Y2, Y5
+	VCMPPS    $0x16, Y2, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y2, Y2
+	VMOVUPS   96(DI)(CX*1), Y4
+	VCMPPS    $0x07, Y3, Y3, Y5
+	VCMPPS    $0x16, Y3, Y4, Y6
+	VANDPS    Y5, Y6, Y6
+	VBLENDVPS Y6, Y4, Y3, Y3
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       fourScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       fourScanAgainRow
+
+fourScanNumbers:
+	VMOVUPS  (R9), Y4
+	VMOVUPS  32(R9), Y5
+	VMOVUPS  64(R9), Y6
+	VMOVUPS  96(R9), Y7
+	VXORPS   Y8, Y8, Y8
+	VPCMPEQD Y8, Y8, Y8
+	VXORPS   Y9, Y9, Y9
+	VPCMPEQD Y9, Y9, Y9
+	VXORPS   Y10, Y10, Y10
+	VPCMPEQD Y10, Y10, Y10
+	VXORPS   Y11, Y11, Y11
+	VPCMPEQD Y11, Y11, Y11
+	MOVQ     rows+96(FP), R12
+	XORQ     AX, AX
+
+fourSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+fourSpreadColumn:
+	VMOVUPS  (DI)(CX*1), Y12
+	VPCMPEQD Y12, Y0, Y12
+	VPAND    Y8, Y12, Y12
+	VPXOR    Y12, Y8, Y8
+	VANDPS   Y4, Y12, Y12
+	VMOVUPS  Y12, (R8)(CX*1)
+	VMOVUPS  32(DI)(CX*1), Y12
+	VPCMPEQD Y12, Y1, Y12
+	VPAND    Y9, Y12, Y12
+	VPXOR    Y12, Y9, Y9
+	VANDPS   Y5, Y12, Y12
+	VMOVUPS  Y12, 32(R8)(CX*1)
+	VMOVUPS  64(DI)(CX*1), Y12
+	VPCMPEQD Y12, Y2, Y12
+	VPAND    Y10, Y12, Y12
+	VPXOR    Y12, Y10, Y10
+	VANDPS   Y6, Y12, Y12
+	VMOVUPS  Y12, 64(R8)(CX*1)
+	VMOVUPS  96(DI)(CX*1), Y12
+	VPCMPEQD Y12, Y3, Y12
+	VPAND    Y11, Y12, Y12
+	VPXOR    Y12, Y11, Y11
+	VANDPS   Y7, Y12, Y12
+	VMOVUPS  Y12, 96(R8)(CX*1)
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      fourSpreadColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      fourSpreadRow
+	MOVQ     step+128(FP), AX
+	LEAQ     (DI)(AX*4), DI
+	MOVQ     step+128(FP), AX
+	LEAQ     (R8)(AX*4), R8
+	MOVQ     pitch+88(FP), AX
+	LEAQ     (R9)(AX*4), R9
+	DECQ     R11
+	JNZ      four
+	ADDQ     $0x00000080, SI
+	SUBQ     $0x20, R10
+	JGE      fourChannels
+
+fourDone:
+	ADDQ $0x20, R10
+	SUBQ $0x08, R10
+	JL   oneDone
+
+oneChannels:
+	MOVQ x_base+24(FP), DI
+	ADDQ SI, DI
+	MOVQ dx_base+48(FP), R8
+	ADDQ SI, R8
+	MOVQ y_base+0(FP), R9
+	ADDQ SI, R9
+	MOVQ count+72(FP), R11
+
+one:
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	VXORPS  Y1, Y1, Y1
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanColumn:
+	VMOVUPS (DI)(CX*1), Y2
+	VCMPPS  $0x03, Y2, Y2, Y3
+	VORPS   Y3, Y1, Y1
+	VMAXPS  Y0, Y2, Y0
+	ADDQ    BX, CX
+	DECQ    R13
+	JNZ     oneScanColumn
+	ADDQ    DX, AX
+	DECQ    R12
+	JNZ     oneScanRow
+	VPTEST  Y1, Y1
+	JZ      oneScanNumbers
+	VMOVUPS infinityAVX2<>+0(SB), Y0
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+oneScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneScanAgainColumn:
+	VMOVUPS   (DI)(CX*1), Y1
+	VCMPPS    $0x07, Y0, Y0, Y2
+	VCMPPS    $0x16, Y0, Y1, Y3
+	VANDPS    Y2, Y3, Y3
+	VBLENDVPS Y3, Y1, Y0, Y0
+	ADDQ      BX, CX
+	DECQ      R13
+	JNZ       oneScanAgainColumn
+	ADDQ      DX, AX
+	DECQ      R12
+	JNZ       oneScanAgainRow
+
+oneScanNumbers:
+	VMOVUPS  (R9), Y1
+	VXORPS   Y2, Y2, Y2
+	VPCMPEQD Y2, Y2, Y2
+	MOVQ     rows+96(FP), R12
+	XORQ     AX, AX
+
+oneSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+oneSpreadColumn:
+	VMOVUPS  (DI)(CX*1), Y3
+	VPCMPEQD Y3, Y0, Y3
+	VPAND    Y2, Y3, Y3
+	VPXOR    Y3, Y2, Y2
+	VANDPS   Y1, Y3, Y3
+	VMOVUPS  Y3, (R8)(CX*1)
+	ADDQ     BX, CX
+	DECQ     R13
+	JNZ      oneSpreadColumn
+	ADDQ     DX, AX
+	DECQ     R12
+	JNZ      oneSpreadRow
+	MOVQ     step+128(FP), AX
+	LEAQ     (DI)(AX*4), DI
+	MOVQ     step+128(FP), AX
+	LEAQ     (R8)(AX*4), R8
+	MOVQ     pitch+88(FP), AX
+	LEAQ     (R9)(AX*4), R9
+	DECQ     R11
+	JNZ      one
+	ADDQ     $0x00000020, SI
+	SUBQ     $0x08, R10
+	JGE      oneChannels
+
+oneDone:
+	ADDQ         $0x08, R10
+	JLE          done
+	VMOVD        R10, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VMOVUPS      infinityAVX2<>+0(SB), Y1
-	MOVQ         CX, R8
-	ADDQ         BX, R8
-	MOVQ         rows+96(FP), R10
+	MOVQ         x_base+24(FP), DI
+	ADDQ         SI, DI
+	MOVQ         dx_base+48(FP), R8
+	ADDQ         SI, R8
+	MOVQ         y_base+0(FP), R9
+	ADDQ         SI, R9
+	MOVQ         count+72(FP), R10
 
-scanRow:
-	MOVQ R8, R9
-	MOVQ columns+104(FP), R11
+part:
+	VMOVUPS infinityAVX2<>+0(SB), Y1
+	VXORPS  Y2, Y2, Y2
+	MOVQ    rows+96(FP), R11
+	XORQ    AX, AX
 
-scanColumn:
-	VMASKMOVPS (R9), Y0, Y4
-	VCMPPS     $0x07, Y1, Y1, Y5
-	VCMPPS     $0x16, Y1, Y4, Y6
-	VANDPS     Y5, Y6, Y6
-	VBLENDVPS  Y6, Y4, Y1, Y1
-	VBLENDVPS  Y6, Y3, Y2, Y2
-	VPADDD     onesAVX2<>+0(SB), Y3, Y3
-	MOVQ       pixel+120(FP), R12
-	LEAQ       (R9)(R12*4), R9
+partScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partScanColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y3
+	VCMPPS     $0x03, Y3, Y3, Y4
+	VORPS      Y4, Y2, Y2
+	VMAXPS     Y1, Y3, Y1
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        partScanColumn
+	ADDQ       DX, AX
 	DECQ       R11
-	JNZ        scanColumn
-	MOVQ       line+112(FP), R12
-	LEAQ       (R8)(R12*4), R8
-	DECQ       R10
-	JNZ        scanRow
-	VMASKMOVPS (AX)(BX*1), Y0, Y1
-	VPSUBD     Y3, Y3, Y3
-	MOVQ       DX, R8
-	ADDQ       BX, R8
-	MOVQ       rows+96(FP), R10
+	JNZ        partScanRow
+	VPTEST     Y2, Y2
+	JZ         partScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y1
+	MOVQ       rows+96(FP), R11
+	XORQ       AX, AX
 
-spreadRow:
-	MOVQ R8, R9
-	MOVQ columns+104(FP), R11
+partScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
 
-spreadColumn:
-	VMASKMOVPS (R9), Y0, Y4
-	VPCMPEQD   Y3, Y2, Y5
-	VANDPS     Y1, Y5, Y5
-	VADDPS     Y5, Y4, Y4
-	VMASKMOVPS Y4, Y0, (R9)
-	VPADDD     onesAVX2<>+0(SB), Y3, Y3
-	MOVQ       pixel+120(FP), R12
-	LEAQ       (R9)(R12*4), R9
+partScanAgainColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y2
+	VCMPPS     $0x07, Y1, Y1, Y3
+	VCMPPS     $0x16, Y1, Y2, Y4
+	VANDPS     Y3, Y4, Y4
+	VBLENDVPS  Y4, Y2, Y1, Y1
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        partScanAgainColumn
+	ADDQ       DX, AX
 	DECQ       R11
-	JNZ        spreadColumn
-	MOVQ       line+112(FP), R12
-	LEAQ       (R8)(R12*4), R8
+	JNZ        partScanAgainRow
+
+partScanNumbers:
+	VMASKMOVPS (R9), Y0, Y2
+	VXORPS     Y3, Y3, Y3
+	VPCMPEQD   Y3, Y3, Y3
+	MOVQ       rows+96(FP), R11
+	XORQ       AX, AX
+
+partSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R12
+
+partSpreadColumn:
+	VMASKMOVPS (DI)(CX*1), Y0, Y4
+	VPCMPEQD   Y4, Y1, Y4
+	VPAND      Y3, Y4, Y4
+	VPXOR      Y4, Y3, Y3
+	VANDPS     Y2, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)(CX*1)
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        partSpreadColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        partSpreadRow
+	MOVQ       step+128(FP), AX
+	LEAQ       (DI)(AX*4), DI
+	MOVQ       step+128(FP), AX
+	LEAQ       (R8)(AX*4), R8
+	MOVQ       pitch+88(FP), AX
+	LEAQ       (R9)(AX*4), R9
 	DECQ       R10
-	JNZ        spreadRow
-	ADDQ       $0x00000020, BX
-	SUBQ       $0x08, DI
-	JG         channel
-	MOVQ       step+128(FP), BX
-	LEAQ       (CX)(BX*4), CX
-	LEAQ       (DX)(BX*4), DX
-	MOVQ       pitch+88(FP), BX
-	LEAQ       (AX)(BX*4), AX
-	DECQ       SI
-	JNZ        window
+	JNZ        part
+	ADDQ       $0x00000020, SI
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxWindowsPairsAVX2(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX2
+TEXT ·maxWindowsPairsAVX2(SB), NOSPLIT, $0-112
+	MOVQ         line+88(FP), DX
+	MOVQ         pixel+96(FP), BX
+	SHLQ         $0x02, DX
+	SHLQ         $0x02, BX
+	XORQ         AX, AX
+	MOVQ         channels+56(FP), CX
+	MOVQ         step+104(FP), R8
+	SUBQ         CX, R8
+	SHLQ         $0x02, R8
+	VMOVD        CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	ADDQ         CX, CX
+	VMOVD        CX, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VANDNPS      Y1, Y0, Y1
+	MOVQ         x_base+24(FP), SI
+	ADDQ         AX, SI
+	MOVQ         y_base+0(FP), DI
+	ADDQ         AX, DI
+	MOVQ         count+48(FP), R10
+
+pair:
+	CMPQ   R10, $0x01
+	JNE    two
+	XORQ   R8, R8
+	VXORPS Y1, Y1, Y1
+
+two:
+	VMOVUPS infinityAVX2<>+0(SB), Y2
+	VXORPS  Y3, Y3, Y3
+	MOVQ    rows+72(FP), R11
+	XORQ    AX, AX
+
+pairScanRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+pairScanColumn:
+	LEAQ       (CX)(R8*1), R9
+	VMASKMOVPS (SI)(CX*1), Y0, Y4
+	VMASKMOVPS (SI)(R9*1), Y1, Y5
+	VORPS      Y5, Y4, Y4
+	VCMPPS     $0x03, Y4, Y4, Y5
+	VORPS      Y5, Y3, Y3
+	VMAXPS     Y2, Y4, Y2
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        pairScanColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        pairScanRow
+	VPTEST     Y3, Y3
+	JZ         pairScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y2
+	MOVQ       rows+72(FP), R11
+	XORQ       AX, AX
+
+pairScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+80(FP), R12
+
+pairScanAgainColumn:
+	LEAQ       (CX)(R8*1), R9
+	VMASKMOVPS (SI)(CX*1), Y0, Y3
+	VMASKMOVPS (SI)(R9*1), Y1, Y4
+	VORPS      Y4, Y3, Y3
+	VCMPPS     $0x07, Y2, Y2, Y4
+	VCMPPS     $0x16, Y2, Y3, Y5
+	VANDPS     Y4, Y5, Y5
+	VBLENDVPS  Y5, Y3, Y2, Y2
+	ADDQ       BX, CX
+	DECQ       R12
+	JNZ        pairScanAgainColumn
+	ADDQ       DX, AX
+	DECQ       R11
+	JNZ        pairScanAgainRow
+
+pairScanNumbers:
+	VORPS      Y0, Y1, Y3
+	VMASKMOVPS Y2, Y3, (DI)
+	MOVQ       step+104(FP), AX
+	LEAQ       (SI)(AX*4), SI
+	LEAQ       (SI)(AX*4), SI
+	MOVQ       pitch+64(FP), AX
+	LEAQ       (DI)(AX*4), DI
+	LEAQ       (DI)(AX*4), DI
+	SUBQ       $0x02, R10
+	JG         pair
+	VZEROUPPER
+	RET
+
+// func maxWindowsSetPairsAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// Requires: AVX, AVX2
+TEXT ·maxWindowsSetPairsAVX2(SB), NOSPLIT, $0-136
+	MOVQ         line+112(FP), DX
+	MOVQ         pixel+120(FP), BX
+	SHLQ         $0x02, DX
+	SHLQ         $0x02, BX
+	XORQ         AX, AX
+	MOVQ         channels+80(FP), CX
+	MOVQ         step+128(FP), R9
+	SUBQ         CX, R9
+	SHLQ         $0x02, R9
+	VMOVD        CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	ADDQ         CX, CX
+	VMOVD        CX, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VANDNPS      Y1, Y0, Y1
+	MOVQ         x_base+24(FP), SI
+	ADDQ         AX, SI
+	MOVQ         dx_base+48(FP), DI
+	ADDQ         AX, DI
+	MOVQ         y_base+0(FP), R8
+	ADDQ         AX, R8
+	MOVQ         count+72(FP), R11
+
+pair:
+	CMPQ   R11, $0x01
+	JNE    two
+	XORQ   R9, R9
+	VXORPS Y1, Y1, Y1
+
+two:
+	VMOVUPS infinityAVX2<>+0(SB), Y2
+	VXORPS  Y3, Y3, Y3
+	MOVQ    rows+96(FP), R12
+	XORQ    AX, AX
+
+pairScanRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+pairScanColumn:
+	LEAQ       (CX)(R9*1), R10
+	VMASKMOVPS (SI)(CX*1), Y0, Y4
+	VMASKMOVPS (SI)(R10*1), Y1, Y5
+	VORPS      Y5, Y4, Y4
+	VCMPPS     $0x03, Y4, Y4, Y5
+	VORPS      Y5, Y3, Y3
+	VMAXPS     Y2, Y4, Y2
+	ADDQ       BX, CX
+	DECQ       R13
+	JNZ        pairScanColumn
+	ADDQ       DX, AX
+	DECQ       R12
+	JNZ        pairScanRow
+	VPTEST     Y3, Y3
+	JZ         pairScanNumbers
+	VMOVUPS    infinityAVX2<>+0(SB), Y2
+	MOVQ       rows+96(FP), R12
+	XORQ       AX, AX
+
+pairScanAgainRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+pairScanAgainColumn:
+	LEAQ       (CX)(R9*1), R10
+	VMASKMOVPS (SI)(CX*1), Y0, Y3
+	VMASKMOVPS (SI)(R10*1), Y1, Y4
+	VORPS      Y4, Y3, Y3
+	VCMPPS     $0x07, Y2, Y2, Y4
+	VCMPPS     $0x16, Y2, Y3, Y5
+	VANDPS     Y4, Y5, Y5
+	VBLENDVPS  Y5, Y3, Y2, Y2
+	ADDQ       BX, CX
+	DECQ       R13
+	JNZ        pairScanAgainColumn
+	ADDQ       DX, AX
+	DECQ       R12
+	JNZ        pairScanAgainRow
+
+pairScanNumbers:
+	VORPS      Y0, Y1, Y3
+	VMASKMOVPS (R8), Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VPCMPEQD   Y4, Y4, Y4
+	MOVQ       rows+96(FP), R12
+	XORQ       AX, AX
+
+pairSpreadRow:
+	MOVQ AX, CX
+	MOVQ columns+104(FP), R13
+
+pairSpreadColumn:
+	LEAQ       (CX)(R9*1), R10
+	VMASKMOVPS (SI)(CX*1), Y0, Y5
+	VMASKMOVPS (SI)(R10*1), Y1, Y6
+	VORPS      Y6, Y5, Y5
+	VPCMPEQD   Y5, Y2, Y5
+	VPAND      Y4, Y5, Y5
+	VPXOR      Y5, Y4, Y4
+	VANDPS     Y3, Y5, Y5
+	VMASKMOVPS Y5, Y0, (DI)(CX*1)
+	VMASKMOVPS Y5, Y1, (DI)(R10*1)
+	ADDQ       BX, CX
+	DECQ       R13
+	JNZ        pairSpreadColumn
+	ADDQ       DX, AX
+	DECQ       R12
+	JNZ        pairSpreadRow
+	MOVQ       step+128(FP), AX
+	LEAQ       (SI)(AX*4), SI
+	LEAQ       (SI)(AX*4), SI
+	MOVQ       step+128(FP), AX
+	LEAQ       (DI)(AX*4), DI
+	LEAQ       (DI)(AX*4), DI
+	MOVQ       pitch+88(FP), AX
+	LEAQ       (R8)(AX*4), R8
+	LEAQ       (R8)(AX*4), R8
+	SUBQ       $0x02, R11
+	JG         pair
 	VZEROUPPER
 	RET

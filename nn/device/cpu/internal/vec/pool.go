@@ -29,7 +29,21 @@ func maxWindows(y, x []float32, w Windows) {
 	}
 }
 
-func maxWindowsGrad(dy, x, dx []float32, w Windows) {
+func maxWindowsGrad(dy, x, dx []float32, w Windows) { toFirst(dy, x, dx, w, true) }
+
+func maxWindowsSet(dy, x, dx []float32, w Windows) {
+	for i := range w.Count {
+		for r := range w.Rows {
+			for c := range w.Columns {
+				clear(dx[i*w.Step+r*w.Line+c*w.Pixel:][:w.Channels])
+			}
+		}
+	}
+	toFirst(dy, x, dx, w, false)
+}
+
+// toFirst gives dy to where the first maxima are: adds it to dx, or sets that.
+func toFirst(dy, x, dx []float32, w Windows, add bool) {
 	for range w.Count {
 		for lo := 0; lo < w.Channels; lo += tile {
 			var best, at [tile]int32
@@ -42,7 +56,11 @@ func maxWindowsGrad(dy, x, dx []float32, w Windows) {
 			}
 			to := dx[lo:]
 			for c, v := range g {
-				to[int(at[c])+c] += v
+				if i := int(at[c]) + c; add {
+					to[i] += v
+				} else {
+					to[i] = v
+				}
 			}
 		}
 		dy, x, dx = dy[min(w.Pitch, len(dy)):], x[min(w.Step, len(x)):], dx[min(w.Step, len(dx)):]

@@ -28,10 +28,21 @@ var sets = [...]Set{
 		ReLUGradSums:     reluGradSumsAVX2,
 		AddReLUGradSums:  addReLUGradSumsAVX2,
 		MaxWindows: func(y, x []float32, w Windows) {
-			maxWindowsAVX2(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+			run := maxWindowsAVX2
+			if w.paired(8) {
+				run = maxWindowsPairsAVX2
+			}
+			run(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},
 		MaxWindowsGrad: func(dy, x, dx []float32, w Windows) {
 			maxWindowsGradAVX2(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+		},
+		MaxWindowsSet: func(dy, x, dx []float32, w Windows) {
+			run := maxWindowsSetAVX2
+			if w.paired(8) {
+				run = maxWindowsSetPairsAVX2
+			}
+			run(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},
 	},
 	level.AVX512: {
@@ -56,12 +67,28 @@ var sets = [...]Set{
 		ReLUGradSums:     reluGradSumsAVX512,
 		AddReLUGradSums:  addReLUGradSumsAVX512,
 		MaxWindows: func(y, x []float32, w Windows) {
-			maxWindowsAVX512(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+			run := maxWindowsAVX512
+			if w.paired(16) {
+				run = maxWindowsPairsAVX512
+			}
+			run(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},
 		MaxWindowsGrad: func(dy, x, dx []float32, w Windows) {
 			maxWindowsGradAVX512(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},
+		MaxWindowsSet: func(dy, x, dx []float32, w Windows) {
+			run := maxWindowsSetAVX512
+			if w.paired(16) {
+				run = maxWindowsSetPairsAVX512
+			}
+			run(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+		},
 	},
+}
+
+// paired says whether two windows share a vector of the given lanes: their pixels of y have to lie side by side.
+func (w Windows) paired(lanes int) bool {
+	return w.Count > 1 && 2*w.Channels <= lanes && w.Pitch == w.Channels
 }
 
 var large = [...]Set{

@@ -26,6 +26,7 @@ var plain = Set{
 	AddReLUGradSums:  addReLUGradSums,
 	MaxWindows:       maxWindows,
 	MaxWindowsGrad:   maxWindowsGrad,
+	MaxWindowsSet:    maxWindowsSet,
 }
 
 // positive is x, and 0 where x < 0. On integers the compiler can choose without a branch; so it can below.

@@ -89,6 +89,15 @@ func maxWindowsAVX512(y []float32, x []float32, count int, channels int, pitch i
 func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
 
 //go:noescape
+func maxWindowsSetAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+
+//go:noescape
+func maxWindowsPairsAVX512(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+
+//go:noescape
+func maxWindowsSetPairsAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+
+//go:noescape
 func reluAVX2(dst []float32, x []float32)
 
 //go:noescape
@@ -171,3 +180,12 @@ func maxWindowsAVX2(y []float32, x []float32, count int, channels int, pitch int
 
 //go:noescape
 func maxWindowsGradAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+
+//go:noescape
+func maxWindowsSetAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+
+//go:noescape
+func maxWindowsPairsAVX2(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+
+//go:noescape
+func maxWindowsSetPairsAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)

@@ -61,6 +61,8 @@ type Set struct {
 	// MaxWindowsGrad adds dy to dx where x has the first maximum of each window in row-major order, or its first
 	// NaN.
 	MaxWindowsGrad func(dy, x, dx []float32, w Windows)
+	// MaxWindowsSet sets dx to dy there and to 0 in the rest of each window. Windows must not overlap.
+	MaxWindowsSet func(dy, x, dx []float32, w Windows)
 }
 
 // Windows is a row of windows over an image whose pixels are vectors of channels. All numbers are at least 1, but

@@ -276,6 +276,9 @@ func TestWindowsAgree(t *testing.T) {
 				dx := m.floats(size)
 				clear(dx)
 				side.MaxWindowsGrad(m.floats(count*all), x, dx, w)
+				if stride >= kernel[1] {
+					side.MaxWindowsSet(m.floats(count*all), x, m.floats(size), w)
+				}
 			}
 			if err := got.compare(want); err != nil {
 				t.Fatalf("%+v: %v", w, err)
@@ -329,7 +332,9 @@ func TestSpecialNumbers(t *testing.T) {
 			s.MaxWindowsGrad([]float32{7}, c.x[:], dx, w)
 			want := make([]float32, 3)
 			want[c.here] = 7
-			if !equal(one, []float32{c.max}) || !equal(dx, want) {
+			set := []float32{1, 1, 1}
+			s.MaxWindowsSet([]float32{7}, c.x[:], set, w)
+			if !equal(one, []float32{c.max}) || !equal(dx, want) || !equal(set, want) {
 				t.Errorf("%v: maximum of %v is %v, its gradient %v", l, c.x, one, dx)
 			}
 		}
