@@ -39,7 +39,7 @@ gpu-test: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu ./cuda/...
 
 abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13; downloads 1 GB
-	scripts/abi_check.sh
+	python3 scripts/abi_check.py
 
 generate: ## write the assembly of the CPU's kernels again; needs the generators' module avo
 	go generate ./nn/device/cpu/...
