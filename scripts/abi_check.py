@@ -1,4 +1,4 @@
-"""Compare cuda/include with NVIDIA's headers: numbers, sizes and offsets of structs, prototypes.
+"""Compare cuda/include with NVIDIA's headers: numbers, sizes and fields of structs, prototypes.
 
 python3 scripts/abi_check.py downloads the wheels for CUDA 12 and 13 with pip (1 GB) into a folder that is removed at the end, or into
 --folder, where they are found again. It needs gcc. It fails when something differs.
@@ -80,7 +80,8 @@ def layout(numbers, structs, includes):
     body = "".join(f'printf("{n} %lld\\n", (long long){n});\n' for n in numbers)
     for s, fields in structs.items():
         body += f'printf("sizeof {s} %zu\\n", sizeof({s}));\n'
-        body += "".join(f'printf("{s}.{f} %zu\\n", offsetof({s}, {f}));\n' for f in fields)
+        for f in fields:
+            body += f'printf("{s}.{f} %zu:%zu\\n", offsetof({s}, {f}), sizeof((({s} *)0)->{f}));\n'
     source = INCLUDE + "#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n" + body + "}\n"
     return gcc(source, includes, "-o", "").splitlines()
 
