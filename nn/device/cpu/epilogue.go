@@ -40,20 +40,14 @@ func (p *product) summable() bool {
 	return p.groups == 1 && len(p.grids) == 1 && p.grids[0].whole(p) && len(p.grids[0].taps) > 0
 }
 
-// lower adds the scratch of e to r.
-func (e *epilogue) lower(r *room, t *tiled) {
+// lower adds the scratch of e to r, for a product with columns packed in all, whose result has the given rows and is
+// made in so many blocks of them.
+func (e *epilogue) lower(r *room, columns int, rows rows, blocks int) {
 	if n := e.norm; n != nil {
-		n.gain, n.shift = r.floats(t.groups*t.padded), r.floats(t.groups*t.padded)
+		n.gain, n.shift = r.floats(columns), r.floats(columns)
 	}
 	if s := e.sums; s != nil {
-		f := &t.families[0]
-		// Folded pixels are several of the activation.
-		repeat := 1
-		if t.weightsOf != nil {
-			repeat = len(t.weightsOf[0])
-		}
-		s.rows = rows{f.pixels() * repeat, t.rows / repeat, repeat}
-		s.blocks = len(f.block.extents(f.grid))
+		s.rows, s.blocks = rows, blocks
 		s.partial, s.parameters = r.doubles(s.blocks*s.stride()), r.floats(s.rows.width())
 	}
 }
@@ -65,11 +59,13 @@ type boundEpilogue struct {
 
 	add        func(m summed) // nil for none
 	partial    []float64
+	stride     int // of partial, from a block to the next
 	parameters []float32
 }
 
-// bind returns the phases before the weights are packed and those after all blocks.
-func (e *epilogue) bind(s *storage, k *tiledKernel) (before, after []phase) {
+// bind fills k and returns the phases before the weights are packed and those after all blocks. The columns of a group
+// of p are packed with some that are not used.
+func (e *epilogue) bind(s *storage, k *boundEpilogue, p *product, padded int) (before, after []phase) {
 	if e.other >= 0 {
 		k.added = s.floats(e.other)
 	}
@@ -78,12 +74,12 @@ func (e *epilogue) bind(s *storage, k *tiledKernel) (before, after []phase) {
 		stats, scale, bias := s.floats(n.stats), s.floats(n.scale), s.floats(n.bias)
 		before = append(before, phase{1, func(int, int) {
 			channels := len(scale)
-			for g := range k.groups {
-				gain, shift := k.gain[g*k.padded:][:k.padded], k.shift[g*k.padded:][:k.padded]
-				clear(gain[k.rows:])
-				clear(shift[k.rows:])
-				for j := range k.rows {
-					c := (g*k.rows + j) % channels // pixels may be folded
+			for g := range p.groups {
+				gain, shift := k.gain[g*padded:][:padded], k.shift[g*padded:][:padded]
+				clear(gain[p.rows:])
+				clear(shift[p.rows:])
+				for j := range p.rows {
+					c := (g*p.rows + j) % channels // pixels may be folded
 					a := float64(scale[c]) / math.Sqrt(float64(stats[channels+c])+n.eps)
 					gain[j], shift[j] = float32(a), float32(float64(bias[c])-float64(stats[c])*a)
 				}
@@ -92,7 +88,7 @@ func (e *epilogue) bind(s *storage, k *tiledKernel) (before, after []phase) {
 	}
 	if b := e.sums; b != nil {
 		prepare, add, finish := b.bind(s)
-		k.add, k.partial, k.parameters = add, s.scratch64(b.partial), s.scratch(b.parameters)
+		k.add, k.partial, k.stride, k.parameters = add, s.scratch64(b.partial), b.stride(), s.scratch(b.parameters)
 		before = append(before, phase{1, func(int, int) { prepare(k.parameters, b.rows) }})
 		after = append(after, totals(k.partial, b.stride(), b.rows, finish))
 	}
@@ -115,13 +111,17 @@ func (k *tiledKernel) sum(b *tiledBlock) {
 	f := &k.families[b.family]
 	lo := b.panel * k.set.Columns()
 	hi := min(lo+b.panels*k.set.Columns(), k.rows)
-	stride := len(k.partial) / k.sums.blocks
-	partial := k.partial[b.number*stride:][:stride]
+	k.sumColumns(b.number, lo, hi, (b.image*k.dstH+b.line)*k.dstW*k.dstC, k.dstC, b.images*b.lines*f.width)
+}
+
+// sumColumns takes the sums of columns lo to hi of a block: rows of the result from an element on, stride apart.
+func (k *boundEpilogue) sumColumns(block, lo, hi, from, stride, rows int) {
+	partial := k.partial[block*k.stride:][:k.stride]
 	m := summed{
-		first: partial[lo:vec.Padded(hi)], second: partial[stride/2+lo : stride/2+vec.Padded(hi)],
-		from:       (b.image*k.dstH+b.line)*k.dstW*k.dstC + lo,
+		first: partial[lo:vec.Padded(hi)], second: partial[k.stride/2+lo : k.stride/2+vec.Padded(hi)],
+		from:       from + lo,
 		parameters: k.parameters[lo:hi],
-		width:      hi - lo, stride: k.dstC, rows: b.images * b.lines * f.width,
+		width:      hi - lo, stride: stride, rows: rows,
 	}
 	clear(m.first)
 	clear(m.second)

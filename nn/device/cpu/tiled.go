@@ -256,7 +256,12 @@ func (t *tiled) lower(d *Device, r *room, src, weights, bias, dst int) func(s *s
 	}
 	packed := r.floats(size)
 	tiles := r.each(d.pool.workers(), tile)
-	t.epilogue.lower(r, t)
+	f := &t.families[0]
+	repeat := 1 // folded pixels are several of the activation
+	if t.weightsOf != nil {
+		repeat = len(t.weightsOf[0])
+	}
+	t.epilogue.lower(r, t.groups*t.padded, rows{f.pixels() * repeat, t.rows / repeat, repeat}, len(f.block.extents(f.grid)))
 
 	return func(s *storage) []phase {
 		k := &tiledKernel{
@@ -267,7 +272,7 @@ func (t *tiled) lower(d *Device, r *room, src, weights, bias, dst int) func(s *s
 		if bias >= 0 {
 			k.bias = s.floats(bias)
 		}
-		before, after := k.epilogue.bind(s, k)
+		before, after := k.epilogue.bind(s, &k.boundEpilogue, k.product, k.padded)
 		phases := append(before, phase{len(t.pieces), k.pack}, phase{len(t.blocks), k.run})
 		return append(phases, after...)
 	}
