@@ -9,7 +9,11 @@ package kern
 
 //go:generate go run -C ../gen . -out ../kern/kernels_amd64.s -go ../kern/kernels_amd64.go
 
-import "onlinerna/nn/device/cpu/internal/level"
+import (
+	"math"
+
+	"onlinerna/nn/device/cpu/internal/level"
+)
 
 // Half is the row of a tile from which on rows are counted from a base of their own: JumpA and JumpC behind
 // that of row 0.
@@ -50,6 +54,8 @@ type Set struct {
 	Add func(dst, src *float32, n int)
 	// Peak runs n·2·(registers-2) multiply-adds of whole vectors on registers.
 	Peak func(n int)
+	// Winograd has the transforms of tiles.
+	Winograd *Winograd
 	// Registers is how many vectors the level has.
 	Registers int
 }
@@ -78,3 +84,11 @@ var masks = func() (m [2 * maxColumns]int32) {
 
 // Mask is that of the first n columns.
 func Mask(n int) *int32 { return &masks[maxColumns-n] }
+
+// Lowest are numbers that are not above any other.
+var Lowest = func() (x [maxColumns]float32) {
+	for i := range x {
+		x[i] = float32(math.Inf(-1))
+	}
+	return x
+}()

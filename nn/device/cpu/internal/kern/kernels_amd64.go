@@ -182,6 +182,35 @@ func avx512Add(dst, src *float32, n int)
 func avx512Peak(n int)
 
 //go:noescape
+func avx512Source(a *Spread)
+
+//go:noescape
+func avx512Grad(a *Spread)
+
+//go:noescape
+func avx512Weight(a *Spread)
+
+//go:noescape
+func avx512Result(a *Collect)
+
+//go:noescape
+func avx512ResultTail(a *Collect)
+
+//go:noescape
+func avx512WeightGrad(a *Collect)
+
+//go:noescape
+func avx512WeightGradTail(a *Collect)
+
+var avx512Winograd = Winograd{
+	Source:     avx512Source,
+	Grad:       avx512Grad,
+	Weight:     avx512Weight,
+	Result:     [2]func(*Collect){avx512Result, avx512ResultTail},
+	WeightGrad: [2]func(*Collect){avx512WeightGrad, avx512WeightGradTail},
+}
+
+//go:noescape
 func avx2Rows1x1(a *Args)
 
 //go:noescape
@@ -262,8 +291,38 @@ func avx2Add(dst, src *float32, n int)
 //go:noescape
 func avx2Peak(n int)
 
+//go:noescape
+func avx2Source(a *Spread)
+
+//go:noescape
+func avx2Grad(a *Spread)
+
+//go:noescape
+func avx2Weight(a *Spread)
+
+//go:noescape
+func avx2Result(a *Collect)
+
+//go:noescape
+func avx2ResultTail(a *Collect)
+
+//go:noescape
+func avx2WeightGrad(a *Collect)
+
+//go:noescape
+func avx2WeightGradTail(a *Collect)
+
+var avx2Winograd = Winograd{
+	Source:     avx2Source,
+	Grad:       avx2Grad,
+	Weight:     avx2Weight,
+	Result:     [2]func(*Collect){avx2Result, avx2ResultTail},
+	WeightGrad: [2]func(*Collect){avx2WeightGrad, avx2WeightGradTail},
+}
+
 var avx512Set = Set{
 	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Add: avx512Add, Peak: avx512Peak,
+	Winograd: &avx512Winograd,
 	Products: [3][]Kernel{
 		1: {nil,
 			avx512Rows1x1,
@@ -336,6 +395,7 @@ var avx512Set = Set{
 
 var avx2Set = Set{
 	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Add: avx2Add, Peak: avx2Peak,
+	Winograd: &avx2Winograd,
 	Products: [3][]Kernel{
 		1: {nil,
 			avx2Rows1x1,
