@@ -13,6 +13,7 @@ extern "C" {
 
 struct cublasContext {
 	CUstream stream;
+	CUcontext context;
 };
 
 namespace {
@@ -103,9 +104,9 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *h) {
 	if (int code = simEnter("cublasCreate_v2")) return simDead() ? CUBLAS_STATUS_NOT_INITIALIZED : (cublasStatus_t)code;
 	CUcontext c;
 	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c) return CUBLAS_STATUS_NOT_INITIALIZED;
-	*h = new cublasContext{nullptr};
+	*h = new cublasContext{nullptr, nullptr};
 	handles.insert(*h);
-	simLive("cuBLAS handles", 1);
+	simHandle("cuBLAS handles", &(*h)->context, 1);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -114,8 +115,8 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t h) {
 	cublasStatus_t r = begin("cublasDestroy_v2", h);
 	if (!handles.count(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
 	handles.erase(h);
+	simHandle("cuBLAS handles", &h->context, -1);
 	delete h;
-	simLive("cuBLAS handles", -1);
 	return r;
 }
 

@@ -54,6 +54,8 @@ void destroy(CUcontext c) {
 		if (lost) simLive("events", -1);
 	}
 	dropModules(c, lost);
+	for (auto &[kind, n] : c->handles)
+		if (lost) simLive(kind.c_str(), -n);
 	contexts.erase(c);
 	if (current == c) current = nullptr;
 	delete c;
@@ -196,14 +198,16 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
 	return late;
 }
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice d) {
-	PLAIN(cuDevicePrimaryCtxReset_v2);
+	std::lock_guard<std::recursive_mutex> held(lock);
+	CUresult late = (CUresult)simEnter("cuDevicePrimaryCtxReset_v2");
 	DEVICE(d);
 	Primary &p = primaries[d];
 	if (p.context) {
 		destroy(p.context);
-		p = Primary{};
+		p.context = nullptr;
+		p.users = 0;
 	}
-	return CUDA_SUCCESS;
+	return late;
 }
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice d, unsigned flags) { PLAIN(cuDevicePrimaryCtxSetFlags_v2); DEVICE(d); primaries[d].flags = flags; return CUDA_SUCCESS; }
 CUresult cuDevicePrimaryCtxGetState(CUdevice d, unsigned *flags, int *active) {

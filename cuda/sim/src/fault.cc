@@ -52,6 +52,9 @@ bool parse(const char *text, std::vector<Fault> &out) {
 	return true;
 }
 
+// fatal says whether a context does not live on after an error.
+bool fatal(int code) { return code == 214 || code == 220 || code == 700 || code == 702 || (code >= 709 && code <= 719) || code == 999; }
+
 void start() {
 	if (started) return;
 	started = true;
@@ -99,6 +102,7 @@ int simEnter(const char *function) {
 			continue;
 		}
 		if (f.sticky) dead = f.code;
+		if (current && driver && fatal(f.code) && !current->dead) current->dead = (CUresult)f.code;
 		return f.code;
 	}
 	return 0;
@@ -118,6 +122,14 @@ int simFault(const char *plan) {
 
 void simLive(const char *kind, int change) {
 	std::lock_guard<std::recursive_mutex> held(lock);
+	live[kind] += change;
+}
+
+void simHandle(const char *kind, CUcontext *owner, int change) {
+	std::lock_guard<std::recursive_mutex> held(lock);
+	if (change > 0) *owner = current;
+	if (!known(contexts, *owner)) return;  // it went with its context
+	(*owner)->handles[kind] += change;
 	live[kind] += change;
 }
 

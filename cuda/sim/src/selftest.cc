@@ -284,6 +284,10 @@ static void faults() {
 	IS(cuCtxSynchronize(), 999);
 	IS(simFault(""), 0);
 	IS(cuCtxDestroy(c), 0);
+	CHECK(!strcmp(simLeaks(), ""));  // it was lost
+	IS(cuCtxCreate(&c, 0, 0), 0);
+	IS(cuMemAlloc(&p, 4), 0);
+	IS(cuCtxDestroy(c), 0);
 	CHECK(!strcmp(simLeaks(), "1 device allocations"));
 }
 

@@ -23,6 +23,7 @@ SIM_EXPORT int simDead();                              // the status that ended 
 SIM_EXPORT int simQueue(CUstream stream, std::function<std::string()> *work);  // takes what work holds
 SIM_EXPORT int simWait(CUstream stream);
 SIM_EXPORT void simLive(const char *kind, int change);  // counts objects that wait for their release
+SIM_EXPORT void simHandle(const char *kind, CUcontext *owner, int change);  // the same for what belongs to the current context
 SIM_EXPORT int simFault(const char *plan);              // sets the plan; 1 when it does not parse
 SIM_EXPORT const char *simLeaks();                      // what was not released, "" when nothing is left
 SIM_EXPORT unsigned long long simCalls(const char *function);  // since the start; "" for all
@@ -86,6 +87,7 @@ struct CUctx_st {
 	CUresult pending = CUDA_SUCCESS;  // one that the next wait finds
 	CUstream_st null{};
 	std::set<CUstream> streams;
+	std::map<std::string, int> handles;  // of other libraries
 };
 
 struct CUevent_st {

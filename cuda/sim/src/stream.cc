@@ -82,6 +82,7 @@ CUresult queue(CUcontext c, CUstream s, Work work) {
 
 CUresult drain(CUcontext c, CUstream s) {
 	join(c, s);
+	if (s->work.empty()) return settle(c);
 	open(true);
 	while (!s->work.empty()) step(c, s);
 	open(false);
@@ -89,8 +90,13 @@ CUresult drain(CUcontext c, CUstream s) {
 }
 
 CUresult drainAll(CUcontext c) {
+	bool idle = c->null.work.empty();
+	for (CUstream s : c->streams) idle = idle && s->work.empty();
+	if (idle) return settle(c);
+	open(true);
 	drain(c, &c->null);
-	for (CUstream s : std::set<CUstream>(c->streams)) drain(c, s);
+	for (CUstream s : c->streams) drain(c, s);
+	open(false);
 	return settle(c);
 }
 

@@ -1,0 +1,102 @@
+// RNA's work on float32 vectors: differences and sums in float64, each vector read once.
+// Vectors lie in pieces, in GPU memory or in pinned host memory; addresses come in tables.
+
+typedef unsigned long long u64;
+
+// A residual 2^-exp (x - y), or 2^-exp x when y is null.
+struct Residual {
+	const float *x, *y;
+	long long exp;
+};
+
+struct Term {
+	const float *vector;
+	double coefficient;
+};
+
+// residual is element i of r; before is the element of x that the caller read last, of the vector beforeX.
+__device__ double residual(const Residual &r, long long i, const float *&beforeX, double &before) {
+	double x = r.x[i], d = x;
+	if (r.y) d -= r.y == beforeX ? before : (double)r.y[i];
+	beforeX = r.x;
+	before = x;
+	return r.exp ? scalbn(d, (int)-r.exp) : d;
+}
+
+// rna_widen writes elements [from, from + n) of the residuals to the columns of out, ld apart. In a chain of iterates
+// each y is the x before it.
+extern "C" __global__ void rna_widen(const Residual *residuals, int count, long long from, long long n, double *out, long long ld) {
+	long long step = (long long)gridDim.x * blockDim.x;
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+		const float *beforeX = nullptr;
+		double before = 0;
+		for (int j = 0; j < count; j++) out[j * ld + i] = residual(residuals[j], from + i, beforeX, before);
+	}
+}
+
+// rna_combine writes elements [from, from + n) of the linear combination of the terms to out, rounded once.
+extern "C" __global__ void rna_combine(const Term *terms, int count, long long from, long long n, float *out) {
+	long long step = (long long)gridDim.x * blockDim.x;
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+		// Not added to zero, which would lose the sign of -0.
+		double sum = count ? terms[0].coefficient * terms[0].vector[from + i] : 0.;
+		for (int k = 1; k < count; k++) sum += terms[k].coefficient * terms[k].vector[from + i];
+		out[i] = (float)sum;
+	}
+}
+
+// largest gives thread 0 of a block the largest value of its threads. It has 32 cells of shared memory.
+__device__ u64 largest(u64 v, u64 *cells) {
+	for (int d = 16; d > 0; d /= 2) {
+		u64 other = __shfl_down_sync(0xffffffffu, v, d);
+		v = other > v ? other : v;
+	}
+	int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+	if (lane == 0) cells[warp] = v;
+	__syncthreads();
+	if (warp == 0) {
+		v = lane < (int)(blockDim.x >> 5) ? cells[lane] : 0;
+		for (int d = 16; d > 0; d /= 2) {
+			u64 other = __shfl_down_sync(0xffffffffu, v, d);
+			v = other > v ? other : v;
+		}
+	}
+	return v;
+}
+
+// What rna_check finds. The bits of floats that are not negative are in their order, with NaN above infinity.
+struct Found {
+	u64 first;  // element that is not finite, all ones when there is none
+	u64 most;   // bits of the largest absolute value
+};
+
+// rna_check looks at n elements, of which the first is element from of the vector.
+extern "C" __global__ void rna_check(const float *x, long long from, long long n, Found *found) {
+	__shared__ u64 cells[32];
+	long long step = (long long)gridDim.x * blockDim.x;
+	unsigned most = 0;
+	u64 first = ~0ull;
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+		unsigned bits = __float_as_uint(x[i]) & 0x7fffffffu;
+		most = bits > most ? bits : most;
+		if (bits >= 0x7f800000u && first == ~0ull) first = (u64)(from + i);
+	}
+	if (first != ~0ull) atomicMin(&found->first, first);
+	u64 m = largest(most, cells);
+	if (threadIdx.x == 0) atomicMax(&found->most, m);
+}
+
+// rna_max finds the bits of the largest absolute value of n elements, from on, of a residual.
+extern "C" __global__ void rna_max(const Residual *r, long long from, long long n, Found *found) {
+	__shared__ u64 cells[32];
+	long long step = (long long)gridDim.x * blockDim.x;
+	u64 most = 0;
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+		const float *beforeX = nullptr;
+		double before = 0;
+		u64 bits = (u64)__double_as_longlong(residual(*r, from + i, beforeX, before)) & 0x7fffffffffffffffull;
+		most = bits > most ? bits : most;
+	}
+	most = largest(most, cells);
+	if (threadIdx.x == 0) atomicMax(&found->most, most);
+}

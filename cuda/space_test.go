@@ -1,0 +1,260 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"onlinerna/rna"
+	"onlinerna/rna/spacetest"
+)
+
+// openSpace opens a space and closes it at the test's end.
+func openSpace(t testing.TB, c *Context, dim int, o SpaceOptions) *Space {
+	t.Helper()
+	s, err := NewSpace(c, dim, o)
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Close()) })
+	return s
+}
+
+func TestSpace(t *testing.T) {
+	for name, o := range map[string]SpaceOptions{
+		"whole":        {},
+		"blocks":       {piece: 4096, span: 1024},
+		"pinned":       {Memory: 1},
+		"partly":       {Memory: 3*70_001*4 + 1, piece: 8192, span: 8192},
+		"single piece": {span: 3000, piece: 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			needGPU(t)
+			c := openWith(t, Options{KernelCache: kernelCache, ExactMemory: true}) // bounds are those asked for
+			spacetest.Run(t, func(dim int) (rna.Space, error) { return openSpace(t, c, dim, o), nil })
+		})
+	}
+}
+
+// walk returns n iterates of a linear iteration.
+func walk(dim, n int) []rna.Slice32 {
+	rng := rand.New(rand.NewPCG(3, uint64(dim)))
+	v, rate := make([]float64, dim), make([]float64, dim)
+	for i := range v {
+		v[i], rate[i] = rng.NormFloat64(), .99*rng.Float64()
+	}
+	out := make([]rna.Slice32, n)
+	for k := range out {
+		out[k] = make(rna.Slice32, dim)
+		for i := range v {
+			out[k][i] = float32(v[i] + .3)
+			v[i] *= rate[i]
+		}
+	}
+	return out
+}
+
+func window(t testing.TB, s rna.Space, n int) *rna.Window {
+	t.Helper()
+	w, err := rna.NewWindow(s, n)
+	check(t, err)
+	t.Cleanup(func() { check(t, w.Close()) })
+	return w
+}
+
+// The Gram matrix of a window in GPU memory is that of a window in host memory, also with more residuals than are
+// multiplied at a time, and wherever its vectors lie.
+func TestSpaceGram(t *testing.T) {
+	const dim, n = 40_000, columns + 3
+	host, err := rna.NewHost32(dim, 0)
+	check(t, err)
+	want := window(t, host, n)
+	vs := walk(dim, n+4)
+	for _, v := range vs {
+		check(t, want.Push(v))
+	}
+	largest := 0.0
+	for _, g := range want.State().Gram {
+		largest = max(largest, math.Abs(g))
+	}
+	for _, o := range []SpaceOptions{{}, {span: 4096, piece: 16384, Memory: 1 << 20}} {
+		c := open(t)
+		got := window(t, openSpace(t, c, dim, o), n)
+		for _, v := range vs {
+			check(t, got.Push(v))
+		}
+		for i, g := range got.State().Gram {
+			if w := want.State().Gram[i]; math.Abs(g-w) > 1e-12*largest {
+				t.Fatalf("%+v: entry %d is %v, want %v", o, i, g, w)
+			}
+		}
+	}
+}
+
+// onDevice is a vector in GPU memory, as a training device has it.
+type onDevice struct {
+	t testing.TB
+	m *Memory
+}
+
+func (v onDevice) Len() int { return int(v.m.Bytes() / 4) }
+
+func (v onDevice) Float32Span(off, n int) (Span, bool) {
+	return v.m.Span(4*int64(off), 4*int64(n)), true
+}
+
+func (v onDevice) ReadAt(dst []float32, off int) error {
+	if len(dst) > 1 {
+		v.t.Errorf("%d elements were read over the host", len(dst))
+	}
+	copy(dst, download[float32](v.t, v.m.Span(4*int64(off), 4*int64(len(dst)))))
+	return nil
+}
+
+func (v onDevice) WriteAt([]float32, int) error {
+	v.t.Error("elements were written over the host")
+	return nil
+}
+
+// Copies from and to GPU memory stay there.
+func TestSpaceDeviceMemory(t *testing.T) {
+	const dim = 9000
+	for _, o := range []SpaceOptions{{}, {Memory: 4096 * 4, piece: 4096, span: 512}} {
+		c := open(t)
+		s := openSpace(t, c, dim, o)
+		src := walk(dim, 1)[0]
+		from, to := onDevice{t, upload(t, c, src)}, onDevice{t, alloc(t, c, 4*dim)}
+		check(t, c.Synchronize())
+		v, err := s.New()
+		check(t, err)
+		most, err := s.Store(v, from)
+		check(t, err)
+		want := 0.0
+		for _, x := range src {
+			want = max(want, math.Abs(float64(x)))
+		}
+		if most != want {
+			t.Errorf("largest element %v, want %v", most, want)
+		}
+		check(t, s.Combine(to, []rna.Term{{Coef: 2, Vector: v}}))
+		for i, x := range download[float32](t, to.m.All()) {
+			if x != 2*src[i] {
+				t.Fatalf("element %d is %v, want %v", i, x, 2*src[i])
+			}
+		}
+		bad := append(rna.Slice32(nil), src...)
+		bad[8000] = float32(math.Inf(-1))
+		from.m = upload(t, c, bad)
+		check(t, c.Synchronize())
+		var refused *rna.NonFiniteError
+		if _, err := s.Store(nil, from); !errors.As(err, &refused) || refused.Offset != 8000 || !math.IsInf(refused.Value, -1) {
+			t.Errorf("infinite element 8000: %v", err)
+		}
+		check(t, v.Close())
+	}
+}
+
+// Vectors go to the host when GPU memory runs out: by their limit, by the reserve.
+func TestSpaceSpill(t *testing.T) {
+	c := open(t)
+	free, _, err := c.MemInfo()
+	check(t, err)
+	for _, o := range []SpaceOptions{{Memory: 40_000, piece: 2500}, {Reserve: free - 40_000, piece: 2500}} {
+		s, err := NewSpace(c, 10_000, o)
+		check(t, err)
+		pinned := 0
+		for range 2 {
+			v, err := s.New()
+			check(t, err)
+			for _, p := range v.(*spaceVector).pieces {
+				if p.host != nil {
+					pinned++
+				}
+			}
+			defer func() { check(t, v.Close()) }()
+		}
+		if o.Memory != 0 && pinned != 4 || o.Reserve != 0 && pinned != 8 {
+			t.Errorf("%+v: %d of 8 pieces lie in host memory", o, pinned)
+		}
+		check(t, s.Close())
+	}
+}
+
+func TestSpaceRefuses(t *testing.T) {
+	c := open(t)
+	if _, err := NewSpace(c, 0, SpaceOptions{}); err == nil {
+		t.Error("a space of no elements")
+	}
+	if _, err := NewSpace(c, 1, SpaceOptions{Memory: -1}); err == nil {
+		t.Error("a negative limit")
+	}
+	s, other := openSpace(t, c, 5, SpaceOptions{}), openSpace(t, c, 5, SpaceOptions{})
+	v, err := s.New()
+	check(t, err)
+	closed, err := s.New()
+	check(t, err)
+	check(t, closed.Close())
+	host, err := rna.NewHost32(5, 1)
+	check(t, err)
+	foreign, err := host.New()
+	check(t, err)
+	for name, bad := range map[string]rna.Vector{"another space's": must(other.New()), "the host's": foreign, "a closed one": closed} {
+		errs := map[string]error{
+			"GramRow": s.GramRow(make([]float64, 1), rna.Residual{X: v}, []rna.Residual{{X: bad}}),
+			"Combine": s.Combine(make(rna.Slice32, 5), []rna.Term{{Coef: 1, Vector: bad}}),
+		}
+		_, errs["Store"] = s.Store(bad, make(rna.Slice32, 5))
+		_, errs["MaxAbs"] = s.MaxAbs(rna.Residual{X: v, Y: bad})
+		for op, err := range errs {
+			if err == nil {
+				t.Errorf("%s took %s vector", op, name)
+			}
+		}
+		if bad != closed {
+			check(t, bad.Close())
+		}
+	}
+	if _, err := s.MaxAbs(rna.Residual{}); err == nil {
+		t.Error("a residual without a vector")
+	}
+	if err := closed.ReadAt(make([]float32, 1), 0); !errors.Is(err, ErrClosed) {
+		t.Errorf("read of a closed vector: %v", err)
+	}
+	check(t, v.Close())
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Windows share a space.
+func TestSpaceConcurrent(t *testing.T) {
+	c := open(t)
+	s := openSpace(t, c, 3000, SpaceOptions{})
+	vs := walk(3000, 6)
+	grams := make([]string, 3)
+	var wg sync.WaitGroup
+	for i := range grams {
+		w := window(t, s, 4)
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for _, v := range vs {
+				if err := w.Push(v); err != nil {
+					t.Error(err)
+				}
+			}
+			grams[i] = fmt.Sprint(w.State().Gram)
+		}()
+	}
+	wg.Wait()
+	if grams[0] != grams[1] || grams[1] != grams[2] {
+		t.Errorf("windows that were pushed the same have %v", grams)
+	}
+}

@@ -1,0 +1,174 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/rna"
+)
+
+// A spaceVector lies in pieces of equal length, but for the last, each in GPU memory or in pinned host memory.
+type spaceVector struct {
+	s      *Space
+	pieces []piece
+}
+
+// A piece has either.
+type piece struct {
+	device *Memory
+	host   *HostMemory
+	n      int
+}
+
+var _ rna.Vector = (*spaceVector)(nil)
+
+// New allocates a vector: in GPU memory as far as there is some, the rest in pinned host memory.
+func (s *Space) New() (rna.Vector, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &spaceVector{s: s}
+	for at := 0; at < s.dim; at += s.opts.piece {
+		p, err := s.newPiece(min(s.opts.piece, s.dim-at))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("cuda: vector of %d elements: %w", s.dim, err), v.release())
+		}
+		v.pieces = append(v.pieces, p)
+	}
+	return v, nil
+}
+
+func (s *Space) newPiece(n int) (p piece, err error) {
+	bytes := 4 * int64(n)
+	p.n = n
+	fits := s.opts.Memory == 0 || s.held+bytes <= s.opts.Memory
+	if fits {
+		free, _, err := s.c.MemInfo()
+		if err != nil {
+			return p, err
+		}
+		fits = free-bytes >= s.opts.Reserve
+	}
+	if fits {
+		p.device, err = s.c.Alloc(bytes)
+		if err == nil {
+			s.held += bytes
+			return p, nil
+		}
+		if !errors.Is(err, ErrOutOfMemory) {
+			return p, err
+		}
+	}
+	p.host, err = s.c.AllocHost(bytes)
+	return p, err
+}
+
+// own returns v as a vector of the space.
+func (s *Space) own(v rna.Vector) (*spaceVector, error) {
+	own, ok := v.(*spaceVector)
+	if !ok || own.s != s {
+		return nil, fmt.Errorf("cuda: %T is not a vector of this space of %d elements on %v", v, s.dim, s.c.info)
+	}
+	if own.pieces == nil {
+		return nil, fmt.Errorf("vector of %d elements: %w", s.dim, ErrClosed)
+	}
+	return own, nil
+}
+
+func (v *spaceVector) Len() int { return v.s.dim }
+
+func (v *spaceVector) Close() error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	return v.release()
+}
+
+func (v *spaceVector) release() error {
+	var errs []error
+	for _, p := range v.pieces {
+		if p.device != nil {
+			errs = append(errs, p.device.Close())
+			v.s.held -= 4 * int64(p.n)
+		} else {
+			errs = append(errs, p.host.Close())
+		}
+	}
+	v.pieces = nil
+	return errors.Join(errs...)
+}
+
+// parts calls do for the parts of elements [off, off+n) that lie in one piece each: those from at on of piece p, the
+// first of which is element done of the range.
+func (v *spaceVector) parts(off, n int, do func(p piece, at, done, n int) error) error {
+	for done := 0; done < n; {
+		i := (off + done) / v.s.opts.piece
+		at := (off + done) % v.s.opts.piece
+		k := min(n-done, v.pieces[i].n-at)
+		if err := do(v.pieces[i], at, done, k); err != nil {
+			return err
+		}
+		done += k
+	}
+	return nil
+}
+
+// span is elements [at, at+n) of a piece in GPU memory.
+func (p piece) span(at, n int) Span { return p.device.Span(4*int64(at), 4*int64(n)) }
+
+// floats is elements [at, at+n) of a piece in host memory.
+func (p piece) floats(at, n int) []float32 { return HostSlice[float32](p.host)[at : at+n] }
+
+// address is that of element at for kernels. It is called on the owner thread.
+func (p piece) address(c *Context, at int) (uint64, error) {
+	if p.device != nil {
+		a, err := p.span(at, p.n-at).pointer(c)
+		return uint64(a), err
+	}
+	if _, open := c.handles[p.host]; !open {
+		return 0, fmt.Errorf("pinned host memory: %w", ErrClosed)
+	}
+	return uint64(uintptr(p.host.p)) + 4*uint64(at), nil // one address for host and GPU
+}
+
+func (v *spaceVector) check(n, off int) error {
+	if off < 0 || off > v.s.dim-n {
+		return fmt.Errorf("cuda: read of %d elements at offset %d of a vector of %d", n, off, v.s.dim)
+	}
+	_, err := v.s.own(v)
+	return err
+}
+
+func (v *spaceVector) ReadAt(dst []float32, off int) error {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	if err := v.check(len(dst), off); err != nil {
+		return err
+	}
+	err := v.parts(off, len(dst), func(p piece, at, done, n int) error {
+		to := dst[done : done+n]
+		if p.host != nil {
+			copy(to, p.floats(at, n))
+			return nil
+		}
+		return v.s.stream.CopyOut(Bytes(to), p.span(at, n))
+	})
+	return errors.Join(err, v.s.stream.Synchronize())
+}
+
+func (v *spaceVector) ReadAt64(dst []float64, off int) error {
+	narrow := make([]float32, min(len(dst), stageLen))
+	for done := 0; done < len(dst); done += len(narrow) {
+		part := narrow[:min(len(narrow), len(dst)-done)]
+		if err := v.ReadAt(part, off+done); err != nil {
+			return err
+		}
+		for i, x := range part {
+			dst[done+i] = float64(x)
+		}
+	}
+	if len(dst) == 0 {
+		return v.check(0, off)
+	}
+	return nil
+}
