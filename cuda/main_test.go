@@ -21,6 +21,9 @@ var kernelCache string
 // plannedLeaks is what the stand-in misses after the planned failure of functions that give things back.
 var plannedLeaks string
 
+// standIn is the folder of the stand-in, when it is used because there is nothing else.
+var standIn string
+
 // TestMain looks for the libraries where RNA_CUDA_LIBS says, then for a GPU, then for the stand-in that "make sim"
 // builds. With ONLINERNA_GPU=require in the environment the tests fail when there is none of these.
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -48,8 +51,8 @@ func testMain(m *testing.M) int {
 func findLibraries() string {
 	if os.Getenv(lazy.SearchVariable) == "" {
 		if lazy.Driver.Load() != nil {
-			standIn, err := filepath.Abs("../bin/sim")
-			if err != nil {
+			var err error
+			if standIn, err = filepath.Abs("../bin/sim"); err != nil {
 				return err.Error()
 			}
 			os.Setenv(lazy.SearchVariable, standIn)
