@@ -22,7 +22,7 @@ func (d *descent) adaptive(rec *recorder, iterations int) error {
 	bound := math.Inf(1)
 	x := d.old
 	for k := 1; k <= iterations; k++ {
-		d.gradient()
+		d.p.F(d.y, d.g)
 		floats.AddScaledTo(d.step, d.y, -1/d.p.L, d.g)
 		ok, err := d.extrapolate()
 		if err != nil {

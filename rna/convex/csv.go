@@ -53,6 +53,9 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 			}
 			values = append(values, v)
 		}
+		for range padded(width-1) - (width - 1) {
+			values = append(values, 0)
+		}
 	}
 	if len(values) == 0 {
 		return nil, &FileError{name, 0, errors.New("no rows")}
@@ -61,10 +64,7 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := NewDense(len(values)/(width-1), width-1, values)
-	if err != nil {
-		return nil, err
-	}
+	x := &Matrix{n: len(y), d: width - 1, values: values, stride: padded(width - 1)}
 	return &Data{X: x, Y: y, Labels: labels}, nil
 }
 

@@ -69,12 +69,17 @@ func (d *Data) Normalize() (*Data, error) {
 			low[j] = 0
 		}
 	}
-	values := make([]float64, 0, len(d.X.values)+n)
+	stride := 0
+	size := len(d.X.values) + n
 	var index []int32
 	var start []int
 	if d.X.index != nil {
-		index, start = make([]int32, 0, cap(values)), []int{0}
+		index, start = make([]int32, 0, size), []int{0}
+	} else {
+		stride = padded(dim + 1)
+		size = n * stride
 	}
+	values := make([]float64, 0, size)
 	for i := range n {
 		columns, x := d.X.Row(i)
 		for k, v := range x {
@@ -94,10 +99,12 @@ func (d *Data) Normalize() (*Data, error) {
 		if d.X.index != nil {
 			index = append(index, int32(dim))
 			start = append(start, len(values))
+		} else {
+			values = values[:(i+1)*stride]
 		}
 	}
 	out := *d
-	out.X = &Matrix{n: n, d: dim + 1, values: values, index: index, start: start}
+	out.X = &Matrix{n: n, d: dim + 1, values: values, stride: stride, index: index, start: start}
 	return &out, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -73,7 +74,11 @@ type descent struct {
 	minus []float64 // −∇f(y)
 	old   []float64 // the z before
 
-	step, wider  []float64 // w⁺ for L_k and for 2 L_k
+	eval  evaluator
+	trial trial
+
+	many         int       // doublings of L_k the last time that there were several
+	step         []float64 // w⁺
 	extrapolated []float64 // w_rna
 	searched     []float64 // w_ls
 	window       *rna.Window
@@ -89,22 +94,24 @@ func newDescent(p Problem, opt Options) (*descent, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &descent{p: p, lk: p.L, window: window, solve: rna.Options{Lambda: opt.Lambda}}
-	for _, v := range []*[]float64{&d.y, &d.g, &d.minus, &d.old, &d.step, &d.wider, &d.extrapolated, &d.searched} {
+	d := &descent{p: p, lk: p.L, many: 3, window: window, solve: rna.Options{Lambda: opt.Lambda}}
+	for _, v := range []*[]float64{&d.y, &d.g, &d.minus, &d.old, &d.step, &d.extrapolated, &d.searched} {
 		*v = make([]float64, p.Dim)
 	}
 	copy(d.y, opt.Start)
 	copy(d.old, opt.Start)
+	d.eval = &separate{p: p}
+	if p.linear != nil {
+		d.eval = newTogether(p.linear)
+	}
 	return d, nil
 }
 
-// gradient sets g = ∇f(y). An unknown L is first guessed to make a step of unit length.
-func (d *descent) gradient() (f float64) {
-	f = d.p.F(d.y, d.g)
+// guess makes an unknown L one whose first step is of unit length.
+func (d *descent) guess() {
 	if d.lk == 0 {
 		d.lk = math.Max(floats.Norm(d.g, 2), math.SmallestNonzeroFloat64)
 	}
-	return f
 }
 
 // extrapolate pushes (y, −∇f(y)) and sets w_rna = Y c − U c/L.
@@ -126,50 +133,46 @@ func (d *descent) extrapolate() (ok bool, err error) {
 	return res.Status == rna.OK, err
 }
 
-// run iterates to the end of the protocol. The candidates of an iteration are evaluated in one pass.
+// run iterates to the end of the protocol. The candidates of an iteration are evaluated together.
 func (d *descent) run(rec *recorder, iterations int, momentum func() float64, offline, online bool) error {
-	values := make([]float64, 4)
-	points := make([][]float64, 0, 4)
+	t := &d.trial
+	t.online = online
+	fy := d.eval.start(d.y, d.g)
+	d.guess()
 	for k := 1; k <= iterations; k++ {
-		fy := d.gradient()
 		beta := momentum()
-		points = append(points[:0], d.step)
-		backtracks := d.p.L == 0 || d.lk < d.p.L
-		if backtracks {
-			points = append(points, d.wider)
-			floats.AddScaledTo(d.wider, d.y, -1/d.doubled(), d.g)
-		}
+		t.beta, t.extrapolated, t.searched = beta, nil, nil
+		d.foresee()
 		floats.AddScaledTo(d.step, d.y, -1/d.lk, d.g)
-		var found bool
+		t.step = d.step
 		if offline || online {
-			var err error
-			if found, err = d.extrapolate(); err != nil {
+			found, err := d.extrapolate()
+			if err != nil {
 				return err
 			}
-		}
-		first := len(points)
-		if found {
-			points = append(points, d.extrapolated)
-			if online && beta != 0 {
+			if found {
+				t.extrapolated = d.extrapolated
+			}
+			if found && online && beta != 0 {
 				for j := range d.searched {
 					d.searched[j] = (d.extrapolated[j] + beta*d.old[j]) / (1 + beta)
 				}
-				points = append(points, d.searched)
+				t.searched = d.searched
 			}
 		}
-		values = values[:len(points)]
-		d.p.Values(values, points)
-		fstep := values[0]
-		if backtracks {
-			fstep = d.backtrack(fy, fstep, values[1])
-		}
+		d.eval.try(t)
+		fstep, took := d.backtrack(fy)
 		d.lk /= 2
 		z, shown, value := d.step, d.step, fstep
-		if found {
+		if t.extrapolated != nil {
+			last, flast := t.extrapolated, t.fextrapolated
+			if t.searched != nil {
+				last, flast = t.searched, t.fsearched
+			}
 			if offline {
-				shown, value = d.extrapolated, values[first]
-			} else if last := len(points) - 1; values[last] < fstep {
-				z, shown, value = points[last], d.extrapolated, values[first]
+				shown, value = t.extrapolated, t.fextrapolated
+			} else if flast < fstep {
+				z, shown, value, took = last, t.extrapolated, t.fextrapolated, tookExtrapolated
 			}
 		}
 		for j := range d.y {
@@ -179,42 +182,61 @@ func (d *descent) run(rec *recorder, iterations int, momentum func() float64, of
 		if err := rec.add(k, shown, value); err != nil {
 			return err
 		}
+		if k < iterations {
+			fy = d.eval.next(took, d.y, d.g)
+		}
 	}
 	return nil
 }
 
-// doubled is the next L_k to try.
-func (d *descent) doubled() float64 {
-	if l := 2 * d.lk; d.p.L == 0 || l <= d.p.L {
-		return l
+// foresee sets the shares of the trial: that of the next L_k, and of the one that many doublings led to the last time.
+func (d *descent) foresee() {
+	shares := d.trial.shares[:0]
+	l := d.lk
+	for tries := 1; tries <= d.many && (d.p.L == 0 || l < d.p.L); tries++ {
+		l = d.doubled(l)
+		if tries == 1 || tries == d.many || l == d.p.L {
+			shares = append(shares, d.lk/l)
+		}
+	}
+	d.trial.shares = shares
+}
+
+// doubled is the L_k to try after l.
+func (d *descent) doubled(l float64) float64 {
+	if d.p.L == 0 || 2*l <= d.p.L {
+		return 2 * l
 	}
 	return d.p.L
 }
 
-// backtrack doubles L_k until f(w⁺) ≤ f(y) − ‖∇f(y)‖²/(2L_k), up to L, and sets step to w⁺. It is given f at step and at wider.
-func (d *descent) backtrack(fy, fstep, fwider float64) float64 {
+// backtrack doubles L_k until f(w⁺) ≤ f(y) − ‖∇f(y)‖²/(2L_k), up to L, and sets step to w⁺. The trial has been evaluated.
+func (d *descent) backtrack(fy float64) (fstep float64, took choice) {
 	const most = 2100 // doublings from the smallest number to the largest
-	norm2 := floats.Dot(d.g, d.g)
+	first, norm2 := d.lk, floats.Dot(d.g, d.g)
+	fstep = d.trial.fstep
 	for tries := 0; !(fstep <= fy-norm2/(2*d.lk)) && tries < most; tries++ {
 		if d.p.L > 0 && d.lk >= d.p.L {
 			break
 		}
-		d.lk = d.doubled()
-		if tries == 0 {
-			d.step, d.wider = d.wider, d.step
-			fstep = fwider
-			continue
-		}
+		d.lk = d.doubled(d.lk)
 		floats.AddScaledTo(d.step, d.y, -1/d.lk, d.g)
-		fstep = d.p.F(d.step, nil)
+		took = tookOther
+		if k := slices.Index(d.trial.shares, first/d.lk); k >= 0 {
+			took = tookShare + choice(k)
+		}
+		fstep = d.eval.retry(took, d.step, first/d.lk)
+		if tries > 0 {
+			d.many = tries + 1
+		}
 	}
-	return fstep
+	return fstep, took
 }
 
 // plain is eq. (online_rna): x = y − ∇f(y)/L and y = RNA(X, Y, λ) at each iteration, whatever f says.
 func (d *descent) plain(rec *recorder, iterations int) error {
+	d.p.F(d.y, d.g)
 	for k := 1; k <= iterations; k++ {
-		d.gradient()
 		ok, err := d.extrapolate()
 		if err != nil {
 			return err
@@ -224,7 +246,7 @@ func (d *descent) plain(rec *recorder, iterations int) error {
 		} else {
 			floats.AddScaled(d.y, -1/d.p.L, d.g)
 		}
-		if err := rec.add(k, d.y, d.p.F(d.y, nil)); err != nil {
+		if err := rec.add(k, d.y, d.p.F(d.y, d.g)); err != nil {
 			return err
 		}
 	}

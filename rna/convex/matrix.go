@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
+
+	"onlinerna/rna/convex/internal/kern"
 )
 
 // A Matrix is n rows of d features, dense or compressed. It is not changed once made, and may be shared.
 type Matrix struct {
 	n, d   int
 	values []float64
+	stride int     // values from a row to the next; 0 when sparse
 	index  []int32 // columns of values; nil when dense
 	start  []int   // of each row in values, and the end; nil when dense
 }
@@ -22,7 +23,15 @@ func NewDense(n, d int, values []float64) (*Matrix, error) {
 	if n < 1 || d < 1 || len(values) != n*d {
 		return nil, fmt.Errorf("convex: %d values for a matrix of %d×%d", len(values), n, d)
 	}
-	return &Matrix{n: n, d: d, values: values}, nil
+	return &Matrix{n: n, d: d, values: values, stride: d}, nil
+}
+
+// padded is the stride of rows of d features that begin at a line of the cache, where that costs little memory.
+func padded(d int) int {
+	if d < 64 {
+		return d
+	}
+	return kern.Padded(d)
 }
 
 // NewSparse returns the n×d matrix whose row i has values[start[i]:start[i+1]] in the columns of
@@ -48,12 +57,17 @@ func NewSparse(n, d int, start []int, index []int32, values []float64) (*Matrix,
 func (m *Matrix) Dims() (n, d int) { return m.n, m.d }
 
 // NonZeros returns the number of values stored: n·d of a dense matrix.
-func (m *Matrix) NonZeros() int { return len(m.values) }
+func (m *Matrix) NonZeros() int {
+	if m.index == nil {
+		return m.n * m.d
+	}
+	return len(m.values)
+}
 
 // Row returns the values of row i and, in a sparse matrix, their columns. They must not be changed.
 func (m *Matrix) Row(i int) (columns []int32, values []float64) {
 	if m.index == nil {
-		return nil, m.values[i*m.d : (i+1)*m.d]
+		return nil, m.values[i*m.stride : i*m.stride+m.d]
 	}
 	a, b := m.start[i], m.start[i+1]
 	return m.index[a:b], m.values[a:b]
@@ -63,7 +77,7 @@ func (m *Matrix) Row(i int) (columns []int32, values []float64) {
 func (m *Matrix) dot(i int, w []float64) float64 {
 	columns, values := m.Row(i)
 	if m.index == nil {
-		return floats.Dot(values, w)
+		return kern.Current().Dot(&values[0], &w[0], m.d)
 	}
 	// Four sums, since each addition would wait for the one before.
 	var s0, s1, s2, s3 float64
@@ -86,44 +100,13 @@ func (m *Matrix) dot(i int, w []float64) float64 {
 func (m *Matrix) add(dst []float64, a float64, i int) {
 	columns, values := m.Row(i)
 	if m.index == nil {
-		floats.AddScaled(dst, a, values)
+		kern.Current().Combine2(&dst[0], &values[0], 1, a, m.d)
 		return
 	}
 	for k, j := range columns {
 		dst[j] += a * values[k]
 	}
 }
-
-// chunk is the number of rows that stay in the cache between a product with them and one with their transpose.
-const chunk = 16
-
-// products sets out[i-lo] to xᵢᵀw for the rows [lo, hi).
-func (m *Matrix) products(out, w []float64, lo, hi int) {
-	if m.index == nil {
-		blas64.Gemv(blas.NoTrans, 1, m.block(lo, hi), vector(w), 0, vector(out[:hi-lo]))
-		return
-	}
-	for i := lo; i < hi; i++ {
-		out[i-lo] = m.dot(i, w)
-	}
-}
-
-// addRows adds Σ a[i-lo] xᵢ over the rows [lo, hi) to dst.
-func (m *Matrix) addRows(dst, a []float64, lo, hi int) {
-	if m.index == nil {
-		blas64.Gemv(blas.Trans, 1, m.block(lo, hi), vector(a[:hi-lo]), 1, vector(dst))
-		return
-	}
-	for i := lo; i < hi; i++ {
-		m.add(dst, a[i-lo], i)
-	}
-}
-
-func (m *Matrix) block(lo, hi int) blas64.General {
-	return blas64.General{Rows: hi - lo, Cols: m.d, Stride: m.d, Data: m.values[lo*m.d : hi*m.d]}
-}
-
-func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
 
 // norm2 returns ‖xᵢ‖².
 func (m *Matrix) norm2(i int) float64 {
@@ -140,16 +123,29 @@ func (m *Matrix) MaxRowNorm() float64 {
 	return most
 }
 
-// apply sets out to XᵀDX v, with D = I where weights is nil.
-func (m *Matrix) apply(out, v, weights []float64, t *team) {
-	t.sum(out, func(part []float64, lo, hi int) float64 {
+// apply sets out to XᵀDX v, with D = I where weights is nil. parts are scratch, one a block of the team.
+func (m *Matrix) apply(out, v, weights []float64, t *team, parts [][]float64) {
+	t.each(func(b, lo, hi int) {
+		clear(parts[b])
 		for i := lo; i < hi; i++ {
 			a := m.dot(i, v)
 			if weights != nil {
 				a *= weights[i]
 			}
-			m.add(part, a, i)
+			m.add(parts[b], a, i)
 		}
-		return 0
 	})
+	copy(out, parts[0])
+	for _, p := range parts[1:] {
+		floats.Add(out, p)
+	}
+}
+
+// scratch is a vector of d for each block of the team.
+func (m *Matrix) scratch(t *team) [][]float64 {
+	parts := make([][]float64, t.blocks())
+	for b := range parts {
+		parts[b] = make([]float64, m.d)
+	}
+	return parts
 }

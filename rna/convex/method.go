@@ -104,6 +104,8 @@ type Problem struct {
 
 	// Mu is the strong convexity of f, which nesterov_strong and optimal_adaptive take. 0 is unknown.
 	Mu float64
+
+	linear *linear // of a risk
 }
 
 // Defaults for fields of [Options] that are not set: those of the paper.
@@ -189,6 +191,9 @@ func Minimize(p Problem, m Method, opt Options) (Result, error) {
 				dst[k] = p.F(w, nil)
 			}
 		}
+	}
+	if p.linear != nil {
+		defer p.linear.team.begin()()
 	}
 	rec := newRecorder(m, opt)
 	if err := rec.add(0, opt.Start, p.F(opt.Start, nil)); err != nil {

@@ -13,6 +13,8 @@ func (m *Matrix) Norm2() float64 {
 	// Lanczos with full reorthogonalisation on XᵀX.
 	const most = 150
 	t := newTeam(m)
+	parts := m.scratch(t)
+	defer t.begin()()
 	rng := rand.New(rand.NewPCG(1, 2))
 	v := make([]float64, m.d)
 	for j := range v {
@@ -25,7 +27,7 @@ func (m *Matrix) Norm2() float64 {
 	for k := range min(most, m.d) {
 		basis = append(basis, v)
 		next := make([]float64, m.d)
-		m.apply(next, v, nil, t)
+		m.apply(next, v, nil, t, parts)
 		diagonal = append(diagonal, floats.Dot(next, v))
 		for range 2 {
 			for _, b := range basis {

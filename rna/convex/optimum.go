@@ -33,7 +33,8 @@ func (r *Risk) Optimum() (Optimum, error) {
 		return Optimum{}, err
 	}
 	d := r.X.d
-	t := newTeam(r.X)
+	t := p.linear.team
+	defer t.begin()()
 	w, grad := make([]float64, d), make([]float64, d)
 	best := Optimum{GradNorm: math.Inf(1)}
 	f := p.F(w, grad)
@@ -169,6 +170,7 @@ func (r *Risk) conjugate(grad, weights []float64, t *team) []float64 {
 			diagonal[j] = 1
 		}
 	}
+	parts := r.X.scratch(t)
 	s, res := make([]float64, d), append([]float64(nil), grad...)
 	z, q := make([]float64, d), make([]float64, d)
 	floats.DivTo(z, res, diagonal)
@@ -179,7 +181,7 @@ func (r *Risk) conjugate(grad, weights []float64, t *team) []float64 {
 		if floats.Norm(res, 2) <= goal {
 			break
 		}
-		r.X.apply(q, p, weights, t)
+		r.X.apply(q, p, weights, t, parts)
 		floats.AddScaled(q, r.Reg, p)
 		curve := floats.Dot(p, q)
 		if !(curve > 0) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
+	"onlinerna/rna/convex/internal/kern"
 )
 
 // A Loss is ℓ(z, y), of a prediction z = xᵀw and a target y.
@@ -120,68 +120,55 @@ func (r *Risk) Problem() (Problem, error) {
 	if err := r.check(); err != nil {
 		return Problem{}, err
 	}
-	t, smooth := newTeam(r.X), r.Smoothness()
+	if err := kern.Err(); err != nil {
+		return Problem{}, fmt.Errorf("convex: %w", err)
+	}
+	smooth := r.Smoothness()
 	if math.IsNaN(smooth) || math.IsInf(smooth, 0) {
 		return Problem{}, errors.New("convex: features so large that their squares overflow: scale them")
 	}
-	return Problem{
-		F:      func(w, grad []float64) float64 { return r.eval(w, grad, t) },
-		Values: func(dst []float64, points [][]float64) { r.values(dst, points, t) },
-		Dim:    r.X.d,
-		L:      smooth + r.Reg,
-		Mu:     r.Reg,
-	}, nil
+	l := newLinear(r)
+	e := newWhole(l)
+	return Problem{F: e.eval, Values: e.values, Dim: r.X.d, L: smooth + r.Reg, Mu: r.Reg, linear: l}, nil
 }
 
-// eval reads each row once for f and ∇f: rows are still in the cache for the gradient.
-func (r *Risk) eval(w, grad []float64, t *team) float64 {
-	if grad == nil {
-		var v [1]float64
-		r.values(v[:], [][]float64{w}, t)
-		return v[0]
+// A whole evaluates a risk at any points.
+type whole struct {
+	*linear
+	z []float64 // predictions
+}
+
+func newWhole(l *linear) *whole { return &whole{linear: l, z: make([]float64, l.X.n)} }
+
+// eval is f(w), with ∇f(w) unless grad is nil.
+func (e *whole) eval(w, grad []float64) float64 {
+	p := pass{points: [][]float64{w}, out: e.z, losses: []lossAt{{e.z, e.z, 1, 0}}}
+	if grad != nil {
+		p.gradients = 1
 	}
-	n := float64(r.X.n)
-	sum := t.sum(grad, func(part []float64, lo, hi int) float64 {
-		var z [chunk]float64
-		sum := 0.0
-		for ; lo < hi; lo += chunk {
-			end := min(lo+chunk, hi)
-			r.X.products(z[:], w, lo, end)
-			for i := lo; i < end; i++ {
-				v, s := r.Loss.both(z[i-lo], r.Y[i])
-				sum += v
-				z[i-lo] = s / n
-			}
-			r.X.addRows(part, z[:], lo, end)
-		}
-		return sum
-	})
-	floats.AddScaled(grad, r.Reg, w)
-	return sum/n + r.Reg/2*floats.Dot(w, w)
+	var sum [1]float64
+	e.run(&p, sum[:])
+	if grad != nil {
+		e.gradient(grad, w, 0, 1)
+	}
+	return e.value(sum[0], w)
 }
 
-// values sets dst[k] to f(points[k]) in one pass over the data.
-func (r *Risk) values(dst []float64, points [][]float64, t *team) {
-	k := len(points)
-	sums := make([]float64, len(t.parts)*k)
-	t.each(func(b, lo, hi int) {
-		s := sums[b*k : (b+1)*k]
-		var z [chunk]float64
-		for ; lo < hi; lo += chunk {
-			end := min(lo+chunk, hi)
-			for j, w := range points {
-				r.X.products(z[:], w, lo, end)
-				for i := lo; i < end; i++ {
-					s[j] += r.Loss.value(z[i-lo], r.Y[i])
-				}
-			}
+// values sets dst[k] to f(points[k]).
+func (e *whole) values(dst []float64, points [][]float64) {
+	n := e.X.n
+	for len(points) > 0 {
+		some := points[:min(kern.Most, len(points))]
+		e.z = grown(e.z, len(some)*n)
+		p := pass{points: some, out: e.z}
+		for k := range some {
+			z := e.z[k*n : (k+1)*n]
+			p.losses = append(p.losses, lossAt{z, z, 1, 0})
 		}
-	})
-	for j, w := range points {
-		sum := 0.0
-		for b := range t.parts {
-			sum += sums[b*k+j]
+		e.run(&p, dst[:len(some)])
+		for k, w := range some {
+			dst[k] = e.value(dst[k], w)
 		}
-		dst[j] = sum/float64(r.X.n) + r.Reg/2*floats.Dot(w, w)
+		dst, points = dst[len(some):], points[len(some):]
 	}
 }

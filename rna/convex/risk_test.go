@@ -118,14 +118,14 @@ func TestLogisticExtremes(t *testing.T) {
 			if alone := Logistic.value(y*c.margin, y); alone != v {
 				t.Errorf("margin %v: value %v and %v", c.margin, v, alone)
 			}
-			if !close(v, c.value) || !close(s, y*c.slope) || !close(Logistic.slope(y*c.margin, y), y*c.slope) {
+			if !agree(v, c.value) || !agree(s, y*c.slope) || !agree(Logistic.slope(y*c.margin, y), y*c.slope) {
 				t.Errorf("margin %v, y %v: %v and %v, want %v and %v", c.margin, y, v, s, c.value, y*c.slope)
 			}
 		}
 	}
 }
 
-func close(a, b float64) bool { return math.Abs(a-b) <= 1e-15*math.Abs(b) }
+func agree(a, b float64) bool { return math.Abs(a-b) <= 1e-15*math.Abs(b) }
 
 func TestNorm2(t *testing.T) {
 	dense, sparse := twins(t, 90, 40, 0.5)

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"onlinerna/rna"
+	"onlinerna/rna/convex/internal/kern"
 )
 
 // MinimizeSum runs a method that goes by samples, for Options.Iterations epochs, and RNA at the end of
@@ -28,8 +29,12 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	t, dim := newTeam(r.X), r.X.d
-	full := func(w, grad []float64) float64 { return r.eval(w, grad, t) }
+	if err := kern.Err(); err != nil {
+		return Result{}, fmt.Errorf("convex: %w", err)
+	}
+	dim, all := r.X.d, newWhole(newLinear(r))
+	full := all.eval
+	defer all.team.begin()()
 	opt, err := opt.withDefaults(dim, DefaultEpochs)
 	if err != nil {
 		return Result{}, err

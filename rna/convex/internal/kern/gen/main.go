@@ -1,0 +1,20 @@
+// Command gen writes the assembly of package kern. Package kern's go:generate line runs it.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	ConstraintExpr("amd64,!purego")
+	for _, s := range []isa{avx512, avx2} {
+		for n := 1; n <= most; n++ {
+			s.dots(n)
+			s.addRows(n)
+		}
+		s.losses()
+		s.streams()
+	}
+	avx2.sparse()
+	Generate()
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// stream is a kernel that goes once along slices of d elements.
+type stream struct {
+	isa
+	base map[string]reg.Register
+	at   reg.GPVirtual // bytes
+	mask *mask
+	disp int
+}
+
+func (k *stream) mem(name string) Mem {
+	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: k.disp}
+}
+
+func (k *stream) in(name string) reg.VecVirtual     { return k.load(k.mem(name), k.mask) }
+func (k *stream) out(name string, x reg.VecVirtual) { k.store(x, k.mem(name), k.mask) }
+
+// stream makes a kernel of the given slices and numbers. setup gives the code for a vector, of which unroll are
+// in hand, and what comes at the end.
+func (s isa) stream(name, slices, numbers, result string, unroll int, setup func(k *stream, number map[string]reg.VecVirtual) (body func(unit int), finish func())) {
+	names := strings.Fields(slices)
+	signature := "func(" + strings.Join(names, ", ") + " *float64, "
+	if numbers != "" {
+		signature += strings.Join(strings.Fields(numbers), ", ") + " float64, "
+	}
+	TEXT(name+s.suffix, NOSPLIT, signature+"d int)"+result)
+	Pragma("noescape")
+	k := &stream{isa: s, base: make(map[string]reg.Register), at: GP64()}
+	for _, n := range names {
+		k.base[n] = Load(Param(n), GP64())
+	}
+	left := Load(Param("d"), GP64()).(reg.GPVirtual)
+	number := make(map[string]reg.VecVirtual)
+	for _, n := range strings.Fields(numbers) {
+		number[n] = s.scalar(n)
+	}
+	body, finish := setup(k, number)
+	XORQ(k.at, k.at)
+	loop := func(label string, units int) {
+		Label(label)
+		SUBQ(Imm(uint64(units*s.lanes)), left)
+		JL(LabelRef(label + "End"))
+		for u := range units {
+			k.disp = u * s.bytes()
+			body(u)
+		}
+		k.disp = 0
+		ADDQ(U32(uint32(units*s.bytes())), k.at)
+		JMP(LabelRef(label))
+		Label(label + "End")
+		ADDQ(Imm(uint64(units*s.lanes)), left)
+	}
+	if unroll > 1 {
+		loop("wide", unroll)
+	}
+	loop("one", 1)
+	JZ(LabelRef("done"))
+	k.mask = s.first(left)
+	body(0)
+	Label("done")
+	finish()
+	VZEROUPPER()
+	RET()
+}
+
+func (s isa) streams() {
+	s.stream("dot", "x w", "", " float64", 4, func(k *stream, _ map[string]reg.VecVirtual) (body func(int), finish func()) {
+		var sums [4]reg.VecVirtual
+		for i := range sums {
+			sums[i] = s.zero()
+		}
+		return func(unit int) {
+				VFMADD231PD(k.in("x"), k.in("w"), sums[unit])
+			}, func() {
+				VADDPD(sums[1], sums[0], sums[0])
+				VADDPD(sums[3], sums[2], sums[2])
+				VADDPD(sums[2], sums[0], sums[0])
+				Store(s.sum(sums[0]).AsX(), ReturnIndex(0))
+			}
+	})
+	done := func() {}
+	s.stream("combine2", "dst x", "a b", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
+		return func(int) {
+			v := s.mul(k.in("dst"), n["a"])
+			VFMADD231PD(k.in("x"), n["b"], v)
+			k.out("dst", v)
+		}, done
+	})
+	s.stream("combine3", "dst x y", "a b c", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
+		return func(int) {
+			v := s.mul(k.in("dst"), n["a"])
+			VFMADD231PD(k.in("x"), n["b"], v)
+			VFMADD231PD(k.in("y"), n["c"], v)
+			k.out("dst", v)
+		}, done
+	})
+	s.stream("sagaStep", "w mean x", "a b c e", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
+		return func(int) {
+			m, x := k.in("mean"), k.in("x")
+			v := s.mul(k.in("w"), n["a"])
+			VFMADD231PD(m, n["b"], v)
+			VFMADD231PD(x, n["c"], v)
+			k.out("w", v)
+			VFMADD231PD(x, n["e"], m)
+			k.out("mean", m)
+		}, done
+	})
+	s.stream("mix", "dst x y z", "a b c", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
+		return func(int) {
+			v := s.mul(k.in("x"), n["a"])
+			VFMADD231PD(k.in("y"), n["b"], v)
+			VFMADD231PD(k.in("z"), n["c"], v)
+			k.out("dst", v)
+		}, done
+	})
+	s.stream("katyushaStep", "z y mean x grad", "alpha shrinkZ short shrinkY weight", "", 1, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
+		return func(int) {
+			g, z, y, mean := k.in("grad"), k.in("z"), k.in("x"), k.in("mean")
+			VFNMADD231PD(g, n["alpha"], z)
+			k.out("z", s.mul(z, n["shrinkZ"]))
+			VFNMADD231PD(g, n["short"], y)
+			y = s.mul(y, n["shrinkY"])
+			k.out("y", y)
+			VFMADD231PD(s.sub(y, mean), n["weight"], mean)
+			k.out("mean", mean)
+		}, done
+	})
+}

@@ -1,0 +1,111 @@
+// Package kern has the kernels of linear models: products of rows with vectors and their transposes, losses, and the
+// steps of methods that go by samples. All numbers are float64.
+//
+// Each kernel exists for each level of instructions; levels differ by rounding. The best level that the processor has is
+// chosen at start. The environment variable RNA_CPU, one of avx512, avx2 and go, lowers it. The build tag purego
+// leaves nothing but plain Go, as do other processors than amd64.
+//
+// Kernels take the first elements of what they work on and check no length. Vectors that lie side by side are width or
+// pitch elements apart. Those of w in Dots and of dst in AddRows have a width of at least [Padded] of d, of
+// which kernels read and write all, zeros behind d.
+package kern
+
+//go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kern
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Most is the number of vectors that Dots and AddRows take at most, Quad that of SparseDots and SparseAddRows.
+const (
+	Most = 4
+	Quad = 4
+)
+
+// Padded is d rounded up to whole vectors of the widest kind.
+func Padded(d int) int { return (d + 7) &^ 7 }
+
+// Set is the kernels of a level.
+type Set struct {
+	// Dots[n-1] sets out[k*pitch+i] to the product of row i of x, at x[i*stride], with vector k of n, at w[k*width].
+	Dots [Most]dots
+
+	// AddRows[n-1] adds Σ a[k*pitch+i] xᵢ to dst[k*width:] for each k of n. It fetches the rows that lie ahead elements
+	// further on.
+	AddRows [Most]addRows
+
+	// SparseDots and SparseAddRows are the like for compressed rows, of which the values start[0] to start[rows]
+	// are, and for four vectors whose elements j are at w[4*j] and dst[4*j].
+	SparseDots    func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)
+	SparseAddRows func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)
+
+	// Logistic and Squares return the sum of losses at predictions a·z + b·old, for targets y; the others set
+	// slopes to their derivatives, too. Targets of the logistic loss are ±1.
+	Logistic, Squares             func(z, old, y *float64, a, b float64, rows int) float64
+	LogisticSlopes, SquaresSlopes func(slopes, z, old, y *float64, a, b float64, rows int) float64
+
+	// Dot is xᵀw.
+	Dot func(x, w *float64, d int) float64
+	// Combine2 sets dst to a·dst + b·x, Combine3 to a·dst + b·x + c·y.
+	Combine2 func(dst, x *float64, a, b float64, d int)
+	Combine3 func(dst, x, y *float64, a, b, c float64, d int)
+	// SAGAStep sets w to a·w + b·mean + c·x, then mean to mean + e·x.
+	SAGAStep func(w, mean, x *float64, a, b, c, e float64, d int)
+	// Mix sets dst to a·x + b·y + c·z.
+	Mix func(dst, x, y, z *float64, a, b, c float64, d int)
+	// KatyushaStep sets z to (z − alpha·g)·shrinkZ, y to (x − short·g)·shrinkY, and moves mean to y by weight.
+	KatyushaStep func(z, y, mean, x, g *float64, alpha, shrinkZ, short, shrinkY, weight float64, d int)
+}
+
+type (
+	dots    = func(out, x, w *float64, d, stride, rows, width, pitch int)
+	addRows = func(dst, x, a *float64, d, stride, rows, width, pitch, ahead int)
+)
+
+// The levels, from plain Go on.
+const (
+	plainGo = iota
+	avx2
+	avx512
+)
+
+var names = []string{plainGo: "go", avx2: "avx2", avx512: "avx512"}
+
+const variable = "RNA_CPU"
+
+var current, invalid = choose(os.Getenv(variable), detect())
+
+// choose is the level for a value of the variable where best is the highest.
+func choose(value string, best int) (int, error) {
+	if value == "" {
+		return best, nil
+	}
+	l := slices.Index(names, strings.ToLower(value))
+	switch {
+	case l < 0:
+		return best, fmt.Errorf("%s: level %q: want one of %s", variable, value, strings.Join(names, ", "))
+	case l > best:
+		return best, fmt.Errorf("%s: level %s: this processor or build has %s at most", variable, names[l], names[best])
+	}
+	return l, nil
+}
+
+// Err says what is wrong with the value of RNA_CPU. The level is the best then.
+func Err() error { return invalid }
+
+// Current is the kernels of the level chosen.
+func Current() *Set { return &sets[current] }
+
+// Level is its name.
+func Level() string { return names[current] }
+
+// All are the kernels of all levels that processor and build have, from plain Go on, with their names.
+func All() (list []*Set, level []string) {
+	for l := range detect() + 1 {
+		list, level = append(list, &sets[l]), append(level, names[l])
+	}
+	return list, level
+}

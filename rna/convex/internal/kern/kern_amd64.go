@@ -1,0 +1,34 @@
+//go:build amd64 && !purego
+
+package kern
+
+import "golang.org/x/sys/cpu"
+
+func detect() int {
+	x := &cpu.X86
+	switch {
+	case !x.HasAVX2 || !x.HasFMA:
+		return plainGo
+	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL:
+		return avx512
+	}
+	return avx2
+}
+
+var sets = [...]Set{
+	plainGo: plain,
+	avx2: {
+		Dots: [Most]dots{dots1AVX2, dots2AVX2, dots3AVX2, dots4AVX2}, AddRows: [Most]addRows{addRows1AVX2, addRows2AVX2, addRows3AVX2, addRows4AVX2},
+		SparseDots: sparseDots4AVX2, SparseAddRows: sparseAddRows4AVX2,
+		Logistic: logisticAVX2, Squares: squaresAVX2, LogisticSlopes: logisticSlopesAVX2, SquaresSlopes: squaresSlopesAVX2,
+		Dot: dotAVX2, Combine2: combine2AVX2, Combine3: combine3AVX2,
+		SAGAStep: sagaStepAVX2, Mix: mixAVX2, KatyushaStep: katyushaStepAVX2,
+	},
+	avx512: {
+		Dots: [Most]dots{dots1AVX512, dots2AVX512, dots3AVX512, dots4AVX512}, AddRows: [Most]addRows{addRows1AVX512, addRows2AVX512, addRows3AVX512, addRows4AVX512},
+		SparseDots: sparseDots4AVX2, SparseAddRows: sparseAddRows4AVX2,
+		Logistic: logisticAVX512, Squares: squaresAVX512, LogisticSlopes: logisticSlopesAVX512, SquaresSlopes: squaresSlopesAVX512,
+		Dot: dotAVX512, Combine2: combine2AVX512, Combine3: combine3AVX512,
+		SAGAStep: sagaStepAVX512, Mix: mixAVX512, KatyushaStep: katyushaStepAVX512,
+	},
+}

@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package kern
+
+func detect() int { return plainGo }
+
+var sets = [...]Set{plain}
