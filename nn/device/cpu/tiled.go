@@ -233,6 +233,11 @@ func (f *family) reach(g *tiledTarget, line int) taps {
 	return r
 }
 
+// pairs says whether a panel of n columns is for the kernels that read two elements of the source at a time.
+func (f *family) pairs(g *tiledTarget, set *kern.Set, n int) bool {
+	return set.Vectors(n) == 1 && g.run*f.channels%2 == 0 // and so is what a chunk has of them
+}
+
 // columns is how many columns of a group a panel has, vectors how many vectors they take.
 func (t *tiled) columns(panel int) int { return min(t.set.Columns(), t.rows-panel*t.set.Columns()) }
 
@@ -328,7 +333,11 @@ func (k *tiledKernel) pack(_, block int) {
 			dst = dst[channels*width:]
 		}
 	}
-	k.scale(k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width], width, p.group, p.panel*k.set.Columns())
+	panel := k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width]
+	k.scale(panel, width, p.group, p.panel*k.set.Columns())
+	if f.pairs(g, k.set, n) {
+		k.set.Interleave(&panel[width], g.depth/2)
+	}
 }
 
 // transposeWeights writes n rows of the given length, stride apart, as columns, and zeros up to width columns.
@@ -381,7 +390,6 @@ func (k *tiledKernel) run(worker, block int) {
 		}
 		for i := range f.targets {
 			g := &f.targets[i]
-			a.Depth = g.run * n
 			a.StepC = 4 * g.stepW * k.dstC
 			to := ((b.image*k.dstH+b.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
 			for j := b.panel; j < b.panel+b.panels; j++ {
@@ -402,11 +410,17 @@ func (k *tiledKernel) run(worker, block int) {
 				} else if k.added != nil {
 					add = k.added[at:]
 				}
+				depth := g.run * n
 				kernels := k.set.Products[vectors]
+				a.Depth = depth
+				if f.pairs(g, k.set, columns) {
+					kernels = k.set.Pairs
+					a.Depth = depth / 2
+				}
 				for l := range b.spans[i] {
 					s := &b.spans[i][l]
 					a.Offs, a.Taps = &g.offs[s.reach.first], s.reach.count
-					a.B = &weights[s.reach.first*a.Depth*width]
+					a.B = &weights[s.reach.first*depth*width]
 					a.A, a.JumpA = &source[s.a], 4*s.jumpA
 					a.C, a.JumpC = &dst[s.c], 4*s.jumpC
 					a.From = nil

@@ -47,6 +47,26 @@ func copyRows(name string, s isa) {
 	RET()
 }
 
+// interleave writes the two vectors of each pair of rows in the order in which pairs read them: lanes of four hold
+// the first two columns of both rows in the one, the other two in the other.
+func interleave(name string, s isa) {
+	TEXT(name, NOSPLIT, "func(x *float32, pairs int)")
+	at, n := Load(Param("x"), GP64()), Load(Param("pairs"), GP64())
+	a, b, low := s.regs[0], s.regs[1], s.regs[2]
+	Label("loop")
+	VMOVUPS(Mem{Base: at}, a)
+	VMOVUPS(Mem{Base: at, Disp: s.bytes}, b)
+	VUNPCKLPS(b, a, low)
+	VUNPCKHPS(b, a, a)
+	VMOVUPS(low, Mem{Base: at})
+	VMOVUPS(a, Mem{Base: at, Disp: s.bytes})
+	ADDQ(Imm(uint64(2*s.bytes)), at)
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
 // laneNumbers are the integers from 0 to 7.
 var laneNumbers Mem
 

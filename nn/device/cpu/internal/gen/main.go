@@ -36,6 +36,9 @@ var (
 	}}
 )
 
+// names are those of the kinds with one and two vectors.
+var names = [...]string{products: "Products", sums: "Sums"}
+
 func main() {
 	log.SetFlags(0)
 	stubs := flag.String("go", "", "file for the Go declarations")
@@ -50,13 +53,20 @@ func main() {
 	for _, s := range []isa{avx512, avx2} {
 		for vectors := 1; vectors <= 2; vectors++ {
 			for rows := 1; rows <= s.rows; rows++ {
-				for _, kind := range []string{"Rows", "Sums"} {
-					name := fmt.Sprintf("%s%s%dx%d", s.name, kind, rows, vectors)
-					tile{isa: s, rows: rows, vectors: vectors}.generate(name, kind == "Sums")
+				for _, k := range []kind{products, sums} {
+					name := fmt.Sprintf("%s%s%dx%d", s.name, names[k], rows, vectors)
+					tile{s, rows, vectors, k}.generate(name)
 					fmt.Fprintf(&decl, "\n//go:noescape\nfunc %s(a *Args)\n", name)
 				}
 			}
 		}
+		for rows := 1; rows <= s.rows; rows++ {
+			name := fmt.Sprintf("%sPairs%d", s.name, rows)
+			tile{s, rows, 2, pairs}.generate(name)
+			fmt.Fprintf(&decl, "\n//go:noescape\nfunc %s(a *Args)\n", name)
+		}
+		interleave(s.name+"Interleave", s)
+		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sInterleave(x *float32, pairs int)\n", s.name)
 		copyRows(s.name+"Copy", s)
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sCopy(dst, src *float32, rows, width, dstStride, srcStride int)\n", s.name)
 		add(s.name+"Add", s)
@@ -67,13 +77,18 @@ func main() {
 		fmt.Fprintf(&decl, "%s\nvar %sWinograd = Winograd{\n%s}\n", stubs, s.name, value)
 	}
 	for _, s := range []isa{avx512, avx2} {
-		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Add: %[1]sAdd, Peak: %[1]sPeak,\n\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
-		for _, kind := range []string{"Rows", "Sums"} {
-			fmt.Fprintf(&decl, "\t%s: [3][]Kernel{\n", map[string]string{"Rows": "Products", "Sums": "Sums"}[kind])
+		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
+		fmt.Fprintf(&decl, "\tPairs: []Kernel{nil,\n")
+		for rows := 1; rows <= s.rows; rows++ {
+			fmt.Fprintf(&decl, "\t\t%sPairs%d,\n", s.name, rows)
+		}
+		fmt.Fprintf(&decl, "\t},\n")
+		for _, k := range []kind{products, sums} {
+			fmt.Fprintf(&decl, "\t%s: [3][]Kernel{\n", names[k])
 			for vectors := 1; vectors <= 2; vectors++ {
 				fmt.Fprintf(&decl, "\t\t%d: {nil,\n", vectors)
 				for rows := 1; rows <= s.rows; rows++ {
-					fmt.Fprintf(&decl, "\t\t\t%s%s%dx%d,\n", s.name, kind, rows, vectors)
+					fmt.Fprintf(&decl, "\t\t\t%s%s%dx%d,\n", s.name, names[k], rows, vectors)
 				}
 				fmt.Fprintf(&decl, "\t\t},\n")
 			}

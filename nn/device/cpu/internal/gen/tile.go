@@ -30,14 +30,32 @@ const half = 7
 // unroll is how many steps along the depth are one turn of the loop.
 const unroll = 4
 
+// kind is how a kernel reads its operands.
+type kind int
+
+const (
+	products kind = iota // A along the channels
+	sums                 // A along the pixels
+	pairs                // A along the channels, two at a time
+)
+
 // tile is a kernel that keeps rows × vectors accumulators in registers.
 type tile struct {
 	isa
 	rows, vectors int
+	kind
 }
 
 func (t tile) acc(m, j int) reg.VecPhysical { return t.regs[m*t.vectors+j] }
 func (t tile) b(j int) reg.VecPhysical      { return t.regs[t.rows*t.vectors+j] }
+
+// columns is how many vectors of C the tile has. Pairs keep two partial sums of each column.
+func (t tile) columns() int {
+	if t.kind == pairs {
+		return 1
+	}
+	return t.vectors
+}
 
 // broadcast is a register for an element of A. They alternate, as far as there are any left.
 func (t tile) broadcast(m int) reg.VecPhysical {
@@ -45,8 +63,8 @@ func (t tile) broadcast(m int) reg.VecPhysical {
 	return t.regs[used+m%min(len(t.regs)-used, 4)]
 }
 
-// generate writes the kernel. In a sum A is read along the pixels, otherwise along the channels.
-func (t tile) generate(name string, sum bool) {
+// generate writes the kernel.
+func (t tile) generate(name string) {
 	TEXT(name, NOSPLIT, "func(a *int)")
 	args := Load(Param("a"), GP64())
 	t.begin(args)
@@ -57,7 +75,7 @@ func (t tile) generate(name string, sum bool) {
 
 	var read func(m, u int) Mem
 	var enter, advance func()
-	if sum {
+	if t.kind == sums {
 		read, enter, advance = t.alongPixels(args, offs, step, step3)
 	} else {
 		read, enter, advance = t.alongChannels(args, offs, step, step3)
@@ -70,7 +88,11 @@ func (t tile) generate(name string, sum bool) {
 			PREFETCHT0(Mem{Base: b, Disp: t.ahead + u*t.vectors*t.bytes + at})
 		}
 		for m := range t.rows {
-			VBROADCASTSS(read(m, u), t.broadcast(m))
+			if t.kind == pairs {
+				VBROADCASTSD(read(m, u), t.broadcast(m))
+			} else {
+				VBROADCASTSS(read(m, u), t.broadcast(m))
+			}
 			for j := range t.vectors {
 				VFMADD231PS(t.broadcast(m), t.b(j), t.acc(m, j))
 			}
@@ -105,7 +127,24 @@ func (t tile) generate(name string, sum bool) {
 	Label("next")
 	DECQ(taps)
 	JNZ(LabelRef("tap"))
+	if t.kind == pairs {
+		t.combine(args)
+	}
 	t.store(args)
+}
+
+// combine adds the two sums of each column: lanes of four hold the even ones of two columns of each accumulator
+// beside the odd ones.
+func (t tile) combine(args reg.Register) {
+	init, odd := t.b(1), t.broadcast(0)
+	VMOVUPS(Mem{Base: field(args, argInit)}, init)
+	for m := range t.rows {
+		first, second := t.acc(m, 0), t.acc(m, 1)
+		VSHUFPS(Imm(0b11_01_11_01), second, first, odd)
+		VSHUFPS(Imm(0b10_00_10_00), second, first, first)
+		VADDPS(odd, first, first)
+		VADDPS(init, first, first)
+	}
 }
 
 func field(args reg.Register, at int) reg.GPVirtual {
@@ -114,8 +153,12 @@ func field(args reg.Register, at int) reg.GPVirtual {
 	return r
 }
 
-// alongChannels reads row m of A at step·m and depth u at 4u.
+// alongChannels reads row m of A at step·m and depth u at 4u, or 8u where a depth is a pair.
 func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) (read func(m, u int) Mem, enter, advance func()) {
+	size := 4
+	if t.kind == pairs {
+		size = 8
+	}
 	var base [4]reg.GPVirtual // of rows 0, 5, 7 and 12
 	first := [4]int{0, 5, half, half + 5}
 	used := 0
@@ -130,7 +173,7 @@ func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) 
 		for first[i] > m {
 			i--
 		}
-		a := Mem{Base: base[i], Disp: 4 * u}
+		a := Mem{Base: base[i], Disp: size * u}
 		switch m - first[i] {
 		case 1:
 			a.Index, a.Scale = step, 1
@@ -158,7 +201,7 @@ func (t tile) alongChannels(args reg.Register, offs, step, step3 reg.GPVirtual) 
 	}
 	advance = func() {
 		for i := range used {
-			ADDQ(Imm(4), base[i])
+			ADDQ(Imm(uint64(size)), base[i])
 		}
 	}
 	return read, enter, advance
@@ -212,14 +255,18 @@ func (t tile) rowsFrom(args reg.Register, c reg.GPVirtual, visit func(m int, c r
 	}
 }
 
-// begin fetches C and sets the accumulators.
+// begin fetches C and sets the accumulators: those of pairs to 0.
 func (t tile) begin(args reg.Register) {
 	init := field(args, argInit)
 	for j := range t.vectors {
+		if t.kind == pairs {
+			VXORPS(t.b(j), t.b(j), t.b(j))
+			continue
+		}
 		VMOVUPS(Mem{Base: init, Disp: j * t.bytes}, t.b(j))
 	}
 	t.walk(args, func(m int, c reg.GPVirtual) {
-		for at := 0; at < t.vectors*t.bytes; at += 64 {
+		for at := 0; at < t.columns()*t.bytes; at += 64 {
 			PREFETCHT0(Mem{Base: c, Disp: at})
 		}
 		for j := range t.vectors {
@@ -233,7 +280,7 @@ func (t tile) begin(args reg.Register) {
 func (t tile) store(args reg.Register) {
 	mask, from, relu := field(args, argMask), field(args, argFrom), field(args, argReLU)
 	k := []reg.OpmaskPhysical{reg.K1, reg.K2}
-	for j := range t.vectors {
+	for j := range t.columns() {
 		VMOVUPS(Mem{Base: mask, Disp: j * t.bytes}, t.b(j))
 		if t.masks {
 			VPMOVD2M(t.b(j), k[j])
@@ -244,7 +291,7 @@ func (t tile) store(args reg.Register) {
 	TESTQ(from, from)
 	JZ(LabelRef("clip"))
 	t.rowsFrom(args, from, func(m int, c reg.GPVirtual) {
-		for j := range t.vectors {
+		for j := range t.columns() {
 			at := Mem{Base: c, Disp: j * t.bytes}
 			if t.masks {
 				VADDPS_Z(at, t.acc(m, j), k[j], t.acc(m, j))
@@ -260,7 +307,7 @@ func (t tile) store(args reg.Register) {
 	JZ(LabelRef("set"))
 	VXORPS(scratch, scratch, scratch)
 	for m := range t.rows {
-		for j := range t.vectors {
+		for j := range t.columns() {
 			VMAXPS(t.acc(m, j), scratch, t.acc(m, j)) // a NaN stays
 		}
 	}
@@ -268,7 +315,7 @@ func (t tile) store(args reg.Register) {
 	Label("set")
 	if t.masks {
 		t.walk(args, func(m int, c reg.GPVirtual) {
-			for j := range t.vectors {
+			for j := range t.columns() {
 				VMOVUPS(t.acc(m, j), k[j], Mem{Base: c, Disp: j * t.bytes})
 			}
 		})
@@ -278,11 +325,11 @@ func (t tile) store(args reg.Register) {
 	}
 	// The last lane of the mask says whether all columns are written.
 	full := GP32()
-	MOVL(Mem{Base: mask, Disp: t.vectors*t.bytes - 4}, full)
+	MOVL(Mem{Base: mask, Disp: t.columns()*t.bytes - 4}, full)
 	TESTL(full, full)
 	JZ(LabelRef("some"))
 	t.walk(args, func(m int, c reg.GPVirtual) {
-		for j := range t.vectors {
+		for j := range t.columns() {
 			VMOVUPS(t.acc(m, j), Mem{Base: c, Disp: j * t.bytes})
 		}
 	})
@@ -290,7 +337,7 @@ func (t tile) store(args reg.Register) {
 	RET()
 	Label("some")
 	t.walk(args, func(m int, c reg.GPVirtual) {
-		for j := range t.vectors {
+		for j := range t.columns() {
 			VMASKMOVPS(t.acc(m, j), t.b(j), Mem{Base: c, Disp: j * t.bytes})
 		}
 	})

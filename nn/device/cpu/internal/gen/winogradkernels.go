@@ -32,7 +32,6 @@ const (
 	collectSrc      = 8 * iota // *float32
 	collectStepT               // int
 	collectStepP               // int
-	collectTiles               // int
 	collectScratch             // *float32
 	collectDst                 // *float32
 	collectStepRow             // int
@@ -282,8 +281,7 @@ func collect(name string, s isa, l line, part bool) {
 	ADDQ(stepTile, from)
 	Label("stay")
 	SUBQ(Imm(uint64(l.out)), left)
-	DECQ(Mem{Base: args, Disp: collectTiles})
-	JNZ(LabelRef("tile"))
+	JG(LabelRef("tile"))
 	VZEROUPPER()
 	RET()
 }

@@ -46,6 +46,11 @@ type Set struct {
 
 	// Products and Sums are the kernels by vectors, 1 or 2, and rows.
 	Products, Sums [3][]Kernel
+	// Pairs are products of one vector, by rows, that take two steps along the depth at a time, which reads A half as
+	// often. Depth counts those pairs, and B is interleaved.
+	Pairs []Kernel
+	// Interleave does that, in place, to pairs of rows of a vector.
+	Interleave func(x *float32, pairs int)
 
 	// Copy copies rows of width elements between arrays with the given strides in bytes. It writes whole
 	// vectors: a row is filled up with zeros.

@@ -36,12 +36,16 @@ func TestKernels(t *testing.T) {
 	eachSet(t, func(t *testing.T, s *Set) {
 		for vectors := 1; vectors <= 2; vectors++ {
 			for rows := 1; rows <= s.Rows; rows++ {
-				for _, depth := range []int{1, 3, 4, 9} {
+				for _, depth := range []int{1, 3, 4, 9, 18} {
 					for _, taps := range []int{1, 3} {
 						columns := vectors * s.Lanes
 						for _, n := range []int{columns, columns - 1, columns - s.Lanes + 1} {
 							c := check{set: s, vectors: vectors, rows: rows, depth: depth, taps: taps, n: n}
-							for _, c.sum = range []bool{false, true} {
+							kinds := []string{"products", "sums"}
+							if vectors == 1 && depth%2 == 0 {
+								kinds = append(kinds, "pairs")
+							}
+							for _, c.kind = range kinds {
 								for _, c.from = range []string{"", "C", "other"} {
 									for _, c.relu = range []int{0, 1} {
 										if err := c.run(); err != nil {
@@ -62,7 +66,7 @@ func TestKernels(t *testing.T) {
 type check struct {
 	set                           *Set
 	vectors, rows, depth, taps, n int
-	sum                           bool
+	kind                          string
 	from                          string // what is added
 	relu                          int
 }
@@ -73,7 +77,8 @@ func (c check) run() error {
 	const gap = 5
 	width := c.depth // of a row of A
 	lines := c.rows
-	if c.sum {
+	sum := c.kind == "sums"
+	if sum {
 		width, lines = c.rows, c.depth
 	}
 	step := width + gap
@@ -96,7 +101,7 @@ func (c check) run() error {
 		offs[i] = 4 * size * (c.taps - 1 - i)
 	}
 	at := func(t, m, k int) float32 {
-		if c.sum {
+		if sum {
 			return a[offs[t]/4+k*step+m]
 		}
 		return a[offs[t]/4+row(m, step, jumpA)+k]
@@ -133,7 +138,7 @@ func (c check) run() error {
 	}
 	before := append([]float32(nil), dst...)
 	kernel := c.set.Products[c.vectors][c.rows]
-	if c.sum {
+	if sum {
 		kernel = c.set.Sums[c.vectors][c.rows]
 	}
 	args := &Args{
@@ -142,6 +147,11 @@ func (c check) run() error {
 	}
 	if from != nil {
 		args.From = &from[0]
+	}
+	if c.kind == "pairs" {
+		kernel = c.set.Pairs[c.rows]
+		c.set.Interleave(&b[0], c.taps*c.depth/2)
+		args.Depth /= 2
 	}
 	kernel(args)
 	for i, x := range dst {

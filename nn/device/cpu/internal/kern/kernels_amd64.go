@@ -5,172 +5,217 @@
 package kern
 
 //go:noescape
-func avx512Rows1x1(a *Args)
+func avx512Products1x1(a *Args)
 
 //go:noescape
 func avx512Sums1x1(a *Args)
 
 //go:noescape
-func avx512Rows2x1(a *Args)
+func avx512Products2x1(a *Args)
 
 //go:noescape
 func avx512Sums2x1(a *Args)
 
 //go:noescape
-func avx512Rows3x1(a *Args)
+func avx512Products3x1(a *Args)
 
 //go:noescape
 func avx512Sums3x1(a *Args)
 
 //go:noescape
-func avx512Rows4x1(a *Args)
+func avx512Products4x1(a *Args)
 
 //go:noescape
 func avx512Sums4x1(a *Args)
 
 //go:noescape
-func avx512Rows5x1(a *Args)
+func avx512Products5x1(a *Args)
 
 //go:noescape
 func avx512Sums5x1(a *Args)
 
 //go:noescape
-func avx512Rows6x1(a *Args)
+func avx512Products6x1(a *Args)
 
 //go:noescape
 func avx512Sums6x1(a *Args)
 
 //go:noescape
-func avx512Rows7x1(a *Args)
+func avx512Products7x1(a *Args)
 
 //go:noescape
 func avx512Sums7x1(a *Args)
 
 //go:noescape
-func avx512Rows8x1(a *Args)
+func avx512Products8x1(a *Args)
 
 //go:noescape
 func avx512Sums8x1(a *Args)
 
 //go:noescape
-func avx512Rows9x1(a *Args)
+func avx512Products9x1(a *Args)
 
 //go:noescape
 func avx512Sums9x1(a *Args)
 
 //go:noescape
-func avx512Rows10x1(a *Args)
+func avx512Products10x1(a *Args)
 
 //go:noescape
 func avx512Sums10x1(a *Args)
 
 //go:noescape
-func avx512Rows11x1(a *Args)
+func avx512Products11x1(a *Args)
 
 //go:noescape
 func avx512Sums11x1(a *Args)
 
 //go:noescape
-func avx512Rows12x1(a *Args)
+func avx512Products12x1(a *Args)
 
 //go:noescape
 func avx512Sums12x1(a *Args)
 
 //go:noescape
-func avx512Rows13x1(a *Args)
+func avx512Products13x1(a *Args)
 
 //go:noescape
 func avx512Sums13x1(a *Args)
 
 //go:noescape
-func avx512Rows14x1(a *Args)
+func avx512Products14x1(a *Args)
 
 //go:noescape
 func avx512Sums14x1(a *Args)
 
 //go:noescape
-func avx512Rows1x2(a *Args)
+func avx512Products1x2(a *Args)
 
 //go:noescape
 func avx512Sums1x2(a *Args)
 
 //go:noescape
-func avx512Rows2x2(a *Args)
+func avx512Products2x2(a *Args)
 
 //go:noescape
 func avx512Sums2x2(a *Args)
 
 //go:noescape
-func avx512Rows3x2(a *Args)
+func avx512Products3x2(a *Args)
 
 //go:noescape
 func avx512Sums3x2(a *Args)
 
 //go:noescape
-func avx512Rows4x2(a *Args)
+func avx512Products4x2(a *Args)
 
 //go:noescape
 func avx512Sums4x2(a *Args)
 
 //go:noescape
-func avx512Rows5x2(a *Args)
+func avx512Products5x2(a *Args)
 
 //go:noescape
 func avx512Sums5x2(a *Args)
 
 //go:noescape
-func avx512Rows6x2(a *Args)
+func avx512Products6x2(a *Args)
 
 //go:noescape
 func avx512Sums6x2(a *Args)
 
 //go:noescape
-func avx512Rows7x2(a *Args)
+func avx512Products7x2(a *Args)
 
 //go:noescape
 func avx512Sums7x2(a *Args)
 
 //go:noescape
-func avx512Rows8x2(a *Args)
+func avx512Products8x2(a *Args)
 
 //go:noescape
 func avx512Sums8x2(a *Args)
 
 //go:noescape
-func avx512Rows9x2(a *Args)
+func avx512Products9x2(a *Args)
 
 //go:noescape
 func avx512Sums9x2(a *Args)
 
 //go:noescape
-func avx512Rows10x2(a *Args)
+func avx512Products10x2(a *Args)
 
 //go:noescape
 func avx512Sums10x2(a *Args)
 
 //go:noescape
-func avx512Rows11x2(a *Args)
+func avx512Products11x2(a *Args)
 
 //go:noescape
 func avx512Sums11x2(a *Args)
 
 //go:noescape
-func avx512Rows12x2(a *Args)
+func avx512Products12x2(a *Args)
 
 //go:noescape
 func avx512Sums12x2(a *Args)
 
 //go:noescape
-func avx512Rows13x2(a *Args)
+func avx512Products13x2(a *Args)
 
 //go:noescape
 func avx512Sums13x2(a *Args)
 
 //go:noescape
-func avx512Rows14x2(a *Args)
+func avx512Products14x2(a *Args)
 
 //go:noescape
 func avx512Sums14x2(a *Args)
+
+//go:noescape
+func avx512Pairs1(a *Args)
+
+//go:noescape
+func avx512Pairs2(a *Args)
+
+//go:noescape
+func avx512Pairs3(a *Args)
+
+//go:noescape
+func avx512Pairs4(a *Args)
+
+//go:noescape
+func avx512Pairs5(a *Args)
+
+//go:noescape
+func avx512Pairs6(a *Args)
+
+//go:noescape
+func avx512Pairs7(a *Args)
+
+//go:noescape
+func avx512Pairs8(a *Args)
+
+//go:noescape
+func avx512Pairs9(a *Args)
+
+//go:noescape
+func avx512Pairs10(a *Args)
+
+//go:noescape
+func avx512Pairs11(a *Args)
+
+//go:noescape
+func avx512Pairs12(a *Args)
+
+//go:noescape
+func avx512Pairs13(a *Args)
+
+//go:noescape
+func avx512Pairs14(a *Args)
+
+//go:noescape
+func avx512Interleave(x *float32, pairs int)
 
 //go:noescape
 func avx512Copy(dst, src *float32, rows, width, dstStride, srcStride int)
@@ -211,76 +256,97 @@ var avx512Winograd = Winograd{
 }
 
 //go:noescape
-func avx2Rows1x1(a *Args)
+func avx2Products1x1(a *Args)
 
 //go:noescape
 func avx2Sums1x1(a *Args)
 
 //go:noescape
-func avx2Rows2x1(a *Args)
+func avx2Products2x1(a *Args)
 
 //go:noescape
 func avx2Sums2x1(a *Args)
 
 //go:noescape
-func avx2Rows3x1(a *Args)
+func avx2Products3x1(a *Args)
 
 //go:noescape
 func avx2Sums3x1(a *Args)
 
 //go:noescape
-func avx2Rows4x1(a *Args)
+func avx2Products4x1(a *Args)
 
 //go:noescape
 func avx2Sums4x1(a *Args)
 
 //go:noescape
-func avx2Rows5x1(a *Args)
+func avx2Products5x1(a *Args)
 
 //go:noescape
 func avx2Sums5x1(a *Args)
 
 //go:noescape
-func avx2Rows6x1(a *Args)
+func avx2Products6x1(a *Args)
 
 //go:noescape
 func avx2Sums6x1(a *Args)
 
 //go:noescape
-func avx2Rows1x2(a *Args)
+func avx2Products1x2(a *Args)
 
 //go:noescape
 func avx2Sums1x2(a *Args)
 
 //go:noescape
-func avx2Rows2x2(a *Args)
+func avx2Products2x2(a *Args)
 
 //go:noescape
 func avx2Sums2x2(a *Args)
 
 //go:noescape
-func avx2Rows3x2(a *Args)
+func avx2Products3x2(a *Args)
 
 //go:noescape
 func avx2Sums3x2(a *Args)
 
 //go:noescape
-func avx2Rows4x2(a *Args)
+func avx2Products4x2(a *Args)
 
 //go:noescape
 func avx2Sums4x2(a *Args)
 
 //go:noescape
-func avx2Rows5x2(a *Args)
+func avx2Products5x2(a *Args)
 
 //go:noescape
 func avx2Sums5x2(a *Args)
 
 //go:noescape
-func avx2Rows6x2(a *Args)
+func avx2Products6x2(a *Args)
 
 //go:noescape
 func avx2Sums6x2(a *Args)
+
+//go:noescape
+func avx2Pairs1(a *Args)
+
+//go:noescape
+func avx2Pairs2(a *Args)
+
+//go:noescape
+func avx2Pairs3(a *Args)
+
+//go:noescape
+func avx2Pairs4(a *Args)
+
+//go:noescape
+func avx2Pairs5(a *Args)
+
+//go:noescape
+func avx2Pairs6(a *Args)
+
+//go:noescape
+func avx2Interleave(x *float32, pairs int)
 
 //go:noescape
 func avx2Copy(dst, src *float32, rows, width, dstStride, srcStride int)
@@ -321,40 +387,56 @@ var avx2Winograd = Winograd{
 }
 
 var avx512Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Add: avx512Add, Peak: avx512Peak,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak,
 	Winograd: &avx512Winograd,
+	Pairs: []Kernel{nil,
+		avx512Pairs1,
+		avx512Pairs2,
+		avx512Pairs3,
+		avx512Pairs4,
+		avx512Pairs5,
+		avx512Pairs6,
+		avx512Pairs7,
+		avx512Pairs8,
+		avx512Pairs9,
+		avx512Pairs10,
+		avx512Pairs11,
+		avx512Pairs12,
+		avx512Pairs13,
+		avx512Pairs14,
+	},
 	Products: [3][]Kernel{
 		1: {nil,
-			avx512Rows1x1,
-			avx512Rows2x1,
-			avx512Rows3x1,
-			avx512Rows4x1,
-			avx512Rows5x1,
-			avx512Rows6x1,
-			avx512Rows7x1,
-			avx512Rows8x1,
-			avx512Rows9x1,
-			avx512Rows10x1,
-			avx512Rows11x1,
-			avx512Rows12x1,
-			avx512Rows13x1,
-			avx512Rows14x1,
+			avx512Products1x1,
+			avx512Products2x1,
+			avx512Products3x1,
+			avx512Products4x1,
+			avx512Products5x1,
+			avx512Products6x1,
+			avx512Products7x1,
+			avx512Products8x1,
+			avx512Products9x1,
+			avx512Products10x1,
+			avx512Products11x1,
+			avx512Products12x1,
+			avx512Products13x1,
+			avx512Products14x1,
 		},
 		2: {nil,
-			avx512Rows1x2,
-			avx512Rows2x2,
-			avx512Rows3x2,
-			avx512Rows4x2,
-			avx512Rows5x2,
-			avx512Rows6x2,
-			avx512Rows7x2,
-			avx512Rows8x2,
-			avx512Rows9x2,
-			avx512Rows10x2,
-			avx512Rows11x2,
-			avx512Rows12x2,
-			avx512Rows13x2,
-			avx512Rows14x2,
+			avx512Products1x2,
+			avx512Products2x2,
+			avx512Products3x2,
+			avx512Products4x2,
+			avx512Products5x2,
+			avx512Products6x2,
+			avx512Products7x2,
+			avx512Products8x2,
+			avx512Products9x2,
+			avx512Products10x2,
+			avx512Products11x2,
+			avx512Products12x2,
+			avx512Products13x2,
+			avx512Products14x2,
 		},
 	},
 	Sums: [3][]Kernel{
@@ -394,24 +476,32 @@ var avx512Set = Set{
 }
 
 var avx2Set = Set{
-	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Add: avx2Add, Peak: avx2Peak,
+	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak,
 	Winograd: &avx2Winograd,
+	Pairs: []Kernel{nil,
+		avx2Pairs1,
+		avx2Pairs2,
+		avx2Pairs3,
+		avx2Pairs4,
+		avx2Pairs5,
+		avx2Pairs6,
+	},
 	Products: [3][]Kernel{
 		1: {nil,
-			avx2Rows1x1,
-			avx2Rows2x1,
-			avx2Rows3x1,
-			avx2Rows4x1,
-			avx2Rows5x1,
-			avx2Rows6x1,
+			avx2Products1x1,
+			avx2Products2x1,
+			avx2Products3x1,
+			avx2Products4x1,
+			avx2Products5x1,
+			avx2Products6x1,
 		},
 		2: {nil,
-			avx2Rows1x2,
-			avx2Rows2x2,
-			avx2Rows3x2,
-			avx2Rows4x2,
-			avx2Rows5x2,
-			avx2Rows6x2,
+			avx2Products1x2,
+			avx2Products2x2,
+			avx2Products3x2,
+			avx2Products4x2,
+			avx2Products5x2,
+			avx2Products6x2,
 		},
 	},
 	Sums: [3][]Kernel{

@@ -40,14 +40,13 @@ type Collect struct {
 	Src      *float32
 	StepT    int // of Src
 	StepP    int
-	Tiles    int
 	Scratch  *float32 // 24 vectors
 	Dst      *float32
 	StepRow  int // of Dst
 	StepC    int
 	StepTile int
 	Rows     int      // of a tile that are written
-	Columns  int      // of all tiles, that are written
+	Columns  int      // of all tiles of the row, that are written
 	From     *float32 // what is added, with the steps of Dst, or nil
 	Bias     *float32 // a vector
 	Floor    *float32 // a vector: results are at least that

@@ -185,7 +185,7 @@ func checkCollect(s *Set, run func(*Collect), m [][]float64, n, rows, columns in
 	before := append([]float32(nil), dst...)
 	from, bias, scratch := guarded(r, len(dst)), guarded(r, s.Lanes), guarded(r, 24*s.Lanes)
 	a := &Collect{
-		Src: &src[0], StepT: 4 * stepT, StepP: 4 * stepP, Tiles: tiles, Scratch: &scratch[0],
+		Src: &src[0], StepT: 4 * stepT, StepP: 4 * stepP, Scratch: &scratch[0],
 		Dst: &dst[0], StepRow: 4 * line, StepC: 4 * pixel, StepTile: 4 * out * pixel, Rows: rows, Columns: columns,
 		Bias: &bias[0], Floor: &Lowest[0], Mask: Mask(n),
 	}
