@@ -13,11 +13,15 @@ import (
 type Options struct {
 	// Threads is the number of workers; 0 means runtime.GOMAXPROCS. It has no influence on results.
 	Threads int
+
+	// Winograd has convolutions of 3×3 taps with stride 1 run by Winograd's algorithm F(4×4, 3×3).
+	Winograd bool
 }
 
 // Device is a CPU with its memory. It implements device.Grouper.
 type Device struct {
-	pool *pool
+	pool     *pool
+	winograd bool
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -35,7 +39,7 @@ func New(o Options) (*Device, error) {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{newPool(n)}, nil
+	return &Device{pool: newPool(n), winograd: o.Winograd}, nil
 }
 
 // Name implements device.Device.

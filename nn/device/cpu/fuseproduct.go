@@ -30,29 +30,29 @@ func (d *Device) fuseForward(steps []step) (*lowering, string) {
 		if len(steps) != 2 || steps[1].In[0] != first.Out || !p.summable() || !slices.Contains(first.group.Outputs, first.Out) {
 			return nil, "these ops are not run as a group"
 		}
-		return d.fuseStatistics(first, steps[1], newTiled(p.product, set), p), ""
+		return d.fuseStatistics(first, steps[1], d.vector(p.product, set), p), ""
 	}
 
-	t := newTiled(p.product, set)
+	t := d.vector(p.product, set)
 	at := 1
 	if o, ok := steps[at].Op.(op.BatchNorm); ok {
 		bn := steps[at]
 		if !o.Fixed || bn.In[0] != first.Out || slices.Contains(bn.In[1:], first.Out) {
 			return nil, "the batch normalisation is not by constants"
 		}
-		t.norm = &foldedNorm{eps: o.Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3]}
+		t.end().norm = &foldedNorm{eps: o.Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3]}
 		at++
 	}
 	var over []int
-	if t.norm != nil && at < len(steps) {
+	if t.end().norm != nil && at < len(steps) {
 		if _, ok := steps[at].Op.(op.Add); ok {
 			in := steps[at].In
 			operand := 1 - slices.Index(in, steps[at-1].Out)
 			if in[0] == in[1] || operand > 1 {
 				return nil, "the sum is not of the result and something else"
 			}
-			t.other = in[operand]
-			if !d.isData(first.group.Values[t.other]) {
+			t.end().other = in[operand]
+			if !d.isData(first.group.Values[t.end().other]) {
 				return nil, "operands have different layouts"
 			}
 			over = steps[at].over(operand)
@@ -61,7 +61,7 @@ func (d *Device) fuseForward(steps []step) (*lowering, string) {
 	}
 	if at < len(steps) {
 		if _, ok := steps[at].Op.(op.ReLU); ok && steps[at].In[0] == steps[at-1].Out {
-			t.relu = true
+			t.end().relu = true
 			at++
 		}
 	}
@@ -82,9 +82,9 @@ func (d *Device) fuseForward(steps []step) (*lowering, string) {
 }
 
 // fuseStatistics lowers a convolution that takes the statistics of what it makes.
-func (d *Device) fuseStatistics(conv, stats step, t *tiled, p productStep) *lowering {
+func (d *Device) fuseStatistics(conv, stats step, t vectorProduct, p productStep) *lowering {
 	pixels, channels := pixelsOf(conv.out().Shape)
-	t.sums = &blockSums{bind: func(st *storage) (func([]float32, rows), func(summed), func(int, float64, float64)) {
+	t.end().sums = &blockSums{bind: func(st *storage) (func([]float32, rows), func(summed), func(int, float64, float64)) {
 		k := kernels()
 		x, dst := st.floats(conv.Out), st.floats(stats.Out)
 		return func(row []float32, _ rows) { clear(row) },
@@ -95,7 +95,7 @@ func (d *Device) fuseStatistics(conv, stats step, t *tiled, p productStep) *lowe
 }
 
 // summed is the lowering of a product into value dst with sums of it, of the types of two steps.
-func (d *Device) summed(dst, sums int, of, by step, t *tiled, p productStep) *lowering {
+func (d *Device) summed(dst, sums int, of, by step, t vectorProduct, p productStep) *lowering {
 	var r room
 	bind := t.lower(d, &r, p.src, p.weights, p.bias, dst)
 	return &lowering{
@@ -122,7 +122,7 @@ func (d *Device) fuseGradInput(o op.Conv2DGradInput, steps []step) (*lowering, s
 	if set == nil || !p.summable() {
 		return nil, other
 	}
-	t := newTiled(p.product, set)
+	t := d.vector(p.product, set)
 	at, more := 1, -1
 	if _, ok := steps[at].Op.(op.Add); ok {
 		in := steps[at].In
@@ -153,7 +153,7 @@ func (d *Device) fuseGradInput(o op.Conv2DGradInput, steps []step) (*lowering, s
 			return nil, "operands have different layouts"
 		}
 	}
-	t.sums = &blockSums{bind: func(st *storage) (func([]float32, rows), func(summed), func(int, float64, float64)) {
+	t.end().sums = &blockSums{bind: func(st *storage) (func([]float32, rows), func(summed), func(int, float64, float64)) {
 		k := kernels()
 		x, stats, y, dy, dst := st.floats(b.x), st.floats(b.stats), st.floats(y), st.floats(grad.Out), st.floats(sums.Out)
 		var added []float32

@@ -85,7 +85,7 @@ func (p *product) kernels() *kern.Set {
 // is a value of the group or -1.
 func (p *product) lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase {
 	if set := p.kernels(); set != nil {
-		return newTiled(p, set).lower(d, r, src, weights, bias, dst)
+		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
 	}
 	var panels []panel
 	first := make([]int, len(p.grids)) // panel of a grid

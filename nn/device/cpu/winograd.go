@@ -1,0 +1,370 @@
+package cpu
+
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+)
+
+// winograd is a convolution of 3×3 taps with stride 1 by Winograd's algorithm F(4×4, 3×3): a tile of 4×4 pixels is made
+// from 36 values, each of which is a product of its own. A block of tiles is transformed, multiplied and transformed
+// back while it is in a cache.
+type winograd struct {
+	*product
+	set     *kern.Set
+	padded  int // rows of the product, rounded up to whole vectors
+	columns int // of them at a time
+	pieces  []winogradPiece
+	blocks  []extent // in lines of tiles
+	epilogue
+	tiling
+}
+
+// winogradPiece is the weights that are transformed at a time: a panel of columns for some channels.
+type winogradPiece struct{ panel, channel, channels int }
+
+// tiling is how the pixels of a grid are cut into tiles.
+type tiling struct {
+	*grid
+	lines, perLine int // lines of tiles of an image, and tiles of each
+	block          cut // of lines of tiles
+}
+
+// values are those of a tile in the transformed domain.
+const values = kern.Window * kern.Window
+
+// winogradCache is about the bytes of transformed tiles that a block has, so that they stay in the second level cache.
+const winogradCache = 640 << 10
+
+func newTiling(g *grid, bytes int) tiling {
+	t := tiling{grid: g, lines: ceil(g.height, kern.TileResults), perLine: ceil(g.width, kern.TileResults)}
+	most := max(1, winogradCache/bytes)
+	each := t.lines * t.perLine
+	if most < each {
+		lines := max(1, most/t.perLine)
+		t.block = cut{1, ceil(t.lines, ceil(t.lines, lines))}
+		return t
+	}
+	const enough = 32 // blocks
+	images := max(1, min(most/each, ceil(g.images, enough)))
+	t.block = cut{ceil(g.images, ceil(g.images, images)), t.lines}
+	return t
+}
+
+// tiles is how many a whole block has.
+func (t *tiling) tiles() int { return t.block.images * t.block.lines * t.perLine }
+
+// extents lists the blocks.
+func (t *tiling) extents() []extent {
+	return t.block.extents(&grid{images: t.images, height: t.lines})
+}
+
+// isWinograd says whether p is a convolution, or its gradient with respect to the input, that winograd can do.
+func (p *product) isWinograd() bool {
+	if p.groups != 1 || len(p.grids) != 1 || !p.grids[0].whole(p) {
+		return false
+	}
+	return p.grids[0].square()
+}
+
+// square says whether the taps of g are 3×3 pixels side by side, at each pixel of the source.
+func (g *grid) square() bool {
+	if g.rowStep != 1 || g.colStep != 1 || len(g.taps) != kern.TileTaps*kern.TileTaps {
+		return false
+	}
+	for i, t := range g.taps {
+		if t.row != g.taps[0].row+i/kern.TileTaps || t.col != g.taps[0].col+i%kern.TileTaps {
+			return false
+		}
+	}
+	return true
+}
+
+// packChannels is how many channels of a panel are transformed at a time.
+const packChannels = 16
+
+func newWinograd(p *product, set *kern.Set) *winograd {
+	w := &winograd{product: p, set: set, padded: set.Vectors(p.rows) * set.Lanes, epilogue: epilogue{other: -1}}
+	const most = 64
+	w.columns = min(w.padded, most)
+	g := &p.grids[0].grid
+	w.tiling.grid = g
+	w.tiling = newTiling(g, 4*values*(w.channelsStride()+w.columns))
+	w.blocks = w.extents()
+	for panel := range ceil(p.rows, set.Columns()) {
+		for c := 0; c < g.channels; c += packChannels {
+			w.pieces = append(w.pieces, winogradPiece{panel, c, min(packChannels, g.channels-c)})
+		}
+	}
+	return w
+}
+
+// channelsStride is the channels of a transformed tile, rounded up to whole vectors.
+func (w *winograd) channelsStride() int {
+	return w.set.Vectors(w.channels) * w.set.Lanes
+}
+
+// apart is the elements from a value of all tiles of a block to the next one, each of which has n. Values a power
+// of two apart would compete for the same cache lines.
+func (t *tiling) apart(n int) int { return t.tiles()*n + 16 }
+
+// panelColumns is how many columns a panel has.
+func (w *winograd) panelColumns(panel int) int {
+	return min(w.set.Columns(), w.rows-panel*w.set.Columns())
+}
+
+// panelWidth is the same in whole vectors, panelStart where it begins among the packed weights.
+func (w *winograd) panelWidth(panel int) int {
+	return w.set.Vectors(w.panelColumns(panel)) * w.set.Lanes
+}
+func (w *winograd) panelStart(panel int) int {
+	return values * w.channels * panel * w.set.Columns()
+}
+
+// columnScratch is the elements that the columns of a line of tiles take on their way.
+func (t *tiling) columnScratch(set *kern.Set, in int) int {
+	return ((t.perLine-1)*kern.TileResults + in) * kern.ColumnVectors * set.Lanes
+}
+
+// lower adds the scratch that w needs to r and returns its phases: transforming the weights, then the blocks.
+func (w *winograd) lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase {
+	workers := d.pool.workers()
+	packed := r.floats(values * w.channels * w.padded)
+	biases := r.floats(w.padded)
+	zeros := r.floats(w.srcW * w.srcC)
+	lines := r.each(workers, w.columnScratch(w.set, kern.Window))
+	tiles := r.each(workers, values*w.apart(w.channelsStride()))
+	products := r.each(workers, values*w.apart(w.columns))
+	var turned []part
+	if w.weightRow != 1 {
+		turned = r.each(workers, kern.TileTaps*kern.TileTaps*packChannels*w.set.Columns())
+	}
+	w.epilogue.lower(r, w.padded, rows{w.pixels(), w.rows, 1}, len(w.blocks))
+
+	return func(s *storage) []phase {
+		k := &winogradKernel{
+			winograd: w, args: make([]winogradArgs, workers),
+			src: s.floats(src), weights: s.floats(weights), dst: s.floats(dst),
+			packed: s.scratch(packed), biases: s.scratch(biases), zeros: s.scratch(zeros),
+			lines: s.scratches(lines), tiles: s.scratches(tiles), products: s.scratches(products), turned: s.scratches(turned),
+		}
+		if bias >= 0 {
+			k.bias = s.floats(bias)
+		}
+		before, after := w.epilogue.bind(s, &k.boundEpilogue, w.product, w.padded)
+		phases := append(before, phase{1, k.begin}, phase{len(w.pieces), k.pack}, phase{len(w.blocks), k.run})
+		return append(phases, after...)
+	}
+}
+
+// winogradArgs are the arguments of the kernels that a worker calls, away from those of the others.
+type winogradArgs struct {
+	spread  kern.Spread
+	product kern.Args
+	collect kern.Collect
+	off     int // 0, the only offset of product
+	_       [128]byte
+}
+
+// winogradKernel is a bound winograd.
+type winogradKernel struct {
+	*winograd
+	args                    []winogradArgs
+	src, weights, bias, dst []float32
+	packed                  []float32 // panels, of columns for each channel for each value
+	biases                  []float32 // a whole number of vectors
+	zeros                   []float32 // a line of the source
+	lines, tiles, products  [][]float32
+	turned                  [][]float32
+	boundEpilogue
+}
+
+// begin sets the biases and the line above and below an image.
+func (k *winogradKernel) begin(int, int) {
+	clear(k.zeros)
+	clear(k.biases)
+	copy(k.biases, k.bias)
+	if k.gain != nil {
+		set := kernels()
+		set.Scale(k.biases, k.biases, k.gain)
+		set.Add(k.biases, k.biases, k.shift)
+	}
+}
+
+// pack transforms the weights of a piece.
+func (k *winogradKernel) pack(worker, block int) {
+	p := k.pieces[block]
+	channels := k.channels
+	n, width := k.panelColumns(p.panel), k.panelWidth(p.panel)
+	dst := k.packed[k.panelStart(p.panel):][:values*channels*width]
+	taps := k.taps
+	from := k.weights[p.panel*k.set.Columns()*k.weightRow+p.channel*k.weightChannel:]
+	row, column, channel := (taps[3].weight-taps[0].weight)*k.weightTap, (taps[1].weight-taps[0].weight)*k.weightTap, k.weightChannel
+	first := taps[0].weight * k.weightTap
+	if k.weightRow != 1 {
+		size := p.channels * width
+		for i, t := range taps {
+			transposeWeights(k.turned[worker][i*size:], width, from[t.weight*k.weightTap:], k.weightRow, n, p.channels)
+		}
+		from, first, row, column, channel = k.turned[worker], 0, kern.TileTaps*size, size, width
+	}
+	a := &k.args[worker].spread
+	a.Columns, a.StepC, a.Tiles = kern.TileTaps, 4*column, 1
+	a.To, a.Scratch = &k.lines[worker][0], &k.lines[worker][0]
+	a.StepP = 4 * channels * width
+	for c := range p.channels {
+		for j := 0; j < n; j += k.set.Lanes {
+			a.Mask = kern.Mask(min(k.set.Lanes, n-j))
+			for i := range kern.TileTaps {
+				a.Rows[i] = &from[first+i*row+c*channel+j]
+			}
+			a.Dst = &dst[(p.channel+c)*width+j]
+			k.set.Winograd.Weight(a)
+		}
+	}
+	if k.gain != nil {
+		gain := k.gain[p.panel*k.set.Columns():][:width]
+		for v := range values {
+			x := dst[(v*channels+p.channel)*width:][:p.channels*width]
+			kernels().Scale(x, x, gain)
+		}
+	}
+}
+
+// run computes a block.
+func (k *winogradKernel) run(worker, block int) {
+	b := k.blocks[block]
+	k.transform(worker, b)
+	count := b.images * b.lines * k.perLine
+	for j := 0; j < k.rows; j += k.columns {
+		k.multiply(worker, j, count)
+		k.collect(worker, b, j)
+	}
+	if k.add != nil {
+		line, lines := b.line*kern.TileResults, b.lines*kern.TileResults
+		lines = min(lines, k.dstH-line)
+		k.sumColumns(block, 0, k.rows, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
+	}
+}
+
+// transform fills the tiles of a worker from the windows of a block.
+func (k *winogradKernel) transform(worker int, b extent) {
+	a := &k.args[worker].spread
+	stride := k.channelsStride()
+	lanes := k.set.Lanes
+	scratch := k.lines[worker]
+	corner := k.taps[0]
+	// The columns of a line of windows that lie in the source.
+	width := (k.perLine-1)*kern.TileResults + kern.Window
+	lo := min(width, max(0, -corner.col))
+	hi := max(lo, min(width, k.srcW-corner.col))
+	const column = kern.ColumnVectors
+	clear(scratch[:lo*column*lanes])
+	clear(scratch[hi*column*lanes : width*column*lanes])
+	a.Columns, a.StepC = hi-lo, 4*k.srcC
+	a.Scratch = &scratch[0]
+	if hi > lo {
+		a.To = &scratch[lo*column*lanes]
+	}
+	a.Tiles, a.StepT, a.StepP = k.perLine, 4*stride, 4*k.apart(stride)
+	tile := 0
+	for n := range b.images {
+		for l := range b.lines {
+			row := (b.line+l)*kern.TileResults + corner.row
+			for c := 0; c < k.srcC; c += lanes {
+				for i := range a.Rows {
+					a.Rows[i] = &k.zeros[c]
+					if y := row + i; y >= 0 && y < k.srcH && hi > lo {
+						a.Rows[i] = &k.src[(((b.image+n)*k.srcH+y)*k.srcW+lo+corner.col)*k.srcC+c]
+					}
+				}
+				a.Mask = kern.Mask(min(lanes, k.srcC-c))
+				a.Dst = &k.tiles[worker][tile*stride+c]
+				k.set.Winograd.Source(a)
+			}
+			tile += k.perLine
+		}
+	}
+}
+
+// multiply sets the products of a worker for the columns from j on.
+func (k *winogradKernel) multiply(worker, j, count int) {
+	args := &k.args[worker]
+	a := &args.product
+	tiles, products := k.tiles[worker], k.products[worker]
+	channels, stride := k.channels, k.channelsStride()
+	stepV, stepM := k.apart(stride), k.apart(k.columns)
+	a.Offs, a.Taps, a.Depth = &args.off, 1, channels
+	a.StepA, a.JumpA = 4*stride, 4*kern.Half*stride
+	a.StepC, a.JumpC = 4*k.columns, 4*kern.Half*k.columns
+	a.Init, a.Mask = &kern.Zeros[0], kern.Mask(k.set.Columns())
+	end := min(j+k.columns, k.rows)
+	parts := ceil(count, k.set.Rows)
+	for v := range values {
+		for p := j / k.set.Columns(); p*k.set.Columns() < end; p++ {
+			width := k.panelWidth(p)
+			vectors := width / k.set.Lanes
+			a.Mask = kern.Mask(width)
+			a.B = &k.packed[k.panelStart(p)+v*channels*width]
+			kernels := k.set.Products[vectors]
+			for i := range parts {
+				m, to := i*count/parts, (i+1)*count/parts
+				a.A = &tiles[v*stepV+m*stride]
+				a.C = &products[v*stepM+m*k.columns+p*k.set.Columns()-j]
+				kernels[to-m](a)
+			}
+		}
+	}
+}
+
+// collect transforms the products of a block back, for the columns from j on.
+func (k *winogradKernel) collect(worker int, b extent, j int) {
+	a := &k.args[worker].collect
+	lanes := k.set.Lanes
+	products := k.products[worker]
+	a.Scratch = &k.lines[worker][0]
+	a.Floor = &kern.Lowest[0]
+	if k.relu {
+		a.Floor = &kern.Zeros[0]
+	}
+	a.StepT, a.StepP = 4*k.columns, 4*k.apart(k.columns)
+	a.StepC, a.StepRow, a.StepTile = 4*k.dstC, 4*k.dstW*k.dstC, 4*kern.TileResults*k.dstC
+	a.Columns = k.dstW
+	tile := 0
+	for n := range b.images {
+		for l := range b.lines {
+			line := (b.line + l) * kern.TileResults
+			a.Rows = min(kern.TileResults, k.dstH-line)
+			for c := j; c < min(j+k.columns, k.rows); c += lanes {
+				at := ((b.image+n)*k.dstH+line)*k.dstW*k.dstC + c
+				a.Src, a.Dst, a.Bias = &products[tile*k.columns+c-j], &k.dst[at], &k.biases[c]
+				a.From = nil
+				if k.added != nil {
+					a.From = &k.added[at]
+				}
+				tail := 0
+				if c+lanes > k.rows {
+					tail = 1
+				}
+				a.Mask = kern.Mask(min(lanes, k.rows-c))
+				k.set.Winograd.Result[tail](a)
+			}
+			tile += k.perLine
+		}
+	}
+}
+
+// vectorProduct is a product by vector kernels: tiled or winograd.
+type vectorProduct interface {
+	lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase
+	end() *epilogue
+}
+
+func (t *tiled) end() *epilogue    { return &t.epilogue }
+func (w *winograd) end() *epilogue { return &w.epilogue }
+
+// vector is the way to make a product with the kernels of set.
+func (d *Device) vector(p *product, set *kern.Set) vectorProduct {
+	if d.winograd && p.isWinograd() {
+		return newWinograd(p, set)
+	}
+	return newTiled(p, set)
+}
