@@ -86,11 +86,7 @@ type descent struct {
 }
 
 func newDescent(p Problem, opt Options) (*descent, error) {
-	space, err := rna.NewHost64(p.Dim, 0)
-	if err != nil {
-		return nil, err
-	}
-	window, err := rna.NewWindow(space, opt.Window)
+	window, err := newWindow(p.Dim, opt.Window)
 	if err != nil {
 		return nil, err
 	}

@@ -58,11 +58,7 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 		}
 		run = newKatyusha(s, full)
 	}
-	space, err := rna.NewHost64(dim, 0)
-	if err != nil {
-		return Result{}, err
-	}
-	window, err := rna.NewWindow(space, opt.Window)
+	window, err := newWindow(dim, opt.Window)
 	if err != nil {
 		return Result{}, err
 	}
