@@ -7,57 +7,75 @@ import "onlinerna/nn/device/cpu/internal/kern"
 // weights of a tap are those that the tap has for each of the pixels, -1 where it has none. Without gain
 // there are no weights, and p is returned.
 func (p *product) fold(set *kern.Set) (*product, [][]int) {
-	columns := p.tapColumns()
-	if columns == 0 {
+	if len(p.grids) != 1 || p.groups != 1 || !p.grids[0].whole(p) {
 		return p, nil
 	}
 	t := &p.grids[0]
-	const most = 4
-	best, gain := 1, .85 // of the work of p
-	for n := 2; n <= most; n++ {
-		if t.width%n != 0 || n*p.rows > set.Columns() {
-			continue
-		}
-		taps := float64(columns+(n-1)*t.colStep) / float64(columns)
-		vectors := float64(set.Vectors(n*p.rows)) / float64(set.Vectors(p.rows))
-		if work := taps * vectors / float64(n); work < gain {
-			best, gain = n, work
-		}
-	}
-	if best == 1 {
+	n := t.folds(set, p.rows)
+	if n == 1 {
 		return p, nil
 	}
-
 	q := *p
-	q.rows, q.dstC, q.dstW = best*p.rows, best*p.dstC, p.dstW/best
+	q.rows, q.dstC, q.dstW = n*p.rows, n*p.dstC, p.dstW/n
 	folded := *t
-	folded.width, folded.colStep = t.width/best, t.colStep*best
-	folded.taps = nil
 	var weights [][]int
-	for i := 0; i < len(t.taps); i += columns {
-		for c := range columns + (best-1)*t.colStep {
-			w := make([]int, best)
-			for n := range w {
-				w[n] = -1
-				if k := c - n*t.colStep; k >= 0 && k < columns {
-					w[n] = t.taps[i+k].weight
-				}
-			}
-			folded.taps = append(folded.taps, tap{t.taps[i].row, t.taps[i].col + c, len(weights)})
-			weights = append(weights, w)
-		}
-	}
+	folded.grid, weights = t.fold(n)
 	q.grids = []target{folded}
 	return &q, weights
 }
 
-// tapColumns is how many taps there are in each line, if a product has one grid of whole pixels with one group and its
-// taps lie side by side in lines of equal length, and otherwise 0.
-func (p *product) tapColumns() int {
-	if len(p.grids) != 1 || p.groups != 1 || !p.grids[0].whole(p) || len(p.grids[0].taps) == 0 {
+// folds is how many pixels of the given rows it pays to take for one; 1 where it does not.
+func (g *grid) folds(set *kern.Set, rows int) int {
+	columns := g.tapColumns()
+	if columns == 0 {
+		return 1
+	}
+	const most = 4
+	best, gain := 1, .85 // of the work without
+	for n := 2; n <= most; n++ {
+		if g.width%n != 0 || n*rows > set.Columns() {
+			continue
+		}
+		taps := float64(columns+(n-1)*g.colStep) / float64(columns)
+		vectors := float64(set.Vectors(n*rows)) / float64(set.Vectors(rows))
+		if work := taps * vectors / float64(n); work < gain {
+			best, gain = n, work
+		}
+	}
+	return best
+}
+
+// fold takes n pixels for one. For each tap of the result there is the weight of a tap of g for each of the pixels,
+// or -1.
+func (g *grid) fold(n int) (grid, [][]int) {
+	columns := g.tapColumns()
+	folded := *g
+	folded.width, folded.colStep = g.width/n, g.colStep*n
+	folded.taps = nil
+	var weights [][]int
+	for i := 0; i < len(g.taps); i += columns {
+		for c := range columns + (n-1)*g.colStep {
+			w := make([]int, n)
+			for m := range w {
+				w[m] = -1
+				if k := c - m*g.colStep; k >= 0 && k < columns {
+					w[m] = g.taps[i+k].weight
+				}
+			}
+			folded.taps = append(folded.taps, tap{g.taps[i].row, g.taps[i].col + c, len(weights)})
+			weights = append(weights, w)
+		}
+	}
+	return folded, weights
+}
+
+// tapColumns is how many taps there are in each line, if they lie side by side in lines of equal length, and
+// otherwise 0.
+func (g *grid) tapColumns() int {
+	taps := g.taps
+	if len(taps) == 0 {
 		return 0
 	}
-	taps := p.grids[0].taps
 	n := 1
 	for n < len(taps) && taps[n].row == taps[0].row {
 		n++

@@ -15,6 +15,9 @@ type tiledOuter struct {
 	inPlace bool  // b is a panel itself
 	tasks   []outerTask
 	splits  int
+
+	whole     *outer  // without folded pixels
+	weightsOf [][]int // by tap, where pixels are folded
 }
 
 // outerTask is a range of channels × a range of columns of dst, summed over a range of blocks of pixels. Where
@@ -36,11 +39,13 @@ const outerChannels = 256
 const directOuter = 256
 
 func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
+	whole := o
+	o, weightsOf := o.fold(set)
 	limit := tileChannels
 	if len(o.taps) == 1 {
 		limit = outerChannels
 	}
-	t := &tiledOuter{outer: o, set: set, halo: newHalo(&o.grid, o.taps, limit)}
+	t := &tiledOuter{outer: o, set: set, halo: newHalo(&o.grid, o.taps, limit), whole: whole, weightsOf: weightsOf}
 	h := &t.halo
 	if o.srcC <= directOuter {
 		h.readDirectly()
@@ -60,6 +65,18 @@ func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
 	t.inPlace = o.groups == 1 && o.rows == set.Vectors(o.rows)*set.Lanes && o.rows <= set.Columns()
 	t.cutTasks()
 	return t
+}
+
+// fold is o with several pixels side by side taken for one, as fold of a product: each makes a part of dst of its own.
+func (o *outer) fold(set *kern.Set) (*outer, [][]int) {
+	n := o.folds(set, o.rows)
+	if n == 1 || o.groups != 1 {
+		return o, nil
+	}
+	folded := &outer{groups: 1, rows: n * o.rows, columns: n * o.columns}
+	var weights [][]int
+	folded.grid, weights = o.grid.fold(n)
+	return folded, weights
 }
 
 // cutTasks shares out dst and, where it is small, the pixels, such that there is work for a few dozen workers.
@@ -107,9 +124,12 @@ func (t *tiledOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) [
 		}
 		packed = r.each(workers, t.blockSize()*columns)
 	}
-	var copies part
+	var copies, folded part
 	if t.splits > 1 {
 		copies = r.floats((t.splits - 1) * size)
+	}
+	if t.weightsOf != nil {
+		folded = r.floats(size)
 	}
 
 	return func(s *storage) []phase {
@@ -118,10 +138,16 @@ func (t *tiledOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) [
 			a: s.floats(a), b: s.floats(b), dst: s.floats(dst),
 			tiles: s.scratches(tiles), packed: s.scratches(packed),
 		}
+		if t.weightsOf != nil {
+			k.result, k.dst = k.dst, s.scratch(folded)
+		}
 		phases := []phase{{len(t.tasks), k.run}}
 		if t.splits > 1 {
 			k.copies = s.scratch(copies)
 			phases = append(phases, phase{ceil(size, sumBlock), k.sum})
+		}
+		if t.weightsOf != nil {
+			phases = append(phases, one(k.unfold)...)
 		}
 		return phases
 	}
@@ -134,6 +160,7 @@ type tiledOuterKernel struct {
 	args      []workerArgs
 	a, b, dst []float32
 	copies    []float32   // of dst, for each split but the first
+	result    []float32   // where pixels are folded and dst is not it
 	tiles     [][]float32 // by worker
 	packed    [][]float32 // by worker
 }
@@ -215,5 +242,25 @@ func (k *tiledOuterKernel) sum(_, block int) {
 	hi := min(lo+sumBlock, k.size)
 	for s := range k.splits - 1 {
 		k.set.Add(&k.dst[lo], &k.copies[s*k.size+lo : s*k.size+hi][0], hi-lo)
+	}
+}
+
+// unfold adds up the parts of the folded pixels.
+func (k *tiledOuterKernel) unfold() {
+	w := k.whole
+	clear(k.result)
+	for t, pixels := range k.weightsOf {
+		for p, weight := range pixels {
+			if weight < 0 {
+				continue
+			}
+			for c := range k.channels {
+				from := k.dst[(t*k.channels+c)*k.columns+p*w.rows:][:w.rows]
+				to := k.result[(weight*k.channels+c)*w.columns:][:w.rows]
+				for i, v := range from {
+					to[i] += v
+				}
+			}
+		}
 	}
 }
