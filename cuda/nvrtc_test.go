@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,13 +103,13 @@ func TestKernelsCompile(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	sources, err := filepath.Glob("kernels/*.cu")
+	sources, err := fs.Glob(kernels, "kernels/*.cu")
 	check(t, err)
 	for _, arch := range []int{80, 90, 100} {
 		for _, path := range append(sources, "") {
 			name, source := "arguments.cu", arguments
 			if path != "" {
-				b, err := os.ReadFile(path)
+				b, err := kernels.ReadFile(path)
 				check(t, err)
 				name, source = filepath.Base(path), string(b)
 			}

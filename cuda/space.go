@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,9 +10,6 @@ import (
 
 	"onlinerna/rna"
 )
-
-//go:embed kernels/rna.cu
-var rnaSource string
 
 const (
 	// pieceLen elements of a vector are allocated together: 64 MiB.
@@ -95,7 +91,11 @@ func (s *Space) open() (err error) {
 	if s.blas, err = s.c.NewBLAS(s.stream); err != nil {
 		return err
 	}
-	if s.module, err = s.c.Compile("rna.cu", rnaSource); err != nil {
+	source, err := kernels.ReadFile("kernels/rna.cu")
+	if err != nil {
+		return err
+	}
+	if s.module, err = s.c.Compile("rna.cu", string(source)); err != nil {
 		return err
 	}
 	for name, k := range map[string]**Kernel{

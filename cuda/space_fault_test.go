@@ -44,7 +44,7 @@ func faulty(t *testing.T, code string, f func() error) int {
 }
 
 // Every call of the driver that fails is an error of the operation, which goes through when it is tried again. Nothing leaks.
-func TestSpaceFaults(t *testing.T) {
+func TestFaultOfEachCallOfSpace(t *testing.T) {
 	needSim(t)
 	before := sim.Leaks()
 	c := openWith(t, Options{KernelCache: kernelCache, ExactMemory: true})
@@ -96,7 +96,7 @@ func TestSpaceFaults(t *testing.T) {
 // hiddenVector has no memory to reach.
 type hiddenVector struct{ rna.Source }
 
-func TestSpaceOutOfMemory(t *testing.T) {
+func TestFaultOutOfMemoryForSpace(t *testing.T) {
 	needSim(t)
 	c := openWith(t, Options{KernelCache: kernelCache, ExactMemory: true})
 	s := openSpace(t, c, 1000, SpaceOptions{})
@@ -118,7 +118,7 @@ func TestSpaceOutOfMemory(t *testing.T) {
 }
 
 // cuBLAS, NVRTC and kernels fail.
-func TestSpaceBrokenLibraries(t *testing.T) {
+func TestFaultOfLibrariesForSpace(t *testing.T) {
 	needSim(t)
 	c := openWith(t, Options{KernelCache: t.TempDir()})
 	for _, plan := range []string{"nvrtcCompileProgram@1=6", "cublasCreate_v2@1=3", "cublasSetStream_v2@1=1"} {
@@ -144,7 +144,7 @@ func TestSpaceBrokenLibraries(t *testing.T) {
 }
 
 // A device that is lost in the middle is ErrLost from then on, and closing goes through.
-func TestSpaceLost(t *testing.T) {
+func TestFaultLosesSpace(t *testing.T) {
 	needSim(t)
 	before := sim.Leaks()
 	for _, plan := range []string{"cuLaunchKernel@1=719,later", "cuLaunchKernel@1=700", "*@5=999,sticky"} {

@@ -190,8 +190,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) {
 	CUresult late = (CUresult)simEnter("cuDevicePrimaryCtxRelease_v2");
 	DEVICE(d);
 	Primary &p = primaries[d];
-	if (!p.context) return late ? late : CUDA_ERROR_INVALID_CONTEXT;
-	if (--p.users == 0) {
+	if (p.users == 0) return late ? late : CUDA_ERROR_INVALID_CONTEXT;
+	if (--p.users == 0 && p.context) {
 		destroy(p.context);
 		p.context = nullptr;
 	}
@@ -204,8 +204,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice d) {
 	Primary &p = primaries[d];
 	if (p.context) {
 		destroy(p.context);
-		p.context = nullptr;
-		p.users = 0;
+		p.context = nullptr;  // its users still have to release it
 	}
 	return late;
 }
