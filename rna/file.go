@@ -102,7 +102,7 @@ func readFile[D, T float](v *fileVector[T], dst []D, off int) error {
 		_, err := v.view(same, off, len(same))
 		return err
 	}
-	buf := make([]T, min(len(dst), 4*blockLen))
+	buf := make([]T, min(len(dst), blockLen))
 	for len(dst) > 0 {
 		n := min(len(dst), len(buf))
 		part, err := v.view(buf, off, n)

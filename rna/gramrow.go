@@ -3,19 +3,14 @@ package rna
 import (
 	"fmt"
 
-	"onlinerna/rna/internal/kernel"
+	"onlinerna/rna/kernel"
 )
 
 // A plan is some residuals over vectors that are named once each, so that a span of each
 // vector is read once.
 type plan[T float] struct {
 	vectors []cells[T]
-	pairs   []pair
-}
-
-// A pair is a residual, 2^-exp (x − y), by numbers of vectors; y is -1 where there is none.
-type pair struct {
-	x, y, exp int
+	pairs   []kernel.Pair
 }
 
 // plan returns the plan of rs.
@@ -50,55 +45,9 @@ func (s *storage[T]) plan(rs ...Residual) (*plan[T], error) {
 		if err != nil {
 			return nil, err
 		}
-		p.pairs = append(p.pairs, pair{x: x, y: y, exp: r.Exp})
+		p.pairs = append(p.pairs, kernel.Pair{X: x, Y: y, Exp: r.Exp})
 	}
 	return p, nil
-}
-
-// block writes the residual's elements from at on to dst.
-func block[T float](dst []float64, p pair, views [][]T, at int) {
-	if x := views[p.x][at : at+len(dst)]; p.y >= 0 {
-		kernel.Diff(dst, x, views[p.y][at:at+len(dst)])
-	} else {
-		kernel.Widen(dst, x)
-	}
-	if p.exp != 0 {
-		kernel.Shift(dst, -p.exp)
-	}
-}
-
-// dots sets out[j] to the inner product of a and the elements from at on of residual j.
-func dots[T float](out, a []float64, pairs []pair, views [][]T, at int) {
-	to := at + len(a)
-	for j := 0; j < len(pairs); {
-		if p := pairs[j:]; len(p) >= 4 && chained(p[:4]) {
-			v := [5][]T{views[p[0].y][at:to], views[p[0].x][at:to], views[p[1].x][at:to], views[p[2].x][at:to], views[p[3].x][at:to]}
-			kernel.DotChain((*[4]float64)(out[j:]), a, &v)
-			j += 4
-			continue
-		}
-		switch p := pairs[j]; {
-		case p.exp != 0:
-			scaled := make([]float64, len(a))
-			block(scaled, p, views, at)
-			out[j] = kernel.Dot(a, scaled)
-		case p.y >= 0:
-			out[j] = kernel.DotDiff(a, views[p.x][at:to], views[p.y][at:to])
-		default:
-			out[j] = kernel.Dot(a, views[p.x][at:to])
-		}
-		j++
-	}
-}
-
-// chained says whether each residual's y is the x of the one before it.
-func chained(ps []pair) bool {
-	for j, p := range ps {
-		if p.exp != 0 || p.y < 0 || j > 0 && p.y != ps[j-1].x {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *storage[T]) MaxAbs(r Residual) (float64, error) {
@@ -114,11 +63,21 @@ func (s *storage[T]) MaxAbs(r Residual) (float64, error) {
 		if err := s.load(r, p.vectors, lo, hi); err != nil {
 			return err
 		}
-		diff := make([]float64, blockLen)
-		for at := lo; at < hi; at += blockLen {
-			diff := diff[:min(blockLen, hi-at)]
-			block(diff, p.pairs[0], r.views, at-lo)
-			most[at/blockLen], _ = kernel.MaxAbs(diff)
+		var x, y [kernel.Run]float64
+		for at := lo; at < hi; at += kernel.Run {
+			n := min(kernel.Run, hi-at)
+			diff := x[:n]
+			q := p.pairs[0]
+			size := s.size()
+			kernel.Widen(diff, r.views[q.X][(at-lo)*size:], s.format())
+			if q.Y >= 0 {
+				kernel.Widen(y[:n], r.views[q.Y][(at-lo)*size:], s.format())
+				for i, v := range y[:n] {
+					diff[i] -= v
+				}
+			}
+			m, _ := kernel.Largest(nil, bytesOf(diff), kernel.Float64, false)
+			most[at/blockLen] = max(most[at/blockLen], m)
 		}
 		return nil
 	})
@@ -133,35 +92,69 @@ func (s *storage[T]) GramRow(row []float64, r Residual, with []Residual) error {
 	if len(row) != len(with) {
 		return fmt.Errorf("rna: row of %d entries for %d residuals", len(row), len(with))
 	}
-	p, err := s.plan(append([]Residual{r}, with...)...)
+	if k := len(with); k == 0 || with[k-1] != r {
+		with = append(with[:k:k], r)
+	}
+	sums, err := s.products(with, false)
+	if err == nil {
+		copy(row, sums)
+	}
+	return err
+}
+
+// gramMatrix returns the lower triangle of the Gram matrix of rs by rows, with the bits of GramRow. It reads each vector
+// once.
+func (s *storage[T]) gramMatrix(rs []Residual) ([]float64, error) {
+	if n := len(rs); n*(n+1)/2*((s.dim+blockLen-1)/blockLen) <= gramSums {
+		return s.products(rs, true)
+	}
+	var gram []float64
+	for i := range rs {
+		row, err := s.products(rs[:i+1], false)
+		if err != nil {
+			return nil, err
+		}
+		gram = append(gram, row...)
+	}
+	return gram, nil
+}
+
+// gramSums is how many sums of blocks gramMatrix keeps at most: 64 MB of them.
+const gramSums = 8 << 20
+
+// products returns the inner products of the last of rs with each of them, or, if full is true, of each with each.
+func (s *storage[T]) products(rs []Residual, full bool) ([]float64, error) {
+	p, err := s.plan(rs...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := (s.dim + blockLen - 1) / blockLen
-	k := len(with)
+	workers := make([]*kernel.Products, s.workers)
+	workers[0] = kernel.NewProducts(s.format(), len(p.vectors), p.pairs, full)
+	k := workers[0].Len()
 	sums := make([]float64, n*k) // by block
 	readings := s.readings(len(p.vectors))
-	scratch := make([]float64, min(s.workers, n)*blockLen)
 	err = s.spans(s.dim, len(p.vectors), func(worker, lo, hi int) error {
 		r := &readings[worker]
 		if err := s.load(r, p.vectors, lo, hi); err != nil {
 			return err
 		}
-		diff := scratch[worker*blockLen:][:blockLen]
+		if workers[worker] == nil {
+			workers[worker] = kernel.NewProducts(s.format(), len(p.vectors), p.pairs, full)
+		}
 		for at := lo; at < hi; at += blockLen {
-			diff := diff[:min(blockLen, hi-at)]
-			block(diff, p.pairs[0], r.views, at-lo)
-			dots(sums[at/blockLen*k:][:k], diff, p.pairs[1:], r.views, at-lo)
+			workers[worker].Block(sums[at/blockLen*k:][:k], r.views, at-lo, min(blockLen, hi-at))
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for j := range row {
-		row[j] = pairwise(sums, j, k, n)
+	out := make([]float64, k)
+	for j := range out {
+		out[j] = pairwise(sums, j, k, n)
 	}
-	return nil
+	return out, nil
 }
 
 // pairwise sums the n elements v[first], v[first+step], … by halves, whose rounding grows with log n

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"onlinerna/rna/internal/parallel"
+	"onlinerna/rna/kernel"
 )
 
 // NewHost32 returns a space of float32 vectors with dim elements in host memory. Workers
@@ -14,6 +15,9 @@ func NewHost32(dim, workers int) (Space, error) { return newHost[float32](dim, w
 // NewHost64 is [NewHost32] for float64 vectors.
 func NewHost64(dim, workers int) (Space, error) { return newHost[float64](dim, workers) }
 
+// hostSpan elements of vectors in memory are taken at a time, at most.
+const hostSpan = 16 * blockLen
+
 func newHost[T float](dim, workers int) (Space, error) {
 	if err := checkDim(dim); err != nil {
 		return nil, err
@@ -22,11 +26,14 @@ func newHost[T float](dim, workers int) (Space, error) {
 		dim:     dim,
 		workers: parallel.Workers(workers),
 		create:  func() (cells[T], error) { return &hostVector[T]{make([]T, dim)}, nil },
-		span:    func(int) int { return blockLen },
+		span:    func(int) int { return hostSpan },
 	}, nil
 }
 
 func checkDim(dim int) error {
+	if err := kernel.Err(); err != nil {
+		return err
+	}
 	if dim < 1 {
 		return fmt.Errorf("rna: space of vectors of %d elements: there must be at least 1", dim)
 	}

@@ -6,9 +6,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"onlinerna/rna/internal/kernel"
 	"onlinerna/rna/internal/parallel"
 	"onlinerna/rna/internal/qr"
+	"onlinerna/rna/kernel"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 	gramFloor = 1e-12
 
 	// foldRows rows of the residuals are reflected at a time, at least.
-	foldRows = blockLen / 4
+	foldRows = 512
 
 	// readElements is about how many elements of all vectors a worker reads at a time.
 	readElements = 1 << 20
@@ -47,9 +47,9 @@ func (w *Window) QR(k int) (*Spectrum, error) {
 	}
 	s.noise = make([]float64, len(pairs))
 	for j, p := range pairs {
-		s.noise[j] = unit * reads[p.x].scaled(s.exp)
-		if p.y >= 0 {
-			s.noise[j] += unit * reads[p.y].scaled(s.exp)
+		s.noise[j] = unit * reads[p.X].scaled(s.exp)
+		if p.Y >= 0 {
+			s.noise[j] += unit * reads[p.Y].scaled(s.exp)
 		}
 	}
 	return s, nil
@@ -66,7 +66,7 @@ type normed struct {
 func (v *normed) scaled(exp int) float64 { return math.Ldexp(v.norm, v.exp-exp) }
 
 // readsOf names each vector of the columns once.
-func readsOf(cols []column) (reads []normed, pairs []pair) {
+func readsOf(cols []column) (reads []normed, pairs []kernel.Pair) {
 	numbers := map[*snapshot]int{}
 	number := func(s *snapshot) int {
 		i, known := numbers[s]
@@ -79,11 +79,11 @@ func readsOf(cols []column) (reads []normed, pairs []pair) {
 		return i
 	}
 	for _, c := range cols {
-		p := pair{y: -1, exp: c.exp}
+		p := kernel.Pair{Y: -1, Exp: c.exp}
 		if c.r != nil {
-			p.x = number(c.r)
+			p.X = number(c.r)
 		} else {
-			p.x, p.y = number(c.x), number(c.y)
+			p.X, p.Y = number(c.x), number(c.y)
 		}
 		pairs = append(pairs, p)
 	}
@@ -92,7 +92,7 @@ func readsOf(cols []column) (reads []normed, pairs []pair) {
 
 // triangle returns the triangular factor of the residuals, each times 2^-exp, and sets the norms of
 // the vectors.
-func (w *Window) triangle(reads []normed, pairs []pair) (*qr.Factor, error) {
+func (w *Window) triangle(reads []normed, pairs []kernel.Pair) (*qr.Factor, error) {
 	n, dim := len(pairs), w.space.Dim()
 	rows := max(foldRows, 2*n)
 	span := rows * min(max(readElements/(rows*(len(reads)+1)), 1), 32)
@@ -126,7 +126,7 @@ type fold struct {
 }
 
 // foldSpans folds the rows [lo, hi) of the residuals.
-func foldSpans(reads []normed, pairs []pair, lo, hi, span, rows int) fold {
+func foldSpans(reads []normed, pairs []kernel.Pair, lo, hi, span, rows int) fold {
 	f := fold{factor: qr.New(len(pairs)), norms: make([]float64, len(reads))}
 	span = min(span, hi-lo)
 	views := make([][]float64, len(reads))
@@ -146,14 +146,14 @@ func foldSpans(reads []normed, pairs []pair, lo, hi, span, rows int) fold {
 			}
 			norm := math.Sqrt(float64(n)) // a bound, where squares leave the range
 			if r.exp > minExp && r.exp < maxExp {
-				norm = math.Ldexp(math.Sqrt(kernel.Dot(view, view)), -r.exp)
+				norm = math.Ldexp(math.Sqrt(squares(view)), -r.exp)
 			}
 			f.norms[i] = math.Hypot(f.norms[i], norm)
 		}
 		for from := 0; from < n; from += rows {
 			for j, p := range pairs {
 				columns[j] = columns[j][:min(rows, n-from)]
-				block(columns[j], p, views, from)
+				residual(columns[j], p, views, from)
 			}
 			f.factor.Fold(columns)
 		}
@@ -161,8 +161,29 @@ func foldSpans(reads []normed, pairs []pair, lo, hi, span, rows int) fold {
 	return f
 }
 
-// factorQR decomposes residuals with the triangular factor f, column j of it times 2^pairs[j].exp.
-func factorQR(f *qr.Factor, pairs []pair) *Spectrum {
+// residual writes the elements from at on to dst.
+func residual(dst []float64, p kernel.Pair, views [][]float64, at int) {
+	copy(dst, views[p.X][at:])
+	if p.Y >= 0 {
+		for i, v := range views[p.Y][at : at+len(dst)] {
+			dst[i] -= v
+		}
+	}
+	if p.Exp != 0 {
+		kernel.Shift(dst, -p.Exp)
+	}
+}
+
+func squares(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x * x)
+	}
+	return sum
+}
+
+// factorQR decomposes residuals with the triangular factor f, column j of it times 2^pairs[j].Exp.
+func factorQR(f *qr.Factor, pairs []kernel.Pair) *Spectrum {
 	n := len(pairs)
 	s := &Spectrum{n: n}
 	if n == 0 {
@@ -180,9 +201,9 @@ func factorQR(f *qr.Factor, pairs []pair) *Spectrum {
 			s.fail(NonFinite, "a residual has NaN or infinite elements", j)
 			return s
 		}
-		s.norms[j] = math.Ldexp(norm, pairs[j].exp)
+		s.norms[j] = math.Ldexp(norm, pairs[j].Exp)
 		if _, e := math.Frexp(norm); norm > 0 {
-			s.exp = max(s.exp, e+pairs[j].exp)
+			s.exp = max(s.exp, e+pairs[j].Exp)
 		}
 	}
 	if s.exp == math.MinInt {
@@ -193,7 +214,7 @@ func factorQR(f *qr.Factor, pairs []pair) *Spectrum {
 	r := mat.NewDense(n, n, nil)
 	for j := range n {
 		for i := range j + 1 {
-			r.Set(i, j, math.Ldexp(f.At(i, j), pairs[j].exp-s.exp))
+			r.Set(i, j, math.Ldexp(f.At(i, j), pairs[j].Exp-s.exp))
 		}
 	}
 	s.triangle = r

@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"sync"
 
-	"onlinerna/rna/internal/kernel"
 	"onlinerna/rna/internal/parallel"
+	"onlinerna/rna/kernel"
 )
 
 const (
-	// blockLen elements of a few vectors fit a first-level cache. Sums are taken within a
-	// block, then over blocks in a fixed order, so that neither workers nor where
-	// vectors lie change a bit.
-	blockLen = 2048
+	// blockLen elements have one sum.
+	blockLen = kernel.Block
 
 	// stageLen elements are copied at a time where memory can't be reached directly.
-	stageLen = 128 * blockLen
+	stageLen = 32 * blockLen
+
+	// pastCaches bytes are more than caches keep, so that a vector that large is written past them.
+	pastCaches = 4 << 20
 )
 
 // storage is a Space of vectors that the CPU reads by spans of elements.
@@ -23,8 +24,9 @@ type storage[T float] struct {
 	dim, workers int
 	create       func() (cells[T], error)
 
-	// span returns how many elements of each of so many vectors are taken at a time: whole
-	// blocks.
+	// span returns how many elements of each of so many vectors are taken at a time at most: whole
+	// blocks. Sums are taken within a block, then over blocks in a fixed order, so that neither workers
+	// nor where vectors lie change a bit.
 	span func(vectors int) int
 
 	// buffered says that cells need a buffer to be viewed.
@@ -49,12 +51,20 @@ var (
 
 func (s *storage[T]) Dim() int { return s.dim }
 
-func (s *storage[T]) Bits() int {
+func (s *storage[T]) Bits() int { return 8 * s.size() }
+
+// size is the bytes of an element.
+func (s *storage[T]) size() int { return s.format().Size() }
+
+func (s *storage[T]) format() kernel.Format {
 	if _, is32 := any(T(0)).(float32); is32 {
-		return 32
+		return kernel.Float32
 	}
-	return 64
+	return kernel.Float64
 }
+
+// large says whether n elements are more than caches keep.
+func (s *storage[T]) large(n int) bool { return n*s.size() >= pastCaches }
 
 // threads is how many goroutines may read vectors at a time.
 func (s *storage[T]) threads() int { return s.workers }
@@ -79,7 +89,9 @@ func (s *storage[T]) own(v Vector) (cells[T], error) {
 // spans calls piece for spans [lo, hi) of whole blocks that cover n elements, and returns
 // the first error that it gives.
 func (s *storage[T]) spans(n, vectors int, piece func(worker, lo, hi int) error) error {
-	span := s.span(vectors)
+	// Spans are long, for the sake of memory, but enough of them for all workers.
+	fair := (n/(4*s.workers) + blockLen - 1) / blockLen * blockLen
+	span := min(max(fair, blockLen), s.span(vectors))
 	var failed sync.Once
 	var failure error
 	parallel.For((n+span-1)/span, s.workers, func(worker, i int) {
@@ -92,20 +104,20 @@ func (s *storage[T]) spans(n, vectors int, piece func(worker, lo, hi int) error)
 
 // A reading is some vectors' elements of one span, with the worker's buffers.
 type reading[T float] struct {
-	views [][]T
+	views [][]byte
 	buf   []T
 }
 
 func (s *storage[T]) readings(vectors int) []reading[T] {
 	rs := make([]reading[T], s.workers)
 	for i := range rs {
-		rs[i].views = make([][]T, vectors)
+		rs[i].views = make([][]byte, vectors)
 	}
 	return rs
 }
 
 // load views the elements [lo, hi) of each of vs.
-func (s *storage[T]) load(r *reading[T], vs []cells[T], lo, hi int) (err error) {
+func (s *storage[T]) load(r *reading[T], vs []cells[T], lo, hi int) error {
 	n := hi - lo
 	if s.buffered && r.buf == nil {
 		r.buf = make([]T, len(vs)*min(s.span(len(vs)), s.dim))
@@ -115,9 +127,11 @@ func (s *storage[T]) load(r *reading[T], vs []cells[T], lo, hi int) (err error) 
 		if s.buffered {
 			buf = r.buf[i*n : (i+1)*n]
 		}
-		if r.views[i], err = v.view(buf, lo, n); err != nil {
+		view, err := v.view(buf, lo, n)
+		if err != nil {
 			return err
 		}
+		r.views[i] = bytesOf(view)
 	}
 	return nil
 }
@@ -175,14 +189,18 @@ func (s *storage[T]) Store(dst Vector, src Source) (float64, error) {
 // on unless to is nil.
 func (s *storage[T]) take(to cells[T], from []T, off int) (float64, error) {
 	n := (len(from) + blockLen - 1) / blockLen
-	most := make([]T, n)
+	most := make([]float64, n) // by the first block of a span
 	bad := make([]int, n)
-	err := s.spans(len(from), 1, func(_, lo, hi int) error {
-		for at := lo; at < hi; at += blockLen {
-			b := at / blockLen
-			most[b], bad[b] = kernel.MaxAbs(from[at:min(at+blockLen, hi)])
+	err := s.spans(len(from), 1, func(_, lo, hi int) (err error) {
+		b := lo / blockLen
+		var dst []T
+		if to != nil && !s.buffered {
+			if dst, err = to.view(nil, off+lo, hi-lo); err != nil {
+				return err
+			}
 		}
-		if to == nil {
+		most[b], bad[b] = kernel.Largest(bytesOf(dst), bytesOf(from[lo:hi]), s.format(), s.large(s.dim))
+		if bad[b]++; to == nil || dst != nil || bad[b] > 0 {
 			return nil
 		}
 		return to.put(from[lo:hi], off+lo)
@@ -190,15 +208,15 @@ func (s *storage[T]) take(to cells[T], from []T, off int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var m T
+	m := 0.0
 	for b := range n {
-		if bad[b] >= 0 {
-			i := b*blockLen + bad[b]
+		if bad[b] > 0 {
+			i := b*blockLen + bad[b] - 1
 			return 0, &NonFiniteError{Offset: off + i, Value: float64(from[i])}
 		}
 		m = max(m, most[b])
 	}
-	return float64(m), nil
+	return m, nil
 }
 
 // read fills dst from src, in float64 where both have it.
@@ -233,30 +251,33 @@ func (s *storage[T]) Combine(dst Sink, terms []Term) error {
 		coef[k] = terms[k].Coef
 	}
 	readings := s.readings(len(vs))
-	scratch := make([]float64, s.workers*blockLen)
+	workers := make([]*combiner, s.workers)
 	// sum writes elements from off on to part.
-	sum := func(part []T, off int) error {
+	sum := func(part []T, off int, past bool) error {
 		return s.spans(len(part), len(vs), func(worker, lo, hi int) error {
 			r := &readings[worker]
 			if err := s.load(r, vs, off+lo, off+hi); err != nil {
 				return err
 			}
-			acc := scratch[worker*blockLen:][:blockLen]
-			for at := 0; at < hi-lo; at += blockLen {
-				acc := acc[:min(blockLen, hi-lo-at)]
-				combine(acc, coef, r.views, at)
-				kernel.Narrow(part[lo+at:lo+at+len(acc)], acc)
+			if workers[worker] == nil {
+				workers[worker] = &combiner{Combination: kernel.NewCombination(s.format(), coef)}
+			}
+			c := workers[worker]
+			for at := lo; at < hi; at += kernel.Run {
+				acc := c.acc[:min(kernel.Run, hi-at)]
+				c.Sum(acc, r.views, at-lo)
+				kernel.Round(bytesOf(part[at:at+len(acc)]), acc, s.format(), past)
 			}
 			return nil
 		})
 	}
 	if whole := memory[T](dst, 0, s.dim); whole != nil {
-		return sum(whole, 0)
+		return sum(whole, 0, s.large(s.dim))
 	}
 	stage := make([]T, min(s.dim, stageLen))
 	for off := 0; off < s.dim; off += stageLen {
 		part := stage[:min(stageLen, s.dim-off)]
-		if err := sum(part, off); err != nil {
+		if err := sum(part, off, false); err != nil {
 			return err
 		}
 		if err := write(dst, part, off); err != nil {
@@ -266,25 +287,10 @@ func (s *storage[T]) Combine(dst Sink, terms []Term) error {
 	return nil
 }
 
-// combine sets acc to Σ coef[k]·vs[k] of the elements from at on, in the order of terms.
-func combine[T float](acc, coef []float64, vs [][]T, at int) {
-	if len(vs) == 0 {
-		clear(acc)
-		return
-	}
-	// Not added to zero, which would lose the sign of -0.
-	kernel.Scale(acc, coef[0], vs[0][at:at+len(acc)])
-	k := 1
-	for ; k+4 <= len(vs); k += 4 {
-		var four [4][]T
-		for i := range four {
-			four[i] = vs[k+i][at : at+len(acc)]
-		}
-		kernel.Add4(acc, (*[4]float64)(coef[k:]), &four)
-	}
-	for ; k < len(vs); k++ {
-		kernel.Add(acc, coef[k], vs[k][at:at+len(acc)])
-	}
+// combiner is a worker's combination with its row of sums.
+type combiner struct {
+	*kernel.Combination
+	acc [kernel.Run]float64
 }
 
 // write puts src into dst, in float64 where both have it.

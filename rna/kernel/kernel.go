@@ -1,0 +1,97 @@
+// Package kernel has the inner loops of package rna, for it and for other implementations of its Space: inner products
+// of residuals, linear combinations and conversions, over vectors that are given as bytes in the machine's order.
+//
+// Everything is float64 inside, whatever the elements' [Format]. Results have the same bits at every level of
+// instructions (AVX-512, AVX2, plain Go) and on every architecture: differences are rounded, products are added by fused
+// multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and combinations
+// run in the order of their terms.
+//
+// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512, avx2 and
+// go, lowers it. The build tag purego leaves nothing but plain Go, as do other processors than amd64.
+package kernel
+
+//go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kernel
+
+import "unsafe"
+
+const (
+	// Block is how many elements at most have one sum.
+	Block = 8192
+
+	// Run is how many elements of a vector are read before those of another: enough for processors to read ahead,
+	// and little enough that those of some vectors stay in a first-level cache.
+	Run = 1024
+
+	// Lanes is the number of interleaved sums: element i of a block goes to sum i mod Lanes.
+	Lanes = 8
+
+	// group elements are what kernels work on at a time.
+	group = 16
+
+	// pitch is the elements from a row of residuals to the next where there are several. It is no power of two, so that
+	// rows do not crowd the same lines of a cache.
+	pitch = 256 + 8
+)
+
+// Format is how elements are stored.
+type Format int
+
+// The formats.
+const (
+	Float32 Format = iota
+	Float64
+	Float16
+	BFloat16
+)
+
+// Size is the bytes of an element.
+func (f Format) Size() int { return [...]int{Float32: 4, Float64: 8, Float16: 2, BFloat16: 2}[f] }
+
+// Kernels take rows of a multiple of group elements, and vectors of as many. They prefetch from addresses in next, one
+// for each vector up to four, as far as the row goes.
+type (
+	setter   func(row []float64, v *[5]*byte, next *[4]uintptr)
+	dotter   func(row []float64, v *[5]*byte, next *[4]uintptr, sums *[4 * Lanes]float64)
+	combiner func(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+)
+
+// ops are the kernels for a format.
+type ops struct {
+	// set sets row to v[0], setDiff to v[1] − v[0], and setFour four rows, pitch apart, to v[i+1] − v[i].
+	set, setDiff, setFour setter
+
+	// dot and the others add to sums the products of row and what the setters would set. Formats of 16 bits have none.
+	dot, dotDiff, dotFour dotter
+
+	// scale sets row to coef[0]·v[0]; add and addFour add one or four products to it.
+	scale, add, addFour combiner
+
+	// narrow rounds row to dst and returns how many elements are done: of 16-bit formats it stops at a group with
+	// elements that are subnormal, or too large. narrowPast stores past the caches; dst is aligned to lines.
+	narrow, narrowPast func(dst *byte, row []float64) int
+
+	// largest raises the lanes of top, which have the elements' width, to the bits of n elements without their signs;
+	// copyLargest copies them too, past the caches.
+	largest     func(top *[8]uint64, x *byte, n int)
+	copyLargest func(top *[8]uint64, dst, x *byte, n int)
+}
+
+// set is the kernels of a level.
+type set struct {
+	format [4]ops
+
+	// square adds to sums, in lanes, the products of tile rows from a on and as many from b on, pitch apart; triangle
+	// those with j ≤ i of rows from a on. From each address in next they prefetch a line for each group, step bytes apart.
+	tile             int
+	square, triangle func(sums, a, b *float64, n int, next *[4]uintptr, step int)
+}
+
+// address is where element i of a vector lies.
+func address(v []byte, i, size int) *byte {
+	return (*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(v)), i*size))
+}
+
+// bytesOf is the memory of v.
+func bytesOf[T any](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
+}

@@ -1,0 +1,326 @@
+package kernel
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+var formats = map[string]Format{"float32": Float32, "float64": Float64, "float16": Float16, "bfloat16": BFloat16}
+
+// vectors makes n vectors of d random elements with NaN behind them, and what they hold. They lie off bytes into their memory.
+func vectors(n, d int, f Format, off int, seed uint64) (stored [][]byte, values [][]float64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range n {
+		src := make([]float64, d+40)
+		for i := range src {
+			src[i] = r.NormFloat64() * math.Ldexp(1, r.IntN(9)-4)
+			if i >= d {
+				src[i] = math.NaN()
+			}
+		}
+		b := make([]byte, off+len(src)*f.Size())[off:]
+		round(b, src, f, false)
+		wide := make([]float64, d)
+		Widen(wide, b, f)
+		stored, values = append(stored, b), append(values, wide)
+	}
+	return stored, values
+}
+
+// eachLevel runs f at all levels.
+func eachLevel(t *testing.T, f func(t *testing.T, l Level)) {
+	for _, l := range Levels() {
+		t.Run(l.String(), func(t *testing.T) {
+			defer Force(l)()
+			f(t, l)
+		})
+	}
+}
+
+// product is the definition of an inner product over up to a block.
+func product(a, b []float64) float64 {
+	var lanes [Lanes]float64
+	for i := range a {
+		lanes[i%Lanes] = math.FMA(b[i], a[i], lanes[i%Lanes])
+	}
+	return total(&lanes)
+}
+
+func residual(q Pair, values [][]float64) []float64 {
+	r := make([]float64, len(values[q.X]))
+	for i := range r {
+		if r[i] = values[q.X][i]; q.Y >= 0 {
+			r[i] -= values[q.Y][i]
+		}
+		r[i] = math.Ldexp(r[i], -q.Exp)
+	}
+	return r
+}
+
+// Products have the bits of their definition at every level: rows and whole matrices, of chains, pairs, vectors
+// and scaled residuals, at lengths round those of groups, in memory that is aligned and not.
+func TestProducts(t *testing.T) {
+	chain := []Pair{}
+	for i := range 12 {
+		chain = append(chain, Pair{i + 1, i, 0})
+	}
+	mixed := []Pair{{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {4, 3, 0}, {5, 4, 0}, {6, -1, 0}, {8, 7, 0}, {9, 10, 3}, {11, -1, -2}, {12, 9, 0}, {12, 11, 0}}
+	eachLevel(t, func(t *testing.T, l Level) {
+		for name, f := range formats {
+			for _, d := range []int{1, 15, 16, 17, 255, 256, 257, Run - 1, Run + 16, 2*Run + 33, Block} {
+				for i, pairs := range [][]Pair{chain[:1], chain[:3], chain[:4], chain[:10], chain, mixed, mixed[:6]} {
+					if d > 2*Run && i != 4 && i != 5 {
+						continue
+					}
+					off := d % 4 // aligned or not
+					stored, values := vectors(13, d+3, f, off, uint64(d))
+					for i := range values {
+						values[i] = values[i][3:]
+					}
+					for _, full := range []bool{false, true} {
+						p := NewProducts(f, 13, pairs, full)
+						got := make([]float64, p.Len())
+						p.Block(got, stored, 3, d)
+						k := 0
+						for i, a := range pairs {
+							for j, b := range pairs[:i+1] {
+								if !full && i < len(pairs)-1 {
+									continue
+								}
+								want := product(residual(a, values), residual(b, values))
+								if got[k] != want {
+									t.Fatalf("%s, %d elements, %d pairs, full %v: product %d, %d is %v, want %v", name, d, len(pairs), full, i, j, got[k], want)
+								}
+								k++
+							}
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// Combinations have the bits of a loop of multiply-adds, -0 included, and stay within their row.
+func TestCombination(t *testing.T) {
+	eachLevel(t, func(t *testing.T, l Level) {
+		for name, f := range formats {
+			for _, d := range []int{0, 1, 16, 31, Run - 3, Run} {
+				for _, n := range []int{0, 1, 2, 4, 5, 7, 11} {
+					stored, values := vectors(n, d+2, f, d%4, 7)
+					coef := make([]float64, n)
+					for k := range coef {
+						coef[k] = 1/float64(k+3) - .2
+					}
+					row := make([]float64, d+1)
+					row[d] = math.NaN()
+					NewCombination(f, coef).Sum(row[:d], stored, 2)
+					for i, got := range row[:d] {
+						want := 0.
+						for k, c := range coef {
+							if x := values[k][i+2]; k == 0 {
+								want = c * x
+							} else {
+								want = math.FMA(c, x, want)
+							}
+						}
+						if math.Float64bits(got) != math.Float64bits(want) {
+							t.Fatalf("%s, %d terms: element %d of %d is %v, want %v", name, n, i, d, got, want)
+						}
+					}
+					if row[d] == row[d] {
+						t.Fatalf("%s, %d terms: a sum behind the end", name, n)
+					}
+				}
+			}
+		}
+		b := make([]byte, 64*4)
+		round(b, slicesOf(64, math.Copysign(0, -1)), Float32, false)
+		row := make([]float64, 64)
+		NewCombination(Float32, []float64{1}).Sum(row, [][]byte{b}, 0)
+		for i, v := range row {
+			if !math.Signbit(v) {
+				t.Fatalf("1·(−0) is %v at %d", v, i)
+			}
+		}
+	})
+}
+
+func slicesOf(n int, v float64) []float64 {
+	s := make([]float64, n)
+	for i := range s {
+		s[i] = v
+	}
+	return s
+}
+
+// numbers are those at which roundings differ: round every 16-bit number and between, and the ends of all ranges.
+func numbers() []float64 {
+	var v []float64
+	for _, f := range []narrow16{half, brain} {
+		for h := uint16(0); h < f.infinity; h += 1 + h%7 {
+			a, b := f.value(h), f.value(h+1)
+			if h+1 == f.infinity {
+				b = a + (a - f.value(h-1))
+			}
+			mid := a/2 + b/2
+			v = append(v, a, -a, mid, -mid, math.Nextafter(mid, 0), math.Nextafter(mid, 1e300), math.Nextafter(a, 0), a+(b-a)*.7, -(a + (b-a)*.2))
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		v = append(v, math.Ldexp(r.NormFloat64(), r.IntN(320)-160))
+	}
+	return append(v, 0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, math.SmallestNonzeroFloat64,
+		65519.99, 65520, 0x1.fefffp127, 0x1.ffp127, -0x1.ffp127, 0x1p-126, 0x1.fffffp-127, 0x1p-149, 0x1p-150, 0x1p-1074, 1e-310)
+}
+
+func (f narrow16) value(h uint16) float64 {
+	if f == half {
+		return float64(halfToFloat(h))
+	}
+	return float64(math.Float32frombits(uint32(h) << 16))
+}
+
+// Numbers are rounded once, alike at every level and element by element, and overflows found where they are.
+func TestRound(t *testing.T) {
+	src := numbers()
+	eachLevel(t, func(t *testing.T, l Level) {
+		for name, f := range formats {
+			want := make([]byte, len(src)*f.Size())
+			bad := roundOne(want, src, f)
+			for _, off := range []int{0, 1, 16} {
+				buf := make([]byte, off+len(want)+8)
+				got := buf[off:][:len(want)]
+				if at := RoundFinite(got, src, f); at != bad || !bytes.Equal(got, want) {
+					t.Errorf("%s: overflow at %d, want %d, or bytes that differ", name, at, bad)
+				}
+			}
+			var plain []float64
+			for _, v := range src {
+				var b [8]byte
+				if roundOne(b[:], []float64{v}, f) < 0 {
+					plain = append(plain, v)
+				}
+			}
+			for _, n := range []int{0, 1, 16, 17, 100, len(plain)} {
+				want, got := make([]byte, n*f.Size()), make([]byte, 64+n*f.Size())
+				for fetch(got, 0, 1)%64 != 0 {
+					got = got[1:]
+				}
+				got = got[:len(want)]
+				roundOne(want, plain[:n], f)
+				if Round(got, plain[:n], f, true); !bytes.Equal(got, want) {
+					t.Errorf("%s: bytes of %d elements past the caches differ", name, n)
+				}
+				clear(got)
+				if at := RoundFinite(got, plain[:n], f); at != -1 || !bytes.Equal(got, want) {
+					t.Errorf("%s: bytes of %d elements differ, or overflow at %d", name, n, at)
+				}
+			}
+		}
+	})
+}
+
+// Ties go to the even neighbour, and all numbers of 16 bits come back.
+func TestRound16(t *testing.T) {
+	for _, f := range []narrow16{half, brain} {
+		for h := uint16(0); h < f.infinity; h++ {
+			v, next := f.value(h), f.value(h+1)
+			if h+1 == f.infinity {
+				next = v + (v - f.value(h-1))
+			}
+			for x, want := range map[float64]uint16{v: h, v/2 + next/2: h + h&1, math.Nextafter(v/2+next/2, 0): h, -v: h | 1<<15} {
+				if got, finite := f.round(x); got != want && x != 0 || finite != (want&^(1<<15) < f.infinity) {
+					t.Fatalf("%v, near %#04x, gives %#04x", x, h, got)
+				}
+			}
+		}
+	}
+}
+
+// All 16-bit numbers are widened alike.
+func TestWiden(t *testing.T) {
+	all := make([]uint16, 1<<16)
+	for i := range all {
+		all[i] = uint16(i)
+	}
+	eachLevel(t, func(t *testing.T, l Level) {
+		for f, n := range map[Format]narrow16{Float16: half, BFloat16: brain} {
+			got := make([]float64, len(all)-3)
+			Widen(got, bytesOf(all), f)
+			for i, g := range got {
+				if want := n.value(uint16(i)); g != want && (g == g || want == want) || math.Signbit(g) != math.Signbit(want) {
+					t.Fatalf("%#04x is widened to %v, want %v", i, g, want)
+				}
+			}
+		}
+	})
+}
+
+func TestLargest(t *testing.T) {
+	eachLevel(t, func(t *testing.T, l Level) {
+		for _, f := range []Format{Float32, Float64} {
+			for _, n := range []int{1, 15, 16, 33, 200} {
+				for _, off := range []int{0, 1} {
+					t.Run(fmt.Sprint(f, n, off), func(t *testing.T) { testLargest(t, f, n, off) })
+				}
+			}
+		}
+	})
+}
+
+func testLargest(t *testing.T, f Format, n, off int) {
+	stored, values := vectors(1, n, f, off, 3)
+	src := stored[0][:n*f.Size()]
+	want := 0.
+	for _, v := range values[0] {
+		want = max(want, math.Abs(v))
+	}
+	memory := make([]byte, 64+len(src)+1)
+	dst := memory
+	for fetch(dst, 0, 1)%64 != 0 {
+		dst = dst[1:]
+	}
+	dst[len(src)] = 77
+	for i, to := range [][]byte{nil, dst[:len(src)], dst[:len(src)]} {
+		clear(to)
+		if m, bad := Largest(to, src, f, i == 2); m != want || bad != -1 || to != nil && !bytes.Equal(to, src) || dst[len(src)] != 77 {
+			t.Fatalf("largest is %v, want %v, bad %d, copy %v", m, want, bad, bytes.Equal(to, src))
+		}
+	}
+	for at := range n {
+		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			was := bytes.Clone(src)
+			roundOne(src[at*f.Size():], []float64{v}, f)
+			if _, bad := Largest(nil, src, f, false); bad != at {
+				t.Fatalf("%v at %d is found at %d", v, at, bad)
+			}
+			copy(src, was)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		value string
+		best  Level
+		want  Level
+		fails bool
+	}{
+		{"", AVX512, AVX512, false},
+		{"", Go, Go, false},
+		{"avx2", AVX512, AVX2, false},
+		{"GO", AVX512, Go, false},
+		{"avx512", AVX2, AVX2, true},
+		{"sse", AVX2, AVX2, true},
+	} {
+		got, err := choose(c.value, c.best)
+		if got != c.want || (err != nil) != c.fails {
+			t.Errorf("choose(%q, %v) is %v, %v; want %v", c.value, c.best, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package kernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// element is the type of elements in plain Go, which widens those of 16 bits first.
+type element interface{ float32 | float64 }
+
+// of is n elements from p on.
+func of[T any](p *byte, n int) []T { return unsafe.Slice((*T)(unsafe.Pointer(p)), n) }
+
+// plain is the kernels in Go. They do not prefetch.
+var plain = set{
+	format: [4]ops{
+		Float32:  plainOps[float32](),
+		Float64:  plainOps[float64](),
+		Float16:  plainOps16(widenHalves, half),
+		BFloat16: plainOps16(widenBrains, brain),
+	},
+	tile: 1,
+	square: func(sums, a, b *float64, n int, _ *[4]uintptr, _ int) {
+		dot((*[Lanes]float64)(unsafe.Pointer(sums)), unsafe.Slice(a, n), unsafe.Slice(b, n))
+	},
+	triangle: func(sums, a, _ *float64, n int, _ *[4]uintptr, _ int) {
+		dot((*[Lanes]float64)(unsafe.Pointer(sums)), unsafe.Slice(a, n), unsafe.Slice(a, n))
+	},
+}
+
+func plainOps[T element]() ops {
+	return ops{
+		set: func(row []float64, v *[5]*byte, _ *[4]uintptr) { widen(row, of[T](v[0], len(row))) },
+		setDiff: func(row []float64, v *[5]*byte, _ *[4]uintptr) {
+			diff(row, of[T](v[1], len(row)), of[T](v[0], len(row)))
+		},
+		setFour: func(row []float64, v *[5]*byte, _ *[4]uintptr) {
+			n := len(row)
+			for i := range 4 {
+				diff(unsafe.Slice((*float64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), 8*pitch*i)), n), of[T](v[i+1], n), of[T](v[i], n))
+			}
+		},
+		dot: func(row []float64, v *[5]*byte, _ *[4]uintptr, sums *[4 * Lanes]float64) {
+			dot((*[Lanes]float64)(sums[:]), row, of[T](v[0], len(row)))
+		},
+		dotDiff: func(row []float64, v *[5]*byte, _ *[4]uintptr, sums *[4 * Lanes]float64) {
+			dotDiff((*[Lanes]float64)(sums[:]), row, of[T](v[1], len(row)), of[T](v[0], len(row)))
+		},
+		dotFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, sums *[4 * Lanes]float64) {
+			for i := range 4 {
+				dotDiff((*[Lanes]float64)(sums[i*Lanes:]), row, of[T](v[i+1], len(row)), of[T](v[i], len(row)))
+			}
+		},
+		scale: func(row []float64, v *[5]*byte, _ *[4]uintptr, coef *[4]float64) {
+			for i, x := range of[T](v[0], len(row)) {
+				row[i] = coef[0] * float64(x)
+			}
+		},
+		add: func(row []float64, v *[5]*byte, _ *[4]uintptr, coef *[4]float64) {
+			x := of[T](v[0], len(row))
+			for i, sum := range row {
+				row[i] = math.FMA(coef[0], float64(x[i]), sum)
+			}
+		},
+		addFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, coef *[4]float64) {
+			n := len(row)
+			x, y, z, w := of[T](v[0], n), of[T](v[1], n), of[T](v[2], n), of[T](v[3], n)
+			for i, sum := range row {
+				sum = math.FMA(coef[0], float64(x[i]), sum)
+				sum = math.FMA(coef[1], float64(y[i]), sum)
+				sum = math.FMA(coef[2], float64(z[i]), sum)
+				row[i] = math.FMA(coef[3], float64(w[i]), sum)
+			}
+		},
+		narrow:     plainNarrow[T],
+		narrowPast: plainNarrow[T],
+		largest:    plainLargest[T],
+		copyLargest: func(top *[8]uint64, dst, x *byte, n int) {
+			copy(of[T](dst, n), of[T](x, n))
+			plainLargest[T](top, x, n)
+		},
+	}
+}
+
+// plainOps16 widens to float32 first, which is exact.
+func plainOps16(widen func(dst []float32, src []uint16), f narrow16) ops {
+	single := plainOps[float32]()
+	narrow := func(vectors int, run func(v *[5]*byte), n int, v *[5]*byte) {
+		var wide [5][Run]float32
+		var p [5]*byte
+		for i := range vectors {
+			widen(wide[i][:n], of[uint16](v[i], n))
+			p[i] = (*byte)(unsafe.Pointer(&wide[i]))
+		}
+		run(&p)
+	}
+	setting := func(vectors int, s setter) setter {
+		return func(row []float64, v *[5]*byte, next *[4]uintptr) {
+			narrow(vectors, func(p *[5]*byte) { s(row, p, next) }, len(row), v)
+		}
+	}
+	combining := func(vectors int, c combiner) combiner {
+		return func(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64) {
+			narrow(vectors, func(p *[5]*byte) { c(row, p, next, coef) }, len(row), v)
+		}
+	}
+	return ops{
+		set: setting(1, single.set), setDiff: setting(2, single.setDiff), setFour: setting(5, single.setFour),
+		scale: combining(1, single.scale), add: combining(1, single.add), addFour: combining(4, single.addFour),
+		narrow: func(dst *byte, row []float64) int { return f.plain(of[uint16](dst, len(row)), row) },
+	}
+}
+
+func widen[T element](row []float64, x []T) {
+	x = x[:len(row)]
+	for i := range row {
+		row[i] = float64(x[i])
+	}
+}
+
+func diff[T element](row []float64, x, y []T) {
+	x, y = x[:len(row)], y[:len(row)]
+	for i := range row {
+		row[i] = float64(x[i]) - float64(y[i])
+	}
+}
+
+func dot[T element](sums *[Lanes]float64, row []float64, x []T) {
+	s0, s1, s2, s3, s4, s5, s6, s7 := sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
+	for len(row) >= Lanes && len(x) >= Lanes {
+		s0 = math.FMA(float64(x[0]), row[0], s0)
+		s1 = math.FMA(float64(x[1]), row[1], s1)
+		s2 = math.FMA(float64(x[2]), row[2], s2)
+		s3 = math.FMA(float64(x[3]), row[3], s3)
+		s4 = math.FMA(float64(x[4]), row[4], s4)
+		s5 = math.FMA(float64(x[5]), row[5], s5)
+		s6 = math.FMA(float64(x[6]), row[6], s6)
+		s7 = math.FMA(float64(x[7]), row[7], s7)
+		row, x = row[Lanes:], x[Lanes:]
+	}
+	*sums = [Lanes]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+}
+
+func dotDiff[T element](sums *[Lanes]float64, row []float64, x, y []T) {
+	s0, s1, s2, s3, s4, s5, s6, s7 := sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
+	for len(row) >= Lanes && len(x) >= Lanes && len(y) >= Lanes {
+		s0 = math.FMA(float64(x[0])-float64(y[0]), row[0], s0)
+		s1 = math.FMA(float64(x[1])-float64(y[1]), row[1], s1)
+		s2 = math.FMA(float64(x[2])-float64(y[2]), row[2], s2)
+		s3 = math.FMA(float64(x[3])-float64(y[3]), row[3], s3)
+		s4 = math.FMA(float64(x[4])-float64(y[4]), row[4], s4)
+		s5 = math.FMA(float64(x[5])-float64(y[5]), row[5], s5)
+		s6 = math.FMA(float64(x[6])-float64(y[6]), row[6], s6)
+		s7 = math.FMA(float64(x[7])-float64(y[7]), row[7], s7)
+		row, x, y = row[Lanes:], x[Lanes:], y[Lanes:]
+	}
+	*sums = [Lanes]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+}
+
+func plainNarrow[T element](dst *byte, row []float64) int {
+	to := of[T](dst, len(row))
+	for i, v := range row {
+		to[i] = T(v)
+	}
+	return len(row)
+}
+
+func plainLargest[T element](top *[8]uint64, x *byte, n int) {
+	switch unsafe.Sizeof(*new(T)) {
+	case 4:
+		m := uint32(0)
+		for _, b := range of[uint32](x, n) {
+			m = max(m, b&^(1<<31))
+		}
+		lanes := of[uint32]((*byte)(unsafe.Pointer(top)), 16)
+		lanes[0] = max(lanes[0], m)
+	case 8:
+		for _, b := range of[uint64](x, n) {
+			top[0] = max(top[0], b&^(1<<63))
+		}
+	}
+}

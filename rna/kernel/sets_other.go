@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package kernel
+
+var sets = [...]set{Go: plain}
+
+func detect() Level { return Go }
