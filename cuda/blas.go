@@ -51,7 +51,11 @@ func (c *Context) NewBLAS(s *Stream) (*BLAS, error) {
 func (b *BLAS) create() error {
 	b.b = new(cublas.Standard)
 	if err := b.b.Init(); err != nil {
-		return blasError("cublasCreate", err, fmt.Sprintf("%v, %s", b.c.info, lazy.CuBLAS.File()))
+		err = blasError("cublasCreate", err, fmt.Sprintf("%v, %s", b.c.info, lazy.CuBLAS.File()))
+		if e, ok := err.(*Error); ok && e.Code == int(cublas.NotInitialized) {
+			e.Text = fmt.Sprintf("the driver supports CUDA %s; a cuBLAS for a later CUDA does not start", lazy.VersionString(lazy.DriverVersion()))
+		}
+		return err
 	}
 	code := C.cublasSetStream_v2(b.handle(), C.cudaStream_t(unsafe.Pointer(b.s.s.C())))
 	if code != C.CUBLAS_STATUS_SUCCESS {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	"gorgonia.org/cu"
@@ -16,13 +17,14 @@ import (
 // A Context is a GPU in use: the device's primary context and the thread that makes its calls. Its methods may be
 // called concurrently.
 type Context struct {
-	info   Info
-	device cu.Device
-	opts   Options
-	stream *Stream
+	info    Info
+	device  cu.Device
+	primary cu.CUContext
+	opts    Options
+	stream  *Stream
 
 	calls  chan call
-	thread int // the owner's thread id
+	thread atomic.Int32 // the owner's thread id
 	mu     sync.RWMutex
 	closed bool // guarded by mu
 
@@ -87,16 +89,55 @@ func Open(ordinal int, o Options) (*Context, error) {
 // own is the owner thread: it makes the device's primary context current and runs calls until they end.
 func (c *Context) own(opened chan<- error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its current context with it
-	c.thread = unix.Gettid()
+	c.thread.Store(int32(unix.Gettid()))
 	err := c.retain()
 	opened <- err
 	if err != nil {
 		return
 	}
+	c.serve()
+}
+
+func (c *Context) serve() {
 	for next := range c.calls {
-		next.done <- c.run(next.f)
+		c.run(next)
 	}
 }
+
+// run answers next, also when its function panics or, as a test's FailNow does, ends the goroutine: then another
+// thread becomes the owner.
+func (c *Context) run(next call) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		p := recover()
+		if p == nil {
+			p = "cuda: runtime.Goexit, as of a test's FailNow, inside Do"
+			go c.takeOver(next, p)
+			return
+		}
+		next.done <- outcome{panicked: p}
+	}()
+	err := next.f()
+	returned = true
+	next.done <- outcome{err: err}
+}
+
+// takeOver makes a thread the owner after the one before has ended, and answers the call that ended it.
+func (c *Context) takeOver(next call, panicked any) {
+	runtime.LockOSThread()
+	c.thread.Store(int32(unix.Gettid()))
+	if err := cu.SetCurrentContext(c.primary); err != nil {
+		panicked = errors.Join(fmt.Errorf("%v", panicked), driverError("cuCtxSetCurrent", err, c.info.String()))
+	}
+	next.done <- outcome{panicked: panicked}
+	c.serve()
+}
+
+// here reports whether the caller is the owner thread.
+func (c *Context) here() bool { return int32(unix.Gettid()) == c.thread.Load() }
 
 func (c *Context) retain() error {
 	users.Lock()
@@ -113,7 +154,7 @@ func (c *Context) retain() error {
 		return errors.Join(driverError("cuCtxSetCurrent", err, c.info.String()),
 			driverError("cuDevicePrimaryCtxRelease", device.ReleasePrimaryCtx(), ""))
 	}
-	c.device = device
+	c.device, c.primary = device, primary
 	if users.n == nil {
 		users.n = map[int]int{}
 	}
@@ -139,12 +180,6 @@ func (c *Context) release() error {
 	return nil
 }
 
-func (c *Context) run(f func() error) (out outcome) {
-	defer func() { out.panicked = recover() }()
-	out.err = f()
-	return out
-}
-
 // Info describes the GPU.
 func (c *Context) Info() Info { return c.info }
 
@@ -153,7 +188,8 @@ func (c *Context) Stream() *Stream { return c.stream }
 
 // Do runs f on the owner thread, where the device's context is current, and returns its error. The context's and its
 // handles' methods may be called inside. It fails with [ErrLost] on a lost context and [ErrClosed] on a closed one, without
-// running f. A panic of f goes on in the caller.
+// running f. A panic of f
+// goes on in the caller.
 func (c *Context) Do(f func() error) error {
 	return c.enter(func() error {
 		if c.lost != nil {
@@ -165,7 +201,7 @@ func (c *Context) Do(f func() error) error {
 
 // enter runs f on the owner thread, whatever the context's state but closed.
 func (c *Context) enter(f func() error) error {
-	if unix.Gettid() == c.thread {
+	if c.here() {
 		return f()
 	}
 	c.mu.RLock()
@@ -207,7 +243,7 @@ func (c *Context) Synchronize() error {
 // Close waits for the GPU, gives everything back and ends the owner thread. Handles that are still open, but for what
 // the context made itself, are closed and counted in the error. A second Close does nothing.
 func (c *Context) Close() error {
-	if unix.Gettid() == c.thread {
+	if c.here() {
 		return errors.New("cuda: Close of a context inside its Do")
 	}
 	c.mu.Lock()

@@ -4,6 +4,8 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -66,6 +68,17 @@ func TestDo(t *testing.T) {
 		}()
 		_ = c.Do(func() error { panic("mine") })
 	}()
+	// What ends the goroutine, as FailNow does, is a panic of the caller and leaves the context usable.
+	m := alloc(t, c, 8)
+	func() {
+		defer func() {
+			if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "Goexit") {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		_ = c.Do(func() error { runtime.Goexit(); return nil })
+	}()
+	check(t, c.Do(func() error { return c.Stream().Fill(m.All(), 0) }))
 	check(t, c.Synchronize())
 }
 

@@ -32,18 +32,26 @@ func (r *Report) load() {
 	r.Err = err
 	for _, d := range devices {
 		g := GPUReport{Info: d}
-		g.Free, g.Err = freeMemory(d.Ordinal)
+		g.Free, g.Err = try(d.Ordinal, r.Libraries[lazy.CuBLAS].Err == nil)
 		r.GPUs = append(r.GPUs, g)
 	}
 }
 
-func freeMemory(ordinal int) (int64, error) {
+// try opens a GPU, with cuBLAS when that is there, and returns its free memory.
+func try(ordinal int, blas bool) (free int64, err error) {
 	c, err := Open(ordinal, Options{})
 	if err != nil {
 		return 0, err
 	}
-	free, _, err := c.MemInfo()
-	return free, errors.Join(err, c.Close())
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if free, _, err = c.MemInfo(); err != nil || !blas {
+		return free, err
+	}
+	b, err := c.NewBLAS(c.Stream())
+	if err != nil {
+		return free, err
+	}
+	return free, b.Close()
 }
 
 // version asks a loaded library for its version.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"onlinerna/cuda"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
@@ -12,7 +13,7 @@ import (
 // deviceNames lists what --device takes.
 var deviceNames = []string{"auto", "cpu", "reference", "reference64"}
 
-const deviceHelp = "auto, cpu, or reference: the slow definition that the others are checked against (reference64: in float64)"
+const deviceHelp = "auto (the CPU), cpu, or reference: the slow definition that the others are checked against (reference64: in float64)"
 
 // openDevice opens a device by name.
 func openDevice(name string, threads int) (device.Device, error) {
@@ -24,9 +25,18 @@ func openDevice(name string, threads int) (device.Device, error) {
 	case "reference64":
 		return device.NewReference(op.Float64), nil
 	case "cuda":
-		return nil, fmt.Errorf("device cuda: this build has no GPU support; use --device cpu")
+		return nil, noTraining()
 	}
 	return nil, fmt.Errorf("unknown device %q%s Devices: %s", name, orDot(suggest(name, deviceNames, "")), strings.Join(deviceNames, ", "))
+}
+
+// noTraining says why --device cuda is not to be had: what is missing, or that nets do not train on it.
+func noTraining() error {
+	gpus, err := cuda.Devices()
+	if err != nil {
+		return fmt.Errorf("device cuda: %w; or use --device cpu", err)
+	}
+	return fmt.Errorf("device cuda: nets do not train or run on GPUs (found: %v); use --device cpu", gpus)
 }
 
 func orDot(s string) string {

@@ -1,0 +1,151 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/lazy"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPCI(t *testing.T) {
+	dir := t.TempDir()
+	for name, ids := range map[string][3]string{
+		"0000:01:00.0": {"0x10de", "0x2330", "0x030200"}, // an accelerator
+		"0000:02:00.0": {"0x10de", "0x2204", "0x030000"}, // a display controller
+		"0000:02:00.1": {"0x10de", "0x1aef", "0x040300"}, // its sound
+		"0000:03:00.0": {"0x1002", "0x744c", "0x030000"}, // another maker's
+	} {
+		for i, file := range []string{"vendor", "device", "class"} {
+			write(t, filepath.Join(dir, name, file), ids[i]+"\n")
+		}
+	}
+	if got, want := pciGPUs(dir), []string{"10de:2330 at 0000:01:00.0", "10de:2204 at 0000:02:00.0"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := pciGPUs(filepath.Join(dir, "none")); got != nil {
+		t.Errorf("without a bus: %q", got)
+	}
+}
+
+func TestKernelModule(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "version")
+	for text, want := range map[string]string{
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version:  gcc 12.3.0\n":          "535.183.01",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82  Release Build  (x)  Wed Aug 27 2025\nGCC version: 12.3.0 x\n": "580.82",
+		"something else": "something else",
+	} {
+		write(t, file, text)
+		if got := kernelModule(file); got != want {
+			t.Errorf("%q: version %q, want %q", text, got, want)
+		}
+	}
+	if got := kernelModule(file + ".none"); got != "" {
+		t.Errorf("without a driver: %q", got)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	gpu := Info{Name: "NVIDIA X", Major: 9, Memory: 80 << 30, Multiprocessors: 132, MemoryClock: 2_619_000, MemoryBus: 5120}
+	found := func(l lazy.Library) LibraryReport {
+		return LibraryReport{Library: l, Version: "12." + fmt.Sprint(int(l)), File: "/lib/" + fmt.Sprint(int(l))}
+	}
+	missing := func(l lazy.Library) LibraryReport {
+		return LibraryReport{Library: l, Err: &lazy.NotFoundError{Library: l, Names: []string{"libx.so.1"}, Folders: []string{"/f"}, Install: "do this"}}
+	}
+	all := []LibraryReport{found(lazy.Driver), found(lazy.CuBLAS), found(lazy.NVRTC), found(lazy.CuDNN)}
+	for name, test := range map[string]struct {
+		r         Report
+		want, not []string
+	}{
+		"no support": {
+			Report{Hardware: []string{"10de:2330 at 0000:01:00.0"}, KernelModule: "580.82"},
+			[]string{"not in this build", "NVIDIA GPU 10de:2330", "580.82", "make gpu", "Everything runs on the CPU"}, nil,
+		},
+		"all": {
+			Report{Built: true, Libraries: all, GPUs: []GPUReport{{Info: gpu, Free: 79 << 30}}},
+			[]string{"cuBLAS         12.1  /lib/1", "NVIDIA X, sm_90, 132 multiprocessors, 79.0 GiB of 80.0 GiB free, 3352 GB/s", "RNA can run on the GPU"},
+			[]string{"missing"},
+		},
+		"no cuDNN": {
+			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], all[2], missing(lazy.CuDNN)}, GPUs: []GPUReport{{Info: gpu}}},
+			[]string{"cuDNN          missing; RNA does without", "looked for libx.so.1 in the loader's path, /f\n  do this", "RNA can run on the GPU"}, nil,
+		},
+		"no NVRTC": {
+			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], missing(lazy.NVRTC), all[3]}, GPUs: []GPUReport{{Info: gpu}}},
+			[]string{"NVRTC          missing\n", "no NVRTC", "Everything runs on the CPU"}, nil,
+		},
+		"no device": {
+			Report{Built: true, Libraries: all, Err: errors.New("list failed")},
+			[]string{"- list failed", "Everything runs on the CPU"}, nil,
+		},
+		"busy": {
+			Report{Built: true, Libraries: all, GPUs: []GPUReport{{Info: gpu, Err: errors.New("in use")}}},
+			[]string{"80.0 GiB, cannot be opened", "- in use", "Everything runs on the CPU"}, nil,
+		},
+	} {
+		var b strings.Builder
+		if err := test.r.Print(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: no %q in\n%s", name, want, b.String())
+			}
+		}
+		for _, not := range test.not {
+			if strings.Contains(b.String(), not) {
+				t.Errorf("%s: %q in\n%s", name, not, b.String())
+			}
+		}
+	}
+}
+
+func TestErrorTexts(t *testing.T) {
+	cause := &Error{Call: "cuMemAlloc", Detail: "1.0 GiB", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY", Text: "out of memory"}
+	if got, want := cause.Error(), "cuda: cuMemAlloc (1.0 GiB): CUDA_ERROR_OUT_OF_MEMORY (2): out of memory"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	m := error(&MemoryError{Cause: cause, Asked: 3 << 29, Free: 1 << 20, Total: 80 << 30, Used: 1000})
+	if got, want := m.Error(), "cuda: out of memory: asked for 1.5 GiB, free are 1.0 MiB of 80.0 GiB, this context holds 1000 bytes (CUDA_ERROR_OUT_OF_MEMORY)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var e *Error
+	if !errors.Is(m, ErrOutOfMemory) || errors.Is(m, ErrLost) || !errors.As(m, &e) {
+		t.Error("a MemoryError is not what it is")
+	}
+	none := &NoDeviceError{Asked: 2, Devices: []Info{{Name: "A"}, {Ordinal: 1, Name: "B"}}}
+	if got, want := none.Error(), "cuda: no GPU 2, there are: 0 (A), 1 (B)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := (&NoDeviceError{}).Error(); !strings.Contains(got, "lists none") {
+		t.Errorf("%q", got)
+	}
+	for n, want := range map[int64]string{1023: "1023 bytes", 1 << 10: "1.0 KiB", 1<<40 + 1<<39: "1.5 TiB", 1 << 55: "32768.0 TiB"} {
+		if got := size(n); got != want {
+			t.Errorf("size %q, want %q", got, want)
+		}
+	}
+	for code, lost := range map[int]bool{1: false, 2: false, 701: false, 700: true, 719: true, 999: true} {
+		if e := (&Error{Code: code, Name: "CUDA_ERROR_X"}); e.lost() != lost {
+			t.Errorf("code %d lost: %v", code, e.lost())
+		}
+	}
+	if (&Error{Code: 999, Name: "NVRTC_ERROR_X"}).lost() {
+		t.Error("an error of NVRTC loses the context")
+	}
+}
