@@ -225,7 +225,24 @@ func collect(name string, s isa, l line, part bool) {
 	}
 	ADDQ(Mem{Base: args, Disp: collectStepT}, src)
 
+	place := func(base reg.GPVirtual, r int) Mem {
+		if r == 0 {
+			return Mem{Base: base}
+		}
+		return Mem{Base: base, Index: row[r], Scale: 1}
+	}
 	to, more := GP64(), GP64()
+	// The next tile, so that its stores do not wait.
+	MOVQ(dst, to)
+	ADDQ(Mem{Base: args, Disp: collectStepTile}, to)
+	for c := range l.out {
+		if c > 0 {
+			ADDQ(Mem{Base: args, Disp: collectStepC}, to)
+		}
+		for r := range l.out {
+			PREFETCHT0(place(to, r))
+		}
+	}
 	MOVQ(dst, to)
 	MOVQ(from, more)
 	for c := range l.out {
@@ -238,12 +255,6 @@ func collect(name string, s isa, l line, part bool) {
 		for i := range x {
 			x[i] = m.take()
 			VMOVUPS(Mem{Base: scratch, Disp: (c*window + i) * s.bytes}, x[i])
-		}
-		place := func(base reg.GPVirtual, r int) Mem {
-			if r == 0 {
-				return Mem{Base: base}
-			}
-			return Mem{Base: base, Index: row[r], Scale: 1}
 		}
 		y := l.run(m, x)
 		for _, v := range y {

@@ -19629,7 +19629,7 @@ tile:
 	RET
 
 // func avx512Result(a *int)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·avx512Result(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -19807,6 +19807,27 @@ tile:
 	VMOVUPS     Z8, 1088(DX)
 	VMOVUPS     Z31, 1472(DX)
 	ADDQ        8(AX), CX
+	MOVQ        BX, R14
+	ADDQ        56(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
 	MOVQ        BX, R14
 	MOVQ        SI, R15
 	VMOVUPS     (DX), Z16
@@ -19988,7 +20009,7 @@ stay:
 	RET
 
 // func avx512ResultTail(a *int)
-// Requires: AVX, AVX512DQ, AVX512F, CMOV
+// Requires: AVX, AVX512DQ, AVX512F, CMOV, MMX+
 TEXT ·avx512ResultTail(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -20169,6 +20190,27 @@ tile:
 	VMOVUPS     Z8, 1088(DX)
 	VMOVUPS     Z31, 1472(DX)
 	ADDQ        8(AX), CX
+	MOVQ        BX, R14
+	ADDQ        56(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
 	MOVQ        BX, R14
 	MOVQ        SI, R15
 	VMOVUPS     (DX), Z16
@@ -20366,7 +20408,7 @@ stay:
 	RET
 
 // func avx512WeightGrad(a *int)
-// Requires: AVX, AVX512F, CMOV
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·avx512WeightGrad(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -20529,6 +20571,19 @@ tile:
 	VMOVUPS     Z26, 1088(DX)
 	ADDQ        8(AX), CX
 	MOVQ        BX, R13
+	ADDQ        56(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	MOVQ        BX, R13
 	MOVQ        SI, R14
 	VMOVUPS     (DX), Z9
 	VMOVUPS     64(DX), Z14
@@ -20652,7 +20707,7 @@ stay:
 	RET
 
 // func avx512WeightGradTail(a *int)
-// Requires: AVX, AVX512DQ, AVX512F, CMOV
+// Requires: AVX, AVX512DQ, AVX512F, CMOV, MMX+
 TEXT ·avx512WeightGradTail(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -20817,6 +20872,19 @@ tile:
 	VMOVUPS     Z31, 704(DX)
 	VMOVUPS     Z26, 1088(DX)
 	ADDQ        8(AX), CX
+	MOVQ        BX, R13
+	ADDQ        56(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
 	MOVQ        BX, R13
 	MOVQ        SI, R14
 	VMOVUPS     (DX), Z9
@@ -27127,7 +27195,7 @@ tile:
 	RET
 
 // func avx2Result(a *int)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·avx2Result(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -27303,6 +27371,27 @@ tile:
 	VMOVUPS     Y14, 544(DX)
 	VMOVUPS     Y15, 736(DX)
 	ADDQ        8(AX), CX
+	MOVQ        BX, R14
+	ADDQ        56(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
 	MOVQ        BX, R14
 	MOVQ        SI, R15
 	VMOVUPS     (DX), Y6
@@ -27484,7 +27573,7 @@ stay:
 	RET
 
 // func avx2ResultTail(a *int)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·avx2ResultTail(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -27661,6 +27750,27 @@ tile:
 	VMOVUPS     Y14, 544(DX)
 	VMOVUPS     Y15, 736(DX)
 	ADDQ        8(AX), CX
+	MOVQ        BX, R14
+	ADDQ        56(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
+	ADDQ        48(AX), R14
+	PREFETCHT0  (R14)
+	PREFETCHT0  (R14)(R10*1)
+	PREFETCHT0  (R14)(R11*1)
+	PREFETCHT0  (R14)(R12*1)
 	MOVQ        BX, R14
 	MOVQ        SI, R15
 	VMOVUPS     (DX), Y6
@@ -27858,7 +27968,7 @@ stay:
 	RET
 
 // func avx2WeightGrad(a *int)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·avx2WeightGrad(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -28018,6 +28128,19 @@ tile:
 	VMOVUPS     Y15, 544(DX)
 	ADDQ        8(AX), CX
 	MOVQ        BX, R13
+	ADDQ        56(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	MOVQ        BX, R13
 	MOVQ        SI, R14
 	VMOVUPS     (DX), Y6
 	VMOVUPS     32(DX), Y7
@@ -28141,7 +28264,7 @@ stay:
 	RET
 
 // func avx2WeightGradTail(a *int)
-// Requires: AVX, CMOV, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·avx2WeightGradTail(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         88(AX), CX
@@ -28301,6 +28424,19 @@ tile:
 	VMOVUPS     Y14, 352(DX)
 	VMOVUPS     Y15, 544(DX)
 	ADDQ        8(AX), CX
+	MOVQ        BX, R13
+	ADDQ        56(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
+	ADDQ        48(AX), R13
+	PREFETCHT0  (R13)
+	PREFETCHT0  (R13)(R10*1)
+	PREFETCHT0  (R13)(R11*1)
 	MOVQ        BX, R13
 	MOVQ        SI, R14
 	VMOVUPS     (DX), Y6
