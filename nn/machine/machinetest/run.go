@@ -264,7 +264,23 @@ func (c *checker) tolerance(deviation float64) float64 {
 	if c.exact {
 		return 1e-8
 	}
+	if c.name == "resnet20" {
+		return max(5*deviation, flippedGradient)
+	}
 	return 5 * deviation
+}
+
+// Some activations are as good as 0. In float64, too, changing the parameters by a float32's rounding before each
+// step then changes what follows by so much, or hardly at all: the gradient of a parameter relative to its norm, for
+// ResNet-20, and the loss after some steps. flippedLoss has the largest of 24 such runs.
+const flippedGradient = 1.8e-4
+
+var flippedLoss = map[string]map[float64][]float64{
+	"resnet20": {
+		0.1:  {0, 2.3e-6, 5.4e-4, 1.4e-3, 3e-3},
+		0.01: {0, 1.3e-6, 7.3e-6, 1.6e-4, 1.6e-4, 3.3e-4, 3.7e-4, 9.4e-4, 9.4e-4, 1.1e-3, 1.4e-3},
+	},
+	"resnet18": {0.01: {0, 0, 4.3e-4}},
 }
 
 // lossTolerance is absolute, for the loss after some steps of a run.
@@ -277,12 +293,11 @@ func (c *checker) lossTolerance(run, steps int) float64 {
 	for i := range steps + 1 {
 		d = max(d, math.Abs(s.Losses32[i]-s.Losses[i]), math.Abs(nhwc[i]-s.Losses[i]))
 	}
-	if c.name == "resnet18" && s.Rate == 0.01 && steps > 1 {
-		// An activation of the second step is as good as 0. In float64, too, changing the parameters after the
-		// first step by a float32's rounding moves the next loss by 4.3e-4 or not at all.
-		return max(5*d, 2*4.3e-4)
+	flip := 0.0
+	if f := flippedLoss[c.name][s.Rate]; f != nil {
+		flip = f[min(steps, len(f)-1)]
 	}
-	return 5 * d
+	return max(5*d, 2*flip)
 }
 
 func (c *checker) near(what string, got, want, tol float64) {
