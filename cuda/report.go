@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,7 @@ type LibraryReport struct {
 	Err     error
 }
 
-// A GPUReport is a GPU and its free memory in bytes, or why it cannot be opened.
+// A GPUReport is a GPU and its free memory in bytes, or why it cannot be used.
 type GPUReport struct {
 	Info
 	Free int64
@@ -124,7 +125,11 @@ func (r *Report) Print(w io.Writer) error {
 			line(name, "missing; RNA does without")
 			missing = append(missing, l.Err)
 		default:
-			line(name, "missing")
+			what := "unusable"
+			if errors.As(l.Err, new(*lazy.NotFoundError)) {
+				what = "missing"
+			}
+			line(name, "%s", what)
 			missing = append(missing, l.Err)
 		}
 	}
@@ -136,7 +141,7 @@ func (r *Report) Print(w io.Writer) error {
 		if g.Err == nil {
 			what += fmt.Sprintf("%s of %s free", size(g.Free), size(g.Memory))
 		} else {
-			what += fmt.Sprintf("%s, cannot be opened", size(g.Memory))
+			what += fmt.Sprintf("%s, cannot be used", size(g.Memory))
 			missing = append(missing, g.Err)
 		}
 		if bw := g.Bandwidth(); bw > 0 {
@@ -149,7 +154,7 @@ func (r *Report) Print(w io.Writer) error {
 		missing = append(missing, ErrNotBuilt)
 	}
 	if len(missing) > 0 {
-		b.WriteString("\nmissing\n")
+		b.WriteString("\nmissing or unusable\n")
 		for _, err := range missing {
 			if e, ok := err.(*lazy.NotFoundError); ok {
 				fmt.Fprintf(&b, "- %s\n  %s\n", e.Looked(), e.Install)

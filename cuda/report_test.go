@@ -89,13 +89,17 @@ func TestPrint(t *testing.T) {
 			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], missing(lazy.NVRTC), all[3]}, GPUs: []GPUReport{{Info: gpu}}},
 			[]string{"NVRTC          missing\n", "no NVRTC", "Everything runs on the CPU"}, nil,
 		},
+		"old driver": {
+			Report{Built: true, Libraries: []LibraryReport{{Library: lazy.Driver, Err: &lazy.DriverError{File: "/d", Version: 11040}}, all[1], all[2], all[3]}},
+			[]string{"NVIDIA driver  unusable", "- NVIDIA driver too old: /d supports CUDA 11.4", "Everything runs on the CPU"}, nil,
+		},
 		"no device": {
 			Report{Built: true, Libraries: all, Err: errors.New("list failed")},
 			[]string{"- list failed", "Everything runs on the CPU"}, nil,
 		},
 		"busy": {
 			Report{Built: true, Libraries: all, GPUs: []GPUReport{{Info: gpu, Err: errors.New("in use")}}},
-			[]string{"80.0 GiB, cannot be opened", "- in use", "Everything runs on the CPU"}, nil,
+			[]string{"80.0 GiB, cannot be used", "- in use", "Everything runs on the CPU"}, nil,
 		},
 	} {
 		var b strings.Builder
