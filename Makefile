@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, abi-check, bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, abi-check, bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -8,7 +8,7 @@ WORKLOADS ?=
 STUDY     ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim gpu-test abi-check generate bench bench-pytorch rna-on-nets
+.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -37,6 +37,15 @@ sim: ## build and check the stand-in for NVIDIA's libraries, for tests without a
 gpu-test: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) go vet -tags gpu ./cuda/... ./cmd/rna
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu ./cuda/...
+
+GPU_CHECK = bin/gpu-check
+
+gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a machine with a GPU, without Go
+	rm -rf $(GPU_CHECK) && mkdir -p $(GPU_CHECK)
+	$(GPU_ENV) go test -c -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/gpu.test ./cuda
+	$(GPU_ENV) go build -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/ ./cmd/rna
+	cp scripts/gpu_check.sh $(GPU_CHECK)/run.sh
+	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
 
 abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13; downloads 1 GB
 	python3 scripts/abi_check.py
