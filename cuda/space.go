@@ -27,7 +27,7 @@ const (
 // widened differences are multiplied by cuBLAS. Its operations wait for the GPU, so that a vector is at rest
 // between them.
 //
-// Copies from and to a vector that is a [DeviceMemory] of the same context stay on the GPU.
+// Sources and sinks may read vectors of the space, but not call it. Copies from and to a vector that is a [DeviceMemory] of the same context stay on the GPU.
 //
 // Close the vectors, then the space, then the context.
 type Space struct {

@@ -54,7 +54,6 @@ func report(b *testing.B, speed, moved, once float64) {
 // The parts of an online pass on a window of n residuals of a ResNet-50: a row of the Gram matrix, and the combination
 // into GPU memory.
 func BenchmarkSpace(b *testing.B) {
-	needGPU(b)
 	c := open(b)
 	speed := bandwidth(b, c)
 	fmt.Printf("%v: copies within its memory move %.0f GB/s\n", c.Info(), speed/1e9)
@@ -103,9 +102,49 @@ func BenchmarkSpace(b *testing.B) {
 	}
 }
 
+// Ways to multiply a block of n widened residuals with one of them: a matrix and a vector, as the space does it; as
+// matrices; as matrices of pieces of columns, whose products of different pieces are waste.
+func BenchmarkProducts(b *testing.B) {
+	c := open(b)
+	speed := bandwidth(b, c)
+	span := spanLen
+	if sim.Active() {
+		span = 1024
+	}
+	m := alloc(b, c, 8*int64(span)*(columns+1))
+	out := alloc(b, c, 8*16*16*columns)
+	check(b, c.Stream().Fill(m.All(), 0))
+	blas, err := c.NewBLAS(c.Stream())
+	check(b, err)
+	defer func() { check(b, blas.Close()) }()
+	const pieces = 16
+	for _, n := range []int{5, 10, 20} {
+		for name, f := range map[string]func() error{
+			"Dgemv": func() error { return blas.Dgemv(true, span, n, 1, m.All(), span, m.All(), 1, 0, out.All(), 1) },
+			"Dgemm": func() error {
+				return blas.Dgemm(true, false, n, 1, span, 1, m.All(), span, m.All(), span, 0, out.All(), n)
+			},
+			"DgemmTurned": func() error {
+				return blas.Dgemm(true, false, 1, n, span, 1, m.All(), span, m.All(), span, 0, out.All(), 1)
+			},
+			"DgemmInParts": func() error {
+				return blas.Dgemm(true, false, n*pieces, pieces, span/pieces, 1, m.All(), span/pieces, m.All(), span/pieces, 0, out.All(), n*pieces)
+			},
+		} {
+			b.Run(fmt.Sprintf("%s/N=%d", name, n), func(b *testing.B) {
+				for range b.N {
+					check(b, f())
+				}
+				check(b, c.Stream().Synchronize())
+				moved := 8 * float64(span) * float64(n)
+				report(b, speed, moved, moved)
+			})
+		}
+	}
+}
+
 // Copies between the host and the space.
 func BenchmarkSpaceStore(b *testing.B) {
-	needGPU(b)
 	c := open(b)
 	s := openSpace(b, c, benchDim(), SpaceOptions{})
 	v, err := s.New()

@@ -157,6 +157,26 @@ func TestSpaceDeviceMemory(t *testing.T) {
 	}
 }
 
+// A vector of the space is a source like any other.
+func TestSpaceStoresItsOwn(t *testing.T) {
+	c := open(t)
+	s := openSpace(t, c, 5000, SpaceOptions{piece: 2048, Memory: 10_000})
+	src := walk(5000, 1)[0]
+	from, to := must(s.New()), must(s.New())
+	_, err := s.Store(from, src)
+	check(t, err)
+	_, err = s.Store(to, from)
+	check(t, err)
+	got := make([]float32, 5000)
+	check(t, to.ReadAt(got, 0))
+	for i, x := range got {
+		if x != src[i] {
+			t.Fatalf("element %d is %v, want %v", i, x, src[i])
+		}
+	}
+	check(t, errors.Join(from.Close(), to.Close()))
+}
+
 // Vectors go to the host when GPU memory runs out: by their limit, by the reserve.
 func TestSpaceSpill(t *testing.T) {
 	c := open(t)

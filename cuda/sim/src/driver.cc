@@ -89,6 +89,9 @@ CUresult cuDeviceGetName(char *s, int n, CUdevice d) { PLAIN(cuDeviceGetName); D
 CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) { PLAIN(cuDeviceTotalMem_v2); DEVICE(d); *n = deviceBytes(); return CUDA_SUCCESS; }
 CUresult cuDeviceGetPCIBusId(char *s, int n, CUdevice d) { PLAIN(cuDeviceGetPCIBusId); DEVICE(d); snprintf(s, n, "0000:%02x:00.0", d); return CUDA_SUCCESS; }
 
+// NVIDIA's NVRTC 13 asks for tables that only NVIDIA's driver has.
+CUresult cuGetExportTable(const void **table, const CUuuid *) { PLAIN(cuGetExportTable); *table = nullptr; return CUDA_ERROR_NOT_FOUND; }
+
 static CUresult uuid(CUuuid *u, CUdevice d) {
 	memset(u, 0, sizeof *u);
 	memcpy(u, "stand-in", 8);

@@ -141,7 +141,7 @@ nvrtcResult build(nvrtcProgram p, const std::vector<std::string> &options) {
 	for (size_t i = 0; i < names.size(); i++) text += (i ? ", SIM_KERNEL(" : "SIM_KERNEL(") + names[i] + ")";
 	text += ")\n";
 	const char *tmp = getenv("TMPDIR");
-	std::string folder = std::string(tmp && *tmp ? tmp : "/tmp") + "/onlinerna-sim-XXXXXX";
+	std::string folder = std::string(tmp && *tmp ? tmp : P_tmpdir) + "/onlinerna-sim-XXXXXX";
 	if (!mkdtemp(folder.data())) return NVRTC_ERROR_INTERNAL_ERROR;
 	std::vector<std::string> left = {"kernels.cu", "kernels.so", "log"};
 	bool ok = writeFile(folder + "/kernels.cu", text);
