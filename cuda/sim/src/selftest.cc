@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine.h"
 #include "sim.h"
 extern "C" {
 #include <cublas_v2.h>
@@ -146,6 +147,7 @@ static void memory() {
 	IS(cuMemAlloc(&p, 12), 0);
 	IS(cuMemcpyDtoH(v, p, 12), 0);
 	CHECK(isnan(v[0]) && isnan(v[2]) && v[3] == 0);
+	CHECK(!sim::guarded([](void *at) { *(volatile char *)at; }, (void *)p).empty());  // the host does not reach it
 	IS(cuMemcpyDtoH(v, p, 16), CUDA_ERROR_INVALID_VALUE);
 	IS(cuMemcpyHtoD(p + 4, v, 12), CUDA_ERROR_INVALID_VALUE);
 	IS(cuMemsetD32(p, 0, 4), CUDA_ERROR_INVALID_VALUE);
