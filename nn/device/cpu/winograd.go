@@ -264,6 +264,7 @@ func (k *winogradKernel) transform(worker int, b extent) {
 	if hi > lo {
 		a.To = &scratch[lo*column*lanes]
 	}
+	a.Ahead = 4 * kern.TileResults * k.srcW * k.srcC
 	a.Tiles, a.StepT, a.StepP = k.perLine, 4*stride, 4*k.apart(stride)
 	tile := 0
 	for n := range b.images {

@@ -47,6 +47,35 @@ func copyRows(name string, s isa) {
 	RET()
 }
 
+// pack copies rows into panels of two vectors: the source is read row by row, as it lies in memory.
+func pack(name string, s isa) {
+	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, panels, panelStride, srcStride int)")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	rows, panels := Load(Param("rows"), GP64()), Load(Param("panels"), GP64())
+	panelStride, srcStride := Load(Param("panelStride"), GP64()), Load(Param("srcStride"), GP64())
+	x, y := s.regs[0], s.regs[1]
+	Label("row")
+	to, from, n := GP64(), GP64(), GP64()
+	MOVQ(dst, to)
+	MOVQ(src, from)
+	MOVQ(panels, n)
+	Label("panel")
+	VMOVUPS(Mem{Base: from}, x)
+	VMOVUPS(Mem{Base: from, Disp: s.bytes}, y)
+	VMOVUPS(x, Mem{Base: to})
+	VMOVUPS(y, Mem{Base: to, Disp: s.bytes})
+	ADDQ(Imm(uint64(2*s.bytes)), from)
+	ADDQ(panelStride, to)
+	DECQ(n)
+	JNZ(LabelRef("panel"))
+	ADDQ(srcStride, src)
+	ADDQ(Imm(uint64(2*s.bytes)), dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
 // interleave writes the two vectors of each pair of rows in the order in which pairs read them: lanes of four hold
 // the first two columns of both rows in the one, the other two in the other.
 func interleave(name string, s isa) {

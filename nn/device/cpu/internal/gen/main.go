@@ -65,6 +65,8 @@ func main() {
 			tile{s, rows, 2, pairs}.generate(name)
 			fmt.Fprintf(&decl, "\n//go:noescape\nfunc %s(a *Args)\n", name)
 		}
+		pack(s.name+"Pack", s)
+		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sPack(dst, src *float32, rows, panels, panelStride, srcStride int)\n", s.name)
 		interleave(s.name+"Interleave", s)
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sInterleave(x *float32, pairs int)\n", s.name)
 		copyRows(s.name+"Copy", s)
@@ -77,7 +79,7 @@ func main() {
 		fmt.Fprintf(&decl, "%s\nvar %sWinograd = Winograd{\n%s}\n", stubs, s.name, value)
 	}
 	for _, s := range []isa{avx512, avx2} {
-		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
+		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Pack: %[1]sPack, Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n\tWinograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
 		fmt.Fprintf(&decl, "\tPairs: []Kernel{nil,\n")
 		for rows := 1; rows <= s.rows; rows++ {
 			fmt.Fprintf(&decl, "\t\t%sPairs%d,\n", s.name, rows)

@@ -25,6 +25,7 @@ const (
 	spreadDst     // *float32
 	spreadStepT   // int
 	spreadStepP   // int
+	spreadAhead   // int
 )
 
 // Offsets of the fields of kern.Collect.
@@ -97,6 +98,10 @@ func spread(name string, s isa, l line) {
 	for i := range rows {
 		rows[i] = field(args, spreadRows+8*i)
 	}
+	var ahead reg.GPVirtual
+	if l.in > tileTaps {
+		ahead = field(args, spreadAhead)
+	}
 	off := GP64()
 	XORQ(off, off)
 	TESTQ(columns, columns)
@@ -106,6 +111,15 @@ func spread(name string, s isa, l line) {
 	for i := range x {
 		x[i] = m.take()
 		loadTail(Mem{Base: rows[i], Index: off, Scale: 1}, s, mask, x[i])
+	}
+	if l.in > tileTaps {
+		// The rows of the next row of tiles that this one does not have.
+		for _, row := range rows[l.in-tileResults:] {
+			next := GP64()
+			MOVQ(row, next)
+			ADDQ(off, next)
+			PREFETCHT0(Mem{Base: next, Index: ahead, Scale: 1})
+		}
 	}
 	for i, y := range l.run(m, x) {
 		VMOVUPS(y, Mem{Base: to, Disp: i * s.bytes})

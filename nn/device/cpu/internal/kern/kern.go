@@ -55,6 +55,9 @@ type Set struct {
 	// Copy copies rows of width elements between arrays with the given strides in bytes. It writes whole
 	// vectors: a row is filled up with zeros.
 	Copy func(dst, src *float32, rows, width, dstStride, srcStride int)
+	// Pack copies rows of so many panels of two vectors: row i of panel j to row i of an array of its own. Strides
+	// are in bytes.
+	Pack func(dst, src *float32, rows, panels, panelStride, srcStride int)
 	// Add adds n elements of src to dst.
 	Add func(dst, src *float32, n int)
 	// Peak runs n·2·(registers-2) multiply-adds of whole vectors on registers.

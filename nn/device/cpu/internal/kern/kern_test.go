@@ -206,6 +206,29 @@ func TestCopy(t *testing.T) {
 	})
 }
 
+func TestPack(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *Set) {
+		r := rand.New(rand.NewPCG(2, 4))
+		width := 2 * s.Lanes
+		for _, rows := range []int{1, 3, 14} {
+			for _, panels := range []int{1, 2, 5} {
+				stride := panels*width + 3
+				src, dst := guarded(r, rows*stride-3), guarded(r, panels*rows*width)
+				s.Pack(&dst[0], &src[0], rows, panels, 4*rows*width, 4*stride)
+				for i, x := range dst {
+					p, row, column := i/(rows*width), i/width%rows, i%width
+					if want := src[row*stride+p*width+column]; x != want {
+						t.Fatalf("%d rows, %d panels: element %d is %v, want %v", rows, panels, i, x, want)
+					}
+				}
+				if err := guards(dst); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
 func TestAdd(t *testing.T) {
 	eachSet(t, func(t *testing.T, s *Set) {
 		r := rand.New(rand.NewPCG(2, 3))

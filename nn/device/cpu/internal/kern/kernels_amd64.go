@@ -215,6 +215,9 @@ func avx512Pairs13(a *Args)
 func avx512Pairs14(a *Args)
 
 //go:noescape
+func avx512Pack(dst, src *float32, rows, panels, panelStride, srcStride int)
+
+//go:noescape
 func avx512Interleave(x *float32, pairs int)
 
 //go:noescape
@@ -346,6 +349,9 @@ func avx2Pairs5(a *Args)
 func avx2Pairs6(a *Args)
 
 //go:noescape
+func avx2Pack(dst, src *float32, rows, panels, panelStride, srcStride int)
+
+//go:noescape
 func avx2Interleave(x *float32, pairs int)
 
 //go:noescape
@@ -387,7 +393,7 @@ var avx2Winograd = Winograd{
 }
 
 var avx512Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak,
 	Winograd: &avx512Winograd,
 	Pairs: []Kernel{nil,
 		avx512Pairs1,
@@ -476,7 +482,7 @@ var avx512Set = Set{
 }
 
 var avx2Set = Set{
-	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak,
+	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Pack: avx2Pack, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak,
 	Winograd: &avx2Winograd,
 	Pairs: []Kernel{nil,
 		avx2Pairs1,

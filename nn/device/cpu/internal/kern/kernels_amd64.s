@@ -18763,6 +18763,37 @@ set:
 	VZEROUPPER
 	RET
 
+// func avx512Pack(dst *float32, src *float32, rows int, panels int, panelStride int, srcStride int)
+// Requires: AVX, AVX512F
+TEXT ·avx512Pack(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ panels+24(FP), BX
+	MOVQ panelStride+32(FP), SI
+	MOVQ srcStride+40(FP), DI
+
+row:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ BX, R10
+
+panel:
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	ADDQ    $0x80, R9
+	ADDQ    SI, R8
+	DECQ    R10
+	JNZ     panel
+	ADDQ    DI, CX
+	ADDQ    $0x80, AX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func avx512Interleave(x *float32, pairs int)
 // Requires: AVX, AVX512F
 TEXT ·avx512Interleave(SB), NOSPLIT, $0-16
@@ -18966,7 +18997,7 @@ loop:
 	RET
 
 // func avx512Source(a *int)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·avx512Source(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         64(AX), CX
@@ -18987,17 +19018,30 @@ TEXT ·avx512Source(SB), NOSPLIT, $0-8
 	MOVQ         24(AX), R9
 	MOVQ         32(AX), R10
 	MOVQ         40(AX), R11
-	XORQ         R12, R12
+	MOVQ         120(AX), R12
+	XORQ         R13, R13
 	TESTQ        CX, CX
 	JZ           along
 
 column:
-	VMOVUPS.Z    (SI)(R12*1), K1, Z7
-	VMOVUPS.Z    (DI)(R12*1), K1, Z8
-	VMOVUPS.Z    (R8)(R12*1), K1, Z9
-	VMOVUPS.Z    (R9)(R12*1), K1, Z10
-	VMOVUPS.Z    (R10)(R12*1), K1, Z11
-	VMOVUPS.Z    (R11)(R12*1), K1, Z12
+	VMOVUPS.Z    (SI)(R13*1), K1, Z7
+	VMOVUPS.Z    (DI)(R13*1), K1, Z8
+	VMOVUPS.Z    (R8)(R13*1), K1, Z9
+	VMOVUPS.Z    (R9)(R13*1), K1, Z10
+	VMOVUPS.Z    (R10)(R13*1), K1, Z11
+	VMOVUPS.Z    (R11)(R13*1), K1, Z12
+	MOVQ         R8, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
+	MOVQ         R9, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
+	MOVQ         R10, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
+	MOVQ         R11, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
 	VMOVAPS      Z11, Z13
 	VFMADD231PS  Z1, Z7, Z13
 	VFNMADD231PS Z2, Z9, Z13
@@ -19021,7 +19065,7 @@ column:
 	VMOVUPS      Z17, 192(BX)
 	VMOVUPS      Z11, 256(BX)
 	VMOVUPS      Z12, 320(BX)
-	ADDQ         DX, R12
+	ADDQ         DX, R13
 	ADDQ         $0x00000180, BX
 	DECQ         CX
 	JNZ          column
@@ -19224,7 +19268,7 @@ tile:
 	RET
 
 // func avx512Grad(a *int)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·avx512Grad(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         64(AX), CX
@@ -19241,15 +19285,28 @@ TEXT ·avx512Grad(SB), NOSPLIT, $0-8
 	MOVQ         8(AX), DI
 	MOVQ         16(AX), R8
 	MOVQ         24(AX), R9
-	XORQ         R10, R10
+	MOVQ         120(AX), R10
+	XORQ         R11, R11
 	TESTQ        CX, CX
 	JZ           along
 
 column:
-	VMOVUPS.Z    (SI)(R10*1), K1, Z5
-	VMOVUPS.Z    (DI)(R10*1), K1, Z6
-	VMOVUPS.Z    (R8)(R10*1), K1, Z7
-	VMOVUPS.Z    (R9)(R10*1), K1, Z8
+	VMOVUPS.Z    (SI)(R11*1), K1, Z5
+	VMOVUPS.Z    (DI)(R11*1), K1, Z6
+	VMOVUPS.Z    (R8)(R11*1), K1, Z7
+	VMOVUPS.Z    (R9)(R11*1), K1, Z8
+	MOVQ         SI, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
+	MOVQ         DI, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
+	MOVQ         R8, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
+	MOVQ         R9, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
 	VMOVAPS      Z5, Z9
 	VMOVAPS      Z6, Z10
 	VFMADD231PS  Z1, Z7, Z9
@@ -19269,7 +19326,7 @@ column:
 	VMOVUPS      Z13, 192(BX)
 	VMOVUPS      Z12, 256(BX)
 	VMOVUPS      Z8, 320(BX)
-	ADDQ         DX, R10
+	ADDQ         DX, R11
 	ADDQ         $0x00000180, BX
 	DECQ         CX
 	JNZ          column
@@ -26387,6 +26444,37 @@ some:
 	VZEROUPPER
 	RET
 
+// func avx2Pack(dst *float32, src *float32, rows int, panels int, panelStride int, srcStride int)
+// Requires: AVX
+TEXT ·avx2Pack(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ panels+24(FP), BX
+	MOVQ panelStride+32(FP), SI
+	MOVQ srcStride+40(FP), DI
+
+row:
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ BX, R10
+
+panel:
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	ADDQ    $0x40, R9
+	ADDQ    SI, R8
+	DECQ    R10
+	JNZ     panel
+	ADDQ    DI, CX
+	ADDQ    $0x40, AX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func avx2Interleave(x *float32, pairs int)
 // Requires: AVX
 TEXT ·avx2Interleave(SB), NOSPLIT, $0-16
@@ -26538,7 +26626,7 @@ loop:
 	RET
 
 // func avx2Source(a *int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Source(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         64(AX), CX
@@ -26557,17 +26645,30 @@ TEXT ·avx2Source(SB), NOSPLIT, $0-8
 	MOVQ         24(AX), R9
 	MOVQ         32(AX), R10
 	MOVQ         40(AX), R11
-	XORQ         R12, R12
+	MOVQ         120(AX), R12
+	XORQ         R13, R13
 	TESTQ        CX, CX
 	JZ           along
 
 column:
-	VMASKMOVPS   (SI)(R12*1), Y0, Y6
-	VMASKMOVPS   (DI)(R12*1), Y0, Y7
-	VMASKMOVPS   (R8)(R12*1), Y0, Y8
-	VMASKMOVPS   (R9)(R12*1), Y0, Y9
-	VMASKMOVPS   (R10)(R12*1), Y0, Y10
-	VMASKMOVPS   (R11)(R12*1), Y0, Y11
+	VMASKMOVPS   (SI)(R13*1), Y0, Y6
+	VMASKMOVPS   (DI)(R13*1), Y0, Y7
+	VMASKMOVPS   (R8)(R13*1), Y0, Y8
+	VMASKMOVPS   (R9)(R13*1), Y0, Y9
+	VMASKMOVPS   (R10)(R13*1), Y0, Y10
+	VMASKMOVPS   (R11)(R13*1), Y0, Y11
+	MOVQ         R8, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
+	MOVQ         R9, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
+	MOVQ         R10, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
+	MOVQ         R11, R14
+	ADDQ         R13, R14
+	PREFETCHT0   (R14)(R12*1)
 	VMOVAPS      Y10, Y12
 	VFMADD231PS  Y1, Y6, Y12
 	VFNMADD231PS Y2, Y8, Y12
@@ -26591,7 +26692,7 @@ column:
 	VMOVUPS      Y6, 96(BX)
 	VMOVUPS      Y10, 128(BX)
 	VMOVUPS      Y11, 160(BX)
-	ADDQ         DX, R12
+	ADDQ         DX, R13
 	ADDQ         $0x000000c0, BX
 	DECQ         CX
 	JNZ          column
@@ -26794,7 +26895,7 @@ tile:
 	RET
 
 // func avx2Grad(a *int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Grad(SB), NOSPLIT, $0-8
 	MOVQ         a+0(FP), AX
 	MOVQ         64(AX), CX
@@ -26810,15 +26911,28 @@ TEXT ·avx2Grad(SB), NOSPLIT, $0-8
 	MOVQ         8(AX), DI
 	MOVQ         16(AX), R8
 	MOVQ         24(AX), R9
-	XORQ         R10, R10
+	MOVQ         120(AX), R10
+	XORQ         R11, R11
 	TESTQ        CX, CX
 	JZ           along
 
 column:
-	VMASKMOVPS   (SI)(R10*1), Y0, Y5
-	VMASKMOVPS   (DI)(R10*1), Y0, Y6
-	VMASKMOVPS   (R8)(R10*1), Y0, Y7
-	VMASKMOVPS   (R9)(R10*1), Y0, Y8
+	VMASKMOVPS   (SI)(R11*1), Y0, Y5
+	VMASKMOVPS   (DI)(R11*1), Y0, Y6
+	VMASKMOVPS   (R8)(R11*1), Y0, Y7
+	VMASKMOVPS   (R9)(R11*1), Y0, Y8
+	MOVQ         SI, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
+	MOVQ         DI, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
+	MOVQ         R8, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
+	MOVQ         R9, R12
+	ADDQ         R11, R12
+	PREFETCHT0   (R12)(R10*1)
 	VMOVAPS      Y5, Y9
 	VMOVAPS      Y6, Y10
 	VFMADD231PS  Y1, Y7, Y9
@@ -26838,7 +26952,7 @@ column:
 	VMOVUPS      Y13, 96(BX)
 	VMOVUPS      Y12, 128(BX)
 	VMOVUPS      Y8, 160(BX)
-	ADDQ         DX, R10
+	ADDQ         DX, R11
 	ADDQ         $0x000000c0, BX
 	DECQ         CX
 	JNZ          column

@@ -33,6 +33,7 @@ type Spread struct {
 	Dst     *float32
 	StepT   int // from a tile to the next
 	StepP   int // from one of its 36 values to the next
+	Ahead   int // from a row of the source to that of the next row of tiles, which is prefetched
 }
 
 // Collect are the operands of a transform of a row of tiles back, likewise.
