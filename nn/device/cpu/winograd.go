@@ -21,42 +21,6 @@ type winograd struct {
 // winogradPiece is the weights that are transformed at a time: a panel of columns for some channels.
 type winogradPiece struct{ panel, channel, channels int }
 
-// tiling is how the pixels of a grid are cut into tiles.
-type tiling struct {
-	*grid
-	lines, perLine int // lines of tiles of an image, and tiles of each
-	block          cut // of lines of tiles
-}
-
-// values are those of a tile in the transformed domain.
-const values = kern.Window * kern.Window
-
-// winogradCache is about the bytes of transformed tiles that a block has, so that they stay in the second level cache.
-const winogradCache = 640 << 10
-
-func newTiling(g *grid, bytes int) tiling {
-	t := tiling{grid: g, lines: ceil(g.height, kern.TileResults), perLine: ceil(g.width, kern.TileResults)}
-	most := max(1, winogradCache/bytes)
-	each := t.lines * t.perLine
-	if most < each {
-		lines := max(1, most/t.perLine)
-		t.block = cut{1, ceil(t.lines, ceil(t.lines, lines))}
-		return t
-	}
-	const enough = 32 // blocks
-	images := max(1, min(most/each, ceil(g.images, enough)))
-	t.block = cut{ceil(g.images, ceil(g.images, images)), t.lines}
-	return t
-}
-
-// tiles is how many a whole block has.
-func (t *tiling) tiles() int { return t.block.images * t.block.lines * t.perLine }
-
-// extents lists the blocks.
-func (t *tiling) extents() []extent {
-	return t.block.extents(&grid{images: t.images, height: t.lines})
-}
-
 // isWinograd says whether p is a convolution, or its gradient with respect to the input, that winograd can do.
 func (p *product) isWinograd() bool {
 	if p.groups != 1 || len(p.grids) != 1 || !p.grids[0].whole(p) {
@@ -102,10 +66,6 @@ func (w *winograd) channelsStride() int {
 	return w.set.Vectors(w.channels) * w.set.Lanes
 }
 
-// apart is the elements from a value of all tiles of a block to the next one, each of which has n. Values a power
-// of two apart would compete for the same cache lines.
-func (t *tiling) apart(n int) int { return t.tiles()*n + 16 }
-
 // panelColumns is how many columns a panel has.
 func (w *winograd) panelColumns(panel int) int {
 	return min(w.set.Columns(), w.rows-panel*w.set.Columns())
@@ -117,11 +77,6 @@ func (w *winograd) panelWidth(panel int) int {
 }
 func (w *winograd) panelStart(panel int) int {
 	return values * w.channels * panel * w.set.Columns()
-}
-
-// columnScratch is the elements that the columns of a line of tiles take on their way.
-func (t *tiling) columnScratch(set *kern.Set, in int) int {
-	return ((t.perLine-1)*kern.TileResults + in) * kern.ColumnVectors * set.Lanes
 }
 
 // lower adds the scratch that w needs to r and returns its phases: transforming the weights, then the blocks.
@@ -143,9 +98,10 @@ func (w *winograd) lower(d *Device, r *room, src, weights, bias, dst int) func(s
 		k := &winogradKernel{
 			winograd: w, args: make([]winogradArgs, workers),
 			src: s.floats(src), weights: s.floats(weights), dst: s.floats(dst),
-			packed: s.scratch(packed), biases: s.scratch(biases), zeros: s.scratch(zeros),
+			packed: s.scratch(packed), biases: s.scratch(biases),
 			lines: s.scratches(lines), tiles: s.scratches(tiles), products: s.scratches(products), turned: s.scratches(turned),
 		}
+		k.windows = w.source(w.set, k.src, s.scratch(zeros))
 		if bias >= 0 {
 			k.bias = s.floats(bias)
 		}
@@ -171,7 +127,7 @@ type winogradKernel struct {
 	src, weights, bias, dst []float32
 	packed                  []float32 // panels, of columns for each channel for each value
 	biases                  []float32 // a whole number of vectors
-	zeros                   []float32 // a line of the source
+	windows                 windows
 	lines, tiles, products  [][]float32
 	turned                  [][]float32
 	boundEpilogue
@@ -179,7 +135,7 @@ type winogradKernel struct {
 
 // begin sets the biases and the line above and below an image.
 func (k *winogradKernel) begin(int, int) {
-	clear(k.zeros)
+	clear(k.windows.zeros)
 	clear(k.biases)
 	copy(k.biases, k.bias)
 	if k.gain != nil {
@@ -232,7 +188,8 @@ func (k *winogradKernel) pack(worker, block int) {
 // run computes a block.
 func (k *winogradKernel) run(worker, block int) {
 	b := k.blocks[block]
-	k.transform(worker, b)
+	args := &k.args[worker]
+	k.spread(k.set, &args.spread, &k.windows, k.lines[worker], b, 0, k.channels, k.tiles[worker], k.channelsStride())
 	count := b.images * b.lines * k.perLine
 	for j := 0; j < k.rows; j += k.columns {
 		k.multiply(worker, j, count)
@@ -242,47 +199,6 @@ func (k *winogradKernel) run(worker, block int) {
 		line, lines := b.line*kern.TileResults, b.lines*kern.TileResults
 		lines = min(lines, k.dstH-line)
 		k.sumColumns(block, 0, k.rows, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
-	}
-}
-
-// transform fills the tiles of a worker from the windows of a block.
-func (k *winogradKernel) transform(worker int, b extent) {
-	a := &k.args[worker].spread
-	stride := k.channelsStride()
-	lanes := k.set.Lanes
-	scratch := k.lines[worker]
-	corner := k.taps[0]
-	// The columns of a line of windows that lie in the source.
-	width := (k.perLine-1)*kern.TileResults + kern.Window
-	lo := min(width, max(0, -corner.col))
-	hi := max(lo, min(width, k.srcW-corner.col))
-	const column = kern.ColumnVectors
-	clear(scratch[:lo*column*lanes])
-	clear(scratch[hi*column*lanes : width*column*lanes])
-	a.Columns, a.StepC = hi-lo, 4*k.srcC
-	a.Scratch = &scratch[0]
-	if hi > lo {
-		a.To = &scratch[lo*column*lanes]
-	}
-	a.Ahead = 4 * kern.TileResults * k.srcW * k.srcC
-	a.Tiles, a.StepT, a.StepP = k.perLine, 4*stride, 4*k.apart(stride)
-	tile := 0
-	for n := range b.images {
-		for l := range b.lines {
-			row := (b.line+l)*kern.TileResults + corner.row
-			for c := 0; c < k.srcC; c += lanes {
-				for i := range a.Rows {
-					a.Rows[i] = &k.zeros[c]
-					if y := row + i; y >= 0 && y < k.srcH && hi > lo {
-						a.Rows[i] = &k.src[(((b.image+n)*k.srcH+y)*k.srcW+lo+corner.col)*k.srcC+c]
-					}
-				}
-				a.Mask = kern.Mask(min(lanes, k.srcC-c))
-				a.Dst = &k.tiles[worker][tile*stride+c]
-				k.set.Winograd.Source(a)
-			}
-			tile += k.perLine
-		}
 	}
 }
 
