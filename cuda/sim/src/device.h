@@ -15,9 +15,6 @@ struct dim3 {
 	unsigned x, y, z;
 	constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(16) double2 { double x, y; };
 
 // What the engine and a compiled source share. Change it together with simAbi.
 constexpr unsigned simAbi = 1;
@@ -49,6 +46,10 @@ struct SimImage {
 };
 
 #ifdef SIM_SOURCE  // the rest is for CUDA C alone
+
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
 
 #define __global__
 #define __device__ static inline
