@@ -20,4 +20,10 @@
 // A failed call is an [*Error] with the call, CUDA's name and code, and the sizes. A kernel's failure shows at a later
 // call. When the context is lost with it, that and every later call returns an error that is [ErrLost]; close the
 // context and open another. Out of memory is a [*MemoryError].
+//
+// # RNA
+//
+// A [Space] keeps the vectors of a window in GPU memory, as far as there is some, and the rest in pinned host memory.
+// It passes the conformance suite of package rna/spacetest. Only the N×N matrix leaves the GPU, when the vectors come
+// from its memory too.
 package cuda
