@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -148,6 +150,13 @@ func (f *logregFlags) selected() []convex.Method {
 func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if f.allFigures != "" {
 		return f.figures(ctx, out, log)
+	}
+	for _, path := range []string{f.csv, f.plot} {
+		if info, err := os.Stat(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("%s cannot be written: %w", path, err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("%s cannot be written: %s is no folder", path, filepath.Dir(path))
+		}
 	}
 	e, err := f.experiment(out, log)
 	if err != nil {

@@ -58,11 +58,17 @@ func TestLogregFiles(t *testing.T) {
 	mustRun(t, "logreg", "--data", table, "--normalize", "--kappa", "1e-2", "--iterations", "5")
 	mustRun(t, "logreg", "--data", write("sparse.txt", "+1 1:1\n-1 2:1 3:2\n"), "--reg", "0.1", "--iterations", "5", "--loss", "squares")
 	for path, want := range map[string]string{
-		write("ragged.csv", "1,2,3\n-1,2\n"): "ragged.csv:2: 2 columns",
-		write("text.csv", "1,2\n-1,x\n"):     `text.csv:2: column 2 "x" is no number`,
-		write("class.csv", "1,2\n1,3\n"):     "class.csv: one class only",
-		write("third.csv", "1,2\n-1,3\n2,3"): "third.csv:3: a third label",
-		filepath.Join(dir, "is-missing.csv"): "is-missing.csv",
+		write("nan.csv", "1,2\n-1,nan\n"):     "nan.csv:2: column 2 is nan",
+		write("large.csv", "1,1\n-1,1e400"):   "large.csv:2: column 2 1e400 is beyond",
+		write("huge.csv", "1,1e200\n-1,1\n"):  "huge.csv: features so large",
+		write("zeros.csv", "1,0\n-1,0\n"):     "zeros.csv: all features are 0",
+		write("nan.txt", "1 1:1\n-1 2:nan\n"): "nan.txt:2: column 2 is nan",
+		write("order.txt", "1 2:1 1:1\n"):     "order.txt:1: column 1 after column 2",
+		write("ragged.csv", "1,2,3\n-1,2\n"):  "ragged.csv:2: 2 columns",
+		write("text.csv", "1,2\n-1,x\n"):      `text.csv:2: column 2 "x" is no number`,
+		write("class.csv", "1,2\n1,3\n"):      `class.csv: one class only, "1" in all 2 rows`,
+		write("third.csv", "1,2\n-1,3\n2,3"):  "third.csv:3: a third label",
+		filepath.Join(dir, "is-missing.csv"):  "is-missing.csv",
 	} {
 		status, _, err := runRNA(t, "logreg", "--data", path)
 		if status != 1 || !strings.Contains(err, want) {
@@ -90,6 +96,74 @@ func TestLogregDigits(t *testing.T) {
 	}
 	if rows := readAll(t, curves); len(rows[0]) != 4 || rows[0][3] != "validation_error" || len(rows) != 9 {
 		t.Errorf("%d rows, %v", len(rows), rows[0])
+	}
+}
+
+// A generated pair of IDX files: images whose left half is bright are of class 1, others of class 0.
+func TestLogregIDX(t *testing.T) {
+	dir := t.TempDir()
+	for _, set := range []struct {
+		prefix string
+		n      int
+	}{{"train", 60}, {"t10k", 20}} {
+		images := []byte{0, 0, 8, 3, 0, 0, 0, byte(set.n), 0, 0, 0, 4, 0, 0, 0, 4}
+		labels := []byte{0, 0, 8, 1, 0, 0, 0, byte(set.n)}
+		for i := range set.n {
+			bright := i % 2
+			labels = append(labels, byte(bright))
+			for p := range 16 {
+				v := byte((7*i + 13*p) % 50)
+				if (p%4 < 2) == (bright == 1) {
+					v += 150
+				}
+				images = append(images, v)
+			}
+		}
+		for name, b := range map[string][]byte{"-images-idx3-ubyte": images, "-labels-idx1-ubyte": labels} {
+			if err := os.WriteFile(filepath.Join(dir, set.prefix+name), b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	figures := filepath.Join(dir, "figures")
+	out := mustRun(t, "logreg", "--data", dir, "--digit", "1", "--iterations", "50", "--all-figures", figures)
+	if !strings.Contains(out, "1 against all: 60 rows of 17 features") || !strings.Contains(out, "VALIDATION ERROR") {
+		t.Error(out)
+	}
+	rows := readAll(t, filepath.Join(figures, "digit-1.csv"))
+	if len(rows) != 1+10*51 || strings.Join(rows[0], ",") != "method,iteration,f_minus_fstar,validation_error" {
+		t.Fatalf("%d rows: %v", len(rows), rows[0])
+	}
+	// At w = 0 all are taken for the others: half are wrong. The halves are easy to tell apart.
+	for _, r := range rows[1:] {
+		if r[1] == "0" && r[3] != "50" || r[1] == "50" && r[3] != "0" {
+			t.Errorf("validation error of %v", r)
+		}
+	}
+	if svg, err := os.ReadFile(filepath.Join(figures, "digit-1.svg")); err != nil || !strings.Contains(string(svg), "validation error, %") {
+		t.Errorf("figure of %d bytes, %v", len(svg), err)
+	}
+	mustRun(t, "logreg", "--data", filepath.Join(dir, "train-images-idx3-ubyte"), "--digit", "0", "--iterations", "2", "--stochastic")
+	if status, _, err := runRNA(t, "logreg", "--data", dir, "--digit", "2"); status != 1 || !strings.Contains(err, "--digit is 2") {
+		t.Errorf("status %d, %s", status, err)
+	}
+}
+
+// A run that diverges says so; the others go on, and their curves are written.
+func TestLogregDivergence(t *testing.T) {
+	curves := filepath.Join(t.TempDir(), "curves.csv")
+	status, out, err := runRNA(t, "logreg", "--loss", "squares", "--kappa", "1e-15", "--methods", "nesterov_strong,gd", "--iterations", "30000", "--csv", curves)
+	if status != 0 || !strings.Contains(err, "nesterov_strong diverged") || !strings.Contains(err, "after iteration") {
+		t.Errorf("status %d, %s", status, err)
+	}
+	if !strings.Contains(out, "gd ") {
+		t.Error(out)
+	}
+	if rows := readAll(t, curves); rows[len(rows)-1][0] != "gd" || rows[len(rows)-1][1] != "30000" {
+		t.Errorf("curves end with %v", rows[len(rows)-1])
+	}
+	if status, _, err := runRNA(t, "logreg", "--methods", "gd", "--csv", filepath.Join(curves, "x.csv")); status != 1 || !strings.Contains(err, "cannot be written") {
+		t.Errorf("status %d, %s", status, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -42,6 +43,11 @@ func (f *logregFlags) experiment(out, log io.Writer) (*experiment, error) {
 	risk, err := convex.NewRisk(d.train, loss)
 	if err != nil {
 		return nil, err
+	}
+	if smooth := risk.Smoothness(); smooth == 0 {
+		return nil, fmt.Errorf("%s: all features are 0", f.data)
+	} else if math.IsNaN(smooth) || math.IsInf(smooth, 0) {
+		return nil, fmt.Errorf("%s: features so large that their squares overflow: scale them, with --normalize", f.data)
 	}
 	n, dim := risk.X.Dims()
 	fmt.Fprintf(out, "%s: %d rows of %d features, %s loss\n", d.name, n, dim, loss)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -169,7 +170,7 @@ func (t *targets) finish() (y []float64, labels [2]string, err error) {
 		return t.y, labels, nil
 	}
 	if len(t.names) < 2 {
-		return nil, labels, &FileError{t.file, 0, fmt.Errorf("one class only, %q: the logistic loss takes two", t.names)}
+		return nil, labels, &FileError{t.file, 0, fmt.Errorf("one class only, %q in all %d rows: the logistic loss takes two", t.names[0], len(t.codes))}
 	}
 	positive := 1
 	a, errA := strconv.ParseFloat(t.names[0], 64)
@@ -193,6 +194,8 @@ func number(s string) (float64, error) {
 	switch {
 	case s == "":
 		return 0, fmt.Errorf("is empty")
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s is beyond the numbers of 64 bits", s)
 	case err != nil:
 		return 0, fmt.Errorf("%q is no number", s)
 	case math.IsNaN(v) || math.IsInf(v, 0):

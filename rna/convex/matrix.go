@@ -3,6 +3,7 @@ package convex
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -16,6 +17,9 @@ type Matrix struct {
 	stride int     // values from a row to the next; 0 when sparse
 	index  []int32 // columns of values; nil when dense
 	start  []int   // of each row in values, and the end; nil when dense
+
+	normed sync.Once
+	norm   float64 // once asked for
 }
 
 // NewDense returns the n×d matrix with the rows in values, one after the other. It keeps values.

@@ -10,6 +10,11 @@ import (
 
 // Norm2 returns ‖XXᵀ‖₂, the square of the largest singular value, to the rounding of a product.
 func (m *Matrix) Norm2() float64 {
+	m.normed.Do(func() { m.norm = m.largestSquare() })
+	return m.norm
+}
+
+func (m *Matrix) largestSquare() float64 {
 	// Lanczos with full reorthogonalisation on XᵀX.
 	const most = 150
 	t := newTeam(m)
