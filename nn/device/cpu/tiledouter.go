@@ -208,7 +208,12 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 		return from
 	}
 	dst := k.packed[worker]
-	for j := 0; j < t.columns; j += k.set.Columns() {
+	whole := t.columns / k.set.Columns()
+	if whole > 0 {
+		_, _ = from[(pixels-1)*k.columns+whole*k.set.Columns()-1], dst[whole*k.set.Columns()*pixels-1]
+		k.set.Pack(&dst[0], &from[0], pixels, whole, 4*k.set.Columns()*pixels, 4*k.columns)
+	}
+	for j := whole * k.set.Columns(); j < t.columns; j += k.set.Columns() {
 		n := min(k.set.Columns(), t.columns-j)
 		width := k.set.Vectors(n) * k.set.Lanes
 		_, _ = from[(pixels-1)*k.columns+j+n-1], dst[j*pixels+pixels*width-1]
