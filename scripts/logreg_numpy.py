@@ -133,12 +133,15 @@ METHODS = ["gd", "nesterov_convex", "nesterov_strong", "offline_rna_gd", "offlin
 STOCHASTIC = ["sgd", "svrg", "saga"]
 
 
-def madelon(n=2000, d=500):
-    """Rows of correlated features, a label that depends on few of them, and noise."""
+def madelon(real, n=2000, d=500):
+    """Rows of features of which some correlate, a label that depends on few of them, and noise: integers, as madelon's are, or
+    real numbers. Both are scaled to [0, 1]."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(n, d)) * rng.uniform(10, 60, size=d) + 480
     x[:, :20] += 30 * rng.normal(size=(n, 5)) @ rng.normal(size=(5, 20))
     y = np.where((x[:, :5] - 480) @ rng.normal(size=5) + 60 * rng.normal(size=n) > 0, 1.0, -1.0)
+    if not real:
+        x = np.rint(x)
     low, high = x.min(axis=0), x.max(axis=0)
     return np.hstack([(x - low) / (high - low), np.ones((n, 1))]), y
 
@@ -173,6 +176,7 @@ def main():
     a.add_argument("--rna", default="bin/rna", help="this program")
     a.add_argument("--rounds", type=int, default=5)
     a.add_argument("--iterations", type=int, default=100)
+    a.add_argument("--real", action="store_true", help="real features in place of madelon's integers, which rna holds in 16 bits")
     a.add_argument("--epochs", type=int, default=4, help="of stochastic methods")
     args = a.parse_args()
     wanted = args.methods or METHODS + STOCHASTIC
@@ -183,7 +187,7 @@ def main():
         a.error("--rounds must be at least 1, --iterations 6, --epochs 2")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        x, y = madelon()
+        x, y = madelon(args.real)
         file = folder / "madelon.csv"
         np.savetxt(file, np.hstack([y[:, None], x]), fmt="%.17g", delimiter=",")
         p = Logistic(x, y, KAPPA)
@@ -216,7 +220,7 @@ def main():
         if deterministic:
             median = [1e3 / args.iterations * statistics.median(t[i] for t in rounds) for i in (1, 0)]
             rows.append(("deterministic, in all", *(f"{t:.3g}" for t in median), ratio(rounds), ""))
-        print(f"{len(y)} rows of {x.shape[1]} features, {os.cpu_count()} cores, numpy {np.__version__}, load {load:.1f}")
+        print(f"{len(y)} rows of {x.shape[1]} features, of {'real numbers' if args.real else 'integers'}, {os.cpu_count()} cores, numpy {np.__version__}, load {load:.1f}")
         report(rows)
 
 

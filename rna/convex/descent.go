@@ -105,8 +105,11 @@ func newDescent(p Problem, opt Options) (*descent, error) {
 
 // guess makes an unknown L one whose first step is of unit length.
 func (d *descent) guess() {
-	if d.lk == 0 {
-		d.lk = math.Max(floats.Norm(d.g, 2), math.SmallestNonzeroFloat64)
+	if d.lk > 0 {
+		return
+	}
+	if d.lk = floats.Norm(d.g, 2); d.lk < 1e-300 {
+		d.lk = 1 // y is the optimum
 	}
 }
 

@@ -1,6 +1,8 @@
 package convex
 
 import (
+	"gonum.org/v1/gonum/floats"
+
 	"onlinerna/rna/convex/internal/kern"
 )
 
@@ -10,7 +12,8 @@ type linear struct {
 	*Risk
 	team  *team
 	kern  *kern.Set
-	chunk int // rows that stay in the cache
+	codes *codes // of the rows, or nil
+	chunk int    // rows that stay in the cache
 
 	width  int       // of a point or gradient, padded
 	points []float64 // side by side, or element by element where quad
@@ -47,8 +50,12 @@ type pass struct {
 
 func newLinear(r *Risk) *linear {
 	m := r.X
-	l := &linear{Risk: r, team: newTeam(m), kern: kern.Current(), width: kern.Padded(m.d)}
-	l.chunk = max(8, min(256, chunkBytes/(8*max(1, m.NonZeros()/m.n)))) &^ 7
+	l := &linear{Risk: r, team: newTeam(m), kern: kern.Current(), codes: m.coded(), width: kern.Padded(m.d)}
+	bytes := 8
+	if l.codes != nil {
+		bytes = 2
+	}
+	l.chunk = max(8, min(256, chunkBytes/(bytes*max(1, m.NonZeros()/m.n)))) &^ 7
 	blocks := l.team.blocks()
 	l.parts, l.slopes, l.sums = make([][]float64, blocks), make([][]float64, blocks), make([][]float64, blocks)
 	for b := range blocks {
@@ -72,7 +79,11 @@ func (l *linear) pack(points [][]float64) {
 	if !l.quad(len(points)) {
 		l.points = grown(l.points, len(points)*l.width)
 		for k, w := range points {
-			copy(l.points[k*l.width:k*l.width+d], w)
+			to := l.points[k*l.width : k*l.width+d]
+			copy(to, w)
+			if l.codes != nil {
+				floats.Mul(to, l.codes.steps)
+			}
 		}
 		return
 	}
@@ -156,6 +167,9 @@ func (l *linear) block(p *pass, b, lo, hi int) {
 func (l *linear) products(out, scratch []float64, pitch, points, lo, rows int) {
 	m := l.X
 	switch {
+	case l.codes != nil:
+		c := l.codes
+		l.kern.CodedDots[points-1](&out[0], &c.values[lo*c.stride], &l.points[0], l.width, c.stride, rows, l.width, pitch)
 	case m.index == nil:
 		l.kern.Dots[points-1](&out[0], &m.values[lo*m.stride], &l.points[0], m.d, m.stride, rows, l.width, pitch)
 	case l.quad(points):
@@ -175,6 +189,9 @@ func (l *linear) products(out, scratch []float64, pitch, points, lo, rows int) {
 func (l *linear) addRows(part, slopes []float64, gradients, lo, rows int) {
 	m := l.X
 	switch {
+	case l.codes != nil:
+		c := l.codes
+		l.kern.CodedAddRows[gradients-1](&part[0], &c.values[lo*c.stride], &slopes[0], l.width, c.stride, rows, l.width, l.chunk, 0)
 	case m.index == nil:
 		const ahead = 4 // rows that are fetched while others are added
 		l.kern.AddRows[gradients-1](&part[0], &m.values[lo*m.stride], &slopes[0], m.d, m.stride, rows, l.width, l.chunk, ahead*m.stride)
@@ -210,6 +227,9 @@ func (l *linear) gradient(grad, w []float64, k, gradients int) {
 		for _, part := range l.parts[1:] {
 			l.kern.Combine2(&grad[0], &part[k*l.width], 1, 1, d)
 		}
+	}
+	if l.codes != nil {
+		floats.Mul(grad, l.codes.steps)
 	}
 	l.kern.Combine2(&grad[0], &w[0], 1/float64(l.X.n), l.Reg, d)
 }

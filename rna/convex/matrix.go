@@ -20,6 +20,9 @@ type Matrix struct {
 
 	normed sync.Once
 	norm   float64 // once asked for
+
+	encoded sync.Once
+	codes   *codes // the same values, or nil
 }
 
 // NewDense returns the n×d matrix with the rows in values, one after the other. It keeps values.

@@ -119,6 +119,17 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
+// A start at the optimum stays there.
+func TestStartAtOptimum(t *testing.T) {
+	start := []float64{1, 1, 1}
+	for _, m := range []Method{GD, NesterovConvex, OfflineRNAGD, OnlineRNAGD, OnlineRNANesterovConvex, LBFGS, BFGS} {
+		res, err := Minimize(Problem{F: bowl, Dim: 3}, m, Options{Iterations: 20, Start: start})
+		if err != nil || len(res.Values) != 21 || !(res.Values[20] < 1e-25) {
+			t.Errorf("%s: %v, %v", m, res.Values, err)
+		}
+	}
+}
+
 func TestObserve(t *testing.T) {
 	stop := errors.New("enough")
 	seen := 0

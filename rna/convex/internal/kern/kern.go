@@ -37,6 +37,10 @@ type Set struct {
 	// further on.
 	AddRows [Most]addRows
 
+	// CodedDots and CodedAddRows are the like for a matrix of integers. d must be a whole number of vectors, as of [Padded].
+	CodedDots    [Most]codedDots
+	CodedAddRows [Most]codedAddRows
+
 	// SparseDots and SparseAddRows are the like for compressed rows, of which the values start[0] to start[rows]
 	// are, and for four vectors whose elements j are at w[4*j] and dst[4*j].
 	SparseDots    func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)
@@ -61,8 +65,10 @@ type Set struct {
 }
 
 type (
-	dots    = func(out, x, w *float64, d, stride, rows, width, pitch int)
-	addRows = func(dst, x, a *float64, d, stride, rows, width, pitch, ahead int)
+	dots         = func(out, x, w *float64, d, stride, rows, width, pitch int)
+	addRows      = func(dst, x, a *float64, d, stride, rows, width, pitch, ahead int)
+	codedDots    = func(out *float64, x *int16, w *float64, d, stride, rows, width, pitch int)
+	codedAddRows = func(dst *float64, x *int16, a *float64, d, stride, rows, width, pitch, ahead int)
 )
 
 // The levels, from plain Go on.

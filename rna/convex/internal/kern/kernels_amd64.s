@@ -13,15 +13,15 @@ TEXT ·dots1AVX512(SB), NOSPLIT, $0-64
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), SI
 	MOVQ         out+0(FP), SI
 	MOVQ         pitch+56(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	LEAQ         (DI)(DI*2), DI
 	MOVQ         rows+40(FP), DI
 
@@ -98,8 +98,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ          d+24(FP), R8
 	ANDQ          $-8, R8
-	SHLQ          $0x03, R8
-	SUBQ          R8, AX
+	IMUL3Q        $0x00000008, R8, R9
+	SUBQ          R9, AX
+	IMUL3Q        $0x00000008, R8, R8
 	SUBQ          R8, BX
 	VADDPD        Z5, Z1, Z1
 	VADDPD        Z6, Z2, Z2
@@ -176,8 +177,9 @@ rowOneEnd:
 rowBack:
 	MOVQ          d+24(FP), DX
 	ANDQ          $-8, DX
-	SHLQ          $0x03, DX
-	SUBQ          DX, AX
+	IMUL3Q        $0x00000008, DX, R8
+	SUBQ          R8, AX
+	IMUL3Q        $0x00000008, DX, DX
 	SUBQ          DX, BX
 	VADDPD        Z10, Z9, Z9
 	VEXTRACTF64X4 $0x01, Z9, Y0
@@ -215,18 +217,18 @@ TEXT ·addRows1AVX512(SB), NOSPLIT, $0-72
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), SI
 	MOVQ         a+16(FP), SI
 	MOVQ         pitch+56(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	LEAQ         (DI)(DI*2), DI
 	MOVQ         ahead+64(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	MOVQ         rows+40(FP), R8
 
 rows:
@@ -276,18 +278,20 @@ rowsOneEnd:
 	VMOVUPD     Z4, (BX)
 
 rowsBack:
-	MOVQ d+24(FP), R10
-	ANDQ $-8, R10
-	SHLQ $0x03, R10
-	SUBQ R10, AX
-	SUBQ R10, BX
-	SUBQ R10, R9
-	ADDQ $0x20, SI
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R10
+	ANDQ   $-8, R10
+	IMUL3Q $0x00000008, R10, R11
+	SUBQ   R11, AX
+	IMUL3Q $0x00000008, R10, R11
+	SUBQ   R11, BX
+	IMUL3Q $0x00000008, R10, R10
+	SUBQ   R10, R9
+	ADDQ   $0x20, SI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x04, R8
@@ -321,15 +325,370 @@ rowOneEnd:
 	VMOVUPD     Z1, (BX)
 
 rowBack:
-	MOVQ d+24(FP), R9
-	ANDQ $-8, R9
-	SHLQ $0x03, R9
-	SUBQ R9, AX
-	SUBQ R9, BX
-	SUBQ R9, DX
-	ADDQ $0x08, SI
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R9
+	ANDQ   $-8, R9
+	IMUL3Q $0x00000008, R9, R10
+	SUBQ   R10, AX
+	IMUL3Q $0x00000008, R9, R10
+	SUBQ   R10, BX
+	IMUL3Q $0x00000008, R9, R9
+	SUBQ   R9, DX
+	ADDQ   $0x08, SI
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R8
+	VZEROUPPER
+	RET
+
+// func codedDots1AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL
+TEXT ·codedDots1AVX512(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), SI
+	MOVQ         out+0(FP), SI
+	MOVQ         pitch+56(FP), DI
+	IMUL3Q       $0x00000008, DI, DI
+	LEAQ         (DI)(DI*2), DI
+	MOVQ         rows+40(FP), DI
+
+rows:
+	SUBQ   $0x04, DI
+	JL     rowsEnd
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	MOVQ   d+24(FP), R8
+
+rowsWide:
+	SUBQ        $0x00000010, R8
+	JL          rowsWideEnd
+	VMOVUPD     (BX), Z0
+	VPMOVSXWD   (AX), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z1
+	VPMOVSXWD   (AX)(CX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z2
+	VPMOVSXWD   (AX)(CX*2), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z3
+	VPMOVSXWD   (AX)(DX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z4
+	VMOVUPD     64(BX), Z0
+	VPMOVSXWD   16(AX), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z5
+	VPMOVSXWD   16(AX)(CX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z6
+	VPMOVSXWD   16(AX)(CX*2), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z7
+	VPMOVSXWD   16(AX)(DX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z8
+	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000080, BX
+	JMP         rowsWide
+
+rowsWideEnd:
+	ADDQ $0x00000010, R8
+
+rowsOne:
+	SUBQ        $0x00000008, R8
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z0
+	VPMOVSXWD   (AX), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z1
+	VPMOVSXWD   (AX)(CX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z2
+	VPMOVSXWD   (AX)(CX*2), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z3
+	VPMOVSXWD   (AX)(DX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z4
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R8
+	JZ          rowsBack
+	VMOVUPD     (BX), Z0
+	VPMOVSXWD   (AX), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z1
+	VPMOVSXWD   (AX)(CX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z2
+	VPMOVSXWD   (AX)(CX*2), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z3
+	VPMOVSXWD   (AX)(DX*1), Y11
+	VCVTDQ2PD   Y11, Z11
+	VFMADD231PD Z11, Z0, Z4
+
+rowsBack:
+	MOVQ          d+24(FP), R8
+	ANDQ          $-8, R8
+	IMUL3Q        $0x00000002, R8, R9
+	SUBQ          R9, AX
+	IMUL3Q        $0x00000008, R8, R8
+	SUBQ          R8, BX
+	VADDPD        Z5, Z1, Z1
+	VADDPD        Z6, Z2, Z2
+	VADDPD        Z7, Z3, Z3
+	VADDPD        Z8, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z2, Y11
+	VADDPD        Y2, Y11, Y11
+	VEXTRACTF64X4 $0x01, Z3, Y12
+	VADDPD        Y3, Y12, Y12
+	VEXTRACTF64X4 $0x01, Z4, Y13
+	VADDPD        Y4, Y13, Y13
+	VUNPCKLPD     Y11, Y0, Y14
+	VUNPCKHPD     Y11, Y0, Y0
+	VADDPD        Y14, Y0, Y0
+	VUNPCKLPD     Y13, Y12, Y11
+	VUNPCKHPD     Y13, Y12, Y12
+	VADDPD        Y11, Y12, Y12
+	VSHUFF64X2    $0x00, Y12, Y0, Y11
+	VSHUFF64X2    $0x03, Y12, Y0, Y0
+	VADDPD        Y11, Y0, Y0
+	VMOVUPD       Y0, (SI)
+	ADDQ          $0x20, SI
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	JMP           rows
+
+rowsEnd:
+	ADDQ $0x04, DI
+
+row:
+	SUBQ   $0x01, DI
+	JL     rowEnd
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	MOVQ   d+24(FP), DX
+
+rowWide:
+	SUBQ        $0x00000010, DX
+	JL          rowWideEnd
+	VMOVUPD     (BX), Z0
+	VPMOVSXWD   (AX), Y1
+	VCVTDQ2PD   Y1, Z1
+	VFMADD231PD Z1, Z0, Z9
+	VMOVUPD     64(BX), Z0
+	VPMOVSXWD   16(AX), Y1
+	VCVTDQ2PD   Y1, Z1
+	VFMADD231PD Z1, Z0, Z10
+	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000080, BX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000010, DX
+
+rowOne:
+	SUBQ        $0x00000008, DX
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z0
+	VPMOVSXWD   (AX), Y1
+	VCVTDQ2PD   Y1, Z1
+	VFMADD231PD Z1, Z0, Z9
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, DX
+	JZ          rowBack
+	VMOVUPD     (BX), Z0
+	VPMOVSXWD   (AX), Y1
+	VCVTDQ2PD   Y1, Z1
+	VFMADD231PD Z1, Z0, Z9
+
+rowBack:
+	MOVQ          d+24(FP), DX
+	ANDQ          $-8, DX
+	IMUL3Q        $0x00000002, DX, R8
+	SUBQ          R8, AX
+	IMUL3Q        $0x00000008, DX, DX
+	SUBQ          DX, BX
+	VADDPD        Z10, Z9, Z9
+	VEXTRACTF64X4 $0x01, Z9, Y0
+	VADDPD        Y9, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (SI)
+	ADDQ          $0x08, SI
+	ADDQ          CX, AX
+	JMP           row
+
+rowEnd:
+	ADDQ $0x01, DI
+	VZEROUPPER
+	RET
+
+// func codedAddRows1AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·codedAddRows1AVX512(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), SI
+	MOVQ         a+16(FP), SI
+	MOVQ         pitch+56(FP), DI
+	IMUL3Q       $0x00000008, DI, DI
+	LEAQ         (DI)(DI*2), DI
+	MOVQ         ahead+64(FP), DI
+	IMUL3Q       $0x00000002, DI, DI
+	MOVQ         rows+40(FP), R8
+
+rows:
+	SUBQ         $0x04, R8
+	JL           rowsEnd
+	VBROADCASTSD (SI), Z0
+	VBROADCASTSD 8(SI), Z1
+	VBROADCASTSD 16(SI), Z2
+	VBROADCASTSD 24(SI), Z3
+	LEAQ         (AX)(DI*1), R9
+	MOVQ         d+24(FP), R10
+
+rowsOne:
+	SUBQ        $0x00000008, R10
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z4
+	VPMOVSXWD   (AX), Y5
+	VCVTDQ2PD   Y5, Z5
+	VFMADD231PD Z5, Z0, Z4
+	VPMOVSXWD   (AX)(CX*1), Y5
+	VCVTDQ2PD   Y5, Z5
+	VFMADD231PD Z5, Z1, Z4
+	VPMOVSXWD   (AX)(CX*2), Y5
+	VCVTDQ2PD   Y5, Z5
+	VFMADD231PD Z5, Z2, Z4
+	VPMOVSXWD   (AX)(DX*1), Y5
+	VCVTDQ2PD   Y5, Z5
+	VFMADD231PD Z5, Z3, Z4
+	VMOVUPD     Z4, (BX)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, R9
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R10
+	JZ          rowsBack
+	VMOVUPD     (BX), Z4
+	VPMOVSXWD   (AX), Y5
+	VCVTDQ2PD   Y5, Z5
+	VFMADD231PD Z5, Z0, Z4
+	VPMOVSXWD   (AX)(CX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z1, Z4
+	VPMOVSXWD   (AX)(CX*2), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z2, Z4
+	VPMOVSXWD   (AX)(DX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z3, Z4
+	VMOVUPD     Z4, (BX)
+
+rowsBack:
+	MOVQ   d+24(FP), R10
+	ANDQ   $-8, R10
+	IMUL3Q $0x00000002, R10, R11
+	SUBQ   R11, AX
+	IMUL3Q $0x00000008, R10, R11
+	SUBQ   R11, BX
+	IMUL3Q $0x00000002, R10, R10
+	SUBQ   R10, R9
+	ADDQ   $0x20, SI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x04, R8
+
+row:
+	SUBQ         $0x01, R8
+	JL           rowEnd
+	VBROADCASTSD (SI), Z0
+	LEAQ         (AX)(DI*1), DX
+	MOVQ         d+24(FP), R9
+
+rowOne:
+	SUBQ        $0x00000008, R9
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z1
+	VPMOVSXWD   (AX), Y2
+	VCVTDQ2PD   Y2, Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, (BX)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, R9
+	JZ          rowBack
+	VMOVUPD     (BX), Z1
+	VPMOVSXWD   (AX), Y2
+	VCVTDQ2PD   Y2, Z2
+	VFMADD231PD Z2, Z0, Z1
+	VMOVUPD     Z1, (BX)
+
+rowBack:
+	MOVQ   d+24(FP), R9
+	ANDQ   $-8, R9
+	IMUL3Q $0x00000002, R9, R10
+	SUBQ   R10, AX
+	IMUL3Q $0x00000008, R9, R10
+	SUBQ   R10, BX
+	IMUL3Q $0x00000002, R9, R9
+	SUBQ   R9, DX
+	ADDQ   $0x08, SI
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R8
@@ -345,15 +704,15 @@ TEXT ·dots2AVX512(SB), NOSPLIT, $0-64
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         out+0(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         rows+40(FP), R9
 
@@ -412,8 +771,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ          d+24(FP), R10
 	ANDQ          $-8, R10
-	SHLQ          $0x03, R10
-	SUBQ          R10, AX
+	IMUL3Q        $0x00000008, R10, R11
+	SUBQ          R11, AX
+	IMUL3Q        $0x00000008, R10, R10
 	SUBQ          R10, BX
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPD        Y1, Y0, Y0
@@ -514,8 +874,9 @@ rowOneEnd:
 rowBack:
 	MOVQ          d+24(FP), DX
 	ANDQ          $-8, DX
-	SHLQ          $0x03, DX
-	SUBQ          DX, AX
+	IMUL3Q        $0x00000008, DX, R10
+	SUBQ          R10, AX
+	IMUL3Q        $0x00000008, DX, DX
 	SUBQ          DX, BX
 	VADDPD        Z11, Z9, Z9
 	VEXTRACTF64X4 $0x01, Z9, Y0
@@ -551,18 +912,18 @@ TEXT ·addRows2AVX512(SB), NOSPLIT, $0-72
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         a+16(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         ahead+64(FP), R9
-	SHLQ         $0x03, R9
+	IMUL3Q       $0x00000008, R9, R9
 	MOVQ         rows+40(FP), R10
 
 rows:
@@ -628,18 +989,20 @@ rowsOneEnd:
 	VMOVUPD     Z9, (BX)(SI*1)
 
 rowsBack:
-	MOVQ d+24(FP), R12
-	ANDQ $-8, R12
-	SHLQ $0x03, R12
-	SUBQ R12, AX
-	SUBQ R12, BX
-	SUBQ R12, R11
-	ADDQ $0x20, DI
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R12
+	ANDQ   $-8, R12
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, AX
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, BX
+	IMUL3Q $0x00000008, R12, R12
+	SUBQ   R12, R11
+	ADDQ   $0x20, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x04, R10
@@ -680,15 +1043,399 @@ rowOneEnd:
 	VMOVUPD     Z3, (BX)(SI*1)
 
 rowBack:
-	MOVQ d+24(FP), R11
-	ANDQ $-8, R11
-	SHLQ $0x03, R11
-	SUBQ R11, AX
-	SUBQ R11, BX
-	SUBQ R11, DX
-	ADDQ $0x08, DI
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R11
+	ANDQ   $-8, R11
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, BX
+	IMUL3Q $0x00000008, R11, R11
+	SUBQ   R11, DX
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R10
+	VZEROUPPER
+	RET
+
+// func codedDots2AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL
+TEXT ·codedDots2AVX512(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         out+0(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         rows+40(FP), R9
+
+rows:
+	SUBQ   $0x04, R9
+	JL     rowsEnd
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	MOVQ   d+24(FP), R10
+
+rowsOne:
+	SUBQ        $0x00000008, R10
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z13
+	VPMOVSXWD   (AX), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z1
+	VFMADD231PD Z14, Z13, Z5
+	VPMOVSXWD   (AX)(CX*1), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z2
+	VFMADD231PD Z14, Z13, Z6
+	VPMOVSXWD   (AX)(CX*2), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z3
+	VFMADD231PD Z14, Z13, Z7
+	VPMOVSXWD   (AX)(DX*1), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z4
+	VFMADD231PD Z14, Z13, Z8
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R10
+	JZ          rowsBack
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z13
+	VPMOVSXWD   (AX), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z1
+	VFMADD231PD Z14, Z13, Z5
+	VPMOVSXWD   (AX)(CX*1), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z2
+	VFMADD231PD Z14, Z13, Z6
+	VPMOVSXWD   (AX)(CX*2), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z3
+	VFMADD231PD Z14, Z13, Z7
+	VPMOVSXWD   (AX)(DX*1), Y14
+	VCVTDQ2PD   Y14, Z14
+	VFMADD231PD Z14, Z0, Z4
+	VFMADD231PD Z14, Z13, Z8
+
+rowsBack:
+	MOVQ          d+24(FP), R10
+	ANDQ          $-8, R10
+	IMUL3Q        $0x00000002, R10, R11
+	SUBQ          R11, AX
+	IMUL3Q        $0x00000008, R10, R10
+	SUBQ          R10, BX
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z2, Y13
+	VADDPD        Y2, Y13, Y13
+	VEXTRACTF64X4 $0x01, Z3, Y14
+	VADDPD        Y3, Y14, Y14
+	VEXTRACTF64X4 $0x01, Z4, Y15
+	VADDPD        Y4, Y15, Y15
+	VUNPCKLPD     Y13, Y0, Y16
+	VUNPCKHPD     Y13, Y0, Y0
+	VADDPD        Y16, Y0, Y0
+	VUNPCKLPD     Y15, Y14, Y13
+	VUNPCKHPD     Y15, Y14, Y14
+	VADDPD        Y13, Y14, Y14
+	VSHUFF64X2    $0x00, Y14, Y0, Y13
+	VSHUFF64X2    $0x03, Y14, Y0, Y0
+	VADDPD        Y13, Y0, Y0
+	VMOVUPD       Y0, (DI)
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPD        Y5, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z6, Y13
+	VADDPD        Y6, Y13, Y13
+	VEXTRACTF64X4 $0x01, Z7, Y14
+	VADDPD        Y7, Y14, Y14
+	VEXTRACTF64X4 $0x01, Z8, Y15
+	VADDPD        Y8, Y15, Y15
+	VUNPCKLPD     Y13, Y0, Y16
+	VUNPCKHPD     Y13, Y0, Y0
+	VADDPD        Y16, Y0, Y0
+	VUNPCKLPD     Y15, Y14, Y13
+	VUNPCKHPD     Y15, Y14, Y14
+	VADDPD        Y13, Y14, Y14
+	VSHUFF64X2    $0x00, Y14, Y0, Y13
+	VSHUFF64X2    $0x03, Y14, Y0, Y0
+	VADDPD        Y13, Y0, Y0
+	VMOVUPD       Y0, (DI)(R8*1)
+	ADDQ          $0x20, DI
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	JMP           rows
+
+rowsEnd:
+	ADDQ $0x04, R9
+
+row:
+	SUBQ   $0x01, R9
+	JL     rowEnd
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	MOVQ   d+24(FP), DX
+
+rowWide:
+	SUBQ        $0x00000010, DX
+	JL          rowWideEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VPMOVSXWD   (AX), Y2
+	VCVTDQ2PD   Y2, Z2
+	VFMADD231PD Z2, Z0, Z9
+	VFMADD231PD Z2, Z1, Z10
+	VMOVUPD     64(BX), Z0
+	VMOVUPD     64(BX)(SI*1), Z1
+	VPMOVSXWD   16(AX), Y2
+	VCVTDQ2PD   Y2, Z2
+	VFMADD231PD Z2, Z0, Z11
+	VFMADD231PD Z2, Z1, Z12
+	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000080, BX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000010, DX
+
+rowOne:
+	SUBQ        $0x00000008, DX
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VPMOVSXWD   (AX), Y2
+	VCVTDQ2PD   Y2, Z2
+	VFMADD231PD Z2, Z0, Z9
+	VFMADD231PD Z2, Z1, Z10
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, DX
+	JZ          rowBack
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VPMOVSXWD   (AX), Y2
+	VCVTDQ2PD   Y2, Z2
+	VFMADD231PD Z2, Z0, Z9
+	VFMADD231PD Z2, Z1, Z10
+
+rowBack:
+	MOVQ          d+24(FP), DX
+	ANDQ          $-8, DX
+	IMUL3Q        $0x00000002, DX, R10
+	SUBQ          R10, AX
+	IMUL3Q        $0x00000008, DX, DX
+	SUBQ          DX, BX
+	VADDPD        Z11, Z9, Z9
+	VEXTRACTF64X4 $0x01, Z9, Y0
+	VADDPD        Y9, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (DI)
+	VADDPD        Z12, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y0
+	VADDPD        Y10, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (DI)(R8*1)
+	ADDQ          $0x08, DI
+	ADDQ          CX, AX
+	JMP           row
+
+rowEnd:
+	ADDQ $0x01, R9
+	VZEROUPPER
+	RET
+
+// func codedAddRows2AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·codedAddRows2AVX512(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         a+16(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         ahead+64(FP), R9
+	IMUL3Q       $0x00000002, R9, R9
+	MOVQ         rows+40(FP), R10
+
+rows:
+	SUBQ         $0x04, R10
+	JL           rowsEnd
+	VBROADCASTSD (DI), Z0
+	VBROADCASTSD 8(DI), Z1
+	VBROADCASTSD 16(DI), Z2
+	VBROADCASTSD 24(DI), Z3
+	VBROADCASTSD (DI)(R8*1), Z4
+	VBROADCASTSD 8(DI)(R8*1), Z5
+	VBROADCASTSD 16(DI)(R8*1), Z6
+	VBROADCASTSD 24(DI)(R8*1), Z7
+	LEAQ         (AX)(R9*1), R11
+	MOVQ         d+24(FP), R12
+
+rowsOne:
+	SUBQ        $0x00000008, R12
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z8
+	VMOVUPD     (BX)(SI*1), Z9
+	VPMOVSXWD   (AX), Y10
+	VCVTDQ2PD   Y10, Z10
+	VFMADD231PD Z10, Z0, Z8
+	VFMADD231PD Z10, Z4, Z9
+	VPMOVSXWD   (AX)(CX*1), Y10
+	VCVTDQ2PD   Y10, Z10
+	VFMADD231PD Z10, Z1, Z8
+	VFMADD231PD Z10, Z5, Z9
+	VPMOVSXWD   (AX)(CX*2), Y10
+	VCVTDQ2PD   Y10, Z10
+	VFMADD231PD Z10, Z2, Z8
+	VFMADD231PD Z10, Z6, Z9
+	VPMOVSXWD   (AX)(DX*1), Y10
+	VCVTDQ2PD   Y10, Z10
+	VFMADD231PD Z10, Z3, Z8
+	VFMADD231PD Z10, Z7, Z9
+	VMOVUPD     Z8, (BX)
+	VMOVUPD     Z9, (BX)(SI*1)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, R11
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R12
+	JZ          rowsBack
+	VMOVUPD     (BX), Z8
+	VMOVUPD     (BX)(SI*1), Z9
+	VPMOVSXWD   (AX), Y10
+	VCVTDQ2PD   Y10, Z10
+	VFMADD231PD Z10, Z0, Z8
+	VFMADD231PD Z10, Z4, Z9
+	VPMOVSXWD   (AX)(CX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z1, Z8
+	VFMADD231PD Z0, Z5, Z9
+	VPMOVSXWD   (AX)(CX*2), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z2, Z8
+	VFMADD231PD Z0, Z6, Z9
+	VPMOVSXWD   (AX)(DX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z3, Z8
+	VFMADD231PD Z0, Z7, Z9
+	VMOVUPD     Z8, (BX)
+	VMOVUPD     Z9, (BX)(SI*1)
+
+rowsBack:
+	MOVQ   d+24(FP), R12
+	ANDQ   $-8, R12
+	IMUL3Q $0x00000002, R12, R13
+	SUBQ   R13, AX
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, BX
+	IMUL3Q $0x00000002, R12, R12
+	SUBQ   R12, R11
+	ADDQ   $0x20, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x04, R10
+
+row:
+	SUBQ         $0x01, R10
+	JL           rowEnd
+	VBROADCASTSD (DI), Z0
+	VBROADCASTSD (DI)(R8*1), Z1
+	LEAQ         (AX)(R9*1), DX
+	MOVQ         d+24(FP), R11
+
+rowOne:
+	SUBQ        $0x00000008, R11
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z2
+	VMOVUPD     (BX)(SI*1), Z3
+	VPMOVSXWD   (AX), Y4
+	VCVTDQ2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z2
+	VFMADD231PD Z4, Z1, Z3
+	VMOVUPD     Z2, (BX)
+	VMOVUPD     Z3, (BX)(SI*1)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, R11
+	JZ          rowBack
+	VMOVUPD     (BX), Z2
+	VMOVUPD     (BX)(SI*1), Z3
+	VPMOVSXWD   (AX), Y4
+	VCVTDQ2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z2
+	VFMADD231PD Z4, Z1, Z3
+	VMOVUPD     Z2, (BX)
+	VMOVUPD     Z3, (BX)(SI*1)
+
+rowBack:
+	MOVQ   d+24(FP), R11
+	ANDQ   $-8, R11
+	IMUL3Q $0x00000002, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, BX
+	IMUL3Q $0x00000002, R11, R11
+	SUBQ   R11, DX
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R10
@@ -704,15 +1451,15 @@ TEXT ·dots3AVX512(SB), NOSPLIT, $0-64
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         out+0(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         rows+40(FP), R9
 
@@ -785,8 +1532,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ          d+24(FP), R10
 	ANDQ          $-8, R10
-	SHLQ          $0x03, R10
-	SUBQ          R10, AX
+	IMUL3Q        $0x00000008, R10, R11
+	SUBQ          R11, AX
+	IMUL3Q        $0x00000008, R10, R10
 	SUBQ          R10, BX
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPD        Y1, Y0, Y0
@@ -915,8 +1663,9 @@ rowOneEnd:
 rowBack:
 	MOVQ          d+24(FP), DX
 	ANDQ          $-8, DX
-	SHLQ          $0x03, DX
-	SUBQ          DX, AX
+	IMUL3Q        $0x00000008, DX, R10
+	SUBQ          R10, AX
+	IMUL3Q        $0x00000008, DX, DX
 	SUBQ          DX, BX
 	VADDPD        Z16, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y0
@@ -960,18 +1709,18 @@ TEXT ·addRows3AVX512(SB), NOSPLIT, $0-72
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         a+16(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         ahead+64(FP), R9
-	SHLQ         $0x03, R9
+	IMUL3Q       $0x00000008, R9, R9
 	MOVQ         rows+40(FP), R10
 
 rows:
@@ -1053,18 +1802,20 @@ rowsOneEnd:
 	VMOVUPD     Z14, (BX)(SI*2)
 
 rowsBack:
-	MOVQ d+24(FP), R12
-	ANDQ $-8, R12
-	SHLQ $0x03, R12
-	SUBQ R12, AX
-	SUBQ R12, BX
-	SUBQ R12, R11
-	ADDQ $0x20, DI
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R12
+	ANDQ   $-8, R12
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, AX
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, BX
+	IMUL3Q $0x00000008, R12, R12
+	SUBQ   R12, R11
+	ADDQ   $0x20, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x04, R10
@@ -1112,15 +1863,472 @@ rowOneEnd:
 	VMOVUPD     Z5, (BX)(SI*2)
 
 rowBack:
-	MOVQ d+24(FP), R11
-	ANDQ $-8, R11
-	SHLQ $0x03, R11
-	SUBQ R11, AX
-	SUBQ R11, BX
-	SUBQ R11, DX
-	ADDQ $0x08, DI
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R11
+	ANDQ   $-8, R11
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, BX
+	IMUL3Q $0x00000008, R11, R11
+	SUBQ   R11, DX
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R10
+	VZEROUPPER
+	RET
+
+// func codedDots3AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL
+TEXT ·codedDots3AVX512(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         out+0(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         rows+40(FP), R9
+
+rows:
+	SUBQ   $0x04, R9
+	JL     rowsEnd
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	MOVQ   d+24(FP), R10
+
+rowsOne:
+	SUBQ        $0x00000008, R10
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z19
+	VMOVUPD     (BX)(SI*2), Z20
+	VPMOVSXWD   (AX), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z1
+	VFMADD231PD Z21, Z19, Z5
+	VFMADD231PD Z21, Z20, Z9
+	VPMOVSXWD   (AX)(CX*1), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z2
+	VFMADD231PD Z21, Z19, Z6
+	VFMADD231PD Z21, Z20, Z10
+	VPMOVSXWD   (AX)(CX*2), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z3
+	VFMADD231PD Z21, Z19, Z7
+	VFMADD231PD Z21, Z20, Z11
+	VPMOVSXWD   (AX)(DX*1), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z4
+	VFMADD231PD Z21, Z19, Z8
+	VFMADD231PD Z21, Z20, Z12
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R10
+	JZ          rowsBack
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z19
+	VMOVUPD     (BX)(SI*2), Z20
+	VPMOVSXWD   (AX), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z1
+	VFMADD231PD Z21, Z19, Z5
+	VFMADD231PD Z21, Z20, Z9
+	VPMOVSXWD   (AX)(CX*1), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z2
+	VFMADD231PD Z21, Z19, Z6
+	VFMADD231PD Z21, Z20, Z10
+	VPMOVSXWD   (AX)(CX*2), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z3
+	VFMADD231PD Z21, Z19, Z7
+	VFMADD231PD Z21, Z20, Z11
+	VPMOVSXWD   (AX)(DX*1), Y21
+	VCVTDQ2PD   Y21, Z21
+	VFMADD231PD Z21, Z0, Z4
+	VFMADD231PD Z21, Z19, Z8
+	VFMADD231PD Z21, Z20, Z12
+
+rowsBack:
+	MOVQ          d+24(FP), R10
+	ANDQ          $-8, R10
+	IMUL3Q        $0x00000002, R10, R11
+	SUBQ          R11, AX
+	IMUL3Q        $0x00000008, R10, R10
+	SUBQ          R10, BX
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z2, Y19
+	VADDPD        Y2, Y19, Y19
+	VEXTRACTF64X4 $0x01, Z3, Y20
+	VADDPD        Y3, Y20, Y20
+	VEXTRACTF64X4 $0x01, Z4, Y21
+	VADDPD        Y4, Y21, Y21
+	VUNPCKLPD     Y19, Y0, Y22
+	VUNPCKHPD     Y19, Y0, Y0
+	VADDPD        Y22, Y0, Y0
+	VUNPCKLPD     Y21, Y20, Y19
+	VUNPCKHPD     Y21, Y20, Y20
+	VADDPD        Y19, Y20, Y20
+	VSHUFF64X2    $0x00, Y20, Y0, Y19
+	VSHUFF64X2    $0x03, Y20, Y0, Y0
+	VADDPD        Y19, Y0, Y0
+	VMOVUPD       Y0, (DI)
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPD        Y5, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z6, Y19
+	VADDPD        Y6, Y19, Y19
+	VEXTRACTF64X4 $0x01, Z7, Y20
+	VADDPD        Y7, Y20, Y20
+	VEXTRACTF64X4 $0x01, Z8, Y21
+	VADDPD        Y8, Y21, Y21
+	VUNPCKLPD     Y19, Y0, Y22
+	VUNPCKHPD     Y19, Y0, Y0
+	VADDPD        Y22, Y0, Y0
+	VUNPCKLPD     Y21, Y20, Y19
+	VUNPCKHPD     Y21, Y20, Y20
+	VADDPD        Y19, Y20, Y20
+	VSHUFF64X2    $0x00, Y20, Y0, Y19
+	VSHUFF64X2    $0x03, Y20, Y0, Y0
+	VADDPD        Y19, Y0, Y0
+	VMOVUPD       Y0, (DI)(R8*1)
+	VEXTRACTF64X4 $0x01, Z9, Y0
+	VADDPD        Y9, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z10, Y19
+	VADDPD        Y10, Y19, Y19
+	VEXTRACTF64X4 $0x01, Z11, Y20
+	VADDPD        Y11, Y20, Y20
+	VEXTRACTF64X4 $0x01, Z12, Y21
+	VADDPD        Y12, Y21, Y21
+	VUNPCKLPD     Y19, Y0, Y22
+	VUNPCKHPD     Y19, Y0, Y0
+	VADDPD        Y22, Y0, Y0
+	VUNPCKLPD     Y21, Y20, Y19
+	VUNPCKHPD     Y21, Y20, Y20
+	VADDPD        Y19, Y20, Y20
+	VSHUFF64X2    $0x00, Y20, Y0, Y19
+	VSHUFF64X2    $0x03, Y20, Y0, Y0
+	VADDPD        Y19, Y0, Y0
+	VMOVUPD       Y0, (DI)(R8*2)
+	ADDQ          $0x20, DI
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	JMP           rows
+
+rowsEnd:
+	ADDQ $0x04, R9
+
+row:
+	SUBQ   $0x01, R9
+	JL     rowEnd
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	MOVQ   d+24(FP), DX
+
+rowWide:
+	SUBQ        $0x00000010, DX
+	JL          rowWideEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VMOVUPD     (BX)(SI*2), Z2
+	VPMOVSXWD   (AX), Y3
+	VCVTDQ2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z13
+	VFMADD231PD Z3, Z1, Z14
+	VFMADD231PD Z3, Z2, Z15
+	VMOVUPD     64(BX), Z0
+	VMOVUPD     64(BX)(SI*1), Z1
+	VMOVUPD     64(BX)(SI*2), Z2
+	VPMOVSXWD   16(AX), Y3
+	VCVTDQ2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z16
+	VFMADD231PD Z3, Z1, Z17
+	VFMADD231PD Z3, Z2, Z18
+	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000080, BX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000010, DX
+
+rowOne:
+	SUBQ        $0x00000008, DX
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VMOVUPD     (BX)(SI*2), Z2
+	VPMOVSXWD   (AX), Y3
+	VCVTDQ2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z13
+	VFMADD231PD Z3, Z1, Z14
+	VFMADD231PD Z3, Z2, Z15
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, DX
+	JZ          rowBack
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VMOVUPD     (BX)(SI*2), Z2
+	VPMOVSXWD   (AX), Y3
+	VCVTDQ2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z13
+	VFMADD231PD Z3, Z1, Z14
+	VFMADD231PD Z3, Z2, Z15
+
+rowBack:
+	MOVQ          d+24(FP), DX
+	ANDQ          $-8, DX
+	IMUL3Q        $0x00000002, DX, R10
+	SUBQ          R10, AX
+	IMUL3Q        $0x00000008, DX, DX
+	SUBQ          DX, BX
+	VADDPD        Z16, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y0
+	VADDPD        Y13, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (DI)
+	VADDPD        Z17, Z14, Z14
+	VEXTRACTF64X4 $0x01, Z14, Y0
+	VADDPD        Y14, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (DI)(R8*1)
+	VADDPD        Z18, Z15, Z15
+	VEXTRACTF64X4 $0x01, Z15, Y0
+	VADDPD        Y15, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (DI)(R8*2)
+	ADDQ          $0x08, DI
+	ADDQ          CX, AX
+	JMP           row
+
+rowEnd:
+	ADDQ $0x01, R9
+	VZEROUPPER
+	RET
+
+// func codedAddRows3AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·codedAddRows3AVX512(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         a+16(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         ahead+64(FP), R9
+	IMUL3Q       $0x00000002, R9, R9
+	MOVQ         rows+40(FP), R10
+
+rows:
+	SUBQ         $0x04, R10
+	JL           rowsEnd
+	VBROADCASTSD (DI), Z0
+	VBROADCASTSD 8(DI), Z1
+	VBROADCASTSD 16(DI), Z2
+	VBROADCASTSD 24(DI), Z3
+	VBROADCASTSD (DI)(R8*1), Z4
+	VBROADCASTSD 8(DI)(R8*1), Z5
+	VBROADCASTSD 16(DI)(R8*1), Z6
+	VBROADCASTSD 24(DI)(R8*1), Z7
+	VBROADCASTSD (DI)(R8*2), Z8
+	VBROADCASTSD 8(DI)(R8*2), Z9
+	VBROADCASTSD 16(DI)(R8*2), Z10
+	VBROADCASTSD 24(DI)(R8*2), Z11
+	LEAQ         (AX)(R9*1), R11
+	MOVQ         d+24(FP), R12
+
+rowsOne:
+	SUBQ        $0x00000008, R12
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z12
+	VMOVUPD     (BX)(SI*1), Z13
+	VMOVUPD     (BX)(SI*2), Z14
+	VPMOVSXWD   (AX), Y15
+	VCVTDQ2PD   Y15, Z15
+	VFMADD231PD Z15, Z0, Z12
+	VFMADD231PD Z15, Z4, Z13
+	VFMADD231PD Z15, Z8, Z14
+	VPMOVSXWD   (AX)(CX*1), Y15
+	VCVTDQ2PD   Y15, Z15
+	VFMADD231PD Z15, Z1, Z12
+	VFMADD231PD Z15, Z5, Z13
+	VFMADD231PD Z15, Z9, Z14
+	VPMOVSXWD   (AX)(CX*2), Y15
+	VCVTDQ2PD   Y15, Z15
+	VFMADD231PD Z15, Z2, Z12
+	VFMADD231PD Z15, Z6, Z13
+	VFMADD231PD Z15, Z10, Z14
+	VPMOVSXWD   (AX)(DX*1), Y15
+	VCVTDQ2PD   Y15, Z15
+	VFMADD231PD Z15, Z3, Z12
+	VFMADD231PD Z15, Z7, Z13
+	VFMADD231PD Z15, Z11, Z14
+	VMOVUPD     Z12, (BX)
+	VMOVUPD     Z13, (BX)(SI*1)
+	VMOVUPD     Z14, (BX)(SI*2)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, R11
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R12
+	JZ          rowsBack
+	VMOVUPD     (BX), Z12
+	VMOVUPD     (BX)(SI*1), Z13
+	VMOVUPD     (BX)(SI*2), Z14
+	VPMOVSXWD   (AX), Y15
+	VCVTDQ2PD   Y15, Z15
+	VFMADD231PD Z15, Z0, Z12
+	VFMADD231PD Z15, Z4, Z13
+	VFMADD231PD Z15, Z8, Z14
+	VPMOVSXWD   (AX)(CX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z1, Z12
+	VFMADD231PD Z0, Z5, Z13
+	VFMADD231PD Z0, Z9, Z14
+	VPMOVSXWD   (AX)(CX*2), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z2, Z12
+	VFMADD231PD Z0, Z6, Z13
+	VFMADD231PD Z0, Z10, Z14
+	VPMOVSXWD   (AX)(DX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z3, Z12
+	VFMADD231PD Z0, Z7, Z13
+	VFMADD231PD Z0, Z11, Z14
+	VMOVUPD     Z12, (BX)
+	VMOVUPD     Z13, (BX)(SI*1)
+	VMOVUPD     Z14, (BX)(SI*2)
+
+rowsBack:
+	MOVQ   d+24(FP), R12
+	ANDQ   $-8, R12
+	IMUL3Q $0x00000002, R12, R13
+	SUBQ   R13, AX
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, BX
+	IMUL3Q $0x00000002, R12, R12
+	SUBQ   R12, R11
+	ADDQ   $0x20, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x04, R10
+
+row:
+	SUBQ         $0x01, R10
+	JL           rowEnd
+	VBROADCASTSD (DI), Z0
+	VBROADCASTSD (DI)(R8*1), Z1
+	VBROADCASTSD (DI)(R8*2), Z2
+	LEAQ         (AX)(R9*1), DX
+	MOVQ         d+24(FP), R11
+
+rowOne:
+	SUBQ        $0x00000008, R11
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z3
+	VMOVUPD     (BX)(SI*1), Z4
+	VMOVUPD     (BX)(SI*2), Z5
+	VPMOVSXWD   (AX), Y6
+	VCVTDQ2PD   Y6, Z6
+	VFMADD231PD Z6, Z0, Z3
+	VFMADD231PD Z6, Z1, Z4
+	VFMADD231PD Z6, Z2, Z5
+	VMOVUPD     Z3, (BX)
+	VMOVUPD     Z4, (BX)(SI*1)
+	VMOVUPD     Z5, (BX)(SI*2)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, R11
+	JZ          rowBack
+	VMOVUPD     (BX), Z3
+	VMOVUPD     (BX)(SI*1), Z4
+	VMOVUPD     (BX)(SI*2), Z5
+	VPMOVSXWD   (AX), Y6
+	VCVTDQ2PD   Y6, Z6
+	VFMADD231PD Z6, Z0, Z3
+	VFMADD231PD Z6, Z1, Z4
+	VFMADD231PD Z6, Z2, Z5
+	VMOVUPD     Z3, (BX)
+	VMOVUPD     Z4, (BX)(SI*1)
+	VMOVUPD     Z5, (BX)(SI*2)
+
+rowBack:
+	MOVQ   d+24(FP), R11
+	ANDQ   $-8, R11
+	IMUL3Q $0x00000002, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, BX
+	IMUL3Q $0x00000002, R11, R11
+	SUBQ   R11, DX
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R10
@@ -1136,15 +2344,15 @@ TEXT ·dots4AVX512(SB), NOSPLIT, $0-64
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         out+0(FP), R8
 	MOVQ         pitch+56(FP), R9
-	SHLQ         $0x03, R9
+	IMUL3Q       $0x00000008, R9, R9
 	LEAQ         (R9)(R9*2), R10
 	MOVQ         rows+40(FP), R11
 
@@ -1231,8 +2439,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ          d+24(FP), R12
 	ANDQ          $-8, R12
-	SHLQ          $0x03, R12
-	SUBQ          R12, AX
+	IMUL3Q        $0x00000008, R12, R13
+	SUBQ          R13, AX
+	IMUL3Q        $0x00000008, R12, R12
 	SUBQ          R12, BX
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPD        Y1, Y0, Y0
@@ -1389,8 +2598,9 @@ rowOneEnd:
 rowBack:
 	MOVQ          d+24(FP), DX
 	ANDQ          $-8, DX
-	SHLQ          $0x03, DX
-	SUBQ          DX, AX
+	IMUL3Q        $0x00000008, DX, R12
+	SUBQ          R12, AX
+	IMUL3Q        $0x00000008, DX, DX
 	SUBQ          DX, BX
 	VADDPD        Z21, Z17, Z17
 	VEXTRACTF64X4 $0x01, Z17, Y0
@@ -1442,18 +2652,18 @@ TEXT ·addRows4AVX512(SB), NOSPLIT, $0-72
 	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         a+16(FP), R8
 	MOVQ         pitch+56(FP), R9
-	SHLQ         $0x03, R9
+	IMUL3Q       $0x00000008, R9, R9
 	LEAQ         (R9)(R9*2), R10
 	MOVQ         ahead+64(FP), R11
-	SHLQ         $0x03, R11
+	IMUL3Q       $0x00000008, R11, R11
 	MOVQ         rows+40(FP), R12
 
 rows:
@@ -1551,18 +2761,20 @@ rowsOneEnd:
 	VMOVUPD     Z19, (BX)(DI*1)
 
 rowsBack:
-	MOVQ d+24(FP), R14
-	ANDQ $-8, R14
-	SHLQ $0x03, R14
-	SUBQ R14, AX
-	SUBQ R14, BX
-	SUBQ R14, R13
-	ADDQ $0x20, R8
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R14
+	ANDQ   $-8, R14
+	IMUL3Q $0x00000008, R14, R15
+	SUBQ   R15, AX
+	IMUL3Q $0x00000008, R14, R15
+	SUBQ   R15, BX
+	IMUL3Q $0x00000008, R14, R14
+	SUBQ   R14, R13
+	ADDQ   $0x20, R8
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x04, R12
@@ -1617,15 +2829,545 @@ rowOneEnd:
 	VMOVUPD     Z7, (BX)(DI*1)
 
 rowBack:
-	MOVQ d+24(FP), R13
-	ANDQ $-8, R13
-	SHLQ $0x03, R13
-	SUBQ R13, AX
-	SUBQ R13, BX
-	SUBQ R13, DX
-	ADDQ $0x08, R8
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R13
+	ANDQ   $-8, R13
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, AX
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, BX
+	IMUL3Q $0x00000008, R13, R13
+	SUBQ   R13, DX
+	ADDQ   $0x08, R8
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R12
+	VZEROUPPER
+	RET
+
+// func codedDots4AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL
+TEXT ·codedDots4AVX512(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         out+0(FP), R8
+	MOVQ         pitch+56(FP), R9
+	IMUL3Q       $0x00000008, R9, R9
+	LEAQ         (R9)(R9*2), R10
+	MOVQ         rows+40(FP), R11
+
+rows:
+	SUBQ   $0x04, R11
+	JL     rowsEnd
+	VPXORQ Z1, Z1, Z1
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z3, Z3, Z3
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	VPXORQ Z6, Z6, Z6
+	VPXORQ Z7, Z7, Z7
+	VPXORQ Z8, Z8, Z8
+	VPXORQ Z9, Z9, Z9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VPXORQ Z14, Z14, Z14
+	VPXORQ Z15, Z15, Z15
+	VPXORQ Z16, Z16, Z16
+	MOVQ   d+24(FP), R12
+
+rowsOne:
+	SUBQ        $0x00000008, R12
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z25
+	VMOVUPD     (BX)(SI*2), Z26
+	VMOVUPD     (BX)(DI*1), Z27
+	VPMOVSXWD   (AX), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z1
+	VFMADD231PD Z28, Z25, Z5
+	VFMADD231PD Z28, Z26, Z9
+	VFMADD231PD Z28, Z27, Z13
+	VPMOVSXWD   (AX)(CX*1), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z2
+	VFMADD231PD Z28, Z25, Z6
+	VFMADD231PD Z28, Z26, Z10
+	VFMADD231PD Z28, Z27, Z14
+	VPMOVSXWD   (AX)(CX*2), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z3
+	VFMADD231PD Z28, Z25, Z7
+	VFMADD231PD Z28, Z26, Z11
+	VFMADD231PD Z28, Z27, Z15
+	VPMOVSXWD   (AX)(DX*1), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z4
+	VFMADD231PD Z28, Z25, Z8
+	VFMADD231PD Z28, Z26, Z12
+	VFMADD231PD Z28, Z27, Z16
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R12
+	JZ          rowsBack
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z25
+	VMOVUPD     (BX)(SI*2), Z26
+	VMOVUPD     (BX)(DI*1), Z27
+	VPMOVSXWD   (AX), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z1
+	VFMADD231PD Z28, Z25, Z5
+	VFMADD231PD Z28, Z26, Z9
+	VFMADD231PD Z28, Z27, Z13
+	VPMOVSXWD   (AX)(CX*1), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z2
+	VFMADD231PD Z28, Z25, Z6
+	VFMADD231PD Z28, Z26, Z10
+	VFMADD231PD Z28, Z27, Z14
+	VPMOVSXWD   (AX)(CX*2), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z3
+	VFMADD231PD Z28, Z25, Z7
+	VFMADD231PD Z28, Z26, Z11
+	VFMADD231PD Z28, Z27, Z15
+	VPMOVSXWD   (AX)(DX*1), Y28
+	VCVTDQ2PD   Y28, Z28
+	VFMADD231PD Z28, Z0, Z4
+	VFMADD231PD Z28, Z25, Z8
+	VFMADD231PD Z28, Z26, Z12
+	VFMADD231PD Z28, Z27, Z16
+
+rowsBack:
+	MOVQ          d+24(FP), R12
+	ANDQ          $-8, R12
+	IMUL3Q        $0x00000002, R12, R13
+	SUBQ          R13, AX
+	IMUL3Q        $0x00000008, R12, R12
+	SUBQ          R12, BX
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z2, Y25
+	VADDPD        Y2, Y25, Y25
+	VEXTRACTF64X4 $0x01, Z3, Y26
+	VADDPD        Y3, Y26, Y26
+	VEXTRACTF64X4 $0x01, Z4, Y27
+	VADDPD        Y4, Y27, Y27
+	VUNPCKLPD     Y25, Y0, Y28
+	VUNPCKHPD     Y25, Y0, Y0
+	VADDPD        Y28, Y0, Y0
+	VUNPCKLPD     Y27, Y26, Y25
+	VUNPCKHPD     Y27, Y26, Y26
+	VADDPD        Y25, Y26, Y26
+	VSHUFF64X2    $0x00, Y26, Y0, Y25
+	VSHUFF64X2    $0x03, Y26, Y0, Y0
+	VADDPD        Y25, Y0, Y0
+	VMOVUPD       Y0, (R8)
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPD        Y5, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z6, Y25
+	VADDPD        Y6, Y25, Y25
+	VEXTRACTF64X4 $0x01, Z7, Y26
+	VADDPD        Y7, Y26, Y26
+	VEXTRACTF64X4 $0x01, Z8, Y27
+	VADDPD        Y8, Y27, Y27
+	VUNPCKLPD     Y25, Y0, Y28
+	VUNPCKHPD     Y25, Y0, Y0
+	VADDPD        Y28, Y0, Y0
+	VUNPCKLPD     Y27, Y26, Y25
+	VUNPCKHPD     Y27, Y26, Y26
+	VADDPD        Y25, Y26, Y26
+	VSHUFF64X2    $0x00, Y26, Y0, Y25
+	VSHUFF64X2    $0x03, Y26, Y0, Y0
+	VADDPD        Y25, Y0, Y0
+	VMOVUPD       Y0, (R8)(R9*1)
+	VEXTRACTF64X4 $0x01, Z9, Y0
+	VADDPD        Y9, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z10, Y25
+	VADDPD        Y10, Y25, Y25
+	VEXTRACTF64X4 $0x01, Z11, Y26
+	VADDPD        Y11, Y26, Y26
+	VEXTRACTF64X4 $0x01, Z12, Y27
+	VADDPD        Y12, Y27, Y27
+	VUNPCKLPD     Y25, Y0, Y28
+	VUNPCKHPD     Y25, Y0, Y0
+	VADDPD        Y28, Y0, Y0
+	VUNPCKLPD     Y27, Y26, Y25
+	VUNPCKHPD     Y27, Y26, Y26
+	VADDPD        Y25, Y26, Y26
+	VSHUFF64X2    $0x00, Y26, Y0, Y25
+	VSHUFF64X2    $0x03, Y26, Y0, Y0
+	VADDPD        Y25, Y0, Y0
+	VMOVUPD       Y0, (R8)(R9*2)
+	VEXTRACTF64X4 $0x01, Z13, Y0
+	VADDPD        Y13, Y0, Y0
+	VEXTRACTF64X4 $0x01, Z14, Y25
+	VADDPD        Y14, Y25, Y25
+	VEXTRACTF64X4 $0x01, Z15, Y26
+	VADDPD        Y15, Y26, Y26
+	VEXTRACTF64X4 $0x01, Z16, Y27
+	VADDPD        Y16, Y27, Y27
+	VUNPCKLPD     Y25, Y0, Y28
+	VUNPCKHPD     Y25, Y0, Y0
+	VADDPD        Y28, Y0, Y0
+	VUNPCKLPD     Y27, Y26, Y25
+	VUNPCKHPD     Y27, Y26, Y26
+	VADDPD        Y25, Y26, Y26
+	VSHUFF64X2    $0x00, Y26, Y0, Y25
+	VSHUFF64X2    $0x03, Y26, Y0, Y0
+	VADDPD        Y25, Y0, Y0
+	VMOVUPD       Y0, (R8)(R10*1)
+	ADDQ          $0x20, R8
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	ADDQ          CX, AX
+	JMP           rows
+
+rowsEnd:
+	ADDQ $0x04, R11
+
+row:
+	SUBQ   $0x01, R11
+	JL     rowEnd
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	MOVQ   d+24(FP), DX
+
+rowWide:
+	SUBQ        $0x00000010, DX
+	JL          rowWideEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VMOVUPD     (BX)(SI*2), Z2
+	VMOVUPD     (BX)(DI*1), Z3
+	VPMOVSXWD   (AX), Y4
+	VCVTDQ2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z17
+	VFMADD231PD Z4, Z1, Z18
+	VFMADD231PD Z4, Z2, Z19
+	VFMADD231PD Z4, Z3, Z20
+	VMOVUPD     64(BX), Z0
+	VMOVUPD     64(BX)(SI*1), Z1
+	VMOVUPD     64(BX)(SI*2), Z2
+	VMOVUPD     64(BX)(DI*1), Z3
+	VPMOVSXWD   16(AX), Y4
+	VCVTDQ2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z21
+	VFMADD231PD Z4, Z1, Z22
+	VFMADD231PD Z4, Z2, Z23
+	VFMADD231PD Z4, Z3, Z24
+	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000080, BX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000010, DX
+
+rowOne:
+	SUBQ        $0x00000008, DX
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VMOVUPD     (BX)(SI*2), Z2
+	VMOVUPD     (BX)(DI*1), Z3
+	VPMOVSXWD   (AX), Y4
+	VCVTDQ2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z17
+	VFMADD231PD Z4, Z1, Z18
+	VFMADD231PD Z4, Z2, Z19
+	VFMADD231PD Z4, Z3, Z20
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, DX
+	JZ          rowBack
+	VMOVUPD     (BX), Z0
+	VMOVUPD     (BX)(SI*1), Z1
+	VMOVUPD     (BX)(SI*2), Z2
+	VMOVUPD     (BX)(DI*1), Z3
+	VPMOVSXWD   (AX), Y4
+	VCVTDQ2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z17
+	VFMADD231PD Z4, Z1, Z18
+	VFMADD231PD Z4, Z2, Z19
+	VFMADD231PD Z4, Z3, Z20
+
+rowBack:
+	MOVQ          d+24(FP), DX
+	ANDQ          $-8, DX
+	IMUL3Q        $0x00000002, DX, R12
+	SUBQ          R12, AX
+	IMUL3Q        $0x00000008, DX, DX
+	SUBQ          DX, BX
+	VADDPD        Z21, Z17, Z17
+	VEXTRACTF64X4 $0x01, Z17, Y0
+	VADDPD        Y17, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (R8)
+	VADDPD        Z22, Z18, Z18
+	VEXTRACTF64X4 $0x01, Z18, Y0
+	VADDPD        Y18, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (R8)(R9*1)
+	VADDPD        Z23, Z19, Z19
+	VEXTRACTF64X4 $0x01, Z19, Y0
+	VADDPD        Y19, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (R8)(R9*2)
+	VADDPD        Z24, Z20, Z20
+	VEXTRACTF64X4 $0x01, Z20, Y0
+	VADDPD        Y20, Y0, Y0
+	VEXTRACTF64X2 $0x01, Y0, X1
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPD        X0, X1, X1
+	VMOVSD        X1, (R8)(R10*1)
+	ADDQ          $0x08, R8
+	ADDQ          CX, AX
+	JMP           row
+
+rowEnd:
+	ADDQ $0x01, R11
+	VZEROUPPER
+	RET
+
+// func codedAddRows4AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·codedAddRows4AVX512(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+7, AX
+	VPBROADCASTQ AX, Z0
+	VPCMPQ       $0x06, lanesAVX512<>+0(SB), Z0, K1
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         a+16(FP), R8
+	MOVQ         pitch+56(FP), R9
+	IMUL3Q       $0x00000008, R9, R9
+	LEAQ         (R9)(R9*2), R10
+	MOVQ         ahead+64(FP), R11
+	IMUL3Q       $0x00000002, R11, R11
+	MOVQ         rows+40(FP), R12
+
+rows:
+	SUBQ         $0x04, R12
+	JL           rowsEnd
+	VBROADCASTSD (R8), Z0
+	VBROADCASTSD 8(R8), Z1
+	VBROADCASTSD 16(R8), Z2
+	VBROADCASTSD 24(R8), Z3
+	VBROADCASTSD (R8)(R9*1), Z4
+	VBROADCASTSD 8(R8)(R9*1), Z5
+	VBROADCASTSD 16(R8)(R9*1), Z6
+	VBROADCASTSD 24(R8)(R9*1), Z7
+	VBROADCASTSD (R8)(R9*2), Z8
+	VBROADCASTSD 8(R8)(R9*2), Z9
+	VBROADCASTSD 16(R8)(R9*2), Z10
+	VBROADCASTSD 24(R8)(R9*2), Z11
+	VBROADCASTSD (R8)(R10*1), Z12
+	VBROADCASTSD 8(R8)(R10*1), Z13
+	VBROADCASTSD 16(R8)(R10*1), Z14
+	VBROADCASTSD 24(R8)(R10*1), Z15
+	LEAQ         (AX)(R11*1), R13
+	MOVQ         d+24(FP), R14
+
+rowsOne:
+	SUBQ        $0x00000008, R14
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Z16
+	VMOVUPD     (BX)(SI*1), Z17
+	VMOVUPD     (BX)(SI*2), Z18
+	VMOVUPD     (BX)(DI*1), Z19
+	VPMOVSXWD   (AX), Y20
+	VCVTDQ2PD   Y20, Z20
+	VFMADD231PD Z20, Z0, Z16
+	VFMADD231PD Z20, Z4, Z17
+	VFMADD231PD Z20, Z8, Z18
+	VFMADD231PD Z20, Z12, Z19
+	VPMOVSXWD   (AX)(CX*1), Y20
+	VCVTDQ2PD   Y20, Z20
+	VFMADD231PD Z20, Z1, Z16
+	VFMADD231PD Z20, Z5, Z17
+	VFMADD231PD Z20, Z9, Z18
+	VFMADD231PD Z20, Z13, Z19
+	VPMOVSXWD   (AX)(CX*2), Y20
+	VCVTDQ2PD   Y20, Z20
+	VFMADD231PD Z20, Z2, Z16
+	VFMADD231PD Z20, Z6, Z17
+	VFMADD231PD Z20, Z10, Z18
+	VFMADD231PD Z20, Z14, Z19
+	VPMOVSXWD   (AX)(DX*1), Y20
+	VCVTDQ2PD   Y20, Z20
+	VFMADD231PD Z20, Z3, Z16
+	VFMADD231PD Z20, Z7, Z17
+	VFMADD231PD Z20, Z11, Z18
+	VFMADD231PD Z20, Z15, Z19
+	VMOVUPD     Z16, (BX)
+	VMOVUPD     Z17, (BX)(SI*1)
+	VMOVUPD     Z18, (BX)(SI*2)
+	VMOVUPD     Z19, (BX)(DI*1)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, R13
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000008, R14
+	JZ          rowsBack
+	VMOVUPD     (BX), Z16
+	VMOVUPD     (BX)(SI*1), Z17
+	VMOVUPD     (BX)(SI*2), Z18
+	VMOVUPD     (BX)(DI*1), Z19
+	VPMOVSXWD   (AX), Y20
+	VCVTDQ2PD   Y20, Z20
+	VFMADD231PD Z20, Z0, Z16
+	VFMADD231PD Z20, Z4, Z17
+	VFMADD231PD Z20, Z8, Z18
+	VFMADD231PD Z20, Z12, Z19
+	VPMOVSXWD   (AX)(CX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z1, Z16
+	VFMADD231PD Z0, Z5, Z17
+	VFMADD231PD Z0, Z9, Z18
+	VFMADD231PD Z0, Z13, Z19
+	VPMOVSXWD   (AX)(CX*2), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z2, Z16
+	VFMADD231PD Z0, Z6, Z17
+	VFMADD231PD Z0, Z10, Z18
+	VFMADD231PD Z0, Z14, Z19
+	VPMOVSXWD   (AX)(DX*1), Y0
+	VCVTDQ2PD   Y0, Z0
+	VFMADD231PD Z0, Z3, Z16
+	VFMADD231PD Z0, Z7, Z17
+	VFMADD231PD Z0, Z11, Z18
+	VFMADD231PD Z0, Z15, Z19
+	VMOVUPD     Z16, (BX)
+	VMOVUPD     Z17, (BX)(SI*1)
+	VMOVUPD     Z18, (BX)(SI*2)
+	VMOVUPD     Z19, (BX)(DI*1)
+
+rowsBack:
+	MOVQ   d+24(FP), R14
+	ANDQ   $-8, R14
+	IMUL3Q $0x00000002, R14, R15
+	SUBQ   R15, AX
+	IMUL3Q $0x00000008, R14, R15
+	SUBQ   R15, BX
+	IMUL3Q $0x00000002, R14, R14
+	SUBQ   R14, R13
+	ADDQ   $0x20, R8
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x04, R12
+
+row:
+	SUBQ         $0x01, R12
+	JL           rowEnd
+	VBROADCASTSD (R8), Z0
+	VBROADCASTSD (R8)(R9*1), Z1
+	VBROADCASTSD (R8)(R9*2), Z2
+	VBROADCASTSD (R8)(R10*1), Z3
+	LEAQ         (AX)(R11*1), DX
+	MOVQ         d+24(FP), R13
+
+rowOne:
+	SUBQ        $0x00000008, R13
+	JL          rowOneEnd
+	VMOVUPD     (BX), Z4
+	VMOVUPD     (BX)(SI*1), Z5
+	VMOVUPD     (BX)(SI*2), Z6
+	VMOVUPD     (BX)(DI*1), Z7
+	VPMOVSXWD   (AX), Y8
+	VCVTDQ2PD   Y8, Z8
+	VFMADD231PD Z8, Z0, Z4
+	VFMADD231PD Z8, Z1, Z5
+	VFMADD231PD Z8, Z2, Z6
+	VFMADD231PD Z8, Z3, Z7
+	VMOVUPD     Z4, (BX)
+	VMOVUPD     Z5, (BX)(SI*1)
+	VMOVUPD     Z6, (BX)(SI*2)
+	VMOVUPD     Z7, (BX)(DI*1)
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000010, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000008, R13
+	JZ          rowBack
+	VMOVUPD     (BX), Z4
+	VMOVUPD     (BX)(SI*1), Z5
+	VMOVUPD     (BX)(SI*2), Z6
+	VMOVUPD     (BX)(DI*1), Z7
+	VPMOVSXWD   (AX), Y8
+	VCVTDQ2PD   Y8, Z8
+	VFMADD231PD Z8, Z0, Z4
+	VFMADD231PD Z8, Z1, Z5
+	VFMADD231PD Z8, Z2, Z6
+	VFMADD231PD Z8, Z3, Z7
+	VMOVUPD     Z4, (BX)
+	VMOVUPD     Z5, (BX)(SI*1)
+	VMOVUPD     Z6, (BX)(SI*2)
+	VMOVUPD     Z7, (BX)(DI*1)
+
+rowBack:
+	MOVQ   d+24(FP), R13
+	ANDQ   $-8, R13
+	IMUL3Q $0x00000002, R13, R14
+	SUBQ   R14, AX
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, BX
+	IMUL3Q $0x00000002, R13, R13
+	SUBQ   R13, DX
+	ADDQ   $0x08, R8
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R12
@@ -2795,15 +4537,15 @@ TEXT ·dots1AVX2(SB), NOSPLIT, $0-64
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), SI
 	MOVQ         out+0(FP), SI
 	MOVQ         pitch+56(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	LEAQ         (DI)(DI*2), DI
 	MOVQ         rows+40(FP), DI
 
@@ -2880,8 +4622,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ       d+24(FP), R8
 	ANDQ       $-4, R8
-	SHLQ       $0x03, R8
-	SUBQ       R8, AX
+	IMUL3Q     $0x00000008, R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x00000008, R8, R8
 	SUBQ       R8, BX
 	VADDPD     Y5, Y1, Y1
 	VADDPD     Y6, Y2, Y2
@@ -2950,8 +4693,9 @@ rowOneEnd:
 rowBack:
 	MOVQ         d+24(FP), DX
 	ANDQ         $-4, DX
-	SHLQ         $0x03, DX
-	SUBQ         DX, AX
+	IMUL3Q       $0x00000008, DX, R8
+	SUBQ         R8, AX
+	IMUL3Q       $0x00000008, DX, DX
 	SUBQ         DX, BX
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
@@ -2984,18 +4728,18 @@ TEXT ·addRows1AVX2(SB), NOSPLIT, $0-72
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), SI
 	MOVQ         a+16(FP), SI
 	MOVQ         pitch+56(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	LEAQ         (DI)(DI*2), DI
 	MOVQ         ahead+64(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	MOVQ         rows+40(FP), R8
 
 rows:
@@ -3045,18 +4789,20 @@ rowsOneEnd:
 	VMOVUPD     Y5, (BX)
 
 rowsBack:
-	MOVQ d+24(FP), R10
-	ANDQ $-4, R10
-	SHLQ $0x03, R10
-	SUBQ R10, AX
-	SUBQ R10, BX
-	SUBQ R10, R9
-	ADDQ $0x20, SI
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R10
+	ANDQ   $-4, R10
+	IMUL3Q $0x00000008, R10, R11
+	SUBQ   R11, AX
+	IMUL3Q $0x00000008, R10, R11
+	SUBQ   R11, BX
+	IMUL3Q $0x00000008, R10, R10
+	SUBQ   R10, R9
+	ADDQ   $0x20, SI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x04, R8
@@ -3090,15 +4836,362 @@ rowOneEnd:
 	VMOVUPD     Y2, (BX)
 
 rowBack:
-	MOVQ d+24(FP), R9
-	ANDQ $-4, R9
-	SHLQ $0x03, R9
-	SUBQ R9, AX
-	SUBQ R9, BX
-	SUBQ R9, DX
-	ADDQ $0x08, SI
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R9
+	ANDQ   $-4, R9
+	IMUL3Q $0x00000008, R9, R10
+	SUBQ   R10, AX
+	IMUL3Q $0x00000008, R9, R10
+	SUBQ   R10, BX
+	IMUL3Q $0x00000008, R9, R9
+	SUBQ   R9, DX
+	ADDQ   $0x08, SI
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R8
+	VZEROUPPER
+	RET
+
+// func codedDots1AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedDots1AVX2(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), SI
+	MOVQ         out+0(FP), SI
+	MOVQ         pitch+56(FP), DI
+	IMUL3Q       $0x00000008, DI, DI
+	LEAQ         (DI)(DI*2), DI
+	MOVQ         rows+40(FP), DI
+
+rows:
+	SUBQ   $0x04, DI
+	JL     rowsEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	MOVQ   d+24(FP), R8
+
+rowsWide:
+	SUBQ        $0x00000008, R8
+	JL          rowsWideEnd
+	VMOVUPD     (BX), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y0
+	VPMOVSXWD   (AX)(CX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y1
+	VPMOVSXWD   (AX)(CX*2), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y2
+	VPMOVSXWD   (AX)(DX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y3
+	VMOVUPD     32(BX), Y8
+	VPMOVSXWD   8(AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y4
+	VPMOVSXWD   8(AX)(CX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y5
+	VPMOVSXWD   8(AX)(CX*2), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y6
+	VPMOVSXWD   8(AX)(DX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y7
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowsWide
+
+rowsWideEnd:
+	ADDQ $0x00000008, R8
+
+rowsOne:
+	SUBQ        $0x00000004, R8
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y0
+	VPMOVSXWD   (AX)(CX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y1
+	VPMOVSXWD   (AX)(CX*2), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y2
+	VPMOVSXWD   (AX)(DX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y3
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R8
+	JZ          rowsBack
+	VMOVUPD     (BX), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y0
+	VPMOVSXWD   (AX)(CX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y1
+	VPMOVSXWD   (AX)(CX*2), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y2
+	VPMOVSXWD   (AX)(DX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y8, Y3
+
+rowsBack:
+	MOVQ       d+24(FP), R8
+	ANDQ       $-4, R8
+	IMUL3Q     $0x00000002, R8, R9
+	SUBQ       R9, AX
+	IMUL3Q     $0x00000008, R8, R8
+	SUBQ       R8, BX
+	VADDPD     Y4, Y0, Y0
+	VADDPD     Y5, Y1, Y1
+	VADDPD     Y6, Y2, Y2
+	VADDPD     Y7, Y3, Y3
+	VUNPCKLPD  Y1, Y0, Y4
+	VUNPCKHPD  Y1, Y0, Y0
+	VADDPD     Y4, Y0, Y0
+	VUNPCKLPD  Y3, Y2, Y1
+	VUNPCKHPD  Y3, Y2, Y2
+	VADDPD     Y1, Y2, Y2
+	VPERM2F128 $0x20, Y2, Y0, Y1
+	VPERM2F128 $0x31, Y2, Y0, Y0
+	VADDPD     Y1, Y0, Y0
+	VMOVUPD    Y0, (SI)
+	ADDQ       $0x20, SI
+	ADDQ       CX, AX
+	ADDQ       CX, AX
+	ADDQ       CX, AX
+	ADDQ       CX, AX
+	JMP        rows
+
+rowsEnd:
+	ADDQ $0x04, DI
+
+row:
+	SUBQ   $0x01, DI
+	JL     rowEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	MOVQ   d+24(FP), DX
+
+rowWide:
+	SUBQ        $0x00000008, DX
+	JL          rowWideEnd
+	VMOVUPD     (BX), Y2
+	VPMOVSXWD   (AX), X3
+	VCVTDQ2PD   X3, Y3
+	VFMADD231PD Y3, Y2, Y0
+	VMOVUPD     32(BX), Y2
+	VPMOVSXWD   8(AX), X3
+	VCVTDQ2PD   X3, Y3
+	VFMADD231PD Y3, Y2, Y1
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000008, DX
+
+rowOne:
+	SUBQ        $0x00000004, DX
+	JL          rowOneEnd
+	VMOVUPD     (BX), Y2
+	VPMOVSXWD   (AX), X3
+	VCVTDQ2PD   X3, Y3
+	VFMADD231PD Y3, Y2, Y0
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, DX
+	JZ          rowBack
+	VMOVUPD     (BX), Y2
+	VPMOVSXWD   (AX), X3
+	VCVTDQ2PD   X3, Y3
+	VFMADD231PD Y3, Y2, Y0
+
+rowBack:
+	MOVQ         d+24(FP), DX
+	ANDQ         $-4, DX
+	IMUL3Q       $0x00000002, DX, R8
+	SUBQ         R8, AX
+	IMUL3Q       $0x00000008, DX, DX
+	SUBQ         DX, BX
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPD       X0, X1, X1
+	VMOVSD       X1, (SI)
+	ADDQ         $0x08, SI
+	ADDQ         CX, AX
+	JMP          row
+
+rowEnd:
+	ADDQ $0x01, DI
+	VZEROUPPER
+	RET
+
+// func codedAddRows1AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedAddRows1AVX2(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), SI
+	MOVQ         a+16(FP), SI
+	MOVQ         pitch+56(FP), DI
+	IMUL3Q       $0x00000008, DI, DI
+	LEAQ         (DI)(DI*2), DI
+	MOVQ         ahead+64(FP), DI
+	IMUL3Q       $0x00000002, DI, DI
+	MOVQ         rows+40(FP), R8
+
+rows:
+	SUBQ         $0x04, R8
+	JL           rowsEnd
+	VBROADCASTSD (SI), Y0
+	VBROADCASTSD 8(SI), Y1
+	VBROADCASTSD 16(SI), Y2
+	VBROADCASTSD 24(SI), Y3
+	LEAQ         (AX)(DI*1), R9
+	MOVQ         d+24(FP), R10
+
+rowsOne:
+	SUBQ        $0x00000004, R10
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Y4
+	VPMOVSXWD   (AX), X5
+	VCVTDQ2PD   X5, Y5
+	VFMADD231PD Y5, Y0, Y4
+	VPMOVSXWD   (AX)(CX*1), X5
+	VCVTDQ2PD   X5, Y5
+	VFMADD231PD Y5, Y1, Y4
+	VPMOVSXWD   (AX)(CX*2), X5
+	VCVTDQ2PD   X5, Y5
+	VFMADD231PD Y5, Y2, Y4
+	VPMOVSXWD   (AX)(DX*1), X5
+	VCVTDQ2PD   X5, Y5
+	VFMADD231PD Y5, Y3, Y4
+	VMOVUPD     Y4, (BX)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	ADDQ        $0x00000008, R9
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R10
+	JZ          rowsBack
+	VMOVUPD     (BX), Y4
+	VPMOVSXWD   (AX), X5
+	VCVTDQ2PD   X5, Y5
+	VFMADD231PD Y5, Y0, Y4
+	VPMOVSXWD   (AX)(CX*1), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y1, Y4
+	VPMOVSXWD   (AX)(CX*2), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y2, Y4
+	VPMOVSXWD   (AX)(DX*1), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y3, Y4
+	VMOVUPD     Y4, (BX)
+
+rowsBack:
+	MOVQ   d+24(FP), R10
+	ANDQ   $-4, R10
+	IMUL3Q $0x00000002, R10, R11
+	SUBQ   R11, AX
+	IMUL3Q $0x00000008, R10, R11
+	SUBQ   R11, BX
+	IMUL3Q $0x00000002, R10, R10
+	SUBQ   R10, R9
+	ADDQ   $0x20, SI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x04, R8
+
+row:
+	SUBQ         $0x01, R8
+	JL           rowEnd
+	VBROADCASTSD (SI), Y0
+	LEAQ         (AX)(DI*1), DX
+	MOVQ         d+24(FP), R9
+
+rowOne:
+	SUBQ        $0x00000004, R9
+	JL          rowOneEnd
+	VMOVUPD     (BX), Y1
+	VPMOVSXWD   (AX), X2
+	VCVTDQ2PD   X2, Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, (BX)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	ADDQ        $0x00000008, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, R9
+	JZ          rowBack
+	VMOVUPD     (BX), Y1
+	VPMOVSXWD   (AX), X2
+	VCVTDQ2PD   X2, Y2
+	VFMADD231PD Y2, Y0, Y1
+	VMOVUPD     Y1, (BX)
+
+rowBack:
+	MOVQ   d+24(FP), R9
+	ANDQ   $-4, R9
+	IMUL3Q $0x00000002, R9, R10
+	SUBQ   R10, AX
+	IMUL3Q $0x00000008, R9, R10
+	SUBQ   R10, BX
+	IMUL3Q $0x00000002, R9, R9
+	SUBQ   R9, DX
+	ADDQ   $0x08, SI
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R8
@@ -3115,15 +5208,15 @@ TEXT ·dots2AVX2(SB), NOSPLIT, $0-64
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         out+0(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         rows+40(FP), R9
 
@@ -3182,8 +5275,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ       d+24(FP), R10
 	ANDQ       $-4, R10
-	SHLQ       $0x03, R10
-	SUBQ       R10, AX
+	IMUL3Q     $0x00000008, R10, R11
+	SUBQ       R11, AX
+	IMUL3Q     $0x00000008, R10, R10
 	SUBQ       R10, BX
 	VUNPCKLPD  Y2, Y1, Y9
 	VUNPCKHPD  Y2, Y1, Y1
@@ -3268,8 +5362,9 @@ rowOneEnd:
 rowBack:
 	MOVQ         d+24(FP), DX
 	ANDQ         $-4, DX
-	SHLQ         $0x03, DX
-	SUBQ         DX, AX
+	IMUL3Q       $0x00000008, DX, R10
+	SUBQ         R10, AX
+	IMUL3Q       $0x00000008, DX, DX
 	SUBQ         DX, BX
 	VADDPD       Y3, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X3
@@ -3302,18 +5397,18 @@ TEXT ·addRows2AVX2(SB), NOSPLIT, $0-72
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), BX
 	MOVQ         width+48(FP), SI
-	SHLQ         $0x03, SI
+	IMUL3Q       $0x00000008, SI, SI
 	LEAQ         (SI)(SI*2), DI
 	MOVQ         a+16(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         ahead+64(FP), R9
-	SHLQ         $0x03, R9
+	IMUL3Q       $0x00000008, R9, R9
 	MOVQ         rows+40(FP), R10
 
 rows:
@@ -3379,18 +5474,20 @@ rowsOneEnd:
 	VMOVUPD     Y10, (BX)(SI*1)
 
 rowsBack:
-	MOVQ d+24(FP), R12
-	ANDQ $-4, R12
-	SHLQ $0x03, R12
-	SUBQ R12, AX
-	SUBQ R12, BX
-	SUBQ R12, R11
-	ADDQ $0x20, DI
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R12
+	ANDQ   $-4, R12
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, AX
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, BX
+	IMUL3Q $0x00000008, R12, R12
+	SUBQ   R12, R11
+	ADDQ   $0x20, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x04, R10
@@ -3431,15 +5528,381 @@ rowOneEnd:
 	VMOVUPD     Y4, (BX)(SI*1)
 
 rowBack:
-	MOVQ d+24(FP), R11
-	ANDQ $-4, R11
-	SHLQ $0x03, R11
-	SUBQ R11, AX
-	SUBQ R11, BX
-	SUBQ R11, DX
-	ADDQ $0x08, DI
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R11
+	ANDQ   $-4, R11
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, BX
+	IMUL3Q $0x00000008, R11, R11
+	SUBQ   R11, DX
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R10
+	VZEROUPPER
+	RET
+
+// func codedDots2AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedDots2AVX2(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         out+0(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         rows+40(FP), R9
+
+rows:
+	SUBQ   $0x04, R9
+	JL     rowsEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	MOVQ   d+24(FP), R10
+
+rowsOne:
+	SUBQ        $0x00000004, R10
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Y8
+	VMOVUPD     (BX)(SI*1), Y9
+	VPMOVSXWD   (AX), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y0
+	VFMADD231PD Y10, Y9, Y4
+	VPMOVSXWD   (AX)(CX*1), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y1
+	VFMADD231PD Y10, Y9, Y5
+	VPMOVSXWD   (AX)(CX*2), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y2
+	VFMADD231PD Y10, Y9, Y6
+	VPMOVSXWD   (AX)(DX*1), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y3
+	VFMADD231PD Y10, Y9, Y7
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R10
+	JZ          rowsBack
+	VMOVUPD     (BX), Y8
+	VMOVUPD     (BX)(SI*1), Y9
+	VPMOVSXWD   (AX), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y0
+	VFMADD231PD Y10, Y9, Y4
+	VPMOVSXWD   (AX)(CX*1), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y1
+	VFMADD231PD Y10, Y9, Y5
+	VPMOVSXWD   (AX)(CX*2), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y2
+	VFMADD231PD Y10, Y9, Y6
+	VPMOVSXWD   (AX)(DX*1), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y8, Y3
+	VFMADD231PD Y10, Y9, Y7
+
+rowsBack:
+	MOVQ       d+24(FP), R10
+	ANDQ       $-4, R10
+	IMUL3Q     $0x00000002, R10, R11
+	SUBQ       R11, AX
+	IMUL3Q     $0x00000008, R10, R10
+	SUBQ       R10, BX
+	VUNPCKLPD  Y1, Y0, Y8
+	VUNPCKHPD  Y1, Y0, Y0
+	VADDPD     Y8, Y0, Y0
+	VUNPCKLPD  Y3, Y2, Y1
+	VUNPCKHPD  Y3, Y2, Y2
+	VADDPD     Y1, Y2, Y2
+	VPERM2F128 $0x20, Y2, Y0, Y1
+	VPERM2F128 $0x31, Y2, Y0, Y0
+	VADDPD     Y1, Y0, Y0
+	VMOVUPD    Y0, (DI)
+	VUNPCKLPD  Y5, Y4, Y0
+	VUNPCKHPD  Y5, Y4, Y1
+	VADDPD     Y0, Y1, Y1
+	VUNPCKLPD  Y7, Y6, Y0
+	VUNPCKHPD  Y7, Y6, Y2
+	VADDPD     Y0, Y2, Y2
+	VPERM2F128 $0x20, Y2, Y1, Y0
+	VPERM2F128 $0x31, Y2, Y1, Y1
+	VADDPD     Y0, Y1, Y1
+	VMOVUPD    Y1, (DI)(R8*1)
+	ADDQ       $0x20, DI
+	ADDQ       CX, AX
+	ADDQ       CX, AX
+	ADDQ       CX, AX
+	ADDQ       CX, AX
+	JMP        rows
+
+rowsEnd:
+	ADDQ $0x04, R9
+
+row:
+	SUBQ   $0x01, R9
+	JL     rowEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	MOVQ   d+24(FP), DX
+
+rowWide:
+	SUBQ        $0x00000008, DX
+	JL          rowWideEnd
+	VMOVUPD     (BX), Y4
+	VMOVUPD     (BX)(SI*1), Y5
+	VPMOVSXWD   (AX), X6
+	VCVTDQ2PD   X6, Y6
+	VFMADD231PD Y6, Y4, Y0
+	VFMADD231PD Y6, Y5, Y1
+	VMOVUPD     32(BX), Y4
+	VMOVUPD     32(BX)(SI*1), Y5
+	VPMOVSXWD   8(AX), X6
+	VCVTDQ2PD   X6, Y6
+	VFMADD231PD Y6, Y4, Y2
+	VFMADD231PD Y6, Y5, Y3
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, BX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000008, DX
+
+rowOne:
+	SUBQ        $0x00000004, DX
+	JL          rowOneEnd
+	VMOVUPD     (BX), Y4
+	VMOVUPD     (BX)(SI*1), Y5
+	VPMOVSXWD   (AX), X6
+	VCVTDQ2PD   X6, Y6
+	VFMADD231PD Y6, Y4, Y0
+	VFMADD231PD Y6, Y5, Y1
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, DX
+	JZ          rowBack
+	VMOVUPD     (BX), Y4
+	VMOVUPD     (BX)(SI*1), Y5
+	VPMOVSXWD   (AX), X6
+	VCVTDQ2PD   X6, Y6
+	VFMADD231PD Y6, Y4, Y0
+	VFMADD231PD Y6, Y5, Y1
+
+rowBack:
+	MOVQ         d+24(FP), DX
+	ANDQ         $-4, DX
+	IMUL3Q       $0x00000002, DX, R10
+	SUBQ         R10, AX
+	IMUL3Q       $0x00000008, DX, DX
+	SUBQ         DX, BX
+	VADDPD       Y2, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPD       X0, X2, X2
+	VUNPCKHPD    X2, X2, X0
+	VADDPD       X0, X2, X2
+	VMOVSD       X2, (DI)
+	VADDPD       Y3, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (DI)(R8*1)
+	ADDQ         $0x08, DI
+	ADDQ         CX, AX
+	JMP          row
+
+rowEnd:
+	ADDQ $0x01, R9
+	VZEROUPPER
+	RET
+
+// func codedAddRows2AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedAddRows2AVX2(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), BX
+	MOVQ         width+48(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
+	LEAQ         (SI)(SI*2), DI
+	MOVQ         a+16(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         ahead+64(FP), R9
+	IMUL3Q       $0x00000002, R9, R9
+	MOVQ         rows+40(FP), R10
+
+rows:
+	SUBQ         $0x04, R10
+	JL           rowsEnd
+	VBROADCASTSD (DI), Y0
+	VBROADCASTSD 8(DI), Y1
+	VBROADCASTSD 16(DI), Y2
+	VBROADCASTSD 24(DI), Y3
+	VBROADCASTSD (DI)(R8*1), Y4
+	VBROADCASTSD 8(DI)(R8*1), Y5
+	VBROADCASTSD 16(DI)(R8*1), Y6
+	VBROADCASTSD 24(DI)(R8*1), Y7
+	LEAQ         (AX)(R9*1), R11
+	MOVQ         d+24(FP), R12
+
+rowsOne:
+	SUBQ        $0x00000004, R12
+	JL          rowsOneEnd
+	VMOVUPD     (BX), Y8
+	VMOVUPD     (BX)(SI*1), Y9
+	VPMOVSXWD   (AX), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y0, Y8
+	VFMADD231PD Y10, Y4, Y9
+	VPMOVSXWD   (AX)(CX*1), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y1, Y8
+	VFMADD231PD Y10, Y5, Y9
+	VPMOVSXWD   (AX)(CX*2), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y2, Y8
+	VFMADD231PD Y10, Y6, Y9
+	VPMOVSXWD   (AX)(DX*1), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y3, Y8
+	VFMADD231PD Y10, Y7, Y9
+	VMOVUPD     Y8, (BX)
+	VMOVUPD     Y9, (BX)(SI*1)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	ADDQ        $0x00000008, R11
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R12
+	JZ          rowsBack
+	VMOVUPD     (BX), Y8
+	VMOVUPD     (BX)(SI*1), Y9
+	VPMOVSXWD   (AX), X10
+	VCVTDQ2PD   X10, Y10
+	VFMADD231PD Y10, Y0, Y8
+	VFMADD231PD Y10, Y4, Y9
+	VPMOVSXWD   (AX)(CX*1), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y1, Y8
+	VFMADD231PD Y0, Y5, Y9
+	VPMOVSXWD   (AX)(CX*2), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y2, Y8
+	VFMADD231PD Y0, Y6, Y9
+	VPMOVSXWD   (AX)(DX*1), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y3, Y8
+	VFMADD231PD Y0, Y7, Y9
+	VMOVUPD     Y8, (BX)
+	VMOVUPD     Y9, (BX)(SI*1)
+
+rowsBack:
+	MOVQ   d+24(FP), R12
+	ANDQ   $-4, R12
+	IMUL3Q $0x00000002, R12, R13
+	SUBQ   R13, AX
+	IMUL3Q $0x00000008, R12, R13
+	SUBQ   R13, BX
+	IMUL3Q $0x00000002, R12, R12
+	SUBQ   R12, R11
+	ADDQ   $0x20, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x04, R10
+
+row:
+	SUBQ         $0x01, R10
+	JL           rowEnd
+	VBROADCASTSD (DI), Y0
+	VBROADCASTSD (DI)(R8*1), Y1
+	LEAQ         (AX)(R9*1), DX
+	MOVQ         d+24(FP), R11
+
+rowOne:
+	SUBQ        $0x00000004, R11
+	JL          rowOneEnd
+	VMOVUPD     (BX), Y2
+	VMOVUPD     (BX)(SI*1), Y3
+	VPMOVSXWD   (AX), X4
+	VCVTDQ2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y2
+	VFMADD231PD Y4, Y1, Y3
+	VMOVUPD     Y2, (BX)
+	VMOVUPD     Y3, (BX)(SI*1)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, BX
+	ADDQ        $0x00000008, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, R11
+	JZ          rowBack
+	VMOVUPD     (BX), Y2
+	VMOVUPD     (BX)(SI*1), Y3
+	VPMOVSXWD   (AX), X4
+	VCVTDQ2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y2
+	VFMADD231PD Y4, Y1, Y3
+	VMOVUPD     Y2, (BX)
+	VMOVUPD     Y3, (BX)(SI*1)
+
+rowBack:
+	MOVQ   d+24(FP), R11
+	ANDQ   $-4, R11
+	IMUL3Q $0x00000002, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, BX
+	IMUL3Q $0x00000002, R11, R11
+	SUBQ   R11, DX
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R10
@@ -3456,15 +5919,15 @@ TEXT ·dots3AVX2(SB), NOSPLIT, $0-64
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), DX
 	MOVQ         width+48(FP), BX
-	SHLQ         $0x03, BX
+	IMUL3Q       $0x00000008, BX, BX
 	LEAQ         (BX)(BX*2), SI
 	MOVQ         out+0(FP), SI
 	MOVQ         pitch+56(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	LEAQ         (DI)(DI*2), R8
 	MOVQ         rows+40(FP), R8
 
@@ -3515,8 +5978,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ         d+24(FP), R9
 	ANDQ         $-4, R9
-	SHLQ         $0x03, R9
-	SUBQ         R9, AX
+	IMUL3Q       $0x00000008, R9, R10
+	SUBQ         R10, AX
+	IMUL3Q       $0x00000008, R9, R9
 	SUBQ         R9, DX
 	VEXTRACTF128 $0x01, Y1, X7
 	VADDPD       X1, X7, X7
@@ -3619,8 +6083,9 @@ rowOneEnd:
 rowBack:
 	MOVQ         d+24(FP), R9
 	ANDQ         $-4, R9
-	SHLQ         $0x03, R9
-	SUBQ         R9, AX
+	IMUL3Q       $0x00000008, R9, R10
+	SUBQ         R10, AX
+	IMUL3Q       $0x00000008, R9, R9
 	SUBQ         R9, DX
 	VADDPD       Y4, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X4
@@ -3659,18 +6124,18 @@ TEXT ·addRows3AVX2(SB), NOSPLIT, $0-72
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), DX
 	MOVQ         width+48(FP), BX
-	SHLQ         $0x03, BX
+	IMUL3Q       $0x00000008, BX, BX
 	LEAQ         (BX)(BX*2), SI
 	MOVQ         a+16(FP), SI
 	MOVQ         pitch+56(FP), DI
-	SHLQ         $0x03, DI
+	IMUL3Q       $0x00000008, DI, DI
 	LEAQ         (DI)(DI*2), R8
 	MOVQ         ahead+64(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	MOVQ         rows+40(FP), R9
 
 rows:
@@ -3728,16 +6193,18 @@ rowsOneEnd:
 	VMOVUPD     Y9, (DX)(BX*2)
 
 rowsBack:
-	MOVQ d+24(FP), R11
-	ANDQ $-4, R11
-	SHLQ $0x03, R11
-	SUBQ R11, AX
-	SUBQ R11, DX
-	SUBQ R11, R10
-	ADDQ $0x10, SI
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R11
+	ANDQ   $-4, R11
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, DX
+	IMUL3Q $0x00000008, R11, R11
+	SUBQ   R11, R10
+	ADDQ   $0x10, SI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x02, R9
@@ -3785,15 +6252,388 @@ rowOneEnd:
 	VMOVUPD     Y6, (DX)(BX*2)
 
 rowBack:
-	MOVQ d+24(FP), R11
-	ANDQ $-4, R11
-	SHLQ $0x03, R11
-	SUBQ R11, AX
-	SUBQ R11, DX
-	SUBQ R11, R10
-	ADDQ $0x08, SI
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R11
+	ANDQ   $-4, R11
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, DX
+	IMUL3Q $0x00000008, R11, R11
+	SUBQ   R11, R10
+	ADDQ   $0x08, SI
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R9
+	VZEROUPPER
+	RET
+
+// func codedDots3AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedDots3AVX2(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), DX
+	MOVQ         width+48(FP), BX
+	IMUL3Q       $0x00000008, BX, BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         out+0(FP), SI
+	MOVQ         pitch+56(FP), DI
+	IMUL3Q       $0x00000008, DI, DI
+	LEAQ         (DI)(DI*2), R8
+	MOVQ         rows+40(FP), R8
+
+rows:
+	SUBQ   $0x02, R8
+	JL     rowsEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	MOVQ   d+24(FP), R9
+
+rowsOne:
+	SUBQ        $0x00000004, R9
+	JL          rowsOneEnd
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (DX)(BX*1), Y7
+	VMOVUPD     (DX)(BX*2), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y0
+	VFMADD231PD Y9, Y7, Y2
+	VFMADD231PD Y9, Y8, Y4
+	VPMOVSXWD   (AX)(CX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y1
+	VFMADD231PD Y9, Y7, Y3
+	VFMADD231PD Y9, Y8, Y5
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R9
+	JZ          rowsBack
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (DX)(BX*1), Y7
+	VMOVUPD     (DX)(BX*2), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y0
+	VFMADD231PD Y9, Y7, Y2
+	VFMADD231PD Y9, Y8, Y4
+	VPMOVSXWD   (AX)(CX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y1
+	VFMADD231PD Y9, Y7, Y3
+	VFMADD231PD Y9, Y8, Y5
+
+rowsBack:
+	MOVQ         d+24(FP), R9
+	ANDQ         $-4, R9
+	IMUL3Q       $0x00000002, R9, R10
+	SUBQ         R10, AX
+	IMUL3Q       $0x00000008, R9, R9
+	SUBQ         R9, DX
+	VEXTRACTF128 $0x01, Y0, X6
+	VADDPD       X0, X6, X6
+	VUNPCKHPD    X6, X6, X0
+	VADDPD       X0, X6, X6
+	VMOVSD       X6, (SI)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, 8(SI)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPD       X2, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (SI)(DI*1)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPD       X3, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, 8(SI)(DI*1)
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPD       X4, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (SI)(DI*2)
+	VEXTRACTF128 $0x01, Y5, X0
+	VADDPD       X5, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, 8(SI)(DI*2)
+	ADDQ         $0x10, SI
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	JMP          rows
+
+rowsEnd:
+	ADDQ $0x02, R8
+
+row:
+	SUBQ   $0x01, R8
+	JL     rowEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	MOVQ   d+24(FP), R9
+
+rowWide:
+	SUBQ        $0x00000008, R9
+	JL          rowWideEnd
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (DX)(BX*1), Y7
+	VMOVUPD     (DX)(BX*2), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y0
+	VFMADD231PD Y9, Y7, Y1
+	VFMADD231PD Y9, Y8, Y2
+	VMOVUPD     32(DX), Y6
+	VMOVUPD     32(DX)(BX*1), Y7
+	VMOVUPD     32(DX)(BX*2), Y8
+	VPMOVSXWD   8(AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y3
+	VFMADD231PD Y9, Y7, Y4
+	VFMADD231PD Y9, Y8, Y5
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, DX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000008, R9
+
+rowOne:
+	SUBQ        $0x00000004, R9
+	JL          rowOneEnd
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (DX)(BX*1), Y7
+	VMOVUPD     (DX)(BX*2), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y0
+	VFMADD231PD Y9, Y7, Y1
+	VFMADD231PD Y9, Y8, Y2
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, R9
+	JZ          rowBack
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (DX)(BX*1), Y7
+	VMOVUPD     (DX)(BX*2), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y6, Y0
+	VFMADD231PD Y9, Y7, Y1
+	VFMADD231PD Y9, Y8, Y2
+
+rowBack:
+	MOVQ         d+24(FP), R9
+	ANDQ         $-4, R9
+	IMUL3Q       $0x00000002, R9, R10
+	SUBQ         R10, AX
+	IMUL3Q       $0x00000008, R9, R9
+	SUBQ         R9, DX
+	VADDPD       Y3, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPD       X0, X3, X3
+	VUNPCKHPD    X3, X3, X0
+	VADDPD       X0, X3, X3
+	VMOVSD       X3, (SI)
+	VADDPD       Y4, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (SI)(DI*1)
+	VADDPD       Y5, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPD       X2, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (SI)(DI*2)
+	ADDQ         $0x08, SI
+	ADDQ         CX, AX
+	JMP          row
+
+rowEnd:
+	ADDQ $0x01, R8
+	VZEROUPPER
+	RET
+
+// func codedAddRows3AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedAddRows3AVX2(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), DX
+	MOVQ         width+48(FP), BX
+	IMUL3Q       $0x00000008, BX, BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         a+16(FP), SI
+	MOVQ         pitch+56(FP), DI
+	IMUL3Q       $0x00000008, DI, DI
+	LEAQ         (DI)(DI*2), R8
+	MOVQ         ahead+64(FP), R8
+	IMUL3Q       $0x00000002, R8, R8
+	MOVQ         rows+40(FP), R9
+
+rows:
+	SUBQ         $0x02, R9
+	JL           rowsEnd
+	VBROADCASTSD (SI), Y0
+	VBROADCASTSD 8(SI), Y1
+	VBROADCASTSD (SI)(DI*1), Y2
+	VBROADCASTSD 8(SI)(DI*1), Y3
+	VBROADCASTSD (SI)(DI*2), Y4
+	VBROADCASTSD 8(SI)(DI*2), Y5
+	LEAQ         (AX)(R8*1), R10
+	MOVQ         d+24(FP), R11
+
+rowsOne:
+	SUBQ        $0x00000004, R11
+	JL          rowsOneEnd
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (DX)(BX*1), Y7
+	VMOVUPD     (DX)(BX*2), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y0, Y6
+	VFMADD231PD Y9, Y2, Y7
+	VFMADD231PD Y9, Y4, Y8
+	VPMOVSXWD   (AX)(CX*1), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y1, Y6
+	VFMADD231PD Y9, Y3, Y7
+	VFMADD231PD Y9, Y5, Y8
+	VMOVUPD     Y6, (DX)
+	VMOVUPD     Y7, (DX)(BX*1)
+	VMOVUPD     Y8, (DX)(BX*2)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000008, R10
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R11
+	JZ          rowsBack
+	VMOVUPD     (DX), Y6
+	VMOVUPD     (DX)(BX*1), Y7
+	VMOVUPD     (DX)(BX*2), Y8
+	VPMOVSXWD   (AX), X9
+	VCVTDQ2PD   X9, Y9
+	VFMADD231PD Y9, Y0, Y6
+	VFMADD231PD Y9, Y2, Y7
+	VFMADD231PD Y9, Y4, Y8
+	VPMOVSXWD   (AX)(CX*1), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y1, Y6
+	VFMADD231PD Y0, Y3, Y7
+	VFMADD231PD Y0, Y5, Y8
+	VMOVUPD     Y6, (DX)
+	VMOVUPD     Y7, (DX)(BX*1)
+	VMOVUPD     Y8, (DX)(BX*2)
+
+rowsBack:
+	MOVQ   d+24(FP), R11
+	ANDQ   $-4, R11
+	IMUL3Q $0x00000002, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, DX
+	IMUL3Q $0x00000002, R11, R11
+	SUBQ   R11, R10
+	ADDQ   $0x10, SI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x02, R9
+
+row:
+	SUBQ         $0x01, R9
+	JL           rowEnd
+	VBROADCASTSD (SI), Y0
+	VBROADCASTSD (SI)(DI*1), Y1
+	VBROADCASTSD (SI)(DI*2), Y2
+	LEAQ         (AX)(R8*1), R10
+	MOVQ         d+24(FP), R11
+
+rowOne:
+	SUBQ        $0x00000004, R11
+	JL          rowOneEnd
+	VMOVUPD     (DX), Y3
+	VMOVUPD     (DX)(BX*1), Y4
+	VMOVUPD     (DX)(BX*2), Y5
+	VPMOVSXWD   (AX), X6
+	VCVTDQ2PD   X6, Y6
+	VFMADD231PD Y6, Y0, Y3
+	VFMADD231PD Y6, Y1, Y4
+	VFMADD231PD Y6, Y2, Y5
+	VMOVUPD     Y3, (DX)
+	VMOVUPD     Y4, (DX)(BX*1)
+	VMOVUPD     Y5, (DX)(BX*2)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000008, R10
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, R11
+	JZ          rowBack
+	VMOVUPD     (DX), Y3
+	VMOVUPD     (DX)(BX*1), Y4
+	VMOVUPD     (DX)(BX*2), Y5
+	VPMOVSXWD   (AX), X6
+	VCVTDQ2PD   X6, Y6
+	VFMADD231PD Y6, Y0, Y3
+	VFMADD231PD Y6, Y1, Y4
+	VFMADD231PD Y6, Y2, Y5
+	VMOVUPD     Y3, (DX)
+	VMOVUPD     Y4, (DX)(BX*1)
+	VMOVUPD     Y5, (DX)(BX*2)
+
+rowBack:
+	MOVQ   d+24(FP), R11
+	ANDQ   $-4, R11
+	IMUL3Q $0x00000002, R11, R12
+	SUBQ   R12, AX
+	IMUL3Q $0x00000008, R11, R12
+	SUBQ   R12, DX
+	IMUL3Q $0x00000002, R11, R11
+	SUBQ   R11, R10
+	ADDQ   $0x08, SI
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R9
@@ -3810,15 +6650,15 @@ TEXT ·dots4AVX2(SB), NOSPLIT, $0-64
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         w+16(FP), DX
 	MOVQ         width+48(FP), BX
-	SHLQ         $0x03, BX
+	IMUL3Q       $0x00000008, BX, BX
 	LEAQ         (BX)(BX*2), SI
 	MOVQ         out+0(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         rows+40(FP), R10
 
@@ -3877,8 +6717,9 @@ rowsOneEnd:
 rowsBack:
 	MOVQ         d+24(FP), R11
 	ANDQ         $-4, R11
-	SHLQ         $0x03, R11
-	SUBQ         R11, AX
+	IMUL3Q       $0x00000008, R11, R12
+	SUBQ         R12, AX
+	IMUL3Q       $0x00000008, R11, R11
 	SUBQ         R11, DX
 	VEXTRACTF128 $0x01, Y1, X9
 	VADDPD       X1, X9, X9
@@ -4001,8 +6842,9 @@ rowOneEnd:
 rowBack:
 	MOVQ         d+24(FP), R11
 	ANDQ         $-4, R11
-	SHLQ         $0x03, R11
-	SUBQ         R11, AX
+	IMUL3Q       $0x00000008, R11, R12
+	SUBQ         R12, AX
+	IMUL3Q       $0x00000008, R11, R11
 	SUBQ         R11, DX
 	VADDPD       Y5, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X5
@@ -4047,18 +6889,18 @@ TEXT ·addRows4AVX2(SB), NOSPLIT, $0-72
 	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         stride+32(FP), CX
-	SHLQ         $0x03, CX
+	IMUL3Q       $0x00000008, CX, CX
 	LEAQ         (CX)(CX*2), DX
 	MOVQ         dst+0(FP), DX
 	MOVQ         width+48(FP), BX
-	SHLQ         $0x03, BX
+	IMUL3Q       $0x00000008, BX, BX
 	LEAQ         (BX)(BX*2), SI
 	MOVQ         a+16(FP), DI
 	MOVQ         pitch+56(FP), R8
-	SHLQ         $0x03, R8
+	IMUL3Q       $0x00000008, R8, R8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         ahead+64(FP), R10
-	SHLQ         $0x03, R10
+	IMUL3Q       $0x00000008, R10, R10
 	MOVQ         rows+40(FP), R11
 
 rows:
@@ -4126,16 +6968,18 @@ rowsOneEnd:
 	VMOVUPD     Y12, (DX)(SI*1)
 
 rowsBack:
-	MOVQ d+24(FP), R13
-	ANDQ $-4, R13
-	SHLQ $0x03, R13
-	SUBQ R13, AX
-	SUBQ R13, DX
-	SUBQ R13, R12
-	ADDQ $0x10, DI
-	ADDQ CX, AX
-	ADDQ CX, AX
-	JMP  rows
+	MOVQ   d+24(FP), R13
+	ANDQ   $-4, R13
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, AX
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, DX
+	IMUL3Q $0x00000008, R13, R13
+	SUBQ   R13, R12
+	ADDQ   $0x10, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
 
 rowsEnd:
 	ADDQ $0x02, R11
@@ -4190,15 +7034,439 @@ rowOneEnd:
 	VMOVUPD     Y8, (DX)(SI*1)
 
 rowBack:
-	MOVQ d+24(FP), R13
-	ANDQ $-4, R13
-	SHLQ $0x03, R13
-	SUBQ R13, AX
-	SUBQ R13, DX
-	SUBQ R13, R12
-	ADDQ $0x08, DI
-	ADDQ CX, AX
-	JMP  row
+	MOVQ   d+24(FP), R13
+	ANDQ   $-4, R13
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, AX
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, DX
+	IMUL3Q $0x00000008, R13, R13
+	SUBQ   R13, R12
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
+
+rowEnd:
+	ADDQ $0x01, R11
+	VZEROUPPER
+	RET
+
+// func codedDots4AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedDots4AVX2(SB), NOSPLIT, $0-64
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         w+16(FP), DX
+	MOVQ         width+48(FP), BX
+	IMUL3Q       $0x00000008, BX, BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         out+0(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         rows+40(FP), R10
+
+rows:
+	SUBQ   $0x02, R10
+	JL     rowsEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	MOVQ   d+24(FP), R11
+
+rowsOne:
+	SUBQ        $0x00000004, R11
+	JL          rowsOneEnd
+	VMOVUPD     (DX), Y8
+	VMOVUPD     (DX)(BX*1), Y9
+	VMOVUPD     (DX)(BX*2), Y10
+	VMOVUPD     (DX)(SI*1), Y11
+	VPMOVSXWD   (AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y0
+	VFMADD231PD Y12, Y9, Y2
+	VFMADD231PD Y12, Y10, Y4
+	VFMADD231PD Y12, Y11, Y6
+	VPMOVSXWD   (AX)(CX*1), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y1
+	VFMADD231PD Y12, Y9, Y3
+	VFMADD231PD Y12, Y10, Y5
+	VFMADD231PD Y12, Y11, Y7
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R11
+	JZ          rowsBack
+	VMOVUPD     (DX), Y8
+	VMOVUPD     (DX)(BX*1), Y9
+	VMOVUPD     (DX)(BX*2), Y10
+	VMOVUPD     (DX)(SI*1), Y11
+	VPMOVSXWD   (AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y0
+	VFMADD231PD Y12, Y9, Y2
+	VFMADD231PD Y12, Y10, Y4
+	VFMADD231PD Y12, Y11, Y6
+	VPMOVSXWD   (AX)(CX*1), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y1
+	VFMADD231PD Y12, Y9, Y3
+	VFMADD231PD Y12, Y10, Y5
+	VFMADD231PD Y12, Y11, Y7
+
+rowsBack:
+	MOVQ         d+24(FP), R11
+	ANDQ         $-4, R11
+	IMUL3Q       $0x00000002, R11, R12
+	SUBQ         R12, AX
+	IMUL3Q       $0x00000008, R11, R11
+	SUBQ         R11, DX
+	VEXTRACTF128 $0x01, Y0, X8
+	VADDPD       X0, X8, X8
+	VUNPCKHPD    X8, X8, X0
+	VADDPD       X0, X8, X8
+	VMOVSD       X8, (DI)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, 8(DI)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPD       X2, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (DI)(R8*1)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPD       X3, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, 8(DI)(R8*1)
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPD       X4, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (DI)(R8*2)
+	VEXTRACTF128 $0x01, Y5, X0
+	VADDPD       X5, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, 8(DI)(R8*2)
+	VEXTRACTF128 $0x01, Y6, X0
+	VADDPD       X6, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (DI)(R9*1)
+	VEXTRACTF128 $0x01, Y7, X0
+	VADDPD       X7, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, 8(DI)(R9*1)
+	ADDQ         $0x10, DI
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	JMP          rows
+
+rowsEnd:
+	ADDQ $0x02, R10
+
+row:
+	SUBQ   $0x01, R10
+	JL     rowEnd
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	MOVQ   d+24(FP), R11
+
+rowWide:
+	SUBQ        $0x00000008, R11
+	JL          rowWideEnd
+	VMOVUPD     (DX), Y8
+	VMOVUPD     (DX)(BX*1), Y9
+	VMOVUPD     (DX)(BX*2), Y10
+	VMOVUPD     (DX)(SI*1), Y11
+	VPMOVSXWD   (AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y0
+	VFMADD231PD Y12, Y9, Y1
+	VFMADD231PD Y12, Y10, Y2
+	VFMADD231PD Y12, Y11, Y3
+	VMOVUPD     32(DX), Y8
+	VMOVUPD     32(DX)(BX*1), Y9
+	VMOVUPD     32(DX)(BX*2), Y10
+	VMOVUPD     32(DX)(SI*1), Y11
+	VPMOVSXWD   8(AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y4
+	VFMADD231PD Y12, Y9, Y5
+	VFMADD231PD Y12, Y10, Y6
+	VFMADD231PD Y12, Y11, Y7
+	ADDQ        $0x00000010, AX
+	ADDQ        $0x00000040, DX
+	JMP         rowWide
+
+rowWideEnd:
+	ADDQ $0x00000008, R11
+
+rowOne:
+	SUBQ        $0x00000004, R11
+	JL          rowOneEnd
+	VMOVUPD     (DX), Y8
+	VMOVUPD     (DX)(BX*1), Y9
+	VMOVUPD     (DX)(BX*2), Y10
+	VMOVUPD     (DX)(SI*1), Y11
+	VPMOVSXWD   (AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y0
+	VFMADD231PD Y12, Y9, Y1
+	VFMADD231PD Y12, Y10, Y2
+	VFMADD231PD Y12, Y11, Y3
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, R11
+	JZ          rowBack
+	VMOVUPD     (DX), Y8
+	VMOVUPD     (DX)(BX*1), Y9
+	VMOVUPD     (DX)(BX*2), Y10
+	VMOVUPD     (DX)(SI*1), Y11
+	VPMOVSXWD   (AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y8, Y0
+	VFMADD231PD Y12, Y9, Y1
+	VFMADD231PD Y12, Y10, Y2
+	VFMADD231PD Y12, Y11, Y3
+
+rowBack:
+	MOVQ         d+24(FP), R11
+	ANDQ         $-4, R11
+	IMUL3Q       $0x00000002, R11, R12
+	SUBQ         R12, AX
+	IMUL3Q       $0x00000008, R11, R11
+	SUBQ         R11, DX
+	VADDPD       Y4, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPD       X0, X4, X4
+	VUNPCKHPD    X4, X4, X0
+	VADDPD       X0, X4, X4
+	VMOVSD       X4, (DI)
+	VADDPD       Y5, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (DI)(R8*1)
+	VADDPD       Y6, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPD       X2, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (DI)(R8*2)
+	VADDPD       Y7, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPD       X3, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDPD       X1, X0, X0
+	VMOVSD       X0, (DI)(R9*1)
+	ADDQ         $0x08, DI
+	ADDQ         CX, AX
+	JMP          row
+
+rowEnd:
+	ADDQ $0x01, R10
+	VZEROUPPER
+	RET
+
+// func codedAddRows4AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·codedAddRows4AVX2(SB), NOSPLIT, $0-72
+	MOVQ         d+24(FP), AX
+	ANDQ         $+3, AX
+	VMOVQ        AX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPGTQ     lanesAVX2<>+0(SB), Y0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         stride+32(FP), CX
+	IMUL3Q       $0x00000002, CX, CX
+	LEAQ         (CX)(CX*2), DX
+	MOVQ         dst+0(FP), DX
+	MOVQ         width+48(FP), BX
+	IMUL3Q       $0x00000008, BX, BX
+	LEAQ         (BX)(BX*2), SI
+	MOVQ         a+16(FP), DI
+	MOVQ         pitch+56(FP), R8
+	IMUL3Q       $0x00000008, R8, R8
+	LEAQ         (R8)(R8*2), R9
+	MOVQ         ahead+64(FP), R10
+	IMUL3Q       $0x00000002, R10, R10
+	MOVQ         rows+40(FP), R11
+
+rows:
+	SUBQ         $0x02, R11
+	JL           rowsEnd
+	VBROADCASTSD (DI), Y0
+	VBROADCASTSD 8(DI), Y1
+	VBROADCASTSD (DI)(R8*1), Y2
+	VBROADCASTSD 8(DI)(R8*1), Y3
+	VBROADCASTSD (DI)(R8*2), Y4
+	VBROADCASTSD 8(DI)(R8*2), Y5
+	VBROADCASTSD (DI)(R9*1), Y6
+	VBROADCASTSD 8(DI)(R9*1), Y7
+	LEAQ         (AX)(R10*1), R12
+	MOVQ         d+24(FP), R13
+
+rowsOne:
+	SUBQ        $0x00000004, R13
+	JL          rowsOneEnd
+	VMOVUPD     (DX), Y8
+	VMOVUPD     (DX)(BX*1), Y9
+	VMOVUPD     (DX)(BX*2), Y10
+	VMOVUPD     (DX)(SI*1), Y11
+	VPMOVSXWD   (AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y0, Y8
+	VFMADD231PD Y12, Y2, Y9
+	VFMADD231PD Y12, Y4, Y10
+	VFMADD231PD Y12, Y6, Y11
+	VPMOVSXWD   (AX)(CX*1), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y1, Y8
+	VFMADD231PD Y12, Y3, Y9
+	VFMADD231PD Y12, Y5, Y10
+	VFMADD231PD Y12, Y7, Y11
+	VMOVUPD     Y8, (DX)
+	VMOVUPD     Y9, (DX)(BX*1)
+	VMOVUPD     Y10, (DX)(BX*2)
+	VMOVUPD     Y11, (DX)(SI*1)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000008, R12
+	JMP         rowsOne
+
+rowsOneEnd:
+	ADDQ        $0x00000004, R13
+	JZ          rowsBack
+	VMOVUPD     (DX), Y8
+	VMOVUPD     (DX)(BX*1), Y9
+	VMOVUPD     (DX)(BX*2), Y10
+	VMOVUPD     (DX)(SI*1), Y11
+	VPMOVSXWD   (AX), X12
+	VCVTDQ2PD   X12, Y12
+	VFMADD231PD Y12, Y0, Y8
+	VFMADD231PD Y12, Y2, Y9
+	VFMADD231PD Y12, Y4, Y10
+	VFMADD231PD Y12, Y6, Y11
+	VPMOVSXWD   (AX)(CX*1), X0
+	VCVTDQ2PD   X0, Y0
+	VFMADD231PD Y0, Y1, Y8
+	VFMADD231PD Y0, Y3, Y9
+	VFMADD231PD Y0, Y5, Y10
+	VFMADD231PD Y0, Y7, Y11
+	VMOVUPD     Y8, (DX)
+	VMOVUPD     Y9, (DX)(BX*1)
+	VMOVUPD     Y10, (DX)(BX*2)
+	VMOVUPD     Y11, (DX)(SI*1)
+
+rowsBack:
+	MOVQ   d+24(FP), R13
+	ANDQ   $-4, R13
+	IMUL3Q $0x00000002, R13, R14
+	SUBQ   R14, AX
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, DX
+	IMUL3Q $0x00000002, R13, R13
+	SUBQ   R13, R12
+	ADDQ   $0x10, DI
+	ADDQ   CX, AX
+	ADDQ   CX, AX
+	JMP    rows
+
+rowsEnd:
+	ADDQ $0x02, R11
+
+row:
+	SUBQ         $0x01, R11
+	JL           rowEnd
+	VBROADCASTSD (DI), Y0
+	VBROADCASTSD (DI)(R8*1), Y1
+	VBROADCASTSD (DI)(R8*2), Y2
+	VBROADCASTSD (DI)(R9*1), Y3
+	LEAQ         (AX)(R10*1), R12
+	MOVQ         d+24(FP), R13
+
+rowOne:
+	SUBQ        $0x00000004, R13
+	JL          rowOneEnd
+	VMOVUPD     (DX), Y4
+	VMOVUPD     (DX)(BX*1), Y5
+	VMOVUPD     (DX)(BX*2), Y6
+	VMOVUPD     (DX)(SI*1), Y7
+	VPMOVSXWD   (AX), X8
+	VCVTDQ2PD   X8, Y8
+	VFMADD231PD Y8, Y0, Y4
+	VFMADD231PD Y8, Y1, Y5
+	VFMADD231PD Y8, Y2, Y6
+	VFMADD231PD Y8, Y3, Y7
+	VMOVUPD     Y4, (DX)
+	VMOVUPD     Y5, (DX)(BX*1)
+	VMOVUPD     Y6, (DX)(BX*2)
+	VMOVUPD     Y7, (DX)(SI*1)
+	ADDQ        $0x00000008, AX
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000008, R12
+	JMP         rowOne
+
+rowOneEnd:
+	ADDQ        $0x00000004, R13
+	JZ          rowBack
+	VMOVUPD     (DX), Y4
+	VMOVUPD     (DX)(BX*1), Y5
+	VMOVUPD     (DX)(BX*2), Y6
+	VMOVUPD     (DX)(SI*1), Y7
+	VPMOVSXWD   (AX), X8
+	VCVTDQ2PD   X8, Y8
+	VFMADD231PD Y8, Y0, Y4
+	VFMADD231PD Y8, Y1, Y5
+	VFMADD231PD Y8, Y2, Y6
+	VFMADD231PD Y8, Y3, Y7
+	VMOVUPD     Y4, (DX)
+	VMOVUPD     Y5, (DX)(BX*1)
+	VMOVUPD     Y6, (DX)(BX*2)
+	VMOVUPD     Y7, (DX)(SI*1)
+
+rowBack:
+	MOVQ   d+24(FP), R13
+	ANDQ   $-4, R13
+	IMUL3Q $0x00000002, R13, R14
+	SUBQ   R14, AX
+	IMUL3Q $0x00000008, R13, R14
+	SUBQ   R14, DX
+	IMUL3Q $0x00000002, R13, R13
+	SUBQ   R13, R12
+	ADDQ   $0x08, DI
+	ADDQ   CX, AX
+	JMP    row
 
 rowEnd:
 	ADDQ $0x01, R11
@@ -5267,15 +8535,15 @@ done:
 // func sparseDots4AVX2(out *float64, values *float64, index *int32, start *int, w *float64, rows int, pitch int)
 // Requires: AVX, FMA3
 TEXT ·sparseDots4AVX2(SB), NOSPLIT, $0-56
-	MOVQ out+0(FP), AX
-	MOVQ values+8(FP), CX
-	MOVQ index+16(FP), DX
-	MOVQ start+24(FP), BX
-	MOVQ w+32(FP), SI
-	MOVQ rows+40(FP), DI
-	MOVQ pitch+48(FP), R8
-	SHLQ $0x03, R8
-	MOVQ (BX), R9
+	MOVQ   out+0(FP), AX
+	MOVQ   values+8(FP), CX
+	MOVQ   index+16(FP), DX
+	MOVQ   start+24(FP), BX
+	MOVQ   w+32(FP), SI
+	MOVQ   rows+40(FP), DI
+	MOVQ   pitch+48(FP), R8
+	IMUL3Q $0x00000008, R8, R8
+	MOVQ   (BX), R9
 
 row:
 	MOVQ   8(BX), R10
@@ -5324,15 +8592,15 @@ end:
 // func sparseAddRows4AVX2(dst *float64, values *float64, index *int32, start *int, a *float64, rows int, pitch int)
 // Requires: AVX, FMA3
 TEXT ·sparseAddRows4AVX2(SB), NOSPLIT, $0-56
-	MOVQ dst+0(FP), AX
-	MOVQ values+8(FP), CX
-	MOVQ index+16(FP), DX
-	MOVQ start+24(FP), BX
-	MOVQ a+32(FP), SI
-	MOVQ rows+40(FP), DI
-	MOVQ pitch+48(FP), R8
-	SHLQ $0x03, R8
-	MOVQ (BX), R9
+	MOVQ   dst+0(FP), AX
+	MOVQ   values+8(FP), CX
+	MOVQ   index+16(FP), DX
+	MOVQ   start+24(FP), BX
+	MOVQ   a+32(FP), SI
+	MOVQ   rows+40(FP), DI
+	MOVQ   pitch+48(FP), R8
+	IMUL3Q $0x00000008, R8, R8
+	MOVQ   (BX), R9
 
 row:
 	MOVQ        8(BX), R10

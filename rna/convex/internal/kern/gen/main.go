@@ -9,8 +9,10 @@ func main() {
 	ConstraintExpr("amd64,!purego")
 	for _, s := range []isa{avx512, avx2} {
 		for n := 1; n <= most; n++ {
-			s.dots(n)
-			s.addRows(n)
+			for _, e := range []element{floats, codes} {
+				s.dots(n, e)
+				s.addRows(n, e)
+			}
 		}
 		s.losses()
 		s.streams()

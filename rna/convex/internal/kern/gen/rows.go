@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -12,6 +13,39 @@ const (
 	most = 4  // vectors that a kernel goes over rows with
 	line = 64 // bytes of cache
 )
+
+// An element is a kind of numbers in a matrix.
+type element struct {
+	prefix, kind string
+	size         int // bytes
+	load         func(s isa, from Mem, m *mask) reg.VecVirtual
+}
+
+var (
+	floats = element{"", "float64", 8, isa.load}
+	// codes are 16-bit integers. Their rows are whole vectors: there is no mask.
+	codes = element{"coded", "int16", 2, func(s isa, from Mem, _ *mask) reg.VecVirtual {
+		x := s.vector()
+		if s.masks {
+			wide := YMM()
+			VPMOVSXWD(from, wide)
+			VCVTDQ2PD(wide, x)
+			return x
+		}
+		wide := XMM()
+		VPMOVSXWD(from, wide)
+		VCVTDQ2PD(wide, x)
+		return x
+	}}
+)
+
+// name is that of a kernel.
+func (e element) name(kernel string, n int, s isa) string {
+	if e.prefix != "" {
+		kernel = e.prefix + strings.ToUpper(kernel[:1]) + kernel[1:]
+	}
+	return fmt.Sprintf("%s%d%s", kernel, n, s.suffix)
+}
 
 // together is the number of rows that a kernel works on at a time with n vectors: as the registers allow.
 func (s isa) together(n int) int {
@@ -41,7 +75,7 @@ func (r *rows) row(i, disp int) Mem {
 type beside struct{ at, pitch, three reg.GPVirtual }
 
 func besides(name, pitch string) *beside {
-	b := &beside{Load(Param(name), GP64()).(reg.GPVirtual), elements(pitch), GP64()}
+	b := &beside{Load(Param(name), GP64()).(reg.GPVirtual), elements(pitch, 8), GP64()}
 	LEAQ(Mem{Base: b.pitch, Index: b.pitch, Scale: 2}, b.three)
 	return b
 }
@@ -56,15 +90,22 @@ func (b *beside) vector(i, disp int) Mem {
 	return Mem{Base: b.at, Index: b.pitch, Scale: uint8(i), Disp: disp}
 }
 
-func elements(name string) reg.GPVirtual {
+// elements is a number of elements of so many bytes, in bytes.
+func elements(name string, size int) reg.GPVirtual {
 	n := Load(Param(name), GP64()).(reg.GPVirtual)
-	SHLQ(Imm(3), n)
+	IMUL3Q(U32(uint32(size)), n, n)
 	return n
+}
+
+// A pointer is moved along by elements of so many bytes.
+type pointer struct {
+	reg.GPVirtual
+	size int
 }
 
 // along goes over the columns of rows: body for steps of unroll vectors, of one, and of the masked rest. It moves the
 // pointers, and back.
-func (s isa) along(label string, unroll int, pointers []reg.GPVirtual, rest *mask, body func(units int, m *mask)) {
+func (s isa) along(label string, unroll int, pointers []pointer, rest *mask, body func(units int, m *mask)) {
 	left := Load(Param("d"), GP64()).(reg.GPVirtual)
 	loop := func(label string, units int) {
 		Label(label)
@@ -72,7 +113,7 @@ func (s isa) along(label string, unroll int, pointers []reg.GPVirtual, rest *mas
 		JL(LabelRef(label + "End"))
 		body(units, nil)
 		for _, p := range pointers {
-			ADDQ(U32(uint32(units*s.bytes())), p)
+			ADDQ(U32(uint32(units*s.lanes*p.size)), p.GPVirtual)
 		}
 		JMP(LabelRef(label))
 		Label(label + "End")
@@ -87,9 +128,10 @@ func (s isa) along(label string, unroll int, pointers []reg.GPVirtual, rest *mas
 	Label(label + "Back")
 	Load(Param("d"), left)
 	ANDQ(I32(int32(-s.lanes)), left)
-	SHLQ(Imm(3), left)
 	for _, p := range pointers {
-		SUBQ(left, p)
+		bytes := GP64()
+		IMUL3Q(U32(uint32(p.size)), left, bytes)
+		SUBQ(bytes, p.GPVirtual)
 	}
 }
 
@@ -101,11 +143,11 @@ func (s isa) tail() *mask {
 }
 
 // dots makes the kernel of products of rows with n vectors.
-func (s isa) dots(n int) {
-	TEXT(fmt.Sprintf("dots%d%s", n, s.suffix), NOSPLIT, "func(out, x, w *float64, d, stride, rows, width, pitch int)")
+func (s isa) dots(n int, e element) {
+	TEXT(e.name("dots", n, s), NOSPLIT, fmt.Sprintf("func(out *float64, x *%s, w *float64, d, stride, rows, width, pitch int)", e.kind))
 	Pragma("noescape")
 	m := s.tail()
-	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride"), GP64()}
+	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride", e.size), GP64()}
 	LEAQ(Mem{Base: x.stride, Index: x.stride, Scale: 2}, x.three)
 	w := besides("w", "width")
 	out := besides("out", "pitch")
@@ -125,14 +167,14 @@ func (s isa) dots(n int) {
 				sums[i][r] = s.zero()
 			}
 		}
-		s.along(label, unroll, []reg.GPVirtual{x.at, w.at}, m, func(units int, m *mask) {
+		s.along(label, unroll, []pointer{{x.at, e.size}, {w.at, 8}}, m, func(units int, m *mask) {
 			for u := range units {
 				ws := make([]reg.VecVirtual, n)
 				for i := range n {
 					ws[i] = s.load(w.vector(i, u*s.bytes()), nil)
 				}
 				for r := range together {
-					v := s.load(x.row(r, u*s.bytes()), m)
+					v := e.load(s, x.row(r, u*s.lanes*e.size), m)
 					for i := range n {
 						VFMADD231PD(v, ws[i], sums[u*n+i][r])
 					}
@@ -202,15 +244,15 @@ func (s isa) storeSums(v []reg.VecVirtual, to Mem) {
 }
 
 // addRows makes the kernel that adds rows, scaled, to n vectors.
-func (s isa) addRows(n int) {
-	TEXT(fmt.Sprintf("addRows%d%s", n, s.suffix), NOSPLIT, "func(dst, x, a *float64, d, stride, rows, width, pitch, ahead int)")
+func (s isa) addRows(n int, e element) {
+	TEXT(e.name("addRows", n, s), NOSPLIT, fmt.Sprintf("func(dst *float64, x *%s, a *float64, d, stride, rows, width, pitch, ahead int)", e.kind))
 	Pragma("noescape")
 	m := s.tail()
-	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride"), GP64()}
+	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride", e.size), GP64()}
 	LEAQ(Mem{Base: x.stride, Index: x.stride, Scale: 2}, x.three)
 	dst := besides("dst", "width")
 	a := besides("a", "pitch")
-	ahead := elements("ahead")
+	ahead := elements("ahead", e.size)
 	count := Load(Param("rows"), GP64()).(reg.GPVirtual)
 	block := func(label string, together int) {
 		Label(label)
@@ -226,16 +268,16 @@ func (s isa) addRows(n int) {
 		far := GP64()
 		LEAQ(Mem{Base: x.at, Index: ahead, Scale: 1}, far)
 		next := &rows{far, x.stride, x.three}
-		s.along(label, 1, []reg.GPVirtual{x.at, dst.at, far}, m, func(units int, m *mask) {
+		s.along(label, 1, []pointer{{x.at, e.size}, {dst.at, 8}, {far, e.size}}, m, func(units int, m *mask) {
 			sums := make([]reg.VecVirtual, n)
 			for i := range n {
 				sums[i] = s.load(dst.vector(i, 0), nil)
 			}
 			for r := range together {
-				if m == nil {
+				if m == nil && e.prefix == "" {
 					PREFETCHT0(next.row(r, 0))
 				}
-				v := s.load(x.row(r, 0), m)
+				v := e.load(s, x.row(r, 0), m)
 				for i := range n {
 					VFMADD231PD(v, scale[i][r], sums[i])
 				}
