@@ -40,7 +40,7 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 		return Result{}, err
 	}
 	base, offline, online := m.split()
-	s := &samples{Risk: r, rng: rand.New(rand.NewPCG(opt.Seed, 0x726e61)), lmax: r.X.MaxRowNorm()}
+	s := &samples{Risk: r, kern: all.kern, rng: rand.New(rand.NewPCG(opt.Seed, 0x726e61)), lmax: r.X.MaxRowNorm()}
 	if s.lmax+r.Reg == 0 {
 		return Result{}, errors.New("convex: all rows are zero and there is no regularisation")
 	}
@@ -111,11 +111,30 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 // samples draws rows.
 type samples struct {
 	*Risk
+	kern *kern.Set
 	rng  *rand.Rand
 	lmax float64 // bounds the Lipschitz constant of a sample's gradient, without the regulariser's
 }
 
 func (s *samples) draw() int { return s.rng.IntN(s.X.n) }
+
+// step sets w to (1 − h·Reg)w − h·mean − h·change·xᵢ; mean may be nil.
+func (s *samples) step(w, mean []float64, h, change float64, i int) {
+	shrink := 1 - h*s.Reg
+	_, row := s.X.Row(i)
+	switch {
+	case s.X.index == nil && mean == nil:
+		s.kern.Combine2(&w[0], &row[0], shrink, -h*change, len(w))
+	case s.X.index == nil:
+		s.kern.Combine3(&w[0], &mean[0], &row[0], shrink, -h, -h*change, len(w))
+	case mean == nil:
+		floats.Scale(shrink, w)
+		s.X.add(w, -h*change, i)
+	default:
+		s.kern.Combine2(&w[0], &mean[0], shrink, -h, len(w))
+		s.X.add(w, -h*change, i)
+	}
+}
 
 // slopeAt is ∂ℓ/∂z of row i at w.
 func (s *samples) slopeAt(i int, w []float64) float64 { return s.Loss.slope(s.X.dot(i, w), s.Y[i]) }
@@ -135,9 +154,7 @@ func (s *sgd) epoch(w []float64) {
 	h := 1 / (s.lmax + s.Reg)
 	for range s.X.n {
 		i := s.draw()
-		slope := s.slopeAt(i, w)
-		floats.Scale(1-h*s.Reg, w)
-		s.X.add(w, -h*slope, i)
+		s.step(w, nil, h, s.slopeAt(i, w), i)
 	}
 }
 
@@ -165,10 +182,13 @@ func (a *saga) epoch(w []float64) {
 		i := a.draw()
 		slope := a.slopeAt(i, w)
 		change := slope - a.slopes[i]
-		floats.Scale(1-h*a.Reg, w)
-		floats.AddScaled(w, -h, a.mean)
-		a.X.add(w, -h*change, i)
 		a.slopes[i] = slope
+		if a.X.index == nil {
+			_, row := a.X.Row(i)
+			a.kern.SAGAStep(&w[0], &a.mean[0], &row[0], 1-h*a.Reg, -h, -h*change, change/float64(a.X.n), len(w))
+			continue
+		}
+		a.step(w, a.mean, h, change, i)
 		a.X.add(a.mean, change/float64(a.X.n), i)
 	}
 }
@@ -190,9 +210,7 @@ func (s *svrg) epoch(w []float64) {
 	for range s.X.n {
 		i := s.draw()
 		change := s.slopeAt(i, w) - s.slopes[i]
-		floats.Scale(1-h*s.Reg, w)
-		floats.AddScaled(w, -h, s.grad)
-		s.X.add(w, -h*change, i)
+		s.step(w, s.grad, h, change, i)
 	}
 }
 
@@ -237,27 +255,18 @@ func (k *katyusha) epoch(w []float64) {
 	const tau2 = 0.5
 	tau1 := math.Min(math.Sqrt(float64(steps)*sigma/(3*k.lmax)), 0.5)
 	alpha := 1 / (3 * tau1 * k.lmax)
-	theta, weight, total := 1+alpha*sigma, 1.0, 0.0
+	theta, total := 1+alpha*sigma, 0.0
 	clear(k.mean)
 	for range steps {
-		for j := range k.x {
-			k.x[j] = tau1*k.z[j] + tau2*k.anchor[j] + (1-tau1-tau2)*k.y[j]
-		}
+		k.kern.Mix(&k.x[0], &k.z[0], &k.anchor[0], &k.y[0], tau1, tau2, 1-tau1-tau2, len(w))
 		i := k.draw()
 		change := k.slopeAt(i, k.x) - k.slopes[i]
 		copy(k.noisy, k.grad)
 		k.X.add(k.noisy, change, i)
 		short := 1 / (3 * k.lmax)
-		for j, g := range k.noisy {
-			k.z[j] = (k.z[j] - alpha*g) / (1 + alpha*sigma)
-			k.y[j] = (k.x[j] - short*g) / (1 + short*sigma)
-		}
 		// The mean weighs y_j by θ^j; weights are relative to the newest, so that none overflows.
 		total = total/theta + 1
-		weight = 1 / total
-		for j, y := range k.y {
-			k.mean[j] += weight * (y - k.mean[j])
-		}
+		k.kern.KatyushaStep(&k.z[0], &k.y[0], &k.mean[0], &k.x[0], &k.noisy[0], alpha, 1/(1+alpha*sigma), short, 1/(1+short*sigma), 1/total, len(w))
 	}
 	copy(w, k.mean)
 	k.end = append(k.end[:0], w...)
