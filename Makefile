@@ -5,6 +5,7 @@ MODEL     ?= resnet50
 BATCH     ?= 16
 VENV      ?= .venv
 WORKLOADS ?=
+METHODS   ?=
 STUDY     ?= 1
 
 .DEFAULT_GOAL := help
@@ -52,7 +53,7 @@ abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13; dow
 	python3 scripts/abi_check.py
 
 generate: ## write the assembly of the CPU's kernels again; needs the generators' module avo
-	go generate ./nn/device/cpu/...
+	go generate ./nn/device/cpu/... ./rna/...
 
 bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=16
 	bin/rna bench train --model $(MODEL) --batch $(BATCH)
@@ -60,10 +61,18 @@ bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=
 bench-pytorch: build $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all
 	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna $(WORKLOADS)
 
+bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in turn, in one run: METHODS="gd lbfgs", default all
+	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna $(METHODS)
+
 rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; STUDY=quick only tries it
 	ONLINERNA_STUDY=$(STUDY) go test ./train -run '^TestStudy$$' -count=1 -timeout 0 -v
 
 $(VENV)/ready:
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet torch torchvision
+	touch $@
+
+$(VENV)/numpy:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet numpy scipy
 	touch $@
