@@ -9,7 +9,7 @@ METHODS   ?=
 STUDY     ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch rna-on-nets
+.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch bench-logreg rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
