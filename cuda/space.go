@@ -45,7 +45,7 @@ type Space struct {
 	found    *Memory        // a Found of rna.cu
 	table    grown          // residuals or terms
 	products grown          // of each block
-	stage    [2]*HostMemory // stageLen float32 elements
+	stage    [2]*HostMemory // stage float32 elements
 	landing  [2]*Memory     // the same, in GPU memory
 	passed   [2]*Event      // the last use of each
 
@@ -76,6 +76,9 @@ func NewSpace(c *Context, dim int, o SpaceOptions) (*Space, error) {
 	}
 	if o.piece == 0 {
 		o.piece = pieceLen
+	}
+	if o.stage == 0 {
+		o.stage = stageLen
 	}
 	s := &Space{c: c, dim: dim, opts: o}
 	if err := s.open(); err != nil {
@@ -113,7 +116,7 @@ func (s *Space) open() (err error) {
 		return err
 	}
 	for i := range s.stage {
-		n := 4 * int64(min(s.dim, stageLen))
+		n := 4 * int64(min(s.dim, s.opts.stage))
 		if s.stage[i], err = s.c.AllocHost(n); err != nil {
 			return err
 		}

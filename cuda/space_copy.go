@@ -91,8 +91,8 @@ func (s *Space) take(to *spaceVector, src rna.Source) error {
 			return s.takeFloats(to, from)
 		}
 	}
-	for k, off := 0, 0; off < s.dim; k, off = k+1, off+stageLen {
-		n := min(stageLen, s.dim-off)
+	for k, off := 0, 0; off < s.dim; k, off = k+1, off+s.opts.stage {
+		n := min(s.opts.stage, s.dim-off)
 		if k >= len(s.stage) {
 			if err := s.passed[k%2].Synchronize(); err != nil {
 				return err
@@ -114,8 +114,8 @@ func (s *Space) take(to *spaceVector, src rna.Source) error {
 
 // takeFloats takes host memory by parts, so that a landing is large enough for each.
 func (s *Space) takeFloats(to *spaceVector, from []float32) error {
-	for off := 0; off < s.dim; off += stageLen {
-		if err := s.put(to, from[off:min(off+stageLen, s.dim)], off, 0); err != nil {
+	for off := 0; off < s.dim; off += s.opts.stage {
+		if err := s.put(to, from[off:min(off+s.opts.stage, s.dim)], off, 0); err != nil {
 			return err
 		}
 	}
@@ -278,11 +278,11 @@ func (s *Space) sum(to Span, t termTable, off, n int) error {
 // sumOut combines by parts, the next one while the host takes one.
 func (s *Space) sumOut(dst rna.Sink, t termTable) error {
 	start := func(k int) error {
-		off := k * stageLen
+		off := k * s.opts.stage
 		if off >= s.dim {
 			return nil
 		}
-		n := int64(min(stageLen, s.dim-off))
+		n := int64(min(s.opts.stage, s.dim-off))
 		to := s.landing[k%2].Span(0, 4*n)
 		if err := s.sum(to, t, off, int(n)); err != nil {
 			return err
@@ -295,15 +295,15 @@ func (s *Space) sumOut(dst rna.Sink, t termTable) error {
 	if err := start(0); err != nil {
 		return err
 	}
-	for k := 0; k*stageLen < s.dim; k++ {
+	for k := 0; k*s.opts.stage < s.dim; k++ {
 		if err := start(k + 1); err != nil {
 			return err
 		}
 		if err := s.passed[k%2].Synchronize(); err != nil {
 			return err
 		}
-		off := k * stageLen
-		part := HostSlice[float32](s.stage[k%2])[:min(stageLen, s.dim-off)]
+		off := k * s.opts.stage
+		part := HostSlice[float32](s.stage[k%2])[:min(s.opts.stage, s.dim-off)]
 		if err := dst.WriteAt(part, off); err != nil {
 			return fmt.Errorf("cuda: write of %d elements at offset %d: %w", len(part), off, err)
 		}

@@ -26,8 +26,8 @@ func openSpace(t testing.TB, c *Context, dim int, o SpaceOptions) *Space {
 func TestSpace(t *testing.T) {
 	for name, o := range map[string]SpaceOptions{
 		"whole":        {},
-		"blocks":       {piece: 4096, span: 1024},
-		"pinned":       {Memory: 1},
+		"blocks":       {piece: 4096, span: 1024, stage: 3000},
+		"pinned":       {Memory: 1, stage: 5000},
 		"partly":       {Memory: 3*70_001*4 + 1, piece: 8192, span: 8192},
 		"single piece": {span: 3000, piece: 1 << 20},
 	} {

@@ -10,9 +10,9 @@ type SpaceOptions struct {
 	// [DefaultReserve].
 	Reserve int64
 
-	// piece and span are the elements of a vector that are allocated together, and of a block of the Gram
-	// products. Results depend on span alone. For tests.
-	piece, span int
+	// piece, span and stage are the elements of a vector that are allocated together, that are multiplied in a block
+	// of the Gram products, and that are copied at a time. Results depend on span alone. For tests.
+	piece, span, stage int
 }
 
 // DefaultReserve is the [SpaceOptions].Reserve of 256 MiB.
