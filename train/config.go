@@ -29,6 +29,9 @@ type Config struct {
 	Data    string `json:"data"`     // folder, or "glyphs"
 	ValData string `json:"val_data"` // where the validation images are not beside the training set
 	Device  string `json:"device"`   // for the record: the device is given to New
+	// Winograd says that the device runs 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
+	// results, so a run should be resumed on such a device.
+	Winograd bool `json:"winograd,omitempty"`
 
 	Batch      int `json:"batch"`      // images a forward pass
 	Accumulate int `json:"accumulate"` // batches a step of the optimiser; the data's only where Batch is the data's, else 1

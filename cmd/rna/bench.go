@@ -16,6 +16,7 @@ type benchFlags struct {
 	bench.Options
 	device, json, svg string
 	threads           int
+	winograd          bool
 }
 
 func newBench() *cobra.Command {
@@ -62,6 +63,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.IntVar(&f.Warmup, "warmup", 3, "steps before them")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
 	r.StringVar(&f.json, "json", "", "write everything to this `file`")
 	r.StringVar(&f.svg, "svg", "", "draw the kinds of ops as bars to this `file`")
 	r.BoolP("help", "h", false, "this help")
@@ -70,7 +72,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 }
 
 func (f *benchFlags) run(ctx context.Context, out io.Writer) (err error) {
-	dev, err := openDevice(f.device, f.threads)
+	dev, err := openDevice(f.device, f.threads, f.winograd)
 	if err != nil {
 		return err
 	}

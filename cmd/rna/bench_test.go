@@ -12,7 +12,7 @@ func TestBenchTrain(t *testing.T) {
 	dir := t.TempDir()
 	file, figure := filepath.Join(dir, "bench.json"), filepath.Join(dir, "bench.svg")
 	out := mustRun(t, "bench", "train", "--model", "lenet", "--batch", "4", "--steps", "2", "--warmup", "1", "--threads", "1",
-		"--device", "cpu", "--eval", "--json", file, "--svg", figure)
+		"--device", "cpu", "--eval", "--winograd", "--json", file, "--svg", figure)
 	for _, want := range []string{"lenet, evaluation, batch 4", "images/s", "conv2d", "all products"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
@@ -23,17 +23,19 @@ func TestBenchTrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var r struct {
-		Mode    string
-		Batch   int
-		Threads int
-		Steps   []float64
-		Images  struct{ Median float64 } `json:"images_per_s"`
-		Kinds   []struct{ Name string }
+		Mode     string
+		Batch    int
+		Threads  int
+		Level    string
+		Winograd bool
+		Steps    []float64
+		Images   struct{ Median float64 } `json:"images_per_s"`
+		Kinds    []struct{ Name string }
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Mode != "evaluation" || r.Batch != 4 || r.Threads != 1 || len(r.Steps) != 2 || r.Images.Median <= 0 || len(r.Kinds) == 0 {
+	if r.Mode != "evaluation" || r.Batch != 4 || r.Threads != 1 || len(r.Steps) != 2 || r.Images.Median <= 0 || len(r.Kinds) == 0 || r.Winograd != (r.Level != "go") {
 		t.Errorf("%s", text)
 	}
 	if svg, err := os.ReadFile(figure); err != nil || !strings.Contains(string(svg), "<svg") {
@@ -55,6 +57,7 @@ func TestBenchMistakes(t *testing.T) {
 		{"bench train extra", 2, []string{`unexpected argument "extra"`}},
 		{"bench train --model lenot", 1, []string{`"lenot"`, `"lenet"`}},
 		{"bench train --device gpu", 1, []string{`unknown device "gpu"`}},
+		{"bench train --winograd --device reference", 1, []string{"device reference has no Winograd", "--device cpu"}},
 		{"bench train --model lenet --image-size -1", 1, []string{"image size -1"}},
 		{"bench train --model lenet --image-size 4", 1, []string{"too small"}},
 	} {

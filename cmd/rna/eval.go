@@ -19,6 +19,7 @@ type evalFlags struct {
 	batch, workers, threads, numClasses, imageSize         int
 	mean, std                                              []float64
 	maxBad                                                 float64
+	winograd                                               bool
 }
 
 func newEval() *cobra.Command {
@@ -57,6 +58,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	r.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r)
 	return cmd
@@ -91,7 +93,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(f.device, f.threads)
+	dev, err := openDevice(f.device, f.threads, f.winograd)
 	if err != nil {
 		return err
 	}

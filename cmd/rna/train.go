@@ -110,6 +110,7 @@ func (f *trainFlags) groups() []group {
 	s := newGroup("Run")
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
 	s.IntVar(&f.Threads, "threads", 0, "threads that compute (default: one a core); results do not depend on it")
+	s.BoolVar(&f.Winograd, "winograd", false, winogradHelp)
 	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
 	s.StringVar(&f.resume, "resume", "", "go on with the run in this `folder`, from its last checkpoint")
 	s.IntVar(&f.CheckpointEvery, "checkpoint-every", 1, "epochs between checkpoints; an interrupted run writes one too")
@@ -169,7 +170,15 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 			return &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
 		}
 	}
-	dev, err := openDevice(f.device, f.Threads)
+	winograd := f.Winograd
+	if f.resume != "" {
+		c, err := train.ReadConfig(f.resume)
+		if err != nil {
+			return fmt.Errorf("nothing to resume: %w", err)
+		}
+		winograd = c.Winograd
+	}
+	dev, err := openDevice(f.device, f.Threads, winograd)
 	if err != nil {
 		return err
 	}

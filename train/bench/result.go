@@ -19,10 +19,11 @@ type Result struct {
 
 	Software  string  `json:"software"` // the Go version
 	Device    string  `json:"device"`
-	Level     string  `json:"level,omitempty"`   // instructions, as "avx512"
-	Threads   int     `json:"threads,omitempty"` // that compute
-	Processor string  `json:"processor"`         // with the operating system
-	Load      float64 `json:"load,omitempty"`    // average of the last minute at the end, where the system says it
+	Level     string  `json:"level,omitempty"`    // instructions, as "avx512"
+	Threads   int     `json:"threads,omitempty"`  // that compute
+	Winograd  bool    `json:"winograd,omitempty"` // 3×3 convolutions by Winograd's algorithm where that is faster
+	Processor string  `json:"processor"`          // with the operating system
+	Load      float64 `json:"load,omitempty"`     // average of the last minute at the end, where the system says it
 
 	Warmup int       `json:"warmup"`
 	Steps  []float64 `json:"steps"` // seconds of each
@@ -107,6 +108,9 @@ func (b *bench) result(l limits) *Result {
 	}
 	if d, ok := b.net.Device.(interface{ Threads() int }); ok {
 		r.Threads = d.Threads()
+	}
+	if d, ok := b.net.Device.(interface{ Winograd() bool }); ok {
+		r.Winograd = d.Winograd()
 	}
 	total := sum(r.Steps)
 	var products tally

@@ -15,6 +15,9 @@ func (r *Result) WriteTable(w io.Writer) error {
 	if r.Threads > 0 {
 		fmt.Fprintf(&b, ", %d threads of level %s", r.Threads, r.Level)
 	}
+	if r.Winograd {
+		b.WriteString(", Winograd convolutions")
+	}
 	fmt.Fprintf(&b, "; %s; %s", r.Processor, r.Software)
 	if r.Load > 0 {
 		fmt.Fprintf(&b, "; load %.1f", r.Load)
@@ -49,6 +52,9 @@ func (r *Result) WriteTable(w io.Writer) error {
 		fmt.Fprintf(&b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
 	}
 	fmt.Fprintf(&b, "triad: %.1f GB/s, v ← v + a·x of vectors of %d million elements\n", r.Triad, triadElements>>20)
+	if r.Winograd {
+		b.WriteString("GFLOP: those of the direct convolutions, of which Winograd's need about a third\n")
+	}
 	b.WriteString("GB: what has to be moved at least; all products: convolutions, linear layers and their gradients\n")
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -10,6 +10,9 @@ import (
 // Threads is the number of workers.
 func (d *Device) Threads() int { return d.pool.workers() }
 
+// Winograd says whether there are convolutions that run by Winograd's algorithm: see [Options].
+func (d *Device) Winograd() bool { return d.winograd && kern.For(level.Current()) != nil }
+
 // Level names the instructions that kernels use: "avx512", "avx2" or "go".
 func (d *Device) Level() string { return level.Current().String() }
 
