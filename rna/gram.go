@@ -1,0 +1,36 @@
+package rna
+
+import (
+	"gonum.org/v1/gonum/mat"
+)
+
+// Gram returns RᵀR of residuals whose vectors lie in space, from scratch: what offline RNA starts from when nothing was
+// kept from push to push. Spaces of this package read each vector once, others once for each row. It returns nil for no
+// residuals. [Factor] and [Solve] take it from there.
+func Gram(space Space, rs []Residual) (*mat.SymDense, error) {
+	if len(rs) == 0 {
+		return nil, nil
+	}
+	var lower []float64 // by rows
+	if s, ok := space.(gramSpace); ok {
+		var err error
+		if lower, err = s.gramMatrix(rs); err != nil {
+			return nil, err
+		}
+	} else {
+		for i := range rs {
+			row := make([]float64, i+1)
+			if err := space.GramRow(row, rs[i], rs[:i+1]); err != nil {
+				return nil, err
+			}
+			lower = append(lower, row...)
+		}
+	}
+	g := mat.NewSymDense(len(rs), nil)
+	for i := range rs {
+		for j := range i + 1 {
+			g.SetSym(i, j, lower[i*(i+1)/2+j])
+		}
+	}
+	return g, nil
+}
