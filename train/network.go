@@ -258,10 +258,29 @@ func (n *Network) run(u use, b *data.Batch, momentum float64) (*program, error) 
 	return p, nil
 }
 
+// Plan returns the sizes that training at a batch size would have. Nothing is allocated on the device.
+func (n *Network) Plan(batch int) (machine.Stats, error) {
+	p, err := n.newProgram(progKey{useGradient, batch, n.cfg.Size, n.cfg.Size}, machine.NewArena(n.Device))
+	if err != nil {
+		return machine.Stats{}, err
+	}
+	return p.m.Stats(), p.m.Close()
+}
+
 func (n *Network) program(k progKey) (*program, error) {
 	if p := n.progs[k]; p != nil {
 		return p, nil
 	}
+	p, err := n.newProgram(k, n.arena)
+	if err != nil {
+		return nil, err
+	}
+	p.m.Trace(n.tracer)
+	n.progs[k] = p
+	return p, nil
+}
+
+func (n *Network) newProgram(k progKey, arena *machine.Arena) (*program, error) {
 	cfg := n.cfg
 	cfg.Batch, cfg.ImageHeight, cfg.ImageWidth = k.batch, k.height, k.width
 	cfg.Mode = nn.Train
@@ -272,7 +291,7 @@ func (n *Network) program(k progKey) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	mc := machine.Config{Device: n.Device, Arena: n.arena, Bind: map[*G.Node]machine.Binding{}}
+	mc := machine.Config{Device: n.Device, Arena: arena, Bind: map[*G.Node]machine.Binding{}}
 	switch k.use {
 	case useGradient:
 		mc.Keep = append(G.Nodes{model.Loss, model.Score}, model.Updates...)
@@ -294,10 +313,7 @@ func (n *Network) program(k progKey) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, %v at batch %d: %w", n.arch, k.use, k.batch, err)
 	}
-	m.Trace(n.tracer)
-	p := &program{model, m}
-	n.progs[k] = p
-	return p, nil
+	return &program{model, m}, nil
 }
 
 func (n *Network) scalar(p *program) (float64, error) {

@@ -69,8 +69,7 @@ func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	config := nn.Config{Batch: o.Batch, Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
-	if _, err := nn.Build(o.Model, config); err != nil { // mistakes first
+	if _, err := nn.Build(o.Model, o.config()); err != nil { // mistakes first
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	var limits limits
@@ -78,19 +77,12 @@ func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	debug.FreeOSMemory() // or the peak of memory would have it twice
-	net, err := train.NewNetwork(dev, o.Model, config, o.Seed)
+	b, err := open(dev, o)
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	defer func() { err = errors.Join(err, net.Close()) }()
-	b := &bench{Options: o, net: net, batch: synthetic(net.Model().Config, o.Batch, o.Seed)}
-	if !o.Eval {
-		if b.momentum, err = net.NewParams(); err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-		defer b.momentum.Free()
-	}
-	net.Trace(b.profile.group)
+	defer func() { err = errors.Join(err, b.close()) }()
+	b.net.Trace(b.profile.group)
 	if err := b.steps(ctx, o.Warmup); err != nil {
 		return nil, err
 	}
@@ -108,6 +100,11 @@ func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 	return r, nil
 }
 
+// config is that of the network.
+func (o Options) config() nn.Config {
+	return nn.Config{Batch: o.Batch, Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
+}
+
 // bench is a measurement under way.
 type bench struct {
 	Options
@@ -115,6 +112,28 @@ type bench struct {
 	momentum device.Vector // nil in evaluation
 	batch    *data.Batch
 	profile  profile
+}
+
+// open puts the network on the device.
+func open(dev device.Device, o Options) (*bench, error) {
+	net, err := train.NewNetwork(dev, o.Model, o.config(), o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{Options: o, net: net, batch: synthetic(net.Model().Config, o.Batch, o.Seed)}
+	if !o.Eval {
+		if b.momentum, err = net.NewParams(); err != nil {
+			return nil, errors.Join(err, net.Close())
+		}
+	}
+	return b, nil
+}
+
+func (b *bench) close() error {
+	if b.momentum != nil {
+		b.momentum.Free()
+	}
+	return b.net.Close()
 }
 
 // steps runs the batch n times and enters the times.
