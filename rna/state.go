@@ -114,7 +114,7 @@ func (w *Window) snapshots() ([]*snapshot, func(*snapshot) int) {
 // number; each is read once. A window restored from the vectors and state of another behaves
 // like that one, bit for bit, when the elements are in the same order.
 //
-// The state is checked before anything is allocated, and the norm of each residual is
+// The state is checked before anything is allocated, and the residuals' products are
 // compared with the Gram matrix, so that vectors of another window are found out.
 func Restore(space Space, st State, load func(i int) (Source, error)) (*Window, error) {
 	if space == nil || load == nil {
@@ -170,28 +170,61 @@ func (w *Window) restore(st State, load func(i int) (Source, error)) error {
 			w.gram[j*w.n+i] = entries[j]
 		}
 		entries = entries[i+1:]
-		if err := w.verify(i); err != nil {
-			return err
-		}
+	}
+	if err := w.verify(st.Gram); err != nil {
+		return err
 	}
 	w.tail = use(st.Tail)
 	w.pushes, w.refused = st.Pushes, st.Refused
 	return nil
 }
 
-// verify compares the norm of column i with the Gram matrix. Another order of the elements
-// changes the rounding of a sum, another vector the sum.
-func (w *Window) verify(i int) error {
-	r := w.columns[i].residual()
-	var square [1]float64
-	if err := w.space.GramRow(square[:], r, []Residual{r}); err != nil {
-		return fmt.Errorf("rna: restore of residual %d: %w", i, err)
+// A gramSpace computes a Gram matrix, its lower triangle by rows, in one go.
+type gramSpace interface {
+	gramMatrix(rs []Residual) ([]float64, error)
+}
+
+// verify compares the products of the columns with the Gram matrix, or their norms where that takes less reading. Another
+// order of the elements changes the rounding of a sum, another vector the sum.
+func (w *Window) verify(gram []float64) error {
+	rs := make([]Residual, len(w.columns))
+	for i, c := range w.columns {
+		rs[i] = c.residual()
 	}
-	want := w.gram[i*w.n+i]
-	if !(math.Abs(square[0]-want) <= 1e-9*want) {
-		return fmt.Errorf("rna: restore: residual %d has the square %g and its state says %g: the vectors are not those of this state", i, square[0], want)
+	var got []float64
+	if s, ok := w.space.(gramSpace); ok && len(rs) > 0 {
+		var err error
+		if got, err = s.gramMatrix(rs); err != nil {
+			return fmt.Errorf("rna: restore of the residuals: %w", err)
+		}
+	}
+	at := func(i, j int) int { return i*(i+1)/2 + j }
+	for i, r := range rs {
+		if got == nil {
+			var square [1]float64
+			if err := w.space.GramRow(square[:], r, rs[i:i+1]); err != nil {
+				return fmt.Errorf("rna: restore of residual %d: %w", i, err)
+			}
+			if want := gram[at(i, i)]; !(math.Abs(square[0]-want) <= 1e-9*want) {
+				return mismatch(i, i, square[0], want)
+			}
+			continue
+		}
+		for j := range i + 1 {
+			bound := 1e-9 * math.Sqrt(gram[at(i, i)]) * math.Sqrt(gram[at(j, j)])
+			if v, want := got[at(i, j)], gram[at(i, j)]; !(math.Abs(v-want) <= bound) {
+				return mismatch(i, j, v, want)
+			}
+		}
 	}
 	return nil
+}
+
+func mismatch(i, j int, got, want float64) error {
+	if i == j {
+		return fmt.Errorf("rna: restore: residual %d has the square %g and its state says %g: the vectors are not those of this state", i, got, want)
+	}
+	return fmt.Errorf("rna: restore: residuals %d and %d have the product %g and their state says %g: the vectors are not those of this state", i, j, got, want)
 }
 
 // check says whether the state is whole and fits the space.

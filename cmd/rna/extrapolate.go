@@ -27,7 +27,7 @@ type extrapolateFlags struct {
 	out, bn           string
 	lambda, tau, beta float64
 	average, auto     bool
-	json, quiet       bool
+	json, quiet, sync bool
 	workers           int
 	eval              evaluatorFlags
 
@@ -88,6 +88,7 @@ file, BatchNorm statistics too unless --bn says otherwise. The output is safeten
 	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	s.IntVar(&f.workers, "workers", 0, "goroutines (default: one a core); results do not depend on it")
+	s.BoolVar(&f.sync, "sync", false, "wait until the output is on the disk, not only with the system")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o, r, f.eval.group(), s)
 	return cmd
@@ -230,7 +231,7 @@ func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, r
 		return err
 	}
 	bar.start("writing", s.Bytes(nonzero(weights), f.stats()))
-	return s.Write(ctx, f.out, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s)})
+	return s.Write(ctx, f.out, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync})
 }
 
 func (f *extrapolateFlags) stats() extrapolate.Stats {

@@ -229,7 +229,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 	if err != nil {
 		return err
 	}
-	opt := extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s)}
+	opt := extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync}
 	if f.bn == bnReestimate {
 		if err := write(rep.weights); err != nil {
 			return err

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
+#include <string.h>
 #include "_cgo_export.h"
 #include "lazy.h"
 
@@ -62,10 +63,16 @@ static int driver_lacks(void) { return 500; }       // CUDA_ERROR_NOT_FOUND
 static int cublas_missing(void) { return 1; }       // CUBLAS_STATUS_NOT_INITIALIZED
 static int cublas_lacks(void) { return 15; }        // CUBLAS_STATUS_NOT_SUPPORTED
 static int nvrtc_missing(void) { return 11; }       // NVRTC_ERROR_INTERNAL_ERROR
-static size_t cudnn_missing(void) { return 0; }     // cudnnGetVersion
+static int cudnn_missing(void) { return 1; }        // CUDNN_STATUS_NOT_INITIALIZED of cuDNN 8
+static size_t cudnn_no_version(void) { return 0; }  // cudnnGetVersion
 
 static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing};
 static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing};
+
+// fallback is what stands for symbol i.
+static void *fallback(long i, void *const *of) {
+	return strcmp(symbols[i].name, "cudnnGetVersion") == 0 ? (void *)cudnn_no_version : of[symbols[i].library];
+}
 
 // lazy_resolve returns the address of symbol i. It is kept only when it was found: the library may be there later.
 __attribute__((visibility("hidden"))) void *lazy_resolve(long i) {
@@ -76,10 +83,10 @@ __attribute__((visibility("hidden"))) void *lazy_resolve(long i) {
 		handle = __atomic_load_n(&handles[library], __ATOMIC_ACQUIRE);
 	}
 	if (!handle)
-		return missing[library];
+		return fallback(i, missing);
 	void *f = dlsym(handle, symbols[i].name);
 	if (!f)
-		return lacks[library];
+		return fallback(i, lacks);
 	__atomic_store_n(&lazy_slots[i], f, __ATOMIC_RELEASE);
 	return f;
 }

@@ -68,9 +68,14 @@ func newLinear(r *Risk) *linear {
 // quad says whether the vectors of a pass are interleaved: four of them with sparse rows.
 func (l *linear) quad(vectors int) bool { return l.X.index != nil && vectors > 1 }
 
-// several says whether gradients of several points at once are worth their memory.
+// several says whether to make the gradients at all points that may be chosen while rows are read once, rather than to
+// read them again for the gradient at the point that is: not where codes take longer to add than to read, nor
+// where gradients would take as much memory as the rows.
 func (l *linear) several() bool {
-	return l.X.index == nil || kern.Quad*l.X.d*l.team.blocks() <= l.X.NonZeros()
+	if l.X.index == nil {
+		return l.codes == nil
+	}
+	return kern.Quad*l.X.d*l.team.blocks() <= l.X.NonZeros()
 }
 
 // pack puts points where the kernels want them.

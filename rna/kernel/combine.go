@@ -1,6 +1,9 @@
 package kernel
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // A Combination is Σ coef[k]·v[k] over vectors of one format. It may be used by one goroutine at a time.
 type Combination struct {
@@ -15,23 +18,31 @@ func NewCombination(f Format, coef []float64) *Combination {
 	return &Combination{ops: &current.Load().format[f], size: f.Size(), coef: coef}
 }
 
+// negatives are −0, to which products that are −0 add up to −0.
+var negatives = func() (row [Run]float64) {
+	for i := range row {
+		row[i] = math.Copysign(0, -1)
+	}
+	return row
+}()
+
 // Sum sets row, of up to [Run] elements, to the combination of elements [at, at+len(row)) of the vectors. It adds up in
-// their order, beginning with the first product rather than with 0, which would lose the sign of −0.
+// their order.
 func (c *Combination) Sum(row []float64, vs [][]byte, at int) {
-	if len(c.coef) == 0 {
+	if copy(row, negatives[:]); len(c.coef) == 0 {
 		clear(row)
-		return
 	}
 	whole := len(row) / group * group
 	c.sum(row[:whole], vs, at, whole)
 	if n := len(row) - whole; n > 0 {
 		var rest [group]float64
+		copy(rest[:], row[whole:])
 		c.sum(rest[:], vs, at+whole, n)
 		copy(row[whole:], rest[:n])
 	}
 }
 
-// sum is Sum for a row of whole groups, of which n elements are there.
+// sum adds to a row of whole groups, of which n elements are there.
 func (c *Combination) sum(row []float64, vs [][]byte, at, n int) {
 	if n == 0 {
 		return
@@ -39,33 +50,21 @@ func (c *Combination) sum(row []float64, vs [][]byte, at, n int) {
 	var v [5]*byte
 	var next [4]uintptr
 	var coef [4]float64
-	for k := 0; k < len(vs); {
-		count := 1
-		if k > 0 && len(vs)-k >= 4 {
-			count = 4
-		}
-		// While these are read the ones to be read next are fetched.
-		following := k + count
+	for k := 0; k < len(vs); k += 4 {
+		count := min(4, len(vs)-k)
 		for i := range count {
 			if c.copies[i] == nil {
-				c.copies[i] = make([]byte, 8*Run)
+				c.copies[i] = bytesOf(make([]float64, Run))
 			}
 			v[i], coef[i] = place(vs[k+i], at, n, len(row), c.size, c.copies[i]), c.coef[k+i]
-			j, later := following+i, at
+			// While these are read the ones to be read next are fetched.
+			j, later := k+count+i, at
 			if j >= len(vs) {
-				j, later = j%len(vs), at+len(row)
+				j, later = i, at+len(row)
 			}
 			next[i] = fetch(vs[j], later, c.size)
 		}
-		switch {
-		case k == 0:
-			c.ops.scale(row, &v, &next, &coef)
-		case count == 1:
-			c.ops.add(row, &v, &next, &coef)
-		default:
-			c.ops.addFour(row, &v, &next, &coef)
-		}
-		k += count
+		c.ops.add[count-1](row, &v, &next, 0, &coef)
 	}
 }
 

@@ -12,11 +12,11 @@ func Widen(dst []float64, src []byte, f Format) {
 	var next [4]uintptr
 	inRuns(len(dst), size, [][]byte{src}, func(at, n int, v *[5]*byte) {
 		if at+n <= len(dst) {
-			k.set(dst[at:at+n], v, &next)
+			k.set(dst[at:at+n], v, &next, 0)
 			return
 		}
 		var row [group]float64
-		k.set(row[:], v, &next)
+		k.set(row[:], v, &next, 0)
 		copy(dst[at:], row[:])
 	})
 }

@@ -47,12 +47,12 @@ const (
 // Size is the bytes of an element.
 func (f Format) Size() int { return [...]int{Float32: 4, Float64: 8, Float16: 2, BFloat16: 2}[f] }
 
-// Kernels take rows of a multiple of group elements, and vectors of as many. They prefetch from addresses in next, one
-// for each vector up to four, as far as the row goes.
+// Kernels take rows of a multiple of group elements, and as many of vectors from byte off on. They prefetch from addresses
+// in next, one for each vector up to four, off bytes further on and as far as the row goes.
 type (
-	setter   func(row []float64, v *[5]*byte, next *[4]uintptr)
-	dotter   func(row []float64, v *[5]*byte, next *[4]uintptr, sums *[4 * Lanes]float64)
-	combiner func(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+	setter   func(row []float64, v *[5]*byte, next *[4]uintptr, off int)
+	dotter   func(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[4 * Lanes]float64)
+	combiner func(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 )
 
 // ops are the kernels for a format.
@@ -63,8 +63,8 @@ type ops struct {
 	// dot and the others add to sums the products of row and what the setters would set. Formats of 16 bits have none.
 	dot, dotDiff, dotFour dotter
 
-	// scale sets row to coef[0]·v[0]; add and addFour add one or four products to it.
-	scale, add, addFour combiner
+	// add[i] adds i+1 products coef[k]·v[k] to row.
+	add [4]combiner
 
 	// narrow rounds row to dst and returns how many elements are done: of 16-bit formats it stops at a group with
 	// elements that are subnormal, or too large. narrowPast stores past the caches; dst is aligned to lines.
@@ -81,9 +81,10 @@ type set struct {
 	format [4]ops
 
 	// square adds to sums, in lanes, the products of tile rows from a on and as many from b on, pitch apart; triangle
-	// those with j ≤ i of rows from a on. From each address in next they prefetch a line for each group, step bytes apart.
+	// those with j ≤ i of rows from a on. From each address in next, off bytes
+	// further on, they prefetch a line for each group, step bytes apart.
 	tile             int
-	square, triangle func(sums, a, b *float64, n int, next *[4]uintptr, step int)
+	square, triangle func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)
 }
 
 // address is where element i of a vector lies.

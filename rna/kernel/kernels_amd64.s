@@ -4,16 +4,16 @@
 
 #include "textflag.h"
 
-// func setFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·setFloat32AVX512(SB), NOSPLIT, $0-40
+TEXT ·setFloat32AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -32,9 +32,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·setDiffFloat32AVX512(SB), NOSPLIT, $0-40
+TEXT ·setDiffFloat32AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -43,7 +43,7 @@ TEXT ·setDiffFloat32AVX512(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -67,9 +67,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·setFourFloat32AVX512(SB), NOSPLIT, $0-40
+TEXT ·setFourFloat32AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -83,7 +83,7 @@ TEXT ·setFourFloat32AVX512(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -127,18 +127,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotFloat32AVX512(SB), NOSPLIT, $0-48
+TEXT ·dotFloat32AVX512(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
 	MOVQ    (CX), BX
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), SI
-	MOVQ    sums+40(FP), DI
+	MOVQ    sums+48(FP), DI
 	VMOVUPD (DI), Z0
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -160,9 +160,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotDiffFloat32AVX512(SB), NOSPLIT, $0-48
+TEXT ·dotDiffFloat32AVX512(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -171,9 +171,9 @@ TEXT ·dotDiffFloat32AVX512(SB), NOSPLIT, $0-48
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), DI
 	MOVQ    8(CX), R8
-	MOVQ    sums+40(FP), R9
+	MOVQ    sums+48(FP), R9
 	VMOVUPD (R9), Z0
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -200,9 +200,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotFourFloat32AVX512(SB), NOSPLIT, $0-48
+TEXT ·dotFourFloat32AVX512(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -216,12 +216,12 @@ TEXT ·dotFourFloat32AVX512(SB), NOSPLIT, $0-48
 	MOVQ    8(CX), R11
 	MOVQ    16(CX), R12
 	MOVQ    24(CX), R13
-	MOVQ    sums+40(FP), R14
+	MOVQ    sums+48(FP), R14
 	VMOVUPD (R14), Z0
 	VMOVUPD 64(R14), Z1
 	VMOVUPD 128(R14), Z2
 	VMOVUPD 192(R14), Z3
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -271,50 +271,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scaleFloat32AVX512(SB), NOSPLIT, $0-48
+TEXT ·addOneFloat32AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VCVTPS2PD  (BX)(CX*1), Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, (AX)
-	VCVTPS2PD  32(BX)(CX*1), Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, 64(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x40, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·addFloat32AVX512(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -337,9 +305,101 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·addFourFloat32AVX512(SB), NOSPLIT, $0-48
+TEXT ·addTwoFloat32AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Z2
+	VCVTPS2PD   (BX)(CX*1), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VCVTPS2PD   (SI)(CX*1), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, (AX)
+	VMOVUPD     64(AX), Z2
+	VCVTPS2PD   32(BX)(CX*1), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VCVTPS2PD   32(SI)(CX*1), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addThreeFloat32AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	VBROADCASTSD 16(CX), Z2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Z3
+	VCVTPS2PD   (BX)(CX*1), Z4
+	VFMADD231PD Z4, Z0, Z3
+	VCVTPS2PD   (SI)(CX*1), Z4
+	VFMADD231PD Z4, Z1, Z3
+	VCVTPS2PD   (DI)(CX*1), Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, (AX)
+	VMOVUPD     64(AX), Z3
+	VCVTPS2PD   32(BX)(CX*1), Z4
+	VFMADD231PD Z4, Z0, Z3
+	VCVTPS2PD   32(SI)(CX*1), Z4
+	VFMADD231PD Z4, Z1, Z3
+	VCVTPS2PD   32(DI)(CX*1), Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addFourFloat32AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -352,12 +412,12 @@ TEXT ·addFourFloat32AVX512(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
 	VBROADCASTSD 8(CX), Z1
 	VBROADCASTSD 16(CX), Z2
 	VBROADCASTSD 24(CX), Z3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -395,16 +455,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·setFloat64AVX512(SB), NOSPLIT, $0-40
+TEXT ·setFloat64AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -424,9 +484,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·setDiffFloat64AVX512(SB), NOSPLIT, $0-40
+TEXT ·setDiffFloat64AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -435,7 +495,7 @@ TEXT ·setDiffFloat64AVX512(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -461,9 +521,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·setFourFloat64AVX512(SB), NOSPLIT, $0-40
+TEXT ·setFourFloat64AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -477,7 +537,7 @@ TEXT ·setFourFloat64AVX512(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -525,18 +585,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotFloat64AVX512(SB), NOSPLIT, $0-48
+TEXT ·dotFloat64AVX512(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
 	MOVQ    (CX), BX
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), SI
-	MOVQ    sums+40(FP), DI
+	MOVQ    sums+48(FP), DI
 	VMOVUPD (DI), Z0
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -559,9 +619,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotDiffFloat64AVX512(SB), NOSPLIT, $0-48
+TEXT ·dotDiffFloat64AVX512(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -570,9 +630,9 @@ TEXT ·dotDiffFloat64AVX512(SB), NOSPLIT, $0-48
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), DI
 	MOVQ    8(CX), R8
-	MOVQ    sums+40(FP), R9
+	MOVQ    sums+48(FP), R9
 	VMOVUPD (R9), Z0
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -601,9 +661,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·dotFourFloat64AVX512(SB), NOSPLIT, $0-48
+TEXT ·dotFourFloat64AVX512(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -617,12 +677,12 @@ TEXT ·dotFourFloat64AVX512(SB), NOSPLIT, $0-48
 	MOVQ    8(CX), R11
 	MOVQ    16(CX), R12
 	MOVQ    24(CX), R13
-	MOVQ    sums+40(FP), R14
+	MOVQ    sums+48(FP), R14
 	VMOVUPD (R14), Z0
 	VMOVUPD 64(R14), Z1
 	VMOVUPD 128(R14), Z2
 	VMOVUPD 192(R14), Z3
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -676,51 +736,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·scaleFloat64AVX512(SB), NOSPLIT, $0-48
+TEXT ·addOneFloat64AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VMOVUPD    (BX)(CX*1), Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, (AX)
-	PREFETCHT0 64(SI)(CX*1)
-	VMOVUPD    64(BX)(CX*1), Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, 64(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x80, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·addFloat64AVX512(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -744,9 +771,106 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·addFourFloat64AVX512(SB), NOSPLIT, $0-48
+TEXT ·addTwoFloat64AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Z2
+	VMOVUPD     (BX)(CX*1), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VMOVUPD     (SI)(CX*1), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, (AX)
+	PREFETCHT0  64(DI)(CX*1)
+	PREFETCHT0  64(R8)(CX*1)
+	VMOVUPD     64(AX), Z2
+	VMOVUPD     64(BX)(CX*1), Z3
+	VFMADD231PD Z3, Z0, Z2
+	VMOVUPD     64(SI)(CX*1), Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x80, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addThreeFloat64AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	VBROADCASTSD 16(CX), Z2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Z3
+	VMOVUPD     (BX)(CX*1), Z4
+	VFMADD231PD Z4, Z0, Z3
+	VMOVUPD     (SI)(CX*1), Z4
+	VFMADD231PD Z4, Z1, Z3
+	VMOVUPD     (DI)(CX*1), Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, (AX)
+	PREFETCHT0  64(R8)(CX*1)
+	PREFETCHT0  64(R9)(CX*1)
+	PREFETCHT0  64(R10)(CX*1)
+	VMOVUPD     64(AX), Z3
+	VMOVUPD     64(BX)(CX*1), Z4
+	VFMADD231PD Z4, Z0, Z3
+	VMOVUPD     64(SI)(CX*1), Z4
+	VFMADD231PD Z4, Z1, Z3
+	VMOVUPD     64(DI)(CX*1), Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x80, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addFourFloat64AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -759,12 +883,12 @@ TEXT ·addFourFloat64AVX512(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
 	VBROADCASTSD 8(CX), Z1
 	VBROADCASTSD 16(CX), Z2
 	VBROADCASTSD 24(CX), Z3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -806,16 +930,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, F16C, MMX+
-TEXT ·setFloat16AVX512(SB), NOSPLIT, $0-40
+TEXT ·setFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -836,9 +960,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, F16C, MMX+
-TEXT ·setDiffFloat16AVX512(SB), NOSPLIT, $0-40
+TEXT ·setDiffFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -847,7 +971,7 @@ TEXT ·setDiffFloat16AVX512(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -875,9 +999,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX512F, F16C, MMX+
-TEXT ·setFourFloat16AVX512(SB), NOSPLIT, $0-40
+TEXT ·setFourFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -891,7 +1015,7 @@ TEXT ·setFourFloat16AVX512(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -945,52 +1069,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX512F, F16C, MMX+
-TEXT ·scaleFloat16AVX512(SB), NOSPLIT, $0-48
+TEXT ·addOneFloat16AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VCVTPH2PS  (BX)(CX*1), Y1
-	VCVTPS2PD  Y1, Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, (AX)
-	VCVTPH2PS  16(BX)(CX*1), Y1
-	VCVTPS2PD  Y1, Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, 64(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x20, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, AVX512F, F16C, MMX+
-TEXT ·addFloat16AVX512(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -1015,9 +1105,111 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX512F, F16C, MMX+
-TEXT ·addFourFloat16AVX512(SB), NOSPLIT, $0-48
+TEXT ·addTwoFloat16AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Z2
+	VCVTPH2PS   (BX)(CX*1), Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z2
+	VCVTPH2PS   (SI)(CX*1), Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, (AX)
+	VMOVUPD     64(AX), Z2
+	VCVTPH2PS   16(BX)(CX*1), Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z2
+	VCVTPH2PS   16(SI)(CX*1), Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX512F, F16C, MMX+
+TEXT ·addThreeFloat16AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	VBROADCASTSD 16(CX), Z2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Z3
+	VCVTPH2PS   (BX)(CX*1), Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z3
+	VCVTPH2PS   (SI)(CX*1), Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z1, Z3
+	VCVTPH2PS   (DI)(CX*1), Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, (AX)
+	VMOVUPD     64(AX), Z3
+	VCVTPH2PS   16(BX)(CX*1), Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z3
+	VCVTPH2PS   16(SI)(CX*1), Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z1, Z3
+	VCVTPH2PS   16(DI)(CX*1), Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX512F, F16C, MMX+
+TEXT ·addFourFloat16AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -1030,12 +1222,12 @@ TEXT ·addFourFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
 	VBROADCASTSD 8(CX), Z1
 	VBROADCASTSD 16(CX), Z2
 	VBROADCASTSD 24(CX), Z3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -1081,16 +1273,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func setBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·setBFloat16AVX512(SB), NOSPLIT, $0-40
+TEXT ·setBFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -1113,9 +1305,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·setDiffBFloat16AVX512(SB), NOSPLIT, $0-40
+TEXT ·setDiffBFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -1124,7 +1316,7 @@ TEXT ·setDiffBFloat16AVX512(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -1156,9 +1348,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·setFourBFloat16AVX512(SB), NOSPLIT, $0-40
+TEXT ·setFourBFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -1172,7 +1364,7 @@ TEXT ·setFourBFloat16AVX512(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -1236,54 +1428,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·scaleBFloat16AVX512(SB), NOSPLIT, $0-48
+TEXT ·addOneBFloat16AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VPMOVZXWD  (BX)(CX*1), Y1
-	VPSLLD     $0x10, Y1, Y1
-	VCVTPS2PD  Y1, Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, (AX)
-	VPMOVZXWD  16(BX)(CX*1), Y1
-	VPSLLD     $0x10, Y1, Y1
-	VCVTPS2PD  Y1, Z1
-	VMULPD     Z0, Z1, Z1
-	VMOVUPD    Z1, 64(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x20, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·addBFloat16AVX512(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Z0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -1310,9 +1466,121 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, AVX2, AVX512F, MMX+
-TEXT ·addFourBFloat16AVX512(SB), NOSPLIT, $0-48
+TEXT ·addTwoBFloat16AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Z2
+	VPMOVZXWD   (BX)(CX*1), Y3
+	VPSLLD      $0x10, Y3, Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z2
+	VPMOVZXWD   (SI)(CX*1), Y3
+	VPSLLD      $0x10, Y3, Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, (AX)
+	VMOVUPD     64(AX), Z2
+	VPMOVZXWD   16(BX)(CX*1), Y3
+	VPSLLD      $0x10, Y3, Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z0, Z2
+	VPMOVZXWD   16(SI)(CX*1), Y3
+	VPSLLD      $0x10, Y3, Y3
+	VCVTPS2PD   Y3, Z3
+	VFMADD231PD Z3, Z1, Z2
+	VMOVUPD     Z2, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·addThreeBFloat16AVX512(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Z0
+	VBROADCASTSD 8(CX), Z1
+	VBROADCASTSD 16(CX), Z2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Z3
+	VPMOVZXWD   (BX)(CX*1), Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z3
+	VPMOVZXWD   (SI)(CX*1), Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z1, Z3
+	VPMOVZXWD   (DI)(CX*1), Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, (AX)
+	VMOVUPD     64(AX), Z3
+	VPMOVZXWD   16(BX)(CX*1), Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z0, Z3
+	VPMOVZXWD   16(SI)(CX*1), Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z1, Z3
+	VPMOVZXWD   16(DI)(CX*1), Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	VFMADD231PD Z4, Z2, Z3
+	VMOVUPD     Z3, 64(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·addFourBFloat16AVX512(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -1325,12 +1593,12 @@ TEXT ·addFourBFloat16AVX512(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Z0
 	VBROADCASTSD 8(CX), Z1
 	VBROADCASTSD 16(CX), Z2
 	VBROADCASTSD 24(CX), Z3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -1384,19 +1652,19 @@ done:
 	VZEROUPPER
 	RET
 
-// func squareAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+// func squareAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·squareAVX512(SB), NOSPLIT, $0-48
+TEXT ·squareAVX512(SB), NOSPLIT, $0-56
 	MOVQ    sums+0(FP), AX
 	MOVQ    a+8(FP), CX
 	MOVQ    b+16(FP), DX
 	MOVQ    next+32(FP), BX
-	MOVQ    step+40(FP), SI
+	MOVQ    step+48(FP), SI
 	MOVQ    (BX), DI
 	MOVQ    8(BX), R8
 	MOVQ    16(BX), R9
 	MOVQ    24(BX), BX
-	XORQ    R12, R12
+	MOVQ    off+40(FP), R12
 	MOVQ    n+24(FP), R10
 	MOVQ    $0x00000000, R11
 	VMOVUPD (AX), Z0
@@ -1532,19 +1800,19 @@ loop0:
 	VZEROUPPER
 	RET
 
-// func triangleAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+// func triangleAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·triangleAVX512(SB), NOSPLIT, $0-48
+TEXT ·triangleAVX512(SB), NOSPLIT, $0-56
 	MOVQ    sums+0(FP), AX
 	MOVQ    a+8(FP), CX
 	MOVQ    b+16(FP), CX
 	MOVQ    next+32(FP), DX
-	MOVQ    step+40(FP), BX
+	MOVQ    step+48(FP), BX
 	MOVQ    (DX), SI
 	MOVQ    8(DX), DI
 	MOVQ    16(DX), R8
 	MOVQ    24(DX), DX
-	XORQ    R11, R11
+	MOVQ    off+40(FP), R11
 	MOVQ    n+24(FP), R9
 	MOVQ    $0x00000000, R10
 	VMOVUPD (AX), Z0
@@ -1973,16 +2241,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setFloat32AVX2(SB), NOSPLIT, $0-40
+TEXT ·setFloat32AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -2005,9 +2273,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setDiffFloat32AVX2(SB), NOSPLIT, $0-40
+TEXT ·setDiffFloat32AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -2016,7 +2284,7 @@ TEXT ·setDiffFloat32AVX2(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -2048,9 +2316,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setFourFloat32AVX2(SB), NOSPLIT, $0-40
+TEXT ·setFourFloat32AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -2064,7 +2332,7 @@ TEXT ·setFourFloat32AVX2(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -2134,19 +2402,19 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotFloat32AVX2(SB), NOSPLIT, $0-48
+TEXT ·dotFloat32AVX2(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
 	MOVQ    (CX), BX
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), SI
-	MOVQ    sums+40(FP), DI
+	MOVQ    sums+48(FP), DI
 	VMOVUPD (DI), Y0
 	VMOVUPD 32(DI), Y1
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -2175,9 +2443,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotDiffFloat32AVX2(SB), NOSPLIT, $0-48
+TEXT ·dotDiffFloat32AVX2(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -2186,10 +2454,10 @@ TEXT ·dotDiffFloat32AVX2(SB), NOSPLIT, $0-48
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), DI
 	MOVQ    8(CX), R8
-	MOVQ    sums+40(FP), R9
+	MOVQ    sums+48(FP), R9
 	VMOVUPD (R9), Y0
 	VMOVUPD 32(R9), Y1
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -2227,9 +2495,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotFourFloat32AVX2(SB), NOSPLIT, $0-48
+TEXT ·dotFourFloat32AVX2(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -2243,7 +2511,7 @@ TEXT ·dotFourFloat32AVX2(SB), NOSPLIT, $0-48
 	MOVQ    8(CX), R11
 	MOVQ    16(CX), R12
 	MOVQ    24(CX), R13
-	MOVQ    sums+40(FP), R14
+	MOVQ    sums+48(FP), R14
 	VMOVUPD (R14), Y0
 	VMOVUPD 32(R14), Y1
 	VMOVUPD 64(R14), Y2
@@ -2252,7 +2520,7 @@ TEXT ·dotFourFloat32AVX2(SB), NOSPLIT, $0-48
 	VMOVUPD 160(R14), Y5
 	VMOVUPD 192(R14), Y6
 	VMOVUPD 224(R14), Y7
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -2334,56 +2602,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, MMX+
-TEXT ·scaleFloat32AVX2(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VCVTPS2PD  (BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, (AX)
-	VCVTPS2PD  16(BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 32(AX)
-	VCVTPS2PD  32(BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 64(AX)
-	VCVTPS2PD  48(BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 96(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x40, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·addFloat32AVX2(SB), NOSPLIT, $0-48
+TEXT ·addOneFloat32AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -2414,9 +2644,129 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·addFourFloat32AVX2(SB), NOSPLIT, $0-48
+TEXT ·addTwoFloat32AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Y2
+	VCVTPS2PD   (BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   (SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, (AX)
+	VMOVUPD     32(AX), Y2
+	VCVTPS2PD   16(BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   16(SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 32(AX)
+	VMOVUPD     64(AX), Y2
+	VCVTPS2PD   32(BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   32(SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 64(AX)
+	VMOVUPD     96(AX), Y2
+	VCVTPS2PD   48(BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPS2PD   48(SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, FMA3, MMX+
+TEXT ·addThreeFloat32AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	VBROADCASTSD 16(CX), Y2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Y3
+	VCVTPS2PD   (BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPS2PD   (SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPS2PD   (DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, (AX)
+	VMOVUPD     32(AX), Y3
+	VCVTPS2PD   16(BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPS2PD   16(SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPS2PD   16(DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 32(AX)
+	VMOVUPD     64(AX), Y3
+	VCVTPS2PD   32(BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPS2PD   32(SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPS2PD   32(DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 64(AX)
+	VMOVUPD     96(AX), Y3
+	VCVTPS2PD   48(BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPS2PD   48(SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPS2PD   48(DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, FMA3, MMX+
+TEXT ·addFourFloat32AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -2429,12 +2779,12 @@ TEXT ·addFourFloat32AVX2(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
 	VBROADCASTSD 8(CX), Y1
 	VBROADCASTSD 16(CX), Y2
 	VBROADCASTSD 24(CX), Y3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -2492,16 +2842,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setFloat64AVX2(SB), NOSPLIT, $0-40
+TEXT ·setFloat64AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -2525,9 +2875,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setDiffFloat64AVX2(SB), NOSPLIT, $0-40
+TEXT ·setDiffFloat64AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -2536,7 +2886,7 @@ TEXT ·setDiffFloat64AVX2(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -2570,9 +2920,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setFourFloat64AVX2(SB), NOSPLIT, $0-40
+TEXT ·setFourFloat64AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -2586,7 +2936,7 @@ TEXT ·setFourFloat64AVX2(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -2660,19 +3010,19 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotFloat64AVX2(SB), NOSPLIT, $0-48
+TEXT ·dotFloat64AVX2(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
 	MOVQ    (CX), BX
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), SI
-	MOVQ    sums+40(FP), DI
+	MOVQ    sums+48(FP), DI
 	VMOVUPD (DI), Y0
 	VMOVUPD 32(DI), Y1
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -2702,9 +3052,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotDiffFloat64AVX2(SB), NOSPLIT, $0-48
+TEXT ·dotDiffFloat64AVX2(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -2713,10 +3063,10 @@ TEXT ·dotDiffFloat64AVX2(SB), NOSPLIT, $0-48
 	MOVQ    next+32(FP), CX
 	MOVQ    (CX), DI
 	MOVQ    8(CX), R8
-	MOVQ    sums+40(FP), R9
+	MOVQ    sums+48(FP), R9
 	VMOVUPD (R9), Y0
 	VMOVUPD 32(R9), Y1
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -2756,9 +3106,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func dotFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+// func dotFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotFourFloat64AVX2(SB), NOSPLIT, $0-48
+TEXT ·dotFourFloat64AVX2(SB), NOSPLIT, $0-56
 	MOVQ    row_base+0(FP), AX
 	MOVQ    row_len+8(FP), DX
 	MOVQ    v+24(FP), CX
@@ -2772,7 +3122,7 @@ TEXT ·dotFourFloat64AVX2(SB), NOSPLIT, $0-48
 	MOVQ    8(CX), R11
 	MOVQ    16(CX), R12
 	MOVQ    24(CX), R13
-	MOVQ    sums+40(FP), R14
+	MOVQ    sums+48(FP), R14
 	VMOVUPD (R14), Y0
 	VMOVUPD 32(R14), Y1
 	VMOVUPD 64(R14), Y2
@@ -2781,7 +3131,7 @@ TEXT ·dotFourFloat64AVX2(SB), NOSPLIT, $0-48
 	VMOVUPD 160(R14), Y5
 	VMOVUPD 192(R14), Y6
 	VMOVUPD 224(R14), Y7
-	XORQ    CX, CX
+	MOVQ    off+40(FP), CX
 	SUBQ    $0x10, DX
 	JL      done
 
@@ -2867,57 +3217,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, MMX+
-TEXT ·scaleFloat64AVX2(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VMOVUPD    (BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, (AX)
-	VMOVUPD    32(BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 32(AX)
-	PREFETCHT0 64(SI)(CX*1)
-	VMOVUPD    64(BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 64(AX)
-	VMOVUPD    96(BX)(CX*1), Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 96(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x80, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·addFloat64AVX2(SB), NOSPLIT, $0-48
+TEXT ·addOneFloat64AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -2949,9 +3260,134 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·addFourFloat64AVX2(SB), NOSPLIT, $0-48
+TEXT ·addTwoFloat64AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Y2
+	VMOVUPD     (BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     (SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, (AX)
+	VMOVUPD     32(AX), Y2
+	VMOVUPD     32(BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     32(SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 32(AX)
+	PREFETCHT0  64(DI)(CX*1)
+	PREFETCHT0  64(R8)(CX*1)
+	VMOVUPD     64(AX), Y2
+	VMOVUPD     64(BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     64(SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 64(AX)
+	VMOVUPD     96(AX), Y2
+	VMOVUPD     96(BX)(CX*1), Y3
+	VFMADD231PD Y3, Y0, Y2
+	VMOVUPD     96(SI)(CX*1), Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x80, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, FMA3, MMX+
+TEXT ·addThreeFloat64AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	VBROADCASTSD 16(CX), Y2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Y3
+	VMOVUPD     (BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VMOVUPD     (SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VMOVUPD     (DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, (AX)
+	VMOVUPD     32(AX), Y3
+	VMOVUPD     32(BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VMOVUPD     32(SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VMOVUPD     32(DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 32(AX)
+	PREFETCHT0  64(R8)(CX*1)
+	PREFETCHT0  64(R9)(CX*1)
+	PREFETCHT0  64(R10)(CX*1)
+	VMOVUPD     64(AX), Y3
+	VMOVUPD     64(BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VMOVUPD     64(SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VMOVUPD     64(DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 64(AX)
+	VMOVUPD     96(AX), Y3
+	VMOVUPD     96(BX)(CX*1), Y4
+	VFMADD231PD Y4, Y0, Y3
+	VMOVUPD     96(SI)(CX*1), Y4
+	VFMADD231PD Y4, Y1, Y3
+	VMOVUPD     96(DI)(CX*1), Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x80, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, FMA3, MMX+
+TEXT ·addFourFloat64AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -2964,12 +3400,12 @@ TEXT ·addFourFloat64AVX2(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
 	VBROADCASTSD 8(CX), Y1
 	VBROADCASTSD 16(CX), Y2
 	VBROADCASTSD 24(CX), Y3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -3031,16 +3467,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, F16C, MMX+
-TEXT ·setFloat16AVX2(SB), NOSPLIT, $0-40
+TEXT ·setFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -3067,9 +3503,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, F16C, MMX+
-TEXT ·setDiffFloat16AVX2(SB), NOSPLIT, $0-40
+TEXT ·setDiffFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -3078,7 +3514,7 @@ TEXT ·setDiffFloat16AVX2(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -3118,9 +3554,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, F16C, MMX+
-TEXT ·setFourFloat16AVX2(SB), NOSPLIT, $0-40
+TEXT ·setFourFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -3134,7 +3570,7 @@ TEXT ·setFourFloat16AVX2(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -3224,60 +3660,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, F16C, MMX+
-TEXT ·scaleFloat16AVX2(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VCVTPH2PS  (BX)(CX*1), X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, (AX)
-	VCVTPH2PS  8(BX)(CX*1), X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 32(AX)
-	VCVTPH2PS  16(BX)(CX*1), X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 64(AX)
-	VCVTPH2PS  24(BX)(CX*1), X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 96(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x20, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·addFloat16AVX2(SB), NOSPLIT, $0-48
+TEXT ·addOneFloat16AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -3312,9 +3706,149 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·addFourFloat16AVX2(SB), NOSPLIT, $0-48
+TEXT ·addTwoFloat16AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Y2
+	VCVTPH2PS   (BX)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPH2PS   (SI)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, (AX)
+	VMOVUPD     32(AX), Y2
+	VCVTPH2PS   8(BX)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPH2PS   8(SI)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 32(AX)
+	VMOVUPD     64(AX), Y2
+	VCVTPH2PS   16(BX)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPH2PS   16(SI)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 64(AX)
+	VMOVUPD     96(AX), Y2
+	VCVTPH2PS   24(BX)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VCVTPH2PS   24(SI)(CX*1), X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·addThreeFloat16AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	VBROADCASTSD 16(CX), Y2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Y3
+	VCVTPH2PS   (BX)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPH2PS   (SI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPH2PS   (DI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, (AX)
+	VMOVUPD     32(AX), Y3
+	VCVTPH2PS   8(BX)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPH2PS   8(SI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPH2PS   8(DI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 32(AX)
+	VMOVUPD     64(AX), Y3
+	VCVTPH2PS   16(BX)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPH2PS   16(SI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPH2PS   16(DI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 64(AX)
+	VMOVUPD     96(AX), Y3
+	VCVTPH2PS   24(BX)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VCVTPH2PS   24(SI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VCVTPH2PS   24(DI)(CX*1), X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·addFourFloat16AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -3327,12 +3861,12 @@ TEXT ·addFourFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
 	VBROADCASTSD 8(CX), Y1
 	VBROADCASTSD 16(CX), Y2
 	VBROADCASTSD 24(CX), Y3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -3406,16 +3940,16 @@ done:
 	VZEROUPPER
 	RET
 
-// func setBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setBFloat16AVX2(SB), NOSPLIT, $0-40
+TEXT ·setBFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
 	MOVQ (CX), BX
 	MOVQ next+32(FP), CX
 	MOVQ (CX), SI
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -3446,9 +3980,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setDiffBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setDiffBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setDiffBFloat16AVX2(SB), NOSPLIT, $0-40
+TEXT ·setDiffBFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -3457,7 +3991,7 @@ TEXT ·setDiffBFloat16AVX2(SB), NOSPLIT, $0-40
 	MOVQ next+32(FP), CX
 	MOVQ (CX), DI
 	MOVQ 8(CX), R8
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -3505,9 +4039,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func setFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+// func setFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 // Requires: AVX, MMX+
-TEXT ·setFourBFloat16AVX2(SB), NOSPLIT, $0-40
+TEXT ·setFourBFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ row_base+0(FP), AX
 	MOVQ row_len+8(FP), DX
 	MOVQ v+24(FP), CX
@@ -3521,7 +4055,7 @@ TEXT ·setFourBFloat16AVX2(SB), NOSPLIT, $0-40
 	MOVQ 8(CX), R11
 	MOVQ 16(CX), R12
 	MOVQ 24(CX), R13
-	XORQ CX, CX
+	MOVQ off+40(FP), CX
 	SUBQ $0x10, DX
 	JL   done
 
@@ -3631,64 +4165,18 @@ done:
 	VZEROUPPER
 	RET
 
-// func scaleBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
-// Requires: AVX, MMX+
-TEXT ·scaleBFloat16AVX2(SB), NOSPLIT, $0-48
-	MOVQ         row_base+0(FP), AX
-	MOVQ         row_len+8(FP), DX
-	MOVQ         v+24(FP), CX
-	MOVQ         (CX), BX
-	MOVQ         next+32(FP), CX
-	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
-	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
-	SUBQ         $0x10, DX
-	JL           done
-
-loop:
-	PREFETCHT0 (SI)(CX*1)
-	VPMOVZXWD  (BX)(CX*1), X1
-	VPSLLD     $0x10, X1, X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, (AX)
-	VPMOVZXWD  8(BX)(CX*1), X1
-	VPSLLD     $0x10, X1, X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 32(AX)
-	VPMOVZXWD  16(BX)(CX*1), X1
-	VPSLLD     $0x10, X1, X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 64(AX)
-	VPMOVZXWD  24(BX)(CX*1), X1
-	VPSLLD     $0x10, X1, X1
-	VCVTPS2PD  X1, Y1
-	VMULPD     Y0, Y1, Y1
-	VMOVUPD    Y1, 96(AX)
-	ADDQ       $0x80, AX
-	ADDQ       $0x20, CX
-	SUBQ       $0x10, DX
-	JGE        loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func addBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addOneBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·addBFloat16AVX2(SB), NOSPLIT, $0-48
+TEXT ·addOneBFloat16AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
 	MOVQ         (CX), BX
 	MOVQ         next+32(FP), CX
 	MOVQ         (CX), SI
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -3727,9 +4215,169 @@ done:
 	VZEROUPPER
 	RET
 
-// func addFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+// func addTwoBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·addFourBFloat16AVX2(SB), NOSPLIT, $0-48
+TEXT ·addTwoBFloat16AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), DI
+	MOVQ         8(CX), R8
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (DI)(CX*1)
+	PREFETCHT0  (R8)(CX*1)
+	VMOVUPD     (AX), Y2
+	VPMOVZXWD   (BX)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VPMOVZXWD   (SI)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, (AX)
+	VMOVUPD     32(AX), Y2
+	VPMOVZXWD   8(BX)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VPMOVZXWD   8(SI)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 32(AX)
+	VMOVUPD     64(AX), Y2
+	VPMOVZXWD   16(BX)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VPMOVZXWD   16(SI)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 64(AX)
+	VMOVUPD     96(AX), Y2
+	VPMOVZXWD   24(BX)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y0, Y2
+	VPMOVZXWD   24(SI)(CX*1), X3
+	VPSLLD      $0x10, X3, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y1, Y2
+	VMOVUPD     Y2, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addThreeBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, FMA3, MMX+
+TEXT ·addThreeBFloat16AVX2(SB), NOSPLIT, $0-56
+	MOVQ         row_base+0(FP), AX
+	MOVQ         row_len+8(FP), DX
+	MOVQ         v+24(FP), CX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         next+32(FP), CX
+	MOVQ         (CX), R8
+	MOVQ         8(CX), R9
+	MOVQ         16(CX), R10
+	MOVQ         coef+48(FP), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	VBROADCASTSD 16(CX), Y2
+	MOVQ         off+40(FP), CX
+	SUBQ         $0x10, DX
+	JL           done
+
+loop:
+	PREFETCHT0  (R8)(CX*1)
+	PREFETCHT0  (R9)(CX*1)
+	PREFETCHT0  (R10)(CX*1)
+	VMOVUPD     (AX), Y3
+	VPMOVZXWD   (BX)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VPMOVZXWD   (SI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VPMOVZXWD   (DI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, (AX)
+	VMOVUPD     32(AX), Y3
+	VPMOVZXWD   8(BX)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VPMOVZXWD   8(SI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VPMOVZXWD   8(DI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 32(AX)
+	VMOVUPD     64(AX), Y3
+	VPMOVZXWD   16(BX)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VPMOVZXWD   16(SI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VPMOVZXWD   16(DI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 64(AX)
+	VMOVUPD     96(AX), Y3
+	VPMOVZXWD   24(BX)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y0, Y3
+	VPMOVZXWD   24(SI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y1, Y3
+	VPMOVZXWD   24(DI)(CX*1), X4
+	VPSLLD      $0x10, X4, X4
+	VCVTPS2PD   X4, Y4
+	VFMADD231PD Y4, Y2, Y3
+	VMOVUPD     Y3, 96(AX)
+	ADDQ        $0x80, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x10, DX
+	JGE         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+// Requires: AVX, FMA3, MMX+
+TEXT ·addFourBFloat16AVX2(SB), NOSPLIT, $0-56
 	MOVQ         row_base+0(FP), AX
 	MOVQ         row_len+8(FP), DX
 	MOVQ         v+24(FP), CX
@@ -3742,12 +4390,12 @@ TEXT ·addFourBFloat16AVX2(SB), NOSPLIT, $0-48
 	MOVQ         8(CX), R10
 	MOVQ         16(CX), R11
 	MOVQ         24(CX), R12
-	MOVQ         coef+40(FP), CX
+	MOVQ         coef+48(FP), CX
 	VBROADCASTSD (CX), Y0
 	VBROADCASTSD 8(CX), Y1
 	VBROADCASTSD 16(CX), Y2
 	VBROADCASTSD 24(CX), Y3
-	XORQ         CX, CX
+	MOVQ         off+40(FP), CX
 	SUBQ         $0x10, DX
 	JL           done
 
@@ -3837,19 +4485,19 @@ done:
 	VZEROUPPER
 	RET
 
-// func squareAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+// func squareAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·squareAVX2(SB), NOSPLIT, $0-48
+TEXT ·squareAVX2(SB), NOSPLIT, $0-56
 	MOVQ    sums+0(FP), AX
 	MOVQ    a+8(FP), CX
 	MOVQ    b+16(FP), DX
 	MOVQ    next+32(FP), BX
-	MOVQ    step+40(FP), SI
+	MOVQ    step+48(FP), SI
 	MOVQ    (BX), DI
 	MOVQ    8(BX), R8
 	MOVQ    16(BX), R9
 	MOVQ    24(BX), BX
-	XORQ    R12, R12
+	MOVQ    off+40(FP), R12
 	MOVQ    n+24(FP), R10
 	MOVQ    $0x00000000, R11
 	VMOVUPD (AX), Y0
@@ -3968,19 +4616,19 @@ loop1:
 	VZEROUPPER
 	RET
 
-// func triangleAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+// func triangleAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·triangleAVX2(SB), NOSPLIT, $0-48
+TEXT ·triangleAVX2(SB), NOSPLIT, $0-56
 	MOVQ    sums+0(FP), AX
 	MOVQ    a+8(FP), CX
 	MOVQ    b+16(FP), CX
 	MOVQ    next+32(FP), DX
-	MOVQ    step+40(FP), BX
+	MOVQ    step+48(FP), BX
 	MOVQ    (DX), SI
 	MOVQ    8(DX), DI
 	MOVQ    16(DX), R8
 	MOVQ    24(DX), DX
-	XORQ    R11, R11
+	MOVQ    off+40(FP), R11
 	MOVQ    n+24(FP), R9
 	MOVQ    $0x00000000, R10
 	VMOVUPD (AX), Y0

@@ -11,6 +11,9 @@ type element interface{ float32 | float64 }
 // of is n elements from p on.
 func of[T any](p *byte, n int) []T { return unsafe.Slice((*T)(unsafe.Pointer(p)), n) }
 
+// at is n elements from byte off after p on.
+func at[T any](p *byte, off, n int) []T { return of[T]((*byte)(unsafe.Add(unsafe.Pointer(p), off)), n) }
+
 // plain is the kernels in Go. They do not prefetch.
 var plain = set{
 	format: [4]ops{
@@ -20,58 +23,47 @@ var plain = set{
 		BFloat16: plainOps16(widenBrains, brain),
 	},
 	tile: 1,
-	square: func(sums, a, b *float64, n int, _ *[4]uintptr, _ int) {
+	square: func(sums, a, b *float64, n int, _ *[4]uintptr, _, _ int) {
 		dot((*[Lanes]float64)(unsafe.Pointer(sums)), unsafe.Slice(a, n), unsafe.Slice(b, n))
 	},
-	triangle: func(sums, a, _ *float64, n int, _ *[4]uintptr, _ int) {
+	triangle: func(sums, a, _ *float64, n int, _ *[4]uintptr, _, _ int) {
 		dot((*[Lanes]float64)(unsafe.Pointer(sums)), unsafe.Slice(a, n), unsafe.Slice(a, n))
 	},
 }
 
 func plainOps[T element]() ops {
 	return ops{
-		set: func(row []float64, v *[5]*byte, _ *[4]uintptr) { widen(row, of[T](v[0], len(row))) },
-		setDiff: func(row []float64, v *[5]*byte, _ *[4]uintptr) {
-			diff(row, of[T](v[1], len(row)), of[T](v[0], len(row)))
+		set: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int) { widen(row, at[T](v[0], off, len(row))) },
+		setDiff: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int) {
+			diff(row, at[T](v[1], off, len(row)), at[T](v[0], off, len(row)))
 		},
-		setFour: func(row []float64, v *[5]*byte, _ *[4]uintptr) {
+		setFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int) {
 			n := len(row)
 			for i := range 4 {
-				diff(unsafe.Slice((*float64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), 8*pitch*i)), n), of[T](v[i+1], n), of[T](v[i], n))
+				diff(unsafe.Slice((*float64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), 8*pitch*i)), n), at[T](v[i+1], off, n), at[T](v[i], off, n))
 			}
 		},
-		dot: func(row []float64, v *[5]*byte, _ *[4]uintptr, sums *[4 * Lanes]float64) {
-			dot((*[Lanes]float64)(sums[:]), row, of[T](v[0], len(row)))
+		dot: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, sums *[4 * Lanes]float64) {
+			dot((*[Lanes]float64)(sums[:]), row, at[T](v[0], off, len(row)))
 		},
-		dotDiff: func(row []float64, v *[5]*byte, _ *[4]uintptr, sums *[4 * Lanes]float64) {
-			dotDiff((*[Lanes]float64)(sums[:]), row, of[T](v[1], len(row)), of[T](v[0], len(row)))
+		dotDiff: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, sums *[4 * Lanes]float64) {
+			dotDiff((*[Lanes]float64)(sums[:]), row, at[T](v[1], off, len(row)), at[T](v[0], off, len(row)))
 		},
-		dotFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, sums *[4 * Lanes]float64) {
+		dotFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, sums *[4 * Lanes]float64) {
 			for i := range 4 {
-				dotDiff((*[Lanes]float64)(sums[i*Lanes:]), row, of[T](v[i+1], len(row)), of[T](v[i], len(row)))
+				dotDiff((*[Lanes]float64)(sums[i*Lanes:]), row, at[T](v[i+1], off, len(row)), at[T](v[i], off, len(row)))
 			}
 		},
-		scale: func(row []float64, v *[5]*byte, _ *[4]uintptr, coef *[4]float64) {
-			for i, x := range of[T](v[0], len(row)) {
-				row[i] = coef[0] * float64(x)
-			}
-		},
-		add: func(row []float64, v *[5]*byte, _ *[4]uintptr, coef *[4]float64) {
-			x := of[T](v[0], len(row))
-			for i, sum := range row {
-				row[i] = math.FMA(coef[0], float64(x[i]), sum)
-			}
-		},
-		addFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, coef *[4]float64) {
+		add: [4]combiner{plainAdd[T](1), plainAdd[T](2), plainAdd[T](3), func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, coef *[4]float64) {
 			n := len(row)
-			x, y, z, w := of[T](v[0], n), of[T](v[1], n), of[T](v[2], n), of[T](v[3], n)
+			x, y, z, w := at[T](v[0], off, n), at[T](v[1], off, n), at[T](v[2], off, n), at[T](v[3], off, n)
 			for i, sum := range row {
 				sum = math.FMA(coef[0], float64(x[i]), sum)
 				sum = math.FMA(coef[1], float64(y[i]), sum)
 				sum = math.FMA(coef[2], float64(z[i]), sum)
 				row[i] = math.FMA(coef[3], float64(w[i]), sum)
 			}
-		},
+		}},
 		narrow:     plainNarrow[T],
 		narrowPast: plainNarrow[T],
 		largest:    plainLargest[T],
@@ -85,29 +77,40 @@ func plainOps[T element]() ops {
 // plainOps16 widens to float32 first, which is exact.
 func plainOps16(widen func(dst []float32, src []uint16), f narrow16) ops {
 	single := plainOps[float32]()
-	narrow := func(vectors int, run func(v *[5]*byte), n int, v *[5]*byte) {
+	widened := func(vectors int, run func(v *[5]*byte), n int, v *[5]*byte, off int) {
 		var wide [5][Run]float32
 		var p [5]*byte
 		for i := range vectors {
-			widen(wide[i][:n], of[uint16](v[i], n))
+			widen(wide[i][:n], at[uint16](v[i], off, n))
 			p[i] = (*byte)(unsafe.Pointer(&wide[i]))
 		}
 		run(&p)
 	}
 	setting := func(vectors int, s setter) setter {
-		return func(row []float64, v *[5]*byte, next *[4]uintptr) {
-			narrow(vectors, func(p *[5]*byte) { s(row, p, next) }, len(row), v)
+		return func(row []float64, v *[5]*byte, next *[4]uintptr, off int) {
+			widened(vectors, func(p *[5]*byte) { s(row, p, next, 0) }, len(row), v, off)
 		}
 	}
 	combining := func(vectors int, c combiner) combiner {
-		return func(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64) {
-			narrow(vectors, func(p *[5]*byte) { c(row, p, next, coef) }, len(row), v)
+		return func(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64) {
+			widened(vectors, func(p *[5]*byte) { c(row, p, next, 0, coef) }, len(row), v, off)
 		}
 	}
 	return ops{
 		set: setting(1, single.set), setDiff: setting(2, single.setDiff), setFour: setting(5, single.setFour),
-		scale: combining(1, single.scale), add: combining(1, single.add), addFour: combining(4, single.addFour),
+		add:    [4]combiner{combining(1, single.add[0]), combining(2, single.add[1]), combining(3, single.add[2]), combining(4, single.add[3])},
 		narrow: func(dst *byte, row []float64) int { return f.plain(of[uint16](dst, len(row)), row) },
+	}
+}
+
+func plainAdd[T element](vectors int) combiner {
+	return func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, coef *[4]float64) {
+		for k, c := range coef[:vectors] {
+			x := at[T](v[k], off, len(row))
+			for i, sum := range row {
+				row[i] = math.FMA(c, float64(x[i]), sum)
+			}
+		}
 	}
 }
 

@@ -24,21 +24,31 @@ type Products struct {
 	extra  []float64 // a residual that is scaled
 	lanes  []float64 // sums
 	copies [][]byte  // of parts of vectors that are not aligned or not whole groups
-	parts  []*byte   // of the vectors, in hand
-	ahead  []uintptr // what is prefetched of the vectors
+	bases  []*byte   // of the vectors, or of their copies
 }
 
 // A step takes one residual, or four of a chain.
 type step struct {
 	pair, count int
-	next        [4]int // vectors to prefetch, −1 for none
-	later       [4]bool
+	reads       []int // vectors
+	fetch       fetches
+
+	v    [5]*byte
+	next [4]uintptr
 }
 
 // A tile is the products of two groups of residuals.
 type tile struct {
-	i, j int // the groups
-	next [4]int
+	i, j  int // the groups
+	fetch fetches
+
+	next [4]uintptr
+}
+
+// fetches are vectors to prefetch, each where it is or a run further on.
+type fetches []struct {
+	vector int
+	later  bool
 }
 
 // NewProducts makes the products of the last of pairs with each of them, or, if full is true, of each with each. There
@@ -46,7 +56,7 @@ type tile struct {
 func NewProducts(f Format, vectors int, pairs []Pair, full bool) *Products {
 	k := current.Load()
 	p := &Products{set: k, ops: &k.format[f], size: f.Size(), pairs: pairs, full: full, sub: Run}
-	p.copies, p.parts, p.ahead = make([][]byte, vectors), make([]*byte, vectors), make([]uintptr, vectors)
+	p.copies, p.bases = make([][]byte, vectors), make([]*byte, vectors)
 	rows := 1
 	if full {
 		groups := (len(pairs) + k.tile - 1) / k.tile
@@ -92,60 +102,54 @@ func (p *Products) plan() {
 		p.steps = append(p.steps, s)
 		i += s.count
 	}
-	// The vectors in the order in which they are first read, and the step of each.
-	var order, when []int
-	seen := make([]bool, len(p.parts))
-	for i, s := range p.steps {
+	var order []int // vectors, as they are first read
+	seen := make([]bool, len(p.bases))
+	for i := range p.steps {
+		s := &p.steps[i]
+		if q := p.pairs[s.pair]; q.Y >= 0 {
+			s.reads = append(s.reads, q.Y)
+		}
 		for _, q := range p.pairs[s.pair : s.pair+s.count] {
-			for _, v := range [2]int{q.Y, q.X} {
-				if v >= 0 && !seen[v] {
-					seen[v] = true
-					order, when = append(order, v), append(when, i)
+			s.reads = append(s.reads, q.X)
+		}
+	}
+	for i := range p.steps {
+		for _, v := range p.steps[i].reads {
+			if !seen[v] {
+				seen[v] = true
+				if order = append(order, v); !p.full {
+					p.fetchBefore(i, v)
 				}
 			}
 		}
 	}
-	for i := range p.steps {
-		p.steps[i].next = [4]int{-1, -1, -1, -1}
-	}
-	for i := range p.tiles {
-		p.tiles[i].next = [4]int{-1, -1, -1, -1}
-	}
 	if !p.full {
-		// Each is prefetched by the step before the one that reads it.
-		for k, v := range order {
-			i, later := when[k]-1, false
-			if i < 0 {
-				i, later = len(p.steps)-1, true
-			}
-			p.steps[i].take(v, later)
-		}
 		return
 	}
 	// Products take longer than residuals: so they prefetch most.
 	spread := max(len(order)/4, len(order)-4*len(p.tiles))
-	for k, v := range order[:spread] {
-		for i := range p.steps {
-			if p.steps[(k+i)%len(p.steps)].take(v, true) {
-				break
-			}
-		}
+	for _, v := range order[:spread] {
+		p.fetchBefore(0, v)
 	}
 	for k, v := range order[spread:] {
-		t := &p.tiles[k%len(p.tiles)]
-		t.next[k/len(p.tiles)] = v
+		f := &p.tiles[k%len(p.tiles)].fetch
+		*f = append(*f, fetches{{v, true}}...)
 	}
 }
 
-// take adds v to what the step prefetches, if there is room.
-func (s *step) take(v int, later bool) bool {
-	for i := range s.next[:min(1+s.count, 4)] {
-		if s.next[i] < 0 {
-			s.next[i], s.later[i] = v, later
-			return true
+// fetchBefore lets the last step before step i that has room prefetch a vector.
+func (p *Products) fetchBefore(i, vector int) {
+	for k := range p.steps {
+		at := i - 1 - k
+		later := at < 0
+		if later {
+			at += len(p.steps)
+		}
+		if s := &p.steps[at]; len(s.fetch) < min(len(s.reads), 4) {
+			s.fetch = append(s.fetch, fetches{{vector, later}}...)
+			return
 		}
 	}
-	return false
 }
 
 // chain is how many plain pairs begin ps of which each one's y is the x of the one before.
@@ -163,126 +167,123 @@ func chain(ps []Pair) int {
 func (p *Products) Block(sums []float64, vs [][]byte, at, n int) {
 	clear(p.lanes)
 	whole := n / group * group
-	for done := 0; done < n; {
-		there := min(p.sub, whole-done)
-		if there == 0 {
-			there = n - done
+	for _, v := range vs {
+		if uintptr(unsafe.Pointer(unsafe.SliceData(v)))%uintptr(p.size) != 0 {
+			whole = 0
 		}
+	}
+	if whole > 0 {
+		p.aim(vs, at, func(i int) *byte { return address(vs[i], at, p.size) })
+		for done := 0; done < whole; done += p.sub {
+			p.take(done*p.size, min(p.sub, whole-done))
+		}
+	}
+	for done := whole; done < n; {
+		there := min(p.sub, n-done)
 		count := (there + group - 1) / group * group
-		for i, v := range vs {
-			if p.copies[i] == nil && (there < count || misaligned(v, p.size)) {
-				p.copies[i] = make([]byte, p.sub*p.size)
+		p.aim(vs, at+done, func(i int) *byte {
+			if p.copies[i] == nil {
+				p.copies[i] = bytesOf(make([]float64, p.sub))
 			}
-			p.parts[i] = place(v, at+done, there, count, p.size, p.copies[i])
-			p.ahead[i] = fetch(v, at+done, p.size)
-		}
-		if p.full {
-			p.multiplyAll(count)
-		} else {
-			p.multiply(count)
-		}
+			b := p.copies[i][:count*p.size]
+			clear(b[copy(b, vs[i][(at+done)*p.size:(at+done+there)*p.size]):])
+			return unsafe.SliceData(b)
+		})
+		p.take(0, count)
 		done += there
 	}
 	p.fold(sums)
 }
 
-func misaligned(v []byte, size int) bool {
-	return uintptr(unsafe.Pointer(unsafe.SliceData(v)))%uintptr(size) != 0
-}
-
-// inputs are the vectors of a step, and what it prefetches.
-func (p *Products) inputs(s *step, v *[5]*byte, next *[4]uintptr, distance int) {
-	if first := p.pairs[s.pair]; first.Y < 0 {
-		v[0] = p.parts[first.X]
-	} else {
-		v[0] = p.parts[first.Y]
-		for i, q := range p.pairs[s.pair : s.pair+s.count] {
-			v[i+1] = p.parts[q.X]
+// aim tells steps and tiles where the vectors are, and what of them to prefetch.
+func (p *Products) aim(vs [][]byte, at int, base func(i int) *byte) {
+	for i := range vs {
+		p.bases[i] = base(i)
+	}
+	target := func(next *[4]uintptr, f fetches) {
+		for i := range next {
+			next[i] = uintptr(unsafe.Pointer(p.bases[0]))
+			if i < len(f) {
+				next[i] = fetch(vs[f[i].vector], at, p.size)
+				if f[i].later {
+					next[i] += uintptr(Run * p.size)
+				}
+			}
 		}
 	}
-	for i, vector := range s.next {
-		if vector < 0 {
-			next[i] = uintptr(unsafe.Pointer(v[0]))
-			continue
+	for i := range p.steps {
+		s := &p.steps[i]
+		for k, v := range s.reads {
+			s.v[k] = p.bases[v]
 		}
-		if next[i] = p.ahead[vector]; s.later[i] {
-			next[i] += uintptr(distance * p.size)
-		}
+		target(&s.next, s.fetch)
+	}
+	for i := range p.tiles {
+		target(&p.tiles[i].next, p.tiles[i].fetch)
+	}
+}
+
+// take adds the products over n elements from byte off on.
+func (p *Products) take(off, n int) {
+	if p.full {
+		p.multiplyAll(off, n)
+	} else {
+		p.multiply(off, n)
 	}
 }
 
 // residual sets row to the residual of a step, and the three behind it to those that follow.
-func (p *Products) residual(row []float64, s *step, v *[5]*byte, next *[4]uintptr) {
-	q := p.pairs[s.pair]
-	switch {
-	case s.count == 4:
-		p.ops.setFour(row, v, next)
-	case q.Y < 0:
-		p.ops.set(row, v, next)
+func (p *Products) residual(row []float64, s *step, off int) {
+	switch len(s.reads) {
+	case 5:
+		p.ops.setFour(row, &s.v, &s.next, off)
+	case 1:
+		p.ops.set(row, &s.v, &s.next, off)
 	default:
-		p.ops.setDiff(row, v, next)
+		p.ops.setDiff(row, &s.v, &s.next, off)
 	}
-	if q.Exp != 0 {
-		Shift(row, -q.Exp)
+	if e := p.pairs[s.pair].Exp; e != 0 {
+		Shift(row, -e)
 	}
 }
 
 // multiply adds the products of the last residual with each.
-func (p *Products) multiply(n int) {
-	var v [5]*byte
-	var next [4]uintptr
+func (p *Products) multiply(off, n int) {
 	row := p.rows[:n]
-	for i := range p.steps {
-		s := &p.steps[i]
-		p.inputs(s, &v, &next, p.sub)
-		if i == 0 {
-			p.residual(row, s, &v, &next)
-			continue
-		}
-		sums := p.sumsOf(s)
-		switch q := p.pairs[s.pair]; {
-		case q.Exp != 0 || p.ops.dot == nil:
-			p.residual(p.extra[:n], s, &v, &next)
-			v[0] = address(bytesOf(p.extra), 0, 8)
-			p.set.format[Float64].dot(row, &v, &[4]uintptr{}, sums)
+	p.residual(row, &p.steps[0], off)
+	for i := range p.steps[1:] {
+		s := &p.steps[i+1]
+		sums := (*[4 * Lanes]float64)(unsafe.Pointer(&p.lanes[s.pair*Lanes]))
+		switch {
+		case p.pairs[s.pair].Exp != 0 || p.ops.dot == nil:
+			p.residual(p.extra[:n], s, off)
+			v := [5]*byte{address(bytesOf(p.extra), 0, 8)}
+			p.set.format[Float64].dot(row, &v, &s.next, 0, sums)
 		case s.count == 4:
-			p.ops.dotFour(row, &v, &next, sums)
-		case q.Y < 0:
-			p.ops.dot(row, &v, &next, sums)
+			p.ops.dotFour(row, &s.v, &s.next, off, sums)
+		case len(s.reads) == 1:
+			p.ops.dot(row, &s.v, &s.next, off, sums)
 		default:
-			p.ops.dotDiff(row, &v, &next, sums)
+			p.ops.dotDiff(row, &s.v, &s.next, off, sums)
 		}
 	}
-}
-
-// sumsOf is the lanes of the step's pair and, where it has four, of the three behind it.
-func (p *Products) sumsOf(s *step) *[4 * Lanes]float64 {
-	return (*[4 * Lanes]float64)(unsafe.Pointer(&p.lanes[s.pair*Lanes]))
 }
 
 // multiplyAll adds the products of all residuals.
-func (p *Products) multiplyAll(n int) {
-	var v [5]*byte
-	var next [4]uintptr
+func (p *Products) multiplyAll(off, n int) {
 	for i := range p.steps {
 		s := &p.steps[i]
-		p.inputs(s, &v, &next, Run)
-		p.residual(p.rows[s.pair*pitch:][:n], s, &v, &next)
+		p.residual(p.rows[s.pair*pitch:][:n], s, off)
 	}
 	t := p.set.tile
 	step := group * p.size
-	for i := range p.tiles {
-		q := &p.tiles[i]
-		for k, vector := range q.next {
-			if next[k] = p.ahead[max(vector, 0)]; vector >= 0 {
-				next[k] += uintptr(Run * p.size)
-			}
-		}
-		lanes, a, b := &p.lanes[i*t*t*Lanes], &p.rows[q.i*t*pitch], &p.rows[q.j*t*pitch]
+	for k := range p.tiles {
+		q := &p.tiles[k]
+		lanes, a, b := &p.lanes[k*t*t*Lanes], &p.rows[q.i*t*pitch], &p.rows[q.j*t*pitch]
 		if q.i == q.j {
-			p.set.triangle(lanes, a, a, n, &next, step)
+			p.set.triangle(lanes, a, a, n, &q.next, off, step)
 		} else {
-			p.set.square(lanes, a, b, n, &next, step)
+			p.set.square(lanes, a, b, n, &q.next, off, step)
 		}
 	}
 }

@@ -5,100 +5,112 @@
 package kernel
 
 //go:noescape
-func setFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func setDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func setDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func setFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func dotFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func dotDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func dotFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func scaleFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addOneFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func addFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addTwoFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func addFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addThreeFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func addFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func setFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func setDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func dotFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func setFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func dotDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func dotFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func scaleFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func dotFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func addFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addOneFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func addFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addTwoFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func addThreeFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setDiffFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func addFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func scaleFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setDiffFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addOneFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func addTwoFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setDiffBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func addThreeFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr)
+func addFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func scaleBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setDiffBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func squareAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+func addOneBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func triangleAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+func addTwoBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+
+//go:noescape
+func addThreeBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+
+//go:noescape
+func addFourBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+
+//go:noescape
+func squareAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
+
+//go:noescape
+func triangleAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
 
 //go:noescape
 func narrowFloat32AVX512(dst *byte, row []float64) int
@@ -128,100 +140,112 @@ func largestFloat64AVX512(top *[8]uint64, x *byte, n int)
 func copyLargestFloat64AVX512(top *[8]uint64, dst *byte, x *byte, n int)
 
 //go:noescape
-func setFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func setDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func setDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func setFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func dotFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func dotDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func dotFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func scaleFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addOneFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func addFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addTwoFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func addFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addThreeFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func addFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func setFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func setDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func dotFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func setFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func dotDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func dotFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, sums *[32]float64)
+func dotDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func scaleFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func dotFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[32]float64)
 
 //go:noescape
-func addFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addOneFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func addFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addTwoFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func addThreeFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setDiffFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func addFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func setFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func scaleFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setDiffFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func addOneFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func addTwoFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setDiffBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func addThreeFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr)
+func addFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func scaleBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setDiffBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func addFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, coef *[4]float64)
+func setFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
-func squareAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+func addOneBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func triangleAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, step int)
+func addTwoBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+
+//go:noescape
+func addThreeBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+
+//go:noescape
+func addFourBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
+
+//go:noescape
+func squareAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
+
+//go:noescape
+func triangleAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
 
 //go:noescape
 func narrowFloat32AVX2(dst *byte, row []float64) int

@@ -5,15 +5,15 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"onlinerna/rna/kernel"
+	"onlinerna/train/safetensors"
 )
 
 const (
-	// blockLen elements of a few files fit a first-level cache as float64. Sums are taken within a
-	// block, then over blocks in a fixed order.
-	blockLen = 1024
-
-	// spanLen elements of each file are read at a time, fewer of many files.
-	spanLen = 64 * blockLen
+	// spanLen elements of each file are read at a time, fewer of many files. Sums are taken within a block, then
+	// over blocks in a fixed order.
+	spanLen = 16 * kernel.Block
 
 	// stageLen elements of all files together are read at a time, at most about.
 	stageLen = 4 << 20
@@ -27,7 +27,7 @@ type span struct {
 
 // spans cuts tensors of the wanted roles.
 func (s *Series) spans(want func(Role) bool) []span {
-	most := max(min(spanLen, stageLen/len(s.files)/blockLen*blockLen), blockLen)
+	most := max(min(spanLen, stageLen/len(s.files)/kernel.Block*kernel.Block), kernel.Block)
 	var out []span
 	for i := range s.tensors {
 		c := &s.tensors[i]
@@ -41,7 +41,7 @@ func (s *Series) spans(want func(Role) bool) []span {
 	return out
 }
 
-// reader holds a worker's views of one span in each file.
+// reader holds a worker's views of one span in each file, in the machine's byte order.
 type reader struct {
 	series *Series
 	views  [][]byte
@@ -56,12 +56,16 @@ func (s *Series) reader() *reader {
 func (r *reader) load(sp span, files []int) error {
 	size := sp.n * sp.column.DType.Size()
 	for _, f := range files {
-		if len(r.bufs[f]) < size && (!inPlace || sp.column.in[f].strides != nil) {
+		if len(r.bufs[f]) < size && (!inPlace || safetensors.Swapped || sp.column.in[f].strides != nil) {
 			r.bufs[f] = make([]byte, size)
 		}
 		b, err := r.series.files[f].elements(r.bufs[f], sp.column.in[f], sp.off, sp.n)
 		if err != nil {
 			return err
+		}
+		if safetensors.Swapped {
+			b = r.bufs[f][:copy(r.bufs[f], b)]
+			safetensors.Swap(b, sp.column.DType)
 		}
 		r.views[f] = b
 	}

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/blas/blas64"
-
+	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
 
@@ -70,20 +69,18 @@ func (p *partial) merge(q partial) {
 // gramWorker has the buffers of one worker.
 type gramWorker struct {
 	*reader
-	files     []int
-	values    [][]float64 // a block of each file
-	residuals [][]float64
-	block     []float64 // the Gram matrix of a block
+	files    []int
+	pairs    []kernel.Pair
+	products map[kernel.Format]*kernel.Products
+	sums     []float64 // the Gram matrix of a block, its lower triangle by rows
 }
 
 func (s *Series) gramWorker() *gramWorker {
-	w := &gramWorker{reader: s.reader(), files: s.all(), block: make([]float64, len(s.opt.Pairs)*len(s.opt.Pairs))}
-	for range s.files {
-		w.values = append(w.values, make([]float64, blockLen))
+	w := &gramWorker{reader: s.reader(), files: s.all(), products: map[kernel.Format]*kernel.Products{}}
+	for _, p := range s.opt.Pairs {
+		w.pairs = append(w.pairs, kernel.Pair{X: p.X, Y: p.Y})
 	}
-	for range s.opt.Pairs {
-		w.residuals = append(w.residuals, make([]float64, blockLen))
-	}
+	w.sums = make([]float64, len(w.pairs)*(len(w.pairs)+1)/2)
 	return w
 }
 
@@ -92,22 +89,34 @@ func (w *gramWorker) add(sum *partial, sp span) error {
 		return err
 	}
 	t := sp.column.DType
-	size := t.Size()
+	f := t.Format()
+	if w.products[f] == nil {
+		w.products[f] = kernel.NewProducts(f, len(w.views), w.pairs, true)
+	}
 	sum.maxAbs = max(sum.maxAbs, largest(t))
-	for at := 0; at < sp.n; at += blockLen {
-		n := min(blockLen, sp.n-at)
-		for f, view := range w.views {
-			if err := safetensors.Decode(w.values[f][:n], view[at*size:(at+n)*size], t); err != nil {
-				return err
+	if t == safetensors.F64 {
+		for _, view := range w.views {
+			m, _ := kernel.Largest(nil, view, f, false)
+			sum.maxAbs = max(sum.maxAbs, m)
+		}
+	}
+	n := len(w.pairs)
+	for at := 0; at < sp.n; at += kernel.Block {
+		count := min(kernel.Block, sp.n-at)
+		w.products[f].Block(w.sums, w.views, at, count)
+		finite := true
+		k := 0
+		for i := range n {
+			for j := range i + 1 {
+				sum.gram[i*n+j] += w.sums[k]
+				k++
 			}
-			if t == safetensors.F64 {
-				for _, v := range w.values[f][:n] {
-					sum.maxAbs = max(sum.maxAbs, math.Abs(v))
-				}
+			if d := w.sums[k-1]; math.IsNaN(d) || math.IsInf(d, 0) {
+				finite = false
 			}
 		}
-		if !w.products(sum.gram, n) {
-			if err := w.blame(sp, at, n); err != nil {
+		if !finite {
+			if err := w.blame(sp, at, count); err != nil {
 				return err
 			}
 		}
@@ -115,34 +124,13 @@ func (w *gramWorker) add(sum *partial, sp span) error {
 	return nil
 }
 
-// products adds the Gram matrix of the block and says whether it is finite.
-func (w *gramWorker) products(gram []float64, n int) bool {
-	impl := blas64.Implementation()
-	k := len(w.residuals)
-	finite := true
-	for i, p := range w.series.opt.Pairs {
-		r := w.residuals[i][:n]
-		x, y := w.values[p.X][:n], w.values[p.Y][:n]
-		for e := range r {
-			r[e] = x[e] - y[e]
-		}
-		for j := range i + 1 {
-			w.block[i*k+j] = impl.Ddot(n, r, 1, w.residuals[j], 1)
-		}
-		if d := w.block[i*k+i]; math.IsNaN(d) || math.IsInf(d, 0) {
-			finite = false
-		}
-	}
-	for i, v := range w.block {
-		gram[i] += v
-	}
-	return finite
-}
-
 // blame finds the element that made the products of a block infinite.
 func (w *gramWorker) blame(sp span, at, n int) error {
-	for f, values := range w.values {
-		for e, v := range values[:n] {
+	size := sp.column.DType.Size()
+	values := make([]float64, n)
+	for f, view := range w.views {
+		kernel.Widen(values, view[at*size:], sp.column.DType.Format())
+		for e, v := range values {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return fmt.Errorf("%s: element %d of tensor %q is %v: leave this checkpoint out", w.series.files[f].Path, sp.off+at+e, sp.column.Name, v)
 			}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"math"
 
-	"gonum.org/v1/gonum/blas/blas64"
-
-	"onlinerna/train/safetensors"
+	"onlinerna/rna/kernel"
 )
 
 // Norms are 2-norms of one tensor.
@@ -33,16 +31,16 @@ func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 	for _, sp := range s.spans(func(Role) bool { return true }) {
 		spans[sp.column] = append(spans[sp.column], sp)
 	}
-	readers := make([]*reader, s.workers())
-	err := forEach(ctx, len(columns), len(readers), func(worker, i int) error {
-		if readers[worker] == nil {
-			readers[worker] = s.reader()
+	workers := make([]*normWorker, s.workers())
+	err := forEach(ctx, len(columns), len(workers), func(worker, i int) error {
+		if workers[worker] == nil {
+			workers[worker] = &normWorker{s.reader(), map[kernel.Format][]*kernel.Products{}}
 		}
 		for _, sp := range spans[columns[i]] {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			if err := readers[worker].squares(&out[i], sp); err != nil {
+			if err := workers[worker].add(&out[i], sp); err != nil {
 				return err
 			}
 		}
@@ -56,27 +54,39 @@ func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 	return out, err
 }
 
-// squares adds the squared norms of a span.
-func (r *reader) squares(n *Norms, sp span) error {
-	if err := r.load(sp, r.series.all()); err != nil {
+// normWorker has the buffers of one worker.
+type normWorker struct {
+	*reader
+	squares map[kernel.Format][]*kernel.Products // of each file, then of each but the first without the one before
+}
+
+func (w *normWorker) of(f kernel.Format) []*kernel.Products {
+	if w.squares[f] == nil {
+		n := len(w.views)
+		for i := range n {
+			w.squares[f] = append(w.squares[f], kernel.NewProducts(f, n, []kernel.Pair{{X: i, Y: -1}}, true))
+		}
+		for i := range n - 1 {
+			w.squares[f] = append(w.squares[f], kernel.NewProducts(f, n, []kernel.Pair{{X: i + 1, Y: i}}, true))
+		}
+	}
+	return w.squares[f]
+}
+
+// add adds the squared norms of a span.
+func (w *normWorker) add(norms *Norms, sp span) error {
+	if err := w.load(sp, w.series.all()); err != nil {
 		return err
 	}
-	size := sp.column.DType.Size()
-	var now, before [blockLen]float64
-	for at := 0; at < sp.n; at += blockLen {
-		k := min(blockLen, sp.n-at)
-		for f, view := range r.views {
-			if err := safetensors.Decode(now[:k], view[at*size:(at+k)*size], sp.column.DType); err != nil {
-				return err
+	var square [1]float64
+	for at := 0; at < sp.n; at += kernel.Block {
+		for i, p := range w.of(sp.column.DType.Format()) {
+			p.Block(square[:], w.views, at, min(kernel.Block, sp.n-at))
+			if i < len(w.views) {
+				norms.Norm[i] += square[0]
+			} else {
+				norms.Moved[i-len(w.views)] += square[0]
 			}
-			n.Norm[f] += blas64.Implementation().Ddot(k, now[:], 1, now[:], 1)
-			if f > 0 {
-				for i, v := range now[:k] {
-					before[i] -= v
-				}
-				n.Moved[f-1] += blas64.Implementation().Ddot(k, before[:], 1, before[:], 1)
-			}
-			before = now
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"onlinerna/rna"
+	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
 
@@ -91,9 +92,7 @@ func (v *vector) ReadAt64(dst []float64, off int) error {
 				if err := r.load(part, []int{v.file}); err != nil {
 					return err
 				}
-				if err := safetensors.Decode(dst[lo-off:hi-off], r.views[v.file], sp.column.DType); err != nil {
-					return err
-				}
+				kernel.Widen(dst[lo-off:hi-off], r.views[v.file], sp.column.DType.Format())
 			}
 			at += sp.n
 		}

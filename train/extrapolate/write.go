@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gonum.org/v1/gonum/blas/blas64"
-
+	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
 
@@ -36,6 +35,10 @@ type WriteOptions struct {
 	// From, if not nil, gives the tensors of the roles RunningMean and RunningVar that it has, rounded to the type in
 	// the files: statistics that were estimated anew.
 	From *Checkpoint
+
+	// Sync waits until the file is on the disk. Without it a system that loses power soon after may leave
+	// a file that is cut short, which readers of the format refuse.
+	Sync bool
 }
 
 // Write writes Σ weights[k] file_k to a safetensors file, which appears whole or not at all. Tensors have the
@@ -73,7 +76,10 @@ func (s *Series) Write(ctx context.Context, path string, weights []float64, opt 
 	if err != nil {
 		return err
 	}
-	return w.Commit()
+	if opt.Sync {
+		return w.Commit()
+	}
+	return w.CommitUnsynced()
 }
 
 // combiner has the buffers of one worker.
@@ -81,18 +87,21 @@ type combiner struct {
 	*reader
 	weights []float64
 	files   []int // of nonzero weight
+	coef    []float64
+	taken   [][]byte // their views
+	sums    map[kernel.Format]*kernel.Combination
+	row     [kernel.Run]float64
 	out     []byte
-	value   []float64
-	sum     []float64
 }
 
 func (s *Series) combiner(weights []float64) *combiner {
-	c := &combiner{reader: s.reader(), weights: weights, value: make([]float64, blockLen), sum: make([]float64, blockLen)}
+	c := &combiner{reader: s.reader(), weights: weights, sums: map[kernel.Format]*kernel.Combination{}}
 	for i, w := range weights {
 		if w != 0 {
-			c.files = append(c.files, i)
+			c.files, c.coef = append(c.files, i), append(c.coef, w)
 		}
 	}
+	c.taken = make([][]byte, len(c.files))
 	return c
 }
 
@@ -114,44 +123,35 @@ func (c *combiner) bytes(sp span, opt WriteOptions) ([]byte, error) {
 	}
 	if copied >= 0 {
 		err := c.load(sp, []int{copied})
+		if err == nil && safetensors.Swapped {
+			safetensors.Swap(c.views[copied], sp.column.DType)
+		}
 		return c.views[copied], err
 	}
 	if err := c.load(sp, c.files); err != nil {
 		return nil, err
 	}
 	t := sp.column.DType
-	size := t.Size()
-	c.out = slices.Grow(c.out[:0], sp.n*size)[:sp.n*size]
-	for at := 0; at < sp.n; at += blockLen {
-		n := min(blockLen, sp.n-at)
-		if err := c.combine(sp, at, n, role == RunningVar); err != nil {
-			return nil, err
+	if c.sums[t.Format()] == nil {
+		c.sums[t.Format()] = kernel.NewCombination(t.Format(), c.coef)
+	}
+	for i, f := range c.files {
+		c.taken[i] = c.views[f]
+	}
+	c.out = slices.Grow(c.out[:0], sp.n*t.Size())[:sp.n*t.Size()]
+	for at := 0; at < sp.n; at += kernel.Run {
+		sum := c.row[:min(kernel.Run, sp.n-at)]
+		c.sums[t.Format()].Sum(sum, c.taken, at)
+		if role == RunningVar {
+			for i, v := range sum {
+				sum[i] = max(v, 0)
+			}
 		}
-		if err := c.encode(sp, at, c.sum[:n]); err != nil {
+		if err := c.encode(sp, at, sum); err != nil {
 			return nil, err
 		}
 	}
 	return c.out, nil
-}
-
-// combine sets sum to the weighted sum of n elements, in the order of the files.
-func (c *combiner) combine(sp span, at, n int, variance bool) error {
-	t := sp.column.DType
-	size := t.Size()
-	sum := c.sum[:n]
-	clear(sum)
-	for _, f := range c.files {
-		if err := safetensors.Decode(c.value[:n], c.views[f][at*size:(at+n)*size], t); err != nil {
-			return err
-		}
-		blas64.Implementation().Daxpy(n, c.weights[f], c.value, 1, sum, 1)
-	}
-	if variance {
-		for i, v := range sum {
-			sum[i] = max(v, 0)
-		}
-	}
-	return nil
 }
 
 // encode rounds values to the elements of out from at on.

@@ -155,7 +155,13 @@ func (w *Writer) fail(err error) error {
 }
 
 // Commit completes the file: it is flushed to disk and takes its name.
-func (w *Writer) Commit() error {
+func (w *Writer) Commit() error { return w.commit(true) }
+
+// CommitUnsynced is Commit that leaves it to the system when the data goes to disk. A file that a loss of power cuts
+// short is refused by [Open].
+func (w *Writer) CommitUnsynced() error { return w.commit(false) }
+
+func (w *Writer) commit(sync bool) error {
 	if w.done {
 		return w.err
 	}
@@ -165,7 +171,7 @@ func (w *Writer) Commit() error {
 	if w.err == nil {
 		w.err = w.buf.Flush()
 	}
-	if w.err == nil {
+	if w.err == nil && sync {
 		w.err = w.file.Sync()
 	}
 	if err := w.file.Close(); w.err == nil {

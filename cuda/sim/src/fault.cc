@@ -92,7 +92,7 @@ int simEnter(const char *function) {
 	calls[function]++;
 	calls[""]++;
 	if (dead) return dead;
-	bool driver = strncmp(function, "cu", 2) == 0 && strncmp(function, "cublas", 6) != 0;
+	bool driver = strncmp(function, "cu", 2) == 0 && strncmp(function, "cublas", 6) != 0 && strncmp(function, "cudnn", 5) != 0;
 	for (Fault &f : faults) {
 		if (f.function != function && !(f.function == "*" && driver)) continue;
 		f.seen++;

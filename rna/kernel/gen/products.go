@@ -13,9 +13,9 @@ func products(s isa) {
 }
 
 // product generates a kernel that adds the products of rows, one sum in each lane. As it goes it prefetches from the
-// addresses in next, step bytes after each group.
+// addresses in next, off bytes further on and step bytes after each group.
 func (s isa) product(name string, lower bool) {
-	TEXT(name+s.suffix, NOSPLIT, "func(sums, a, b *float64, n int, next *[4]uintptr, step int)")
+	TEXT(name+s.suffix, NOSPLIT, "func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)")
 	Pragma("noescape")
 	sums, a, b := Load(Param("sums"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
 	next, step := Load(Param("next"), GP64()), Load(Param("step"), GP64())
@@ -25,7 +25,7 @@ func (s isa) product(name string, lower bool) {
 		MOVQ(Mem{Base: next, Disp: 8 * i}, fetched[i])
 	}
 	n, at, ahead := GP64(), GP64(), GP64()
-	XORQ(ahead, ahead)
+	Load(Param("off"), ahead)
 	for part := range sumLanes / s.lanes {
 		Load(Param("n"), n)
 		MOVQ(U32(uint32(part*s.bytes())), at)

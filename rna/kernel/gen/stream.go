@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// stream is a kernel that runs along a row of float64 and some vectors beside it. As it does, it prefetches what
-// is read next.
+// stream is a kernel that runs along a row of float64 and, from byte off on, some vectors beside it. As it does, it
+// prefetches what is read next.
 type stream struct {
 	isa
 	format
@@ -27,7 +27,7 @@ func (k *stream) rowMem(i int) Mem { return Mem{Base: k.row, Disp: i*pitch + k.u
 
 // stream generates a kernel over so many vectors.
 func (s isa) stream(f format, name, args string, vectors int, begin func(k *stream), body func(k *stream), end func(k *stream)) {
-	TEXT(name+f.name+s.suffix, NOSPLIT, "func(row []float64, v *[5]*byte, next *[4]uintptr"+args+")")
+	TEXT(name+f.name+s.suffix, NOSPLIT, "func(row []float64, v *[5]*byte, next *[4]uintptr, off int"+args+")")
 	Pragma("noescape")
 	k := &stream{isa: s, format: f, row: Load(Param("row").Base(), GP64()), at: GP64()}
 	n := Load(Param("row").Len(), GP64())
@@ -44,7 +44,7 @@ func (s isa) stream(f format, name, args string, vectors int, begin func(k *stre
 		MOVQ(Mem{Base: table, Disp: 8 * i}, fetched[i])
 	}
 	begin(k)
-	XORQ(k.at, k.at)
+	Load(Param("off"), k.at)
 	SUBQ(Imm(group), n)
 	JL(LabelRef("done"))
 	Label("loop")
@@ -124,34 +124,23 @@ func residuals(s isa, f format) {
 	})
 }
 
-// combinations generates the kernels that set a row to a multiple of a vector, and that add multiples of one or four.
+// combinations generates the kernels that add multiples of one to four vectors to a row.
 func combinations(s isa, f format) {
-	var coef []reg.VecVirtual
-	begin := func(n int) func(*stream) {
-		return func(*stream) {
+	for i, name := range []string{"addOne", "addTwo", "addThree", "addFour"} {
+		var coef []reg.VecVirtual
+		s.stream(f, name, ", coef *[4]float64", i+1, func(*stream) {
 			table := Load(Param("coef"), GP64())
-			coef = nil
-			for i := range n {
+			for k := range i + 1 {
 				coef = append(coef, s.vector())
-				VBROADCASTSD(Mem{Base: table, Disp: 8 * i}, coef[i])
+				VBROADCASTSD(Mem{Base: table, Disp: 8 * k}, coef[k])
 			}
-		}
-	}
-	s.stream(f, "scale", ", coef *[4]float64", 1, begin(1), func(k *stream) {
-		x := k.load(0)
-		VMULPD(coef[0], x, x)
-		VMOVUPD(x, k.rowMem(0))
-	}, func(*stream) {})
-	add := func(name string, n int) {
-		s.stream(f, name, ", coef *[4]float64", n, begin(n), func(k *stream) {
+		}, func(k *stream) {
 			sum := s.vector()
 			VMOVUPD(k.rowMem(0), sum)
-			for i := range n {
-				VFMADD231PD(k.load(i), coef[i], sum)
+			for i, c := range coef {
+				VFMADD231PD(k.load(i), c, sum)
 			}
 			VMOVUPD(sum, k.rowMem(0))
 		}, func(*stream) {})
 	}
-	add("add", 1)
-	add("addFour", 4)
 }
