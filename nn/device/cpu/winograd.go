@@ -13,9 +13,10 @@ type winograd struct {
 	padded  int // rows of the product, rounded up to whole vectors
 	columns int // of them at a time
 	pieces  []winogradPiece
-	blocks  []extent // in lines of tiles
+	blocks  []winogradBlock
 	epilogue
 	tiling
+	sumBlocks int
 }
 
 // winogradPiece is the weights that are transformed at a time: a panel of columns for some channels.
@@ -45,6 +46,14 @@ func (g *grid) square() bool {
 // packChannels is how many channels of a panel are transformed at a time.
 const packChannels = 16
 
+// winogradBlock is a range of lines of tiles × a range of columns. Where there are few tiles the columns are shared out
+// too, which costs more transforms of the source.
+type winogradBlock struct {
+	extent
+	number   int // of the lines of tiles
+	from, to int // columns
+}
+
 func newWinograd(p *product, set *kern.Set) *winograd {
 	w := &winograd{product: p, set: set, padded: set.Vectors(p.rows) * set.Lanes, epilogue: epilogue{other: -1}}
 	const most = 64
@@ -52,7 +61,16 @@ func newWinograd(p *product, set *kern.Set) *winograd {
 	g := &p.grids[0].grid
 	w.tiling.grid = g
 	w.tiling = newTiling(g, 4*values*(w.channelsStride()+w.columns))
-	w.blocks = w.extents()
+	const enough = 32 // blocks
+	extents := w.extents()
+	chunks := ceil(p.rows, w.columns)
+	each := ceil(chunks, ceil(enough, len(extents))) * w.columns
+	for j := 0; j < p.rows; j += each {
+		for i, e := range extents {
+			w.blocks = append(w.blocks, winogradBlock{e, i, j, min(j+each, p.rows)})
+		}
+	}
+	w.sumBlocks = len(extents)
 	for panel := range ceil(p.rows, set.Columns()) {
 		for c := 0; c < g.channels; c += packChannels {
 			w.pieces = append(w.pieces, winogradPiece{panel, c, min(packChannels, g.channels-c)})
@@ -92,7 +110,7 @@ func (w *winograd) lower(d *Device, r *room, src, weights, bias, dst int) func(s
 	if w.weightRow != 1 {
 		turned = r.each(workers, kern.TileTaps*kern.TileTaps*packChannels*w.set.Columns())
 	}
-	w.epilogue.lower(r, w.padded, rows{w.pixels(), w.rows, 1}, len(w.blocks))
+	w.epilogue.lower(r, w.padded, rows{w.pixels(), w.rows, 1}, w.sumBlocks)
 
 	return func(s *storage) []phase {
 		k := &winogradKernel{
@@ -187,18 +205,18 @@ func (k *winogradKernel) pack(worker, block int) {
 
 // run computes a block.
 func (k *winogradKernel) run(worker, block int) {
-	b := k.blocks[block]
+	b := &k.blocks[block]
 	args := &k.args[worker]
-	k.spread(k.set, &args.spread, &k.windows, k.lines[worker], b, 0, k.channels, k.tiles[worker], k.channelsStride())
+	k.spread(k.set, &args.spread, &k.windows, k.lines[worker], b.extent, 0, k.channels, k.tiles[worker], k.channelsStride())
 	count := b.images * b.lines * k.perLine
-	for j := 0; j < k.rows; j += k.columns {
+	for j := b.from; j < b.to; j += k.columns {
 		k.multiply(worker, j, count)
-		k.collect(worker, b, j)
+		k.collect(worker, b.extent, j)
 	}
 	if k.add != nil {
 		line, lines := b.line*kern.TileResults, b.lines*kern.TileResults
 		lines = min(lines, k.dstH-line)
-		k.sumColumns(block, 0, k.rows, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
+		k.sumColumns(b.number, b.from, b.to, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
 	}
 }
 

@@ -15,9 +15,11 @@ const values = kern.Window * kern.Window
 // winogradCache is about the bytes of transformed tiles that a block has, so that they stay in the second level cache.
 const winogradCache = 640 << 10
 
+// newTiling cuts a grid into blocks of tiles that take so many bytes each.
 func newTiling(g *grid, bytes int) tiling {
 	t := tiling{grid: g, lines: ceil(g.height, kern.TileResults), perLine: ceil(g.width, kern.TileResults)}
-	most := max(1, winogradCache/bytes)
+	const least = 28 // tiles, for which the weights are read
+	most := max(least, winogradCache/bytes)
 	each := t.lines * t.perLine
 	if most < each {
 		lines := max(1, most/t.perLine)
@@ -25,7 +27,7 @@ func newTiling(g *grid, bytes int) tiling {
 		return t
 	}
 	const enough = 32 // blocks
-	images := max(1, min(most/each, ceil(g.images, enough)))
+	images := min(most/each, g.images, max(ceil(g.images, enough), least/each))
 	t.block = cut{ceil(g.images, ceil(g.images, images)), t.lines}
 	return t
 }
