@@ -14,14 +14,22 @@ type Options struct {
 	// Threads is the number of workers; 0 means runtime.GOMAXPROCS. It has no influence on results.
 	Threads int
 
-	// Winograd has convolutions of 3×3 taps with stride 1 run by Winograd's algorithm F(4×4, 3×3).
+	// Winograd lets convolutions of 3×3 taps with stride 1, dilation 1 and one group, and their gradients, run by
+	// Winograd's algorithm F(4×4, 3×3), which needs between a quarter and a third of the multiplications. It does
+	// where that is faster: with enough channels and tiles of 4×4 pixels, at the levels of vectors.
+	//
+	// Results are still the same bit for bit for any number of workers, but less exact: the largest error of
+	// an element, relative to the largest element, is about 1e-6 with 16 channels and 4e-6 with 512, in place of 3e-7
+	// to 5e-7. Where a value is not finite, so are all of its tile.
 	Winograd bool
 }
 
 // Device is a CPU with its memory. It implements device.Grouper.
 type Device struct {
-	pool     *pool
-	winograd bool
+	pool *pool
+
+	winograd       bool
+	alwaysWinograd bool // where it can, for tests
 }
 
 var _ device.Grouper = (*Device)(nil)

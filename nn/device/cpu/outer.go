@@ -62,7 +62,8 @@ func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
 // lower adds the scratch that o needs to r and returns its phases.
 func (o *outer) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
 	if set := kern.For(level.Current()); set != nil && vectorised(o.groups, o.channels, o.rows) {
-		if d.winograd && o.isWinograd() {
+		const channels = 8 // from which on it pays
+		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {
 			return newWinogradOuter(o, set).lower(d, r, a, b, dst)
 		}
 		return newTiledOuter(o, set).lower(d, r, a, b, dst)

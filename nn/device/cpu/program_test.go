@@ -163,6 +163,9 @@ func (b *builder) grouped(d *Device) [][]int {
 	return groups
 }
 
+// everywhere says that devices run all convolutions by Winograd's algorithm that can.
+var everywhere bool
+
 // open starts a device that is closed when the test ends.
 func open(tb testing.TB, threads int) *Device {
 	tb.Helper()
@@ -171,5 +174,8 @@ func open(tb testing.TB, threads int) *Device {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { d.Close() })
+	if everywhere {
+		AlwaysWinograd(d)
+	}
 	return d
 }

@@ -22,27 +22,6 @@ type winograd struct {
 // winogradPiece is the weights that are transformed at a time: a panel of columns for some channels.
 type winogradPiece struct{ panel, channel, channels int }
 
-// isWinograd says whether p is a convolution, or its gradient with respect to the input, that winograd can do.
-func (p *product) isWinograd() bool {
-	if p.groups != 1 || len(p.grids) != 1 || !p.grids[0].whole(p) {
-		return false
-	}
-	return p.grids[0].square()
-}
-
-// square says whether the taps of g are 3×3 pixels side by side, at each pixel of the source.
-func (g *grid) square() bool {
-	if g.rowStep != 1 || g.colStep != 1 || len(g.taps) != kern.TileTaps*kern.TileTaps {
-		return false
-	}
-	for i, t := range g.taps {
-		if t.row != g.taps[0].row+i/kern.TileTaps || t.col != g.taps[0].col+i%kern.TileTaps {
-			return false
-		}
-	}
-	return true
-}
-
 // packChannels is how many channels of a panel are transformed at a time.
 const packChannels = 16
 
@@ -285,21 +264,4 @@ func (k *winogradKernel) collect(worker int, b extent, j int) {
 			tile += k.perLine
 		}
 	}
-}
-
-// vectorProduct is a product by vector kernels: tiled or winograd.
-type vectorProduct interface {
-	lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase
-	end() *epilogue
-}
-
-func (t *tiled) end() *epilogue    { return &t.epilogue }
-func (w *winograd) end() *epilogue { return &w.epilogue }
-
-// vector is the way to make a product with the kernels of set.
-func (d *Device) vector(p *product, set *kern.Set) vectorProduct {
-	if d.winograd && p.isWinograd() {
-		return newWinograd(p, set)
-	}
-	return newTiled(p, set)
 }

@@ -5,17 +5,26 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
+	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/device/devicetest"
 )
 
 func winograd(threads int) devicetest.Open {
-	return func() (device.Device, error) { return cpu.New(cpu.Options{Threads: threads, Winograd: true}) }
+	return func() (device.Device, error) {
+		d, err := cpu.New(cpu.Options{Threads: threads})
+		if err == nil {
+			cpu.AlwaysWinograd(d)
+		}
+		return d, err
+	}
 }
 
-func TestWinogradDevice(t *testing.T) {
-	eachLevel(t, func(t *testing.T) { devicetest.Run(t, winograd(3), devicetest.Options{}) })
-}
-
-func TestThreadsDoNotMatterToWinograd(t *testing.T) {
-	eachLevel(t, func(t *testing.T) { devicetest.Equal(t, winograd(1), winograd(7)) })
+func TestWinograd(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		if level.Current() == level.Go {
+			return // there is none
+		}
+		t.Run("device", func(t *testing.T) { devicetest.Run(t, winograd(3), devicetest.Options{}) })
+		t.Run("threads", func(t *testing.T) { devicetest.Equal(t, winograd(1), winograd(7)) })
+	})
 }

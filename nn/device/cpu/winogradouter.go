@@ -50,9 +50,6 @@ func newWinogradOuter(o *outer, set *kern.Set) *winogradOuter {
 // padded is n rounded up to whole vectors.
 func (w *winogradOuter) padded(n int) int { return w.set.Vectors(n) * w.set.Lanes }
 
-// isWinograd says whether o is the gradient of such a convolution.
-func (o *outer) isWinograd() bool { return o.groups == 1 && o.square() }
-
 // lower adds the scratch that w needs to r and returns its phases.
 func (w *winogradOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
 	workers := d.pool.workers()

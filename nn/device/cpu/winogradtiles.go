@@ -27,7 +27,7 @@ func newTiling(g *grid, bytes int) tiling {
 		return t
 	}
 	const enough = 32 // blocks
-	images := min(most/each, g.images, max(ceil(g.images, enough), least/each))
+	images := min(ceil(most, each), g.images, max(ceil(g.images, enough), ceil(least, each)))
 	t.block = cut{ceil(g.images, ceil(g.images, images)), t.lines}
 	return t
 }

@@ -1,0 +1,128 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/nn/op"
+)
+
+// Whatever holds for other convolutions holds for Winograd's.
+func TestWinogradAsOthers(t *testing.T) {
+	everywhere = true
+	defer func() { everywhere = false }()
+	t.Run("groups", TestGroupsEqualSingleSteps)
+	t.Run("gradients in groups", TestGradInputGroups)
+	t.Run("evaluation in groups", TestEvaluationGroups)
+	t.Run("workers", TestWorkersGiveEqualBits)
+	t.Run("steady state", TestSteadyStateAllocatesNothing)
+	t.Run("NaN", TestNaNIsNotHidden)
+}
+
+// TestWinogradIsExact compares convolutions of many shapes and their gradients with the definitions, in float64.
+func TestWinogradIsExact(t *testing.T) {
+	type shape struct{ n, c, h, w, o, pad int }
+	shapes := []shape{
+		{1, 1, 3, 3, 1, 0}, {1, 1, 1, 1, 1, 1}, {2, 3, 4, 5, 2, 2}, {1, 2, 2, 9, 3, 5}, // pads wider than the kernel's reach
+		{3, 16, 33, 31, 16, 1}, {40, 33, 4, 4, 17, 1}, // many blocks of lines, and of images
+		{3, 130, 9, 10, 200, 1}, {70, 20, 3, 3, 20, 1}, // columns shared out, tiles beyond the image
+	}
+	r := rand.New(rand.NewPCG(8, 8))
+	for range 12 {
+		shapes = append(shapes, shape{1 + r.IntN(4), 1 + r.IntN(40), 2 + r.IntN(17), 2 + r.IntN(17), 1 + r.IntN(70), r.IntN(3)})
+	}
+	eachLevel(t, func(t *testing.T) {
+		if level.Current() == level.Go {
+			return // there is none
+		}
+		for _, s := range shapes {
+			o := op.Conv2D{Pad: [2]int{s.pad, s.pad}}
+			if s.h+2*s.pad < 3 || s.w+2*s.pad < 3 {
+				continue
+			}
+			d := open(t, 2)
+			AlwaysWinograd(d)
+			b := &builder{tb: t}
+			x, w := b.data(s.n, s.c, s.h, s.w), b.weight(s.o, s.c, 3, 3)
+			y := b.apply(o, x, w, b.weight(s.o))
+			dy := b.data(b.Values[y].Type.Shape...)
+			b.apply(op.Conv2DGradInput{Conv2D: o, Input: b.Values[x].Type.Shape}, w, dy)
+			b.apply(op.Conv2DGradWeight{Conv2D: o, Weight: b.Values[w].Type.Shape}, x, dy)
+			k := bind(t, d, &b.Program, b.weights, b.alone())
+			k.run(t)
+			for kind, e := range b.errors(d, k) {
+				if !(e <= 1e-5) {
+					t.Errorf("%+v: %s: error %.3g of the largest element", s, kind, e)
+				}
+			}
+			k.free()
+		}
+	})
+}
+
+// errors compares the results of a program with the definitions of its ops, in float64: by kind of op the largest
+// error, relative to the largest element.
+func (b *builder) errors(d *Device, k *bound) map[string]float64 {
+	b.tb.Helper()
+	read := func(v int) op.Tensor {
+		x := op.New(op.Type{DType: op.Float64, Shape: b.Values[v].Type.Shape})
+		if err := d.Download(x, k.regions[v], b.Values[v].Layout); err != nil {
+			b.tb.Fatal(err)
+		}
+		return x
+	}
+	list := map[string]float64{}
+	for _, s := range b.Steps {
+		var in []op.Tensor
+		for _, v := range s.In {
+			in = append(in, read(v))
+		}
+		exact := op.New(op.Type{DType: op.Float64, Shape: b.Values[s.Out].Type.Shape})
+		if err := s.Op.Run(exact, in...); err != nil {
+			b.tb.Fatal(err)
+		}
+		got, want := read(s.Out).Data.([]float64), exact.Data.([]float64)
+		largest, worst := 0., 0.
+		for i := range want {
+			largest = max(largest, math.Abs(want[i]))
+			worst = max(worst, math.Abs(got[i]-want[i]))
+		}
+		list[s.Op.Kind()] = worst / largest
+	}
+	return list
+}
+
+// A device chooses Winograd's algorithm where the user wants it and it is faster.
+func TestWinogradChoice(t *testing.T) {
+	d := open(t, 1)
+	for _, c := range []struct {
+		shape [4]int // n, c, h, o
+		want  bool
+	}{
+		{[4]int{128, 16, 32, 16}, true}, {[4]int{16, 512, 7, 512}, true}, {[4]int{1, 128, 28, 128}, true},
+		{[4]int{128, 3, 32, 16}, false}, {[4]int{1, 256, 14, 256}, false}, {[4]int{64, 64, 5, 64}, false},
+	} {
+		n, ch, h, o := c.shape[0], c.shape[1], c.shape[2], c.shape[3]
+		g := window{kernel: [2]int{3, 3}, stride: [2]int{1, 1}, pad: [2]int{1, 1}, dilation: [2]int{1, 1}, groups: 1}.
+			forwardGrid(op.Shape{n, ch, h, h}, op.Shape{n, o, h, h})
+		for _, d.winograd = range []bool{false, true} {
+			if got := d.prefersWinograd(&g, o, 16); got != (c.want && d.winograd) {
+				t.Errorf("%v: %v where the user says %v", c.shape, got, d.winograd)
+			}
+		}
+	}
+	square := []tap{}
+	for i := range 9 {
+		square = append(square, tap{i/3 - 1, i%3 - 1, i})
+	}
+	for _, g := range []grid{
+		{rowStep: 2, colStep: 2, taps: square}, {rowStep: 1, colStep: 1, taps: square[:3]},
+		{rowStep: 1, colStep: 1, taps: append(append([]tap(nil), square[:8]...), tap{2, 2, 8})},
+	} {
+		if g.square() {
+			t.Errorf("%+v is no square of taps", g)
+		}
+	}
+}
