@@ -12,42 +12,92 @@ func lowerImages(s step, o op.Images) (*lowering, string) {
 	from := s.in(0).Shape // NHWC
 	h, w, channels := from[1], from[2], from[3]
 	to := imageOf(s.out().Shape)
-	var r room
-	tablePart := r.floats(256 * channels)
-	l := s.data(func(st *storage) []phase {
+	return s.data(func(st *storage) []phase {
 		pixels, crops := value[uint8](st, s.In[0]), value[int32](st, s.In[1])
-		dst, table := st.floats(s.Out), st.scratch(tablePart)
-		return []phase{
-			{1, func(int, int) { levels(table, o.Mean, o.Std) }},
-			linesOf(to).phase(dst, func(n, i int, line []float32) {
-				top, left, flip := int(crops[3*n])+i, int(crops[3*n+1]), crops[3*n+2] != 0
-				for j := range to.w {
-					col := left + j
-					if flip {
-						col = left + to.w - 1 - j
-					}
-					out := line[j*channels:][:channels]
-					if uint(top) >= uint(h) || uint(col) >= uint(w) {
-						copy(out, table[:channels])
-						continue
-					}
-					for c, p := range pixels[((n*h+top)*w+col)*channels:][:channels] {
-						out[c] = table[int(p)*channels+c]
-					}
-				}
-			}),
-		}
-	})
-	l.workspace = r.bytes
-	return l, ""
+		dst, tables := st.floats(s.Out), levels(o.Mean, o.Std)
+		return []phase{linesOf(to).phase(dst, func(n, i int, line []float32) {
+			top, left, flip := int(crops[3*n])+i, int(crops[3*n+1]), crops[3*n+2] != 0
+			// Columns lo to hi of the crop lie in the image.
+			lo, hi := min(max(-left, 0), to.w), max(min(w-left, to.w), 0)
+			if top < 0 || top >= h || lo >= hi {
+				lo, hi = 0, 0
+			}
+			before, after := lo, to.w-hi
+			if flip {
+				before, after = after, before
+			}
+			black(line[:before*channels], tables)
+			black(line[len(line)-after*channels:], tables)
+			if lo == hi {
+				return
+			}
+			src := pixels[((n*h+top)*w+left+lo)*channels:][:(hi-lo)*channels]
+			inside := line[before*channels:][:len(src)]
+			switch {
+			case channels == 1 && !flip:
+				lookUp(inside, src, &tables[0])
+			case channels == 3 && !flip:
+				lookUp3(inside, src, (*[3][256]float32)(tables))
+			case channels == 3:
+				lookUp3Backwards(inside, src, (*[3][256]float32)(tables))
+			default:
+				lookUpPixels(inside, src, tables, flip)
+			}
+		})}
+	}), ""
 }
 
-// levels fills the table of what each of the 256 levels of each channel becomes.
-func levels(table []float32, mean, std []float64) {
-	channels := len(table) / 256
-	for p := range 256 {
-		for c := range channels {
-			table[p*channels+c] = float32((float64(p)/255 - mean[c]) / std[c])
+// levels is, for each channel, what each of the 256 levels becomes.
+func levels(mean, std []float64) [][256]float32 {
+	tables := make([][256]float32, len(mean))
+	for c := range tables {
+		for p := range tables[c] {
+			tables[c][p] = float32((float64(p)/255 - mean[c]) / std[c])
+		}
+	}
+	return tables
+}
+
+// black fills pixels with what level 0 becomes.
+func black(dst []float32, tables [][256]float32) {
+	for ; len(dst) > 0; dst = dst[len(tables):] {
+		for c := range tables {
+			dst[c] = tables[c][0]
+		}
+	}
+}
+
+func lookUp(dst []float32, src []uint8, table *[256]float32) {
+	dst = dst[:len(src)]
+	for i, p := range src {
+		dst[i] = table[p]
+	}
+}
+
+func lookUp3(dst []float32, src []uint8, tables *[3][256]float32) {
+	for len(src) >= 3 && len(dst) >= 3 {
+		dst[0], dst[1], dst[2] = tables[0][src[0]], tables[1][src[1]], tables[2][src[2]]
+		dst, src = dst[3:], src[3:]
+	}
+}
+
+func lookUp3Backwards(dst []float32, src []uint8, tables *[3][256]float32) {
+	for len(src) >= 3 && len(dst) >= 3 {
+		p := src[len(src)-3:]
+		dst[0], dst[1], dst[2] = tables[0][p[0]], tables[1][p[1]], tables[2][p[2]]
+		dst, src = dst[3:], src[:len(src)-3]
+	}
+}
+
+func lookUpPixels(dst []float32, src []uint8, tables [][256]float32, backwards bool) {
+	channels := len(tables)
+	for i := 0; i < len(src); i += channels {
+		p := src[i:]
+		if backwards {
+			p = src[len(src)-channels-i:]
+		}
+		for c := range tables {
+			dst[i+c] = tables[c][p[c]]
 		}
 	}
 }
