@@ -3,16 +3,29 @@ package cpu
 import "onlinerna/nn/device/cpu/internal/vec"
 
 // rows is an activation cut into rows of whole pixels, along which parameters of channels are repeated. Where
-// there are few channels a row has so many pixels that it fills whole vectors.
+// there are few channels a row has so many pixels that it fills whole vectors, and several.
 type rows struct {
 	pixels, channels int
 	repeat           int // pixels in a row
 }
 
 func rowsOf(pixels, channels int) rows {
-	const wide = 256 // channels, from which on a vector that is not full does not matter
+	const (
+		wide  = 256 // elements, from which on a vector that is not full does not matter
+		batch = 64  // elements that kernels like to have in hand
+		most  = 2 * wide
+	)
 	r := rows{pixels, channels, 1}
-	for channels < wide && r.width() != vec.Padded(r.width()) {
+	if channels >= wide {
+		return r
+	}
+	for r.width() <= most {
+		if r.width()%batch == 0 && r.width() >= wide/2 {
+			return r
+		}
+		r.repeat++
+	}
+	for r.repeat = 1; r.width() < wide/2 || r.width() != vec.Padded(r.width()); {
 		r.repeat++
 	}
 	return r
