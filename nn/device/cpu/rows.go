@@ -46,10 +46,13 @@ func (r rows) spread(row, x []float32) {
 	}
 }
 
-// phase runs f for parts of an activation, elements lo to hi, that begin with a row.
+// phase runs f for parts of an activation, elements lo to hi, that begin with a row. It begins at the end: that is
+// what the op before has left in the caches, and what the next one reads first comes last.
 func (r rows) phase(f func(lo, hi int)) phase {
 	part := max(1, elementBlock/r.width()) * r.width()
-	return phase{ceil(r.size(), part), func(_, block int) {
-		f(block*part, min((block+1)*part, r.size()))
+	blocks := ceil(r.size(), part)
+	return phase{blocks, func(_, block int) {
+		lo := (blocks - 1 - block) * part
+		f(lo, min(lo+part, r.size()))
 	}}
 }
