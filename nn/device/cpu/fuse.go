@@ -77,6 +77,10 @@ func (f *flow) sequences(first int) [][]int {
 		return f.normalised(first)
 	case op.Add, op.ReLUGrad:
 		return f.behindReLU(first)
+	case op.MaxPoolGrad:
+		if next := f.sole(first); next >= 0 && isReLUGrad(f.Steps[next].Op) && f.Steps[next].In[0] == s.In[0] && f.sums(next) < 0 {
+			return [][]int{{first, next}}
+		}
 	}
 	return nil
 }
@@ -188,6 +192,7 @@ func (f *flow) movable(g []int) bool {
 //
 //	BatchNorm [+ Add] [+ ReLU]
 //	[Add +] ReLUGrad + BatchNormGradSums
+//	MaxPoolGrad + ReLUGrad
 //
 // and, with a matrix product before them,
 //
@@ -208,6 +213,8 @@ func (d *Device) fuse(g *device.Group) (*lowering, string) {
 		return d.fuseForward(steps)
 	case op.Conv2DGradInput:
 		return d.fuseGradInput(o, steps)
+	case op.MaxPoolGrad:
+		return d.fuseMaxPoolGrad(o, steps)
 	}
 	return nil, "these ops are not run as a group"
 }

@@ -2498,9 +2498,9 @@ DATA infinityAVX512<>+56(SB)/4, $0xff800000
 DATA infinityAVX512<>+60(SB)/4, $0xff800000
 GLOBL infinityAVX512<>(SB), RODATA|NOPTR, $64
 
-// func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·maxWindowsGradAVX512(SB), NOSPLIT, $0-136
+TEXT ·maxWindowsGradAVX512(SB), NOSPLIT, $0-137
 	MOVQ line+112(FP), DX
 	MOVQ pixel+120(FP), BX
 	SHLQ $0x02, DX
@@ -2595,54 +2595,72 @@ fourScanAgainColumn:
 	JNZ     fourScanAgainRow
 
 fourScanNumbers:
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
-	VMOVUPS 128(R9), Z6
-	VMOVUPS 192(R9), Z7
-	XORL    AX, AX
-	KMOVW   AX, K1
-	KNOTW   K1, K1
-	XORL    AX, AX
-	KMOVW   AX, K2
-	KNOTW   K2, K2
-	XORL    AX, AX
-	KMOVW   AX, K3
-	KNOTW   K3, K3
-	XORL    AX, AX
-	KMOVW   AX, K4
-	KNOTW   K4, K4
-	MOVQ    rows+96(FP), R12
-	XORQ    AX, AX
+	VMOVUPS   (R9), Z4
+	VMOVUPS   64(R9), Z5
+	VMOVUPS   128(R9), Z6
+	VMOVUPS   192(R9), Z7
+	MOVB      behindReLU+136(FP), AL
+	TESTB     AL, AL
+	JZ        fourAll
+	VPXORD    Z8, Z8, Z8
+	VCMPPS    $0x16, Z8, Z0, K1
+	VMOVAPS.Z Z4, K1, Z4
+	VMOVAPS   Z4, Z4
+	VCMPPS    $0x16, Z8, Z1, K1
+	VMOVAPS.Z Z5, K1, Z5
+	VMOVAPS   Z5, Z5
+	VCMPPS    $0x16, Z8, Z2, K1
+	VMOVAPS.Z Z6, K1, Z6
+	VMOVAPS   Z6, Z6
+	VCMPPS    $0x16, Z8, Z3, K1
+	VMOVAPS.Z Z7, K1, Z7
+	VMOVAPS   Z7, Z7
+
+fourAll:
+	XORL  AX, AX
+	KMOVW AX, K1
+	KNOTW K1, K1
+	XORL  AX, AX
+	KMOVW AX, K2
+	KNOTW K2, K2
+	XORL  AX, AX
+	KMOVW AX, K3
+	KNOTW K3, K3
+	XORL  AX, AX
+	KMOVW AX, K4
+	KNOTW K4, K4
+	MOVQ  rows+96(FP), R12
+	XORQ  AX, AX
 
 fourSpreadRow:
 	MOVQ AX, CX
 	MOVQ columns+104(FP), R13
 
 fourSpreadColumn:
-	VMOVUPS  (DI)(CX*1), Z8
-	VPCMPEQD Z8, Z0, K1, K5
+	VMOVUPS  (DI)(CX*1), Z11
+	VPCMPEQD Z11, Z0, K1, K5
 	KANDNW   K1, K5, K1
-	VMOVUPS  (R8)(CX*1), Z8
-	VADDPS   Z4, Z8, K5, Z8
-	VMOVUPS  Z8, (R8)(CX*1)
-	VMOVUPS  64(DI)(CX*1), Z8
-	VPCMPEQD Z8, Z1, K2, K5
+	VMOVUPS  (R8)(CX*1), Z11
+	VADDPS   Z4, Z11, K5, Z11
+	VMOVUPS  Z11, (R8)(CX*1)
+	VMOVUPS  64(DI)(CX*1), Z11
+	VPCMPEQD Z11, Z1, K2, K5
 	KANDNW   K2, K5, K2
-	VMOVUPS  64(R8)(CX*1), Z8
-	VADDPS   Z5, Z8, K5, Z8
-	VMOVUPS  Z8, 64(R8)(CX*1)
-	VMOVUPS  128(DI)(CX*1), Z8
-	VPCMPEQD Z8, Z2, K3, K5
+	VMOVUPS  64(R8)(CX*1), Z11
+	VADDPS   Z5, Z11, K5, Z11
+	VMOVUPS  Z11, 64(R8)(CX*1)
+	VMOVUPS  128(DI)(CX*1), Z11
+	VPCMPEQD Z11, Z2, K3, K5
 	KANDNW   K3, K5, K3
-	VMOVUPS  128(R8)(CX*1), Z8
-	VADDPS   Z6, Z8, K5, Z8
-	VMOVUPS  Z8, 128(R8)(CX*1)
-	VMOVUPS  192(DI)(CX*1), Z8
-	VPCMPEQD Z8, Z3, K4, K5
+	VMOVUPS  128(R8)(CX*1), Z11
+	VADDPS   Z6, Z11, K5, Z11
+	VMOVUPS  Z11, 128(R8)(CX*1)
+	VMOVUPS  192(DI)(CX*1), Z11
+	VPCMPEQD Z11, Z3, K4, K5
 	KANDNW   K4, K5, K4
-	VMOVUPS  192(R8)(CX*1), Z8
-	VADDPS   Z7, Z8, K5, Z8
-	VMOVUPS  Z8, 192(R8)(CX*1)
+	VMOVUPS  192(R8)(CX*1), Z11
+	VADDPS   Z7, Z11, K5, Z11
+	VMOVUPS  Z11, 192(R8)(CX*1)
 	ADDQ     BX, CX
 	DECQ     R13
 	JNZ      fourSpreadColumn
@@ -2720,12 +2738,21 @@ oneScanAgainColumn:
 	JNZ     oneScanAgainRow
 
 oneScanNumbers:
-	VMOVUPS (R9), Z1
-	XORL    AX, AX
-	KMOVW   AX, K1
-	KNOTW   K1, K1
-	MOVQ    rows+96(FP), R12
-	XORQ    AX, AX
+	VMOVUPS   (R9), Z1
+	MOVB      behindReLU+136(FP), AL
+	TESTB     AL, AL
+	JZ        oneAll
+	VPXORD    Z9, Z9, Z9
+	VCMPPS    $0x16, Z9, Z0, K1
+	VMOVAPS.Z Z1, K1, Z1
+	VMOVAPS   Z1, Z1
+
+oneAll:
+	XORL  AX, AX
+	KMOVW AX, K1
+	KNOTW K1, K1
+	MOVQ  rows+96(FP), R12
+	XORQ  AX, AX
 
 oneSpreadRow:
 	MOVQ AX, CX
@@ -2815,11 +2842,20 @@ partScanAgainColumn:
 
 partScanNumbers:
 	VMOVUPS.Z (R9), K1, Z1
-	XORL      AX, AX
-	KMOVW     AX, K2
-	KNOTW     K2, K2
-	MOVQ      rows+96(FP), R11
-	XORQ      AX, AX
+	MOVB      behindReLU+136(FP), AL
+	TESTB     AL, AL
+	JZ        partAll
+	VPXORD    Z10, Z10, Z10
+	VCMPPS    $0x16, Z10, Z0, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVAPS   Z1, Z1
+
+partAll:
+	XORL  AX, AX
+	KMOVW AX, K2
+	KNOTW K2, K2
+	MOVQ  rows+96(FP), R11
+	XORQ  AX, AX
 
 partSpreadRow:
 	MOVQ AX, CX
@@ -2852,9 +2888,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func maxWindowsSetAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// func maxWindowsSetAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·maxWindowsSetAVX512(SB), NOSPLIT, $0-136
+TEXT ·maxWindowsSetAVX512(SB), NOSPLIT, $0-137
 	MOVQ line+112(FP), DX
 	MOVQ pixel+120(FP), BX
 	SHLQ $0x02, DX
@@ -2949,50 +2985,68 @@ fourScanAgainColumn:
 	JNZ     fourScanAgainRow
 
 fourScanNumbers:
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
-	VMOVUPS 128(R9), Z6
-	VMOVUPS 192(R9), Z7
-	XORL    AX, AX
-	KMOVW   AX, K1
-	KNOTW   K1, K1
-	XORL    AX, AX
-	KMOVW   AX, K2
-	KNOTW   K2, K2
-	XORL    AX, AX
-	KMOVW   AX, K3
-	KNOTW   K3, K3
-	XORL    AX, AX
-	KMOVW   AX, K4
-	KNOTW   K4, K4
-	MOVQ    rows+96(FP), R12
-	XORQ    AX, AX
+	VMOVUPS   (R9), Z4
+	VMOVUPS   64(R9), Z5
+	VMOVUPS   128(R9), Z6
+	VMOVUPS   192(R9), Z7
+	MOVB      behindReLU+136(FP), AL
+	TESTB     AL, AL
+	JZ        fourAll
+	VPXORD    Z8, Z8, Z8
+	VCMPPS    $0x16, Z8, Z0, K1
+	VMOVAPS.Z Z4, K1, Z4
+	VMOVAPS   Z4, Z4
+	VCMPPS    $0x16, Z8, Z1, K1
+	VMOVAPS.Z Z5, K1, Z5
+	VMOVAPS   Z5, Z5
+	VCMPPS    $0x16, Z8, Z2, K1
+	VMOVAPS.Z Z6, K1, Z6
+	VMOVAPS   Z6, Z6
+	VCMPPS    $0x16, Z8, Z3, K1
+	VMOVAPS.Z Z7, K1, Z7
+	VMOVAPS   Z7, Z7
+
+fourAll:
+	XORL  AX, AX
+	KMOVW AX, K1
+	KNOTW K1, K1
+	XORL  AX, AX
+	KMOVW AX, K2
+	KNOTW K2, K2
+	XORL  AX, AX
+	KMOVW AX, K3
+	KNOTW K3, K3
+	XORL  AX, AX
+	KMOVW AX, K4
+	KNOTW K4, K4
+	MOVQ  rows+96(FP), R12
+	XORQ  AX, AX
 
 fourSpreadRow:
 	MOVQ AX, CX
 	MOVQ columns+104(FP), R13
 
 fourSpreadColumn:
-	VMOVUPS   (DI)(CX*1), Z8
-	VPCMPEQD  Z8, Z0, K1, K5
+	VMOVUPS   (DI)(CX*1), Z11
+	VPCMPEQD  Z11, Z0, K1, K5
 	KANDNW    K1, K5, K1
-	VMOVAPS.Z Z4, K5, Z8
-	VMOVUPS   Z8, (R8)(CX*1)
-	VMOVUPS   64(DI)(CX*1), Z8
-	VPCMPEQD  Z8, Z1, K2, K5
+	VMOVAPS.Z Z4, K5, Z11
+	VMOVUPS   Z11, (R8)(CX*1)
+	VMOVUPS   64(DI)(CX*1), Z11
+	VPCMPEQD  Z11, Z1, K2, K5
 	KANDNW    K2, K5, K2
-	VMOVAPS.Z Z5, K5, Z8
-	VMOVUPS   Z8, 64(R8)(CX*1)
-	VMOVUPS   128(DI)(CX*1), Z8
-	VPCMPEQD  Z8, Z2, K3, K5
+	VMOVAPS.Z Z5, K5, Z11
+	VMOVUPS   Z11, 64(R8)(CX*1)
+	VMOVUPS   128(DI)(CX*1), Z11
+	VPCMPEQD  Z11, Z2, K3, K5
 	KANDNW    K3, K5, K3
-	VMOVAPS.Z Z6, K5, Z8
-	VMOVUPS   Z8, 128(R8)(CX*1)
-	VMOVUPS   192(DI)(CX*1), Z8
-	VPCMPEQD  Z8, Z3, K4, K5
+	VMOVAPS.Z Z6, K5, Z11
+	VMOVUPS   Z11, 128(R8)(CX*1)
+	VMOVUPS   192(DI)(CX*1), Z11
+	VPCMPEQD  Z11, Z3, K4, K5
 	KANDNW    K4, K5, K4
-	VMOVAPS.Z Z7, K5, Z8
-	VMOVUPS   Z8, 192(R8)(CX*1)
+	VMOVAPS.Z Z7, K5, Z11
+	VMOVUPS   Z11, 192(R8)(CX*1)
 	ADDQ      BX, CX
 	DECQ      R13
 	JNZ       fourSpreadColumn
@@ -3070,12 +3124,21 @@ oneScanAgainColumn:
 	JNZ     oneScanAgainRow
 
 oneScanNumbers:
-	VMOVUPS (R9), Z1
-	XORL    AX, AX
-	KMOVW   AX, K1
-	KNOTW   K1, K1
-	MOVQ    rows+96(FP), R12
-	XORQ    AX, AX
+	VMOVUPS   (R9), Z1
+	MOVB      behindReLU+136(FP), AL
+	TESTB     AL, AL
+	JZ        oneAll
+	VPXORD    Z9, Z9, Z9
+	VCMPPS    $0x16, Z9, Z0, K1
+	VMOVAPS.Z Z1, K1, Z1
+	VMOVAPS   Z1, Z1
+
+oneAll:
+	XORL  AX, AX
+	KMOVW AX, K1
+	KNOTW K1, K1
+	MOVQ  rows+96(FP), R12
+	XORQ  AX, AX
 
 oneSpreadRow:
 	MOVQ AX, CX
@@ -3164,11 +3227,20 @@ partScanAgainColumn:
 
 partScanNumbers:
 	VMOVUPS.Z (R9), K1, Z1
-	XORL      AX, AX
-	KMOVW     AX, K2
-	KNOTW     K2, K2
-	MOVQ      rows+96(FP), R11
-	XORQ      AX, AX
+	MOVB      behindReLU+136(FP), AL
+	TESTB     AL, AL
+	JZ        partAll
+	VPXORD    Z10, Z10, Z10
+	VCMPPS    $0x16, Z10, Z0, K2
+	VMOVAPS.Z Z1, K2, Z1
+	VMOVAPS   Z1, Z1
+
+partAll:
+	XORL  AX, AX
+	KMOVW AX, K2
+	KNOTW K2, K2
+	MOVQ  rows+96(FP), R11
+	XORQ  AX, AX
 
 partSpreadRow:
 	MOVQ AX, CX
@@ -3292,9 +3364,9 @@ pairScanNumbers:
 	VZEROUPPER
 	RET
 
-// func maxWindowsSetPairsAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// func maxWindowsSetPairsAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 // Requires: AVX, AVX512F
-TEXT ·maxWindowsSetPairsAVX512(SB), NOSPLIT, $0-136
+TEXT ·maxWindowsSetPairsAVX512(SB), NOSPLIT, $0-137
 	MOVQ         line+112(FP), DX
 	MOVQ         pixel+120(FP), BX
 	SHLQ         $0x02, DX
@@ -3337,11 +3409,11 @@ pairScanRow:
 
 pairScanColumn:
 	LEAQ      (CX)(R9*1), R10
-	VMOVUPS.Z (SI)(CX*1), K1, Z1
-	VMOVUPS   (SI)(R10*1), K2, Z1
-	VCMPPS    $0x03, Z1, Z1, K4
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS   (SI)(R10*1), K2, Z2
+	VCMPPS    $0x03, Z2, Z2, K4
 	KORW      K4, K3, K3
-	VMAXPS    Z0, Z1, Z0
+	VMAXPS    Z0, Z2, Z0
 	ADDQ      BX, CX
 	DECQ      R13
 	JNZ       pairScanColumn
@@ -3360,11 +3432,11 @@ pairScanAgainRow:
 
 pairScanAgainColumn:
 	LEAQ      (CX)(R9*1), R10
-	VMOVUPS.Z (SI)(CX*1), K1, Z1
-	VMOVUPS   (SI)(R10*1), K2, Z1
+	VMOVUPS.Z (SI)(CX*1), K1, Z2
+	VMOVUPS   (SI)(R10*1), K2, Z2
 	VCMPPS    $0x07, Z0, Z0, K3
-	VCMPPS    $0x16, Z0, Z1, K3, K3
-	VMOVAPS   Z1, K3, Z0
+	VCMPPS    $0x16, Z0, Z2, K3, K3
+	VMOVAPS   Z2, K3, Z0
 	ADDQ      BX, CX
 	DECQ      R13
 	JNZ       pairScanAgainColumn
@@ -3374,12 +3446,21 @@ pairScanAgainColumn:
 
 pairScanNumbers:
 	KORW      K1, K2, K3
-	VMOVUPS.Z (R8), K3, Z1
-	XORL      AX, AX
-	KMOVW     AX, K3
-	KNOTW     K3, K3
-	MOVQ      rows+96(FP), R12
-	XORQ      AX, AX
+	VMOVUPS.Z (R8), K3, Z2
+	MOVB      behindReLU+136(FP), AL
+	TESTB     AL, AL
+	JZ        pairAll
+	VPXORD    Z1, Z1, Z1
+	VCMPPS    $0x16, Z1, Z0, K3
+	VMOVAPS.Z Z2, K3, Z2
+	VMOVAPS   Z2, Z2
+
+pairAll:
+	XORL  AX, AX
+	KMOVW AX, K3
+	KNOTW K3, K3
+	MOVQ  rows+96(FP), R12
+	XORQ  AX, AX
 
 pairSpreadRow:
 	MOVQ AX, CX
@@ -3387,13 +3468,13 @@ pairSpreadRow:
 
 pairSpreadColumn:
 	LEAQ      (CX)(R9*1), R10
-	VMOVUPS.Z (SI)(CX*1), K1, Z2
-	VMOVUPS   (SI)(R10*1), K2, Z2
-	VPCMPEQD  Z2, Z0, K3, K4
+	VMOVUPS.Z (SI)(CX*1), K1, Z3
+	VMOVUPS   (SI)(R10*1), K2, Z3
+	VPCMPEQD  Z3, Z0, K3, K4
 	KANDNW    K3, K4, K3
-	VMOVAPS.Z Z1, K4, Z2
-	VMOVUPS   Z2, K1, (DI)(CX*1)
-	VMOVUPS   Z2, K2, (DI)(R10*1)
+	VMOVAPS.Z Z2, K4, Z3
+	VMOVUPS   Z3, K1, (DI)(CX*1)
+	VMOVUPS   Z3, K2, (DI)(R10*1)
 	ADDQ      BX, CX
 	DECQ      R13
 	JNZ       pairSpreadColumn
@@ -5589,9 +5670,9 @@ DATA infinityAVX2<>+24(SB)/4, $0xff800000
 DATA infinityAVX2<>+28(SB)/4, $0xff800000
 GLOBL infinityAVX2<>(SB), RODATA|NOPTR, $32
 
-// func maxWindowsGradAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// func maxWindowsGradAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 // Requires: AVX, AVX2, MMX+
-TEXT ·maxWindowsGradAVX2(SB), NOSPLIT, $0-136
+TEXT ·maxWindowsGradAVX2(SB), NOSPLIT, $0-137
 	MOVQ line+112(FP), DX
 	MOVQ pixel+120(FP), BX
 	SHLQ $0x02, DX
@@ -5687,10 +5768,28 @@ fourScanAgainColumn:
 	JNZ       fourScanAgainRow
 
 fourScanNumbers:
-	VMOVUPS  (R9), Y4
-	VMOVUPS  32(R9), Y5
-	VMOVUPS  64(R9), Y6
-	VMOVUPS  96(R9), Y7
+	VMOVUPS (R9), Y4
+	VMOVUPS 32(R9), Y5
+	VMOVUPS 64(R9), Y6
+	VMOVUPS 96(R9), Y7
+	MOVB    behindReLU+136(FP), AL
+	TESTB   AL, AL
+	JZ      fourAll
+	VXORPS  Y8, Y8, Y8
+	VCMPPS  $0x16, Y8, Y0, Y9
+	VANDPS  Y4, Y9, Y9
+	VMOVAPS Y9, Y4
+	VCMPPS  $0x16, Y8, Y1, Y9
+	VANDPS  Y5, Y9, Y9
+	VMOVAPS Y9, Y5
+	VCMPPS  $0x16, Y8, Y2, Y9
+	VANDPS  Y6, Y9, Y9
+	VMOVAPS Y9, Y6
+	VCMPPS  $0x16, Y8, Y3, Y8
+	VANDPS  Y7, Y8, Y8
+	VMOVAPS Y8, Y7
+
+fourAll:
 	VXORPS   Y8, Y8, Y8
 	VPCMPEQD Y8, Y8, Y8
 	VXORPS   Y9, Y9, Y9
@@ -5816,7 +5915,16 @@ oneScanAgainColumn:
 	JNZ       oneScanAgainRow
 
 oneScanNumbers:
-	VMOVUPS  (R9), Y1
+	VMOVUPS (R9), Y1
+	MOVB    behindReLU+136(FP), AL
+	TESTB   AL, AL
+	JZ      oneAll
+	VXORPS  Y2, Y2, Y2
+	VCMPPS  $0x16, Y2, Y0, Y2
+	VANDPS  Y1, Y2, Y2
+	VMOVAPS Y2, Y1
+
+oneAll:
 	VXORPS   Y2, Y2, Y2
 	VPCMPEQD Y2, Y2, Y2
 	MOVQ     rows+96(FP), R12
@@ -5913,10 +6021,19 @@ partScanAgainColumn:
 
 partScanNumbers:
 	VMASKMOVPS (R9), Y0, Y2
+	MOVB       behindReLU+136(FP), AL
+	TESTB      AL, AL
+	JZ         partAll
 	VXORPS     Y3, Y3, Y3
-	VPCMPEQD   Y3, Y3, Y3
-	MOVQ       rows+96(FP), R11
-	XORQ       AX, AX
+	VCMPPS     $0x16, Y3, Y1, Y3
+	VANDPS     Y2, Y3, Y3
+	VMOVAPS    Y3, Y2
+
+partAll:
+	VXORPS   Y3, Y3, Y3
+	VPCMPEQD Y3, Y3, Y3
+	MOVQ     rows+96(FP), R11
+	XORQ     AX, AX
 
 partSpreadRow:
 	MOVQ AX, CX
@@ -5951,9 +6068,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func maxWindowsSetAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// func maxWindowsSetAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 // Requires: AVX, AVX2, MMX+
-TEXT ·maxWindowsSetAVX2(SB), NOSPLIT, $0-136
+TEXT ·maxWindowsSetAVX2(SB), NOSPLIT, $0-137
 	MOVQ line+112(FP), DX
 	MOVQ pixel+120(FP), BX
 	SHLQ $0x02, DX
@@ -6049,10 +6166,28 @@ fourScanAgainColumn:
 	JNZ       fourScanAgainRow
 
 fourScanNumbers:
-	VMOVUPS  (R9), Y4
-	VMOVUPS  32(R9), Y5
-	VMOVUPS  64(R9), Y6
-	VMOVUPS  96(R9), Y7
+	VMOVUPS (R9), Y4
+	VMOVUPS 32(R9), Y5
+	VMOVUPS 64(R9), Y6
+	VMOVUPS 96(R9), Y7
+	MOVB    behindReLU+136(FP), AL
+	TESTB   AL, AL
+	JZ      fourAll
+	VXORPS  Y8, Y8, Y8
+	VCMPPS  $0x16, Y8, Y0, Y9
+	VANDPS  Y4, Y9, Y9
+	VMOVAPS Y9, Y4
+	VCMPPS  $0x16, Y8, Y1, Y9
+	VANDPS  Y5, Y9, Y9
+	VMOVAPS Y9, Y5
+	VCMPPS  $0x16, Y8, Y2, Y9
+	VANDPS  Y6, Y9, Y9
+	VMOVAPS Y9, Y6
+	VCMPPS  $0x16, Y8, Y3, Y8
+	VANDPS  Y7, Y8, Y8
+	VMOVAPS Y8, Y7
+
+fourAll:
 	VXORPS   Y8, Y8, Y8
 	VPCMPEQD Y8, Y8, Y8
 	VXORPS   Y9, Y9, Y9
@@ -6170,7 +6305,16 @@ oneScanAgainColumn:
 	JNZ       oneScanAgainRow
 
 oneScanNumbers:
-	VMOVUPS  (R9), Y1
+	VMOVUPS (R9), Y1
+	MOVB    behindReLU+136(FP), AL
+	TESTB   AL, AL
+	JZ      oneAll
+	VXORPS  Y2, Y2, Y2
+	VCMPPS  $0x16, Y2, Y0, Y2
+	VANDPS  Y1, Y2, Y2
+	VMOVAPS Y2, Y1
+
+oneAll:
 	VXORPS   Y2, Y2, Y2
 	VPCMPEQD Y2, Y2, Y2
 	MOVQ     rows+96(FP), R12
@@ -6265,10 +6409,19 @@ partScanAgainColumn:
 
 partScanNumbers:
 	VMASKMOVPS (R9), Y0, Y2
+	MOVB       behindReLU+136(FP), AL
+	TESTB      AL, AL
+	JZ         partAll
 	VXORPS     Y3, Y3, Y3
-	VPCMPEQD   Y3, Y3, Y3
-	MOVQ       rows+96(FP), R11
-	XORQ       AX, AX
+	VCMPPS     $0x16, Y3, Y1, Y3
+	VANDPS     Y2, Y3, Y3
+	VMOVAPS    Y3, Y2
+
+partAll:
+	VXORPS   Y3, Y3, Y3
+	VPCMPEQD Y3, Y3, Y3
+	MOVQ     rows+96(FP), R11
+	XORQ     AX, AX
 
 partSpreadRow:
 	MOVQ AX, CX
@@ -6397,9 +6550,9 @@ pairScanNumbers:
 	VZEROUPPER
 	RET
 
-// func maxWindowsSetPairsAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+// func maxWindowsSetPairsAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 // Requires: AVX, AVX2
-TEXT ·maxWindowsSetPairsAVX2(SB), NOSPLIT, $0-136
+TEXT ·maxWindowsSetPairsAVX2(SB), NOSPLIT, $0-137
 	MOVQ         line+112(FP), DX
 	MOVQ         pixel+120(FP), BX
 	SHLQ         $0x02, DX
@@ -6484,10 +6637,19 @@ pairScanAgainColumn:
 pairScanNumbers:
 	VORPS      Y0, Y1, Y3
 	VMASKMOVPS (R8), Y3, Y3
+	MOVB       behindReLU+136(FP), AL
+	TESTB      AL, AL
+	JZ         pairAll
 	VXORPS     Y4, Y4, Y4
-	VPCMPEQD   Y4, Y4, Y4
-	MOVQ       rows+96(FP), R12
-	XORQ       AX, AX
+	VCMPPS     $0x16, Y4, Y2, Y4
+	VANDPS     Y3, Y4, Y4
+	VMOVAPS    Y4, Y3
+
+pairAll:
+	VXORPS   Y4, Y4, Y4
+	VPCMPEQD Y4, Y4, Y4
+	MOVQ     rows+96(FP), R12
+	XORQ     AX, AX
 
 pairSpreadRow:
 	MOVQ AX, CX

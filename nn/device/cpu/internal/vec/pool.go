@@ -56,7 +56,11 @@ func toFirst(dy, x, dx []float32, w Windows, add bool) {
 			}
 			to := dx[lo:]
 			for c, v := range g {
-				if i := int(at[c]) + c; add {
+				i := int(at[c]) + c
+				if w.BehindReLU {
+					v = passed(x[lo+i], v)
+				}
+				if add {
 					to[i] += v
 				} else {
 					to[i] = v

@@ -35,14 +35,14 @@ var sets = [...]Set{
 			run(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},
 		MaxWindowsGrad: func(dy, x, dx []float32, w Windows) {
-			maxWindowsGradAVX2(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+			maxWindowsGradAVX2(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step, w.BehindReLU)
 		},
 		MaxWindowsSet: func(dy, x, dx []float32, w Windows) {
 			run := maxWindowsSetAVX2
 			if w.paired(8) {
 				run = maxWindowsSetPairsAVX2
 			}
-			run(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+			run(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step, w.BehindReLU)
 		},
 	},
 	level.AVX512: {
@@ -74,14 +74,14 @@ var sets = [...]Set{
 			run(y, x, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
 		},
 		MaxWindowsGrad: func(dy, x, dx []float32, w Windows) {
-			maxWindowsGradAVX512(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+			maxWindowsGradAVX512(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step, w.BehindReLU)
 		},
 		MaxWindowsSet: func(dy, x, dx []float32, w Windows) {
 			run := maxWindowsSetAVX512
 			if w.paired(16) {
 				run = maxWindowsSetPairsAVX512
 			}
-			run(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step)
+			run(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step, w.BehindReLU)
 		},
 	},
 }

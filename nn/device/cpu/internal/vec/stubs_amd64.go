@@ -86,16 +86,16 @@ func addReLUGradSumsAVX512(scale []float64, bias []float64, x []float32, dy []fl
 func maxWindowsAVX512(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
 
 //go:noescape
-func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+func maxWindowsGradAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 
 //go:noescape
-func maxWindowsSetAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+func maxWindowsSetAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 
 //go:noescape
 func maxWindowsPairsAVX512(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
 
 //go:noescape
-func maxWindowsSetPairsAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+func maxWindowsSetPairsAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 
 //go:noescape
 func reluAVX2(dst []float32, x []float32)
@@ -179,13 +179,13 @@ func addReLUGradSumsAVX2(scale []float64, bias []float64, x []float32, dy []floa
 func maxWindowsAVX2(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
 
 //go:noescape
-func maxWindowsGradAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+func maxWindowsGradAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 
 //go:noescape
-func maxWindowsSetAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+func maxWindowsSetAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 
 //go:noescape
 func maxWindowsPairsAVX2(y []float32, x []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
 
 //go:noescape
-func maxWindowsSetPairsAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int)
+func maxWindowsSetPairsAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)

@@ -75,6 +75,9 @@ type Windows struct {
 	Rows, Columns int // of a window
 	Line, Pixel   int // elements of x from a row to the next, and from a column to the next
 	Step          int // elements of x from a window to the next
+
+	// BehindReLU makes gradients those behind a ReLU with result x: 0 where the maximum is not positive, and not NaN.
+	BehindReLU bool
 }
 
 // widest is the elements of the widest vector.

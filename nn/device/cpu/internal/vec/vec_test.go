@@ -262,6 +262,7 @@ func TestWindowsAgree(t *testing.T) {
 			w := Windows{
 				Count: count, Channels: channels, Pitch: all,
 				Rows: kernel[0], Columns: kernel[1], Line: columns * all, Pixel: all, Step: stride * all,
+				BehindReLU: trial%2 == 0,
 			}
 			size := kernel[0] * columns * all
 			odd := trial%3 == 0

@@ -331,13 +331,21 @@ func pools(s isa) {
 			} else if pairs {
 				continue // windows side by side may overlap
 			}
-			s.windows(name+ending, "func(y, x, dx []float32, "+extents+")", []string{"x", "dx"}, pairs,
+			s.windows(name+ending, "func(y, x, dx []float32, "+extents+", behindReLU bool)", []string{"x", "dx"}, pairs,
 				func(k *windows, label string, dy func(unit int) Mem) {
 					best := k.largest(label + "Scan")
 					g := make([]reg.VecVirtual, k.units)
 					for u := range g {
 						g[u] = k.load(dy(u), k.either())
 					}
+					behind := Load(Param("behindReLU"), GP8())
+					TESTB(behind, behind)
+					JZ(LabelRef(label + "All"))
+					zero := k.zero()
+					for u := range g {
+						VMOVAPS(k.passed(best[u], g[u], zero), g[u])
+					}
+					Label(label + "All")
 					k.spread(label+"Spread", best, g, add)
 				})
 		}
