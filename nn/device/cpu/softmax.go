@@ -8,7 +8,7 @@ import (
 )
 
 // rowBlock is how many rows of logits are one block: enough exponentials to be worth another worker.
-func rowBlock(classes int) int { return max(1, 2048/classes) }
+func rowBlock(classes int) int { return max(1, 512/classes) }
 
 // logSumExp is log Σ exp(x), in float64 and without overflow.
 func logSumExp(x []float32) float64 {
@@ -24,6 +24,25 @@ func logSumExp(x []float32) float64 {
 		sum += math.Exp(float64(v) - top)
 	}
 	return top + math.Log(sum)
+}
+
+// softmax sets p to exp(x) / Σ exp(x), without overflow. With infinite x some of p are NaN.
+func softmax(p []float64, x []float32) {
+	top := math.Inf(-1)
+	for _, v := range x {
+		top = max(top, float64(v))
+	}
+	sum := 0.0
+	for k, v := range x {
+		p[k] = math.Exp(float64(v) - top)
+		sum += p[k]
+	}
+	if math.IsInf(top, 0) {
+		return
+	}
+	for k := range p {
+		p[k] /= sum
+	}
 }
 
 // crossEntropy is the loss of a row of logits with the given label and label smoothing.
@@ -92,14 +111,17 @@ func lowerSoftmaxCrossEntropyGrad(s step, o op.SoftmaxCrossEntropyGrad) (*loweri
 	}
 	rows, classes := s.in(0).Shape[0], s.in(0).Shape[1]
 	size := rowBlock(classes)
+	var r room
+	powersPart := r.doubles(s.pool.workers() * classes)
 	l := s.data(func(st *storage) []phase {
 		logits, labels, dloss := st.floats(s.In[0]), value[int32](st, s.In[1]), st.floats(s.In[2])
-		dst := st.floats(s.Out)
+		dst, powers := st.floats(s.Out), st.scratch64(powersPart)
 		scale := 0.0
 		uniform := o.Smoothing / float64(classes)
 		return []phase{
 			{1, func(int, int) { scale = float64(dloss[0]) / float64(max(1, countLabels(labels, classes))) }},
-			{ceil(rows, size), func(_, block int) {
+			{ceil(rows, size), func(worker, block int) {
+				p := powers[worker*classes:][:classes]
 				for i := block * size; i < min((block+1)*size, rows); i++ {
 					x, dx := logits[i*classes:][:classes], dst[i*classes:][:classes]
 					y := labels[i]
@@ -107,15 +129,16 @@ func lowerSoftmaxCrossEntropyGrad(s step, o op.SoftmaxCrossEntropyGrad) (*loweri
 						clear(dx)
 						continue
 					}
-					lse, right := logSumExp(x), float64(x[y])
-					for k, v := range x {
-						dx[k] = float32((math.Exp(float64(v)-lse) - uniform) * scale)
+					softmax(p, x)
+					for k, v := range p {
+						dx[k] = float32((v - uniform) * scale)
 					}
-					dx[y] = float32((math.Exp(right-lse) - uniform - (1 - o.Smoothing)) * scale)
+					dx[y] = float32((p[y] - uniform - (1 - o.Smoothing)) * scale)
 				}
 			}},
 		}
 	})
+	l.workspace = r.bytes
 	l.outputs[0].Over = s.over(0)
 	return l, ""
 }
