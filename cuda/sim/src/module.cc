@@ -20,6 +20,7 @@ struct CUfunc_st {
 struct CUmod_st {
 	CUcontext context;
 	void *object;
+	int fd;  // stays open: dlopen tells objects apart by their path, which has its number
 	const SimImage *image;
 	std::vector<CUfunc_st> functions;
 };
@@ -49,11 +50,14 @@ CUresult load(CUcontext c, CUmodule *m, const void *data) {
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	void *object = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
 	if (!object) fprintf(stderr, "sim: load of kernels: %s\n", written ? dlerror() : "no memory file");
-	if (fd >= 0) close(fd);
 	const SimImage *image = object ? (const SimImage *)dlsym(object, "simImage") : nullptr;
-	if (!image || image->abi != simAbi) return CUDA_ERROR_INVALID_IMAGE;
+	if (!image || image->abi != simAbi) {
+		if (object) dlclose(object);
+		if (fd >= 0) close(fd);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
 	*image->engine = &engine;
-	*m = new CUmod_st{c, object, image, {}};
+	*m = new CUmod_st{c, object, fd, image, {}};
 	for (unsigned i = 0; i < image->count; i++) (*m)->functions.push_back({image, image->kernels + i});
 	modules.insert(*m);
 	simLive("modules", 1);
@@ -63,6 +67,7 @@ CUresult load(CUcontext c, CUmodule *m, const void *data) {
 void unload(CUmodule m) {
 	modules.erase(m);
 	dlclose(m->object);
+	close(m->fd);
 	delete m;
 }
 

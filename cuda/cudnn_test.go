@@ -1,0 +1,169 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/sim"
+)
+
+// needDNN skips a test where cuDNN is missing.
+func needDNN(t testing.TB) {
+	t.Helper()
+	needGPU(t)
+	if err := lazy.CuDNN.Load(); err != nil {
+		if os.Getenv("ONLINERNA_GPU") == "require" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+func newDNN(t testing.TB, c *Context) *DNN {
+	t.Helper()
+	d, err := c.NewDNN(c.Stream())
+	check(t, err)
+	t.Cleanup(func() { check(t, d.Close()) })
+	return d
+}
+
+// blur is a 3×3 kernel over one channel of a 2×3 image, and two outputs.
+var blur = ConvolutionShape{N: 1, C: 1, H: 2, W: 3, O: 2, KH: 3, KW: 3, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+
+func TestConvolution(t *testing.T) {
+	needDNN(t)
+	c := open(t)
+	d := newDNN(t, c)
+	v, err := d.NewConvolution(ConvolutionForward, blur, ConvolutionOptions{Workspace: 1 << 20})
+	check(t, err)
+	defer v.Close()
+	x := upload(t, c, []float32{1, 2, 3, 4, 5, 6})
+	w := upload(t, c, append([]float32{0, 0, 0, 0, 2, 0, 0, 0, 0}, []float32{1, 1, 1, 1, 1, 1, 1, 1, 1}...))
+	y := upload(t, c, make([]float32, 12))
+	work := alloc(t, c, max(v.Workspace(), 1))
+	check(t, v.Run(x.All(), w.All(), y.All(), work.All()))
+	want := []float32{2, 12, 4, 21, 6, 16, 8, 12, 10, 21, 12, 16}
+	for i, got := range download[float32](t, y.All()) {
+		if math.Abs(float64(got-want[i])) > 1e-5 {
+			t.Errorf("element %d is %v, want %v", i, got, want[i])
+		}
+	}
+
+	if err := v.Run(x.All(), w.All(), y.Span(0, 44), work.All()); err == nil || !strings.Contains(err.Error(), "44") {
+		t.Errorf("a result that is too short: %v", err)
+	}
+	if v.Workspace() > 0 {
+		if err := v.Run(x.All(), w.All(), y.All(), Span{}); err == nil {
+			t.Error("no workspace is no error")
+		}
+	}
+	odd := alloc(t, c, 72+4)
+	if err := v.Run(x.All(), odd.Span(4, 72), y.All(), work.All()); err == nil || !strings.Contains(err.Error(), "16 bytes") {
+		t.Errorf("a span beside 16 bytes: %v", err)
+	}
+	check(t, v.Close())
+	if err := v.Run(x.All(), w.All(), y.All(), work.All()); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
+	}
+}
+
+// Where algorithms differ in bits from run to run, none of them is chosen if that matters; nor one with too much scratch.
+func TestConvolutionAlgorithms(t *testing.T) {
+	needDNN(t)
+	c := open(t)
+	d := newDNN(t, c)
+	for _, o := range []ConvolutionOptions{{}, {Workspace: 1 << 20}, {Deterministic: true}, {Deterministic: true, Workspace: 1 << 20}} {
+		for kind := ConvolutionForward; kind <= ConvolutionGradWeight; kind++ {
+			v, err := d.NewConvolution(kind, blur, o)
+			check(t, err)
+			if sim.Active() {
+				fast := kind == ConvolutionForward && o.Workspace > 0 || kind != ConvolutionForward && o.Deterministic
+				if (v.v.algo == 1) != fast || (v.Workspace() > 0) != fast {
+					t.Errorf("%v, %+v: algorithm %d with %d bytes", kind, o, v.v.algo, v.Workspace())
+				}
+			}
+			check(t, v.Close())
+		}
+	}
+	bad := blur
+	bad.Groups, bad.O = 1, 0
+	if _, err := d.NewConvolution(ConvolutionForward, bad, ConvolutionOptions{}); err == nil || !strings.Contains(err.Error(), "BAD_PARAM") {
+		t.Errorf("a convolution without outputs: %v", err)
+	}
+}
+
+// convolve makes every call of cuDNN that the package has.
+func convolve(t *testing.T) (err error) {
+	c, err := Open(0, Options{KernelCache: kernelCache})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	d, err := c.NewDNN(c.Stream())
+	if err != nil {
+		return err
+	}
+	m, err := c.Alloc(1 << 12)
+	if err != nil {
+		return err
+	}
+	for kind := ConvolutionForward; kind <= ConvolutionGradWeight; kind++ {
+		v, err := d.NewConvolution(kind, blur, ConvolutionOptions{Workspace: 1 << 10})
+		if err != nil {
+			return err
+		}
+		x, w, y := m.Span(0, 24), m.Span(256, 72), m.Span(512, 48)
+		args := [][3]Span{{x, w, y}, {w, y, x}, {x, y, w}}[kind]
+		if err := v.Run(args[0], args[1], args[2], m.Span(1024, v.Workspace())); err != nil {
+			return err
+		}
+		if err := v.Close(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.Synchronize(), d.Close(), m.Close())
+}
+
+func TestFaultOfEachCallOfDNN(t *testing.T) {
+	fault(t, "")
+	check(t, convolve(t))
+	var names []string
+	for _, d := range []string{"TensorDescriptor", "FilterDescriptor", "ConvolutionDescriptor"} {
+		names = append(names, "Create"+d, "Destroy"+d)
+	}
+	for _, k := range []string{"Forward", "BackwardData", "BackwardFilter"} {
+		names = append(names, "Convolution"+k, "GetConvolution"+k+"Algorithm_v7", "GetConvolution"+k+"WorkspaceSize")
+	}
+	names = append(names, "Create", "Destroy", "SetStream", "SetTensor4dDescriptor", "SetFilter4dDescriptor", "SetConvolution2dDescriptor",
+		"SetConvolutionGroupCount", "SetConvolutionMathType")
+	for version, code := range map[string]string{"9": "4000", "8": "4"} {
+		t.Setenv("RNA_SIM_CUDNN", version)
+		for _, n := range names {
+			before := sim.Leaks()
+			check(t, sim.Fault("cudnn"+n+"@1="+code))
+			err := convolve(t)
+			if err == nil || !strings.Contains(err.Error(), "cuda: cudnn"+n) || !strings.Contains(err.Error(), "CUDNN_STATUS_INTERNAL_ERROR ("+code+")") {
+				t.Errorf("cuDNN %s: %v; want an error of cudnn%s", version, err, n)
+			}
+			check(t, sim.Fault(""))
+			if after := sim.Leaks(); after != before {
+				t.Errorf("%s: leaked: %s", n, after)
+			}
+			check(t, convolve(t))
+		}
+	}
+	for _, plan := range []string{"cudnnConvolutionForward@1=719,later", "cuMemAlloc_v2@1=719,sticky"} {
+		check(t, sim.Fault(plan))
+		if err := convolve(t); !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v, want ErrLost", plan, err)
+		}
+		check(t, sim.Fault(""))
+		check(t, convolve(t))
+	}
+}

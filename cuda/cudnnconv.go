@@ -1,0 +1,255 @@
+//go:build gpu && cgo
+
+package cuda
+
+// #include <cudnn.h>
+//
+// // The three convolutions in one form: the operands and the result in the order of cuDNN's functions.
+// enum { FORWARD, GRAD_INPUT, GRAD_WEIGHT };
+// typedef struct {
+//	int kind, algo;
+//	cudnnTensorDescriptor_t x, y;
+//	cudnnFilterDescriptor_t w;
+//	cudnnConvolutionDescriptor_t conv;
+// } convolution;
+//
+// static cudnnStatus_t conv_algorithms(cudnnHandle_t h, const convolution *v, int asked, int *given, struct cudnnConvolutionAlgoPerf *out) {
+//	switch (v->kind) {
+//	case FORWARD: return cudnnGetConvolutionForwardAlgorithm_v7(h, v->x, v->w, v->conv, v->y, asked, given, out);
+//	case GRAD_INPUT: return cudnnGetConvolutionBackwardDataAlgorithm_v7(h, v->w, v->y, v->conv, v->x, asked, given, out);
+//	default: return cudnnGetConvolutionBackwardFilterAlgorithm_v7(h, v->x, v->y, v->conv, v->w, asked, given, out);
+//	}
+// }
+//
+// static cudnnStatus_t conv_workspace(cudnnHandle_t h, const convolution *v, size_t *bytes) {
+//	switch (v->kind) {
+//	case FORWARD: return cudnnGetConvolutionForwardWorkspaceSize(h, v->x, v->w, v->conv, v->y, v->algo, bytes);
+//	case GRAD_INPUT: return cudnnGetConvolutionBackwardDataWorkspaceSize(h, v->w, v->y, v->conv, v->x, v->algo, bytes);
+//	default: return cudnnGetConvolutionBackwardFilterWorkspaceSize(h, v->x, v->y, v->conv, v->w, v->algo, bytes);
+//	}
+// }
+//
+// // Addresses are numbers: they are the GPU's.
+// static cudnnStatus_t conv_run(cudnnHandle_t h, const convolution *v, CUdeviceptr a, CUdeviceptr b, CUdeviceptr space, size_t bytes, CUdeviceptr to) {
+//	const float one = 1, zero = 0;
+//	const void *p = (const void *)a, *q = (const void *)b;
+//	void *s = (void *)space, *r = (void *)to;
+//	switch (v->kind) {
+//	case FORWARD: return cudnnConvolutionForward(h, &one, v->x, p, v->w, q, v->conv, v->algo, s, bytes, &zero, v->y, r);
+//	case GRAD_INPUT: return cudnnConvolutionBackwardData(h, &one, v->w, p, v->y, q, v->conv, v->algo, s, bytes, &zero, v->x, r);
+//	default: return cudnnConvolutionBackwardFilter(h, &one, v->x, p, v->y, q, v->conv, v->algo, s, bytes, &zero, v->w, r);
+//	}
+// }
+import "C"
+
+import (
+	"fmt"
+)
+
+// ConvolutionKind says what a convolution computes.
+type ConvolutionKind int
+
+// The kinds of convolutions, with their operands and result.
+const (
+	ConvolutionForward    ConvolutionKind = C.FORWARD     // x, w to y
+	ConvolutionGradInput  ConvolutionKind = C.GRAD_INPUT  // w, dy to dx
+	ConvolutionGradWeight ConvolutionKind = C.GRAD_WEIGHT // x, dy to dw
+)
+
+func (k ConvolutionKind) String() string {
+	return [...]string{"Forward", "BackwardData", "BackwardFilter"}[k]
+}
+
+// ConvolutionShape is that of a cross-correlation of float32 tensors that lie channels last: x [N,H,W,C], w [O,KH,KW,C/Groups],
+// y [N,H',W',O].
+type ConvolutionShape struct {
+	N, C, H, W, O, KH, KW int
+	Stride, Pad, Dilation [2]int // vertical, horizontal
+	Groups                int
+}
+
+func (s ConvolutionShape) String() string {
+	return fmt.Sprintf("x %d×%d×%d×%d, w %d×%d×%d×%d, stride %v, pad %v, dilation %v, groups %d",
+		s.N, s.C, s.H, s.W, s.O, s.C/s.Groups, s.KH, s.KW, s.Stride, s.Pad, s.Dilation, s.Groups)
+}
+
+// out is H' and W'.
+func (s ConvolutionShape) out() [2]int {
+	at := func(d, in, taps int) int { return (in+2*s.Pad[d]-s.Dilation[d]*(taps-1)-1)/s.Stride[d] + 1 }
+	return [2]int{at(0, s.H, s.KH), at(1, s.W, s.KW)}
+}
+
+// bytes are the sizes of x, w and y.
+func (s ConvolutionShape) bytes() (x, w, y int64) {
+	out := s.out()
+	return 4 * int64(s.N) * int64(s.C) * int64(s.H) * int64(s.W),
+		4 * int64(s.O) * int64(s.C/s.Groups) * int64(s.KH) * int64(s.KW),
+		4 * int64(s.N) * int64(s.O) * int64(out[0]) * int64(out[1])
+}
+
+// ConvolutionOptions say how an algorithm is chosen.
+type ConvolutionOptions struct {
+	Deterministic bool  // only algorithms that give equal bits in each run
+	Workspace     int64 // the most bytes of scratch to use where there is a choice
+}
+
+// A Convolution is one of the three convolutions for tensors of one shape, with the algorithm that cuDNN's heuristics
+// name first for it.
+type Convolution struct {
+	d         *DNN
+	v         C.convolution
+	shape     ConvolutionShape
+	workspace int64
+}
+
+// dnnAlign is the alignment in bytes of tensors for cuDNN's fast kernels.
+const dnnAlign = 16
+
+// NewConvolution describes a convolution and chooses its algorithm. Products are of float32, not of TensorFloat-32.
+func (d *DNN) NewConvolution(kind ConvolutionKind, shape ConvolutionShape, o ConvolutionOptions) (*Convolution, error) {
+	v := &Convolution{d: d, shape: shape, v: C.convolution{kind: C.int(kind)}}
+	err := d.do(func() error {
+		err := v.describe()
+		if err == nil {
+			err = v.choose(o)
+		}
+		if err != nil {
+			_ = v.release() // err came first
+			return err
+		}
+		d.c.handles[v] = struct{}{}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// describe makes the descriptors.
+func (v *Convolution) describe() error {
+	s, out := v.shape, v.shape.out()
+	for _, step := range []struct {
+		call string
+		run  func() C.cudnnStatus_t
+	}{
+		{"cudnnCreateTensorDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateTensorDescriptor(&v.v.x) }},
+		{"cudnnCreateTensorDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateTensorDescriptor(&v.v.y) }},
+		{"cudnnCreateFilterDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateFilterDescriptor(&v.v.w) }},
+		{"cudnnCreateConvolutionDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateConvolutionDescriptor(&v.v.conv) }},
+		{"cudnnSetTensor4dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetTensor4dDescriptor(v.v.x, C.CUDNN_TENSOR_NHWC, C.CUDNN_DATA_FLOAT, C.int(s.N), C.int(s.C), C.int(s.H), C.int(s.W))
+		}},
+		{"cudnnSetTensor4dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetTensor4dDescriptor(v.v.y, C.CUDNN_TENSOR_NHWC, C.CUDNN_DATA_FLOAT, C.int(s.N), C.int(s.O), C.int(out[0]), C.int(out[1]))
+		}},
+		{"cudnnSetFilter4dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetFilter4dDescriptor(v.v.w, C.CUDNN_DATA_FLOAT, C.CUDNN_TENSOR_NHWC, C.int(s.O), C.int(s.C/s.Groups), C.int(s.KH), C.int(s.KW))
+		}},
+		{"cudnnSetConvolution2dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetConvolution2dDescriptor(v.v.conv, C.int(s.Pad[0]), C.int(s.Pad[1]), C.int(s.Stride[0]), C.int(s.Stride[1]),
+				C.int(s.Dilation[0]), C.int(s.Dilation[1]), C.CUDNN_CROSS_CORRELATION, C.CUDNN_DATA_FLOAT)
+		}},
+		{"cudnnSetConvolutionGroupCount", func() C.cudnnStatus_t { return C.cudnnSetConvolutionGroupCount(v.v.conv, C.int(s.Groups)) }},
+		{"cudnnSetConvolutionMathType", func() C.cudnnStatus_t { return C.cudnnSetConvolutionMathType(v.v.conv, C.CUDNN_FMA_MATH) }},
+	} {
+		if err := v.d.check(step.call, step.run(), s.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose takes the first algorithm that runs within the options, or else the one of them with the least scratch.
+func (v *Convolution) choose(o ConvolutionOptions) error {
+	var all [16]C.struct_cudnnConvolutionAlgoPerf
+	var n C.int
+	call := fmt.Sprintf("cudnnGetConvolution%vAlgorithm_v7", ConvolutionKind(v.v.kind))
+	if err := v.d.check(call, C.conv_algorithms(v.d.h, &v.v, C.int(len(all)), &n, &all[0]), v.shape.String()); err != nil {
+		return err
+	}
+	best := -1
+	for i, a := range all[:n] {
+		if a.status != C.CUDNN_STATUS_SUCCESS || o.Deterministic && a.determinism != C.CUDNN_DETERMINISTIC {
+			continue
+		}
+		if best < 0 || a.memory < all[best].memory {
+			best = i
+		}
+		if int64(a.memory) <= o.Workspace {
+			best = i
+			break
+		}
+	}
+	if best < 0 {
+		return fmt.Errorf("cuda: cuDNN has no algorithm for %v of %v", ConvolutionKind(v.v.kind), v.shape)
+	}
+	v.v.algo = all[best].algo
+	if err := v.d.check("cudnnSetConvolutionMathType", C.cudnnSetConvolutionMathType(v.v.conv, all[best].mathType), ""); err != nil {
+		return err
+	}
+	var bytes C.size_t
+	call = fmt.Sprintf("cudnnGetConvolution%vWorkspaceSize", ConvolutionKind(v.v.kind))
+	err := v.d.check(call, C.conv_workspace(v.d.h, &v.v, &bytes), v.shape.String())
+	v.workspace = int64(bytes)
+	return err
+}
+
+// Workspace is the bytes of scratch that Run needs.
+func (v *Convolution) Workspace() int64 { return v.workspace }
+
+// Run computes the result to of the operands a and b, in the order of the kind. All spans start at multiples of 16 bytes. The
+// content of the workspace is lost.
+func (v *Convolution) Run(a, b, to, workspace Span) error {
+	call := fmt.Sprintf("cudnnConvolution%v", ConvolutionKind(v.v.kind))
+	x, w, y := v.shape.bytes()
+	want := map[ConvolutionKind][3]int64{ConvolutionForward: {x, w, y}, ConvolutionGradInput: {w, y, x}, ConvolutionGradWeight: {x, y, w}}[ConvolutionKind(v.v.kind)]
+	return v.d.do(func() error {
+		if _, open := v.d.c.handles[v]; !open {
+			return fmt.Errorf("convolution: %w", ErrClosed)
+		}
+		var at [4]C.CUdeviceptr
+		for i, s := range [4]Span{a, b, to, workspace} {
+			if i < 3 && s.n != want[i] || i == 3 && s.n < v.workspace {
+				return fmt.Errorf("cuda: %s of %v: spans of %d, %d, %d and %d bytes where %d, %d, %d and at least %d are needed",
+					call, v.shape, a.n, b.n, to.n, workspace.n, want[0], want[1], want[2], v.workspace)
+			}
+			p, err := s.pointer(v.d.c)
+			if err != nil {
+				return err
+			}
+			if p%dnnAlign != 0 {
+				return fmt.Errorf("cuda: %s of %v: a span starts beside a multiple of %d bytes", call, v.shape, dnnAlign)
+			}
+			at[i] = C.CUdeviceptr(p)
+		}
+		return v.d.check(call, C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.n), at[2]), v.shape.String())
+	})
+}
+
+// Close gives the descriptors back. A second Close does nothing.
+func (v *Convolution) Close() error { return v.d.c.drop(v) }
+
+func (v *Convolution) kind() string { return "convolution" }
+
+// release destroys the descriptors, which are the host's.
+func (v *Convolution) release() error {
+	var first error
+	note := func(call string, code C.cudnnStatus_t) {
+		if first == nil && v.d.c.lost == nil {
+			first = dnnError(call, code, v.shape.String())
+		}
+	}
+	for _, t := range []C.cudnnTensorDescriptor_t{v.v.x, v.v.y} {
+		if t != nil {
+			note("cudnnDestroyTensorDescriptor", C.cudnnDestroyTensorDescriptor(t))
+		}
+	}
+	if v.v.w != nil {
+		note("cudnnDestroyFilterDescriptor", C.cudnnDestroyFilterDescriptor(v.v.w))
+	}
+	if v.v.conv != nil {
+		note("cudnnDestroyConvolutionDescriptor", C.cudnnDestroyConvolutionDescriptor(v.v.conv))
+	}
+	return first
+}

@@ -1,0 +1,369 @@
+// cuDNN's convolutions on the CPU: each output element by its definition, for any strides of NCHW and NHWC. Strict where
+// cuDNN may be lenient: all pointers at 16 bytes, workspaces of the right size, which are overwritten.
+#include <stdlib.h>
+#include <string.h>
+
+#include <set>
+#include <vector>
+
+#include "sim.h"
+
+extern "C" {
+#include <cudnn.h>
+}
+
+namespace {
+
+// The codes of cuDNN 9, and of 8.
+bool eight() { return sim::setting("RNA_SIM_CUDNN", 9) == 8; }
+cudnnStatus_t notInitialized() { return eight() ? 1 : 1001; }
+cudnnStatus_t badParam() { return eight() ? 3 : 2000; }
+cudnnStatus_t notSupported() { return eight() ? 9 : 3000; }
+cudnnStatus_t executionFailed() { return eight() ? 8 : 5000; }
+
+std::recursive_mutex *lock() {
+	static std::recursive_mutex m;
+	return &m;
+}
+#define LOCK std::lock_guard<std::recursive_mutex> held(*lock())
+
+struct Sizes {
+	int n, c, h, w;
+	size_t count() const { return (size_t)n * c * h * w; }
+	bool operator==(const Sizes &o) const { return n == o.n && c == o.c && h == o.h && w == o.w; }
+};
+
+}  // namespace
+
+struct cudnnContext {
+	CUstream stream;
+	CUcontext context;
+};
+struct cudnnTensorStruct {
+	cudnnTensorFormat_t format;
+	cudnnDataType_t type;
+	Sizes size;  // n is 0 until it is set
+};
+struct cudnnFilterStruct {
+	cudnnTensorFormat_t format;
+	cudnnDataType_t type;
+	Sizes size;  // outputs, inputs of a group, taps
+};
+struct cudnnConvolutionStruct {
+	int pad[2], stride[2], dilation[2], groups;
+	cudnnConvolutionMode_t mode;
+	cudnnDataType_t compute;
+	cudnnMathType_t math;
+};
+
+namespace {
+
+std::set<cudnnHandle_t> handles;
+std::set<void *> descriptors;
+
+cudnnStatus_t enter(const char *name) {
+	int code = simEnter(name);
+	return simDead() ? executionFailed() : code;
+}
+cudnnStatus_t begin(const char *name, cudnnHandle_t h) {
+	if (cudnnStatus_t r = enter(name)) return r;
+	return handles.count(h) ? CUDNN_STATUS_SUCCESS : badParam();
+}
+
+template <class T> cudnnStatus_t make(const char *name, T **out) {
+	if (cudnnStatus_t r = enter(name)) return r;
+	*out = new T{};
+	descriptors.insert(*out);
+	simLive("cuDNN descriptors", 1);
+	return CUDNN_STATUS_SUCCESS;
+}
+template <class T> cudnnStatus_t destroy(const char *name, T *d) {
+	cudnnStatus_t r = enter(name);
+	if (!descriptors.erase(d)) return badParam();
+	simLive("cuDNN descriptors", -1);
+	delete d;
+	return r;
+}
+
+template <class T> cudnnStatus_t set(const char *name, T *d, cudnnTensorFormat_t format, cudnnDataType_t type, Sizes s) {
+	if (cudnnStatus_t r = enter(name)) return r;
+	if (!descriptors.count(d) || s.n < 1 || s.c < 1 || s.h < 1 || s.w < 1) return badParam();
+	if (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC) return notSupported();
+	d->format = format;
+	d->type = type;
+	d->size = s;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+// An Array is a tensor or a filter in memory, by its strides.
+struct Array {
+	float *p;
+	Sizes s;
+	long dn, dc, dh, dw;
+	template <class D> Array(const D *d, const void *at) : p((float *)at), s(d->size) {
+		bool last = d->format == CUDNN_TENSOR_NHWC;
+		dw = last ? s.c : 1;
+		dh = s.w * dw;
+		dc = last ? 1 : s.h * dh;
+		dn = (long)s.c * s.h * s.w;
+	}
+	float &at(long n, long c, long h, long w) const { return p[n * dn + c * dc + h * dh + w * dw]; }
+};
+
+// A Problem is a convolution of x with w to y, whichever of them is wanted.
+struct Problem {
+	cudnnTensorDescriptor_t x, y;
+	cudnnFilterDescriptor_t w;
+	cudnnConvolutionDescriptor_t c;
+
+	cudnnStatus_t check() const {
+		if (!descriptors.count(x) || !descriptors.count(y) || !descriptors.count(w) || !descriptors.count(c)) return badParam();
+		const Sizes &xs = x->size, &ws = w->size;
+		if (!xs.n || !ws.n || !y->size.n || !c->groups || !c->stride[0]) return badParam();
+		if (ws.c * c->groups != xs.c || ws.n % c->groups) return badParam();
+		auto out = [&](int d, int in, int taps) { return (in + 2 * c->pad[d] - c->dilation[d] * (taps - 1) - 1) / c->stride[d] + 1; };
+		if (!(y->size == Sizes{xs.n, ws.n, out(0, xs.h, ws.h), out(1, xs.w, ws.w)})) return badParam();
+		if (x->type != y->type || x->type != w->type || x->format != y->format || x->format != w->format) return notSupported();
+		if (x->type != CUDNN_DATA_FLOAT || c->compute != CUDNN_DATA_FLOAT) return notSupported();
+		return CUDNN_STATUS_SUCCESS;
+	}
+
+	// each calls f for the products of output element (n, o, i, j): channel and place in x, tap.
+	template <class F> void each(int o, int i, int j, F f) const {
+		const Sizes &ws = w->size;
+		int first = o / (ws.n / c->groups) * ws.c;
+		for (int r = 0; r < ws.h; r++) {
+			int h = i * c->stride[0] - c->pad[0] + r * c->dilation[0];
+			if (h < 0 || h >= x->size.h) continue;
+			for (int s = 0; s < ws.w; s++) {
+				int v = j * c->stride[1] - c->pad[1] + s * c->dilation[1];
+				if (v < 0 || v >= x->size.w) continue;
+				int tr = c->mode == CUDNN_CONVOLUTION ? ws.h - 1 - r : r, ts = c->mode == CUDNN_CONVOLUTION ? ws.w - 1 - s : s;
+				f(first, h, v, tr, ts);
+			}
+		}
+	}
+	template <class F> void outputs(F f) const {
+		const Sizes &ys = y->size;
+		for (int n = 0; n < ys.n; n++)
+			for (int i = 0; i < ys.h; i++)
+				for (int j = 0; j < ys.w; j++)
+					for (int o = 0; o < ys.c; o++) f(n, o, i, j);
+	}
+};
+
+// finish rounds sums to an array: alpha·sum + beta·before.
+void finish(const std::vector<double> &sums, float *to, float alpha, float beta) {
+	for (size_t i = 0; i < sums.size(); i++) to[i] = beta == 0 ? (float)(alpha * sums[i]) : (float)(alpha * sums[i] + beta * to[i]);
+}
+
+void forward(const Problem &p, const void *xp, const void *wp, void *yp, float alpha, float beta) {
+	Array x(p.x, xp), w(p.w, wp), y(p.y, yp);
+	p.outputs([&](int n, int o, int i, int j) {
+		double sum = 0;
+		p.each(o, i, j, [&](int first, int h, int v, int r, int s) {
+			const float *a = &x.at(n, first, h, v), *b = &w.at(o, 0, r, s);
+			for (int c = 0; c < w.s.c; c++) sum += (double)a[c * x.dc] * b[c * w.dc];
+		});
+		float &to = y.at(n, o, i, j);
+		to = beta == 0 ? (float)(alpha * sum) : (float)(alpha * sum + beta * to);
+	});
+}
+
+void backwardData(const Problem &p, const void *wp, const void *dyp, void *dxp, float alpha, float beta) {
+	Array dx(p.x, dxp), w(p.w, wp), dy(p.y, dyp);
+	std::vector<double> sums(dx.s.count());
+	p.outputs([&](int n, int o, int i, int j) {
+		double g = dy.at(n, o, i, j);
+		p.each(o, i, j, [&](int first, int h, int v, int r, int s) {
+			double *a = &sums[&dx.at(n, first, h, v) - dx.p];
+			const float *b = &w.at(o, 0, r, s);
+			for (int c = 0; c < w.s.c; c++) a[c * dx.dc] += g * b[c * w.dc];
+		});
+	});
+	finish(sums, dx.p, alpha, beta);
+}
+
+void backwardFilter(const Problem &p, const void *xp, const void *dyp, void *dwp, float alpha, float beta) {
+	Array x(p.x, xp), dw(p.w, dwp), dy(p.y, dyp);
+	std::vector<double> sums(dw.s.count());
+	p.outputs([&](int n, int o, int i, int j) {
+		double g = dy.at(n, o, i, j);
+		p.each(o, i, j, [&](int first, int h, int v, int r, int s) {
+			const float *a = &x.at(n, first, h, v);
+			double *b = &sums[&dw.at(o, 0, r, s) - dw.p];
+			for (int c = 0; c < dw.s.c; c++) b[c * dw.dc] += g * a[c * x.dc];
+		});
+	});
+	finish(sums, dw.p, alpha, beta);
+}
+
+enum What { Forward, Data, Filter };
+
+// An Algorithm as the heuristics name it, the fastest first. Those with atomics give other sums in each run.
+struct Algorithm {
+	int number;
+	bool supported, deterministic;
+};
+const std::vector<Algorithm> &algorithms(What what) {
+	static const std::vector<Algorithm> all[] = {
+		{{6, false, true}, {1, true, true}, {0, true, true}},   // WINOGRAD, IMPLICIT_PRECOMP_GEMM, IMPLICIT_GEMM
+		{{4, false, true}, {0, true, false}, {1, true, true}},  // WINOGRAD, ALGO_0, ALGO_1
+		{{4, false, true}, {0, true, false}, {1, true, true}},
+	};
+	return all[what];
+}
+const Algorithm *find(What what, int number) {
+	for (const Algorithm &a : algorithms(what))
+		if (a.number == number && a.supported) return &a;
+	return nullptr;
+}
+
+// workspace is what algorithm 1 wants; 0 wants none.
+size_t workspace(const Problem &p, int algorithm) { return algorithm == 0 ? 0 : 16 * (size_t)(p.w->size.h * p.w->size.w) + 4 * (size_t)p.y->size.c + 4; }
+
+cudnnStatus_t choose(const char *name, What what, cudnnHandle_t h, const Problem &p, int asked, int *given, cudnnConvolutionAlgoPerf *out) {
+	if (cudnnStatus_t r = begin(name, h)) return r;
+	if (cudnnStatus_t r = p.check()) return r;
+	if (asked < 1 || !given || !out) return badParam();
+	*given = 0;
+	for (const Algorithm &a : algorithms(what)) {
+		if (*given == asked) break;
+		cudnnConvolutionAlgoPerf &r = out[(*given)++];
+		r = {};
+		r.algo = a.number;
+		r.status = a.supported ? CUDNN_STATUS_SUCCESS : notSupported();
+		r.time = -1;
+		r.memory = a.supported ? workspace(p, a.number) : 0;
+		r.determinism = a.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
+		r.mathType = p.c->math;
+	}
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t size(const char *name, What what, cudnnHandle_t h, const Problem &p, int algorithm, size_t *bytes) {
+	if (cudnnStatus_t r = begin(name, h)) return r;
+	if (cudnnStatus_t r = p.check()) return r;
+	if (!find(what, algorithm)) return notSupported();
+	*bytes = workspace(p, algorithm);
+	return CUDNN_STATUS_SUCCESS;
+}
+
+bool aligned(const void *p) { return p && (uintptr_t)p % 16 == 0; }
+
+// run queues a convolution: a and b are operands, to is the result, in the order of the function.
+cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p, const void *alpha, const void *a, const void *b, int algorithm, void *space, size_t bytes, const void *beta, void *to) {
+	if (cudnnStatus_t r = begin(name, h)) return r;
+	if (cudnnStatus_t r = p.check()) return r;
+	const Algorithm *how = find(what, algorithm);
+	if (!how) return notSupported();
+	size_t need = workspace(p, algorithm);
+	if (!alpha || !beta || !aligned(a) || !aligned(b) || !aligned(to) || bytes < need || (need && !aligned(space))) return badParam();
+	float al = *(const float *)alpha, be = *(const float *)beta;
+	static unsigned calls;
+	float jitter = how->deterministic ? 1 : 1 + (float)(calls++ % 2) * 0x1p-22f;
+	cudnnTensorStruct x = *p.x, y = *p.y;  // descriptors may go before the work runs
+	cudnnFilterStruct w = *p.w;
+	cudnnConvolutionStruct c = *p.c;
+	std::function<std::string()> work = [=]() mutable {
+		Problem q{&x, &y, &w, &c};
+		if (need) memset(space, 0xff, need);
+		switch (what) {
+		case Forward: forward(q, a, b, to, al * jitter, be); break;
+		case Data: backwardData(q, a, b, to, al * jitter, be); break;
+		case Filter: backwardFilter(q, a, b, to, al * jitter, be); break;
+		}
+		return std::string();
+	};
+	return simQueue(h->stream, &work) ? executionFailed() : CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+size_t cudnnGetVersion(void) { return eight() ? 8907 : 92800; }
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *h) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnCreate")) return r;
+	CUcontext c;
+	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c) return notInitialized();
+	*h = new cudnnContext{nullptr, nullptr};
+	handles.insert(*h);
+	simHandle("cuDNN handles", &(*h)->context, 1);
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t h) {
+	LOCK;
+	cudnnStatus_t r = begin("cudnnDestroy", h);
+	if (!handles.erase(h)) return badParam();
+	simHandle("cuDNN handles", &h->context, -1);
+	delete h;
+	return r;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t h, CUstream s) {
+	LOCK;
+	if (cudnnStatus_t r = begin("cudnnSetStream", h)) return r;
+	h->stream = s;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *d) { LOCK; return make("cudnnCreateTensorDescriptor", d); }
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t f, cudnnDataType_t t, int n, int c, int h, int w) { LOCK; return set("cudnnSetTensor4dDescriptor", d, f, t, {n, c, h, w}); }
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t d) { LOCK; return destroy("cudnnDestroyTensorDescriptor", d); }
+cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *d) { LOCK; return make("cudnnCreateFilterDescriptor", d); }
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t t, cudnnTensorFormat_t f, int k, int c, int h, int w) { LOCK; return set("cudnnSetFilter4dDescriptor", d, f, t, {k, c, h, w}); }
+cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t d) { LOCK; return destroy("cudnnDestroyFilterDescriptor", d); }
+cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *d) { LOCK; return make("cudnnCreateConvolutionDescriptor", d); }
+cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t d) { LOCK; return destroy("cudnnDestroyConvolutionDescriptor", d); }
+
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int padH, int padW, int strideH, int strideW, int dilationH, int dilationW, cudnnConvolutionMode_t mode, cudnnDataType_t compute) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnSetConvolution2dDescriptor")) return r;
+	if (!descriptors.count(d) || padH < 0 || padW < 0 || strideH < 1 || strideW < 1 || dilationH < 1 || dilationW < 1) return badParam();
+	*d = {{padH, padW}, {strideH, strideW}, {dilationH, dilationW}, 1, mode, compute, CUDNN_DEFAULT_MATH};
+	return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t d, int groups) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnSetConvolutionGroupCount")) return r;
+	if (!descriptors.count(d) || groups < 1) return badParam();
+	d->groups = groups;
+	return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnMathType_t math) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnSetConvolutionMathType")) return r;
+	if (!descriptors.count(d) || math < CUDNN_DEFAULT_MATH || math > CUDNN_FMA_MATH) return badParam();
+	d->math = math;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+#define X cudnnTensorDescriptor_t
+#define W cudnnFilterDescriptor_t
+#define C cudnnConvolutionDescriptor_t
+#define PERF int asked, int *given, cudnnConvolutionAlgoPerf *out
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t h, X x, W w, C c, X y, PERF) { LOCK; return choose("cudnnGetConvolutionForwardAlgorithm_v7", Forward, h, {x, y, w, c}, asked, given, out); }
+cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t h, W w, X dy, C c, X dx, PERF) { LOCK; return choose("cudnnGetConvolutionBackwardDataAlgorithm_v7", Data, h, {dx, dy, w, c}, asked, given, out); }
+cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t h, X x, X dy, C c, W dw, PERF) { LOCK; return choose("cudnnGetConvolutionBackwardFilterAlgorithm_v7", Filter, h, {x, dy, dw, c}, asked, given, out); }
+cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t h, X x, W w, C c, X y, int a, size_t *n) { LOCK; return size("cudnnGetConvolutionForwardWorkspaceSize", Forward, h, {x, y, w, c}, a, n); }
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t h, W w, X dy, C c, X dx, int a, size_t *n) { LOCK; return size("cudnnGetConvolutionBackwardDataWorkspaceSize", Data, h, {dx, dy, w, c}, a, n); }
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t h, X x, X dy, C c, W dw, int a, size_t *n) { LOCK; return size("cudnnGetConvolutionBackwardFilterWorkspaceSize", Filter, h, {x, dy, dw, c}, a, n); }
+
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t h, const void *alpha, X x, const void *xp, W w, const void *wp, C c, int a, void *space, size_t bytes, const void *beta, X y, void *yp) {
+	LOCK;
+	return run("cudnnConvolutionForward", Forward, h, {x, y, w, c}, alpha, xp, wp, a, space, bytes, beta, yp);
+}
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t h, const void *alpha, W w, const void *wp, X dy, const void *dyp, C c, int a, void *space, size_t bytes, const void *beta, X dx, void *dxp) {
+	LOCK;
+	return run("cudnnConvolutionBackwardData", Data, h, {dx, dy, w, c}, alpha, wp, dyp, a, space, bytes, beta, dxp);
+}
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t h, const void *alpha, X x, const void *xp, X dy, const void *dyp, C c, int a, void *space, size_t bytes, const void *beta, W dw, void *dwp) {
+	LOCK;
+	return run("cudnnConvolutionBackwardFilter", Filter, h, {x, dy, dw, c}, alpha, xp, dyp, a, space, bytes, beta, dwp);
+}
+
+}  // extern "C"
