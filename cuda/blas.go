@@ -3,6 +3,13 @@
 package cuda
 
 // #include <cublas_v2.h>
+// #include <stdint.h>
+//
+// // Addresses are numbers: they are the GPU's.
+// static cublasStatus_t sgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha,
+//	uintptr_t a, int lda, uintptr_t b, int ldb, const float *beta, uintptr_t c, int ldc) {
+//	return cublasSgemm_v2(h, ta, tb, m, n, k, alpha, (const float *)a, lda, (const float *)b, ldb, beta, (float *)c, ldc);
+// }
 import "C"
 
 import (
@@ -137,6 +144,46 @@ func (b *BLAS) Dgemm(transA, transB bool, m, n, k int, alpha float64, A Span, ld
 	})
 }
 
+// Sgemm is Dgemm in float32, with float32 products and sums.
+func (b *BLAS) Sgemm(transA, transB bool, m, n, k int, alpha float32, A Span, lda int, B Span, ldb int, beta float32, y Span, ldc int) error {
+	if m == 0 || n == 0 {
+		return nil
+	}
+	if k == 0 {
+		return errors.New("cuda: Sgemm of an inner dimension 0")
+	}
+	return b.s.do(func() error {
+		if _, open := b.c.handles[b]; !open {
+			return fmt.Errorf("cuBLAS handle: %w", ErrClosed)
+		}
+		a, err := b.address(4, "A", A, m, k, lda, transA)
+		if err != nil {
+			return err
+		}
+		x, err := b.address(4, "B", B, k, n, ldb, transB)
+		if err != nil {
+			return err
+		}
+		c, err := b.address(4, "C", y, m, n, ldc, false)
+		if err != nil {
+			return err
+		}
+		op := map[bool]C.cublasOperation_t{false: C.CUBLAS_OP_N, true: C.CUBLAS_OP_T}
+		al, be := C.float(alpha), C.float(beta)
+		code := C.sgemm(b.handle(), op[transA], op[transB], C.int(m), C.int(n), C.int(k), &al, C.uintptr_t(a), C.int(lda),
+			C.uintptr_t(x), C.int(ldb), &be, C.uintptr_t(c), C.int(ldc))
+		if code == C.CUBLAS_STATUS_SUCCESS {
+			return nil
+		}
+		// A kernel's failure shows as one of cuBLAS: the driver knows better.
+		if lost := b.c.Synchronize(); lost != nil {
+			return lost
+		}
+		return blasError("cublasSgemm", cublas.Status(code),
+			fmt.Sprintf("%d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", m, n, m, k, k, n, lda, ldb, ldc))
+	})
+}
+
 // Dgemv computes y = α op(A) x + β y in float64, where A is m×n and op transposes when asked to. With β = 0 y is not
 // read.
 func (b *BLAS) Dgemv(trans bool, m, n int, alpha float64, A Span, lda int, x Span, incX int, beta float64, y Span, incY int) error {
@@ -180,22 +227,28 @@ func transpose(t bool) blas.Transpose {
 // matrix views the GPU memory of a rows×cols matrix, stored transposed when trans, as the slice that cu/blas takes: it passes on
 // its address, and the elements cannot be touched here.
 func (b *BLAS) matrix(what string, s Span, rows, cols, ld int, trans bool) ([]float64, error) {
+	p, err := b.address(8, what, s, rows, cols, ld, trans)
+	if err != nil {
+		return nil, err
+	}
+	return deviceSlice(p, int(s.n/8)), nil
+}
+
+// address is that of a matrix of elements of the given size, when all of it lies in s.
+func (b *BLAS) address(element int64, what string, s Span, rows, cols, ld int, trans bool) (uintptr, error) {
 	if trans {
 		rows, cols = cols, rows
 	}
 	if rows < 0 || cols < 0 || ld < max(rows, 1) || ld > math.MaxInt32 || cols > math.MaxInt32 {
-		return nil, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: no such matrix", what, rows, cols, ld)
+		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: no such matrix", what, rows, cols, ld)
 	}
 	n := int64(ld)*int64(cols-1) + int64(rows)
-	if 8*n > s.n {
-		return nil, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: it needs %d bytes, the span has %d",
-			what, rows, cols, ld, 8*n, s.n)
+	if element*n > s.n {
+		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: it needs %d bytes, the span has %d",
+			what, rows, cols, ld, element*n, s.n)
 	}
 	p, err := s.pointer(b.c)
-	if err != nil {
-		return nil, err
-	}
-	return deviceSlice(uintptr(p), int(n)), nil
+	return uintptr(p), err
 }
 
 // deviceSlice makes a slice of device memory.

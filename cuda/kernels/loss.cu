@@ -1,0 +1,113 @@
+// Softmax cross-entropy and scores of logits [N,k], in float64. A block has a row; sums are always in the same order.
+
+constexpr int threads = 128;
+
+// NaN wins.
+__device__ double larger(double a, double b) { return b > a || b != b ? b : a; }
+
+// all gives every thread of the block the combination of their values.
+template <class F> __device__ double all(double v, F combine) {
+	__shared__ double cells[threads];
+	__syncthreads();
+	cells[threadIdx.x] = v;
+	__syncthreads();
+	for (int half = threads / 2; half > 0; half /= 2) {
+		if (threadIdx.x < half) cells[threadIdx.x] = combine(cells[threadIdx.x], cells[threadIdx.x + half]);
+		__syncthreads();
+	}
+	return cells[0];
+}
+__device__ double sum(double v) {
+	return all(v, [](double a, double b) { return a + b; });
+}
+
+// normalise gives the largest logit of a row and log Σ exp(logit − largest).
+__device__ void normalise(const float *row, int k, double &top, double &lse) {
+	double t = __longlong_as_double(0xfff0000000000000ll), s = 0; // from minus infinity
+	for (int j = threadIdx.x; j < k; j += threads) t = larger(t, row[j]);
+	top = all(t, larger);
+	for (int j = threadIdx.x; j < k; j += threads) s += exp(row[j] - top);
+	lse = log(sum(s));
+}
+
+// counted is the number of labels that are ones.
+__device__ double counted(const int *labels, int n, int k) {
+	double c = 0;
+	for (int i = threadIdx.x; i < n; i += threads) c += labels[i] >= 0 && labels[i] < k;
+	return sum(c);
+}
+
+// nn_cross_entropy writes the loss of each row, 0 where the label does not count.
+extern "C" __global__ void nn_cross_entropy(const float *logits, const int *labels, int k, double smoothing, double *rows) {
+	const float *row = logits + (long long)blockIdx.x * k;
+	int label = labels[blockIdx.x];
+	if (label < 0 || label >= k) {
+		if (threadIdx.x == 0) rows[blockIdx.x] = 0;
+		return;
+	}
+	double top, lse, mean = 0;
+	normalise(row, k, top, lse);
+	if (smoothing > 0) {
+		for (int j = threadIdx.x; j < k; j += threads) mean += lse - (row[j] - top);
+		mean = sum(mean) / k;
+	}
+	if (threadIdx.x == 0) rows[blockIdx.x] = (1 - smoothing) * (lse - (row[label] - top)) + smoothing * mean;
+}
+
+// nn_cross_entropy_end writes the mean. It is one block.
+extern "C" __global__ void nn_cross_entropy_end(const double *rows, const int *labels, int n, int k, float *loss) {
+	double s = 0;
+	for (int i = threadIdx.x; i < n; i += threads) s += rows[i];
+	s = sum(s);
+	double count = counted(labels, n, k);
+	if (threadIdx.x == 0) loss[0] = (float)(s / (count > 0 ? count : 1));
+}
+
+extern "C" __global__ void nn_cross_entropy_grad(const float *logits, const int *labels, const float *dy, float *dx, int n, int k, double smoothing) {
+	const float *row = logits + (long long)blockIdx.x * k;
+	float *to = dx + (long long)blockIdx.x * k;
+	int label = labels[blockIdx.x];
+	if (label < 0 || label >= k) {
+		for (int j = threadIdx.x; j < k; j += threads) to[j] = 0;
+		return;
+	}
+	double top, lse, a = dy[0] / counted(labels, n, k);
+	normalise(row, k, top, lse);
+	for (int j = threadIdx.x; j < k; j += threads)
+		to[j] = (float)(a * (exp(row[j] - top - lse) - smoothing / k - (j == label ? 1 - smoothing : 0)));
+}
+
+// nn_score writes the cross-entropy of each row and whether it is right at top 1 and at top 5.
+extern "C" __global__ void nn_score(const float *logits, const int *labels, int k, double *rows) {
+	const float *row = logits + (long long)blockIdx.x * k;
+	double *to = rows + 3ll * blockIdx.x;
+	int label = labels[blockIdx.x];
+	if (label < 0 || label >= k) {
+		if (threadIdx.x < 3) to[threadIdx.x] = 0;
+		return;
+	}
+	double top, lse, above = 0;
+	normalise(row, k, top, lse);
+	float mine = row[label];
+	for (int j = threadIdx.x; j < k; j += threads) {
+		float v = row[j];
+		if (v != v) above += k + 5;
+		else if (v > mine || (v == mine && j < label)) above++;
+	}
+	above = sum(above);
+	if (threadIdx.x == 0) {
+		to[0] = lse - (mine - top);
+		to[1] = above < 1;
+		to[2] = above < 5;
+	}
+}
+
+// nn_score_end sums the rows. It is one block.
+extern "C" __global__ void nn_score_end(const double *rows, int n, float *score) {
+	for (int what = 0; what < 3; what++) {
+		double s = 0;
+		for (int i = threadIdx.x; i < n; i += threads) s += rows[3ll * i + what];
+		s = sum(s);
+		if (threadIdx.x == 0) score[what] = (float)s;
+	}
+}

@@ -1,0 +1,73 @@
+// Arithmetic on the flat vectors of parameters, gradients and momentum.
+
+constexpr int threads = 256;
+
+#define EACH(i, n) \
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (long long)gridDim.x * blockDim.x)
+
+extern "C" __global__ void vec_fill(float *v, float a, long long n) {
+	EACH(i, n) v[i] = a;
+}
+
+extern "C" __global__ void vec_add_scaled(float *v, float a, const float *x, long long n) {
+	EACH(i, n) v[i] += a * x[i];
+}
+
+// within says whether element i lies in one of the spans [from, to), which are sorted.
+__device__ bool within(long long i, const long long *spans, int count) {
+	int lo = 0, hi = count;  // the first span that starts behind i
+	while (lo < hi) {
+		int mid = (lo + hi) / 2;
+		if (spans[2 * mid] <= i) lo = mid + 1;
+		else hi = mid;
+	}
+	return lo > 0 && i < spans[2 * lo - 1];
+}
+
+// vec_sgd is a step of stochastic gradient descent; elements in the spans do not decay.
+extern "C" __global__ void vec_sgd(float *w, const float *grad, float *momentum, long long n, float rate, float mu, float decay, float scale, int nesterov,
+                                   const long long *spans, int count) {
+	EACH(i, n) {
+		float g = scale * grad[i], x = w[i];
+		if (decay != 0 && !within(i, spans, count)) g += decay * x;
+		float m = mu * momentum[i] + g;
+		momentum[i] = m;
+		w[i] = x - rate * (nesterov ? g + mu * m : m);
+	}
+}
+
+// reduce gives thread 0 of a block the sum of its threads.
+__device__ double reduce(double v) {
+	__shared__ double cells[threads];
+	cells[threadIdx.x] = v;
+	__syncthreads();
+	for (int half = threads / 2; half > 0; half /= 2) {
+		if (threadIdx.x < half) cells[threadIdx.x] += cells[threadIdx.x + half];
+		__syncthreads();
+	}
+	return cells[0];
+}
+
+// vec_squares writes the sum of squares of each block.
+extern "C" __global__ void vec_squares(const float *v, long long n, double *sums) {
+	double s = 0;
+	EACH(i, n) s += (double)v[i] * v[i];
+	s = reduce(s);
+	if (threadIdx.x == 0) sums[blockIdx.x] = s;
+}
+
+// vec_strange writes the number of elements of each block that are NaN or infinite.
+extern "C" __global__ void vec_strange(const float *v, long long n, double *sums) {
+	double s = 0;
+	EACH(i, n) s += (__float_as_uint(v[i]) & 0x7f800000u) == 0x7f800000u;
+	s = reduce(s);
+	if (threadIdx.x == 0) sums[blockIdx.x] = s;
+}
+
+// vec_total writes the sum of the blocks' sums behind them. It is one block.
+extern "C" __global__ void vec_total(double *sums, int n) {
+	double s = 0;
+	for (int i = threadIdx.x; i < n; i += threads) s += sums[i];
+	s = reduce(s);
+	if (threadIdx.x == 0) sums[n] = s;
+}

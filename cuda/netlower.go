@@ -1,0 +1,301 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// lowering is how a group runs: what Describe says, and how to make the calls for given storage. The plan's
+// outputs are those of results, in the same order.
+type lowering struct {
+	results   []int // values of the group
+	outputs   []device.Output
+	workspace int
+	bind      func(b *binding)
+}
+
+// binding collects the calls of a group for the storage that it was given. The first error is kept.
+type binding struct {
+	d     *Net
+	group *device.Group
+	spans []Span // by value; empty for those that stay inside the group
+	work  Span
+	calls []func() error
+	err   error
+}
+
+// Describe implements device.Device.
+func (d *Net) Describe(g *device.Group) (*device.Plan, error) {
+	l, err := d.lower(g)
+	if err != nil {
+		return nil, err
+	}
+	p := &device.Plan{Workspace: l.workspace}
+	for _, v := range g.Outputs {
+		p.Outputs = append(p.Outputs, l.outputs[slices.Index(l.results, v)])
+	}
+	return p, nil
+}
+
+// Bind implements device.Device.
+func (d *Net) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kernel, error) {
+	l, err := d.lower(g)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.In) != len(g.Inputs) || len(a.Out) != len(g.Outputs) || a.Workspace.Bytes < l.workspace {
+		return nil, fmt.Errorf("cuda: bind %v: %d and %d regions for %d inputs and %d outputs, workspace of %d bytes for %d",
+			g, len(a.In), len(a.Out), len(g.Inputs), len(g.Outputs), a.Workspace.Bytes, l.workspace)
+	}
+	b := &binding{d: d, group: g, spans: make([]Span, len(g.Values))}
+	place := func(v int, r device.Region) {
+		s, err := d.span(r)
+		if x := g.Values[v]; err == nil && r.Bytes != x.Type.Bytes() {
+			err = fmt.Errorf("region of %d bytes for %v", r.Bytes, x.Type)
+		}
+		if err != nil {
+			b.fail(fmt.Errorf("value %s: %w", g.Values[v].Name, err))
+		}
+		b.spans[v] = s
+	}
+	for i, v := range g.Inputs {
+		place(v, a.In[i])
+	}
+	for i, v := range g.Outputs {
+		place(v, a.Out[i])
+	}
+	if b.work, err = d.span(a.Workspace); err != nil {
+		b.fail(fmt.Errorf("workspace: %w", err))
+	}
+	if b.err == nil {
+		l.bind(b)
+	}
+	if b.err != nil {
+		return nil, fmt.Errorf("cuda: bind %v: %w", g, b.err)
+	}
+	run := func() error {
+		for _, call := range b.calls {
+			if err := call(); err != nil {
+				return err
+			}
+		}
+		if d.opts.DebugSync {
+			return d.stream.Synchronize()
+		}
+		return nil
+	}
+	return func() error { return d.explain(d.c.Do(run)) }, nil
+}
+
+func (b *binding) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// launch adds a kernel of one of the sources.
+func (b *binding) launch(file, name string, grid, block Dim, args ...any) {
+	k, err := b.d.kernel(file, name)
+	if err != nil {
+		b.fail(err)
+		return
+	}
+	for i, a := range args { // an empty span is a null pointer
+		if n, ok := a.(int); ok {
+			args[i] = int32(n)
+		}
+	}
+	b.calls = append(b.calls, func() error { return b.d.stream.Launch(k, grid, block, 0, args...) })
+}
+
+// each adds a kernel with a thread for each of n elements, which is its last argument.
+func (b *binding) each(file, name string, n int, args ...any) {
+	grid, block := b.d.flat(n)
+	b.launch(file, name, grid, block, append(args, int64(n))...)
+}
+
+// copy adds a copy.
+func (b *binding) copy(dst, src Span) {
+	b.calls = append(b.calls, func() error { return b.d.stream.Copy(dst, src) })
+}
+
+// lower finds how to run a group.
+func (d *Net) lower(g *device.Group) (*lowering, error) {
+	unsupported := func(reason string) error {
+		return &device.UnsupportedError{Device: d.Name(), Group: g, Reason: reason}
+	}
+	if err := g.Check(); err != nil {
+		return nil, unsupported(err.Error())
+	}
+	l, reason, err := d.choose(g)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: describe %v: %w", g, d.explain(err))
+	}
+	if reason == "" {
+		for _, v := range g.Outputs {
+			if !slices.Contains(l.results, v) {
+				reason = fmt.Sprintf("value %s does not leave the group", g.Values[v].Name)
+			}
+		}
+	}
+	if reason != "" {
+		return nil, unsupported(reason)
+	}
+	return l, nil
+}
+
+// choose returns the lowering of a group whose types fit, or why there is none.
+func (d *Net) choose(g *device.Group) (l *lowering, reason string, err error) {
+	if len(g.Steps) == 0 {
+		return nil, "empty group", nil
+	}
+	for _, s := range g.Steps {
+		for _, v := range append(slices.Clone(s.In), s.Out) {
+			x := g.Values[v].Type
+			if x.DType == op.Float64 {
+				return nil, "float64 values are not supported", nil
+			}
+			if slices.ContainsFunc(x.Shape, func(n int) bool { return n > 1<<30 }) {
+				return nil, fmt.Sprintf("an extent of %v is too large", x), nil
+			}
+		}
+	}
+	if len(g.Steps) > 1 {
+		l, reason = d.fuse(g)
+		return l, reason, nil
+	}
+	s := netStep{d, g, g.Steps[0]}
+	switch o := s.Op.(type) {
+	case op.Conv2D:
+		return s.convForward(o)
+	case op.Conv2DGradInput:
+		return s.convGradInput(o)
+	case op.Conv2DGradWeight:
+		return s.convGradWeight(o)
+	}
+	l, reason = s.lower()
+	return l, reason, nil
+}
+
+// netStep is a step of a group that is being lowered.
+type netStep struct {
+	d     *Net
+	group *device.Group
+	device.Step
+}
+
+// lower lowers a step that is no convolution.
+func (s netStep) lower() (*lowering, string) {
+	switch o := s.Op.(type) {
+	case op.Images:
+		return s.images(o)
+	case op.Linear:
+		return s.linear()
+	case op.LinearGradInput:
+		return s.linearGradInput()
+	case op.LinearGradWeight:
+		return s.linearGradWeight()
+	case op.ChannelSum:
+		return s.channelSum()
+	case op.BatchNormStats:
+		return s.batchNormStats()
+	case op.BatchNorm:
+		return s.batchNorm(o)
+	case op.BatchNormUpdate:
+		return s.batchNormUpdate(o)
+	case op.BatchNormGradSums:
+		return s.batchNormGradSums(o)
+	case op.BatchNormGradInput:
+		return s.batchNormGradInput(o)
+	case op.ReLU:
+		return s.elementwise("nn_relu")
+	case op.ReLUGrad:
+		return s.elementwise("nn_relu_grad")
+	case op.Add:
+		return s.elementwise("nn_add")
+	case op.MaxPool:
+		return s.pool("nn_max_pool", o.Kernel, o.Stride, o.Pad)
+	case op.MaxPoolGrad:
+		return s.poolGrad("nn_max_pool_grad", o.MaxPool.Kernel, o.MaxPool.Stride, o.MaxPool.Pad)
+	case op.AvgPool:
+		return s.pool("nn_avg_pool", o.Kernel, o.Stride, o.Pad)
+	case op.AvgPoolGrad:
+		return s.poolGrad("nn_avg_pool_grad", o.AvgPool.Kernel, o.AvgPool.Stride, o.AvgPool.Pad)
+	case op.GlobalAvgPool:
+		return s.globalAvgPool("nn_global_avg_pool", s.in(0))
+	case op.GlobalAvgPoolGrad:
+		return s.globalAvgPool("nn_global_avg_pool_grad", s.out())
+	case op.Shortcut:
+		return s.shortcut("nn_shortcut", o, s.in(0), s.out())
+	case op.ShortcutGrad:
+		return s.shortcut("nn_shortcut_grad", o.Shortcut, s.out(), s.in(0))
+	case op.Row, op.Flatten, op.Reshape:
+		return s.view(o.(op.View))
+	case op.SoftmaxCrossEntropy:
+		return s.crossEntropy(o)
+	case op.SoftmaxCrossEntropyGrad:
+		return s.crossEntropyGrad(o)
+	case op.Score:
+		return s.score()
+	}
+	return nil, "there is no kernel for this op"
+}
+
+// in is the type of an operand, out that of the result.
+func (s netStep) in(i int) op.Type { return s.group.Values[s.In[i]].Type }
+func (s netStep) out() op.Type     { return s.group.Values[s.Out].Type }
+
+// own says which operand lies otherwise than the device lays out values of its type.
+func (s netStep) own() string {
+	for i, v := range s.In {
+		x := s.group.Values[v]
+		if want := s.d.Layout(x.Type, device.Data); x.Layout != want {
+			return fmt.Sprintf("operand %d has layout %q, want %q", i, x.Layout, want)
+		}
+	}
+	return ""
+}
+
+// over lists operands, by number, whose storage the result may take.
+func (s netStep) over(operands ...int) []int {
+	var list []int
+	for _, i := range operands {
+		in := slices.Index(s.group.Inputs, s.In[i])
+		if in >= 0 && !slices.Contains(list, in) {
+			list = append(list, in)
+		}
+	}
+	return list
+}
+
+// output describes the step's result in the device's layout.
+func (s netStep) output() device.Output {
+	return device.Output{Layout: s.d.Layout(s.out(), device.Data), Bytes: s.out().Bytes()}
+}
+
+// result is the lowering of a step with one result, when its operands have the device's layouts.
+func (s netStep) result(workspace int, bind func(b *binding, in []Span, out Span)) (*lowering, string) {
+	return &lowering{
+		results:   []int{s.Out},
+		outputs:   []device.Output{s.output()},
+		workspace: workspace,
+		bind: func(b *binding) {
+			in := make([]Span, len(s.In))
+			for i, v := range s.In {
+				in[i] = b.spans[v]
+			}
+			bind(b, in, b.spans[s.Out])
+		},
+	}, s.own()
+}
+
+// align rounds a part of a workspace up.
+func align(bytes int) int { return (bytes + 255) / 256 * 256 }
+
+// extents takes the shape of an activation apart: images, channels and what is left of the dimensions.
+func extents(s op.Shape) (n, c, rest int) { return s[0], s[1], s[2:].Size() }
