@@ -74,5 +74,5 @@ $(VENV)/ready:
 
 $(VENV)/numpy:
 	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet numpy scipy
+	$(VENV)/bin/pip install --quiet numpy
 	touch $@
