@@ -1,9 +1,7 @@
 package safetensors
 
 import (
-	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,15 +69,13 @@ func (f *File) readHeader() error {
 	return f.parse(head, st.Size()-f.start)
 }
 
-// entry is a tensor in the JSON header.
-type entry struct {
-	DType   DType   `json:"dtype"`
-	Shape   []int   `json:"shape"`
-	Offsets []int64 `json:"data_offsets"`
-}
-
 func (f *File) parse(head []byte, size int64) error {
-	if err := f.entries(head); err != nil {
+	h := header{b: head}
+	err := h.read(size, func(m map[string]string) { f.Metadata = m }, func(t Tensor) error {
+		f.Tensors = append(f.Tensors, t)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(f.Tensors, func(a, b Tensor) int {
@@ -101,52 +97,6 @@ func (f *File) parse(head []byte, size int64) error {
 	}
 	if at != size {
 		return fmt.Errorf("the header describes %d bytes of data, the file holds %d: cut short or overlong", at, size)
-	}
-	return nil
-}
-
-// entries reads the JSON object entry by entry: a map would hide names that occur twice.
-func (f *File) entries(head []byte) error {
-	if !json.Valid(head) {
-		return errors.New("the header is not JSON")
-	}
-	dec := json.NewDecoder(bytes.NewReader(head))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return errors.New("the header is not a JSON object")
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return fmt.Errorf("the header: %w", err)
-		}
-		name := tok.(string) // a key, since the header is valid
-		if seen[name] {
-			return fmt.Errorf("tensor %q occurs twice", name)
-		}
-		seen[name] = true
-		if name == "__metadata__" {
-			if err := dec.Decode(&f.Metadata); err != nil {
-				return fmt.Errorf("metadata: %w", err)
-			}
-			continue
-		}
-		var e entry
-		if err := dec.Decode(&e); err != nil {
-			return fmt.Errorf("tensor %q: %w", name, err)
-		}
-		if e.Shape == nil || len(e.Offsets) != 2 {
-			return fmt.Errorf("tensor %q: a shape and two offsets are needed, got %v and %v", name, e.Shape, e.Offsets)
-		}
-		t := Tensor{Name: name, DType: e.DType, Shape: e.Shape, off: e.Offsets[0], bytes: e.Offsets[1] - e.Offsets[0]}
-		want, err := t.size()
-		if err != nil {
-			return err
-		}
-		if t.off < 0 || t.bytes != want {
-			return fmt.Errorf("tensor %q: offsets %v do not hold %s%v", name, e.Offsets, e.DType, e.Shape)
-		}
-		f.Tensors = append(f.Tensors, t)
 	}
 	return nil
 }

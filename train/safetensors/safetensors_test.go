@@ -422,6 +422,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		defer file.Close()
+		agrees(t, file, []byte(header))
 		total := 0
 		for _, x := range file.Tensors {
 			total += int(x.bytes)

@@ -30,6 +30,13 @@ type Writer struct {
 	done bool // committed or given up
 }
 
+// entry is a tensor in the JSON header.
+type entry struct {
+	DType   DType   `json:"dtype"`
+	Shape   []int   `json:"shape"`
+	Offsets []int64 `json:"data_offsets"`
+}
+
 // Create starts a file that will hold the given tensors. Nothing appears at path before Commit.
 func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
 	head := map[string]any{}

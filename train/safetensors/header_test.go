@@ -1,0 +1,146 @@
+package safetensors
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile are headers of maxHeader bytes that cost what they can.
+func hostile() map[string]string {
+	fill := func(begin, end string, each func(i int) string) string {
+		var b strings.Builder
+		b.WriteString(begin)
+		for i := 0; ; i++ {
+			s := each(i)
+			if b.Len()+len(s)+len(end) > maxHeader {
+				break
+			}
+			b.WriteString(s)
+		}
+		return b.String() + strings.Repeat(" ", maxHeader-b.Len()-len(end)) + end
+	}
+	return map[string]string{
+		"many tensors": fill("{", `"":{}}`, func(i int) string {
+			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[],"data_offsets":[%d,%d]},`, i, i, i+1)
+		}),
+		"many empty tensors out of order": fill("{", `"":{}}`, func(i int) string {
+			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[0],"data_offsets":[%d,%d]},`, i*7919%1000003, i*7919%maxHeader, i*7919%maxHeader)
+		}),
+		"many tensors until the end": fill("{", `"":{}}`, func(i int) string {
+			if i >= maxTensors-10 {
+				return " "
+			}
+			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[0],"data_offsets":[%d,%d]},`, i, i*7919%1000, i*7919%1000)
+		}),
+		"holes": fill("{", `"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, func(i int) string {
+			if i >= maxTensors-10 {
+				return " "
+			}
+			return fmt.Sprintf(`"%d":{"dtype":"U8","shape":[0],"data_offsets":[%d,%d]},`, i*7919%1000003, i*7919%1000, i*7919%1000)
+		}),
+		"metadata":          fill(`{"__metadata__":{`, `"":""}`, func(i int) string { return fmt.Sprintf(`"%d":"",`, i) }),
+		"escapes":           fill(`{"__metadata__":{`, `"":""}`, func(i int) string { return fmt.Sprintf(`"\u00%02x%d":"\n",`, 32+i%64, i) }),
+		"one string":        fill(`{"`, `"}`, func(int) string { return `\n` }),
+		"nested arrays":     fill(`{"a":{"x":`, `}}`, func(int) string { return "[" }),
+		"nested objects":    fill(`{"a":`, `}`, func(int) string { return `{"":` }),
+		"a wide array":      fill(`{"a":{"x":[`, `0]}}`, func(int) string { return "0," }),
+		"a long shape":      fill(`{"a":{"shape":[`, `0]}}`, func(int) string { return "1," }),
+		"many shapes":       fill(`{"a":{`, `"shape":[0]}}`, func(int) string { return `"shape":[1,1,1,1],` }),
+		"a long number":     fill(`{"a":{"shape":[1`, `]}}`, func(int) string { return "0" }),
+		"spaces":            fill(``, `{}x`, func(int) string { return " " }),
+		"garbage":           fill("\x01", ``, func(int) string { return "\xff" }),
+		"unknown fields":    fill(`{"a":{`, `"x":0}}`, func(i int) string { return fmt.Sprintf(`"%d":{"a":[1]},`, i) }),
+		"one unended value": fill(`{"a":{"x":"`, ``, func(int) string { return "a" }),
+	}
+}
+
+// Hostile headers are refused within 100 ms and 50 MB.
+func TestHostileHeaders(t *testing.T) {
+	for name, head := range hostile() {
+		t.Run(name, func(t *testing.T) {
+			path := writeRaw(t, raw(head, 1000))
+			best := time.Hour
+			for range 5 {
+				before := allocated()
+				start := time.Now()
+				f, err := Open(path)
+				best = min(best, time.Since(start))
+				if err == nil {
+					f.Close()
+					t.Fatal("it was accepted")
+				}
+				if mb := (allocated() - before) >> 20; mb >= 50 {
+					t.Fatalf("%d MB were allocated in all", mb)
+				}
+				if best < 100*time.Millisecond {
+					break
+				}
+			}
+			if best >= 100*time.Millisecond {
+				t.Errorf("it took %v", best)
+			}
+		})
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// Headers of more tensors than any net has are read, with fields that the format does not know.
+func TestManyTensors(t *testing.T) {
+	const n = 20_000
+	var b strings.Builder
+	b.WriteString(` { "__metadata__" : {"a":"\u00e9\/\ud83d\ude00"} , "empty":{"data_offsets":[0,0],"new":[{"a":null},-1.5e-3,true],"shape":[0,3],"dtype":"BF16"}`)
+	for i := range n {
+		fmt.Fprintf(&b, `,"model.layers.%d.weight":{"dtype":"F16","shape":[1,2],"data_offsets":[%d,%d]}`, i, 4*i, 4*i+4)
+	}
+	b.WriteString("}\n")
+	f, err := Open(writeRaw(t, raw(b.String(), 4*n)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if x, ok := f.Lookup("model.layers.19999.weight"); len(f.Tensors) != n+1 || !ok || x.off != 4*n-4 || x.Len() != 2 || f.Metadata["a"] != "é/😀" {
+		t.Errorf("%d tensors, the last %+v, metadata %q", len(f.Tensors), x, f.Metadata)
+	}
+}
+
+// agrees compares a file that was accepted with what encoding/json makes of its header.
+func agrees(t *testing.T, f *File, head []byte) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(head, &all); err != nil {
+		t.Fatalf("no JSON was accepted: %v", err)
+	}
+	var metadata map[string]string
+	if m, ok := all["__metadata__"]; ok {
+		if err := json.Unmarshal(m, &metadata); err != nil || fmt.Sprint(metadata) != fmt.Sprint(f.Metadata) {
+			t.Fatalf("metadata %q, want %q (%v)", f.Metadata, metadata, err)
+		}
+		delete(all, "__metadata__")
+	}
+	if len(all) != len(f.Tensors) {
+		t.Fatalf("%d tensors, want %d", len(f.Tensors), len(all))
+	}
+	for _, x := range f.Tensors {
+		fields := map[string]json.RawMessage{}
+		if err := json.Unmarshal(all[x.Name], &fields); err != nil {
+			t.Fatalf("tensor %q: %v", x.Name, err)
+		}
+		var e entry
+		for field, to := range map[string]any{"dtype": &e.DType, "shape": &e.Shape, "data_offsets": &e.Offsets} {
+			if err := json.Unmarshal(fields[field], to); err != nil {
+				t.Fatalf("tensor %q: %s: %v", x.Name, field, err)
+			}
+		}
+		if e.DType != x.DType || fmt.Sprint(e.Shape) != fmt.Sprint(x.Shape) || e.Offsets[0] != x.off || e.Offsets[1] != x.off+x.bytes {
+			t.Fatalf("tensor %+v, want %+v", x, e)
+		}
+	}
+}
