@@ -6,7 +6,7 @@
 //
 // [Open] gives a [Context], which has one operating-system thread that makes all its CUDA calls; methods may be called
 // from any goroutine and hand their work to it. [Context.Do] runs a function there, so that several calls cost one
-// hand-over. Every handle (memory, stream, event, module, BLAS) belongs to who made it, and is given back by Close.
+// hand-over. Every handle (memory, stream, event, module, BLAS, DNN) belongs to who made it, and is given back by Close.
 // Closing a context closes what is left, and returns an error that counts it.
 //
 // # Order
@@ -26,4 +26,11 @@
 // A [Space] keeps the vectors of a window in GPU memory, as far as there is some, and the rest in pinned host memory.
 // It passes the conformance suite of package rna/spacetest. Only the N×N matrix leaves the GPU, when the vectors come
 // from its memory too.
+//
+// # Nets
+//
+// [OpenNet] gives a device.Device on which nets train and run in float32. Activations lie channels last and so do the weights of
+// convolutions, as cuDNN likes them. A batch normalisation runs in one pass with an addition and a ReLU behind it, and its
+// gradient's sums with theirs. All sums are in float64 and in one order, so that with [NetOptions].Deterministic results have equal
+// bits in each run. It passes the conformance suite of package devicetest.
 package cuda

@@ -122,7 +122,7 @@ func (r *Report) Print(w io.Writer) error {
 		case l.Err == nil:
 			line(name, "%s  %s", l.Version, l.File)
 		case l.Library == lazy.CuDNN:
-			line(name, "missing; RNA does without")
+			line(name, "missing; RNA does without, nets need it")
 			missing = append(missing, l.Err)
 		default:
 			what := "unusable"

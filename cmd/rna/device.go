@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"onlinerna/cuda"
@@ -12,9 +13,9 @@ import (
 )
 
 // deviceNames lists what --device takes.
-var deviceNames = []string{"auto", "cpu", "reference", "reference64"}
+var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
-const deviceHelp = "auto (the CPU), cpu, or reference: the slow definition that the others are checked against (reference64: in float64)"
+const deviceHelp = "auto (the CPU), cpu, cuda: an NVIDIA GPU, in float32 (cuda:1: the second one), or reference: the slow definition that the others are checked against (reference64: in float64)"
 
 const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of about 3e-6 of the largest element in place of 5e-7 (device cpu)"
 
@@ -24,27 +25,36 @@ func openDevice(name string, threads int, winograd bool) (device.Device, error) 
 	case "auto", "cpu":
 		return cpu.New(cpu.Options{Threads: threads, Winograd: winograd})
 	}
-	if winograd && slices.Contains(deviceNames, name) {
+	kind, number, numbered := strings.Cut(name, ":")
+	known := slices.Contains(deviceNames, kind) && (kind == "cuda" || !numbered)
+	if winograd && known {
 		return nil, fmt.Errorf("device %s has no Winograd convolutions: leave --winograd out, or use --device cpu", name)
 	}
-	switch name {
-	case "reference":
+	switch {
+	case name == "reference":
 		return device.NewReference(op.Float32), nil
-	case "reference64":
+	case name == "reference64":
 		return device.NewReference(op.Float64), nil
-	case "cuda":
-		return nil, noTraining()
+	case known:
+		return openGPU(name, number, numbered)
 	}
 	return nil, fmt.Errorf("unknown device %q%s Devices: %s", name, orDot(suggest(name, deviceNames, "")), strings.Join(deviceNames, ", "))
 }
 
-// noTraining says why --device cuda is not to be had: what is missing, or that nets do not train on it.
-func noTraining() error {
-	gpus, err := cuda.Devices()
-	if err != nil {
-		return fmt.Errorf("device cuda: %w; or use --device cpu", err)
+// openGPU opens a GPU, the first one without a number. Results have equal bits in each run.
+func openGPU(name, number string, numbered bool) (device.Device, error) {
+	ordinal := 0
+	if numbered {
+		var err error
+		if ordinal, err = strconv.Atoi(number); err != nil || ordinal < 0 {
+			return nil, fmt.Errorf("device %s: %q is no number of a GPU: want one from 0, as in cuda:0; 'rna devices' lists them", name, number)
+		}
 	}
-	return fmt.Errorf("device cuda: nets do not train or run on GPUs (found: %v); use --device cpu", gpus)
+	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Deterministic: true})
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w; or use --device cpu", name, err)
+	}
+	return d, nil
 }
 
 func orDot(s string) string {

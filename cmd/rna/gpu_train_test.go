@@ -1,0 +1,96 @@
+//go:build gpu
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/lazy"
+)
+
+// needGPU skips a test where there are neither a GPU nor the stand-in, or fails it with ONLINERNA_GPU=require in the environment.
+func needGPU(t *testing.T) {
+	t.Helper()
+	if os.Getenv(lazy.SearchVariable) == "" && lazy.Driver.Load() != nil {
+		standIn, err := filepath.Abs("../../bin/sim")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(lazy.SearchVariable, standIn)
+	}
+	for _, l := range lazy.Libraries {
+		if err := l.Load(); err != nil {
+			if os.Getenv("ONLINERNA_GPU") == "require" {
+				t.Fatal(err)
+			}
+			t.Skipf("no GPU and no stand-in for one; \"make sim\" builds it: %v", err)
+		}
+	}
+}
+
+// losses are those of the steps and epochs of a run.
+func losses(t *testing.T, dir string) (all []float64) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var r struct {
+			Kind string
+			Loss float64
+			SGD  struct{ Loss float64 }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		switch r.Kind {
+		case "step":
+			all = append(all, r.Loss)
+		case "epoch":
+			all = append(all, r.SGD.Loss)
+		}
+	}
+	return all
+}
+
+// The same run has the same losses on the GPU as on the CPU, and so has an evaluation.
+func TestTrainOnGPU(t *testing.T) {
+	needGPU(t)
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	runs := map[string][]float64{}
+	outputs := map[string]string{}
+	for _, dev := range []string{"cpu", "cuda"} {
+		out := filepath.Join(dir, dev)
+		said := mustRun(t, "train", "--device", dev, "--epochs", "4", "--limit-batches", "5", "--limit-val", "2", "--batch", "16",
+			"--rna-start", "1", "--rna-window", "2", "--out", out)
+		if !strings.Contains(said, "device "+dev) || !strings.Contains(said, "RNA of the last") {
+			t.Errorf("%s: %s", dev, said)
+		}
+		runs[dev] = losses(t, out)
+		outputs[dev] = mustRun(t, "eval", "--device", dev, "--batch", "500", "--weights", filepath.Join(out, "rna.safetensors"), "--data", "glyphs")
+	}
+	if len(runs["cpu"]) != 24 || len(runs["cuda"]) != 24 {
+		t.Fatalf("%d and %d losses, want those of 20 steps and 4 epochs", len(runs["cpu"]), len(runs["cuda"]))
+	}
+	for i, want := range runs["cpu"] {
+		if got := runs["cuda"][i]; !(math.Abs(got-want) <= 1e-4) {
+			t.Errorf("loss %d is %v on the GPU, %v on the CPU", i, got, want)
+		}
+	}
+	// "… on 4000 images: loss 2.3, top-1 …": numbers may differ in their last digit.
+	if loss := func(s string) string { return strings.Fields(s[strings.Index(s, "loss"):])[1][:5] }; loss(outputs["cpu"]) != loss(outputs["cuda"]) {
+		t.Errorf("evaluations differ:\n%s%s", outputs["cpu"], outputs["cuda"])
+	}
+	if status, _, stderr := runRNA(t, "eval", "--device", "cuda:99", "--weights", filepath.Join(dir, "cpu", "rna.safetensors"), "--data", "glyphs"); status != 1 || !strings.Contains(stderr, "no GPU 99") {
+		t.Errorf("GPU 99: status %d, %s", status, stderr)
+	}
+}
