@@ -175,6 +175,59 @@ func TestExtrapolateAuto(t *testing.T) {
 	}
 }
 
+// Statistics that are re-estimated on training images depend on the weights alone, and change nothing else.
+func TestExtrapolateReestimate(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for _, epochs := range []string{"1", "2"} {
+		run := filepath.Join(dir, "run"+epochs)
+		mustRun(t, "train", "--model", "resnet20", "--epochs", epochs, "--limit-batches", "2", "--limit-val", "1", "--batch", "16", "--schedule", "constant", "--quiet", "--rna", "off", "--out", run)
+		files = append(files, filepath.Join(run, "final.safetensors"))
+	}
+	read := func(path string) map[string][]float64 {
+		f, err := safetensors.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		all := map[string][]float64{}
+		for _, x := range f.Tensors {
+			if x.DType.Float() {
+				all[x.Name] = make([]float64, x.Len())
+				if err := f.Float64s(x, all[x.Name], 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return all
+	}
+	reestimate := []string{"--average", "--bn", "reestimate", "--data", "glyphs", "--batch", "16", "--bn-batches", "2"}
+	_, last := extrapolated(t, append([]string{"--average"}, files...)...)
+	_, fresh := extrapolated(t, append(reestimate, files...)...)
+	_, again := extrapolated(t, append(reestimate, "--workers", "1", last, fresh)...) // the average of equal weights
+	before, after, third := read(last), read(fresh), read(again)
+	moved := 0
+	for name, v := range after {
+		statistic := strings.Contains(name, "running_")
+		for i, x := range v {
+			if x != before[name][i] {
+				if moved++; !statistic {
+					t.Fatalf("%s has changed: %v, was %v", name, x, before[name][i])
+				}
+			}
+			if x != third[name][i] {
+				t.Fatalf("%s is %v at first and %v from other statistics", name, x, third[name][i])
+			}
+			if strings.Contains(name, "running_var") && x <= 0 {
+				t.Fatalf("%s has the element %v", name, x)
+			}
+		}
+	}
+	if moved < 1000 {
+		t.Errorf("%d elements of statistics have changed", moved)
+	}
+}
+
 func TestInspect(t *testing.T) {
 	files := checkpoints(".pt")
 	out := mustRun(t, append([]string{"inspect"}, files...)...)
