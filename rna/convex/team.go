@@ -82,7 +82,9 @@ type pool struct {
 
 	calls atomic.Int64 // what the workers look out for
 	state atomic.Int64 // workers at work, plus shut when no more may join
-	next  atomic.Int64 // block that nobody has taken
+	taken atomic.Int64 // number of blocks
+	last  atomic.Int64 // block that a worker took: they begin at the end, the caller at the start, so that
+	// both find in their caches what they had the last time
 
 	// The current call. Workers read it after they have joined.
 	blocks int64
@@ -131,7 +133,9 @@ func (p *pool) help(wake chan struct{}) {
 		}
 		seen = p.calls.Load()
 		if p.join() {
-			p.work()
+			for p.taken.Add(1) <= p.blocks {
+				p.body(int(p.last.Add(-1)))
+			}
 			p.state.Add(-1)
 		}
 	}
@@ -140,7 +144,8 @@ func (p *pool) help(wake chan struct{}) {
 // run calls body for each block and returns when all are done.
 func (p *pool) run(blocks int, body func(block int)) {
 	p.blocks, p.body = int64(blocks), body
-	p.next.Store(0)
+	p.taken.Store(0)
+	p.last.Store(p.blocks)
 	p.state.Store(0)
 	p.calls.Add(1)
 	for _, w := range p.wake[:min(blocks-1, len(p.wake))] {
@@ -149,15 +154,11 @@ func (p *pool) run(blocks int, body func(block int)) {
 		default: // it has yet to take the last one
 		}
 	}
-	p.work()
+	for b := 0; p.taken.Add(1) <= p.blocks; b++ {
+		body(b)
+	}
 	for p.state.Add(shut); p.state.Load() != shut; {
 		runtime.Gosched()
-	}
-}
-
-func (p *pool) work() {
-	for b := p.next.Add(1) - 1; b < p.blocks; b = p.next.Add(1) - 1 {
-		p.body(int(b))
 	}
 }
 
