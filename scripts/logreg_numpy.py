@@ -3,7 +3,8 @@
 same data, in turn, several rounds in one run.
 
 The data have the shape of madelon: 2,000 rows of 500 features, scaled to [0, 1], and a constant. Products go through
-numpy's BLAS on all cores; f and its gradient share the product with the data. Curves of both programs are compared over
+numpy's BLAS on all cores; f and its gradient share the product with the data unless --separate is given. Curves of both
+programs are compared over
 the first iterations. Times are of the iterations alone, medians over rounds; a ratio is the median over
 rounds, with the lowest and the highest.
 
@@ -29,7 +30,8 @@ WINDOW, LAMBDA, KAPPA = 10, 1e-8, 1e-6
 class Logistic:
     """The l2-regularised logistic loss."""
 
-    def __init__(self, x, y, kappa):
+    def __init__(self, x, y, kappa, separate=False):
+        self.separate = separate
         self.x, self.y, self.n = x, y, len(y)
         smooth = np.linalg.norm(x.T @ x, 2) / (4 * self.n)
         self.reg = kappa * smooth
@@ -40,9 +42,15 @@ class Logistic:
         return np.mean(np.log1p(np.exp(-self.y * (self.x @ w)))) + self.reg / 2 * (w @ w)
 
     def both(self, w):
+        if self.separate:
+            return self.value(w), self.gradient(w)
         e = np.exp(-self.y * (self.x @ w))
         slopes = -self.y * e / (1 + e)
         return np.mean(np.log1p(e)) + self.reg / 2 * (w @ w), self.x.T @ slopes / self.n + self.reg * w
+
+    def gradient(self, w):
+        slopes = -self.y / (1 + np.exp(self.y * (self.x @ w)))
+        return self.x.T @ slopes / self.n + self.reg * w
 
 
 def rna(points, gradients, lipschitz):
@@ -199,6 +207,7 @@ def main():
     a.add_argument("--rounds", type=int, default=5)
     a.add_argument("--iterations", type=int, default=100)
     a.add_argument("--real", action="store_true", help="real features in place of madelon's integers, which rna holds in 16 bits")
+    a.add_argument("--separate", action="store_true", help="let numpy's f and gradient be functions of their own, each with a product")
     a.add_argument("--epochs", type=int, default=4, help="of stochastic methods")
     args = a.parse_args()
     wanted = args.methods or METHODS + STOCHASTIC
@@ -212,7 +221,7 @@ def main():
         x, y = madelon(args.real)
         file = folder / "madelon.csv"
         np.savetxt(file, np.hstack([y[:, None], x]), fmt="%.17g", delimiter=",")
-        p = Logistic(x, y, KAPPA)
+        p = Logistic(x, y, KAPPA, args.separate)
         deterministic, sampled = [m for m in wanted if m in METHODS], [m for m in wanted if m in STOCHASTIC]
         times, differences = {m: [] for m in wanted}, {}
         load = os.getloadavg()[0]
