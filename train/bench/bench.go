@@ -1,4 +1,5 @@
-// Package bench measures how fast a device trains and evaluates a network, and where the time goes.
+// Package bench measures how fast a device trains and evaluates a network, and where the time goes; and what RNA costs
+// beside that ([RunRNA]).
 //
 // A step is what one batch costs: pixels and labels go to the device, forward and backward pass, the running
 // statistics, a step of SGD, and the loss comes back; in evaluation the forward pass alone, and the score. The batch is

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	triadElements = 1 << 20
+	triadElements, readElements = 1<<20, 1<<20
 	os.Exit(m.Run())
 }
 

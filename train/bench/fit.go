@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+
+	"onlinerna/nn/device"
+	"onlinerna/train"
+)
+
+const (
+	// paperBatch is that of the paper's figure.
+	paperBatch = 256
+	// unknownBatch is taken where the system does not say how much memory is free.
+	unknownBatch = 32
+)
+
+// fit chooses the batch of a training step when o has none, and refuses one that the memory is too small for. It says why it is
+// that one.
+func fit(dev device.Device, o Options, free int64) (batch int, why string, err error) {
+	if o.Batch > 0 && free == 0 {
+		return o.Batch, "as asked", nil
+	}
+	if free == 0 {
+		return unknownBatch, "a small one, since the system does not say how much memory is free", nil
+	}
+	o.Batch = max(o.Batch, 0)
+	asked := o.Batch
+	net, err := train.NewNetwork(dev, o.Model, o.config(), o.Seed)
+	if err != nil {
+		return 0, "", err
+	}
+	defer net.Close()
+	// The momentum, the gradients and the weights count, whoever allocates them.
+	own := 3 * int64(dev.DType().Size()) * int64(net.Params.Len())
+	c := net.Model().Config
+	need := func(batch int) (int64, error) {
+		s, err := net.Plan(batch)
+		return own + int64(s.Arena+s.Inputs) + int64(batch)*int64(c.Size)*int64(c.Size)*int64(c.Channels), err
+	}
+	limit := int64(usable * float64(free))
+	if asked > 0 {
+		// A plan takes memory too: one of far too many images is not made.
+		one, err := need(1)
+		if err != nil {
+			return 0, "", err
+		}
+		two, err := need(2)
+		bytes := 2 * limit
+		if about := float64(asked) * float64(two-one); err == nil && about > float64(bytes) {
+			bytes = int64(min(about, math.MaxInt64/2))
+		} else if err == nil {
+			bytes, err = need(asked)
+		}
+		if err == nil && bytes > limit {
+			err = fmt.Errorf("a batch of %d takes %s and %s are free, of which a tenth is left alone: choose a smaller one, or none and the largest that fits is taken", asked, gigabytes(bytes), gigabytes(free))
+		}
+		return asked, "as asked", err
+	}
+	for batch = paperBatch; ; batch /= 2 {
+		bytes, err := need(batch)
+		if err != nil {
+			return 0, "", err
+		}
+		switch {
+		case bytes <= limit && batch == paperBatch:
+			return batch, "the paper's", nil
+		case bytes <= limit:
+			return batch, fmt.Sprintf("half of %d until it fits: it takes %s, and %s are free, of which a tenth is left alone", paperBatch, gigabytes(bytes), gigabytes(free)), nil
+		case batch == 1:
+			return 0, "", fmt.Errorf("%s takes %s even for one image, and %s are free, of which a tenth is left alone", o.Model, gigabytes(bytes), gigabytes(free))
+		}
+	}
+}
+
+// gigabytes writes a number of bytes.
+func gigabytes(n int64) string {
+	if n < 1e9 {
+		return number(float64(n)/1e6) + " MB"
+	}
+	return number(float64(n)/1e9) + " GB"
+}

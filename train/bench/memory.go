@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// usable is the share of the free memory that a measurement may take: the rest is for what nobody counts.
+const usable = 0.9
+
+// FreeMemory is how many bytes of host memory can be had without swapping: what the system has, or less where a control
+// group limits the process. 0 where nobody says.
+func FreeMemory() int64 { return freeMemoryIn(os.DirFS("/")) }
+
+func freeMemoryIn(root fs.FS) int64 {
+	free := int64(math.MaxInt64)
+	read := func(file string) string {
+		b, _ := fs.ReadFile(root, file) // what is not there says nothing
+		return string(b)
+	}
+	for line := range strings.Lines(read("proc/meminfo")) {
+		if kB, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			if n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(kB), " kB"), 10, 64); err == nil {
+				free = n << 10
+			}
+		}
+	}
+	if free == math.MaxInt64 {
+		return 0
+	}
+	for line := range strings.Lines(read("proc/self/cgroup")) { // hierarchy:controllers:path
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		switch {
+		case part[1] == "": // version 2
+			free = min(free, groupFree(read, "sys/fs/cgroup", part[2], "memory.max", "memory.current", "inactive_file"))
+		case strings.Contains(","+part[1]+",", ",memory,"):
+			free = min(free, groupFree(read, "sys/fs/cgroup/memory", part[2], "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+		}
+	}
+	return max(free, 1)
+}
+
+// groupFree is what the limits of a control group and those above it leave. In a container the path may be the host's, of which
+// only the mount itself is to be seen.
+func groupFree(read func(string) string, mount, group, limit, used, cache string) int64 {
+	free := int64(math.MaxInt64)
+	for {
+		dir := path.Join(mount, group)
+		number := func(text string) (int64, bool) {
+			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+			return n, err == nil
+		}
+		most, limited := number(read(dir + "/" + limit)) // not "max"
+		now, known := number(read(dir + "/" + used))
+		if limited && known {
+			for line := range strings.Lines(read(dir + "/memory.stat")) {
+				if n, ok := strings.CutPrefix(line, cache+" "); ok {
+					files, _ := number(n)
+					now -= files
+				}
+			}
+			free = min(free, most-now)
+		}
+		if group = path.Dir(path.Join("/", group)); dir == mount {
+			return free
+		}
+	}
+}

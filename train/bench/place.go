@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"onlinerna/rna"
+	"onlinerna/rna/kernel"
+)
+
+// A Place is where windows of RNA lie, and who works on them.
+type Place struct {
+	Name    string // as "cpu" or "cuda:0"
+	Device  string // the processor or the GPU, for people
+	Threads int    // that compute, on the CPU
+
+	Space rna.Space
+
+	// Weights lie in the memory of the space. A new iterate is pushed from there, and the extrapolated point is
+	// written there.
+	Weights rna.Point
+
+	// Host says that this is the host's memory. Elsewhere the way of the weights to the host and back is measured
+	// too: nets that train there need it.
+	Host bool
+
+	// Bandwidth measures the memory, in bytes a second.
+	Bandwidth func() (float64, error)
+
+	// Free is how many bytes are free for windows; 0 when nobody knows.
+	Free func() (int64, error)
+}
+
+// mostElements of a vector are more than any memory holds, and few enough to calculate with.
+const mostElements = 1 << 48
+
+// HostPlace is the CPU with vectors of dim float32 elements. Threads work on them, one a core when it is 0.
+func HostPlace(dim, threads int) (*Place, error) {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	space, err := rna.NewHost32(dim, threads)
+	if err != nil {
+		return nil, err
+	}
+	if free := FreeMemory(); dim > mostElements || free > 0 && float64(windowBytes(1, dim)) > usable*float64(free) {
+		return nil, fmt.Errorf("bench: a window of 1 residual of vectors of %s elements takes %s, and %s are free", thousands(dim), gigabytes(3*4*int64(min(dim, mostElements))), gigabytes(free))
+	}
+	return &Place{
+		Name: "cpu", Device: processor(), Threads: threads,
+		Space: space, Weights: make(rna.Slice32, dim), Host: true,
+		Bandwidth: func() (float64, error) { return readBandwidth(threads), nil },
+		Free:      func() (int64, error) { return FreeMemory(), nil },
+	}, nil
+}
+
+// readElements is how much the host's bandwidth is measured on: more than caches hold. Tests have less time.
+var readElements = 64 << 20
+
+// readBandwidth measures how many bytes of host memory threads read in a second, the best of several rounds. Each
+// reads a part of its own, by the kernel that looks at new iterates.
+func readBandwidth(threads int) (best float64) {
+	memory := make([]float32, readElements)
+	for i := range memory { // pages that were never written are all the same one
+		memory[i] = 1
+	}
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&memory[0])), 4*len(memory))
+	part := len(bytes) / threads &^ 63
+	for range triadRounds {
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range threads {
+			wg.Go(func() { kernel.Largest(nil, bytes[i*part:(i+1)*part], kernel.Float32, false) })
+		}
+		wg.Wait()
+		best = max(best, float64(threads*part)/time.Since(start).Seconds())
+	}
+	return best
+}
+
+// windowBytes is the memory that windows of n residuals take: their vectors and the weights.
+func windowBytes(n, dim int) int64 { return 4 * int64(n+2) * int64(dim) }
+
+// room splits windows in those that fit and those that don't. The weights are there already, and counted.
+func (p *Place) room(windows []int) (fit, left []int, free int64, err error) {
+	if free, err = p.Free(); err != nil {
+		return nil, nil, 0, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	for _, n := range windows {
+		if free > 0 && float64(windowBytes(n, p.Space.Dim())) > usable*float64(free) {
+			left = append(left, n)
+		} else {
+			fit = append(fit, n)
+		}
+	}
+	return fit, left, free, nil
+}
+
+// iterate writes iterate k of a walk that is the same at every place.
+func (p *Place) iterate(to rna.Sink, k int, seed uint64) error {
+	stage := make([]float32, min(to.Len(), 1<<20))
+	state := seed*0x9e3779b97f4a7c15 + uint64(k)*0xd1342543de82ef95 + 1
+	for off := 0; off < to.Len(); off += len(stage) {
+		part := stage[:min(len(stage), to.Len()-off)]
+		for i := range part {
+			state = state*6364136223846793005 + 1442695040888963407
+			part[i] = float32(int32(state>>32)) / (1 << 31)
+		}
+		if err := to.WriteAt(part, off); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,406 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"onlinerna/nn/device"
+	"onlinerna/rna"
+)
+
+// RNAOptions say what [RunRNA] measures.
+type RNAOptions struct {
+	Places []*Place // the first is what others are compared with
+	NoGPU  string   // why none of them is a GPU, for the report
+
+	Windows []int // N, in ascending order
+	Exactly bool  // the memory has to be enough for all of them; otherwise those that do not fit are left out
+	Repeats int   // of each pass at least; default 5. Quick ones get more
+	Seed    uint64
+
+	// Device opens what a network runs on, forward and backward, beside RNA; nil for no network. It is closed before RNA
+	// runs.
+	Device func() (device.Device, error)
+
+	// Free is how much of the device's memory is free, 0 when nobody knows; nil for a device in the host's memory.
+	Free func(device.Device) (int64, error)
+
+	// Net is that network. Batch 0 is 256, as in the paper, or what fits. Steps default to 3 after 1.
+	Net Options
+
+	// Progress is told how many parts of the work are done, and which is next.
+	Progress func(done, total int, next string)
+}
+
+// Passes of RNA, by name.
+const (
+	// FullPass is RNA from scratch: the Gram matrix of all residuals, the coefficients, the combination.
+	FullPass = "full"
+	// OnlinePass is what an iterate costs that enters a full window: a check, a copy, a row of the Gram matrix, the
+	// coefficients, the combination.
+	OnlinePass = "online"
+	// HostOnlinePass is an OnlinePass with the weights in host memory and the window elsewhere.
+	HostOnlinePass = "online, weights on the host"
+)
+
+const (
+	// quick is the time below which a pass is repeated, up to many times as often.
+	quick = 500 * time.Millisecond
+	many  = 10
+	// agreement of Gram matrices, relative to their largest entry.
+	agreement = 1e-10
+)
+
+// RunRNA measures passes of RNA beside a forward and backward pass. A failure ends it, and so does ctx between passes.
+func RunRNA(ctx context.Context, o RNAOptions) (*RNAResult, error) {
+	r, err := runRNA(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	return r, nil
+}
+
+func runRNA(ctx context.Context, o RNAOptions) (*RNAResult, error) {
+	b, err := newRNABench(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Device != nil {
+		if err := b.network(); err != nil {
+			return nil, err
+		}
+		debug.FreeOSMemory() // the windows need it
+	}
+	for i, p := range o.Places {
+		if err := b.measurePlace(p, &b.result.Places[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	b.result.compare()
+	return b.result, nil
+}
+
+// rnaBench is a measurement of RNA under way.
+type rnaBench struct {
+	RNAOptions
+	ctx         context.Context
+	result      *RNAResult
+	windows     map[*Place][]int
+	grams       map[int]*mat.SymDense // that the first place found, by N
+	done, total int
+}
+
+// newRNABench finds what is wrong with the options, and what the memory is too small for, before anything runs.
+func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
+	if o.Repeats == 0 {
+		o.Repeats = 5
+	}
+	if o.Net.Steps == 0 {
+		o.Net.Steps = 3
+	}
+	if o.Net.Warmup == 0 {
+		o.Net.Warmup = 1
+	}
+	if o.Progress == nil {
+		o.Progress = func(int, int, string) {}
+	}
+	switch {
+	case len(o.Places) == 0:
+		return nil, errors.New("no place for RNA")
+	case len(o.Windows) == 0:
+		return nil, errors.New("no windows")
+	case o.Repeats < 0:
+		return nil, fmt.Errorf("%d repeats: there must be at least 1", o.Repeats)
+	}
+	for i, n := range o.Windows {
+		if n < 1 || n > rna.MaxColumns {
+			return nil, fmt.Errorf("window of %d residuals: it must be 1 to %d", n, rna.MaxColumns)
+		}
+		if i > 0 && n <= o.Windows[i-1] {
+			return nil, fmt.Errorf("windows %v: they must be in ascending order", o.Windows)
+		}
+	}
+	if o.Device != nil {
+		net, err := o.Net.withDefaults()
+		if err != nil {
+			return nil, err
+		}
+		net.Batch = o.Net.Batch
+		o.Net = net
+	}
+	b := &rnaBench{RNAOptions: o, ctx: ctx, windows: map[*Place][]int{}, grams: map[int]*mat.SymDense{}}
+	if o.Device != nil {
+		b.total = o.Net.Warmup + o.Net.Steps
+	}
+	dim := o.Places[0].Space.Dim()
+	b.result = newRNAResult(dim, o)
+	for _, p := range o.Places {
+		if p.Space.Dim() != dim {
+			return nil, fmt.Errorf("%s has vectors of %d elements and %s of %d", p.Name, p.Space.Dim(), o.Places[0].Name, dim)
+		}
+		fit, left, free, err := p.room(o.Windows)
+		if err != nil {
+			return nil, err
+		}
+		if len(left) > 0 && (o.Exactly || len(fit) == 0) {
+			return nil, fmt.Errorf("%s: a window of %d residuals takes %d vectors of %s elements, %s, and %s are free, of which a tenth is left alone: choose shorter windows or fewer elements",
+				p.Name, left[0], left[0]+2, thousands(dim), gigabytes(windowBytes(left[0], dim)), gigabytes(free))
+		}
+		b.windows[p] = fit
+		b.result.Places = append(b.result.Places, RNAPlace{Name: p.Name, Device: p.Device, Threads: p.Threads, LeftOut: left, Free: free})
+		b.total += (len(b.passes(p)) + 1) * len(fit) // and one to fill the window
+	}
+	return b, nil
+}
+
+// passes are those that are measured at a place.
+func (b *rnaBench) passes(p *Place) []string {
+	if p.Host {
+		return []string{FullPass, OnlinePass}
+	}
+	return []string{FullPass, OnlinePass, HostOnlinePass}
+}
+
+// next begins a part of the work.
+func (b *rnaBench) next(what string) error {
+	b.Progress(b.done, b.total, what)
+	b.done++
+	return b.ctx.Err()
+}
+
+// network measures the network on its device.
+func (b *rnaBench) network() (err error) {
+	dev, err := b.Device()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	free := FreeMemory()
+	if b.Free != nil {
+		if free, err = b.Free(dev); err != nil {
+			return err
+		}
+	}
+	batch, why, err := fit(dev, b.Net, free)
+	if err != nil {
+		return err
+	}
+	b.Net.Batch, b.result.Net = batch, &NetSpeed{Why: why}
+	debug.FreeOSMemory() // what was planned
+	return b.measureNet(dev)
+}
+
+// measureNet runs forward and backward passes and steps of SGD.
+func (b *rnaBench) measureNet(dev device.Device) (err error) {
+	net, err := open(dev, b.Net)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, net.close()) }()
+	run := func(n int) error {
+		for range n {
+			if err := b.next(fmt.Sprintf("forward + backward, batch %d", b.Net.Batch)); err != nil {
+				return err
+			}
+			if err := net.steps(b.ctx, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := run(b.Net.Warmup); err != nil {
+		return err
+	}
+	net.profile.forget()
+	if err := run(b.Net.Steps); err != nil {
+		return err
+	}
+	b.result.Net.set(net)
+	return nil
+}
+
+// measurePlace measures windows in turn.
+func (b *rnaBench) measurePlace(p *Place, r *RNAPlace) error {
+	speed, err := p.Bandwidth()
+	if err != nil {
+		return err
+	}
+	var host rna.Slice32
+	if !p.Host {
+		host = make(rna.Slice32, p.Space.Dim())
+	}
+	for _, n := range b.windows[p] {
+		debug.FreeOSMemory() // the window before
+		if err := b.measureWindow(p, n, host); err != nil {
+			return fmt.Errorf("window of %d: %w", n, err)
+		}
+	}
+	// Whatever else keeps the machine busy only lowers it.
+	again, err := p.Bandwidth()
+	r.Bandwidth = max(speed, again) / 1e9
+	return err
+}
+
+// measureWindow measures all passes with a window of n residuals.
+func (b *rnaBench) measureWindow(p *Place, n int, host rna.Slice32) (err error) {
+	w, err := rna.NewWindow(p.Space, n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := b.next(fmt.Sprintf("%s, N = %d: filling the window", p.Name, n)); err != nil {
+		return err
+	}
+	k := 0
+	iterate := func(to rna.Sink) error {
+		k++
+		return p.iterate(to, k, b.Seed)
+	}
+	for range n + 1 {
+		if err := b.ctx.Err(); err != nil {
+			return err
+		}
+		if err := iterate(p.Weights); err != nil {
+			return err
+		}
+		if err := w.Push(p.Weights); err != nil {
+			return err
+		}
+	}
+	if err := b.check(p, w); err != nil {
+		return err
+	}
+	for _, name := range b.passes(p) {
+		if err := b.next(fmt.Sprintf("%s, N = %d: %s", p.Name, n, name)); err != nil {
+			return err
+		}
+		var pass func(t *timing) error
+		switch name {
+		case FullPass:
+			rs := residuals(w)
+			pass = func(t *timing) error { return t.full(w, rs, p.Weights) }
+		case OnlinePass:
+			pass = func(t *timing) error { return t.online(w, p.Weights, iterate) }
+		case HostOnlinePass:
+			pass = func(t *timing) error { return t.online(w, host, iterate) }
+		}
+		times, err := b.repeat(pass)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		b.result.Passes = append(b.result.Passes, newRNAPass(p, name, n, times))
+	}
+	return nil
+}
+
+// check compares the Gram matrix that grew with the pushes with the one from scratch and with that of the first place:
+// what is fast and wrong is not measured.
+func (b *rnaBench) check(p *Place, w *rna.Window) error {
+	grown := w.Gram(0)
+	scratch, err := rna.Gram(p.Space, residuals(w))
+	if err != nil {
+		return err
+	}
+	if d := distance(scratch, grown); !(d <= agreement) {
+		return fmt.Errorf("the Gram matrix from scratch differs from the one that grew by %.2g of the largest entry", d)
+	}
+	first, ok := b.grams[w.Cap()]
+	if !ok {
+		b.grams[w.Cap()] = scratch
+		return nil
+	}
+	if d := distance(scratch, first); !(d <= agreement) {
+		return fmt.Errorf("the Gram matrix differs from that of %s by %.2g of the largest entry", b.Places[0].Name, d)
+	}
+	return nil
+}
+
+// distance of matrices is their largest difference, relative to the largest entry.
+func distance(a, b *mat.SymDense) float64 {
+	d, most := 0.0, 0.0
+	for i := range a.SymmetricDim() {
+		for j := range i + 1 {
+			d, most = max(d, math.Abs(a.At(i, j)-b.At(i, j))), max(most, math.Abs(b.At(i, j)))
+		}
+	}
+	return d / most
+}
+
+// residuals are those of a window of successive iterates.
+func residuals(w *rna.Window) []rna.Residual {
+	rs := make([]rna.Residual, w.Len())
+	for i := range rs {
+		rs[i] = rna.Residual{X: w.Vector(i + 1).(rna.Vector), Y: w.Vector(i).(rna.Vector)}
+	}
+	return rs
+}
+
+// timing is the time of a pass and its parts.
+type timing struct{ all, gram, solve, combine time.Duration }
+
+// repeat runs a pass once to warm up, and then as often as the options say; more often if it is quick.
+func (b *rnaBench) repeat(pass func(*timing) error) (times []timing, err error) {
+	total := time.Duration(0)
+	for k := 0; len(times) < b.Repeats || total < quick && len(times) < many*b.Repeats; k++ {
+		if err := b.ctx.Err(); err != nil {
+			return nil, err
+		}
+		var t timing
+		if err := pass(&t); err != nil {
+			return nil, err
+		}
+		if t.all = t.gram + t.solve + t.combine; k > 0 {
+			times, total = append(times, t), total+t.all
+		}
+	}
+	return times, nil
+}
+
+// full is a pass from scratch.
+func (t *timing) full(w *rna.Window, rs []rna.Residual, to rna.Sink) error {
+	start := time.Now()
+	gram, err := rna.Gram(w.Space(), rs)
+	if err != nil {
+		return err
+	}
+	t.gram = time.Since(start)
+	start = time.Now()
+	res := rna.Factor(gram).Solve(rna.DefaultLambda)
+	t.solve = time.Since(start)
+	return t.finish(w, res, to)
+}
+
+// online is a pass of an iterate that comes from where the point goes, as weights do.
+func (t *timing) online(w *rna.Window, weights rna.Point, iterate func(rna.Sink) error) error {
+	if err := iterate(weights); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := w.Push(weights); err != nil {
+		return err
+	}
+	t.gram = time.Since(start)
+	start = time.Now()
+	res, err := w.Solve(rna.Options{})
+	if err != nil {
+		return err
+	}
+	t.solve = time.Since(start)
+	return t.finish(w, res, weights)
+}
+
+func (t *timing) finish(w *rna.Window, res rna.Result, to rna.Sink) error {
+	if err := res.Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := w.Combine(to, res.C, rna.DefaultBeta)
+	t.combine = time.Since(start)
+	return err
+}
