@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"onlinerna/cuda"
+	"onlinerna/train/bench"
 )
 
 func TestBenchTrain(t *testing.T) {
@@ -84,5 +87,103 @@ func TestBenchHelp(t *testing.T) {
 	}
 	if out := mustRun(t, "bench"); !strings.Contains(out, "train") {
 		t.Errorf("rna bench: %s", out)
+	}
+}
+
+func TestBenchRNA(t *testing.T) {
+	dir := t.TempDir()
+	lines, file, figure := filepath.Join(dir, "rna.csv"), filepath.Join(dir, "rna.json"), filepath.Join(dir, "rna.svg")
+	out := mustRun(t, "bench", "rna", "--model", "lenet", "--batch", "2", "--steps", "1", "--repeats", "1", "--window", "4-6:2,2", "--threads", "1",
+		"--rna-device", "cpu", "--csv", lines, "--json", file, "--svg", figure)
+	for _, want := range []string{"vectors of 61,706 float32", "1 thread", "forward + backward of lenet on cpu", "batch 2", "\ncpu, online", "an epoch of ImageNet", "N = 6 at its end (cpu, full)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Dim    int
+		Passes []struct{ N int }
+		Net    struct{ Batch int }
+	}
+	if err := json.Unmarshal(text, &r); err != nil || r.Dim != 61706 || r.Net.Batch != 2 || len(r.Passes) != 6 || r.Passes[0].N != 2 || r.Passes[5].N != 6 {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err := os.ReadFile(lines); err != nil || strings.Count(string(text), "\n") != 8 {
+		t.Errorf("lines: %v\n%s", err, text)
+	}
+	if svg, err := os.ReadFile(figure); err != nil || !strings.Contains(string(svg), "<svg") {
+		t.Errorf("figure: %v, %.40s", err, svg)
+	}
+	out = mustRun(t, "bench", "rna", "--dim", "1000", "--window", "3", "--repeats", "1", "--rna-device", "cpu")
+	if strings.Contains(out, "forward + backward") || !strings.Contains(out, "vectors of 1,000 float32") {
+		t.Errorf("--dim:\n%s", out)
+	}
+}
+
+func TestBenchRNAMistakes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	type mistake struct {
+		args   string
+		status int
+		want   []string
+	}
+	cases := []mistake{
+		{"--windows 3", 2, []string{"unknown option --windows", "did you mean --window?"}},
+		{"--window many", 2, []string{`"many" is no N`, "2-10"}},
+		{"--window 2,,5", 2, []string{`"" is no N`}},
+		{"--window 0-5", 2, []string{"1 to 1024 residuals"}},
+		{"--window 2000", 2, []string{"1 to 1024 residuals"}},
+		{"--window 9-5", 2, []string{`"9-5" is an empty range`}},
+		{"--window 2-5:0", 2, []string{"empty range"}},
+		{"--window 2-5:x", 2, []string{`"2-5:x" is no N`}},
+		{"--dim 0", 2, []string{"--dim 0: must be at least 1"}},
+		{"--batch 0", 2, []string{"--batch 0"}},
+		{"--repeats -1", 2, []string{"--repeats -1"}},
+		{"--steps 0", 2, []string{"--steps 0"}},
+		{"--dim 10 --batch 4", 2, []string{"RNA alone", "--batch"}},
+		{"--dim 10 --model lenet", 2, []string{"--model"}},
+		{"--csv " + dir + "/none/a.csv", 2, []string{"/none/a.csv cannot be written"}},
+		{"--csv " + file + "/a.csv", 2, []string{"a.csv cannot be written"}},
+		{"--svg " + dir, 2, []string{"it is a folder"}},
+		{"--csv " + file + " --svg " + file, 2, []string{"written twice"}},
+		{"--model lenot", 1, []string{`"lenot"`, `"lenet"`}},
+		{"--device gpu --model lenet", 1, []string{`unknown device "gpu"`}},
+		{"--rna-device cud --model lenet", 1, []string{`unknown device "cud" for RNA`, "did you mean cuda?"}},
+		{"--rna-device cuda:x --model lenet", 1, []string{`unknown device "cuda:x" for RNA`}},
+		{"--rna-device cpu:1 --model lenet", 1, []string{`unknown device "cpu:1" for RNA`}},
+	}
+	if bench.FreeMemory() > 0 {
+		cases = append(cases, []mistake{
+			{"--rna-device cpu --model lenet --batch 100000000", 1, []string{"a batch of 100000000 takes", "are free"}},
+			{"--rna-device cpu --dim 100000000 --window 1024", 1, []string{"a window of 1024 residuals takes", "are free"}},
+			{"--rna-device cpu --dim 100000000000", 1, []string{"a window of 1 residual", "are free"}},
+		}...)
+	}
+	if _, err := cuda.Devices(); err != nil {
+		cases = append(cases, []mistake{
+			{"--device cuda --model lenet", 1, []string{"device cuda: ", "--device cpu"}},
+			{"--rna-device cuda:1 --model lenet", 1, []string{"device cuda:1 for RNA: ", "--rna-device cpu"}},
+		}...)
+	}
+	for _, c := range cases {
+		t.Run(c.args, func(t *testing.T) {
+			status, out, stderr := runRNA(t, append([]string{"bench", "rna"}, strings.Fields(c.args)...)...)
+			if status != c.status || out != "" {
+				t.Errorf("exit status %d, want %d; output %q", status, c.status, out)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(stderr, w) {
+					t.Errorf("stderr %q does not say %q", stderr, w)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"onlinerna/cuda"
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/rna"
+	"onlinerna/train/bench"
+)
+
+type benchRNAFlags struct {
+	bench.RNAOptions
+	windows           windowList
+	dim, threads      int
+	winograd, quiet   bool
+	device, rnaDevice string
+	csv, json, svg    string
+}
+
+func newBenchRNA() *cobra.Command {
+	f := &benchRNAFlags{windows: windowList{2, 5, 10, 20, 30, 40, 50}}
+	cmd := &cobra.Command{
+		Use:   "rna [options]",
+		Short: "Measure a pass of RNA beside a forward and backward pass: the paper's figure",
+		Long: `Measure what a pass of RNA costs on the CPU and, where there is one, on the GPU, for windows of N residuals of vectors
+as long as a model's weights; beside it a forward and backward pass of that model, and an epoch of ImageNet.
+
+A full pass starts from N + 1 vectors: the Gram matrix, the coefficients, the combination. An online pass is that of
+an iterate which enters a full window: a row of the Gram matrix, the coefficients, the combination.`,
+		Example: `  rna bench rna --svg rna.svg --csv rna.csv
+  rna bench rna --window 2-10,20 --batch 32
+  rna bench rna --dim 1000000`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd); err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
+			f.Exactly = cmd.Flags().Changed("window")
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	w := newGroup("Work")
+	w.Var(&f.windows, "window", "`N` of the windows: numbers and ranges, as 2-10,20,30-50:10 (default: those up to 50 that fit)")
+	w.StringVar(&f.Net.Model, "model", "resnet50", "model, see rna models: its weights, and its forward and backward pass")
+	w.IntVar(&f.dim, "dim", 0, "elements of a vector in place of a model's weights: RNA alone is measured")
+	w.IntVar(&f.Net.Batch, "batch", 0, "images that go forward and backward (default: 256, or what fits)")
+	w.IntVar(&f.Net.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
+	w.Uint64Var(&f.Seed, "seed", 1, "seed of weights, images and iterates")
+	r := newGroup("Run")
+	r.StringVar(&f.rnaDevice, "rna-device", "auto", "where RNA runs: auto (the CPU, and the first GPU if there is one), cpu, or cuda or cuda:1, a GPU alone")
+	r.StringVar(&f.device, "device", "auto", "of the forward and backward pass: "+deviceHelp)
+	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.IntVar(&f.Repeats, "repeats", 5, "of each pass; of quick ones ten times as many")
+	r.IntVar(&f.Net.Steps, "steps", 3, "forward and backward passes, after one to warm up")
+	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	o := newGroup("Output")
+	o.StringVar(&f.csv, "csv", "", "write a line for each pass to this `file`")
+	o.StringVar(&f.json, "json", "", "write everything to this `file`")
+	o.StringVar(&f.svg, "svg", "", "draw the times by N, and the share of the memory's bandwidth, to this `file`")
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, w, r, o)
+	w.Lookup("window").DefValue = ""
+	return cmd
+}
+
+// check finds mistakes in the command line.
+func (f *benchRNAFlags) check(cmd *cobra.Command) error {
+	set := cmd.Flags()
+	for _, name := range []string{"dim", "batch", "image-size", "repeats", "steps", "threads"} {
+		if n, err := set.GetInt(name); err == nil && set.Changed(name) && n < 1 {
+			return fmt.Errorf("--%s %d: must be at least 1", name, n)
+		}
+	}
+	if set.Changed("dim") {
+		for _, name := range []string{"model", "batch", "image-size", "steps", "device", "winograd"} {
+			if set.Changed(name) {
+				return fmt.Errorf("--dim measures RNA alone: it does not take --%s", name)
+			}
+		}
+	}
+	return checkOutputs(f.csv, f.json, f.svg)
+}
+
+func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error) {
+	f.Windows, f.Net.Seed = f.windows, f.Seed
+	if f.dim == 0 {
+		m, err := nn.Build(f.Net.Model, nn.Config{Batch: 1, Mode: nn.Eval, Size: f.Net.ImageSize})
+		if err != nil {
+			return err
+		}
+		f.dim = m.NumParams()
+		f.Device = func() (device.Device, error) { return openDevice(f.device, f.threads, f.winograd) }
+		f.Free = freeOn
+	}
+	closeAll, err := f.open()
+	defer func() { err = errors.Join(err, closeAll()) }()
+	if err != nil {
+		return err
+	}
+	bar := newPartBar(log, f.quiet)
+	f.Progress = bar.set
+	r, err := bench.RunRNA(ctx, f.RNAOptions)
+	bar.done()
+	if errors.Is(err, context.Canceled) {
+		return errStopped
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.WriteTable(out); err != nil {
+		return err
+	}
+	for _, o := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{f.csv, r.WriteCSV}, {f.json, r.WriteJSON}, {f.svg, r.Plot}} {
+		if err := writeFile(o.path, o.write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freeOn is the free memory of a device, 0 when nobody knows.
+func freeOn(d device.Device) (int64, error) {
+	if gpu, ok := d.(interface{ Context() *cuda.Context }); ok {
+		free, _, err := gpu.Context().MemInfo()
+		return free, err
+	}
+	return bench.FreeMemory(), nil
+}
+
+// open finds the places where RNA runs. What it returns closes them, also after an error.
+func (f *benchRNAFlags) open() (closeAll func() error, err error) {
+	var open []io.Closer
+	closeAll = func() (err error) {
+		for i := len(open) - 1; i >= 0; i-- {
+			err = errors.Join(err, open[i].Close())
+		}
+		return err
+	}
+	kind, number, numbered := strings.Cut(f.rnaDevice, ":")
+	ordinal := 0
+	if numbered {
+		if ordinal, err = strconv.Atoi(number); err != nil || kind != "cuda" {
+			return closeAll, fmt.Errorf("unknown device %q for RNA: auto, cpu, cuda, or cuda:1 and so on", f.rnaDevice)
+		}
+	}
+	switch kind {
+	case "auto", "cpu":
+		p, err := bench.HostPlace(f.dim, f.threads)
+		if err != nil {
+			return closeAll, err
+		}
+		f.Places = append(f.Places, p)
+	case "cuda":
+	default:
+		return closeAll, fmt.Errorf("unknown device %q for RNA%s auto, cpu, cuda, or cuda:1 and so on", f.rnaDevice, orDot(suggest(f.rnaDevice, []string{"auto", "cpu", "cuda"}, "")))
+	}
+	if kind == "cpu" {
+		return closeAll, nil
+	}
+	p, err := gpuPlace(ordinal, f.dim, &open)
+	switch {
+	case err == nil:
+		f.Places = append(f.Places, p)
+	case kind == "cuda":
+		return closeAll, fmt.Errorf("device %s for RNA: %w; or use --rna-device cpu", f.rnaDevice, err)
+	default:
+		f.NoGPU = err.Error()
+	}
+	return closeAll, nil
+}
+
+// gpuPlace is a GPU. What it opens is added to open, last to be closed first.
+func gpuPlace(ordinal, dim int, open *[]io.Closer) (*bench.Place, error) {
+	c, err := cuda.Open(ordinal, cuda.Options{})
+	if err != nil {
+		return nil, err
+	}
+	*open = append(*open, c)
+	space, err := cuda.NewSpace(c, dim, cuda.SpaceOptions{})
+	if err != nil {
+		return nil, err
+	}
+	*open = append(*open, space)
+	weights, err := c.NewPoint(dim)
+	if err != nil {
+		return nil, err
+	}
+	*open = append(*open, weights)
+	return &bench.Place{
+		Name: fmt.Sprintf("cuda:%d", ordinal), Device: fmt.Sprintf("%s, %s", c.Info().Name, c.Info().Arch()),
+		Space: space, Weights: weights,
+		Bandwidth: func() (float64, error) {
+			free, _, err := c.MemInfo()
+			if err != nil {
+				return 0, err
+			}
+			speed, err := c.Bandwidth(min(max(16*int64(dim), 1<<20), free/4))
+			return speed, errors.Join(err, c.Trim())
+		},
+		Free: func() (int64, error) {
+			free, _, err := c.MemInfo()
+			return max(free-cuda.DefaultReserve+4*int64(dim), 1), err // the weights are there
+		},
+	}, nil
+}
+
+// windowList is the value of --window.
+type windowList []int
+
+func (l *windowList) Type() string { return "list" }
+
+func (l *windowList) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*l), " ", ","), "[]")
+}
+
+func (l *windowList) Set(s string) error {
+	var list windowList
+	for _, part := range strings.Split(s, ",") {
+		part = strings.TrimSpace(part)
+		from, to, isRange := strings.Cut(part, "-")
+		to, by, hasStep := strings.Cut(to, ":")
+		lo, err := strconv.Atoi(from)
+		hi, step := lo, 1
+		if err == nil && isRange {
+			hi, err = strconv.Atoi(to)
+		}
+		if err == nil && hasStep {
+			step, err = strconv.Atoi(by)
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("%q is no N and no range such as 2-10 or 10-50:10", part)
+		case lo < 1 || hi > rna.MaxColumns:
+			return fmt.Errorf("%q: windows have 1 to %d residuals", part, rna.MaxColumns)
+		case hi < lo || step < 1:
+			return fmt.Errorf("%q is an empty range", part)
+		}
+		for n := lo; n <= hi; n += step {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	*l = slices.Compact(list)
+	return nil
+}
+
+// checkOutputs finds files that could not be written, or would be written twice, before the work begins.
+func checkOutputs(paths ...string) error {
+	seen := map[string]bool{}
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		dir := filepath.Dir(path)
+		if st, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("%s cannot be written: %w", path, err)
+		} else if !st.IsDir() {
+			return fmt.Errorf("%s cannot be written: %s is no folder", path, dir)
+		}
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			return fmt.Errorf("%s cannot be written: it is a folder", path)
+		}
+		if clean := filepath.Clean(path); seen[clean] {
+			return fmt.Errorf("%s is to be written twice", path)
+		} else {
+			seen[clean] = true
+		}
+	}
+	return nil
+}
+
+// partBar shows on a terminal how many parts of the work are done.
+type partBar struct {
+	out io.Writer // nil off a terminal
+	bar *progressbar.ProgressBar
+}
+
+func newPartBar(w io.Writer, quiet bool) *partBar {
+	if f, ok := w.(*os.File); quiet || !ok || !term.IsTerminal(int(f.Fd())) {
+		return &partBar{}
+	}
+	return &partBar{out: w}
+}
+
+func (b *partBar) set(done, total int, next string) {
+	if b.out == nil {
+		return
+	}
+	if b.bar == nil {
+		b.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(b.out), progressbar.OptionSetWidth(20), progressbar.OptionShowCount(),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
+	}
+	b.bar.Describe(next)
+	b.bar.Set(done)
+}
+
+// done removes the bar.
+func (b *partBar) done() {
+	if b.bar != nil {
+		b.bar.Clear()
+	}
+}
