@@ -4,9 +4,8 @@ same data, in turn, several rounds in one run.
 
 The data have the shape of madelon: 2,000 rows of 500 features, scaled to [0, 1], and a constant. Products go through
 numpy's BLAS on all cores; f and its gradient share the product with the data unless --separate is given. Curves of both
-programs are compared over
-the first iterations. Times are of the iterations alone, medians over rounds; a ratio is the median over
-rounds, with the lowest and the highest.
+programs are compared over the first iterations. Times are of the iterations alone, medians over rounds; a ratio is the
+median over rounds, with the lowest and the highest.
 
 Threads of the BLAS spin while they wait for one another: on a machine that is busy (see the load) the comparison is fair with
 one thread only, OPENBLAS_NUM_THREADS=1 GOMAXPROCS=1.
