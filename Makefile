@@ -47,6 +47,7 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 	rm -rf $(GPU_CHECK) && mkdir -p $(GPU_CHECK)
 	$(GPU_ENV) go test -c -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/gpu.test ./cuda
 	$(GPU_ENV) go build -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/ ./cmd/rna
+	gzip $(GPU_CHECK)/gpu.test $(GPU_CHECK)/rna
 	cp scripts/gpu_check.sh $(GPU_CHECK)/run.sh
 	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
 

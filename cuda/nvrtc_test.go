@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -118,13 +119,16 @@ func TestKernelsCompile(t *testing.T) {
 				check(t, err)
 				name, source = filepath.Base(path), string(b)
 			}
-			p, err := newProgram(Info{Major: arch / 10, Minor: arch % 10}, name, source, nil)
-			check(t, err)
-			image, err := p.compile()
-			if err != nil || len(image) == 0 {
-				t.Errorf("%d bytes, %v", len(image), err)
-			}
-			t.Logf("%s for %s by NVRTC %s: %d bytes", name, p.arch, p.compiler, len(image))
+			t.Run(fmt.Sprintf("%s/%d", name, arch), func(t *testing.T) {
+				t.Parallel()
+				p, err := newProgram(Info{Major: arch / 10, Minor: arch % 10}, name, source, nil)
+				check(t, err)
+				image, err := p.compile()
+				if err != nil || len(image) == 0 {
+					t.Errorf("%d bytes, %v", len(image), err)
+				}
+				t.Logf("%s for %s by NVRTC %s: %d bytes", name, p.arch, p.compiler, len(image))
+			})
 		}
 	}
 }

@@ -14,6 +14,9 @@ if [ -z "${RNA_CUDA_LIBS:-}" ] && python=$(command -v python3); then
 	export RNA_CUDA_LIBS
 fi
 export ONLINERNA_GPU=require
+for program in gpu.test rna; do
+	[ -x "$program" ] || gunzip "$program.gz"
+done
 
 echo "== devices"
 ./rna devices | tee "$results/devices.txt"

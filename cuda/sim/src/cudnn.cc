@@ -160,11 +160,15 @@ void finish(const std::vector<double> &sums, float *to, float alpha, float beta)
 void forward(const Problem &p, const void *xp, const void *wp, void *yp, float alpha, float beta) {
 	Array x(p.x, xp), w(p.w, wp), y(p.y, yp);
 	p.outputs([&](int n, int o, int i, int j) {
-		double sum = 0;
+		double sums[4] = {};  // apart, so that one does not wait for the other
 		p.each(o, i, j, [&](int first, int h, int v, int r, int s) {
 			const float *a = &x.at(n, first, h, v), *b = &w.at(o, 0, r, s);
-			for (int c = 0; c < w.s.c; c++) sum += (double)a[c * x.dc] * b[c * w.dc];
+			int c = 0;
+			for (; c + 4 <= w.s.c; c += 4)
+				for (int k = 0; k < 4; k++) sums[k] += (double)a[(c + k) * x.dc] * b[(c + k) * w.dc];
+			for (; c < w.s.c; c++) sums[0] += (double)a[c * x.dc] * b[c * w.dc];
 		});
+		double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
 		float &to = y.at(n, o, i, j);
 		to = beta == 0 ? (float)(alpha * sum) : (float)(alpha * sum + beta * to);
 	});
