@@ -17,7 +17,7 @@ var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
 const deviceHelp = "auto (the CPU), cpu, cuda: an NVIDIA GPU, in float32 (cuda:1: the second one), or reference: the slow definition that the others are checked against (reference64: in float64)"
 
-const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of about 3e-6 of the largest element in place of 5e-7 (device cpu)"
+const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of 1e-6 to 4e-6 of the largest element, in place of 2e-7 to 9e-7 (device cpu)"
 
 // openDevice opens a device by name.
 func openDevice(name string, threads int, winograd bool) (device.Device, error) {

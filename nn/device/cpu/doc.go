@@ -9,6 +9,7 @@
 //
 // Convolutions and linear layers are matrix products. On amd64 with AVX-512 or AVX2 they run in assembly of package
 // kern, which reads the source in place or from a copy of the lines of a block with the padding around them; elsewhere,
-// and for convolutions of a few channels a group, in plain Go on tiles that are gathered row by row. The
+// and for convolutions of a few channels a group, in plain Go on tiles that are gathered row by row. Where the user wants it,
+// convolutions of 3×3 taps run by Winograd's algorithm: see [Options]. The
 // environment variable RNA_CPU, one of avx512, avx2 and go, lowers the level.
 package cpu

@@ -27,7 +27,7 @@ func newTiling(g *grid, bytes int) tiling {
 		return t
 	}
 	const enough = 32 // blocks
-	images := min(ceil(most, each), g.images, max(ceil(g.images, enough), ceil(least, each)))
+	images := min(g.images, max(ceil(least, each), min(most/each, ceil(g.images, enough))))
 	t.block = cut{ceil(g.images, ceil(g.images, images)), t.lines}
 	return t
 }
