@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/rna"
 )
 
 // A Net is a GPU on which nets run: a device.Device in float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
@@ -25,6 +26,7 @@ type Net struct {
 	convs   map[convKey]*Convolution
 	sums    *Memory // of blocks of a vector, and their sum
 	exempt  exempt
+	spaces  []*Space
 	failed  error // of what cannot return one
 }
 
@@ -77,6 +79,17 @@ func (d *Net) Sync() error {
 	return d.explain(err)
 }
 
+// NewSpace returns a space of vectors of dim elements in the GPU's memory, closed with the device. Vectors of the device are
+// stored in it, and combinations written to them, without the host.
+func (d *Net) NewSpace(dim int) (rna.Space, error) {
+	s, err := NewSpace(d.c, dim, SpaceOptions{})
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	d.spaces = append(d.spaces, s)
+	return s, nil
+}
+
 // explain adds what to do about a failure of the GPU that shows late.
 func (d *Net) explain(err error) error {
 	if err != nil && errors.Is(err, ErrLost) && !d.opts.DebugSync {
@@ -89,6 +102,9 @@ func (d *Net) explain(err error) error {
 func (d *Net) Close() error {
 	errs := []error{d.failed}
 	d.failed = nil
+	for _, s := range d.spaces {
+		errs = append(errs, s.Close())
+	}
 	for _, v := range d.convs {
 		errs = append(errs, v.Close())
 	}

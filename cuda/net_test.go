@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/devicetest"
 	"onlinerna/nn/op"
+	"onlinerna/rna"
 )
 
 func openNet(o NetOptions) devicetest.Open {
@@ -156,5 +158,38 @@ func TestNetGroups(t *testing.T) {
 	}
 	if got, want := d.(device.Grouper).Group(p), [][]int{{0, 1, 2}, {3, 4, 5}}; !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("groups %v, want %v", got, want)
+	}
+}
+
+// Snapshots of vectors and combinations into them stay on the GPU.
+func TestNetSpace(t *testing.T) {
+	needDNN(t)
+	d, err := openNet(NetOptions{})()
+	check(t, err)
+	defer func() { check(t, d.Close()) }()
+	const n = 1000
+	v, err := d.NewVector(n)
+	check(t, err)
+	defer v.Free()
+	space, err := d.(*Net).NewSpace(n)
+	check(t, err)
+	w, err := rna.NewWindow(space, 3)
+	check(t, err)
+	defer func() { check(t, w.Close()) }()
+	for i := range 4 {
+		check(t, v.Fill(float64(i*i))) // not waited for: the space does
+		check(t, w.Push(v))
+	}
+	if s, ok := v.(DeviceMemory); !ok {
+		t.Error("a vector is not in the GPU's memory")
+	} else if _, ok := s.Float32Span(1, n); ok {
+		t.Error("elements behind the end are there")
+	}
+	check(t, w.Average(v, 2)) // of 4 and 9
+	check(t, v.AddScaled(1, v))
+	norm, err := v.Norm()
+	check(t, err)
+	if want := 13 * math.Sqrt(n); math.Abs(norm-want) > 1e-9 {
+		t.Errorf("norm %v, want %v", norm, want)
 	}
 }

@@ -56,8 +56,16 @@ func newRNAHook(r *Run) (*rnaHook, error) {
 	return h, nil
 }
 
-// space holds snapshots in host memory, in the element type and the order of the device.
+// spacer is a device that keeps snapshots in its own memory.
+type spacer interface {
+	NewSpace(dim int) (rna.Space, error)
+}
+
+// space holds snapshots in the element type and the order of the device: in its memory, or else in the host's.
 func (h *rnaHook) space() (rna.Space, error) {
+	if d, ok := h.run.dev.(spacer); ok {
+		return d.NewSpace(h.run.Net.Params.Len())
+	}
 	if h.run.dev.DType() == op.Float64 {
 		return rna.NewHost64(h.run.Net.Params.Len(), h.run.Config.Threads)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/sim"
 )
 
 // needGPU skips a test where there are neither a GPU nor the stand-in, or fails it with ONLINERNA_GPU=require in the environment.
@@ -66,6 +67,8 @@ func TestTrainOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	products := func() uint64 { return sim.Calls("cublasDgemm_v2") + sim.Calls("cublasDgemv_v2") }
+	before := products()
 	runs := map[string][]float64{}
 	outputs := map[string]string{}
 	for _, dev := range []string{"cpu", "cuda"} {
@@ -77,6 +80,9 @@ func TestTrainOnGPU(t *testing.T) {
 		}
 		runs[dev] = losses(t, out)
 		outputs[dev] = mustRun(t, "eval", "--device", dev, "--batch", "500", "--weights", filepath.Join(out, "rna.safetensors"), "--data", "glyphs")
+	}
+	if sim.Active() && products() == before {
+		t.Error("the GPU's snapshots are not multiplied there")
 	}
 	if len(runs["cpu"]) != 24 || len(runs["cuda"]) != 24 {
 		t.Fatalf("%d and %d losses, want those of 20 steps and 4 epochs", len(runs["cpu"]), len(runs["cuda"]))
