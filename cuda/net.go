@@ -93,7 +93,7 @@ func (d *Net) NewSpace(dim int) (rna.Space, error) {
 // explain adds what to do about a failure of the GPU that shows late.
 func (d *Net) explain(err error) error {
 	if err != nil && errors.Is(err, ErrLost) && !d.opts.DebugSync {
-		return fmt.Errorf("%w; to learn which op failed, run again with RNA_CUDA_SYNC=1", err)
+		return fmt.Errorf("%w; to learn which op failed, run again with --debug-sync, or RNA_CUDA_SYNC=1 in the environment", err)
 	}
 	return err
 }

@@ -72,7 +72,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 }
 
 func (f *benchFlags) run(ctx context.Context, out io.Writer) (err error) {
-	dev, err := openDevice(f.device, f.threads, f.winograd)
+	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd})
 	if err != nil {
 		return err
 	}

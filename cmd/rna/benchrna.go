@@ -105,7 +105,9 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 			return err
 		}
 		f.dim = m.NumParams()
-		f.Device = func() (device.Device, error) { return openDevice(f.device, f.threads, f.winograd) }
+		f.Device = func() (device.Device, error) {
+			return openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd})
+		}
 		f.Free = freeOn
 	}
 	closeAll, err := f.open()

@@ -19,7 +19,7 @@ type evalFlags struct {
 	batch, workers, threads, numClasses, imageSize         int
 	mean, std                                              []float64
 	maxBad                                                 float64
-	winograd                                               bool
+	winograd, debugSync                                    bool
 }
 
 func newEval() *cobra.Command {
@@ -59,6 +59,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
 	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r)
 	return cmd
@@ -93,7 +94,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(f.device, f.threads, f.winograd)
+	dev, err := openDevice(f.device, deviceOptions{f.threads, f.winograd, f.debugSync})
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 			of = set
 		}
 	}
-	if e.dev, err = openDevice(f.net.device, threads, false); err != nil {
+	if e.dev, err = openDevice(f.net.device, deviceOptions{threads: threads}); err != nil {
 		return nil, err
 	}
 	classes, err := f.net.outputs(meta.Model, len(of.Classes()))

@@ -100,3 +100,26 @@ func TestTrainOnGPU(t *testing.T) {
 		t.Errorf("GPU 99: status %d, %s", status, stderr)
 	}
 }
+
+// The GPU fails in some op of a step: with --debug-sync the error says in which layer.
+func TestFaultOfTraining(t *testing.T) {
+	needGPU(t)
+	if !sim.Active() {
+		t.Skip("faults need the stand-in")
+	}
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	if err := sim.Fault("cudnnConvolutionForward@3=719,later"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sim.Fault(""); err != nil {
+			t.Error(err)
+		}
+	}()
+	status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1",
+		"--batch", "8", "--out", filepath.Join(dir, "run"))
+	if status != 1 || !strings.Contains(stderr, "conv1 conv2d: ") || !strings.Contains(stderr, "CUDA_ERROR_LAUNCH_FAILED") || strings.Contains(stderr, "run again") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

@@ -56,6 +56,7 @@ func TestMistakes(t *testing.T) {
 		{"train --device cuda:97", 1, []string{"device cuda:97: ", "--device cpu"}},
 		{"train --device cuda:first", 1, []string{`"first" is no number of a GPU`, "cuda:0"}},
 		{"train --device cpu:1", 1, []string{`unknown device "cpu:1"`}},
+		{"train --device cpu --debug-sync", 1, []string{"--debug-sync", "--device cuda"}},
 		{"train --device cuda --winograd", 1, []string{"no Winograd", "--device cpu"}},
 		{"train --data " + dir + "/none", 1, []string{dir + "/none"}},
 		{"train --schedule linaer", 1, []string{`"linaer"`, "linear"}},

@@ -23,7 +23,7 @@ type trainFlags struct {
 	momentum, decay, maxBad, tau, beta float64
 	shuffle                            bool
 	classesFile, device, resume        string
-	quiet                              bool
+	quiet, debugSync                   bool
 	averages                           []int
 }
 
@@ -111,6 +111,7 @@ func (f *trainFlags) groups() []group {
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
 	s.IntVar(&f.Threads, "threads", 0, "threads that compute (default: one a core); results do not depend on it")
 	s.BoolVar(&f.Winograd, "winograd", false, winogradHelp)
+	s.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
 	s.StringVar(&f.resume, "resume", "", "go on with the run in this `folder`, from its last checkpoint")
 	s.IntVar(&f.CheckpointEvery, "checkpoint-every", 1, "epochs between checkpoints; an interrupted run writes one too")
@@ -122,7 +123,7 @@ func (f *trainFlags) groups() []group {
 }
 
 // resumable lists the options that may go with --resume: they do not change results.
-var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "max-bad": true, "quiet": true, "data": true, "val-data": true}
+var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true}
 
 // config turns the flags into a config.
 func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
@@ -178,7 +179,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 		}
 		winograd = c.Winograd
 	}
-	dev, err := openDevice(f.device, f.Threads, winograd)
+	dev, err := openDevice(f.device, deviceOptions{f.Threads, winograd, f.debugSync})
 	if err != nil {
 		return err
 	}
