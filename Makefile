@@ -7,6 +7,7 @@ VENV      ?= .venv
 WORKLOADS ?=
 METHODS   ?=
 STUDY     ?= 1
+CIFAR10   ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch bench-logreg rna-on-nets
@@ -66,8 +67,8 @@ bench-pytorch: build $(VENV)/ready ## compare with PyTorch, in turn, in one run:
 bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in turn, in one run: METHODS="gd lbfgs", default all
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna $(METHODS)
 
-rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; STUDY=quick only tries it
-	ONLINERNA_STUDY=$(STUDY) go test ./train -run '^TestStudy$$' -count=1 -timeout 0 -v
+rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; CIFAR10=folder adds that; STUDY=quick only tries it
+	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^TestStudy$$' -count=1 -timeout 0 -v
 
 $(VENV)/ready:
 	python3 -m venv $(VENV)

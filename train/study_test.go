@@ -87,7 +87,10 @@ func settings(t *testing.T) []studied {
 			}
 		}},
 	}
-	cifar := filepath.Join("..", "..", "shared", "data", "cifar10")
+	cifar := os.Getenv("ONLINERNA_CIFAR10")
+	if cifar == "" {
+		cifar = filepath.Join("..", "..", "shared", "data", "cifar10")
+	}
 	if _, err := os.Stat(cifar); err != nil {
 		t.Logf("without CIFAR-10: %v", err)
 		return list
