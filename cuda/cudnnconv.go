@@ -173,6 +173,9 @@ func (v *Convolution) choose(o ConvolutionOptions) error {
 		if a.status != C.CUDNN_STATUS_SUCCESS || o.Deterministic && a.determinism != C.CUDNN_DETERMINISTIC {
 			continue
 		}
+		if a.mathType == C.CUDNN_TENSOR_OP_MATH || a.mathType == C.CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION {
+			continue // the descriptor keeps its own math type, which is another
+		}
 		if best < 0 || a.memory < all[best].memory {
 			best = i
 		}
@@ -185,9 +188,6 @@ func (v *Convolution) choose(o ConvolutionOptions) error {
 		return fmt.Errorf("cuda: cuDNN has no algorithm for %v of %v", ConvolutionKind(v.v.kind), v.shape)
 	}
 	v.v.algo = all[best].algo
-	if err := v.d.check("cudnnSetConvolutionMathType", C.cudnnSetConvolutionMathType(v.v.conv, all[best].mathType), ""); err != nil {
-		return err
-	}
 	var bytes C.size_t
 	call = fmt.Sprintf("cudnnGetConvolution%vWorkspaceSize", ConvolutionKind(v.v.kind))
 	err := v.d.check(call, C.conv_workspace(v.d.h, &v.v, &bytes), v.shape.String())
