@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -99,19 +101,33 @@ func (p *Place) room(windows []int) (fit, left []int, free int64, err error) {
 	return fit, left, free, nil
 }
 
-// iterate writes iterate k of a walk that is the same at every place.
-func (p *Place) iterate(to rna.Sink, k int, seed uint64) error {
-	stage := make([]float32, min(to.Len(), 1<<20))
-	state := seed*0x9e3779b97f4a7c15 + uint64(k)*0xd1342543de82ef95 + 1
-	for off := 0; off < to.Len(); off += len(stage) {
-		part := stage[:min(len(stage), to.Len()-off)]
-		for i := range part {
-			state = state*6364136223846793005 + 1442695040888963407
-			part[i] = float32(int32(state>>32)) / (1 << 31)
-		}
-		if err := to.WriteAt(part, off); err != nil {
-			return err
-		}
+// iterateBlock is how many elements of an iterate have one seed.
+const iterateBlock = 1 << 18
+
+// iterate writes iterate k of a sequence that is the same at every place.
+func iterate(to rna.Sink, k int, seed uint64) error {
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for worker := range errs {
+		wg.Go(func() {
+			stage := make([]float32, min(to.Len(), iterateBlock))
+			for errs[worker] == nil {
+				block := int(next.Add(1)) - 1
+				off := block * iterateBlock
+				if off >= to.Len() {
+					return
+				}
+				part := stage[:min(iterateBlock, to.Len()-off)]
+				state := seed*0x9e3779b97f4a7c15 + uint64(k)*0xd1342543de82ef95 + uint64(block)*0xaf251af3b0f025b5 + 1
+				for i := range part {
+					state = state*6364136223846793005 + 1442695040888963407
+					part[i] = float32(int32(state>>32)) / (1 << 31)
+				}
+				errs[worker] = to.WriteAt(part, off)
+			}
+		})
 	}
-	return nil
+	wg.Wait()
+	return errors.Join(errs...)
 }

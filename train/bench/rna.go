@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -236,7 +237,7 @@ func (b *rnaBench) measurePlace(p *Place, r *RNAPlace) error {
 		host = make(rna.Slice32, p.Space.Dim())
 	}
 	for _, n := range b.windows[p] {
-		debug.FreeOSMemory() // the window before
+		runtime.GC() // the window before: this one takes its memory
 		if err := b.measureWindow(p, n, host); err != nil {
 			return fmt.Errorf("window of %d: %w", n, err)
 		}
@@ -258,15 +259,15 @@ func (b *rnaBench) measureWindow(p *Place, n int, host rna.Slice32) (err error) 
 		return err
 	}
 	k := 0
-	iterate := func(to rna.Sink) error {
+	another := func(to rna.Sink) error {
 		k++
-		return p.iterate(to, k, b.Seed)
+		return iterate(to, k, b.Seed)
 	}
 	for range n + 1 {
 		if err := b.ctx.Err(); err != nil {
 			return err
 		}
-		if err := iterate(p.Weights); err != nil {
+		if err := another(p.Weights); err != nil {
 			return err
 		}
 		if err := w.Push(p.Weights); err != nil {
@@ -286,9 +287,9 @@ func (b *rnaBench) measureWindow(p *Place, n int, host rna.Slice32) (err error) 
 			rs := residuals(w)
 			pass = func(t *timing) error { return t.full(w, rs, p.Weights) }
 		case OnlinePass:
-			pass = func(t *timing) error { return t.online(w, p.Weights, iterate) }
+			pass = func(t *timing) error { return t.online(w, p.Weights, another) }
 		case HostOnlinePass:
-			pass = func(t *timing) error { return t.online(w, host, iterate) }
+			pass = func(t *timing) error { return t.online(w, host, another) }
 		}
 		times, err := b.repeat(pass)
 		if err != nil {
@@ -377,8 +378,8 @@ func (t *timing) full(w *rna.Window, rs []rna.Residual, to rna.Sink) error {
 }
 
 // online is a pass of an iterate that comes from where the point goes, as weights do.
-func (t *timing) online(w *rna.Window, weights rna.Point, iterate func(rna.Sink) error) error {
-	if err := iterate(weights); err != nil {
+func (t *timing) online(w *rna.Window, weights rna.Point, another func(rna.Sink) error) error {
+	if err := another(weights); err != nil {
 		return err
 	}
 	start := time.Now()
