@@ -10,33 +10,28 @@ import (
 func Widen(dst []float64, src []byte, f Format) {
 	k, size := &current.Load().format[f], f.Size()
 	var next [4]uintptr
-	inRuns(len(dst), size, [][]byte{src}, func(at, n int, v *[5]*byte) {
-		if at+n <= len(dst) {
-			k.set(dst[at:at+n], v, &next, 0)
-			return
-		}
-		var row [group]float64
-		k.set(row[:], v, &next, 0)
-		copy(dst[at:], row[:])
-	})
+	if uintptr(unsafe.Pointer(unsafe.SliceData(src)))%uintptr(size) != 0 {
+		widenUnaligned(dst, src, f)
+		return
+	}
+	whole := len(dst) / group * group
+	for at := 0; at < whole; at += Run {
+		k.set(dst[at:min(at+Run, whole)], &[5]*byte{address(src, at, size)}, &next, 0)
+	}
+	if whole < len(dst) {
+		var row, rest [group]float64
+		copy(bytesOf(rest[:]), src[whole*size:len(dst)*size])
+		k.set(row[:], &[5]*byte{(*byte)(unsafe.Pointer(&rest))}, &next, 0)
+		copy(dst[whole:], row[:])
+	}
 }
 
-// inRuns calls run for runs of n elements of a few vectors, with their addresses. The last group may be a copy that
-// has been filled up with zeros.
-func inRuns(n, size int, vs [][]byte, run func(at, n int, v *[5]*byte)) {
-	var v [5]*byte
-	var aligned [5][Run]float64
-	whole := n / group * group
-	for at := 0; at < n; {
-		count := min(Run, whole-at)
-		if count <= 0 {
-			count = group
-		}
-		for i, x := range vs {
-			v[i] = place(x, at, min(count, n-at), count, size, bytesOf(aligned[i][:]))
-		}
-		run(at, count, &v)
-		at += count
+func widenUnaligned(dst []float64, src []byte, f Format) {
+	var aligned [Run]float64
+	for len(dst) > 0 {
+		n := min(Run, len(dst))
+		Widen(dst[:n], bytesOf(aligned[:])[:copy(bytesOf(aligned[:]), src[:n*f.Size()])], f)
+		dst, src = dst[n:], src[n*f.Size():]
 	}
 }
 

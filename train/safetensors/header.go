@@ -10,7 +10,7 @@ import (
 
 const (
 	// maxTensors bounds the tensors of a file, the entries of its metadata, and the values that are skipped.
-	maxTensors = 1 << 16
+	maxTensors = 1 << 15
 
 	// maxDims bounds the extents of a shape.
 	maxDims = 64
@@ -29,8 +29,8 @@ type header struct {
 	skipped int // values
 }
 
-// read calls tensor for each entry. Data holds size bytes.
-func (h *header) read(size int64, metadata func(map[string]string), tensor func(Tensor) error) error {
+// read reads all entries, of a file whose data has size bytes.
+func (h *header) read(f *File, size int64) error {
 	h.space()
 	if h.at == len(h.b) {
 		return errNotJSON
@@ -41,21 +41,21 @@ func (h *header) read(size int64, metadata func(map[string]string), tensor func(
 		}
 		return errors.New("the header is not a JSON object")
 	}
-	seen := map[string]bool{}
-	err := h.object(func(name string) error {
-		if seen[name] {
-			return fmt.Errorf("tensor %q occurs twice", name)
-		}
-		if seen[name] = true; len(seen) > maxTensors {
-			return fmt.Errorf("more than %d tensors", maxTensors)
-		}
+	err := h.object(func(name string) (err error) {
 		if name == "__metadata__" {
-			m, err := h.metadata()
-			if err != nil && err != errNotJSON {
+			if f.Metadata != nil {
+				return errors.New("metadata occur twice")
+			}
+			if f.Metadata, err = h.metadata(); err != nil && err != errNotJSON {
 				err = fmt.Errorf("metadata: %w", err)
 			}
-			metadata(m)
 			return err
+		}
+		if _, seen := f.index[name]; seen {
+			return fmt.Errorf("tensor %q occurs twice", name)
+		}
+		if f.index[name] = len(f.Tensors); len(f.Tensors) == maxTensors {
+			return fmt.Errorf("more than %d tensors", maxTensors)
 		}
 		t, err := h.tensor(name)
 		if err == errNotJSON {
@@ -74,7 +74,8 @@ func (h *header) read(size int64, metadata func(map[string]string), tensor func(
 		if t.bytes > size || t.off > size-t.bytes {
 			return fmt.Errorf("tensor %q lies behind the end of the data: cut short or overlong", name)
 		}
-		return tensor(t)
+		f.Tensors = append(f.Tensors, t)
+		return nil
 	})
 	if err != nil {
 		return err

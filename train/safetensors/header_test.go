@@ -64,7 +64,7 @@ func TestHostileHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := writeRaw(t, raw(head, 1000))
 			best := time.Hour
-			for range 5 {
+			for range 20 {
 				before := allocated()
 				start := time.Now()
 				f, err := Open(path)
@@ -76,7 +76,7 @@ func TestHostileHeaders(t *testing.T) {
 				if mb := (allocated() - before) >> 20; mb >= 50 {
 					t.Fatalf("%d MB were allocated in all", mb)
 				}
-				if best < 100*time.Millisecond {
+				if best < 100*time.Millisecond { // others may have the processor
 					break
 				}
 			}

@@ -71,11 +71,7 @@ func (f *File) readHeader() error {
 
 func (f *File) parse(head []byte, size int64) error {
 	h := header{b: head}
-	err := h.read(size, func(m map[string]string) { f.Metadata = m }, func(t Tensor) error {
-		f.Tensors = append(f.Tensors, t)
-		return nil
-	})
-	if err != nil {
+	if err := h.read(f, size); err != nil {
 		return err
 	}
 	slices.SortFunc(f.Tensors, func(a, b Tensor) int {
