@@ -74,7 +74,8 @@
 // A push costs O(N d): one row of the Gram matrix RᵀR, with differences and sums in
 // float64 whatever the storage, since a float32 Gram matrix gives wrong coefficients
 // silently for λ below 1e-7. A push into a full window reads its vector twice, first to see
-// that it is finite, so that a refused one costs nothing that is held.
+// that it is finite, so that a refused one costs nothing that is held. Rows and combinations run close to the speed of
+// memory, by the loops of [onlinerna/rna/kernel], whose results have the same bits on all processors.
 //
 // Vectors live in a [Space]: float32 or float64, in host memory ([NewHost32], [NewHost64]), in files
 // when a window is larger than memory ([NewFile32], [NewFile64]), or where another implementation
