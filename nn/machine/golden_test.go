@@ -51,3 +51,13 @@ func TestGoldenCPU(t *testing.T) {
 		t.Run(name, func(t *testing.T) { machinetest.Golden(t, dev, test.net, test.o) })
 	}
 }
+
+// TestGoldenWinograd is TestGoldenCPU with Winograd's convolutions, which the layers of 16 and 32 channels take.
+func TestGoldenWinograd(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{Winograd: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	machinetest.Golden(t, dev, "resnet20", machinetest.Options{})
+}
