@@ -38,3 +38,8 @@ echo "== benchmarks"
 time=1s
 if grep -q stand-in "$results/devices.txt"; then time=1x; fi # there is nothing to measure
 ./gpu.test -test.run '^$' -test.bench . -test.benchtime "$time" -test.timeout 20m 2>&1 | tee "$results/benchmarks.txt"
+
+echo "== RNA beside training"
+options=(--device cuda)
+if grep -q stand-in "$results/devices.txt"; then options=(--dim 100000 --window 2,5 --repeats 1); fi
+./rna bench rna --quiet "${options[@]}" --svg "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt"
