@@ -17,11 +17,10 @@ func lowerBatchNormStats(s step) (*lowering, string) {
 	sums := newChannelSums(&r, pixels, channels)
 	l := s.data(func(st *storage) []phase {
 		k := kernels()
-		x, stats, shift := st.floats(s.In[0]), st.floats(s.Out), st.scratch(sums.parameters)
-		first := phase{1, func(int, int) { clear(shift) }}
-		return append([]phase{first}, sums.phases(st, func(m summed) {
-			k.Moments(m.first, m.second, x[m.from:], m.parameters, m.width, m.stride, m.rows)
-		}, func(c int, sum, squares float64) { moments(stats, c, channels, pixels, sum, squares) })...)
+		x, stats := st.floats(s.In[0]), st.floats(s.Out)
+		return sums.phases(st,
+			func(m summed) { k.Moments(m.first, m.second, x[m.from:], m.width, m.stride, m.rows) },
+			func(c int, sum, squares float64) { moments(stats, c, channels, pixels, sum, squares) })
 	})
 	l.workspace = r.bytes
 	return l, ""

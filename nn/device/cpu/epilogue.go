@@ -23,8 +23,8 @@ type foldedNorm struct {
 
 // blockSums are sums over the pixels of each channel, of two quantities, taken of a block as soon as it is there.
 type blockSums struct {
-	// bind gives what fills the parameters of a row of channels, what adds the sums of a matrix, and what receives the
-	// totals of a channel.
+	// bind gives what fills the parameters of a row of channels, nil where there are none, what adds the sums of a
+	// matrix, and what receives the totals of a channel.
 	bind func(s *storage) (prepare func(row []float32, r rows), add func(m summed), finish func(channel int, first, second float64))
 
 	rows                rows
@@ -89,7 +89,9 @@ func (e *epilogue) bind(s *storage, k *boundEpilogue, p *product, padded int) (b
 	if b := e.sums; b != nil {
 		prepare, add, finish := b.bind(s)
 		k.add, k.partial, k.stride, k.parameters = add, s.scratch64(b.partial), b.stride(), s.scratch(b.parameters)
-		before = append(before, phase{1, func(int, int) { prepare(k.parameters, b.rows) }})
+		if prepare != nil {
+			before = append(before, phase{1, func(int, int) { prepare(k.parameters, b.rows) }})
+		}
 		after = append(after, totals(k.partial, b.stride(), b.rows, finish))
 	}
 	return before, after

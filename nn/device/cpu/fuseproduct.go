@@ -87,8 +87,8 @@ func (d *Device) fuseStatistics(conv, stats step, t vectorProduct, p productStep
 	t.end().sums = &blockSums{bind: func(st *storage) (func([]float32, rows), func(summed), func(int, float64, float64)) {
 		k := kernels()
 		x, dst := st.floats(conv.Out), st.floats(stats.Out)
-		return func(row []float32, _ rows) { clear(row) },
-			func(m summed) { k.Moments(m.first, m.second, x[m.from:], m.parameters, m.width, m.stride, m.rows) },
+		return nil,
+			func(m summed) { k.Moments(m.first, m.second, x[m.from:], m.width, m.stride, m.rows) },
 			func(c int, sum, squares float64) { moments(dst, c, channels, pixels, sum, squares) }
 	}}
 	return d.summed(conv.Out, stats.Out, conv, stats, t, p)

@@ -64,7 +64,7 @@ func newPool(workers int) *pool {
 		wake := make(chan struct{}, 1)
 		p.wake[i] = wake
 		go func() {
-			seen := p.calls.Load()
+			seen := int64(0) // the first call may come before this runs
 			called := func() bool { return p.calls.Load() != seen }
 			for {
 				if !watch(called) {

@@ -29,6 +29,28 @@ func TestPoolRunsEachBlockOnce(t *testing.T) {
 	}
 }
 
+// Workers that have gone to sleep join the next call, and so do those that are about to.
+func TestSleepersJoin(t *testing.T) {
+	p := newPool(2)
+	defer p.close()
+	for pause := patience / 4; pause < 40*patience; pause *= 2 {
+		time.Sleep(pause)
+		var joined atomic.Bool
+		deadline := time.Now().Add(10 * time.Second)
+		p.run(2, func(worker, _ int) {
+			if worker == 1 {
+				joined.Store(true)
+			}
+			for !joined.Load() && time.Now().Before(deadline) {
+				runtime.Gosched()
+			}
+		})
+		if !joined.Load() {
+			t.Fatalf("the second worker did not join after a pause of %v", pause)
+		}
+	}
+}
+
 func TestCloseEndsWorkers(t *testing.T) {
 	before := runtime.NumGoroutine()
 	d, err := New(Options{Threads: 7})

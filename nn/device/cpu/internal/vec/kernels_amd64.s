@@ -1482,150 +1482,139 @@ done:
 	VZEROUPPER
 	RET
 
-// func momentsAVX512(sum []float64, squares []float64, x []float32, shift []float32, width int, stride int, rows int)
+// func momentsAVX512(sum []float64, squares []float64, x []float32, width int, stride int, rows int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·momentsAVX512(SB), NOSPLIT, $0-120
+TEXT ·momentsAVX512(SB), NOSPLIT, $0-96
 	MOVQ sum_base+0(FP), AX
 	MOVQ squares_base+24(FP), CX
 	MOVQ x_base+48(FP), DX
-	MOVQ shift_base+72(FP), BX
-	MOVQ width+96(FP), SI
-	MOVQ stride+104(FP), DI
-	SHLQ $0x02, DI
-	XORQ R8, R8
-	SUBQ $0x40, SI
+	MOVQ width+72(FP), BX
+	MOVQ stride+80(FP), SI
+	SHLQ $0x02, SI
+	XORQ DI, DI
+	SUBQ $0x40, BX
 	JL   rest
 
 whole:
-	VMOVUPD (AX)(R8*2), Z0
-	VMOVUPD 64(AX)(R8*2), Z1
-	VMOVUPD 128(AX)(R8*2), Z2
-	VMOVUPD 192(AX)(R8*2), Z3
-	VMOVUPD 256(AX)(R8*2), Z4
-	VMOVUPD 320(AX)(R8*2), Z5
-	VMOVUPD 384(AX)(R8*2), Z6
-	VMOVUPD 448(AX)(R8*2), Z7
-	VMOVUPD (CX)(R8*2), Z8
-	VMOVUPD 64(CX)(R8*2), Z9
-	VMOVUPD 128(CX)(R8*2), Z10
-	VMOVUPD 192(CX)(R8*2), Z11
-	VMOVUPD 256(CX)(R8*2), Z12
-	VMOVUPD 320(CX)(R8*2), Z13
-	VMOVUPD 384(CX)(R8*2), Z14
-	VMOVUPD 448(CX)(R8*2), Z15
-	MOVQ    R8, R9
-	VMOVUPS (BX)(R9*1), Z16
-	VMOVUPS 64(BX)(R9*1), Z17
-	VMOVUPS 128(BX)(R9*1), Z18
-	VMOVUPS 192(BX)(R9*1), Z19
-	MOVQ    rows+112(FP), R11
-	MOVQ    DI, R10
-	IMULQ   R11, R10
-	ADDQ    R9, R10
+	VMOVUPD (AX)(DI*2), Z0
+	VMOVUPD 64(AX)(DI*2), Z1
+	VMOVUPD 128(AX)(DI*2), Z2
+	VMOVUPD 192(AX)(DI*2), Z3
+	VMOVUPD 256(AX)(DI*2), Z4
+	VMOVUPD 320(AX)(DI*2), Z5
+	VMOVUPD 384(AX)(DI*2), Z6
+	VMOVUPD 448(AX)(DI*2), Z7
+	VMOVUPD (CX)(DI*2), Z8
+	VMOVUPD 64(CX)(DI*2), Z9
+	VMOVUPD 128(CX)(DI*2), Z10
+	VMOVUPD 192(CX)(DI*2), Z11
+	VMOVUPD 256(CX)(DI*2), Z12
+	VMOVUPD 320(CX)(DI*2), Z13
+	VMOVUPD 384(CX)(DI*2), Z14
+	VMOVUPD 448(CX)(DI*2), Z15
+	MOVQ    DI, R8
+	MOVQ    rows+88(FP), R10
+	MOVQ    SI, R9
+	IMULQ   R10, R9
+	ADDQ    R8, R9
 
 row:
-	PREFETCHT0    (DX)(R10*1)
-	VMOVUPS       (DX)(R9*1), Z20
-	VSUBPS        Z16, Z20, Z20
-	VEXTRACTF64X4 $0x01, Z20, Y21
-	VCVTPS2PD     Y20, Z20
-	VCVTPS2PD     Y21, Z21
-	VADDPD        Z20, Z0, Z0
-	VADDPD        Z21, Z1, Z1
-	VFMADD231PD   Z20, Z20, Z8
-	VFMADD231PD   Z21, Z21, Z9
-	PREFETCHT0    64(DX)(R10*1)
-	VMOVUPS       64(DX)(R9*1), Z20
-	VSUBPS        Z17, Z20, Z20
-	VEXTRACTF64X4 $0x01, Z20, Y21
-	VCVTPS2PD     Y20, Z20
-	VCVTPS2PD     Y21, Z21
-	VADDPD        Z20, Z2, Z2
-	VADDPD        Z21, Z3, Z3
-	VFMADD231PD   Z20, Z20, Z10
-	VFMADD231PD   Z21, Z21, Z11
-	PREFETCHT0    128(DX)(R10*1)
-	VMOVUPS       128(DX)(R9*1), Z20
-	VSUBPS        Z18, Z20, Z20
-	VEXTRACTF64X4 $0x01, Z20, Y21
-	VCVTPS2PD     Y20, Z20
-	VCVTPS2PD     Y21, Z21
-	VADDPD        Z20, Z4, Z4
-	VADDPD        Z21, Z5, Z5
-	VFMADD231PD   Z20, Z20, Z12
-	VFMADD231PD   Z21, Z21, Z13
-	PREFETCHT0    192(DX)(R10*1)
-	VMOVUPS       192(DX)(R9*1), Z20
-	VSUBPS        Z19, Z20, Z20
-	VEXTRACTF64X4 $0x01, Z20, Y21
-	VCVTPS2PD     Y20, Z20
-	VCVTPS2PD     Y21, Z21
-	VADDPD        Z20, Z6, Z6
-	VADDPD        Z21, Z7, Z7
-	VFMADD231PD   Z20, Z20, Z14
-	VFMADD231PD   Z21, Z21, Z15
-	ADDQ          DI, R9
-	ADDQ          DI, R10
-	DECQ          R11
+	PREFETCHT0    (DX)(R9*1)
+	VMOVUPS       (DX)(R8*1), Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z0, Z0
+	VADDPD        Z17, Z1, Z1
+	VFMADD231PD   Z16, Z16, Z8
+	VFMADD231PD   Z17, Z17, Z9
+	PREFETCHT0    64(DX)(R9*1)
+	VMOVUPS       64(DX)(R8*1), Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z2, Z2
+	VADDPD        Z17, Z3, Z3
+	VFMADD231PD   Z16, Z16, Z10
+	VFMADD231PD   Z17, Z17, Z11
+	PREFETCHT0    128(DX)(R9*1)
+	VMOVUPS       128(DX)(R8*1), Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z4, Z4
+	VADDPD        Z17, Z5, Z5
+	VFMADD231PD   Z16, Z16, Z12
+	VFMADD231PD   Z17, Z17, Z13
+	PREFETCHT0    192(DX)(R9*1)
+	VMOVUPS       192(DX)(R8*1), Z16
+	VEXTRACTF64X4 $0x01, Z16, Y17
+	VCVTPS2PD     Y16, Z16
+	VCVTPS2PD     Y17, Z17
+	VADDPD        Z16, Z6, Z6
+	VADDPD        Z17, Z7, Z7
+	VFMADD231PD   Z16, Z16, Z14
+	VFMADD231PD   Z17, Z17, Z15
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	DECQ          R10
 	JNZ           row
-	VMOVUPD       Z0, (AX)(R8*2)
-	VMOVUPD       Z1, 64(AX)(R8*2)
-	VMOVUPD       Z2, 128(AX)(R8*2)
-	VMOVUPD       Z3, 192(AX)(R8*2)
-	VMOVUPD       Z4, 256(AX)(R8*2)
-	VMOVUPD       Z5, 320(AX)(R8*2)
-	VMOVUPD       Z6, 384(AX)(R8*2)
-	VMOVUPD       Z7, 448(AX)(R8*2)
-	VMOVUPD       Z8, (CX)(R8*2)
-	VMOVUPD       Z9, 64(CX)(R8*2)
-	VMOVUPD       Z10, 128(CX)(R8*2)
-	VMOVUPD       Z11, 192(CX)(R8*2)
-	VMOVUPD       Z12, 256(CX)(R8*2)
-	VMOVUPD       Z13, 320(CX)(R8*2)
-	VMOVUPD       Z14, 384(CX)(R8*2)
-	VMOVUPD       Z15, 448(CX)(R8*2)
-	ADDQ          $0x00000100, R8
-	SUBQ          $0x40, SI
+	VMOVUPD       Z0, (AX)(DI*2)
+	VMOVUPD       Z1, 64(AX)(DI*2)
+	VMOVUPD       Z2, 128(AX)(DI*2)
+	VMOVUPD       Z3, 192(AX)(DI*2)
+	VMOVUPD       Z4, 256(AX)(DI*2)
+	VMOVUPD       Z5, 320(AX)(DI*2)
+	VMOVUPD       Z6, 384(AX)(DI*2)
+	VMOVUPD       Z7, 448(AX)(DI*2)
+	VMOVUPD       Z8, (CX)(DI*2)
+	VMOVUPD       Z9, 64(CX)(DI*2)
+	VMOVUPD       Z10, 128(CX)(DI*2)
+	VMOVUPD       Z11, 192(CX)(DI*2)
+	VMOVUPD       Z12, 256(CX)(DI*2)
+	VMOVUPD       Z13, 320(CX)(DI*2)
+	VMOVUPD       Z14, 384(CX)(DI*2)
+	VMOVUPD       Z15, 448(CX)(DI*2)
+	ADDQ          $0x00000100, DI
+	SUBQ          $0x40, BX
 	JGE           whole
 
 rest:
-	ADDQ $0x40, SI
+	ADDQ $0x40, BX
 	JLE  done
 
 part:
-	VPBROADCASTD SI, Z0
+	VPBROADCASTD BX, Z0
 	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z0, K1
-	VMOVUPD      (AX)(R8*2), Z0
-	VMOVUPD      64(AX)(R8*2), Z1
-	VMOVUPD      (CX)(R8*2), Z2
-	VMOVUPD      64(CX)(R8*2), Z3
-	MOVQ         R8, R9
-	VMOVUPS.Z    (BX)(R9*1), K1, Z4
-	MOVQ         rows+112(FP), R11
-	MOVQ         DI, R10
-	IMULQ        R11, R10
-	ADDQ         R9, R10
+	VMOVUPD      (AX)(DI*2), Z0
+	VMOVUPD      64(AX)(DI*2), Z1
+	VMOVUPD      (CX)(DI*2), Z2
+	VMOVUPD      64(CX)(DI*2), Z3
+	MOVQ         DI, R8
+	MOVQ         rows+88(FP), R10
+	MOVQ         SI, R9
+	IMULQ        R10, R9
+	ADDQ         R8, R9
 
 partRow:
-	VMOVUPS.Z     (DX)(R9*1), K1, Z5
-	VSUBPS        Z4, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
+	VMOVUPS.Z     (DX)(R8*1), K1, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
 	VCVTPS2PD     Y5, Z5
-	VCVTPS2PD     Y6, Z6
-	VADDPD        Z5, Z0, Z0
-	VADDPD        Z6, Z1, Z1
-	VFMADD231PD   Z5, Z5, Z2
-	VFMADD231PD   Z6, Z6, Z3
-	ADDQ          DI, R9
-	ADDQ          DI, R10
-	DECQ          R11
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VFMADD231PD   Z4, Z4, Z2
+	VFMADD231PD   Z5, Z5, Z3
+	ADDQ          SI, R8
+	ADDQ          SI, R9
+	DECQ          R10
 	JNZ           partRow
-	VMOVUPD       Z0, (AX)(R8*2)
-	VMOVUPD       Z1, 64(AX)(R8*2)
-	VMOVUPD       Z2, (CX)(R8*2)
-	VMOVUPD       Z3, 64(CX)(R8*2)
-	ADDQ          $0x00000040, R8
-	SUBQ          $0x10, SI
+	VMOVUPD       Z0, (AX)(DI*2)
+	VMOVUPD       Z1, 64(AX)(DI*2)
+	VMOVUPD       Z2, (CX)(DI*2)
+	VMOVUPD       Z3, 64(CX)(DI*2)
+	ADDQ          $0x00000040, DI
+	SUBQ          $0x10, BX
 	JG            part
 
 done:
@@ -4934,112 +4923,105 @@ done:
 	VZEROUPPER
 	RET
 
-// func momentsAVX2(sum []float64, squares []float64, x []float32, shift []float32, width int, stride int, rows int)
+// func momentsAVX2(sum []float64, squares []float64, x []float32, width int, stride int, rows int)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·momentsAVX2(SB), NOSPLIT, $0-120
+TEXT ·momentsAVX2(SB), NOSPLIT, $0-96
 	MOVQ sum_base+0(FP), AX
 	MOVQ squares_base+24(FP), CX
 	MOVQ x_base+48(FP), DX
-	MOVQ shift_base+72(FP), BX
-	MOVQ width+96(FP), SI
-	MOVQ stride+104(FP), DI
-	SHLQ $0x02, DI
-	XORQ R8, R8
-	SUBQ $0x10, SI
+	MOVQ width+72(FP), BX
+	MOVQ stride+80(FP), SI
+	SHLQ $0x02, SI
+	XORQ DI, DI
+	SUBQ $0x10, BX
 	JL   rest
 
 whole:
-	VMOVUPD (AX)(R8*2), Y0
-	VMOVUPD 32(AX)(R8*2), Y1
-	VMOVUPD 64(AX)(R8*2), Y2
-	VMOVUPD 96(AX)(R8*2), Y3
-	VMOVUPD (CX)(R8*2), Y4
-	VMOVUPD 32(CX)(R8*2), Y5
-	VMOVUPD 64(CX)(R8*2), Y6
-	VMOVUPD 96(CX)(R8*2), Y7
-	MOVQ    R8, R9
-	VMOVUPS (BX)(R9*1), Y8
-	VMOVUPS 32(BX)(R9*1), Y9
-	MOVQ    rows+112(FP), R11
-	MOVQ    DI, R10
-	IMULQ   R11, R10
-	ADDQ    R9, R10
+	VMOVUPD (AX)(DI*2), Y0
+	VMOVUPD 32(AX)(DI*2), Y1
+	VMOVUPD 64(AX)(DI*2), Y2
+	VMOVUPD 96(AX)(DI*2), Y3
+	VMOVUPD (CX)(DI*2), Y4
+	VMOVUPD 32(CX)(DI*2), Y5
+	VMOVUPD 64(CX)(DI*2), Y6
+	VMOVUPD 96(CX)(DI*2), Y7
+	MOVQ    DI, R8
+	MOVQ    rows+88(FP), R10
+	MOVQ    SI, R9
+	IMULQ   R10, R9
+	ADDQ    R8, R9
 
 row:
-	PREFETCHT0   (DX)(R10*1)
-	VMOVUPS      (DX)(R9*1), Y10
-	VSUBPS       Y8, Y10, Y10
-	VEXTRACTF128 $0x01, Y10, X11
-	VCVTPS2PD    X10, Y10
-	VCVTPS2PD    X11, Y11
-	VADDPD       Y10, Y0, Y0
-	VADDPD       Y11, Y1, Y1
-	VFMADD231PD  Y10, Y10, Y4
-	VFMADD231PD  Y11, Y11, Y5
-	VMOVUPS      32(DX)(R9*1), Y10
-	VSUBPS       Y9, Y10, Y10
-	VEXTRACTF128 $0x01, Y10, X11
-	VCVTPS2PD    X10, Y10
-	VCVTPS2PD    X11, Y11
-	VADDPD       Y10, Y2, Y2
-	VADDPD       Y11, Y3, Y3
-	VFMADD231PD  Y10, Y10, Y6
-	VFMADD231PD  Y11, Y11, Y7
-	ADDQ         DI, R9
-	ADDQ         DI, R10
-	DECQ         R11
+	PREFETCHT0   (DX)(R9*1)
+	VMOVUPS      (DX)(R8*1), Y8
+	VEXTRACTF128 $0x01, Y8, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y8, Y0, Y0
+	VADDPD       Y9, Y1, Y1
+	VFMADD231PD  Y8, Y8, Y4
+	VFMADD231PD  Y9, Y9, Y5
+	VMOVUPS      32(DX)(R8*1), Y8
+	VEXTRACTF128 $0x01, Y8, X9
+	VCVTPS2PD    X8, Y8
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y8, Y2, Y2
+	VADDPD       Y9, Y3, Y3
+	VFMADD231PD  Y8, Y8, Y6
+	VFMADD231PD  Y9, Y9, Y7
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	DECQ         R10
 	JNZ          row
-	VMOVUPD      Y0, (AX)(R8*2)
-	VMOVUPD      Y1, 32(AX)(R8*2)
-	VMOVUPD      Y2, 64(AX)(R8*2)
-	VMOVUPD      Y3, 96(AX)(R8*2)
-	VMOVUPD      Y4, (CX)(R8*2)
-	VMOVUPD      Y5, 32(CX)(R8*2)
-	VMOVUPD      Y6, 64(CX)(R8*2)
-	VMOVUPD      Y7, 96(CX)(R8*2)
-	ADDQ         $0x00000040, R8
-	SUBQ         $0x10, SI
+	VMOVUPD      Y0, (AX)(DI*2)
+	VMOVUPD      Y1, 32(AX)(DI*2)
+	VMOVUPD      Y2, 64(AX)(DI*2)
+	VMOVUPD      Y3, 96(AX)(DI*2)
+	VMOVUPD      Y4, (CX)(DI*2)
+	VMOVUPD      Y5, 32(CX)(DI*2)
+	VMOVUPD      Y6, 64(CX)(DI*2)
+	VMOVUPD      Y7, 96(CX)(DI*2)
+	ADDQ         $0x00000040, DI
+	SUBQ         $0x10, BX
 	JGE          whole
 
 rest:
-	ADDQ $0x10, SI
+	ADDQ $0x10, BX
 	JLE  done
 
 part:
-	VMOVD        SI, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
-	VMOVUPD      (AX)(R8*2), Y1
-	VMOVUPD      32(AX)(R8*2), Y2
-	VMOVUPD      (CX)(R8*2), Y3
-	VMOVUPD      32(CX)(R8*2), Y4
-	MOVQ         R8, R9
-	VMASKMOVPS   (BX)(R9*1), Y0, Y5
-	MOVQ         rows+112(FP), R11
-	MOVQ         DI, R10
-	IMULQ        R11, R10
-	ADDQ         R9, R10
+	VMOVUPD      (AX)(DI*2), Y1
+	VMOVUPD      32(AX)(DI*2), Y2
+	VMOVUPD      (CX)(DI*2), Y3
+	VMOVUPD      32(CX)(DI*2), Y4
+	MOVQ         DI, R8
+	MOVQ         rows+88(FP), R10
+	MOVQ         SI, R9
+	IMULQ        R10, R9
+	ADDQ         R8, R9
 
 partRow:
-	VMASKMOVPS   (DX)(R9*1), Y0, Y6
-	VSUBPS       Y5, Y6, Y6
-	VEXTRACTF128 $0x01, Y6, X7
+	VMASKMOVPS   (DX)(R8*1), Y0, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
 	VCVTPS2PD    X6, Y6
-	VCVTPS2PD    X7, Y7
-	VADDPD       Y6, Y1, Y1
-	VADDPD       Y7, Y2, Y2
-	VFMADD231PD  Y6, Y6, Y3
-	VFMADD231PD  Y7, Y7, Y4
-	ADDQ         DI, R9
-	ADDQ         DI, R10
-	DECQ         R11
+	VADDPD       Y5, Y1, Y1
+	VADDPD       Y6, Y2, Y2
+	VFMADD231PD  Y5, Y5, Y3
+	VFMADD231PD  Y6, Y6, Y4
+	ADDQ         SI, R8
+	ADDQ         SI, R9
+	DECQ         R10
 	JNZ          partRow
-	VMOVUPD      Y1, (AX)(R8*2)
-	VMOVUPD      Y2, 32(AX)(R8*2)
-	VMOVUPD      Y3, (CX)(R8*2)
-	VMOVUPD      Y4, 32(CX)(R8*2)
-	ADDQ         $0x00000020, R8
-	SUBQ         $0x08, SI
+	VMOVUPD      Y1, (AX)(DI*2)
+	VMOVUPD      Y2, 32(AX)(DI*2)
+	VMOVUPD      Y3, (CX)(DI*2)
+	VMOVUPD      Y4, 32(CX)(DI*2)
+	ADDQ         $0x00000020, DI
+	SUBQ         $0x08, BX
 	JG           part
 
 done:

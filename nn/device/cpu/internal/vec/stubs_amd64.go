@@ -71,7 +71,7 @@ func squaresAVX512(x []float32, sums *[8]float64)
 func sumsAVX512(sum []float64, x []float32, width int, stride int, rows int)
 
 //go:noescape
-func momentsAVX512(sum []float64, squares []float64, x []float32, shift []float32, width int, stride int, rows int)
+func momentsAVX512(sum []float64, squares []float64, x []float32, width int, stride int, rows int)
 
 //go:noescape
 func gradSumsAVX512(scale []float64, bias []float64, x []float32, dy []float32, mean []float32, width int, stride int, rows int)
@@ -164,7 +164,7 @@ func squaresAVX2(x []float32, sums *[8]float64)
 func sumsAVX2(sum []float64, x []float32, width int, stride int, rows int)
 
 //go:noescape
-func momentsAVX2(sum []float64, squares []float64, x []float32, shift []float32, width int, stride int, rows int)
+func momentsAVX2(sum []float64, squares []float64, x []float32, width int, stride int, rows int)
 
 //go:noescape
 func gradSumsAVX2(scale []float64, bias []float64, x []float32, dy []float32, mean []float32, width int, stride int, rows int)

@@ -11,11 +11,11 @@ func sums(sum []float64, x []float32, width, stride, rows int) {
 	}
 }
 
-func moments(sum, squares []float64, x, shift []float32, width, stride, rows int) {
-	sum, squares, shift = sum[:width], squares[:width], shift[:width]
+func moments(sum, squares []float64, x []float32, width, stride, rows int) {
+	sum, squares = sum[:width], squares[:width]
 	for r := range rows {
 		for c, v := range x[r*stride:][:width] {
-			d := float64(v - shift[c])
+			d := float64(v)
 			sum[c] += d
 			squares[c] += d * d
 		}

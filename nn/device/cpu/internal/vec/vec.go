@@ -48,8 +48,8 @@ type Set struct {
 	// Sums adds to sum, for each of width columns of a matrix x of the given rows, its elements. Rows lie stride
 	// elements apart. Kernels may write what sum has up to Padded(width), which it must have.
 	Sums func(sum []float64, x []float32, width, stride, rows int)
-	// Moments adds x − shift and its square, with shift one of width. The difference is rounded to float32.
-	Moments func(sum, squares []float64, x, shift []float32, width, stride, rows int)
+	// Moments adds x and its square.
+	Moments func(sum, squares []float64, x []float32, width, stride, rows int)
 	// GradSums adds dy·(x − mean) to scale and dy to bias, with mean one of width. The difference is rounded to
 	// float32. The others first set dy to from, or from + more, and to 0 where y ≤ 0.
 	GradSums        func(scale, bias []float64, x, dy, mean []float32, width, stride, rows int)

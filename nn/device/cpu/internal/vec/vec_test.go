@@ -147,7 +147,7 @@ var columnKernels = map[string]func(s *Set, m *memory, n, width, stride, rows in
 		s.Sums(m.sumsOf(width), m.floats(n), width, stride, rows)
 	},
 	"moments": func(s *Set, m *memory, n, width, stride, rows int) {
-		s.Moments(m.sumsOf(width), m.sumsOf(width), m.floats(n), m.floats(width), width, stride, rows)
+		s.Moments(m.sumsOf(width), m.sumsOf(width), m.floats(n), width, stride, rows)
 	},
 	"grad sums": func(s *Set, m *memory, n, width, stride, rows int) {
 		s.GradSums(m.sumsOf(width), m.sumsOf(width), m.floats(n), m.floats(n), m.floats(width), width, stride, rows)

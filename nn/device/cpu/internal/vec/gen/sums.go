@@ -133,8 +133,8 @@ func sums(s isa) {
 	s.columns("sums", "sum", "x", "", wide, func(k *columns, _ reg.VecVirtual) { k.accumulate("sum", k.in("x")) })
 
 	// Squares of float32 are exact in float64: multiply-adds round like a multiplication and an addition.
-	s.columns("moments", "sum squares", "x", "shift", wide, func(k *columns, shift reg.VecVirtual) {
-		d := s.doubles(s.sub(k.in("x"), shift))
+	s.columns("moments", "sum squares", "x", "", wide, func(k *columns, _ reg.VecVirtual) {
+		d := s.doubles(k.in("x"))
 		k.widen("sum", d)
 		for i, squares := range k.sum("squares") {
 			VFMADD231PD(d[i], d[i], squares)
