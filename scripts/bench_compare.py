@@ -27,6 +27,8 @@ WORKLOADS = {
     "lenet": (["--model", "lenet", "--batch", "128"], {}),
     "resnet50-avx2": (["--model", "resnet50", "--batch", "16"], AVX2),
 }
+# Where the program is measured once more with Winograd's algorithm for 3×3.
+WINOGRAD = ("resnet50", "resnet50-eval", "resnet20")
 VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for malloc in ("plain", "tuned")]
 
 
@@ -64,6 +66,8 @@ def run(args, name, folder):
     options = [*options, "--steps", str(steps), "--warmup", str(max(2, steps // 5)), "--threads", str(args.threads)]
     pytorch = [args.python, str(HERE / "bench_pytorch.py"), *options]
     programs = {"rna": [args.rna, "bench", "train", *options]}
+    if name in WINOGRAD:
+        programs["rna --winograd"] = [*programs["rna"], "--winograd"]
     for layout, malloc in VARIANTS:
         programs[f"PyTorch {layout}, malloc {malloc}"] = [*pytorch, "--layout", layout, "--malloc", malloc]
     results = {p: [] for p in programs}
