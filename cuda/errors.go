@@ -86,6 +86,9 @@ func (e *MemoryError) Error() string {
 func (e *MemoryError) Is(target error) bool { return target == ErrOutOfMemory }
 func (e *MemoryError) Unwrap() error        { return e.Cause }
 
+// OutOfMemory is true, for those who do not know this package.
+func (e *MemoryError) OutOfMemory() bool { return true }
+
 // A NoDeviceError says that there is no GPU of the number asked for, and which there are.
 type NoDeviceError struct {
 	Asked   int

@@ -63,7 +63,7 @@ func (r *Run) Train(ctx context.Context) error {
 			return r.interrupt()
 		}
 		if err != nil {
-			return err
+			return r.failed(err)
 		}
 	}
 	return r.keep("final", r.iterate())
@@ -311,11 +311,5 @@ func (r *Run) checkWeights() error {
 }
 
 func (r *Run) diverged(what string, step int) error {
-	e := &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.rate()}
-	if r.Config.Out != "" {
-		if dir, err := findDir(filepath.Join(r.Config.Out, checkpointDir)); err == nil {
-			e.Checkpoint = dir
-		}
-	}
-	return e
+	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.rate(), Checkpoint: r.savedState()}
 }

@@ -28,6 +28,7 @@ type Run struct {
 	Config  Config
 	Net     *Network
 	History []EpochRecord // a record for each finished epoch
+	Fit     *Fit          // how the batch was found, where the config left it to the memory
 
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
@@ -135,30 +136,39 @@ func (r *Run) open() error {
 	if c.Out == AutoOut {
 		c.Out = filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model)
 	}
-	if err := r.loaders(train, val, profile); err != nil {
-		return err
-	}
 	net, err := NewNetwork(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
 		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit,
 	}, c.Seed)
 	if err != nil {
-		return err
+		return c.noRoom(err)
 	}
 	r.Net = net
 	if c.DecayWeightsOnly {
 		r.noDecay = net.NoDecay()
 	}
 	if r.momentum, err = net.NewParams(); err != nil {
-		return err
+		return c.noRoom(err)
 	}
 	if c.Accumulate > 1 {
 		if r.sum, err = net.NewParams(); err != nil {
-			return err
+			return c.noRoom(err)
 		}
 	}
+	if c.Batch == AutoBatch {
+		if r.Fit, err = net.Fit(c.trainedOn(train.Len()), r.later(true)); err != nil {
+			return err
+		}
+		c.Batch = r.Fit.Batch
+	}
+	if err := r.loaders(train, val, profile); err != nil {
+		return err
+	}
 	r.pos.Epoch = 1
-	return r.plan()
+	if err := r.plan(); err != nil {
+		return err
+	}
+	return r.checkMemory()
 }
 
 // plan prepares the programs of both batch sizes of each use, so that what cannot run is known before anything

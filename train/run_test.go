@@ -331,7 +331,7 @@ func TestHooks(t *testing.T) {
 		{epoch: func(*State) error { return fs.ErrInvalid }},
 	} {
 		r := newRun(t, tiny(""), cpuDevice(t, 1), w)
-		if err := r.Train(t.Context()); !errors.Is(err, fs.ErrInvalid) || !strings.HasPrefix(err.Error(), "watch: ") {
+		if err := r.Train(t.Context()); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "epoch 1") || !strings.Contains(err.Error(), ": watch: ") {
 			t.Errorf("error %v does not name the hook", err)
 		}
 	}

@@ -44,7 +44,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
   rna bench train --model resnet20 --batch 128 --eval --json eval.json --svg eval.svg`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range []string{"batch", "steps", "warmup"} {
+			for _, name := range []string{"steps", "warmup"} {
 				if n, err := cmd.Flags().GetInt(name); err == nil && n < 1 {
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
 				}
@@ -54,7 +54,8 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	}
 	w := newGroup("Work")
 	w.StringVar(&f.Model, "model", "resnet50", "model, see rna models")
-	w.IntVar(&f.Batch, "batch", 16, "images a step")
+	f.Batch = 16
+	w.Var(batchFlag{&f.Batch}, "batch", "`images` a step; auto: as many as fit in the memory that is free")
 	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.BoolVar(&f.Eval, "eval", false, "measure evaluation: the forward pass with running statistics")
 	w.Uint64Var(&f.Seed, "seed", 1, "seed of weights and images")

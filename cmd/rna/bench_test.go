@@ -54,10 +54,11 @@ func TestBenchMistakes(t *testing.T) {
 	}{
 		{"bench tarin", 2, []string{`unknown command "tarin"`, "did you mean train?"}},
 		{"bench train --btach 3", 2, []string{"unknown option --btach", "did you mean --batch?"}},
-		{"bench train --batch 0", 2, []string{"--batch 0", "at least 1"}},
+		{"bench train --batch 0", 2, []string{"batch 0 must be at least 1"}},
 		{"bench train --warmup 0", 2, []string{"--warmup 0"}},
 		{"bench train --steps -2", 2, []string{"--steps -2"}},
 		{"bench train extra", 2, []string{`unexpected argument "extra"`}},
+		{"bench train --eval --batch auto", 1, []string{"training at --batch auto"}},
 		{"bench train --model lenot", 1, []string{`"lenot"`, `"lenet"`}},
 		{"bench train --device gpu", 1, []string{`unknown device "gpu"`}},
 		{"bench train --winograd --device reference", 1, []string{"device reference has no Winograd", "--device cpu"}},

@@ -71,7 +71,7 @@ func (f *trainFlags) groups() []group {
 	m.Uint64Var(&f.Seed, "seed", 0, "of initial weights, order and augmentation")
 
 	o := newGroup("Optimiser")
-	o.IntVar(&f.Batch, "batch", 0, "images a forward pass (default: by the data)")
+	o.Var(batchFlag{&f.Batch}, "batch", "`images` a forward pass; auto: as many as fit in the memory that is free (default: by the data)")
 	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data)")
@@ -195,6 +195,9 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 	announce(out, run, dev.Name())
 	err = run.Train(cmd.Context())
 	progress.done()
+	if failed := (*train.FailedError)(nil); errors.As(err, &failed) && failed.Checkpoint != "" {
+		return fmt.Errorf("%w; go on from there with: rna train --resume %s", err, run.Config.Out)
+	}
 	if errors.Is(err, train.ErrInterrupted) {
 		fmt.Fprintf(out, "%v\nGo on with: rna train --resume %s\n", err, run.Config.Out)
 		return errStopped
@@ -238,6 +241,9 @@ func announce(w io.Writer, r *train.Run, device string) {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
 	fmt.Fprintf(w, "%s, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", count(c.Epochs, "epoch"), batch, c.Schedule, *c.Momentum, *c.WeightDecay, device)
+	if r.Fit != nil {
+		fmt.Fprintf(w, "%v\n", r.Fit)
+	}
 	switch c.RNA.Mode {
 	case train.Off:
 		fmt.Fprintln(w, "RNA off")

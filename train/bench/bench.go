@@ -23,7 +23,7 @@ import (
 // Options say what to measure.
 type Options struct {
 	Model     string // an architecture of package nn
-	Batch     int    // images a step; default 16
+	Batch     int    // images a step, or train.AutoBatch; default 16
 	ImageSize int    // height and width of an image; default: the model's
 	Eval      bool   // measure evaluation instead of training
 	Steps     int    // that are measured; default 10
@@ -41,7 +41,9 @@ func (o Options) withDefaults() (Options, error) {
 	fill(&o.Steps, 10)
 	fill(&o.Warmup, 3)
 	switch {
-	case o.Batch < 0:
+	case o.Batch == train.AutoBatch && o.Eval:
+		return o, errors.New("the largest batch is that of training at --batch auto: evaluation takes a number")
+	case o.Batch < 0 && o.Batch != train.AutoBatch:
 		return o, fmt.Errorf("batch of %d images: must be at least 1", o.Batch)
 	case o.ImageSize < 0:
 		return o, fmt.Errorf("image size %d: must be at least 1", o.ImageSize)
@@ -103,7 +105,7 @@ func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err
 
 // config is that of the network.
 func (o Options) config() nn.Config {
-	return nn.Config{Batch: o.Batch, Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
+	return nn.Config{Batch: max(o.Batch, 1), Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
 }
 
 // bench is a measurement under way.
@@ -113,6 +115,7 @@ type bench struct {
 	momentum device.Vector // nil in evaluation
 	batch    *data.Batch
 	profile  profile
+	found    *train.Fit // how the batch was found, if it was
 }
 
 // open puts the network on the device.
@@ -121,13 +124,31 @@ func open(dev device.Device, o Options) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{Options: o, net: net, batch: synthetic(net.Model().Config, o.Batch, o.Seed)}
+	b := &bench{Options: o, net: net}
 	if !o.Eval {
 		if b.momentum, err = net.NewParams(); err != nil {
-			return nil, errors.Join(err, net.Close())
+			return nil, errors.Join(err, b.close())
+		}
+		if err := b.fit(); err != nil {
+			return nil, errors.Join(err, b.close())
 		}
 	}
+	b.batch = synthetic(net.Model().Config, b.Batch, o.Seed)
 	return b, nil
+}
+
+// mostImages are looked at for the largest batch: a thousand steps of it are the images of ImageNet many times over.
+const mostImages = 1 << 16
+
+// fit finds the batch, where that is left to the memory, or says that the memory is too small for it.
+func (b *bench) fit() (err error) {
+	if b.Batch != train.AutoBatch {
+		return b.net.CheckBatch(b.Batch, 0)
+	}
+	if b.found, err = b.net.Fit(mostImages, 0); err == nil {
+		b.Batch = b.found.Batch
+	}
+	return err
 }
 
 func (b *bench) close() error {

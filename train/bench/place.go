@@ -11,6 +11,7 @@ import (
 
 	"onlinerna/rna"
 	"onlinerna/rna/kernel"
+	"onlinerna/train/internal/hostmemory"
 )
 
 // A Place is where windows of RNA lie, and who works on them.
@@ -35,6 +36,12 @@ type Place struct {
 	// Free is how many bytes are free for windows; 0 when nobody knows.
 	Free func() (int64, error)
 }
+
+// usable is the share of the free memory that a measurement may take: the rest is for what nobody counts.
+const usable = 0.9
+
+// FreeMemory is how many bytes of host memory can be had without swapping; 0 where nobody says.
+func FreeMemory() int64 { return hostmemory.Free() }
 
 // mostElements of a vector are more than any memory holds, and few enough to calculate with.
 const mostElements = 1 << 48

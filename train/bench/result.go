@@ -13,6 +13,7 @@ type Result struct {
 	Model      string `json:"model"`
 	Mode       string `json:"mode"` // "training" or "evaluation"
 	Batch      int    `json:"batch"`
+	Fit        string `json:"fit,omitempty"` // why it is that one, where the memory decided
 	ImageSize  int    `json:"image_size"`
 	Channels   int    `json:"channels"`
 	Parameters int    `json:"parameters"`
@@ -99,6 +100,9 @@ func (b *bench) result(l limits) *Result {
 		Software: runtime.Version(), Device: b.net.Device.Name(), Processor: processor(), Load: loadAverage(),
 		Warmup: b.Warmup, Steps: b.profile.steps, Seconds: spread(b.profile.steps),
 		Peak: l.peak / 1e9, Triad: l.triad / 1e9,
+	}
+	if b.found != nil {
+		r.Fit = b.found.String()
 	}
 	if b.Eval {
 		r.Mode = "evaluation"

@@ -22,6 +22,9 @@ func (r *Result) WriteTable(w io.Writer) error {
 	if r.Load > 0 {
 		fmt.Fprintf(&b, "; load %.1f", r.Load)
 	}
+	if r.Fit != "" {
+		fmt.Fprintf(&b, "\n%s", r.Fit)
+	}
 	fmt.Fprintf(&b, "\n%d steps after %d to warm up, %.4g GFLOP each\n\n", len(r.Steps), r.Warmup, r.GFLOP)
 
 	rows := [][]string{{"", "median", "min", "quartiles", "", "max"}}

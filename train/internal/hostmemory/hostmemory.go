@@ -1,4 +1,5 @@
-package bench
+// Package hostmemory says how much memory of the host is free.
+package hostmemory
 
 import (
 	"io/fs"
@@ -9,14 +10,11 @@ import (
 	"strings"
 )
 
-// usable is the share of the free memory that a measurement may take: the rest is for what nobody counts.
-const usable = 0.9
-
-// FreeMemory is how many bytes of host memory can be had without swapping: what the system has, or less where a control
+// Free is how many bytes of host memory can be had without swapping: what the system has, or less where a control
 // group limits the process. 0 where nobody says.
-func FreeMemory() int64 { return freeMemoryIn(os.DirFS("/")) }
+func Free() int64 { return freeIn(os.DirFS("/")) }
 
-func freeMemoryIn(root fs.FS) int64 {
+func freeIn(root fs.FS) int64 {
 	free := int64(math.MaxInt64)
 	read := func(file string) string {
 		b, _ := fs.ReadFile(root, file) // what is not there says nothing

@@ -1,0 +1,91 @@
+//go:build gpu
+
+package main
+
+import (
+	"errors"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/sim"
+	"onlinerna/train"
+)
+
+// needSim skips a test that needs the stand-in, and gives its card so many MiB of memory.
+func needSim(t *testing.T, mib int) {
+	t.Helper()
+	needGPU(t)
+	if !sim.Active() {
+		t.Skip("the stand-in's memory and faults are set, not a card's")
+	}
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), "cache"))
+	t.Setenv("RNA_SIM_MEMORY", strconv.Itoa(mib<<20))
+}
+
+// The largest batch that fits trains, and is what the run's config has; a batch that does not fit is an error that names
+// one that does.
+func TestMemoryOnGPU(t *testing.T) {
+	needSim(t, 12)
+	dir := t.TempDir()
+	short := []string{"train", "--device", "cuda", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1", "--rna", "off", "--out"}
+	out := mustRun(t, append(short, filepath.Join(dir, "auto"), "--batch", "auto")...)
+	c, err := train.ReadConfig(filepath.Join(dir, "auto"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Batch < 8 || c.Batch%8 != 0 || !strings.Contains(out, "\nbatch "+strconv.Itoa(c.Batch)+": it takes ") {
+		t.Errorf("batch %d:\n%s", c.Batch, out)
+	}
+	status, _, stderr := runRNA(t, append(short, filepath.Join(dir, "large"), "--batch", "4000")...)
+	fits := regexp.MustCompile(`lenet at batch 4000 takes .* of the memory of device cuda, and .* are free: batch (\d+) fits`).FindStringSubmatch(stderr)
+	if status != 1 || fits == nil {
+		t.Fatalf("status %d, %s", status, stderr)
+	}
+	mustRun(t, append(short, filepath.Join(dir, "fits"), "--batch", fits[1])...)
+
+	t.Setenv("RNA_SIM_MEMORY", "790000")
+	status, _, stderr = runRNA(t, append(short, filepath.Join(dir, "none"), "--batch", "auto")...)
+	if status != 1 || !strings.Contains(stderr, "no batch fits") {
+		t.Errorf("a card without memory: status %d, %s", status, stderr)
+	}
+}
+
+// another is a process that takes the card's memory when an epoch ends.
+type another struct{ epoch int }
+
+func (another) Name() string { return "another process" }
+
+func (a another) AfterEpoch(s *train.State) error {
+	if s.Epoch == a.epoch {
+		return sim.Fault("cuMemAlloc_v2@0=2")
+	}
+	return nil
+}
+
+// Memory that is gone in the middle of a run ends it: the error says where, and the run goes on from its checkpoint.
+func TestFaultOfMemoryWhileTraining(t *testing.T) {
+	needSim(t, 1024)
+	dir := filepath.Join(t.TempDir(), "run")
+	dev, err := openDevice("cuda", deviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	r, err := train.New(train.Config{Batch: 8, Epochs: 3, StepsLimit: 2, ValLimit: 1, Out: dir, RNA: train.RNAConfig{Start: 1, Window: 2}}, dev, another{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = r.Train(t.Context())
+	if e := sim.Fault(""); e != nil {
+		t.Fatal(e)
+	}
+	var f *train.FailedError
+	if !errors.As(err, &f) || !strings.HasPrefix(err.Error(), "epoch 2, step ") || !strings.Contains(err.Error(), "out of memory: asked for") || f.Checkpoint == "" {
+		t.Fatalf("%v", err)
+	}
+	mustRun(t, "train", "--device", "cuda", "--resume", dir)
+}

@@ -1,0 +1,33 @@
+//go:build gpu && cgo
+
+package cuda
+
+import "onlinerna/nn/device"
+
+// Room is the memory that the device can still allocate, in bytes, and how much of it should be spared: cuDNN and cuBLAS load
+// kernels and take workspaces of their own when they are first used.
+func (d *Net) Room() (free, spare int64, err error) {
+	free, total, err := d.c.MemInfo()
+	if err != nil {
+		return 0, 0, d.explain(err)
+	}
+	s, err := d.c.Stats()
+	return free + s.Cached, min(total/16, mostSpared), err
+}
+
+// mostSpared of a card are 1 GiB: the libraries take no more of a larger one.
+const mostSpared = 1 << 30
+
+// SpaceBytes is the memory that a space for vectors of dim elements takes, and vectors of it,
+// with the DefaultReserve that they leave free: without it they would go to the host.
+func (d *Net) SpaceBytes(dim, vectors int) int64 {
+	work := 8*(columns+1)*int64(min(dim, spanLen)) + 2*4*int64(min(dim, stageLen))
+	pieces := int64((dim + pieceLen - 1) / pieceLen)
+	return work + int64(vectors)*(4*int64(dim)+pieces<<21) + DefaultReserve
+}
+
+var _ interface {
+	device.Device
+	Room() (free, spare int64, err error)
+	SpaceBytes(dim, vectors int) int64
+} = (*Net)(nil)

@@ -1,0 +1,207 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"onlinerna/nn/device"
+	"onlinerna/train/internal/hostmemory"
+)
+
+// AutoBatch as [Config.Batch] stands for the largest batch that fits in the memory of the device: 1, 2, 4 or a multiple of
+// 8. In the host's memory it is 256 at most: a processor computes no faster with more.
+const AutoBatch = math.MinInt
+
+const (
+	hostBatch = 256
+	// inputCopies of a batch lie in memory at most: those of the programs of each use, for whole batches and the last one, and
+	// those that are made ahead.
+	inputCopies = 8
+	// plans that are made to find the largest batch: each takes the time of building a graph.
+	fitPlans = 8
+)
+
+// roomer is a device with memory of its own. Room is what of it is free, in bytes, and how much of that should be spared for
+// libraries.
+type roomer interface {
+	Room() (free, spare int64, err error)
+}
+
+// spaceSizer is a device that keeps RNA's snapshots in its own memory: SpaceBytes is what that takes for vectors of dim elements.
+type spaceSizer interface {
+	SpaceBytes(dim, vectors int) int64
+}
+
+// room is the free memory of a device, in bytes, and how much of that should be spared; 0 where nobody knows.
+func room(dev device.Device) (free, spare int64, own bool, err error) {
+	if d, ok := dev.(roomer); ok {
+		free, spare, err = d.Room()
+		return free, spare, true, err
+	}
+	free = hostmemory.Free()
+	return free, free / 10, false, nil
+}
+
+// A Fit is the answer to which batch fits.
+type Fit struct {
+	Batch       int
+	Bytes       int64 // that it takes, beside what was allocated before
+	Free, Spare int64 // of memory, and of that what was to be spared
+	Most        int   // that was looked at
+}
+
+func (f *Fit) String() string {
+	why := ""
+	if f.Batch == f.Most {
+		why = ", and more are not asked for"
+	}
+	return fmt.Sprintf("batch %d: it takes %s, of %s that are free %s are spared%s", f.Batch, gigabytes(f.Bytes), gigabytes(f.Free), gigabytes(f.Spare), why)
+}
+
+// A MemoryError says that training at a batch size takes more memory than is free, and which batch would fit.
+type MemoryError struct {
+	Model, Device string
+	Batch         int
+	Bytes, Free   int64
+	Fits          int // 0 if none does
+}
+
+func (e *MemoryError) Error() string {
+	s := fmt.Sprintf("%s at batch %d takes %s of the memory of device %s, and %s are free: ", e.Model, e.Batch, gigabytes(e.Bytes), e.Device, gigabytes(e.Free))
+	if e.Fits == 0 {
+		return s + "no batch fits; choose a smaller model or smaller images, or free memory"
+	}
+	return s + fmt.Sprintf("batch %d fits", e.Fits)
+}
+
+// gigabytes writes a number of bytes.
+func gigabytes(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.3g MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.3g GB", float64(n)/1e9)
+}
+
+// BatchBytes is the memory in bytes that training at a batch size takes beside the network's vectors.
+func (n *Network) BatchBytes(batch int) (int64, error) {
+	s, err := n.Plan(batch)
+	return int64(s.Arena) + inputCopies*int64(s.Inputs), err
+}
+
+// Fit finds the largest batch of at most most images that fits, where other bytes are still to be allocated whatever
+// the batch. It is a *MemoryError if none does.
+func (n *Network) Fit(most int, other int64) (*Fit, error) {
+	free, spare, own, err := room(n.Device)
+	if err != nil {
+		return nil, err
+	}
+	if free == 0 {
+		return nil, errors.New("the system does not say how much memory is free: choose a batch")
+	}
+	if !own {
+		most = min(most, hostBatch)
+	}
+	f := &Fit{Free: free, Spare: spare, Most: usual(most)}
+	f.Batch, f.Bytes, err = largest(usual(most), free-spare-other, n.BatchBytes)
+	if err != nil {
+		return nil, err
+	}
+	f.Bytes += other
+	if f.Batch == 0 {
+		return nil, &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: 1, Bytes: f.Bytes, Free: free - spare}
+	}
+	return f, nil
+}
+
+// CheckBatch is a *MemoryError if training at a batch size takes more than is free, where other bytes are still to be
+// allocated whatever the batch.
+func (n *Network) CheckBatch(batch int, other int64) error {
+	free, _, _, err := room(n.Device)
+	if err != nil || free == 0 {
+		return err
+	}
+	one, err := n.BatchBytes(1)
+	if err != nil {
+		return err
+	}
+	two, err := n.BatchBytes(2)
+	if err != nil {
+		return err
+	}
+	// Far too many images are not planned: that takes memory, too.
+	bytes := int64(min(float64(one)+float64(two-one)*float64(batch-1), 1e18))
+	if bytes < 2*free {
+		if bytes, err = n.BatchBytes(batch); err != nil {
+			return err
+		}
+	}
+	return n.checkBytes(batch, bytes, other)
+}
+
+// checkBytes is CheckBatch where the bytes that the batch takes are known.
+func (n *Network) checkBytes(batch int, bytes, other int64) error {
+	free, _, _, err := room(n.Device)
+	if err != nil || free == 0 || bytes <= free-other {
+		return err
+	}
+	e := &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: batch, Bytes: bytes + other, Free: free}
+	if f, err := n.Fit(max(batch-1, 1), other); err == nil {
+		e.Fits = f.Batch
+	} else if !errors.As(err, new(*MemoryError)) {
+		return err
+	}
+	return e
+}
+
+// usual is the largest usual batch of at most n images: 1, 2, 4 or a multiple of 8.
+func usual(n int) int {
+	switch {
+	case n >= 8:
+		return n &^ 7
+	case n >= 4:
+		return 4
+	}
+	return max(1, min(n, 2))
+}
+
+// largest finds the largest usual batch of at most most that takes at most limit bytes, and what it takes; 0, and what one image
+// takes, if there is none. Bytes grow about linearly, so few batches are planned. A large one that cannot be planned is
+// taken for one that does not fit.
+func largest(most int, limit int64, bytes func(batch int) (int64, error)) (batch int, takes int64, err error) {
+	one, err := bytes(1)
+	if err != nil || one > limit {
+		return 0, one, err
+	}
+	lo, hi := 1, most+1 // lo fits, hi does not
+	at := map[int]int64{1: one}
+	slope := max(1, one/2)
+	for next := usual(min(8, most)); ; {
+		if next > lo && next < hi {
+			n, err := bytes(next)
+			switch {
+			case err != nil && next <= 8:
+				return 0, 0, err
+			case err != nil || n > limit:
+				hi = next
+			default:
+				lo = next
+			}
+			if err == nil {
+				at[next] = n
+				slope = max(1, (n-one)/int64(next-1))
+			}
+		}
+		if len(at) >= fitPlans || usual(hi-1) <= lo {
+			return lo, at[lo], nil
+		}
+		guess := int64(lo) + (limit-at[lo])/slope
+		next = usual(int(min(guess, int64(hi-1))))
+		if next <= lo { // the line is not straight
+			next = usual((lo + hi) / 2)
+		}
+		if next <= lo {
+			return lo, at[lo], nil
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+)
+
+// card is a device with little memory of its own.
+type card struct {
+	device.Device
+	free, spare int64
+	err         error
+}
+
+func (d *card) Name() string { return "card" }
+
+func (d *card) Room() (free, spare int64, err error) { return d.free, d.spare, d.err }
+
+func (d *card) SpaceBytes(dim, vectors int) int64 { return int64(vectors) * 4 * int64(dim) }
+
+func TestUsual(t *testing.T) {
+	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 7: 4, 8: 8, 15: 8, 16: 16, 1000: 1000, 1001: 1000} {
+		if got := usual(n); got != want {
+			t.Errorf("usual(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestLargest(t *testing.T) {
+	line := func(n int) int64 { return 1000 + 100*int64(n) }
+	step := func(n int) int64 { // large batches do without a workspace: they are not looked for behind those that do not fit
+		if n < 64 {
+			return line(n) + 5000
+		}
+		return line(n)
+	}
+	for _, c := range []struct {
+		bytes       func(int) int64
+		limit       int64
+		most, wants int
+	}{
+		{line, 1099, 512, 0}, {line, 1100, 512, 1}, {line, 1299, 512, 2}, {line, 1400, 512, 4}, {line, 1799, 512, 4}, {line, 1800, 512, 8},
+		{line, 4199, 512, 24}, {line, 4200, 512, 32}, {line, 1 << 40, 512, 512}, {line, 1 << 40, 3, 2}, {line, 1 << 40, 1, 1},
+		{line, 101_000, 1 << 16, 1000}, {step, 9000, 512, 24}, {step, 6000, 512, 0},
+	} {
+		plans := 0
+		got, takes, err := largest(usual(c.most), c.limit, func(n int) (int64, error) { plans++; return c.bytes(n), nil })
+		if err != nil || got != c.wants || plans > fitPlans || got > 0 && takes != c.bytes(got) {
+			t.Errorf("limit %d of %d: %d with %d bytes after %d plans, %v; want %d", c.limit, c.most, got, takes, plans, err, c.wants)
+		}
+	}
+	broken := errors.New("broken")
+	if _, _, err := largest(512, 1<<40, func(n int) (int64, error) { return 0, broken }); err != broken {
+		t.Errorf("what can't be planned at all: %v", err)
+	}
+	got, _, err := largest(512, 1<<40, func(n int) (int64, error) {
+		if n > 100 {
+			return 0, broken
+		}
+		return line(n), nil
+	})
+	if err != nil || got < 64 || got > 96 {
+		t.Errorf("where 100 images are the most that a kernel takes: %d, %v", got, err)
+	}
+}
+
+// The batch that is found fits and the next one does not; the whole run, with what hooks hold, takes no more than the
+// memory that may be used.
+func TestAutoBatch(t *testing.T) {
+	dev := &card{Device: cpuDevice(t, 1), free: 12 << 20, spare: 1 << 20}
+	c := tiny(t.TempDir())
+	c.Batch = AutoBatch
+	r := newRun(t, c, dev)
+	batch := r.Config.Batch
+	if batch < 16 || batch%8 != 0 || r.Fit == nil || r.Fit.Batch != batch || !strings.Contains(r.Fit.String(), fmt.Sprintf("batch %d: it takes", batch)) {
+		t.Fatalf("batch %d, %v", batch, r.Fit)
+	}
+	limit, other := dev.free-dev.spare, r.later(true)
+	for n, fits := range map[int]bool{batch: true, batch + 8: false} {
+		bytes, err := r.Net.BatchBytes(n)
+		if err != nil || (bytes+other <= limit) != fits {
+			t.Errorf("batch %d takes %d + %d of %d bytes, %v", n, bytes, other, limit, err)
+		}
+	}
+	if window := r.later(true) - r.later(false); window != 4*int64(r.Net.Params.Len())*3 {
+		t.Errorf("the snapshots of a window of 2 take %d bytes", window)
+	}
+	if err := r.begin(); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := ReadConfig(c.Out)
+	if err != nil || stored.Batch != batch {
+		t.Errorf("config.json has batch %d, %v", stored.Batch, err)
+	}
+	if again, err := Resume(c.Out, cpuDevice(t, 1), nil); err != nil || again.Config.Batch != batch {
+		t.Errorf("resumed: %v", err)
+	} else if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAutoBatchOnHost(t *testing.T) {
+	c := tiny("")
+	c.Batch = AutoBatch
+	r, err := New(c, cpuDevice(t, 1))
+	if err != nil {
+		if !strings.Contains(err.Error(), "choose a batch") { // where the system does not say what is free
+			t.Fatal(err)
+		}
+		return
+	}
+	defer r.Close()
+	if r.Config.Batch != hostBatch || !strings.Contains(r.Fit.String(), "more are not asked for") {
+		t.Errorf("batch %d, %v", r.Config.Batch, r.Fit)
+	}
+}
+
+func TestTooLittleMemory(t *testing.T) {
+	host := cpuDevice(t, 1)
+	c := tiny("")
+	for _, s := range []struct {
+		free  int64
+		batch int
+		want  []string
+	}{
+		{12 << 20, 8000, []string{"lenet at batch 8000 takes ", "of device card, and 12.6 MB are free: batch ", " fits"}},
+		{100_000, 8, []string{"lenet at batch 8 takes", "no batch fits"}},
+		{100_000, AutoBatch, []string{"lenet at batch 1 takes", "no batch fits"}},
+	} {
+		c.Batch = s.batch
+		r, err := New(c, &card{Device: host, free: s.free})
+		if err == nil {
+			t.Errorf("batch %d in %d bytes: no error", s.batch, s.free)
+			r.Close()
+			continue
+		}
+		var m *MemoryError
+		if !errors.As(err, &m) {
+			t.Errorf("%v", err)
+			continue
+		}
+		for _, w := range s.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%v: no %q", err, w)
+			}
+		}
+		if m.Fits > 0 {
+			c.Batch = m.Fits
+			newRun(t, c, &card{Device: host, free: s.free})
+		}
+	}
+	broken := errors.New("card lost")
+	c.Batch = 8
+	if _, err := New(c, &card{Device: host, err: broken}); !errors.Is(err, broken) {
+		t.Errorf("a card that does not answer: %v", err)
+	}
+}
+
+// A batch of any size is judged without a plan of it.
+func TestCheckBatch(t *testing.T) {
+	n, err := NewNetwork(&card{Device: cpuDevice(t, 1), free: 12 << 20}, "lenet", nn.Config{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if err := n.CheckBatch(8, 0); err != nil {
+		t.Error(err)
+	}
+	var m *MemoryError
+	if err := n.CheckBatch(1<<40, 0); !errors.As(err, &m) || m.Fits < 8 || m.Bytes < 1<<50 {
+		t.Errorf("%v", err)
+	}
+}
+
+// scarce is a device that is out of memory after some allocations.
+type scarce struct {
+	device.Device
+	left int
+}
+
+type noMemory struct{ error }
+
+func (noMemory) OutOfMemory() bool { return true }
+
+func (d *scarce) NewVector(n int) (device.Vector, error) {
+	if d.left--; d.left < 0 {
+		return nil, noMemory{errors.New("out of memory")}
+	}
+	return d.Device.NewVector(n)
+}
+
+func TestOutOfMemory(t *testing.T) {
+	host := cpuDevice(t, 1)
+	for left := range 3 { // LeNet's weights, gradients, momentum
+		if _, err := New(tiny(""), &scarce{host, left}); err == nil || !strings.Contains(err.Error(), "the weights of lenet, their gradients and the momentum: out of memory: no batch fits") {
+			t.Errorf("after %d vectors: %v", left, err)
+		}
+	}
+	c := tiny(t.TempDir())
+	r := newRun(t, c, &scarce{host, 3}) // the checkpoint of the first snapshot takes one more
+	err := r.Train(t.Context())
+	var f *FailedError
+	if !errors.As(err, &f) || f.Epoch != 3 || f.Step != 7 || f.Checkpoint == "" || !strings.Contains(err.Error(), "epoch 3, step 7: writing the checkpoint: ") || !strings.Contains(err.Error(), "a smaller batch needs less; the state saved last is in "+f.Checkpoint) {
+		t.Fatalf("%v", err)
+	}
+	again, err := Resume(c.Out, host, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Train(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
