@@ -204,6 +204,11 @@ func (d *Net) exemptions(spans []device.Span) (Span, error) {
 
 // SGD implements device.Vector.
 func (v *netVector) SGD(grad, momentum device.Vector, s device.SGD) error {
+	return v.sgd(grad, momentum, s, Span{})
+}
+
+// sgd is SGD with the rate and the scale of numbers, two elements, unless that is empty.
+func (v *netVector) sgd(grad, momentum device.Vector, s device.SGD, numbers Span) error {
 	if err := s.Check(v.n); err != nil {
 		return fmt.Errorf("cuda: %w", err)
 	}
@@ -224,7 +229,7 @@ func (v *netVector) SGD(grad, momentum device.Vector, s device.SGD) error {
 		nesterov = 1
 	}
 	return v.launch("vec_sgd", v.all(), g, m, int64(v.n), float32(s.Rate), float32(s.Momentum), float32(s.Decay), float32(s.Scale), nesterov,
-		spans, int32(len(s.NoDecay)))
+		spans, int32(len(s.NoDecay)), numbers)
 }
 
 // sum is the sum of what a kernel finds of each block.

@@ -24,9 +24,11 @@ __device__ bool within(long long i, const long long *spans, int count) {
 	return lo > 0 && i < spans[2 * lo - 1];
 }
 
-// vec_sgd is a step of stochastic gradient descent; elements in the spans do not decay.
+// vec_sgd is a step of stochastic gradient descent; elements in the spans do not decay. Where there are numbers they are rate and scale:
+// a step that is replayed reads them when it runs.
 extern "C" __global__ void vec_sgd(float *w, const float *grad, float *momentum, long long n, float rate, float mu, float decay, float scale, int nesterov,
-                                   const long long *spans, int count) {
+                                   const long long *spans, int count, const float *numbers) {
+	if (numbers) rate = numbers[0], scale = numbers[1];
 	EACH(i, n) {
 		float g = scale * grad[i], x = w[i];
 		if (decay != 0 && !within(i, spans, count)) g += decay * x;
