@@ -30,7 +30,7 @@ CUcontext make(int device, unsigned flags) {
 	CUcontext c = new CUctx_st();
 	c->device = device;
 	c->flags = flags;
-	c->null = CUstream_st{c, true, 0, 0, {}};
+	c->null = CUstream_st{c, true, 0, 0, {}, {}};
 	contexts.insert(c);
 	simLive("contexts", 1);
 	return c;
@@ -54,6 +54,7 @@ void destroy(CUcontext c) {
 		if (lost) simLive("events", -1);
 	}
 	dropModules(c, lost);
+	dropGraphs(c, lost);
 	for (auto &[kind, n] : c->handles)
 		if (lost) simLive(kind.c_str(), -n);
 	contexts.erase(c);
@@ -233,11 +234,21 @@ static const struct {
 	{200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
 	{201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
 	{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+	{401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
 	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 	{600, "CUDA_ERROR_NOT_READY", "device not ready"},
 	{700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
 	{701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
 	{719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+	{900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+	{901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
+	{902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", "operation would result in a merge of separate capture sequences"},
+	{903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not ended in the same stream as it began"},
+	{904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
+	{905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
+	{906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "operation would make the legacy stream depend on a capturing blocking stream"},
+	{907, "CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"},
+	{908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread"},
 	{999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 CUresult cuGetErrorName(CUresult r, const char **s) {

@@ -170,6 +170,7 @@ CUresult copy(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 CUresult toDevice(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	if (!inRange(c, dst, n)) return CUDA_ERROR_INVALID_VALUE;
 	if (pinned(src, n)) return copy(c, s, dst, src, n);
+	if (s->capture) return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	auto stage = std::make_shared<std::vector<char>>((const char *)src, (const char *)src + n);
 	return queue(c, s, [=] {
 		if (!inRange(c, dst, n)) return std::string("a copy to memory that was freed before it ran");
@@ -181,6 +182,7 @@ CUresult toDevice(CUcontext c, CUstream s, void *dst, const void *src, size_t n)
 CUresult toHost(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	if (!inRange(c, src, n)) return CUDA_ERROR_INVALID_VALUE;
 	if (pinned(dst, n)) return copy(c, s, dst, src, n);
+	if (s->capture) return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	CUresult r = queue(c, s, [=] {
 		if (!inRange(c, src, n)) return std::string("a copy of memory that was freed before it ran");
 		memcpy(dst, src, n);
@@ -232,6 +234,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
 	CALL(cuMemAlloc_v2);
+	SAFE;
 	if (!p || n == 0) return CUDA_ERROR_INVALID_VALUE;
 	if (n > deviceBytes() - used(ctx->device)) return CUDA_ERROR_OUT_OF_MEMORY;
 	void *at = map(Device, ctx, n);
@@ -242,6 +245,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
 
 CUresult cuMemFree_v2(CUdeviceptr p) {
 	RELEASE(cuMemFree_v2);
+	SAFE;
 	if (!p) return late;
 	CUresult r = drainAll(ctx);
 	Block *b = find((void *)p);
@@ -258,17 +262,20 @@ static CUresult hostAlloc(CUcontext ctx, void **p, size_t n) {
 
 CUresult cuMemAllocHost_v2(void **p, size_t n) {
 	CALL(cuMemAllocHost_v2);
+	SAFE;
 	return hostAlloc(ctx, p, n);
 }
 
 CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags) {
 	CALL(cuMemHostAlloc);
+	SAFE;
 	if (flags > 7) return CUDA_ERROR_INVALID_VALUE;
 	return hostAlloc(ctx, p, n);
 }
 
 CUresult cuMemFreeHost(void *p) {
 	RELEASE(cuMemFreeHost);
+	SAFE;
 	CUresult r = drainAll(ctx);
 	Block *b = find(p);
 	if (!b || b->kind != Pinned || b->base != p) return late ? late : CUDA_ERROR_INVALID_VALUE;
@@ -278,6 +285,7 @@ CUresult cuMemFreeHost(void *p) {
 
 CUresult cuMemHostRegister_v2(void *p, size_t n, unsigned) {
 	CALL(cuMemHostRegister_v2);
+	SAFE;
 	if (!p || n == 0) return CUDA_ERROR_INVALID_VALUE;
 	if (find(p)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	Block b{};
@@ -292,6 +300,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t n, unsigned) {
 
 CUresult cuMemHostUnregister(void *p) {
 	RELEASE(cuMemHostUnregister);
+	SAFE;
 	CUresult r = drainAll(ctx);
 	Block *b = find(p);
 	if (!b || b->kind != Registered || b->base != p) return late ? late : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -327,19 +336,19 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute what, CUdeviceptr
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult cuMemcpyHtoD_v2(CUdeviceptr d, const void *s, size_t n) { CALL(cuMemcpyHtoD_v2); return now(ctx, toDevice(ctx, &ctx->null, (void *)d, s, n)); }
-CUresult cuMemcpyDtoH_v2(void *d, CUdeviceptr s, size_t n) { CALL(cuMemcpyDtoH_v2); return now(ctx, toHost(ctx, &ctx->null, d, (void *)s, n)); }
-CUresult cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) { CALL(cuMemcpyDtoD_v2); return within(ctx, &ctx->null, (void *)d, (void *)s, n); }
-CUresult cuMemcpy(CUdeviceptr d, CUdeviceptr s, size_t n) { CALL(cuMemcpy); return now(ctx, any(ctx, &ctx->null, (void *)d, (void *)s, n)); }
+CUresult cuMemcpyHtoD_v2(CUdeviceptr d, const void *s, size_t n) { CALL(cuMemcpyHtoD_v2); SAFE; return now(ctx, toDevice(ctx, &ctx->null, (void *)d, s, n)); }
+CUresult cuMemcpyDtoH_v2(void *d, CUdeviceptr s, size_t n) { CALL(cuMemcpyDtoH_v2); SAFE; return now(ctx, toHost(ctx, &ctx->null, d, (void *)s, n)); }
+CUresult cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) { CALL(cuMemcpyDtoD_v2); SAFE; return within(ctx, &ctx->null, (void *)d, (void *)s, n); }
+CUresult cuMemcpy(CUdeviceptr d, CUdeviceptr s, size_t n) { CALL(cuMemcpy); SAFE; return now(ctx, any(ctx, &ctx->null, (void *)d, (void *)s, n)); }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *s, size_t n, CUstream st) { CALL(cuMemcpyHtoDAsync_v2); STREAM(st); return toDevice(ctx, to, (void *)d, s, n); }
 CUresult cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream st) { CALL(cuMemcpyDtoHAsync_v2); STREAM(st); return toHost(ctx, to, d, (void *)s, n); }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream st) { CALL(cuMemcpyDtoDAsync_v2); STREAM(st); return within(ctx, to, (void *)d, (void *)s, n); }
 CUresult cuMemcpyAsync(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream st) { CALL(cuMemcpyAsync); STREAM(st); return any(ctx, to, (void *)d, (void *)s, n); }
 
-CUresult cuMemsetD8_v2(CUdeviceptr d, unsigned char v, size_t n) { CALL(cuMemsetD8_v2); return fill(ctx, &ctx->null, d, v, n); }
-CUresult cuMemsetD16_v2(CUdeviceptr d, unsigned short v, size_t n) { CALL(cuMemsetD16_v2); return fill(ctx, &ctx->null, d, v, n); }
-CUresult cuMemsetD32_v2(CUdeviceptr d, unsigned v, size_t n) { CALL(cuMemsetD32_v2); return fill(ctx, &ctx->null, d, v, n); }
+CUresult cuMemsetD8_v2(CUdeviceptr d, unsigned char v, size_t n) { CALL(cuMemsetD8_v2); SAFE; return fill(ctx, &ctx->null, d, v, n); }
+CUresult cuMemsetD16_v2(CUdeviceptr d, unsigned short v, size_t n) { CALL(cuMemsetD16_v2); SAFE; return fill(ctx, &ctx->null, d, v, n); }
+CUresult cuMemsetD32_v2(CUdeviceptr d, unsigned v, size_t n) { CALL(cuMemsetD32_v2); SAFE; return fill(ctx, &ctx->null, d, v, n); }
 CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream st) { CALL(cuMemsetD8Async); STREAM(st); return fill(ctx, to, d, v, n); }
 CUresult cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream st) { CALL(cuMemsetD16Async); STREAM(st); return fill(ctx, to, d, v, n); }
 CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream st) { CALL(cuMemsetD32Async); STREAM(st); return fill(ctx, to, d, v, n); }

@@ -95,14 +95,16 @@ using namespace sim;
 
 extern "C" {
 
-CUresult cuModuleLoadData(CUmodule *m, const void *data) { CALL(cuModuleLoadData); return m && data ? load(ctx, m, data) : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuModuleLoadData(CUmodule *m, const void *data) { CALL(cuModuleLoadData); SAFE; return m && data ? load(ctx, m, data) : CUDA_ERROR_INVALID_VALUE; }
 CUresult cuModuleLoadDataEx(CUmodule *m, const void *data, unsigned, CUjit_option *, void **) {
 	CALL(cuModuleLoadDataEx);
+	SAFE;
 	return m && data ? load(ctx, m, data) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuModuleUnload(CUmodule m) {
 	RELEASE(cuModuleUnload);
+	SAFE;
 	if (!known(modules, m)) return late ? late : CUDA_ERROR_INVALID_HANDLE;
 	CUresult r = drainAll(ctx);
 	unload(m);

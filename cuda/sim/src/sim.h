@@ -10,6 +10,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 extern "C" {
 #include <cuda.h>
@@ -32,14 +34,32 @@ namespace sim {
 
 extern std::recursive_mutex lock;
 
-// A Record is a point in a stream that was reached or not.
+using Work = std::function<std::string()>;  // gives "" or what went wrong
+
+// A Node of a graph is work behind that of other nodes.
+struct Node {
+	Work work;
+	std::vector<size_t> after;
+};
+
+// A Capture is a graph in the making.
+struct Capture {
+	CUstream origin;  // where it began
+	CUstreamCaptureMode mode;
+	std::thread::id thread;  // that began it
+	bool invalid = false, over = false;
+	std::vector<Node> nodes;
+	std::map<CUstream, std::vector<size_t>> tails;  // the last nodes of each stream in it
+};
+
+// A Record is a point in a stream that was reached or not; in a capture, the nodes before it.
 struct Record {
 	CUstream stream;
 	bool done = false;
 	double time = 0;
+	std::shared_ptr<Capture> capture;
+	std::vector<size_t> nodes;
 };
-
-using Work = std::function<std::string()>;  // gives "" or what went wrong
 
 extern thread_local CUcontext current;
 
@@ -50,6 +70,16 @@ CUresult queue(CUcontext c, CUstream s, Work work);
 CUresult drain(CUcontext c, CUstream s);   // runs what is queued
 CUresult drainAll(CUcontext c);
 CUstream resolve(CUcontext c, CUstream s);  // nullptr when there is no such stream
+
+// Captures. What refuses a call ends them.
+CUresult record(CUstream s, Work work);        // instead of queueing it
+CUresult spoil(CUstream s, CUresult code);     // ends the capture that s is in, if any, and gives the code back
+CUresult implicit(CUcontext c, CUstream s);    // refuses the null stream beside a capture that it would wait for
+CUresult unsafe();                             // refuses what must not be called while a capture goes on
+CUresult enclosing(CUcontext c);               // refuses to wait for a context that captures
+CUresult waitCaptured(CUstream s, const std::shared_ptr<Record> &r);
+void dropStream(CUstream s);
+void dropGraphs(CUcontext c, bool lost);
 
 // Memory.
 bool inRange(CUcontext c, const void *p, size_t bytes);  // of device memory, or of host memory that is pinned
@@ -63,6 +93,8 @@ template <class T> bool known(const std::set<T> &all, T x) { return all.count(x)
 extern std::set<CUcontext> contexts;
 extern std::set<CUevent> events;
 extern std::set<CUmodule> modules;
+extern std::set<CUgraph> graphs;
+extern std::set<CUgraphExec> execs;
 
 // Settings.
 long setting(const char *name, long fallback);
@@ -78,6 +110,7 @@ struct CUstream_st {
 	int priority;
 	unsigned flags;
 	std::deque<sim::Work> work;
+	std::shared_ptr<sim::Capture> capture;
 };
 
 struct CUctx_st {
@@ -96,6 +129,16 @@ struct CUevent_st {
 	std::shared_ptr<sim::Record> last;
 };
 
+struct CUgraph_st {
+	CUcontext context;
+	std::vector<sim::Node> nodes;
+};
+
+struct CUgraphExec_st {
+	CUcontext context;
+	std::vector<sim::Work> work;  // in the order in which it runs
+};
+
 // A call that needs a current context that is well.
 #define CALL(name)                                    \
 	std::lock_guard<std::recursive_mutex> held(sim::lock); \
@@ -107,6 +150,9 @@ struct CUevent_st {
 #define PLAIN(name)                                   \
 	std::lock_guard<std::recursive_mutex> held(sim::lock); \
 	if (int bad = simEnter(#name)) return (CUresult)bad
+// One that must not be made while a capture goes on.
+#define SAFE \
+	if (CUresult refused = sim::unsafe()) return refused
 // A release goes through whatever happened, and then says what did.
 #define RELEASE(name)                                 \
 	std::lock_guard<std::recursive_mutex> held(sim::lock); \

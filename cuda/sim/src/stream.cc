@@ -72,6 +72,8 @@ CUstream resolve(CUcontext c, CUstream s) {
 }
 
 CUresult queue(CUcontext c, CUstream s, Work work) {
+	if (CUresult r = implicit(c, s)) return r;
+	if (s->capture) return record(s, std::move(work));
 	join(c, s);
 	s->work.push_back([c, work = std::move(work)] {
 		// Nothing runs once the context is lost.
@@ -124,6 +126,7 @@ int simWait(CUstream s) {
 	std::lock_guard<std::recursive_mutex> held(lock);
 	CUcontext c = current;
 	CUstream to = c ? resolve(c, s) : nullptr;
+	if (to && to->capture) return spoil(to, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	return to ? drain(c, to) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -131,7 +134,7 @@ extern "C" {
 
 static CUresult make(CUcontext ctx, CUstream *s, unsigned flags, int priority) {
 	if (!s || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-	*s = new CUstream_st{ctx, flags == CU_STREAM_DEFAULT, priority, flags, {}};
+	*s = new CUstream_st{ctx, flags == CU_STREAM_DEFAULT, priority, flags, {}, {}};
 	ctx->streams.insert(*s);
 	simLive("streams", 1);
 	return CUDA_SUCCESS;
@@ -142,6 +145,7 @@ CUresult cuStreamCreateWithPriority(CUstream *s, unsigned flags, int priority) {
 CUresult cuStreamDestroy_v2(CUstream s) {
 	RELEASE(cuStreamDestroy_v2);
 	if (!known(ctx->streams, s)) return late ? late : CUDA_ERROR_INVALID_HANDLE;
+	dropStream(s);
 	CUresult r = drain(ctx, s);
 	ctx->streams.erase(s);
 	delete s;
@@ -153,11 +157,19 @@ CUresult cuStreamDestroy_v2(CUstream s) {
 	CUstream of = resolve(ctx, s);      \
 	if (!of) return CUDA_ERROR_INVALID_HANDLE
 
-CUresult cuStreamSynchronize(CUstream s) { CALL(cuStreamSynchronize); STREAM(s); return drain(ctx, of); }
+CUresult cuStreamSynchronize(CUstream s) {
+	CALL(cuStreamSynchronize);
+	STREAM(s);
+	if (of->capture) return spoil(of, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	if (CUresult r = implicit(ctx, of)) return r;
+	return drain(ctx, of);
+}
 
 CUresult cuStreamQuery(CUstream s) {
 	CALL(cuStreamQuery);
 	STREAM(s);
+	if (of->capture) return spoil(of, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	if (CUresult r = implicit(ctx, of)) return r;
 	if (of->work.empty()) return settle(ctx);
 	open(true);
 	step(ctx, of);
@@ -174,6 +186,7 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
 	STREAM(s);
 	if (flags) return CUDA_ERROR_INVALID_VALUE;
 	if (!known(events, e)) return CUDA_ERROR_INVALID_HANDLE;
+	if (of->capture || (e->last && e->last->capture)) return of == &ctx->null ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : waitCaptured(of, e->last);
 	if (e->last && !e->last->done) {
 		join(ctx, of);
 		after(ctx, of, e->last);
@@ -181,7 +194,11 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) {
 	return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize(void) { CALL(cuCtxSynchronize); return drainAll(ctx); }
+CUresult cuCtxSynchronize(void) {
+	CALL(cuCtxSynchronize);
+	if (CUresult r = enclosing(ctx)) return r;
+	return drainAll(ctx);
+}
 
 CUresult cuEventCreate(CUevent *e, unsigned flags) {
 	CALL(cuEventCreate);
@@ -208,15 +225,31 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
 	CALL(cuEventRecord);
 	EVENT(e);
 	STREAM(s);
+	if (of->capture) {
+		if (of->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+		e->last = std::make_shared<Record>();
+		e->last->stream = of;
+		e->last->capture = of->capture;
+		e->last->nodes = of->capture->tails[of];
+		return CUDA_SUCCESS;
+	}
+	if (CUresult r = implicit(ctx, of)) return r;
 	join(ctx, of);
 	e->last = mark(of);
 	return CUDA_SUCCESS;
+}
+
+// captured refuses to look at an event that has no time.
+static CUresult captured(CUevent e) {
+	e->last->capture->invalid = true;
+	return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 CUresult cuEventSynchronize(CUevent e) {
 	CALL(cuEventSynchronize);
 	EVENT(e);
 	if (!e->last) return CUDA_SUCCESS;
+	if (e->last->capture) return captured(e);
 	open(true);
 	reach(ctx, e->last);
 	open(false);
@@ -226,6 +259,7 @@ CUresult cuEventSynchronize(CUevent e) {
 CUresult cuEventQuery(CUevent e) {
 	CALL(cuEventQuery);
 	EVENT(e);
+	if (e->last && e->last->capture) return captured(e);
 	if (!e->last || e->last->done) return settle(ctx);
 	open(true);
 	if (!e->last->stream->work.empty()) step(ctx, e->last->stream);
