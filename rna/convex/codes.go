@@ -2,26 +2,27 @@ package convex
 
 import (
 	"math"
+
+	"onlinerna/rna/convex/internal/kern"
 )
 
 // codes are a dense matrix whose values are integers times a step for each column, as counts, measurements with few
 // digits and what comes of scaling those to [0, 1] are. They take a quarter of the memory to read, and give the values bit
 // by bit.
 type codes struct {
-	values []int16
+	values []uint16 // as package kern encodes them
 	stride int
 	steps  []float64
 }
 
 const (
-	codeBlock   = 32 // codes in a line of the cache
 	mostCode    = math.MaxInt16
 	mostDivisor = math.MaxInt16
 )
 
 // coded returns the codes of a matrix that is large enough to gain by them, or nil when there are none.
 func (m *Matrix) coded() *codes {
-	if m.index != nil || m.d < codeBlock || m.NonZeros() < serialWork {
+	if m.index != nil || m.d < kern.CodeBlock || m.NonZeros() < serialWork {
 		return nil
 	}
 	m.encoded.Do(func() { m.codes = m.encode() })
@@ -46,18 +47,21 @@ func (m *Matrix) encode() *codes {
 			divisors[j] = d
 		}
 	}
-	c := &codes{stride: (m.d + codeBlock - 1) / codeBlock * codeBlock, steps: make([]float64, m.d)}
-	c.values = make([]int16, m.n*c.stride)
+	c := &codes{stride: (m.d + kern.CodeBlock - 1) / kern.CodeBlock * kern.CodeBlock, steps: make([]float64, m.d)}
+	c.values = make([]uint16, m.n*c.stride)
 	for i := range m.n {
 		_, row := m.Row(i)
-		to := c.values[i*c.stride:]
+		to := c.values[i*c.stride : (i+1)*c.stride]
+		for j := range to {
+			kern.Encode(to, j, 0)
+		}
 		for j, v := range row {
 			// Divisors have grown since the first rows were looked at.
 			k := math.RoundToEven(v * divisors[j])
 			if k/divisors[j] != v || math.Abs(k) > mostCode {
 				return nil
 			}
-			to[j] = int16(k)
+			kern.Encode(to, j, int16(k))
 		}
 	}
 	for j, d := range divisors {

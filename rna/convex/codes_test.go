@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
+
+	"onlinerna/rna/convex/internal/kern"
 )
 
 func TestDenominator(t *testing.T) {
@@ -67,7 +69,7 @@ func TestCodes(t *testing.T) {
 		for i := range d.X.n {
 			_, row := d.X.Row(i)
 			for j, v := range row {
-				if got := float64(c.values[i*c.stride+j]) / math.Round(1/c.steps[j]); got != v {
+				if got := kern.Decode(c.values[i*c.stride:], j) / math.Round(1/c.steps[j]); got != v {
 					t.Fatalf("%s: (%d, %d) is %v, coded as %v", name, i, j, v, got)
 				}
 			}

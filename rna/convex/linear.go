@@ -53,7 +53,7 @@ func newLinear(r *Risk) *linear {
 	l := &linear{Risk: r, team: newTeam(m), kern: kern.Current(), codes: m.coded(), width: kern.Padded(m.d)}
 	bytes := 8
 	if l.codes != nil {
-		bytes = 2
+		bytes, l.width = 2, l.codes.stride
 	}
 	l.chunk = max(8, min(256, chunkBytes/(bytes*max(1, m.NonZeros()/m.n)))) &^ 7
 	blocks := l.team.blocks()
@@ -196,7 +196,7 @@ func (l *linear) addRows(part, slopes []float64, gradients, lo, rows int) {
 	switch {
 	case l.codes != nil:
 		c := l.codes
-		l.kern.CodedAddRows[gradients-1](&part[0], &c.values[lo*c.stride], &slopes[0], l.width, c.stride, rows, l.width, l.chunk, 0)
+		l.kern.CodedAddRows[gradients-1](&part[0], &c.values[lo*c.stride], &slopes[0], l.width, c.stride, rows, l.width, l.chunk)
 	case m.index == nil:
 		const ahead = 4 // rows that are fetched while others are added
 		l.kern.AddRows[gradients-1](&part[0], &m.values[lo*m.stride], &slopes[0], m.d, m.stride, rows, l.width, l.chunk, ahead*m.stride)

@@ -37,7 +37,8 @@ type Set struct {
 	// further on.
 	AddRows [Most]addRows
 
-	// CodedDots and CodedAddRows are the like for a matrix of integers. d must be a whole number of vectors, as of [Padded].
+	// CodedDots and CodedAddRows are the like for a matrix of integers in the order of [Encode]. d and the stride are whole
+	// blocks.
 	CodedDots    [Most]codedDots
 	CodedAddRows [Most]codedAddRows
 
@@ -67,8 +68,8 @@ type Set struct {
 type (
 	dots         = func(out, x, w *float64, d, stride, rows, width, pitch int)
 	addRows      = func(dst, x, a *float64, d, stride, rows, width, pitch, ahead int)
-	codedDots    = func(out *float64, x *int16, w *float64, d, stride, rows, width, pitch int)
-	codedAddRows = func(dst *float64, x *int16, a *float64, d, stride, rows, width, pitch, ahead int)
+	codedDots    = func(out *float64, x *uint16, w *float64, d, stride, rows, width, pitch int)
+	codedAddRows = func(dst *float64, x *uint16, a *float64, d, stride, rows, width, pitch int)
 )
 
 // The levels, from plain Go on.

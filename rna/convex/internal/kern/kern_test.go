@@ -102,12 +102,14 @@ func TestRows(t *testing.T) {
 func TestCoded(t *testing.T) {
 	each(t, func(t *testing.T, s *Set) {
 		rng := rand.New(rand.NewPCG(9, 1))
-		for _, c := range []struct{ d, stride, rows int }{{8, 8, 1}, {16, 32, 4}, {24, 24, 7}, {64, 64, 9}, {504, 512, 6}} {
+		for _, c := range []struct{ d, stride, rows int }{{32, 32, 1}, {32, 64, 4}, {96, 96, 7}, {64, 64, 9}, {512, 544, 6}} {
 			for n := 1; n <= Most; n++ {
 				what, pitch := fmt.Sprintf("%v, %d vectors", c, n), c.rows+3
-				x := make([]int16, (c.rows-1)*c.stride+c.d)
-				for i := range x {
-					x[i] = int16(rng.Uint32())
+				x := make([]uint16, (c.rows-1)*c.stride+c.d)
+				for i := range c.rows {
+					for j := range c.d {
+						Encode(x[i*c.stride:], j, int16(rng.Uint32()))
+					}
 				}
 				w := random(rng, n*c.d)
 				all, out := guarded(make([]float64, (n-1)*pitch+c.rows))
@@ -115,14 +117,14 @@ func TestCoded(t *testing.T) {
 				intact(t, what, all)
 				a := random(rng, len(out))
 				all, dst := guarded(w)
-				s.CodedAddRows[n-1](&dst[0], &x[0], &a[0], c.d, c.stride, c.rows, c.d, pitch, 0)
+				s.CodedAddRows[n-1](&dst[0], &x[0], &a[0], c.d, c.stride, c.rows, c.d, pitch)
 				intact(t, what, all)
 				for k := range n {
 					want := append([]float64(nil), w[k*c.d:(k+1)*c.d]...)
 					for i := range c.rows {
 						product := 0.0
 						for j := range c.d {
-							v := float64(x[i*c.stride+j])
+							v := Decode(x[i*c.stride:], j)
 							product += v * w[k*c.d+j]
 							want[j] += a[k*pitch+i] * v
 						}

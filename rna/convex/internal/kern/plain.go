@@ -7,10 +7,10 @@ import (
 
 // plain is the kernels in Go.
 var plain = Set{
-	Dots:          [Most]dots{plainDots[float64](1), plainDots[float64](2), plainDots[float64](3), plainDots[float64](4)},
-	AddRows:       [Most]addRows{plainAddRows[float64](1), plainAddRows[float64](2), plainAddRows[float64](3), plainAddRows[float64](4)},
-	CodedDots:     [Most]codedDots{plainDots[int16](1), plainDots[int16](2), plainDots[int16](3), plainDots[int16](4)},
-	CodedAddRows:  [Most]codedAddRows{plainAddRows[int16](1), plainAddRows[int16](2), plainAddRows[int16](3), plainAddRows[int16](4)},
+	Dots:          [Most]dots{plainDots(1), plainDots(2), plainDots(3), plainDots(4)},
+	AddRows:       [Most]addRows{plainAddRows(1), plainAddRows(2), plainAddRows(3), plainAddRows(4)},
+	CodedDots:     [Most]codedDots{codedDotsPlain(1), codedDotsPlain(2), codedDotsPlain(3), codedDotsPlain(4)},
+	CodedAddRows:  [Most]codedAddRows{codedAddRowsPlain(1), codedAddRowsPlain(2), codedAddRowsPlain(3), codedAddRowsPlain(4)},
 	SparseDots:    sparseDotsPlain,
 	SparseAddRows: sparseAddRowsPlain,
 	Logistic: func(z, old, y *float64, a, b float64, rows int) float64 {
@@ -33,30 +33,28 @@ var plain = Set{
 	KatyushaStep: katyushaStepPlain,
 }
 
-type element interface{ float64 | int16 }
-
 func slice[T any](p *T, n int) []T { return unsafe.Slice(p, n) }
 
 // dot has four sums, since each addition would wait for the one before.
-func dot[T element](x []T, w []float64) float64 {
+func dot(x, w []float64) float64 {
 	var s0, s1, s2, s3 float64
 	w = w[:len(x)]
 	j := 0
 	for ; j+4 <= len(x); j += 4 {
 		a, b := x[j:j+4:j+4], w[j:j+4:j+4]
-		s0 += float64(a[0]) * b[0]
-		s1 += float64(a[1]) * b[1]
-		s2 += float64(a[2]) * b[2]
-		s3 += float64(a[3]) * b[3]
+		s0 += a[0] * b[0]
+		s1 += a[1] * b[1]
+		s2 += a[2] * b[2]
+		s3 += a[3] * b[3]
 	}
 	for ; j < len(x); j++ {
-		s0 += float64(x[j]) * w[j]
+		s0 += x[j] * w[j]
 	}
 	return (s0 + s1) + (s2 + s3)
 }
 
-func plainDots[T element](n int) func(out *float64, x *T, w *float64, d, stride, rows, width, pitch int) {
-	return func(out *float64, x *T, w *float64, d, stride, rows, width, pitch int) {
+func plainDots(n int) dots {
+	return func(out, x, w *float64, d, stride, rows, width, pitch int) {
 		to, from, vectors := slice(out, (n-1)*pitch+rows), slice(x, (rows-1)*stride+d), slice(w, n*width)
 		for i := range rows {
 			row := from[i*stride : i*stride+d]
@@ -68,8 +66,8 @@ func plainDots[T element](n int) func(out *float64, x *T, w *float64, d, stride,
 }
 
 // plainAddRows goes over four rows at a time, since each pass reads and writes dst.
-func plainAddRows[T element](n int) func(dst *float64, x *T, a *float64, d, stride, rows, width, pitch, ahead int) {
-	return func(dst *float64, x *T, a *float64, d, stride, rows, width, pitch, _ int) {
+func plainAddRows(n int) addRows {
+	return func(dst, x, a *float64, d, stride, rows, width, pitch, _ int) {
 		to, from, scale := slice(dst, n*width), slice(x, (rows-1)*stride+d), slice(a, (n-1)*pitch+rows)
 		for k := range n {
 			sum, s := to[k*width:k*width+d], scale[k*pitch:k*pitch+rows]
@@ -79,12 +77,12 @@ func plainAddRows[T element](n int) func(dst *float64, x *T, a *float64, d, stri
 				x2, x3 := from[(i+2)*stride:][:len(sum)], from[(i+3)*stride:][:len(sum)]
 				s0, s1, s2, s3 := s[i], s[i+1], s[i+2], s[i+3]
 				for j := range sum {
-					sum[j] += (s0*float64(x0[j]) + s1*float64(x1[j])) + (s2*float64(x2[j]) + s3*float64(x3[j]))
+					sum[j] += (s0*x0[j] + s1*x1[j]) + (s2*x2[j] + s3*x3[j])
 				}
 			}
 			for ; i < rows; i++ {
 				for j, v := range from[i*stride:][:len(sum)] {
-					sum[j] += s[i] * float64(v)
+					sum[j] += s[i] * v
 				}
 			}
 		}

@@ -11,10 +11,10 @@ func dots1AVX512(out *float64, x *float64, w *float64, d int, stride int, rows i
 func addRows1AVX512(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots1AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots1AVX512(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows1AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows1AVX512(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func dots2AVX512(out *float64, x *float64, w *float64, d int, stride int, rows int, width int, pitch int)
@@ -23,10 +23,10 @@ func dots2AVX512(out *float64, x *float64, w *float64, d int, stride int, rows i
 func addRows2AVX512(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots2AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots2AVX512(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows2AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows2AVX512(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func dots3AVX512(out *float64, x *float64, w *float64, d int, stride int, rows int, width int, pitch int)
@@ -35,10 +35,10 @@ func dots3AVX512(out *float64, x *float64, w *float64, d int, stride int, rows i
 func addRows3AVX512(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots3AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots3AVX512(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows3AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows3AVX512(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func dots4AVX512(out *float64, x *float64, w *float64, d int, stride int, rows int, width int, pitch int)
@@ -47,10 +47,10 @@ func dots4AVX512(out *float64, x *float64, w *float64, d int, stride int, rows i
 func addRows4AVX512(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots4AVX512(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots4AVX512(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows4AVX512(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows4AVX512(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func squaresAVX512(z *float64, old *float64, y *float64, a float64, b float64, rows int) float64
@@ -89,10 +89,10 @@ func dots1AVX2(out *float64, x *float64, w *float64, d int, stride int, rows int
 func addRows1AVX2(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots1AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots1AVX2(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows1AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows1AVX2(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func dots2AVX2(out *float64, x *float64, w *float64, d int, stride int, rows int, width int, pitch int)
@@ -101,10 +101,10 @@ func dots2AVX2(out *float64, x *float64, w *float64, d int, stride int, rows int
 func addRows2AVX2(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots2AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots2AVX2(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows2AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows2AVX2(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func dots3AVX2(out *float64, x *float64, w *float64, d int, stride int, rows int, width int, pitch int)
@@ -113,10 +113,10 @@ func dots3AVX2(out *float64, x *float64, w *float64, d int, stride int, rows int
 func addRows3AVX2(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots3AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots3AVX2(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows3AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows3AVX2(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func dots4AVX2(out *float64, x *float64, w *float64, d int, stride int, rows int, width int, pitch int)
@@ -125,10 +125,10 @@ func dots4AVX2(out *float64, x *float64, w *float64, d int, stride int, rows int
 func addRows4AVX2(dst *float64, x *float64, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
 
 //go:noescape
-func codedDots4AVX2(out *float64, x *int16, w *float64, d int, stride int, rows int, width int, pitch int)
+func codedDots4AVX2(out *float64, x *uint16, w *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
-func codedAddRows4AVX2(dst *float64, x *int16, a *float64, d int, stride int, rows int, width int, pitch int, ahead int)
+func codedAddRows4AVX2(dst *float64, x *uint16, a *float64, d int, stride int, rows int, width int, pitch int)
 
 //go:noescape
 func squaresAVX2(z *float64, old *float64, y *float64, a float64, b float64, rows int) float64

@@ -9,7 +9,7 @@ func main() {
 	ConstraintExpr("amd64,!purego")
 	for _, s := range []isa{avx512, avx2} {
 		for n := 1; n <= most; n++ {
-			for _, e := range []element{floats, codes} {
+			for _, e := range []element{floats, coded} {
 				s.dots(n, e)
 				s.addRows(n, e)
 			}

@@ -18,26 +18,14 @@ const (
 type element struct {
 	prefix, kind string
 	size         int // bytes
-	load         func(s isa, from Mem, m *mask) reg.VecVirtual
 }
 
 var (
-	floats = element{"", "float64", 8, isa.load}
-	// codes are 16-bit integers. Their rows are whole vectors: there is no mask.
-	codes = element{"coded", "int16", 2, func(s isa, from Mem, _ *mask) reg.VecVirtual {
-		x := s.vector()
-		if s.masks {
-			wide := YMM()
-			VPMOVSXWD(from, wide)
-			VCVTDQ2PD(wide, x)
-			return x
-		}
-		wide := XMM()
-		VPMOVSXWD(from, wide)
-		VCVTDQ2PD(wide, x)
-		return x
-	}}
+	floats = element{"", "float64", 8}
+	coded  = element{"coded", "uint16", 2}
 )
+
+func (e element) coded() bool { return e.size == 2 }
 
 // name is that of a kernel.
 func (e element) name(kernel string, n int, s isa) string {
@@ -48,8 +36,8 @@ func (e element) name(kernel string, n int, s isa) string {
 }
 
 // together is the number of rows that a kernel works on at a time with n vectors: as the registers allow.
-func (s isa) together(n int) int {
-	if !s.masks && n > 2 {
+func (s isa) together(n int, e element) int {
+	if !s.masks && n > 2 || e.coded() && n > 3 {
 		return 2
 	}
 	return 4
@@ -122,12 +110,16 @@ func (s isa) along(label string, unroll int, pointers []pointer, rest *mask, bod
 	if unroll > 1 {
 		loop(label+"Wide", unroll)
 	}
-	loop(label+"One", 1)
-	JZ(LabelRef(label + "Back"))
-	body(1, rest)
-	Label(label + "Back")
+	if rest != nil {
+		loop(label+"One", 1)
+		JZ(LabelRef(label + "Back"))
+		body(1, rest)
+		Label(label + "Back")
+	}
 	Load(Param("d"), left)
-	ANDQ(I32(int32(-s.lanes)), left)
+	if rest != nil {
+		ANDQ(I32(int32(-s.lanes)), left)
+	}
 	for _, p := range pointers {
 		bytes := GP64()
 		IMUL3Q(U32(uint32(p.size)), left, bytes)
@@ -135,8 +127,11 @@ func (s isa) along(label string, unroll int, pointers []pointer, rest *mask, bod
 	}
 }
 
-// tail is the mask of the columns that fill no vector.
-func (s isa) tail() *mask {
+// tail is the mask of the columns that fill no vector. There are none of codes.
+func (s isa) tail(e element) *mask {
+	if e.coded() {
+		return nil
+	}
 	n := Load(Param("d"), GP64()).(reg.GPVirtual)
 	ANDQ(I32(int32(s.lanes-1)), n)
 	return s.first(n)
@@ -146,9 +141,10 @@ func (s isa) tail() *mask {
 func (s isa) dots(n int, e element) {
 	TEXT(e.name("dots", n, s), NOSPLIT, fmt.Sprintf("func(out *float64, x *%s, w *float64, d, stride, rows, width, pitch int)", e.kind))
 	Pragma("noescape")
-	m := s.tail()
+	m := s.tail(e)
 	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride", e.size), GP64()}
 	LEAQ(Mem{Base: x.stride, Index: x.stride, Scale: 2}, x.three)
+	from := s.reader(e, x)
 	w := besides("w", "width")
 	out := besides("out", "pitch")
 	count := Load(Param("rows"), GP64()).(reg.GPVirtual)
@@ -156,6 +152,10 @@ func (s isa) dots(n int, e element) {
 		unroll := 1
 		if together*n <= 4 {
 			unroll = 2
+		}
+		step := unroll
+		if e.coded() {
+			step = codeBlock / s.lanes
 		}
 		Label(label)
 		SUBQ(Imm(uint64(together)), count)
@@ -167,16 +167,18 @@ func (s isa) dots(n int, e element) {
 				sums[i][r] = s.zero()
 			}
 		}
-		s.along(label, unroll, []pointer{{x.at, e.size}, {w.at, 8}}, m, func(units int, m *mask) {
+		s.along(label, step, []pointer{{x.at, e.size}, {w.at, 8}}, m, func(units int, m *mask) {
+			load := from.columns(together, m)
 			for u := range units {
+				column := e.column(s, u)
 				ws := make([]reg.VecVirtual, n)
 				for i := range n {
-					ws[i] = s.load(w.vector(i, u*s.bytes()), nil)
+					ws[i] = s.load(w.vector(i, 8*column), nil)
 				}
 				for r := range together {
-					v := e.load(s, x.row(r, u*s.lanes*e.size), m)
+					v := load(r, u)
 					for i := range n {
-						VFMADD231PD(v, ws[i], sums[u*n+i][r])
+						VFMADD231PD(v, ws[i], sums[u%unroll*n+i][r])
 					}
 				}
 			}
@@ -197,7 +199,7 @@ func (s isa) dots(n int, e element) {
 		Label(label + "End")
 		ADDQ(Imm(uint64(together)), count)
 	}
-	block("rows", s.together(n))
+	block("rows", s.together(n, e))
 	block("row", 1)
 	VZEROUPPER()
 	RET()
@@ -245,14 +247,22 @@ func (s isa) storeSums(v []reg.VecVirtual, to Mem) {
 
 // addRows makes the kernel that adds rows, scaled, to n vectors.
 func (s isa) addRows(n int, e element) {
-	TEXT(e.name("addRows", n, s), NOSPLIT, fmt.Sprintf("func(dst *float64, x *%s, a *float64, d, stride, rows, width, pitch, ahead int)", e.kind))
+	last := ", ahead"
+	if e.coded() {
+		last = ""
+	}
+	TEXT(e.name("addRows", n, s), NOSPLIT, fmt.Sprintf("func(dst *float64, x *%s, a *float64, d, stride, rows, width, pitch%s int)", e.kind, last))
 	Pragma("noescape")
-	m := s.tail()
+	m := s.tail(e)
 	x := &rows{Load(Param("x"), GP64()).(reg.GPVirtual), elements("stride", e.size), GP64()}
 	LEAQ(Mem{Base: x.stride, Index: x.stride, Scale: 2}, x.three)
+	from := s.reader(e, x)
 	dst := besides("dst", "width")
 	a := besides("a", "pitch")
-	ahead := elements("ahead", e.size)
+	var ahead reg.GPVirtual
+	if !e.coded() {
+		ahead = elements("ahead", e.size)
+	}
 	count := Load(Param("rows"), GP64()).(reg.GPVirtual)
 	block := func(label string, together int) {
 		Label(label)
@@ -265,25 +275,36 @@ func (s isa) addRows(n int, e element) {
 				scale[i][r] = s.broadcast(a.vector(i, 8*r))
 			}
 		}
-		far := GP64()
-		LEAQ(Mem{Base: x.at, Index: ahead, Scale: 1}, far)
-		next := &rows{far, x.stride, x.three}
-		s.along(label, 1, []pointer{{x.at, e.size}, {dst.at, 8}, {far, e.size}}, m, func(units int, m *mask) {
-			sums := make([]reg.VecVirtual, n)
-			for i := range n {
-				sums[i] = s.load(dst.vector(i, 0), nil)
-			}
-			for r := range together {
-				if m == nil && e.prefix == "" {
-					PREFETCHT0(next.row(r, 0))
-				}
-				v := e.load(s, x.row(r, 0), m)
+		step, pointers := 1, []pointer{{x.at, e.size}, {dst.at, 8}}
+		var next *rows
+		if e.coded() {
+			step = codeBlock / s.lanes
+		} else {
+			far := GP64()
+			LEAQ(Mem{Base: x.at, Index: ahead, Scale: 1}, far)
+			next = &rows{far, x.stride, x.three}
+			pointers = append(pointers, pointer{far, e.size})
+		}
+		s.along(label, step, pointers, m, func(units int, m *mask) {
+			load := from.columns(together, m)
+			for u := range units {
+				column := e.column(s, u)
+				sums := make([]reg.VecVirtual, n)
 				for i := range n {
-					VFMADD231PD(v, scale[i][r], sums[i])
+					sums[i] = s.load(dst.vector(i, 8*column), nil)
 				}
-			}
-			for i := range n {
-				s.store(sums[i], dst.vector(i, 0), nil)
+				for r := range together {
+					if m == nil && !e.coded() {
+						PREFETCHT0(next.row(r, 0))
+					}
+					v := load(r, u)
+					for i := range n {
+						VFMADD231PD(v, scale[i][r], sums[i])
+					}
+				}
+				for i := range n {
+					s.store(sums[i], dst.vector(i, 8*column), nil)
+				}
 			}
 		})
 		ADDQ(Imm(uint64(8*together)), a.at)
@@ -294,7 +315,7 @@ func (s isa) addRows(n int, e element) {
 		Label(label + "End")
 		ADDQ(Imm(uint64(together)), count)
 	}
-	block("rows", s.together(n))
+	block("rows", s.together(n, e))
 	block("row", 1)
 	VZEROUPPER()
 	RET()
