@@ -12,7 +12,7 @@ import (
 	"onlinerna/rna"
 )
 
-// A Net is a GPU on which nets run: a device.Device in float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
+// A Net is a GPU on which nets run: a device.Device whose vectors are float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
 // rest are kernels of this package. All work goes to one stream, in the order of the calls.
 type Net struct {
 	c       *Context
@@ -26,7 +26,9 @@ type Net struct {
 	convs   map[convKey]*Convolution
 	sums    *Memory // of blocks of a vector, and their sum
 	exempt  exempt
+	loss    *Memory // its scale, a lossScale; nil without
 	spaces  []*Space
+	marks   marks // of the clock
 	failed  error // of what cannot return one
 }
 
@@ -56,6 +58,9 @@ func OpenNet(ordinal int, o NetOptions) (device.Device, error) {
 	}
 	if err == nil {
 		d.sums, err = c.Alloc(8 * int64(d.blocks()+1))
+	}
+	if err == nil && o.Precision == Float16 {
+		err = d.startScale()
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -100,8 +105,8 @@ func (d *Net) explain(err error) error {
 
 // Close implements device.Device. A second call does nothing.
 func (d *Net) Close() error {
-	errs := []error{d.failed}
-	d.failed = nil
+	errs := []error{d.failed, d.marks.close()}
+	d.failed, d.marks = nil, nil
 	for _, s := range d.spaces {
 		errs = append(errs, s.Close())
 	}
@@ -111,7 +116,7 @@ func (d *Net) Close() error {
 	for _, m := range d.tables {
 		errs = append(errs, m.Close())
 	}
-	for _, m := range []*Memory{d.sums, d.exempt.memory} {
+	for _, m := range []*Memory{d.sums, d.exempt.memory, d.loss} {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}
@@ -128,27 +133,37 @@ func (d *Net) Close() error {
 	return errors.Join(append(errs, d.c.Close())...)
 }
 
-// kernel is a kernel of one of the sources of this package.
-func (d *Net) kernel(file, name string) (*Kernel, error) {
-	if k, ok := d.kernels[name]; ok {
+// kernel is a kernel of one of the sources of this package, for elements of 16 bits or for float32.
+func (d *Net) kernel(file, name string, narrow bool) (*Kernel, error) {
+	store := 0
+	if narrow {
+		store = map[Precision]int{BFloat16: 1, Float16: 2}[d.opts.Precision]
+	}
+	module := fmt.Sprint(file, store)
+	key := fmt.Sprint(name, store)
+	if k, ok := d.kernels[key]; ok {
 		return k, nil
 	}
-	m, ok := d.modules[file]
+	m, ok := d.modules[module]
 	if !ok {
+		head, err := kernels.ReadFile("kernels/store.h")
+		if err != nil {
+			return nil, err
+		}
 		source, err := kernels.ReadFile("kernels/" + file)
 		if err == nil {
-			m, err = d.c.Compile(file, string(source))
+			m, err = d.c.Compile(file, fmt.Sprintf("#line 1 \"store.h\"\n%s\n#line 1 \"%s\"\n%s", head, file, source), fmt.Sprintf("-DSTORE=%d", store))
 		}
 		if err != nil {
 			return nil, err
 		}
-		d.modules[file] = m
+		d.modules[module] = m
 	}
 	k, err := m.Kernel(name)
 	if err != nil {
 		return nil, err
 	}
-	d.kernels[name] = k
+	d.kernels[key] = k
 	return k, nil
 }
 
@@ -182,6 +197,8 @@ type netMemory struct {
 	d     *Net
 	m     *Memory
 	bytes int
+
+	vector *netVector // that it is, or nil
 }
 
 var _ device.Memory = (*netMemory)(nil)

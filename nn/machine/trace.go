@@ -11,12 +11,15 @@ import (
 // not be changed.
 type Tracer func(g *device.Group, took time.Duration)
 
-// Trace has later runs report their groups, in order, to t; nil ends that. A traced run waits for the device after
-// each group, so on a device with queues it is slower than others.
+// Trace has later runs report their groups, in order, to t; nil ends that. A device with a clock times the groups itself
+// while its queue goes on; any other is waited for after each group.
 func (m *Machine) Trace(t Tracer) { m.tracer = t }
 
 // runTraced runs the bound kernels.
 func (m *Machine) runTraced() error {
+	if c, ok := m.dev.(device.Clock); ok {
+		return m.runTimed(c)
+	}
 	if err := m.dev.Sync(); err != nil {
 		return fmt.Errorf("machine: %w", err)
 	}
@@ -32,6 +35,30 @@ func (m *Machine) runTraced() error {
 		end := time.Now()
 		m.tracer(m.plan.tasks[i].group, end.Sub(start))
 		start = time.Now() // the tracer's time is nobody's
+	}
+	return nil
+}
+
+// runTimed runs the bound kernels by the device's clock.
+func (m *Machine) runTimed(c device.Clock) error {
+	if err := c.Mark(0); err != nil {
+		return fmt.Errorf("machine: %w", err)
+	}
+	for i, k := range m.kernels {
+		err := k()
+		if err == nil {
+			err = c.Mark(i + 1)
+		}
+		if err != nil {
+			return m.runError(i, err)
+		}
+	}
+	for i := range m.kernels {
+		took, err := c.Between(i, i+1)
+		if err != nil {
+			return m.runError(i, err)
+		}
+		m.tracer(m.plan.tasks[i].group, took)
 	}
 	return nil
 }

@@ -1,0 +1,48 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"onlinerna/nn/device"
+)
+
+var _ device.Clock = (*Net)(nil)
+
+// marks are events of a stream by number.
+type marks []*Event
+
+func (m marks) close() error {
+	var errs []error
+	for _, e := range m {
+		errs = append(errs, e.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Mark implements device.Clock by an event.
+func (d *Net) Mark(i int) error {
+	for len(d.marks) <= i {
+		e, err := d.c.NewEvent(true)
+		if err != nil {
+			return d.explain(err)
+		}
+		d.marks = append(d.marks, e)
+	}
+	return d.explain(d.marks[i].Record(d.stream))
+}
+
+// Between implements device.Clock.
+func (d *Net) Between(i, j int) (time.Duration, error) {
+	if min(i, j) < 0 || max(i, j) >= len(d.marks) {
+		return 0, fmt.Errorf("cuda: time between the marks %d and %d: there are %d", i, j, len(d.marks))
+	}
+	if err := d.marks[j].Synchronize(); err != nil {
+		return 0, d.explain(err)
+	}
+	took, err := d.marks[j].Since(d.marks[i])
+	return took, d.explain(err)
+}
