@@ -10,6 +10,10 @@ package cuda
 //	uintptr_t a, int lda, uintptr_t b, int ldb, const float *beta, uintptr_t c, int ldc) {
 //	return cublasSgemm_v2(h, ta, tb, m, n, k, alpha, (const float *)a, lda, (const float *)b, ldb, beta, (float *)c, ldc);
 // }
+// static cublasStatus_t gemm_ex(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha,
+//	uintptr_t a, int lda, uintptr_t b, int ldb, cudaDataType in, const float *beta, uintptr_t c, int ldc, cudaDataType out, cublasComputeType_t compute) {
+//	return cublasGemmEx(h, ta, tb, m, n, k, alpha, (const void *)a, in, lda, (const void *)b, in, ldb, beta, (void *)c, out, ldc, compute, CUBLAS_GEMM_DEFAULT);
+// }
 import "C"
 
 import (
@@ -146,32 +150,55 @@ func (b *BLAS) Dgemm(transA, transB bool, m, n, k int, alpha float64, A Span, ld
 
 // Sgemm is Dgemm in float32, with float32 products and sums.
 func (b *BLAS) Sgemm(transA, transB bool, m, n, k int, alpha float32, A Span, lda int, B Span, ldb int, beta float32, y Span, ldc int) error {
+	return b.Gemm(Float32, transA, transB, m, n, k, alpha, A, lda, B, ldb, beta, y, ldc, false)
+}
+
+// Gemm is Sgemm with factors in the given precision, and the result as well if narrow is set; sums are float32.
+func (b *BLAS) Gemm(p Precision, transA, transB bool, m, n, k int, alpha float32, A Span, lda int, B Span, ldb int, beta float32, y Span, ldc int, narrow bool) error {
 	if m == 0 || n == 0 {
 		return nil
 	}
 	if k == 0 {
-		return errors.New("cuda: Sgemm of an inner dimension 0")
+		return errors.New("cuda: Gemm of an inner dimension 0")
+	}
+	element, out := int64(p.bytes()), int64(4)
+	types := [...]C.cudaDataType{Float32: C.CUDA_R_32F, TF32: C.CUDA_R_32F, BFloat16: C.CUDA_R_16BF, Float16: C.CUDA_R_16F}
+	outType := C.cudaDataType(C.CUDA_R_32F)
+	if narrow {
+		out, outType = element, types[p]
+	}
+	compute := C.cublasComputeType_t(C.CUBLAS_COMPUTE_32F)
+	if p == TF32 {
+		compute = C.CUBLAS_COMPUTE_32F_FAST_TF32
 	}
 	return b.s.do(func() error {
 		if _, open := b.c.handles[b]; !open {
 			return fmt.Errorf("cuBLAS handle: %w", ErrClosed)
 		}
-		a, err := b.address(4, "A", A, m, k, lda, transA)
+		a, err := b.address(element, "A", A, m, k, lda, transA)
 		if err != nil {
 			return err
 		}
-		x, err := b.address(4, "B", B, k, n, ldb, transB)
+		x, err := b.address(element, "B", B, k, n, ldb, transB)
 		if err != nil {
 			return err
 		}
-		c, err := b.address(4, "C", y, m, n, ldc, false)
+		c, err := b.address(out, "C", y, m, n, ldc, false)
 		if err != nil {
 			return err
 		}
 		op := map[bool]C.cublasOperation_t{false: C.CUBLAS_OP_N, true: C.CUBLAS_OP_T}
 		al, be := C.float(alpha), C.float(beta)
-		code := C.sgemm(b.handle(), op[transA], op[transB], C.int(m), C.int(n), C.int(k), &al, C.uintptr_t(a), C.int(lda),
-			C.uintptr_t(x), C.int(ldb), &be, C.uintptr_t(c), C.int(ldc))
+		var code C.cublasStatus_t
+		call := "cublasSgemm"
+		if p == Float32 {
+			code = C.sgemm(b.handle(), op[transA], op[transB], C.int(m), C.int(n), C.int(k), &al, C.uintptr_t(a), C.int(lda),
+				C.uintptr_t(x), C.int(ldb), &be, C.uintptr_t(c), C.int(ldc))
+		} else {
+			call = "cublasGemmEx"
+			code = C.gemm_ex(b.handle(), op[transA], op[transB], C.int(m), C.int(n), C.int(k), &al, C.uintptr_t(a), C.int(lda),
+				C.uintptr_t(x), C.int(ldb), types[p], &be, C.uintptr_t(c), C.int(ldc), outType, compute)
+		}
 		if code == C.CUBLAS_STATUS_SUCCESS {
 			return nil
 		}
@@ -179,8 +206,8 @@ func (b *BLAS) Sgemm(transA, transB bool, m, n, k int, alpha float32, A Span, ld
 		if lost := b.c.Synchronize(); lost != nil {
 			return lost
 		}
-		return blasError("cublasSgemm", cublas.Status(code),
-			fmt.Sprintf("%d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", m, n, m, k, k, n, lda, ldb, ldc))
+		return blasError(call, cublas.Status(code),
+			fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda, ldb, ldc))
 	})
 }
 

@@ -71,6 +71,63 @@ func TestDgemm(t *testing.T) {
 	}
 }
 
+// Products of 16 bits are exact, sums float32, and the result is rounded only where it has 16 bits, too.
+func TestGemmPrecision(t *testing.T) {
+	c := open(t)
+	b := newBLAS(t, c)
+	const m, n, k = 3, 2, 5
+	A, B := make([]float32, m*k), make([]float32, k*n)
+	for i := range A {
+		A[i] = float32(i-7) / 4
+	}
+	for i := range B {
+		B[i] = 16 + float32(i)/8
+	}
+	for _, p := range []Precision{Float32, TF32, BFloat16, Float16} {
+		for _, narrow := range []bool{false, true} {
+			for _, trans := range []bool{false, true} {
+				var da, db *Memory
+				if p.bytes() == 2 {
+					da, db = floats16(t, c, p, A), floats16(t, c, p, B)
+				} else {
+					da, db = upload(t, c, A), upload(t, c, B)
+				}
+				lda := m
+				if trans {
+					lda = k
+				}
+				y := alloc(t, c, 4*m*n)
+				check(t, b.Gemm(p, trans, false, m, n, k, 1, da.All(), lda, db.All(), k, 0, y.All(), m, narrow))
+				got := download[float32](t, y.All())
+				if narrow && p.bytes() == 2 {
+					got = widened(p, download[uint16](t, y.Span(0, 2*m*n)))
+				}
+				for j := range n {
+					for i := range m {
+						sum := float32(0)
+						for l := range k {
+							a := A[i+l*m]
+							if trans {
+								a = A[l+i*k]
+							}
+							sum += a * B[l+j*k] // exact in float32
+						}
+						if narrow && p.bytes() == 2 {
+							sum = widened(p, narrowed(p, []float32{sum}))[0]
+						}
+						if got[i+j*m] != sum {
+							t.Errorf("%v, narrow %v, transposed %v: element %d, %d is %v, want %v", p, narrow, trans, i, j, got[i+j*m], sum)
+						}
+					}
+				}
+			}
+		}
+	}
+	if err := b.Gemm(BFloat16, false, false, m, n, k, 1, alloc(t, c, 28).All(), m, alloc(t, c, 40).All(), k, 0, alloc(t, c, 24).All(), m, false); err == nil || !strings.Contains(err.Error(), "needs 30 bytes") {
+		t.Errorf("A too small: %v", err)
+	}
+}
+
 func TestDgemv(t *testing.T) {
 	c := open(t)
 	b := newBLAS(t, c)

@@ -73,6 +73,53 @@ func TestConvolution(t *testing.T) {
 	}
 }
 
+// floats16 are the elements of x in 16 bits, which hold them.
+func floats16(t testing.TB, c *Context, p Precision, x []float32) *Memory {
+	t.Helper()
+	return upload(t, c, narrowed(p, x))
+}
+
+// In 16 bits products are exact and sums are rounded at the end only, to the nearest; TensorFloat-32 rounds the operands.
+func TestConvolutionPrecision(t *testing.T) {
+	needDNN(t)
+	c := open(t)
+	d := newDNN(t, c)
+	one := ConvolutionShape{N: 1, C: 2, H: 1, W: 1, O: 1, KH: 1, KW: 1, Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+	for _, test := range []struct {
+		p    Precision
+		x, w []float32
+		want float32
+	}{
+		{BFloat16, []float32{257, 1}, []float32{1, .5}, 256}, // 257.5 has no neighbours but 256 and 258; 257 itself is 256
+		{BFloat16, []float32{256, 3}, []float32{1, .5}, 258},
+		{Float16, []float32{2048, 1}, []float32{1, 1.5}, 2050},
+		{Float16, []float32{60000, 6000}, []float32{1, 1}, float32(math.Inf(1))},
+		{TF32, []float32{1 + 0x1p-11, 1 + 0x1p-10}, []float32{1, 1}, 2 + 0x1p-10},
+		{Float32, []float32{1 + 0x1p-11, 1}, []float32{1, 1}, 2 + 0x1p-11},
+	} {
+		if test.p == TF32 && !sim.Active() {
+			continue // a card may round otherwise
+		}
+		v, err := d.NewConvolution(ConvolutionForward, one, ConvolutionOptions{Precision: test.p, Workspace: 1 << 20})
+		check(t, err)
+		defer v.Close()
+		work := alloc(t, c, max(v.Workspace(), 1))
+		var got float32
+		if test.p.bytes() == 2 {
+			x, w, y := floats16(t, c, test.p, test.x), floats16(t, c, test.p, test.w), alloc(t, c, 2)
+			check(t, v.Run(x.All(), w.All(), y.All(), work.All()))
+			got = widened(test.p, download[uint16](t, y.All()))[0]
+		} else {
+			x, w, y := upload(t, c, test.x), upload(t, c, test.w), alloc(t, c, 4)
+			check(t, v.Run(x.All(), w.All(), y.All(), work.All()))
+			got = download[float32](t, y.All())[0]
+		}
+		if got != test.want {
+			t.Errorf("%v: %v · %v is %v, want %v", test.p, test.x, test.w, got, test.want)
+		}
+	}
+}
+
 // Where algorithms differ in bits from run to run, none of them is chosen if that matters; nor one with too much scratch.
 func TestConvolutionAlgorithms(t *testing.T) {
 	needDNN(t)

@@ -7,7 +7,7 @@ package cuda
 // // The three convolutions in one form: the operands and the result in the order of cuDNN's functions.
 // enum { FORWARD, GRAD_INPUT, GRAD_WEIGHT };
 // typedef struct {
-//	int kind, algo;
+//	int kind, algo, math;
 //	cudnnTensorDescriptor_t x, y;
 //	cudnnFilterDescriptor_t w;
 //	cudnnConvolutionDescriptor_t conv;
@@ -43,6 +43,7 @@ package cuda
 import "C"
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -60,7 +61,7 @@ func (k ConvolutionKind) String() string {
 	return [...]string{"Forward", "BackwardData", "BackwardFilter"}[k]
 }
 
-// ConvolutionShape is that of a cross-correlation of float32 tensors that lie channels last: x [N,H,W,C], w [O,KH,KW,C/Groups],
+// ConvolutionShape is that of a cross-correlation of tensors that lie channels last: x [N,H,W,C], w [O,KH,KW,C/Groups],
 // y [N,H',W',O].
 type ConvolutionShape struct {
 	N, C, H, W, O, KH, KW int
@@ -79,18 +80,19 @@ func (s ConvolutionShape) out() [2]int {
 	return [2]int{at(0, s.H, s.KH), at(1, s.W, s.KW)}
 }
 
-// bytes are the sizes of x, w and y.
-func (s ConvolutionShape) bytes() (x, w, y int64) {
+// elements are the numbers of those of x, w and y.
+func (s ConvolutionShape) elements() (x, w, y int64) {
 	out := s.out()
-	return 4 * int64(s.N) * int64(s.C) * int64(s.H) * int64(s.W),
-		4 * int64(s.O) * int64(s.C/s.Groups) * int64(s.KH) * int64(s.KW),
-		4 * int64(s.N) * int64(s.O) * int64(out[0]) * int64(out[1])
+	return int64(s.N) * int64(s.C) * int64(s.H) * int64(s.W),
+		int64(s.O) * int64(s.C/s.Groups) * int64(s.KH) * int64(s.KW),
+		int64(s.N) * int64(s.O) * int64(out[0]) * int64(out[1])
 }
 
-// ConvolutionOptions say how an algorithm is chosen.
+// ConvolutionOptions say what a convolution computes with and how its algorithm is chosen.
 type ConvolutionOptions struct {
-	Deterministic bool  // only algorithms that give equal bits in each run
-	Workspace     int64 // the most bytes of scratch to use where there is a choice
+	Precision     Precision // of all three tensors; sums are float32
+	Deterministic bool      // only algorithms that give equal bits in each run
+	Workspace     int64     // the most bytes of scratch to use where there is a choice
 }
 
 // A Convolution is one of the three convolutions for tensors of one shape, with the algorithm that cuDNN's heuristics
@@ -99,15 +101,18 @@ type Convolution struct {
 	d         *DNN
 	v         C.convolution
 	shape     ConvolutionShape
+	precision Precision
 	workspace int64
 }
 
 // dnnAlign is the alignment in bytes of tensors for cuDNN's fast kernels.
 const dnnAlign = 16
 
-// NewConvolution describes a convolution and chooses its algorithm. Products are of float32, not of TensorFloat-32.
+var errNoAlgorithm = errors.New("cuDNN has no algorithm")
+
+// NewConvolution describes a convolution and chooses its algorithm.
 func (d *DNN) NewConvolution(kind ConvolutionKind, shape ConvolutionShape, o ConvolutionOptions) (*Convolution, error) {
-	v := &Convolution{d: d, shape: shape, v: C.convolution{kind: C.int(kind)}}
+	v := &Convolution{d: d, shape: shape, precision: o.Precision, v: C.convolution{kind: C.int(kind)}}
 	err := d.do(func() error {
 		err := v.describe()
 		if err == nil {
@@ -129,6 +134,8 @@ func (d *DNN) NewConvolution(kind ConvolutionKind, shape ConvolutionShape, o Con
 // describe makes the descriptors.
 func (v *Convolution) describe() error {
 	s, out := v.shape, v.shape.out()
+	typ := [...]C.cudnnDataType_t{Float32: C.CUDNN_DATA_FLOAT, TF32: C.CUDNN_DATA_FLOAT, BFloat16: C.CUDNN_DATA_BFLOAT16, Float16: C.CUDNN_DATA_HALF}[v.precision]
+	v.v.math = [...]C.int{Float32: C.CUDNN_FMA_MATH, TF32: C.CUDNN_DEFAULT_MATH, BFloat16: C.CUDNN_TENSOR_OP_MATH, Float16: C.CUDNN_TENSOR_OP_MATH}[v.precision]
 	for _, step := range []struct {
 		call string
 		run  func() C.cudnnStatus_t
@@ -138,26 +145,38 @@ func (v *Convolution) describe() error {
 		{"cudnnCreateFilterDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateFilterDescriptor(&v.v.w) }},
 		{"cudnnCreateConvolutionDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateConvolutionDescriptor(&v.v.conv) }},
 		{"cudnnSetTensor4dDescriptor", func() C.cudnnStatus_t {
-			return C.cudnnSetTensor4dDescriptor(v.v.x, C.CUDNN_TENSOR_NHWC, C.CUDNN_DATA_FLOAT, C.int(s.N), C.int(s.C), C.int(s.H), C.int(s.W))
+			return C.cudnnSetTensor4dDescriptor(v.v.x, C.CUDNN_TENSOR_NHWC, typ, C.int(s.N), C.int(s.C), C.int(s.H), C.int(s.W))
 		}},
 		{"cudnnSetTensor4dDescriptor", func() C.cudnnStatus_t {
-			return C.cudnnSetTensor4dDescriptor(v.v.y, C.CUDNN_TENSOR_NHWC, C.CUDNN_DATA_FLOAT, C.int(s.N), C.int(s.O), C.int(out[0]), C.int(out[1]))
+			return C.cudnnSetTensor4dDescriptor(v.v.y, C.CUDNN_TENSOR_NHWC, typ, C.int(s.N), C.int(s.O), C.int(out[0]), C.int(out[1]))
 		}},
 		{"cudnnSetFilter4dDescriptor", func() C.cudnnStatus_t {
-			return C.cudnnSetFilter4dDescriptor(v.v.w, C.CUDNN_DATA_FLOAT, C.CUDNN_TENSOR_NHWC, C.int(s.O), C.int(s.C/s.Groups), C.int(s.KH), C.int(s.KW))
+			return C.cudnnSetFilter4dDescriptor(v.v.w, typ, C.CUDNN_TENSOR_NHWC, C.int(s.O), C.int(s.C/s.Groups), C.int(s.KH), C.int(s.KW))
 		}},
 		{"cudnnSetConvolution2dDescriptor", func() C.cudnnStatus_t {
 			return C.cudnnSetConvolution2dDescriptor(v.v.conv, C.int(s.Pad[0]), C.int(s.Pad[1]), C.int(s.Stride[0]), C.int(s.Stride[1]),
 				C.int(s.Dilation[0]), C.int(s.Dilation[1]), C.CUDNN_CROSS_CORRELATION, C.CUDNN_DATA_FLOAT)
 		}},
 		{"cudnnSetConvolutionGroupCount", func() C.cudnnStatus_t { return C.cudnnSetConvolutionGroupCount(v.v.conv, C.int(s.Groups)) }},
-		{"cudnnSetConvolutionMathType", func() C.cudnnStatus_t { return C.cudnnSetConvolutionMathType(v.v.conv, C.CUDNN_FMA_MATH) }},
+		{"cudnnSetConvolutionMathType", v.setMath},
 	} {
 		if err := v.d.check(step.call, step.run(), s.String()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (v *Convolution) setMath() C.cudnnStatus_t {
+	return C.cudnnSetConvolutionMathType(v.v.conv, C.cudnnMathType_t(v.v.math))
+}
+
+// suits says whether an algorithm's kind of products is what the precision allows.
+func (v *Convolution) suits(math C.cudnnMathType_t) bool {
+	if math == C.CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION {
+		return false
+	}
+	return v.precision != Float32 || math != C.CUDNN_TENSOR_OP_MATH
 }
 
 // choose takes the first algorithm that runs within the options, or else the one of them with the least scratch.
@@ -173,8 +192,8 @@ func (v *Convolution) choose(o ConvolutionOptions) error {
 		if a.status != C.CUDNN_STATUS_SUCCESS || o.Deterministic && a.determinism != C.CUDNN_DETERMINISTIC {
 			continue
 		}
-		if a.mathType == C.CUDNN_TENSOR_OP_MATH || a.mathType == C.CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION {
-			continue // the descriptor keeps its own math type, which is another
+		if !v.suits(a.mathType) {
+			continue
 		}
 		if best < 0 || a.memory < all[best].memory {
 			best = i
@@ -185,9 +204,15 @@ func (v *Convolution) choose(o ConvolutionOptions) error {
 		}
 	}
 	if best < 0 {
-		return fmt.Errorf("cuda: cuDNN has no algorithm for %v of %v", ConvolutionKind(v.v.kind), v.shape)
+		return fmt.Errorf("cuda: %w for %v of %v in %v", errNoAlgorithm, ConvolutionKind(v.v.kind), v.shape, v.precision)
 	}
 	v.v.algo = all[best].algo
+	if v.precision != Float32 { // the description keeps to float32 products otherwise
+		v.v.math = C.int(all[best].mathType)
+		if err := v.d.check("cudnnSetConvolutionMathType", v.setMath(), v.shape.String()); err != nil {
+			return err
+		}
+	}
 	var bytes C.size_t
 	call = fmt.Sprintf("cudnnGetConvolution%vWorkspaceSize", ConvolutionKind(v.v.kind))
 	err := v.d.check(call, C.conv_workspace(v.d.h, &v.v, &bytes), v.shape.String())
@@ -202,17 +227,18 @@ func (v *Convolution) Workspace() int64 { return v.workspace }
 // content of the workspace is lost.
 func (v *Convolution) Run(a, b, to, workspace Span) error {
 	call := fmt.Sprintf("cudnnConvolution%v", ConvolutionKind(v.v.kind))
-	x, w, y := v.shape.bytes()
+	x, w, y := v.shape.elements()
 	want := map[ConvolutionKind][3]int64{ConvolutionForward: {x, w, y}, ConvolutionGradInput: {w, y, x}, ConvolutionGradWeight: {x, y, w}}[ConvolutionKind(v.v.kind)]
+	element := int64(v.precision.bytes())
 	return v.d.do(func() error {
 		if _, open := v.d.c.handles[v]; !open {
 			return fmt.Errorf("convolution: %w", ErrClosed)
 		}
 		var at [4]C.CUdeviceptr
 		for i, s := range [4]Span{a, b, to, workspace} {
-			if i < 3 && s.n != want[i] || i == 3 && s.n < v.workspace {
+			if i < 3 && s.n != element*want[i] || i == 3 && s.n < v.workspace {
 				return fmt.Errorf("cuda: %s of %v: spans of %d, %d, %d and %d bytes where %d, %d, %d and at least %d are needed",
-					call, v.shape, a.n, b.n, to.n, workspace.n, want[0], want[1], want[2], v.workspace)
+					call, v.shape, a.n, b.n, to.n, workspace.n, element*want[0], element*want[1], element*want[2], v.workspace)
 			}
 			p, err := s.pointer(v.d.c)
 			if err != nil {

@@ -146,13 +146,9 @@ func (d *Net) kernel(file, name string, narrow bool) (*Kernel, error) {
 	}
 	m, ok := d.modules[module]
 	if !ok {
-		head, err := kernels.ReadFile("kernels/store.h")
-		if err != nil {
-			return nil, err
-		}
-		source, err := kernels.ReadFile("kernels/" + file)
+		source, options, err := netSource(file, store)
 		if err == nil {
-			m, err = d.c.Compile(file, fmt.Sprintf("#line 1 \"store.h\"\n%s\n#line 1 \"%s\"\n%s", head, file, source), fmt.Sprintf("-DSTORE=%d", store))
+			m, err = d.c.Compile(file, source, options...)
 		}
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"cmp"
+	"errors"
 
 	"onlinerna/nn/op"
 )
@@ -14,7 +15,7 @@ type convKey struct {
 	shape ConvolutionShape
 }
 
-// convolution describes a convolution, once for each shape.
+// convolution describes a convolution, once for each shape. Where cuDNN has none in 16 bits it is one in float32.
 func (d *Net) convolution(kind ConvolutionKind, o op.Conv2D, x, w op.Type) (*Convolution, error) {
 	one := func(a [2]int) [2]int { return [2]int{cmp.Or(a[0], 1), cmp.Or(a[1], 1)} }
 	key := convKey{kind, ConvolutionShape{
@@ -23,8 +24,13 @@ func (d *Net) convolution(kind ConvolutionKind, o op.Conv2D, x, w op.Type) (*Con
 	}}
 	v, ok := d.convs[key]
 	if !ok {
+		options := ConvolutionOptions{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace}
 		var err error
-		v, err = d.dnn.NewConvolution(kind, key.shape, ConvolutionOptions{Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace})
+		v, err = d.dnn.NewConvolution(kind, key.shape, options)
+		if errors.Is(err, errNoAlgorithm) && d.narrow() {
+			options.Precision = TF32 // more exact than 16 bits
+			v, err = d.dnn.NewConvolution(kind, key.shape, options)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -33,29 +39,34 @@ func (d *Net) convolution(kind ConvolutionKind, o op.Conv2D, x, w op.Type) (*Con
 	return v, nil
 }
 
-// conv lowers a convolution. Weights and their gradients may start anywhere in their vector, for cuDNN they start at multiples of 16
-// bytes: those that do not, by the number of the operand or of the result behind the operands, go through the workspace.
-func (s netStep) conv(v *Convolution, weight int, then func(b *binding, in []Span, out Span)) (*lowering, string, error) {
-	bytes := s.out().Bytes()
-	if weight < 2 {
-		bytes = s.in(weight).Bytes()
+// conv lowers a convolution with a result of a form. Operand number weight is one of weights, or the result, behind the
+// operands, is their gradient. Weights and their gradients may start anywhere in their vector.
+func (s netStep) conv(v *Convolution, weight int, out form, then func(b *binding, in []Span, out Span)) (*lowering, string, error) {
+	inside := form{last: true, narrow: v.precision.bytes() == 2} // what cuDNN computes with
+	wants := make([]want, 2)
+	for i := range wants {
+		wants[i] = s.want(i, inside)
+		if i == weight {
+			wants[i].dnn = true
+		} else if f := s.form(i); f.scaled {
+			wants[i].form.scaled, inside.scaled = true, true
+		}
 	}
-	own := align(int(v.Workspace()))
-	l, reason := s.result(own+align(bytes), func(b *binding, in []Span, out Span) {
-		all := [3]Span{in[0], in[1], out}
-		if all[weight].off%dnnAlign != 0 {
-			all[weight] = b.work.Span(int64(own), int64(bytes))
+	own, room := align(int(v.Workspace())), 0
+	if inside != out || weight == 2 {
+		room = inside.bytes(s.out())
+	}
+	l, reason := s.result(out, own+room, wants, func(b *binding, in []Span, to Span) {
+		work, made := b.work.Span(0, v.Workspace()), to
+		if inside != out || weight == 2 && to.off%dnnAlign != 0 {
+			made = b.work.Span(int64(own), int64(room))
 		}
-		if weight < 2 && all[weight] != in[weight] {
-			b.copy(all[weight], in[weight])
-		}
-		work := b.work.Span(0, v.Workspace())
-		b.calls = append(b.calls, func() error { return v.Run(all[0], all[1], all[2], work) })
-		if weight == 2 && all[2] != out {
-			b.copy(out, all[2])
+		b.calls = append(b.calls, func() error { return v.Run(in[0], in[1], made, work) })
+		if made != to {
+			b.recast(to, out, made, inside)
 		}
 		if then != nil {
-			then(b, in, out)
+			then(b, in, to)
 		}
 	})
 	return l, reason, nil
@@ -66,7 +77,7 @@ func (s netStep) convForward(o op.Conv2D) (*lowering, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return s.conv(v, 1, s.bias)
+	return s.conv(v, 1, form{last: true, narrow: s.d.narrow(), scaled: s.form(0).scaled}, s.bias)
 }
 
 // bias adds the third operand, if there is one, to the result.
@@ -81,7 +92,7 @@ func (s netStep) convGradInput(o op.Conv2DGradInput) (*lowering, string, error) 
 	if err != nil {
 		return nil, "", err
 	}
-	return s.conv(v, 0, nil)
+	return s.conv(v, 0, form{last: true, narrow: s.d.narrow(), scaled: s.form(1).scaled}, nil)
 }
 
 func (s netStep) convGradWeight(o op.Conv2DGradWeight) (*lowering, string, error) {
@@ -89,14 +100,24 @@ func (s netStep) convGradWeight(o op.Conv2DGradWeight) (*lowering, string, error
 	if err != nil {
 		return nil, "", err
 	}
-	return s.conv(v, 2, nil)
+	return s.conv(v, 2, form{last: true}, nil)
 }
 
-// linear lowers x wᵀ + b. cuBLAS has columns where rows are meant here: it is asked for the transposed products.
+// factors wants both operands of a product of matrices as the precision has them.
+func (s netStep) factors() []want {
+	wants := make([]want, 2)
+	for i := range wants {
+		wants[i] = s.want(i, form{narrow: s.d.narrow(), scaled: s.form(i).scaled})
+	}
+	return wants
+}
+
+// linear lowers x wᵀ + b, in float32: it may be the logits. cuBLAS has columns where rows are meant here: it is asked for the
+// transposed products.
 func (s netStep) linear() (*lowering, string) {
 	n, k, m := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[0]
-	return s.result(0, func(b *binding, in []Span, out Span) {
-		b.calls = append(b.calls, func() error { return s.d.blas.Sgemm(true, false, m, n, k, 1, in[1], k, in[0], k, 0, out, m) })
+	return s.result(form{}, 0, s.factors(), func(b *binding, in []Span, out Span) {
+		b.gemm(true, false, m, n, k, in[1], k, in[0], k, out, false)
 		s.bias(b, in, out)
 	})
 }
@@ -104,15 +125,27 @@ func (s netStep) linear() (*lowering, string) {
 // linearGradInput lowers dy w.
 func (s netStep) linearGradInput() (*lowering, string) {
 	m, k, n := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[0]
-	return s.result(0, func(b *binding, in []Span, out Span) {
-		b.calls = append(b.calls, func() error { return s.d.blas.Sgemm(false, false, k, n, m, 1, in[0], k, in[1], m, 0, out, k) })
+	narrow := s.d.narrow()
+	return s.result(form{narrow: narrow, scaled: s.form(1).scaled}, 0, s.factors(), func(b *binding, in []Span, out Span) {
+		b.gemm(false, false, k, n, m, in[0], k, in[1], m, out, narrow)
 	})
 }
 
 // linearGradWeight lowers dyᵀ x.
 func (s netStep) linearGradWeight() (*lowering, string) {
 	n, k, m := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[1]
-	return s.result(0, func(b *binding, in []Span, out Span) {
-		b.calls = append(b.calls, func() error { return s.d.blas.Sgemm(false, true, k, m, n, 1, in[0], k, in[1], m, 0, out, k) })
+	return s.result(form{}, 0, s.factors(), func(b *binding, in []Span, out Span) {
+		b.gemm(false, true, k, m, n, in[0], k, in[1], m, out, false)
+		if s.form(1).scaled {
+			b.recast(out, form{}, out, form{scaled: true})
+		}
+	})
+}
+
+// gemm adds a product of matrices in the device's precision, with a result that has as many rows as its columns are apart.
+func (b *binding) gemm(transA, transB bool, m, n, k int, A Span, lda int, B Span, ldb int, y Span, narrow bool) {
+	d := b.d
+	b.calls = append(b.calls, func() error {
+		return d.blas.Gemm(d.opts.Precision, transA, transB, m, n, k, 1, A, lda, B, ldb, 0, y, m, narrow)
 	})
 }

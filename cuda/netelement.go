@@ -12,29 +12,45 @@ import (
 
 // elementwise lowers an op whose result depends element by element on operands of the same layout.
 func (s netStep) elementwise(kernel string) (*lowering, string) {
-	layout := s.group.Values[s.In[0]].Layout
-	for _, v := range s.In {
-		if s.group.Values[v].Layout != layout {
-			return nil, "operands have different layouts"
+	f, all := s.activations()
+	if len(s.out().Shape) == 4 && !s.form(0).last { // rows of an image, if all of them are
+		f.last = false
+		for i := range all {
+			all[i].form.last = false
 		}
 	}
-	l, _ := s.result(0, func(b *binding, in []Span, out Span) {
+	l, reason := s.result(f, 0, all, func(b *binding, in []Span, out Span) {
 		var args []any
 		for _, x := range in {
 			args = append(args, x)
 		}
 		b.each("element.cu", kernel, s.out().Shape.Size(), append(args, out)...)
 	})
-	l.outputs[0].Layout = layout
 	l.outputs[0].Over = s.over(0, len(s.In)-1)
-	return l, ""
+	return l, reason
+}
+
+// activations wants all operands as the result is, which has 16 bits where one of them has. Gradients are the last ones: the
+// scale of the loss is theirs.
+func (s netStep) activations() (form, []want) {
+	var each []int
+	for i := range s.In {
+		each = append(each, i)
+	}
+	f := s.like(s.out(), each...)
+	wants := make([]want, len(s.In))
+	for i := range wants {
+		x := form{last: len(s.in(i).Shape) == 4, narrow: f.narrow, scaled: f.scaled && (s.form(i).scaled || is[op.Add](s.Step))}
+		wants[i] = s.want(i, x)
+	}
+	return f, wants
 }
 
 // images lowers the crops of images. What each of the 256 levels of each channel becomes is a table.
 func (s netStep) images(o op.Images) (*lowering, string) {
 	from := s.in(0).Shape // NHWC
 	channels := from[3]
-	return s.result(0, func(b *binding, in []Span, out Span) {
+	return s.result(form{last: true, narrow: s.d.narrow()}, 0, nil, func(b *binding, in []Span, out Span) {
 		levels := make([]float32, 256*channels)
 		for i := range levels {
 			c := i % channels
@@ -51,7 +67,8 @@ func (s netStep) images(o op.Images) (*lowering, string) {
 
 // shortcut lowers the parameter-free shortcut from x to y, or its gradient.
 func (s netStep) shortcut(kernel string, o op.Shortcut, x, y op.Type) (*lowering, string) {
-	return s.result(0, func(b *binding, in []Span, out Span) {
+	f, all := s.activations()
+	return s.result(f, 0, all, func(b *binding, in []Span, out Span) {
 		b.each("element.cu", kernel, s.out().Shape.Size(), in[0], out, x.Shape[2], x.Shape[3], x.Shape[1],
 			y.Shape[2], y.Shape[3], y.Shape[1], cmp.Or(o.Stride, 1))
 	})
@@ -61,20 +78,22 @@ func (s netStep) shortcut(kernel string, o op.Shortcut, x, y op.Type) (*lowering
 // or in the same other one, there is nothing to do.
 func (s netStep) view(o op.View) (*lowering, string) {
 	from, to := s.in(0).Shape, s.out().Shape
-	offset := o.ViewOffset(s.in(0))
+	first := o.ViewOffset(s.in(0))
 	fromChannels, fromPixels := order(from)
 	toChannels, toPixels := order(to)
-	l, reason := s.result(0, func(b *binding, in []Span, out Span) {
+	f, all := s.activations()
+	offset := first * f.bytes(op.T(op.Float32, 1))
+	l, reason := s.result(f, 0, all, func(b *binding, in []Span, out Span) {
 		if !from.Equal(to) && (fromChannels > 1 || toChannels > 1) {
-			b.each("element.cu", "nn_view", to.Size(), in[0], out, fromChannels, fromPixels, toChannels, toPixels, int64(offset))
+			b.each("element.cu", "nn_view", to.Size(), in[0], out, fromChannels, fromPixels, toChannels, toPixels, int64(first))
 			return
 		}
-		if part := in[0].Span(4*int64(offset), out.Bytes()); part != out {
+		if part := in[0].Span(int64(offset), out.Bytes()); part != out {
 			b.copy(out, part)
 		}
 	})
 	if from.Equal(to) || fromChannels == 1 && toChannels == 1 {
-		l.outputs[0].View = &device.View{Input: slices.Index(s.group.Inputs, s.In[0]), Offset: 4 * offset}
+		l.outputs[0].View = &device.View{Input: slices.Index(s.group.Inputs, s.In[0]), Offset: offset}
 	}
 	return l, reason
 }
@@ -98,7 +117,8 @@ func (s netStep) poolGrad(kernel string, size, stride, pad [2]int) (*lowering, s
 
 // windows lowers a kernel that goes over the windows of x that make y.
 func (s netStep) windows(kernel string, x, y op.Type, size, stride, pad [2]int) (*lowering, string) {
-	return s.result(0, func(b *binding, in []Span, out Span) {
+	f, all := s.activations()
+	return s.result(f, 0, all, func(b *binding, in []Span, out Span) {
 		var args []any
 		for _, a := range in {
 			args = append(args, a)
@@ -112,7 +132,8 @@ func (s netStep) windows(kernel string, x, y op.Type, size, stride, pad [2]int) 
 // globalAvgPool lowers the means of planes of x, or their gradient.
 func (s netStep) globalAvgPool(kernel string, x op.Type) (*lowering, string) {
 	_, c, pixels := extents(x.Shape)
-	return s.result(0, func(b *binding, in []Span, out Span) {
+	f, all := s.activations()
+	return s.result(f, 0, all, func(b *binding, in []Span, out Span) {
 		b.each("pool.cu", kernel, s.out().Shape.Size(), in[0], out, int64(pixels), c)
 	})
 }

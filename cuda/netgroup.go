@@ -133,9 +133,6 @@ func fuseNorm(o op.BatchNorm, steps []netStep) (*lowering, string) {
 			return nil, notFused
 		}
 		other = in[1-mine]
-		if steps[0].group.Values[other].Layout != channelsLast {
-			return nil, "operands have different layouts"
-		}
 		at++
 	}
 	relu := at < len(steps) && is[op.ReLU](steps[at].Step) && steps[at].In[0] == steps[at-1].Out
@@ -172,15 +169,12 @@ func fuseGradSums(steps []netStep) (*lowering, string) {
 		if v < 0 {
 			continue
 		}
-		if g.Values[v].Layout != channelsLast {
-			return nil, "operands have different layouts"
-		}
 		if i := slices.Index(g.Inputs, v); i >= 0 && !slices.Contains(over, i) {
 			over = append(over, i)
 		}
 	}
-	l := b.lower()
-	out := grad.output()
+	l, f := b.lower()
+	out := grad.output(f)
 	out.Over = over
 	l.results, l.outputs = []int{grad.Out, sums.Out}, []device.Output{out, l.outputs[0]}
 	return l, ""

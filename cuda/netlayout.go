@@ -4,23 +4,78 @@ package cuda
 
 import (
 	"fmt"
+	"strings"
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 )
 
-// The layouts of a Net: tensors of rank 4 have their second dimension last.
+// The layouts of a Net: tensors of rank 4 have their second dimension last, and activations fewer bits where the precision says so.
 const (
 	rowMajor     device.Layout = ""
 	channelsLast device.Layout = "NHWC" // activations NHWC, weights of convolutions OHWI
+	scaledSuffix               = "*S"
 )
 
+// narrowSuffix is the end of layouts of 16 bits.
+var narrowSuffix = [...]string{Float32: "", TF32: "", BFloat16: ":bf16", Float16: ":f16"}
+
+// form is what a layout says.
+type form struct {
+	last   bool // dimension 1 of a tensor of rank 4 lies last
+	narrow bool // elements have 16 bits, not 32
+	scaled bool // elements are multiplied by the scale of the loss
+}
+
+// narrow says whether activations have 16 bits.
+func (d *Net) narrow() bool { return d.opts.Precision.bytes() == 2 }
+
+// layout is the name of a form.
+func (d *Net) layout(f form) device.Layout {
+	l := rowMajor
+	if f.last {
+		l = channelsLast
+	}
+	if f.narrow {
+		l += device.Layout(narrowSuffix[d.opts.Precision])
+	}
+	if f.scaled {
+		l += scaledSuffix
+	}
+	return l
+}
+
+// form is the inverse of layout. It is false for a layout that is none of the device's.
+func (d *Net) form(l device.Layout) (f form, ok bool) {
+	s := string(l)
+	s, f.scaled = strings.CutSuffix(s, scaledSuffix)
+	if d.narrow() {
+		s, f.narrow = strings.CutSuffix(s, narrowSuffix[d.opts.Precision])
+	}
+	f.last = s == string(channelsLast)
+	return f, d.layout(f) == l && (!f.scaled || d.scaling())
+}
+
+// bytes is the storage of a tensor in a form.
+func (f form) bytes(t op.Type) int {
+	if f.narrow {
+		return 2 * t.Shape.Size()
+	}
+	return t.Bytes()
+}
+
 // Layout implements device.Device.
-func (d *Net) Layout(t op.Type, _ device.Role) device.Layout {
+func (d *Net) Layout(t op.Type, role device.Role) device.Layout {
 	if t.DType != op.Float32 || len(t.Shape) != 4 {
 		return rowMajor
 	}
-	return channelsLast
+	return d.layout(form{last: true, narrow: role == device.Data && d.narrow()})
+}
+
+// Bytes implements device.Sizer.
+func (d *Net) Bytes(t op.Type, l device.Layout) int {
+	f, _ := d.form(l)
+	return f.bytes(t)
 }
 
 // Upload implements device.Device.
@@ -36,27 +91,20 @@ func (d *Net) upload(r device.Region, l device.Layout, src op.Tensor) error {
 	if err != nil {
 		return err
 	}
-	b, err := stored(r, l, src)
-	if err != nil {
-		return err
+	b, err := d.stored(r, l, src)
+	if err == nil && b == nil {
+		b, err = d.store(r.Bytes, l, src)
 	}
-	if b == nil {
-		host, err := device.NewHostMemory(r.Bytes)
-		if err != nil {
-			return err
-		}
-		there := device.Region{Memory: host, Bytes: r.Bytes}
-		if err := store(there, l, src); err != nil {
-			return err
-		}
-		if b, err = device.HostSlice[uint8](there); err != nil {
-			return err
-		}
+	if err == nil {
+		err = d.stream.CopyIn(to, b)
 	}
-	return d.stream.CopyIn(to, b)
+	if v := vectorOf(r); err == nil && v != nil {
+		err = v.refresh()
+	}
+	return err
 }
 
-// Download implements device.Device.
+// Download implements device.Device. What is scaled comes without the scale that it has now.
 func (d *Net) Download(dst op.Tensor, r device.Region, l device.Layout) error {
 	if err := d.download(dst, r, l); err != nil {
 		return fmt.Errorf("cuda: download %v: %w", dst.Type(), d.explain(err))
@@ -69,36 +117,36 @@ func (d *Net) download(dst op.Tensor, r device.Region, l device.Layout) error {
 	if err != nil {
 		return err
 	}
-	b, err := stored(r, l, dst)
+	b, err := d.stored(r, l, dst)
 	if err != nil {
 		return err
 	}
-	var there device.Region
-	if b == nil {
-		host, err := device.NewHostMemory(r.Bytes)
+	direct := b != nil
+	if !direct {
+		host, err := device.NewHostMemory(r.Bytes) // aligned for any element
 		if err != nil {
 			return err
 		}
-		there = device.Region{Memory: host, Bytes: r.Bytes}
-		if b, err = device.HostSlice[uint8](there); err != nil {
+		if b, err = device.HostSlice[uint8](device.Region{Memory: host, Bytes: r.Bytes}); err != nil {
 			return err
 		}
 	}
 	if err := d.stream.CopyOut(b, from); err != nil {
 		return err
 	}
-	if err := d.stream.Synchronize(); err != nil || there.Memory == nil {
+	if err := d.stream.Synchronize(); err != nil || direct {
 		return err
 	}
-	return load(dst, there, l)
+	return d.load(dst, b, l)
 }
 
 // stored is the data of t where it lies on the host as it does in r, else nil.
-func stored(r device.Region, l device.Layout, t op.Tensor) ([]byte, error) {
-	if l != rowMajor && l != channelsLast || l == channelsLast && (len(t.Shape) != 4 || r.Bytes != 4*t.Shape.Size()) {
-		return nil, fmt.Errorf("no layout %q of rank %d in %d bytes", l, len(t.Shape), r.Bytes)
+func (d *Net) stored(r device.Region, l device.Layout, t op.Tensor) ([]byte, error) {
+	f, ok := d.form(l)
+	if n := t.Shape.Size(); !ok || f.last && len(t.Shape) != 4 || f != (form{}) && r.Bytes != f.bytes(op.Type{DType: op.Float32, Shape: t.Shape}) {
+		return nil, fmt.Errorf("no layout %q of rank %d and %d elements in %d bytes", l, len(t.Shape), n, r.Bytes)
 	}
-	if l != rowMajor || r.Bytes != t.Type().Bytes() {
+	if f != (form{}) || r.Bytes != t.Type().Bytes() {
 		return nil, nil
 	}
 	var b []byte
@@ -118,47 +166,96 @@ func stored(r device.Region, l device.Layout, t op.Tensor) ([]byte, error) {
 	return b, nil
 }
 
-// store writes t to a region of host memory as layout l has it, and load is its inverse.
-func store(to device.Region, l device.Layout, t op.Tensor) error {
+// store gives t as layout l has it, in n bytes, and load is its inverse.
+func (d *Net) store(n int, l device.Layout, t op.Tensor) ([]byte, error) {
 	if l == rowMajor {
-		return device.UploadRowMajor(to, t)
+		host, err := device.NewHostMemory(n)
+		if err != nil {
+			return nil, err
+		}
+		r := device.Region{Memory: host, Bytes: n}
+		if err := device.UploadRowMajor(r, t); err != nil {
+			return nil, err
+		}
+		return device.HostSlice[uint8](r)
 	}
-	x, err := device.HostSlice[float32](to)
+	f, _ := d.form(l)
+	s, err := d.scaleOf(f)
+	if err != nil {
+		return nil, err
+	}
+	x := make([]float32, t.Shape.Size())
+	err = inOrder(f, t, func(at, logical int, f32 []float32, f64 []float64) {
+		if f32 != nil {
+			x[at] = f32[logical] * s
+		} else {
+			x[at] = float32(f64[logical]) * s
+		}
+	})
+	if f.narrow {
+		return Bytes(narrowed(d.opts.Precision, x)), err
+	}
+	return Bytes(x), err
+}
+
+func (d *Net) load(t op.Tensor, b []byte, l device.Layout) error {
+	if l == rowMajor {
+		host, err := device.NewHostMemory(len(b))
+		if err != nil {
+			return err
+		}
+		r := device.Region{Memory: host, Bytes: len(b)}
+		to, err := device.HostSlice[uint8](r)
+		if err != nil {
+			return err
+		}
+		copy(to, b)
+		return device.DownloadRowMajor(t, r)
+	}
+	f, _ := d.form(l)
+	s, err := d.scaleOf(f)
 	if err != nil {
 		return err
 	}
-	return lastChannels(t, func(at, logical int, f32 []float32, f64 []float64) {
-		if f32 != nil {
-			x[at] = f32[logical]
+	x := make([]float32, t.Shape.Size())
+	if f.narrow {
+		u := make([]uint16, len(x))
+		copy(Bytes(u), b)
+		x = widened(d.opts.Precision, u)
+	} else {
+		copy(Bytes(x), b)
+	}
+	return inOrder(f, t, func(at, logical int, f32 []float32, f64 []float64) {
+		if v := x[at] / s; f32 != nil {
+			f32[logical] = v
 		} else {
-			x[at] = float32(f64[logical])
+			f64[logical] = float64(v)
 		}
 	})
 }
 
-func load(t op.Tensor, from device.Region, l device.Layout) error {
-	if l == rowMajor {
-		return device.DownloadRowMajor(t, from)
+// scaleOf is what elements of a form are multiplied by.
+func (d *Net) scaleOf(f form) (float32, error) {
+	if !f.scaled {
+		return 1, nil
 	}
-	x, err := device.HostSlice[float32](from)
-	if err != nil {
-		return err
-	}
-	return lastChannels(t, func(at, logical int, f32 []float32, f64 []float64) {
-		if f32 != nil {
-			f32[logical] = x[at]
-		} else {
-			f64[logical] = float64(x[at])
-		}
-	})
+	s, err := d.LossScale()
+	return float32(s.Scale), err
 }
 
-// lastChannels calls f for each element of t, of rank 4, with its place in memory, its row-major index and the data.
-func lastChannels(t op.Tensor, f func(at, logical int, f32 []float32, f64 []float64)) error {
+// inOrder calls f for each element of t with its place in memory, its row-major index and the data.
+func inOrder(l form, t op.Tensor, f func(at, logical int, f32 []float32, f64 []float64)) error {
 	f32, _ := t.Data.([]float32)
 	f64, _ := t.Data.([]float64)
-	if max(len(f32), len(f64)) != t.Shape.Size() {
+	n := t.Shape.Size()
+	if max(len(f32), len(f64)) != n {
 		return fmt.Errorf("%v is not of a floating-point type, or has too few elements", t.Type())
+	}
+	if !l.last || n == 0 {
+		for i := range n {
+			f(i, i, f32, f64)
+		}
+		return nil
 	}
 	channels, pixels := t.Shape[1], t.Shape[2]*t.Shape[3]
 	at := 0

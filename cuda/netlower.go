@@ -16,17 +16,21 @@ type lowering struct {
 	results   []int // values of the group
 	outputs   []device.Output
 	workspace int
+	narrow    bool   // the kernels' elements have 16 bits
+	wants     []want // of operands
 	bind      func(b *binding)
 }
 
 // binding collects the calls of a group for the storage that it was given. The first error is kept.
 type binding struct {
-	d     *Net
-	group *device.Group
-	spans []Span // by value; empty for those that stay inside the group
-	work  Span
-	calls []func() error
-	err   error
+	d      *Net
+	group  *device.Group
+	spans  []Span       // by value; empty for those that stay inside the group
+	owner  []*netVector // by value: whose a region is; nil for other memory
+	work   Span
+	narrow bool
+	calls  []func() error
+	err    error
 }
 
 // Describe implements device.Device.
@@ -52,28 +56,33 @@ func (d *Net) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kerne
 		return nil, fmt.Errorf("cuda: bind %v: %d and %d regions for %d inputs and %d outputs, workspace of %d bytes for %d",
 			g, len(a.In), len(a.Out), len(g.Inputs), len(g.Outputs), a.Workspace.Bytes, l.workspace)
 	}
-	b := &binding{d: d, group: g, spans: make([]Span, len(g.Values))}
-	place := func(v int, r device.Region) {
+	b := &binding{d: d, group: g, spans: make([]Span, len(g.Values)), owner: make([]*netVector, len(g.Values)), narrow: l.narrow}
+	place := func(v int, r device.Region, bytes int) {
 		s, err := d.span(r)
-		if x := g.Values[v]; err == nil && r.Bytes != x.Type.Bytes() {
-			err = fmt.Errorf("region of %d bytes for %v", r.Bytes, x.Type)
+		if err == nil && r.Bytes != bytes {
+			err = fmt.Errorf("region of %d bytes for %v of %d", r.Bytes, g.Values[v].Type, bytes)
 		}
 		if err != nil {
 			b.fail(fmt.Errorf("value %s: %w", g.Values[v].Name, err))
 		}
-		b.spans[v] = s
+		b.spans[v], b.owner[v] = s, vectorOf(r)
 	}
 	for i, v := range g.Inputs {
-		place(v, a.In[i])
+		place(v, a.In[i], d.Bytes(g.Values[v].Type, g.Values[v].Layout))
 	}
 	for i, v := range g.Outputs {
-		place(v, a.Out[i])
+		place(v, a.Out[i], l.outputs[slices.Index(l.results, v)].Bytes)
 	}
 	if b.work, err = d.span(a.Workspace); err != nil {
 		b.fail(fmt.Errorf("workspace: %w", err))
 	}
 	if b.err == nil {
 		l.bind(b)
+	}
+	for _, v := range g.Outputs {
+		if o := b.owner[v]; o != nil && b.err == nil {
+			b.calls = append(b.calls, o.refresh)
+		}
 	}
 	if b.err != nil {
 		return nil, fmt.Errorf("cuda: bind %v: %w", g, b.err)
@@ -100,14 +109,20 @@ func (b *binding) fail(err error) {
 
 // launch adds a kernel of one of the sources.
 func (b *binding) launch(file, name string, grid, block Dim, args ...any) {
-	k, err := b.d.kernel(file, name)
+	k, err := b.d.kernel(file, name, b.narrow)
 	if err != nil {
 		b.fail(err)
 		return
 	}
 	for i, a := range args { // an empty span is a null pointer
-		if n, ok := a.(int); ok {
+		switch n := a.(type) {
+		case int:
 			args[i] = int32(n)
+		case bool:
+			args[i] = int32(0)
+			if n {
+				args[i] = int32(1)
+			}
 		}
 	}
 	b.calls = append(b.calls, func() error { return b.d.stream.Launch(k, grid, block, 0, args...) })
@@ -135,6 +150,9 @@ func (d *Net) lower(g *device.Group) (*lowering, error) {
 	l, reason, err := d.choose(g)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: describe %v: %w", g, d.explain(err))
+	}
+	if reason == "" {
+		reason = l.convert(d, g)
 	}
 	if reason == "" {
 		for _, v := range g.Outputs {
@@ -250,17 +268,6 @@ func (s netStep) lower() (*lowering, string) {
 func (s netStep) in(i int) op.Type { return s.group.Values[s.In[i]].Type }
 func (s netStep) out() op.Type     { return s.group.Values[s.Out].Type }
 
-// own says which operand lies otherwise than the device lays out values of its type.
-func (s netStep) own() string {
-	for i, v := range s.In {
-		x := s.group.Values[v]
-		if want := s.d.Layout(x.Type, device.Data); x.Layout != want {
-			return fmt.Sprintf("operand %d has layout %q, want %q", i, x.Layout, want)
-		}
-	}
-	return ""
-}
-
 // over lists operands, by number, whose storage the result may take.
 func (s netStep) over(operands ...int) []int {
 	var list []int
@@ -273,17 +280,47 @@ func (s netStep) over(operands ...int) []int {
 	return list
 }
 
-// output describes the step's result in the device's layout.
-func (s netStep) output() device.Output {
-	return device.Output{Layout: s.d.Layout(s.out(), device.Data), Bytes: s.out().Bytes()}
+// form is that of an operand. One of a layout that is not the device's is found later.
+func (s netStep) form(i int) form {
+	f, _ := s.d.form(s.group.Values[s.In[i]].Layout)
+	return f
 }
 
-// result is the lowering of a step with one result, when its operands have the device's layouts.
-func (s netStep) result(workspace int, bind func(b *binding, in []Span, out Span)) (*lowering, string) {
+// like is the form of activations of a type: of 16 bits where one of the operands has them, and scaled where one is.
+func (s netStep) like(t op.Type, operands ...int) form {
+	f := form{last: len(t.Shape) == 4}
+	for _, i := range operands {
+		o := s.form(i)
+		f.narrow, f.scaled = f.narrow || o.narrow, f.scaled || o.scaled
+	}
+	return f
+}
+
+// plain is the form of float32 elements.
+func plain(t op.Type) form { return form{last: len(t.Shape) == 4 && t.DType == op.Float32} }
+
+// want asks for an operand in a form.
+func (s netStep) want(i int, f form) want { return want{value: s.In[i], form: f} }
+
+// output describes a result in a form.
+func (s netStep) output(f form) device.Output {
+	return device.Output{Layout: s.d.layout(f), Bytes: f.bytes(s.out())}
+}
+
+// result is the lowering of a step with one result, of a form. Operands are wanted as they are listed, and the others in
+// float32. Kernels have elements of the result's size.
+func (s netStep) result(out form, workspace int, wants []want, bind func(b *binding, in []Span, out Span)) (*lowering, string) {
+	for i, v := range s.In {
+		if !slices.ContainsFunc(wants, func(w want) bool { return w.value == v }) {
+			wants = append(wants, s.want(i, plain(s.in(i))))
+		}
+	}
 	return &lowering{
 		results:   []int{s.Out},
-		outputs:   []device.Output{s.output()},
+		outputs:   []device.Output{s.output(out)},
 		workspace: workspace,
+		narrow:    out.narrow,
+		wants:     wants,
 		bind: func(b *binding) {
 			in := make([]Span, len(s.In))
 			for i, v := range s.In {
@@ -291,7 +328,7 @@ func (s netStep) result(workspace int, bind func(b *binding, in []Span, out Span
 			}
 			bind(b, in, b.spans[s.Out])
 		},
-	}, s.own()
+	}, ""
 }
 
 // align rounds a part of a workspace up.

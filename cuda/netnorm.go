@@ -9,16 +9,30 @@ import (
 	"onlinerna/nn/op"
 )
 
-// columns is the grid of the kernels of norm.cu over pixels of channels: a thread a channel, and blocks that share the pixels.
-func (d *Net) columns(pixels, channels int) (grid, block Dim) {
-	block = Dim{X: 32, Y: 8}
-	for block.X > 1 && block.X/2 >= channels {
-		block = Dim{X: block.X / 2, Y: block.Y * 2}
+// columns says how the kernels of norm.cu go over pixels of channels: a thread has a channel, or several that are one access to memory,
+// and blocks share the pixels.
+type pass struct {
+	grid, block Dim
+	packs       bool
+}
+
+// columns is the way for activations of a type and form at the given places.
+func (d *Net) columns(pixels, channels int, f form, at ...Span) pass {
+	pack := 16 / f.bytes(op.T(op.Float32, 1))
+	c := pass{block: Dim{X: 32, Y: 8}, packs: channels%pack == 0}
+	for _, s := range at {
+		c.packs = c.packs && s.off%16 == 0
 	}
-	grid = Dim{X: (channels + block.X - 1) / block.X}
+	if c.packs {
+		channels /= pack
+	}
+	for c.block.X > 1 && c.block.X/2 >= channels {
+		c.block = Dim{X: c.block.X / 2, Y: c.block.Y * 2}
+	}
+	c.grid = Dim{X: (channels + c.block.X - 1) / c.block.X}
 	const least = 16 // pixels for a thread
-	grid.Y = max(1, min((pixels+block.Y*least-1)/(block.Y*least), d.blocks()/grid.X))
-	return grid, block
+	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least), d.blocks()/c.grid.X))
+	return c
 }
 
 // each is the grid of a kernel of norm.cu with a thread a channel.
@@ -26,8 +40,16 @@ func each(channels int) (grid, block Dim) {
 	return Dim{X: (channels + 127) / 128}, Dim{X: 128}
 }
 
-// partial is the bytes of the sums of all blocks.
-func partial(grid Dim, channels int) int { return 2 * 8 * grid.Y * channels }
+// ends is the grid of a kernel of norm.cu that adds up the sums of blocks.
+func ends(channels int) (grid, block Dim) {
+	return Dim{X: (channels + 31) / 32}, Dim{X: 32, Y: 8}
+}
+
+// partial is the bytes of the sums of all blocks, wherever activations will lie.
+func (d *Net) partial(pixels, channels int, f form) int {
+	packs, singly := d.columns(pixels, channels, f), d.columns(pixels, channels, f, Span{off: 1})
+	return 2 * 8 * max(packs.grid.Y, singly.grid.Y) * channels
+}
 
 // pixelsOf is how many values each channel of an activation has.
 func pixelsOf(t op.Type) int { return t.Shape[0] * t.Shape[2:].Size() }
@@ -35,25 +57,32 @@ func pixelsOf(t op.Type) int { return t.Shape[0] * t.Shape[2:].Size() }
 func (s netStep) channelSum() (*lowering, string) {
 	_, channels, rest := extents(s.in(0).Shape)
 	pixels := pixelsOf(s.in(0))
-	if s.group.Values[s.In[0]].Layout == channelsLast {
+	x := s.form(0)
+	if x.last {
 		rest = 1
 	}
-	grid, block := s.d.columns(pixels, channels)
-	return s.result(partial(grid, channels), func(b *binding, in []Span, out Span) {
-		b.launch("norm.cu", "nn_channel_sums", grid, block, in[0], b.work, int64(pixels), channels, int64(rest))
-		ends, threads := each(channels)
-		b.launch("norm.cu", "nn_channel_sums_end", ends, threads, b.work, grid.Y, out, channels)
+	singly := Span{off: 1}
+	l, reason := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []Span, out Span) {
+		c := s.d.columns(pixels, channels, x, singly)
+		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.work, int64(pixels), channels, int64(rest))
+		grid, block := ends(channels)
+		b.launch("norm.cu", "nn_channel_sums_end", grid, block, b.work, c.grid.Y, out, channels, s.d.scaleFor(x))
 	})
+	l.narrow = x.narrow
+	return l, reason
 }
 
 func (s netStep) batchNormStats() (*lowering, string) {
 	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	grid, block := s.d.columns(pixels, channels)
-	return s.result(partial(grid, channels), func(b *binding, in []Span, out Span) {
-		b.launch("norm.cu", "nn_moments", grid, block, in[0], b.work, int64(pixels), channels)
-		ends, threads := each(channels)
-		b.launch("norm.cu", "nn_stats", ends, threads, b.work, grid.Y, out, int64(pixels), channels)
+	x := s.like(s.in(0), 0)
+	l, reason := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []Span, out Span) {
+		c := s.d.columns(pixels, channels, x, in[0])
+		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.work, int64(pixels), channels, c.packs)
+		grid, block := ends(channels)
+		b.launch("norm.cu", "nn_stats", grid, block, b.work, c.grid.Y, out, int64(pixels), channels)
 	})
+	l.narrow = x.narrow
+	return l, reason
 }
 
 func (s netStep) batchNorm(o op.BatchNorm) (*lowering, string) {
@@ -64,16 +93,18 @@ func (s netStep) batchNorm(o op.BatchNorm) (*lowering, string) {
 // result is value out.
 func (s netStep) normalise(o op.BatchNorm, other int, relu bool, out int) (*lowering, string) {
 	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	grid, block := s.d.columns(pixels, channels)
-	l, reason := s.result(0, func(b *binding, in []Span, _ Span) {
-		added, last := Span{}, 0
+	x := s.like(s.in(0), 0)
+	wants := []want{s.want(0, x)}
+	if other >= 0 {
+		wants = append(wants, want{value: other, form: x})
+	}
+	l, reason := s.result(x, 0, wants, func(b *binding, in []Span, _ Span) {
+		added, to := Span{}, b.spans[out]
 		if other >= 0 {
 			added = b.spans[other]
 		}
-		if relu {
-			last = 1
-		}
-		b.launch("norm.cu", "nn_batch_norm", grid, block, in[0], in[1], in[2], in[3], added, b.spans[out], int64(pixels), channels, o.Eps, last)
+		c := s.d.columns(pixels, channels, x, in[0], added, to)
+		b.launch("norm.cu", "nn_batch_norm", c.grid, c.block, in[0], in[1], in[2], in[3], added, to, int64(pixels), channels, o.Eps, relu, c.packs)
 	})
 	l.results[0] = out
 	l.outputs[0].Over = s.over(0)
@@ -85,13 +116,14 @@ func (s netStep) normalise(o op.BatchNorm, other int, relu bool, out int) (*lowe
 
 func (s netStep) batchNormUpdate(o op.BatchNormUpdate) (*lowering, string) {
 	channels := s.in(0).Shape[1]
-	l, reason := s.result(0, func(b *binding, in []Span, out Span) {
+	l, reason := s.result(form{}, 0, nil, func(b *binding, in []Span, out Span) {
 		if in[0] != out {
 			b.copy(out, in[0])
 		}
 		grid, block := each(2 * channels)
 		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out, in[1], in[2], channels, float64(o.Count)/float64(o.Count-1))
 	})
+	l.narrow = s.d.narrow() // the module that the other kernels come from
 	l.outputs[0].Over = s.over(0)
 	return l, reason
 }
@@ -105,14 +137,29 @@ type gradSums struct {
 }
 
 func (s netStep) batchNormGradSums(o op.BatchNormGradSums) (*lowering, string) {
-	return gradSums{s, o, s.In[2], -1, -1, -1}.lower(), s.own()
+	l, _ := gradSums{s, o, s.In[2], -1, -1, -1}.lower()
+	return l, ""
 }
 
-// lower is the lowering but for the layouts of the operands, which are the caller's to check.
-func (s gradSums) lower() *lowering {
+// lower gives the lowering, and the form of the gradient.
+func (s gradSums) lower() (*lowering, form) {
 	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	grid, block := s.d.columns(pixels, channels)
-	l := &lowering{results: []int{s.Out}, outputs: []device.Output{s.output()}, workspace: partial(grid, channels)}
+	x := s.like(s.in(0), 0)
+	g := x
+	l := &lowering{results: []int{s.Out}, outputs: []device.Output{s.output(form{})}}
+	for _, v := range []int{s.dy, s.more, s.y, s.In[0]} {
+		if v >= 0 {
+			f, _ := s.d.form(s.group.Values[v].Layout)
+			x.narrow, g.scaled = x.narrow || f.narrow, g.scaled || f.scaled
+		}
+	}
+	g.narrow = x.narrow
+	l.narrow, l.workspace = x.narrow, s.d.partial(pixels, channels, x)
+	for _, w := range []want{{value: s.dy, form: g}, {value: s.more, form: g}, {value: s.y, form: x}, {value: s.In[0], form: x}, {value: s.In[1]}} {
+		if w.value >= 0 {
+			l.wants = append(l.wants, w)
+		}
+	}
 	l.bind = func(b *binding) {
 		value := func(v int) Span {
 			if v < 0 {
@@ -120,23 +167,23 @@ func (s gradSums) lower() *lowering {
 			}
 			return b.spans[v]
 		}
-		b.launch("norm.cu", "nn_grad_sums", grid, block, b.spans[s.In[0]], b.spans[s.In[1]], value(s.dy), value(s.more), value(s.y), value(s.grad),
-			b.work, int64(pixels), channels)
-		ends, threads := each(channels)
-		b.launch("norm.cu", "nn_grad_sums_end", ends, threads, b.work, grid.Y, b.spans[s.In[1]], b.spans[s.Out], channels, s.o.Eps)
+		in, dy, more, y, grad := b.spans[s.In[0]], value(s.dy), value(s.more), value(s.y), value(s.grad)
+		c := s.d.columns(pixels, channels, x, in, dy, more, y, grad)
+		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad, b.work, int64(pixels), channels, c.packs)
+		grid, block := ends(channels)
+		b.launch("norm.cu", "nn_grad_sums_end", grid, block, b.work, c.grid.Y, b.spans[s.In[1]], b.spans[s.Out], channels, s.o.Eps, s.d.scaleFor(g))
 	}
-	return l
+	return l, g
 }
 
 func (s netStep) batchNormGradInput(o op.BatchNormGradInput) (*lowering, string) {
 	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	grid, block := s.d.columns(pixels, channels)
-	l, reason := s.result(0, func(b *binding, in []Span, out Span) {
-		fixed := 0
-		if o.Fixed {
-			fixed = 1
-		}
-		b.launch("norm.cu", "nn_batch_norm_grad", grid, block, in[0], in[1], in[2], in[3], in[4], out, int64(pixels), channels, o.Eps, fixed)
+	g := s.like(s.in(0), 0, 4)
+	x := form{last: g.last, narrow: g.narrow}
+	l, reason := s.result(g, 0, []want{s.want(0, x), s.want(4, g)}, func(b *binding, in []Span, out Span) {
+		c := s.d.columns(pixels, channels, x, in[0], in[4], out)
+		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], in[3], in[4], out, int64(pixels), channels, o.Eps, o.Fixed,
+			s.d.scaleFor(g), c.packs)
 	})
 	l.outputs[0].Over = s.over(0, 4)
 	return l, reason

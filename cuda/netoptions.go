@@ -1,9 +1,49 @@
 package cuda
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Precision says what nets store and multiply. Weights, their gradients and the optimiser's state, statistics, sums, logits and the
+// loss are float32 in all of them.
+type Precision uint8
+
+// The precisions.
+const (
+	Float32  Precision = iota // products of float32
+	TF32                      // float32, with 11 significant bits in products: TensorFloat-32
+	BFloat16                  // activations and their gradients have 16 bits, 8 of them significant
+	Float16                   // the same with 11 significant bits and a small range: the loss is scaled
+)
+
+var precisions = []string{"float32", "tf32", "bfloat16", "float16"}
+
+func (p Precision) String() string { return precisions[p] }
+
+// ParsePrecision is the precision of a name.
+func ParsePrecision(name string) (Precision, error) {
+	if i := slices.Index(precisions, name); i >= 0 {
+		return Precision(i), nil
+	}
+	return 0, fmt.Errorf("unknown precision %q: use one of %s", name, strings.Join(precisions, ", "))
+}
+
+// bytes is the size of an element of an activation.
+func (p Precision) bytes() int {
+	if p == BFloat16 || p == Float16 {
+		return 2
+	}
+	return 4
+}
+
 // NetOptions are what a user chooses about the device for nets.
 type NetOptions struct {
 	// Context says how the GPU is opened.
 	Context Options
+	// Precision is what nets store and multiply.
+	Precision Precision
 	// Deterministic has only algorithms chosen that give equal bits in each run.
 	Deterministic bool
 	// Workspace is the most bytes of scratch that an algorithm of a convolution may take where there is a choice; 0 means

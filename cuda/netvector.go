@@ -16,11 +16,13 @@ type netVector struct {
 	d *Net
 	m *netMemory
 	n int
+
+	copy *Memory // the elements in 16 bits, for ops that read them so; nil until one does
 }
 
 var (
 	_ device.Vector = (*netVector)(nil)
-	_ DeviceMemory  = (*netVector)(nil)
+	_ DeviceSink    = (*netVector)(nil)
 )
 
 // NewVector implements device.Device.
@@ -32,8 +34,52 @@ func (d *Net) NewVector(n int) (device.Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cuda: vector of %d elements: %w", n, err)
 	}
-	return &netVector{d, m, n}, nil
+	v := &netVector{d: d, m: m, n: n}
+	m.vector = v
+	return v, nil
 }
+
+// vectorOf is the vector whose memory a region is a part of, or nil.
+func vectorOf(r device.Region) *netVector {
+	if m, ok := r.Memory.(*netMemory); ok {
+		return m.vector
+	}
+	return nil
+}
+
+// narrow is the copy in 16 bits of a part of v. From the first call on all that writes v writes the copy, or calls refresh.
+func (v *netVector) narrow(part Span) (Span, error) {
+	if v.copy == nil {
+		m, err := v.d.c.Alloc(2 * int64(v.n))
+		if err != nil {
+			return Span{}, fmt.Errorf("cuda: %d weights in %v: %w", v.n, v.d.opts.Precision, err)
+		}
+		v.copy = m
+		if err := v.refresh(); err != nil {
+			return Span{}, err
+		}
+	}
+	return v.copy.Span(part.off/2, part.n/2), nil
+}
+
+// narrowed is the copy in 16 bits, empty where there is none.
+func (v *netVector) narrowed() Span {
+	if v.copy == nil {
+		return Span{}
+	}
+	return v.copy.All()
+}
+
+// refresh makes the copy in 16 bits anew, if there is one: somebody wrote v.
+func (v *netVector) refresh() error {
+	if v.copy == nil {
+		return nil
+	}
+	return v.launch("vec_narrow", v.all(), v.copy.All(), int64(v.n))
+}
+
+// Float32Written implements DeviceSink.
+func (v *netVector) Float32Written() error { return v.refresh() }
 
 // Len implements device.Vector.
 func (v *netVector) Len() int { return v.n }
@@ -44,7 +90,12 @@ func (v *netVector) Region(off, n int) device.Region {
 }
 
 // Free implements device.Vector.
-func (v *netVector) Free() { v.m.Free() }
+func (v *netVector) Free() {
+	v.m.Free()
+	if v.copy != nil {
+		v.d.failed = errors.Join(v.d.failed, v.copy.Close())
+	}
+}
 
 // Float32Span implements DeviceMemory: it waits for the device's work.
 func (v *netVector) Float32Span(off, n int) (Span, bool) {
@@ -111,6 +162,9 @@ func (v *netVector) WriteAt(src []float32, off int) error {
 	if err == nil {
 		err = v.d.stream.CopyIn(s, Bytes(src))
 	}
+	if err == nil {
+		err = v.refresh()
+	}
 	return v.d.explain(err)
 }
 
@@ -129,7 +183,10 @@ func (v *netVector) Copy(x device.Vector) error {
 	if err != nil || x == device.Vector(v) {
 		return err
 	}
-	return v.d.explain(v.d.stream.Copy(v.all(), s))
+	if err = v.d.stream.Copy(v.all(), s); err == nil {
+		err = v.refresh()
+	}
+	return v.d.explain(err)
 }
 
 // launch runs a kernel of vector.cu with a thread an element.
@@ -137,7 +194,7 @@ func (v *netVector) launch(name string, args ...any) error {
 	if v.n == 0 {
 		return nil
 	}
-	k, err := v.d.kernel("vector.cu", name)
+	k, err := v.d.kernel("vector.cu", name, v.d.narrow())
 	if err != nil {
 		return err
 	}
@@ -153,7 +210,7 @@ func (v *netVector) launch(name string, args ...any) error {
 
 // Fill implements device.Vector.
 func (v *netVector) Fill(a float64) error {
-	return v.launch("vec_fill", v.all(), float32(a), int64(v.n))
+	return v.launch("vec_fill", v.all(), v.narrowed(), float32(a), int64(v.n))
 }
 
 // AddScaled implements device.Vector.
@@ -162,7 +219,7 @@ func (v *netVector) AddScaled(a float64, x device.Vector) error {
 	if err != nil {
 		return err
 	}
-	return v.launch("vec_add_scaled", v.all(), float32(a), s, int64(v.n))
+	return v.launch("vec_add_scaled", v.all(), v.narrowed(), float32(a), s, int64(v.n))
 }
 
 // exempt is the last step's spans without decay, in GPU memory.
@@ -202,7 +259,7 @@ func (d *Net) exemptions(spans []device.Span) (Span, error) {
 	return m.All(), nil
 }
 
-// SGD implements device.Vector.
+// SGD implements device.Vector. Where the loss is scaled, a step with a gradient that is not finite is skipped, and the scale adjusted.
 func (v *netVector) SGD(grad, momentum device.Vector, s device.SGD) error {
 	return v.sgd(grad, momentum, s, Span{})
 }
@@ -228,8 +285,18 @@ func (v *netVector) sgd(grad, momentum device.Vector, s device.SGD, numbers Span
 	if s.Nesterov {
 		nesterov = 1
 	}
-	return v.launch("vec_sgd", v.all(), g, m, int64(v.n), float32(s.Rate), float32(s.Momentum), float32(s.Decay), float32(s.Scale), nesterov,
-		spans, int32(len(s.NoDecay)), numbers)
+	scale := v.d.scale()
+	if scale.Bytes() > 0 {
+		if err := v.launch("vec_check", g, int64(v.n), scale); err != nil {
+			return err
+		}
+	}
+	err = v.launch("vec_sgd", v.all(), v.narrowed(), g, m, int64(v.n), float32(s.Rate), float32(s.Momentum), float32(s.Decay), float32(s.Scale), nesterov,
+		spans, int32(len(s.NoDecay)), numbers, scale)
+	if err == nil && scale.Bytes() > 0 {
+		err = v.d.nextScale()
+	}
+	return err
 }
 
 // sum is the sum of what a kernel finds of each block.
@@ -240,7 +307,7 @@ func (v *netVector) sum(name string) (float64, error) {
 	if err := v.launch(name, v.all(), int64(v.n), v.d.sums.All()); err != nil {
 		return 0, err
 	}
-	k, err := v.d.kernel("vector.cu", "vec_total")
+	k, err := v.d.kernel("vector.cu", "vec_total", v.d.narrow())
 	if err != nil {
 		return 0, err
 	}

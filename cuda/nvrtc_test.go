@@ -105,29 +105,45 @@ func TestKernelsCompile(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	sources, err := fs.Glob(kernels, "kernels/*.cu")
+	files, err := fs.Glob(kernels, "kernels/*.cu")
 	check(t, err)
+	type source struct {
+		name, text string
+		options    []string
+	}
+	sources := []source{{"arguments.cu", arguments, nil}}
+	for _, path := range files {
+		name := filepath.Base(path)
+		if name == "rna.cu" {
+			b, err := kernels.ReadFile(path)
+			check(t, err)
+			sources = append(sources, source{name, string(b), nil})
+			continue
+		}
+		for store := range 3 {
+			if sim.Active() && store > 0 {
+				break // the tests of nets compile them
+			}
+			text, options, err := netSource(name, store)
+			check(t, err)
+			sources = append(sources, source{name, text, options})
+		}
+	}
 	archs := []int{80, 90, 100}
 	if sim.Active() {
 		archs = archs[1:2] // they are all one to it
 	}
 	for _, arch := range archs {
-		for _, path := range append(sources, "") {
-			name, source := "arguments.cu", arguments
-			if path != "" {
-				b, err := kernels.ReadFile(path)
-				check(t, err)
-				name, source = filepath.Base(path), string(b)
-			}
-			t.Run(fmt.Sprintf("%s/%d", name, arch), func(t *testing.T) {
+		for _, x := range sources {
+			t.Run(fmt.Sprintf("%s%s/%d", x.name, strings.Join(x.options, ""), arch), func(t *testing.T) {
 				t.Parallel()
-				p, err := newProgram(Info{Major: arch / 10, Minor: arch % 10}, name, source, nil)
+				p, err := newProgram(Info{Major: arch / 10, Minor: arch % 10}, x.name, x.text, x.options)
 				check(t, err)
 				image, err := p.compile()
 				if err != nil || len(image) == 0 {
 					t.Errorf("%d bytes, %v", len(image), err)
 				}
-				t.Logf("%s for %s by NVRTC %s: %d bytes", name, p.arch, p.compiler, len(image))
+				t.Logf("%s for %s by NVRTC %s: %d bytes", x.name, p.arch, p.compiler, len(image))
 			})
 		}
 	}

@@ -60,6 +60,12 @@ type DeviceMemory interface {
 	Float32Span(off, n int) (Span, bool)
 }
 
+// DeviceSink is a DeviceMemory that wants to know when its elements were written: who writes them calls Float32Written behind that.
+type DeviceSink interface {
+	DeviceMemory
+	Float32Written() error
+}
+
 // NewSpace returns a space of vectors of dim elements in the memory of c's GPU.
 func NewSpace(c *Context, dim int, o SpaceOptions) (*Space, error) {
 	if dim < 1 {

@@ -201,7 +201,13 @@ func (s *Space) Combine(dst rna.Sink, terms []rna.Term) error {
 			if err := s.sum(to, table, 0, s.dim); err != nil {
 				return s.settle(err)
 			}
-			return s.stream.Synchronize()
+			if err := s.stream.Synchronize(); err != nil {
+				return err
+			}
+			if w, ok := dst.(DeviceSink); ok {
+				return w.Float32Written()
+			}
+			return nil
 		}
 	}
 	return s.settle(s.sumOut(dst, table))

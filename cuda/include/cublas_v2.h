@@ -396,6 +396,22 @@ typedef enum libraryPropertyType_t
 	MINOR_VERSION = 1,
 	PATCH_LEVEL = 2
 } libraryPropertyType;
+typedef enum cudaDataType_t
+{
+	CUDA_R_32F = 0,
+	CUDA_R_16F = 2,
+	CUDA_R_16BF = 14
+} cudaDataType;
+typedef enum
+{
+	CUBLAS_COMPUTE_32F = 68,
+	CUBLAS_COMPUTE_32F_FAST_TF32 = 77
+} cublasComputeType_t;
+typedef enum
+{
+	CUBLAS_GEMM_DEFAULT = -1
+} cublasGemmAlgo_t;
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb, const void *beta, void *C, cudaDataType Ctype, int ldc, cublasComputeType_t computeType, cublasGemmAlgo_t algo);
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t streamId);
 #ifdef __cplusplus

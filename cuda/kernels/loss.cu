@@ -63,18 +63,20 @@ extern "C" __global__ void nn_cross_entropy_end(const double *rows, const int *l
 	if (threadIdx.x == 0) loss[0] = (float)(s / (count > 0 ? count : 1));
 }
 
-extern "C" __global__ void nn_cross_entropy_grad(const float *logits, const int *labels, const float *dy, float *dx, int n, int k, double smoothing) {
+// nn_cross_entropy_grad writes the gradient, times the scale if there is one.
+extern "C" __global__ void nn_cross_entropy_grad(const float *logits, const int *labels, const float *dy, T *dx, int n, int k, double smoothing,
+                                                 const float *scale) {
 	const float *row = logits + (long long)blockIdx.x * k;
-	float *to = dx + (long long)blockIdx.x * k;
+	T *to = dx + (long long)blockIdx.x * k;
 	int label = labels[blockIdx.x];
 	if (label < 0 || label >= k) {
-		for (int j = threadIdx.x; j < k; j += threads) to[j] = 0;
+		for (int j = threadIdx.x; j < k; j += threads) to[j] = narrow(0);
 		return;
 	}
-	double top, lse, a = dy[0] / counted(labels, n, k);
+	double top, lse, a = scaleOf(scale) * dy[0] / counted(labels, n, k);
 	normalise(row, k, top, lse);
 	for (int j = threadIdx.x; j < k; j += threads)
-		to[j] = (float)(a * (exp(row[j] - top - lse) - smoothing / k - (j == label ? 1 - smoothing : 0)));
+		to[j] = narrow(a * (exp(row[j] - top - lse) - smoothing / k - (j == label ? 1 - smoothing : 0)));
 }
 
 // nn_score writes the cross-entropy of each row and whether it is right at top 1 and at top 5.

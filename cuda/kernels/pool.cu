@@ -1,30 +1,31 @@
 // Pools of activations that lie channels last. Gradients are gathered: each element of the input asks the windows that see it,
 // so that sums have an order.
 
-#define EACH(i, n) \
-	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (long long)gridDim.x * blockDim.x)
-
 // Windows of kh×kw elements, sh and sw apart, the first one ph and pw before the start, over [N,h,w,c]; there are oh×ow.
 struct Windows { int h, w, oh, ow, c, kh, kw, sh, sw, ph, pw; };
 #define WINDOWS int h, int w, int oh, int ow, int c, int kh, int kw, int sh, int sw, int ph, int pw
 #define THESE {h, w, oh, ow, c, kh, kw, sh, sw, ph, pw}
 
-// first is the index of the first maximum of window (i, j) in row-major order, in the plane that starts at x[plane]. NaN is larger
-// than all.
-__device__ long long first(const float *x, long long plane, int i, int j, const Windows &a) {
+// within calls f for the elements of window (i, j) that are inside, in row-major order: their index in the plane.
+template <class F> __device__ void within(int i, int j, const Windows &a, F f) {
 	int top = i * a.sh - a.ph, left = j * a.sw - a.pw;
-	long long at = -1;
-	float best = 0;
 	for (int row = top < 0 ? 0 : top; row < top + a.kh && row < a.h; row++)
-		for (int col = left < 0 ? 0 : left; col < left + a.kw && col < a.w; col++) {
-			long long k = plane + ((long long)row * a.w + col) * a.c;
-			float v = x[k];
-			if (at < 0 || v > best || (v != v && best == best)) {
-				at = k;
-				best = v;
+		for (int col = left < 0 ? 0 : left; col < left + a.kw && col < a.w; col++) f(row * a.w + col);
+}
+
+// first finds the first maximum of window (i, j) for each of N channels that start at x: its index in the plane. NaN is larger
+// than all.
+template <int N> __device__ void first(const T *x, int i, int j, const Windows &a, float (&best)[N], int (&at)[N]) {
+	for (int k = 0; k < N; k++) at[k] = -1;
+	within(i, j, a, [&](int place) {
+		float v[N];
+		load(x + (long long)place * a.c, v);
+		for (int k = 0; k < N; k++)
+			if (at[k] < 0 || v[k] > best[k] || (v[k] != v[k] && best[k] == best[k])) {
+				at[k] = place;
+				best[k] = v[k];
 			}
-		}
-	return at;
+	});
 }
 
 // seen calls f for the windows that see element (row, col).
@@ -36,61 +37,95 @@ template <class F> __device__ void seen(int row, int col, const Windows &a, F f)
 		for (int j = j0; j <= (col + a.pw) / a.sw && j < a.ow; j++) f(i, j);
 }
 
-extern "C" __global__ void nn_max_pool(const float *x, float *y, WINDOWS, long long n) {
-	Windows a = THESE;
-	EACH(at, n) {
-		int k = at % c, j = at / c % ow, i = at / c / ow % oh;
-		long long image = at / c / ow / oh;
-		y[at] = x[first(x, image * h * w * c + k, i, j, a)];
-	}
+// channelwise calls f for the n elements of [image, row, column, c], V channels at a time where that is possible: with how many, and the
+// index and the place of the first of them.
+template <class F> __device__ void channelwise(long long n, int height, int width, int c, bool possible, F f) {
+	elements(n, possible && c % V == 0, [=](auto size, long long at) {
+		f(size, at, at / c / width / height, (int)(at / c / width % height), (int)(at / c % width), (int)(at % c));
+	});
 }
 
-extern "C" __global__ void nn_max_pool_grad(const float *x, const float *dy, float *dx, WINDOWS, long long n) {
+extern "C" __global__ void nn_max_pool(const T *x, T *y, WINDOWS, long long n) {
 	Windows a = THESE;
-	EACH(at, n) {
-		int k = at % c, col = at / c % w, row = at / c / w % h;
-		long long image = at / c / w / h;
-		double sum = 0;
+	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col, int k) {
+		WIDTH(size);
+		float best[N] = {};
+		int places[N];
+		first(x + image * h * w * c + k, row, col, a, best, places);
+		store(y + at, best);
+	});
+}
+
+extern "C" __global__ void nn_max_pool_grad(const T *x, const T *dy, T *dx, WINDOWS, long long n) {
+	Windows a = THESE;
+	channelwise(n, h, w, c, packed(x) && packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col, int k) {
+		WIDTH(size);
+		float sum[N] = {};
 		seen(row, col, a, [&](int i, int j) {
-			if (first(x, image * h * w * c + k, i, j, a) == at) sum += dy[((image * oh + i) * ow + j) * c + k];
+			float best[N] = {}, d[N];
+			int places[N];
+			first(x + image * h * w * c + k, i, j, a, best, places);
+			load(dy + ((image * oh + i) * ow + j) * c + k, d);
+			for (int m = 0; m < N; m++)
+				if (places[m] == row * w + col) sum[m] += d[m];
 		});
-		dx[at] = (float)sum;
-	}
+		store(dx + at, sum);
+	});
 }
 
-extern "C" __global__ void nn_avg_pool(const float *x, float *y, WINDOWS, long long n) {
-	EACH(at, n) {
-		int k = at % c, j = at / c % ow, i = at / c / ow % oh;
-		long long image = at / c / ow / oh;
-		int top = i * sh - ph, left = j * sw - pw;
-		double sum = 0;
-		for (int row = top < 0 ? 0 : top; row < top + kh && row < h; row++)
-			for (int col = left < 0 ? 0 : left; col < left + kw && col < w; col++) sum += x[((image * h + row) * w + col) * c + k];
-		y[at] = (float)(sum / (kh * kw));
-	}
-}
-
-extern "C" __global__ void nn_avg_pool_grad(const float *dy, float *dx, WINDOWS, long long n) {
+extern "C" __global__ void nn_avg_pool(const T *x, T *y, WINDOWS, long long n) {
 	Windows a = THESE;
-	EACH(at, n) {
-		int k = at % c, col = at / c % w, row = at / c / w % h;
-		long long image = at / c / w / h;
-		double sum = 0;
-		seen(row, col, a, [&](int i, int j) { sum += dy[((image * oh + i) * ow + j) * c + k]; });
-		dx[at] = (float)(sum / (kh * kw));
-	}
+	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col, int k) {
+		WIDTH(size);
+		float sum[N] = {};
+		within(row, col, a, [&](int place) {
+			float v[N];
+			load(x + (image * h * w + place) * c + k, v);
+			for (int m = 0; m < N; m++) sum[m] += v[m];
+		});
+		for (int m = 0; m < N; m++) sum[m] /= kh * kw;
+		store(y + at, sum);
+	});
+}
+
+extern "C" __global__ void nn_avg_pool_grad(const T *dy, T *dx, WINDOWS, long long n) {
+	Windows a = THESE;
+	channelwise(n, h, w, c, packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col, int k) {
+		WIDTH(size);
+		float sum[N] = {};
+		seen(row, col, a, [&](int i, int j) {
+			float d[N];
+			load(dy + ((image * oh + i) * ow + j) * c + k, d);
+			for (int m = 0; m < N; m++) sum[m] += d[m];
+		});
+		for (int m = 0; m < N; m++) sum[m] /= kh * kw;
+		store(dx + at, sum);
+	});
 }
 
 // nn_global_avg_pool makes the means [N,c] of x [N,pixels,c].
-extern "C" __global__ void nn_global_avg_pool(const float *x, float *y, long long pixels, int c, long long n) {
-	EACH(at, n) {
-		const float *from = x + at / c * pixels * c + at % c;
-		double sum = 0;
-		for (long long p = 0; p < pixels; p++) sum += from[p * c];
-		y[at] = (float)(sum / pixels);
-	}
+extern "C" __global__ void nn_global_avg_pool(const T *x, T *y, long long pixels, int c, long long n) {
+	elements(n, c % V == 0 && packed(x) && packed(y), [=](auto width, long long at) {
+		WIDTH(width);
+		const T *from = x + at / c * pixels * c + at % c;
+		double sum[N] = {};
+		for (long long p = 0; p < pixels; p++) {
+			float v[N];
+			load(from + p * c, v);
+			for (int j = 0; j < N; j++) sum[j] += v[j];
+		}
+		float mean[N];
+		for (int j = 0; j < N; j++) mean[j] = (float)(sum[j] / pixels);
+		store(y + at, mean);
+	});
 }
 
-extern "C" __global__ void nn_global_avg_pool_grad(const float *dy, float *dx, long long pixels, int c, long long n) {
-	EACH(at, n) dx[at] = dy[at / c / pixels * c + at % c] / pixels;
+extern "C" __global__ void nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels, int c, long long n) {
+	elements(n, c % V == 0 && packed(dy) && packed(dx), [=](auto width, long long at) {
+		WIDTH(width);
+		float d[N];
+		load(dy + at / c / pixels * c + at % c, d);
+		for (int j = 0; j < N; j++) d[j] /= pixels;
+		store(dx + at, d);
+	});
 }

@@ -1,16 +1,61 @@
-// Arithmetic on the flat vectors of parameters, gradients and momentum.
+// Arithmetic on the flat vectors of parameters, gradients and momentum. Parameters that activations of 16 bits meet have a narrow copy,
+// or none: who writes them writes it.
 
 constexpr int threads = 256;
 
-#define EACH(i, n) \
-	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (long long)gridDim.x * blockDim.x)
-
-extern "C" __global__ void vec_fill(float *v, float a, long long n) {
-	EACH(i, n) v[i] = a;
+__device__ void write(float *v, T *copy, long long i, float a) {
+	v[i] = a;
+	if (copy) copy[i] = narrow(a);
 }
 
-extern "C" __global__ void vec_add_scaled(float *v, float a, const float *x, long long n) {
-	EACH(i, n) v[i] += a * x[i];
+extern "C" __global__ void vec_fill(float *v, T *copy, float a, long long n) {
+	EACH(i, n) write(v, copy, i, a);
+}
+
+extern "C" __global__ void vec_add_scaled(float *v, T *copy, float a, const float *x, long long n) {
+	EACH(i, n) write(v, copy, i, v[i] + a * x[i]);
+}
+
+extern "C" __global__ void vec_narrow(const float *v, T *copy, long long n) {
+	elements(n, packed(v) && packed(copy), [=](auto width, long long i) {
+		WIDTH(width);
+		float a[N];
+		for (int j = 0; j < N; j++) a[j] = v[i + j];
+		store(copy + i, a);
+	});
+}
+
+// Scale is the scale of the loss and how it came about.
+struct Scale {
+	float scale, inverse;
+	int good;  // steps since it changed
+	int bad;   // the gradient of the step has elements that are not finite
+	long long skipped;
+};
+
+// vec_check marks a gradient that is not finite.
+extern "C" __global__ void vec_check(const float *grad, long long n, Scale *s) {
+	int bad = 0;
+	EACH(i, n) bad |= (__float_as_uint(grad[i]) & 0x7f800000u) == 0x7f800000u;
+	if (bad) s->bad = 1;
+}
+
+// vec_next_scale ends a step: a gradient that was not finite halves the scale, many that were double it.
+extern "C" __global__ void vec_next_scale(Scale *s, int interval) {
+	float scale = s->scale;
+	if (s->bad) {
+		scale /= 2;
+		s->skipped++;
+		s->good = 0;
+	} else if (++s->good == interval) {
+		scale *= 2;
+		s->good = 0;
+	}
+	if (scale >= 0x1p-100f && scale <= 0x1p100f) {  // it and its inverse stay numbers
+		s->scale = scale;
+		s->inverse = 1 / scale;
+	}
+	s->bad = 0;
 }
 
 // within says whether element i lies in one of the spans [from, to), which are sorted.
@@ -25,16 +70,17 @@ __device__ bool within(long long i, const long long *spans, int count) {
 }
 
 // vec_sgd is a step of stochastic gradient descent; elements in the spans do not decay. Where there are numbers they are rate and scale:
-// a step that is replayed reads them when it runs.
-extern "C" __global__ void vec_sgd(float *w, const float *grad, float *momentum, long long n, float rate, float mu, float decay, float scale, int nesterov,
-                                   const long long *spans, int count, const float *numbers) {
+// a step that is replayed reads them when it runs. A step that is bad for the scale of the loss, if there is one, is not made.
+extern "C" __global__ void vec_sgd(float *w, T *copy, const float *grad, float *momentum, long long n, float rate, float mu, float decay, float scale,
+                                   int nesterov, const long long *spans, int count, const float *numbers, const Scale *s) {
+	if (s && s->bad) return;
 	if (numbers) rate = numbers[0], scale = numbers[1];
 	EACH(i, n) {
 		float g = scale * grad[i], x = w[i];
 		if (decay != 0 && !within(i, spans, count)) g += decay * x;
 		float m = mu * momentum[i] + g;
 		momentum[i] = m;
-		w[i] = x - rate * (nesterov ? g + mu * m : m);
+		write(w, copy, i, x - rate * (nesterov ? g + mu * m : m));
 	}
 }
 

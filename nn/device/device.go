@@ -46,6 +46,39 @@ type Grouper interface {
 	Group(p *Program) [][]int
 }
 
+// Sizer is a Device with layouts in which a value takes another number of bytes than its type says.
+type Sizer interface {
+	Device
+	// Bytes is the storage of a value in a layout that Layout returns.
+	Bytes(t op.Type, l Layout) int
+}
+
+// Bytes is the storage on d of a value from outside.
+func Bytes(d Device, t op.Type, l Layout) int {
+	if s, ok := d.(Sizer); ok {
+		return s.Bytes(t, l)
+	}
+	return t.Bytes()
+}
+
+// LossScaler is a Device that may multiply the loss by a power of 2, so that small gradients do not vanish in a short
+// floating-point type. Gradients that leave the device are divided by it. Vector.SGD makes no step where the gradient is not finite and
+// halves the scale then; after some good steps it is doubled.
+type LossScaler interface {
+	Device
+	// LossScale is the present state, with Scale 0 on a device that scales nothing.
+	LossScale() (LossScale, error)
+	// SetLossScale goes on from a state.
+	SetLossScale(LossScale) error
+}
+
+// LossScale is the state of a LossScaler.
+type LossScale struct {
+	Scale   float64 `json:"scale"`
+	Good    int     `json:"good"`    // steps in a row towards doubling it
+	Skipped int     `json:"skipped"` // steps that were not made
+}
+
 // Role says what a value from outside the graph is for.
 type Role uint8
 
@@ -57,7 +90,7 @@ const (
 
 // Layout names how the elements of a value lie in memory. Only the device that made it knows what it
 // means; the empty layout is row-major. What Device.Layout returns permutes and adds no padding: the
-// value takes Type.Bytes of storage. The gradient of a parameter comes out in the parameter's layout.
+// value takes Type.Bytes of storage, or what a Sizer says, and weights take Type.Bytes. The gradient of a parameter comes out in the parameter's layout.
 type Layout string
 
 // Value is a tensor of a program.

@@ -56,24 +56,26 @@ func (p *program) outside(c *Config) (*storage, error) {
 	for v := range p.Values {
 		x, b := &p.Values[v], buffer{}
 		bound, isBound := c.Bind[p.nodes[v]]
+		layout := c.Device.Layout(x.Type, roles[v])
+		if isBound {
+			layout = bound.Layout
+		}
+		bytes := device.Bytes(c.Device, x.Type, layout)
 		switch {
 		case p.sources[v] == computed:
 			continue
 		case p.sources[v] == constant && isBound:
 			return nil, fmt.Errorf("machine: Bind has storage for the constant %s: read its value from the node", x.Name)
 		case isBound:
-			if got, want := bound.Region.Bytes, x.Type.Bytes(); got != want {
+			if got, want := bound.Region.Bytes, bytes; got != want {
 				return nil, fmt.Errorf("machine: %s, %v, takes %d bytes but is bound to a region of %d", x.Name, x.Type, want, got)
 			}
-			x.Layout = bound.Layout
 			b = buffer{owner: caller, region: bound.Region}
 		default:
-			x.Layout = c.Device.Layout(x.Type, roles[v])
 			b = buffer{owner: inputs, offset: s.inputs}
-			s.inputs += align(x.Type.Bytes())
+			s.inputs += align(bytes)
 		}
-		x.Bytes = x.Type.Bytes()
-		b.bytes = x.Bytes
+		x.Layout, x.Bytes, b.bytes = layout, bytes, bytes
 		s.add(v, b)
 	}
 	return s, nil

@@ -1,10 +1,13 @@
-// cuBLAS on the CPU: column-major, products of long columns summed by blocks.
+// cuBLAS on the CPU: column-major, products of long columns summed by blocks. Products of 16 bits, and those for which
+// TensorFloat-32 is allowed, are of operands that are converted first.
 #include <stdlib.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <vector>
 
+#include "device.h"
 #include "sim.h"
 
 extern "C" {
@@ -89,6 +92,45 @@ cublasStatus_t gemv(const char *name, cublasHandle_t h, cublasOperation_t t, int
 	return queue(h, [=] { product<T>(rows, 1, inner, al, op(a, t, lda), {x, dx, 0}, be, {y, dy, 0}); });
 }
 
+// widen reads a rows×columns matrix as float32, without what lies between its columns.
+std::vector<float> widen(const void *p, cudaDataType type, int rows, int columns, int ld, bool tf32) {
+	std::vector<float> out((size_t)rows * columns);
+	for (int j = 0; j < columns; j++)
+		for (int i = 0; i < rows; i++) {
+			size_t at = (size_t)j * ld + i;
+			float f = type == CUDA_R_32F ? ((const float *)p)[at] : type == CUDA_R_16F ? sim::fromHalf(((const uint16_t *)p)[at]) : sim::fromBFloat16(((const uint16_t *)p)[at]);
+			out[(size_t)j * rows + i] = tf32 ? sim::tf32(f) : f;
+		}
+	return out;
+}
+
+bool narrow(cudaDataType t) { return t == CUDA_R_16F || t == CUDA_R_16BF; }
+
+cublasStatus_t gemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *a, cudaDataType at, int lda, const void *b, cudaDataType bt, int ldb, const void *beta, void *c, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo) {
+	if (cublasStatus_t r = begin("cublasGemmEx", h)) return r;
+	if (bad(ta) || bad(tb) || m < 0 || n < 0 || k < 0 || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
+	if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < std::max(1, m)) return CUBLAS_STATUS_INVALID_VALUE;
+	bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+	if (at != bt || (at != CUDA_R_32F && !narrow(at)) || (ct != CUDA_R_32F && ct != at) || (compute != CUBLAS_COMPUTE_32F && !tf32) || (tf32 && at != CUDA_R_32F))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	if (algo != CUBLAS_GEMM_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
+	uintptr_t in = narrow(at) ? 2 : 4, out = narrow(ct) ? 2 : 4;
+	if ((uintptr_t)a % in || (uintptr_t)b % in || (uintptr_t)c % out) return CUBLAS_STATUS_INVALID_VALUE;
+	float al = *(const float *)alpha, be = *(const float *)beta;
+	return queue(h, [=] {
+		std::vector<float> x = widen(a, at, ta ? k : m, ta ? m : k, lda, tf32), y = widen(b, bt, tb ? n : k, tb ? k : n, ldb, tf32);
+		std::vector<float> to = be == 0 ? std::vector<float>((size_t)m * n) : widen(c, ct, m, n, ldc, false);
+		product<float>(m, n, k, al, op(x.data(), ta, std::max(1, ta ? k : m)), op(y.data(), tb, std::max(1, tb ? n : k)), be, {to.data(), 1, m});
+		for (int j = 0; j < n; j++)
+			for (int i = 0; i < m; i++) {
+				float f = to[(size_t)j * m + i];
+				size_t w = (size_t)j * ldc + i;
+				if (ct == CUDA_R_32F) ((float *)c)[w] = f;
+				else ((uint16_t *)c)[w] = ct == CUDA_R_16F ? sim::toHalf(f) : sim::toBFloat16(f);
+			}
+	});
+}
+
 }  // namespace
 
 #define LOCK std::lock_guard<std::recursive_mutex> held(*lock())
@@ -150,6 +192,10 @@ cublasStatus_t cublasDgemm_v2(cublasHandle_t h, cublasOperation_t ta, cublasOper
 cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
 	LOCK;
 	return gemm("cublasSgemm_v2", h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+cublasStatus_t cublasGemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *a, cudaDataType at, int lda, const void *b, cudaDataType bt, int ldb, const void *beta, void *c, cudaDataType ct, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo) {
+	LOCK;
+	return gemmEx(h, ta, tb, m, n, k, alpha, a, at, lda, b, bt, ldb, beta, c, ct, ldc, compute, algo);
 }
 cublasStatus_t cublasDgemv_v2(cublasHandle_t h, cublasOperation_t t, int m, int n, const double *alpha, const double *a, int lda, const double *x, int dx, const double *beta, double *y, int dy) {
 	LOCK;

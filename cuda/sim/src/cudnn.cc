@@ -1,11 +1,13 @@
-// cuDNN's convolutions on the CPU: each output element by its definition, for any strides of NCHW and NHWC. Strict where
-// cuDNN may be lenient: all pointers at 16 bytes, workspaces of the right size, which are overwritten.
+// cuDNN's convolutions on the CPU: each output element by its definition, for any strides of NCHW and NHWC, in float32 or 16 bits
+// with float32 sums. Strict where cuDNN may be lenient: all pointers at 16 bytes, workspaces of the right size, which are
+// overwritten, one type for all tensors, tensor cores for 16 bits.
 #include <stdlib.h>
 #include <string.h>
 
 #include <set>
 #include <vector>
 
+#include "device.h"
 #include "sim.h"
 
 extern "C" {
@@ -124,7 +126,9 @@ struct Problem {
 		auto out = [&](int d, int in, int taps) { return (in + 2 * c->pad[d] - c->dilation[d] * (taps - 1) - 1) / c->stride[d] + 1; };
 		if (!(y->size == Sizes{xs.n, ws.n, out(0, xs.h, ws.h), out(1, xs.w, ws.w)})) return badParam();
 		if (x->type != y->type || x->type != w->type || x->format != y->format || x->format != w->format) return notSupported();
-		if (x->type != CUDNN_DATA_FLOAT || c->compute != CUDNN_DATA_FLOAT) return notSupported();
+		bool narrow = x->type == CUDNN_DATA_HALF || x->type == CUDNN_DATA_BFLOAT16;
+		if ((!narrow && x->type != CUDNN_DATA_FLOAT) || c->compute != CUDNN_DATA_FLOAT) return notSupported();
+		if (c->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || (narrow && c->math == CUDNN_FMA_MATH)) return notSupported();
 		return CUDNN_STATUS_SUCCESS;
 	}
 
@@ -202,6 +206,28 @@ void backwardFilter(const Problem &p, const void *xp, const void *dyp, void *dwp
 	finish(sums, dw.p, alpha, beta);
 }
 
+// Floats are the elements of a tensor as float32: its own, or converted ones, which are rounded at the store.
+struct Floats {
+	cudnnDataType_t type;
+	void *at;
+	std::vector<float> own;
+	float *p;
+	// Of an operand of a product, which TensorFloat-32 rounds, or of a result, whose content may not matter.
+	Floats(cudnnDataType_t type, const void *from, size_t n, bool tf32, bool read = true) : type(type), at((void *)from), p((float *)from) {
+		if (type == CUDNN_DATA_FLOAT && !tf32) return;
+		own.resize(n);
+		p = own.data();
+		for (size_t i = 0; read && i < n; i++) {
+			if (type == CUDNN_DATA_FLOAT) p[i] = sim::tf32(((const float *)from)[i]);
+			else p[i] = type == CUDNN_DATA_HALF ? sim::fromHalf(((const uint16_t *)from)[i]) : sim::fromBFloat16(((const uint16_t *)from)[i]);
+		}
+	}
+	void store() {
+		if (type == CUDNN_DATA_FLOAT) return;
+		for (size_t i = 0; i < own.size(); i++) ((uint16_t *)at)[i] = type == CUDNN_DATA_HALF ? sim::toHalf(p[i]) : sim::toBFloat16(p[i]);
+	}
+};
+
 enum What { Forward, Data, Filter };
 
 // An Algorithm as the heuristics name it, the fastest first. Those with atomics give other sums in each run.
@@ -266,18 +292,24 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 	float al = *(const float *)alpha, be = *(const float *)beta;
 	static unsigned calls;
 	float jitter = how->deterministic ? 1 : 1 + (float)(calls++ % 2) * 0x1p-22f;
-	if (p.c->math != CUDNN_FMA_MATH) jitter *= 1 + 0x1p-11f;  // about the error of TensorFloat-32, which a card then uses
 	cudnnTensorStruct x = *p.x, y = *p.y;  // descriptors may go before the work runs
 	cudnnFilterStruct w = *p.w;
 	cudnnConvolutionStruct c = *p.c;
 	std::function<std::string()> work = [=]() mutable {
 		Problem q{&x, &y, &w, &c};
 		if (need) memset(space, 0xff, need);
+		// A card uses TensorFloat-32 where it is let.
+		bool tf32 = x.type == CUDNN_DATA_FLOAT && c.math != CUDNN_FMA_MATH;
+		size_t sizes[] = {x.size.count(), w.size.count(), y.size.count()};
+		const int order[][3] = {{0, 1, 2}, {1, 2, 0}, {0, 2, 1}};
+		Floats fa(x.type, a, sizes[order[what][0]], tf32), fb(x.type, b, sizes[order[what][1]], tf32);
+		Floats ft(x.type, to, sizes[order[what][2]], false, be != 0);
 		switch (what) {
-		case Forward: forward(q, a, b, to, al * jitter, be); break;
-		case Data: backwardData(q, a, b, to, al * jitter, be); break;
-		case Filter: backwardFilter(q, a, b, to, al * jitter, be); break;
+		case Forward: forward(q, fa.p, fb.p, ft.p, al * jitter, be); break;
+		case Data: backwardData(q, fa.p, fb.p, ft.p, al * jitter, be); break;
+		case Filter: backwardFilter(q, fa.p, fb.p, ft.p, al * jitter, be); break;
 		}
+		ft.store();
 		return std::string();
 	};
 	return simQueue(h->stream, &work) ? executionFailed() : CUDNN_STATUS_SUCCESS;

@@ -45,6 +45,36 @@ struct SimImage {
 	char *shared, *sharedEnd;  // static shared memory of all kernels
 };
 
+// Floats of 16 bits, and of 32 with 11 significant ones as TensorFloat-32 has them; to the nearest, ties to even.
+namespace sim {
+inline uint32_t floatBits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+inline float bitsFloat(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
+inline float tf32(float f) {
+	uint32_t u = floatBits(f);
+	return (u & 0x7f800000) == 0x7f800000 ? f : bitsFloat((u + 0xfff + (u >> 13 & 1)) & ~0x1fffu);
+}
+inline float fromBFloat16(uint16_t x) { return bitsFloat((uint32_t)x << 16); }
+inline uint16_t toBFloat16(float f) {
+	uint32_t u = floatBits(f);
+	return f != f ? 0x7fff : (u + 0x7fff + (u >> 16 & 1)) >> 16;
+}
+inline float fromHalf(uint16_t x) {
+	uint32_t u = (uint32_t)(x & 0x7fff) << 13, exponent = u & 0x0f800000;
+	u += 112u << 23;
+	if (exponent == 0x0f800000) u += 112u << 23;                                             // infinite or NaN
+	if (exponent == 0) u = floatBits(bitsFloat(u + (1u << 23)) - bitsFloat(113u << 23));  // subnormal
+	return bitsFloat(u | (uint32_t)(x & 0x8000) << 16);
+}
+inline uint16_t toHalf(float f) {
+	uint32_t u = floatBits(f), sign = u >> 16 & 0x8000, half;
+	u &= 0x7fffffff;
+	if (u >= 143u << 23) half = f != f ? 0x7fff : 0x7c00;
+	else if (u < 113u << 23) half = floatBits(bitsFloat(u) + bitsFloat(126u << 23)) - (126u << 23);
+	else half = (u - (112u << 23) + 0xfff + (u >> 13 & 1)) >> 13;
+	return half | sign;
+}
+}  // namespace sim
+
 #ifdef SIM_SOURCE  // the rest is for CUDA C alone
 
 struct alignas(8) float2 { float x, y; };

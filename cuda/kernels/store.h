@@ -1,0 +1,67 @@
+// What comes before the sources of nets: T, the type in which activations and their gradients are stored. -DSTORE=0 has float32,
+// 1 bfloat16, 2 float16; arithmetic is in float32 and wider. No header of CUDA is needed.
+#ifndef STORE
+#define STORE 0
+#endif
+
+#if STORE == 0
+typedef float T;
+__device__ float wide(float x) { return x; }
+__device__ float narrow(float x) { return x; }
+#else
+struct T { unsigned short bits; };
+#if defined SIM_SOURCE  // the stand-in has no PTX
+__device__ float wide(T x) { return STORE == 1 ? sim::fromBFloat16(x.bits) : sim::fromHalf(x.bits); }
+__device__ T narrow(float x) { return {STORE == 1 ? sim::toBFloat16(x) : sim::toHalf(x)}; }
+#elif STORE == 1
+__device__ inline float wide(T x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ inline T narrow(float x) {
+	T y;
+	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+	return y;
+}
+#else
+__device__ inline float wide(T x) {
+	float y;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+	return y;
+}
+__device__ inline T narrow(float x) {
+	T y;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+	return y;
+}
+#endif
+#endif
+
+// V elements are one access to memory, from places that are a multiple of it.
+constexpr int V = 16 / sizeof(T);
+template <int N> struct alignas(N * sizeof(T)) Pack { T v[N]; };
+template <int N> __device__ void load(const T *p, float (&x)[N]) {
+	Pack<N> k = *(const Pack<N> *)p;
+#pragma unroll
+	for (int j = 0; j < N; j++) x[j] = wide(k.v[j]);
+}
+template <int N> __device__ void store(T *p, const float (&x)[N]) {
+	Pack<N> k;
+#pragma unroll
+	for (int j = 0; j < N; j++) k.v[j] = narrow(x[j]);
+	*(Pack<N> *)p = k;
+}
+__device__ bool packed(const void *p) { return (unsigned long long)p % 16 == 0; }
+
+#define EACH(i, n) \
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (long long)gridDim.x * blockDim.x)
+
+// elements calls f for n elements, V at a time where that is possible: with how many and the first of them.
+template <int N> struct Width { static constexpr int value = N; };
+#define WIDTH(w) constexpr int N = decltype(w)::value
+template <class F> __device__ void elements(long long n, bool possible, F f) {
+	long long packs = possible ? n / V : 0;
+	EACH(i, packs) f(Width<V>{}, i * V);
+	EACH(i, n - packs * V) f(Width<1>{}, packs * V + i);
+}
+
+// The loss is multiplied by a power of 2 where gradients in 16 bits would vanish: that and its inverse, or nothing.
+__device__ float scaleOf(const float *scale) { return scale ? scale[0] : 1; }
+__device__ float unscaleOf(const float *scale) { return scale ? scale[1] : 1; }
