@@ -29,7 +29,7 @@ type reader struct {
 	isa
 	element
 	x           *rows
-	magic, zero [codeWords - 1]Op // of codes, by word: see decode
+	magic, zero [codeWords - 1]Op                // of codes, by word: see decode
 	others      [codeWords - 1]reg.OpmaskVirtual // all words of a vector but one of each lane
 }
 
