@@ -2,7 +2,11 @@
 
 package cuda
 
-import "onlinerna/nn/device"
+import (
+	"fmt"
+
+	"onlinerna/nn/device"
+)
 
 // Room is the memory that the device can still allocate, in bytes, and how much of it should be spared: cuDNN and cuBLAS load
 // kernels and take workspaces of their own when they are first used.
@@ -25,6 +29,15 @@ func (d *Net) SpaceBytes(dim, vectors int) int64 {
 	pieces := int64((dim + pieceLen - 1) / pieceLen)
 	return work + int64(vectors)*(4*int64(dim)+pieces<<21) + DefaultReserve
 }
+
+// PeakMemory is the most that was allocated of the GPU's memory at a time, in bytes, without what the libraries take.
+func (d *Net) PeakMemory() (int64, error) {
+	s, err := d.c.Stats()
+	return s.Peak, err
+}
+
+// Card names the GPU.
+func (d *Net) Card() string { return fmt.Sprintf("%s, %s", d.c.info.Name, d.c.info.Arch()) }
 
 var _ interface {
 	device.Device

@@ -14,9 +14,9 @@ import (
 
 type benchFlags struct {
 	bench.Options
-	device, json, svg string
-	threads           int
-	winograd          bool
+	device, json, svg   string
+	threads             int
+	winograd, debugSync bool
 }
 
 func newBench() *cobra.Command {
@@ -35,13 +35,18 @@ func newBenchTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train [options]",
 		Short: "Measure training steps, and where their time goes",
-		Long: `Measure training steps on a synthetic batch: images/s, GFLOP/s, and for each kind of ops its time and what it
-reaches of the machine's measured limits. A kind is what runs as one kernel, as "batch_norm + relu".
+		Long: `Measure training steps: images/s, GFLOP/s, and for each kind of ops its time and what it reaches of the limits that
+are measured beside it. A kind is what runs as one kernel, as "batch_norm + relu". On a GPU its clock tells the kinds
+apart, in a few steps of their own.
+
+The input is synthetic: one batch of noise. With --data there are two more: batches of images that were decoded before
+(memory), and images that are decoded meanwhile as in training (loader).
 
 GFLOP are the products of convolutions and linear layers: a multiplication and an addition for each weight that
 meets an input. "make bench-pytorch" compares with PyTorch.`,
 		Example: `  rna bench train --model resnet50 --batch 16
-  rna bench train --model resnet20 --batch 128 --eval --json eval.json --svg eval.svg`,
+  rna bench train --model resnet20 --batch 128 --eval --json eval.json --svg eval.svg
+  rna bench train --device cuda --batch auto --data imagenet`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range []string{"steps", "warmup"} {
@@ -58,6 +63,9 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	w.Var(batchFlag{&f.Batch}, "batch", "`images` a step; auto: as many as fit in the memory that is free")
 	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.BoolVar(&f.Eval, "eval", false, "measure evaluation: the forward pass with running statistics")
+	w.StringVar(&f.Data, "data", "", "images, as for rna train: a `folder`, or glyphs (default: noise alone)")
+	w.StringSliceVar(&f.Inputs, "input", nil, "synthetic, memory, loader: one or several with commas; the first has its kinds of ops told apart (default: all that there are)")
+	w.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
 	w.Uint64Var(&f.Seed, "seed", 1, "seed of weights and images")
 	r := newGroup("Run")
 	r.IntVar(&f.Steps, "steps", 10, "steps that are measured")
@@ -65,15 +73,20 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
 	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.StringVar(&f.json, "json", "", "write everything to this `file`")
 	r.StringVar(&f.svg, "svg", "", "draw the kinds of ops as bars to this `file`")
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, r)
+	w.Lookup("input").DefValue = ""
 	return cmd
 }
 
 func (f *benchFlags) run(ctx context.Context, out io.Writer) (err error) {
-	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd})
+	if err := checkOutputs(f.json, f.svg); err != nil {
+		return &usageError{"rna bench train", err}
+	}
+	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync})
 	if err != nil {
 		return err
 	}

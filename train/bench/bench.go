@@ -2,9 +2,9 @@
 // beside that ([RunRNA]).
 //
 // A step is what one batch costs: pixels and labels go to the device, forward and backward pass, the running
-// statistics, a step of SGD, and the loss comes back; in evaluation the forward pass alone, and the score. The batch is
-// synthetic and the same in each step. Every group of ops is timed in every step, so the times of
-// kinds of ops add up to that of the steps.
+// statistics, a step of SGD, and the loss comes back; in evaluation the forward pass alone, and the score. The input is one batch of noise, or
+// images that were decoded before, or that are decoded meanwhile as in training. Every group of ops is timed, so that the times of kinds of ops
+// add up to that of a step.
 package bench
 
 import (
@@ -12,9 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
+	"slices"
+	"strings"
 
-	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train"
@@ -29,6 +29,12 @@ type Options struct {
 	Steps     int    // that are measured; default 10
 	Warmup    int    // steps before them, which plan and allocate; default 3
 	Seed      uint64 // of weights and images
+
+	// Inputs are what steps are measured with, in turn, by name: Synthetic, InMemory, FromLoader. The default is the first,
+	// and all of them with Data.
+	Inputs  []string
+	Data    string // a set of images, see data.Open: the network is for their channels and classes
+	Workers int    // that decode; default one a core
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -52,6 +58,22 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Warmup < 0:
 		return o, fmt.Errorf("%d steps to warm up: must be at least 1", o.Warmup)
 	}
+	if len(o.Inputs) == 0 {
+		o.Inputs = inputs[:1]
+		if o.Data != "" {
+			o.Inputs = inputs
+		}
+	}
+	for i, name := range o.Inputs {
+		switch {
+		case !slices.Contains(inputs, name):
+			return o, fmt.Errorf("unknown input %q: use %s", name, strings.Join(inputs, ", "))
+		case slices.Contains(o.Inputs[:i], name):
+			return o, fmt.Errorf("input %s twice", name)
+		case name != Synthetic && o.Data == "":
+			return o, fmt.Errorf("input %s is of images: name a set of them", name)
+		}
+	}
 	return o, nil
 }
 
@@ -68,142 +90,91 @@ const (
 
 // Run measures a network on dev. A step that fails ends it, and so does ctx between steps.
 func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err error) {
-	o, err = o.withDefaults()
-	if err != nil {
+	result, err = run(ctx, dev, o)
+	if err != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	if _, err := nn.Build(o.Model, o.config()); err != nil { // mistakes first
-		return nil, fmt.Errorf("bench: %w", err)
+	return result, err
+}
+
+func run(ctx context.Context, dev device.Device, o Options) (result *Result, err error) {
+	if o, err = o.withDefaults(); err != nil {
+		return nil, err
+	}
+	in, err := openFeed(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.close()) }()
+	if _, err := nn.Build(o.Model, in.config(o)); err != nil { // mistakes first
+		return nil, err
 	}
 	var limits limits
 	if err := limits.measure(dev); err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+		return nil, err
 	}
 	debug.FreeOSMemory() // or the peak of memory would have it twice
-	b, err := open(dev, o)
+	b, err := open(dev, o, in)
 	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	b.net.Trace(b.profile.group)
-	if err := b.steps(ctx, o.Warmup); err != nil {
+	r := &Result{}
+	for i, name := range o.Inputs {
+		speed, err := b.measure(ctx, name, i == 0)
+		if err != nil {
+			return nil, fmt.Errorf("input %s: %w", name, err)
+		}
+		if i == 0 {
+			r.Usage, r.Memory = b.used, peakMemory()
+		}
+		r.Inputs = append(r.Inputs, *speed)
+	}
+	if err := limits.measure(dev); err != nil {
+		return nil, err
+	}
+	r.set(b, limits)
+	return r, nil
+}
+
+// measure measures steps with an input. Those of the first one have their kinds of ops told apart: by the host's time in these very
+// steps, or by the clock of a device that has one in steps of their own, since then they are slower than others.
+func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSpeed, error) {
+	next, stop, err := b.in.batches(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	b.next = next
+	_, apart := b.net.Device.(device.Clock)
+	b.trace(kinds && !apart)
+	defer b.trace(false)
+	if err := b.steps(ctx, b.Warmup); err != nil {
 		return nil, err
 	}
 	b.profile.forget()
 	before := usageNow()
-	if err := b.steps(ctx, o.Steps); err != nil {
+	if err := b.steps(ctx, b.Steps); err != nil {
 		return nil, err
 	}
-	used, memory := usageNow().since(before), peakMemory()
-	if err := limits.measure(dev); err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
-	}
-	r := b.result(limits)
-	r.Usage, r.Memory = used.per(o.Steps), memory
-	return r, nil
-}
-
-// config is that of the network.
-func (o Options) config() nn.Config {
-	return nn.Config{Batch: max(o.Batch, 1), Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
-}
-
-// bench is a measurement under way.
-type bench struct {
-	Options
-	net      *train.Network
-	momentum device.Vector // nil in evaluation
-	batch    *data.Batch
-	profile  profile
-	found    *train.Fit // how the batch was found, if it was
-}
-
-// open puts the network on the device.
-func open(dev device.Device, o Options) (*bench, error) {
-	net, err := train.NewNetwork(dev, o.Model, o.config(), o.Seed)
-	if err != nil {
-		return nil, err
-	}
-	b := &bench{Options: o, net: net}
-	if !o.Eval {
-		if b.momentum, err = net.NewParams(); err != nil {
-			return nil, errors.Join(err, b.close())
+	b.used = usageNow().since(before).per(b.Steps)
+	speed := newInputSpeed(input, b.Batch, b.profile.steps, b.profile.waits)
+	if kinds && apart {
+		b.trace(true)
+		if err := b.steps(ctx, 1); err != nil { // kernels are launched in another way than before
+			return nil, err
 		}
-		if err := b.fit(); err != nil {
-			return nil, errors.Join(err, b.close())
+		b.profile.forget()
+		if err := b.steps(ctx, min(b.Steps, clockedSteps)); err != nil {
+			return nil, err
 		}
 	}
-	b.batch = synthetic(net.Model().Config, b.Batch, o.Seed)
-	return b, nil
+	if kinds {
+		b.main = b.profile
+	}
+	b.profile = profile{}
+	return speed, nil
 }
 
-// mostImages are looked at for the largest batch: a thousand steps of it are the images of ImageNet many times over.
-const mostImages = 1 << 16
-
-// fit finds the batch, where that is left to the memory, or says that the memory is too small for it.
-func (b *bench) fit() (err error) {
-	if b.Batch != train.AutoBatch {
-		return b.net.CheckBatch(b.Batch, 0)
-	}
-	if b.found, err = b.net.Fit(mostImages, 0); err == nil {
-		b.Batch = b.found.Batch
-	}
-	return err
-}
-
-func (b *bench) close() error {
-	if b.momentum != nil {
-		b.momentum.Free()
-	}
-	return b.net.Close()
-}
-
-// steps runs the batch n times and enters the times.
-func (b *bench) steps(ctx context.Context, n int) error {
-	for range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		start := time.Now()
-		if err := b.run(); err != nil {
-			return fmt.Errorf("bench: %w", err)
-		}
-		b.profile.step(time.Since(start))
-	}
-	return nil
-}
-
-func (b *bench) run() error {
-	if b.Eval {
-		_, err := b.net.Evaluate(b.batch, nil)
-		return err
-	}
-	if _, _, err := b.net.Gradient(b.batch, statsMomentum); err != nil {
-		return err
-	}
-	start := time.Now()
-	err := b.net.Params.SGD(b.net.Grads, b.momentum, device.SGD{Rate: rate, Momentum: momentum, Decay: decay, Scale: 1})
-	if err == nil {
-		err = b.net.Device.Sync()
-	}
-	b.profile.add("sgd", time.Since(start), 0, int64(sgdStreams*b.net.Device.DType().Size()*b.net.Params.Len()))
-	return err
-}
-
-// synthetic is a batch of noise.
-func synthetic(c nn.Config, n int, seed uint64) *data.Batch {
-	r := data.NewRand(seed)
-	b := &data.Batch{
-		N: n, Height: c.Size, Width: c.Size, Channels: c.Channels,
-		Images: make([]uint8, n*c.Size*c.Size*c.Channels),
-		Crops:  make([]int32, 3*n),
-		Labels: make([]int32, n),
-	}
-	for i := range b.Images {
-		b.Images[i] = uint8(r.Uint64())
-	}
-	for i := range b.Labels {
-		b.Labels[i] = int32(r.Uint64() % uint64(c.Classes))
-	}
-	return b
-}
+// clockedSteps are enough to tell the kinds of ops apart.
+const clockedSteps = 5

@@ -188,12 +188,15 @@ func TestSpread(t *testing.T) {
 func TestProfile(t *testing.T) {
 	var p profile
 	p.add("a", time.Second, 10, 20)
-	p.step(3 * time.Second)
+	p.step(3*time.Second, 0)
 	p.forget()
 	for range 2 {
 		p.add("a", time.Second, 10, 20)
 		p.add("a", time.Second, 1, 2)
-		p.step(5 * time.Second)
+		p.step(5*time.Second, time.Second)
+	}
+	if len(p.waits) != 2 || p.waits[1] != 1 {
+		t.Errorf("waits %v", p.waits)
 	}
 	if len(p.steps) != 2 || len(p.kinds) != 2 {
 		t.Fatalf("%d steps, %d kinds", len(p.steps), len(p.kinds))

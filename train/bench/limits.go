@@ -11,7 +11,9 @@ import (
 // busy only lowers them.
 type limits struct {
 	peak  float64 // floating-point operations a second, 0 if the device cannot measure it
-	triad float64 // bytes a second of v ← v + a·x
+	triad float64 // bytes a second of v ← v + a·x, or what a device measures itself
+
+	gauged device.Limits // by a device that measures itself
 }
 
 // triadElements is the size of each vector: more than caches hold. Tests have less time.
@@ -26,6 +28,9 @@ const (
 
 // measure improves the limits.
 func (l *limits) measure(dev device.Device) error {
+	if d, ok := dev.(device.Gauge); ok {
+		return l.gauge(d)
+	}
 	if p, ok := dev.(interface{ Peak(time.Duration) float64 }); ok {
 		for range peakRounds {
 			l.peak = max(l.peak, p.Peak(peakTime))
@@ -53,5 +58,20 @@ func (l *limits) measure(dev device.Device) error {
 			l.triad = max(l.triad, float64(3*v.Len()*dev.DType().Size())/time.Since(start).Seconds())
 		}
 	}
+	return nil
+}
+
+// gauge asks a device that measures its limits, once: nothing keeps it busy, and later a network takes its memory.
+func (l *limits) gauge(d device.Gauge) (err error) {
+	if l.triad > 0 {
+		return nil
+	}
+	if l.gauged, err = d.Limits(); err != nil {
+		return err
+	}
+	if len(l.gauged.Products) > 0 {
+		l.peak = l.gauged.Products[0].Speed
+	}
+	l.triad = l.gauged.Bandwidth.Speed
 	return nil
 }

@@ -72,14 +72,18 @@ func (r *Result) Plot(w io.Writer) error {
 }
 
 func (r *Result) title() string {
-	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.Mode, r.Batch, number(r.Images.Median), r.Device)
+	on := r.Device
+	if r.Card != "" {
+		on = r.Card + ", " + r.Precision
+	}
+	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.Mode, r.Batch, number(r.Images.Median), on)
 }
 
 // drawLegend says what the colours mean.
 func (r *Result) drawLegend(dc draw.Canvas) {
 	products := "products"
 	if r.Peak > 0 {
-		products += fmt.Sprintf(": limit %.0f GFLOP/s of multiply-adds", r.Peak)
+		products += fmt.Sprintf(": limit %.0f GFLOP/s of %s", r.Peak, r.multiplied())
 	}
 	x, y := dc.Min.X, dc.Max.Y-legendRow/2
 	for _, l := range []struct {
@@ -87,13 +91,21 @@ func (r *Result) drawLegend(dc draw.Canvas) {
 		text   string
 	}{
 		{figure.Blue, products},
-		{figure.Orange, fmt.Sprintf("others: limit %.1f GB/s of a triad", r.Triad)},
+		{figure.Orange, fmt.Sprintf("others: limit %.1f GB/s of a %s", r.Triad, r.bandwidth())},
 	} {
 		dc.SetColor(l.colour)
 		dc.Fill(vg.Rectangle{Min: vg.Point{X: x, Y: y - bar/2}, Max: vg.Point{X: x + bar, Y: y + bar/2}}.Path())
 		dc.FillText(figure.Text(nameSize), vg.Point{X: x + 1.4*bar, Y: y}, l.text)
 		x += 11 * vg.Centimeter
 	}
+}
+
+// multiplied names what the limit of products was measured by.
+func (r *Result) multiplied() string {
+	if len(r.Limits) > 0 {
+		return "products in " + r.Precision
+	}
+	return "multiply-adds"
 }
 
 // reach is the share of the limit in percent.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// rest is the kind of what no kernel does: pixels and labels that go to the device, scores that come back.
+// rest is the kind of what no kernel does: the wait for a batch, pixels and labels that go to the device, scores that come back.
 const rest = "other"
 
 // profile adds up the times of kinds of ops, step by step.
@@ -17,6 +18,7 @@ type profile struct {
 	byName map[string]*kind
 	groups map[*device.Group]*cost
 	steps  []float64 // seconds
+	waits  []float64 // of them, for a batch
 }
 
 // kind is all groups of the same ops.
@@ -69,9 +71,9 @@ func (p *profile) add(name string, took time.Duration, flops, bytes int64) {
 	k.now.bytes += bytes
 }
 
-// step ends a step.
-func (p *profile) step(took time.Duration) {
-	p.steps = append(p.steps, took.Seconds())
+// step ends a step that took so long, and waited so much of that for its batch.
+func (p *profile) step(took, waited time.Duration) {
+	p.steps, p.waits = append(p.steps, took.Seconds()), append(p.waits, waited.Seconds())
 	left := took
 	for _, k := range p.kinds {
 		left -= k.now.took
@@ -85,7 +87,7 @@ func (p *profile) step(took time.Duration) {
 
 // forget drops the steps so far.
 func (p *profile) forget() {
-	p.steps = nil
+	p.steps, p.waits = nil, nil
 	for _, k := range p.kinds {
 		k.seconds = nil
 	}
@@ -115,7 +117,7 @@ func costOf(g *device.Group) *cost {
 	}
 	for _, list := range [][]int{g.Inputs, g.Outputs} {
 		for _, v := range list {
-			c.bytes += int64(g.Values[v].Type.Bytes())
+			c.bytes += int64(cmp.Or(g.Values[v].Bytes, g.Values[v].Type.Bytes()))
 		}
 	}
 	return c

@@ -6,6 +6,8 @@ import (
 	"io"
 	"runtime"
 	"slices"
+
+	"onlinerna/nn/device"
 )
 
 // Result is a measurement. In JSON its fields have the names that scripts/bench_pytorch.py uses.
@@ -20,12 +22,15 @@ type Result struct {
 
 	Software  string  `json:"software"` // the Go version
 	Device    string  `json:"device"`
-	Level     string  `json:"level,omitempty"`    // instructions, as "avx512"
-	Threads   int     `json:"threads,omitempty"`  // that compute
-	Winograd  bool    `json:"winograd,omitempty"` // 3×3 convolutions by Winograd's algorithm where that is faster
-	Processor string  `json:"processor"`          // with the operating system
-	Load      float64 `json:"load,omitempty"`     // average of the last minute at the end, where the system says it
+	Level     string  `json:"level,omitempty"`     // instructions, as "avx512"
+	Threads   int     `json:"threads,omitempty"`   // that compute
+	Card      string  `json:"card,omitempty"`      // the GPU
+	Precision string  `json:"precision,omitempty"` // of products on it
+	Winograd  bool    `json:"winograd,omitempty"`  // 3×3 convolutions by Winograd's algorithm where that is faster
+	Processor string  `json:"processor"`           // with the operating system
+	Load      float64 `json:"load,omitempty"`      // average of the last minute at the end, where the system says it
 
+	Input  string    `json:"input"` // of the steps that follow
 	Warmup int       `json:"warmup"`
 	Steps  []float64 `json:"steps"` // seconds of each
 
@@ -36,10 +41,39 @@ type Result struct {
 	Usage   Usage   `json:"usage"`            // a step, on average
 	Memory  int64   `json:"peak_rss_bytes"`   // of the process; 0 where the system does not say
 	Peak    float64 `json:"peak_gflop_per_s"` // multiply-adds on registers; 0 where not measured
-	Triad   float64 `json:"triad_gb_per_s"`   // v ← v + a·x
+	Triad   float64 `json:"triad_gb_per_s"`   // v ← v + a·x, or a copy on a device that measures itself
 
-	Products Kind   `json:"products"` // all kinds that have products
-	Kinds    []Kind `json:"kinds"`    // by time, the longest first
+	DeviceMemory int64   `json:"device_peak_bytes,omitempty"` // the most that was allocated of a device's own memory
+	Limits       []Limit `json:"limits,omitempty"`            // that a device measured itself
+
+	Inputs []InputSpeed `json:"inputs"` // all that were measured, Input first
+
+	KindSteps int    `json:"kind_steps"` // steps that the kinds were told apart in: Steps, or others that a device timed itself
+	Products  Kind   `json:"products"`   // all kinds that have products
+	Kinds     []Kind `json:"kinds"`      // by time, the longest first
+}
+
+// Limit is a speed that bounds kernels.
+type Limit struct {
+	Name  string  `json:"name"` // the precision of products, or copy
+	Speed float64 `json:"speed"`
+	Unit  string  `json:"unit"` // GFLOP/s or GB/s
+	How   string  `json:"how"`
+}
+
+// InputSpeed is what steps with an input took.
+type InputSpeed struct {
+	Input   string    `json:"input"` // Synthetic, InMemory or FromLoader
+	Steps   []float64 `json:"steps"` // seconds of each
+	Seconds Spread    `json:"seconds"`
+	Images  Spread    `json:"images_per_s"`
+	Waited  float64   `json:"waited"` // share of the time in which there was no batch yet
+}
+
+func newInputSpeed(input string, batch int, steps, waits []float64) *InputSpeed {
+	s := &InputSpeed{Input: input, Steps: steps, Seconds: spread(steps), Waited: sum(waits) / sum(steps)}
+	s.Images = s.Seconds.per(float64(batch))
+	return s
 }
 
 // Spread describes numbers by their quartiles, interpolated linearly.
@@ -92,14 +126,19 @@ func (s Spread) per(x float64) Spread {
 	return Spread{x / s.Max, x / s.Q3, x / s.Median, x / s.Q1, x / s.Min}
 }
 
-// result sums up the measured steps.
-func (b *bench) result(l limits) *Result {
+// set sums up the measured steps.
+func (r *Result) set(b *bench, l limits) {
 	c := b.net.Model().Config
-	r := &Result{
-		Model: b.Model, Mode: "training", Batch: b.Batch, ImageSize: c.Size, Channels: c.Channels, Parameters: b.net.Params.Len(),
-		Software: runtime.Version(), Device: b.net.Device.Name(), Processor: processor(), Load: loadAverage(),
-		Warmup: b.Warmup, Steps: b.profile.steps, Seconds: spread(b.profile.steps),
-		Peak: l.peak / 1e9, Triad: l.triad / 1e9,
+	r.Model, r.Mode, r.Batch, r.ImageSize, r.Channels, r.Parameters = b.Model, "training", b.Batch, c.Size, c.Channels, b.net.Params.Len()
+	r.Software, r.Device, r.Processor, r.Load = runtime.Version(), b.net.Device.Name(), processor(), loadAverage()
+	first := r.Inputs[0]
+	r.Input, r.Warmup, r.Steps, r.Seconds, r.Images = first.Input, b.Warmup, first.Steps, first.Seconds, first.Images
+	r.Peak, r.Triad = l.peak/1e9, l.triad/1e9
+	for _, p := range l.gauged.Products {
+		r.Limits = append(r.Limits, Limit{p.Name, p.Speed / 1e9, "GFLOP/s", p.How})
+	}
+	if p := l.gauged.Bandwidth; p.Speed > 0 {
+		r.Limits = append(r.Limits, Limit{p.Name, p.Speed / 1e9, "GB/s", p.How})
 	}
 	if b.found != nil {
 		r.Fit = b.found.String()
@@ -107,19 +146,12 @@ func (b *bench) result(l limits) *Result {
 	if b.Eval {
 		r.Mode = "evaluation"
 	}
-	if d, ok := b.net.Device.(interface{ Level() string }); ok {
-		r.Level = d.Level()
-	}
-	if d, ok := b.net.Device.(interface{ Threads() int }); ok {
-		r.Threads = d.Threads()
-	}
-	if d, ok := b.net.Device.(interface{ Winograd() bool }); ok {
-		r.Winograd = d.Winograd()
-	}
-	total := sum(r.Steps)
+	r.describe(b.net.Device)
+	total := sum(b.main.steps)
+	r.KindSteps = len(b.main.steps)
 	var products tally
-	seconds := make([]float64, len(r.Steps)) // of products
-	for _, k := range b.profile.kinds {
+	seconds := make([]float64, len(b.main.steps)) // of products
+	for _, k := range b.main.kinds {
 		r.Kinds = append(r.Kinds, r.kind(k.name, k.last, k.seconds, total))
 		if k.last.flops == 0 {
 			continue
@@ -133,9 +165,29 @@ func (b *bench) result(l limits) *Result {
 	slices.SortStableFunc(r.Kinds, func(a, b Kind) int { return cmp.Compare(b.Share, a.Share) })
 	r.Products = r.kind("all products", products, seconds, total)
 	r.GFLOP = r.Products.GFLOP
-	r.Images = r.Seconds.per(float64(b.Batch))
 	r.GFLOPS = r.Seconds.per(r.GFLOP)
-	return r
+}
+
+// describe asks a device for what it says of itself.
+func (r *Result) describe(dev device.Device) {
+	if d, ok := dev.(interface{ Level() string }); ok {
+		r.Level = d.Level()
+	}
+	if d, ok := dev.(interface{ Threads() int }); ok {
+		r.Threads = d.Threads()
+	}
+	if d, ok := dev.(interface{ Winograd() bool }); ok {
+		r.Winograd = d.Winograd()
+	}
+	if d, ok := dev.(interface{ Card() string }); ok {
+		r.Card = d.Card()
+	}
+	if len(r.Limits) > 0 {
+		r.Precision = r.Limits[0].Name
+	}
+	if d, ok := dev.(interface{ PeakMemory() (int64, error) }); ok {
+		r.DeviceMemory, _ = d.PeakMemory() // of a device that has just worked
+	}
 }
 
 func (r *Result) kind(name string, t tally, seconds []float64, total float64) Kind {

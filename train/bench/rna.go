@@ -199,11 +199,15 @@ func (b *rnaBench) network() (err error) {
 
 // measureNet runs forward and backward passes and steps of SGD.
 func (b *rnaBench) measureNet(dev device.Device) (err error) {
-	net, err := open(dev, b.Net)
+	net, err := open(dev, b.Net, &feed{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, net.close()) }()
+	if net.next, _, err = net.in.batches(b.ctx, Synthetic); err != nil {
+		return err
+	}
+	net.apart = true
 	run := func(n int) error {
 		for range n {
 			if err := b.next(fmt.Sprintf("forward + backward, batch %d", b.Net.Batch)); err != nil {

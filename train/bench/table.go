@@ -15,6 +15,9 @@ func (r *Result) WriteTable(w io.Writer) error {
 	if r.Threads > 0 {
 		fmt.Fprintf(&b, ", %d threads of level %s", r.Threads, r.Level)
 	}
+	if r.Card != "" {
+		fmt.Fprintf(&b, ", %s, %s", r.Card, r.Precision)
+	}
 	if r.Winograd {
 		b.WriteString(", Winograd convolutions")
 	}
@@ -42,8 +45,22 @@ func (r *Result) WriteTable(w io.Writer) error {
 		}
 		b.WriteByte('\n')
 	}
+	if r.DeviceMemory > 0 {
+		fmt.Fprintf(&b, "memory of the device: %s at most\n", gigabytes(r.DeviceMemory))
+	}
+	if len(r.Inputs) > 1 {
+		rows = [][]string{{"input", "images/s", "min", "max", "waited"}}
+		for _, i := range r.Inputs {
+			rows = append(rows, []string{i.Input, number(i.Images.Median), number(i.Images.Min), number(i.Images.Max), percent(i.Waited)})
+		}
+		b.WriteByte('\n')
+		writeColumns(&b, rows)
+	}
+	if r.KindSteps != len(r.Steps) || len(r.Limits) > 0 {
+		fmt.Fprintf(&b, "\nkinds of ops, by the device's clock in %d steps of their own:\n", r.KindSteps)
+	}
 
-	rows = [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of triad"}}
+	rows = [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + r.bandwidth()}}
 	for _, k := range r.Kinds {
 		rows = append(rows, k.row())
 	}
@@ -51,16 +68,33 @@ func (r *Result) WriteTable(w io.Writer) error {
 	b.WriteByte('\n')
 	writeColumns(&b, rows)
 	b.WriteByte('\n')
-	if r.Peak > 0 {
+	for i, l := range r.Limits {
+		what := l.Name
+		if i == 0 {
+			what = "peak, " + what
+		}
+		fmt.Fprintf(&b, "%s: %s %s, %s\n", what, number(l.Speed), l.Unit, l.How)
+	}
+	if r.Peak > 0 && len(r.Limits) == 0 {
 		fmt.Fprintf(&b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
 	}
-	fmt.Fprintf(&b, "triad: %.1f GB/s, v ← v + a·x of vectors of %d million elements\n", r.Triad, triadElements>>20)
+	if len(r.Limits) == 0 {
+		fmt.Fprintf(&b, "triad: %.1f GB/s, v ← v + a·x of vectors of %d million elements\n", r.Triad, triadElements>>20)
+	}
 	if r.Winograd {
 		b.WriteString("GFLOP: those of the direct convolutions, of which Winograd's need about a third\n")
 	}
 	b.WriteString("GB: what has to be moved at least; all products: convolutions, linear layers and their gradients\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// bandwidth names what the memory's limit was measured by.
+func (r *Result) bandwidth() string {
+	if len(r.Limits) > 0 {
+		return "copy"
+	}
+	return "triad"
 }
 
 // row shows a kind with products by its operations and another by its bytes.

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"onlinerna/data"
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/train"
+)
+
+// config is that of the network.
+func (o Options) config() nn.Config {
+	return nn.Config{Batch: max(o.Batch, 1), Mode: nn.Eval, Size: o.ImageSize, Mean: []float64{0.5}, Std: []float64{0.25}}
+}
+
+// bench is a measurement under way.
+type bench struct {
+	Options
+	net      *train.Network
+	momentum device.Vector // nil in evaluation
+	found    *train.Fit    // how the batch was found, if it was
+	in       *feed
+	next     func() (*data.Batch, error)
+
+	tracing bool // the kinds of ops are told apart
+	apart   bool // the step of SGD is
+	profile profile
+	main    profile // of the kinds of ops
+	used    Usage   // of a step of the last measurement
+}
+
+// open puts the network on the device.
+func open(dev device.Device, o Options, in *feed) (*bench, error) {
+	net, err := train.NewNetwork(dev, o.Model, in.config(o), o.Seed)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{Options: o, net: net, in: in}
+	if !o.Eval {
+		if b.momentum, err = net.NewParams(); err == nil {
+			err = b.fit()
+		}
+	}
+	if err == nil {
+		err = in.prepare(b.Options, net.Model().Config)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// mostImages are looked at for the largest batch where there is no set of images.
+const mostImages = 1 << 16
+
+// fit finds the batch, where that is left to the memory, or says that the memory is too small for it.
+func (b *bench) fit() (err error) {
+	if b.Batch != train.AutoBatch {
+		return b.net.CheckBatch(b.Batch, 0)
+	}
+	if b.found, err = b.net.Fit(b.in.images(), 0); err == nil {
+		b.Batch = b.found.Batch
+	}
+	return err
+}
+
+func (b *bench) close() error {
+	if b.momentum != nil {
+		b.momentum.Free()
+	}
+	return b.net.Close()
+}
+
+// trace says whether the kinds of ops are told apart in later steps.
+func (b *bench) trace(on bool) {
+	b.tracing = on
+	if on {
+		b.net.Trace(b.profile.group)
+	} else {
+		b.net.Trace(nil)
+	}
+}
+
+// steps runs n steps and enters their times. The last one ends when all the work is done.
+func (b *bench) steps(ctx context.Context, n int) error {
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		start := time.Now()
+		batch, err := b.next()
+		if err != nil {
+			return err
+		}
+		waited := time.Since(start)
+		err = b.run(batch)
+		if err == nil && i == n-1 {
+			err = b.net.Device.Sync()
+		}
+		if err != nil {
+			return err
+		}
+		b.profile.step(time.Since(start), waited)
+	}
+	return nil
+}
+
+func (b *bench) run(batch *data.Batch) error {
+	if b.Eval {
+		_, err := b.net.Evaluate(batch, nil)
+		return err
+	}
+	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
+		return err
+	}
+	step := func() error {
+		return b.net.Params.SGD(b.net.Grads, b.momentum, device.SGD{Rate: rate, Momentum: momentum, Decay: decay, Scale: 1})
+	}
+	if !b.tracing && !b.apart {
+		return step()
+	}
+	took, err := timed(b.net.Device, step)
+	b.profile.add("sgd", took, 0, int64(sgdStreams*b.net.Device.DType().Size()*b.net.Params.Len()))
+	return err
+}
+
+// timed is how long the work takes that f gives to a device.
+func timed(dev device.Device, f func() error) (time.Duration, error) {
+	c, ok := dev.(device.Clock)
+	if !ok {
+		start := time.Now()
+		err := f()
+		if err == nil {
+			err = dev.Sync()
+		}
+		return time.Since(start), err
+	}
+	err := c.Mark(0)
+	if err == nil {
+		err = f()
+	}
+	if err == nil {
+		err = c.Mark(1)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return c.Between(0, 1)
+}
