@@ -26,7 +26,29 @@ func openNet(o NetOptions) devicetest.Open {
 
 func TestNet(t *testing.T) {
 	needDNN(t)
-	devicetest.Run(t, openNet(NetOptions{}), devicetest.Options{})
+	for p := Float32; p <= Float16; p++ {
+		t.Run(p.String(), func(t *testing.T) {
+			devicetest.Run(t, openNet(NetOptions{Precision: p}), conformance(p))
+		})
+	}
+}
+
+// conformance says how exact the device is: what is stored in 16 bits, and factors of TensorFloat-32, are off by half a unit in the
+// last place; all else is float32.
+func conformance(p Precision) devicetest.Options {
+	switch p {
+	case TF32:
+		return devicetest.Options{Unit: 0x1p-11, Round: func(x float64) float64 {
+			u := math.Float32bits(float32(x))
+			return float64(math.Float32frombits((u + 0xfff + u>>13&1) &^ 0x1fff))
+		}}
+	case BFloat16, Float16:
+		unit := map[Precision]float64{BFloat16: 0x1p-8, Float16: 0x1p-11}[p]
+		return devicetest.Options{Unit: unit, Round: func(x float64) float64 {
+			return float64(widened(p, narrowed(p, []float32{float32(x)}))[0])
+		}}
+	}
+	return devicetest.Options{}
 }
 
 // bound binds an op on operands with the given types, which lie one behind the other in a memory, all of it zero.

@@ -29,7 +29,7 @@ func describe(d device.Device, p *program, groups [][]int) (*job, error) {
 	j := &job{dev: d, p: p, values: slices.Clone(p.Values)}
 	for v, x := range p.given {
 		j.values[v].Layout = d.Layout(x.Type(), p.roles[v])
-		j.values[v].Bytes = x.Type().Bytes()
+		j.values[v].Bytes = device.Bytes(d, x.Type(), j.values[v].Layout)
 	}
 	laid := p.Program
 	laid.Values = j.values

@@ -186,7 +186,11 @@ func (s *suite) programs(t tester) {
 				continue
 			}
 			for _, g := range groupings {
-				if err := s.conform(n.program, g.groups, 5*s.tolerance); err != nil {
+				check := func() error { return s.conform(n.program, g.groups, 5*s.tolerance) }
+				if s.round != nil {
+					check = func() error { return s.stepwise(s.roundedProgram(n.program), g.groups) }
+				}
+				if err := check(); err != nil {
 					t.Errorf("%s, %s: %v", name, g.name, err)
 				}
 			}

@@ -121,8 +121,8 @@ func index(s op.Shape, i int) string {
 }
 
 // differs reports the first element of got that differs from want by more than tolerance times the largest
-// element of its row, where the first dimension is cut into rows. "" means none.
-func differs(got op.Tensor, want []float64, tolerance float64, rows int) string {
+// element of its row, where the first dimension is cut into rows, plus own times its size. "" means none.
+func differs(got op.Tensor, want []float64, tolerance, own float64, rows int) string {
 	x := floats(got)
 	n := len(x) / max(rows, 1)
 	for lo := 0; n > 0 && lo < len(x); lo += n {
@@ -134,14 +134,14 @@ func differs(got op.Tensor, want []float64, tolerance float64, rows int) string 
 		}
 		for i := lo; i < lo+n; i++ {
 			a, b := x[i], want[i]
-			if math.IsNaN(a) && math.IsNaN(b) || a == b || math.Abs(a-b) <= tolerance*largest {
+			if math.IsNaN(a) && math.IsNaN(b) || a == b || math.Abs(a-b) <= tolerance*largest+own*math.Abs(b) {
 				continue
 			}
 			hint := ""
 			if math.IsNaN(a) {
 				hint = ": was it written, or computed from what was not?"
 			}
-			return fmt.Sprintf("element %s is %v, want %v within %.2g%s", index(got.Shape, i), a, b, tolerance*largest, hint)
+			return fmt.Sprintf("element %s is %v, want %v within %.2g%s", index(got.Shape, i), a, b, tolerance*largest+own*math.Abs(b), hint)
 		}
 	}
 	return ""

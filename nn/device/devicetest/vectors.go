@@ -80,7 +80,7 @@ func (s *suite) expect(what string, v device.Vector, want []float64, tolerance f
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d elements, want %d", what, len(got), len(want))
 	}
-	if d := differs(tensor(op.T(op.Float64, len(got)), got), want, tolerance, 1); d != "" {
+	if d := differs(tensor(op.T(op.Float64, len(got)), got), want, tolerance, 0, 1); d != "" {
 		return fmt.Errorf("%s: %s", what, d)
 	}
 	return nil
@@ -148,7 +148,7 @@ func (s *suite) region(v device.Vector, lo, hi int, want []float64) error {
 	if err := s.dev.Download(got, r, ""); err != nil {
 		return fmt.Errorf("download of a region: %w", err)
 	}
-	if d := differs(got, want[lo:hi], 0, 1); d != "" {
+	if d := differs(got, want[lo:hi], 0, 0, 1); d != "" {
 		return fmt.Errorf("download of elements %d to %d: %s", lo, hi, d)
 	}
 	return nil
@@ -343,7 +343,7 @@ func (s *suite) parameters() error {
 		{op: op.Conv2DGradWeight{Conv2D: o, Weight: w.Shape}, in: []operand{data(uniform(-1, 1), 2, 5, 6, 6), data(uniform(-1, 1), 2, 9, 6, 6)}, weight: true},
 	}
 	for i, c := range cases {
-		p := c.program(s.dtype)
+		p := s.roundedProgram(c.program(s.dtype))
 		exact, err := p.exact()
 		if err != nil {
 			return err
@@ -368,7 +368,7 @@ func (s *suite) parameters() error {
 		if err != nil {
 			return err
 		}
-		if d := differs(got[0], exact[2], s.tolerance, 1); d != "" {
+		if d := differs(got[0], exact[2], s.tolerance, s.own(j, 2), 1); d != "" {
 			return fmt.Errorf("%v: %s", c.op, d)
 		}
 	}

@@ -1,0 +1,91 @@
+package devicetest
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/nn/op"
+)
+
+// stepwise runs p in all placements and compares what each group makes with its definition on what the device made before, so that
+// errors do not add up.
+func (s *suite) stepwise(p *program, groups [][]int) error {
+	j, err := describe(s.dev, p, groups)
+	if err != nil {
+		return err
+	}
+	for _, pl := range j.placements() {
+		if err := s.stepwiseIn(j, pl); err != nil {
+			return fmt.Errorf("%s: %w", pl.name, err)
+		}
+	}
+	return nil
+}
+
+func (s *suite) stepwiseIn(j *job, pl placement) error {
+	b, err := j.bind(pl)
+	if err != nil {
+		return err
+	}
+	defer b.memory.Free()
+	if err := b.fill(); err != nil {
+		return err
+	}
+	if _, err := b.run(); err != nil {
+		return err
+	}
+	made := make([]op.Tensor, len(j.values))
+	for v, x := range j.p.given {
+		made[v] = x
+	}
+	for _, g := range j.groups {
+		exact := make([]op.Tensor, len(g.Values)) // in float64
+		for _, v := range g.Inputs {
+			x := made[g.values[v]]
+			exact[v] = tensor(wide(x.Type()), floats(x))
+		}
+		tolerance := 0.
+		for _, step := range g.Steps {
+			in := make([]op.Tensor, len(step.In))
+			for i, v := range step.In {
+				in[i] = exact[v]
+				if multiplies(step.Op) && i < 2 {
+					in[i] = s.roundedTensor(in[i])
+				}
+			}
+			out := op.New(wide(g.Values[step.Out].Type))
+			if inPlace(step.Op) {
+				out = tensor(in[0].Type(), floats(in[0]))
+				in[0] = out
+			}
+			if err := wideOp(step.Op).Run(out, in...); err != nil {
+				return fmt.Errorf("definition: %v: %w", step.Op, err)
+			}
+			exact[step.Out] = out
+			tolerance = max(tolerance, s.exactness(step.Op, len(in)))
+			if multiplies(step.Op) {
+				tolerance = max(tolerance, s.unit) // a GPU need not round as Round does
+			}
+		}
+		if len(g.Steps) > 1 {
+			tolerance += 2 * s.unit // of values inside
+		}
+		for _, v := range g.Outputs {
+			x := op.New(j.values[g.values[v]].Type)
+			if err := s.dev.Download(x, b.regions[g.values[v]], j.values[g.values[v]].Layout); err != nil {
+				return fmt.Errorf("download of %v: %w", x.Type(), err)
+			}
+			made[g.values[v]] = x
+			name := j.values[g.values[v]].Name
+			if d := differs(x, floats(exact[v]), tolerance, s.own(j, g.values[v]), j.p.rows[g.values[v]]); d != "" {
+				return fmt.Errorf("%v: %s: %s", g.Group, name, d)
+			}
+		}
+	}
+	return nil
+}
+
+// multiplies says whether the first two operands of o are the factors of sums of products.
+func multiplies(o op.Op) bool {
+	return slices.Contains([]string{"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "linear", "linear_grad_input", "linear_grad_weight"}, o.Kind())
+}
