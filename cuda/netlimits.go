@@ -24,13 +24,25 @@ const (
 	mostCopy     = 512 << 20
 )
 
-// Limits implements device.Gauge: products of square matrices by cuBLAS, and copies within the GPU's memory.
-func (d *Net) Limits() (l device.Limits, err error) {
-	product, err := d.productLimit()
-	if err != nil {
-		return l, fmt.Errorf("measuring products in float32: %w", d.explain(err))
+// Limits implements device.Gauge: products of square matrices by cuBLAS in each precision, that of the device's nets first, and
+// copies within the GPU's memory. A precision that the card or its cuBLAS lacks is left out.
+func (d *Net) Limits() (device.Limits, error) {
+	var l device.Limits
+	own := d.opts.Precision
+	for _, p := range append([]Precision{own}, Float32, TF32, BFloat16, Float16) {
+		if p == own && len(l.Products) > 0 {
+			continue
+		}
+		limit, err := d.productLimit(p)
+		if e := (*Error)(nil); p != own && errors.As(err, &e) && e.Name == "CUBLAS_STATUS_NOT_SUPPORTED" {
+			continue
+		}
+		if err != nil {
+			return l, fmt.Errorf("measuring products in %v: %w", p, d.explain(err))
+		}
+		l.Products = append(l.Products, limit)
 	}
-	l.Products = []device.Limit{product}
+	var err error
 	if l.Bandwidth, err = d.copyLimit(); err != nil {
 		return l, fmt.Errorf("measuring the bandwidth: %w", d.explain(err))
 	}
@@ -38,12 +50,12 @@ func (d *Net) Limits() (l device.Limits, err error) {
 }
 
 // productLimit measures products of matrices.
-func (d *Net) productLimit() (device.Limit, error) {
-	limit := device.Limit{Name: "float32"}
+func (d *Net) productLimit(p Precision) (device.Limit, error) {
+	limit := device.Limit{Name: p.String()}
 	for n := leastMatrix; ; n *= 2 {
-		bytes := 4 * int64(n) * int64(n)
-		took, err := d.best(3*bytes, func(m Span) error {
-			return d.blas.Sgemm(false, false, n, n, n, 1, m.Span(0, bytes), n, m.Span(bytes, bytes), n, 0, m.Span(2*bytes, bytes), n)
+		bytes := int64(p.bytes()) * int64(n) * int64(n)
+		took, err := d.best(3*bytes, noise(p), func(m Span) error {
+			return d.blas.Gemm(p, false, false, n, n, n, 1, m.Span(0, bytes), n, m.Span(bytes, bytes), n, 0, m.Span(2*bytes, bytes), n, p.bytes() == 2)
 		})
 		if errors.Is(err, ErrOutOfMemory) && n > leastMatrix {
 			return limit, nil
@@ -64,7 +76,7 @@ func (d *Net) productLimit() (device.Limit, error) {
 func (d *Net) copyLimit() (device.Limit, error) {
 	limit := device.Limit{Name: "copy"}
 	for n := int64(leastCopy); ; n *= 2 {
-		took, err := d.best(2*n, func(m Span) error { return d.stream.Copy(m.Span(0, n), m.Span(n, n)) })
+		took, err := d.best(2*n, noise(Float32), func(m Span) error { return d.stream.Copy(m.Span(0, n), m.Span(n, n)) })
 		if errors.Is(err, ErrOutOfMemory) && n > leastCopy {
 			return limit, nil
 		}
@@ -79,24 +91,26 @@ func (d *Net) copyLimit() (device.Limit, error) {
 	}
 }
 
-// noise is a block of random numbers between -1 and 1: a card multiplies zeros faster than it does numbers.
-func noise() []byte {
+// noise is a block of random elements between -1 and 1: a card multiplies zeros faster than it does numbers.
+func noise(p Precision) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, leastCopy/4)
 	for i := range x {
 		x[i] = 2*r.Float32() - 1
 	}
+	if p.bytes() == 2 {
+		return Bytes(narrowed(p, x))
+	}
 	return Bytes(x)
 }
 
-// best is the shortest time of a call on n bytes of noise, by the GPU's clock, of several rounds of several calls.
-func (d *Net) best(n int64, call func(m Span) error) (best time.Duration, err error) {
+// best is the shortest time of a call on n bytes filled with a block, by the GPU's clock, of several rounds of several calls.
+func (d *Net) best(n int64, block []byte, call func(m Span) error) (best time.Duration, err error) {
 	m, err := d.c.Alloc(n)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	block := noise()
 	for at := int64(0); at < n; at += int64(len(block)) {
 		part := min(n-at, int64(len(block)))
 		if err := d.stream.CopyIn(m.Span(at, part), block[:part]); err != nil {

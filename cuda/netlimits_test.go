@@ -3,16 +3,18 @@
 package cuda
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/sim"
 	"onlinerna/nn/device"
 )
 
 // The limits are positive, the net's own precision comes first, and what measuring took is given back.
 func TestNetLimits(t *testing.T) {
 	needDNN(t)
-	dev, err := openNet(NetOptions{})()
+	dev, err := openNet(NetOptions{Precision: BFloat16})()
 	check(t, err)
 	defer func() { check(t, dev.Close()) }()
 	d := dev.(*Net)
@@ -20,8 +22,14 @@ func TestNetLimits(t *testing.T) {
 	check(t, err)
 	l, err := dev.(device.Gauge).Limits()
 	check(t, err)
-	if len(l.Products) == 0 || l.Products[0].Name != "float32" || l.Products[0].Speed <= 0 || !strings.Contains(l.Products[0].How, "cuBLAS") {
-		t.Errorf("products %+v", l.Products)
+	var names []string
+	for _, p := range l.Products {
+		if names = append(names, p.Name); p.Speed <= 0 || !strings.Contains(p.How, "cuBLAS") {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !slices.Equal(names, []string{"bfloat16", "float32", "tf32", "float16"}) {
+		t.Errorf("products in %v", names)
 	}
 	if l.Bandwidth.Speed <= 0 || !strings.HasPrefix(l.Bandwidth.How, "copy of ") {
 		t.Errorf("bandwidth %+v", l.Bandwidth)
@@ -60,5 +68,26 @@ func TestNetRoom(t *testing.T) {
 	}
 	if d.Card() == "" {
 		t.Error("the card has no name")
+	}
+}
+
+// A precision that the card lacks is left out, unless it is the net's.
+func TestFaultOfNetLimits(t *testing.T) {
+	needDNN(t)
+	fault(t, "")
+	for p, want := range map[Precision][]string{Float32: {"float32"}, BFloat16: nil} {
+		dev, err := openNet(NetOptions{Precision: p})()
+		check(t, err)
+		check(t, sim.Fault("cublasGemmEx@0=15"))
+		l, err := dev.(device.Gauge).Limits()
+		check(t, sim.Fault(""))
+		if want == nil {
+			if err == nil || !strings.Contains(err.Error(), "products in bfloat16: cuda: cublasGemmEx") {
+				t.Errorf("%v", err)
+			}
+		} else if err != nil || len(l.Products) != 1 || l.Products[0].Name != want[0] {
+			t.Errorf("%+v, %v", l, err)
+		}
+		check(t, dev.Close())
 	}
 }
