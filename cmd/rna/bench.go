@@ -26,7 +26,7 @@ func newBench() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchTrain(), newBenchRNA())
+	cmd.AddCommand(newBenchTrain(), newBenchRNA(), newBenchTable())
 	return cmd
 }
 

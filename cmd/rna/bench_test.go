@@ -44,6 +44,9 @@ func TestBenchTrain(t *testing.T) {
 	if svg, err := os.ReadFile(figure); err != nil || !strings.Contains(string(svg), "<svg") {
 		t.Errorf("figure: %v, %.40s", err, svg)
 	}
+	if out := mustRun(t, "bench", "table", file, file); !strings.Contains(out, "lenet, evaluation, batch 4 of 28×28") || !strings.Contains(out, " 1.00\n") {
+		t.Errorf("table:\n%s", out)
+	}
 }
 
 func TestBenchMistakes(t *testing.T) {
@@ -53,6 +56,8 @@ func TestBenchMistakes(t *testing.T) {
 		want   []string
 	}{
 		{"bench tarin", 2, []string{`unknown command "tarin"`, "did you mean train?"}},
+		{"bench table", 2, []string{"no files"}},
+		{"bench table /nowhere/a.json", 1, []string{"/nowhere/a.json"}},
 		{"bench train --btach 3", 2, []string{"unknown option --btach", "did you mean --batch?"}},
 		{"bench train --batch 0", 2, []string{"batch 0 must be at least 1"}},
 		{"bench train --warmup 0", 2, []string{"--warmup 0"}},

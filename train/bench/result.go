@@ -48,6 +48,9 @@ type Result struct {
 
 	Inputs []InputSpeed `json:"inputs"` // all that were measured, Input first
 
+	Layout  string `json:"layout,omitempty"`  // PyTorch's, of activations
+	Compile string `json:"compile,omitempty"` // how PyTorch did, none if it did not
+
 	KindSteps int    `json:"kind_steps"` // steps that the kinds were told apart in: Steps, or others that a device timed itself
 	Products  Kind   `json:"products"`   // all kinds that have products
 	Kinds     []Kind `json:"kinds"`      // by time, the longest first
