@@ -243,9 +243,11 @@ const std::vector<Algorithm> &algorithms(What what) {
 	};
 	return all[what];
 }
-const Algorithm *find(What what, int number) {
+// lacks says whether there is no algorithm: 16 bits are for plain convolutions.
+bool lacks(What what, const Problem &p) { return what == Filter && p.x->type != CUDNN_DATA_FLOAT && (p.c->dilation[0] > 1 || p.c->dilation[1] > 1); }
+const Algorithm *find(What what, const Problem &p, int number) {
 	for (const Algorithm &a : algorithms(what))
-		if (a.number == number && a.supported) return &a;
+		if (a.number == number && a.supported && !lacks(what, p)) return &a;
 	return nullptr;
 }
 
@@ -262,9 +264,10 @@ cudnnStatus_t choose(const char *name, What what, cudnnHandle_t h, const Problem
 		cudnnConvolutionAlgoPerf &r = out[(*given)++];
 		r = {};
 		r.algo = a.number;
-		r.status = a.supported ? CUDNN_STATUS_SUCCESS : notSupported();
+		bool has = a.supported && !lacks(what, p);
+		r.status = has ? CUDNN_STATUS_SUCCESS : notSupported();
 		r.time = -1;
-		r.memory = a.supported ? workspace(p, a.number) : 0;
+		r.memory = has ? workspace(p, a.number) : 0;
 		r.determinism = a.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
 		r.mathType = p.c->math;
 	}
@@ -274,7 +277,7 @@ cudnnStatus_t choose(const char *name, What what, cudnnHandle_t h, const Problem
 cudnnStatus_t size(const char *name, What what, cudnnHandle_t h, const Problem &p, int algorithm, size_t *bytes) {
 	if (cudnnStatus_t r = begin(name, h)) return r;
 	if (cudnnStatus_t r = p.check()) return r;
-	if (!find(what, algorithm)) return notSupported();
+	if (!find(what, p, algorithm)) return notSupported();
 	*bytes = workspace(p, algorithm);
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -285,7 +288,7 @@ bool aligned(const void *p) { return p && (uintptr_t)p % 16 == 0; }
 cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p, const void *alpha, const void *a, const void *b, int algorithm, void *space, size_t bytes, const void *beta, void *to) {
 	if (cudnnStatus_t r = begin(name, h)) return r;
 	if (cudnnStatus_t r = p.check()) return r;
-	const Algorithm *how = find(what, algorithm);
+	const Algorithm *how = find(what, p, algorithm);
 	if (!how) return notSupported();
 	size_t need = workspace(p, algorithm);
 	if (!alpha || !beta || !aligned(a) || !aligned(b) || !aligned(to) || bytes < need || (need && !aligned(space))) return badParam();

@@ -25,6 +25,9 @@ type Options struct {
 	Steps int
 	// Ungrouped is machine.Config's.
 	Ungrouped bool
+	// Unit is the unit roundoff of a device that stores activations or multiplies in fewer bits than its vectors have. See
+	// shortForward and shortGradient for what is allowed then.
+	Unit float64
 }
 
 // Golden compares the named network, "resnet20" or "resnet18", on a device with PyTorch's: evaluation, the loss and
@@ -37,7 +40,7 @@ func Golden(t *testing.T, dev device.Device, name string, o Options) {
 	if Full() {
 		o.Steps = 0
 	}
-	c := &checker{T: t, g: g, name: name, dev: dev, exact: dev.DType() == op.Float64, ungrouped: o.Ungrouped}
+	c := &checker{T: t, g: g, name: name, dev: dev, exact: dev.DType() == op.Float64, ungrouped: o.Ungrouped, unit: o.Unit}
 	t.Run("eval", func(t *testing.T) { c.with(t).eval() })
 	t.Run("train", func(t *testing.T) { c.with(t).train() })
 	if o.Steps < 0 {
@@ -65,6 +68,7 @@ type checker struct {
 	dev       device.Device
 	exact     bool // the device's type is float64
 	ungrouped bool
+	unit      float64 // Options.Unit
 }
 
 func (c *checker) with(t *testing.T) *checker {
@@ -123,7 +127,11 @@ func (c *checker) read(n *Net, x *G.Node) []float64 {
 func (c *checker) eval() {
 	n := c.net(nn.Eval, c.keptStages())
 	c.run(n)
-	tol := 5 * c.g.Eval.Deviation
+	largest := 0.0
+	for _, row := range c.g.Eval.Logits {
+		largest = max(largest, slices.Max(row), -slices.Min(row))
+	}
+	tol := max(5*c.g.Eval.Deviation, shortForward*c.unit*largest)
 	got := c.read(n, n.Model.Logits)
 	for i, row := range c.g.Eval.Logits {
 		for j, want := range row {
@@ -265,10 +273,18 @@ func (c *checker) tolerance(deviation float64) float64 {
 		return 1e-8
 	}
 	if c.name == "resnet20" {
-		return max(5*deviation, flippedGradient)
+		deviation = max(deviation, flippedGradient/5)
 	}
-	return 5 * deviation
+	return max(5*deviation, shortGradient*math.Sqrt(c.unit))
 }
+
+// With a unit roundoff u of activations each of some twenty layers adds an error of about u to what goes forward, in random
+// directions. A share of some u of the activations is so near 0 that the rounding flips their ReLU, and takes the gradients there away
+// or adds them: of the gradient's square a share of some u, and of its norm the root of that.
+const (
+	shortForward  = 8 // times u, relative: logits and losses
+	shortGradient = 4 // times √u, relative to the norm of the tensor: gradients and, for lack of need, what else has a norm
+)
 
 // Some activations are as good as 0. In float64, too, changing the parameters by a float32's rounding before each
 // step then changes what follows by so much, or hardly at all: the gradient of a parameter relative to its norm, for
@@ -297,7 +313,7 @@ func (c *checker) lossTolerance(run, steps int) float64 {
 	if f := flippedLoss[c.name][s.Rate]; f != nil {
 		flip = f[min(steps, len(f)-1)]
 	}
-	return max(5*d, 2*flip)
+	return max(5*d, 2*flip, shortForward*c.unit*s.Losses[steps])
 }
 
 func (c *checker) near(what string, got, want, tol float64) {
