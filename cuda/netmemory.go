@@ -2,11 +2,7 @@
 
 package cuda
 
-import (
-	"fmt"
-
-	"onlinerna/nn/device"
-)
+import "onlinerna/nn/device"
 
 // Room is the memory that the device can still allocate, in bytes, and how much of it should be spared: cuDNN and cuBLAS load
 // kernels and take workspaces of their own when they are first used.
@@ -37,7 +33,7 @@ func (d *Net) PeakMemory() (int64, error) {
 }
 
 // Card names the GPU.
-func (d *Net) Card() string { return fmt.Sprintf("%s, %s", d.c.info.Name, d.c.info.Arch()) }
+func (d *Net) Card() string { return d.c.info.Name }
 
 var _ interface {
 	device.Device

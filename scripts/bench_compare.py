@@ -5,6 +5,8 @@ A round measures every program once, so that what else the machine does meets al
 steps of all rounds. A ratio is the median over rounds of this program's rate to the other's in the same round,
 with the lowest and the highest. Rates a processor second count only what the process itself was given. On a
 machine that is busy (see the load) neither is fair to PyTorch, whose threads spin while they wait for one another.
+
+With --device cuda both run on the GPU, a workload for each --precision; PyTorch plain and compiled.
 """
 
 import argparse
@@ -35,13 +37,26 @@ VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for m
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("workloads", nargs="*", metavar="workload", help=f"default: all of {', '.join(WORKLOADS)}")
+    p.add_argument("--device", default="cpu", help="cpu, or cuda, cuda:1 and so on")
+    p.add_argument("--precision", default="bfloat16", help="on the GPU: comma-separated float32, tf32, bfloat16, float16")
+    p.add_argument("--model", default="resnet50", help="on the GPU")
+    p.add_argument("--batch", type=int, default=256, help="on the GPU")
+    p.add_argument("--warmup", type=int, default=10, help="steps before those that are measured, on the GPU")
+    p.add_argument("--compile", default="none,default,max-autotune", help="on the GPU: PyTorch's ways, comma-separated, see bench_pytorch.py")
     p.add_argument("--rna", default="bin/rna", help="this program")
     p.add_argument("--python", default=sys.executable, help="a Python with torch and torchvision")
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--steps", type=int, default=5, help="of each program in a round; ten times as many for small nets")
+    p.add_argument("--steps", type=int, default=0, help="of each program in a round, default 5, and 50 on the GPU; ten times as many for small nets on the CPU")
     p.add_argument("--threads", type=int, default=0, help="default: one a core")
     p.add_argument("--out", type=pathlib.Path, help="folder for the JSON of each measurement")
     args = p.parse_args()
+    args.gpu = args.device != "cpu"
+    args.steps = args.steps or (50 if args.gpu else 5)
+    if args.gpu:
+        if args.workloads:
+            p.error(f"workloads are the CPU's: on {args.device} --model, --batch and --precision say what to measure")
+        args.workloads = [f"{args.model} in {precision}" for precision in args.precision.split(",")]
+        return args
     for w in args.workloads:
         if w not in WORKLOADS:
             p.error(f"unknown workload {w!r}: choose from {', '.join(WORKLOADS)}")
@@ -60,8 +75,23 @@ def cpu(result):
     return result["usage"]["user_s"] + result["usage"]["system_s"]
 
 
-def run(args, name, folder):
-    options, env = WORKLOADS[name]
+def gpu_programs(args, name):
+    """The commands on a GPU. Where the program has one precision only it takes no option for it."""
+    precision = name.split()[-1]
+    options = ["--model", args.model, "--batch", str(args.batch), "--device", args.device, "--steps", str(args.steps), "--warmup", str(args.warmup)]
+    asked = subprocess.run([args.rna, "bench", "train", "--help"], check=True, capture_output=True, text=True).stdout
+    own = ["--precision", precision] if "--precision" in asked else []
+    if not own and precision != "float32":
+        sys.exit(f"bench_compare: {args.rna} has no --precision: it runs in float32 only")
+    programs = {"rna": [args.rna, "bench", "train", *options, *own]}
+    for how in args.compile.split(","):
+        title = "PyTorch" if how == "none" else f"PyTorch, compiled: {how}"
+        programs[title] = [args.python, str(HERE / "bench_pytorch.py"), *options, "--precision", precision, "--compile", how]
+    return programs
+
+
+def cpu_programs(args, name):
+    options, _ = WORKLOADS[name]
     steps = args.steps if "resnet50" in name else 10 * args.steps
     options = [*options, "--steps", str(steps), "--warmup", str(max(2, steps // 5)), "--threads", str(args.threads)]
     pytorch = [args.python, str(HERE / "bench_pytorch.py"), *options]
@@ -70,10 +100,15 @@ def run(args, name, folder):
         programs["rna --winograd"] = [*programs["rna"], "--winograd"]
     for layout, malloc in VARIANTS:
         programs[f"PyTorch {layout}, malloc {malloc}"] = [*pytorch, "--layout", layout, "--malloc", malloc]
+    return programs
+
+
+def run(args, name, folder):
+    programs, env = (gpu_programs(args, name), {}) if args.gpu else (cpu_programs(args, name), WORKLOADS[name][1])
     results = {p: [] for p in programs}
     for r in range(args.rounds):
         for i, (p, command) in enumerate(programs.items()):
-            results[p].append(measure(command, env, folder / f"{name}-{r}-{i}.json"))
+            results[p].append(measure(command, env, folder / f"{name.replace(' ', '-')}-{r}-{i}.json"))
     return results
 
 
@@ -81,8 +116,9 @@ def report(name, results):
     ours = results["rna"]
     first, load = ours[0], [r["load"] for r in ours if "load" in r]
     print(f"\n{name}: {first['mode']}, batch {first['batch']} of {first['image_size']}×{first['image_size']}, "
-          f"{first['threads']} threads of level {first['level']}")
-    print(f"{first['processor']}; {first['software']}; {results['PyTorch channels_last, malloc plain'][0]['software']}"
+          + (f"{first['card']}" if "card" in first else f"{first['threads']} threads of level {first['level']}"))
+    other = next(list for p, list in results.items() if p.startswith("PyTorch"))
+    print(f"{first['processor']}; {first['software']}; {other[0]['software']}"
           + (f"; load {min(load):.1f} to {max(load):.1f}" if load else ""))
     head = ("", "images/s", "GFLOP/s", "products", "images/CPU-s", "faults/step", "peak MB", "ratio of rna", "a CPU-s")
     rows = [head]
@@ -93,7 +129,7 @@ def report(name, results):
                f"{statistics.median(r['products'].get('gflop_per_s', 0) for r in list):.4g}",
                f"{batch / max(1e-9, statistics.median(map(cpu, list))):.4g}",
                f"{statistics.median(r['usage']['faults'] for r in list):.0f}",
-               f"{max(r['peak_rss_bytes'] for r in list) / 1e6:.0f}"]
+               f"{max(r.get('device_peak_bytes') or r['peak_rss_bytes'] for r in list) / 1e6:.0f}"]
         if program != "rna":
             for rate in (lambda r: r["seconds"]["median"], cpu):
                 q = sorted(rate(r) / max(1e-9, rate(o)) for r, o in zip(list, ours))

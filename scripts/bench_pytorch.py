@@ -5,6 +5,10 @@ A step is what one batch costs: pixels are normalised, forward and backward pass
 loss and its accuracy come back; with --eval the forward pass alone. The batch is synthetic and the same in
 each step. The JSON that is printed has the fields of `rna bench train --json`; kinds are ATen operators, timed by
 the profiler in steps of their own.
+
+On a GPU it does what fast training scripts do: pixels are pinned and copied on a stream of their own while the step before
+runs, results are read a step later, cuDNN's algorithms are chosen by timing and the step of SGD is fused. bfloat16 and
+float16 are autocast's, the latter with its scaler.
 """
 
 import argparse
@@ -26,6 +30,10 @@ def parse():
     p.add_argument("--batch", type=int, default=16, help="images a step")
     p.add_argument("--image-size", type=int, default=0, help="height and width of an image (default: the model's)")
     p.add_argument("--eval", action="store_true", help="measure evaluation")
+    p.add_argument("--device", default="cpu", help="cpu, or cuda, cuda:1 and so on")
+    p.add_argument("--precision", choices=["float32", "tf32", "bfloat16", "float16"], help="default: bfloat16 on a GPU, float32 on the CPU")
+    p.add_argument("--compile", nargs="?", const="default", default="none",
+                   choices=["none", "default", "reduce-overhead", "max-autotune"], help="torch.compile in this mode; the warm-up compiles")
     p.add_argument("--layout", default="channels_last", choices=["channels_last", "contiguous"])
     p.add_argument("--malloc", default="plain", choices=["plain", "tuned"],
                    help="tuned: the C library keeps memory that is freed, so that a steady step touches no fresh pages")
@@ -38,6 +46,12 @@ def parse():
     args = p.parse_args()
     if args.batch < 1 or args.steps < 1 or args.warmup < 1 or args.profile < 0:
         p.error("--batch, --steps and --warmup must be at least 1, --profile at least 0")
+    args.gpu = args.device.split(":")[0] == "cuda"
+    if not args.gpu and args.device != "cpu":
+        p.error(f"--device {args.device}: use cpu, cuda or cuda:N")
+    args.precision = args.precision or ("bfloat16" if args.gpu else "float32")
+    if not args.gpu and args.precision in ("tf32", "float16"):
+        p.error(f"--precision {args.precision} is for GPUs")
     return args
 
 
@@ -129,22 +143,38 @@ def spread(values):
     return {"min": s[0], "q1": at(0.25), "median": at(0.5), "q3": at(0.75), "max": s[-1]}
 
 
-PRODUCTS = {"aten::mkldnn_convolution", "aten::_slow_conv2d_forward", "aten::convolution_backward", "aten::addmm", "aten::mm"}
+PRODUCTS = {"aten::mkldnn_convolution", "aten::_slow_conv2d_forward", "aten::cudnn_convolution", "aten::convolution_backward",
+            "aten::addmm", "aten::mm"}
 
 
-def kinds(torch, step, steps):
-    """What operators cost in a step, themselves only."""
+def kinds(torch, step, steps, gpu):
+    """What operators cost in a step, themselves only: on the GPU the time of their kernels."""
     if not steps:
         return []
     activities = [torch.profiler.ProfilerActivity.CPU]
+    if gpu:
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
     with torch.profiler.profile(activities=activities, acc_events=True) as p:
         for _ in range(steps):
             step()
-    events = [e for e in p.key_averages() if e.self_cpu_time_total > 0]
-    total = sum(e.self_cpu_time_total for e in events)
-    events.sort(key=lambda e: -e.self_cpu_time_total)
-    return [{"name": e.key, "calls": round(e.count / steps), "seconds": e.self_cpu_time_total / steps / 1e6,
-             "share": e.self_cpu_time_total / total} for e in events]
+        if gpu:
+            torch.cuda.synchronize()
+
+    def own(event):
+        if gpu:
+            # Kernels are listed too, with the time that their operators have already, unless a graph launched them.
+            return getattr(event, "self_device_time_total", None) or getattr(event, "self_cuda_time_total", 0)
+        return event.self_cpu_time_total
+
+    events = p.key_averages()
+    if gpu:
+        operators = [e for e in events if e.device_type == torch.autograd.DeviceType.CPU]
+        kernels = [e for e in events if e.device_type != torch.autograd.DeviceType.CPU]
+        events = operators if sum(map(own, operators)) > 0.5 * sum(map(own, kernels)) else kernels
+    events = [e for e in events if own(e) > 0]
+    total = sum(map(own, events))
+    events.sort(key=lambda e: -own(e))
+    return [{"name": e.key, "calls": round(e.count / steps), "seconds": own(e) / steps / 1e6, "share": own(e) / total} for e in events]
 
 
 def products(list, gflop):
@@ -167,59 +197,137 @@ def processor():
     return system
 
 
+class Pixels:
+    """A batch on the host that goes to the device for every step, on a stream of its own while the step before runs."""
+
+    def __init__(self, torch, pixels, labels, device, gpu):
+        self.torch, self.device, self.gpu = torch, device, gpu
+        self.host = (pixels.pin_memory(), labels.pin_memory()) if gpu else (pixels, labels)
+        if gpu:
+            self.stream = torch.cuda.Stream()
+            self.fetch()
+
+    def fetch(self):
+        with self.torch.cuda.stream(self.stream):
+            self.ahead = [t.to(self.device, non_blocking=True) for t in self.host]
+
+    def next(self):
+        if not self.gpu:
+            return self.host
+        now = self.torch.cuda.current_stream()
+        now.wait_stream(self.stream)
+        batch = self.ahead
+        for t in batch:
+            t.record_stream(now)
+        self.fetch()
+        return batch
+
+
+class Results:
+    """What comes back from a step: at once on the CPU, a step later on a GPU."""
+
+    def __init__(self, torch, gpu):
+        self.torch, self.gpu, self.pending = torch, gpu, None
+
+    def add(self, loss, hits):
+        if not self.gpu:
+            return loss.item(), hits.item()
+        host = self.torch.stack([loss.detach().float(), hits.float()]).to("cpu", non_blocking=True)
+        done = self.torch.cuda.Event()
+        done.record()
+        before, self.pending = self.pending, (done, host)
+        if before:
+            before[0].synchronize()
+            return tuple(before[1].tolist())
+        return None
+
+
 def main():
     args = parse()
     if args.malloc == "tuned":
         tune_malloc()
     import torch
     F = torch.nn.functional
+    if args.gpu and not torch.cuda.is_available():
+        sys.exit("bench_pytorch: PyTorch finds no GPU: use --device cpu")
     if args.threads:
         torch.set_num_threads(args.threads)
+    device = torch.device(args.device)
+    if args.gpu:
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.precision != "float32"
     torch.manual_seed(args.seed)
     model, size, channels, classes = build(torch, args.model)
     size = args.image_size or size
     layout = torch.channels_last if args.layout == "channels_last" else torch.contiguous_format
-    model = model.to(memory_format=layout).train(not args.eval)
+    model = model.to(device=device, memory_format=layout).train(not args.eval)
     pixels = torch.randint(0, 256, (args.batch, channels, size, size), dtype=torch.uint8).to(memory_format=layout)
     labels = torch.randint(0, classes, (args.batch,))
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    gflop = count(torch, model, pixels.to(device).float(), not args.eval) / 1e9
+    parameters = sum(p.numel() for p in model.parameters())
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, **({"fused": True} if args.gpu else {}))
+    half = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(args.precision)
+    scaler = torch.amp.GradScaler(device.type, enabled=args.precision == "float16")
+    source, results = Pixels(torch, pixels, labels, device, args.gpu), Results(torch, args.gpu)
 
-    def forward():
-        return model(pixels.float().div_(255).sub_(0.5).div_(0.25))
+    def forward(pixels, labels):
+        with torch.autocast(device.type, dtype=half, enabled=half is not None):
+            logits = model(pixels.float().div_(255).sub_(0.5).div_(0.25))
+            return logits, F.cross_entropy(logits, labels)
+
+    if args.compile != "none":
+        forward = torch.compile(forward, mode=None if args.compile == "default" else args.compile)
+
+    def begin():
+        if args.compile != "none":
+            torch.compiler.cudagraph_mark_step_begin()
+        return source.next()
 
     def train():
+        pixels, labels = begin()
         optimiser.zero_grad(set_to_none=True)
-        logits = forward()
-        loss = F.cross_entropy(logits, labels)
-        loss.backward()
-        optimiser.step()
-        return loss.item(), (logits.argmax(1) == labels).sum().item()
+        logits, loss = forward(pixels, labels)
+        scaler.scale(loss).backward()
+        scaler.step(optimiser)
+        scaler.update()
+        return results.add(loss, (logits.argmax(1) == labels).sum())
 
     @torch.inference_mode()
     def evaluate():
-        logits = forward()
-        return F.cross_entropy(logits, labels).item(), (logits.argmax(1) == labels).sum().item()
+        pixels, labels = begin()
+        logits, loss = forward(pixels, labels)
+        return results.add(loss, (logits.argmax(1) == labels).sum())
+
+    def wait():
+        if args.gpu:
+            torch.cuda.synchronize()
 
     step = evaluate if args.eval else train
-    gflop = count(torch, model, pixels.float(), not args.eval) / 1e9
     for _ in range(args.warmup):
         step()
+    wait()
     before = resource.getrusage(resource.RUSAGE_SELF)
     seconds = []
-    for _ in range(args.steps):
+    for i in range(args.steps):
         start = time.perf_counter()
         step()
+        if i == args.steps - 1:
+            wait()
         seconds.append(time.perf_counter() - start)
     after = resource.getrusage(resource.RUSAGE_SELF)
     rss = after.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    operators = kinds(torch, step, args.profile)
+    memory = torch.cuda.max_memory_allocated() if args.gpu else 0
+    operators = kinds(torch, step, args.profile, args.gpu)
+    on = {"level": torch.backends.cpu.get_cpu_capability().lower(), "threads": torch.get_num_threads(), "malloc": args.malloc}
+    if args.gpu:
+        on = {"card": torch.cuda.get_device_name(), "device_peak_bytes": memory, "malloc": args.malloc}
     result = {
         "model": args.model, "mode": "evaluation" if args.eval else "training",
         "batch": args.batch, "image_size": size, "channels": channels,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "software": f"PyTorch {torch.__version__}", "device": "cpu",
-        "layout": args.layout, "malloc": args.malloc,
-        "level": torch.backends.cpu.get_cpu_capability().lower(), "threads": torch.get_num_threads(),
+        "parameters": parameters,
+        "software": f"PyTorch {torch.__version__}", "device": args.device, **on,
+        "layout": args.layout, "compile": args.compile, "precision": args.precision,
         "processor": processor(), "load": os.getloadavg()[0],
         "warmup": args.warmup, "steps": seconds,
         "seconds": spread(seconds),
