@@ -108,7 +108,7 @@ func (b *BLAS) do(call, detail string, f func() error) error {
 		}
 		err = blasError(call, err, detail)
 		// A kernel's failure shows as one of cuBLAS: the driver knows better.
-		if lost := b.c.Synchronize(); lost != nil {
+		if lost := b.c.verdict(); lost != nil {
 			return lost
 		}
 		old := b.b
@@ -203,7 +203,7 @@ func (b *BLAS) Gemm(p Precision, transA, transB bool, m, n, k int, alpha float32
 			return nil
 		}
 		// A kernel's failure shows as one of cuBLAS: the driver knows better.
-		if lost := b.c.Synchronize(); lost != nil {
+		if lost := b.c.verdict(); lost != nil {
 			return lost
 		}
 		return blasError(call, cublas.Status(code),

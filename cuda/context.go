@@ -32,6 +32,8 @@ type Context struct {
 	handles map[handle]struct{}
 	pool    pool
 	lost    *LostError
+
+	capturing *Graph // the work of a stream is captured for it
 }
 
 // users counts the open contexts of each GPU, which share its primary context.
@@ -240,6 +242,14 @@ func (c *Context) Synchronize() error {
 	return c.Do(func() error { return c.check("cuCtxSynchronize", cu.Synchronize(), "") })
 }
 
+// verdict is the failure of the GPU behind a library's error, if there is one.
+func (c *Context) verdict() error {
+	if c.capturing != nil {
+		return nil // nothing was to run
+	}
+	return c.Synchronize()
+}
+
 // Close waits for the GPU, gives everything back and ends the owner thread. Handles that are still open, but for what
 // the context made itself, are closed and counted in the error. A second Close does nothing.
 func (c *Context) Close() error {
@@ -288,7 +298,12 @@ func (c *Context) forget(h handle) error {
 
 // drop is Close of a handle.
 func (c *Context) drop(h handle) error {
-	err := c.enter(func() error { return c.forget(h) })
+	err := c.enter(func() error {
+		if c.capturing != nil {
+			return fmt.Errorf("cuda: Close of %s inside a capture", h.kind())
+		}
+		return c.forget(h)
+	})
 	if err == ErrClosed { // the context closed it
 		return nil
 	}

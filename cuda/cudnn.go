@@ -81,7 +81,7 @@ func (d *DNN) check(call string, code C.cudnnStatus_t, detail string) error {
 	if err == nil {
 		return nil
 	}
-	if lost := d.c.Synchronize(); lost != nil {
+	if lost := d.c.verdict(); lost != nil {
 		return lost
 	}
 	return err

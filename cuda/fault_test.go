@@ -84,6 +84,13 @@ func everything(t *testing.T, kernels string) (err error) {
 		func() error { return events[1].Record(s) },
 		func() error { return c.Stream().Wait(events[1]) },
 		s.Synchronize,
+		func() error {
+			g, err := s.Capture(func() error { return s.Fill(m.All(), 1) })
+			if err != nil {
+				return err
+			}
+			return errors.Join(g.Launch(s), g.Close())
+		},
 		events[1].Synchronize,
 		func() error { _, err := events[1].Since(events[0]); return err },
 		c.Synchronize,
@@ -105,7 +112,8 @@ func TestFaultOfEachCall(t *testing.T) {
 		cuMemFree_v2 cuMemHostAlloc cuMemFreeHost cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize cuStreamWaitEvent
 		cuEventCreate cuEventDestroy_v2 cuEventRecord cuEventSynchronize cuEventElapsedTime cuMemcpyHtoDAsync_v2
 		cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuModuleLoadData cuModuleUnload cuModuleGetFunction
-		cuLaunchKernel`
+		cuLaunchKernel cuStreamBeginCapture_v2 cuStreamEndCapture cuGraphInstantiateWithFlags cuGraphDestroy cuGraphLaunch
+		cuGraphExecDestroy`
 	for _, f := range strings.Fields(driver) {
 		faultOf(t, f, "400", "CUDA_ERROR_INVALID_HANDLE (400)")
 	}

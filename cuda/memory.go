@@ -57,7 +57,10 @@ func (m *Memory) Close() error { return m.c.drop(m) }
 
 func (m *Memory) kind() string { return "device memory" }
 
-func (m *Memory) release() error { return m.c.free(m.block) }
+func (m *Memory) release() error {
+	m.c.outdate(m)
+	return m.c.free(m.block)
+}
 
 // Bytes is the span's size.
 func (s Span) Bytes() int64 { return s.n }
@@ -91,6 +94,9 @@ func (s Span) pointer(c *Context) (cu.DevicePtr, error) {
 	}
 	if _, open := c.handles[s.m]; !open {
 		return 0, fmt.Errorf("device memory of %s: %w", size(s.m.bytes), ErrClosed)
+	}
+	if c.capturing != nil {
+		c.capturing.uses[s.m] = struct{}{}
 	}
 	return s.m.block.at + cu.DevicePtr(s.off), nil
 }
@@ -170,10 +176,12 @@ func (h *HostMemory) Close() error { return h.c.drop(h) }
 func (h *HostMemory) kind() string { return "pinned host memory" }
 
 func (h *HostMemory) release() error {
-	if h.c.lost == nil {
-		if err := h.c.check("cuCtxSynchronize", cu.Synchronize(), "before freeing pinned host memory"); err != nil {
-			return err
-		}
+	if h.c.lost != nil {
+		_ = cu.MemFreeHost(h.p) // it says what lost the context
+		return nil
+	}
+	if err := h.c.check("cuCtxSynchronize", cu.Synchronize(), "before freeing pinned host memory"); err != nil {
+		return err
 	}
 	return driverError("cuMemFreeHost", cu.MemFreeHost(h.p), size(h.n))
 }

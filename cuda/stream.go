@@ -155,7 +155,7 @@ type Event struct {
 func (c *Context) NewEvent(timing bool) (*Event, error) {
 	flags := cu.EventFlags(0)
 	if !timing {
-		flags = 2 // CU_EVENT_DISABLE_TIMING
+		flags = 1 | 2 // CU_EVENT_BLOCKING_SYNC, since who waits takes no core then, and CU_EVENT_DISABLE_TIMING
 	}
 	e := &Event{c: c}
 	err := c.Do(func() (err error) {
