@@ -13,11 +13,12 @@ import (
 )
 
 // A Net is a GPU on which nets run: a device.Device whose vectors are float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
-// rest are kernels of this package. All work goes to one stream, in the order of the calls.
+// rest are kernels of this package. All work goes to one stream, in the order of the calls, but for the input of lanes, which has its own.
 type Net struct {
 	c       *Context
 	opts    NetOptions
 	stream  *Stream
+	input   *Stream // of lanes; nil until there is one
 	blas    *BLAS
 	dnn     *DNN
 	modules map[string]*Module
@@ -123,6 +124,9 @@ func (d *Net) Close() error {
 	}
 	for _, m := range d.modules {
 		errs = append(errs, m.Close())
+	}
+	if d.input != nil {
+		errs = append(errs, d.input.Close())
 	}
 	if d.blas != nil {
 		errs = append(errs, d.blas.Close())

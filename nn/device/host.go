@@ -26,6 +26,9 @@ func NewHostMemory(n int) (*HostMemory, error) {
 	return &HostMemory{buf[skip : skip+n : skip+n]}, nil
 }
 
+// ViewHostMemory is b as a memory, for bytes that are not Go's. Tensors lie in it where their elements are aligned.
+func ViewHostMemory(b []byte) *HostMemory { return &HostMemory{b[:len(b):len(b)]} }
+
 // Bytes is the size of m, 0 once it is freed.
 func (m *HostMemory) Bytes() int { return len(m.buf) }
 

@@ -92,6 +92,22 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 // first call, unless the arena grew for another machine. On a device with queues it may return before the
 // work is done: Read and the device's Sync wait for it.
 func (m *Machine) Run() error {
+	if err := m.prepare(); err != nil {
+		return err
+	}
+	if m.tracer != nil {
+		return m.runTraced()
+	}
+	for i, k := range m.kernels {
+		if err := k(); err != nil {
+			return m.runError(i, err)
+		}
+	}
+	return nil
+}
+
+// prepare makes sure that the kernels are bound to the arena, which is m's from then on.
+func (m *Machine) prepare() error {
 	mem, err := m.arena.memory()
 	if err != nil {
 		return err
@@ -102,14 +118,6 @@ func (m *Machine) Run() error {
 		}
 	}
 	m.arena.holder = m
-	if m.tracer != nil {
-		return m.runTraced()
-	}
-	for i, k := range m.kernels {
-		if err := k(); err != nil {
-			return m.runError(i, err)
-		}
-	}
 	return nil
 }
 

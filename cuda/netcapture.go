@@ -1,0 +1,65 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/nn/device"
+)
+
+var _ device.Pipeline = (*Net)(nil)
+
+// Record implements device.Pipeline: it captures a CUDA graph. A device that waits after each op records nothing.
+func (d *Net) Record(f func() error) (device.Recording, error) {
+	if d.opts.DebugSync {
+		return nil, nil
+	}
+	g, err := d.stream.Capture(f)
+	if err != nil && !errors.Is(err, ErrLost) {
+		return nil, fmt.Errorf("%w; to train without recording, run again with --debug-sync", err)
+	}
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	return &netRecording{d, g}, nil
+}
+
+// netRecording is a graph on the device's stream.
+type netRecording struct {
+	d *Net
+	g *Graph
+}
+
+// Run implements device.Recording.
+func (r *netRecording) Run() error { return r.d.explain(r.g.Launch(r.d.stream)) }
+
+// Valid implements device.Recording.
+func (r *netRecording) Valid() bool {
+	return r.g.c.Do(func() error {
+		if r.g.stale {
+			return ErrStale
+		}
+		return nil
+	}) == nil
+}
+
+// Free implements device.Recording. A failure shows at the next Sync.
+func (r *netRecording) Free() { r.d.failed = errors.Join(r.d.failed, r.g.Close()) }
+
+// Step implements device.Pipeline.
+func (d *Net) Step(params, grad, momentum device.Vector, s device.SGD, numbers device.Region) error {
+	v, ok := params.(*netVector)
+	if !ok || v.d != d {
+		return fmt.Errorf("cuda: sgd: vector %T belongs to another device", params)
+	}
+	from, err := d.span(numbers)
+	if err == nil && from.Bytes() != 8 {
+		err = fmt.Errorf("cuda: sgd: region of %d bytes for the rate and the scale: want 8", from.Bytes())
+	}
+	if err != nil {
+		return err
+	}
+	return v.sgd(grad, momentum, s, from)
+}
