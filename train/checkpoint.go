@@ -31,6 +31,9 @@ func (r *Run) Save() error {
 	if r.Config.Out == "" {
 		return errors.New("the run has no folder to save its state in")
 	}
+	if r.beyond != nil {
+		return fmt.Errorf("the run failed, and its weights are of no step: %w", r.beyond)
+	}
 	dir := filepath.Join(r.Config.Out, checkpointDir)
 	err := replaceDir(dir, func(tmp string) error {
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta("sgd")); err != nil {

@@ -16,23 +16,43 @@ import (
 func Evaluate(ctx context.Context, n *Network, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Score, error) {
 	var sum Tally
 	var logits []float32
+	var last *Pending // under way while the next batch is made
+	settle := func() error {
+		if last == nil {
+			return nil
+		}
+		_, t, err := last.Wait()
+		sum.Add(t)
+		last = nil
+		return err
+	}
 	for b, err := range l.Epoch(ctx, 0, 0) {
 		if err != nil {
 			return Score{}, err
 		}
-		if each != nil {
-			logits = slices.Grow(logits[:0], b.N*n.model.Config.Classes)[:b.N*n.model.Config.Classes]
+		if each == nil {
+			next, _, err := n.evaluate(b)
+			if err == nil {
+				err = settle()
+			}
+			if err != nil {
+				return Score{}, err
+			}
+			last = next
+			continue
 		}
+		logits = slices.Grow(logits[:0], b.N*n.model.Config.Classes)[:b.N*n.model.Config.Classes]
 		t, err := n.Evaluate(b, logits)
 		if err != nil {
 			return Score{}, err
 		}
 		sum.Add(t)
-		if each != nil {
-			if err := each(b, logits); err != nil {
-				return Score{}, err
-			}
+		if err := each(b, logits); err != nil {
+			return Score{}, err
 		}
+	}
+	if err := settle(); err != nil {
+		return Score{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return Score{}, err

@@ -16,6 +16,14 @@ type StepHook interface {
 	AfterStep(s *State) error
 }
 
+// LateHook is a StepHook that may not need more of a step than its record, as Late says before each epoch. On a device that works behind the
+// host's back it is called when the next step is under way already, and the network's vectors are no longer those of
+// the step. For other StepHooks each step is waited for.
+type LateHook interface {
+	StepHook
+	Late() bool
+}
+
 // EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the power average, the caller's
 // hooks in their order, then metrics, which write the record. What a hook that fails wrote into the record is
 // dropped.

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"onlinerna/nn/device"
 )
 
 // position is where a run is. It is written to checkpoints.
@@ -49,6 +46,9 @@ func (e *DivergedError) Error() string {
 // Train runs until the last epoch, or until ctx ends: then it stops after the step in progress, saves its
 // state and returns an error that wraps ErrInterrupted.
 func (r *Run) Train(ctx context.Context) error {
+	if r.beyond != nil {
+		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.beyond)
+	}
 	r.ctx = ctx
 	defer func() { r.ctx = context.Background() }()
 	if err := r.begin(); err != nil {
@@ -190,104 +190,6 @@ func (r *Run) afterEpoch() error {
 		p.Record, p.Called = &rec, append(p.Called, h.Name())
 	}
 	return nil
-}
-
-// steps trains the rest of the epoch in progress.
-func (r *Run) steps() error {
-	c, p := &r.Config, &r.pos
-	if p.Batch >= r.train.Steps() {
-		return nil
-	}
-	images, batches := 0, 0
-	var loss float64
-	var got Tally
-	from := time.Now()
-	// The context is looked at between steps only, so that it can't end one in its middle.
-	for b, err := range r.train.Epoch(context.WithoutCancel(r.ctx), p.Epoch, p.Batch) {
-		if err != nil {
-			return err
-		}
-		loaded := time.Now()
-		p.Seconds.Data += loaded.Sub(from).Seconds()
-		l, t, err := r.Net.Gradient(b, statsMomentum)
-		if err != nil {
-			return err
-		}
-		if math.IsNaN(l) || math.IsInf(l, 0) {
-			return r.diverged(fmt.Sprintf("the loss is %g", l), p.Steps+1)
-		}
-		loss += l * float64(b.N)
-		images += b.N
-		batches++
-		got.Add(t)
-		p.Bad += b.Bad
-		if err := r.accumulate(b.N, batches); err != nil {
-			return err
-		}
-		done := p.Batch + batches
-		if batches < c.Accumulate && done < r.train.Steps() {
-			from = time.Now()
-			p.Seconds.Compute += from.Sub(loaded).Seconds()
-			continue
-		}
-		if err := r.update(images); err != nil {
-			return err
-		}
-		p.Batch = done
-		p.Steps++
-		p.Train.Add(got)
-		p.Seconds.Compute += time.Since(loaded).Seconds()
-		err = r.afterStep(StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: loss / float64(images),
-			Top1: got.Score().Top1, Rate: r.rate(), Images: images})
-		if err != nil {
-			return err
-		}
-		if err := r.ctx.Err(); err != nil {
-			return err
-		}
-		loss, images, batches, got = 0, 0, 0, Tally{}
-		from = time.Now()
-	}
-	return nil
-}
-
-// afterStep calls the hooks after a step: all of them, also when one fails, since the step is not done again.
-func (r *Run) afterStep(rec StepRecord) error {
-	var errs []error
-	s := r.state()
-	s.Step = &rec
-	for _, h := range r.hooks {
-		if h, ok := h.(StepHook); ok {
-			if err := h.AfterStep(s); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", h.Name(), err))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// accumulate adds the gradient of a batch, the k-th of a step, to the sum over images.
-func (r *Run) accumulate(images, k int) error {
-	if r.sum == nil {
-		return nil
-	}
-	if k == 1 {
-		if err := r.sum.Fill(0); err != nil {
-			return err
-		}
-	}
-	return r.sum.AddScaled(float64(images), r.Net.Grads)
-}
-
-// update makes a step of the optimiser on the mean gradient over images.
-func (r *Run) update(images int) error {
-	c := &r.Config
-	s := device.SGD{Rate: r.rate(), Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov, Scale: 1, NoDecay: r.noDecay}
-	grad := r.Net.Grads
-	if r.sum != nil {
-		grad, s.Scale = r.sum, 1/float64(images)
-	}
-	return r.Net.Params.SGD(grad, r.momentum, s)
 }
 
 // rate is the learning rate of the epoch in progress.

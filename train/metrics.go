@@ -20,13 +20,16 @@ type metricsHook struct {
 }
 
 var (
-	_ StepHook    = (*metricsHook)(nil)
+	_ LateHook    = (*metricsHook)(nil)
 	_ EpochHook   = (*metricsHook)(nil)
 	_ SavingHook  = (*metricsHook)(nil)
 	_ ClosingHook = (*metricsHook)(nil)
 )
 
 func (h *metricsHook) Name() string { return "metrics" }
+
+// Late implements LateHook.
+func (h *metricsHook) Late() bool { return true }
 
 func (h *metricsHook) AfterStep(s *State) error { return h.write(s.Step) }
 

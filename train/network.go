@@ -33,6 +33,7 @@ type Network struct {
 	stats  []slot
 	arena  *machine.Arena
 	progs  map[progKey]*program
+	pipe   *pipeline  // nil where the device waits for each kernel
 	number [3]float64 // scalars on their way
 	tracer machine.Tracer
 }
@@ -77,6 +78,9 @@ func NewNetwork(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Ne
 	}
 	n := &Network{Device: dev, arch: arch, cfg: cfg, model: model, arena: machine.NewArena(dev), progs: map[progKey]*program{}}
 	n.cfg.Size = model.Config.Size
+	if d, ok := dev.(device.Pipeline); ok {
+		n.pipe = &pipeline{dev: d, progs: map[lanedKey]*laned{}}
+	}
 	at := 0
 	for _, p := range model.Params {
 		t := op.Type{DType: cfg.DType, Shape: p.Shape}
@@ -169,6 +173,18 @@ func (n *Network) NoDecay() []device.Span {
 // running statistics have moved with the given momentum. The loss is the one that is minimised, with label
 // smoothing; the tally's is without.
 func (n *Network) Gradient(b *data.Batch, statsMomentum float64) (loss float64, t Tally, err error) {
+	if n.pipe == nil {
+		return n.gradient(b, statsMomentum)
+	}
+	p, err := n.Start(b, StepOptions{StatsMomentum: statsMomentum})
+	if err != nil {
+		return 0, t, err
+	}
+	return p.Wait()
+}
+
+// gradient is Gradient on a device that waits for each kernel.
+func (n *Network) gradient(b *data.Batch, statsMomentum float64) (loss float64, t Tally, err error) {
 	p, err := n.run(useGradient, b, statsMomentum)
 	if err != nil {
 		return 0, t, err
@@ -187,13 +203,18 @@ func (n *Network) UpdateStats(b *data.Batch, momentum float64) error {
 	if n.Stats == nil {
 		return nil
 	}
-	_, err := n.run(useStats, b, momentum)
+	var err error
+	if n.pipe == nil {
+		_, err = n.run(useStats, b, momentum)
+	} else {
+		_, err = n.issue(useStats, b, StepOptions{StatsMomentum: momentum})
+	}
 	return err
 }
 
 // Evaluate runs a batch with the running statistics. If logits is not nil it receives them, row by row: N×K.
 func (n *Network) Evaluate(b *data.Batch, logits []float32) (Tally, error) {
-	p, err := n.run(useEval, b, 0)
+	r, p, err := n.evaluate(b)
 	if err != nil {
 		return Tally{}, err
 	}
@@ -203,7 +224,25 @@ func (n *Network) Evaluate(b *data.Batch, logits []float32) (Tally, error) {
 			return Tally{}, err
 		}
 	}
-	return n.tally(p, b.N)
+	_, t, err := r.Wait()
+	return t, err
+}
+
+// evaluate runs a batch with the running statistics, and returns before the device is done where it can.
+func (n *Network) evaluate(b *data.Batch) (*Pending, *program, error) {
+	if n.pipe != nil {
+		r, err := n.issue(useEval, b, StepOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return r, r.program, nil
+	}
+	p, err := n.run(useEval, b, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := n.tally(p, b.N)
+	return &Pending{images: b.N, tally: t}, p, err
 }
 
 // Programs lists what was planned so far, for diagnosis: memory, steps and groups for each use and batch size.
@@ -218,6 +257,9 @@ func (n *Network) Programs() map[string]machine.Stats {
 // Close gives back everything on the device.
 func (n *Network) Close() error {
 	var errs []error
+	if n.pipe != nil {
+		errs = append(errs, n.pipe.close())
+	}
 	for _, p := range n.progs {
 		errs = append(errs, p.m.Close())
 	}
@@ -260,7 +302,7 @@ func (n *Network) run(u use, b *data.Batch, momentum float64) (*program, error) 
 
 // Plan returns the sizes that training at a batch size would have. Nothing is allocated on the device.
 func (n *Network) Plan(batch int) (machine.Stats, error) {
-	p, err := n.newProgram(progKey{useGradient, batch, n.cfg.Size, n.cfg.Size}, machine.NewArena(n.Device))
+	p, err := n.newProgram(progKey{useGradient, batch, n.cfg.Size, n.cfg.Size}, machine.NewArena(n.Device), nil)
 	if err != nil {
 		return machine.Stats{}, err
 	}
@@ -271,7 +313,7 @@ func (n *Network) program(k progKey) (*program, error) {
 	if p := n.progs[k]; p != nil {
 		return p, nil
 	}
-	p, err := n.newProgram(k, n.arena)
+	p, err := n.newProgram(k, n.arena, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +322,8 @@ func (n *Network) program(k progKey) (*program, error) {
 	return p, nil
 }
 
-func (n *Network) newProgram(k progKey, arena *machine.Arena) (*program, error) {
+// newProgram plans a program. bind, if not nil, gives more nodes storage of the caller's.
+func (n *Network) newProgram(k progKey, arena *machine.Arena, bind func(*nn.Model, *machine.Config)) (*program, error) {
 	cfg := n.cfg
 	cfg.Batch, cfg.ImageHeight, cfg.ImageWidth = k.batch, k.height, k.width
 	cfg.Mode = nn.Train
@@ -308,6 +351,9 @@ func (n *Network) newProgram(k progKey, arena *machine.Arena) (*program, error) 
 	}
 	for i, s := range n.stats {
 		mc.Bind[model.Stats[i].Node] = machine.Binding{Region: n.Stats.Region(s.off, s.n), Layout: s.layout}
+	}
+	if bind != nil {
+		bind(model, &mc)
 	}
 	m, err := machine.New(model.Graph, mc)
 	if err != nil {

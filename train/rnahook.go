@@ -25,7 +25,7 @@ type rnaHook struct {
 }
 
 var (
-	_ StepHook    = (*rnaHook)(nil)
+	_ LateHook    = (*rnaHook)(nil)
 	_ EpochHook   = (*rnaHook)(nil)
 	_ SavingHook  = (*rnaHook)(nil)
 	_ ClosingHook = (*rnaHook)(nil)

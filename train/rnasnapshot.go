@@ -30,6 +30,9 @@ func (m *running) add(a float64, x device.Vector) error {
 	return m.v.AddScaled(a/float64(m.n), x)
 }
 
+// Late implements LateHook: what is taken at the ends of epochs alone leaves steps alone.
+func (h *rnaHook) Late() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
+
 // AfterStep takes the step into the means of the segment, and a snapshot where one ends within an epoch.
 func (h *rnaHook) AfterStep(s *State) error {
 	if s.Epoch < h.cfg.Start {

@@ -45,7 +45,8 @@ type Run struct {
 	hooks        []Hook
 	pos          position
 	best         *bestRecord
-	begun        bool // the folder holds this run
+	begun        bool  // the folder holds this run
+	beyond       error // after which the weights are further than pos
 	ctx          context.Context
 }
 

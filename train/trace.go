@@ -8,4 +8,9 @@ func (n *Network) Trace(t machine.Tracer) {
 	for _, p := range n.progs {
 		p.m.Trace(t)
 	}
+	if n.pipe != nil {
+		for _, p := range n.pipe.progs {
+			p.m.Trace(t)
+		}
+	}
 }

@@ -26,7 +26,7 @@ type progress struct {
 }
 
 var (
-	_ train.StepHook  = (*progress)(nil)
+	_ train.LateHook  = (*progress)(nil)
 	_ train.EpochHook = (*progress)(nil)
 )
 
@@ -39,6 +39,9 @@ func newProgress(out, bar io.Writer, quiet bool) *progress {
 }
 
 func (p *progress) Name() string { return "progress" }
+
+// Late implements train.LateHook.
+func (p *progress) Late() bool { return true }
 
 func (p *progress) AfterStep(s *train.State) error {
 	switch {

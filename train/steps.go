@@ -1,0 +1,186 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"onlinerna/nn/device"
+)
+
+// issued is a batch that was given to the device.
+type issued struct {
+	*Pending
+	bad  int
+	last bool // of its step
+	done int  // batches of the epoch, with it
+}
+
+// flow is the steps under way. The run's position is behind the last step whose results are here and which hooks know of.
+type flow struct {
+	*Run
+	list []issued
+	mark time.Time // up to which computing time is counted
+
+	// Of the step whose batches come in:
+	loss   float64
+	images int
+	got    Tally
+}
+
+// steps trains the rest of the epoch in progress.
+func (r *Run) steps() error {
+	if r.pos.Batch >= r.train.Steps() {
+		return nil
+	}
+	f := &flow{Run: r}
+	err := f.run()
+	if err != nil && r.Net.pipe != nil && (len(f.list) > 0 || f.images > 0) {
+		r.beyond = err
+	}
+	return err
+}
+
+// run issues batches and settles those before them.
+func (f *flow) run() error {
+	c, p := &f.Config, &f.pos
+	images, batches, done := 0, 0, p.Batch // images and batches of the step that is being issued, batches of the epoch
+	ahead := 0
+	if f.Net.pipe != nil {
+		ahead = 1
+	}
+	late := f.late()
+	from := time.Now()
+	// The context is looked at between steps only, so that it can't end one in its middle.
+	for b, err := range f.train.Epoch(context.WithoutCancel(f.ctx), p.Epoch, p.Batch) {
+		if err != nil {
+			return f.behind(err)
+		}
+		f.mark = time.Now()
+		p.Seconds.Data += f.mark.Sub(from).Seconds()
+		images += b.N
+		batches++
+		done++
+		x := issued{bad: b.Bad, done: done, last: batches == c.Accumulate || done >= f.train.Steps()}
+		if x.Pending, err = f.Net.Start(b, f.step(images, batches == 1, x.last)); err != nil {
+			return f.behind(err)
+		}
+		f.list = append(f.list, x)
+		keep := ahead
+		if x.last && !late {
+			keep = 0
+		}
+		if err := f.settle(keep); err != nil {
+			return err
+		}
+		if x.last {
+			if err := f.ctx.Err(); err != nil {
+				return f.behind(err)
+			}
+			images, batches = 0, 0
+		}
+		f.count()
+		from = f.mark
+	}
+	f.mark = time.Now()
+	if err := f.settle(0); err != nil {
+		return err
+	}
+	f.count()
+	return nil
+}
+
+// behind is err once what was issued before it is through, unless that fails first.
+func (f *flow) behind(err error) error {
+	if first := f.settle(0); first != nil {
+		return first
+	}
+	return err
+}
+
+// settle waits for the oldest batches, until keep are left, and calls the hooks of the steps that they end. When a hook fails it waits for
+// all, so that the run is where its position says.
+func (f *flow) settle(keep int) error {
+	var failed error
+	p := &f.pos
+	for len(f.list) > keep {
+		x := f.list[0]
+		l, t, err := x.Wait()
+		if err == nil && !finite(l) {
+			err = f.diverged(fmt.Sprintf("the loss is %g", l), p.Steps+1)
+		}
+		if err != nil {
+			if failed != nil {
+				err = errors.Join(failed, err)
+			}
+			return err
+		}
+		f.list = f.list[1:]
+		f.loss += l * float64(x.images)
+		f.images += x.images
+		f.got.Add(t)
+		p.Bad += x.bad
+		if !x.last {
+			continue
+		}
+		p.Batch = x.done
+		p.Steps++
+		p.Train.Add(f.got)
+		rec := StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
+			Top1: f.got.Score().Top1, Rate: f.rate(), Images: f.images}
+		f.loss, f.images, f.got = 0, 0, Tally{}
+		f.count()
+		if err := f.afterStep(rec); err != nil {
+			failed, keep = errors.Join(failed, err), 0
+		}
+		f.mark = time.Now() // the hooks' time is theirs
+	}
+	return failed
+}
+
+// count counts the time since the mark as computing.
+func (f *flow) count() {
+	t := time.Now()
+	f.pos.Seconds.Compute += t.Sub(f.mark).Seconds()
+	f.mark = t
+}
+
+// afterStep calls the hooks after a step: all of them, also when one fails, since the step is not done again.
+func (r *Run) afterStep(rec StepRecord) error {
+	var errs []error
+	s := r.state()
+	s.Step = &rec
+	for _, h := range r.hooks {
+		if h, ok := h.(StepHook); ok {
+			if err := h.AfterStep(s); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", h.Name(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// late says whether all hooks that are called after steps may be called late.
+func (r *Run) late() bool {
+	for _, h := range r.hooks {
+		if _, ok := h.(StepHook); !ok {
+			continue
+		}
+		if h, ok := h.(LateHook); !ok || !h.Late() {
+			return false
+		}
+	}
+	return true
+}
+
+// step is what follows the gradient of a batch, with which a step has so many images.
+func (r *Run) step(images int, first, last bool) StepOptions {
+	c := &r.Config
+	s := StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Update: last, Momentum: r.momentum}
+	s.SGD = device.SGD{Rate: r.rate(), Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov, Scale: 1, NoDecay: r.noDecay}
+	if r.sum != nil {
+		s.SGD.Scale = 1 / float64(images)
+	}
+	return s
+}
