@@ -40,7 +40,7 @@ gpu-test: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) go vet -tags gpu ./cuda/... ./cmd/rna
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu ./cuda/...
 	$(GPU_ENV) go test -tags gpu -run '^(TestDevices|TestMistakes|TestNothingIsLinked)$$' ./cmd/rna
-	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run '^(TestTrainOnGPU|TestMemoryOnGPU|TestFaultOf.*|TestBench.*OnGPU)$$' ./cmd/rna
+	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run '^(Test.*OnGPU|TestFaultOf.*)$$' ./cmd/rna
 
 GPU_CHECK = bin/gpu-check
 

@@ -29,7 +29,8 @@
 //
 // # Nets
 //
-// [OpenNet] gives a device.Device on which nets train and run in float32. Activations lie channels last and so do the weights of
+// [OpenNet] gives a device.Device on which nets train and run, in one of the precisions of [NetOptions]: with activations of float32, or of 16
+// bits while weights, their gradients, statistics and the loss stay float32. Activations lie channels last and so do the weights of
 // convolutions, as cuDNN likes them. A batch normalisation runs in one pass with an addition and a ReLU behind it, and its
 // gradient's sums with theirs. All sums are in float64 and in one order, so that with [NetOptions].Deterministic results have equal
 // bits in each run. It passes the conformance suite of package devicetest.

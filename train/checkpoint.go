@@ -22,6 +22,7 @@ type checkpoint struct {
 	Position position                   `json:"position"`
 	Images   int                        `json:"images"` // of an epoch
 	Best     *bestRecord                `json:"best,omitempty"`
+	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // where the device has one
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
@@ -42,7 +43,11 @@ func (r *Run) Save() error {
 		if err := r.Net.saveVector(filepath.Join(tmp, "momentum.safetensors"), r.momentum); err != nil {
 			return err
 		}
-		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.train.Images(), Best: r.best, Hooks: map[string]json.RawMessage{}}
+		scale, err := r.lossScale()
+		if err != nil {
+			return err
+		}
+		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.train.Images(), Best: r.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
 			if h, ok := h.(SavingHook); ok {
 				small, err := h.Save(r.state(), tmp)
@@ -117,6 +122,9 @@ func (r *Run) load() error {
 		return err
 	}
 	r.pos, r.best, r.begun = c.Position, c.Best, true
+	if err := r.resumeScale(c.Scale); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	for _, h := range r.hooks {
 		h, ok := h.(SavingHook)
 		if !ok {

@@ -32,6 +32,10 @@ type Config struct {
 	// Winograd says that the device runs 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
 	// results, so a run should be resumed on such a device.
 	Winograd bool `json:"winograd,omitempty"`
+	// Precision is what nets store and multiply on a device that has several, and Deterministic says that it gives equal bits in
+	// each run. For the record, as the device.
+	Precision     string `json:"precision,omitempty"`
+	Deterministic bool   `json:"deterministic,omitempty"`
 
 	Batch      int `json:"batch"`      // images a forward pass, or AutoBatch
 	Accumulate int `json:"accumulate"` // batches a step of the optimiser; the data's only where Batch is the data's, else 1

@@ -18,6 +18,7 @@ type position struct {
 	Train   Tally   `json:"train"` // over the epoch so far
 	Seconds Seconds `json:"seconds"`
 	Bad     int     `json:"bad"`
+	Skipped int     `json:"skipped,omitempty"` // steps before the epoch whose gradient was not finite
 
 	// While the hooks of an epoch are being called:
 	Record *EpochRecord `json:"record,omitempty"`
@@ -141,7 +142,7 @@ func (r *Run) epoch() error {
 	}
 	rec := *r.pos.Record
 	r.History = append(r.History, rec)
-	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step}
+	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped}
 	if c := &r.Config; c.Out != "" && (rec.Epoch%c.CheckpointEvery == 0 || rec.Epoch == c.Epochs) {
 		return r.Save()
 	}
@@ -157,6 +158,9 @@ func (r *Run) record() (*EpochRecord, error) {
 	rec := &EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.rate(), Train: p.Train.Score(), Bad: p.Bad}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
+	}
+	if err := r.recordScale(rec); err != nil {
+		return nil, err
 	}
 	start := time.Now()
 	score, err := r.Evaluate()

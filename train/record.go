@@ -116,6 +116,11 @@ type EpochRecord struct {
 	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
 	Seconds         Seconds `json:"seconds"`
 	Bad             int     `json:"bad_images,omitempty"`
+
+	// Where the device scales the loss, its scale at the end of the epoch and the steps that were skipped because of
+	// gradients that were not finite.
+	LossScale float64 `json:"loss_scale,omitempty"`
+	Skipped   int     `json:"skipped_steps,omitempty"`
 }
 
 // held is the newest score of a kind of weights on the held-out images, nil if there is none.

@@ -166,6 +166,9 @@ func (r *Run) open() error {
 		return err
 	}
 	r.pos.Epoch = 1
+	if err := r.resumeScale(nil); err != nil {
+		return err
+	}
 	if err := r.plan(); err != nil {
 		return err
 	}

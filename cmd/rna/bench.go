@@ -17,6 +17,8 @@ type benchFlags struct {
 	device, json, svg   string
 	threads             int
 	winograd, debugSync bool
+	precision           string
+	deterministic       bool
 }
 
 func newBench() *cobra.Command {
@@ -73,6 +75,8 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
 	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.StringVar(&f.precision, "precision", "", precisionHelp)
+	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.StringVar(&f.json, "json", "", "write everything to this `file`")
 	r.StringVar(&f.svg, "svg", "", "draw the kinds of ops as bars to this `file`")
@@ -86,7 +90,7 @@ func (f *benchFlags) run(ctx context.Context, out io.Writer) (err error) {
 	if err := checkOutputs(f.json, f.svg); err != nil {
 		return &usageError{"rna bench train", err}
 	}
-	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync})
+	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic})
 	if err != nil {
 		return err
 	}

@@ -15,16 +15,50 @@ import (
 // deviceNames lists what --device takes.
 var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
-const deviceHelp = "auto (the CPU), cpu, cuda: an NVIDIA GPU, in float32 (cuda:1: the second one), or reference: the slow definition that the others are checked against (reference64: in float64)"
+const deviceHelp = "auto (the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one), or reference: the slow definition that the others are checked against (reference64: in float64)"
 
 const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of 1e-6 to 4e-6 of the largest element, in place of 2e-7 to 9e-7 (device cpu)"
 
 const debugSyncHelp = "wait for the GPU after each op, so that a failure names the op that caused it: slow (device cuda)"
 
+const precisionHelp = "what nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; weights, sums and the loss are float32 in all of them (default: bfloat16; other devices have one of their own)"
+
+const deterministicHelp = "only algorithms that give equal bits in each run, also where others are faster (device cuda; the others do so anyway)"
+
+// defaultPrecision is that of GPUs.
+const defaultPrecision = cuda.BFloat16
+
 // deviceOptions are what the user chooses about a device.
 type deviceOptions struct {
 	threads             int
 	winograd, debugSync bool
+	precision           string // empty: the device's own
+	deterministic       bool
+}
+
+// resolved is the precision of a device, as it is recorded: empty on those that have but one.
+func (o deviceOptions) resolved(device string) string {
+	if kind, _, _ := strings.Cut(device, ":"); kind != "cuda" {
+		return ""
+	}
+	if o.precision == "" {
+		return defaultPrecision.String()
+	}
+	return o.precision
+}
+
+// only says what is wrong with options for a device that is no GPU, and computes in the given precision.
+func (o deviceOptions) only(device, precision string) error {
+	if o.precision != "" && o.precision != precision {
+		if _, err := cuda.ParsePrecision(o.precision); err != nil && o.precision != "float64" {
+			return err
+		}
+		return fmt.Errorf("device %s computes in %s, not in %s: use --precision %s, or --device cuda", device, precision, o.precision, precision)
+	}
+	if o.deterministic {
+		return fmt.Errorf("device %s gives equal bits in each run anyway: leave --deterministic out, or use --device cuda", device)
+	}
+	return nil
 }
 
 // openDevice opens a device by name.
@@ -33,6 +67,19 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	known := slices.Contains(deviceNames, kind) && (kind == "cuda" || !numbered)
 	if o.debugSync && known && kind != "cuda" {
 		return nil, fmt.Errorf("device %s has no queue to wait for: leave --debug-sync out, or use --device cuda", name)
+	}
+	if known && kind != "cuda" {
+		own := "float32"
+		if kind == "reference64" {
+			own = "float64"
+		}
+		called := kind
+		if called == "auto" {
+			called = "cpu"
+		}
+		if err := o.only(called, own); err != nil {
+			return nil, err
+		}
 	}
 	switch name {
 	case "auto", "cpu":
@@ -52,7 +99,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	return nil, fmt.Errorf("unknown device %q%s Devices: %s", name, orDot(suggest(name, deviceNames, "")), strings.Join(deviceNames, ", "))
 }
 
-// openGPU opens a GPU, the first one without a number. Results have equal bits in each run.
+// openGPU opens a GPU, the first one without a number.
 func openGPU(name, number string, numbered bool, o deviceOptions) (device.Device, error) {
 	ordinal := 0
 	if numbered {
@@ -61,7 +108,11 @@ func openGPU(name, number string, numbered bool, o deviceOptions) (device.Device
 			return nil, fmt.Errorf("device %s: %q is no number of a GPU: want one from 0, as in cuda:0; 'rna devices' lists them", name, number)
 		}
 	}
-	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Deterministic: true, DebugSync: o.debugSync})
+	precision, err := cuda.ParsePrecision(o.resolved(name))
+	if err != nil {
+		return nil, err
+	}
+	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Precision: precision, Deterministic: o.deterministic, DebugSync: o.debugSync})
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w; or use --device cpu", name, err)
 	}

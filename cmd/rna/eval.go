@@ -20,6 +20,7 @@ type evalFlags struct {
 	mean, std                                              []float64
 	maxBad                                                 float64
 	winograd, debugSync                                    bool
+	precision                                              string
 }
 
 func newEval() *cobra.Command {
@@ -59,6 +60,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
 	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r)
@@ -94,7 +96,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(f.device, deviceOptions{f.threads, f.winograd, f.debugSync})
+	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision})
 	if err != nil {
 		return err
 	}

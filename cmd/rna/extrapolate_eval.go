@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 
+	"onlinerna/cuda"
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -119,7 +120,11 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 			of = set
 		}
 	}
-	if e.dev, err = openDevice(f.net.device, deviceOptions{threads: threads}); err != nil {
+	options := deviceOptions{threads: threads}
+	if options.resolved(f.net.device) != "" {
+		options.precision = cuda.Float32.String() // candidates differ by little
+	}
+	if e.dev, err = openDevice(f.net.device, options); err != nil {
 		return nil, err
 	}
 	classes, err := f.net.outputs(meta.Model, len(of.Classes()))

@@ -73,13 +73,17 @@ func TestTrainOnGPU(t *testing.T) {
 	outputs := map[string]string{}
 	for _, dev := range []string{"cpu", "cuda"} {
 		out := filepath.Join(dir, dev)
-		said := mustRun(t, "train", "--device", dev, "--epochs", "4", "--limit-batches", "5", "--limit-val", "2", "--batch", "16",
-			"--rna-start", "1", "--rna-window", "2", "--out", out)
+		args := []string{"--precision", "float32"}
+		if dev == "cuda" {
+			args = append(args, "--deterministic")
+		}
+		said := mustRun(t, append([]string{"train", "--device", dev, "--epochs", "4", "--limit-batches", "5", "--limit-val", "2", "--batch", "16",
+			"--rna-start", "1", "--rna-window", "2", "--out", out}, args...)...)
 		if !strings.Contains(said, "device "+dev) || !strings.Contains(said, "RNA of the last") {
 			t.Errorf("%s: %s", dev, said)
 		}
 		runs[dev] = losses(t, out)
-		outputs[dev] = mustRun(t, "eval", "--device", dev, "--batch", "500", "--weights", filepath.Join(out, "rna.safetensors"), "--data", "glyphs")
+		outputs[dev] = mustRun(t, "eval", "--device", dev, "--precision", "float32", "--batch", "500", "--weights", filepath.Join(out, "rna.safetensors"), "--data", "glyphs")
 	}
 	if sim.Active() && products() == before {
 		t.Error("the GPU's snapshots are not multiplied there")

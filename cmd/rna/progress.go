@@ -113,6 +113,9 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 	for _, a := range r.Averages {
 		fmt.Fprintf(&b, ", average of %d %.2f %%", a.Epochs, a.Score.Error())
 	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(&b, "  skipped %s, loss scale %g", count(r.Skipped, "step"), r.LossScale)
+	}
 	fmt.Fprintf(&b, "  %.0f images/s", r.ImagesPerSecond)
 	return b.String()
 }

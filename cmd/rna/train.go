@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/cuda"
 	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/train"
@@ -24,6 +25,8 @@ type trainFlags struct {
 	shuffle                            bool
 	classesFile, device, resume        string
 	quiet, debugSync                   bool
+	precision                          string
+	deterministic                      bool
 	averages                           []int
 }
 
@@ -111,6 +114,8 @@ func (f *trainFlags) groups() []group {
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
 	s.IntVar(&f.Threads, "threads", 0, "threads that compute (default: one a core); results do not depend on it")
 	s.BoolVar(&f.Winograd, "winograd", false, winogradHelp)
+	s.StringVar(&f.precision, "precision", "", precisionHelp)
+	s.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	s.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
 	s.StringVar(&f.resume, "resume", "", "go on with the run in this `folder`, from its last checkpoint")
@@ -123,7 +128,7 @@ func (f *trainFlags) groups() []group {
 }
 
 // resumable lists the options that may go with --resume: they do not change results.
-var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true}
+var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true}
 
 // config turns the flags into a config.
 func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
@@ -142,6 +147,7 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	}
 	c.MaxBad = &f.maxBad
 	c.RNA.Averages, c.NoShuffle, c.Device = f.averages, !f.shuffle, f.device
+	c.Precision, c.Deterministic = f.precision, f.deterministic
 	if set.Changed("averages") && c.RNA.Averages == nil {
 		c.RNA.Averages = []int{}
 	}
@@ -171,18 +177,28 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 			return &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
 		}
 	}
-	winograd := f.Winograd
+	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	if f.resume != "" {
 		c, err := train.ReadConfig(f.resume)
 		if err != nil {
 			return fmt.Errorf("nothing to resume: %w", err)
 		}
-		winograd = c.Winograd
+		if !set.Changed("device") && c.Device != "" {
+			f.device = c.Device
+		}
+		options.winograd, options.deterministic = c.Winograd, c.Deterministic
+		if !set.Changed("precision") {
+			options.precision = c.Precision
+			if c.Precision == "" && strings.HasPrefix(c.Device, "cuda") {
+				options.precision = cuda.Float32.String() // the only one, when none was recorded
+			}
+		}
 	}
-	dev, err := openDevice(f.device, deviceOptions{f.Threads, winograd, f.debugSync})
+	dev, err := openDevice(f.device, options)
 	if err != nil {
 		return err
 	}
+	f.precision = options.resolved(f.device)
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	out := cmd.OutOrStdout()
 	progress := newProgress(out, cmd.ErrOrStderr(), f.quiet)
@@ -217,7 +233,7 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, hook train.H
 		return train.New(c, dev, hook)
 	}
 	return train.Resume(f.resume, dev, func(c *train.Config) {
-		c.Device = f.device
+		c.Device, c.Precision = f.device, f.precision
 		for name, change := range map[string]func(){
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
 			"max-bad": func() { c.MaxBad = &f.maxBad },
@@ -240,7 +256,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 	if c.Accumulate > 1 {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
-	fmt.Fprintf(w, "%s, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", count(c.Epochs, "epoch"), batch, c.Schedule, *c.Momentum, *c.WeightDecay, device)
+	fmt.Fprintf(w, "%s, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", count(c.Epochs, "epoch"), batch, c.Schedule, *c.Momentum, *c.WeightDecay, strings.TrimSpace(device+" "+c.Precision))
 	if r.Fit != nil {
 		fmt.Fprintf(w, "%v\n", r.Fit)
 	}

@@ -1,0 +1,149 @@
+//go:build gpu
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda"
+	"onlinerna/nn/device"
+	"onlinerna/train"
+)
+
+// What a run computes in is the flag's, or bfloat16, and stays with it. Losses are near those of float32.
+func TestPrecisionOnGPU(t *testing.T) {
+	needGPU(t)
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	args := []string{"train", "--epochs", "1", "--limit-batches", "3", "--limit-val", "1", "--batch", "16", "--rna", "off"}
+	var want []float64
+	for _, p := range []string{"float32", "", "float16"} {
+		out := filepath.Join(dir, "run"+p)
+		said := mustRun(t, append(slices.Clone(args), "--device", "cuda", "--precision", p, "--out", out)...)
+		name := p
+		if p == "" {
+			name = "bfloat16"
+		}
+		if !strings.Contains(said, "device cuda "+name) {
+			t.Errorf("%s: %s", name, said)
+		}
+		c, err := train.ReadConfig(out)
+		if err != nil || c.Precision != name {
+			t.Errorf("precision %q of %s is recorded, %v", c.Precision, name, err)
+		}
+		got := losses(t, out)
+		if p == "float32" {
+			want = got
+		}
+		for i := range want {
+			if len(got) != len(want) || !(math.Abs(got[i]-want[i]) <= .03) || name != "float32" && got[i] == want[i] {
+				t.Errorf("%s: losses %v, in float32 %v", name, got, want)
+				break
+			}
+		}
+		if said := mustRun(t, "train", "--resume", out); !strings.Contains(said, "device cuda "+name) {
+			t.Errorf("resumed from %s: %s", name, said)
+		}
+	}
+	if status, _, said := runRNA(t, "train", "--resume", filepath.Join(dir, "run"), "--device", "cpu"); status != 1 || !strings.Contains(said, "device cpu computes in float32, not in bfloat16") {
+		t.Errorf("resumed on the CPU: status %d, %s", status, said)
+	}
+}
+
+// stopAfter cancels a run after so many steps, and only counts them for 0.
+type stopAfter struct {
+	steps int
+	stop  func()
+}
+
+func (h *stopAfter) Name() string { return "stop" }
+
+func (h *stopAfter) AfterStep(s *train.State) error {
+	if s.Steps == h.steps {
+		h.stop()
+	}
+	return nil
+}
+
+// A run in float16 that starts with a scale that is too large skips steps and says so; interrupted and resumed it ends with the same
+// weights, bit for bit.
+func TestFloat16OnGPU(t *testing.T) {
+	needGPU(t)
+	dir := t.TempDir()
+	cache := t.TempDir()
+	open := func() device.LossScaler {
+		t.Helper()
+		d, err := cuda.OpenNet(0, cuda.NetOptions{Precision: cuda.Float16, Deterministic: true, Context: cuda.Options{KernelCache: cache}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return d.(device.LossScaler)
+	}
+	config := train.Config{Data: "glyphs", Batch: 8, Epochs: 2, StepsLimit: 6, ValLimit: 1, Device: "cuda", Precision: "float16", Deterministic: true, Workers: 1}
+	config.RNA.Mode = train.Off
+	var runs [2][]train.EpochRecord
+	var weights [2][]byte
+	for i, stop := range []int{0, 8} {
+		c, dev := config, open()
+		c.Out = filepath.Join(dir, []string{"whole", "interrupted"}[i])
+		if err := dev.SetLossScale(device.LossScale{Scale: 1 << 21, Good: 5}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, err := train.New(c, dev, &stopAfter{stop, cancel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Train(ctx)
+		if stop > 0 {
+			if !errors.Is(err, train.ErrInterrupted) {
+				t.Fatalf("%v, want ErrInterrupted", err)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if r, err = train.Resume(c.Out, open(), nil, &stopAfter{}); err != nil {
+				t.Fatal(err)
+			}
+			err = r.Train(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[i] = r.History
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if weights[i], err = os.ReadFile(filepath.Join(c.Out, "final.safetensors")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(runs[0]) != 2 || len(runs[1]) != 2 || runs[0][0].Skipped == 0 || runs[0][0].LossScale >= 1<<21 {
+		t.Fatalf("epochs %+v and %+v", runs[0], runs[1])
+	}
+	for i, e := range runs[0] {
+		if f := runs[1][i]; e.Skipped != f.Skipped || e.LossScale != f.LossScale || e.Train != f.Train {
+			t.Errorf("epoch %d: %d steps skipped, scale %v, %+v; resumed %d, %v, %+v", i+1, e.Skipped, e.LossScale, e.Train, f.Skipped, f.LossScale, f.Train)
+		}
+	}
+	if !bytes.Equal(weights[0], weights[1]) {
+		t.Error("the weights differ")
+	}
+	if line := epochLine(&config, &runs[0][0]); !strings.Contains(line, "skipped") || !strings.Contains(line, "loss scale") {
+		t.Errorf("epoch line %q", line)
+	}
+}

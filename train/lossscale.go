@@ -1,0 +1,49 @@
+package train
+
+import (
+	"fmt"
+
+	"onlinerna/nn/device"
+)
+
+// lossScale is the device's scale of the loss, nil where there is none.
+func (r *Run) lossScale() (*device.LossScale, error) {
+	d, ok := r.dev.(device.LossScaler)
+	if !ok {
+		return nil, nil
+	}
+	s, err := d.LossScale()
+	if err != nil || s.Scale == 0 {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// resumeScale goes on from a state, or, where the device scales and there is none, from the device's.
+func (r *Run) resumeScale(s *device.LossScale) error {
+	now, err := r.lossScale()
+	if err != nil || now == nil {
+		return err
+	}
+	if s == nil {
+		r.pos.Skipped = now.Skipped
+		return nil
+	}
+	return r.dev.(device.LossScaler).SetLossScale(*s)
+}
+
+// recordScale notes the scale of the loss at the end of an epoch. One that fell to nothing says that the gradient is never finite.
+func (r *Run) recordScale(rec *EpochRecord) error {
+	s, err := r.lossScale()
+	if err != nil || s == nil {
+		return err
+	}
+	rec.LossScale, rec.Skipped = s.Scale, s.Skipped-r.pos.Skipped
+	if s.Scale < leastScale && rec.Skipped > 0 {
+		return r.diverged(fmt.Sprintf("%d gradients are not finite, with the loss scaled by %g at last", rec.Skipped, s.Scale), rec.Step)
+	}
+	return nil
+}
+
+// leastScale is far below what a gradient in 16 bits needs not to overflow.
+const leastScale = 0x1p-20
