@@ -50,6 +50,7 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 	$(GPU_ENV) go build -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/ ./cmd/rna
 	gzip $(GPU_CHECK)/gpu.test $(GPU_CHECK)/rna
 	cp scripts/gpu_check.sh $(GPU_CHECK)/run.sh
+	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_CHECK)/
 	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
 
 abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13; downloads 1 GB

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # Runs the GPU suite and the benchmarks on this machine and writes what they say to the folder results beside it, or to
-# the one named as argument. It needs no Go: "make gpu-check" puts it beside the binaries. A test that cannot run fails.
+# the one named as argument: under 8 minutes on a card. It needs no Go: "make gpu-check" puts it beside the binaries. A test that
+# cannot run fails. Where a python3 has torch and finds the GPU, PyTorch is measured too.
 #
 # RNA_CUDA_LIBS names folders with NVIDIA's libraries, as a site-packages folder where pip put them, or with
-# the stand-in of "make sim".
+# the stand-in of "make sim". IMAGES names a set of images, as for rna train --data, with which the loader is measured. PYTHON
+# is the Python with torch.
 set -euo pipefail
 cd "$(dirname "$0")"
 results=${1:-results}
 mkdir -p "$results"
+rm -f "$results"/train-*.json "$results"/pytorch-*.json
+limit=${LIMIT:-470} # seconds, after which nothing is begun
+python=${PYTHON:-$(command -v python3 || true)}
 
-if [ -z "${RNA_CUDA_LIBS:-}" ] && python=$(command -v python3); then
+if [ -z "${RNA_CUDA_LIBS:-}" ] && [ -n "$python" ]; then
 	RNA_CUDA_LIBS=$("$python" -c 'import site; print(":".join(site.getsitepackages() + [site.getusersitepackages()]))' 2>/dev/null || true)
 	export RNA_CUDA_LIBS
 fi
@@ -18,11 +23,26 @@ for program in gpu.test rna; do
 	[ -x "$program" ] || gunzip "$program.gz"
 done
 
-echo "== devices"
-./rna devices | tee "$results/devices.txt"
+begin() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
+# within runs a command for the seconds that are left, at most as many as its first argument says.
+within() {
+	local most=$((limit - SECONDS)) seconds=$1
+	shift
+	if [ "$most" -lt 10 ]; then
+		echo "no time is left" >&2
+		return 124
+	fi
+	timeout $((most < seconds ? most : seconds)) "$@"
+}
+failed=()
 
-echo "== tests"
-./gpu.test -test.v -test.timeout 20m >"$results/tests.txt" 2>&1 || {
+begin devices
+./rna devices | tee "$results/devices.txt"
+standin=false
+if grep -q stand-in "$results/devices.txt"; then standin=true; fi
+
+begin tests
+within 240 ./gpu.test -test.v >"$results/tests.txt" 2>&1 || {
 	grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$results/tests.txt" || tail -20 "$results/tests.txt"
 	echo "GPU tests failed: $results/tests.txt has all they say" >&2
 	exit 1
@@ -32,14 +52,85 @@ if grep -e '--- SKIP' "$results/tests.txt" | grep -v -e '--- SKIP: TestFault'; t
 	echo "these GPU tests could not run: $results/tests.txt says why" >&2
 	exit 1
 fi
-echo "$(grep -c '^--- PASS' "$results/tests.txt") tests passed"
+passed=$(grep -c '^--- PASS' "$results/tests.txt")
+echo "$passed tests passed"
 
-echo "== benchmarks"
-time=1s
-if grep -q stand-in "$results/devices.txt"; then time=1x; fi # there is nothing to measure
-./gpu.test -test.run '^$' -test.bench . -test.benchtime "$time" -test.timeout 20m 2>&1 | tee "$results/benchmarks.txt"
+begin "speed of RNA's parts"
+time=300ms
+if $standin; then time=1x; fi # there is nothing to measure
+within 90 ./gpu.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1 | tee "$results/benchmarks.txt" || failed+=("RNA's parts")
 
-echo "== RNA beside training"
-options=(--device cuda)
-if grep -q stand-in "$results/devices.txt"; then options=(--dim 100000 --window 2,5 --repeats 1); fi
-./rna bench rna --quiet "${options[@]}" --svg "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt"
+begin "RNA beside training"
+options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
+if $standin; then options=(--dim 100000 --window 2,5 --repeats 1); fi
+within 90 ./rna bench rna --quiet "${options[@]}" --svg "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
+
+# A precision is measured if the program has it.
+help=$(./rna bench train --help)
+precisions=(bfloat16 float16 tf32 float32)
+batch=256
+if $standin; then
+	work=(--model lenet --steps 1 --warmup 1)
+	batch=4
+else
+	work=(--model resnet50 --steps 30 --warmup 10)
+fi
+train() { # a precision, then options
+	local name=$1 own=()
+	shift
+	if grep -q -e '--precision' <<<"$help"; then own=(--precision "$name"); fi
+	within 90 ./rna bench train --device cuda "${work[@]}" --batch "$batch" "${own[@]}" "$@" --json "$results/train-$name.json" --svg "$results/train-$name.svg" >"$results/train-$name.txt" 2>&1
+}
+for p in "${precisions[@]}"; do
+	begin "training in $p"
+	if [ "$p" != float32 ] && ! grep -q -e '--precision' <<<"$help"; then
+		echo "skipped: this program has float32 alone"
+		continue
+	fi
+	more=()
+	if [ -n "${IMAGES:-}" ] && [ "$p" = bfloat16 ]; then more=(--data "$IMAGES"); fi
+	train "$p" "${more[@]}" || {
+		# A card with less memory says which batch fits; all others then have that one, too.
+		fits=$(sed -nE 's/.*batch ([0-9]+) fits.*/\1/p' "$results/train-$p.txt")
+		if [ -z "$fits" ] || ! { echo "batch $fits in place of $batch" && batch=$fits && train "$p" "${more[@]}"; }; then
+			tail -3 "$results/train-$p.txt"
+			failed+=("training in $p")
+			continue
+		fi
+	}
+	cat "$results/train-$p.txt"
+done
+
+begin PyTorch
+if $standin; then
+	echo "skipped: the stand-in is none of its devices"
+elif [ -z "$python" ] || ! "$python" -c 'import torch, torchvision; assert torch.cuda.is_available()' 2>/dev/null; then
+	echo "skipped: no python3 with torch and torchvision finds the GPU; PYTHON names another"
+else
+	# The precision that is the default first, and plain before compiled.
+	for run in bfloat16:none bfloat16:default float16:none tf32:none bfloat16:max-autotune; do
+		p=${run%:*} how=${run#*:}
+		[ -e "$results/train-$p.json" ] || continue
+		within 150 "$python" bench_pytorch.py --device cuda "${work[@]}" --batch "$batch" --precision "$p" --compile "$how" \
+			--json "$results/pytorch-$p-$how.json" >"$results/pytorch-$p-$how.txt" 2>&1 ||
+			{ echo "in $p, compiled: $how: no result, see $results/pytorch-$p-$how.txt" && rm -f "$results/pytorch-$p-$how.json"; }
+	done
+fi
+
+begin "in short"
+{
+	grep -E '^(NVIDIA driver|cuBLAS|NVRTC|cuDNN|GPU [0-9])' "$results/devices.txt"
+	echo "$passed tests passed"
+	if [ -s "$results/rna.csv" ]; then
+		awk -F, '$1 ~ /^cuda/ && $2 == "online" { printf "RNA, N = %d: a pass takes %.3g ms, %.0f %% of the memory'"'"'s bandwidth", $3, 1e3 * $7, 100 * $18
+			if ($20 != "") printf ", %.1f %% of a forward and backward pass of batch %d", 100 * $20, $4
+			print "" }' "$results/rna.csv"
+	fi
+	if ls "$results"/train-*.json >/dev/null 2>&1; then
+		echo
+		./rna bench table "$results"/train-*.json $(ls "$results"/pytorch-*.json 2>/dev/null)
+	fi
+	for part in "${failed[@]}"; do echo "FAILED: $part"; done
+	echo "after $SECONDS seconds"
+} | tee "$results/table.txt"
+[ ${#failed[@]} -eq 0 ]
