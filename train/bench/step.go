@@ -25,6 +25,8 @@ type bench struct {
 	in       *feed
 	next     func() (*data.Batch, error)
 
+	pending *train.Pending // the step that was given to the device last
+
 	tracing bool // the kinds of ops are told apart
 	apart   bool // the step of SGD is
 	profile profile
@@ -98,7 +100,7 @@ func (b *bench) steps(ctx context.Context, n int) error {
 		waited := time.Since(start)
 		err = b.run(batch)
 		if err == nil && i == n-1 {
-			err = b.net.Device.Sync()
+			err = b.settle()
 		}
 		if err != nil {
 			return err
@@ -108,23 +110,42 @@ func (b *bench) steps(ctx context.Context, n int) error {
 	return nil
 }
 
+// run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless parts of steps
+// are told apart.
 func (b *bench) run(batch *data.Batch) error {
 	if b.Eval {
 		_, err := b.net.Evaluate(batch, nil)
 		return err
 	}
+	sgd := device.SGD{Rate: rate, Momentum: momentum, Decay: decay, Scale: 1}
+	if !b.tracing && !b.apart {
+		p, err := b.net.Start(batch, train.StepOptions{StatsMomentum: statsMomentum, Update: true, SGD: sgd, Momentum: b.momentum})
+		if err != nil {
+			return err
+		}
+		before := b.pending
+		if b.pending = p; before != nil {
+			_, _, err = before.Wait()
+		}
+		return err
+	}
 	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
 		return err
 	}
-	step := func() error {
-		return b.net.Params.SGD(b.net.Grads, b.momentum, device.SGD{Rate: rate, Momentum: momentum, Decay: decay, Scale: 1})
-	}
-	if !b.tracing && !b.apart {
-		return step()
-	}
-	took, err := timed(b.net.Device, step)
+	took, err := timed(b.net.Device, func() error { return b.net.Params.SGD(b.net.Grads, b.momentum, sgd) })
 	b.profile.add("sgd", took, 0, int64(sgdStreams*b.net.Device.DType().Size()*b.net.Params.Len()))
 	return err
+}
+
+// settle waits for the work that is under way.
+func (b *bench) settle() error {
+	if p := b.pending; p != nil {
+		b.pending = nil
+		if _, _, err := p.Wait(); err != nil {
+			return err
+		}
+	}
+	return b.net.Device.Sync()
 }
 
 // timed is how long the work takes that f gives to a device.
