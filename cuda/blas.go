@@ -6,6 +6,9 @@ package cuda
 // #include <stdint.h>
 //
 // // Addresses are numbers: they are the GPU's.
+// static cublasStatus_t set_workspace(cublasHandle_t h, uintptr_t at, size_t bytes) {
+//	return cublasSetWorkspace_v2(h, (void *)at, bytes);
+// }
 // static cublasStatus_t sgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha,
 //	uintptr_t a, int lda, uintptr_t b, int ldb, const float *beta, uintptr_t c, int ldc) {
 //	return cublasSgemm_v2(h, ta, tb, m, n, k, alpha, (const float *)a, lda, (const float *)b, ldb, beta, (float *)c, ldc);
@@ -35,6 +38,7 @@ type BLAS struct {
 	c *Context
 	s *Stream
 	b *cublas.Standard
+	w Span // its workspace, empty for cuBLAS's own
 }
 
 // NewBLAS makes a cuBLAS handle for s. cuBLAS that is missing is a [*lazy.NotFoundError].
@@ -72,7 +76,34 @@ func (b *BLAS) create() error {
 	if code != C.CUBLAS_STATUS_SUCCESS {
 		return errors.Join(blasError("cublasSetStream", cublas.Status(code), ""), b.b.Close())
 	}
+	if err := b.setWorkspace(); err != nil { // which the stream has reset
+		return errors.Join(err, b.b.Close())
+	}
 	return nil
+}
+
+// SetWorkspace has products take their scratch from s, whose content is lost, and not from memory that cuBLAS allocates: a graph
+// then needs no memory of its own. s starts at a multiple of 256 bytes and stays until the handle is closed.
+func (b *BLAS) SetWorkspace(s Span) error {
+	return b.s.do(func() error {
+		b.w = s
+		return b.setWorkspace()
+	})
+}
+
+func (b *BLAS) setWorkspace() error {
+	if b.w.n == 0 {
+		return nil
+	}
+	p, err := b.w.pointer(b.c)
+	if err != nil {
+		return err
+	}
+	code := C.set_workspace(b.handle(), C.uintptr_t(p), C.size_t(b.w.n))
+	if code == C.CUBLAS_STATUS_SUCCESS {
+		return nil
+	}
+	return blasError("cublasSetWorkspace", cublas.Status(code), size(b.w.n))
 }
 
 // handle is the cuBLAS handle inside package cu/blas, which cannot set a stream.

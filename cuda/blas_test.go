@@ -212,3 +212,19 @@ func TestBLASMistakes(t *testing.T) {
 	check(t, b.Dgemm(false, false, 0, 2, 2, 1, a, 1, a, 2, 0, a, 1))
 	check(t, b.Dgemv(false, 0, 2, 1, a, 1, a, 1, 0, a, 1))
 }
+
+// A handle takes its scratch from memory that it was given, which starts at a multiple of 256 bytes.
+func TestBLASWorkspace(t *testing.T) {
+	c := open(t)
+	b := newBLAS(t, c)
+	work := alloc(t, c, 8192)
+	check(t, b.SetWorkspace(work.Span(0, 4096)))
+	m := upload(t, c, []float64{3, 0})
+	check(t, b.Dgemm(false, false, 1, 1, 1, 1, m.Span(0, 8), 1, m.Span(0, 8), 1, 0, m.Span(8, 8), 1))
+	if got := download[float64](t, m.All()); got[1] != 9 {
+		t.Errorf("got %v, want 9", got[1])
+	}
+	if err := b.SetWorkspace(work.Span(8, 4096)); err == nil || !strings.Contains(err.Error(), "cublasSetWorkspace") {
+		t.Errorf("a workspace at 8 bytes: %v", err)
+	}
+}

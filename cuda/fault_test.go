@@ -201,6 +201,8 @@ func TestFaultOutOfMemory(t *testing.T) {
 func TestFaultOfBLASIsNotSticky(t *testing.T) {
 	c := open(t)
 	b := newBLAS(t, c)
+	check(t, b.SetWorkspace(alloc(t, c, 4096).All()))
+	set := sim.Calls("cublasSetWorkspace_v2")
 	m := upload(t, c, []float64{3, 0})
 	dgemm := func() error {
 		return b.Dgemm(false, false, 1, 1, 1, 1, m.Span(0, 8), 1, m.Span(0, 8), 1, 0, m.Span(8, 8), 1)
@@ -213,6 +215,9 @@ func TestFaultOfBLASIsNotSticky(t *testing.T) {
 	check(t, dgemm())
 	if got := download[float64](t, m.All()); got[1] != 9 {
 		t.Errorf("got %v, want 9", got[1])
+	}
+	if n := sim.Calls("cublasSetWorkspace_v2") - set; n != 1 {
+		t.Errorf("the new handle was given the workspace %d times", n)
 	}
 }
 

@@ -19,6 +19,7 @@ type Net struct {
 	opts    NetOptions
 	stream  *Stream
 	input   *Stream // of lanes; nil until there is one
+	scratch *Memory // of cuBLAS
 	blas    *BLAS
 	dnn     *DNN
 	modules map[string]*Module
@@ -55,6 +56,12 @@ func OpenNet(ordinal int, o NetOptions) (device.Device, error) {
 		modules: map[string]*Module{}, kernels: map[string]*Kernel{}, tables: map[string]*Memory{}, convs: map[convKey]*Convolution{},
 	}
 	if d.blas, err = c.NewBLAS(d.stream); err == nil {
+		d.scratch, err = c.Alloc(blasWorkspace)
+	}
+	if err == nil {
+		err = d.blas.SetWorkspace(d.scratch.All())
+	}
+	if err == nil {
 		d.dnn, err = c.NewDNN(d.stream)
 	}
 	if err == nil {
@@ -68,6 +75,9 @@ func OpenNet(ordinal int, o NetOptions) (device.Device, error) {
 	}
 	return d, nil
 }
+
+// blasWorkspace is the scratch of cuBLAS: what NVIDIA recommends but for large products, of which nets have few.
+const blasWorkspace = 4 << 20
 
 // Name implements device.Device.
 func (d *Net) Name() string { return "cuda" }
@@ -130,6 +140,9 @@ func (d *Net) Close() error {
 	}
 	if d.blas != nil {
 		errs = append(errs, d.blas.Close())
+	}
+	if d.scratch != nil {
+		errs = append(errs, d.scratch.Close())
 	}
 	if d.dnn != nil {
 		errs = append(errs, d.dnn.Close())

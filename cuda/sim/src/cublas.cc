@@ -1,6 +1,7 @@
 // cuBLAS on the CPU: column-major, products of long columns summed by blocks. Products of 16 bits, and those for which
 // TensorFloat-32 is allowed, are of operands that are converted first.
 #include <stdlib.h>
+#include <string.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,8 @@ extern "C" {
 struct cublasContext {
 	CUstream stream;
 	CUcontext context;
+	void *space;  // scratch of the caller's
+	size_t bytes;
 };
 
 namespace {
@@ -65,7 +68,10 @@ cublasStatus_t begin(const char *name, cublasHandle_t h) {
 }
 
 cublasStatus_t queue(cublasHandle_t h, std::function<void()> f) {
-	std::function<std::string()> work = [f = std::move(f)] {
+	void *space = h->space;
+	size_t lost = std::min<size_t>(h->bytes, 4096);
+	std::function<std::string()> work = [f = std::move(f), space, lost] {
+		if (space) memset(space, 0xff, lost);
 		f();
 		return std::string();
 	};
@@ -146,7 +152,7 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *h) {
 	if (int code = simEnter("cublasCreate_v2")) return simDead() ? CUBLAS_STATUS_NOT_INITIALIZED : (cublasStatus_t)code;
 	CUcontext c;
 	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c) return CUBLAS_STATUS_NOT_INITIALIZED;
-	*h = new cublasContext{nullptr, nullptr};
+	*h = new cublasContext{nullptr, nullptr, nullptr, 0};
 	handles.insert(*h);
 	simHandle("cuBLAS handles", &(*h)->context, 1);
 	return CUBLAS_STATUS_SUCCESS;
@@ -182,6 +188,16 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t h, CUstream s) {
 	LOCK;
 	if (cublasStatus_t r = begin("cublasSetStream_v2", h)) return r;
 	h->stream = s;
+	h->space = nullptr;  // the real one goes back to its own memory, too
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void *space, size_t bytes) {
+	LOCK;
+	if (cublasStatus_t r = begin("cublasSetWorkspace_v2", h)) return r;
+	if ((uintptr_t)space % 256) return CUBLAS_STATUS_INVALID_VALUE;
+	h->space = bytes ? space : nullptr;
+	h->bytes = bytes;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
