@@ -92,6 +92,21 @@ func (r *Report) Usable() bool {
 	return false
 }
 
+// Net is the number of the first GPU that can be used for nets, too, which takes cuDNN; −1 when there is none.
+func (r *Report) Net() int {
+	for _, l := range r.Libraries {
+		if l.Err != nil {
+			return -1
+		}
+	}
+	for _, g := range r.GPUs {
+		if g.Err == nil {
+			return g.Ordinal
+		}
+	}
+	return -1
+}
+
 // Print writes the report for people: what is there, then what is missing and how to get it.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
@@ -163,9 +178,12 @@ func (r *Report) Print(w io.Writer) error {
 			fmt.Fprintf(&b, "- %v\n", err)
 		}
 	}
-	if r.Usable() {
+	switch {
+	case r.Net() >= 0:
+		b.WriteString("\nNets and RNA can run on the GPU.\n")
+	case r.Usable():
 		b.WriteString("\nRNA can run on the GPU.\n")
-	} else {
+	default:
 		b.WriteString("\nEverything runs on the CPU.\n")
 	}
 	_, err := io.WriteString(w, b.String())

@@ -78,12 +78,12 @@ func TestPrint(t *testing.T) {
 		},
 		"all": {
 			Report{Built: true, Libraries: all, GPUs: []GPUReport{{Info: gpu, Free: 79 << 30}}},
-			[]string{"cuBLAS         12.1  /lib/1", "NVIDIA X, sm_90, 132 multiprocessors, 79.0 GiB of 80.0 GiB free, 3352 GB/s", "RNA can run on the GPU"},
+			[]string{"cuBLAS         12.1  /lib/1", "NVIDIA X, sm_90, 132 multiprocessors, 79.0 GiB of 80.0 GiB free, 3352 GB/s", "Nets and RNA can run on the GPU"},
 			[]string{"missing"},
 		},
 		"no cuDNN": {
 			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], all[2], missing(lazy.CuDNN)}, GPUs: []GPUReport{{Info: gpu}}},
-			[]string{"cuDNN          missing; RNA does without", "looked for libx.so.1 in the loader's path, /f\n  do this", "RNA can run on the GPU"}, nil,
+			[]string{"cuDNN          missing; RNA does without", "looked for libx.so.1 in the loader's path, /f\n  do this", "\nRNA can run on the GPU"}, nil,
 		},
 		"no NVRTC": {
 			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], missing(lazy.NVRTC), all[3]}, GPUs: []GPUReport{{Info: gpu}}},

@@ -56,7 +56,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
 				}
 			}
-			return f.run(cmd.Context(), cmd.OutOrStdout())
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	w := newGroup("Work")
@@ -86,11 +86,12 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	return cmd
 }
 
-func (f *benchFlags) run(ctx context.Context, out io.Writer) (err error) {
+func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err := checkOutputs(f.json, f.svg); err != nil {
 		return &usageError{"rna bench train", err}
 	}
-	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic})
+	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	dev, err := openDevice(chosenDevice(f.device, options, log), options)
 	if err != nil {
 		return err
 	}

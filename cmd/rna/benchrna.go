@@ -106,7 +106,8 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 		}
 		f.dim = m.NumParams()
 		f.Device = func() (device.Device, error) {
-			return openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd})
+			options := deviceOptions{threads: f.threads, winograd: f.winograd}
+			return openDevice(chosenDevice(f.device, options, log), options)
 		}
 		f.Free = freeOn
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // deviceNames lists what --device takes.
 var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
-const deviceHelp = "auto (the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one), or reference: the slow definition that the others are checked against (reference64: in float64)"
+const deviceHelp = "auto (the first GPU that can train nets, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one), or reference: the slow definition that the others are checked against (reference64: in float64)"
 
 const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of 1e-6 to 4e-6 of the largest element, in place of 2e-7 to 9e-7 (device cpu)"
 
@@ -61,6 +62,27 @@ func (o deviceOptions) only(device, precision string) error {
 	return nil
 }
 
+// chosenDevice is the device that is meant by a name: auto is the first GPU on which nets can run, if there is one, unless the options are the
+// CPU's. Why a GPU that is there is not taken is said.
+func chosenDevice(name string, o deviceOptions, log io.Writer) string {
+	if name != "auto" {
+		return name
+	}
+	if o.winograd {
+		return "cpu"
+	}
+	r := cuda.Look()
+	if n := r.Net(); n > 0 {
+		return fmt.Sprintf("cuda:%d", n)
+	} else if n == 0 {
+		return "cuda"
+	}
+	if len(r.GPUs) > 0 {
+		fmt.Fprintln(log, "there is a GPU, but nets cannot run on it: 'rna devices' says why; they run on the CPU")
+	}
+	return "cpu"
+}
+
 // openDevice opens a device by name.
 func openDevice(name string, o deviceOptions) (device.Device, error) {
 	kind, number, numbered := strings.Cut(name, ":")
@@ -73,16 +95,12 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 		if kind == "reference64" {
 			own = "float64"
 		}
-		called := kind
-		if called == "auto" {
-			called = "cpu"
-		}
-		if err := o.only(called, own); err != nil {
+		if err := o.only(kind, own); err != nil {
 			return nil, err
 		}
 	}
 	switch name {
-	case "auto", "cpu":
+	case "cpu":
 		return cpu.New(cpu.Options{Threads: o.threads, Winograd: o.winograd})
 	}
 	if o.winograd && known {

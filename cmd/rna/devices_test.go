@@ -21,3 +21,13 @@ func TestDevices(t *testing.T) {
 		}
 	}
 }
+
+func TestChosenDevice(t *testing.T) {
+	if lazy.Built {
+		t.Skip("a build with GPU support chooses by what it finds")
+	}
+	var said strings.Builder
+	if got := chosenDevice("auto", deviceOptions{}, &said); got != "cpu" || said.Len() > 0 {
+		t.Errorf("auto is %s, %q", got, said.String())
+	}
+}

@@ -96,7 +96,8 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(f.device, deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision})
+	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision}
+	dev, err := openDevice(chosenDevice(f.device, options, log), options)
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,19 @@ func TestTrainOnGPU(t *testing.T) {
 	}
 }
 
+func TestAutoOnGPU(t *testing.T) {
+	needGPU(t)
+	for _, c := range []struct {
+		name, want string
+		o          deviceOptions
+	}{{"auto", "cuda", deviceOptions{}}, {"auto", "cpu", deviceOptions{winograd: true}}, {"cpu", "cpu", deviceOptions{}}, {"cuda:1", "cuda:1", deviceOptions{}}} {
+		var said strings.Builder
+		if got := chosenDevice(c.name, c.o, &said); got != c.want || said.Len() > 0 {
+			t.Errorf("%s with %+v is %s, want %s; %q", c.name, c.o, got, c.want, said.String())
+		}
+	}
+}
+
 // The GPU fails in some op of a step: with --debug-sync the error says in which layer.
 func TestFaultOfTraining(t *testing.T) {
 	needGPU(t)

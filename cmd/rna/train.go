@@ -194,6 +194,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 			}
 		}
 	}
+	f.device = chosenDevice(f.device, options, cmd.ErrOrStderr())
 	dev, err := openDevice(f.device, options)
 	if err != nil {
 		return err
