@@ -53,7 +53,7 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_CHECK)/
 	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
 
-abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13; downloads 1 GB
+abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13 and cuDNN 8 and 9; downloads 2 GB
 	python3 scripts/abi_check.py
 
 generate: ## write the assembly of the CPU's kernels again; needs the generators' module avo

@@ -1,7 +1,7 @@
-"""Compare cuda/include with NVIDIA's headers: numbers, sizes and fields of structs, prototypes.
+"""Compare cuda/include with NVIDIA's headers: numbers, sizes and fields of structs, prototypes, codes of cuDNN's failures.
 
-python3 scripts/abi_check.py downloads the wheels for CUDA 12 and 13 with pip (1 GB) into a folder that is removed at the end, or into
---folder, where they are found again. It needs gcc. It fails when something differs.
+python3 scripts/abi_check.py downloads the wheels for CUDA 12 with cuDNN 8, and for CUDA 13 with cuDNN 9, with pip (2 GB) into a folder
+that is removed at the end, or into --folder, where their headers are found again. It needs gcc. It fails when something differs.
 """
 
 import argparse
@@ -15,12 +15,16 @@ import zipfile
 
 WHEELS = {
     "12": ["nvidia-cuda-runtime-cu12==12.9.*", "nvidia-cublas-cu12==12.9.*", "nvidia-cuda-nvrtc-cu12==12.9.*",
-           "nvidia-cuda-nvcc-cu12==12.9.*", "nvidia-cuda-cccl-cu12==12.9.*"],
+           "nvidia-cuda-nvcc-cu12==12.9.*", "nvidia-cuda-cccl-cu12==12.9.*", "nvidia-cudnn-cu12==8.9.*"],
     "13": ["nvidia-cuda-runtime==13.*", "nvidia-cublas==13.*", "nvidia-cuda-nvrtc==13.*", "nvidia-cuda-crt==13.*",
-           "nvidia-cuda-cccl==13.*"],
+           "nvidia-cuda-cccl==13.*", "nvidia-cudnn-cu13==9.*"],
 }
+CUDNN = {"12": 8, "13": 9}
 HEADERS = ["cuda.h", "cublas_v2.h", "nvrtc.h"]
-OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda", "include")
+CUDA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda")
+OWN = os.path.join(CUDA, "include")
+# Structs that are one in cuda/include and three in NVIDIA's headers, under these names in both.
+ALGORITHMS = ["cudnnConvolutionFwdAlgoPerf_t", "cudnnConvolutionBwdDataAlgoPerf_t", "cudnnConvolutionBwdFilterAlgoPerf_t"]
 
 
 def headers(major, folder):
@@ -34,7 +38,7 @@ def headers(major, folder):
                     with zipfile.ZipFile(path) as z:
                         z.extractall(out, [n for n in z.namelist() if "/include/" in n])
     roots = set()
-    for name in HEADERS + ["crt/host_defines.h", "nv/target"]:
+    for name in HEADERS + ["cudnn.h", "crt/host_defines.h", "nv/target"]:
         found = glob.glob(out + "/**/" + name, recursive=True)
         if not found:
             sys.exit(f"CUDA {major}: no {name} in the wheels")
@@ -42,16 +46,17 @@ def headers(major, folder):
     return sorted(roots)
 
 
-def own():
-    """Read cuda/include: enumerators, structs with their fields, prototypes by function."""
+def own(names):
+    """Read headers of cuda/include: enumerators, structs with their fields, prototypes by function."""
     text = ""
-    for path in sorted(glob.glob(OWN + "/*.h")):
-        if os.path.basename(path) != "cudnn.h":
-            text += re.sub(r"/\*.*?\*/", "", open(path).read(), flags=re.S)
+    for name in names:
+        text += re.sub(r"/\*.*?\*/", "", open(os.path.join(OWN, name)).read(), flags=re.S)
     numbers = re.findall(r"^\t(\w+) = -?\w+,?$", text, re.M)
     structs = {}
     for name, body in re.findall(r"^struct (\w+)\n\{\n(.*?)\n\};", text, re.M | re.S):
-        structs["struct " + name] = re.findall(r"(\w+)(?:\[\w+\])?;", body)
+        fields = re.findall(r"(\w+)(?:\[\w+\])?;", body)
+        for s in ALGORITHMS if name == "cudnnConvolutionAlgoPerf" else ["struct " + name]:
+            structs[s] = fields
     prototypes = {m[1]: m[0] for m in re.findall(r"^(\w+ (cu\w+|nvrtc\w+)\(.*\);)$", text, re.M)}
     return numbers, structs, prototypes
 
@@ -72,18 +77,52 @@ def gcc(source, includes, *args):
         return done.stdout
 
 
-INCLUDE = "".join(f"#include <{h}>\n" for h in HEADERS)
+def include(names):
+    return "".join(f"#include <{n}>\n" for n in names)
 
 
-def layout(numbers, structs, includes):
+def layout(names, numbers, structs, includes):
     """Print the numbers, sizes and offsets as the headers in includes have them."""
     body = "".join(f'printf("{n} %lld\\n", (long long){n});\n' for n in numbers)
     for s, fields in structs.items():
         body += f'printf("sizeof {s} %zu\\n", sizeof({s}));\n'
         for f in fields:
             body += f'printf("{s}.{f} %zu:%zu\\n", offsetof({s}, {f}), sizeof((({s} *)0)->{f}));\n'
-    source = INCLUDE + "#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n" + body + "}\n"
+    source = include(names) + "#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n" + body + "}\n"
     return gcc(source, includes, "-o", "").splitlines()
+
+
+def compare(title, names, includes, before=""):
+    """Compare headers of ours with NVIDIA's of the same names, and say what differs. before comes before NVIDIA's."""
+    numbers, structs, prototypes = own(["cuda_types.h", *names] if "cuda.h" in names else names)
+    good = True
+    for a, b in zip(layout(names, numbers, structs, [OWN]), layout(names, numbers, structs, includes), strict=True):
+        if a != b:
+            good = False
+            print(f"{title}: {a.rsplit(' ', 1)[0]} is {b.rsplit(' ', 1)[1]}, cuda/include has {a.rsplit(' ', 1)[1]}")
+    text = before + include(names if "cuda.h" in names else ["cuda.h", *names])
+    declared = set(re.findall(r"\b((?:cu|nvrtc)\w+)\s*\(", gcc(text, includes, "-E")))
+    known = [p for name, p in prototypes.items() if name in declared]
+    gcc(text + "\n".join(known), includes, "-fsyntax-only")
+    unknown = sorted(set(prototypes) - declared)
+    print(f"{title}: {len(numbers)} numbers, {len(structs)} structs and {len(known)} prototypes compared"
+          + (f"; not declared there: {', '.join(unknown)}" if unknown else ""))
+    return good
+
+
+def codes(version, includes):
+    """Compare the names of cuDNN's failures in cudnn.go: below 1000 they are those of 8, above those of 9."""
+    text = re.search(r"var dnnNames = .*?\n\}", open(os.path.join(CUDA, "cudnn.go")).read(), re.S)[0]
+    named = {int(n): name for n, name in re.findall(r'(\d+): "(\w+)"', text) if (int(n) < 1000) == (version == 8)}
+    source = include(["cudnn.h", "stdio.h"]) + "int main(void) {\n"
+    source += "".join(f'printf("%d\\n", CUDNN_STATUS_{name});\n' for name in named.values()) + "}\n"
+    good = True
+    for (code, name), theirs in zip(named.items(), gcc(source, includes, "-o", "").split(), strict=True):
+        if code != int(theirs):
+            good = False
+            print(f"cuDNN {version}: CUDNN_STATUS_{name} is {theirs}, cudnn.go has {code}")
+    print(f"cuDNN {version}: {len(named)} codes of failures compared")
+    return good
 
 
 def main():
@@ -91,28 +130,20 @@ def main():
     parser.add_argument("--folder", help="keep NVIDIA's headers here")
     parser.add_argument("majors", nargs="*", default=[], help="12 or 13, default both")
     args = parser.parse_args()
-    numbers, structs, prototypes = own()
-    ours = layout(numbers, structs, [OWN])
-    bad = False
+    for major in args.majors:
+        if major not in WHEELS:
+            parser.error(f"CUDA {major}: there is {' and '.join(WHEELS)}")
+    good = True
     with tempfile.TemporaryDirectory() as temporary:
         for major in args.majors or WHEELS:
             folder = args.folder or temporary
             os.makedirs(folder, exist_ok=True)
             includes = headers(major, folder)
-            theirs = layout(numbers, structs, includes)
-            for a, b in zip(ours, theirs, strict=True):
-                if a != b:
-                    bad = True
-                    print(f"CUDA {major}: {a.rsplit(' ', 1)[0]} is {b.rsplit(' ', 1)[1]}, cuda/include has {a.rsplit(' ', 1)[1]}")
             # The define keeps the older versions of functions declared, which are what gorgonia.org/cu calls.
-            keep = "#define __CUDA_API_VERSION_INTERNAL\n" + INCLUDE
-            declared = set(re.findall(r"\b((?:cu|nvrtc)\w+)\s*\(", gcc(keep, includes, "-E")))
-            known = [p for name, p in prototypes.items() if name in declared]
-            gcc(keep + "\n".join(known), includes, "-fsyntax-only")
-            unknown = sorted(set(prototypes) - declared)
-            print(f"CUDA {major}: {len(numbers)} numbers, {len(structs)} structs and {len(known)} prototypes compared"
-                  + (f"; not declared there: {', '.join(unknown)}" if unknown else ""))
-    sys.exit(bad)
+            good &= compare(f"CUDA {major}", HEADERS, includes, "#define __CUDA_API_VERSION_INTERNAL\n")
+            good &= compare(f"cuDNN {CUDNN[major]}", ["cudnn.h"], includes)
+            good &= codes(CUDNN[major], includes)
+    sys.exit(not good)
 
 
 main()
