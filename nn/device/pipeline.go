@@ -8,7 +8,7 @@ type Pipeline interface {
 
 	// Record calls f and keeps what it issues, kernels, operations on vectors and [Lane.Fetch], instead of running it. The work is
 	// that of the calls: numbers that f passes are fixed, content of memory is read at each run. f must not allocate, upload,
-	// download or wait. Where nothing can be recorded, as on a device that waits after each kernel to find one that
+	// download or wait, so it has to have run before: devices make things when they are first needed. Where nothing can be recorded, as on a device that waits after each kernel to find one that
 	// fails, Record does nothing and the recording is nil.
 	Record(f func() error) (Recording, error)
 

@@ -95,6 +95,7 @@ func run(t tester, open Open, opt Options) {
 	t.run("vectors", s.vectors)
 	t.run("sgd", s.sgd)
 	t.run("sgd as PyTorch", s.torch)
+	t.run("pipeline", s.pipeline)
 }
 
 func opened(t tester, open Open) device.Device {

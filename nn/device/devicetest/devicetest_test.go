@@ -117,3 +117,9 @@ func TestEveryOpHasCases(t *testing.T) {
 		}
 	}
 }
+
+// TestLazy checks the device that the tests of others use for a pipeline.
+func TestLazy(t *testing.T) {
+	open := func() (device.Device, error) { return Lazy(device.NewReference(op.Float32)), nil }
+	Run(t, open, Options{})
+}

@@ -1,0 +1,304 @@
+package devicetest
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// pipeline tests recordings and lanes.
+func (s *suite) pipeline(t tester) {
+	d, ok := s.dev.(device.Pipeline)
+	if !ok {
+		return
+	}
+	for _, test := range []struct {
+		name string
+		run  func(d device.Pipeline) error
+	}{
+		{"recording", s.recording},
+		{"recording of what fails", s.badRecording},
+		{"recording of memory that goes", s.staleRecording},
+		{"step", s.step},
+		{"lanes", s.lanes},
+	} {
+		if err := test.run(d); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+// record records f, which every device can.
+func record(d device.Pipeline, f func() error) (device.Recording, error) {
+	r, err := d.Record(f)
+	if err == nil && r == nil {
+		err = errors.New("nothing was recorded")
+	}
+	return r, err
+}
+
+func (s *suite) recording(d device.Pipeline) error {
+	v, err := s.vector([]float64{1, 2, 3})
+	if err != nil {
+		return err
+	}
+	defer v.Free()
+	x, err := s.vector([]float64{1, 0, -1})
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	f := func() error { return errors.Join(v.AddScaled(2, x), x.AddScaled(1, x)) }
+	if err := f(); err != nil { // what is made when it is first needed
+		return err
+	}
+	r, err := record(d, f)
+	if err != nil {
+		return err
+	}
+	defer r.Free()
+	if err := s.expect("after recording", v, []float64{3, 2, 1}, 0); err != nil {
+		return err
+	}
+	for range 2 {
+		if err := r.Run(); err != nil {
+			return err
+		}
+	}
+	if err := s.expect("after two runs", v, []float64{15, 2, -11}, 0); err != nil {
+		return err
+	}
+	if err := x.Fill(10); err != nil { // the content of memory is that of the run
+		return err
+	}
+	if err := r.Run(); err != nil {
+		return err
+	}
+	if !r.Valid() {
+		return errors.New("the recording is not valid")
+	}
+	return s.expect("after a third run", v, []float64{35, 22, 9}, 0)
+}
+
+func (s *suite) badRecording(d device.Pipeline) error {
+	v, err := s.vector([]float64{1, 2})
+	if err != nil {
+		return err
+	}
+	defer v.Free()
+	mine := errors.New("mine")
+	for what, f := range map[string]func() error{
+		"an error":    func() error { return mine },
+		"an upload":   func() error { return v.WriteAt64([]float64{3}, 0) },
+		"a download":  func() error { return v.ReadAt64(make([]float64, 2), 0) },
+		"a wait":      d.Sync,
+		"another one": func() error { _, err := v.Norm(); return err },
+	} {
+		r, err := d.Record(func() error { return errors.Join(v.Fill(5), f()) })
+		if err == nil || r != nil {
+			return fmt.Errorf("%s in a recording is no error", what)
+		}
+	}
+	return s.expect("after what failed", v, []float64{1, 2}, 0)
+}
+
+func (s *suite) staleRecording(d device.Pipeline) error {
+	v, err := s.vector([]float64{1, 2})
+	if err != nil {
+		return err
+	}
+	if err := v.Fill(4); err != nil {
+		return err
+	}
+	r, err := record(d, func() error { return v.Fill(5) })
+	if err != nil {
+		return err
+	}
+	defer r.Free()
+	v.Free()
+	if r.Valid() || r.Run() == nil {
+		return errors.New("it is still valid")
+	}
+	return s.dev.Sync()
+}
+
+// step compares the step that reads its numbers when it runs with SGD, bit for bit.
+func (s *suite) step(d device.Pipeline) error {
+	const n = 1000
+	size := s.dtype.Size()
+	numbers, err := d.NewMemory(2 * size)
+	if err != nil {
+		return err
+	}
+	defer numbers.Free()
+	at := device.Region{Memory: numbers, Bytes: 2 * size}
+	var v [2][3]device.Vector // parameters, gradient, momentum
+	for i := range v {
+		for j, name := range []string{"parameters", "gradient", "momentum"} {
+			if v[i][j], err = s.vector(s.numbers(name, n)); err != nil {
+				return err
+			}
+			defer v[i][j].Free()
+		}
+	}
+	// What is made when it is first needed is there before the step is recorded, so the rate is 0 at first.
+	o := device.SGD{Rate: 99, Scale: 99, Momentum: .9, Decay: 1e-2, Nesterov: true, NoDecay: []device.Span{{Off: 3, Len: 5}}}
+	if err := v[0][0].SGD(v[0][1], v[0][2], device.SGD{Scale: 1, NoDecay: o.NoDecay}); err != nil {
+		return err
+	}
+	if err := v[1][0].SGD(v[1][1], v[1][2], device.SGD{Scale: 1, NoDecay: o.NoDecay}); err != nil {
+		return err
+	}
+	r, err := record(d, func() error { return d.Step(v[0][0], v[0][1], v[0][2], o, at) })
+	if err != nil {
+		return err
+	}
+	defer r.Free()
+	for _, x := range [][2]float64{{.1, 1}, {.05, .25}} {
+		if err := d.Upload(at, "", op.Tensor{Shape: op.Shape{2}, Data: x[:]}); err != nil {
+			return err
+		}
+		if err := r.Run(); err != nil {
+			return err
+		}
+		o.Rate, o.Scale = x[0], x[1]
+		if err := v[1][0].SGD(v[1][1], v[1][2], o); err != nil {
+			return err
+		}
+	}
+	for j, name := range []string{"parameters", "gradient", "momentum"} {
+		want, err := s.content(v[1][j])
+		if err != nil {
+			return err
+		}
+		if err := s.expect(name, v[0][j], want, 0); err != nil {
+			return err
+		}
+	}
+	at.Bytes--
+	if d.Step(v[0][0], v[0][1], v[0][2], o, at) == nil {
+		return errors.New("a region that is too small is no error")
+	}
+	return nil
+}
+
+// lanes sends numbers through two lanes by turns, as training does, and has a recording add them up.
+func (s *suite) lanes(d device.Pipeline) error {
+	const n, steps = 1000, 9
+	size := s.dtype.Size()
+	type side struct {
+		device.Lane
+		r device.Recording
+	}
+	var sides [2]side
+	defer func() {
+		for _, x := range sides {
+			if x.r != nil {
+				x.r.Free()
+			}
+			if x.Lane != nil {
+				x.Free()
+			}
+		}
+	}()
+	typ := op.T(s.dtype, n)
+	bytes := 2 * typ.Bytes()
+	for i := range sides {
+		l, err := d.NewLane(bytes, bytes)
+		if err != nil {
+			return err
+		}
+		sides[i].Lane = l
+		if l.Input().Bytes() != bytes || l.Output().Bytes() != bytes {
+			return fmt.Errorf("a lane of %d and %d bytes where %d were asked for", l.Input().Bytes(), l.Output().Bytes(), bytes)
+		}
+		// Output's first half is twice the input's first, its second the ReLU of the input's second.
+		half := func(m device.Memory, i int) device.Region {
+			return device.Region{Memory: m, Offset: i * bytes / 2, Bytes: bytes / 2}
+		}
+		double, err := s.kernelOf(op.Add{}, typ, half(l.Output(), 0), half(l.Input(), 0), half(l.Input(), 0))
+		if err != nil {
+			return err
+		}
+		relu, err := s.kernelOf(op.ReLU{}, typ, half(l.Output(), 1), half(l.Input(), 1))
+		if err != nil {
+			return err
+		}
+		f := func() error { return errors.Join(double(), relu(), l.Fetch()) }
+		if err := errors.Join(f(), d.Sync()); err != nil { // what is made when it is first needed
+			return err
+		}
+		if sides[i].r, err = record(d, f); err != nil {
+			return err
+		}
+	}
+	want := func(step, i int) float64 { return float64((step*31+i)%17) - 8 }
+	check := func(step int) error {
+		m, err := sides[step%2].Results()
+		if err != nil {
+			return err
+		}
+		got := make([]float64, 2*n)
+		if err := device.DownloadRowMajor(op.Tensor{Shape: op.Shape{2 * n}, Data: got}, device.Region{Memory: m, Bytes: 2 * n * size}); err != nil {
+			return err
+		}
+		for i, x := range got {
+			w := 2 * want(step, i)
+			if i >= n {
+				w = max(0, w/2)
+			}
+			if x != w {
+				return fmt.Errorf("step %d: number %d is %v, want %v", step, i, x, w)
+			}
+		}
+		return nil
+	}
+	for step := range steps {
+		l := sides[step%2]
+		m, err := l.Host()
+		if err != nil {
+			return err
+		}
+		x := make([]float64, 2*n)
+		for i := range x {
+			x[i] = want(step, i)
+		}
+		if err := device.UploadRowMajor(device.Region{Memory: m, Bytes: 2 * n * size}, op.Tensor{Shape: op.Shape{2 * n}, Data: x}); err != nil {
+			return err
+		}
+		if err := errors.Join(l.Send(device.Span{Len: 8}, device.Span{Off: 8, Len: bytes - 8}), l.r.Run(), l.End()); err != nil {
+			return err
+		}
+		if step > 0 && step != 4 { // results may be left
+			if err := check(step - 1); err != nil {
+				return err
+			}
+		}
+	}
+	if err := check(steps - 1); err != nil {
+		return err
+	}
+	if sides[0].Send(device.Span{Off: bytes, Len: 1}) == nil && d.Sync() == nil {
+		return errors.New("a part that is not in the lane is no error")
+	}
+	return nil
+}
+
+// kernelOf binds an op on operands of one type.
+func (s *suite) kernelOf(o op.Op, t op.Type, out device.Region, in ...device.Region) (device.Kernel, error) {
+	g := &device.Group{Steps: []device.Step{{Name: "layer", Op: o, Out: len(in)}}, Outputs: []int{len(in)}}
+	for i := range in {
+		g.Steps[0].In = append(g.Steps[0].In, i)
+		g.Inputs = append(g.Inputs, i)
+	}
+	for range len(in) + 1 {
+		g.Values = append(g.Values, device.Value{Type: t, Layout: s.dev.Layout(t, device.Data), Bytes: t.Bytes()})
+	}
+	p, err := s.dev.Describe(g)
+	if err != nil {
+		return nil, err
+	}
+	return s.dev.Bind(g, p, device.Args{In: in, Out: []device.Region{out}})
+}

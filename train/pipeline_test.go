@@ -1,0 +1,257 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"onlinerna/data"
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/devicetest"
+)
+
+// lazyDevice is the CPU as a pipeline: it computes when somebody waits for it.
+func lazyDevice(t testing.TB) device.Device { return devicetest.Lazy(cpuDevice(t, 2)) }
+
+// late is a hook that does not need the weights of its step.
+type late struct {
+	watch
+}
+
+func (late) Late() bool { return true }
+
+// TestPipeline compares runs whose steps are issued ahead with runs that wait for each: they leave the same.
+func TestPipeline(t *testing.T) {
+	images := pictures(t, 20, 6, 16)
+	for name, change := range map[string]func(c *Config){
+		"offline": func(*Config) {},
+		"accumulation": func(c *Config) {
+			c.Batch, c.StepsLimit, c.Accumulate, c.Nesterov, c.DecayWeightsOnly = 4, 8, 3, true, true
+		},
+		"BatchNorm": func(c *Config) { *c = tinyColour("", images) },
+		"online":    func(c *Config) { c.RNA.Mode, c.EMA = Online, 12 },
+		"segments": func(c *Config) {
+			c.RNA.PerEpoch, c.RNA.SegmentMeans, c.RNA.Residual = 2, true, Gradients
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := tiny("")
+			change(&c)
+			dir := t.TempDir()
+			c.Out = filepath.Join(dir, "plain")
+			trained(t, c, cpuDevice(t, 2))
+			c.Out = filepath.Join(dir, "ahead")
+			r := trained(t, c, lazyDevice(t))
+			if len(r.Net.pipe.progs) < 4 {
+				t.Errorf("%d programs of lanes", len(r.Net.pipe.progs))
+			}
+			sameFolders(t, c.Out, filepath.Join(dir, "plain"))
+		})
+	}
+}
+
+// TestPipelineIsAhead checks that a hook that may be late is, and that one that may not is not.
+func TestPipelineIsAhead(t *testing.T) {
+	for _, may := range []bool{true, false} {
+		ahead := 0
+		w := watch{step: func(s *State) error {
+			if s.Steps != s.Step.Step || s.Batch != (s.Steps-1)%3+1 {
+				t.Errorf("step %d: the state is that after %d steps, %d batches", s.Step.Step, s.Steps, s.Batch)
+			}
+			ahead += s.Net.StatsBatches - s.Steps
+			return nil
+		}}
+		var h Hook = w
+		want := 0
+		if may {
+			h, want = late{w}, 5*2 // all but the last step of each epoch
+		}
+		trained(t, tiny(""), lazyDevice(t), h)
+		if ahead != want {
+			t.Errorf("late %v: a step was issued ahead %d times, want %d", may, ahead, want)
+		}
+	}
+}
+
+// TestPipelineStops interrupts runs, and has a hook fail: what goes on from there leaves what a whole run does.
+func TestPipelineStops(t *testing.T) {
+	images := pictures(t, 20, 6, 16)
+	for name, c := range map[string]Config{"lenet": tiny(""), "BatchNorm": tinyColour("", images)} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c.Out = filepath.Join(dir, "whole")
+			trained(t, c, cpuDevice(t, 2))
+			resume := func(of string) {
+				t.Helper()
+				r, err := Resume(filepath.Join(dir, of), lazyDevice(t), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				if err := r.Train(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				sameFolders(t, filepath.Join(dir, of), filepath.Join(dir, "whole"))
+			}
+
+			c.Out = filepath.Join(dir, "interrupted")
+			ctx, cancel := context.WithCancel(context.Background())
+			r := newRun(t, c, lazyDevice(t), late{atStep(10)(cancel)})
+			err := r.Train(ctx)
+			if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), fmt.Sprintf("after step %d,", r.pos.Steps)) || r.pos.Steps != 11 {
+				t.Fatalf("stopped after %d steps with %v, want 11", r.pos.Steps, err)
+			}
+			r.Close()
+			resume("interrupted")
+
+			c.Out = filepath.Join(dir, "failed")
+			failed := errors.New("once")
+			r = newRun(t, c, lazyDevice(t), late{watch{step: func(s *State) error {
+				if s.Steps == 10 {
+					return failed
+				}
+				return nil
+			}}})
+			if err := r.Train(context.Background()); !errors.Is(err, failed) || r.pos.Steps != 11 {
+				t.Errorf("after step %d: %v", r.pos.Steps, err)
+			}
+			if err := r.Train(context.Background()); err != nil { // what was under way is in its position
+				t.Error(err)
+			}
+			r.Close()
+			sameFolders(t, c.Out, filepath.Join(dir, "whole"))
+		})
+	}
+}
+
+// TestPipelineFailures checks that what goes wrong is said of the step where it does, as on a device that waits, and that weights that are
+// further than that are not kept.
+func TestPipelineFailures(t *testing.T) {
+	t.Run("loss", func(t *testing.T) {
+		var at [2]*DivergedError
+		for i, dev := range []device.Device{cpuDevice(t, 2), lazyDevice(t)} {
+			c := tiny(filepath.Join(t.TempDir(), "run"))
+			c.Schedule = Schedule{Kind: Constant, Rate: 1e6}
+			r := newRun(t, c, dev)
+			at[i] = diverged(t, r.Train(t.Context()), c.Out, "")
+			if i == 0 {
+				continue
+			}
+			if err := r.Save(); err == nil {
+				t.Error("weights beyond the step are saved")
+			}
+			if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "resume") {
+				t.Errorf("the run goes on: %v", err)
+			}
+		}
+		if at[0].Epoch != at[1].Epoch || at[0].Step != at[1].Step || at[0].What != at[1].What {
+			t.Errorf("%+v, want %+v", at[1], at[0])
+		}
+	})
+	t.Run("images", func(t *testing.T) {
+		c := tinyColour("", pictures(t, 20, 6, 16))
+		for i := range 6 {
+			put(t, filepath.Join(c.Data, "train", "plain", fmt.Sprintf("%03d.png", 2*i+8)), []byte("no image"))
+		}
+		c.MaxBad, c.Batch, c.NoShuffle = ptr(.25), 2, true
+		var steps [2]int
+		for i, dev := range []device.Device{cpuDevice(t, 2), lazyDevice(t)} {
+			r := newRun(t, c, dev)
+			if err := r.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+				t.Errorf("%v", err)
+			}
+			steps[i] = r.pos.Steps
+			if err := r.beyond; err != nil {
+				t.Errorf("the weights are taken for those of no step: %v", err)
+			}
+		}
+		if steps[0] == 0 || steps[0] != steps[1] {
+			t.Errorf("failed after %d and %d steps", steps[0], steps[1])
+		}
+	})
+}
+
+// TestReplays checks when steps are recorded: the second time that they run in a lane, and again when what they use has moved.
+func TestReplays(t *testing.T) {
+	r := newRun(t, tiny(""), lazyDevice(t))
+	n := r.Net
+	batch := firstBatch(t, r)
+	step := func(o StepOptions) {
+		t.Helper()
+		p, err := n.Start(batch, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded := func() (k int) {
+		for _, p := range n.pipe.progs {
+			for _, x := range p.replays {
+				if x.Recorded() {
+					k++
+				}
+			}
+		}
+		return k
+	}
+	o := r.step(8, true, true)
+	for i, want := range []int{0, 0, 1, 2, 2} {
+		step(o)
+		if got := recorded(); got != want {
+			t.Errorf("%d recordings after step %d, want %d", got, i+1, want)
+		}
+	}
+	o.SGD.Rate, o.StatsMomentum = 1e-3, .5 // read from memory
+	step(o)
+	if got := recorded(); got != 2 {
+		t.Errorf("%d recordings after another rate, want 2", got)
+	}
+	o.SGD.Decay = .1 // part of the recording
+	step(o)
+	step(o)
+	step(o)
+	if got := recorded(); got != 3 {
+		t.Errorf("%d recordings after another decay, want 3", got)
+	}
+	spare, err := n.NewParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spare.Free() // the device does not say of what
+	if got := recorded(); got != 0 {
+		t.Errorf("%d recordings are valid after memory went, want 0", got)
+	}
+	step(o)
+	if got := recorded(); got != 1 {
+		t.Errorf("%d recordings after another step, want 1", got)
+	}
+	groups := 0
+	n.Trace(func(*device.Group, time.Duration) { groups++ }) // which a recording does not tell apart
+	step(o)
+	n.Trace(nil)
+	if groups == 0 {
+		t.Error("a step that is traced tells of no group")
+	}
+}
+
+// firstBatch is the first batch that a run trains on.
+func firstBatch(t *testing.T, r *Run) *data.Batch {
+	t.Helper()
+	for b, err := range r.train.Epoch(t.Context(), 1, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := *b
+		c.Images, c.Crops, c.Labels = slices.Clone(b.Images), slices.Clone(b.Crops), slices.Clone(b.Labels)
+		return &c
+	}
+	t.Fatal("no batch")
+	return nil
+}
