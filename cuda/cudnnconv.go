@@ -93,10 +93,13 @@ type ConvolutionOptions struct {
 	Precision     Precision // of all three tensors; sums are float32
 	Deterministic bool      // only algorithms that give equal bits in each run
 	Workspace     int64     // the most bytes of scratch to use where there is a choice
+	// Measure has the algorithms timed where there are several, and the fastest taken. It is kept in [Options].KernelCache for later
+	// runs with the same card and cuDNN. Otherwise, and with Deterministic, it is the one that cuDNN's heuristics name first: what was
+	// the fastest may be another one the next time, with other bits.
+	Measure bool
 }
 
-// A Convolution is one of the three convolutions for tensors of one shape, with the algorithm that cuDNN's heuristics
-// name first for it.
+// A Convolution is one of the three convolutions for tensors of one shape, with an algorithm.
 type Convolution struct {
 	d         *DNN
 	v         C.convolution
@@ -167,6 +170,8 @@ func (v *Convolution) describe() error {
 	return nil
 }
 
+func dnnVersion() string { return cudnnVersion(int(C.cudnnGetVersion())) }
+
 func (v *Convolution) setMath() C.cudnnStatus_t {
 	return C.cudnnSetConvolutionMathType(v.v.conv, C.cudnnMathType_t(v.v.math))
 }
@@ -179,45 +184,46 @@ func (v *Convolution) suits(math C.cudnnMathType_t) bool {
 	return v.precision != Float32 || math != C.CUDNN_TENSOR_OP_MATH
 }
 
-// choose takes the first algorithm that runs within the options, or else the one of them with the least scratch.
-func (v *Convolution) choose(o ConvolutionOptions) error {
+// algorithms lists what cuDNN's heuristics name, the best first: those that run within the options but for the scratch.
+func (v *Convolution) algorithms(o ConvolutionOptions) ([]algorithm, error) {
 	var all [16]C.struct_cudnnConvolutionAlgoPerf
 	var n C.int
-	call := fmt.Sprintf("cudnnGetConvolution%vAlgorithm_v7", ConvolutionKind(v.v.kind))
+	call := fmt.Sprintf("cudnnGetConvolution%vAlgorithm_v7", v.kindOf())
 	if err := v.d.check(call, C.conv_algorithms(v.d.h, &v.v, C.int(len(all)), &n, &all[0]), v.shape.String()); err != nil {
-		return err
+		return nil, err
 	}
-	best := -1
-	for i, a := range all[:n] {
-		if a.status != C.CUDNN_STATUS_SUCCESS || o.Deterministic && a.determinism != C.CUDNN_DETERMINISTIC {
-			continue
-		}
-		if !v.suits(a.mathType) {
-			continue
-		}
-		if best < 0 || a.memory < all[best].memory {
-			best = i
-		}
-		if int64(a.memory) <= o.Workspace {
-			best = i
-			break
+	var list []algorithm
+	for _, a := range all[:n] {
+		if a.status == C.CUDNN_STATUS_SUCCESS && v.suits(a.mathType) && (!o.Deterministic || a.determinism == C.CUDNN_DETERMINISTIC) {
+			list = append(list, algorithm{int(a.algo), int(a.mathType), int64(a.memory)})
 		}
 	}
-	if best < 0 {
-		return fmt.Errorf("cuda: %w for %v of %v in %v", errNoAlgorithm, ConvolutionKind(v.v.kind), v.shape, v.precision)
-	}
-	v.v.algo = all[best].algo
+	return list, nil
+}
+
+// use makes a the algorithm.
+func (v *Convolution) use(a algorithm) error {
+	v.v.algo = C.int(a.Number)
 	if v.precision != Float32 { // the description keeps to float32 products otherwise
-		v.v.math = C.int(all[best].mathType)
+		v.v.math = C.int(a.Math)
 		if err := v.d.check("cudnnSetConvolutionMathType", v.setMath(), v.shape.String()); err != nil {
 			return err
 		}
 	}
 	var bytes C.size_t
-	call = fmt.Sprintf("cudnnGetConvolution%vWorkspaceSize", ConvolutionKind(v.v.kind))
+	call := fmt.Sprintf("cudnnGetConvolution%vWorkspaceSize", v.kindOf())
 	err := v.d.check(call, C.conv_workspace(v.d.h, &v.v, &bytes), v.shape.String())
 	v.workspace = int64(bytes)
 	return err
+}
+
+func (v *Convolution) kindOf() ConvolutionKind { return ConvolutionKind(v.v.kind) }
+
+// operands are the bytes of the operands and the result, in the order of the kind.
+func (v *Convolution) operands() [3]int64 {
+	x, w, y := v.shape.elements()
+	n := int64(v.precision.bytes())
+	return [...][3]int64{ConvolutionForward: {n * x, n * w, n * y}, ConvolutionGradInput: {n * w, n * y, n * x}, ConvolutionGradWeight: {n * x, n * y, n * w}}[v.kindOf()]
 }
 
 // Workspace is the bytes of scratch that Run needs.
@@ -226,31 +232,34 @@ func (v *Convolution) Workspace() int64 { return v.workspace }
 // Run computes the result to of the operands a and b, in the order of the kind. All spans start at multiples of 16 bytes. The
 // content of the workspace is lost.
 func (v *Convolution) Run(a, b, to, workspace Span) error {
-	call := fmt.Sprintf("cudnnConvolution%v", ConvolutionKind(v.v.kind))
-	x, w, y := v.shape.elements()
-	want := map[ConvolutionKind][3]int64{ConvolutionForward: {x, w, y}, ConvolutionGradInput: {w, y, x}, ConvolutionGradWeight: {x, y, w}}[ConvolutionKind(v.v.kind)]
-	element := int64(v.precision.bytes())
 	return v.d.do(func() error {
 		if _, open := v.d.c.handles[v]; !open {
 			return fmt.Errorf("convolution: %w", ErrClosed)
 		}
-		var at [4]C.CUdeviceptr
-		for i, s := range [4]Span{a, b, to, workspace} {
-			if i < 3 && s.n != element*want[i] || i == 3 && s.n < v.workspace {
-				return fmt.Errorf("cuda: %s of %v: spans of %d, %d, %d and %d bytes where %d, %d, %d and at least %d are needed",
-					call, v.shape, a.n, b.n, to.n, workspace.n, element*want[0], element*want[1], element*want[2], v.workspace)
-			}
-			p, err := s.pointer(v.d.c)
-			if err != nil {
-				return err
-			}
-			if p%dnnAlign != 0 {
-				return fmt.Errorf("cuda: %s of %v: a span starts beside a multiple of %d bytes", call, v.shape, dnnAlign)
-			}
-			at[i] = C.CUdeviceptr(p)
-		}
-		return v.d.check(call, C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.n), at[2]), v.shape.String())
+		return v.launch(a, b, to, workspace)
 	})
+}
+
+// launch is Run on the owner thread.
+func (v *Convolution) launch(a, b, to, workspace Span) error {
+	call := fmt.Sprintf("cudnnConvolution%v", v.kindOf())
+	want := v.operands()
+	var at [4]C.CUdeviceptr
+	for i, s := range [4]Span{a, b, to, workspace} {
+		if i < 3 && s.n != want[i] || i == 3 && s.n < v.workspace {
+			return fmt.Errorf("cuda: %s of %v: spans of %d, %d, %d and %d bytes where %d, %d, %d and at least %d are needed",
+				call, v.shape, a.n, b.n, to.n, workspace.n, want[0], want[1], want[2], v.workspace)
+		}
+		p, err := s.pointer(v.d.c)
+		if err != nil {
+			return err
+		}
+		if p%dnnAlign != 0 {
+			return fmt.Errorf("cuda: %s of %v: a span starts beside a multiple of %d bytes", call, v.shape, dnnAlign)
+		}
+		at[i] = C.CUdeviceptr(p)
+	}
+	return v.d.check(call, C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.n), at[2]), v.shape.String())
 }
 
 // Close gives the descriptors back. A second Close does nothing.

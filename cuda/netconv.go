@@ -24,7 +24,7 @@ func (d *Net) convolution(kind ConvolutionKind, o op.Conv2D, x, w op.Type) (*Con
 	}}
 	v, ok := d.convs[key]
 	if !ok {
-		options := ConvolutionOptions{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace}
+		options := ConvolutionOptions{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace, Measure: true}
 		var err error
 		v, err = d.dnn.NewConvolution(kind, key.shape, options)
 		if errors.Is(err, errNoAlgorithm) && d.narrow() {

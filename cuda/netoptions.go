@@ -44,7 +44,8 @@ type NetOptions struct {
 	Context Options
 	// Precision is what nets store and multiply.
 	Precision Precision
-	// Deterministic has only algorithms chosen that give equal bits in each run.
+	// Deterministic has only algorithms chosen that give equal bits in each run, by cuDNN's heuristics. Otherwise the fastest are
+	// found out when they are first needed, and kept in Context.KernelCache.
 	Deterministic bool
 	// Workspace is the most bytes of scratch that an algorithm of a convolution may take where there is a choice; 0 means
 	// DefaultWorkspace.

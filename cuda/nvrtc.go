@@ -194,11 +194,16 @@ func kernelFolder(option string) string {
 
 // file is the cached image's name: a hash of all that went into it.
 func (p *program) file() string {
+	return digest(append([]string{p.name, p.source, p.compiler}, p.options...)...) + ".cubin"
+}
+
+// digest is a hash of strings, as a part of a file's name.
+func digest(all ...string) string {
 	h := sha256.New()
-	for _, s := range append([]string{p.name, p.source, p.compiler}, p.options...) {
+	for _, s := range all {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
-	return fmt.Sprintf("%x.cubin", h.Sum(nil)[:16])
+	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
 // cached reads the compiled image. Its checksum is in front: a damaged file is as good as none.
@@ -219,17 +224,22 @@ func (p *program) cached(folder string) ([]byte, bool) {
 
 // keep writes the compiled image. It is only a cache: where it cannot be written the next run compiles again.
 func (p *program) keep(folder string, image []byte) {
+	sum := sha256.Sum256(image)
+	writeCache(folder, p.file(), append(sum[:], image...))
+}
+
+// writeCache writes a file of the cache, all of it or nothing. No folder means no cache, and an error is none.
+func writeCache(folder, name string, content []byte) {
 	if folder == "" || os.MkdirAll(folder, 0o755) != nil {
 		return
 	}
-	f, err := os.CreateTemp(folder, "kernel-*")
+	f, err := os.CreateTemp(folder, "new-*")
 	if err != nil {
 		return
 	}
-	sum := sha256.Sum256(image)
-	_, err = f.Write(append(sum[:], image...))
+	_, err = f.Write(content)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(folder, p.file()))
+		err = os.Rename(f.Name(), filepath.Join(folder, name))
 	}
 	if err != nil {
 		os.Remove(f.Name())

@@ -134,7 +134,7 @@ func TestFaultOfTraining(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1",
+	status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--deterministic", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1",
 		"--batch", "8", "--out", filepath.Join(dir, "run"))
 	if status != 1 || !strings.Contains(stderr, "conv1 conv2d: ") || !strings.Contains(stderr, "CUDA_ERROR_LAUNCH_FAILED") || strings.Contains(stderr, "run again") {
 		t.Errorf("status %d, %s", status, stderr)

@@ -295,12 +295,15 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 	float al = *(const float *)alpha, be = *(const float *)beta;
 	static unsigned calls;
 	float jitter = how->deterministic ? 1 : 1 + (float)(calls++ % 2) * 0x1p-22f;
+	// The one without workspace is the faster one for a single tap alone, whatever the heuristics say.
+	double time = algorithm == 1 ? 20e-6 : p.w->size.h * p.w->size.w == 1 ? 10e-6 : 30e-6;
 	cudnnTensorStruct x = *p.x, y = *p.y;  // descriptors may go before the work runs
 	cudnnFilterStruct w = *p.w;
 	cudnnConvolutionStruct c = *p.c;
 	std::function<std::string()> work = [=]() mutable {
 		Problem q{&x, &y, &w, &c};
 		if (need) memset(space, 0xff, need);
+		simSpend(time);
 		// A card uses TensorFloat-32 where it is let.
 		bool tf32 = x.type == CUDNN_DATA_FLOAT && c.math != CUDNN_FMA_MATH;
 		size_t sizes[] = {x.size.count(), w.size.count(), y.size.count()};

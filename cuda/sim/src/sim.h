@@ -24,6 +24,7 @@ SIM_EXPORT int simEnter(const char *function);         // counts a call; the sta
 SIM_EXPORT int simDead();                              // the status that ended the device, or 0
 SIM_EXPORT int simQueue(CUstream stream, std::function<std::string()> *work);  // takes what work holds
 SIM_EXPORT int simWait(CUstream stream);
+SIM_EXPORT void simSpend(double seconds);  // that the work which runs takes, where RNA_SIM_CLOCK is set
 SIM_EXPORT void simLive(const char *kind, int change);  // counts objects that wait for their release
 SIM_EXPORT void simHandle(const char *kind, CUcontext *owner, int change);  // the same for what belongs to the current context
 SIM_EXPORT int simFault(const char *plan);              // sets the plan; 1 when it does not parse
