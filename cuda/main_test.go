@@ -41,6 +41,10 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(kernelCache)
 	code := m.Run()
+	if err := checkREADME(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if leaks := sim.Leaks(); leaks != plannedLeaks && code == 0 {
 		fmt.Fprintln(os.Stderr, "leaked:", leaks)
 		return 1

@@ -28,7 +28,8 @@ func TestNet(t *testing.T) {
 	needDNN(t)
 	for p := Float32; p <= Float16; p++ {
 		t.Run(p.String(), func(t *testing.T) {
-			devicetest.Run(t, openNet(NetOptions{Precision: p}), conformance(p))
+			ran(t, vectors, p)
+			devicetest.Run(t, recording(openNet(NetOptions{Precision: p})), conformance(p))
 		})
 	}
 }

@@ -24,6 +24,7 @@ func TestNetGolden(t *testing.T) {
 		{"float16", Float16, machinetest.Options{Steps: 1, Unit: 0x1p-11}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			ran(t, golden, test.p)
 			dev, err := openNet(NetOptions{Precision: test.p})()
 			check(t, err)
 			defer func() { check(t, dev.Close()) }()

@@ -132,6 +132,7 @@ func TestNetReplay(t *testing.T) {
 	needDNN(t)
 	for _, p := range []Precision{Float32, BFloat16, Float16} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
+			ran(t, replayed, p)
 			numbers := map[bool][]float64{}
 			for _, debug := range []bool{false, true} {
 				dev, err := openNet(NetOptions{DebugSync: debug, Precision: p})()

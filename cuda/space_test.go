@@ -34,6 +34,7 @@ func TestSpace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			needGPU(t)
 			c := openWith(t, Options{KernelCache: kernelCache, ExactMemory: true}) // bounds are those asked for
+			ran(t, spaces, Float32)
 			spacetest.Run(t, func(dim int) (rna.Space, error) { return openSpace(t, c, dim, o), nil })
 		})
 	}
