@@ -22,6 +22,7 @@ func (r *Run) lossScale() (*device.LossScale, error) {
 // resumeScale goes on from a state, or, where the device scales and there is none, from the device's.
 func (r *Run) resumeScale(s *device.LossScale) error {
 	now, err := r.lossScale()
+	r.scaled = now != nil
 	if err != nil || now == nil {
 		return err
 	}
@@ -30,6 +31,14 @@ func (r *Run) resumeScale(s *device.LossScale) error {
 		return nil
 	}
 	return r.dev.(device.LossScaler).SetLossScale(*s)
+}
+
+// stepped says whether the optimiser made a step on a gradient: where the loss is scaled it passes over those that are not finite.
+func (r *Run) stepped(grad device.Vector) (bool, error) {
+	if !r.scaled {
+		return true, nil
+	}
+	return grad.Finite()
 }
 
 // recordScale notes the scale of the loss at the end of an epoch. One that fell to nothing says that the gradient is never finite.

@@ -49,7 +49,11 @@ func (h *rnaHook) AfterStep(s *State) error {
 		if h.run.sum != nil {
 			grad, scale = h.run.sum, 1/float64(s.Step.Images)
 		}
-		if err := h.descent.add(-scale, grad); err != nil {
+		ok, err := h.run.stepped(grad)
+		if err == nil && ok {
+			err = h.descent.add(-scale, grad)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,7 @@ type Run struct {
 	sum      device.Vector // of gradients, where batches are accumulated
 	spare    weights       // room for the iterate while other weights are looked at
 	noDecay  []device.Span
+	scaled   bool // the loss is
 
 	train, stats *data.Loader
 	val, held    *data.Loader // nil without such images

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"onlinerna/cuda"
+	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 )
@@ -58,6 +59,31 @@ func TestPrecisionOnGPU(t *testing.T) {
 	}
 }
 
+// A ResNet-50 at batch 256 in 16 bits leaves room on cards of 24 GB.
+func TestArenaOnGPU(t *testing.T) {
+	needGPU(t)
+	d, err := cuda.OpenNet(0, cuda.NetOptions{Precision: cuda.BFloat16, Deterministic: true, Context: cuda.Options{KernelCache: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	n, err := train.NewNetwork(d, "resnet50", nn.Config{Classes: 1000, Channels: 3, Size: 224, Mean: []float64{.5, .5, .5}, Std: []float64{.2, .2, .2}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	s, err := n.Plan(256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const perParam = 4 + 4 + 4 + 2 // weight, gradient, momentum, narrow weight
+	if all := s.Arena + 2*s.Inputs + perParam*n.Params.Len(); all > 20e9 {
+		t.Errorf("%d bytes", all)
+	} else {
+		t.Logf("%d bytes, of them %d in the arena", all, s.Arena)
+	}
+}
+
 // stopAfter cancels a run after so many steps, and only counts them for 0.
 type stopAfter struct {
 	steps int
@@ -93,7 +119,7 @@ func TestFloat16OnGPU(t *testing.T) {
 		return d.(device.LossScaler)
 	}
 	config := train.Config{Data: "glyphs", Batch: 8, Epochs: 2, StepsLimit: 6, ValLimit: 1, Device: "cuda", Precision: "float16", Deterministic: true, Workers: 1}
-	config.RNA.Mode = train.Off
+	config.RNA = train.RNAConfig{Mode: train.Offline, Residual: train.Gradients, Start: 1, Window: 2, Batches: 1, Averages: []int{}}
 	var runs [2][]train.EpochRecord
 	var weights [2][]byte
 	for i, stop := range []int{0, 8} {
@@ -139,6 +165,9 @@ func TestFloat16OnGPU(t *testing.T) {
 		if f := runs[1][i]; e.Skipped != f.Skipped || e.LossScale != f.LossScale || e.Train != f.Train {
 			t.Errorf("epoch %d: %d steps skipped, scale %v, %+v; resumed %d, %v, %+v", i+1, e.Skipped, e.LossScale, e.Train, f.Skipped, f.LossScale, f.Train)
 		}
+	}
+	if rna := runs[0][1].RNA; rna == nil || rna.Status != "ok" {
+		t.Errorf("RNA by gradients, of which some were not finite: %+v", rna)
 	}
 	if !bytes.Equal(weights[0], weights[1]) {
 		t.Error("the weights differ")
