@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type algorithm struct {
 	Bytes  int64 `json:"workspace"`
 }
 
-// choose takes an algorithm of those within the options. Where none of them does with the scratch it is the one with the least.
+// choose takes an algorithm of those within the options. Where none of them does with the scratch it is the one with the least. Several
+// that are to be measured, and have not been before, are left to Settle.
 func (v *Convolution) choose(o ConvolutionOptions) error {
 	all, err := v.algorithms(o)
 	if err != nil {
@@ -28,70 +30,54 @@ func (v *Convolution) choose(o ConvolutionOptions) error {
 	if len(all) == 0 {
 		return fmt.Errorf("cuda: %w for %v of %v in %v", errNoAlgorithm, v.kindOf(), v.shape, v.precision)
 	}
-	within := slices.DeleteFunc(slices.Clone(all), func(a algorithm) bool { return a.Bytes > o.Workspace })
-	if len(within) == 0 {
-		within = []algorithm{slices.MinFunc(all, func(a, b algorithm) int { return int(min(max(a.Bytes-b.Bytes, -1), 1)) })}
+	least := slices.MinFunc(all, func(a, b algorithm) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	within := slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > max(o.Workspace, least.Bytes) })
+	within = within[:min(len(within), mostMeasured)]
+	if !o.Measure || o.Deterministic || len(within) == 1 {
+		return v.use(within[0])
 	}
-	best := within[0]
-	if o.Measure && !o.Deterministic && len(within) > 1 {
-		key := v.key(o)
-		kept, ok := keptChoice(v.d.c.opts, key)
-		if ok && slices.Contains(within, kept) {
-			best = kept
-		} else if best, err = v.measure(within); err != nil {
-			return err
-		} else {
-			keepChoice(v.d.c.opts, key, best)
-		}
+	v.key = v.name(o)
+	if kept, ok := keptChoice(v.d.c.opts, v.key); ok && slices.Contains(within, kept) {
+		return v.use(kept)
 	}
-	return v.use(best)
+	if err := v.use(within[0]); err != nil {
+		return err
+	}
+	v.unsettled = within
+	for _, a := range within {
+		v.workspace = max(v.workspace, a.Bytes)
+	}
+	return nil
 }
 
 // mostMeasured algorithms are timed, and each so many times.
 const mostMeasured, rounds = 8, 3
 
-// measure gives the fastest of several algorithms, on buffers of their own, or the first where there is no room for those.
-func (v *Convolution) measure(all []algorithm) (algorithm, error) {
-	all = all[:min(len(all), mostMeasured)]
-	c := v.d.c
-	var spans [4]Span
-	defer func() {
-		for _, s := range spans {
-			if s.m != nil {
-				_ = s.m.Close() // a failure of the GPU shows at the next call
+// Settle measures the algorithms, unless one is chosen, and takes the fastest. The spans are as for Run; the result's content is lost.
+func (v *Convolution) Settle(a, b, to, workspace Span) error {
+	return v.d.do(func() error {
+		if _, open := v.d.c.handles[v]; !open {
+			return fmt.Errorf("convolution: %w", ErrClosed)
+		}
+		if len(v.unsettled) == 0 {
+			return nil
+		}
+		best, least := v.unsettled[0], time.Duration(0)
+		for _, x := range v.unsettled {
+			took, err := v.time(x, [4]Span{a, b, to, workspace})
+			if errors.Is(err, ErrLost) {
+				return err
+			}
+			if err == nil && (least == 0 || took < least) { // one that fails is passed over
+				best, least = x, took
 			}
 		}
-		_ = c.Trim()
-	}()
-	sizes := v.operands()
-	scratch := slices.MaxFunc(all, func(a, b algorithm) int { return int(min(max(a.Bytes-b.Bytes, -1), 1)) }).Bytes
-	for i, n := range append(sizes[:], scratch) {
-		if n == 0 {
-			continue
+		v.unsettled = nil
+		if least > 0 {
+			keepChoice(v.d.c.opts, v.key, best)
 		}
-		m, err := c.Alloc(n)
-		if errors.Is(err, ErrOutOfMemory) {
-			return all[0], nil
-		}
-		if err != nil {
-			return algorithm{}, err
-		}
-		spans[i] = m.All()
-		if err := v.d.s.Fill(spans[i], 0); err != nil {
-			return algorithm{}, err
-		}
-	}
-	best, least := all[0], time.Duration(0)
-	for _, a := range all {
-		took, err := v.time(a, spans)
-		if errors.Is(err, ErrLost) {
-			return algorithm{}, err
-		}
-		if err == nil && (least == 0 || took < least) { // one that fails is passed over
-			best, least = a, took
-		}
-	}
-	return best, nil
+		return v.use(best)
+	})
 }
 
 // time is the shortest of a few runs of an algorithm, behind one that does not count.
@@ -139,8 +125,8 @@ type choice struct {
 	algorithm
 }
 
-// key is all that the fastest algorithm may depend on.
-func (v *Convolution) key(o ConvolutionOptions) string {
+// name is all that the fastest algorithm may depend on.
+func (v *Convolution) name(o ConvolutionOptions) string {
 	i := v.d.c.info
 	return fmt.Sprintf("%v %v, %v, at most %d bytes of scratch, %s %s with %d multiprocessors, cuDNN %s", v.kindOf(), v.shape, v.precision, o.Workspace,
 		i.Name, i.Arch(), i.Multiprocessors, dnnVersion())

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,9 @@ func TestConvolutionChoice(t *testing.T) {
 		defer v.Close()
 		m := alloc(t, c, max(v.Workspace(), 1))
 		b := v.operands()
-		check(t, v.Run(alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), m.All()))
+		x, w, y := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All()
+		check(t, v.Settle(x, w, y, m.All()))
+		check(t, v.Run(x, w, y, m.All()))
 		return int(v.v.algo), runs()-before > 1
 	}
 	files := func() []string {
@@ -89,34 +92,32 @@ func TestConvolutionChoice(t *testing.T) {
 	}
 }
 
-// Where there is no room to measure, and where no algorithm runs, it is the first of the heuristics.
+// Where no algorithm runs it is the first of the heuristics; a GPU that is lost is an error.
 func TestFaultOfConvolutionChoice(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
-	c := openWith(t, Options{KernelCache: t.TempDir(), ExactMemory: true})
-	d := newDNN(t, c)
-	single := blur
-	single.KH, single.KW, single.Pad = 1, 1, [2]int{}
-	for _, plan := range []string{"cuMemAlloc_v2@2=2", "cudnnConvolutionForward@0=5000"} {
-		before := sim.Leaks()
-		check(t, sim.Fault(plan))
-		single.N++ // has no file
-		v, err := d.NewConvolution(ConvolutionForward, single, ConvolutionOptions{Measure: true, Workspace: 1 << 20})
+	for _, test := range []struct {
+		plan string
+		lost bool
+	}{{"cudnnConvolutionForward@0=5000", false}, {"cuEventCreate@0=2", false}, {"cudnnConvolutionForward@1=719,later", true}} {
+		folder := t.TempDir()
+		c, err := Open(0, Options{KernelCache: folder, ExactMemory: true})
 		check(t, err)
+		d, err := c.NewDNN(c.Stream())
+		check(t, err)
+		v, err := d.NewConvolution(ConvolutionForward, blur, ConvolutionOptions{Measure: true, Workspace: 1 << 20})
+		check(t, err)
+		m, err := c.Alloc(1 << 12)
+		check(t, err)
+		check(t, sim.Fault(test.plan))
+		err = v.Settle(m.Span(0, 24), m.Span(256, 72), m.Span(512, 48), m.Span(1024, v.Workspace()))
 		check(t, sim.Fault(""))
-		if v.v.algo != 1 {
-			t.Errorf("%s: algorithm %d", plan, v.v.algo)
+		if test.lost != errors.Is(err, ErrLost) || !test.lost && (err != nil || v.v.algo != 1) {
+			t.Errorf("%s: algorithm %d, %v", test.plan, v.v.algo, err)
 		}
-		check(t, v.Close())
-		if after := sim.Leaks(); after != before {
-			t.Errorf("%s: leaked: %s", plan, after)
+		if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+			t.Errorf("%s: files %v, %v", test.plan, files, err)
 		}
+		_ = errors.Join(m.Close(), v.Close(), d.Close(), c.Close()) // a GPU that is lost says so
 	}
-	check(t, sim.Fault("cudnnConvolutionForward@1=719,later"))
-	single.N++
-	if v, err := d.NewConvolution(ConvolutionForward, single, ConvolutionOptions{Measure: true, Workspace: 1 << 20}); err == nil {
-		t.Error("a lost GPU is no error")
-		check(t, v.Close())
-	}
-	check(t, sim.Fault(""))
 }

@@ -93,9 +93,9 @@ type ConvolutionOptions struct {
 	Precision     Precision // of all three tensors; sums are float32
 	Deterministic bool      // only algorithms that give equal bits in each run
 	Workspace     int64     // the most bytes of scratch to use where there is a choice
-	// Measure has the algorithms timed where there are several, and the fastest taken. It is kept in [Options].KernelCache for later
-	// runs with the same card and cuDNN. Otherwise, and with Deterministic, it is the one that cuDNN's heuristics name first: what was
-	// the fastest may be another one the next time, with other bits.
+	// Measure has [Convolution.Settle] time the algorithms where there are several, and take the fastest, which is kept in
+	// [Options].KernelCache for later runs with the same card and cuDNN. Without it, and with Deterministic, it is the one that cuDNN's
+	// heuristics name first: the fastest may be another one the next time, with other bits.
 	Measure bool
 }
 
@@ -106,6 +106,9 @@ type Convolution struct {
 	shape     ConvolutionShape
 	precision Precision
 	workspace int64
+
+	unsettled []algorithm // of which Settle is to choose one
+	key       string      // of the choice in the cache
 }
 
 // dnnAlign is the alignment in bytes of tensors for cuDNN's fast kernels.

@@ -51,6 +51,9 @@ func OpenNet(ordinal int, o NetOptions) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.Precision.on(c.info); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	d := &Net{
 		c: c, opts: o, stream: c.Stream(),
 		modules: map[string]*Module{}, kernels: map[string]*Kernel{}, tables: map[string]*Memory{}, convs: map[convKey]*Convolution{},

@@ -52,14 +52,18 @@ func (s netStep) conv(v *Convolution, weight int, out form, then func(b *binding
 			wants[i].form.scaled, inside.scaled = true, true
 		}
 	}
-	own, room := align(int(v.Workspace())), 0
+	scratch := v.Workspace()
+	own, room := align(int(scratch)), 0
 	if inside != out || weight == 2 {
 		room = inside.bytes(s.out())
 	}
 	l, reason := s.result(out, own+room, wants, func(b *binding, in []Span, to Span) {
-		work, made := b.work.Span(0, v.Workspace()), to
+		work, made := b.work.Span(0, scratch), to
 		if inside != out || weight == 2 && to.off%dnnAlign != 0 {
 			made = b.work.Span(int64(own), int64(room))
+		}
+		if b.err == nil {
+			b.err = v.Settle(in[0], in[1], made, work) // what the result's place holds is not needed any more
 		}
 		b.calls = append(b.calls, func() error { return v.Run(in[0], in[1], made, work) })
 		if made != to {

@@ -30,6 +30,14 @@ func ParsePrecision(name string) (Precision, error) {
 	return 0, fmt.Errorf("unknown precision %q: use one of %s", name, strings.Join(precisions, ", "))
 }
 
+// on says why a GPU cannot compute in p.
+func (p Precision) on(i Info) error {
+	if (p == TF32 || p == BFloat16) && i.Major < 8 {
+		return fmt.Errorf("cuda: %v has no %v, which begins with sm_80: use precision float16 or float32", i, p)
+	}
+	return nil
+}
+
 // bytes is the size of an element of an activation.
 func (p Precision) bytes() int {
 	if p == BFloat16 || p == Float16 {

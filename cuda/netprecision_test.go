@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
+	"onlinerna/cuda/sim"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
@@ -204,5 +206,33 @@ func TestLossScale(t *testing.T) {
 	}
 	if err := other.(*Net).SetLossScale(device.LossScale{Scale: 8}); err == nil {
 		t.Error("a scale in bfloat16 is no error")
+	}
+}
+
+// Precisions that a card does not have are errors, and so is what fails when the scale of the loss is made.
+func TestPrecisionsOfCards(t *testing.T) {
+	for p, ok := range map[Precision]bool{Float32: true, TF32: false, BFloat16: false, Float16: true} {
+		if err := p.on(Info{Major: 7, Minor: 5}); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "sm_75 has no "+p.String()) {
+			t.Errorf("%v on sm_75: %v", p, err)
+		}
+		if err := p.on(Info{Major: 8}); err != nil {
+			t.Errorf("%v on sm_80: %v", p, err)
+		}
+	}
+}
+
+func TestFaultOfLossScale(t *testing.T) {
+	needDNN(t)
+	fault(t, "")
+	for _, f := range []string{"cuMemAlloc_v2@0=2", "cuMemcpyHtoDAsync_v2@1=400"} {
+		before := sim.Leaks()
+		check(t, sim.Fault(f))
+		if _, err := openNet(NetOptions{Precision: Float16})(); err == nil {
+			t.Errorf("%s fails and the device opens", f)
+		}
+		check(t, sim.Fault(""))
+		if after := sim.Leaks(); after != before {
+			t.Errorf("%s: leaked: %s", f, after)
+		}
 	}
 }
