@@ -1,37 +1,7 @@
 // Tests of the stand-in itself, with calls as package cuda makes them.
-#include <math.h>
-#include <nvrtc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "selftest.h"
 
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "engine.h"
-#include "sim.h"
-extern "C" {
-#include <cublas_v2.h>
-CUresult cuMemAllocHost_v2(void **p, size_t n);
-}
-
-static int failures;
-#define CHECK(ok)                                                    \
-	do {                                                             \
-		if (!(ok)) {                                                 \
-			printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #ok);  \
-			failures++;                                              \
-		}                                                            \
-	} while (0)
-#define IS(call, want)                                                                     \
-	do {                                                                                   \
-		int is_ = (int)(call);                                                             \
-		if (is_ != (want)) {                                                               \
-			printf("%s:%d: %s is %d, want %d\n", __FILE__, __LINE__, #call, is_, (want));  \
-			failures++;                                                                    \
-		}                                                                                  \
-	} while (0)
+int failures;
 
 static const char *source = R"(
 // __global__ void none(): a comment
@@ -63,21 +33,6 @@ extern "C" __global__ void stop(float *x) { if (x[0] == 1) __trap(); }
 extern "C" __global__ void set(int n, float *x) { if (threadIdx.x < n) x[threadIdx.x] = 1; }
 )";
 
-struct Device {
-	CUcontext context;
-	CUmodule module;
-	std::string image;
-	CUfunction axpy, sums, unset, past, diverge, stop, set;
-	Device(const std::string &compiled) : image(compiled) {
-		IS(cuDevicePrimaryCtxRetain(&context, 0), 0);
-		IS(cuCtxSetCurrent(context), 0);
-		IS(cuModuleLoadData(&module, image.data()), 0);
-		struct { CUfunction *f; const char *name; } all[] = {{&axpy, "axpy"}, {&sums, "sums"}, {&unset, "unset"}, {&past, "past"}, {&diverge, "diverge"}, {&stop, "stop"}, {&set, "set"}};
-		for (auto &a : all) IS(cuModuleGetFunction(a.f, module, a.name), 0);
-	}
-	~Device() { IS(cuDevicePrimaryCtxRelease(0), 0); }
-};
-
 static std::string compile(const char *text, const char *arch, int want) {
 	nvrtcProgram p;
 	IS(nvrtcCreateProgram(&p, text, "test.cu", 0, nullptr, nullptr), 0);
@@ -94,18 +49,6 @@ static std::string compile(const char *text, const char *arch, int want) {
 	IS(nvrtcGetCUBIN(p, image.data()), 0);
 	IS(nvrtcDestroyProgram(&p), 0);
 	return image;
-}
-
-template <class... A> static int launch(CUfunction f, CUstream s, unsigned blocks, unsigned threads, unsigned shared, A... a) {
-	void *p[] = {(void *)&a...};
-	return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared, s, p, nullptr);
-}
-
-static CUdeviceptr filled(const std::vector<float> &v) {
-	CUdeviceptr p = 0;
-	IS(cuMemAlloc(&p, v.size() * 4), 0);
-	IS(cuMemcpyHtoD(p, v.data(), v.size() * 4), 0);
-	return p;
 }
 
 static void kernels(const std::string &image) {
@@ -262,195 +205,6 @@ static void blas() {
 	IS(cublasDestroy(h), 0);
 	IS(cuCtxDestroy(c), 0);
 	CHECK(!strcmp(simLeaks(), ""));
-}
-
-// A Capturing has a context with two streams and memory, and a capture on the first stream.
-struct Capturing {
-	CUcontext c;
-	CUstream a, b;
-	CUevent e;
-	CUdeviceptr p;
-	int *host;
-	Capturing(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) {
-		IS(cuCtxCreate(&c, 0, 0), 0);
-		IS(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING), 0);
-		IS(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING), 0);
-		IS(cuEventCreate(&e, 0), 0);
-		IS(cuMemAlloc(&p, 16), 0);
-		IS(cuMemAllocHost_v2((void **)&host, 16), 0);
-		memset(host, 0, 16);
-		IS(cuMemcpyHtoD(p, host, 16), 0);
-		IS(cuStreamBeginCapture(a, mode), 0);
-	}
-	int end(CUgraph *g) { return cuStreamEndCapture(a, g); }
-	~Capturing() {
-		IS(cuMemFree(p), 0);
-		IS(cuMemFreeHost(host), 0);
-		IS(cuEventDestroy(e), 0);
-		IS(cuStreamDestroy(a), 0);
-		IS(cuStreamDestroy(b), 0);
-		CHECK(!strcmp(simLeaks(), "1 contexts"));
-		IS(cuCtxDestroy(c), 0);
-	}
-};
-
-// What is captured runs when the graph is launched, as often as that is done, with what memory holds then.
-static void graphs(const std::string &image) {
-	Capturing t;
-	CUmodule m;
-	CUfunction set;
-	CUgraph g;
-	CUgraphExec x;
-	CUstreamCaptureStatus status;
-	IS(cuStreamIsCapturing(t.a, &status), 0);
-	CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
-	IS(cuMemcpyHtoDAsync(t.p, t.host, 16, t.a), 0);
-	IS(cuMemcpyDtoHAsync(t.host + 2, t.p, 4, t.a), 0);
-	IS(cuEventRecord(t.e, t.a), 0);
-	IS(cuStreamWaitEvent(t.b, t.e, 0), 0);  // b is in it, too
-	IS(cuStreamIsCapturing(t.b, &status), 0);
-	CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
-	IS(cuMemcpyDtoHAsync(t.host + 3, t.p + 4, 4, t.b), 0);
-	IS(cuEventRecord(t.e, t.b), 0);
-	IS(cuStreamWaitEvent(t.a, t.e, 0), 0);
-	IS(cuMemsetD32Async(t.p, 5, 1, t.a), 0);
-	IS(t.end(&g), 0);
-	IS(cuStreamIsCapturing(t.b, &status), 0);
-	CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
-	IS(cuGraphInstantiateWithFlags(&x, g, 0), 0);
-	CHECK(strstr(simLeaks(), "1 graphs") && strstr(simLeaks(), "1 executable graphs"));
-	IS(cuGraphDestroy(g), 0);
-	IS(cuGraphDestroy(g), CUDA_ERROR_INVALID_HANDLE);
-	IS(cuCtxSynchronize(), 0);
-	CHECK(t.host[2] == 0 && t.host[3] == 0);  // nothing ran yet
-	for (int i = 1; i < 3; i++) {
-		t.host[0] = 10 * i;
-		t.host[1] = 20 * i;
-		IS(cuGraphLaunch(x, t.b), 0);
-		IS(cuStreamSynchronize(t.b), 0);
-		CHECK(t.host[2] == 10 * i && t.host[3] == 20 * i);
-		IS(cuMemcpyDtoH(t.host, t.p, 4), 0);
-		CHECK(t.host[0] == 5);
-	}
-	IS(cuGraphExecDestroy(x), 0);
-	IS(cuGraphLaunch(x, t.b), CUDA_ERROR_INVALID_HANDLE);
-	// A kernel that fails ends the context when the graph runs.
-	{
-		Device d(image);
-		CUstream s;
-		CUdeviceptr one = filled({1});
-		IS(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), 0);
-		IS(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
-		IS(cuModuleLoadData(&m, image.data()), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-		IS(cuStreamEndCapture(s, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-		IS(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
-		IS(cuModuleGetFunction(&set, d.module, "stop"), 0);
-		IS(launch(set, s, 1, 1, 0, one), 0);
-		IS(cuStreamEndCapture(s, &g), 0);
-		IS(cuGraphInstantiateWithFlags(&x, g, 0), 0);
-		IS(cuStreamSynchronize(s), 0);
-		IS(cuGraphLaunch(x, s), 0);
-		IS(cuStreamSynchronize(s), CUDA_ERROR_LAUNCH_FAILED);
-		IS(cuGraphLaunch(x, s), CUDA_ERROR_LAUNCH_FAILED);
-	}
-	IS(cuCtxSetCurrent(t.c), 0);
-}
-
-// refused makes a call that a capture does not allow: it ends that.
-static void refused(int want, int (*call)(Capturing &), CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) {
-	Capturing t(mode);
-	CUgraph g = (CUgraph)1;
-	CUstreamCaptureStatus status;
-	IS(cuMemsetD32Async(t.p, 1, 1, t.a), 0);
-	IS(call(t), want);
-	IS(cuStreamIsCapturing(t.a, &status), 0);
-	CHECK(status == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
-	IS(cuMemsetD32Async(t.p, 2, 1, t.a), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	IS(t.end(&g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	CHECK(g == nullptr);
-	IS(cuMemcpyDtoH(t.host, t.p, 4), 0);
-	CHECK(t.host[0] == 0);
-	IS(cuMemsetD32Async(t.p, 3, 1, t.a), 0);  // the stream is none the worse
-	IS(cuStreamSynchronize(t.a), 0);
-}
-
-static void captures() {
-	constexpr int unsupported = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	constexpr CUstreamCaptureMode global = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	static CUdeviceptr q;
-	static float pageable[4];
-	static void *h;
-	refused(unsupported, [](Capturing &) { return (int)cuMemAlloc(&q, 4); });
-	refused(unsupported, [](Capturing &t) { return (int)cuMemFree(t.p); });
-	refused(unsupported, [](Capturing &) { return (int)cuMemAllocHost_v2(&h, 4); });
-	refused(unsupported, [](Capturing &t) { return (int)cuMemFreeHost(t.host); });
-	refused(unsupported, [](Capturing &t) { return (int)cuStreamSynchronize(t.a); });
-	refused(unsupported, [](Capturing &t) { return (int)cuStreamQuery(t.a); });
-	refused(unsupported, [](Capturing &) { return (int)cuCtxSynchronize(); });
-	refused(unsupported, [](Capturing &t) { return (int)cuMemcpyHtoD(t.p, t.host, 4); });
-	refused(unsupported, [](Capturing &t) { return (int)cuMemcpyHtoDAsync(t.p, pageable, 16, t.a); });
-	refused(unsupported, [](Capturing &t) { return (int)cuMemcpyDtoHAsync(pageable, t.p, 16, t.a); });
-	refused(unsupported, [](Capturing &t) { return (int)cuMemcpyHtoDAsync(t.p, pageable, 16, t.a); }, global);
-	refused(CUDA_ERROR_CAPTURED_EVENT, [](Capturing &t) { IS(cuEventRecord(t.e, t.a), 0); return (int)cuEventSynchronize(t.e); });
-	refused(CUDA_ERROR_CAPTURED_EVENT, [](Capturing &t) { IS(cuEventRecord(t.e, t.a), 0); return (int)cuEventQuery(t.e); });
-	refused(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, [](Capturing &t) { IS(cuEventRecord(t.e, t.b), 0); return (int)cuStreamWaitEvent(t.a, t.e, 0); });
-	refused(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, [](Capturing &t) {
-		CUgraph g;
-		IS(cuEventRecord(t.e, t.a), 0);
-		IS(cuStreamWaitEvent(t.b, t.e, 0), 0);
-		return (int)cuStreamEndCapture(t.b, &g);
-	});
-	// Another thread may do what a global capture alone forbids, and only the one that began a capture may end it.
-	int results[3];
-	CUgraph g;
-	for (CUstreamCaptureMode mode : {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, global}) {
-		Capturing t(mode);
-		std::thread([&] {
-			IS(cuCtxSetCurrent(t.c), 0);
-			results[0] = cuMemAlloc(&q, 4);
-			results[1] = results[0] ? 0 : cuMemFree(q);
-			results[2] = t.end(&g);
-		}).join();
-		IS(results[0], mode == global ? unsupported : 0);
-		IS(results[1], 0);
-		IS(results[2], CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-		IS(t.end(&g), mode == global ? (int)CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : 0);
-		if (g) IS(cuGraphDestroy(g), 0);
-	}
-	{
-		Capturing t(CU_STREAM_CAPTURE_MODE_RELAXED);
-		IS(cuMemAlloc(&q, 4), 0);
-		IS(cuMemFree(q), 0);
-		IS(cuStreamBeginCapture(t.a, global), CUDA_ERROR_ILLEGAL_STATE);
-		IS(cuStreamBeginCapture(nullptr, global), unsupported);
-		IS(cuMemsetD32(t.p, 1, 1), 0);  // the stream does not wait for the null stream, nor that for it
-		IS(cuStreamBeginCapture(t.b, global), 0);
-		IS(cuEventRecord(t.e, t.a), 0);
-		IS(cuStreamWaitEvent(t.b, t.e, 0), CUDA_ERROR_STREAM_CAPTURE_MERGE);
-		IS(cuStreamEndCapture(t.b, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-		IS(t.end(&g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-		IS(t.end(&g), CUDA_ERROR_ILLEGAL_STATE);
-		// Work of another stream that nobody waits for.
-		IS(cuStreamBeginCapture(t.a, global), 0);
-		IS(cuEventRecord(t.e, t.a), 0);
-		IS(cuStreamWaitEvent(t.b, t.e, 0), 0);
-		IS(cuMemsetD32Async(t.p, 1, 1, t.b), 0);
-		IS(t.end(&g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-		// The null stream waits for streams that block.
-		CUstream d;
-		IS(cuStreamCreate(&d, 0), 0);
-		IS(cuStreamBeginCapture(d, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
-		IS(cuMemsetD32Async(t.p, 1, 1, nullptr), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-		IS(cuStreamEndCapture(d, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-		IS(cuStreamDestroy(d), 0);
-		// A fault ends a capture all the same.
-		IS(cuStreamBeginCapture(t.a, global), 0);
-		simFault("cuStreamEndCapture@1=400");
-		IS(t.end(&g), CUDA_ERROR_INVALID_HANDLE);
-		simFault("");
-		CHECK(!g);
-		IS(cuStreamSynchronize(t.a), 0);
-	}
 }
 
 static void faults() {
