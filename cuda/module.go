@@ -2,8 +2,20 @@
 
 package cuda
 
+// #include <cuda.h>
+// #include <stdint.h>
+//
+// // The parameters are read before the call returns.
+// static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream s, uint64_t *cells, int n) {
+//	void *params[n > 0 ? n : 1];
+//	for (int i = 0; i < n; i++) params[i] = &cells[i];
+//	return cuLaunchKernel(f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, s, params, NULL);
+// }
+import "C"
+
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"unsafe"
 
@@ -21,7 +33,7 @@ type Module struct {
 type Kernel struct {
 	m    *Module
 	name string
-	f    cu.Function
+	f    C.CUfunction
 }
 
 // Dim is the size of a grid in blocks, or of a block in threads. Zeros are ones.
@@ -76,7 +88,10 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 		if _, open := m.c.handles[m]; !open {
 			return fmt.Errorf("module %s: %w", m.name, ErrClosed)
 		}
-		k.f, err = m.m.Function(name)
+		f, err := m.m.Function(name)
+		// Package cu's own launch stores pointers in memory of malloc: what lies there before may look to the garbage collector
+		// like a pointer to nowhere, and end the program.
+		k.f = C.CUfunction(reflect.ValueOf(f).FieldByName("fn").UnsafePointer())
 		return m.c.check("cuModuleGetFunction", err, fmt.Sprintf("%s of %s", name, m.name))
 	})
 	if err != nil {
@@ -108,21 +123,19 @@ func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) err
 		if _, open := s.c.handles[k.m]; !open {
 			return fmt.Errorf("kernel %s: %w", k.name, ErrClosed)
 		}
-		// cu reads eight bytes from each parameter.
-		cells := make([]uint64, len(args))
-		params := make([]unsafe.Pointer, len(args))
+		cells := make([]C.uint64_t, len(args)+1) // one more: there may be no arguments
 		for i, a := range args {
 			if err := s.c.argument(unsafe.Pointer(&cells[i]), a); err != nil {
 				return fmt.Errorf("cuda: argument %d of kernel %s: %w", i, k.name, err)
 			}
-			params[i] = unsafe.Pointer(&cells[i])
 		}
 		g, b := grid.filled(), block.filled()
-		err := k.f.Launch(g.X, g.Y, g.Z, b.X, b.Y, b.Z, shared, s.s, params)
-		if err == nil {
+		sizes := [2][3]C.uint{{C.uint(g.X), C.uint(g.Y), C.uint(g.Z)}, {C.uint(b.X), C.uint(b.Y), C.uint(b.Z)}}
+		code := C.launch(k.f, &sizes[0][0], &sizes[1][0], C.uint(shared), C.CUstream(unsafe.Pointer(s.s.C())), &cells[0], C.int(len(args)))
+		if code == C.CUDA_SUCCESS {
 			return nil
 		}
-		return s.c.check("cuLaunchKernel", err, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared))
+		return s.c.note(driverCode("cuLaunchKernel", code, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared)))
 	})
 }
 
