@@ -15,6 +15,9 @@
 // are ordered among each other by events only. Closing memory waits for all work of the context, as the driver's
 // own cuMemFree does, so memory that comes back from the cache is nobody's.
 //
+// [Stream.Capture] keeps what a function puts on a stream as a [Graph], which one call launches. A graph that uses memory that was
+// closed is not launched any more.
+//
 // # Errors
 //
 // A failed call is an [*Error] with the call, CUDA's name and code, and the sizes. A kernel's failure shows at a later
@@ -34,4 +37,8 @@
 // convolutions, as cuDNN likes them. A batch normalisation runs in one pass with an addition and a ReLU behind it, and its
 // gradient's sums with theirs. All sums are in float64 and in one order, so that with [NetOptions].Deterministic results have equal
 // bits in each run. It passes the conformance suite of package devicetest.
+//
+// The device is a device.Pipeline: a step of training is captured once for each batch size and launched as one graph. The rate, the
+// momentum of statistics and the scale of the gradient come with the batch, which a stream of its own copies from pinned memory while the step
+// before runs; the loss is read when the next step is under way. With [NetOptions].DebugSync nothing is captured, and each op waited for.
 package cuda

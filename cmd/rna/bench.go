@@ -95,7 +95,7 @@ func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
+	defer func() { err = closed(err, dev.Close()) }()
 	r, err := bench.Run(ctx, dev, f.Options)
 	if errors.Is(err, context.Canceled) {
 		return errStopped

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,7 +21,7 @@ const deviceHelp = "auto (the first GPU that can train nets, else the CPU), cpu,
 
 const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of 1e-6 to 4e-6 of the largest element, in place of 2e-7 to 9e-7 (device cpu)"
 
-const debugSyncHelp = "wait for the GPU after each op, so that a failure names the op that caused it: slow (device cuda)"
+const debugSyncHelp = "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow (device cuda)"
 
 const precisionHelp = "what nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; weights, sums and the loss are float32 in all of them (default: bfloat16; other devices have one of their own)"
 
@@ -135,6 +136,14 @@ func openGPU(name, number string, numbered bool, o deviceOptions) (device.Device
 		return nil, fmt.Errorf("device %s: %w; or use --device cpu", name, err)
 	}
 	return d, nil
+}
+
+// closed adds what a Close says to the error of what ran before. That a GPU is lost is said once.
+func closed(err, end error) error {
+	if errors.Is(err, cuda.ErrLost) && errors.Is(end, cuda.ErrLost) {
+		return err
+	}
+	return errors.Join(err, end)
 }
 
 func orDot(s string) string {

@@ -101,7 +101,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
+	defer func() { err = closed(err, dev.Close()) }()
 	classes, err := f.outputs(meta.Model, len(set.Classes()))
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, net.Close()) }()
+	defer func() { err = closed(err, net.Close()) }()
 	if _, err := net.LoadWeights(f.weights); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"math"
 	"os"
@@ -138,5 +139,49 @@ func TestFaultOfTraining(t *testing.T) {
 		"--batch", "8", "--out", filepath.Join(dir, "run"))
 	if status != 1 || !strings.Contains(stderr, "conv1 conv2d: ") || !strings.Contains(stderr, "CUDA_ERROR_LAUNCH_FAILED") || strings.Contains(stderr, "run again") {
 		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+// The card is lost in a step that is replayed: the error says so once, which step it was and what to do, and the run goes on from what is on disk.
+func TestFaultOfReplayedStep(t *testing.T) {
+	needGPU(t)
+	if !sim.Active() {
+		t.Skip("faults need the stand-in")
+	}
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	run := func(out string) []string {
+		return []string{"train", "--device", "cuda", "--epochs", "2", "--limit-batches", "8", "--limit-val", "1", "--batch", "8", "--rna", "off", "--deterministic", "--out", out}
+	}
+	whole, lost := filepath.Join(dir, "whole"), filepath.Join(dir, "lost")
+	mustRun(t, run(whole)...)
+	if err := sim.Fault("cuGraphLaunch@9=719,later"); err != nil { // that of step 11: the first two are not replayed, nor is the evaluation
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sim.Fault(""); err != nil {
+			t.Error(err)
+		}
+	}()
+	status, _, stderr := runRNA(t, run(lost)...)
+	for _, want := range []string{"epoch 2, step 10:", "lenet, training at batch 8", "--debug-sync", filepath.Join(lost, "checkpoint")} {
+		if status != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("status %d, want 1 and %q in: %s", status, want, stderr)
+		}
+	}
+	if n := strings.Count(stderr, "the context is lost"); n != 1 {
+		t.Errorf("said %d times that the context is lost: %s", n, stderr)
+	}
+	if err := sim.Fault(""); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "train", "--resume", lost)
+	a, err := os.ReadFile(filepath.Join(whole, "final.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(lost, "final.safetensors"))
+	if err != nil || !bytes.Equal(a, b) {
+		t.Errorf("the resumed run ends with other weights, %v", err)
 	}
 }

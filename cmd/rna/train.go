@@ -200,14 +200,14 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	f.precision = options.resolved(f.device)
-	defer func() { err = errors.Join(err, dev.Close()) }()
+	defer func() { err = closed(err, dev.Close()) }()
 	out := cmd.OutOrStdout()
 	progress := newProgress(out, cmd.ErrOrStderr(), f.quiet)
 	run, err := f.prepare(set, dev, progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer func() { err = closed(err, run.Close()) }()
 	run.Log = progress.log
 	announce(out, run, dev.Name())
 	err = run.Train(cmd.Context())
