@@ -28,9 +28,8 @@ func (c *Context) NewDNN(s *Stream) (*DNN, error) {
 	if err := lazy.CuDNN.Load(); err != nil {
 		return nil, err
 	}
-	if v := int(C.cudnnGetVersion()); v < oldestDNN {
-		return nil, fmt.Errorf("cuda: cuDNN %s is too old, needed is %s or newer: %s; %s",
-			cudnnVersion(v), cudnnVersion(oldestDNN), lazy.CuDNN.File(), lazy.CuDNN.Install(lazy.DriverVersion()))
+	if err := checkDNN(); err != nil {
+		return nil, err
 	}
 	d := &DNN{c: c, s: s}
 	err := s.do(func() error {
@@ -49,8 +48,17 @@ func (c *Context) NewDNN(s *Stream) (*DNN, error) {
 	return d, nil
 }
 
-// oldestDNN has the convolutions' math type for float32 without rounding to TensorFloat-32.
-const oldestDNN = 8000
+// oldestDNN has the convolutions' math type for float32 without rounding to TensorFloat-32, and bfloat16.
+const oldestDNN = 8100
+
+// checkDNN says that the loaded cuDNN is too old.
+func checkDNN() error {
+	if v := int(C.cudnnGetVersion()); v < oldestDNN {
+		return fmt.Errorf("cuda: cuDNN %s is too old, needed is %s or newer: %s; %s",
+			cudnnVersion(v), cudnnVersion(oldestDNN), lazy.CuDNN.File(), lazy.CuDNN.Install(lazy.DriverVersion()))
+	}
+	return nil
+}
 
 // Close gives the handle back, after its work. A second Close does nothing.
 func (d *DNN) Close() error { return d.c.drop(d) }

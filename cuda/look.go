@@ -22,6 +22,9 @@ func (r *Report) load() {
 			lib.File = l.File()
 			lib.Version, lib.Err = version(l)
 		}
+		if l == lazy.CuDNN && lib.Err == nil {
+			lib.Err = checkDNN()
+		}
 		r.Libraries = append(r.Libraries, lib)
 	}
 	r.CUDA = lazy.DriverVersion()

@@ -137,7 +137,11 @@ func (r *Report) Print(w io.Writer) error {
 		case l.Err == nil:
 			line(name, "%s  %s", l.Version, l.File)
 		case l.Library == lazy.CuDNN:
-			line(name, "missing; RNA does without, nets need it")
+			what := "missing"
+			if l.Version != "" {
+				what = l.Version + ", cannot be used"
+			}
+			line(name, "%s; RNA does without, nets need it", what)
 			missing = append(missing, l.Err)
 		default:
 			what := "unusable"

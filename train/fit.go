@@ -46,17 +46,17 @@ func room(dev device.Device) (free, spare int64, own bool, err error) {
 // A Fit is the answer to which batch fits.
 type Fit struct {
 	Batch       int
-	Bytes       int64 // that it takes, beside what was allocated before
-	Free, Spare int64 // of memory, and of that what was to be spared
-	Most        int   // that was looked at
+	Bytes       int64  // that it takes, beside what was allocated before
+	Free, Spare int64  // of memory, and of that what was to be spared
+	Bound       string // why more images were not looked at, if Batch is the most that were
 }
 
 func (f *Fit) String() string {
-	why := ""
-	if f.Batch == f.Most {
-		why = ", and more are not asked for"
+	s := fmt.Sprintf("batch %d: it takes %s, of %s that are free %s are spared", f.Batch, gigabytes(f.Bytes), gigabytes(f.Free), gigabytes(f.Spare))
+	if f.Bound != "" {
+		s += "; " + f.Bound
 	}
-	return fmt.Sprintf("batch %d: it takes %s, of %s that are free %s are spared%s", f.Batch, gigabytes(f.Bytes), gigabytes(f.Free), gigabytes(f.Spare), why)
+	return s
 }
 
 // A MemoryError says that training at a batch size takes more memory than is free, and which batch would fit.
@@ -99,15 +99,18 @@ func (n *Network) Fit(most int, other int64) (*Fit, error) {
 	if free == 0 {
 		return nil, errors.New("the system does not say how much memory is free: choose a batch")
 	}
-	if !own {
-		most = min(most, hostBatch)
+	bound := fmt.Sprintf("there are no more than %d images", most)
+	if !own && most > hostBatch {
+		most, bound = hostBatch, "a processor computes no faster with more"
 	}
-	f := &Fit{Free: free, Spare: spare, Most: usual(most)}
+	f := &Fit{Free: free, Spare: spare}
 	f.Batch, f.Bytes, err = largest(usual(most), free-spare-other, n.BatchBytes)
 	if err != nil {
 		return nil, err
 	}
-	f.Bytes += other
+	if f.Bytes += other; f.Batch == usual(most) {
+		f.Bound = bound
+	}
 	if f.Batch == 0 {
 		return nil, &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: 1, Bytes: f.Bytes, Free: free - spare}
 	}

@@ -115,7 +115,7 @@ func TestAutoBatchOnHost(t *testing.T) {
 		return
 	}
 	defer r.Close()
-	if r.Config.Batch != hostBatch || !strings.Contains(r.Fit.String(), "more are not asked for") {
+	if r.Config.Batch != hostBatch || !strings.Contains(r.Fit.String(), "no faster with more") {
 		t.Errorf("batch %d, %v", r.Config.Batch, r.Fit)
 	}
 }

@@ -13,7 +13,7 @@
 //	RNA_SIM_DEVICES  number of devices, 1
 //	RNA_SIM_ARCH     compute capability, 90 for 9.0
 //	RNA_SIM_DRIVER   CUDA version of the driver, 12090
-//	RNA_SIM_CUDNN    version of cuDNN whose codes are given, 8 or 9
+//	RNA_SIM_CUDNN    version of cuDNN whose codes are given, 8 or 9; 7 is one that is too old
 //	RNA_SIM_CLOCK    1: events tell the time that work takes by definition, which is the same in each run, not the clock's
 //	RNA_SIM_FAULT    a plan of faults, see [Fault]
 //	RNA_SIM_CXX      the compiler of kernels, g++

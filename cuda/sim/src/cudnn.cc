@@ -325,7 +325,7 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 
 extern "C" {
 
-size_t cudnnGetVersion(void) { return eight() ? 8907 : 92800; }
+size_t cudnnGetVersion(void) { return sim::setting("RNA_SIM_CUDNN", 9) < 8 ? 7605 : eight() ? 8907 : 92800; }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *h) {
 	LOCK;
