@@ -6,6 +6,7 @@ BATCH     ?= 16
 VENV      ?= .venv
 WORKLOADS ?=
 METHODS   ?=
+DEVICE    ?= cpu
 STUDY     ?= 1
 CIFAR10   ?=
 
@@ -62,8 +63,8 @@ generate: ## write the assembly of the CPU's kernels again; needs the generators
 bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=16
 	bin/rna bench train --model $(MODEL) --batch $(BATCH)
 
-bench-pytorch: build $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all
-	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna $(WORKLOADS)
+bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all; DEVICE=cuda on a GPU
+	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna --device $(DEVICE) $(WORKLOADS)
 
 bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in turn, in one run: METHODS="gd lbfgs", default all
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna $(METHODS)

@@ -228,6 +228,12 @@ func (n *Network) Evaluate(b *data.Batch, logits []float32) (Tally, error) {
 	return t, err
 }
 
+// StartEvaluation is Evaluate, but returns before the device is done where it can: see [Pending.Wait].
+func (n *Network) StartEvaluation(b *data.Batch) (*Pending, error) {
+	p, _, err := n.evaluate(b)
+	return p, err
+}
+
 // evaluate runs a batch with the running statistics, and returns before the device is done where it can.
 func (n *Network) evaluate(b *data.Batch) (*Pending, *program, error) {
 	if n.pipe != nil {

@@ -157,6 +157,11 @@ func TestClock(t *testing.T) {
 	if want := (clockedSteps + 1) * (groups + 1 + 2); q.count != want { // groups and one more, and before and after SGD
 		t.Errorf("%d marks for %d groups, want %d", q.count, groups, want)
 	}
+	for _, k := range append(r.Kinds, r.Products) {
+		if want := max(k.OfPeak, k.OfTriad); k.Name != r.Products.Name && k.OfRoofline != want || k.GFLOP > 0 && k.OfRoofline < k.OfPeak {
+			t.Errorf("%s reaches %g of the roofline, %g of the peak and %g of the bandwidth", k.Name, k.OfRoofline, k.OfPeak, k.OfTriad)
+		}
+	}
 	if r.GFLOP <= 0 || r.Products.OfPeak <= 0 {
 		t.Errorf("products %+v", r.Products)
 	}

@@ -103,6 +103,9 @@ type Kind struct {
 	GB      float64 `json:"gb,omitempty"`
 	GBS     float64 `json:"gb_per_s,omitempty"` // GB / Seconds
 	OfTriad float64 `json:"of_triad,omitempty"` // GBS / Result.Triad
+
+	// OfRoofline is the time that the limits allow, GFLOP / Peak or GB / Triad, whichever is longer, over Seconds.
+	OfRoofline float64 `json:"of_roofline,omitempty"`
 }
 
 // WriteJSON writes r, indented.
@@ -168,7 +171,22 @@ func (r *Result) set(b *bench, l limits) {
 	slices.SortStableFunc(r.Kinds, func(a, b Kind) int { return cmp.Compare(b.Share, a.Share) })
 	r.Products = r.kind("all products", products, seconds, total)
 	r.GFLOP = r.Products.GFLOP
+	r.Products.OfRoofline = r.ofRoofline()
 	r.GFLOPS = r.Seconds.per(r.GFLOP)
+}
+
+// ofRoofline is that of all products: the sum of the times that the limits allow each kind, over that of those taken.
+func (r *Result) ofRoofline() float64 {
+	allowed, took := 0., 0.
+	for _, k := range r.Kinds {
+		if k.GFLOP > 0 {
+			allowed, took = allowed+k.OfRoofline*k.Seconds, took+k.Seconds
+		}
+	}
+	if took == 0 {
+		return 0
+	}
+	return allowed / took
 }
 
 // describe asks a device for what it says of itself.
@@ -204,6 +222,7 @@ func (r *Result) kind(name string, t tally, seconds []float64, total float64) Ki
 	if r.Triad > 0 {
 		k.OfTriad = k.GBS / r.Triad
 	}
+	k.OfRoofline = max(k.OfPeak, k.OfTriad)
 	return k
 }
 

@@ -113,27 +113,33 @@ func (b *bench) steps(ctx context.Context, n int) error {
 // run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless parts of steps
 // are told apart.
 func (b *bench) run(batch *data.Batch) error {
-	if b.Eval {
+	sgd := device.SGD{Rate: rate, Momentum: momentum, Decay: decay, Scale: 1}
+	switch {
+	case b.Eval && b.tracing:
 		_, err := b.net.Evaluate(batch, nil)
 		return err
-	}
-	sgd := device.SGD{Rate: rate, Momentum: momentum, Decay: decay, Scale: 1}
-	if !b.tracing && !b.apart {
-		p, err := b.net.Start(batch, train.StepOptions{StatsMomentum: statsMomentum, Update: true, SGD: sgd, Momentum: b.momentum})
-		if err != nil {
-			return err
-		}
-		before := b.pending
-		if b.pending = p; before != nil {
-			_, _, err = before.Wait()
-		}
-		return err
+	case b.Eval:
+		return b.ahead(b.net.StartEvaluation(batch))
+	case !b.tracing && !b.apart:
+		return b.ahead(b.net.Start(batch, train.StepOptions{StatsMomentum: statsMomentum, Update: true, SGD: sgd, Momentum: b.momentum}))
 	}
 	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
 		return err
 	}
 	took, err := timed(b.net.Device, func() error { return b.net.Params.SGD(b.net.Grads, b.momentum, sgd) })
 	b.profile.add("sgd", took, 0, int64(sgdStreams*b.net.Device.DType().Size()*b.net.Params.Len()))
+	return err
+}
+
+// ahead waits for the step before the one that was given to the device.
+func (b *bench) ahead(p *train.Pending, err error) error {
+	if err != nil {
+		return err
+	}
+	before := b.pending
+	if b.pending = p; before != nil {
+		_, _, err = before.Wait()
+	}
 	return err
 }
 

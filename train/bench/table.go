@@ -60,7 +60,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 		fmt.Fprintf(&b, "\nkinds of ops, by the device's clock in %d steps of their own:\n", r.KindSteps)
 	}
 
-	rows = [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + r.bandwidth()}}
+	rows = [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + r.bandwidth(), "of roofline"}}
 	for _, k := range r.Kinds {
 		rows = append(rows, k.row())
 	}
@@ -84,6 +84,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	if r.Winograd {
 		b.WriteString("GFLOP: those of the direct convolutions, of which Winograd's need about a third\n")
 	}
+	b.WriteString("of roofline: the time that the limits allow, for the products or for the bytes, over that taken\n")
 	b.WriteString("GB: what has to be moved at least; all products: convolutions, linear layers and their gradients\n")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -99,7 +100,7 @@ func (r *Result) bandwidth() string {
 
 // row shows a kind with products by its operations and another by its bytes.
 func (k *Kind) row() []string {
-	row := []string{k.Name, fmt.Sprint(k.Calls), number(1e3 * k.Seconds), percent(k.Share), "", "", "", "", "", ""}
+	row := []string{k.Name, fmt.Sprint(k.Calls), number(1e3 * k.Seconds), percent(k.Share), "", "", "", "", "", "", percent(k.OfRoofline)}
 	switch {
 	case k.GFLOP > 0:
 		row[4], row[5], row[6] = number(k.GFLOP), number(k.GFLOPS), percent(k.OfPeak)
