@@ -46,7 +46,12 @@ func (d *Net) Limits() (device.Limits, error) {
 	if l.Bandwidth, err = d.copyLimit(); err != nil {
 		return l, fmt.Errorf("measuring the bandwidth: %w", d.explain(err))
 	}
-	return l, nil
+	// What this took is no net's.
+	err = d.c.Do(func() error {
+		d.c.pool.stats.Peak = d.c.pool.stats.Used
+		return d.c.trim()
+	})
+	return l, d.explain(err)
 }
 
 // productLimit measures products of matrices.

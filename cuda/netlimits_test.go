@@ -34,8 +34,8 @@ func TestNetLimits(t *testing.T) {
 	if l.Bandwidth.Speed <= 0 || !strings.HasPrefix(l.Bandwidth.How, "copy of ") {
 		t.Errorf("bandwidth %+v", l.Bandwidth)
 	}
-	if after, err := d.c.Stats(); err != nil || after.Used != before.Used {
-		t.Errorf("%d bytes were in use, then %d, %v", before.Used, after.Used, err)
+	if after, err := d.c.Stats(); err != nil || after.Used != before.Used || after.Peak != after.Used || after.Cached != 0 {
+		t.Errorf("%+v before, then %+v, %v", before, after, err)
 	}
 	t.Logf("%+v", l)
 }
