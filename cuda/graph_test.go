@@ -110,23 +110,28 @@ func TestCaptureRefuses(t *testing.T) {
 	check(t, err)
 	compile(t, c, "arguments.cu", arguments, "number")
 	want := errors.New("mine")
+	const unsupported = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
 	for name, test := range map[string]struct {
-		f    func() error
-		want string
+		f      func() error
+		want   string
+		strict bool // a GPU's driver may let it pass
 	}{
-		"allocation":       {func() error { _, err := c.Alloc(16); return err }, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-		"pinned memory":    {func() error { _, err := c.AllocHost(16); return err }, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-		"stream":           {s.Synchronize, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-		"context":          {c.Synchronize, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-		"pageable in":      {func() error { return s.CopyIn(m.All(), make([]byte, 16)) }, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-		"pageable out":     {func() error { return s.CopyOut(make([]byte, 16), m.All()) }, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-		"module":           {func() error { _, err := c.Compile("arguments.cu", arguments); return err }, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-		"event":            {func() error { return errors.Join(e.Record(s), e.Synchronize()) }, "CUDA_ERROR_CAPTURED_EVENT"},
-		"a refusal unsaid": {func() error { _, _ = c.AllocHost(16); return nil }, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
-		"memory's Close":   {m.Close, "Close of device memory inside a capture"},
-		"another capture":  {func() error { _, err := s.Capture(func() error { return nil }); return err }, "a capture inside another"},
-		"its own error":    {func() error { return want }, "mine"},
+		"allocation":       {func() error { _, err := c.Alloc(16); return err }, unsupported, false},
+		"pinned memory":    {func() error { _, err := c.AllocHost(16); return err }, unsupported, false},
+		"stream":           {s.Synchronize, unsupported, false},
+		"context":          {c.Synchronize, unsupported, false},
+		"pageable in":      {func() error { return s.CopyIn(m.All(), make([]byte, 16)) }, unsupported, true},
+		"pageable out":     {func() error { return s.CopyOut(make([]byte, 16), m.All()) }, unsupported, true},
+		"module":           {func() error { _, err := c.Compile("arguments.cu", arguments); return err }, unsupported, true},
+		"event":            {func() error { return errors.Join(e.Record(s), e.Synchronize()) }, "CUDA_ERROR_CAPTURED_EVENT", false},
+		"a refusal unsaid": {func() error { _, _ = c.AllocHost(16); return nil }, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", false},
+		"memory's Close":   {m.Close, "Close of device memory inside a capture", false},
+		"another capture":  {func() error { _, err := s.Capture(func() error { return nil }); return err }, "a capture inside another", false},
+		"its own error":    {func() error { return want }, "mine", false},
 	} {
+		if test.strict && !sim.Active() {
+			continue
+		}
 		g, err := s.Capture(func() error { return errors.Join(s.Fill(m.All(), 1), test.f()) })
 		if g != nil || err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
