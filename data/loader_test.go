@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"math"
 	"reflect"
 	"runtime"
 	"slices"
@@ -252,6 +253,16 @@ func TestLoaderTooManyBadImages(t *testing.T) {
 		wantError(t, failed, "image-", "damaged", "cannot be read")
 		if steps != c.steps {
 			t.Errorf("bad %v: %d batches before the error, want %d", c.bad, steps, c.steps)
+		}
+	}
+}
+
+// A batch that is larger than the set is the set.
+func TestLoaderHugeBatch(t *testing.T) {
+	for _, size := range []int{1001, 1 << 40, math.MaxInt} {
+		l := newLoader(t, fake{n: 1000}, EvalSmall(4), LoaderOptions{Batch: size})
+		if got := collect(t, l, 0, 0); len(got) != 1 || got[0].N != 1000 || l.Steps() != 1 {
+			t.Errorf("batches of %d: %d batches of %d steps", size, len(got), l.Steps())
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (r *run) take(slots int) {
 	for range slots {
 		s := pop(&l.spare)
 		if s == nil {
-			s = newSlot(l.opt.Batch, l.tr.Size(), l.ds.Channels())
+			s = newSlot(min(l.opt.Batch, l.ds.Len()), l.tr.Size(), l.ds.Channels())
 		}
 		r.slots = append(r.slots, s)
 		r.free <- s
@@ -160,6 +160,9 @@ func (r *run) next(ctx context.Context) (*slot, error) {
 	}
 	select {
 	case <-s.done:
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		return s, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

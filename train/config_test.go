@@ -39,12 +39,12 @@ func TestResolveDefaults(t *testing.T) {
 		window   int
 		averages []int
 	}{
-		{"glyphs", 0, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 13, Epochs: 16}, 5, []int{5, 10}},
-		{"glyphs", 1, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 1, Epochs: 1}, 5, []int{5, 10}},
-		{"mnist", 10, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: 0.0005, HoldFor: 8, Epochs: 10}, 5, []int{5}},
-		{"cifar", 0, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: 25, Epochs: 30}, 10, []int{5}},
-		{"cifar", 4, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: 0.001, HoldFor: 3, Epochs: 4}, 3, []int{5}},
-		{"imagenet", 0, "resnet50", 32, 8, Schedule{Kind: Linear, Rate: 0.1, Final: 0.001, Epochs: 90}, 10, []int{10}},
+		{"glyphs", 0, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 13, Epochs: 16}, 5, []int{5, 10}},
+		{"glyphs", 1, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 1, Epochs: 1}, 5, []int{5, 10}},
+		{"mnist", 10, "lenet", 128, 1, Schedule{Kind: Hold, Rate: 0.05, Final: ptr(0.0005), HoldFor: 8, Epochs: 10}, 5, []int{5}},
+		{"cifar", 0, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: ptr(0.001), HoldFor: 25, Epochs: 30}, 10, []int{5}},
+		{"cifar", 4, "resnet20", 128, 1, Schedule{Kind: Hold, Rate: 0.1, Final: ptr(0.001), HoldFor: 3, Epochs: 4}, 3, []int{5}},
+		{"imagenet", 0, "resnet50", 32, 8, Schedule{Kind: Linear, Rate: 0.1, Final: ptr(0.001), Epochs: 90}, 10, []int{10}},
 	} {
 		cfg := Config{Epochs: c.epochs}
 		if err := cfg.Resolve(fakeSet{10, 3}, colour(c.profile)); err != nil {
@@ -76,7 +76,7 @@ func TestResolveKeeps(t *testing.T) {
 	if cfg.Accumulate != 1 || *cfg.Momentum != 0 || *cfg.WeightDecay != 0 || *cfg.MaxBad != 0 || *cfg.RNA.Lambda != 0 || *cfg.RNA.Beta != 0 || len(cfg.RNA.Averages) != 0 {
 		t.Errorf("resolved to %+v", cfg)
 	}
-	if s := cfg.Schedule; s.Final != 0 || s.WarmupFrom != 0.01 || s.Rate != 0.1 {
+	if s := cfg.Schedule; s.Final != nil || s.WarmupFrom != 0.01 || s.Rate != 0.1 {
 		t.Errorf("schedule resolved to %+v", s)
 	}
 	dir := t.TempDir()

@@ -23,16 +23,16 @@ var Schedules = []string{Linear, Constant, Step, Multi, Cosine, Hold}
 // does not use have to be zero. In a [Config], others that are zero get their default: Final a hundredth of Rate, or
 // 0 for a cosine; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; WarmupFrom 0.01.
 type Schedule struct {
-	Kind       string  `json:"kind"`
-	Rate       float64 `json:"rate"`                  // base rate
-	Final      float64 `json:"final,omitempty"`       // last epoch's rate of linear and hold; cosine's floor, which it nears
-	Gamma      float64 `json:"gamma,omitempty"`       // factor of step and multi
-	StepEvery  int     `json:"step_every,omitempty"`  // epochs
-	Milestones []int   `json:"milestones,omitempty"`  // of multi: epochs, counted from 0, that start with a lower rate
-	HoldFor    int     `json:"hold_for,omitempty"`    // epochs at Rate, after the warm-up
-	Warmup     int     `json:"warmup,omitempty"`      // epochs of linear increase before the schedule starts
-	WarmupFrom float64 `json:"warmup_from,omitempty"` // fraction of Rate in the first epoch
-	Epochs     int     `json:"epochs"`                // of the whole run
+	Kind       string   `json:"kind"`
+	Rate       float64  `json:"rate"`                  // base rate
+	Final      *float64 `json:"final,omitempty"`       // last epoch's rate of linear and hold; cosine's floor, which it nears
+	Gamma      float64  `json:"gamma,omitempty"`       // factor of step and multi
+	StepEvery  int      `json:"step_every,omitempty"`  // epochs
+	Milestones []int    `json:"milestones,omitempty"`  // of multi: epochs, counted from 0, that start with a lower rate
+	HoldFor    int      `json:"hold_for,omitempty"`    // epochs at Rate, after the warm-up
+	Warmup     int      `json:"warmup,omitempty"`      // epochs of linear increase before the schedule starts
+	WarmupFrom float64  `json:"warmup_from,omitempty"` // fraction of Rate in the first epoch
+	Epochs     int      `json:"epochs"`                // of the whole run
 }
 
 // resolve fills in what is left zero.
@@ -40,11 +40,12 @@ func (s *Schedule) resolve(epochs int, p preset) {
 	s.Epochs = epochs
 	def(&s.Kind, p.schedule)
 	def(&s.Rate, p.rate)
+	if s.Final == nil && (s.Kind == Linear || s.Kind == Hold) {
+		last := s.Rate / 100
+		s.Final = &last
+	}
 	switch s.Kind {
-	case Linear:
-		def(&s.Final, s.Rate/100)
 	case Hold:
-		def(&s.Final, s.Rate/100)
 		def(&s.HoldFor, max(1, (epochs-s.Warmup)*5/6))
 	case Step:
 		def(&s.Gamma, 0.1)
@@ -57,6 +58,14 @@ func (s *Schedule) resolve(epochs int, p preset) {
 	}
 }
 
+// final is Final, or 0.
+func (s Schedule) final() float64 {
+	if s.Final == nil {
+		return 0
+	}
+	return *s.Final
+}
+
 // Validate says what is wrong with the schedule.
 func (s Schedule) Validate() error {
 	multi := s.Kind == Multi
@@ -66,8 +75,8 @@ func (s Schedule) Validate() error {
 		return fmt.Errorf("unknown schedule %q: use one of %v", s.Kind, Schedules)
 	case !(s.Rate > 0) || math.IsInf(s.Rate, 0):
 		return fmt.Errorf("learning rate %g: must be positive", s.Rate)
-	case !(s.Final >= 0 && s.Final <= s.Rate):
-		return fmt.Errorf("final learning rate %g: must lie between 0 and the base rate %g", s.Final, s.Rate)
+	case !(s.final() >= 0 && s.final() <= s.Rate):
+		return fmt.Errorf("final learning rate %g: must lie between 0 and the base rate %g", s.final(), s.Rate)
 	case s.Epochs < 1:
 		return fmt.Errorf("epochs %d: at least 1", s.Epochs)
 	case s.Warmup < 0 || s.Warmup >= s.Epochs:
@@ -87,7 +96,7 @@ func (s Schedule) Validate() error {
 		name      string
 		set, used bool
 	}{
-		{"a final rate", s.Final != 0, s.Kind == Linear || s.Kind == Cosine || s.Kind == Hold},
+		{"a final rate", s.Final != nil, s.Kind == Linear || s.Kind == Cosine || s.Kind == Hold},
 		{"a factor gamma", s.Gamma != 0, factor},
 		{"a number of epochs between steps", s.StepEvery != 0, s.Kind == Step},
 		{"milestones", len(s.Milestones) != 0, multi},
@@ -111,7 +120,7 @@ func (s Schedule) At(e int) float64 {
 	n := s.Epochs - s.Warmup
 	switch s.Kind {
 	case Linear:
-		return ramp(s.Rate, s.Final, e, n-1)
+		return ramp(s.Rate, s.final(), e, n-1)
 	case Step:
 		return s.Rate * math.Pow(s.Gamma, float64(e/s.StepEvery))
 	case Multi:
@@ -123,9 +132,9 @@ func (s Schedule) At(e int) float64 {
 		}
 		return s.Rate * math.Pow(s.Gamma, float64(k))
 	case Cosine:
-		return s.Final + (s.Rate-s.Final)/2*(1+math.Cos(math.Pi*float64(e)/float64(n)))
+		return s.final() + (s.Rate-s.final())/2*(1+math.Cos(math.Pi*float64(e)/float64(n)))
 	case Hold:
-		return ramp(s.Rate, s.Final, e-s.HoldFor+1, n-s.HoldFor)
+		return ramp(s.Rate, s.final(), e-s.HoldFor+1, n-s.HoldFor)
 	}
 	return s.Rate
 }
@@ -135,7 +144,7 @@ func (s Schedule) String() string {
 	var t string
 	switch s.Kind {
 	case Linear:
-		t = fmt.Sprintf("%g falling linearly to %g", s.Rate, s.Final)
+		t = fmt.Sprintf("%g falling linearly to %g", s.Rate, s.final())
 	case Constant:
 		t = fmt.Sprintf("%g", s.Rate)
 	case Step:
@@ -143,9 +152,9 @@ func (s Schedule) String() string {
 	case Multi:
 		t = fmt.Sprintf("%g times %g at epochs %v", s.Rate, s.Gamma, s.Milestones)
 	case Cosine:
-		t = fmt.Sprintf("%g falling to %g by half a cosine", s.Rate, s.Final)
+		t = fmt.Sprintf("%g falling to %g by half a cosine", s.Rate, s.final())
 	case Hold:
-		t = fmt.Sprintf("%g to epoch %d, then falling linearly to %g", s.Rate, s.Warmup+s.HoldFor, s.Final)
+		t = fmt.Sprintf("%g to epoch %d, then falling linearly to %g", s.Rate, s.Warmup+s.HoldFor, s.final())
 	}
 	if s.Warmup > 0 {
 		t += fmt.Sprintf(", warm-up to epoch %d", s.Warmup)

@@ -32,7 +32,7 @@ func TestSchedulesAgainstPyTorch(t *testing.T) {
 		"multistep_30_60_80": {Kind: Multi, Gamma: 0.1, Milestones: []int{30, 60, 80}, Epochs: 91},
 		"multistep_repeat":   {Kind: Multi, Gamma: 0.5, Milestones: golden.Schedules["multistep_repeat"].Milestones, Epochs: 91},
 		"cosine_90":          {Kind: Cosine, Epochs: 90},
-		"cosine_90_min":      {Kind: Cosine, Final: 0.001, Epochs: 90},
+		"cosine_90_min":      {Kind: Cosine, Final: ptr(0.001), Epochs: 90},
 		"linear_5":           {Kind: Constant, Warmup: 5, WarmupFrom: 0.01, Epochs: 91},
 		"warmup5_cosine85":   {Kind: Cosine, Warmup: 5, WarmupFrom: 0.01, Epochs: 90},
 	} {
@@ -54,7 +54,7 @@ func TestSchedulesAgainstPyTorch(t *testing.T) {
 }
 
 func TestLinearSchedule(t *testing.T) {
-	s := Schedule{Kind: Linear, Rate: 0.1, Final: 0.001, Epochs: 90} // the paper's
+	s := Schedule{Kind: Linear, Rate: 0.1, Final: ptr(0.001), Epochs: 90} // the paper's
 	for e := range 90 {
 		if got, want := s.At(e), 0.1-0.099*float64(e)/89; math.Abs(got-want) > 1e-16 {
 			t.Errorf("epoch %d: rate %g, want %g", e, got, want)
@@ -70,7 +70,7 @@ func TestLinearSchedule(t *testing.T) {
 }
 
 func TestHoldSchedule(t *testing.T) {
-	s := Schedule{Kind: Hold, Rate: 1, Final: 0.2, HoldFor: 3, Warmup: 1, WarmupFrom: 0.5, Epochs: 8}
+	s := Schedule{Kind: Hold, Rate: 1, Final: ptr(0.2), HoldFor: 3, Warmup: 1, WarmupFrom: 0.5, Epochs: 8}
 	want := []float64{0.5, 1, 1, 1, 0.8, 0.6, 0.4, 0.2}
 	for e, w := range want {
 		if math.Abs(s.At(e)-w) > 1e-15 {
@@ -89,9 +89,9 @@ func TestScheduleValidate(t *testing.T) {
 		{"learning rate", Schedule{Kind: Constant, Rate: -1, Epochs: 1}},
 		{"learning rate", Schedule{Kind: Constant, Rate: math.NaN(), Epochs: 1}},
 		{"learning rate", Schedule{Kind: Constant, Rate: math.Inf(1), Epochs: 1}},
-		{"final learning rate", Schedule{Kind: Linear, Rate: 1, Final: 2, Epochs: 1}},
-		{"final learning rate", Schedule{Kind: Linear, Rate: 1, Final: -1, Epochs: 1}},
-		{"final learning rate", Schedule{Kind: Linear, Rate: 1, Final: math.NaN(), Epochs: 1}},
+		{"final learning rate", Schedule{Kind: Linear, Rate: 1, Final: ptr(2), Epochs: 1}},
+		{"final learning rate", Schedule{Kind: Linear, Rate: 1, Final: ptr(-1), Epochs: 1}},
+		{"final learning rate", Schedule{Kind: Linear, Rate: 1, Final: ptr(math.NaN()), Epochs: 1}},
 		{"epochs 0", Schedule{Kind: Constant, Rate: 1}},
 		{"warm-up of 3 epochs", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 3}},
 		{"warm-up of -1 epochs", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: -1}},
@@ -104,7 +104,7 @@ func TestScheduleValidate(t *testing.T) {
 		{"milestones [2 1]", Schedule{Kind: Multi, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{2, 1}}},
 		{"milestones [0 1]", Schedule{Kind: Multi, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{0, 1}}},
 		{"hold for 3 epochs", Schedule{Kind: Hold, Rate: 1, Epochs: 3, HoldFor: 3, Warmup: 1}},
-		{"a final rate has no meaning", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Final: 0.1}},
+		{"a final rate has no meaning", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Final: ptr(0.1)}},
 		{"gamma has no meaning", Schedule{Kind: Cosine, Rate: 1, Epochs: 3, Gamma: 0.1}},
 		{"steps has no meaning", Schedule{Kind: Multi, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{1}, StepEvery: 1}},
 		{"milestones has no meaning", Schedule{Kind: Step, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{1}, StepEvery: 1}},

@@ -69,7 +69,7 @@ func settings(t *testing.T) []studied {
 	glyphs := Config{Model: "lenet", Batch: 128, Epochs: 15, WeightDecay: ptr(5e-4), EMA: 12,
 		Schedule: Schedule{Kind: Constant, Rate: 0.05}, RNA: RNAConfig{Window: 5, Averages: []int{5, 10}}}
 	linear := glyphs
-	linear.Schedule = Schedule{Kind: Linear, Rate: 0.05, Final: 0.0005}
+	linear.Schedule = Schedule{Kind: Linear, Rate: 0.05, Final: ptr(0.0005)}
 	late := []int{11, 12, 13, 14, 15}
 	list := []studied{
 		{"glyphs, LeNet, rate 0.05, epochs 11–15", glyphs, late, func(t *testing.T, r results) {

@@ -82,7 +82,6 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.StringVar(&f.svg, "svg", "", "draw the kinds of ops as bars to this `file`")
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, r)
-	w.Lookup("input").DefValue = ""
 	return cmd
 }
 
@@ -98,7 +97,7 @@ func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	defer func() { err = closed(err, dev.Close()) }()
 	r, err := bench.Run(ctx, dev, f.Options)
 	if errors.Is(err, context.Canceled) {
-		return errStopped
+		return interruptedError("interrupted")
 	}
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 	r, err := bench.RunRNA(ctx, f.RNAOptions)
 	bar.done()
 	if errors.Is(err, context.Canceled) {
-		return errStopped
+		return interruptedError("interrupted")
 	}
 	if err != nil {
 		return err

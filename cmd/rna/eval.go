@@ -39,6 +39,9 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 			if f.weights == "" {
 				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the safetensors file to evaluate")}
 			}
+			if err := checkOutputs(f.predictions); err != nil {
+				return err
+			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -117,6 +120,9 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	score, err := f.score(ctx, net, loader, set, classes)
+	if err != nil && ctx.Err() != nil {
+		return interruptedError("interrupted, nothing was written")
+	}
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,12 @@ func (f *extrapolateFlags) check(args []string) error {
 		return errors.New("--out is missing: the safetensors file to write")
 	case kinds > 1:
 		return errors.New("--lambda, --tau, --average and --auto exclude each other")
+	case !(f.lambda >= 0):
+		return fmt.Errorf("--lambda %v: must be 0 or more", f.lambda)
+	case !(f.tau >= 0) || math.IsInf(f.tau, 0):
+		return fmt.Errorf("--tau %v: must be 0 or more, and finite", f.tau)
+	case math.IsNaN(f.beta) || math.IsInf(f.beta, 0):
+		return fmt.Errorf("--beta %v: must be finite", f.beta)
 	case f.average && f.set.Changed("beta"):
 		return errors.New("--average does not take --beta: it is over the files as they are")
 	case f.bn != bnLast && f.bn != bnCombine && f.bn != bnReestimate:
@@ -200,6 +206,9 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 			return fmt.Errorf("%s is both read and written: name another output", path)
 		}
 	}
+	if err := checkOutputs(f.out); err != nil {
+		return err
+	}
 	bar := newByteBar(log, f.quiet)
 	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.add})
 	if err != nil {
@@ -289,7 +298,7 @@ func sameFile(a, b string) bool {
 // interrupted says in words that Ctrl-C ended the work.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return errors.New("interrupted, nothing was written")
+		return interruptedError("interrupted, nothing was written")
 	}
 	return err
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -67,7 +65,6 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
 	m := newGroup("Methods")
 	m.BoolVar(&f.stochastic, "stochastic", false, "methods that go by samples")
 	m.StringSliceVar(&f.methods, "methods", nil, "comma-separated `names`, or all (default: those of the paper)")
-	m.Lookup("methods").DefValue = ""
 	m.IntVar(&f.iterations, "iterations", 0, "iterations, or epochs with --stochastic (default: 500, 100)")
 	m.IntVar(&f.window, "window", convex.DefaultWindow, "residuals that RNA keeps")
 	m.Float64Var(&f.lambda, "lambda", convex.DefaultLambda, "RNA's regularisation, relative to ‖R‖²; 0 is Anderson acceleration")
@@ -106,7 +103,7 @@ func (f *logregFlags) check() error {
 		return errors.New("more than one of --cond, --kappa and --reg: each determines the others")
 	case f.changed("kappa") && !(f.kappa > 0 && f.kappa <= 1e6), f.changed("reg") && !(f.reg > 0 && f.reg <= 1e100):
 		return errors.New("--kappa and --reg must be above 0")
-	case f.iterations < 0:
+	case f.changed("iterations") && f.iterations < 1:
 		return fmt.Errorf("--iterations is %d: it must be 1 or more", f.iterations)
 	case f.window < 1 || f.window > rna.MaxColumns:
 		return fmt.Errorf("--window is %d: it must be 1 to %d", f.window, rna.MaxColumns)
@@ -151,12 +148,8 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if f.allFigures != "" {
 		return f.figures(ctx, out, log)
 	}
-	for _, path := range []string{f.csv, f.plot} {
-		if info, err := os.Stat(filepath.Dir(path)); err != nil {
-			return fmt.Errorf("%s cannot be written: %w", path, err)
-		} else if !info.IsDir() {
-			return fmt.Errorf("%s cannot be written: %s is no folder", path, filepath.Dir(path))
-		}
+	if err := checkOutputs(f.csv, f.plot); err != nil {
+		return err
 	}
 	e, err := f.experiment(out, log)
 	if err != nil {
@@ -170,8 +163,7 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	study.table(out)
-	return errors.Join(writeFile(f.csv, study.csv), writeFile(f.plot, study.draw), study.failed())
+	return errors.Join(study.table(out), writeFile(f.csv, study.csv), writeFile(f.plot, study.draw), study.failed())
 }
 
 // conditions are the factors of the protocol: well, regular, bad.

@@ -146,7 +146,7 @@ func (e *experiment) study(ctx context.Context, plans []planned, stochastic bool
 			bar.Clear()
 		}
 		if ctx.Err() != nil {
-			return nil, errStopped
+			return nil, interruptedError("interrupted, nothing was written")
 		}
 		if r.err != nil {
 			fmt.Fprintf(e.log, "%s: %v\n", p.name, r.err)
@@ -186,7 +186,7 @@ func (s *study) unit() string {
 }
 
 // table prints where each run ends and when it was within 1e-6 and 1e-10 of f*.
-func (s *study) table(out io.Writer) {
+func (s *study) table(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "METHOD\tF − F*\t%sS TO 1E-6\tSECONDS\tTO 1E-10\tSECONDS\tSECONDS IN ALL\t", map[bool]string{false: "ITERATION", true: "EPOCH"}[s.stochastic])
 	validated := false
@@ -220,7 +220,7 @@ func (s *study) table(out io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
-	w.Flush()
+	return w.Flush()
 }
 
 // csv writes the curves in the long form of the published ones.
@@ -346,7 +346,9 @@ func (e *experiment) figure(ctx context.Context, name string, plans []planned, s
 	if err != nil {
 		return err
 	}
-	s.table(e.out)
+	if err := s.table(e.out); err != nil {
+		return err
+	}
 	path := filepath.Join(e.flags.allFigures, name)
 	if err := errors.Join(writeFile(path+".svg", s.draw), writeFile(path+".csv", s.csv)); err != nil {
 		return err

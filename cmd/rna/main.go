@@ -34,7 +34,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
+	case err == errStopped:
+		return 130
 	case errors.Is(err, errStopped):
+		fmt.Fprintln(stderr, "rna: "+err.Error())
 		return 130
 	}
 	fmt.Fprintln(stderr, "rna: "+err.Error())

@@ -72,6 +72,16 @@ func TestMistakes(t *testing.T) {
 		{"train --rna-tau 1 --rna-lambda 1", 1, []string{"exclude each other"}},
 		{"train --rna-accept --holdout 0.1", 1, []string{"rna online"}},
 		{"train --momentum 1.5", 1, []string{"momentum 1.5"}},
+		{"train --epochs 0", 2, []string{"--epochs 0", "above 0"}},
+		{"train --schedule step --lr-gamma 0", 2, []string{"--lr-gamma 0", "above 0"}},
+		{"train --rna off --averages 2 --rna-window 3", 2, []string{"--rna off", "--averages, --rna-window"}},
+		{"extrapolate a b -o " + dir, 1, []string{dir, "a folder"}},
+		{"extrapolate a b -o o.safetensors --lambda -1", 2, []string{"--lambda -1", "0 or more"}},
+		{"extrapolate a b -o o.safetensors --tau nan", 2, []string{"--tau NaN"}},
+		{"extrapolate a b -o o.safetensors --beta inf", 2, []string{"--beta +Inf", "finite"}},
+		{"logreg --iterations 0", 2, []string{"--iterations is 0", "1 or more"}},
+		{"logreg --csv " + dir + "/same --plot " + dir + "/same", 1, []string{"written twice"}},
+		{"eval --weights x.safetensors --predictions " + dir, 1, []string{dir, "a folder"}},
 		{"train --batch -1", 2, []string{"batch -1", "or auto"}},
 		{"train --batch many", 2, []string{`"many" is no number of images`, "or auto"}},
 		{"train --mean 0.5,0.5", 1, []string{"mean [0.5 0.5]", "1 channel"}},
@@ -215,7 +225,7 @@ func (c *cancelAfter) Write(b []byte) (int, error) {
 
 func TestQuietAndMetrics(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	out := mustRun(t, append([]string{"train", "--epochs", "2", "--quiet", "--rna", "off", "--out", dir}, quick...)...)
+	out := mustRun(t, append([]string{"train", "--epochs", "2", "--quiet", "--rna", "off", "--out", dir}, quick[:6]...)...)
 	if strings.Contains(out, "epoch 1/2") {
 		t.Errorf("progress in spite of --quiet: %s", out)
 	}

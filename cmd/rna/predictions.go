@@ -11,9 +11,9 @@ import (
 	"onlinerna/data"
 )
 
-// predictions writes a CSV file that appears when it is complete.
+// predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they come.
 type predictions struct {
-	path string
+	path string // of the file, empty for what is none
 	set  data.Dataset
 	k    int
 	file *os.File
@@ -22,7 +22,20 @@ type predictions struct {
 }
 
 func newPredictions(path string, set data.Dataset, classes int) (*predictions, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	var f *os.File
+	st, err := os.Stat(path)
+	switch {
+	case err == nil && !st.Mode().IsRegular():
+		f, err = os.OpenFile(path, os.O_WRONLY, 0)
+		path = ""
+	default:
+		if err == nil { // a link stays one
+			if path, err = filepath.EvalSymlinks(path); err != nil {
+				return nil, err
+			}
+		}
+		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +72,9 @@ func (p *predictions) commit() error {
 	if e := p.file.Close(); err == nil {
 		err = e
 	}
+	if p.path == "" {
+		return err
+	}
 	if err == nil {
 		err = os.Chmod(p.file.Name(), 0o644)
 	}
@@ -71,7 +87,9 @@ func (p *predictions) commit() error {
 // abort removes what is not complete; after commit there is nothing to remove.
 func (p *predictions) abort() {
 	p.file.Close()
-	os.Remove(p.file.Name())
+	if p.path != "" {
+		os.Remove(p.file.Name())
+	}
 }
 
 // appendCSV appends a field, quoted where it has to be.

@@ -10,8 +10,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// errStopped says that a run was interrupted and its state saved.
+// errStopped says that a run was interrupted, and that the user knows.
 var errStopped = errors.New("stopped")
+
+// interruptedError is errStopped with what to tell the user.
+type interruptedError string
+
+func (e interruptedError) Error() string        { return string(e) }
+func (e interruptedError) Is(target error) bool { return target == errStopped }
 
 // usageError is a mistake in the command line.
 type usageError struct {

@@ -22,6 +22,7 @@ import (
 type trainFlags struct {
 	train.Config
 	momentum, decay, maxBad, tau, beta float64
+	final                              float64
 	shuffle                            bool
 	classesFile, device, resume        string
 	quiet, debugSync                   bool
@@ -79,7 +80,7 @@ func (f *trainFlags) groups() []group {
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data)")
 	o.StringVar(&f.Schedule.Kind, "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, hold: constant, then linear (default: by the data)")
-	o.Float64Var(&f.Schedule.Final, "lr-final", 0, "learning rate at the end of linear, hold and cosine (default: a hundredth of --lr; 0 for cosine)")
+	o.Float64Var(&f.final, "lr-final", 0, "learning rate at the end of linear, hold and cosine (default: a hundredth of --lr; 0 for cosine)")
 	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
 	o.IntVar(&f.Schedule.StepEvery, "lr-step", 0, "epochs between the steps of step (default: a third of --epochs)")
 	o.IntSliceVar(&f.Schedule.Milestones, "lr-milestones", nil, "epochs of multi, counted from 0")
@@ -130,6 +131,29 @@ func (f *trainFlags) groups() []group {
 // resumable lists the options that may go with --resume: they do not change results.
 var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true}
 
+// positive are the options that have no meaning at 0.
+var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "lr-gamma", "lr-step", "lr-hold",
+	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-every"}
+
+// check finds mistakes that the config does not show: there what is 0 was not said.
+func (f *trainFlags) check(set *pflag.FlagSet) error {
+	for _, name := range positive {
+		if g := set.Lookup(name); g.Changed && g.Value.String() == "0" {
+			return fmt.Errorf("--%s 0: must be above 0", name)
+		}
+	}
+	var idle []string
+	set.Visit(func(g *pflag.Flag) {
+		if strings.HasPrefix(g.Name, "rna-") || g.Name == "averages" {
+			idle = append(idle, "--"+g.Name)
+		}
+	})
+	if f.RNA.Mode == train.Off && len(idle) > 0 {
+		return fmt.Errorf("--rna off does not take %s", strings.Join(idle, ", "))
+	}
+	return nil
+}
+
 // config turns the flags into a config.
 func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	c := f.Config
@@ -138,6 +162,9 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	}
 	if set.Changed("weight-decay") {
 		c.WeightDecay = &f.decay
+	}
+	if set.Changed("lr-final") {
+		c.Schedule.Final = &f.final
 	}
 	if set.Changed("rna-tau") {
 		c.RNA.Tau = &f.tau
@@ -176,6 +203,9 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 		if len(wrong) > 0 {
 			return &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
 		}
+	}
+	if err := f.check(set); err != nil {
+		return &usageError{cmd.CommandPath(), err}
 	}
 	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	if f.resume != "" {

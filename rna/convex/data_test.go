@@ -139,7 +139,7 @@ func TestSonar(t *testing.T) {
 }
 
 func FuzzReadLIBSVM(f *testing.F) {
-	for _, s := range []string{"1 1:2\n-1 2:3", "a 1:1\nb 2147483647:1", "1 1:nan"} {
+	for _, s := range []string{"1 1:2\n-1 2:3", "a 1:1\nb 2147483647:1", "1 1:nan", "0 1:0\n1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -57,6 +57,9 @@ func NewSparse(n, d int, start []int, index []int32, values []float64) (*Matrix,
 			}
 		}
 	}
+	if index == nil {
+		index = []int32{}
+	}
 	return &Matrix{n: n, d: d, values: values, index: index, start: start}, nil
 }
 

@@ -18,8 +18,9 @@ func score(wrong, loss float64) *train.Score {
 
 // demo is a run with a constant rate for six of its ten epochs and a model with BatchNorm.
 func demo() (train.Config, []train.EpochRecord) {
+	last := 0.001
 	c := train.Config{Model: "conv6", Data: "/data/shapes<&>", Batch: 32, Accumulate: 4, Epochs: 10,
-		Schedule: train.Schedule{Kind: train.Hold, Rate: 0.1, Final: 0.001, HoldFor: 6, Epochs: 10},
+		Schedule: train.Schedule{Kind: train.Hold, Rate: 0.1, Final: &last, HoldFor: 6, Epochs: 10},
 		RNA:      train.RNAConfig{Mode: train.Offline, Window: 3, Averages: []int{2, 5}}}
 	var list []train.EpochRecord
 	for e := 1; e <= 10; e++ {

@@ -2,6 +2,7 @@ package safetensors
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -403,6 +404,39 @@ func TestReplace(t *testing.T) {
 			t.Errorf("holds %g, %v; want %g", got[0], err, c.want)
 		}
 		f.Close()
+	}
+}
+
+// TestWhatIsThere checks that a link stays a link, and that what is no file is left alone.
+func TestWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	list := []Tensor{{Name: "a", DType: F32, Shape: []int{1}}}
+	if _, err := Create(dir, list, nil); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := Create(os.DevNull, list, nil); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("%s: %v", os.DevNull, err)
+	}
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	w, err := Create(link, list, nil)
+	if err == nil {
+		err = errors.Join(w.Write("a", []float32{1}), w.Commit())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Lstat(link)
+	if err != nil || st.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", st.Mode(), err)
+	}
+	if st, err := os.Stat(file); err != nil || st.Size() == 0 {
+		t.Errorf("the file it leads to is empty, %v", err)
 	}
 }
 

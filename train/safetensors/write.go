@@ -69,6 +69,9 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	for len(js)%8 != 0 { // the data starts aligned
 		js = append(js, ' ')
 	}
+	if path, err = target(path); err != nil {
+		return nil, err
+	}
 	fd, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return nil, err
@@ -77,6 +80,18 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	w.write(binary.LittleEndian.AppendUint64(nil, uint64(len(js))))
 	w.write(js)
 	return w, nil
+}
+
+// target is the file that a path means, where it is a link that to which it leads. What is there must be a file, since it is replaced.
+func target(path string) (string, error) {
+	st, err := os.Stat(path)
+	if err != nil { // nothing is there, or a link to nothing
+		return path, nil
+	}
+	if !st.Mode().IsRegular() {
+		return "", fmt.Errorf("%s cannot be written: it is no regular file", path)
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 func (w *Writer) write(b []byte) {

@@ -159,8 +159,8 @@ func stateDict(top any) ([]Tensor, error) {
 		name, ok := it.key.(string)
 		t, is := it.value.(*Tensor)
 		if !ok || !is {
-			return nil, fmt.Errorf("key %.100q holds %s: the state dict must be what was saved, or be under the key %s",
-				fmt.Sprint(it.key), kind(it.value), strings.Join(wrappers, " or "))
+			return nil, fmt.Errorf("key %s holds %s: the state dict must be what was saved, or be under the key %s",
+				shown(it.key), kind(it.value), strings.Join(wrappers, " or "))
 		}
 		if seen[name] {
 			return nil, fmt.Errorf("tensor %q occurs twice", name)

@@ -156,6 +156,15 @@ func onePickle(elements byte, offset byte, shape, strides string) string {
 		"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK" + string(elements) + "tQK" + string(offset) + shape + strides + "\x89}tRs."
 }
 
+// laughs puts pairs of pairs … into the memo, so deep; the last one is what 2^(depth−1) empty tuples would be when written.
+func laughs(depth byte) string {
+	s := ")q\x000"
+	for i := byte(1); i < depth; i++ {
+		s += "h" + string([]byte{i - 1}) + "h" + string([]byte{i - 1}) + "\x86q" + string([]byte{i}) + "0"
+	}
+	return s
+}
+
 func TestHostile(t *testing.T) {
 	data := strings.Repeat("\x00", 64)
 	huge := "J\xff\xff\xff\x7f"
@@ -180,6 +189,8 @@ func TestHostile(t *testing.T) {
 		{"long pickle", stored(t, "a/data.pkl", strings.Repeat("}", maxPickle+1)), "more than"},
 		{"many values", stored(t, "a/data.pkl", strings.Repeat("}", maxPickle)), "take more than"},
 		{"a billion laughs", stored(t, "a/data.pkl", "\x80\x02]q\x00"+strings.Repeat("(h\x00h\x00h\x00h\x00h\x00h\x00e", 1<<19)+"."), "take more than"},
+		{"laughing key", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ccollections\nOrderedDict\n]h\x17N\x86a\x85R."), "holds None"},
+		{"laughing offset", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ctorch._utils\n_rebuild_tensor_v2\n(Nh\x17))tR."), "of None at"},
 		{"long string", stored(t, "a/data.pkl", "\x80\x02X\xff\xff\xff\xffa."), "cut short"},
 		{"a number", stored(t, "a/data.pkl", "\x80\x02K\x01."), "not a state dict"},
 		{"no tensor", stored(t, "a/data.pkl", "\x80\x02}U\x01aK\x01s."), `key "a" holds a number`},

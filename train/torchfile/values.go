@@ -140,7 +140,7 @@ func rebuildTensor(m *machine, args tuple) (any, error) {
 	s, ok := args[0].(*storage)
 	at, ok2 := args[1].(int64)
 	if !ok || !ok2 || at < 0 {
-		return nil, fmt.Errorf("of %s at %v", kind(args[0]), args[1])
+		return nil, fmt.Errorf("of %s at %s", kind(args[0]), shown(args[1]))
 	}
 	shape, err := integers(args[2])
 	if err != nil {
@@ -193,11 +193,22 @@ func integers(v any) ([]int, error) {
 	for i, e := range t {
 		n, ok := e.(int64)
 		if !ok || n < 0 || int64(int(n)) != n {
-			return nil, fmt.Errorf("%v in place of an extent", e)
+			return nil, fmt.Errorf("%s in place of an extent", shown(e))
 		}
 		out[i] = int(n)
 	}
 	return out, nil
+}
+
+// shown is a value for messages. What holds others is named only: it may be endless to write.
+func shown(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("%.100q", v)
+	case bool, int64, float64:
+		return fmt.Sprint(v)
+	}
+	return kind(v)
 }
 
 // kind names a value for messages.
