@@ -47,6 +47,9 @@ func OpenNet(ordinal int, o NetOptions) (device.Device, error) {
 	if os.Getenv("RNA_CUDA_SYNC") == "1" {
 		o.DebugSync = true
 	}
+	if os.Getenv("RNA_CUDA_EAGER") == "1" {
+		o.Eager = true
+	}
 	c, err := Open(ordinal, o.Context)
 	if err != nil {
 		return nil, err

@@ -11,14 +11,14 @@ import (
 
 var _ device.Pipeline = (*Net)(nil)
 
-// Record implements device.Pipeline: it captures a CUDA graph. A device that waits after each op records nothing.
+// Record implements device.Pipeline: it captures a CUDA graph. A device that waits after each op, or is to be eager, records nothing.
 func (d *Net) Record(f func() error) (device.Recording, error) {
-	if d.opts.DebugSync {
+	if d.opts.DebugSync || d.opts.Eager {
 		return nil, nil
 	}
 	g, err := d.stream.Capture(f)
 	if err != nil && !errors.Is(err, ErrLost) {
-		return nil, fmt.Errorf("%w; to train without recording, run again with --debug-sync", err)
+		return nil, fmt.Errorf("%w; to train without recording, run again with RNA_CUDA_EAGER=1 in the environment", err)
 	}
 	if err != nil {
 		return nil, d.explain(err)

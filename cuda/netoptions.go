@@ -61,6 +61,9 @@ type NetOptions struct {
 	// DebugSync waits for the GPU after each op, so that a failure is reported by the op that caused it. The environment
 	// variable RNA_CUDA_SYNC=1 does so too.
 	DebugSync bool
+	// Eager gives each kernel of a step to the GPU by itself, in place of a graph of all of them. Results are the same. The environment
+	// variable RNA_CUDA_EAGER=1 does so too.
+	Eager bool
 }
 
 // DefaultWorkspace is what NetOptions.Workspace is when it is 0: 512 MiB.

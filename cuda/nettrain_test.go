@@ -133,22 +133,31 @@ func TestNetReplay(t *testing.T) {
 	for _, p := range []Precision{Float32, BFloat16, Float16} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			ran(t, replayed, p)
-			numbers := map[bool][]float64{}
-			for _, debug := range []bool{false, true} {
-				dev, err := openNet(NetOptions{DebugSync: debug, Precision: p})()
+			exercise := func(o NetOptions) []float64 {
+				o.Precision = p
+				dev, err := openNet(o)()
 				check(t, err)
 				t.Cleanup(func() { check(t, dev.Close()) })
 				x := newTrainer(t, dev)
 				before := sim.Calls("cuGraphLaunch")
-				numbers[debug] = x.exercise(t)
-				if launched := sim.Calls("cuGraphLaunch") - before; sim.Active() && (debug && launched != 0 || !debug && launched < 15) {
-					t.Errorf("waiting %v: %d graphs launched", debug, launched)
+				all := x.exercise(t)
+				eager := o.DebugSync || o.Eager
+				if launched := sim.Calls("cuGraphLaunch") - before; sim.Active() && (eager && launched != 0 || !eager && launched < 15) {
+					t.Errorf("%+v: %d graphs launched", o, launched)
+				}
+				return all
+			}
+			same := func(what string, got, want []float64) {
+				for i, w := range want {
+					if got[i] != w || math.IsNaN(w) {
+						t.Fatalf("number %d of %d is %v when %s, %v when each op is waited for", i, len(want), got[i], what, w)
+					}
 				}
 			}
-			for i, want := range numbers[true] {
-				if got := numbers[false][i]; got != want || math.IsNaN(got) {
-					t.Fatalf("number %d of %d is %v when replayed, %v when not", i, len(numbers[true]), got, want)
-				}
+			waiting := exercise(NetOptions{DebugSync: true})
+			same("replayed", exercise(NetOptions{}), waiting)
+			if p == Float32 {
+				same("eager", exercise(NetOptions{Eager: true}), waiting)
 			}
 		})
 	}
@@ -201,7 +210,7 @@ func TestFaultOfReplay(t *testing.T) {
 		{"cuStreamBeginCapture_v2@1=400", "recording"},
 		{"cuLaunchKernel@5=1", "recording"},
 		{"cudnnConvolutionForward@2=4000", "cudnnConvolutionForward"},
-		{"cuStreamEndCapture@1=901", "--debug-sync"},
+		{"cuStreamEndCapture@1=901", "RNA_CUDA_EAGER=1"},
 		{"cuGraphInstantiateWithFlags@1=2", "recording"},
 		{"cuGraphLaunch@1=1", "replay"},
 		{"cuGraphLaunch@3=719,later", "--debug-sync"},
