@@ -136,8 +136,8 @@ func (r *run) settle(s *slot, bad int) (int, error) {
 			bad++
 			b.Bad++
 			if bad > r.allowed || l.opt.Substitute && b.Index[n] < 0 {
-				return bad, fmt.Errorf("epoch %d, step %d: more than %d of %d images cannot be read (%g %% are allowed), the last of them: %w",
-					b.Epoch, b.Step, r.allowed, l.Images(), 100*l.opt.MaxBad, err)
+				return bad, fmt.Errorf("epoch %d, batch %d: more than %d of %d images cannot be read (max-bad allows %g %%), the last of them: %w",
+					b.Epoch, b.Step+1, r.allowed, l.Images(), 100*l.opt.MaxBad, err)
 			}
 			l.log(r.at(b.Step*l.opt.Batch+n), bad, b.Epoch, err)
 		}
