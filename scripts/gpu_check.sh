@@ -51,13 +51,13 @@ if $standin; then faults=(); fi
 within 240 ./gpu.test -test.v "${faults[@]}" >"$results/tests.txt" 2>&1 || {
 	grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$results/tests.txt" || tail -20 "$results/tests.txt"
 	echo "GPU tests failed: $results/tests.txt has all they say" >&2
-	exit 1
+	failed+=("tests: $(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$results/tests.txt" | paste -sd ' ')")
 }
 if grep -e '--- SKIP' "$results/tests.txt"; then
 	echo "these GPU tests could not run: $results/tests.txt says why" >&2
-	exit 1
+	failed+=("tests that could not run")
 fi
-passed=$(grep -c '^--- PASS' "$results/tests.txt")
+passed=$(grep -c '^--- PASS' "$results/tests.txt" || true)
 echo "$passed tests passed"
 
 begin "speed of RNA's parts"
@@ -134,6 +134,10 @@ begin "in short"
 	if ls "$results"/train-*.json >/dev/null 2>&1; then
 		echo
 		./rna bench table "$results"/train-*.json $(ls "$results"/pytorch-*.json 2>/dev/null)
+	fi
+	if grep -q '^all of this ran on this card' "$results/tests.txt"; then
+		printf '\nran on this card:\n'
+		sed -n '/^all of this ran on this card/,$p' "$results/tests.txt" | grep '^|'
 	fi
 	for part in "${failed[@]}"; do echo "FAILED: $part"; done
 	echo "after $SECONDS seconds"
