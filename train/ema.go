@@ -22,7 +22,7 @@ type emaHook struct {
 }
 
 var (
-	_ StepHook    = (*emaHook)(nil)
+	_ QueuedHook  = (*emaHook)(nil)
 	_ EpochHook   = (*emaHook)(nil)
 	_ SavingHook  = (*emaHook)(nil)
 	_ ClosingHook = (*emaHook)(nil)
@@ -35,7 +35,8 @@ func newEMAHook(r *Run) (*emaHook, error) {
 
 func (h *emaHook) Name() string { return "ema" }
 
-func (h *emaHook) AfterStep(s *State) error {
+// AfterIssue takes the weights after a step into the average.
+func (h *emaHook) AfterIssue(s *State) error {
 	defer since(time.Now(), &h.run.pos.Seconds.EMA)
 	if s.Steps == 1 {
 		return h.x.Copy(s.Net.Params)

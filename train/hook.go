@@ -24,6 +24,13 @@ type LateHook interface {
 	Late() bool
 }
 
+// QueuedHook takes part in steps by operations on the network's vectors alone, which the device does in their order: it is called when the step is
+// issued, with a State that lacks the record. No step is waited for on its account.
+type QueuedHook interface {
+	Hook
+	AfterIssue(s *State) error
+}
+
 // EpochHook is called after each epoch, when the iterate has been evaluated: RNA first, then the power average, the caller's
 // hooks in their order, then metrics, which write the record. What a hook that fails wrote into the record is
 // dropped.

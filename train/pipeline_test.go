@@ -71,7 +71,9 @@ func TestPipelineIsAhead(t *testing.T) {
 		if may {
 			h, want = late{w}, 5*2 // all but the last step of each epoch
 		}
-		trained(t, tiny(""), lazyDevice(t), h)
+		c := tiny("")
+		c.EMA = 12 // which is queued
+		trained(t, c, lazyDevice(t), h)
 		if ahead != want {
 			t.Errorf("late %v: a step was issued ahead %d times, want %d", may, ahead, want)
 		}
@@ -81,7 +83,9 @@ func TestPipelineIsAhead(t *testing.T) {
 // TestPipelineStops interrupts runs, and has a hook fail: what goes on from there leaves what a whole run does.
 func TestPipelineStops(t *testing.T) {
 	images := pictures(t, 20, 6, 16)
-	for name, c := range map[string]Config{"lenet": tiny(""), "BatchNorm": tinyColour("", images)} {
+	averaged := tiny("")
+	averaged.EMA = 12
+	for name, c := range map[string]Config{"power average": averaged, "BatchNorm": tinyColour("", images)} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c.Out = filepath.Join(dir, "whole")

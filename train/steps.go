@@ -46,6 +46,7 @@ func (r *Run) steps() error {
 func (f *flow) run() error {
 	c, p := &f.Config, &f.pos
 	images, batches, done := 0, 0, p.Batch // images and batches of the step that is being issued, batches of the epoch
+	issuedSteps := p.Steps
 	ahead := 0
 	if f.Net.pipe != nil {
 		ahead = 1
@@ -67,6 +68,12 @@ func (f *flow) run() error {
 			return f.behind(err)
 		}
 		f.list = append(f.list, x)
+		if x.last {
+			issuedSteps++
+			if err := f.afterIssue(x, issuedSteps); err != nil {
+				return f.behind(err)
+			}
+		}
 		keep := ahead
 		if x.last && !late {
 			keep = 0
@@ -88,6 +95,25 @@ func (f *flow) run() error {
 		return err
 	}
 	f.count()
+	return nil
+}
+
+// afterIssue calls the hooks that follow a step on the device. A loss that is known to be of no use has no step.
+func (f *flow) afterIssue(x issued, steps int) error {
+	if x.lane == nil && !finite(x.loss) {
+		return nil
+	}
+	s := f.state()
+	s.Batch, s.Steps = x.done, steps
+	f.count()
+	for _, h := range f.hooks {
+		if h, ok := h.(QueuedHook); ok {
+			if err := h.AfterIssue(s); err != nil {
+				return fmt.Errorf("%s: %w", h.Name(), err)
+			}
+		}
+	}
+	f.mark = time.Now() // the hooks' time is theirs
 	return nil
 }
 
