@@ -179,9 +179,10 @@ func (v *Convolution) setMath() C.cudnnStatus_t {
 	return C.cudnnSetConvolutionMathType(v.v.conv, C.cudnnMathType_t(v.v.math))
 }
 
-// suits says whether an algorithm's kind of products is what the precision allows.
-func (v *Convolution) suits(math C.cudnnMathType_t) bool {
-	if math == C.CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION {
+// suits says whether an algorithm and its kind of products are as exact as the precision. Winograd's transforms are not in 16 bits.
+func (v *Convolution) suits(algo int, math C.cudnnMathType_t) bool {
+	winograd := [...]int{ConvolutionForward: 6, ConvolutionGradInput: 4, ConvolutionGradWeight: 4}[v.kindOf()] // and the one behind it
+	if math == C.CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || v.precision.bytes() == 2 && (algo == winograd || algo == winograd+1) {
 		return false
 	}
 	return v.precision != Float32 || math != C.CUDNN_TENSOR_OP_MATH
@@ -197,7 +198,7 @@ func (v *Convolution) algorithms(o ConvolutionOptions) ([]algorithm, error) {
 	}
 	var list []algorithm
 	for _, a := range all[:n] {
-		if a.status == C.CUDNN_STATUS_SUCCESS && v.suits(a.mathType) && (!o.Deterministic || a.determinism == C.CUDNN_DETERMINISTIC) {
+		if a.status == C.CUDNN_STATUS_SUCCESS && v.suits(int(a.algo), a.mathType) && (!o.Deterministic || a.determinism == C.CUDNN_DETERMINISTIC) {
 			list = append(list, algorithm{int(a.algo), int(a.mathType), int64(a.memory)})
 		}
 	}
