@@ -48,7 +48,7 @@ func TestBenchTrainOnGPU(t *testing.T) {
 
 // The batch is what fits in the GPU's memory.
 func TestBenchMemoryOnGPU(t *testing.T) {
-	needSim(t, 12)
+	needSim(t, 8)
 	out := mustRun(t, "bench", "train", "--model", "lenet", "--device", "cuda", "--batch", "auto", "--steps", "1", "--warmup", "1")
 	if !regexp.MustCompile(`training, batch \d+ of`).MatchString(out) || !strings.Contains(out, ": it takes ") {
 		t.Errorf("bench:\n%s", out)
