@@ -83,6 +83,17 @@ func gigabytes(n int64) string {
 	return fmt.Sprintf("%.3g GB", float64(n)/1e9)
 }
 
+// checkWeights is a *MemoryError if so many weights and their gradients do not fit: the host's memory is not asked for
+// what it does not have, since that would end the program.
+func (n *Network) checkWeights(weights int) error {
+	bytes := 2 * int64(weights) * int64(n.Device.DType().Size())
+	free, _, _, err := room(n.Device)
+	if err != nil || free == 0 || bytes <= free {
+		return err
+	}
+	return &MemoryError{Model: n.arch, Device: n.Device.Name(), Batch: 1, Bytes: bytes, Free: free}
+}
+
 // BatchBytes is the memory in bytes that training at a batch size takes beside the network's vectors.
 func (n *Network) BatchBytes(batch int) (int64, error) {
 	s, err := n.Plan(batch)

@@ -129,8 +129,9 @@ func TestTooLittleMemory(t *testing.T) {
 		want  []string
 	}{
 		{12 << 20, 8000, []string{"lenet at batch 8000 takes ", "of device card, and 12.6 MB are free: batch ", " fits"}},
-		{100_000, 8, []string{"lenet at batch 8 takes", "no batch fits"}},
-		{100_000, AutoBatch, []string{"lenet at batch 1 takes", "no batch fits"}},
+		{600_000, 8, []string{"lenet at batch 8 takes", "no batch fits"}},
+		{600_000, AutoBatch, []string{"lenet at batch 1 takes", "no batch fits"}},
+		{100_000, 8, []string{"lenet at batch 1 takes", "no batch fits"}},
 	} {
 		c.Batch = s.batch
 		r, err := New(c, &card{Device: host, free: s.free})
@@ -172,6 +173,9 @@ func TestCheckBatch(t *testing.T) {
 		t.Error(err)
 	}
 	var m *MemoryError
+	if _, err := NewNetwork(cpuDevice(t, 1), "lenet", nn.Config{Classes: 1 << 40}, 1); !errors.As(err, &m) || m.Fits > 0 || m.Bytes < 1<<49 {
+		t.Errorf("a trillion classes: %v", err)
+	}
 	if err := n.CheckBatch(1<<40, 0); !errors.As(err, &m) || m.Fits < 8 || m.Bytes < 1<<50 {
 		t.Errorf("%v", err)
 	}

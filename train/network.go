@@ -93,6 +93,9 @@ func NewNetwork(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Ne
 		n.stats = append(n.stats, slot{s.Name, t, dev.Layout(t, device.Data), sat, 2 * s.Channels})
 		sat += 2 * s.Channels
 	}
+	if err := n.checkWeights(at); err != nil {
+		return nil, err
+	}
 	if n.Params, err = dev.NewVector(at); err == nil {
 		n.Grads, err = dev.NewVector(at)
 	}
