@@ -245,6 +245,7 @@ int main() {
 	memory();
 	streams();
 	blas();
+	precisions();
 	std::string image = compile(source, "-arch=sm_90", 0);
 	compile("\nextern \"C\" __global__ void k(int *p) { *p = q; }", "-arch=sm_90", NVRTC_ERROR_COMPILATION);
 	compile(source, "-arch=sm_12", NVRTC_ERROR_INVALID_OPTION);

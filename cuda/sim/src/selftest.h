@@ -61,6 +61,9 @@ inline CUdeviceptr filled(const std::vector<float> &v) {
 	return p;
 }
 
+// Of precision_selftest.cc.
+void precisions();
+
 // Of graph_selftest.cc.
 void graphs(const std::string &image);
 void captures();
