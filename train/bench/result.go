@@ -175,18 +175,18 @@ func (r *Result) set(b *bench, l limits) {
 	r.GFLOPS = r.Seconds.per(r.GFLOP)
 }
 
-// ofRoofline is that of all products: the sum of the times that the limits allow each kind, over that of those taken.
+// ofRoofline is that of all products: the sum of the times that the limits allow each kind, over the time taken.
 func (r *Result) ofRoofline() float64 {
-	allowed, took := 0., 0.
+	allowed := 0.
 	for _, k := range r.Kinds {
 		if k.GFLOP > 0 {
-			allowed, took = allowed+k.OfRoofline*k.Seconds, took+k.Seconds
+			allowed += k.OfRoofline * k.Seconds
 		}
 	}
-	if took == 0 {
+	if r.Products.Seconds == 0 {
 		return 0
 	}
-	return allowed / took
+	return allowed / r.Products.Seconds
 }
 
 // describe asks a device for what it says of itself.
