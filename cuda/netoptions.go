@@ -20,7 +20,12 @@ const (
 
 var precisions = []string{"float32", "tf32", "bfloat16", "float16"}
 
-func (p Precision) String() string { return precisions[p] }
+func (p Precision) String() string {
+	if int(p) >= len(precisions) {
+		return fmt.Sprintf("Precision(%d)", uint8(p))
+	}
+	return precisions[p]
+}
 
 // ParsePrecision is the precision of a name.
 func ParsePrecision(name string) (Precision, error) {
@@ -32,6 +37,9 @@ func ParsePrecision(name string) (Precision, error) {
 
 // on says why a GPU cannot compute in p.
 func (p Precision) on(i Info) error {
+	if p > Float16 {
+		return fmt.Errorf("cuda: unknown precision %v: use one of %s", p, strings.Join(precisions, ", "))
+	}
 	if (p == TF32 || p == BFloat16) && i.Major < 8 {
 		return fmt.Errorf("cuda: %v has no %v, which begins with sm_80: use precision float16 or float32", i, p)
 	}

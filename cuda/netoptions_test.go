@@ -8,6 +8,9 @@ func TestPrecisions(t *testing.T) {
 			t.Errorf("%v is %v, %v", p, q, err)
 		}
 	}
+	if err := (Float16 + 1).on(Info{Major: 9}); err == nil {
+		t.Error("a precision that is none is no error")
+	}
 	for _, name := range []string{"", "float64", "Float32", "bf16"} {
 		if _, err := ParsePrecision(name); err == nil {
 			t.Errorf("precision %q is no error", name)
