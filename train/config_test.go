@@ -73,6 +73,12 @@ func TestResolveKeeps(t *testing.T) {
 	if err := cfg.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil {
 		t.Fatal(err)
 	}
+	for _, kind := range []string{Linear, Hold} {
+		zero := Config{Epochs: 8, Schedule: Schedule{Kind: kind, Final: ptr(0)}}
+		if err := zero.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil || zero.Schedule.At(7) != 0 || zero.Schedule.At(0) == 0 {
+			t.Errorf("%s to 0: %v at the end, %v", kind, zero.Schedule.At(7), err)
+		}
+	}
 	if cfg.Accumulate != 1 || *cfg.Momentum != 0 || *cfg.WeightDecay != 0 || *cfg.MaxBad != 0 || *cfg.RNA.Lambda != 0 || *cfg.RNA.Beta != 0 || len(cfg.RNA.Averages) != 0 {
 		t.Errorf("resolved to %+v", cfg)
 	}

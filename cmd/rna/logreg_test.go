@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,6 +165,17 @@ func TestLogregDivergence(t *testing.T) {
 	}
 	if status, _, err := runRNA(t, "logreg", "--methods", "gd", "--csv", filepath.Join(curves, "x.csv")); status != 1 || !strings.Contains(err, "cannot be written") {
 		t.Errorf("status %d, %s", status, err)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+func TestLogregUnwritten(t *testing.T) {
+	var stderr strings.Builder
+	if status := run(t.Context(), []string{"logreg", "--methods", "gd", "--iterations", "3"}, fullDisk{}, &stderr); status != 1 || !strings.Contains(stderr.String(), "no space") {
+		t.Errorf("status %d, %q", status, stderr.String())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,6 +156,17 @@ func TestTrainAndEval(t *testing.T) {
 		t.Errorf("eval: %s", out)
 	}
 	checkPredictions(t, file, 4000, 10)
+	if link := file + ".link"; os.Symlink(file, link) == nil { // not where links need a privilege
+		if err := os.Truncate(file, 0); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--data", "glyphs", "--predictions", link)
+		checkPredictions(t, file, 4000, 10)
+	}
+	mustRun(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--data", "glyphs", "--predictions", os.DevNull)
+	if st, err := os.Stat(os.DevNull); err != nil || st.Mode().IsRegular() {
+		t.Errorf("%s is %v, %v", os.DevNull, st.Mode(), err)
+	}
 	if status, _, stderr := runRNA(t, "eval", "--weights", filepath.Join(dir, "rna.safetensors"), "--model", "conv6"); status != 1 || !strings.Contains(stderr, "conv1.weight") {
 		t.Errorf("weights of another model: status %d, %q", status, stderr)
 	}
@@ -193,6 +205,11 @@ func TestInterrupt(t *testing.T) {
 	args := append([]string{"train", "--epochs", "3", "--out", halves}, quick...)
 	if status := run(ctx, args, out, &stderr); status != 130 || !strings.Contains(out.String(), "--resume "+halves) {
 		t.Fatalf("status %d, stdout %q, stderr %q", status, out.String(), stderr.String())
+	}
+	stderr.Reset()
+	args = []string{"eval", "--weights", filepath.Join(halves, "checkpoint", "weights.safetensors"), "--data", "glyphs"}
+	if status := run(ctx, args, io.Discard, &stderr); status != 130 || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("eval: status %d, %q", status, stderr.String())
 	}
 	resumed := mustRun(t, "train", "--resume", halves)
 	if !strings.Contains(resumed, "Resumed after epoch 1") || !strings.Contains(resumed, "epoch 3/3") || strings.Contains(resumed, "epoch 1/3") {

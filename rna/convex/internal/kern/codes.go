@@ -23,32 +23,46 @@ func Decode(row []uint16, j int) float64 { return float64(int(row[codeAt(j)]) - 
 
 func codedDotsPlain(n int) codedDots {
 	return func(out *float64, x *uint16, w *float64, d, stride, rows, width, pitch int) {
-		decoded, of := make([]float64, d), plainDots(n)
-		from := slice(x, (rows-1)*stride+d)
+		to, from, vectors := slice(out, (n-1)*pitch+rows), slice(x, (rows-1)*stride+d), slice(w, n*width)
 		for i := range rows {
-			decodeRow(decoded, from[i*stride:])
-			of(&slice(out, (n-1)*pitch+rows)[i], &decoded[0], w, d, d, 1, width, pitch)
+			for k := range n {
+				to[k*pitch+i] = codedDot(from[i*stride:i*stride+d], vectors[k*width:])
+			}
 		}
 	}
+}
+
+// codedDot has a sum for each word of the lanes.
+func codedDot(row []uint16, w []float64) float64 {
+	var sums [codeWords]float64
+	for at := 0; at < len(row); at += CodeBlock {
+		b, v := row[at:at+CodeBlock], w[at:at+CodeBlock]
+		for l := range codeLanes {
+			for k := range codeWords {
+				sums[k] += float64(int(b[l*codeWords+k])-codeOffset) * v[k*codeLanes+l]
+			}
+		}
+	}
+	return (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 func codedAddRowsPlain(n int) codedAddRows {
 	return func(dst *float64, x *uint16, a *float64, d, stride, rows, width, pitch int) {
-		decoded, of := make([]float64, d), plainAddRows(n)
-		from := slice(x, (rows-1)*stride+d)
-		for i := range rows {
-			decodeRow(decoded, from[i*stride:])
-			of(dst, &decoded[0], &slice(a, (n-1)*pitch+rows)[i], d, d, 1, width, pitch, 0)
+		to, from, scale := slice(dst, n*width), slice(x, (rows-1)*stride+d), slice(a, (n-1)*pitch+rows)
+		for k := range n {
+			for i := range rows {
+				codedAdd(to[k*width:], from[i*stride:i*stride+d], scale[k*pitch+i])
+			}
 		}
 	}
 }
 
-func decodeRow(to []float64, row []uint16) {
-	for at := 0; at < len(to); at += CodeBlock {
+func codedAdd(to []float64, row []uint16, a float64) {
+	for at := 0; at < len(row); at += CodeBlock {
 		b, t := row[at:at+CodeBlock], to[at:at+CodeBlock]
 		for l := range codeLanes {
 			for k := range codeWords {
-				t[k*codeLanes+l] = float64(int(b[l*codeWords+k]) - codeOffset)
+				t[k*codeLanes+l] += a * float64(int(b[l*codeWords+k])-codeOffset)
 			}
 		}
 	}
