@@ -73,14 +73,12 @@ func (g *Group) Check() error {
 		known[v] = true
 	}
 	for _, s := range g.Steps {
-		in := make([]op.Type, len(s.In))
-		for i, v := range s.In {
+		for _, v := range s.In {
 			if v < 0 || v >= len(g.Values) || !known[v] {
 				return fmt.Errorf("%s: %v reads value %d, which is no input and not made before", s.Name, s.Op, v)
 			}
-			in[i] = g.Values[v].Type
 		}
-		out, err := s.Op.Infer(in...)
+		out, err := s.Op.Infer(g.types(s.In)...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
@@ -98,4 +96,13 @@ func (g *Group) Check() error {
 		}
 	}
 	return nil
+}
+
+// types are those of some values.
+func (g *Group) types(values []int) []op.Type {
+	t := make([]op.Type, len(values))
+	for i, v := range values {
+		t[i] = g.Values[v].Type
+	}
+	return t
 }

@@ -43,14 +43,16 @@ func (r *Reference) Describe(g *Group) (*Plan, error) {
 	return p, nil
 }
 
-// overwritable lists the inputs whose storage the result of a step may take over: those of an elementwise
-// op, and the first of an in-place op, if no later step reads them.
+// overwritable lists the inputs whose storage the result of a step may take over: those that its op says, and
+// the first of an in-place op, if no later step reads them.
 func overwritable(g *Group, step int) []int {
 	s := g.Steps[step]
 	var from []int
-	switch s.Op.(type) {
-	case op.ReLU, op.ReLUGrad, op.Add:
-		from = s.In
+	switch o := s.Op.(type) {
+	case op.Overwriter:
+		for _, i := range o.Overwrites(g.types(s.In)...) {
+			from = append(from, s.In[i])
+		}
 	case op.InPlace:
 		from = s.In[:1]
 	}

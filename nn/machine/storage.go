@@ -85,30 +85,17 @@ func (p *program) outside(c *Config) (*storage, error) {
 func (p *program) roles() []device.Role {
 	r := make([]device.Role, len(p.Values))
 	for _, s := range p.Steps {
-		for _, i := range weightOperands(s.Op) {
+		o, ok := s.Op.(op.Weighted)
+		if !ok {
+			continue
+		}
+		for _, i := range o.Weights() {
 			if i < len(s.In) {
 				r[s.In[i]] = device.Weight
 			}
 		}
 	}
 	return r
-}
-
-// weightOperands lists the operands of o that are parameters or statistics.
-func weightOperands(o op.Op) []int {
-	switch o.(type) {
-	case op.Conv2D, op.Linear:
-		return []int{1, 2}
-	case op.Conv2DGradInput, op.LinearGradInput, op.BatchNormUpdate:
-		return []int{0}
-	case op.BatchNorm:
-		return []int{1, 2, 3}
-	case op.BatchNormGradSums:
-		return []int{1}
-	case op.BatchNormGradInput:
-		return []int{1, 2}
-	}
-	return nil
 }
 
 func (s *storage) add(v int, b buffer) {

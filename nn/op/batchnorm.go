@@ -107,6 +107,9 @@ func (o BatchNorm) Gradients(in ...Type) ([]*Term, error) {
 	}, nil
 }
 
+// Weights are the statistics, the scale and the bias.
+func (BatchNorm) Weights() []int { return []int{1, 2, 3} }
+
 // Run normalises.
 func (o BatchNorm) Run(out Tensor, in ...Tensor) error {
 	return run(o, out, in, batchNorm[float32], batchNorm[float64])
@@ -161,6 +164,9 @@ func (o BatchNormUpdate) Infer(in ...Type) (Type, error) {
 	return Type{dt, in[0].Shape}, nil
 }
 
+// Weights are the running statistics.
+func (BatchNormUpdate) Weights() []int { return []int{0} }
+
 // Run moves the statistics; out may be the first operand.
 func (o BatchNormUpdate) Run(out Tensor, in ...Tensor) error {
 	return run(o, out, in, batchNormUpdate[float32], batchNormUpdate[float64])
@@ -207,6 +213,9 @@ func (o BatchNormGradSums) Infer(in ...Type) (Type, error) {
 	}
 	return T(dt, 2, in[0].Shape[1]), nil
 }
+
+// Weights are the statistics.
+func (BatchNormGradSums) Weights() []int { return []int{1} }
 
 // Run sums in float64.
 func (o BatchNormGradSums) Run(out Tensor, in ...Tensor) error {
@@ -266,6 +275,9 @@ func (o BatchNormGradInput) Infer(in ...Type) (Type, error) {
 	}
 	return Type{dt, in[0].Shape}, nil
 }
+
+// Weights are the statistics and the scale.
+func (BatchNormGradInput) Weights() []int { return []int{1, 2} }
 
 // Run computes the gradient.
 func (o BatchNormGradInput) Run(out Tensor, in ...Tensor) error {

@@ -94,6 +94,18 @@ func (o Conv2D) Gradients(in ...Type) ([]*Term, error) {
 	return g, nil
 }
 
+// Weights are the weight and the bias.
+func (Conv2D) Weights() []int { return []int{1, 2} }
+
+// FLOPs are those of every weight at every position of the result.
+func (o Conv2D) FLOPs(in ...Type) int64 {
+	y, err := o.Infer(in...)
+	if err != nil {
+		return 0
+	}
+	return products(y.Shape, in[1].Shape)
+}
+
 // Run computes the convolution.
 func (o Conv2D) Run(out Tensor, in ...Tensor) error {
 	return run(o, out, in, conv2D[float32], conv2D[float64])
@@ -148,6 +160,12 @@ func (o Conv2DGradInput) Infer(in ...Type) (Type, error) {
 	}
 	return typed(dt, o.Input, err)
 }
+
+// Weights are the weight.
+func (Conv2DGradInput) Weights() []int { return []int{0} }
+
+// FLOPs are as many as the convolution's.
+func (Conv2DGradInput) FLOPs(in ...Type) int64 { return products(in[1].Shape, in[0].Shape) }
 
 // Run computes the gradient.
 func (o Conv2DGradInput) Run(out Tensor, in ...Tensor) error {
@@ -204,6 +222,9 @@ func (o Conv2DGradWeight) Infer(in ...Type) (Type, error) {
 	}
 	return typed(dt, o.Weight, err)
 }
+
+// FLOPs are as many as the convolution's.
+func (o Conv2DGradWeight) FLOPs(in ...Type) int64 { return products(in[1].Shape, o.Weight) }
 
 // Run computes the gradient.
 func (o Conv2DGradWeight) Run(out Tensor, in ...Tensor) error {

@@ -25,6 +25,9 @@ func (o ReLU) Gradients(in ...Type) ([]*Term, error) {
 	return []*Term{Apply(ReLUGrad{}, Leaf(Result), Leaf(ResultGrad))}, nil
 }
 
+// Overwrites lists x.
+func (ReLU) Overwrites(...Type) []int { return []int{0} }
+
 // Run computes the result.
 func (o ReLU) Run(out Tensor, in ...Tensor) error {
 	return run(o, out, in, relu[float32], relu[float64])
@@ -47,6 +50,9 @@ func (ReLUGrad) String() string { return "relu_grad" }
 
 // Infer gives the shape of both operands.
 func (o ReLUGrad) Infer(in ...Type) (Type, error) { return pair(o, in, "result", "gradient") }
+
+// Overwrites lists both operands.
+func (ReLUGrad) Overwrites(...Type) []int { return []int{0, 1} }
 
 // Run computes the gradient.
 func (o ReLUGrad) Run(out Tensor, in ...Tensor) error {
@@ -83,6 +89,9 @@ func (o Add) Gradients(in ...Type) ([]*Term, error) {
 	dy := Leaf(ResultGrad)
 	return []*Term{dy, dy}, nil
 }
+
+// Overwrites lists both operands.
+func (Add) Overwrites(...Type) []int { return []int{0, 1} }
 
 // Run adds.
 func (o Add) Run(out Tensor, in ...Tensor) error {

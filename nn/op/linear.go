@@ -41,6 +41,12 @@ func (o Linear) Gradients(in ...Type) ([]*Term, error) {
 	return g, nil
 }
 
+// Weights are the weight and the bias.
+func (Linear) Weights() []int { return []int{1, 2} }
+
+// FLOPs are those of every weight for every row of the input.
+func (Linear) FLOPs(in ...Type) int64 { return 2 * int64(in[0].Shape.Size()) * int64(in[1].Shape[0]) }
+
 // Run computes the product.
 func (o Linear) Run(out Tensor, in ...Tensor) error {
 	return run(o, out, in, linear[float32], linear[float64])
@@ -81,6 +87,12 @@ func (o LinearGradInput) Infer(in ...Type) (Type, error) {
 	}
 	return T(dt, in[1].Shape[0], in[0].Shape[1]), nil
 }
+
+// Weights are the weight.
+func (LinearGradInput) Weights() []int { return []int{0} }
+
+// FLOPs are as many as the layer's.
+func (LinearGradInput) FLOPs(in ...Type) int64 { return products(in[1].Shape, in[0].Shape) }
 
 // Run computes the product.
 func (o LinearGradInput) Run(out Tensor, in ...Tensor) error {
@@ -123,6 +135,11 @@ func (o LinearGradWeight) Infer(in ...Type) (Type, error) {
 		return Type{}, err
 	}
 	return T(dt, in[1].Shape[1], in[0].Shape[1]), nil
+}
+
+// FLOPs are as many as the layer's.
+func (LinearGradWeight) FLOPs(in ...Type) int64 {
+	return 2 * int64(in[0].Shape.Size()) * int64(in[1].Shape[1])
 }
 
 // Run computes the product.

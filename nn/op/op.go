@@ -153,6 +153,28 @@ type View interface {
 	ViewOffset(in Type) int
 }
 
+// Overwriter is an op whose result may take the storage of an operand that nobody reads later. Its kernels read an
+// element of the operand before they write the one of the result that lies there, and not again.
+type Overwriter interface {
+	Op
+	// Overwrites lists such operands, for operands of types that fit.
+	Overwrites(in ...Type) []int
+}
+
+// Weighted is an op some of whose operands last from step to step: parameters and statistics.
+type Weighted interface {
+	Op
+	// Weights lists them. An optional operand is listed, too.
+	Weights() []int
+}
+
+// Product is an op whose time is that of its multiplications: a convolution, a linear layer or the gradient of one.
+type Product interface {
+	Op
+	// FLOPs counts multiplications and additions, for operands of types that fit.
+	FLOPs(in ...Type) int64
+}
+
 // Differentiable is an op that knows its gradients.
 type Differentiable interface {
 	Op
