@@ -20,7 +20,7 @@ func descend(p Problem, m Method, opt Options, rec *recorder) error {
 	defer d.window.Close()
 	base, offline, online := m.split()
 	switch base {
-	case PlainOnlineRNAGD, AndersonGD, NesterovStrong, OptimalAdaptive:
+	case PlainOnlineRNAGD, AndersonGD, NesterovStrong, OptimalAdaptive, PrintedAdaptive:
 		if p.L == 0 {
 			return fmt.Errorf("convex: %s takes the constant L", m)
 		}
@@ -33,10 +33,12 @@ func descend(p Problem, m Method, opt Options, rec *recorder) error {
 		return d.plain(rec, opt.Iterations)
 	}
 	switch {
-	case base != GD && base != NesterovConvex && p.Mu == 0:
-		return fmt.Errorf("convex: %s takes the constant μ > 0 of strong convexity", m)
 	case base == OptimalAdaptive:
 		return d.adaptive(rec, opt.Iterations)
+	case base != GD && base != NesterovConvex && p.Mu == 0:
+		return fmt.Errorf("convex: %s takes the constant μ > 0 of strong convexity", m)
+	case base == PrintedAdaptive:
+		return d.printed(rec, opt.Iterations)
 	}
 	momentum := func() float64 { return 0 }
 	switch base {

@@ -18,7 +18,11 @@
 // shows f(w_rna), otherwise f(w⁺).
 //
 // With these choices the values on the Sonar data are those that the authors published, to rounding: online RNA
-// is chaotic, and parts from them after some ten iterations.
+// is chaotic, and parts from them after some ten iterations. L-BFGS is minFunc's. Sums by samples have the published
+// rates (SVRG, SAGA, Katyusha) and noise floors (SGD).
+//
+// Algorithm 3 as printed is not optimal. [OptimalAdaptive] keeps Nesterov's estimate sequence, and with it [NesterovBound];
+// [PrintedAdaptive] is the printed one, which exceeds that bound.
 //
 // # Speed
 //

@@ -28,7 +28,8 @@ const (
 	OnlineRNANesterovStrong  Method = "online_rna_nesterov_strong"
 	PlainOnlineRNAGD         Method = "plain_online_rna_gd" // eq. (online_rna): always the extrapolated point
 	AndersonGD               Method = "anderson_gd"         // the same with λ = 0
-	OptimalAdaptive          Method = "optimal_adaptive"    // Algorithm 3
+	OptimalAdaptive          Method = "optimal_adaptive"    // Algorithm 3, on an estimate sequence
+	PrintedAdaptive          Method = "printed_adaptive"    // Algorithm 3 as printed, which breaks Nesterov's bound
 	LBFGS                    Method = "lbfgs"
 	BFGS                     Method = "bfgs"
 )
@@ -54,7 +55,7 @@ func Deterministic() []Method {
 	return []Method{
 		GD, NesterovConvex, NesterovStrong, OfflineRNAGD, OfflineRNANesterovConvex, OfflineRNANesterovStrong,
 		OnlineRNAGD, OnlineRNANesterovConvex, OnlineRNANesterovStrong, LBFGS, BFGS,
-		OptimalAdaptive, PlainOnlineRNAGD, AndersonGD,
+		OptimalAdaptive, PlainOnlineRNAGD, AndersonGD, PrintedAdaptive,
 	}
 }
 
@@ -102,7 +103,7 @@ type Problem struct {
 	// the methods that have it.
 	L float64
 
-	// Mu is the strong convexity of f, which nesterov_strong and optimal_adaptive take. 0 is unknown.
+	// Mu is the strong convexity of f, which nesterov_strong and printed_adaptive take, and optimal_adaptive may. 0 is unknown.
 	Mu float64
 
 	linear *linear // of a risk

@@ -44,7 +44,7 @@ func TestUnknownConstants(t *testing.T) {
 	if !(ends[OfflineRNAGD] < ends[GD]/5) {
 		t.Errorf("offline RNA ends at %g, gradient descent at %g", ends[OfflineRNAGD], ends[GD])
 	}
-	for _, m := range []Method{NesterovStrong, OptimalAdaptive, PlainOnlineRNAGD, AndersonGD} {
+	for _, m := range []Method{NesterovStrong, OptimalAdaptive, PrintedAdaptive, PlainOnlineRNAGD, AndersonGD} {
 		if _, err := Minimize(p, m, Options{}); err == nil {
 			t.Errorf("%s ran without constants", m)
 		}

@@ -13,8 +13,9 @@ type inverse interface {
 	update(s, q []float64)
 }
 
-// quasiNewton runs BFGS, or L-BFGS with as many vectors as RNA's window has. When its line
-// search finds nothing lower in the digits of f the curve stays where it is.
+// quasiNewton runs BFGS, or L-BFGS with as many vectors as RNA's window has, with the line search, the first step and
+// the rules of minFunc, which made the published curves. When the search finds nothing lower in the digits of f the
+// curve stays where it is.
 func quasiNewton(p Problem, m Method, opt Options, rec *recorder) error {
 	n := p.Dim
 	var h inverse = &limited{store: opt.Window}
@@ -23,7 +24,7 @@ func quasiNewton(p Problem, m Method, opt Options, rec *recorder) error {
 	}
 	w := append([]float64(nil), opt.Start...)
 	grad, step, s, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-	line := &search{f: p.F, trial: make([]float64, n), grad: make([]float64, n)}
+	line := newLineSearch(p.F, n)
 	f := p.F(w, grad)
 	stuck := false
 	for k := 1; k <= opt.Iterations; k++ {
@@ -32,14 +33,14 @@ func quasiNewton(p Problem, m Method, opt Options, rec *recorder) error {
 			floats.Scale(-1, step)
 			first := 1.0
 			if k == 1 {
-				first = 1 / math.Max(floats.Norm(grad, 1), math.SmallestNonzeroFloat64)
+				first = min(1, 1/max(floats.Norm(grad, 1), math.SmallestNonzeroFloat64))
 			}
-			if fnew, ok := line.along(w, step, f, floats.Dot(grad, step), first); ok {
-				floats.SubTo(s, line.trial, w)
-				floats.SubTo(q, line.grad, grad)
-				copy(w, line.trial)
-				copy(grad, line.grad)
-				f = fnew
+			if line.along(w, step, f, floats.Dot(grad, step), first) {
+				floats.AddScaledTo(s, line.best.w, -1, w)
+				floats.SubTo(q, line.best.grad, grad)
+				copy(w, line.best.w)
+				copy(grad, line.best.grad)
+				f = line.best.f
 				h.update(s, q)
 			} else {
 				stuck = true
@@ -124,84 +125,4 @@ func (b *full) update(s, q []float64) {
 	b.hq.MulVec(b.h, qv)
 	b.h.RankTwo(b.h, -1/sq, b.hq, sv)
 	b.h.SymRankOne(b.h, (1+mat.Dot(qv, b.hq)/sq)/sq, sv)
-}
-
-// search is a line search for the strong Wolfe conditions by bracketing and cubic interpolation (Nocedal and
-// Wright, algorithms 3.5 and 3.6).
-type search struct {
-	f           Func
-	trial, grad []float64
-}
-
-const (
-	decrease  = 1e-4
-	curvature = 0.9
-	maxTrials = 40
-)
-
-// A probe is f and its slope at a step.
-type probe struct{ step, f, slope float64 }
-
-// along searches w + a·dir. When it finds a step it leaves the point and the gradient in trial and grad.
-func (l *search) along(w, dir []float64, f, slope, first float64) (float64, bool) {
-	if !(slope < 0) {
-		return f, false
-	}
-	origin := probe{0, f, slope}
-	at := func(a float64) probe {
-		floats.AddScaledTo(l.trial, w, a, dir)
-		v := l.f(l.trial, l.grad)
-		return probe{a, v, floats.Dot(l.grad, dir)}
-	}
-	noise := 1e-15 * math.Abs(f)
-	good := func(p probe) bool {
-		if p.f <= f+decrease*p.step*slope && math.Abs(p.slope) <= -curvature*slope {
-			return true
-		}
-		// Where f is flat to its digits, slopes decide (Hager and Zhang's approximate conditions).
-		return math.Abs(p.f-f) <= noise && p.slope >= curvature*slope && p.slope <= (2*decrease-1)*slope
-	}
-	low, high := origin, probe{step: math.Inf(1)}
-	a := first
-	for range maxTrials {
-		p := at(a)
-		if good(p) {
-			return p.f, true
-		}
-		switch {
-		case !(p.f <= f+decrease*a*slope+noise) || p.f > low.f+noise:
-			high = p
-		case p.slope >= 0:
-			high = p
-			if p.f <= low.f {
-				low, high = p, low
-			}
-		default:
-			if (p.slope)*(high.step-low.step) > 0 && !math.IsInf(high.step, 0) {
-				high = low
-			}
-			low = p
-		}
-		if math.IsInf(high.step, 0) {
-			a = 2 * low.step
-			if low.step == 0 {
-				a = 2 * first
-			}
-			continue
-		}
-		a = cubic(low, high)
-	}
-	return f, false
-}
-
-// cubic returns the minimiser of the cubic through two probes, kept away from both.
-func cubic(p, q probe) float64 {
-	d1 := p.slope + q.slope - 3*(p.f-q.f)/(p.step-q.step)
-	d2 := math.Copysign(math.Sqrt(d1*d1-p.slope*q.slope), q.step-p.step)
-	a := q.step - (q.step-p.step)*(q.slope+d2-d1)/(q.slope-p.slope+2*d2)
-	lo, hi := math.Min(p.step, q.step), math.Max(p.step, q.step)
-	if margin := 0.1 * (hi - lo); !(a >= lo+margin && a <= hi-margin) {
-		return (lo + hi) / 2
-	}
-	return a
 }

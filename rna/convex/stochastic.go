@@ -17,7 +17,7 @@ import (
 // epochs: of each that is recorded. Samples are drawn with replacement. Errors are as for [Minimize].
 //
 // Step sizes are constants of the theory, with L_max = maxᵢ‖xᵢ‖² for either loss, as the protocol has it, and L =
-// L_max + Reg: 1/L for SGD, 1/(3L) for SAGA and SVRG, and Katyusha's own, where the regulariser is
+// L_max + Reg: 1/(3L) for SGD, SAGA and SVRG, and Katyusha's own, where the regulariser is
 // in the proximal step and L is L_max.
 //
 // An epoch is n gradients of samples. SVRG takes 2 (a full gradient, and n steps), Katyusha 5 (a full gradient, and 2n steps of
@@ -151,7 +151,7 @@ type sgd struct{ *samples }
 func (s *sgd) cost() (start, each int) { return 0, 1 }
 
 func (s *sgd) epoch(w []float64) {
-	h := 1 / (s.lmax + s.Reg)
+	h := 1 / (3 * (s.lmax + s.Reg))
 	for range s.X.n {
 		i := s.draw()
 		s.step(w, nil, h, s.slopeAt(i, w), i)

@@ -195,6 +195,7 @@ var bases = map[string]struct {
 	"lbfgs":            {"L-BFGS", color.RGBA{0, 0, 0, 255}},
 	"bfgs":             {"BFGS", color.RGBA{120, 120, 120, 255}},
 	"optimal_adaptive": {"optimal adaptive (Algorithm 3)", color.RGBA{230, 159, 0, 255}},
+	"printed_adaptive": {"Algorithm 3 as printed", color.RGBA{86, 180, 233, 255}},
 	"anderson_gd":      {"Anderson + gradient", color.RGBA{213, 94, 0, 255}},
 	"sgd":              {"SGD", color.RGBA{0, 114, 178, 255}},
 	"svrg":             {"SVRG", color.RGBA{204, 121, 167, 255}},
