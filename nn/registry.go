@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	G "gorgonia.org/gorgonia"
+
+	"onlinerna/internal/nearest"
 )
 
 // Architecture is a family of networks that differ in the number of classes and channels and in the input's size.
@@ -67,7 +69,7 @@ func Lookup(name string) (Architecture, error) {
 		names[i] = a.Name
 	}
 	hint := ""
-	if n, ok := nearest(name, names); ok {
+	if n := nearest.To(name, names); n != "" {
 		hint = fmt.Sprintf(", did you mean %q?", n)
 	}
 	return Architecture{}, fmt.Errorf("nn: unknown model %q%s (known: %s)", name, hint, strings.Join(names, ", "))

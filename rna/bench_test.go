@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/rna/internal/parallel"
+	"onlinerna/internal/parallel"
 	"onlinerna/rna/kernel"
 )
 

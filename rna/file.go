@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"unsafe"
 
-	"onlinerna/rna/internal/parallel"
+	"onlinerna/internal/parallel"
 )
 
 // spanBytes is what a worker reads of a file at a time, and workerBytes of all the files that one

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"onlinerna/rna/internal/parallel"
+	"onlinerna/internal/parallel"
 	"onlinerna/rna/internal/qr"
 	"onlinerna/rna/kernel"
 )

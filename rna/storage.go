@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"onlinerna/rna/internal/parallel"
+	"onlinerna/internal/parallel"
 	"onlinerna/rna/kernel"
 )
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"onlinerna/internal/nearest"
 )
 
 // errStopped says that a run was interrupted, and that the user knows.
@@ -80,37 +82,11 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // suggest names the nearest of names, if one is near.
 func suggest(word string, names []string, prefix string) string {
-	best, at := "", len(word)/2+1
-	for _, n := range names {
-		if d := distance(word, n); d < at {
-			best, at = n, d
-		}
-	}
+	best := nearest.To(word, names)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(", did you mean %s%s?", prefix, best)
-}
-
-// distance is the number of insertions, deletions and substitutions that make a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diag+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // group is a set of flags that belong together in the help.

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"onlinerna/internal/level"
 	"onlinerna/rna"
 	"onlinerna/rna/convex/internal/kern"
 )
@@ -29,7 +30,7 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	if err := kern.Err(); err != nil {
+	if err := level.Err(); err != nil {
 		return Result{}, fmt.Errorf("convex: %w", err)
 	}
 	dim, all := r.X.d, newWhole(newLinear(r))

@@ -6,13 +6,16 @@
 // multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and combinations
 // run in the order of their terms.
 //
-// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512, avx2 and
-// go, lowers it. The build tag purego leaves nothing but plain Go, as do other processors than amd64.
+// Kernels are those of the level in force, as package level says.
 package kernel
 
 //go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kernel
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"onlinerna/internal/level"
+)
 
 const (
 	// Block is how many elements at most have one sum.
@@ -86,6 +89,9 @@ type set struct {
 	tile             int
 	square, triangle func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)
 }
+
+// current is the kernels of the level in force.
+func current() *set { return &sets[level.Current()] }
 
 // address is where element i of a vector lies.
 func address(v []byte, i, size int) *byte {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"onlinerna/internal/level"
 )
 
 var formats = map[string]Format{"float32": Float32, "float64": Float64, "float16": Float16, "bfloat16": BFloat16}
@@ -31,10 +33,10 @@ func vectors(n, d int, f Format, off int, seed uint64) (stored [][]byte, values 
 }
 
 // eachLevel runs f at all levels.
-func eachLevel(t *testing.T, f func(t *testing.T, l Level)) {
-	for _, l := range Levels() {
+func eachLevel(t *testing.T, f func(t *testing.T, l level.Level)) {
+	for _, l := range level.All() {
 		t.Run(l.String(), func(t *testing.T) {
-			defer Force(l)()
+			defer level.Force(l)()
 			f(t, l)
 		})
 	}
@@ -68,7 +70,7 @@ func TestProducts(t *testing.T) {
 		chain = append(chain, Pair{i + 1, i, 0})
 	}
 	mixed := []Pair{{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {4, 3, 0}, {5, 4, 0}, {6, -1, 0}, {8, 7, 0}, {9, 10, 3}, {11, -1, -2}, {12, 9, 0}, {12, 11, 0}}
-	eachLevel(t, func(t *testing.T, l Level) {
+	eachLevel(t, func(t *testing.T, l level.Level) {
 		for name, f := range formats {
 			for _, d := range []int{1, 15, 16, 17, 255, 256, 257, Run - 1, Run + 16, 2*Run + 33, Block} {
 				for i, pairs := range [][]Pair{chain[:1], chain[:3], chain[:4], chain[:10], chain, mixed, mixed[:6]} {
@@ -106,7 +108,7 @@ func TestProducts(t *testing.T) {
 
 // Combinations have the bits of a loop of multiply-adds, -0 included, and stay within their row.
 func TestCombination(t *testing.T) {
-	eachLevel(t, func(t *testing.T, l Level) {
+	eachLevel(t, func(t *testing.T, l level.Level) {
 		for name, f := range formats {
 			for _, d := range []int{0, 1, 16, 31, Run - 3, Run} {
 				for _, n := range []int{0, 1, 2, 4, 5, 7, 11} {
@@ -188,7 +190,7 @@ func (f narrow16) value(h uint16) float64 {
 // Numbers are rounded once, alike at every level and element by element, and overflows found where they are.
 func TestRound(t *testing.T) {
 	src := numbers()
-	eachLevel(t, func(t *testing.T, l Level) {
+	eachLevel(t, func(t *testing.T, l level.Level) {
 		for name, f := range formats {
 			want := make([]byte, len(src)*f.Size())
 			bad := roundOne(want, src, f)
@@ -248,7 +250,7 @@ func TestWiden(t *testing.T) {
 	for i := range all {
 		all[i] = uint16(i)
 	}
-	eachLevel(t, func(t *testing.T, l Level) {
+	eachLevel(t, func(t *testing.T, l level.Level) {
 		for f, n := range map[Format]narrow16{Float16: half, BFloat16: brain} {
 			got := make([]float64, len(all)-3)
 			Widen(got, bytesOf(all), f)
@@ -262,7 +264,7 @@ func TestWiden(t *testing.T) {
 }
 
 func TestLargest(t *testing.T) {
-	eachLevel(t, func(t *testing.T, l Level) {
+	eachLevel(t, func(t *testing.T, l level.Level) {
 		for _, f := range []Format{Float32, Float64} {
 			for _, n := range []int{1, 15, 16, 33, 200} {
 				for _, off := range []int{0, 1} {
@@ -300,27 +302,6 @@ func testLargest(t *testing.T, f Format, n, off int) {
 				t.Fatalf("%v at %d is found at %d", v, at, bad)
 			}
 			copy(src, was)
-		}
-	}
-}
-
-func TestChoose(t *testing.T) {
-	for _, c := range []struct {
-		value string
-		best  Level
-		want  Level
-		fails bool
-	}{
-		{"", AVX512, AVX512, false},
-		{"", Go, Go, false},
-		{"avx2", AVX512, AVX2, false},
-		{"GO", AVX512, Go, false},
-		{"avx512", AVX2, AVX2, true},
-		{"sse", AVX2, AVX2, true},
-	} {
-		got, err := choose(c.value, c.best)
-		if got != c.want || (err != nil) != c.fails {
-			t.Errorf("choose(%q, %v) is %v, %v; want %v", c.value, c.best, got, err, c.want)
 		}
 	}
 }

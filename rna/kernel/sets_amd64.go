@@ -2,11 +2,11 @@
 
 package kernel
 
-import "golang.org/x/sys/cpu"
+import "onlinerna/internal/level"
 
 var sets = [...]set{
-	Go: plain,
-	AVX2: {
+	level.Go: plain,
+	level.AVX2: {
 		format: [4]ops{
 			Float32: {
 				set: setFloat32AVX2, setDiff: setDiffFloat32AVX2, setFour: setFourFloat32AVX2,
@@ -35,7 +35,7 @@ var sets = [...]set{
 		},
 		tile: 3, square: squareAVX2, triangle: triangleAVX2,
 	},
-	AVX512: {
+	level.AVX512: {
 		format: [4]ops{
 			Float32: {
 				set: setFloat32AVX512, setDiff: setDiffFloat32AVX512, setFour: setFourFloat32AVX512,
@@ -64,15 +64,4 @@ var sets = [...]set{
 		},
 		tile: 5, square: squareAVX512, triangle: triangleAVX512,
 	},
-}
-
-func detect() Level {
-	x := &cpu.X86
-	switch {
-	case !x.HasAVX2 || !x.HasFMA:
-		return Go
-	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL:
-		return AVX512
-	}
-	return AVX2
 }

@@ -2,6 +2,6 @@
 
 package kernel
 
-var sets = [...]set{Go: plain}
+import "onlinerna/internal/level"
 
-func detect() Level { return Go }
+var sets = [...]set{level.Go: plain}

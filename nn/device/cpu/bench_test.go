@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/kern"
-	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/op"
 )
 
@@ -102,10 +102,10 @@ func BenchmarkPeak(b *testing.B) {
 		b.Run(l.String(), func(b *testing.B) {
 			d := open(b, 0)
 			const turns = 1 << 16
-			blocks := 8 * d.pool.workers()
+			blocks := 8 * d.pool.Workers()
 			used := cpuSeconds()
 			for b.Loop() {
-				d.pool.run(blocks, func(int, int) { set.Peak(turns) })
+				d.pool.Run(blocks, func(int, int) { set.Peak(turns) })
 			}
 			flops := float64(b.N*blocks) * turns * 2 * 2 * float64((set.Registers-2)*set.Lanes)
 			b.ReportMetric(flops/b.Elapsed().Seconds()/1e9, "GFLOP/s")

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"runtime"
 
+	"onlinerna/internal/level"
+	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
-	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/op"
 )
 
@@ -26,7 +27,7 @@ type Options struct {
 
 // Device is a CPU with its memory. It implements device.Grouper.
 type Device struct {
-	pool *pool
+	pool *parallel.Pool
 
 	winograd       bool
 	alwaysWinograd bool // where it can, for tests
@@ -47,7 +48,7 @@ func New(o Options) (*Device, error) {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(n), winograd: o.Winograd}, nil
+	return &Device{pool: parallel.NewPool(n), winograd: o.Winograd}, nil
 }
 
 // Name implements device.Device.
@@ -75,6 +76,6 @@ func (d *Device) Sync() error { return nil }
 
 // Close stops the workers. The device must not be used afterwards; a second call does nothing.
 func (d *Device) Close() error {
-	d.pool.close()
+	d.pool.Close()
 	return nil
 }

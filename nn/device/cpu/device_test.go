@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
-	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/device/devicetest"
 )
 

@@ -3,7 +3,7 @@ package cpu
 import (
 	"unsafe"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/vec"
 )
 
@@ -48,7 +48,7 @@ func (s step) elementwise(body func(k *vec.Set, dst []float32, in [][]float32)) 
 			in[i] = st.floats(v)
 		}
 		k := kernelsTo(dst, elementBlock, in...)
-		workers := s.pool.workers()
+		workers := s.pool.Workers()
 		parts := make([][][]float32, workers)
 		for i := range parts {
 			parts[i] = make([][]float32, len(in))

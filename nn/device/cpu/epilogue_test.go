@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 	"onlinerna/nn/op"
 )
 

@@ -3,8 +3,8 @@ package cpu
 import (
 	"testing"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/kern"
-	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/op"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 	"onlinerna/nn/op"
 )
 

@@ -3,7 +3,7 @@ package cpu
 import (
 	"testing"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 	"onlinerna/nn/op"
 )
 

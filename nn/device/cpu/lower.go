@@ -61,10 +61,10 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 	if s.err != nil {
 		return nil, fmt.Errorf("cpu: bind %v: %w", g, s.err)
 	}
-	workers := d.pool
+	pool := d.pool
 	return func() error {
 		for _, p := range phases {
-			workers.run(p.blocks, p.run)
+			pool.Run(p.blocks, p.run)
 		}
 		return nil
 	}, nil

@@ -1,8 +1,8 @@
 package cpu
 
 import (
+	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/kern"
-	"onlinerna/nn/device/cpu/internal/level"
 )
 
 // outer is a sum of outer products over the pixels of a grid:
@@ -68,7 +68,7 @@ func (o *outer) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phas
 		}
 		return newTiledOuter(o, set).lower(d, r, a, b, dst)
 	}
-	workers := d.pool.workers()
+	workers := d.pool.Workers()
 	k := outerKernel{outer: o, size: o.depth() * o.columns}
 	rows, pixels, stride := o.depth(), outerPixels, outerStride
 	sliding := o.slides()

@@ -3,12 +3,12 @@ package cpu
 import (
 	"time"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/kern"
-	"onlinerna/nn/device/cpu/internal/level"
 )
 
 // Threads is the number of workers.
-func (d *Device) Threads() int { return d.pool.workers() }
+func (d *Device) Threads() int { return d.pool.Workers() }
 
 // Winograd says whether there are convolutions that run by Winograd's algorithm: see [Options].
 func (d *Device) Winograd() bool { return d.winograd && kern.For(level.Current()) != nil }
@@ -25,13 +25,13 @@ func (d *Device) Peak(t time.Duration) float64 {
 		return 0
 	}
 	const turns = 1 << 14 // of a block: tens of microseconds
-	workers := d.pool.workers()
+	workers := d.pool.Workers()
 	perTurn := 2 * 2 * float64((set.Registers-2)*set.Lanes)
 	body := func(int, int) { set.Peak(turns) }
 	start := time.Now()
 	for blocks := 8 * workers; ; blocks *= 2 {
 		before := time.Now()
-		d.pool.run(blocks, body)
+		d.pool.Run(blocks, body)
 		if now := time.Now(); now.Sub(start) >= t {
 			return float64(blocks) * turns * perTurn / now.Sub(before).Seconds()
 		}

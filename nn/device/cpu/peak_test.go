@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 )
 
 func TestPeak(t *testing.T) {

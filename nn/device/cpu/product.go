@@ -3,8 +3,8 @@ package cpu
 import (
 	"slices"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/kern"
-	"onlinerna/nn/device/cpu/internal/level"
 )
 
 // product is a sum of matrix products that makes an image of each pixel's channels:
@@ -104,7 +104,7 @@ func (p *product) lower(d *Device, r *room, src, weights, bias, dst int) func(s 
 		}
 	}
 	packed := r.floats(size)
-	gathered := r.each(d.pool.workers(), pixelTile*depth)
+	gathered := r.each(d.pool.Workers(), pixelTile*depth)
 	blocks := p.blocks()
 	columns := 0
 	for _, b := range blocks {
@@ -112,9 +112,9 @@ func (p *product) lower(d *Device, r *room, src, weights, bias, dst int) func(s 
 	}
 	var tiles []part
 	if slices.ContainsFunc(p.grids, func(t target) bool { return !t.whole(p) }) {
-		tiles = r.each(d.pool.workers(), pixelTile*columns)
+		tiles = r.each(d.pool.Workers(), pixelTile*columns)
 	} else {
-		tiles = make([]part, d.pool.workers())
+		tiles = make([]part, d.pool.Workers())
 	}
 
 	return func(s *storage) []phase {

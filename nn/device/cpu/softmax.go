@@ -112,7 +112,7 @@ func lowerSoftmaxCrossEntropyGrad(s step, o op.SoftmaxCrossEntropyGrad) (*loweri
 	rows, classes := s.in(0).Shape[0], s.in(0).Shape[1]
 	size := rowBlock(classes)
 	var r room
-	powersPart := r.doubles(s.pool.workers() * classes)
+	powersPart := r.doubles(s.pool.Workers() * classes)
 	l := s.data(func(st *storage) []phase {
 		logits, labels, dloss := st.floats(s.In[0]), value[int32](st, s.In[1]), st.floats(s.In[2])
 		dst, powers := st.floats(s.Out), st.scratch64(powersPart)

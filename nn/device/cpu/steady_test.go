@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device"
-	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/op"
 )
 

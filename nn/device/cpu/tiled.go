@@ -260,7 +260,7 @@ func (t *tiled) lower(d *Device, r *room, src, weights, bias, dst int) func(s *s
 		}
 	}
 	packed := r.floats(size)
-	tiles := r.each(d.pool.workers(), tile)
+	tiles := r.each(d.pool.Workers(), tile)
 	f := &t.families[0]
 	repeat := 1 // folded pixels are several of the activation
 	if t.weightsOf != nil {
@@ -270,7 +270,7 @@ func (t *tiled) lower(d *Device, r *room, src, weights, bias, dst int) func(s *s
 
 	return func(s *storage) []phase {
 		k := &tiledKernel{
-			tiled: t, args: make([]workerArgs, d.pool.workers()),
+			tiled: t, args: make([]workerArgs, d.pool.Workers()),
 			src: s.floats(src), weights: s.floats(weights), dst: s.floats(dst),
 			packed: s.scratch(packed), tiles: s.scratches(tiles),
 		}

@@ -113,7 +113,7 @@ func (t *tiledOuter) blockSize() int { return t.halo.block.images * t.halo.block
 
 // lower adds the scratch that t needs to r and returns its phases.
 func (t *tiledOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
-	workers := d.pool.workers()
+	workers := d.pool.Workers()
 	size := len(t.taps) * t.channels * t.columns
 	tiles := r.each(workers, t.halo.size())
 	packed := make([]part, workers)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sort"
 
+	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
 )
@@ -15,7 +16,7 @@ const vectorBlock = 32 << 10
 // vector is float32 in host memory, with arithmetic by the device's workers.
 type vector struct {
 	*device.HostVector[float32]
-	pool    *pool
+	pool    *parallel.Pool
 	kernels *vec.Set
 	body    func(worker, block int) // the method block, bound once: calls allocate nothing
 	sums    [][8]float64            // of blocks
@@ -45,7 +46,7 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 
 func (v *vector) run(t vectorTask) {
 	v.task = t
-	v.pool.run(len(v.sums), v.body)
+	v.pool.Run(len(v.sums), v.body)
 	v.task = vectorTask{}
 }
 

@@ -78,7 +78,7 @@ func (w *winograd) panelStart(panel int) int {
 
 // lower adds the scratch that w needs to r and returns its phases: transforming the weights, then the blocks.
 func (w *winograd) lower(d *Device, r *room, src, weights, bias, dst int) func(s *storage) []phase {
-	workers := d.pool.workers()
+	workers := d.pool.Workers()
 	packed := r.floats(values * w.channels * w.padded)
 	biases := r.floats(w.padded)
 	zeros := r.floats(w.srcW * w.srcC)

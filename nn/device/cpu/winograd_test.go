@@ -3,9 +3,9 @@ package cpu_test
 import (
 	"testing"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
-	"onlinerna/nn/device/cpu/internal/level"
 	"onlinerna/nn/device/devicetest"
 )
 

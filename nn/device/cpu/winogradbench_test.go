@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 	"onlinerna/nn/op"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 	"onlinerna/nn/op"
 )
 

@@ -52,7 +52,7 @@ func (w *winogradOuter) padded(n int) int { return w.set.Vectors(n) * w.set.Lane
 
 // lower adds the scratch that w needs to r and returns its phases.
 func (w *winogradOuter) lower(d *Device, r *room, a, b, dst int) func(s *storage) []phase {
-	workers := d.pool.workers()
+	workers := d.pool.Workers()
 	channels, columns := w.padded(w.most.channels), w.padded(w.most.columns)
 	lines := r.each(workers, w.tiles.columnScratch(w.set, kern.Window))
 	sources := r.each(workers, values*w.tiles.apart(channels))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"onlinerna/internal/level"
 )
 
 // A pass over rows of madelon's size by chunks: products with p vectors, n losses and sums.
@@ -13,11 +15,11 @@ func BenchmarkPass(b *testing.B) {
 	x, y := random(rng, d*total), random(rng, total)
 	width := Padded(d)
 	w, g := make([]float64, Most*width), make([]float64, Most*width)
-	list, names := All()
-	for i, s := range list {
+	for _, l := range level.All() {
+		s := For(l)
 		for _, rows := range []int{8, 16, 32} {
 			for _, c := range [][2]int{{1, 1}, {1, 2}, {2, 3}} {
-				b.Run(fmt.Sprintf("%s/rows=%d/%d+%d", names[i], rows, c[0], c[1]), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%v/rows=%d/%d+%d", l, rows, c[0], c[1]), func(b *testing.B) {
 					z, slopes := make([]float64, Most*rows), make([]float64, Most*rows)
 					b.SetBytes(8 * d * total)
 					for range b.N {

@@ -1,9 +1,7 @@
 // Package kern has the kernels of linear models: products of rows with vectors and their transposes, losses, and the
 // steps of methods that go by samples. All numbers are float64.
 //
-// Each kernel exists for each level of instructions; levels differ by rounding. The best level that the processor has is
-// chosen at start. The environment variable RNA_CPU, one of avx512, avx2 and go, lowers it. The build tag purego
-// leaves nothing but plain Go, as do other processors than amd64.
+// Each kernel exists for each level of instructions of package level; levels differ by rounding.
 //
 // Kernels take the first elements of what they work on and check no length. Vectors that lie side by side are width or
 // pitch elements apart. Those of w in Dots and of dst in AddRows have a width of at least [Padded] of d, of
@@ -12,12 +10,7 @@ package kern
 
 //go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kern
 
-import (
-	"fmt"
-	"os"
-	"slices"
-	"strings"
-)
+import "onlinerna/internal/level"
 
 // Most is the number of vectors that Dots and AddRows take at most, Quad that of SparseDots and SparseAddRows.
 const (
@@ -72,47 +65,8 @@ type (
 	codedAddRows = func(dst *float64, x *uint16, a *float64, d, stride, rows, width, pitch int)
 )
 
-// The levels, from plain Go on.
-const (
-	plainGo = iota
-	avx2
-	avx512
-)
+// Current is the kernels of the level in force.
+func Current() *Set { return For(level.Current()) }
 
-var names = []string{plainGo: "go", avx2: "avx2", avx512: "avx512"}
-
-const variable = "RNA_CPU"
-
-var current, invalid = choose(os.Getenv(variable), detect())
-
-// choose is the level for a value of the variable where best is the highest.
-func choose(value string, best int) (int, error) {
-	if value == "" {
-		return best, nil
-	}
-	l := slices.Index(names, strings.ToLower(value))
-	switch {
-	case l < 0:
-		return best, fmt.Errorf("%s: level %q: want one of %s", variable, value, strings.Join(names, ", "))
-	case l > best:
-		return best, fmt.Errorf("%s: level %s: this processor or build has %s at most", variable, names[l], names[best])
-	}
-	return l, nil
-}
-
-// Err says what is wrong with the value of RNA_CPU. The level is the best then.
-func Err() error { return invalid }
-
-// Current is the kernels of the level chosen.
-func Current() *Set { return &sets[current] }
-
-// Level is its name.
-func Level() string { return names[current] }
-
-// All are the kernels of all levels that processor and build have, from plain Go on, with their names.
-func All() (list []*Set, level []string) {
-	for l := range detect() + 1 {
-		list, level = append(list, &sets[l]), append(level, names[l])
-	}
-	return list, level
-}
+// For is the kernels of a level.
+func For(l level.Level) *Set { return &sets[l] }

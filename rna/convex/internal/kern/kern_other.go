@@ -2,6 +2,6 @@
 
 package kern
 
-func detect() int { return plainGo }
+import "onlinerna/internal/level"
 
-var sets = [...]Set{plain}
+var sets = [...]Set{level.Go: plain}

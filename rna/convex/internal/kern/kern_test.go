@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"onlinerna/internal/level"
 )
 
 // guard is what surrounds results: kernels must not touch it.
@@ -51,9 +53,8 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 }
 
 func each(t *testing.T, f func(t *testing.T, s *Set)) {
-	list, names := All()
-	for i, s := range list {
-		t.Run(names[i], func(t *testing.T) { f(t, s) })
+	for _, l := range level.All() {
+		t.Run(l.String(), func(t *testing.T) { f(t, For(l)) })
 	}
 }
 
@@ -280,23 +281,4 @@ func TestStreams(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestChoose(t *testing.T) {
-	for _, c := range []struct {
-		value      string
-		best, want int
-		fails      bool
-	}{
-		{"", avx512, avx512, false},
-		{"avx2", avx512, avx2, false},
-		{"GO", avx512, plainGo, false},
-		{"avx512", avx2, avx2, true},
-		{"sse", avx2, avx2, true},
-	} {
-		got, err := choose(c.value, c.best)
-		if got != c.want || (err != nil) != c.fails {
-			t.Errorf("choose(%q, %v) is %v, %v; want %v", c.value, c.best, got, err, c.want)
-		}
-	}
 }

@@ -12,7 +12,7 @@ package kern
 import (
 	"math"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 )
 
 // Half is the row of a tile from which on rows are counted from a base of their own: JumpA and JumpC behind

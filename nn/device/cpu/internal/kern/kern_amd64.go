@@ -2,6 +2,6 @@
 
 package kern
 
-import "onlinerna/nn/device/cpu/internal/level"
+import "onlinerna/internal/level"
 
 var sets = [...]*Set{level.Go: nil, level.AVX2: &avx2Set, level.AVX512: &avx512Set}

@@ -2,6 +2,6 @@
 
 package kern
 
-import "onlinerna/nn/device/cpu/internal/level"
+import "onlinerna/internal/level"
 
 var sets = [...]*Set{level.Go: nil, level.AVX2: nil, level.AVX512: nil}

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 )
 
 var nan = float32(math.NaN())

@@ -2,7 +2,7 @@
 
 package vec
 
-import "onlinerna/nn/device/cpu/internal/level"
+import "onlinerna/internal/level"
 
 var sets = [...]Set{
 	level.Go: plain,

@@ -11,7 +11,7 @@ package vec
 
 //go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg vec
 
-import "onlinerna/nn/device/cpu/internal/level"
+import "onlinerna/internal/level"
 
 // Set is the kernels of a level.
 type Set struct {

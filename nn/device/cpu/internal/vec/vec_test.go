@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"onlinerna/nn/device/cpu/internal/level"
+	"onlinerna/internal/level"
 )
 
 // memory hands out slices between guard bands: of NaN, or of large numbers, since a NaN that is changed in place may

@@ -1,4 +1,3 @@
-// Package parallel spreads independent pieces of work over goroutines.
 package parallel
 
 import (
@@ -7,8 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Workers returns the number of goroutines for a wish: itself, or
-// GOMAXPROCS when it is 0 or less.
+// Workers is the number of goroutines for a wish: itself, or GOMAXPROCS when it is 0 or less.
 func Workers(wish int) int {
 	if wish <= 0 {
 		return runtime.GOMAXPROCS(0)
@@ -17,7 +15,7 @@ func Workers(wish int) int {
 }
 
 // For calls piece(worker, i) once for each i in [0, n), on up to workers
-// goroutines. Calls with one worker number, in [0, workers), do not overlap. Which worker
+// goroutines, the caller among them. Calls with one worker number, in [0, workers), do not overlap. Which worker
 // gets which i is not fixed: a result must depend on i alone.
 func For(n, workers int, piece func(worker, i int)) {
 	workers = min(workers, n)
@@ -29,12 +27,14 @@ func For(n, workers int, piece func(worker, i int)) {
 	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for worker := range workers {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				piece(worker, i)
-			}
-		})
+	work := func(worker int) {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			piece(worker, i)
+		}
 	}
+	for worker := 1; worker < workers; worker++ {
+		wg.Go(func() { work(worker) })
+	}
+	work(0)
 	wg.Wait()
 }
