@@ -8,6 +8,8 @@ import (
 
 	"onlinerna/nn/internal/golden"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+	"onlinerna/nn/op/expr/exprtest"
 )
 
 // slope is an application whose gradients are compared with differences.
@@ -37,13 +39,32 @@ func slopes(r *rand.Rand) []slope {
 		{op: op.Linear{}, in: []op.Type{f(3, 7), f(5, 7), f(5)}},
 		{op: op.Linear{}, in: []op.Type{f(1, 2), f(3, 2)}},
 	}
+	counter := op.T(op.Int32, 2)
+	gate := op.Map{Expr: x0.Mul(x1.Sigmoid()).Add(x2)}
+	for _, in := range [][]op.Type{
+		{f(2, 3, 4, 5), f(2, 3), f(3)}, {f(2, 3, 4, 5), f(2, 3, 1, 1), f(1, 3, 1, 1)}, {f(2, 3, 4, 5), f(1, 1, 4, 5), f(2, 1, 4, 5)},
+		{f(2, 3, 4, 5), f(2, 1, 1, 1), f()}, {f(2, 3, 4), f(1, 3, 4), f(1)}, {f(4, 3), f(3), f(4, 1)}, {f(3), f(1), f(3)}, {f(), f(), f()},
+	} {
+		all = append(all, slope{op: gate, in: in})
+	}
+	all = append(all,
+		slope{op: op.Map{Expr: x0.Tanh()}, in: []op.Type{f(2, 3)}}, // by its result
+		slope{op: op.Map{Expr: expr.If(expr.Chance(expr.Random(5, 1, false), .5), x0.Exp(), x2)}, in: []op.Type{f(2, 3, 4), counter, f(2, 1, 4)},
+			labels: []float64{3, 8}, none: []int{1}},
+	)
+	for len(all) < 60 {
+		e := exprtest.Random(r, 4, 3).Expr
+		if s := (slope{op: op.Map{Expr: e}, in: []op.Type{f(2, 3, 4, 2), f(3), f(2, 3)}}); smooth(e, 3) {
+			all = append(all, s)
+		}
+	}
 	for _, smoothing := range []float64{0, .1, .5} {
 		all = append(all, slope{op: op.SoftmaxCrossEntropy{Smoothing: smoothing}, in: []op.Type{f(6, 5), op.T(op.Int32, 6)},
 			labels: []float64{0, 4, 2, -100, 5, 2}, none: []int{1}})
 	}
 	pick := func(of ...int) int { return of[r.IntN(len(of))] }
 	pair := func(of ...int) [2]int { return [2]int{pick(of...), pick(of...)} }
-	for len(all) < 60 {
+	for len(all) < 125 {
 		kernel := pair(1, 2, 3)
 		half := [2]int{r.IntN(kernel[0]/2 + 1), r.IntN(kernel[1]/2 + 1)}
 		groups, inner := pick(1, 1, 2, 3), pick(1, 2)
@@ -69,6 +90,18 @@ func slopes(r *rand.Rand) []slope {
 		}
 	}
 	return all
+}
+
+// smooth says whether e has a derivative for each of n operands, and no kinks and steps.
+func smooth(e expr.Expr, n int) bool {
+	for i := range n {
+		if read, _ := e.Reads(i); !read {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(e.Nodes(), func(n expr.Node) bool {
+		return n.Kind == expr.KindMin || n.Kind == expr.KindMax || n.Kind == expr.KindIf
+	})
 }
 
 func TestGradientsAgainstDifferences(t *testing.T) {

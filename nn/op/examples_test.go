@@ -4,7 +4,11 @@ import (
 	"math/rand/v2"
 
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
+
+// Operands of expressions.
+var x0, x1, x2 = expr.Arg(0), expr.Arg(1), expr.Arg(2)
 
 // example is an op with operands that fit.
 type example struct {
@@ -43,6 +47,10 @@ func examples(d op.DType) []example {
 		{op.ReLUGrad{}, []op.Type{f(2, 3, 4), f(2, 3, 4)}},
 		{op.Add{}, []op.Type{f(2, 3), f(2, 3)}},
 		{op.Add{}, []op.Type{f(), f()}},
+		{op.Map{Expr: x0.Mul(x0.Shift(3).Clamp(0, 6))}, []op.Type{f(2, 3, 4)}},
+		{op.Map{Expr: x0.Mul(x1.Sigmoid()).Add(x2)}, []op.Type{f(2, 3, 4, 5), f(2, 3), f(3)}},
+		{op.Map{Expr: expr.If(expr.Chance(expr.Random(5, 1, false), .5), x0.Exp(), x2)}, []op.Type{f(2, 3, 4), op.T(op.Int32, 2), f(2, 1, 4)}},
+		{op.SumTo{Shape: op.Shape{2, 1, 4, 5}}, []op.Type{f(2, 3, 4, 5)}},
 		{m, []op.Type{f(2, 3, 9, 8)}},
 		{op.MaxPoolGrad{MaxPool: m}, []op.Type{f(2, 3, 9, 8), f(2, 3, 5, 3)}},
 		{a, []op.Type{f(2, 3, 9, 8)}},

@@ -11,6 +11,7 @@ import (
 
 	"onlinerna/nn/internal/golden"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 // In float32 a result is that of float64, rounded once.
@@ -129,6 +130,10 @@ func alter(v reflect.Value, f func(reflect.Value)) {
 		c.Set(v)
 		change(c)
 		f(c)
+	}
+	if e, ok := v.Interface().(expr.Expr); ok {
+		f(reflect.ValueOf(e.Shift(1)))
+		return
 	}
 	switch v.Kind() {
 	case reflect.Int:

@@ -1,0 +1,77 @@
+package expr
+
+// Evaluator computes an expression in float64, for a block of elements at a time. It belongs to one goroutine.
+type Evaluator struct {
+	nodes  []Node
+	values [][]float64 // by node
+	truths [][]bool
+}
+
+// BlockSize is how many elements an Evaluator takes at most.
+const BlockSize = 512
+
+// Evaluator makes one for e.
+func (e Expr) Evaluator() *Evaluator {
+	v := &Evaluator{nodes: e.Nodes()}
+	v.values = make([][]float64, len(v.nodes))
+	v.truths = make([][]bool, len(v.nodes))
+	for i, n := range v.nodes {
+		switch {
+		case n.Kind.Truth():
+			v.truths[i] = make([]bool, BlockSize)
+		case n.Kind == KindConst:
+			v.values[i] = make([]float64, BlockSize)
+			for j := range v.values[i] {
+				v.values[i][j] = n.Value
+			}
+		case n.Kind != KindArg:
+			v.values[i] = make([]float64, BlockSize)
+		}
+	}
+	return v
+}
+
+// Run computes n elements. args has those of each operand, and draw gives the random numbers of a node, which come in args' place for
+// it. The result is valid until the next call.
+func (v *Evaluator) Run(n int, args [][]float64, draw func(random Node, dst []float64)) []float64 {
+	for i, x := range v.nodes {
+		var in [3][]float64
+		for j, a := range x.In {
+			if !v.nodes[a].Kind.Truth() {
+				in[j] = v.values[a][:n]
+			}
+		}
+		switch {
+		case x.Kind == KindArg:
+			v.values[i] = args[x.Index][:n]
+		case x.Kind == KindConst:
+		case x.Kind == KindRandom:
+			draw(x, v.values[i][:n])
+		case x.Kind.Truth():
+			dst := v.truths[i][:n]
+			for j, a := range in[0] {
+				dst[j] = holds(x.Kind, a, in[1][j])
+			}
+		case x.Kind == KindIf:
+			dst := v.values[i][:n]
+			for j, c := range v.truths[x.In[0]][:n] {
+				if c {
+					dst[j] = in[1][j]
+				} else {
+					dst[j] = in[2][j]
+				}
+			}
+		case len(x.In) == 1:
+			dst := v.values[i][:n]
+			for j, a := range in[0] {
+				dst[j] = compute(x.Kind, a, 0)
+			}
+		default:
+			dst := v.values[i][:n]
+			for j, a := range in[0] {
+				dst[j] = compute(x.Kind, a, in[1][j])
+			}
+		}
+	}
+	return v.values[len(v.nodes)-1][:n]
+}
