@@ -48,18 +48,27 @@ func (r *netRecording) Valid() bool {
 // Free implements device.Recording. A failure shows at the next Sync.
 func (r *netRecording) Free() { r.d.failed = errors.Join(r.d.failed, r.g.Close()) }
 
+// Lanes implements device.Pipeline.
+func (d *Net) Lanes() int { return 2 }
+
 // Step implements device.Pipeline.
-func (d *Net) Step(params, grad, momentum device.Vector, s device.SGD, numbers device.Region) error {
+func (d *Net) Step(params, grad, momentum device.Vector, s device.SGD, live device.Live) error {
 	v, ok := params.(*netVector)
 	if !ok || v.d != d {
 		return fmt.Errorf("cuda: sgd: vector %T belongs to another device", params)
 	}
-	from, err := d.span(numbers)
-	if err == nil && from.Bytes() != 8 {
-		err = fmt.Errorf("cuda: sgd: region of %d bytes for the rate and the scale: want 8", from.Bytes())
+	numbers, err := d.span(live.Numbers)
+	if err == nil && numbers.Bytes() != 8 {
+		err = fmt.Errorf("cuda: sgd: region of %d bytes for the rate and the scale: want 8", numbers.Bytes())
+	}
+	var guard Span
+	if err == nil && live.Guard.Memory != nil {
+		if guard, err = d.span(live.Guard); err == nil && guard.Bytes() != 4 {
+			err = fmt.Errorf("cuda: sgd: region of %d bytes for the guard: want 4", guard.Bytes())
+		}
 	}
 	if err != nil {
 		return err
 	}
-	return v.sgd(grad, momentum, s, from)
+	return v.sgd(grad, momentum, s, numbers, guard)
 }

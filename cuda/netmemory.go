@@ -4,8 +4,8 @@ package cuda
 
 import "onlinerna/nn/device"
 
-// Room is the memory that the device can still allocate, in bytes, and how much of it should be spared: cuDNN and cuBLAS load
-// kernels and take workspaces of their own when they are first used.
+// Room implements device.OwnMemory. To be spared is what cuDNN and cuBLAS need, which load kernels and take workspaces of their own when
+// they are first used.
 func (d *Net) Room() (free, spare int64, err error) {
 	free, total, err := d.c.MemInfo()
 	if err != nil {
@@ -26,17 +26,16 @@ func (d *Net) SpaceBytes(dim, vectors int) int64 {
 	return work + int64(vectors)*(4*int64(dim)+pieces<<21) + DefaultReserve
 }
 
-// PeakMemory is the most that was allocated of the GPU's memory at a time, in bytes, without what the libraries take.
+// PeakMemory implements device.OwnMemory.
 func (d *Net) PeakMemory() (int64, error) {
 	s, err := d.c.Stats()
 	return s.Peak, err
 }
 
-// Card names the GPU.
+// Card implements device.Card: the GPU's name.
 func (d *Net) Card() string { return d.c.info.Name }
 
-var _ interface {
-	device.Device
-	Room() (free, spare int64, err error)
-	SpaceBytes(dim, vectors int) int64
-} = (*Net)(nil)
+var (
+	_ device.OwnMemory = (*Net)(nil)
+	_ device.Card      = (*Net)(nil)
+)

@@ -261,11 +261,12 @@ func (d *Net) exemptions(spans []device.Span) (Span, error) {
 
 // SGD implements device.Vector. Where the loss is scaled, a step with a gradient that is not finite is skipped, and the scale adjusted.
 func (v *netVector) SGD(grad, momentum device.Vector, s device.SGD) error {
-	return v.sgd(grad, momentum, s, Span{})
+	return v.sgd(grad, momentum, s, Span{}, Span{})
 }
 
-// sgd is SGD with the rate and the scale of numbers, two elements, unless that is empty.
-func (v *netVector) sgd(grad, momentum device.Vector, s device.SGD, numbers Span) error {
+// sgd is SGD with the rate and the scale of numbers, two elements, unless that is empty. Unless guard is empty the step is made only where its
+// one element is finite.
+func (v *netVector) sgd(grad, momentum device.Vector, s device.SGD, numbers, guard Span) error {
 	if err := s.Check(v.n); err != nil {
 		return fmt.Errorf("cuda: %w", err)
 	}
@@ -292,7 +293,7 @@ func (v *netVector) sgd(grad, momentum device.Vector, s device.SGD, numbers Span
 		}
 	}
 	err = v.launch("vec_sgd", v.all(), v.narrowed(), g, m, int64(v.n), float32(s.Rate), float32(s.Momentum), float32(s.Decay), float32(s.Scale), nesterov,
-		spans, int32(len(s.NoDecay)), numbers, scale)
+		spans, int32(len(s.NoDecay)), numbers, guard, scale)
 	if err == nil && scale.Bytes() > 0 {
 		err = v.d.nextScale()
 	}

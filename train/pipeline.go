@@ -176,7 +176,7 @@ func (n *Network) follow(images int, s StepOptions, numbers *device.Region) erro
 	case !s.Update:
 		return nil
 	case numbers != nil:
-		return n.pipe.dev.Step(n.Params, grad, s.Momentum, s.SGD, *numbers)
+		return n.pipe.dev.Step(n.Params, grad, s.Momentum, s.SGD, device.Live{Numbers: *numbers})
 	}
 	return n.Params.SGD(grad, s.Momentum, s.SGD)
 }

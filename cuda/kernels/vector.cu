@@ -33,10 +33,13 @@ struct Scale {
 	long long skipped;
 };
 
+// strange says whether a number is NaN or infinite.
+__device__ bool strange(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
+
 // vec_check marks a gradient that is not finite.
 extern "C" __global__ void vec_check(const float *grad, long long n, Scale *s) {
 	int bad = 0;
-	EACH(i, n) bad |= (__float_as_uint(grad[i]) & 0x7f800000u) == 0x7f800000u;
+	EACH(i, n) bad |= strange(grad[i]);
 	if (bad) s->bad = 1;
 }
 
@@ -70,10 +73,10 @@ __device__ bool within(long long i, const long long *spans, int count) {
 }
 
 // vec_sgd is a step of stochastic gradient descent; elements in the spans do not decay. Where there are numbers they are rate and scale:
-// a step that is replayed reads them when it runs. A step that is bad for the scale of the loss, if there is one, is not made.
+// a step that is replayed reads them when it runs. A step whose guard is not finite, or that is bad for the scale of the loss, is not made.
 extern "C" __global__ void vec_sgd(float *w, T *copy, const float *grad, float *momentum, long long n, float rate, float mu, float decay, float scale,
-                                   int nesterov, const long long *spans, int count, const float *numbers, const Scale *s) {
-	if (s && s->bad) return;
+                                   int nesterov, const long long *spans, int count, const float *numbers, const float *guard, const Scale *s) {
+	if (s && s->bad || guard && strange(*guard)) return;
 	if (numbers) rate = numbers[0], scale = numbers[1];
 	EACH(i, n) {
 		float g = scale * grad[i], x = w[i];
@@ -107,7 +110,7 @@ extern "C" __global__ void vec_squares(const float *v, long long n, double *sums
 // vec_strange writes the number of elements of each block that are NaN or infinite.
 extern "C" __global__ void vec_strange(const float *v, long long n, double *sums) {
 	double s = 0;
-	EACH(i, n) s += (__float_as_uint(v[i]) & 0x7f800000u) == 0x7f800000u;
+	EACH(i, n) s += strange(v[i]);
 	s = reduce(s);
 	if (threadIdx.x == 0) sums[blockIdx.x] = s;
 }

@@ -55,7 +55,7 @@ type Sizer interface {
 
 // Bytes is the storage on d of a value from outside.
 func Bytes(d Device, t op.Type, l Layout) int {
-	if s, ok := d.(Sizer); ok {
+	if s, ok := As[Sizer](d); ok {
 		return s.Bytes(t, l)
 	}
 	return t.Bytes()

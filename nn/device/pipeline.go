@@ -1,23 +1,34 @@
 package device
 
-// A Pipeline is a Device whose kernels run behind the caller's back, and which therefore gains when the host is ahead of it: the input of
-// one step is copied while the step before runs, the work of a step is issued as a whole, and its results are fetched when the next step
-// is under way.
+// A Pipeline is a Device to which a step is given as a whole: its input through a [Lane], its work at once, its results fetched when
+// somebody wants them. One whose kernels run behind the caller's back gains by that: the input of a step is copied while the step before
+// runs, and the host is ahead. [Piped] makes a Pipeline of any other device.
 type Pipeline interface {
 	Device
 
-	// Record calls f and keeps what it issues, kernels, operations on vectors and [Lane.Fetch], instead of running it. The work is
-	// that of the calls: numbers that f passes are fixed, content of memory is read at each run. f must not allocate, upload,
-	// download or wait, so it has to have run before: devices make things when they are first needed. Where nothing can be recorded, as on a device that waits after each kernel to find one that
-	// fails, Record does nothing and the recording is nil.
-	Record(f func() error) (Recording, error)
+	// Lanes is how many lanes, used in turn, keep the device busy: 2 where the input of a step is copied beside the step before, 1 where
+	// the host waits for each kernel anyway.
+	Lanes() int
 
 	// NewLane makes a lane for input and output of so many bytes.
 	NewLane(input, output int) (Lane, error)
 
-	// Step is params.SGD(grad, momentum, s), but that the rate and the scale are read from numbers when the step runs: two
-	// elements of the device's DType.
-	Step(params, grad, momentum Vector, s SGD, numbers Region) error
+	// Record calls f and keeps what it issues, kernels, operations on vectors and [Lane.Fetch], instead of running it. The work is
+	// that of the calls: numbers that f passes are fixed, content of memory is read at each run. f must not allocate, upload,
+	// download or wait, so it has to have run before: devices make things when they are first needed. Where nothing can be recorded, as on
+	// a device that waits after each kernel, Record does nothing and the recording is nil.
+	Record(f func() error) (Recording, error)
+
+	// Step is params.SGD(grad, momentum, s), but that it reads what is live when it runs.
+	Step(params, grad, momentum Vector, s SGD, live Live) error
+}
+
+// Live is what a step of the optimiser reads from the device's memory when it runs.
+type Live struct {
+	// Numbers are the rate and the scale, in place of those of SGD: two elements of the device's DType.
+	Numbers Region
+	// Guard is one element, say a sum of losses: where it is NaN or infinite the step changes nothing. Its Memory is nil for none.
+	Guard Region
 }
 
 // A Recording is work that is issued as a whole.
@@ -36,7 +47,7 @@ type Lane interface {
 	// Input and Output are the device's memory that the kernels of the step read and write.
 	Input() Memory
 	Output() Memory
-	// Host is the host's memory for the input, as large as Input. It waits until what was sent last has left it.
+	// Host is the host's memory for the input, as large as Input, or Input itself. It waits until what was sent last has left it.
 	Host() (*HostMemory, error)
 	// Send copies parts of Host to the same places of Input: not before the kernels up to the last End are done with it. Kernels
 	// issued later wait for the copies.

@@ -19,7 +19,7 @@ type task struct {
 // groups splits the program's steps as the device proposes, in an order in which the groups can run.
 func (p *program) groups(c *Config) ([][]int, error) {
 	var proposed [][]int
-	if g, ok := c.Device.(device.Grouper); ok && !c.Ungrouped {
+	if g, ok := device.As[device.Grouper](c.Device); ok && !c.Ungrouped {
 		proposed = g.Group(&p.Program)
 	}
 	groupOf := make([]int, len(p.Steps))

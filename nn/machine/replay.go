@@ -23,7 +23,7 @@ func (m *Machine) NewReplay(then func() error) *Replay { return &Replay{m: m, th
 // Run issues the work. What is said about [Machine.Run] and Read holds here, too. A machine that is traced runs unrecorded.
 func (r *Replay) Run() error {
 	m := r.m
-	dev, ok := m.dev.(device.Pipeline)
+	dev, ok := device.As[device.Pipeline](m.dev)
 	if !ok || m.tracer != nil {
 		return r.issue()
 	}

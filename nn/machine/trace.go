@@ -17,7 +17,7 @@ func (m *Machine) Trace(t Tracer) { m.tracer = t }
 
 // runTraced runs the bound kernels.
 func (m *Machine) runTraced() error {
-	if c, ok := m.dev.(device.Clock); ok {
+	if c, ok := device.As[device.Clock](m.dev); ok {
 		return m.runTimed(c)
 	}
 	if err := m.dev.Sync(); err != nil {

@@ -4,19 +4,22 @@ import (
 	"time"
 
 	"onlinerna/internal/level"
+	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/kern"
 )
 
-// Threads is the number of workers.
+var _ device.Processor = (*Device)(nil)
+
+// Threads implements device.Processor: the number of workers.
 func (d *Device) Threads() int { return d.pool.Workers() }
 
-// Winograd says whether there are convolutions that run by Winograd's algorithm: see [Options].
+// Winograd implements device.Processor: see [Options].
 func (d *Device) Winograd() bool { return d.winograd && kern.For(level.Current()) != nil }
 
-// Level names the instructions that kernels use: "avx512", "avx2" or "go".
+// Level implements device.Processor: "avx512", "avx2" or "go".
 func (d *Device) Level() string { return level.Current().String() }
 
-// Peak measures, for about the time given, the rate in floating-point operations a second at which the workers
+// Peak implements device.Processor: the rate at which the workers
 // multiply and add whole vectors that stay in registers. No kernel of the level is faster. It is 0 where the
 // kernels are plain Go.
 func (d *Device) Peak(t time.Duration) float64 {

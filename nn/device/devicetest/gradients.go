@@ -151,7 +151,7 @@ type grouping struct {
 // groupings are the ways to run p on the device: every step alone, and as the device likes it.
 func (s *suite) groupings(p *program) ([]grouping, error) {
 	all := []grouping{{"one by one", p.alone()}}
-	g, ok := s.dev.(device.Grouper)
+	g, ok := device.As[device.Grouper](s.dev)
 	if !ok {
 		return all, nil
 	}

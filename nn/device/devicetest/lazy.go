@@ -23,7 +23,7 @@ type lazy struct {
 
 var (
 	_ device.Pipeline = (*lazy)(nil)
-	_ device.Grouper  = (*lazy)(nil)
+	_ device.Wrapper  = (*lazy)(nil)
 )
 
 var errRecording = errors.New("not while work is recorded")
@@ -54,13 +54,11 @@ func (d *lazy) drain() error {
 	return nil
 }
 
-// Group implements device.Grouper.
-func (d *lazy) Group(p *device.Program) [][]int {
-	if g, ok := d.Device.(device.Grouper); ok {
-		return g.Group(p)
-	}
-	return nil
-}
+// Unwrap implements device.Wrapper.
+func (d *lazy) Unwrap() device.Device { return d.Device }
+
+// Lanes implements device.Pipeline.
+func (d *lazy) Lanes() int { return 2 }
 
 // Bind implements device.Device.
 func (d *lazy) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kernel, error) {
@@ -125,17 +123,24 @@ func (d *lazy) Record(f func() error) (device.Recording, error) {
 }
 
 // Step implements device.Pipeline.
-func (d *lazy) Step(params, grad, momentum device.Vector, s device.SGD, numbers device.Region) error {
+func (d *lazy) Step(params, grad, momentum device.Vector, s device.SGD, live device.Live) error {
 	size := d.DType().Size()
-	if numbers.Bytes != 2*size {
-		return fmt.Errorf("region of %d bytes for two numbers", numbers.Bytes)
+	if live.Numbers.Bytes != 2*size || live.Guard.Memory != nil && live.Guard.Bytes != size {
+		return fmt.Errorf("regions of %d bytes for two numbers and of %d for a guard", live.Numbers.Bytes, live.Guard.Bytes)
 	}
-	return params.(*lazyVector).step(grad, momentum, s, func(s *device.SGD) error {
-		var x [2]float64
-		err := device.DownloadRowMajor(op.Tensor{Shape: op.Shape{2}, Data: x[:]}, numbers)
-		s.Rate, s.Scale = x[0], x[1]
+	v, ok := params.(*lazyVector)
+	if !ok {
+		return fmt.Errorf("vector %T belongs to another device", params)
+	}
+	g, err := v.other(grad)
+	if err != nil {
 		return err
-	})
+	}
+	m, err := v.other(momentum)
+	if err != nil {
+		return err
+	}
+	return d.put(func() error { return device.Piped(d.Device).Step(v.Vector, g, m, s, live) })
 }
 
 type lazyRecording struct {
@@ -223,11 +228,6 @@ func (v *lazyVector) AddScaled(a float64, x device.Vector) error {
 }
 
 func (v *lazyVector) SGD(grad, momentum device.Vector, s device.SGD) error {
-	return v.step(grad, momentum, s, func(*device.SGD) error { return nil })
-}
-
-// step queues a step whose numbers may be set when it runs.
-func (v *lazyVector) step(grad, momentum device.Vector, s device.SGD, set func(*device.SGD) error) error {
 	g, err := v.other(grad)
 	if err != nil {
 		return err
@@ -239,12 +239,7 @@ func (v *lazyVector) step(grad, momentum device.Vector, s device.SGD, set func(*
 	if err := s.Check(v.Len()); err != nil {
 		return err
 	}
-	return v.d.put(func() error {
-		if err := set(&s); err != nil {
-			return err
-		}
-		return v.Vector.SGD(g, m, s)
-	})
+	return v.d.put(func() error { return v.Vector.SGD(g, m, s) })
 }
 
 func (v *lazyVector) Norm() (float64, error) {

@@ -3,40 +3,56 @@ package devicetest
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 )
 
-// pipeline tests recordings and lanes.
+// pipeline tests steps and lanes, and recordings where there are any.
 func (s *suite) pipeline(t tester) {
-	d, ok := s.dev.(device.Pipeline)
-	if !ok {
-		return
-	}
+	_, records := device.As[device.Pipeline](s.dev)
+	d := device.Piped(s.dev)
 	for _, test := range []struct {
 		name string
 		run  func(d device.Pipeline) error
+		all  bool // runs on each device
 	}{
-		{"recording", s.recording},
-		{"recording of what fails", s.badRecording},
-		{"recording of memory that goes", s.staleRecording},
-		{"step", s.step},
-		{"lanes", s.lanes},
+		{"recording", s.recording, false},
+		{"recording of what fails", s.badRecording, false},
+		{"recording of memory that goes", s.staleRecording, false},
+		{"step", s.step, true},
+		{"guarded step", s.guardedStep, true},
+		{"lanes", s.lanes, true},
 	} {
+		if !records && !test.all {
+			continue
+		}
 		if err := test.run(d); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 }
 
-// record records f, which every device can.
+// record records f, which every device can that is a pipeline itself.
 func record(d device.Pipeline, f func() error) (device.Recording, error) {
 	r, err := d.Record(f)
 	if err == nil && r == nil {
 		err = errors.New("nothing was recorded")
 	}
 	return r, err
+}
+
+// work is a recording of f, or f itself where nothing is recorded.
+func (s *suite) work(d device.Pipeline, f func() error) (run func() error, free func(), err error) {
+	if _, records := device.As[device.Pipeline](s.dev); !records {
+		return f, func() {}, nil
+	}
+	r, err := record(d, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Run, r.Free, nil
 }
 
 func (s *suite) recording(d device.Pipeline) error {
@@ -151,16 +167,16 @@ func (s *suite) step(d device.Pipeline) error {
 	if err := v[1][0].SGD(v[1][1], v[1][2], device.SGD{Scale: 1, NoDecay: o.NoDecay}); err != nil {
 		return err
 	}
-	r, err := record(d, func() error { return d.Step(v[0][0], v[0][1], v[0][2], o, at) })
+	run, free, err := s.work(d, func() error { return d.Step(v[0][0], v[0][1], v[0][2], o, device.Live{Numbers: at}) })
 	if err != nil {
 		return err
 	}
-	defer r.Free()
+	defer free()
 	for _, x := range [][2]float64{{.1, 1}, {.05, .25}} {
 		if err := d.Upload(at, "", op.Tensor{Shape: op.Shape{2}, Data: x[:]}); err != nil {
 			return err
 		}
-		if err := r.Run(); err != nil {
+		if err := run(); err != nil {
 			return err
 		}
 		o.Rate, o.Scale = x[0], x[1]
@@ -178,8 +194,65 @@ func (s *suite) step(d device.Pipeline) error {
 		}
 	}
 	at.Bytes--
-	if d.Step(v[0][0], v[0][1], v[0][2], o, at) == nil {
+	if d.Step(v[0][0], v[0][1], v[0][2], o, device.Live{Numbers: at}) == nil {
 		return errors.New("a region that is too small is no error")
+	}
+	return nil
+}
+
+// guardedStep checks that a step whose guard is not finite when it runs changes nothing, and that others are made.
+func (s *suite) guardedStep(d device.Pipeline) error {
+	const n = 1000
+	size := s.dtype.Size()
+	memory, err := d.NewMemory(3 * size)
+	if err != nil {
+		return err
+	}
+	defer memory.Free()
+	live := device.Live{Numbers: device.Region{Memory: memory, Bytes: 2 * size}, Guard: device.Region{Memory: memory, Offset: 2 * size, Bytes: size}}
+	if err := d.Upload(live.Numbers, "", op.Tensor{Shape: op.Shape{2}, Data: []float64{.5, 1}}); err != nil {
+		return err
+	}
+	var v [3]device.Vector
+	start := [3][]float64{}
+	for i, name := range []string{"parameters", "gradient", "momentum"} {
+		start[i] = s.numbers(name, n)
+		if v[i], err = s.vector(start[i]); err != nil {
+			return err
+		}
+		defer v[i].Free()
+	}
+	// What is made when it is first needed is there before the step is recorded: the rate is 0, and the momentum keeps its content.
+	if err := v[0].SGD(v[1], v[2], device.SGD{Momentum: 1}); err != nil {
+		return err
+	}
+	run, free, err := s.work(d, func() error { return d.Step(v[0], v[1], v[2], device.SGD{Momentum: .5}, live) })
+	if err != nil {
+		return err
+	}
+	defer free()
+	for _, guard := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e30} {
+		if err := d.Upload(live.Guard, "", op.Tensor{Shape: op.Shape{1}, Data: []float64{guard}}); err != nil {
+			return err
+		}
+		if err := run(); err != nil {
+			return err
+		}
+		if guard == -1e30 {
+			for i := range n {
+				start[2][i] = .5*start[2][i] + start[1][i]
+				start[0][i] -= .5 * start[2][i]
+			}
+		}
+		for i, name := range []string{"parameters", "gradient", "momentum"} {
+			tolerance := 0.
+			if guard == -1e30 {
+				tolerance = s.rounding()
+			}
+			if err := s.expect(fmt.Sprintf("guard %g: %s", guard, name), v[i], start[i], tolerance); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -190,13 +263,14 @@ func (s *suite) lanes(d device.Pipeline) error {
 	size := s.dtype.Size()
 	type side struct {
 		device.Lane
-		r device.Recording
+		run  func() error
+		free func()
 	}
 	var sides [2]side
 	defer func() {
 		for _, x := range sides {
-			if x.r != nil {
-				x.r.Free()
+			if x.free != nil {
+				x.free()
 			}
 			if x.Lane != nil {
 				x.Free()
@@ -230,7 +304,7 @@ func (s *suite) lanes(d device.Pipeline) error {
 		if err := errors.Join(f(), d.Sync()); err != nil { // what is made when it is first needed
 			return err
 		}
-		if sides[i].r, err = record(d, f); err != nil {
+		if sides[i].run, sides[i].free, err = s.work(d, f); err != nil {
 			return err
 		}
 	}
@@ -268,7 +342,7 @@ func (s *suite) lanes(d device.Pipeline) error {
 		if err := device.UploadRowMajor(device.Region{Memory: m, Bytes: 2 * n * size}, op.Tensor{Shape: op.Shape{2 * n}, Data: x}); err != nil {
 			return err
 		}
-		if err := errors.Join(l.Send(device.Span{Len: 8}, device.Span{Off: 8, Len: bytes - 8}), l.r.Run(), l.End()); err != nil {
+		if err := errors.Join(l.Send(device.Span{Len: 8}, device.Span{Off: 8, Len: bytes - 8}), l.run(), l.End()); err != nil {
 			return err
 		}
 		if step > 0 && step != 4 { // results may be left

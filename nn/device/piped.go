@@ -1,0 +1,155 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"onlinerna/nn/op"
+)
+
+// Piped is d as a Pipeline: what [As] finds, or else d with lanes and steps that are done when the calls return. Where the memory of
+// d is the host's, a lane is that memory and nothing is copied.
+func Piped(d Device) Pipeline {
+	if p, ok := As[Pipeline](d); ok {
+		return p
+	}
+	p := &piped{Device: d}
+	p.two = op.Tensor{Shape: op.Shape{2}, Data: p.numbers[:]}
+	p.one = op.Tensor{Shape: op.Shape{1}, Data: p.numbers[:1]}
+	return p
+}
+
+// piped is a device that is waited for.
+type piped struct {
+	Device
+	numbers  [2]float64
+	one, two op.Tensor // of them
+}
+
+var (
+	_ Pipeline = (*piped)(nil)
+	_ Wrapper  = (*piped)(nil)
+)
+
+// Unwrap implements Wrapper.
+func (p *piped) Unwrap() Device { return p.Device }
+
+// Lanes implements Pipeline.
+func (p *piped) Lanes() int { return 1 }
+
+// Record implements Pipeline.
+func (p *piped) Record(func() error) (Recording, error) { return nil, nil }
+
+// Step implements Pipeline.
+func (p *piped) Step(params, grad, momentum Vector, s SGD, live Live) error {
+	if live.Guard.Memory != nil {
+		if err := p.Download(p.one, live.Guard, ""); err != nil {
+			return fmt.Errorf("guard of a step: %w", err)
+		}
+		if x := p.numbers[0]; math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil
+		}
+	}
+	if err := p.Download(p.two, live.Numbers, ""); err != nil {
+		return fmt.Errorf("numbers of a step: %w", err)
+	}
+	s.Rate, s.Scale = p.numbers[0], p.numbers[1]
+	return params.SGD(grad, momentum, s)
+}
+
+// pipedLane copies at once, and not at all where the device's memory is the host's.
+type pipedLane struct {
+	d               Device
+	in, out         Memory
+	hostIn, hostOut *HostMemory
+}
+
+// NewLane implements Pipeline.
+func (p *piped) NewLane(input, output int) (Lane, error) {
+	l := &pipedLane{d: p.Device}
+	var err error
+	if l.in, l.hostIn, err = p.memory(input); err == nil {
+		l.out, l.hostOut, err = p.memory(output)
+	}
+	if err != nil {
+		l.Free()
+		return nil, fmt.Errorf("lane for %d and %d bytes: %w", input, output, err)
+	}
+	return l, nil
+}
+
+// memory is the device's and the host's of one direction.
+func (p *piped) memory(bytes int) (Memory, *HostMemory, error) {
+	m, err := p.NewMemory(bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h, ok := m.(*HostMemory); ok {
+		return m, h, nil
+	}
+	h, err := NewHostMemory(bytes)
+	return m, h, err
+}
+
+// Input implements Lane.
+func (l *pipedLane) Input() Memory { return l.in }
+
+// Output implements Lane.
+func (l *pipedLane) Output() Memory { return l.out }
+
+// Host implements Lane.
+func (l *pipedLane) Host() (*HostMemory, error) { return l.hostIn, nil }
+
+// Send implements Lane.
+func (l *pipedLane) Send(parts ...Span) error {
+	for _, p := range parts {
+		if p.Off < 0 || p.Len < 0 || p.Off > l.in.Bytes()-p.Len {
+			return fmt.Errorf("bytes %d to %d of a lane of %d", p.Off, p.Off+p.Len, l.in.Bytes())
+		}
+		if l.in == Memory(l.hostIn) {
+			continue
+		}
+		src, err := HostSlice[uint8](Region{l.hostIn, p.Off, p.Len})
+		if err == nil {
+			err = l.d.Upload(Region{l.in, p.Off, p.Len}, "", op.Tensor{Shape: op.Shape{p.Len}, Data: src})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fetch implements Lane.
+func (l *pipedLane) Fetch() error {
+	if l.out == Memory(l.hostOut) {
+		return nil
+	}
+	n := l.out.Bytes()
+	dst, err := HostSlice[uint8](Region{l.hostOut, 0, n})
+	if err != nil {
+		return err
+	}
+	return l.d.Download(op.Tensor{Shape: op.Shape{n}, Data: dst}, Region{l.out, 0, n}, "")
+}
+
+// End implements Lane.
+func (l *pipedLane) End() error { return nil }
+
+// Results implements Lane.
+func (l *pipedLane) Results() (*HostMemory, error) {
+	if l.hostOut == nil {
+		return nil, errors.New("the lane is free")
+	}
+	return l.hostOut, nil
+}
+
+// Free implements Lane.
+func (l *pipedLane) Free() {
+	for _, m := range []Memory{l.in, l.out} {
+		if m != nil {
+			m.Free()
+		}
+	}
+}
