@@ -43,6 +43,59 @@ func numbered(n int) []string {
 	return names
 }
 
+// match translates names of classes that were found, each once, to indices into classes: by name; or, where one of the
+// two lists is numbers, names stand for the numbers in their sorted order, which the note says then.
+func match(found, classes []string) (labels []int32, note string, err error) {
+	labels = make([]int32, len(found))
+	index := newClassIndex(classes)
+	for i, name := range found {
+		if labels[i], err = index.find(name); err == nil {
+			continue
+		}
+		switch {
+		case allNumbers(found) && !allNumbers(classes):
+			for i, name := range found {
+				n, err := strconv.Atoi(name)
+				if err != nil || n >= len(classes) {
+					return nil, "", fmt.Errorf("class %s: the known classes are %d names, which have the numbers 0 to %d", name, len(classes), len(classes)-1)
+				}
+				labels[i] = int32(n)
+			}
+			return labels, "classes called by numbers stand for the known classes in their order, 0 for " + classes[0], nil
+		case allNumbers(classes) && !allNumbers(found) && len(found) == len(classes):
+			sorted := slices.Clone(found)
+			slices.Sort(sorted)
+			for i, name := range found {
+				k, _ := slices.BinarySearch(sorted, name)
+				if labels[i], err = index.find(strconv.Itoa(k)); err != nil {
+					return nil, "", err
+				}
+			}
+			return labels, "class names stand, sorted, for the known classes, which are called by numbers: " + sorted[0] + " for 0", nil
+		}
+		return nil, "", &unmatched{name, err}
+	}
+	return labels, "", nil
+}
+
+// unmatched is the error of a class that is not among those that are known.
+type unmatched struct {
+	name string
+	err  error
+}
+
+func (e *unmatched) Error() string { return e.err.Error() }
+
+// allNumbers says whether all names are numbers as strconv.Itoa writes them.
+func allNumbers(names []string) bool {
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err != nil || n < 0 || strconv.Itoa(n) != name {
+			return false
+		}
+	}
+	return true
+}
+
 // remap translates labels, indices into from, to indices into classes, by name. Where one of the
 // two lists names nothing (from is nil, classes are numbers), or both are equal, labels stay. It
 // returns the position of the first label that has no translation.

@@ -39,6 +39,7 @@ type Scratch struct {
 	image   imaging.Image
 	stored  imaging.Image // a view of pixels that are kept elsewhere
 	resized imaging.Image
+	page    pageCache
 }
 
 // maxFile bounds what an image file may take in memory.
@@ -56,6 +57,11 @@ func (s *Scratch) decode(f io.ReaderAt, offset, size int64, channels int, region
 	if n, err := f.ReadAt(b, offset); n < len(b) {
 		return nil, fmt.Errorf("read %d of %d bytes: %w", n, size, err)
 	}
+	return s.decodeBytes(b, channels, region)
+}
+
+// decodeBytes decodes the region of the encoded image b.
+func (s *Scratch) decodeBytes(b []byte, channels int, region Region) (*imaging.Image, error) {
 	if region == nil {
 		return &s.image, s.decoder.Decode(&s.image, b, channels)
 	}

@@ -16,14 +16,27 @@
 //
 // # Formats
 //
-//   - ImageFolder: train/<class>/…/x.JPEG beside val/ or test/. Classes and
-//     files have torchvision's order.
+//   - ImageNet's official archives, read in place: ILSVRC2012_img_train.tar beside
+//     ILSVRC2012_img_val.tar and ILSVRC2012_devkit_t12.tar.gz.
+//   - Kaggle's ILSVRC/Data/CLS-LOC with LOC_val_solution.csv.
+//   - Hugging Face's parquet: data/train-*.parquet beside data/validation-*.parquet, a struct
+//     image of bytes (or a column of bytes) and an integer label. Images in pages that are neither
+//     compressed nor coded by a dictionary are read in place.
+//   - TFRecord: train-00000-of-01024 and so on, tf.train.Example with image/encoded and
+//     image/class/label, which counts from 1 unless one is 0.
 //   - WebDataset: train-*.tar beside val-*.tar or test-*.tar, in which
-//     <key>.jpg, .jpeg or .png and <key>.cls make a sample. A classes.txt
+//     an image <key>.jpg (or another format) and <key>.cls make a sample; a <key>.json with "label"
+//     may stand in for the .cls. timm's names are known too. A classes.txt
 //     beside the shards gives the names of the classes, one a line.
+//   - ImageFolder: train/<class>/…/x.JPEG beside val/, valid/, validation/ or test/. Classes and
+//     files have torchvision's order. A flat val/ of ImageNet has its labels in Kaggle's file or the
+//     devkit, beside it or above.
 //   - IDX: MNIST's four files, gzip or not. Where only t10k is present its
 //     first four fifths are for training and the rest for validation.
 //   - "glyphs" or the empty path: ten stroke shapes, generated; see [Glyphs].
+//
+// Images are JPEG, PNG, WebP, BMP, GIF or TIFF; the content decides, not the name. What was
+// passed over, and how classes were matched where it was not by name, is in the [Notes] of a set.
 //
 // Only the index of a set is held in memory, never its images, save for what cannot be read at
 // random: gzipped IDX files and the generated glyphs.

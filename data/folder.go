@@ -2,6 +2,7 @@ package data
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,24 +13,41 @@ import (
 	"onlinerna/data/imaging"
 )
 
-// torchvision's IMG_EXTENSIONS: those that are decoded here, and the others.
+// The extensions of torchvision's IMG_EXTENSIONS and GIF's: those that are decoded here, and the others.
 var (
-	imageExtensions = []string{".jpg", ".jpeg", ".png"}
-	otherExtensions = []string{".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}
+	imageExtensions = []string{".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif"}
+	otherExtensions = []string{".ppm", ".pgm"}
 )
 
-// folder is a set of images in class folders, in torchvision's order.
+// folderLayout is torchvision's ImageFolder: train/<class>/*.jpg beside val/, which may be flat where its labels are known.
+var folderLayout = layout{
+	want: "train/<class>/*.jpg with val/, valid/ or test/",
+	find: func(dir *listing) (splits, error) {
+		var s splits
+		if train := dir.folder("train"); train != "" {
+			s.train = func(classes []string) (Dataset, error) { return openFolder(train, classes) }
+		}
+		if eval := dir.folder(evalNames...); eval != "" {
+			s.eval = func(classes []string) (Dataset, error) { return openFolder(eval, classes) }
+		}
+		return s, nil
+	},
+}
+
+// folder is a set of images in class folders, in torchvision's order, or in one flat folder.
 type folder struct {
 	root    string
 	classes []string
 	files   names // relative to root, with slashes
 	labels  []int32
+	noted
 }
 
 var _ Dataset = (*folder)(nil)
 
 // openFolder indexes root/<class>/…. Class folders are mapped to classes by name; nil makes their
-// sorted names the classes. Folders whose name begins with a dot are passed over.
+// sorted names the classes. Folders whose name begins with a dot are passed over. Without class folders it is
+// a flat folder of images.
 func openFolder(root string, classes []string) (Dataset, error) {
 	entries, err := os.ReadDir(root) // sorted by name, byte-wise
 	if err != nil {
@@ -42,28 +60,48 @@ func openFolder(root string, classes []string) (Dataset, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no class folders found: want %s", root, filepath.Join(root, "<class>", "*.jpg"))
-	}
-	if classes == nil {
-		classes = found
+		return openFlat(root, entries, classes)
 	}
 	d := &folder{root: root, classes: classes}
-	index := newClassIndex(classes)
-	for _, class := range found {
-		label, err := index.find(class)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(root, class), err)
+	if classes == nil {
+		d.classes = found
+		if len(found) > 10 && allNumbers(found) {
+			d.note("classes called by numbers are in the order of text, as torchvision's: %s", several(found))
 		}
-		if err := d.addClass(class, label); err != nil {
+	}
+	labels, note, err := match(found, d.classes)
+	if u := (*unmatched)(nil); errors.As(err, &u) {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(root, u.name), err)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", root, err)
+	}
+	if note != "" {
+		d.note("%s: %s", root, note)
+	}
+	passed := passedOver{}
+	for i, class := range found {
+		if err := d.addClass(class, labels[i], passed); err != nil {
 			return nil, err
 		}
 	}
+	passed.note(&d.noted, root)
 	return d, nil
+}
+
+// passedOver counts the images that cannot be decoded by their extension.
+type passedOver map[string]int
+
+func (p passedOver) note(n *noted, where string) {
+	for _, ext := range otherExtensions {
+		if p[ext] > 0 {
+			n.note("%s: %d files %s are passed over: that format cannot be decoded, convert them", where, p[ext], ext)
+		}
+	}
 }
 
 // addClass lists the images of one class as torchvision's make_dataset does: the folders below it
 // sorted by path, the files of each sorted by name.
-func (d *folder) addClass(class string, label int32) error {
+func (d *folder) addClass(class string, label int32, passed passedOver) error {
 	top := filepath.Join(d.root, class)
 	byFolder := map[string][]string{}
 	other := ""
@@ -71,15 +109,19 @@ func (d *folder) addClass(class string, label int32) error {
 		switch ext := strings.ToLower(filepath.Ext(file)); {
 		case slices.Contains(imageExtensions, ext):
 			byFolder[dir] = append(byFolder[dir], file)
-		case slices.Contains(otherExtensions, ext) && (other == "" || dir+"/"+file < other):
-			other = dir + "/" + file
+		case slices.Contains(otherExtensions, ext):
+			passed[ext]++
+			if other == "" || dir+"/"+file < other {
+				other = dir + "/" + file
+			}
 		}
 	}); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
 	switch {
 	case len(byFolder) == 0 && other != "":
-		return fmt.Errorf("%s: the class has no JPEG or PNG; convert %s and the like", top, filepath.Join(d.root, filepath.FromSlash(other)))
+		return fmt.Errorf("%s: the class has no image that can be decoded (%s); convert %s and the like", top,
+			strings.Join(imageExtensions, ", "), filepath.Join(d.root, filepath.FromSlash(other)))
 	case len(byFolder) == 0:
 		return fmt.Errorf("%s: the class folder has no images (%s)", top, strings.Join(imageExtensions, ", "))
 	}

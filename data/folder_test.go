@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -25,7 +26,7 @@ func relative(t *testing.T, ds Dataset, root string) []string {
 func TestFolderHasTorchvisionsOrder(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{
-		"b/2.jpg", "b/10.jpg", "b/z.JPEG", "b/A.PNG", "b/notes.txt", "b/x.webp",
+		"b/2.jpg", "b/10.jpg", "b/z.JPEG", "b/A.PNG", "b/notes.txt", "b/x.webp", "b/x.ppm", "b/y.ppm", "b/1.pgm",
 		"b/sub/1.png", "b/sub-x/1.png", "b/sub/deep/0.jpg",
 		"B/1.jpeg", "a/1.jpg", ".hidden/1.jpg", "readme.jpg",
 	} {
@@ -41,13 +42,16 @@ func TestFolderHasTorchvisionsOrder(t *testing.T) {
 	// sorted(os.walk(…)) compares whole paths: '-' sorts before '/'.
 	want := []string{
 		"B/1.jpeg", "a/1.jpg",
-		"b/10.jpg", "b/2.jpg", "b/A.PNG", "b/z.JPEG", "b/sub/1.png", "b/sub-x/1.png", "b/sub/deep/0.jpg",
+		"b/10.jpg", "b/2.jpg", "b/A.PNG", "b/x.webp", "b/z.JPEG", "b/sub/1.png", "b/sub-x/1.png", "b/sub/deep/0.jpg",
 	}
 	// "b/sub" < "b/sub-x" < "b/sub/deep"
 	if got := relative(t, ds, root); !slices.Equal(got, want) {
 		t.Errorf("files\n%q, want\n%q", got, want)
 	}
-	for i, label := range []int{0, 1, 2, 2, 2, 2, 2, 2, 2} {
+	if notes := strings.Join(Notes(ds), "\n"); !strings.Contains(notes, "2 files .ppm") || !strings.Contains(notes, "1 files .pgm") {
+		t.Errorf("notes %q do not count what is passed over", notes)
+	}
+	for i, label := range []int{0, 1, 2, 2, 2, 2, 2, 2, 2, 2} {
 		if ds.Label(i) != label {
 			t.Errorf("label of %s is %d, want %d", ds.Name(i), ds.Label(i), label)
 		}
@@ -84,10 +88,11 @@ func TestFolderErrors(t *testing.T) {
 		classes []string
 		want    []string
 	}{
-		{name: "no classes", files: []string{"1.jpg"}, want: []string{"no class folders"}},
+		{name: "no classes", files: []string{"1.jpg"}, want: []string{"without class folders"}},
+		{name: "nothing", want: []string{"no class folders"}},
 		{name: "empty class", files: []string{"a/1.jpg"}, folders: []string{"b"}, want: []string{"b:", "no images"}},
 		{name: "text only", files: []string{"a/1.txt"}, want: []string{"a:", "no images"}},
-		{name: "cannot decode", files: []string{"a/2.webp", "a/1.tiff"}, want: []string{"1.tiff"}},
+		{name: "cannot decode", files: []string{"a/2.ppm", "a/1.pgm"}, want: []string{"1.pgm"}},
 		{name: "unknown class", files: []string{"a/1.jpg", "c/1.jpg"}, classes: []string{"a", "b"}, want: []string{`"c"`}},
 		{name: "class twice", files: []string{"a/1.jpg"}, classes: []string{"a", "a"}, want: []string{`"a"`, "twice"}},
 	} {

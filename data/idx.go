@@ -19,6 +19,43 @@ import (
 // maxInflated bounds what a gzipped IDX file, which cannot be read at random, takes in memory.
 const maxInflated = 1 << 30
 
+// idxLayout is MNIST's. Of a lone t10k the first four fifths are for training and the rest is to evaluate on.
+var idxLayout = layout{
+	want: "MNIST's IDX files",
+	find: func(dir *listing) (splits, error) {
+		train, err := findIDX(dir.path, "train")
+		test, errTest := findIDX(dir.path, "t10k")
+		if err := errors.Join(err, errTest); err != nil {
+			return splits{}, err
+		}
+		open := func(files *idxFiles) opener {
+			return func(classes []string) (Dataset, error) { return openIDX(*files, classes) }
+		}
+		part := func(first bool) opener {
+			return func(classes []string) (Dataset, error) {
+				all, err := open(test)(classes)
+				if err != nil {
+					return nil, err
+				}
+				if at := all.Len() * 4 / 5; first {
+					return span(all, 0, at), nil
+				} else {
+					return span(all, at, all.Len()), nil
+				}
+			}
+		}
+		switch {
+		case train != nil && test != nil:
+			return splits{train: open(train), eval: open(test)}, nil
+		case train != nil:
+			return splits{train: open(train)}, nil
+		case test != nil:
+			return splits{train: part(true), eval: part(false)}, nil
+		}
+		return splits{}, nil
+	},
+}
+
 // idxFiles are the two files of one IDX set.
 type idxFiles struct{ images, labels string }
 
@@ -54,9 +91,6 @@ func findFile(dir string, names ...string) (string, error) {
 	}
 	return "", nil
 }
-
-// splitAt is where a lone t10k file is split: its first four fifths are for training.
-func splitAt(ds Dataset) int { return ds.Len() * 4 / 5 }
 
 // idx is a set of gray images in an IDX file.
 type idx struct {

@@ -4,13 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
-
-// layouts names what Open looks for, for errors.
-const layouts = "want train/<class>/*.jpg with val/ or test/, train-*.tar with val-*.tar or test-*.tar, MNIST's IDX files, or \"glyphs\""
 
 // Options says how Open reads a place. The zero value reads it as it is.
 type Options struct {
@@ -26,51 +22,62 @@ type Options struct {
 // which share their classes. The validation set is nil where the place has none. An empty path and
 // "glyphs" mean the generated set, whose validation set is Glyphs(GlyphTest).
 func Open(path string, opt Options) (train, val Dataset, err error) {
-	train, val, err = openSplits(path, opt.Classes)
+	train, val, err = openSplits(path, opt.Classes, opt.Val == "")
 	if err == nil && opt.Val != "" {
 		val, err = OpenEval(opt.Val, train.Classes())
 	}
 	if err != nil {
+		if train != nil {
+			err = errors.Join(err, closeSet(train))
+		}
 		return nil, nil, err
 	}
 	return train, val, nil
 }
 
-func openSplits(path string, classes []string) (train, val Dataset, err error) {
-	if generated(path) {
-		train, err = withClasses(Glyphs(GlyphTrain), classes)
-		if err != nil {
+func openSplits(path string, classes []string, eval bool) (train, val Dataset, err error) {
+	found := splits{train: glyphOpener(GlyphTrain), eval: glyphOpener(GlyphTest)}
+	if !generated(path) {
+		if found, err = look(path); err != nil {
 			return nil, nil, err
 		}
-		val, err = withClasses(Glyphs(GlyphTest), train.Classes())
-		return train, val, err
 	}
-	p, err := look(path)
-	if err != nil {
-		return nil, nil, err
+	if found.train == nil {
+		var want []string
+		for _, l := range layouts {
+			want = append(want, l.want)
+		}
+		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path, strings.Join(want, "; "))
 	}
-	switch {
-	case len(p.trainShards) > 0:
-		if train, err = openShards(p.trainShards, classes); err == nil && len(p.evalShards) > 0 {
-			val, err = openShards(p.evalShards, train.Classes())
-		}
-	case p.trainDir != "":
-		if train, err = openFolder(p.trainDir, classes); err == nil && p.evalDir != "" {
-			val, err = openFolder(p.evalDir, train.Classes())
-		}
-	case p.trainIDX != nil:
-		if train, err = openIDX(*p.trainIDX, classes); err == nil && p.testIDX != nil {
-			val, err = openIDX(*p.testIDX, train.Classes())
-		}
-	case p.testIDX != nil:
-		var all Dataset
-		if all, err = openIDX(*p.testIDX, classes); err == nil {
-			train, val = span(all, 0, splitAt(all)), span(all, splitAt(all), all.Len())
-		}
-	default:
-		err = fmt.Errorf("%s: no training set found: %s", path, layouts)
+	if train, err = found.train(classes); err == nil && eval && found.eval != nil {
+		val, err = found.eval(train.Classes())
 	}
 	return train, val, err
+}
+
+// look finds the sets of a folder: those for training and evaluation by the first layout that has them.
+func look(path string) (splits, error) {
+	var found splits
+	dir, err := list(path)
+	if err != nil {
+		return found, err
+	}
+	for _, l := range layouts {
+		s, err := l.find(dir)
+		if err != nil {
+			return found, err
+		}
+		if found.train == nil {
+			found.train = s.train
+		}
+		if found.eval == nil {
+			found.eval = s.eval
+		}
+		if found.other == nil {
+			found.other = s.other
+		}
+	}
+	return found, nil
 }
 
 // OpenEval returns one set for evaluation: the validation or test set of a place as Open sees it, a
@@ -81,84 +88,40 @@ func openSplits(path string, classes []string) (train, val Dataset, err error) {
 // that is not among classes is an error. If classes is nil the set's own are used.
 func OpenEval(path string, classes []string) (Dataset, error) {
 	if generated(path) {
-		return withClasses(Glyphs(GlyphTest), classes)
+		return glyphOpener(GlyphTest)(classes)
 	}
-	if info, err := os.Stat(path); err == nil && !info.IsDir() && strings.HasSuffix(path, ".tar") {
-		return openShards([]string{path}, classes)
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return openFile(path, classes)
 	}
-	p, err := look(path)
-	if err != nil {
-		return nil, err
-	}
+	found, err := look(path)
 	switch {
-	case len(p.evalShards) > 0:
-		return openShards(p.evalShards, classes)
-	case len(p.otherShards) > 0:
-		return openShards(p.otherShards, classes)
-	case p.evalDir != "":
-		return openFolder(p.evalDir, classes)
-	case p.testIDX != nil:
-		all, err := openIDX(*p.testIDX, classes)
-		if err != nil || p.trainIDX != nil {
-			return all, err
-		}
-		return span(all, splitAt(all), all.Len()), nil
-	case len(p.trainShards) > 0 || p.trainIDX != nil || p.trainDir != "" && !slices.Contains(classes, "train"):
+	case err != nil:
+		return nil, err
+	case found.eval != nil:
+		return found.eval(classes)
+	case found.other != nil:
+		return found.other(classes)
+	case found.train != nil && !slices.Contains(classes, "train"):
 		return nil, fmt.Errorf("%s: holds a training set only; name the folder or shard to evaluate on", path)
 	}
 	return openFolder(path, classes)
 }
 
+// openFile opens one file of a kind that a set can consist of.
+func openFile(path string, classes []string) (Dataset, error) {
+	switch {
+	case strings.HasSuffix(path, ".tar"):
+		return openTar(path, classes)
+	case strings.HasSuffix(path, ".parquet"):
+		return openParquet([]string{path}, classes)
+	case isRecordName(path):
+		return openRecords([]string{path}, classes)
+	}
+	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet or *.tfrecord", path)
+}
+
 func generated(path string) bool { return path == "" || path == "glyphs" }
 
-// place is what a folder holds.
-type place struct {
-	trainShards, evalShards, otherShards []string
-	trainDir, evalDir                    string
-	trainIDX, testIDX                    *idxFiles
-}
-
-func look(path string) (place, error) {
-	var p place
-	entries, err := os.ReadDir(path) // sorted by name
-	if err != nil {
-		return p, fmt.Errorf("data: %w", err)
-	}
-	var val, test []string
-	for _, e := range entries {
-		full := filepath.Join(path, e.Name())
-		if !strings.HasSuffix(e.Name(), ".tar") || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		switch {
-		case strings.HasPrefix(e.Name(), "train-"):
-			p.trainShards = append(p.trainShards, full)
-		case strings.HasPrefix(e.Name(), "val-"):
-			val = append(val, full)
-		case strings.HasPrefix(e.Name(), "test-"):
-			test = append(test, full)
-		default:
-			p.otherShards = append(p.otherShards, full)
-		}
-	}
-	if p.evalShards = val; len(val) == 0 {
-		p.evalShards = test
-	}
-	p.trainDir = subfolder(path, "train")
-	if p.evalDir = subfolder(path, "val"); p.evalDir == "" {
-		p.evalDir = subfolder(path, "test")
-	}
-	var errTrain, errTest error
-	p.trainIDX, errTrain = findIDX(path, "train")
-	p.testIDX, errTest = findIDX(path, "t10k")
-	return p, errors.Join(errTrain, errTest)
-}
-
-// subfolder is the path of a folder inside dir, "" if there is none.
-func subfolder(dir, name string) string {
-	full := filepath.Join(dir, name)
-	if info, err := os.Stat(full); err != nil || !info.IsDir() {
-		return ""
-	}
-	return full
+func glyphOpener(split GlyphSplit) opener {
+	return func(classes []string) (Dataset, error) { return withClasses(Glyphs(split), classes) }
 }

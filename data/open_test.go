@@ -90,7 +90,7 @@ func TestOpenEval(t *testing.T) {
 		t.TempDir():                        "no class folders",
 		filepath.Join(train, "missing"):    "missing",
 		filepath.Join(train, "gone.tar"):   "gone.tar",
-		filepath.Join(folders, "val", "b"): "no class folders",
+		filepath.Join(folders, "val", "b"): "without class folders",
 	} {
 		_, err := OpenEval(path, nil)
 		wantError(t, err, mentions)

@@ -1,9 +1,8 @@
 package data
 
 import (
-	"archive/tar"
 	"bytes"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path"
@@ -27,31 +26,11 @@ const tarBlock = 512
 // As in WebDataset the members of a sample are neighbours, and a name is split at the first dot of
 // its last element. Members of other kinds are passed over.
 func indexShard(r io.ReaderAt, size int64, visit func(shardEntry) error) error {
-	section := io.NewSectionReader(r, 0, size)
-	archive := tar.NewReader(section)
 	var group sampleGroup
-	end := int64(0) // of the last member
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		at, _ := section.Seek(0, io.SeekCurrent) // the member's content
-		if err != nil {
-			return fmt.Errorf("cut short or damaged at offset %d: %w", at, err)
-		}
-		if header.Typeflag != tar.TypeReg {
-			if end = at; header.Typeflag == tar.TypeGNUSparse {
-				return fmt.Errorf("offset %d: %s is a sparse file, which is not supported", at, header.Name)
-			}
-			continue
-		}
-		if end = at + (header.Size+tarBlock-1)/tarBlock*tarBlock; end > size || end < at {
-			return fmt.Errorf("cut short at offset %d: %s would end at %d", size, header.Name, end)
-		}
-		key, ext, ok := splitKey(header.Name)
+	err := visitTar(r, 0, size, func(m tarMember, content io.Reader) error {
+		key, ext, ok := splitKey(m.name)
 		if !ok {
-			continue
+			return nil
 		}
 		if key != group.entry.key {
 			if err := group.flush(visit); err != nil {
@@ -59,14 +38,13 @@ func indexShard(r io.ReaderAt, size int64, visit func(shardEntry) error) error {
 			}
 			group = sampleGroup{entry: shardEntry{key: key}}
 		}
-		if err := group.add(ext, at, header.Size, archive); err != nil {
-			return fmt.Errorf("offset %d: %w", at, err)
+		if err := group.add(ext, m.offset, m.size, content); err != nil {
+			return fmt.Errorf("offset %d: %w", m.offset, err)
 		}
-	}
-	// archive/tar takes the end of the file for the end of the archive, which may as well be the
-	// place where a copy was cut short.
-	if size < end+tarBlock {
-		return fmt.Errorf("cut short at offset %d: the mark of the archive's end is missing", size)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return group.flush(visit)
 }
@@ -85,7 +63,8 @@ func splitKey(name string) (key, ext string, ok bool) {
 type sampleGroup struct {
 	entry           shardEntry
 	hasImage, hasID bool
-	otherImage      string // the extension of an image that cannot be decoded
+	metadata        *metadata // of its .json
+	otherImage      string    // the extension of an image that cannot be decoded
 }
 
 func (g *sampleGroup) add(ext string, at, size int64, content io.Reader) error {
@@ -104,6 +83,19 @@ func (g *sampleGroup) add(ext string, at, size int64, content io.Reader) error {
 		}
 		g.hasID = true
 		g.entry.label = string(bytes.TrimSpace(text))
+	case ext == "json":
+		const maxJSON = 1 << 20
+		if size > maxJSON {
+			return fmt.Errorf("key %s: its .json has %d bytes, more than %d", g.entry.key, size, maxJSON)
+		}
+		text, err := io.ReadAll(content)
+		if err == nil {
+			g.metadata = new(metadata)
+			err = json.Unmarshal(text, g.metadata)
+		}
+		if err != nil {
+			return fmt.Errorf("key %s: its .json: %w", g.entry.key, err)
+		}
 	case slices.Contains(imageExtensions, dotted):
 		if g.hasImage {
 			return fmt.Errorf("key %s has two images", g.entry.key)
@@ -116,12 +108,33 @@ func (g *sampleGroup) add(ext string, at, size int64, content io.Reader) error {
 	return nil
 }
 
+// metadata is what timm's .json says that matters here.
+type metadata struct {
+	Label json.RawMessage // a number or a name
+}
+
+// jsonLabel takes the label of the .json where there is no .cls.
+func (g *sampleGroup) jsonLabel() {
+	if g.hasID || g.metadata == nil || len(g.metadata.Label) == 0 {
+		return
+	}
+	label := g.metadata.Label
+	var name string
+	if json.Unmarshal(label, &name) != nil {
+		name = string(label)
+	}
+	if name != "null" {
+		g.hasID, g.entry.label = true, name
+	}
+}
+
 func (g *sampleGroup) flush(visit func(shardEntry) error) error {
+	g.jsonLabel()
 	switch {
 	case g.hasImage && g.hasID:
 		return visit(g.entry)
 	case g.hasImage:
-		return fmt.Errorf("key %s has an image but no .cls", g.entry.key)
+		return fmt.Errorf("key %s has an image but no .cls, nor a .json with \"label\"", g.entry.key)
 	case g.otherImage != "":
 		return fmt.Errorf("key %s: %s images cannot be decoded; want %s", g.entry.key, g.otherImage, strings.Join(imageExtensions, ", "))
 	case g.hasID:

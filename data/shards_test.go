@@ -122,10 +122,12 @@ func TestShardErrors(t *testing.T) {
 	}{
 		{"no label", []member{{"a.png", image}}, []string{"key a", "no .cls"}},
 		{"no image", []member{text("a.cls", "0"), {"b.png", image}, text("b.cls", "0")}, []string{"key a", "no image"}},
-		{"other image", []member{{"a.webp", image}, text("a.cls", "0")}, []string{"key a", ".webp"}},
+		{"other image", []member{{"a.ppm", image}, text("a.cls", "0")}, []string{"key a", ".ppm"}},
 		{"two images", []member{{"a.png", image}, {"a.jpg", image}, text("a.cls", "0")}, []string{"key a", "two images"}},
 		{"two labels", []member{{"a.png", image}, text("a.cls", "0"), text("a.cls", "1")}, []string{"key a", "two .cls"}},
 		{"long label", []member{text("a.cls", strings.Repeat("0", 1000))}, []string{"key a", "1000"}},
+		{"json without label", []member{{"a.png", image}, text("a.json", `{"filename": "a.png"}`)}, []string{"key a", "no .cls"}},
+		{"bad json", []member{{"a.png", image}, text("a.json", `{"label": 1`)}, []string{"key a", ".json"}},
 		{"nothing", nil, []string{"no samples"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -175,8 +177,8 @@ func TestShardsStayReadable(t *testing.T) {
 	closeAtEnd(t, ds)
 	want := fingerprint(t, ds)
 	for _, keep := range []bool{true, false} {
-		ds.(*shards).files[0].keep = keep
-		if err := ds.(*shards).Close(); err != nil {
+		ds.(*archive).files[0].keep = keep
+		if err := ds.(*archive).Close(); err != nil {
 			t.Fatal(err)
 		}
 		if got := fingerprint(t, ds); got != want {

@@ -128,6 +128,14 @@ func (r *Run) open() error {
 		return err
 	}
 	r.sets = []data.Dataset{train, val}
+	for i, set := range r.sets {
+		if set == nil {
+			continue
+		}
+		for _, note := range data.Notes(set) {
+			r.log("%s: %s", []string{"training images", "validation images"}[i], note)
+		}
+	}
 	profile, err := data.ProfileOf(train)
 	if err != nil {
 		return err

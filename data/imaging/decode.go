@@ -18,9 +18,9 @@ const (
 	pngMagic  = "\x89PNG\r\n\x1a\n"
 )
 
-var errFormat = errors.New("neither a JPEG nor a PNG: the first bytes are those of another format, or the file is empty")
+var errFormat = errors.New("neither a JPEG nor a PNG, nor WebP, BMP, GIF or TIFF: the first bytes are those of another format, or the file is empty")
 
-// Dimensions reads the width and height of a JPEG or PNG from its header. Content decides, not a file's name.
+// Dimensions reads the width and height of an image from its header. Content decides, not a file's name.
 // An image of more than MaxPixels is an error.
 func Dimensions(b []byte) (width, height int, err error) {
 	format, read := "jpeg", jpeg.Size
@@ -28,7 +28,11 @@ func Dimensions(b []byte) (width, height int, err error) {
 	case bytes.HasPrefix(b, []byte(pngMagic)):
 		format, read = "png", pngSize
 	case !bytes.HasPrefix(b, []byte(jpegMagic)):
-		return 0, 0, errFormat
+		f := foreignOf(b)
+		if f == nil {
+			return 0, 0, errFormat
+		}
+		format, read = f.name, f.size
 	}
 	if width, height, err = read(b); err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", format, err)
@@ -43,7 +47,7 @@ func Dimensions(b []byte) (width, height int, err error) {
 	return width, height, nil
 }
 
-// Decode decodes a JPEG or PNG to a new image; see Decoder.Decode.
+// Decode decodes an image file to a new image; see Decoder.Decode.
 func Decode(b []byte, channels int) (*Image, error) {
 	m := new(Image)
 	var d Decoder
@@ -61,7 +65,7 @@ type Decoder struct {
 	rgb  []uint8    // a row before it becomes gray
 }
 
-// Decode decodes the JPEG or PNG in b to dst, whose memory is reused: 3 channels as PIL's convert("RGB"), 1 as
+// Decode decodes the image file in b to dst, whose memory is reused: 3 channels as PIL's convert("RGB"), 1 as
 // convert("L"). After an error dst is undefined. b is not kept.
 func (d *Decoder) Decode(dst *Image, b []byte, channels int) error {
 	return d.decode(dst, b, channels, nil)
@@ -91,6 +95,9 @@ func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangl
 	dst.Reset(box.Dx(), box.Dy(), channels)
 	if bytes.HasPrefix(b, []byte(pngMagic)) {
 		return d.decodePNG(dst, b, *box)
+	}
+	if f := foreignOf(b); f != nil {
+		return d.decodeForeign(dst, b, *box, f)
 	}
 	return d.decodeJPEG(dst, b, *box)
 }

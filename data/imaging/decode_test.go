@@ -13,7 +13,7 @@ import (
 func inputs(t testing.TB) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for _, pattern := range []string{"*.jpg", "*.png"} {
+	for _, pattern := range []string{"*.jpg", "*.png", "*.webp", "*.bmp", "*.gif", "*.tiff"} {
 		names, err := filepath.Glob(filepath.Join("testdata", pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package imaging decodes JPEG and PNG to the pixels that PIL gives and resamples them as torchvision does, in Go alone.
+// Package imaging decodes image files to the pixels that PIL gives and resamples them as torchvision does, in Go alone.
 //
 // Decode and Decoder give, sample for sample, what PIL's Image.open(f).convert("RGB") or convert("L") gives with
 // libjpeg-turbo:
@@ -10,6 +10,8 @@
 //     Sequential and progressive. EXIF orientation is ignored, as by torchvision's default loader.
 //   - PNG: every colour type and depth, interlaced or not. Alpha and transparent colours are dropped. 16-bit RGB keeps
 //     its high bytes, 16-bit gray is clipped at 255.
+//   - WebP, BMP, TIFF and the first frame of a GIF, by other packages, whole at any box. Lossy WebP is converted as
+//     libwebp does.
 //
 // What libjpeg decodes and this package refuses: arithmetic coding, fractional sampling ratios, and damaged data, on
 // which libjpeg warns and goes on. A file that is cut short is an error, and so is an image of more than MaxPixels.

@@ -21,10 +21,11 @@ func TestReferenceImages(t *testing.T) {
 		for _, want := range names {
 			base := strings.TrimSuffix(want, ".rgb.png")
 			t.Run(filepath.Base(base), func(t *testing.T) {
-				input, err := os.ReadFile(base + ".jpg")
-				if err != nil {
-					if input, err = os.ReadFile(base + ".png"); err != nil {
-						t.Fatal(err)
+				var input []byte
+				for _, extension := range []string{".jpg", ".png", ".webp", ".bmp", ".gif", ".tiff"} {
+					if b, err := os.ReadFile(base + extension); err == nil {
+						input = b
+						break
 					}
 				}
 				rgb := decodeTest(t, input, 3)

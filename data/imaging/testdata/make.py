@@ -122,3 +122,22 @@ write("png-trns-gray16.png", png(7, 1, 16, 0, [struct.pack(">7H", 0, 1, 200, 255
 write("png-trns-rgb.png", png(19, 13, 8, 2, noise(19, 13, 8, 2), chunk(b"tRNS", struct.pack(">3H", 1, 2, 3))))
 write("png-trns-palette.png", png(19, 13, 8, 3, noise(19, 13, 8, 3), palette + chunk(b"tRNS", rng.bytes(200))))
 write("png-short-palette.png", png(6, 1, 8, 3, [bytes(range(6))], chunk(b"PLTE", bytes(range(10, 70, 5)))))
+
+# Formats that other packages decode.
+for name, options in (("lossy", {"quality": 80}), ("lossless", {"lossless": True})):
+    for w, h in ((37, 27), (20, 16)):
+        b = io.BytesIO()
+        scene(w, h).save(b, "WEBP", **options)
+        write(f"webp-{name}-{w}x{h}.webp", b.getvalue(), BOTH)
+alpha = scene(37, 27).convert("RGBA")
+alpha.putalpha(Image.fromarray((np.mgrid[0:27, 0:37][1] * 6).astype(np.uint8)))
+b = io.BytesIO()
+alpha.save(b, "WEBP", quality=80, exact=True)
+write("webp-alpha.webp", b.getvalue())
+for end, format, options, modes in (("bmp", "BMP", {}, ("RGB", "L", "P")), ("gif", "GIF", {}, ("P", "L")),
+                                    ("tiff", "TIFF", {}, ("RGB", "L", "P")), ("tiff", "TIFF", {"compression": "tiff_lzw"}, ("RGB",))):
+    for mode in modes:
+        b = io.BytesIO()
+        im = scene(37, 27)
+        (im.quantize(32) if mode == "P" else im.convert(mode)).save(b, format, **options)
+        write(f"{end}-{mode.lower()}{'-lzw' if options else ''}.{end}", b.getvalue(), BOTH)

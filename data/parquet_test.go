@@ -1,0 +1,136 @@
+package data
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func parquetPlace(name string) string { return filepath.Join("testdata", "parquet", name) }
+
+// Whatever the coding, the files hold the samples of same.tar: see testdata/parquet.py.
+func TestParquet(t *testing.T) {
+	same, err := OpenEval(parquetPlace("same.tar"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, same)
+	sorted := slices.Sorted(slices.Values(same.Classes()))
+	for _, c := range []struct {
+		name    string
+		classes []string // given
+		want    []string
+		note    string
+	}{
+		{"plain", nil, same.Classes(), ""},
+		{"snappy", nil, same.Classes(), "12 of 12 images lie in compressed or dictionary pages"},
+		{"zstd", nil, same.Classes(), "compressed"},
+		{"gzip", nil, same.Classes(), "compressed"},
+		{"v2", nil, same.Classes(), ""},
+		{"unnamed", nil, []string{"0", "1", "2"}, "compressed"},
+		{"unnamed", same.Classes(), same.Classes(), "compressed"},
+		{"names", same.Classes(), same.Classes(), ""},
+		{"names", nil, sorted, ""},
+		{"required", nil, []string{"0", "1", "2"}, ""},
+		{"plain", []string{"shark", "goldfish", "tench", "x"}, []string{"shark", "goldfish", "tench", "x"}, "1 of 4 classes"},
+		{"plain", devkitClasses, devkitClasses, "none of the 3 class names is known"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ds, val, err := Open(parquetPlace(c.name), Options{Classes: c.classes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeAtEnd(t, ds)
+			if (val != nil) != (c.name == "plain") || val != nil && val.Len() != 3 {
+				t.Errorf("validation set %v", val)
+			}
+			if !slices.Equal(ds.Classes(), c.want) {
+				t.Errorf("classes %q, want %q", ds.Classes(), c.want)
+			}
+			if notes := fmt.Sprint(Notes(ds)); c.note == "" && notes != "[]" || !bytes.Contains([]byte(notes), []byte(c.note)) {
+				t.Errorf("notes %s, want %q", notes, c.note)
+			}
+			if ds.Len() != same.Len() {
+				t.Fatalf("%d images, want %d", ds.Len(), same.Len())
+			}
+			var s, other Scratch
+			for _, i := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 3, 11, 0} {
+				img, err := ds.Read(i, nil, &s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := same.Read(i, nil, &other)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name, wantName := ds.Classes()[ds.Label(i)], same.Classes()[same.Label(i)]
+				if c.note == "none of the 3 class names is known" || slices.Equal(ds.Classes(), numbered(3)) {
+					name = same.Classes()[ds.Label(i)]
+				}
+				if !bytes.Equal(img.Pix, want.Pix) || name != wantName {
+					t.Errorf("%s: class %s, want %s, or other pixels", ds.Name(i), name, wantName)
+				}
+			}
+		})
+	}
+}
+
+func TestParquetMissingImage(t *testing.T) {
+	ds, _ := openBoth(t, parquetPlace("nulls"))
+	var s Scratch
+	for i := range ds.Len() {
+		if _, err := ds.Read(i, nil, &s); (err != nil) != (i == 3) {
+			t.Errorf("%s: error %v", ds.Name(i), err)
+		}
+	}
+}
+
+func TestParquetErrors(t *testing.T) {
+	for name, mentions := range map[string][]string{
+		"brotli":     {"train.parquet", "codec 4", "snappy, gzip and zstd"},
+		"other":      {"train.parquet", "image.bytes", "text (bytes)", "y (of another type)"},
+		"unlabelled": {"train.parquet", "label -1 of row 0"},
+		"null-label": {"train.parquet", "label of row 1", "missing"},
+	} {
+		_, _, err := Open(parquetPlace(name), Options{})
+		wantError(t, err, mentions...)
+	}
+	ds, _ := openBoth(t, parquetPlace("delta"))
+	_, err := ds.Read(0, nil, new(Scratch))
+	wantError(t, err, "encoding 7", "PLAIN")
+	_, _, err = Open(parquetPlace("plain"), Options{Classes: []string{"tench", "goldfish"}})
+	wantError(t, err, "shark")
+	// Cut anywhere.
+	whole, err := os.ReadFile(filepath.Join(parquetPlace("zstd"), "train.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "train.parquet")
+	for size := 0; size < len(whole); size += 37 {
+		if err := os.WriteFile(file, whole[:size], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := openParquet([]string{file}, nil)
+		wantError(t, err, "train.parquet", "not a parquet file, or cut short")
+	}
+}
+
+// readAll reads what can be read of a set; errors must name the image.
+func readAll(t testing.TB, ds Dataset) {
+	var s Scratch
+	for i := range ds.Len() {
+		if label := ds.Label(i); label < 0 || label >= len(ds.Classes()) {
+			t.Fatalf("%s: label %d of %d classes", ds.Name(i), label, len(ds.Classes()))
+		}
+		if _, err := ds.Read(i, nil, &s); err != nil && !bytes.Contains([]byte(err.Error()), []byte(ds.Name(i))) {
+			t.Fatalf("error %q does not name %s", err, ds.Name(i))
+		}
+	}
+	if err := closeSet(ds); err != nil && !errors.Is(err, os.ErrClosed) {
+		t.Fatal(err)
+	}
+}
