@@ -19,7 +19,7 @@ type Device interface {
 	// Describe says how the device would run a group. The layouts and bytes of g's inputs are set. A group
 	// that the device lacks, or whose types do not fit, is an *UnsupportedError.
 	Describe(g *Group) (*Plan, error)
-	// Bind returns the kernel that runs g as described by p on the storage of a.
+	// Bind returns the kernel that runs g on the storage of a. p is what Describe said of g; it may be bound several times.
 	Bind(g *Group, p *Plan, a Args) (Kernel, error)
 
 	// NewMemory allocates zeroed memory.
@@ -148,6 +148,9 @@ func (g *Group) String() string {
 type Plan struct {
 	Outputs   []Output // one for each of the group's Outputs
 	Workspace int      // bytes of scratch, with undefined content, that no other running kernel uses
+
+	// Lowering is the device's own: how it runs the group, for Bind.
+	Lowering any
 }
 
 // Output describes the storage of a group's output.

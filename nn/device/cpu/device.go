@@ -7,6 +7,8 @@ import (
 	"onlinerna/internal/level"
 	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
@@ -31,6 +33,8 @@ type Device struct {
 
 	winograd       bool
 	alwaysWinograd bool // where it can, for tests
+
+	table lower.Table[work.Kernel]
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -48,7 +52,9 @@ func New(o Options) (*Device, error) {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: parallel.NewPool(n), winograd: o.Winograd}, nil
+	d := &Device{pool: parallel.NewPool(n), winograd: o.Winograd}
+	d.table = d.patterns()
+	return d, nil
 }
 
 // Name implements device.Device.

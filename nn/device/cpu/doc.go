@@ -7,9 +7,9 @@
 // Activations lie channels-last (NHWC) and convolution weights as HWIO: then the pixels under a row of a
 // convolution's window are contiguous, and so are the channels that most other ops run over.
 //
-// Convolutions and linear layers are matrix products. On amd64 with AVX-512 or AVX2 they run in assembly of package
-// kern, which reads the source in place or from a copy of the lines of a block with the padding around them; elsewhere,
-// and for convolutions of a few channels a group, in plain Go on tiles that are gathered row by row. Where the user wants it,
-// convolutions of 3×3 taps run by Winograd's algorithm: see [Options]. The
+// Which kernel runs what is a list of patterns (packages lower, and those of the ops below this one): product has
+// convolutions and linear layers, on amd64 with AVX-512 or AVX2 in assembly; norm, pool, softmax, elementwise and move have
+// what their names say. Below them nhwc goes over activations as they lie, work has blocks and storage, and kern and vec the
+// generated kernels. Where the user wants it, convolutions of 3×3 taps run by Winograd's algorithm: see [Options]. The
 // environment variable RNA_CPU, one of avx512, avx2 and go, lowers the level.
 package cpu

@@ -4,33 +4,19 @@ import (
 	"fmt"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
 
-// The layouts of this device.
-const (
-	rowMajor device.Layout = ""
-	nhwc     device.Layout = "NHWC" // rank 4 activations
-	hwio     device.Layout = "HWIO" // convolution weights
-)
-
 // Layout implements device.Device.
-func (d *Device) Layout(t op.Type, role device.Role) device.Layout {
-	switch {
-	case t.DType != op.Float32 || len(t.Shape) != 4:
-		return rowMajor
-	case role == device.Weight:
-		return hwio
-	}
-	return nhwc
-}
+func (d *Device) Layout(t op.Type, role device.Role) device.Layout { return work.Layout(t, role) }
 
 // dimensions gives the logical dimensions of a rank 4 tensor in the order in which layout l stores them.
 func dimensions(l device.Layout) ([4]int, bool) {
 	switch l {
-	case nhwc:
+	case work.NHWC:
 		return [4]int{0, 2, 3, 1}, true
-	case hwio:
+	case work.HWIO:
 		return [4]int{2, 3, 1, 0}, true
 	}
 	return [4]int{}, false
@@ -38,7 +24,7 @@ func dimensions(l device.Layout) ([4]int, bool) {
 
 // Upload implements device.Device.
 func (d *Device) Upload(r device.Region, l device.Layout, src op.Tensor) error {
-	if l == rowMajor {
+	if l == work.RowMajor {
 		return device.UploadRowMajor(r, src)
 	}
 	x, err := permuted(r, l, src.Shape)
@@ -61,7 +47,7 @@ func (d *Device) Upload(r device.Region, l device.Layout, src op.Tensor) error {
 
 // Download implements device.Device.
 func (d *Device) Download(dst op.Tensor, r device.Region, l device.Layout) error {
-	if l == rowMajor {
+	if l == work.RowMajor {
 		return device.DownloadRowMajor(dst, r)
 	}
 	x, err := permuted(r, l, dst.Shape)

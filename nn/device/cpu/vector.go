@@ -8,6 +8,7 @@ import (
 	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
 )
 
 // vectorBlock is how many elements of a vector are one block.
@@ -39,7 +40,7 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	v := &vector{HostVector: h, pool: d.pool, kernels: kernels(), sums: make([][8]float64, ceil(n, vectorBlock))}
+	v := &vector{HostVector: h, pool: d.pool, kernels: vec.Current(), sums: make([][8]float64, work.Ceil(n, vectorBlock))}
 	v.body = v.block
 	return v, nil
 }

@@ -30,7 +30,7 @@ func BenchmarkWinograd(b *testing.B) {
 					var kernels [2]*bound
 					for i := range kernels {
 						d := open(b, 0)
-						d.winograd, d.alwaysWinograd = i > 0, true
+						d.setWinograd(i > 0)
 						p := &builder{tb: b}
 						pass.build(p, o, p.data(c.batch, c.channels, c.size, c.size),
 							p.weight(c.others, c.channels, 3, 3), p.data(c.batch, c.others, c.size, c.size))

@@ -7,7 +7,7 @@
 // where A is read in place through a table of offsets and B is packed. Package gen generates them.
 package kern
 
-//go:generate go run -C ../gen . -out ../kern/kernels_amd64.s -go ../kern/kernels_amd64.go
+//go:generate go run -C gen . -out ../kernels_amd64.s -go ../kernels_amd64.go
 
 import (
 	"math"

@@ -11,7 +11,11 @@ package vec
 
 //go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg vec
 
-import "onlinerna/internal/level"
+import (
+	"unsafe"
+
+	"onlinerna/internal/level"
+)
 
 // Set is the kernels of a level.
 type Set struct {
@@ -96,3 +100,25 @@ const Alignment = 64
 // store past them, which saves reading what is overwritten. dst and rows have to begin at multiples of Alignment,
 // and dst should not be an operand.
 func ForLarge(l level.Level) *Set { return &large[l] }
+
+// Current is the kernels of the level in force.
+func Current() *Set { return For(level.Current()) }
+
+// largeResult is the bytes of a result that caches do not keep until the next op reads it: from there on BenchmarkTraffic's
+// ops gain by storing past them.
+const largeResult = 16 << 20
+
+// To is the kernels of the level in force that make dst, in rows of the given width, of other storage or their own:
+// those of ForLarge where they pay.
+func To(dst []float32, width int, operands ...[]float32) *Set {
+	const size = 4
+	if size*len(dst) < largeResult || size*width%Alignment != 0 || uintptr(unsafe.Pointer(&dst[0]))%Alignment != 0 {
+		return Current()
+	}
+	for _, x := range operands {
+		if len(x) > 0 && &x[0] == &dst[0] {
+			return Current()
+		}
+	}
+	return ForLarge(level.Current())
+}

@@ -1,0 +1,55 @@
+// Package elementwise has the ops whose result depends element by element on operands that lie alike.
+package elementwise
+
+import (
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
+	"onlinerna/nn/op"
+)
+
+// Patterns are those of the ops of this package, for so many workers.
+func Patterns(workers int) []work.Pattern {
+	return []work.Pattern{
+		alone[op.ReLU](workers, func(k *vec.Set, dst []float32, in [][]float32) { k.ReLU(dst, in[0]) }),
+		alone[op.ReLUGrad](workers, func(k *vec.Set, dst []float32, in [][]float32) { k.ReLUGrad(dst, in[0], in[1]) }),
+		alone[op.Add](workers, func(k *vec.Set, dst []float32, in [][]float32) { k.Add(dst, in[0], in[1]) }),
+	}
+}
+
+// alone is the pattern of an op whose body is given the elements of a block of the result and of the operands.
+func alone[O op.Op](workers int, body func(k *vec.Set, dst []float32, in [][]float32)) work.Pattern {
+	return lower.Alone(func(s work.Step, _ O) (*work.Lowering, error) {
+		layout := s.InValue(0).Layout
+		for i := range s.In {
+			if s.InValue(i).Layout != layout {
+				return nil, lower.Reason("operands have different layouts")
+			}
+		}
+		l := work.Result(s, layout, func(st *work.Storage) []work.Phase {
+			dst := st.Floats(s.Out)
+			in := make([][]float32, len(s.In))
+			for i, v := range s.In {
+				in[i] = st.Floats(v)
+			}
+			if st.Err != nil {
+				return nil
+			}
+			k := vec.To(dst, work.ElementBlock, in...)
+			parts := make([][][]float32, workers)
+			for i := range parts {
+				parts[i] = make([][]float32, len(in))
+			}
+			return []work.Phase{{Blocks: work.Ceil(len(dst), work.ElementBlock), Run: func(worker, block int) {
+				lo := block * work.ElementBlock
+				hi := min(lo+work.ElementBlock, len(dst))
+				for i, x := range in {
+					parts[worker][i] = x[lo:hi]
+				}
+				body(k, dst[lo:hi], parts[worker])
+			}}}
+		})
+		l.Results[0].Over = s.In
+		return l, nil
+	})
+}

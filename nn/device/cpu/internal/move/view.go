@@ -1,0 +1,105 @@
+// Package move has the ops that only move elements: views, shortcuts, crops of images.
+package move
+
+import (
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
+	"onlinerna/nn/op"
+)
+
+// Patterns are those of the ops of this package.
+func Patterns() []work.Pattern {
+	return []work.Pattern{
+		lower.Alone(images), lower.Alone(shortcut), lower.Alone(shortcutGrad),
+		lower.Alone(view[op.Row]), lower.Alone(view[op.Flatten]), lower.Alone(view[op.Reshape]),
+	}
+}
+
+// view lowers an op whose result is a contiguous part of the operand in row-major order. Where both
+// are stored in that order, or in the same other one, there is nothing to do.
+func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
+	if err := work.DataIn(s); err != nil {
+		return nil, err
+	}
+	from, to := s.InType(0).Shape, s.OutType().Shape
+	offset := o.ViewOffset(s.InType(0))
+	if from.Equal(to) || plain(from) && plain(to) {
+		l := work.Data(s, func(st *work.Storage) []work.Phase {
+			x, dst := st.Floats(s.In[0]), st.Floats(s.Out)
+			if st.Err != nil || len(dst) == 0 || &x[offset] == &dst[0] {
+				return nil
+			}
+			return work.One(func() { copy(dst, x[offset:]) })
+		})
+		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset * op.Float32.Size()}
+		return l, nil
+	}
+	if image, ok := turned(from, to, offset); ok {
+		return work.Data(s, func(st *work.Storage) []work.Phase {
+			x, dst := st.Floats(s.In[0]), st.Floats(s.Out)
+			return []work.Phase{{Blocks: to.Size() / image, Run: func(_, n int) {
+				from, to := x[offset+n*image:][:image], dst[n*image:][:image]
+				if plain(s.InType(0).Shape) {
+					transposeImage(to, from, s.OutType().Shape[1])
+				} else {
+					transposeImage(to, from, image/s.InType(0).Shape[1])
+				}
+			}}}
+		}), nil
+	}
+	return work.Data(s, func(st *work.Storage) []work.Phase {
+		x, dst := st.Floats(s.In[0]), st.Floats(s.Out)
+		at := position(from)
+		width := to[len(to)-1]
+		if len(to) == 4 {
+			width = to[2] * to[3] * to[1]
+		}
+		index := position(to)
+		lines := len(dst) / width
+		return []work.Phase{{Blocks: lines, Run: func(_, line int) {
+			for i := line * width; i < (line+1)*width; i++ {
+				dst[index(i)] = x[at(offset+i)]
+			}
+		}}}
+	}), nil
+}
+
+// turned says whether a view turns whole images from channels-last to row-major order or back, and gives their size.
+func turned(from, to op.Shape, offset int) (size int, ok bool) {
+	shape := from
+	if plain(from) {
+		shape = to
+	}
+	if plain(from) == plain(to) {
+		return 0, false
+	}
+	size = shape[1] * shape[2] * shape[3]
+	return size, size > 0 && offset%size == 0 && to.Size()%size == 0
+}
+
+// transposeImage writes src, a matrix whose columns become rows of n elements, to dst.
+func transposeImage(dst, src []float32, n int) {
+	columns := len(src) / n
+	for i := range n {
+		for j, v := range src[i*columns : (i+1)*columns] {
+			dst[j*n+i] = v
+		}
+	}
+}
+
+// plain says whether a tensor in the layout of activations lies in row-major order.
+func plain(s op.Shape) bool {
+	return len(s) != 4 || s[1] == 1 || s[2]*s[3] == 1
+}
+
+// position gives where in memory the element with a row-major index lies, in the layout of activations.
+func position(s op.Shape) func(i int) int {
+	if plain(s) {
+		return func(i int) int { return i }
+	}
+	channels, size := s[1], s[2]*s[3]
+	return func(i int) int {
+		n, c, p := i/(channels*size), i/size%channels, i%size
+		return (n*size+p)*channels + c
+	}
+}

@@ -1,0 +1,65 @@
+package nhwc
+
+import (
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// Rows is an activation cut into rows of whole pixels, along which parameters of channels are repeated. Where
+// there are few channels a row has so many pixels that it fills whole vectors, and several.
+type Rows struct {
+	Pixels, Channels int
+	Repeat           int // pixels in a row
+}
+
+// RowsOf cuts an activation for kernels that run along rows.
+func RowsOf(pixels, channels int) Rows {
+	const (
+		wide  = 256 // elements, from which on a vector that is not full does not matter
+		batch = 64  // elements that kernels like to have in hand
+		most  = 2 * wide
+	)
+	r := Rows{pixels, channels, 1}
+	if channels >= wide {
+		return r
+	}
+	for r.Width() <= most {
+		if r.Width()%batch == 0 && r.Width() >= wide/2 {
+			return r
+		}
+		r.Repeat++
+	}
+	for r.Repeat = 1; r.Width() < wide/2 || r.Width() != vec.Padded(r.Width()); {
+		r.Repeat++
+	}
+	return r
+}
+
+// RowsWith is rows of so many pixels.
+func RowsWith(pixels, channels, repeat int) Rows { return Rows{pixels, channels, repeat} }
+
+// Width is the elements of a row, Size those of all.
+func (r Rows) Width() int { return r.Repeat * r.Channels }
+func (r Rows) Size() int  { return r.Pixels * r.Channels }
+
+// Whole is how many rows are full; Rest is the elements of the one behind them.
+func (r Rows) Whole() int { return r.Pixels / r.Repeat }
+func (r Rows) Rest() int  { return r.Pixels % r.Repeat * r.Channels }
+
+// Spread fills a row with parameters.
+func (r Rows) Spread(row, x []float32) {
+	for len(row) > 0 {
+		row = row[copy(row, x[:r.Channels]):]
+	}
+}
+
+// Phase runs f for parts of an activation, elements lo to hi, that begin with a row. It begins at the end: that is
+// what the op before has left in the caches, and what the next one reads first comes last.
+func (r Rows) Phase(f func(lo, hi int)) work.Phase {
+	part := max(1, work.ElementBlock/r.Width()) * r.Width()
+	blocks := work.Ceil(r.Size(), part)
+	return work.Phase{Blocks: blocks, Run: func(_, block int) {
+		lo := (blocks - 1 - block) * part
+		f(lo, min(lo+part, r.Size()))
+	}}
+}

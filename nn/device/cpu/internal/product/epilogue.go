@@ -1,0 +1,133 @@
+package product
+
+import (
+	"math"
+
+	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// epilogue is what a product does with its results while they are in registers or in a cache.
+type epilogue struct {
+	norm  *foldedNorm // nil for none
+	other int         // a value that is added to the result, or -1
+	relu  bool        // negative results become 0
+	sums  *blockSums  // nil for none
+}
+
+// foldedNorm is a batch normalisation by constants, which the weights and the bias of a product take up.
+type foldedNorm struct {
+	eps                float64
+	stats, scale, bias int // values
+	gain, shift        work.Part
+}
+
+// blockSums are sums over the pixels of each channel, of two quantities, taken of a block as soon as it is there.
+type blockSums struct {
+	// bind gives what fills the parameters of a row of channels, nil where there are none, what adds the sums of a
+	// matrix, and what receives the totals of a channel.
+	bind func(s *work.Storage) (prepare func(row []float32, r nhwc.Rows), add func(m nhwc.Summed), finish func(channel int, first, second float64))
+
+	rows                nhwc.Rows
+	blocks              int
+	partial, parameters work.Part
+}
+
+// stride is the partial sums of a block.
+func (b *blockSums) stride() int { return 2 * vec.Padded(b.rows.Width()) }
+
+// summable says whether the blocks of p are whole lines of all channels.
+func (p *product) summable() bool {
+	return p.groups == 1 && len(p.grids) == 1 && p.grids[0].whole(p) && len(p.grids[0].taps) > 0
+}
+
+// lower adds the scratch of e to r, for a product with columns packed in all, whose result has the given rows and is
+// made in so many blocks of them.
+func (e *epilogue) lower(r *work.Room, columns int, rows nhwc.Rows, blocks int) {
+	if n := e.norm; n != nil {
+		n.gain, n.shift = r.Floats(columns), r.Floats(columns)
+	}
+	if s := e.sums; s != nil {
+		s.rows, s.blocks = rows, blocks
+		s.partial, s.parameters = r.Doubles(s.blocks*s.stride()), r.Floats(s.rows.Width())
+	}
+}
+
+// boundEpilogue is what a bound product knows of its epilogue.
+type boundEpilogue struct {
+	gain, shift []float32 // of the columns of all groups as they are packed, nil for none
+	added       []float32 // nil for none
+
+	add        func(m nhwc.Summed) // nil for none
+	partial    []float64
+	stride     int // of partial, from a block to the next
+	parameters []float32
+}
+
+// bind fills k and returns the phases before the weights are packed and those after all blocks. The columns of a group
+// of p are packed with some that are not used.
+func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded int) (before, after []work.Phase) {
+	if e.other >= 0 {
+		k.added = s.Floats(e.other)
+	}
+	if n := e.norm; n != nil {
+		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)
+		stats, scale, bias := s.Floats(n.stats), s.Floats(n.scale), s.Floats(n.bias)
+		before = append(before, work.Phase{Blocks: 1, Run: func(int, int) {
+			channels := len(scale)
+			for g := range p.groups {
+				gain, shift := k.gain[g*padded:][:padded], k.shift[g*padded:][:padded]
+				clear(gain[p.rows:])
+				clear(shift[p.rows:])
+				for j := range p.rows {
+					c := (g*p.rows + j) % channels // pixels may be folded
+					a := float64(scale[c]) / math.Sqrt(float64(stats[channels+c])+n.eps)
+					gain[j], shift[j] = float32(a), float32(float64(bias[c])-float64(stats[c])*a)
+				}
+			}
+		}})
+	}
+	if b := e.sums; b != nil {
+		prepare, add, finish := b.bind(s)
+		k.add, k.partial, k.stride, k.parameters = add, s.Scratch64(b.partial), b.stride(), s.Scratch(b.parameters)
+		if prepare != nil {
+			before = append(before, work.Phase{Blocks: 1, Run: func(int, int) { prepare(k.parameters, b.rows) }})
+		}
+		after = append(after, nhwc.Totals(k.partial, b.stride(), b.rows, finish))
+	}
+	return before, after
+}
+
+// scale takes up the normalisation in a packed panel, a row of biases and then those of the weights.
+func (k *tiledKernel) scale(panel []float32, width, group, first int) {
+	if k.gain == nil {
+		return
+	}
+	gain, shift := k.gain[group*k.padded+first:][:width], k.shift[group*k.padded+first:][:width]
+	set := vec.Current()
+	set.Scale(panel, panel, gain)
+	set.Add(panel[:width], panel[:width], shift)
+}
+
+// sum takes the sums of a block.
+func (k *tiledKernel) sum(b *tiledBlock) {
+	f := &k.families[b.family]
+	lo := b.panel * k.set.Columns()
+	hi := min(lo+b.panels*k.set.Columns(), k.rows)
+	k.sumColumns(b.number, lo, hi, (b.image*k.dstH+b.line)*k.dstW*k.dstC, k.dstC, b.images*b.lines*f.width)
+}
+
+// sumColumns takes the sums of columns lo to hi of a block: rows of the result from an element on, stride apart.
+func (k *boundEpilogue) sumColumns(block, lo, hi, from, stride, rows int) {
+	partial := k.partial[block*k.stride:][:k.stride]
+	m := nhwc.Summed{
+		First: partial[lo:vec.Padded(hi)], Second: partial[k.stride/2+lo : k.stride/2+vec.Padded(hi)],
+		From:       from + lo,
+		Parameters: k.parameters[lo:hi],
+		Width:      hi - lo, Stride: stride, Rows: rows,
+	}
+	clear(m.First)
+	clear(m.Second)
+	k.add(m)
+}

@@ -1,0 +1,195 @@
+package product
+
+import (
+	"slices"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/norm"
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/device/lower"
+	"onlinerna/nn/op"
+)
+
+// forward takes a convolution or a linear layer by itself, with the statistics of what it makes, or with a batch
+// normalisation by constants, an addition and a ReLU behind it, as far as they are there.
+func (d Options) forward(f *lower.Flow, first int) []work.Match {
+	s := f.Step(first)
+	var p productStep
+	conv := false
+	switch o := s.Op.(type) {
+	case op.Conv2D:
+		p, conv = convStep(s, o), true
+	case op.Linear:
+		p = linearStep(s)
+	default:
+		return nil
+	}
+	e := ending{last: s, other: -1}
+	list := []work.Match{d.ending(p, e, []int{first})}
+	if p.kernels() == nil {
+		return list
+	}
+	if last := statistics(f, first); last >= 0 && p.summable() {
+		return slices.Insert(list, 0, work.Match{Steps: []int{first, last}, Lower: func() (*work.Lowering, error) {
+			return d.withStatistics(p, s, f.Step(last))
+		}})
+	}
+	steps := []int{first}
+	follow := func(next int) {
+		e.last, steps = f.Step(next), append(slices.Clone(steps), next)
+		list = slices.Insert(list, 0, d.ending(p, e, steps))
+	}
+	if next, ok := lower.Next[op.BatchNorm](f, first); ok && conv {
+		if bn := f.Step(next); bn.Op.(op.BatchNorm).Fixed && bn.In[0] == s.Out {
+			e.norm = &bn
+			follow(next)
+		}
+	}
+	if next, ok := lower.Next[op.Add](f, steps[len(steps)-1]); ok && e.norm != nil {
+		e.other, _ = f.Step(next).Other(e.last.Out)
+		follow(next)
+	}
+	if next, ok := lower.Next[op.ReLU](f, steps[len(steps)-1]); ok {
+		e.relu = true
+		follow(next)
+	}
+	return list
+}
+
+// statistics is the step that takes those of a batch of what a convolution makes for others too, or -1.
+func statistics(f *lower.Flow, first int) int {
+	if f.Sole(first) >= 0 {
+		return -1
+	}
+	for _, r := range f.Readers(first) {
+		if lower.Is[op.BatchNormStats](f.Step(r)) {
+			return r
+		}
+	}
+	return -1
+}
+
+// ending is what follows a product, up to step last.
+type ending struct {
+	last  work.Step
+	norm  *work.Step // nil for none
+	other int        // a value that is added, or -1
+	relu  bool
+}
+
+// ending is the match of a product with what follows it.
+func (d Options) ending(p productStep, e ending, steps []int) work.Match {
+	return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) {
+		if err := p.expect(); err != nil {
+			return nil, err
+		}
+		if err := work.IsData(e.last, e.other); err != nil {
+			return nil, err
+		}
+		set := p.kernels()
+		if set == nil {
+			return d.alone(p, p.product), nil
+		}
+		t := d.vector(p.product, set)
+		if bn := e.norm; bn != nil {
+			t.end().norm = &foldedNorm{eps: bn.Op.(op.BatchNorm).Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3]}
+		}
+		t.end().other, t.end().relu = e.other, e.relu
+		p.step = e.last
+		l := d.alone(p, t)
+		if e.other != p.src { // the source is read again after a part of the result is written
+			l.Results[0].Over = []int{e.other}
+		}
+		return l, nil
+	}}
+}
+
+// withStatistics lowers a convolution that takes the statistics of what it makes.
+func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Lowering, error) {
+	if err := p.expect(); err != nil {
+		return nil, err
+	}
+	pixels, channels := nhwc.Pixels(conv.OutType().Shape)
+	return d.summed(p, conv, stats, &blockSums{bind: func(st *work.Storage) (func([]float32, nhwc.Rows), func(nhwc.Summed), func(int, float64, float64)) {
+		k := vec.Current()
+		x, dst := st.Floats(conv.Out), st.Floats(stats.Out)
+		return nil,
+			func(m nhwc.Summed) { k.Moments(m.First, m.Second, x[m.From:], m.Width, m.Stride, m.Rows) },
+			func(c int, sum, squares float64) { norm.Moments(dst, c, channels, pixels, sum, squares) }
+	}}), nil
+}
+
+// summed is the lowering of a product that makes the result of one step, with sums of it, that of another.
+func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.Lowering {
+	t := d.vector(p.product, p.kernels())
+	t.end().sums = sums
+	p.step = of
+	l := d.alone(p, t)
+	l.Results = append(l.Results, lower.Result{Value: by.Out, Layout: work.Layout(by.OutType(), device.Data), Bytes: by.OutType().Bytes()})
+	return l
+}
+
+// gradInput takes the gradient of a convolution with respect to its input, by itself or, where that is a ReLU's result,
+// with an addition, the gradient of the ReLU and the sums that the batch normalisation before the ReLU needs.
+func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
+	s := f.Step(first)
+	o, ok := s.Op.(op.Conv2DGradInput)
+	if !ok {
+		return nil
+	}
+	p := convGradInputStep(s, o)
+	list := []work.Match{d.ending(p, ending{last: s, other: -1}, []int{first})}
+	if p.kernels() == nil || !p.summable() {
+		return list
+	}
+	steps, made, more := []int{first}, s.Out, -1
+	if next, ok := lower.Next[op.Add](f, first); ok {
+		add := f.Step(next)
+		more, _ = add.Other(made)
+		steps, made = append(steps, next), add.Out
+	}
+	next, ok := lower.Next[op.ReLUGrad](f, steps[len(steps)-1])
+	if !ok || f.Step(next).In[1] != made {
+		return list
+	}
+	last := norm.Sums(f, next)
+	if last < 0 {
+		return list
+	}
+	return slices.Insert(list, 0, work.Match{Steps: append(steps, next, last), Lower: func() (*work.Lowering, error) {
+		return d.gradBehindReLU(p, f.Step(next), f.Step(last), more)
+	}})
+}
+
+// gradBehindReLU lowers a gradient with respect to what a ReLU made, to which value more is added if that is not
+// negative, with that of the ReLU and sums of it.
+func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (*work.Lowering, error) {
+	if err := p.expect(); err != nil {
+		return nil, err
+	}
+	b := norm.NewGradSums(sums, sums.Op.(op.BatchNormGradSums))
+	relu := grad.In[0]
+	if err := work.IsData(grad, b.X, relu, more); err != nil {
+		return nil, err
+	}
+	return d.summed(p, grad, sums, &blockSums{bind: func(st *work.Storage) (func([]float32, nhwc.Rows), func(nhwc.Summed), func(int, float64, float64)) {
+		k := vec.Current()
+		x, stats, y, dy, dst := st.Floats(b.X), st.Floats(b.Stats), st.Floats(relu), st.Floats(grad.Out), st.Floats(sums.Out)
+		var added []float32
+		if more >= 0 {
+			added = st.Floats(more)
+		}
+		return func(row []float32, r nhwc.Rows) { r.Spread(row, stats) },
+			func(m nhwc.Summed) {
+				at := m.From
+				if added != nil {
+					k.AddReLUGradSums(m.First, m.Second, x[at:], dy[at:], y[at:], dy[at:], added[at:], m.Parameters, m.Width, m.Stride, m.Rows)
+					return
+				}
+				k.ReLUGradSums(m.First, m.Second, x[at:], dy[at:], y[at:], dy[at:], m.Parameters, m.Width, m.Stride, m.Rows)
+			},
+			b.Finish(dst, stats)
+	}}), nil
+}

@@ -1,0 +1,186 @@
+package product
+
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// blockPixels is about how many pixels a block has: enough to read the weights rarely, and few enough that
+// the source under them stays in the second level cache.
+const blockPixels = 230
+
+// cut says how many whole images, or lines of an image, of a grid a block has.
+type cut struct{ images, lines int }
+
+func (g *grid) cut() cut {
+	lines := max(1, blockPixels/g.width)
+	if lines < g.height {
+		return cut{1, work.Ceil(g.height, work.Ceil(g.height, lines))}
+	}
+	images := min(g.images, max(1, blockPixels/(g.height*g.width)))
+	return cut{work.Ceil(g.images, work.Ceil(g.images, images)), g.height}
+}
+
+// extent is the images and lines of a block.
+type extent struct{ image, images, line, lines int }
+
+// extents lists the blocks of a grid.
+func (c cut) extents(g *grid) []extent {
+	var list []extent
+	for n := 0; n < g.images; n += c.images {
+		for i := 0; i < g.height; i += c.lines {
+			list = append(list, extent{n, min(c.images, g.images-n), i, min(c.lines, g.height-i)})
+		}
+	}
+	return list
+}
+
+// halo is how the pixels of a block find those of the source under each tap: in a tile, a copy of the lines of the
+// source with the padding around them, some channels at a time, or in the source itself.
+type halo struct {
+	*grid       // the taps are not used
+	block  cut  // the images and lines of a whole block
+	direct bool // the source itself is read
+
+	row, col             int // source pixel in the corner of the tile of the block at pixel 0
+	skipRows, skipCols   int // from a pixel of the tile to the next one in the source
+	down, right          int // from a pixel of the grid to the next one in the tile
+	tileLines, tileWidth int // of each image in the tile
+
+	chunk  int // channels at a time
+	stride int // elements from a pixel of the tile to the next
+}
+
+// narrow is the number of channels up to which the pixels of a tile lie without gaps, such that a line of taps
+// is one long row of the product.
+const narrow = 32
+
+// newHalo is that of a grid with the given taps, at most limit channels at a time.
+func newHalo(g *grid, taps []tap, limit int) halo {
+	h := halo{grid: g, block: g.cut()}
+	top, left := taps[0].row, taps[0].col
+	bottom, right := top, left
+	for _, t := range taps {
+		top, bottom = min(top, t.row), max(bottom, t.row)
+		left, right = min(left, t.col), max(right, t.col)
+	}
+	h.row, h.col = top, left
+	h.skipRows, h.down = 1, g.rowStep
+	if top == bottom {
+		h.skipRows, h.down = g.rowStep, 1
+	}
+	h.skipCols, h.right = 1, g.colStep
+	if left == right {
+		h.skipCols, h.right = g.colStep, 1
+	}
+	h.tileLines = (h.block.lines-1)*h.down + bottom - top + 1
+	h.tileWidth = (g.width-1)*h.right + right - left + 1
+
+	h.chunk = g.channels
+	if g.channels > limit {
+		h.chunk = work.Ceil(work.Ceil(g.channels, work.Ceil(g.channels, limit)), 16) * 16
+	}
+	// Pixels a power of two apart would compete for the same cache lines.
+	h.stride = work.Ceil(h.chunk, 16)*16 + 16
+	if g.channels <= narrow {
+		h.stride = g.channels
+	}
+	return h
+}
+
+// readDirectly makes h read the source itself where that is possible.
+func (h *halo) readDirectly() {
+	if h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&
+		h.tileWidth == h.width && h.tileLines == h.block.lines && h.height == h.srcH && h.width == h.srcW {
+		h.direct = true
+		h.stride = h.srcC
+	}
+}
+
+// size is the number of elements of a tile, with room for the last vector that is written.
+func (h *halo) size() int {
+	if h.direct {
+		return 0
+	}
+	return h.block.images*h.tileLines*h.tileWidth*h.stride + 16
+}
+
+// contiguous says whether the source pixels under a tap of neighbouring grid pixels are neighbours, across lines and
+// images too.
+func (h *halo) contiguous() bool {
+	return h.down == 1 && h.right == 1 && h.tileWidth == h.width && h.tileLines == h.block.lines
+}
+
+// at is where the source pixel under the first tap of a pixel of the block lies.
+func (h *halo) at(n, i, j int) int {
+	return ((n*h.tileLines+i*h.down)*h.tileWidth + j*h.right) * h.stride
+}
+
+// merged says whether taps side by side lie one behind the other.
+func (h *halo) merged() bool { return h.stride == h.chunk && h.chunk == h.channels }
+
+// rowOfTaps are count taps that are read as one.
+type rowOfTaps struct {
+	first tap
+	count int
+	off   int // elements from the pixel under the corner
+}
+
+// runs are the taps as they are read: one by one, or those of a line together.
+func (h *halo) runs(taps []tap) []rowOfTaps {
+	var list []rowOfTaps
+	for _, t := range taps {
+		if i := len(list) - 1; i >= 0 && h.merged() {
+			if l := &list[i]; l.first.row == t.row && l.first.col+l.count == t.col {
+				l.count++
+				continue
+			}
+		}
+		off := ((t.row-h.row)*h.tileWidth + t.col - h.col) * h.stride
+		list = append(list, rowOfTaps{t, 1, off})
+	}
+	return list
+}
+
+// source is where the block begins in the source that is read directly.
+func (h *halo) source(e extent, first int) int {
+	return (e.image*h.height+e.line)*h.width*h.srcC + first
+}
+
+// fill copies channels first to first+n of the source under a block to the tile.
+func (h *halo) fill(set *kern.Set, tile, src []float32, e extent, first, n int) {
+	line := h.tileWidth * h.stride
+	lo := min(h.tileWidth, work.Ceil(max(0, -h.col), h.skipCols)) // pixels of a line that lie in the source
+	hi := max(lo, min(h.tileWidth, work.Floor(h.srcW-1-h.col, h.skipCols)+1))
+	lines := (e.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
+	for m := range e.images {
+		for i := range lines {
+			dst := tile[(m*h.tileLines+i)*line:][:line]
+			row := e.line*h.rowStep + h.row + i*h.skipRows
+			if row < 0 || row >= h.srcH || lo == hi {
+				clear(dst)
+				continue
+			}
+			clear(dst[:lo*h.stride])
+			clear(dst[hi*h.stride:])
+			at := (((e.image+m)*h.srcH+row)*h.srcW+h.col+lo*h.skipCols)*h.srcC + first
+			h.copyLine(set, dst[lo*h.stride:hi*h.stride], src[at:], hi-lo, n)
+		}
+	}
+}
+
+// copyLine copies n channels of some pixels.
+func (h *halo) copyLine(set *kern.Set, dst, src []float32, pixels, n int) {
+	step := h.skipCols * h.srcC
+	switch {
+	case step == h.stride && n == h.stride:
+		copy(dst, src)
+	case h.stride >= work.Ceil(n, set.Lanes)*set.Lanes:
+		_ = src[(pixels-1)*step+n-1]
+		set.Copy(&dst[0], &src[0], pixels, n, 4*h.stride, 4*step)
+	default:
+		for p := range pixels {
+			copy(dst[p*h.stride:][:n], src[p*step:])
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package product
+
+import (
+	"onlinerna/internal/level"
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// outer is a sum of outer products over the pixels of a grid:
+//
+//	dst[k, g·rows + r] = Σ over pixels of a[pixel + tap, g·channels + c] · b[pixel, g·rows + r],  k = tap·channels + c
+//
+// The gradients of weights are such. Both operands are transposed tile by tile, so that the sum runs along rows.
+type outer struct {
+	grid         // of b's pixels, with a as the source
+	groups, rows int
+	columns      int // of dst and b: groups × rows
+}
+
+// The tile of dst that a block computes, and the pixels that are gathered at a time. The gathered rows are a
+// little longer than that: rows a power of two apart would compete for the same cache lines.
+const (
+	outerRows    = 128
+	outerColumns = 128
+	outerPixels  = 256
+	outerStride  = outerPixels + 16
+)
+
+// outerBlock is a tile of dst in one group, summed over a range of units of pixels. Where there are
+// several ranges, each has a copy of dst of its own, to be added up.
+type outerBlock struct {
+	split, group int
+	from, to     int // units
+	k, kn        int // rows of dst, or channels
+	row, n       int // columns of dst in the group
+}
+
+// depth is the number of rows of dst.
+func (o *outer) depth() int { return len(o.taps) * o.channels }
+
+// blocks cuts the work into tiles, of depth rows or channels, and the units of pixels into so many ranges that
+// there is work for a few dozen workers, while each range is long and the copies of dst stay small.
+func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
+	const enough, copies = 48, 4 << 20
+	tiles := o.groups * work.Ceil(depth, outerRows) * work.Ceil(o.rows, outerColumns)
+	splits = max(1, min(work.Ceil(enough, tiles), work.Ceil(units, 2), copies/(o.depth()*o.columns)))
+	size := work.Ceil(units, splits)
+	for s := range splits {
+		for g := range o.groups {
+			for k := 0; k < depth; k += outerRows {
+				for r := 0; r < o.rows; r += outerColumns {
+					list = append(list, outerBlock{
+						split: s, group: g, from: min(s*size, units), to: min((s+1)*size, units),
+						k: k, kn: min(outerRows, depth-k), row: r, n: min(outerColumns, o.rows-r),
+					})
+				}
+			}
+		}
+	}
+	return list, splits
+}
+
+// lower adds the scratch that o needs to r and returns its phases.
+func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
+	if set := kern.For(level.Current()); set != nil && vectorised(o.groups, o.channels, o.rows) {
+		const channels = 8 // from which on it pays
+		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {
+			return newWinogradOuter(o, set).lower(d, r, a, b, dst)
+		}
+		return newTiledOuter(o, set).lower(d, r, a, b, dst)
+	}
+	workers := d.Workers
+	k := outerKernel{outer: o, size: o.depth() * o.columns}
+	rows, pixels, stride := o.depth(), outerPixels, outerStride
+	sliding := o.slides()
+	if sliding {
+		k.bands = newBands(o)
+		k.blocks, k.splits = o.blocks(o.channels, k.bands.count)
+		rows, pixels, stride = o.channels, k.bands.source(k.bands.lines), k.bands.stride
+	} else {
+		k.blocks, k.splits = o.blocks(o.depth(), work.Ceil(o.pixels(), outerPixels))
+	}
+	var copies work.Part
+	if k.splits > 1 {
+		copies = r.Floats(k.splits * k.size)
+	}
+	left := r.Each(workers, min(outerRows, rows)*stride)
+	right := r.Each(workers, min(outerColumns, o.rows)*stride)
+	zeros := r.Floats(max(o.channels, o.rows))
+
+	return func(s *work.Storage) []work.Phase {
+		k := k
+		k.a, k.b, k.dst, k.zeros = s.Floats(a), s.Floats(b), s.Floats(dst), s.Scratch(zeros)
+		k.left, k.right = s.Scratches(left), s.Scratches(right)
+		for range workers {
+			k.offsets = append(k.offsets, make([]int32, pixels))
+		}
+		run := k.gathered
+		if sliding {
+			run = k.sliding
+		}
+		k.to = k.dst
+		if k.splits > 1 {
+			k.to = s.Scratch(copies)
+		}
+		phases := []work.Phase{{Blocks: 1, Run: func(int, int) { clear(k.zeros) }}, {Blocks: len(k.blocks), Run: run}}
+		if k.splits > 1 {
+			phases = append(phases, work.Phase{Blocks: work.Ceil(k.size, sumBlock), Run: k.sum})
+		}
+		return phases
+	}
+}
+
+// outerKernel is a bound outer.
+type outerKernel struct {
+	*outer
+	bands        bands // where it slides
+	blocks       []outerBlock
+	size, splits int
+	a, b, dst    []float32
+	to           []float32 // dst, or the copies of it
+	zeros        []float32
+	left, right  [][]float32 // by worker
+	offsets      [][]int32   // by worker
+}
+
+// tile is where the block's part of dst, or of its copy, starts in row k.
+func (o *outerKernel) tile(b *outerBlock, k int) []float32 {
+	return o.to[b.split*o.size+k*o.columns+b.group*o.rows+b.row:]
+}
+
+// gathered computes a block from gathered rows of a, one for each tap and channel.
+func (o *outerKernel) gathered(worker, block int) {
+	b := &o.blocks[block]
+	left, right, offsets := o.left[worker], o.right[worker], o.offsets[worker]
+	c := o.tile(b, b.k)
+	if b.from == b.to {
+		for i := range b.kn {
+			clear(c[i*o.columns:][:b.n])
+		}
+	}
+	for u := b.from; u < b.to; u++ {
+		p := u * outerPixels
+		m := min(outerPixels, o.pixels()-p)
+		o.gather(left, outerStride, o.a, b.group*o.channels, p, m, b.k, b.kn, offsets, o.zeros)
+		for i := range m {
+			offsets[i] = int32(p + i)
+		}
+		transpose(right, outerStride, o.b[b.group*o.rows+b.row:], o.columns, o.zeros[:b.n], offsets[:m])
+		gemm(b.kn, b.n, m, left, outerStride, right, outerStride, c, o.columns, u > b.from)
+	}
+}
+
+// sumBlock is how many elements of dst are summed at a time.
+const sumBlock = 4096
+
+// sum adds up the copies.
+func (o *outerKernel) sum(_, block int) {
+	lo := block * sumBlock
+	hi := min(lo+sumBlock, o.size)
+	dst := o.dst[lo:hi]
+	copy(dst, o.to[lo:hi])
+	for s := 1; s < o.splits; s++ {
+		for i, v := range o.to[s*o.size+lo : s*o.size+hi] {
+			dst[i] += v
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package product
+
+import (
+	"slices"
+
+	"onlinerna/internal/level"
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// product is a sum of matrix products that makes an image of each pixel's channels:
+//
+//	dst[pixel, g·rows + r] = Σ over taps t and channels c of src[pixel + t, g·channels + c] · w[t, c, r, g] + bias
+//
+// A convolution is one, its gradient with respect to the input is one for each phase of the stride, and a linear
+// layer is one with a single pixel an image.
+type product struct {
+	grids []target
+
+	groups, rows     int // rows are the channels that one group makes
+	dstH, dstW, dstC int
+
+	// The strides of the weights in memory.
+	weightTap, weightRow, weightChannel, weightGroup int
+}
+
+// target is a grid whose pixel (n, i, j) makes the pixel (n, i·stepH + offH, j·stepW + offW) of dst.
+type target struct {
+	grid
+	stepH, stepW, offH, offW int
+}
+
+// whole says whether pixels of the grid are pixels of dst, in the same order.
+func (t *target) whole(p *product) bool {
+	return t.stepH == 1 && t.stepW == 1 && t.height == p.dstH && t.width == p.dstW
+}
+
+// pixelTile is how many pixels a block covers.
+const pixelTile = gemmRows
+
+// productBlock is a part of a product: a range of pixels of a grid × a range of a group's rows.
+type productBlock struct {
+	grid, group   int
+	pixel, pixels int
+	row, rows     int
+}
+
+// blocks cuts the product such that there are several for each of a few dozen workers, if it is large enough.
+func (p *product) blocks() []productBlock {
+	tiles := 0
+	for i := range p.grids {
+		tiles += (p.grids[i].pixels() + pixelTile - 1) / pixelTile * p.groups
+	}
+	const enough = 32
+	rows := max(16, (p.rows*tiles/enough+3)/4*4)
+	var list []productBlock
+	for i := range p.grids {
+		n := p.grids[i].pixels()
+		for q := 0; q < n; q += pixelTile {
+			for g := range p.groups {
+				for r := 0; r < p.rows; r += rows {
+					list = append(list, productBlock{i, g, q, min(pixelTile, n-q), r, min(rows, p.rows-r)})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// panel is the weights of a chunk for one group, as rows × the chunk's inner dimension.
+type panel struct {
+	*chunk
+	group int
+	off   int // in the packed weights
+}
+
+// kernels are those that p runs on, or nil where that is plain Go.
+func (p *product) kernels() *kern.Set {
+	if vectorised(p.groups, p.grids[0].channels, p.rows) {
+		return kern.For(level.Current())
+	}
+	return nil
+}
+
+// lower adds the scratch that p needs to r and returns its phases: packing the weights, then the blocks. bias
+// is a value of the group or -1.
+func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel {
+	if set := p.kernels(); set != nil {
+		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
+	}
+	var panels []panel
+	first := make([]int, len(p.grids)) // panel of a grid
+	chunks := make([][]chunk, len(p.grids))
+	size, depth := 0, 0
+	for i := range p.grids {
+		first[i] = len(panels)
+		chunks[i] = p.grids[i].chunks()
+		for g := range p.groups {
+			for j := range chunks[i] {
+				c := &chunks[i][j]
+				panels = append(panels, panel{c, g, size})
+				size += c.ld * p.rows
+				depth = max(depth, c.ld)
+			}
+		}
+	}
+	packed := r.Floats(size)
+	gathered := r.Each(d.Workers, pixelTile*depth)
+	blocks := p.blocks()
+	columns := 0
+	for _, b := range blocks {
+		columns = max(columns, b.rows)
+	}
+	var tiles []work.Part
+	if slices.ContainsFunc(p.grids, func(t target) bool { return !t.whole(p) }) {
+		tiles = r.Each(d.Workers, pixelTile*columns)
+	} else {
+		tiles = make([]work.Part, d.Workers)
+	}
+
+	return func(s *work.Storage) []work.Phase {
+		k := &productKernel{
+			product: p, blocks: blocks, panels: panels, first: first, chunks: chunks,
+			src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst), packed: s.Scratch(packed),
+			gathered: s.Scratches(gathered), tiles: s.Scratches(tiles),
+		}
+		if bias >= 0 {
+			k.bias = s.Floats(bias)
+		}
+		return []work.Phase{{Blocks: len(panels) * k.packSplit(), Run: k.pack}, {Blocks: len(blocks), Run: k.run}}
+	}
+}
+
+// productKernel is a bound product.
+type productKernel struct {
+	*product
+	blocks []productBlock
+	panels []panel
+	first  []int
+	chunks [][]chunk
+
+	src, weights, bias, dst []float32
+	packed                  []float32
+	gathered, tiles         [][]float32 // by worker
+}
+
+// packRows is how many rows of a panel are packed at a time.
+const packRows = 16
+
+func (k *productKernel) packSplit() int { return (k.rows + packRows - 1) / packRows }
+
+// pack copies some rows of a panel.
+func (k *productKernel) pack(_, block int) {
+	split := k.packSplit()
+	c := k.panels[block/split]
+	r := block % split * packRows
+	n := min(packRows, k.rows-r)
+	dst := k.packed[c.off+r*c.ld:][:n*c.ld]
+	for t, tap := range c.taps {
+		channels := c.k / len(c.taps)
+		w := k.weights[tap.weight*k.weightTap+c.group*k.weightGroup+r*k.weightRow:]
+		if k.weightChannel == 1 {
+			for i := range n {
+				copy(dst[i*c.ld+t*channels:][:channels], w[i*k.weightRow:])
+			}
+			continue
+		}
+		for j := range channels {
+			column := dst[t*channels+j:]
+			for i := range n {
+				column[i*c.ld] = w[j*k.weightChannel+i*k.weightRow]
+			}
+		}
+	}
+	for i := range n {
+		clear(dst[i*c.ld+c.k : (i+1)*c.ld])
+	}
+}
+
+// run computes a block.
+func (k *productKernel) run(worker, block int) {
+	b := k.blocks[block]
+	t := &k.grids[b.grid]
+	chunks := k.chunks[b.grid]
+	whole := t.whole(k.product)
+	column := b.group*k.rows + b.row
+	var c []float32
+	var ldc int
+	if whole {
+		c, ldc = k.dst[b.pixel*k.dstC+column:], k.dstC
+	} else {
+		c, ldc = k.tiles[worker], b.rows
+	}
+	if len(chunks) == 0 {
+		for i := range b.pixels {
+			clear(c[i*ldc:][:b.rows])
+		}
+	}
+	for i := range chunks {
+		ch := &chunks[i]
+		w := k.packed[k.panels[k.first[b.grid]+b.group*len(chunks)+i].off+b.row*ch.ld:]
+		if t.direct() {
+			a := k.src[b.pixel*t.srcC+b.group*t.channels:]
+			gemm(b.pixels, b.rows, ch.k, a, t.srcC, w, ch.ld, c, ldc, false)
+			continue
+		}
+		a := k.gathered[worker]
+		t.rows(a, ch, k.src, b.group*t.channels, b.pixel, b.pixels)
+		gemm(b.pixels, b.rows, ch.ld, a, ch.ld, w, ch.ld, c, ldc, i > 0)
+	}
+	if k.bias != nil {
+		bias := k.bias[column:][:b.rows]
+		for i := range b.pixels {
+			row := c[i*ldc:][:len(bias)]
+			for j, v := range bias {
+				row[j] += v
+			}
+		}
+	}
+	if !whole {
+		k.scatter(t, b, c)
+	}
+}
+
+// scatter copies a tile to its pixels of dst.
+func (k *productKernel) scatter(t *target, b productBlock, tile []float32) {
+	n, i, j := t.at(b.pixel)
+	for q := range b.pixels {
+		pixel := (n*k.dstH+i*t.stepH+t.offH)*k.dstW + j*t.stepW + t.offW
+		copy(k.dst[pixel*k.dstC+b.group*k.rows+b.row:][:b.rows], tile[q*b.rows:])
+		n, i, j = t.next(n, i, j)
+	}
+}

@@ -1,0 +1,457 @@
+package product
+
+import (
+	"slices"
+
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// tiled is a product by the kernels of package kern: an implicit matrix product, whose left side is never
+// written out.
+type tiled struct {
+	*product
+	set      *kern.Set
+	families []family
+	panels   int // of a group: columns of the widest tile, less in the last
+	padded   int // columns of a group's panels, with those that are not used
+	pieces   []piece
+	blocks   []tiledBlock
+
+	weightsOf [][]int // by tap, where pixels are folded
+
+	epilogue
+}
+
+// family is targets whose pixels are computed from the same tiles.
+type family struct {
+	halo
+	targets []tiledTarget
+}
+
+type tiledTarget struct {
+	*target
+	depth  int // taps × channels
+	packed int // where the panels of its weights begin
+	offs   []int
+	run    int // taps that are read as one
+}
+
+// piece is the weights that are packed at a time: a panel.
+type piece struct{ family, target, group, panel int }
+
+// tiledBlock is a range of pixels × a range of a group's panels.
+type tiledBlock struct {
+	extent
+	number        int // of the range of pixels, among those of the family
+	family, group int
+	panel, panels int
+	spans         [][]span // by target
+}
+
+// span is the pixels of a tile of registers: where they lie from the first one of the block on, in elements.
+type span struct {
+	rows         int
+	a, c         int
+	jumpA, jumpC int  // of the pixels from kern.Half on
+	reach        taps // that do not lie in the padding above or below
+}
+
+// taps is a range of offsets of a target.
+type taps struct{ first, count int }
+
+// vectorised says whether the kernels pay for products and sums with so many channels and rows in a group:
+// a depthwise convolution would leave most lanes empty.
+func vectorised(groups, channels, rows int) bool {
+	return groups == 1 || channels >= 8 && rows >= 8
+}
+
+// The most channels of a tile, with several taps and with one.
+const (
+	tileChannels   = 64
+	singleChannels = 512
+)
+
+// directChannels is the number of channels up to which a source is read in place: in longer rows the pixels of a
+// tile compete for cache lines.
+const directChannels = 256
+
+func newTiled(p *product, set *kern.Set) *tiled {
+	p, weightsOf := p.fold(set)
+	t := &tiled{product: p, set: set, panels: work.Ceil(p.rows, set.Columns()), weightsOf: weightsOf, epilogue: epilogue{other: -1}}
+	t.padded = set.Vectors(p.rows) * set.Lanes
+	for i := range p.grids {
+		g := &p.grids[i]
+		f := slices.IndexFunc(t.families, func(f family) bool {
+			o := f.targets[0]
+			return o.images == g.images && o.height == g.height && o.width == g.width &&
+				(len(o.taps) == 0) == (len(g.taps) == 0)
+		})
+		if f < 0 {
+			f = len(t.families)
+			t.families = append(t.families, family{})
+		}
+		t.families[f].targets = append(t.families[f].targets, tiledTarget{target: g})
+	}
+	size := 0
+	for i := range t.families {
+		t.families[i].prepare()
+		for j := range t.families[i].targets {
+			g := &t.families[i].targets[j]
+			g.packed = size
+			if len(g.taps) == 0 {
+				continue
+			}
+			size += (g.depth + 1) * t.padded * p.groups
+			for group := range p.groups {
+				for panel := range t.panels {
+					t.pieces = append(t.pieces, piece{i, j, group, panel})
+				}
+			}
+		}
+	}
+	t.cutBlocks()
+	return t
+}
+
+// prepare finds the halo of a family and the taps of its targets in it.
+func (f *family) prepare() {
+	g := &f.targets[0].grid
+	var all []tap
+	for _, t := range f.targets {
+		all = append(all, t.taps...)
+	}
+	if len(all) == 0 {
+		f.halo = halo{grid: g, block: g.cut()}
+		return
+	}
+	limit := tileChannels
+	if len(all) == 1 {
+		limit = singleChannels
+	}
+	f.halo = newHalo(g, all, limit)
+	if g.srcC <= directChannels {
+		f.readDirectly()
+	}
+	for i := range f.targets {
+		t := &f.targets[i]
+		t.depth = len(t.taps) * t.channels
+		runs := f.runs(t.taps)
+		t.run = runs[0].count
+		if len(runs)*t.run != len(t.taps) || slices.ContainsFunc(runs, func(r rowOfTaps) bool { return r.count != t.run }) {
+			t.run = 1
+		}
+		for j := 0; j < len(t.taps); j += t.run {
+			tap := t.taps[j]
+			t.offs = append(t.offs, 4*((tap.row-f.row)*f.tileWidth+tap.col-f.col)*f.stride)
+		}
+	}
+}
+
+// cutBlocks lists the blocks. Where there are few pixels the columns are shared out too, which costs more copies of
+// the source.
+func (t *tiled) cutBlocks() {
+	const enough, least = 32, 2 // blocks; panels of a block
+	extents := 0
+	for i := range t.families {
+		f := &t.families[i]
+		extents += len(f.block.extents(f.grid)) * t.groups
+	}
+	each := max(least, work.Ceil(t.panels, work.Ceil(enough, extents)))
+	for i := range t.families {
+		f := &t.families[i]
+		spans := map[extent][][]span{}
+		for j := 0; j < t.panels; j += each {
+			for group := range t.groups {
+				for n, e := range f.block.extents(f.grid) {
+					at := e
+					at.image = 0
+					if spans[at] == nil {
+						for k := range f.targets {
+							spans[at] = append(spans[at], t.spans(f, &f.targets[k], e))
+						}
+					}
+					t.blocks = append(t.blocks, tiledBlock{e, n, i, group, j, min(each, t.panels-j), spans[at]})
+				}
+			}
+		}
+	}
+}
+
+// spans cuts the pixels of a block into tiles of registers.
+func (t *tiled) spans(f *family, g *tiledTarget, e extent) []span {
+	if len(g.taps) == 0 {
+		return nil
+	}
+	var list []span
+	stepA, stepC := f.right*f.stride, g.stepW*t.dstC
+	line := func(a, c, pixels int, reach taps) {
+		parts := work.Ceil(pixels, t.set.Rows)
+		for k := range parts {
+			x, end := k*pixels/parts, (k+1)*pixels/parts
+			list = append(list, span{end - x, a + x*stepA, c + x*stepC, kern.Half * stepA, kern.Half * stepC, reach})
+		}
+	}
+	if f.contiguous() && g.whole(t.product) {
+		line(0, 0, e.images*e.lines*f.width, taps{0, len(g.offs)})
+		return list
+	}
+	pairs := f.width == kern.Half && t.set.Rows == 2*kern.Half
+	single := map[taps]int{} // spans of one line that wait for another one
+	for n := range e.images {
+		for i := range e.lines {
+			a, c := f.at(n, i, 0), (n*t.dstH+i*g.stepH)*t.dstW*t.dstC
+			reach := f.reach(g, e.line+i)
+			if k, ok := single[reach]; ok {
+				s := &list[k]
+				s.rows, s.jumpA, s.jumpC = 2*kern.Half, a-s.a, c-s.c
+				delete(single, reach)
+				continue
+			}
+			if pairs {
+				single[reach] = len(list)
+			}
+			line(a, c, f.width, reach)
+		}
+	}
+	return list
+}
+
+// reach is the taps of g that lie in the source for a line of the grid; one at least.
+func (f *family) reach(g *tiledTarget, line int) taps {
+	r := taps{count: len(g.offs)}
+	outside := func(k int) bool {
+		row := line*f.rowStep + g.taps[k*g.run].row
+		return row < 0 || row >= f.srcH
+	}
+	for r.count > 1 && outside(r.first) {
+		r.first++
+		r.count--
+	}
+	for r.count > 1 && outside(r.first+r.count-1) {
+		r.count--
+	}
+	return r
+}
+
+// pairs says whether a panel of n columns is for the kernels that read two elements of the source at a time.
+func (f *family) pairs(g *tiledTarget, set *kern.Set, n int) bool {
+	return set.Vectors(n) == 1 && g.run*f.channels%2 == 0 // and so is what a chunk has of them
+}
+
+// columns is how many columns of a group a panel has, vectors how many vectors they take.
+func (t *tiled) columns(panel int) int { return min(t.set.Columns(), t.rows-panel*t.set.Columns()) }
+
+// panel is where a panel of the packed weights begins: a bias for each column, then the weights in the order in
+// which the kernels read them.
+func (t *tiled) panel(g *tiledTarget, group, panel int) int {
+	return g.packed + (g.depth+1)*(group*t.padded+panel*t.set.Columns())
+}
+
+// lower adds the scratch that t needs to r and returns its phases: packing the weights, then the blocks.
+func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel {
+	size, tile := 0, 0
+	for i := range t.families {
+		f := &t.families[i]
+		for _, g := range f.targets {
+			size += (g.depth + 1) * t.padded * t.groups
+		}
+		if len(f.targets[0].taps) > 0 {
+			tile = max(tile, f.size())
+		}
+	}
+	packed := r.Floats(size)
+	tiles := r.Each(d.Workers, tile)
+	f := &t.families[0]
+	repeat := 1 // folded pixels are several of the activation
+	if t.weightsOf != nil {
+		repeat = len(t.weightsOf[0])
+	}
+	t.epilogue.lower(r, t.groups*t.padded, nhwc.RowsWith(f.pixels()*repeat, t.rows/repeat, repeat), len(f.block.extents(f.grid)))
+
+	return func(s *work.Storage) []work.Phase {
+		k := &tiledKernel{
+			tiled: t, args: make([]workerArgs, d.Workers),
+			src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst),
+			packed: s.Scratch(packed), tiles: s.Scratches(tiles),
+		}
+		if bias >= 0 {
+			k.bias = s.Floats(bias)
+		}
+		before, after := k.epilogue.bind(s, &k.boundEpilogue, k.product, k.padded)
+		phases := append(before, work.Phase{Blocks: len(t.pieces), Run: k.pack}, work.Phase{Blocks: len(t.blocks), Run: k.run})
+		return append(phases, after...)
+	}
+}
+
+// workerArgs are the arguments of the kernels that a worker calls, away from those of the others.
+type workerArgs struct {
+	kern.Args
+	_ [128]byte
+}
+
+// tiledKernel is a bound tiled.
+type tiledKernel struct {
+	*tiled
+	args                    []workerArgs
+	src, weights, bias, dst []float32
+	packed                  []float32
+	tiles                   [][]float32 // by worker
+	boundEpilogue
+}
+
+// pack writes a panel.
+func (k *tiledKernel) pack(_, block int) {
+	p := k.pieces[block]
+	f := &k.families[p.family]
+	g := &f.targets[p.target]
+	n := k.columns(p.panel)
+	width := k.set.Vectors(n) * k.set.Lanes
+	dst := k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width]
+	clear(dst[:width])
+	if k.bias != nil {
+		for to := dst[:n]; len(to) > 0; { // again for each of the pixels that are folded
+			to = to[copy(to, k.bias[p.group*k.rows+p.panel*k.set.Columns():]):]
+		}
+	}
+	dst = dst[width:]
+	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
+	for c := 0; c < f.channels; c += f.chunk {
+		channels := min(f.chunk, f.channels-c)
+		for _, t := range g.taps {
+			if k.weightsOf != nil {
+				k.packFolded(dst, width, t, c, channels)
+				dst = dst[channels*width:]
+				continue
+			}
+			from := w[t.weight*k.weightTap+c*k.weightChannel:]
+			if k.weightRow == 1 {
+				_ = from[(channels-1)*k.weightChannel+n-1]
+				k.set.Copy(&dst[0], &from[0], channels, n, 4*width, 4*k.weightChannel)
+			} else {
+				transposeWeights(dst, width, from, k.weightRow, n, channels)
+			}
+			dst = dst[channels*width:]
+		}
+	}
+	panel := k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width]
+	k.scale(panel, width, p.group, p.panel*k.set.Columns())
+	if f.pairs(g, k.set, n) {
+		k.set.Interleave(&panel[width], g.depth/2)
+	}
+}
+
+// transposeWeights writes n rows of the given length, stride apart, as columns, and zeros up to width columns.
+func transposeWeights(dst []float32, width int, src []float32, stride, n, length int) {
+	j := 0
+	for ; j+4 <= n; j += 4 {
+		s0, s1 := src[j*stride:][:length], src[(j+1)*stride:][:length]
+		s2, s3 := src[(j+2)*stride:][:length], src[(j+3)*stride:][:length]
+		d := dst[j:]
+		for c, v := range s0 {
+			e := d[c*width:][:4]
+			e[0], e[1], e[2], e[3] = v, s1[c], s2[c], s3[c]
+		}
+	}
+	for ; j < width; j++ {
+		if j >= n {
+			for c := range length {
+				dst[c*width+j] = 0
+			}
+			continue
+		}
+		for c, v := range src[j*stride:][:length] {
+			dst[c*width+j] = v
+		}
+	}
+}
+
+// run computes a block.
+func (k *tiledKernel) run(worker, block int) {
+	b := &k.blocks[block]
+	f := &k.families[b.family]
+	if len(f.targets[0].taps) == 0 {
+		k.clear(f, b)
+		return
+	}
+	a := &k.args[worker].Args
+	a.StepA = 4 * f.right * f.stride
+	for c := 0; c < f.channels; c += f.chunk {
+		n := min(f.chunk, f.channels-c)
+		a.ReLU = 0
+		if k.relu && c+n == f.channels {
+			a.ReLU = 1
+		}
+		first := b.group*f.channels + c
+		source := k.tiles[worker]
+		if f.direct {
+			source = k.src[f.source(b.extent, first):]
+		} else {
+			f.fill(k.set, source, k.src, b.extent, first, n)
+		}
+		for i := range f.targets {
+			g := &f.targets[i]
+			a.StepC = 4 * g.stepW * k.dstC
+			to := ((b.image*k.dstH+b.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
+			for j := b.panel; j < b.panel+b.panels; j++ {
+				columns := k.columns(j)
+				vectors := k.set.Vectors(columns)
+				width := vectors * k.set.Lanes
+				panel := k.packed[k.panel(g, b.group, j):]
+				a.Init = &panel[0]
+				if c > 0 {
+					a.Init = &kern.Zeros[0]
+				}
+				weights := panel[width*(1+len(g.taps)*c):]
+				a.Mask = kern.Mask(columns)
+				at := to + b.group*k.rows + j*k.set.Columns()
+				dst, add := k.dst[at:], []float32(nil)
+				if c > 0 {
+					add = dst
+				} else if k.added != nil {
+					add = k.added[at:]
+				}
+				depth := g.run * n
+				kernels := k.set.Products[vectors]
+				a.Depth = depth
+				if f.pairs(g, k.set, columns) {
+					kernels = k.set.Pairs
+					a.Depth = depth / 2
+				}
+				for l := range b.spans[i] {
+					s := &b.spans[i][l]
+					a.Offs, a.Taps = &g.offs[s.reach.first], s.reach.count
+					a.B = &weights[s.reach.first*depth*width]
+					a.A, a.JumpA = &source[s.a], 4*s.jumpA
+					a.C, a.JumpC = &dst[s.c], 4*s.jumpC
+					a.From = nil
+					if add != nil {
+						a.From = &add[s.c]
+					}
+					kernels[s.rows](a)
+				}
+			}
+		}
+	}
+	if k.add != nil {
+		k.sum(b)
+	}
+}
+
+// clear zeroes the pixels of a block that no tap reaches.
+func (k *tiledKernel) clear(f *family, b *tiledBlock) {
+	column := b.group*k.rows + b.panel*k.set.Columns()
+	n := min(b.panels*k.set.Columns(), k.rows-b.panel*k.set.Columns())
+	for i := range f.targets {
+		g := &f.targets[i]
+		for m := range b.images {
+			for l := range b.lines {
+				row := (b.image+m)*k.dstH + (b.line+l)*g.stepH + g.offH
+				for j := range f.width {
+					clear(k.dst[(row*k.dstW+j*g.stepW+g.offW)*k.dstC+column:][:n])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package product
+
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// tiledOuter is an outer by the kernels of package kern. The sum runs over the pixels of a block at a time: a is
+// read from the tile of a halo, b from panels of columns.
+type tiledOuter struct {
+	*outer
+	set     *kern.Set
+	halo    halo
+	extents []extent
+	runs    []rowOfTaps
+	offs    []int // bytes, of the lines of a block in the tile
+	depth   int   // pixels of a line that is summed as one
+	inPlace bool  // b is a panel itself
+	tasks   []outerTask
+	splits  int
+
+	whole     *outer  // without folded pixels
+	weightsOf [][]int // by tap, where pixels are folded
+}
+
+// outerTask is a range of channels × a range of columns of dst, summed over a range of blocks of pixels. Where
+// there are several ranges, each has a copy of dst of its own, to be added up.
+type outerTask struct {
+	split, group      int
+	from, to          int // extents
+	channel, channels int
+	column, columns   int // of the group
+}
+
+// taskElements is about the most of b that a task packs at a time.
+const taskElements = 512 * blockPixels
+
+// The most channels of a tile with a single tap: more than for products, since b is packed for each.
+const outerChannels = 256
+
+// directOuter is the number of channels up to which a is read in place.
+const directOuter = 256
+
+func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
+	whole := o
+	o, weightsOf := o.fold(set)
+	limit := tileChannels
+	if len(o.taps) == 1 {
+		limit = outerChannels
+	}
+	t := &tiledOuter{outer: o, set: set, halo: newHalo(&o.grid, o.taps, limit), whole: whole, weightsOf: weightsOf}
+	h := &t.halo
+	if o.srcC <= directOuter {
+		h.readDirectly()
+	}
+	t.extents = h.block.extents(&o.grid)
+	t.runs = h.runs(o.taps)
+	if h.contiguous() {
+		t.offs, t.depth = []int{0}, 0
+	} else {
+		t.depth = o.width
+		for n := range h.block.images {
+			for i := range h.block.lines {
+				t.offs = append(t.offs, 4*h.at(n, i, 0))
+			}
+		}
+	}
+	t.inPlace = o.groups == 1 && o.rows == set.Vectors(o.rows)*set.Lanes && o.rows <= set.Columns()
+	t.cutTasks()
+	return t
+}
+
+// fold is o with several pixels side by side taken for one, as fold of a product: each makes a part of dst of its own.
+func (o *outer) fold(set *kern.Set) (*outer, [][]int) {
+	n := o.folds(set, o.rows)
+	if n == 1 || o.groups != 1 {
+		return o, nil
+	}
+	folded := &outer{groups: 1, rows: n * o.rows, columns: n * o.columns}
+	var weights [][]int
+	folded.grid, weights = o.grid.fold(n)
+	return folded, weights
+}
+
+// cutTasks shares out dst and, where it is small, the pixels, such that there is work for a few dozen workers.
+func (t *tiledOuter) cutTasks() {
+	const enough, copies = 32, 1 << 20
+	o := t.outer
+	panels := work.Ceil(o.rows, t.set.Columns())
+	columns := min(panels, max(2, taskElements/(t.blockSize()*t.set.Columns())))
+	chunks := work.Ceil(o.channels, t.halo.chunk) * o.groups
+	t.splits = max(1, min(work.Ceil(enough, chunks*work.Ceil(panels, columns)), len(t.extents), copies/(len(o.taps)*o.channels*o.columns)))
+	for columns > 4 && t.splits*chunks*work.Ceil(panels, columns) < enough {
+		columns = work.Ceil(columns, 2)
+	}
+	columns *= t.set.Columns()
+	size := work.Ceil(len(t.extents), t.splits)
+	t.splits = work.Ceil(len(t.extents), size)
+	for s := range t.splits {
+		for g := range o.groups {
+			for c := 0; c < o.channels; c += t.halo.chunk {
+				for j := 0; j < o.rows; j += columns {
+					t.tasks = append(t.tasks, outerTask{
+						split: s, group: g, from: s * size, to: min((s+1)*size, len(t.extents)),
+						channel: c, channels: min(t.halo.chunk, o.channels-c),
+						column: j, columns: min(columns, o.rows-j),
+					})
+				}
+			}
+		}
+	}
+}
+
+// blockSize is how many pixels a whole block has.
+func (t *tiledOuter) blockSize() int { return t.halo.block.images * t.halo.block.lines * t.width }
+
+// lower adds the scratch that t needs to r and returns its phases.
+func (t *tiledOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
+	workers := d.Workers
+	size := len(t.taps) * t.channels * t.columns
+	tiles := r.Each(workers, t.halo.size())
+	packed := make([]work.Part, workers)
+	if !t.inPlace {
+		columns := 0
+		for _, task := range t.tasks {
+			columns = max(columns, t.set.Vectors(task.columns)*t.set.Lanes)
+		}
+		packed = r.Each(workers, t.blockSize()*columns)
+	}
+	var copies, folded work.Part
+	if t.splits > 1 {
+		copies = r.Floats((t.splits - 1) * size)
+	}
+	if t.weightsOf != nil {
+		folded = r.Floats(size)
+	}
+
+	return func(s *work.Storage) []work.Phase {
+		k := &tiledOuterKernel{
+			tiledOuter: t, size: size, args: make([]workerArgs, workers),
+			a: s.Floats(a), b: s.Floats(b), dst: s.Floats(dst),
+			tiles: s.Scratches(tiles), packed: s.Scratches(packed),
+		}
+		if t.weightsOf != nil {
+			k.result, k.dst = k.dst, s.Scratch(folded)
+		}
+		phases := []work.Phase{{Blocks: len(t.tasks), Run: k.run}}
+		if t.splits > 1 {
+			k.copies = s.Scratch(copies)
+			phases = append(phases, work.Phase{Blocks: work.Ceil(size, sumBlock), Run: k.sum})
+		}
+		if t.weightsOf != nil {
+			phases = append(phases, work.One(k.unfold)...)
+		}
+		return phases
+	}
+}
+
+// tiledOuterKernel is a bound tiledOuter.
+type tiledOuterKernel struct {
+	*tiledOuter
+	size      int // elements of dst
+	args      []workerArgs
+	a, b, dst []float32
+	copies    []float32   // of dst, for each split but the first
+	result    []float32   // where pixels are folded and dst is not it
+	tiles     [][]float32 // by worker
+	packed    [][]float32 // by worker
+}
+
+// run computes a task.
+func (k *tiledOuterKernel) run(worker, task int) {
+	t := &k.tasks[task]
+	h := &k.halo
+	dst := k.dst
+	if t.split > 0 {
+		dst = k.copies[(t.split-1)*k.size:][:k.size]
+	}
+	dst = dst[t.group*k.rows+t.column:]
+	a := &k.args[worker].Args
+	a.Init = &kern.Zeros[0]
+	a.StepA = 4 * h.right * h.stride
+	a.StepC, a.JumpC = 4*k.columns, 4*kern.Half*k.columns
+	a.Offs = &k.offs[0]
+	for e := t.from; e < t.to; e++ {
+		x := k.extents[e]
+		first := t.group*k.channels + t.channel
+		source := k.tiles[worker]
+		if h.direct {
+			source = k.a[h.source(x, first):]
+		} else {
+			h.fill(k.set, source, k.a, x, first, t.channels)
+		}
+		pixels := x.images * x.lines * k.width
+		a.Taps, a.Depth = x.images*x.lines, k.depth
+		if k.depth == 0 {
+			a.Taps, a.Depth = 1, pixels
+		}
+		panels := k.panels(worker, t, x, pixels)
+		for i := range k.runs {
+			r := &k.runs[i]
+			k.multiply(a, source[r.off:], panels, dst[(r.first.weight*k.channels+t.channel)*k.columns:], r.count*t.channels, t.columns, pixels, e > t.from)
+		}
+	}
+}
+
+// panels are the columns of b that a task needs, at the pixels of a block.
+func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int) []float32 {
+	from := k.b[(x.image*k.height+x.line)*k.width*k.columns+t.group*k.rows+t.column:]
+	if k.inPlace {
+		return from
+	}
+	dst := k.packed[worker]
+	whole := t.columns / k.set.Columns()
+	if whole > 0 {
+		_, _ = from[(pixels-1)*k.columns+whole*k.set.Columns()-1], dst[whole*k.set.Columns()*pixels-1]
+		k.set.Pack(&dst[0], &from[0], pixels, whole, 4*k.set.Columns()*pixels, 4*k.columns)
+	}
+	for j := whole * k.set.Columns(); j < t.columns; j += k.set.Columns() {
+		n := min(k.set.Columns(), t.columns-j)
+		width := k.set.Vectors(n) * k.set.Lanes
+		_, _ = from[(pixels-1)*k.columns+j+n-1], dst[j*pixels+pixels*width-1]
+		k.set.Copy(&dst[j*pixels], &from[j], pixels, n, 4*width, 4*k.columns)
+	}
+	return dst
+}
+
+// multiply sets dst to rows of a × columns of b over some pixels, or adds that to it.
+func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32, rows, columns, pixels int, add bool) {
+	parts := work.Ceil(rows, k.set.Rows)
+	for i := range parts {
+		m, end := i*rows/parts, (i+1)*rows/parts
+		a.A = &source[m]
+		row := dst[m*k.columns:]
+		for j := 0; j < columns; j += k.set.Columns() {
+			n := min(k.set.Columns(), columns-j)
+			a.B, a.C, a.Mask = &panels[j*pixels], &row[j], kern.Mask(n)
+			a.From = nil
+			if add {
+				a.From = a.C
+			}
+			k.set.Sums[k.set.Vectors(n)][end-m](a)
+		}
+	}
+}
+
+// sum adds the copies to dst.
+func (k *tiledOuterKernel) sum(_, block int) {
+	lo := block * sumBlock
+	hi := min(lo+sumBlock, k.size)
+	for s := range k.splits - 1 {
+		k.set.Add(&k.dst[lo], &k.copies[s*k.size+lo : s*k.size+hi][0], hi-lo)
+	}
+}
+
+// unfold adds up the parts of the folded pixels.
+func (k *tiledOuterKernel) unfold() {
+	w := k.whole
+	clear(k.result)
+	for t, pixels := range k.weightsOf {
+		for p, weight := range pixels {
+			if weight < 0 {
+				continue
+			}
+			for c := range k.channels {
+				from := k.dst[(t*k.channels+c)*k.columns+p*w.rows:][:w.rows]
+				to := k.result[(weight*k.channels+c)*w.columns:][:w.rows]
+				for i, v := range from {
+					to[i] += v
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package product
+
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// winograd is a convolution of 3×3 taps with stride 1 by Winograd's algorithm F(4×4, 3×3): a tile of 4×4 pixels is made
+// from 36 values, each of which is a product of its own. A block of tiles is transformed, multiplied and transformed
+// back while it is in a cache.
+type winograd struct {
+	*product
+	set     *kern.Set
+	padded  int // rows of the product, rounded up to whole vectors
+	columns int // of them at a time
+	pieces  []winogradPiece
+	blocks  []winogradBlock
+	epilogue
+	tiling
+	sumBlocks int
+}
+
+// winogradPiece is the weights that are transformed at a time: a panel of columns for some channels.
+type winogradPiece struct{ panel, channel, channels int }
+
+// packChannels is how many channels of a panel are transformed at a time.
+const packChannels = 16
+
+// winogradBlock is a range of lines of tiles × a range of columns. Where there are few tiles the columns are shared out
+// too, which costs more transforms of the source.
+type winogradBlock struct {
+	extent
+	number   int // of the lines of tiles
+	from, to int // columns
+}
+
+func newWinograd(p *product, set *kern.Set) *winograd {
+	w := &winograd{product: p, set: set, padded: set.Vectors(p.rows) * set.Lanes, epilogue: epilogue{other: -1}}
+	const most = 64
+	w.columns = min(w.padded, most)
+	g := &p.grids[0].grid
+	w.tiling.grid = g
+	w.tiling = newTiling(g, 4*values*(w.channelsStride()+w.columns))
+	const enough = 32 // blocks
+	extents := w.extents()
+	chunks := work.Ceil(p.rows, w.columns)
+	each := work.Ceil(chunks, work.Ceil(enough, len(extents))) * w.columns
+	for j := 0; j < p.rows; j += each {
+		for i, e := range extents {
+			w.blocks = append(w.blocks, winogradBlock{e, i, j, min(j+each, p.rows)})
+		}
+	}
+	w.sumBlocks = len(extents)
+	for panel := range work.Ceil(p.rows, set.Columns()) {
+		for c := 0; c < g.channels; c += packChannels {
+			w.pieces = append(w.pieces, winogradPiece{panel, c, min(packChannels, g.channels-c)})
+		}
+	}
+	return w
+}
+
+// channelsStride is the channels of a transformed tile, rounded up to whole vectors.
+func (w *winograd) channelsStride() int {
+	return w.set.Vectors(w.channels) * w.set.Lanes
+}
+
+// panelColumns is how many columns a panel has.
+func (w *winograd) panelColumns(panel int) int {
+	return min(w.set.Columns(), w.rows-panel*w.set.Columns())
+}
+
+// panelWidth is the same in whole vectors, panelStart where it begins among the packed weights.
+func (w *winograd) panelWidth(panel int) int {
+	return w.set.Vectors(w.panelColumns(panel)) * w.set.Lanes
+}
+func (w *winograd) panelStart(panel int) int {
+	return values * w.channels * panel * w.set.Columns()
+}
+
+// lower adds the scratch that w needs to r and returns its phases: transforming the weights, then the blocks.
+func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel {
+	workers := d.Workers
+	packed := r.Floats(values * w.channels * w.padded)
+	biases := r.Floats(w.padded)
+	zeros := r.Floats(w.srcW * w.srcC)
+	lines := r.Each(workers, w.columnScratch(w.set, kern.Window))
+	tiles := r.Each(workers, values*w.apart(w.channelsStride()))
+	products := r.Each(workers, values*w.apart(w.columns))
+	var turned []work.Part
+	if w.weightRow != 1 {
+		turned = r.Each(workers, kern.TileTaps*kern.TileTaps*packChannels*w.set.Columns())
+	}
+	w.epilogue.lower(r, w.padded, nhwc.RowsWith(w.pixels(), w.rows, 1), w.sumBlocks)
+
+	return func(s *work.Storage) []work.Phase {
+		k := &winogradKernel{
+			winograd: w, args: make([]winogradArgs, workers),
+			src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst),
+			packed: s.Scratch(packed), biases: s.Scratch(biases),
+			lines: s.Scratches(lines), tiles: s.Scratches(tiles), products: s.Scratches(products), turned: s.Scratches(turned),
+		}
+		k.windows = w.source(w.set, k.src, s.Scratch(zeros))
+		if bias >= 0 {
+			k.bias = s.Floats(bias)
+		}
+		before, after := w.epilogue.bind(s, &k.boundEpilogue, w.product, w.padded)
+		phases := append(before, work.Phase{Blocks: 1, Run: k.begin}, work.Phase{Blocks: len(w.pieces), Run: k.pack}, work.Phase{Blocks: len(w.blocks), Run: k.run})
+		return append(phases, after...)
+	}
+}
+
+// winogradArgs are the arguments of the kernels that a worker calls, away from those of the others.
+type winogradArgs struct {
+	spread  kern.Spread
+	product kern.Args
+	collect kern.Collect
+	off     int // 0, the only offset of product
+	_       [128]byte
+}
+
+// winogradKernel is a bound winograd.
+type winogradKernel struct {
+	*winograd
+	args                    []winogradArgs
+	src, weights, bias, dst []float32
+	packed                  []float32 // panels, of columns for each channel for each value
+	biases                  []float32 // a whole number of vectors
+	windows                 windows
+	lines, tiles, products  [][]float32
+	turned                  [][]float32
+	boundEpilogue
+}
+
+// begin sets the biases and the line above and below an image.
+func (k *winogradKernel) begin(int, int) {
+	clear(k.windows.zeros)
+	clear(k.biases)
+	copy(k.biases, k.bias)
+	if k.gain != nil {
+		set := vec.Current()
+		set.Scale(k.biases, k.biases, k.gain)
+		set.Add(k.biases, k.biases, k.shift)
+	}
+}
+
+// pack transforms the weights of a piece.
+func (k *winogradKernel) pack(worker, block int) {
+	p := k.pieces[block]
+	channels := k.channels
+	n, width := k.panelColumns(p.panel), k.panelWidth(p.panel)
+	dst := k.packed[k.panelStart(p.panel):][:values*channels*width]
+	taps := k.taps
+	from := k.weights[p.panel*k.set.Columns()*k.weightRow+p.channel*k.weightChannel:]
+	row, column, channel := (taps[3].weight-taps[0].weight)*k.weightTap, (taps[1].weight-taps[0].weight)*k.weightTap, k.weightChannel
+	first := taps[0].weight * k.weightTap
+	if k.weightRow != 1 {
+		size := p.channels * width
+		for i, t := range taps {
+			transposeWeights(k.turned[worker][i*size:], width, from[t.weight*k.weightTap:], k.weightRow, n, p.channels)
+		}
+		from, first, row, column, channel = k.turned[worker], 0, kern.TileTaps*size, size, width
+	}
+	a := &k.args[worker].spread
+	a.Columns, a.StepC, a.Tiles = kern.TileTaps, 4*column, 1
+	a.To, a.Scratch = &k.lines[worker][0], &k.lines[worker][0]
+	a.StepP = 4 * channels * width
+	for c := range p.channels {
+		for j := 0; j < n; j += k.set.Lanes {
+			a.Mask = kern.Mask(min(k.set.Lanes, n-j))
+			for i := range kern.TileTaps {
+				a.Rows[i] = &from[first+i*row+c*channel+j]
+			}
+			a.Dst = &dst[(p.channel+c)*width+j]
+			k.set.Winograd.Weight(a)
+		}
+	}
+	if k.gain != nil {
+		gain := k.gain[p.panel*k.set.Columns():][:width]
+		for v := range values {
+			x := dst[(v*channels+p.channel)*width:][:p.channels*width]
+			vec.Current().Scale(x, x, gain)
+		}
+	}
+}
+
+// run computes a block.
+func (k *winogradKernel) run(worker, block int) {
+	b := &k.blocks[block]
+	args := &k.args[worker]
+	k.spread(k.set, &args.spread, &k.windows, k.lines[worker], b.extent, 0, k.channels, k.tiles[worker], k.channelsStride())
+	count := b.images * b.lines * k.perLine
+	for j := b.from; j < b.to; j += k.columns {
+		k.multiply(worker, j, count)
+		k.collect(worker, b.extent, j)
+	}
+	if k.add != nil {
+		line, lines := b.line*kern.TileResults, b.lines*kern.TileResults
+		lines = min(lines, k.dstH-line)
+		k.sumColumns(b.number, b.from, b.to, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
+	}
+}
+
+// multiply sets the products of a worker for the columns from j on.
+func (k *winogradKernel) multiply(worker, j, count int) {
+	args := &k.args[worker]
+	a := &args.product
+	tiles, products := k.tiles[worker], k.products[worker]
+	channels, stride := k.channels, k.channelsStride()
+	stepV, stepM := k.apart(stride), k.apart(k.columns)
+	a.Offs, a.Taps, a.Depth = &args.off, 1, channels
+	a.StepA, a.JumpA = 4*stride, 4*kern.Half*stride
+	a.StepC, a.JumpC = 4*k.columns, 4*kern.Half*k.columns
+	a.Init, a.Mask = &kern.Zeros[0], kern.Mask(k.set.Columns())
+	end := min(j+k.columns, k.rows)
+	parts := work.Ceil(count, k.set.Rows)
+	for v := range values {
+		for p := j / k.set.Columns(); p*k.set.Columns() < end; p++ {
+			width := k.panelWidth(p)
+			vectors := width / k.set.Lanes
+			a.Mask = kern.Mask(width)
+			a.B = &k.packed[k.panelStart(p)+v*channels*width]
+			kernels := k.set.Products[vectors]
+			for i := range parts {
+				m, to := i*count/parts, (i+1)*count/parts
+				a.A = &tiles[v*stepV+m*stride]
+				a.C = &products[v*stepM+m*k.columns+p*k.set.Columns()-j]
+				kernels[to-m](a)
+			}
+		}
+	}
+}
+
+// collect transforms the products of a block back, for the columns from j on.
+func (k *winogradKernel) collect(worker int, b extent, j int) {
+	a := &k.args[worker].collect
+	lanes := k.set.Lanes
+	products := k.products[worker]
+	a.Scratch = &k.lines[worker][0]
+	a.Floor = &kern.Lowest[0]
+	if k.relu {
+		a.Floor = &kern.Zeros[0]
+	}
+	a.StepT, a.StepP = 4*k.columns, 4*k.apart(k.columns)
+	a.StepC, a.StepRow, a.StepTile = 4*k.dstC, 4*k.dstW*k.dstC, 4*kern.TileResults*k.dstC
+	a.Columns = k.dstW
+	tile := 0
+	for n := range b.images {
+		for l := range b.lines {
+			line := (b.line + l) * kern.TileResults
+			a.Rows = min(kern.TileResults, k.dstH-line)
+			for c := j; c < min(j+k.columns, k.rows); c += lanes {
+				at := ((b.image+n)*k.dstH+line)*k.dstW*k.dstC + c
+				a.Src, a.Dst, a.Bias = &products[tile*k.columns+c-j], &k.dst[at], &k.biases[c]
+				a.From = nil
+				if k.added != nil {
+					a.From = &k.added[at]
+				}
+				tail := 0
+				if c+lanes > k.rows {
+					tail = 1
+				}
+				a.Mask = kern.Mask(min(lanes, k.rows-c))
+				k.set.Winograd.Result[tail](a)
+			}
+			tile += k.perLine
+		}
+	}
+}

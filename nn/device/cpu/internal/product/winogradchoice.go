@@ -1,0 +1,57 @@
+package product
+
+import (
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/cpu/internal/work"
+)
+
+// vectorProduct is a product by vector kernels: tiled or winograd.
+type vectorProduct interface {
+	way
+	end() *epilogue
+}
+
+func (t *tiled) end() *epilogue    { return &t.epilogue }
+func (w *winograd) end() *epilogue { return &w.epilogue }
+
+// vector is the way to make a product with the kernels of set.
+func (d Options) vector(p *product, set *kern.Set) vectorProduct {
+	if p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
+		return newWinograd(p, set)
+	}
+	return newTiled(p, set)
+}
+
+// isWinograd says whether p is a convolution, or its gradient with respect to the input, that winograd can do.
+func (p *product) isWinograd() bool {
+	if p.groups != 1 || len(p.grids) != 1 || !p.grids[0].whole(p) {
+		return false
+	}
+	return p.grids[0].square()
+}
+
+// square says whether the taps of g are 3×3 pixels side by side, at each pixel of the source.
+func (g *grid) square() bool {
+	if g.rowStep != 1 || g.colStep != 1 || len(g.taps) != kern.TileTaps*kern.TileTaps {
+		return false
+	}
+	for i, t := range g.taps {
+		if t.row != g.taps[0].row+i/kern.TileTaps || t.col != g.taps[0].col+i%kern.TileTaps {
+			return false
+		}
+	}
+	return true
+}
+
+// isWinograd says whether o is the gradient of the weights of such a convolution.
+func (o *outer) isWinograd() bool { return o.groups == 1 && o.square() }
+
+// prefersWinograd says whether the user wants Winograd's algorithm and it is faster, for a product of a grid and so many
+// rows: BenchmarkWinograd shows it. With fewer channels or rows than least the transforms cost more than the products
+// save; with few tiles those of the weights do; and where much of the tiles lies beyond the image there is nothing to save.
+func (d Options) prefersWinograd(g *grid, rows, least int) bool {
+	const tiles, pixels = 40, 8 // at least, and of a tile on average
+	n := g.images * work.Ceil(g.height, kern.TileResults) * work.Ceil(g.width, kern.TileResults)
+	return d.Winograd && (d.AlwaysWinograd ||
+		min(g.channels, rows) >= least && n >= tiles && g.pixels() >= pixels*n)
+}

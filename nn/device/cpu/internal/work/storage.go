@@ -1,0 +1,94 @@
+package work
+
+import (
+	"fmt"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
+)
+
+// Storage is where the values of a group lie while it is bound. The first error is kept.
+type Storage struct {
+	group  *device.Group
+	region []device.Region // by value; zero for those that stay inside the group
+	work   device.Region
+	Err    error
+}
+
+// NewStorage is that of a bound group.
+func NewStorage(b *lower.Bound[Kernel]) *Storage {
+	return &Storage{group: b.Group, region: b.Regions, work: b.Workspace}
+}
+
+func elements[T device.HostElement](s *Storage, r device.Region, name string) []T {
+	if s.Err != nil {
+		return nil
+	}
+	x, err := device.HostSlice[T](r)
+	if err != nil {
+		s.Err = fmt.Errorf("%s: %w", name, err)
+	}
+	return x
+}
+
+// Value is the storage of a value of the group.
+func Value[T device.HostElement](s *Storage, v int) []T {
+	x := s.group.Values[v]
+	e := elements[T](s, s.region[v], "value "+x.Name)
+	if s.Err == nil && len(e) != x.Type.Shape.Size() {
+		s.Err = fmt.Errorf("value %s: region of %d bytes for %v", x.Name, s.region[v].Bytes, x.Type)
+	}
+	return e
+}
+
+// Floats is a value that is stored as float32, nil if it stays inside the group.
+func (s *Storage) Floats(v int) []float32 {
+	if s.region[v].Memory == nil {
+		return nil
+	}
+	return Value[float32](s, v)
+}
+
+// Room hands out parts of a workspace while a group is lowered.
+type Room struct{ Bytes int }
+
+// Part is a piece of the workspace: elements of one type for each worker, or for all of them.
+type Part struct{ off, elements int }
+
+const cacheLine = 64
+
+func (r *Room) take(elements, size int) Part {
+	p := Part{r.Bytes, elements}
+	r.Bytes += (elements*size + cacheLine - 1) / cacheLine * cacheLine
+	return p
+}
+
+// Floats and Doubles take n elements for all workers.
+func (r *Room) Floats(n int) Part  { return r.take(n, 4) }
+func (r *Room) Doubles(n int) Part { return r.take(n, 8) }
+
+// Each takes n float32 for each worker.
+func (r *Room) Each(workers, n int) []Part {
+	p := make([]Part, workers)
+	for i := range p {
+		p[i] = r.Floats(n)
+	}
+	return p
+}
+
+// Scratch, Scratch64 and Scratches are the memory of what a Room handed out.
+func (s *Storage) Scratch(p Part) []float32 {
+	return elements[float32](s, s.work.Part(p.off, 4*p.elements), "workspace")
+}
+
+func (s *Storage) Scratch64(p Part) []float64 {
+	return elements[float64](s, s.work.Part(p.off, 8*p.elements), "workspace")
+}
+
+func (s *Storage) Scratches(p []Part) [][]float32 {
+	x := make([][]float32, len(p))
+	for i := range p {
+		x[i] = s.Scratch(p[i])
+	}
+	return x
+}

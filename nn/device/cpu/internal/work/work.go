@@ -1,0 +1,83 @@
+// Package work says how the work of the CPU device's kernels is cut up and where it lies: phases of blocks, the storage of
+// a group's values, and scratch.
+package work
+
+import (
+	"fmt"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
+)
+
+// Phase is a part of a kernel: blocks that may run at the same time. Before a phase starts, the ones
+// before it have finished.
+type Phase struct {
+	Blocks int
+	Run    func(worker, block int)
+}
+
+// One is the list of phases of a kernel that is too small to be shared out.
+func One(f func()) []Phase { return []Phase{{1, func(int, int) { f() }}} }
+
+// Kernel makes the phases of a group for given storage.
+type Kernel func(s *Storage) []Phase
+
+// The frame of package lower, for this device.
+type (
+	Lowering = lower.Lowering[Kernel]
+	Pattern  = lower.Pattern[Kernel]
+	Match    = lower.Match[Kernel]
+	Step     = lower.Step
+)
+
+// ElementBlock is how many elements a block of an elementwise op covers: 64 KiB an operand, so that BenchmarkTraffic's ops
+// reach the rate of a copy, and blocks of small activations are still shared out.
+const ElementBlock = 16 << 10
+
+// Result is the lowering of a step with one result in layout l, without scratch.
+func Result(s Step, l device.Layout, kernel Kernel) *Lowering {
+	return &Lowering{
+		Results: []lower.Result{{Value: s.Out, Layout: l, Bytes: s.OutType().Bytes()}},
+		Kernel:  kernel,
+	}
+}
+
+// Data is Result in the layout of activations.
+func Data(s Step, kernel Kernel) *Lowering {
+	return Result(s, Layout(s.OutType(), device.Data), kernel)
+}
+
+// Expect says which operand has a layout other than the device's own for its role.
+func Expect(s Step, roles ...device.Role) error {
+	for i, r := range roles {
+		v := s.InValue(i)
+		if want := Layout(v.Type, r); v.Layout != want {
+			return lower.Reason(fmt.Sprintf("operand %d has layout %q, want %q", i, v.Layout, want))
+		}
+	}
+	return nil
+}
+
+// DataIn is Expect for operands that are all activations.
+func DataIn(s Step) error { return Expect(s, make([]device.Role, len(s.In))...) }
+
+// IsData is Expect for values that are activations; negative ones are none.
+func IsData(s Step, values ...int) error {
+	for _, v := range values {
+		if v >= 0 && s.Values[v].Layout != Layout(s.Values[v].Type, device.Data) {
+			return lower.Reason("operands have different layouts")
+		}
+	}
+	return nil
+}
+
+// Ceil is a/b rounded up, for a ≥ 0.
+func Ceil(a, b int) int { return (a + b - 1) / b }
+
+// Floor is a/b rounded down, for positive b.
+func Floor(a, b int) int {
+	if a < 0 {
+		return -((b - 1 - a) / b)
+	}
+	return a / b
+}

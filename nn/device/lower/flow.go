@@ -1,0 +1,113 @@
+package lower
+
+import (
+	"slices"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// Flow is who makes and who reads the values of a program, or of a group: its outputs are then what is kept.
+type Flow struct {
+	values  []device.Value
+	steps   []device.Step
+	keep    []bool  // by value
+	readers [][]int // steps, by value: once for each time they read it
+}
+
+// NewFlow is that of a program.
+func NewFlow(p *device.Program) *Flow { return newFlow(p.Values, p.Steps, p.Keep) }
+
+// GroupFlow is that of a group.
+func GroupFlow(g *device.Group) *Flow { return newFlow(g.Values, g.Steps, g.Outputs) }
+
+func newFlow(values []device.Value, steps []device.Step, keep []int) *Flow {
+	f := &Flow{values, steps, make([]bool, len(values)), make([][]int, len(values))}
+	for _, v := range keep {
+		f.keep[v] = true
+	}
+	for i, s := range steps {
+		for _, v := range s.In {
+			f.readers[v] = append(f.readers[v], i)
+		}
+	}
+	return f
+}
+
+// Step is step i. Layouts of its values are known while it is lowered, not while steps are matched.
+func (f *Flow) Step(i int) Step { return Step{f.steps[i], f.values} }
+
+// Readers are the steps that read what step i makes, in execution order.
+func (f *Flow) Readers(i int) []int { return f.readers[f.steps[i].Out] }
+
+// Sole is the only reader of what step i makes, or -1. A result that is kept, or that steps outside a group read, has none.
+func (f *Flow) Sole(i int) int {
+	out := f.steps[i].Out
+	if r := f.readers[out]; len(r) == 1 && !f.keep[out] {
+		return r[0]
+	}
+	return -1
+}
+
+// Next is Sole if that is an O.
+func Next[O op.Op](f *Flow, i int) (step int, ok bool) {
+	step = f.Sole(i)
+	return step, step >= 0 && Is[O](f.Step(step))
+}
+
+// Movable says whether the steps of a group, in execution order, can all run at the place of the last: whether nothing in
+// between reads what they make or overwrites what they read.
+func (f *Flow) Movable(group []int) bool {
+	for i := group[0] + 1; i < group[len(group)-1]; i++ {
+		if slices.Contains(group, i) {
+			continue
+		}
+		s := f.steps[i]
+		_, overwrites := s.Op.(op.InPlace)
+		for _, j := range group {
+			moved := f.steps[j]
+			if slices.Contains(s.In, moved.Out) || overwrites && slices.Contains(moved.In, s.In[0]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Step is a step of a program or a group with all values of that.
+type Step struct {
+	device.Step
+	Values []device.Value
+}
+
+// InType is the type of an operand, InValue all about it.
+func (s Step) InType(i int) op.Type       { return s.Values[s.In[i]].Type }
+func (s Step) InValue(i int) device.Value { return s.Values[s.In[i]] }
+
+// OutType is the type of the result.
+func (s Step) OutType() op.Type { return s.Values[s.Out].Type }
+
+// Optional is the value of an operand, or -1 if the step has fewer.
+func (s Step) Optional(i int) int {
+	if i < len(s.In) {
+		return s.In[i]
+	}
+	return -1
+}
+
+// Other is the operand of a step of two operands that is not value v. It is not ok if both are, or none.
+func (s Step) Other(v int) (other int, ok bool) {
+	if len(s.In) != 2 || (s.In[0] == v) == (s.In[1] == v) {
+		return -1, false
+	}
+	if s.In[0] == v {
+		return s.In[1], true
+	}
+	return s.In[0], true
+}
+
+// Is says whether a step's op is an O.
+func Is[O op.Op](s Step) bool {
+	_, ok := s.Op.(O)
+	return ok
+}
