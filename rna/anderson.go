@@ -8,8 +8,8 @@ import (
 
 // anderson sets res to the coefficients for λ = 0 by least squares on the triangular factor.
 func (s *Spectrum) anderson(res *Result) {
-	c, rank := shortest(s.triangle, s.noise)
-	res.Rank = rank
+	c, rank, condition := shortest(s.triangle, s.noise)
+	res.Rank, res.Accuracy = rank, s.accuracy(condition*condition)
 	res.Condition = 1 / s.sigma[0]
 	deviation := 0.0
 	for _, v := range c {
@@ -25,9 +25,9 @@ func (s *Spectrum) anderson(res *Result) {
 }
 
 // shortest returns the c that minimises ‖R c‖ subject to Σc = 1, the shortest where there is more
-// than one, and one more than the numerical rank of the differences of R's columns. Column j may be off
-// by noise[j].
-func shortest(r *mat.Dense, noise []float64) (c []float64, rank int) {
+// than one, one more than the numerical rank of the differences of R's columns, and the condition number of those that
+// were told from noise. Column j may be off by noise[j].
+func shortest(r *mat.Dense, noise []float64) (c []float64, rank int, condition float64) {
 	_, n := r.Dims()
 	c = make([]float64, n)
 	// Around the smallest column m, c = e_m + Σ γ_j (e_j − e_m), and R c = r_m + Σ γ_j (r_j − r_m).
@@ -41,14 +41,14 @@ func shortest(r *mat.Dense, noise []float64) (c []float64, rank int) {
 	}
 	c[m] = 1
 	if n == 1 {
-		return c, 1
+		return c, 1, 1
 	}
 	// Differences are taken in units of their rounding, that of the vectors and that of the
 	// factorisation, so that none hides what another tells, however much residuals shrink. In
 	// these units √(n−1) bounds the rounding of them all.
 	units := make([]float64, n)
 	for j := range n {
-		units[j] = noise[j] + 16*epsilon*float64(n)*norms[j]
+		units[j] = noise[j] + 4*epsilon*norms[j]
 	}
 	others := make([]int, 0, n-1)
 	a := mat.NewDense(n, n-1, nil)
@@ -70,7 +70,7 @@ func shortest(r *mat.Dense, noise []float64) (c []float64, rank int) {
 	var svd mat.SVD
 	if !svd.Factorize(a, mat.SVDThin) {
 		c[m] = math.NaN()
-		return c, 0
+		return c, 0, math.Inf(1)
 	}
 	var u, v mat.Dense
 	svd.UTo(&u)
@@ -84,9 +84,12 @@ func shortest(r *mat.Dense, noise []float64) (c []float64, rank int) {
 		}
 	}
 	var free []*mat.VecDense // orthonormal directions that leave R c as it is
-	for k, value := range svd.Values(nil) {
+	values := svd.Values(nil)
+	condition = 1
+	for k, value := range values {
 		if value > math.Sqrt(float64(n-1)) {
 			rank++
+			condition = values[0] / value
 			move(c, -mat.Dot(u.ColView(k), r.ColView(m))/value, k)
 			continue
 		}
@@ -122,7 +125,7 @@ func shortest(r *mat.Dense, noise []float64) (c []float64, rank int) {
 	for i := range c {
 		c[i] /= total
 	}
-	return c, rank + 1
+	return c, rank + 1, condition
 }
 
 // product returns ‖R c‖ and the size of its rounding, where units are those of the columns.

@@ -20,10 +20,10 @@
 //
 //	y⁺ = Y c + β R c.
 //
-// λ → ∞ is the uniform average. λ = 0 is Anderson acceleration, which minimises ‖R c‖ alone: the
-// Gram matrix RᵀR, which squares the condition number, does not serve it, and below λ = 1e-12
-// coefficients come from a QR of the residuals themselves ([Window.QR]). Where several c minimise, as far as
-// the rounding of the vectors lets one tell, it is the shortest of them.
+// λ → ∞ is the uniform average. λ = 0 is Anderson acceleration, which minimises ‖R c‖ alone, by a QR of the residuals
+// ([Window.QR]). Where several c minimise, as far as the rounding of the vectors lets one tell, it is the shortest
+// of them. Residuals that rounding made are not taken for directions, so that with a chain of 25 or more, where
+// ‖c‖ would be 1e11, ‖R c‖ may stay above what the stored digits alone allow.
 //
 // CNA (Algorithm 2, [Options].Tau) bounds the coefficients instead,
 //
@@ -87,6 +87,22 @@
 // [Window.State] is small and goes through JSON exactly; [Window.Vector] gives the vectors in
 // order of age, to be read in any parts. [Restore] takes both back. A caller whose files
 // have another order of elements permutes what it reads and what it gives to Restore.
+//
+// # Accuracy
+//
+// The Gram matrix in float64 gives c to some 1e-16 times the condition number of RᵀR + λ‖R‖₂²I. Beyond 1e-12,
+// [Window.Solve] sums the products of residuals to twice the digits, once each. [Result].Accuracy bounds the error, whatever the
+// way. The largest relative error of c against 120 digits, for random residuals with N up to 20:
+//
+//	λ       cond(R) = 1e2      1e4      1e6      1e8
+//	0             1e-16    1e-16    1e-16    1e-16
+//	1e-12         1e-16    1e-16    1e-16    2e-16
+//	1e-9          1e-16    1e-16    1e-16    2e-16
+//	1e-6          1e-16    1e-16    2e-16    2e-16
+//	1e-2          2e-14    2e-14    2e-14    2e-14
+//	1             1e-15    1e-15    1e-15    1e-15
+//
+// (TestAccuracy prints it.) A scale of the vectors from 1e-300 to 1e300 does not change c.
 //
 // # What can go wrong, and what then happens
 //

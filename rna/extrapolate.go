@@ -8,8 +8,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Solve returns the coefficients for the window's residuals. It costs O(N³) and touches no vector, unless λ,
-// or λ(τ), is below 1e-12: then it goes by [Window.QR]. The error is one of reading vectors.
+// goodAccuracy is the relative error of coefficients beyond which more digits are fetched from the vectors.
+const goodAccuracy = 1e-12
+
+// Solve returns the coefficients for the window's residuals. It costs O(N³) and touches no vector where the Gram matrix
+// has the digits, as it has for condition numbers of RᵀR + λ‖R‖₂²I of up to 2000: on most nets, for any λ.
+// Otherwise it sums the products of residuals to twice the digits, which reads the vectors and costs O(N d) for
+// each column that is new since the last time, or O(N² d) for λ = 0 ([Window.QR]). Result.Accuracy says what
+// was reached. The error is one of reading vectors.
 func (w *Window) Solve(opt Options) (Result, error) {
 	if err := opt.check(); err != nil {
 		return Result{Status: Invalid, Detail: err.Error()}, nil
@@ -48,19 +54,39 @@ func (w *Window) solve(opt Options, from *spectra) (Result, error) {
 		}
 		return s.Solve(opt.Lambda.Or(DefaultLambda))
 	}
+	cols := w.newest(opt.Newest)
 	res := solve(from.fromGram())
-	if res.Lambda < gramFloor && len(w.newest(opt.Newest)) > 1 && (res.Status == OK || res.Status == RankDeficient || res.Status == Indefinite) {
-		s, err := from.fromQR()
+	doubtful := res.Status == RankDeficient || res.Status == Indefinite || res.Status == OK && (res.Lambda == 0 || res.Accuracy > goodAccuracy)
+	if doubtful && len(cols) > 1 {
+		better, err := w.better(res, solve, opt, from, cols)
 		if err != nil {
 			return Result{Status: Failed, Detail: err.Error()}, err
 		}
-		res = solve(s)
+		res = better
 	}
 	if res.Status == OK && opt.MaxNorm > 0 && res.NormC > opt.MaxNorm {
 		res.refuse(CoefficientsTooLarge, fmt.Sprintf(
 			"‖c‖ is %.3g and the limit %.3g: raise lambda or shorten the window", res.NormC, opt.MaxNorm))
 	}
 	return res, nil
+}
+
+// better is solve where the Gram matrix lacks the digits.
+func (w *Window) better(res Result, solve func(*Spectrum) Result, opt Options, from *spectra, cols []column) (Result, error) {
+	if !opt.Tau.set && res.Lambda > 0 && res.Status != Indefinite {
+		if ok, err := w.refine(&res, from.fromGram(), cols); ok || err != nil {
+			return res, err
+		}
+	}
+	s, err := from.fromQR()
+	if err != nil {
+		return res, err
+	}
+	res = solve(s)
+	if res.Status == OK && res.Lambda == 0 && res.Rank == len(cols) {
+		_, err = w.refine(&res, s, cols)
+	}
+	return res, err
 }
 
 // Extrapolate writes y⁺ = Y c + β R c to dst. Unless the result's status is OK dst is untouched:

@@ -12,10 +12,6 @@ import (
 )
 
 const (
-	// gramFloor is the λ below which a Gram matrix, whose rounding moves c by some 1e-16/λ, is
-	// not asked.
-	gramFloor = 1e-12
-
 	// foldRows rows of the residuals are reflected at a time, at least.
 	foldRows = 512
 
@@ -31,7 +27,7 @@ const (
 // rather than their Gram matrix, which squares the condition number: coefficients for small λ have twice
 // the digits, and λ = 0 an answer where the residuals are dependent. It reads each vector once and takes
 // O(N² d), where [Window.Spectrum] takes O(N³). [Window.Solve] does so by
-// itself where λ calls for it.
+// itself for λ = 0, and for a τ where the Gram matrix lacks the digits.
 //
 // An error is one of reading the vectors.
 func (w *Window) QR(k int) (*Spectrum, error) {
@@ -98,11 +94,7 @@ func (w *Window) triangle(reads []normed, pairs []kernel.Pair) (*qr.Factor, erro
 	span := rows * min(max(readElements/(rows*(len(reads)+1)), 1), 32)
 	group := (dim + foldGroups*span - 1) / (foldGroups * span) * span
 	folds := make([]fold, (dim+group-1)/group)
-	workers := 1
-	if s, ok := w.space.(interface{ threads() int }); ok {
-		workers = s.threads()
-	}
-	parallel.For(len(folds), workers, func(_, g int) {
+	parallel.For(len(folds), w.threads(), func(_, g int) {
 		folds[g] = foldSpans(reads, pairs, g*group, min((g+1)*group, dim), span, rows)
 	})
 	whole := qr.New(n)
@@ -116,6 +108,14 @@ func (w *Window) triangle(reads []normed, pairs []kernel.Pair) (*qr.Factor, erro
 		}
 	}
 	return whole, nil
+}
+
+// threads is how many goroutines may read the window's vectors at a time.
+func (w *Window) threads() int {
+	if s, ok := w.space.(interface{ threads() int }); ok {
+		return s.threads()
+	}
+	return 1
 }
 
 // A fold is what became of some rows.

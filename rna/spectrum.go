@@ -140,6 +140,14 @@ func (s *Spectrum) rounding() float64 {
 	return r
 }
 
+// accuracy is the relative error of coefficients for a condition number of RᵀR + λ‖R‖₂²I.
+func (s *Spectrum) accuracy(condition float64) float64 {
+	if s.triangle != nil {
+		return epsilon * float64(s.n) * (4 + math.Sqrt(condition))
+	}
+	return 2 * epsilon * (4 + math.Sqrt(float64(s.n)) + condition)
+}
+
 // Norm returns ‖R‖₂.
 func (s *Spectrum) Norm() float64 {
 	return math.Ldexp(math.Sqrt(max(s.top, 0)), s.exp)
@@ -178,6 +186,7 @@ func (s *Spectrum) Solve(lambda float64) Result {
 		}
 		res.Condition = 1
 		res.NormC = 1 / math.Sqrt(float64(s.n)) // and τ = 0
+		res.Accuracy = epsilon
 		return res
 	}
 	if s.triangle != nil && lambda == 0 {
@@ -199,6 +208,7 @@ func (s *Spectrum) Solve(lambda float64) Result {
 		return res
 	}
 	res.C = c
+	res.Accuracy = s.accuracy(res.Condition)
 	norm, _ := s.deviation(lambda)
 	res.Tau = excess(s.n, norm)
 	return res

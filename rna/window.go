@@ -27,6 +27,8 @@ type Window struct {
 	tail    *snapshot // the y of the next Push; nil when no chain is open
 	free    []Vector
 
+	products *products // nil until a solve needs them
+
 	pushes, refused int
 }
 
@@ -229,6 +231,7 @@ const (
 // fillGram computes the row of the Gram matrix of a column that is not in the
 // window yet.
 func (w *Window) fillGram(col *column) error {
+	w.products.forget(col.slot)
 	var bound float64
 	if col.r != nil {
 		bound = col.r.maxAbs

@@ -117,8 +117,11 @@ func forEach(ctx context.Context, n, workers int, piece func(worker, i int) erro
 }
 
 // all lists the numbers of all files.
-func (s *Series) all() []int {
-	list := make([]int, len(s.files))
+func (s *Series) all() []int { return numbers(len(s.files)) }
+
+// numbers lists 0 to n−1.
+func numbers(n int) []int {
+	list := make([]int, n)
 	for i := range list {
 		list[i] = i
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -347,6 +348,54 @@ func TestStatistics(t *testing.T) {
 	}
 	if s.space.dim != 2 {
 		t.Errorf("residuals of %d elements, want those of w", s.space.dim)
+	}
+}
+
+// c is the same whatever the scale of files of float64, from 1e-300 to 1e300, also where one residual is far from the others.
+func TestScales(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 2))
+	const d, n = 40, 5
+	vs := make([][]float64, n+1)
+	for k := range vs {
+		vs[k] = make([]float64, d)
+		for i := range d {
+			vs[k][i] = rng.NormFloat64() * math.Pow(0.1+0.8*float64(i)/d, float64(k))
+		}
+	}
+	for _, lambda := range []float64{0, 1e-9, 1e-3} {
+		var want []float64
+		for _, exp := range []int{0, -996, -700, -525, -538, -300, 300, 520, 996} {
+			var paths []string
+			dir := t.TempDir()
+			for k, v := range vs {
+				u := make([]float64, d)
+				for i := range u {
+					u[i] = math.Ldexp(v[i], exp)
+				}
+				paths = append(paths, save(t, filepath.Join(dir, fmt.Sprintf("%d.safetensors", k)), nil, named{"w", u}))
+			}
+			res := solved(t, measured(t, openAll(t, paths...), Options{}), rna.Options{Lambda: rna.Set(lambda)})
+			if want == nil {
+				want = res.C
+			}
+			for j, c := range res.C {
+				if !(math.Abs(c-want[j]) <= 1e-13*math.Abs(want[j])) {
+					t.Errorf("λ = %g, 2^%d: c is %v, want %v", lambda, exp, res.C, want)
+					break
+				}
+			}
+		}
+	}
+	dir := t.TempDir()
+	huge := math.MaxFloat64
+	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", []float64{1, huge}})
+	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", []float64{1, -huge}})
+	s, err := NewSeries(openAll(t, a, b), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Measure(t.Context()); err == nil || !strings.Contains(err.Error(), `tensor "w": the difference between`) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
@@ -13,9 +14,72 @@ import (
 // is no matter of the machine, since it shows in the rounding.
 const groups = 64
 
-// Measure reads the files once and computes the Gram matrix RᵀR of the residuals. An element that is NaN or infinite is
+// Measure reads the files once and computes the Gram matrix RᵀR of the residuals. Residuals whose squares leave the range of
+// float64 are scaled by powers of two, for which files of float64 are read twice more. An element that is NaN or infinite is
 // an error that names the file and the tensor.
 func (s *Series) Measure(ctx context.Context) error {
+	exps := make([]int, len(s.opt.Pairs))
+	sum, err := s.products(ctx, exps)
+	if err != nil {
+		return err
+	}
+	if scaled, err := s.scales(ctx, sum, exps); err != nil {
+		return err
+	} else if scaled {
+		if sum, err = s.products(ctx, exps); err != nil {
+			return err
+		}
+	}
+	s.space = newSpace(s, sum, exps)
+	return nil
+}
+
+// Residuals within these powers of two have squares that sum up without overflow or harmful underflow.
+const (
+	minExp = -300
+	maxExp = 400
+)
+
+// scales sets the exponents of residuals that call for one, and says whether any does.
+func (s *Series) scales(ctx context.Context, sum partial, exps []int) (scaled bool, err error) {
+	n := len(exps)
+	var doubtful []int
+	for j := range n {
+		if d := sum.gram[j*n+j]; !(d >= math.Ldexp(1, 2*minExp) && d <= math.Ldexp(1, 2*maxExp)) {
+			doubtful = append(doubtful, j)
+		}
+	}
+	spans := s.spans(func(r Role) bool { return r == Weight })
+	wide := slices.ContainsFunc(spans, func(sp span) bool { return sp.column.DType == safetensors.F64 })
+	if doubtful == nil || !wide {
+		return false, nil
+	}
+	workers := make([]*gramWorker, s.workers())
+	most := make([][]float64, len(spans))
+	err = forEach(ctx, len(spans), len(workers), func(worker, i int) (err error) {
+		if workers[worker] == nil {
+			workers[worker] = s.gramWorker(exps)
+		}
+		most[i], err = workers[worker].largestOf(spans[i], doubtful)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	for k, j := range doubtful {
+		m := 0.0
+		for _, v := range most {
+			m = max(m, v[k])
+		}
+		if _, e := math.Frexp(m); m > 0 && (e < minExp || e > maxExp) {
+			exps[j], scaled = e, true
+		}
+	}
+	return scaled, nil
+}
+
+// products sums the products of residuals, each times 2^-exp.
+func (s *Series) products(ctx context.Context, exps []int) (partial, error) {
 	spans := s.spans(func(r Role) bool { return r == Weight })
 	n := len(s.opt.Pairs)
 	size := n * n
@@ -24,7 +88,7 @@ func (s *Series) Measure(ctx context.Context) error {
 	workers := make([]*gramWorker, s.workers())
 	err := forEach(ctx, parts, len(workers), func(worker, g int) error {
 		if workers[worker] == nil {
-			workers[worker] = s.gramWorker()
+			workers[worker] = s.gramWorker(exps)
 		}
 		w := workers[worker]
 		sums[g].gram = make([]float64, size)
@@ -39,7 +103,7 @@ func (s *Series) Measure(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return partial{}, err
 	}
 	for _, p := range sums[1:] {
 		sums[0].merge(p)
@@ -49,8 +113,7 @@ func (s *Series) Measure(ctx context.Context) error {
 			sums[0].gram[j*n+i] = sums[0].gram[i*n+j]
 		}
 	}
-	s.space = newSpace(s, sums[0])
-	return nil
+	return sums[0], nil
 }
 
 // partial is a sum over some spans.
@@ -75,10 +138,10 @@ type gramWorker struct {
 	sums     []float64 // the Gram matrix of a block, its lower triangle by rows
 }
 
-func (s *Series) gramWorker() *gramWorker {
+func (s *Series) gramWorker(exps []int) *gramWorker {
 	w := &gramWorker{reader: s.reader(), files: s.all(), products: map[kernel.Format]*kernel.Products{}}
-	for _, p := range s.opt.Pairs {
-		w.pairs = append(w.pairs, kernel.Pair{X: p.X, Y: p.Y})
+	for j, p := range s.opt.Pairs {
+		w.pairs = append(w.pairs, kernel.Pair{X: p.X, Y: p.Y, Exp: exps[j]})
 	}
 	w.sums = make([]float64, len(w.pairs)*(len(w.pairs)+1)/2)
 	return w
@@ -124,7 +187,29 @@ func (w *gramWorker) add(sum *partial, sp span) error {
 	return nil
 }
 
-// blame finds the element that made the products of a block infinite.
+// largestOf returns the largest element of some residuals in a span.
+func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
+	most := make([]float64, len(residuals))
+	if err := w.load(sp, w.files); err != nil {
+		return nil, err
+	}
+	t := sp.column.DType
+	x, y := make([]float64, kernel.Block), make([]float64, kernel.Block)
+	for at := 0; at < sp.n; at += kernel.Block {
+		n := min(kernel.Block, sp.n-at)
+		for k, j := range residuals {
+			kernel.Widen(x[:n], w.views[w.pairs[j].X][at*t.Size():], t.Format())
+			kernel.Widen(y[:n], w.views[w.pairs[j].Y][at*t.Size():], t.Format())
+			for i := range n {
+				most[k] = max(most[k], math.Abs(x[i]-y[i]))
+			}
+		}
+	}
+	return most, nil
+}
+
+// blame finds the element that is not finite, or the difference, if the products of a block are infinite by one. Products of
+// finite residuals may be infinite: they are scaled later.
 func (w *gramWorker) blame(sp span, at, n int) error {
 	size := sp.column.DType.Size()
 	values := make([]float64, n)
@@ -136,7 +221,18 @@ func (w *gramWorker) blame(sp span, at, n int) error {
 			}
 		}
 	}
-	return fmt.Errorf("tensor %q: the squared distance between successive files exceeds the largest finite number", sp.column.Name)
+	most, err := w.largestOf(sp, numbers(len(w.pairs)))
+	if err != nil {
+		return err
+	}
+	for j, m := range most {
+		if math.IsInf(m, 0) {
+			p := w.pairs[j]
+			return fmt.Errorf("tensor %q: the difference between %s and %s exceeds the largest finite number: leave one of them out",
+				sp.column.Name, w.series.files[p.Y].Path, w.series.files[p.X].Path)
+		}
+	}
+	return nil
 }
 
 // largest bounds the elements of a type, 0 for F64, of which the largest is sought.

@@ -176,8 +176,8 @@ func (s *Series) Weights(c []float64, beta float64) []float64 {
 	return w
 }
 
-// Solve returns the coefficients for the residuals, one each in their order. [Series.Measure] must come before. Where
-// λ, or λ(τ), is below 1e-12 the files are read once more.
+// Solve returns the coefficients for the residuals, one each in their order. [Series.Measure] must come before. For
+// λ = 0, and where the residuals are so dependent that the Gram matrix lacks digits, the files are read once more.
 func (s *Series) Solve(opt rna.Options) (rna.Result, error) {
 	if s.space == nil {
 		return rna.Result{}, errors.New("coefficients of a series that was not measured")

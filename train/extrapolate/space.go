@@ -17,6 +17,7 @@ type space struct {
 	spans  []span // of weights, in order
 	dim    int
 	sum    partial
+	exps   []int        // the Gram matrix is of residuals times 2^-exp
 	number map[Pair]int // of a residual
 }
 
@@ -25,8 +26,8 @@ var (
 	_ rna.Vector = (*vector)(nil)
 )
 
-func newSpace(s *Series, sum partial) *space {
-	sp := &space{series: s, sum: sum, number: map[Pair]int{}}
+func newSpace(s *Series, sum partial, exps []int) *space {
+	sp := &space{series: s, sum: sum, exps: exps, number: map[Pair]int{}}
 	sp.spans = s.spans(func(r Role) bool { return r == Weight })
 	for _, part := range sp.spans {
 		sp.dim += part.n
@@ -139,7 +140,7 @@ func (s *space) residual(r rna.Residual) (int, error) {
 // MaxAbs bounds the elements by their norm, which serves to scale them.
 func (s *space) MaxAbs(r rna.Residual) (float64, error) {
 	i, err := s.residual(r)
-	return math.Sqrt(s.sum.gram[i*len(s.series.opt.Pairs)+i]), err
+	return math.Ldexp(math.Sqrt(s.sum.gram[i*len(s.exps)+i]), s.exps[i]), err
 }
 
 func (s *space) GramRow(row []float64, r rna.Residual, with []rna.Residual) error {
@@ -152,7 +153,7 @@ func (s *space) GramRow(row []float64, r rna.Residual, with []rna.Residual) erro
 		if err != nil {
 			return err
 		}
-		row[k] = math.Ldexp(s.sum.gram[i*len(s.series.opt.Pairs)+j], -r.Exp-q.Exp)
+		row[k] = math.Ldexp(s.sum.gram[i*len(s.exps)+j], s.exps[i]+s.exps[j]-r.Exp-q.Exp)
 	}
 	return nil
 }
