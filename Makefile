@@ -44,12 +44,14 @@ gpu-test: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run '^(Test.*OnGPU|TestFaultOf.*)$$' ./cmd/rna
 
 GPU_CHECK = bin/gpu-check
+# The packages whose tests a machine with a GPU runs.
+GPU_CHECKED = ./cuda $(addprefix ./cuda/,driver blas dnn nvrtc kernels net space)
 
 gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a machine with a GPU, without Go
 	rm -rf $(GPU_CHECK) && mkdir -p $(GPU_CHECK)
-	$(GPU_ENV) go test -c -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/gpu.test ./cuda
+	$(GPU_ENV) go test -c -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/ $(GPU_CHECKED)
 	$(GPU_ENV) go build -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/ ./cmd/rna
-	gzip $(GPU_CHECK)/gpu.test $(GPU_CHECK)/rna
+	gzip $(GPU_CHECK)/*.test $(GPU_CHECK)/rna
 	cp scripts/gpu_check.sh $(GPU_CHECK)/run.sh
 	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_CHECK)/
 	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000

@@ -2,16 +2,14 @@
 
 package cuda
 
-// #include <cublas_v2.h>
-// #include <cudnn.h>
-// #include <nvrtc.h>
-import "C"
-
 import (
 	"errors"
 	"fmt"
 
+	"onlinerna/cuda/blas"
+	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/nvrtc"
 )
 
 // load loads the libraries and lists the GPUs.
@@ -23,7 +21,7 @@ func (r *Report) load() {
 			lib.Version, lib.Err = version(l)
 		}
 		if l == lazy.CuDNN && lib.Err == nil {
-			lib.Err = checkDNN()
+			lib.Err = dnn.Usable()
 		}
 		r.Libraries = append(r.Libraries, lib)
 	}
@@ -41,16 +39,16 @@ func (r *Report) load() {
 }
 
 // try opens a GPU, with cuBLAS when that is there, and returns its free memory.
-func try(ordinal int, blas bool) (free int64, err error) {
+func try(ordinal int, withBLAS bool) (free int64, err error) {
 	c, err := Open(ordinal, Options{})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if free, _, err = c.MemInfo(); err != nil || !blas {
+	if free, _, err = c.MemInfo(); err != nil || !withBLAS {
 		return free, err
 	}
-	b, err := c.NewBLAS(c.Stream())
+	b, err := blas.New(c.Stream())
 	if err != nil {
 		return free, err
 	}
@@ -63,27 +61,11 @@ func version(l lazy.Library) (string, error) {
 	case lazy.Driver:
 		return "CUDA " + lazy.VersionString(lazy.DriverVersion()), nil
 	case lazy.CuBLAS:
-		var v [3]C.int
-		for i := range v {
-			if code := C.cublasGetProperty(C.libraryPropertyType(i), &v[i]); code != C.CUBLAS_STATUS_SUCCESS {
-				return "", fmt.Errorf("cuda: cublasGetProperty of %s gives status %d", l.File(), code)
-			}
-		}
-		return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]), nil
+		return blas.Version()
 	case lazy.NVRTC:
-		var major, minor C.int
-		err := nvrtcError("nvrtcVersion", C.nvrtcVersion(&major, &minor), "")
-		return fmt.Sprintf("%d.%d", major, minor), err
+		return nvrtc.Version()
 	case lazy.CuDNN:
-		return cudnnVersion(int(C.cudnnGetVersion())), nil
+		return dnn.Version(), nil
 	}
 	return "", fmt.Errorf("cuda: no version of %v", l)
-}
-
-// cudnnVersion writes 92800 as 9.28.0 and 8907, as cuDNN 8 numbers itself, as 8.9.7.
-func cudnnVersion(v int) string {
-	if v >= 90000 {
-		return fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100)
-	}
-	return fmt.Sprintf("%d.%d.%d", v/1000, v%1000/100, v%100)
 }

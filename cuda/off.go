@@ -2,19 +2,56 @@
 
 package cuda
 
+import (
+	"onlinerna/nn/device"
+	"onlinerna/rna"
+)
+
+// What the build without the tag gpu has in place of on.go and look.go: nothing can be opened.
+
 // Devices returns [ErrNotBuilt] in this build.
 func Devices() ([]Info, error) { return nil, ErrNotBuilt }
-
-// Open returns [ErrNotBuilt] in this build.
-func Open(ordinal int, o Options) (*Context, error) { return nil, ErrNotBuilt }
 
 // A Context is a GPU in use. This build has none.
 type Context struct{ _ [0]func() }
 
+// Open returns [ErrNotBuilt] in this build.
+func Open(ordinal int, o Options) (*Context, error) { return nil, ErrNotBuilt }
+
 // Info describes the context's GPU.
 func (c *Context) Info() Info { return Info{} }
 
+// MemInfo returns [ErrNotBuilt] in this build.
+func (c *Context) MemInfo() (free, total int64, err error) { return 0, 0, ErrNotBuilt }
+
+// Trim returns [ErrNotBuilt] in this build.
+func (c *Context) Trim() error { return ErrNotBuilt }
+
+// Bandwidth returns [ErrNotBuilt] in this build.
+func (c *Context) Bandwidth(bytes int64) (float64, error) { return 0, ErrNotBuilt }
+
 // Close gives the context back.
 func (c *Context) Close() error { return nil }
+
+// A Point is a vector in GPU memory. This build has none.
+type Point struct{ rna.Point }
+
+// NewPoint returns [ErrNotBuilt] in this build.
+func (c *Context) NewPoint(n int) (*Point, error) { return nil, ErrNotBuilt }
+
+// Close gives the memory back.
+func (p *Point) Close() error { return nil }
+
+// A Space keeps the vectors of RNA in GPU memory. This build has none.
+type Space struct{ rna.Space }
+
+// NewSpace returns [ErrNotBuilt] in this build.
+func NewSpace(c *Context, dim int, o SpaceOptions) (*Space, error) { return nil, ErrNotBuilt }
+
+// Close gives the space's memory back.
+func (s *Space) Close() error { return nil }
+
+// OpenNet returns [ErrNotBuilt] in this build.
+func OpenNet(ordinal int, o NetOptions) (device.Device, error) { return nil, ErrNotBuilt }
 
 func (r *Report) load() {}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
 )
 
@@ -158,9 +159,9 @@ func (r *Report) Print(w io.Writer) error {
 	for _, g := range r.GPUs {
 		what := fmt.Sprintf("%s, %s, %d multiprocessors, ", g.Name, g.Arch(), g.Multiprocessors)
 		if g.Err == nil {
-			what += fmt.Sprintf("%s of %s free", size(g.Free), size(g.Memory))
+			what += fmt.Sprintf("%s of %s free", driver.Size(g.Free), driver.Size(g.Memory))
 		} else {
-			what += fmt.Sprintf("%s, cannot be used", size(g.Memory))
+			what += fmt.Sprintf("%s, cannot be used", driver.Size(g.Memory))
 			missing = append(missing, g.Err)
 		}
 		if bw := g.Bandwidth(); bw > 0 {

@@ -111,8 +111,8 @@ def compare(title, names, includes, before=""):
 
 
 def codes(version, includes):
-    """Compare the names of cuDNN's failures in cudnn.go: below 1000 they are those of 8, above those of 9."""
-    text = re.search(r"var dnnNames = .*?\n\}", open(os.path.join(CUDA, "cudnn.go")).read(), re.S)[0]
+    """Compare the names of cuDNN's failures in cuda/dnn: below 1000 they are those of 8, above those of 9."""
+    text = re.search(r"var names = .*?\n\}", open(os.path.join(CUDA, "dnn", "dnn.go")).read(), re.S)[0]
     named = {int(n): name for n, name in re.findall(r'(\d+): "(\w+)"', text) if (int(n) < 1000) == (version == 8)}
     source = include(["cudnn.h", "stdio.h"]) + "int main(void) {\n"
     source += "".join(f'printf("%d\\n", CUDNN_STATUS_{name});\n' for name in named.values()) + "}\n"
@@ -120,7 +120,7 @@ def codes(version, includes):
     for (code, name), theirs in zip(named.items(), gcc(source, includes, "-o", "").split(), strict=True):
         if code != int(theirs):
             good = False
-            print(f"cuDNN {version}: CUDNN_STATUS_{name} is {theirs}, cudnn.go has {code}")
+            print(f"cuDNN {version}: CUDNN_STATUS_{name} is {theirs}, cuda/dnn has {code}")
     print(f"cuDNN {version}: {len(named)} codes of failures compared")
     return good
 

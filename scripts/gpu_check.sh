@@ -19,8 +19,8 @@ if [ -z "${RNA_CUDA_LIBS:-}" ] && [ -n "$python" ]; then
 	export RNA_CUDA_LIBS
 fi
 export ONLINERNA_GPU=require
-for program in gpu.test rna; do
-	[ -x "$program" ] || gunzip "$program.gz"
+for packed in *.gz; do
+	[ ! -e "$packed" ] || gunzip "$packed"
 done
 
 begin() { printf '\n== %s (%d s)\n' "$1" "$SECONDS"; }
@@ -48,11 +48,17 @@ fi
 begin tests
 faults=(-test.skip '^TestFault') # on demand they are the stand-in's
 if $standin; then faults=(); fi
-within 240 ./gpu.test -test.v "${faults[@]}" >"$results/tests.txt" 2>&1 || {
-	grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$results/tests.txt" || tail -20 "$results/tests.txt"
-	echo "GPU tests failed: $results/tests.txt has all they say" >&2
-	failed+=("tests: $(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$results/tests.txt" | paste -sd ' ')")
-}
+: >"$results/tests.txt"
+for test in *.test; do # one for each package
+	printf '\n== %s\n' "${test%.test}" >>"$results/tests.txt"
+	within 240 "./$test" -test.v "${faults[@]}" >"$results/one.txt" 2>&1 || {
+		grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$results/one.txt" || tail -20 "$results/one.txt"
+		echo "GPU tests failed: $results/tests.txt has all they say" >&2
+		failed+=("tests of ${test%.test}: $(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$results/one.txt" | paste -sd ' ')")
+	}
+	cat "$results/one.txt" >>"$results/tests.txt"
+done
+rm "$results/one.txt"
 if grep -e '--- SKIP' "$results/tests.txt"; then
 	echo "these GPU tests could not run: $results/tests.txt says why" >&2
 	failed+=("tests that could not run")
@@ -63,7 +69,7 @@ echo "$passed tests passed"
 begin "speed of RNA's parts"
 time=300ms
 if $standin; then time=1x; fi # there is nothing to measure
-within 90 ./gpu.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1 | tee "$results/benchmarks.txt" || failed+=("RNA's parts")
+within 90 ./space.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1 | tee "$results/benchmarks.txt" || failed+=("RNA's parts")
 
 begin "RNA beside training"
 options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
@@ -137,7 +143,7 @@ begin "in short"
 	fi
 	if grep -q '^all of this ran on this card' "$results/tests.txt"; then
 		printf '\nran on this card:\n'
-		sed -n '/^all of this ran on this card/,$p' "$results/tests.txt" | grep '^|'
+		sed -n '/^all of this ran on this card/,/^$/p' "$results/tests.txt" | awk '/^\|/ && !seen[$0]++'
 	fi
 	for part in "${failed[@]}"; do echo "FAILED: $part"; done
 	echo "after $SECONDS seconds"

@@ -1,0 +1,257 @@
+//go:build gpu && cgo
+
+// Package blas is cuBLAS: products of matrices in GPU memory. It touches cuBLAS and, for memory and streams, package driver.
+package blas
+
+// #cgo CFLAGS: -I${SRCDIR}/../include
+// #include <cublas_v2.h>
+// #include <stdint.h>
+//
+// // Addresses are numbers: they are the GPU's.
+// static cublasStatus_t set_workspace(cublasHandle_t h, uintptr_t at, size_t bytes) {
+//	return cublasSetWorkspace_v2(h, (void *)at, bytes);
+// }
+// static cublasStatus_t dgemv(cublasHandle_t h, cublasOperation_t trans, int m, int n, double alpha, uintptr_t a, int lda,
+//	uintptr_t x, int incx, double beta, uintptr_t y, int incy) {
+//	return cublasDgemv_v2(h, trans, m, n, &alpha, (const double *)a, lda, (const double *)x, incx, &beta, (double *)y, incy);
+// }
+// static cublasStatus_t sgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, float alpha,
+//	uintptr_t a, int lda, uintptr_t b, int ldb, float beta, uintptr_t c, int ldc) {
+//	return cublasSgemm_v2(h, ta, tb, m, n, k, &alpha, (const float *)a, lda, (const float *)b, ldb, &beta, (float *)c, ldc);
+// }
+// static cublasStatus_t gemm_ex(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, float alpha,
+//	uintptr_t a, int lda, uintptr_t b, int ldb, cudaDataType in, float beta, uintptr_t c, int ldc, cudaDataType out, cublasComputeType_t compute) {
+//	return cublasGemmEx(h, ta, tb, m, n, k, &alpha, (const void *)a, in, lda, (const void *)b, in, ldb, &beta, (void *)c, out, ldc, compute, CUBLAS_GEMM_DEFAULT);
+// }
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/number"
+)
+
+// Handle is a cuBLAS handle whose work goes to one stream. Matrices are column-major: element (i, j) of a matrix with
+// leading dimension ld is i + j·ld elements from its span's start.
+type Handle struct {
+	*driver.Resource
+	c *driver.Context
+	s *driver.Stream
+	h C.cublasHandle_t
+}
+
+// New makes a cuBLAS handle for s. cuBLAS that is missing is a [*lazy.NotFoundError].
+func New(s *driver.Stream) (*Handle, error) {
+	if err := lazy.CuBLAS.Load(); err != nil {
+		return nil, err
+	}
+	b := &Handle{c: s.Context(), s: s}
+	err := s.Do(func() error {
+		code := C.cublasCreate_v2(&b.h)
+		if err := failure("cublasCreate", code, fmt.Sprintf("%v, %s", b.c.Info(), lazy.CuBLAS.File())); err != nil {
+			if code == C.CUBLAS_STATUS_NOT_INITIALIZED {
+				err.Text = fmt.Sprintf("the driver supports CUDA %s; a cuBLAS for a later CUDA does not start", lazy.VersionString(lazy.DriverVersion()))
+			}
+			return err
+		}
+		if err := b.check("cublasSetStream", C.cublasSetStream_v2(b.h, C.cudaStream_t(s.Pointer())), ""); err != nil {
+			return errors.Join(err, b.destroy())
+		}
+		b.Resource = b.c.Adopt("cuBLAS handle", b.destroy)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Handle) destroy() error {
+	if err := failure("cublasDestroy", C.cublasDestroy_v2(b.h), ""); err != nil {
+		return err
+	}
+	return nil
+}
+
+// SetWorkspace has products take their scratch from s, whose content is lost, and not from memory that cuBLAS allocates: a graph
+// then needs no memory of its own. s starts at a multiple of 256 bytes and stays until the handle is closed.
+func (b *Handle) SetWorkspace(s driver.Span) error {
+	return b.do(func() error {
+		p, err := s.Address(b.c)
+		if err != nil {
+			return err
+		}
+		return b.check("cublasSetWorkspace", C.set_workspace(b.h, C.uintptr_t(p), C.size_t(s.Bytes())), driver.Size(s.Bytes()))
+	})
+}
+
+// do runs f on the owner thread with an open handle.
+func (b *Handle) do(f func() error) error {
+	return b.s.Do(func() error {
+		if err := b.Check(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// check turns a status into an error, or that of the GPU behind it.
+func (b *Handle) check(call string, code C.cublasStatus_t, detail string) error {
+	err := failure(call, code, detail)
+	if err == nil {
+		return nil
+	}
+	if lost := b.c.Verdict(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// Gemm computes C = α op(A) op(B) + β C, where op transposes when asked to; C is m×n and the inner dimension k. Factors are in the
+// given precision, and C as well if narrow is set, else float32; sums are float32. With β = 0 C is not read.
+func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alpha float32, A driver.Span, lda int, B driver.Span, ldb int,
+	beta float32, y driver.Span, ldc int, narrow bool) error {
+	if m == 0 || n == 0 {
+		return nil
+	}
+	if k == 0 {
+		return errors.New("cuda: Gemm of an inner dimension 0")
+	}
+	element, out := int64(p.Bytes()), int64(4)
+	types := [...]C.cudaDataType{
+		number.Float32: C.CUDA_R_32F, number.TF32: C.CUDA_R_32F, number.BFloat16: C.CUDA_R_16BF, number.Float16: C.CUDA_R_16F,
+	}
+	outType := C.cudaDataType(C.CUDA_R_32F)
+	if narrow {
+		out, outType = element, types[p]
+	}
+	compute := C.cublasComputeType_t(C.CUBLAS_COMPUTE_32F)
+	if p == number.TF32 {
+		compute = C.CUBLAS_COMPUTE_32F_FAST_TF32
+	}
+	return b.do(func() error {
+		a, err := b.address(element, "A", A, m, k, lda, transA)
+		if err != nil {
+			return err
+		}
+		x, err := b.address(element, "B", B, k, n, ldb, transB)
+		if err != nil {
+			return err
+		}
+		c, err := b.address(out, "C", y, m, n, ldc, false)
+		if err != nil {
+			return err
+		}
+		call, code := "cublasSgemm", C.cublasStatus_t(0)
+		if p == number.Float32 {
+			code = C.sgemm(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
+				x, C.int(ldb), C.float(beta), c, C.int(ldc))
+		} else {
+			call = "cublasGemmEx"
+			code = C.gemm_ex(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
+				x, C.int(ldb), types[p], C.float(beta), c, C.int(ldc), outType, compute)
+		}
+		if code == C.CUBLAS_STATUS_SUCCESS {
+			return nil
+		}
+		return b.check(call, code, fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda, ldb, ldc))
+	})
+}
+
+// Dgemv computes y = α op(A) x + β y in float64, where A is m×n and op transposes when asked to. With β = 0 y is not
+// read.
+func (b *Handle) Dgemv(trans bool, m, n int, alpha float64, A driver.Span, lda int, x driver.Span, incX int, beta float64, y driver.Span, incY int) error {
+	if m == 0 || n == 0 {
+		return nil
+	}
+	if incX < 1 || incY < 1 {
+		return fmt.Errorf("cuda: Dgemv with increments %d, %d: they must be positive", incX, incY)
+	}
+	nx, ny := n, m
+	if trans {
+		nx, ny = m, n
+	}
+	return b.do(func() error {
+		a, err := b.address(8, "A", A, m, n, lda, false)
+		if err != nil {
+			return err
+		}
+		// A vector with an increment is a row of a matrix.
+		xs, err := b.address(8, "x", x, 1, nx, incX, false)
+		if err != nil {
+			return err
+		}
+		ys, err := b.address(8, "y", y, 1, ny, incY, false)
+		if err != nil {
+			return err
+		}
+		code := C.dgemv(b.h, operation(trans), C.int(m), C.int(n), C.double(alpha), a, C.int(lda), xs, C.int(incX), C.double(beta), ys, C.int(incY))
+		if code == C.CUBLAS_STATUS_SUCCESS {
+			return nil
+		}
+		return b.check("cublasDgemv", code, fmt.Sprintf("%d×%d, leading dimension %d, increments %d, %d", m, n, lda, incX, incY))
+	})
+}
+
+func operation(trans bool) C.cublasOperation_t {
+	if trans {
+		return C.CUBLAS_OP_T
+	}
+	return C.CUBLAS_OP_N
+}
+
+// address is that of a rows×cols matrix, stored transposed when trans, of elements of the given size, when all of it lies in s.
+func (b *Handle) address(element int64, what string, s driver.Span, rows, cols, ld int, trans bool) (C.uintptr_t, error) {
+	if trans {
+		rows, cols = cols, rows
+	}
+	if rows < 0 || cols < 0 || ld < max(rows, 1) || max(ld, cols) > math.MaxInt32 {
+		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: no such matrix", what, rows, cols, ld)
+	}
+	n := int64(ld)*int64(cols-1) + int64(rows)
+	if element*n > s.Bytes() {
+		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: it needs %d bytes, the span has %d",
+			what, rows, cols, ld, element*n, s.Bytes())
+	}
+	p, err := s.Address(b.c)
+	return C.uintptr_t(p), err
+}
+
+// Version asks cuBLAS, which is loaded, for its version.
+func Version() (string, error) {
+	var v [3]C.int
+	for i := range v {
+		if code := C.cublasGetProperty(C.libraryPropertyType(i), &v[i]); code != C.CUBLAS_STATUS_SUCCESS {
+			return "", failure("cublasGetProperty", code, lazy.CuBLAS.File())
+		}
+	}
+	return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]), nil
+}
+
+var names = map[C.cublasStatus_t]string{
+	C.CUBLAS_STATUS_NOT_INITIALIZED:  "CUBLAS_STATUS_NOT_INITIALIZED",
+	C.CUBLAS_STATUS_ALLOC_FAILED:     "CUBLAS_STATUS_ALLOC_FAILED",
+	C.CUBLAS_STATUS_INVALID_VALUE:    "CUBLAS_STATUS_INVALID_VALUE",
+	C.CUBLAS_STATUS_ARCH_MISMATCH:    "CUBLAS_STATUS_ARCH_MISMATCH",
+	C.CUBLAS_STATUS_MAPPING_ERROR:    "CUBLAS_STATUS_MAPPING_ERROR",
+	C.CUBLAS_STATUS_EXECUTION_FAILED: "CUBLAS_STATUS_EXECUTION_FAILED",
+	C.CUBLAS_STATUS_INTERNAL_ERROR:   "CUBLAS_STATUS_INTERNAL_ERROR",
+	C.CUBLAS_STATUS_NOT_SUPPORTED:    "CUBLAS_STATUS_NOT_SUPPORTED",
+	C.CUBLAS_STATUS_LICENSE_ERROR:    "CUBLAS_STATUS_LICENSE_ERROR",
+}
+
+// failure gives a status its name; nil for success.
+func failure(call string, code C.cublasStatus_t, detail string) *driver.Error {
+	if code == C.CUBLAS_STATUS_SUCCESS {
+		return nil
+	}
+	name := names[code]
+	if name == "" {
+		name = "CUBLAS_STATUS"
+	}
+	return &driver.Error{Call: call, Detail: detail, Code: int(code), Name: name}
+}

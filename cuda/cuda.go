@@ -1,0 +1,53 @@
+package cuda
+
+import (
+	"errors"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/net"
+	"onlinerna/cuda/number"
+	"onlinerna/cuda/space"
+)
+
+// ErrNotBuilt says that the build has no GPU support, and how to build with it.
+var ErrNotBuilt = errors.New("this build has no GPU support: build it with \"make gpu\" (needs gcc, no CUDA toolkit)")
+
+// What package driver says of GPUs.
+type (
+	// Info describes a GPU.
+	Info = driver.Info
+	// Options of [Open]. The zero value is a good choice.
+	Options = driver.Options
+	// NoDeviceError says that there is no GPU of the number asked for, and which there are.
+	NoDeviceError = driver.NoDeviceError
+)
+
+var (
+	// ErrLost says that a context cannot be used any more: close it and open another.
+	ErrLost = driver.ErrLost
+	// ErrOutOfMemory is what every error of memory that was not there is.
+	ErrOutOfMemory = driver.ErrOutOfMemory
+)
+
+// NetOptions are what a user chooses about the device for nets.
+type NetOptions = net.Options
+
+// Precision says what nets store and multiply.
+type Precision = number.Precision
+
+// The precisions.
+const (
+	Float32  = number.Float32
+	TF32     = number.TF32
+	BFloat16 = number.BFloat16
+	Float16  = number.Float16
+)
+
+// ParsePrecision is the precision of a name.
+func ParsePrecision(name string) (Precision, error) { return number.ParsePrecision(name) }
+
+// SpaceOptions are the options of a [Space]. The zero value is a good choice.
+type SpaceOptions = space.Options
+
+// DefaultReserve is the [SpaceOptions].Reserve of 256 MiB.
+const DefaultReserve = space.DefaultReserve

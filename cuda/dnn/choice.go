@@ -1,0 +1,153 @@
+//go:build gpu && cgo
+
+package dnn
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/internal/cache"
+)
+
+// algorithm is one that cuDNN has for a convolution, by its number, with its kind of products and the bytes of its scratch.
+type algorithm struct {
+	Number int   `json:"algorithm"`
+	Math   int   `json:"math"`
+	Bytes  int64 `json:"workspace"`
+}
+
+// choose takes an algorithm of those within the options. Where none of them does with the scratch it is the one with the least. Several
+// that are to be measured, and have not been before, are left to Settle.
+func (v *Convolution) choose(o Options) error {
+	all, err := v.algorithms(o)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("cuda: %w for %v of %v in %v", ErrNoAlgorithm, v.kindOf(), v.shape, v.precision)
+	}
+	least := slices.MinFunc(all, func(a, b algorithm) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	within := slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > max(o.Workspace, least.Bytes) })
+	within = within[:min(len(within), mostMeasured)]
+	if !o.Measure || o.Deterministic || len(within) == 1 {
+		return v.use(within[0])
+	}
+	v.key = v.name(o)
+	if kept, ok := keptChoice(v.d.c.Options(), v.key); ok && slices.Contains(within, kept) {
+		return v.use(kept)
+	}
+	if err := v.use(within[0]); err != nil {
+		return err
+	}
+	v.unsettled = within
+	for _, a := range within {
+		v.workspace = max(v.workspace, a.Bytes)
+	}
+	return nil
+}
+
+// mostMeasured algorithms are timed, and each so many times.
+const mostMeasured, rounds = 8, 3
+
+// Settle measures the algorithms, unless one is chosen, and takes the fastest. The spans are as for Run; the result's content is lost.
+func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
+	return v.d.do(func() error {
+		if err := v.Check(); err != nil {
+			return err
+		}
+		if len(v.unsettled) == 0 {
+			return nil
+		}
+		best, least := v.unsettled[0], time.Duration(0)
+		for _, x := range v.unsettled {
+			took, err := v.time(x, [4]driver.Span{a, b, to, workspace})
+			if errors.Is(err, driver.ErrLost) {
+				return err
+			}
+			if err == nil && (least == 0 || took < least) { // one that fails is passed over
+				best, least = x, took
+			}
+		}
+		v.unsettled = nil
+		if least > 0 {
+			keepChoice(v.d.c.Options(), v.key, best)
+		}
+		return v.use(best)
+	})
+}
+
+// time is the shortest of a few runs of an algorithm, behind one that does not count.
+func (v *Convolution) time(a algorithm, spans [4]driver.Span) (least time.Duration, err error) {
+	if err := v.use(a); err != nil {
+		return 0, err
+	}
+	var events [rounds + 1]*driver.Event
+	defer func() {
+		for _, e := range events {
+			if e != nil {
+				err = errors.Join(err, e.Close())
+			}
+		}
+	}()
+	for i := range events {
+		if events[i], err = v.d.c.NewEvent(true); err != nil {
+			return 0, err
+		}
+		if err := v.launch(spans[0], spans[1], spans[2], spans[3]); err != nil {
+			return 0, err
+		}
+		if err := events[i].Record(v.d.s); err != nil {
+			return 0, err
+		}
+	}
+	if err := events[rounds].Synchronize(); err != nil {
+		return 0, err
+	}
+	for i := range rounds {
+		took, err := events[i+1].Since(events[i])
+		if err != nil {
+			return 0, err
+		}
+		if least == 0 || took < least {
+			least = max(took, 1)
+		}
+	}
+	return least, nil
+}
+
+// choice is a file of the cache: which algorithm was the fastest for what.
+type choice struct {
+	Key string `json:"key"`
+	algorithm
+}
+
+// name is all that the fastest algorithm may depend on.
+func (v *Convolution) name(o Options) string {
+	i := v.d.c.Info()
+	return fmt.Sprintf("%v %v, %v, at most %d bytes of scratch, %s %s with %d multiprocessors, cuDNN %s", v.kindOf(), v.shape, v.precision, o.Workspace,
+		i.Name, i.Arch(), i.Multiprocessors, Version())
+}
+
+func choiceFile(key string) string { return "convolution-" + cache.Digest(key) + ".json" }
+
+// keptChoice reads a choice. A file that is damaged, or of something else, is as good as none.
+func keptChoice(o driver.Options, key string) (algorithm, bool) {
+	b, ok := cache.Read(cache.Folder(o.KernelCache), choiceFile(key))
+	var c choice
+	if !ok || json.Unmarshal(b, &c) != nil || c.Key != key {
+		return algorithm{}, false
+	}
+	return c.algorithm, true
+}
+
+// keepChoice writes a choice. Where that fails the next run measures again.
+func keepChoice(o driver.Options, key string, a algorithm) {
+	if b, err := json.Marshal(choice{key, a}); err == nil {
+		cache.Write(cache.Folder(o.KernelCache), choiceFile(key), append(b, '\n'))
+	}
+}

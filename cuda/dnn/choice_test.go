@@ -1,0 +1,125 @@
+//go:build gpu && cgo
+
+package dnn
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/number"
+	"onlinerna/cuda/sim"
+)
+
+// The fastest algorithm is measured once, whatever the heuristics say, and kept in a file, which is made anew where it is damaged.
+func TestConvolutionChoice(t *testing.T) {
+	needDNN(t)
+	t.Setenv("RNA_SIM_CLOCK", "1")
+	folder := t.TempDir()
+	c := openWith(t, driver.Options{KernelCache: folder})
+	d := newDNN(t, c)
+	single := blur
+	single.KH, single.KW, single.Pad = 1, 1, [2]int{}
+	runs := func() uint64 { return sim.Calls("cudnnConvolutionForward") }
+	// choose gives the algorithm, and whether it was measured.
+	choose := func(s Shape, o Options) (algo int, measured bool) {
+		t.Helper()
+		o.Workspace = max(o.Workspace, 1<<20)
+		before := runs()
+		v, err := d.NewConvolution(Forward, s, o)
+		check(t, err)
+		defer v.Close()
+		m := alloc(t, c, max(v.Workspace(), 1))
+		b := v.operands()
+		x, w, y := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All()
+		check(t, v.Settle(x, w, y, m.All()))
+		check(t, v.Run(x, w, y, m.All()))
+		return int(v.v.algo), runs()-before > 1
+	}
+	files := func() []string {
+		t.Helper()
+		list, err := filepath.Glob(filepath.Join(folder, "*"))
+		check(t, err)
+		return list
+	}
+	measure := Options{Measure: true}
+	narrow := Options{Measure: true, Precision: number.BFloat16}
+	for _, test := range []struct {
+		name     string
+		shape    Shape
+		o        Options
+		algo     int // of the stand-in
+		measured bool
+		files    int
+	}{
+		{"by heuristics", single, Options{}, 1, false, 0},
+		{"the same bits in each run", single, Options{Measure: true, Deterministic: true}, 1, false, 0},
+		{"measured", single, measure, 0, true, 1},
+		{"kept", single, measure, 0, false, 1},
+		{"of another shape", blur, measure, 1, true, 2},
+		{"in other bits", blur, narrow, 1, true, 3},
+		{"with other scratch", single, Options{Measure: true, Workspace: 1 << 21}, 0, true, 4},
+		{"all kept", blur, narrow, 1, false, 4},
+	} {
+		algo, measured := choose(test.shape, test.o)
+		if sim.Active() && (algo != test.algo || measured != test.measured) || sim.Active() && len(files()) != test.files {
+			t.Errorf("%s: algorithm %d, measured %v, files %q", test.name, algo, measured, files())
+		}
+	}
+	if !sim.Active() {
+		return
+	}
+	for _, damage := range []string{"", "{", strings.Repeat("x", 100), `{"key":"other","algorithm":1,"math":3}`, `{"algorithm":7}`} {
+		for _, f := range files() {
+			check(t, os.WriteFile(f, []byte(damage), 0o644))
+		}
+		if algo, measured := choose(single, measure); algo != 0 || !measured {
+			t.Errorf("behind a file of %q: algorithm %d, measured %v", damage, algo, measured)
+		}
+		if algo, measured := choose(single, measure); algo != 0 || measured {
+			t.Errorf("it is not written anew: algorithm %d, measured %v", algo, measured)
+		}
+	}
+	// An algorithm that is kept and no longer there.
+	for _, f := range files() {
+		b, err := os.ReadFile(f)
+		check(t, err)
+		check(t, os.WriteFile(f, []byte(strings.Replace(string(b), `"algorithm":0`, `"algorithm":5`, 1)), 0o644))
+	}
+	if algo, measured := choose(single, measure); algo != 0 || !measured {
+		t.Errorf("an algorithm that is not there: %d, measured %v", algo, measured)
+	}
+}
+
+// Where no algorithm runs it is the first of the heuristics; a GPU that is lost is an error.
+func TestFaultOfConvolutionChoice(t *testing.T) {
+	fault(t, "")
+	t.Setenv("RNA_SIM_CLOCK", "1")
+	for _, test := range []struct {
+		plan string
+		lost bool
+	}{{"cudnnConvolutionForward@0=5000", false}, {"cuEventCreate@0=2", false}, {"cudnnConvolutionForward@1=719,later", true}} {
+		folder := t.TempDir()
+		c, err := driver.Open(0, driver.Options{KernelCache: folder, ExactMemory: true})
+		check(t, err)
+		d, err := New(c.Stream())
+		check(t, err)
+		v, err := d.NewConvolution(Forward, blur, Options{Measure: true, Workspace: 1 << 20})
+		check(t, err)
+		m, err := c.Alloc(1 << 12)
+		check(t, err)
+		check(t, sim.Fault(test.plan))
+		err = v.Settle(m.Span(0, 24), m.Span(256, 72), m.Span(512, 48), m.Span(1024, v.Workspace()))
+		check(t, sim.Fault(""))
+		if test.lost != errors.Is(err, driver.ErrLost) || !test.lost && (err != nil || v.v.algo != 1) {
+			t.Errorf("%s: algorithm %d, %v", test.plan, v.v.algo, err)
+		}
+		if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+			t.Errorf("%s: files %v, %v", test.plan, files, err)
+		}
+		_ = errors.Join(m.Close(), v.Close(), d.Close(), c.Close()) // a GPU that is lost says so
+	}
+}

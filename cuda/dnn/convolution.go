@@ -1,0 +1,295 @@
+//go:build gpu && cgo
+
+package dnn
+
+// #include <cudnn.h>
+//
+// // The three convolutions in one form: the operands and the result in the order of cuDNN's functions.
+// enum { FORWARD, GRAD_INPUT, GRAD_WEIGHT };
+// typedef struct {
+//	int kind, algo, math;
+//	cudnnTensorDescriptor_t x, y;
+//	cudnnFilterDescriptor_t w;
+//	cudnnConvolutionDescriptor_t conv;
+// } convolution;
+//
+// static cudnnStatus_t conv_algorithms(cudnnHandle_t h, const convolution *v, int asked, int *given, struct cudnnConvolutionAlgoPerf *out) {
+//	switch (v->kind) {
+//	case FORWARD: return cudnnGetConvolutionForwardAlgorithm_v7(h, v->x, v->w, v->conv, v->y, asked, given, out);
+//	case GRAD_INPUT: return cudnnGetConvolutionBackwardDataAlgorithm_v7(h, v->w, v->y, v->conv, v->x, asked, given, out);
+//	default: return cudnnGetConvolutionBackwardFilterAlgorithm_v7(h, v->x, v->y, v->conv, v->w, asked, given, out);
+//	}
+// }
+//
+// static cudnnStatus_t conv_workspace(cudnnHandle_t h, const convolution *v, size_t *bytes) {
+//	switch (v->kind) {
+//	case FORWARD: return cudnnGetConvolutionForwardWorkspaceSize(h, v->x, v->w, v->conv, v->y, v->algo, bytes);
+//	case GRAD_INPUT: return cudnnGetConvolutionBackwardDataWorkspaceSize(h, v->w, v->y, v->conv, v->x, v->algo, bytes);
+//	default: return cudnnGetConvolutionBackwardFilterWorkspaceSize(h, v->x, v->y, v->conv, v->w, v->algo, bytes);
+//	}
+// }
+//
+// // Addresses are numbers: they are the GPU's.
+// static cudnnStatus_t conv_run(cudnnHandle_t h, const convolution *v, CUdeviceptr a, CUdeviceptr b, CUdeviceptr space, size_t bytes, CUdeviceptr to) {
+//	const float one = 1, zero = 0;
+//	const void *p = (const void *)a, *q = (const void *)b;
+//	void *s = (void *)space, *r = (void *)to;
+//	switch (v->kind) {
+//	case FORWARD: return cudnnConvolutionForward(h, &one, v->x, p, v->w, q, v->conv, v->algo, s, bytes, &zero, v->y, r);
+//	case GRAD_INPUT: return cudnnConvolutionBackwardData(h, &one, v->w, p, v->y, q, v->conv, v->algo, s, bytes, &zero, v->x, r);
+//	default: return cudnnConvolutionBackwardFilter(h, &one, v->x, p, v->y, q, v->conv, v->algo, s, bytes, &zero, v->w, r);
+//	}
+// }
+import "C"
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/number"
+)
+
+// Kind says what a convolution computes.
+type Kind int
+
+// The kinds of convolutions, with their operands and result.
+const (
+	Forward    Kind = C.FORWARD     // x, w to y
+	GradInput  Kind = C.GRAD_INPUT  // w, dy to dx
+	GradWeight Kind = C.GRAD_WEIGHT // x, dy to dw
+)
+
+func (k Kind) String() string {
+	return [...]string{"Forward", "BackwardData", "BackwardFilter"}[k]
+}
+
+// Shape is that of a cross-correlation of tensors that lie channels last: x [N,H,W,C], w [O,KH,KW,C/Groups],
+// y [N,H',W',O].
+type Shape struct {
+	N, C, H, W, O, KH, KW int
+	Stride, Pad, Dilation [2]int // vertical, horizontal
+	Groups                int
+}
+
+func (s Shape) String() string {
+	return fmt.Sprintf("x %d×%d×%d×%d, w %d×%d×%d×%d, stride %v, pad %v, dilation %v, groups %d",
+		s.N, s.C, s.H, s.W, s.O, s.C/s.Groups, s.KH, s.KW, s.Stride, s.Pad, s.Dilation, s.Groups)
+}
+
+// out is H' and W'.
+func (s Shape) out() [2]int {
+	at := func(d, in, taps int) int { return (in+2*s.Pad[d]-s.Dilation[d]*(taps-1)-1)/s.Stride[d] + 1 }
+	return [2]int{at(0, s.H, s.KH), at(1, s.W, s.KW)}
+}
+
+// elements are the numbers of those of x, w and y.
+func (s Shape) elements() (x, w, y int64) {
+	out := s.out()
+	return int64(s.N) * int64(s.C) * int64(s.H) * int64(s.W),
+		int64(s.O) * int64(s.C/s.Groups) * int64(s.KH) * int64(s.KW),
+		int64(s.N) * int64(s.O) * int64(out[0]) * int64(out[1])
+}
+
+// Options say what a convolution computes with and how its algorithm is chosen.
+type Options struct {
+	Precision     number.Precision // of all three tensors; sums are float32
+	Deterministic bool             // only algorithms that give equal bits in each run
+	Workspace     int64            // the most bytes of scratch to use where there is a choice
+	// Measure has [Convolution.Settle] time the algorithms where there are several, and take the fastest, which is kept in
+	// [Options].KernelCache for later runs with the same card and cuDNN. Without it, and with Deterministic, it is the one that cuDNN's
+	// heuristics name first: the fastest may be another one the next time, with other bits.
+	Measure bool
+}
+
+// A Convolution is one of the three convolutions for tensors of one shape, with an algorithm.
+type Convolution struct {
+	*driver.Resource
+	d         *Handle
+	v         C.convolution
+	shape     Shape
+	precision number.Precision
+	workspace int64
+
+	unsettled []algorithm // of which Settle is to choose one
+	key       string      // of the choice in the cache
+}
+
+// Align is the alignment in bytes of tensors for cuDNN's fast kernels.
+const Align = 16
+
+// ErrNoAlgorithm says that cuDNN has none for a convolution.
+var ErrNoAlgorithm = errors.New("cuDNN has no algorithm")
+
+// NewConvolution describes a convolution and chooses its algorithm.
+func (d *Handle) NewConvolution(kind Kind, shape Shape, o Options) (*Convolution, error) {
+	v := &Convolution{d: d, shape: shape, precision: o.Precision, v: C.convolution{kind: C.int(kind)}}
+	err := d.do(func() error {
+		err := v.describe()
+		if err == nil {
+			err = v.choose(o)
+		}
+		if err != nil {
+			_ = v.destroy() // err came first
+			return err
+		}
+		v.Resource = d.c.Adopt("convolution", v.destroy)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// describe makes the descriptors.
+func (v *Convolution) describe() error {
+	s, out := v.shape, v.shape.out()
+	typ := [...]C.cudnnDataType_t{number.Float32: C.CUDNN_DATA_FLOAT, number.TF32: C.CUDNN_DATA_FLOAT, number.BFloat16: C.CUDNN_DATA_BFLOAT16, number.Float16: C.CUDNN_DATA_HALF}[v.precision]
+	v.v.math = [...]C.int{number.Float32: C.CUDNN_FMA_MATH, number.TF32: C.CUDNN_DEFAULT_MATH, number.BFloat16: C.CUDNN_TENSOR_OP_MATH, number.Float16: C.CUDNN_TENSOR_OP_MATH}[v.precision]
+	for _, step := range []struct {
+		call string
+		run  func() C.cudnnStatus_t
+	}{
+		{"cudnnCreateTensorDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateTensorDescriptor(&v.v.x) }},
+		{"cudnnCreateTensorDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateTensorDescriptor(&v.v.y) }},
+		{"cudnnCreateFilterDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateFilterDescriptor(&v.v.w) }},
+		{"cudnnCreateConvolutionDescriptor", func() C.cudnnStatus_t { return C.cudnnCreateConvolutionDescriptor(&v.v.conv) }},
+		{"cudnnSetTensor4dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetTensor4dDescriptor(v.v.x, C.CUDNN_TENSOR_NHWC, typ, C.int(s.N), C.int(s.C), C.int(s.H), C.int(s.W))
+		}},
+		{"cudnnSetTensor4dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetTensor4dDescriptor(v.v.y, C.CUDNN_TENSOR_NHWC, typ, C.int(s.N), C.int(s.O), C.int(out[0]), C.int(out[1]))
+		}},
+		{"cudnnSetFilter4dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetFilter4dDescriptor(v.v.w, typ, C.CUDNN_TENSOR_NHWC, C.int(s.O), C.int(s.C/s.Groups), C.int(s.KH), C.int(s.KW))
+		}},
+		{"cudnnSetConvolution2dDescriptor", func() C.cudnnStatus_t {
+			return C.cudnnSetConvolution2dDescriptor(v.v.conv, C.int(s.Pad[0]), C.int(s.Pad[1]), C.int(s.Stride[0]), C.int(s.Stride[1]),
+				C.int(s.Dilation[0]), C.int(s.Dilation[1]), C.CUDNN_CROSS_CORRELATION, C.CUDNN_DATA_FLOAT)
+		}},
+		{"cudnnSetConvolutionGroupCount", func() C.cudnnStatus_t { return C.cudnnSetConvolutionGroupCount(v.v.conv, C.int(s.Groups)) }},
+		{"cudnnSetConvolutionMathType", v.setMath},
+	} {
+		if err := v.d.check(step.call, step.run(), s.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *Convolution) setMath() C.cudnnStatus_t {
+	return C.cudnnSetConvolutionMathType(v.v.conv, C.cudnnMathType_t(v.v.math))
+}
+
+// suits says whether an algorithm and its kind of products are as exact as the precision. Winograd's transforms are not in 16 bits.
+func (v *Convolution) suits(algo int, math C.cudnnMathType_t) bool {
+	winograd := [...]int{Forward: 6, GradInput: 4, GradWeight: 4}[v.kindOf()] // and the one behind it
+	if math == C.CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || v.precision.Bytes() == 2 && (algo == winograd || algo == winograd+1) {
+		return false
+	}
+	return v.precision != number.Float32 || math != C.CUDNN_TENSOR_OP_MATH
+}
+
+// algorithms lists what cuDNN's heuristics name, the best first: those that run within the options but for the scratch.
+func (v *Convolution) algorithms(o Options) ([]algorithm, error) {
+	var all [16]C.struct_cudnnConvolutionAlgoPerf
+	var n C.int
+	call := fmt.Sprintf("cudnnGetConvolution%vAlgorithm_v7", v.kindOf())
+	if err := v.d.check(call, C.conv_algorithms(v.d.h, &v.v, C.int(len(all)), &n, &all[0]), v.shape.String()); err != nil {
+		return nil, err
+	}
+	var list []algorithm
+	for _, a := range all[:n] {
+		if a.status == C.CUDNN_STATUS_SUCCESS && v.suits(int(a.algo), a.mathType) && (!o.Deterministic || a.determinism == C.CUDNN_DETERMINISTIC) {
+			list = append(list, algorithm{int(a.algo), int(a.mathType), int64(a.memory)})
+		}
+	}
+	return list, nil
+}
+
+// use makes a the algorithm.
+func (v *Convolution) use(a algorithm) error {
+	v.v.algo = C.int(a.Number)
+	if v.precision != number.Float32 { // the description keeps to float32 products otherwise
+		v.v.math = C.int(a.Math)
+		if err := v.d.check("cudnnSetConvolutionMathType", v.setMath(), v.shape.String()); err != nil {
+			return err
+		}
+	}
+	var bytes C.size_t
+	call := fmt.Sprintf("cudnnGetConvolution%vWorkspaceSize", v.kindOf())
+	err := v.d.check(call, C.conv_workspace(v.d.h, &v.v, &bytes), v.shape.String())
+	v.workspace = int64(bytes)
+	return err
+}
+
+func (v *Convolution) kindOf() Kind { return Kind(v.v.kind) }
+
+// operands are the bytes of the operands and the result, in the order of the kind.
+func (v *Convolution) operands() [3]int64 {
+	x, w, y := v.shape.elements()
+	n := int64(v.precision.Bytes())
+	return [...][3]int64{Forward: {n * x, n * w, n * y}, GradInput: {n * w, n * y, n * x}, GradWeight: {n * x, n * y, n * w}}[v.kindOf()]
+}
+
+// Precision is that of the tensors.
+func (v *Convolution) Precision() number.Precision { return v.precision }
+
+// Workspace is the bytes of scratch that Run needs.
+func (v *Convolution) Workspace() int64 { return v.workspace }
+
+// Run computes the result to of the operands a and b, in the order of the kind. All spans start at multiples of 16 bytes. The
+// content of the workspace is lost.
+func (v *Convolution) Run(a, b, to, workspace driver.Span) error {
+	return v.d.do(func() error {
+		if err := v.Check(); err != nil {
+			return err
+		}
+		return v.launch(a, b, to, workspace)
+	})
+}
+
+// launch is Run on the owner thread.
+func (v *Convolution) launch(a, b, to, workspace driver.Span) error {
+	call := fmt.Sprintf("cudnnConvolution%v", v.kindOf())
+	want := v.operands()
+	var at [4]C.CUdeviceptr
+	for i, s := range [4]driver.Span{a, b, to, workspace} {
+		if i < 3 && s.Bytes() != want[i] || i == 3 && s.Bytes() < v.workspace {
+			return fmt.Errorf("cuda: %s of %v: spans of %d, %d, %d and %d bytes where %d, %d, %d and at least %d are needed",
+				call, v.shape, a.Bytes(), b.Bytes(), to.Bytes(), workspace.Bytes(), want[0], want[1], want[2], v.workspace)
+		}
+		p, err := s.Address(v.d.c)
+		if err != nil {
+			return err
+		}
+		if p%Align != 0 {
+			return fmt.Errorf("cuda: %s of %v: a span starts beside a multiple of %d bytes", call, v.shape, Align)
+		}
+		at[i] = C.CUdeviceptr(p)
+	}
+	return v.d.check(call, C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.Bytes()), at[2]), v.shape.String())
+}
+
+// destroy destroys the descriptors, which are the host's.
+func (v *Convolution) destroy() error {
+	var first error
+	note := func(call string, code C.cudnnStatus_t) {
+		if first == nil {
+			first = failure(call, code, v.shape.String())
+		}
+	}
+	for _, t := range []C.cudnnTensorDescriptor_t{v.v.x, v.v.y} {
+		if t != nil {
+			note("cudnnDestroyTensorDescriptor", C.cudnnDestroyTensorDescriptor(t))
+		}
+	}
+	if v.v.w != nil {
+		note("cudnnDestroyFilterDescriptor", C.cudnnDestroyFilterDescriptor(v.v.w))
+	}
+	if v.v.conv != nil {
+		note("cudnnDestroyConvolutionDescriptor", C.cudnnDestroyConvolutionDescriptor(v.v.conv))
+	}
+	return first
+}

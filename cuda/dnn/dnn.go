@@ -1,0 +1,120 @@
+//go:build gpu && cgo
+
+// Package dnn is cuDNN: the convolutions of nets, and the choice of their algorithms. It touches cuDNN and, for memory and streams,
+// package driver.
+package dnn
+
+// #cgo CFLAGS: -I${SRCDIR}/../include
+// #include <cudnn.h>
+import "C"
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/lazy"
+)
+
+// Handle is a cuDNN handle whose work goes to one stream.
+type Handle struct {
+	*driver.Resource
+	c *driver.Context
+	s *driver.Stream
+	h C.cudnnHandle_t
+}
+
+// New makes a cuDNN handle for s. cuDNN that is missing is a [*lazy.NotFoundError].
+func New(s *driver.Stream) (*Handle, error) {
+	if err := lazy.CuDNN.Load(); err != nil {
+		return nil, err
+	}
+	if err := Usable(); err != nil {
+		return nil, err
+	}
+	d := &Handle{c: s.Context(), s: s}
+	err := s.Do(func() error {
+		if err := failure("cudnnCreate", C.cudnnCreate(&d.h), fmt.Sprintf("%v, %s", d.c.Info(), lazy.CuDNN.File())); err != nil {
+			return err
+		}
+		if err := failure("cudnnSetStream", C.cudnnSetStream(d.h, C.CUstream(s.Pointer())), ""); err != nil {
+			return errors.Join(err, d.destroy())
+		}
+		d.Resource = d.c.Adopt("cuDNN handle", d.destroy)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// oldest has the convolutions' math type for float32 without rounding to TensorFloat-32, and bfloat16.
+const oldest = 8100
+
+// Usable says that cuDNN, which is loaded, is too old.
+func Usable() error {
+	if v := int(C.cudnnGetVersion()); v < oldest {
+		return fmt.Errorf("cuda: cuDNN %s is too old, needed is %s or newer: %s; %s",
+			versionString(v), versionString(oldest), lazy.CuDNN.File(), lazy.CuDNN.Install(lazy.DriverVersion()))
+	}
+	return nil
+}
+
+func (d *Handle) destroy() error { return failure("cudnnDestroy", C.cudnnDestroy(d.h), "") }
+
+// do runs f on the owner thread with an open handle.
+func (d *Handle) do(f func() error) error {
+	return d.s.Do(func() error {
+		if err := d.Check(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// check turns a status into an error. A kernel's failure shows as one of cuDNN: the driver knows better.
+func (d *Handle) check(call string, code C.cudnnStatus_t, detail string) error {
+	err := failure(call, code, detail)
+	if err == nil {
+		return nil
+	}
+	if lost := d.c.Verdict(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// Version asks cuDNN, which is loaded, for its version.
+func Version() string { return versionString(int(C.cudnnGetVersion())) }
+
+// versionString writes 92800 as 9.28.0 and 8907, as cuDNN 8 numbers itself, as 8.9.7.
+func versionString(v int) string {
+	if v >= 90000 {
+		return fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100)
+	}
+	return fmt.Sprintf("%d.%d.%d", v/1000, v%1000/100, v%100)
+}
+
+// names are the codes of cuDNN 8, below 1000, and of 9.
+var names = map[int]string{
+	1: "NOT_INITIALIZED", 2: "ALLOC_FAILED", 3: "BAD_PARAM", 4: "INTERNAL_ERROR", 5: "INVALID_VALUE", 6: "ARCH_MISMATCH",
+	7: "MAPPING_ERROR", 8: "EXECUTION_FAILED", 9: "NOT_SUPPORTED", 10: "LICENSE_ERROR", 11: "RUNTIME_PREREQUISITE_MISSING",
+	1001: "NOT_INITIALIZED", 1002: "SUBLIBRARY_VERSION_MISMATCH", 1003: "SERIALIZATION_VERSION_MISMATCH", 1004: "DEPRECATED",
+	1005: "LICENSE_ERROR", 1006: "RUNTIME_IN_PROGRESS", 1007: "RUNTIME_FP_OVERFLOW", 1008: "SUBLIBRARY_LOADING_FAILED",
+	2000: "BAD_PARAM", 3000: "NOT_SUPPORTED", 4000: "INTERNAL_ERROR", 5000: "EXECUTION_FAILED",
+}
+
+func failure(call string, code C.cudnnStatus_t, detail string) error {
+	if code == C.CUDNN_STATUS_SUCCESS {
+		return nil
+	}
+	name, ok := names[int(code)]
+	if !ok {
+		name = names[int(code)/1000*1000] // the codes of 9 are a thousand a kind
+	}
+	if name != "" {
+		name = "_" + name
+	}
+	return &driver.Error{Call: call, Detail: detail, Code: int(code), Name: "CUDNN_STATUS" + name}
+}

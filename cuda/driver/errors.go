@@ -1,0 +1,116 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrLost says that a context cannot be used any more: close it and open another.
+	ErrLost = errors.New("cuda: context lost")
+
+	// ErrOutOfMemory is what every [*MemoryError] is.
+	ErrOutOfMemory = errors.New("cuda: out of memory")
+
+	// ErrClosed says that a context or one of its handles was used after Close.
+	ErrClosed = errors.New("cuda: used after Close")
+)
+
+// An Error is a failed call of one of CUDA's libraries.
+type Error struct {
+	Call   string // the function of the library
+	Detail string // sizes and names it was called with
+	Code   int
+	Name   string // CUDA_ERROR_…, CUBLAS_STATUS_… or NVRTC_ERROR_…
+	Text   string // the driver's words for it, if any
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cuda: %s", e.Call)
+	if e.Detail != "" {
+		fmt.Fprintf(&b, " (%s)", e.Detail)
+	}
+	fmt.Fprintf(&b, ": %s (%d)", e.Name, e.Code)
+	if e.Text != "" {
+		fmt.Fprintf(&b, ": %s", e.Text)
+	}
+	return b.String()
+}
+
+// lost reports whether no call of the context can succeed after e.
+func (e *Error) lost() bool {
+	if !strings.HasPrefix(e.Name, "CUDA_") {
+		return false
+	}
+	switch e.Code {
+	case 4, // DEINITIALIZED
+		214, 220, // ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE
+		700, 702, 709, 710, // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, CONTEXT_IS_DESTROYED, ASSERT
+		714, 715, 716, 717, 718, 719, // from HARDWARE_STACK_ERROR to LAUNCH_FAILED
+		999: // UNKNOWN
+		return true
+	}
+	return false
+}
+
+// A LostError is [ErrLost] with the failure that lost the context: a kernel or a copy at or before that call.
+type LostError struct{ Cause *Error }
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("%v; the GPU's work at or before this call failed and the context is lost", e.Cause)
+}
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+func (e *LostError) Unwrap() error        { return e.Cause }
+
+// A MemoryError says that memory was not there: what was asked, what is free.
+type MemoryError struct {
+	Cause       *Error
+	Host        bool  // pinned host memory; Free and Total are then 0
+	Asked       int64 // bytes
+	Free, Total int64 // of the GPU, in bytes
+	Used        int64 // by this context, in bytes
+}
+
+func (e *MemoryError) Error() string {
+	if e.Host {
+		return fmt.Sprintf("cuda: out of pinned host memory: asked for %s (%s)", Size(e.Asked), e.Cause.Name)
+	}
+	return fmt.Sprintf("cuda: out of memory: asked for %s, free are %s of %s, this context holds %s (%s)",
+		Size(e.Asked), Size(e.Free), Size(e.Total), Size(e.Used), e.Cause.Name)
+}
+func (e *MemoryError) Is(target error) bool { return target == ErrOutOfMemory }
+func (e *MemoryError) Unwrap() error        { return e.Cause }
+
+// OutOfMemory is true, for those who do not know this package.
+func (e *MemoryError) OutOfMemory() bool { return true }
+
+// A NoDeviceError says that there is no GPU of the number asked for, and which there are.
+type NoDeviceError struct {
+	Asked   int
+	Devices []Info
+}
+
+func (e *NoDeviceError) Error() string {
+	if len(e.Devices) == 0 {
+		return fmt.Sprintf("cuda: no GPU %d: the driver lists none", e.Asked)
+	}
+	names := make([]string, len(e.Devices))
+	for i, d := range e.Devices {
+		names[i] = fmt.Sprintf("%d (%s)", d.Ordinal, d.Name)
+	}
+	return fmt.Sprintf("cuda: no GPU %d, there are: %s", e.Asked, strings.Join(names, ", "))
+}
+
+// Size writes a number of bytes: 512 bytes, 1.5 GiB.
+func Size(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	x, unit := float64(n)/(1<<10), 0
+	for ; x >= 1<<10 && unit < 3; unit++ {
+		x /= 1 << 10
+	}
+	return fmt.Sprintf("%.1f %ciB", x, "KMGT"[unit])
+}

@@ -1,0 +1,128 @@
+//go:build gpu && cgo
+
+package driver
+
+// #include <cuda.h>
+import "C"
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Graph is work that was captured from a stream, to be launched as a whole.
+type Graph struct {
+	c     *Context
+	exec  C.CUgraphExec
+	uses  map[*Memory]struct{} // whose addresses the work has
+	stale bool                 // one of them was closed
+}
+
+// ErrStale says that a graph uses memory that was closed: capture it again.
+var ErrStale = errors.New("cuda: the graph uses memory that was closed")
+
+// Capture calls f on the owner thread and keeps the work that it puts on s, instead of doing it. Numbers that f passes are fixed; the content
+// of memory is read at each launch. Inside f nothing may be allocated, waited for or copied from or to memory that is
+// not pinned: the driver refuses that, and the capture fails. Other streams may be used beside s as long as s waits for them.
+func (s *Stream) Capture(f func() error) (*Graph, error) {
+	g := &Graph{c: s.c, uses: map[*Memory]struct{}{}}
+	err := s.Do(func() error {
+		if s.c.capturing != nil {
+			return errors.New("cuda: a capture inside another")
+		}
+		whole, err := s.capture(g, f)
+		if err != nil {
+			return err
+		}
+		err = driverCode("cuGraphInstantiateWithFlags", C.cuGraphInstantiateWithFlags(&g.exec, whole, 0), "")
+		err = s.c.note(err)
+		if end := s.c.note(driverCode("cuGraphDestroy", C.cuGraphDestroy(whole), "")); err == nil && end != nil {
+			err = end
+			_ = C.cuGraphExecDestroy(g.exec) // the graph was there: err says what is wrong
+		}
+		if err == nil {
+			s.c.handles[g] = struct{}{}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// capture calls f between the begin and the end of a capture, which ends whatever f does.
+func (s *Stream) capture(g *Graph, f func() error) (whole C.CUgraph, err error) {
+	to := C.CUstream(s.Pointer())
+	// The owner thread makes all calls of the context; what other threads do with theirs is no concern of the capture.
+	if err := driverCode("cuStreamBeginCapture", C.cuStreamBeginCapture(to, C.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), ""); err != nil {
+		return nil, s.c.note(err)
+	}
+	s.c.capturing = g
+	defer func() {
+		s.c.capturing = nil
+		end := driverCode("cuStreamEndCapture", C.cuStreamEndCapture(to, &whole), "")
+		if err == nil {
+			err = s.c.note(end)
+		}
+		if err != nil && whole != nil {
+			_ = C.cuGraphDestroy(whole) // err came first
+			whole = nil
+		}
+	}()
+	// Until f is through it is not known to end well: it may panic.
+	err = errors.New("cuda: the captured function did not return")
+	err = f()
+	return nil, err
+}
+
+// Launch puts the work of the graph on s.
+func (g *Graph) Launch(s *Stream) error {
+	return s.Do(func() error {
+		if g.c != s.c {
+			return fmt.Errorf("cuda: graph of %v launched on %v", g.c.info, s.c.info)
+		}
+		if _, open := g.c.handles[g]; !open {
+			return fmt.Errorf("graph: %w", ErrClosed)
+		}
+		if g.stale {
+			return ErrStale
+		}
+		return g.c.note(driverCode("cuGraphLaunch", C.cuGraphLaunch(g.exec, C.CUstream(s.Pointer())), ""))
+	})
+}
+
+// Valid says whether the graph can still be launched: it is open and no memory that it uses was closed.
+func (g *Graph) Valid() bool {
+	valid := false
+	_ = g.c.enter(func() error { // a closed context has no valid graph
+		_, open := g.c.handles[g]
+		valid = open && !g.stale
+		return nil
+	})
+	return valid
+}
+
+// Close gives the graph back; its work that is under way is done all the same. A second Close does nothing.
+func (g *Graph) Close() error { return g.c.drop(g) }
+
+func (g *Graph) kind() string { return "graph" }
+
+func (g *Graph) release() error {
+	code := C.cuGraphExecDestroy(g.exec)
+	if g.c.lost != nil {
+		return nil // its memory on the host is free all the same
+	}
+	return g.c.note(driverCode("cuGraphExecDestroy", code, ""))
+}
+
+// outdate marks the graphs that use m.
+func (c *Context) outdate(m *Memory) {
+	for h := range c.handles {
+		if g, ok := h.(*Graph); ok {
+			if _, used := g.uses[m]; used {
+				g.stale = true
+			}
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package driver
+
+import "fmt"
+
+// Info describes a GPU.
+type Info struct {
+	Ordinal         int // the number that Open takes
+	Name            string
+	Major, Minor    int   // compute capability
+	Memory          int64 // bytes in all
+	Multiprocessors int
+	MemoryClock     int // kHz, 0 when the driver does not say
+	MemoryBus       int // bits
+}
+
+// Arch names the GPU's instruction set as compilers do: sm_90.
+func (i Info) Arch() string { return fmt.Sprintf("sm_%d%d", i.Major, i.Minor) }
+
+// Bandwidth is the peak bandwidth of the memory in bytes a second by its clock and width, 0 when unknown. Memory
+// transfers data twice a clock.
+func (i Info) Bandwidth() float64 { return 2 * float64(i.MemoryClock) * 1e3 * float64(i.MemoryBus) / 8 }
+
+func (i Info) String() string { return fmt.Sprintf("GPU %d: %s, %s", i.Ordinal, i.Name, i.Arch()) }
+
+// Options of [Open]. The zero value is a good choice.
+type Options struct {
+	// KernelCache is the folder for compiled kernels, by default onlinerna/cuda in the user's cache folder. A
+	// folder that cannot be written costs compile time, no more.
+	KernelCache string
+
+	// ExactMemory switches the cache of freed device memory off: each allocation is the driver's, of exactly the
+	// bytes asked for. For tests. RNA_CUDA_MEMORY=exact in the environment does the same.
+	ExactMemory bool
+}
+
+// MemoryStats counts device memory of a context, in bytes.
+type MemoryStats struct {
+	Used   int64 // in allocated blocks, with what their size was rounded up by
+	Cached int64 // freed, kept for the next allocation
+	Peak   int64 // the most of Used
+	Calls  int   // of the driver's allocator
+}

@@ -1,0 +1,14 @@
+//go:build gpu && cgo
+
+package driver_test
+
+import (
+	"os"
+	"testing"
+
+	"onlinerna/cuda/internal/gputest"
+)
+
+func TestMain(m *testing.M) { os.Exit(gputest.Main(m)) }
+
+var check, open, openWith, alloc, fault = gputest.Check, gputest.Open, gputest.OpenWith, gputest.Alloc, gputest.Fault

@@ -1,0 +1,143 @@
+//go:build gpu && cgo
+
+package driver
+
+// #include <cuda.h>
+// #include <stdint.h>
+//
+// // The parameters are read before the call returns.
+// static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream s, uint64_t *cells, int n) {
+//	void *params[n > 0 ? n : 1];
+//	for (int i = 0; i < n; i++) params[i] = &cells[i];
+//	return cuLaunchKernel(f, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, s, params, NULL);
+// }
+import "C"
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"gorgonia.org/cu"
+)
+
+// A Module is a compiled source with its kernels.
+type Module struct {
+	c    *Context
+	name string
+	m    cu.Module
+}
+
+// A Kernel is a __global__ function of a module, which keeps it.
+type Kernel struct {
+	m    *Module
+	name string
+	f    C.CUfunction
+}
+
+// Dim is the size of a grid in blocks, or of a block in threads. Zeros are ones.
+type Dim struct{ X, Y, Z int }
+
+func (d Dim) filled() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
+
+// Load loads compiled code: a cubin, or PTX, which the driver compiles. name is the source's in messages.
+func (c *Context) Load(name string, image []byte) (*Module, error) {
+	m := &Module{c: c, name: name}
+	err := c.Do(func() (err error) {
+		if m.m, err = cu.LoadData(string(image)); err == nil {
+			c.handles[m] = struct{}{}
+		}
+		return c.check("cuModuleLoadData", err, fmt.Sprintf("%s for %s, %s", name, c.info.Arch(), Size(int64(len(image)))))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Kernel finds a kernel of the module: an extern "C" function.
+func (m *Module) Kernel(name string) (*Kernel, error) {
+	k := &Kernel{m: m, name: name}
+	err := m.c.Do(func() (err error) {
+		if _, open := m.c.handles[m]; !open {
+			return fmt.Errorf("module %s: %w", m.name, ErrClosed)
+		}
+		f, err := m.m.Function(name)
+		// Package cu's own launch stores pointers in memory of malloc: what lies there before may look to the garbage collector
+		// like a pointer to nowhere, and end the program.
+		k.f = C.CUfunction(reflect.ValueOf(f).FieldByName("fn").UnsafePointer())
+		return m.c.check("cuModuleGetFunction", err, fmt.Sprintf("%s of %s", name, m.name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Close unloads the module. Its kernels must not run any more. A second Close does nothing.
+func (m *Module) Close() error { return m.c.drop(m) }
+
+func (m *Module) kind() string { return "module" }
+
+func (m *Module) release() error {
+	if m.c.lost != nil {
+		return nil
+	}
+	return m.c.check("cuModuleUnload", m.m.Unload(), m.name)
+}
+
+// Launch puts a run of k on the stream, with shared bytes of dynamic shared memory. The arguments must have the types
+// of the kernel's parameters, which cannot be checked: a [Span] for a pointer; int32, uint32, int64, uint64, float32 or
+// float64 for a value.
+func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) error {
+	return s.Do(func() error {
+		if k.m.c != s.c {
+			return fmt.Errorf("cuda: kernel %s of %v launched on %v", k.name, k.m.c.info, s.c.info)
+		}
+		if _, open := s.c.handles[k.m]; !open {
+			return fmt.Errorf("kernel %s: %w", k.name, ErrClosed)
+		}
+		cells := make([]C.uint64_t, len(args)+1) // one more: there may be no arguments
+		for i, a := range args {
+			if err := s.c.argument(unsafe.Pointer(&cells[i]), a); err != nil {
+				return fmt.Errorf("cuda: argument %d of kernel %s: %w", i, k.name, err)
+			}
+		}
+		g, b := grid.filled(), block.filled()
+		sizes := [2][3]C.uint{{C.uint(g.X), C.uint(g.Y), C.uint(g.Z)}, {C.uint(b.X), C.uint(b.Y), C.uint(b.Z)}}
+		code := C.launch(k.f, &sizes[0][0], &sizes[1][0], C.uint(shared), C.CUstream(s.Pointer()), &cells[0], C.int(len(args)))
+		if code == C.CUDA_SUCCESS {
+			return nil
+		}
+		return s.c.note(driverCode("cuLaunchKernel", code, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared)))
+	})
+}
+
+func (d Dim) String() string {
+	return strings.TrimSuffix(strings.TrimSuffix(fmt.Sprintf("%d×%d×%d", d.X, d.Y, d.Z), "×1"), "×1")
+}
+
+func (c *Context) argument(cell unsafe.Pointer, a any) error {
+	switch v := a.(type) {
+	case Span:
+		p, err := v.pointer(c)
+		*(*uint64)(cell) = uint64(p)
+		return err
+	case int32:
+		*(*int32)(cell) = v
+	case uint32:
+		*(*uint32)(cell) = v
+	case int64:
+		*(*int64)(cell) = v
+	case uint64:
+		*(*uint64)(cell) = v
+	case float32:
+		*(*float32)(cell) = v
+	case float64:
+		*(*float64)(cell) = v
+	default:
+		return fmt.Errorf("a %T is no kernel parameter", a)
+	}
+	return nil
+}

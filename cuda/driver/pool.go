@@ -1,0 +1,133 @@
+//go:build gpu && cgo
+
+package driver
+
+import (
+	"errors"
+	"slices"
+
+	"gorgonia.org/cu"
+)
+
+// A block is device memory as the driver gave it.
+type block struct {
+	at   cu.DevicePtr
+	size int64
+}
+
+// pool keeps freed blocks for the next allocation: the driver's own allocator takes up to a millisecond a call. All of
+// it belongs to the owner thread.
+type pool struct {
+	exact bool
+	freed []block // by size
+	stats MemoryStats
+}
+
+// rounded is the size that is asked of the driver, so that blocks of about the same size serve each other.
+func (p *pool) rounded(bytes int64) int64 {
+	switch {
+	case p.exact:
+		return bytes
+	case bytes <= 1<<20:
+		return (bytes + 511) &^ 511
+	}
+	return (bytes + 2<<20 - 1) &^ (2<<20 - 1)
+}
+
+// take removes the smallest freed block of at least n bytes, when it is at most an eighth larger.
+func (p *pool) take(n int64) (block, bool) {
+	i, _ := slices.BinarySearchFunc(p.freed, n, func(b block, n int64) int {
+		if b.size < n {
+			return -1
+		}
+		return 1
+	})
+	if i == len(p.freed) || p.freed[i].size > n+n/8 {
+		return block{}, false
+	}
+	b := p.freed[i]
+	p.freed = slices.Delete(p.freed, i, i+1)
+	p.stats.Cached -= b.size
+	return b, true
+}
+
+// put keeps a freed block.
+func (p *pool) put(b block) {
+	i, _ := slices.BinarySearchFunc(p.freed, b.size, func(b block, n int64) int {
+		if b.size < n {
+			return -1
+		}
+		return 1
+	})
+	p.freed = slices.Insert(p.freed, i, b)
+	p.stats.Cached += b.size
+}
+
+func (p *pool) use(b block) block {
+	p.stats.Used += b.size
+	p.stats.Peak = max(p.stats.Peak, p.stats.Used)
+	return b
+}
+
+// allocate finds a block for bytes in the cache or asks the driver, which gets the cache back when it has too little.
+func (c *Context) allocate(bytes int64) (block, error) {
+	n := c.pool.rounded(bytes)
+	if b, ok := c.pool.take(n); ok {
+		return c.pool.use(b), nil
+	}
+	at, err := c.memAlloc(n)
+	if errors.Is(err, ErrOutOfMemory) && len(c.pool.freed) > 0 {
+		if err := c.trim(); err != nil {
+			return block{}, err
+		}
+		at, err = c.memAlloc(n)
+	}
+	if err != nil {
+		return block{}, err
+	}
+	return c.pool.use(block{at, n}), nil
+}
+
+func (c *Context) memAlloc(n int64) (cu.DevicePtr, error) {
+	c.pool.stats.Calls++
+	at, err := cu.MemAlloc(n)
+	err = driverError("cuMemAlloc", err, Size(n))
+	if e, ok := err.(*Error); ok && e.Code == int(cu.OutOfMemory) {
+		m := &MemoryError{Cause: e, Asked: n, Used: c.pool.stats.Used}
+		m.Free, m.Total, err = cu.MemInfo()
+		if err != nil {
+			return 0, c.check("cuMemGetInfo", err, "after a failed allocation")
+		}
+		return 0, m
+	}
+	return at, c.note(err)
+}
+
+// free takes a block back once nothing can use it any more.
+func (c *Context) free(b block) error {
+	c.pool.stats.Used -= b.size
+	if c.lost != nil {
+		return nil // it goes with the context
+	}
+	if err := c.check("cuCtxSynchronize", cu.Synchronize(), "before freeing "+Size(b.size)); err != nil {
+		return err
+	}
+	if c.pool.exact {
+		return c.check("cuMemFree", cu.MemFree(b.at), Size(b.size))
+	}
+	c.pool.put(b)
+	return nil
+}
+
+// trim gives the freed blocks back to the driver.
+func (c *Context) trim() error {
+	var errs []error
+	for _, b := range c.pool.freed {
+		if c.lost == nil {
+			errs = append(errs, c.check("cuMemFree", cu.MemFree(b.at), Size(b.size)))
+		}
+		c.pool.stats.Cached -= b.size
+	}
+	c.pool.freed = nil
+	return errors.Join(errs...)
+}

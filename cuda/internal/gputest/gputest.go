@@ -1,0 +1,201 @@
+//go:build gpu && cgo
+
+// Package gputest is what the tests of the packages below cuda share: the search for a GPU or its stand-in, memory that is given back,
+// planned faults, and the README's table of what has run. Tests use it, and nothing else.
+package gputest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/sim"
+)
+
+var (
+	// KernelCache keeps the kernels that the tests of a package compile.
+	KernelCache string
+
+	// PlannedLeaks is what the stand-in misses after the planned failure of functions that give things back.
+	PlannedLeaks string
+
+	// noGPU says why the tests that need a GPU or the stand-in cannot run; empty when they can.
+	noGPU string
+
+	// standIn is the folder of the stand-in, when it is used because there is nothing else.
+	standIn string
+)
+
+// Main runs a package's tests, from its TestMain, and returns the exit code. It looks for the libraries where RNA_CUDA_LIBS says, then
+// for a GPU, then for the stand-in that "make sim" builds. With ONLINERNA_GPU=require in the environment the tests fail when there
+// is none of these. What the tests note has to be the README's rows with the given beginnings.
+func Main(m *testing.M, rows ...string) int {
+	noGPU = findLibraries()
+	if noGPU != "" && os.Getenv("ONLINERNA_GPU") == "require" {
+		fmt.Fprintln(os.Stderr, noGPU)
+		return 1
+	}
+	var err error
+	if KernelCache, err = os.MkdirTemp("", "kernels"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(KernelCache)
+	code := m.Run()
+	if err := checkREADME(rows); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if leaks := sim.Leaks(); leaks != PlannedLeaks && code == 0 {
+		fmt.Fprintln(os.Stderr, "leaked:", leaks)
+		return 1
+	}
+	return code
+}
+
+// root is the folder of the module that the tests run in, or empty.
+func root() string {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return ""
+}
+
+func findLibraries() string {
+	if os.Getenv(lazy.SearchVariable) == "" && lazy.Driver.Load() != nil {
+		standIn = filepath.Join(root(), "bin", "sim")
+		os.Setenv(lazy.SearchVariable, standIn)
+	}
+	for _, l := range []lazy.Library{lazy.Driver, lazy.CuBLAS, lazy.NVRTC} {
+		if err := l.Load(); err != nil {
+			return fmt.Sprintf("no GPU and no stand-in for one; \"make sim\" builds it (needs g++): %v", err)
+		}
+	}
+	return ""
+}
+
+// Need skips a test that cannot run here.
+func Need(t testing.TB) {
+	t.Helper()
+	if noGPU != "" {
+		t.Skip(noGPU)
+	}
+}
+
+// NeedLibrary skips a test where a library is missing, unless that was asked for.
+func NeedLibrary(t testing.TB, l lazy.Library) {
+	t.Helper()
+	if err := l.Load(); err != nil {
+		if asked := os.Getenv(lazy.SearchVariable); os.Getenv("ONLINERNA_GPU") == "require" || asked != "" && asked != standIn {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// NeedDNN skips a test where cuDNN is missing.
+func NeedDNN(t testing.TB) {
+	t.Helper()
+	Need(t)
+	NeedLibrary(t, lazy.CuDNN)
+}
+
+// Open opens GPU 0 for a test and checks at its end that everything was given back.
+func Open(t testing.TB) *driver.Context {
+	t.Helper()
+	return OpenWith(t, driver.Options{KernelCache: KernelCache})
+}
+
+// OpenWith is Open with options.
+func OpenWith(t testing.TB, o driver.Options) *driver.Context {
+	t.Helper()
+	Need(t)
+	c, err := driver.Open(0, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { Check(t, c.Close()) })
+	return c
+}
+
+// Alloc allocates memory and closes it at the test's end.
+func Alloc(t testing.TB, c *driver.Context, bytes int64) *driver.Memory {
+	t.Helper()
+	m, err := c.Alloc(bytes)
+	Check(t, err)
+	t.Cleanup(func() { Check(t, m.Close()) })
+	return m
+}
+
+// Upload allocates memory with the elements of s.
+func Upload[T driver.Number](t testing.TB, c *driver.Context, s []T) *driver.Memory {
+	t.Helper()
+	m := Alloc(t, c, int64(len(driver.Bytes(s))))
+	Check(t, c.Stream().CopyIn(m.All(), driver.Bytes(s)))
+	return m
+}
+
+// Download waits for the context's stream and reads s.
+func Download[T driver.Number](t testing.TB, s driver.Span) []T {
+	t.Helper()
+	var x T
+	out := make([]T, s.Bytes()/int64(len(driver.Bytes([]T{x}))))
+	Check(t, s.Context().Stream().CopyOut(driver.Bytes(out), s))
+	Check(t, s.Context().Stream().Synchronize())
+	return out
+}
+
+// Check ends a test that has an error.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fault plans faults of the stand-in for the rest of the test. Tests with faults are named TestFault…: a GPU has none
+// to plan.
+func Fault(t *testing.T, plan string) {
+	t.Helper()
+	Need(t)
+	if !sim.Active() {
+		if os.Getenv("ONLINERNA_GPU") == "require" {
+			t.Fatal("faults need the stand-in: leave these tests out with -test.skip '^TestFault'")
+		}
+		t.Skip("faults need the stand-in")
+	}
+	Check(t, sim.Fault(plan))
+	t.Cleanup(func() { Check(t, sim.Fault("")) })
+}
+
+// Releases reports whether a function gives something back: when it fails, that is gone.
+func Releases(function string) bool {
+	for _, word := range []string{"Free", "Destroy", "Release", "Unload"} {
+		if strings.Contains(function, word) {
+			return true
+		}
+	}
+	return function == "cuCtxSynchronize"
+}
+
+// Arguments is a source with kernels that show what they were called with, and where.
+const Arguments = `
+extern "C" __global__ void arguments(double *out, int a, unsigned b, long long c, unsigned long long d, float e, double f) {
+	out[0] = a; out[1] = b; out[2] = c; out[3] = d; out[4] = e; out[5] = f;
+}
+extern "C" __global__ void number(int *out, int n) {
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n) out[i] += 10 * blockIdx.x + threadIdx.x;
+}
+`

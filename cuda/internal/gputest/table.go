@@ -1,0 +1,199 @@
+//go:build gpu && cgo
+
+package gputest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"onlinerna/cuda/number"
+	"onlinerna/cuda/sim"
+)
+
+// What the README says has run is what the tests ran: they note it, and when all of a package's tests ran, their rows have to be
+// the README's. ONLINERNA_WRITE=1 writes them there.
+
+// onCards says when a row of the table ran on a card, and on which: "2027-01-31, H200". On a card the tests print the rows.
+var onCards = map[string]string{}
+
+// The rows, by their beginnings, in the README's order.
+const (
+	ByCuDNN   = "by cuDNN: "
+	ByCuBLAS  = "by cuBLAS: "
+	ByKernels = "by kernels of this repository: "
+	Vectors   = "SGD and all else on vectors, sums in float64"
+	Replayed  = "training steps, captured and replayed"
+	Golden    = "ResNet-20"
+	Spaces    = "RNA's snapshots, their Gram matrix and combinations, sums in float64"
+)
+
+var order = []string{ByCuDNN, ByCuBLAS, ByKernels, Vectors, Replayed, Golden, Spaces}
+
+// how says what the tests of a row compare with.
+var how = map[string]string{
+	Vectors:  "the reference device (`devicetest`)",
+	Replayed: "the bits of steps that are not replayed",
+	Golden:   "PyTorch's losses, gradients and statistics",
+	Spaces:   "the host's (`spacetest`)",
+}
+
+var noted struct {
+	sync.Mutex
+	ops  map[string]map[number.Precision]bool // kinds
+	rows map[string]map[number.Precision]bool
+}
+
+func note(list *map[string]map[number.Precision]bool, name string, p number.Precision) {
+	noted.Lock()
+	defer noted.Unlock()
+	if *list == nil {
+		*list = map[string]map[number.Precision]bool{}
+	}
+	if (*list)[name] == nil {
+		(*list)[name] = map[number.Precision]bool{}
+	}
+	(*list)[name][p] = true
+}
+
+// Ran notes a row, when the test passes.
+func Ran(t *testing.T, row string, p number.Precision) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() && !t.Skipped() {
+			note(&noted.rows, row, p)
+		}
+	})
+}
+
+// RanOp notes an op that ran, by its kind.
+func RanOp(kind string, p number.Precision) { note(&noted.ops, kind, p) }
+
+// rows are what was noted, in Markdown.
+func rows() []string {
+	all := map[string]map[number.Precision]bool{}
+	said := map[string]string{}
+	for row, ps := range noted.rows {
+		all[row], said[row] = ps, how[row]
+	}
+	// Ops with the same precisions share a row.
+	kinds := map[string][]string{}
+	for kind, ps := range noted.ops {
+		by := ByKernels
+		switch {
+		case strings.HasPrefix(kind, "conv2d"):
+			by = ByCuDNN
+		case strings.HasPrefix(kind, "linear"):
+			by = ByCuBLAS
+		}
+		key := by + "|" + list(ps)
+		kinds[key] = append(kinds[key], kind)
+	}
+	for key, names := range kinds {
+		slices.Sort(names)
+		by, _, _ := strings.Cut(key, "|")
+		row := by + "`" + strings.Join(names, "`, `") + "`"
+		all[row], said[row] = noted.ops[names[0]], how[Vectors]
+	}
+	var lines []string
+	for row, ps := range all {
+		card := onCards[row]
+		if card == "" {
+			card = "never"
+		}
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |", row, list(ps), said[row], card))
+	}
+	return sorted(lines)
+}
+
+// sorted puts lines into the README's order.
+func sorted(lines []string) []string {
+	rank := func(line string) int {
+		return slices.IndexFunc(order, func(row string) bool { return strings.HasPrefix(line, "| "+row) })
+	}
+	slices.SortFunc(lines, func(a, b string) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return lines
+}
+
+func list(ps map[number.Precision]bool) string {
+	var names []string
+	for p := number.Float32; p <= number.Float16; p++ {
+		if ps[p] {
+			names = append(names, p.String())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+const (
+	tableStart = "<!-- GPU table: ONLINERNA_WRITE=1 make gpu-test writes it -->\n"
+	tableHead  = "| op | precision | on the stand-in, compared with | on a real card |\n|-|-|-|-|\n"
+	tableEnd   = "<!-- end -->\n"
+)
+
+// checkREADME compares the README's rows with the given beginnings with what ran, once all tests have. Where there is no README, as
+// beside the binary on another machine, and on a card, it prints them.
+func checkREADME(own []string) error {
+	for _, name := range []string{"test.run", "test.skip", "test.list", "test.bench"} {
+		f := flag.Lookup(name)
+		if name == "test.skip" && !sim.Active() { // a card has no faults on demand
+			continue
+		}
+		if f != nil && f.Value.String() != "" {
+			return nil
+		}
+	}
+	if testing.Short() || noGPU != "" || len(own) == 0 {
+		return nil
+	}
+	ran := rows()
+	if !sim.Active() {
+		fmt.Printf("all of this ran on this card:\n%s%s\n", tableHead, strings.Join(ran, "\n"))
+		return nil
+	}
+	dir := root()
+	if dir == "" {
+		return nil
+	}
+	path := filepath.Join(dir, "README.md")
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil { // packages are tested side by side
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), tableStart)
+	table, after, ended := strings.Cut(rest, tableEnd)
+	if !found || !ended {
+		return fmt.Errorf("%s has no place for the table of what ran on the GPU: put %q and %q there", path, tableStart, tableEnd)
+	}
+	lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(table, tableHead), "\n"), "\n")
+	others := slices.DeleteFunc(lines, func(line string) bool {
+		return line == "" || slices.ContainsFunc(own, func(row string) bool { return strings.HasPrefix(line, "| "+row) })
+	})
+	want := tableHead + strings.Join(sorted(append(others, ran...)), "\n") + "\n"
+	if table == want {
+		return nil
+	}
+	if os.Getenv("ONLINERNA_WRITE") == "1" {
+		return os.WriteFile(path, []byte(before+tableStart+want+tableEnd+after), 0o644)
+	}
+	return fmt.Errorf("%s says about the GPU what these tests did not run; ONLINERNA_WRITE=1 make gpu-test writes what they did:\n%s", path, want)
+}

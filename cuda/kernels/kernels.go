@@ -1,0 +1,42 @@
+//go:build gpu && cgo
+
+// Package kernels has the sources in CUDA C++ of nets and spaces. It touches nothing; package nvrtc compiles them.
+package kernels
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+)
+
+//go:embed *.cu store.h
+var files embed.FS
+
+// RNA is the source of RNA's kernels.
+func RNA() string {
+	b, err := files.ReadFile("rna.cu")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(b)
+}
+
+// Net is one of the sources for nets, with what comes before it, and its options. store says what elements are: 0 float32,
+// 1 bfloat16, 2 float16.
+func Net(file string, store int) (source string, options []string, err error) {
+	body, err := files.ReadFile(file)
+	if err != nil {
+		return "", nil, err
+	}
+	source, options, err = WithStore(fmt.Sprintf("#line 1 \"%s\"\n%s", file, body), store)
+	return source, options, err
+}
+
+// WithStore puts store.h in front of a source: how elements are read and written. store is as for Net.
+func WithStore(source string, store int) (string, []string, error) {
+	head, err := files.ReadFile("store.h")
+	return fmt.Sprintf("#line 1 \"store.h\"\n%s\n%s", head, source), []string{fmt.Sprintf("-DSTORE=%d", store)}, err
+}
+
+// Names lists the sources: rna.cu, and those that Net knows.
+func Names() ([]string, error) { return fs.Glob(files, "*.cu") }

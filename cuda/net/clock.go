@@ -1,0 +1,49 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/nn/device"
+)
+
+var _ device.Clock = (*Device)(nil)
+
+// marks are events of a stream by number.
+type marks []*driver.Event
+
+func (m marks) close() error {
+	var errs []error
+	for _, e := range m {
+		errs = append(errs, e.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Mark implements device.Clock by an event.
+func (d *Device) Mark(i int) error {
+	for len(d.marks) <= i {
+		e, err := d.c.NewEvent(true)
+		if err != nil {
+			return d.Explain(err)
+		}
+		d.marks = append(d.marks, e)
+	}
+	return d.Explain(d.marks[i].Record(d.stream))
+}
+
+// Between implements device.Clock.
+func (d *Device) Between(i, j int) (time.Duration, error) {
+	if min(i, j) < 0 || max(i, j) >= len(d.marks) {
+		return 0, fmt.Errorf("cuda: time between the marks %d and %d: there are %d", i, j, len(d.marks))
+	}
+	if err := d.marks[j].Synchronize(); err != nil {
+		return 0, d.Explain(err)
+	}
+	took, err := d.marks[j].Since(d.marks[i])
+	return took, d.Explain(err)
+}

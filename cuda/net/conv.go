@@ -1,0 +1,158 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"cmp"
+	"errors"
+
+	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/number"
+	"onlinerna/nn/op"
+)
+
+// convKey says which convolution a plan is for.
+type convKey struct {
+	kind  dnn.Kind
+	shape dnn.Shape
+}
+
+// convolution describes a convolution, once for each shape. Where cuDNN has none in 16 bits it is one in float32.
+func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Convolution, error) {
+	one := func(a [2]int) [2]int { return [2]int{cmp.Or(a[0], 1), cmp.Or(a[1], 1)} }
+	key := convKey{kind, dnn.Shape{
+		N: x.Shape[0], C: x.Shape[1], H: x.Shape[2], W: x.Shape[3], O: w.Shape[0], KH: w.Shape[2], KW: w.Shape[3],
+		Stride: one(o.Stride), Pad: o.Pad, Dilation: one(o.Dilation), Groups: cmp.Or(o.Groups, 1),
+	}}
+	v, ok := d.convs[key]
+	if !ok {
+		options := dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace, Measure: true}
+		var err error
+		v, err = d.dnn.NewConvolution(kind, key.shape, options)
+		if errors.Is(err, dnn.ErrNoAlgorithm) && d.narrow() {
+			options.Precision = number.TF32 // more exact than 16 bits
+			v, err = d.dnn.NewConvolution(kind, key.shape, options)
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.convs[key] = v
+	}
+	return v, nil
+}
+
+// conv lowers a convolution with a result of a form. Operand number weight is one of weights, or the result, behind the
+// operands, is their gradient. Weights and their gradients may start anywhere in their vector.
+func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *binding, in []driver.Span, out driver.Span)) (*lowering, string, error) {
+	inside := form{last: true, narrow: v.Precision().Bytes() == 2} // what cuDNN computes with
+	wants := make([]want, 2)
+	for i := range wants {
+		wants[i] = s.want(i, inside)
+		if i == weight {
+			wants[i].dnn = true
+		} else if f := s.form(i); f.scaled {
+			wants[i].form.scaled, inside.scaled = true, true
+		}
+	}
+	scratch := v.Workspace()
+	own, room := align(int(scratch)), 0
+	if inside != out || weight == 2 {
+		room = inside.bytes(s.out())
+	}
+	l, reason := s.result(out, own+room, wants, func(b *binding, in []driver.Span, to driver.Span) {
+		work, made := b.work.Span(0, scratch), to
+		if inside != out || weight == 2 && to.Offset()%dnn.Align != 0 {
+			made = b.work.Span(int64(own), int64(room))
+		}
+		if b.err == nil {
+			b.err = v.Settle(in[0], in[1], made, work) // what the result's place holds is not needed any more
+		}
+		b.calls = append(b.calls, func() error { return v.Run(in[0], in[1], made, work) })
+		if made != to {
+			b.recast(to, out, made, inside)
+		}
+		if then != nil {
+			then(b, in, to)
+		}
+	})
+	return l, reason, nil
+}
+
+func (s step) convForward(o op.Conv2D) (*lowering, string, error) {
+	v, err := s.d.convolution(dnn.Forward, o, s.in(0), s.in(1))
+	if err != nil {
+		return nil, "", err
+	}
+	return s.conv(v, 1, form{last: true, narrow: s.d.narrow(), scaled: s.form(0).scaled}, s.bias)
+}
+
+// bias adds the third operand, if there is one, to the result.
+func (s step) bias(b *binding, in []driver.Span, out driver.Span) {
+	if len(in) == 3 {
+		b.each("element.cu", "nn_bias", s.out().Shape.Size(), out, in[2], s.out().Shape[1])
+	}
+}
+
+func (s step) convGradInput(o op.Conv2DGradInput) (*lowering, string, error) {
+	v, err := s.d.convolution(dnn.GradInput, o.Conv2D, s.out(), s.in(0))
+	if err != nil {
+		return nil, "", err
+	}
+	return s.conv(v, 0, form{last: true, narrow: s.d.narrow(), scaled: s.form(1).scaled}, nil)
+}
+
+func (s step) convGradWeight(o op.Conv2DGradWeight) (*lowering, string, error) {
+	v, err := s.d.convolution(dnn.GradWeight, o.Conv2D, s.in(0), s.out())
+	if err != nil {
+		return nil, "", err
+	}
+	return s.conv(v, 2, form{last: true}, nil)
+}
+
+// factors wants both operands of a product of matrices as the precision has them.
+func (s step) factors() []want {
+	wants := make([]want, 2)
+	for i := range wants {
+		wants[i] = s.want(i, form{narrow: s.d.narrow(), scaled: s.form(i).scaled})
+	}
+	return wants
+}
+
+// linear lowers x wᵀ + b, in float32: it may be the logits. cuBLAS has columns where rows are meant here: it is asked for the
+// transposed products.
+func (s step) linear() (*lowering, string) {
+	n, k, m := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[0]
+	return s.result(form{}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
+		b.gemm(true, false, m, n, k, in[1], k, in[0], k, out, false)
+		s.bias(b, in, out)
+	})
+}
+
+// linearGradInput lowers dy w.
+func (s step) linearGradInput() (*lowering, string) {
+	m, k, n := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[0]
+	narrow := s.d.narrow()
+	return s.result(form{narrow: narrow, scaled: s.form(1).scaled}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
+		b.gemm(false, false, k, n, m, in[0], k, in[1], m, out, narrow)
+	})
+}
+
+// linearGradWeight lowers dyᵀ x.
+func (s step) linearGradWeight() (*lowering, string) {
+	n, k, m := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[1]
+	return s.result(form{}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
+		b.gemm(false, true, k, m, n, in[0], k, in[1], m, out, false)
+		if s.form(1).scaled {
+			b.recast(out, form{}, out, form{scaled: true})
+		}
+	})
+}
+
+// gemm adds a product of matrices in the device's precision, with a result that has as many rows as its columns are apart.
+func (b *binding) gemm(transA, transB bool, m, n, k int, A driver.Span, lda int, B driver.Span, ldb int, y driver.Span, narrow bool) {
+	d := b.d
+	b.calls = append(b.calls, func() error {
+		return d.blas.Gemm(d.opts.Precision, transA, transB, m, n, k, 1, A, lda, B, ldb, 0, y, m, narrow)
+	})
+}

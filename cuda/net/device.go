@@ -1,0 +1,259 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"onlinerna/cuda/blas"
+	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/kernels"
+	"onlinerna/cuda/number"
+	"onlinerna/cuda/nvrtc"
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// A Device is a GPU on which nets run: a device.Device whose vectors are float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
+// rest are kernels of this package. All work goes to one stream, in the order of the calls, but for the input of lanes, which has its own.
+type Device struct {
+	c       *driver.Context
+	opts    Options
+	stream  *driver.Stream
+	input   *driver.Stream // of lanes; nil until there is one
+	scratch *driver.Memory // of cuBLAS
+	blas    *blas.Handle
+	dnn     *dnn.Handle
+	modules map[string]*driver.Module
+	kernels map[string]*driver.Kernel
+	tables  map[string]*driver.Memory // constants of ops, by content
+	convs   map[convKey]*dnn.Convolution
+	sums    *driver.Memory // of blocks of a vector, and their sum
+	exempt  exempt
+	loss    *driver.Memory // its scale, a lossScale; nil without
+	marks   marks          // of the clock
+	failed  error          // of what cannot return one
+}
+
+var _ device.Grouper = (*Device)(nil)
+
+// Open opens GPU number ordinal for nets. Missing libraries are a [*lazy.NotFoundError].
+func Open(ordinal int, o Options) (*Device, error) {
+	if o.Workspace < 0 {
+		return nil, fmt.Errorf("cuda: workspaces of %d bytes: want 0 (%s) or more", o.Workspace, driver.Size(DefaultWorkspace))
+	}
+	if o.Workspace == 0 {
+		o.Workspace = DefaultWorkspace
+	}
+	if os.Getenv("RNA_CUDA_SYNC") == "1" {
+		o.DebugSync = true
+	}
+	if os.Getenv("RNA_CUDA_EAGER") == "1" {
+		o.Eager = true
+	}
+	c, err := driver.Open(ordinal, o.Context)
+	if err != nil {
+		return nil, err
+	}
+	if err := supports(c.Info(), o.Precision); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	d := &Device{
+		c: c, opts: o, stream: c.Stream(),
+		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
+	}
+	if d.blas, err = blas.New(d.stream); err == nil {
+		d.scratch, err = c.Alloc(blasWorkspace)
+	}
+	if err == nil {
+		err = d.blas.SetWorkspace(d.scratch.All())
+	}
+	if err == nil {
+		d.dnn, err = dnn.New(d.stream)
+	}
+	if err == nil {
+		d.sums, err = c.Alloc(8 * int64(d.blocks()+1))
+	}
+	if err == nil && o.Precision == number.Float16 {
+		err = d.startScale()
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// blasWorkspace is the scratch of cuBLAS: what NVIDIA recommends but for large products, of which nets have few.
+const blasWorkspace = 4 << 20
+
+// Name implements device.Device.
+func (d *Device) Name() string { return "cuda" }
+
+// DType implements device.Device.
+func (d *Device) DType() op.DType { return op.Float32 }
+
+// Context is the GPU's, for what else runs there. It is closed with the device.
+func (d *Device) Context() *driver.Context { return d.c }
+
+// Sync implements device.Device.
+func (d *Device) Sync() error {
+	err := errors.Join(d.failed, d.stream.Synchronize())
+	d.failed = nil
+	return d.Explain(err)
+}
+
+// Explain adds what to do about a failure of the GPU that shows late.
+func (d *Device) Explain(err error) error {
+	if err != nil && errors.Is(err, driver.ErrLost) && !d.opts.DebugSync {
+		return fmt.Errorf("%w; to learn which op failed, run again with --debug-sync, or RNA_CUDA_SYNC=1 in the environment", err)
+	}
+	return err
+}
+
+// Close implements device.Device. A second call does nothing.
+func (d *Device) Close() error {
+	errs := []error{d.failed, d.marks.close()}
+	d.failed, d.marks = nil, nil
+	for _, v := range d.convs {
+		errs = append(errs, v.Close())
+	}
+	for _, m := range d.tables {
+		errs = append(errs, m.Close())
+	}
+	for _, m := range []*driver.Memory{d.sums, d.exempt.memory, d.loss} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	for _, m := range d.modules {
+		errs = append(errs, m.Close())
+	}
+	if d.input != nil {
+		errs = append(errs, d.input.Close())
+	}
+	if d.blas != nil {
+		errs = append(errs, d.blas.Close())
+	}
+	if d.scratch != nil {
+		errs = append(errs, d.scratch.Close())
+	}
+	if d.dnn != nil {
+		errs = append(errs, d.dnn.Close())
+	}
+	return errors.Join(append(errs, d.c.Close())...)
+}
+
+// kernel is a kernel of one of the sources of this package, for elements of 16 bits or for float32.
+func (d *Device) kernel(file, name string, narrow bool) (*driver.Kernel, error) {
+	store := 0
+	if narrow {
+		store = map[number.Precision]int{number.BFloat16: 1, number.Float16: 2}[d.opts.Precision]
+	}
+	module := fmt.Sprint(file, store)
+	key := fmt.Sprint(name, store)
+	if k, ok := d.kernels[key]; ok {
+		return k, nil
+	}
+	m, ok := d.modules[module]
+	if !ok {
+		source, options, err := kernels.Net(file, store)
+		if err == nil {
+			m, err = nvrtc.Compile(d.c, file, source, options...)
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.modules[module] = m
+	}
+	k, err := m.Kernel(name)
+	if err != nil {
+		return nil, err
+	}
+	d.kernels[key] = k
+	return k, nil
+}
+
+// table is GPU memory with the given content, which stays there.
+func (d *Device) table(content []byte) (driver.Span, error) {
+	m, ok := d.tables[string(content)]
+	if !ok {
+		var err error
+		if m, err = d.c.Alloc(int64(len(content))); err != nil {
+			return driver.Span{}, err
+		}
+		if err := d.stream.CopyIn(m.All(), content); err != nil {
+			return driver.Span{}, errors.Join(err, m.Close())
+		}
+		d.tables[string(content)] = m
+	}
+	return m.All(), nil
+}
+
+// blocks is how many blocks of a kernel are enough to fill the GPU.
+func (d *Device) blocks() int { return 8 * max(d.c.Info().Multiprocessors, 1) }
+
+// flat is the grid of a kernel with a thread an element, as far as the GPU has them at a time.
+func (d *Device) flat(n int) (grid, block driver.Dim) {
+	const threads = 256
+	return driver.Dim{X: max(1, min((n+threads-1)/threads, d.blocks()))}, driver.Dim{X: threads}
+}
+
+// memory is memory of a Net. There is none for 0 bytes.
+type memory struct {
+	d     *Device
+	m     *driver.Memory
+	bytes int
+
+	vector *vector // that it is, or nil
+}
+
+var _ device.Memory = (*memory)(nil)
+
+// NewMemory implements device.Device.
+func (d *Device) NewMemory(bytes int) (device.Memory, error) { return d.newMemory(bytes) }
+
+func (d *Device) newMemory(bytes int) (*memory, error) {
+	if bytes < 0 {
+		return nil, fmt.Errorf("cuda: memory of %d bytes", bytes)
+	}
+	r := &memory{d: d, bytes: bytes}
+	if bytes == 0 {
+		return r, nil
+	}
+	var err error
+	if r.m, err = d.c.Alloc(int64(bytes)); err != nil {
+		return nil, err
+	}
+	if err := d.stream.Fill(r.m.All(), 0); err != nil {
+		return nil, d.Explain(errors.Join(err, r.m.Close()))
+	}
+	return r, nil
+}
+
+// Bytes implements device.Memory.
+func (m *memory) Bytes() int { return m.bytes }
+
+// Free implements device.Memory. It waits for the GPU; a failure shows at the next Sync.
+func (m *memory) Free() {
+	if m.m != nil {
+		m.d.failed = errors.Join(m.d.failed, m.m.Close())
+	}
+}
+
+// span is a region of the device's memory.
+func (d *Device) span(r device.Region) (driver.Span, error) {
+	if r.Bytes == 0 {
+		return driver.Span{}, nil
+	}
+	m, ok := r.Memory.(*memory)
+	if !ok || m.d != d {
+		return driver.Span{}, fmt.Errorf("cuda: region of a %T that belongs to another device", r.Memory)
+	}
+	if r.Offset < 0 || r.Bytes < 0 || r.Offset > m.bytes-r.Bytes {
+		return driver.Span{}, fmt.Errorf("cuda: region of %d bytes at %d lies outside %d bytes of memory", r.Bytes, r.Offset, m.bytes)
+	}
+	return m.m.Span(int64(r.Offset), int64(r.Bytes)), nil
+}

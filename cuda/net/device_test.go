@@ -1,0 +1,217 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/number"
+	"onlinerna/cuda/sim"
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/devicetest"
+	"onlinerna/nn/op"
+)
+
+func openNet(o Options) devicetest.Open {
+	o.Context.KernelCache = gputest.KernelCache
+	o.Context.ExactMemory = true // each buffer between pages that cannot be touched
+	o.Deterministic = true
+	return func() (device.Device, error) { return Open(0, o) }
+}
+
+func TestNet(t *testing.T) {
+	gputest.NeedDNN(t)
+	for p := number.Float32; p <= number.Float16; p++ {
+		t.Run(p.String(), func(t *testing.T) {
+			gputest.Ran(t, gputest.Vectors, p)
+			devicetest.Run(t, noting(openNet(Options{Precision: p})), conformance(p))
+		})
+	}
+}
+
+// conformance says how exact the device is: what is stored in 16 bits, and factors of TensorFloat-32, are off by half a unit in the
+// last place; all else is float32.
+func conformance(p number.Precision) devicetest.Options {
+	switch p {
+	case number.TF32:
+		return devicetest.Options{Unit: 0x1p-11, Round: func(x float64) float64 {
+			u := math.Float32bits(float32(x))
+			return float64(math.Float32frombits((u + 0xfff + u>>13&1) &^ 0x1fff))
+		}}
+	case number.BFloat16, number.Float16:
+		unit := map[number.Precision]float64{number.BFloat16: 0x1p-8, number.Float16: 0x1p-11}[p]
+		return devicetest.Options{Unit: unit, Round: func(x float64) float64 {
+			return float64(number.Widen(p, number.Narrow(p, []float32{float32(x)}))[0])
+		}}
+	}
+	return devicetest.Options{}
+}
+
+// bound binds an op on operands with the given types, which lie one behind the other in a memory, all of it zero.
+func bound(t *testing.T, d device.Device, o op.Op, types ...op.Type) device.Kernel {
+	t.Helper()
+	out, err := o.Infer(types...)
+	check(t, err)
+	g := &device.Group{Steps: []device.Step{{Name: "layer", Op: o, Out: len(types)}}, Outputs: []int{len(types)}}
+	for i, x := range append(types, out) {
+		g.Values = append(g.Values, device.Value{Type: x, Layout: d.Layout(x, device.Data), Bytes: x.Bytes()})
+		if i < len(types) {
+			g.Inputs = append(g.Inputs, i)
+			g.Steps[0].In = append(g.Steps[0].In, i)
+		}
+	}
+	p, err := d.Describe(g)
+	check(t, err)
+	memory := func(n int) device.Region {
+		m, err := d.NewMemory(n)
+		check(t, err)
+		t.Cleanup(m.Free)
+		return device.Region{Memory: m, Bytes: n}
+	}
+	var a device.Args
+	for _, x := range types {
+		a.In = append(a.In, memory(x.Bytes()))
+	}
+	a.Out, a.Workspace = []device.Region{memory(out.Bytes())}, memory(p.Workspace)
+	k, err := d.Bind(g, p, a)
+	check(t, err)
+
+	a.In[0].Bytes-- // and what does not fit
+	if _, err := d.Bind(g, p, a); err == nil || !strings.Contains(err.Error(), "layer") {
+		t.Errorf("bind of a region that is too short: %v", err)
+	}
+	host, err := device.NewHostMemory(types[0].Bytes())
+	check(t, err)
+	a.In[0] = device.Region{Memory: host, Bytes: types[0].Bytes()}
+	if _, err := d.Bind(g, p, a); err == nil || !strings.Contains(err.Error(), "another device") {
+		t.Errorf("bind of host memory: %v", err)
+	}
+	return k
+}
+
+// A kernel that fails shows where somebody waits: at the next one that does, or with DebugSync at its own op.
+func TestFaultOfNetKernel(t *testing.T) {
+	gputest.NeedDNN(t)
+	fault(t, "")
+	x := op.T(op.Float32, 2, 3, 4, 5)
+	for _, debug := range []bool{false, true} {
+		t.Run(fmt.Sprintf("debug %v", debug), func(t *testing.T) {
+			if debug {
+				t.Setenv("RNA_CUDA_SYNC", "1")
+			}
+			d, err := openNet(Options{})()
+			check(t, err)
+			t.Cleanup(func() { check(t, d.Close()) })
+			fails, works := bound(t, d, op.ReLU{}, x), bound(t, d, op.Add{}, x, x)
+			check(t, sim.Fault("cuLaunchKernel@1=719,later"))
+			if err := fails(); debug != errors.Is(err, driver.ErrLost) || !debug && err != nil {
+				t.Errorf("the op that fails: %v", err)
+			}
+			check(t, sim.Fault(""))
+			if err := works(); debug != errors.Is(err, driver.ErrLost) || !debug && err != nil {
+				t.Errorf("the op after it: %v", err)
+			}
+			if err := d.Sync(); !errors.Is(err, driver.ErrLost) || strings.Contains(err.Error(), "RNA_CUDA_SYNC=1") == debug {
+				t.Errorf("sync: %v", err)
+			}
+		})
+	}
+}
+
+func TestFaultOfNetMemory(t *testing.T) {
+	gputest.NeedDNN(t)
+	fault(t, "")
+	d, err := openNet(Options{})()
+	check(t, err)
+	defer func() { check(t, d.Close()) }()
+	check(t, sim.Fault("cuMemAlloc_v2@0=2"))
+	if _, err := d.NewMemory(1 << 20); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("%v, want driver.ErrOutOfMemory", err)
+	}
+	if _, err := d.NewVector(1 << 20); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "1048576 elements") {
+		t.Errorf("%v, want driver.ErrOutOfMemory", err)
+	}
+}
+
+// Each call that opening a device makes fails once: nothing is left behind.
+func TestFaultOfOpenNet(t *testing.T) {
+	gputest.NeedDNN(t)
+	fault(t, "")
+	for _, f := range []string{"cudnnCreate@1=4000", "cudnnSetStream@1=4000", "cublasCreate_v2@1=14", "cuMemAlloc_v2@1=2", "cuStreamCreate@1=400"} {
+		before := sim.Leaks()
+		check(t, sim.Fault(f))
+		if _, err := openNet(Options{})(); err == nil {
+			t.Errorf("%s fails and the device opens", f)
+		}
+		check(t, sim.Fault(""))
+		if after := sim.Leaks(); after != before {
+			t.Errorf("%s: leaked: %s", f, after)
+		}
+	}
+	if _, err := Open(0, Options{Workspace: -1}); err == nil {
+		t.Error("a workspace of -1 bytes is no error")
+	}
+}
+
+// The device's groups are the ones that its kernels are for.
+func TestNetGroups(t *testing.T) {
+	gputest.NeedDNN(t)
+	d, err := openNet(Options{})()
+	check(t, err)
+	defer func() { check(t, d.Close()) }()
+	x, c := op.T(op.Float32, 2, 3, 4, 5), op.T(op.Float32, 3)
+	two := op.T(op.Float32, 2, 3)
+	p := &device.Program{Keep: []int{9, 11}}
+	for _, v := range []op.Type{x, two, c, c, x, x, x, x, x, x, x, two} {
+		p.Values = append(p.Values, device.Value{Type: v, Layout: d.Layout(v, device.Data)})
+	}
+	p.Steps = []device.Step{
+		{Op: op.BatchNorm{}, In: []int{0, 1, 2, 3}, Out: 5},
+		{Op: op.Add{}, In: []int{4, 5}, Out: 6},
+		{Op: op.ReLU{}, In: []int{6}, Out: 7},
+		{Op: op.Add{}, In: []int{7, 4}, Out: 8},
+		{Op: op.ReLUGrad{}, In: []int{7, 8}, Out: 9},
+		{Op: op.BatchNormGradSums{}, In: []int{0, 1, 9}, Out: 11},
+		{Op: op.ReLU{}, In: []int{9}, Out: 10},
+	}
+	if got, want := d.(device.Grouper).Group(p), [][]int{{0, 1, 2}, {3, 4, 5}}; !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("groups %v, want %v", got, want)
+	}
+}
+
+// recorder is a Device that notes the kinds of ops that it runs.
+type recorder struct{ *Device }
+
+func (r recorder) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kernel, error) {
+	k, err := r.Device.Bind(g, p, a)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		err := k()
+		for _, s := range g.Steps {
+			if err == nil {
+				gputest.RanOp(s.Op.Kind(), r.opts.Precision)
+			}
+		}
+		return err
+	}, nil
+}
+
+// noting opens devices that note what they run.
+func noting(open devicetest.Open) devicetest.Open {
+	return func() (device.Device, error) {
+		d, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return recorder{d.(*Device)}, nil
+	}
+}

@@ -1,0 +1,140 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"cmp"
+	"slices"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// elementwise lowers an op whose result depends element by element on operands of the same layout.
+func (s step) elementwise(kernel string) (*lowering, string) {
+	f, all := s.activations()
+	if len(s.out().Shape) == 4 && !s.form(0).last { // rows of an image, if all of them are
+		f.last = false
+		for i := range all {
+			all[i].form.last = false
+		}
+	}
+	l, reason := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+		var args []any
+		for _, x := range in {
+			args = append(args, x)
+		}
+		b.each("element.cu", kernel, s.out().Shape.Size(), append(args, out)...)
+	})
+	l.outputs[0].Over = s.over(0, len(s.In)-1)
+	return l, reason
+}
+
+// activations wants all operands as the result is, which has 16 bits where one of them has. Gradients are the last ones: the
+// scale of the loss is theirs.
+func (s step) activations() (form, []want) {
+	var each []int
+	for i := range s.In {
+		each = append(each, i)
+	}
+	f := s.like(s.out(), each...)
+	wants := make([]want, len(s.In))
+	for i := range wants {
+		x := form{last: len(s.in(i).Shape) == 4, narrow: f.narrow, scaled: f.scaled && (s.form(i).scaled || is[op.Add](s.Step))}
+		wants[i] = s.want(i, x)
+	}
+	return f, wants
+}
+
+// images lowers the crops of images. What each of the 256 levels of each channel becomes is a table.
+func (s step) images(o op.Images) (*lowering, string) {
+	from := s.in(0).Shape // NHWC
+	channels := from[3]
+	return s.result(form{last: true, narrow: s.d.narrow()}, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
+		levels := make([]float32, 256*channels)
+		for i := range levels {
+			c := i % channels
+			levels[i] = float32((float64(i/channels)/255 - o.Mean[c]) / o.Std[c])
+		}
+		table, err := s.d.table(driver.Bytes(levels))
+		if err != nil {
+			b.fail(err)
+			return
+		}
+		b.each("element.cu", "nn_images", s.out().Shape.Size(), in[0], in[1], table, out, from[1], from[2], channels, o.Height, o.Width)
+	})
+}
+
+// shortcut lowers the parameter-free shortcut from x to y, or its gradient.
+func (s step) shortcut(kernel string, o op.Shortcut, x, y op.Type) (*lowering, string) {
+	f, all := s.activations()
+	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+		b.each("element.cu", kernel, s.out().Shape.Size(), in[0], out, x.Shape[2], x.Shape[3], x.Shape[1],
+			y.Shape[2], y.Shape[3], y.Shape[1], cmp.Or(o.Stride, 1))
+	})
+}
+
+// view lowers an op whose result is a contiguous part of the operand in row-major order. Where both are stored in that order,
+// or in the same other one, there is nothing to do.
+func (s step) view(o op.View) (*lowering, string) {
+	from, to := s.in(0).Shape, s.out().Shape
+	first := o.ViewOffset(s.in(0))
+	fromChannels, fromPixels := order(from)
+	toChannels, toPixels := order(to)
+	f, all := s.activations()
+	offset := first * f.bytes(op.T(op.Float32, 1))
+	l, reason := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+		if !from.Equal(to) && (fromChannels > 1 || toChannels > 1) {
+			b.each("element.cu", "nn_view", to.Size(), in[0], out, fromChannels, fromPixels, toChannels, toPixels, int64(first))
+			return
+		}
+		if part := in[0].Span(int64(offset), out.Bytes()); part != out {
+			b.copy(out, part)
+		}
+	})
+	if from.Equal(to) || fromChannels == 1 && toChannels == 1 {
+		l.outputs[0].View = &device.View{Input: slices.Index(s.group.Inputs, s.In[0]), Offset: offset}
+	}
+	return l, reason
+}
+
+// order is the channels and pixels of an image of a tensor in the device's layout, both 1 where that is row-major order.
+func order(s op.Shape) (channels, pixels int64) {
+	if len(s) != 4 || s[1] == 1 || s[2]*s[3] == 1 {
+		return 1, 1
+	}
+	return int64(s[1]), int64(s[2] * s[3])
+}
+
+func (s step) pool(kernel string, size, stride, pad [2]int) (*lowering, string) {
+	return s.windows(kernel, s.in(0), s.out(), size, stride, pad)
+}
+
+// poolGrad lowers the gradient of a pool: its last operand is that with respect to the result.
+func (s step) poolGrad(kernel string, size, stride, pad [2]int) (*lowering, string) {
+	return s.windows(kernel, s.out(), s.in(len(s.In)-1), size, stride, pad)
+}
+
+// windows lowers a kernel that goes over the windows of x that make y.
+func (s step) windows(kernel string, x, y op.Type, size, stride, pad [2]int) (*lowering, string) {
+	f, all := s.activations()
+	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+		var args []any
+		for _, a := range in {
+			args = append(args, a)
+		}
+		args = append(args, out, x.Shape[2], x.Shape[3], y.Shape[2], y.Shape[3], x.Shape[1], size[0], size[1],
+			cmp.Or(stride[0], size[0]), cmp.Or(stride[1], size[1]), pad[0], pad[1])
+		b.each("pool.cu", kernel, s.out().Shape.Size(), args...)
+	})
+}
+
+// globalAvgPool lowers the means of planes of x, or their gradient.
+func (s step) globalAvgPool(kernel string, x op.Type) (*lowering, string) {
+	_, c, pixels := extents(x.Shape)
+	f, all := s.activations()
+	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+		b.each("pool.cu", kernel, s.out().Shape.Size(), in[0], out, int64(pixels), c)
+	})
+}

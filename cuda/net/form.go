@@ -1,0 +1,102 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// want is an operand of a lowering as its kernels need it. One that lies otherwise goes through the workspace.
+type want struct {
+	value int
+	form  form
+	dnn   bool // at a multiple of dnn.Align, for cuDNN
+}
+
+// convert reserves workspace for the operands that are not as they are wanted, and has them converted before the lowering's own
+// calls. It says what cannot be converted.
+func (l *lowering) convert(d *Device, g *device.Group) string {
+	type move struct {
+		want
+		have       form
+		off, bytes int
+	}
+	var moves []move
+	for _, w := range l.wants {
+		x := g.Values[w.value]
+		have, ok := d.form(x.Layout)
+		if !ok || have.last != w.form.last || x.Type.DType != op.Float32 && have != w.form {
+			return fmt.Sprintf("operand %s has layout %q, want %q", x.Name, x.Layout, d.layout(w.form))
+		}
+		if have == w.form && !w.dnn || slices.ContainsFunc(moves, func(m move) bool { return m.value == w.value }) {
+			continue
+		}
+		m := move{w, have, align(l.workspace), w.form.bytes(x.Type)}
+		l.workspace = m.off + m.bytes
+		moves = append(moves, m)
+	}
+	if len(moves) == 0 {
+		return ""
+	}
+	own := l.bind
+	l.bind = func(b *binding) {
+		for _, m := range moves {
+			b.spans[m.value] = b.converted(m.want, m.have, b.work.Span(int64(m.off), int64(m.bytes)))
+		}
+		own(b)
+	}
+	return ""
+}
+
+// converted is where an operand lies as it is wanted: there, in the narrow copy of its vector, or in space, to which it is then copied.
+func (b *binding) converted(w want, have form, space driver.Span) driver.Span {
+	s := b.spans[w.value]
+	there := func(s driver.Span) bool { return !w.dnn || s.Offset()%dnn.Align == 0 }
+	if have == w.form && there(s) {
+		return s
+	}
+	if v := b.owner[w.value]; v != nil && !have.narrow && w.form.narrow && !w.form.scaled {
+		narrow, err := v.narrow(s)
+		if err != nil {
+			b.fail(err)
+			return space
+		}
+		if there(narrow) {
+			return narrow
+		}
+	}
+	b.recast(space, w.form, s, have)
+	return space
+}
+
+// recast adds a copy from one form to another.
+func (b *binding) recast(to driver.Span, want form, from driver.Span, have form) {
+	if have == want {
+		b.copy(to, from)
+		return
+	}
+	var scale driver.Span
+	inverse := have.scaled && !want.scaled
+	if have.scaled != want.scaled {
+		scale = b.d.scale()
+	}
+	name, n := "nn_rescale", from.Bytes()/4
+	switch {
+	case have.narrow && want.narrow:
+		n = from.Bytes() / 2
+	case have.narrow:
+		name, n = "nn_widen", from.Bytes()/2
+	case want.narrow:
+		name = "nn_narrow"
+	}
+	c := *b
+	c.narrow = have.narrow || want.narrow
+	c.each("element.cu", name, int(n), from, to, scale, inverse)
+	b.calls, b.err = c.calls, c.err
+}

@@ -1,0 +1,35 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"onlinerna/nn/device"
+)
+
+// Room implements device.OwnMemory. To be spared is what cuDNN and cuBLAS need, which load kernels and take workspaces of their own when
+// they are first used.
+func (d *Device) Room() (free, spare int64, err error) {
+	free, total, err := d.c.MemInfo()
+	if err != nil {
+		return 0, 0, d.Explain(err)
+	}
+	s, err := d.c.Stats()
+	return free + s.Cached, min(total/16, mostSpared), err
+}
+
+// mostSpared of a card are 1 GiB: the libraries take no more of a larger one.
+const mostSpared = 1 << 30
+
+// PeakMemory implements device.OwnMemory.
+func (d *Device) PeakMemory() (int64, error) {
+	s, err := d.c.Stats()
+	return s.Peak, err
+}
+
+// Card implements device.Card: the GPU's name.
+func (d *Device) Card() string { return d.c.Info().Name }
+
+var (
+	_ device.OwnMemory = (*Device)(nil)
+	_ device.Card      = (*Device)(nil)
+)

@@ -1,0 +1,192 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"slices"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// columns says how the kernels of norm.cu go over pixels of channels: a thread has a channel, or several that are one access to memory,
+// and blocks share the pixels.
+type pass struct {
+	grid, block driver.Dim
+	packs       bool
+}
+
+// packed says whether activations can be accessed by 16 bytes: those at the given places, where channels allow it.
+func packed(at ...driver.Span) bool {
+	return !slices.ContainsFunc(at, func(s driver.Span) bool { return s.Offset()%16 != 0 })
+}
+
+// columns is the way for activations of a form, by 16 bytes where they may be and channels allow it.
+func (d *Device) columns(pixels, channels int, f form, packed bool) pass {
+	pack := 16 / f.bytes(op.T(op.Float32, 1))
+	c := pass{block: driver.Dim{X: 32, Y: 8}, packs: packed && channels%pack == 0}
+	if c.packs {
+		channels /= pack
+	}
+	for c.block.X > 1 && c.block.X/2 >= channels {
+		c.block = driver.Dim{X: c.block.X / 2, Y: c.block.Y * 2}
+	}
+	c.grid = driver.Dim{X: (channels + c.block.X - 1) / c.block.X}
+	const least = 16 // pixels for a thread
+	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least), d.blocks()/c.grid.X))
+	return c
+}
+
+// each is the grid of a kernel of norm.cu with a thread a channel.
+func each(channels int) (grid, block driver.Dim) {
+	return driver.Dim{X: (channels + 127) / 128}, driver.Dim{X: 128}
+}
+
+// ends is the grid of a kernel of norm.cu that adds up the sums of blocks.
+func ends(channels int) (grid, block driver.Dim) {
+	return driver.Dim{X: (channels + 31) / 32}, driver.Dim{X: 32, Y: 8}
+}
+
+// partial is the bytes of the sums of all blocks, wherever activations will lie.
+func (d *Device) partial(pixels, channels int, f form) int {
+	packs, singly := d.columns(pixels, channels, f, true), d.columns(pixels, channels, f, false)
+	return 2 * 8 * max(packs.grid.Y, singly.grid.Y) * channels
+}
+
+// pixelsOf is how many values each channel of an activation has.
+func pixelsOf(t op.Type) int { return t.Shape[0] * t.Shape[2:].Size() }
+
+func (s step) channelSum() (*lowering, string) {
+	_, channels, rest := extents(s.in(0).Shape)
+	pixels := pixelsOf(s.in(0))
+	x := s.form(0)
+	if x.last {
+		rest = 1
+	}
+	l, reason := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
+		c := s.d.columns(pixels, channels, x, false)
+		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.work, int64(pixels), channels, int64(rest))
+		grid, block := ends(channels)
+		b.launch("norm.cu", "nn_channel_sums_end", grid, block, b.work, c.grid.Y, out, channels, s.d.scaleFor(x))
+	})
+	l.narrow = x.narrow
+	return l, reason
+}
+
+func (s step) batchNormStats() (*lowering, string) {
+	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
+	x := s.like(s.in(0), 0)
+	l, reason := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
+		c := s.d.columns(pixels, channels, x, packed(in[0]))
+		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.work, int64(pixels), channels, c.packs)
+		grid, block := ends(channels)
+		b.launch("norm.cu", "nn_stats", grid, block, b.work, c.grid.Y, out, int64(pixels), channels)
+	})
+	l.narrow = x.narrow
+	return l, reason
+}
+
+func (s step) batchNorm(o op.BatchNorm) (*lowering, string) {
+	return s.normalise(o, -1, false, s.Out)
+}
+
+// normalise lowers a batch normalisation with an addition of value other, unless that is negative, and a ReLU behind it. The
+// result is value out.
+func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) (*lowering, string) {
+	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
+	x := s.like(s.in(0), 0)
+	wants := []want{s.want(0, x)}
+	if other >= 0 {
+		wants = append(wants, want{value: other, form: x})
+	}
+	l, reason := s.result(x, 0, wants, func(b *binding, in []driver.Span, _ driver.Span) {
+		added, to := driver.Span{}, b.spans[out]
+		if other >= 0 {
+			added = b.spans[other]
+		}
+		c := s.d.columns(pixels, channels, x, packed(in[0], added, to))
+		b.launch("norm.cu", "nn_batch_norm", c.grid, c.block, in[0], in[1], in[2], in[3], added, to, int64(pixels), channels, o.Eps, relu, c.packs)
+	})
+	l.results[0] = out
+	l.outputs[0].Over = s.over(0)
+	if at := slices.Index(s.group.Inputs, other); at >= 0 && !slices.Contains(l.outputs[0].Over, at) {
+		l.outputs[0].Over = append(l.outputs[0].Over, at)
+	}
+	return l, reason
+}
+
+func (s step) batchNormUpdate(o op.BatchNormUpdate) (*lowering, string) {
+	channels := s.in(0).Shape[1]
+	l, reason := s.result(form{}, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
+		if in[0] != out {
+			b.copy(out, in[0])
+		}
+		grid, block := each(2 * channels)
+		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out, in[1], in[2], channels, float64(o.Count)/float64(o.Count-1))
+	})
+	l.narrow = s.d.narrow() // the module that the other kernels come from
+	l.outputs[0].Over = s.over(0)
+	return l, reason
+}
+
+// gradSums are the sums of the gradient of a batch normalisation. The gradient is that of value dy, plus that of more unless that
+// is negative, behind the ReLU with result y and written to grad, unless they are negative.
+type gradSums struct {
+	step
+	o                 op.BatchNormGradSums
+	dy, more, y, grad int
+}
+
+func (s step) batchNormGradSums(o op.BatchNormGradSums) (*lowering, string) {
+	l, _ := gradSums{s, o, s.In[2], -1, -1, -1}.lower()
+	return l, ""
+}
+
+// lower gives the lowering, and the form of the gradient.
+func (s gradSums) lower() (*lowering, form) {
+	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
+	x := s.like(s.in(0), 0)
+	g := x
+	l := &lowering{results: []int{s.Out}, outputs: []device.Output{s.output(form{})}}
+	for _, v := range []int{s.dy, s.more, s.y, s.In[0]} {
+		if v >= 0 {
+			f, _ := s.d.form(s.group.Values[v].Layout)
+			x.narrow, g.scaled = x.narrow || f.narrow, g.scaled || f.scaled
+		}
+	}
+	g.narrow = x.narrow
+	l.narrow, l.workspace = x.narrow, s.d.partial(pixels, channels, x)
+	for _, w := range []want{{value: s.dy, form: g}, {value: s.more, form: g}, {value: s.y, form: x}, {value: s.In[0], form: x}, {value: s.In[1]}} {
+		if w.value >= 0 {
+			l.wants = append(l.wants, w)
+		}
+	}
+	l.bind = func(b *binding) {
+		value := func(v int) driver.Span {
+			if v < 0 {
+				return driver.Span{}
+			}
+			return b.spans[v]
+		}
+		in, dy, more, y, grad := b.spans[s.In[0]], value(s.dy), value(s.more), value(s.y), value(s.grad)
+		c := s.d.columns(pixels, channels, x, packed(in, dy, more, y, grad))
+		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad, b.work, int64(pixels), channels, c.packs)
+		grid, block := ends(channels)
+		b.launch("norm.cu", "nn_grad_sums_end", grid, block, b.work, c.grid.Y, b.spans[s.In[1]], b.spans[s.Out], channels, s.o.Eps, s.d.scaleFor(g))
+	}
+	return l, g
+}
+
+func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, string) {
+	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
+	g := s.like(s.in(0), 0, 4)
+	x := form{last: g.last, narrow: g.narrow}
+	l, reason := s.result(g, 0, []want{s.want(0, x), s.want(4, g)}, func(b *binding, in []driver.Span, out driver.Span) {
+		c := s.d.columns(pixels, channels, x, packed(in[0], in[4], out))
+		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], in[3], in[4], out, int64(pixels), channels, o.Eps, o.Fixed,
+			s.d.scaleFor(g), c.packs)
+	})
+	l.outputs[0].Over = s.over(0, 4)
+	return l, reason
+}

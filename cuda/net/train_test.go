@@ -1,0 +1,428 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/number"
+	"onlinerna/cuda/sim"
+	"onlinerna/data"
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/train"
+)
+
+// trainer is a small net with BatchNorm on a device, with what training takes.
+type trainer struct {
+	*train.Network
+	momentum, sum device.Vector
+}
+
+func newTrainer(t *testing.T, dev device.Device) *trainer {
+	t.Helper()
+	net, err := train.NewNetwork(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
+	check(t, err)
+	x := &trainer{Network: net}
+	x.momentum, err = net.NewParams()
+	check(t, err)
+	x.sum, err = net.NewParams()
+	check(t, err)
+	t.Cleanup(func() {
+		x.momentum.Free()
+		x.sum.Free()
+		check(t, net.Close())
+	})
+	return x
+}
+
+// batchOf is n images of noise.
+func batchOf(n int, seed uint64) *data.Batch {
+	r := data.NewRand(seed)
+	const size = 8
+	b := &data.Batch{N: n, Height: size, Width: size, Channels: 3, Images: make([]uint8, n*size*size*3), Crops: make([]int32, 3*n), Labels: make([]int32, n)}
+	for i := range b.Images {
+		b.Images[i] = uint8(r.Uint64())
+	}
+	for i := range b.Labels {
+		b.Labels[i], b.Crops[3*i+2] = int32(r.Uint64()%4), int32(r.Uint64()%2)
+	}
+	return b
+}
+
+// options are those of a step at a rate.
+func (x *trainer) options(rate float64) train.StepOptions {
+	return train.StepOptions{StatsMomentum: .1, Update: true, Momentum: x.momentum,
+		SGD: device.SGD{Rate: rate, Momentum: .9, Decay: 1e-3, Scale: 1, NoDecay: x.NoDecay()}}
+}
+
+// exercise trains and evaluates in all ways, and lists the numbers that come of it.
+func (x *trainer) exercise(t *testing.T) (all []float64) {
+	t.Helper()
+	var last *train.Pending
+	settle := func(next *train.Pending) {
+		if last != nil {
+			l, score, err := last.Wait()
+			check(t, err)
+			all = append(all, l, score.Loss, score.Top1, score.Top5)
+		}
+		last = next
+	}
+	step := func(n, seed int, o train.StepOptions) {
+		p, err := x.Start(batchOf(n, uint64(seed)), o)
+		check(t, err)
+		settle(p)
+	}
+	for i := range 8 { // rates differ, and so does the last batch
+		n := 6
+		if i%4 == 3 {
+			n = 3
+		}
+		step(n, i, x.options(.02/float64(i+1)))
+	}
+	for i := range 9 { // three batches a step
+		o := x.options(.01)
+		o.Sum, o.First, o.Update, o.SGD.Scale, o.SGD.Nesterov = x.sum, i%3 == 0, i%3 == 2, 1./float64(18-i/3), true
+		step(6, 100+i, o)
+	}
+	settle(nil)
+	for i := range 4 {
+		check(t, x.UpdateStats(batchOf(6, uint64(200+i)), 1/float64(i+1)))
+	}
+	logits := make([]float32, 4*6)
+	for i := range 4 {
+		score, err := x.Evaluate(batchOf(6, uint64(300+i)), logits)
+		check(t, err)
+		all = append(all, score.Loss, score.Top1, score.Top5)
+	}
+	for _, l := range logits {
+		all = append(all, float64(l))
+	}
+	l, _, err := x.Gradient(batchOf(10, 400), .1) // larger than all before: the arena and the lanes grow
+	check(t, err)
+	all = append(all, l)
+	for i := range 4 {
+		step(6, 500+i, x.options(.01))
+	}
+	settle(nil)
+	x.momentum.Free() // another vector in its place
+	x.momentum, err = x.NewParams()
+	check(t, err)
+	for i := range 4 {
+		step(6, 600+i, x.options(.01))
+	}
+	settle(nil)
+	for _, v := range []device.Vector{x.Params, x.Stats, x.momentum, x.sum} {
+		numbers := make([]float64, v.Len())
+		check(t, v.ReadAt64(numbers, 0))
+		all = append(all, numbers...)
+	}
+	return all
+}
+
+// Steps that are captured and replayed have the bits of steps that are not, in each precision.
+func TestNetReplay(t *testing.T) {
+	gputest.NeedDNN(t)
+	for _, p := range []number.Precision{number.Float32, number.BFloat16, number.Float16} {
+		t.Run(fmt.Sprint(p), func(t *testing.T) {
+			gputest.Ran(t, gputest.Replayed, p)
+			exercise := func(o Options) []float64 {
+				o.Precision = p
+				dev, err := openNet(o)()
+				check(t, err)
+				t.Cleanup(func() { check(t, dev.Close()) })
+				x := newTrainer(t, dev)
+				before := sim.Calls("cuGraphLaunch")
+				all := x.exercise(t)
+				eager := o.DebugSync || o.Eager
+				if launched := sim.Calls("cuGraphLaunch") - before; sim.Active() && (eager && launched != 0 || !eager && launched < 15) {
+					t.Errorf("%+v: %d graphs launched", o, launched)
+				}
+				return all
+			}
+			same := func(what string, got, want []float64) {
+				for i, w := range want {
+					if got[i] != w || math.IsNaN(w) {
+						t.Fatalf("number %d of %d is %v when %s, %v when each op is waited for", i, len(want), got[i], what, w)
+					}
+				}
+			}
+			waiting := exercise(Options{DebugSync: true})
+			same("replayed", exercise(Options{}), waiting)
+			if p == number.Float32 {
+				same("eager", exercise(Options{Eager: true}), waiting)
+			}
+		})
+	}
+}
+
+// A steady step is one launch of a graph, two copies and what orders the two streams: nothing is allocated, and the stream is not waited for. The
+// stand-in counts.
+func TestNetReplaySteady(t *testing.T) {
+	gputest.NeedDNN(t)
+	dev, err := openNet(Options{})()
+	check(t, err)
+	t.Cleanup(func() { check(t, dev.Close()) })
+	x := newTrainer(t, dev)
+	want := map[string]uint64{"cuGraphLaunch": 1, "cuMemcpyHtoDAsync_v2": 2, "cuEventRecord": 2, "cuStreamWaitEvent": 1, "cuEventSynchronize": 1}
+	var last *train.Pending
+	for i := range 8 {
+		b := batchOf(6, uint64(i))
+		all, each := sim.Calls(""), map[string]uint64{}
+		for f := range want {
+			each[f] = sim.Calls(f)
+		}
+		p, err := x.Start(b, x.options(.1/float64(i+1)))
+		check(t, err)
+		if last != nil {
+			_, _, err := last.Wait()
+			check(t, err)
+		}
+		last = p
+		if i < 4 || !sim.Active() { // warm-up and capture, on both lanes
+			continue
+		}
+		sum := uint64(0)
+		for f, n := range want {
+			if got := sim.Calls(f) - each[f]; got != n {
+				t.Errorf("step %d: %d calls of %s, want %d", i, got, f, n)
+			}
+			sum += n
+		}
+		if got := sim.Calls("") - all; got != sum {
+			t.Errorf("step %d: %d calls, want %d", i, got, sum)
+		}
+	}
+}
+
+// A failure of the GPU in a capture or in a replay is an error that says what was under way and what to do, and nothing leaks.
+func TestFaultOfReplay(t *testing.T) {
+	fault(t, "")
+	gputest.NeedDNN(t)
+	for _, test := range []struct{ plan, want string }{
+		{"cuStreamBeginCapture_v2@1=400", "recording"},
+		{"cuLaunchKernel@5=1", "recording"},
+		{"cudnnConvolutionForward@2=4000", "cudnnConvolutionForward"},
+		{"cuStreamEndCapture@1=901", "RNA_CUDA_EAGER=1"},
+		{"cuGraphInstantiateWithFlags@1=2", "recording"},
+		{"cuGraphLaunch@1=1", "replay"},
+		{"cuGraphLaunch@3=719,later", "--debug-sync"},
+		{"cuGraphLaunch@2=719,sticky", "--debug-sync"},
+		{"cuMemcpyHtoDAsync_v2@3=719,later", "--debug-sync"},
+		{"cuEventRecord@4=999,sticky", "--debug-sync"},
+		{"cuEventSynchronize@2=719", "--debug-sync"},
+	} {
+		t.Run(test.plan, func(t *testing.T) {
+			before := sim.Leaks()
+			dev, err := openNet(Options{})()
+			check(t, err)
+			net, err := train.NewNetwork(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
+			check(t, err)
+			x := &trainer{Network: net}
+			x.momentum, err = net.NewParams()
+			check(t, err)
+			var last *train.Pending
+			run := func() error {
+				for i := range 10 {
+					if i == 2 {
+						check(t, sim.Fault(test.plan))
+					}
+					p, err := x.Start(batchOf(6, uint64(i)), x.options(.1))
+					if err == nil && last != nil {
+						_, _, err = last.Wait()
+					}
+					if err != nil {
+						return err
+					}
+					last = p
+				}
+				return nil
+			}
+			err = run()
+			if err == nil || !strings.Contains(err.Error(), "conv6, training at batch 6") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v; want one about %s", err, test.want)
+			}
+			check(t, sim.Fault(""))
+			x.momentum.Free()
+			_, _ = net.Close(), dev.Close() // they may say what happened once more
+			if after := sim.Leaks(); after != before {
+				t.Errorf("leaked: %s", after)
+			}
+		})
+	}
+}
+
+// smallRun is a run of LeNet on a few glyphs.
+func smallRun(out string) train.Config {
+	return train.Config{Batch: 8, Epochs: 4, StepsLimit: 6, ValLimit: 2, Seed: 3, Out: out, Schedule: train.Schedule{Kind: train.Linear, Rate: .05},
+		RNA: train.RNAConfig{Window: 2, Averages: []int{2}}}
+}
+
+// atStep is a hook, which may be called late, that calls f after a step.
+type atStep struct {
+	step int
+	f    func()
+}
+
+func (atStep) Name() string { return "at step" }
+func (atStep) Late() bool   { return true }
+func (h atStep) AfterStep(s *train.State) error {
+	if s.Step.Step == h.step {
+		h.f()
+	}
+	return nil
+}
+
+// onNet calls f with a device, which is closed then. What a lost one says to that is of no interest.
+func onNet(t *testing.T, f func(dev device.Device)) {
+	t.Helper()
+	dev, err := openNet(Options{})()
+	check(t, err)
+	f(dev)
+	_ = dev.Close()
+}
+
+// trained trains a run to its end.
+func trained(t *testing.T, start func(dev device.Device) (*train.Run, error)) {
+	t.Helper()
+	onNet(t, func(dev device.Device) {
+		r, err := start(dev)
+		check(t, err)
+		check(t, r.Train(t.Context()))
+		check(t, r.Close())
+	})
+}
+
+// resumed goes on with the run in a folder until its end.
+func resumed(t *testing.T, dir string) {
+	t.Helper()
+	trained(t, func(dev device.Device) (*train.Run, error) { return train.Resume(dir, dev, nil) })
+}
+
+// sameWeights fails unless two runs ended with the same bits, and lists the same steps and epochs.
+func sameWeights(t *testing.T, got, want string) {
+	t.Helper()
+	for _, name := range []string{"final.safetensors", "rna.safetensors", "checkpoint/momentum.safetensors"} {
+		a, err := os.ReadFile(filepath.Join(got, name))
+		check(t, err)
+		b, err := os.ReadFile(filepath.Join(want, name))
+		check(t, err)
+		if !slices.Equal(a, b) {
+			t.Errorf("%s differs", name)
+		}
+	}
+	steps := func(dir string) (list []string) {
+		b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+		check(t, err)
+		for _, line := range strings.Split(string(b), "\n") {
+			list = append(list, line[:max(0, strings.Index(line+`"train"`, `"train"`))]) // what follows has times
+		}
+		return list
+	}
+	if a, b := steps(got), steps(want); !slices.Equal(a, b) || len(a) != 4*6+4+1 {
+		t.Errorf("%d lines of metrics\n%s\nwant %d\n%s", len(a), strings.Join(a, "\n"), len(b), strings.Join(b, "\n"))
+	}
+}
+
+// A run that was interrupted, or whose card was lost, goes on to the same bits from what is on disk.
+func TestFaultOfRun(t *testing.T) {
+	fault(t, "")
+	gputest.NeedDNN(t)
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	trained(t, func(dev device.Device) (*train.Run, error) { return train.New(smallRun(whole), dev) })
+
+	t.Run("interrupted", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := smallRun(filepath.Join(dir, "parts"))
+		onNet(t, func(dev device.Device) {
+			r, err := train.New(c, dev, atStep{8, cancel})
+			check(t, err)
+			if err := r.Train(ctx); !errors.Is(err, train.ErrInterrupted) || !strings.Contains(err.Error(), "epoch 2 after step 9") {
+				t.Errorf("%v; want one interrupted after the step that was under way", err)
+			}
+			check(t, r.Close())
+		})
+		resumed(t, c.Out)
+		sameWeights(t, c.Out, whole)
+	})
+	for _, plan := range []string{"cuGraphLaunch@1=719,later", "cuEventSynchronize@3=719,sticky", "cuMemcpyHtoDAsync_v2@2=999,sticky"} {
+		t.Run(plan, func(t *testing.T) {
+			c := smallRun(filepath.Join(t.TempDir(), "lost"))
+			onNet(t, func(dev device.Device) {
+				r, err := train.New(c, dev, atStep{14, func() { check(t, sim.Fault(plan)) }})
+				check(t, err)
+				var failed *train.FailedError
+				if err := r.Train(t.Context()); !errors.As(err, &failed) || !errors.Is(err, driver.ErrLost) || failed.Epoch != 3 || failed.Step < 15 || failed.Step > 17 {
+					t.Errorf("%v", err)
+				}
+				check(t, sim.Fault(""))
+				if err := r.Train(t.Context()); err == nil {
+					t.Error("the run goes on with a lost card")
+				}
+				if err := r.Save(); err == nil {
+					t.Error("weights of a lost card are saved")
+				}
+				_ = r.Close()
+			})
+			resumed(t, c.Out)
+			sameWeights(t, c.Out, whole)
+		})
+	}
+}
+
+// The loss is looked at a step late, and yet the step that it was of is named and the state before is kept.
+func TestNetDivergence(t *testing.T) {
+	gputest.NeedDNN(t)
+	c := smallRun(filepath.Join(t.TempDir(), "run"))
+	c.Schedule = train.Schedule{Kind: train.Constant, Rate: 1e5}
+	var want, got *train.DivergedError
+	onNet(t, func(dev device.Device) { // the hook has each step waited for
+		r, err := train.New(c, dev, watching{})
+		check(t, err)
+		if err := r.Train(t.Context()); !errors.As(err, &want) {
+			t.Errorf("%v", err)
+		}
+		check(t, r.Close())
+	})
+	c.Out += "-late"
+	onNet(t, func(dev device.Device) {
+		r, err := train.New(c, dev)
+		check(t, err)
+		if err := r.Train(t.Context()); !errors.As(err, &got) || got.Checkpoint == "" {
+			t.Errorf("%v", err)
+		}
+		if err := r.Save(); err == nil {
+			t.Error("weights that are not finite are saved")
+		}
+		check(t, r.Close())
+	})
+	if want == nil || got == nil || got.Epoch != want.Epoch || got.Step != want.Step || got.What != want.What {
+		t.Errorf("%v; want %v", got, want)
+	}
+	onNet(t, func(dev device.Device) { // what is on disk is from before the first step
+		r, err := train.Resume(c.Out, dev, nil)
+		check(t, err)
+		if ok, err := r.Net.Params.Finite(); err != nil || !ok {
+			t.Errorf("the checkpoint's weights are finite: %v, %v", ok, err)
+		}
+		check(t, r.Close())
+	})
+}
+
+// watching is a hook that may look at the weights after each step.
+type watching struct{}
+
+func (watching) Name() string                 { return "watching" }
+func (watching) AfterStep(*train.State) error { return nil }

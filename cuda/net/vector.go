@@ -1,0 +1,338 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/nn/device"
+)
+
+// vector is a device.Vector in GPU memory.
+type vector struct {
+	d *Device
+	m *memory
+	n int
+
+	copy *driver.Memory // the elements in 16 bits, for ops that read them so; nil until one does
+}
+
+var (
+	_ device.Vector       = (*vector)(nil)
+	_ driver.ResidentSink = (*vector)(nil)
+)
+
+// NewVector implements device.Device.
+func (d *Device) NewVector(n int) (device.Vector, error) {
+	if n < 0 || n > math.MaxInt/4 {
+		return nil, fmt.Errorf("cuda: vector of %d elements", n)
+	}
+	m, err := d.newMemory(4 * n)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: vector of %d elements: %w", n, err)
+	}
+	v := &vector{d: d, m: m, n: n}
+	m.vector = v
+	return v, nil
+}
+
+// vectorOf is the vector whose memory a region is a part of, or nil.
+func vectorOf(r device.Region) *vector {
+	if m, ok := r.Memory.(*memory); ok {
+		return m.vector
+	}
+	return nil
+}
+
+// narrow is the copy in 16 bits of a part of v. From the first call on all that writes v writes the copy, or calls refresh.
+func (v *vector) narrow(part driver.Span) (driver.Span, error) {
+	if v.copy == nil {
+		m, err := v.d.c.Alloc(2 * int64(v.n))
+		if err != nil {
+			return driver.Span{}, fmt.Errorf("cuda: %d weights in %v: %w", v.n, v.d.opts.Precision, err)
+		}
+		v.copy = m
+		if err := v.refresh(); err != nil {
+			return driver.Span{}, err
+		}
+	}
+	return v.copy.Span(part.Offset()/2, part.Bytes()/2), nil
+}
+
+// narrowed is the copy in 16 bits, empty where there is none.
+func (v *vector) narrowed() driver.Span {
+	if v.copy == nil {
+		return driver.Span{}
+	}
+	return v.copy.All()
+}
+
+// refresh makes the copy in 16 bits anew, if there is one: somebody wrote v.
+func (v *vector) refresh() error {
+	if v.copy == nil {
+		return nil
+	}
+	return v.launch("vec_narrow", v.all(), v.copy.All(), int64(v.n))
+}
+
+// Float32Written implements driver.ResidentSink.
+func (v *vector) Float32Written() error { return v.refresh() }
+
+// Len implements device.Vector.
+func (v *vector) Len() int { return v.n }
+
+// Region implements device.Vector.
+func (v *vector) Region(off, n int) device.Region {
+	return device.Region{Memory: v.m, Offset: 4 * off, Bytes: 4 * n}
+}
+
+// Free implements device.Vector.
+func (v *vector) Free() {
+	v.m.Free()
+	if v.copy != nil {
+		v.d.failed = errors.Join(v.d.failed, v.copy.Close())
+	}
+}
+
+// Float32Span implements driver.Resident: it waits for the device's work.
+func (v *vector) Float32Span(off, n int) (driver.Span, bool) {
+	s, err := v.part(off, n)
+	if err != nil || v.d.stream.Synchronize() != nil {
+		return driver.Span{}, false
+	}
+	return s, true
+}
+
+func (v *vector) part(off, n int) (driver.Span, error) {
+	if off < 0 || n < 0 || off > v.n-n {
+		return driver.Span{}, fmt.Errorf("cuda: elements %d to %d of a vector of %d", off, off+n, v.n)
+	}
+	return v.d.span(v.Region(off, n))
+}
+
+func (v *vector) all() driver.Span {
+	if v.n == 0 {
+		return driver.Span{}
+	}
+	return v.m.m.All()
+}
+
+// other is the storage of x, which is to be as long as v and of the same device.
+func (v *vector) other(what string, x device.Vector) (driver.Span, error) {
+	o, ok := x.(*vector)
+	if !ok || o.d != v.d {
+		return driver.Span{}, fmt.Errorf("cuda: %s: vector %T belongs to another device", what, x)
+	}
+	if o.n != v.n {
+		return driver.Span{}, fmt.Errorf("cuda: %s: vector of %d elements where one of %d is needed", what, o.n, v.n)
+	}
+	return o.all(), nil
+}
+
+// ReadAt implements device.Vector.
+func (v *vector) ReadAt(dst []float32, off int) error {
+	s, err := v.part(off, len(dst))
+	if err == nil {
+		err = v.d.stream.CopyOut(driver.Bytes(dst), s)
+	}
+	if err == nil {
+		err = v.d.stream.Synchronize()
+	}
+	return v.d.Explain(err)
+}
+
+// ReadAt64 implements device.Vector.
+func (v *vector) ReadAt64(dst []float64, off int) error {
+	x := make([]float32, len(dst))
+	if err := v.ReadAt(x, off); err != nil {
+		return err
+	}
+	for i, a := range x {
+		dst[i] = float64(a)
+	}
+	return nil
+}
+
+// WriteAt implements device.Vector.
+func (v *vector) WriteAt(src []float32, off int) error {
+	s, err := v.part(off, len(src))
+	if err == nil {
+		err = v.d.stream.CopyIn(s, driver.Bytes(src))
+	}
+	if err == nil {
+		err = v.refresh()
+	}
+	return v.d.Explain(err)
+}
+
+// WriteAt64 implements device.Vector.
+func (v *vector) WriteAt64(src []float64, off int) error {
+	x := make([]float32, len(src))
+	for i, a := range src {
+		x[i] = float32(a)
+	}
+	return v.WriteAt(x, off)
+}
+
+// Copy implements device.Vector.
+func (v *vector) Copy(x device.Vector) error {
+	s, err := v.other("copy", x)
+	if err != nil || x == device.Vector(v) {
+		return err
+	}
+	if err = v.d.stream.Copy(v.all(), s); err == nil {
+		err = v.refresh()
+	}
+	return v.d.Explain(err)
+}
+
+// launch runs a kernel of vector.cu with a thread an element.
+func (v *vector) launch(name string, args ...any) error {
+	if v.n == 0 {
+		return nil
+	}
+	k, err := v.d.kernel("vector.cu", name, v.d.narrow())
+	if err != nil {
+		return err
+	}
+	grid, block := v.d.flat(v.n)
+	if err = v.d.stream.Launch(k, grid, block, 0, args...); err == nil && v.d.opts.DebugSync {
+		err = v.d.stream.Synchronize()
+	}
+	if err != nil {
+		return v.d.Explain(fmt.Errorf("cuda: %s of %d elements: %w", name, v.n, err))
+	}
+	return nil
+}
+
+// Fill implements device.Vector.
+func (v *vector) Fill(a float64) error {
+	return v.launch("vec_fill", v.all(), v.narrowed(), float32(a), int64(v.n))
+}
+
+// AddScaled implements device.Vector.
+func (v *vector) AddScaled(a float64, x device.Vector) error {
+	s, err := v.other("add scaled", x)
+	if err != nil {
+		return err
+	}
+	return v.launch("vec_add_scaled", v.all(), v.narrowed(), float32(a), s, int64(v.n))
+}
+
+// exempt is the last step's spans without decay, in GPU memory.
+type exempt struct {
+	spans  []device.Span
+	memory *driver.Memory
+}
+
+// exemptions writes spans to GPU memory unless they are there.
+func (d *Device) exemptions(spans []device.Span) (driver.Span, error) {
+	if len(spans) == 0 {
+		return driver.Span{}, nil
+	}
+	e := &d.exempt
+	if e.memory != nil && slices.Equal(spans, e.spans) {
+		return e.memory.All(), nil
+	}
+	if e.memory != nil {
+		m := e.memory
+		e.memory = nil
+		if err := m.Close(); err != nil {
+			return driver.Span{}, err
+		}
+	}
+	ends := make([]int64, 0, 2*len(spans))
+	for _, s := range spans {
+		ends = append(ends, int64(s.Off), int64(s.Off+s.Len))
+	}
+	m, err := d.c.Alloc(8 * int64(len(ends)))
+	if err != nil {
+		return driver.Span{}, err
+	}
+	if err := d.stream.CopyIn(m.All(), driver.Bytes(ends)); err != nil {
+		return driver.Span{}, errors.Join(err, m.Close())
+	}
+	e.spans, e.memory = slices.Clone(spans), m
+	return m.All(), nil
+}
+
+// SGD implements device.Vector. Where the loss is scaled, a step with a gradient that is not finite is skipped, and the scale adjusted.
+func (v *vector) SGD(grad, momentum device.Vector, s device.SGD) error {
+	return v.sgd(grad, momentum, s, driver.Span{}, driver.Span{})
+}
+
+// sgd is SGD with the rate and the scale of numbers, two elements, unless that is empty. Unless guard is empty the step is made only where its
+// one element is finite.
+func (v *vector) sgd(grad, momentum device.Vector, s device.SGD, numbers, guard driver.Span) error {
+	if err := s.Check(v.n); err != nil {
+		return fmt.Errorf("cuda: %w", err)
+	}
+	g, err := v.other("sgd: gradient", grad)
+	if err != nil {
+		return err
+	}
+	m, err := v.other("sgd: momentum", momentum)
+	if err != nil {
+		return err
+	}
+	spans, err := v.d.exemptions(s.NoDecay)
+	if err != nil {
+		return v.d.Explain(fmt.Errorf("cuda: sgd: %w", err))
+	}
+	nesterov := int32(0)
+	if s.Nesterov {
+		nesterov = 1
+	}
+	scale := v.d.scale()
+	if scale.Bytes() > 0 {
+		if err := v.launch("vec_check", g, int64(v.n), scale); err != nil {
+			return err
+		}
+	}
+	err = v.launch("vec_sgd", v.all(), v.narrowed(), g, m, int64(v.n), float32(s.Rate), float32(s.Momentum), float32(s.Decay), float32(s.Scale), nesterov,
+		spans, int32(len(s.NoDecay)), numbers, guard, scale)
+	if err == nil && scale.Bytes() > 0 {
+		err = v.d.nextScale()
+	}
+	return err
+}
+
+// sum is the sum of what a kernel finds of each block.
+func (v *vector) sum(name string) (float64, error) {
+	if v.n == 0 {
+		return 0, nil
+	}
+	if err := v.launch(name, v.all(), int64(v.n), v.d.sums.All()); err != nil {
+		return 0, err
+	}
+	k, err := v.d.kernel("vector.cu", "vec_total", v.d.narrow())
+	if err != nil {
+		return 0, err
+	}
+	grid, block := v.d.flat(v.n)
+	var x [1]float64
+	err = v.d.stream.Launch(k, driver.Dim{}, block, 0, v.d.sums.All(), int32(grid.X))
+	if err == nil {
+		err = v.d.stream.CopyOut(driver.Bytes(x[:]), v.d.sums.Span(8*int64(grid.X), 8))
+	}
+	if err == nil {
+		err = v.d.stream.Synchronize()
+	}
+	return x[0], v.d.Explain(err)
+}
+
+// Norm implements device.Vector.
+func (v *vector) Norm() (float64, error) {
+	s, err := v.sum("vec_squares")
+	return math.Sqrt(s), err
+}
+
+// Finite implements device.Vector.
+func (v *vector) Finite() (bool, error) {
+	s, err := v.sum("vec_strange")
+	return s == 0, err
+}

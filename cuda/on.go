@@ -1,0 +1,76 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"errors"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/net"
+	"onlinerna/cuda/space"
+	"onlinerna/nn/device"
+	"onlinerna/rna"
+)
+
+// Devices lists the GPUs. Without a usable driver it fails with a [*lazy.NotFoundError] or [*lazy.DriverError].
+func Devices() ([]Info, error) { return driver.Devices() }
+
+// A Context is a GPU in use: see package driver.
+type Context = driver.Context
+
+// Open opens GPU number ordinal. A driver that is missing or unusable is a [*lazy.NotFoundError] or
+// [*lazy.DriverError], a number that is not there a [*NoDeviceError].
+func Open(ordinal int, o Options) (*Context, error) { return driver.Open(ordinal, o) }
+
+// A Point is a vector of float32 elements in GPU memory, which [Context.NewPoint] makes.
+type Point = driver.Point
+
+// A Space keeps the vectors of RNA in GPU memory: see package space.
+type Space = space.Space
+
+// NewSpace returns a space of vectors of dim elements in the memory of c's GPU.
+func NewSpace(c *Context, dim int, o SpaceOptions) (*Space, error) { return space.New(c, dim, o) }
+
+var (
+	_ rna.Point     = (*Point)(nil)
+	_ rna.Space     = (*Space)(nil)
+	_ device.Device = (*Net)(nil)
+)
+
+// A Net is a GPU on which nets run: package net's device, with spaces in its memory.
+type Net struct {
+	*net.Device
+	spaces []*Space
+}
+
+// OpenNet opens GPU number ordinal for nets. Missing libraries are a [*lazy.NotFoundError].
+func OpenNet(ordinal int, o NetOptions) (device.Device, error) {
+	d, err := net.Open(ordinal, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Net{Device: d}, nil
+}
+
+// NewSpace returns a space of vectors of dim elements in the GPU's memory, closed with the device. Vectors of the device are
+// stored in it, and combinations written to them, without the host.
+func (d *Net) NewSpace(dim int) (rna.Space, error) {
+	s, err := space.New(d.Context(), dim, SpaceOptions{})
+	if err != nil {
+		return nil, d.Explain(err)
+	}
+	d.spaces = append(d.spaces, s)
+	return s, nil
+}
+
+// SpaceBytes is the memory that a space for vectors of dim elements takes, with so many vectors and what they leave free.
+func (d *Net) SpaceBytes(dim, vectors int) int64 { return space.Bytes(dim, vectors) }
+
+// Close implements device.Device. A second call does nothing.
+func (d *Net) Close() error {
+	var errs []error
+	for _, s := range d.spaces {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, d.Device.Close())...)
+}

@@ -1,0 +1,146 @@
+//go:build gpu && cgo
+
+package space
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"onlinerna/cuda/blas"
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/sim"
+	"onlinerna/rna"
+)
+
+// benchDim is the number of weights of a ResNet-50. The stand-in gets fewer: it only shows that the benchmarks run.
+func benchDim() int {
+	if sim.Active() {
+		return 20_000
+	}
+	return 25_557_032
+}
+
+// bandwidth measures the memory's bandwidth in bytes a second: that of a copy within the GPU, reads and writes counted.
+func bandwidth(b *testing.B, c *driver.Context) float64 {
+	b.Helper()
+	n := 16 * int64(benchDim())
+	from, to := alloc(b, c, n), alloc(b, c, n)
+	check(b, c.Stream().Fill(from.All(), 0))
+	best := 0.0
+	for range 5 {
+		const copies = 10
+		check(b, c.Stream().Synchronize())
+		start := time.Now()
+		for range copies {
+			check(b, c.Stream().Copy(to.All(), from.All()))
+		}
+		check(b, c.Stream().Synchronize())
+		best = max(best, copies*2*float64(n)/time.Since(start).Seconds())
+	}
+	check(b, from.Close())
+	check(b, to.Close())
+	return best
+}
+
+// report compares with the bandwidth: moved bytes, all that the kernels read and write, and once, what reading the
+// vectors alone would take.
+func report(b *testing.B, speed, moved, once float64) {
+	seconds := b.Elapsed().Seconds() / float64(b.N)
+	b.ReportMetric(moved/1e9, "GB-moved")
+	b.ReportMetric(moved/seconds/1e9, "GB/s")
+	b.ReportMetric(100*moved/seconds/speed, "%bandwidth")
+	b.ReportMetric(seconds/(once/speed), "x-reading-once")
+}
+
+// The parts of an online pass on a window of n residuals of a ResNet-50: a row of the Gram matrix, and the combination
+// into GPU memory.
+func BenchmarkSpace(b *testing.B) {
+	c := open(b)
+	speed := bandwidth(b, c)
+	fmt.Printf("%v: copies within its memory move %.0f GB/s\n", c.Info(), speed/1e9)
+	dim := float64(benchDim())
+	s := openSpace(b, c, benchDim(), Options{})
+	var vectors []rna.Vector
+	b.Cleanup(func() {
+		for _, v := range vectors {
+			check(b, v.Close())
+		}
+	})
+	src := make(rna.Slice32, benchDim())
+	for i := range src {
+		src[i] = float32(i%1000) / 1000
+	}
+	to := onDevice{b, alloc(b, c, 4*int64(benchDim()))}
+	for _, n := range []int{2, 5, 10, 20, 50} {
+		for len(vectors) < n+1 {
+			v, err := s.New()
+			check(b, err)
+			_, err = s.Store(v, src)
+			check(b, err)
+			vectors = append(vectors, v)
+		}
+		var residuals []rna.Residual
+		var terms []rna.Term
+		for j := range n {
+			residuals = append(residuals, rna.Residual{X: vectors[j+1], Y: vectors[j]})
+			terms = append(terms, rna.Term{Coef: 1 / float64(n), Vector: vectors[j+1]})
+		}
+		row := make([]float64, n)
+		b.Run(fmt.Sprintf("GramRow/N=%d", n), func(b *testing.B) {
+			for range b.N {
+				check(b, s.GramRow(row, residuals[n-1], residuals))
+			}
+			once := 4 * dim * float64(n+1)
+			report(b, speed, once+2*8*dim*float64(n), once)
+		})
+		b.Run(fmt.Sprintf("Combine/N=%d", n), func(b *testing.B) {
+			for range b.N {
+				check(b, s.Combine(to, terms))
+			}
+			once := 4 * dim * float64(n)
+			report(b, speed, once+4*dim, once)
+		})
+	}
+}
+
+// Products of a block of n widened residuals with one of them.
+func BenchmarkProducts(b *testing.B) {
+	c := open(b)
+	speed := bandwidth(b, c)
+	span := spanLen
+	if sim.Active() {
+		span = 1024
+	}
+	m := alloc(b, c, 8*int64(span)*(columns+1))
+	out := alloc(b, c, 8*columns)
+	check(b, c.Stream().Fill(m.All(), 0))
+	h, err := blas.New(c.Stream())
+	check(b, err)
+	defer func() { check(b, h.Close()) }()
+	for _, n := range []int{5, 10, 20} {
+		b.Run(fmt.Sprintf("N=%d", n), func(b *testing.B) {
+			for range b.N {
+				check(b, h.Dgemv(true, span, n, 1, m.All(), span, m.All(), 1, 0, out.All(), 1))
+			}
+			check(b, c.Stream().Synchronize())
+			moved := 8 * float64(span) * float64(n)
+			report(b, speed, moved, moved)
+		})
+	}
+}
+
+// Copies between the host and the space.
+func BenchmarkSpaceStore(b *testing.B) {
+	c := open(b)
+	s := openSpace(b, c, benchDim(), Options{})
+	v, err := s.New()
+	check(b, err)
+	b.Cleanup(func() { check(b, v.Close()) })
+	src := make(rna.Slice32, benchDim())
+	b.SetBytes(4 * int64(benchDim()))
+	for range b.N {
+		_, err := s.Store(v, src)
+		check(b, err)
+	}
+}

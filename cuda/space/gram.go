@@ -1,0 +1,212 @@
+//go:build gpu && cgo
+
+package space
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/rna"
+)
+
+// residual is a Residual of rna.cu.
+type residual struct {
+	x, y uint64
+	exp  int64
+}
+
+const residualBytes = int64(unsafe.Sizeof(residual{}))
+
+// A residualTable is residuals in GPU memory, for each piece.
+type residualTable struct {
+	all   driver.Span
+	count int
+}
+
+// residuals writes the table of rs.
+func (s *Space) residuals(rs []rna.Residual) (t residualTable, err error) {
+	t.count = len(rs)
+	xs, ys := make([]*vector, len(rs)), make([]*vector, len(rs))
+	for j, r := range rs {
+		if r.X == nil {
+			return t, errors.New("cuda: residual without a vector")
+		}
+		if xs[j], err = s.own(r.X); err != nil {
+			return t, err
+		}
+		if r.Y == nil {
+			continue
+		}
+		if ys[j], err = s.own(r.Y); err != nil {
+			return t, err
+		}
+	}
+	err = s.c.Do(func() error {
+		var rows []residual
+		for i := range xs[0].pieces {
+			for j, r := range rs {
+				row := residual{exp: int64(r.Exp)}
+				var err error
+				if row.x, err = xs[j].pieces[i].address(s.c, 0); err != nil {
+					return err
+				}
+				if ys[j] != nil {
+					if row.y, err = ys[j].pieces[i].address(s.c, 0); err != nil {
+						return err
+					}
+				}
+				rows = append(rows, row)
+			}
+		}
+		t.all, err = s.upload(unsafe.Pointer(&rows[0]), residualBytes*int64(len(rows)))
+		return err
+	})
+	return t, err
+}
+
+// rows are residuals [lo, hi) for piece i.
+func (t residualTable) rows(i, lo, hi int) driver.Span {
+	return t.all.Span(residualBytes*int64(i*t.count+lo), residualBytes*int64(hi-lo))
+}
+
+// MaxAbs returns the largest absolute value of r's elements, Exp ignored.
+func (s *Space) MaxAbs(r rna.Residual) (float64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Exp = 0
+	t, err := s.residuals([]rna.Residual{r})
+	if err != nil {
+		return 0, s.settle(err)
+	}
+	f, err := s.search(func() error {
+		for i, off := 0, 0; off < s.dim; i, off = i+1, off+s.opts.piece {
+			n := min(s.opts.piece, s.dim-off)
+			grid, block := s.grid(n)
+			if err := s.stream.Launch(s.kernels.max, grid, block, 0, t.rows(i, 0, 1), int64(0), int64(n), s.found.All()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return math.Float64frombits(f.most), err
+}
+
+// GramRow sets row[j] to the inner product of r and with[j].
+func (s *Space) GramRow(row []float64, r rna.Residual, with []rna.Residual) error {
+	if len(row) != len(with) {
+		return fmt.Errorf("cuda: row of %d entries for %d residuals", len(row), len(with))
+	}
+	if len(row) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// r comes first and is not widened again where it is among the others, as it is in a window's own row.
+	all, at := []rna.Residual{r}, make([]int, len(with))
+	for j, w := range with {
+		if w != r {
+			at[j] = len(all)
+			all = append(all, w)
+		}
+	}
+	got := make([]float64, len(all))
+	if err := s.settle(s.products1(got, all)); err != nil {
+		return err
+	}
+	for j := range row {
+		row[j] = got[at[j]]
+	}
+	return nil
+}
+
+// products1 sets out to the products of the first residual with each: blocks of widened differences are multiplied by Dgemv.
+func (s *Space) products1(out []float64, rs []rna.Residual) error {
+	t, err := s.residuals(rs)
+	if err != nil {
+		return err
+	}
+	return s.sums(out, func(i, at, n int, to driver.Span) error {
+		if err := s.widen(t, i, 0, 1, 0, at, n); err != nil {
+			return err
+		}
+		for lo := 1; ; lo += columns {
+			hi := min(lo+columns, len(rs))
+			if err := s.widen(t, i, lo, hi, 1, at, n); err != nil {
+				return err
+			}
+			// The first column too, the first time.
+			from := int64(1)
+			if lo == 1 {
+				from = 0
+			}
+			first := int64(lo) - 1 + from
+			m := s.widened.All()
+			err := s.blas.Dgemv(true, n, hi-int(first), 1, m.Span(8*from*int64(s.ld()), m.Bytes()-8*from*int64(s.ld())), s.ld(), m, 1,
+				0, to.Span(8*first, 8*(int64(hi)-first)), 1)
+			if err != nil || hi == len(rs) {
+				return err
+			}
+		}
+	})
+}
+
+// widen writes the elements [at, at+n) of piece i of residuals [lo, hi) to the columns from column on.
+func (s *Space) widen(t residualTable, i, lo, hi, column, at, n int) error {
+	if lo >= hi {
+		return nil
+	}
+	grid, block := s.grid(n)
+	ld := int64(s.ld())
+	to := s.widened.Span(8*ld*int64(column), 8*ld*int64(hi-lo))
+	return s.stream.Launch(s.kernels.widen, grid, block, 0, t.rows(i, lo, hi), int32(hi-lo), int64(at), int64(n), to, ld)
+}
+
+// sums calls block for each block of elements, n of them from at on in piece i, which writes len(out) partial sums to a span,
+// and adds them up, by halves, in float64.
+func (s *Space) sums(out []float64, block func(i, at, n int, to driver.Span) error) error {
+	blocks := 0
+	for off := 0; off < s.dim; off += s.opts.piece {
+		blocks += (min(s.opts.piece, s.dim-off) + s.opts.span - 1) / s.opts.span
+	}
+	parts := make([]float64, blocks*len(out))
+	all, err := s.products.span(8 * int64(len(parts)))
+	if err != nil {
+		return err
+	}
+	err = s.c.Do(func() error {
+		b := int64(0)
+		for i, off := 0, 0; off < s.dim; i, off = i+1, off+s.opts.piece {
+			piece := min(s.opts.piece, s.dim-off)
+			for at := 0; at < piece; at += s.opts.span {
+				bytes := 8 * int64(len(out))
+				if err := block(i, at, min(s.opts.span, piece-at), all.Span(b*bytes, bytes)); err != nil {
+					return err
+				}
+				b++
+			}
+		}
+		if err := s.stream.CopyOut(driver.Bytes(parts), all); err != nil {
+			return err
+		}
+		return s.stream.Synchronize()
+	})
+	if err != nil {
+		return err
+	}
+	for j := range out {
+		out[j] = pairwise(parts[j:], len(out), blocks)
+	}
+	return nil
+}
+
+// pairwise sums n elements, step apart, by halves.
+func pairwise(v []float64, step, n int) float64 {
+	if n == 1 {
+		return v[0]
+	}
+	half := n / 2
+	return pairwise(v, step, half) + pairwise(v[half*step:], step, n-half)
+}

@@ -1,0 +1,204 @@
+//go:build gpu && cgo
+
+package space
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"onlinerna/cuda/blas"
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/kernels"
+	"onlinerna/cuda/nvrtc"
+	"onlinerna/rna"
+)
+
+const (
+	// pieceLen elements of a vector are allocated together: 64 MiB.
+	pieceLen = 1 << 24
+	// spanLen elements of each residual are widened at a time. Short enough for the differences of a window to stay
+	// in the GPU's cache, long enough for a launch to be worth its cost.
+	spanLen = 1 << 18
+	// columns residuals are multiplied at a time, and one more.
+	columns = 32
+	// stageLen elements are copied at a time where a vector of the host has no memory to reach.
+	stageLen = 1 << 20
+)
+
+// A Space is an [rna.Space] of float32 vectors in GPU memory. Differences and Gram products are float64: blocks of
+// widened differences are multiplied by cuBLAS. Its operations wait for the GPU, so that a vector is at rest
+// between them.
+//
+// Sources and sinks may read vectors of the space, but not call it. Copies from and to a vector that is a [driver.Resident] of the same context stay on the GPU.
+//
+// Close the vectors, then the space, then the context.
+type Space struct {
+	c    *driver.Context
+	dim  int
+	opts Options
+
+	mu      sync.Mutex // one operation at a time: they share what follows
+	stream  *driver.Stream
+	blas    *blas.Handle
+	module  *driver.Module
+	kernels struct{ widen, combine, check, max *driver.Kernel }
+
+	widened  *driver.Memory        // columns+1 of span float64 elements
+	found    *driver.Memory        // a Found of rna.cu
+	table    grown                 // residuals or terms
+	products grown                 // of each block
+	stage    [2]*driver.HostMemory // stage float32 elements
+	landing  [2]*driver.Memory     // the same, in GPU memory
+	passed   [2]*driver.Event      // the last use of each
+
+	held int64 // bytes of GPU memory that vectors take
+}
+
+var _ rna.Space = (*Space)(nil)
+
+// New returns a space of vectors of dim elements in the memory of c's GPU.
+func New(c *driver.Context, dim int, o Options) (*Space, error) {
+	if dim < 1 {
+		return nil, fmt.Errorf("cuda: space of vectors of %d elements: there must be at least 1", dim)
+	}
+	if o.Memory < 0 || o.Reserve < 0 {
+		return nil, fmt.Errorf("cuda: space with %d bytes of GPU memory and a reserve of %d: they must not be negative", o.Memory, o.Reserve)
+	}
+	if o.Reserve == 0 {
+		o.Reserve = DefaultReserve
+	}
+	if o.span == 0 {
+		o.span = spanLen
+	}
+	if o.piece == 0 {
+		o.piece = pieceLen
+	}
+	if o.stage == 0 {
+		o.stage = stageLen
+	}
+	s := &Space{c: c, dim: dim, opts: o}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cuda: space of vectors of %d elements: %w", dim, err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Space) open() (err error) {
+	if s.stream, err = s.c.NewStream(); err != nil {
+		return err
+	}
+	if s.blas, err = blas.New(s.stream); err != nil {
+		return err
+	}
+	if s.module, err = nvrtc.Compile(s.c, "rna.cu", kernels.RNA()); err != nil {
+		return err
+	}
+	for name, k := range map[string]**driver.Kernel{
+		"rna_widen": &s.kernels.widen, "rna_combine": &s.kernels.combine, "rna_check": &s.kernels.check, "rna_max": &s.kernels.max,
+	} {
+		if *k, err = s.module.Kernel(name); err != nil {
+			return err
+		}
+	}
+	s.table.c, s.products.c = s.c, s.c
+	if s.widened, err = s.c.Alloc(8 * int64(s.ld()) * (columns + 1)); err != nil {
+		return err
+	}
+	if s.found, err = s.c.Alloc(int64(unsafe.Sizeof(found{}))); err != nil {
+		return err
+	}
+	for i := range s.stage {
+		n := 4 * int64(min(s.dim, s.opts.stage))
+		if s.stage[i], err = s.c.AllocHost(n); err != nil {
+			return err
+		}
+		if s.landing[i], err = s.c.Alloc(n); err != nil {
+			return err
+		}
+		if s.passed[i], err = s.c.NewEvent(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close gives back what the space holds, but for its vectors.
+func (s *Space) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, m := range []*driver.Memory{s.widened, s.found, s.table.m, s.products.m, s.landing[0], s.landing[1]} {
+		if m != nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	for i := range s.stage {
+		if s.stage[i] != nil {
+			errs = append(errs, s.stage[i].Close())
+		}
+		if s.passed[i] != nil {
+			errs = append(errs, s.passed[i].Close())
+		}
+	}
+	if s.blas != nil {
+		errs = append(errs, s.blas.Close())
+	}
+	if s.module != nil {
+		errs = append(errs, s.module.Close())
+	}
+	if s.stream != nil {
+		errs = append(errs, s.stream.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Dim is the number of elements of each vector.
+func (s *Space) Dim() int { return s.dim }
+
+// Bits is 32.
+func (s *Space) Bits() int { return 32 }
+
+// ld is the distance of the widened columns.
+func (s *Space) ld() int { return min(s.dim, s.opts.span) }
+
+// grown is GPU memory that grows as it is asked for.
+type grown struct {
+	c *driver.Context
+	m *driver.Memory
+}
+
+// span returns n bytes with unspecified contents.
+func (g *grown) span(n int64) (driver.Span, error) {
+	if g.m == nil || g.m.Bytes() < n {
+		if g.m != nil {
+			m := g.m
+			g.m = nil
+			if err := m.Close(); err != nil {
+				return driver.Span{}, err
+			}
+		}
+		m, err := g.c.Alloc(n)
+		if err != nil {
+			return driver.Span{}, err
+		}
+		g.m = m
+	}
+	return g.m.Span(0, n), nil
+}
+
+// grid is that of a kernel with a thread an element, as far as the GPU has them at a time.
+func (s *Space) grid(n int) (grid, block driver.Dim) {
+	const threads = 256
+	most := 8 * max(s.c.Info().Multiprocessors, 1)
+	return driver.Dim{X: min((n+threads-1)/threads, most)}, driver.Dim{X: threads}
+}
+
+// Bytes is the memory that a space for vectors of dim elements takes, with so many vectors and the [DefaultReserve] that they leave
+// free: without it they would go to the host.
+func Bytes(dim, vectors int) int64 {
+	work := 8*(columns+1)*int64(min(dim, spanLen)) + 2*4*int64(min(dim, stageLen))
+	pieces := int64((dim + pieceLen - 1) / pieceLen)
+	return work + int64(vectors)*(4*int64(dim)+pieces<<21) + DefaultReserve
+}
