@@ -262,6 +262,10 @@ func mapped[T element](o Map, out Tensor, in []Tensor) {
 				continue
 			}
 			for j := range block {
+				if axes[i] == All {
+					args[i][j] = float64(d[first+j])
+					continue
+				}
 				n, c, p := position(first+j, channels, pixels)
 				args[i][j] = float64(d[axes[i].Index(n, c, p, channels, pixels)])
 			}

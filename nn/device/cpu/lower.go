@@ -6,6 +6,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/elementwise"
+	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/move"
 	"onlinerna/nn/device/cpu/internal/norm"
 	"onlinerna/nn/device/cpu/internal/pool"
@@ -26,6 +27,7 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 			norm.Patterns(),
 			pool.Patterns(),
 			elementwise.Patterns(workers),
+			mapping.Patterns(workers),
 			move.Patterns(),
 			softmax.Patterns(workers),
 		),

@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -64,7 +65,7 @@ func (c opCase) program(d op.DType) *program {
 
 // opCases lists the cases of all ops for floats of type d.
 func opCases(d op.DType) []opCase {
-	return slices.Concat(imagesCases(d), convCases(), normCases(), elementCases(), poolCases(), viewCases(), linearCases(), lossCases())
+	return slices.Concat(imagesCases(d), convCases(), normCases(), elementCases(), mapCases(), sumCases(), poolCases(), viewCases(), linearCases(), lossCases())
 }
 
 // exactness is the tolerance of o on so many operands, relative to the largest element.
@@ -135,6 +136,10 @@ func (s *suite) ops(t tester) {
 					continue
 				}
 				p := s.roundedProgram(c.program(s.dtype))
+				if s.lacking(p) {
+					s.refused(t, p)
+					return
+				}
 				if err := s.conform(p, p.alone(), s.exactness(c.op, len(c.in))); err != nil {
 					g, _ := p.Program.Group(0)
 					t.Errorf("%v\n\t%v", g, err)
@@ -144,6 +149,19 @@ func (s *suite) ops(t tester) {
 				}
 			}
 		})
+	}
+}
+
+// lacking says whether p has an op that the device has no kernel for.
+func (s *suite) lacking(p *program) bool {
+	return slices.ContainsFunc(p.Steps, func(t device.Step) bool { return slices.Contains(s.lacks, t.Op.Kind()) })
+}
+
+// refused wants the error for the op of p, which the device lacks.
+func (s *suite) refused(t tester, p *program) {
+	var u *device.UnsupportedError
+	if _, err := describe(s.dev, p, p.alone()); !errors.As(err, &u) {
+		t.Errorf("describe %v: error %v, want an UnsupportedError of an op that the device is said to lack", p.Steps[0].Op, err)
 	}
 }
 

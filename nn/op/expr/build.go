@@ -10,11 +10,11 @@ func fold(k Kind, args ...Expr) (e Expr, ok bool) {
 			return e, false
 		}
 	}
-	return Const(compute(k, v[0], v[1])), true
+	return Const(k.Compute(v[0], v[1])), true
 }
 
-// compute is the meaning of the functions of numbers that give a number.
-func compute(k Kind, a, b float64) float64 {
+// Compute is the meaning of the functions of one number, a, and of two that give a number.
+func (k Kind) Compute(a, b float64) float64 {
 	switch k {
 	case KindNeg:
 		return -a
@@ -46,8 +46,8 @@ func compute(k Kind, a, b float64) float64 {
 	panic("expr: " + k.String() + " gives no number")
 }
 
-// holds is the meaning of the comparisons.
-func holds(k Kind, a, b float64) bool {
+// Holds is the meaning of the comparisons.
+func (k Kind) Holds(a, b float64) bool {
 	switch k {
 	case KindLess:
 		return a < b
@@ -242,7 +242,7 @@ func (a Expr) compare(k Kind, b Expr) Cond {
 	if x, ok := a.constant(); ok {
 		if y, ok := b.constant(); ok {
 			known := 0.
-			if holds(k, x, y) {
+			if k.Holds(x, y) {
 				known = 1
 			}
 			return Cond{Const(known)}

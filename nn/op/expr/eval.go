@@ -50,7 +50,7 @@ func (v *Evaluator) Run(n int, args [][]float64, draw func(random Node, dst []fl
 		case x.Kind.Truth():
 			dst := v.truths[i][:n]
 			for j, a := range in[0] {
-				dst[j] = holds(x.Kind, a, in[1][j])
+				dst[j] = x.Kind.Holds(a, in[1][j])
 			}
 		case x.Kind == KindIf:
 			dst := v.values[i][:n]
@@ -64,12 +64,12 @@ func (v *Evaluator) Run(n int, args [][]float64, draw func(random Node, dst []fl
 		case len(x.In) == 1:
 			dst := v.values[i][:n]
 			for j, a := range in[0] {
-				dst[j] = compute(x.Kind, a, 0)
+				dst[j] = x.Kind.Compute(a, 0)
 			}
 		default:
 			dst := v.values[i][:n]
 			for j, a := range in[0] {
-				dst[j] = compute(x.Kind, a, in[1][j])
+				dst[j] = x.Kind.Compute(a, in[1][j])
 			}
 		}
 	}

@@ -56,11 +56,53 @@ func Random(r *rand.Rand, depth, n int) Tree {
 	case 14:
 		return one(a.Expr.Sigmoid(), func(p float64) float64 { return 1 / (1 + math.Exp(-p)) })
 	}
-	s := Random(r, depth-1, n)
-	return Tree{expr.If(a.Expr.LessEqual(b.Expr), a.Expr, s.Expr), func(in []float64) float64 {
-		if p := a.Go(in); p <= b.Go(in) {
-			return p
+	p, q := Random(r, 0, n), Random(r, 0, n) // what is compared is exact in every type
+	return Tree{expr.If(p.Expr.LessEqual(q.Expr), a.Expr, b.Expr), func(in []float64) float64 {
+		if p.Go(in) <= q.Go(in) {
+			return a.Go(in)
 		}
-		return s.Go(in)
+		return b.Go(in)
 	}}
+}
+
+// Deviation is how far float32 arithmetic is from float64 for an expression of n operands, relative to the largest value over random
+// operands of (−1, 1) that float32 has.
+func Deviation(r *rand.Rand, e expr.Expr, n int) float64 {
+	args, large, worst := make([]float64, n), 0., 0.
+	for range 200 {
+		for i := range args {
+			args[i] = float64(float32(2*r.Float64() - 1))
+		}
+		exact, short := value(e, args, func(x float64) float64 { return x }), value(e, args, func(x float64) float64 { return float64(float32(x)) })
+		large, worst = max(large, math.Abs(exact)), max(worst, math.Abs(exact-short))
+	}
+	return worst / large
+}
+
+// value computes e with every number rounded.
+func value(e expr.Expr, args []float64, round func(float64) float64) float64 {
+	nodes := e.Nodes()
+	v, truth := make([]float64, len(nodes)), make([]bool, len(nodes))
+	for i, n := range nodes {
+		var in [3]float64
+		for j, a := range n.In {
+			in[j] = v[a]
+		}
+		switch {
+		case n.Kind == expr.KindArg:
+			v[i] = args[n.Index]
+		case n.Kind == expr.KindConst:
+			v[i] = round(n.Value)
+		case n.Kind.Truth():
+			truth[i] = n.Kind.Holds(in[0], in[1])
+		case n.Kind == expr.KindIf:
+			v[i] = in[2]
+			if truth[n.In[0]] {
+				v[i] = in[1]
+			}
+		default:
+			v[i] = round(n.Kind.Compute(in[0], in[1]))
+		}
+	}
+	return v[len(v)-1]
 }
