@@ -44,7 +44,7 @@ func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Con
 
 // conv lowers a convolution with a result of a form. Operand number weight is one of weights, or the result, behind the
 // operands, is their gradient. Weights and their gradients may start anywhere in their vector.
-func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *binding, in []driver.Span, out driver.Span)) (*lowering, string, error) {
+func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *binding, in []driver.Span, out driver.Span)) *lowering {
 	inside := form{last: true, narrow: v.Precision().Bytes() == 2} // what cuDNN computes with
 	wants := make([]want, 2)
 	for i := range wants {
@@ -58,9 +58,9 @@ func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *bindin
 	scratch := v.Workspace()
 	own, room := align(int(scratch)), 0
 	if inside != out || weight == 2 {
-		room = inside.bytes(s.out())
+		room = inside.bytes(s.OutType())
 	}
-	l, reason := s.result(out, own+room, wants, func(b *binding, in []driver.Span, to driver.Span) {
+	l := s.result(out, own+room, wants, func(b *binding, in []driver.Span, to driver.Span) {
 		work, made := b.work.Span(0, scratch), to
 		if inside != out || weight == 2 && to.Offset()%dnn.Align != 0 {
 			made = b.work.Span(int64(own), int64(room))
@@ -76,38 +76,38 @@ func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *bindin
 			then(b, in, to)
 		}
 	})
-	return l, reason, nil
+	return l
 }
 
-func (s step) convForward(o op.Conv2D) (*lowering, string, error) {
-	v, err := s.d.convolution(dnn.Forward, o, s.in(0), s.in(1))
+func (s step) convForward(o op.Conv2D) (*lowering, error) {
+	v, err := s.d.convolution(dnn.Forward, o, s.InType(0), s.InType(1))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return s.conv(v, 1, form{last: true, narrow: s.d.narrow(), scaled: s.form(0).scaled}, s.bias)
+	return s.conv(v, 1, form{last: true, narrow: s.d.narrow(), scaled: s.form(0).scaled}, s.bias), nil
 }
 
 // bias adds the third operand, if there is one, to the result.
 func (s step) bias(b *binding, in []driver.Span, out driver.Span) {
 	if len(in) == 3 {
-		b.each("element.cu", "nn_bias", s.out().Shape.Size(), out, in[2], s.out().Shape[1])
+		b.each("element.cu", "nn_bias", s.OutType().Shape.Size(), out, in[2], s.OutType().Shape[1])
 	}
 }
 
-func (s step) convGradInput(o op.Conv2DGradInput) (*lowering, string, error) {
-	v, err := s.d.convolution(dnn.GradInput, o.Conv2D, s.out(), s.in(0))
+func (s step) convGradInput(o op.Conv2DGradInput) (*lowering, error) {
+	v, err := s.d.convolution(dnn.GradInput, o.Conv2D, s.OutType(), s.InType(0))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return s.conv(v, 0, form{last: true, narrow: s.d.narrow(), scaled: s.form(1).scaled}, nil)
+	return s.conv(v, 0, form{last: true, narrow: s.d.narrow(), scaled: s.form(1).scaled}, nil), nil
 }
 
-func (s step) convGradWeight(o op.Conv2DGradWeight) (*lowering, string, error) {
-	v, err := s.d.convolution(dnn.GradWeight, o.Conv2D, s.in(0), s.out())
+func (s step) convGradWeight(o op.Conv2DGradWeight) (*lowering, error) {
+	v, err := s.d.convolution(dnn.GradWeight, o.Conv2D, s.InType(0), s.OutType())
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return s.conv(v, 2, form{last: true}, nil)
+	return s.conv(v, 2, form{last: true}, nil), nil
 }
 
 // factors wants both operands of a product of matrices as the precision has them.
@@ -121,32 +121,32 @@ func (s step) factors() []want {
 
 // linear lowers x wᵀ + b, in float32: it may be the logits. cuBLAS has columns where rows are meant here: it is asked for the
 // transposed products.
-func (s step) linear() (*lowering, string) {
-	n, k, m := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[0]
+func (s step) linear(op.Linear) (*lowering, error) {
+	n, k, m := s.InType(0).Shape[0], s.InType(0).Shape[1], s.InType(1).Shape[0]
 	return s.result(form{}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
 		b.gemm(true, false, m, n, k, in[1], k, in[0], k, out, false)
 		s.bias(b, in, out)
-	})
+	}), nil
 }
 
 // linearGradInput lowers dy w.
-func (s step) linearGradInput() (*lowering, string) {
-	m, k, n := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[0]
+func (s step) linearGradInput(op.LinearGradInput) (*lowering, error) {
+	m, k, n := s.InType(0).Shape[0], s.InType(0).Shape[1], s.InType(1).Shape[0]
 	narrow := s.d.narrow()
 	return s.result(form{narrow: narrow, scaled: s.form(1).scaled}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
 		b.gemm(false, false, k, n, m, in[0], k, in[1], m, out, narrow)
-	})
+	}), nil
 }
 
 // linearGradWeight lowers dyᵀ x.
-func (s step) linearGradWeight() (*lowering, string) {
-	n, k, m := s.in(0).Shape[0], s.in(0).Shape[1], s.in(1).Shape[1]
+func (s step) linearGradWeight(op.LinearGradWeight) (*lowering, error) {
+	n, k, m := s.InType(0).Shape[0], s.InType(0).Shape[1], s.InType(1).Shape[1]
 	return s.result(form{}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
 		b.gemm(false, true, k, m, n, in[0], k, in[1], m, out, false)
 		if s.form(1).scaled {
 			b.recast(out, form{}, out, form{scaled: true})
 		}
-	})
+	}), nil
 }
 
 // gemm adds a product of matrices in the device's precision, with a result that has as many rows as its columns are apart.

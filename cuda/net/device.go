@@ -14,6 +14,7 @@ import (
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/nvrtc"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
@@ -27,6 +28,7 @@ type Device struct {
 	scratch *driver.Memory // of cuBLAS
 	blas    *blas.Handle
 	dnn     *dnn.Handle
+	rules   lower.Table[kernel]
 	modules map[string]*driver.Module
 	kernels map[string]*driver.Kernel
 	tables  map[string]*driver.Memory // constants of ops, by content
@@ -65,6 +67,7 @@ func Open(ordinal int, o Options) (*Device, error) {
 		c: c, opts: o, stream: c.Stream(),
 		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
 	}
+	d.rules = d.patterns()
 	if d.blas, err = blas.New(d.stream); err == nil {
 		d.scratch, err = c.Alloc(blasWorkspace)
 	}

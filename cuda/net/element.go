@@ -4,31 +4,30 @@ package net
 
 import (
 	"cmp"
-	"slices"
 
 	"onlinerna/cuda/driver"
-	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
 // elementwise lowers an op whose result depends element by element on operands of the same layout.
-func (s step) elementwise(kernel string) (*lowering, string) {
+func (s step) elementwise(kernel string) (*lowering, error) {
 	f, all := s.activations()
-	if len(s.out().Shape) == 4 && !s.form(0).last { // rows of an image, if all of them are
+	if len(s.OutType().Shape) == 4 && !s.form(0).last { // rows of an image, if all of them are
 		f.last = false
 		for i := range all {
 			all[i].form.last = false
 		}
 	}
-	l, reason := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+	l := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
 		var args []any
 		for _, x := range in {
 			args = append(args, x)
 		}
-		b.each("element.cu", kernel, s.out().Shape.Size(), append(args, out)...)
+		b.each("element.cu", kernel, s.OutType().Shape.Size(), append(args, out)...)
 	})
-	l.outputs[0].Over = s.over(0, len(s.In)-1)
-	return l, reason
+	l.Results[0].Over = []int{s.In[0], s.In[len(s.In)-1]}
+	return l, nil
 }
 
 // activations wants all operands as the result is, which has 16 bits where one of them has. Gradients are the last ones: the
@@ -38,18 +37,18 @@ func (s step) activations() (form, []want) {
 	for i := range s.In {
 		each = append(each, i)
 	}
-	f := s.like(s.out(), each...)
+	f := s.like(s.OutType(), each...)
 	wants := make([]want, len(s.In))
 	for i := range wants {
-		x := form{last: len(s.in(i).Shape) == 4, narrow: f.narrow, scaled: f.scaled && (s.form(i).scaled || is[op.Add](s.Step))}
+		x := form{last: len(s.InType(i).Shape) == 4, narrow: f.narrow, scaled: f.scaled && (s.form(i).scaled || lower.Is[op.Add](s.Step))}
 		wants[i] = s.want(i, x)
 	}
 	return f, wants
 }
 
 // images lowers the crops of images. What each of the 256 levels of each channel becomes is a table.
-func (s step) images(o op.Images) (*lowering, string) {
-	from := s.in(0).Shape // NHWC
+func (s step) images(o op.Images) (*lowering, error) {
+	from := s.InType(0).Shape // NHWC
 	channels := from[3]
 	return s.result(form{last: true, narrow: s.d.narrow()}, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
 		levels := make([]float32, 256*channels)
@@ -62,29 +61,29 @@ func (s step) images(o op.Images) (*lowering, string) {
 			b.fail(err)
 			return
 		}
-		b.each("element.cu", "nn_images", s.out().Shape.Size(), in[0], in[1], table, out, from[1], from[2], channels, o.Height, o.Width)
-	})
+		b.each("element.cu", "nn_images", s.OutType().Shape.Size(), in[0], in[1], table, out, from[1], from[2], channels, o.Height, o.Width)
+	}), nil
 }
 
 // shortcut lowers the parameter-free shortcut from x to y, or its gradient.
-func (s step) shortcut(kernel string, o op.Shortcut, x, y op.Type) (*lowering, string) {
+func (s step) shortcut(kernel string, o op.Shortcut, x, y op.Type) (*lowering, error) {
 	f, all := s.activations()
 	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
-		b.each("element.cu", kernel, s.out().Shape.Size(), in[0], out, x.Shape[2], x.Shape[3], x.Shape[1],
+		b.each("element.cu", kernel, s.OutType().Shape.Size(), in[0], out, x.Shape[2], x.Shape[3], x.Shape[1],
 			y.Shape[2], y.Shape[3], y.Shape[1], cmp.Or(o.Stride, 1))
-	})
+	}), nil
 }
 
 // view lowers an op whose result is a contiguous part of the operand in row-major order. Where both are stored in that order,
 // or in the same other one, there is nothing to do.
-func (s step) view(o op.View) (*lowering, string) {
-	from, to := s.in(0).Shape, s.out().Shape
-	first := o.ViewOffset(s.in(0))
+func (s step) view(o op.View) (*lowering, error) {
+	from, to := s.InType(0).Shape, s.OutType().Shape
+	first := o.ViewOffset(s.InType(0))
 	fromChannels, fromPixels := order(from)
 	toChannels, toPixels := order(to)
 	f, all := s.activations()
 	offset := first * f.bytes(op.T(op.Float32, 1))
-	l, reason := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
+	l := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
 		if !from.Equal(to) && (fromChannels > 1 || toChannels > 1) {
 			b.each("element.cu", "nn_view", to.Size(), in[0], out, fromChannels, fromPixels, toChannels, toPixels, int64(first))
 			return
@@ -94,9 +93,9 @@ func (s step) view(o op.View) (*lowering, string) {
 		}
 	})
 	if from.Equal(to) || fromChannels == 1 && toChannels == 1 {
-		l.outputs[0].View = &device.View{Input: slices.Index(s.group.Inputs, s.In[0]), Offset: offset}
+		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset}
 	}
-	return l, reason
+	return l, nil
 }
 
 // order is the channels and pixels of an image of a tensor in the device's layout, both 1 where that is row-major order.
@@ -107,17 +106,17 @@ func order(s op.Shape) (channels, pixels int64) {
 	return int64(s[1]), int64(s[2] * s[3])
 }
 
-func (s step) pool(kernel string, size, stride, pad [2]int) (*lowering, string) {
-	return s.windows(kernel, s.in(0), s.out(), size, stride, pad)
+func (s step) pool(kernel string, size, stride, pad [2]int) (*lowering, error) {
+	return s.windows(kernel, s.InType(0), s.OutType(), size, stride, pad)
 }
 
 // poolGrad lowers the gradient of a pool: its last operand is that with respect to the result.
-func (s step) poolGrad(kernel string, size, stride, pad [2]int) (*lowering, string) {
-	return s.windows(kernel, s.out(), s.in(len(s.In)-1), size, stride, pad)
+func (s step) poolGrad(kernel string, size, stride, pad [2]int) (*lowering, error) {
+	return s.windows(kernel, s.OutType(), s.InType(len(s.In)-1), size, stride, pad)
 }
 
 // windows lowers a kernel that goes over the windows of x that make y.
-func (s step) windows(kernel string, x, y op.Type, size, stride, pad [2]int) (*lowering, string) {
+func (s step) windows(kernel string, x, y op.Type, size, stride, pad [2]int) (*lowering, error) {
 	f, all := s.activations()
 	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
 		var args []any
@@ -126,15 +125,15 @@ func (s step) windows(kernel string, x, y op.Type, size, stride, pad [2]int) (*l
 		}
 		args = append(args, out, x.Shape[2], x.Shape[3], y.Shape[2], y.Shape[3], x.Shape[1], size[0], size[1],
 			cmp.Or(stride[0], size[0]), cmp.Or(stride[1], size[1]), pad[0], pad[1])
-		b.each("pool.cu", kernel, s.out().Shape.Size(), args...)
-	})
+		b.each("pool.cu", kernel, s.OutType().Shape.Size(), args...)
+	}), nil
 }
 
 // globalAvgPool lowers the means of planes of x, or their gradient.
-func (s step) globalAvgPool(kernel string, x op.Type) (*lowering, string) {
+func (s step) globalAvgPool(kernel string, x op.Type) (*lowering, error) {
 	_, c, pixels := extents(x.Shape)
 	f, all := s.activations()
 	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
-		b.each("pool.cu", kernel, s.out().Shape.Size(), in[0], out, int64(pixels), c)
-	})
+		b.each("pool.cu", kernel, s.OutType().Shape.Size(), in[0], out, int64(pixels), c)
+	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
@@ -19,39 +20,37 @@ type want struct {
 	dnn   bool // at a multiple of dnn.Align, for cuDNN
 }
 
-// convert reserves workspace for the operands that are not as they are wanted, and has them converted before the lowering's own
-// calls. It says what cannot be converted.
-func (l *lowering) convert(d *Device, g *device.Group) string {
-	type move struct {
-		want
-		have       form
-		off, bytes int
-	}
-	var moves []move
-	for _, w := range l.wants {
+// move is an operand that is brought to the form that is wanted, in the workspace from off on.
+type move struct {
+	want
+	have       form
+	off, bytes int
+}
+
+// convert finishes a lowering: it reserves workspace for the operands that are not as they are wanted. It says what cannot be converted.
+func (d *Device) convert(g *device.Group, l *lowering) error {
+	k := &l.Kernel
+	for _, w := range k.wants {
 		x := g.Values[w.value]
 		have, ok := d.form(x.Layout)
 		if !ok || have.last != w.form.last || x.Type.DType != op.Float32 && have != w.form {
-			return fmt.Sprintf("operand %s has layout %q, want %q", x.Name, x.Layout, d.layout(w.form))
+			return lower.Reason(fmt.Sprintf("operand %s has layout %q, want %q", x.Name, x.Layout, d.layout(w.form)))
 		}
-		if have == w.form && !w.dnn || slices.ContainsFunc(moves, func(m move) bool { return m.value == w.value }) {
+		if have == w.form && !w.dnn || slices.ContainsFunc(k.moves, func(m move) bool { return m.value == w.value }) {
 			continue
 		}
-		m := move{w, have, align(l.workspace), w.form.bytes(x.Type)}
-		l.workspace = m.off + m.bytes
-		moves = append(moves, m)
+		m := move{w, have, align(l.Workspace), w.form.bytes(x.Type)}
+		l.Workspace = m.off + m.bytes
+		k.moves = append(k.moves, m)
 	}
-	if len(moves) == 0 {
-		return ""
+	return nil
+}
+
+// convert has the operands converted before the calls that come then.
+func (b *binding) convert(moves []move) {
+	for _, m := range moves {
+		b.spans[m.value] = b.converted(m.want, m.have, b.work.Span(int64(m.off), int64(m.bytes)))
 	}
-	own := l.bind
-	l.bind = func(b *binding) {
-		for _, m := range moves {
-			b.spans[m.value] = b.converted(m.want, m.have, b.work.Span(int64(m.off), int64(m.bytes)))
-		}
-		own(b)
-	}
-	return ""
 }
 
 // converted is where an operand lies as it is wanted: there, in the narrow copy of its vector, or in space, to which it is then copied.

@@ -10,33 +10,33 @@ import (
 // lossThreads is the block of the kernels of loss.cu.
 const lossThreads = 128
 
-func (s step) crossEntropy(o op.SoftmaxCrossEntropy) (*lowering, string) {
-	n, k := s.in(0).Shape[0], s.in(0).Shape[1]
-	l, reason := s.result(form{}, 8*n, nil, func(b *binding, in []driver.Span, out driver.Span) {
+func (s step) crossEntropy(o op.SoftmaxCrossEntropy) (*lowering, error) {
+	n, k := s.InType(0).Shape[0], s.InType(0).Shape[1]
+	l := s.result(form{}, 8*n, nil, func(b *binding, in []driver.Span, out driver.Span) {
 		block := driver.Dim{X: lossThreads}
 		b.launch("loss.cu", "nn_cross_entropy", driver.Dim{X: n}, block, in[0], in[1], k, o.Smoothing, b.work)
 		b.launch("loss.cu", "nn_cross_entropy_end", driver.Dim{}, block, b.work, in[1], n, k, out)
 	})
-	l.narrow = s.d.narrow() // one module has them all
-	return l, reason
+	l.Kernel.narrow = s.d.narrow() // one module has them all
+	return l, nil
 }
 
 // crossEntropyGrad makes the first gradient of all: it has the scale of the loss.
-func (s step) crossEntropyGrad(o op.SoftmaxCrossEntropyGrad) (*lowering, string) {
-	n, k := s.in(0).Shape[0], s.in(0).Shape[1]
+func (s step) crossEntropyGrad(o op.SoftmaxCrossEntropyGrad) (*lowering, error) {
+	n, k := s.InType(0).Shape[0], s.InType(0).Shape[1]
 	f := form{narrow: s.d.narrow(), scaled: s.d.scaling()}
 	return s.result(f, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
 		b.launch("loss.cu", "nn_cross_entropy_grad", driver.Dim{X: n}, driver.Dim{X: lossThreads}, in[0], in[1], in[2], out, n, k, o.Smoothing, s.d.scale())
-	})
+	}), nil
 }
 
-func (s step) score() (*lowering, string) {
-	n, k := s.in(0).Shape[0], s.in(0).Shape[1]
-	l, reason := s.result(form{}, 3*8*n, nil, func(b *binding, in []driver.Span, out driver.Span) {
+func (s step) score(op.Score) (*lowering, error) {
+	n, k := s.InType(0).Shape[0], s.InType(0).Shape[1]
+	l := s.result(form{}, 3*8*n, nil, func(b *binding, in []driver.Span, out driver.Span) {
 		block := driver.Dim{X: lossThreads}
 		b.launch("loss.cu", "nn_score", driver.Dim{X: n}, block, in[0], in[1], k, b.work)
 		b.launch("loss.cu", "nn_score_end", driver.Dim{}, block, b.work, n, out)
 	})
-	l.narrow = s.d.narrow()
-	return l, reason
+	l.Kernel.narrow = s.d.narrow()
+	return l, nil
 }

@@ -8,57 +8,94 @@ import (
 
 	"onlinerna/cuda/driver"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
-// lowering is how a group runs: what Describe says, and how to make the calls for given storage. The plan's
-// outputs are those of results, in the same order.
-type lowering struct {
-	results   []int // values of the group
-	outputs   []device.Output
-	workspace int
-	narrow    bool   // the kernels' elements have 16 bits
-	wants     []want // of operands
-	bind      func(b *binding)
+// kernel is how a group runs: how to make the calls for given storage.
+type kernel struct {
+	narrow bool   // the kernels' elements have 16 bits
+	wants  []want // of operands
+	moves  []move // those that lie otherwise
+	bind   func(b *binding)
 }
 
-// binding collects the calls of a group for the storage that it was given. The first error is kept.
-type binding struct {
-	d      *Device
-	group  *device.Group
-	spans  []driver.Span // by value; empty for those that stay inside the group
-	owner  []*vector     // by value: whose a region is; nil for other memory
-	work   driver.Span
-	narrow bool
-	calls  []func() error
-	err    error
+// lowering is a group's, with its kernel.
+type lowering = lower.Lowering[kernel]
+
+// patterns is what the device runs. Where several patterns take the same steps the first one does.
+func (d *Device) patterns() lower.Table[kernel] {
+	return lower.Table[kernel]{
+		Device: d.Name(),
+		Patterns: []lower.Pattern[kernel]{
+			d.normalised, d.summedGradient,
+			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight),
+			alone(d, step.linear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
+			alone(d, step.images), alone(d, step.channelSum),
+			alone(d, step.batchNormStats), alone(d, step.batchNorm), alone(d, step.batchNormUpdate),
+			alone(d, step.batchNormGradSums), alone(d, step.batchNormGradInput),
+			alone(d, func(s step, _ op.ReLU) (*lowering, error) { return s.elementwise("nn_relu") }),
+			alone(d, func(s step, _ op.ReLUGrad) (*lowering, error) { return s.elementwise("nn_relu_grad") }),
+			alone(d, func(s step, _ op.Add) (*lowering, error) { return s.elementwise("nn_add") }),
+			alone(d, func(s step, o op.MaxPool) (*lowering, error) { return s.pool("nn_max_pool", o.Kernel, o.Stride, o.Pad) }),
+			alone(d, func(s step, o op.MaxPoolGrad) (*lowering, error) {
+				return s.poolGrad("nn_max_pool_grad", o.MaxPool.Kernel, o.MaxPool.Stride, o.MaxPool.Pad)
+			}),
+			alone(d, func(s step, o op.AvgPool) (*lowering, error) { return s.pool("nn_avg_pool", o.Kernel, o.Stride, o.Pad) }),
+			alone(d, func(s step, o op.AvgPoolGrad) (*lowering, error) {
+				return s.poolGrad("nn_avg_pool_grad", o.AvgPool.Kernel, o.AvgPool.Stride, o.AvgPool.Pad)
+			}),
+			alone(d, func(s step, _ op.GlobalAvgPool) (*lowering, error) {
+				return s.globalAvgPool("nn_global_avg_pool", s.InType(0))
+			}),
+			alone(d, func(s step, _ op.GlobalAvgPoolGrad) (*lowering, error) {
+				return s.globalAvgPool("nn_global_avg_pool_grad", s.OutType())
+			}),
+			alone(d, func(s step, o op.Shortcut) (*lowering, error) {
+				return s.shortcut("nn_shortcut", o, s.InType(0), s.OutType())
+			}),
+			alone(d, func(s step, o op.ShortcutGrad) (*lowering, error) {
+				return s.shortcut("nn_shortcut_grad", o.Shortcut, s.OutType(), s.InType(0))
+			}),
+			alone(d, step.view),
+			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.score),
+		},
+		Lacks: func(t op.Type) string {
+			switch {
+			case t.DType == op.Float64:
+				return "float64 values are not supported"
+			case slices.ContainsFunc(t.Shape, func(n int) bool { return n > 1<<30 }):
+				return fmt.Sprintf("an extent of %v is too large", t)
+			}
+			return ""
+		},
+		Finish: d.convert,
+	}
 }
+
+// alone is the pattern of an op that runs by itself.
+func alone[O op.Op](d *Device, f func(s step, o O) (*lowering, error)) lower.Pattern[kernel] {
+	return lower.Alone(func(s lower.Step, o O) (*lowering, error) { return f(step{d, s}, o) })
+}
+
+// Group implements device.Grouper.
+func (d *Device) Group(p *device.Program) [][]int { return d.rules.Group(p) }
 
 // Describe implements device.Device.
 func (d *Device) Describe(g *device.Group) (*device.Plan, error) {
-	l, err := d.lower(g)
-	if err != nil {
-		return nil, err
-	}
-	p := &device.Plan{Workspace: l.workspace}
-	for _, v := range g.Outputs {
-		p.Outputs = append(p.Outputs, l.outputs[slices.Index(l.results, v)])
-	}
-	return p, nil
+	p, err := d.rules.Describe(g)
+	return p, d.Explain(err)
 }
 
 // Bind implements device.Device.
 func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kernel, error) {
-	l, err := d.lower(g)
+	l, err := d.rules.Bind(g, p, a)
 	if err != nil {
 		return nil, err
 	}
-	if len(a.In) != len(g.Inputs) || len(a.Out) != len(g.Outputs) || a.Workspace.Bytes < l.workspace {
-		return nil, fmt.Errorf("cuda: bind %v: %d and %d regions for %d inputs and %d outputs, workspace of %d bytes for %d",
-			g, len(a.In), len(a.Out), len(g.Inputs), len(g.Outputs), a.Workspace.Bytes, l.workspace)
-	}
-	b := &binding{d: d, group: g, spans: make([]driver.Span, len(g.Values)), owner: make([]*vector, len(g.Values)), narrow: l.narrow}
-	place := func(v int, r device.Region, bytes int) {
+	b := &binding{d: d, spans: make([]driver.Span, len(g.Values)), owner: make([]*vector, len(g.Values)), narrow: l.Kernel.narrow}
+	place := func(v, bytes int) {
+		r := l.Regions[v]
 		s, err := d.span(r)
 		if err == nil && r.Bytes != bytes {
 			err = fmt.Errorf("region of %d bytes for %v of %d", r.Bytes, g.Values[v].Type, bytes)
@@ -68,17 +105,18 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 		}
 		b.spans[v], b.owner[v] = s, vectorOf(r)
 	}
-	for i, v := range g.Inputs {
-		place(v, a.In[i], d.Bytes(g.Values[v].Type, g.Values[v].Layout))
+	for _, v := range g.Inputs {
+		place(v, d.Bytes(g.Values[v].Type, g.Values[v].Layout))
 	}
 	for i, v := range g.Outputs {
-		place(v, a.Out[i], l.outputs[slices.Index(l.results, v)].Bytes)
+		place(v, p.Outputs[i].Bytes)
 	}
-	if b.work, err = d.span(a.Workspace); err != nil {
+	if b.work, err = d.span(l.Workspace); err != nil {
 		b.fail(fmt.Errorf("workspace: %w", err))
 	}
 	if b.err == nil {
-		l.bind(b)
+		b.convert(l.Kernel.moves)
+		l.Kernel.bind(b)
 	}
 	for _, v := range g.Outputs {
 		if o := b.owner[v]; o != nil && b.err == nil {
@@ -100,6 +138,17 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 		return nil
 	}
 	return func() error { return d.Explain(d.c.Do(run)) }, nil
+}
+
+// binding collects the calls of a group for the storage that it was given. The first error is kept.
+type binding struct {
+	d      *Device
+	spans  []driver.Span // by value; empty for those that stay inside the group
+	owner  []*vector     // by value: whose a region is; nil for other memory
+	work   driver.Span
+	narrow bool
+	calls  []func() error
+	err    error
 }
 
 func (b *binding) fail(err error) {
@@ -140,150 +189,18 @@ func (b *binding) copy(dst, src driver.Span) {
 	b.calls = append(b.calls, func() error { return b.d.stream.Copy(dst, src) })
 }
 
-// lower finds how to run a group.
-func (d *Device) lower(g *device.Group) (*lowering, error) {
-	unsupported := func(reason string) error {
-		return &device.UnsupportedError{Device: d.Name(), Group: g, Reason: reason}
-	}
-	if err := g.Check(); err != nil {
-		return nil, unsupported(err.Error())
-	}
-	l, reason, err := d.choose(g)
-	if err != nil {
-		return nil, fmt.Errorf("cuda: describe %v: %w", g, d.Explain(err))
-	}
-	if reason == "" {
-		reason = l.convert(d, g)
-	}
-	if reason == "" {
-		for _, v := range g.Outputs {
-			if !slices.Contains(l.results, v) {
-				reason = fmt.Sprintf("value %s does not leave the group", g.Values[v].Name)
-			}
-		}
-	}
-	if reason != "" {
-		return nil, unsupported(reason)
-	}
-	return l, nil
-}
-
-// choose returns the lowering of a group whose types fit, or why there is none.
-func (d *Device) choose(g *device.Group) (l *lowering, reason string, err error) {
-	if len(g.Steps) == 0 {
-		return nil, "empty group", nil
-	}
-	for _, s := range g.Steps {
-		for _, v := range append(slices.Clone(s.In), s.Out) {
-			x := g.Values[v].Type
-			if x.DType == op.Float64 {
-				return nil, "float64 values are not supported", nil
-			}
-			if slices.ContainsFunc(x.Shape, func(n int) bool { return n > 1<<30 }) {
-				return nil, fmt.Sprintf("an extent of %v is too large", x), nil
-			}
-		}
-	}
-	if len(g.Steps) > 1 {
-		l, reason = d.fuse(g)
-		return l, reason, nil
-	}
-	s := step{d, g, g.Steps[0]}
-	switch o := s.Op.(type) {
-	case op.Conv2D:
-		return s.convForward(o)
-	case op.Conv2DGradInput:
-		return s.convGradInput(o)
-	case op.Conv2DGradWeight:
-		return s.convGradWeight(o)
-	}
-	l, reason = s.lower()
-	return l, reason, nil
-}
-
-// step is a step of a group that is being lowered.
+// step is a step that is being lowered.
 type step struct {
-	d     *Device
-	group *device.Group
-	device.Step
-}
-
-// lower lowers a step that is no convolution.
-func (s step) lower() (*lowering, string) {
-	switch o := s.Op.(type) {
-	case op.Images:
-		return s.images(o)
-	case op.Linear:
-		return s.linear()
-	case op.LinearGradInput:
-		return s.linearGradInput()
-	case op.LinearGradWeight:
-		return s.linearGradWeight()
-	case op.ChannelSum:
-		return s.channelSum()
-	case op.BatchNormStats:
-		return s.batchNormStats()
-	case op.BatchNorm:
-		return s.batchNorm(o)
-	case op.BatchNormUpdate:
-		return s.batchNormUpdate(o)
-	case op.BatchNormGradSums:
-		return s.batchNormGradSums(o)
-	case op.BatchNormGradInput:
-		return s.batchNormGradInput(o)
-	case op.ReLU:
-		return s.elementwise("nn_relu")
-	case op.ReLUGrad:
-		return s.elementwise("nn_relu_grad")
-	case op.Add:
-		return s.elementwise("nn_add")
-	case op.MaxPool:
-		return s.pool("nn_max_pool", o.Kernel, o.Stride, o.Pad)
-	case op.MaxPoolGrad:
-		return s.poolGrad("nn_max_pool_grad", o.MaxPool.Kernel, o.MaxPool.Stride, o.MaxPool.Pad)
-	case op.AvgPool:
-		return s.pool("nn_avg_pool", o.Kernel, o.Stride, o.Pad)
-	case op.AvgPoolGrad:
-		return s.poolGrad("nn_avg_pool_grad", o.AvgPool.Kernel, o.AvgPool.Stride, o.AvgPool.Pad)
-	case op.GlobalAvgPool:
-		return s.globalAvgPool("nn_global_avg_pool", s.in(0))
-	case op.GlobalAvgPoolGrad:
-		return s.globalAvgPool("nn_global_avg_pool_grad", s.out())
-	case op.Shortcut:
-		return s.shortcut("nn_shortcut", o, s.in(0), s.out())
-	case op.ShortcutGrad:
-		return s.shortcut("nn_shortcut_grad", o.Shortcut, s.out(), s.in(0))
-	case op.Row, op.Flatten, op.Reshape:
-		return s.view(o.(op.View))
-	case op.SoftmaxCrossEntropy:
-		return s.crossEntropy(o)
-	case op.SoftmaxCrossEntropyGrad:
-		return s.crossEntropyGrad(o)
-	case op.Score:
-		return s.score()
-	}
-	return nil, "there is no kernel for this op"
-}
-
-// in is the type of an operand, out that of the result.
-func (s step) in(i int) op.Type { return s.group.Values[s.In[i]].Type }
-func (s step) out() op.Type     { return s.group.Values[s.Out].Type }
-
-// over lists operands, by number, whose storage the result may take.
-func (s step) over(operands ...int) []int {
-	var list []int
-	for _, i := range operands {
-		in := slices.Index(s.group.Inputs, s.In[i])
-		if in >= 0 && !slices.Contains(list, in) {
-			list = append(list, in)
-		}
-	}
-	return list
+	d *Device
+	lower.Step
 }
 
 // form is that of an operand. One of a layout that is not the device's is found later.
-func (s step) form(i int) form {
-	f, _ := s.d.form(s.group.Values[s.In[i]].Layout)
+func (s step) form(i int) form { return s.formOf(s.In[i]) }
+
+// formOf is that of a value.
+func (s step) formOf(v int) form {
+	f, _ := s.d.form(s.Values[v].Layout)
 	return f
 }
 
@@ -304,32 +221,33 @@ func plain(t op.Type) form { return form{last: len(t.Shape) == 4 && t.DType == o
 func (s step) want(i int, f form) want { return want{value: s.In[i], form: f} }
 
 // output describes a result in a form.
-func (s step) output(f form) device.Output {
-	return device.Output{Layout: s.d.layout(f), Bytes: f.bytes(s.out())}
+func (s step) output(f form) lower.Result {
+	return lower.Result{Value: s.Out, Layout: s.d.layout(f), Bytes: f.bytes(s.OutType())}
 }
 
 // result is the lowering of a step with one result, of a form. Operands are wanted as they are listed, and the others in
 // float32. Kernels have elements of the result's size.
-func (s step) result(out form, workspace int, wants []want, bind func(b *binding, in []driver.Span, out driver.Span)) (*lowering, string) {
+func (s step) result(out form, workspace int, wants []want, bind func(b *binding, in []driver.Span, out driver.Span)) *lowering {
 	for i, v := range s.In {
 		if !slices.ContainsFunc(wants, func(w want) bool { return w.value == v }) {
-			wants = append(wants, s.want(i, plain(s.in(i))))
+			wants = append(wants, s.want(i, plain(s.InType(i))))
 		}
 	}
 	return &lowering{
-		results:   []int{s.Out},
-		outputs:   []device.Output{s.output(out)},
-		workspace: workspace,
-		narrow:    out.narrow,
-		wants:     wants,
-		bind: func(b *binding) {
-			in := make([]driver.Span, len(s.In))
-			for i, v := range s.In {
-				in[i] = b.spans[v]
-			}
-			bind(b, in, b.spans[s.Out])
+		Results:   []lower.Result{s.output(out)},
+		Workspace: workspace,
+		Kernel: kernel{
+			narrow: out.narrow,
+			wants:  wants,
+			bind: func(b *binding) {
+				in := make([]driver.Span, len(s.In))
+				for i, v := range s.In {
+					in[i] = b.spans[v]
+				}
+				bind(b, in, b.spans[s.Out])
+			},
 		},
-	}, ""
+	}
 }
 
 // align rounds a part of a workspace up.

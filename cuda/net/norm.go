@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"onlinerna/cuda/driver"
-	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
 
@@ -57,50 +57,50 @@ func (d *Device) partial(pixels, channels int, f form) int {
 // pixelsOf is how many values each channel of an activation has.
 func pixelsOf(t op.Type) int { return t.Shape[0] * t.Shape[2:].Size() }
 
-func (s step) channelSum() (*lowering, string) {
-	_, channels, rest := extents(s.in(0).Shape)
-	pixels := pixelsOf(s.in(0))
+func (s step) channelSum(op.ChannelSum) (*lowering, error) {
+	_, channels, rest := extents(s.InType(0).Shape)
+	pixels := pixelsOf(s.InType(0))
 	x := s.form(0)
 	if x.last {
 		rest = 1
 	}
-	l, reason := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
+	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, false)
 		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.work, int64(pixels), channels, int64(rest))
 		grid, block := ends(channels)
 		b.launch("norm.cu", "nn_channel_sums_end", grid, block, b.work, c.grid.Y, out, channels, s.d.scaleFor(x))
 	})
-	l.narrow = x.narrow
-	return l, reason
+	l.Kernel.narrow = x.narrow
+	return l, nil
 }
 
-func (s step) batchNormStats() (*lowering, string) {
-	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	x := s.like(s.in(0), 0)
-	l, reason := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
+func (s step) batchNormStats(op.BatchNormStats) (*lowering, error) {
+	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
+	x := s.like(s.InType(0), 0)
+	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, packed(in[0]))
 		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.work, int64(pixels), channels, c.packs)
 		grid, block := ends(channels)
 		b.launch("norm.cu", "nn_stats", grid, block, b.work, c.grid.Y, out, int64(pixels), channels)
 	})
-	l.narrow = x.narrow
-	return l, reason
+	l.Kernel.narrow = x.narrow
+	return l, nil
 }
 
-func (s step) batchNorm(o op.BatchNorm) (*lowering, string) {
-	return s.normalise(o, -1, false, s.Out)
+func (s step) batchNorm(o op.BatchNorm) (*lowering, error) {
+	return s.normalise(o, -1, false, s.Out), nil
 }
 
 // normalise lowers a batch normalisation with an addition of value other, unless that is negative, and a ReLU behind it. The
 // result is value out.
-func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) (*lowering, string) {
-	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	x := s.like(s.in(0), 0)
+func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) *lowering {
+	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
+	x := s.like(s.InType(0), 0)
 	wants := []want{s.want(0, x)}
 	if other >= 0 {
 		wants = append(wants, want{value: other, form: x})
 	}
-	l, reason := s.result(x, 0, wants, func(b *binding, in []driver.Span, _ driver.Span) {
+	l := s.result(x, 0, wants, func(b *binding, in []driver.Span, _ driver.Span) {
 		added, to := driver.Span{}, b.spans[out]
 		if other >= 0 {
 			added = b.spans[other]
@@ -108,26 +108,22 @@ func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) (*lowerin
 		c := s.d.columns(pixels, channels, x, packed(in[0], added, to))
 		b.launch("norm.cu", "nn_batch_norm", c.grid, c.block, in[0], in[1], in[2], in[3], added, to, int64(pixels), channels, o.Eps, relu, c.packs)
 	})
-	l.results[0] = out
-	l.outputs[0].Over = s.over(0)
-	if at := slices.Index(s.group.Inputs, other); at >= 0 && !slices.Contains(l.outputs[0].Over, at) {
-		l.outputs[0].Over = append(l.outputs[0].Over, at)
-	}
-	return l, reason
+	l.Results[0].Value, l.Results[0].Over = out, []int{s.In[0], other}
+	return l
 }
 
-func (s step) batchNormUpdate(o op.BatchNormUpdate) (*lowering, string) {
-	channels := s.in(0).Shape[1]
-	l, reason := s.result(form{}, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
+func (s step) batchNormUpdate(o op.BatchNormUpdate) (*lowering, error) {
+	channels := s.InType(0).Shape[1]
+	l := s.result(form{}, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
 		if in[0] != out {
 			b.copy(out, in[0])
 		}
 		grid, block := each(2 * channels)
 		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out, in[1], in[2], channels, float64(o.Count)/float64(o.Count-1))
 	})
-	l.narrow = s.d.narrow() // the module that the other kernels come from
-	l.outputs[0].Over = s.over(0)
-	return l, reason
+	l.Kernel.narrow = s.d.narrow() // the module that the other kernels come from
+	l.Results[0].Over = []int{s.In[0]}
+	return l, nil
 }
 
 // gradSums are the sums of the gradient of a batch normalisation. The gradient is that of value dy, plus that of more unless that
@@ -138,31 +134,31 @@ type gradSums struct {
 	dy, more, y, grad int
 }
 
-func (s step) batchNormGradSums(o op.BatchNormGradSums) (*lowering, string) {
+func (s step) batchNormGradSums(o op.BatchNormGradSums) (*lowering, error) {
 	l, _ := gradSums{s, o, s.In[2], -1, -1, -1}.lower()
-	return l, ""
+	return l, nil
 }
 
 // lower gives the lowering, and the form of the gradient.
 func (s gradSums) lower() (*lowering, form) {
-	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	x := s.like(s.in(0), 0)
+	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
+	x := s.like(s.InType(0), 0)
 	g := x
-	l := &lowering{results: []int{s.Out}, outputs: []device.Output{s.output(form{})}}
+	l := &lowering{Results: []lower.Result{s.output(form{})}}
 	for _, v := range []int{s.dy, s.more, s.y, s.In[0]} {
 		if v >= 0 {
-			f, _ := s.d.form(s.group.Values[v].Layout)
+			f := s.formOf(v)
 			x.narrow, g.scaled = x.narrow || f.narrow, g.scaled || f.scaled
 		}
 	}
 	g.narrow = x.narrow
-	l.narrow, l.workspace = x.narrow, s.d.partial(pixels, channels, x)
+	l.Kernel.narrow, l.Workspace = x.narrow, s.d.partial(pixels, channels, x)
 	for _, w := range []want{{value: s.dy, form: g}, {value: s.more, form: g}, {value: s.y, form: x}, {value: s.In[0], form: x}, {value: s.In[1]}} {
 		if w.value >= 0 {
-			l.wants = append(l.wants, w)
+			l.Kernel.wants = append(l.Kernel.wants, w)
 		}
 	}
-	l.bind = func(b *binding) {
+	l.Kernel.bind = func(b *binding) {
 		value := func(v int) driver.Span {
 			if v < 0 {
 				return driver.Span{}
@@ -178,15 +174,15 @@ func (s gradSums) lower() (*lowering, form) {
 	return l, g
 }
 
-func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, string) {
-	pixels, channels := pixelsOf(s.in(0)), s.in(0).Shape[1]
-	g := s.like(s.in(0), 0, 4)
+func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, error) {
+	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
+	g := s.like(s.InType(0), 0, 4)
 	x := form{last: g.last, narrow: g.narrow}
-	l, reason := s.result(g, 0, []want{s.want(0, x), s.want(4, g)}, func(b *binding, in []driver.Span, out driver.Span) {
+	l := s.result(g, 0, []want{s.want(0, x), s.want(4, g)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, packed(in[0], in[4], out))
 		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], in[3], in[4], out, int64(pixels), channels, o.Eps, o.Fixed,
 			s.d.scaleFor(g), c.packs)
 	})
-	l.outputs[0].Over = s.over(0, 4)
-	return l, reason
+	l.Results[0].Over = []int{s.In[0], s.In[4]}
+	return l, nil
 }
