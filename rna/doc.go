@@ -36,8 +36,11 @@
 // One decomposition, a [Spectrum], serves every λ and τ, and [Window.Search] lets a
 // function of the caller's, a held-out loss say, choose λ among some, the average and the iterate itself.
 //
-// What acceleration can promise is known for linear methods: [ChebyshevRate] and
-// [ConstrainedChebyshev].
+// # What is sure
+//
+// Statements of the paper are functions of the constants they name: [OptimalBound] and [ChebyshevRate] for λ = 0 on linear
+// methods, [ConstrainedBound] and [ConstrainedChebyshev] for CNA, [PerturbationBound], [PerturbedBound], [StochasticBound],
+// [NonlinearBound] and [AsymptoticBound] for iterations with errors. A [Scheme] is a method of the class they are about.
 //
 // # The sign of β
 //
