@@ -24,6 +24,7 @@ var plain = Set{
 	GradSums:         gradSums,
 	ReLUGradSums:     reluGradSums,
 	AddReLUGradSums:  addReLUGradSums,
+	Functions:        plainFunctions,
 	MaxWindows:       maxWindows,
 	MaxWindowsGrad:   maxWindowsGrad,
 	MaxWindowsSet:    maxWindowsSet,

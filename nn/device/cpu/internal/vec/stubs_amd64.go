@@ -98,6 +98,54 @@ func maxWindowsPairsAVX512(y []float32, x []float32, count int, channels int, pi
 func maxWindowsSetPairsAVX512(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
 
 //go:noescape
+func negAVX512(dst []float32, x []float32)
+
+//go:noescape
+func sqrtAVX512(dst []float32, x []float32)
+
+//go:noescape
+func expAVX512(dst []float32, x []float32)
+
+//go:noescape
+func sigmoidAVX512(dst []float32, x []float32)
+
+//go:noescape
+func tanhAVX512(dst []float32, x []float32)
+
+//go:noescape
+func erfAVX512(dst []float32, x []float32)
+
+//go:noescape
+func logAVX512(dst []float32, x []float32)
+
+//go:noescape
+func subAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func mulAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func divAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func minimumAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func maximumAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func lessAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func lessEqualAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func equalAVX512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func chooseAVX512(dst []float32, c []float32, a []float32, b []float32)
+
+//go:noescape
 func reluAVX2(dst []float32, x []float32)
 
 //go:noescape
@@ -189,3 +237,51 @@ func maxWindowsPairsAVX2(y []float32, x []float32, count int, channels int, pitc
 
 //go:noescape
 func maxWindowsSetPairsAVX2(y []float32, x []float32, dx []float32, count int, channels int, pitch int, rows int, columns int, line int, pixel int, step int, behindReLU bool)
+
+//go:noescape
+func negAVX2(dst []float32, x []float32)
+
+//go:noescape
+func sqrtAVX2(dst []float32, x []float32)
+
+//go:noescape
+func expAVX2(dst []float32, x []float32)
+
+//go:noescape
+func sigmoidAVX2(dst []float32, x []float32)
+
+//go:noescape
+func tanhAVX2(dst []float32, x []float32)
+
+//go:noescape
+func erfAVX2(dst []float32, x []float32)
+
+//go:noescape
+func logAVX2(dst []float32, x []float32)
+
+//go:noescape
+func subAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func mulAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func divAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func minimumAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func maximumAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func lessAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func lessEqualAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func equalAVX2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func chooseAVX2(dst []float32, c []float32, a []float32, b []float32)

@@ -60,6 +60,9 @@ type Set struct {
 	ReLUGradSums    func(scale, bias []float64, x, dy, y, from, mean []float32, width, stride, rows int)
 	AddReLUGradSums func(scale, bias []float64, x, dy, y, from, more, mean []float32, width, stride, rows int)
 
+	// Functions are the kernels of expressions.
+	Functions
+
 	// MaxWindows sets y to the maxima of windows of x. A maximum is NaN where one of the pixels is.
 	MaxWindows func(y, x []float32, w Windows)
 	// MaxWindowsGrad adds dy to dx where x has the first maximum of each window in row-major order, or its first

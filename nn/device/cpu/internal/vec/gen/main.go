@@ -13,6 +13,7 @@ func main() {
 		vectors(s)
 		sums(s)
 		pools(s)
+		functions(s)
 	}
 	Generate()
 }

@@ -1,0 +1,188 @@
+package vec
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"onlinerna/internal/level"
+)
+
+// functionsOf lists functions of one number with their definition in float64.
+var functionsOf = []struct {
+	name  string
+	f     func(s *Set) func(dst, x []float32)
+	exact func(x float64) float64
+}{
+	{"exp", func(s *Set) func(dst, x []float32) { return s.Exp }, math.Exp},
+	{"log", func(s *Set) func(dst, x []float32) { return s.Log }, math.Log},
+	{"tanh", func(s *Set) func(dst, x []float32) { return s.Tanh }, math.Tanh},
+	{"erf", func(s *Set) func(dst, x []float32) { return s.Erf }, math.Erf},
+	{"sigmoid", func(s *Set) func(dst, x []float32) { return s.Sigmoid }, func(x float64) float64 {
+		if x < 0 {
+			return math.Exp(x) / (1 + math.Exp(x))
+		}
+		return 1 / (1 + math.Exp(-x))
+	}},
+	{"sqrt", func(s *Set) func(dst, x []float32) { return s.Sqrt }, math.Sqrt},
+	{"neg", func(s *Set) func(dst, x []float32) { return s.Neg }, func(x float64) float64 { return -x }},
+}
+
+// ulps is how far got is from want, in units of the last place of want rounded to float32.
+func ulps(got float32, want float64) float64 {
+	w := float32(want)
+	switch {
+	case want != want:
+		if got != got {
+			return 0
+		}
+		return math.Inf(1)
+	case got == w:
+		if math.Signbit(float64(got)) != math.Signbit(want) {
+			return math.Inf(1)
+		}
+		if math.IsInf(float64(w), 0) {
+			return 0
+		}
+	case math.IsInf(float64(got), 0) != math.IsInf(float64(w), 0) || got != got:
+		return math.Inf(1)
+	}
+	_, e := math.Frexp(float64(w))
+	unit := math.Ldexp(1, max(e-24, -149))
+	return math.Abs(float64(got)-want) / unit
+}
+
+// TestFunctions compares with float64 at numbers of all exponents and signs, near where functions change their ways, and at
+// special ones; in long mode at every 997th number that float32 has.
+func TestFunctions(t *testing.T) {
+	var x []float32
+	step := uint64(997)
+	if testing.Short() {
+		step = 100003
+	}
+	for b := uint64(0); b < 1<<32; b += step {
+		x = append(x, math.Float32frombits(uint32(b)))
+	}
+	inf := float32(math.Inf(1))
+	for _, v := range []float32{
+		0, math.SmallestNonzeroFloat32, 0x1p-126, 0x1p-127, 1, math.MaxFloat32, inf, float32(math.NaN()), 88.72283, 88.72284, 89, 103.27893, 103.97208,
+		104, 105, 87.33655, math.Sqrt2, math.Sqrt2 / 2, 1. / (1 << 13), .34657359, .17328680, 3.8325068, 3.9192059, 4, 9.010913,
+	} {
+		for _, w := range []float32{v, -v} {
+			x = append(x, w, math.Nextafter32(w, inf), math.Nextafter32(w, -inf))
+		}
+	}
+	checkFunctions(t, x)
+}
+
+func checkFunctions(t *testing.T, x []float32) {
+	t.Helper()
+	want, got := make([]float32, len(x)), make([]float32, len(x))
+	for _, f := range functionsOf {
+		f.f(For(level.Go))(want, x)
+		worst, at := 0., float32(0)
+		for i, v := range x {
+			if u := ulps(want[i], f.exact(float64(v))); u > worst {
+				worst, at = u, v
+			}
+		}
+		if !(worst <= .54) {
+			t.Errorf("%s(%v): %.3g ulp", f.name, at, worst)
+		}
+		for _, l := range level.All()[1:] {
+			f.f(For(l))(got, x)
+			for i, v := range got {
+				if math.Float32bits(v) != math.Float32bits(want[i]) && !(v != v && want[i] != want[i]) {
+					t.Errorf("%s(%v) is %v at level %v, %v in plain Go", f.name, x[i], v, l, want[i])
+					break
+				}
+			}
+		}
+	}
+}
+
+func init() { // what TestLevelsAgree runs
+	for _, f := range functionsOf {
+		kernels[f.name] = func(s *Set, m *memory, n, _ int) { f.f(s)(m.floats(n), m.floats(n)) }
+	}
+	kernels["if"] = func(s *Set, m *memory, n, _ int) { s.If(m.floats(n), m.floats(n), m.floats(n), m.floats(n)) }
+	for name, f := range map[string]func(s *Set) func(dst, a, b []float32){
+		"sub": func(s *Set) func(dst, a, b []float32) { return s.Sub }, "mul": func(s *Set) func(dst, a, b []float32) { return s.Mul },
+		"div": func(s *Set) func(dst, a, b []float32) { return s.Div }, "less": func(s *Set) func(dst, a, b []float32) { return s.Less },
+		"min": func(s *Set) func(dst, a, b []float32) { return s.Min }, "max": func(s *Set) func(dst, a, b []float32) { return s.Max },
+	} {
+		kernels[name] = func(s *Set, m *memory, n, _ int) {
+			x := m.floats(n)
+			f(s)(x, x, m.floats(n))
+		}
+	}
+}
+
+// TestArithmetic compares kernels of two numbers with what they are said to be, at all pairs of special numbers.
+func TestArithmetic(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	zero := float32(math.Copysign(0, -1))
+	special := []float32{0, zero, 1, -1, 3, 1e-45, -1e-45, math.MaxFloat32, -math.MaxFloat32, inf, -inf, nan}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 20 {
+		special = append(special, float32(r.NormFloat64()))
+	}
+	truth := func(t bool) float32 {
+		if t {
+			return math.Float32frombits(0xffffffff)
+		}
+		return 0
+	}
+	for _, f := range []struct {
+		name  string
+		f     func(s *Set) func(dst, a, b []float32)
+		exact func(a, b float32) float32
+	}{
+		{"sub", func(s *Set) func(dst, a, b []float32) { return s.Sub }, func(a, b float32) float32 { return a - b }},
+		{"mul", func(s *Set) func(dst, a, b []float32) { return s.Mul }, func(a, b float32) float32 { return a * b }},
+		{"div", func(s *Set) func(dst, a, b []float32) { return s.Div }, func(a, b float32) float32 { return a / b }},
+		{"min", func(s *Set) func(dst, a, b []float32) { return s.Min }, func(a, b float32) float32 { return min(a, b) }},
+		{"max", func(s *Set) func(dst, a, b []float32) { return s.Max }, func(a, b float32) float32 { return max(a, b) }},
+		{"less", func(s *Set) func(dst, a, b []float32) { return s.Less }, func(a, b float32) float32 { return truth(a < b) }},
+		{"less or equal", func(s *Set) func(dst, a, b []float32) { return s.LessEqual }, func(a, b float32) float32 { return truth(a <= b) }},
+		{"equal", func(s *Set) func(dst, a, b []float32) { return s.Equal }, func(a, b float32) float32 { return truth(a == b) }},
+	} {
+		var a, b []float32
+		for _, v := range special {
+			for _, w := range special {
+				a, b = append(a, v), append(b, w)
+			}
+		}
+		for _, l := range level.All() {
+			got := make([]float32, len(a))
+			f.f(For(l))(got, a, b)
+			for i, v := range got {
+				w := f.exact(a[i], b[i])
+				same := math.Float32bits(v) == math.Float32bits(w)
+				if compares := f.name == "less" || f.name == "less or equal" || f.name == "equal"; !same && (compares || v == v || w == w) {
+					t.Errorf("%s(%v, %v) is %v at level %v, want %v", f.name, a[i], b[i], v, l, w)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkFunctions measures functions of a block that is in the first level cache.
+func BenchmarkFunctions(b *testing.B) {
+	x, y := make([]float32, 1024), make([]float32, 1024)
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	for _, l := range level.All() {
+		for _, f := range functionsOf {
+			b.Run(l.String()+"/"+f.name, func(b *testing.B) {
+				run := f.f(For(l))
+				for b.Loop() {
+					run(y, x)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(x)), "ns/element")
+			})
+		}
+	}
+}
