@@ -1,0 +1,330 @@
+package ranks
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultTimeout is how long a rank waits for the others.
+const DefaultTimeout = 10 * time.Minute
+
+// Options say how ranks work together.
+type Options struct {
+	World   World         // as the launcher sees it; zero for what the engine says
+	Timeout time.Duration // of an operation; 0 means DefaultTimeout
+}
+
+// A Place is where a rank runs.
+type Place struct {
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Node  int    `json:"node"`  // number of the host, by the first rank on it
+	Local int    `json:"local"` // number of the rank on its host
+}
+
+// A Group is the ranks that work as one. It may be used by one goroutine at a time. A nil *Group is a single process.
+type Group struct {
+	engine  Engine
+	world   World
+	timeout time.Duration
+	places  []Place
+	nodes   int
+	locals  int // ranks on this host
+	at      atomic.Pointer[At]
+}
+
+// At is what the ranks are at, for errors.
+type At struct {
+	Epoch, Step int    // 0 where there is none
+	What        string // such as "the evaluation"
+}
+
+func (a At) String() string {
+	s := cmp.Or(a.What, "training")
+	if a.Epoch > 0 {
+		s += fmt.Sprintf(", epoch %d", a.Epoch)
+	}
+	if a.Step > 0 {
+		s += fmt.Sprintf(", step %d", a.Step)
+	}
+	return s
+}
+
+// Join makes the group of all ranks of an engine, which it then owns. It fails where the launcher and the engine disagree on how many they are.
+func Join(e Engine, o Options) (*Group, error) {
+	g := &Group{engine: e, world: o.World, timeout: cmp.Or(o.Timeout, DefaultTimeout)}
+	g.At(At{What: "the start"})
+	if w := o.World; w.Size > 0 && w.Size != e.Size() {
+		return nil, fmt.Errorf("%s started %d ranks, %s knows of %d: the launcher and the library do not belong together", w.Launcher, w.Size, e.Name(), e.Size())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	own, err := json.Marshal(Place{Host: host, PID: os.Getpid()})
+	if err != nil {
+		return nil, err
+	}
+	all, err := g.Gather(own)
+	if err != nil {
+		return nil, err
+	}
+	hosts := map[string]int{} // ranks seen on it
+	node := map[string]int{}
+	for _, b := range all {
+		var p Place
+		if err := json.Unmarshal(b, &p); err != nil {
+			return nil, err
+		}
+		if _, ok := node[p.Host]; !ok {
+			node[p.Host] = len(node)
+		}
+		p.Node, p.Local = node[p.Host], hosts[p.Host]
+		hosts[p.Host]++
+		g.places = append(g.places, p)
+	}
+	g.nodes, g.locals = len(node), hosts[host]
+	return g, nil
+}
+
+// Rank is this process's number.
+func (g *Group) Rank() int {
+	if g == nil {
+		return 0
+	}
+	return g.engine.Rank()
+}
+
+// Size is the number of ranks.
+func (g *Group) Size() int {
+	if g == nil {
+		return 1
+	}
+	return g.engine.Size()
+}
+
+// First says whether this is rank 0, which alone writes files and output.
+func (g *Group) First() bool { return g.Rank() == 0 }
+
+// Single says that there is one rank only.
+func (g *Group) Single() bool { return g.Size() == 1 }
+
+// Nodes is the number of hosts, and Locals that of ranks on this one.
+func (g *Group) Nodes() int {
+	if g == nil {
+		return 1
+	}
+	return g.nodes
+}
+
+// Locals is the number of ranks on this host.
+func (g *Group) Locals() int {
+	if g == nil {
+		return 1
+	}
+	return g.locals
+}
+
+// Place is where a rank runs.
+func (g *Group) Place(rank int) Place {
+	if g == nil || rank >= len(g.places) { // before Join is done
+		return Place{}
+	}
+	return g.places[rank]
+}
+
+// Engine is the name of what moves the numbers, "" for a single process.
+func (g *Group) Engine() string {
+	if g == nil {
+		return ""
+	}
+	return g.engine.Name()
+}
+
+// Name is a rank as errors name it.
+func (g *Group) Name(rank int) string {
+	if h := g.Place(rank).Host; h != "" {
+		return fmt.Sprintf("rank %d on %s", rank, h)
+	}
+	return fmt.Sprintf("rank %d", rank)
+}
+
+// At notes what the ranks are at.
+func (g *Group) At(a At) {
+	if g != nil {
+		b := a
+		g.at.Store(&b)
+	}
+}
+
+// Pending is an operation under way. A nil *Pending is done.
+type Pending struct {
+	g    *Group
+	what string
+	list []Request
+}
+
+// Wait returns when the operation is done.
+func (p *Pending) Wait() error {
+	if p == nil {
+		return nil
+	}
+	for _, r := range p.list {
+		if err := p.g.wait(p.what, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Group) wait(what string, r Request) error {
+	err := r.Wait(g.timeout)
+	if errors.Is(err, ErrTimeout) {
+		e := &TimeoutError{What: what, At: *g.at.Load(), After: g.timeout, Waiting: g.Name(g.Rank())}
+		for _, k := range g.engine.Missing(min(5*time.Second, g.timeout)) {
+			e.Missing = append(e.Missing, g.Name(k))
+		}
+		return e
+	}
+	if err != nil {
+		return fmt.Errorf("%s in %v: %w", what, *g.at.Load(), err)
+	}
+	return nil
+}
+
+// Sum32 starts adding up vectors over the ranks, in place, all at once.
+func (g *Group) Sum32(x []float32) *Pending {
+	if g == nil {
+		return nil
+	}
+	return &Pending{g, "a sum over the ranks", []Request{g.engine.Reduce32(x, Sum)}}
+}
+
+// Sum64 is Sum32 in float64.
+func (g *Group) Sum64(x []float64) *Pending {
+	if g == nil {
+		return nil
+	}
+	return &Pending{g, "a sum over the ranks", []Request{g.engine.Reduce64(x, Sum)}}
+}
+
+// Max64 sets each element to the largest of all ranks.
+func (g *Group) Max64(x []float64) error {
+	if g == nil {
+		return nil
+	}
+	return g.wait("a largest value over the ranks", g.engine.Reduce64(x, Max))
+}
+
+// Broadcast copies rank 0's bytes to all, which have as many.
+func (g *Group) Broadcast(b []byte) error {
+	if g == nil || len(b) == 0 {
+		return nil
+	}
+	return g.wait("a broadcast", g.engine.Broadcast(b, 0))
+}
+
+// Share sets what v points to, on all ranks, to rank 0's, by way of JSON.
+func (g *Group) Share(v any) error {
+	if g == nil {
+		return nil
+	}
+	var b []byte
+	var failed error
+	if g.First() {
+		b, failed = json.Marshal(v)
+	}
+	if err := g.Together(failed); err != nil {
+		return err
+	}
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
+	if err := g.Broadcast(n[:]); err != nil {
+		return err
+	}
+	if !g.First() {
+		b = make([]byte, binary.LittleEndian.Uint64(n[:]))
+	}
+	if err := g.Broadcast(b); err != nil || g.First() {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// Gather is the bytes of each rank, of any length.
+func (g *Group) Gather(own []byte) ([][]byte, error) {
+	if g == nil {
+		return [][]byte{own}, nil
+	}
+	longest := []float64{float64(len(own))}
+	if err := g.Max64(longest); err != nil {
+		return nil, err
+	}
+	size := 8 + int(longest[0])
+	mine := make([]byte, size)
+	binary.LittleEndian.PutUint64(mine, uint64(len(own)))
+	copy(mine[8:], own)
+	all := make([]byte, size*g.Size())
+	if err := g.wait("a gather", g.engine.Gather(all, mine)); err != nil {
+		return nil, err
+	}
+	list := make([][]byte, g.Size())
+	for k := range list {
+		b := all[k*size : (k+1)*size]
+		list[k] = b[8 : 8+binary.LittleEndian.Uint64(b)]
+	}
+	return list, nil
+}
+
+// GatherParts sets all to the parts of the ranks one after another, each of len(own) bytes.
+func (g *Group) GatherParts(all, own []byte) error {
+	if g == nil {
+		copy(all, own)
+		return nil
+	}
+	if len(all) != g.Size()*len(own) {
+		return fmt.Errorf("gather of %d parts of %d bytes in %d bytes", g.Size(), len(own), len(all))
+	}
+	return g.wait("a gather", g.engine.Gather(all, own))
+}
+
+// Barrier returns when all ranks have called it.
+func (g *Group) Barrier() error { return g.Max64([]float64{0}) }
+
+// Abort says why on w and ends all ranks, this process with status 1. It does not return where there is more than one process.
+func (g *Group) Abort(err error) {
+	if g == nil {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "rna: %s: %v\n", g.Name(g.Rank()), err)
+	g.engine.Abort()
+}
+
+// Close ends the group once all ranks have called it.
+func (g *Group) Close() error {
+	if g == nil {
+		return nil
+	}
+	return g.engine.Close()
+}
+
+// String is the ranks, the hosts and the engine in words.
+func (g *Group) String() string {
+	if g == nil {
+		return "1 process"
+	}
+	return fmt.Sprintf("%s on %s, %s", count(g.Size(), "rank"), count(g.nodes, "node"), g.Engine())
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

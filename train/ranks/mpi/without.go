@@ -1,0 +1,17 @@
+//go:build !mpi || !linux
+
+package mpi
+
+import (
+	"errors"
+
+	"onlinerna/train/ranks"
+)
+
+// Available says whether the program was built with MPI.
+const Available = false
+
+// Open fails: the program was built without MPI.
+func Open(ranks.World) (ranks.Engine, error) {
+	return nil, errors.New("this program was built without MPI: build it with CGO_ENABLED=0 go build -tags mpi ./cmd/rna")
+}
