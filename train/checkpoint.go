@@ -40,7 +40,7 @@ func (r *Run) Save() error {
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta("sgd")); err != nil {
 			return err
 		}
-		if err := r.Net.saveVector(filepath.Join(tmp, "momentum.safetensors"), r.momentum); err != nil {
+		if err := r.Net.SaveVector(filepath.Join(tmp, "momentum.safetensors"), r.momentum); err != nil {
 			return err
 		}
 		scale, err := r.lossScale()
@@ -118,7 +118,7 @@ func (r *Run) load() error {
 	if _, err := r.Net.LoadWeights(filepath.Join(dir, "weights.safetensors")); err != nil {
 		return err
 	}
-	if err := r.Net.loadVector(filepath.Join(dir, "momentum.safetensors"), r.momentum); err != nil {
+	if err := r.Net.LoadVector(filepath.Join(dir, "momentum.safetensors"), r.momentum); err != nil {
 		return err
 	}
 	r.pos, r.best, r.begun = c.Position, c.Best, true

@@ -10,6 +10,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/nn"
+	"onlinerna/train/network"
 )
 
 // Config says what to train on what and how. It is stored as config.json in the folder of the run. Fields that
@@ -37,7 +38,7 @@ type Config struct {
 	Precision     string `json:"precision,omitempty"`
 	Deterministic bool   `json:"deterministic,omitempty"`
 
-	Batch      int `json:"batch"`      // images a forward pass, or AutoBatch
+	Batch      int `json:"batch"`      // images a forward pass, or network.AutoBatch
 	Accumulate int `json:"accumulate"` // batches a step of the optimiser; the data's only where Batch is the data's, else 1
 	Epochs     int `json:"epochs"`
 
@@ -142,7 +143,7 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 func (c *Config) check(set data.Dataset) error {
 	channels := set.Channels()
 	switch {
-	case c.Batch < 1 && c.Batch != AutoBatch || c.Accumulate < 1 || c.Epochs < 1:
+	case c.Batch < 1 && c.Batch != network.AutoBatch || c.Accumulate < 1 || c.Epochs < 1:
 		return fmt.Errorf("batch %d, accumulate %d and epochs %d must be at least 1", c.Batch, c.Accumulate, c.Epochs)
 	case c.NumClasses < len(set.Classes()):
 		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))

@@ -74,7 +74,7 @@ func (h *emaHook) Save(s *State, dir string) (json.RawMessage, error) {
 	if s.Steps == 0 { // there is none yet
 		return json.Marshal(h.gamma)
 	}
-	if err := s.Net.saveVector(emaFile(dir), h.x); err != nil {
+	if err := s.Net.SaveVector(emaFile(dir), h.x); err != nil {
 		return nil, err
 	}
 	return json.Marshal(h.gamma)
@@ -92,7 +92,7 @@ func (h *emaHook) Load(s *State, dir string, small json.RawMessage) error {
 	if s.Steps == 0 {
 		return nil
 	}
-	return s.Net.loadVector(emaFile(dir), h.x)
+	return s.Net.LoadVector(emaFile(dir), h.x)
 }
 
 func (h *emaHook) Close() error {

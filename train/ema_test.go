@@ -1,6 +1,7 @@
 package train
 
 import (
+	"onlinerna/train/network"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -49,7 +50,7 @@ func TestEMABest(t *testing.T) {
 		r := trained(t, c, cpuDevice(t, 2))
 		loss, kind := 1e9, ""
 		for _, rec := range r.History {
-			for k, s := range map[string]*Score{kindSGD: rec.SGD, kindEMA: rec.EMA} {
+			for k, s := range map[string]*network.Score{kindSGD: rec.SGD, kindEMA: rec.EMA} {
 				if holdout > 0 {
 					s = rec.held(k)
 				}

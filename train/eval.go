@@ -1,99 +1,30 @@
 package train
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
-	"onlinerna/data"
 	"onlinerna/nn/device"
+	"onlinerna/train/network"
 )
-
-// Evaluate scores the network's weights on the batches of a loader. each, if not nil, is called for every batch
-// with its logits, row by row.
-func Evaluate(ctx context.Context, n *Network, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Score, error) {
-	var sum Tally
-	var logits []float32
-	var last *Pending // under way while the next batch is made
-	settle := func() error {
-		if last == nil {
-			return nil
-		}
-		_, t, err := last.Wait()
-		sum.Add(t)
-		last = nil
-		return err
-	}
-	for b, err := range l.Epoch(ctx, 0, 0) {
-		if err != nil {
-			return Score{}, err
-		}
-		if each == nil {
-			next, _, err := n.evaluate(b)
-			if err == nil {
-				err = settle()
-			}
-			if err != nil {
-				return Score{}, err
-			}
-			last = next
-			continue
-		}
-		logits = slices.Grow(logits[:0], b.N*n.model.Config.Classes)[:b.N*n.model.Config.Classes]
-		t, err := n.Evaluate(b, logits)
-		if err != nil {
-			return Score{}, err
-		}
-		sum.Add(t)
-		if err := each(b, logits); err != nil {
-			return Score{}, err
-		}
-	}
-	if err := settle(); err != nil {
-		return Score{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return Score{}, err
-	}
-	if sum.Images == 0 {
-		return Score{}, errors.New("no image could be evaluated")
-	}
-	return sum.Score(), nil
-}
 
 // Evaluate scores the weights of the network, whatever they are at the moment, on the validation images. It
 // is nil if there are none.
-func (r *Run) Evaluate() (*Score, error) {
+func (r *Run) Evaluate() (*network.Score, error) {
 	if r.val == nil {
 		return nil, nil
 	}
-	s, err := Evaluate(r.ctx, r.Net, r.val, nil)
+	s, err := r.Net.Score(r.ctx, r.val, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &s, nil
 }
 
-// reestimate replaces the running statistics by their mean over training batches, in proportion to the
-// batches' sizes. The batches are the same ones whenever it is called in an epoch.
-func (r *Run) reestimate() error {
-	if r.Net.Stats == nil {
-		return nil
-	}
-	images := 0
-	for b, err := range r.stats.Epoch(r.ctx, r.pos.Epoch, 0) {
-		if err != nil {
-			return err
-		}
-		images += b.N
-		if err := r.Net.UpdateStats(b, float64(b.N)/float64(images)); err != nil {
-			return err
-		}
-	}
-	return r.ctx.Err()
-}
+// reestimate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
+// an epoch.
+func (r *Run) reestimate() error { return r.Net.Restate(r.ctx, r.stats, r.pos.Epoch) }
 
 // aside runs fn, which may change the network's weights and statistics, and puts them back.
 func (r *Run) aside(fn func() error) (err error) {
@@ -123,7 +54,7 @@ func copyWeights(dst, src weights) error {
 }
 
 // copyOf allocates vectors and copies the network's weights into them.
-func (w *weights) copyOf(n *Network) (err error) {
+func (w *weights) copyOf(n *network.Network) (err error) {
 	if w.params, err = n.NewParams(); err != nil {
 		return err
 	}
@@ -144,19 +75,10 @@ func (w *weights) free() {
 	*w = weights{}
 }
 
-// finite says whether the network's present weights and statistics are numbers.
-func (r *Run) finite() (bool, error) {
-	ok, err := r.Net.Params.Finite()
-	if err != nil || !ok || r.Net.Stats == nil {
-		return ok, err
-	}
-	return r.Net.Stats.Finite()
-}
-
 // candidate keeps the network's present weights as best.safetensors if the loss that they are judged by is the lowest
 // so far.
-func (r *Run) candidate(kind string, score Score) error {
-	if !score.finite() || r.best != nil && score.Loss >= r.best.Score.Loss {
+func (r *Run) candidate(kind string, score network.Score) error {
+	if !score.Finite() || r.best != nil && score.Loss >= r.best.Score.Loss {
 		return nil
 	}
 	r.best = &bestRecord{Kind: kind, Epoch: r.pos.Epoch, Score: score}

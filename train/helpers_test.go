@@ -20,6 +20,8 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
+	"onlinerna/train/network"
+	"onlinerna/train/safetensors"
 )
 
 // tiny is a run of LeNet on a few glyphs.
@@ -107,6 +109,28 @@ func numbers(t testing.TB, v device.Vector) []float64 {
 		t.Fatal(err)
 	}
 	return x
+}
+
+// tensors are the parameters of a network by name, in PyTorch's order of elements.
+func tensors(t testing.TB, n *network.Network) map[string][]float64 {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weights.safetensors")
+	if err := n.SaveVector(path, n.Params); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[string][]float64{}
+	for _, x := range f.Tensors {
+		all[x.Name] = make([]float64, x.Len())
+		if err := f.Float64s(x, all[x.Name], 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
 }
 
 // near fails unless got and want differ by at most tol of want's largest value.

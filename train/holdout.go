@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"onlinerna/data"
+	"onlinerna/train/network"
 )
 
 // split divides a training set into the images to train on and those held out, Config.Holdout of them, which the seed
@@ -37,11 +38,11 @@ func (c *Config) split(set data.Dataset) (train, held data.Dataset, err error) {
 }
 
 // evaluateHeld scores the network's present weights on the held-out images. It is nil if there are none.
-func (r *Run) evaluateHeld() (*Score, error) {
+func (r *Run) evaluateHeld() (*network.Score, error) {
 	if r.held == nil {
 		return nil, nil
 	}
-	s, err := Evaluate(r.ctx, r.Net, r.held, nil)
+	s, err := r.Net.Score(r.ctx, r.held, nil)
 	if err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
 	}
@@ -54,7 +55,7 @@ func (r *Run) scores() bool { return r.val != nil || r.held != nil }
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
 // best.safetensors if nothing had a lower loss so far. Without held-out images it goes by the
 // validation score, val, and leaves out what is there for comparison only.
-func (r *Run) judge(rec *EpochRecord, kind string, val *Score) error {
+func (r *Run) judge(rec *EpochRecord, kind string, val *network.Score) error {
 	if r.held != nil {
 		s, err := r.evaluateHeld()
 		if err != nil {

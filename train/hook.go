@@ -2,6 +2,7 @@ package train
 
 import (
 	"encoding/json"
+	"onlinerna/train/network"
 )
 
 // Hook takes part in a run. What it does besides having a name is said by the interfaces below. Errors are
@@ -58,7 +59,7 @@ type ClosingHook interface {
 // State is what hooks see of a run. It is theirs during a call only.
 type State struct {
 	Config *Config
-	Net    *Network
+	Net    *network.Network
 
 	Epoch   int // in progress or just ended, counted from 1
 	Batch   int // batches of this epoch so far

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"onlinerna/train/network"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,13 +13,13 @@ import (
 
 // position is where a run is. It is written to checkpoints.
 type position struct {
-	Epoch   int     `json:"epoch"` // in progress, counted from 1
-	Batch   int     `json:"batch"` // batches of it that are done
-	Steps   int     `json:"steps"` // of the optimiser since the start
-	Train   Tally   `json:"train"` // over the epoch so far
-	Seconds Seconds `json:"seconds"`
-	Bad     int     `json:"bad"`
-	Skipped int     `json:"skipped,omitempty"` // steps before the epoch whose gradient was not finite
+	Epoch   int           `json:"epoch"` // in progress, counted from 1
+	Batch   int           `json:"batch"` // batches of it that are done
+	Steps   int           `json:"steps"` // of the optimiser since the start
+	Train   network.Tally `json:"train"` // over the epoch so far
+	Seconds Seconds       `json:"seconds"`
+	Bad     int           `json:"bad"`
+	Skipped int           `json:"skipped,omitempty"` // steps before the epoch whose gradient was not finite
 
 	// While the hooks of an epoch are being called:
 	Record *EpochRecord `json:"record,omitempty"`
@@ -169,7 +170,7 @@ func (r *Run) record() (*EpochRecord, error) {
 	}
 	rec.Seconds = p.Seconds
 	rec.Seconds.Eval = time.Since(start).Seconds()
-	if score != nil && !score.finite() {
+	if score != nil && !score.Finite() {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
@@ -206,7 +207,7 @@ func (r *Run) state() *State {
 
 // checkWeights is a *DivergedError if the state of training is not finite.
 func (r *Run) checkWeights() error {
-	ok, err := r.finite()
+	ok, err := r.Net.Finite()
 	if err == nil && ok {
 		ok, err = r.momentum.Finite()
 	}

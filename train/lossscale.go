@@ -8,7 +8,7 @@ import (
 
 // lossScale is the device's scale of the loss, nil where there is none.
 func (r *Run) lossScale() (*device.LossScale, error) {
-	d, ok := r.dev.(device.LossScaler)
+	d, ok := device.As[device.LossScaler](r.dev)
 	if !ok {
 		return nil, nil
 	}
@@ -30,7 +30,8 @@ func (r *Run) resumeScale(s *device.LossScale) error {
 		r.pos.Skipped = now.Skipped
 		return nil
 	}
-	return r.dev.(device.LossScaler).SetLossScale(*s)
+	d, _ := device.As[device.LossScaler](r.dev)
+	return d.SetLossScale(*s)
 }
 
 // stepped says whether the optimiser made a step on a gradient: where the loss is scaled it passes over those that are not finite.

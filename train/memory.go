@@ -3,6 +3,8 @@ package train
 import (
 	"errors"
 	"fmt"
+
+	"onlinerna/nn/device"
 )
 
 // trainedOn is how many of n images are not held out.
@@ -44,17 +46,8 @@ func (r *Run) later(windows bool) int64 {
 		return bytes
 	}
 	snapshots := c.RNA.capacity() + 1
-	if d, ok := r.dev.(spaceSizer); ok {
+	if d, ok := device.As[Spacer](r.dev); ok {
 		return bytes + d.SpaceBytes(int(params), snapshots)
 	}
 	return bytes + int64(snapshots)*size*params
-}
-
-// checkMemory says before the first step that what was planned does not fit.
-func (r *Run) checkMemory() error {
-	bytes := int64(r.Net.arena.Bytes())
-	for _, p := range r.Net.progs {
-		bytes += int64(p.m.Stats().Inputs)
-	}
-	return r.Net.checkBytes(min(r.Config.Batch, r.train.Images()), bytes, r.later(false))
 }

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/devicetest"
 )
@@ -46,9 +43,8 @@ func TestPipeline(t *testing.T) {
 			c.Out = filepath.Join(dir, "plain")
 			trained(t, c, cpuDevice(t, 2))
 			c.Out = filepath.Join(dir, "ahead")
-			r := trained(t, c, lazyDevice(t))
-			if len(r.Net.pipe.progs) < 4 {
-				t.Errorf("%d programs of lanes", len(r.Net.pipe.progs))
+			if r := trained(t, c, lazyDevice(t)); r.Net.Ahead() != 1 {
+				t.Errorf("%d steps are issued ahead", r.Net.Ahead())
 			}
 			sameFolders(t, c.Out, filepath.Join(dir, "plain"))
 		})
@@ -178,84 +174,4 @@ func TestPipelineFailures(t *testing.T) {
 			t.Errorf("failed after %d and %d steps", steps[0], steps[1])
 		}
 	})
-}
-
-// TestReplays checks when steps are recorded: the second time that they run in a lane, and again when what they use has moved.
-func TestReplays(t *testing.T) {
-	r := newRun(t, tiny(""), lazyDevice(t))
-	n := r.Net
-	batch := firstBatch(t, r)
-	step := func(o StepOptions) {
-		t.Helper()
-		p, err := n.Start(batch, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := p.Wait(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	recorded := func() (k int) {
-		for _, p := range n.pipe.progs {
-			for _, x := range p.replays {
-				if x.Recorded() {
-					k++
-				}
-			}
-		}
-		return k
-	}
-	o := r.step(8, true, true)
-	for i, want := range []int{0, 0, 1, 2, 2} {
-		step(o)
-		if got := recorded(); got != want {
-			t.Errorf("%d recordings after step %d, want %d", got, i+1, want)
-		}
-	}
-	o.SGD.Rate, o.StatsMomentum = 1e-3, .5 // read from memory
-	step(o)
-	if got := recorded(); got != 2 {
-		t.Errorf("%d recordings after another rate, want 2", got)
-	}
-	o.SGD.Decay = .1 // part of the recording
-	step(o)
-	step(o)
-	step(o)
-	if got := recorded(); got != 3 {
-		t.Errorf("%d recordings after another decay, want 3", got)
-	}
-	spare, err := n.NewParams()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spare.Free() // the device does not say of what
-	if got := recorded(); got != 0 {
-		t.Errorf("%d recordings are valid after memory went, want 0", got)
-	}
-	step(o)
-	if got := recorded(); got != 1 {
-		t.Errorf("%d recordings after another step, want 1", got)
-	}
-	groups := 0
-	n.Trace(func(*device.Group, time.Duration) { groups++ }) // which a recording does not tell apart
-	step(o)
-	n.Trace(nil)
-	if groups == 0 {
-		t.Error("a step that is traced tells of no group")
-	}
-}
-
-// firstBatch is the first batch that a run trains on.
-func firstBatch(t *testing.T, r *Run) *data.Batch {
-	t.Helper()
-	for b, err := range r.train.Epoch(t.Context(), 1, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := *b
-		c.Images, c.Crops, c.Labels = slices.Clone(b.Images), slices.Clone(b.Crops), slices.Clone(b.Labels)
-		return &c
-	}
-	t.Fatal("no batch")
-	return nil
 }

@@ -1,77 +1,8 @@
 package train
 
 import (
-	"encoding/json"
-	"math"
+	"onlinerna/train/network"
 )
-
-// Score is how a set of weights does on a set of images.
-type Score struct {
-	Loss   float64 // mean cross-entropy, without label smoothing
-	Top1   float64 // percent right
-	Top5   float64
-	Images int
-}
-
-// Error is the top-1 error in percent.
-func (s Score) Error() float64 { return 100 - s.Top1 }
-
-// finite says whether the loss is a number.
-func (s Score) finite() bool { return !math.IsNaN(s.Loss) && !math.IsInf(s.Loss, 0) }
-
-// scoreJSON is a Score in JSON, which has no NaN: a loss that is not finite is null.
-type scoreJSON struct {
-	Loss   *float64 `json:"loss"`
-	Top1   float64  `json:"top1"`
-	Top5   float64  `json:"top5"`
-	Images int      `json:"images"`
-}
-
-// MarshalJSON writes a loss that is not finite as null.
-func (s Score) MarshalJSON() ([]byte, error) {
-	j := scoreJSON{&s.Loss, s.Top1, s.Top5, s.Images}
-	if !s.finite() {
-		j.Loss = nil
-	}
-	return json.Marshal(j)
-}
-
-// UnmarshalJSON reads null as NaN.
-func (s *Score) UnmarshalJSON(b []byte) error {
-	loss := math.NaN()
-	j := scoreJSON{Loss: &loss}
-	if err := json.Unmarshal(b, &j); err != nil {
-		return err
-	}
-	if j.Loss == nil {
-		j.Loss = &loss
-	}
-	*s = Score{*j.Loss, j.Top1, j.Top5, j.Images}
-	return nil
-}
-
-// Tally sums up results over images.
-type Tally struct {
-	Loss, Top1, Top5 float64 // sum of losses, numbers of images right
-	Images           int
-}
-
-// Add adds u to t.
-func (t *Tally) Add(u Tally) {
-	t.Loss += u.Loss
-	t.Top1 += u.Top1
-	t.Top5 += u.Top5
-	t.Images += u.Images
-}
-
-// Score is the mean over the images.
-func (t Tally) Score() Score {
-	if t.Images == 0 {
-		return Score{}
-	}
-	n := float64(t.Images)
-	return Score{Loss: t.Loss / n, Top1: 100 * t.Top1 / n, Top5: 100 * t.Top5 / n, Images: t.Images}
-}
 
 // The kinds of weights, as metrics and the metadata of weights name them.
 const (
@@ -100,14 +31,14 @@ type EpochRecord struct {
 	Step  int     `json:"step"` // steps since the start of the run
 	Rate  float64 `json:"lr"`
 
-	Train Score `json:"train"` // over the epoch, while the weights moved
+	Train network.Score `json:"train"` // over the epoch, while the weights moved
 
 	// On the validation images: the iterate of SGD, the same with BatchNorm statistics re-estimated,
 	// the extrapolated weights, the power average of all steps and uniform averages of the last iterates.
-	SGD      *Score          `json:"sgd,omitempty"`
-	SGDStats *Score          `json:"sgd_bn,omitempty"`
+	SGD      *network.Score  `json:"sgd,omitempty"`
+	SGDStats *network.Score  `json:"sgd_bn,omitempty"`
 	RNA      *RNARecord      `json:"rna,omitempty"`
-	EMA      *Score          `json:"ema,omitempty"`
+	EMA      *network.Score  `json:"ema,omitempty"`
 	Averages []AverageRecord `json:"averages,omitempty"`
 
 	// Held has the scores on the held-out images, if there are any.
@@ -124,7 +55,7 @@ type EpochRecord struct {
 }
 
 // held is the newest score of a kind of weights on the held-out images, nil if there is none.
-func (r *EpochRecord) held(kind string) *Score {
+func (r *EpochRecord) held(kind string) *network.Score {
 	for i := len(r.Held) - 1; i >= 0; i-- {
 		if r.Held[i].Kind == kind {
 			return &r.Held[i].Score
@@ -135,15 +66,15 @@ func (r *EpochRecord) held(kind string) *Score {
 
 // RNARecord is what an extrapolation gave.
 type RNARecord struct {
-	Score     *Score    `json:"score,omitempty"`  // nil when nothing was extrapolated
-	Status    string    `json:"status"`           // "ok", or why there is no point
-	C         []float64 `json:"c,omitempty"`      // coefficients, oldest first
-	NormC     float64   `json:"c_norm,omitempty"` // ‖c‖₂
-	Condition float64   `json:"condition,omitempty"`
-	Lambda    *float64  `json:"lambda,omitempty"`   // that was used; nil for the average and for no solve
-	Tau       *float64  `json:"tau,omitempty"`      // that gives the same c
-	Injected  bool      `json:"injected,omitempty"` // the point replaced the iterate
-	Outcome   string    `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
+	Score     *network.Score `json:"score,omitempty"`  // nil when nothing was extrapolated
+	Status    string         `json:"status"`           // "ok", or why there is no point
+	C         []float64      `json:"c,omitempty"`      // coefficients, oldest first
+	NormC     float64        `json:"c_norm,omitempty"` // ‖c‖₂
+	Condition float64        `json:"condition,omitempty"`
+	Lambda    *float64       `json:"lambda,omitempty"`   // that was used; nil for the average and for no solve
+	Tau       *float64       `json:"tau,omitempty"`      // that gives the same c
+	Injected  bool           `json:"injected,omitempty"` // the point replaced the iterate
+	Outcome   string         `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
 
 	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what.
 	Choice     string            `json:"choice,omitempty"`
@@ -161,14 +92,14 @@ type CandidateRecord struct {
 
 // HeldRecord is the score of weights on the held-out images.
 type HeldRecord struct {
-	Kind  string `json:"kind"` // as in [Meta]
-	Score Score  `json:"score"`
+	Kind  string        `json:"kind"` // as in [Meta]
+	Score network.Score `json:"score"`
 }
 
 // AverageRecord is the score of the uniform average of the last snapshots.
 type AverageRecord struct {
-	Epochs int   `json:"epochs"` // how many: ends of epochs, unless RNAConfig.PerEpoch says otherwise
-	Score  Score `json:"score"`
+	Epochs int           `json:"epochs"` // how many: ends of epochs, unless RNAConfig.PerEpoch says otherwise
+	Score  network.Score `json:"score"`
 }
 
 // Seconds is where the time of an epoch went.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
 )
@@ -56,14 +57,17 @@ func newRNAHook(r *Run) (*rnaHook, error) {
 	return h, nil
 }
 
-// spacer is a device that keeps snapshots in its own memory.
-type spacer interface {
+// Spacer is a [device.Device] that keeps RNA's snapshots in its own memory.
+type Spacer interface {
+	// NewSpace makes a space of vectors of dim elements.
 	NewSpace(dim int) (rna.Space, error)
+	// SpaceBytes is the memory that such a space takes with so many vectors.
+	SpaceBytes(dim, vectors int) int64
 }
 
 // space holds snapshots in the element type and the order of the device: in its memory, or else in the host's.
 func (h *rnaHook) space() (rna.Space, error) {
-	if d, ok := h.run.dev.(spacer); ok {
+	if d, ok := device.As[Spacer](h.run.dev); ok {
 		return d.NewSpace(h.run.Net.Params.Len())
 	}
 	if h.run.dev.DType() == op.Float64 {

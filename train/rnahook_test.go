@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"onlinerna/rna"
+	"onlinerna/train/network"
 )
 
 // follow records the flattened weights after each epoch, and the hook's momentum.
@@ -29,7 +30,7 @@ func rnaOf(r *Run) *rnaHook { return r.hooks[0].(*rnaHook) }
 // at reads weights from a file as a flat vector.
 func at(t testing.TB, r *Run, path string) (params, stats []float64) {
 	t.Helper()
-	n, err := NewNetwork(r.dev, r.Config.Model, r.Net.cfg, 0)
+	n, err := network.New(r.dev, r.Config.Model, r.Net.Model().Config, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +183,8 @@ func TestCombined(t *testing.T) {
 	}})
 	last := r.History[len(r.History)-1].RNA
 	want := mean(last.C, stats[5-len(last.C):])
-	for _, s := range r.Net.stats {
-		for j := s.off + s.n/2; j < s.off+s.n; j++ {
+	for _, s := range r.Net.Variances() {
+		for j := s.Off; j < s.Off+s.Len; j++ {
 			want[j] = max(want[j], 0)
 		}
 	}
@@ -191,12 +192,13 @@ func TestCombined(t *testing.T) {
 	near(t, "combined statistics", got, want, 1e-6)
 	// Coefficients that would give a negative variance.
 	h := rnaOf(r)
-	h.stats[len(h.stats)-2][r.Net.stats[0].n-1] *= 100
+	first := r.Net.Variances()[0]
+	h.stats[len(h.stats)-2][first.Off+first.Len-1] *= 100
 	if err := h.setStats([]float64{-9, 10}); err != nil {
 		t.Fatal(err)
 	}
 	combined := numbers(t, r.Net.Stats)
-	variance := combined[r.Net.stats[0].n/2 : r.Net.stats[0].n]
+	variance := combined[first.Off : first.Off+first.Len]
 	if slices.Min(variance) != 0 {
 		t.Errorf("the smallest combined variance is %g, want one cut off at 0", slices.Min(variance))
 	}
@@ -224,7 +226,7 @@ func TestOnline(t *testing.T) {
 			}
 			point, _ := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
 			final, _ := at(t, r, filepath.Join(c.Out, "final.safetensors"))
-			meta, err := ReadMeta(filepath.Join(c.Out, "final.safetensors"))
+			meta, err := network.ReadMeta(filepath.Join(c.Out, "final.safetensors"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,10 +26,10 @@ func (h *rnaHook) extrapolate(s *State, inject bool) error {
 		if rec.Score, err = h.run.Evaluate(); err != nil {
 			return err
 		}
-		if ok, err = h.run.finite(); err != nil {
+		if ok, err = h.run.Net.Finite(); err != nil {
 			return err
 		}
-		if !ok || rec.Score != nil && !rec.Score.finite() {
+		if !ok || rec.Score != nil && !rec.Score.Finite() {
 			rec.Status, rec.Score, inject = "the extrapolated weights give no finite loss", nil, false
 			return nil
 		}
@@ -164,8 +164,8 @@ func (h *rnaHook) setStats(c []float64) error {
 			sum[j] += c[i] * x
 		}
 	}
-	for _, s := range n.stats { // coefficients can be negative, a variance cannot
-		variance := sum[s.off+s.n/2 : s.off+s.n]
+	for _, s := range n.Variances() { // coefficients can be negative, a variance cannot
+		variance := sum[s.Off : s.Off+s.Len]
 		for j, v := range variance {
 			variance[j] = max(v, 0)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/rna"
+	"onlinerna/train/network"
 )
 
 // TestTau checks the bound of CNA, and that τ = 0 is the average.
@@ -72,7 +73,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestAccepts(t *testing.T) {
-	score := func(loss float64) Score { return Score{Loss: loss, Images: 10} }
+	score := func(loss float64) network.Score { return network.Score{Loss: loss, Images: 10} }
 	for _, c := range []struct {
 		name string
 		held []HeldRecord

@@ -32,14 +32,14 @@ func (h *rnaHook) Save(s *State, dir string) (json.RawMessage, error) {
 			if err := readInto(tmp, h.window.Vector(i)); err != nil {
 				return nil, err
 			}
-			if err := s.Net.saveVector(vectorFile(dir, i), tmp); err != nil {
+			if err := s.Net.SaveVector(vectorFile(dir, i), tmp); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for name, m := range h.means() {
 		if m.n > 0 {
-			if err := s.Net.saveVector(filepath.Join(dir, name), m.v); err != nil {
+			if err := s.Net.SaveVector(filepath.Join(dir, name), m.v); err != nil {
 				return nil, err
 			}
 		}
@@ -72,7 +72,7 @@ func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
 			return fmt.Errorf("the checkpoint has a mean over a segment, %s, that the config does not ask for", name)
 		}
 		if m.n > 0 {
-			if err := s.Net.loadVector(filepath.Join(dir, name), m.v); err != nil {
+			if err := s.Net.LoadVector(filepath.Join(dir, name), m.v); err != nil {
 				return err
 			}
 		}
@@ -83,7 +83,7 @@ func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
 	}
 	defer tmp.Free()
 	w, err := rna.Restore(h.window.Space(), st.Window, func(i int) (rna.Source, error) {
-		return tmp, s.Net.loadVector(vectorFile(dir, i), tmp)
+		return tmp, s.Net.LoadVector(vectorFile(dir, i), tmp)
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/train/network"
 )
 
 // statsMomentum is the weight of a batch in BatchNorm's running statistics, PyTorch's default.
@@ -26,9 +28,9 @@ const (
 // Run is a training run. It may be used by one goroutine at a time.
 type Run struct {
 	Config  Config
-	Net     *Network
+	Net     *network.Network
 	History []EpochRecord // a record for each finished epoch
-	Fit     *Fit          // how the batch was found, where the config left it to the memory
+	Fit     *network.Fit  // how the batch was found, where the config left it to the memory
 
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
@@ -56,9 +58,9 @@ type weights struct{ params, stats device.Vector }
 
 // bestRecord says whose weights are in best.safetensors.
 type bestRecord struct {
-	Kind  string `json:"kind"`
-	Epoch int    `json:"epoch"`
-	Score Score  `json:"score"`
+	Kind  string        `json:"kind"`
+	Epoch int           `json:"epoch"`
+	Score network.Score `json:"score"`
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
@@ -146,7 +148,7 @@ func (r *Run) open() error {
 	if c.Out == AutoOut {
 		c.Out = filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model)
 	}
-	net, err := NewNetwork(r.dev, c.Model, nn.Config{
+	net, err := network.New(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
 		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit,
 	}, c.Seed)
@@ -165,7 +167,7 @@ func (r *Run) open() error {
 			return c.noRoom(err)
 		}
 	}
-	if c.Batch == AutoBatch {
+	if c.Batch == network.AutoBatch {
 		if r.Fit, err = net.Fit(c.trainedOn(train.Len()), r.later(true)); err != nil {
 			return err
 		}
@@ -178,34 +180,28 @@ func (r *Run) open() error {
 	if err := r.resumeScale(nil); err != nil {
 		return err
 	}
-	if err := r.plan(); err != nil {
-		return err
-	}
-	return r.checkMemory()
+	return r.plan()
 }
 
-// plan prepares the programs of both batch sizes of each use, so that what cannot run is known before anything
-// is written.
+// plan prepares the programs of both batch sizes of each use, so that what cannot run, or does not fit in memory, is known before
+// anything is written.
 func (r *Run) plan() error {
 	c := &r.Config
+	var list []network.Work
 	for _, of := range []struct {
-		use use
+		use network.Use
 		l   *data.Loader
-	}{{useGradient, r.train}, {useEval, r.val}, {useEval, r.held}} {
-		use, l := of.use, of.l
-		if l == nil {
+	}{{network.Training, r.train}, {network.Evaluation, r.val}, {network.Evaluation, r.held}} {
+		if of.l == nil {
 			continue
 		}
-		for _, n := range []int{min(c.Batch, l.Images()), l.Images() % c.Batch} {
-			if n == 0 {
-				continue
-			}
-			if _, err := r.Net.program(progKey{use, n, c.ImageSize, c.ImageSize}); err != nil {
-				return err
+		for _, n := range []int{min(c.Batch, of.l.Images()), of.l.Images() % c.Batch} {
+			if n > 0 {
+				list = append(list, network.Work{Use: of.use, Batch: n, Height: c.ImageSize, Width: c.ImageSize})
 			}
 		}
 	}
-	return nil
+	return r.Net.Prepare(r.later(false), list...)
 }
 
 func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
@@ -278,7 +274,7 @@ func (r *Run) Close() error {
 		errs = append(errs, r.Net.Close())
 	}
 	for _, s := range r.sets {
-		if c, ok := s.(interface{ Close() error }); ok {
+		if c, ok := s.(io.Closer); ok {
 			errs = append(errs, c.Close())
 		}
 	}
@@ -286,10 +282,10 @@ func (r *Run) Close() error {
 }
 
 // Meta describes the present weights of this run.
-func (r *Run) Meta(kind string) Meta {
+func (r *Run) Meta(kind string) network.Meta {
 	c, epoch := &r.Config, r.pos.Epoch
 	if r.pos.Batch == 0 { // it has not begun
 		epoch--
 	}
-	return Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"onlinerna/nn/op"
+	"onlinerna/train/network"
 )
 
 // TestThreads checks that results do not depend on the number of threads, that of the loader's workers
@@ -39,13 +40,9 @@ func TestDevices(t *testing.T) {
 	c.Epochs, c.StepsLimit, c.ValLimit, c.Batch, c.RNA.Mode = 2, 2, 1, 4, Off
 	want := trained(t, c, reference(op.Float64))
 	for _, r := range []*Run{trained(t, c, cpuDevice(t, 2)), trained(t, c, reference(op.Float32))} {
-		for i, s := range r.Net.params { // the devices' orders of elements differ
-			a, b := op.New(op.T(op.Float64, s.typ.Shape...)), op.New(op.T(op.Float64, s.typ.Shape...))
-			err := errors.Join(r.Net.download(a, r.Net.Params, s), want.Net.download(b, want.Net.Params, want.Net.params[i]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			near(t, r.dev.Name()+" "+s.name, a.Data.([]float64), b.Data.([]float64), 1e-5)
+		expect := tensors(t, want.Net)
+		for name, x := range tensors(t, r.Net) { // the devices' orders of elements differ
+			near(t, r.dev.Name()+" "+name, x, expect[name], 1e-5)
 		}
 		for e := range want.History {
 			got, want := r.History[e], want.History[e]
@@ -142,7 +139,7 @@ func TestDivergence(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if ok, err := r.finite(); err != nil || !ok || r.pos.Steps != steps {
+		if ok, err := r.Net.Finite(); err != nil || !ok || r.pos.Steps != steps {
 			t.Errorf("the checkpoint is at step %d, finite: %v, %v", r.pos.Steps, ok, err)
 		}
 		if err := r.Train(context.Background()); err != nil {
@@ -344,7 +341,7 @@ func TestBest(t *testing.T) {
 	r := trained(t, c, cpuDevice(t, 2))
 	best, kind, epoch := math.Inf(1), "", 0
 	for _, rec := range r.History {
-		for k, s := range map[string]*Score{"sgd": rec.SGD, "rna": scoreOf(rec.RNA)} {
+		for k, s := range map[string]*network.Score{"sgd": rec.SGD, "rna": scoreOf(rec.RNA)} {
 			if s != nil && s.Loss < best {
 				best, kind, epoch = s.Loss, k, rec.Epoch
 			}
@@ -359,7 +356,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-func scoreOf(r *RNARecord) *Score {
+func scoreOf(r *RNARecord) *network.Score {
 	if r == nil {
 		return nil
 	}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/network"
 )
 
 // issued is a batch that was given to the device.
 type issued struct {
-	*Pending
+	*network.Pending
 	bad  int
 	last bool // of its step
 	done int  // batches of the epoch, with it
@@ -26,7 +28,7 @@ type flow struct {
 	// Of the step whose batches come in:
 	loss   float64
 	images int
-	got    Tally
+	got    network.Tally
 }
 
 // steps trains the rest of the epoch in progress.
@@ -36,7 +38,7 @@ func (r *Run) steps() error {
 	}
 	f := &flow{Run: r}
 	err := f.run()
-	if err != nil && r.Net.pipe != nil && (len(f.list) > 0 || f.images > 0) {
+	if err != nil && (len(f.list) > 0 || f.images > 0) {
 		r.beyond = err
 	}
 	return err
@@ -47,10 +49,6 @@ func (f *flow) run() error {
 	c, p := &f.Config, &f.pos
 	images, batches, done := 0, 0, p.Batch // images and batches of the step that is being issued, batches of the epoch
 	issuedSteps := p.Steps
-	ahead := 0
-	if f.Net.pipe != nil {
-		ahead = 1
-	}
 	late := f.late()
 	from := time.Now()
 	// The context is looked at between steps only, so that it can't end one in its middle.
@@ -74,7 +72,7 @@ func (f *flow) run() error {
 				return f.behind(err)
 			}
 		}
-		keep := ahead
+		keep := f.Net.Ahead()
 		if x.last && !late {
 			keep = 0
 		}
@@ -98,11 +96,8 @@ func (f *flow) run() error {
 	return nil
 }
 
-// afterIssue calls the hooks that follow a step on the device. A loss that is known to be of no use has no step.
+// afterIssue calls the hooks that follow a step on the device.
 func (f *flow) afterIssue(x issued, steps int) error {
-	if x.lane == nil && !finite(x.loss) {
-		return nil
-	}
 	s := f.state()
 	s.Batch, s.Steps = x.done, steps
 	f.count()
@@ -133,7 +128,7 @@ func (f *flow) settle(keep int) error {
 	for len(f.list) > keep {
 		x := f.list[0]
 		l, t, err := x.Wait()
-		if err == nil && !finite(l) {
+		if err == nil && (math.IsNaN(l) || math.IsInf(l, 0)) {
 			err = f.diverged(fmt.Sprintf("the loss is %g", l), p.Steps+1)
 		}
 		if err != nil {
@@ -143,8 +138,8 @@ func (f *flow) settle(keep int) error {
 			return err
 		}
 		f.list = f.list[1:]
-		f.loss += l * float64(x.images)
-		f.images += x.images
+		f.loss += l * float64(x.Images())
+		f.images += x.Images()
 		f.got.Add(t)
 		p.Bad += x.bad
 		if !x.last {
@@ -155,7 +150,7 @@ func (f *flow) settle(keep int) error {
 		p.Train.Add(f.got)
 		rec := StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
 			Top1: f.got.Score().Top1, Rate: f.rate(), Images: f.images}
-		f.loss, f.images, f.got = 0, 0, Tally{}
+		f.loss, f.images, f.got = 0, 0, network.Tally{}
 		f.count()
 		if err := f.afterStep(rec); err != nil {
 			failed, keep = errors.Join(failed, err), 0
@@ -201,9 +196,9 @@ func (r *Run) late() bool {
 }
 
 // step is what follows the gradient of a batch, with which a step has so many images.
-func (r *Run) step(images int, first, last bool) StepOptions {
+func (r *Run) step(images int, first, last bool) network.StepOptions {
 	c := &r.Config
-	s := StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Update: last, Momentum: r.momentum}
+	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Update: last, Momentum: r.momentum}
 	s.SGD = device.SGD{Rate: r.rate(), Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov, Scale: 1, NoDecay: r.noDecay}
 	if r.sum != nil {
 		s.SGD.Scale = 1 / float64(images)

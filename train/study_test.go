@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"onlinerna/train/network"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,8 +161,8 @@ func study(t *testing.T, s studied, seeds int) results {
 }
 
 // scoresOf lists the scores of a record by the study's names.
-func scoresOf(rec EpochRecord) map[string]*Score {
-	m := map[string]*Score{compared[0]: rec.SGDStats, "RNA 5": scoreOf(rec.RNA), "EMA": rec.EMA}
+func scoresOf(rec EpochRecord) map[string]*network.Score {
+	m := map[string]*network.Score{compared[0]: rec.SGDStats, "RNA 5": scoreOf(rec.RNA), "EMA": rec.EMA}
 	for _, a := range rec.Averages {
 		m[fmt.Sprintf("average %d", a.Epochs)] = &a.Score
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // batchFlag is the value of --batch: a number of images or auto.
@@ -16,7 +16,7 @@ func (f batchFlag) String() string {
 	switch {
 	case f.n == nil || *f.n == 0:
 		return ""
-	case *f.n == train.AutoBatch:
+	case *f.n == network.AutoBatch:
 		return "auto"
 	}
 	return strconv.Itoa(*f.n)
@@ -24,7 +24,7 @@ func (f batchFlag) String() string {
 
 func (f batchFlag) Set(s string) error {
 	if s == "auto" {
-		*f.n = train.AutoBatch
+		*f.n = network.AutoBatch
 		return nil
 	}
 	n, err := strconv.Atoi(s)

@@ -142,8 +142,8 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 
 // freeOn is the free memory of a device, 0 when nobody knows.
 func freeOn(d device.Device) (int64, error) {
-	if gpu, ok := d.(interface{ Context() *cuda.Context }); ok {
-		free, _, err := gpu.Context().MemInfo()
+	if own, ok := device.As[device.OwnMemory](d); ok {
+		free, _, err := own.Room()
 		return free, err
 	}
 	return bench.FreeMemory(), nil

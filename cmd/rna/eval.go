@@ -10,7 +10,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/nn"
-	"onlinerna/train"
+	"onlinerna/train/network"
 	"onlinerna/train/safetensors"
 )
 
@@ -71,7 +71,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 }
 
 func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	meta, err := train.ReadMeta(f.weights)
+	meta, err := network.ReadMeta(f.weights)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	net, err := train.NewNetwork(dev, meta.Model, nn.Config{
+	net, err := network.New(dev, meta.Model, nn.Config{
 		Classes: classes, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
 	}, 0)
 	if err != nil {
@@ -157,16 +157,16 @@ func (f *evalFlags) outputs(model string, classes int) (int, error) {
 }
 
 // score evaluates, and writes the predictions if they are asked for.
-func (f *evalFlags) score(ctx context.Context, net *train.Network, l *data.Loader, set data.Dataset, classes int) (train.Score, error) {
+func (f *evalFlags) score(ctx context.Context, net *network.Network, l *data.Loader, set data.Dataset, classes int) (network.Score, error) {
 	if f.predictions == "" {
-		return train.Evaluate(ctx, net, l, nil)
+		return net.Score(ctx, l, nil)
 	}
 	p, err := newPredictions(f.predictions, set, classes)
 	if err != nil {
-		return train.Score{}, err
+		return network.Score{}, err
 	}
 	defer p.abort()
-	score, err := train.Evaluate(ctx, net, l, p.add)
+	score, err := net.Score(ctx, l, p.add)
 	if err == nil {
 		err = p.commit()
 	}
@@ -174,7 +174,7 @@ func (f *evalFlags) score(ctx context.Context, net *train.Network, l *data.Loade
 }
 
 // resolve lets the command line overrule what the file says.
-func (f *evalFlags) resolve(m *train.Meta) error {
+func (f *evalFlags) resolve(m *network.Meta) error {
 	if f.model != "" {
 		m.Model = f.model
 	}
@@ -201,7 +201,7 @@ func (f *evalFlags) resolve(m *train.Meta) error {
 }
 
 // fill takes from the data's profile what neither the file nor the command line says.
-func fill(m *train.Meta, p data.Profile) {
+func fill(m *network.Meta, p data.Profile) {
 	if m.ImageSize == 0 {
 		m.ImageSize = p.Size
 	}

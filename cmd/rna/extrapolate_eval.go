@@ -15,8 +15,8 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/rna"
-	"onlinerna/train"
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/network"
 )
 
 // evaluatorFlags say how candidates are run as nets.
@@ -54,7 +54,7 @@ func (f *evaluatorFlags) names() []string {
 
 // evaluator runs weights that are in files.
 type evaluator struct {
-	net     *train.Network
+	net     *network.Network
 	dev     device.Device
 	sets    []io.Closer
 	held    *data.Loader // to score on, or nil
@@ -72,7 +72,7 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 		}
 	}()
 	f.net.weights, f.net.workers = weights, threads
-	meta, err := train.ReadMeta(weights)
+	meta, err := network.ReadMeta(weights)
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +132,14 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 	if err != nil {
 		return nil, err
 	}
-	e.net, err = train.NewNetwork(e.dev, meta.Model, nn.Config{
+	e.net, err = network.New(e.dev, meta.Model, nn.Config{
 		Classes: classes, Channels: of.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
 	}, 0)
 	return e, err
 }
 
 // take keeps a set to close and lets its profile fill what is not known.
-func (e *evaluator) take(set data.Dataset, meta *train.Meta) (data.Profile, error) {
+func (e *evaluator) take(set data.Dataset, meta *network.Meta) (data.Profile, error) {
 	if c, ok := set.(io.Closer); ok {
 		e.sets = append(e.sets, c)
 	}
@@ -169,28 +169,18 @@ func (e *evaluator) load(ctx context.Context, path string) error {
 	if _, err := e.net.LoadWeights(path); err != nil {
 		return err
 	}
-	if e.train == nil || e.net.Stats == nil {
+	if e.train == nil {
 		return nil
 	}
-	images := 0
-	for b, err := range e.train.Epoch(ctx, 0, 0) {
-		if err != nil {
-			return err
-		}
-		images += b.N
-		if err := e.net.UpdateStats(b, float64(b.N)/float64(images)); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+	return e.net.Restate(ctx, e.train, 0)
 }
 
 // loss evaluates weights.
-func (e *evaluator) loss(ctx context.Context, path string) (train.Score, error) {
+func (e *evaluator) loss(ctx context.Context, path string) (network.Score, error) {
 	if err := e.load(ctx, path); err != nil {
-		return train.Score{}, err
+		return network.Score{}, err
 	}
-	return train.Evaluate(ctx, e.net, e.held, nil)
+	return e.net.Score(ctx, e.held, nil)
 }
 
 // autoCandidate is a point that --auto considered.
@@ -244,7 +234,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 			return err
 		}
 		estimated := filepath.Join(dir, "statistics.safetensors")
-		if err := e.net.SaveWeights(estimated, e.net.Params, e.net.Stats, train.Meta{}); err != nil {
+		if err := e.net.SaveWeights(estimated, e.net.Params, e.net.Stats, network.Meta{}); err != nil {
 			return err
 		}
 		if opt.From, err = extrapolate.Open(estimated); err != nil {

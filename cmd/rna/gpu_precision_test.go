@@ -17,6 +17,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // What a run computes in is the flag's, or bfloat16, and stays with it. Losses are near those of float32.
@@ -67,7 +68,7 @@ func TestArenaOnGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n, err := train.NewNetwork(d, "resnet50", nn.Config{Classes: 1000, Channels: 3, Size: 224, Mean: []float64{.5, .5, .5}, Std: []float64{.2, .2, .2}}, 0)
+	n, err := network.New(d, "resnet50", nn.Config{Classes: 1000, Channels: 3, Size: 224, Mean: []float64{.5, .5, .5}, Std: []float64{.2, .2, .2}}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,17 +21,18 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // trainer is a small net with BatchNorm on a device, with what training takes.
 type trainer struct {
-	*train.Network
+	*network.Network
 	momentum, sum device.Vector
 }
 
 func newTrainer(t *testing.T, dev device.Device) *trainer {
 	t.Helper()
-	net, err := train.NewNetwork(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
+	net, err := network.New(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
 	check(t, err)
 	x := &trainer{Network: net}
 	x.momentum, err = net.NewParams()
@@ -61,16 +62,16 @@ func batchOf(n int, seed uint64) *data.Batch {
 }
 
 // options are those of a step at a rate.
-func (x *trainer) options(rate float64) train.StepOptions {
-	return train.StepOptions{StatsMomentum: .1, Update: true, Momentum: x.momentum,
+func (x *trainer) options(rate float64) network.StepOptions {
+	return network.StepOptions{StatsMomentum: .1, Update: true, Momentum: x.momentum,
 		SGD: device.SGD{Rate: rate, Momentum: .9, Decay: 1e-3, Scale: 1, NoDecay: x.NoDecay()}}
 }
 
 // exercise trains and evaluates in all ways, and lists the numbers that come of it.
 func (x *trainer) exercise(t *testing.T) (all []float64) {
 	t.Helper()
-	var last *train.Pending
-	settle := func(next *train.Pending) {
+	var last *network.Pending
+	settle := func(next *network.Pending) {
 		if last != nil {
 			l, score, err := last.Wait()
 			check(t, err)
@@ -78,7 +79,7 @@ func (x *trainer) exercise(t *testing.T) (all []float64) {
 		}
 		last = next
 	}
-	step := func(n, seed int, o train.StepOptions) {
+	step := func(n, seed int, o network.StepOptions) {
 		p, err := x.Start(batchOf(n, uint64(seed)), o)
 		check(t, err)
 		settle(p)
@@ -175,7 +176,7 @@ func TestNetReplaySteady(t *testing.T) {
 	t.Cleanup(func() { check(t, dev.Close()) })
 	x := newTrainer(t, dev)
 	want := map[string]uint64{"cuGraphLaunch": 1, "cuMemcpyHtoDAsync_v2": 2, "cuEventRecord": 2, "cuStreamWaitEvent": 1, "cuEventSynchronize": 1}
-	var last *train.Pending
+	var last *network.Pending
 	for i := range 8 {
 		b := batchOf(6, uint64(i))
 		all, each := sim.Calls(""), map[string]uint64{}
@@ -226,12 +227,12 @@ func TestFaultOfReplay(t *testing.T) {
 			before := sim.Leaks()
 			dev, err := openNet(Options{})()
 			check(t, err)
-			net, err := train.NewNetwork(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
+			net, err := network.New(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
 			check(t, err)
 			x := &trainer{Network: net}
 			x.momentum, err = net.NewParams()
 			check(t, err)
-			var last *train.Pending
+			var last *network.Pending
 			run := func() error {
 				for i := range 10 {
 					if i == 2 {

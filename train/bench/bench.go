@@ -17,13 +17,13 @@ import (
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
-	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // Options say what to measure.
 type Options struct {
 	Model     string // an architecture of package nn
-	Batch     int    // images a step, or train.AutoBatch; default 16
+	Batch     int    // images a step, or network.AutoBatch; default 16
 	ImageSize int    // height and width of an image; default: the model's
 	Eval      bool   // measure evaluation instead of training
 	Steps     int    // that are measured; default 10
@@ -47,9 +47,9 @@ func (o Options) withDefaults() (Options, error) {
 	fill(&o.Steps, 10)
 	fill(&o.Warmup, 3)
 	switch {
-	case o.Batch == train.AutoBatch && o.Eval:
+	case o.Batch == network.AutoBatch && o.Eval:
 		return o, errors.New("the largest batch is that of training at --batch auto: evaluation takes a number")
-	case o.Batch < 0 && o.Batch != train.AutoBatch:
+	case o.Batch < 0 && o.Batch != network.AutoBatch:
 		return o, fmt.Errorf("batch of %d images: must be at least 1", o.Batch)
 	case o.ImageSize < 0:
 		return o, fmt.Errorf("image size %d: must be at least 1", o.ImageSize)
@@ -146,7 +146,7 @@ func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSp
 	}
 	defer stop()
 	b.next = next
-	_, apart := b.net.Device.(device.Clock)
+	_, apart := device.As[device.Clock](b.net.Device)
 	b.trace(kinds && !apart)
 	defer b.trace(false)
 	if err := b.steps(ctx, b.Warmup); err != nil {

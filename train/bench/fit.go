@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"onlinerna/nn/device"
-	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 const (
@@ -26,7 +26,7 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 	}
 	o.Batch = max(o.Batch, 0)
 	asked := o.Batch
-	net, err := train.NewNetwork(dev, o.Model, o.config(), o.Seed)
+	net, err := network.New(dev, o.Model, o.config(), o.Seed)
 	if err != nil {
 		return 0, "", err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
-	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // queue is a device like a GPU: its clock and its limits are its own, and so is its memory.
@@ -186,11 +186,11 @@ func TestClock(t *testing.T) {
 func TestAutoBatch(t *testing.T) {
 	q := onQueue(t)
 	q.free = 8 << 20
-	r, err := Run(t.Context(), q, Options{Model: "lenet", Batch: train.AutoBatch, Steps: 1, Warmup: 1})
+	r, err := Run(t.Context(), q, Options{Model: "lenet", Batch: network.AutoBatch, Steps: 1, Warmup: 1})
 	if err != nil || r.Batch < 16 || r.Batch%8 != 0 || !strings.Contains(r.Fit, "it takes") {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	var m *train.MemoryError
+	var m *network.MemoryError
 	if _, err := Run(t.Context(), q, Options{Model: "lenet", Batch: 100 * r.Batch, Steps: 1}); !errors.As(err, &m) || m.Fits < 16 {
 		t.Errorf("%v", err)
 	}
@@ -211,7 +211,7 @@ func TestInputMistakes(t *testing.T) {
 		{Options{Inputs: []string{Synthetic, Synthetic}}, "input synthetic twice"},
 		{Options{Data: "/nowhere"}, "/nowhere"},
 		{Options{Data: "glyphs", Batch: 9000}, "they make no batch of 9000"},
-		{Options{Batch: train.AutoBatch, Eval: true}, "evaluation takes a number"},
+		{Options{Batch: network.AutoBatch, Eval: true}, "evaluation takes a number"},
 	} {
 		c.o.Model = "lenet"
 		if _, err := Run(t.Context(), d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -28,10 +28,10 @@ const (
 
 // measure improves the limits.
 func (l *limits) measure(dev device.Device) error {
-	if d, ok := dev.(device.Gauge); ok {
+	if d, ok := device.As[device.Gauge](dev); ok {
 		return l.gauge(d)
 	}
-	if p, ok := dev.(interface{ Peak(time.Duration) float64 }); ok {
+	if p, ok := device.As[device.Processor](dev); ok {
 		for range peakRounds {
 			l.peak = max(l.peak, p.Peak(peakTime))
 		}

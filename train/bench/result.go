@@ -191,22 +191,16 @@ func (r *Result) ofRoofline() float64 {
 
 // describe asks a device for what it says of itself.
 func (r *Result) describe(dev device.Device) {
-	if d, ok := dev.(interface{ Level() string }); ok {
-		r.Level = d.Level()
+	if d, ok := device.As[device.Processor](dev); ok {
+		r.Level, r.Threads, r.Winograd = d.Level(), d.Threads(), d.Winograd()
 	}
-	if d, ok := dev.(interface{ Threads() int }); ok {
-		r.Threads = d.Threads()
-	}
-	if d, ok := dev.(interface{ Winograd() bool }); ok {
-		r.Winograd = d.Winograd()
-	}
-	if d, ok := dev.(interface{ Card() string }); ok {
+	if d, ok := device.As[device.Card](dev); ok {
 		r.Card = d.Card()
 	}
 	if len(r.Limits) > 0 {
 		r.Precision = r.Limits[0].Name
 	}
-	if d, ok := dev.(interface{ PeakMemory() (int64, error) }); ok {
+	if d, ok := device.As[device.OwnMemory](dev); ok {
 		r.DeviceMemory, _ = d.PeakMemory() // of a device that has just worked
 	}
 }

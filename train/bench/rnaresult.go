@@ -7,6 +7,8 @@ import (
 	"io"
 	"runtime"
 	"strconv"
+
+	"onlinerna/nn/device"
 )
 
 // imageNet is the number of training images of ImageNet.
@@ -88,11 +90,8 @@ func (s *NetSpeed) set(b *bench) {
 	c := b.net.Model().Config
 	s.Model, s.Batch, s.ImageSize, s.Channels = b.Model, b.Batch, c.Size, c.Channels
 	s.Device = b.net.Device.Name()
-	if d, ok := b.net.Device.(interface{ Level() string }); ok {
-		s.Level = d.Level()
-	}
-	if d, ok := b.net.Device.(interface{ Threads() int }); ok {
-		s.Threads = d.Threads()
+	if d, ok := device.As[device.Processor](b.net.Device); ok {
+		s.Level, s.Threads = d.Level(), d.Threads()
 	}
 	sgd := b.profile.byName["sgd"].seconds
 	both := make([]float64, len(sgd))

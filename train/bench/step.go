@@ -8,7 +8,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
-	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // config is that of the network.
@@ -19,13 +19,13 @@ func (o Options) config() nn.Config {
 // bench is a measurement under way.
 type bench struct {
 	Options
-	net      *train.Network
+	net      *network.Network
 	momentum device.Vector // nil in evaluation
-	found    *train.Fit    // how the batch was found, if it was
+	found    *network.Fit  // how the batch was found, if it was
 	in       *feed
 	next     func() (*data.Batch, error)
 
-	pending *train.Pending // the step that was given to the device last
+	pending *network.Pending // the step that was given to the device last
 
 	tracing bool // the kinds of ops are told apart
 	apart   bool // the step of SGD is
@@ -36,7 +36,7 @@ type bench struct {
 
 // open puts the network on the device.
 func open(dev device.Device, o Options, in *feed) (*bench, error) {
-	net, err := train.NewNetwork(dev, o.Model, in.config(o), o.Seed)
+	net, err := network.New(dev, o.Model, in.config(o), o.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ const mostImages = 1 << 16
 
 // fit finds the batch, where that is left to the memory, or says that the memory is too small for it.
 func (b *bench) fit() (err error) {
-	if b.Batch != train.AutoBatch {
+	if b.Batch != network.AutoBatch {
 		return b.net.CheckBatch(b.Batch, 0)
 	}
 	if b.found, err = b.net.Fit(b.in.images(), 0); err == nil {
@@ -121,7 +121,7 @@ func (b *bench) run(batch *data.Batch) error {
 	case b.Eval:
 		return b.ahead(b.net.StartEvaluation(batch))
 	case !b.tracing && !b.apart:
-		return b.ahead(b.net.Start(batch, train.StepOptions{StatsMomentum: statsMomentum, Update: true, SGD: sgd, Momentum: b.momentum}))
+		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: true, SGD: sgd, Momentum: b.momentum}))
 	}
 	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (b *bench) run(batch *data.Batch) error {
 }
 
 // ahead waits for the step before the one that was given to the device.
-func (b *bench) ahead(p *train.Pending, err error) error {
+func (b *bench) ahead(p *network.Pending, err error) error {
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (b *bench) settle() error {
 
 // timed is how long the work takes that f gives to a device.
 func timed(dev device.Device, f func() error) (time.Duration, error) {
-	c, ok := dev.(device.Clock)
+	c, ok := device.As[device.Clock](dev)
 	if !ok {
 		start := time.Now()
 		err := f()

@@ -17,6 +17,7 @@ import (
 
 	"onlinerna/train"
 	"onlinerna/train/internal/figure"
+	"onlinerna/train/network"
 )
 
 // Sizes of the figure: two panels, and the legend below them.
@@ -32,11 +33,11 @@ func Plot(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	if len(list) == 0 {
 		return errors.New("nothing to draw: no epoch was evaluated")
 	}
-	loss, err := panel(c, list, "validation loss", func(s train.Score) float64 { return s.Loss })
+	loss, err := panel(c, list, "validation loss", func(s network.Score) float64 { return s.Loss })
 	if err != nil {
 		return err
 	}
-	wrong, err := panel(c, list, "validation error, %", train.Score.Error)
+	wrong, err := panel(c, list, "validation error, %", network.Score.Error)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func title(c train.Config) string {
 }
 
 // panel draws one value of all kinds of weights over the epochs.
-func panel(c train.Config, list []series, label string, value func(train.Score) float64) (*plot.Plot, error) {
+func panel(c train.Config, list []series, label string, value func(network.Score) float64) (*plot.Plot, error) {
 	p := figure.New("epoch", label, 1, 0)
 	lo, hi := bounds(c, list, value)
 	for _, e := range c.Schedule.PhaseEnds() {
@@ -104,7 +105,7 @@ func panel(c train.Config, list []series, label string, value func(train.Score) 
 
 // bounds is the range of values shown. The first quarter of a run would squeeze the rest: what does not fit
 // runs out of the picture.
-func bounds(c train.Config, list []series, value func(train.Score) float64) (lo, hi float64) {
+func bounds(c train.Config, list []series, value func(network.Score) float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, s := range list {
 		for e, v := range s.scores {

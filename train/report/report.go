@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // kind is what weights are made of.
@@ -24,7 +25,7 @@ type series struct {
 	kind   kind
 	rank   int // among the averages
 	name   string
-	scores map[int]train.Score // by epoch
+	scores map[int]network.Score // by epoch
 }
 
 // collect sorts the records of a run by kind of weights: SGD is first. Kinds that were never scored are left
@@ -43,7 +44,7 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 	}
 	var scored []series
 	for _, s := range list {
-		s.scores = map[int]train.Score{}
+		s.scores = map[int]network.Score{}
 		for _, r := range history {
 			if v := s.score(c, r); v != nil {
 				s.scores[r.Epoch] = *v
@@ -68,7 +69,7 @@ func snapshots(c train.Config) string {
 }
 
 // score finds the score of this kind of weights in a record.
-func (s series) score(c train.Config, r train.EpochRecord) *train.Score {
+func (s series) score(c train.Config, r train.EpochRecord) *network.Score {
 	switch s.kind {
 	case kindSGD:
 		return r.SGD

@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
-func score(wrong, loss float64) *train.Score {
-	return &train.Score{Loss: loss, Top1: 100 - wrong, Top5: 99, Images: 2500}
+func score(wrong, loss float64) *network.Score {
+	return &network.Score{Loss: loss, Top1: 100 - wrong, Top5: 99, Images: 2500}
 }
 
 // demo is a run with a constant rate for six of its ten epochs and a model with BatchNorm.
@@ -200,13 +201,13 @@ func TestDrawable(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	c, h := demo()
-	loss := func(s train.Score) float64 { return s.Loss }
+	loss := func(s network.Score) float64 { return s.Loss }
 	lo, hi := bounds(c, collect(c, h), loss)
 	// From the third epoch on SGD's loss is 4/3 and less; RNA ends at 0.35.
 	if lo >= 0.35 || lo < 0.25 || hi <= 4./3 || hi > 1.5 {
 		t.Errorf("bounds %g to %g", lo, hi)
 	}
-	if lo, hi := bounds(c, []series{{scores: map[int]train.Score{1: {Loss: math.NaN()}}}}, loss); lo != 0 || hi != 1 {
+	if lo, hi := bounds(c, []series{{scores: map[int]network.Score{1: {Loss: math.NaN()}}}}, loss); lo != 0 || hi != 1 {
 		t.Errorf("bounds of nothing: %g to %g", lo, hi)
 	}
 }

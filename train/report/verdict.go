@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // verdict says which kind of weights is best in an epoch, by validation error and by loss, and by how much. List
@@ -21,12 +21,12 @@ func verdict(list []series, epoch int) string {
 		}
 		return " (within the standard error)"
 	}
-	return rank(list, epoch, "error", "%.2f points", train.Score.Error, beyond) +
-		rank(list, epoch, "loss", "%.4f", func(s train.Score) float64 { return s.Loss }, func(float64) string { return "" })
+	return rank(list, epoch, "error", "%.2f points", network.Score.Error, beyond) +
+		rank(list, epoch, "loss", "%.4f", func(s network.Score) float64 { return s.Loss }, func(float64) string { return "" })
 }
 
 // rank compares the best by one value with SGD and with the next. Remark comments on a difference.
-func rank(list []series, epoch int, by, format string, value func(train.Score) float64, remark func(float64) string) string {
+func rank(list []series, epoch int, by, format string, value func(network.Score) float64, remark func(float64) string) string {
 	best, next := -1, -1
 	at := func(i int) float64 { return value(list[i].scores[epoch]) }
 	for i, s := range list {
@@ -63,7 +63,7 @@ func rank(list []series, epoch int, by, format string, value func(train.Score) f
 }
 
 // standardError is that of an error in points.
-func standardError(s train.Score) float64 {
+func standardError(s network.Score) float64 {
 	if s.Images == 0 {
 		return math.Inf(1)
 	}

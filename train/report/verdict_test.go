@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 func TestVerdict(t *testing.T) {
 	of := func(name string, wrong, loss float64) series {
-		return series{name: name, scores: map[int]train.Score{7: *score(wrong, loss)}}
+		return series{name: name, scores: map[int]network.Score{7: *score(wrong, loss)}}
 	}
 	sgd := of("SGD", 20, 0.5)
 	for _, c := range []struct {

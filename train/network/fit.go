@@ -1,4 +1,4 @@
-package train
+package network
 
 import (
 	"errors"
@@ -9,33 +9,22 @@ import (
 	"onlinerna/train/internal/hostmemory"
 )
 
-// AutoBatch as [Config.Batch] stands for the largest batch that fits in the memory of the device: 1, 2, 4 or a multiple of
-// 8. In the host's memory it is 256 at most: a processor computes no faster with more.
+// AutoBatch in the place of a batch size stands for what [Network.Fit] finds: the largest batch that fits in the memory of the device, 1, 2,
+// 4 or a multiple of 8. In the host's memory it is 256 at most.
 const AutoBatch = math.MinInt
 
 const (
+	// hostBatch is the largest that Fit finds in the host's memory: a processor computes no faster with more.
 	hostBatch = 256
-	// inputCopies of a batch lie in memory at most: those of the programs of each use, for whole batches and the last one, and
-	// those that are made ahead.
+	// inputCopies of a batch lie in memory at most: those of the lanes, and those that loaders make ahead.
 	inputCopies = 8
 	// plans that are made to find the largest batch: each takes the time of building a graph.
 	fitPlans = 8
 )
 
-// roomer is a device with memory of its own. Room is what of it is free, in bytes, and how much of that should be spared for
-// libraries.
-type roomer interface {
-	Room() (free, spare int64, err error)
-}
-
-// spaceSizer is a device that keeps RNA's snapshots in its own memory: SpaceBytes is what that takes for vectors of dim elements.
-type spaceSizer interface {
-	SpaceBytes(dim, vectors int) int64
-}
-
 // room is the free memory of a device, in bytes, and how much of that should be spared; 0 where nobody knows.
 func room(dev device.Device) (free, spare int64, own bool, err error) {
-	if d, ok := dev.(roomer); ok {
+	if d, ok := device.As[device.OwnMemory](dev); ok {
 		free, spare, err = d.Room()
 		return free, spare, true, err
 	}

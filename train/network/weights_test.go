@@ -1,4 +1,4 @@
-package train
+package network
 
 import (
 	"encoding/binary"
@@ -17,10 +17,10 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-func network(t testing.TB, dev device.Device, arch string, classes int) *Network {
+func open(t testing.TB, dev device.Device, arch string, classes int) *Network {
 	t.Helper()
 	cfg := nn.Config{Classes: classes, Channels: 3, Size: 32, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}
-	n, err := NewNetwork(dev, arch, cfg, 1)
+	n, err := New(dev, arch, cfg, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestWeightsRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.safetensors")
 	meta := Meta{Model: "conv6", Classes: []string{"a b", "\"ç\""}, ImageSize: 32, Mean: []float64{.1, .2, 1. / 3}, Std: []float64{1, 2, 3}, Epoch: 7, Kind: "rna"}
 	for _, dev := range []device.Device{cpuDevice(t, 2), reference(op.Float64)} {
-		a, b := network(t, dev, "conv6", 2), network(t, dev, "conv6", 2)
+		a, b := open(t, dev, "conv6", 2), open(t, dev, "conv6", 2)
 		sixtyFourths(t, a)
 		if err := a.SaveWeights(path, a.Params, a.Stats, meta); err != nil {
 			t.Fatal(err)
@@ -178,7 +178,7 @@ func TestWeightsRoundTrip(t *testing.T) {
 		}
 	}
 	// Files do not depend on the layout of the device that wrote them.
-	a, b := network(t, cpuDevice(t, 1), "conv6", 2), network(t, reference(op.Float32), "conv6", 2)
+	a, b := open(t, cpuDevice(t, 1), "conv6", 2), open(t, reference(op.Float32), "conv6", 2)
 	for i, n := range []*Network{a, b} {
 		p := filepath.Join(t.TempDir(), "w.safetensors")
 		if err := n.SaveWeights(p, n.Params, n.Stats, meta); err != nil {
@@ -198,7 +198,7 @@ func TestWeightsRoundTrip(t *testing.T) {
 func TestLoadWeights(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	dir := t.TempDir()
-	want := network(t, dev, "conv6", 2)
+	want := open(t, dev, "conv6", 2)
 	sixtyFourths(t, want)
 	path := filepath.Join(dir, "w.safetensors")
 	if err := want.SaveWeights(path, want.Params, want.Stats, Meta{}); err != nil {
@@ -235,7 +235,7 @@ func TestLoadWeights(t *testing.T) {
 		change(&c)
 		p := filepath.Join(dir, "x.safetensors")
 		c.write(t, p)
-		got := network(t, dev, "conv6", 2)
+		got := open(t, dev, "conv6", 2)
 		if name == "no counters" {
 			got.StatsBatches = want.StatsBatches // stays
 		}
@@ -266,14 +266,14 @@ func TestLoadWeights(t *testing.T) {
 		c.change(&f)
 		p := filepath.Join(dir, "bad.safetensors")
 		f.write(t, p)
-		refused(t, c.name, network(t, dev, "conv6", 2), p, c.message...)
+		refused(t, c.name, open(t, dev, "conv6", 2), p, c.message...)
 	}
-	refused(t, "more classes", network(t, dev, "conv6", 5), path, "conv6 with 5 classes", "is [2", "the model has [5")
-	refused(t, "another model", network(t, dev, "lenet", 2), path, "do not fit lenet with 2 classes", "conv1.bias[6] is missing", "more")
+	refused(t, "more classes", open(t, dev, "conv6", 5), path, "conv6 with 5 classes", "is [2", "the model has [5")
+	refused(t, "another model", open(t, dev, "lenet", 2), path, "do not fit lenet with 2 classes", "conv1.bias[6] is missing", "more")
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, "cut short", network(t, dev, "conv6", 2), path, "cut short")
+	refused(t, "cut short", open(t, dev, "conv6", 2), path, "cut short")
 }
 
 // refused fails unless n refuses the file, says what is wrong and where, and stays as it was.
@@ -329,7 +329,7 @@ func TestMetaOfOthers(t *testing.T) {
 
 // TestNoDecay checks which parameters are exempt.
 func TestNoDecay(t *testing.T) {
-	n := network(t, reference(op.Float32), "conv6", 2)
+	n := open(t, reference(op.Float32), "conv6", 2)
 	got := map[int]bool{}
 	last := 0
 	for _, s := range n.NoDecay() {

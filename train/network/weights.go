@@ -1,4 +1,4 @@
-package train
+package network
 
 import (
 	"encoding/json"
@@ -159,7 +159,7 @@ func (n *Network) LoadWeights(path string) (Meta, error) {
 			return meta, err
 		}
 	}
-	return meta, nil
+	return meta, n.guard.clear(n.Device)
 }
 
 // compare says how the tensors of a file differ from the network's.
@@ -201,8 +201,8 @@ func (n *Network) compare(f *safetensors.File, prefix string, meta Meta) error {
 		n.arch, n.model.Config.Classes, of, strings.Join(diff, "; "), more)
 }
 
-// saveVector writes a vector like Params under the parameters' names.
-func (n *Network) saveVector(path string, v device.Vector) error {
+// SaveVector writes a vector like Params under the parameters' names, in PyTorch's order of elements.
+func (n *Network) SaveVector(path string, v device.Vector) error {
 	var list []safetensors.Tensor
 	for _, s := range n.params {
 		list = append(list, safetensors.Tensor{Name: s.name, DType: n.fileType(), Shape: s.typ.Shape})
@@ -224,8 +224,8 @@ func (n *Network) saveVector(path string, v device.Vector) error {
 	return w.Commit()
 }
 
-// loadVector is the inverse of saveVector.
-func (n *Network) loadVector(path string, v device.Vector) error {
+// LoadVector is the inverse of SaveVector.
+func (n *Network) LoadVector(path string, v device.Vector) error {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return err

@@ -1,0 +1,84 @@
+package network
+
+import (
+	"errors"
+	"testing"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+)
+
+// card is a device with little memory of its own.
+type card struct {
+	device.Device
+	free int64
+}
+
+func (d *card) Room() (free, spare int64, err error) { return d.free, 0, nil }
+
+func (d *card) PeakMemory() (int64, error) { return 0, nil }
+
+func TestUsual(t *testing.T) {
+	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 7: 4, 8: 8, 15: 8, 16: 16, 1000: 1000, 1001: 1000} {
+		if got := usual(n); got != want {
+			t.Errorf("usual(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestLargest(t *testing.T) {
+	line := func(n int) int64 { return 1000 + 100*int64(n) }
+	step := func(n int) int64 { // large batches do without a workspace: they are not looked for behind those that do not fit
+		if n < 64 {
+			return line(n) + 5000
+		}
+		return line(n)
+	}
+	for _, c := range []struct {
+		bytes       func(int) int64
+		limit       int64
+		most, wants int
+	}{
+		{line, 1099, 512, 0}, {line, 1100, 512, 1}, {line, 1299, 512, 2}, {line, 1400, 512, 4}, {line, 1799, 512, 4}, {line, 1800, 512, 8},
+		{line, 4199, 512, 24}, {line, 4200, 512, 32}, {line, 1 << 40, 512, 512}, {line, 1 << 40, 3, 2}, {line, 1 << 40, 1, 1},
+		{line, 101_000, 1 << 16, 1000}, {step, 9000, 512, 24}, {step, 6000, 512, 0},
+	} {
+		plans := 0
+		got, takes, err := largest(usual(c.most), c.limit, func(n int) (int64, error) { plans++; return c.bytes(n), nil })
+		if err != nil || got != c.wants || plans > fitPlans || got > 0 && takes != c.bytes(got) {
+			t.Errorf("limit %d of %d: %d with %d bytes after %d plans, %v; want %d", c.limit, c.most, got, takes, plans, err, c.wants)
+		}
+	}
+	broken := errors.New("broken")
+	if _, _, err := largest(512, 1<<40, func(n int) (int64, error) { return 0, broken }); err != broken {
+		t.Errorf("what can't be planned at all: %v", err)
+	}
+	got, _, err := largest(512, 1<<40, func(n int) (int64, error) {
+		if n > 100 {
+			return 0, broken
+		}
+		return line(n), nil
+	})
+	if err != nil || got < 64 || got > 96 {
+		t.Errorf("where 100 images are the most that a kernel takes: %d, %v", got, err)
+	}
+}
+
+// A batch of any size is judged without a plan of it.
+func TestCheckBatch(t *testing.T) {
+	n, err := New(&card{Device: cpuDevice(t, 1), free: 12 << 20}, "lenet", nn.Config{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if err := n.CheckBatch(8, 0); err != nil {
+		t.Error(err)
+	}
+	var m *MemoryError
+	if _, err := New(cpuDevice(t, 1), "lenet", nn.Config{Classes: 1 << 40}, 1); !errors.As(err, &m) || m.Fits > 0 || m.Bytes < 1<<49 {
+		t.Errorf("a trillion classes: %v", err)
+	}
+	if err := n.CheckBatch(1<<40, 0); !errors.As(err, &m) || m.Fits < 8 || m.Bytes < 1<<50 {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,182 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/op"
+)
+
+// Network is a model on a device: its parameters, their gradients and its BatchNorm statistics in flat
+// vectors, and a program for each batch size and use, made when it is first needed. They share
+// the vectors and one arena. It may be used by one goroutine at a time.
+type Network struct {
+	Device device.Device
+
+	Params device.Vector // weights, in the order of Layout
+	Grads  device.Vector // of the last Gradient
+	Stats  device.Vector // running means and variances; nil without BatchNorm
+
+	// StatsBatches counts the batches that the running statistics have seen, PyTorch's num_batches_tracked.
+	StatsBatches int
+
+	arch   string
+	cfg    nn.Config
+	model  *nn.Model // at batch 1, for names and shapes
+	params []slot
+	stats  []slot
+
+	pipe     device.Pipeline // of Device
+	lanes    []*lane         // used in turn; nil until they are needed
+	turn     int
+	programs map[Work][]*program // of each lane
+	arena    *machine.Arena
+	guard    guard
+	tracer   machine.Tracer
+}
+
+// slot is the place of a tensor in a flat vector.
+type slot struct {
+	name   string
+	typ    op.Type
+	layout device.Layout
+	off, n int
+}
+
+// New puts an architecture on a device with initial weights drawn from seed. The batch and mode of
+// cfg are not used.
+func New(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Network, error) {
+	cfg.DType = dev.DType()
+	cfg.Batch, cfg.Mode = 1, nn.Eval
+	model, err := nn.Build(arch, cfg)
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{
+		Device: dev, arch: arch, cfg: cfg, model: model,
+		pipe: device.Piped(dev), programs: map[Work][]*program{}, arena: machine.NewArena(dev),
+	}
+	n.cfg.Size = model.Config.Size
+	at := 0
+	for _, p := range model.Params {
+		t := op.Type{DType: cfg.DType, Shape: p.Shape}
+		n.params = append(n.params, slot{p.Name, t, dev.Layout(t, device.Weight), at, p.Shape.Size()})
+		at += p.Shape.Size()
+	}
+	sat := 0
+	for _, s := range model.Stats {
+		t := op.T(cfg.DType, 2, s.Channels)
+		n.stats = append(n.stats, slot{s.Name, t, dev.Layout(t, device.Data), sat, 2 * s.Channels})
+		sat += 2 * s.Channels
+	}
+	if err := n.checkWeights(at); err != nil {
+		return nil, err
+	}
+	if n.Params, err = dev.NewVector(at); err == nil {
+		n.Grads, err = dev.NewVector(at)
+	}
+	if err == nil && sat > 0 {
+		n.Stats, err = dev.NewVector(sat)
+	}
+	if err == nil {
+		err = n.Reset(seed)
+	}
+	if err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// Model describes the network: names, shapes, the state dict. Its graph is not the one that runs.
+func (n *Network) Model() *nn.Model { return n.model }
+
+// Reset draws initial weights from seed and sets the statistics to mean 0 and variance 1.
+func (n *Network) Reset(seed uint64) error {
+	for i, s := range n.params {
+		t := op.New(s.typ)
+		if err := n.model.Params[i].Fill(t, seed); err != nil {
+			return err
+		}
+		if err := n.upload(n.Params, s, t); err != nil {
+			return err
+		}
+	}
+	for i, s := range n.stats {
+		t := op.New(s.typ)
+		if err := n.model.Stats[i].Fill(t); err != nil {
+			return err
+		}
+		if err := n.upload(n.Stats, s, t); err != nil {
+			return err
+		}
+	}
+	n.StatsBatches = 0
+	return n.guard.clear(n.Device)
+}
+
+func (n *Network) upload(v device.Vector, s slot, t op.Tensor) error {
+	if err := n.Device.Upload(v.Region(s.off, s.n), s.layout, t); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (n *Network) download(t op.Tensor, v device.Vector, s slot) error {
+	if err := n.Device.Download(t, v.Region(s.off, s.n), s.layout); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+// NewParams allocates a vector like Params, for momentum or another set of weights.
+func (n *Network) NewParams() (device.Vector, error) { return n.Device.NewVector(n.Params.Len()) }
+
+// NoDecay lists the elements of Params that belong to biases and to BatchNorm.
+func (n *Network) NoDecay() []device.Span {
+	var spans []device.Span
+	for i, s := range n.params {
+		if !n.model.Params[i].BiasOrNorm {
+			continue
+		}
+		if k := len(spans); k > 0 && spans[k-1].Off+spans[k-1].Len == s.off {
+			spans[k-1].Len += s.n
+			continue
+		}
+		spans = append(spans, device.Span{Off: s.off, Len: s.n})
+	}
+	return spans
+}
+
+// Variances lists the elements of Stats that are variances. The others are means.
+func (n *Network) Variances() []device.Span {
+	var spans []device.Span
+	for _, s := range n.stats {
+		spans = append(spans, device.Span{Off: s.off + s.n/2, Len: s.n / 2})
+	}
+	return spans
+}
+
+// Finite says whether the weights and the statistics are numbers.
+func (n *Network) Finite() (bool, error) {
+	ok, err := n.Params.Finite()
+	if err != nil || !ok || n.Stats == nil {
+		return ok, err
+	}
+	return n.Stats.Finite()
+}
+
+// Close gives back everything on the device. Results that nobody waited for are lost.
+func (n *Network) Close() error {
+	errs := []error{n.closeLanes(), n.arena.Close()}
+	n.guard.free()
+	for _, v := range []device.Vector{n.Params, n.Grads, n.Stats} {
+		if v != nil {
+			v.Free()
+		}
+	}
+	return errors.Join(errs...)
+}

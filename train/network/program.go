@@ -1,0 +1,207 @@
+package network
+
+import (
+	"fmt"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/op"
+
+	G "gorgonia.org/gorgonia"
+)
+
+// Use is what a batch is run for.
+type Use uint8
+
+// The uses.
+const (
+	Training   Use = iota // forward, backward, statistics
+	Statistics            // forward up to the statistics
+	Evaluation            // forward with the running statistics
+)
+
+func (u Use) String() string { return [...]string{"training", "statistics", "evaluation"}[u] }
+
+// Work is what a program is made for: a use, a number of images and their size.
+type Work struct {
+	Use                  Use
+	Batch, Height, Width int
+}
+
+func (w Work) String() string { return fmt.Sprintf("%v at batch %d", w.Use, w.Batch) }
+
+// program is a graph with its machine, bound to the memory of a lane.
+type program struct {
+	model   *nn.Model
+	m       *machine.Machine
+	feed    feed
+	replays []stepReplay
+}
+
+// stepReplay is the replay of the program with a step's work behind it.
+type stepReplay struct {
+	step StepOptions
+	*machine.Replay
+}
+
+// Prepare plans programs, so that what cannot run is known before it is to. It is a *MemoryError if they take more memory than is free,
+// where other bytes are still to be allocated; the error's batch is the first one's.
+func (n *Network) Prepare(other int64, list ...Work) error {
+	if len(list) == 0 {
+		return nil
+	}
+	most := 0
+	for _, w := range list {
+		most = max(most, n.feed(w).bytes)
+	}
+	lanes := int64(n.pipe.Lanes()) * int64(most)
+	if err := n.checkBytes(list[0].Batch, lanes, other); err != nil { // before they are allocated
+		return err
+	}
+	if err := n.widen(most); err != nil {
+		return err
+	}
+	for _, w := range list {
+		for lane := range n.lanes {
+			if _, err := n.program(w, lane); err != nil {
+				return err
+			}
+		}
+	}
+	bytes := int64(n.arena.Bytes())
+	for _, ps := range n.programs {
+		for _, p := range ps {
+			if p != nil {
+				bytes += int64(p.m.Stats().Inputs)
+			}
+		}
+	}
+	if _, own := device.As[device.OwnMemory](n.Device); !own { // the host gives memory when it is touched
+		bytes += lanes
+	}
+	return n.checkBytes(list[0].Batch, bytes, other)
+}
+
+// Plan returns the sizes that training at a batch size would have, with its batch among the inputs. Nothing is allocated on the device.
+func (n *Network) Plan(batch int) (machine.Stats, error) {
+	p, err := n.newProgram(Work{Training, batch, n.cfg.Size, n.cfg.Size}, machine.NewArena(n.Device), nil)
+	if err != nil {
+		return machine.Stats{}, err
+	}
+	return p.m.Stats(), p.m.Close()
+}
+
+// Programs lists what was planned so far, for diagnosis: memory, steps and groups for each use and batch size.
+func (n *Network) Programs() map[string]machine.Stats {
+	m := map[string]machine.Stats{}
+	for w, ps := range n.programs {
+		for _, p := range ps {
+			if p != nil {
+				m[fmt.Sprintf("%v, batch %d", w.Use, w.Batch)] = p.m.Stats()
+			}
+		}
+	}
+	return m
+}
+
+// Trace has later batches report to t how long each group of ops took, see [machine.Tracer]; nil ends that.
+func (n *Network) Trace(t machine.Tracer) {
+	n.tracer = t
+	for _, ps := range n.programs {
+		for _, p := range ps {
+			if p != nil {
+				p.m.Trace(t)
+			}
+		}
+	}
+}
+
+// program finds or makes the program for work in a lane, which is large enough.
+func (n *Network) program(w Work, lane int) (*program, error) {
+	ps := n.programs[w]
+	if ps == nil {
+		ps = make([]*program, len(n.lanes))
+		n.programs[w] = ps
+	}
+	if ps[lane] == nil {
+		p, err := n.newProgram(w, n.arena, n.lanes[lane])
+		if err != nil {
+			return nil, err
+		}
+		p.m.Trace(n.tracer)
+		ps[lane] = p
+	}
+	return ps[lane], nil
+}
+
+// newProgram plans a program that reads and writes the memory of a lane, or its machine's own for none.
+func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, error) {
+	cfg := n.cfg
+	cfg.Batch, cfg.ImageHeight, cfg.ImageWidth = w.Batch, w.Height, w.Width
+	cfg.Mode = nn.Train
+	if w.Use == Evaluation {
+		cfg.Mode = nn.Eval
+	}
+	model, err := nn.Build(n.arch, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{model: model, feed: n.feed(w)}
+	mc := machine.Config{Device: n.Device, Arena: arena, Bind: map[*G.Node]machine.Binding{}}
+	switch w.Use {
+	case Training:
+		mc.Keep = append(G.Nodes{model.Loss, model.Score}, model.Updates...)
+	case Statistics:
+		mc.Keep = model.Updates
+	case Evaluation:
+		mc.Keep = G.Nodes{model.Logits, model.Score}
+	}
+	for i, s := range n.params {
+		mc.Bind[model.Params[i].Node] = machine.Binding{Region: n.Params.Region(s.off, s.n), Layout: s.layout}
+		if w.Use == Training {
+			mc.Bind[model.Params[i].Grad] = machine.Binding{Region: n.Grads.Region(s.off, s.n), Layout: s.layout}
+		}
+	}
+	for i, s := range n.stats {
+		mc.Bind[model.Stats[i].Node] = machine.Binding{Region: n.Stats.Region(s.off, s.n), Layout: s.layout}
+	}
+	if l != nil {
+		n.bindLane(&mc, p, w.Use, l)
+	}
+	if p.m, err = machine.New(model.Graph, mc); err != nil {
+		return nil, fmt.Errorf("%s, %v: %w", n.arch, w, err)
+	}
+	return p, nil
+}
+
+// bindLane gives the input and the results of a program their places in a lane.
+func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
+	in, out, m := l.Input(), l.Output(), p.model
+	bind := func(node *G.Node, r device.Region) {
+		if node != nil {
+			mc.Bind[node] = machine.Binding{Region: r}
+		}
+	}
+	bind(m.Images, part(in, p.feed.images))
+	bind(m.Labels, part(in, p.feed.labels))
+	bind(m.Crops, part(in, p.feed.crops))
+	bind(m.BatchNormMomentum, part(in, p.feed.momentum))
+	size := n.Device.DType().Size()
+	if u == Training {
+		bind(m.Loss, lossIn(out, size))
+	}
+	if u != Statistics {
+		bind(m.Score, scoreIn(out, size))
+	}
+}
+
+// close gives everything back.
+func (p *program) close() error {
+	for _, r := range p.replays {
+		r.Free()
+	}
+	return p.m.Close()
+}
+
+func shapeOf(n *G.Node) op.Shape { return op.Shape(n.Shape()) }

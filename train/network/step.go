@@ -1,0 +1,220 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+
+	"onlinerna/data"
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/op"
+)
+
+// StepOptions say what follows the gradient of a batch in training.
+type StepOptions struct {
+	StatsMomentum float64 // as of Gradient
+
+	Sum   device.Vector // the sum of gradients, each times its number of images, where batches are accumulated; else nil
+	First bool          // Sum starts with this batch
+
+	Update   bool          // the optimiser's step follows, by Sum if there is one
+	SGD      device.SGD    // of that
+	Momentum device.Vector // of that
+}
+
+// records says whether what is recorded for s serves t: all but what is read from memory agrees.
+func (s StepOptions) records(t StepOptions) bool {
+	return s.Sum == t.Sum && s.First == t.First && s.Update == t.Update && s.Momentum == t.Momentum &&
+		s.SGD.Momentum == t.SGD.Momentum && s.SGD.Decay == t.SGD.Decay && s.SGD.Nesterov == t.SGD.Nesterov &&
+		slices.Equal(s.SGD.NoDecay, t.SGD.NoDecay)
+}
+
+// A Pending is a batch that may still be under way.
+type Pending struct {
+	net     *Network
+	program *program // that it runs, for what else it has
+	work    Work
+	lane    *lane // nil once the results are here
+	loss    float64
+	tally   Tally
+}
+
+// Images is the number of images of the batch.
+func (p *Pending) Images() int { return p.work.Batch }
+
+// Ahead is how many batches may be under way while the next one is made, without a wait.
+func (n *Network) Ahead() int { return n.pipe.Lanes() - 1 }
+
+// Start runs a batch forward and backward as Gradient does, and the step behind it, and returns before the device is done where it can. From a
+// loss on that is not finite no step is made: see the package's comment.
+func (n *Network) Start(b *data.Batch, s StepOptions) (*Pending, error) {
+	p, err := n.issue(Training, b, s)
+	if err == nil {
+		n.StatsBatches++
+	}
+	return p, err
+}
+
+// Wait waits until the batch is through. The loss is the one that is minimised, with label smoothing; the tally's is without.
+func (p *Pending) Wait() (loss float64, t Tally, err error) {
+	if p.lane != nil {
+		if err := p.fetch(); err != nil {
+			return 0, t, fmt.Errorf("%s, %v: %w", p.net.arch, p.work, err)
+		}
+		p.lane.last, p.lane = nil, nil
+	}
+	return p.loss, p.tally, nil
+}
+
+func (p *Pending) fetch() error {
+	m, err := p.lane.Results()
+	if err != nil {
+		return err
+	}
+	size := p.net.Device.DType().Size()
+	var x [3]float64
+	if err := device.DownloadRowMajor(op.Tensor{Shape: op.Shape{}, Data: x[:1]}, lossIn(m, size)); err != nil {
+		return err
+	}
+	p.loss = x[0]
+	err = device.DownloadRowMajor(op.Tensor{Shape: op.Shape{3}, Data: x[:]}, scoreIn(m, size))
+	p.tally = Tally{Loss: x[0], Top1: x[1], Top5: x[2], Images: p.work.Batch}
+	return err
+}
+
+// Gradient runs a batch forward and backward: Grads then holds the gradient of the mean loss, and the
+// running statistics have moved with the given momentum. The loss is the one that is minimised, with label
+// smoothing; the tally's is without.
+func (n *Network) Gradient(b *data.Batch, statsMomentum float64) (loss float64, t Tally, err error) {
+	p, err := n.Start(b, StepOptions{StatsMomentum: statsMomentum})
+	if err != nil {
+		return 0, t, err
+	}
+	return p.Wait()
+}
+
+// UpdateStats runs a batch forward and moves the running statistics; the weights stay. Momentum 1/k for
+// the k-th batch gives the plain average over batches, and the first then replaces what was there.
+func (n *Network) UpdateStats(b *data.Batch, momentum float64) error {
+	if n.Stats == nil {
+		return nil
+	}
+	_, err := n.issue(Statistics, b, StepOptions{StatsMomentum: momentum})
+	return err
+}
+
+// Evaluate runs a batch with the running statistics. If logits is not nil it receives them, row by row: N×K.
+func (n *Network) Evaluate(b *data.Batch, logits []float32) (Tally, error) {
+	p, err := n.StartEvaluation(b)
+	if err != nil {
+		return Tally{}, err
+	}
+	if logits != nil {
+		node := p.program.model.Logits
+		if err := p.program.m.Read(op.Tensor{Shape: shapeOf(node), Data: logits}, node); err != nil {
+			return Tally{}, err
+		}
+	}
+	_, t, err := p.Wait()
+	return t, err
+}
+
+// StartEvaluation is Evaluate, but returns before the device is done where it can: see [Pending.Wait].
+func (n *Network) StartEvaluation(b *data.Batch) (*Pending, error) {
+	return n.issue(Evaluation, b, StepOptions{})
+}
+
+// issue copies a batch to the device and issues its program and the step behind it.
+func (n *Network) issue(u Use, b *data.Batch, s StepOptions) (*Pending, error) {
+	w := Work{u, b.N, b.Height, b.Width}
+	p, err := n.issueWork(w, b, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %v: %w", n.arch, w, err)
+	}
+	return p, nil
+}
+
+func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, error) {
+	if err := n.widen(n.feed(w).bytes); err != nil {
+		return nil, err
+	}
+	p, err := n.program(w, n.turn)
+	if err != nil {
+		return nil, err
+	}
+	l := n.lanes[n.turn]
+	if err := l.settle(); err != nil {
+		return nil, err
+	}
+	host, err := l.Host()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.fill(host, b, s); err != nil {
+		return nil, err
+	}
+	if err := l.Send(p.feed.images, p.feed.rest()); err != nil {
+		return nil, err
+	}
+	if err := n.replay(p, l, w.Use, s).Run(); err != nil {
+		return nil, err
+	}
+	if err := l.End(); err != nil {
+		return nil, err
+	}
+	n.turn = (n.turn + 1) % len(n.lanes)
+	r := &Pending{net: n, program: p, work: w}
+	if w.Use != Statistics {
+		r.lane, l.last = l, r
+	}
+	return r, nil
+}
+
+// replay finds or makes the replay of a program with a step behind it.
+func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) *machine.Replay {
+	for _, r := range p.replays {
+		if r.step.records(s) {
+			return r.Replay
+		}
+	}
+	numbers, images := part(l.Input(), p.feed.numbers), p.model.Config.Batch
+	r := p.m.NewReplay(func() error {
+		if u == Training {
+			if err := n.follow(images, s, l, numbers); err != nil {
+				return err
+			}
+		}
+		if u == Statistics {
+			return nil
+		}
+		return l.Fetch()
+	})
+	p.replays = append(p.replays, stepReplay{s, r})
+	return r
+}
+
+// follow issues a step behind the gradient of a batch.
+func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Region) error {
+	if s.Sum == nil && !s.Update {
+		return nil
+	}
+	if err := l.note(); err != nil {
+		return err
+	}
+	grad := n.Grads
+	if s.Sum != nil {
+		if s.First {
+			if err := s.Sum.Fill(0); err != nil {
+				return err
+			}
+		}
+		if err := s.Sum.AddScaled(float64(images), n.Grads); err != nil {
+			return err
+		}
+		grad = s.Sum
+	}
+	if !s.Update {
+		return nil
+	}
+	return n.pipe.Step(n.Params, grad, s.Momentum, s.SGD, device.Live{Numbers: numbers, Guard: n.guard.region()})
+}

@@ -1,0 +1,167 @@
+package network
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/devicetest"
+	"onlinerna/nn/op"
+)
+
+// step1 is a step of one batch.
+func step1(momentum device.Vector) StepOptions {
+	return StepOptions{StatsMomentum: .1, Update: true, Momentum: momentum, SGD: device.SGD{Rate: .05, Momentum: .9, Decay: 1e-4, Scale: 1}}
+}
+
+// A loss that is not finite ends the updates, on each device: the weights and the momentum stay those of the step before, also where more steps
+// were issued already, whose own losses may be finite. Other weights begin again.
+func TestGuard(t *testing.T) {
+	cpu := cpuDevice(t, 2)
+	for name, dev := range map[string]device.Device{
+		"cpu": cpu, "reference": reference(op.Float32), "reference64": reference(op.Float64), "ahead": devicetest.Lazy(cpu),
+	} {
+		for _, accumulate := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, accumulate %v", name, accumulate), func(t *testing.T) {
+				n := open(t, dev, "conv6", 2)
+				path := filepath.Join(t.TempDir(), "weights.safetensors")
+				if err := n.SaveWeights(path, n.Params, n.Stats, Meta{}); err != nil {
+					t.Fatal(err)
+				}
+				o := step1(vector(t, n))
+				batches := 1 // a step
+				if accumulate {
+					o.Sum, batches = vector(t, n), 2
+				}
+				var last *Pending
+				step := func(k int) {
+					t.Helper()
+					o.First, o.Update = k%batches == 0, k%batches == batches-1
+					p, err := n.Start(noise(4, 32, uint64(k)), o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					last = p
+				}
+				for k := range 2 * batches {
+					step(k)
+				}
+				good := vector(t, n)
+				if err := good.Copy(n.Params); err != nil {
+					t.Fatal(err)
+				}
+				want, momentum := numbers(t, good), numbers(t, o.Momentum)
+				if err := n.Params.WriteAt64([]float64{math.NaN()}, n.Params.Len()-1); err != nil {
+					t.Fatal(err)
+				}
+				step(2 * batches)
+				if loss, _, err := last.Wait(); err != nil || !math.IsNaN(loss) {
+					t.Fatalf("loss %v, %v", loss, err)
+				}
+				if got := numbers(t, n.Params); !slices.Equal(got[:len(got)-1], want[:len(want)-1]) {
+					t.Error("the step of a loss that is not finite was made")
+				}
+				if err := n.Params.Copy(good); err != nil {
+					t.Fatal(err)
+				}
+				for k := range 3 {
+					step(2*batches + 1 + k)
+				}
+				if loss, _, err := last.Wait(); err != nil || math.IsNaN(loss) {
+					t.Fatalf("loss %v, %v", loss, err)
+				}
+				if !slices.Equal(numbers(t, n.Params), want) || !slices.Equal(numbers(t, o.Momentum), momentum) {
+					t.Error("steps behind it were made")
+				}
+				if _, err := n.LoadWeights(path); err != nil {
+					t.Fatal(err)
+				}
+				before := numbers(t, n.Params)
+				for k := range batches {
+					step(k)
+				}
+				if after := numbers(t, n.Params); slices.Equal(after, before) || slices.ContainsFunc(after, math.IsNaN) {
+					t.Error("no step with other weights")
+				}
+			})
+		}
+	}
+}
+
+// TestReplays checks when steps are recorded: the second time that they run in a lane, and again when what they use has moved.
+func TestReplays(t *testing.T) {
+	n := open(t, devicetest.Lazy(cpuDevice(t, 2)), "conv6", 2)
+	momentum, err := n.NewParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer momentum.Free()
+	batch := noise(8, 32, 1)
+	step := func(o StepOptions) {
+		t.Helper()
+		p, err := n.Start(batch, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded := func() (k int) {
+		for _, ps := range n.programs {
+			for _, p := range ps {
+				if p == nil {
+					continue
+				}
+				for _, x := range p.replays {
+					if x.Recorded() {
+						k++
+					}
+				}
+			}
+		}
+		return k
+	}
+	o := step1(momentum)
+	for i, want := range []int{0, 0, 1, 2, 2} {
+		step(o)
+		if got := recorded(); got != want {
+			t.Errorf("%d recordings after step %d, want %d", got, i+1, want)
+		}
+	}
+	o.SGD.Rate, o.StatsMomentum = 1e-3, .5 // read from memory
+	step(o)
+	if got := recorded(); got != 2 {
+		t.Errorf("%d recordings after another rate, want 2", got)
+	}
+	o.SGD.Decay = .1 // part of the recording
+	step(o)
+	step(o)
+	step(o)
+	if got := recorded(); got != 3 {
+		t.Errorf("%d recordings after another decay, want 3", got)
+	}
+	spare, err := n.NewParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spare.Free() // the device does not say of what
+	if got := recorded(); got != 0 {
+		t.Errorf("%d recordings are valid after memory went, want 0", got)
+	}
+	step(o)
+	if got := recorded(); got != 1 {
+		t.Errorf("%d recordings after another step, want 1", got)
+	}
+	groups := 0
+	n.Trace(func(*device.Group, time.Duration) { groups++ }) // which a recording does not tell apart
+	step(o)
+	n.Trace(nil)
+	if groups == 0 {
+		t.Error("a step that is traced tells of no group")
+	}
+}
