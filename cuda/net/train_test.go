@@ -167,6 +167,56 @@ func TestNetReplay(t *testing.T) {
 	}
 }
 
+// From a loss on that is not finite no step is made, in each precision, also where steps are replayed and were issued before the loss was known.
+func TestNetGuard(t *testing.T) {
+	gputest.NeedDNN(t)
+	for _, p := range []number.Precision{number.Float32, number.BFloat16, number.Float16} {
+		t.Run(fmt.Sprint(p), func(t *testing.T) {
+			dev, err := openNet(Options{Precision: p})()
+			check(t, err)
+			t.Cleanup(func() { check(t, dev.Close()) })
+			x := newTrainer(t, dev)
+			read := func(v device.Vector) []float64 {
+				numbers := make([]float64, v.Len())
+				check(t, v.ReadAt64(numbers, 0))
+				return numbers
+			}
+			step := func(k int) *network.Pending {
+				p, err := x.Start(batchOf(6, uint64(k)), x.options(.01))
+				check(t, err)
+				return p
+			}
+			for k := range 6 {
+				step(k)
+			}
+			good, err := x.NewParams()
+			check(t, err)
+			defer good.Free()
+			check(t, good.Copy(x.Params))
+			weights, momentum := read(good), read(x.momentum)
+			check(t, x.Params.WriteAt64([]float64{math.NaN()}, x.Params.Len()-1))
+			broken := step(6)
+			check(t, x.Params.Copy(good))
+			last := step(7)
+			if loss, _, err := broken.Wait(); err != nil || !math.IsNaN(loss) {
+				t.Fatalf("loss %v, %v", loss, err)
+			}
+			if loss, _, err := last.Wait(); err != nil || math.IsNaN(loss) {
+				t.Fatalf("loss %v, %v", loss, err)
+			}
+			if !slices.Equal(read(x.Params), weights) || !slices.Equal(read(x.momentum), momentum) {
+				t.Error("steps were made")
+			}
+			check(t, x.Reset(1))
+			weights = read(x.Params)
+			step(8)
+			if slices.Equal(read(x.Params), weights) {
+				t.Error("no step with other weights")
+			}
+		})
+	}
+}
+
 // A steady step is one launch of a graph, two copies and what orders the two streams: nothing is allocated, and the stream is not waited for. The
 // stand-in counts.
 func TestNetReplaySteady(t *testing.T) {
