@@ -13,7 +13,7 @@ import (
 //
 // Names of layers are unique. A layer's parameters are named after it as torchvision names them: name.weight,
 // name.bias, name.running_mean, …. The model itself takes the names images, crops, labels, input, normalise,
-// loss, score and batch_norm_momentum.
+// loss, score, batch_norm_momentum and random_counter.
 type Builder struct {
 	model *Model
 	names map[string]bool

@@ -55,6 +55,9 @@ type Config struct {
 	// 1−ε at the label plus ε/K everywhere.
 	Smoothing float64
 
+	// Seed is that of random layers in Train, as dropout.
+	Seed uint64
+
 	// ZeroInitResidual starts the scale of the last batch normalisation of each residual block at 0 instead of 1,
 	// so that blocks start as the identity. Architectures without such blocks ignore it.
 	ZeroInitResidual bool

@@ -22,6 +22,10 @@ type Model struct {
 	Labels            *G.Node // int32 [N]; those outside 0…K−1 are ignored
 	BatchNormMomentum *G.Node // f [1], 0.1 as a rule; nil in Eval and in a network without batch normalisation
 
+	// RandomCounter is int32 [2]: a number that differs from step to step, and the first of N numbers that differ from sample to sample of a
+	// step; nil in Eval and in a network without random layers. Both may wrap.
+	RandomCounter *G.Node
+
 	Input  *G.Node // f [N,C,Size,Size], what the network sees: an input itself with Config.FloatInput
 	Logits *G.Node // f [N,K]
 	Loss   *G.Node // f scalar: mean cross-entropy with Config.Smoothing

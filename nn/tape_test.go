@@ -65,6 +65,9 @@ func bindModel(t testing.TB, m *Model, seed uint64) {
 		}
 		bind(t, m.BatchNormMomentum, w)
 	}
+	if m.RandomCounter != nil {
+		bind(t, m.RandomCounter, op.Tensor{Data: []int32{int32(seed), 0}})
+	}
 	labels := make([]int32, m.Config.Batch)
 	for i := range labels {
 		labels[i] = int32(i % m.Config.Classes)

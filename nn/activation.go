@@ -1,0 +1,59 @@
+package nn
+
+import (
+	"math"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+// Activation adds an elementwise layer: (*Builder).ReLU, (*Builder).SiLU, ….
+type Activation func(b *Builder, name string, x *G.Node) *G.Node
+
+// The functions of activations. Their derivatives follow from them: see expr.Expr.Gradient.
+var (
+	x0, x1      = expr.Arg(0), expr.Arg(1)
+	silu        = x0.Mul(x0.Sigmoid())
+	gelu        = x0.Mul(x0.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5)
+	geluTanh    = x0.Mul(x0.Add(x0.Square().Mul(x0).Scale(.044715)).Scale(math.Sqrt2 / math.SqrtPi).Tanh().Shift(1)).Scale(.5)
+	hardSigmoid = x0.Shift(3).Clamp(0, 6).Scale(1. / 6)
+)
+
+// Map adds an elementwise expression of the operands; op.Map says how they may be repeated.
+func (b *Builder) Map(name string, e expr.Expr, in ...*G.Node) *G.Node {
+	return b.Apply(name, op.Map{Expr: e}, in...)
+}
+
+// SiLU adds x·sigmoid(x), also called swish.
+func (b *Builder) SiLU(name string, x *G.Node) *G.Node { return b.Map(name, silu, x) }
+
+// GELU adds x·Φ(x) = ½·x·(1 + erf(x/√2)).
+func (b *Builder) GELU(name string, x *G.Node) *G.Node { return b.Map(name, gelu, x) }
+
+// GELUTanh adds the approximation ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) of GELU.
+func (b *Builder) GELUTanh(name string, x *G.Node) *G.Node { return b.Map(name, geluTanh, x) }
+
+// Sigmoid adds 1/(1 + e⁻ˣ).
+func (b *Builder) Sigmoid(name string, x *G.Node) *G.Node { return b.Map(name, x0.Sigmoid(), x) }
+
+// HardSigmoid adds min(max(x+3, 0), 6)/6.
+func (b *Builder) HardSigmoid(name string, x *G.Node) *G.Node { return b.Map(name, hardSigmoid, x) }
+
+// Scale adds x·s: s is of x's shape, or one of those that op.Map repeats, as [N,C] or [N,C,1,1] for x [N,C,H,W].
+func (b *Builder) Scale(name string, x, s *G.Node) *G.Node { return b.Map(name, x0.Mul(x1), x, s) }
+
+// SqueezeExcite scales the channels of x [N,C,H,W] (Hu, Shen, Sun 2018): by gate(fc2(act(fc1(mean over H and W)))), where fc1 has
+// so many outputs and fc2 C. Both are convolutions with 1×1 kernels and biases, name.fc1 and name.fc2, as torchvision's.
+func (b *Builder) SqueezeExcite(name string, x *G.Node, outputs int, act, gate Activation) *G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	m := b.GlobalAvgPool(name+".avgpool", x)
+	m = b.Apply(name+".reshape", op.Reshape{Shape: op.Shape{s[0], s[1], 1, 1}}, m)
+	m = act(b, name+".activation", b.Conv(name+".fc1", m, Conv{Filters: outputs, Kernel: 1, Bias: true}))
+	m = gate(b, name+".scale_activation", b.Conv(name+".fc2", m, Conv{Filters: s[1], Kernel: 1, Bias: true}))
+	return b.Scale(name+".scale", x, m)
+}
