@@ -59,8 +59,8 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13 and cuDNN 8 and 9; downloads 2 GB
 	python3 scripts/abi_check.py
 
-generate: ## write the assembly of the CPU's kernels again; needs the generators' module avo
-	go generate ./nn/device/cpu/... ./rna/...
+generate: ## write the assembly of the kernels again; needs the generators' module avo
+	go generate ./nn/device/cpu/... ./rna/... ./data/...
 
 bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=16
 	bin/rna bench train --model $(MODEL) --batch $(BATCH)

@@ -184,3 +184,30 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A sample allocates nothing once the memory is there.
+func TestNoAllocations(t *testing.T) {
+	var d Decoder
+	var r Resizer
+	var m, crop Image
+	for _, name := range []string{"restart.jpg", "sampling-420.jpg", "sampling-420-progressive.jpg", "gray.jpg", "cmyk.jpg"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(10, func() {
+			w, h, err := Dimensions(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.DecodeBox(&m, b, 3, image.Rect(w/4, h/4, w-w/4, h-h/4)); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Resize(&crop, &m, m.Bounds(), 24, 24); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %g allocations", name, n)
+		}
+	}
+}

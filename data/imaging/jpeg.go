@@ -5,6 +5,7 @@ import (
 	"image"
 
 	"onlinerna/data/imaging/internal/jpeg"
+	"onlinerna/data/imaging/internal/kern"
 )
 
 // decodeJPEG fills dst with the pixels inside box.
@@ -13,10 +14,11 @@ func (d *Decoder) decodeJPEG(dst *Image, b []byte, box image.Rectangle) error {
 	if err != nil {
 		return fmt.Errorf("jpeg: %w", err)
 	}
+	set := kern.Current()
 	for y := range dst.Height {
 		var rows [4][]uint8
 		for i := range m.Planes {
-			rows[i] = planeRow(&m.Planes[i], &d.rows[i], box.Min.Y+y, box.Min.X, box.Max.X)
+			rows[i] = planeRow(set, &m.Planes[i], &d.rows[i], box.Min.Y+y, box.Min.X, box.Max.X)
 		}
 		if m.Space == jpeg.Gray {
 			putGray(dst.row(y), rows[0])
@@ -29,7 +31,7 @@ func (d *Decoder) decodeJPEG(dst *Image, b []byte, box image.Rectangle) error {
 		}
 		switch m.Space {
 		case jpeg.YCbCr, jpeg.YCCK:
-			ycbcrToRGB(out, rows[0], rows[1], rows[2])
+			set.YCbCrToRGB(out, rows[0], rows[1], rows[2])
 		case jpeg.RGB, jpeg.CMYK:
 			interleave(out, rows[0], rows[1], rows[2])
 		}
@@ -53,19 +55,6 @@ func interleave(dst, r, g, b []uint8) {
 	for i := range r {
 		p := dst[3*i : 3*i+3 : 3*i+3]
 		p[0], p[1], p[2] = r[i], g[i], b[i]
-	}
-}
-
-// ycbcrToRGB is JFIF's conversion with libjpeg's 16-bit fixed point and rounding.
-func ycbcrToRGB(dst, luma, cb, cr []uint8) {
-	const half = 1 << 15
-	cb, cr = cb[:len(luma)], cr[:len(luma)]
-	for i := range luma {
-		y, u, v := int32(luma[i]), int32(cb[i])-128, int32(cr[i])-128
-		p := dst[3*i : 3*i+3 : 3*i+3]
-		p[0] = clip(y + (91881*v+half)>>16)
-		p[1] = clip(y + (half-22554*u-46802*v)>>16)
-		p[2] = clip(y + (116130*u+half)>>16)
 	}
 }
 

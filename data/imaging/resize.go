@@ -3,6 +3,8 @@ package imaging
 import (
 	"fmt"
 	"image"
+
+	"onlinerna/data/imaging/internal/kern"
 )
 
 // Resizer resamples as torchvision's Resize does on PIL images: a bilinear (triangle) filter whose support
@@ -11,7 +13,8 @@ import (
 type Resizer struct {
 	across, down filter
 	mid          []uint8 // the rows that the second pass needs, resampled across
-	acc          []int32 // one row of sums
+	last         []uint8 // a row at the end of the image, with room behind it
+	taps         kern.Taps
 }
 
 // Resize writes the part of src inside box, resampled to width×height, to dst. It equals cropping to box first
@@ -90,25 +93,33 @@ func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image
 
 	ch := src.Channels
 	n := window.Dx() * ch
-	top := r.down.start[0]
+	top := r.down.Start[0]
 	bottom := top
-	for i, first := range r.down.start {
-		bottom = max(bottom, first+r.down.count[i])
+	for i, first := range r.down.Start {
+		bottom = max(bottom, first+r.down.Count[i])
 	}
-	r.mid = grow(r.mid, (bottom-top)*n)
+	set := kern.Current()
+	if ch == 3 {
+		r.across.Prepare()
+	}
+	r.mid = grow(r.mid, (bottom-top+1)*n+kern.Slack)
 	for y := top; y < bottom; y++ {
-		row := src.row(box.Min.Y + y)[box.Min.X*ch : box.Max.X*ch]
-		out := r.mid[(y-top)*n : (y-top+1)*n]
+		at := src.Pix[((box.Min.Y+y)*src.Width+box.Min.X)*ch:]
+		out := r.mid[(y-top)*n:]
 		if ch == 1 {
-			r.across.gray(out, row)
-		} else {
-			r.across.rgb(out, row)
+			r.across.gray(out[:n], at[:box.Dx()])
+			continue
 		}
+		if len(at) < 3*box.Dx()+kern.Slack {
+			r.last = grow(r.last, 3*box.Dx()+kern.Slack)
+			copy(r.last, at)
+			at = r.last
+		}
+		set.Across(out, at, &r.across.Filter)
 	}
-
-	r.acc = grow(r.acc, n)
 	for y := range window.Dy() {
 		to := ((at.Min.Y+y)*dst.Width + at.Min.X) * ch
-		sumRows(dst.Pix[to:to+n], r.mid[(r.down.start[y]-top)*n:], r.down.taps(y), r.acc)
+		r.taps.Set(r.down.Taps(y))
+		set.Down(dst.Pix[to:to+n], r.mid[(r.down.Start[y]-top)*n:], &r.taps)
 	}
 }

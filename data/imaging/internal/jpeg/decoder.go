@@ -10,9 +10,12 @@
 package jpeg
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
+
+	"onlinerna/data/imaging/internal/kern"
 )
 
 // Space is what the components of a JPEG mean.
@@ -54,9 +57,11 @@ type Decoder struct {
 	jfif    bool
 	adobe   int // the colour transform, −1 without an Adobe segment
 
+	set   *kern.Set
 	box   image.Rectangle // the pixels that are wanted
 	image Image
-	block [64]int16
+	scan  scan
+	block [zeros]int16 // 0 between blocks
 }
 
 // frame is what the frame header says.
@@ -76,8 +81,8 @@ type component struct {
 	height  int
 	blocksX int // whole MCUs
 	blocksY int
-	seen    bool // in a scan
-	quant   [64]int32
+	seen    bool      // in a scan
+	quant   [64]int16 // in natural order
 	pix     []uint8
 	coef    []int16         // progressive: all blocks, in natural order
 	wanted  image.Rectangle // in blocks
@@ -106,14 +111,15 @@ func Size(b []byte) (width, height int, err error) {
 // Decode decodes the planes of b. Only samples that the pixels inside box depend on are defined, one sample round them
 // included. The result is the decoder's and valid until the next call.
 func (d *Decoder) Decode(b []byte, box image.Rectangle) (*Image, error) {
-	d.data, d.box = b, box
+	d.data, d.box, d.set = b, box, kern.Current()
 	d.frame.comps = nil
 	d.known = [4]bool{}
 	for i := range d.dc {
 		d.dc[i].defined, d.ac[i].defined = false, false
 	}
 	d.restart, d.jfif, d.adobe = 0, false, -1
-	defer func() { d.data = nil }()
+	d.block = [zeros]int16{}
+	defer func() { d.data, d.scan.b = nil, nil }()
 
 	for p := 2; ; {
 		marker, seg, next, err := segment(b, p)
@@ -165,7 +171,7 @@ func (d *Decoder) finish() (*Image, error) {
 			return nil, fmt.Errorf("component %d is in no scan", i)
 		}
 		if f.progressive {
-			c.reconstruct()
+			c.reconstruct(d.set)
 		}
 		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: 8 * c.blocksX, Width: c.width, Height: c.height, HX: f.hmax / c.h, VX: f.vmax / c.v})
 	}
@@ -191,16 +197,26 @@ func (d *Decoder) space() Space {
 }
 
 // reconstruct transforms the wanted blocks of a progressive component.
-func (c *component) reconstruct() {
+func (c *component) reconstruct(set *kern.Set) {
 	for y := c.wanted.Min.Y; y < c.wanted.Max.Y; y++ {
 		for x := c.wanted.Min.X; x < c.wanted.Max.X; x++ {
-			c.transform((*[64]int16)(c.coef[(y*c.blocksX+x)*64:]), x, y)
+			c.transform(set, (*[64]int16)(c.coef[(y*c.blocksX+x)*64:]), x, y)
 		}
 	}
 }
 
 // transform writes the samples of one block.
-func (c *component) transform(coef *[64]int16, x, y int) {
+func (c *component) transform(set *kern.Set, coef *[64]int16, x, y int) {
 	stride := 8 * c.blocksX
-	idct(c.pix[8*y*stride+8*x:], stride, coef, &c.quant)
+	set.IDCT(c.pix[8*y*stride+8*x:], stride, coef, &c.quant)
+}
+
+// flat writes the samples of a block of which all coefficients but the first are 0.
+func (c *component) flat(dc int16, x, y int) {
+	v := min(max((int32(dc*c.quant[0])+4)>>3+128, 0), 255)
+	word := uint64(v) * 0x0101010101010101
+	stride := 8 * c.blocksX
+	for row := range 8 {
+		binary.LittleEndian.PutUint64(c.pix[(8*y+row)*stride+8*x:], word)
+	}
 }

@@ -6,23 +6,54 @@ import (
 )
 
 const (
-	lookBits  = 9
+	lookBits  = 11
 	lookShift = 64 - lookBits
 )
 
 // table is one Huffman table.
 type table struct {
 	defined bool
-	// look, at the next lookBits bits, is length<<8 | symbol of the code they begin with, 0 where that is longer.
-	look [1 << lookBits]uint16
-	// short, of AC tables, is value<<8 | run<<4 | length where the bits hold code and value of a coefficient, else 0.
-	short [1 << lookBits]int16
+	raw     [16 + 256]byte // what it was made of, so that the same table is not made again
+	rawLen  int
+	ac      bool
+	// look, at the next lookBits bits, says what symbol they begin with; 0 where its code is longer.
+	look [1 << lookBits]entry
+	// skip does the same for all the coefficients that the bits hold whole; see makeSkip.
+	skip    [1 << lookBits]uint16
+	hasSkip bool
 	// end[n] is one more than the last code of n bits, left-aligned to 16 bits; codes of n bits have the symbols from
 	// value[n] on, counted from code first[n].
 	end    [17]uint32
 	first  [17]int32
 	value  [17]int32
 	symbol [256]uint8
+}
+
+// entry is a symbol: how many bits it takes, how many coefficients it goes on and the value of the last of them. Where
+// the bits of the value are not all among those that were looked up, size is how many they are, and bits is the code alone.
+//
+//	bits 0–4 bits, 5–8 size, 9–15 advance, 16–31 value
+type entry uint32
+
+func (e entry) bits() int    { return int(e & 31) }
+func (e entry) size() int    { return int(e >> 5 & 15) }
+func (e entry) advance() int { return int(e >> 9 & 127) }
+func (e entry) value() int16 { return int16(e >> 16) }
+
+// Advances beyond a block. The end of a block goes so far that it can be told from a run that is too long.
+const (
+	endOfBlock = 96
+	longestRun = 63 + 16
+)
+
+// symbolEntry is the entry of a symbol whose code has length bits. A symbol of a DC table is a size alone.
+func symbolEntry(sym uint8, length int) entry {
+	run, size := int(sym>>4), int(sym&15)
+	advance := run + 1
+	if sym&15 == 0 && sym != 0xf0 {
+		advance = endOfBlock
+	}
+	return entry(length | size<<5 | advance<<9)
 }
 
 var errTable = errors.New("a Huffman table is invalid or cut short")
@@ -37,8 +68,14 @@ func (t *table) read(b []byte, ac bool) (int, error) {
 	if total > 256 || len(b) < 16+total {
 		return 0, errTable
 	}
+	raw := b[:16+total]
+	if t.rawLen == len(raw) && t.ac == ac && string(t.raw[:t.rawLen]) == string(raw) {
+		t.defined = true
+		return len(raw), nil
+	}
+	t.rawLen, t.hasSkip = 0, false
 	copy(t.symbol[:], b[16:16+total])
-	t.look = [1 << lookBits]uint16{}
+	t.look = [1 << lookBits]entry{}
 	code, k := 0, 0
 	for i, n := range counts {
 		length := i + 1
@@ -52,10 +89,7 @@ func (t *table) read(b []byte, ac bool) (int, error) {
 				return 0, errTable
 			}
 			if length <= lookBits {
-				from := code << (lookBits - length)
-				for j := range 1 << (lookBits - length) {
-					t.look[from+j] = uint16(length)<<8 | uint16(sym)
-				}
+				t.enter(code, length, symbolEntry(sym, length))
 			}
 			code++
 			k++
@@ -63,25 +97,55 @@ func (t *table) read(b []byte, ac bool) (int, error) {
 		t.end[length] = uint32(code) << (16 - length)
 		code <<= 1
 	}
-	if ac {
-		t.shorten()
-	}
+	t.rawLen, t.ac = copy(t.raw[:], raw), ac
 	t.defined = true
-	return 16 + total, nil
+	return len(raw), nil
 }
 
-// shorten fills short from look.
-func (t *table) shorten() {
-	for i, e := range t.look {
-		t.short[i] = 0
-		length, run, size := int(e>>8), int(e>>4&15), int(e&15)
-		if size == 0 || length+size > lookBits {
-			continue
+// enter fills what of look begins with a code.
+func (t *table) enter(code, length int, e entry) {
+	spare := lookBits - length
+	part := t.look[code<<spare : (code+1)<<spare]
+	size := e.size()
+	if size == 0 || size > spare {
+		for i := range part {
+			part[i] = e
 		}
-		v := extend(uint32(i>>(lookBits-length-size))&(1<<size-1), size)
-		if -128 <= v && v <= 127 {
-			t.short[i] = int16(v<<8 | int32(run)<<4 | int32(length+size))
+		return
+	}
+	e = e&^(15<<5) + entry(size) // with the value
+	each := 1 << (spare - size)
+	for v := range 1 << size {
+		e := e | entry(uint16(extend(uint32(v), size)))<<16
+		for i := range part[v*each : (v+1)*each] {
+			part[v*each+i] = e
 		}
+	}
+}
+
+// makeSkip fills skip: how many bits the coefficients take that the bits hold whole (bits 0–3), how far they
+// go on (bits 4–10), and whether the end of the block follows, which the bits include then (bit 15). 0 where not even the
+// first is whole.
+func (t *table) makeSkip() {
+	t.hasSkip = true
+	for i := range t.skip {
+		bits, advance, end := 0, 0, 0
+		for end == 0 {
+			e := t.look[i<<bits&(1<<lookBits-1)]
+			if e == 0 || e.size() > 0 || bits+e.bits() > lookBits {
+				break
+			}
+			bits += e.bits()
+			if e.advance() == endOfBlock {
+				end = 1
+			} else {
+				advance += e.advance()
+			}
+			if advance > 63 {
+				break
+			}
+		}
+		t.skip[i] = uint16(bits | advance<<4 | end<<15)
 	}
 }
 
@@ -93,9 +157,12 @@ func extend(v uint32, size int) int32 {
 	return int32(v)
 }
 
-// long decodes a code of more than lookBits bits from the top 16 bits; length 0 means there is none.
-func (t *table) long(top uint32) (sym uint8, length int) {
-	for n := lookBits + 1; n <= 16; n++ {
+// code decodes a code from the top 16 bits; length 0 means there is none.
+func (t *table) code(top uint32) (sym uint8, length int) { return t.longer(top, 1) }
+
+// longer decodes a code of at least n bits.
+func (t *table) longer(top uint32, n int) (sym uint8, length int) {
+	for ; n <= 16; n++ {
 		if top < t.end[n] {
 			return t.symbol[t.value[n]+int32(top>>(16-n))-t.first[n]], n
 		}
@@ -174,9 +241,7 @@ func (r *bits) take(count int) uint32 {
 func (r *bits) decode(t *table) (sym uint8, ok bool) {
 	r.need()
 	length := 0
-	if e := t.look[r.acc>>lookShift]; e != 0 {
-		sym, length = uint8(e), int(e>>8)
-	} else if sym, length = t.long(uint32(r.acc >> 48)); length == 0 {
+	if sym, length = t.code(uint32(r.acc >> 48)); length == 0 {
 		return 0, false
 	}
 	r.acc <<= length

@@ -2,21 +2,21 @@ package jpeg
 
 // progression returns the decoding of a block in a progressive scan: spectral selection and successive approximation,
 // ITU-T T.81, G.1.2.
-func (s *scan) progression() func(s *scan, c *scanComponent, x, y int) bool {
-	var decode func(s *scan, c *scanComponent, blk *[64]int16) bool
+func (s *scan) progression() func(s *scan, c *scanComponent, blk *[64]int16) bool {
 	switch {
 	case s.ss == 0 && s.ah == 0:
-		decode = (*scan).firstDC
+		return (*scan).firstDC
 	case s.ss == 0:
-		decode = (*scan).refineDC
+		return (*scan).refineDC
 	case s.ah == 0:
-		decode = (*scan).firstAC
-	default:
-		decode = (*scan).refineAC
+		return (*scan).firstAC
 	}
-	return func(s *scan, c *scanComponent, x, y int) bool {
-		return decode(s, c, (*[64]int16)(c.coef[(y*c.blocksX+x)*64:]))
-	}
+	return (*scan).refineAC
+}
+
+// progressive decodes one block of a progressive scan.
+func (d *Decoder) progressive(s *scan, c *scanComponent, x, y int) bool {
+	return s.step(s, c, (*[64]int16)(c.coef[(y*c.blocksX+x)*64:]))
 }
 
 func (s *scan) firstDC(c *scanComponent, blk *[64]int16) bool {

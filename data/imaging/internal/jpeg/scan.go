@@ -15,6 +15,9 @@ type scan struct {
 	ss, se int // progressive: the first and last coefficient
 	ah, al int // and the bits done before and left to do
 	eobrun int
+	step   func(s *scan, c *scanComponent, blk *[64]int16) bool // progressive
+
+	list [4]scanComponent
 }
 
 type scanComponent struct {
@@ -33,15 +36,14 @@ var zigzag = [64]uint8{
 
 // readScan decodes the scan whose header is seg and whose data begins at p. It returns the offset after it.
 func (d *Decoder) readScan(seg []byte, p int) (int, error) {
-	var list [4]scanComponent
-	s, err := d.scanHeader(seg, &list)
-	if err != nil {
+	s := &d.scan
+	if err := d.scanHeader(s, seg); err != nil {
 		return 0, err
 	}
-	s.b, s.p = d.data, p
-	decode := d.sequential
+	s.bits = bits{b: d.data, p: p}
+	decode := (*Decoder).sequential
 	if d.frame.progressive {
-		decode = s.progression()
+		s.step, decode = s.progression(), (*Decoder).progressive
 	}
 	f := &d.frame
 	mcusX, mcusY := f.mcusX, f.mcusY
@@ -72,7 +74,7 @@ func (d *Decoder) readScan(seg []byte, p int) (int, error) {
 				left--
 			}
 			if single {
-				if !decode(s, &s.comps[0], mx, my) {
+				if !decode(d, s, &s.comps[0], mx, my) {
 					return 0, errData
 				}
 				continue
@@ -81,7 +83,7 @@ func (d *Decoder) readScan(seg []byte, p int) (int, error) {
 				c := &s.comps[i]
 				for v := range c.v {
 					for h := range c.h {
-						if !decode(s, c, mx*c.h+h, my*c.v+v) {
+						if !decode(d, s, c, mx*c.h+h, my*c.v+v) {
 							return 0, errData
 						}
 					}
@@ -108,57 +110,58 @@ func (d *Decoder) lastRow(s *scan) int {
 	return stop
 }
 
-func (d *Decoder) scanHeader(seg []byte, list *[4]scanComponent) (*scan, error) {
+func (d *Decoder) scanHeader(s *scan, seg []byte) error {
 	f := &d.frame
 	if f.comps == nil {
-		return nil, errors.New("a scan comes before the frame header")
+		return errors.New("a scan comes before the frame header")
 	}
 	if len(seg) < 1 || seg[0] < 1 || seg[0] > 4 || len(seg) < 4+2*int(seg[0]) {
-		return nil, errors.New("a scan header is invalid or cut short")
+		return errors.New("a scan header is invalid or cut short")
 	}
 	n := int(seg[0])
 	end := seg[1+2*n:]
-	s := &scan{comps: list[:n], ss: int(end[0]), se: int(end[1]), ah: int(end[2] >> 4), al: int(end[2] & 15)}
+	s.comps, s.eobrun = s.list[:n], 0
+	s.ss, s.se, s.ah, s.al = int(end[0]), int(end[1]), int(end[2]>>4), int(end[2]&15)
 	if !f.progressive {
 		s.ss, s.se, s.ah, s.al = 0, 63, 0, 0
 	}
 	if s.ss > s.se || s.se > 63 || s.ss == 0 && s.se > 0 && f.progressive || s.ss > 0 && n > 1 || s.ah > 13 || s.al > 13 {
-		return nil, fmt.Errorf("a scan of coefficients %d to %d, bits %d to %d of %d components is invalid", s.ss, s.se, s.ah, s.al, n)
+		return fmt.Errorf("a scan of coefficients %d to %d, bits %d to %d of %d components is invalid", s.ss, s.se, s.ah, s.al, n)
 	}
 	blocks := 0
 	for i := range n {
 		id, td, ta := seg[1+2*i], seg[2+2*i]>>4, seg[2+2*i]&15
 		if td > 3 || ta > 3 {
-			return nil, fmt.Errorf("a scan names the Huffman tables %d and %d", td, ta)
+			return fmt.Errorf("a scan names the Huffman tables %d and %d", td, ta)
 		}
 		c := f.component(id)
 		if c == nil {
-			return nil, fmt.Errorf("a scan names the component %d, which the frame header does not", id)
+			return fmt.Errorf("a scan names the component %d, which the frame header does not", id)
 		}
 		for _, other := range s.comps[:i] {
 			if other.component == c {
-				return nil, fmt.Errorf("a scan names the component %d twice", id)
+				return fmt.Errorf("a scan names the component %d twice", id)
 			}
 		}
 		s.comps[i] = scanComponent{component: c, dc: &d.dc[td], ac: &d.ac[ta]}
 		if s.ss == 0 && s.ah == 0 && !d.dc[td].defined || s.se > 0 && !d.ac[ta].defined {
-			return nil, errors.New("a scan uses a Huffman table that has not been defined")
+			return errors.New("a scan uses a Huffman table that has not been defined")
 		}
 		if !c.seen {
 			if !d.known[c.tq] {
-				return nil, fmt.Errorf("component %d uses quantisation table %d, which has not been defined", id, c.tq)
+				return fmt.Errorf("component %d uses quantisation table %d, which has not been defined", id, c.tq)
 			}
 			for k, z := range zigzag {
-				c.quant[z] = int32(d.quant[c.tq][k])
+				c.quant[z] = int16(d.quant[c.tq][k])
 			}
 			c.seen = true
 		}
 		blocks += c.h * c.v
 	}
 	if n > 1 && blocks > 10 {
-		return nil, fmt.Errorf("a scan has %d blocks in a unit, the limit is 10", blocks)
+		return fmt.Errorf("a scan has %d blocks in a unit, the limit is 10", blocks)
 	}
-	return s, nil
+	return nil
 }
 
 func (f *frame) component(id uint8) *component {
@@ -200,66 +203,19 @@ func (s *scan) resume(count int) error {
 
 // sequential decodes one block and transforms it if it is wanted.
 func (d *Decoder) sequential(s *scan, c *scanComponent, x, y int) bool {
+	w := &c.wanted
+	if !(w.Min.X <= x && x < w.Max.X && w.Min.Y <= y && y < w.Max.Y) {
+		return s.skip(c)
+	}
 	blk := &d.block
-	*blk = [64]int16{}
-	if !s.block(c, blk) {
-		return false
+	n := s.block(c, blk)
+	if n <= 1 {
+		if n == 1 {
+			c.flat(blk[0], x, y)
+		}
+		return n == 1
 	}
-	if w := &c.wanted; w.Min.X <= x && x < w.Max.X && w.Min.Y <= y && y < w.Max.Y {
-		c.transform(blk, x, y)
-	}
-	return true
-}
-
-// block decodes the coefficients of a sequential block into blk, which is zero.
-func (s *scan) block(c *scanComponent, blk *[64]int16) bool {
-	size, ok := s.decode(c.dc)
-	if !ok {
-		return false
-	}
-	c.pred += s.receive(int(size))
-	blk[0] = int16(c.pred)
-
-	acc, n, ac := s.acc, s.n, c.ac
-	for k := 1; k < 64; k++ {
-		if n < 32 { // a code and a value are 31 bits at most
-			acc, n = s.fill(acc, n)
-		}
-		top := acc >> lookShift
-		if e := ac.short[top]; e != 0 {
-			k += int(e >> 4 & 15)
-			acc <<= e & 15
-			n -= int(e & 15)
-			if k > 63 {
-				return false
-			}
-			blk[zigzag[k]] = e >> 8
-			continue
-		}
-		var sym uint8
-		var length int
-		if e := ac.look[top]; e != 0 {
-			sym, length = uint8(e), int(e>>8)
-		} else if sym, length = ac.long(uint32(acc >> 48)); length == 0 {
-			return false
-		}
-		acc <<= length & 63
-		n -= length
-		size := int(sym & 15)
-		if size == 0 {
-			if sym != 0xf0 {
-				break
-			}
-			k += 15
-			continue
-		}
-		if k += int(sym >> 4); k > 63 {
-			return false
-		}
-		blk[zigzag[k]] = int16(extend(uint32(acc>>(64-size)), size))
-		acc <<= size
-		n -= size
-	}
-	s.acc, s.n = acc, n
+	c.transform(d.set, (*[64]int16)(blk[:]), x, y)
+	*blk = [zeros]int16{}
 	return true
 }

@@ -1,0 +1,37 @@
+// Package kern holds what takes most of the time of decoding and resampling images: in plain Go, which says what it is, and in
+// assembly with the same results, bit for bit. The level that the processor has (package level) chooses; AVX-512 adds nothing
+// here and has AVX2's.
+package kern
+
+import "onlinerna/internal/level"
+
+//go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kern
+
+// Set is the kernels of a level.
+type Set struct {
+	// IDCT writes the 8×8 samples of a block to dst, whose rows are stride apart: libjpeg's accurate integer inverse
+	// DCT of coef·quant, both in natural order; products wrap round to 16 bits, sums to 32.
+	IDCT func(dst []uint8, stride int, coef, quant *[64]int16)
+	// UpsampleH2V1 writes two samples for each of near[first:last]: 3/4 of it and 1/4 of its neighbour.
+	UpsampleH2V1 func(out, near []uint8, first, last int)
+	// UpsampleH2V2 does the same on sums of 3/4 of the near row and 1/4 of the far one, which is as long.
+	UpsampleH2V2 func(out, near, far []uint8, first, last int)
+	// YCbCrToRGB is JFIF's conversion with libjpeg's 16-bit fixed point, to interleaved samples.
+	YCbCrToRGB func(dst, luma, cb, cr []uint8)
+	// Across resamples a row of three interleaved channels.
+	Across func(out, in []uint8, f *Filter)
+	// Down writes the weighted sum of rows of len(out) bytes, one after the other in `in`. It may read Slack bytes
+	// beyond the last one and, where the taps are odd, one more row.
+	Down func(out, in []uint8, taps *Taps)
+}
+
+// Slack is how many bytes behind its input and output Across may read and write, and Down read.
+const Slack = 32
+
+// Precision is the number of fractional bits of coefficients.
+const Precision = 22
+
+// Current is the set of the current level.
+func Current() *Set { return sets[level.Current()] }
+
+var plain = &Set{idct, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}

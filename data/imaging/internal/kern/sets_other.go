@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package kern
+
+import "onlinerna/internal/level"
+
+var sets = [...]*Set{level.Go: plain}

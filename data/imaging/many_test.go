@@ -1,0 +1,76 @@
+package imaging
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"image"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"onlinerna/internal/level"
+)
+
+// Files over all ways to code, and the SHA-256 of PIL's pixels: see testdata/many.py. ONLINERNA_JPEGS names the folder with all
+// 500; a part of them is in testdata/many.
+func TestManyFiles(t *testing.T) {
+	dir, all := os.Getenv("ONLINERNA_JPEGS"), true
+	if dir == "" {
+		dir, all = filepath.Join("testdata", "many"), false
+	}
+	list, err := os.Open(filepath.Join("testdata", "many.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer list.Close()
+	for _, l := range level.All() {
+		restore := level.Force(l)
+		if _, err := list.Seek(0, 0); err != nil {
+			t.Fatal(err)
+		}
+		var d Decoder
+		var whole, part, crop Image
+		rng := rand.New(rand.NewPCG(1, 2))
+		seen := 0
+		for lines := bufio.NewScanner(list); lines.Scan(); {
+			var name, want string
+			if _, err := fmt.Sscan(lines.Text(), &name, &want); err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if os.IsNotExist(err) && !all {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			if err := d.Decode(&whole, b, 3); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if sum := sha256.Sum256(whole.Pix); fmt.Sprintf("%x", sum[:16]) != want {
+				t.Errorf("%v: %s: other pixels than PIL's", l, name)
+			}
+			for range 4 {
+				x, y := rng.IntN(whole.Width), rng.IntN(whole.Height)
+				box := image.Rect(x, y, x+1+rng.IntN(whole.Width-x), y+1+rng.IntN(whole.Height-y))
+				if err := d.DecodeBox(&part, b, 3, box); err != nil {
+					t.Fatalf("%s: box %v: %v", name, box, err)
+				}
+				if err := Crop(&crop, &whole, box); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(part.Pix, crop.Pix) {
+					t.Errorf("%v: %s: box %v is not a crop of the whole", l, name, box)
+				}
+			}
+		}
+		restore()
+		if seen < 25 || all && seen != 500 {
+			t.Errorf("%d files", seen)
+		}
+	}
+}
