@@ -39,6 +39,10 @@ func mapCases() []opCase {
 
 	few := []op.Shape{{2, 19, 7, 3}, {33, 17}, {2, 5, 3}, {}}
 	for _, s := range few {
+		wide := wide
+		if s.Size() == 1 {
+			wide = one // where float32 cancels there would be no larger element to compare with
+		}
 		for _, e := range []expr.Expr{hardswish, silu, gelu, geluTanh, hardSigmoid, x0.Exp(), x0.Tanh(), x0.Erf(), x0.Sigmoid(), x0.Neg()} {
 			add(e, data(wide, s...))
 			add(e.Gradient(x1)[0], data(wide, s...), data(one, s...))

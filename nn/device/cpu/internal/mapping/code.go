@@ -1,0 +1,162 @@
+package mapping
+
+import (
+	"slices"
+
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+// Block is how many elements an expression is computed for at a time: what its functions make of them, 4 KiB each, stays in
+// the first level cache. With twice or half as many BenchmarkMap's expressions are not faster.
+const Block = 1 << 10
+
+// Code is an expression as calls of vector kernels on blocks of elements.
+type Code struct {
+	nodes []expr.Node
+	slot  []int // by node: the buffer of a worker that it is made in; -1 for constants, operands and the result
+	slots int
+	order order
+	axes  []op.Axes // by operand
+}
+
+// newCode is that of an expression whose result has the given order, for operands that vary along axes.
+func newCode(e expr.Expr, o order, axes []op.Axes) *Code {
+	c := &Code{nodes: e.Nodes(), order: o, axes: axes}
+	last := make([]int, len(c.nodes)) // who reads it last
+	for i, n := range c.nodes {
+		for _, a := range n.In {
+			last[a] = i
+		}
+	}
+	var free []int
+	for i, n := range c.nodes {
+		for _, a := range slices.Compact(slices.Sorted(slices.Values(n.In))) { // kernels may overwrite what they read
+			if s := c.slot[a]; s >= 0 && last[a] == i {
+				free = append(free, s)
+			}
+		}
+		s := -1
+		if n.Kind != expr.KindConst && (n.Kind != expr.KindArg || axes[n.Index] != op.All) && (i < len(c.nodes)-1 || n.Kind == expr.KindArg) {
+			if k := len(free); k > 0 {
+				s, free = free[k-1], free[:k-1]
+			} else {
+				s = c.slots
+				c.slots++
+			}
+		}
+		c.slot = append(c.slot, s)
+	}
+	return c
+}
+
+// Activation is the code of an expression of one operand, Arg(0), that lies as the result does, for blocks of any place.
+func Activation(e expr.Expr) *Code { return newCode(e, order{1, 1, true}, []op.Axes{op.All}) }
+
+// Scratch takes what so many workers need for blocks of a size from r.
+func (c *Code) Scratch(r *work.Room, workers, block int) []work.Part {
+	return r.Each(workers, c.slots*block)
+}
+
+// Bound is a Code with its storage.
+type Bound struct {
+	*Code
+	set      *vec.Set
+	numbers  [][]float32 // by operand, nil for counters
+	counters [][]int32   // by operand
+	workers  []worker
+}
+
+// worker is what belongs to one.
+type worker struct {
+	buffers [][]float32
+	values  [][]float32 // by node
+}
+
+// Bind binds c to the workers' scratch, for blocks of a size, and to operands.
+func (c *Code) Bind(scratch [][]float32, block int, numbers [][]float32, counters [][]int32) *Bound {
+	b := &Bound{Code: c, set: vec.Current(), numbers: numbers, counters: counters}
+	constants := make([][]float32, len(c.nodes))
+	for i, n := range c.nodes {
+		if n.Kind == expr.KindConst {
+			constants[i] = make([]float32, block)
+			b.set.Fill(constants[i], float32(n.Value))
+		}
+	}
+	for _, x := range scratch {
+		w := worker{values: slices.Clone(constants)}
+		for s := range c.slots {
+			w.buffers = append(w.buffers, x[s*block:][:block])
+		}
+		b.workers = append(b.workers, w)
+	}
+	return b
+}
+
+// Run has a worker compute the elements from place lo on, a block at most.
+func (b *Bound) Run(number int, dst []float32, lo int) {
+	w, k, size := &b.workers[number], b.set, len(dst)
+	for i, n := range b.nodes {
+		to := dst
+		if s := b.slot[i]; s >= 0 {
+			to = w.buffers[s][:size]
+		}
+		var in [3][]float32
+		for j, a := range n.In {
+			in[j] = w.values[a][:size]
+		}
+		switch n.Kind {
+		case expr.KindConst:
+			continue
+		case expr.KindArg:
+			x := b.numbers[n.Index]
+			if b.axes[n.Index] == op.All {
+				to = x[lo : lo+size]
+			} else {
+				b.order.spread(to, lo, x, b.axes[n.Index])
+			}
+		case expr.KindRandom:
+			b.order.draw(to, lo, n, b.counters[n.Index])
+		case expr.KindNeg:
+			k.Neg(to, in[0])
+		case expr.KindAdd:
+			k.Add(to, in[0], in[1])
+		case expr.KindSub:
+			k.Sub(to, in[0], in[1])
+		case expr.KindMul:
+			k.Mul(to, in[0], in[1])
+		case expr.KindDiv:
+			k.Div(to, in[0], in[1])
+		case expr.KindMin:
+			k.Min(to, in[0], in[1])
+		case expr.KindMax:
+			k.Max(to, in[0], in[1])
+		case expr.KindExp:
+			k.Exp(to, in[0])
+		case expr.KindLog:
+			k.Log(to, in[0])
+		case expr.KindSqrt:
+			k.Sqrt(to, in[0])
+		case expr.KindTanh:
+			k.Tanh(to, in[0])
+		case expr.KindErf:
+			k.Erf(to, in[0])
+		case expr.KindSigmoid:
+			k.Sigmoid(to, in[0])
+		case expr.KindLess:
+			k.Less(to, in[0], in[1])
+		case expr.KindLessEqual:
+			k.LessEqual(to, in[0], in[1])
+		case expr.KindEqual:
+			k.Equal(to, in[0], in[1])
+		case expr.KindIf:
+			k.If(to, in[0], in[1], in[2])
+		}
+		w.values[i] = to
+	}
+	if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // an operand or a constant
+		copy(dst, y)
+	}
+}

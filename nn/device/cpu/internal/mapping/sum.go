@@ -1,0 +1,71 @@
+package mapping
+
+import (
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/nhwc"
+	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/device/cpu/internal/work"
+	"onlinerna/nn/op"
+)
+
+// sumTo sums in float64, samples apart where the result keeps them.
+func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
+	if err := work.DataIn(s); err != nil {
+		return nil, err
+	}
+	x := s.InType(0)
+	axes := o.Axes(x)
+	samples, channels, pixels := x.Shape.Extents()
+	ord := orderOf(x.Shape, work.Layout(x, device.Data))
+	if axes == op.Samples|op.Channels && ord.last {
+		return sumPixels(s, samples, channels, pixels), nil
+	}
+	blocks := 1
+	if axes&op.Samples != 0 {
+		blocks = samples
+	}
+	size := samples / blocks * channels * pixels
+	var r work.Room
+	part := r.Doubles(s.OutType().Shape.Size())
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		src, dst, sums := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(part)
+		mine := len(dst) / blocks
+		return []work.Phase{{Blocks: blocks, Run: func(_, block int) {
+			sum := sums[block*mine:][:mine]
+			clear(sum)
+			for i, v := range src[block*size:][:size] {
+				n, c, p := ord.at(i)
+				sum[ord.place(axes, n, c, p)] += float64(v)
+			}
+			for i, v := range sum {
+				dst[block*mine+i] = float32(v)
+			}
+		}}}
+	})
+	l.Workspace = r.Bytes
+	return l, nil
+}
+
+// sumPixels sums what lies channels-last for each sample and channel, as in the gradient of squeeze-and-excite's scaling.
+func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
+	var r work.Room
+	width := vec.Padded(channels)
+	tiles := work.Ceil(channels, nhwc.SumTile)
+	part := r.Doubles(samples * width)
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		k := vec.Current()
+		src, dst, sums := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(part)
+		return []work.Phase{{Blocks: samples * tiles, Run: func(_, block int) {
+			n, lo := block/tiles, block%tiles*nhwc.SumTile
+			hi := min(lo+nhwc.SumTile, channels)
+			sum := sums[n*width:][lo:vec.Padded(hi)]
+			clear(sum)
+			k.Sums(sum, src[n*pixels*channels+lo:], hi-lo, channels, pixels)
+			for c, v := range sum[:hi-lo] {
+				dst[n*channels+lo+c] = float32(v)
+			}
+		}}}
+	})
+	l.Workspace = r.Bytes
+	return l
+}
