@@ -14,6 +14,7 @@ package data
 type Batch struct {
 	Epoch int // the epoch it belongs to
 	Step  int // its position in the epoch, from 0
+	First int // the position of its first image in the epoch, from 0
 
 	N, Height, Width, Channels int
 

@@ -77,7 +77,7 @@ func TestLoaderBatches(t *testing.T) {
 	}
 	next := 0
 	for k, b := range collect(t, l, 5, 0) {
-		if want := min(4, 10-4*k); b.N != want || b.Step != k || b.Epoch != 5 || b.Height != 4 || b.Width != 4 || b.Channels != 1 {
+		if want := min(4, 10-4*k); b.N != want || b.Step != k || b.First != 4*k || b.Epoch != 5 || b.Height != 4 || b.Width != 4 || b.Channels != 1 {
 			t.Errorf("batch %d is %+v", k, b)
 		}
 		if len(b.Images) != b.N*16 || len(b.Crops) != b.N*3 || len(b.Labels) != b.N || len(b.Index) != b.N {

@@ -194,6 +194,7 @@ func newSlot(n, size, channels int) *slot {
 func (s *slot) reset(epoch, step, n int) {
 	b := &s.batch
 	b.Epoch, b.Step, b.Bad = epoch, step, 0
+	b.First = step * len(s.errs) // one for each image of a whole batch
 	b.truncate(n)
 	clear(s.errs)
 	select {

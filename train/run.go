@@ -150,7 +150,7 @@ func (r *Run) open() error {
 	}
 	net, err := network.New(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit,
+		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit, Seed: c.Seed,
 	}, c.Seed)
 	if err != nil {
 		return c.noRoom(err)

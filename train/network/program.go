@@ -187,6 +187,7 @@ func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
 	bind(m.Labels, part(in, p.feed.labels))
 	bind(m.Crops, part(in, p.feed.crops))
 	bind(m.BatchNormMomentum, part(in, p.feed.momentum))
+	bind(m.RandomCounter, part(in, p.feed.counter))
 	size := n.Device.DType().Size()
 	if u == Training {
 		bind(m.Loss, lossIn(out, size))
