@@ -12,6 +12,7 @@ import (
 
 	"onlinerna/rna"
 	"onlinerna/rna/convex"
+	"onlinerna/rna/convex/study"
 )
 
 type logregFlags struct {
@@ -41,6 +42,7 @@ on them, and show how fast each comes to the minimum: the convex experiments of 
 Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).`,
 		Example: `  rna logreg --plot sonar.svg
   rna logreg --data madelon.csv --normalize --cond bad --methods gd,online_rna_gd,lbfgs --csv curves.csv
+  rna logreg --data sido0_train.mat --iterations 100 --csv curves.csv
   rna logreg --stochastic --plot sonar-stochastic.svg
   rna logreg --anderson --plot anderson.svg
   rna logreg --data mnist --all-figures figures`,
@@ -54,7 +56,7 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
 		},
 	}
 	d := newGroup("Data")
-	d.StringVar(&f.data, "data", "", "CSV `file` with the label first, libsvm file, either gzipped, or folder with MNIST's files (default: sonar)")
+	d.StringVar(&f.data, "data", "", "CSV `file` with the label first, or libsvm, ARFF, MATLAB or NIPS .data (with .labels beside it), gzipped or not; or a folder with MNIST's files (default: sonar)")
 	d.BoolVar(&f.normalize, "normalize", false, "scale features to [0, 1] and add a constant")
 	d.IntVar(&f.digit, "digit", 9, "the `class` that is told from all others, of images")
 	p := newGroup("Problem")
@@ -97,7 +99,7 @@ func (f *logregFlags) check() error {
 	switch {
 	case f.loss != "logistic" && f.loss != "squares":
 		return fmt.Errorf("unknown --loss %q: want logistic or squares", f.loss)
-	case conditions[f.cond] == 0:
+	case !slices.Contains(study.Conditions(), f.cond):
 		return fmt.Errorf("unknown --cond %q: want well, regular or bad", f.cond)
 	case f.changed("kappa") && f.changed("reg"), f.changed("cond") && (f.changed("kappa") || f.changed("reg")):
 		return errors.New("more than one of --cond, --kappa and --reg: each determines the others")
@@ -155,19 +157,16 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	plans := plan(f.selected(), f.lambda)
+	plans := study.Plans(f.selected(), f.lambda)
 	if f.anderson {
-		plans = andersonPlans
+		plans = study.Anderson()
 	}
-	study, err := e.study(ctx, plans, f.stochastic, f.strength(e.risk))
+	s, err := e.study(ctx, plans, f.stochastic, f.strength(e.risk))
 	if err != nil {
 		return err
 	}
-	return errors.Join(study.table(out), writeFile(f.csv, study.csv), writeFile(f.plot, study.draw), study.failed())
+	return errors.Join(s.Table(out), writeFile(f.csv, s.CSV), writeFile(f.plot, s.Draw), s.Failed())
 }
-
-// conditions are the factors of the protocol: well, regular, bad.
-var conditions = map[string]float64{"well": 1e-3, "regular": 1e-6, "bad": 1e-9}
 
 // strength is the regularisation: a multiple of the smoothness of the data, or by samples of L_max/n.
 func (f *logregFlags) strength(r *convex.Risk) float64 {
@@ -176,11 +175,8 @@ func (f *logregFlags) strength(r *convex.Risk) float64 {
 		return f.reg
 	case f.stochastic && f.changed("kappa"):
 		return f.kappa * r.X.MaxRowNorm()
-	case f.stochastic:
-		n, _ := r.X.Dims()
-		return r.X.MaxRowNorm() / float64(n) * map[string]float64{"well": 100, "regular": 1, "bad": 0.01}[f.cond]
 	case f.changed("kappa"):
 		return f.kappa * r.Smoothness()
 	}
-	return conditions[f.cond] * r.Smoothness()
+	return study.Regularisation(r, f.cond, f.stochastic)
 }

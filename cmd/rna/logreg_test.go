@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"onlinerna/rna/convex"
+	"onlinerna/rna/convex/study"
 )
 
 func readAll(t *testing.T, path string) [][]string {
@@ -199,6 +202,47 @@ func TestLogregMistakes(t *testing.T) {
 		status, _, err := runRNA(t, append([]string{"logreg"}, strings.Fields(c.args)...)...)
 		if status != 2 || !strings.Contains(err, c.want) {
 			t.Errorf("%s: status %d, %s", c.args, status, err)
+		}
+	}
+}
+
+// One digit against all others, on real digits: online RNA is ahead of Nesterov's method, and that of gradient descent, for each of five, in
+// loss; and the validation error falls to a few per cent with all of them.
+func TestDigitRanking(t *testing.T) {
+	const digits = "../../../shared/data/mnist"
+	if _, err := os.Stat(digits); err != nil {
+		t.Skip(err)
+	}
+	if testing.Short() {
+		t.Skip("five digits take seconds")
+	}
+	for _, digit := range []int{0, 3, 5, 8, 9} {
+		train, val, err := loadImages(digits, digit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		risk, err := convex.NewRisk(train, convex.Logistic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		risk.Reg = study.Regularisation(risk, "regular", false)
+		problem, err := risk.Problem()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ends []float64
+		for _, m := range study.Digits() {
+			res, err := convex.Minimize(problem, m, convex.Options{Iterations: 40})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, res.Values[40])
+			if wrong := val.Error(res.W); !(wrong < 0.06 && wrong < val.Error(make([]float64, problem.Dim))) {
+				t.Errorf("digit %d, %s: validation error %.2f %%", digit, m, 100*wrong)
+			}
+		}
+		if !(ends[2] < ends[1] && ends[1] < ends[0]) {
+			t.Errorf("digit %d: %v end at %.4g", digit, study.Digits(), ends)
 		}
 	}
 }

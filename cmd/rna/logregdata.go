@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +30,7 @@ func (f *logregFlags) load(loss convex.Loss) (*linearData, error) {
 		return d, err
 	}
 	d.name = filepath.Base(f.data)
-	if d.train, err = readRows(f.data, loss); err == nil && f.normalize {
+	if d.train, err = convex.ReadFile(f.data, loss); err == nil && f.normalize {
 		d.train, err = d.train.Normalize()
 	}
 	return d, err
@@ -45,32 +42,6 @@ func isImages(path string) bool {
 	}
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir() || strings.Contains(filepath.Base(path), "idx3-ubyte")
-}
-
-// readRows reads a CSV or libsvm file, gzipped or not. A comma in the first line tells which.
-func readRows(path string, loss convex.Loss) (*convex.Data, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	in := bufio.NewReaderSize(file, 1<<16)
-	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		in = bufio.NewReaderSize(z, 1<<16)
-	}
-	head, err := in.Peek(1 << 16)
-	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	line, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n"), []byte("\n"))
-	if !bytes.Contains(line, []byte(",")) && bytes.Contains(line, []byte(":")) {
-		return convex.ReadLIBSVM(in, path, loss)
-	}
-	return convex.ReadCSV(in, path, loss)
 }
 
 // loadImages makes rows of pixels from 0 to 1 and a constant, sparse since most pixels are black, with the target

@@ -1,0 +1,113 @@
+package study
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"onlinerna/rna/convex"
+	"onlinerna/rna/convex/figure"
+)
+
+// Table prints where each run ends and when it was within 1e-6 and 1e-10 of f*.
+func (s *Study) Table(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "METHOD\tF − F*\t%sS TO 1E-6\tSECONDS\tTO 1E-10\tSECONDS\tSECONDS IN ALL\t", strings.ToUpper(s.unit()))
+	if s.validated() {
+		fmt.Fprint(w, "VALIDATION ERROR\t")
+	}
+	fmt.Fprintln(w)
+	for _, r := range s.Runs {
+		last := len(r.Values) - 1
+		if last < 0 {
+			fmt.Fprintf(w, "%s\tnone\t\n", r.Name)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%.2e\t", r.Name, s.Gap(r))
+		for _, goal := range []float64{1e-6, 1e-10} {
+			at, seconds := "-", "-"
+			for k, v := range r.Values {
+				if v-s.Best.Value <= goal {
+					at, seconds = strconv.Itoa(r.At[k]), fmt.Sprintf("%.3g", r.Seconds[k])
+					break
+				}
+			}
+			fmt.Fprintf(w, "%s\t%s\t", at, seconds)
+		}
+		fmt.Fprintf(w, "%.3g\t", r.Seconds[last])
+		if len(r.Wrong) > 0 {
+			fmt.Fprintf(w, "%.2f %%\t", r.Wrong[len(r.Wrong)-1])
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// CSV writes the curves in the long form of the published ones.
+func (s *Study) CSV(out io.Writer) error {
+	w := csv.NewWriter(out)
+	header := []string{"method", s.unit(), "f_minus_fstar"}
+	if s.validated() {
+		header = append(header, "validation_error")
+	}
+	w.Write(header)
+	for _, r := range s.Runs {
+		for k, v := range r.Values {
+			row := []string{r.Name, strconv.Itoa(r.At[k]), strconv.FormatFloat(v-s.Best.Value, 'g', 17, 64)}
+			if len(header) > 3 {
+				row = append(row, strconv.FormatFloat(r.Wrong[k], 'g', -1, 64))
+			}
+			w.Write(row)
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// Draw shows f − f* by iterations as SVG, and by seconds or the validation error. The runs of [Anderson] have a panel for
+// online and one for offline RNA.
+func (s *Study) Draw(out io.Writer) error {
+	for _, r := range s.Runs {
+		if strings.HasPrefix(r.Name, "online, ") {
+			return s.drawAnderson(out)
+		}
+	}
+	left := figure.Panel{X: s.unit(), Y: "f − f*", Log: true}
+	right := figure.Panel{X: "seconds", Y: "f − f*", Log: true}
+	for _, r := range s.Runs {
+		y, at := make([]float64, len(r.Values)), make([]float64, len(r.Values))
+		for k, v := range r.Values {
+			y[k], at[k] = v-s.Best.Value, float64(r.At[k])
+		}
+		left.Curves = append(left.Curves, figure.Curve{Name: r.Name, X: at, Y: y})
+		if len(r.Wrong) > 0 {
+			right.X, right.Y, right.Log = s.unit(), "validation error, %", false
+			right.Curves = append(right.Curves, figure.Curve{Name: r.Name, X: at, Y: r.Wrong})
+		} else {
+			right.Curves = append(right.Curves, figure.Curve{Name: r.Name, X: r.Seconds, Y: y})
+		}
+	}
+	return figure.Draw(out, s.Title, left, right)
+}
+
+func (s *Study) drawAnderson(out io.Writer) error {
+	panels := []figure.Panel{{Title: "online", X: s.unit(), Y: "f − f*", Log: true}, {Title: "offline", X: s.unit(), Y: "f − f*", Log: true}}
+	for _, r := range s.Runs {
+		c := figure.Curve{Name: r.Name}
+		for k, v := range r.Values {
+			c.X, c.Y = append(c.X, float64(r.At[k])), append(c.Y, v-s.Best.Value)
+		}
+		for i := range panels {
+			if name, found := strings.CutPrefix(r.Name, panels[i].Title); found || r.Method == convex.GD {
+				if found {
+					c.Name = strings.TrimPrefix(name, ", ")
+				}
+				panels[i].Curves = append(panels[i].Curves, c)
+			}
+		}
+	}
+	return figure.Draw(out, s.Title, panels...)
+}
