@@ -24,7 +24,7 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 		Device: d.Name(),
 		Patterns: slices.Concat(
 			product.Patterns(product.Options{Workers: workers, Winograd: d.winograd, AlwaysWinograd: d.alwaysWinograd}),
-			norm.Patterns(),
+			norm.Patterns(workers),
 			pool.Patterns(),
 			elementwise.Patterns(workers),
 			mapping.Patterns(workers),

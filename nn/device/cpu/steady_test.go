@@ -141,6 +141,8 @@ func steady(t *testing.T) {
 	d := open(t, 3)
 	b := network(t)
 	k := bind(t, d, &b.Program, b.weights, b.grouped(d))
+	m := expressions(t, 2, 33, 21)
+	maps := bind(t, d, &m.Program, m.weights, m.grouped(d))
 	var vectors [3]device.Vector
 	for i := range vectors {
 		v, err := d.NewVector(100_000)
@@ -151,6 +153,7 @@ func steady(t *testing.T) {
 	}
 	step := func() {
 		k.run(t)
+		maps.run(t)
 		w, g, m := vectors[0], vectors[1], vectors[2]
 		norm, err1 := g.Norm()
 		_, err2 := g.Finite()

@@ -17,6 +17,7 @@ func TestWinogradAsOthers(t *testing.T) {
 	t.Run("gradients in groups", TestGradInputGroups)
 	t.Run("evaluation in groups", TestEvaluationGroups)
 	t.Run("workers", TestWorkersGiveEqualBits)
+	t.Run("expressions", TestExpressionGroups)
 	t.Run("steady state", TestSteadyStateAllocatesNothing)
 	t.Run("NaN", TestNaNIsNotHidden)
 }

@@ -52,9 +52,6 @@ func newCode(e expr.Expr, o order, axes []op.Axes) *Code {
 	return c
 }
 
-// Activation is the code of an expression of one operand, Arg(0), that lies as the result does, for blocks of any place.
-func Activation(e expr.Expr) *Code { return newCode(e, order{1, 1, true}, []op.Axes{op.All}) }
-
 // Scratch takes what so many workers need for blocks of a size from r.
 func (c *Code) Scratch(r *work.Room, workers, block int) []work.Part {
 	return r.Each(workers, c.slots*block)
@@ -95,8 +92,9 @@ func (c *Code) Bind(scratch [][]float32, block int, numbers [][]float32, counter
 	return b
 }
 
-// Run has a worker compute the elements from place lo on, a block at most.
-func (b *Bound) Run(number int, dst []float32, lo int) {
+// Run has a worker compute the elements from place lo on, a block at most. made is those elements of the first operand, if
+// that is what another kernel makes. It may be dst.
+func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 	w, k, size := &b.workers[number], b.set, len(dst)
 	for i, n := range b.nodes {
 		to := dst
@@ -111,10 +109,12 @@ func (b *Bound) Run(number int, dst []float32, lo int) {
 		case expr.KindConst:
 			continue
 		case expr.KindArg:
-			x := b.numbers[n.Index]
-			if b.axes[n.Index] == op.All {
+			switch x := b.numbers[n.Index]; {
+			case n.Index == 0 && made != nil:
+				to = made
+			case b.axes[n.Index] == op.All:
 				to = x[lo : lo+size]
-			} else {
+			default:
 				b.order.spread(to, lo, x, b.axes[n.Index])
 			}
 		case expr.KindRandom:
@@ -158,5 +158,23 @@ func (b *Bound) Run(number int, dst []float32, lo int) {
 	}
 	if y := w.values[len(b.nodes)-1]; &y[0] != &dst[0] { // an operand or a constant
 		copy(dst, y)
+	}
+}
+
+// RunAll is Run for any number of elements.
+func (b *Bound) RunAll(number int, dst []float32, lo int) {
+	for len(dst) > 0 {
+		m := min(Block, len(dst))
+		b.Run(number, dst[:m], lo, nil)
+		dst, lo = dst[m:], lo+m
+	}
+}
+
+// RunOver is RunAll for an expression of nothing but what another kernel made, which it overwrites.
+func (b *Bound) RunOver(number int, x []float32) {
+	for len(x) > 0 {
+		m := min(Block, len(x))
+		b.Run(number, x[:m], 0, x[:m])
+		x = x[m:]
 	}
 }

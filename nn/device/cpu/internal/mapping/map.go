@@ -31,12 +31,12 @@ func maps(f *lower.Flow, first, workers int) []work.Match {
 	if !ok {
 		return nil
 	}
-	c := chain{expr: o.Expr, values: s.In, last: s}
+	c := Chain{expr: o.Expr, values: s.In, last: s}
 	steps := []int{first}
 	list := []work.Match{c.match(steps, workers)}
 	for {
 		next, ok := lower.Next[op.Map](f, steps[len(steps)-1])
-		if !ok || !c.append(f.Step(next)) {
+		if !ok || !c.Append(f.Step(next)) {
 			return list
 		}
 		steps = append(slices.Clone(steps), next)
@@ -44,15 +44,28 @@ func maps(f *lower.Flow, first, workers int) []work.Match {
 	}
 }
 
-// chain is one expression of several steps.
-type chain struct {
+// Chain is steps of expressions, each of the one before, as one expression.
+type Chain struct {
 	expr   expr.Expr
 	values []int // operands
 	last   work.Step
+	made   bool // the first operand is made by another kernel, in the layout of activations
 }
 
-// append makes c that of step s too, which reads its result once. Where that is repeated, it does not.
-func (c *chain) append(s work.Step) bool {
+// After is a chain of what a step makes.
+func After(s work.Step) Chain { return Chain{expr.Arg(0), []int{s.Out}, s, true} }
+
+// Alone says whether no other operand than the first is read.
+func (c *Chain) Alone() bool { return len(c.values) == 1 }
+
+// Reads says whether c reads a value that it does not make.
+func (c *Chain) Reads(v int) bool { return slices.Contains(c.values, v) }
+
+// Last is the last step.
+func (c *Chain) Last() work.Step { return c.last }
+
+// Append makes c that of step s too, an expression that reads its result once. It does not if the result is repeated there.
+func (c *Chain) Append(s work.Step) bool {
 	o := s.Op.(op.Map)
 	at := slices.Index(s.In, c.last.Out)
 	if numbers, counter := o.Expr.Reads(at); !numbers || counter || !s.InType(at).Shape.Equal(s.OutType().Shape) {
@@ -74,70 +87,101 @@ func (c *chain) append(s work.Step) bool {
 	return true
 }
 
-func (c chain) match(steps []int, workers int) work.Match {
+func (c Chain) match(steps []int, workers int) work.Match {
 	return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) { return c.lower(workers) }}
 }
 
 // lower lowers the expression into the result of the last step.
-func (c chain) lower(workers int) (*work.Lowering, error) {
-	shape := c.last.OutType().Shape
+func (c Chain) lower(workers int) (*work.Lowering, error) {
+	var r work.Room
+	p, err := c.Plan(&r, workers, Block)
+	if err != nil {
+		return nil, err
+	}
+	l := work.Result(c.last, p.layout, func(st *work.Storage) []work.Phase {
+		dst := st.Floats(c.last.Out)
+		b := p.Bind(st)
+		if st.Err != nil {
+			return nil
+		}
+		return []work.Phase{{Blocks: work.Ceil(len(dst), work.ElementBlock), Run: func(worker, block int) {
+			lo := block * work.ElementBlock
+			b.RunAll(worker, dst[lo:min(lo+work.ElementBlock, len(dst))], lo)
+		}}}
+	})
+	l.Results[0].Over = p.Over
+	l.Workspace = r.Bytes
+	return l, nil
+}
+
+// Plan is a chain with its scratch.
+type Plan struct {
+	Chain
+	Over    []int // operands whose storage the result may take
+	code    *Code
+	layout  device.Layout
+	scratch []work.Part
+	block   int
+}
+
+// Plan takes what so many workers need for blocks of a size from r.
+func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
+	y := c.last.OutType()
 	axes := make([]op.Axes, len(c.values))
-	layout, whole := work.RowMajor, false
-	var over []int
+	p := &Plan{Chain: c, layout: work.RowMajor, block: block}
+	whole := c.made
+	if c.made {
+		p.layout = work.Layout(y, device.Data)
+	}
 	for i, v := range c.values {
 		x := c.last.Values[v]
 		if !x.Type.DType.Float() {
 			continue
 		}
-		axes[i], _ = op.Along(x.Type.Shape, shape)
-		if axes[i] == op.All {
-			over = append(over, v)
-			if x.Type.Shape.Equal(shape) && !whole {
-				layout, whole = x.Layout, true
-			}
+		if axes[i], _ = op.Along(x.Type.Shape, y.Shape); axes[i] != op.All || c.made && i == 0 {
+			continue
+		}
+		p.Over = append(p.Over, v)
+		if x.Type.Shape.Equal(y.Shape) && !whole {
+			p.layout, whole = x.Layout, true
 		}
 	}
-	if err := c.fits(layout, axes); err != nil {
+	if err := c.fits(p.layout, axes); err != nil {
 		return nil, err
 	}
-	var r work.Room
-	code := newCode(c.expr, orderOf(shape, layout), axes)
-	scratch := code.Scratch(&r, workers, Block)
-	l := work.Result(c.last, layout, func(st *work.Storage) []work.Phase {
-		dst := st.Floats(c.last.Out)
-		numbers, counters := make([][]float32, len(c.values)), make([][]int32, len(c.values))
-		for i, v := range c.values {
-			if c.last.Values[v].Type.DType.Float() {
-				numbers[i] = st.Floats(v)
-			} else {
-				counters[i] = work.Value[int32](st, v)
-			}
+	p.code = newCode(c.expr, orderOf(y.Shape, p.layout), axes)
+	p.scratch = p.code.Scratch(r, workers, block)
+	return p, nil
+}
+
+// Over is the plan of a chain that is Alone and overwrites what it is of, in blocks of any place.
+func (c Chain) Over(r *work.Room, workers int) *Plan {
+	code := newCode(c.expr, order{1, 1, true}, []op.Axes{op.All})
+	return &Plan{Chain: c, code: code, scratch: code.Scratch(r, workers, Block), block: Block}
+}
+
+// Bind is p on its operands.
+func (p *Plan) Bind(st *work.Storage) *Bound {
+	numbers, counters := make([][]float32, len(p.values)), make([][]int32, len(p.values))
+	for i, v := range p.values {
+		if p.last.Values[v].Type.DType.Float() {
+			numbers[i] = st.Floats(v)
+		} else {
+			counters[i] = work.Value[int32](st, v)
 		}
-		buffers := st.Scratches(scratch)
-		if st.Err != nil {
-			return nil
-		}
-		b := code.Bind(buffers, Block, numbers, counters)
-		return []work.Phase{{Blocks: work.Ceil(len(dst), work.ElementBlock), Run: func(worker, block int) {
-			end := min((block+1)*work.ElementBlock, len(dst))
-			for lo := block * work.ElementBlock; lo < end; lo += Block {
-				b.Run(worker, dst[lo:min(lo+Block, end)], lo)
-			}
-		}}}
-	})
-	l.Results[0].Over = over
-	l.Workspace = r.Bytes
-	return l, nil
+	}
+	return p.code.Bind(st.Scratches(p.scratch), p.block, numbers, counters)
 }
 
 // fits says which operands lie otherwise than it takes for a result in a layout.
-func (c chain) fits(layout device.Layout, axes []op.Axes) error {
+func (c Chain) fits(layout device.Layout, axes []op.Axes) error {
 	y := c.last.OutType()
 	flat := layout != work.Layout(y, device.Data) // of weights: nothing but the place counts
 	for i, v := range c.values {
 		x := c.last.Values[v]
 		counter := !x.Type.DType.Float()
 		switch {
+		case c.made && i == 0:
 		case flat && (counter || axes[i] != op.All && axes[i] != 0):
 			return lower.Reason(fmt.Sprintf("operands of layout %q take none that are repeated", layout))
 		case axes[i] == op.All && x.Type.Shape.Equal(y.Shape) && x.Layout != layout,

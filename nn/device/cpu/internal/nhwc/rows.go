@@ -53,13 +53,13 @@ func (r Rows) Spread(row, x []float32) {
 	}
 }
 
-// Phase runs f for parts of an activation, elements lo to hi, that begin with a row. It begins at the end: that is
+// Phase has workers run f for parts of an activation, elements lo to hi, that begin with a row. It begins at the end: that is
 // what the op before has left in the caches, and what the next one reads first comes last.
-func (r Rows) Phase(f func(lo, hi int)) work.Phase {
+func (r Rows) Phase(f func(worker, lo, hi int)) work.Phase {
 	part := max(1, work.ElementBlock/r.Width()) * r.Width()
 	blocks := work.Ceil(r.Size(), part)
-	return work.Phase{Blocks: blocks, Run: func(_, block int) {
+	return work.Phase{Blocks: blocks, Run: func(worker, block int) {
 		lo := (blocks - 1 - block) * part
-		f(lo, min(lo+part, r.Size()))
+		f(worker, lo, min(lo+part, r.Size()))
 	}}
 }

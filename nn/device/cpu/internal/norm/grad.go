@@ -167,9 +167,9 @@ func gradInput(s work.Step, o op.BatchNormGradInput) (*work.Lowering, error) {
 			}
 		}}
 		if o.Fixed {
-			return []work.Phase{prepare, rows.Phase(func(lo, hi int) { k.Scale(dst[lo:hi], dy[lo:hi], gain) })}
+			return []work.Phase{prepare, rows.Phase(func(_, lo, hi int) { k.Scale(dst[lo:hi], dy[lo:hi], gain) })}
 		}
-		return []work.Phase{prepare, rows.Phase(func(lo, hi int) {
+		return []work.Phase{prepare, rows.Phase(func(_, lo, hi int) {
 			k.NormalizeGrad(dst[lo:hi], x[lo:hi], dy[lo:hi], mean, gain, meanGrad, slope)
 		})}
 	})

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -12,10 +13,10 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Patterns are those of the ops of this package.
-func Patterns() []work.Pattern {
+// Patterns are those of the ops of this package, for so many workers.
+func Patterns(workers int) []work.Pattern {
 	return []work.Pattern{
-		applied, behindReLU,
+		func(f *lower.Flow, first int) []work.Match { return applied(f, first, workers) }, behindReLU,
 		lower.Alone(stats), lower.Alone(update), lower.Alone(gradSums), lower.Alone(gradInput),
 	}
 }
@@ -80,28 +81,48 @@ type batchNorm struct {
 	other                 int // added to the result, or -1
 	relu                  bool
 	dst                   int
+	then                  *mapping.Chain // an expression of the result, or nil
+	made                  bool           // the result leaves the group too
+	workers               int
 }
 
-// applied takes BatchNorm [+ Add] [+ ReLU].
-func applied(f *lower.Flow, first int) []work.Match {
+// applied takes BatchNorm [+ Add] [+ ReLU] and BatchNorm [+ Add] + expressions.
+func applied(f *lower.Flow, first, workers int) []work.Match {
 	s := f.Step(first)
 	o, ok := s.Op.(op.BatchNorm)
 	if !ok {
 		return nil
 	}
-	b := batchNorm{eps: o.Eps, x: s.In[0], stats: s.In[1], scale: s.In[2], bias: s.In[3], other: -1, dst: s.Out}
-	steps := []int{first}
+	b := batchNorm{eps: o.Eps, x: s.In[0], stats: s.In[1], scale: s.In[2], bias: s.In[3], other: -1, dst: s.Out, workers: workers}
+	steps, last := []int{first}, s
 	list := []work.Match{b.match(s, steps)}
 	if next, ok := lower.Next[op.Add](f, first); ok {
-		add := f.Step(next)
-		b.other, _ = add.Other(s.Out)
-		b.dst = add.Out
+		last = f.Step(next)
+		b.other, _ = last.Other(s.Out)
+		b.dst = last.Out
 		steps = append(slices.Clone(steps), next)
 		list = slices.Insert(list, 0, b.match(s, steps))
 	}
-	if next, ok := lower.Next[op.ReLU](f, steps[len(steps)-1]); ok {
+	end := steps[len(steps)-1]
+	if next, ok := lower.Next[op.ReLU](f, end); ok {
 		b.relu, b.dst = true, f.Step(next).Out
-		list = slices.Insert(list, 0, b.match(s, append(slices.Clone(steps), next)))
+		return slices.Insert(list, 0, b.match(s, append(slices.Clone(steps), next)))
+	}
+	// A backward pass reads what an expression is of too: then it leaves the group.
+	c := mapping.After(last)
+	next := slices.IndexFunc(f.Readers(end), func(r int) bool { return lower.Is[op.Map](f.Step(r)) })
+	if next < 0 || !c.Append(f.Step(f.Readers(end)[next])) {
+		return list
+	}
+	b.made = f.Sole(end) < 0
+	for next, ok := f.Readers(end)[next], true; ok; next, ok = lower.Next[op.Map](f, next) {
+		if c.Last().Out != f.Step(next).Out && !c.Append(f.Step(next)) {
+			break
+		}
+		steps = append(slices.Clone(steps), next)
+		longer, so := b, c
+		longer.then = &so
+		list = slices.Insert(list, 0, longer.match(s, steps))
 	}
 	return list
 }
@@ -118,6 +139,9 @@ func (b batchNorm) match(s work.Step, steps []int) work.Match {
 		b.Rows = nhwc.RowsOf(nhwc.Pixels(s.InType(0).Shape))
 		var r work.Room
 		scratch := r.Each(3, b.Width())
+		if b.then != nil {
+			return b.expression(s, &r, scratch)
+		}
 		l := work.Data(s, func(st *work.Storage) []work.Phase { return b.phases(st, scratch) })
 		l.Results[0].Value, l.Results[0].Over = b.dst, []int{b.x, b.other}
 		l.Workspace = r.Bytes
@@ -125,34 +149,89 @@ func (b batchNorm) match(s work.Step, steps []int) work.Match {
 	}}
 }
 
-func (b *batchNorm) phases(s *work.Storage, scratch []work.Part) []work.Phase {
-	x, stats, scale, bias, dst := s.Floats(b.x), s.Floats(b.stats), s.Floats(b.scale), s.Floats(b.bias), s.Floats(b.dst)
-	var other []float32
-	if b.other >= 0 {
-		other = s.Floats(b.other)
+// expression lowers b with an expression of its result, a part of rows at a time.
+func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (*work.Lowering, error) {
+	part := max(1, mapping.Block/b.Width()) * b.Width()
+	plan, err := b.then.Plan(r, b.workers, part)
+	if err != nil {
+		return nil, err
 	}
-	if s.Err != nil {
+	var parts []work.Part
+	if !b.made {
+		parts = r.Each(b.workers, part)
+	}
+	y := b.then.Last()
+	l := work.Data(y, func(st *work.Storage) []work.Phase {
+		made, dst := st.Floats(b.dst), st.Floats(y.Out)
+		prepare, run := b.kernel(st, scratch, vec.Current())
+		bound, buffers := plan.Bind(st), st.Scratches(parts)
+		if st.Err != nil {
+			return nil
+		}
+		return []work.Phase{prepare, b.Phase(func(worker, lo, hi int) {
+			for ; lo < hi; lo += part {
+				end := min(lo+part, hi)
+				var x []float32
+				if b.made {
+					x = made[lo:end]
+				} else {
+					x = buffers[worker][:end-lo]
+				}
+				run(x, lo)
+				bound.Run(worker, dst[lo:end], lo, x)
+			}
+		})}
+	})
+	l.Results[0].Over = append(plan.Over, b.x, b.other)
+	l.Workspace = r.Bytes
+	if b.made { // the expression still reads its operands when it is there
+		over := slices.DeleteFunc([]int{b.x, b.other}, func(v int) bool { return b.then.Reads(v) })
+		l.Results = append(l.Results, lower.Result{
+			Value: b.dst, Layout: l.Results[0].Layout, Bytes: l.Results[0].Bytes, Over: over,
+		})
+	}
+	return l, nil
+}
+
+func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
+	dst := st.Floats(b.dst)
+	operands := [][]float32{st.Floats(b.x)}
+	if b.other >= 0 {
+		operands = append(operands, st.Floats(b.other))
+	}
+	if st.Err != nil {
 		return nil
 	}
-	params := s.Scratches(scratch)
+	prepare, run := b.kernel(st, scratch, vec.To(dst, b.Width(), operands...))
+	return []work.Phase{prepare, b.Phase(func(_, lo, hi int) { run(dst[lo:hi], lo) })}
+}
+
+// kernel is what prepares the parameters, and the map of the elements from lo on, which begin with a row.
+func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (prepare work.Phase, run func(dst []float32, lo int)) {
+	x, stats, scale, bias := st.Floats(b.x), st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
+	var other []float32
+	if b.other >= 0 {
+		other = st.Floats(b.other)
+	}
+	params := st.Scratches(scratch)
 	mean, gain, shift := params[0], params[1], params[2]
-	prepare := work.Phase{Blocks: 1, Run: func(int, int) {
+	prepare = work.Phase{Blocks: 1, Run: func(int, int) {
 		gains(gain[:b.Channels], stats[b.Channels:], scale, b.eps)
 		b.Spread(gain[b.Channels:], gain)
 		b.Spread(mean, stats)
 		b.Spread(shift, bias)
 	}}
-	k := vec.To(dst, b.Width(), x, other)
 	normalize, normalizeAdd := k.Normalize, k.NormalizeAdd
 	if b.relu {
 		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
 	}
 	if other != nil {
-		return []work.Phase{prepare, b.Phase(func(lo, hi int) {
-			normalizeAdd(dst[lo:hi], x[lo:hi], other[lo:hi], mean, gain, shift)
-		})}
+		return prepare, func(dst []float32, lo int) {
+			hi := lo + len(dst)
+			normalizeAdd(dst, x[lo:hi], other[lo:hi], mean, gain, shift)
+		}
 	}
-	return []work.Phase{prepare, b.Phase(func(lo, hi int) { normalize(dst[lo:hi], x[lo:hi], mean, gain, shift) })}
+	return prepare, func(dst []float32, lo int) { normalize(dst, x[lo:lo+len(dst)], mean, gain, shift) }
 }
 
 // gains sets gain to scale/σ.

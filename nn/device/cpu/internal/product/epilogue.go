@@ -3,6 +3,7 @@ package product
 import (
 	"math"
 
+	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -10,10 +11,12 @@ import (
 
 // epilogue is what a product does with its results while they are in registers or in a cache.
 type epilogue struct {
-	norm  *foldedNorm // nil for none
-	other int         // a value that is added to the result, or -1
-	relu  bool        // negative results become 0
-	sums  *blockSums  // nil for none
+	norm  *foldedNorm    // nil for none
+	other int            // a value that is added to the result, or -1
+	relu  bool           // negative results become 0
+	sums  *blockSums     // nil for none
+	then  *mapping.Chain // an expression of a block as soon as it is there, nil for none
+	plan  *mapping.Plan  // that of then
 }
 
 // foldedNorm is a batch normalisation by constants, which the weights and the bias of a product take up.
@@ -44,7 +47,10 @@ func (p *product) summable() bool {
 
 // lower adds the scratch of e to r, for a product with columns packed in all, whose result has the given rows and is
 // made in so many blocks of them.
-func (e *epilogue) lower(r *work.Room, columns int, rows nhwc.Rows, blocks int) {
+func (e *epilogue) lower(r *work.Room, workers, columns int, rows nhwc.Rows, blocks int) {
+	if e.then != nil {
+		e.plan = e.then.Over(r, workers)
+	}
 	if n := e.norm; n != nil {
 		n.gain, n.shift = r.Floats(columns), r.Floats(columns)
 	}
@@ -59,6 +65,9 @@ type boundEpilogue struct {
 	gain, shift []float32 // of the columns of all groups as they are packed, nil for none
 	added       []float32 // nil for none
 
+	then *mapping.Bound // nil for none
+	dst  []float32
+
 	add        func(m nhwc.Summed) // nil for none
 	partial    []float64
 	stride     int // of partial, from a block to the next
@@ -70,6 +79,9 @@ type boundEpilogue struct {
 func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded int) (before, after []work.Phase) {
 	if e.other >= 0 {
 		k.added = s.Floats(e.other)
+	}
+	if e.plan != nil {
+		k.then, k.dst = e.plan.Bind(s), s.Floats(e.then.Last().Out)
 	}
 	if n := e.norm; n != nil {
 		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)
@@ -110,16 +122,22 @@ func (k *tiledKernel) scale(panel []float32, width, group, first int) {
 	set.Add(panel[:width], panel[:width], shift)
 }
 
-// sum takes the sums of a block.
-func (k *tiledKernel) sum(b *tiledBlock) {
+// end does what is done with a whole block.
+func (k *tiledKernel) end(worker int, b *tiledBlock) {
 	f := &k.families[b.family]
 	lo := b.panel * k.set.Columns()
 	hi := min(lo+b.panels*k.set.Columns(), k.rows)
-	k.sumColumns(b.number, lo, hi, (b.image*k.dstH+b.line)*k.dstW*k.dstC, k.dstC, b.images*b.lines*f.width)
+	k.endColumns(worker, b.number, lo, hi, (b.image*k.dstH+b.line)*k.dstW*k.dstC, k.dstC, b.images*b.lines*f.width)
 }
 
-// sumColumns takes the sums of columns lo to hi of a block: rows of the result from an element on, stride apart.
-func (k *boundEpilogue) sumColumns(block, lo, hi, from, stride, rows int) {
+// endColumns does what is done with columns lo to hi of a block: rows of the result from an element on, stride apart.
+func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int) {
+	if k.then != nil {
+		k.compute(worker, lo, hi, from, stride, rows)
+	}
+	if k.add == nil {
+		return
+	}
 	partial := k.partial[block*k.stride:][:k.stride]
 	m := nhwc.Summed{
 		First: partial[lo:vec.Padded(hi)], Second: partial[k.stride/2+lo : k.stride/2+vec.Padded(hi)],
@@ -130,4 +148,16 @@ func (k *boundEpilogue) sumColumns(block, lo, hi, from, stride, rows int) {
 	clear(m.First)
 	clear(m.Second)
 	k.add(m)
+}
+
+// compute applies the expression.
+func (k *boundEpilogue) compute(worker, lo, hi, from, stride, rows int) {
+	if hi-lo == stride {
+		k.then.RunOver(worker, k.dst[from:from+rows*stride])
+		return
+	}
+	for r := range rows {
+		at := from + r*stride
+		k.then.RunOver(worker, k.dst[at+lo:at+hi])
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/nhwc"
 	"onlinerna/nn/device/cpu/internal/norm"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -13,7 +14,7 @@ import (
 )
 
 // forward takes a convolution or a linear layer by itself, with the statistics of what it makes, or with a batch
-// normalisation by constants, an addition and a ReLU behind it, as far as they are there.
+// normalisation by constants, an addition and a ReLU, or expressions of nothing else, behind it, as far as they are there.
 func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	s := f.Step(first)
 	var p productStep
@@ -54,6 +55,17 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	if next, ok := lower.Next[op.ReLU](f, steps[len(steps)-1]); ok {
 		e.relu = true
 		follow(next)
+		return list
+	}
+	c := mapping.After(e.last)
+	for p.summable() {
+		next, ok := lower.Next[op.Map](f, steps[len(steps)-1])
+		if !ok || !c.Append(f.Step(next)) || !c.Alone() {
+			break
+		}
+		so := c
+		e.then = &so
+		follow(next)
 	}
 	return list
 }
@@ -77,6 +89,7 @@ type ending struct {
 	norm  *work.Step // nil for none
 	other int        // a value that is added, or -1
 	relu  bool
+	then  *mapping.Chain // an expression of the result, or nil
 }
 
 // ending is the match of a product with what follows it.
@@ -96,7 +109,7 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		if bn := e.norm; bn != nil {
 			t.end().norm = &foldedNorm{eps: bn.Op.(op.BatchNorm).Eps, stats: bn.In[1], scale: bn.In[2], bias: bn.In[3]}
 		}
-		t.end().other, t.end().relu = e.other, e.relu
+		t.end().other, t.end().relu, t.end().then = e.other, e.relu, e.then
 		p.step = e.last
 		l := d.alone(p, t)
 		if e.other != p.src { // the source is read again after a part of the result is written

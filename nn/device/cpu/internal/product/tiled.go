@@ -268,7 +268,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 	if t.weightsOf != nil {
 		repeat = len(t.weightsOf[0])
 	}
-	t.epilogue.lower(r, t.groups*t.padded, nhwc.RowsWith(f.pixels()*repeat, t.rows/repeat, repeat), len(f.block.extents(f.grid)))
+	t.epilogue.lower(r, d.Workers, t.groups*t.padded, nhwc.RowsWith(f.pixels()*repeat, t.rows/repeat, repeat), len(f.block.extents(f.grid)))
 
 	return func(s *work.Storage) []work.Phase {
 		k := &tiledKernel{
@@ -434,8 +434,8 @@ func (k *tiledKernel) run(worker, block int) {
 			}
 		}
 	}
-	if k.add != nil {
-		k.sum(b)
+	if k.then != nil || k.add != nil {
+		k.end(worker, b)
 	}
 }
 

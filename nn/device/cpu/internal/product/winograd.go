@@ -92,7 +92,7 @@ func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) w
 	if w.weightRow != 1 {
 		turned = r.Each(workers, kern.TileTaps*kern.TileTaps*packChannels*w.set.Columns())
 	}
-	w.epilogue.lower(r, w.padded, nhwc.RowsWith(w.pixels(), w.rows, 1), w.sumBlocks)
+	w.epilogue.lower(r, workers, w.padded, nhwc.RowsWith(w.pixels(), w.rows, 1), w.sumBlocks)
 
 	return func(s *work.Storage) []work.Phase {
 		k := &winogradKernel{
@@ -195,10 +195,10 @@ func (k *winogradKernel) run(worker, block int) {
 		k.multiply(worker, j, count)
 		k.collect(worker, b.extent, j)
 	}
-	if k.add != nil {
+	if k.then != nil || k.add != nil {
 		line, lines := b.line*kern.TileResults, b.lines*kern.TileResults
 		lines = min(lines, k.dstH-line)
-		k.sumColumns(b.number, b.from, b.to, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
+		k.endColumns(worker, b.number, b.from, b.to, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
 	}
 }
 

@@ -1,0 +1,139 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"onlinerna/internal/level"
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+var (
+	x0, x1    = expr.Arg(0), expr.Arg(1)
+	silu      = x0.Mul(x0.Sigmoid())
+	gelu      = x0.Scale(.5).Mul(x0.Scale(math.Sqrt2 / 2).Erf().Shift(1))
+	hardswish = x0.Mul(x0.Shift(3).Clamp(0, 6)).Scale(1. / 6)
+	excited   = x0.Mul(x1.Sigmoid())
+	dropped   = expr.If(expr.Chance(expr.Random(77, 1, false), .25), expr.Const(0), x0.Scale(1/.75))
+)
+
+// expressions is a net whose expressions follow convolutions, normalisations, sums and each other.
+func expressions(tb testing.TB, n, c, h int) *builder {
+	b := &builder{tb: tb}
+	const eps = 1e-5
+	conv := op.Conv2D{Pad: [2]int{1, 1}}
+	shape := func(v int) op.Shape { return b.Values[v].Type.Shape }
+	counter := b.value(op.T(op.Int32, 2))
+
+	x := b.apply(op.Map{Expr: silu}, b.apply(conv, b.data(n, 3, h, h), b.weight(c, 3, 3, 3), b.weight(c)))
+	y := b.apply(op.Conv2D{}, x, b.weight(c, c, 1, 1))
+	stats, scale, bias := b.apply(op.BatchNormStats{}, y), b.weight(c), b.weight(c)
+	normal := b.apply(op.BatchNorm{Eps: eps}, y, stats, scale, bias)
+	z := b.apply(op.Map{Expr: gelu}, normal) // what the backward pass reads too
+	dropout := b.apply(op.Map{Expr: dropped}, z, counter)
+
+	inside := b.apply(op.BatchNorm{Eps: eps}, x, stats, scale, bias)
+	sum := b.apply(op.Add{}, inside, b.data(shape(inside)...))
+	swish := b.apply(op.Map{Expr: hardswish}, sum)
+	small := b.apply(op.Map{Expr: silu}, b.apply(op.Linear{}, b.apply(op.GlobalAvgPool{}, swish), b.weight(c, c)))
+	scaled := b.apply(op.Map{Expr: excited}, swish, small)
+
+	dz := b.apply(op.Map{Expr: gelu.Gradient(x1)[0]}, normal, b.data(shape(z)...))
+	b.apply(op.SumTo{Shape: shape(small)}, dz)
+	b.Keep = append(b.Keep, dropout, scaled, dz)
+	return b
+}
+
+func TestExpressionGroups(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, c := range []struct{ n, c, h int }{{3, 5, 7}, {2, 33, 9}, {2, 300, 4}, {1, 16, 40}} {
+			b := expressions(t, c.n, c.c, c.h)
+			d := open(t, 2)
+			groups := b.grouped(d)
+			want := []string{"batch_norm map map", "batch_norm add map"}
+			if level.Current() != level.Go {
+				want = []string{"conv2d map", "conv2d batch_norm_stats", "batch_norm map map", "batch_norm add map", "linear map"}
+			}
+			if kinds := groupedKinds(b, groups); !slices.Equal(kinds, want) {
+				t.Fatalf("groups %q, want %q", kinds, want)
+			}
+			alone := bind(t, d, &b.Program, b.weights, b.alone())
+			grouped := bind(t, d, &b.Program, b.weights, groups)
+			alone.run(t)
+			grouped.run(t)
+			same(t, b, alone, grouped, fmt.Sprintf("%+v one by one and grouped", c))
+		}
+	})
+}
+
+func TestExpressionWorkers(t *testing.T) {
+	b := expressions(t, 3, 33, 21)
+	one := bind(t, open(t, 1), &b.Program, b.weights, b.alone())
+	one.run(t)
+	for _, n := range []int{2, 7} {
+		d := open(t, n)
+		many := bind(t, d, &b.Program, b.weights, b.grouped(d))
+		many.run(t)
+		many.run(t)
+		same(t, b, one, many, "one worker and several")
+	}
+}
+
+// BenchmarkMap measures expressions on an activation that caches do not hold, and a copy that moves as many bytes, in turn.
+func BenchmarkMap(b *testing.B) {
+	d := open(b, 0)
+	const n, c, h = 16, 64, 112
+	for _, e := range []struct {
+		name string
+		expr expr.Expr
+		ins  int
+	}{
+		{"relu", x0.Max(expr.Const(0)), 1}, {"hardswish", hardswish, 1}, {"silu", silu, 1}, {"gelu", gelu, 1},
+		{"silu gradient", silu.Gradient(x1)[0], 2}, {"gelu gradient", gelu.Gradient(x1)[0], 2}, {"excited", excited, -1}, {"dropout", dropped, -2},
+	} {
+		b.Run(e.name, func(b *testing.B) {
+			p := &builder{tb: b}
+			x := p.data(n, c, h, h)
+			in, moved := []int{x}, 2
+			switch e.ins {
+			case 2:
+				in, moved = append(in, p.data(n, c, h, h)), 3
+			case -1:
+				in = append(in, p.data(n, c))
+			case -2:
+				in = append(in, p.value(op.T(op.Int32, 2)))
+			}
+			p.apply(op.Map{Expr: e.expr}, in...)
+			k := bind(b, d, &p.Program, p.weights, p.alone())
+			defer k.free()
+			size := p.Values[x].Type.Shape.Size()
+			var streams [2]device.Vector
+			for i := range streams {
+				v, err := d.NewVector(moved * size / 2)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer v.Free()
+				streams[i] = v
+			}
+			k.run(b)
+			best, copied := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+			for b.Loop() {
+				start := time.Now()
+				streams[0].Copy(streams[1])
+				between := time.Now()
+				k.run(b)
+				copied, best = min(copied, between.Sub(start)), min(best, time.Since(between))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(best.Seconds()*1e3, "ms")
+			b.ReportMetric(float64(best.Nanoseconds())/float64(size), "ns/element")
+			b.ReportMetric(copied.Seconds()/best.Seconds(), "of-copy")
+		})
+	}
+}
