@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"onlinerna/internal/level"
 )
@@ -167,7 +168,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// BenchmarkFunctions measures functions of a block that is in the first level cache.
+// BenchmarkFunctions measures functions of a block that is in the first level cache: the fastest call.
 func BenchmarkFunctions(b *testing.B) {
 	x, y := make([]float32, 1024), make([]float32, 1024)
 	r := rand.New(rand.NewPCG(1, 1))
@@ -178,10 +179,13 @@ func BenchmarkFunctions(b *testing.B) {
 		for _, f := range functionsOf {
 			b.Run(l.String()+"/"+f.name, func(b *testing.B) {
 				run := f.f(For(l))
+				best := time.Duration(math.MaxInt64)
 				for b.Loop() {
+					start := time.Now()
 					run(y, x)
+					best = min(best, time.Since(start))
 				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(x)), "ns/element")
+				b.ReportMetric(float64(best.Nanoseconds())/float64(len(x)), "ns/element")
 			})
 		}
 	}
