@@ -94,12 +94,7 @@ func slopes(r *rand.Rand) []slope {
 
 // smooth says whether e has a derivative for each of n operands, and no kinks and steps.
 func smooth(e expr.Expr, n int) bool {
-	for i := range n {
-		if read, _ := e.Reads(i); !read {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(e.Nodes(), func(n expr.Node) bool {
+	return e.ReadsAll(n) && !slices.ContainsFunc(e.Nodes(), func(n expr.Node) bool {
 		return n.Kind == expr.KindMin || n.Kind == expr.KindMax || n.Kind == expr.KindIf
 	})
 }

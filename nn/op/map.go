@@ -111,7 +111,7 @@ func (o Map) Infer(in ...Type) (Type, error) {
 		return Type{}, wrong(o, in, "the expression is missing")
 	}
 	if n := o.Expr.Args(); n != len(in) || n == 0 {
-		return Type{}, wrong(o, in, "the expression reads %d operands: it must read those it has, and one at least", n)
+		return Type{}, wrong(o, in, "the expression reads %d operands: it must read those there are, and one at least", n)
 	}
 	want := make([]operand, len(in))
 	var shape Shape
@@ -119,6 +119,8 @@ func (o Map) Infer(in ...Type) (Type, error) {
 		want[i] = operand{"a number", -1, float}
 		numbers, counter := o.Expr.Reads(i)
 		switch {
+		case !counter && !numbers:
+			return Type{}, wrong(o, in, "the expression does not read operand %d", i)
 		case counter && numbers:
 			return Type{}, wrong(o, in, "operand %d counts random numbers and cannot be one", i)
 		case counter:

@@ -199,6 +199,7 @@ func TestMapMisfits(t *testing.T) {
 		{op.Map{Expr: expr.Const(1)}, nil, "reads 0"},
 		{op.Map{Expr: x1}, []op.Type{f(2)}, "reads 2"},
 		{op.Map{Expr: x0}, []op.Type{f(2), f(2)}, "reads 1"},
+		{op.Map{Expr: x1}, []op.Type{f(2), f(2)}, "does not read operand 0"},
 		{op.Map{Expr: x0.Add(x1)}, []op.Type{f(2, 3), f(2)}, "operand 1 cannot be repeated to [2 3]"},
 		{op.Map{Expr: x0.Add(x1)}, []op.Type{f(2, 1), f(1, 3)}, "cannot be repeated"},
 		{op.Map{Expr: x0.Add(u)}, []op.Type{f(2), op.T(op.Int32, 3)}, "must be [2]"},

@@ -2,6 +2,7 @@ package lower_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 // names is a device whose kernels are names of what they run.
@@ -200,5 +202,48 @@ func TestReasons(t *testing.T) {
 	_, err := table.Describe(of(func(b *builder, x, y int) { b.apply(t, op.ReLU{}, x) }, 0))
 	if !errors.Is(err, failed) || !strings.Contains(err.Error(), "names: describe") {
 		t.Errorf("error %v, want %v", err, failed)
+	}
+}
+
+// Elementwise ops after each other become one expression, while nobody else reads what is in between and it is not repeated.
+func TestMapsFrom(t *testing.T) {
+	x0, x1 := expr.Arg(0), expr.Arg(1)
+	f := op.T(op.Float32, 2, 3)
+	b := &builder{}
+	x, y, c := b.value(f), b.value(f), b.value(op.T(op.Float32, 3))
+	p := b.apply(t, op.Map{Expr: x0.Mul(x1)}, x, c) // step 0
+	q := b.apply(t, op.Add{}, p, y)
+	r := b.apply(t, op.ReLU{}, q)
+	s := b.apply(t, op.Map{Expr: x0.Exp()}, r)  // step 3, kept
+	u := b.apply(t, op.ReLU{}, s)               // step 4, no expression
+	v := b.apply(t, op.ReLU{}, u)               //
+	w := b.apply(t, op.Map{Expr: x0.Neg()}, c)  // step 6
+	b.apply(t, op.Map{Expr: x0.Sub(x1)}, v, w)  // step 7: repeats w
+	z := b.apply(t, op.Map{Expr: x0.Tanh()}, y) // step 8: read twice
+	b.apply(t, op.Add{}, z, z)                  //
+	b.Keep = []int{s}
+	flow := lower.NewFlow(&b.Program)
+	for first, want := range map[int][]string{
+		0: {
+			"[0 1 2 3] map{exp(max((x0 + (x1 * x2)), 0))} of [1 0 2]", "[0 1 2] map{max((x0 + (x1 * x2)), 0)} of [1 0 2]",
+			"[0 1] map{(x2 + (x0 * x1))} of [0 2 1]", "[0] map{(x0 * x1)} of [0 2]",
+		},
+		2: {"[2 3] map{exp(max(x0, 0))} of [4]"},
+		4: {"[4 5 7] map{(max(x0, 0) - x1)} of [6 9]"},
+		5: {"[5 7] map{(max(x0, 0) - x1)} of [7 9]"},
+		6: {"[6] map{-x0} of [2]"},
+		8: {"[8] map{tanh(x0)} of [1]"},
+		9: nil,
+	} {
+		var got []string
+		for _, m := range lower.MapsFrom(flow, first) {
+			got = append(got, fmt.Sprintf("%v %v of %v", m.Steps, m.Map, m.In))
+			if m.Out != b.Steps[m.Steps[len(m.Steps)-1]].Out {
+				t.Errorf("steps %v make value %d", m.Steps, m.Out)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("from step %d: %q, want %q", first, got, want)
+		}
 	}
 }

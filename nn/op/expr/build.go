@@ -195,6 +195,14 @@ func (a Expr) extreme(k Kind, b Expr) Expr {
 	if a == b {
 		return a
 	}
+	if _, ok := a.constant(); ok {
+		a, b = b, a
+	}
+	if n := a.node(); n.kind == k { // constants meet
+		if c, ok := fold(k, n.args[1], b); ok {
+			return n.args[0].extreme(k, c)
+		}
+	}
 	return commute(k, a, b)
 }
 

@@ -54,6 +54,7 @@ func TestSimplification(t *testing.T) {
 		{"places", y.Mul(x).Add(y.Max(x)), "((x0 * x1) + max(x0, x1))"},
 		{"places do matter", y.Sub(x).Div(x), "((x1 - x0) / x0)"},
 		{"maximum of equals", x.Max(x), "x0"},
+		{"limits meet", c(2).Max(x.Max(c(1))).Min(c(7)), "min(max(x0, 2), 7)"},
 		{"the same either way", expr.If(less, x, x), "x0"},
 		{"the same question again", expr.If(less, expr.If(less, x, y), expr.If(less, x, c(2))), "if((x0 < x1), x0, 2)"},
 		{"a known outcome", expr.If(c(1).Less(c(2)), x, y), "x0"},
@@ -124,7 +125,7 @@ func TestRandomExpressions(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 4))
 	const operands = 3
 	derivatives, texts := 0, map[string]expr.Expr{}
-	for range 3000 {
+	for range 1000 {
 		k := exprtest.Random(r, 1+r.IntN(5), operands)
 		if e, ok := texts[k.Expr.String()]; ok && e != k.Expr {
 			t.Fatalf("two expressions are written %v", e)
@@ -160,7 +161,7 @@ func TestRandomExpressions(t *testing.T) {
 			derivatives++
 		}
 	}
-	if derivatives < 4000 {
+	if derivatives < 1300 {
 		t.Errorf("only %d derivatives were smooth enough to be compared", derivatives)
 	}
 }

@@ -83,6 +83,16 @@ func (e Expr) Reads(i int) (numbers, counter bool) {
 	return numbers, counter
 }
 
+// ReadsAll says whether e reads each of n operands, and no others.
+func (e Expr) ReadsAll(n int) bool {
+	for i := range n {
+		if numbers, counter := e.Reads(i); !numbers && !counter {
+			return false
+		}
+	}
+	return e.Args() == n
+}
+
 // IsArg says whether e is an operand as it is, and which.
 func (e Expr) IsArg() (i int, ok bool) {
 	n := e.node()

@@ -1,0 +1,57 @@
+package lower
+
+import (
+	"slices"
+
+	"onlinerna/nn/op"
+)
+
+// Maps is steps of elementwise ops, each of what the one before makes, as one expression.
+type Maps struct {
+	Steps []int // in execution order
+	Map   op.Map
+	In    []int // the values that Map reads, each once
+	Out   int   // the value that the last step makes
+}
+
+// MapsFrom lists the steps that begin with step first and run as one expression, the longest first: an op.Map or another elementwise
+// op, and those that follow as long as nobody else reads what is in between and nothing of that is repeated. Unless one of them
+// is an op.Map there are none.
+func MapsFrom(f *Flow, first int) []Maps {
+	s := f.Step(first)
+	o, ok := s.Op.(op.Elementwise)
+	if !ok {
+		return nil
+	}
+	m := Maps{Steps: []int{first}, Out: s.Out}
+	m.Map, m.In = op.Mapped(o, s.In)
+	var list []Maps
+	for some := Is[op.Map](s); ; {
+		if some {
+			list = append(list, m)
+		}
+		next, ok := m.next(f)
+		if !ok {
+			slices.Reverse(list)
+			return list
+		}
+		m = next
+		some = some || Is[op.Map](f.Step(m.Steps[len(m.Steps)-1]))
+	}
+}
+
+// next is m with the step that follows.
+func (m Maps) next(f *Flow) (n Maps, ok bool) {
+	i := f.Sole(m.Steps[len(m.Steps)-1])
+	if i < 0 {
+		return n, false
+	}
+	s := f.Step(i)
+	o, ok := s.Op.(op.Elementwise)
+	if !ok || !s.Values[m.Out].Type.Shape.Equal(s.OutType().Shape) {
+		return n, false
+	}
+	n = Maps{Steps: append(slices.Clone(m.Steps), i), Out: s.Out}
+	n.Map, n.In, ok = op.Compose(o, s.In, m.Map, m.In, m.Out)
+	return n, ok
+}
