@@ -29,6 +29,9 @@ type LoaderOptions struct {
 	Seed, Stream uint64
 	// Limit ends an epoch after this many batches; 0 means no limit.
 	Limit int
+	// Rank and Ranks, where that is above 1, deal the batches of an epoch in turn to so many loaders, of which this is number Rank: each
+	// batch is one loader's. Steps, Images and the steps of Epoch are those of all.
+	Rank, Ranks int
 	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
 	// for training; without it the image is left out.
 	Substitute bool
@@ -68,6 +71,8 @@ func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
 	case opt.Workers < 0 || opt.Prefetch < 0 || opt.Limit < 0:
 		return nil, fmt.Errorf("loader: Workers %d, Prefetch %d and Limit %d must not be negative",
 			opt.Workers, opt.Prefetch, opt.Limit)
+	case opt.Ranks < 0 || opt.Rank < 0 || opt.Rank >= max(1, opt.Ranks):
+		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
 	case !(opt.MaxBad >= 0 && opt.MaxBad <= 1):
 		return nil, fmt.Errorf("loader: MaxBad is %g, must be in [0, 1]", opt.MaxBad)
 	}
@@ -77,6 +82,7 @@ func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
 	if opt.Prefetch == 0 {
 		opt.Prefetch = 2
 	}
+	opt.Ranks = max(1, opt.Ranks)
 	return &Loader{ds: ds, tr: tr, opt: opt, logged: map[int]bool{}}, nil
 }
 
@@ -94,7 +100,25 @@ func (l *Loader) Images() int {
 	return min(l.ds.Len(), l.Steps()*l.opt.Batch)
 }
 
-// Epoch yields the batches of an epoch from step fromStep on. A batch is valid until the next
+// Between is the number of images of the steps from, …, to-1.
+func (l *Loader) Between(from, to int) int {
+	n := l.Images()
+	return min(n, to*l.opt.Batch) - min(n, from*l.opt.Batch)
+}
+
+// Own is the number of images that this loader yields of an epoch from step fromStep on, if all can be read.
+func (l *Loader) Own(fromStep int) int {
+	n := 0
+	for s := fromStep + l.opt.Rank; s < l.Steps(); s += l.opt.Ranks {
+		n += l.Between(s, s+1)
+	}
+	return n
+}
+
+// Allowed is the number of images of an epoch that may be unreadable.
+func (l *Loader) Allowed() int { return int(l.opt.MaxBad * float64(l.Images())) }
+
+// Epoch yields the batches of an epoch from step fromStep on: of these every Ranks-th, beginning with number Rank. A batch is valid until the next
 // iteration, which recycles its memory; one of which every image was left out is passed over.
 // Batches are made ahead, by goroutines that have ended when the range statement ends. After an
 // error, which comes with a nil batch, nothing follows; where ctx is done it is the cause of ctx.
@@ -109,7 +133,7 @@ func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batc
 		run := l.start(ctx, epoch, fromStep, steps)
 		defer run.stop()
 		bad := 0
-		for range steps - fromStep {
+		for step := fromStep + l.opt.Rank; step < steps; step += l.opt.Ranks {
 			s, err := run.next(ctx)
 			if err == nil {
 				bad, err = run.settle(s, bad)

@@ -360,6 +360,7 @@ func TestNewLoaderErrors(t *testing.T) {
 		{ds, Eval(4), LoaderOptions{}, "Batch is 0"},
 		{ds, Eval(4), LoaderOptions{Batch: 1, Workers: -1}, "-1"},
 		{ds, Eval(4), LoaderOptions{Batch: 1, MaxBad: 2}, "MaxBad is 2"},
+		{ds, Eval(4), LoaderOptions{Batch: 1, Rank: 2, Ranks: 2}, "Rank 2 of 2"},
 	} {
 		_, err := NewLoader(c.ds, c.tr, c.opt)
 		wantError(t, err, c.want)
@@ -422,5 +423,46 @@ func BenchmarkLoader(b *testing.B) {
 			b.ReportMetric(float64(images)/b.Elapsed().Seconds()/float64(runtime.GOMAXPROCS(0)), "images/s/core")
 			b.ReportMetric(0, "ns/op")
 		})
+	}
+}
+
+// Batches are dealt to loaders without a gap or a repetition, from any step on.
+func TestLoaderDealsBatches(t *testing.T) {
+	for _, n := range []int{1, 2, 23, 40, 41} {
+		ds := fake{n: n, bad: map[int]bool{3: true}}
+		for _, ranks := range []int{1, 2, 3, 4} {
+			for _, from := range []int{0, 1, 3} {
+				opt := LoaderOptions{Batch: 4, Shuffle: true, Seed: 5, Substitute: true, MaxBad: 0.5}
+				one := newLoader(t, ds, Eval(4), opt)
+				if from > one.Steps() {
+					continue
+				}
+				want := collect(t, one, 2, from)
+				dealt := make([][]Batch, ranks)
+				for k := range ranks {
+					opt.Rank, opt.Ranks = k, ranks
+					l := newLoader(t, ds, Eval(4), opt)
+					if l.Steps() != one.Steps() || l.Images() != one.Images() {
+						t.Fatal("a loader of many has its own idea of the epoch")
+					}
+					dealt[k] = collect(t, l, 2, from)
+					if own := len(indices(dealt[k])); own != l.Own(from) {
+						t.Errorf("%d images, Own says %d", own, l.Own(from))
+					}
+				}
+				for i, b := range want {
+					d := dealt[i%ranks]
+					if len(d) <= i/ranks || !reflect.DeepEqual(d[i/ranks], b) {
+						t.Fatalf("%d images, %d ranks, from %d: batch %d is not rank %d's", n, ranks, from, i, i%ranks)
+					}
+				}
+				if sum := len(slices.Concat(dealt...)); sum != len(want) {
+					t.Errorf("%d batches were dealt of %d", sum, len(want))
+				}
+				if one.Between(from, one.Steps()) != len(indices(want)) {
+					t.Errorf("between step %d and the end: %d images", from, one.Between(from, one.Steps()))
+				}
+			}
+		}
 	}
 }

@@ -51,7 +51,7 @@ func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{
 		loader: l, epoch: epoch, cancel: cancel,
-		allowed: int(l.opt.MaxBad * float64(l.Images())),
+		allowed: l.Allowed(),
 		work:    make(chan rows, 4*l.opt.Workers),
 	}
 	if l.opt.Shuffle {
@@ -59,10 +59,11 @@ func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
 		r.order = make([]int32, l.ds.Len())
 		random.Perm(r.order)
 	}
-	r.take(min(l.opt.Prefetch+1, steps-fromStep))
+	own := max(0, steps-fromStep-l.opt.Rank+l.opt.Ranks-1) / l.opt.Ranks
+	r.take(min(l.opt.Prefetch+1, own))
 	r.group.Go(func() {
 		defer close(r.work)
-		for step := fromStep; step < steps; step++ {
+		for step := fromStep + l.opt.Rank; step < steps; step += l.opt.Ranks {
 			select {
 			case s := <-r.free:
 				r.dispatch(ctx, s, step)

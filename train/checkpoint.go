@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/ranks"
 )
 
 // checkpointDir is the folder of the checkpoint in that of the run.
@@ -35,6 +36,14 @@ func (r *Run) Save() error {
 	if r.beyond != nil {
 		return fmt.Errorf("the run failed, and its weights are of no step: %w", r.beyond)
 	}
+	r.Config.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the checkpoint"})
+	if err := r.sameBits(); err != nil {
+		return err
+	}
+	return r.first(r.save)
+}
+
+func (r *Run) save() error {
 	dir := filepath.Join(r.Config.Out, checkpointDir)
 	err := replaceDir(dir, func(tmp string) error {
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta("sgd")); err != nil {
@@ -85,7 +94,10 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 	if err != nil {
 		return nil, err
 	}
-	if err := r.load(); err != nil {
+	if err = r.Config.Ranks.Together(r.load()); err == nil {
+		err = r.preflight()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("resuming %s: %w", dir, err), r.Close())
 	}
 	return r, nil

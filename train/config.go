@@ -11,6 +11,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 // Config says what to train on what and how. It is stored as config.json in the folder of the run. Fields that
@@ -74,6 +75,10 @@ type Config struct {
 	// EMA keeps a power average of the iterates of all steps beside training, x += (γ+1)/(t+γ)·(w − x) at step
 	// t, for a γ > 0.
 	EMA float64 `json:"ema,omitempty"`
+
+	// Ranks are the processes that train together, each with a device and a Run of its own; nil for one. A step then has Accumulate batches of each
+	// rank, rank 0 alone writes files, and an error that is not [Common] leaves the other ranks waiting.
+	Ranks *ranks.Group `json:"-"`
 
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
 	Out             string `json:"out"`

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 // Evaluate scores the weights of the network, whatever they are at the moment, on the validation images. It
@@ -15,16 +17,38 @@ func (r *Run) Evaluate() (*network.Score, error) {
 	if r.val == nil {
 		return nil, nil
 	}
-	s, err := r.Net.Score(r.ctx, r.val, nil)
+	return r.score(r.val)
+}
+
+// score scores the network's present weights on a loader's images, which the ranks share.
+func (r *Run) score(l *data.Loader) (*network.Score, error) {
+	g := r.Config.Ranks
+	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
+	t, err := r.Net.Tally(r.ctx, l, nil)
 	if err != nil {
 		return nil, err
 	}
+	if t, err = sumTally(g, t); err != nil {
+		return nil, err
+	}
+	if err := r.checkBad(l.Images()-t.Images, l.Allowed(), l.Images()); err != nil {
+		return nil, err
+	}
+	if t.Images == 0 {
+		return nil, network.ErrNoImage
+	}
+	s := t.Score()
 	return &s, nil
 }
 
 // reestimate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
 // an epoch.
-func (r *Run) reestimate() error { return r.Net.Restate(r.ctx, r.stats, r.pos.Epoch) }
+func (r *Run) reestimate() error {
+	if err := r.Net.Restate(r.ctx, r.stats, r.pos.Epoch); err != nil || r.Config.Ranks.Single() || r.Net.Stats == nil {
+		return err
+	}
+	return r.weighStats(float64(r.stats.Own(0)), float64(r.stats.Images()))
+}
 
 // aside runs fn, which may change the network's weights and statistics, and puts them back.
 func (r *Run) aside(fn func() error) (err error) {
@@ -90,9 +114,11 @@ func (r *Run) keep(name, kind string) error {
 	if r.Config.Out == "" {
 		return nil
 	}
-	path := filepath.Join(r.Config.Out, name+".safetensors")
-	if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, r.Meta(kind)); err != nil {
-		return fmt.Errorf("writing weights: %w", err)
-	}
-	return nil
+	return r.first(func() error {
+		path := filepath.Join(r.Config.Out, name+".safetensors")
+		if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, r.Meta(kind)); err != nil {
+			return fmt.Errorf("writing weights: %w", err)
+		}
+		return nil
+	})
 }

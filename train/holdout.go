@@ -42,11 +42,11 @@ func (r *Run) evaluateHeld() (*network.Score, error) {
 	if r.held == nil {
 		return nil, nil
 	}
-	s, err := r.Net.Score(r.ctx, r.held, nil)
+	s, err := r.score(r.held)
 	if err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
 	}
-	return &s, nil
+	return s, nil
 }
 
 // scores says whether there are images to score weights on.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,19 @@ type position struct {
 // ErrInterrupted is returned by Train when its context ended: the state is saved and the run can be resumed.
 var ErrInterrupted = errors.New("interrupted")
 
+// errStop says that the context of a rank has ended, maybe another's.
+var errStop = errors.New("to be stopped")
+
+// mayGoOn is errStop if the run is to be interrupted, on all ranks at the same place.
+func (r *Run) mayGoOn() error {
+	r.Config.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the end of an epoch"})
+	stop, err := r.stopped()
+	if err == nil && stop {
+		err = errStop
+	}
+	return err
+}
+
 // DivergedError says that the loss or the weights are no longer finite.
 type DivergedError struct {
 	Epoch, Step int
@@ -51,17 +65,18 @@ func (r *Run) Train(ctx context.Context) error {
 	if r.beyond != nil {
 		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.beyond)
 	}
-	r.ctx = ctx
-	defer func() { r.ctx = context.Background() }()
+	r.user = ctx
+	r.ctx = r.hostContext()
+	defer func() { r.ctx, r.user = context.Background(), context.Background() }()
 	if err := r.begin(); err != nil {
 		return err
 	}
 	for r.pos.Epoch <= r.Config.Epochs {
-		err := ctx.Err()
+		err := r.mayGoOn()
 		if err == nil {
 			err = r.epoch()
 		}
-		if err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		if err == errStop || err != nil && r.ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 			return r.interrupt()
 		}
 		if err != nil {
@@ -84,23 +99,8 @@ func (r *Run) begin() error {
 	if r.begun {
 		return nil
 	}
-	if out := r.Config.Out; out != "" {
-		for _, name := range []string{"config.json", "metrics.jsonl", checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
-			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
-				return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
-			}
-		}
-		err := os.MkdirAll(out, 0o755)
-		if err == nil {
-			err = r.Save()
-		}
-		if err == nil { // last: without it there is no run in the folder
-			err = r.Config.write(out)
-		}
-		if err != nil {
-			os.RemoveAll(filepath.Join(out, checkpointDir))
-			return fmt.Errorf("the run's folder %s: %w", out, err)
-		}
+	if err := r.first(r.beginFolder); err != nil {
+		return err
 	}
 	r.begun = true
 	if r.val == nil {
@@ -112,8 +112,34 @@ func (r *Run) begin() error {
 	return nil
 }
 
+// beginFolder makes the run's folder with a checkpoint and the config.
+func (r *Run) beginFolder() error {
+	if out := r.Config.Out; out != "" {
+		for _, name := range []string{"config.json", "metrics.jsonl", checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
+			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
+				return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
+			}
+		}
+		err := os.MkdirAll(out, 0o755)
+		if err == nil {
+			err = r.save()
+		}
+		if err == nil { // last: without it there is no run in the folder
+			err = r.Config.write(out)
+		}
+		if err != nil {
+			os.RemoveAll(filepath.Join(out, checkpointDir))
+			return fmt.Errorf("the run's folder %s: %w", out, err)
+		}
+	}
+	return nil
+}
+
 // interrupt saves the state of a run that is to stop.
 func (r *Run) interrupt() error {
+	if err := r.averageStats(); err != nil {
+		return err
+	}
 	if err := r.checkWeights(); err != nil { // a good checkpoint is not to be replaced by a useless one
 		return err
 	}
@@ -129,6 +155,9 @@ func (r *Run) interrupt() error {
 // epoch trains what is left of the epoch in progress, evaluates it and calls the hooks.
 func (r *Run) epoch() error {
 	if err := r.steps(); err != nil {
+		return err
+	}
+	if err := r.averageStats(); err != nil {
 		return err
 	}
 	if r.pos.Record == nil {
@@ -186,6 +215,11 @@ func (r *Run) afterEpoch() error {
 		h, ok := h.(EpochHook)
 		if !ok || slices.Contains(p.Called, h.Name()) {
 			continue
+		}
+		if !r.Config.Ranks.Single() { // a hook of one process ends by itself
+			if err := r.mayGoOn(); err != nil {
+				return err
+			}
 		}
 		s, rec := r.state(), *p.Record
 		s.Record = &rec

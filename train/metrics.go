@@ -14,6 +14,7 @@ import (
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
 type metricsHook struct {
 	dir  string
+	idle bool // it only reads: another process writes
 	file *os.File
 	buf  *bufio.Writer
 	size int64 // bytes written
@@ -36,6 +37,9 @@ func (h *metricsHook) AfterStep(s *State) error { return h.write(s.Step) }
 func (h *metricsHook) AfterEpoch(s *State) error {
 	if err := h.write(s.Record); err != nil {
 		return err
+	}
+	if h.idle {
+		return nil
 	}
 	return h.buf.Flush()
 }
@@ -60,6 +64,9 @@ func (h *metricsHook) open() error {
 }
 
 func (h *metricsHook) write(v any) error {
+	if h.idle {
+		return nil
+	}
 	if h.file == nil {
 		if err := h.open(); err != nil {
 			return err
@@ -98,6 +105,9 @@ func (h *metricsHook) Load(s *State, _ string, small json.RawMessage) error {
 	}
 	if s.run.History, err = parseHistory(b[:h.size]); err != nil {
 		return fmt.Errorf("%s: %w", h.path(), err)
+	}
+	if h.idle {
+		return nil
 	}
 	return h.open()
 }

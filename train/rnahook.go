@@ -41,7 +41,7 @@ func newRNAHook(r *Run) (*rnaHook, error) {
 	if h.window, err = rna.NewWindow(space, h.cfg.capacity()); err != nil {
 		return nil, err
 	}
-	if n := r.train.Steps() / r.Config.Accumulate; h.cfg.PerEpoch > max(1, n) {
+	if n := r.train.Steps() / (r.Config.Accumulate * r.Config.Ranks.Size()); h.cfg.PerEpoch > max(1, n) {
 		return nil, fmt.Errorf("%d snapshots an epoch: it has %d steps", h.cfg.PerEpoch, n)
 	}
 	if h.cfg.SegmentMeans {

@@ -57,7 +57,7 @@ func (h *rnaHook) AfterStep(s *State) error {
 			return err
 		}
 	}
-	k, before := h.cfg.PerEpoch, s.Batch-s.Config.Accumulate
+	k, before := h.cfg.PerEpoch, s.Batch-s.Config.Accumulate*s.Config.Ranks.Size()
 	if s.Batch == s.Batches || s.Batch*k/s.Batches == before*k/s.Batches {
 		return nil
 	}
@@ -97,6 +97,9 @@ func (h *rnaHook) push(s *State) error {
 		return err
 	}
 	if h.cfg.Stats == Combine && s.Net.Stats != nil {
+		if err := h.run.averageStats(); err != nil {
+			return err
+		}
 		v := make([]float64, s.Net.Stats.Len())
 		if err := s.Net.Stats.ReadAt64(v, 0); err != nil {
 			return err

@@ -48,9 +48,12 @@ type Run struct {
 	hooks        []Hook
 	pos          position
 	best         *bestRecord
-	begun        bool  // the folder holds this run
-	beyond       error // after which the weights are further than pos
-	ctx          context.Context
+	begun        bool            // the folder holds this run
+	beyond       error           // after which the weights are further than pos
+	ctx          context.Context // of what is under way
+	user         context.Context // the caller's: with one process the same
+	reducer      network.Reducer // of ranks, nil for one process
+	strayed      bool            // the running statistics differ among the ranks
 }
 
 // weights is a pair of vectors like a network's.
@@ -73,19 +76,35 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 		return nil, err
 	}
 	if c.Init != "" {
-		if _, err := r.Net.LoadWeights(c.Init); err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
+		_, err = r.Net.LoadWeights(c.Init)
+	}
+	if err = c.Ranks.Together(err); err == nil {
+		err = r.preflight()
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
 // prepare is New without initial weights from a file.
 func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
-	r := &Run{Config: c, dev: dev, ctx: context.Background(), hooks: slices.Clone(hooks)}
-	err := r.open()
+	r := &Run{Config: c, dev: dev, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(hooks)}
+	if !c.Ranks.Single() {
+		r.reducer = &reducer{g: c.Ranks}
+	}
+	train, val, profile, err := r.openData()
+	if err = c.Ranks.Together(err); err == nil {
+		err = c.Ranks.Share(&r.Config.Out)
+	}
 	if err == nil {
-		err = r.addHooks()
+		err = c.Ranks.Together(r.openNetwork(train))
+	}
+	if err == nil {
+		err = r.commonBatch()
+	}
+	if err == nil {
+		err = c.Ranks.Together(r.rest(train, val, profile))
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -111,7 +130,7 @@ func (r *Run) addHooks() error {
 		r.hooks = slices.Insert(r.hooks, 0, Hook(h))
 	}
 	if r.Config.Out != "" {
-		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out})
+		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, idle: !r.Config.Ranks.First()})
 	}
 	seen := map[string]bool{}
 	for _, h := range r.hooks {
@@ -123,11 +142,11 @@ func (r *Run) addHooks() error {
 	return nil
 }
 
-func (r *Run) open() error {
+// openData opens the data and resolves the config.
+func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err error) {
 	c := &r.Config
-	train, val, err := data.Open(c.Data, data.Options{Val: c.ValData, Classes: c.Classes})
-	if err != nil {
-		return err
+	if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, Classes: c.Classes}); err != nil {
+		return nil, nil, profile, err
 	}
 	r.sets = []data.Dataset{train, val}
 	for i, set := range r.sets {
@@ -138,16 +157,18 @@ func (r *Run) open() error {
 			r.log("%s: %s", []string{"training images", "validation images"}[i], note)
 		}
 	}
-	profile, err := data.ProfileOf(train)
-	if err != nil {
-		return err
-	}
-	if err := c.Resolve(train, profile); err != nil {
-		return err
+	if profile, err = data.ProfileOf(train); err == nil {
+		err = c.Resolve(train, profile)
 	}
 	if c.Out == AutoOut {
 		c.Out = filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model)
 	}
+	return train, val, profile, err
+}
+
+// openNetwork makes the network and the optimiser's vectors, and finds the batch that fits.
+func (r *Run) openNetwork(train data.Dataset) error {
+	c := &r.Config
 	net, err := network.New(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
 		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit, Seed: c.Seed,
@@ -162,7 +183,7 @@ func (r *Run) open() error {
 	if r.momentum, err = net.NewParams(); err != nil {
 		return c.noRoom(err)
 	}
-	if c.Accumulate > 1 {
+	if c.Accumulate > 1 || r.reducer != nil {
 		if r.sum, err = net.NewParams(); err != nil {
 			return c.noRoom(err)
 		}
@@ -173,6 +194,22 @@ func (r *Run) open() error {
 		}
 		c.Batch = r.Fit.Batch
 	}
+	return nil
+}
+
+// commonBatch makes a batch that was found by the memory the smallest of the ranks'.
+func (r *Run) commonBatch() error {
+	if r.Fit == nil {
+		return nil
+	}
+	x := []float64{-float64(r.Config.Batch)}
+	err := r.Config.Ranks.Max64(x)
+	r.Config.Batch = -int(x[0])
+	return err
+}
+
+// rest opens the loaders, plans the programs and adds the run's own hooks.
+func (r *Run) rest(train, val data.Dataset, profile data.Profile) error {
 	if err := r.loaders(train, val, profile); err != nil {
 		return err
 	}
@@ -180,7 +217,10 @@ func (r *Run) open() error {
 	if err := r.resumeScale(nil); err != nil {
 		return err
 	}
-	return r.plan()
+	if err := r.plan(); err != nil {
+		return err
+	}
+	return r.addHooks()
 }
 
 // plan prepares the programs of both batch sizes of each use, so that what cannot run, or does not fit in memory, is known before
@@ -216,7 +256,7 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	}
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: !c.NoShuffle, Seed: c.Seed, Stream: trainStream,
-		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.log,
+		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.log, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
 	}
 	if r.train, err = data.NewLoader(train, tr, opt); err != nil {
 		return err
@@ -240,6 +280,7 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 	c := &r.Config
 	return data.NewLoader(set, p.Eval(c.ImageSize), data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.log,
+		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
 	})
 }
 

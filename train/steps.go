@@ -7,16 +7,18 @@ import (
 	"math"
 	"time"
 
+	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 // issued is a batch that was given to the device.
 type issued struct {
-	*network.Pending
-	bad  int
-	last bool // of its step
-	done int  // batches of the epoch, with it
+	*network.Pending // nil for none: the other ranks have one
+	bad              int
+	last             bool // of its step
+	done             int  // batches of the epoch, with it and those of the other ranks
 }
 
 // flow is the steps under way. The run's position is behind the last step whose results are here and which hooks know of.
@@ -25,10 +27,15 @@ type flow struct {
 	list []issued
 	mark time.Time // up to which computing time is counted
 
+	// Of the step that is being issued: its images, on all ranks, and this rank's batches. And batches of the epoch, and steps.
+	planned, batches, done, steps int
+
 	// Of the step whose batches come in:
 	loss   float64
 	images int
+	bad    int
 	got    network.Tally
+	stop   bool // after it
 }
 
 // steps trains the rest of the epoch in progress.
@@ -46,9 +53,8 @@ func (r *Run) steps() error {
 
 // run issues batches and settles those before them.
 func (f *flow) run() error {
-	c, p := &f.Config, &f.pos
-	images, batches, done := 0, 0, p.Batch // images and batches of the step that is being issued, batches of the epoch
-	issuedSteps := p.Steps
+	p := &f.pos
+	f.done, f.steps = p.Batch, p.Steps
 	late := f.late()
 	from := time.Now()
 	// The context is looked at between steps only, so that it can't end one in its middle.
@@ -56,41 +62,68 @@ func (f *flow) run() error {
 		if err != nil {
 			return f.behind(err)
 		}
-		f.mark = time.Now()
-		p.Seconds.Data += f.mark.Sub(from).Seconds()
-		images += b.N
-		batches++
-		done++
-		x := issued{bad: b.Bad, done: done, last: batches == c.Accumulate || done >= f.train.Steps()}
-		if x.Pending, err = f.Net.Start(b, f.step(images, batches == 1, x.last)); err != nil {
-			return f.behind(err)
-		}
-		f.list = append(f.list, x)
-		if x.last {
-			issuedSteps++
-			if err := f.afterIssue(x, issuedSteps); err != nil {
-				return f.behind(err)
-			}
-		}
-		keep := f.Net.Ahead()
-		if x.last && !late {
-			keep = 0
-		}
-		if err := f.settle(keep); err != nil {
+		if err := f.batch(b, late, from); err != nil {
 			return err
 		}
-		if x.last {
-			if err := f.ctx.Err(); err != nil {
-				return f.behind(err)
-			}
-			images, batches = 0, 0
+		from = f.mark
+	}
+	for f.done < f.train.Steps() { // the other ranks have a batch more
+		if err := f.batch(nil, late, from); err != nil {
+			return err
 		}
-		f.count()
 		from = f.mark
 	}
 	f.mark = time.Now()
 	if err := f.settle(0); err != nil {
 		return err
+	}
+	f.count()
+	return nil
+}
+
+// batch issues a batch, or nil, for which it has waited since a time, and settles those before it.
+func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
+	c, p := &f.Config, &f.pos
+	f.mark = time.Now()
+	p.Seconds.Data += f.mark.Sub(from).Seconds()
+	done := min(f.done+c.Ranks.Size(), f.train.Steps())
+	f.planned += f.train.Between(f.done, done)
+	f.done = done
+	f.batches++
+	x := issued{done: done, last: f.batches == c.Accumulate || done >= f.train.Steps()}
+	if x.last {
+		f.steps++
+		c.Ranks.At(ranks.At{Epoch: p.Epoch, Step: f.steps})
+	}
+	s := f.step(f.planned, f.batches == 1, x.last)
+	var err error
+	if b == nil {
+		err = f.Net.StartEmpty(s)
+	} else {
+		x.bad = b.Bad
+		x.Pending, err = f.Net.Start(b, s)
+	}
+	if err != nil {
+		return f.behind(err)
+	}
+	f.list = append(f.list, x)
+	if x.last {
+		if err := f.afterIssue(x, f.steps); err != nil {
+			return f.behind(err)
+		}
+	}
+	keep := f.Net.Ahead()
+	if x.last && !late {
+		keep = 0
+	}
+	if err := f.settle(keep); err != nil {
+		return err
+	}
+	if x.last {
+		if f.stop || f.ctx.Err() != nil {
+			return f.behind(errStop)
+		}
+		f.planned, f.batches = 0, 0
 	}
 	f.count()
 	return nil
@@ -127,30 +160,31 @@ func (f *flow) settle(keep int) error {
 	p := &f.pos
 	for len(f.list) > keep {
 		x := f.list[0]
-		l, t, err := x.Wait()
-		if err == nil && (math.IsNaN(l) || math.IsInf(l, 0)) {
-			err = f.diverged(fmt.Sprintf("the loss is %g", l), p.Steps+1)
-		}
-		if err != nil {
-			if failed != nil {
-				err = errors.Join(failed, err)
-			}
-			return err
+		if err := f.take(x); err != nil {
+			return errors.Join(failed, err)
 		}
 		f.list = f.list[1:]
-		f.loss += l * float64(x.Images())
-		f.images += x.Images()
-		f.got.Add(t)
-		p.Bad += x.bad
 		if !x.last {
 			continue
 		}
+		bad, stop, err := f.total(f.bad)
+		if err == nil && (math.IsNaN(f.loss) || math.IsInf(f.loss, 0)) {
+			err = f.diverged(fmt.Sprintf("the loss is %g", f.loss/float64(f.images)), p.Steps+1)
+		}
+		if err == nil {
+			p.Bad += bad
+			err = f.checkBad(p.Bad, f.train.Allowed(), f.train.Images())
+		}
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		f.stop = f.stop || stop
 		p.Batch = x.done
 		p.Steps++
 		p.Train.Add(f.got)
 		rec := StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
 			Top1: f.got.Score().Top1, Rate: f.rate(), Images: f.images}
-		f.loss, f.images, f.got = 0, 0, network.Tally{}
+		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
 		if err := f.afterStep(rec); err != nil {
 			failed, keep = errors.Join(failed, err), 0
@@ -158,6 +192,26 @@ func (f *flow) settle(keep int) error {
 		f.mark = time.Now() // the hooks' time is theirs
 	}
 	return failed
+}
+
+// take waits for a batch and takes its results into those of its step.
+func (f *flow) take(x issued) error {
+	f.strayed = true
+	if x.Pending == nil {
+		return nil
+	}
+	l, t, err := x.Wait()
+	if err == nil && f.Config.Ranks.Single() && (math.IsNaN(l) || math.IsInf(l, 0)) {
+		err = f.diverged(fmt.Sprintf("the loss is %g", l), f.pos.Steps+1)
+	}
+	if err != nil {
+		return err
+	}
+	f.loss += l * float64(x.Images())
+	f.images += x.Images()
+	f.got.Add(t)
+	f.bad += x.bad
+	return nil
 }
 
 // count counts the time since the mark as computing.
@@ -198,7 +252,7 @@ func (r *Run) late() bool {
 // step is what follows the gradient of a batch, with which a step has so many images.
 func (r *Run) step(images int, first, last bool) network.StepOptions {
 	c := &r.Config
-	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Update: last, Momentum: r.momentum}
+	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Reducer: r.reducer, Update: last, Momentum: r.momentum}
 	s.SGD = device.SGD{Rate: r.rate(), Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov, Scale: 1, NoDecay: r.noDecay}
 	if r.sum != nil {
 		s.SGD.Scale = 1 / float64(images)

@@ -8,8 +8,23 @@ import (
 	"onlinerna/data"
 )
 
+// ErrNoImage says that there was none to evaluate.
+var ErrNoImage = errors.New("no image could be evaluated")
+
 // Score scores the weights on the batches of a loader. each, if not nil, is called for every batch with its logits, row by row.
 func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Score, error) {
+	sum, err := n.Tally(ctx, l, each)
+	if err == nil && sum.Images == 0 {
+		err = ErrNoImage
+	}
+	if err != nil {
+		return Score{}, err
+	}
+	return sum.Score(), nil
+}
+
+// Tally is Score before the division by the number of images, which may be 0.
+func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Tally, error) {
 	var sum Tally
 	var logits []float32
 	var last *Pending // under way while the next batch is made
@@ -24,7 +39,7 @@ func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.B
 	}
 	for b, err := range l.Epoch(ctx, 0, 0) {
 		if err != nil {
-			return Score{}, err
+			return Tally{}, err
 		}
 		if each == nil {
 			next, err := n.StartEvaluation(b)
@@ -32,7 +47,7 @@ func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.B
 				err = settle()
 			}
 			if err != nil {
-				return Score{}, err
+				return Tally{}, err
 			}
 			last = next
 			continue
@@ -40,23 +55,20 @@ func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.B
 		logits = slices.Grow(logits[:0], b.N*n.model.Config.Classes)[:b.N*n.model.Config.Classes]
 		t, err := n.Evaluate(b, logits)
 		if err != nil {
-			return Score{}, err
+			return Tally{}, err
 		}
 		sum.Add(t)
 		if err := each(b, logits); err != nil {
-			return Score{}, err
+			return Tally{}, err
 		}
 	}
 	if err := settle(); err != nil {
-		return Score{}, err
+		return Tally{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return Score{}, err
+		return Tally{}, err
 	}
-	if sum.Images == 0 {
-		return Score{}, errors.New("no image could be evaluated")
-	}
-	return sum.Score(), nil
+	return sum, nil
 }
 
 // Restate replaces the running statistics by their mean over the batches of an epoch of a loader, in proportion to the batches' sizes.

@@ -17,14 +17,23 @@ type StepOptions struct {
 	Sum   device.Vector // the sum of gradients, each times its number of images, where batches are accumulated; else nil
 	First bool          // Sum starts with this batch
 
+	// Reducer, if not nil, adds up over ranks what an update goes by.
+	Reducer Reducer
+
 	Update   bool          // the optimiser's step follows, by Sum if there is one
 	SGD      device.SGD    // of that
 	Momentum device.Vector // of that
 }
 
+// A Reducer makes many networks, each in a process of its own, step as one.
+type Reducer interface {
+	// Reduce sets a gradient to the sum over all ranks. It says whether the losses of all are finite: finite says so of this rank's.
+	Reduce(grad device.Vector, finite bool) (all bool, err error)
+}
+
 // records says whether what is recorded for s serves t: all but what is read from memory agrees.
 func (s StepOptions) records(t StepOptions) bool {
-	return s.Sum == t.Sum && s.First == t.First && s.Update == t.Update && s.Momentum == t.Momentum &&
+	return s.Sum == t.Sum && s.First == t.First && s.Update == t.Update && s.Reducer == t.Reducer && s.Momentum == t.Momentum &&
 		s.SGD.Momentum == t.SGD.Momentum && s.SGD.Decay == t.SGD.Decay && s.SGD.Nesterov == t.SGD.Nesterov &&
 		slices.Equal(s.SGD.NoDecay, t.SGD.NoDecay)
 }
@@ -216,5 +225,45 @@ func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Regi
 	if !s.Update {
 		return nil
 	}
+	if s.Reducer != nil {
+		if err := n.reduce(grad, s.Reducer); err != nil {
+			return err
+		}
+	}
 	return n.pipe.Step(n.Params, grad, s.Momentum, s.SGD, device.Live{Numbers: numbers, Guard: n.guard.region()})
+}
+
+// reduce adds up a gradient over ranks. The guard then knows of the losses of all.
+func (n *Network) reduce(grad device.Vector, r Reducer) error {
+	finite, err := n.guard.finite(n.Device)
+	if err != nil {
+		return err
+	}
+	all, err := r.Reduce(grad, finite)
+	if err != nil || all == finite {
+		return err
+	}
+	return n.guard.spoil(n.Device)
+}
+
+// StartEmpty makes the step that follows a batch, as s says, on a rank that has no more batch for it: a step of the other ranks' gradients.
+func (n *Network) StartEmpty(s StepOptions) error {
+	if s.First {
+		if err := s.Sum.Fill(0); err != nil {
+			return err
+		}
+	}
+	if !s.Update {
+		return nil
+	}
+	if err := n.guard.open(n.Device); err != nil {
+		return err
+	}
+	if err := n.reduce(s.Sum, s.Reducer); err != nil {
+		return err
+	}
+	if ok, err := n.guard.finite(n.Device); err != nil || !ok {
+		return err
+	}
+	return n.Params.SGD(s.Sum, s.Momentum, s.SGD)
 }

@@ -1,0 +1,221 @@
+package train
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"onlinerna/nn/device"
+	"onlinerna/train/network"
+	"onlinerna/train/ranks"
+)
+
+// Common says whether all ranks return an error, each its own value of it. After any other the ranks have to be aborted: they may wait for this one.
+func Common(err error) bool {
+	return ranks.Common(err) || errors.Is(err, ErrInterrupted) || errors.As(err, new(*DivergedError))
+}
+
+// first has rank 0 do something, with the error on all ranks.
+func (r *Run) first(f func() error) error {
+	g := r.Config.Ranks
+	var err error
+	if g.First() {
+		err = f()
+	}
+	return g.Together(err)
+}
+
+// stopped says whether the context of any rank has ended.
+func (r *Run) stopped() (bool, error) { return r.Config.Ranks.Any(r.user.Err() != nil) }
+
+// reducer adds up gradients over the ranks.
+type reducer struct {
+	g    *ranks.Group
+	flag [1]float64
+}
+
+// Reduce implements network.Reducer.
+func (r *reducer) Reduce(grad device.Vector, finite bool) (bool, error) {
+	r.flag[0] = 0
+	if !finite {
+		r.flag[0] = 1
+	}
+	flags := r.g.Sum64(r.flag[:])
+	sum, err := startSum(r.g, grad)
+	if err != nil {
+		return false, err
+	}
+	if err := flags.Wait(); err != nil {
+		return false, err
+	}
+	return r.flag[0] == 0, sum.Wait()
+}
+
+// startSum starts adding up a vector over the ranks.
+func startSum(g *ranks.Group, v device.Vector) (*ranks.Pending, error) {
+	if x, err := device.HostElements[float32](v, v.Len()); err == nil {
+		return g.Sum32(x), nil
+	}
+	x, err := device.HostElements[float64](v, v.Len())
+	if err != nil {
+		return nil, fmt.Errorf("%s adds up vectors of the host: %w", g.Engine(), err)
+	}
+	return g.Sum64(x), nil
+}
+
+// sumTally adds up the results of ranks.
+func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {
+	if g.Single() {
+		return t, nil
+	}
+	x := []float64{t.Loss, t.Top1, t.Top5, float64(t.Images)}
+	err := g.Sum64(x).Wait()
+	return network.Tally{Loss: x[0], Top1: x[1], Top5: x[2], Images: int(x[3])}, err
+}
+
+// total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable images, and whether one is to
+// stop.
+func (f *flow) total(bad int) (allBad int, stop bool, err error) {
+	g := f.Config.Ranks
+	stop = f.user.Err() != nil
+	if g.Single() {
+		return bad, stop, nil
+	}
+	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0}
+	if stop {
+		x[7] = 1
+	}
+	if err := g.Sum64(x).Wait(); err != nil {
+		return 0, false, err
+	}
+	f.loss, f.images = x[0], int(x[1])
+	f.got = network.Tally{Loss: x[2], Top1: x[3], Top5: x[4], Images: int(x[5])}
+	return int(x[6]), x[7] > 0, nil
+}
+
+// checkBad is an error if ranks have met more unreadable images than are allowed, though none has by itself.
+func (r *Run) checkBad(bad, allowed, of int) error {
+	if r.Config.Ranks.Single() || bad <= allowed {
+		return nil
+	}
+	return &ranks.RankError{Name: "all ranks", Err: fmt.Errorf("%d of %d images cannot be read: max-bad allows %d (%g %%)", bad, of, allowed, 100**r.Config.MaxBad)}
+}
+
+// averageStats sets the running statistics to their mean over the ranks, as evaluation and checkpoints need them, once after each step.
+func (r *Run) averageStats() error {
+	g := r.Config.Ranks
+	if g.Single() || r.Net.Stats == nil || !r.strayed {
+		return nil
+	}
+	r.strayed = false
+	return r.weighStats(1, float64(g.Size()))
+}
+
+// weighStats sets the running statistics to their sum over the ranks, each times weight, over total.
+func (r *Run) weighStats(weight, total float64) error {
+	x := make([]float64, r.Net.Stats.Len())
+	if err := r.Net.Stats.ReadAt64(x, 0); err != nil {
+		return err
+	}
+	for i := range x {
+		x[i] *= weight
+	}
+	if err := r.Config.Ranks.Sum64(x).Wait(); err != nil {
+		return err
+	}
+	for i := range x {
+		x[i] /= total
+	}
+	return r.Net.Stats.WriteAt64(x, 0)
+}
+
+// hostContext is the context of what a rank must not leave by itself: where there is one process, the caller's.
+func (r *Run) hostContext() context.Context {
+	if r.Config.Ranks.Single() {
+		return r.user
+	}
+	return context.WithoutCancel(r.user)
+}
+
+// sameBits is an error that names the rank whose parameters or momentum are not those of the others.
+func (r *Run) sameBits() error {
+	g := r.Config.Ranks
+	if g.Single() {
+		return nil
+	}
+	params, err := hash(r.Net.Params)
+	if err != nil {
+		return err
+	}
+	momentum, err := hash(r.momentum)
+	if err != nil {
+		return err
+	}
+	return g.Compare(ranks.Fact{Name: "hash of the parameters", Value: params}, ranks.Fact{Name: "hash of the momentum", Value: momentum})
+}
+
+// hash is a short hash of a vector's numbers. Those of float32 are float64's, too.
+func hash(v device.Vector) (string, error) {
+	h := sha256.New()
+	x := make([]float64, 1<<13)
+	b := make([]byte, 0, 8*len(x))
+	for off := 0; off < v.Len(); off += len(x) {
+		part := x[:min(len(x), v.Len()-off)]
+		if err := v.ReadAt64(part, off); err != nil {
+			return "", err
+		}
+		b = b[:0]
+		for _, a := range part {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(a))
+		}
+		h.Write(b)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
+}
+
+// preflight compares, before the first step, what all ranks have to agree about.
+func (r *Run) preflight() error {
+	g := r.Config.Ranks
+	if g.Single() {
+		return nil
+	}
+	c := r.Config
+	c.Threads, c.Workers, c.Data, c.ValData, c.Device, c.Out, c.Init = 0, 0, "", "", "", "", ""
+	train, val := r.Images()
+	program := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		program = info.GoVersion + " " + info.Main.Version
+	}
+	facts := []ranks.Fact{{Name: "program", Value: program}}
+	v := reflect.ValueOf(c)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		b, err := json.Marshal(v.Field(i).Interface())
+		if err != nil {
+			return err
+		}
+		facts = append(facts, ranks.Fact{Name: name, Value: string(b)})
+	}
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"parameters", r.Net.Params.Len()}, {"training images", train}, {"validation images", val}, {"epoch", r.pos.Epoch},
+		{"batches of the epoch done", r.pos.Batch}, {"steps done", r.pos.Steps}} {
+		facts = append(facts, ranks.Fact{Name: f.name, Value: strconv.Itoa(f.n)})
+	}
+	if err := g.Compare(facts...); err != nil {
+		return err
+	}
+	return r.sameBits()
+}
