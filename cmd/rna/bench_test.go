@@ -168,7 +168,7 @@ func TestBenchRNAMistakes(t *testing.T) {
 		{"--model lenot", 1, []string{`"lenot"`, `"lenet"`}},
 		{"--device gpu --model lenet", 1, []string{`unknown device "gpu"`}},
 		{"--rna-device cud --model lenet", 1, []string{`unknown device "cud" for RNA`, "did you mean cuda?"}},
-		{"--rna-device cuda:x --model lenet", 1, []string{`unknown device "cuda:x" for RNA`}},
+		{"--rna-device cuda:x --model lenet", 1, []string{"is no number of a GPU"}},
 		{"--rna-device cpu:1 --model lenet", 1, []string{`unknown device "cpu:1" for RNA`}},
 	}
 	if bench.FreeMemory() > 0 {

@@ -10,11 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"onlinerna/cuda"
 	"onlinerna/nn"
@@ -116,8 +113,14 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	bar := newPartBar(log, f.quiet)
-	f.Progress = bar.set
+	bar := newBar(log, f.quiet)
+	f.Progress = func(done, total int, next string) {
+		if done == 0 {
+			bar.start(next, int64(total), countSteps)
+		}
+		bar.describe(next)
+		bar.set(int64(done))
+	}
 	r, err := bench.RunRNA(ctx, f.RNAOptions)
 	bar.done()
 	if errors.Is(err, context.Canceled) {
@@ -158,26 +161,23 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 		}
 		return err
 	}
-	kind, number, numbered := strings.Cut(f.rnaDevice, ":")
-	ordinal := 0
-	if numbered {
-		if ordinal, err = strconv.Atoi(number); err != nil || kind != "cuda" {
-			return closeAll, fmt.Errorf("unknown device %q for RNA: auto, cpu, cuda, or cuda:1 and so on", f.rnaDevice)
-		}
-	}
-	switch kind {
-	case "auto", "cpu":
+	kind, _, _ := strings.Cut(f.rnaDevice, ":")
+	switch {
+	case f.rnaDevice == "auto", f.rnaDevice == "cpu":
 		p, err := bench.HostPlace(f.dim, f.threads)
 		if err != nil {
 			return closeAll, err
 		}
 		f.Places = append(f.Places, p)
-	case "cuda":
-	default:
+	case kind != "cuda":
 		return closeAll, fmt.Errorf("unknown device %q for RNA%s auto, cpu, cuda, or cuda:1 and so on", f.rnaDevice, orDot(suggest(f.rnaDevice, []string{"auto", "cpu", "cuda"}, "")))
 	}
-	if kind == "cpu" {
+	if f.rnaDevice == "cpu" {
 		return closeAll, nil
+	}
+	ordinal, err := gpuOrdinal(f.rnaDevice)
+	if err != nil {
+		return closeAll, err
 	}
 	p, err := gpuPlace(ordinal, f.dim, &open)
 	switch {
@@ -289,37 +289,4 @@ func checkOutputs(paths ...string) error {
 		}
 	}
 	return nil
-}
-
-// partBar shows on a terminal how many parts of the work are done.
-type partBar struct {
-	out io.Writer // nil off a terminal
-	bar *progressbar.ProgressBar
-}
-
-func newPartBar(w io.Writer, quiet bool) *partBar {
-	if f, ok := w.(*os.File); quiet || !ok || !term.IsTerminal(int(f.Fd())) {
-		return &partBar{}
-	}
-	return &partBar{out: w}
-}
-
-func (b *partBar) set(done, total int, next string) {
-	if b.out == nil {
-		return
-	}
-	if b.bar == nil {
-		b.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(b.out), progressbar.OptionSetWidth(20), progressbar.OptionShowCount(),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
-	}
-	b.bar.Describe(next)
-	b.bar.Set(done)
-}
-
-// done removes the bar.
-func (b *partBar) done() {
-	if b.bar != nil {
-		b.bar.Clear()
-	}
 }

@@ -86,7 +86,7 @@ func chosenDevice(name string, o deviceOptions, log io.Writer) string {
 
 // openDevice opens a device by name.
 func openDevice(name string, o deviceOptions) (device.Device, error) {
-	kind, number, numbered := strings.Cut(name, ":")
+	kind, _, numbered := strings.Cut(name, ":")
 	known := slices.Contains(deviceNames, kind) && (kind == "cuda" || !numbered)
 	if o.debugSync && known && kind != "cuda" {
 		return nil, fmt.Errorf("device %s has no queue to wait for: leave --debug-sync out, or use --device cuda", name)
@@ -113,19 +113,29 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	case name == "reference64":
 		return device.NewReference(op.Float64), nil
 	case known:
-		return openGPU(name, number, numbered, o)
+		return openGPU(name, o)
 	}
 	return nil, fmt.Errorf("unknown device %q%s Devices: %s", name, orDot(suggest(name, deviceNames, "")), strings.Join(deviceNames, ", "))
 }
 
-// openGPU opens a GPU, the first one without a number.
-func openGPU(name, number string, numbered bool, o deviceOptions) (device.Device, error) {
-	ordinal := 0
-	if numbered {
-		var err error
-		if ordinal, err = strconv.Atoi(number); err != nil || ordinal < 0 {
-			return nil, fmt.Errorf("device %s: %q is no number of a GPU: want one from 0, as in cuda:0; 'rna devices' lists them", name, number)
-		}
+// gpuOrdinal is which GPU a name of kind cuda means: N of cuda:N, the first one without a number.
+func gpuOrdinal(name string) (int, error) {
+	_, number, numbered := strings.Cut(name, ":")
+	if !numbered {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("device %s: %q is no number of a GPU: want one from 0, as in cuda:0; 'rna devices' lists them", name, number)
+	}
+	return n, nil
+}
+
+// openGPU opens a GPU.
+func openGPU(name string, o deviceOptions) (device.Device, error) {
+	ordinal, err := gpuOrdinal(name)
+	if err != nil {
+		return nil, err
 	}
 	precision, err := cuda.ParsePrecision(o.resolved(name))
 	if err != nil {

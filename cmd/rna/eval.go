@@ -10,6 +10,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/nn"
+	"onlinerna/nn/device"
 	"onlinerna/train/network"
 	"onlinerna/train/safetensors"
 )
@@ -105,13 +106,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	classes, err := f.outputs(meta.Model, len(set.Classes()))
-	if err != nil {
-		return err
-	}
-	net, err := network.New(dev, meta.Model, nn.Config{
-		Classes: classes, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
-	}, 0)
+	net, err := f.network(dev, &meta, set)
 	if err != nil {
 		return err
 	}
@@ -119,7 +114,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if _, err := net.LoadWeights(f.weights); err != nil {
 		return err
 	}
-	score, err := f.score(ctx, net, loader, set, classes)
+	score, err := f.score(ctx, net, loader, set)
 	if err != nil && ctx.Err() != nil {
 		return interruptedError("interrupted, nothing was written")
 	}
@@ -128,6 +123,17 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	}
 	_, err = fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%, top-5 %.2f %%\n", meta.Model, score.Images, score.Loss, score.Top1, score.Top5)
 	return err
+}
+
+// network is a net for weights that meta describes and for images as those of set.
+func (f *evalFlags) network(dev device.Device, meta *network.Meta, set data.Dataset) (*network.Network, error) {
+	classes, err := f.outputs(meta.Model, len(set.Classes()))
+	if err != nil {
+		return nil, err
+	}
+	return network.New(dev, meta.Model, nn.Config{
+		Classes: classes, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
+	}, 0)
 }
 
 // outputs is the number of classes of the net: what the command line says, or the size of the last layer in the
@@ -157,11 +163,11 @@ func (f *evalFlags) outputs(model string, classes int) (int, error) {
 }
 
 // score evaluates, and writes the predictions if they are asked for.
-func (f *evalFlags) score(ctx context.Context, net *network.Network, l *data.Loader, set data.Dataset, classes int) (network.Score, error) {
+func (f *evalFlags) score(ctx context.Context, net *network.Network, l *data.Loader, set data.Dataset) (network.Score, error) {
 	if f.predictions == "" {
 		return net.Score(ctx, l, nil)
 	}
-	p, err := newPredictions(f.predictions, set, classes)
+	p, err := newPredictions(f.predictions, set, net.Model().Config.Classes)
 	if err != nil {
 		return network.Score{}, err
 	}

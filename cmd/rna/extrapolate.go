@@ -11,12 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
@@ -209,14 +206,14 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 	if err := checkOutputs(f.out); err != nil {
 		return err
 	}
-	bar := newByteBar(log, f.quiet)
+	bar := newBar(log, f.quiet)
 	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.add})
 	if err != nil {
 		return err
 	}
 	defer closeAll(s.Files())
 	rep := newReport(s, f)
-	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.KeepStats))
+	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.KeepStats), countBytes)
 	if !f.average {
 		err = s.Measure(ctx)
 	}
@@ -231,7 +228,7 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 }
 
 // produce writes the output.
-func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *byteBar, log io.Writer) error {
+func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *bar, log io.Writer) error {
 	if f.auto || f.bn == bnReestimate {
 		return f.evaluated(ctx, s, rep, bar, log)
 	}
@@ -239,7 +236,7 @@ func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, r
 	if err != nil {
 		return err
 	}
-	bar.start("writing", s.Bytes(nonzero(weights), f.stats()))
+	bar.start("writing", s.Bytes(nonzero(weights), f.stats()), countBytes)
 	return s.Write(ctx, f.out, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync})
 }
 
@@ -452,43 +449,4 @@ func (r *extrapolation) fates() string {
 		parts = append(parts, fmt.Sprintf("%d of BatchNorm statistics %s", n, fate))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// byteBar shows bytes on a terminal.
-type byteBar struct {
-	out io.Writer
-	bar *progressbar.ProgressBar
-}
-
-func newByteBar(w io.Writer, quiet bool) *byteBar {
-	f, ok := w.(*os.File)
-	if quiet || !ok || !term.IsTerminal(int(f.Fd())) {
-		return &byteBar{}
-	}
-	return &byteBar{out: w}
-}
-
-// start begins a bar in place of the one before.
-func (b *byteBar) start(what string, total int64) {
-	b.done()
-	if b.out == nil {
-		return
-	}
-	b.bar = progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(b.out), progressbar.OptionSetWidth(30), progressbar.OptionShowBytes(true), progressbar.OptionSetDescription(what),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
-}
-
-func (b *byteBar) add(bytes int64) {
-	if b.bar != nil {
-		b.bar.Add64(bytes)
-	}
-}
-
-// done removes the bar.
-func (b *byteBar) done() {
-	if b.bar != nil {
-		b.bar.Clear()
-		b.bar = nil
-	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"onlinerna/cuda"
 	"onlinerna/data"
-	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
@@ -128,13 +127,7 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 	if e.dev, err = openDevice(f.net.device, options); err != nil {
 		return nil, err
 	}
-	classes, err := f.net.outputs(meta.Model, len(of.Classes()))
-	if err != nil {
-		return nil, err
-	}
-	e.net, err = network.New(e.dev, meta.Model, nn.Config{
-		Classes: classes, Channels: of.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
-	}, 0)
+	e.net, err = f.net.network(e.dev, &meta, of)
 	return e, err
 }
 
@@ -198,7 +191,7 @@ type autoCandidate struct {
 }
 
 // evaluated writes the output where the weights have to be run as a net.
-func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *byteBar, log io.Writer) (err error) {
+func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series, rep *extrapolation, bar *bar, log io.Writer) (err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(f.out), ".rna-extrapolate-*")
 	if err != nil {
 		return err
@@ -242,7 +235,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 		}
 		defer opt.From.Close()
 	}
-	bar.start("writing", s.Bytes(nonzero(rep.weights), f.stats()))
+	bar.start("writing", s.Bytes(nonzero(rep.weights), f.stats()), countBytes)
 	return s.Write(ctx, f.out, rep.weights, opt)
 }
 

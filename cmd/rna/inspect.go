@@ -86,13 +86,13 @@ type solution struct {
 }
 
 func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
-	bar := newByteBar(log, f.quiet)
+	bar := newBar(log, f.quiet)
 	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.add})
 	if err != nil {
 		return err
 	}
 	defer closeAll(s.Files())
-	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats))
+	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats), countBytes)
 	norms, err := s.Norms(ctx)
 	bar.done()
 	if err != nil {
@@ -100,7 +100,7 @@ func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Write
 	}
 	in := newInspection(s, norms)
 	if len(s.Pairs()) > 0 {
-		bar.start("solving", s.Bytes(len(s.Files()), extrapolate.KeepStats))
+		bar.start("solving", s.Bytes(len(s.Files()), extrapolate.KeepStats), countBytes)
 		in.RNA, err = solve(ctx, s)
 		bar.done()
 		if err != nil {

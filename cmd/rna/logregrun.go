@@ -8,10 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"onlinerna/rna/convex"
 	"onlinerna/rna/convex/study"
@@ -75,18 +71,14 @@ func (e *experiment) study(ctx context.Context, plans []study.Plan, stochastic b
 
 // bar shows the progress of a run, on a terminal.
 func (e *experiment) bar(p study.Plan, total int) func(at int) {
-	f, ok := e.log.(*os.File)
-	if e.flags.quiet || !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	bar := progressbar.NewOptions(total, progressbar.OptionSetWriter(f), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription(p.Name))
+	b := newBar(e.log, e.flags.quiet)
+	b.start(p.Name, int64(total), countSteps)
 	return func(at int) {
 		if at < 0 {
-			bar.Clear()
+			b.done()
 			return
 		}
-		bar.Set(at)
+		b.set(int64(at))
 	}
 }
 

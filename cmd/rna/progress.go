@@ -3,12 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"onlinerna/train"
 )
@@ -17,11 +13,11 @@ import (
 // line for each epoch.
 type progress struct {
 	out   io.Writer // lines
-	err   io.Writer // the bar
+	err   io.Writer // the bar, and what is logged
 	quiet bool
 	tty   bool
-	bar   *progressbar.ProgressBar
-	epoch int       // that bar is for
+	bar   *bar
+	epoch int       // that the bar is for, 0 without one
 	next  time.Time // of the next line, off a terminal
 }
 
@@ -33,9 +29,8 @@ var (
 // every is the time between lines within an epoch, off a terminal.
 const every = time.Minute
 
-func newProgress(out, bar io.Writer, quiet bool) *progress {
-	f, ok := bar.(*os.File)
-	return &progress{out: out, err: bar, quiet: quiet, tty: ok && term.IsTerminal(int(f.Fd())), next: time.Now().Add(every)}
+func newProgress(out, err io.Writer, quiet bool) *progress {
+	return &progress{out: out, err: err, quiet: quiet, tty: isTerminal(err), bar: newBar(err, quiet), next: time.Now().Add(every)}
 }
 
 func (p *progress) Name() string { return "progress" }
@@ -56,22 +51,19 @@ func (p *progress) AfterStep(s *train.State) error {
 }
 
 func (p *progress) draw(s *train.State) {
-	if p.bar == nil || p.epoch != s.Epoch {
+	what := fmt.Sprintf("epoch %d/%d, loss %.3f", s.Epoch, s.Config.Epochs, s.Step.Loss)
+	if p.epoch != s.Epoch {
 		p.epoch = s.Epoch
-		p.bar = progressbar.NewOptions(s.Batches,
-			progressbar.OptionSetWriter(p.err), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+		p.bar.start(what, int64(s.Batches), countSteps)
 	}
-	p.bar.Describe(fmt.Sprintf("epoch %d/%d, loss %.3f", s.Epoch, s.Config.Epochs, s.Step.Loss))
-	p.bar.Set(s.Batch)
+	p.bar.describe(what)
+	p.bar.set(int64(s.Batch))
 }
 
 // done removes the bar.
 func (p *progress) done() {
-	if p.bar != nil {
-		p.bar.Clear()
-		p.bar = nil
-	}
+	p.bar.done()
+	p.epoch = 0
 }
 
 func (p *progress) log(format string, args ...any) {
