@@ -47,15 +47,9 @@ const maxFile = 1 << 28
 
 // decode reads the size bytes of f at offset, an encoded image, and decodes the region.
 func (s *Scratch) decode(f io.ReaderAt, offset, size int64, channels int, region Region) (*imaging.Image, error) {
-	if size > maxFile {
-		return nil, fmt.Errorf("%d bytes are too many for an image, the limit is %d", size, maxFile)
-	}
-	if int64(cap(s.file)) < size {
-		s.file = make([]byte, size+size/4)
-	}
-	b := s.file[:size]
-	if n, err := f.ReadAt(b, offset); n < len(b) {
-		return nil, fmt.Errorf("read %d of %d bytes: %w", n, size, err)
+	b, err := s.read(f, offset, size)
+	if err != nil {
+		return nil, err
 	}
 	return s.decodeBytes(b, channels, region)
 }

@@ -16,7 +16,7 @@ type layout struct {
 
 // layouts are tried in this order: what is more special comes first.
 var layouts = []layout{
-	imageNetLayout, kaggleLayout, parquetLayout, recordLayout, shardLayout, folderLayout, idxLayout,
+	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, folderLayout, idxLayout,
 }
 
 // splits are the sets of a place; nil means that it has none such.

@@ -114,10 +114,12 @@ func openFile(path string, classes []string) (Dataset, error) {
 		return openTar(path, classes)
 	case strings.HasSuffix(path, ".parquet"):
 		return openParquet([]string{path}, classes)
+	case strings.HasSuffix(path, rawExtension):
+		return openRaw([]string{path}, classes)
 	case isRecordName(path):
 		return openRecords([]string{path}, classes)
 	}
-	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet or *.tfrecord", path)
+	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet, *.tfrecord or *%s", path, rawExtension)
 }
 
 func generated(path string) bool { return path == "" || path == "glyphs" }

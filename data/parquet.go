@@ -146,6 +146,15 @@ func (d *parquet) Read(i int, region Region, s *Scratch) (*imaging.Image, error)
 }
 
 func (d *parquet) readPage(i int, region Region, s *Scratch) (*imaging.Image, error) {
+	b, err := d.pageValue(i, s)
+	if err != nil {
+		return nil, err
+	}
+	return s.decodeBytes(b, d.Channels(), region)
+}
+
+// pageValue is an image that is not read in place.
+func (d *parquet) pageValue(i int, s *Scratch) ([]byte, error) {
 	ref, file := &d.pages[d.slots[i]], d.file(i)
 	if s.page.file != file || s.page.at != ref.page {
 		s.page = pageCache{}
@@ -158,7 +167,7 @@ func (d *parquet) readPage(i int, region Region, s *Scratch) (*imaging.Image, er
 	if int(ref.k) >= len(s.page.values) {
 		return nil, fmt.Errorf("the page at offset %d has %d values, not %d", ref.page, len(s.page.values), ref.k+1)
 	}
-	return s.decodeBytes(s.page.values[ref.k], d.Channels(), region)
+	return s.page.values[ref.k], nil
 }
 
 // pageCache holds the values of the page that was read last.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"onlinerna/data/internal/shardfile"
 )
 
 // shardLayout is WebDataset's, timm's imagenet1k-train-0000.tar and imagenet1k-validation-00.tar included.
@@ -88,12 +90,25 @@ func (d *archive) scanShard(path string, classes int, index classIndex) error {
 		return err
 	}
 	defer f.Close()
-	return indexShard(&blockReader{r: f}, size, func(e shardEntry) error {
+	visit := func(e shardEntry) error {
 		label, err := parseLabel(e.label, classes, index)
 		if err != nil {
 			return fmt.Errorf("key %s: %w", e.key, err)
 		}
 		d.add(e.key, e.offset, e.size, label)
 		return nil
-	})
+	}
+	entries, ok, err := shardfile.Read(path, size)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return indexShard(&blockReader{r: f}, size, visit)
+	}
+	for _, e := range entries {
+		if err := visit(shardEntry{e.Key, e.Offset, e.Size, e.Label}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

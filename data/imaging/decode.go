@@ -109,3 +109,25 @@ func grow[T any](b []T, n int) []T {
 	}
 	return b[:n]
 }
+
+// Extension is the usual extension of files of b's format, ".jpg" or another, "" if it is none that is decoded here.
+func Extension(b []byte) string {
+	switch f := foreignOf(b); {
+	case bytes.HasPrefix(b, []byte(jpegMagic)):
+		return ".jpg"
+	case bytes.HasPrefix(b, []byte(pngMagic)):
+		return ".png"
+	case f != nil:
+		return "." + f.name
+	}
+	return ""
+}
+
+// IsCMYK says whether b is a JPEG of four components: inks and black.
+func IsCMYK(b []byte) bool {
+	n, err := 0, error(nil)
+	if bytes.HasPrefix(b, []byte(jpegMagic)) {
+		n, err = jpeg.Components(b)
+	}
+	return err == nil && n == 4
+}

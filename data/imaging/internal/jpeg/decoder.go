@@ -90,19 +90,37 @@ type component struct {
 
 // Size reads the width and height from the frame header.
 func Size(b []byte) (width, height int, err error) {
+	seg, err := frameHeader(b)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(seg[3])<<8 | int(seg[4]), int(seg[1])<<8 | int(seg[2]), nil
+}
+
+// Components reads the number of components from the frame header.
+func Components(b []byte) (int, error) {
+	seg, err := frameHeader(b)
+	if err != nil {
+		return 0, err
+	}
+	return int(seg[5]), nil
+}
+
+// frameHeader finds the frame header, of six bytes at least.
+func frameHeader(b []byte) ([]byte, error) {
 	for p := 2; ; {
 		marker, seg, next, err := segment(b, p)
 		if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		if isFrame(marker) {
 			if len(seg) < 6 {
-				return 0, 0, errFrame
+				return nil, errFrame
 			}
-			return int(seg[3])<<8 | int(seg[4]), int(seg[1])<<8 | int(seg[2]), nil
+			return seg, nil
 		}
 		if marker == markerSOS || marker == markerEOI {
-			return 0, 0, errors.New("no frame header comes before the first scan")
+			return nil, errors.New("no frame header comes before the first scan")
 		}
 		p = next
 	}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/data/pack"
+)
+
+type packFlags struct {
+	pack.Options
+	raw   int
+	val   string
+	quiet bool
+}
+
+func newDataPack() *cobra.Command {
+	f := &packFlags{}
+	cmd := &cobra.Command{
+		Use:   "pack IN OUT [options]",
+		Short: "Make a set that trains faster: images no larger than needed, in a few large files",
+		Long: `Make a set that trains faster. IN is any place that --data takes, OUT a new folder for it: shards of about 256 MB with
+an index, classes.txt, SHA256SUMS, and pack.json, which lists what was left out and why.
+
+Images whose shorter side is above --size are resized to it and written as JPEG; smaller ones are copied as they are.
+--raw stores pixels, the shorter side as given: twice the disk or more, and nothing to decode.
+
+What was interrupted goes on with the same command. Nothing has the name OUT until it is whole. The bytes do not depend
+on --workers.`,
+		Example: `  rna data pack imagenet imagenet-512 --size 512 --quality 90
+  rna data pack imagenet imagenet-raw --raw 256`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the images and the new folder", len(args))}
+			}
+			if cmd.Flags().Changed("raw") {
+				for _, name := range []string{"size", "quality"} {
+					if cmd.Flags().Changed(name) {
+						return &usageError{cmd.CommandPath(), fmt.Errorf("--%s does nothing with --raw, which gives the size of pixels", name)}
+					}
+				}
+				f.Raw, f.Size = true, f.raw
+			}
+			return f.run(cmd.Context(), args[0], args[1], cmd.OutOrStdout())
+		},
+	}
+	w := newGroup("Images")
+	w.IntVar(&f.Size, "size", 512, "shorter side in `pixels` above which images are made smaller")
+	w.IntVar(&f.Quality, "quality", 90, "of JPEG, 1 to 100")
+	w.IntVar(&f.raw, "raw", 0, "store `pixels`, this many on the shorter side")
+	w.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
+	r := newGroup("Run")
+	r.Int64Var(&f.ShardBytes, "shard-bytes", pack.DefaultShardBytes, "size of a shard in `bytes`")
+	r.IntVar(&f.Workers, "workers", 0, "goroutines (default: one a core)")
+	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	r.BoolP("help", "h", false, "this help")
+	addGroups(cmd, w, r)
+	return cmd
+}
+
+func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) error {
+	train, val, closeSets, err := openData(in, f.val, stdout)
+	if err != nil {
+		return err
+	}
+	defer closeSets()
+	f.Progress = newLines(stdout, f.quiet).show
+	report, err := pack.Run(ctx, train, val, out, f.Options)
+	if err != nil && ctx.Err() != nil {
+		return interruptedError("stopped: the same command goes on")
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range report.Splits {
+		bytes := int64(0)
+		for _, shard := range s.Shards {
+			bytes += shard.Bytes
+		}
+		fmt.Fprintf(stdout, "%s: %d of %d images (%d copied as they are) in %d files of %.1f MB\n",
+			s.Name, s.Kept(), s.Images, s.Copied, len(s.Shards), float64(bytes)/1e6)
+		for i, d := range s.Dropped {
+			if i == 10 {
+				fmt.Fprintf(stdout, "  … and %d more, see %s/pack.json\n", len(s.Dropped)-i, out)
+				break
+			}
+			fmt.Fprintf(stdout, "  left out: %s: %s\n", d.Name, d.Why)
+		}
+	}
+	return nil
+}

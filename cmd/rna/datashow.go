@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/data"
+)
+
+type showFlags struct {
+	augment, out, val string
+	size, count       int
+	eval              bool
+	seed              uint64
+}
+
+func newDataShow() *cobra.Command {
+	f := &showFlags{}
+	cmd := &cobra.Command{
+		Use:   "show PLACE [options]",
+		Short: "Draw images as the network sees them, and tell shapes, mean, deviation and classes",
+		Long: `Draw a sheet of images as the network sees them, augmented as in training, and tell their sizes, the mean and the
+deviation of each channel and how many images each class has.`,
+		Example: `  rna data show imagenet --out sheet.png
+  rna data show cifar10 --augment none --count 100`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the place of the images", len(args))}
+			}
+			if f.count < 1 || f.count > 10000 || f.size < 0 || f.size > 4096 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("--count %d and --image-size %d: want 1 to 10000 images of at most 4096 pixels", f.count, f.size)}
+			}
+			return f.run(cmd.Context(), args[0], cmd.OutOrStdout())
+		},
+	}
+	o := newGroup("Options")
+	o.StringVar(&f.out, "out", "sheet.png", "`file` for the sheet, a PNG")
+	o.IntVar(&f.count, "count", 64, "`images` on the sheet")
+	o.StringVar(&f.augment, "augment", "auto", strings.Join(data.Augmentations(), ", "))
+	o.IntVar(&f.size, "image-size", 0, "height and width of an image (default: the set's)")
+	o.BoolVar(&f.eval, "eval", false, "validation images, as they are evaluated")
+	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
+	o.Uint64Var(&f.seed, "seed", 1, "seed of the choice and the augmentation")
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, o)
+	return cmd
+}
+
+func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) error {
+	set, val, closeSets, err := openData(place, f.val, stdout)
+	if err != nil {
+		return err
+	}
+	defer closeSets()
+	profile, err := data.ProfileOf(set)
+	if err != nil {
+		return err
+	}
+	if f.size == 0 {
+		f.size = profile.Size
+	}
+	transform, err := profile.Train(f.augment, f.size)
+	if f.eval {
+		if transform = profile.Eval(f.size); val == nil {
+			return fmt.Errorf("%s: has no validation images", place)
+		}
+		set = val
+	}
+	if err != nil {
+		return err
+	}
+	classCounts(set, stdout)
+	fmt.Fprintf(stdout, "%s: %d×%d×%d, %v; normalised by mean %.4v and deviation %.4v\n",
+		profile.Name, f.size, f.size, set.Channels(), transform, profile.Mean, profile.Std)
+
+	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
+		Batch: min(f.count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: 1,
+		Log: func(format string, args ...any) { fmt.Fprintf(stdout, format+"\n", args...) },
+	})
+	if err != nil {
+		return err
+	}
+	for batch, err := range loader.Epoch(ctx, 0, 0) {
+		if err != nil {
+			return err
+		}
+		mean, std := moments(batch)
+		fmt.Fprintf(stdout, "of these %d: mean %.4v and deviation %.4v\n", batch.N, mean, std)
+		if err := writeSheet(f.out, batch); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%s: %d images\n", f.out, batch.N)
+	}
+	return nil
+}
+
+// classCounts prints how many images the classes have.
+func classCounts(set data.Dataset, out io.Writer) {
+	counts := data.ClassCounts(set)
+	order := make([]int, len(counts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return counts[b] - counts[a] })
+	fmt.Fprintf(out, "%.1f images a class, from %d to %d\n", float64(set.Len())/float64(len(counts)), counts[order[len(order)-1]], counts[order[0]])
+	const most = 20
+	for k, class := range order {
+		if k >= most/2 && k < len(order)-most/2 {
+			if k == most/2 {
+				fmt.Fprintln(out, "  …")
+			}
+			continue
+		}
+		fmt.Fprintf(out, "  %6d  %s\n", counts[class], set.Classes()[class])
+	}
+}
+
+// seen is the sample that the network sees at (x, y) of image n: see data.Batch.
+func seen(b *data.Batch, n, x, y, c int) uint8 {
+	crop := b.Crops[3*n : 3*n+3]
+	if crop[2] != 0 {
+		x = b.Width - 1 - x
+	}
+	x, y = x+int(crop[1]), y+int(crop[0])
+	if x < 0 || y < 0 || x >= b.Width || y >= b.Height {
+		return 0
+	}
+	return b.Images[((n*b.Height+y)*b.Width+x)*b.Channels+c]
+}
+
+// moments are the mean and the deviation of each channel, of samples as fractions of 255.
+func moments(b *data.Batch) (mean, std []float64) {
+	count := float64(b.N * b.Height * b.Width)
+	for c := range b.Channels {
+		sum, squares := 0.0, 0.0
+		for n := range b.N {
+			for y := range b.Height {
+				for x := range b.Width {
+					v := float64(seen(b, n, x, y, c)) / 255
+					sum, squares = sum+v, squares+v*v
+				}
+			}
+		}
+		mean = append(mean, sum/count)
+		std = append(std, math.Sqrt(max(0, squares/count-sum/count*sum/count)))
+	}
+	return mean, std
+}
+
+// writeSheet draws the images of a batch side by side.
+func writeSheet(path string, b *data.Batch) error {
+	const gap = 2
+	columns := int(math.Ceil(math.Sqrt(float64(b.N))))
+	rows := (b.N + columns - 1) / columns
+	sheet := image.NewRGBA(image.Rect(0, 0, columns*(b.Width+gap)-gap, rows*(b.Height+gap)-gap))
+	for n := range b.N {
+		left, top := n%columns*(b.Width+gap), n/columns*(b.Height+gap)
+		for y := range b.Height {
+			for x := range b.Width {
+				last := b.Channels - 1
+				sheet.SetRGBA(left+x, top+y, color.RGBA{
+					seen(b, n, x, y, 0), seen(b, n, x, y, min(1, last)), seen(b, n, x, y, last), 255,
+				})
+			}
+		}
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := png.Encode(f, sheet); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

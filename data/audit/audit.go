@@ -1,0 +1,208 @@
+// Package audit reads every image of a set and says what is wrong with it.
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"onlinerna/data"
+	"onlinerna/data/imaging"
+)
+
+// Options says what counts as wrong.
+type Options struct {
+	Tiny     int                   // images whose shorter side is below this are listed
+	Workers  int                   // 0: one a CPU
+	Progress func(done, total int) // if not nil, called now and then
+}
+
+// Report is what was found, in the order of the sets.
+type Report struct {
+	Images     int            `json:"images"`
+	Formats    map[string]int `json:"formats"` // by the content; "pixels" for sets that store those
+	Unreadable []Finding      `json:"unreadable"`
+	Mislabeled []Finding      `json:"mislabeled"` // a name or a colour space that surprises
+	Tiny       []Finding      `json:"tiny"`
+	// Duplicates are files with the same bytes, each group in the order of the sets.
+	Duplicates [][]string `json:"duplicates"`
+	// Conflicts are those of Duplicates whose classes differ, Leaks those that are in both sets.
+	Conflicts int      `json:"conflicts"`
+	Leaks     int      `json:"leaks"`
+	Notes     []string `json:"notes"`
+}
+
+// Finding is an image and what is wrong with it.
+type Finding struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+}
+
+// found is what is known of one image.
+type found struct {
+	format, unreadable, mislabeled, tiny string
+	hash                                 [16]byte
+}
+
+// Run reads all images of the sets: those for training, and those to validate on, which may be nil.
+func Run(ctx context.Context, train, val data.Dataset, opt Options) (*Report, error) {
+	r := &Report{Formats: map[string]int{}}
+	type place struct {
+		set  data.Dataset
+		name string
+	}
+	var sets []place
+	for _, s := range []place{{train, "train"}, {val, "val"}} {
+		if s.set != nil {
+			sets = append(sets, s)
+			r.Images += s.set.Len()
+		}
+	}
+	type image struct{ set, i int }
+	same := map[[16]byte][]image{}
+	var done atomic.Int64
+	for k, s := range sets {
+		for _, note := range data.Notes(s.set) {
+			r.Notes = append(r.Notes, s.name+": "+note)
+		}
+		list := make([]found, s.set.Len())
+		if err := each(ctx, len(list), opt.Workers, func(w *worker, i int) {
+			list[i] = w.look(s.set, i, opt.Tiny)
+			if n := int(done.Add(1)); opt.Progress != nil && (n%256 == 0 || n == r.Images) {
+				opt.Progress(n, r.Images)
+			}
+		}); err != nil {
+			return nil, err
+		}
+		for i, f := range list {
+			r.Formats[f.format]++
+			for _, c := range []struct {
+				what string
+				to   *[]Finding
+			}{{f.unreadable, &r.Unreadable}, {f.mislabeled, &r.Mislabeled}, {f.tiny, &r.Tiny}} {
+				if c.what != "" {
+					*c.to = append(*c.to, Finding{s.set.Name(i), c.what})
+				}
+			}
+			if f.hash != [16]byte{} {
+				same[f.hash] = append(same[f.hash], image{k, i})
+			}
+		}
+	}
+	var groups [][]image
+	for _, group := range same {
+		if len(group) > 1 {
+			groups = append(groups, group)
+		}
+	}
+	slices.SortFunc(groups, func(a, b []image) int {
+		if a[0].set != b[0].set {
+			return a[0].set - b[0].set
+		}
+		return a[0].i - b[0].i
+	})
+	for _, group := range groups {
+		var names []string
+		conflict, leak := false, false
+		class := func(m image) string { s := sets[m.set].set; return s.Classes()[s.Label(m.i)] }
+		for _, m := range group {
+			names = append(names, sets[m.set].set.Name(m.i))
+			conflict = conflict || class(m) != class(group[0])
+			leak = leak || m.set != group[0].set
+		}
+		r.Duplicates = append(r.Duplicates, names)
+		if conflict {
+			r.Conflicts++
+		}
+		if leak {
+			r.Leaks++
+		}
+	}
+	return r, nil
+}
+
+// each runs work for 0, …, n−1 on several goroutines.
+func each(ctx context.Context, n, workers int, work func(w *worker, i int)) error {
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var group sync.WaitGroup
+	var next atomic.Int64
+	for range workers {
+		group.Go(func() {
+			w := new(worker)
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				work(w, i)
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+type worker struct {
+	scratch data.Scratch
+	decoder imaging.Decoder
+	image   imaging.Image
+}
+
+func (w *worker) look(ds data.Dataset, i, tiny int) (f found) {
+	name := ds.Name(i)
+	b, encoded, err := data.Encoded(ds, i, &w.scratch)
+	m := &w.image
+	switch {
+	case err != nil:
+	case !encoded:
+		f.format = "pixels"
+		if m, err = ds.Read(i, nil, &w.scratch); err == nil {
+			b = m.Pix
+		}
+	default:
+		extension := imaging.Extension(b)
+		if f.format = strings.TrimPrefix(extension, "."); f.format == "" {
+			f.format = "unknown"
+		}
+		f.mislabeled = mislabeled(name, extension, b)
+		err = w.decoder.Decode(m, b, ds.Channels())
+	}
+	if err != nil {
+		if f.format == "" {
+			f.format = "unknown"
+		}
+		f.unreadable = err.Error()
+		return f
+	}
+	if shorter := min(m.Width, m.Height); shorter < tiny {
+		f.tiny = fmt.Sprintf("%dx%d pixels", m.Width, m.Height)
+	}
+	sum := sha256.Sum256(b)
+	copy(f.hash[:], sum[:])
+	return f
+}
+
+// mislabeled says what is other than the name lets expect.
+func mislabeled(name, extension string, b []byte) string {
+	is := map[string]string{".jpeg": ".jpg", ".tif": ".tiff"}
+	own := strings.ToLower(path.Ext(name))
+	if to, ok := is[own]; ok {
+		own = to
+	}
+	known := slices.Contains([]string{".jpg", ".png", ".webp", ".bmp", ".gif", ".tiff"}, own)
+	switch {
+	case known && extension != "" && own != extension:
+		return "is a " + strings.ToUpper(extension[1:]) + " by its content"
+	case imaging.IsCMYK(b):
+		return "is a JPEG of CMYK inks"
+	}
+	return ""
+}
