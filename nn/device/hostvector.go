@@ -44,12 +44,33 @@ func FloatType[T Float]() op.DType {
 	return op.Float64
 }
 
+// Elements is a Vector in host memory that shows its storage, as a HostVector does.
+type Elements[T Float] interface {
+	Vector
+	Elements() []T
+}
+
 // Elements is the storage itself.
 func (v *HostVector[T]) Elements() []T { return v.data }
 
+// Float32s is elements off to off+n themselves, nil where they are not there or of another type. With it rna's spaces in host memory reach
+// the numbers.
+func (v *HostVector[T]) Float32s(off, n int) []float32 { return elements[float32](v, off, n) }
+
+// Float64s is Float32s for vectors of float64.
+func (v *HostVector[T]) Float64s(off, n int) []float64 { return elements[float64](v, off, n) }
+
+func elements[E, T Float](v *HostVector[T], off, n int) []E {
+	s, _ := any(v.data).([]E)
+	if off < 0 || n < 0 || off > len(s)-n {
+		return nil
+	}
+	return s[off : off+n : off+n]
+}
+
 // HostElements is the storage of x, a vector in host memory that is to have n elements of type T.
 func HostElements[T Float](x Vector, n int) ([]T, error) {
-	h, ok := x.(interface{ Elements() []T })
+	h, ok := x.(Elements[T])
 	if !ok {
 		return nil, fmt.Errorf("vector %T belongs to another device: want one of %vs in host memory", x, FloatType[T]())
 	}
