@@ -42,10 +42,7 @@ func (h *emaHook) AfterIssue(s *State) error {
 		return h.x.Copy(s.Net.Params)
 	}
 	a := (h.gamma + 1) / (float64(s.Steps) + h.gamma)
-	if err := h.x.AddScaled(-a, h.x); err != nil {
-		return err
-	}
-	return h.x.AddScaled(a, s.Net.Params)
+	return h.x.Lerp(a, s.Net.Params)
 }
 
 // AfterEpoch scores the average, with statistics re-estimated, and keeps its weights.

@@ -18,6 +18,9 @@ type running struct {
 // add takes a·x into the mean.
 func (m *running) add(a float64, x device.Vector) error {
 	m.n++
+	if a == 1 {
+		return m.v.Lerp(1/float64(m.n), x) // x itself in the first step
+	}
 	var err error
 	if m.n == 1 {
 		err = m.v.Fill(0)

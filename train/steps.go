@@ -95,7 +95,7 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		f.steps++
 		c.Ranks.At(ranks.At{Epoch: p.Epoch, Step: f.steps})
 	}
-	s := f.step(f.planned, f.batches == 1, x.last)
+	s := f.step(f.steps, f.planned, f.batches == 1, x.last)
 	var err error
 	if b == nil {
 		err = f.Net.StartEmpty(s)
@@ -249,13 +249,16 @@ func (r *Run) late() bool {
 	return true
 }
 
-// step is what follows the gradient of a batch, with which a step has so many images.
-func (r *Run) step(images int, first, last bool) network.StepOptions {
-	c := &r.Config
-	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Reducer: r.reducer, Update: last, Momentum: r.momentum}
-	s.SGD = device.SGD{Rate: r.rate(), Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov, Scale: 1, NoDecay: r.noDecay}
-	if r.sum != nil {
-		s.SGD.Scale = 1 / float64(images)
+// step is what follows the gradient of a batch, with which the step of that number has so many images.
+func (r *Run) step(number, images int, first, last bool) network.StepOptions {
+	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
+	if last {
+		c := &r.Config
+		s.Update = device.Update{Optimizer: device.SGD{Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov},
+			State: []device.Vector{r.momentum}, NoDecay: r.noDecay, Numbers: device.Numbers{Rate: r.rate(), Scale: 1, Step: float64(number)}}
+		if r.sum != nil {
+			s.Update.Numbers.Scale = 1 / float64(images)
+		}
 	}
 	return s
 }

@@ -44,25 +44,3 @@ func (r *recording) Free() { r.d.failed = errors.Join(r.d.failed, r.g.Close()) }
 
 // Lanes implements device.Pipeline.
 func (d *Device) Lanes() int { return 2 }
-
-// Step implements device.Pipeline.
-func (d *Device) Step(params, grad, momentum device.Vector, s device.SGD, live device.Live) error {
-	v, ok := params.(*vector)
-	if !ok || v.d != d {
-		return fmt.Errorf("cuda: sgd: vector %T belongs to another device", params)
-	}
-	numbers, err := d.span(live.Numbers)
-	if err == nil && numbers.Bytes() != 8 {
-		err = fmt.Errorf("cuda: sgd: region of %d bytes for the rate and the scale: want 8", numbers.Bytes())
-	}
-	var guard driver.Span
-	if err == nil && live.Guard.Memory != nil {
-		if guard, err = d.span(live.Guard); err == nil && guard.Bytes() != 4 {
-			err = fmt.Errorf("cuda: sgd: region of %d bytes for the guard: want 4", guard.Bytes())
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return v.sgd(grad, momentum, s, numbers, guard)
-}

@@ -34,7 +34,7 @@ type Device struct {
 	tables  map[string]*driver.Memory // constants of ops, by content
 	convs   map[convKey]*dnn.Convolution
 	sums    *driver.Memory // of blocks of a vector, and their sum
-	exempt  exempt
+	parts   partition      // of the last step of an optimiser
 	loss    *driver.Memory // its scale, a lossScale; nil without
 	marks   marks          // of the clock
 	failed  error          // of what cannot return one
@@ -126,7 +126,7 @@ func (d *Device) Close() error {
 	for _, m := range d.tables {
 		errs = append(errs, m.Close())
 	}
-	for _, m := range []*driver.Memory{d.sums, d.exempt.memory, d.loss} {
+	for _, m := range []*driver.Memory{d.sums, d.parts.memory, d.loss} {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}

@@ -108,7 +108,7 @@ func TestNarrowCopy(t *testing.T) {
 					{"AddScaled", func() error { return w.AddScaled(2, other) }, 72},
 					{"WriteAt", func() error { return w.WriteAt(host[:8], n-8) }, 72},
 					{"WriteAt64", func() error { return w.WriteAt64([]float64{1}, n-1) }, 64},
-					{"SGD", func() error { return w.SGD(other, momentum, device.SGD{Rate: 1, Scale: 1}) }, 40},
+					{"SGD", func() error { return w.Update(sgd(other, momentum, 0, 1)) }, 40},
 					{"Upload", func() error {
 						return d.Upload(w.Region(0, n), "", op.Tensor{Shape: op.Shape{n}, Data: slices.Repeat([]float32{4}, n)})
 					}, 32},
@@ -155,7 +155,7 @@ func TestLossScale(t *testing.T) {
 	}
 	step := func() {
 		t.Helper()
-		check(t, w.SGD(g, m, device.SGD{Rate: .5, Momentum: .5, Scale: 1}))
+		check(t, w.Update(sgd(g, m, .5, .5)))
 	}
 	state(device.LossScale{Scale: firstScale}, 1)
 	step() // momentum 1.5
@@ -219,4 +219,10 @@ func TestFaultOfLossScale(t *testing.T) {
 			t.Errorf("%s: leaked: %s", f, after)
 		}
 	}
+}
+
+// sgd is a step.
+func sgd(grad, state device.Vector, momentum, rate float64) device.Update {
+	return device.Update{Optimizer: device.SGD{Momentum: momentum}, Grad: grad, State: []device.Vector{state},
+		Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}
 }

@@ -80,7 +80,8 @@ func TestNetSteadyStep(t *testing.T) {
 		check(t, m.Write(x, images))
 		check(t, m.Write(labels, one))
 		check(t, m.Run())
-		check(t, weights.SGD(gradient, momentum, device.SGD{Rate: .1, Scale: 1, Decay: 1e-4, NoDecay: []device.Span{{Off: 216, Len: 16}}}))
+		check(t, weights.Update(device.Update{Optimizer: device.SGD{Decay: 1e-4}, Grad: gradient, State: []device.Vector{momentum},
+			NoDecay: []device.Span{{Off: 216, Len: 16}}, Numbers: device.Numbers{Rate: .1, Scale: 1, Step: 1}}))
 		check(t, m.Read(last, loss))
 		after, afterEach := calls()
 		if step == 0 || !sim.Active() {

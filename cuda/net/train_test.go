@@ -63,8 +63,8 @@ func batchOf(n int, seed uint64) *data.Batch {
 
 // options are those of a step at a rate.
 func (x *trainer) options(rate float64) network.StepOptions {
-	return network.StepOptions{StatsMomentum: .1, Update: true, Momentum: x.momentum,
-		SGD: device.SGD{Rate: rate, Momentum: .9, Decay: 1e-3, Scale: 1, NoDecay: x.NoDecay()}}
+	return network.StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: device.SGD{Momentum: .9, Decay: 1e-3},
+		State: []device.Vector{x.momentum}, NoDecay: x.NoDecay(), Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}}
 }
 
 // exercise trains and evaluates in all ways, and lists the numbers that come of it.
@@ -93,7 +93,10 @@ func (x *trainer) exercise(t *testing.T) (all []float64) {
 	}
 	for i := range 9 { // three batches a step
 		o := x.options(.01)
-		o.Sum, o.First, o.Update, o.SGD.Scale, o.SGD.Nesterov = x.sum, i%3 == 0, i%3 == 2, 1./float64(18-i/3), true
+		o.Sum, o.First = x.sum, i%3 == 0
+		if o.Update.Optimizer, o.Update.Numbers.Scale = (device.SGD{Momentum: .9, Decay: 1e-3, Nesterov: true}), 1./float64(18-i/3); i%3 != 2 {
+			o.Update = device.Update{}
+		}
 		step(6, 100+i, o)
 	}
 	settle(nil)

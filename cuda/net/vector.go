@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"onlinerna/cuda/driver"
 	"onlinerna/nn/device"
@@ -195,12 +194,18 @@ func (v *vector) launch(name string, args ...any) error {
 	if v.n == 0 {
 		return nil
 	}
+	grid, _ := v.d.flat(v.n)
+	return v.launchOn(name, int(grid.X), args...)
+}
+
+// launchOn runs a kernel of vector.cu on so many blocks.
+func (v *vector) launchOn(name string, blocks int, args ...any) error {
 	k, err := v.d.kernel("vector.cu", name, v.d.narrow())
 	if err != nil {
 		return err
 	}
-	grid, block := v.d.flat(v.n)
-	if err = v.d.stream.Launch(k, grid, block, 0, args...); err == nil && v.d.opts.DebugSync {
+	_, block := v.d.flat(v.n)
+	if err = v.d.stream.Launch(k, driver.Dim{X: blocks}, block, 0, args...); err == nil && v.d.opts.DebugSync {
 		err = v.d.stream.Synchronize()
 	}
 	if err != nil {
@@ -223,101 +228,33 @@ func (v *vector) AddScaled(a float64, x device.Vector) error {
 	return v.launch("vec_add_scaled", v.all(), v.narrowed(), float32(a), s, int64(v.n))
 }
 
-// exempt is the last step's spans without decay, in GPU memory.
-type exempt struct {
-	spans  []device.Span
-	memory *driver.Memory
+// Lerp implements device.Vector.
+func (v *vector) Lerp(a float64, x device.Vector) error {
+	s, err := v.other("lerp", x)
+	if err != nil {
+		return err
+	}
+	return v.launch("vec_lerp", v.all(), v.narrowed(), float32(a), s, int64(v.n))
 }
 
-// exemptions writes spans to GPU memory unless they are there.
-func (d *Device) exemptions(spans []device.Span) (driver.Span, error) {
-	if len(spans) == 0 {
-		return driver.Span{}, nil
-	}
-	e := &d.exempt
-	if e.memory != nil && slices.Equal(spans, e.spans) {
-		return e.memory.All(), nil
-	}
-	if e.memory != nil {
-		m := e.memory
-		e.memory = nil
-		if err := m.Close(); err != nil {
-			return driver.Span{}, err
-		}
-	}
-	ends := make([]int64, 0, 2*len(spans))
-	for _, s := range spans {
-		ends = append(ends, int64(s.Off), int64(s.Off+s.Len))
-	}
-	m, err := d.c.Alloc(8 * int64(len(ends)))
-	if err != nil {
+// total is where the device writes the sum, in float64, of what a kernel finds of each block of x, as long as v and not empty.
+func (v *vector) total(name string, x driver.Span) (driver.Span, error) {
+	if err := v.launch(name, x, int64(v.n), v.d.sums.All()); err != nil {
 		return driver.Span{}, err
 	}
-	if err := d.stream.CopyIn(m.All(), driver.Bytes(ends)); err != nil {
-		return driver.Span{}, errors.Join(err, m.Close())
-	}
-	e.spans, e.memory = slices.Clone(spans), m
-	return m.All(), nil
+	grid, _ := v.d.flat(v.n)
+	return v.d.sums.Span(8*int64(grid.X), 8), v.launchOn("vec_total", 1, v.d.sums.All(), int32(grid.X))
 }
 
-// SGD implements device.Vector. Where the loss is scaled, a step with a gradient that is not finite is skipped, and the scale adjusted.
-func (v *vector) SGD(grad, momentum device.Vector, s device.SGD) error {
-	return v.sgd(grad, momentum, s, driver.Span{}, driver.Span{})
-}
-
-// sgd is SGD with the rate and the scale of numbers, two elements, unless that is empty. Unless guard is empty the step is made only where its
-// one element is finite.
-func (v *vector) sgd(grad, momentum device.Vector, s device.SGD, numbers, guard driver.Span) error {
-	if err := s.Check(v.n); err != nil {
-		return fmt.Errorf("cuda: %w", err)
-	}
-	g, err := v.other("sgd: gradient", grad)
-	if err != nil {
-		return err
-	}
-	m, err := v.other("sgd: momentum", momentum)
-	if err != nil {
-		return err
-	}
-	spans, err := v.d.exemptions(s.NoDecay)
-	if err != nil {
-		return v.d.Explain(fmt.Errorf("cuda: sgd: %w", err))
-	}
-	nesterov := int32(0)
-	if s.Nesterov {
-		nesterov = 1
-	}
-	scale := v.d.scale()
-	if scale.Bytes() > 0 {
-		if err := v.launch("vec_check", g, int64(v.n), scale); err != nil {
-			return err
-		}
-	}
-	err = v.launch("vec_sgd", v.all(), v.narrowed(), g, m, int64(v.n), float32(s.Rate), float32(s.Momentum), float32(s.Decay), float32(s.Scale), nesterov,
-		spans, int32(len(s.NoDecay)), numbers, guard, scale)
-	if err == nil && scale.Bytes() > 0 {
-		err = v.d.nextScale()
-	}
-	return err
-}
-
-// sum is the sum of what a kernel finds of each block.
+// sum is the total of v's elements. It waits for the device.
 func (v *vector) sum(name string) (float64, error) {
 	if v.n == 0 {
 		return 0, nil
 	}
-	if err := v.launch(name, v.all(), int64(v.n), v.d.sums.All()); err != nil {
-		return 0, err
-	}
-	k, err := v.d.kernel("vector.cu", "vec_total", v.d.narrow())
-	if err != nil {
-		return 0, err
-	}
-	grid, block := v.d.flat(v.n)
 	var x [1]float64
-	err = v.d.stream.Launch(k, driver.Dim{}, block, 0, v.d.sums.All(), int32(grid.X))
+	at, err := v.total(name, v.all())
 	if err == nil {
-		err = v.d.stream.CopyOut(driver.Bytes(x[:]), v.d.sums.Span(8*int64(grid.X), 8))
+		err = v.d.stream.CopyOut(driver.Bytes(x[:]), at)
 	}
 	if err == nil {
 		err = v.d.stream.Synchronize()

@@ -62,7 +62,7 @@ func Bytes(d Device, t op.Type, l Layout) int {
 }
 
 // LossScaler is a Device that may multiply the loss by a power of 2, so that small gradients do not vanish in a short
-// floating-point type. Gradients that leave the device are divided by it. Vector.SGD makes no step where the gradient is not finite and
+// floating-point type. Gradients that leave the device are divided by it. Vector.Update makes no step where the gradient is not finite and
 // halves the scale then; after some good steps it is doubled.
 type LossScaler interface {
 	Device

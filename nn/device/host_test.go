@@ -115,7 +115,7 @@ func TestRowMajorConverts(t *testing.T) {
 	}
 }
 
-func TestSGDCheck(t *testing.T) {
+func TestSpansOfUpdates(t *testing.T) {
 	for _, c := range []struct {
 		spans []Span
 		ok    bool
@@ -130,7 +130,8 @@ func TestSGDCheck(t *testing.T) {
 		{[]Span{{5, 1}, {0, 1}}, false},
 		{[]Span{{1, math.MaxInt}}, false},
 	} {
-		if err := (SGD{NoDecay: c.spans}).Check(10); (err == nil) != c.ok {
+		u := Update{Optimizer: SGD{}, NoDecay: c.spans}
+		if err := u.checkSpans(10); (err == nil) != c.ok {
 			t.Errorf("%v of 10 elements: %v", c.spans, err)
 		}
 	}

@@ -3,7 +3,6 @@ package device
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"onlinerna/nn/op"
 )
@@ -14,18 +13,11 @@ func Piped(d Device) Pipeline {
 	if p, ok := As[Pipeline](d); ok {
 		return p
 	}
-	p := &piped{Device: d}
-	p.two = op.Tensor{Shape: op.Shape{2}, Data: p.numbers[:]}
-	p.one = op.Tensor{Shape: op.Shape{1}, Data: p.numbers[:1]}
-	return p
+	return &piped{d}
 }
 
 // piped is a device that is waited for.
-type piped struct {
-	Device
-	numbers  [2]float64
-	one, two op.Tensor // of them
-}
+type piped struct{ Device }
 
 var (
 	_ Pipeline = (*piped)(nil)
@@ -40,23 +32,6 @@ func (p *piped) Lanes() int { return 1 }
 
 // Record implements Pipeline.
 func (p *piped) Record(func() error) (Recording, error) { return nil, nil }
-
-// Step implements Pipeline.
-func (p *piped) Step(params, grad, momentum Vector, s SGD, live Live) error {
-	if live.Guard.Memory != nil {
-		if err := p.Download(p.one, live.Guard, ""); err != nil {
-			return fmt.Errorf("guard of a step: %w", err)
-		}
-		if x := p.numbers[0]; math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil
-		}
-	}
-	if err := p.Download(p.two, live.Numbers, ""); err != nil {
-		return fmt.Errorf("numbers of a step: %w", err)
-	}
-	s.Rate, s.Scale = p.numbers[0], p.numbers[1]
-	return params.SGD(grad, momentum, s)
-}
 
 // pipedLane copies at once, and not at all where the device's memory is the host's.
 type pipedLane struct {

@@ -18,16 +18,13 @@ type Pipeline interface {
 	// download or wait, so it has to have run before: devices make things when they are first needed. Where nothing can be recorded, as on
 	// a device that waits after each kernel, Record does nothing and the recording is nil.
 	Record(f func() error) (Recording, error)
-
-	// Step is params.SGD(grad, momentum, s), but that it reads what is live when it runs.
-	Step(params, grad, momentum Vector, s SGD, live Live) error
 }
 
-// Live is what a step of the optimiser reads from the device's memory when it runs.
+// Live is what a step of the optimiser reads from the device's memory when it runs. Regions without Memory are not there.
 type Live struct {
-	// Numbers are the rate and the scale, in place of those of SGD: two elements of the device's DType.
+	// Numbers are read in place of those of Update: NumbersLen elements of the device's DType.
 	Numbers Region
-	// Guard is one element, say a sum of losses: where it is NaN or infinite the step changes nothing. Its Memory is nil for none.
+	// Guard is one element, say a sum of losses: where it is NaN or infinite the step changes nothing.
 	Guard Region
 }
 

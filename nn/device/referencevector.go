@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// referenceVector is a HostVector with the arithmetic written as its equations are. Products are converted
-// before they are added: that keeps compilers from fusing the two, which rounds differently.
+// referenceVector is a HostVector with the arithmetic written as its equations are.
 type referenceVector[T Float] struct{ *HostVector[T] }
 
 var (
@@ -34,45 +33,62 @@ func (v referenceVector[T]) AddScaled(a float64, x Vector) error {
 	return nil
 }
 
-// SGD implements Vector.
-func (v referenceVector[T]) SGD(grad, momentum Vector, s SGD) error {
-	if err := s.Check(v.Len()); err != nil {
+// Lerp implements Vector.
+func (v referenceVector[T]) Lerp(a float64, x Vector) error {
+	e, err := HostElements[T](x, v.Len())
+	if err != nil {
+		return fmt.Errorf("lerp: %w", err)
+	}
+	for i, w := range v.data {
+		v.data[i] = w + T(T(a)*(e[i]-w))
+	}
+	return nil
+}
+
+// Update implements Vector.
+func (v referenceVector[T]) Update(u Update) error {
+	p, n, off, err := HostUpdate[T](v, &u)
+	if err != nil || off {
 		return err
 	}
-	gs, err := HostElements[T](grad, v.Len())
+	k, err := KernelsOf[T](u.Optimizer)
 	if err != nil {
-		return fmt.Errorf("sgd: gradient: %w", err)
+		return err
 	}
-	ms, err := HostElements[T](momentum, v.Len())
-	if err != nil {
-		return fmt.Errorf("sgd: momentum: %w", err)
+	parts := u.Parts(nil, v.Len(), max(v.Len(), 1))
+	ratios := make([]float64, max(len(u.Tensors), 1))
+	for i := range ratios {
+		ratios[i] = 1
 	}
-	noDecay := s.NoDecay
-	for i, w := range v.data {
-		for len(noDecay) > 0 && i >= noDecay[0].Off+noDecay[0].Len {
-			noDecay = noDecay[1:]
+	if o, ok := u.Optimizer.(Adaptive); ok {
+		if o.MaxNorm() > 0 {
+			n = n.Clipped(norm(p.G), o.MaxNorm())
 		}
-		g := T(T(s.Scale) * gs[i])
-		if len(noDecay) == 0 || i < noDecay[0].Off {
-			g += T(T(s.Decay) * w)
+		for _, part := range parts {
+			var sums [2][8]float64
+			c := In[T](o.Coefficients(n, part.Decays, 1))
+			k.Measure(p.Of(part.Span), &c, &sums)
+			if part.Decays {
+				ratios[part.Tensor] = o.Ratio(n, Sum(sums[0]), Sum(sums[1]))
+			}
 		}
-		m := T(T(s.Momentum)*ms[i]) + g
-		ms[i] = m
-		if s.Nesterov {
-			m = g + T(T(s.Momentum)*m)
-		}
-		v.data[i] = w - T(T(s.Rate)*m)
+	}
+	for _, part := range parts {
+		c := In[T](u.Optimizer.Coefficients(n, part.Decays, ratios[part.Tensor]))
+		k.Apply(p.Of(part.Span), &c)
 	}
 	return nil
 }
 
 // Norm implements Vector.
-func (v referenceVector[T]) Norm() (float64, error) {
+func (v referenceVector[T]) Norm() (float64, error) { return norm(v.data), nil }
+
+func norm[T Float](x []T) float64 {
 	var sum float64
-	for _, a := range v.data {
+	for _, a := range x {
 		sum += float64(float64(a) * float64(a))
 	}
-	return math.Sqrt(sum), nil
+	return math.Sqrt(sum)
 }
 
 // Finite implements Vector.

@@ -113,7 +113,8 @@ func (b *bench) steps(ctx context.Context, n int) error {
 // run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless parts of steps
 // are told apart.
 func (b *bench) run(batch *data.Batch) error {
-	sgd := device.SGD{Rate: rate, Momentum: momentum, Decay: decay, Scale: 1}
+	u := device.Update{Optimizer: device.SGD{Momentum: momentum, Decay: decay}, Grad: b.net.Grads, State: []device.Vector{b.momentum},
+		Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}
 	switch {
 	case b.Eval && b.tracing:
 		_, err := b.net.Evaluate(batch, nil)
@@ -121,13 +122,13 @@ func (b *bench) run(batch *data.Batch) error {
 	case b.Eval:
 		return b.ahead(b.net.StartEvaluation(batch))
 	case !b.tracing && !b.apart:
-		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: true, SGD: sgd, Momentum: b.momentum}))
+		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: u}))
 	}
 	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
 		return err
 	}
-	took, err := timed(b.net.Device, func() error { return b.net.Params.SGD(b.net.Grads, b.momentum, sgd) })
-	b.profile.add("sgd", took, 0, int64(sgdStreams*b.net.Device.DType().Size()*b.net.Params.Len()))
+	took, err := timed(b.net.Device, func() error { return b.net.Params.Update(u) })
+	b.profile.add(u.Optimizer.Name(), took, 0, int64(sgdStreams*b.net.Device.DType().Size()*b.net.Params.Len()))
 	return err
 }
 

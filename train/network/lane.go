@@ -36,7 +36,7 @@ func (n *Network) feed(w Work) feed {
 	}
 	f.images = add(w.Batch * w.Height * w.Width * n.model.Config.Channels)
 	f.labels, f.crops = add(4*w.Batch), add(3*4*w.Batch)
-	f.momentum, f.numbers = add(size), add(2*size)
+	f.momentum, f.numbers = add(size), add(device.NumbersLen*size)
 	f.counter = add(2 * 4)
 	return f
 }
@@ -73,8 +73,8 @@ func (p *program) fill(host *device.HostMemory, b *data.Batch, s StepOptions) er
 		{f.labels, op.Tensor{Shape: shapeOf(m.Labels), Data: b.Labels}},
 		{f.crops, op.Tensor{Shape: shapeOf(m.Crops), Data: b.Crops}},
 		{f.momentum, op.Tensor{Shape: op.Shape{1}, Data: []float64{s.StatsMomentum}}},
-		{f.numbers, op.Tensor{Shape: op.Shape{2}, Data: []float64{s.SGD.Rate, s.SGD.Scale}}},
 		{f.counter, op.Tensor{Shape: op.Shape{2}, Data: []int32{int32(b.Epoch), int32(b.First)}}},
+		{f.numbers, op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: s.Update.Numbers.Values()}},
 	} {
 		if err := device.UploadRowMajor(part(host, x.at), x.data); err != nil {
 			return err

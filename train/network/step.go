@@ -20,9 +20,9 @@ type StepOptions struct {
 	// Reducer, if not nil, adds up over ranks what an update goes by.
 	Reducer Reducer
 
-	Update   bool          // the optimiser's step follows, by Sum if there is one
-	SGD      device.SGD    // of that
-	Momentum device.Vector // of that
+	// Update is the optimiser's step that follows, if it has an Optimizer. Its gradient is Sum or the batch's, and its numbers are
+	// read from memory when it runs.
+	Update device.Update
 }
 
 // A Reducer makes many networks, each in a process of its own, step as one.
@@ -33,9 +33,9 @@ type Reducer interface {
 
 // records says whether what is recorded for s serves t: all but what is read from memory agrees.
 func (s StepOptions) records(t StepOptions) bool {
-	return s.Sum == t.Sum && s.First == t.First && s.Update == t.Update && s.Reducer == t.Reducer && s.Momentum == t.Momentum &&
-		s.SGD.Momentum == t.SGD.Momentum && s.SGD.Decay == t.SGD.Decay && s.SGD.Nesterov == t.SGD.Nesterov &&
-		slices.Equal(s.SGD.NoDecay, t.SGD.NoDecay)
+	u, v := &s.Update, &t.Update
+	return s.Sum == t.Sum && s.First == t.First && s.Reducer == t.Reducer && u.Optimizer == v.Optimizer && slices.Equal(u.State, v.State) &&
+		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Tensors, v.Tensors)
 }
 
 // A Pending is a batch that may still be under way.
@@ -204,13 +204,14 @@ func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) *machine.Rep
 
 // follow issues a step behind the gradient of a batch.
 func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Region) error {
-	if s.Sum == nil && !s.Update {
+	u := s.Update
+	if s.Sum == nil && u.Optimizer == nil {
 		return nil
 	}
 	if err := l.note(); err != nil {
 		return err
 	}
-	grad := n.Grads
+	u.Grad = n.Grads
 	if s.Sum != nil {
 		if s.First {
 			if err := s.Sum.Fill(0); err != nil {
@@ -220,17 +221,18 @@ func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Regi
 		if err := s.Sum.AddScaled(float64(images), n.Grads); err != nil {
 			return err
 		}
-		grad = s.Sum
+		u.Grad = s.Sum
 	}
-	if !s.Update {
+	if u.Optimizer == nil {
 		return nil
 	}
 	if s.Reducer != nil {
-		if err := n.reduce(grad, s.Reducer); err != nil {
+		if err := n.reduce(u.Grad, s.Reducer); err != nil {
 			return err
 		}
 	}
-	return n.pipe.Step(n.Params, grad, s.Momentum, s.SGD, device.Live{Numbers: numbers, Guard: n.guard.region()})
+	u.Live = device.Live{Numbers: numbers, Guard: n.guard.region()}
+	return n.Params.Update(u)
 }
 
 // reduce adds up a gradient over ranks. The guard then knows of the losses of all.
@@ -253,7 +255,8 @@ func (n *Network) StartEmpty(s StepOptions) error {
 			return err
 		}
 	}
-	if !s.Update {
+	u := s.Update
+	if u.Optimizer == nil {
 		return nil
 	}
 	if err := n.guard.open(n.Device); err != nil {
@@ -265,5 +268,6 @@ func (n *Network) StartEmpty(s StepOptions) error {
 	if ok, err := n.guard.finite(n.Device); err != nil || !ok {
 		return err
 	}
-	return n.Params.SGD(s.Sum, s.Momentum, s.SGD)
+	u.Grad = s.Sum
+	return n.Params.Update(u)
 }

@@ -15,7 +15,8 @@ import (
 
 // step1 is a step of one batch.
 func step1(momentum device.Vector) StepOptions {
-	return StepOptions{StatsMomentum: .1, Update: true, Momentum: momentum, SGD: device.SGD{Rate: .05, Momentum: .9, Decay: 1e-4, Scale: 1}}
+	return StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: device.SGD{Momentum: .9, Decay: 1e-4}, State: []device.Vector{momentum},
+		Numbers: device.Numbers{Rate: .05, Scale: 1, Step: 1}}}
 }
 
 // A loss that is not finite ends the updates, on each device: the weights and the momentum stay those of the step before, also where more steps
@@ -33,14 +34,17 @@ func TestGuard(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := step1(vector(t, n))
-				batches := 1 // a step
+				update, batches := o.Update, 1 // a step
 				if accumulate {
 					o.Sum, batches = vector(t, n), 2
 				}
 				var last *Pending
 				step := func(k int) {
 					t.Helper()
-					o.First, o.Update = k%batches == 0, k%batches == batches-1
+					o.First, o.Update = k%batches == 0, device.Update{}
+					if k%batches == batches-1 {
+						o.Update = update
+					}
 					p, err := n.Start(noise(4, 32, uint64(k)), o)
 					if err != nil {
 						t.Fatal(err)
@@ -54,7 +58,7 @@ func TestGuard(t *testing.T) {
 				if err := good.Copy(n.Params); err != nil {
 					t.Fatal(err)
 				}
-				want, momentum := numbers(t, good), numbers(t, o.Momentum)
+				want, momentum := numbers(t, good), numbers(t, update.State[0])
 				if err := n.Params.WriteAt64([]float64{math.NaN()}, n.Params.Len()-1); err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +78,7 @@ func TestGuard(t *testing.T) {
 				if loss, _, err := last.Wait(); err != nil || math.IsNaN(loss) {
 					t.Fatalf("loss %v, %v", loss, err)
 				}
-				if !slices.Equal(numbers(t, n.Params), want) || !slices.Equal(numbers(t, o.Momentum), momentum) {
+				if !slices.Equal(numbers(t, n.Params), want) || !slices.Equal(numbers(t, update.State[0]), momentum) {
 					t.Error("steps behind it were made")
 				}
 				if _, err := n.LoadWeights(path); err != nil {
@@ -133,12 +137,12 @@ func TestReplays(t *testing.T) {
 			t.Errorf("%d recordings after step %d, want %d", got, i+1, want)
 		}
 	}
-	o.SGD.Rate, o.StatsMomentum = 1e-3, .5 // read from memory
+	o.Update.Numbers.Rate, o.StatsMomentum = 1e-3, .5 // read from memory
 	step(o)
 	if got := recorded(); got != 2 {
 		t.Errorf("%d recordings after another rate, want 2", got)
 	}
-	o.SGD.Decay = .1 // part of the recording
+	o.Update.Optimizer = device.SGD{Momentum: .9, Decay: .1} // part of the recording
 	step(o)
 	step(o)
 	step(o)

@@ -143,7 +143,7 @@ func steady(t *testing.T) {
 	k := bind(t, d, &b.Program, b.weights, b.grouped(d))
 	m := expressions(t, 2, 33, 21)
 	maps := bind(t, d, &m.Program, m.weights, m.grouped(d))
-	var vectors [3]device.Vector
+	var vectors [6]device.Vector
 	for i := range vectors {
 		v, err := d.NewVector(100_000)
 		if err != nil {
@@ -151,16 +151,25 @@ func steady(t *testing.T) {
 		}
 		vectors[i] = v
 	}
+	var updates []device.Update
+	for _, o := range []device.Optimizer{device.SGD{Momentum: .9}, device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, ClipNorm: 1}} {
+		updates = append(updates, device.Update{Optimizer: o, Grad: vectors[1], State: vectors[2+len(updates):][:len(o.State())],
+			NoDecay: []device.Span{{Len: 100}}, Tensors: []device.Span{{Len: 100}, {Off: 100, Len: 99_900}}})
+	}
 	step := func() {
 		k.run(t)
 		maps.run(t)
 		w, g, m := vectors[0], vectors[1], vectors[2]
 		norm, err1 := g.Norm()
 		_, err2 := g.Finite()
-		if err := w.SGD(g, m, device.SGD{Rate: .1, Momentum: .9, Scale: 1 / (1 + norm)}); err != nil || err1 != nil || err2 != nil {
-			t.Fatal(err, err1, err2)
+		for i, w := range []device.Vector{w, vectors[5]} {
+			u := &updates[i]
+			u.Numbers = device.Numbers{Rate: .1, Scale: 1 / (1 + norm), Step: u.Numbers.Step + 1}
+			if err := w.Update(*u); err != nil || err1 != nil || err2 != nil {
+				t.Fatal(err, err1, err2)
+			}
 		}
-		if err1, err2 := m.AddScaled(.5, w), g.Fill(.5); err1 != nil || err2 != nil {
+		if err1, err2 := m.Lerp(.5, w), g.Fill(.5); err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
 	}

@@ -44,7 +44,7 @@ func BenchmarkTraffic(b *testing.B) {
 		})
 	}
 	vectors := func(n int) []device.Vector {
-		list := make([]device.Vector, 3)
+		list := make([]device.Vector, 4)
 		for i := range list {
 			v, err := d.NewVector(n)
 			if err != nil {
@@ -128,7 +128,20 @@ func BenchmarkTraffic(b *testing.B) {
 	measure("parameters/copy", 8*parameters, func() { v[0].Copy(v[1]) })
 	measure("parameters/fill", 4*parameters, func() { v[0].Fill(1e-3) })
 	measure("parameters/add scaled", 12*parameters, func() { v[0].AddScaled(.5, v[1]) })
-	measure("parameters/sgd", 20*parameters, func() { v[0].SGD(v[1], v[2], device.SGD{Rate: .1, Momentum: .9, Decay: 1e-4, Scale: 1}) })
+	measure("parameters/lerp", 12*parameters, func() { v[0].Lerp(.5, v[1]) })
+	for _, x := range []struct {
+		device.Optimizer
+		bytes int // of an element: what is read and written
+	}{
+		{device.SGD{Momentum: .9, Decay: 1e-4}, 20},
+		{device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: 1e-2}, 28},
+		{device.LARS{Momentum: .9, Decay: 1e-4, Trust: 1e-3}, 28},
+		{device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: 1e-2, ClipNorm: 1}, 44},
+	} {
+		u := device.Update{Optimizer: x.Optimizer, Grad: v[1], State: v[2:][:len(x.State())], Tensors: []device.Span{{Len: parameters}},
+			Numbers: device.Numbers{Rate: .1, Scale: 1, Step: 1}}
+		measure("parameters/"+x.Name(), x.bytes*parameters, func() { v[0].Update(u) })
+	}
 	measure("parameters/norm", 4*parameters, func() { v[0].Norm() })
 	measure("parameters/finite", 4*parameters, func() { v[0].Finite() })
 }

@@ -3,8 +3,8 @@ package cpu
 import (
 	"fmt"
 	"math"
-	"sort"
 
+	"onlinerna/internal/level"
 	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -19,17 +19,18 @@ type vector struct {
 	*device.HostVector[float32]
 	pool    *parallel.Pool
 	kernels *vec.Set
+	updates vec.Updates
 	body    func(worker, block int) // the method block, bound once: calls allocate nothing
 	sums    [][8]float64            // of blocks
 	task    vectorTask
+	stepper *stepper // nil before the first step of an optimiser
 }
 
 // vectorTask is what the workers do: a kernel for elements lo to hi, and what it works on.
 type vectorTask struct {
-	kernel     func(v *vector, block, lo, hi int)
-	x, grad, m []float32
-	factor     float32
-	sgd        device.SGD
+	kernel func(v *vector, block, lo, hi int)
+	x      []float32
+	factor float32
 }
 
 var _ device.Vector = (*vector)(nil)
@@ -40,7 +41,8 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	v := &vector{HostVector: h, pool: d.pool, kernels: vec.Current(), sums: make([][8]float64, work.Ceil(n, vectorBlock))}
+	v := &vector{HostVector: h, pool: d.pool, kernels: vec.Current(), updates: vec.UpdatesFor(level.Current()),
+		sums: make([][8]float64, work.Ceil(n, vectorBlock))}
 	v.body = v.block
 	return v, nil
 }
@@ -91,47 +93,18 @@ func addScaledBlock(v *vector, _, lo, hi int) {
 	v.kernels.AddScaled(v.Elements()[lo:hi], v.task.x[lo:hi], v.task.factor)
 }
 
-// SGD implements device.Vector.
-func (v *vector) SGD(grad, momentum device.Vector, s device.SGD) error {
-	if err := s.Check(v.Len()); err != nil {
-		return fmt.Errorf("cpu: %w", err)
-	}
-	g, err := device.HostElements[float32](grad, v.Len())
+// Lerp implements device.Vector.
+func (v *vector) Lerp(a float64, x device.Vector) error {
+	src, err := device.HostElements[float32](x, v.Len())
 	if err != nil {
-		return fmt.Errorf("cpu: sgd: gradient: %w", err)
+		return fmt.Errorf("cpu: lerp: %w", err)
 	}
-	m, err := device.HostElements[float32](momentum, v.Len())
-	if err != nil {
-		return fmt.Errorf("cpu: sgd: momentum: %w", err)
-	}
-	v.run(vectorTask{kernel: sgdBlock, grad: g, m: m, sgd: s})
+	v.run(vectorTask{kernel: lerpBlock, x: src, factor: float32(a)})
 	return nil
 }
 
-// sgdBlock makes the step. The spans without decay cut the block into pieces.
-func sgdBlock(v *vector, _, lo, hi int) {
-	decay := v.task.sgd.Decay
-	spans := v.task.sgd.NoDecay
-	next := sort.Search(len(spans), func(i int) bool { return spans[i].Off+spans[i].Len > lo })
-	for ; next < len(spans) && lo < hi; next++ {
-		span := spans[next]
-		from, to := min(max(span.Off, lo), hi), min(span.Off+span.Len, hi)
-		v.step(lo, from, decay)
-		v.step(from, to, 0)
-		lo = to
-	}
-	v.step(lo, hi, decay)
-}
-
-// step makes the step on elements lo to hi.
-func (v *vector) step(lo, hi int, decay float64) {
-	s := v.task.sgd
-	step := v.kernels.Momentum
-	if s.Nesterov {
-		step = v.kernels.Nesterov
-	}
-	step(v.Elements()[lo:hi], v.task.m[lo:hi], v.task.grad[lo:hi],
-		float32(s.Rate), float32(s.Momentum), float32(decay), float32(s.Scale))
+func lerpBlock(v *vector, _, lo, hi int) {
+	v.kernels.Lerp(v.Elements()[lo:hi], v.task.x[lo:hi], v.task.factor)
 }
 
 // Norm implements device.Vector.

@@ -109,14 +109,15 @@ func (b broken) Group(p *device.Program) [][]int {
 type vector struct {
 	device.Vector
 	elements
-	sgd func(device.SGD) device.SGD
+	fault func(*device.Update)
 }
 
 // elements makes vector one of the reference device's.
 type elements interface{ Elements() []float32 }
 
-func (v vector) SGD(grad, momentum device.Vector, s device.SGD) error {
-	return v.Vector.SGD(grad, momentum, v.sgd(s))
+func (v *vector) Update(u device.Update) error {
+	v.fault(&u)
+	return v.Vector.Update(u)
 }
 
 // only runs f on the storage of the result of ops of a kind.
@@ -261,14 +262,31 @@ func TestFaultsAreFound(t *testing.T) {
 			[]string{"layouts", "after upload and download element"}},
 		{"ignores the exemption from decay",
 			broken{vector: func(v device.Vector) device.Vector {
-				return vector{v, v.(elements), func(s device.SGD) device.SGD { s.NoDecay = nil; return s }}
+				return &vector{v, v.(elements), func(u *device.Update) { u.NoDecay = nil }}
 			}},
-			[]string{"sgd", "NoDecay:[{Off:1 Len:1}", "after step 1"}},
+			[]string{"updates", "sgd {Momentum:0 Decay:0.5", "after step 1"}},
 		{"ignores Nesterov",
 			broken{vector: func(v device.Vector) device.Vector {
-				return vector{v, v.(elements), func(s device.SGD) device.SGD { s.Nesterov = false; return s }}
+				return &vector{v, v.(elements), func(u *device.Update) {
+					if o, ok := u.Optimizer.(device.SGD); ok {
+						o.Nesterov = false
+						u.Optimizer = o
+					}
+				}}
 			}},
 			[]string{"sgd as PyTorch", "Nesterov:true", "x after step"}},
+		{"corrects no bias",
+			broken{vector: func(v device.Vector) device.Vector {
+				return &vector{v, v.(elements), func(u *device.Update) { u.Numbers.Step = 1e9 }}
+			}},
+			[]string{"updates as PyTorch", "adamw", "parameters after step 1"}},
+		{"takes all parameters for one tensor",
+			broken{vector: func(v device.Vector) device.Vector {
+				return &vector{v, v.(elements), func(u *device.Update) {
+					u.Tensors, u.NoDecay = []device.Span{{Len: v.Len()}}, nil
+				}}
+			}},
+			[]string{"updates as PyTorch", "lars", "parameters after step 1"}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			c.broken.Device = device.NewReference(op.Float32)
@@ -300,9 +318,9 @@ func TestDifferencesAreFound(t *testing.T) {
 		{broken{after: only("avg_pool", func(x []float32) { x[0] = math.Nextafter32(x[0], 9) })},
 			[]string{"programs", "LeNet", "differs between the devices"}},
 		{broken{vector: func(v device.Vector) device.Vector {
-			return vector{v, v.(elements), func(s device.SGD) device.SGD { s.Rate *= 1 + 1e-6; return s }}
+			return &vector{v, v.(elements), func(u *device.Update) { u.Numbers.Rate *= 1 + 1e-6 }}
 		}},
-			[]string{"vectors", "after SGD"}},
+			[]string{"vectors", "steps of optimisers"}},
 	} {
 		c.broken.Device = device.NewReference(op.Float32)
 		var failures []string

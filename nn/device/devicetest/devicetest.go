@@ -97,8 +97,9 @@ func run(t tester, open Open, opt Options) {
 	t.run("programs", s.programs)
 	t.run("unsupported", s.unsupported)
 	t.run("vectors", s.vectors)
-	t.run("sgd", s.sgd)
+	t.run("updates", s.updates)
 	t.run("sgd as PyTorch", s.torch)
+	t.run("updates as PyTorch", s.golden)
 	t.run("pipeline", s.pipeline)
 }
 

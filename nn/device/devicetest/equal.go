@@ -3,8 +3,6 @@ package devicetest
 import (
 	"fmt"
 	"math"
-
-	"onlinerna/nn/device"
 )
 
 // equal compares all results of two devices bit for bit.
@@ -96,30 +94,28 @@ func equalVectors(both [2]*suite, n int) error {
 			return err
 		}
 		defer g.Free()
-		m, err := s.vector(s.numbers("m", n))
-		if err != nil {
-			return err
-		}
-		defer m.Free()
 		if err := x.AddScaled(1./3, g); err != nil {
 			return err
 		}
-		for _, c := range steps(n) {
-			if err := x.SGD(g, m, c); err != nil {
-				return err
-			}
+		if err := x.Lerp(1./7, g); err != nil {
+			return err
 		}
 		norm, err := x.Norm()
 		if err != nil {
 			return err
 		}
 		results[i] = []float64{norm}
-		for _, v := range []device.Vector{x, m} {
-			c, err := s.content(v)
+		c, err := s.content(x)
+		if err != nil {
+			return err
+		}
+		results[i] = append(results[i], c...)
+		for _, c := range updateCases(n) {
+			r, err := s.after(n, &c)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", c.o.Name(), err)
 			}
-			results[i] = append(results[i], c...)
+			results[i] = append(results[i], r...)
 		}
 	}
 	for k, a := range results[0] {
@@ -127,8 +123,40 @@ func equalVectors(both [2]*suite, n int) error {
 			if k == 0 {
 				return fmt.Errorf("norm is %v and %v", a, b)
 			}
-			return fmt.Errorf("element %d after SGD is %v and %v", (k-1)%n, a, b)
+			return fmt.Errorf("element %d after arithmetic or steps of optimisers is %v and %v", (k-1)%n, a, b)
 		}
 	}
 	return nil
+}
+
+// after is the parameters and the state after the steps of a case.
+func (s *suite) after(n int, c *updateCase) ([]float64, error) {
+	v, err := updatedOn(s.dev, c.o, s.start(n, c))
+	if err != nil {
+		return nil, err
+	}
+	defer v.free()
+	for step := 1; step <= c.steps; step++ {
+		if err := v.grad.WriteAt64(s.numbers(fmt.Sprint("gradient", step), n), 0); err != nil {
+			return nil, err
+		}
+		if err := v.w.Update(c.update(v, step)); err != nil {
+			return nil, err
+		}
+	}
+	return s.all(v)
+}
+
+// all is the parameters and the state.
+func (s *suite) all(v *updated) ([]float64, error) {
+	all, err := s.content(v.w)
+	for _, x := range v.state {
+		if err != nil {
+			break
+		}
+		var more []float64
+		more, err = s.content(x)
+		all = append(all, more...)
+	}
+	return all, err
 }

@@ -3,6 +3,7 @@ package devicetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
@@ -122,27 +123,6 @@ func (d *lazy) Record(f func() error) (device.Recording, error) {
 	return r, nil
 }
 
-// Step implements device.Pipeline.
-func (d *lazy) Step(params, grad, momentum device.Vector, s device.SGD, live device.Live) error {
-	size := d.DType().Size()
-	if live.Numbers.Bytes != 2*size || live.Guard.Memory != nil && live.Guard.Bytes != size {
-		return fmt.Errorf("regions of %d bytes for two numbers and of %d for a guard", live.Numbers.Bytes, live.Guard.Bytes)
-	}
-	v, ok := params.(*lazyVector)
-	if !ok {
-		return fmt.Errorf("vector %T belongs to another device", params)
-	}
-	g, err := v.other(grad)
-	if err != nil {
-		return err
-	}
-	m, err := v.other(momentum)
-	if err != nil {
-		return err
-	}
-	return d.put(func() error { return device.Piped(d.Device).Step(v.Vector, g, m, s, live) })
-}
-
 type lazyRecording struct {
 	d     *lazy
 	work  []func() error
@@ -227,19 +207,36 @@ func (v *lazyVector) AddScaled(a float64, x device.Vector) error {
 	return v.d.put(func() error { return v.Vector.AddScaled(a, o) })
 }
 
-func (v *lazyVector) SGD(grad, momentum device.Vector, s device.SGD) error {
-	g, err := v.other(grad)
+func (v *lazyVector) Lerp(a float64, x device.Vector) error {
+	o, err := v.other(x)
 	if err != nil {
 		return err
 	}
-	m, err := v.other(momentum)
-	if err != nil {
+	return v.d.put(func() error { return v.Vector.Lerp(a, o) })
+}
+
+func (v *lazyVector) Update(u device.Update) error {
+	if err := u.Check(v); err != nil {
 		return err
 	}
-	if err := s.Check(v.Len()); err != nil {
+	size := v.d.DType().Size()
+	if r := u.Live.Numbers; r.Memory != nil && r.Bytes != device.NumbersLen*size {
+		return fmt.Errorf("region of %d bytes for the numbers of a step", r.Bytes)
+	}
+	if r := u.Live.Guard; r.Memory != nil && r.Bytes != size {
+		return fmt.Errorf("region of %d bytes for the guard of a step", r.Bytes)
+	}
+	var err error
+	if u.Grad, err = v.other(u.Grad); err != nil {
 		return err
 	}
-	return v.d.put(func() error { return v.Vector.SGD(g, m, s) })
+	u.State = slices.Clone(u.State)
+	for i, x := range u.State {
+		if u.State[i], err = v.other(x); err != nil {
+			return err
+		}
+	}
+	return v.d.put(func() error { return v.Vector.Update(u) })
 }
 
 func (v *lazyVector) Norm() (float64, error) {

@@ -57,7 +57,7 @@ func (q *quadratic) gradient(x []float64) []float64 {
 	return g
 }
 
-// torch repeats PyTorch's trajectories, except those with options that device.SGD lacks.
+// torch repeats PyTorch's trajectories, except those with options that device.SGD does not have.
 func (s *suite) torch(t tester) {
 	var q quadratic
 	if err := json.Unmarshal(torchSGD, &q); err != nil {
@@ -103,8 +103,9 @@ func (s *suite) follow(q *quadratic, r *torchRun) error {
 		if err := grad.WriteAt64(q.gradient(at), 0); err != nil {
 			return err
 		}
-		c := device.SGD{Rate: r.rate(step), Momentum: o.Momentum, Decay: o.WeightDecay, Scale: 1, Nesterov: o.Nesterov}
-		if err := x.SGD(grad, momentum, c); err != nil {
+		u := device.Update{Optimizer: device.SGD{Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov}, Grad: grad,
+			State: []device.Vector{momentum}, Numbers: device.Numbers{Rate: r.rate(step), Scale: 1, Step: float64(step + 1)}}
+		if err := x.Update(u); err != nil {
 			return err
 		}
 		if err := s.expect(fmt.Sprintf("x after step %d", step+1), x, want, tolerance); err != nil {

@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // lengths are lengths of vectors round those of registers, unrolled loops and pieces of work.
 var lengths = []int{0, 1, 7, 15, 16, 17, 63, 64, 65, 1000, 4096, 100003}
 
-// vectors tests all methods of Vector but SGD.
+// vectors tests all methods of Vector but Update.
 func (s *suite) vectors(t tester) {
 	for _, n := range lengths {
 		for _, test := range []struct {
@@ -22,6 +23,8 @@ func (s *suite) vectors(t tester) {
 			{"transfer", s.transfer},
 			{"copy and fill", s.copyAndFill},
 			{"add scaled", s.addScaled},
+			{"lerp", s.lerp},
+			{"the receiver as argument", s.itself},
 			{"norm", s.norm},
 			{"finite", s.finite},
 		} {
@@ -214,6 +217,59 @@ func (s *suite) addScaled(n int) error {
 	return nil
 }
 
+func (s *suite) lerp(n int) error {
+	x, y := s.numbers("x", n), s.numbers("y", n)
+	for _, a := range []float64{0, 1, -1, 1. / 3, 1e-3, -2.5} {
+		v, err := s.vector(x)
+		if err != nil {
+			return err
+		}
+		defer v.Free()
+		w, err := s.vector(y)
+		if err != nil {
+			return err
+		}
+		defer w.Free()
+		if err := v.Lerp(a, w); err != nil {
+			return err
+		}
+		want := make([]float64, n)
+		for i := range want {
+			want[i] = x[i] + a*(y[i]-x[i])
+		}
+		if err := s.expect(fmt.Sprintf("v + %v (x - v)", a), v, want, s.rounding()); err != nil {
+			return err
+		}
+		if err := s.expect("x", w, y, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// itself passes a vector to its own methods.
+func (s *suite) itself(n int) error {
+	x := s.numbers("x", n)
+	v, err := s.vector(x)
+	if err != nil {
+		return err
+	}
+	defer v.Free()
+	if err := errors.Join(v.Copy(v), v.Lerp(1./3, v)); err != nil {
+		return err
+	}
+	if err := s.expect("a vector copied and interpolated to itself", v, x, 0); err != nil {
+		return err
+	}
+	if err := v.AddScaled(-.5, v); err != nil {
+		return err
+	}
+	for i := range x {
+		x[i] /= 2
+	}
+	return s.expect("v - v/2", v, x, 0)
+}
+
 func (s *suite) norm(n int) error {
 	huge := 1.
 	if s.dtype == op.Float32 {
@@ -295,24 +351,17 @@ func (s *suite) misuse() error {
 		return err
 	}
 	defer longer.Free()
-	step := func(d ...device.Span) error { return v.SGD(v, v, device.SGD{Scale: 1, NoDecay: d}) }
 	for what, err := range map[string]error{
-		"read before the start":           v.ReadAt64(make([]float64, 2), -1),
-		"read past the end":               v.ReadAt(make([]float32, 2), 4),
-		"write past the end":              v.WriteAt64(make([]float64, 6), 0),
-		"write behind the end":            v.WriteAt(make([]float32, 1), 5),
-		"copy of a longer vector":         v.Copy(longer),
-		"sum with a longer vector":        v.AddScaled(1, longer),
-		"copy of a foreign vector":        v.Copy(foreign{}),
-		"sum with a foreign vector":       v.AddScaled(1, foreign{}),
-		"sgd with a longer gradient":      v.SGD(longer, v, device.SGD{Scale: 1}),
-		"sgd with a longer momentum":      v.SGD(v, longer, device.SGD{Scale: 1}),
-		"sgd with a foreign gradient":     v.SGD(foreign{}, v, device.SGD{Scale: 1}),
-		"a span without decay past 5":     step(device.Span{Off: 3, Len: 3}),
-		"a span without decay before 0":   step(device.Span{Off: -1, Len: 3}),
-		"a span without decay, negative":  step(device.Span{Off: 3, Len: -1}),
-		"spans without decay, unsorted":   step(device.Span{Off: 3, Len: 1}, device.Span{Off: 0, Len: 1}),
-		"spans without decay, overlapped": step(device.Span{Off: 0, Len: 2}, device.Span{Off: 1, Len: 2}),
+		"read before the start":     v.ReadAt64(make([]float64, 2), -1),
+		"read past the end":         v.ReadAt(make([]float32, 2), 4),
+		"write past the end":        v.WriteAt64(make([]float64, 6), 0),
+		"write behind the end":      v.WriteAt(make([]float32, 1), 5),
+		"copy of a longer vector":   v.Copy(longer),
+		"sum with a longer vector":  v.AddScaled(1, longer),
+		"copy of a foreign vector":  v.Copy(foreign{}),
+		"sum with a foreign vector": v.AddScaled(1, foreign{}),
+		"lerp to a longer vector":   v.Lerp(.5, longer),
+		"lerp to a foreign vector":  v.Lerp(.5, foreign{}),
 	} {
 		if err == nil {
 			return fmt.Errorf("%s must be an error", what)

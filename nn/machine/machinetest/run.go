@@ -204,7 +204,8 @@ func (c *checker) sgd(run, steps int) {
 		if i == steps {
 			break
 		}
-		err := n.Params.SGD(n.Grads, n.Momentum, device.SGD{Rate: s.Rate, Momentum: s.Momentum, Decay: s.Decay, Scale: 1})
+		err := n.Params.Update(device.Update{Optimizer: device.SGD{Momentum: s.Momentum, Decay: s.Decay}, Grad: n.Grads,
+			State: []device.Vector{n.Momentum}, Numbers: device.Numbers{Rate: s.Rate, Scale: 1, Step: float64(i + 1)}})
 		if err != nil {
 			c.Fatal(err)
 		}

@@ -1118,160 +1118,53 @@ done:
 	VZEROUPPER
 	RET
 
-// func momentumAVX512(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
+// func lerpAVX512(dst []float32, x []float32, a float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·momentumAVX512(SB), NOSPLIT, $0-88
-	MOVQ         w_base+0(FP), AX
-	MOVQ         m_base+24(FP), CX
-	MOVQ         g_base+48(FP), DX
-	MOVQ         w_len+8(FP), BX
-	VBROADCASTSS rate+72(FP), Z0
-	VBROADCASTSS momentum+76(FP), Z1
-	VBROADCASTSS decay+80(FP), Z2
-	VBROADCASTSS scale+84(FP), Z3
-	XORQ         SI, SI
-	SUBQ         $0x20, BX
+TEXT ·lerpAVX512(SB), NOSPLIT, $0-52
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	MOVQ         dst_len+8(FP), DX
+	VBROADCASTSS a+48(FP), Z0
+	XORQ         BX, BX
+	SUBQ         $0x20, DX
 	JL           rest
 
 loop:
-	PREFETCHT0 4096(AX)(SI*1)
-	VMOVUPS    (AX)(SI*1), Z4
-	PREFETCHT0 4096(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z5
-	VMULPS     Z5, Z3, Z5
-	VMULPS     Z4, Z2, Z6
-	VADDPS     Z6, Z5, Z5
-	PREFETCHT0 4096(CX)(SI*1)
-	VMOVUPS    (CX)(SI*1), Z6
-	VMULPS     Z6, Z1, Z6
-	VADDPS     Z5, Z6, Z5
-	VMOVUPS    Z5, (CX)(SI*1)
-	VMULPS     Z5, Z0, Z5
-	VSUBPS     Z5, Z4, Z4
-	VMOVUPS    Z4, (AX)(SI*1)
-	PREFETCHT0 4160(AX)(SI*1)
-	VMOVUPS    64(AX)(SI*1), Z4
-	PREFETCHT0 4160(DX)(SI*1)
-	VMOVUPS    64(DX)(SI*1), Z5
-	VMULPS     Z5, Z3, Z5
-	VMULPS     Z4, Z2, Z6
-	VADDPS     Z6, Z5, Z5
-	PREFETCHT0 4160(CX)(SI*1)
-	VMOVUPS    64(CX)(SI*1), Z6
-	VMULPS     Z6, Z1, Z6
-	VADDPS     Z5, Z6, Z5
-	VMOVUPS    Z5, 64(CX)(SI*1)
-	VMULPS     Z5, Z0, Z5
-	VSUBPS     Z5, Z4, Z4
-	VMOVUPS    Z4, 64(AX)(SI*1)
-	ADDQ       $0x00000080, SI
-	SUBQ       $0x20, BX
+	PREFETCHT0 4096(AX)(BX*1)
+	VMOVUPS    (AX)(BX*1), Z1
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Z2
+	VSUBPS     Z1, Z2, Z2
+	VMULPS     Z2, Z0, Z2
+	VADDPS     Z2, Z1, Z1
+	VMOVUPS    Z1, (AX)(BX*1)
+	PREFETCHT0 4160(AX)(BX*1)
+	VMOVUPS    64(AX)(BX*1), Z1
+	PREFETCHT0 4160(CX)(BX*1)
+	VMOVUPS    64(CX)(BX*1), Z2
+	VSUBPS     Z1, Z2, Z2
+	VMULPS     Z2, Z0, Z2
+	VADDPS     Z2, Z1, Z1
+	VMOVUPS    Z1, 64(AX)(BX*1)
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x20, DX
 	JGE        loop
 
 rest:
-	ADDQ $0x20, BX
+	ADDQ $0x20, DX
 	JLE  done
 
 tail:
-	VPBROADCASTD BX, Z4
-	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
-	VMOVUPS.Z    (AX)(SI*1), K1, Z4
-	VMOVUPS.Z    (DX)(SI*1), K1, Z5
-	VMULPS       Z5, Z3, Z5
-	VMULPS       Z4, Z2, Z6
-	VADDPS       Z6, Z5, Z5
-	VMOVUPS.Z    (CX)(SI*1), K1, Z6
-	VMULPS       Z6, Z1, Z6
-	VADDPS       Z5, Z6, Z5
-	VMOVUPS      Z5, K1, (CX)(SI*1)
-	VMULPS       Z5, Z0, Z5
-	VSUBPS       Z5, Z4, Z4
-	VMOVUPS      Z4, K1, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
-	JG           tail
-
-done:
-	VZEROUPPER
-	RET
-
-// func nesterovAVX512(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·nesterovAVX512(SB), NOSPLIT, $0-88
-	MOVQ         w_base+0(FP), AX
-	MOVQ         m_base+24(FP), CX
-	MOVQ         g_base+48(FP), DX
-	MOVQ         w_len+8(FP), BX
-	VBROADCASTSS rate+72(FP), Z0
-	VBROADCASTSS momentum+76(FP), Z1
-	VBROADCASTSS decay+80(FP), Z2
-	VBROADCASTSS scale+84(FP), Z3
-	XORQ         SI, SI
-	SUBQ         $0x20, BX
-	JL           rest
-
-loop:
-	PREFETCHT0 4096(AX)(SI*1)
-	VMOVUPS    (AX)(SI*1), Z4
-	PREFETCHT0 4096(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z5
-	VMULPS     Z5, Z3, Z5
-	VMULPS     Z4, Z2, Z6
-	VADDPS     Z6, Z5, Z5
-	PREFETCHT0 4096(CX)(SI*1)
-	VMOVUPS    (CX)(SI*1), Z6
-	VMULPS     Z6, Z1, Z6
-	VADDPS     Z5, Z6, Z6
-	VMOVUPS    Z6, (CX)(SI*1)
-	VMULPS     Z6, Z1, Z6
-	VADDPS     Z6, Z5, Z5
-	VMULPS     Z5, Z0, Z5
-	VSUBPS     Z5, Z4, Z4
-	VMOVUPS    Z4, (AX)(SI*1)
-	PREFETCHT0 4160(AX)(SI*1)
-	VMOVUPS    64(AX)(SI*1), Z4
-	PREFETCHT0 4160(DX)(SI*1)
-	VMOVUPS    64(DX)(SI*1), Z5
-	VMULPS     Z5, Z3, Z5
-	VMULPS     Z4, Z2, Z6
-	VADDPS     Z6, Z5, Z5
-	PREFETCHT0 4160(CX)(SI*1)
-	VMOVUPS    64(CX)(SI*1), Z6
-	VMULPS     Z6, Z1, Z6
-	VADDPS     Z5, Z6, Z6
-	VMOVUPS    Z6, 64(CX)(SI*1)
-	VMULPS     Z6, Z1, Z6
-	VADDPS     Z6, Z5, Z5
-	VMULPS     Z5, Z0, Z5
-	VSUBPS     Z5, Z4, Z4
-	VMOVUPS    Z4, 64(AX)(SI*1)
-	ADDQ       $0x00000080, SI
-	SUBQ       $0x20, BX
-	JGE        loop
-
-rest:
-	ADDQ $0x20, BX
-	JLE  done
-
-tail:
-	VPBROADCASTD BX, Z4
-	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
-	VMOVUPS.Z    (AX)(SI*1), K1, Z4
-	VMOVUPS.Z    (DX)(SI*1), K1, Z5
-	VMULPS       Z5, Z3, Z5
-	VMULPS       Z4, Z2, Z6
-	VADDPS       Z6, Z5, Z5
-	VMOVUPS.Z    (CX)(SI*1), K1, Z6
-	VMULPS       Z6, Z1, Z6
-	VADDPS       Z5, Z6, Z6
-	VMOVUPS      Z6, K1, (CX)(SI*1)
-	VMULPS       Z6, Z1, Z6
-	VADDPS       Z6, Z5, Z5
-	VMULPS       Z5, Z0, Z5
-	VSUBPS       Z5, Z4, Z4
-	VMOVUPS      Z4, K1, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x10, BX
+	VPBROADCASTD DX, Z1
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z1, K1
+	VMOVUPS.Z    (AX)(BX*1), K1, Z1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z2
+	VSUBPS       Z1, Z2, Z2
+	VMULPS       Z2, Z0, Z2
+	VADDPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
 	JG           tail
 
 done:
@@ -1371,6 +1264,580 @@ tail:
 done:
 	MOVQ    sums+24(FP), AX
 	VMOVUPD Z0, (AX)
+	VZEROUPPER
+	RET
+
+// func momentumAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·momentumAVX512(SB), NOSPLIT, $0-104
+	MOVQ         w_base+0(FP), AX
+	MOVQ         g_base+24(FP), CX
+	MOVQ         a_base+48(FP), DX
+	MOVQ         b_base+72(FP), BX
+	MOVQ         w_len+8(FP), BX
+	MOVQ         c+96(FP), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	XORQ         SI, SI
+	SUBQ         $0x20, BX
+	JL           rest
+
+loop:
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Z4
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z5
+	VMOVUPS    Z5, (DX)(SI*1)
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (AX)(SI*1)
+	PREFETCHT0 4160(AX)(SI*1)
+	VMOVUPS    64(AX)(SI*1), Z4
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z5
+	VMOVUPS    Z5, 64(DX)(SI*1)
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z4
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS.Z    (AX)(SI*1), K1, Z4
+	VMOVUPS.Z    (CX)(SI*1), K1, Z5
+	VMULPS       Z5, Z3, Z5
+	VMULPS       Z4, Z2, Z6
+	VADDPS       Z6, Z5, Z5
+	VMOVUPS.Z    (DX)(SI*1), K1, Z6
+	VMULPS       Z6, Z1, Z6
+	VADDPS       Z5, Z6, Z5
+	VMOVUPS      Z5, K1, (DX)(SI*1)
+	VMULPS       Z5, Z0, Z5
+	VSUBPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func nesterovAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·nesterovAVX512(SB), NOSPLIT, $0-104
+	MOVQ         w_base+0(FP), AX
+	MOVQ         g_base+24(FP), CX
+	MOVQ         a_base+48(FP), DX
+	MOVQ         b_base+72(FP), BX
+	MOVQ         w_len+8(FP), BX
+	MOVQ         c+96(FP), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	XORQ         SI, SI
+	SUBQ         $0x20, BX
+	JL           rest
+
+loop:
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Z4
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z6
+	VMOVUPS    Z6, (DX)(SI*1)
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z6, Z5, Z5
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (AX)(SI*1)
+	PREFETCHT0 4160(AX)(SI*1)
+	VMOVUPS    64(AX)(SI*1), Z4
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z5
+	VMULPS     Z5, Z3, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z6
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z5, Z6, Z6
+	VMOVUPS    Z6, 64(DX)(SI*1)
+	VMULPS     Z6, Z1, Z6
+	VADDPS     Z6, Z5, Z5
+	VMULPS     Z5, Z0, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z4
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS.Z    (AX)(SI*1), K1, Z4
+	VMOVUPS.Z    (CX)(SI*1), K1, Z5
+	VMULPS       Z5, Z3, Z5
+	VMULPS       Z4, Z2, Z6
+	VADDPS       Z6, Z5, Z5
+	VMOVUPS.Z    (DX)(SI*1), K1, Z6
+	VMULPS       Z6, Z1, Z6
+	VADDPS       Z5, Z6, Z6
+	VMOVUPS      Z6, K1, (DX)(SI*1)
+	VMULPS       Z6, Z1, Z6
+	VADDPS       Z6, Z5, Z5
+	VMULPS       Z5, Z0, Z5
+	VSUBPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func adamWAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·adamWAVX512(SB), NOSPLIT, $0-104
+	MOVQ         w_base+0(FP), AX
+	MOVQ         g_base+24(FP), CX
+	MOVQ         a_base+48(FP), DX
+	MOVQ         b_base+72(FP), BX
+	MOVQ         w_len+8(FP), SI
+	MOVQ         c+96(FP), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	VBROADCASTSS 12(DI), Z3
+	VBROADCASTSS 16(DI), Z4
+	VBROADCASTSS 20(DI), Z5
+	VBROADCASTSS 24(DI), Z6
+	XORQ         DI, DI
+	SUBQ         $0x20, SI
+	JL           rest
+
+loop:
+	PREFETCHT0 4096(CX)(DI*1)
+	VMOVUPS    (CX)(DI*1), Z7
+	VMULPS     Z7, Z3, Z8
+	PREFETCHT0 4096(DX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z9
+	VMULPS     Z9, Z0, Z9
+	VMULPS     Z7, Z1, Z7
+	VADDPS     Z7, Z9, Z7
+	PREFETCHT0 4096(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Z9
+	VMULPS     Z9, Z2, Z9
+	VMULPS     Z8, Z8, Z8
+	VADDPS     Z8, Z9, Z8
+	VMOVUPS    Z7, (DX)(DI*1)
+	VMOVUPS    Z8, (BX)(DI*1)
+	PREFETCHT0 4096(AX)(DI*1)
+	VMOVUPS    (AX)(DI*1), Z9
+	VMULPS     Z9, Z6, Z9
+	VMULPS     Z7, Z5, Z7
+	VSQRTPS    Z8, Z8
+	VADDPS     Z4, Z8, Z8
+	VDIVPS     Z8, Z7, Z7
+	VSUBPS     Z7, Z9, Z7
+	VMOVUPS    Z7, (AX)(DI*1)
+	PREFETCHT0 4160(CX)(DI*1)
+	VMOVUPS    64(CX)(DI*1), Z7
+	VMULPS     Z7, Z3, Z8
+	PREFETCHT0 4160(DX)(DI*1)
+	VMOVUPS    64(DX)(DI*1), Z9
+	VMULPS     Z9, Z0, Z9
+	VMULPS     Z7, Z1, Z7
+	VADDPS     Z7, Z9, Z7
+	PREFETCHT0 4160(BX)(DI*1)
+	VMOVUPS    64(BX)(DI*1), Z9
+	VMULPS     Z9, Z2, Z9
+	VMULPS     Z8, Z8, Z8
+	VADDPS     Z8, Z9, Z8
+	VMOVUPS    Z7, 64(DX)(DI*1)
+	VMOVUPS    Z8, 64(BX)(DI*1)
+	PREFETCHT0 4160(AX)(DI*1)
+	VMOVUPS    64(AX)(DI*1), Z9
+	VMULPS     Z9, Z6, Z9
+	VMULPS     Z7, Z5, Z7
+	VSQRTPS    Z8, Z8
+	VADDPS     Z4, Z8, Z8
+	VDIVPS     Z8, Z7, Z7
+	VSUBPS     Z7, Z9, Z7
+	VMOVUPS    Z7, 64(AX)(DI*1)
+	ADDQ       $0x00000080, DI
+	SUBQ       $0x20, SI
+	JGE        loop
+
+rest:
+	ADDQ $0x20, SI
+	JLE  done
+
+tail:
+	VPBROADCASTD SI, Z7
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z7, K1
+	VMOVUPS.Z    (CX)(DI*1), K1, Z7
+	VMULPS       Z7, Z3, Z8
+	VMOVUPS.Z    (DX)(DI*1), K1, Z9
+	VMULPS       Z9, Z0, Z9
+	VMULPS       Z7, Z1, Z7
+	VADDPS       Z7, Z9, Z7
+	VMOVUPS.Z    (BX)(DI*1), K1, Z9
+	VMULPS       Z9, Z2, Z9
+	VMULPS       Z8, Z8, Z8
+	VADDPS       Z8, Z9, Z8
+	VMOVUPS      Z7, K1, (DX)(DI*1)
+	VMOVUPS      Z8, K1, (BX)(DI*1)
+	VMOVUPS.Z    (AX)(DI*1), K1, Z9
+	VMULPS       Z9, Z6, Z9
+	VMULPS       Z7, Z5, Z7
+	VSQRTPS      Z8, Z8
+	VADDPS       Z4, Z8, Z8
+	VDIVPS       Z8, Z7, Z7
+	VSUBPS       Z7, Z9, Z7
+	VMOVUPS      Z7, K1, (AX)(DI*1)
+	ADDQ         $0x00000040, DI
+	SUBQ         $0x10, SI
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func larsNormsAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·larsNormsAVX512(SB), NOSPLIT, $0-112
+	MOVQ   w_base+0(FP), AX
+	MOVQ   g_base+24(FP), CX
+	MOVQ   a_base+48(FP), DX
+	MOVQ   b_base+72(FP), DX
+	MOVQ   w_len+8(FP), DX
+	MOVQ   c+96(FP), BX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	XORQ   BX, BX
+	SUBQ   $0x20, DX
+	JL     rest
+
+loop:
+	PREFETCHT0    4096(AX)(BX*1)
+	VMOVUPS       (AX)(BX*1), Z2
+	PREFETCHT0    4096(CX)(BX*1)
+	VMOVUPS       (CX)(BX*1), Z3
+	VEXTRACTF64X4 $0x01, Z2, Y4
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y4, Z4
+	VFMADD231PD   Z2, Z2, Z0
+	VFMADD231PD   Z4, Z4, Z0
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VCVTPS2PD     Y3, Z3
+	VCVTPS2PD     Y2, Z2
+	VFMADD231PD   Z3, Z3, Z1
+	VFMADD231PD   Z2, Z2, Z1
+	PREFETCHT0    4160(AX)(BX*1)
+	VMOVUPS       64(AX)(BX*1), Z2
+	PREFETCHT0    4160(CX)(BX*1)
+	VMOVUPS       64(CX)(BX*1), Z3
+	VEXTRACTF64X4 $0x01, Z2, Y4
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y4, Z4
+	VFMADD231PD   Z2, Z2, Z0
+	VFMADD231PD   Z4, Z4, Z0
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VCVTPS2PD     Y3, Z3
+	VCVTPS2PD     Y2, Z2
+	VFMADD231PD   Z3, Z3, Z1
+	VFMADD231PD   Z2, Z2, Z1
+	ADDQ          $0x00000080, BX
+	SUBQ          $0x20, DX
+	JGE           loop
+
+rest:
+	ADDQ $0x20, DX
+	JLE  done
+
+tail:
+	VPBROADCASTD  DX, Z2
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z2, K1
+	VMOVUPS.Z     (AX)(BX*1), K1, Z2
+	VMOVUPS.Z     (CX)(BX*1), K1, Z3
+	VEXTRACTF64X4 $0x01, Z2, Y4
+	VCVTPS2PD     Y2, Z2
+	VCVTPS2PD     Y4, Z4
+	VFMADD231PD   Z2, Z2, Z0
+	VFMADD231PD   Z4, Z4, Z0
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VCVTPS2PD     Y3, Z3
+	VCVTPS2PD     Y2, Z2
+	VFMADD231PD   Z3, Z3, Z1
+	VFMADD231PD   Z2, Z2, Z1
+	ADDQ          $0x00000040, BX
+	SUBQ          $0x10, DX
+	JG            tail
+
+done:
+	MOVQ    sums+104(FP), AX
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z1, 64(AX)
+	VZEROUPPER
+	RET
+
+// func lambNormsAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·lambNormsAVX512(SB), NOSPLIT, $0-112
+	MOVQ         w_base+0(FP), AX
+	MOVQ         g_base+24(FP), CX
+	MOVQ         a_base+48(FP), DX
+	MOVQ         b_base+72(FP), BX
+	MOVQ         w_len+8(FP), SI
+	MOVQ         c+96(FP), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	VBROADCASTSS 12(DI), Z3
+	VBROADCASTSS 16(DI), Z4
+	VBROADCASTSS 20(DI), Z5
+	VBROADCASTSS 24(DI), Z6
+	VPXORD       Z7, Z7, Z7
+	VPXORD       Z8, Z8, Z8
+	XORQ         DI, DI
+	SUBQ         $0x20, SI
+	JL           rest
+
+loop:
+	PREFETCHT0    4096(CX)(DI*1)
+	VMOVUPS       (CX)(DI*1), Z9
+	VMULPS        Z9, Z3, Z10
+	PREFETCHT0    4096(DX)(DI*1)
+	VMOVUPS       (DX)(DI*1), Z11
+	VMULPS        Z11, Z0, Z11
+	VMULPS        Z9, Z1, Z9
+	VADDPS        Z9, Z11, Z9
+	PREFETCHT0    4096(BX)(DI*1)
+	VMOVUPS       (BX)(DI*1), Z11
+	VMULPS        Z11, Z2, Z11
+	VMULPS        Z10, Z10, Z10
+	VADDPS        Z10, Z11, Z10
+	VMOVUPS       Z9, (DX)(DI*1)
+	VMOVUPS       Z10, (BX)(DI*1)
+	PREFETCHT0    4096(AX)(DI*1)
+	VMOVUPS       (AX)(DI*1), Z11
+	VMULPS        Z9, Z5, Z9
+	VSQRTPS       Z10, Z10
+	VADDPS        Z4, Z10, Z10
+	VDIVPS        Z10, Z9, Z9
+	VMULPS        Z11, Z6, Z10
+	VADDPS        Z10, Z9, Z9
+	VEXTRACTF64X4 $0x01, Z11, Y10
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y10, Z10
+	VFMADD231PD   Z11, Z11, Z7
+	VFMADD231PD   Z10, Z10, Z7
+	VEXTRACTF64X4 $0x01, Z9, Y10
+	VCVTPS2PD     Y9, Z9
+	VCVTPS2PD     Y10, Z10
+	VFMADD231PD   Z9, Z9, Z8
+	VFMADD231PD   Z10, Z10, Z8
+	PREFETCHT0    4160(CX)(DI*1)
+	VMOVUPS       64(CX)(DI*1), Z9
+	VMULPS        Z9, Z3, Z10
+	PREFETCHT0    4160(DX)(DI*1)
+	VMOVUPS       64(DX)(DI*1), Z11
+	VMULPS        Z11, Z0, Z11
+	VMULPS        Z9, Z1, Z9
+	VADDPS        Z9, Z11, Z9
+	PREFETCHT0    4160(BX)(DI*1)
+	VMOVUPS       64(BX)(DI*1), Z11
+	VMULPS        Z11, Z2, Z11
+	VMULPS        Z10, Z10, Z10
+	VADDPS        Z10, Z11, Z10
+	VMOVUPS       Z9, 64(DX)(DI*1)
+	VMOVUPS       Z10, 64(BX)(DI*1)
+	PREFETCHT0    4160(AX)(DI*1)
+	VMOVUPS       64(AX)(DI*1), Z11
+	VMULPS        Z9, Z5, Z9
+	VSQRTPS       Z10, Z10
+	VADDPS        Z4, Z10, Z10
+	VDIVPS        Z10, Z9, Z9
+	VMULPS        Z11, Z6, Z10
+	VADDPS        Z10, Z9, Z9
+	VEXTRACTF64X4 $0x01, Z11, Y10
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y10, Z10
+	VFMADD231PD   Z11, Z11, Z7
+	VFMADD231PD   Z10, Z10, Z7
+	VEXTRACTF64X4 $0x01, Z9, Y10
+	VCVTPS2PD     Y9, Z9
+	VCVTPS2PD     Y10, Z10
+	VFMADD231PD   Z9, Z9, Z8
+	VFMADD231PD   Z10, Z10, Z8
+	ADDQ          $0x00000080, DI
+	SUBQ          $0x20, SI
+	JGE           loop
+
+rest:
+	ADDQ $0x20, SI
+	JLE  done
+
+tail:
+	VPBROADCASTD  SI, Z9
+	VPCMPD        $0x06, lanesAVX512<>+0(SB), Z9, K1
+	VMOVUPS.Z     (CX)(DI*1), K1, Z9
+	VMULPS        Z9, Z3, Z10
+	VMOVUPS.Z     (DX)(DI*1), K1, Z11
+	VMULPS        Z11, Z0, Z11
+	VMULPS        Z9, Z1, Z9
+	VADDPS        Z9, Z11, Z9
+	VMOVUPS.Z     (BX)(DI*1), K1, Z11
+	VMULPS        Z11, Z2, Z11
+	VMULPS        Z10, Z10, Z10
+	VADDPS        Z10, Z11, Z10
+	VMOVUPS       Z9, K1, (DX)(DI*1)
+	VMOVUPS       Z10, K1, (BX)(DI*1)
+	VMOVUPS.Z     (AX)(DI*1), K1, Z11
+	VMULPS        Z9, Z5, Z9
+	VSQRTPS       Z10, Z10
+	VADDPS        Z4, Z10, Z10
+	VDIVPS        Z10, Z9, Z9
+	VMULPS        Z11, Z6, Z10
+	VADDPS        Z10, Z9, Z9
+	VMOVAPS.Z     Z9, K1, Z9
+	VEXTRACTF64X4 $0x01, Z11, Y10
+	VCVTPS2PD     Y11, Z11
+	VCVTPS2PD     Y10, Z10
+	VFMADD231PD   Z11, Z11, Z7
+	VFMADD231PD   Z10, Z10, Z7
+	VEXTRACTF64X4 $0x01, Z9, Y10
+	VCVTPS2PD     Y9, Z9
+	VCVTPS2PD     Y10, Z10
+	VFMADD231PD   Z9, Z9, Z8
+	VFMADD231PD   Z10, Z10, Z8
+	ADDQ          $0x00000040, DI
+	SUBQ          $0x10, SI
+	JG            tail
+
+done:
+	MOVQ    sums+104(FP), AX
+	VMOVUPD Z7, (AX)
+	VMOVUPD Z8, 64(AX)
+	VZEROUPPER
+	RET
+
+// func lambAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·lambAVX512(SB), NOSPLIT, $0-104
+	MOVQ         w_base+0(FP), AX
+	MOVQ         g_base+24(FP), CX
+	MOVQ         a_base+48(FP), CX
+	MOVQ         b_base+72(FP), DX
+	MOVQ         w_len+8(FP), BX
+	MOVQ         c+96(FP), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z0
+	VBROADCASTSS 8(SI), Z0
+	VBROADCASTSS 12(SI), Z0
+	VBROADCASTSS 16(SI), Z0
+	VBROADCASTSS 20(SI), Z1
+	VBROADCASTSS 24(SI), Z2
+	VBROADCASTSS 28(SI), Z3
+	XORQ         SI, SI
+	SUBQ         $0x20, BX
+	JL           rest
+
+loop:
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Z4
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z5
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z6
+	VMULPS     Z5, Z1, Z5
+	VSQRTPS    Z6, Z6
+	VADDPS     Z0, Z6, Z6
+	VDIVPS     Z6, Z5, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	VMULPS     Z5, Z3, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (AX)(SI*1)
+	PREFETCHT0 4160(AX)(SI*1)
+	VMOVUPS    64(AX)(SI*1), Z4
+	PREFETCHT0 4160(CX)(SI*1)
+	VMOVUPS    64(CX)(SI*1), Z5
+	PREFETCHT0 4160(DX)(SI*1)
+	VMOVUPS    64(DX)(SI*1), Z6
+	VMULPS     Z5, Z1, Z5
+	VSQRTPS    Z6, Z6
+	VADDPS     Z0, Z6, Z6
+	VDIVPS     Z6, Z5, Z5
+	VMULPS     Z4, Z2, Z6
+	VADDPS     Z6, Z5, Z5
+	VMULPS     Z5, Z3, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, 64(AX)(SI*1)
+	ADDQ       $0x00000080, SI
+	SUBQ       $0x20, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x20, BX
+	JLE  done
+
+tail:
+	VPBROADCASTD BX, Z4
+	VPCMPD       $0x06, lanesAVX512<>+0(SB), Z4, K1
+	VMOVUPS.Z    (AX)(SI*1), K1, Z4
+	VMOVUPS.Z    (CX)(SI*1), K1, Z5
+	VMOVUPS.Z    (DX)(SI*1), K1, Z6
+	VMULPS       Z5, Z1, Z5
+	VSQRTPS      Z6, Z6
+	VADDPS       Z0, Z6, Z6
+	VDIVPS       Z6, Z5, Z5
+	VMULPS       Z4, Z2, Z6
+	VADDPS       Z6, Z5, Z5
+	VMULPS       Z5, Z3, Z5
+	VSUBPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (AX)(SI*1)
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x10, BX
+	JG           tail
+
+done:
 	VZEROUPPER
 	RET
 
@@ -6744,156 +7211,52 @@ done:
 	VZEROUPPER
 	RET
 
-// func momentumAVX2(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
+// func lerpAVX2(dst []float32, x []float32, a float32)
 // Requires: AVX, AVX2, MMX+
-TEXT ·momentumAVX2(SB), NOSPLIT, $0-88
-	MOVQ         w_base+0(FP), AX
-	MOVQ         m_base+24(FP), CX
-	MOVQ         g_base+48(FP), DX
-	MOVQ         w_len+8(FP), BX
-	VBROADCASTSS rate+72(FP), Y0
-	VBROADCASTSS momentum+76(FP), Y1
-	VBROADCASTSS decay+80(FP), Y2
-	VBROADCASTSS scale+84(FP), Y3
-	XORQ         SI, SI
-	SUBQ         $0x10, BX
+TEXT ·lerpAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	MOVQ         dst_len+8(FP), DX
+	VBROADCASTSS a+48(FP), Y0
+	XORQ         BX, BX
+	SUBQ         $0x10, DX
 	JL           rest
 
 loop:
-	PREFETCHT0 4096(AX)(SI*1)
-	VMOVUPS    (AX)(SI*1), Y4
-	PREFETCHT0 4096(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Y5
-	VMULPS     Y5, Y3, Y5
-	VMULPS     Y4, Y2, Y6
-	VADDPS     Y6, Y5, Y5
-	PREFETCHT0 4096(CX)(SI*1)
-	VMOVUPS    (CX)(SI*1), Y6
-	VMULPS     Y6, Y1, Y6
-	VADDPS     Y5, Y6, Y5
-	VMOVUPS    Y5, (CX)(SI*1)
-	VMULPS     Y5, Y0, Y5
-	VSUBPS     Y5, Y4, Y4
-	VMOVUPS    Y4, (AX)(SI*1)
-	VMOVUPS    32(AX)(SI*1), Y4
-	VMOVUPS    32(DX)(SI*1), Y5
-	VMULPS     Y5, Y3, Y5
-	VMULPS     Y4, Y2, Y6
-	VADDPS     Y6, Y5, Y5
-	VMOVUPS    32(CX)(SI*1), Y6
-	VMULPS     Y6, Y1, Y6
-	VADDPS     Y5, Y6, Y5
-	VMOVUPS    Y5, 32(CX)(SI*1)
-	VMULPS     Y5, Y0, Y5
-	VSUBPS     Y5, Y4, Y4
-	VMOVUPS    Y4, 32(AX)(SI*1)
-	ADDQ       $0x00000040, SI
-	SUBQ       $0x10, BX
+	PREFETCHT0 4096(AX)(BX*1)
+	VMOVUPS    (AX)(BX*1), Y1
+	PREFETCHT0 4096(CX)(BX*1)
+	VMOVUPS    (CX)(BX*1), Y2
+	VSUBPS     Y1, Y2, Y2
+	VMULPS     Y2, Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, (AX)(BX*1)
+	VMOVUPS    32(AX)(BX*1), Y1
+	VMOVUPS    32(CX)(BX*1), Y2
+	VSUBPS     Y1, Y2, Y2
+	VMULPS     Y2, Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    Y1, 32(AX)(BX*1)
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x10, DX
 	JGE        loop
 
 rest:
-	ADDQ $0x10, BX
+	ADDQ $0x10, DX
 	JLE  done
 
 tail:
-	VMOVD        BX, X4
-	VPBROADCASTD X4, Y4
-	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
-	VMASKMOVPS   (AX)(SI*1), Y4, Y5
-	VMASKMOVPS   (DX)(SI*1), Y4, Y6
-	VMULPS       Y6, Y3, Y6
-	VMULPS       Y5, Y2, Y7
-	VADDPS       Y7, Y6, Y6
-	VMASKMOVPS   (CX)(SI*1), Y4, Y7
-	VMULPS       Y7, Y1, Y7
-	VADDPS       Y6, Y7, Y6
-	VMASKMOVPS   Y6, Y4, (CX)(SI*1)
-	VMULPS       Y6, Y0, Y6
-	VSUBPS       Y6, Y5, Y5
-	VMASKMOVPS   Y5, Y4, (AX)(SI*1)
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x08, BX
-	JG           tail
-
-done:
-	VZEROUPPER
-	RET
-
-// func nesterovAVX2(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-// Requires: AVX, AVX2, MMX+
-TEXT ·nesterovAVX2(SB), NOSPLIT, $0-88
-	MOVQ         w_base+0(FP), AX
-	MOVQ         m_base+24(FP), CX
-	MOVQ         g_base+48(FP), DX
-	MOVQ         w_len+8(FP), BX
-	VBROADCASTSS rate+72(FP), Y0
-	VBROADCASTSS momentum+76(FP), Y1
-	VBROADCASTSS decay+80(FP), Y2
-	VBROADCASTSS scale+84(FP), Y3
-	XORQ         SI, SI
-	SUBQ         $0x10, BX
-	JL           rest
-
-loop:
-	PREFETCHT0 4096(AX)(SI*1)
-	VMOVUPS    (AX)(SI*1), Y4
-	PREFETCHT0 4096(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Y5
-	VMULPS     Y5, Y3, Y5
-	VMULPS     Y4, Y2, Y6
-	VADDPS     Y6, Y5, Y5
-	PREFETCHT0 4096(CX)(SI*1)
-	VMOVUPS    (CX)(SI*1), Y6
-	VMULPS     Y6, Y1, Y6
-	VADDPS     Y5, Y6, Y6
-	VMOVUPS    Y6, (CX)(SI*1)
-	VMULPS     Y6, Y1, Y6
-	VADDPS     Y6, Y5, Y5
-	VMULPS     Y5, Y0, Y5
-	VSUBPS     Y5, Y4, Y4
-	VMOVUPS    Y4, (AX)(SI*1)
-	VMOVUPS    32(AX)(SI*1), Y4
-	VMOVUPS    32(DX)(SI*1), Y5
-	VMULPS     Y5, Y3, Y5
-	VMULPS     Y4, Y2, Y6
-	VADDPS     Y6, Y5, Y5
-	VMOVUPS    32(CX)(SI*1), Y6
-	VMULPS     Y6, Y1, Y6
-	VADDPS     Y5, Y6, Y6
-	VMOVUPS    Y6, 32(CX)(SI*1)
-	VMULPS     Y6, Y1, Y6
-	VADDPS     Y6, Y5, Y5
-	VMULPS     Y5, Y0, Y5
-	VSUBPS     Y5, Y4, Y4
-	VMOVUPS    Y4, 32(AX)(SI*1)
-	ADDQ       $0x00000040, SI
-	SUBQ       $0x10, BX
-	JGE        loop
-
-rest:
-	ADDQ $0x10, BX
-	JLE  done
-
-tail:
-	VMOVD        BX, X4
-	VPBROADCASTD X4, Y4
-	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
-	VMASKMOVPS   (AX)(SI*1), Y4, Y5
-	VMASKMOVPS   (DX)(SI*1), Y4, Y6
-	VMULPS       Y6, Y3, Y6
-	VMULPS       Y5, Y2, Y7
-	VADDPS       Y7, Y6, Y6
-	VMASKMOVPS   (CX)(SI*1), Y4, Y7
-	VMULPS       Y7, Y1, Y7
-	VADDPS       Y6, Y7, Y7
-	VMASKMOVPS   Y7, Y4, (CX)(SI*1)
-	VMULPS       Y7, Y1, Y7
-	VADDPS       Y7, Y6, Y6
-	VMULPS       Y6, Y0, Y6
-	VSUBPS       Y6, Y5, Y5
-	VMASKMOVPS   Y5, Y4, (AX)(SI*1)
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x08, BX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     lanesAVX2<>+0(SB), Y1, Y1
+	VMASKMOVPS   (AX)(BX*1), Y1, Y2
+	VMASKMOVPS   (CX)(BX*1), Y1, Y3
+	VSUBPS       Y2, Y3, Y3
+	VMULPS       Y3, Y0, Y3
+	VADDPS       Y3, Y2, Y2
+	VMASKMOVPS   Y2, Y1, (AX)(BX*1)
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x08, DX
 	JG           tail
 
 done:
@@ -6996,6 +7359,607 @@ done:
 	MOVQ    sums+24(FP), AX
 	VMOVUPD Y0, (AX)
 	VMOVUPD Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func momentumAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·momentumAVX2(SB), NOSPLIT, $0-104
+	MOVQ         w_base+0(FP), AX
+	MOVQ         g_base+24(FP), CX
+	MOVQ         a_base+48(FP), DX
+	MOVQ         b_base+72(FP), BX
+	MOVQ         w_len+8(FP), BX
+	MOVQ         c+96(FP), SI
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS 4(SI), Y1
+	VBROADCASTSS 8(SI), Y2
+	VBROADCASTSS 12(SI), Y3
+	XORQ         SI, SI
+	SUBQ         $0x10, BX
+	JL           rest
+
+loop:
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Y4
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y5
+	VMOVUPS    Y5, (DX)(SI*1)
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, (AX)(SI*1)
+	VMOVUPS    32(AX)(SI*1), Y4
+	VMOVUPS    32(CX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	VMOVUPS    32(DX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y5
+	VMOVUPS    Y5, 32(DX)(SI*1)
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   (AX)(SI*1), Y4, Y5
+	VMASKMOVPS   (CX)(SI*1), Y4, Y6
+	VMULPS       Y6, Y3, Y6
+	VMULPS       Y5, Y2, Y7
+	VADDPS       Y7, Y6, Y6
+	VMASKMOVPS   (DX)(SI*1), Y4, Y7
+	VMULPS       Y7, Y1, Y7
+	VADDPS       Y6, Y7, Y6
+	VMASKMOVPS   Y6, Y4, (DX)(SI*1)
+	VMULPS       Y6, Y0, Y6
+	VSUBPS       Y6, Y5, Y5
+	VMASKMOVPS   Y5, Y4, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func nesterovAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·nesterovAVX2(SB), NOSPLIT, $0-104
+	MOVQ         w_base+0(FP), AX
+	MOVQ         g_base+24(FP), CX
+	MOVQ         a_base+48(FP), DX
+	MOVQ         b_base+72(FP), BX
+	MOVQ         w_len+8(FP), BX
+	MOVQ         c+96(FP), SI
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS 4(SI), Y1
+	VBROADCASTSS 8(SI), Y2
+	VBROADCASTSS 12(SI), Y3
+	XORQ         SI, SI
+	SUBQ         $0x10, BX
+	JL           rest
+
+loop:
+	PREFETCHT0 4096(AX)(SI*1)
+	VMOVUPS    (AX)(SI*1), Y4
+	PREFETCHT0 4096(CX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	PREFETCHT0 4096(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y6
+	VMOVUPS    Y6, (DX)(SI*1)
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y6, Y5, Y5
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, (AX)(SI*1)
+	VMOVUPS    32(AX)(SI*1), Y4
+	VMOVUPS    32(CX)(SI*1), Y5
+	VMULPS     Y5, Y3, Y5
+	VMULPS     Y4, Y2, Y6
+	VADDPS     Y6, Y5, Y5
+	VMOVUPS    32(DX)(SI*1), Y6
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y5, Y6, Y6
+	VMOVUPS    Y6, 32(DX)(SI*1)
+	VMULPS     Y6, Y1, Y6
+	VADDPS     Y6, Y5, Y5
+	VMULPS     Y5, Y0, Y5
+	VSUBPS     Y5, Y4, Y4
+	VMOVUPS    Y4, 32(AX)(SI*1)
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x10, BX
+	JGE        loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   (AX)(SI*1), Y4, Y5
+	VMASKMOVPS   (CX)(SI*1), Y4, Y6
+	VMULPS       Y6, Y3, Y6
+	VMULPS       Y5, Y2, Y7
+	VADDPS       Y7, Y6, Y6
+	VMASKMOVPS   (DX)(SI*1), Y4, Y7
+	VMULPS       Y7, Y1, Y7
+	VADDPS       Y6, Y7, Y7
+	VMASKMOVPS   Y7, Y4, (DX)(SI*1)
+	VMULPS       Y7, Y1, Y7
+	VADDPS       Y7, Y6, Y6
+	VMULPS       Y6, Y0, Y6
+	VSUBPS       Y6, Y5, Y5
+	VMASKMOVPS   Y5, Y4, (AX)(SI*1)
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func adamWAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·adamWAVX2(SB), NOSPLIT, $0-104
+	MOVQ w_base+0(FP), AX
+	MOVQ g_base+24(FP), CX
+	MOVQ a_base+48(FP), DX
+	MOVQ b_base+72(FP), BX
+	MOVQ w_len+8(FP), SI
+	MOVQ c+96(FP), DI
+	XORQ R8, R8
+	SUBQ $0x10, SI
+	JL   rest
+
+loop:
+	PREFETCHT0   4096(CX)(R8*1)
+	VMOVUPS      (CX)(R8*1), Y0
+	VBROADCASTSS 12(DI), Y1
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS (DI), Y2
+	PREFETCHT0   4096(DX)(R8*1)
+	VMOVUPS      (DX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS 4(DI), Y3
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y2, Y0
+	VBROADCASTSS 8(DI), Y2
+	PREFETCHT0   4096(BX)(R8*1)
+	VMOVUPS      (BX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VMULPS       Y1, Y1, Y1
+	VADDPS       Y1, Y2, Y1
+	VMOVUPS      Y0, (DX)(R8*1)
+	VMOVUPS      Y1, (BX)(R8*1)
+	VBROADCASTSS 24(DI), Y2
+	PREFETCHT0   4096(AX)(R8*1)
+	VMOVUPS      (AX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS 20(DI), Y3
+	VMULPS       Y0, Y3, Y0
+	VSQRTPS      Y1, Y1
+	VBROADCASTSS 16(DI), Y3
+	VADDPS       Y3, Y1, Y1
+	VDIVPS       Y1, Y0, Y0
+	VSUBPS       Y0, Y2, Y0
+	VMOVUPS      Y0, (AX)(R8*1)
+	VMOVUPS      32(CX)(R8*1), Y0
+	VBROADCASTSS 12(DI), Y1
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS (DI), Y2
+	VMOVUPS      32(DX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS 4(DI), Y3
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y2, Y0
+	VBROADCASTSS 8(DI), Y2
+	VMOVUPS      32(BX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VMULPS       Y1, Y1, Y1
+	VADDPS       Y1, Y2, Y1
+	VMOVUPS      Y0, 32(DX)(R8*1)
+	VMOVUPS      Y1, 32(BX)(R8*1)
+	VBROADCASTSS 24(DI), Y2
+	VMOVUPS      32(AX)(R8*1), Y3
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS 20(DI), Y3
+	VMULPS       Y0, Y3, Y0
+	VSQRTPS      Y1, Y1
+	VBROADCASTSS 16(DI), Y3
+	VADDPS       Y3, Y1, Y1
+	VDIVPS       Y1, Y0, Y0
+	VSUBPS       Y0, Y2, Y0
+	VMOVUPS      Y0, 32(AX)(R8*1)
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x10, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x10, SI
+	JLE  done
+
+tail:
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VBROADCASTSS 12(DI), Y2
+	VMULPS       Y1, Y2, Y2
+	VBROADCASTSS (DI), Y3
+	VMASKMOVPS   (DX)(R8*1), Y0, Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 4(DI), Y4
+	VMULPS       Y1, Y4, Y1
+	VADDPS       Y1, Y3, Y1
+	VBROADCASTSS 8(DI), Y3
+	VMASKMOVPS   (BX)(R8*1), Y0, Y4
+	VMULPS       Y4, Y3, Y3
+	VMULPS       Y2, Y2, Y2
+	VADDPS       Y2, Y3, Y2
+	VMASKMOVPS   Y1, Y0, (DX)(R8*1)
+	VMASKMOVPS   Y2, Y0, (BX)(R8*1)
+	VBROADCASTSS 24(DI), Y3
+	VMASKMOVPS   (AX)(R8*1), Y0, Y4
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS 20(DI), Y4
+	VMULPS       Y1, Y4, Y1
+	VSQRTPS      Y2, Y2
+	VBROADCASTSS 16(DI), Y4
+	VADDPS       Y4, Y2, Y2
+	VDIVPS       Y2, Y1, Y1
+	VSUBPS       Y1, Y3, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(R8*1)
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x08, SI
+	JG           tail
+
+done:
+	VZEROUPPER
+	RET
+
+// func larsNormsAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·larsNormsAVX2(SB), NOSPLIT, $0-112
+	MOVQ   w_base+0(FP), AX
+	MOVQ   g_base+24(FP), CX
+	MOVQ   a_base+48(FP), DX
+	MOVQ   b_base+72(FP), DX
+	MOVQ   w_len+8(FP), DX
+	MOVQ   c+96(FP), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   BX, BX
+	SUBQ   $0x10, DX
+	JL     rest
+
+loop:
+	PREFETCHT0   4096(AX)(BX*1)
+	VMOVUPS      (AX)(BX*1), Y4
+	PREFETCHT0   4096(CX)(BX*1)
+	VMOVUPS      (CX)(BX*1), Y5
+	VEXTRACTF128 $0x01, Y4, X6
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y4, Y4, Y0
+	VFMADD231PD  Y6, Y6, Y1
+	VEXTRACTF128 $0x01, Y5, X4
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y5, Y5, Y2
+	VFMADD231PD  Y4, Y4, Y3
+	VMOVUPS      32(AX)(BX*1), Y4
+	VMOVUPS      32(CX)(BX*1), Y5
+	VEXTRACTF128 $0x01, Y4, X6
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y4, Y4, Y0
+	VFMADD231PD  Y6, Y6, Y1
+	VEXTRACTF128 $0x01, Y5, X4
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y5, Y5, Y2
+	VFMADD231PD  Y4, Y4, Y3
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x10, DX
+	JGE          loop
+
+rest:
+	ADDQ $0x10, DX
+	JLE  done
+
+tail:
+	VMOVD        DX, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   (AX)(BX*1), Y4, Y5
+	VMASKMOVPS   (CX)(BX*1), Y4, Y4
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VFMADD231PD  Y5, Y5, Y0
+	VFMADD231PD  Y6, Y6, Y1
+	VEXTRACTF128 $0x01, Y4, X5
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y4, Y4, Y2
+	VFMADD231PD  Y5, Y5, Y3
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x08, DX
+	JG           tail
+
+done:
+	MOVQ    sums+104(FP), AX
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	VMOVUPD Y2, 64(AX)
+	VMOVUPD Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func lambNormsAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·lambNormsAVX2(SB), NOSPLIT, $0-112
+	MOVQ   w_base+0(FP), AX
+	MOVQ   g_base+24(FP), CX
+	MOVQ   a_base+48(FP), DX
+	MOVQ   b_base+72(FP), BX
+	MOVQ   w_len+8(FP), SI
+	MOVQ   c+96(FP), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   R8, R8
+	SUBQ   $0x10, SI
+	JL     rest
+
+loop:
+	PREFETCHT0   4096(CX)(R8*1)
+	VMOVUPS      (CX)(R8*1), Y4
+	VBROADCASTSS 12(DI), Y5
+	VMULPS       Y4, Y5, Y5
+	VBROADCASTSS (DI), Y6
+	PREFETCHT0   4096(DX)(R8*1)
+	VMOVUPS      (DX)(R8*1), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 4(DI), Y7
+	VMULPS       Y4, Y7, Y4
+	VADDPS       Y4, Y6, Y4
+	VBROADCASTSS 8(DI), Y6
+	PREFETCHT0   4096(BX)(R8*1)
+	VMOVUPS      (BX)(R8*1), Y7
+	VMULPS       Y7, Y6, Y6
+	VMULPS       Y5, Y5, Y5
+	VADDPS       Y5, Y6, Y5
+	VMOVUPS      Y4, (DX)(R8*1)
+	VMOVUPS      Y5, (BX)(R8*1)
+	PREFETCHT0   4096(AX)(R8*1)
+	VMOVUPS      (AX)(R8*1), Y6
+	VBROADCASTSS 20(DI), Y7
+	VMULPS       Y4, Y7, Y4
+	VSQRTPS      Y5, Y5
+	VBROADCASTSS 16(DI), Y7
+	VADDPS       Y7, Y5, Y5
+	VDIVPS       Y5, Y4, Y4
+	VBROADCASTSS 24(DI), Y5
+	VMULPS       Y6, Y5, Y5
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y6, X5
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y6, Y6, Y0
+	VFMADD231PD  Y5, Y5, Y1
+	VEXTRACTF128 $0x01, Y4, X5
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y4, Y4, Y2
+	VFMADD231PD  Y5, Y5, Y3
+	VMOVUPS      32(CX)(R8*1), Y4
+	VBROADCASTSS 12(DI), Y5
+	VMULPS       Y4, Y5, Y5
+	VBROADCASTSS (DI), Y6
+	VMOVUPS      32(DX)(R8*1), Y7
+	VMULPS       Y7, Y6, Y6
+	VBROADCASTSS 4(DI), Y7
+	VMULPS       Y4, Y7, Y4
+	VADDPS       Y4, Y6, Y4
+	VBROADCASTSS 8(DI), Y6
+	VMOVUPS      32(BX)(R8*1), Y7
+	VMULPS       Y7, Y6, Y6
+	VMULPS       Y5, Y5, Y5
+	VADDPS       Y5, Y6, Y5
+	VMOVUPS      Y4, 32(DX)(R8*1)
+	VMOVUPS      Y5, 32(BX)(R8*1)
+	VMOVUPS      32(AX)(R8*1), Y6
+	VBROADCASTSS 20(DI), Y7
+	VMULPS       Y4, Y7, Y4
+	VSQRTPS      Y5, Y5
+	VBROADCASTSS 16(DI), Y7
+	VADDPS       Y7, Y5, Y5
+	VDIVPS       Y5, Y4, Y4
+	VBROADCASTSS 24(DI), Y5
+	VMULPS       Y6, Y5, Y5
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y6, X5
+	VCVTPS2PD    X6, Y6
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y6, Y6, Y0
+	VFMADD231PD  Y5, Y5, Y1
+	VEXTRACTF128 $0x01, Y4, X5
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y4, Y4, Y2
+	VFMADD231PD  Y5, Y5, Y3
+	ADDQ         $0x00000040, R8
+	SUBQ         $0x10, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x10, SI
+	JLE  done
+
+tail:
+	VMOVD        SI, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD     lanesAVX2<>+0(SB), Y4, Y4
+	VMASKMOVPS   (CX)(R8*1), Y4, Y5
+	VBROADCASTSS 12(DI), Y6
+	VMULPS       Y5, Y6, Y6
+	VBROADCASTSS (DI), Y7
+	VMASKMOVPS   (DX)(R8*1), Y4, Y8
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS 4(DI), Y8
+	VMULPS       Y5, Y8, Y5
+	VADDPS       Y5, Y7, Y5
+	VBROADCASTSS 8(DI), Y7
+	VMASKMOVPS   (BX)(R8*1), Y4, Y8
+	VMULPS       Y8, Y7, Y7
+	VMULPS       Y6, Y6, Y6
+	VADDPS       Y6, Y7, Y6
+	VMASKMOVPS   Y5, Y4, (DX)(R8*1)
+	VMASKMOVPS   Y6, Y4, (BX)(R8*1)
+	VMASKMOVPS   (AX)(R8*1), Y4, Y7
+	VBROADCASTSS 20(DI), Y8
+	VMULPS       Y5, Y8, Y5
+	VSQRTPS      Y6, Y6
+	VBROADCASTSS 16(DI), Y8
+	VADDPS       Y8, Y6, Y6
+	VDIVPS       Y6, Y5, Y5
+	VBROADCASTSS 24(DI), Y6
+	VMULPS       Y7, Y6, Y6
+	VADDPS       Y6, Y5, Y5
+	VANDPS       Y4, Y5, Y5
+	VEXTRACTF128 $0x01, Y7, X4
+	VCVTPS2PD    X7, Y6
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y6, Y6, Y0
+	VFMADD231PD  Y4, Y4, Y1
+	VEXTRACTF128 $0x01, Y5, X4
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y5, Y5, Y2
+	VFMADD231PD  Y4, Y4, Y3
+	ADDQ         $0x00000020, R8
+	SUBQ         $0x08, SI
+	JG           tail
+
+done:
+	MOVQ    sums+104(FP), AX
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	VMOVUPD Y2, 64(AX)
+	VMOVUPD Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func lambAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·lambAVX2(SB), NOSPLIT, $0-104
+	MOVQ w_base+0(FP), AX
+	MOVQ g_base+24(FP), CX
+	MOVQ a_base+48(FP), CX
+	MOVQ b_base+72(FP), DX
+	MOVQ w_len+8(FP), BX
+	MOVQ c+96(FP), SI
+	XORQ DI, DI
+	SUBQ $0x10, BX
+	JL   rest
+
+loop:
+	PREFETCHT0   4096(AX)(DI*1)
+	VMOVUPS      (AX)(DI*1), Y0
+	VBROADCASTSS 28(SI), Y1
+	PREFETCHT0   4096(CX)(DI*1)
+	VMOVUPS      (CX)(DI*1), Y2
+	PREFETCHT0   4096(DX)(DI*1)
+	VMOVUPS      (DX)(DI*1), Y3
+	VBROADCASTSS 20(SI), Y4
+	VMULPS       Y2, Y4, Y2
+	VSQRTPS      Y3, Y3
+	VBROADCASTSS 16(SI), Y4
+	VADDPS       Y4, Y3, Y3
+	VDIVPS       Y3, Y2, Y2
+	VBROADCASTSS 24(SI), Y3
+	VMULPS       Y0, Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	VMULPS       Y2, Y1, Y1
+	VSUBPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)(DI*1)
+	VMOVUPS      32(AX)(DI*1), Y0
+	VBROADCASTSS 28(SI), Y1
+	VMOVUPS      32(CX)(DI*1), Y2
+	VMOVUPS      32(DX)(DI*1), Y3
+	VBROADCASTSS 20(SI), Y4
+	VMULPS       Y2, Y4, Y2
+	VSQRTPS      Y3, Y3
+	VBROADCASTSS 16(SI), Y4
+	VADDPS       Y4, Y3, Y3
+	VDIVPS       Y3, Y2, Y2
+	VBROADCASTSS 24(SI), Y3
+	VMULPS       Y0, Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	VMULPS       Y2, Y1, Y1
+	VSUBPS       Y1, Y0, Y0
+	VMOVUPS      Y0, 32(AX)(DI*1)
+	ADDQ         $0x00000040, DI
+	SUBQ         $0x10, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x10, BX
+	JLE  done
+
+tail:
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     lanesAVX2<>+0(SB), Y0, Y0
+	VMASKMOVPS   (AX)(DI*1), Y0, Y1
+	VBROADCASTSS 28(SI), Y2
+	VMASKMOVPS   (CX)(DI*1), Y0, Y3
+	VMASKMOVPS   (DX)(DI*1), Y0, Y4
+	VBROADCASTSS 20(SI), Y5
+	VMULPS       Y3, Y5, Y3
+	VSQRTPS      Y4, Y4
+	VBROADCASTSS 16(SI), Y5
+	VADDPS       Y5, Y4, Y4
+	VDIVPS       Y4, Y3, Y3
+	VBROADCASTSS 24(SI), Y4
+	VMULPS       Y1, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VMULPS       Y3, Y2, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (AX)(DI*1)
+	ADDQ         $0x00000020, DI
+	SUBQ         $0x08, BX
+	JG           tail
+
+done:
 	VZEROUPPER
 	RET
 

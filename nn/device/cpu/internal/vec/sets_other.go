@@ -5,4 +5,6 @@ package vec
 var (
 	sets  = [1]Set{plain}
 	large = sets
+
+	updates [1]Updates
 )

@@ -15,8 +15,7 @@ var plain = Set{
 	Scale:            scale,
 	Fill:             fill,
 	AddScaled:        addScaled,
-	Momentum:         momentum,
-	Nesterov:         nesterov,
+	Lerp:             lerp,
 	Strange:          strange,
 	Squares:          squares,
 	Sums:             sums,
@@ -149,22 +148,10 @@ func addScaled(dst, x []float32, a float32) {
 	}
 }
 
-func momentum(w, m, g []float32, rate, momentum, decay, scale float32) {
-	m, g = m[:len(w)], g[:len(w)]
-	for i, x := range w {
-		u := float32(momentum*m[i]) + (float32(scale*g[i]) + float32(decay*x))
-		m[i] = u
-		w[i] = x - float32(rate*u)
-	}
-}
-
-func nesterov(w, m, g []float32, rate, momentum, decay, scale float32) {
-	m, g = m[:len(w)], g[:len(w)]
-	for i, x := range w {
-		d := float32(scale*g[i]) + float32(decay*x)
-		u := float32(momentum*m[i]) + d
-		m[i] = u
-		w[i] = x - float32(rate*(d+float32(momentum*u)))
+func lerp(dst, x []float32, a float32) {
+	x = x[:len(dst)]
+	for i, v := range dst {
+		dst[i] = v + float32(a*(x[i]-v))
 	}
 }
 

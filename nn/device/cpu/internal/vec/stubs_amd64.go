@@ -56,16 +56,31 @@ func fillAVX512(dst []float32, a float32)
 func addScaledAVX512(dst []float32, x []float32, a float32)
 
 //go:noescape
-func momentumAVX512(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-
-//go:noescape
-func nesterovAVX512(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
+func lerpAVX512(dst []float32, x []float32, a float32)
 
 //go:noescape
 func strangeAVX512(x []float32) uint32
 
 //go:noescape
 func squaresAVX512(x []float32, sums *[8]float64)
+
+//go:noescape
+func momentumAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+
+//go:noescape
+func nesterovAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+
+//go:noescape
+func adamWAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+
+//go:noescape
+func larsNormsAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+
+//go:noescape
+func lambNormsAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+
+//go:noescape
+func lambAVX512(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
 
 //go:noescape
 func sumsAVX512(sum []float64, x []float32, width int, stride int, rows int)
@@ -197,16 +212,31 @@ func fillAVX2(dst []float32, a float32)
 func addScaledAVX2(dst []float32, x []float32, a float32)
 
 //go:noescape
-func momentumAVX2(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
-
-//go:noescape
-func nesterovAVX2(w []float32, m []float32, g []float32, rate float32, momentum float32, decay float32, scale float32)
+func lerpAVX2(dst []float32, x []float32, a float32)
 
 //go:noescape
 func strangeAVX2(x []float32) uint32
 
 //go:noescape
 func squaresAVX2(x []float32, sums *[8]float64)
+
+//go:noescape
+func momentumAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+
+//go:noescape
+func nesterovAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+
+//go:noescape
+func adamWAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
+
+//go:noescape
+func larsNormsAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+
+//go:noescape
+func lambNormsAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32, sums *[2][8]float64)
+
+//go:noescape
+func lambAVX2(w []float32, g []float32, a []float32, b []float32, c *[8]float32)
 
 //go:noescape
 func sumsAVX2(sum []float64, x []float32, width int, stride int, rows int)

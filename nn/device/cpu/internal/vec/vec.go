@@ -41,9 +41,8 @@ type Set struct {
 	Fill func(dst []float32, a float32)
 	// AddScaled sets dst to dst + a·x.
 	AddScaled func(dst, x []float32, a float32)
-	// Momentum makes a step of device.SGD on w with momentum m and gradient g, Nesterov that of Nesterov's.
-	Momentum func(w, m, g []float32, rate, momentum, decay, scale float32)
-	Nesterov func(w, m, g []float32, rate, momentum, decay, scale float32)
+	// Lerp sets dst to dst + a·(x − dst).
+	Lerp func(dst, x []float32, a float32)
 	// Strange is not 0 if an element of x is infinite or NaN.
 	Strange func(x []float32) uint32
 	// Squares sets sums[i] to the sum of the squares of all elements x[j] with j%8 = i.

@@ -125,11 +125,10 @@ var kernels = map[string]func(s *Set, m *memory, n, width int){
 	"scale":      func(s *Set, m *memory, n, width int) { s.Scale(m.floats(n), m.floats(n), m.floats(width)) },
 	"fill":       func(s *Set, m *memory, n, _ int) { s.Fill(m.floats(n), 1.5) },
 	"add scaled": func(s *Set, m *memory, n, _ int) { s.AddScaled(m.floats(n), m.floats(n), 1./3) },
-	"momentum": func(s *Set, m *memory, n, _ int) {
-		s.Momentum(m.floats(n), m.floats(n), m.floats(n), .1, .9, 1e-2, .3)
-	},
-	"nesterov": func(s *Set, m *memory, n, _ int) {
-		s.Nesterov(m.floats(n), m.floats(n), m.floats(n), .1, .9, 1e-2, .3)
+	"lerp":       func(s *Set, m *memory, n, _ int) { s.Lerp(m.floats(n), m.floats(n), 1./3) },
+	"lerp with itself": func(s *Set, m *memory, n, _ int) {
+		x := m.floats(n)
+		s.Lerp(x, x, 1./3)
 	},
 	"strange": func(s *Set, m *memory, n, _ int) {
 		to := m.floats(1)

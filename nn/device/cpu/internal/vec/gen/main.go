@@ -11,6 +11,7 @@ func main() {
 		elementwise(s)
 		batchNorm(s)
 		vectors(s)
+		updates(s)
 		sums(s)
 		pools(s)
 		functions(s)

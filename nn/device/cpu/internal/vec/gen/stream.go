@@ -200,25 +200,13 @@ func vectors(s isa) {
 		a := s.scalar("a")
 		return func() { k.out("dst", s.add(k.in("dst"), s.mul(a, k.in("x")))) }, nil
 	})
-	for _, nesterov := range []bool{false, true} {
-		name := "momentum"
-		if nesterov {
-			name = "nesterov"
-		}
-		s.stream(name, "w m g", "", "rate, momentum, decay, scale float32)", func(k *stream) (body, finish func()) {
-			rate, momentum, decay, scale := s.scalar("rate"), s.scalar("momentum"), s.scalar("decay"), s.scalar("scale")
-			return func() {
-				w := k.in("w")
-				d := s.add(s.mul(scale, k.in("g")), s.mul(decay, w))
-				u := s.add(s.mul(momentum, k.in("m")), d)
-				k.out("m", u)
-				if nesterov {
-					u = s.add(d, s.mul(momentum, u))
-				}
-				k.out("w", s.sub(w, s.mul(rate, u)))
-			}, nil
-		})
-	}
+	s.stream("lerp", "dst x", "", "a float32)", func(k *stream) (body, finish func()) {
+		a := s.scalar("a")
+		return func() {
+			v := k.in("dst")
+			k.out("dst", s.add(v, s.mul(a, s.sub(k.in("x"), v))))
+		}, nil
+	})
 	// x − x is 0, and NaN where x is not finite.
 	s.stream("strange", "x", "", ") uint32", func(k *stream) (body, finish func()) {
 		bits := s.zero()

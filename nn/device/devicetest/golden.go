@@ -1,0 +1,112 @@
+package devicetest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// optimizerSteps are steps of optimisers in float64, made by testdata/optimizers.py.
+//
+//go:embed testdata/optimizers.json
+var optimizerSteps []byte
+
+type goldenOptimizers struct {
+	Lengths       []int
+	NoDecay       int `json:"no_decay"` // tensor
+	Rates, Scales []float64
+	W             []float64
+	Gradients     [][]float64
+	Runs          []goldenRun
+}
+
+type goldenRun struct {
+	Optimizer string
+	Options   struct {
+		Momentum, Decay, Beta1, Beta2, Eps, Trust float64
+		MaxNorm                                   float64 `json:"max_norm"`
+		Nesterov                                  bool
+	}
+	Steps []struct {
+		W     []float64
+		State [][]float64
+	}
+}
+
+// optimizer is what a run is of.
+func (r *goldenRun) optimizer() (device.Optimizer, error) {
+	o := r.Options
+	switch r.Optimizer {
+	case "sgd":
+		return device.SGD{Momentum: o.Momentum, Decay: o.Decay, Nesterov: o.Nesterov}, nil
+	case "adamw":
+		return device.AdamW{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay}, nil
+	case "lars":
+		return device.LARS{Momentum: o.Momentum, Decay: o.Decay, Trust: o.Trust, Eps: o.Eps, Nesterov: o.Nesterov}, nil
+	case "lamb":
+		return device.LAMB{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay, ClipNorm: o.MaxNorm}, nil
+	}
+	return nil, fmt.Errorf("no optimiser %q", r.Optimizer)
+}
+
+// golden repeats the steps of PyTorch's optimisers, and timm's.
+func (s *suite) golden(t tester) {
+	var g goldenOptimizers
+	if err := json.Unmarshal(optimizerSteps, &g); err != nil {
+		t.Fatalf("optimizers.json: %v", err)
+	}
+	for i := range g.Runs {
+		r := &g.Runs[i]
+		if err := s.repeat(&g, r); err != nil {
+			t.Errorf("%s %+v: %v", r.Optimizer, r.Options, err)
+		}
+	}
+}
+
+// repeat makes the steps of a run.
+func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
+	tolerance := 1e-13
+	if s.dtype == op.Float32 {
+		tolerance = 2e-6
+	}
+	o, err := r.optimizer()
+	if err != nil {
+		return err
+	}
+	v, err := updatedOn(s.dev, o, g.W)
+	if err != nil {
+		return err
+	}
+	defer v.free()
+	u := device.Update{Optimizer: o, Grad: v.grad, State: v.state}
+	at := 0
+	for i, n := range g.Lengths {
+		span := device.Span{Off: at, Len: n}
+		u.Tensors = append(u.Tensors, span)
+		if i == g.NoDecay {
+			u.NoDecay = append(u.NoDecay, span)
+		}
+		at += n
+	}
+	for step, want := range r.Steps {
+		if err := v.grad.WriteAt64(g.Gradients[step], 0); err != nil {
+			return err
+		}
+		u.Numbers = device.Numbers{Rate: g.Rates[step], Scale: g.Scales[step], Step: float64(step + 1)}
+		if err := v.w.Update(u); err != nil {
+			return err
+		}
+		if err := s.expect(fmt.Sprintf("parameters after step %d", step+1), v.w, want.W, tolerance); err != nil {
+			return err
+		}
+		for i, name := range o.State() {
+			if err := s.expect(fmt.Sprintf("%s after step %d", name, step+1), v.state[i], want.State[i], tolerance); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

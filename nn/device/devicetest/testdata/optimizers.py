@@ -1,0 +1,153 @@
+"""Writes optimizers.json beside it: steps of optimisers in float64. Needs: pip install torch timm
+
+SGD and AdamW are torch.optim's. LARS and LAMB are written here from their papers' equations, and checked against timm's.
+Gradients are given for each step; the parameters are some tensors, of which one does not decay, one starts as zeros, one has
+no gradient and one has neither.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import timm
+import torch
+from timm.optim import Lamb, Lars
+
+LENGTHS = [6, 3, 5, 4, 2, 20]
+NO_DECAY, ZERO, NO_GRADIENT, NOTHING = 1, 2, 3, 4
+STEPS = 6
+RATES = [0.1, 0.1, 0.05, 0.02, 0.3, 0.01]
+SCALES = [1, 0.5, 0.25, 1, 2, 1]
+
+
+def numbers(rng, n):
+    return rng.uniform(-1, 1, n).astype(np.float32).astype(np.float64)  # exact in float32
+
+
+def start(rng):
+    w = [numbers(rng, n) for n in LENGTHS]
+    w[ZERO][:], w[NOTHING][:] = 0, 0
+    g = [[numbers(rng, n) for n in LENGTHS] for _ in range(STEPS)]
+    for x in g:
+        x[NO_GRADIENT][:], x[NOTHING][:] = 0, 0
+    return w, g
+
+
+def library(make, w, g):
+    """The trajectory of an optimiser of PyTorch or timm, whose state has the given names."""
+    params = [torch.tensor(x) for x in w]
+    decays = [p for i, p in enumerate(params) if i != NO_DECAY]
+    opt, names = make(decays, [params[NO_DECAY]])
+    steps = []
+    for grads, rate, scale in zip(g, RATES, SCALES):
+        for p, x in zip(params, grads):
+            p.grad = torch.tensor(scale * x)
+        for group in opt.param_groups:
+            group["lr"] = rate
+        opt.step()
+        state = [torch.cat([opt.state[p][k].reshape(-1) for p in params]).tolist() for k in names]
+        steps.append({"w": torch.cat(params).tolist(), "state": state})
+    return steps
+
+
+def norm(x):
+    return np.sqrt(np.sum(x * x))
+
+
+def lars(o, w, g):
+    w, m = [x.copy() for x in w], [np.zeros_like(x) for x in w]
+    steps = []
+    for grads, rate, scale in zip(g, RATES, SCALES):
+        for i, x in enumerate(w):
+            d, r, decay = scale * grads[i], 1, 0
+            if i != NO_DECAY:
+                decay = o["decay"]
+                if norm(x) > 0 and norm(d) > 0:
+                    r = o["trust"] * norm(x) / (norm(d) + decay * norm(x) + o["eps"])
+            d = r * (d + decay * x)
+            m[i] = o["momentum"] * m[i] + d
+            w[i] = x - rate * (d + o["momentum"] * m[i] if o["nesterov"] else m[i])
+        steps.append({"w": np.concatenate(w).tolist(), "state": [np.concatenate(m).tolist()]})
+    return steps
+
+
+def lamb(o, w, g):
+    w, m, v = [x.copy() for x in w], [np.zeros_like(x) for x in w], [np.zeros_like(x) for x in w]
+    b1, b2 = o["beta1"], o["beta2"]
+    steps = []
+    for t, (grads, rate, scale) in enumerate(zip(g, RATES, SCALES), 1):
+        if o["max_norm"] > 0:
+            scale = scale / max(1, norm(np.concatenate([scale * x for x in grads])) / o["max_norm"])
+        for i, x in enumerate(w):
+            d, r, decay = scale * grads[i], 1, 0 if i == NO_DECAY else o["decay"]
+            m[i] = b1 * m[i] + (1 - b1) * d
+            v[i] = b2 * v[i] + (1 - b2) * d * d
+            u = m[i] / (1 - b1**t) / (np.sqrt(v[i] / (1 - b2**t)) + o["eps"]) + decay * x
+            if i != NO_DECAY and norm(x) > 0 and norm(u) > 0:
+                r = norm(x) / norm(u)
+            w[i] = x - rate * r * u
+        steps.append({"w": np.concatenate(w).tolist(), "state": [np.concatenate(m).tolist(), np.concatenate(v).tolist()]})
+    return steps
+
+
+def same(a, b):
+    for x, y in zip(a, b):
+        np.testing.assert_allclose(x["w"], y["w"], rtol=1e-11, atol=1e-14)
+        for p, q in zip(x["state"], y["state"]):
+            np.testing.assert_allclose(p, q, rtol=1e-11, atol=1e-14)
+
+
+def groups(decays, rest, decay, **more):
+    return [dict(params=decays, weight_decay=decay, **more), dict(params=rest, weight_decay=0.0)]
+
+
+def run(name, o, w, g):
+    if name == "sgd":
+        make = lambda a, b: (torch.optim.SGD(groups(a, b, o["decay"]), lr=1, momentum=o["momentum"], nesterov=o["nesterov"]), ["momentum_buffer"])
+        return library(make, w, g)
+    betas = (o.get("beta1"), o.get("beta2"))
+    if name == "adamw":
+        make = lambda a, b: (torch.optim.AdamW(groups(a, b, o["decay"]), lr=1, betas=betas, eps=o["eps"]), ["exp_avg", "exp_avg_sq"])
+        return library(make, w, g)
+    if name == "lars":
+        steps = lars(o, w, g)
+        make = lambda a, b: (
+            Lars(groups(a, b, o["decay"], always_adapt=True), lr=1, momentum=o["momentum"], nesterov=o["nesterov"],
+                 trust_coeff=o["trust"], eps=o["eps"]), ["momentum_buffer"])
+        same(steps, library(make, w, g))
+        return steps
+    steps = lamb(o, w, g)
+    make = lambda a, b: (
+        Lamb(groups(a, b, o["decay"], always_adapt=True), lr=1, betas=betas, eps=o["eps"], max_grad_norm=o["max_norm"] or None),
+        ["exp_avg", "exp_avg_sq"])
+    same(steps, library(make, w, g))
+    return steps
+
+
+def main():
+    w, g = start(np.random.default_rng(14))
+    runs = []
+    for name, o in [
+        ("sgd", dict(momentum=0.9, decay=0.01, nesterov=False)),
+        ("sgd", dict(momentum=0.9, decay=0.1, nesterov=True)),
+        ("adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01)),
+        ("adamw", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5)),
+        ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, trust=1e-3, eps=1e-8)),
+        ("lars", dict(momentum=0.5, decay=0.1, nesterov=True, trust=0.5, eps=0.01)),
+        ("lars", dict(momentum=0.9, decay=0.0, nesterov=False, trust=0.02, eps=1e-8)),
+        ("lamb", dict(beta1=0.9, beta2=0.999, eps=1e-6, decay=0.01, max_norm=1.0)),
+        ("lamb", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5, max_norm=0.0)),
+        ("lamb", dict(beta1=0.9, beta2=0.99, eps=1e-6, decay=0.0, max_norm=100.0)),
+    ]:
+        runs.append({"optimizer": name, "options": o, "steps": run(name, o, w, g)})
+    out = {
+        "about": "Made by optimizers.py: steps in float64 with these gradients, each times its scale.",
+        "torch": torch.__version__, "timm": timm.__version__,
+        "lengths": LENGTHS, "no_decay": NO_DECAY, "rates": RATES, "scales": SCALES,
+        "w": np.concatenate(w).tolist(), "gradients": [np.concatenate(x).tolist() for x in g], "runs": runs,
+    }
+    path = pathlib.Path(__file__).with_name("optimizers.json")
+    path.write_text(json.dumps(out, separators=(",", ":")).replace('{"optimizer"', '\n{"optimizer"') + "\n")
+
+
+main()

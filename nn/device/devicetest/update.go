@@ -1,0 +1,310 @@
+package devicetest
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+// updateCase is an optimiser on parameters that lie in tensors.
+type updateCase struct {
+	o        device.Optimizer
+	scale    float64
+	steps    int
+	noDecay  []device.Span
+	tensors  []device.Span
+	zeroFrom int // elements from here on start as zeros
+}
+
+// update is a step of c.
+func (c *updateCase) update(v *updated, step int) device.Update {
+	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Tensors: c.tensors,
+		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step)}}
+}
+
+// updateCases lists optimisers with settings for n elements.
+func updateCases(n int) []updateCase {
+	spans := []device.Span{{Off: n / 7, Len: n / 5}, {Off: n / 2, Len: n / 3}, {Off: n, Len: 0}}
+	edges := []device.Span{{Off: 0, Len: n / 4}, {Off: n / 4, Len: n / 4}, {Off: n - n/8, Len: n / 8}}
+	all := []device.Span{{Off: 0, Len: n}}
+	small := []device.Span{}
+	for at := 0; at < n; at += 37 {
+		small = append(small, device.Span{Off: at, Len: min(37, n-at)})
+	}
+	plain := device.SGD{}
+	list := []updateCase{
+		{o: plain, scale: 1},
+		{o: device.SGD{Decay: .01}, scale: 1},
+		{o: device.SGD{Momentum: .9}, scale: 1},
+		{o: device.SGD{Momentum: .9, Nesterov: true}, scale: 1},
+		{o: device.SGD{Momentum: .9, Decay: .01}, scale: .25},
+		{o: device.SGD{Momentum: .9, Decay: .01, Nesterov: true}, scale: 1. / 3},
+		{o: device.SGD{Decay: .5}, scale: 1, noDecay: spans},
+		{o: device.SGD{Momentum: .9, Decay: .5}, scale: .5, noDecay: edges},
+		{o: device.SGD{Momentum: .9, Decay: .5, Nesterov: true}, scale: 1, noDecay: spans},
+		{o: device.SGD{Momentum: .9, Decay: .5}, scale: 1, noDecay: all},
+
+		{o: device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1},
+		{o: device.AdamW{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans},
+		{o: device.AdamW{Eps: 1e-3}, scale: 1, noDecay: edges},
+
+		{o: device.LARS{Momentum: .9, Decay: .01, Trust: 1e-3, Eps: 1e-8}, scale: 1, tensors: small},
+		{o: device.LARS{Momentum: .9, Decay: .5, Trust: .1}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
+		{o: device.LARS{Momentum: .9, Trust: .02, Nesterov: true}, scale: 1, noDecay: edges, tensors: between(n, edges)},
+
+		{o: device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: .01, ClipNorm: 1}, scale: 1, tensors: small},
+		{o: device.LAMB{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
+		{o: device.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, ClipNorm: 1e9}, scale: 1, noDecay: edges, tensors: between(n, edges)},
+	}
+	for i := range list {
+		list[i].steps = 3
+		if list[i].zeroFrom == 0 {
+			list[i].zeroFrom = n
+		}
+		if list[i].tensors == nil { // those who need none don't look at them
+			list[i].tensors = []device.Span{{Off: 1, Len: n}}
+		}
+	}
+	return list
+}
+
+// between is spans and what lies between them.
+func between(n int, spans []device.Span) (list []device.Span) {
+	at := 0
+	for _, s := range append(spans[:len(spans):len(spans)], device.Span{Off: n}) {
+		list = append(list, device.Span{Off: at, Len: s.Off - at}, s)
+		at = s.Off + s.Len
+	}
+	return list
+}
+
+// updated is what a step works on.
+type updated struct {
+	w, grad device.Vector
+	state   []device.Vector
+}
+
+func (v *updated) free() {
+	for _, x := range append([]device.Vector{v.w, v.grad}, v.state...) {
+		if x != nil {
+			x.Free()
+		}
+	}
+}
+
+// updatedOn makes vectors for an optimiser with parameters w.
+func updatedOn(d device.Device, o device.Optimizer, w []float64) (*updated, error) {
+	v := &updated{}
+	var err error
+	if v.w, err = d.NewVector(len(w)); err == nil {
+		v.grad, err = d.NewVector(len(w))
+	}
+	for range o.State() {
+		if err != nil {
+			break
+		}
+		var x device.Vector
+		if x, err = d.NewVector(len(w)); err == nil {
+			v.state = append(v.state, x)
+		}
+	}
+	if err == nil {
+		err = v.w.WriteAt64(w, 0)
+	}
+	if err != nil {
+		v.free()
+		return nil, err
+	}
+	return v, nil
+}
+
+// updates tests Vector.Update against the definitions in float64.
+func (s *suite) updates(t tester) {
+	failures := 0
+	for _, n := range lengths {
+		for _, c := range updateCases(n) {
+			if err := s.trajectory(n, &c); err != nil {
+				t.Errorf("%d elements, %s %+v: %v", n, c.o.Name(), c.o, err)
+				if failures++; failures == 5 {
+					t.Fatalf("further cases are left out")
+				}
+			}
+		}
+	}
+	for _, c := range updateCases(1000) {
+		if err := s.fromMemory(&c); err != nil {
+			t.Errorf("numbers in memory, %s %+v: %v", c.o.Name(), c.o, err)
+		}
+	}
+	if err := s.updateMisuse(); err != nil {
+		t.Errorf("misuse: %v", err)
+	}
+}
+
+// start is the parameters with which a case starts.
+func (s *suite) start(n int, c *updateCase) []float64 {
+	w := s.numbers("w", n)
+	clear(w[c.zeroFrom:])
+	return w
+}
+
+// trajectory makes some steps on the device and by the definition.
+func (s *suite) trajectory(n int, c *updateCase) error {
+	definition := device.NewReference(op.Float64)
+	got, err := updatedOn(s.dev, c.o, s.start(n, c))
+	if err != nil {
+		return err
+	}
+	defer got.free()
+	want, err := updatedOn(definition, c.o, s.start(n, c))
+	if err != nil {
+		return err
+	}
+	defer want.free()
+	for step := 1; step <= c.steps; step++ {
+		g := s.numbers(fmt.Sprint("gradient", step), n)
+		for _, v := range []*updated{got, want} {
+			if err := v.grad.WriteAt64(g, 0); err != nil {
+				return err
+			}
+			if err := v.w.Update(c.update(v, step)); err != nil {
+				return err
+			}
+		}
+		if err := s.agree(got, want, c.o, s.rounding()); err != nil {
+			return fmt.Errorf("after step %d: %w", step, err)
+		}
+		if err := s.expect("gradient", got.grad, g, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agree compares the parameters and the state.
+func (s *suite) agree(got, want *updated, o device.Optimizer, tolerance float64) error {
+	for i, name := range append([]string{"parameters"}, o.State()...) {
+		g, w := got.w, want.w
+		if i > 0 {
+			g, w = got.state[i-1], want.state[i-1]
+		}
+		x := make([]float64, w.Len())
+		if err := w.ReadAt64(x, 0); err != nil {
+			return err
+		}
+		if err := s.expect(name, g, x, tolerance); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromMemory compares steps that read their numbers from memory with others, bit for bit.
+func (s *suite) fromMemory(c *updateCase) error {
+	const n = 1000
+	size := s.dtype.Size()
+	numbers, err := s.dev.NewMemory(device.NumbersLen * size)
+	if err != nil {
+		return err
+	}
+	defer numbers.Free()
+	at := device.Region{Memory: numbers, Bytes: device.NumbersLen * size}
+	var both [2]*updated
+	for i := range both {
+		if both[i], err = updatedOn(s.dev, c.o, s.start(n, c)); err != nil {
+			return err
+		}
+		defer both[i].free()
+		if err := both[i].grad.WriteAt64(s.numbers("gradient", n), 0); err != nil {
+			return err
+		}
+	}
+	for step := 1; step <= c.steps; step++ {
+		direct, read := c.update(both[0], step), c.update(both[1], step)
+		if err := s.dev.Upload(at, "", op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: read.Numbers.Values()}); err != nil {
+			return err
+		}
+		read.Numbers, read.Live.Numbers = device.Numbers{Rate: 99, Scale: 99, Step: 99}, at
+		if err := errors.Join(both[0].w.Update(direct), both[1].w.Update(read), s.dev.Sync()); err != nil {
+			return err
+		}
+	}
+	if err := s.agree(both[1], both[0], c.o, 0); err != nil {
+		return err
+	}
+	u := c.update(both[0], 1)
+	u.Live.Numbers = at.Part(0, at.Bytes-size)
+	if both[0].w.Update(u) == nil {
+		return errors.New("a region that is too small is no error")
+	}
+	u.Live = device.Live{Numbers: at, Guard: at}
+	if both[0].w.Update(u) == nil {
+		return errors.New("a guard that is too large is no error")
+	}
+	return nil
+}
+
+// updateMisuse asks for steps that must be errors and leave the parameters alone.
+func (s *suite) updateMisuse() error {
+	const n = 5
+	x := s.numbers("misuse", n)
+	v, err := updatedOn(s.dev, device.AdamW{}, x)
+	if err != nil {
+		return err
+	}
+	defer v.free()
+	longer, err := s.dev.NewVector(n + 1)
+	if err != nil {
+		return err
+	}
+	defer longer.Free()
+	good := device.Update{Optimizer: device.SGD{}, Grad: v.grad, State: v.state[:1], Numbers: device.Numbers{Scale: 1, Step: 1}}
+	two := good
+	two.Optimizer, two.State = device.AdamW{Beta1: .9, Beta2: .9, Eps: 1}, v.state
+	lars := good
+	lars.Optimizer = device.LARS{Trust: 1}
+	span := func(off, n int) device.Span { return device.Span{Off: off, Len: n} }
+	for what, f := range map[string]func() device.Update{
+		"no optimiser":               func() (u device.Update) { u = good; u.Optimizer = nil; return u },
+		"no gradient":                func() (u device.Update) { u = good; u.Grad = nil; return u },
+		"a longer gradient":          func() (u device.Update) { u = good; u.Grad = longer; return u },
+		"a foreign gradient":         func() (u device.Update) { u = good; u.Grad = foreign{}; return u },
+		"the parameters as gradient": func() (u device.Update) { u = good; u.Grad = v.w; return u },
+		"no state":                   func() (u device.Update) { u = good; u.State = nil; return u },
+		"too much state":             func() (u device.Update) { u = good; u.State = v.state; return u },
+		"too little state":           func() (u device.Update) { u = two; u.State = v.state[:1]; return u },
+		"longer state":               func() (u device.Update) { u = good; u.State = []device.Vector{longer}; return u },
+		"foreign state":              func() (u device.Update) { u = good; u.State = []device.Vector{foreign{}}; return u },
+		"the parameters as state":    func() (u device.Update) { u = good; u.State = []device.Vector{v.w}; return u },
+		"the gradient as state":      func() (u device.Update) { u = good; u.State = []device.Vector{v.grad}; return u },
+		"state twice": func() (u device.Update) {
+			u = two
+			u.State = []device.Vector{v.state[0], v.state[0]}
+			return u
+		},
+		"step 0":                          func() (u device.Update) { u = good; u.Numbers.Step = 0; return u },
+		"a momentum below 0":              func() (u device.Update) { u = good; u.Optimizer = device.SGD{Momentum: -1}; return u },
+		"a beta of 1":                     func() (u device.Update) { u = two; u.Optimizer = device.AdamW{Beta1: 1}; return u },
+		"a span without decay past 5":     func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, 3)}; return u },
+		"a span without decay before 0":   func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(-1, 3)}; return u },
+		"a span without decay, negative":  func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, -1)}; return u },
+		"spans without decay, unsorted":   func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, 1), span(0, 1)}; return u },
+		"spans without decay, overlapped": func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(0, 2), span(1, 2)}; return u },
+		"no tensors":                      func() (u device.Update) { u = lars; return u },
+		"tensors with a gap":              func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 2), span(3, 2)}; return u },
+		"tensors that end early":          func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 4)}; return u },
+		"tensors that end late":           func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 6)}; return u },
+		"a tensor that decays in part": func() (u device.Update) {
+			u = lars
+			u.Tensors, u.NoDecay = []device.Span{span(0, 5)}, []device.Span{span(1, 1)}
+			return u
+		},
+	} {
+		if err := v.w.Update(f()); err == nil {
+			return fmt.Errorf("%s must be an error", what)
+		}
+	}
+	return s.expect("parameters after errors", v.w, x, 0)
+}
