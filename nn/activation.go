@@ -18,6 +18,7 @@ var (
 	silu        = x0.Mul(x0.Sigmoid())
 	gelu        = x0.Mul(x0.Scale(math.Sqrt2 / 2).Erf().Shift(1)).Scale(.5)
 	geluTanh    = x0.Mul(x0.Add(x0.Square().Mul(x0).Scale(.044715)).Scale(math.Sqrt2 / math.SqrtPi).Tanh().Shift(1)).Scale(.5)
+	hardswish   = x0.Mul(x0.Shift(3).Clamp(0, 6)).Scale(1. / 6)
 	hardSigmoid = x0.Shift(3).Clamp(0, 6).Scale(1. / 6)
 )
 
@@ -28,6 +29,9 @@ func (b *Builder) Map(name string, e expr.Expr, in ...*G.Node) *G.Node {
 
 // SiLU adds x·sigmoid(x), also called swish.
 func (b *Builder) SiLU(name string, x *G.Node) *G.Node { return b.Map(name, silu, x) }
+
+// Hardswish adds x·min(max(x+3, 0), 6)/6 (Howard et al. 2019).
+func (b *Builder) Hardswish(name string, x *G.Node) *G.Node { return b.Map(name, hardswish, x) }
 
 // GELU adds x·Φ(x) = ½·x·(1 + erf(x/√2)).
 func (b *Builder) GELU(name string, x *G.Node) *G.Node { return b.Map(name, gelu, x) }

@@ -14,6 +14,7 @@ import (
 
 // activations are those of testdata/activations.json.
 var activations = map[string]Activation{
+	"hardswish":   (*Builder).Hardswish,
 	"silu":        (*Builder).SiLU,
 	"gelu":        (*Builder).GELU,
 	"gelu_tanh":   (*Builder).GELUTanh,
