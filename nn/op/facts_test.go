@@ -52,3 +52,25 @@ func TestWeights(t *testing.T) {
 		}
 	}
 }
+
+// What a sparing op does not need does not show in its result.
+func TestReads(t *testing.T) {
+	for _, e := range examples(op.Float64) {
+		o, ok := e.op.(op.Sparing)
+		if !ok || !e.in[0].DType.Float() {
+			continue
+		}
+		in := e.operands(rand.New(rand.NewPCG(1, 2)))
+		before, needed := golden.Floats(compute(t, o, in...)), 0
+		for i := range in[0].Data.([]float64) {
+			in[0].Data.([]float64)[i] += 2
+			if !slices.Equal(before, golden.Floats(compute(t, o, in...))) {
+				needed++
+			}
+			in[0].Data.([]float64)[i] -= 2
+		}
+		if got := o.Reads(e.in...)[0]; got != needed {
+			t.Errorf("%v reads %d elements, but needs %d", o, got, needed)
+		}
+	}
+}

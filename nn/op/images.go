@@ -44,6 +44,12 @@ func (o Images) Infer(in ...Type) (Type, error) {
 	return T(o.DType, in[0].Shape[0], in[0].Shape[3], o.Height, o.Width), nil
 }
 
+// Reads are the pixels of a crop inside the image, and all crops.
+func (o Images) Reads(in ...Type) []int {
+	x := in[0].Shape
+	return []int{x[0] * min(o.Height, x[1]) * min(o.Width, x[2]) * x[3], in[1].Shape.Size()}
+}
+
 // Run normalises in float64.
 func (o Images) Run(out Tensor, in ...Tensor) error {
 	return run(o, out, in, images[float32], images[float64])

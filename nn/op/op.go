@@ -175,6 +175,13 @@ type Product interface {
 	FLOPs(in ...Type) int64
 }
 
+// Sparing is an op that does not need all of its operands.
+type Sparing interface {
+	Op
+	// Reads counts the elements that it needs of each operand, for operands of types that fit.
+	Reads(in ...Type) []int
+}
+
 // Differentiable is an op that knows its gradients.
 type Differentiable interface {
 	Op

@@ -55,6 +55,13 @@ func (o Shortcut) Gradients(in ...Type) ([]*Term, error) {
 	return []*Term{Apply(ShortcutGrad{o, slices.Clone(in[0].Shape)}, Leaf(ResultGrad))}, nil
 }
 
+// Reads are the rows and columns that stay.
+func (o Shortcut) Reads(in ...Type) []int {
+	x := in[0].Shape
+	y := o.shape(x)
+	return []int{x[0] * x[1] * y[2] * y[3]}
+}
+
 // Run copies.
 func (o Shortcut) Run(out Tensor, in ...Tensor) error {
 	return run(o, out, in, shortcut[float32], shortcut[float64])
@@ -110,6 +117,11 @@ func (o ShortcutGrad) Infer(in ...Type) (Type, error) {
 		return Type{}, err
 	}
 	return Type{dt, o.Input}, nil
+}
+
+// Reads are the channels that are not zeros of the shortcut.
+func (o ShortcutGrad) Reads(in ...Type) []int {
+	return []int{in[0].Shape.Size() / o.Shortcut.Channels * o.Input[1]}
 }
 
 // Run spreads the gradient.

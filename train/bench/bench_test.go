@@ -227,6 +227,7 @@ func TestCost(t *testing.T) {
 		{group(op.Flatten{}, value("", 2, 3, 4, 4), value("", 2, 48)), 0},
 		{group(op.Flatten{}, value("nhwc", 2, 3, 4, 4), value("", 2, 48)), 8 * 96},
 		{group(op.ReLU{}, value("", 10), value("", 10)), 80},
+		{group(op.Shortcut{Stride: 2, Channels: 3}, value("", 1, 3, 8, 8), value("", 1, 3, 4, 4)), 2 * 4 * 48},
 	} {
 		if got := costOf(c.g); got.bytes != c.bytes || got.name != c.g.Steps[0].Op.Kind() {
 			t.Errorf("%v: %+v, want %d bytes", c.g, got, c.bytes)

@@ -93,12 +93,16 @@ func (p *profile) forget() {
 	}
 }
 
-// costOf names a group by its ops and counts the operations of its products and the bytes it cannot avoid: each of
-// its inputs read once, each output written once. A view that the device need not move costs nothing.
+// costOf names a group by its ops and counts the operations of its products and the bytes it cannot avoid: what its ops
+// need of each of its inputs read once, each output written once. A view that the device need not move costs nothing.
 func costOf(g *device.Group) *cost {
 	c := &cost{}
 	var names []string
 	view := true
+	needed := make([]float64, len(g.Values)) // the share of a value that its readers need
+	for _, v := range g.Outputs {
+		needed[v] = 1
+	}
 	for _, s := range g.Steps {
 		names = append(names, s.Op.Kind())
 		in := make([]op.Type, len(s.In))
@@ -107,6 +111,11 @@ func costOf(g *device.Group) *cost {
 		}
 		if n, err := op.FLOPs(s.Op, in...); err == nil { // the machine has inferred the types already
 			c.flops += n
+		}
+		if reads, err := op.Reads(s.Op, in...); err == nil {
+			for i, v := range s.In {
+				needed[v] = max(needed[v], float64(reads[i])/float64(in[i].Shape.Size()))
+			}
 		}
 		_, ok := s.Op.(op.View)
 		view = view && ok && g.Values[s.In[0]].Layout == g.Values[s.Out].Layout
@@ -117,7 +126,7 @@ func costOf(g *device.Group) *cost {
 	}
 	for _, list := range [][]int{g.Inputs, g.Outputs} {
 		for _, v := range list {
-			c.bytes += int64(cmp.Or(g.Values[v].Bytes, g.Values[v].Type.Bytes()))
+			c.bytes += int64(needed[v] * float64(cmp.Or(g.Values[v].Bytes, g.Values[v].Type.Bytes())))
 		}
 	}
 	return c

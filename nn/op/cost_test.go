@@ -32,3 +32,30 @@ func TestFLOPs(t *testing.T) {
 		t.Errorf("a weight of too many channels: %d and no error", n)
 	}
 }
+
+func TestBytes(t *testing.T) {
+	x := T(Float32, 2, 6, 9, 8)
+	shortcut := Shortcut{Stride: 2, Channels: 10}
+	pixels := []Type{T(Uint8, 2, 20, 10, 3), T(Int32, 2, 3)}
+	images := Images{DType: Float32, Height: 16, Width: 12, Mean: make([]float64, 3), Std: []float64{1, 1, 1}}
+	for _, c := range []struct {
+		op   Op
+		in   []Type
+		want int64
+	}{
+		{Add{}, []Type{x, x}, 3 * 4 * 864},
+		{Linear{}, []Type{T(Float64, 8, 5), T(Float64, 7, 5), T(Float64, 7)}, 8 * (40 + 35 + 7 + 56)},
+		{Row{1}, []Type{T(Float32, 2, 5)}, 2 * 4 * 5},
+		{shortcut, []Type{x}, 4 * (2*6*5*4 + 2*10*5*4)},
+		{ShortcutGrad{shortcut, x.Shape}, []Type{T(Float32, 2, 10, 5, 4)}, 4 * (2*6*5*4 + 864)},
+		{images, pixels, 2*16*10*3 + 4*6 + 4*2*3*16*12},
+	} {
+		got, err := Bytes(c.op, c.in...)
+		if err != nil || got != c.want {
+			t.Errorf("%v of %v: %d, %v; want %d", c.op, c.in, got, err, c.want)
+		}
+	}
+	if n, err := Bytes(Add{}, x); err == nil {
+		t.Errorf("an addition of one operand moves %d bytes", n)
+	}
+}
