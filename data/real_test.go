@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"onlinerna/internal/testdata"
 )
 
 func TestRealCIFAR(t *testing.T) {
-	train, val, err := Open(shared(t, "data/cifar10"), Options{})
+	train, val, err := Open(testdata.Shared(t, "data/cifar10"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func TestRealCIFAR(t *testing.T) {
 }
 
 func TestRealImageNet(t *testing.T) {
-	dir := shared(t, "data/imagenet-sample")
+	dir := testdata.Shared(t, "data/imagenet-sample")
 	train, val, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +69,7 @@ func TestRealImageNet(t *testing.T) {
 }
 
 func TestRealMNIST(t *testing.T) {
-	train, val, err := Open(shared(t, "data/mnist"), Options{})
+	train, val, err := Open(testdata.Shared(t, "data/mnist"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

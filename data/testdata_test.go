@@ -100,16 +100,6 @@ func closeAtEnd(t testing.TB, sets ...Dataset) {
 	})
 }
 
-// shared is a path in the folder of real data, which is not part of the module.
-func shared(t testing.TB, name string) string {
-	t.Helper()
-	path := filepath.Join("..", "..", "shared", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("needs ", path)
-	}
-	return path
-}
-
 // wantError fails unless err mentions every one of parts.
 func wantError(t testing.TB, err error, parts ...string) {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/testdata"
 )
 
 func TestRandomResizedCropRegions(t *testing.T) {
@@ -151,7 +152,7 @@ func TestTransformsResizeSmallImages(t *testing.T) {
 }
 
 func TestEvalMatchesTorchvision(t *testing.T) {
-	dir := shared(t, "reference/images")
+	dir := testdata.Shared(t, "reference/images")
 	refs, err := filepath.Glob(filepath.Join(dir, "n*.eval.png"))
 	if err != nil || len(refs) == 0 {
 		t.Fatalf("no reference images in %s (%v)", dir, err)

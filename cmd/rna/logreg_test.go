@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/testdata"
 	"onlinerna/rna/convex"
 	"onlinerna/rna/convex/study"
 )
@@ -89,10 +90,7 @@ func TestLogregFiles(t *testing.T) {
 }
 
 func TestLogregDigits(t *testing.T) {
-	const digits = "../../../shared/data/mnist"
-	if _, err := os.Stat(digits); err != nil {
-		t.Skip(err)
-	}
+	digits := testdata.Shared(t, "data/mnist")
 	curves := filepath.Join(t.TempDir(), "curves.csv")
 	out := mustRun(t, "logreg", "--data", digits, "--digit", "9", "--methods", "gd,online_rna_gd", "--iterations", "3", "--csv", curves)
 	if !strings.Contains(out, "9 against all: 8000 rows of 785 features") || !strings.Contains(out, "VALIDATION ERROR") {
@@ -209,10 +207,7 @@ func TestLogregMistakes(t *testing.T) {
 // One digit against all others, on real digits: online RNA is ahead of Nesterov's method, and that of gradient descent, for each of five, in
 // loss; and the validation error falls to a few per cent with all of them.
 func TestDigitRanking(t *testing.T) {
-	const digits = "../../../shared/data/mnist"
-	if _, err := os.Stat(digits); err != nil {
-		t.Skip(err)
-	}
+	digits := testdata.Shared(t, "data/mnist")
 	if testing.Short() {
 		t.Skip("five digits take seconds")
 	}

@@ -3,17 +3,16 @@ package imaging
 import (
 	"image"
 	"os"
-	"path/filepath"
 	"testing"
+
+	"onlinerna/internal/testdata"
 )
 
-// benchmarkImage is an ImageNet photograph of 500×375 pixels, or a small image where that is not here.
+// benchmarkImage is an ImageNet photograph of 500×375 pixels.
 func benchmarkImage(b *testing.B) []byte {
-	data, err := os.ReadFile(filepath.Join(references[1], "n01440764_tench.jpg"))
+	data, err := os.ReadFile(testdata.Shared(b, "reference/images/n01440764_tench.jpg"))
 	if err != nil {
-		if data, err = os.ReadFile(filepath.Join("testdata", "restart.jpg")); err != nil {
-			b.Fatal(err)
-		}
+		b.Fatal(err)
 	}
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()

@@ -6,44 +6,48 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"onlinerna/internal/testdata"
 )
 
-// references are the folders with NAME.jpg (or NAME.png), NAME.rgb.png and sometimes NAME.l.png, which PIL made of it, and
+// A folder of references has NAME.jpg (or NAME.png), NAME.rgb.png and sometimes NAME.l.png, which PIL made of it, and
 // NAME.eval.png, torchvision's Resize(256) and CenterCrop(224).
-var references = []string{"testdata", "../../../shared/reference/images"}
+func TestReferenceImages(t *testing.T) { compareReferences(t, "testdata") }
 
-func TestReferenceImages(t *testing.T) {
-	for _, dir := range references {
-		names, _ := filepath.Glob(filepath.Join(dir, "*.rgb.png"))
-		if len(names) == 0 {
-			t.Logf("%s is not here", dir)
-		}
-		for _, want := range names {
-			base := strings.TrimSuffix(want, ".rgb.png")
-			t.Run(filepath.Base(base), func(t *testing.T) {
-				var input []byte
-				for _, extension := range []string{".jpg", ".png", ".webp", ".bmp", ".gif", ".tiff"} {
-					if b, err := os.ReadFile(base + extension); err == nil {
-						input = b
-						break
-					}
+func TestMoreReferenceImages(t *testing.T) {
+	compareReferences(t, testdata.Shared(t, "reference/images"))
+}
+
+func compareReferences(t *testing.T, dir string) {
+	names, _ := filepath.Glob(filepath.Join(dir, "*.rgb.png"))
+	if len(names) == 0 {
+		t.Fatalf("%s holds no references", dir)
+	}
+	for _, want := range names {
+		base := strings.TrimSuffix(want, ".rgb.png")
+		t.Run(filepath.Base(base), func(t *testing.T) {
+			var input []byte
+			for _, extension := range []string{".jpg", ".png", ".webp", ".bmp", ".gif", ".tiff"} {
+				if b, err := os.ReadFile(base + extension); err == nil {
+					input = b
+					break
 				}
-				rgb := decodeTest(t, input, 3)
-				compare(t, "rgb", rgb, want, 0)
-				if _, err := os.Stat(base + ".l.png"); err == nil {
-					compare(t, "l", decodeTest(t, input, 1), base+".l.png", 0)
-				}
-				if _, err := os.Stat(base + ".eval.png"); err != nil {
-					return
-				}
-				var r Resizer
-				var eval Image
-				if err := r.ResizeCenterCrop(&eval, rgb, 256, 224, 224); err != nil {
-					t.Fatal(err)
-				}
-				compare(t, "eval", &eval, base+".eval.png", 0)
-			})
-		}
+			}
+			rgb := decodeTest(t, input, 3)
+			compare(t, "rgb", rgb, want, 0)
+			if _, err := os.Stat(base + ".l.png"); err == nil {
+				compare(t, "l", decodeTest(t, input, 1), base+".l.png", 0)
+			}
+			if _, err := os.Stat(base + ".eval.png"); err != nil {
+				return
+			}
+			var r Resizer
+			var eval Image
+			if err := r.ResizeCenterCrop(&eval, rgb, 256, 224, 224); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, "eval", &eval, base+".eval.png", 0)
+		})
 	}
 }
 
