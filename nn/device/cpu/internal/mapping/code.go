@@ -23,8 +23,8 @@ type Code struct {
 }
 
 // newCode is that of an expression whose result has the given order, for operands that vary along axes.
-func newCode(e expr.Expr, o order, axes []op.Axes) *Code {
-	c := &Code{nodes: e.Nodes(), order: o, axes: axes}
+func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
+	c := &Code{nodes: nodes, order: o, axes: axes}
 	last := make([]int, len(c.nodes)) // who reads it last
 	for i, n := range c.nodes {
 		for _, a := range n.In {
@@ -118,7 +118,7 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 				b.order.spread(to, lo, x, b.axes[n.Index])
 			}
 		case expr.KindRandom:
-			b.order.draw(to, lo, n, b.counters[n.Index])
+			b.order.draw(k, to, lo, n, b.counters[n.Index])
 		case expr.KindNeg:
 			k.Neg(to, in[0])
 		case expr.KindAdd:

@@ -100,14 +100,14 @@ func (c Chain) lower(workers int) (*work.Lowering, error) {
 	}
 	l := work.Result(c.last, p.layout, func(st *work.Storage) []work.Phase {
 		dst := st.Floats(c.last.Out)
-		b := p.Bind(st)
+		b, before := p.Bind(st)
 		if st.Err != nil {
 			return nil
 		}
-		return []work.Phase{{Blocks: work.Ceil(len(dst), work.ElementBlock), Run: func(worker, block int) {
+		return append(before, work.Phase{Blocks: work.Ceil(len(dst), work.ElementBlock), Run: func(worker, block int) {
 			lo := block * work.ElementBlock
 			b.RunAll(worker, dst[lo:min(lo+work.ElementBlock, len(dst))], lo)
-		}}}
+		}})
 	})
 	l.Results[0].Over = p.Over
 	l.Workspace = r.Bytes
@@ -119,6 +119,7 @@ type Plan struct {
 	Chain
 	Over    []int // operands whose storage the result may take
 	code    *Code
+	early   []early
 	layout  device.Layout
 	scratch []work.Part
 	block   int
@@ -149,19 +150,26 @@ func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 	if err := c.fits(p.layout, axes); err != nil {
 		return nil, err
 	}
-	p.code = newCode(c.expr, orderOf(y.Shape, p.layout), axes)
+	o := orderOf(y.Shape, p.layout)
+	samples, _, _ := y.Shape.Extents()
+	nodes, axes, parts := hoist(c.expr.Nodes(), axes, o, samples)
+	p.code, p.early = newCode(nodes, o, axes), parts
 	p.scratch = p.code.Scratch(r, workers, block)
+	for i := range p.early {
+		e := &p.early[i]
+		e.result, e.scratch = r.Floats(e.size), e.code.Scratch(r, workers, Block)
+	}
 	return p, nil
 }
 
 // Over is the plan of a chain that is Alone and overwrites what it is of, in blocks of any place.
 func (c Chain) Over(r *work.Room, workers int) *Plan {
-	code := newCode(c.expr, order{1, 1, true}, []op.Axes{op.All})
+	code := newCode(c.expr.Nodes(), order{1, 1, true}, []op.Axes{op.All})
 	return &Plan{Chain: c, code: code, scratch: code.Scratch(r, workers, Block), block: Block}
 }
 
-// Bind is p on its operands.
-func (p *Plan) Bind(st *work.Storage) *Bound {
+// Bind is p on its operands, and the phases that come before.
+func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
 	numbers, counters := make([][]float32, len(p.values)), make([][]int32, len(p.values))
 	for i, v := range p.values {
 		if p.last.Values[v].Type.DType.Float() {
@@ -170,7 +178,16 @@ func (p *Plan) Bind(st *work.Storage) *Bound {
 			counters[i] = work.Value[int32](st, v)
 		}
 	}
-	return p.code.Bind(st.Scratches(p.scratch), p.block, numbers, counters)
+	if st.Err != nil {
+		return nil, nil
+	}
+	for i := range p.early {
+		e := &p.early[i]
+		x := st.Scratch(e.result)
+		before = append(before, e.phase(st, x, numbers, counters))
+		numbers = append(numbers, x)
+	}
+	return p.code.Bind(st.Scratches(p.scratch), p.block, numbers, counters), before
 }
 
 // fits says which operands lie otherwise than it takes for a result in a layout.

@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
@@ -75,7 +76,7 @@ func (o order) spread(dst []float32, lo int, x []float32, a op.Axes) {
 }
 
 // draw sets dst to random numbers for the elements from place lo on.
-func (o order) draw(dst []float32, lo int, r expr.Node, counter []int32) {
+func (o order) draw(k *vec.Set, dst []float32, lo int, r expr.Node, counter []int32) {
 	step, first := uint32(counter[0]), uint32(counter[1])
 	size := o.channels * o.pixels
 	for len(dst) > 0 {
@@ -88,7 +89,7 @@ func (o order) draw(dst []float32, lo int, r expr.Node, counter []int32) {
 				dst[i] = v
 			}
 		case o.last:
-			uniforms(dst[:m], r.Key, step, sample, at)
+			k.Uniforms(dst[:m], r.Key, step, sample, at)
 		default: // random numbers count as channels-last layouts do
 			for i := range dst[:m] {
 				_, c, p := o.at(lo + i)
@@ -96,18 +97,5 @@ func (o order) draw(dst []float32, lo int, r expr.Node, counter []int32) {
 			}
 		}
 		dst, lo = dst[m:], lo+m
-	}
-}
-
-// uniforms sets dst to the random numbers of a sample from an element on: four at a time.
-func uniforms(dst []float32, key uint64, step, sample uint32, element int) {
-	for len(dst) > 0 {
-		w := expr.Philox([4]uint32{uint32(element / 4), sample, step, 0}, [2]uint32{uint32(key), uint32(key >> 32)})
-		k := element % 4
-		m := min(4-k, len(dst))
-		for i := range m {
-			dst[i] = float32(w[k+i]>>8) * 0x1p-24
-		}
-		dst, element = dst[m:], element+m
 	}
 }

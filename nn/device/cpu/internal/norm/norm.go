@@ -164,11 +164,12 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	l := work.Data(y, func(st *work.Storage) []work.Phase {
 		made, dst := st.Floats(b.dst), st.Floats(y.Out)
 		prepare, run := b.kernel(st, scratch, vec.Current())
-		bound, buffers := plan.Bind(st), st.Scratches(parts)
+		bound, before := plan.Bind(st)
+		buffers := st.Scratches(parts)
 		if st.Err != nil {
 			return nil
 		}
-		return []work.Phase{prepare, b.Phase(func(worker, lo, hi int) {
+		return append(before, prepare, b.Phase(func(worker, lo, hi int) {
 			for ; lo < hi; lo += part {
 				end := min(lo+part, hi)
 				var x []float32
@@ -180,7 +181,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 				run(x, lo)
 				bound.Run(worker, dst[lo:end], lo, x)
 			}
-		})}
+		}))
 	})
 	l.Results[0].Over = append(plan.Over, b.x, b.other)
 	l.Workspace = r.Bytes

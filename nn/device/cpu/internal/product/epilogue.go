@@ -81,7 +81,8 @@ func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded in
 		k.added = s.Floats(e.other)
 	}
 	if e.plan != nil {
-		k.then, k.dst = e.plan.Bind(s), s.Floats(e.then.Last().Out)
+		k.then, before = e.plan.Bind(s)
+		k.dst = s.Floats(e.then.Last().Out)
 	}
 	if n := e.norm; n != nil {
 		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)

@@ -4070,154 +4070,118 @@ loop:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+48(SB), Z2
+	VMOVUPD       ·mathVectors+384(SB), Z2
 	VMINPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+72(SB), Z3
 	VMOVAPD       Z0, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
+	VMOVUPD       ·mathVectors+512(SB), Z3
+	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+640(SB), Z4
 	VFMADD213PD   Z0, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z0
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
+	VMULPD        Z3, Z3, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z3, Z4
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+48(SB), Z2
-	VMINPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+56(SB), Z2
-	VMAXPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+72(SB), Z3
-	VMOVAPD       Z1, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
-	VFMADD213PD   Z1, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z1
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z1, Z1
-	VCVTPD2PS     Z0, Y0
-	VCVTPD2PS     Z1, Y1
-	VINSERTF64X4  $0x01, Y1, Z0, Z0
+	VMULPD        Z2, Z4, Z4
+	VMOVUPD       ·mathVectors+384(SB), Z0
+	VMINPD        Z1, Z0, Z0
+	VMOVUPD       ·mathVectors+448(SB), Z1
+	VMAXPD        Z0, Z1, Z0
+	VMOVAPD       Z0, Z1
+	VMOVUPD       ·mathVectors+512(SB), Z2
+	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
+	VSUBPD        ·mathVectors+576(SB), Z1, Z2
+	VMOVUPD       ·mathVectors+640(SB), Z3
+	VFMADD213PD   Z0, Z3, Z2
+	VMULPD        Z2, Z2, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z2, Z3
+	VPADDQ        ·mathVectors+704(SB), Z1, Z1
+	VPSLLQ        $0x34, Z1, Z1
+	VMULPD        Z1, Z3, Z3
+	VCVTPD2PS     Z4, Y4
+	VCVTPD2PS     Z3, Y3
+	VINSERTF64X4  $0x01, Y3, Z4, Z0
 	VMOVUPS       Z0, (AX)(BX*1)
 	PREFETCHT0    4160(CX)(BX*1)
 	VMOVUPS       64(CX)(BX*1), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+48(SB), Z2
+	VMOVUPD       ·mathVectors+384(SB), Z2
 	VMINPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+72(SB), Z3
 	VMOVAPD       Z0, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
+	VMOVUPD       ·mathVectors+512(SB), Z3
+	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+640(SB), Z4
 	VFMADD213PD   Z0, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z0
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
+	VMULPD        Z3, Z3, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z3, Z4
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+48(SB), Z2
-	VMINPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+56(SB), Z2
-	VMAXPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+72(SB), Z3
-	VMOVAPD       Z1, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
-	VFMADD213PD   Z1, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z1
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z1, Z1
-	VCVTPD2PS     Z0, Y0
-	VCVTPD2PS     Z1, Y1
-	VINSERTF64X4  $0x01, Y1, Z0, Z0
+	VMULPD        Z2, Z4, Z4
+	VMOVUPD       ·mathVectors+384(SB), Z0
+	VMINPD        Z1, Z0, Z0
+	VMOVUPD       ·mathVectors+448(SB), Z1
+	VMAXPD        Z0, Z1, Z0
+	VMOVAPD       Z0, Z1
+	VMOVUPD       ·mathVectors+512(SB), Z2
+	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
+	VSUBPD        ·mathVectors+576(SB), Z1, Z2
+	VMOVUPD       ·mathVectors+640(SB), Z3
+	VFMADD213PD   Z0, Z3, Z2
+	VMULPD        Z2, Z2, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z2, Z3
+	VPADDQ        ·mathVectors+704(SB), Z1, Z1
+	VPSLLQ        $0x34, Z1, Z1
+	VMULPD        Z1, Z3, Z3
+	VCVTPD2PS     Z4, Y4
+	VCVTPD2PS     Z3, Y3
+	VINSERTF64X4  $0x01, Y3, Z4, Z0
 	VMOVUPS       Z0, 64(AX)(BX*1)
 	ADDQ          $0x00000080, BX
 	SUBQ          $0x20, DX
@@ -4234,77 +4198,59 @@ tail:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+48(SB), Z2
+	VMOVUPD       ·mathVectors+384(SB), Z2
 	VMINPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+72(SB), Z3
 	VMOVAPD       Z0, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
+	VMOVUPD       ·mathVectors+512(SB), Z3
+	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+640(SB), Z4
 	VFMADD213PD   Z0, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z0
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
+	VMULPD        Z3, Z3, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z3, Z4
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+48(SB), Z2
-	VMINPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+56(SB), Z2
-	VMAXPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+72(SB), Z3
-	VMOVAPD       Z1, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
-	VFMADD213PD   Z1, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z1
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z1, Z1
-	VCVTPD2PS     Z0, Y0
-	VCVTPD2PS     Z1, Y1
-	VINSERTF64X4  $0x01, Y1, Z0, Z0
+	VMULPD        Z2, Z4, Z4
+	VMOVUPD       ·mathVectors+384(SB), Z0
+	VMINPD        Z1, Z0, Z0
+	VMOVUPD       ·mathVectors+448(SB), Z1
+	VMAXPD        Z0, Z1, Z0
+	VMOVAPD       Z0, Z1
+	VMOVUPD       ·mathVectors+512(SB), Z2
+	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
+	VSUBPD        ·mathVectors+576(SB), Z1, Z2
+	VMOVUPD       ·mathVectors+640(SB), Z3
+	VFMADD213PD   Z0, Z3, Z2
+	VMULPD        Z2, Z2, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z2, Z3
+	VPADDQ        ·mathVectors+704(SB), Z1, Z1
+	VPSLLQ        $0x34, Z1, Z1
+	VMULPD        Z1, Z3, Z3
+	VCVTPD2PS     Z4, Y4
+	VCVTPD2PS     Z3, Y3
+	VINSERTF64X4  $0x01, Y3, Z4, Z0
 	VMOVUPS       Z0, K1, (AX)(BX*1)
 	ADDQ          $0x00000040, BX
 	SUBQ          $0x10, DX
@@ -4330,174 +4276,138 @@ loop:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPXORD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+48(SB), Z2
+	VMOVUPD       ·mathVectors+384(SB), Z2
 	VMINPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+72(SB), Z3
 	VMOVAPD       Z0, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
+	VMOVUPD       ·mathVectors+512(SB), Z3
+	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+640(SB), Z4
 	VFMADD213PD   Z0, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z0
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
+	VMULPD        Z3, Z3, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z3, Z4
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+0(SB), Z2
-	VADDPD        Z2, Z0, Z0
-	VDIVPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+8(SB), Z2
-	VPXORD        Z2, Z1, Z1
-	VBROADCASTSD  ·mathTable+48(SB), Z2
-	VMINPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+56(SB), Z2
-	VMAXPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+72(SB), Z3
-	VMOVAPD       Z1, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
-	VFMADD213PD   Z1, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z1
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z1, Z1
-	VBROADCASTSD  ·mathTable+0(SB), Z2
-	VADDPD        Z2, Z1, Z1
-	VDIVPD        Z1, Z2, Z1
-	VCVTPD2PS     Z0, Y0
-	VCVTPD2PS     Z1, Y1
-	VINSERTF64X4  $0x01, Y1, Z0, Z0
+	VMULPD        Z2, Z4, Z4
+	VADDPD        ·mathVectors+0(SB), Z4, Z4
+	VMOVUPD       ·mathVectors+0(SB), Z0
+	VDIVPD        Z4, Z0, Z4
+	VMOVUPD       ·mathVectors+64(SB), Z0
+	VPXORD        Z0, Z1, Z0
+	VMOVUPD       ·mathVectors+384(SB), Z1
+	VMINPD        Z0, Z1, Z0
+	VMOVUPD       ·mathVectors+448(SB), Z1
+	VMAXPD        Z0, Z1, Z0
+	VMOVAPD       Z0, Z1
+	VMOVUPD       ·mathVectors+512(SB), Z2
+	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
+	VSUBPD        ·mathVectors+576(SB), Z1, Z2
+	VMOVUPD       ·mathVectors+640(SB), Z3
+	VFMADD213PD   Z0, Z3, Z2
+	VMULPD        Z2, Z2, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z2, Z3
+	VPADDQ        ·mathVectors+704(SB), Z1, Z1
+	VPSLLQ        $0x34, Z1, Z1
+	VMULPD        Z1, Z3, Z3
+	VADDPD        ·mathVectors+0(SB), Z3, Z3
+	VMOVUPD       ·mathVectors+0(SB), Z0
+	VDIVPD        Z3, Z0, Z3
+	VCVTPD2PS     Z4, Y4
+	VCVTPD2PS     Z3, Y3
+	VINSERTF64X4  $0x01, Y3, Z4, Z0
 	VMOVUPS       Z0, (AX)(BX*1)
 	PREFETCHT0    4160(CX)(BX*1)
 	VMOVUPS       64(CX)(BX*1), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPXORD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+48(SB), Z2
+	VMOVUPD       ·mathVectors+384(SB), Z2
 	VMINPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+72(SB), Z3
 	VMOVAPD       Z0, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
+	VMOVUPD       ·mathVectors+512(SB), Z3
+	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+640(SB), Z4
 	VFMADD213PD   Z0, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z0
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
+	VMULPD        Z3, Z3, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z3, Z4
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+0(SB), Z2
-	VADDPD        Z2, Z0, Z0
-	VDIVPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+8(SB), Z2
-	VPXORD        Z2, Z1, Z1
-	VBROADCASTSD  ·mathTable+48(SB), Z2
-	VMINPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+56(SB), Z2
-	VMAXPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+72(SB), Z3
-	VMOVAPD       Z1, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
-	VFMADD213PD   Z1, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z1
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z1, Z1
-	VBROADCASTSD  ·mathTable+0(SB), Z2
-	VADDPD        Z2, Z1, Z1
-	VDIVPD        Z1, Z2, Z1
-	VCVTPD2PS     Z0, Y0
-	VCVTPD2PS     Z1, Y1
-	VINSERTF64X4  $0x01, Y1, Z0, Z0
+	VMULPD        Z2, Z4, Z4
+	VADDPD        ·mathVectors+0(SB), Z4, Z4
+	VMOVUPD       ·mathVectors+0(SB), Z0
+	VDIVPD        Z4, Z0, Z4
+	VMOVUPD       ·mathVectors+64(SB), Z0
+	VPXORD        Z0, Z1, Z0
+	VMOVUPD       ·mathVectors+384(SB), Z1
+	VMINPD        Z0, Z1, Z0
+	VMOVUPD       ·mathVectors+448(SB), Z1
+	VMAXPD        Z0, Z1, Z0
+	VMOVAPD       Z0, Z1
+	VMOVUPD       ·mathVectors+512(SB), Z2
+	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
+	VSUBPD        ·mathVectors+576(SB), Z1, Z2
+	VMOVUPD       ·mathVectors+640(SB), Z3
+	VFMADD213PD   Z0, Z3, Z2
+	VMULPD        Z2, Z2, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z2, Z3
+	VPADDQ        ·mathVectors+704(SB), Z1, Z1
+	VPSLLQ        $0x34, Z1, Z1
+	VMULPD        Z1, Z3, Z3
+	VADDPD        ·mathVectors+0(SB), Z3, Z3
+	VMOVUPD       ·mathVectors+0(SB), Z0
+	VDIVPD        Z3, Z0, Z3
+	VCVTPD2PS     Z4, Y4
+	VCVTPD2PS     Z3, Y3
+	VINSERTF64X4  $0x01, Y3, Z4, Z0
 	VMOVUPS       Z0, 64(AX)(BX*1)
 	ADDQ          $0x00000080, BX
 	SUBQ          $0x20, DX
@@ -4514,87 +4424,69 @@ tail:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPXORD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+48(SB), Z2
+	VMOVUPD       ·mathVectors+384(SB), Z2
 	VMINPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+72(SB), Z3
 	VMOVAPD       Z0, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
+	VMOVUPD       ·mathVectors+512(SB), Z3
+	VFMADD213PD   ·mathVectors+576(SB), Z3, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+640(SB), Z4
 	VFMADD213PD   Z0, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z0
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z0
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
+	VMULPD        Z3, Z3, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z3, Z4
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z0, Z0
-	VBROADCASTSD  ·mathTable+0(SB), Z2
-	VADDPD        Z2, Z0, Z0
-	VDIVPD        Z0, Z2, Z0
-	VBROADCASTSD  ·mathTable+8(SB), Z2
-	VPXORD        Z2, Z1, Z1
-	VBROADCASTSD  ·mathTable+48(SB), Z2
-	VMINPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+56(SB), Z2
-	VMAXPD        Z1, Z2, Z1
-	VBROADCASTSD  ·mathTable+72(SB), Z3
-	VMOVAPD       Z1, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z4
-	VFMADD213PD   Z3, Z4, Z2
-	VSUBPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+80(SB), Z4
-	VFMADD213PD   Z1, Z4, Z3
-	VBROADCASTSD  ·mathTable+176(SB), Z1
-	VBROADCASTSD  ·mathTable+184(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+192(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+200(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+208(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+216(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+224(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+232(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+240(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+248(SB), Z4
-	VFMADD213PD   Z4, Z3, Z1
-	VBROADCASTSD  ·mathTable+88(SB), Z3
-	VPADDQ        Z3, Z2, Z2
-	VPSLLQ        $0x34, Z2, Z2
-	VMULPD        Z2, Z1, Z1
-	VBROADCASTSD  ·mathTable+0(SB), Z2
-	VADDPD        Z2, Z1, Z1
-	VDIVPD        Z1, Z2, Z1
-	VCVTPD2PS     Z0, Y0
-	VCVTPD2PS     Z1, Y1
-	VINSERTF64X4  $0x01, Y1, Z0, Z0
+	VMULPD        Z2, Z4, Z4
+	VADDPD        ·mathVectors+0(SB), Z4, Z4
+	VMOVUPD       ·mathVectors+0(SB), Z0
+	VDIVPD        Z4, Z0, Z4
+	VMOVUPD       ·mathVectors+64(SB), Z0
+	VPXORD        Z0, Z1, Z0
+	VMOVUPD       ·mathVectors+384(SB), Z1
+	VMINPD        Z0, Z1, Z0
+	VMOVUPD       ·mathVectors+448(SB), Z1
+	VMAXPD        Z0, Z1, Z0
+	VMOVAPD       Z0, Z1
+	VMOVUPD       ·mathVectors+512(SB), Z2
+	VFMADD213PD   ·mathVectors+576(SB), Z2, Z1
+	VSUBPD        ·mathVectors+576(SB), Z1, Z2
+	VMOVUPD       ·mathVectors+640(SB), Z3
+	VFMADD213PD   Z0, Z3, Z2
+	VMULPD        Z2, Z2, Z0
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z5
+	VFMADD213PD   ·mathVectors+1536(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1664(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1792(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z0, Z5
+	VFMADD213PD   ·mathVectors+1920(SB), Z0, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z0, Z5
+	VFMADD213PD   Z5, Z2, Z3
+	VPADDQ        ·mathVectors+704(SB), Z1, Z1
+	VPSLLQ        $0x34, Z1, Z1
+	VMULPD        Z1, Z3, Z3
+	VADDPD        ·mathVectors+0(SB), Z3, Z3
+	VMOVUPD       ·mathVectors+0(SB), Z0
+	VDIVPD        Z3, Z0, Z3
+	VCVTPD2PS     Z4, Y4
+	VCVTPD2PS     Z3, Y3
+	VINSERTF64X4  $0x01, Y3, Z4, Z0
 	VMOVUPS       Z0, K1, (AX)(BX*1)
 	ADDQ          $0x00000040, BX
 	SUBQ          $0x10, DX
@@ -4620,100 +4512,80 @@ loop:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDND       Z0, Z2, Z2
-	VBROADCASTSD  ·mathTable+144(SB), Z3
-	VMULPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+48(SB), Z4
+	VMULPD        ·mathVectors+1152(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+384(SB), Z4
 	VMINPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+56(SB), Z3
+	VMOVUPD       ·mathVectors+448(SB), Z3
 	VMAXPD        Z4, Z3, Z4
-	VBROADCASTSD  ·mathTable+72(SB), Z5
 	VMOVAPD       Z4, Z3
-	VBROADCASTSD  ·mathTable+64(SB), Z6
-	VFMADD213PD   Z5, Z6, Z3
-	VSUBPD        Z5, Z3, Z5
-	VBROADCASTSD  ·mathTable+80(SB), Z6
+	VMOVUPD       ·mathVectors+512(SB), Z5
+	VFMADD213PD   ·mathVectors+576(SB), Z5, Z3
+	VSUBPD        ·mathVectors+576(SB), Z3, Z5
+	VMOVUPD       ·mathVectors+640(SB), Z6
 	VFMADD213PD   Z4, Z6, Z5
-	VBROADCASTSD  ·mathTable+176(SB), Z4
-	VBROADCASTSD  ·mathTable+184(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+192(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+200(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+208(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+216(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+224(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+232(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+240(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+248(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+88(SB), Z5
-	VPADDQ        Z5, Z3, Z3
+	VMULPD        Z5, Z5, Z6
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z7
+	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
+	VFMADD213PD   Z7, Z5, Z4
+	VPADDQ        ·mathVectors+704(SB), Z3, Z3
 	VPSLLQ        $0x34, Z3, Z3
 	VMULPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+0(SB), Z5
+	VMOVUPD       ·mathVectors+0(SB), Z5
 	VADDPD        Z5, Z4, Z3
 	VSUBPD        Z4, Z5, Z4
 	VDIVPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+136(SB), Z3
+	VMOVUPD       ·mathVectors+1088(SB), Z3
 	VCMPPD        $0x11, Z3, Z2, K1
 	VBLENDMPD     Z2, Z4, K1, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDD        Z0, Z2, Z2
 	VPORD         Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDND       Z1, Z0, Z0
-	VBROADCASTSD  ·mathTable+144(SB), Z2
-	VMULPD        Z2, Z0, Z2
-	VBROADCASTSD  ·mathTable+48(SB), Z3
+	VMULPD        ·mathVectors+1152(SB), Z0, Z2
+	VMOVUPD       ·mathVectors+384(SB), Z3
 	VMINPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+72(SB), Z5
 	VMOVAPD       Z3, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z6
-	VFMADD213PD   Z5, Z6, Z2
-	VSUBPD        Z5, Z2, Z5
-	VBROADCASTSD  ·mathTable+80(SB), Z6
+	VMOVUPD       ·mathVectors+512(SB), Z5
+	VFMADD213PD   ·mathVectors+576(SB), Z5, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z5
+	VMOVUPD       ·mathVectors+640(SB), Z6
 	VFMADD213PD   Z3, Z6, Z5
-	VBROADCASTSD  ·mathTable+176(SB), Z3
-	VBROADCASTSD  ·mathTable+184(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+192(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+200(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+208(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+216(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+224(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+232(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+240(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+248(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+88(SB), Z5
-	VPADDQ        Z5, Z2, Z2
+	VMULPD        Z5, Z5, Z6
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z7
+	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
+	VFMADD213PD   Z7, Z5, Z3
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
 	VMULPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+0(SB), Z5
+	VMOVUPD       ·mathVectors+0(SB), Z5
 	VADDPD        Z5, Z3, Z2
 	VSUBPD        Z3, Z5, Z3
 	VDIVPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+136(SB), Z2
+	VMOVUPD       ·mathVectors+1088(SB), Z2
 	VCMPPD        $0x11, Z2, Z0, K1
 	VBLENDMPD     Z0, Z3, K1, Z3
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDD        Z1, Z0, Z0
 	VPORD         Z0, Z3, Z3
 	VCVTPD2PS     Z4, Y4
@@ -4725,100 +4597,80 @@ loop:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDND       Z0, Z2, Z2
-	VBROADCASTSD  ·mathTable+144(SB), Z3
-	VMULPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+48(SB), Z4
+	VMULPD        ·mathVectors+1152(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+384(SB), Z4
 	VMINPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+56(SB), Z3
+	VMOVUPD       ·mathVectors+448(SB), Z3
 	VMAXPD        Z4, Z3, Z4
-	VBROADCASTSD  ·mathTable+72(SB), Z5
 	VMOVAPD       Z4, Z3
-	VBROADCASTSD  ·mathTable+64(SB), Z6
-	VFMADD213PD   Z5, Z6, Z3
-	VSUBPD        Z5, Z3, Z5
-	VBROADCASTSD  ·mathTable+80(SB), Z6
+	VMOVUPD       ·mathVectors+512(SB), Z5
+	VFMADD213PD   ·mathVectors+576(SB), Z5, Z3
+	VSUBPD        ·mathVectors+576(SB), Z3, Z5
+	VMOVUPD       ·mathVectors+640(SB), Z6
 	VFMADD213PD   Z4, Z6, Z5
-	VBROADCASTSD  ·mathTable+176(SB), Z4
-	VBROADCASTSD  ·mathTable+184(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+192(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+200(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+208(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+216(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+224(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+232(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+240(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+248(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+88(SB), Z5
-	VPADDQ        Z5, Z3, Z3
+	VMULPD        Z5, Z5, Z6
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z7
+	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
+	VFMADD213PD   Z7, Z5, Z4
+	VPADDQ        ·mathVectors+704(SB), Z3, Z3
 	VPSLLQ        $0x34, Z3, Z3
 	VMULPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+0(SB), Z5
+	VMOVUPD       ·mathVectors+0(SB), Z5
 	VADDPD        Z5, Z4, Z3
 	VSUBPD        Z4, Z5, Z4
 	VDIVPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+136(SB), Z3
+	VMOVUPD       ·mathVectors+1088(SB), Z3
 	VCMPPD        $0x11, Z3, Z2, K1
 	VBLENDMPD     Z2, Z4, K1, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDD        Z0, Z2, Z2
 	VPORD         Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDND       Z1, Z0, Z0
-	VBROADCASTSD  ·mathTable+144(SB), Z2
-	VMULPD        Z2, Z0, Z2
-	VBROADCASTSD  ·mathTable+48(SB), Z3
+	VMULPD        ·mathVectors+1152(SB), Z0, Z2
+	VMOVUPD       ·mathVectors+384(SB), Z3
 	VMINPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+72(SB), Z5
 	VMOVAPD       Z3, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z6
-	VFMADD213PD   Z5, Z6, Z2
-	VSUBPD        Z5, Z2, Z5
-	VBROADCASTSD  ·mathTable+80(SB), Z6
+	VMOVUPD       ·mathVectors+512(SB), Z5
+	VFMADD213PD   ·mathVectors+576(SB), Z5, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z5
+	VMOVUPD       ·mathVectors+640(SB), Z6
 	VFMADD213PD   Z3, Z6, Z5
-	VBROADCASTSD  ·mathTable+176(SB), Z3
-	VBROADCASTSD  ·mathTable+184(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+192(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+200(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+208(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+216(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+224(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+232(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+240(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+248(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+88(SB), Z5
-	VPADDQ        Z5, Z2, Z2
+	VMULPD        Z5, Z5, Z6
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z7
+	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
+	VFMADD213PD   Z7, Z5, Z3
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
 	VMULPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+0(SB), Z5
+	VMOVUPD       ·mathVectors+0(SB), Z5
 	VADDPD        Z5, Z3, Z2
 	VSUBPD        Z3, Z5, Z3
 	VDIVPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+136(SB), Z2
+	VMOVUPD       ·mathVectors+1088(SB), Z2
 	VCMPPD        $0x11, Z2, Z0, K1
 	VBLENDMPD     Z0, Z3, K1, Z3
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDD        Z1, Z0, Z0
 	VPORD         Z0, Z3, Z3
 	VCVTPD2PS     Z4, Y4
@@ -4840,100 +4692,80 @@ tail:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDND       Z0, Z2, Z2
-	VBROADCASTSD  ·mathTable+144(SB), Z3
-	VMULPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+48(SB), Z4
+	VMULPD        ·mathVectors+1152(SB), Z2, Z3
+	VMOVUPD       ·mathVectors+384(SB), Z4
 	VMINPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+56(SB), Z3
+	VMOVUPD       ·mathVectors+448(SB), Z3
 	VMAXPD        Z4, Z3, Z4
-	VBROADCASTSD  ·mathTable+72(SB), Z5
 	VMOVAPD       Z4, Z3
-	VBROADCASTSD  ·mathTable+64(SB), Z6
-	VFMADD213PD   Z5, Z6, Z3
-	VSUBPD        Z5, Z3, Z5
-	VBROADCASTSD  ·mathTable+80(SB), Z6
+	VMOVUPD       ·mathVectors+512(SB), Z5
+	VFMADD213PD   ·mathVectors+576(SB), Z5, Z3
+	VSUBPD        ·mathVectors+576(SB), Z3, Z5
+	VMOVUPD       ·mathVectors+640(SB), Z6
 	VFMADD213PD   Z4, Z6, Z5
-	VBROADCASTSD  ·mathTable+176(SB), Z4
-	VBROADCASTSD  ·mathTable+184(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+192(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+200(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+208(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+216(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+224(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+232(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+240(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+248(SB), Z6
-	VFMADD213PD   Z6, Z5, Z4
-	VBROADCASTSD  ·mathTable+88(SB), Z5
-	VPADDQ        Z5, Z3, Z3
+	VMULPD        Z5, Z5, Z6
+	VMOVUPD       ·mathVectors+1408(SB), Z4
+	VMOVUPD       ·mathVectors+1472(SB), Z7
+	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z4
+	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
+	VFMADD213PD   Z7, Z5, Z4
+	VPADDQ        ·mathVectors+704(SB), Z3, Z3
 	VPSLLQ        $0x34, Z3, Z3
 	VMULPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+0(SB), Z5
+	VMOVUPD       ·mathVectors+0(SB), Z5
 	VADDPD        Z5, Z4, Z3
 	VSUBPD        Z4, Z5, Z4
 	VDIVPD        Z3, Z4, Z4
-	VBROADCASTSD  ·mathTable+136(SB), Z3
+	VMOVUPD       ·mathVectors+1088(SB), Z3
 	VCMPPD        $0x11, Z3, Z2, K2
 	VBLENDMPD     Z2, Z4, K2, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDD        Z0, Z2, Z2
 	VPORD         Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDND       Z1, Z0, Z0
-	VBROADCASTSD  ·mathTable+144(SB), Z2
-	VMULPD        Z2, Z0, Z2
-	VBROADCASTSD  ·mathTable+48(SB), Z3
+	VMULPD        ·mathVectors+1152(SB), Z0, Z2
+	VMOVUPD       ·mathVectors+384(SB), Z3
 	VMINPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+56(SB), Z2
+	VMOVUPD       ·mathVectors+448(SB), Z2
 	VMAXPD        Z3, Z2, Z3
-	VBROADCASTSD  ·mathTable+72(SB), Z5
 	VMOVAPD       Z3, Z2
-	VBROADCASTSD  ·mathTable+64(SB), Z6
-	VFMADD213PD   Z5, Z6, Z2
-	VSUBPD        Z5, Z2, Z5
-	VBROADCASTSD  ·mathTable+80(SB), Z6
+	VMOVUPD       ·mathVectors+512(SB), Z5
+	VFMADD213PD   ·mathVectors+576(SB), Z5, Z2
+	VSUBPD        ·mathVectors+576(SB), Z2, Z5
+	VMOVUPD       ·mathVectors+640(SB), Z6
 	VFMADD213PD   Z3, Z6, Z5
-	VBROADCASTSD  ·mathTable+176(SB), Z3
-	VBROADCASTSD  ·mathTable+184(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+192(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+200(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+208(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+216(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+224(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+232(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+240(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+248(SB), Z6
-	VFMADD213PD   Z6, Z5, Z3
-	VBROADCASTSD  ·mathTable+88(SB), Z5
-	VPADDQ        Z5, Z2, Z2
+	VMULPD        Z5, Z5, Z6
+	VMOVUPD       ·mathVectors+1408(SB), Z3
+	VMOVUPD       ·mathVectors+1472(SB), Z7
+	VFMADD213PD   ·mathVectors+1536(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1600(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1664(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1728(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1792(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1856(SB), Z6, Z7
+	VFMADD213PD   ·mathVectors+1920(SB), Z6, Z3
+	VFMADD213PD   ·mathVectors+1984(SB), Z6, Z7
+	VFMADD213PD   Z7, Z5, Z3
+	VPADDQ        ·mathVectors+704(SB), Z2, Z2
 	VPSLLQ        $0x34, Z2, Z2
 	VMULPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+0(SB), Z5
+	VMOVUPD       ·mathVectors+0(SB), Z5
 	VADDPD        Z5, Z3, Z2
 	VSUBPD        Z3, Z5, Z3
 	VDIVPD        Z2, Z3, Z3
-	VBROADCASTSD  ·mathTable+136(SB), Z2
+	VMOVUPD       ·mathVectors+1088(SB), Z2
 	VCMPPD        $0x11, Z2, Z0, K2
 	VBLENDMPD     Z0, Z3, K2, Z3
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDD        Z1, Z0, Z0
 	VPORD         Z0, Z3, Z3
 	VCVTPD2PS     Z4, Y4
@@ -4964,206 +4796,142 @@ loop:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDND       Z0, Z2, Z2
-	VBROADCASTSD  ·mathTable+152(SB), Z3
+	VMOVUPD       ·mathVectors+1216(SB), Z3
 	VMINPD        Z2, Z3, Z2
 	VMULPD        Z2, Z2, Z3
-	VBROADCASTSD  ·mathTable+168(SB), Z4
-	VBROADCASTSD  ·mathTable+160(SB), Z5
-	VFMADD213PD   Z4, Z5, Z3
-	VBROADCASTSD  ·mathTable+320(SB), Z4
-	VBROADCASTSD  ·mathTable+328(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+336(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+344(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+352(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+360(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+368(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+376(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+384(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+392(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+400(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+408(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+416(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+424(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+432(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+440(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+448(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+456(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VMULPD        Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+1280(SB), Z4
+	VFMADD213PD   ·mathVectors+1344(SB), Z4, Z3
+	VMULPD        Z3, Z3, Z4
+	VMOVUPD       ·mathVectors+2560(SB), Z5
+	VMOVUPD       ·mathVectors+2624(SB), Z6
+	VFMADD213PD   ·mathVectors+2688(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+2752(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+2816(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+2880(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+2944(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3008(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3072(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3136(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3200(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3264(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3328(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3392(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3456(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3520(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3584(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3648(SB), Z4, Z6
+	VFMADD213PD   Z6, Z3, Z5
+	VMULPD        Z2, Z5, Z5
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VPORD         Z2, Z5, Z5
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDND       Z1, Z0, Z0
-	VBROADCASTSD  ·mathTable+152(SB), Z2
+	VMOVUPD       ·mathVectors+1216(SB), Z2
 	VMINPD        Z0, Z2, Z0
 	VMULPD        Z0, Z0, Z2
-	VBROADCASTSD  ·mathTable+168(SB), Z3
-	VBROADCASTSD  ·mathTable+160(SB), Z5
-	VFMADD213PD   Z3, Z5, Z2
-	VBROADCASTSD  ·mathTable+320(SB), Z3
-	VBROADCASTSD  ·mathTable+328(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+336(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+344(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+352(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+360(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+368(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+376(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+384(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+392(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+400(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+408(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+416(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+424(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+432(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+440(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+448(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+456(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VMULPD        Z0, Z3, Z3
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+1280(SB), Z3
+	VFMADD213PD   ·mathVectors+1344(SB), Z3, Z2
+	VMULPD        Z2, Z2, Z3
+	VMOVUPD       ·mathVectors+2560(SB), Z4
+	VMOVUPD       ·mathVectors+2624(SB), Z6
+	VFMADD213PD   ·mathVectors+2688(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+2752(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+2816(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+2880(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+2944(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3008(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3072(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3136(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3200(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3264(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3328(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3392(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3456(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3520(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3584(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3648(SB), Z3, Z6
+	VFMADD213PD   Z6, Z2, Z4
+	VMULPD        Z0, Z4, Z4
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z3, Z3
+	VPORD         Z0, Z4, Z4
+	VCVTPD2PS     Z5, Y5
 	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
+	VINSERTF64X4  $0x01, Y4, Z5, Z0
 	VMOVUPS       Z0, (AX)(BX*1)
 	PREFETCHT0    4160(CX)(BX*1)
 	VMOVUPS       64(CX)(BX*1), Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDND       Z0, Z2, Z2
-	VBROADCASTSD  ·mathTable+152(SB), Z3
+	VMOVUPD       ·mathVectors+1216(SB), Z3
 	VMINPD        Z2, Z3, Z2
 	VMULPD        Z2, Z2, Z3
-	VBROADCASTSD  ·mathTable+168(SB), Z4
-	VBROADCASTSD  ·mathTable+160(SB), Z5
-	VFMADD213PD   Z4, Z5, Z3
-	VBROADCASTSD  ·mathTable+320(SB), Z4
-	VBROADCASTSD  ·mathTable+328(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+336(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+344(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+352(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+360(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+368(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+376(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+384(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+392(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+400(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+408(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+416(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+424(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+432(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+440(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+448(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+456(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VMULPD        Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+1280(SB), Z4
+	VFMADD213PD   ·mathVectors+1344(SB), Z4, Z3
+	VMULPD        Z3, Z3, Z4
+	VMOVUPD       ·mathVectors+2560(SB), Z5
+	VMOVUPD       ·mathVectors+2624(SB), Z6
+	VFMADD213PD   ·mathVectors+2688(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+2752(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+2816(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+2880(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+2944(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3008(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3072(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3136(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3200(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3264(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3328(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3392(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3456(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3520(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3584(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3648(SB), Z4, Z6
+	VFMADD213PD   Z6, Z3, Z5
+	VMULPD        Z2, Z5, Z5
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VPORD         Z2, Z5, Z5
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDND       Z1, Z0, Z0
-	VBROADCASTSD  ·mathTable+152(SB), Z2
+	VMOVUPD       ·mathVectors+1216(SB), Z2
 	VMINPD        Z0, Z2, Z0
 	VMULPD        Z0, Z0, Z2
-	VBROADCASTSD  ·mathTable+168(SB), Z3
-	VBROADCASTSD  ·mathTable+160(SB), Z5
-	VFMADD213PD   Z3, Z5, Z2
-	VBROADCASTSD  ·mathTable+320(SB), Z3
-	VBROADCASTSD  ·mathTable+328(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+336(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+344(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+352(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+360(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+368(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+376(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+384(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+392(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+400(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+408(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+416(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+424(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+432(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+440(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+448(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+456(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VMULPD        Z0, Z3, Z3
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+1280(SB), Z3
+	VFMADD213PD   ·mathVectors+1344(SB), Z3, Z2
+	VMULPD        Z2, Z2, Z3
+	VMOVUPD       ·mathVectors+2560(SB), Z4
+	VMOVUPD       ·mathVectors+2624(SB), Z6
+	VFMADD213PD   ·mathVectors+2688(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+2752(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+2816(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+2880(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+2944(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3008(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3072(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3136(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3200(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3264(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3328(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3392(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3456(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3520(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3584(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3648(SB), Z3, Z6
+	VFMADD213PD   Z6, Z2, Z4
+	VMULPD        Z0, Z4, Z4
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z3, Z3
+	VPORD         Z0, Z4, Z4
+	VCVTPD2PS     Z5, Y5
 	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
+	VINSERTF64X4  $0x01, Y4, Z5, Z0
 	VMOVUPS       Z0, 64(AX)(BX*1)
 	ADDQ          $0x00000080, BX
 	SUBQ          $0x20, DX
@@ -5180,103 +4948,71 @@ tail:
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDND       Z0, Z2, Z2
-	VBROADCASTSD  ·mathTable+152(SB), Z3
+	VMOVUPD       ·mathVectors+1216(SB), Z3
 	VMINPD        Z2, Z3, Z2
 	VMULPD        Z2, Z2, Z3
-	VBROADCASTSD  ·mathTable+168(SB), Z4
-	VBROADCASTSD  ·mathTable+160(SB), Z5
-	VFMADD213PD   Z4, Z5, Z3
-	VBROADCASTSD  ·mathTable+320(SB), Z4
-	VBROADCASTSD  ·mathTable+328(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+336(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+344(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+352(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+360(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+368(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+376(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+384(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+392(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+400(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+408(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+416(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+424(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+432(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+440(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+448(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VBROADCASTSD  ·mathTable+456(SB), Z5
-	VFMADD213PD   Z5, Z3, Z4
-	VMULPD        Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z2
+	VMOVUPD       ·mathVectors+1280(SB), Z4
+	VFMADD213PD   ·mathVectors+1344(SB), Z4, Z3
+	VMULPD        Z3, Z3, Z4
+	VMOVUPD       ·mathVectors+2560(SB), Z5
+	VMOVUPD       ·mathVectors+2624(SB), Z6
+	VFMADD213PD   ·mathVectors+2688(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+2752(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+2816(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+2880(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+2944(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3008(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3072(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3136(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3200(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3264(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3328(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3392(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3456(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3520(SB), Z4, Z6
+	VFMADD213PD   ·mathVectors+3584(SB), Z4, Z5
+	VFMADD213PD   ·mathVectors+3648(SB), Z4, Z6
+	VFMADD213PD   Z6, Z3, Z5
+	VMULPD        Z2, Z5, Z5
+	VMOVUPD       ·mathVectors+64(SB), Z2
 	VPANDD        Z0, Z2, Z2
-	VPORD         Z2, Z4, Z4
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VPORD         Z2, Z5, Z5
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDND       Z1, Z0, Z0
-	VBROADCASTSD  ·mathTable+152(SB), Z2
+	VMOVUPD       ·mathVectors+1216(SB), Z2
 	VMINPD        Z0, Z2, Z0
 	VMULPD        Z0, Z0, Z2
-	VBROADCASTSD  ·mathTable+168(SB), Z3
-	VBROADCASTSD  ·mathTable+160(SB), Z5
-	VFMADD213PD   Z3, Z5, Z2
-	VBROADCASTSD  ·mathTable+320(SB), Z3
-	VBROADCASTSD  ·mathTable+328(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+336(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+344(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+352(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+360(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+368(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+376(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+384(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+392(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+400(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+408(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+416(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+424(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+432(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+440(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+448(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VBROADCASTSD  ·mathTable+456(SB), Z5
-	VFMADD213PD   Z5, Z2, Z3
-	VMULPD        Z0, Z3, Z3
-	VBROADCASTSD  ·mathTable+8(SB), Z0
+	VMOVUPD       ·mathVectors+1280(SB), Z3
+	VFMADD213PD   ·mathVectors+1344(SB), Z3, Z2
+	VMULPD        Z2, Z2, Z3
+	VMOVUPD       ·mathVectors+2560(SB), Z4
+	VMOVUPD       ·mathVectors+2624(SB), Z6
+	VFMADD213PD   ·mathVectors+2688(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+2752(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+2816(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+2880(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+2944(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3008(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3072(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3136(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3200(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3264(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3328(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3392(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3456(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3520(SB), Z3, Z6
+	VFMADD213PD   ·mathVectors+3584(SB), Z3, Z4
+	VFMADD213PD   ·mathVectors+3648(SB), Z3, Z6
+	VFMADD213PD   Z6, Z2, Z4
+	VMULPD        Z0, Z4, Z4
+	VMOVUPD       ·mathVectors+64(SB), Z0
 	VPANDD        Z1, Z0, Z0
-	VPORD         Z0, Z3, Z3
+	VPORD         Z0, Z4, Z4
+	VCVTPD2PS     Z5, Y5
 	VCVTPD2PS     Z4, Y4
-	VCVTPD2PS     Z3, Y3
-	VINSERTF64X4  $0x01, Y3, Z4, Z0
+	VINSERTF64X4  $0x01, Y4, Z5, Z0
 	VMOVUPS       Z0, K1, (AX)(BX*1)
 	ADDQ          $0x00000040, BX
 	SUBQ          $0x10, DX
@@ -5303,17 +5039,15 @@ loop:
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
 	VPSRLQ        $0x34, Z0, Z8
-	VBROADCASTSD  ·mathTable+112(SB), Z9
+	VMOVUPD       ·mathVectors+896(SB), Z9
 	VPORD         Z9, Z8, Z8
-	VBROADCASTSD  ·mathTable+120(SB), Z9
-	VSUBPD        Z9, Z8, Z8
-	VBROADCASTSD  ·mathTable+0(SB), Z12
-	VBROADCASTSD  ·mathTable+16(SB), Z9
+	VSUBPD        ·mathVectors+960(SB), Z8, Z8
+	VMOVUPD       ·mathVectors+0(SB), Z12
+	VMOVUPD       ·mathVectors+128(SB), Z9
 	VPANDD        Z9, Z0, Z9
 	VPORD         Z12, Z9, Z9
-	VBROADCASTSD  ·mathTable+104(SB), Z13
-	VBROADCASTSD  ·mathTable+96(SB), Z10
-	VMULPD        Z10, Z9, Z10
+	VMOVUPD       ·mathVectors+832(SB), Z13
+	VMULPD        ·mathVectors+768(SB), Z9, Z10
 	VADDPD        Z12, Z8, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z8, K1, Z8
@@ -5323,47 +5057,40 @@ loop:
 	VSUBPD        Z12, Z9, Z9
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
-	VBROADCASTSD  ·mathTable+256(SB), Z11
-	VBROADCASTSD  ·mathTable+264(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+272(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+280(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+288(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+296(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+304(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+312(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
+	VMULPD        Z10, Z10, Z11
+	VMOVUPD       ·mathVectors+2048(SB), Z12
+	VMOVUPD       ·mathVectors+2112(SB), Z13
+	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
-	VMULPD        Z11, Z9, Z9
-	VBROADCASTSD  ·mathTable+128(SB), Z10
+	VMULPD        Z12, Z9, Z9
+	VMOVUPD       ·mathVectors+1024(SB), Z10
 	VFMADD213PD   Z9, Z10, Z8
 	VPXORD        Z2, Z2, Z2
-	VBROADCASTSD  ·mathTable+32(SB), Z9
+	VMOVUPD       ·mathVectors+256(SB), Z9
 	VCMPPD        $0x00, Z2, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VBROADCASTSD  ·mathTable+40(SB), Z9
+	VMOVUPD       ·mathVectors+320(SB), Z9
 	VCMPPD        $0x11, Z2, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VBROADCASTSD  ·mathTable+24(SB), Z9
+	VMOVUPD       ·mathVectors+192(SB), Z9
 	VCMPPD        $0x15, Z9, Z0, K1
 	VBLENDMPD     Z0, Z8, K1, Z8
 	VPSRLQ        $0x34, Z1, Z0
-	VBROADCASTSD  ·mathTable+112(SB), Z9
+	VMOVUPD       ·mathVectors+896(SB), Z9
 	VPORD         Z9, Z0, Z0
-	VBROADCASTSD  ·mathTable+120(SB), Z9
-	VSUBPD        Z9, Z0, Z0
-	VBROADCASTSD  ·mathTable+0(SB), Z12
-	VBROADCASTSD  ·mathTable+16(SB), Z9
+	VSUBPD        ·mathVectors+960(SB), Z0, Z0
+	VMOVUPD       ·mathVectors+0(SB), Z12
+	VMOVUPD       ·mathVectors+128(SB), Z9
 	VPANDD        Z9, Z1, Z9
 	VPORD         Z12, Z9, Z9
-	VBROADCASTSD  ·mathTable+104(SB), Z13
-	VBROADCASTSD  ·mathTable+96(SB), Z10
-	VMULPD        Z10, Z9, Z10
+	VMOVUPD       ·mathVectors+832(SB), Z13
+	VMULPD        ·mathVectors+768(SB), Z9, Z10
 	VADDPD        Z12, Z0, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z0, K1, Z0
@@ -5373,33 +5100,28 @@ loop:
 	VSUBPD        Z12, Z9, Z9
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
-	VBROADCASTSD  ·mathTable+256(SB), Z11
-	VBROADCASTSD  ·mathTable+264(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+272(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+280(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+288(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+296(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+304(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+312(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
+	VMULPD        Z10, Z10, Z11
+	VMOVUPD       ·mathVectors+2048(SB), Z12
+	VMOVUPD       ·mathVectors+2112(SB), Z13
+	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
-	VMULPD        Z11, Z9, Z9
-	VBROADCASTSD  ·mathTable+128(SB), Z10
+	VMULPD        Z12, Z9, Z9
+	VMOVUPD       ·mathVectors+1024(SB), Z10
 	VFMADD213PD   Z9, Z10, Z0
 	VPXORD        Z3, Z3, Z3
-	VBROADCASTSD  ·mathTable+32(SB), Z9
+	VMOVUPD       ·mathVectors+256(SB), Z9
 	VCMPPD        $0x00, Z3, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VBROADCASTSD  ·mathTable+40(SB), Z9
+	VMOVUPD       ·mathVectors+320(SB), Z9
 	VCMPPD        $0x11, Z3, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VBROADCASTSD  ·mathTable+24(SB), Z9
+	VMOVUPD       ·mathVectors+192(SB), Z9
 	VCMPPD        $0x15, Z9, Z1, K1
 	VBLENDMPD     Z1, Z0, K1, Z0
 	VCVTPD2PS     Z8, Y8
@@ -5412,17 +5134,15 @@ loop:
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
 	VPSRLQ        $0x34, Z0, Z8
-	VBROADCASTSD  ·mathTable+112(SB), Z9
+	VMOVUPD       ·mathVectors+896(SB), Z9
 	VPORD         Z9, Z8, Z8
-	VBROADCASTSD  ·mathTable+120(SB), Z9
-	VSUBPD        Z9, Z8, Z8
-	VBROADCASTSD  ·mathTable+0(SB), Z12
-	VBROADCASTSD  ·mathTable+16(SB), Z9
+	VSUBPD        ·mathVectors+960(SB), Z8, Z8
+	VMOVUPD       ·mathVectors+0(SB), Z12
+	VMOVUPD       ·mathVectors+128(SB), Z9
 	VPANDD        Z9, Z0, Z9
 	VPORD         Z12, Z9, Z9
-	VBROADCASTSD  ·mathTable+104(SB), Z13
-	VBROADCASTSD  ·mathTable+96(SB), Z10
-	VMULPD        Z10, Z9, Z10
+	VMOVUPD       ·mathVectors+832(SB), Z13
+	VMULPD        ·mathVectors+768(SB), Z9, Z10
 	VADDPD        Z12, Z8, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z8, K1, Z8
@@ -5432,47 +5152,40 @@ loop:
 	VSUBPD        Z12, Z9, Z9
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
-	VBROADCASTSD  ·mathTable+256(SB), Z11
-	VBROADCASTSD  ·mathTable+264(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+272(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+280(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+288(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+296(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+304(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+312(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
+	VMULPD        Z10, Z10, Z11
+	VMOVUPD       ·mathVectors+2048(SB), Z12
+	VMOVUPD       ·mathVectors+2112(SB), Z13
+	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
-	VMULPD        Z11, Z9, Z9
-	VBROADCASTSD  ·mathTable+128(SB), Z10
+	VMULPD        Z12, Z9, Z9
+	VMOVUPD       ·mathVectors+1024(SB), Z10
 	VFMADD213PD   Z9, Z10, Z8
 	VPXORD        Z4, Z4, Z4
-	VBROADCASTSD  ·mathTable+32(SB), Z9
+	VMOVUPD       ·mathVectors+256(SB), Z9
 	VCMPPD        $0x00, Z4, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VBROADCASTSD  ·mathTable+40(SB), Z9
+	VMOVUPD       ·mathVectors+320(SB), Z9
 	VCMPPD        $0x11, Z4, Z0, K1
 	VBLENDMPD     Z9, Z8, K1, Z8
-	VBROADCASTSD  ·mathTable+24(SB), Z9
+	VMOVUPD       ·mathVectors+192(SB), Z9
 	VCMPPD        $0x15, Z9, Z0, K1
 	VBLENDMPD     Z0, Z8, K1, Z8
 	VPSRLQ        $0x34, Z1, Z0
-	VBROADCASTSD  ·mathTable+112(SB), Z9
+	VMOVUPD       ·mathVectors+896(SB), Z9
 	VPORD         Z9, Z0, Z0
-	VBROADCASTSD  ·mathTable+120(SB), Z9
-	VSUBPD        Z9, Z0, Z0
-	VBROADCASTSD  ·mathTable+0(SB), Z12
-	VBROADCASTSD  ·mathTable+16(SB), Z9
+	VSUBPD        ·mathVectors+960(SB), Z0, Z0
+	VMOVUPD       ·mathVectors+0(SB), Z12
+	VMOVUPD       ·mathVectors+128(SB), Z9
 	VPANDD        Z9, Z1, Z9
 	VPORD         Z12, Z9, Z9
-	VBROADCASTSD  ·mathTable+104(SB), Z13
-	VBROADCASTSD  ·mathTable+96(SB), Z10
-	VMULPD        Z10, Z9, Z10
+	VMOVUPD       ·mathVectors+832(SB), Z13
+	VMULPD        ·mathVectors+768(SB), Z9, Z10
 	VADDPD        Z12, Z0, Z11
 	VCMPPD        $0x1e, Z13, Z9, K1
 	VBLENDMPD     Z11, Z0, K1, Z0
@@ -5482,33 +5195,28 @@ loop:
 	VSUBPD        Z12, Z9, Z9
 	VDIVPD        Z10, Z9, Z9
 	VMULPD        Z9, Z9, Z10
-	VBROADCASTSD  ·mathTable+256(SB), Z11
-	VBROADCASTSD  ·mathTable+264(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+272(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+280(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+288(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+296(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+304(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
-	VBROADCASTSD  ·mathTable+312(SB), Z12
-	VFMADD213PD   Z12, Z10, Z11
+	VMULPD        Z10, Z10, Z11
+	VMOVUPD       ·mathVectors+2048(SB), Z12
+	VMOVUPD       ·mathVectors+2112(SB), Z13
+	VFMADD213PD   ·mathVectors+2176(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2240(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2304(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2368(SB), Z11, Z13
+	VFMADD213PD   ·mathVectors+2432(SB), Z11, Z12
+	VFMADD213PD   ·mathVectors+2496(SB), Z11, Z13
+	VFMADD213PD   Z13, Z10, Z12
 	VADDPD        Z9, Z9, Z9
-	VMULPD        Z11, Z9, Z9
-	VBROADCASTSD  ·mathTable+128(SB), Z10
+	VMULPD        Z12, Z9, Z9
+	VMOVUPD       ·mathVectors+1024(SB), Z10
 	VFMADD213PD   Z9, Z10, Z0
 	VPXORD        Z5, Z5, Z5
-	VBROADCASTSD  ·mathTable+32(SB), Z9
+	VMOVUPD       ·mathVectors+256(SB), Z9
 	VCMPPD        $0x00, Z5, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VBROADCASTSD  ·mathTable+40(SB), Z9
+	VMOVUPD       ·mathVectors+320(SB), Z9
 	VCMPPD        $0x11, Z5, Z1, K1
 	VBLENDMPD     Z9, Z0, K1, Z0
-	VBROADCASTSD  ·mathTable+24(SB), Z9
+	VMOVUPD       ·mathVectors+192(SB), Z9
 	VCMPPD        $0x15, Z9, Z1, K1
 	VBLENDMPD     Z1, Z0, K1, Z0
 	VCVTPD2PS     Z8, Y8
@@ -5531,17 +5239,15 @@ tail:
 	VCVTPS2PD     Y0, Z0
 	VCVTPS2PD     Y1, Z1
 	VPSRLQ        $0x34, Z0, Z2
-	VBROADCASTSD  ·mathTable+112(SB), Z3
+	VMOVUPD       ·mathVectors+896(SB), Z3
 	VPORD         Z3, Z2, Z2
-	VBROADCASTSD  ·mathTable+120(SB), Z3
-	VSUBPD        Z3, Z2, Z2
-	VBROADCASTSD  ·mathTable+0(SB), Z8
-	VBROADCASTSD  ·mathTable+16(SB), Z3
+	VSUBPD        ·mathVectors+960(SB), Z2, Z2
+	VMOVUPD       ·mathVectors+0(SB), Z8
+	VMOVUPD       ·mathVectors+128(SB), Z3
 	VPANDD        Z3, Z0, Z3
 	VPORD         Z8, Z3, Z3
-	VBROADCASTSD  ·mathTable+104(SB), Z9
-	VBROADCASTSD  ·mathTable+96(SB), Z4
-	VMULPD        Z4, Z3, Z4
+	VMOVUPD       ·mathVectors+832(SB), Z9
+	VMULPD        ·mathVectors+768(SB), Z3, Z4
 	VADDPD        Z8, Z2, Z5
 	VCMPPD        $0x1e, Z9, Z3, K2
 	VBLENDMPD     Z5, Z2, K2, Z2
@@ -5551,47 +5257,40 @@ tail:
 	VSUBPD        Z8, Z3, Z3
 	VDIVPD        Z4, Z3, Z3
 	VMULPD        Z3, Z3, Z4
-	VBROADCASTSD  ·mathTable+256(SB), Z5
-	VBROADCASTSD  ·mathTable+264(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+272(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+280(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+288(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+296(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+304(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+312(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
+	VMULPD        Z4, Z4, Z5
+	VMOVUPD       ·mathVectors+2048(SB), Z8
+	VMOVUPD       ·mathVectors+2112(SB), Z9
+	VFMADD213PD   ·mathVectors+2176(SB), Z5, Z8
+	VFMADD213PD   ·mathVectors+2240(SB), Z5, Z9
+	VFMADD213PD   ·mathVectors+2304(SB), Z5, Z8
+	VFMADD213PD   ·mathVectors+2368(SB), Z5, Z9
+	VFMADD213PD   ·mathVectors+2432(SB), Z5, Z8
+	VFMADD213PD   ·mathVectors+2496(SB), Z5, Z9
+	VFMADD213PD   Z9, Z4, Z8
 	VADDPD        Z3, Z3, Z3
-	VMULPD        Z5, Z3, Z3
-	VBROADCASTSD  ·mathTable+128(SB), Z4
+	VMULPD        Z8, Z3, Z3
+	VMOVUPD       ·mathVectors+1024(SB), Z4
 	VFMADD213PD   Z3, Z4, Z2
 	VPXORD        Z6, Z6, Z6
-	VBROADCASTSD  ·mathTable+32(SB), Z3
+	VMOVUPD       ·mathVectors+256(SB), Z3
 	VCMPPD        $0x00, Z6, Z0, K2
 	VBLENDMPD     Z3, Z2, K2, Z2
-	VBROADCASTSD  ·mathTable+40(SB), Z3
+	VMOVUPD       ·mathVectors+320(SB), Z3
 	VCMPPD        $0x11, Z6, Z0, K2
 	VBLENDMPD     Z3, Z2, K2, Z2
-	VBROADCASTSD  ·mathTable+24(SB), Z3
+	VMOVUPD       ·mathVectors+192(SB), Z3
 	VCMPPD        $0x15, Z3, Z0, K2
 	VBLENDMPD     Z0, Z2, K2, Z2
 	VPSRLQ        $0x34, Z1, Z0
-	VBROADCASTSD  ·mathTable+112(SB), Z3
+	VMOVUPD       ·mathVectors+896(SB), Z3
 	VPORD         Z3, Z0, Z0
-	VBROADCASTSD  ·mathTable+120(SB), Z3
-	VSUBPD        Z3, Z0, Z0
-	VBROADCASTSD  ·mathTable+0(SB), Z8
-	VBROADCASTSD  ·mathTable+16(SB), Z3
+	VSUBPD        ·mathVectors+960(SB), Z0, Z0
+	VMOVUPD       ·mathVectors+0(SB), Z8
+	VMOVUPD       ·mathVectors+128(SB), Z3
 	VPANDD        Z3, Z1, Z3
 	VPORD         Z8, Z3, Z3
-	VBROADCASTSD  ·mathTable+104(SB), Z9
-	VBROADCASTSD  ·mathTable+96(SB), Z4
-	VMULPD        Z4, Z3, Z4
+	VMOVUPD       ·mathVectors+832(SB), Z9
+	VMULPD        ·mathVectors+768(SB), Z3, Z4
 	VADDPD        Z8, Z0, Z5
 	VCMPPD        $0x1e, Z9, Z3, K2
 	VBLENDMPD     Z5, Z0, K2, Z0
@@ -5601,33 +5300,28 @@ tail:
 	VSUBPD        Z8, Z3, Z3
 	VDIVPD        Z4, Z3, Z3
 	VMULPD        Z3, Z3, Z4
-	VBROADCASTSD  ·mathTable+256(SB), Z5
-	VBROADCASTSD  ·mathTable+264(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+272(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+280(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+288(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+296(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+304(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
-	VBROADCASTSD  ·mathTable+312(SB), Z8
-	VFMADD213PD   Z8, Z4, Z5
+	VMULPD        Z4, Z4, Z5
+	VMOVUPD       ·mathVectors+2048(SB), Z8
+	VMOVUPD       ·mathVectors+2112(SB), Z9
+	VFMADD213PD   ·mathVectors+2176(SB), Z5, Z8
+	VFMADD213PD   ·mathVectors+2240(SB), Z5, Z9
+	VFMADD213PD   ·mathVectors+2304(SB), Z5, Z8
+	VFMADD213PD   ·mathVectors+2368(SB), Z5, Z9
+	VFMADD213PD   ·mathVectors+2432(SB), Z5, Z8
+	VFMADD213PD   ·mathVectors+2496(SB), Z5, Z9
+	VFMADD213PD   Z9, Z4, Z8
 	VADDPD        Z3, Z3, Z3
-	VMULPD        Z5, Z3, Z3
-	VBROADCASTSD  ·mathTable+128(SB), Z4
+	VMULPD        Z8, Z3, Z3
+	VMOVUPD       ·mathVectors+1024(SB), Z4
 	VFMADD213PD   Z3, Z4, Z0
 	VPXORD        Z7, Z7, Z7
-	VBROADCASTSD  ·mathTable+32(SB), Z3
+	VMOVUPD       ·mathVectors+256(SB), Z3
 	VCMPPD        $0x00, Z7, Z1, K2
 	VBLENDMPD     Z3, Z0, K2, Z0
-	VBROADCASTSD  ·mathTable+40(SB), Z3
+	VMOVUPD       ·mathVectors+320(SB), Z3
 	VCMPPD        $0x11, Z7, Z1, K2
 	VBLENDMPD     Z3, Z0, K2, Z0
-	VBROADCASTSD  ·mathTable+24(SB), Z3
+	VMOVUPD       ·mathVectors+192(SB), Z3
 	VCMPPD        $0x15, Z3, Z1, K2
 	VBLENDMPD     Z1, Z0, K2, Z0
 	VCVTPD2PS     Z2, Y2
@@ -9905,153 +9599,117 @@ loop:
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+48(SB), Y2
+	VMOVUPD      ·mathVectors+384(SB), Y2
 	VMINPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+56(SB), Y2
+	VMOVUPD      ·mathVectors+448(SB), Y2
 	VMAXPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+72(SB), Y3
 	VMOVAPD      Y0, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
+	VMOVUPD      ·mathVectors+512(SB), Y3
+	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+640(SB), Y4
 	VFMADD213PD  Y0, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y0
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
+	VMULPD       Y3, Y3, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y3, Y4
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
 	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y0, Y0
-	VBROADCASTSD ·mathTable+48(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+56(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+72(SB), Y3
-	VMOVAPD      Y1, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
-	VFMADD213PD  Y1, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y1
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y1, Y1
-	VCVTPD2PSY   Y0, X0
-	VCVTPD2PSY   Y1, X1
-	VINSERTF128  $0x01, X1, Y0, Y0
+	VMULPD       Y2, Y4, Y4
+	VMOVUPD      ·mathVectors+384(SB), Y0
+	VMINPD       Y1, Y0, Y0
+	VMOVUPD      ·mathVectors+448(SB), Y1
+	VMAXPD       Y0, Y1, Y0
+	VMOVAPD      Y0, Y1
+	VMOVUPD      ·mathVectors+512(SB), Y2
+	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
+	VSUBPD       ·mathVectors+576(SB), Y1, Y2
+	VMOVUPD      ·mathVectors+640(SB), Y3
+	VFMADD213PD  Y0, Y3, Y2
+	VMULPD       Y2, Y2, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y3
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y2, Y3
+	VPADDQ       ·mathVectors+704(SB), Y1, Y1
+	VPSLLQ       $0x34, Y1, Y1
+	VMULPD       Y1, Y3, Y3
+	VCVTPD2PSY   Y4, X4
+	VCVTPD2PSY   Y3, X3
+	VINSERTF128  $0x01, X3, Y4, Y0
 	VMOVUPS      Y0, (AX)(BX*1)
 	VMOVUPS      32(CX)(BX*1), Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+48(SB), Y2
+	VMOVUPD      ·mathVectors+384(SB), Y2
 	VMINPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+56(SB), Y2
+	VMOVUPD      ·mathVectors+448(SB), Y2
 	VMAXPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+72(SB), Y3
 	VMOVAPD      Y0, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
+	VMOVUPD      ·mathVectors+512(SB), Y3
+	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+640(SB), Y4
 	VFMADD213PD  Y0, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y0
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
+	VMULPD       Y3, Y3, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y3, Y4
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
 	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y0, Y0
-	VBROADCASTSD ·mathTable+48(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+56(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+72(SB), Y3
-	VMOVAPD      Y1, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
-	VFMADD213PD  Y1, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y1
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y1, Y1
-	VCVTPD2PSY   Y0, X0
-	VCVTPD2PSY   Y1, X1
-	VINSERTF128  $0x01, X1, Y0, Y0
+	VMULPD       Y2, Y4, Y4
+	VMOVUPD      ·mathVectors+384(SB), Y0
+	VMINPD       Y1, Y0, Y0
+	VMOVUPD      ·mathVectors+448(SB), Y1
+	VMAXPD       Y0, Y1, Y0
+	VMOVAPD      Y0, Y1
+	VMOVUPD      ·mathVectors+512(SB), Y2
+	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
+	VSUBPD       ·mathVectors+576(SB), Y1, Y2
+	VMOVUPD      ·mathVectors+640(SB), Y3
+	VFMADD213PD  Y0, Y3, Y2
+	VMULPD       Y2, Y2, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y3
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y2, Y3
+	VPADDQ       ·mathVectors+704(SB), Y1, Y1
+	VPSLLQ       $0x34, Y1, Y1
+	VMULPD       Y1, Y3, Y3
+	VCVTPD2PSY   Y4, X4
+	VCVTPD2PSY   Y3, X3
+	VINSERTF128  $0x01, X3, Y4, Y0
 	VMOVUPS      Y0, 32(AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -10069,77 +9727,59 @@ tail:
 	VEXTRACTF128 $0x01, Y1, X2
 	VCVTPS2PD    X1, Y1
 	VCVTPS2PD    X2, Y2
-	VBROADCASTSD ·mathTable+48(SB), Y3
+	VMOVUPD      ·mathVectors+384(SB), Y3
 	VMINPD       Y1, Y3, Y1
-	VBROADCASTSD ·mathTable+56(SB), Y3
+	VMOVUPD      ·mathVectors+448(SB), Y3
 	VMAXPD       Y1, Y3, Y1
-	VBROADCASTSD ·mathTable+72(SB), Y4
 	VMOVAPD      Y1, Y3
-	VBROADCASTSD ·mathTable+64(SB), Y5
-	VFMADD213PD  Y4, Y5, Y3
-	VSUBPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+80(SB), Y5
+	VMOVUPD      ·mathVectors+512(SB), Y4
+	VFMADD213PD  ·mathVectors+576(SB), Y4, Y3
+	VSUBPD       ·mathVectors+576(SB), Y3, Y4
+	VMOVUPD      ·mathVectors+640(SB), Y5
 	VFMADD213PD  Y1, Y5, Y4
-	VBROADCASTSD ·mathTable+176(SB), Y1
-	VBROADCASTSD ·mathTable+184(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+192(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+200(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+208(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+216(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+224(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+232(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+240(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+248(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+88(SB), Y4
-	VPADDQ       Y4, Y3, Y3
+	VMULPD       Y4, Y4, Y1
+	VMOVUPD      ·mathVectors+1408(SB), Y5
+	VMOVUPD      ·mathVectors+1472(SB), Y6
+	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
+	VFMADD213PD  Y6, Y4, Y5
+	VPADDQ       ·mathVectors+704(SB), Y3, Y3
 	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y1, Y1
-	VBROADCASTSD ·mathTable+48(SB), Y3
-	VMINPD       Y2, Y3, Y2
-	VBROADCASTSD ·mathTable+56(SB), Y3
-	VMAXPD       Y2, Y3, Y2
-	VBROADCASTSD ·mathTable+72(SB), Y4
-	VMOVAPD      Y2, Y3
-	VBROADCASTSD ·mathTable+64(SB), Y5
-	VFMADD213PD  Y4, Y5, Y3
-	VSUBPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+80(SB), Y5
-	VFMADD213PD  Y2, Y5, Y4
-	VBROADCASTSD ·mathTable+176(SB), Y2
-	VBROADCASTSD ·mathTable+184(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+192(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+200(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+208(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+216(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+224(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+232(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+240(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+248(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+88(SB), Y4
-	VPADDQ       Y4, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y2, Y2
-	VCVTPD2PSY   Y1, X1
-	VCVTPD2PSY   Y2, X2
-	VINSERTF128  $0x01, X2, Y1, Y1
+	VMULPD       Y3, Y5, Y5
+	VMOVUPD      ·mathVectors+384(SB), Y1
+	VMINPD       Y2, Y1, Y1
+	VMOVUPD      ·mathVectors+448(SB), Y2
+	VMAXPD       Y1, Y2, Y1
+	VMOVAPD      Y1, Y2
+	VMOVUPD      ·mathVectors+512(SB), Y3
+	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+640(SB), Y4
+	VFMADD213PD  Y1, Y4, Y3
+	VMULPD       Y3, Y3, Y1
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y6
+	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
+	VFMADD213PD  Y6, Y3, Y4
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
+	VPSLLQ       $0x34, Y2, Y2
+	VMULPD       Y2, Y4, Y4
+	VCVTPD2PSY   Y5, X5
+	VCVTPD2PSY   Y4, X4
+	VINSERTF128  $0x01, X4, Y5, Y1
 	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
@@ -10165,173 +9805,137 @@ loop:
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPXOR        Y2, Y0, Y0
-	VBROADCASTSD ·mathTable+48(SB), Y2
+	VMOVUPD      ·mathVectors+384(SB), Y2
 	VMINPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+56(SB), Y2
+	VMOVUPD      ·mathVectors+448(SB), Y2
 	VMAXPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+72(SB), Y3
 	VMOVAPD      Y0, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
+	VMOVUPD      ·mathVectors+512(SB), Y3
+	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+640(SB), Y4
 	VFMADD213PD  Y0, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y0
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
+	VMULPD       Y3, Y3, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y3, Y4
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
 	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y0, Y0
-	VBROADCASTSD ·mathTable+0(SB), Y2
-	VADDPD       Y2, Y0, Y0
-	VDIVPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+8(SB), Y2
-	VPXOR        Y2, Y1, Y1
-	VBROADCASTSD ·mathTable+48(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+56(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+72(SB), Y3
-	VMOVAPD      Y1, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
-	VFMADD213PD  Y1, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y1
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y1, Y1
-	VBROADCASTSD ·mathTable+0(SB), Y2
-	VADDPD       Y2, Y1, Y1
-	VDIVPD       Y1, Y2, Y1
-	VCVTPD2PSY   Y0, X0
-	VCVTPD2PSY   Y1, X1
-	VINSERTF128  $0x01, X1, Y0, Y0
+	VMULPD       Y2, Y4, Y4
+	VADDPD       ·mathVectors+0(SB), Y4, Y4
+	VMOVUPD      ·mathVectors+0(SB), Y0
+	VDIVPD       Y4, Y0, Y4
+	VMOVUPD      ·mathVectors+64(SB), Y0
+	VPXOR        Y0, Y1, Y0
+	VMOVUPD      ·mathVectors+384(SB), Y1
+	VMINPD       Y0, Y1, Y0
+	VMOVUPD      ·mathVectors+448(SB), Y1
+	VMAXPD       Y0, Y1, Y0
+	VMOVAPD      Y0, Y1
+	VMOVUPD      ·mathVectors+512(SB), Y2
+	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
+	VSUBPD       ·mathVectors+576(SB), Y1, Y2
+	VMOVUPD      ·mathVectors+640(SB), Y3
+	VFMADD213PD  Y0, Y3, Y2
+	VMULPD       Y2, Y2, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y3
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y2, Y3
+	VPADDQ       ·mathVectors+704(SB), Y1, Y1
+	VPSLLQ       $0x34, Y1, Y1
+	VMULPD       Y1, Y3, Y3
+	VADDPD       ·mathVectors+0(SB), Y3, Y3
+	VMOVUPD      ·mathVectors+0(SB), Y0
+	VDIVPD       Y3, Y0, Y3
+	VCVTPD2PSY   Y4, X4
+	VCVTPD2PSY   Y3, X3
+	VINSERTF128  $0x01, X3, Y4, Y0
 	VMOVUPS      Y0, (AX)(BX*1)
 	VMOVUPS      32(CX)(BX*1), Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPXOR        Y2, Y0, Y0
-	VBROADCASTSD ·mathTable+48(SB), Y2
+	VMOVUPD      ·mathVectors+384(SB), Y2
 	VMINPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+56(SB), Y2
+	VMOVUPD      ·mathVectors+448(SB), Y2
 	VMAXPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+72(SB), Y3
 	VMOVAPD      Y0, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
+	VMOVUPD      ·mathVectors+512(SB), Y3
+	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+640(SB), Y4
 	VFMADD213PD  Y0, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y0
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y0
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
+	VMULPD       Y3, Y3, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y3, Y4
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
 	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y0, Y0
-	VBROADCASTSD ·mathTable+0(SB), Y2
-	VADDPD       Y2, Y0, Y0
-	VDIVPD       Y0, Y2, Y0
-	VBROADCASTSD ·mathTable+8(SB), Y2
-	VPXOR        Y2, Y1, Y1
-	VBROADCASTSD ·mathTable+48(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+56(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VBROADCASTSD ·mathTable+72(SB), Y3
-	VMOVAPD      Y1, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y4
-	VFMADD213PD  Y3, Y4, Y2
-	VSUBPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+80(SB), Y4
-	VFMADD213PD  Y1, Y4, Y3
-	VBROADCASTSD ·mathTable+176(SB), Y1
-	VBROADCASTSD ·mathTable+184(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+192(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+200(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+208(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+216(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+224(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+232(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+240(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+248(SB), Y4
-	VFMADD213PD  Y4, Y3, Y1
-	VBROADCASTSD ·mathTable+88(SB), Y3
-	VPADDQ       Y3, Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VMULPD       Y2, Y1, Y1
-	VBROADCASTSD ·mathTable+0(SB), Y2
-	VADDPD       Y2, Y1, Y1
-	VDIVPD       Y1, Y2, Y1
-	VCVTPD2PSY   Y0, X0
-	VCVTPD2PSY   Y1, X1
-	VINSERTF128  $0x01, X1, Y0, Y0
+	VMULPD       Y2, Y4, Y4
+	VADDPD       ·mathVectors+0(SB), Y4, Y4
+	VMOVUPD      ·mathVectors+0(SB), Y0
+	VDIVPD       Y4, Y0, Y4
+	VMOVUPD      ·mathVectors+64(SB), Y0
+	VPXOR        Y0, Y1, Y0
+	VMOVUPD      ·mathVectors+384(SB), Y1
+	VMINPD       Y0, Y1, Y0
+	VMOVUPD      ·mathVectors+448(SB), Y1
+	VMAXPD       Y0, Y1, Y0
+	VMOVAPD      Y0, Y1
+	VMOVUPD      ·mathVectors+512(SB), Y2
+	VFMADD213PD  ·mathVectors+576(SB), Y2, Y1
+	VSUBPD       ·mathVectors+576(SB), Y1, Y2
+	VMOVUPD      ·mathVectors+640(SB), Y3
+	VFMADD213PD  Y0, Y3, Y2
+	VMULPD       Y2, Y2, Y0
+	VMOVUPD      ·mathVectors+1408(SB), Y3
+	VMOVUPD      ·mathVectors+1472(SB), Y5
+	VFMADD213PD  ·mathVectors+1536(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1600(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1664(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1728(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1792(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1856(SB), Y0, Y5
+	VFMADD213PD  ·mathVectors+1920(SB), Y0, Y3
+	VFMADD213PD  ·mathVectors+1984(SB), Y0, Y5
+	VFMADD213PD  Y5, Y2, Y3
+	VPADDQ       ·mathVectors+704(SB), Y1, Y1
+	VPSLLQ       $0x34, Y1, Y1
+	VMULPD       Y1, Y3, Y3
+	VADDPD       ·mathVectors+0(SB), Y3, Y3
+	VMOVUPD      ·mathVectors+0(SB), Y0
+	VDIVPD       Y3, Y0, Y3
+	VCVTPD2PSY   Y4, X4
+	VCVTPD2PSY   Y3, X3
+	VINSERTF128  $0x01, X3, Y4, Y0
 	VMOVUPS      Y0, 32(AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -10349,87 +9953,69 @@ tail:
 	VEXTRACTF128 $0x01, Y1, X2
 	VCVTPS2PD    X1, Y1
 	VCVTPS2PD    X2, Y2
-	VBROADCASTSD ·mathTable+8(SB), Y3
+	VMOVUPD      ·mathVectors+64(SB), Y3
 	VPXOR        Y3, Y1, Y1
-	VBROADCASTSD ·mathTable+48(SB), Y3
+	VMOVUPD      ·mathVectors+384(SB), Y3
 	VMINPD       Y1, Y3, Y1
-	VBROADCASTSD ·mathTable+56(SB), Y3
+	VMOVUPD      ·mathVectors+448(SB), Y3
 	VMAXPD       Y1, Y3, Y1
-	VBROADCASTSD ·mathTable+72(SB), Y4
 	VMOVAPD      Y1, Y3
-	VBROADCASTSD ·mathTable+64(SB), Y5
-	VFMADD213PD  Y4, Y5, Y3
-	VSUBPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+80(SB), Y5
+	VMOVUPD      ·mathVectors+512(SB), Y4
+	VFMADD213PD  ·mathVectors+576(SB), Y4, Y3
+	VSUBPD       ·mathVectors+576(SB), Y3, Y4
+	VMOVUPD      ·mathVectors+640(SB), Y5
 	VFMADD213PD  Y1, Y5, Y4
-	VBROADCASTSD ·mathTable+176(SB), Y1
-	VBROADCASTSD ·mathTable+184(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+192(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+200(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+208(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+216(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+224(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+232(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+240(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+248(SB), Y5
-	VFMADD213PD  Y5, Y4, Y1
-	VBROADCASTSD ·mathTable+88(SB), Y4
-	VPADDQ       Y4, Y3, Y3
+	VMULPD       Y4, Y4, Y1
+	VMOVUPD      ·mathVectors+1408(SB), Y5
+	VMOVUPD      ·mathVectors+1472(SB), Y6
+	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y5
+	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
+	VFMADD213PD  Y6, Y4, Y5
+	VPADDQ       ·mathVectors+704(SB), Y3, Y3
 	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y1, Y1
-	VBROADCASTSD ·mathTable+0(SB), Y3
-	VADDPD       Y3, Y1, Y1
-	VDIVPD       Y1, Y3, Y1
-	VBROADCASTSD ·mathTable+8(SB), Y3
-	VPXOR        Y3, Y2, Y2
-	VBROADCASTSD ·mathTable+48(SB), Y3
-	VMINPD       Y2, Y3, Y2
-	VBROADCASTSD ·mathTable+56(SB), Y3
-	VMAXPD       Y2, Y3, Y2
-	VBROADCASTSD ·mathTable+72(SB), Y4
-	VMOVAPD      Y2, Y3
-	VBROADCASTSD ·mathTable+64(SB), Y5
-	VFMADD213PD  Y4, Y5, Y3
-	VSUBPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+80(SB), Y5
-	VFMADD213PD  Y2, Y5, Y4
-	VBROADCASTSD ·mathTable+176(SB), Y2
-	VBROADCASTSD ·mathTable+184(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+192(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+200(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+208(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+216(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+224(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+232(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+240(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+248(SB), Y5
-	VFMADD213PD  Y5, Y4, Y2
-	VBROADCASTSD ·mathTable+88(SB), Y4
-	VPADDQ       Y4, Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VMULPD       Y3, Y2, Y2
-	VBROADCASTSD ·mathTable+0(SB), Y3
-	VADDPD       Y3, Y2, Y2
-	VDIVPD       Y2, Y3, Y2
-	VCVTPD2PSY   Y1, X1
-	VCVTPD2PSY   Y2, X2
-	VINSERTF128  $0x01, X2, Y1, Y1
+	VMULPD       Y3, Y5, Y5
+	VADDPD       ·mathVectors+0(SB), Y5, Y5
+	VMOVUPD      ·mathVectors+0(SB), Y1
+	VDIVPD       Y5, Y1, Y5
+	VMOVUPD      ·mathVectors+64(SB), Y1
+	VPXOR        Y1, Y2, Y1
+	VMOVUPD      ·mathVectors+384(SB), Y2
+	VMINPD       Y1, Y2, Y1
+	VMOVUPD      ·mathVectors+448(SB), Y2
+	VMAXPD       Y1, Y2, Y1
+	VMOVAPD      Y1, Y2
+	VMOVUPD      ·mathVectors+512(SB), Y3
+	VFMADD213PD  ·mathVectors+576(SB), Y3, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+640(SB), Y4
+	VFMADD213PD  Y1, Y4, Y3
+	VMULPD       Y3, Y3, Y1
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y6
+	VFMADD213PD  ·mathVectors+1536(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1664(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1792(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y1, Y6
+	VFMADD213PD  ·mathVectors+1920(SB), Y1, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y1, Y6
+	VFMADD213PD  Y6, Y3, Y4
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
+	VPSLLQ       $0x34, Y2, Y2
+	VMULPD       Y2, Y4, Y4
+	VADDPD       ·mathVectors+0(SB), Y4, Y4
+	VMOVUPD      ·mathVectors+0(SB), Y1
+	VDIVPD       Y4, Y1, Y4
+	VCVTPD2PSY   Y5, X5
+	VCVTPD2PSY   Y4, X4
+	VINSERTF128  $0x01, X4, Y5, Y1
 	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
@@ -10455,100 +10041,80 @@ loop:
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPANDN       Y0, Y2, Y2
-	VBROADCASTSD ·mathTable+144(SB), Y3
-	VMULPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+48(SB), Y4
+	VMULPD       ·mathVectors+1152(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+384(SB), Y4
 	VMINPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+56(SB), Y3
+	VMOVUPD      ·mathVectors+448(SB), Y3
 	VMAXPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+72(SB), Y5
 	VMOVAPD      Y4, Y3
-	VBROADCASTSD ·mathTable+64(SB), Y6
-	VFMADD213PD  Y5, Y6, Y3
-	VSUBPD       Y5, Y3, Y5
-	VBROADCASTSD ·mathTable+80(SB), Y6
+	VMOVUPD      ·mathVectors+512(SB), Y5
+	VFMADD213PD  ·mathVectors+576(SB), Y5, Y3
+	VSUBPD       ·mathVectors+576(SB), Y3, Y5
+	VMOVUPD      ·mathVectors+640(SB), Y6
 	VFMADD213PD  Y4, Y6, Y5
-	VBROADCASTSD ·mathTable+176(SB), Y4
-	VBROADCASTSD ·mathTable+184(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+192(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+200(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+208(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+216(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+224(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+232(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+240(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+248(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+88(SB), Y5
-	VPADDQ       Y5, Y3, Y3
+	VMULPD       Y5, Y5, Y6
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y7
+	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
+	VFMADD213PD  Y7, Y5, Y4
+	VPADDQ       ·mathVectors+704(SB), Y3, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VMULPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+0(SB), Y5
+	VMOVUPD      ·mathVectors+0(SB), Y5
 	VADDPD       Y5, Y4, Y3
 	VSUBPD       Y4, Y5, Y4
 	VDIVPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+136(SB), Y3
+	VMOVUPD      ·mathVectors+1088(SB), Y3
 	VCMPPD       $0x11, Y3, Y2, Y3
 	VBLENDVPD    Y3, Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPAND        Y0, Y2, Y2
 	VPOR         Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPANDN       Y1, Y0, Y0
-	VBROADCASTSD ·mathTable+144(SB), Y2
-	VMULPD       Y2, Y0, Y2
-	VBROADCASTSD ·mathTable+48(SB), Y3
+	VMULPD       ·mathVectors+1152(SB), Y0, Y2
+	VMOVUPD      ·mathVectors+384(SB), Y3
 	VMINPD       Y2, Y3, Y3
-	VBROADCASTSD ·mathTable+56(SB), Y2
+	VMOVUPD      ·mathVectors+448(SB), Y2
 	VMAXPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+72(SB), Y5
 	VMOVAPD      Y3, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y6
-	VFMADD213PD  Y5, Y6, Y2
-	VSUBPD       Y5, Y2, Y5
-	VBROADCASTSD ·mathTable+80(SB), Y6
+	VMOVUPD      ·mathVectors+512(SB), Y5
+	VFMADD213PD  ·mathVectors+576(SB), Y5, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y5
+	VMOVUPD      ·mathVectors+640(SB), Y6
 	VFMADD213PD  Y3, Y6, Y5
-	VBROADCASTSD ·mathTable+176(SB), Y3
-	VBROADCASTSD ·mathTable+184(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+192(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+200(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+208(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+216(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+224(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+232(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+240(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+248(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+88(SB), Y5
-	VPADDQ       Y5, Y2, Y2
+	VMULPD       Y5, Y5, Y6
+	VMOVUPD      ·mathVectors+1408(SB), Y3
+	VMOVUPD      ·mathVectors+1472(SB), Y7
+	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
+	VFMADD213PD  Y7, Y5, Y3
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
 	VPSLLQ       $0x34, Y2, Y2
 	VMULPD       Y2, Y3, Y3
-	VBROADCASTSD ·mathTable+0(SB), Y5
+	VMOVUPD      ·mathVectors+0(SB), Y5
 	VADDPD       Y5, Y3, Y2
 	VSUBPD       Y3, Y5, Y3
 	VDIVPD       Y2, Y3, Y3
-	VBROADCASTSD ·mathTable+136(SB), Y2
+	VMOVUPD      ·mathVectors+1088(SB), Y2
 	VCMPPD       $0x11, Y2, Y0, Y2
 	VBLENDVPD    Y2, Y0, Y3, Y3
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPAND        Y1, Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VCVTPD2PSY   Y4, X4
@@ -10559,100 +10125,80 @@ loop:
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPANDN       Y0, Y2, Y2
-	VBROADCASTSD ·mathTable+144(SB), Y3
-	VMULPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+48(SB), Y4
+	VMULPD       ·mathVectors+1152(SB), Y2, Y3
+	VMOVUPD      ·mathVectors+384(SB), Y4
 	VMINPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+56(SB), Y3
+	VMOVUPD      ·mathVectors+448(SB), Y3
 	VMAXPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+72(SB), Y5
 	VMOVAPD      Y4, Y3
-	VBROADCASTSD ·mathTable+64(SB), Y6
-	VFMADD213PD  Y5, Y6, Y3
-	VSUBPD       Y5, Y3, Y5
-	VBROADCASTSD ·mathTable+80(SB), Y6
+	VMOVUPD      ·mathVectors+512(SB), Y5
+	VFMADD213PD  ·mathVectors+576(SB), Y5, Y3
+	VSUBPD       ·mathVectors+576(SB), Y3, Y5
+	VMOVUPD      ·mathVectors+640(SB), Y6
 	VFMADD213PD  Y4, Y6, Y5
-	VBROADCASTSD ·mathTable+176(SB), Y4
-	VBROADCASTSD ·mathTable+184(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+192(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+200(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+208(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+216(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+224(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+232(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+240(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+248(SB), Y6
-	VFMADD213PD  Y6, Y5, Y4
-	VBROADCASTSD ·mathTable+88(SB), Y5
-	VPADDQ       Y5, Y3, Y3
+	VMULPD       Y5, Y5, Y6
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y7
+	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
+	VFMADD213PD  Y7, Y5, Y4
+	VPADDQ       ·mathVectors+704(SB), Y3, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VMULPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+0(SB), Y5
+	VMOVUPD      ·mathVectors+0(SB), Y5
 	VADDPD       Y5, Y4, Y3
 	VSUBPD       Y4, Y5, Y4
 	VDIVPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+136(SB), Y3
+	VMOVUPD      ·mathVectors+1088(SB), Y3
 	VCMPPD       $0x11, Y3, Y2, Y3
 	VBLENDVPD    Y3, Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPAND        Y0, Y2, Y2
 	VPOR         Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPANDN       Y1, Y0, Y0
-	VBROADCASTSD ·mathTable+144(SB), Y2
-	VMULPD       Y2, Y0, Y2
-	VBROADCASTSD ·mathTable+48(SB), Y3
+	VMULPD       ·mathVectors+1152(SB), Y0, Y2
+	VMOVUPD      ·mathVectors+384(SB), Y3
 	VMINPD       Y2, Y3, Y3
-	VBROADCASTSD ·mathTable+56(SB), Y2
+	VMOVUPD      ·mathVectors+448(SB), Y2
 	VMAXPD       Y3, Y2, Y3
-	VBROADCASTSD ·mathTable+72(SB), Y5
 	VMOVAPD      Y3, Y2
-	VBROADCASTSD ·mathTable+64(SB), Y6
-	VFMADD213PD  Y5, Y6, Y2
-	VSUBPD       Y5, Y2, Y5
-	VBROADCASTSD ·mathTable+80(SB), Y6
+	VMOVUPD      ·mathVectors+512(SB), Y5
+	VFMADD213PD  ·mathVectors+576(SB), Y5, Y2
+	VSUBPD       ·mathVectors+576(SB), Y2, Y5
+	VMOVUPD      ·mathVectors+640(SB), Y6
 	VFMADD213PD  Y3, Y6, Y5
-	VBROADCASTSD ·mathTable+176(SB), Y3
-	VBROADCASTSD ·mathTable+184(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+192(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+200(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+208(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+216(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+224(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+232(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+240(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+248(SB), Y6
-	VFMADD213PD  Y6, Y5, Y3
-	VBROADCASTSD ·mathTable+88(SB), Y5
-	VPADDQ       Y5, Y2, Y2
+	VMULPD       Y5, Y5, Y6
+	VMOVUPD      ·mathVectors+1408(SB), Y3
+	VMOVUPD      ·mathVectors+1472(SB), Y7
+	VFMADD213PD  ·mathVectors+1536(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1600(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1664(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1728(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1792(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1856(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+1920(SB), Y6, Y3
+	VFMADD213PD  ·mathVectors+1984(SB), Y6, Y7
+	VFMADD213PD  Y7, Y5, Y3
+	VPADDQ       ·mathVectors+704(SB), Y2, Y2
 	VPSLLQ       $0x34, Y2, Y2
 	VMULPD       Y2, Y3, Y3
-	VBROADCASTSD ·mathTable+0(SB), Y5
+	VMOVUPD      ·mathVectors+0(SB), Y5
 	VADDPD       Y5, Y3, Y2
 	VSUBPD       Y3, Y5, Y3
 	VDIVPD       Y2, Y3, Y3
-	VBROADCASTSD ·mathTable+136(SB), Y2
+	VMOVUPD      ·mathVectors+1088(SB), Y2
 	VCMPPD       $0x11, Y2, Y0, Y2
 	VBLENDVPD    Y2, Y0, Y3, Y3
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPAND        Y1, Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VCVTPD2PSY   Y4, X4
@@ -10675,100 +10221,80 @@ tail:
 	VEXTRACTF128 $0x01, Y1, X2
 	VCVTPS2PD    X1, Y1
 	VCVTPS2PD    X2, Y2
-	VBROADCASTSD ·mathTable+8(SB), Y3
+	VMOVUPD      ·mathVectors+64(SB), Y3
 	VPANDN       Y1, Y3, Y3
-	VBROADCASTSD ·mathTable+144(SB), Y4
-	VMULPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+48(SB), Y5
+	VMULPD       ·mathVectors+1152(SB), Y3, Y4
+	VMOVUPD      ·mathVectors+384(SB), Y5
 	VMINPD       Y4, Y5, Y5
-	VBROADCASTSD ·mathTable+56(SB), Y4
+	VMOVUPD      ·mathVectors+448(SB), Y4
 	VMAXPD       Y5, Y4, Y5
-	VBROADCASTSD ·mathTable+72(SB), Y6
 	VMOVAPD      Y5, Y4
-	VBROADCASTSD ·mathTable+64(SB), Y7
-	VFMADD213PD  Y6, Y7, Y4
-	VSUBPD       Y6, Y4, Y6
-	VBROADCASTSD ·mathTable+80(SB), Y7
+	VMOVUPD      ·mathVectors+512(SB), Y6
+	VFMADD213PD  ·mathVectors+576(SB), Y6, Y4
+	VSUBPD       ·mathVectors+576(SB), Y4, Y6
+	VMOVUPD      ·mathVectors+640(SB), Y7
 	VFMADD213PD  Y5, Y7, Y6
-	VBROADCASTSD ·mathTable+176(SB), Y5
-	VBROADCASTSD ·mathTable+184(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+192(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+200(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+208(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+216(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+224(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+232(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+240(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+248(SB), Y7
-	VFMADD213PD  Y7, Y6, Y5
-	VBROADCASTSD ·mathTable+88(SB), Y6
-	VPADDQ       Y6, Y4, Y4
+	VMULPD       Y6, Y6, Y7
+	VMOVUPD      ·mathVectors+1408(SB), Y5
+	VMOVUPD      ·mathVectors+1472(SB), Y8
+	VFMADD213PD  ·mathVectors+1536(SB), Y7, Y5
+	VFMADD213PD  ·mathVectors+1600(SB), Y7, Y8
+	VFMADD213PD  ·mathVectors+1664(SB), Y7, Y5
+	VFMADD213PD  ·mathVectors+1728(SB), Y7, Y8
+	VFMADD213PD  ·mathVectors+1792(SB), Y7, Y5
+	VFMADD213PD  ·mathVectors+1856(SB), Y7, Y8
+	VFMADD213PD  ·mathVectors+1920(SB), Y7, Y5
+	VFMADD213PD  ·mathVectors+1984(SB), Y7, Y8
+	VFMADD213PD  Y8, Y6, Y5
+	VPADDQ       ·mathVectors+704(SB), Y4, Y4
 	VPSLLQ       $0x34, Y4, Y4
 	VMULPD       Y4, Y5, Y5
-	VBROADCASTSD ·mathTable+0(SB), Y6
+	VMOVUPD      ·mathVectors+0(SB), Y6
 	VADDPD       Y6, Y5, Y4
 	VSUBPD       Y5, Y6, Y5
 	VDIVPD       Y4, Y5, Y5
-	VBROADCASTSD ·mathTable+136(SB), Y4
+	VMOVUPD      ·mathVectors+1088(SB), Y4
 	VCMPPD       $0x11, Y4, Y3, Y4
 	VBLENDVPD    Y4, Y3, Y5, Y5
-	VBROADCASTSD ·mathTable+8(SB), Y3
+	VMOVUPD      ·mathVectors+64(SB), Y3
 	VPAND        Y1, Y3, Y3
 	VPOR         Y3, Y5, Y5
-	VBROADCASTSD ·mathTable+8(SB), Y1
+	VMOVUPD      ·mathVectors+64(SB), Y1
 	VPANDN       Y2, Y1, Y1
-	VBROADCASTSD ·mathTable+144(SB), Y3
-	VMULPD       Y3, Y1, Y3
-	VBROADCASTSD ·mathTable+48(SB), Y4
+	VMULPD       ·mathVectors+1152(SB), Y1, Y3
+	VMOVUPD      ·mathVectors+384(SB), Y4
 	VMINPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+56(SB), Y3
+	VMOVUPD      ·mathVectors+448(SB), Y3
 	VMAXPD       Y4, Y3, Y4
-	VBROADCASTSD ·mathTable+72(SB), Y6
 	VMOVAPD      Y4, Y3
-	VBROADCASTSD ·mathTable+64(SB), Y7
-	VFMADD213PD  Y6, Y7, Y3
-	VSUBPD       Y6, Y3, Y6
-	VBROADCASTSD ·mathTable+80(SB), Y7
+	VMOVUPD      ·mathVectors+512(SB), Y6
+	VFMADD213PD  ·mathVectors+576(SB), Y6, Y3
+	VSUBPD       ·mathVectors+576(SB), Y3, Y6
+	VMOVUPD      ·mathVectors+640(SB), Y7
 	VFMADD213PD  Y4, Y7, Y6
-	VBROADCASTSD ·mathTable+176(SB), Y4
-	VBROADCASTSD ·mathTable+184(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+192(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+200(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+208(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+216(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+224(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+232(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+240(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+248(SB), Y7
-	VFMADD213PD  Y7, Y6, Y4
-	VBROADCASTSD ·mathTable+88(SB), Y6
-	VPADDQ       Y6, Y3, Y3
+	VMULPD       Y6, Y6, Y7
+	VMOVUPD      ·mathVectors+1408(SB), Y4
+	VMOVUPD      ·mathVectors+1472(SB), Y8
+	VFMADD213PD  ·mathVectors+1536(SB), Y7, Y4
+	VFMADD213PD  ·mathVectors+1600(SB), Y7, Y8
+	VFMADD213PD  ·mathVectors+1664(SB), Y7, Y4
+	VFMADD213PD  ·mathVectors+1728(SB), Y7, Y8
+	VFMADD213PD  ·mathVectors+1792(SB), Y7, Y4
+	VFMADD213PD  ·mathVectors+1856(SB), Y7, Y8
+	VFMADD213PD  ·mathVectors+1920(SB), Y7, Y4
+	VFMADD213PD  ·mathVectors+1984(SB), Y7, Y8
+	VFMADD213PD  Y8, Y6, Y4
+	VPADDQ       ·mathVectors+704(SB), Y3, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VMULPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+0(SB), Y6
+	VMOVUPD      ·mathVectors+0(SB), Y6
 	VADDPD       Y6, Y4, Y3
 	VSUBPD       Y4, Y6, Y4
 	VDIVPD       Y3, Y4, Y4
-	VBROADCASTSD ·mathTable+136(SB), Y3
+	VMOVUPD      ·mathVectors+1088(SB), Y3
 	VCMPPD       $0x11, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y1, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y1
+	VMOVUPD      ·mathVectors+64(SB), Y1
 	VPAND        Y2, Y1, Y1
 	VPOR         Y1, Y4, Y4
 	VCVTPD2PSY   Y5, X5
@@ -10799,205 +10325,141 @@ loop:
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPANDN       Y0, Y2, Y2
-	VBROADCASTSD ·mathTable+152(SB), Y3
+	VMOVUPD      ·mathVectors+1216(SB), Y3
 	VMINPD       Y2, Y3, Y2
 	VMULPD       Y2, Y2, Y3
-	VBROADCASTSD ·mathTable+168(SB), Y4
-	VBROADCASTSD ·mathTable+160(SB), Y5
-	VFMADD213PD  Y4, Y5, Y3
-	VBROADCASTSD ·mathTable+320(SB), Y4
-	VBROADCASTSD ·mathTable+328(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+336(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+344(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+352(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+360(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+368(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+376(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+384(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+392(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+400(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+408(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+416(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+424(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+432(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+440(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+448(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+456(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VMULPD       Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+1280(SB), Y4
+	VFMADD213PD  ·mathVectors+1344(SB), Y4, Y3
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      ·mathVectors+2560(SB), Y5
+	VMOVUPD      ·mathVectors+2624(SB), Y6
+	VFMADD213PD  ·mathVectors+2688(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+2752(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+2816(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+2880(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+2944(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3008(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3072(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3136(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3200(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3264(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3328(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3392(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3456(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3520(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3584(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3648(SB), Y4, Y6
+	VFMADD213PD  Y6, Y3, Y5
+	VMULPD       Y2, Y5, Y5
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPAND        Y0, Y2, Y2
-	VPOR         Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VPOR         Y2, Y5, Y5
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPANDN       Y1, Y0, Y0
-	VBROADCASTSD ·mathTable+152(SB), Y2
+	VMOVUPD      ·mathVectors+1216(SB), Y2
 	VMINPD       Y0, Y2, Y0
 	VMULPD       Y0, Y0, Y2
-	VBROADCASTSD ·mathTable+168(SB), Y3
-	VBROADCASTSD ·mathTable+160(SB), Y5
-	VFMADD213PD  Y3, Y5, Y2
-	VBROADCASTSD ·mathTable+320(SB), Y3
-	VBROADCASTSD ·mathTable+328(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+336(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+344(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+352(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+360(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+368(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+376(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+384(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+392(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+400(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+408(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+416(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+424(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+432(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+440(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+448(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+456(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VMULPD       Y0, Y3, Y3
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VMOVUPD      ·mathVectors+1280(SB), Y3
+	VFMADD213PD  ·mathVectors+1344(SB), Y3, Y2
+	VMULPD       Y2, Y2, Y3
+	VMOVUPD      ·mathVectors+2560(SB), Y4
+	VMOVUPD      ·mathVectors+2624(SB), Y6
+	VFMADD213PD  ·mathVectors+2688(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+2752(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+2816(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+2880(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+2944(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3008(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3072(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3136(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3200(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3264(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3328(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3392(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3456(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3520(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3584(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3648(SB), Y3, Y6
+	VFMADD213PD  Y6, Y2, Y4
+	VMULPD       Y0, Y4, Y4
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPAND        Y1, Y0, Y0
-	VPOR         Y0, Y3, Y3
+	VPOR         Y0, Y4, Y4
+	VCVTPD2PSY   Y5, X5
 	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
+	VINSERTF128  $0x01, X4, Y5, Y0
 	VMOVUPS      Y0, (AX)(BX*1)
 	VMOVUPS      32(CX)(BX*1), Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPANDN       Y0, Y2, Y2
-	VBROADCASTSD ·mathTable+152(SB), Y3
+	VMOVUPD      ·mathVectors+1216(SB), Y3
 	VMINPD       Y2, Y3, Y2
 	VMULPD       Y2, Y2, Y3
-	VBROADCASTSD ·mathTable+168(SB), Y4
-	VBROADCASTSD ·mathTable+160(SB), Y5
-	VFMADD213PD  Y4, Y5, Y3
-	VBROADCASTSD ·mathTable+320(SB), Y4
-	VBROADCASTSD ·mathTable+328(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+336(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+344(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+352(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+360(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+368(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+376(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+384(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+392(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+400(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+408(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+416(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+424(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+432(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+440(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+448(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VBROADCASTSD ·mathTable+456(SB), Y5
-	VFMADD213PD  Y5, Y3, Y4
-	VMULPD       Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y2
+	VMOVUPD      ·mathVectors+1280(SB), Y4
+	VFMADD213PD  ·mathVectors+1344(SB), Y4, Y3
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      ·mathVectors+2560(SB), Y5
+	VMOVUPD      ·mathVectors+2624(SB), Y6
+	VFMADD213PD  ·mathVectors+2688(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+2752(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+2816(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+2880(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+2944(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3008(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3072(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3136(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3200(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3264(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3328(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3392(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3456(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3520(SB), Y4, Y6
+	VFMADD213PD  ·mathVectors+3584(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3648(SB), Y4, Y6
+	VFMADD213PD  Y6, Y3, Y5
+	VMULPD       Y2, Y5, Y5
+	VMOVUPD      ·mathVectors+64(SB), Y2
 	VPAND        Y0, Y2, Y2
-	VPOR         Y2, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VPOR         Y2, Y5, Y5
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPANDN       Y1, Y0, Y0
-	VBROADCASTSD ·mathTable+152(SB), Y2
+	VMOVUPD      ·mathVectors+1216(SB), Y2
 	VMINPD       Y0, Y2, Y0
 	VMULPD       Y0, Y0, Y2
-	VBROADCASTSD ·mathTable+168(SB), Y3
-	VBROADCASTSD ·mathTable+160(SB), Y5
-	VFMADD213PD  Y3, Y5, Y2
-	VBROADCASTSD ·mathTable+320(SB), Y3
-	VBROADCASTSD ·mathTable+328(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+336(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+344(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+352(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+360(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+368(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+376(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+384(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+392(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+400(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+408(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+416(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+424(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+432(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+440(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+448(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VBROADCASTSD ·mathTable+456(SB), Y5
-	VFMADD213PD  Y5, Y2, Y3
-	VMULPD       Y0, Y3, Y3
-	VBROADCASTSD ·mathTable+8(SB), Y0
+	VMOVUPD      ·mathVectors+1280(SB), Y3
+	VFMADD213PD  ·mathVectors+1344(SB), Y3, Y2
+	VMULPD       Y2, Y2, Y3
+	VMOVUPD      ·mathVectors+2560(SB), Y4
+	VMOVUPD      ·mathVectors+2624(SB), Y6
+	VFMADD213PD  ·mathVectors+2688(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+2752(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+2816(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+2880(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+2944(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3008(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3072(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3136(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3200(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3264(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3328(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3392(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3456(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3520(SB), Y3, Y6
+	VFMADD213PD  ·mathVectors+3584(SB), Y3, Y4
+	VFMADD213PD  ·mathVectors+3648(SB), Y3, Y6
+	VFMADD213PD  Y6, Y2, Y4
+	VMULPD       Y0, Y4, Y4
+	VMOVUPD      ·mathVectors+64(SB), Y0
 	VPAND        Y1, Y0, Y0
-	VPOR         Y0, Y3, Y3
+	VPOR         Y0, Y4, Y4
+	VCVTPD2PSY   Y5, X5
 	VCVTPD2PSY   Y4, X4
-	VCVTPD2PSY   Y3, X3
-	VINSERTF128  $0x01, X3, Y4, Y0
+	VINSERTF128  $0x01, X4, Y5, Y0
 	VMOVUPS      Y0, 32(AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x10, DX
@@ -11015,103 +10477,71 @@ tail:
 	VEXTRACTF128 $0x01, Y1, X2
 	VCVTPS2PD    X1, Y1
 	VCVTPS2PD    X2, Y2
-	VBROADCASTSD ·mathTable+8(SB), Y3
+	VMOVUPD      ·mathVectors+64(SB), Y3
 	VPANDN       Y1, Y3, Y3
-	VBROADCASTSD ·mathTable+152(SB), Y4
+	VMOVUPD      ·mathVectors+1216(SB), Y4
 	VMINPD       Y3, Y4, Y3
 	VMULPD       Y3, Y3, Y4
-	VBROADCASTSD ·mathTable+168(SB), Y5
-	VBROADCASTSD ·mathTable+160(SB), Y6
-	VFMADD213PD  Y5, Y6, Y4
-	VBROADCASTSD ·mathTable+320(SB), Y5
-	VBROADCASTSD ·mathTable+328(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+336(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+344(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+352(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+360(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+368(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+376(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+384(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+392(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+400(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+408(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+416(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+424(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+432(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+440(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+448(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+456(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VMULPD       Y3, Y5, Y5
-	VBROADCASTSD ·mathTable+8(SB), Y3
+	VMOVUPD      ·mathVectors+1280(SB), Y5
+	VFMADD213PD  ·mathVectors+1344(SB), Y5, Y4
+	VMULPD       Y4, Y4, Y5
+	VMOVUPD      ·mathVectors+2560(SB), Y6
+	VMOVUPD      ·mathVectors+2624(SB), Y7
+	VFMADD213PD  ·mathVectors+2688(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2752(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2816(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2880(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2944(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+3008(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+3072(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+3136(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+3200(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+3264(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+3328(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+3392(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+3456(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+3520(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+3584(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+3648(SB), Y5, Y7
+	VFMADD213PD  Y7, Y4, Y6
+	VMULPD       Y3, Y6, Y6
+	VMOVUPD      ·mathVectors+64(SB), Y3
 	VPAND        Y1, Y3, Y3
-	VPOR         Y3, Y5, Y5
-	VBROADCASTSD ·mathTable+8(SB), Y1
+	VPOR         Y3, Y6, Y6
+	VMOVUPD      ·mathVectors+64(SB), Y1
 	VPANDN       Y2, Y1, Y1
-	VBROADCASTSD ·mathTable+152(SB), Y3
+	VMOVUPD      ·mathVectors+1216(SB), Y3
 	VMINPD       Y1, Y3, Y1
 	VMULPD       Y1, Y1, Y3
-	VBROADCASTSD ·mathTable+168(SB), Y4
-	VBROADCASTSD ·mathTable+160(SB), Y6
-	VFMADD213PD  Y4, Y6, Y3
-	VBROADCASTSD ·mathTable+320(SB), Y4
-	VBROADCASTSD ·mathTable+328(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+336(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+344(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+352(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+360(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+368(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+376(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+384(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+392(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+400(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+408(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+416(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+424(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+432(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+440(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+448(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VBROADCASTSD ·mathTable+456(SB), Y6
-	VFMADD213PD  Y6, Y3, Y4
-	VMULPD       Y1, Y4, Y4
-	VBROADCASTSD ·mathTable+8(SB), Y1
+	VMOVUPD      ·mathVectors+1280(SB), Y4
+	VFMADD213PD  ·mathVectors+1344(SB), Y4, Y3
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      ·mathVectors+2560(SB), Y5
+	VMOVUPD      ·mathVectors+2624(SB), Y7
+	VFMADD213PD  ·mathVectors+2688(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+2752(SB), Y4, Y7
+	VFMADD213PD  ·mathVectors+2816(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+2880(SB), Y4, Y7
+	VFMADD213PD  ·mathVectors+2944(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3008(SB), Y4, Y7
+	VFMADD213PD  ·mathVectors+3072(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3136(SB), Y4, Y7
+	VFMADD213PD  ·mathVectors+3200(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3264(SB), Y4, Y7
+	VFMADD213PD  ·mathVectors+3328(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3392(SB), Y4, Y7
+	VFMADD213PD  ·mathVectors+3456(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3520(SB), Y4, Y7
+	VFMADD213PD  ·mathVectors+3584(SB), Y4, Y5
+	VFMADD213PD  ·mathVectors+3648(SB), Y4, Y7
+	VFMADD213PD  Y7, Y3, Y5
+	VMULPD       Y1, Y5, Y5
+	VMOVUPD      ·mathVectors+64(SB), Y1
 	VPAND        Y2, Y1, Y1
-	VPOR         Y1, Y4, Y4
+	VPOR         Y1, Y5, Y5
+	VCVTPD2PSY   Y6, X6
 	VCVTPD2PSY   Y5, X5
-	VCVTPD2PSY   Y4, X4
-	VINSERTF128  $0x01, X4, Y5, Y1
+	VINSERTF128  $0x01, X5, Y6, Y1
 	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x08, DX
@@ -11138,17 +10568,15 @@ loop:
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
 	VPSRLQ       $0x34, Y0, Y2
-	VBROADCASTSD ·mathTable+112(SB), Y3
+	VMOVUPD      ·mathVectors+896(SB), Y3
 	VPOR         Y3, Y2, Y2
-	VBROADCASTSD ·mathTable+120(SB), Y3
-	VSUBPD       Y3, Y2, Y2
-	VBROADCASTSD ·mathTable+0(SB), Y6
-	VBROADCASTSD ·mathTable+16(SB), Y3
+	VSUBPD       ·mathVectors+960(SB), Y2, Y2
+	VMOVUPD      ·mathVectors+0(SB), Y6
+	VMOVUPD      ·mathVectors+128(SB), Y3
 	VPAND        Y3, Y0, Y3
 	VPOR         Y6, Y3, Y3
-	VBROADCASTSD ·mathTable+104(SB), Y7
-	VBROADCASTSD ·mathTable+96(SB), Y4
-	VMULPD       Y4, Y3, Y4
+	VMOVUPD      ·mathVectors+832(SB), Y7
+	VMULPD       ·mathVectors+768(SB), Y3, Y4
 	VADDPD       Y6, Y2, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y2, Y2
@@ -11158,47 +10586,40 @@ loop:
 	VSUBPD       Y6, Y3, Y3
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
-	VBROADCASTSD ·mathTable+256(SB), Y5
-	VBROADCASTSD ·mathTable+264(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+272(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+280(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+288(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+296(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+304(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+312(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
+	VMULPD       Y4, Y4, Y5
+	VMOVUPD      ·mathVectors+2048(SB), Y6
+	VMOVUPD      ·mathVectors+2112(SB), Y7
+	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
-	VMULPD       Y5, Y3, Y3
-	VBROADCASTSD ·mathTable+128(SB), Y4
+	VMULPD       Y6, Y3, Y3
+	VMOVUPD      ·mathVectors+1024(SB), Y4
 	VFMADD213PD  Y3, Y4, Y2
 	VXORPS       Y3, Y3, Y3
-	VBROADCASTSD ·mathTable+32(SB), Y4
+	VMOVUPD      ·mathVectors+256(SB), Y4
 	VCMPPD       $0x00, Y3, Y0, Y5
 	VBLENDVPD    Y5, Y4, Y2, Y2
-	VBROADCASTSD ·mathTable+40(SB), Y4
+	VMOVUPD      ·mathVectors+320(SB), Y4
 	VCMPPD       $0x11, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y4, Y2, Y2
-	VBROADCASTSD ·mathTable+24(SB), Y3
+	VMOVUPD      ·mathVectors+192(SB), Y3
 	VCMPPD       $0x15, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y0, Y2, Y2
 	VPSRLQ       $0x34, Y1, Y0
-	VBROADCASTSD ·mathTable+112(SB), Y3
+	VMOVUPD      ·mathVectors+896(SB), Y3
 	VPOR         Y3, Y0, Y0
-	VBROADCASTSD ·mathTable+120(SB), Y3
-	VSUBPD       Y3, Y0, Y0
-	VBROADCASTSD ·mathTable+0(SB), Y6
-	VBROADCASTSD ·mathTable+16(SB), Y3
+	VSUBPD       ·mathVectors+960(SB), Y0, Y0
+	VMOVUPD      ·mathVectors+0(SB), Y6
+	VMOVUPD      ·mathVectors+128(SB), Y3
 	VPAND        Y3, Y1, Y3
 	VPOR         Y6, Y3, Y3
-	VBROADCASTSD ·mathTable+104(SB), Y7
-	VBROADCASTSD ·mathTable+96(SB), Y4
-	VMULPD       Y4, Y3, Y4
+	VMOVUPD      ·mathVectors+832(SB), Y7
+	VMULPD       ·mathVectors+768(SB), Y3, Y4
 	VADDPD       Y6, Y0, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y0, Y0
@@ -11208,33 +10629,28 @@ loop:
 	VSUBPD       Y6, Y3, Y3
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
-	VBROADCASTSD ·mathTable+256(SB), Y5
-	VBROADCASTSD ·mathTable+264(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+272(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+280(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+288(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+296(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+304(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+312(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
+	VMULPD       Y4, Y4, Y5
+	VMOVUPD      ·mathVectors+2048(SB), Y6
+	VMOVUPD      ·mathVectors+2112(SB), Y7
+	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
-	VMULPD       Y5, Y3, Y3
-	VBROADCASTSD ·mathTable+128(SB), Y4
+	VMULPD       Y6, Y3, Y3
+	VMOVUPD      ·mathVectors+1024(SB), Y4
 	VFMADD213PD  Y3, Y4, Y0
 	VXORPS       Y3, Y3, Y3
-	VBROADCASTSD ·mathTable+32(SB), Y4
+	VMOVUPD      ·mathVectors+256(SB), Y4
 	VCMPPD       $0x00, Y3, Y1, Y5
 	VBLENDVPD    Y5, Y4, Y0, Y0
-	VBROADCASTSD ·mathTable+40(SB), Y4
+	VMOVUPD      ·mathVectors+320(SB), Y4
 	VCMPPD       $0x11, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y4, Y0, Y0
-	VBROADCASTSD ·mathTable+24(SB), Y3
+	VMOVUPD      ·mathVectors+192(SB), Y3
 	VCMPPD       $0x15, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y1, Y0, Y0
 	VCVTPD2PSY   Y2, X2
@@ -11246,17 +10662,15 @@ loop:
 	VCVTPS2PD    X0, Y0
 	VCVTPS2PD    X1, Y1
 	VPSRLQ       $0x34, Y0, Y2
-	VBROADCASTSD ·mathTable+112(SB), Y3
+	VMOVUPD      ·mathVectors+896(SB), Y3
 	VPOR         Y3, Y2, Y2
-	VBROADCASTSD ·mathTable+120(SB), Y3
-	VSUBPD       Y3, Y2, Y2
-	VBROADCASTSD ·mathTable+0(SB), Y6
-	VBROADCASTSD ·mathTable+16(SB), Y3
+	VSUBPD       ·mathVectors+960(SB), Y2, Y2
+	VMOVUPD      ·mathVectors+0(SB), Y6
+	VMOVUPD      ·mathVectors+128(SB), Y3
 	VPAND        Y3, Y0, Y3
 	VPOR         Y6, Y3, Y3
-	VBROADCASTSD ·mathTable+104(SB), Y7
-	VBROADCASTSD ·mathTable+96(SB), Y4
-	VMULPD       Y4, Y3, Y4
+	VMOVUPD      ·mathVectors+832(SB), Y7
+	VMULPD       ·mathVectors+768(SB), Y3, Y4
 	VADDPD       Y6, Y2, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y2, Y2
@@ -11266,47 +10680,40 @@ loop:
 	VSUBPD       Y6, Y3, Y3
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
-	VBROADCASTSD ·mathTable+256(SB), Y5
-	VBROADCASTSD ·mathTable+264(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+272(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+280(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+288(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+296(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+304(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+312(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
+	VMULPD       Y4, Y4, Y5
+	VMOVUPD      ·mathVectors+2048(SB), Y6
+	VMOVUPD      ·mathVectors+2112(SB), Y7
+	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
-	VMULPD       Y5, Y3, Y3
-	VBROADCASTSD ·mathTable+128(SB), Y4
+	VMULPD       Y6, Y3, Y3
+	VMOVUPD      ·mathVectors+1024(SB), Y4
 	VFMADD213PD  Y3, Y4, Y2
 	VXORPS       Y3, Y3, Y3
-	VBROADCASTSD ·mathTable+32(SB), Y4
+	VMOVUPD      ·mathVectors+256(SB), Y4
 	VCMPPD       $0x00, Y3, Y0, Y5
 	VBLENDVPD    Y5, Y4, Y2, Y2
-	VBROADCASTSD ·mathTable+40(SB), Y4
+	VMOVUPD      ·mathVectors+320(SB), Y4
 	VCMPPD       $0x11, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y4, Y2, Y2
-	VBROADCASTSD ·mathTable+24(SB), Y3
+	VMOVUPD      ·mathVectors+192(SB), Y3
 	VCMPPD       $0x15, Y3, Y0, Y3
 	VBLENDVPD    Y3, Y0, Y2, Y2
 	VPSRLQ       $0x34, Y1, Y0
-	VBROADCASTSD ·mathTable+112(SB), Y3
+	VMOVUPD      ·mathVectors+896(SB), Y3
 	VPOR         Y3, Y0, Y0
-	VBROADCASTSD ·mathTable+120(SB), Y3
-	VSUBPD       Y3, Y0, Y0
-	VBROADCASTSD ·mathTable+0(SB), Y6
-	VBROADCASTSD ·mathTable+16(SB), Y3
+	VSUBPD       ·mathVectors+960(SB), Y0, Y0
+	VMOVUPD      ·mathVectors+0(SB), Y6
+	VMOVUPD      ·mathVectors+128(SB), Y3
 	VPAND        Y3, Y1, Y3
 	VPOR         Y6, Y3, Y3
-	VBROADCASTSD ·mathTable+104(SB), Y7
-	VBROADCASTSD ·mathTable+96(SB), Y4
-	VMULPD       Y4, Y3, Y4
+	VMOVUPD      ·mathVectors+832(SB), Y7
+	VMULPD       ·mathVectors+768(SB), Y3, Y4
 	VADDPD       Y6, Y0, Y5
 	VCMPPD       $0x1e, Y7, Y3, Y8
 	VBLENDVPD    Y8, Y5, Y0, Y0
@@ -11316,33 +10723,28 @@ loop:
 	VSUBPD       Y6, Y3, Y3
 	VDIVPD       Y4, Y3, Y3
 	VMULPD       Y3, Y3, Y4
-	VBROADCASTSD ·mathTable+256(SB), Y5
-	VBROADCASTSD ·mathTable+264(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+272(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+280(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+288(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+296(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+304(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
-	VBROADCASTSD ·mathTable+312(SB), Y6
-	VFMADD213PD  Y6, Y4, Y5
+	VMULPD       Y4, Y4, Y5
+	VMOVUPD      ·mathVectors+2048(SB), Y6
+	VMOVUPD      ·mathVectors+2112(SB), Y7
+	VFMADD213PD  ·mathVectors+2176(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2240(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2304(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2368(SB), Y5, Y7
+	VFMADD213PD  ·mathVectors+2432(SB), Y5, Y6
+	VFMADD213PD  ·mathVectors+2496(SB), Y5, Y7
+	VFMADD213PD  Y7, Y4, Y6
 	VADDPD       Y3, Y3, Y3
-	VMULPD       Y5, Y3, Y3
-	VBROADCASTSD ·mathTable+128(SB), Y4
+	VMULPD       Y6, Y3, Y3
+	VMOVUPD      ·mathVectors+1024(SB), Y4
 	VFMADD213PD  Y3, Y4, Y0
 	VXORPS       Y3, Y3, Y3
-	VBROADCASTSD ·mathTable+32(SB), Y4
+	VMOVUPD      ·mathVectors+256(SB), Y4
 	VCMPPD       $0x00, Y3, Y1, Y5
 	VBLENDVPD    Y5, Y4, Y0, Y0
-	VBROADCASTSD ·mathTable+40(SB), Y4
+	VMOVUPD      ·mathVectors+320(SB), Y4
 	VCMPPD       $0x11, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y4, Y0, Y0
-	VBROADCASTSD ·mathTable+24(SB), Y3
+	VMOVUPD      ·mathVectors+192(SB), Y3
 	VCMPPD       $0x15, Y3, Y1, Y3
 	VBLENDVPD    Y3, Y1, Y0, Y0
 	VCVTPD2PSY   Y2, X2
@@ -11366,17 +10768,15 @@ tail:
 	VCVTPS2PD    X1, Y1
 	VCVTPS2PD    X2, Y2
 	VPSRLQ       $0x34, Y1, Y3
-	VBROADCASTSD ·mathTable+112(SB), Y4
+	VMOVUPD      ·mathVectors+896(SB), Y4
 	VPOR         Y4, Y3, Y3
-	VBROADCASTSD ·mathTable+120(SB), Y4
-	VSUBPD       Y4, Y3, Y3
-	VBROADCASTSD ·mathTable+0(SB), Y7
-	VBROADCASTSD ·mathTable+16(SB), Y4
+	VSUBPD       ·mathVectors+960(SB), Y3, Y3
+	VMOVUPD      ·mathVectors+0(SB), Y7
+	VMOVUPD      ·mathVectors+128(SB), Y4
 	VPAND        Y4, Y1, Y4
 	VPOR         Y7, Y4, Y4
-	VBROADCASTSD ·mathTable+104(SB), Y8
-	VBROADCASTSD ·mathTable+96(SB), Y5
-	VMULPD       Y5, Y4, Y5
+	VMOVUPD      ·mathVectors+832(SB), Y8
+	VMULPD       ·mathVectors+768(SB), Y4, Y5
 	VADDPD       Y7, Y3, Y6
 	VCMPPD       $0x1e, Y8, Y4, Y9
 	VBLENDVPD    Y9, Y6, Y3, Y3
@@ -11386,47 +10786,40 @@ tail:
 	VSUBPD       Y7, Y4, Y4
 	VDIVPD       Y5, Y4, Y4
 	VMULPD       Y4, Y4, Y5
-	VBROADCASTSD ·mathTable+256(SB), Y6
-	VBROADCASTSD ·mathTable+264(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+272(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+280(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+288(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+296(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+304(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+312(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
+	VMULPD       Y5, Y5, Y6
+	VMOVUPD      ·mathVectors+2048(SB), Y7
+	VMOVUPD      ·mathVectors+2112(SB), Y8
+	VFMADD213PD  ·mathVectors+2176(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+2240(SB), Y6, Y8
+	VFMADD213PD  ·mathVectors+2304(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+2368(SB), Y6, Y8
+	VFMADD213PD  ·mathVectors+2432(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+2496(SB), Y6, Y8
+	VFMADD213PD  Y8, Y5, Y7
 	VADDPD       Y4, Y4, Y4
-	VMULPD       Y6, Y4, Y4
-	VBROADCASTSD ·mathTable+128(SB), Y5
+	VMULPD       Y7, Y4, Y4
+	VMOVUPD      ·mathVectors+1024(SB), Y5
 	VFMADD213PD  Y4, Y5, Y3
 	VXORPS       Y4, Y4, Y4
-	VBROADCASTSD ·mathTable+32(SB), Y5
+	VMOVUPD      ·mathVectors+256(SB), Y5
 	VCMPPD       $0x00, Y4, Y1, Y6
 	VBLENDVPD    Y6, Y5, Y3, Y3
-	VBROADCASTSD ·mathTable+40(SB), Y5
+	VMOVUPD      ·mathVectors+320(SB), Y5
 	VCMPPD       $0x11, Y4, Y1, Y4
 	VBLENDVPD    Y4, Y5, Y3, Y3
-	VBROADCASTSD ·mathTable+24(SB), Y4
+	VMOVUPD      ·mathVectors+192(SB), Y4
 	VCMPPD       $0x15, Y4, Y1, Y4
 	VBLENDVPD    Y4, Y1, Y3, Y3
 	VPSRLQ       $0x34, Y2, Y1
-	VBROADCASTSD ·mathTable+112(SB), Y4
+	VMOVUPD      ·mathVectors+896(SB), Y4
 	VPOR         Y4, Y1, Y1
-	VBROADCASTSD ·mathTable+120(SB), Y4
-	VSUBPD       Y4, Y1, Y1
-	VBROADCASTSD ·mathTable+0(SB), Y7
-	VBROADCASTSD ·mathTable+16(SB), Y4
+	VSUBPD       ·mathVectors+960(SB), Y1, Y1
+	VMOVUPD      ·mathVectors+0(SB), Y7
+	VMOVUPD      ·mathVectors+128(SB), Y4
 	VPAND        Y4, Y2, Y4
 	VPOR         Y7, Y4, Y4
-	VBROADCASTSD ·mathTable+104(SB), Y8
-	VBROADCASTSD ·mathTable+96(SB), Y5
-	VMULPD       Y5, Y4, Y5
+	VMOVUPD      ·mathVectors+832(SB), Y8
+	VMULPD       ·mathVectors+768(SB), Y4, Y5
 	VADDPD       Y7, Y1, Y6
 	VCMPPD       $0x1e, Y8, Y4, Y9
 	VBLENDVPD    Y9, Y6, Y1, Y1
@@ -11436,33 +10829,28 @@ tail:
 	VSUBPD       Y7, Y4, Y4
 	VDIVPD       Y5, Y4, Y4
 	VMULPD       Y4, Y4, Y5
-	VBROADCASTSD ·mathTable+256(SB), Y6
-	VBROADCASTSD ·mathTable+264(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+272(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+280(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+288(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+296(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+304(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
-	VBROADCASTSD ·mathTable+312(SB), Y7
-	VFMADD213PD  Y7, Y5, Y6
+	VMULPD       Y5, Y5, Y6
+	VMOVUPD      ·mathVectors+2048(SB), Y7
+	VMOVUPD      ·mathVectors+2112(SB), Y8
+	VFMADD213PD  ·mathVectors+2176(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+2240(SB), Y6, Y8
+	VFMADD213PD  ·mathVectors+2304(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+2368(SB), Y6, Y8
+	VFMADD213PD  ·mathVectors+2432(SB), Y6, Y7
+	VFMADD213PD  ·mathVectors+2496(SB), Y6, Y8
+	VFMADD213PD  Y8, Y5, Y7
 	VADDPD       Y4, Y4, Y4
-	VMULPD       Y6, Y4, Y4
-	VBROADCASTSD ·mathTable+128(SB), Y5
+	VMULPD       Y7, Y4, Y4
+	VMOVUPD      ·mathVectors+1024(SB), Y5
 	VFMADD213PD  Y4, Y5, Y1
 	VXORPS       Y4, Y4, Y4
-	VBROADCASTSD ·mathTable+32(SB), Y5
+	VMOVUPD      ·mathVectors+256(SB), Y5
 	VCMPPD       $0x00, Y4, Y2, Y6
 	VBLENDVPD    Y6, Y5, Y1, Y1
-	VBROADCASTSD ·mathTable+40(SB), Y5
+	VMOVUPD      ·mathVectors+320(SB), Y5
 	VCMPPD       $0x11, Y4, Y2, Y4
 	VBLENDVPD    Y4, Y5, Y1, Y1
-	VBROADCASTSD ·mathTable+24(SB), Y4
+	VMOVUPD      ·mathVectors+192(SB), Y4
 	VCMPPD       $0x15, Y4, Y2, Y4
 	VBLENDVPD    Y4, Y2, Y1, Y1
 	VCVTPD2PSY   Y3, X3
@@ -11925,3 +11313,226 @@ tail:
 done:
 	VZEROUPPER
 	RET
+
+// func uniformsAVX2(dst *float32, groups int, counter uint32, sample uint32, step uint32, key uint64)
+// Requires: AVX, AVX2
+TEXT ·uniformsAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         groups+8(FP), CX
+	MOVL         counter+16(FP), DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         sample+20(FP), DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         step+24(FP), DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	VPADDD       philoxFirstAVX2<>+0(SB), Y0, Y0
+	MOVQ         key+32(FP), DX
+	VMOVQ        DX, X3
+	VPBROADCASTD X3, Y3
+	SHRQ         $0x20, DX
+	VMOVQ        DX, X4
+	VPBROADCASTD X4, Y4
+	SHRQ         $0x20, DX
+	VMOVDQU      philoxM0AVX2<>+0(SB), Y5
+	VMOVDQU      philoxM1AVX2<>+0(SB), Y6
+
+group:
+	VMOVDQA     Y0, Y7
+	VMOVDQA     Y1, Y8
+	VMOVDQA     Y2, Y9
+	VPXOR       Y10, Y10, Y10
+	VMOVDQA     Y3, Y11
+	VMOVDQA     Y4, Y12
+	VPMULUDQ    Y5, Y7, Y7
+	VPMULUDQ    Y6, Y9, Y9
+	VPSRLQ      $0x20, Y7, Y13
+	VPSRLQ      $0x20, Y9, Y14
+	VPXOR       Y8, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y10, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y8
+	VPMULUDQ    Y6, Y13, Y10
+	VPSRLQ      $0x20, Y8, Y13
+	VPSRLQ      $0x20, Y10, Y14
+	VPXOR       Y9, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y7, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y7
+	VPMULUDQ    Y6, Y13, Y9
+	VPSRLQ      $0x20, Y7, Y13
+	VPSRLQ      $0x20, Y9, Y14
+	VPXOR       Y10, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y8, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y8
+	VPMULUDQ    Y6, Y13, Y10
+	VPSRLQ      $0x20, Y8, Y13
+	VPSRLQ      $0x20, Y10, Y14
+	VPXOR       Y9, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y7, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y7
+	VPMULUDQ    Y6, Y13, Y9
+	VPSRLQ      $0x20, Y7, Y13
+	VPSRLQ      $0x20, Y9, Y14
+	VPXOR       Y10, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y8, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y8
+	VPMULUDQ    Y6, Y13, Y10
+	VPSRLQ      $0x20, Y8, Y13
+	VPSRLQ      $0x20, Y10, Y14
+	VPXOR       Y9, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y7, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y7
+	VPMULUDQ    Y6, Y13, Y9
+	VPSRLQ      $0x20, Y7, Y13
+	VPSRLQ      $0x20, Y9, Y14
+	VPXOR       Y10, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y8, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y8
+	VPMULUDQ    Y6, Y13, Y10
+	VPSRLQ      $0x20, Y8, Y13
+	VPSRLQ      $0x20, Y10, Y14
+	VPXOR       Y9, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y7, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y7
+	VPMULUDQ    Y6, Y13, Y9
+	VPSRLQ      $0x20, Y7, Y13
+	VPSRLQ      $0x20, Y9, Y14
+	VPXOR       Y10, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y8, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPADDD      philoxW0AVX2<>+0(SB), Y11, Y11
+	VPADDD      philoxW1AVX2<>+0(SB), Y12, Y12
+	VPMULUDQ    Y5, Y14, Y8
+	VPMULUDQ    Y6, Y13, Y10
+	VPSRLQ      $0x20, Y8, Y13
+	VPSRLQ      $0x20, Y10, Y14
+	VPXOR       Y9, Y14, Y14
+	VPXOR       Y11, Y14, Y14
+	VPXOR       Y7, Y13, Y13
+	VPXOR       Y12, Y13, Y13
+	VPSLLQ      $0x20, Y10, Y10
+	VPSLLQ      $0x20, Y8, Y8
+	VPBLENDD    $0xaa, Y10, Y14, Y7
+	VPBLENDD    $0xaa, Y8, Y13, Y8
+	VPUNPCKLQDQ Y8, Y7, Y9
+	VPUNPCKHQDQ Y8, Y7, Y7
+	VPERM2I128  $0x20, Y7, Y9, Y8
+	VPSRLD      $0x08, Y8, Y8
+	VCVTDQ2PS   Y8, Y8
+	VMULPS      philoxUnitAVX2<>+0(SB), Y8, Y8
+	VMOVUPS     Y8, (AX)
+	VPERM2I128  $0x31, Y7, Y9, Y8
+	VPSRLD      $0x08, Y8, Y8
+	VCVTDQ2PS   Y8, Y8
+	VMULPS      philoxUnitAVX2<>+0(SB), Y8, Y8
+	VMOVUPS     Y8, 32(AX)
+	VPADDD      philoxNextAVX2<>+0(SB), Y0, Y0
+	ADDQ        $0x40, AX
+	DECQ        CX
+	JNZ         group
+	VZEROUPPER
+	RET
+
+DATA philoxFirstAVX2<>+0(SB)/4, $0x00000000
+DATA philoxFirstAVX2<>+4(SB)/4, $0x00000000
+DATA philoxFirstAVX2<>+8(SB)/4, $0x00000001
+DATA philoxFirstAVX2<>+12(SB)/4, $0x00000001
+DATA philoxFirstAVX2<>+16(SB)/4, $0x00000002
+DATA philoxFirstAVX2<>+20(SB)/4, $0x00000002
+DATA philoxFirstAVX2<>+24(SB)/4, $0x00000003
+DATA philoxFirstAVX2<>+28(SB)/4, $0x00000003
+GLOBL philoxFirstAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA philoxM0AVX2<>+0(SB)/4, $0xd2511f53
+DATA philoxM0AVX2<>+4(SB)/4, $0xd2511f53
+DATA philoxM0AVX2<>+8(SB)/4, $0xd2511f53
+DATA philoxM0AVX2<>+12(SB)/4, $0xd2511f53
+DATA philoxM0AVX2<>+16(SB)/4, $0xd2511f53
+DATA philoxM0AVX2<>+20(SB)/4, $0xd2511f53
+DATA philoxM0AVX2<>+24(SB)/4, $0xd2511f53
+DATA philoxM0AVX2<>+28(SB)/4, $0xd2511f53
+GLOBL philoxM0AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA philoxM1AVX2<>+0(SB)/4, $0xcd9e8d57
+DATA philoxM1AVX2<>+4(SB)/4, $0xcd9e8d57
+DATA philoxM1AVX2<>+8(SB)/4, $0xcd9e8d57
+DATA philoxM1AVX2<>+12(SB)/4, $0xcd9e8d57
+DATA philoxM1AVX2<>+16(SB)/4, $0xcd9e8d57
+DATA philoxM1AVX2<>+20(SB)/4, $0xcd9e8d57
+DATA philoxM1AVX2<>+24(SB)/4, $0xcd9e8d57
+DATA philoxM1AVX2<>+28(SB)/4, $0xcd9e8d57
+GLOBL philoxM1AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA philoxW0AVX2<>+0(SB)/4, $0x9e3779b9
+DATA philoxW0AVX2<>+4(SB)/4, $0x9e3779b9
+DATA philoxW0AVX2<>+8(SB)/4, $0x9e3779b9
+DATA philoxW0AVX2<>+12(SB)/4, $0x9e3779b9
+DATA philoxW0AVX2<>+16(SB)/4, $0x9e3779b9
+DATA philoxW0AVX2<>+20(SB)/4, $0x9e3779b9
+DATA philoxW0AVX2<>+24(SB)/4, $0x9e3779b9
+DATA philoxW0AVX2<>+28(SB)/4, $0x9e3779b9
+GLOBL philoxW0AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA philoxW1AVX2<>+0(SB)/4, $0xbb67ae85
+DATA philoxW1AVX2<>+4(SB)/4, $0xbb67ae85
+DATA philoxW1AVX2<>+8(SB)/4, $0xbb67ae85
+DATA philoxW1AVX2<>+12(SB)/4, $0xbb67ae85
+DATA philoxW1AVX2<>+16(SB)/4, $0xbb67ae85
+DATA philoxW1AVX2<>+20(SB)/4, $0xbb67ae85
+DATA philoxW1AVX2<>+24(SB)/4, $0xbb67ae85
+DATA philoxW1AVX2<>+28(SB)/4, $0xbb67ae85
+GLOBL philoxW1AVX2<>(SB), RODATA|NOPTR, $32
+
+DATA philoxNextAVX2<>+0(SB)/4, $0x00000004
+DATA philoxNextAVX2<>+4(SB)/4, $0x00000004
+DATA philoxNextAVX2<>+8(SB)/4, $0x00000004
+DATA philoxNextAVX2<>+12(SB)/4, $0x00000004
+DATA philoxNextAVX2<>+16(SB)/4, $0x00000004
+DATA philoxNextAVX2<>+20(SB)/4, $0x00000004
+DATA philoxNextAVX2<>+24(SB)/4, $0x00000004
+DATA philoxNextAVX2<>+28(SB)/4, $0x00000004
+GLOBL philoxNextAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA philoxUnitAVX2<>+0(SB)/4, $0x33800000
+DATA philoxUnitAVX2<>+4(SB)/4, $0x33800000
+DATA philoxUnitAVX2<>+8(SB)/4, $0x33800000
+DATA philoxUnitAVX2<>+12(SB)/4, $0x33800000
+DATA philoxUnitAVX2<>+16(SB)/4, $0x33800000
+DATA philoxUnitAVX2<>+20(SB)/4, $0x33800000
+DATA philoxUnitAVX2<>+24(SB)/4, $0x33800000
+DATA philoxUnitAVX2<>+28(SB)/4, $0x33800000
+GLOBL philoxUnitAVX2<>(SB), RODATA|NOPTR, $32

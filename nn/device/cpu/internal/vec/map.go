@@ -15,6 +15,9 @@ type Functions struct {
 	Less, LessEqual, Equal func(dst, a, b []float32)
 	// If is a where the truth c holds, otherwise b.
 	If func(dst, c, a, b []float32)
+
+	// Uniforms sets dst to the random numbers of package expr of a sample, from an element on.
+	Uniforms func(dst []float32, key uint64, step, sample uint32, element int)
 }
 
 var plainFunctions = Functions{
@@ -27,6 +30,7 @@ var plainFunctions = Functions{
 	LessEqual: both(func(a, b float32) float32 { return truth(a <= b) }),
 	Equal:     both(func(a, b float32) float32 { return truth(a == b) }),
 	If:        choose,
+	Uniforms:  uniforms,
 }
 
 func each(f func(x float32) float32) func(dst, x []float32) {
@@ -140,13 +144,24 @@ var mathTable = [...]float64{
 	0.09021197583802171, -0.1077104012536239, 0.13167500462304274, -0.17657623355634394, 0.35353099633699614,
 }
 
-// horner is a polynomial of x with n coefficients of mathTable from first on.
-func horner(x float64, first, n int) float64 {
-	p := mathTable[first]
-	for _, c := range mathTable[first+1 : first+n] {
-		p = math.FMA(x, p, c)
+// mathVectors is mathTable as the assembly reads it: each number as a vector.
+var mathVectors = func() (v [len(mathTable)][8]float64) {
+	for i, x := range mathTable {
+		for j := range v[i] {
+			v[i][j] = x
+		}
 	}
-	return p
+	return v
+}()
+
+// polynomial is that of x with n coefficients of mathTable from first on, n even: of the odd powers and of the even ones.
+func polynomial(x float64, first, n int) float64 {
+	z := float64(x * x)
+	odd, even := mathTable[first], mathTable[first+1]
+	for i := first + 2; i < first+n; i += 2 {
+		odd, even = math.FMA(z, odd, mathTable[i]), math.FMA(z, even, mathTable[i+1])
+	}
+	return math.FMA(x, odd, even)
 }
 
 // exponential is eˣ, for x beyond 104 that of 104.
@@ -159,7 +174,7 @@ func exponential(x float64) float64 {
 	}
 	t := math.FMA(x, mathTable[mLog2E], mathTable[mRound])
 	r := math.FMA(t-mathTable[mRound], mathTable[mMinusLn2], x)
-	return horner(r, mExp, expTerms) * math.Float64frombits((math.Float64bits(t)+1023)<<52)
+	return polynomial(r, mExp, expTerms) * math.Float64frombits((math.Float64bits(t)+1023)<<52)
 }
 
 func exp(x float32) float32 { return float32(exponential(float64(x))) }
@@ -181,7 +196,7 @@ func erf(x float32) float32 {
 	if a > mathTable[mErfMost] {
 		a = mathTable[mErfMost]
 	}
-	y := a * horner(math.FMA(float64(a*a), mathTable[mEighth], mathTable[mMinusOne]), mErf, erfTerms)
+	y := a * polynomial(math.FMA(float64(a*a), mathTable[mEighth], mathTable[mMinusOne]), mErf, erfTerms)
 	return float32(math.Copysign(y, float64(x)))
 }
 
@@ -203,6 +218,6 @@ func log(x float32) float32 {
 		m, e = m*.5, e+1
 	}
 	s := (m - 1) / (m + 1)
-	w := (s + s) * horner(float64(s*s), mLog, logTerms)
+	w := (s + s) * polynomial(float64(s*s), mLog, logTerms)
 	return float32(math.FMA(e, mathTable[mLn2], w))
 }

@@ -29,7 +29,7 @@ var sets = [...]Set{
 		Functions: Functions{
 			Neg: negAVX2, Sqrt: sqrtAVX2, Exp: expAVX2, Log: logAVX2, Tanh: tanhAVX2, Erf: erfAVX2, Sigmoid: sigmoidAVX2,
 			Sub: subAVX2, Mul: mulAVX2, Div: divAVX2, Min: minimumAVX2, Max: maximumAVX2,
-			Less: lessAVX2, LessEqual: lessEqualAVX2, Equal: equalAVX2, If: chooseAVX2,
+			Less: lessAVX2, LessEqual: lessEqualAVX2, Equal: equalAVX2, If: chooseAVX2, Uniforms: uniformsByAVX2,
 		},
 		MaxWindows: func(y, x []float32, w Windows) {
 			run := maxWindowsAVX2
@@ -72,7 +72,7 @@ var sets = [...]Set{
 		Functions: Functions{
 			Neg: negAVX512, Sqrt: sqrtAVX512, Exp: expAVX512, Log: logAVX512, Tanh: tanhAVX512, Erf: erfAVX512, Sigmoid: sigmoidAVX512,
 			Sub: subAVX512, Mul: mulAVX512, Div: divAVX512, Min: minimumAVX512, Max: maximumAVX512,
-			Less: lessAVX512, LessEqual: lessEqualAVX512, Equal: equalAVX512, If: chooseAVX512,
+			Less: lessAVX512, LessEqual: lessEqualAVX512, Equal: equalAVX512, If: chooseAVX512, Uniforms: uniformsByAVX2,
 		},
 		MaxWindows: func(y, x []float32, w Windows) {
 			run := maxWindowsAVX512

@@ -315,3 +315,6 @@ func equalAVX2(dst []float32, a []float32, b []float32)
 
 //go:noescape
 func chooseAVX2(dst []float32, c []float32, a []float32, b []float32)
+
+//go:noescape
+func uniformsAVX2(dst *float32, groups int, counter uint32, sample uint32, step uint32, key uint64)

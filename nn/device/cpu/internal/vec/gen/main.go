@@ -16,5 +16,6 @@ func main() {
 		pools(s)
 		functions(s)
 	}
+	uniforms()
 	Generate()
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The places of numbers in package vec's mathTable, in its order.
+// The places of numbers in package vec's mathTable and mathVectors, in its order.
 const (
 	mOne = iota
 	mSign
@@ -52,9 +52,8 @@ func functions(s isa) {
 		{"exp", s.halves(s.exponential)},
 		{"sigmoid", s.halves(func(x reg.VecVirtual) reg.VecVirtual {
 			t := s.exponential(s.signed(x, XOR))
-			one := s.number(mOne)
-			VADDPD(one, t, t)
-			VDIVPD(t, one, t)
+			VADDPD(at(mOne), t, t)
+			VDIVPD(t, s.number(mOne), t)
 			return t
 		})},
 		{"tanh", s.halves(s.tanh)},
@@ -85,11 +84,14 @@ func functions(s isa) {
 }
 
 // number is a vector full of one of mathTable.
-func (s isa) number(at int) reg.VecVirtual {
+func (s isa) number(i int) reg.VecVirtual {
 	x := s.vector()
-	VBROADCASTSD(NewDataAddr(Symbol{Name: "·mathTable"}, 8*at), x)
+	VMOVUPD(at(i), x)
 	return x
 }
+
+// at is where it lies.
+func at(i int) Mem { return NewDataAddr(Symbol{Name: "·mathVectors"}, 64*i) }
 
 // halves applies a function of float64 to float32.
 func (s isa) halves(f func(x reg.VecVirtual) reg.VecVirtual) func(x reg.VecVirtual) reg.VecVirtual {
@@ -176,13 +178,17 @@ func (s isa) where(predicate uint64, x, b, a, y reg.VecVirtual) {
 	VBLENDVPD(m, a, y, y)
 }
 
-// horner is a polynomial of x with n coefficients from the one at first on.
-func (s isa) horner(x reg.VecVirtual, first, n int) reg.VecVirtual {
-	p := s.number(first)
-	for i := first + 1; i < first+n; i++ {
-		VFMADD213PD(s.number(i), x, p)
+// polynomial is package vec's.
+func (s isa) polynomial(x reg.VecVirtual, first, n int) reg.VecVirtual {
+	z := s.vector()
+	VMULPD(x, x, z)
+	odd, even := s.number(first), s.number(first+1)
+	for i := first + 2; i < first+n; i += 2 {
+		VFMADD213PD(at(i), z, odd)
+		VFMADD213PD(at(i+1), z, even)
 	}
-	return p
+	VFMADD213PD(even, x, odd)
+	return odd
 }
 
 // exponential is package vec's.
@@ -190,13 +196,12 @@ func (s isa) exponential(x reg.VecVirtual) reg.VecVirtual {
 	v, t, r := s.vector(), s.vector(), s.vector()
 	VMINPD(x, s.number(mExpMost), v) // x where it is NaN
 	VMAXPD(v, s.number(mExpLeast), v)
-	round := s.number(mRound)
 	VMOVAPD(v, t)
-	VFMADD213PD(round, s.number(mLog2E), t)
-	VSUBPD(round, t, r)
+	VFMADD213PD(at(mRound), s.number(mLog2E), t)
+	VSUBPD(at(mRound), t, r)
 	VFMADD213PD(v, s.number(mMinusLn2), r)
-	p := s.horner(r, mExp, expTerms)
-	VPADDQ(s.number(mBias), t, t)
+	p := s.polynomial(r, mExp, expTerms)
+	VPADDQ(at(mBias), t, t)
 	VPSLLQ(Imm(52), t, t)
 	VMULPD(t, p, p)
 	return p
@@ -204,7 +209,7 @@ func (s isa) exponential(x reg.VecVirtual) reg.VecVirtual {
 
 func (s isa) tanh(x reg.VecVirtual) reg.VecVirtual {
 	a, y := s.signed(x, ANDNOT), s.vector()
-	VMULPD(s.number(mMinusTwo), a, y)
+	VMULPD(at(mMinusTwo), a, y)
 	t := s.exponential(y)
 	one := s.number(mOne)
 	VADDPD(one, t, y)
@@ -219,8 +224,8 @@ func (s isa) erf(x reg.VecVirtual) reg.VecVirtual {
 	a, u := s.signed(x, ANDNOT), s.vector()
 	VMINPD(a, s.number(mErfMost), a)
 	VMULPD(a, a, u)
-	VFMADD213PD(s.number(mMinusOne), s.number(mEighth), u)
-	p := s.horner(u, mErf, erfTerms)
+	VFMADD213PD(at(mMinusOne), s.number(mEighth), u)
+	p := s.polynomial(u, mErf, erfTerms)
 	VMULPD(a, p, p)
 	return s.signOf(x, p)
 }
@@ -229,13 +234,13 @@ func (s isa) log(x reg.VecVirtual) reg.VecVirtual {
 	e, m, half, t := s.vector(), s.vector(), s.vector(), s.vector()
 	VPSRLQ(Imm(52), x, e)
 	s.or(s.number(mExponent), e, e)
-	VSUBPD(s.number(mExponentOff), e, e)
+	VSUBPD(at(mExponentOff), e, e)
 	one := s.number(mOne)
 	s.and(s.number(mMantissa), x, m)
 	s.or(one, m, m)
 	const greater = 0x1e
 	root := s.number(mSqrt2)
-	VMULPD(s.number(mHalf), m, half)
+	VMULPD(at(mHalf), m, half)
 	VADDPD(one, e, t)
 	s.where(greater, m, root, t, e)
 	s.where(greater, m, root, half, m)
@@ -245,7 +250,7 @@ func (s isa) log(x reg.VecVirtual) reg.VecVirtual {
 	VSUBPD(one, m, m)
 	VDIVPD(q, m, m)
 	VMULPD(m, m, q)
-	p := s.horner(q, mLog, logTerms)
+	p := s.polynomial(q, mLog, logTerms)
 	VADDPD(m, m, m)
 	VMULPD(p, m, m)
 	VFMADD213PD(m, s.number(mLn2), e)
