@@ -1,6 +1,7 @@
 //go:build gpu && cgo
 
-// Package kernels has the sources in CUDA C++ of nets and spaces. It touches nothing; package nvrtc compiles them.
+// Package kernels has the sources in CUDA C++ of nets and spaces, and writes those of elementwise expressions. It touches no GPU: package nvrtc
+// compiles them.
 package kernels
 
 import (
@@ -9,7 +10,7 @@ import (
 	"io/fs"
 )
 
-//go:embed *.cu store.h
+//go:embed *.cu *.h
 var files embed.FS
 
 // RNA is the source of RNA's kernels.

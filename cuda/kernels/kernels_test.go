@@ -4,6 +4,7 @@ package kernels_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -13,9 +14,28 @@ import (
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nvrtc"
 	"onlinerna/cuda/sim"
+	"onlinerna/nn/op/expr"
 )
 
 func TestMain(m *testing.M) { os.Exit(gputest.Main(m)) }
+
+// mappings are expressions with all functions, of operands stored in all ways, in 16 bits where they may be.
+func mappings() map[string]kernels.Mapping {
+	x, y := expr.Arg(0), expr.Arg(1)
+	whole, large := kernels.Operand{Whole: true, Narrow: true}, kernels.Operand{Whole: true}
+	gelu := x.Scale(.5).Mul(x.Scale(math.Sqrt2 / 2).Erf().Shift(1))
+	all := x.Exp().Add(x.Square().Shift(1).Log().Sqrt()).Sub(x.Tanh().Neg().Div(y.Sigmoid())).Min(y).Max(expr.Const(math.Inf(-1)))
+	all = expr.If(x.Less(y), all, expr.If(x.LessEqual(y.Scale(2)), y, expr.If(x.Equal(expr.Const(1e300)), x, y)))
+	drop := expr.If(expr.Chance(expr.Random(1<<63+5, 1, false), .25), expr.Const(0), x.Mul(expr.Random(3, 1, true)))
+	return map[string]kernels.Mapping{
+		"gelu":     {Expr: gelu, Operands: []kernels.Operand{whole}, Narrow: true},
+		"all":      {Expr: all, Operands: []kernels.Operand{whole, large}, Narrow: true},
+		"repeated": {Expr: x.Mul(y), Operands: []kernels.Operand{whole, {Narrow: true}}, Narrow: true},
+		"weights":  {Expr: x.Mul(y).Add(expr.Arg(2)), Operands: []kernels.Operand{whole, {}, {}}, Narrow: true},
+		"gradient": {Expr: gelu.Gradient(y)[0], Operands: []kernels.Operand{whole, {Whole: true, Narrow: true, Scaled: true}}, Narrow: true, Scaled: true},
+		"dropout":  {Expr: drop, Operands: []kernels.Operand{whole, {Counter: true}}, Narrow: true},
+	}
+}
 
 // The kernels compile for the GPUs that matter, whatever GPU is here. With NVIDIA's NVRTC and no driver, as in
 // RNA_CUDA_LIBS=folder, this needs no GPU. (NVRTC 13.5 crashes in a process that has the stand-in's driver.)
@@ -40,6 +60,23 @@ func TestKernelsCompile(t *testing.T) {
 			text, options, err := kernels.Net(name, store)
 			gputest.Check(t, err)
 			sources = append(sources, source{name, text, options})
+		}
+	}
+	for name, m := range mappings() {
+		for store := range 3 {
+			if sim.Active() && store > 0 {
+				break // the tests of nets compile such
+			}
+			if store == 0 { // all is float32
+				m.Narrow = false
+				for i := range m.Operands {
+					m.Operands[i].Narrow = false
+				}
+			}
+			text, options, err := m.Source(store)
+			gputest.Check(t, err)
+			sources = append(sources, source{name, text, options})
+			m = mappings()[name]
 		}
 	}
 	archs := []int{80, 90, 100}

@@ -151,10 +151,7 @@ func (d *Device) Close() error {
 
 // kernel is a kernel of one of the sources of this package, for elements of 16 bits or for float32.
 func (d *Device) kernel(file, name string, narrow bool) (*driver.Kernel, error) {
-	store := 0
-	if narrow {
-		store = map[number.Precision]int{number.BFloat16: 1, number.Float16: 2}[d.opts.Precision]
-	}
+	store := d.element(narrow)
 	module := fmt.Sprint(file, store)
 	key := fmt.Sprint(name, store)
 	if k, ok := d.kernels[key]; ok {
@@ -177,6 +174,14 @@ func (d *Device) kernel(file, name string, narrow bool) (*driver.Kernel, error) 
 	}
 	d.kernels[key] = k
 	return k, nil
+}
+
+// element says for a source what its elements are: float32, or the precision's 16 bits.
+func (d *Device) element(narrow bool) int {
+	if !narrow {
+		return 0
+	}
+	return map[number.Precision]int{number.BFloat16: 1, number.Float16: 2}[d.opts.Precision]
 }
 
 // table is GPU memory with the given content, which stays there.

@@ -39,20 +39,19 @@ func TestNet(t *testing.T) {
 // conformance says how exact the device is: what is stored in 16 bits, and factors of TensorFloat-32, are off by half a unit in the
 // last place; all else is float32.
 func conformance(p number.Precision) devicetest.Options {
-	lacks := []string{"map", "sum_to"}
 	switch p {
 	case number.TF32:
-		return devicetest.Options{Lacks: lacks, Unit: 0x1p-11, Round: func(x float64) float64 {
+		return devicetest.Options{Unit: 0x1p-11, Round: func(x float64) float64 {
 			u := math.Float32bits(float32(x))
 			return float64(math.Float32frombits((u + 0xfff + u>>13&1) &^ 0x1fff))
 		}}
 	case number.BFloat16, number.Float16:
 		unit := map[number.Precision]float64{number.BFloat16: 0x1p-8, number.Float16: 0x1p-11}[p]
-		return devicetest.Options{Lacks: lacks, Unit: unit, Round: func(x float64) float64 {
+		return devicetest.Options{Unit: unit, Round: func(x float64) float64 {
 			return float64(number.Widen(p, number.Narrow(p, []float32{float32(x)}))[0])
 		}}
 	}
-	return devicetest.Options{Lacks: lacks}
+	return devicetest.Options{}
 }
 
 // bound binds an op on operands with the given types, which lie one behind the other in a memory, all of it zero.

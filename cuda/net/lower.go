@@ -57,7 +57,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, func(s step, o op.ShortcutGrad) (*lowering, error) {
 				return s.shortcut("nn_shortcut_grad", o.Shortcut, s.OutType(), s.InType(0))
 			}),
-			alone(d, step.view),
+			alone(d, step.view), alone(d, step.expression), alone(d, step.sumTo),
 			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.score),
 		},
 		Lacks: func(t op.Type) string {
@@ -164,6 +164,11 @@ func (b *binding) launch(file, name string, grid, block driver.Dim, args ...any)
 		b.fail(err)
 		return
 	}
+	b.add(k, grid, block, args...)
+}
+
+// add adds a kernel.
+func (b *binding) add(k *driver.Kernel, grid, block driver.Dim, args ...any) {
 	for i, a := range args { // an empty span is a null pointer
 		switch n := a.(type) {
 		case int:

@@ -1,5 +1,6 @@
 // NVRTC on the CPU: g++ compiles the source it is given. The result carries what it was made with.
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <nvrtc.h>
@@ -96,6 +97,18 @@ std::string readFile(const std::string &path) {
 	return text;
 }
 
+// ahead is the folder of this library if device.h lies there, compiled ahead.
+const std::string &ahead() {
+	static const std::string folder = [] {
+		Dl_info self;
+		if (!dladdr((void *)&nvrtcVersion, &self) || !self.dli_fname) return std::string();
+		std::string path = self.dli_fname;
+		path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+		return access((path + "/sim.h.gch").c_str(), R_OK) == 0 ? path : std::string();
+	}();
+	return folder;
+}
+
 // compile runs g++ in folder and returns whether it succeeded.
 bool compile(const std::string &folder, const std::vector<std::string> &options) {
 	const char *chosen = getenv("RNA_SIM_CXX");
@@ -108,6 +121,7 @@ bool compile(const std::string &folder, const std::vector<std::string> &options)
 		from = to + 1;
 	}
 	words.insert(words.end(), options.begin(), options.end());
+	if (!ahead().empty()) words.push_back("-I" + ahead());
 	words.insert(words.end(), {"-I" + folder, "-o", folder + "/kernels.so", folder + "/kernels.cu"});
 	std::vector<char *> args;
 	for (std::string &w : words) args.push_back(w.data());
@@ -137,7 +151,8 @@ bool compile(const std::string &folder, const std::vector<std::string> &options)
 
 nvrtcResult build(nvrtcProgram p, const std::vector<std::string> &options) {
 	std::vector<std::string> names = kernels(p->source);
-	std::string text = std::string("#define SIM_SOURCE\n#line 1 \"device.h\"\n") + simDeviceText() + "\n#line 1 \"" + p->name + "\"\n" + p->source + "\nSIM_KERNELS(";
+	std::string before = ahead().empty() ? std::string("#define SIM_SOURCE\n#line 1 \"device.h\"\n") + simDeviceText() : "#include \"sim.h\"";
+	std::string text = before + "\n#line 1 \"" + p->name + "\"\n" + p->source + "\nSIM_KERNELS(";
 	for (size_t i = 0; i < names.size(); i++) text += (i ? ", SIM_KERNEL(" : "SIM_KERNEL(") + names[i] + ")";
 	text += ")\n";
 	const char *tmp = getenv("TMPDIR");
