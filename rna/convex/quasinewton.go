@@ -2,6 +2,7 @@ package convex
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -95,18 +96,34 @@ func (l *limited) update(s, q []float64) {
 	l.rho = append(l.rho, 1/sq)
 }
 
-// full is BFGS with the d×d matrix itself.
+// full is BFGS. The inverse is kept as its updates while these take less memory than the matrix, then as the matrix.
 type full struct {
-	h  *mat.SymDense
-	hq *mat.VecDense
+	scale float64
+	pairs []rankTwo
+	h     *mat.SymDense
+	hq    []float64
+}
+
+// A rankTwo is an update of the inverse H: H⁺ = H − ρ(H q sᵀ + s (H q)ᵀ) + ρ(1 + ρ qᵀH q) s sᵀ, ρ = 1/sᵀq.
+type rankTwo struct {
+	s, hq    []float64
+	rho, own float64 // own is ρ(1 + ρ qᵀH q)
 }
 
 func (b *full) apply(dst, grad []float64) {
-	if b.h == nil {
-		copy(dst, grad)
+	if b.h != nil {
+		mat.NewVecDense(len(dst), dst).MulVec(b.h, mat.NewVecDense(len(grad), grad))
 		return
 	}
-	mat.NewVecDense(len(dst), dst).MulVec(b.h, mat.NewVecDense(len(grad), grad))
+	copy(dst, grad)
+	if b.scale != 0 {
+		floats.Scale(b.scale, dst)
+	}
+	for _, p := range b.pairs {
+		sg, hqg := floats.Dot(p.s, grad), floats.Dot(p.hq, grad)
+		floats.AddScaled(dst, p.own*sg-p.rho*hqg, p.s)
+		floats.AddScaled(dst, -p.rho*sg, p.hq)
+	}
 }
 
 func (b *full) update(s, q []float64) {
@@ -115,14 +132,34 @@ func (b *full) update(s, q []float64) {
 		return
 	}
 	n := len(s)
-	if b.h == nil {
-		b.h, b.hq = mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
-		for j := range n {
-			b.h.SetSym(j, j, sq/floats.Dot(q, q))
-		}
+	if b.scale == 0 {
+		b.scale = sq / floats.Dot(q, q)
+		b.hq = make([]float64, n)
 	}
-	sv, qv := mat.NewVecDense(n, s), mat.NewVecDense(n, q)
-	b.hq.MulVec(b.h, qv)
-	b.h.RankTwo(b.h, -1/sq, b.hq, sv)
-	b.h.SymRankOne(b.h, (1+mat.Dot(qv, b.hq)/sq)/sq, sv)
+	b.apply(b.hq, q)
+	p := rankTwo{s, b.hq, 1 / sq, (1 + floats.Dot(q, b.hq)/sq) / sq}
+	switch {
+	case b.h != nil:
+		b.add(p)
+		return
+	case 8*len(b.pairs) < n:
+		p.s, p.hq = slices.Clone(s), slices.Clone(b.hq)
+		b.pairs = append(b.pairs, p)
+		return
+	}
+	b.h = mat.NewSymDense(n, nil)
+	for j := range n {
+		b.h.SetSym(j, j, b.scale)
+	}
+	for _, p := range append(b.pairs, p) {
+		b.add(p)
+	}
+	b.pairs = nil
+}
+
+// add adds an update to the matrix.
+func (b *full) add(p rankTwo) {
+	s := mat.NewVecDense(len(p.s), p.s)
+	b.h.RankTwo(b.h, -p.rho, mat.NewVecDense(len(p.hq), p.hq), s)
+	b.h.SymRankOne(b.h, p.own, s)
 }
