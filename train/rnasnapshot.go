@@ -18,8 +18,11 @@ type running struct {
 // add takes a·x into the mean.
 func (m *running) add(a float64, x device.Vector) error {
 	m.n++
-	if a == 1 {
-		return m.v.Lerp(1/float64(m.n), x) // x itself in the first step
+	switch {
+	case a == 1 && m.n == 1:
+		return m.v.Copy(x)
+	case a == 1:
+		return m.v.Lerp(1/float64(m.n), x)
 	}
 	var err error
 	if m.n == 1 {
