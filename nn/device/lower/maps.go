@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
 )
 
 // Maps is steps of elementwise ops, each of what the one before makes, as one expression.
@@ -30,7 +31,7 @@ func MapsFrom(f *Flow, first int) []Maps {
 		if some {
 			list = append(list, m)
 		}
-		next, ok := m.next(f)
+		next, ok := m.Next(f)
 		if !ok {
 			slices.Reverse(list)
 			return list
@@ -40,12 +41,23 @@ func MapsFrom(f *Flow, first int) []Maps {
 	}
 }
 
-// next is m with the step that follows.
-func (m Maps) next(f *Flow) (n Maps, ok bool) {
+// After is what step i makes, as it is: the start for expressions behind another kernel.
+func After(f *Flow, i int) Maps {
+	out := f.Step(i).Out
+	return Maps{Steps: []int{i}, Map: op.Map{Expr: expr.Arg(0)}, In: []int{out}, Out: out}
+}
+
+// Next is m with the step that follows: an elementwise op that is the only reader of what m makes, of the same shape.
+func (m Maps) Next(f *Flow) (n Maps, ok bool) {
 	i := f.Sole(m.Steps[len(m.Steps)-1])
 	if i < 0 {
 		return n, false
 	}
+	return m.Then(f, i)
+}
+
+// Then is Next with step i, one of the readers. It is for the caller to see that what m makes is there for the others.
+func (m Maps) Then(f *Flow, i int) (n Maps, ok bool) {
 	s := f.Step(i)
 	o, ok := s.Op.(op.Elementwise)
 	if !ok || !s.Values[m.Out].Type.Shape.Equal(s.OutType().Shape) {

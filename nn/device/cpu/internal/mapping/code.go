@@ -20,11 +20,12 @@ type Code struct {
 	slots int
 	order order
 	axes  []op.Axes // by operand
+	made  int       // the operand that is given to Run, or -1
 }
 
 // newCode is that of an expression whose result has the given order, for operands that vary along axes.
 func newCode(nodes []expr.Node, o order, axes []op.Axes) *Code {
-	c := &Code{nodes: nodes, order: o, axes: axes}
+	c := &Code{nodes: nodes, order: o, axes: axes, made: -1}
 	last := make([]int, len(c.nodes)) // who reads it last
 	for i, n := range c.nodes {
 		for _, a := range n.In {
@@ -92,8 +93,8 @@ func (c *Code) Bind(scratch [][]float32, block int, numbers [][]float32, counter
 	return b
 }
 
-// Run has a worker compute the elements from place lo on, a block at most. made is those elements of the first operand, if
-// that is what another kernel makes. It may be dst.
+// Run has a worker compute the elements from place lo on, a block at most. made is those of the operand
+// that another kernel makes, if there is one. It may be dst.
 func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 	w, k, size := &b.workers[number], b.set, len(dst)
 	for i, n := range b.nodes {
@@ -110,7 +111,7 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 			continue
 		case expr.KindArg:
 			switch x := b.numbers[n.Index]; {
-			case n.Index == 0 && made != nil:
+			case n.Index == b.made:
 				to = made
 			case b.axes[n.Index] == op.All:
 				to = x[lo : lo+size]

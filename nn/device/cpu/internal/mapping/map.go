@@ -13,7 +13,6 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
-	"onlinerna/nn/op/expr"
 )
 
 // Patterns are those of the ops of this package, for so many workers.
@@ -24,72 +23,39 @@ func Patterns(workers int) []work.Pattern {
 	}
 }
 
-// maps takes an expression and those of its result that follow, as long as nobody else reads what is in between.
+// maps takes elementwise ops after each other, one of which is an expression.
 func maps(f *lower.Flow, first, workers int) []work.Match {
-	s := f.Step(first)
-	o, ok := s.Op.(op.Map)
-	if !ok {
+	var list []work.Match
+	for _, m := range lower.MapsFrom(f, first) {
+		c := Chain{m, f.Step(m.Steps[len(m.Steps)-1]), -1}
+		list = append(list, work.Match{Steps: m.Steps, Lower: func() (*work.Lowering, error) { return c.lower(workers) }})
+	}
+	return list
+}
+
+// Chain is elementwise ops after each other as one expression.
+type Chain struct {
+	lower.Maps
+	Last work.Step
+	made int // the operand that another kernel makes, in the layout of activations, or -1
+}
+
+// After lists the chains behind step i that begin with an expression, reader, which is one of those that read its result, the
+// longest first. Their steps begin with i.
+func After(f *lower.Flow, i, reader int) []Chain {
+	if !lower.Is[op.Map](f.Step(reader)) {
 		return nil
 	}
-	c := Chain{expr: o.Expr, values: s.In, last: s}
-	steps := []int{first}
-	list := []work.Match{c.match(steps, workers)}
-	for {
-		next, ok := lower.Next[op.Map](f, steps[len(steps)-1])
-		if !ok || !c.Append(f.Step(next)) {
-			return list
-		}
-		steps = append(slices.Clone(steps), next)
-		list = slices.Insert(list, 0, c.match(steps, workers))
+	var list []Chain
+	for m, ok := lower.After(f, i).Then(f, reader); ok; m, ok = m.Next(f) {
+		made := slices.Index(m.In, f.Step(i).Out)
+		list = slices.Insert(list, 0, Chain{m, f.Step(m.Steps[len(m.Steps)-1]), made})
 	}
+	return list
 }
 
-// Chain is steps of expressions, each of the one before, as one expression.
-type Chain struct {
-	expr   expr.Expr
-	values []int // operands
-	last   work.Step
-	made   bool // the first operand is made by another kernel, in the layout of activations
-}
-
-// After is a chain of what a step makes.
-func After(s work.Step) Chain { return Chain{expr.Arg(0), []int{s.Out}, s, true} }
-
-// Alone says whether no other operand than the first is read.
-func (c *Chain) Alone() bool { return len(c.values) == 1 }
-
-// Reads says whether c reads a value that it does not make.
-func (c *Chain) Reads(v int) bool { return slices.Contains(c.values, v) }
-
-// Last is the last step.
-func (c *Chain) Last() work.Step { return c.last }
-
-// Append makes c that of step s too, an expression that reads its result once. It does not if the result is repeated there.
-func (c *Chain) Append(s work.Step) bool {
-	o := s.Op.(op.Map)
-	at := slices.Index(s.In, c.last.Out)
-	if numbers, counter := o.Expr.Reads(at); !numbers || counter || !s.InType(at).Shape.Equal(s.OutType().Shape) {
-		return false
-	}
-	values := slices.Clone(c.values)
-	e := o.Expr.Substitute(func(i int) expr.Expr {
-		if i == at {
-			return c.expr
-		}
-		k := slices.Index(values, s.In[i])
-		if k < 0 {
-			k = len(values)
-			values = append(values, s.In[i])
-		}
-		return expr.Arg(k)
-	})
-	c.expr, c.values, c.last = e, values, s
-	return true
-}
-
-func (c Chain) match(steps []int, workers int) work.Match {
-	return work.Match{Steps: steps, Lower: func() (*work.Lowering, error) { return c.lower(workers) }}
-}
+// Alone says whether nothing is read but what another kernel makes.
+func (c *Chain) Alone() bool { return len(c.In) == 1 }
 
 // lower lowers the expression into the result of the last step.
 func (c Chain) lower(workers int) (*work.Lowering, error) {
@@ -98,8 +64,8 @@ func (c Chain) lower(workers int) (*work.Lowering, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := work.Result(c.last, p.layout, func(st *work.Storage) []work.Phase {
-		dst := st.Floats(c.last.Out)
+	l := work.Result(c.Last, p.layout, func(st *work.Storage) []work.Phase {
+		dst := st.Floats(c.Last.Out)
 		b, before := p.Bind(st)
 		if st.Err != nil {
 			return nil
@@ -127,19 +93,19 @@ type Plan struct {
 
 // Plan takes what so many workers need for blocks of a size from r.
 func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
-	y := c.last.OutType()
-	axes := make([]op.Axes, len(c.values))
+	y := c.Last.OutType()
+	axes := make([]op.Axes, len(c.In))
 	p := &Plan{Chain: c, layout: work.RowMajor, block: block}
-	whole := c.made
-	if c.made {
+	whole := c.made >= 0
+	if whole {
 		p.layout = work.Layout(y, device.Data)
 	}
-	for i, v := range c.values {
-		x := c.last.Values[v]
+	for i, v := range c.In {
+		x := c.Last.Values[v]
 		if !x.Type.DType.Float() {
 			continue
 		}
-		if axes[i], _ = op.Along(x.Type.Shape, y.Shape); axes[i] != op.All || c.made && i == 0 {
+		if axes[i], _ = op.Along(x.Type.Shape, y.Shape); axes[i] != op.All || i == c.made {
 			continue
 		}
 		p.Over = append(p.Over, v)
@@ -152,8 +118,9 @@ func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 	}
 	o := orderOf(y.Shape, p.layout)
 	samples, _, _ := y.Shape.Extents()
-	nodes, axes, parts := hoist(c.expr.Nodes(), axes, o, samples)
+	nodes, axes, parts := hoist(c.Map.Expr.Nodes(), axes, o, samples)
 	p.code, p.early = newCode(nodes, o, axes), parts
+	p.code.made = c.made
 	p.scratch = p.code.Scratch(r, workers, block)
 	for i := range p.early {
 		e := &p.early[i]
@@ -164,15 +131,16 @@ func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 
 // Over is the plan of a chain that is Alone and overwrites what it is of, in blocks of any place.
 func (c Chain) Over(r *work.Room, workers int) *Plan {
-	code := newCode(c.expr.Nodes(), order{1, 1, true}, []op.Axes{op.All})
+	code := newCode(c.Map.Expr.Nodes(), order{1, 1, true}, []op.Axes{op.All})
+	code.made = c.made
 	return &Plan{Chain: c, code: code, scratch: code.Scratch(r, workers, Block), block: Block}
 }
 
 // Bind is p on its operands, and the phases that come before.
 func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
-	numbers, counters := make([][]float32, len(p.values)), make([][]int32, len(p.values))
-	for i, v := range p.values {
-		if p.last.Values[v].Type.DType.Float() {
+	numbers, counters := make([][]float32, len(p.In)), make([][]int32, len(p.In))
+	for i, v := range p.In {
+		if p.Last.Values[v].Type.DType.Float() {
 			numbers[i] = st.Floats(v)
 		} else {
 			counters[i] = work.Value[int32](st, v)
@@ -192,13 +160,13 @@ func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
 
 // fits says which operands lie otherwise than it takes for a result in a layout.
 func (c Chain) fits(layout device.Layout, axes []op.Axes) error {
-	y := c.last.OutType()
+	y := c.Last.OutType()
 	flat := layout != work.Layout(y, device.Data) // of weights: nothing but the place counts
-	for i, v := range c.values {
-		x := c.last.Values[v]
+	for i, v := range c.In {
+		x := c.Last.Values[v]
 		counter := !x.Type.DType.Float()
 		switch {
-		case c.made && i == 0:
+		case i == c.made:
 		case flat && (counter || axes[i] != op.All && axes[i] != 0):
 			return lower.Reason(fmt.Sprintf("operands of layout %q take none that are repeated", layout))
 		case axes[i] == op.All && x.Type.Shape.Equal(y.Shape) && x.Layout != layout,

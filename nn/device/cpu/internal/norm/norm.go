@@ -108,23 +108,19 @@ func applied(f *lower.Flow, first, workers int) []work.Match {
 		b.relu, b.dst = true, f.Step(next).Out
 		return slices.Insert(list, 0, b.match(s, append(slices.Clone(steps), next)))
 	}
-	// A backward pass reads what an expression is of too: then it leaves the group.
-	c := mapping.After(last)
-	next := slices.IndexFunc(f.Readers(end), func(r int) bool { return lower.Is[op.Map](f.Step(r)) })
-	if next < 0 || !c.Append(f.Step(f.Readers(end)[next])) {
+	// A backward pass reads what an expression is of too: then that leaves the group.
+	readers := f.Readers(end)
+	reader := slices.IndexFunc(readers, func(r int) bool { return lower.Is[op.Map](f.Step(r)) })
+	if reader < 0 {
 		return list
 	}
 	b.made = f.Sole(end) < 0
-	for next, ok := f.Readers(end)[next], true; ok; next, ok = lower.Next[op.Map](f, next) {
-		if c.Last().Out != f.Step(next).Out && !c.Append(f.Step(next)) {
-			break
-		}
-		steps = append(slices.Clone(steps), next)
-		longer, so := b, c
-		longer.then = &so
-		list = slices.Insert(list, 0, longer.match(s, steps))
+	var longer []work.Match
+	for _, c := range mapping.After(f, end, readers[reader]) {
+		b.then = &c
+		longer = append(longer, b.match(s, append(slices.Clone(steps), c.Steps[1:]...)))
 	}
-	return list
+	return append(longer, list...)
 }
 
 // match is b, which begins with step s, made of the given steps.
@@ -160,7 +156,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	if !b.made {
 		parts = r.Each(b.workers, part)
 	}
-	y := b.then.Last()
+	y := b.then.Last
 	l := work.Data(y, func(st *work.Storage) []work.Phase {
 		made, dst := st.Floats(b.dst), st.Floats(y.Out)
 		prepare, run := b.kernel(st, scratch, vec.Current())
@@ -186,7 +182,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	l.Results[0].Over = append(plan.Over, b.x, b.other)
 	l.Workspace = r.Bytes
 	if b.made { // the expression still reads its operands when it is there
-		over := slices.DeleteFunc([]int{b.x, b.other}, func(v int) bool { return b.then.Reads(v) })
+		over := slices.DeleteFunc([]int{b.x, b.other}, func(v int) bool { return slices.Contains(b.then.In, v) })
 		l.Results = append(l.Results, lower.Result{
 			Value: b.dst, Layout: l.Results[0].Layout, Bytes: l.Results[0].Bytes, Over: over,
 		})

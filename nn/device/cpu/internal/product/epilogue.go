@@ -82,7 +82,7 @@ func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded in
 	}
 	if e.plan != nil {
 		k.then, before = e.plan.Bind(s)
-		k.dst = s.Floats(e.then.Last().Out)
+		k.dst = s.Floats(e.then.Last.Out)
 	}
 	if n := e.norm; n != nil {
 		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)

@@ -57,17 +57,19 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 		follow(next)
 		return list
 	}
-	c := mapping.After(e.last)
-	for p.summable() {
-		next, ok := lower.Next[op.Map](f, steps[len(steps)-1])
-		if !ok || !c.Append(f.Step(next)) || !c.Alone() {
-			break
-		}
-		so := c
-		e.then = &so
-		follow(next)
+	end := steps[len(steps)-1]
+	next := f.Sole(end)
+	if next < 0 || !p.summable() {
+		return list
 	}
-	return list
+	var longer []work.Match
+	for _, c := range mapping.After(f, end, next) {
+		if c.Alone() {
+			e.last, e.then = c.Last, &c
+			longer = append(longer, d.ending(p, e, append(slices.Clone(steps), c.Steps[1:]...)))
+		}
+	}
+	return append(longer, list...)
 }
 
 // statistics is the step that takes those of a batch of what a convolution makes for others too, or -1.
