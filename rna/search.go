@@ -7,14 +7,31 @@ import (
 	"slices"
 )
 
-// DefaultLambdas returns the grid of a [Window.Search] that names none: from 1e-12, where c is
-// what the residuals ask for, to 1e-2, where it nears the average.
-func DefaultLambdas() []float64 { return []float64{1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2} }
+// DefaultLambdas returns a grid of λ for residuals of which nothing is known: from 1e-12, where c is what the residuals ask for,
+// to 10, where it nears the average.
+func DefaultLambdas() []float64 { return []float64{1e-12, 1e-9, 1e-6, 1e-3, 0.1, 10} }
+
+// Lambdas returns the grid of a [Window.Search] that names none: as many values as DefaultLambdas has, geometrically from a tenth of
+// the least eigenvalue of RᵀR over the largest, below which λ does nothing, though no less than 1e-12, to 10. On residuals
+// of SGD, which are nearly orthogonal, that is where c moves from the residuals' own to the average.
+func (s *Spectrum) Lambdas() []float64 {
+	grid := DefaultLambdas()
+	if s.fault.Status != OK || s.n == 0 {
+		return grid
+	}
+	last := len(grid) - 1
+	low, high := max(grid[0], s.sigma[0]/10), grid[last]
+	for i := range grid {
+		grid[i] = low * math.Pow(high/low, float64(i)/float64(last))
+	}
+	grid[last] = high
+	return grid
+}
 
 // SearchOptions are the parameters of a [Window.Search]. The zero SearchOptions are the
 // defaults.
 type SearchOptions struct {
-	// Lambdas is the grid of λ ≥ 0, relative to ‖R‖₂². Nil is DefaultLambdas. The average,
+	// Lambdas is the grid of λ ≥ 0, relative to ‖R‖₂². Nil is that of [Spectrum.Lambdas]. The average,
 	// λ = ∞, and the newest iterate are candidates whatever it holds.
 	Lambdas []float64
 
@@ -80,7 +97,7 @@ type Choice struct {
 func (w *Window) Search(dst Sink, value func() (float64, error), opt SearchOptions) (Choice, error) {
 	lambdas := opt.Lambdas
 	if lambdas == nil {
-		lambdas = DefaultLambdas()
+		lambdas = w.Spectrum(opt.Newest).Lambdas()
 	}
 	refused := func(status Status, detail string) Choice {
 		return Choice{Candidate: Candidate{Result: Result{Status: status, Detail: detail}, Value: math.NaN()}}
@@ -89,7 +106,7 @@ func (w *Window) Search(dst Sink, value func() (float64, error), opt SearchOptio
 	if latest == nil {
 		return refused(TooFew, "push iterates before asking for an extrapolation"), nil
 	}
-	for _, lambda := range append([]float64{0}, lambdas...) {
+	for _, lambda := range append([]float64{0}, opt.Lambdas...) {
 		if err := opt.at(lambda).check(); err != nil {
 			return refused(Invalid, err.Error()), nil
 		}

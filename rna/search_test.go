@@ -157,3 +157,45 @@ func TestSearchOutcomes(t *testing.T) {
 		}
 	}
 }
+
+// The grid of a search follows the spectrum: on residuals that are nearly orthogonal every λ of it has coefficients of its own, where a
+// fixed grid of small ones gives the same c throughout.
+func TestSearchGrid(t *testing.T) {
+	const d, n = 2000, 5
+	rng := rand.New(rand.NewPCG(3, 8))
+	s, _ := NewHost64(d, 1)
+	w := window(t, s, n)
+	for k := range n {
+		r := make(Slice64, d)
+		for i := range r {
+			r[i] = (1 + .2*float64(k)) * rng.NormFloat64()
+		}
+		if err := w.PushResidual(make(Slice64, d), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spectrum := w.Spectrum(0)
+	if condition := spectrum.Solve(0).Condition; condition > 5 {
+		t.Fatalf("residuals with a condition number of %g", condition)
+	}
+	grid := spectrum.Lambdas()
+	if len(grid) != len(DefaultLambdas()) || grid[0] < 0.01 || grid[len(grid)-1] != 10 {
+		t.Errorf("grid %v", grid)
+	}
+	for i := 1; i < len(grid); i++ {
+		if a, b := spectrum.Solve(grid[i-1]).C, spectrum.Solve(grid[i]).C; !(grid[i] > grid[i-1]) || relativeError(a, b) < 1e-3 {
+			t.Errorf("λ = %g and %g have the same c", grid[i-1], grid[i])
+		}
+	}
+	if near := relativeError(spectrum.Solve(10).C, spectrum.Solve(math.Inf(1)).C); near > 0.05 {
+		t.Errorf("at λ = 10 c is %g from the average", near)
+	}
+	value := func() (float64, error) { return 1, nil }
+	choice, err := w.Search(make(Slice64, d), value, SearchOptions{})
+	if err != nil || len(choice.Candidates) != 2+len(grid) || choice.Candidates[2].Result.Lambda != grid[0] {
+		t.Errorf("%v, %+v", err, choice.Candidates)
+	}
+	if g := Factor(nil).Lambdas(); len(g) != len(grid) {
+		t.Errorf("no residuals have the grid %v", g)
+	}
+}
