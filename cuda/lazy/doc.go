@@ -2,9 +2,8 @@
 // called: so a binary that uses gorgonia.org/cu links none of them, starts without a GPU, and works with several
 // versions of CUDA. The build tag gpu switches the trampolines on; without it there is only the search.
 //
-// It defines every function that gorgonia.org/cu, gorgonia.org/cu/blas and package cuda reference (symbols.h), with
-// hidden visibility. The -lcuda and -lcublas of cu are met by libcuda.so and libcublas.so of this folder: linker
-// scripts that hold a comment.
+// It defines every function that gorgonia.org/cu and the packages below cuda reference (symbols.h), with
+// hidden visibility. The -lcuda of cu is met by libcuda.so of this folder: a linker script that holds a comment.
 //
 // A function whose library is missing returns an error code: CUDA_ERROR_NO_DEVICE from the driver,
 // CUBLAS_STATUS_NOT_INITIALIZED from cuBLAS. Call [Library.Load] first: its error says what was looked for, where,

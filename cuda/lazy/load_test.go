@@ -15,10 +15,9 @@ import (
 	"testing"
 	"unsafe"
 
-	"gonum.org/v1/gonum/blas"
 	"gorgonia.org/cu"
-	cublas "gorgonia.org/cu/blas"
 
+	"onlinerna/cuda/blas"
 	"onlinerna/cuda/lazy"
 )
 
@@ -58,16 +57,8 @@ var scenarios = map[string]func() error{
 			if err := (cu.Function{}).Launch(1, 2, 3, 4, 5, 6, 7, cu.NoStream, params); err != nil {
 				return fmt.Errorf("arguments on the stack, call %d: %w", i, err)
 			}
-			var s cublas.Standard
-			if err := s.Init(); err != nil {
-				return err
-			}
-			s.Dgemm(blas.Trans, blas.NoTrans, 1, 2, 3, 4.5, []float64{5}, 6, []float64{7}, 8, 9.5, []float64{10}, 11)
-			if err := s.Err(); err != nil {
-				return fmt.Errorf("Dgemm, call %d: %w", i, err)
-			}
-			if err := s.Close(); err != nil {
-				return err
+			if v, err := blas.Version(); v != "40.41.42" || err != nil {
+				return fmt.Errorf("cuBLAS, call %d: version %q, %w", i, v, err)
 			}
 		}
 		if f := lazy.Driver.File(); filepath.Base(f) != "libcuda.so.1" || !filepath.IsAbs(f) {
@@ -93,8 +84,8 @@ var scenarios = map[string]func() error{
 		if !errors.As(err, &missing) || len(missing.Names) != 3 || missing.Install == "" {
 			return fmt.Errorf("%T: %w", err, err)
 		}
-		if err := new(cublas.Standard).Init(); err == nil || !strings.Contains(err.Error(), "NotInitialized") {
-			return fmt.Errorf("cublasCreate without cuBLAS gives %v", err)
+		if _, err := blas.Version(); err == nil || !strings.Contains(err.Error(), "CUBLAS_STATUS_NOT_INITIALIZED") {
+			return fmt.Errorf("cublasGetProperty without cuBLAS gives %v", err)
 		}
 		return nil
 	},

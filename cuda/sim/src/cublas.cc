@@ -168,13 +168,6 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t h) {
 	return r;
 }
 
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t h, int *v) {
-	LOCK;
-	if (cublasStatus_t r = begin("cublasGetVersion_v2", h)) return r;
-	*v = 120900;
-	return CUBLAS_STATUS_SUCCESS;
-}
-
 cublasStatus_t cublasGetProperty(libraryPropertyType what, int *v) {
 	LOCK;
 	if (simEnter("cublasGetProperty")) return CUBLAS_STATUS_INVALID_VALUE;
@@ -201,10 +194,6 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t h, void *space, size_t bytes
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasDgemm_v2(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc) {
-	LOCK;
-	return gemm("cublasDgemm_v2", h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
 cublasStatus_t cublasSgemm_v2(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
 	LOCK;
 	return gemm("cublasSgemm_v2", h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);

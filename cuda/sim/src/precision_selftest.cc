@@ -26,7 +26,7 @@ static void halves() {
 
 static void products() {
 	cublasHandle_t h;
-	IS(cublasCreate(&h), 0);
+	IS(cublasCreate_v2(&h), 0);
 	char *p = (char *)filled(std::vector<float>(64));
 	float one = 1, zero = 0;
 	auto multiply = [&](char *a, cudaDataType at, char *b, cudaDataType bt, char *c, cudaDataType ct, cublasComputeType_t compute) {
@@ -43,7 +43,7 @@ static void products() {
 	IS(multiply(p + 1, CUDA_R_16F, p, CUDA_R_16F, p + 64, CUDA_R_32F, plain), CUBLAS_STATUS_INVALID_VALUE);
 	IS(multiply(p, CUDA_R_16F, p, CUDA_R_16F, p + 66, CUDA_R_32F, plain), CUBLAS_STATUS_INVALID_VALUE);
 	IS(cuCtxSynchronize(), 0);
-	IS(cublasDestroy(h), 0);
+	IS(cublasDestroy_v2(h), 0);
 	IS(cuMemFree((CUdeviceptr)p), 0);
 }
 

@@ -174,9 +174,9 @@ static void wrong(const std::string &image, int want, void (*f)(Device &)) {
 static void blas() {
 	CUcontext c;
 	cublasHandle_t h;
-	IS(cublasCreate(&h), CUBLAS_STATUS_NOT_INITIALIZED);
+	IS(cublasCreate_v2(&h), CUBLAS_STATUS_NOT_INITIALIZED);
 	IS(cuCtxCreate(&c, 0, 0), 0);
-	IS(cublasCreate(&h), 0);
+	IS(cublasCreate_v2(&h), 0);
 	int n = 3, k = 1001;
 	std::vector<double> a(n * k), want(n * n), got(n * n);
 	for (int i = 0; i < n * k; i++) a[i] = i % 31 - 11;
@@ -188,21 +188,21 @@ static void blas() {
 	IS(cuMemAlloc(&dg, n * n * 8), 0);
 	IS(cuMemcpyHtoD(da, a.data(), n * k * 8), 0);
 	double one = 1, zero = 0;
-	IS(cublasDgemm(h, CUBLAS_OP_T, CUBLAS_OP_N, n, n, k, &one, (double *)da, k, (double *)da, k, &zero, (double *)dg, n), 0);
+	for (int j = 0; j < n; j++) IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k * j, 1, &zero, (double *)dg + n * j, 1), 0);
 	IS(cuMemcpyDtoH(got.data(), dg, n * n * 8), 0);
 	CHECK(got == want);
-	IS(cublasDgemv(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
+	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
 	IS(cuMemcpyDtoH(got.data(), dg, n * n * 8), 0);
 	for (int j = 0; j < n; j++) CHECK(got[j] == want[j] + want[n + j]);
-	IS(cublasDgemm(h, CUBLAS_OP_T, CUBLAS_OP_N, n, n, k, &one, (double *)da, k - 1, (double *)da, k, &zero, (double *)dg, n), CUBLAS_STATUS_INVALID_VALUE);
+	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n, &one, (double *)da, k - 1, (double *)da, 1, &zero, (double *)dg, 1), CUBLAS_STATUS_INVALID_VALUE);
 	simFault("cublasDgemv_v2@2=13");
-	IS(cublasDgemv(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
-	IS(cublasDgemv(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 13);
+	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
+	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 13);
 	simFault("");
 	// Past the end.
-	IS(cublasDgemv(h, CUBLAS_OP_T, k, n + 1, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
+	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n + 1, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
 	IS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(cublasDestroy(h), 0);
+	IS(cublasDestroy_v2(h), 0);
 	IS(cuCtxDestroy(c), 0);
 	CHECK(!strcmp(simLeaks(), ""));
 }
