@@ -4,23 +4,17 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"onlinerna/internal/asm"
 )
 
-// isa is a set of instructions, by its vectors.
+// isa is a set of instructions for float64.
 type isa struct {
-	suffix string
-	lanes  int // float64 in a vector
-	masks  bool
-	tile   int // rows of a square of products that registers hold
-	vector func() reg.VecVirtual
+	asm.Set
+	tile int // rows of a square of products that registers hold
 }
 
-var (
-	avx512 = isa{"AVX512", 8, true, 5, ZMM}
-	avx2   = isa{"AVX2", 4, false, 3, YMM}
-)
-
-func (s isa) bytes() int { return 8 * s.lanes }
+var avx512, avx2 = isa{asm.AVX512(8), 5}, isa{asm.AVX2(8), 3}
 
 // Package kernel has the same numbers.
 const (
@@ -42,7 +36,7 @@ var formats = []format{{"Float32", 4}, {"Float64", 8}, {"Float16", 2}, {"BFloat1
 
 // half is the lower half of x.
 func (s isa) half(x reg.VecVirtual) reg.Register {
-	if s.masks {
+	if s.Masks {
 		return x.AsY()
 	}
 	return x.AsX()
@@ -50,7 +44,7 @@ func (s isa) half(x reg.VecVirtual) reg.Register {
 
 // widen loads as many elements as a vector has lanes.
 func (s isa) widen(f format, from Mem) reg.VecVirtual {
-	x := s.vector()
+	x := s.Vector()
 	switch f.name {
 	case "Float64":
 		VMOVUPD(from, x)
@@ -69,7 +63,7 @@ func (s isa) widen(f format, from Mem) reg.VecVirtual {
 
 // constant is a vector full of v.
 func (s isa) constant(v uint64) reg.VecVirtual {
-	x, g := s.vector(), GP64()
+	x, g := s.Vector(), GP64()
 	MOVQ(U64(v), g)
 	VMOVQ(g, x.AsX())
 	VPBROADCASTQ(x.AsX(), x)
@@ -77,8 +71,8 @@ func (s isa) constant(v uint64) reg.VecVirtual {
 }
 
 func (s isa) zero() reg.VecVirtual {
-	x := s.vector()
-	if s.masks {
+	x := s.Vector()
+	if s.Masks {
 		VPXORQ(x, x, x)
 	} else {
 		VPXOR(x, x, x)
@@ -87,8 +81,8 @@ func (s isa) zero() reg.VecVirtual {
 }
 
 func (s isa) and(a, b reg.VecVirtual) reg.VecVirtual {
-	x := s.vector()
-	if s.masks {
+	x := s.Vector()
+	if s.Masks {
 		VPANDQ(a, b, x)
 	} else {
 		VPAND(a, b, x)
@@ -97,8 +91,8 @@ func (s isa) and(a, b reg.VecVirtual) reg.VecVirtual {
 }
 
 func (s isa) or(a, b reg.VecVirtual) reg.VecVirtual {
-	x := s.vector()
-	if s.masks {
+	x := s.Vector()
+	if s.Masks {
 		VPORQ(a, b, x)
 	} else {
 		VPOR(a, b, x)
@@ -108,8 +102,8 @@ func (s isa) or(a, b reg.VecVirtual) reg.VecVirtual {
 
 // andNot is b without the bits of a.
 func (s isa) andNot(a, b reg.VecVirtual) reg.VecVirtual {
-	x := s.vector()
-	if s.masks {
+	x := s.Vector()
+	if s.Masks {
 		VPANDNQ(b, a, x)
 	} else {
 		VPANDN(b, a, x)

@@ -23,12 +23,12 @@ func narrow(s isa, f format) {
 			continue // a copy
 		}
 		row, n, dst := s.rounding(name+f.name, func() {})
-		for at := 0; at < group*f.size; at += s.bytes() {
-			x := s.vector()
+		for at := 0; at < group*f.size; at += s.Bytes() {
+			x := s.Vector()
 			if f.size == 8 {
 				VMOVUPD(Mem{Base: row, Disp: at}, x)
 			} else {
-				x = s.singles(s.widen(formats[1], Mem{Base: row, Disp: 2 * at}), s.widen(formats[1], Mem{Base: row, Disp: 2*at + s.bytes()}))
+				x = s.singles(s.widen(formats[1], Mem{Base: row, Disp: 2 * at}), s.widen(formats[1], Mem{Base: row, Disp: 2*at + s.Bytes()}))
 			}
 			if past {
 				VMOVNTPD(x, Mem{Base: dst, Disp: at})
@@ -42,7 +42,7 @@ func narrow(s isa, f format) {
 
 // rounding begins a kernel of narrow.
 func (s isa) rounding(name string, setup func()) (row, n, dst reg.Register) {
-	TEXT(name+s.suffix, NOSPLIT, "func(dst *byte, row []float64) int")
+	TEXT(name+s.Suffix, NOSPLIT, "func(dst *byte, row []float64) int")
 	Pragma("noescape")
 	dst = Load(Param("dst"), GP64())
 	row, n = Load(Param("row").Base(), GP64()), Load(Param("row").Len(), GP64())
@@ -72,8 +72,8 @@ func (s isa) rounded(f format, row, n, dst reg.Register, past bool) {
 
 // singles rounds two vectors of float64 to one of float32.
 func (s isa) singles(lo, hi reg.VecVirtual) reg.VecVirtual {
-	x := s.vector()
-	if s.masks {
+	x := s.Vector()
+	if s.Masks {
 		VCVTPD2PS(lo, lo.AsY())
 		VCVTPD2PS(hi, hi.AsY())
 		VINSERTF64X4(Imm(1), hi.AsY(), lo, x)
@@ -106,19 +106,19 @@ func round16(s isa, f format) {
 	})
 	half := dropped
 	if brain {
-		half = s.vector()
+		half = s.Vector()
 		VPSRLQ(Imm(1), dropped, half)
 	}
 	var values []reg.VecVirtual
 	special := s.strange()
-	for i := range group / s.lanes {
-		v := s.vector()
-		VMOVUPD(Mem{Base: row, Disp: i * s.bytes()}, v)
+	for i := range group / s.Lanes {
+		v := s.Vector()
+		VMOVUPD(Mem{Base: row, Disp: i * s.Bytes()}, v)
 		size := s.and(magnitude, v)
 		special.above(size, below)
 		if brain {
 			special.between(size, least)
-			odd := s.vector()
+			odd := s.Vector()
 			VPSRLQ(Imm(uint64(drop)), v, odd)
 			VPADDQ(s.and(unit, odd), v, v)
 			VPADDQ(half, v, v)
@@ -140,7 +140,7 @@ func round16(s isa, f format) {
 		words = append(words, x)
 	}
 	switch {
-	case brain && s.masks:
+	case brain && s.Masks:
 		VPMOVDW(words[0], Mem{Base: dst})
 	case brain:
 		VPACKUSDW(words[1], words[0], words[0])
@@ -148,7 +148,7 @@ func round16(s isa, f format) {
 		VMOVUPD(words[0], Mem{Base: dst})
 	default:
 		for i, x := range words {
-			VCVTPS2PH(Imm(0), x, Mem{Base: dst, Disp: i * s.bytes() / 2})
+			VCVTPS2PH(Imm(0), x, Mem{Base: dst, Disp: i * s.Bytes() / 2})
 		}
 	}
 	s.rounded(f, row, n, dst, false)
@@ -163,7 +163,7 @@ type strange struct {
 
 func (s isa) strange() *strange {
 	k := &strange{isa: s}
-	if s.masks {
+	if s.Masks {
 		k.mask = K()
 		KXORW(k.mask, k.mask, k.mask)
 	} else {
@@ -174,27 +174,27 @@ func (s isa) strange() *strange {
 
 // above notes lanes of x that exceed limit.
 func (k *strange) above(x, limit reg.VecVirtual) {
-	if k.masks {
+	if k.Masks {
 		m := K()
 		VPCMPQ(Imm(6), limit, x, m)
 		KORW(m, k.mask, k.mask)
 		return
 	}
-	m := k.vector()
+	m := k.Vector()
 	VPCMPGTQ(limit, x, m)
 	VPOR(m, k.bits, k.bits)
 }
 
 // between notes lanes of x that are not 0 but below least.
 func (k *strange) between(x, least reg.VecVirtual) {
-	if k.masks {
+	if k.Masks {
 		m := K()
 		VPCMPQ(Imm(1), least, x, m)
 		VPTESTMQ(x, x, m, m)
 		KORW(m, k.mask, k.mask)
 		return
 	}
-	m, nonzero := k.vector(), k.vector()
+	m, nonzero := k.Vector(), k.Vector()
 	VPCMPGTQ(x, least, m)
 	VPCMPGTQ(k.zero(), x, nonzero)
 	VPAND(m, nonzero, m)
@@ -202,7 +202,7 @@ func (k *strange) between(x, least reg.VecVirtual) {
 }
 
 func (k *strange) jump(label string) {
-	if k.masks {
+	if k.Masks {
 		KORTESTW(k.mask, k.mask)
 	} else {
 		VPTEST(k.bits, k.bits)
@@ -219,7 +219,7 @@ func largest(s isa, f format) {
 		if past {
 			name, args = "copyLargest", "top *[8]uint64, dst, x *byte, n int"
 		}
-		TEXT(name+f.name+s.suffix, NOSPLIT, "func("+args+")")
+		TEXT(name+f.name+s.Suffix, NOSPLIT, "func("+args+")")
 		Pragma("noescape")
 		top, x, n := Load(Param("top"), GP64()), Load(Param("x"), GP64()), Load(Param("n"), GP64())
 		var dst reg.Register
@@ -232,18 +232,18 @@ func largest(s isa, f format) {
 		}
 		magnitude := s.constant(bits)
 		var most []reg.VecVirtual
-		for i := range line / s.bytes() {
-			most = append(most, s.vector())
-			VMOVUPD(Mem{Base: top, Disp: i * s.bytes()}, most[i])
+		for i := range line / s.Bytes() {
+			most = append(most, s.Vector())
+			VMOVUPD(Mem{Base: top, Disp: i * s.Bytes()}, most[i])
 		}
 		SUBQ(Imm(group), n)
 		JL(LabelRef("done"))
 		Label("loop")
-		for at := 0; at < group*f.size; at += s.bytes() {
+		for at := 0; at < group*f.size; at += s.Bytes() {
 			if at%line == 0 {
 				PREFETCHT0(Mem{Base: x, Disp: at + ahead})
 			}
-			v, m := s.vector(), most[at/s.bytes()%len(most)]
+			v, m := s.Vector(), most[at/s.Bytes()%len(most)]
 			VMOVUPD(Mem{Base: x, Disp: at}, v)
 			if past {
 				VMOVNTPD(v, Mem{Base: dst, Disp: at})
@@ -252,10 +252,10 @@ func largest(s isa, f format) {
 			switch {
 			case f.size == 4:
 				VPMAXUD(v, m, m)
-			case s.masks:
+			case s.Masks:
 				VPMAXUQ(v, m, m)
 			default:
-				larger := s.vector()
+				larger := s.Vector()
 				VPCMPGTQ(m, v, larger)
 				VBLENDVPD(larger, v, m, m)
 			}
@@ -268,7 +268,7 @@ func largest(s isa, f format) {
 		JGE(LabelRef("loop"))
 		Label("done")
 		for i, m := range most {
-			VMOVUPD(m, Mem{Base: top, Disp: i * s.bytes()})
+			VMOVUPD(m, Mem{Base: top, Disp: i * s.Bytes()})
 		}
 		if past {
 			SFENCE()

@@ -15,7 +15,7 @@ func products(s isa) {
 // product generates a kernel that adds the products of rows, one sum in each lane. As it goes it prefetches from the
 // addresses in next, off bytes further on and step bytes after each group.
 func (s isa) product(name string, lower bool) {
-	TEXT(name+s.suffix, NOSPLIT, "func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)")
+	TEXT(name+s.Suffix, NOSPLIT, "func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)")
 	Pragma("noescape")
 	sums, a, b := Load(Param("sums"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
 	next, step := Load(Param("next"), GP64()), Load(Param("step"), GP64())
@@ -26,28 +26,28 @@ func (s isa) product(name string, lower bool) {
 	}
 	n, at, ahead := GP64(), GP64(), GP64()
 	Load(Param("off"), ahead)
-	for part := range sumLanes / s.lanes {
+	for part := range sumLanes / s.Lanes {
 		Load(Param("n"), n)
-		MOVQ(U32(uint32(part*s.bytes())), at)
+		MOVQ(U32(uint32(part*s.Bytes())), at)
 		acc := map[[2]int]reg.VecVirtual{}
 		each := func(f func(i, j int, sum Mem)) {
 			for i := range s.tile {
 				for j := range s.tile {
 					if !lower || j <= i {
-						f(i, j, Mem{Base: sums, Disp: (i*s.tile+j)*8*sumLanes + part*s.bytes()})
+						f(i, j, Mem{Base: sums, Disp: (i*s.tile+j)*8*sumLanes + part*s.Bytes()})
 					}
 				}
 			}
 		}
 		each(func(i, j int, sum Mem) {
-			acc[[2]int{i, j}] = s.vector()
+			acc[[2]int{i, j}] = s.Vector()
 			VMOVUPD(sum, acc[[2]int{i, j}])
 		})
 		loop := "loop" + string(rune('0'+part))
 		Label(loop)
 		for u := range group / sumLanes {
 			row := func(base reg.Register, i int) reg.VecVirtual {
-				x := s.vector()
+				x := s.Vector()
 				VMOVUPD(Mem{Base: base, Index: at, Scale: 1, Disp: i*pitch + u*8*sumLanes}, x)
 				return x
 			}

@@ -20,14 +20,14 @@ type stream struct {
 }
 
 func (k *stream) load(i int) reg.VecVirtual {
-	return k.widen(k.format, Mem{Base: k.v[i], Index: k.at, Scale: 1, Disp: k.unit * k.lanes * k.size})
+	return k.widen(k.format, Mem{Base: k.v[i], Index: k.at, Scale: 1, Disp: k.unit * k.Lanes * k.size})
 }
 
-func (k *stream) rowMem(i int) Mem { return Mem{Base: k.row, Disp: i*pitch + k.unit*k.bytes()} }
+func (k *stream) rowMem(i int) Mem { return Mem{Base: k.row, Disp: i*pitch + k.unit*k.Bytes()} }
 
 // stream generates a kernel over so many vectors.
 func (s isa) stream(f format, name, args string, vectors int, begin func(k *stream), body func(k *stream), end func(k *stream)) {
-	TEXT(name+f.name+s.suffix, NOSPLIT, "func(row []float64, v *[5]*byte, next *[4]uintptr, off int"+args+")")
+	TEXT(name+f.name+s.Suffix, NOSPLIT, "func(row []float64, v *[5]*byte, next *[4]uintptr, off int"+args+")")
 	Pragma("noescape")
 	k := &stream{isa: s, format: f, row: Load(Param("row").Base(), GP64()), at: GP64()}
 	n := Load(Param("row").Len(), GP64())
@@ -48,8 +48,8 @@ func (s isa) stream(f format, name, args string, vectors int, begin func(k *stre
 	SUBQ(Imm(group), n)
 	JL(LabelRef("done"))
 	Label("loop")
-	for k.unit = range group / s.lanes {
-		if disp := k.unit * s.lanes * f.size; disp%line == 0 {
+	for k.unit = range group / s.Lanes {
+		if disp := k.unit * s.Lanes * f.size; disp%line == 0 {
 			for _, p := range fetched {
 				PREFETCHT0(Mem{Base: p, Index: k.at, Scale: 1, Disp: disp})
 			}
@@ -71,7 +71,7 @@ func (s isa) stream(f format, name, args string, vectors int, begin func(k *stre
 func residuals(s isa, f format) {
 	nothing := func(*stream) {}
 	diff := func(x, y reg.VecVirtual) reg.VecVirtual {
-		d := s.vector()
+		d := s.Vector()
 		VSUBPD(y, x, d)
 		return d
 	}
@@ -90,21 +90,21 @@ func residuals(s isa, f format) {
 	}
 	dot := func(name string, vectors, count int, terms func(k *stream) []reg.VecVirtual) {
 		var table reg.Register
-		parts := sumLanes / s.lanes
+		parts := sumLanes / s.Lanes
 		sums := make([]reg.VecVirtual, count*parts)
 		each := func(f func(sum reg.VecVirtual, m Mem)) {
 			for i := range sums {
-				f(sums[i], Mem{Base: table, Disp: i * s.bytes()})
+				f(sums[i], Mem{Base: table, Disp: i * s.Bytes()})
 			}
 		}
 		s.stream(f, name, fmt.Sprintf(", sums *[%d]float64", 4*sumLanes), vectors, func(*stream) {
 			table = Load(Param("sums"), GP64())
 			for i := range sums {
-				sums[i] = s.vector()
+				sums[i] = s.Vector()
 			}
 			each(func(sum reg.VecVirtual, m Mem) { VMOVUPD(m, sum) })
 		}, func(k *stream) {
-			row := s.vector()
+			row := s.Vector()
 			VMOVUPD(k.rowMem(0), row)
 			for i, t := range terms(k) {
 				VFMADD231PD(t, row, sums[i*parts+k.unit%parts])
@@ -131,11 +131,11 @@ func combinations(s isa, f format) {
 		s.stream(f, name, ", coef *[4]float64", i+1, func(*stream) {
 			table := Load(Param("coef"), GP64())
 			for k := range i + 1 {
-				coef = append(coef, s.vector())
+				coef = append(coef, s.Vector())
 				VBROADCASTSD(Mem{Base: table, Disp: 8 * k}, coef[k])
 			}
 		}, func(k *stream) {
-			sum := s.vector()
+			sum := s.Vector()
 			VMOVUPD(k.rowMem(0), sum)
 			for i, c := range coef {
 				VFMADD231PD(k.load(i), c, sum)

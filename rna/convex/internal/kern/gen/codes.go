@@ -19,9 +19,9 @@ const (
 // column is the first column, in its step, of unit u.
 func (e element) column(s isa, u int) int {
 	if !e.coded() {
-		return u * s.lanes
+		return u * s.Lanes
 	}
-	return u%codeWords*codeLanes + u/codeWords*s.lanes
+	return u%codeWords*codeLanes + u/codeWords*s.Lanes
 }
 
 // A reader gives the elements of rows as float64s.
@@ -43,8 +43,8 @@ func (s isa) reader(e element, x *rows) *reader {
 	}
 	for i, exponent := range exponents {
 		power, name := math.Ldexp(1, exponent), string(rune('0'+i))
-		magic, zero := s.constant("magic"+name, power), s.constant("zero"+name, power+codeOffset)
-		if !s.masks { // too few registers
+		magic, zero := s.Number("magic"+name, power), s.Number("zero"+name, power+codeOffset)
+		if !s.Masks { // too few registers
 			k.magic[i], k.zero[i] = magic, zero
 			continue
 		}
@@ -60,13 +60,13 @@ func (s isa) reader(e element, x *rows) *reader {
 // columns returns what gives unit u of row r at the columns in hand. Units of a row are asked for in their order.
 func (k *reader) columns(together int, m *mask) func(r, u int) reg.VecVirtual {
 	if !k.coded() {
-		return func(r, u int) reg.VecVirtual { return k.load(k.x.row(r, u*k.bytes()), m) }
+		return func(r, u int) reg.VecVirtual { return k.Load(k.x.row(r, u*k.Bytes()), m) }
 	}
 	raw := make([]reg.VecVirtual, together)
 	return func(r, u int) reg.VecVirtual {
 		word := u % codeWords
 		if word == 0 {
-			raw[r] = k.load(k.x.row(r, u/codeWords*k.bytes()), nil)
+			raw[r] = k.Load(k.x.row(r, u/codeWords*k.Bytes()), nil)
 		}
 		return k.decode(raw[r], word)
 	}
@@ -75,17 +75,17 @@ func (k *reader) columns(together int, m *mask) func(r, u int) reg.VecVirtual {
 // decode is the codes in a word of each lane. Among the other words of a large power of two a code is added to it, from where
 // subtraction is exact. The highest word, where the exponent is, is moved to the lowest place.
 func (k *reader) decode(raw reg.VecVirtual, word int) reg.VecVirtual {
-	x := k.vector()
+	x := k.Vector()
 	switch {
 	case word == codeWords-1:
 		VPSRLQ(Imm(48), raw, x)
 		word = 0
-		if k.masks {
+		if k.Masks {
 			VPORQ(k.magic[0], x, x)
 		} else {
 			VPOR(k.magic[0], x, x)
 		}
-	case k.masks:
+	case k.Masks:
 		VMOVDQA64(raw, x)
 		VMOVDQU16(k.magic[word], k.others[word], x)
 	default:

@@ -32,12 +32,12 @@ func (e element) name(kernel string, n int, s isa) string {
 	if e.prefix != "" {
 		kernel = e.prefix + strings.ToUpper(kernel[:1]) + kernel[1:]
 	}
-	return fmt.Sprintf("%s%d%s", kernel, n, s.suffix)
+	return fmt.Sprintf("%s%d%s", kernel, n, s.Suffix)
 }
 
 // together is the number of rows that a kernel works on at a time with n vectors: as the registers allow.
 func (s isa) together(n int, e element) int {
-	if !s.masks && n > 2 || e.coded() && n > 3 {
+	if !s.Masks && n > 2 || e.coded() && n > 3 {
 		return 2
 	}
 	return 4
@@ -97,15 +97,15 @@ func (s isa) along(label string, unroll int, pointers []pointer, rest *mask, bod
 	left := Load(Param("d"), GP64()).(reg.GPVirtual)
 	loop := func(label string, units int) {
 		Label(label)
-		SUBQ(U32(uint32(units*s.lanes)), left)
+		SUBQ(U32(uint32(units*s.Lanes)), left)
 		JL(LabelRef(label + "End"))
 		body(units, nil)
 		for _, p := range pointers {
-			ADDQ(U32(uint32(units*s.lanes*p.size)), p.GPVirtual)
+			ADDQ(U32(uint32(units*s.Lanes*p.size)), p.GPVirtual)
 		}
 		JMP(LabelRef(label))
 		Label(label + "End")
-		ADDQ(U32(uint32(units*s.lanes)), left)
+		ADDQ(U32(uint32(units*s.Lanes)), left)
 	}
 	if unroll > 1 {
 		loop(label+"Wide", unroll)
@@ -118,7 +118,7 @@ func (s isa) along(label string, unroll int, pointers []pointer, rest *mask, bod
 	}
 	Load(Param("d"), left)
 	if rest != nil {
-		ANDQ(I32(int32(-s.lanes)), left)
+		ANDQ(I32(int32(-s.Lanes)), left)
 	}
 	for _, p := range pointers {
 		bytes := GP64()
@@ -133,8 +133,8 @@ func (s isa) tail(e element) *mask {
 		return nil
 	}
 	n := Load(Param("d"), GP64()).(reg.GPVirtual)
-	ANDQ(I32(int32(s.lanes-1)), n)
-	return s.first(n)
+	ANDQ(I32(int32(s.Lanes-1)), n)
+	return s.First(n)
 }
 
 // dots makes the kernel of products of rows with n vectors.
@@ -155,7 +155,7 @@ func (s isa) dots(n int, e element) {
 		}
 		step := unroll
 		if e.coded() {
-			step = codeBlock / s.lanes
+			step = codeBlock / s.Lanes
 		}
 		Label(label)
 		SUBQ(Imm(uint64(together)), count)
@@ -164,7 +164,7 @@ func (s isa) dots(n int, e element) {
 		for i := range sums {
 			sums[i] = make([]reg.VecVirtual, together)
 			for r := range together {
-				sums[i][r] = s.zero()
+				sums[i][r] = s.Zero()
 			}
 		}
 		s.along(label, step, []pointer{{x.at, e.size}, {w.at, 8}}, m, func(units int, m *mask) {
@@ -173,7 +173,7 @@ func (s isa) dots(n int, e element) {
 				column := e.column(s, u)
 				ws := make([]reg.VecVirtual, n)
 				for i := range n {
-					ws[i] = s.load(w.vector(i, 8*column), nil)
+					ws[i] = s.Load(w.vector(i, 8*column), nil)
 				}
 				for r := range together {
 					v := load(r, u)
@@ -218,7 +218,7 @@ func (s isa) storeSums(v []reg.VecVirtual, to Mem) {
 	y := make([]reg.VecVirtual, 4)
 	for i, x := range v {
 		y[i] = YMM()
-		if s.masks {
+		if s.Masks {
 			VEXTRACTF64X4(Imm(1), x, y[i])
 			VADDPD(x.AsY(), y[i], y[i])
 		} else {
@@ -234,7 +234,7 @@ func (s isa) storeSums(v []reg.VecVirtual, to Mem) {
 		pairs[i] = high
 	}
 	low, high := YMM(), YMM()
-	if s.masks {
+	if s.Masks {
 		VSHUFF64X2(Imm(0), pairs[1], pairs[0], low)
 		VSHUFF64X2(Imm(3), pairs[1], pairs[0], high)
 	} else {
@@ -272,13 +272,13 @@ func (s isa) addRows(n int, e element) {
 		for i := range n {
 			scale[i] = make([]reg.VecVirtual, together)
 			for r := range together {
-				scale[i][r] = s.broadcast(a.vector(i, 8*r))
+				scale[i][r] = s.Broadcast(a.vector(i, 8*r))
 			}
 		}
 		step, pointers := 1, []pointer{{x.at, e.size}, {dst.at, 8}}
 		var next *rows
 		if e.coded() {
-			step = codeBlock / s.lanes
+			step = codeBlock / s.Lanes
 		} else {
 			far := GP64()
 			LEAQ(Mem{Base: x.at, Index: ahead, Scale: 1}, far)
@@ -291,7 +291,7 @@ func (s isa) addRows(n int, e element) {
 				column := e.column(s, u)
 				sums := make([]reg.VecVirtual, n)
 				for i := range n {
-					sums[i] = s.load(dst.vector(i, 8*column), nil)
+					sums[i] = s.Load(dst.vector(i, 8*column), nil)
 				}
 				for r := range together {
 					if m == nil && !e.coded() {
@@ -303,7 +303,7 @@ func (s isa) addRows(n int, e element) {
 					}
 				}
 				for i := range n {
-					s.store(sums[i], dst.vector(i, 8*column), nil)
+					s.Store(sums[i], dst.vector(i, 8*column), nil)
 				}
 			}
 		})

@@ -33,7 +33,7 @@ func (s isa) sparse() {
 		step(1)
 		Label("end")
 	}
-	TEXT("sparseDots4"+s.suffix, NOSPLIT, "func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)")
+	TEXT("sparseDots4"+s.Suffix, NOSPLIT, "func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)")
 	Pragma("noescape")
 	out, values, index := Load(Param("out"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual), Load(Param("index"), GP64()).(reg.GPVirtual)
 	start, w, left, pitch := Load(Param("start"), GP64()).(reg.GPVirtual), Load(Param("w"), GP64()).(reg.GPVirtual), Load(Param("rows"), GP64()).(reg.GPVirtual), elements("pitch", 8)
@@ -41,9 +41,9 @@ func (s isa) sparse() {
 	MOVQ(Mem{Base: start}, at)
 	Label("row")
 	MOVQ(Mem{Base: start, Disp: 8}, end)
-	sums := []reg.VecVirtual{s.zero(), s.zero()}
+	sums := []reg.VecVirtual{s.Zero(), s.Zero()}
 	each(index, at, end, func(unit int, column reg.GPVirtual) {
-		v := s.broadcast(Mem{Base: values, Index: at, Scale: 8, Disp: 8 * unit})
+		v := s.Broadcast(Mem{Base: values, Index: at, Scale: 8, Disp: 8 * unit})
 		VFMADD231PD(Mem{Base: w, Index: column, Scale: 1}, v, sums[unit])
 	})
 	VADDPD(sums[1], sums[0], sums[0])
@@ -61,7 +61,7 @@ func (s isa) sparse() {
 	VZEROUPPER()
 	RET()
 
-	TEXT("sparseAddRows4"+s.suffix, NOSPLIT, "func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)")
+	TEXT("sparseAddRows4"+s.Suffix, NOSPLIT, "func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)")
 	Pragma("noescape")
 	dst, values, index := Load(Param("dst"), GP64()).(reg.GPVirtual), Load(Param("values"), GP64()).(reg.GPVirtual), Load(Param("index"), GP64()).(reg.GPVirtual)
 	start, a, left, pitch := Load(Param("start"), GP64()).(reg.GPVirtual), Load(Param("a"), GP64()).(reg.GPVirtual), Load(Param("rows"), GP64()).(reg.GPVirtual), elements("pitch", 8)
@@ -77,7 +77,7 @@ func (s isa) sparse() {
 	VMOVHPD(Mem{Base: from, Index: pitch, Scale: 1}, upper, upper)
 	VINSERTF128(Imm(1), upper, lower.AsY(), scale)
 	each(index, at, end, func(unit int, column reg.GPVirtual) {
-		v := s.broadcast(Mem{Base: values, Index: at, Scale: 8, Disp: 8 * unit})
+		v := s.Broadcast(Mem{Base: values, Index: at, Scale: 8, Disp: 8 * unit})
 		place := Mem{Base: dst, Index: column, Scale: 1}
 		VFMADD213PD(place, scale, v)
 		VMOVUPD(v, place)

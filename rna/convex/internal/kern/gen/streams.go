@@ -21,8 +21,8 @@ func (k *stream) mem(name string) Mem {
 	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: k.disp}
 }
 
-func (k *stream) in(name string) reg.VecVirtual     { return k.load(k.mem(name), k.mask) }
-func (k *stream) out(name string, x reg.VecVirtual) { k.store(x, k.mem(name), k.mask) }
+func (k *stream) in(name string) reg.VecVirtual     { return k.Load(k.mem(name), k.mask) }
+func (k *stream) out(name string, x reg.VecVirtual) { k.Store(x, k.mem(name), k.mask) }
 
 // stream makes a kernel of the given slices and numbers. setup gives the code for a vector, of which unroll are
 // in hand, and what comes at the end.
@@ -32,7 +32,7 @@ func (s isa) stream(name, slices, numbers, result string, unroll int, setup func
 	if numbers != "" {
 		signature += strings.Join(strings.Fields(numbers), ", ") + " float64, "
 	}
-	TEXT(name+s.suffix, NOSPLIT, signature+"d int)"+result)
+	TEXT(name+s.Suffix, NOSPLIT, signature+"d int)"+result)
 	Pragma("noescape")
 	k := &stream{isa: s, base: make(map[string]reg.Register), at: GP64()}
 	for _, n := range names {
@@ -41,30 +41,30 @@ func (s isa) stream(name, slices, numbers, result string, unroll int, setup func
 	left := Load(Param("d"), GP64()).(reg.GPVirtual)
 	number := make(map[string]reg.VecVirtual)
 	for _, n := range strings.Fields(numbers) {
-		number[n] = s.scalar(n)
+		number[n] = s.Scalar(n)
 	}
 	body, finish := setup(k, number)
 	XORQ(k.at, k.at)
 	loop := func(label string, units int) {
 		Label(label)
-		SUBQ(Imm(uint64(units*s.lanes)), left)
+		SUBQ(Imm(uint64(units*s.Lanes)), left)
 		JL(LabelRef(label + "End"))
 		for u := range units {
-			k.disp = u * s.bytes()
+			k.disp = u * s.Bytes()
 			body(u)
 		}
 		k.disp = 0
-		ADDQ(U32(uint32(units*s.bytes())), k.at)
+		ADDQ(U32(uint32(units*s.Bytes())), k.at)
 		JMP(LabelRef(label))
 		Label(label + "End")
-		ADDQ(Imm(uint64(units*s.lanes)), left)
+		ADDQ(Imm(uint64(units*s.Lanes)), left)
 	}
 	if unroll > 1 {
 		loop("wide", unroll)
 	}
 	loop("one", 1)
 	JZ(LabelRef("done"))
-	k.mask = s.first(left)
+	k.mask = s.First(left)
 	body(0)
 	Label("done")
 	finish()
@@ -76,7 +76,7 @@ func (s isa) streams() {
 	s.stream("dot", "x w", "", " float64", 4, func(k *stream, _ map[string]reg.VecVirtual) (body func(int), finish func()) {
 		var sums [4]reg.VecVirtual
 		for i := range sums {
-			sums[i] = s.zero()
+			sums[i] = s.Zero()
 		}
 		return func(unit int) {
 				VFMADD231PD(k.in("x"), k.in("w"), sums[unit])
@@ -90,14 +90,14 @@ func (s isa) streams() {
 	done := func() {}
 	s.stream("combine2", "dst x", "a b", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
 		return func(int) {
-			v := s.mul(k.in("dst"), n["a"])
+			v := s.Mul(k.in("dst"), n["a"])
 			VFMADD231PD(k.in("x"), n["b"], v)
 			k.out("dst", v)
 		}, done
 	})
 	s.stream("combine3", "dst x y", "a b c", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
 		return func(int) {
-			v := s.mul(k.in("dst"), n["a"])
+			v := s.Mul(k.in("dst"), n["a"])
 			VFMADD231PD(k.in("x"), n["b"], v)
 			VFMADD231PD(k.in("y"), n["c"], v)
 			k.out("dst", v)
@@ -106,7 +106,7 @@ func (s isa) streams() {
 	s.stream("sagaStep", "w mean x", "a b c e", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
 		return func(int) {
 			m, x := k.in("mean"), k.in("x")
-			v := s.mul(k.in("w"), n["a"])
+			v := s.Mul(k.in("w"), n["a"])
 			VFMADD231PD(m, n["b"], v)
 			VFMADD231PD(x, n["c"], v)
 			k.out("w", v)
@@ -116,7 +116,7 @@ func (s isa) streams() {
 	})
 	s.stream("mix", "dst x y z", "a b c", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
 		return func(int) {
-			v := s.mul(k.in("x"), n["a"])
+			v := s.Mul(k.in("x"), n["a"])
 			VFMADD231PD(k.in("y"), n["b"], v)
 			VFMADD231PD(k.in("z"), n["c"], v)
 			k.out("dst", v)
@@ -126,11 +126,11 @@ func (s isa) streams() {
 		return func(int) {
 			g, z, y, mean := k.in("grad"), k.in("z"), k.in("x"), k.in("mean")
 			VFNMADD231PD(g, n["alpha"], z)
-			k.out("z", s.mul(z, n["shrinkZ"]))
+			k.out("z", s.Mul(z, n["shrinkZ"]))
 			VFNMADD231PD(g, n["short"], y)
-			y = s.mul(y, n["shrinkY"])
+			y = s.Mul(y, n["shrinkY"])
 			k.out("y", y)
-			VFMADD231PD(s.sub(y, mean), n["weight"], mean)
+			VFMADD231PD(s.Sub(y, mean), n["weight"], mean)
 			k.out("mean", mean)
 		}, done
 	})

@@ -44,11 +44,11 @@ func functions(s isa) {
 		body func(x reg.VecVirtual) reg.VecVirtual
 	}{
 		{"neg", func(x reg.VecVirtual) reg.VecVirtual {
-			y := s.vector()
-			s.xor(s.load(s.constant("signs", func(int) uint32 { return 1 << 31 }), nil), x, y)
+			y := s.Vector()
+			s.xor(s.Load(s.constant("signs", func(int) uint32 { return 1 << 31 }), nil), x, y)
 			return y
 		}},
-		{"sqrt", func(x reg.VecVirtual) reg.VecVirtual { y := s.vector(); VSQRTPS(x, y); return y }},
+		{"sqrt", func(x reg.VecVirtual) reg.VecVirtual { y := s.Vector(); VSQRTPS(x, y); return y }},
 		{"exp", s.halves(s.exponential)},
 		{"sigmoid", s.halves(func(x reg.VecVirtual) reg.VecVirtual {
 			t := s.exponential(s.signed(x, XOR))
@@ -68,8 +68,9 @@ func functions(s isa) {
 		name string
 		body func(a, b reg.VecVirtual) reg.VecVirtual
 	}{
-		{"sub", s.sub}, {"mul", s.mul},
-		{"div", func(a, b reg.VecVirtual) reg.VecVirtual { y := s.vector(); VDIVPS(b, a, y); return y }},
+		{"sub", func(a, b reg.VecVirtual) reg.VecVirtual { return s.Sub(a, b) }},
+		{"mul", func(a, b reg.VecVirtual) reg.VecVirtual { return s.Mul(a, b) }},
+		{"div", func(a, b reg.VecVirtual) reg.VecVirtual { return s.Div(a, b) }},
 		{"minimum", func(a, b reg.VecVirtual) reg.VecVirtual { return s.extreme(a, b, VMINPS, s.or) }},
 		{"maximum", func(a, b reg.VecVirtual) reg.VecVirtual { return s.extreme(a, b, VMAXPS, s.and) }},
 		{"less", s.compare(0x11)}, {"lessEqual", s.compare(0x12)}, {"equal", s.compare(0x00)},
@@ -85,7 +86,7 @@ func functions(s isa) {
 
 // number is a vector full of one of mathTable.
 func (s isa) number(i int) reg.VecVirtual {
-	x := s.vector()
+	x := s.Vector()
 	VMOVUPD(at(i), x)
 	return x
 }
@@ -99,8 +100,8 @@ func (s isa) halves(f func(x reg.VecVirtual) reg.VecVirtual) func(x reg.VecVirtu
 		h := s.doubles(x)
 		lo := f(h[0])
 		hi := f(h[1])
-		y := s.vector()
-		if s.masks {
+		y := s.Vector()
+		if s.Masks {
 			VCVTPD2PS(lo, lo.AsY())
 			VCVTPD2PS(hi, hi.AsY())
 			VINSERTF64X4(Imm(1), hi.AsY(), lo, y)
@@ -114,7 +115,7 @@ func (s isa) halves(f func(x reg.VecVirtual) reg.VecVirtual) func(x reg.VecVirtu
 }
 
 func (s isa) and(a, b, y reg.VecVirtual) {
-	if s.masks {
+	if s.Masks {
 		VPANDD(a, b, y)
 	} else {
 		VPAND(a, b, y)
@@ -122,7 +123,7 @@ func (s isa) and(a, b, y reg.VecVirtual) {
 }
 
 func (s isa) or(a, b, y reg.VecVirtual) {
-	if s.masks {
+	if s.Masks {
 		VPORD(a, b, y)
 	} else {
 		VPOR(a, b, y)
@@ -130,7 +131,7 @@ func (s isa) or(a, b, y reg.VecVirtual) {
 }
 
 func (s isa) xor(a, b, y reg.VecVirtual) {
-	if s.masks {
+	if s.Masks {
 		VPXORD(a, b, y)
 	} else {
 		VPXOR(a, b, y)
@@ -145,11 +146,11 @@ const (
 
 // signed is x with the other sign, or without.
 func (s isa) signed(x reg.VecVirtual, how int) reg.VecVirtual {
-	y, sign := s.vector(), s.number(mSign)
+	y, sign := s.Vector(), s.number(mSign)
 	switch {
 	case how == XOR:
 		s.xor(sign, x, y)
-	case s.masks:
+	case s.Masks:
 		VPANDND(x, sign, y)
 	default:
 		VPANDN(x, sign, y)
@@ -167,20 +168,20 @@ func (s isa) signOf(x, y reg.VecVirtual) reg.VecVirtual {
 
 // where puts a in y where x compares so with b. y and a are float64.
 func (s isa) where(predicate uint64, x, b, a, y reg.VecVirtual) {
-	if s.masks {
+	if s.Masks {
 		k := K()
 		VCMPPD(Imm(predicate), b, x, k)
 		VBLENDMPD(a, y, k, y)
 		return
 	}
-	m := s.vector()
+	m := s.Vector()
 	VCMPPD(Imm(predicate), b, x, m)
 	VBLENDVPD(m, a, y, y)
 }
 
 // polynomial is package vec's.
 func (s isa) polynomial(x reg.VecVirtual, first, n int) reg.VecVirtual {
-	z := s.vector()
+	z := s.Vector()
 	VMULPD(x, x, z)
 	odd, even := s.number(first), s.number(first+1)
 	for i := first + 2; i < first+n; i += 2 {
@@ -193,7 +194,7 @@ func (s isa) polynomial(x reg.VecVirtual, first, n int) reg.VecVirtual {
 
 // exponential is package vec's.
 func (s isa) exponential(x reg.VecVirtual) reg.VecVirtual {
-	v, t, r := s.vector(), s.vector(), s.vector()
+	v, t, r := s.Vector(), s.Vector(), s.Vector()
 	VMINPD(x, s.number(mExpMost), v) // x where it is NaN
 	VMAXPD(v, s.number(mExpLeast), v)
 	VMOVAPD(v, t)
@@ -208,7 +209,7 @@ func (s isa) exponential(x reg.VecVirtual) reg.VecVirtual {
 }
 
 func (s isa) tanh(x reg.VecVirtual) reg.VecVirtual {
-	a, y := s.signed(x, ANDNOT), s.vector()
+	a, y := s.signed(x, ANDNOT), s.Vector()
 	VMULPD(at(mMinusTwo), a, y)
 	t := s.exponential(y)
 	one := s.number(mOne)
@@ -221,7 +222,7 @@ func (s isa) tanh(x reg.VecVirtual) reg.VecVirtual {
 }
 
 func (s isa) erf(x reg.VecVirtual) reg.VecVirtual {
-	a, u := s.signed(x, ANDNOT), s.vector()
+	a, u := s.signed(x, ANDNOT), s.Vector()
 	VMINPD(a, s.number(mErfMost), a)
 	VMULPD(a, a, u)
 	VFMADD213PD(at(mMinusOne), s.number(mEighth), u)
@@ -231,7 +232,7 @@ func (s isa) erf(x reg.VecVirtual) reg.VecVirtual {
 }
 
 func (s isa) log(x reg.VecVirtual) reg.VecVirtual {
-	e, m, half, t := s.vector(), s.vector(), s.vector(), s.vector()
+	e, m, half, t := s.Vector(), s.Vector(), s.Vector(), s.Vector()
 	VPSRLQ(Imm(52), x, e)
 	s.or(s.number(mExponent), e, e)
 	VSUBPD(at(mExponentOff), e, e)
@@ -245,7 +246,7 @@ func (s isa) log(x reg.VecVirtual) reg.VecVirtual {
 	s.where(greater, m, root, t, e)
 	s.where(greater, m, root, half, m)
 
-	q := s.vector()
+	q := s.Vector()
 	VADDPD(one, m, q)
 	VSUBPD(one, m, m)
 	VDIVPD(q, m, m)
@@ -256,7 +257,7 @@ func (s isa) log(x reg.VecVirtual) reg.VecVirtual {
 	VFMADD213PD(m, s.number(mLn2), e)
 
 	const equal, less, notLess = 0x00, 0x11, 0x15
-	zero := s.zero()
+	zero := s.Zero()
 	s.where(equal, x, zero, s.number(mMinusInf), e)
 	s.where(less, x, zero, s.number(mNaN), e)
 	s.where(notLess, x, s.number(mInf), x, e)
@@ -266,12 +267,12 @@ func (s isa) log(x reg.VecVirtual) reg.VecVirtual {
 // extreme is the smaller or the larger of a and b, as VMINPS and VMAXPS say but that NaN goes through and that zeros are
 // ordered.
 func (s isa) extreme(a, b reg.VecVirtual, of func(...Op), join func(a, b, y reg.VecVirtual)) reg.VecVirtual {
-	x, y, sum := s.vector(), s.vector(), s.vector()
+	x, y, sum := s.Vector(), s.Vector(), s.Vector()
 	of(a, b, x)
 	of(b, a, y)
 	join(x, y, x)
 	VADDPS(a, b, sum)
-	if s.masks {
+	if s.Masks {
 		k := K()
 		VCMPPS(Imm(unordered), a, b, k)
 		VBLENDMPS(sum, x, k, x)
@@ -285,8 +286,8 @@ func (s isa) extreme(a, b reg.VecVirtual, of func(...Op), join func(a, b, y reg.
 // compare is the truth of a predicate.
 func (s isa) compare(predicate uint64) func(a, b reg.VecVirtual) reg.VecVirtual {
 	return func(a, b reg.VecVirtual) reg.VecVirtual {
-		y := s.vector()
-		if s.masks {
+		y := s.Vector()
+		if s.Masks {
 			k := K()
 			VCMPPS(Imm(predicate), b, a, k)
 			VPMOVM2D(k, y)
@@ -299,8 +300,8 @@ func (s isa) compare(predicate uint64) func(a, b reg.VecVirtual) reg.VecVirtual 
 
 // choose is a where the truth c holds, otherwise b.
 func (s isa) choose(c, a, b reg.VecVirtual) reg.VecVirtual {
-	y := s.vector()
-	if s.masks {
+	y := s.Vector()
+	if s.Masks {
 		k := K()
 		VPMOVD2M(c, k)
 		VBLENDMPS(a, b, k, y)

@@ -32,7 +32,7 @@ const extents = "count, channels, pitch, rows, columns, line, pixel, step int"
 
 // mem is the pixel in hand.
 func (k *windows) mem(name string, unit int) Mem {
-	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: unit * k.bytes()}
+	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: unit * k.Bytes()}
 }
 
 func (k *windows) second(name string) Mem {
@@ -40,22 +40,22 @@ func (k *windows) second(name string) Mem {
 }
 
 func (k *windows) pixel(name string, unit int) reg.VecVirtual {
-	x := k.load(k.mem(name, unit), k.mask)
+	x := k.Load(k.mem(name, unit), k.mask)
 	if k.pair == nil {
 		return x
 	}
-	if k.masks {
-		VMOVUPS(k.second(name), k.pair.lanes.opmask(), x)
+	if k.Masks {
+		VMOVUPS(k.second(name), k.pair.lanes.Opmask(), x)
 		return x
 	}
-	VORPS(k.load(k.second(name), k.pair.lanes), x, x)
+	VORPS(k.Load(k.second(name), k.pair.lanes), x, x)
 	return x
 }
 
 func (k *windows) setPixel(name string, unit int, x reg.VecVirtual) {
-	k.store(x, k.mem(name, unit), k.mask)
+	k.Store(x, k.mem(name, unit), k.mask)
 	if k.pair != nil {
-		k.store(x, k.second(name), k.pair.lanes)
+		k.Store(x, k.second(name), k.pair.lanes)
 	}
 }
 
@@ -85,7 +85,7 @@ func (k *windows) largest(label string) []reg.VecVirtual {
 	start := func() {
 		for u := range best {
 			if best[u] == nil {
-				best[u] = k.vector()
+				best[u] = k.Vector()
 			}
 			VMOVUPS(k.constant("infinity", func(int) uint32 { return 0xff800000 }), best[u])
 		}
@@ -122,15 +122,15 @@ func (k *windows) largest(label string) []reg.VecVirtual {
 func (k *windows) ahead(name string) {
 	at := GP64()
 	LEAQ(Mem{Base: k.base[name], Index: k.at, Scale: 1}, at)
-	for byte := 0; byte < k.units*k.bytes(); byte += line {
+	for byte := 0; byte < k.units*k.Bytes(); byte += line {
 		PREFETCHT0(Mem{Base: at, Index: k.lineBytes, Scale: 2, Disp: byte})
 	}
 }
 
 // none is an empty set of lanes.
 func (s isa) none() reg.Register {
-	if !s.masks {
-		return s.zero()
+	if !s.Masks {
+		return s.Zero()
 	}
 	zero, k := GP32(), K()
 	XORL(zero, zero)
@@ -140,20 +140,20 @@ func (s isa) none() reg.Register {
 
 // unordered adds the lanes in which a or b is NaN to set.
 func (s isa) unordered(a, b reg.VecVirtual, set reg.Register) {
-	if s.masks {
+	if s.Masks {
 		k := K()
 		VCMPPS(Imm(unordered), a, b, k)
 		KORW(k, set, set)
 		return
 	}
-	k := s.vector()
+	k := s.Vector()
 	VCMPPS(Imm(unordered), a, b, k)
 	VORPS(k, set, set)
 }
 
 // ifNone jumps if the set is empty.
 func (s isa) ifNone(set reg.Register, label string) {
-	if s.masks {
+	if s.Masks {
 		KORTESTW(set, set)
 	} else {
 		VPTEST(set, set)
@@ -163,14 +163,14 @@ func (s isa) ifNone(set reg.Register, label string) {
 
 // replace makes v the best where it is larger, or the first NaN.
 func (s isa) replace(best, v reg.VecVirtual) {
-	if s.masks {
+	if s.Masks {
 		known, k := K(), K()
 		VCMPPS(Imm(ordered), best, best, known)
 		VCMPPS(Imm(notLessEqual), best, v, known, k)
 		VMOVAPS(v, k, best)
 		return
 	}
-	known, k := s.vector(), s.vector()
+	known, k := s.Vector(), s.Vector()
 	VCMPPS(Imm(ordered), best, best, known)
 	VCMPPS(Imm(notLessEqual), best, v, k)
 	VANDPS(known, k, k)
@@ -182,7 +182,7 @@ func (k *windows) spread(label string, best, dy []reg.VecVirtual, add bool) {
 	open := make([]reg.Register, k.units) // lanes that have not found it
 	for u := range open {
 		open[u] = k.none()
-		if k.masks {
+		if k.Masks {
 			KNOTW(open[u], open[u])
 		} else {
 			VPCMPEQD(open[u], open[u], open[u])
@@ -191,8 +191,8 @@ func (k *windows) spread(label string, best, dy []reg.VecVirtual, add bool) {
 	k.each(label, func() {
 		for u := range open {
 			v := k.pixel("x", u)
-			if k.masks {
-				here, to := K(), k.vector()
+			if k.Masks {
+				here, to := K(), k.Vector()
 				VPCMPEQD(v, best[u], open[u], here)
 				KANDNW(open[u], here, open[u])
 				if add {
@@ -209,7 +209,7 @@ func (k *windows) spread(label string, best, dy []reg.VecVirtual, add bool) {
 			VPXOR(v, open[u], open[u])
 			VANDPS(dy[u], v, v)
 			if add {
-				v = k.add(k.pixel("dx", u), v)
+				v = k.Add(k.pixel("dx", u), v)
 			}
 			k.setPixel("dx", u, v)
 		}
@@ -219,7 +219,7 @@ func (k *windows) spread(label string, best, dy []reg.VecVirtual, add bool) {
 // windows generates a kernel. body works on the window in hand, with that pixel of y.
 func (s isa) windows(name, signature string, images []string, pairs bool, body func(k *windows, label string, y func(unit int) Mem)) {
 	k := &windows{isa: s, base: make(map[string]reg.GPVirtual)}
-	TEXT(name+s.suffix, NOSPLIT, signature)
+	TEXT(name+s.Suffix, NOSPLIT, signature)
 	Pragma("noescape")
 	k.line, k.at, k.lineBytes, k.pixelBytes, k.channel = GP64(), GP64(), GP64(), GP64(), GP64()
 	Load(Param("line"), k.lineBytes)
@@ -230,7 +230,7 @@ func (s isa) windows(name, signature string, images []string, pairs bool, body f
 	for _, n := range append(images, "y") {
 		k.base[n] = GP64()
 	}
-	y := func(unit int) Mem { return Mem{Base: k.base["y"], Disp: unit * s.bytes()} }
+	y := func(unit int) Mem { return Mem{Base: k.base["y"], Disp: unit * s.Bytes()} }
 	start := func() (left reg.GPVirtual) {
 		for _, n := range append(images, "y") {
 			Load(Param(n).Base(), k.base[n])
@@ -260,7 +260,7 @@ func (s isa) windows(name, signature string, images []string, pairs bool, body f
 		advance(1)
 		DECQ(left)
 		JNZ(LabelRef(label))
-		ADDQ(U32(uint32(k.units*s.bytes())), k.channel)
+		ADDQ(U32(uint32(k.units*s.Bytes())), k.channel)
 	}
 	if pairs {
 		k.units = 1
@@ -269,9 +269,9 @@ func (s isa) windows(name, signature string, images []string, pairs bool, body f
 		Load(Param("step"), k.pair.across)
 		SUBQ(channels, k.pair.across)
 		SHLQ(Imm(2), k.pair.across)
-		k.mask = s.first(channels)
+		k.mask = s.First(channels)
 		ADDQ(channels, channels)
-		k.pair.lanes = s.without(s.first(channels), k.mask)
+		k.pair.lanes = s.without(s.First(channels), k.mask)
 		left := start()
 		Label("pair")
 		CMPQ(left, Imm(1))
@@ -292,7 +292,7 @@ func (s isa) windows(name, signature string, images []string, pairs bool, body f
 	Load(Param("channels"), n)
 	for _, units := range []int{4, 1} {
 		k.units = units
-		size := Imm(uint64(units * s.lanes))
+		size := Imm(uint64(units * s.Lanes))
 		label := map[int]string{4: "four", 1: "one"}[units]
 		SUBQ(size, n)
 		JL(LabelRef(label + "Done"))
@@ -304,7 +304,7 @@ func (s isa) windows(name, signature string, images []string, pairs bool, body f
 		ADDQ(size, n)
 	}
 	JLE(LabelRef("done"))
-	k.mask = s.first(n)
+	k.mask = s.First(n)
 	row("part")
 	Label("done")
 	VZEROUPPER()
@@ -321,7 +321,7 @@ func pools(s isa) {
 			func(k *windows, label string, y func(unit int) Mem) {
 				best := k.largest(label + "Scan")
 				for u := range best {
-					k.store(best[u], y(u), k.either())
+					k.Store(best[u], y(u), k.either())
 				}
 			})
 		for _, add := range []bool{true, false} {
@@ -336,12 +336,12 @@ func pools(s isa) {
 					best := k.largest(label + "Scan")
 					g := make([]reg.VecVirtual, k.units)
 					for u := range g {
-						g[u] = k.load(dy(u), k.either())
+						g[u] = k.Load(dy(u), k.either())
 					}
 					behind := Load(Param("behindReLU"), GP8())
 					TESTB(behind, behind)
 					JZ(LabelRef(label + "All"))
-					zero := k.zero()
+					zero := k.Zero()
 					for u := range g {
 						VMOVAPS(k.passed(best[u], g[u], zero), g[u])
 					}
@@ -357,33 +357,33 @@ func (k *windows) either() *mask {
 	if k.pair == nil {
 		return k.mask
 	}
-	if k.masks {
+	if k.Masks {
 		m := K()
-		KORW(k.mask.opmask(), k.pair.lanes.opmask(), m)
-		return &mask{m}
+		KORW(k.mask.Opmask(), k.pair.lanes.Opmask(), m)
+		return &mask{Register: m}
 	}
-	m := k.vector()
-	VORPS(k.mask.vector(), k.pair.lanes.vector(), m)
-	return &mask{m}
+	m := k.Vector()
+	VORPS(k.mask.Vector(), k.pair.lanes.Vector(), m)
+	return &mask{Register: m}
 }
 
 // without is the lanes of a that are not in b.
 func (s isa) without(a, b *mask) *mask {
-	if s.masks {
+	if s.Masks {
 		m := K()
-		KANDNW(a.opmask(), b.opmask(), m)
-		return &mask{m}
+		KANDNW(a.Opmask(), b.Opmask(), m)
+		return &mask{Register: m}
 	}
-	m := s.vector()
-	VANDNPS(a.vector(), b.vector(), m)
-	return &mask{m}
+	m := s.Vector()
+	VANDNPS(a.Vector(), b.Vector(), m)
+	return &mask{Register: m}
 }
 
 // clear empties a mask.
 func (s isa) clear(m *mask) {
-	if s.masks {
-		KXORW(m.opmask(), m.opmask(), m.opmask())
+	if s.Masks {
+		KXORW(m.Opmask(), m.Opmask(), m.Opmask())
 	} else {
-		VXORPS(m.vector(), m.vector(), m.vector())
+		VXORPS(m.Vector(), m.Vector(), m.Vector())
 	}
 }

@@ -10,7 +10,7 @@ import (
 // the lower half counts.
 func uniforms() {
 	s := avx2
-	TEXT("uniforms"+s.suffix, NOSPLIT, "func(dst *float32, groups int, counter, sample, step uint32, key uint64)")
+	TEXT("uniforms"+s.Suffix, NOSPLIT, "func(dst *float32, groups int, counter, sample, step uint32, key uint64)")
 	Pragma("noescape")
 	dst, groups := Load(Param("dst"), GP64()), Load(Param("groups"), GP64())
 	wide := func(name string) reg.VecVirtual {

@@ -38,7 +38,7 @@ func (k *stream) in(name string) reg.VecVirtual {
 		far.Disp += ahead
 		PREFETCHT0(far)
 	}
-	return k.load(from, k.mask)
+	return k.Load(from, k.mask)
 }
 
 // out stores a part of a slice.
@@ -47,7 +47,7 @@ func (k *stream) out(name string, x reg.VecVirtual) {
 		VMOVNTPS(x, k.mem(name))
 		return
 	}
-	k.store(x, k.mem(name), k.mask)
+	k.Store(x, k.mem(name), k.mask)
 }
 
 func (k *stream) mem(name string) Mem {
@@ -55,7 +55,7 @@ func (k *stream) mem(name string) Mem {
 	if k.row[name] {
 		index = k.column
 	}
-	return Mem{Base: k.base[name], Index: index, Scale: 1, Disp: k.unit * k.bytes()}
+	return Mem{Base: k.base[name], Index: index, Scale: 1, Disp: k.unit * k.Bytes()}
 }
 
 // stream generates a kernel with the given slices and rows. Other arguments and the result are written out in
@@ -68,7 +68,7 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 	if !strings.HasPrefix(more, ")") {
 		more = ", " + more
 	}
-	TEXT(name+s.suffix, NOSPLIT, fmt.Sprintf("func(%s []float32%s", all, more))
+	TEXT(name+s.Suffix, NOSPLIT, fmt.Sprintf("func(%s []float32%s", all, more))
 	Pragma("noescape")
 	for _, n := range names {
 		k.base[n] = Load(Param(n).Base(), GP64())
@@ -95,13 +95,13 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 		SUBQ(n, total)
 	}
 	advance := func(vectors int) {
-		ADDQ(U32(uint32(vectors*s.bytes())), k.at)
+		ADDQ(U32(uint32(vectors*s.Bytes())), k.at)
 		if len(params) > 0 {
-			ADDQ(U32(uint32(vectors*s.bytes())), k.column)
+			ADDQ(U32(uint32(vectors*s.Bytes())), k.column)
 		}
-		SUBQ(Imm(uint64(vectors*s.lanes)), n)
+		SUBQ(Imm(uint64(vectors*s.Lanes)), n)
 	}
-	SUBQ(Imm(uint64(unroll*s.lanes)), n)
+	SUBQ(Imm(uint64(unroll*s.Lanes)), n)
 	JL(LabelRef("rest"))
 	Label("loop")
 	for k.unit = range unroll {
@@ -111,10 +111,10 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 	JGE(LabelRef("loop"))
 	Label("rest")
 	k.unit = 0
-	ADDQ(Imm(uint64(unroll*s.lanes)), n)
+	ADDQ(Imm(uint64(unroll*s.Lanes)), n)
 	JLE(LabelRef("done"))
 	Label("tail")
-	k.mask = s.first(n)
+	k.mask = s.First(n)
 	body()
 	advance(1)
 	JG(LabelRef("tail"))
@@ -141,15 +141,15 @@ var ways = []string{"", "Past"}
 func elementwise(s isa) {
 	for _, way := range ways {
 		s.stream("relu"+way, "dst x", "", ")", func(k *stream) (body, finish func()) {
-			zero := s.zero()
+			zero := s.Zero()
 			return func() { k.out("dst", s.positive(k.in("x"), zero)) }, nil
 		})
 		s.stream("add"+way, "dst a b", "", ")", func(k *stream) (body, finish func()) {
-			return func() { k.out("dst", s.add(k.in("a"), k.in("b"))) }, nil
+			return func() { k.out("dst", s.Add(k.in("a"), k.in("b"))) }, nil
 		})
 	}
 	s.stream("reluGrad", "dst y dy", "", ")", func(k *stream) (body, finish func()) {
-		zero := s.zero()
+		zero := s.Zero()
 		return func() { k.out("dst", s.passed(k.in("y"), k.in("dy"), zero)) }, nil
 	})
 }
@@ -166,11 +166,11 @@ func batchNorm(s isa) {
 	} {
 		for _, way := range ways {
 			s.stream(v.name+way, v.slices, "mean gain bias", ")", func(k *stream) (body, finish func()) {
-				zero := s.zero()
+				zero := s.Zero()
 				return func() {
-					x := s.add(s.mul(s.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
+					x := s.Add(s.Mul(s.Sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
 					if v.add {
-						x = s.add(x, k.in("other"))
+						x = s.Add(x, k.in("other"))
 					}
 					if v.relu {
 						x = s.positive(x, zero)
@@ -182,45 +182,45 @@ func batchNorm(s isa) {
 	}
 	s.stream("normalizeGrad", "dst x dy", "mean gain meanGrad slope", ")", func(k *stream) (body, finish func()) {
 		return func() {
-			d := s.mul(s.sub(k.in("x"), k.in("mean")), k.in("slope"))
-			k.out("dst", s.mul(s.sub(s.sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
+			d := s.Mul(s.Sub(k.in("x"), k.in("mean")), k.in("slope"))
+			k.out("dst", s.Mul(s.Sub(s.Sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
 		}, nil
 	})
 	s.stream("scale", "dst x", "gain", ")", func(k *stream) (body, finish func()) {
-		return func() { k.out("dst", s.mul(k.in("x"), k.in("gain"))) }, nil
+		return func() { k.out("dst", s.Mul(k.in("x"), k.in("gain"))) }, nil
 	})
 }
 
 func vectors(s isa) {
 	s.stream("fill", "dst", "", "a float32)", func(k *stream) (body, finish func()) {
-		a := s.scalar("a")
+		a := s.Scalar("a")
 		return func() { k.out("dst", a) }, nil
 	})
 	s.stream("addScaled", "dst x", "", "a float32)", func(k *stream) (body, finish func()) {
-		a := s.scalar("a")
-		return func() { k.out("dst", s.add(k.in("dst"), s.mul(a, k.in("x")))) }, nil
+		a := s.Scalar("a")
+		return func() { k.out("dst", s.Add(k.in("dst"), s.Mul(a, k.in("x")))) }, nil
 	})
 	s.stream("lerp", "dst x", "", "a float32)", func(k *stream) (body, finish func()) {
-		a := s.scalar("a")
+		a := s.Scalar("a")
 		return func() {
 			v := k.in("dst")
-			k.out("dst", s.add(v, s.mul(a, s.sub(k.in("x"), v))))
+			k.out("dst", s.Add(v, s.Mul(a, s.Sub(k.in("x"), v))))
 		}, nil
 	})
 	// x − x is 0, and NaN where x is not finite.
 	s.stream("strange", "x", "", ") uint32", func(k *stream) (body, finish func()) {
-		bits := s.zero()
+		bits := s.Zero()
 		return func() {
 				x := k.in("x")
 				VSUBPS(x, x, x)
-				if s.masks {
+				if s.Masks {
 					VPORD(x, bits, bits)
 				} else {
 					VORPS(x, bits, bits)
 				}
 			}, func() {
 				some := GP32()
-				if s.masks {
+				if s.Masks {
 					k := K()
 					VPTESTMD(bits, bits, k)
 					KMOVW(k, some)
@@ -234,9 +234,9 @@ func vectors(s isa) {
 	})
 	// Element i is added to sum i%8, whatever the vectors.
 	s.stream("squares", "x", "", "sums *[8]float64)", func(k *stream) (body, finish func()) {
-		acc := make([]reg.VecVirtual, 16/s.lanes)
+		acc := make([]reg.VecVirtual, 16/s.Lanes)
 		for i := range acc {
-			acc[i] = s.zero()
+			acc[i] = s.Zero()
 		}
 		return func() {
 				for i, d := range s.doubles(k.in("x")) {
@@ -245,7 +245,7 @@ func vectors(s isa) {
 			}, func() {
 				sums := Load(Param("sums"), GP64())
 				for i, a := range acc {
-					VMOVUPD(a, Mem{Base: sums, Disp: i * s.bytes()})
+					VMOVUPD(a, Mem{Base: sums, Disp: i * s.Bytes()})
 				}
 			}
 	})

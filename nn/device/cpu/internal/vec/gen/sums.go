@@ -23,7 +23,7 @@ type columns struct {
 }
 
 func (k *columns) mem(name string) Mem {
-	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: k.unit * k.bytes()}
+	return Mem{Base: k.base[name], Index: k.at, Scale: 1, Disp: k.unit * k.Bytes()}
 }
 
 func (k *columns) in(name string) reg.VecVirtual {
@@ -31,10 +31,10 @@ func (k *columns) in(name string) reg.VecVirtual {
 	if k.mask == nil && m.Disp%line == 0 {
 		PREFETCHT0(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp})
 	}
-	return k.load(m, k.mask)
+	return k.Load(m, k.mask)
 }
 
-func (k *columns) out(name string, x reg.VecVirtual)      { k.store(x, k.mem(name), k.mask) }
+func (k *columns) out(name string, x reg.VecVirtual)      { k.Store(x, k.mem(name), k.mask) }
 func (k *columns) sum(name string) [2]reg.VecVirtual      { return k.sums[name][k.unit] }
 func (k *columns) accumulate(to string, x reg.VecVirtual) { k.widen(to, k.doubles(x)) }
 
@@ -53,7 +53,7 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 	if row != "" {
 		slices = append(slices[:len(slices):len(slices)], row)
 	}
-	TEXT(name+s.suffix, NOSPLIT, fmt.Sprintf("func(%s []float64, %s []float32, width, stride, rows int)",
+	TEXT(name+s.Suffix, NOSPLIT, fmt.Sprintf("func(%s []float64, %s []float32, width, stride, rows int)",
 		strings.Join(totals, ", "), strings.Join(slices, ", ")))
 	Pragma("noescape")
 	for _, n := range append(totals, slices...) {
@@ -67,13 +67,13 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 
 	block := func(label string, vectors int) {
 		half := func(name string, unit, i int) Mem {
-			return Mem{Base: k.base[name], Index: k.column, Scale: 2, Disp: (2*unit + i) * s.bytes()}
+			return Mem{Base: k.base[name], Index: k.column, Scale: 2, Disp: (2*unit + i) * s.Bytes()}
 		}
 		for _, t := range totals {
 			k.sums[t] = make([][2]reg.VecVirtual, vectors)
 			for unit := range k.sums[t] {
 				for i := range 2 {
-					k.sums[t][unit][i] = s.vector()
+					k.sums[t][unit][i] = s.Vector()
 					VMOVUPD(half(t, unit, i), k.sums[t][unit][i])
 				}
 			}
@@ -82,7 +82,7 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 		side := make([]reg.VecVirtual, vectors)
 		if row != "" {
 			for k.unit = range vectors {
-				side[k.unit] = k.load(k.mem(row), k.mask)
+				side[k.unit] = k.Load(k.mem(row), k.mask)
 			}
 		}
 		Load(Param("rows"), left)
@@ -104,19 +104,19 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 				}
 			}
 		}
-		ADDQ(U32(uint32(vectors*s.bytes())), k.column)
-		SUBQ(Imm(uint64(vectors*s.lanes)), n)
+		ADDQ(U32(uint32(vectors*s.Bytes())), k.column)
+		SUBQ(Imm(uint64(vectors*s.Lanes)), n)
 	}
-	SUBQ(Imm(uint64(vectors*s.lanes)), n)
+	SUBQ(Imm(uint64(vectors*s.Lanes)), n)
 	JL(LabelRef("rest"))
 	Label("whole")
 	block("row", vectors)
 	JGE(LabelRef("whole"))
 	Label("rest")
-	ADDQ(Imm(uint64(vectors*s.lanes)), n)
+	ADDQ(Imm(uint64(vectors*s.Lanes)), n)
 	JLE(LabelRef("done"))
 	Label("part")
-	k.mask = s.first(n.(reg.GPVirtual))
+	k.mask = s.First(n.(reg.GPVirtual))
 	block("partRow", 1)
 	JG(LabelRef("part"))
 	Label("done")
@@ -127,7 +127,7 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 func sums(s isa) {
 	// Four vectors are a row of 64 channels, so that memory is read in its order. AVX2 has too few registers.
 	wide, narrow := 4, 4
-	if !s.masks {
+	if !s.Masks {
 		wide, narrow = 2, 1
 	}
 	s.columns("sums", "sum", "x", "", wide, func(k *columns, _ reg.VecVirtual) { k.accumulate("sum", k.in("x")) })
@@ -141,7 +141,7 @@ func sums(s isa) {
 		}
 	})
 	gradSums := func(k *columns, dy, mean reg.VecVirtual) {
-		d := s.doubles(s.sub(k.in("x"), mean))
+		d := s.doubles(s.Sub(k.in("x"), mean))
 		g := s.doubles(dy)
 		for i, sum := range k.sum("scale") {
 			VFMADD231PD(d[i], g[i], sum)
@@ -152,12 +152,12 @@ func sums(s isa) {
 		gradSums(k, k.in("dy"), mean)
 	})
 	s.columns("reluGradSums", "scale bias", "x dy y from", "mean", narrow, func(k *columns, mean reg.VecVirtual) {
-		dy := s.passed(k.in("y"), k.in("from"), s.zero())
+		dy := s.passed(k.in("y"), k.in("from"), s.Zero())
 		k.out("dy", dy)
 		gradSums(k, dy, mean)
 	})
 	s.columns("addReLUGradSums", "scale bias", "x dy y from more", "mean", narrow, func(k *columns, mean reg.VecVirtual) {
-		dy := s.passed(k.in("y"), s.add(k.in("from"), k.in("more")), s.zero())
+		dy := s.passed(k.in("y"), s.Add(k.in("from"), k.in("more")), s.Zero())
 		k.out("dy", dy)
 		gradSums(k, dy, mean)
 	})

@@ -15,7 +15,7 @@ type coefficients struct {
 
 func (k *stream) coefficients(n int) *coefficients {
 	c := &coefficients{stream: k, from: Load(Param("c"), GP64())}
-	if k.masks || n <= 4 {
+	if k.Masks || n <= 4 {
 		for i := range n {
 			c.kept = append(c.kept, c.load(i))
 		}
@@ -24,7 +24,7 @@ func (k *stream) coefficients(n int) *coefficients {
 }
 
 func (c *coefficients) load(i int) reg.VecVirtual {
-	x := c.vector()
+	x := c.Vector()
 	VBROADCASTSS(Mem{Base: c.from, Disp: 4 * i}, x)
 	return x
 }
@@ -50,8 +50,8 @@ func (s isa) measure(name string, n int, body func(c *coefficients) (x, y reg.Ve
 		c := k.coefficients(n)
 		var acc [2][]reg.VecVirtual
 		for i := range acc {
-			for range 16 / s.lanes {
-				acc[i] = append(acc[i], s.zero())
+			for range 16 / s.Lanes {
+				acc[i] = append(acc[i], s.Zero())
 			}
 		}
 		add := func(acc []reg.VecVirtual, x reg.VecVirtual) {
@@ -67,7 +67,7 @@ func (s isa) measure(name string, n int, body func(c *coefficients) (x, y reg.Ve
 				sums := Load(Param("sums"), GP64())
 				for q, list := range acc {
 					for i, a := range list {
-						VMOVUPD(a, Mem{Base: sums, Disp: q*64 + i*s.bytes()})
+						VMOVUPD(a, Mem{Base: sums, Disp: q*64 + i*s.Bytes()})
 					}
 				}
 			}
@@ -83,18 +83,18 @@ func updates(s isa) {
 		s.apply(name, 4, func(c *coefficients) {
 			rate, momentum, decay, scale := c.at(0), c.at(1), c.at(2), c.at(3)
 			w := c.in("w")
-			d := s.add(s.mul(scale, c.in("g")), s.mul(decay, w))
-			u := s.add(s.mul(momentum, c.in("a")), d)
+			d := s.Add(s.Mul(scale, c.in("g")), s.Mul(decay, w))
+			u := s.Add(s.Mul(momentum, c.in("a")), d)
 			c.out("a", u)
 			if nesterov {
-				u = s.add(d, s.mul(momentum, u))
+				u = s.Add(d, s.Mul(momentum, u))
 			}
-			c.out("w", s.sub(w, s.mul(rate, u)))
+			c.out("w", s.Sub(w, s.Mul(rate, u)))
 		})
 	}
 	s.apply("adamW", 7, func(c *coefficients) {
 		m, v := c.moments()
-		c.out("w", s.sub(s.mul(c.at(6), c.in("w")), s.div(s.mul(c.at(5), m), s.add(s.sqrt(v), c.at(4)))))
+		c.out("w", s.Sub(s.Mul(c.at(6), c.in("w")), s.div(s.Mul(c.at(5), m), s.Add(s.sqrt(v), c.at(4)))))
 	})
 	s.measure("larsNorms", 0, func(c *coefficients) (x, y reg.VecVirtual) { return c.in("w"), c.in("g") })
 	s.measure("lambNorms", 7, func(c *coefficients) (x, y reg.VecVirtual) {
@@ -104,7 +104,7 @@ func updates(s isa) {
 	})
 	s.apply("lamb", 8, func(c *coefficients) {
 		w := c.in("w")
-		c.out("w", s.sub(w, s.mul(c.at(7), c.lambStep(w, c.in("a"), c.in("b")))))
+		c.out("w", s.Sub(w, s.Mul(c.at(7), c.lambStep(w, c.in("a"), c.in("b")))))
 	})
 }
 
@@ -112,9 +112,9 @@ func updates(s isa) {
 func (c *coefficients) moments() (m, v reg.VecVirtual) {
 	s := c.isa
 	g := c.in("g")
-	d := s.mul(c.at(3), g)
-	m = s.add(s.mul(c.at(0), c.in("a")), s.mul(c.at(1), g))
-	v = s.add(s.mul(c.at(2), c.in("b")), s.mul(d, d))
+	d := s.Mul(c.at(3), g)
+	m = s.Add(s.Mul(c.at(0), c.in("a")), s.Mul(c.at(1), g))
+	v = s.Add(s.Mul(c.at(2), c.in("b")), s.Mul(d, d))
 	c.out("a", m)
 	c.out("b", v)
 	return m, v
@@ -122,29 +122,29 @@ func (c *coefficients) moments() (m, v reg.VecVirtual) {
 
 func (c *coefficients) lambStep(w, m, v reg.VecVirtual) reg.VecVirtual {
 	s := c.isa
-	return s.add(s.div(s.mul(c.at(5), m), s.add(s.sqrt(v), c.at(4))), s.mul(c.at(6), w))
+	return s.Add(s.div(s.Mul(c.at(5), m), s.Add(s.sqrt(v), c.at(4))), s.Mul(c.at(6), w))
 }
 
 // some is x, and 0 in lanes that do not count.
 func (c *coefficients) some(x reg.VecVirtual) reg.VecVirtual {
 	switch {
 	case c.mask == nil:
-	case c.masks:
-		VMOVAPS_Z(x, c.mask.opmask(), x)
+	case c.Masks:
+		VMOVAPS_Z(x, c.mask.Opmask(), x)
 	default:
-		VANDPS(c.mask.vector(), x, x)
+		VANDPS(c.mask.Vector(), x, x)
 	}
 	return x
 }
 
 func (s isa) div(a, b reg.VecVirtual) reg.VecVirtual {
-	x := s.vector()
+	x := s.Vector()
 	VDIVPS(b, a, x)
 	return x
 }
 
 func (s isa) sqrt(a reg.VecVirtual) reg.VecVirtual {
-	x := s.vector()
+	x := s.Vector()
 	VSQRTPS(a, x)
 	return x
 }
