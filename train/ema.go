@@ -16,28 +16,35 @@ import (
 // The weight of the iterate of step t is then about (t/T)^γ after T steps: the average forgets the start at any
 // length of a run. The first step sets x to w.
 type emaHook struct {
-	run   *Run
 	gamma float64
 	x     device.Vector
 }
 
 var (
+	_ OpeningHook = (*emaHook)(nil)
+	_ HoldingHook = (*emaHook)(nil)
 	_ QueuedHook  = (*emaHook)(nil)
 	_ EpochHook   = (*emaHook)(nil)
 	_ SavingHook  = (*emaHook)(nil)
 	_ ClosingHook = (*emaHook)(nil)
 )
 
-func newEMAHook(r *Run) (*emaHook, error) {
-	x, err := r.Net.NewParams()
-	return &emaHook{run: r, gamma: r.Config.EMA, x: x}, err
+func newEMAHook(gamma float64) *emaHook { return &emaHook{gamma: gamma} }
+
+// Holds implements HoldingHook.
+func (h *emaHook) Holds() Holdings { return Holdings{Weights: 1} }
+
+// Open implements OpeningHook.
+func (h *emaHook) Open(s *State) (err error) {
+	h.x, err = s.Net.NewParams()
+	return err
 }
 
 func (h *emaHook) Name() string { return "ema" }
 
 // AfterIssue takes the weights after a step into the average.
 func (h *emaHook) AfterIssue(s *State) error {
-	defer since(time.Now(), &h.run.pos.Seconds.EMA)
+	defer since(time.Now(), &s.Seconds.EMA)
 	if s.Steps == 1 {
 		return h.x.Copy(s.Net.Params)
 	}
@@ -47,22 +54,22 @@ func (h *emaHook) AfterIssue(s *State) error {
 
 // AfterEpoch scores the average, with statistics re-estimated, and keeps its weights.
 func (h *emaHook) AfterEpoch(s *State) error {
-	defer since(time.Now(), &s.Record.Seconds.EMA)
-	return h.run.aside(func() error {
+	defer since(time.Now(), &s.Seconds.EMA)
+	return s.Aside(func() error {
 		if err := s.Net.Params.Copy(h.x); err != nil {
 			return err
 		}
-		err := h.run.reestimate()
+		err := s.Restate()
 		if err != nil {
 			return err
 		}
-		if s.Record.EMA, err = h.run.Evaluate(); err != nil {
+		if s.Record.EMA, err = s.Evaluate(); err != nil {
 			return err
 		}
-		if err := h.run.judge(s.Record, kindEMA, s.Record.EMA); err != nil {
+		if err := s.Judge(kindEMA, s.Record.EMA); err != nil {
 			return err
 		}
-		return h.run.keep("ema", kindEMA)
+		return s.Keep("ema", kindEMA)
 	})
 }
 

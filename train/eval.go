@@ -1,12 +1,10 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 
 	"onlinerna/data"
-	"onlinerna/nn/device"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -48,55 +46,6 @@ func (r *Run) reestimate() error {
 		return err
 	}
 	return r.weighStats(float64(r.stats.Own(0)), float64(r.stats.Images()))
-}
-
-// aside runs fn, which may change the network's weights and statistics, and puts them back.
-func (r *Run) aside(fn func() error) (err error) {
-	n := r.Net
-	if r.spare.params == nil {
-		if r.spare.params, err = n.NewParams(); err != nil {
-			return err
-		}
-		if n.Stats != nil {
-			if r.spare.stats, err = n.Device.NewVector(n.Stats.Len()); err != nil {
-				return err
-			}
-		}
-	}
-	if err := copyWeights(r.spare, weights{n.Params, n.Stats}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, copyWeights(weights{n.Params, n.Stats}, r.spare)) }()
-	return fn()
-}
-
-func copyWeights(dst, src weights) error {
-	if err := dst.params.Copy(src.params); err != nil || src.stats == nil {
-		return err
-	}
-	return dst.stats.Copy(src.stats)
-}
-
-// copyOf allocates vectors and copies the network's weights into them.
-func (w *weights) copyOf(n *network.Network) (err error) {
-	if w.params, err = n.NewParams(); err != nil {
-		return err
-	}
-	if n.Stats != nil {
-		if w.stats, err = n.Device.NewVector(n.Stats.Len()); err != nil {
-			return err
-		}
-	}
-	return copyWeights(*w, weights{n.Params, n.Stats})
-}
-
-func (w *weights) free() {
-	for _, v := range []device.Vector{w.params, w.stats} {
-		if v != nil {
-			v.Free()
-		}
-	}
-	*w = weights{}
 }
 
 // candidate keeps the network's present weights as best.safetensors if the loss that they are judged by is the lowest

@@ -54,7 +54,7 @@ func (r *Run) scores() bool { return r.val != nil || r.held != nil }
 
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
 // best.safetensors if nothing had a lower loss so far. Without held-out images it goes by the
-// validation score, val, and leaves out what is there for comparison only.
+// validation score, val, unless that is nil.
 func (r *Run) judge(rec *EpochRecord, kind string, val *network.Score) error {
 	if r.held != nil {
 		s, err := r.evaluateHeld()
@@ -64,7 +64,7 @@ func (r *Run) judge(rec *EpochRecord, kind string, val *network.Score) error {
 		rec.Held = append(rec.Held, HeldRecord{kind, *s})
 		return r.candidate(kind, *s)
 	}
-	if val == nil || kind == kindSGDStats || kind == kindAverage {
+	if val == nil {
 		return nil
 	}
 	return r.candidate(kind, *val)

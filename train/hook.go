@@ -50,6 +50,25 @@ type SavingHook interface {
 	Load(s *State, dir string, small json.RawMessage) error
 }
 
+// OpeningHook allocates something before the run begins, or is loaded, when the network is there.
+type OpeningHook interface {
+	Hook
+	Open(s *State) error
+}
+
+// HoldingHook takes memory of the device.
+type HoldingHook interface {
+	Hook
+	// Holds is known before Open is called.
+	Holds() Holdings
+}
+
+// Holdings are what a hook holds at most.
+type Holdings struct {
+	Weights   int // vectors like the network's weights, with their statistics
+	Snapshots int // vectors of State.NewSpace, which may lie elsewhere than in the device's memory
+}
+
 // ClosingHook holds something that the end of the run releases.
 type ClosingHook interface {
 	Hook
@@ -66,8 +85,12 @@ type State struct {
 	Batches int // batches of an epoch
 	Steps   int // of the optimiser since the start of the run
 
+	StepBatches int // batches of a step of the optimiser; the last one of an epoch may have fewer
+
 	Step   *StepRecord  // of the last step
 	Record *EpochRecord // of the epoch, during AfterEpoch
+
+	Seconds *Seconds // where the time of the epoch went: a hook adds its own
 
 	run *Run
 }

@@ -222,7 +222,7 @@ func (r *Run) afterEpoch() error {
 			}
 		}
 		s, rec := r.state(), *p.Record
-		s.Record = &rec
+		s.Record, s.Seconds = &rec, &rec.Seconds
 		if err := h.AfterEpoch(s); err != nil {
 			return fmt.Errorf("%s: %w", h.Name(), err)
 		}
@@ -236,7 +236,8 @@ func (r *Run) rate() float64 { return r.Config.Schedule.At(r.pos.Epoch - 1) }
 
 func (r *Run) state() *State {
 	p := &r.pos
-	return &State{Config: &r.Config, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(), Steps: p.Steps, run: r}
+	return &State{Config: &r.Config, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(),
+		StepBatches: r.Config.Accumulate * r.Config.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds, run: r}
 }
 
 // checkWeights is a *DivergedError if the state of training is not finite.

@@ -18,36 +18,31 @@ func (c *Config) noRoom(err error) error {
 	return err
 }
 
-// later is how many bytes of the device's memory the run is to allocate whatever the batch: what hooks hold, and with windows
-// RNA's snapshots, which lie elsewhere where there is no room for them.
-func (r *Run) later(windows bool) int64 {
-	c, vectors := &r.Config, 0
-	if c.EMA > 0 || c.RNA.Mode != Off {
-		vectors++ // the iterate, while others are looked at
-	}
-	if c.EMA > 0 {
-		vectors++
-	}
-	if c.RNA.Mode != Off {
-		vectors++ // a snapshot on its way to a checkpoint
-	}
-	for _, yes := range []bool{c.RNA.Mode == Online, c.RNA.SegmentMeans, c.RNA.Residual == Gradients} {
-		if yes && c.RNA.Mode != Off {
-			vectors++
+// later is how many bytes of the device's memory the run is to allocate whatever the batch: what hooks hold, and with snapshots
+// those, which lie elsewhere where there is no room for them.
+func (r *Run) later(snapshots bool) int64 {
+	var sum Holdings
+	for _, h := range r.hooks {
+		if h, ok := h.(HoldingHook); ok {
+			x := h.Holds()
+			sum.Weights += x.Weights
+			sum.Snapshots += x.Snapshots
 		}
+	}
+	if sum.Weights > 0 {
+		sum.Weights++ // the iterate, while others are looked at
 	}
 	size := int64(r.dev.DType().Size())
 	params := int64(r.Net.Params.Len())
-	bytes := int64(vectors) * size * params
+	bytes := int64(sum.Weights) * size * params
 	if r.Net.Stats != nil {
-		bytes += int64(vectors) * size * int64(r.Net.Stats.Len())
+		bytes += int64(sum.Weights) * size * int64(r.Net.Stats.Len())
 	}
-	if !windows || c.RNA.Mode == Off {
+	if !snapshots || sum.Snapshots == 0 {
 		return bytes
 	}
-	snapshots := c.RNA.capacity() + 1
 	if d, ok := device.As[Spacer](r.dev); ok {
-		return bytes + d.SpaceBytes(int(params), snapshots)
+		return bytes + d.SpaceBytes(int(params), sum.Snapshots)
 	}
-	return bytes + int64(snapshots)*size*params
+	return bytes + int64(sum.Snapshots)*size*params
 }

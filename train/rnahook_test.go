@@ -194,7 +194,7 @@ func TestCombined(t *testing.T) {
 	h := rnaOf(r)
 	first := r.Net.Variances()[0]
 	h.stats[len(h.stats)-2][first.Off+first.Len-1] *= 100
-	if err := h.setStats([]float64{-9, 10}); err != nil {
+	if err := h.setStats(r.state(), []float64{-9, 10}); err != nil {
 		t.Fatal(err)
 	}
 	combined := numbers(t, r.Net.Stats)

@@ -13,30 +13,30 @@ func (h *rnaHook) extrapolate(s *State, inject bool) error {
 	s.Record.RNA = rec
 	var point weights
 	defer func() { point.free() }()
-	err := h.run.aside(func() error {
+	err := s.Aside(func() error {
 		ok, err := h.point(s)
 		if err != nil || !ok {
 			inject = false
 			return err
 		}
-		defer since(time.Now(), &s.Record.Seconds.RNAEval)
-		if err := h.setStats(rec.C); err != nil {
+		defer since(time.Now(), &s.Seconds.RNAEval)
+		if err := h.setStats(s, rec.C); err != nil {
 			return err
 		}
-		if rec.Score, err = h.run.Evaluate(); err != nil {
+		if rec.Score, err = s.Evaluate(); err != nil {
 			return err
 		}
-		if ok, err = h.run.Net.Finite(); err != nil {
+		if ok, err = s.Net.Finite(); err != nil {
 			return err
 		}
 		if !ok || rec.Score != nil && !rec.Score.Finite() {
 			rec.Status, rec.Score, inject = "the extrapolated weights give no finite loss", nil, false
 			return nil
 		}
-		if err := h.run.judge(s.Record, kindRNA, rec.Score); err != nil {
+		if err := s.Judge(kindRNA, rec.Score); err != nil {
 			return err
 		}
-		if err := h.run.keep("rna", kindRNA); err != nil {
+		if err := s.Keep("rna", kindRNA); err != nil {
 			return err
 		}
 		if inject = inject && rec.Choice != rna.Kept.String() && h.accepts(s.Record); !inject {
@@ -56,7 +56,7 @@ func (h *rnaHook) point(s *State) (bool, error) {
 	if h.cfg.Search {
 		return h.search(s)
 	}
-	defer since(time.Now(), &s.Record.Seconds.RNA)
+	defer since(time.Now(), &s.Seconds.RNA)
 	opt := rna.Options{Beta: rna.Set(*h.cfg.Beta), Newest: h.cfg.Window}
 	if h.cfg.Tau != nil {
 		opt.Tau = rna.Set(*h.cfg.Tau)
@@ -74,17 +74,17 @@ func (h *rnaHook) search(s *State) (bool, error) {
 	t := time.Now()
 	choice, err := h.window.Search(s.Net.Params, func() (float64, error) {
 		defer since(time.Now(), &judging)
-		if err := h.run.reestimate(); err != nil {
+		if err := s.Restate(); err != nil {
 			return 0, err
 		}
-		score, err := h.run.evaluateHeld()
+		score, err := s.EvaluateHeld()
 		if err != nil {
 			return 0, err
 		}
 		return score.Loss, nil
 	}, rna.SearchOptions{Beta: rna.Set(*h.cfg.Beta), Newest: h.cfg.Window})
-	s.Record.Seconds.RNAEval += judging
-	s.Record.Seconds.RNA += time.Since(t).Seconds() - judging
+	s.Seconds.RNAEval += judging
+	s.Seconds.RNA += time.Since(t).Seconds() - judging
 	rec := s.Record.RNA
 	rec.note(choice.Result)
 	if err != nil || choice.Result.Status != rna.OK {
@@ -137,7 +137,7 @@ func (h *rnaHook) inject(s *State, point weights) error {
 		return err
 	}
 	if h.cfg.Momentum == Reset {
-		if err := h.run.momentum.Fill(0); err != nil {
+		if err := s.ResetMomentum(); err != nil {
 			return err
 		}
 	}
@@ -150,13 +150,13 @@ func (h *rnaHook) inject(s *State, point weights) error {
 }
 
 // setStats gives the weights that are in the network, combined with coefficients c, their statistics.
-func (h *rnaHook) setStats(c []float64) error {
-	n := h.run.Net
+func (h *rnaHook) setStats(s *State, c []float64) error {
+	n := s.Net
 	if n.Stats == nil {
 		return nil
 	}
 	if h.cfg.Stats == Reestimate {
-		return h.run.reestimate()
+		return s.Restate()
 	}
 	sum := make([]float64, n.Stats.Len())
 	for i, v := range h.stats[len(h.stats)-len(c):] {
@@ -164,8 +164,8 @@ func (h *rnaHook) setStats(c []float64) error {
 			sum[j] += c[i] * x
 		}
 	}
-	for _, s := range n.Variances() { // coefficients can be negative, a variance cannot
-		variance := sum[s.Off : s.Off+s.Len]
+	for _, span := range n.Variances() { // coefficients can be negative, a variance cannot
+		variance := sum[span.Off : span.Off+span.Len]
 		for j, v := range variance {
 			variance[j] = max(v, 0)
 		}

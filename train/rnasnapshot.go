@@ -44,26 +44,22 @@ func (h *rnaHook) AfterStep(s *State) error {
 	if s.Epoch < h.cfg.Start {
 		return nil
 	}
-	defer since(time.Now(), &h.run.pos.Seconds.RNA)
+	defer since(time.Now(), &s.Seconds.RNA)
 	if h.mean.v != nil {
 		if err := h.mean.add(1, s.Net.Params); err != nil {
 			return err
 		}
 	}
 	if h.descent.v != nil {
-		grad, scale := s.Net.Grads, 1.
-		if h.run.sum != nil {
-			grad, scale = h.run.sum, 1/float64(s.Step.Images)
-		}
-		ok, err := h.run.stepped(grad)
-		if err == nil && ok {
+		grad, scale, err := s.Gradient()
+		if err == nil && grad != nil {
 			err = h.descent.add(-scale, grad)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	k, before := h.cfg.PerEpoch, s.Batch-s.Config.Accumulate*s.Config.Ranks.Size()
+	k, before := h.cfg.PerEpoch, s.Batch-s.StepBatches
 	if s.Batch == s.Batches || s.Batch*k/s.Batches == before*k/s.Batches {
 		return nil
 	}
@@ -103,11 +99,8 @@ func (h *rnaHook) push(s *State) error {
 		return err
 	}
 	if h.cfg.Stats == Combine && s.Net.Stats != nil {
-		if err := h.run.averageStats(); err != nil {
-			return err
-		}
-		v := make([]float64, s.Net.Stats.Len())
-		if err := s.Net.Stats.ReadAt64(v, 0); err != nil {
+		v, err := s.Statistics()
+		if err != nil {
 			return err
 		}
 		h.stats = append(h.stats, v)

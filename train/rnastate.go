@@ -106,6 +106,9 @@ func (h *rnaHook) Close() error {
 			m.v.Free()
 		}
 	}
+	if h.window == nil { // it was not opened
+		return nil
+	}
 	return h.window.Close()
 }
 

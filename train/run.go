@@ -56,9 +56,6 @@ type Run struct {
 	strayed      bool            // the running statistics differ among the ranks
 }
 
-// weights is a pair of vectors like a network's.
-type weights struct{ params, stats device.Vector }
-
 // bestRecord says whose weights are in best.safetensors.
 type bestRecord struct {
 	Kind  string        `json:"kind"`
@@ -115,20 +112,14 @@ func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 // addHooks puts the run's own hooks round the caller's: RNA is first, then the power average, and metrics are last, so that they show
 // what the others wrote into the record.
 func (r *Run) addHooks() error {
-	if r.Config.EMA > 0 {
-		h, err := newEMAHook(r)
-		if err != nil {
-			return fmt.Errorf("ema: %w", err)
-		}
-		r.hooks = slices.Insert(r.hooks, 0, Hook(h))
-	}
+	var own []Hook
 	if r.Config.RNA.Mode != Off {
-		h, err := newRNAHook(r)
-		if err != nil {
-			return fmt.Errorf("rna: %w", err)
-		}
-		r.hooks = slices.Insert(r.hooks, 0, Hook(h))
+		own = append(own, newRNAHook(&r.Config.RNA))
 	}
+	if r.Config.EMA > 0 {
+		own = append(own, newEMAHook(r.Config.EMA))
+	}
+	r.hooks = append(own, r.hooks...)
 	if r.Config.Out != "" {
 		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, idle: !r.Config.Ranks.First()})
 	}
@@ -138,6 +129,18 @@ func (r *Run) addHooks() error {
 			return fmt.Errorf("two hooks are named %q", h.Name())
 		}
 		seen[h.Name()] = true
+	}
+	return nil
+}
+
+// openHooks opens what hooks hold.
+func (r *Run) openHooks() error {
+	for _, h := range r.hooks {
+		if h, ok := h.(OpeningHook); ok {
+			if err := h.Open(r.state()); err != nil {
+				return fmt.Errorf("%s: %w", h.Name(), err)
+			}
+		}
 	}
 	return nil
 }
@@ -169,6 +172,9 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 // openNetwork makes the network and the optimiser's vectors, and finds the batch that fits.
 func (r *Run) openNetwork(train data.Dataset) error {
 	c := &r.Config
+	if err := r.addHooks(); err != nil {
+		return err
+	}
 	net, err := network.New(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
 		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit, Seed: c.Seed,
@@ -220,7 +226,7 @@ func (r *Run) rest(train, val data.Dataset, profile data.Profile) error {
 	if err := r.plan(); err != nil {
 		return err
 	}
-	return r.addHooks()
+	return r.openHooks()
 }
 
 // plan prepares the programs of both batch sizes of each use, so that what cannot run, or does not fit in memory, is known before
