@@ -61,7 +61,7 @@ func (r *Run) judge(rec *EpochRecord, kind string, val *network.Score) error {
 		if err != nil {
 			return err
 		}
-		rec.Held = append(rec.Held, HeldRecord{kind, *s})
+		rec.Held = append(rec.Held, ScoreRecord{kind, *s})
 		return r.candidate(kind, *s)
 	}
 	if val == nil {

@@ -63,7 +63,7 @@ func TestHoldout(t *testing.T) {
 		if n, _ := r.Images(); n != 16 || r.held.Images() != 4 {
 			t.Errorf("%d images to train on, %d held out", n, r.held.Images())
 		}
-		var best HeldRecord
+		var best ScoreRecord
 		epoch := 0
 		for _, rec := range r.History {
 			var kinds []string

@@ -42,7 +42,10 @@ type EpochRecord struct {
 	Averages []AverageRecord `json:"averages,omitempty"`
 
 	// Held has the scores on the held-out images, if there are any.
-	Held []HeldRecord `json:"held,omitempty"`
+	Held []ScoreRecord `json:"held,omitempty"`
+
+	// Others has the scores on the validation images that the caller's hooks enter.
+	Others []ScoreRecord `json:"others,omitempty"`
 
 	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
 	Seconds         Seconds `json:"seconds"`
@@ -90,8 +93,8 @@ type CandidateRecord struct {
 	Status string   `json:"status"`
 }
 
-// HeldRecord is the score of weights on the held-out images.
-type HeldRecord struct {
+// ScoreRecord is the score of weights of a kind.
+type ScoreRecord struct {
 	Kind  string        `json:"kind"` // as in [Meta]
 	Score network.Score `json:"score"`
 }

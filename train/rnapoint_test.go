@@ -76,14 +76,14 @@ func TestAccepts(t *testing.T) {
 	score := func(loss float64) network.Score { return network.Score{Loss: loss, Images: 10} }
 	for _, c := range []struct {
 		name string
-		held []HeldRecord
+		held []ScoreRecord
 		want bool
 	}{
-		{"falls", []HeldRecord{{kindSGD, score(2)}, {kindRNA, score(1)}}, true},
-		{"stays", []HeldRecord{{kindSGD, score(1)}, {kindRNA, score(1)}}, true},
-		{"rises", []HeldRecord{{kindSGD, score(1)}, {kindRNA, score(2)}}, false},
-		{"rises from that with statistics re-estimated", []HeldRecord{{kindSGD, score(3)}, {kindSGDStats, score(1)}, {kindRNA, score(2)}}, false},
-		{"not a number", []HeldRecord{{kindSGD, score(1)}, {kindRNA, score(math.NaN())}}, false},
+		{"falls", []ScoreRecord{{kindSGD, score(2)}, {kindRNA, score(1)}}, true},
+		{"stays", []ScoreRecord{{kindSGD, score(1)}, {kindRNA, score(1)}}, true},
+		{"rises", []ScoreRecord{{kindSGD, score(1)}, {kindRNA, score(2)}}, false},
+		{"rises from that with statistics re-estimated", []ScoreRecord{{kindSGD, score(3)}, {kindSGDStats, score(1)}, {kindRNA, score(2)}}, false},
+		{"not a number", []ScoreRecord{{kindSGD, score(1)}, {kindRNA, score(math.NaN())}}, false},
 	} {
 		h := &rnaHook{cfg: &RNAConfig{Accept: true}}
 		rec := &EpochRecord{Held: c.held, RNA: &RNARecord{}}
