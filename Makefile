@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, abi-check, bench-pytorch and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, abi-check, bench-pytorch, bench-loader and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -9,9 +9,10 @@ METHODS   ?=
 DEVICE    ?= cpu
 STUDY     ?= 1
 CIFAR10   ?=
+IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch bench-logreg rna-on-nets
+.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch bench-loader bench-logreg rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -67,6 +68,9 @@ bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=
 
 bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all; DEVICE=cuda on a GPU
 	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna --device $(DEVICE) $(WORKLOADS)
+
+bench-loader: build $(VENV)/ready ## compare the loader with torchvision and PyTorch's DataLoader, in turn, in one run: IMAGES=folder
+	$(VENV)/bin/python scripts/bench_loader.py $(IMAGES) --rna bin/rna
 
 bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in turn, in one run: METHODS="gd lbfgs", default all
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna $(METHODS)

@@ -28,7 +28,7 @@ func newBench() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchTrain(), newBenchRNA(), newBenchTable())
+	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable())
 	return cmd
 }
 

@@ -54,6 +54,10 @@ write("parquet/required/train.parquet", pa.table([pa.array(images), pa.array(lab
     pa.field("img", pa.binary(), nullable=False), pa.field("label", pa.int32(), nullable=False)])), compression="none", use_dictionary=False)
 write("parquet/nulls/train.parquet", pa.table({"image": pa.array([{"bytes": b if i != 3 else None} for i, b in enumerate(images)]),
                                                "label": pa.array(labels)}), compression="none", use_dictionary=False)
+# In the order of the names of classes, as folders and archives have images.
+order = sorted(range(12), key=lambda i: (NAMES[labels[i]], i))
+write("parquet/sorted/train.parquet", pa.table({"image": pa.array([{"bytes": images[i]} for i in order]),
+                                                "label": pa.array([NAMES[labels[i]] for i in order])}), use_dictionary=["label"], compression="none")
 # Errors.
 write("parquet/brotli/train.parquet", table(0, 2), compression="brotli")
 write("parquet/other/train.parquet", pa.table({"text": pa.array(["a"]), "y": pa.array([0.5])}))

@@ -2,8 +2,9 @@ package jpeg
 
 import "encoding/binary"
 
-// zeros is the length of a block with room for what is stored beyond its coefficients.
-const zeros = 72
+// room is the length of a block with room for what is stored beyond its coefficients, one of them; an index of 8 bits is
+// always within.
+const room = 256
 
 // order is zigzag, continued: what goes on beyond the block is stored behind it.
 var order = func() (list [256]uint8) {
@@ -38,11 +39,14 @@ func (s *scan) firstCoefficient(c *scanComponent) bool {
 
 // block decodes the coefficients of a sequential block into blk, which is zero. It returns one more than the position of
 // the last coefficient that may not be 0, or 0 if the data is invalid.
-func (s *scan) block(c *scanComponent, blk *[zeros]int16) int {
+func (s *scan) block(c *scanComponent, blk *[room]int16) int {
 	if !s.firstCoefficient(c) {
 		return 0
 	}
 	acc, n, table := s.acc, s.n, c.ac
+	if !table.hasPairs {
+		table.makePairs()
+	}
 	k := 0
 	for k < 63 {
 		if n < 32 { // a code and a value are 31 bits at most
@@ -58,19 +62,29 @@ func (s *scan) block(c *scanComponent, blk *[zeros]int16) int {
 			acc, n = s.fill(acc, n)
 		}
 	filled:
-		e := table.look[acc>>lookShift]
-		acc <<= e & 31
-		n -= int(e & 31)
-		k += int(e >> 9 & 127)
-		if e&(15<<5) != 0 || e == 0 {
-			v := int16(0)
-			if acc, n, k, v = s.slow(acc, n, k, e, table); n < 0 {
-				return 0
+		top := acc >> lookShift
+		two := table.pairs[top]
+		first := k + int(two>>8&255)
+		if two == 0 || first >= 63 && two>>16&255 != 0 {
+			// A symbol that is not whole, or the last of the block with one of the next behind it.
+			e := table.look[top]
+			acc <<= e & 31
+			n -= int(e & 31)
+			k += int(e >> 9 & 127)
+			v := int16(e >> 16)
+			if e&(15<<5) != 0 || e == 0 {
+				if acc, n, k, v = s.slow(acc, n, k, e, table); n < 0 {
+					return 0
+				}
 			}
 			blk[order[uint8(k)]] = v
 			continue
 		}
-		blk[order[uint8(k)]] = int16(e >> 16)
+		acc <<= two & 63
+		n -= int(two & 63)
+		k = first + int(two>>16&255)
+		blk[order[uint8(first)]] = int16(two >> 32)
+		blk[order[uint8(k)]] = int16(two >> 48)
 	}
 	s.acc, s.n = acc, n
 	blk[0] = int16(c.pred)

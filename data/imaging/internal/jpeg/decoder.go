@@ -61,7 +61,7 @@ type Decoder struct {
 	box   image.Rectangle // the pixels that are wanted
 	image Image
 	scan  scan
-	block [zeros]int16 // 0 between blocks
+	block [room]int16 // 0 between blocks
 }
 
 // frame is what the frame header says.
@@ -136,7 +136,7 @@ func (d *Decoder) Decode(b []byte, box image.Rectangle) (*Image, error) {
 		d.dc[i].defined, d.ac[i].defined = false, false
 	}
 	d.restart, d.jfif, d.adobe = 0, false, -1
-	d.block = [zeros]int16{}
+	d.block = [room]int16{}
 	defer func() { d.data, d.scan.b = nil, nil }()
 
 	for p := 2; ; {

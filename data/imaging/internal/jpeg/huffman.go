@@ -18,6 +18,9 @@ type table struct {
 	ac      bool
 	// look, at the next lookBits bits, says what symbol they begin with; 0 where its code is longer.
 	look [1 << lookBits]entry
+	// pairs holds two symbols where the bits hold both whole; see makePairs.
+	pairs    [1 << lookBits]pair
+	hasPairs bool
 	// skip does the same for all the coefficients that the bits hold whole; see makeSkip.
 	skip    [1 << lookBits]uint16
 	hasSkip bool
@@ -73,7 +76,7 @@ func (t *table) read(b []byte, ac bool) (int, error) {
 		t.defined = true
 		return len(raw), nil
 	}
-	t.rawLen, t.hasSkip = 0, false
+	t.rawLen, t.hasSkip, t.hasPairs = 0, false, false
 	copy(t.symbol[:], b[16:16+total])
 	t.look = [1 << lookBits]entry{}
 	code, k := 0, 0
@@ -120,6 +123,31 @@ func (t *table) enter(code, length int, e entry) {
 		for i := range part[v*each : (v+1)*each] {
 			part[v*each+i] = e
 		}
+	}
+}
+
+// pair is one or two symbols: the bits of both, how far each goes on, and their values. A second one that goes no
+// further repeats the value of the first. 0 where not even the first is whole.
+//
+//	bits 0–7 bits, 8–15 and 16–23 advances, 32–47 and 48–63 values
+type pair uint64
+
+// makePairs fills pairs. The end of a block is never the first of two.
+func (t *table) makePairs() {
+	t.hasPairs = true
+	for i := range t.pairs {
+		e := t.look[i]
+		if e == 0 || e.size() > 0 {
+			t.pairs[i] = 0
+			continue
+		}
+		first := pair(e.bits()) | pair(e.advance())<<8 | pair(uint16(e.value()))<<32
+		next := t.look[i<<e.bits()&(1<<lookBits-1)]
+		if e.advance() == endOfBlock || next == 0 || next.size() > 0 || e.bits()+next.bits() > lookBits {
+			t.pairs[i] = first | pair(uint16(e.value()))<<48
+			continue
+		}
+		t.pairs[i] = first + pair(next.bits()) | pair(next.advance())<<16 | pair(uint16(next.value()))<<48
 	}
 }
 

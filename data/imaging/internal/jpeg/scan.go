@@ -216,6 +216,6 @@ func (d *Decoder) sequential(s *scan, c *scanComponent, x, y int) bool {
 		return n == 1
 	}
 	c.transform(d.set, (*[64]int16)(blk[:]), x, y)
-	*blk = [zeros]int16{}
+	clear(blk[:65])
 	return true
 }
