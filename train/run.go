@@ -183,6 +183,9 @@ func (r *Run) openNetwork(train data.Dataset) error {
 		return c.noRoom(err)
 	}
 	r.Net = net
+	if r.reducer != nil && !onHost(net.Params) {
+		return fmt.Errorf("device %s: ranks add up gradients in the host's memory alone: use another device", r.dev.Name())
+	}
 	if c.DecayWeightsOnly {
 		r.noDecay = net.NoDecay()
 	}

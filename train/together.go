@@ -59,6 +59,13 @@ func (r *reducer) Reduce(grad device.Vector, finite bool) (bool, error) {
 	return r.flag[0] == 0, sum.Wait()
 }
 
+// onHost says whether a vector can be added up over the ranks.
+func onHost(v device.Vector) bool {
+	_, err32 := device.HostElements[float32](v, v.Len())
+	_, err64 := device.HostElements[float64](v, v.Len())
+	return err32 == nil || err64 == nil
+}
+
 // startSum starts adding up a vector over the ranks.
 func startSum(g *ranks.Group, v device.Vector) (*ranks.Pending, error) {
 	if x, err := device.HostElements[float32](v, v.Len()); err == nil {

@@ -36,6 +36,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	case err == errStopped:
 		return 130
+	case err == errQuiet:
+		return 1
 	case errors.Is(err, errStopped):
 		fmt.Fprintln(stderr, "rna: "+err.Error())
 		return 130

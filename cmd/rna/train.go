@@ -15,6 +15,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/ranks"
 	"onlinerna/train/report"
 )
 
@@ -29,6 +30,7 @@ type trainFlags struct {
 	precision                          string
 	deterministic                      bool
 	averages                           []int
+	ranks                              ranksFlags
 }
 
 func newTrain() *cobra.Command {
@@ -47,7 +49,13 @@ checkpoint and a plot.`,
   rna train --data imagenet --model resnet50
   rna train --resume runs/20260102-150405-resnet50`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runTrain(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g, err := f.ranks.join()
+			if err != nil {
+				return err
+			}
+			return with(g, func() error { return runTrain(cmd, f, g) })
+		},
 	}
 	addGroups(cmd, f.groups()...)
 	return cmd
@@ -123,13 +131,15 @@ func (f *trainFlags) groups() []group {
 	s.IntVar(&f.CheckpointEvery, "checkpoint-every", 1, "epochs between checkpoints; an interrupted run writes one too")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
 	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
+	f.ranks.add(s)
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	s.BoolP("help", "h", false, "this help")
 	return []group{d, m, o, r, s}
 }
 
 // resumable lists the options that may go with --resume: they do not change results.
-var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true}
+var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
+	"distributed": true, "comm-timeout": true}
 
 // positive are the options that have no meaning at 0.
 var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "lr-gamma", "lr-step", "lr-hold",
@@ -191,54 +201,32 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	return c, nil
 }
 
-func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
+func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	set := cmd.Flags()
-	if f.resume != "" {
-		var wrong []string
-		set.Visit(func(g *pflag.Flag) {
-			if !resumable[g.Name] {
-				wrong = append(wrong, "--"+g.Name)
-			}
-		})
-		if len(wrong) > 0 {
-			return &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
+	dev, err := f.open(cmd, g)
+	if err = g.Together(err); err != nil {
+		if dev != nil {
+			err = closed(err, dev.Close())
 		}
-	}
-	if err := f.check(set); err != nil {
-		return &usageError{cmd.CommandPath(), err}
-	}
-	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
-	if f.resume != "" {
-		c, err := train.ReadConfig(f.resume)
-		if err != nil {
-			return fmt.Errorf("nothing to resume: %w", err)
-		}
-		if !set.Changed("device") && c.Device != "" {
-			f.device = c.Device
-		}
-		options.winograd, options.deterministic = c.Winograd, c.Deterministic
-		if !set.Changed("precision") {
-			options.precision = c.Precision
-			if c.Precision == "" && strings.HasPrefix(c.Device, "cuda") {
-				options.precision = cuda.Float32.String() // the only one, when none was recorded
-			}
-		}
-	}
-	f.device = chosenDevice(f.device, options, cmd.ErrOrStderr())
-	dev, err := openDevice(f.device, options)
-	if err != nil {
 		return err
 	}
-	f.precision = options.resolved(f.device)
 	defer func() { err = closed(err, dev.Close()) }()
-	out := cmd.OutOrStdout()
-	progress := newProgress(out, cmd.ErrOrStderr(), f.quiet)
-	run, err := f.prepare(set, dev, progress)
+	out, bar := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if !g.First() {
+		out, bar = io.Discard, io.Discard
+	}
+	progress := newProgress(out, bar, f.quiet || !g.First())
+	run, err := f.prepare(set, dev, g, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = closed(err, run.Close()) }()
 	run.Log = progress.log
+	if !g.First() {
+		run.Log = func(format string, args ...any) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", g.Name(g.Rank()), fmt.Sprintf(format, args...))
+		}
+	}
 	announce(out, run, dev.Name())
 	err = run.Train(cmd.Context())
 	progress.done()
@@ -252,19 +240,76 @@ func runTrain(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	return summarise(out, run)
+	if g.First() {
+		err = summarise(out, run)
+	}
+	return g.Together(err)
 }
 
-func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, hook train.Hook) (*train.Run, error) {
+// open checks the options and opens the device.
+func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
+	set := cmd.Flags()
+	if f.resume != "" {
+		var wrong []string
+		set.Visit(func(g *pflag.Flag) {
+			if !resumable[g.Name] {
+				wrong = append(wrong, "--"+g.Name)
+			}
+		})
+		if len(wrong) > 0 {
+			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
+		}
+	}
+	if err := f.check(set); err != nil {
+		return nil, &usageError{cmd.CommandPath(), err}
+	}
+	if !g.Single() {
+		if f.Threads == 0 {
+			f.Threads = g.Threads()
+		}
+		if f.Workers == 0 {
+			f.Workers = g.Threads()
+		}
+		if f.device == "auto" {
+			f.device = "cpu"
+		}
+	}
+	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	if f.resume != "" {
+		c, err := train.ReadConfig(f.resume)
+		if err != nil {
+			return nil, fmt.Errorf("nothing to resume: %w", err)
+		}
+		if !set.Changed("device") && c.Device != "" {
+			f.device = c.Device
+		}
+		options.winograd, options.deterministic = c.Winograd, c.Deterministic
+		if !set.Changed("precision") {
+			options.precision = c.Precision
+			if c.Precision == "" && strings.HasPrefix(c.Device, "cuda") {
+				options.precision = cuda.Float32.String() // the only one, when none was recorded
+			}
+		}
+	}
+	f.device = chosenDevice(f.device, options, cmd.ErrOrStderr())
+	f.precision = options.resolved(f.device)
+	return openDevice(f.device, options)
+}
+
+func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Group, hook train.Hook) (*train.Run, error) {
 	if f.resume == "" {
 		c, err := f.config(set)
-		if err != nil {
+		if err = g.Together(err); err != nil {
 			return nil, err
 		}
+		c.Ranks = g
 		return train.New(c, dev, hook)
 	}
 	return train.Resume(f.resume, dev, func(c *train.Config) {
-		c.Device, c.Precision = f.device, f.precision
+		c.Device, c.Precision, c.Ranks = f.device, f.precision, g
+		if !g.Single() {
+			c.Threads, c.Workers = f.Threads, f.Workers
+		}
 		for name, change := range map[string]func(){
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
 			"max-bad": func() { c.MaxBad = &f.maxBad },
@@ -288,6 +333,9 @@ func announce(w io.Writer, r *train.Run, device string) {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
 	fmt.Fprintf(w, "%s, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", count(c.Epochs, "epoch"), batch, c.Schedule, *c.Momentum, *c.WeightDecay, strings.TrimSpace(device+" "+c.Precision))
+	if g := c.Ranks; !g.Single() {
+		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, thousands(c.Batch*c.Accumulate*g.Size()), count(g.Threads(), "thread"))
+	}
 	if r.Fit != nil {
 		fmt.Fprintf(w, "%v\n", r.Fit)
 	}

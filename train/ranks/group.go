@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -26,6 +28,7 @@ type Place struct {
 	PID   int    `json:"pid"`
 	Node  int    `json:"node"`  // number of the host, by the first rank on it
 	Local int    `json:"local"` // number of the rank on its host
+	CPUs  string `json:"cpus"`  // that it may use, as the system lists them; "" if that is not known
 }
 
 // A Group is the ranks that work as one. It may be used by one goroutine at a time. A nil *Group is a single process.
@@ -36,6 +39,7 @@ type Group struct {
 	places  []Place
 	nodes   int
 	locals  int // ranks on this host
+	sharing int // of these, ranks with the same CPUs as this one
 	at      atomic.Pointer[At]
 }
 
@@ -67,7 +71,7 @@ func Join(e Engine, o Options) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := json.Marshal(Place{Host: host, PID: os.Getpid()})
+	own, err := json.Marshal(Place{Host: host, PID: os.Getpid(), CPUs: allowedCPUs()})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +94,31 @@ func Join(e Engine, o Options) (*Group, error) {
 		g.places = append(g.places, p)
 	}
 	g.nodes, g.locals = len(node), hosts[host]
+	for _, p := range g.places {
+		if own := g.places[g.Rank()]; p.Host == own.Host && p.CPUs == own.CPUs {
+			g.sharing++
+		}
+	}
 	return g, nil
+}
+
+// allowedCPUs lists the CPUs that this process may use, where the system says so.
+func allowedCPUs() string {
+	b, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(b)) {
+		if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+			return strings.TrimSpace(list)
+		}
+	}
+	return ""
+}
+
+// Threads is this rank's share of the CPUs that it may use: launchers bind ranks to CPUs of their own, or let all of a host share them.
+func (g *Group) Threads() int {
+	if g == nil {
+		return runtime.NumCPU()
+	}
+	return max(1, runtime.NumCPU()/g.sharing)
 }
 
 // Rank is this process's number.

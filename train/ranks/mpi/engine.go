@@ -51,16 +51,21 @@ type call struct {
 	ended   chan struct{}
 }
 
-// Open starts MPI with the library that belongs to the launcher. It may be called once in a process.
-func Open(w ranks.World) (ranks.Engine, error) {
+// Open starts MPI with the library that belongs to the launcher, for which all ranks have to come within a time. It may be called once in a process.
+func Open(w ranks.World, timeout time.Duration) (ranks.Engine, error) {
 	var err error
 	e := &engine{calls: make(chan *call, 64)}
 	if err = keepSignals(func() error { e.lib, err = load(w); return err }); err != nil {
 		return nil, err
 	}
-	started := make(chan error)
+	started := make(chan error, 1)
 	go e.thread(started)
-	if err := <-started; err != nil {
+	select {
+	case err = <-started:
+	case <-time.After(timeout):
+		err = fmt.Errorf("MPI has not started after %v: not all ranks have come", timeout)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.lib.name, err)
 	}
 	return e, nil

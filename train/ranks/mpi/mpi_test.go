@@ -35,7 +35,7 @@ func rank(role string) int {
 		fmt.Println(err)
 		return 1
 	}
-	e, err := Open(w)
+	e, err := Open(w, time.Minute)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -182,7 +182,7 @@ func TestGoKeepsItsSignals(t *testing.T) {
 
 func TestNoLibrary(t *testing.T) {
 	t.Setenv(LibraryVar, "/nowhere/libmpi.so")
-	if _, err := Open(ranks.World{Implementation: "mpich"}); err == nil || !strings.Contains(err.Error(), "install mpich") || !strings.Contains(err.Error(), "/nowhere/libmpi.so") {
+	if _, err := Open(ranks.World{Implementation: "mpich"}, time.Minute); err == nil || !strings.Contains(err.Error(), "install mpich") || !strings.Contains(err.Error(), "/nowhere/libmpi.so") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -4,6 +4,7 @@ package mpi
 
 import (
 	"errors"
+	"time"
 
 	"onlinerna/train/ranks"
 )
@@ -12,6 +13,6 @@ import (
 const Available = false
 
 // Open fails: the program was built without MPI.
-func Open(ranks.World) (ranks.Engine, error) {
+func Open(ranks.World, time.Duration) (ranks.Engine, error) {
 	return nil, errors.New("this program was built without MPI: build it with CGO_ENABLED=0 go build -tags mpi ./cmd/rna")
 }

@@ -39,6 +39,9 @@ func places(g *ranks.Group) error {
 		}
 		seen[at] = true
 	}
+	if n := g.Threads(); n < 1 || n > runtime.NumCPU() {
+		return fmt.Errorf("%d threads", n)
+	}
 	if g.Engine() == "" || !strings.Contains(g.String(), g.Engine()) {
 		return fmt.Errorf("the group calls itself %q", g)
 	}

@@ -1,0 +1,256 @@
+//go:build mpi && linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rankVar makes this test program a rank: it runs rna with its arguments. argsVar adds arguments for one rank: "1 --seed 7".
+const (
+	rankVar = "RNA_TEST_RANK"
+	argsVar = "RNA_TEST_ARGS"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(rankVar) == "" {
+		os.Exit(m.Run())
+	}
+	args := os.Args[1:]
+	if f := strings.Fields(os.Getenv(argsVar)); len(f) > 0 && (f[0] == os.Getenv("OMPI_COMM_WORLD_RANK") || f[0] == os.Getenv("PMI_RANK")) {
+		args = append(args, f[1:]...)
+	}
+	os.Args = append(os.Args[:1], args...)
+	main()
+}
+
+// mpirun is rna on n ranks, by one of the launchers.
+func mpirun(t *testing.T, ctx context.Context, launcher string, n int, env string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	if _, err := exec.LookPath(launcher); err != nil {
+		if os.Getenv("ONLINERNA_MPI") == "require" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	line := []string{"-n", fmt.Sprint(n), os.Args[0]}
+	if launcher == "mpirun.openmpi" {
+		line = append([]string{"--allow-run-as-root", "--oversubscribe"}, line...)
+	}
+	cmd := exec.CommandContext(ctx, launcher, append(line, args...)...)
+	cmd.Env = append(os.Environ(), rankVar+"=1")
+	if env != "" {
+		cmd.Env = append(cmd.Env, env)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+// on runs rna on n ranks and returns what they say.
+func on(t *testing.T, launcher string, n int, args ...string) string {
+	t.Helper()
+	cmd, out := mpirun(t, t.Context(), launcher, n, "", args...)
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return out.String()
+}
+
+// losses are those of the steps of a run.
+func losses(t *testing.T, dir string) (list []float64) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
+		var line struct {
+			Kind string
+			Loss float64
+		}
+		if err := json.Unmarshal(s.Bytes(), &line); err == nil && line.Kind == "step" {
+			list = append(list, line.Loss)
+		}
+	}
+	return list
+}
+
+var mpiLaunchers = []string{"mpirun.openmpi", "mpirun.mpich"}
+
+// small is a training of a few steps.
+func small(out string, more ...string) []string {
+	return append([]string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "3", "--limit-batches", "13", "--limit-val", "7", "--rna-start", "1",
+		"--seed", "3", "--threads", "1", "--workers", "1", "--quiet", "--out", out}, more...)
+}
+
+// Ranks have the losses of one process that accumulates their batches, bits that repeat, and files of rank 0.
+func TestRanksTrainAsOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	for _, n := range []int{2, 3, 4} {
+		one := filepath.Join(dir, fmt.Sprint("one", n))
+		if code, _, stderr := runRNA(t, small(one, "--accumulate", fmt.Sprint(n))...); code != 0 {
+			t.Fatal(stderr)
+		}
+		want := losses(t, one)
+		for _, launcher := range mpiLaunchers {
+			out := filepath.Join(dir, fmt.Sprint(launcher, n))
+			said := on(t, launcher, n, small(out)...)
+			if strings.Count(said, "final.safetensors") != 1 || !strings.Contains(said, fmt.Sprintf("%d ranks on 1 node, ", n)) {
+				t.Errorf("%s: %s", launcher, said)
+			}
+			got := losses(t, out)
+			if len(got) != len(want) {
+				t.Fatalf("%d steps, want %d", len(got), len(want))
+			}
+			for i := range got {
+				if !(math.Abs(got[i]-want[i]) < 2e-5*math.Abs(want[i])) {
+					t.Errorf("%s, %d ranks, step %d: loss %g, want %g", launcher, n, i+1, got[i], want[i])
+				}
+			}
+			if n != 3 {
+				continue
+			}
+			again := out + "-again"
+			on(t, launcher, n, small(again)...)
+			for _, f := range []string{"final.safetensors", "rna.safetensors"} {
+				a, err := os.ReadFile(filepath.Join(out, f))
+				b, err2 := os.ReadFile(filepath.Join(again, f))
+				if err != nil || err2 != nil || !bytes.Equal(a, b) {
+					t.Errorf("%s: %s has other bits the second time (%v, %v)", launcher, f, err, err2)
+				}
+			}
+		}
+	}
+}
+
+// A rank is killed; fewer go on. Then one rank is told to stop: all save and exit with 130.
+func TestKillResumeStop(t *testing.T) {
+	for _, launcher := range mpiLaunchers {
+		t.Run(launcher, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "run")
+			args := []string{"train", "--data", "glyphs", "--batch", "16", "--epochs", "400", "--limit-batches", "40", "--limit-val", "1", "--rna", "off",
+				"--threads", "1", "--workers", "1", "--quiet", "--out", out}
+			cmd, said := mpirun(t, t.Context(), launcher, 4, "", args...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, out, 3, 0)
+			from := time.Now()
+			syscall.Kill(child(t, out), syscall.SIGKILL)
+			if err := cmd.Wait(); err == nil || time.Since(from) > 30*time.Second {
+				t.Fatalf("a rank was killed: %v after %v\n%s", err, time.Since(from), said)
+			}
+			before := epochs(t, out)
+			cmd, said = mpirun(t, t.Context(), launcher, 3, "", "train", "--resume", out, "--quiet", "--workers", "1")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, out, before+2, before)
+			syscall.Kill(child(t, out), syscall.SIGTERM)
+			err := cmd.Wait()
+			if err == nil || !strings.Contains(said.String(), "interrupted in epoch") || strings.Count(said.String(), "Go on with") != 1 {
+				t.Fatalf("a rank was told to stop: %v\n%s", err, said)
+			}
+			code := cmd.ProcessState.ExitCode()
+			if m := regexp.MustCompile(`(?i)exit code: *(\d+)|EXIT CODE: (\d+)`).FindStringSubmatch(said.String()); m != nil && code != 130 {
+				code, _ = strconv.Atoi(m[1] + m[2])
+			}
+			if code != 130 {
+				t.Errorf("exit code %d\n%s", code, said)
+			}
+		})
+	}
+}
+
+// epochs counts the epochs in a run's metrics.
+func epochs(t *testing.T, dir string) int {
+	b, _ := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	return bytes.Count(b, []byte(`"kind":"epoch"`))
+}
+
+// wait waits until a run has so many epochs, more than at the start.
+func wait(t *testing.T, dir string, n, start int) {
+	t.Helper()
+	for from := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if e := epochs(t, dir); e >= n && e > start {
+			return
+		}
+		if time.Since(from) > time.Minute {
+			t.Fatal("no epoch within a minute")
+		}
+	}
+}
+
+// child is the process of a rank other than 0 of a run in a folder.
+func child(t *testing.T, dir string) int {
+	t.Helper()
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range list {
+		b, _ := os.ReadFile(f)
+		pid := filepath.Base(filepath.Dir(f))
+		env, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "environ"))
+		if !bytes.HasPrefix(b, []byte(os.Args[0]+"\x00train")) || !bytes.Contains(b, []byte(dir)) {
+			continue
+		}
+		for _, v := range []string{"OMPI_COMM_WORLD_RANK=1\x00", "PMI_RANK=1\x00"} {
+			if bytes.Contains(env, []byte(v)) {
+				n, _ := strconv.Atoi(pid)
+				return n
+			}
+		}
+	}
+	t.Fatal("rank 1 is not there")
+	return 0
+}
+
+// Bad launches end with an error that says what is wrong, within seconds.
+func TestBadLaunches(t *testing.T) {
+	for _, launcher := range mpiLaunchers {
+		for name, c := range map[string]struct {
+			env  string
+			args []string
+			want string
+		}{
+			"no data on one rank":   {argsVar + "=1 --data nowhere", nil, "rank 1 on "},
+			"another seed":          {argsVar + "=1 --seed 9", nil, "seed: rank 1 on "},
+			"another model":         {argsVar + "=1 --model cnn6", nil, "rank 1 on "},
+			"an option of one rank": {argsVar + "=1 --nesterov", nil, "nesterov: rank 1 on "},
+			"wrong use on one rank": {argsVar + "=1 --no-such-option", []string{"--comm-timeout", "3s"}, "unknown option --no-such-option"},
+			"one rank goes alone":   {argsVar + "=1 --distributed off --epochs 1", []string{"--comm-timeout", "2s"}, "rank"},
+			"a folder with a run":   {"", nil, "holds a run already"},
+		} {
+			t.Run(launcher+"/"+name, func(t *testing.T) {
+				out := filepath.Join(t.TempDir(), "run")
+				if name == "a folder with a run" {
+					if err := os.MkdirAll(filepath.Join(out, "checkpoint"), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				cmd, said := mpirun(t, ctx, launcher, 2, c.env, small(out, c.args...)...)
+				if err := cmd.Run(); err == nil || ctx.Err() != nil || !strings.Contains(said.String(), c.want) {
+					t.Errorf("%v, want %q\n%s", err, c.want, said)
+				}
+				if _, err := os.Stat(filepath.Join(out, "final.safetensors")); err == nil && name != "one rank goes alone" {
+					t.Error("it trained")
+				}
+			})
+		}
+	}
+}
