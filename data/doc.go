@@ -28,6 +28,8 @@
 //     an image <key>.jpg (or another format) and <key>.cls make a sample; a <key>.json with "label"
 //     may stand in for the .cls. timm's names are known too. A classes.txt
 //     beside the shards gives the names of the classes, one a line.
+//   - What package pack writes: such shards with an index beside each, or pixels (package
+//     rawfile), train-*.rnaraw beside val-*.rnaraw.
 //   - ImageFolder: train/<class>/…/x.JPEG beside val/, valid/, validation/ or test/. Classes and
 //     files have torchvision's order. A flat val/ of ImageNet has its labels in Kaggle's file or the
 //     devkit, beside it or above.
