@@ -20,6 +20,12 @@
 // Evaluations, checkpoints and hooks that may look at the weights (all but a [LateHook] and a [QueuedHook]) wait for it, so that results are the
 // same; a loss that is not finite is reported with its own step, and what is on disk is from before it.
 //
+// # Hooks
+//
+// A [Hook] takes part in a run by the interfaces that it implements, and does what it does by the methods of [State] and the vectors of its
+// network: it looks at other weights aside, gives them statistics, scores, judges and keeps them, or puts them in the iterate's place. RNA
+// and the averages are such hooks; the example Average is one from outside.
+//
 // # Files
 //
 // The folder of a run, Out of its [Config], holds
