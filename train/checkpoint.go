@@ -49,8 +49,10 @@ func (r *Run) save() error {
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta("sgd")); err != nil {
 			return err
 		}
-		if err := r.Net.SaveVector(filepath.Join(tmp, "momentum.safetensors"), r.momentum); err != nil {
-			return err
+		for i, name := range r.update.Optimizer.State() {
+			if err := r.Net.SaveVector(filepath.Join(tmp, stateFile(name)), r.update.State[i]); err != nil {
+				return err
+			}
 		}
 		scale, err := r.lossScale()
 		if err != nil {
@@ -130,8 +132,10 @@ func (r *Run) load() error {
 	if _, err := r.Net.LoadWeights(filepath.Join(dir, "weights.safetensors")); err != nil {
 		return err
 	}
-	if err := r.Net.LoadVector(filepath.Join(dir, "momentum.safetensors"), r.momentum); err != nil {
-		return err
+	for i, name := range r.update.Optimizer.State() {
+		if err := r.Net.LoadVector(filepath.Join(dir, stateFile(name)), r.update.State[i]); err != nil {
+			return err
+		}
 	}
 	r.pos, r.best, r.begun = c.Position, c.Best, true
 	if err := r.resumeScale(c.Scale); err != nil {

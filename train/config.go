@@ -25,7 +25,7 @@ import (
 //	imagenet  resnet50  32 × 8  90      linear 0.1    1e-4   min(10, max(3, epochs/2))  as the window
 //
 // mnist stands for all small gray images, cifar for small colour ones, imagenet for all others. A schedule of
-// another kind has defaults of its own: see [Schedule].
+// another kind has defaults of its own: see [Schedule]. Rates and decays are those of SGD; other optimisers have their own.
 type Config struct {
 	Model   string `json:"model"`    // one of nn's architectures
 	Data    string `json:"data"`     // folder, or "glyphs"
@@ -43,10 +43,17 @@ type Config struct {
 	Accumulate int `json:"accumulate"` // batches a step of the optimiser; the data's only where Batch is the data's, else 1
 	Epochs     int `json:"epochs"`
 
-	Schedule    Schedule `json:"schedule"`
-	Momentum    *float64 `json:"momentum"`
-	Nesterov    bool     `json:"nesterov"`
-	WeightDecay *float64 `json:"weight_decay"`
+	Schedule Schedule `json:"schedule"`
+	// Optimizer is one of Optimizers; sgd where it is left empty. With an optimiser go the hyperparameters that it takes; others are nil.
+	Optimizer        string   `json:"optimizer"`
+	Momentum         *float64 `json:"momentum,omitempty"`
+	Nesterov         bool     `json:"nesterov"`
+	Beta1            *float64 `json:"beta1,omitempty"`
+	Beta2            *float64 `json:"beta2,omitempty"`
+	Eps              *float64 `json:"eps,omitempty"`
+	TrustCoefficient *float64 `json:"trust_coefficient,omitempty"`
+	MaxGradNorm      *float64 `json:"max_grad_norm,omitempty"`
+	WeightDecay      *float64 `json:"weight_decay"`
 	// DecayWeightsOnly exempts BatchNorm's scale and bias and all other biases from weight decay.
 	DecayWeightsOnly bool    `json:"decay_weights_only"`
 	LabelSmoothing   float64 `json:"label_smoothing"`
@@ -121,9 +128,10 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 	def(&c.Batch, pre.batch)
 	def(&c.Accumulate, 1)
 	def(&c.Epochs, pre.epochs)
+	if err := c.resolveOptimizer(&pre); err != nil {
+		return err
+	}
 	c.Schedule.resolve(c.Epochs, pre)
-	defPtr(&c.Momentum, 0.9)
-	defPtr(&c.WeightDecay, pre.decay)
 	defPtr(&c.MaxBad, data.DefaultMaxBad)
 	if len(c.Classes) == 0 {
 		c.Classes = slices.Clone(set.Classes())
@@ -156,10 +164,6 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("image size %d: at least 1", c.ImageSize)
 	case len(c.Mean) != channels || len(c.Std) != channels:
 		return fmt.Errorf("mean %v and std %v: the images have %d channels, give a number for each", c.Mean, c.Std, channels)
-	case *c.Momentum < 0 || *c.Momentum >= 1 || math.IsNaN(*c.Momentum):
-		return fmt.Errorf("momentum %g: must lie in [0, 1)", *c.Momentum)
-	case *c.Momentum == 0 && c.Nesterov:
-		return fmt.Errorf("nesterov needs a momentum above 0")
 	case !(*c.WeightDecay >= 0) || math.IsInf(*c.WeightDecay, 0):
 		return fmt.Errorf("weight decay %g: must be finite and not negative", *c.WeightDecay)
 	case !(c.LabelSmoothing >= 0 && c.LabelSmoothing < 1):
@@ -181,6 +185,9 @@ func (c *Config) check(set data.Dataset) error {
 		if !(s > 0) || math.IsInf(s, 0) || math.IsNaN(c.Mean[i]) || math.IsInf(c.Mean[i], 0) {
 			return fmt.Errorf("mean %v, std %v: must be finite, and std positive", c.Mean, c.Std)
 		}
+	}
+	if err := c.checkOptimizer(); err != nil {
+		return err
 	}
 	return c.Schedule.Validate()
 }

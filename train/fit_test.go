@@ -141,7 +141,7 @@ func (d *scarce) NewVector(n int) (device.Vector, error) {
 func TestOutOfMemory(t *testing.T) {
 	host := cpuDevice(t, 1)
 	for left := range 3 { // LeNet's weights, gradients, momentum
-		if _, err := New(tiny(""), &scarce{host, left}); err == nil || !strings.Contains(err.Error(), "the weights of lenet, their gradients and the momentum: out of memory: no batch fits") {
+		if _, err := New(tiny(""), &scarce{host, left}); err == nil || !strings.Contains(err.Error(), "the weights of lenet, their gradients and the state of sgd: out of memory: no batch fits") {
 			t.Errorf("after %d vectors: %v", left, err)
 		}
 	}

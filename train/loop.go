@@ -14,9 +14,11 @@ import (
 
 // position is where a run is. It is written to checkpoints.
 type position struct {
-	Epoch   int           `json:"epoch"` // in progress, counted from 1
-	Batch   int           `json:"batch"` // batches of it that are done
-	Steps   int           `json:"steps"` // of the optimiser since the start
+	Epoch int `json:"epoch"` // in progress, counted from 1
+	Batch int `json:"batch"` // batches of it that are done
+	Steps int `json:"steps"` // of the optimiser since the start
+	// Origin is how many of Steps the optimiser's state knows nothing of, less those that were skipped by then.
+	Origin  int           `json:"origin,omitempty"`
 	Train   network.Tally `json:"train"` // over the epoch so far
 	Seconds Seconds       `json:"seconds"`
 	Bad     int           `json:"bad"`
@@ -244,7 +246,11 @@ func (r *Run) state() *State {
 func (r *Run) checkWeights() error {
 	ok, err := r.Net.Finite()
 	if err == nil && ok {
-		ok, err = r.momentum.Finite()
+		for _, v := range r.update.State {
+			if ok, err = v.Finite(); err != nil || !ok {
+				break
+			}
+		}
 	}
 	if err == nil && !ok {
 		err = r.diverged("a weight is not finite", r.pos.Steps)

@@ -13,7 +13,7 @@ func (c *Config) trainedOn(n int) int { return max(1, int(float64(n)*(1-c.Holdou
 // noRoom explains why the vectors of the training could not be allocated.
 func (c *Config) noRoom(err error) error {
 	if oom := outOfMemory(nil); errors.As(err, &oom) && oom.OutOfMemory() {
-		return fmt.Errorf("the weights of %s, their gradients and the momentum: %w: no batch fits; choose a smaller model, or free memory", c.Model, err)
+		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller model, or free memory", c.Model, c.Optimizer, err)
 	}
 	return err
 }

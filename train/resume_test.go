@@ -87,6 +87,26 @@ func TestResume(t *testing.T) {
 			c.Batch, c.StepsLimit, c.Accumulate, c.Nesterov, c.DecayWeightsOnly, c.LabelSmoothing = 4, 8, 3, true, true, 0.1
 			return c
 		}},
+		{"adamw, accumulation", false, func(out string) Config {
+			c := tiny(out)
+			c.Optimizer, c.Schedule.Rate, c.Batch, c.StepsLimit, c.Accumulate = "adamw", 1e-3, 4, 8, 3
+			return c
+		}},
+		{"adamw, online, state reset", true, func(out string) Config {
+			c := tiny(out)
+			c.Optimizer, c.Schedule.Rate, c.RNA.Mode = "adamw", 1e-3, Online
+			return c
+		}},
+		{"lars", true, func(out string) Config {
+			c := tiny(out)
+			c.Optimizer, c.Schedule.Rate, c.Nesterov, c.DecayWeightsOnly = "lars", 1, true, true
+			return c
+		}},
+		{"lamb", true, func(out string) Config {
+			c := tiny(out)
+			c.Optimizer, c.Schedule.Rate, c.DecayWeightsOnly = "lamb", 1e-2, true
+			return c
+		}},
 		{"online, momentum reset", false, func(out string) Config {
 			c := tiny(out)
 			c.RNA.Mode = Online

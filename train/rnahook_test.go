@@ -19,7 +19,7 @@ type follow struct {
 func (f *follow) hook(t testing.TB) watch {
 	return watch{epoch: func(s *State) error {
 		f.params = append(f.params, numbers(t, s.Net.Params))
-		f.momentum = append(f.momentum, numbers(t, s.run.momentum))
+		f.momentum = append(f.momentum, numbers(t, s.run.update.State[0]))
 		return nil
 	}}
 }

@@ -35,12 +35,11 @@ type Run struct {
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
 
-	dev      device.Device
-	momentum device.Vector
-	sum      device.Vector // of gradients, where batches are accumulated
-	spare    weights       // room for the iterate while other weights are looked at
-	noDecay  []device.Span
-	scaled   bool // the loss is
+	dev    device.Device
+	update device.Update // what steps of the optimiser have in common
+	sum    device.Vector // of gradients, where batches are accumulated
+	spare  weights       // room for the iterate while other weights are looked at
+	scaled bool          // the loss is
 
 	train, stats *data.Loader
 	val, held    *data.Loader // nil without such images
@@ -186,11 +185,8 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	if r.reducer != nil && !onHost(net.Params) {
 		return fmt.Errorf("device %s: ranks add up gradients in the host's memory alone: use another device", r.dev.Name())
 	}
-	if c.DecayWeightsOnly {
-		r.noDecay = net.NoDecay()
-	}
-	if r.momentum, err = net.NewParams(); err != nil {
-		return c.noRoom(err)
+	if err := r.openOptimizer(); err != nil {
+		return err
 	}
 	if c.Accumulate > 1 || r.reducer != nil {
 		if r.sum, err = net.NewParams(); err != nil {
@@ -315,7 +311,7 @@ func (r *Run) Close() error {
 			errs = append(errs, h.Close())
 		}
 	}
-	for _, v := range []device.Vector{r.momentum, r.sum, r.spare.params, r.spare.stats} {
+	for _, v := range append([]device.Vector{r.sum, r.spare.params, r.spare.stats}, r.update.State...) {
 		if v != nil {
 			v.Free()
 		}

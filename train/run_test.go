@@ -159,7 +159,7 @@ func TestDivergence(t *testing.T) {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
 		r := newRun(t, c, dev, watch{step: func(s *State) error {
 			if s.Steps == 6 {
-				return s.run.momentum.WriteAt64([]float64{math.Inf(1)}, 17)
+				return s.run.update.State[0].WriteAt64([]float64{math.Inf(1)}, 17)
 			}
 			return nil
 		}})

@@ -253,9 +253,8 @@ func (r *Run) late() bool {
 func (r *Run) step(number, images int, first, last bool) network.StepOptions {
 	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
 	if last {
-		c := &r.Config
-		s.Update = device.Update{Optimizer: device.SGD{Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov},
-			State: []device.Vector{r.momentum}, NoDecay: r.noDecay, Numbers: device.Numbers{Rate: r.rate(), Scale: 1, Step: float64(number)}}
+		s.Update = r.update
+		s.Update.Numbers = device.Numbers{Rate: r.rate(), Scale: 1, Step: float64(number - r.pos.Origin)}
 		if r.sum != nil {
 			s.Update.Numbers.Scale = 1 / float64(images)
 		}

@@ -152,7 +152,7 @@ func (r *Run) hostContext() context.Context {
 	return context.WithoutCancel(r.user)
 }
 
-// sameBits is an error that names the rank whose parameters or momentum are not those of the others.
+// sameBits is an error that names the rank whose parameters or state of the optimiser are not those of the others.
 func (r *Run) sameBits() error {
 	g := r.Config.Ranks
 	if g.Single() {
@@ -162,11 +162,15 @@ func (r *Run) sameBits() error {
 	if err != nil {
 		return err
 	}
-	momentum, err := hash(r.momentum)
-	if err != nil {
-		return err
+	facts := []ranks.Fact{{Name: "hash of the parameters", Value: params}}
+	for i, name := range r.update.Optimizer.State() {
+		x, err := hash(r.update.State[i])
+		if err != nil {
+			return err
+		}
+		facts = append(facts, ranks.Fact{Name: "hash of the " + name, Value: x})
 	}
-	return g.Compare(ranks.Fact{Name: "hash of the parameters", Value: params}, ranks.Fact{Name: "hash of the momentum", Value: momentum})
+	return g.Compare(facts...)
 }
 
 // hash is a short hash of a vector's numbers. Those of float32 are float64's, too.

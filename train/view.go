@@ -63,7 +63,7 @@ func (s *State) Gradient() (grad device.Vector, scale float64, err error) {
 }
 
 // ResetMomentum has the optimiser forget the steps so far.
-func (s *State) ResetMomentum() error { return s.run.momentum.Fill(0) }
+func (s *State) ResetMomentum() error { return s.run.resetOptimizer() }
 
 // Spacer is a [device.Device] that keeps RNA's snapshots in its own memory.
 type Spacer interface {

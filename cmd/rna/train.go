@@ -22,15 +22,16 @@ import (
 // trainFlags holds what the command line says; what it leaves out is resolved from the data.
 type trainFlags struct {
 	train.Config
-	momentum, decay, maxBad, tau, beta float64
-	final                              float64
-	shuffle                            bool
-	classesFile, device, resume        string
-	quiet, debugSync                   bool
-	precision                          string
-	deterministic                      bool
-	averages                           []int
-	ranks                              ranksFlags
+	decay, maxBad, tau, beta    float64
+	hyper                       map[string]*float64
+	final                       float64
+	shuffle                     bool
+	classesFile, device, resume string
+	quiet, debugSync            bool
+	precision                   string
+	deterministic               bool
+	averages                    []int
+	ranks                       ranksFlags
 }
 
 func newTrain() *cobra.Command {
@@ -38,7 +39,7 @@ func newTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train [options]",
 		Short: "Train a model, with RNA beside it or put back into it",
-		Long: `Train a model with SGD, and extrapolate its weights with RNA.
+		Long: `Train a model with SGD, AdamW, LARS or LAMB, and extrapolate its weights with RNA.
 
 Without options it trains LeNet on generated images of ten shapes: about a minute on two cores. What an
 option leaves open is chosen for the data: LeNet for small grey images, ResNet-20 for small colour
@@ -86,7 +87,7 @@ func (f *trainFlags) groups() []group {
 	o.Var(batchFlag{&f.Batch}, "batch", "`images` a forward pass; auto: as many as fit in the memory that is free (default: by the data)")
 	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
-	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data)")
+	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data; "+train.RateDefaults()+")")
 	o.StringVar(&f.Schedule.Kind, "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, hold: constant, then linear (default: by the data)")
 	o.Float64Var(&f.final, "lr-final", 0, "learning rate at the end of linear, hold and cosine (default: a hundredth of --lr; 0 for cosine)")
 	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
@@ -94,9 +95,13 @@ func (f *trainFlags) groups() []group {
 	o.IntSliceVar(&f.Schedule.Milestones, "lr-milestones", nil, "epochs of multi, counted from 0")
 	o.IntVar(&f.Schedule.HoldFor, "lr-hold", 0, "epochs at the constant rate of hold (default: five sixths of --epochs)")
 	o.IntVar(&f.Schedule.Warmup, "warmup", 0, "epochs of linear warm-up")
-	o.Float64Var(&f.momentum, "momentum", 0.9, "momentum")
-	o.BoolVar(&f.Nesterov, "nesterov", false, "Nesterov's form of momentum")
-	o.Float64Var(&f.decay, "weight-decay", 0, "weight decay (default: 1e-4, 5e-4 for LeNet's data)")
+	o.StringVar(&f.Optimizer, "optimizer", "sgd", strings.Join(train.Optimizers(), ", "))
+	f.hyper = make(map[string]*float64)
+	for _, h := range train.Hyperparameters() {
+		f.hyper[h.Name] = o.Float64(h.Name, 0, h.Help)
+	}
+	o.BoolVar(&f.Nesterov, "nesterov", false, "Nesterov's form of momentum, with sgd and lars")
+	o.Float64Var(&f.decay, "weight-decay", 0, "weight decay (default: 1e-4, 5e-4 for LeNet's data; "+train.DecayDefaults()+")")
 	o.BoolVar(&f.DecayWeightsOnly, "decay-weights-only", false, "exempt BatchNorm and biases from weight decay")
 	o.Float64Var(&f.LabelSmoothing, "label-smoothing", 0, "label smoothing")
 
@@ -167,8 +172,10 @@ func (f *trainFlags) check(set *pflag.FlagSet) error {
 // config turns the flags into a config.
 func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	c := f.Config
-	if set.Changed("momentum") {
-		c.Momentum = &f.momentum
+	for _, h := range train.Hyperparameters() {
+		if set.Changed(h.Name) {
+			*h.Field(&c) = f.hyper[h.Name]
+		}
 	}
 	if set.Changed("weight-decay") {
 		c.WeightDecay = &f.decay
@@ -332,7 +339,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 	if c.Accumulate > 1 {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
-	fmt.Fprintf(w, "%s, batch %s, rate %s, momentum %g, weight decay %g, device %s\n", count(c.Epochs, "epoch"), batch, c.Schedule, *c.Momentum, *c.WeightDecay, strings.TrimSpace(device+" "+c.Precision))
+	fmt.Fprintf(w, "%s, batch %s, %s, device %s\n", count(c.Epochs, "epoch"), batch, c.OptimizerLine(), strings.TrimSpace(device+" "+c.Precision))
 	if g := c.Ranks; !g.Single() {
 		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, thousands(c.Batch*c.Accumulate*g.Size()), count(g.Threads(), "thread"))
 	}

@@ -41,8 +41,11 @@ type HostElement interface {
 }
 
 // HostSlice is region r of a HostMemory as a slice, sharing memory. Offset and size have to be multiples
-// of the element's size.
+// of the element's size. The zero Region, as that of no workspace, is an empty slice.
 func HostSlice[T HostElement](r Region) ([]T, error) {
+	if r == (Region{}) {
+		return []T{}, nil
+	}
 	m, ok := r.Memory.(*HostMemory)
 	if !ok {
 		return nil, fmt.Errorf("region of a %T, not of host memory", r.Memory)

@@ -27,6 +27,30 @@ func inside(r device.Region) device.Region {
 	return r
 }
 
+// vector is one of the device within, which reads the numbers of steps from its memory.
+type vector struct {
+	device.Vector
+	elements
+}
+
+type elements interface{ Elements() []float32 }
+
+func (d apart) NewVector(n int) (device.Vector, error) {
+	v, err := d.Device.NewVector(n)
+	if err != nil {
+		return nil, err
+	}
+	return vector{v, v.(elements)}, nil
+}
+
+func (v vector) Update(u device.Update) error {
+	if err := u.Check(v); err != nil {
+		return err
+	}
+	u.Live = device.Live{Numbers: inside(u.Live.Numbers), Guard: inside(u.Live.Guard)}
+	return v.Vector.Update(u)
+}
+
 func (d apart) Upload(r device.Region, l device.Layout, src op.Tensor) error {
 	return d.Device.Upload(inside(r), l, src)
 }

@@ -151,6 +151,15 @@ func (n *Network) NoDecay() []device.Span {
 	return spans
 }
 
+// Tensors lists the elements of Params that each parameter has.
+func (n *Network) Tensors() []device.Span {
+	spans := make([]device.Span, len(n.params))
+	for i, s := range n.params {
+		spans[i] = device.Span{Off: s.off, Len: s.n}
+	}
+	return spans
+}
+
 // Variances lists the elements of Stats that are variances. The others are means.
 func (n *Network) Variances() []device.Span {
 	var spans []device.Span
