@@ -22,5 +22,9 @@
 // A Builder adds layers with their parameters. Names, shapes and the order of parameters and statistics are
 // torchvision's, so its weights fit.
 //
+// An elementwise layer is an expression, here softplus, which is differentiated and runs on every device:
+//
+//	y := b.Map("act", expr.Arg(0).Exp().Shift(1).Log(), x)
+//
 // A new architecture is a file that calls Register.
 package nn

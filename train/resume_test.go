@@ -8,8 +8,22 @@ import (
 	"strings"
 	"testing"
 
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
 	"onlinerna/nn/op"
 )
+
+func init() {
+	nn.Register(nn.Architecture{
+		Name: "test-random", Size: 16, Channels: 3, Classes: 2,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			x = b.Hardswish("act", b.BatchNorm("bn", b.Conv("conv", x, nn.Conv{Filters: 8, Kernel: 3, Pad: 1, Stride: 2}), 1))
+			x = b.Add("add", x, b.StochasticDepth("depth", b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU, (*nn.Builder).Sigmoid), .3))
+			return b.Linear("fc", b.Dropout("dropout", b.GELU("gelu", b.GlobalAvgPool("pool", x)), .3), b.Config().Classes)
+		},
+	})
+}
 
 // impatientRNA is the RNA hook with a context that ends as it is called after an epoch: its snapshot is
 // taken and its first evaluation fails.
@@ -152,6 +166,11 @@ func TestResume(t *testing.T) {
 			c := tiny(out)
 			c.Batch, c.StepsLimit, c.Accumulate = 4, 8, 3
 			c.RNA.Mode, c.RNA.SegmentMeans, c.RNA.Residual = Online, true, Gradients
+			return c
+		}},
+		{"random layers", true, func(out string) Config {
+			c := tinyColour(out, images)
+			c.Model, c.ImageSize = "test-random", 16
 			return c
 		}},
 		{"RNA off, power average", false, func(out string) Config {

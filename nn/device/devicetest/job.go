@@ -215,7 +215,9 @@ func (j *job) bind(pl placement) (*bound, error) {
 		for _, v := range g.Outputs {
 			a.Out = append(a.Out, b.regions[g.values[v]])
 		}
-		a.Workspace = device.Region{Memory: b.memory, Offset: workspaces[i].Offset, Bytes: workspaces[i].Bytes}
+		if workspaces[i].Bytes > 0 { // else there is none, as in the machine
+			a.Workspace = device.Region{Memory: b.memory, Offset: workspaces[i].Offset, Bytes: workspaces[i].Bytes}
+		}
 		k, err := j.dev.Bind(g.Group, g.plan, a)
 		if err != nil {
 			return nil, fmt.Errorf("bind: %w", err)

@@ -21,7 +21,7 @@ func NewStorage(b *lower.Bound[Kernel]) *Storage {
 }
 
 func elements[T device.HostElement](s *Storage, r device.Region, name string) []T {
-	if s.Err != nil {
+	if s.Err != nil || r.Bytes == 0 { // a workspace of no bytes need not have a memory
 		return nil
 	}
 	x, err := device.HostSlice[T](r)
