@@ -41,9 +41,6 @@ type Options struct {
 	// Unit is the largest relative error of Round. Results that the device stores in fewer bytes than their type has may
 	// be off by so much of themselves on top of Tolerance.
 	Unit float64
-
-	// Lacks lists the kinds of ops that the device has no kernels for yet. It has to refuse them, and programs with them are left out.
-	Lacks []string
 }
 
 // Run tests the device that open makes.
@@ -74,12 +71,11 @@ type suite struct {
 	tolerance float64
 	round     func(float64) float64 // nil: not at all
 	unit      float64
-	lacks     []string
 }
 
 func run(t tester, open Open, opt Options) {
 	t.Helper()
-	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, lacks: opt.Lacks}
+	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit}
 	defer closed(t, s.dev)
 	s.dtype = s.dev.DType()
 	if !s.dtype.Float() || s.dev.Name() == "" {

@@ -2,7 +2,6 @@ package devicetest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -136,10 +135,6 @@ func (s *suite) ops(t tester) {
 					continue
 				}
 				p := s.roundedProgram(c.program(s.dtype))
-				if s.lacking(p) {
-					s.refused(t, p)
-					return
-				}
 				if err := s.conform(p, p.alone(), s.exactness(c.op, len(c.in))); err != nil {
 					g, _ := p.Program.Group(0)
 					t.Errorf("%v\n\t%v", g, err)
@@ -149,19 +144,6 @@ func (s *suite) ops(t tester) {
 				}
 			}
 		})
-	}
-}
-
-// lacking says whether p has an op that the device has no kernel for.
-func (s *suite) lacking(p *program) bool {
-	return slices.ContainsFunc(p.Steps, func(t device.Step) bool { return slices.Contains(s.lacks, t.Op.Kind()) })
-}
-
-// refused wants the error for the op of p, which the device lacks.
-func (s *suite) refused(t tester, p *program) {
-	var u *device.UnsupportedError
-	if _, err := describe(s.dev, p, p.alone()); !errors.As(err, &u) {
-		t.Errorf("describe %v: error %v, want an UnsupportedError of an op that the device is said to lack", p.Steps[0].Op, err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Block is how many elements an expression is computed for at a time: what its functions make of them, 4 KiB each, stays in
-// the first level cache. With twice or half as many BenchmarkMap's expressions are not faster.
+// the first level cache.
 const Block = 1 << 10
 
 // Code is an expression as calls of vector kernels on blocks of elements.
