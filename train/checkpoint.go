@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/internal/files"
 	"onlinerna/train/ranks"
 )
 
@@ -45,7 +46,7 @@ func (r *Run) Save() error {
 
 func (r *Run) save() error {
 	dir := filepath.Join(r.Config.Out, checkpointDir)
-	err := replaceDir(dir, func(tmp string) error {
+	err := files.ReplaceDir(dir, func(tmp string) error {
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta("sgd")); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (r *Run) save() error {
 		if err != nil {
 			return err
 		}
-		return writeFile(filepath.Join(tmp, "state.json"), append(b, '\n'))
+		return files.Write(filepath.Join(tmp, "state.json"), append(b, '\n'))
 	})
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint: %w", err)
@@ -107,7 +108,7 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 
 // load reads the checkpoint of the run.
 func (r *Run) load() error {
-	dir, err := findDir(filepath.Join(r.Config.Out, checkpointDir))
+	dir, err := files.FindDir(filepath.Join(r.Config.Out, checkpointDir))
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,8 @@
 //
 // A [Hook] takes part in a run by the interfaces that it implements, and does what it does by the methods of [State] and the vectors of its
 // network: it looks at other weights aside, gives them statistics, scores, judges and keeps them, or puts them in the iterate's place. RNA
-// and the averages are such hooks; the example Average is one from outside.
+// and the averages, package train/average, are such hooks; the example Average is one from outside. What hooks and the loop
+// share lies in train/hook, and what a run is given in train/config; both are here by the names of this package.
 //
 // # Files
 //

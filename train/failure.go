@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"onlinerna/train/internal/files"
 )
 
 // A FailedError says where a run failed, and which state of it is kept.
@@ -53,7 +55,7 @@ func (r *Run) savedState() string {
 	if r.Config.Out == "" {
 		return ""
 	}
-	dir, err := findDir(filepath.Join(r.Config.Out, checkpointDir))
+	dir, err := files.FindDir(filepath.Join(r.Config.Out, checkpointDir))
 	if err != nil {
 		return ""
 	}

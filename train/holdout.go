@@ -11,7 +11,7 @@ import (
 
 // split divides a training set into the images to train on and those held out, Config.Holdout of them, which the seed
 // chooses. Without a share held is nil.
-func (c *Config) split(set data.Dataset) (train, held data.Dataset, err error) {
+func split(c *Config, set data.Dataset) (train, held data.Dataset, err error) {
 	if c.Holdout == 0 {
 		return set, nil, nil
 	}
@@ -61,7 +61,7 @@ func (r *Run) judge(rec *EpochRecord, kind string, val *network.Score) error {
 		if err != nil {
 			return err
 		}
-		rec.Held = append(rec.Held, ScoreRecord{kind, *s})
+		rec.Held = append(rec.Held, ScoreRecord{Kind: kind, Score: *s})
 		return r.candidate(kind, *s)
 	}
 	if val == nil {

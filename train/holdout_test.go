@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/data"
+	"onlinerna/train/hook"
 )
 
 // origins lists the names of the images of a set.
@@ -26,7 +27,7 @@ func TestSplit(t *testing.T) {
 	var before []string
 	for seed := range uint64(2) {
 		c := Config{Holdout: 0.25, Seed: seed}
-		train, held, err := c.split(set)
+		train, held, err := split(&c, set)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,11 +45,11 @@ func TestSplit(t *testing.T) {
 		before = b
 	}
 	c := Config{Holdout: 0.001}
-	if _, held, err := c.split(set); err != nil || held.Len() != 1 {
+	if _, held, err := split(&c, set); err != nil || held.Len() != 1 {
 		t.Errorf("a small share: %v", err)
 	}
 	c.Holdout = 0.99
-	if _, _, err := c.split(set); err == nil || !strings.Contains(err.Error(), "none to train on") {
+	if _, _, err := split(&c, set); err == nil || !strings.Contains(err.Error(), "none to train on") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -73,7 +74,7 @@ func TestHoldout(t *testing.T) {
 					best, epoch = h, rec.Epoch
 				}
 			}
-			want := []string{kindSGD, kindSGDStats, kindAverage, kindRNA}
+			want := []string{hook.SGD, hook.SGDStats, hook.Average, hook.RNA}
 			switch {
 			case rec.Epoch == 1:
 				want = want[:1]

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"onlinerna/train/network"
-	"onlinerna/train/ranks"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 // position is where a run is. It is written to checkpoints.
@@ -91,9 +93,9 @@ func (r *Run) Train(ctx context.Context) error {
 // iterate says what kind of weights training has arrived at.
 func (r *Run) iterate() string {
 	if k := len(r.History); k > 0 && r.History[k-1].RNA != nil && r.History[k-1].RNA.Injected {
-		return kindRNA
+		return hook.RNA
 	}
-	return kindSGD
+	return hook.SGD
 }
 
 // begin writes what a new run starts with, and says what one may not expect.
@@ -108,8 +110,8 @@ func (r *Run) begin() error {
 	if r.val == nil {
 		r.log("no validation images: weights are written, but not compared")
 	}
-	if c := &r.Config; c.RNA.Mode != Off && c.Epochs < c.RNA.firstExtrapolation() {
-		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.firstExtrapolation())
+	if c := &r.Config; c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
+		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.FirstExtrapolation())
 	}
 	return nil
 }
@@ -127,7 +129,7 @@ func (r *Run) beginFolder() error {
 			err = r.save()
 		}
 		if err == nil { // last: without it there is no run in the folder
-			err = r.Config.write(out)
+			err = r.Config.Write(out)
 		}
 		if err != nil {
 			os.RemoveAll(filepath.Join(out, checkpointDir))
@@ -205,7 +207,7 @@ func (r *Run) record() (*EpochRecord, error) {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
-	err = r.judge(rec, kindSGD, score)
+	err = r.judge(rec, hook.SGD, score)
 	return rec, err
 }
 
@@ -235,12 +237,6 @@ func (r *Run) afterEpoch() error {
 
 // rate is the learning rate of the epoch in progress.
 func (r *Run) rate() float64 { return r.Config.Schedule.At(r.pos.Epoch - 1) }
-
-func (r *Run) state() *State {
-	p := &r.pos
-	return &State{Config: &r.Config, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(),
-		StepBatches: r.Config.Accumulate * r.Config.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds, run: r}
-}
 
 // checkWeights is a *DivergedError if the state of training is not finite.
 func (r *Run) checkWeights() error {

@@ -8,10 +8,10 @@ import (
 )
 
 // trainedOn is how many of n images are not held out.
-func (c *Config) trainedOn(n int) int { return max(1, int(float64(n)*(1-c.Holdout))) }
+func trainedOn(c *Config, n int) int { return max(1, int(float64(n)*(1-c.Holdout))) }
 
 // noRoom explains why the vectors of the training could not be allocated.
-func (c *Config) noRoom(err error) error {
+func noRoom(c *Config, err error) error {
 	if oom := outOfMemory(nil); errors.As(err, &oom) && oom.OutOfMemory() {
 		return fmt.Errorf("the weights of %s, their gradients and the state of %s: %w: no batch fits; choose a smaller model, or free memory", c.Model, c.Optimizer, err)
 	}

@@ -13,11 +13,12 @@ import (
 
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
 type metricsHook struct {
-	dir  string
-	idle bool // it only reads: another process writes
-	file *os.File
-	buf  *bufio.Writer
-	size int64 // bytes written
+	dir     string
+	idle    bool           // it only reads: another process writes
+	history *[]EpochRecord // the run's, which a resumed run finds in the file
+	file    *os.File
+	buf     *bufio.Writer
+	size    int64 // bytes written
 }
 
 var (
@@ -92,7 +93,7 @@ func (h *metricsHook) Save(*State, string) (json.RawMessage, error) {
 }
 
 // Load reads the history of the run from the file and goes on at its end.
-func (h *metricsHook) Load(s *State, _ string, small json.RawMessage) error {
+func (h *metricsHook) Load(_ *State, _ string, small json.RawMessage) error {
 	if err := json.Unmarshal(small, &h.size); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (h *metricsHook) Load(s *State, _ string, small json.RawMessage) error {
 	if h.size < 0 || int64(len(b)) < h.size {
 		return fmt.Errorf("%s has %d bytes, the checkpoint knows of %d", h.path(), len(b), h.size)
 	}
-	if s.run.History, err = parseHistory(b[:h.size]); err != nil {
+	if *h.history, err = parseHistory(b[:h.size]); err != nil {
 		return fmt.Errorf("%s: %w", h.path(), err)
 	}
 	if h.idle {

@@ -13,7 +13,7 @@ import (
 func TestMetrics(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	var steps []StepRecord
-	r := trained(t, c, cpuDevice(t, 1), watch{step: func(s *State) error {
+	r := trained(t, c, cpuDevice(t, 1), watch{Step: func(s *State) error {
 		steps = append(steps, *s.Step)
 		return nil
 	}})

@@ -55,7 +55,7 @@ func TestPipeline(t *testing.T) {
 func TestPipelineIsAhead(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		ahead := 0
-		w := watch{step: func(s *State) error {
+		w := watch{Step: func(s *State) error {
 			if s.Steps != s.Step.Step || s.Batch != (s.Steps-1)%3+1 {
 				t.Errorf("step %d: the state is that after %d steps, %d batches", s.Step.Step, s.Steps, s.Batch)
 			}
@@ -111,7 +111,7 @@ func TestPipelineStops(t *testing.T) {
 
 			c.Out = filepath.Join(dir, "failed")
 			failed := errors.New("once")
-			r = newRun(t, c, lazyDevice(t), late{watch{step: func(s *State) error {
+			r = newRun(t, c, lazyDevice(t), late{watch{Step: func(s *State) error {
 				if s.Steps == 10 {
 					return failed
 				}

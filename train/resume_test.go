@@ -12,6 +12,7 @@ import (
 
 	"onlinerna/nn"
 	"onlinerna/nn/op"
+	"onlinerna/train/average"
 )
 
 func init() {
@@ -28,7 +29,7 @@ func init() {
 // impatientRNA is the RNA hook with a context that ends as it is called after an epoch: its snapshot is
 // taken and its first evaluation fails.
 type impatientRNA struct {
-	*rnaHook
+	*average.RNA
 	epoch  int
 	cancel func()
 }
@@ -37,7 +38,7 @@ func (h *impatientRNA) AfterEpoch(s *State) error {
 	if s.Epoch == h.epoch {
 		h.cancel()
 	}
-	return h.rnaHook.AfterEpoch(s)
+	return h.RNA.AfterEpoch(s)
 }
 
 // stop interrupts a run somewhere.
@@ -55,10 +56,10 @@ var stops = []stop{
 	{name: "mid-epoch", telling: true, hook: atStep(11)},
 	{name: "after the last step of an epoch", hook: atStep(12)},
 	{name: "in the RNA hook", telling: true, ofRNA: true, change: func(r *Run, cancel func()) {
-		r.hooks[0] = &impatientRNA{r.hooks[0].(*rnaHook), 4, cancel}
+		r.hooks[0] = &impatientRNA{r.hooks[0].(*average.RNA), 4, cancel}
 	}},
 	{name: "in a later hook of the epoch", hook: func(cancel func()) watch {
-		return watch{epoch: func(s *State) error {
+		return watch{Epoch: func(s *State) error {
 			if s.Epoch == 4 {
 				cancel()
 				return context.Canceled
@@ -67,7 +68,7 @@ var stops = []stop{
 		}}
 	}},
 	{name: "after the hooks of an epoch", hook: func(cancel func()) watch {
-		return watch{epoch: func(s *State) error {
+		return watch{Epoch: func(s *State) error {
 			if s.Epoch == 4 {
 				cancel()
 			}
@@ -78,7 +79,7 @@ var stops = []stop{
 
 func atStep(k int) func(cancel func()) watch {
 	return func(cancel func()) watch {
-		return watch{step: func(s *State) error {
+		return watch{Step: func(s *State) error {
 			if s.Steps == k {
 				cancel()
 			}
@@ -231,7 +232,7 @@ func TestResumeSameRun(t *testing.T) {
 	whole, parts := filepath.Join(dir, "whole"), filepath.Join(dir, "parts")
 	trained(t, tiny(whole), dev)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	r := newRun(t, tiny(parts), dev, watch{step: func(s *State) error {
+	r := newRun(t, tiny(parts), dev, watch{Step: func(s *State) error {
 		if s.Steps == 7 {
 			cancel(errors.New("enough"))
 		}
@@ -250,7 +251,7 @@ func TestResumeSameRun(t *testing.T) {
 // TestCancelledAtTheEnd checks that a run whose context ends after its last epoch is simply over.
 func TestCancelledAtTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := newRun(t, tiny(""), cpuDevice(t, 1), watch{epoch: func(s *State) error {
+	r := newRun(t, tiny(""), cpuDevice(t, 1), watch{Epoch: func(s *State) error {
 		if s.LastEpoch() {
 			cancel()
 		}

@@ -12,6 +12,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/train/average"
 	"onlinerna/train/network"
 )
 
@@ -38,7 +39,7 @@ type Run struct {
 	dev    device.Device
 	update device.Update // what steps of the optimiser have in common
 	sum    device.Vector // of gradients, where batches are accumulated
-	spare  weights       // room for the iterate while other weights are looked at
+	spare  network.Point // room for the iterate while other weights are looked at
 	scaled bool          // the loss is
 
 	train, stats *data.Loader
@@ -113,14 +114,14 @@ func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 func (r *Run) addHooks() error {
 	var own []Hook
 	if r.Config.RNA.Mode != Off {
-		own = append(own, newRNAHook(&r.Config.RNA))
+		own = append(own, average.NewRNA(&r.Config.RNA))
 	}
 	if r.Config.EMA > 0 {
-		own = append(own, newEMAHook(r.Config.EMA))
+		own = append(own, average.NewEMA(r.Config.EMA))
 	}
 	r.hooks = append(own, r.hooks...)
 	if r.Config.Out != "" {
-		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, idle: !r.Config.Ranks.First()})
+		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, history: &r.History, idle: !r.Config.Ranks.First()})
 	}
 	seen := map[string]bool{}
 	for _, h := range r.hooks {
@@ -128,6 +129,16 @@ func (r *Run) addHooks() error {
 			return fmt.Errorf("two hooks are named %q", h.Name())
 		}
 		seen[h.Name()] = true
+	}
+	return nil
+}
+
+// Hook finds a hook of the run by its name, nil for none: one of the caller's, or "rna", an *average.RNA, or "ema", an *average.EMA.
+func (r *Run) Hook(name string) Hook {
+	for _, h := range r.hooks {
+		if h.Name() == name {
+			return h
+		}
 	}
 	return nil
 }
@@ -179,7 +190,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit, Seed: c.Seed,
 	}, c.Seed)
 	if err != nil {
-		return c.noRoom(err)
+		return noRoom(c, err)
 	}
 	r.Net = net
 	if r.reducer != nil && !onHost(net.Params) {
@@ -190,11 +201,11 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	}
 	if c.Accumulate > 1 || r.reducer != nil {
 		if r.sum, err = net.NewParams(); err != nil {
-			return c.noRoom(err)
+			return noRoom(c, err)
 		}
 	}
 	if c.Batch == network.AutoBatch {
-		if r.Fit, err = net.Fit(c.trainedOn(train.Len()), r.later(true)); err != nil {
+		if r.Fit, err = net.Fit(trainedOn(c, train.Len()), r.later(true)); err != nil {
 			return err
 		}
 		c.Batch = r.Fit.Batch
@@ -251,7 +262,7 @@ func (r *Run) plan() error {
 
 func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	c := &r.Config
-	train, held, err := c.split(set)
+	train, held, err := split(c, set)
 	if err != nil {
 		return err
 	}
@@ -311,11 +322,12 @@ func (r *Run) Close() error {
 			errs = append(errs, h.Close())
 		}
 	}
-	for _, v := range append([]device.Vector{r.sum, r.spare.params, r.spare.stats}, r.update.State...) {
+	for _, v := range append([]device.Vector{r.sum}, r.update.State...) {
 		if v != nil {
 			v.Free()
 		}
 	}
+	r.spare.Free()
 	if r.Net != nil {
 		errs = append(errs, r.Net.Close())
 	}

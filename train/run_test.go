@@ -124,7 +124,7 @@ func TestDivergence(t *testing.T) {
 	})
 	// Weights become NaN after the last step of an epoch: its loss was still finite.
 	spoil := func(step int, then func()) watch {
-		return watch{step: func(s *State) error {
+		return watch{Step: func(s *State) error {
 			if s.Steps == step {
 				defer then()
 				return s.Net.Params.WriteAt64([]float64{math.NaN()}, 17)
@@ -157,9 +157,10 @@ func TestDivergence(t *testing.T) {
 	})
 	t.Run("momentum", func(t *testing.T) {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		r := newRun(t, c, dev, watch{step: func(s *State) error {
+		var r *Run
+		r = newRun(t, c, dev, watch{Step: func(s *State) error {
 			if s.Steps == 6 {
-				return s.run.update.State[0].WriteAt64([]float64{math.Inf(1)}, 17)
+				return r.update.State[0].WriteAt64([]float64{math.Inf(1)}, 17)
 			}
 			return nil
 		}})
@@ -177,7 +178,7 @@ func TestDivergence(t *testing.T) {
 	})
 	t.Run("validation loss", func(t *testing.T) {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		r := newRun(t, c, dev, watch{step: func(s *State) error {
+		r := newRun(t, c, dev, watch{Step: func(s *State) error {
 			if s.Steps == 6 {
 				return s.Net.Params.Fill(1e30)
 			}
@@ -229,7 +230,7 @@ func TestOut(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(there))); err != nil || string(b) != "precious" {
 			t.Errorf("%s: now %q, %v", there, b, err)
 		}
-		if got := files(t, out); len(got) != 1 {
+		if got := filesOf(t, out); len(got) != 1 {
 			t.Errorf("%s: the folder now holds %v", there, got)
 		}
 	}
@@ -241,7 +242,7 @@ func TestOut(t *testing.T) {
 	trained(t, c, dev)
 	want := []string{"best.safetensors", "checkpoint/momentum.safetensors", "checkpoint/state.json", "checkpoint/weights.safetensors",
 		"config.json", "final.safetensors", "metrics.jsonl", "notes.txt"}
-	if got := files(t, out); !slices.Equal(got, want) {
+	if got := filesOf(t, out); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
 }
@@ -263,7 +264,7 @@ func TestNoValidation(t *testing.T) {
 	if last.SGD != nil || last.Averages != nil || last.RNA == nil || last.RNA.Status != "ok" || last.RNA.Score != nil {
 		t.Errorf("record %+v", last)
 	}
-	got := files(t, c.Out)
+	got := filesOf(t, c.Out)
 	if !slices.Contains(got, "rna.safetensors") || !slices.Contains(got, "final.safetensors") || slices.Contains(got, "best.safetensors") {
 		t.Errorf("files %v", got)
 	}
@@ -304,7 +305,7 @@ func TestBadImages(t *testing.T) {
 		t.Errorf("record %+v, log %q", rec, said)
 	}
 	// Nothing can be evaluated: no score may come out of that.
-	for _, name := range files(t, filepath.Join(c.Data, "val")) {
+	for _, name := range filesOf(t, filepath.Join(c.Data, "val")) {
 		put(t, filepath.Join(c.Data, "val", name), []byte("no image"))
 	}
 	c.MaxBad = ptr(1)
@@ -324,8 +325,8 @@ func TestHooks(t *testing.T) {
 		}
 	}
 	for _, w := range []watch{
-		{step: func(*State) error { return fs.ErrInvalid }},
-		{epoch: func(*State) error { return fs.ErrInvalid }},
+		{Step: func(*State) error { return fs.ErrInvalid }},
+		{Epoch: func(*State) error { return fs.ErrInvalid }},
 	} {
 		r := newRun(t, tiny(""), cpuDevice(t, 1), w)
 		if err := r.Train(t.Context()); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "epoch 1") || !strings.Contains(err.Error(), ": watch: ") {

@@ -75,15 +75,15 @@ func settings(t *testing.T) []studied {
 	list := []studied{
 		{"glyphs, LeNet, rate 0.05, epochs 11–15", glyphs, late, func(t *testing.T, r results) {
 			r.most(t, "RNA 5", -0.8, -0.05)
-			if d := average(r.points["RNA 5"]) - average(r.points["average 5"]); math.Abs(d) > 0.3 {
+			if d := averaged(r.points["RNA 5"]) - averaged(r.points["average 5"]); math.Abs(d) > 0.3 {
 				t.Errorf("RNA is %+.2f points from the average, want 0.3 at most", d)
 			}
 		}},
 		{"glyphs, LeNet, rate 0.05 → 0.0005, epochs 11–15", linear, late, func(t *testing.T, r results) {
-			if d := average(r.points["RNA 5"]); math.Abs(d) > 0.4 {
+			if d := averaged(r.points["RNA 5"]); math.Abs(d) > 0.4 {
 				t.Errorf("falling rate: RNA is %+.2f points from SGD, want 0.4 at most", d)
 			}
-			if d := average(r.points["average 10"]); d < 1 {
+			if d := averaged(r.points["average 10"]); d < 1 {
 				t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", d)
 			}
 		}},
@@ -103,15 +103,15 @@ func settings(t *testing.T) []studied {
 	return append(list,
 		studied{"CIFAR-10, conv6, rate 0.1, epochs 12 and 15", conv, []int{12, 15}, func(t *testing.T, r results) {
 			r.most(t, "RNA 5", -3.5, 0)
-			if d := average(r.points["RNA 5"]) - average(r.points[compared[0]]); d > -2 {
+			if d := averaged(r.points["RNA 5"]) - averaged(r.points[compared[0]]); d > -2 {
 				t.Errorf("RNA is %+.2f points from SGD with statistics re-estimated, want -2 at most", d)
 			}
 		}},
 		studied{"CIFAR-10, conv6, rate 0.1, a tenth from epoch 11, epochs 12–15", step, late[1:], func(t *testing.T, r results) {
-			if d := average(r.points["RNA 5"]); math.Abs(d) > 0.4 {
+			if d := averaged(r.points["RNA 5"]); math.Abs(d) > 0.4 {
 				t.Errorf("falling rate: RNA is %+.2f points from SGD, want 0.4 at most", d)
 			}
-			if d := average(r.points["average 10"]); d < 1 {
+			if d := averaged(r.points["average 10"]); d < 1 {
 				t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", d)
 			}
 		}})
@@ -120,7 +120,7 @@ func settings(t *testing.T) []studied {
 // most fails unless a kind of weights is below SGD by so much.
 func (r results) most(t *testing.T, kind string, points, loss float64) {
 	t.Helper()
-	if p, l := average(r.points[kind]), average(r.loss[kind]); p > points || l > loss {
+	if p, l := averaged(r.points[kind]), averaged(r.loss[kind]); p > points || l > loss {
 		t.Errorf("%s is %+.2f points and %+.3f loss from SGD, want %+.2f and %+.3f at most", kind, p, l, points, loss)
 	}
 }
@@ -149,10 +149,10 @@ func study(t *testing.T, s studied, seeds int) results {
 				}
 			}
 		}
-		res.sgd = append(res.sgd, average(sgd))
+		res.sgd = append(res.sgd, averaged(sgd))
 		for k := range points {
-			res.points[k] = append(res.points[k], average(points[k]))
-			res.loss[k] = append(res.loss[k], average(loss[k]))
+			res.points[k] = append(res.points[k], averaged(points[k]))
+			res.loss[k] = append(res.loss[k], averaged(loss[k]))
 		}
 		r.Close()
 		t.Logf("%s: seed %d done", s.name, seed+1)
@@ -169,7 +169,7 @@ func scoresOf(rec EpochRecord) map[string]*network.Score {
 	return m
 }
 
-func average(x []float64) float64 { return mean(uniform(len(x)), column(x))[0] }
+func averaged(x []float64) float64 { return mean(uniform(len(x)), column(x))[0] }
 
 // column is x as vectors of one number.
 func column(x []float64) [][]float64 {
@@ -182,7 +182,7 @@ func column(x []float64) [][]float64 {
 
 // spread writes a mean and the standard deviation over seeds.
 func spread(format string, x []float64) string {
-	m, sum := average(x), 0.
+	m, sum := averaged(x), 0.
 	for _, v := range x {
 		sum += (v - m) * (v - m)
 	}

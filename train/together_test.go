@@ -29,7 +29,7 @@ type outcome struct {
 
 // runOn runs a config on a device; adjust, if not nil, sees the run before it trains.
 func runOn(ctx context.Context, c Config, dev device.Device, adjust func(*Run), hooks ...Hook) (o outcome) {
-	hooks = append(hooks, watch{step: func(s *State) error { o.losses = append(o.losses, s.Step.Loss); return nil }})
+	hooks = append(hooks, watch{Step: func(s *State) error { o.losses = append(o.losses, s.Step.Loss); return nil }})
 	r, err := New(c, dev, hooks...)
 	if err != nil {
 		return outcome{err: err}
@@ -189,7 +189,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	first := together(t, 4, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		return runOn(ctx, c, dev, nil, second{watch{step: func(s *State) error {
+		return runOn(ctx, c, dev, nil, second{watch{Step: func(s *State) error {
 			if g.Rank() == 2 && s.Steps == stopAt-1 { // a signal that one rank gets
 				cancel()
 			}
@@ -204,7 +204,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	losses := make([][]float64, 3)
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
 		dev, _ := reference64()
-		r, err := Resume(c.Out, dev, func(c *Config) { c.Ranks = g }, watch{step: func(s *State) error {
+		r, err := Resume(c.Out, dev, func(c *Config) { c.Ranks = g }, watch{Step: func(s *State) error {
 			losses[g.Rank()] = append(losses[g.Rank()], s.Step.Loss)
 			return nil
 		}})
@@ -281,7 +281,7 @@ func TestDivergenceIsCommon(t *testing.T) {
 func TestStrayingRankIsNamed(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	for k, o := range together(t, 3, c, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
-		return runOn(context.Background(), c, dev, nil, second{watch{epoch: func(s *State) error {
+		return runOn(context.Background(), c, dev, nil, second{watch{Epoch: func(s *State) error {
 			if g.Rank() == 1 && s.Epoch == 2 {
 				return s.Net.Params.WriteAt([]float32{7}, 100)
 			}

@@ -1,4 +1,4 @@
-package train
+package average_test
 
 import (
 	"fmt"
@@ -8,58 +8,30 @@ import (
 	"testing"
 
 	"onlinerna/rna"
+	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
-
-// follow records the flattened weights after each epoch, and the hook's momentum.
-type follow struct {
-	params, momentum [][]float64
-}
-
-func (f *follow) hook(t testing.TB) watch {
-	return watch{epoch: func(s *State) error {
-		f.params = append(f.params, numbers(t, s.Net.Params))
-		f.momentum = append(f.momentum, numbers(t, s.run.update.State[0]))
-		return nil
-	}}
-}
-
-// window is the RNA hook of a run.
-func rnaOf(r *Run) *rnaHook { return r.hooks[0].(*rnaHook) }
-
-// at reads weights from a file as a flat vector.
-func at(t testing.TB, r *Run, path string) (params, stats []float64) {
-	t.Helper()
-	n, err := network.New(r.dev, r.Config.Model, r.Net.Model().Config, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	if _, err := n.LoadWeights(path); err != nil {
-		t.Fatal(err)
-	}
-	if n.Stats != nil {
-		stats = numbers(t, n.Stats)
-	}
-	return numbers(t, n.Params), stats
-}
 
 func TestOffline(t *testing.T) {
 	dev := cpuDevice(t, 2)
 	dir := t.TempDir()
 	c := tiny(filepath.Join(dir, "off"))
-	c.Epochs, c.RNA.Mode = 7, Off
+	c.Epochs, c.RNA.Mode = 7, train.Off
 	off := trained(t, c, dev)
 	for _, lambda := range []float64{1e-9, 1e12} {
-		c.Out, c.RNA.Mode, c.RNA.Lambda = filepath.Join(dir, fmt.Sprint(lambda)), Offline, &lambda
+		c.Out, c.RNA.Mode, c.RNA.Lambda = filepath.Join(dir, fmt.Sprint(lambda)), train.Offline, &lambda
 		c.RNA.Window, c.RNA.Averages = 3, []int{2, 3}
-		var f follow
-		r := trained(t, c, dev, f.hook(t))
+		var iterates [][]float64
+		r := trained(t, c, dev, watch{Epoch: func(s *hook.State) error {
+			iterates = append(iterates, numbers(t, s.Net.Params))
+			return nil
+		}})
 		if !slices.Equal(numbers(t, r.Net.Params), numbers(t, off.Net.Params)) {
 			t.Error("offline RNA changed the training")
 		}
 		// The window holds N + 1 vectors: the ends of the last four epochs.
-		w := rnaOf(r).window
+		w := rnaOf(r).Window()
 		if w.Vectors() != 4 || w.Len() != 3 {
 			t.Errorf("window of %d vectors and %d residuals, want 4 and 3", w.Vectors(), w.Len())
 		}
@@ -68,7 +40,7 @@ func TestOffline(t *testing.T) {
 			if err := w.Vector(i).ReadAt64(v, 0); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(v, f.params[3+i]) {
+			if !slices.Equal(v, iterates[3+i]) {
 				t.Errorf("vector %d is not the end of epoch %d", i, 4+i)
 			}
 		}
@@ -96,10 +68,10 @@ func TestOffline(t *testing.T) {
 			t.Fatal("no extrapolation at the end")
 		}
 		got, _ := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
-		near(t, "y⁺ = X c", got, mean(last.RNA.C, f.params[4:]), 1e-6)
+		near(t, "y⁺ = X c", got, mean(last.RNA.C, iterates[4:]), 1e-6)
 		if lambda > 1 {
 			near(t, "c for a large lambda", last.RNA.C, uniform(3), 1e-9)
-			near(t, "y⁺ for a large lambda", got, mean(uniform(3), f.params[4:]), 1e-6)
+			near(t, "y⁺ for a large lambda", got, mean(uniform(3), iterates[4:]), 1e-6)
 		}
 		for i, k := range []int{2, 3} {
 			dst, err := r.Net.NewParams()
@@ -109,12 +81,12 @@ func TestOffline(t *testing.T) {
 			if err := w.Average(dst, k); err != nil {
 				t.Fatal(err)
 			}
-			near(t, "average", numbers(t, dst), mean(uniform(k), f.params[7-k:]), 1e-6)
+			near(t, "average", numbers(t, dst), mean(uniform(k), iterates[7-k:]), 1e-6)
 			// The score in the record is that of these weights.
 			if err := r.Net.Params.Copy(dst); err != nil {
 				t.Fatal(err)
 			}
-			if s, err := r.Evaluate(); err != nil || len(last.Averages) != 2 || last.Averages[i] != (AverageRecord{k, *s}) {
+			if s, err := r.Evaluate(); err != nil || len(last.Averages) != 2 || last.Averages[i] != (hook.AverageRecord{Epochs: k, Score: *s}) {
 				t.Errorf("averages %+v, evaluated again %+v, %v", last.Averages, s, err)
 			}
 			dst.Free()
@@ -128,61 +100,18 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestReestimated compares the BatchNorm statistics of rna.safetensors with the mean of those of the
-// batches, made one by one.
-func TestReestimated(t *testing.T) {
-	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
-	c.RNA.Batches = 3 // of 8, 8 and 4 images
-	r := trained(t, c, cpuDevice(t, 2))
-	path := filepath.Join(c.Out, "rna.safetensors")
-	_, got := at(t, r, path)
-	if _, err := r.Net.LoadWeights(path); err != nil {
-		t.Fatal(err)
-	}
-	want := make([]float64, r.Net.Stats.Len())
-	images, before := 0, r.Net.StatsBatches
-	for b, err := range r.stats.Epoch(t.Context(), c.Epochs, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Net.Stats.Fill(1e6); err != nil { // must not matter
-			t.Fatal(err)
-		}
-		if err := r.Net.UpdateStats(b, 1); err != nil {
-			t.Fatal(err)
-		}
-		images += b.N
-		for j, v := range numbers(t, r.Net.Stats) {
-			want[j] += v * float64(b.N)
-		}
-	}
-	if images != 20 {
-		t.Fatalf("%d images", images)
-	}
-	for j := range want {
-		want[j] /= 20
-	}
-	near(t, "statistics", got, want, 1e-6)
-	if r.Net.StatsBatches != before {
-		t.Error("re-estimating counts as training")
-	}
-	last := r.History[len(r.History)-1]
-	if last.SGDStats == nil || *last.SGDStats == *last.SGD {
-		t.Errorf("SGD with re-estimated statistics: %+v", last.SGDStats)
-	}
-}
-
 // TestCombined checks that statistics are combined with c and that variances stay positive.
 func TestCombined(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
-	c.RNA.Stats = Combine
+	c.RNA.Stats = train.Combine
 	var stats [][]float64
-	r := trained(t, c, cpuDevice(t, 2), watch{epoch: func(s *State) error {
+	var last seen
+	r := trained(t, c, cpuDevice(t, 2), &last, watch{Epoch: func(s *hook.State) error {
 		stats = append(stats, numbers(t, s.Net.Stats))
 		return nil
 	}})
-	last := r.History[len(r.History)-1].RNA
-	want := mean(last.C, stats[5-len(last.C):])
+	coefficients := r.History[len(r.History)-1].RNA.C
+	want := mean(coefficients, stats[5-len(coefficients):])
 	for _, s := range r.Net.Variances() {
 		for j := s.Off; j < s.Off+s.Len; j++ {
 			want[j] = max(want[j], 0)
@@ -193,8 +122,8 @@ func TestCombined(t *testing.T) {
 	// Coefficients that would give a negative variance.
 	h := rnaOf(r)
 	first := r.Net.Variances()[0]
-	h.stats[len(h.stats)-2][first.Off+first.Len-1] *= 100
-	if err := h.setStats(r.state(), []float64{-9, 10}); err != nil {
+	h.Stats()[len(h.Stats())-2][first.Off+first.Len-1] *= 100
+	if err := h.SetStats(last.State, []float64{-9, 10}); err != nil {
 		t.Fatal(err)
 	}
 	combined := numbers(t, r.Net.Stats)
@@ -205,12 +134,28 @@ func TestCombined(t *testing.T) {
 }
 
 func TestOnline(t *testing.T) {
-	for _, momentum := range []string{Reset, Keep} {
+	for _, momentum := range []string{train.Reset, train.Keep} {
 		for every, injections := range map[int][]int{1: {4, 5}, 2: {4}} {
 			c := tiny(filepath.Join(t.TempDir(), "run"))
-			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = Online, momentum, every
-			var f follow
-			r := trained(t, c, cpuDevice(t, 2), f.hook(t))
+			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = train.Online, momentum, every
+			var iterates [][]float64
+			zero := false // the momentum after epoch 4
+			r := trained(t, c, cpuDevice(t, 2), watch{Epoch: func(s *hook.State) error {
+				iterates = append(iterates, numbers(t, s.Net.Params))
+				return nil
+			}, Step: func(s *hook.State) error {
+				if s.Epoch != 5 || s.Batch != 1 {
+					return nil
+				}
+				v, err := s.Net.NewParams()
+				if err != nil {
+					return err
+				}
+				defer v.Free()
+				err = s.Net.LoadVector(filepath.Join(c.Out, "checkpoint", "momentum.safetensors"), v)
+				zero = !slices.ContainsFunc(numbers(t, v), func(x float64) bool { return x != 0 })
+				return err
+			}})
 			var got []int
 			for _, rec := range r.History {
 				if rec.RNA != nil && rec.RNA.Injected {
@@ -220,8 +165,7 @@ func TestOnline(t *testing.T) {
 			if !slices.Equal(got, injections) {
 				t.Fatalf("every %d: injected after epochs %v, want %v", every, got, injections)
 			}
-			zero := !slices.ContainsFunc(f.momentum[3], func(x float64) bool { return x != 0 })
-			if zero != (momentum == Reset) {
+			if zero != (momentum == train.Reset) {
 				t.Errorf("momentum %s: zero after the injection: %v", momentum, zero)
 			}
 			point, _ := at(t, r, filepath.Join(c.Out, "rna.safetensors"))
@@ -235,18 +179,18 @@ func TestOnline(t *testing.T) {
 				t.Errorf("every %d: final weights are the extrapolated ones: %v; metadata %+v", every, slices.Equal(point, final), meta)
 			}
 			// The chain of iterates is broken: the last residual starts from the point that was put in.
-			st := rnaOf(r).window.State()
+			st := rnaOf(r).Window().State()
 			is := func(i int, want []float64) bool {
 				v := make([]float64, len(want))
-				if err := rnaOf(r).window.Vector(i).ReadAt64(v, 0); err != nil {
+				if err := rnaOf(r).Window().Vector(i).ReadAt64(v, 0); err != nil {
 					t.Fatal(err)
 				}
 				return slices.Equal(v, want)
 			}
-			if col := st.Columns[len(st.Columns)-1]; !is(col.Y, f.params[3]) || last == is(col.X, f.params[4]) {
+			if col := st.Columns[len(st.Columns)-1]; !is(col.Y, iterates[3]) || last == is(col.X, iterates[4]) {
 				t.Error("the last residual does not go from the point put in after epoch 4 to the iterate of epoch 5")
 			}
-			if !is(st.Tail, f.params[4]) {
+			if !is(st.Tail, iterates[4]) {
 				t.Error("the next residual does not start where training goes on")
 			}
 		}
@@ -266,9 +210,10 @@ func TestWildPoints(t *testing.T) {
 		{"no residual", []float64{1, 1, 1, 1}, 1, rna.ZeroResidual.String()},
 	} {
 		cfg := tiny(filepath.Join(t.TempDir(), "run"))
-		cfg.RNA.Mode, cfg.RNA.Window, cfg.RNA.Beta = Online, 3, &c.beta
+		cfg.RNA.Mode, cfg.RNA.Window, cfg.RNA.Beta = train.Online, 3, &c.beta
 		cfg.Epochs = 1
-		r := trained(t, cfg, cpuDevice(t, 2))
+		var last seen
+		r := trained(t, cfg, cpuDevice(t, 2), &last)
 		h := rnaOf(r)
 		n := r.Net.Params.Len()
 		for i, size := range c.sizes {
@@ -279,14 +224,14 @@ func TestWildPoints(t *testing.T) {
 					v[j] = size
 				}
 			}
-			if err := h.window.Push(rna.Slice64(v)); err != nil {
+			if err := h.Window().Push(rna.Slice64(v)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before, files1 := numbers(t, r.Net.Params), files(t, cfg.Out)
-		s := r.state()
-		s.Record = &EpochRecord{}
-		if err := h.extrapolate(s, true); err != nil {
+		s := last.State
+		s.Record = &hook.EpochRecord{}
+		if err := h.Extrapolate(s, true); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if rec := s.Record.RNA; rec.Status != c.status || rec.Injected || rec.Score != nil {

@@ -1,4 +1,5 @@
-package train
+// Package files writes files and folders that are whole at any time.
+package files
 
 import (
 	"fmt"
@@ -6,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// writeFile writes a file that appears whole or not at all.
-func writeFile(path string, b []byte) error {
+// Write writes a file that appears whole or not at all.
+func Write(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -31,9 +32,9 @@ func writeFile(path string, b []byte) error {
 	return err
 }
 
-// replaceDir makes dir what write leaves in an empty folder: write fills a folder beside it, which
-// then takes its name. If the program dies in between, the content before is found by findDir.
-func replaceDir(dir string, write func(tmp string) error) error {
+// ReplaceDir makes dir what write leaves in an empty folder: write fills a folder beside it, which
+// then takes its name. If the program dies in between, the content before is found by FindDir.
+func ReplaceDir(dir string, write func(tmp string) error) error {
 	tmp, old := dir+".new", dir+".old"
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
@@ -59,8 +60,8 @@ func replaceDir(dir string, write func(tmp string) error) error {
 	return os.RemoveAll(old)
 }
 
-// findDir finds the newest complete state of a folder that replaceDir writes.
-func findDir(dir string) (string, error) {
+// FindDir finds the newest complete state of a folder that ReplaceDir writes.
+func FindDir(dir string) (string, error) {
 	for _, d := range []string{dir, dir + ".old"} {
 		if st, err := os.Stat(d); err == nil && st.IsDir() {
 			return d, nil

@@ -1,4 +1,4 @@
-package train
+package average
 
 import (
 	"encoding/json"
@@ -7,43 +7,45 @@ import (
 	"time"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/hook"
 )
 
-// emaHook keeps a power average of the iterates beside training, which it leaves alone:
+// EMA keeps a power average of the iterates beside training, which it leaves alone:
 //
 //	x ← x + (γ+1)/(t+γ)·(w − x)   after step t = 1, 2, …
 //
 // The weight of the iterate of step t is then about (t/T)^γ after T steps: the average forgets the start at any
 // length of a run. The first step sets x to w.
-type emaHook struct {
+type EMA struct {
 	gamma float64
 	x     device.Vector
 }
 
 var (
-	_ OpeningHook = (*emaHook)(nil)
-	_ HoldingHook = (*emaHook)(nil)
-	_ QueuedHook  = (*emaHook)(nil)
-	_ EpochHook   = (*emaHook)(nil)
-	_ SavingHook  = (*emaHook)(nil)
-	_ ClosingHook = (*emaHook)(nil)
+	_ hook.OpeningHook = (*EMA)(nil)
+	_ hook.HoldingHook = (*EMA)(nil)
+	_ hook.QueuedHook  = (*EMA)(nil)
+	_ hook.EpochHook   = (*EMA)(nil)
+	_ hook.SavingHook  = (*EMA)(nil)
+	_ hook.ClosingHook = (*EMA)(nil)
 )
 
-func newEMAHook(gamma float64) *emaHook { return &emaHook{gamma: gamma} }
+// NewEMA makes the hook of an average with exponent γ.
+func NewEMA(gamma float64) *EMA { return &EMA{gamma: gamma} }
 
-// Holds implements HoldingHook.
-func (h *emaHook) Holds() Holdings { return Holdings{Weights: 1} }
+// Holds implements hook.HoldingHook.
+func (h *EMA) Holds() hook.Holdings { return hook.Holdings{Weights: 1} }
 
-// Open implements OpeningHook.
-func (h *emaHook) Open(s *State) (err error) {
+// Open implements hook.OpeningHook.
+func (h *EMA) Open(s *hook.State) (err error) {
 	h.x, err = s.Net.NewParams()
 	return err
 }
 
-func (h *emaHook) Name() string { return "ema" }
+func (h *EMA) Name() string { return "ema" }
 
 // AfterIssue takes the weights after a step into the average.
-func (h *emaHook) AfterIssue(s *State) error {
+func (h *EMA) AfterIssue(s *hook.State) error {
 	defer since(time.Now(), &s.Seconds.EMA)
 	if s.Steps == 1 {
 		return h.x.Copy(s.Net.Params)
@@ -53,7 +55,7 @@ func (h *emaHook) AfterIssue(s *State) error {
 }
 
 // AfterEpoch scores the average, with statistics re-estimated, and keeps its weights.
-func (h *emaHook) AfterEpoch(s *State) error {
+func (h *EMA) AfterEpoch(s *hook.State) error {
 	defer since(time.Now(), &s.Seconds.EMA)
 	return s.Aside(func() error {
 		if err := s.Net.Params.Copy(h.x); err != nil {
@@ -66,15 +68,15 @@ func (h *emaHook) AfterEpoch(s *State) error {
 		if s.Record.EMA, err = s.Evaluate(); err != nil {
 			return err
 		}
-		if err := s.Judge(kindEMA, s.Record.EMA); err != nil {
+		if err := s.Judge(hook.EMA, s.Record.EMA); err != nil {
 			return err
 		}
-		return s.Keep("ema", kindEMA)
+		return s.Keep("ema", hook.EMA)
 	})
 }
 
 // Save writes the average under the parameters' names.
-func (h *emaHook) Save(s *State, dir string) (json.RawMessage, error) {
+func (h *EMA) Save(s *hook.State, dir string) (json.RawMessage, error) {
 	if s.Steps == 0 { // there is none yet
 		return json.Marshal(h.gamma)
 	}
@@ -85,7 +87,7 @@ func (h *emaHook) Save(s *State, dir string) (json.RawMessage, error) {
 }
 
 // Load is the inverse of Save.
-func (h *emaHook) Load(s *State, dir string, small json.RawMessage) error {
+func (h *EMA) Load(s *hook.State, dir string, small json.RawMessage) error {
 	var gamma float64
 	if err := json.Unmarshal(small, &gamma); err != nil {
 		return err
@@ -99,7 +101,7 @@ func (h *emaHook) Load(s *State, dir string, small json.RawMessage) error {
 	return s.Net.LoadVector(emaFile(dir), h.x)
 }
 
-func (h *emaHook) Close() error {
+func (h *EMA) Close() error {
 	if h.x != nil {
 		h.x.Free()
 	}

@@ -1,4 +1,4 @@
-package train
+package average_test
 
 import (
 	"math"
@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"onlinerna/rna"
-	"onlinerna/train/network"
+	"onlinerna/train"
+	"onlinerna/train/hook"
 )
 
 // TestTau checks the bound of CNA, and that τ = 0 is the average.
@@ -33,7 +34,8 @@ func TestTau(t *testing.T) {
 func TestSearch(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 25, 6, 16))
 	c.Epochs, c.Holdout, c.RNA.Search, c.RNA.Window = 6, 0.2, true, 3
-	r := trained(t, c, cpuDevice(t, 2))
+	var last seen
+	r := trained(t, c, cpuDevice(t, 2), &last)
 	kinds := map[string]bool{}
 	for _, rec := range r.History {
 		if rec.RNA == nil {
@@ -51,13 +53,13 @@ func TestSearch(t *testing.T) {
 			least = min(least, *k.Loss)
 		}
 		kinds[a.Choice] = true
-		i := slices.IndexFunc(a.Candidates, func(k CandidateRecord) bool { return *k.Loss == least })
-		if a.Candidates[i].Kind != a.Choice || rec.held(kindRNA).Loss != least {
-			t.Errorf("epoch %d: chosen is %q with loss %g, the least is %g of %q", rec.Epoch, a.Choice, rec.held(kindRNA).Loss, least, a.Candidates[i].Kind)
+		i := slices.IndexFunc(a.Candidates, func(k hook.CandidateRecord) bool { return *k.Loss == least })
+		if a.Candidates[i].Kind != a.Choice || rec.HeldScore(hook.RNA).Loss != least {
+			t.Errorf("epoch %d: chosen is %q with loss %g, the least is %g of %q", rec.Epoch, a.Choice, rec.HeldScore(hook.RNA).Loss, least, a.Candidates[i].Kind)
 		}
 		// The iterate that is kept is the one with its statistics re-estimated.
-		if *a.Candidates[0].Loss != rec.held(kindSGDStats).Loss {
-			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss, rec.held(kindSGDStats).Loss)
+		if *a.Candidates[0].Loss != rec.HeldScore(hook.SGDStats).Loss {
+			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss, rec.HeldScore(hook.SGDStats).Loss)
 		}
 	}
 	if len(kinds) == 0 {
@@ -67,43 +69,22 @@ func TestSearch(t *testing.T) {
 	if _, err := r.Net.LoadWeights(filepath.Join(c.Out, "rna.safetensors")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := r.evaluateHeld(); err != nil || *s != *r.History[5].held(kindRNA) {
-		t.Errorf("rna.safetensors scores %+v, %v; want %+v", s, err, r.History[5].held(kindRNA))
-	}
-}
-
-func TestAccepts(t *testing.T) {
-	score := func(loss float64) network.Score { return network.Score{Loss: loss, Images: 10} }
-	for _, c := range []struct {
-		name string
-		held []ScoreRecord
-		want bool
-	}{
-		{"falls", []ScoreRecord{{kindSGD, score(2)}, {kindRNA, score(1)}}, true},
-		{"stays", []ScoreRecord{{kindSGD, score(1)}, {kindRNA, score(1)}}, true},
-		{"rises", []ScoreRecord{{kindSGD, score(1)}, {kindRNA, score(2)}}, false},
-		{"rises from that with statistics re-estimated", []ScoreRecord{{kindSGD, score(3)}, {kindSGDStats, score(1)}, {kindRNA, score(2)}}, false},
-		{"not a number", []ScoreRecord{{kindSGD, score(1)}, {kindRNA, score(math.NaN())}}, false},
-	} {
-		h := &rnaHook{cfg: &RNAConfig{Accept: true}}
-		rec := &EpochRecord{Held: c.held, RNA: &RNARecord{}}
-		if got := h.accepts(rec); got != c.want || (rec.RNA.Outcome == "accepted") != got || rec.RNA.Outcome == "" {
-			t.Errorf("%s: accepted: %v, outcome %q", c.name, got, rec.RNA.Outcome)
-		}
+	if s, err := last.EvaluateHeld(); err != nil || *s != *r.History[5].HeldScore(hook.RNA) {
+		t.Errorf("rna.safetensors scores %+v, %v; want %+v", s, err, r.History[5].HeldScore(hook.RNA))
 	}
 }
 
 // TestAcceptance checks that online only accepted points are put in.
 func TestAcceptance(t *testing.T) {
 	c := tiny("")
-	c.Epochs, c.Holdout, c.RNA.Mode, c.RNA.Accept = 8, 0.01, Online, true
-	c.Schedule = Schedule{Kind: Constant, Rate: 0.05}
+	c.Epochs, c.Holdout, c.RNA.Mode, c.RNA.Accept = 8, 0.01, train.Online, true
+	c.Schedule = train.Schedule{Kind: train.Constant, Rate: 0.05}
 	r := trained(t, c, cpuDevice(t, 2))
 	for _, rec := range r.History {
 		if rec.RNA == nil {
 			continue
 		}
-		rises := rec.held(kindRNA).Loss > rec.held(kindSGD).Loss
+		rises := rec.HeldScore(hook.RNA).Loss > rec.HeldScore(hook.SGD).Loss
 		if rec.RNA.Injected == rises || (rec.RNA.Outcome == rna.ValueRose.String()) != rises {
 			t.Errorf("epoch %d: the loss rises: %v, record %+v", rec.Epoch, rises, rec.RNA)
 		}

@@ -1,21 +1,24 @@
-package train
+package average_test
 
 import (
-	"onlinerna/train/network"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"onlinerna/train"
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
 )
 
 // TestEMA follows the average step by step, and checks that it leaves training alone.
 func TestEMA(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
-	c.Epochs, c.RNA.Mode = 2, Off
+	c.Epochs, c.RNA.Mode = 2, train.Off
 	dev := cpuDevice(t, 2)
-	plain := trained(t, Config{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit, Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
+	plain := trained(t, train.Config{Batch: c.Batch, Epochs: c.Epochs, StepsLimit: c.StepsLimit, ValLimit: c.ValLimit, Seed: c.Seed, Schedule: c.Schedule, RNA: c.RNA}, dev)
 	c.EMA = 12
 	var want []float64
-	r := trained(t, c, dev, watch{step: func(s *State) error {
+	r := trained(t, c, dev, watch{Step: func(s *hook.State) error {
 		w := numbers(t, s.Net.Params)
 		if want == nil {
 			want = make([]float64, len(w))
@@ -32,7 +35,7 @@ func TestEMA(t *testing.T) {
 	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
 	near(t, "the average", got, want, 1e-6)
 	meta, err := r.Net.LoadWeights(filepath.Join(c.Out, "ema.safetensors"))
-	if err != nil || meta.Kind != kindEMA || meta.Epoch != 2 {
+	if err != nil || meta.Kind != hook.EMA || meta.Epoch != 2 {
 		t.Errorf("metadata %+v, %v", meta, err)
 	}
 	last := r.History[1]
@@ -45,14 +48,15 @@ func TestEMA(t *testing.T) {
 func TestEMABest(t *testing.T) {
 	for _, holdout := range []float64{0, 0.01} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode = 3, holdout, 12, Off
-		c.Schedule = Schedule{Kind: Constant, Rate: 0.05}
-		r := trained(t, c, cpuDevice(t, 2))
+		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode = 3, holdout, 12, train.Off
+		c.Schedule = train.Schedule{Kind: train.Constant, Rate: 0.05}
+		var last seen
+		r := trained(t, c, cpuDevice(t, 2), &last)
 		loss, kind := 1e9, ""
 		for _, rec := range r.History {
-			for k, s := range map[string]*network.Score{kindSGD: rec.SGD, kindEMA: rec.EMA} {
+			for k, s := range map[string]*network.Score{hook.SGD: rec.SGD, hook.EMA: rec.EMA} {
 				if holdout > 0 {
-					s = rec.held(k)
+					s = rec.HeldScore(k)
 				}
 				if s == nil {
 					t.Fatalf("epoch %d: no score of %s", rec.Epoch, k)
@@ -62,8 +66,16 @@ func TestEMABest(t *testing.T) {
 				}
 			}
 		}
-		if r.best == nil || r.best.Kind != kind || r.best.Score.Loss != loss {
-			t.Errorf("best is %+v, want %s with loss %g", r.best, kind, loss)
+		meta, err := r.Net.LoadWeights(filepath.Join(c.Out, "best.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		evaluate := last.Evaluate
+		if holdout > 0 {
+			evaluate = last.EvaluateHeld
+		}
+		if s, err := evaluate(); err != nil || meta.Kind != kind || s.Loss != loss {
+			t.Errorf("best is of %s, with score %+v, %v; want %s with loss %g", meta.Kind, s, err, kind, loss)
 		}
 	}
 }

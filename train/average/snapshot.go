@@ -1,12 +1,12 @@
-package train
+package average
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"onlinerna/nn/device"
 	"onlinerna/rna"
+	"onlinerna/train/hook"
 )
 
 // running is the mean of vectors over the steps of a segment.
@@ -36,11 +36,11 @@ func (m *running) add(a float64, x device.Vector) error {
 	return m.v.AddScaled(a/float64(m.n), x)
 }
 
-// Late implements LateHook: what is taken at the ends of epochs alone leaves steps alone.
-func (h *rnaHook) Late() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
+// Late implements hook.LateHook: what is taken at the ends of epochs alone leaves steps alone.
+func (h *RNA) Late() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
 
 // AfterStep takes the step into the means of the segment, and a snapshot where one ends within an epoch.
-func (h *rnaHook) AfterStep(s *State) error {
+func (h *RNA) AfterStep(s *hook.State) error {
 	if s.Epoch < h.cfg.Start {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (h *rnaHook) AfterStep(s *State) error {
 }
 
 // snapshot takes that of the end of an epoch, unless that was done before the run was interrupted.
-func (h *rnaHook) snapshot(s *State) error {
+func (h *RNA) snapshot(s *hook.State) error {
 	if s.Epoch < h.cfg.Start || s.Epoch <= h.pushed {
 		return nil
 	}
@@ -79,34 +79,5 @@ func (h *rnaHook) snapshot(s *State) error {
 		return err
 	}
 	h.pushed = s.Epoch
-	return nil
-}
-
-// push ends a segment: its last weights or their mean are a snapshot.
-func (h *rnaHook) push(s *State) error {
-	point := s.Net.Params
-	if h.mean.v != nil {
-		point = h.mean.v
-	}
-	var err error
-	if h.descent.v != nil {
-		err = h.window.PushResidual(point, h.descent.v)
-	} else {
-		err = h.window.Push(point)
-	}
-	h.mean.n, h.descent.n = 0, 0
-	if err != nil {
-		return err
-	}
-	if h.cfg.Stats == Combine && s.Net.Stats != nil {
-		v, err := s.Statistics()
-		if err != nil {
-			return err
-		}
-		h.stats = append(h.stats, v)
-		if len(h.stats) > h.window.Cap() {
-			h.stats = slices.Delete(h.stats, 0, 1)
-		}
-	}
 	return nil
 }

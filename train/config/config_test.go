@@ -1,7 +1,8 @@
-package train
+package config
 
 import (
 	"math"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestResolveDefaults(t *testing.T) {
 func TestResolveKeeps(t *testing.T) {
 	cfg := Config{Batch: 16, Momentum: ptr(0), WeightDecay: ptr(0), MaxBad: ptr(0),
 		Schedule: Schedule{Kind: Cosine, Warmup: 2},
-		RNA:      RNAConfig{Lambda: ptr(0), Beta: ptr(0), Averages: []int{}}}
+		RNA:      RNA{Lambda: ptr(0), Beta: ptr(0), Averages: []int{}}}
 	if err := cfg.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +87,10 @@ func TestResolveKeeps(t *testing.T) {
 		t.Errorf("schedule resolved to %+v", s)
 	}
 	dir := t.TempDir()
-	if err := cfg.write(dir); err != nil {
+	if err := cfg.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	read, err := ReadConfig(dir)
+	read, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,13 +169,13 @@ func TestResolveErrors(t *testing.T) {
 
 func TestReadConfigErrors(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := ReadConfig(dir); err == nil || !strings.Contains(err.Error(), dir) {
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("missing: %v", err)
 	}
-	if err := writeFile(dir+"/config.json", []byte("{")); err != nil {
+	if err := os.WriteFile(dir+"/config.json", []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadConfig(dir); err == nil || !strings.Contains(err.Error(), "config.json") {
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "config.json") {
 		t.Errorf("corrupt: %v", err)
 	}
 }

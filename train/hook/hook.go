@@ -1,9 +1,8 @@
-package train
+// Package hook is what a training run and those who take part in it share: the interfaces that a hook implements, the [State] that it is
+// called with, by whose methods it does what it does, and the records that it writes into. Package train calls hooks and has these names, too.
+package hook
 
-import (
-	"encoding/json"
-	"onlinerna/train/network"
-)
+import "encoding/json"
 
 // Hook takes part in a run. What it does besides having a name is said by the interfaces below. Errors are
 // reported with the name of the hook and end the run.
@@ -74,26 +73,3 @@ type ClosingHook interface {
 	Hook
 	Close() error
 }
-
-// State is what hooks see of a run. It is theirs during a call only.
-type State struct {
-	Config *Config
-	Net    *network.Network
-
-	Epoch   int // in progress or just ended, counted from 1
-	Batch   int // batches of this epoch so far
-	Batches int // batches of an epoch
-	Steps   int // of the optimiser since the start of the run
-
-	StepBatches int // batches of a step of the optimiser; the last one of an epoch may have fewer
-
-	Step   *StepRecord  // of the last step
-	Record *EpochRecord // of the epoch, during AfterEpoch
-
-	Seconds *Seconds // where the time of the epoch went: a hook adds its own
-
-	run *Run
-}
-
-// LastEpoch says whether the run ends with this epoch.
-func (s *State) LastEpoch() bool { return s.Epoch == s.Config.Epochs }

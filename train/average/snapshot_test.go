@@ -1,31 +1,37 @@
-package train
+package average_test
 
-import "testing"
+import (
+	"testing"
+
+	"onlinerna/train"
+	"onlinerna/train/hook"
+)
 
 // TestSnapshots follows the weights and gradients of each step, and compares the window with them.
 func TestSnapshots(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		change   func(*RNAConfig)
+		change   func(*train.RNAConfig)
 		segments [][2]int // first and last step, from 1, of the newest segments
 	}{
-		{"points", func(r *RNAConfig) { r.PerEpoch = 2 }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
-		{"each step", func(r *RNAConfig) { r.PerEpoch = 3 }, [][2]int{{10, 10}, {11, 11}, {12, 12}}},
-		{"means", func(r *RNAConfig) { r.PerEpoch, r.SegmentMeans = 2, true }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
-		{"means of epochs", func(r *RNAConfig) { r.SegmentMeans = true }, [][2]int{{4, 6}, {7, 9}, {10, 12}}},
-		{"gradients", func(r *RNAConfig) { r.Residual = Gradients }, [][2]int{{7, 9}, {10, 12}}},
-		{"gradients, means", func(r *RNAConfig) { r.Residual, r.SegmentMeans, r.PerEpoch = Gradients, true, 2 }, [][2]int{{10, 11}, {12, 12}}},
+		{"points", func(r *train.RNAConfig) { r.PerEpoch = 2 }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
+		{"each step", func(r *train.RNAConfig) { r.PerEpoch = 3 }, [][2]int{{10, 10}, {11, 11}, {12, 12}}},
+		{"means", func(r *train.RNAConfig) { r.PerEpoch, r.SegmentMeans = 2, true }, [][2]int{{9, 9}, {10, 11}, {12, 12}}},
+		{"means of epochs", func(r *train.RNAConfig) { r.SegmentMeans = true }, [][2]int{{4, 6}, {7, 9}, {10, 12}}},
+		{"gradients", func(r *train.RNAConfig) { r.Residual = train.Gradients }, [][2]int{{7, 9}, {10, 12}}},
+		{"gradients, means", func(r *train.RNAConfig) { r.Residual, r.SegmentMeans, r.PerEpoch = train.Gradients, true, 2 }, [][2]int{{10, 11}, {12, 12}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := tiny("")
 			cfg.Epochs = 4
 			c.change(&cfg.RNA)
 			var params, grads [][]float64
-			r := trained(t, cfg, cpuDevice(t, 2), watch{step: func(s *State) error {
+			var end seen
+			r := trained(t, cfg, cpuDevice(t, 2), &end, watch{Step: func(s *hook.State) error {
 				params, grads = append(params, numbers(t, s.Net.Params)), append(grads, numbers(t, s.Net.Grads))
 				return nil
 			}})
-			w := rnaOf(r).window
+			w := rnaOf(r).Window()
 			st := w.State()
 			vector := func(i int) []float64 {
 				v := make([]float64, w.Vector(i).Len())
@@ -46,7 +52,7 @@ func TestSnapshots(t *testing.T) {
 			if last == nil || len(last.C) != 2 {
 				t.Fatalf("record %+v", last)
 			}
-			if cfg.RNA.Residual == Gradients {
+			if cfg.RNA.Residual == train.Gradients {
 				for i, col := range st.Columns {
 					s := c.segments[i]
 					near(t, "y", vector(col.Y), want[i], 1e-6)
@@ -67,11 +73,12 @@ func TestSnapshots(t *testing.T) {
 					near(t, "snapshot", vector(i), want[i], 1e-6)
 				}
 			}
+			end.State.Record = &hook.EpochRecord{RNA: &hook.RNARecord{}}
 			// The average and the extrapolated point are combinations of the snapshots.
-			if err := rnaOf(r).average(func() *State { s := r.state(); s.Record = &EpochRecord{}; return s }(), 2); err != nil {
+			if err := rnaOf(r).Average(end.State, 2); err != nil {
 				t.Fatal(err)
 			}
-			if ok, err := rnaOf(r).point(func() *State { s := r.state(); s.Record = &EpochRecord{RNA: &RNARecord{}}; return s }()); !ok || err != nil {
+			if ok, err := rnaOf(r).Point(end.State); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 			near(t, "y⁺", numbers(t, r.Net.Params), mean(last.C, want[len(want)-2:]), 1e-6)
@@ -79,11 +86,11 @@ func TestSnapshots(t *testing.T) {
 	}
 	c := tiny("")
 	c.RNA.PerEpoch = 4
-	if _, err := New(c, cpuDevice(t, 1)); err == nil {
+	if _, err := train.New(c, cpuDevice(t, 1)); err == nil {
 		t.Error("four snapshots in an epoch of three steps")
 	}
-	for want, r := range map[int]RNAConfig{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2}, 2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: Gradients}} {
-		if got := r.firstExtrapolation(); got != want {
+	for want, r := range map[int]train.RNAConfig{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2}, 2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: train.Gradients}} {
+		if got := r.FirstExtrapolation(); got != want {
 			t.Errorf("%+v extrapolates from epoch %d on, want %d", r, got, want)
 		}
 	}

@@ -1,16 +1,14 @@
-package train
+package hook
 
-import (
-	"onlinerna/train/network"
-)
+import "onlinerna/train/network"
 
 // The kinds of weights, as metrics and the metadata of weights name them.
 const (
-	kindSGD      = "sgd"
-	kindSGDStats = "sgd_bn" // SGD's, with BatchNorm statistics re-estimated
-	kindRNA      = "rna"
-	kindAverage  = "average"
-	kindEMA      = "ema"
+	SGD      = "sgd"
+	SGDStats = "sgd_bn" // SGD's, with BatchNorm statistics re-estimated
+	RNA      = "rna"
+	Average  = "average"
+	EMA      = "ema"
 )
 
 // StepRecord is a line of metrics.jsonl for a step of the optimiser.
@@ -57,8 +55,8 @@ type EpochRecord struct {
 	Skipped   int     `json:"skipped_steps,omitempty"`
 }
 
-// held is the newest score of a kind of weights on the held-out images, nil if there is none.
-func (r *EpochRecord) held(kind string) *network.Score {
+// HeldScore is the newest score of a kind of weights on the held-out images, nil if there is none.
+func (r *EpochRecord) HeldScore(kind string) *network.Score {
 	for i := len(r.Held) - 1; i >= 0; i-- {
 		if r.Held[i].Kind == kind {
 			return &r.Held[i].Score
@@ -95,7 +93,7 @@ type CandidateRecord struct {
 
 // ScoreRecord is the score of weights of a kind.
 type ScoreRecord struct {
-	Kind  string        `json:"kind"` // as in [Meta]
+	Kind  string        `json:"kind"` // as in [network.Meta]
 	Score network.Score `json:"score"`
 }
 

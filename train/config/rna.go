@@ -1,4 +1,4 @@
-package train
+package config
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ const (
 	Gradients = "gradients" // minus the mean gradient over the segment, for the snapshot at its end
 )
 
-// RNAConfig configures the RNA hook. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
-type RNAConfig struct {
+// RNA configures the RNA hook. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
+type RNA struct {
 	Mode     string   `json:"mode"`             // Off, Offline or Online
 	Window   int      `json:"window"`           // N, residuals: N + 1 snapshots, N with Gradients
 	Lambda   *float64 `json:"lambda,omitempty"` // relative to ‖R‖₂²
@@ -52,7 +52,7 @@ type RNAConfig struct {
 	Averages     []int  `json:"averages"`           // numbers of last snapshots whose average is shown beside; empty, not nil, for none
 }
 
-func (r *RNAConfig) resolve(epochs int, p preset) {
+func (r *RNA) resolve(epochs int, p preset) {
 	def(&r.Mode, Offline)
 	def(&r.Window, p.window)
 	def(&r.Window, min(10, max(3, epochs/2)))
@@ -79,7 +79,7 @@ func (r *RNAConfig) resolve(epochs int, p preset) {
 }
 
 // check takes whether a part of the training set is held out.
-func (r *RNAConfig) check(holdout bool) error {
+func (r *RNA) check(holdout bool) error {
 	switch {
 	case r.Mode != Off && r.Mode != Offline && r.Mode != Online:
 		return fmt.Errorf("unknown rna mode %q: use %s, %s or %s", r.Mode, Off, Offline, Online)
@@ -125,7 +125,7 @@ func (r *RNAConfig) check(holdout bool) error {
 }
 
 // Rule says in words what regularises the coefficients.
-func (r *RNAConfig) Rule() string {
+func (r *RNA) Rule() string {
 	switch {
 	case r.Search:
 		return "lambda by held-out loss"
@@ -137,8 +137,8 @@ func (r *RNAConfig) Rule() string {
 	return "lambda 1e-09"
 }
 
-// firstExtrapolation is the epoch at whose end there are two residuals.
-func (r *RNAConfig) firstExtrapolation() int {
+// FirstExtrapolation is the epoch at whose end there are two residuals.
+func (r *RNA) FirstExtrapolation() int {
 	snapshots := 3
 	if r.Residual == Gradients {
 		snapshots = 2
@@ -146,9 +146,9 @@ func (r *RNAConfig) firstExtrapolation() int {
 	return r.Start - 1 + (snapshots+r.PerEpoch-1)/r.PerEpoch
 }
 
-// capacity is the number of residuals that the hook's window must hold: RNA uses the newest Window of
+// Capacity is the number of residuals that the hook's window must hold: RNA uses the newest Window of
 // them, and an average of k iterates needs k snapshots.
-func (r *RNAConfig) capacity() int {
+func (r *RNA) Capacity() int {
 	n := r.Window
 	for _, k := range r.Averages {
 		n = max(n, k)

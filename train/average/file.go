@@ -1,4 +1,4 @@
-package train
+package average
 
 import (
 	"encoding/json"
@@ -7,10 +7,12 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/rna"
+	"onlinerna/train/config"
+	"onlinerna/train/hook"
 )
 
-// rnaState is the small part of the hook's state.
-type rnaState struct {
+// state is the small part of the hook's state.
+type state struct {
 	Pushed int         `json:"pushed"`
 	Window rna.State   `json:"window"`
 	Stats  [][]float64 `json:"stats,omitempty"`
@@ -21,7 +23,7 @@ type rnaState struct {
 }
 
 // Save writes the window's vectors under the parameters' names, in PyTorch's order of elements.
-func (h *rnaHook) Save(s *State, dir string) (json.RawMessage, error) {
+func (h *RNA) Save(s *hook.State, dir string) (json.RawMessage, error) {
 	if k := h.window.Vectors(); k > 0 {
 		tmp, err := s.Net.NewParams()
 		if err != nil {
@@ -44,19 +46,19 @@ func (h *rnaHook) Save(s *State, dir string) (json.RawMessage, error) {
 			}
 		}
 	}
-	return json.Marshal(rnaState{h.pushed, h.window.State(), h.stats, h.mean.n, h.descent.n})
+	return json.Marshal(state{h.pushed, h.window.State(), h.stats, h.mean.n, h.descent.n})
 }
 
 // Load is the inverse of Save.
-func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
-	var st rnaState
+func (h *RNA) Load(s *hook.State, dir string, small json.RawMessage) error {
+	var st state
 	if err := json.Unmarshal(small, &st); err != nil {
 		return err
 	}
 	if st.Window.N != h.window.Cap() {
 		return fmt.Errorf("the checkpoint's window is for %d residuals, the config's for %d", st.Window.N, h.window.Cap())
 	}
-	if h.cfg.Stats == Combine && s.Net.Stats != nil {
+	if h.cfg.Stats == config.Combine && s.Net.Stats != nil {
 		if len(st.Stats) < len(st.Window.Columns) {
 			return fmt.Errorf("%d residuals, but BatchNorm statistics of %d iterates", len(st.Window.Columns), len(st.Stats))
 		}
@@ -96,11 +98,11 @@ func (h *rnaHook) Load(s *State, dir string, small json.RawMessage) error {
 }
 
 // means are those of the segment in progress by the names of their files.
-func (h *rnaHook) means() map[string]*running {
+func (h *RNA) means() map[string]*running {
 	return map[string]*running{"rna-mean.safetensors": &h.mean, "rna-gradient.safetensors": &h.descent}
 }
 
-func (h *rnaHook) Close() error {
+func (h *RNA) Close() error {
 	for _, m := range h.means() {
 		if m.v != nil {
 			m.v.Free()

@@ -1,4 +1,5 @@
-package train
+// Package config says what to train on what and how: a [Config] is what a user chooses, and, resolved, the record of a run.
+package config
 
 import (
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/nn"
+	"onlinerna/train/internal/files"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -30,7 +32,7 @@ type Config struct {
 	Model   string `json:"model"`    // one of nn's architectures
 	Data    string `json:"data"`     // folder, or "glyphs"
 	ValData string `json:"val_data"` // where the validation images are not beside the training set
-	Device  string `json:"device"`   // for the record: the device is given to New
+	Device  string `json:"device"`   // for the record: the device is given to train.New
 	// Winograd says that the device runs 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
 	// results, so a run should be resumed on such a device.
 	Winograd bool `json:"winograd,omitempty"`
@@ -76,15 +78,15 @@ type Config struct {
 	Workers int `json:"workers"` // that decode, 0 for one a core
 	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
 
-	Init string    `json:"init,omitempty"` // weights to start from
-	RNA  RNAConfig `json:"rna"`
+	Init string `json:"init,omitempty"` // weights to start from
+	RNA  RNA    `json:"rna"`
 
 	// EMA keeps a power average of the iterates of all steps beside training, x += (γ+1)/(t+γ)·(w − x) at step
 	// t, for a γ > 0.
 	EMA float64 `json:"ema,omitempty"`
 
-	// Ranks are the processes that train together, each with a device and a Run of its own; nil for one. A step then has Accumulate batches of each
-	// rank, rank 0 alone writes files, and an error that is not [Common] leaves the other ranks waiting.
+	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Accumulate batches of each
+	// rank, rank 0 alone writes files, and an error that is not train.Common leaves the other ranks waiting.
 	Ranks *ranks.Group `json:"-"`
 
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
@@ -192,8 +194,8 @@ func (c *Config) check(set data.Dataset) error {
 	return c.Schedule.Validate()
 }
 
-// ReadConfig reads the config.json of a run's folder.
-func ReadConfig(dir string) (Config, error) {
+// Read reads the config.json of a run's folder.
+func Read(dir string) (Config, error) {
 	path := filepath.Join(dir, "config.json")
 	var c Config
 	b, err := os.ReadFile(path)
@@ -206,12 +208,13 @@ func ReadConfig(dir string) (Config, error) {
 	return c, nil
 }
 
-func (c Config) write(dir string) error {
+// Write writes config.json into the folder of a run.
+func (c Config) Write(dir string) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, "config.json"), append(b, '\n'))
+	return files.Write(filepath.Join(dir, "config.json"), append(b, '\n'))
 }
 
 func def[T comparable](v *T, to T) {

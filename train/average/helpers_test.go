@@ -1,0 +1,70 @@
+package average_test
+
+import (
+	"context"
+	"testing"
+
+	"onlinerna/nn/device"
+	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/hook"
+	"onlinerna/train/internal/traintest"
+	"onlinerna/train/network"
+)
+
+// What the tests of training share, by the names that it has here.
+var (
+	tiny, tinyColour = traintest.Tiny, traintest.TinyColour
+	pictures         = traintest.Pictures
+	cpuDevice        = traintest.CPU
+	numbers          = traintest.Numbers
+	near, mean       = traintest.Near, traintest.Mean
+	uniform          = traintest.Uniform
+	files            = traintest.Files
+)
+
+type watch = traintest.Watch
+
+// trained is a run that is over.
+func trained(t testing.TB, c train.Config, dev device.Device, hooks ...hook.Hook) *train.Run {
+	t.Helper()
+	r, err := train.New(c, dev, hooks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if err := r.Train(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rnaOf is the RNA hook of a run.
+func rnaOf(r *train.Run) *average.RNA { return r.Hook("rna").(*average.RNA) }
+
+// seen is a hook that remembers the state of the last epoch: after the run it looks at it as a hook would.
+type seen struct{ *hook.State }
+
+func (*seen) Name() string { return "seen" }
+
+func (h *seen) AfterEpoch(s *hook.State) error {
+	h.State = s
+	return nil
+}
+
+// at reads weights from a file as a flat vector.
+func at(t testing.TB, r *train.Run, path string) (params, stats []float64) {
+	t.Helper()
+	n, err := network.New(r.Net.Device, r.Config.Model, r.Net.Model().Config, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if _, err := n.LoadWeights(path); err != nil {
+		t.Fatal(err)
+	}
+	if n.Stats != nil {
+		stats = numbers(t, n.Stats)
+	}
+	return numbers(t, n.Params), stats
+}

@@ -1,0 +1,79 @@
+package average
+
+import (
+	"math"
+	"time"
+
+	"onlinerna/rna"
+	"onlinerna/train/hook"
+)
+
+// point writes the extrapolated weights to the network and how they came about to the record. It says whether
+// there are any.
+func (h *RNA) point(s *hook.State) (bool, error) {
+	if h.cfg.Search {
+		return h.search(s)
+	}
+	defer since(time.Now(), &s.Seconds.RNA)
+	opt := rna.Options{Beta: rna.Set(*h.cfg.Beta), Newest: h.cfg.Window}
+	if h.cfg.Tau != nil {
+		opt.Tau = rna.Set(*h.cfg.Tau)
+	} else {
+		opt.Lambda = rna.Set(*h.cfg.Lambda)
+	}
+	res, err := h.window.Extrapolate(s.Net.Params, opt)
+	note(s.Record.RNA, res)
+	return err == nil && res.Status == rna.OK, err
+}
+
+// search is point where the held-out loss chooses λ. Each candidate is judged with statistics of its own.
+func (h *RNA) search(s *hook.State) (bool, error) {
+	var judging float64
+	t := time.Now()
+	choice, err := h.window.Search(s.Net.Params, func() (float64, error) {
+		defer since(time.Now(), &judging)
+		if err := s.Restate(); err != nil {
+			return 0, err
+		}
+		score, err := s.EvaluateHeld()
+		if err != nil {
+			return 0, err
+		}
+		return score.Loss, nil
+	}, rna.SearchOptions{Beta: rna.Set(*h.cfg.Beta), Newest: h.cfg.Window})
+	s.Seconds.RNAEval += judging
+	s.Seconds.RNA += time.Since(t).Seconds() - judging
+	rec := s.Record.RNA
+	note(rec, choice.Result)
+	if err != nil || choice.Result.Status != rna.OK {
+		return false, err
+	}
+	rec.Choice = choice.Kind.String()
+	for _, c := range choice.Candidates {
+		k := hook.CandidateRecord{Kind: c.Kind.String(), Status: c.Result.Status.String(), NormC: c.Result.NormC, Loss: number(c.Value)}
+		if c.Kind != rna.Kept {
+			k.Lambda = number(c.Result.Lambda)
+		}
+		rec.Candidates = append(rec.Candidates, k)
+	}
+	return true, nil
+}
+
+// note writes the outcome of a solve into a record.
+func note(r *hook.RNARecord, res rna.Result) {
+	r.Status, r.C, r.NormC = res.Status.String(), res.C, res.NormC
+	if c := number(res.Condition); c != nil {
+		r.Condition = *c
+	}
+	if res.C != nil {
+		r.Lambda, r.Tau = number(res.Lambda), number(res.Tau)
+	}
+}
+
+// number is x for JSON, which has none that are not finite.
+func number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}

@@ -1,0 +1,101 @@
+package average
+
+import (
+	"fmt"
+	"time"
+
+	"onlinerna/rna"
+	"onlinerna/train/config"
+	"onlinerna/train/hook"
+)
+
+// RNA snapshots the flattened weights at the end of each segment, an epoch or a part of one, and extrapolates them:
+// x are the weights at the end of a segment, y those at its start. It scores the extrapolated weights, and plain averages of the
+// same snapshots, beside the iterate; online it puts them in its place.
+type RNA struct {
+	cfg    *config.RNA
+	window *rna.Window
+	stats  [][]float64 // BatchNorm statistics of the newest snapshots, oldest first, to combine
+	pushed int         // epoch whose last snapshot is taken
+
+	// Over the segment in progress, where the config asks for them: the mean of the weights, and that
+	// of the negative gradients.
+	mean, descent running
+}
+
+var (
+	_ hook.OpeningHook = (*RNA)(nil)
+	_ hook.HoldingHook = (*RNA)(nil)
+	_ hook.LateHook    = (*RNA)(nil)
+	_ hook.EpochHook   = (*RNA)(nil)
+	_ hook.SavingHook  = (*RNA)(nil)
+	_ hook.ClosingHook = (*RNA)(nil)
+)
+
+// NewRNA makes the hook of a config, which has to be resolved when the run opens it.
+func NewRNA(c *config.RNA) *RNA { return &RNA{cfg: c} }
+
+// Holds implements hook.HoldingHook.
+func (h *RNA) Holds() hook.Holdings {
+	x := hook.Holdings{Weights: 1, Snapshots: h.cfg.Capacity() + 1} // a snapshot on its way to a checkpoint
+	for _, yes := range []bool{h.cfg.Mode == config.Online, h.cfg.SegmentMeans, h.cfg.Residual == config.Gradients} {
+		if yes {
+			x.Weights++
+		}
+	}
+	return x
+}
+
+// Open implements hook.OpeningHook.
+func (h *RNA) Open(s *hook.State) error {
+	if n := s.Batches / s.StepBatches; h.cfg.PerEpoch > max(1, n) {
+		return fmt.Errorf("%d snapshots an epoch: it has %d steps", h.cfg.PerEpoch, n)
+	}
+	space, err := s.NewSpace()
+	if err != nil {
+		return err
+	}
+	if h.window, err = rna.NewWindow(space, h.cfg.Capacity()); err != nil {
+		return err
+	}
+	if h.cfg.SegmentMeans {
+		if h.mean.v, err = s.Net.NewParams(); err != nil {
+			return err
+		}
+	}
+	if h.cfg.Residual == config.Gradients {
+		h.descent.v, err = s.Net.NewParams()
+	}
+	return err
+}
+
+// Window holds the snapshots. It is the run's: others may look at it, between the run's calls.
+func (h *RNA) Window() *rna.Window { return h.window }
+
+func (h *RNA) Name() string { return "rna" }
+
+func (h *RNA) AfterEpoch(s *hook.State) error {
+	t := time.Now()
+	if err := h.snapshot(s); err != nil {
+		return err
+	}
+	s.Seconds.RNA += time.Since(t).Seconds()
+	t = time.Now()
+	if err := h.restated(s); err != nil {
+		return err
+	}
+	for _, k := range h.cfg.Averages {
+		if err := h.average(s, k); err != nil {
+			return err
+		}
+	}
+	s.Seconds.RNAEval += time.Since(t).Seconds()
+	due := (s.Epoch-h.cfg.Start)%h.cfg.Every == 0
+	if h.window.Len() < 2 || !due && !s.LastEpoch() { // one residual alone gives back its iterate
+		return nil
+	}
+	return h.extrapolate(s, due && h.cfg.Mode == config.Online)
+}
+
+// since adds the time since t to a number of seconds.
+func since(t time.Time, seconds *float64) { *seconds += time.Since(t).Seconds() }

@@ -1,0 +1,140 @@
+package average
+
+import (
+	"time"
+
+	"onlinerna/rna"
+	"onlinerna/train/config"
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
+)
+
+// restated scores the iterate with statistics re-estimated as those of the combined weights are, so that
+// what comes from the statistics is not taken for what comes from the weights.
+func (h *RNA) restated(s *hook.State) error {
+	if s.Net.Stats == nil || !s.Scores() || s.Epoch < h.cfg.Start {
+		return nil
+	}
+	return s.Aside(func() error {
+		err := s.Restate()
+		if err != nil {
+			return err
+		}
+		if s.Record.SGDStats, err = s.Evaluate(); err != nil {
+			return err
+		}
+		return s.Judge(hook.SGDStats, nil)
+	})
+}
+
+// average scores the uniform average of the last k snapshots.
+func (h *RNA) average(s *hook.State, k int) error {
+	if h.window.Len() < k || !s.Scores() {
+		return nil
+	}
+	return s.Aside(func() error {
+		err := error(nil)
+		if h.descent.v != nil { // Y c: x would be a step further
+			err = h.window.Combine(s.Net.Params, uniform(k), 0)
+		} else {
+			err = h.window.Average(s.Net.Params, k)
+		}
+		if err != nil {
+			return err
+		}
+		if err := h.setStats(s, uniform(k)); err != nil {
+			return err
+		}
+		score, err := s.Evaluate()
+		if err != nil {
+			return err
+		}
+		if score != nil {
+			s.Record.Averages = append(s.Record.Averages, hook.AverageRecord{Epochs: k, Score: *score})
+		}
+		return s.Judge(hook.Average, nil)
+	})
+}
+
+// extrapolate scores y⁺, keeps its weights and, if inject is set, goes on from it.
+func (h *RNA) extrapolate(s *hook.State, inject bool) error {
+	rec := &hook.RNARecord{}
+	s.Record.RNA = rec
+	var point network.Point
+	defer func() { point.Free() }()
+	err := s.Aside(func() error {
+		ok, err := h.point(s)
+		if err != nil || !ok {
+			inject = false
+			return err
+		}
+		defer since(time.Now(), &s.Seconds.RNAEval)
+		if err := h.setStats(s, rec.C); err != nil {
+			return err
+		}
+		if rec.Score, err = s.Evaluate(); err != nil {
+			return err
+		}
+		if ok, err = s.Net.Finite(); err != nil {
+			return err
+		}
+		if !ok || rec.Score != nil && !rec.Score.Finite() {
+			rec.Status, rec.Score, inject = "the extrapolated weights give no finite loss", nil, false
+			return nil
+		}
+		if err := s.Judge(hook.RNA, rec.Score); err != nil {
+			return err
+		}
+		if err := s.Keep("rna", hook.RNA); err != nil {
+			return err
+		}
+		if inject = inject && rec.Choice != rna.Kept.String() && h.accepts(s.Record); !inject {
+			return nil
+		}
+		if point, err = s.Net.NewPoint(); err != nil {
+			return err
+		}
+		return point.Copy(s.Net.Point())
+	})
+	if err != nil || !inject {
+		return err
+	}
+	return h.inject(s, point)
+}
+
+// accepts says whether the point may replace the iterate: its held-out loss must not be above that of the iterate, which has its
+// statistics re-estimated, too, where there are any.
+func (h *RNA) accepts(rec *hook.EpochRecord) bool {
+	if !h.cfg.Accept {
+		return true
+	}
+	iterate := rec.HeldScore(hook.SGDStats)
+	if iterate == nil {
+		iterate = rec.HeldScore(hook.SGD)
+	}
+	ok := rec.HeldScore(hook.RNA).Loss <= iterate.Loss // false for NaN
+	outcome := rna.ValueRose
+	if ok {
+		outcome = rna.Accepted
+	}
+	rec.RNA.Outcome = outcome.String()
+	return ok
+}
+
+// inject goes on from the extrapolated point: it is the y of the next residual.
+func (h *RNA) inject(s *hook.State, point network.Point) error {
+	if err := s.Net.Point().Copy(point); err != nil {
+		return err
+	}
+	if h.cfg.Momentum == config.Reset {
+		if err := s.ResetMomentum(); err != nil {
+			return err
+		}
+	}
+	s.Record.RNA.Injected = true
+	if h.descent.v != nil { // residuals of their own form no chain
+		return nil
+	}
+	h.window.Break()
+	return h.window.Push(s.Net.Params)
+}

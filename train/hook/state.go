@@ -1,0 +1,117 @@
+package hook
+
+import (
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+	"onlinerna/rna"
+	"onlinerna/train/config"
+	"onlinerna/train/network"
+)
+
+// State is what hooks see of a run. It is theirs during a call only.
+//
+// Its methods are what a run does for its hooks: RNA and the averages of iterates are built on them and on the vectors of
+// Net alone. They speak of the weights and the statistics that are in the network at the moment, whatever they are: a hook
+// writes a point there, within Aside to have a look at it, or for good to have training go on from it.
+type State struct {
+	Config *config.Config
+	Net    *network.Network
+
+	Epoch   int // in progress or just ended, counted from 1
+	Batch   int // batches of this epoch so far
+	Batches int // batches of an epoch
+	Steps   int // of the optimiser since the start of the run
+
+	StepBatches int // batches of a step of the optimiser; the last one of an epoch may have fewer
+
+	Step   *StepRecord  // of the last step
+	Record *EpochRecord // of the epoch, during AfterEpoch
+
+	Seconds *Seconds // where the time of the epoch went: a hook adds its own
+
+	run Run
+}
+
+// Run is what a loop of training does for hooks. Its methods are those of [State] that are described there.
+type Run interface {
+	Aside(fn func() error) error
+	Restate() error
+	Statistics() ([]float64, error)
+	Evaluate() (*network.Score, error)
+	EvaluateHeld() (*network.Score, error)
+	Scores() bool
+	Judge(rec *EpochRecord, kind string, val *network.Score) error
+	Keep(name, kind string) error
+	// Gradient takes the record of the step that it is asked for.
+	Gradient(step *StepRecord) (grad device.Vector, scale float64, err error)
+	ResetMomentum() error
+}
+
+// New makes s the state of a run, for its loop to hand to hooks.
+func New(s State, r Run) *State {
+	s.run = r
+	return &s
+}
+
+// LastEpoch says whether the run ends with this epoch.
+func (s *State) LastEpoch() bool { return s.Epoch == s.Config.Epochs }
+
+// Aside runs fn, which may change the network's weights and statistics, and puts them back.
+func (s *State) Aside(fn func() error) error { return s.run.Aside(fn) }
+
+// Restate gives the network's weights BatchNorm statistics of their own: their mean over training batches, the same ones whenever it is
+// called in an epoch.
+func (s *State) Restate() error { return s.run.Restate() }
+
+// Statistics reads the running statistics, those of all ranks; nil for a network without BatchNorm.
+func (s *State) Statistics() ([]float64, error) { return s.run.Statistics() }
+
+// Evaluate scores the network's weights on the validation images. It is nil if there are none.
+func (s *State) Evaluate() (*network.Score, error) { return s.run.Evaluate() }
+
+// EvaluateHeld scores the network's weights on the held-out images. It is nil if there are none.
+func (s *State) EvaluateHeld() (*network.Score, error) { return s.run.EvaluateHeld() }
+
+// Scores says whether there are images of either kind.
+func (s *State) Scores() bool { return s.run.Scores() }
+
+// Judge scores the network's weights on the held-out images, notes it in the record under the kind of weights that they are, and keeps
+// them as best.safetensors if nothing had a lower loss so far. Without held-out images it goes by val, the score on the validation images: nil
+// leaves out weights that are there for comparison only.
+func (s *State) Judge(kind string, val *network.Score) error { return s.run.Judge(s.Record, kind, val) }
+
+// Keep writes the network's weights to name.safetensors in the run's folder, if it has one. The kind is for the file's [network.Meta].
+func (s *State) Keep(name, kind string) error { return s.run.Keep(name, kind) }
+
+// Gradient is the gradient of the step that AfterStep is called for: scale times grad. It is nil where the device left out the step. A
+// hook that asks for it must not be late.
+func (s *State) Gradient() (grad device.Vector, scale float64, err error) {
+	return s.run.Gradient(s.Step)
+}
+
+// ResetMomentum has the optimiser forget the steps so far.
+func (s *State) ResetMomentum() error { return s.run.ResetMomentum() }
+
+// Spacer is a [device.Device] that keeps RNA's snapshots in its own memory.
+type Spacer interface {
+	// NewSpace makes a space of vectors of dim elements.
+	NewSpace(dim int) (rna.Space, error)
+	// SpaceBytes is the memory that such a space takes with so many vectors.
+	SpaceBytes(dim, vectors int) int64
+}
+
+// NewSpace makes a space of snapshots of the weights, in the element type and the order of the device: in its memory, or else in the host's.
+func (s *State) NewSpace() (rna.Space, error) {
+	return NewSpace(s.Net.Device, s.Net.Params.Len(), s.Config.Threads)
+}
+
+// NewSpace makes the space of snapshots, vectors of dim elements, of what trains on a device. In the host's memory so many threads work on it.
+func NewSpace(d device.Device, dim, threads int) (rna.Space, error) {
+	if d, ok := device.As[Spacer](d); ok {
+		return d.NewSpace(dim)
+	}
+	if d.DType() == op.Float64 {
+		return rna.NewHost64(dim, threads)
+	}
+	return rna.NewHost32(dim, threads)
+}

@@ -1,0 +1,98 @@
+package train
+
+import (
+	"onlinerna/train/config"
+	"onlinerna/train/hook"
+)
+
+// What a run is given; see package config.
+type (
+	Config    = config.Config
+	RNAConfig = config.RNA
+	Schedule  = config.Schedule
+
+	Hyperparameter = config.Hyperparameter
+)
+
+// AutoOut as Config.Out stands for runs/<time>-<model>.
+const AutoOut = config.AutoOut
+
+// The kinds of schedule.
+const (
+	Linear   = config.Linear
+	Constant = config.Constant
+	Step     = config.Step
+	Multi    = config.Multi
+	Cosine   = config.Cosine
+	Hold     = config.Hold
+)
+
+// Schedules lists the kinds of schedule.
+var Schedules = config.Schedules
+
+// Optimizers are the names that Config.Optimizer takes.
+func Optimizers() []string { return config.Optimizers() }
+
+// Hyperparameters lists those of all optimisers but the weight decay, which each takes.
+func Hyperparameters() []Hyperparameter { return config.Hyperparameters() }
+
+// RateDefaults and DecayDefaults list the optimisers whose rate and weight decay do not go by the data, as "adamw: 0.001".
+func RateDefaults() string { return config.RateDefaults() }
+
+// DecayDefaults is described with RateDefaults.
+func DecayDefaults() string { return config.DecayDefaults() }
+
+// The ways to use RNA.
+const (
+	Off     = config.Off
+	Offline = config.Offline
+	Online  = config.Online
+)
+
+// The ways to give BatchNorm statistics to combined weights.
+const (
+	Reestimate = config.Reestimate
+	Combine    = config.Combine
+)
+
+// What happens to the optimiser's momentum when an extrapolated point replaces the iterate.
+const (
+	Keep  = config.Keep
+	Reset = config.Reset
+)
+
+// Where residuals come from.
+const (
+	Weights   = config.Weights
+	Gradients = config.Gradients
+)
+
+// ReadConfig reads the config.json of a run's folder.
+func ReadConfig(dir string) (Config, error) { return config.Read(dir) }
+
+// Hooks and what they are called with; see package hook.
+type (
+	Hook        = hook.Hook
+	StepHook    = hook.StepHook
+	LateHook    = hook.LateHook
+	QueuedHook  = hook.QueuedHook
+	EpochHook   = hook.EpochHook
+	SavingHook  = hook.SavingHook
+	OpeningHook = hook.OpeningHook
+	HoldingHook = hook.HoldingHook
+	ClosingHook = hook.ClosingHook
+	Holdings    = hook.Holdings
+	Spacer      = hook.Spacer
+	State       = hook.State
+)
+
+// The lines of metrics.jsonl and their parts.
+type (
+	StepRecord      = hook.StepRecord
+	EpochRecord     = hook.EpochRecord
+	RNARecord       = hook.RNARecord
+	CandidateRecord = hook.CandidateRecord
+	ScoreRecord     = hook.ScoreRecord
+	AverageRecord   = hook.AverageRecord
+	Seconds         = hook.Seconds
+)
