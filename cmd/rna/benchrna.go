@@ -16,6 +16,7 @@ import (
 	"onlinerna/cuda"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu"
 	"onlinerna/rna"
 	"onlinerna/train/bench"
 )
@@ -164,7 +165,12 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 	kind, _, _ := strings.Cut(f.rnaDevice, ":")
 	switch {
 	case f.rnaDevice == "auto", f.rnaDevice == "cpu":
-		p, err := bench.HostPlace(f.dim, f.threads)
+		d, err := cpu.New(cpu.Options{Threads: f.threads})
+		if err != nil {
+			return closeAll, err
+		}
+		open = append(open, d)
+		p, err := bench.HostPlace(d, f.dim, f.threads)
 		if err != nil {
 			return closeAll, err
 		}
@@ -179,7 +185,7 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 	if err != nil {
 		return closeAll, err
 	}
-	p, err := gpuPlace(ordinal, f.dim, &open)
+	p, err := gpuPlace(ordinal, f.dim, f.threads, &open)
 	switch {
 	case err == nil:
 		f.Places = append(f.Places, p)
@@ -192,7 +198,7 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 }
 
 // gpuPlace is a GPU. What it opens is added to open, last to be closed first.
-func gpuPlace(ordinal, dim int, open *[]io.Closer) (*bench.Place, error) {
+func gpuPlace(ordinal, dim, threads int, open *[]io.Closer) (*bench.Place, error) {
 	c, err := cuda.Open(ordinal, cuda.Options{})
 	if err != nil {
 		return nil, err
@@ -208,9 +214,18 @@ func gpuPlace(ordinal, dim int, open *[]io.Closer) (*bench.Place, error) {
 		return nil, err
 	}
 	*open = append(*open, weights)
+	d, err := cpu.New(cpu.Options{Threads: threads})
+	if err != nil {
+		return nil, err
+	}
+	*open = append(*open, d)
+	host, err := d.NewVector(dim)
+	if err != nil {
+		return nil, err
+	}
 	return &bench.Place{
 		Name: fmt.Sprintf("cuda:%d", ordinal), Device: fmt.Sprintf("%s, %s", c.Info().Name, c.Info().Arch()),
-		Space: space, Weights: weights,
+		Space: space, Weights: weights, FromHost: host,
 		Bandwidth: func() (float64, error) {
 			free, _, err := c.MemInfo()
 			if err != nil {

@@ -9,8 +9,11 @@ import (
 	"time"
 	"unsafe"
 
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
 	"onlinerna/rna"
 	"onlinerna/rna/kernel"
+	"onlinerna/train/hook"
 	"onlinerna/train/internal/hostmemory"
 )
 
@@ -26,9 +29,9 @@ type Place struct {
 	// written there.
 	Weights rna.Point
 
-	// Host says that this is the host's memory. Elsewhere the way of the weights to the host and back is measured
-	// too: nets that train there need it.
-	Host bool
+	// FromHost are weights in the host's memory where the space lies elsewhere, nil where it does not: their way there and back is
+	// measured too, since nets that train on the CPU need it.
+	FromHost rna.Point
 
 	// Bandwidth measures the memory, in bytes a second.
 	Bandwidth func() (float64, error)
@@ -46,21 +49,29 @@ func FreeMemory() int64 { return hostmemory.Free() }
 // mostElements of a vector are more than any memory holds, and few enough to calculate with.
 const mostElements = 1 << 48
 
-// HostPlace is the CPU with vectors of dim float32 elements. Threads work on them, one a core when it is 0.
-func HostPlace(dim, threads int) (*Place, error) {
+// HostPlace is a CPU device with weights of dim float32 elements, and the space that training has for them. Threads work on the space, one a
+// core when it is 0.
+func HostPlace(d device.Device, dim, threads int) (*Place, error) {
+	if d.DType() != op.Float32 {
+		return nil, fmt.Errorf("bench: device %s has %s elements: use one of float32", d.Name(), d.DType())
+	}
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	space, err := rna.NewHost32(dim, threads)
+	space, err := hook.NewSpace(d, dim, threads)
 	if err != nil {
 		return nil, err
 	}
 	if free := FreeMemory(); dim > mostElements || free > 0 && float64(windowBytes(1, dim)) > usable*float64(free) {
 		return nil, fmt.Errorf("bench: a window of 1 residual of vectors of %s elements takes %s, and %s are free", thousands(dim), gigabytes(3*4*int64(min(dim, mostElements))), gigabytes(free))
 	}
+	weights, err := d.NewVector(dim)
+	if err != nil {
+		return nil, err
+	}
 	return &Place{
 		Name: "cpu", Device: processor(), Threads: threads,
-		Space: space, Weights: make(rna.Slice32, dim), Host: true,
+		Space: space, Weights: weights,
 		Bandwidth: func() (float64, error) { return readBandwidth(threads), nil },
 		Free:      func() (int64, error) { return FreeMemory(), nil },
 	}, nil

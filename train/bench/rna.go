@@ -162,7 +162,7 @@ func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
 
 // passes are those that are measured at a place.
 func (b *rnaBench) passes(p *Place) []string {
-	if p.Host {
+	if p.FromHost == nil {
 		return []string{FullPass, OnlinePass}
 	}
 	return []string{FullPass, OnlinePass, HostOnlinePass}
@@ -236,13 +236,9 @@ func (b *rnaBench) measurePlace(p *Place, r *RNAPlace) error {
 	if err != nil {
 		return err
 	}
-	var host rna.Slice32
-	if !p.Host {
-		host = make(rna.Slice32, p.Space.Dim())
-	}
 	for _, n := range b.windows[p] {
 		runtime.GC() // the window before: this one takes its memory
-		if err := b.measureWindow(p, n, host); err != nil {
+		if err := b.measureWindow(p, n); err != nil {
 			return fmt.Errorf("window of %d: %w", n, err)
 		}
 	}
@@ -253,7 +249,7 @@ func (b *rnaBench) measurePlace(p *Place, r *RNAPlace) error {
 }
 
 // measureWindow measures all passes with a window of n residuals.
-func (b *rnaBench) measureWindow(p *Place, n int, host rna.Slice32) (err error) {
+func (b *rnaBench) measureWindow(p *Place, n int) (err error) {
 	w, err := rna.NewWindow(p.Space, n)
 	if err != nil {
 		return err
@@ -293,7 +289,7 @@ func (b *rnaBench) measureWindow(p *Place, n int, host rna.Slice32) (err error) 
 		case OnlinePass:
 			pass = func(t *timing) error { return t.online(w, p.Weights, another) }
 		case HostOnlinePass:
-			pass = func(t *timing) error { return t.online(w, host, another) }
+			pass = func(t *timing) error { return t.online(w, p.FromHost, another) }
 		}
 		times, err := b.repeat(pass)
 		if err != nil {

@@ -24,7 +24,12 @@ const testDim = 30_000
 
 func hostPlace(t *testing.T) *Place {
 	t.Helper()
-	p, err := HostPlace(testDim, 2)
+	d, err := onCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	p, err := HostPlace(d, testDim, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +39,7 @@ func hostPlace(t *testing.T) *Place {
 // aside is a place like a GPU: its memory is not the host's.
 func aside(t *testing.T) *Place {
 	p := hostPlace(t)
-	p.Name, p.Device, p.Threads, p.Host = "card:0", "some card", 0, false
+	p.Name, p.Device, p.Threads, p.FromHost = "card:0", "some card", 0, make(rna.Slice32, testDim)
 	return p
 }
 
