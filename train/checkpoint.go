@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/train/internal/files"
+	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
 
@@ -47,7 +48,7 @@ func (r *Run) Save() error {
 func (r *Run) save() error {
 	dir := filepath.Join(r.Config.Out, checkpointDir)
 	err := files.ReplaceDir(dir, func(tmp string) error {
-		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta("sgd")); err != nil {
+		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta(network.SGD)); err != nil {
 			return err
 		}
 		for i, name := range r.update.Optimizer.State() {

@@ -50,7 +50,7 @@ func (r *Run) reestimate() error {
 
 // candidate keeps the network's present weights as best.safetensors if the loss that they are judged by is the lowest
 // so far.
-func (r *Run) candidate(kind string, score network.Score) error {
+func (r *Run) candidate(kind network.Kind, score network.Score) error {
 	if !score.Finite() || r.best != nil && score.Loss >= r.best.Score.Loss {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (r *Run) candidate(kind string, score network.Score) error {
 }
 
 // keep writes the network's present weights to name.safetensors in the run's folder.
-func (r *Run) keep(name, kind string) error {
+func (r *Run) keep(name string, kind network.Kind) error {
 	if r.Config.Out == "" {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (r *Run) scores() bool { return r.val != nil || r.held != nil }
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
 // best.safetensors if nothing had a lower loss so far. Without held-out images it goes by the
 // validation score, val, unless that is nil.
-func (r *Run) judge(rec *EpochRecord, kind string, val *network.Score) error {
+func (r *Run) judge(rec *EpochRecord, kind network.Kind, val *network.Score) error {
 	if r.held != nil {
 		s, err := r.evaluateHeld()
 		if err != nil {

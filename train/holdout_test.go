@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/data"
-	"onlinerna/train/hook"
+	"onlinerna/train/network"
 )
 
 // origins lists the names of the images of a set.
@@ -67,14 +67,14 @@ func TestHoldout(t *testing.T) {
 		var best ScoreRecord
 		epoch := 0
 		for _, rec := range r.History {
-			var kinds []string
+			var kinds []network.Kind
 			for _, h := range rec.Held {
 				kinds = append(kinds, h.Kind)
 				if epoch == 0 || h.Score.Loss < best.Score.Loss {
 					best, epoch = h, rec.Epoch
 				}
 			}
-			want := []string{hook.SGD, hook.SGDStats, hook.Average, hook.RNA}
+			want := []network.Kind{network.SGD, network.SGDStats, network.Average, network.RNA}
 			switch {
 			case rec.Epoch == 1:
 				want = want[:1]

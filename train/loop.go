@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -91,11 +90,11 @@ func (r *Run) Train(ctx context.Context) error {
 }
 
 // iterate says what kind of weights training has arrived at.
-func (r *Run) iterate() string {
+func (r *Run) iterate() network.Kind {
 	if k := len(r.History); k > 0 && r.History[k-1].RNA != nil && r.History[k-1].RNA.Injected {
-		return hook.RNA
+		return network.RNA
 	}
-	return hook.SGD
+	return network.SGD
 }
 
 // begin writes what a new run starts with, and says what one may not expect.
@@ -207,7 +206,7 @@ func (r *Run) record() (*EpochRecord, error) {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
-	err = r.judge(rec, hook.SGD, score)
+	err = r.judge(rec, network.SGD, score)
 	return rec, err
 }
 

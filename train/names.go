@@ -11,6 +11,12 @@ type (
 	RNAConfig = config.RNA
 	Schedule  = config.Schedule
 
+	ScheduleKind  = config.ScheduleKind
+	RNAMode       = config.Mode
+	RNAStatistics = config.Statistics
+	RNAMomentum   = config.Momentum
+	RNAResidual   = config.Residual
+
 	Hyperparameter = config.Hyperparameter
 )
 

@@ -58,7 +58,7 @@ type Run struct {
 
 // bestRecord says whose weights are in best.safetensors.
 type bestRecord struct {
-	Kind  string        `json:"kind"`
+	Kind  network.Kind  `json:"kind"`
 	Epoch int           `json:"epoch"`
 	Score network.Score `json:"score"`
 }
@@ -340,7 +340,7 @@ func (r *Run) Close() error {
 }
 
 // Meta describes the present weights of this run.
-func (r *Run) Meta(kind string) network.Meta {
+func (r *Run) Meta(kind network.Kind) network.Meta {
 	c, epoch := &r.Config, r.pos.Epoch
 	if r.pos.Batch == 0 { // it has not begun
 		epoch--

@@ -340,9 +340,9 @@ func TestBest(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	c.Epochs = 6
 	r := trained(t, c, cpuDevice(t, 2))
-	best, kind, epoch := math.Inf(1), "", 0
+	best, kind, epoch := math.Inf(1), network.Kind(""), 0
 	for _, rec := range r.History {
-		for k, s := range map[string]*network.Score{"sgd": rec.SGD, "rna": scoreOf(rec.RNA)} {
+		for k, s := range map[network.Kind]*network.Score{"sgd": rec.SGD, "rna": scoreOf(rec.RNA)} {
 			if s != nil && s.Loss < best {
 				best, kind, epoch = s.Loss, k, rec.Epoch
 			}

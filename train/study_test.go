@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"onlinerna/train/network"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"onlinerna/train/network"
 )
 
 // studied is a setting of the study.

@@ -23,11 +23,11 @@ func (r asSeen) EvaluateHeld() (*network.Score, error) { return r.evaluateHeld()
 
 func (r asSeen) Scores() bool { return r.scores() }
 
-func (r asSeen) Judge(rec *EpochRecord, kind string, val *network.Score) error {
+func (r asSeen) Judge(rec *EpochRecord, kind network.Kind, val *network.Score) error {
 	return r.judge(rec, kind, val)
 }
 
-func (r asSeen) Keep(name, kind string) error { return r.keep(name, kind) }
+func (r asSeen) Keep(name string, kind network.Kind) error { return r.keep(name, kind) }
 
 func (r asSeen) ResetMomentum() error { return r.resetOptimizer() }
 

@@ -16,11 +16,11 @@ func TestAccepts(t *testing.T) {
 		held []hook.ScoreRecord
 		want bool
 	}{
-		{"falls", []hook.ScoreRecord{{Kind: hook.SGD, Score: score(2)}, {Kind: hook.RNA, Score: score(1)}}, true},
-		{"stays", []hook.ScoreRecord{{Kind: hook.SGD, Score: score(1)}, {Kind: hook.RNA, Score: score(1)}}, true},
-		{"rises", []hook.ScoreRecord{{Kind: hook.SGD, Score: score(1)}, {Kind: hook.RNA, Score: score(2)}}, false},
-		{"rises from that with statistics re-estimated", []hook.ScoreRecord{{Kind: hook.SGD, Score: score(3)}, {Kind: hook.SGDStats, Score: score(1)}, {Kind: hook.RNA, Score: score(2)}}, false},
-		{"not a number", []hook.ScoreRecord{{Kind: hook.SGD, Score: score(1)}, {Kind: hook.RNA, Score: score(math.NaN())}}, false},
+		{"falls", []hook.ScoreRecord{{Kind: network.SGD, Score: score(2)}, {Kind: network.RNA, Score: score(1)}}, true},
+		{"stays", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)}, {Kind: network.RNA, Score: score(1)}}, true},
+		{"rises", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)}, {Kind: network.RNA, Score: score(2)}}, false},
+		{"rises from that with statistics re-estimated", []hook.ScoreRecord{{Kind: network.SGD, Score: score(3)}, {Kind: network.SGDStats, Score: score(1)}, {Kind: network.RNA, Score: score(2)}}, false},
+		{"not a number", []hook.ScoreRecord{{Kind: network.SGD, Score: score(1)}, {Kind: network.RNA, Score: score(math.NaN())}}, false},
 	} {
 		h := &RNA{cfg: &config.RNA{Accept: true}}
 		rec := &hook.EpochRecord{Held: c.held, RNA: &hook.RNARecord{}}

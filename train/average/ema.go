@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/train/hook"
+	"onlinerna/train/network"
 )
 
 // EMA keeps a power average of the iterates beside training, which it leaves alone:
@@ -68,10 +69,10 @@ func (h *EMA) AfterEpoch(s *hook.State) error {
 		if s.Record.EMA, err = s.Evaluate(); err != nil {
 			return err
 		}
-		if err := s.Judge(hook.EMA, s.Record.EMA); err != nil {
+		if err := s.Judge(network.EMA, s.Record.EMA); err != nil {
 			return err
 		}
-		return s.Keep("ema", hook.EMA)
+		return s.Keep("ema", network.EMA)
 	})
 }
 

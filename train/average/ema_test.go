@@ -35,7 +35,7 @@ func TestEMA(t *testing.T) {
 	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
 	near(t, "the average", got, want, 1e-6)
 	meta, err := r.Net.LoadWeights(filepath.Join(c.Out, "ema.safetensors"))
-	if err != nil || meta.Kind != hook.EMA || meta.Epoch != 2 {
+	if err != nil || meta.Kind != network.EMA || meta.Epoch != 2 {
 		t.Errorf("metadata %+v, %v", meta, err)
 	}
 	last := r.History[1]
@@ -52,9 +52,9 @@ func TestEMABest(t *testing.T) {
 		c.Schedule = train.Schedule{Kind: train.Constant, Rate: 0.05}
 		var last seen
 		r := trained(t, c, cpuDevice(t, 2), &last)
-		loss, kind := 1e9, ""
+		loss, kind := 1e9, network.Kind("")
 		for _, rec := range r.History {
-			for k, s := range map[string]*network.Score{hook.SGD: rec.SGD, hook.EMA: rec.EMA} {
+			for k, s := range map[network.Kind]*network.Score{network.SGD: rec.SGD, network.EMA: rec.EMA} {
 				if holdout > 0 {
 					s = rec.HeldScore(k)
 				}

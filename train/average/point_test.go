@@ -9,6 +9,7 @@ import (
 	"onlinerna/rna"
 	"onlinerna/train"
 	"onlinerna/train/hook"
+	"onlinerna/train/network"
 )
 
 // TestTau checks the bound of CNA, and that τ = 0 is the average.
@@ -54,12 +55,12 @@ func TestSearch(t *testing.T) {
 		}
 		kinds[a.Choice] = true
 		i := slices.IndexFunc(a.Candidates, func(k hook.CandidateRecord) bool { return *k.Loss == least })
-		if a.Candidates[i].Kind != a.Choice || rec.HeldScore(hook.RNA).Loss != least {
-			t.Errorf("epoch %d: chosen is %q with loss %g, the least is %g of %q", rec.Epoch, a.Choice, rec.HeldScore(hook.RNA).Loss, least, a.Candidates[i].Kind)
+		if a.Candidates[i].Kind != a.Choice || rec.HeldScore(network.RNA).Loss != least {
+			t.Errorf("epoch %d: chosen is %q with loss %g, the least is %g of %q", rec.Epoch, a.Choice, rec.HeldScore(network.RNA).Loss, least, a.Candidates[i].Kind)
 		}
 		// The iterate that is kept is the one with its statistics re-estimated.
-		if *a.Candidates[0].Loss != rec.HeldScore(hook.SGDStats).Loss {
-			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss, rec.HeldScore(hook.SGDStats).Loss)
+		if *a.Candidates[0].Loss != rec.HeldScore(network.SGDStats).Loss {
+			t.Errorf("epoch %d: the iterate has loss %g as a candidate and %g by itself", rec.Epoch, *a.Candidates[0].Loss, rec.HeldScore(network.SGDStats).Loss)
 		}
 	}
 	if len(kinds) == 0 {
@@ -69,8 +70,8 @@ func TestSearch(t *testing.T) {
 	if _, err := r.Net.LoadWeights(filepath.Join(c.Out, "rna.safetensors")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := last.EvaluateHeld(); err != nil || *s != *r.History[5].HeldScore(hook.RNA) {
-		t.Errorf("rna.safetensors scores %+v, %v; want %+v", s, err, r.History[5].HeldScore(hook.RNA))
+	if s, err := last.EvaluateHeld(); err != nil || *s != *r.History[5].HeldScore(network.RNA) {
+		t.Errorf("rna.safetensors scores %+v, %v; want %+v", s, err, r.History[5].HeldScore(network.RNA))
 	}
 }
 
@@ -84,7 +85,7 @@ func TestAcceptance(t *testing.T) {
 		if rec.RNA == nil {
 			continue
 		}
-		rises := rec.HeldScore(hook.RNA).Loss > rec.HeldScore(hook.SGD).Loss
+		rises := rec.HeldScore(network.RNA).Loss > rec.HeldScore(network.SGD).Loss
 		if rec.RNA.Injected == rises || (rec.RNA.Outcome == rna.ValueRose.String()) != rises {
 			t.Errorf("epoch %d: the loss rises: %v, record %+v", rec.Epoch, rises, rec.RNA)
 		}

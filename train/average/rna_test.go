@@ -134,7 +134,7 @@ func TestCombined(t *testing.T) {
 }
 
 func TestOnline(t *testing.T) {
-	for _, momentum := range []string{train.Reset, train.Keep} {
+	for _, momentum := range []train.RNAMomentum{train.Reset, train.Keep} {
 		for every, injections := range map[int][]int{1: {4, 5}, 2: {4}} {
 			c := tiny(filepath.Join(t.TempDir(), "run"))
 			c.RNA.Mode, c.RNA.Momentum, c.RNA.Every = train.Online, momentum, every

@@ -23,7 +23,7 @@ func (h *RNA) restated(s *hook.State) error {
 		if s.Record.SGDStats, err = s.Evaluate(); err != nil {
 			return err
 		}
-		return s.Judge(hook.SGDStats, nil)
+		return s.Judge(network.SGDStats, nil)
 	})
 }
 
@@ -52,7 +52,7 @@ func (h *RNA) average(s *hook.State, k int) error {
 		if score != nil {
 			s.Record.Averages = append(s.Record.Averages, hook.AverageRecord{Epochs: k, Score: *score})
 		}
-		return s.Judge(hook.Average, nil)
+		return s.Judge(network.Average, nil)
 	})
 }
 
@@ -82,10 +82,10 @@ func (h *RNA) extrapolate(s *hook.State, inject bool) error {
 			rec.Status, rec.Score, inject = "the extrapolated weights give no finite loss", nil, false
 			return nil
 		}
-		if err := s.Judge(hook.RNA, rec.Score); err != nil {
+		if err := s.Judge(network.RNA, rec.Score); err != nil {
 			return err
 		}
-		if err := s.Keep("rna", hook.RNA); err != nil {
+		if err := s.Keep("rna", network.RNA); err != nil {
 			return err
 		}
 		if inject = inject && rec.Choice != rna.Kept.String() && h.accepts(s.Record); !inject {
@@ -108,11 +108,11 @@ func (h *RNA) accepts(rec *hook.EpochRecord) bool {
 	if !h.cfg.Accept {
 		return true
 	}
-	iterate := rec.HeldScore(hook.SGDStats)
+	iterate := rec.HeldScore(network.SGDStats)
 	if iterate == nil {
-		iterate = rec.HeldScore(hook.SGD)
+		iterate = rec.HeldScore(network.SGD)
 	}
-	ok := rec.HeldScore(hook.RNA).Loss <= iterate.Loss // false for NaN
+	ok := rec.HeldScore(network.RNA).Loss <= iterate.Loss // false for NaN
 	outcome := rna.ValueRose
 	if ok {
 		outcome = rna.Accepted

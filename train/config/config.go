@@ -17,8 +17,9 @@ import (
 )
 
 // Config says what to train on what and how. It is stored as config.json in the folder of the run. Fields that
-// are left zero are filled in by the kind of the data, see [data.Profile]; the zero Config trains LeNet on
-// the generated glyphs and writes nothing. Hold and linear end at a hundredth of the first rate:
+// are left out are filled in by the kind of the data, see [data.Profile]; the zero Config trains LeNet on
+// the generated glyphs and writes nothing. A field is left out by its type's zero value; where a number's zero is a choice of its own
+// the field is a pointer, and an empty list that is not nil is a choice. Hold and linear end at a hundredth of the first rate:
 //
 //	data      model     batch   epochs  schedule      decay  window                     averages
 //	glyphs    lenet     128     16      hold 0.05     5e-4   5                          5, 10
@@ -101,7 +102,7 @@ const AutoOut = "auto"
 type preset struct {
 	model                     string
 	batch, accumulate, epochs int
-	schedule                  string
+	schedule                  ScheduleKind
 	rate, decay               float64
 	window                    int // 0: by the number of epochs
 	averages                  []int

@@ -74,7 +74,7 @@ func TestResolveKeeps(t *testing.T) {
 	if err := cfg.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{Linear, Hold} {
+	for _, kind := range []ScheduleKind{Linear, Hold} {
 		zero := Config{Epochs: 8, Schedule: Schedule{Kind: kind, Final: ptr(0)}}
 		if err := zero.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil || zero.Schedule.At(7) != 0 || zero.Schedule.At(0) == 0 {
 			t.Errorf("%s to 0: %v at the end, %v", kind, zero.Schedule.At(7), err)

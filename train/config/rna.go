@@ -5,51 +5,63 @@ import (
 	"math"
 )
 
+// Mode is a way to use RNA.
+type Mode string
+
 // The ways to use RNA.
 const (
-	Off     = "off"
-	Offline = "offline" // beside training, which it leaves alone
-	Online  = "online"  // the extrapolated weights are put back
+	Off     Mode = "off"
+	Offline Mode = "offline" // beside training, which it leaves alone
+	Online  Mode = "online"  // the extrapolated weights are put back
 )
+
+// Statistics is a way to give BatchNorm statistics to combined weights.
+type Statistics string
 
 // The ways to give BatchNorm statistics to combined weights.
 const (
-	Reestimate = "reestimate" // the mean over training batches
-	Combine    = "combine"    // the snapshots' statistics, combined with c
+	Reestimate Statistics = "reestimate" // the mean over training batches
+	Combine    Statistics = "combine"    // the snapshots' statistics, combined with c
 )
+
+// Momentum is what happens to the optimiser's momentum when an extrapolated point replaces the iterate.
+type Momentum string
 
 // What happens to the optimiser's momentum when an extrapolated point replaces the iterate.
 const (
-	Keep  = "keep"
-	Reset = "reset"
+	Keep  Momentum = "keep"
+	Reset Momentum = "reset"
 )
+
+// Residual is where residuals come from.
+type Residual string
 
 // Where residuals come from.
 const (
-	Weights   = "weights"   // x − y of successive snapshots
-	Gradients = "gradients" // minus the mean gradient over the segment, for the snapshot at its end
+	Weights   Residual = "weights"   // x − y of successive snapshots
+	Gradients Residual = "gradients" // minus the mean gradient over the segment, for the snapshot at its end
 )
 
 // RNA configures the RNA hook. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
 type RNA struct {
-	Mode     string   `json:"mode"`             // Off, Offline or Online
-	Window   int      `json:"window"`           // N, residuals: N + 1 snapshots, N with Gradients
-	Lambda   *float64 `json:"lambda,omitempty"` // relative to ‖R‖₂²
-	Tau      *float64 `json:"tau,omitempty"`    // CNA: ‖c‖₂ ≤ (1+τ)/√N
-	Search   bool     `json:"search,omitempty"` // choose λ by held-out loss: see [rna.Window.Search]; its iterate is the newest snapshot
-	Beta     *float64 `json:"beta"`             // 1 is X c; with Gradients 0, the default then, combines the snapshots, and β is a step size
-	Start    int      `json:"start"`            // epoch in which the first snapshot is taken
-	Every    int      `json:"every"`            // epochs from extrapolation to extrapolation
-	Stats    string   `json:"bn"`               // Reestimate or Combine
-	Batches  int      `json:"bn_batches"`       // that the statistics are re-estimated on
-	Momentum string   `json:"momentum"`         // Keep or Reset at injection
-	Accept   bool     `json:"accept,omitempty"` // online, only if the held-out loss does not rise
+	Mode     Mode       `json:"mode"`             // Off, Offline or Online
+	Window   int        `json:"window"`           // N, residuals: N + 1 snapshots, N with Gradients
+	Lambda   *float64   `json:"lambda,omitempty"` // relative to ‖R‖₂²
+	Tau      *float64   `json:"tau,omitempty"`    // CNA: ‖c‖₂ ≤ (1+τ)/√N
+	Search   bool       `json:"search,omitempty"` // choose λ by held-out loss: see [rna.Window.Search]; its iterate is the newest snapshot
+	Beta     *float64   `json:"beta"`             // 1 is X c; with Gradients 0, the default then, combines the snapshots, and β is a step size
+	Start    int        `json:"start"`            // epoch in which the first snapshot is taken
+	Every    int        `json:"every"`            // epochs from extrapolation to extrapolation
+	Stats    Statistics `json:"bn"`               // Reestimate or Combine
+	Batches  int        `json:"bn_batches"`       // that the statistics are re-estimated on
+	Momentum Momentum   `json:"momentum"`         // Keep or Reset at injection
+	Accept   bool       `json:"accept,omitempty"` // online, only if the held-out loss does not rise
 	// PerEpoch is the number of snapshots an epoch. With SegmentMeans they are the mean of the weights over the steps
 	// since the one before, not the last.
-	PerEpoch     int    `json:"per_epoch,omitempty"`
-	SegmentMeans bool   `json:"segment_means,omitempty"`
-	Residual     string `json:"residual,omitempty"` // Weights or Gradients
-	Averages     []int  `json:"averages"`           // numbers of last snapshots whose average is shown beside; empty, not nil, for none
+	PerEpoch     int      `json:"per_epoch,omitempty"`
+	SegmentMeans bool     `json:"segment_means,omitempty"`
+	Residual     Residual `json:"residual,omitempty"` // Weights or Gradients
+	Averages     []int    `json:"averages"`           // numbers of last snapshots whose average is shown beside; empty, not nil, for none
 }
 
 func (r *RNA) resolve(epochs int, p preset) {

@@ -6,33 +6,36 @@ import (
 	"slices"
 )
 
+// ScheduleKind is a kind of schedule.
+type ScheduleKind string
+
 // The kinds of schedule.
 const (
-	Linear   = "linear"   // from Rate to Final by equal steps, one an epoch (the paper's)
-	Constant = "constant" // Rate throughout
-	Step     = "step"     // times Gamma every StepEvery epochs
-	Multi    = "multi"    // times Gamma at each of Milestones
-	Cosine   = "cosine"   // half a cosine from Rate to Final
-	Hold     = "hold"     // Rate for HoldFor epochs, then linear to Final
+	Linear   ScheduleKind = "linear"   // from Rate to Final by equal steps, one an epoch (the paper's)
+	Constant ScheduleKind = "constant" // Rate throughout
+	Step     ScheduleKind = "step"     // times Gamma every StepEvery epochs
+	Multi    ScheduleKind = "multi"    // times Gamma at each of Milestones
+	Cosine   ScheduleKind = "cosine"   // half a cosine from Rate to Final
+	Hold     ScheduleKind = "hold"     // Rate for HoldFor epochs, then linear to Final
 )
 
 // Schedules lists the kinds of schedule.
-var Schedules = []string{Linear, Constant, Step, Multi, Cosine, Hold}
+var Schedules = []ScheduleKind{Linear, Constant, Step, Multi, Cosine, Hold}
 
 // Schedule gives the learning rate of each epoch. The rate is constant within an epoch. Fields that the kind
 // does not use have to be zero. In a [Config], others that are zero get their default: Final a hundredth of Rate, or
 // 0 for a cosine; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; WarmupFrom 0.01.
 type Schedule struct {
-	Kind       string   `json:"kind"`
-	Rate       float64  `json:"rate"`                  // base rate
-	Final      *float64 `json:"final,omitempty"`       // last epoch's rate of linear and hold; cosine's floor, which it nears
-	Gamma      float64  `json:"gamma,omitempty"`       // factor of step and multi
-	StepEvery  int      `json:"step_every,omitempty"`  // epochs
-	Milestones []int    `json:"milestones,omitempty"`  // of multi: epochs, counted from 0, that start with a lower rate
-	HoldFor    int      `json:"hold_for,omitempty"`    // epochs at Rate, after the warm-up
-	Warmup     int      `json:"warmup,omitempty"`      // epochs of linear increase before the schedule starts
-	WarmupFrom float64  `json:"warmup_from,omitempty"` // fraction of Rate in the first epoch
-	Epochs     int      `json:"epochs"`                // of the whole run
+	Kind       ScheduleKind `json:"kind"`
+	Rate       float64      `json:"rate"`                  // base rate
+	Final      *float64     `json:"final,omitempty"`       // last epoch's rate of linear and hold; cosine's floor, which it nears
+	Gamma      float64      `json:"gamma,omitempty"`       // factor of step and multi
+	StepEvery  int          `json:"step_every,omitempty"`  // epochs
+	Milestones []int        `json:"milestones,omitempty"`  // of multi: epochs, counted from 0, that start with a lower rate
+	HoldFor    int          `json:"hold_for,omitempty"`    // epochs at Rate, after the warm-up
+	Warmup     int          `json:"warmup,omitempty"`      // epochs of linear increase before the schedule starts
+	WarmupFrom float64      `json:"warmup_from,omitempty"` // fraction of Rate in the first epoch
+	Epochs     int          `json:"epochs"`                // of the whole run
 }
 
 // resolve fills in what is left zero.

@@ -2,15 +2,6 @@ package hook
 
 import "onlinerna/train/network"
 
-// The kinds of weights, as metrics and the metadata of weights name them.
-const (
-	SGD      = "sgd"
-	SGDStats = "sgd_bn" // SGD's, with BatchNorm statistics re-estimated
-	RNA      = "rna"
-	Average  = "average"
-	EMA      = "ema"
-)
-
 // StepRecord is a line of metrics.jsonl for a step of the optimiser.
 type StepRecord struct {
 	Kind   string  `json:"kind"` // "step"
@@ -56,7 +47,7 @@ type EpochRecord struct {
 }
 
 // HeldScore is the newest score of a kind of weights on the held-out images, nil if there is none.
-func (r *EpochRecord) HeldScore(kind string) *network.Score {
+func (r *EpochRecord) HeldScore(kind network.Kind) *network.Score {
 	for i := len(r.Held) - 1; i >= 0; i-- {
 		if r.Held[i].Kind == kind {
 			return &r.Held[i].Score
@@ -93,7 +84,7 @@ type CandidateRecord struct {
 
 // ScoreRecord is the score of weights of a kind.
 type ScoreRecord struct {
-	Kind  string        `json:"kind"` // as in [network.Meta]
+	Kind  network.Kind  `json:"kind"`
 	Score network.Score `json:"score"`
 }
 

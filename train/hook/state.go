@@ -40,8 +40,8 @@ type Run interface {
 	Evaluate() (*network.Score, error)
 	EvaluateHeld() (*network.Score, error)
 	Scores() bool
-	Judge(rec *EpochRecord, kind string, val *network.Score) error
-	Keep(name, kind string) error
+	Judge(rec *EpochRecord, kind network.Kind, val *network.Score) error
+	Keep(name string, kind network.Kind) error
 	// Gradient takes the record of the step that it is asked for.
 	Gradient(step *StepRecord) (grad device.Vector, scale float64, err error)
 	ResetMomentum() error
@@ -78,10 +78,12 @@ func (s *State) Scores() bool { return s.run.Scores() }
 // Judge scores the network's weights on the held-out images, notes it in the record under the kind of weights that they are, and keeps
 // them as best.safetensors if nothing had a lower loss so far. Without held-out images it goes by val, the score on the validation images: nil
 // leaves out weights that are there for comparison only.
-func (s *State) Judge(kind string, val *network.Score) error { return s.run.Judge(s.Record, kind, val) }
+func (s *State) Judge(kind network.Kind, val *network.Score) error {
+	return s.run.Judge(s.Record, kind, val)
+}
 
 // Keep writes the network's weights to name.safetensors in the run's folder, if it has one. The kind is for the file's [network.Meta].
-func (s *State) Keep(name, kind string) error { return s.run.Keep(name, kind) }
+func (s *State) Keep(name string, kind network.Kind) error { return s.run.Keep(name, kind) }
 
 // Gradient is the gradient of the step that AfterStep is called for: scale times grad. It is nil where the device left out the step. A
 // hook that asks for it must not be late.

@@ -20,16 +20,28 @@ type Meta struct {
 	Classes   []string // names by index
 	ImageSize int
 	Mean, Std []float64
-	Epoch     int    // that the weights are from, 0 before the first
-	Kind      string // "sgd", "sgd_bn" with BatchNorm statistics re-estimated, "rna", "average" or "ema"
+	Epoch     int // that the weights are from, 0 before the first
+	Kind      Kind
 }
+
+// Kind says how weights came about. Hooks have kinds of their own beside these.
+type Kind string
+
+// The kinds of weights, as metrics and the metadata of weights name them.
+const (
+	SGD      Kind = "sgd"    // the iterates of the optimiser
+	SGDStats Kind = "sgd_bn" // the same, with BatchNorm statistics re-estimated
+	RNA      Kind = "rna"
+	Average  Kind = "average"
+	EMA      Kind = "ema"
+)
 
 func (m Meta) strings() map[string]string {
 	js := func(v any) string { b, _ := json.Marshal(v); return string(b) }
 	return map[string]string{
 		"format": "pt", // as PyTorch's readers expect
 		"model":  m.Model, "classes": js(m.Classes), "image_size": strconv.Itoa(m.ImageSize),
-		"mean": js(m.Mean), "std": js(m.Std), "epoch": strconv.Itoa(m.Epoch), "kind": m.Kind,
+		"mean": js(m.Mean), "std": js(m.Std), "epoch": strconv.Itoa(m.Epoch), "kind": string(m.Kind),
 	}
 }
 
@@ -44,7 +56,7 @@ func ReadMeta(path string) (Meta, error) {
 }
 
 func parseMeta(path string, s map[string]string) (Meta, error) {
-	m := Meta{Model: s["model"], Kind: s["kind"]}
+	m := Meta{Model: s["model"], Kind: Kind(s["kind"])}
 	var errs []error
 	for _, f := range []struct {
 		key string
