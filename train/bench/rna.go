@@ -97,8 +97,8 @@ type rnaBench struct {
 	done, total int
 }
 
-// newRNABench finds what is wrong with the options, and what the memory is too small for, before anything runs.
-func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
+// resolved fills in what is left zero, and finds what is wrong.
+func (o RNAOptions) resolved() (RNAOptions, error) {
 	if o.Repeats == 0 {
 		o.Repeats = 5
 	}
@@ -113,27 +113,36 @@ func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
 	}
 	switch {
 	case len(o.Places) == 0:
-		return nil, errors.New("no place for RNA")
+		return o, errors.New("no place for RNA")
 	case len(o.Windows) == 0:
-		return nil, errors.New("no windows")
+		return o, errors.New("no windows")
 	case o.Repeats < 0:
-		return nil, fmt.Errorf("%d repeats: there must be at least 1", o.Repeats)
+		return o, fmt.Errorf("%d repeats: there must be at least 1", o.Repeats)
 	}
 	for i, n := range o.Windows {
 		if n < 1 || n > rna.MaxColumns {
-			return nil, fmt.Errorf("window of %d residuals: it must be 1 to %d", n, rna.MaxColumns)
+			return o, fmt.Errorf("window of %d residuals: it must be 1 to %d", n, rna.MaxColumns)
 		}
 		if i > 0 && n <= o.Windows[i-1] {
-			return nil, fmt.Errorf("windows %v: they must be in ascending order", o.Windows)
+			return o, fmt.Errorf("windows %v: they must be in ascending order", o.Windows)
 		}
 	}
 	if o.Device != nil {
 		net, err := o.Net.withDefaults()
 		if err != nil {
-			return nil, err
+			return o, err
 		}
 		net.Batch = o.Net.Batch
 		o.Net = net
+	}
+	return o, nil
+}
+
+// newRNABench finds what is wrong with the options, and what the memory is too small for, before anything runs.
+func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
+	o, err := o.resolved()
+	if err != nil {
+		return nil, err
 	}
 	b := &rnaBench{RNAOptions: o, ctx: ctx, windows: map[*Place][]int{}, grams: map[int]*mat.SymDense{}}
 	if o.Device != nil {

@@ -10,26 +10,40 @@ import (
 // WriteTable writes r for people.
 func (r *Result) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.Mode, r.Batch, r.ImageSize, r.ImageSize, r.Channels, r.Parameters)
-	fmt.Fprintf(&b, "device %s", r.Device)
+	r.head(&b)
+	r.speeds(&b)
+	r.kinds(&b)
+	r.notes(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// head says what was measured, and where.
+func (r *Result) head(b *strings.Builder) {
+	fmt.Fprintf(b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.Mode, r.Batch, r.ImageSize, r.ImageSize, r.Channels, r.Parameters)
+	fmt.Fprintf(b, "device %s", r.Device)
 	if r.Threads > 0 {
-		fmt.Fprintf(&b, ", %d threads of level %s", r.Threads, r.Level)
+		fmt.Fprintf(b, ", %d threads of level %s", r.Threads, r.Level)
 	}
 	if r.Card != "" {
-		fmt.Fprintf(&b, ", %s, %s", r.Card, r.Precision)
+		fmt.Fprintf(b, ", %s, %s", r.Card, r.Precision)
 	}
 	if r.Winograd {
 		b.WriteString(", Winograd convolutions")
 	}
-	fmt.Fprintf(&b, "; %s; %s", r.Processor, r.Software)
+	fmt.Fprintf(b, "; %s; %s", r.Processor, r.Software)
 	if r.Load > 0 {
-		fmt.Fprintf(&b, "; load %.1f", r.Load)
+		fmt.Fprintf(b, "; load %.1f", r.Load)
 	}
 	if r.Fit != "" {
-		fmt.Fprintf(&b, "\n%s", r.Fit)
+		fmt.Fprintf(b, "\n%s", r.Fit)
 	}
-	fmt.Fprintf(&b, "\n%d steps after %d to warm up, %.4g GFLOP each\n\n", len(r.Steps), r.Warmup, r.GFLOP)
+	fmt.Fprintf(b, "\n%d steps after %d to warm up, %.4g GFLOP each\n\n", len(r.Steps), r.Warmup, r.GFLOP)
 
+}
+
+// speeds are those of steps, and what they used.
+func (r *Result) speeds(b *strings.Builder) {
 	rows := [][]string{{"", "median", "min", "quartiles", "", "max"}}
 	for _, x := range []struct {
 		name string
@@ -37,16 +51,16 @@ func (r *Result) WriteTable(w io.Writer) error {
 	}{{"images/s", r.Images}, {"GFLOP/s", r.GFLOPS}, {"ms a step", r.Seconds.times(1e3)}} {
 		rows = append(rows, []string{x.name, number(x.s.Median), number(x.s.Min), number(x.s.Q1), number(x.s.Q3), number(x.s.Max)})
 	}
-	writeColumns(&b, rows)
+	writeColumns(b, rows)
 	if cpu := r.Usage.User + r.Usage.System; cpu > 0 {
-		fmt.Fprintf(&b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults", number(cpu), number(r.GFLOP/cpu), number(r.Usage.System), r.Usage.Faults)
+		fmt.Fprintf(b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults", number(cpu), number(r.GFLOP/cpu), number(r.Usage.System), r.Usage.Faults)
 		if r.Memory > 0 {
-			fmt.Fprintf(&b, "; peak resident set %.0f MB", float64(r.Memory)/1e6)
+			fmt.Fprintf(b, "; peak resident set %.0f MB", float64(r.Memory)/1e6)
 		}
 		b.WriteByte('\n')
 	}
 	if r.DeviceMemory > 0 {
-		fmt.Fprintf(&b, "memory of the device: %s at most\n", gigabytes(r.DeviceMemory))
+		fmt.Fprintf(b, "memory of the device: %s at most\n", gigabytes(r.DeviceMemory))
 	}
 	if len(r.Inputs) > 1 {
 		rows = [][]string{{"input", "images/s", "min", "max", "waited"}}
@@ -54,40 +68,46 @@ func (r *Result) WriteTable(w io.Writer) error {
 			rows = append(rows, []string{i.Input, number(i.Images.Median), number(i.Images.Min), number(i.Images.Max), percent(i.Waited)})
 		}
 		b.WriteByte('\n')
-		writeColumns(&b, rows)
+		writeColumns(b, rows)
 	}
+}
+
+// kinds are the kinds of ops, a row each.
+func (r *Result) kinds(b *strings.Builder) {
 	if r.KindSteps != len(r.Steps) || len(r.Limits) > 0 {
-		fmt.Fprintf(&b, "\nkinds of ops, by the device's clock in %d steps of their own:\n", r.KindSteps)
+		fmt.Fprintf(b, "\nkinds of ops, by the device's clock in %d steps of their own:\n", r.KindSteps)
 	}
 
-	rows = [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + r.bandwidth(), "of roofline"}}
+	rows := [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + r.bandwidth(), "of roofline"}}
 	for _, k := range r.Kinds {
 		rows = append(rows, k.row())
 	}
 	rows = append(rows, r.Products.row())
 	b.WriteByte('\n')
-	writeColumns(&b, rows)
+	writeColumns(b, rows)
 	b.WriteByte('\n')
+}
+
+// notes say what the columns go by.
+func (r *Result) notes(b *strings.Builder) {
 	for i, l := range r.Limits {
 		what := l.Name
 		if i == 0 {
 			what = "peak, " + what
 		}
-		fmt.Fprintf(&b, "%s: %s %s, %s\n", what, number(l.Speed), l.Unit, l.How)
+		fmt.Fprintf(b, "%s: %s %s, %s\n", what, number(l.Speed), l.Unit, l.How)
 	}
 	if r.Peak > 0 && len(r.Limits) == 0 {
-		fmt.Fprintf(&b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
+		fmt.Fprintf(b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
 	}
 	if len(r.Limits) == 0 {
-		fmt.Fprintf(&b, "triad: %.1f GB/s, v ← v + a·x of vectors of %d million elements\n", r.Triad, triadElements>>20)
+		fmt.Fprintf(b, "triad: %.1f GB/s, v ← v + a·x of vectors of %d million elements\n", r.Triad, triadElements>>20)
 	}
 	if r.Winograd {
 		b.WriteString("GFLOP: those of the direct convolutions, of which Winograd's need about a third\n")
 	}
 	b.WriteString("of roofline: the time that the limits allow, for the products or for the bytes, over that taken\n")
 	b.WriteString("GB: what has to be moved at least; all products: convolutions, linear layers and their gradients\n")
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // bandwidth names what the memory's limit was measured by.
