@@ -96,6 +96,3 @@ func (h *RNA) AfterEpoch(s *hook.State) error {
 	}
 	return h.extrapolate(s, due && h.cfg.Mode == config.Online)
 }
-
-// since adds the time since t to a number of seconds.
-func since(t time.Time, seconds *float64) { *seconds += time.Since(t).Seconds() }

@@ -1,11 +1,7 @@
 package average
 
 import (
-	"errors"
-	"time"
-
 	"onlinerna/nn/device"
-	"onlinerna/rna"
 	"onlinerna/train/hook"
 )
 
@@ -36,48 +32,27 @@ func (m *running) add(a float64, x device.Vector) error {
 	return m.v.AddScaled(a/float64(m.n), x)
 }
 
-// Late implements hook.LateHook: what is taken at the ends of epochs alone leaves steps alone.
-func (h *RNA) Late() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
-
-// AfterStep takes the step into the means of the segment, and a snapshot where one ends within an epoch.
-func (h *RNA) AfterStep(s *hook.State) error {
-	if s.Epoch < h.cfg.Start {
-		return nil
-	}
-	defer since(time.Now(), &s.Seconds.RNA)
+// follow takes a step into the means of the segment.
+func (h *RNA) follow(s *hook.State) error {
 	if h.mean.v != nil {
 		if err := h.mean.add(1, s.Net.Params); err != nil {
 			return err
 		}
 	}
-	if h.descent.v != nil {
-		grad, scale, err := s.Gradient()
-		if err == nil && grad != nil {
-			err = h.descent.add(-scale, grad)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	k, before := h.cfg.PerEpoch, s.Batch-s.StepBatches
-	if s.Batch == s.Batches || s.Batch*k/s.Batches == before*k/s.Batches {
+	if h.descent.v == nil {
 		return nil
 	}
-	err := h.push(s)
-	if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) {
-		return nil // the loop says so, and why
-	}
-	return err
-}
-
-// snapshot takes that of the end of an epoch, unless that was done before the run was interrupted.
-func (h *RNA) snapshot(s *hook.State) error {
-	if s.Epoch < h.cfg.Start || s.Epoch <= h.pushed {
-		return nil
-	}
-	if err := h.push(s); err != nil {
+	grad, scale, err := s.Gradient()
+	if err != nil || grad == nil {
 		return err
 	}
-	h.pushed = s.Epoch
-	return nil
+	return h.descent.add(-scale, grad)
+}
+
+// segment is the snapshot of the segment that ends: its last weights or their mean.
+func (h *RNA) segment(s *hook.State) device.Vector {
+	if h.mean.v != nil {
+		return h.mean.v
+	}
+	return s.Net.Params
 }

@@ -1,18 +1,53 @@
 package average
 
 import (
+	"errors"
 	"slices"
+	"time"
 
+	"onlinerna/rna"
 	"onlinerna/train/config"
 	"onlinerna/train/hook"
 )
 
-// push ends a segment: its last weights or their mean are a snapshot.
-func (h *RNA) push(s *hook.State) error {
-	point := s.Net.Params
-	if h.mean.v != nil {
-		point = h.mean.v
+// Late implements hook.LateHook: what is taken at the ends of epochs alone leaves steps alone.
+func (h *RNA) Late() bool { return h.mean.v == nil && h.descent.v == nil && h.cfg.PerEpoch <= 1 }
+
+// AfterStep takes the step into the means of the segment, and a snapshot where one ends within an epoch.
+func (h *RNA) AfterStep(s *hook.State) error {
+	if s.Epoch < h.cfg.Start {
+		return nil
 	}
+	defer since(time.Now(), &s.Seconds.RNA)
+	if err := h.follow(s); err != nil {
+		return err
+	}
+	k, before := h.cfg.PerEpoch, s.Batch-s.StepBatches
+	if s.Batch == s.Batches || s.Batch*k/s.Batches == before*k/s.Batches {
+		return nil
+	}
+	err := h.push(s)
+	if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) {
+		return nil // the loop says so, and why
+	}
+	return err
+}
+
+// snapshot takes that of the end of an epoch, unless that was done before the run was interrupted.
+func (h *RNA) snapshot(s *hook.State) error {
+	if s.Epoch < h.cfg.Start || s.Epoch <= h.pushed {
+		return nil
+	}
+	if err := h.push(s); err != nil {
+		return err
+	}
+	h.pushed = s.Epoch
+	return nil
+}
+
+// push ends a segment: its snapshot enters the window.
+func (h *RNA) push(s *hook.State) error {
+	point := h.segment(s)
 	var err error
 	if h.descent.v != nil {
 		err = h.window.PushResidual(point, h.descent.v)
