@@ -18,7 +18,7 @@ func raw(header string, data int) []byte {
 	return append(append(b, header...), make([]byte, data)...)
 }
 
-func writeRaw(t *testing.T, b []byte) string {
+func writeRaw(t testing.TB, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	if err := os.WriteFile(path, b, 0o644); err != nil {
