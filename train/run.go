@@ -88,7 +88,7 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 	r := &Run{Config: c, dev: dev, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(hooks)}
 	if !c.Ranks.Single() {
-		r.reducer = &reducer{g: c.Ranks}
+		r.reducer = NewReducer(c.Ranks)
 	}
 	train, val, profile, err := r.openData()
 	if err = c.Ranks.Together(err); err == nil {
@@ -199,7 +199,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	if err := r.openOptimizer(); err != nil {
 		return err
 	}
-	if c.Accumulate > 1 || r.reducer != nil {
+	if c.Accumulate > 1 {
 		if r.sum, err = net.NewParams(); err != nil {
 			return noRoom(c, err)
 		}

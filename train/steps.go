@@ -95,7 +95,11 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		f.steps++
 		c.Ranks.At(ranks.At{Epoch: p.Epoch, Step: f.steps})
 	}
-	s := f.step(f.steps, f.planned, f.batches == 1, x.last)
+	images := 0
+	if b != nil {
+		images = b.N
+	}
+	s := f.step(f.steps, images, f.planned, f.batches == 1, x.last)
 	var err error
 	if b == nil {
 		err = f.Net.StartEmpty(s)
@@ -249,15 +253,26 @@ func (r *Run) late() bool {
 	return true
 }
 
+// gradScale makes what a step of so many images goes by the gradient of their mean loss.
+func (r *Run) gradScale(images int) float64 {
+	switch {
+	case r.sum != nil: // of each image's
+		return 1 / float64(images)
+	case r.reducer != nil: // of each rank's, that of a whole batch as it is
+		return float64(r.Config.Batch) / float64(images)
+	}
+	return 1
+}
+
 // step is what follows the gradient of a batch, with which the step of that number has so many images.
-func (r *Run) step(number, images int, first, last bool) network.StepOptions {
+func (r *Run) step(number, batch, images int, first, last bool) network.StepOptions {
 	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
+	if r.reducer != nil {
+		s.Weight = float64(batch) / float64(r.Config.Batch)
+	}
 	if last {
 		s.Update = r.update
-		s.Update.Numbers = device.Numbers{Rate: r.rate(), Scale: 1, Step: float64(number - r.pos.Origin)}
-		if r.sum != nil {
-			s.Update.Numbers.Scale = 1 / float64(images)
-		}
+		s.Update.Numbers = device.Numbers{Rate: r.rate(), Scale: r.gradScale(images), Step: float64(number - r.pos.Origin)}
 	}
 	return s
 }

@@ -36,48 +36,6 @@ func (r *Run) first(f func() error) error {
 // stopped says whether the context of any rank has ended.
 func (r *Run) stopped() (bool, error) { return r.Config.Ranks.Any(r.user.Err() != nil) }
 
-// reducer adds up gradients over the ranks.
-type reducer struct {
-	g    *ranks.Group
-	flag [1]float64
-}
-
-// Reduce implements network.Reducer.
-func (r *reducer) Reduce(grad device.Vector, finite bool) (bool, error) {
-	r.flag[0] = 0
-	if !finite {
-		r.flag[0] = 1
-	}
-	flags := r.g.Sum64(r.flag[:])
-	sum, err := startSum(r.g, grad)
-	if err != nil {
-		return false, err
-	}
-	if err := flags.Wait(); err != nil {
-		return false, err
-	}
-	return r.flag[0] == 0, sum.Wait()
-}
-
-// onHost says whether a vector can be added up over the ranks.
-func onHost(v device.Vector) bool {
-	_, err32 := device.HostElements[float32](v, v.Len())
-	_, err64 := device.HostElements[float64](v, v.Len())
-	return err32 == nil || err64 == nil
-}
-
-// startSum starts adding up a vector over the ranks.
-func startSum(g *ranks.Group, v device.Vector) (*ranks.Pending, error) {
-	if x, err := device.HostElements[float32](v, v.Len()); err == nil {
-		return g.Sum32(x), nil
-	}
-	x, err := device.HostElements[float64](v, v.Len())
-	if err != nil {
-		return nil, fmt.Errorf("%s adds up vectors of the host: %w", g.Engine(), err)
-	}
-	return g.Sum64(x), nil
-}
-
 // sumTally adds up the results of ranks.
 func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {
 	if g.Single() {

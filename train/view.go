@@ -43,9 +43,9 @@ func (r asSeen) Statistics() ([]float64, error) {
 }
 
 func (r asSeen) Gradient(step *StepRecord) (grad device.Vector, scale float64, err error) {
-	grad, scale = r.Net.Grads, 1
+	grad, scale = r.Net.Grads, r.gradScale(step.Images)
 	if r.sum != nil {
-		grad, scale = r.sum, 1/float64(step.Images)
+		grad = r.sum
 	}
 	if ok, err := r.stepped(grad); err != nil || !ok {
 		return nil, 0, err

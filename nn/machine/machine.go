@@ -91,16 +91,37 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 // Run computes all results from the bound storage and from what Write stored. It allocates nothing after the
 // first call, unless the arena grew for another machine. On a device with queues it may return before the
 // work is done: Read and the device's Sync wait for it.
-func (m *Machine) Run() error {
+func (m *Machine) Run() error { return m.run(nil) }
+
+// run is Run with marks, in the order of their tasks.
+func (m *Machine) run(marks []mark) error {
 	if err := m.prepare(); err != nil {
 		return err
 	}
 	if m.tracer != nil {
-		return m.runTraced()
+		if err := m.runTraced(); err != nil {
+			return err
+		}
+		return pass(&marks, len(m.kernels))
 	}
 	for i, k := range m.kernels {
 		if err := k(); err != nil {
 			return m.runError(i, err)
+		}
+		if err := pass(&marks, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass calls the marks up to a task.
+func pass(marks *[]mark, task int) error {
+	for len(*marks) > 0 && (*marks)[0].task <= task {
+		do := (*marks)[0].do
+		*marks = (*marks)[1:]
+		if err := do(); err != nil {
+			return err
 		}
 	}
 	return nil

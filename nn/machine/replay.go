@@ -1,7 +1,12 @@
 package machine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
+
+	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn/device"
 )
@@ -12,13 +17,60 @@ import (
 type Replay struct {
 	m         *Machine
 	then      func() error
+	marks     []mark
 	warm      bool
 	moved     int // of the arena, when it was recorded
 	recording device.Recording
 }
 
-// NewReplay makes the replay of m.Run and then. What then issues has to be the same in each run, but for the content of memory; it may be nil.
-func (m *Machine) NewReplay(then func() error) *Replay { return &Replay{m: m, then: then} }
+// A Mark is a call in the middle of a run: Do is called as soon as the kernels that make Nodes are issued, behind which the device goes on with
+// others. What it issues belongs to the run, as what is issued behind it does.
+type Mark struct {
+	Nodes G.Nodes // kept or bound results
+	Do    func() error
+}
+
+// mark is a Mark with the task behind which it comes.
+type mark struct {
+	task int
+	do   func() error
+}
+
+// NewReplay makes the replay of m.Run with marks in it, those of one task in their order, and then. What they and then issue has to be the same in each
+// run, but for the content of memory; then may be nil.
+func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
+	r := &Replay{m: m, then: then}
+	for _, k := range marks {
+		at := 0
+		for _, n := range k.Nodes {
+			t, err := m.makes(n)
+			if err != nil {
+				return nil, err
+			}
+			at = max(at, t)
+		}
+		r.marks = append(r.marks, mark{at, k.Do})
+	}
+	slices.SortStableFunc(r.marks, func(a, b mark) int { return cmp.Compare(a.task, b.task) })
+	return r, nil
+}
+
+// makes is the task that makes the value of a node.
+func (m *Machine) makes(n *G.Node) (int, error) {
+	v, ok := m.prog.values[n]
+	if !ok || m.prog.sources[v] != computed {
+		return 0, errors.New("machine: mark behind a node that is not computed")
+	}
+	if !slices.Contains(m.prog.Keep, v) {
+		return 0, fmt.Errorf("machine: mark behind %s: it is not kept", m.prog.Values[v].Name)
+	}
+	for t := range m.plan.tasks {
+		if slices.Contains(m.plan.tasks[t].out, v) {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("machine: mark behind %s: no kernel makes it", m.prog.Values[v].Name)
+}
 
 // Run issues the work. What is said about [Machine.Run] and Read holds here, too. A machine that is traced runs unrecorded.
 func (r *Replay) Run() error {
@@ -57,7 +109,7 @@ func (r *Replay) Run() error {
 func (r *Replay) Recorded() bool { return r.recording != nil && r.recording.Valid() }
 
 func (r *Replay) issue() error {
-	if err := r.m.Run(); err != nil || r.then == nil {
+	if err := r.m.run(r.marks); err != nil || r.then == nil {
 		return err
 	}
 	return r.then()

@@ -17,24 +17,19 @@ type StepOptions struct {
 	Sum   device.Vector // the sum of gradients, each times its number of images, where batches are accumulated; else nil
 	First bool          // Sum starts with this batch
 
-	// Reducer, if not nil, adds up over ranks what an update goes by.
+	// Reducer, if not nil, adds up over ranks what an update goes by: Sum, or else the batches' gradients, each times Weight.
 	Reducer Reducer
+	Weight  float64
 
 	// Update is the optimiser's step that follows, if it has an Optimizer. Its gradient is Sum or the batch's, and its numbers are
 	// read from memory when it runs.
 	Update device.Update
 }
 
-// A Reducer makes many networks, each in a process of its own, step as one.
-type Reducer interface {
-	// Reduce sets a gradient to the sum over all ranks. It says whether the losses of all are finite: finite says so of this rank's.
-	Reduce(grad device.Vector, finite bool) (all bool, err error)
-}
-
 // records says whether what is recorded for s serves t: all but what is read from memory agrees.
 func (s StepOptions) records(t StepOptions) bool {
 	u, v := &s.Update, &t.Update
-	return s.Sum == t.Sum && s.First == t.First && s.Reducer == t.Reducer && u.Optimizer == v.Optimizer && slices.Equal(u.State, v.State) &&
+	return s.Sum == t.Sum && s.First == t.First && s.Reducer == t.Reducer && s.Weight == t.Weight && u.Optimizer == v.Optimizer && slices.Equal(u.State, v.State) &&
 		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Tensors, v.Tensors)
 }
 
@@ -165,29 +160,37 @@ func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, err
 	if err := l.Send(p.feed.images, p.feed.rest()); err != nil {
 		return nil, err
 	}
-	if err := n.replay(p, l, w.Use, s).Run(); err != nil {
+	r, err := n.replay(p, l, w.Use, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Run(); err != nil {
 		return nil, err
 	}
 	if err := l.End(); err != nil {
 		return nil, err
 	}
 	n.turn = (n.turn + 1) % len(n.lanes)
-	r := &Pending{net: n, program: p, work: w}
+	q := &Pending{net: n, program: p, work: w}
 	if w.Use != Statistics {
-		r.lane, l.last = l, r
+		q.lane, l.last = l, q
 	}
-	return r, nil
+	return q, nil
 }
 
 // replay finds or makes the replay of a program with a step behind it.
-func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) *machine.Replay {
+func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) (*machine.Replay, error) {
 	for _, r := range p.replays {
 		if r.step.records(s) {
-			return r.Replay
+			return r.Replay, nil
 		}
 	}
 	numbers, images := part(l.Input(), p.feed.numbers), p.model.Config.Batch
-	r := p.m.NewReplay(func() error {
+	var marks []machine.Mark
+	if u == Training {
+		marks = n.marks(p.model, l, s)
+	}
+	r, err := p.m.NewReplay(func() error {
 		if u == Training {
 			if err := n.follow(images, s, l, numbers); err != nil {
 				return err
@@ -197,9 +200,11 @@ func (n *Network) replay(p *program, l *lane, u Use, s StepOptions) *machine.Rep
 			return nil
 		}
 		return l.Fetch()
-	})
-	p.replays = append(p.replays, stepReplay{s, r})
-	return r
+	}, marks...)
+	if err == nil {
+		p.replays = append(p.replays, stepReplay{s, r})
+	}
+	return r, err
 }
 
 // follow issues a step behind the gradient of a batch.
@@ -208,8 +213,10 @@ func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Regi
 	if s.Sum == nil && u.Optimizer == nil {
 		return nil
 	}
-	if err := l.note(); err != nil {
-		return err
+	if !s.overlaps() {
+		if err := l.note(); err != nil {
+			return err
+		}
 	}
 	u.Grad = n.Grads
 	if s.Sum != nil {
@@ -227,47 +234,10 @@ func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Regi
 		return nil
 	}
 	if s.Reducer != nil {
-		if err := n.reduce(u.Grad, s.Reducer); err != nil {
+		if err := n.reduce(u.Grad, s); err != nil {
 			return err
 		}
 	}
 	u.Live = device.Live{Numbers: numbers, Guard: n.guard.region()}
-	return n.Params.Update(u)
-}
-
-// reduce adds up a gradient over ranks. The guard then knows of the losses of all.
-func (n *Network) reduce(grad device.Vector, r Reducer) error {
-	finite, err := n.guard.finite(n.Device)
-	if err != nil {
-		return err
-	}
-	all, err := r.Reduce(grad, finite)
-	if err != nil || all == finite {
-		return err
-	}
-	return n.guard.spoil(n.Device)
-}
-
-// StartEmpty makes the step that follows a batch, as s says, on a rank that has no more batch for it: a step of the other ranks' gradients.
-func (n *Network) StartEmpty(s StepOptions) error {
-	if s.First {
-		if err := s.Sum.Fill(0); err != nil {
-			return err
-		}
-	}
-	u := s.Update
-	if u.Optimizer == nil {
-		return nil
-	}
-	if err := n.guard.open(n.Device); err != nil {
-		return err
-	}
-	if err := n.reduce(s.Sum, s.Reducer); err != nil {
-		return err
-	}
-	if ok, err := n.guard.finite(n.Device); err != nil || !ok {
-		return err
-	}
-	u.Grad = s.Sum
 	return n.Params.Update(u)
 }

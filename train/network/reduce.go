@@ -1,0 +1,127 @@
+package network
+
+import (
+	"slices"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/machine"
+
+	G "gorgonia.org/gorgonia"
+)
+
+// A Reducer makes many networks, each in a process of its own, step as one. A step is Guard, a Sum of each of [Buckets], and Wait, in the same order on all ranks.
+// Guard and Sum return at once where they can: the device goes on with the backward pass behind them. On a device that records steps they are
+// called when one is recorded, and what they issue has to be recorded with it.
+type Reducer interface {
+	// Guard makes a number that is NaN or infinite on one rank so on all, by the time that Wait is done.
+	Guard(number device.Region) error
+	// Sum begins to add up a part of a gradient over the ranks, in place: what made it is issued.
+	Sum(grad device.Vector, part device.Span) error
+	// Wait has what follows see the sums.
+	Wait() error
+}
+
+// overlaps says whether parts of the gradient are added up over ranks while the backward pass goes on: not where that of the batch is to be weighed first.
+func (s StepOptions) overlaps() bool {
+	return s.Reducer != nil && s.Update.Optimizer != nil && s.Sum == nil && s.Weight == 1
+}
+
+// marks are where, in the run of a model, what a step goes by is known.
+func (n *Network) marks(m *nn.Model, l *lane, s StepOptions) []machine.Mark {
+	if !s.overlaps() {
+		return nil
+	}
+	list := []machine.Mark{{Nodes: G.Nodes{m.Loss}, Do: func() error {
+		if err := l.note(); err != nil {
+			return err
+		}
+		return s.Reducer.Guard(n.guard.region())
+	}}}
+	var before G.Nodes // buckets keep their order
+	for _, b := range Buckets(n.Tensors()) {
+		for i, t := range n.params {
+			if t.off < b.Off+b.Len && b.Off < t.off+t.n {
+				before = append(before, m.Params[i].Grad)
+			}
+		}
+		list = append(list, machine.Mark{Nodes: before, Do: func() error { return s.Reducer.Sum(n.Grads, b) }})
+	}
+	return list
+}
+
+// reduce has a gradient added up over ranks, and the guard know of the losses of all.
+func (n *Network) reduce(grad device.Vector, s StepOptions) error {
+	r := s.Reducer
+	if s.overlaps() {
+		return r.Wait()
+	}
+	if s.Sum == nil && s.Weight != 1 {
+		if err := grad.AddScaled(s.Weight-1, grad); err != nil {
+			return err
+		}
+	}
+	if err := r.Guard(n.guard.region()); err != nil {
+		return err
+	}
+	for _, b := range Buckets(n.Tensors()) {
+		if err := r.Sum(grad, b); err != nil {
+			return err
+		}
+	}
+	return r.Wait()
+}
+
+// StartEmpty makes the step that follows a batch, as s says, on a rank that has no more batch for it: a step of the other ranks' gradients.
+func (n *Network) StartEmpty(s StepOptions) error {
+	grad := s.Sum
+	if grad == nil {
+		grad = n.Grads
+	}
+	if s.Sum == nil || s.First {
+		if err := grad.Fill(0); err != nil {
+			return err
+		}
+	}
+	u := s.Update
+	if u.Optimizer == nil {
+		return nil
+	}
+	if err := n.guard.open(n.Device); err != nil {
+		return err
+	}
+	s.Weight, s.Sum = 1, grad // as it is
+	if err := n.reduce(grad, s); err != nil {
+		return err
+	}
+	u.Grad = grad
+	u.Live.Guard = n.guard.region()
+	return n.Params.Update(u)
+}
+
+// Elements of the buckets in which gradients are added up: the first one is small, so that something is under way soon; then fewer large ones cost less
+// time between them.
+const (
+	firstBucket = 1 << 18 // 1 MiB of float32
+	bucket      = 25 << 18
+)
+
+// Buckets are parts of a gradient that are added up at once, in the order in which a backward pass makes them: from the last tensor to the first. Tensors
+// are one behind the other and stay whole.
+func Buckets(tensors []device.Span) []device.Span {
+	var list []device.Span
+	room := 0
+	for _, t := range slices.Backward(tensors) {
+		if k := len(list) - 1; k >= 0 && t.Len <= room {
+			list[k].Off, list[k].Len = t.Off, list[k].Len+t.Len
+			room -= t.Len
+			continue
+		}
+		most := bucket
+		if len(list) == 0 {
+			most = firstBucket
+		}
+		list, room = append(list, t), most-t.Len
+	}
+	return list
+}

@@ -1,0 +1,102 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"onlinerna/nn/device"
+	"onlinerna/train/network"
+	"onlinerna/train/ranks"
+)
+
+// NewReducer makes what adds up gradients in the host's memory over the ranks of a group.
+func NewReducer(g *ranks.Group) network.Reducer { return &reducer{g: g} }
+
+// reducer is a step under way.
+type reducer struct {
+	g     *ranks.Group
+	guard device.Region
+	bad   [1]float64 // ranks whose guard is not finite
+	under []*ranks.Pending
+}
+
+var _ network.Reducer = (*reducer)(nil)
+
+// Guard implements network.Reducer.
+func (r *reducer) Guard(number device.Region) error {
+	finite, err := finiteAt(number)
+	if err != nil {
+		return err
+	}
+	r.guard, r.bad[0] = number, 0
+	if !finite {
+		r.bad[0] = 1
+	}
+	r.under = append(r.under[:0], r.g.Sum64(r.bad[:]))
+	return nil
+}
+
+// Sum implements network.Reducer.
+func (r *reducer) Sum(grad device.Vector, part device.Span) error {
+	p, err := startSum(r.g, grad, part)
+	r.under = append(r.under, p)
+	return err
+}
+
+// Wait implements network.Reducer.
+func (r *reducer) Wait() error {
+	for _, p := range r.under {
+		if err := p.Wait(); err != nil {
+			return err
+		}
+	}
+	if r.bad[0] == 0 {
+		return nil
+	}
+	return spoil(r.guard)
+}
+
+// finiteAt says whether the number at a place in the host's memory is finite.
+func finiteAt(at device.Region) (bool, error) {
+	if x, err := device.HostSlice[float32](at); err == nil && at.Bytes == 4 {
+		return x[0]-x[0] == 0, nil
+	}
+	x, err := device.HostSlice[float64](at)
+	if err == nil && len(x) != 1 {
+		err = errors.New("a guard is one number")
+	}
+	return err == nil && x[0]-x[0] == 0, err
+}
+
+// spoil makes the number at a place in the host's memory none.
+func spoil(at device.Region) error {
+	if x, err := device.HostSlice[float32](at); err == nil && at.Bytes == 4 {
+		x[0] = float32(math.NaN())
+		return nil
+	}
+	x, err := device.HostSlice[float64](at)
+	if err == nil {
+		x[0] = math.NaN()
+	}
+	return err
+}
+
+// onHost says whether a vector can be added up over the ranks.
+func onHost(v device.Vector) bool {
+	_, err32 := device.HostElements[float32](v, v.Len())
+	_, err64 := device.HostElements[float64](v, v.Len())
+	return err32 == nil || err64 == nil
+}
+
+// startSum starts adding up a part of a vector over the ranks.
+func startSum(g *ranks.Group, v device.Vector, part device.Span) (*ranks.Pending, error) {
+	if x, err := device.HostElements[float32](v, v.Len()); err == nil {
+		return g.Sum32(x[part.Off : part.Off+part.Len]), nil
+	}
+	x, err := device.HostElements[float64](v, v.Len())
+	if err != nil {
+		return nil, fmt.Errorf("%s adds up vectors of the host: %w", g.Engine(), err)
+	}
+	return g.Sum64(x[part.Off : part.Off+part.Len]), nil
+}
