@@ -29,7 +29,7 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 
 func TestDevice(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		counts := []int{1, 2, 3, 7}
+		counts := []int{1, 3} // TestThreadsDoNotMatter has other numbers of threads give the bits of one
 		if testing.Short() || level.Current() != level.Best() {
 			counts = []int{3}
 		}

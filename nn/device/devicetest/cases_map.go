@@ -100,11 +100,12 @@ func mapCases() []opCase {
 		{op.Shape{2, 3, 5, 4}, op.Shape{2, 3}, op.Shape{3}}, {op.Shape{3, 17, 4, 4}, op.Shape{3, 17, 4, 4}, op.Shape{17}},
 		{op.Shape{5, 33}, op.Shape{33}, op.Shape{5, 1}}, {op.Shape{2, 16, 3, 3}, op.Shape{2, 1, 3, 3}, op.Shape{}},
 	}
-	for n := 0; n < 60; {
+	for n := 1; n <= 60; {
 		e := exprtest.Random(r, 2+r.IntN(3), 3).Expr
 		if e.ReadsAll(3) && exprtest.Deviation(r, e, 3) < 1e-6 {
 			s := shapes[n%len(shapes)]
 			add(e, data(one, s.a...), data(one, s.b...), data(one, s.c...))
+			all[len(all)-1].random = n
 			n++
 		}
 	}
