@@ -33,6 +33,9 @@ type Run struct {
 	History []EpochRecord // a record for each finished epoch
 	Fit     *network.Fit  // how the batch was found, where the config left it to the memory
 
+	// Notes are lines about how the run was prepared: of the data, of initial weights.
+	Notes []string
+
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
 
@@ -73,7 +76,9 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 		return nil, err
 	}
 	if c.Init != "" {
-		_, err = r.Net.LoadWeights(c.Init)
+		err = r.loadInit()
+	} else if c.InitKey != "" {
+		err = fmt.Errorf("key %q is of a file with initial weights, and there is none", c.InitKey)
 	}
 	if err = c.Ranks.Together(err); err == nil {
 		err = r.preflight()
@@ -167,7 +172,7 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 			continue
 		}
 		for _, note := range data.Notes(set) {
-			r.log("%s: %s", []string{"training images", "validation images"}[i], note)
+			r.note("%s: %s", []string{"training images", "validation images"}[i], note)
 		}
 	}
 	if profile, err = data.ProfileOf(train); err == nil {
@@ -298,6 +303,11 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.log,
 		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
 	})
+}
+
+// note adds a line about how the run was prepared.
+func (r *Run) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
 func (r *Run) log(format string, args ...any) {

@@ -12,16 +12,16 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
-	"onlinerna/train/safetensors"
+	"onlinerna/train/statedict"
 )
 
 type evalFlags struct {
-	weights, model, data, classesFile, predictions, device string
-	batch, workers, threads, numClasses, imageSize         int
-	mean, std                                              []float64
-	maxBad                                                 float64
-	winograd, debugSync                                    bool
-	precision                                              string
+	weights, key, model, data, classesFile, predictions, device string
+	batch, workers, threads, numClasses, imageSize              int
+	mean, std                                                   []float64
+	maxBad                                                      float64
+	winograd, debugSync                                         bool
+	precision                                                   string
 }
 
 func newEval() *cobra.Command {
@@ -29,7 +29,7 @@ func newEval() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval --weights FILE --data FOLDER [options]",
 		Short: "Evaluate weights on labelled images",
-		Long: `Evaluate the weights of a safetensors file on labelled images: loss, top-1, top-5.
+		Long: `Evaluate weights on labelled images: loss, top-1, top-5. The file is safetensors, or what torch.save wrote.
 
 Weights that rna wrote carry the model, the classes and the normalisation with them. For others, as
 torchvision's, name the model; the classes are then those of the data, sorted, or those of --classes.`,
@@ -38,7 +38,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.weights == "" {
-				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the safetensors file to evaluate")}
+				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the file to evaluate")}
 			}
 			if err := checkOutputs(f.predictions); err != nil {
 				return err
@@ -47,7 +47,8 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 		},
 	}
 	w := newGroup("Weights")
-	w.StringVar(&f.weights, "weights", "", "safetensors `file`")
+	w.StringVar(&f.weights, "weights", "", "`file`: safetensors, or what torch.save wrote")
+	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
 	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says)")
 	d := newGroup("Data")
@@ -72,7 +73,15 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 }
 
 func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	meta, err := network.ReadMeta(f.weights)
+	file, err := statedict.Open(f.weights, f.key)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if found := file.Found(); found != "" {
+		fmt.Fprintln(out, found)
+	}
+	meta, err := network.MetaOf(file)
 	if err != nil {
 		return err
 	}
@@ -106,12 +115,12 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	net, err := f.network(dev, &meta, set)
+	net, err := f.network(dev, file, &meta, set)
 	if err != nil {
 		return err
 	}
 	defer func() { err = closed(err, net.Close()) }()
-	if _, err := net.LoadWeights(f.weights); err != nil {
+	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
 		return err
 	}
 	score, err := f.score(ctx, net, loader, set)
@@ -126,8 +135,8 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 }
 
 // network is a net for weights that meta describes and for images as those of set.
-func (f *evalFlags) network(dev device.Device, meta *network.Meta, set data.Dataset) (*network.Network, error) {
-	classes, err := f.outputs(meta.Model, len(set.Classes()))
+func (f *evalFlags) network(dev device.Device, file *statedict.File, meta *network.Meta, set data.Dataset) (*network.Network, error) {
+	classes, err := f.outputs(file, meta.Model, len(set.Classes()))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +147,7 @@ func (f *evalFlags) network(dev device.Device, meta *network.Meta, set data.Data
 
 // outputs is the number of classes of the net: what the command line says, or the size of the last layer in the
 // file, or else the number of classes of the data.
-func (f *evalFlags) outputs(model string, classes int) (int, error) {
+func (f *evalFlags) outputs(file *statedict.File, model string, classes int) (int, error) {
 	if f.numClasses > 0 {
 		return f.numClasses, nil
 	}
@@ -146,20 +155,14 @@ func (f *evalFlags) outputs(model string, classes int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	file, err := safetensors.Open(f.weights)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	last := m.Params[len(m.Params)-1]
-	t, ok := file.Lookup(last.Name)
-	if !ok || len(t.Shape) == 0 {
+	n := network.Outputs(file, m)
+	switch {
+	case n == 0:
 		return classes, nil // loading says what does not fit
-	}
-	if n := t.Shape[0]; n >= classes {
+	case n >= classes:
 		return n, nil
 	}
-	return 0, fmt.Errorf("%s has %d outputs, the data %d classes: evaluate on data of the classes it was trained on, or name them by --classes", f.weights, t.Shape[0], classes)
+	return 0, fmt.Errorf("%s has %d outputs, the data %d classes: evaluate on data of the classes it was trained on, or name them by --classes", f.weights, n, classes)
 }
 
 // score evaluates, and writes the predictions if they are asked for.

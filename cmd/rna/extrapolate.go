@@ -33,13 +33,14 @@ type extrapolateFlags struct {
 
 // windowFlags say which files make residuals.
 type windowFlags struct {
-	order, y0 string
-	pairs     bool
+	order, y0, key string
+	pairs          bool
 }
 
 func (f *windowFlags) add(g group) {
 	g.StringVar(&f.order, "order", string(extrapolate.Natural), "order of the files, oldest first: natural (2 before 10), given, or step (by the metadata or the last number in the name)")
 	g.StringVar(&f.y0, "y0", "", "`file` that the first one started from: one residual more")
+	g.StringVar(&f.key, "key", "", keyHelp)
 	g.BoolVar(&f.pairs, "pairs", false, "files are y x y x …, in the given order: residuals x − y of methods that did not go on from x")
 }
 
@@ -57,8 +58,8 @@ func newExtrapolate() *cobra.Command {
 		Short: "Extrapolate a row of checkpoints of any framework with RNA",
 		Long: `Extrapolate a row of checkpoints with RNA, in memory that does not grow with them.
 
-Files are safetensors, or what torch.save wrote of a state dict (.pt, .pth; weights only, no code of theirs is run),
-float64, float32, float16 or bfloat16. K files make K − 1 residuals. Integers are copied from the last
+Files are safetensors, or what torch.save wrote (.pt, .pth): a state dict, or a training script's checkpoint with one in
+it. No code of theirs is run. Weights are float64, float32, float16 or bfloat16. K files make K − 1 residuals. Integers are copied from the last
 file, BatchNorm statistics too unless --bn says otherwise. The output is safetensors.`,
 		Example: `  rna extrapolate ckpt-*.safetensors -o out.safetensors
   rna extrapolate checkpoint_*.pt -o average.safetensors --average
@@ -160,7 +161,7 @@ func (f *windowFlags) openWindow(args []string, opt extrapolate.Options) (*extra
 		} else {
 			seen[clean] = true
 			var c *extrapolate.Checkpoint
-			if c, err = extrapolate.Open(path); err == nil {
+			if c, err = extrapolate.Open(path, f.key); err == nil {
 				files = append(files, c)
 			}
 		}
@@ -212,6 +213,9 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 		return err
 	}
 	defer closeAll(s.Files())
+	if found := s.Files()[0].Found; found != "" {
+		fmt.Fprintln(log, found)
+	}
 	rep := newReport(s, f)
 	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.KeepStats), countBytes)
 	if !f.average {

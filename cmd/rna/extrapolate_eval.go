@@ -16,6 +16,7 @@ import (
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
 	"onlinerna/train/network"
+	"onlinerna/train/statedict"
 )
 
 // evaluatorFlags say how candidates are run as nets.
@@ -71,7 +72,12 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 		}
 	}()
 	f.net.weights, f.net.workers = weights, threads
-	meta, err := network.ReadMeta(weights)
+	file, err := statedict.Open(weights, "")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	meta, err := network.MetaOf(file)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +133,7 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 	if e.dev, err = openDevice(f.net.device, options); err != nil {
 		return nil, err
 	}
-	e.net, err = f.net.network(e.dev, &meta, of)
+	e.net, err = f.net.network(e.dev, file, &meta, of)
 	return e, err
 }
 
@@ -230,7 +236,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 		if err := e.net.SaveWeights(estimated, e.net.Params, e.net.Stats, network.Meta{}); err != nil {
 			return err
 		}
-		if opt.From, err = extrapolate.Open(estimated); err != nil {
+		if opt.From, err = extrapolate.Open(estimated, ""); err != nil {
 			return err
 		}
 		defer opt.From.Close()

@@ -92,6 +92,9 @@ func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Write
 		return err
 	}
 	defer closeAll(s.Files())
+	if found := s.Files()[0].Found; found != "" {
+		fmt.Fprintln(log, found)
+	}
 	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats), countBytes)
 	norms, err := s.Norms(ctx)
 	bar.done()

@@ -79,7 +79,8 @@ func (f *trainFlags) groups() []group {
 
 	m := newGroup("Model")
 	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
-	m.StringVar(&f.Init, "init", "", "safetensors `file` with the weights to start from")
+	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote; a last layer of another size starts fresh")
+	m.StringVar(&f.InitKey, "key", "", keyHelp)
 	m.BoolVar(&f.ZeroInit, "zero-init", false, "start residual blocks as the identity: their last BatchNorm scale is 0")
 	m.Uint64Var(&f.Seed, "seed", 0, "of initial weights, order and augmentation")
 
@@ -345,6 +346,9 @@ func announce(w io.Writer, r *train.Run, device string) {
 	}
 	if r.Fit != nil {
 		fmt.Fprintf(w, "%v\n", r.Fit)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(w, note)
 	}
 	switch c.RNA.Mode {
 	case train.Off:

@@ -79,8 +79,9 @@ type Config struct {
 	Workers int `json:"workers"` // that decode, 0 for one a core
 	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
 
-	Init string `json:"init,omitempty"` // weights to start from
-	RNA  RNA    `json:"rna"`
+	Init    string `json:"init,omitempty"`     // weights to start from
+	InitKey string `json:"init_key,omitempty"` // chooses among the state dicts in them: see network.LoadOptions
+	RNA     RNA    `json:"rna"`
 
 	// EMA keeps a power average of the iterates of all steps beside training, x += (γ+1)/(t+γ)·(w − x) at step
 	// t, for a γ > 0.

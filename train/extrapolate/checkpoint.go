@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
 
 	"onlinerna/train/safetensors"
-	"onlinerna/train/torchfile"
+	"onlinerna/train/statedict"
 )
 
 // Role says what becomes of a tensor.
@@ -51,8 +50,9 @@ func (t Tensor) Bytes() int64 { return int64(t.n) * int64(t.DType.Size()) }
 // Checkpoint is an open file of tensors. Its methods may be called concurrently.
 type Checkpoint struct {
 	Path     string
-	Metadata map[string]string // of a safetensors file
-	Tensors  []Tensor          // in the file's order
+	Metadata map[string]string
+	Tensors  []Tensor // in the file's order
+	Found    string   // in which state dict of several the tensors are, in words; empty where there is one
 
 	index map[string]int
 	mem   memory
@@ -65,67 +65,28 @@ type memory interface {
 	io.Closer
 }
 
-// Open opens a safetensors file or a zip file of torch.save, and checks what it says about its tensors.
-func Open(path string) (*Checkpoint, error) {
-	fd, err := os.Open(path)
+// Open opens a file of safetensors or of torch.save, and checks what it says about its tensors. A key chooses among the state dicts of the
+// latter: see [statedict.Open].
+func Open(path, key string) (*Checkpoint, error) {
+	f, err := statedict.Open(path, key)
 	if err != nil {
 		return nil, err
 	}
-	defer fd.Close()
-	var magic [4]byte
-	n, _ := io.ReadFull(fd, magic[:])
-	c := &Checkpoint{Path: path, index: map[string]int{}}
-	if string(magic[:n]) == torchfile.Magic {
-		err = c.openTorch()
-	} else {
-		err = c.openSafetensors()
+	defer f.Close()
+	c := &Checkpoint{Path: path, Metadata: f.Metadata, Found: f.Found(), index: map[string]int{}}
+	if f.Torch {
+		c.Metadata = clone(f.Metadata)
+		c.Metadata["format"] = "pt"
 	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range c.Tensors {
-		t := &c.Tensors[i]
+	for i, t := range f.Tensors {
 		c.index[t.Name] = i
-		t.Role = roleOf(t.Name, t.DType)
+		c.Tensors = append(c.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Role: roleOf(t.Name, t.DType),
+			strides: t.Strides, off: t.Offset, n: t.Len()})
 	}
 	if c.mem, err = openMemory(path); err != nil {
 		return nil, err
 	}
 	return c, nil
-}
-
-func (c *Checkpoint) openSafetensors() error {
-	f, err := safetensors.Open(c.Path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	c.Metadata = f.Metadata
-	for _, t := range f.Tensors {
-		off, _ := f.Section(t)
-		c.Tensors = append(c.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, off: off, n: t.Len()})
-	}
-	return nil
-}
-
-func (c *Checkpoint) openTorch() error {
-	ts, err := torchfile.Read(c.Path)
-	if err != nil {
-		return err
-	}
-	for _, t := range ts {
-		n := 1
-		for _, d := range t.Shape {
-			n *= d
-		}
-		own := Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, off: t.Offset, n: n}
-		if !t.Contiguous() {
-			own.strides = t.Strides
-		}
-		c.Tensors = append(c.Tensors, own)
-	}
-	c.Metadata = map[string]string{"format": "pt"}
-	return nil
 }
 
 // roleOf knows the names that PyTorch, Keras, Haiku and Flax give to running statistics.

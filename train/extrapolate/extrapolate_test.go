@@ -22,7 +22,7 @@ func openAll(t *testing.T, paths ...string) []*Checkpoint {
 	t.Helper()
 	var files []*Checkpoint
 	for _, p := range paths {
-		c, err := Open(p)
+		c, err := Open(p, "")
 		if err != nil {
 			t.Fatal(err)
 		}

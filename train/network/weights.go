@@ -12,6 +12,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/train/safetensors"
+	"onlinerna/train/statedict"
 )
 
 // Meta describes weights at rest. It is stored in the metadata of their file, a key each.
@@ -47,16 +48,25 @@ func (m Meta) strings() map[string]string {
 
 // ReadMeta reads the metadata of a weights file. What the file lacks stays zero.
 func ReadMeta(path string) (Meta, error) {
-	f, err := safetensors.Open(path)
+	f, err := statedict.Open(path, "")
 	if err != nil {
 		return Meta{}, err
 	}
 	defer f.Close()
-	return parseMeta(path, f.Metadata)
+	return MetaOf(f)
 }
+
+// MetaOf is the metadata of an open weights file. A model that another program named is there if it is one of nn's.
+func MetaOf(f *statedict.File) (Meta, error) { return parseMeta(f.Path, f.Metadata) }
 
 func parseMeta(path string, s map[string]string) (Meta, error) {
 	m := Meta{Model: s["model"], Kind: Kind(s["kind"])}
+	if m.Kind == "" { // as timm's "resnet50.a1_in1k"
+		m.Model, _, _ = strings.Cut(m.Model, ".")
+		if _, err := nn.Lookup(m.Model); err != nil {
+			m.Model = ""
+		}
+	}
 	var errs []error
 	for _, f := range []struct {
 		key string
@@ -113,106 +123,6 @@ func (n *Network) SaveWeights(path string, params, stats device.Vector, meta Met
 	return w.Commit()
 }
 
-// wrappers are prefixes that PyTorch puts before all names of a model that it wraps: DataParallel
-// and torch.compile.
-var wrappers = []string{"module.", "_orig_mod."}
-
-// unwrap finds the prefix that all names of a file have beyond the model's, "" if there is none.
-func unwrap(f *safetensors.File) string {
-	for _, p := range wrappers {
-		if len(f.Tensors) > 0 && !slices.ContainsFunc(f.Tensors, func(t safetensors.Tensor) bool { return !strings.HasPrefix(t.Name, p) }) {
-			return p
-		}
-	}
-	return ""
-}
-
-// LoadWeights reads parameters and statistics from a safetensors file of any floating-point type, F64,
-// F32, F16 or BF16. Names are the model's; "module." or "_orig_mod." before all of them is passed over, and
-// counters of batches may be missing. All names, shapes and types are checked before anything changes.
-func (n *Network) LoadWeights(path string) (Meta, error) {
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return Meta{}, err
-	}
-	defer f.Close()
-	meta, err := parseMeta(path, f.Metadata)
-	if err != nil {
-		return meta, err
-	}
-	prefix := unwrap(f)
-	if err := n.compare(f, prefix, meta); err != nil {
-		return meta, fmt.Errorf("%s: %w", path, err)
-	}
-	halves := map[int]op.Tensor{} // statistics, which a file holds as two tensors
-	for _, e := range n.model.StateDict() {
-		t, ok := f.Lookup(prefix + e.Name)
-		switch {
-		case e.Kind == nn.Parameter:
-			err = n.loadSlot(f, t, n.Params, n.params[e.Index])
-		case e.Kind == nn.BatchesTracked:
-			if ok {
-				var v []int64
-				if v, err = f.Int64s(t); err == nil {
-					n.StatsBatches = int(v[0])
-				}
-			}
-		default:
-			s := n.stats[e.Index]
-			if _, ok := halves[e.Index]; !ok {
-				halves[e.Index] = op.New(op.T(op.Float64, s.typ.Shape...))
-			}
-			err = f.Float64s(t, row(halves[e.Index], int(e.Kind-nn.RunningMean)).([]float64), 0)
-			if err == nil && e.Kind == nn.RunningVar {
-				err = n.upload(n.Stats, s, halves[e.Index])
-			}
-		}
-		if err != nil {
-			return meta, err
-		}
-	}
-	return meta, n.guard.clear(n.Device)
-}
-
-// compare says how the tensors of a file differ from the network's.
-func (n *Network) compare(f *safetensors.File, prefix string, meta Meta) error {
-	want := map[string]nn.Entry{}
-	var diff []string
-	for _, e := range n.model.StateDict() {
-		want[prefix+e.Name] = e
-		t, ok := f.Lookup(prefix + e.Name)
-		switch {
-		case !ok && e.Kind == nn.BatchesTracked: // older files lack it
-		case !ok:
-			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
-		case !slices.Equal(t.Shape, e.Shape):
-			diff = append(diff, fmt.Sprintf("%s is %v, the model has %v", e.Name, op.Shape(t.Shape), e.Shape))
-		case e.Kind == nn.BatchesTracked && !t.DType.Integer():
-			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has integers", e.Name, t.DType))
-		case e.Kind != nn.BatchesTracked && !t.DType.Float():
-			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has floating-point numbers", e.Name, t.DType))
-		}
-	}
-	for _, t := range f.Tensors {
-		if _, ok := want[t.Name]; !ok {
-			diff = append(diff, fmt.Sprintf("%s%v is not in the model", t.Name, op.Shape(t.Shape)))
-		}
-	}
-	if len(diff) == 0 {
-		return nil
-	}
-	more := ""
-	if k := len(diff) - 5; k > 0 {
-		diff, more = diff[:5], fmt.Sprintf("; and %d more", k)
-	}
-	of := ""
-	if meta.Model != "" && meta.Model != n.arch {
-		of = fmt.Sprintf(" (the file says it is %s)", meta.Model)
-	}
-	return fmt.Errorf("the weights do not fit %s with %d classes%s: %s%s",
-		n.arch, n.model.Config.Classes, of, strings.Join(diff, "; "), more)
-}
-
 // SaveVector writes a vector like Params under the parameters' names, in PyTorch's order of elements.
 func (n *Network) SaveVector(path string, v device.Vector) error {
 	var list []safetensors.Tensor
@@ -238,7 +148,7 @@ func (n *Network) SaveVector(path string, v device.Vector) error {
 
 // LoadVector is the inverse of SaveVector.
 func (n *Network) LoadVector(path string, v device.Vector) error {
-	f, err := safetensors.Open(path)
+	f, err := statedict.Open(path, "")
 	if err != nil {
 		return err
 	}
@@ -255,14 +165,14 @@ func (n *Network) LoadVector(path string, v device.Vector) error {
 	return nil
 }
 
-func (n *Network) loadSlot(f *safetensors.File, t safetensors.Tensor, v device.Vector, s slot) error {
+func (n *Network) loadSlot(f *statedict.File, t statedict.Tensor, v device.Vector, s slot) error {
 	x := op.New(s.typ)
 	var err error
 	switch d := x.Data.(type) {
 	case []float32:
-		err = f.Float32s(t, d, 0)
+		err = f.Float32s(t, d)
 	case []float64:
-		err = f.Float64s(t, d, 0)
+		err = f.Float64s(t, d)
 	}
 	if err != nil {
 		return err

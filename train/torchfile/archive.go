@@ -160,7 +160,7 @@ func (a *archive) section(name string) (off, bytes int64, err error) {
 	if err := a.readAt(head[:], int64(e.header)); err != nil {
 		return 0, 0, err
 	}
-	if string(head[:4]) != Magic {
+	if string(head[:4]) != zipMagic {
 		return 0, 0, fmt.Errorf("entry %q has no header", name)
 	}
 	off = int64(e.header) + headerLen + int64(binary.LittleEndian.Uint16(head[26:])) + int64(binary.LittleEndian.Uint16(head[28:]))
@@ -183,13 +183,4 @@ func (a *archive) read(name string, limit int64) ([]byte, error) {
 	return b, a.readAt(b, off)
 }
 
-func (a *archive) readAt(b []byte, off int64) error {
-	n, err := a.r.ReadAt(b, off)
-	if n == len(b) {
-		return nil
-	}
-	if err == io.EOF {
-		return errTruncated
-	}
-	return err
-}
+func (a *archive) readAt(b []byte, off int64) error { return readAt(a.r, b, off) }

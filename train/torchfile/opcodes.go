@@ -8,8 +8,7 @@ import (
 	"strconv"
 )
 
-// The opcodes of pickles that state dicts are made of. Those that call what the pickle names without a list
-// of what is allowed, that make objects of classes or that refer to registries are not among them.
+// The opcodes of pickles of checkpoints. Those that refer to registries or to buffers outside are not among them.
 const (
 	opMark            = '('
 	opStop            = '.'
@@ -54,13 +53,21 @@ const (
 	opStackGlobal     = 0x93
 	opBinBytes        = 'B'
 	opShortBinBytes   = 'C'
+	opInst            = 'i'
+	opObj             = 'o'
+	opDup             = '2'
+	opNewObj          = 0x81
+	opNewObjEx        = 0x92
+	opLong4           = 0x8b
+	opBinBytes8       = 0x8e
+	opEmptySet        = 0x8f
+	opAddItems        = 0x90
+	opFrozenSet       = 0x91
+	opByteArray8      = 0x96
 )
 
 // refused names the opcodes that are most likely to be met and are refused.
-var refused = map[byte]string{
-	'i': "INST", 'o': "OBJ", 0x81: "NEWOBJ", 0x92: "NEWOBJ_EX", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 'P': "PERSID",
-	0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x8b: "LONG4", 0x96: "BYTEARRAY8", 0x97: "NEXT_BUFFER",
-}
+var refused = map[byte]string{0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 'P': "PERSID", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER"}
 
 func opName(op byte) string {
 	if n, ok := refused[op]; ok {
@@ -95,7 +102,7 @@ func (m *machine) step(op byte) error {
 		return m.push(nil, 0)
 	case opNewTrue, opNewFalse:
 		return m.push(op == opNewTrue, 0)
-	case opInt, opBinInt, opBinInt1, opBinInt2, opLong1, opBinFloat:
+	case opInt, opBinInt, opBinInt1, opBinInt2, opLong1, opLong4, opBinFloat:
 		return m.numeral(op)
 	case opBinUnicode:
 		return m.text(m.counted(4))
@@ -107,11 +114,17 @@ func (m *machine) step(op byte) error {
 		return m.text(m.counted(4))
 	case opShortBinString:
 		return m.text(m.counted(1))
-	case opBinBytes, opShortBinBytes:
+	case opBinBytes, opShortBinBytes, opBinBytes8, opByteArray8:
 		return m.bytes(op)
 	case opEmptyDict:
 		return m.push(&dict{}, containerCost)
-	case opEmptyList:
+	case opDup:
+		v, err := m.top()
+		if err != nil {
+			return err
+		}
+		return m.push(v, 0)
+	case opEmptyList, opEmptySet:
 		return m.push(&list{}, containerCost)
 	case opEmptyTuple:
 		return m.push(tuple{}, containerCost)
@@ -121,8 +134,10 @@ func (m *machine) step(op byte) error {
 		return m.tuple(m.popMark())
 	case opAppend:
 		return m.append(m.popN(1))
-	case opAppends:
+	case opAppends, opAddItems:
 		return m.append(m.popMark())
+	case opFrozenSet:
+		return m.tuple(m.popMark())
 	case opSetItem:
 		return m.items(m.popN(2))
 	case opSetItems:
@@ -130,15 +145,7 @@ func (m *machine) step(op byte) error {
 	case opBinGet, opLongBinGet, opBinPut, opLongBinPut, opMemoize:
 		return m.memory(op)
 	case opGlobal:
-		module, err := m.line()
-		if err != nil {
-			return err
-		}
-		name, err := m.line()
-		if err != nil {
-			return err
-		}
-		return m.global(module, name)
+		return m.named()
 	case opStackGlobal:
 		vs, err := m.popN(2)
 		if err != nil {
@@ -152,12 +159,50 @@ func (m *machine) step(op byte) error {
 		return m.global(module, name)
 	case opReduce:
 		return m.reduce()
+	case opInst, opObj, opNewObj, opNewObjEx:
+		return m.instance(op)
 	case opBuild:
 		return m.build()
 	case opBinPersID:
 		return m.persistent()
 	}
-	return errors.New("not an opcode of a state dict: only weights are read")
+	return errors.New("not an opcode of a checkpoint: only weights are read")
+}
+
+// instance pushes an object of a class.
+func (m *machine) instance(op byte) error {
+	switch op {
+	case opNewObj, opNewObjEx:
+		n := 2
+		if op == opNewObjEx {
+			n = 3
+		}
+		vs, err := m.popN(n)
+		if err != nil {
+			return err
+		}
+		return m.object(vs[0])
+	case opInst:
+		if _, err := m.popMark(); err != nil {
+			return err
+		}
+		if err := m.named(); err != nil {
+			return err
+		}
+		class, err := m.pop()
+		if err != nil {
+			return err
+		}
+		return m.object(class)
+	}
+	vs, err := m.popMark()
+	if err != nil {
+		return err
+	}
+	if len(vs) == 0 {
+		return errors.New("no class")
+	}
+	return m.object(vs[0])
 }
 
 // numeral pushes a number.
@@ -182,8 +227,8 @@ func (m *machine) numeral(op byte) error {
 			return err
 		}
 		return m.push(math.Float64frombits(binary.BigEndian.Uint64(b)), 8)
-	case opLong1:
-		b, err := m.counted(1)
+	case opLong1, opLong4:
+		b, err := m.counted(map[byte]int{opLong1: 1, opLong4: 4}[op])
 		if err != nil {
 			return err
 		}
@@ -212,10 +257,7 @@ func (m *machine) numeral(op byte) error {
 
 // bytes pushes a bytes object, whose content no tensor depends on.
 func (m *machine) bytes(op byte) error {
-	n := 1
-	if op == opBinBytes {
-		n = 4
-	}
+	n := map[byte]int{opShortBinBytes: 1, opBinBytes: 4, opBinBytes8: 8, opByteArray8: 8}[op]
 	if _, err := m.counted(n); err != nil {
 		return err
 	}

@@ -19,10 +19,10 @@ const (
 	memoCost      = 48
 )
 
-// machine reads a pickle of protocol 2 to 5.
+// machine reads pickles of protocol 2 to 5, one behind the other.
 type machine struct {
-	in      []byte
-	storage func(key string) (off, bytes int64, err error)
+	in    []byte
+	place func(key string) (*place, error) // of a storage
 
 	at    int
 	stack []any
@@ -140,7 +140,7 @@ func (m *machine) top() (any, error) {
 
 // run reads the pickle and returns its value.
 func (m *machine) run() (any, error) {
-	m.memo = map[int]any{}
+	m.memo, m.stack = map[int]any{}, nil
 	for {
 		at := m.at
 		b, err := m.take(1)
@@ -201,17 +201,17 @@ func (m *machine) items(vs []any, err error) error {
 	if err != nil {
 		return err
 	}
-	d, ok := under.(*dict)
-	if !ok || len(vs)%2 != 0 {
+	if len(vs)%2 != 0 {
 		return fmt.Errorf("on %s with %d keys and values", kind(under), len(vs))
 	}
-	for i := 0; i < len(vs); i += 2 {
-		switch vs[i].(type) {
-		case string, int64:
-		default:
-			return fmt.Errorf("a key that is %s", kind(vs[i]))
+	switch d := under.(type) {
+	case *object:
+	case *dict:
+		for i := 0; i < len(vs); i += 2 {
+			d.items = append(d.items, item{vs[i], vs[i+1]})
 		}
-		d.items = append(d.items, item{vs[i], vs[i+1]})
+	default:
+		return fmt.Errorf("on %s", kind(under))
 	}
 	return m.charge(itemCost * len(vs) / 2)
 }
@@ -224,32 +224,47 @@ func (m *machine) append(vs []any, err error) error {
 	if err != nil {
 		return err
 	}
-	l, ok := under.(*list)
-	if !ok {
+	switch l := under.(type) {
+	case *object:
+	case *list:
+		l.items = append(l.items, vs...)
+	default:
 		return fmt.Errorf("on %s", kind(under))
 	}
-	l.items = append(l.items, vs...)
 	return m.charge(2 * valueCost * len(vs))
 }
 
 func (m *machine) global(module, name string) error {
 	g := global(module + "." + name)
-	if !g.known() {
-		return fmt.Errorf("%.200q is not part of weights and is not loaded: save the state_dict() alone", string(g))
-	}
 	return m.push(g, len(g))
 }
 
-// reduce applies a known function.
+// named pushes the global that two lines name.
+func (m *machine) named() error {
+	module, err := m.line()
+	if err != nil {
+		return err
+	}
+	name, err := m.line()
+	if err != nil {
+		return err
+	}
+	return m.global(module, name)
+}
+
+// reduce applies a known function. What any other would have made is an object.
 func (m *machine) reduce() error {
 	vs, err := m.popN(2)
 	if err != nil {
 		return err
 	}
-	g, ok := vs[0].(global)
-	args, ok2 := vs[1].(tuple)
-	if !ok || !ok2 || functions[g] == nil {
+	args, ok := vs[1].(tuple)
+	if !ok {
 		return fmt.Errorf("a call of %s with %s", kind(vs[0]), kind(vs[1]))
+	}
+	g, _ := vs[0].(global)
+	if functions[g] == nil {
+		return m.object(vs[0])
 	}
 	v, err := functions[g](m, args)
 	if err != nil {
@@ -258,42 +273,70 @@ func (m *machine) reduce() error {
 	return m.push(v, containerCost)
 }
 
-// build sets attributes, which only an OrderedDict may have: the state dict's _metadata, which is not needed.
+// object pushes what a class or function would have made, without its arguments.
+func (m *machine) object(class any) error {
+	switch g, ok := class.(global); {
+	case ok && dicts[g]:
+		return m.push(&dict{}, containerCost)
+	case ok:
+		return m.push(&object{class: g}, containerCost)
+	}
+	return m.push(&object{class: "a class of its own"}, containerCost)
+}
+
+// build gives an object its attributes. Those of anything else, as the state dict's _metadata, are not needed.
 func (m *machine) build() error {
 	vs, err := m.popN(2)
 	if err != nil {
 		return err
 	}
-	d, ok := vs[0].(*dict)
-	if !ok {
-		return fmt.Errorf("attributes of %s", kind(vs[0]))
+	if o, ok := vs[0].(*object); ok {
+		o.state = vs[1]
 	}
-	return m.push(d, 0)
+	return m.push(vs[0], 0)
 }
 
-// persistent makes the storage that ('storage', class, key, place, elements) names.
+// persistent makes the storage that ('storage', class, key, device, elements, …) names.
 func (m *machine) persistent() error {
 	v, err := m.pop()
 	if err != nil {
 		return err
 	}
 	id, ok := v.(tuple)
+	if ok && len(id) > 0 && id[0] == any("module") { // the class of a module, with its source
+		return m.push(&object{class: "a module"}, containerCost)
+	}
 	if !ok || len(id) < 5 || id[0] != any("storage") {
 		return fmt.Errorf("%s does not name a storage", kind(v))
 	}
-	class, _ := id[1].(global)
+	class, isClass := id[1].(global)
 	key, isKey := id[2].(string)
 	n, isLen := id[4].(int64)
-	dtype, known := storages[class]
-	if !isKey || !isLen || !known {
+	if !isKey || !isLen || !isClass {
 		return fmt.Errorf("a storage of class %s", kind(id[1]))
 	}
-	off, bytes, err := m.storage(key)
+	dtype, known := storages[class]
+	size := dtype.Size()
+	if !known {
+		if size = odd[class]; size == 0 {
+			return fmt.Errorf("a storage of class %s, whose elements are not known", kind(class))
+		}
+	}
+	if len(id) > 5 && id[5] != nil {
+		return errors.New("a storage that is a part of another")
+	}
+	p, err := m.place(key)
 	if err != nil {
 		return err
 	}
-	if n < 0 || n > bytes/int64(dtype.Size()) || int64(int(n)) != n {
-		return fmt.Errorf("storage %.100q of %d elements of %s has %d bytes", key, n, dtype, bytes)
+	if n < 0 || int64(int(n)) != n || n > math.MaxInt64/int64(size) || p.bytes >= 0 && n*int64(size) > p.bytes {
+		return fmt.Errorf("storage %.100q of %d elements of %s has %d bytes", key, n, dtype, p.bytes)
 	}
-	return m.push(&storage{dtype, off, int(n)}, containerCost)
+	if p.bytes < 0 { // of the old form: the file says later how many there are
+		p.need, p.unit = max(p.need, n*int64(size)), size
+	}
+	if !known {
+		return m.push(inert("a storage of "+string(class)), containerCost)
+	}
+	return m.push(&storage{dtype, p, int(n)}, containerCost)
 }

@@ -1,14 +1,15 @@
-// Package torchfile reads the tensors of a state dict from a file that PyTorch's torch.save wrote: a zip
-// archive that holds a pickle and the bytes of each storage.
+// Package torchfile reads the tensors of a state dict from a file that PyTorch's torch.save wrote, and writes such files. A file is a zip
+// archive that holds a pickle and the bytes of each storage, or, of old, pickles with the storages behind them.
 //
 // The pickle is read by a machine of its own that knows the opcodes and the few classes that a state
-// dict consists of. It calls nothing and imports nothing; an opcode or a class beyond these is an error
-// that names it. The archive's names are compared, never used as paths. What a file may make
+// dict consists of. It calls nothing and imports nothing: what any other class or function would have made is an inert object, with
+// attributes at most. The archive's names are compared, never used as paths. What a file may make
 // the reader allocate is bounded, whatever the file says.
 package torchfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,6 @@ import (
 
 	"onlinerna/train/safetensors"
 )
-
-// Magic begins every file of the format, as it does every zip archive.
-const Magic = "PK\x03\x04"
 
 // maxPickle bounds the pickle, which holds names and shapes only.
 const maxPickle = 8 << 20
@@ -49,76 +47,133 @@ func (t Tensor) Contiguous() bool {
 	return true
 }
 
-// wrappers are the keys under which training scripts keep the state dict beside other things.
-var wrappers = []string{"state_dict", "model", "model_state_dict"}
+// File is what a file holds.
+type File struct {
+	Tensors []Tensor // of the state dict, in its order
+	Key     string   // under which the state dict is, empty where it is what was saved
+	Others  []string // keys of other state dicts
+	// Metadata is what this package wrote beside the tensors; of other files the model and the epoch, by these names, if they say so.
+	Metadata map[string]string
+}
 
-// prefixes are what DataParallel and torch.compile put before all names.
-var prefixes = []string{"module.", "_orig_mod."}
+// Is says whether the first bytes of a file are those of one that Read reads, four at least.
+func Is(head []byte) bool {
+	return bytes.HasPrefix(head, []byte(zipMagic)) || bytes.HasPrefix(head, []byte(oldMagic[:4]))
+}
 
-// Read reads the names, types and places of the tensors of a state dict, in its order. The dict is the whole of what
-// was saved, or what is under the key state_dict, model or model_state_dict of it; module. or _orig_mod. before
-// all names is left out.
-func Read(path string) ([]Tensor, error) {
-	f, err := os.Open(path)
+const (
+	zipMagic = "PK\x03\x04"
+	oldMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
+)
+
+// Read finds the names, types and places of the tensors of a state dict. It is the one under the key, as "model_ema" or "ema.model". Without a
+// key it is what was saved, or is under state_dict, model_state_dict or model of it, or the only one that is there.
+func Read(path, key string) (*File, error) {
+	fd, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	st, err := f.Stat()
+	defer fd.Close()
+	st, err := fd.Stat()
 	if err != nil {
 		return nil, err
 	}
-	tensors, err := read(f, st.Size())
+	f, err := read(fd, st.Size(), key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return tensors, nil
+	return f, nil
 }
 
-func read(r io.ReaderAt, size int64) ([]Tensor, error) {
-	a, err := openArchive(r, size)
+func read(r io.ReaderAt, size int64, key string) (*File, error) {
+	head := make([]byte, min(size, int64(len(oldMagic))))
+	if err := readAt(r, head, 0); err != nil {
+		return nil, err
+	}
+	var top any
+	var metadata map[string]string
+	var err error
+	if string(head) == oldMagic {
+		top, err = readOld(r, size)
+	} else {
+		top, metadata, err = readZip(r, size)
+	}
 	if err != nil {
 		return nil, err
+	}
+	f, err := find(top, key)
+	if err != nil {
+		return nil, err
+	}
+	if metadata != nil {
+		f.Metadata = metadata
+	}
+	return f, checkSum(f.Tensors, size)
+}
+
+// readZip reads the pickle of an archive, and what this package wrote beside.
+func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, err error) {
+	a, err := openArchive(r, size)
+	if err != nil {
+		return nil, nil, err
 	}
 	name := ""
 	for n := range a.entries {
 		if dir, ok := strings.CutSuffix(n, "data.pkl"); ok && strings.Count(n, "/") == 1 && strings.HasSuffix(dir, "/") {
 			if name != "" {
-				return nil, errors.New("the archive holds two data.pkl")
+				return nil, nil, errors.New("the archive holds two data.pkl")
 			}
 			name = n
 		}
 	}
 	if name == "" {
-		return nil, errors.New("a zip archive without data.pkl: not a file of torch.save")
+		return nil, nil, errors.New("a zip archive without data.pkl: not a file of torch.save")
 	}
 	dir := strings.TrimSuffix(name, "data.pkl")
 	if _, ok := a.entries[dir+"constants.pkl"]; ok {
-		return nil, errors.New("a TorchScript archive: save its state_dict() by torch.save")
+		return nil, nil, errors.New("a TorchScript archive: save its state_dict() by torch.save")
 	}
 	if _, ok := a.entries[dir+"byteorder"]; ok {
 		order, err := a.read(dir+"byteorder", 16)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !bytes.Equal(order, []byte("little")) {
-			return nil, fmt.Errorf("byte order %q: only little is read", order)
+			return nil, nil, fmt.Errorf("byte order %q: only little is read", order)
 		}
 	}
 	pickle, err := a.read(name, maxPickle)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m := &machine{in: pickle, storage: func(key string) (int64, int64, error) { return a.section(dir + "data/" + key) }}
-	top, err := m.run()
-	if err != nil {
-		return nil, fmt.Errorf("data.pkl: %w", err)
+	m := &machine{in: pickle, place: func(key string) (*place, error) {
+		off, n, err := a.section(dir + "data/" + key)
+		return &place{off: off, bytes: n}, err
+	}}
+	if top, err = m.run(); err != nil {
+		return nil, nil, fmt.Errorf("data.pkl: %w", err)
 	}
-	tensors, err := stateDict(top)
-	if err != nil {
-		return nil, err
+	if _, ok := a.entries[dir+metadataEntry]; ok {
+		b, err := a.read(dir+metadataEntry, maxPickle)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := json.Unmarshal(b, &metadata); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", metadataEntry, err)
+		}
 	}
-	return tensors, checkSum(tensors, size)
+	return top, metadata, nil
+}
+
+func readAt(r io.ReaderAt, b []byte, off int64) error {
+	n, err := r.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == io.EOF {
+		return errTruncated
+	}
+	return err
 }
 
 // checkSum refuses tensors that share storages so much that they hold many times what the file does.
@@ -134,59 +189,4 @@ func checkSum(tensors []Tensor, size int64) error {
 		}
 	}
 	return nil
-}
-
-// stateDict finds the tensors in what was saved.
-func stateDict(top any) ([]Tensor, error) {
-	d, ok := top.(*dict)
-	for range 4 {
-		if !ok {
-			return nil, fmt.Errorf("%s was saved, not a state dict", kind(top))
-		}
-		inner := d.lookup(wrappers)
-		if inner == nil {
-			break
-		}
-		top = inner
-		d, ok = inner.(*dict)
-	}
-	if !ok {
-		return nil, fmt.Errorf("%s is where the state dict was expected", kind(top))
-	}
-	var tensors []Tensor
-	seen := map[string]bool{}
-	for _, it := range d.items {
-		name, ok := it.key.(string)
-		t, is := it.value.(*Tensor)
-		if !ok || !is {
-			return nil, fmt.Errorf("key %s holds %s: the state dict must be what was saved, or be under the key %s",
-				shown(it.key), kind(it.value), strings.Join(wrappers, " or "))
-		}
-		if seen[name] {
-			return nil, fmt.Errorf("tensor %q occurs twice", name)
-		}
-		seen[name] = true
-		named := *t
-		named.Name = name
-		tensors = append(tensors, named)
-	}
-	if len(tensors) == 0 {
-		return nil, errors.New("an empty state dict")
-	}
-	for _, p := range prefixes {
-		unprefix(tensors, p)
-	}
-	return tensors, nil
-}
-
-// unprefix takes p from all names if all have it.
-func unprefix(tensors []Tensor, p string) {
-	for _, t := range tensors {
-		if !strings.HasPrefix(t.Name, p) {
-			return
-		}
-	}
-	for i := range tensors {
-		tensors[i].Name = tensors[i].Name[len(p):]
-	}
 }

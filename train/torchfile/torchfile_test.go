@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,13 +17,14 @@ import (
 
 // The state dict of testdata/gen.py, whole, and below other things with a prefix.
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"plain.pt", "wrapped.pth"} {
+	for _, name := range []string{"plain.pt", "wrapped.pth", "legacy.pt"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", name)
-			tensors, err := Read(path)
+			f, err := Read(path, "")
 			if err != nil {
 				t.Fatal(err)
 			}
+			tensors := f.Tensors
 			file, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +62,7 @@ func TestGolden(t *testing.T) {
 			}
 			for i, w := range want {
 				x := tensors[i]
-				if x.Name != w.name || x.DType != w.dtype || x.Contiguous() != w.contiguous {
+				if strings.TrimPrefix(x.Name, "module.") != w.name || x.DType != w.dtype || x.Contiguous() != w.contiguous {
 					t.Errorf("tensor %d is %+v, want %+v", i, x, w)
 				}
 				if w.values == nil {
@@ -99,32 +101,70 @@ func elements(t *testing.T, file []byte, x Tensor) []float64 {
 	return out
 }
 
-func TestModule(t *testing.T) {
-	tensors, err := Read("testdata/module.pt")
-	if err != nil {
-		t.Fatal(err)
-	}
+func names(tensors []Tensor) string {
 	var names []string
 	for _, x := range tensors {
 		names = append(names, x.Name)
 	}
-	if got := strings.Join(names, " "); got != "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var 1.num_batches_tracked" {
-		t.Errorf("names %s", got)
+	return strings.Join(names, " ")
+}
+
+func TestModule(t *testing.T) {
+	for _, name := range []string{"module.pt", "namespace.pt"} {
+		f, err := Read(filepath.Join("testdata", name), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := names(f.Tensors); got != "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var 1.num_batches_tracked" || f.Key != "model" {
+			t.Errorf("%s: under %q: names %s", name, f.Key, got)
+		}
+	}
+}
+
+// What torchvision's, timm's and Lightning's scripts save, and how state dicts are chosen.
+func TestScripts(t *testing.T) {
+	for _, c := range []struct {
+		file, key, found, names, others string
+		metadata                        map[string]string
+	}{
+		{"torchvision.pth", "", "model", "fc.weight fc.bias", "model_ema", map[string]string{"epoch": "3", "model": "resnet50"}},
+		{"torchvision.pth", "model_ema", "model_ema", "n_averaged module.fc.weight module.fc.bias", "model", map[string]string{"epoch": "3", "model": "resnet50"}},
+		{"timm.pth.tar", "", "state_dict", "_orig_mod.fc.weight _orig_mod.fc.bias", "state_dict_ema", map[string]string{"epoch": "4", "model": "resnet50d"}},
+		{"timm.pth.tar", "state_dict_ema", "state_dict_ema", "fc.weight fc.bias", "state_dict", map[string]string{"epoch": "4", "model": "resnet50d"}},
+		{"lightning.ckpt", "", "state_dict", "model.fc.weight model.fc.bias", "", map[string]string{"epoch": "5"}},
+		{"two.pt", "b", "b", "fc.weight fc.bias", "a", map[string]string{}},
+		{"attack.pt", "", "", "", "", nil},
+	} {
+		f, err := Read(filepath.Join("testdata", c.file), c.key)
+		if c.names == "" {
+			if err == nil || !strings.Contains(err.Error(), "an object of posix.system") {
+				t.Errorf("%s: error %v", c.file, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s, key %q: %v", c.file, c.key, err)
+			continue
+		}
+		if names(f.Tensors) != c.names || f.Key != c.found || strings.Join(f.Others, " ") != c.others || !maps.Equal(f.Metadata, c.metadata) {
+			t.Errorf("%s, key %q: %+v", c.file, c.key, f)
+		}
 	}
 }
 
 func TestRefuses(t *testing.T) {
-	for name, want := range map[string]string{
-		"attack.pt":    "system",
-		"namespace.pt": "argparse.Namespace",
-		"whole.pt":     "torch.nn.modules.container.Sequential",
-		"expanded.pt":  "expanded tensors are not read",
-		"legacy.pt":    "not a zip archive",
-		"gen.py":       "not a zip archive",
-		"missing.pt":   "missing.pt",
+	for _, c := range []struct{ name, key, want string }{
+		{"whole.pt", "", "an object of torch.nn.modules.container.Sequential was saved"},
+		{"expanded.pt", "", "expanded tensors are not read"},
+		{"gen.py", "", "not a zip archive"},
+		{"missing.pt", "", "missing.pt"},
+		{"two.pt", "", "several state dicts, a, b"},
+		{"two.pt", "c", "there are state dicts under a, b"},
+		{"plain.pt", "model", "without a key"},
+		{"torchvision.pth", "args", "an object of argparse.Namespace, not a state dict: there are state dicts under model, model_ema"},
 	} {
-		if _, err := Read(filepath.Join("testdata", name)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one that says %q", name, err, want)
+		if _, err := Read(filepath.Join("testdata", c.name), c.key); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one that says %q", c.name, err, c.want)
 		}
 	}
 }
@@ -190,13 +230,20 @@ func TestHostile(t *testing.T) {
 		{"many values", stored(t, "a/data.pkl", strings.Repeat("}", maxPickle)), "take more than"},
 		{"a billion laughs", stored(t, "a/data.pkl", "\x80\x02]q\x00"+strings.Repeat("(h\x00h\x00h\x00h\x00h\x00h\x00e", 1<<19)+"."), "take more than"},
 		{"laughing key", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ccollections\nOrderedDict\n]h\x17N\x86a\x85R."), "holds None"},
+		{"a call of what a call gave", stored(t, "a/data.pkl", "\x80\x02cos\nsystem\n)R)R."), "an object of a class of its own was saved"},
+		{"a call of no arguments", stored(t, "a/data.pkl", "\x80\x02cos\nsystem\nNR."), "with None"},
+		{"a dict within itself", stored(t, "a/data.pkl", "\x80\x02}q\x00X\x05\x00\x00\x00modelh\x00s."), "holds a dict"},
+		{"a storage within another", stored(t, "a/data.pkl", "\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10K\x01tQ."), "part of another"},
+		{"a storage of a class", stored(t, "a/data.pkl", "\x80\x02(X\x07\x00\x00\x00storagecos\nsystem\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x10tQ."), "os.system, whose elements"},
+		{"old and cut short", []byte(oldMagic + "\x80\x02M\xe9\x03."), "cut short"},
+		{"old of another version", []byte(oldMagic + "\x80\x02M\xe8\x03."), "version 1000"},
 		{"laughing offset", stored(t, "a/data.pkl", "\x80\x02"+laughs(24)+"ctorch._utils\n_rebuild_tensor_v2\n(Nh\x17))tR."), "of None at"},
 		{"long string", stored(t, "a/data.pkl", "\x80\x02X\xff\xff\xff\xffa."), "cut short"},
 		{"a number", stored(t, "a/data.pkl", "\x80\x02K\x01."), "not a state dict"},
 		{"no tensor", stored(t, "a/data.pkl", "\x80\x02}U\x01aK\x01s."), `key "a" holds a number`},
 		{"empty", stored(t, "a/data.pkl", "\x80\x02}."), "empty state dict"},
-		{"instance", stored(t, "a/data.pkl", "\x80\x02(ios\nsystem\n."), "opcode INST"},
-		{"new object", stored(t, "a/data.pkl", "\x80\x02ctorch\nSize\n)\x81."), "opcode NEWOBJ"},
+		{"instance", stored(t, "a/data.pkl", "\x80\x02(ios\nsystem\n."), "an object of os.system was saved"},
+		{"new object", stored(t, "a/data.pkl", "\x80\x02cos\nsystem\n)\x81."), "an object of os.system was saved"},
 		{"extension", stored(t, "a/data.pkl", "\x80\x02\x82\x01."), "opcode EXT1"},
 		{"old protocol", stored(t, "a/data.pkl", "(dp0\n."), "not an opcode"},
 		{"nothing to stop at", stored(t, "a/data.pkl", "\x80\x02}"), "cut short"},
@@ -204,7 +251,7 @@ func TestHostile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := allocated()
-			_, err := read(bytes.NewReader(c.file), int64(len(c.file)))
+			_, err := read(bytes.NewReader(c.file), int64(len(c.file)), "")
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one that says %q", err, c.want)
 			}
@@ -224,7 +271,7 @@ func allocated() uint64 {
 // Directories that lie about themselves.
 func TestHostileDirectory(t *testing.T) {
 	good := stored(t, "a/data.pkl", onePickle(16, 0, "K\x10\x85", "K\x01\x85"), "a/data/0", strings.Repeat("\x00", 64))
-	if _, err := read(bytes.NewReader(good), int64(len(good))); err != nil {
+	if _, err := read(bytes.NewReader(good), int64(len(good)), ""); err != nil {
 		t.Fatal(err)
 	}
 	end := bytes.LastIndex(good, []byte("PK\x05\x06"))
@@ -244,12 +291,12 @@ func TestHostileDirectory(t *testing.T) {
 	} {
 		b := bytes.Clone(good)
 		change(b)
-		if _, err := read(bytes.NewReader(b), int64(len(b))); err == nil {
+		if _, err := read(bytes.NewReader(b), int64(len(b)), ""); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for n := range good {
-		if _, err := read(bytes.NewReader(good[:n]), int64(n)); err == nil {
+		if _, err := read(bytes.NewReader(good[:n]), int64(n), ""); err == nil {
 			t.Errorf("cut to %d bytes: no error", n)
 		}
 	}
@@ -257,7 +304,7 @@ func TestHostileDirectory(t *testing.T) {
 
 // FuzzRead reads arbitrary files; tensors of those that are accepted lie within them.
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"plain.pt", "wrapped.pth", "module.pt"} {
+	for _, name := range []string{"plain.pt", "wrapped.pth", "module.pt", "legacy.pt", "torchvision.pth", "lightning.ckpt"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			f.Fatal(err)
@@ -265,9 +312,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		tensors, err := read(bytes.NewReader(b), int64(len(b)))
+		f, err := read(bytes.NewReader(b), int64(len(b)), "")
 		if err == nil {
-			inside(t, tensors, int64(len(b)))
+			inside(t, f.Tensors, int64(len(b)))
 		}
 	})
 }
@@ -277,13 +324,13 @@ func FuzzPickle(f *testing.F) {
 	f.Add([]byte(onePickle(16, 0, "K\x10\x85", "K\x01\x85")))
 	f.Add([]byte("\x80\x04\x8c\x05torch\x8c\x04Size\x93\x94)R."))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := &machine{in: b, storage: func(string) (int64, int64, error) { return 0, 64, nil }}
+		m := &machine{in: b, place: func(string) (*place, error) { return &place{bytes: 64}, nil }}
 		v, err := m.run()
 		if err != nil {
 			return
 		}
-		if tensors, err := stateDict(v); err == nil {
-			inside(t, tensors, 64)
+		if f, err := find(v, ""); err == nil {
+			inside(t, f.Tensors, 64)
 		}
 	})
 }
@@ -297,6 +344,26 @@ func inside(t *testing.T, tensors []Tensor, size int64) {
 		}
 		if !empty && (x.Offset < 0 || last+int64(x.DType.Size()) > size) {
 			t.Errorf("%+v lies outside %d bytes", x, size)
+		}
+	}
+}
+
+// TestOldHostile changes a file of the old form byte by byte, and cuts it short: what is accepted lies within the file.
+func TestOldHostile(t *testing.T) {
+	good, err := os.ReadFile("testdata/legacy.pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		if _, err := read(bytes.NewReader(good[:i]), int64(i), ""); err == nil {
+			t.Errorf("cut to %d bytes: no error", i)
+		}
+		for _, x := range []byte{0, 0x7f, 0xff} {
+			b := bytes.Clone(good)
+			b[i] = x
+			if f, err := read(bytes.NewReader(b), int64(len(b)), ""); err == nil {
+				inside(t, f.Tensors, int64(len(b)))
+			}
 		}
 	}
 }

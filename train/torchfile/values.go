@@ -20,23 +20,44 @@ type (
 	// inert is something that the tensors of a state dict do not depend on.
 	inert string
 
-	// storage is a flat array of elements in the archive.
+	// object is what a class that is not known would have made, with the attributes that it would have got. Nothing is called.
+	object struct {
+		class global
+		state any
+	}
+
+	// storage is a flat array of elements in the file.
 	storage struct {
-		dtype safetensors.DType
-		off   int64
+		dtype safetensors.DType // empty where its elements cannot be read
+		place *place
 		len   int
 	}
+
+	// place is where a storage lies in the file. Files of the old form say so behind the pickle: bytes is negative until then, need is
+	// how many there have to be, and unit is the size of an element.
+	place struct {
+		off, bytes, need int64
+		unit             int
+	}
+
+	// tensor is elements of a storage, from number at on.
+	tensor struct {
+		*storage
+		at             int64
+		shape, strides []int
+	}
+
+	// broken is a tensor that cannot be read, which matters if it is wanted.
+	broken struct{ err error }
 
 	mark struct{}
 )
 
-// lookup returns the value of the first of keys that is there.
-func (d *dict) lookup(keys []string) any {
-	for _, k := range keys {
-		for _, it := range d.items {
-			if it.key == any(k) {
-				return it.value
-			}
+// lookup returns the value of a key, nil for none.
+func (d *dict) lookup(key string) any {
+	for _, it := range d.items {
+		if k, ok := it.key.(string); ok && k == key {
+			return it.value
 		}
 	}
 	return nil
@@ -51,33 +72,52 @@ var storages = map[global]safetensors.DType{
 	"torch.ComplexFloatStorage": "C64",
 }
 
+// odd gives the bytes of an element of storages whose elements cannot be read.
+var odd = map[global]int{
+	"torch.ComplexDoubleStorage": 16, "torch.QInt8Storage": 1, "torch.QUInt8Storage": 1, "torch.QInt32Storage": 4,
+	"torch.QUInt4x2Storage": 1, "torch.QUInt2x4Storage": 1, "torch.storage.UntypedStorage": 1, "torch.UntypedStorage": 1,
+}
+
+// dicts are the classes whose objects are dicts.
+var dicts = map[global]bool{"collections.OrderedDict": true, "collections.Counter": true, "collections.defaultdict": true, "builtins.dict": true, "__builtin__.dict": true}
+
 // function applies one of the known globals to its arguments.
 type function func(m *machine, args tuple) (any, error)
 
 // functions are the globals that may be called. None does more than make a value.
 var functions = map[global]function{
-	"collections.OrderedDict":         makeDict,
-	"collections.Counter":             makeDict,
-	"torch._utils._rebuild_tensor_v2": rebuildTensor,
-	"torch._utils._rebuild_parameter": first,
-	"torch.Size":                      first,
-	"torch.device":                    ignored,
-	"_codecs.encode":                  ignored,
+	"collections.OrderedDict":                    makeDict,
+	"collections.Counter":                        makeDict,
+	"collections.defaultdict":                    noDict,
+	"torch._utils._rebuild_tensor":               rebuildTensor,
+	"torch._utils._rebuild_tensor_v2":            rebuildTensor,
+	"torch._utils._rebuild_parameter":            first,
+	"torch._utils._rebuild_parameter_with_state": first,
+	"torch._tensor._rebuild_from_type_v2":        rebuildFrom,
+	"torch.Size":                                 first,
 }
 
-// dtypes are constants that may appear beside a state dict.
-var dtypes = []global{
-	"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", "torch.int64", "torch.int32", "torch.int16",
-	"torch.int8", "torch.uint8", "torch.bool", "torch.complex64",
-}
+// noDict is an empty dict, whatever would have made the values that are not in it.
+func noDict(*machine, tuple) (any, error) { return &dict{}, nil }
 
-// known says whether a pickle may name g at all.
-func (g global) known() bool {
-	_, isStorage := storages[g]
-	return isStorage || functions[g] != nil || slices.Contains(dtypes, g)
+// rebuildFrom makes a tensor of a class of its own, of (function, class, arguments, state).
+func rebuildFrom(m *machine, args tuple) (any, error) {
+	if len(args) < 3 {
+		return nil, fmt.Errorf("%d arguments", len(args))
+	}
+	g, ok := args[0].(global)
+	own, ok2 := args[2].(tuple)
+	if !ok || !ok2 {
+		return nil, fmt.Errorf("of %s with %s", kind(args[0]), kind(args[2]))
+	}
+	switch g {
+	case "torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2":
+		return rebuildTensor(m, own)
+	case "torch._utils._rebuild_parameter":
+		return first(m, own)
+	}
+	return &object{class: g}, nil
 }
-
-func ignored(*machine, tuple) (any, error) { return inert("a value"), nil }
 
 func first(_ *machine, args tuple) (any, error) {
 	if len(args) == 0 {
@@ -137,6 +177,9 @@ func rebuildTensor(m *machine, args tuple) (any, error) {
 	if len(args) < 4 {
 		return nil, fmt.Errorf("%d arguments", len(args))
 	}
+	if _, is := args[0].(inert); is { // of elements that cannot be read
+		return args[0], nil
+	}
 	s, ok := args[0].(*storage)
 	at, ok2 := args[1].(int64)
 	if !ok || !ok2 || at < 0 {
@@ -157,9 +200,9 @@ func rebuildTensor(m *machine, args tuple) (any, error) {
 		return nil, err
 	}
 	if err := fits(s, at, shape, strides); err != nil {
-		return nil, err
+		return &broken{err}, nil
 	}
-	return &Tensor{DType: s.dtype, Shape: shape, Strides: strides, Offset: s.off + at*int64(s.dtype.Size())}, nil
+	return &tensor{s, at, shape, strides}, nil
 }
 
 // fits checks that all elements lie in the storage, and that they are no more than it has.
@@ -218,7 +261,9 @@ func kind(v any) string {
 		return "None"
 	case bool:
 		return "a bool"
-	case int64, inert:
+	case inert:
+		return string(v)
+	case int64:
 		return "a number or constant"
 	case float64:
 		return "a number"
@@ -230,10 +275,12 @@ func kind(v any) string {
 		return "a list"
 	case *dict:
 		return "a dict"
-	case *Tensor:
+	case *tensor, *broken:
 		return "a tensor"
 	case global:
-		return string(v)
+		return fmt.Sprintf("%.100s", string(v))
+	case *object:
+		return fmt.Sprintf("an object of %.100s", string(v.class))
 	case *storage:
 		return "a storage"
 	}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/train/statedict"
+)
+
+// keyHelp describes --key.
+const keyHelp = "of a file of torch.save with several state dicts the `name` of one, as model_ema (default: it is found)"
+
+func newConvert() *cobra.Command {
+	key := ""
+	cmd := &cobra.Command{
+		Use:   "convert FILE OUT [options]",
+		Short: "Convert weights between safetensors and PyTorch's files",
+		Long: `Convert weights from safetensors, or from what torch.save wrote (a state dict, or a training script's checkpoint with
+one in it), to safetensors, .pt or .pth. Values stay as they are, bit by bit; prefixes as "module." are left out.
+PyTorch loads what is written by torch.load(OUT, weights_only=True).`,
+		Example: `  rna convert checkpoint.pth resnet50.safetensors --key model_ema
+  rna convert runs/fine/best.safetensors best.pt`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("want two files: what to read, and what to write")}
+			}
+			return convert(args[0], args[1], key, cmd.OutOrStdout())
+		},
+	}
+	o := newGroup("Options")
+	o.StringVar(&key, "key", "", keyHelp)
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, o)
+	return cmd
+}
+
+func convert(from, to, key string, out io.Writer) error {
+	if sameFile(from, to) {
+		return fmt.Errorf("%s is both read and written: name another output", from)
+	}
+	f, err := statedict.Open(from, key)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if found := f.Found(); found != "" {
+		fmt.Fprintln(out, found)
+	}
+	if err := statedict.Convert(to, f); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s: %s\n", to, count(len(f.Tensors), "tensor"))
+	return err
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestConvert converts a run's weights to PyTorch's form and back, evaluates them and starts another run of more classes from them.
+func TestConvert(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	mustRun(t, append([]string{"train", "--epochs", "1", "-o", run, "-q", "--rna", "off"}, quick[:6]...)...)
+	best, pt, back := filepath.Join(run, "best.safetensors"), filepath.Join(dir, "best.pt"), filepath.Join(dir, "back.safetensors")
+	mustRun(t, "convert", best, pt)
+	mustRun(t, "convert", pt, back)
+	a, err := os.ReadFile(best)
+	b, err2 := os.ReadFile(back)
+	if err != nil || err2 != nil || !bytes.Equal(a, b) {
+		t.Errorf("there and back is not the same: %v, %v", err, err2)
+	}
+	want := mustRun(t, "eval", "--weights", best)
+	if got := mustRun(t, "eval", "--weights", pt); got != want {
+		t.Errorf("evaluated:\n%swant\n%s", got, want)
+	}
+	out := mustRun(t, append([]string{"train", "--epochs", "1", "--init", pt, "--num-classes", "12", "-o", filepath.Join(dir, "fine"), "-q", "--rna", "off"}, quick[:6]...)...)
+	if !strings.Contains(out, "all but the last layer, which starts fresh with 12 outputs: fc") {
+		t.Errorf("output\n%s", out)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"convert " + best, "want two files"},
+		{"convert " + best + " " + best, "both read and written"},
+		{"convert " + best + " x.onnx", ".safetensors, .pt or .pth"},
+		{"convert " + best + " x.pt --key model", "a safetensors file has none"},
+		{"eval --weights " + pt + " --key model", "without a key"},
+		{"train --key model", "there is none"},
+	} {
+		if status, _, err := runRNA(t, strings.Fields(c.args)...); status == 0 || !strings.Contains(err, c.want) {
+			t.Errorf("rna %s: status %d, stderr %q", c.args, status, err)
+		}
+	}
+}

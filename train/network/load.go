@@ -1,0 +1,192 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op"
+	"onlinerna/train/statedict"
+)
+
+// LoadOptions say how weights are read.
+type LoadOptions struct {
+	// Key chooses among the state dicts in a file of torch.save, as "model_ema". Without, it is found: see [statedict.Open].
+	Key string
+	// FreshHead leaves the last layer as it is where the file has none or one of another size.
+	FreshHead bool
+}
+
+// Loaded says what was read.
+type Loaded struct {
+	Meta
+	Found string   // in which state dict of several the weights are, in words; empty where there is one
+	Fresh []string // parameters of the last layer that are as they were, not the file's
+}
+
+// LoadWeights is Load without options.
+func (n *Network) LoadWeights(path string) (Meta, error) {
+	l, err := n.Load(path, LoadOptions{})
+	return l.Meta, err
+}
+
+// Load reads parameters and statistics of any floating-point type, F64, F32, F16 or BF16, from a file of safetensors or of torch.save. Names
+// are the model's; what PyTorch's wrappers put before all of them is passed over, and a prefix that ends in a point, too, as Lightning's
+// "model.". Counters of batches may be missing. All names, shapes and types are checked before anything changes.
+func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
+	f, err := statedict.Open(path, opt.Key)
+	if err != nil {
+		return Loaded{}, err
+	}
+	defer f.Close()
+	l := Loaded{Found: f.Found()}
+	if l.Meta, err = MetaOf(f); err != nil {
+		return l, err
+	}
+	f = within(f, n.model)
+	if opt.FreshHead {
+		l.Fresh = n.freshHead(f)
+	}
+	if err := n.compare(f, l); err != nil {
+		return l, fmt.Errorf("%s: %w", path, err)
+	}
+	return l, n.load(f, l.Fresh)
+}
+
+// load reads what compare has found to fit.
+func (n *Network) load(f *statedict.File, fresh []string) (err error) {
+	halves := map[int]op.Tensor{} // statistics, which a file holds as two tensors
+	for _, e := range n.model.StateDict() {
+		t, ok := f.Lookup(e.Name)
+		switch {
+		case slices.Contains(fresh, e.Name):
+		case e.Kind == nn.Parameter:
+			err = n.loadSlot(f, t, n.Params, n.params[e.Index])
+		case e.Kind == nn.BatchesTracked:
+			if ok {
+				var v []int64
+				if v, err = f.Int64s(t); err == nil {
+					n.StatsBatches = int(v[0])
+				}
+			}
+		default:
+			s := n.stats[e.Index]
+			if _, ok := halves[e.Index]; !ok {
+				halves[e.Index] = op.New(op.T(op.Float64, s.typ.Shape...))
+			}
+			err = f.Float64s(t, row(halves[e.Index], int(e.Kind-nn.RunningMean)).([]float64))
+			if err == nil && e.Kind == nn.RunningVar {
+				err = n.upload(n.Stats, s, halves[e.Index])
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return n.guard.clear(n.Device)
+}
+
+// Outputs is the size of the last layer of a model, whatever its number of classes, in a weights file, 0 where the file has none.
+func Outputs(f *statedict.File, model *nn.Model) int {
+	t, ok := within(f, model).Lookup(model.Params[len(model.Params)-1].Name)
+	if !ok || len(t.Shape) == 0 {
+		return 0
+	}
+	return t.Shape[0]
+}
+
+// within is what lies in f under the prefix of names under which most of the model's parameters are. It is f where the model's own names are there.
+func within(f *statedict.File, model *nn.Model) *statedict.File {
+	first := model.Params[0].Name
+	if _, ok := f.Lookup(first); ok {
+		return f
+	}
+	best, most := f, len(model.Params)/2
+	for _, t := range f.Tensors {
+		prefix, ok := strings.CutSuffix(t.Name, "."+first)
+		if !ok {
+			continue
+		}
+		g, n := f.Under(prefix+"."), 0
+		for _, p := range model.Params {
+			if _, ok := g.Lookup(p.Name); ok {
+				n++
+			}
+		}
+		if n > most {
+			best, most = g, n
+		}
+	}
+	return best
+}
+
+// Head lists the parameters of the last layer of a model by their names.
+func Head(model *nn.Model) []string {
+	last := model.Params[len(model.Params)-1].Name
+	layer := last[:strings.LastIndexByte(last, '.')+1]
+	var names []string
+	for _, p := range model.Params {
+		if rest, ok := strings.CutPrefix(p.Name, layer); ok && !strings.Contains(rest, ".") {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// freshHead lists the parameters of the head, if one of them differs in its number of outputs from the file's, or is not in it.
+func (n *Network) freshHead(f *statedict.File) []string {
+	head := Head(n.model)
+	for _, e := range n.model.StateDict() {
+		if !slices.Contains(head, e.Name) {
+			continue
+		}
+		t, ok := f.Lookup(e.Name)
+		if !ok || len(t.Shape) == len(e.Shape) && slices.Equal(t.Shape[1:], e.Shape[1:]) && t.Shape[0] != e.Shape[0] {
+			return head
+		}
+	}
+	return nil
+}
+
+// compare says how the tensors of a file differ from the network's, apart from the fresh ones.
+func (n *Network) compare(f *statedict.File, l Loaded) error {
+	want := map[string]nn.Entry{}
+	var diff []string
+	for _, e := range n.model.StateDict() {
+		want[e.Name] = e
+		if slices.Contains(l.Fresh, e.Name) {
+			continue
+		}
+		t, ok := f.Lookup(e.Name)
+		switch {
+		case !ok && e.Kind == nn.BatchesTracked: // older files lack it
+		case !ok:
+			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
+		case !slices.Equal(t.Shape, e.Shape):
+			diff = append(diff, fmt.Sprintf("%s is %v, the model has %v", e.Name, op.Shape(t.Shape), e.Shape))
+		case e.Kind == nn.BatchesTracked && !t.DType.Integer():
+			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has integers", e.Name, t.DType))
+		case e.Kind != nn.BatchesTracked && !t.DType.Float():
+			diff = append(diff, fmt.Sprintf("%s is of type %s, the model has floating-point numbers", e.Name, t.DType))
+		}
+	}
+	for _, t := range f.Tensors {
+		if _, ok := want[t.Name]; !ok {
+			diff = append(diff, fmt.Sprintf("%s%v is not in the model", t.Name, op.Shape(t.Shape)))
+		}
+	}
+	if len(diff) == 0 {
+		return nil
+	}
+	more := ""
+	if k := len(diff) - 5; k > 0 {
+		diff, more = diff[:5], fmt.Sprintf("; and %d more", k)
+	}
+	of := ""
+	if l.Model != "" && l.Model != n.arch {
+		of = fmt.Sprintf(" (the file says it is %s)", l.Model)
+	}
+	return fmt.Errorf("the weights do not fit %s with %d classes%s: %s%s",
+		n.arch, n.model.Config.Classes, of, strings.Join(diff, "; "), more)
+}

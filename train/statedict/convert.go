@@ -1,0 +1,89 @@
+package statedict
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"onlinerna/train/safetensors"
+	"onlinerna/train/torchfile"
+)
+
+// Convert writes the tensors and the metadata of a file to another one, which appears whole or not at all: safetensors, or for the endings .pt and
+// .pth what torch.load takes. Values are copied bit by bit.
+func Convert(dst string, f *File) error {
+	switch ext := strings.ToLower(filepath.Ext(dst)); ext {
+	case ".safetensors":
+		return toSafetensors(dst, f)
+	case ".pt", ".pth":
+		return toTorch(dst, f)
+	default:
+		return fmt.Errorf("%s: the ending says what to write: .safetensors, .pt or .pth", dst)
+	}
+}
+
+func toSafetensors(dst string, f *File) error {
+	var list []safetensors.Tensor
+	for _, t := range f.Tensors {
+		list = append(list, safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
+	}
+	meta := map[string]string{"format": "pt"}
+	for k, v := range f.Metadata {
+		meta[k] = v
+	}
+	w, err := safetensors.Create(dst, list, meta)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	for _, t := range f.Tensors {
+		off, size := int64(0), int64(t.DType.Size())
+		err := f.blocks(t, func(b []byte, at int) error {
+			off = int64(at) * size
+			return w.WriteAt(t.Name, b, off)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return w.Commit()
+}
+
+func toTorch(dst string, f *File) (err error) {
+	var list []torchfile.Tensor
+	for _, t := range f.Tensors {
+		list = append(list, torchfile.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
+	}
+	if st, err := os.Stat(dst); err == nil && !st.Mode().IsRegular() {
+		return fmt.Errorf("%s cannot be written: it is no regular file", dst)
+	}
+	fd, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(fd.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(fd, 1<<20)
+	var buf []byte
+	err = torchfile.Write(w, list, f.Metadata, func(t torchfile.Tensor) (b []byte, err error) {
+		own, _ := f.Lookup(t.Name)
+		buf, err = f.Bytes(buf[:0], own)
+		return buf, err
+	})
+	if err == nil {
+		err = w.Flush()
+	}
+	if err = errors.Join(err, fd.Close()); err != nil {
+		return fmt.Errorf("%s: %w", dst, err)
+	}
+	if err = os.Chmod(fd.Name(), 0o644); err != nil { // temporary files are private
+		return err
+	}
+	return os.Rename(fd.Name(), dst)
+}

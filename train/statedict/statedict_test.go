@@ -1,0 +1,143 @@
+package statedict
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/train/safetensors"
+)
+
+const torchdata = "../torchfile/testdata/"
+
+func open(t *testing.T, path, key string) *File {
+	t.Helper()
+	f, err := Open(path, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func names(f *File) string {
+	var list []string
+	for _, x := range f.Tensors {
+		list = append(list, x.Name)
+	}
+	return strings.Join(list, " ")
+}
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ file, key, names, found string }{
+		{"timm.pth.tar", "", "fc.weight fc.bias", "the state dict under state_dict; there are also state_dict_ema"},
+		{"torchvision.pth", "model_ema", "fc.weight fc.bias", "under model_ema; there are also model"},
+		{"lightning.ckpt", "", "model.fc.weight model.fc.bias", ""},
+		{"module.pt", "", "0.weight 0.bias 1.weight 1.bias 1.running_mean 1.running_var 1.num_batches_tracked", ""},
+	} {
+		f := open(t, torchdata+c.file, c.key)
+		if got := names(f); got != c.names {
+			t.Errorf("%s: names %s", c.file, got)
+		}
+		if got := f.Found(); got == "" != (c.found == "") || !strings.Contains(got, c.found) {
+			t.Errorf("%s: %q", c.file, got)
+		}
+	}
+	if f := open(t, torchdata+"lightning.ckpt", "").Under("model."); names(f) != "fc.weight fc.bias" {
+		t.Errorf("under model.: %s", names(f))
+	}
+}
+
+// TestUnwrap takes prefixes from names of safetensors, which all have to have them.
+func TestUnwrap(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"module.a module.b", "a b"},
+		{"_orig_mod.module.a _orig_mod.module.b", "a b"},
+		{"module._orig_mod.a n_averaged", "a"},
+		{"module.a b", "b module.a"},
+		{"module.", "module."},
+		{"n_averaged", "n_averaged"},
+	} {
+		path := filepath.Join(t.TempDir(), "x.safetensors")
+		var list []safetensors.Tensor
+		for _, n := range strings.Fields(c.in) {
+			list = append(list, safetensors.Tensor{Name: n, DType: safetensors.F32, Shape: []int{1}})
+		}
+		w, err := safetensors.Create(path, list, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range list {
+			if err := w.Write(x.Name, []float32{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, path, "")
+		got := strings.Fields(names(f))
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %s, want %s", c.in, got, c.want)
+		}
+	}
+	if _, err := Open("nowhere.safetensors", ""); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := Open("statedict.go", "model"); err == nil || !strings.Contains(err.Error(), `key "model"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestConvert converts a file with tensors of several types, some of them not contiguous, there and back.
+func TestConvert(t *testing.T) {
+	dir := t.TempDir()
+	paths := []string{torchdata + "plain.pt", filepath.Join(dir, "a.safetensors"), filepath.Join(dir, "b.pth"), filepath.Join(dir, "c.safetensors")}
+	for i := 1; i < len(paths); i++ {
+		if err := Convert(paths[i], open(t, paths[i-1], "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := open(t, paths[0], "")
+	for _, path := range paths[1:] {
+		got := open(t, path, "")
+		for _, w := range want.Tensors {
+			g, ok := got.Lookup(w.Name)
+			if !ok || g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) || g.Strides != nil {
+				t.Fatalf("%s: %s is %+v, want %+v", path, w.Name, g, w)
+			}
+			a, err := got.Bytes(nil, g)
+			b, err2 := want.Bytes(nil, w)
+			if err != nil || err2 != nil || !bytes.Equal(a, b) {
+				t.Errorf("%s: %s differs: %v, %v", path, w.Name, err, err2)
+			}
+		}
+		fc, _ := got.Lookup("fc.weight")
+		x := make([]float32, fc.Len())
+		if err := got.Float32s(fc, x); err != nil || !slices.Equal(x[:5], []float32{0, 6, 12, 18, 1}) {
+			t.Errorf("%v, %v", x, err)
+		}
+		n, _ := got.Lookup("bn.num_batches_tracked")
+		if v, err := got.Int64s(n); err != nil || !slices.Equal(v, []int64{7}) {
+			t.Errorf("%v, %v", v, err)
+		}
+		if err := got.Float32s(n, make([]float32, 1)); err == nil {
+			t.Error("integers were read as floating-point numbers")
+		}
+	}
+	a, err := os.ReadFile(paths[1])
+	c, err2 := os.ReadFile(paths[3])
+	if err != nil || err2 != nil || !bytes.Equal(a, c) {
+		t.Errorf("there and back is not the same file: %v, %v", err, err2)
+	}
+	if err := Convert(filepath.Join(dir, "d.onnx"), want); err == nil || !strings.Contains(err.Error(), ".safetensors, .pt or .pth") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}

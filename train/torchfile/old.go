@@ -1,0 +1,75 @@
+package torchfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// readOld reads a file of the form before zip archives: pickles of a magic number, the version, facts of the machine, what was saved and the
+// keys of the storages; then, in the order of the keys, how many elements each storage has, and these.
+func readOld(r io.ReaderAt, size int64) (any, error) {
+	in := make([]byte, min(size, maxPickle))
+	if err := readAt(r, in, 0); err != nil {
+		return nil, err
+	}
+	places := map[string]*place{}
+	m := &machine{in: in, at: len(oldMagic), place: func(key string) (*place, error) {
+		if places[key] == nil {
+			places[key] = &place{bytes: -1}
+		}
+		return places[key], nil
+	}}
+	version, err := m.run()
+	if err != nil {
+		return nil, fmt.Errorf("version: %w", err)
+	}
+	if version != any(int64(1001)) {
+		return nil, fmt.Errorf("version %s: only 1001 is read", shown(version))
+	}
+	facts, err := m.run()
+	if err != nil {
+		return nil, fmt.Errorf("facts of the machine: %w", err)
+	}
+	if d, ok := facts.(*dict); !ok || d.lookup("little_endian") != any(true) {
+		return nil, errors.New("of a machine that is not little-endian: only these are read")
+	}
+	top, err := m.run()
+	if err != nil {
+		return nil, fmt.Errorf("pickle: %w", err)
+	}
+	keys, err := m.run()
+	if err != nil {
+		return nil, fmt.Errorf("keys of storages: %w", err)
+	}
+	list, ok := keys.(*list)
+	if !ok {
+		return nil, fmt.Errorf("%s in place of the keys of storages", kind(keys))
+	}
+	at := int64(m.at)
+	for _, k := range list.items {
+		key, ok := k.(string)
+		p := places[key]
+		if !ok || p == nil || p.bytes >= 0 {
+			return nil, fmt.Errorf("storage %s is in the file, and nothing refers to it", shown(k))
+		}
+		var head [8]byte
+		if err := readAt(r, head[:], at); err != nil {
+			return nil, err
+		}
+		n := int64(binary.LittleEndian.Uint64(head[:]))
+		at += int64(len(head))
+		if n < 0 || n > (size-at)/int64(p.unit) || n*int64(p.unit) < p.need {
+			return nil, fmt.Errorf("storage %.100q of %d elements: the file has %d bytes from there on, and %d are needed", key, n, size-at, p.need)
+		}
+		p.off, p.bytes = at, n*int64(p.unit)
+		at += p.bytes
+	}
+	for key, p := range places {
+		if p.bytes < 0 {
+			return nil, fmt.Errorf("storage %.100q is not in the file", key)
+		}
+	}
+	return top, nil
+}

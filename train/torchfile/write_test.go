@@ -1,0 +1,115 @@
+package torchfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"flag"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onlinerna/train/safetensors"
+)
+
+var update = flag.Bool("update", false, "write testdata/written.pt, which testdata/check.py compares with what PyTorch reads")
+
+// written is what check.py expects of written.pt.
+func written(t *testing.T) []byte {
+	list := []Tensor{
+		{Name: "conv.weight", DType: safetensors.F32, Shape: []int{2, 3, 2, 2}},
+		{Name: "double", DType: safetensors.F64, Shape: []int{1, 1}},
+		{Name: "half", DType: safetensors.F16, Shape: []int{2}},
+		{Name: "brain", DType: safetensors.BF16, Shape: []int{2}},
+		{Name: "bn.num_batches_tracked", DType: safetensors.I64},
+		{Name: "mask", DType: "BOOL", Shape: []int{2}},
+		{Name: "none", DType: safetensors.F32, Shape: []int{0, 3}},
+		{Name: "größe", DType: "U8", Shape: []int{3}},
+	}
+	var b bytes.Buffer
+	err := Write(&b, list, map[string]string{"model": "conv"}, func(x Tensor) (b []byte, err error) {
+		switch x.Name {
+		case "conv.weight":
+			for i := range 24 {
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i)))
+			}
+		case "double":
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(0.1))
+		case "half", "brain":
+			b = make([]byte, 4)
+			_, err = safetensors.Encode(b, []float64{1.5, -2}, x.DType)
+		case "bn.num_batches_tracked":
+			b = binary.LittleEndian.AppendUint64(b, 1<<40)
+		case "mask":
+			b = []byte{1, 0}
+		case "größe":
+			b = []byte{1, 2, 255}
+		}
+		return b, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestWrite compares what is written with the file that PyTorch was shown, and reads it.
+func TestWrite(t *testing.T) {
+	got := written(t)
+	path := filepath.Join("testdata", "written.pt")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("what is written is not testdata/written.pt: write it anew with -update and run testdata/check.py")
+	}
+	f, err := read(bytes.NewReader(got), int64(len(got)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(f.Metadata, map[string]string{"model": "conv"}) || f.Key != "" || len(f.Tensors) != 8 {
+		t.Errorf("%+v", f)
+	}
+	for _, x := range f.Tensors {
+		if !x.Contiguous() || x.Offset%storageAlign != 0 {
+			t.Errorf("%+v", x)
+		}
+	}
+	if x := f.Tensors[0]; !slices.Equal(x.Shape, []int{2, 3, 2, 2}) || elements(t, got, x)[23] != 23 {
+		t.Errorf("%+v", x)
+	}
+	if err := Write(&bytes.Buffer{}, []Tensor{{Name: "a", DType: "F8_E4M3"}}, nil, nil); err == nil {
+		t.Error("a type that torch.save has not was written")
+	}
+	short := func(Tensor) ([]byte, error) { return nil, nil }
+	if err := Write(&bytes.Buffer{}, []Tensor{{Name: "a", DType: "U8", Shape: []int{1}}}, nil, short); err == nil {
+		t.Error("a tensor without its bytes was written")
+	}
+}
+
+// TestPyTorch has PyTorch read what is written, where there is one.
+func TestPyTorch(t *testing.T) {
+	python := os.Getenv("ONLINERNA_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if exec.Command(python, "-c", "import torch").Run() != nil {
+		t.Skip("no PyTorch: name a Python that has it by ONLINERNA_PYTHON")
+	}
+	path := filepath.Join(t.TempDir(), "written.pt")
+	if err := os.WriteFile(path, written(t), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(python, "testdata/check.py", path).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
