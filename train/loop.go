@@ -188,7 +188,7 @@ func (r *Run) record() (*EpochRecord, error) {
 		return nil, err
 	}
 	p := &r.pos
-	rec := &EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.rate(), Train: p.Train.Score(), Bad: p.Bad}
+	rec := &EpochRecord{Kind: "epoch", Epoch: p.Epoch, Step: p.Steps, Rate: r.rate(p.Steps), Train: p.Train.Score(), Bad: p.Bad}
 	if t := p.Seconds.Data + p.Seconds.Compute; t > 0 {
 		rec.ImagesPerSecond = float64(p.Train.Images) / t
 	}
@@ -234,8 +234,18 @@ func (r *Run) afterEpoch() error {
 	return nil
 }
 
-// rate is the learning rate of the epoch in progress.
-func (r *Run) rate() float64 { return r.Config.Schedule.At(r.pos.Epoch - 1) }
+// rate is the learning rate of a step of the epoch in progress, by its number from 1 on through the run.
+func (r *Run) rate(step int) float64 {
+	each := r.epochSteps()
+	before := (r.pos.Epoch - 1) * each
+	return r.Config.Schedule.AtStep(min(max(step-1, before), before+each-1), each)
+}
+
+// epochSteps is the number of steps of the optimiser in an epoch.
+func (r *Run) epochSteps() int {
+	each := r.Config.Accumulate * r.Config.Ranks.Size()
+	return (r.train.Steps() + each - 1) / each
+}
 
 // checkWeights is a *DivergedError if the state of training is not finite.
 func (r *Run) checkWeights() error {
@@ -254,5 +264,5 @@ func (r *Run) checkWeights() error {
 }
 
 func (r *Run) diverged(what string, step int) error {
-	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.rate(), Checkpoint: r.savedState()}
+	return &DivergedError{Epoch: r.pos.Epoch, Step: step, What: what, Rate: r.rate(step), Checkpoint: r.savedState()}
 }

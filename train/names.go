@@ -31,6 +31,8 @@ const (
 	Multi    = config.Multi
 	Cosine   = config.Cosine
 	Hold     = config.Hold
+	Poly     = config.Poly
+	OneCycle = config.OneCycle
 )
 
 // Schedules lists the kinds of schedule.
@@ -59,6 +61,12 @@ const (
 const (
 	Reestimate = config.Reestimate
 	Combine    = config.Combine
+)
+
+// How often a schedule changes the rate.
+const (
+	ByEpoch = config.ByEpoch
+	ByStep  = config.ByStep
 )
 
 // What happens to the optimiser's momentum when an extrapolated point replaces the iterate.

@@ -9,8 +9,9 @@ func (r *Run) openOptimizer() error {
 		return err
 	}
 	r.update = device.Update{Optimizer: o, Tensors: r.Net.Tensors()}
-	if r.Config.DecayWeightsOnly {
-		r.update.NoDecay = r.Net.NoDecay()
+	r.update.MaxNorm = r.Config.ClipGrad
+	if r.update.NoDecay, err = r.Net.Exempt(r.Config.DecayWeightsOnly, r.Config.NoDecay...); err != nil {
+		return err
 	}
 	for range r.update.Optimizer.State() {
 		v, err := r.Net.NewParams()

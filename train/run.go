@@ -123,6 +123,8 @@ func (r *Run) addHooks() error {
 	}
 	if r.Config.EMA > 0 {
 		own = append(own, average.NewEMA(r.Config.EMA))
+	} else if c := &r.Config; c.EMADecay > 0 {
+		own = append(own, average.NewDecayEMA(c.EMADecay, c.EMAEvery))
 	}
 	r.hooks = append(own, r.hooks...)
 	if r.Config.Out != "" {

@@ -187,7 +187,7 @@ func (f *flow) settle(keep int) error {
 		p.Steps++
 		p.Train.Add(f.got)
 		rec := StepRecord{Kind: "step", Epoch: p.Epoch, Step: p.Steps, Loss: f.loss / float64(f.images),
-			Top1: f.got.Score().Top1, Rate: f.rate(), Images: f.images}
+			Top1: f.got.Score().Top1, Rate: f.rate(p.Steps), Images: f.images}
 		f.loss, f.images, f.bad, f.got = 0, 0, 0, network.Tally{}
 		f.count()
 		if err := f.afterStep(rec); err != nil {
@@ -266,13 +266,13 @@ func (r *Run) gradScale(images int) float64 {
 
 // step is what follows the gradient of a batch, with which the step of that number has so many images.
 func (r *Run) step(number, batch, images int, first, last bool) network.StepOptions {
-	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Reducer: r.reducer}
+	s := network.StepOptions{StatsMomentum: statsMomentum, Sum: r.sum, First: first, Reducer: r.reducer, ClipValue: r.Config.ClipValue}
 	if r.reducer != nil {
 		s.Weight = float64(batch) / float64(r.Config.Batch)
 	}
 	if last {
 		s.Update = r.update
-		s.Update.Numbers = device.Numbers{Rate: r.rate(), Scale: r.gradScale(images), Step: float64(number - r.pos.Origin)}
+		s.Update.Numbers = device.Numbers{Rate: r.rate(number), Scale: r.gradScale(images), Step: float64(number - r.pos.Origin)}
 	}
 	return s
 }

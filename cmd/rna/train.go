@@ -89,13 +89,18 @@ func (f *trainFlags) groups() []group {
 	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data; "+train.RateDefaults()+")")
-	o.StringVar((*string)(&f.Schedule.Kind), "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, hold: constant, then linear (default: by the data)")
-	o.Float64Var(&f.final, "lr-final", 0, "learning rate at the end of linear, hold and cosine (default: a hundredth of --lr; 0 for cosine)")
+	o.StringVar((*string)(&f.Schedule.Kind), "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear (default: by the data)")
+	o.Float64Var(&f.final, "lr-final", 0, "learning rate at the end of linear, hold, cosine, poly and one-cycle (default: a hundredth of --lr; 0 for cosine and poly)")
 	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
 	o.IntVar(&f.Schedule.StepEvery, "lr-step", 0, "epochs between the steps of step (default: a third of --epochs)")
+	o.Float64Var(&f.Schedule.Power, "lr-power", 0, "power of poly (default 1)")
 	o.IntSliceVar(&f.Schedule.Milestones, "lr-milestones", nil, "epochs of multi, counted from 0")
 	o.IntVar(&f.Schedule.HoldFor, "lr-hold", 0, "epochs at the constant rate of hold (default: five sixths of --epochs)")
-	o.IntVar(&f.Schedule.Warmup, "warmup", 0, "epochs of linear warm-up")
+	o.Float64Var(&f.Schedule.Warmup, "warmup", 0, "epochs of linear warm-up, also a fraction of one")
+	o.IntVar(&f.Schedule.WarmupSteps, "warmup-steps", 0, "steps of linear warm-up, instead")
+	o.Float64Var(&f.Schedule.WarmupFrom, "warmup-from", 0, "rate at which the warm-up starts, as a fraction of --lr (default 0.01; a 25th for one-cycle)")
+	o.BoolVar(&f.Schedule.WarmupInside, "warmup-inside", false, "the schedule starts with the run, under the warm-up, as timm's; else behind it")
+	o.StringVar((*string)(&f.Schedule.By), "schedule-by", "", "epoch: the rate is constant within an epoch; step: each step has its own (default: epoch; step for one-cycle and a warm-up that does not end with an epoch)")
 	o.StringVar(&f.Optimizer, "optimizer", "sgd", strings.Join(train.Optimizers(), ", "))
 	f.hyper = make(map[string]*float64)
 	for _, h := range train.Hyperparameters() {
@@ -104,9 +109,14 @@ func (f *trainFlags) groups() []group {
 	o.BoolVar(&f.Nesterov, "nesterov", false, "Nesterov's form of momentum, with sgd and lars")
 	o.Float64Var(&f.decay, "weight-decay", 0, "weight decay (default: 1e-4, 5e-4 for LeNet's data; "+train.DecayDefaults()+")")
 	o.BoolVar(&f.DecayWeightsOnly, "decay-weights-only", false, "exempt BatchNorm and biases from weight decay")
+	o.StringSliceVar(&f.NoDecay, "no-decay", nil, "exempt the parameters of these names from weight decay: comma-separated `patterns`, as *.bias,fc.*")
+	o.Float64Var(&f.ClipGrad, "clip-grad", 0, "scale the gradient down to this norm where it is longer (default: never)")
+	o.Float64Var(&f.ClipValue, "clip-value", 0, "cut each element of the gradient to this size (default: never)")
 	o.Float64Var(&f.LabelSmoothing, "label-smoothing", 0, "label smoothing")
 
 	o.Float64Var(&f.EMA, "ema", 0, "power average beside training: x += (γ+1)/(t+γ)·(w − x) at step t, for this γ; 12 is a good one (default: none)")
+	o.Float64Var(&f.EMADecay, "ema-decay", 0, "average with this decay beside training, x = d·x + (1−d)·w, as 0.9999 (default: none)")
+	o.IntVar(&f.EMAEvery, "ema-every", 0, "steps from one such average to the next (default 1)")
 
 	r := newGroup("RNA")
 	r.StringVar((*string)(&f.RNA.Mode), "rna", string(train.Offline), "off, offline: beside training, online: put back (on nets this costs progress, see the README)")
@@ -148,7 +158,7 @@ var resumable = map[string]bool{"resume": true, "workers": true, "threads": true
 	"distributed": true, "comm-timeout": true}
 
 // positive are the options that have no meaning at 0.
-var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "lr-gamma", "lr-step", "lr-hold",
+var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
 	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-every"}
 
 // check finds mistakes that the config does not show: there what is 0 was not said.

@@ -112,12 +112,12 @@ struct Numbers {
 };
 
 // STEP is the parameters of all kernels of a step: parameters, with their copy, gradient and state; their parts; hyperparameters; and the
-// numbers, or where they are read from. A step whose guard is not finite, or that is bad for the scale of the loss, is not made. norm is
-// the sum of the gradient's squares where there is a largest norm.
+// numbers, or where they are read from. A step whose guard is not finite, or that is bad for the scale of the loss, is not made. most is the
+// largest norm of the gradient or 0, and norm the sum of its squares where there is such a norm, this or the optimiser's.
 #define STEP                                                                                                                         \
 	float *w, T *copy, const float *grad, float *first, float *second, const Part *parts, int count, double h0, double h1, double h2, \
 		double h3, double h4, double h5, double h6, double h7, float rate, float scale, float step, const float *numbers,             \
-		const float *guard, const Scale *loss, const double *norm
+		const float *guard, const Scale *loss, double most, const double *norm
 #define HYPER {h0, h1, h2, h3, h4, h5, h6, h7}
 
 struct Hyper {
@@ -129,14 +129,22 @@ __device__ float *sharedCoefficients() {
 	return c;
 }
 
+// clipped is the scale by which the gradient is no longer than most, as by torch.nn.utils.clip_grad_norm_.
+__device__ float clipped(float scale, double most, const double *norm) {
+	double k = norm && most > 0 ? most / (fabs(scale) * sqrt(*norm) + 1e-6) : 1;
+	return k < 1 ? scale * k : scale;
+}
+
 // coefficients makes those of Rule for parts that decay, for all threads of a block. It says whether the step is to be made.
 template <class Rule>
-__device__ bool coefficients(float (&c)[8], Hyper h, Numbers n, const float *numbers, const float *guard, const Scale *loss, const double *norm) {
+__device__ bool coefficients(float (&c)[8], Hyper h, Numbers n, const float *numbers, const float *guard, const Scale *loss, double most,
+							 const double *norm) {
 	if (loss && loss->bad || guard && strange(*guard)) return false;
 	float *shared = sharedCoefficients();
 	if (threadIdx.x == 0) {
 		if (numbers) n = {numbers[0], numbers[1], numbers[2]};
 		if (loss) n.step -= loss->skipped;
+		n.scale = clipped(n.scale, most, norm);
 		Rule().coefficients(shared, h.v, n, norm);
 	}
 	__syncthreads();
@@ -147,7 +155,7 @@ __device__ bool coefficients(float (&c)[8], Hyper h, Numbers n, const float *num
 // apply changes parameters and state. ratios are those of tensors, or nothing.
 template <class Rule> __device__ void apply(STEP, const float *ratios) {
 	float all[8];
-	if (!coefficients<Rule>(all, HYPER, {rate, scale, step}, numbers, guard, loss, norm)) return;
+	if (!coefficients<Rule>(all, HYPER, {rate, scale, step}, numbers, guard, loss, most, norm)) return;
 	for (int k = blockIdx.x; k < count; k += gridDim.x) {
 		Part p = parts[k];
 		float c[8];
@@ -160,7 +168,7 @@ template <class Rule> __device__ void apply(STEP, const float *ratios) {
 // measure writes two sums of squares for each part.
 template <class Rule> __device__ void measure(STEP, double *sums) {
 	float all[8];
-	if (!coefficients<Rule>(all, HYPER, {rate, scale, step}, numbers, guard, loss, norm)) return;
+	if (!coefficients<Rule>(all, HYPER, {rate, scale, step}, numbers, guard, loss, most, norm)) return;
 	for (int k = blockIdx.x; k < count; k += gridDim.x) {
 		Part p = parts[k];
 		float c[8];
@@ -193,12 +201,12 @@ template <class Rule> __device__ void ratios(STEP, const double *sums, const int
 	y = reduce(y);
 	if (threadIdx.x != 0) return;
 	Hyper h = HYPER;
-	float s = numbers ? numbers[1] : scale;
+	float s = clipped(numbers ? numbers[1] : scale, most, norm);
 	ratio[blockIdx.x] = from < to && parts[from].decays && x > 0 && y > 0 ? Rule().ratio(h.v, s, sqrt(x), sqrt(y)) : 1;
 }
 
 #define ARGUMENTS \
-	w, copy, grad, first, second, parts, count, h0, h1, h2, h3, h4, h5, h6, h7, rate, scale, step, numbers, guard, loss, norm
+	w, copy, grad, first, second, parts, count, h0, h1, h2, h3, h4, h5, h6, h7, rate, scale, step, numbers, guard, loss, most, norm
 
 // The rules are those of package device, whose order hyperparameters and coefficients have.
 
@@ -267,7 +275,7 @@ extern "C" __global__ void update_adamw(STEP, const float *ratios) { apply<AdamW
 
 struct LAMB {
 	__device__ void coefficients(float *c, const double *h, Numbers n, const double *norm) {
-		if (norm) {
+		if (norm && h[4] > 0) {
 			double k = fabs(n.scale) * sqrt(*norm) / h[4];
 			if (!(k <= 1)) n.scale /= k;
 		}

@@ -126,8 +126,8 @@ func (v *vector) Update(u device.Update) error {
 	for _, h := range u.Optimizer.Hyper() {
 		args = append(args, h)
 	}
-	args = append(args, float32(u.Numbers.Rate), float32(u.Numbers.Scale), float32(u.Numbers.Step), numbers, guard, loss)
-	if err := v.step(u.Optimizer, parts, grad, args); err != nil {
+	args = append(args, float32(u.Numbers.Rate), float32(u.Numbers.Scale), float32(u.Numbers.Step), numbers, guard, loss, u.MaxNorm)
+	if err := v.step(&u, parts, grad, args); err != nil {
 		return err
 	}
 	if loss.Bytes() > 0 {
@@ -148,20 +148,21 @@ func (d *Device) live(r device.Region, n int) (driver.Span, error) {
 	return s, err
 }
 
-// step launches the kernels of o, which have args in common.
-func (v *vector) step(o device.Optimizer, p *partition, grad driver.Span, args []any) error {
-	adaptive, ok := o.(device.Adaptive)
+// step launches the kernels of u's optimiser, which have args in common.
+func (v *vector) step(u *device.Update, p *partition, grad driver.Span, args []any) error {
+	o := u.Optimizer
+	_, ok := o.(device.Adaptive)
 	names := o.Passes()
 	blocks := min(p.count, v.d.blocks())
 	var ratios driver.Span
 	var norm driver.Span
-	if ok {
-		if adaptive.MaxNorm() > 0 {
-			var err error
-			if norm, err = v.total("vec_squares", grad); err != nil {
-				return err
-			}
+	if u.Clips() {
+		var err error
+		if norm, err = v.total("vec_squares", grad); err != nil {
+			return err
 		}
+	}
+	if ok {
 		ratios = p.ratios
 		with := append(args[:len(args):len(args)], norm)
 		if err := v.launchOn("measure_"+names.Measure, blocks, append(with, p.sums)...); err != nil {

@@ -75,6 +75,10 @@ type Update struct {
 	// ratio 1, and none is in it by half.
 	Tensors []Span
 
+	// MaxNorm is the norm to which the gradient of all parameters, scaled, is scaled down where it is larger; 0 leaves it. An Adaptive
+	// optimiser that has such a norm of its own applies that behind it.
+	MaxNorm float64
+
 	Numbers Numbers
 	Live    Live // what is read when the step runs: a recording reads it at each run
 }
@@ -102,6 +106,9 @@ func (u *Update) check(w Vector) error {
 	n := w.Len()
 	if err := sameLen("gradient", u.Grad, n); err != nil {
 		return err
+	}
+	if !(u.MaxNorm >= 0) || math.IsInf(u.MaxNorm, 0) {
+		return fmt.Errorf("largest norm %g of the gradient: want a number above 0, or 0 for any", u.MaxNorm)
 	}
 	if u.Grad == w {
 		return errors.New("the gradient is the parameters")
@@ -202,6 +209,28 @@ func (n Numbers) Clipped(norm, max float64) Numbers {
 		}
 	}
 	return n
+}
+
+// clipEps is added to the norm that MaxNorm is divided by, as by torch.nn.utils.clip_grad_norm_.
+const clipEps = 1e-6
+
+// ClippedFor is n with the scale for a gradient of the given norm, as far as u's MaxNorm and its optimiser's limit it.
+func (u *Update) ClippedFor(n Numbers, norm float64) Numbers {
+	if u.MaxNorm > 0 {
+		if k := u.MaxNorm / (math.Abs(n.Scale)*norm + clipEps); k < 1 {
+			n.Scale *= k
+		}
+	}
+	if o, ok := u.Optimizer.(Adaptive); ok {
+		n = n.Clipped(norm, o.MaxNorm())
+	}
+	return n
+}
+
+// Clips says whether a step of u needs the norm of the gradient.
+func (u *Update) Clips() bool {
+	o, ok := u.Optimizer.(Adaptive)
+	return u.MaxNorm > 0 || ok && o.MaxNorm() > 0
 }
 
 // biasCorrection is 1 − βᵗ.

@@ -60,10 +60,10 @@ func (v referenceVector[T]) Update(u Update) error {
 	for i := range ratios {
 		ratios[i] = 1
 	}
+	if u.Clips() {
+		n = u.ClippedFor(n, norm(p.G))
+	}
 	if o, ok := u.Optimizer.(Adaptive); ok {
-		if o.MaxNorm() > 0 {
-			n = n.Clipped(norm(p.G), o.MaxNorm())
-		}
 		for _, part := range parts {
 			var sums [2][8]float64
 			c := In[T](o.Coefficients(n, part.Decays, 1))

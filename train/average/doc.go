@@ -1,4 +1,4 @@
-// Package average has the hooks that average the iterates of a run: [RNA], with the plain averages beside it, and the power average [EMA].
+// Package average has the hooks that average the iterates of a run: [RNA], with the plain averages beside it, and the moving average [EMA].
 // They use a run as any hook can, by the exported methods of [hook.State].
 //
 // A run's way through RNA, file by file: a segment of training ends in a snapshot (snapshot), which enters the window (window), which

@@ -11,15 +11,26 @@ import (
 	"onlinerna/train/network"
 )
 
-// EMA keeps a power average of the iterates beside training, which it leaves alone:
+// EMA keeps an average of the iterates beside training, which it leaves alone: with a decay d, every so many steps,
+//
+//	x ← d·x + (1−d)·w   after step t = k, 2k, 3k, …
+//
+// where x is w until the warm-up of the learning rate is over, or a power average,
 //
 //	x ← x + (γ+1)/(t+γ)·(w − x)   after step t = 1, 2, …
 //
 // The weight of the iterate of step t is then about (t/T)^γ after T steps: the average forgets the start at any
 // length of a run. The first step sets x to w.
 type EMA struct {
-	gamma float64
-	x     device.Vector
+	rule emaRule
+	x    device.Vector
+}
+
+// emaRule is how an EMA averages: by a power, or with a decay.
+type emaRule struct {
+	Gamma float64 `json:"gamma,omitempty"`
+	Decay float64 `json:"decay,omitempty"`
+	Every int     `json:"every,omitempty"`
 }
 
 var (
@@ -32,7 +43,12 @@ var (
 )
 
 // NewEMA makes the hook of an average with exponent γ.
-func NewEMA(gamma float64) *EMA { return &EMA{gamma: gamma} }
+func NewEMA(gamma float64) *EMA { return &EMA{rule: emaRule{Gamma: gamma}} }
+
+// NewDecayEMA makes the hook of an average with a decay that is applied every so many steps.
+func NewDecayEMA(decay float64, every int) *EMA {
+	return &EMA{rule: emaRule{Decay: decay, Every: every}}
+}
 
 // Holds implements hook.HoldingHook.
 func (h *EMA) Holds() hook.Holdings { return hook.Holdings{Weights: 1} }
@@ -51,7 +67,16 @@ func (h *EMA) AfterIssue(s *hook.State) error {
 	if s.Steps == 1 {
 		return h.x.Copy(s.Net.Params)
 	}
-	a := (h.gamma + 1) / (float64(s.Steps) + h.gamma)
+	if every := h.rule.Every; every > 0 {
+		switch {
+		case s.Steps%every != 0:
+			return nil
+		case s.Warming():
+			return h.x.Copy(s.Net.Params)
+		}
+		return h.x.Lerp(1-h.rule.Decay, s.Net.Params)
+	}
+	a := (h.rule.Gamma + 1) / (float64(s.Steps) + h.rule.Gamma)
 	return h.x.Lerp(a, s.Net.Params)
 }
 
@@ -79,22 +104,24 @@ func (h *EMA) AfterEpoch(s *hook.State) error {
 // Save writes the average under the parameters' names.
 func (h *EMA) Save(s *hook.State, dir string) (json.RawMessage, error) {
 	if s.Steps == 0 { // there is none yet
-		return json.Marshal(h.gamma)
+		return json.Marshal(h.rule)
 	}
 	if err := s.Net.SaveVector(emaFile(dir), h.x); err != nil {
 		return nil, err
 	}
-	return json.Marshal(h.gamma)
+	return json.Marshal(h.rule)
 }
 
 // Load is the inverse of Save.
 func (h *EMA) Load(s *hook.State, dir string, small json.RawMessage) error {
-	var gamma float64
-	if err := json.Unmarshal(small, &gamma); err != nil {
-		return err
+	var rule emaRule
+	if err := json.Unmarshal(small, &rule); err != nil { // a power average was a number
+		if err := json.Unmarshal(small, &rule.Gamma); err != nil {
+			return err
+		}
 	}
-	if gamma != h.gamma {
-		return fmt.Errorf("the checkpoint's average is for gamma %g, the config's for %g", gamma, h.gamma)
+	if rule != h.rule {
+		return fmt.Errorf("the checkpoint's average is for %+v, the config's for %+v", rule, h.rule)
 	}
 	if s.Steps == 0 {
 		return nil

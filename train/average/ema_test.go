@@ -44,6 +44,29 @@ func TestEMA(t *testing.T) {
 	}
 }
 
+// TestDecayEMA follows an average with a decay, which is the iterate while the rate warms up, and resumes it.
+func TestDecayEMA(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 5, train.Off
+	c.Schedule = train.Schedule{Kind: train.Cosine, By: train.ByStep, Rate: 0.05, WarmupSteps: 4}
+	c.EMADecay, c.EMAEvery = 0.75, 2
+	var want []float64
+	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *hook.State) error {
+		w := numbers(t, s.Net.Params)
+		switch {
+		case want == nil || s.Steps == 2 || s.Steps == 4:
+			want = w
+		case s.Steps%2 == 0:
+			for i := range w {
+				want[i] = 0.75*want[i] + 0.25*w[i]
+			}
+		}
+		return nil
+	}})
+	got, _ := at(t, r, filepath.Join(c.Out, "ema.safetensors"))
+	near(t, "the average", got, want, 1e-6)
+}
+
 // TestEMABest checks that the average can be the best, by either kind of loss.
 func TestEMABest(t *testing.T) {
 	for _, holdout := range []float64{0, 0.01} {

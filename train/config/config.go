@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -58,9 +59,14 @@ type Config struct {
 	MaxGradNorm      *float64 `json:"max_grad_norm,omitempty"`
 	WeightDecay      *float64 `json:"weight_decay"`
 	// DecayWeightsOnly exempts BatchNorm's scale and bias and all other biases from weight decay.
-	DecayWeightsOnly bool    `json:"decay_weights_only"`
-	LabelSmoothing   float64 `json:"label_smoothing"`
-	ZeroInit         bool    `json:"zero_init"` // start with the last BatchNorm scale of each block at 0
+	DecayWeightsOnly bool     `json:"decay_weights_only"`
+	NoDecay          []string `json:"no_decay,omitempty"` // patterns of path.Match: parameters of these names do not decay either
+	LabelSmoothing   float64  `json:"label_smoothing"`
+	// ClipGrad is the norm to which the gradient of all parameters is scaled down where it is larger, ClipValue the size to which each
+	// of its elements is cut; 0 for none.
+	ClipGrad  float64 `json:"clip_grad,omitempty"`
+	ClipValue float64 `json:"clip_value,omitempty"`
+	ZeroInit  bool    `json:"zero_init"` // start with the last BatchNorm scale of each block at 0
 
 	NumClasses int       `json:"num_classes"`
 	Classes    []string  `json:"classes,omitempty"` // names by index, as the training set has them
@@ -86,6 +92,9 @@ type Config struct {
 	// EMA keeps a power average of the iterates of all steps beside training, x += (γ+1)/(t+γ)·(w − x) at step
 	// t, for a γ > 0.
 	EMA float64 `json:"ema,omitempty"`
+	// EMADecay keeps an average with a decay instead, x = d·x + (1−d)·w every EMAEvery steps, 1 by default.
+	EMADecay float64 `json:"ema_decay,omitempty"`
+	EMAEvery int     `json:"ema_every,omitempty"`
 
 	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Accumulate batches of each
 	// rank, rank 0 alone writes files, and an error that is not train.Common leaves the other ranks waiting.
@@ -150,6 +159,9 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 	}
 	def(&c.Augment, "auto")
 	def(&c.CheckpointEvery, 1)
+	if c.EMADecay != 0 {
+		def(&c.EMAEvery, 1)
+	}
 	c.RNA.resolve(c.Epochs, pre)
 	if err := c.check(set); err != nil {
 		return err
@@ -178,6 +190,14 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("holdout %g: must lie in [0, 1)", c.Holdout)
 	case !(c.EMA >= 0) || math.IsInf(c.EMA, 0):
 		return fmt.Errorf("ema %g: must be finite and not negative", c.EMA)
+	case c.EMADecay != 0 && !(c.EMADecay > 0 && c.EMADecay < 1):
+		return fmt.Errorf("ema decay %g: must lie between 0 and 1", c.EMADecay)
+	case c.EMA > 0 && c.EMADecay > 0:
+		return fmt.Errorf("ema %g and ema decay %g: choose one", c.EMA, c.EMADecay)
+	case c.EMAEvery < 0 || c.EMAEvery > 0 && c.EMADecay == 0:
+		return fmt.Errorf("ema every %d steps: goes with an ema decay", c.EMAEvery)
+	case !(c.ClipGrad >= 0) || math.IsInf(c.ClipGrad, 0) || !(c.ClipValue >= 0) || math.IsInf(c.ClipValue, 0):
+		return fmt.Errorf("clip grad %g and clip value %g: must be finite and not negative", c.ClipGrad, c.ClipValue)
 	case c.CheckpointEvery < 1:
 		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:
@@ -190,6 +210,11 @@ func (c *Config) check(set data.Dataset) error {
 			return fmt.Errorf("mean %v, std %v: must be finite, and std positive", c.Mean, c.Std)
 		}
 	}
+	for _, p := range c.NoDecay {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("no-decay pattern %q: %w", p, err)
+		}
+	}
 	if err := c.checkOptimizer(); err != nil {
 		return err
 	}
@@ -198,14 +223,14 @@ func (c *Config) check(set data.Dataset) error {
 
 // Read reads the config.json of a run's folder.
 func Read(dir string) (Config, error) {
-	path := filepath.Join(dir, "config.json")
+	name := filepath.Join(dir, "config.json")
 	var c Config
-	b, err := os.ReadFile(path)
+	b, err := os.ReadFile(name)
 	if err != nil {
 		return c, err
 	}
 	if err := json.Unmarshal(b, &c); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
+		return c, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
 }

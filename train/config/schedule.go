@@ -11,31 +11,51 @@ type ScheduleKind string
 
 // The kinds of schedule.
 const (
-	Linear   ScheduleKind = "linear"   // from Rate to Final by equal steps, one an epoch (the paper's)
-	Constant ScheduleKind = "constant" // Rate throughout
-	Step     ScheduleKind = "step"     // times Gamma every StepEvery epochs
-	Multi    ScheduleKind = "multi"    // times Gamma at each of Milestones
-	Cosine   ScheduleKind = "cosine"   // half a cosine from Rate to Final
-	Hold     ScheduleKind = "hold"     // Rate for HoldFor epochs, then linear to Final
+	Linear   ScheduleKind = "linear"    // from Rate to Final by equal steps, one an epoch (the paper's)
+	Constant ScheduleKind = "constant"  // Rate throughout
+	Step     ScheduleKind = "step"      // times Gamma every StepEvery epochs
+	Multi    ScheduleKind = "multi"     // times Gamma at each of Milestones
+	Cosine   ScheduleKind = "cosine"    // half a cosine from Rate to Final
+	Hold     ScheduleKind = "hold"      // Rate for HoldFor epochs, then linear to Final
+	Poly     ScheduleKind = "poly"      // to Final, where the run ends, by a power of what is left of it
+	OneCycle ScheduleKind = "one-cycle" // half a cosine up to Rate while it warms up, half a cosine down to Final (Smith and Topin 2019)
 )
 
 // Schedules lists the kinds of schedule.
-var Schedules = []ScheduleKind{Linear, Constant, Step, Multi, Cosine, Hold}
+var Schedules = []ScheduleKind{Linear, Constant, Step, Multi, Cosine, Hold, Poly, OneCycle}
 
-// Schedule gives the learning rate of each epoch. The rate is constant within an epoch. Fields that the kind
-// does not use have to be zero. In a [Config], others that are zero get their default: Final a hundredth of Rate, or
-// 0 for a cosine; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; WarmupFrom 0.01.
+// Unit is how often a schedule changes the rate.
+type Unit string
+
+// The units.
+const (
+	ByEpoch Unit = "epoch" // the rate is constant within an epoch
+	ByStep  Unit = "step"  // each step of the optimiser has a rate of its own
+)
+
+// Units lists the units.
+var Units = []Unit{ByEpoch, ByStep}
+
+// Schedule gives the learning rate of each epoch, or of each step. Fields that the kind does not use have to be zero. In a [Config],
+// others that are zero get their default: Final a hundredth of Rate, 0 for cosine and poly, and for one-cycle a 10,000th of the first
+// rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of the
+// run from a 25th of the rate. By is ByEpoch, but for one-cycle and where the warm-up does not end with an epoch.
 type Schedule struct {
-	Kind       ScheduleKind `json:"kind"`
-	Rate       float64      `json:"rate"`                  // base rate
-	Final      *float64     `json:"final,omitempty"`       // last epoch's rate of linear and hold; cosine's floor, which it nears
-	Gamma      float64      `json:"gamma,omitempty"`       // factor of step and multi
-	StepEvery  int          `json:"step_every,omitempty"`  // epochs
-	Milestones []int        `json:"milestones,omitempty"`  // of multi: epochs, counted from 0, that start with a lower rate
-	HoldFor    int          `json:"hold_for,omitempty"`    // epochs at Rate, after the warm-up
-	Warmup     int          `json:"warmup,omitempty"`      // epochs of linear increase before the schedule starts
-	WarmupFrom float64      `json:"warmup_from,omitempty"` // fraction of Rate in the first epoch
-	Epochs     int          `json:"epochs"`                // of the whole run
+	Kind        ScheduleKind `json:"kind"`
+	By          Unit         `json:"by,omitempty"`           // empty: ByEpoch
+	Rate        float64      `json:"rate"`                   // base rate
+	Final       *float64     `json:"final,omitempty"`        // the last rate of linear, hold and one-cycle; what cosine and poly near
+	Gamma       float64      `json:"gamma,omitempty"`        // factor of step and multi
+	StepEvery   int          `json:"step_every,omitempty"`   // epochs
+	Milestones  []int        `json:"milestones,omitempty"`   // of multi: epochs, counted from 0, that start with a lower rate
+	HoldFor     int          `json:"hold_for,omitempty"`     // epochs at Rate, after the warm-up
+	Power       float64      `json:"power,omitempty"`        // of poly
+	Warmup      float64      `json:"warmup,omitempty"`       // epochs of linear increase before the schedule starts
+	WarmupSteps int          `json:"warmup_steps,omitempty"` // the same in steps, instead
+	WarmupFrom  float64      `json:"warmup_from,omitempty"`  // fraction of Rate in the first epoch or step
+	// WarmupInside says that the schedule starts with the run, as timm's, and the warm-up takes the place of its first epochs.
+	WarmupInside bool `json:"warmup_inside,omitempty"`
+	Epochs       int  `json:"epochs"` // of the whole run
 }
 
 // resolve fills in what is left zero.
@@ -47,19 +67,40 @@ func (s *Schedule) resolve(epochs int, p preset) {
 		last := s.Rate / 100
 		s.Final = &last
 	}
+	if s.Kind == OneCycle {
+		if s.WarmupSteps == 0 {
+			def(&s.Warmup, 0.3*float64(epochs))
+		}
+		def(&s.WarmupFrom, 1./25)
+		if s.Final == nil {
+			last := s.Rate * s.WarmupFrom / 1e4
+			s.Final = &last
+		}
+	}
+	if s.By == "" && (s.Kind == OneCycle || s.WarmupSteps > 0 || s.Warmup != math.Trunc(s.Warmup)) {
+		s.By = ByStep
+	}
 	switch s.Kind {
+	case Poly:
+		def(&s.Power, 1)
 	case Hold:
-		def(&s.HoldFor, max(1, (epochs-s.Warmup)*5/6))
+		def(&s.HoldFor, max(1, (epochs-int(math.Ceil(s.Warmup)))*5/6))
 	case Step:
 		def(&s.Gamma, 0.1)
 		def(&s.StepEvery, max(1, epochs/3))
 	case Multi:
 		def(&s.Gamma, 0.1)
 	}
-	if s.Warmup > 0 {
+	if s.warms() {
 		def(&s.WarmupFrom, 0.01)
 	}
 }
+
+// warms says whether there is a warm-up.
+func (s Schedule) warms() bool { return s.Warmup > 0 || s.WarmupSteps > 0 }
+
+// byStep says whether each step has a rate of its own.
+func (s Schedule) byStep() bool { return s.By == ByStep }
 
 // final is Final, or 0.
 func (s Schedule) final() float64 {
@@ -82,8 +123,20 @@ func (s Schedule) Validate() error {
 		return fmt.Errorf("final learning rate %g: must lie between 0 and the base rate %g", s.final(), s.Rate)
 	case s.Epochs < 1:
 		return fmt.Errorf("epochs %d: at least 1", s.Epochs)
-	case s.Warmup < 0 || s.Warmup >= s.Epochs:
-		return fmt.Errorf("warm-up of %d epochs in a run of %d", s.Warmup, s.Epochs)
+	case s.By != "" && !slices.Contains(Units, s.By):
+		return fmt.Errorf("schedule by %q: use one of %v", s.By, Units)
+	case !(s.Warmup >= 0 && s.Warmup < float64(s.Epochs)):
+		return fmt.Errorf("warm-up of %g epochs in a run of %d", s.Warmup, s.Epochs)
+	case s.WarmupSteps < 0 || s.WarmupSteps > 0 && s.Warmup > 0:
+		return fmt.Errorf("warm-up of %d steps and %g epochs: say one of them", s.WarmupSteps, s.Warmup)
+	case !s.byStep() && (s.WarmupSteps > 0 || s.Warmup != math.Trunc(s.Warmup)):
+		return fmt.Errorf("a warm-up that does not end with an epoch needs a schedule by %s", ByStep)
+	case s.WarmupInside && (s.Kind == OneCycle || s.Kind == Hold):
+		return fmt.Errorf("a %s schedule comes after its warm-up: it can't lie inside", s.Kind)
+	case s.Kind == OneCycle && !s.warms():
+		return fmt.Errorf("one-cycle schedule: needs a warm-up")
+	case s.Kind == Poly && !(s.Power > 0 && !math.IsInf(s.Power, 0)):
+		return fmt.Errorf("poly schedule: power %g must be positive", s.Power)
 	case !(s.WarmupFrom >= 0 && s.WarmupFrom <= 1):
 		return fmt.Errorf("warm-up from %g of the rate: must lie between 0 and 1", s.WarmupFrom)
 	case s.Kind == Step && s.StepEvery < 1:
@@ -92,55 +145,97 @@ func (s Schedule) Validate() error {
 		return fmt.Errorf("%s schedule: gamma %g must lie in (0, 1]", s.Kind, s.Gamma)
 	case multi && (len(s.Milestones) == 0 || s.Milestones[0] < 1 || !slices.IsSorted(s.Milestones)):
 		return fmt.Errorf("multi schedule: milestones %v must be epochs from 1 on, in order", s.Milestones)
-	case s.Kind == Hold && (s.HoldFor < 0 || s.HoldFor > s.Epochs-s.Warmup):
-		return fmt.Errorf("hold for %d epochs: the run has %d after the warm-up", s.HoldFor, s.Epochs-s.Warmup)
+	case s.Kind == Hold && (s.HoldFor < 0 || float64(s.HoldFor) > float64(s.Epochs)-s.Warmup):
+		return fmt.Errorf("hold for %d epochs: the run has %g after the warm-up", s.HoldFor, float64(s.Epochs)-s.Warmup)
 	}
 	for _, f := range []struct {
 		name      string
 		set, used bool
 	}{
-		{"a final rate", s.Final != nil, s.Kind == Linear || s.Kind == Cosine || s.Kind == Hold},
+		{"a final rate", s.Final != nil, slices.Contains([]ScheduleKind{Linear, Cosine, Hold, Poly, OneCycle}, s.Kind)},
+		{"a power", s.Power != 0, s.Kind == Poly},
 		{"a factor gamma", s.Gamma != 0, factor},
 		{"a number of epochs between steps", s.StepEvery != 0, s.Kind == Step},
 		{"milestones", len(s.Milestones) != 0, multi},
 		{"a number of epochs to hold", s.HoldFor != 0, s.Kind == Hold},
-		{"a fraction to warm up from", s.WarmupFrom != 0, s.Warmup > 0},
+		{"a fraction to warm up from", s.WarmupFrom != 0, s.warms()},
 	} {
 		if f.set && !f.used {
-			return fmt.Errorf("%s has no meaning for a %s schedule with %d epochs of warm-up", f.name, s.Kind, s.Warmup)
+			return fmt.Errorf("%s has no meaning for a %s schedule with %g epochs of warm-up", f.name, s.Kind, s.Warmup)
 		}
 	}
 	return nil
 }
 
-// At is the learning rate during epoch e, counted from 0.
-func (s Schedule) At(e int) float64 {
-	if e < s.Warmup {
-		f := s.WarmupFrom + (1-s.WarmupFrom)*float64(e)/float64(s.Warmup)
-		return s.Rate * f
+// At is the learning rate during epoch e, counted from 0, of a schedule by epoch; of one by step it is that at the beginning of the
+// epoch, as if epochs had one step.
+func (s Schedule) At(e int) float64 { return s.AtStep(e, 1) }
+
+// AtStep is the learning rate of a step of the optimiser, counted from 0 through the run, where an epoch has perEpoch steps.
+func (s Schedule) AtStep(step, perEpoch int) float64 {
+	// Epochs and steps are counted in the unit of the schedule, in which an epoch has the length one.
+	i, one := float64(step/perEpoch), 1.
+	if s.byStep() {
+		i, one = float64(step), float64(perEpoch)
 	}
-	e -= s.Warmup
-	n := s.Epochs - s.Warmup
+	n, warmup := float64(s.Epochs)*one, s.warmup(one)
+	if s.Kind == OneCycle {
+		first := s.Rate * s.WarmupFrom
+		if i < warmup-1 {
+			return halfCosine(first, s.Rate, i/(warmup-1))
+		}
+		return halfCosine(s.Rate, s.final(), min(1, (i-warmup+1)/(n-warmup)))
+	}
+	if i < warmup {
+		return s.Rate * (s.WarmupFrom + (1-s.WarmupFrom)*i/warmup)
+	}
+	if s.WarmupInside {
+		warmup = 0
+	}
+	i -= warmup
+	n -= warmup
 	switch s.Kind {
 	case Linear:
-		return ramp(s.Rate, s.final(), e, n-1)
+		return ramp(s.Rate, s.final(), i, n-1)
 	case Step:
-		return s.Rate * math.Pow(s.Gamma, float64(e/s.StepEvery))
+		return s.Rate * math.Pow(s.Gamma, math.Floor(i/(float64(s.StepEvery)*one)))
 	case Multi:
 		k := 0
 		for _, m := range s.Milestones {
-			if e >= m-s.Warmup {
+			if i >= float64(m)*one-warmup {
 				k++
 			}
 		}
 		return s.Rate * math.Pow(s.Gamma, float64(k))
 	case Cosine:
-		return s.final() + (s.Rate-s.final())/2*(1+math.Cos(math.Pi*float64(e)/float64(n)))
+		return halfCosine(s.Rate, s.final(), i/n)
+	case Poly:
+		return s.final() + (s.Rate-s.final())*math.Pow(1-i/n, s.Power)
 	case Hold:
-		return ramp(s.Rate, s.final(), e-s.HoldFor+1, n-s.HoldFor)
+		hold := float64(s.HoldFor) * one
+		return ramp(s.Rate, s.final(), i-hold+1, n-hold)
 	}
 	return s.Rate
 }
+
+// warmup is the length of the warm-up where an epoch has the length one.
+func (s Schedule) warmup(one float64) float64 {
+	if s.WarmupSteps > 0 {
+		return float64(s.WarmupSteps)
+	}
+	return s.Warmup * one
+}
+
+// Warming says whether the rate of a step, counted as by AtStep, is one of the warm-up.
+func (s Schedule) Warming(step, perEpoch int) bool {
+	if s.byStep() {
+		return float64(step) < s.warmup(float64(perEpoch))
+	}
+	return float64(step/perEpoch) < s.Warmup
+}
+
+// halfCosine goes from a at 0 to b at 1.
+func halfCosine(a, b, x float64) float64 { return b + (a-b)/2*(1+math.Cos(math.Pi*x)) }
 
 // String describes the schedule in a few words.
 func (s Schedule) String() string {
@@ -157,10 +252,20 @@ func (s Schedule) String() string {
 	case Cosine:
 		t = fmt.Sprintf("%g falling to %g by half a cosine", s.Rate, s.final())
 	case Hold:
-		t = fmt.Sprintf("%g to epoch %d, then falling linearly to %g", s.Rate, s.Warmup+s.HoldFor, s.final())
+		t = fmt.Sprintf("%g to epoch %g, then falling linearly to %g", s.Rate, s.Warmup+float64(s.HoldFor), s.final())
+	case Poly:
+		t = fmt.Sprintf("%g falling to %g by a power of %g", s.Rate, s.final(), s.Power)
+	case OneCycle:
+		t = fmt.Sprintf("one cycle from %.4g up to %g and down to %.3g", s.Rate*s.WarmupFrom, s.Rate, s.final())
 	}
-	if s.Warmup > 0 {
-		t += fmt.Sprintf(", warm-up to epoch %d", s.Warmup)
+	if s.byStep() {
+		t += " by step"
+	}
+	switch {
+	case s.WarmupSteps > 0:
+		t += fmt.Sprintf(", warm-up of %d steps", s.WarmupSteps)
+	case s.Warmup > 0:
+		t += fmt.Sprintf(", warm-up to epoch %g", s.Warmup)
 	}
 	return t
 }
@@ -171,13 +276,17 @@ func (s Schedule) PhaseEnds() []int {
 	var ends []int
 	switch s.Kind {
 	case Hold:
-		ends = append(ends, s.Warmup+s.HoldFor)
+		ends = append(ends, int(s.Warmup)+s.HoldFor)
 	case Multi:
 		for _, m := range s.Milestones {
 			ends = append(ends, m)
 		}
 	case Step:
-		for m := s.Warmup + s.StepEvery; m < s.Epochs; m += s.StepEvery {
+		first := int(s.Warmup)
+		if s.WarmupInside {
+			first = 0
+		}
+		for m := first + s.StepEvery; m < s.Epochs; m += s.StepEvery {
 			ends = append(ends, m)
 		}
 	}
@@ -186,12 +295,12 @@ func (s Schedule) PhaseEnds() []int {
 }
 
 // ramp goes from a at 0 to b at n by equal steps, and stays at either end.
-func ramp(a, b float64, i, n int) float64 {
+func ramp(a, b, i, n float64) float64 {
 	switch {
 	case i <= 0:
 		return a
 	case i >= n:
 		return b
 	}
-	return a + (b-a)*float64(i)/float64(n)
+	return a + (b-a)*i/n
 }

@@ -108,6 +108,11 @@ func TestScheduleValidate(t *testing.T) {
 		{"gamma has no meaning", Schedule{Kind: Cosine, Rate: 1, Epochs: 3, Gamma: 0.1}},
 		{"steps has no meaning", Schedule{Kind: Multi, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{1}, StepEvery: 1}},
 		{"milestones has no meaning", Schedule{Kind: Step, Rate: 1, Epochs: 3, Gamma: 0.1, Milestones: []int{1}, StepEvery: 1}},
+		{"by \"week\"", Schedule{Kind: Constant, Rate: 1, Epochs: 3, By: "week"}},
+		{"say one of them", Schedule{Kind: Constant, Rate: 1, Epochs: 3, By: ByStep, Warmup: 1, WarmupSteps: 3}},
+		{"needs a schedule by step", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 0.5}},
+		{"power 0 must be", Schedule{Kind: Poly, Rate: 1, Epochs: 3}},
+		{"a power has no meaning", Schedule{Kind: Cosine, Rate: 1, Epochs: 3, Power: 2}},
 		{"hold has no meaning", Schedule{Kind: Linear, Rate: 1, Epochs: 3, HoldFor: 1}},
 		{"warm up from has no meaning", Schedule{Kind: Linear, Rate: 1, Epochs: 3, WarmupFrom: 0.1}},
 	} {
@@ -141,6 +146,74 @@ func TestPhaseEnds(t *testing.T) {
 			if c.s.At(e-1) == c.s.At(e) {
 				t.Errorf("%+v: the rate does not change after epoch %d", c.s, e)
 			}
+		}
+	}
+}
+
+// TestSchedulesByStep compares rates with those of torch.optim.lr_scheduler, stepped once a step: see testdata/schedules.py.
+func TestSchedulesByStep(t *testing.T) {
+	b, err := os.ReadFile("testdata/schedules.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct {
+		PerEpoch int `json:"per_epoch"`
+		Epochs   int
+		Base     float64
+		Rates    map[string][]float64
+	}
+	if err := json.Unmarshal(b, &golden); err != nil {
+		t.Fatal(err)
+	}
+	n := float64(golden.PerEpoch * golden.Epochs)
+	for name, s := range map[string]Schedule{
+		"cosine":                 {Kind: Cosine},
+		"cosine_floor":           {Kind: Cosine, Final: ptr(0.01)},
+		"warmup_2_epochs_cosine": {Kind: Cosine, Warmup: 2, WarmupFrom: 0.01},
+		"warmup_10_steps_cosine": {Kind: Cosine, WarmupSteps: 10, WarmupFrom: 0.1},
+		"warmup_10_steps_poly2":  {Kind: Poly, Power: 2, Warmup: 10 / 7., WarmupFrom: 0.1},
+		"poly2":                  {Kind: Poly, Power: 2},
+		"poly1":                  {Kind: Poly},
+		"linear":                 {Kind: Linear, Final: ptr(0.1)},
+		"one_cycle":              {Kind: OneCycle},
+		"one_cycle_10":           {Kind: OneCycle, WarmupSteps: 10, WarmupFrom: 0.1, Final: ptr(0.4 / 1000)},
+		"step_2_epochs":          {Kind: Step, Gamma: 0.1, StepEvery: 2},
+		"multi":                  {Kind: Multi, Gamma: 0.5, Milestones: []int{1, 3}},
+	} {
+		s.Rate, s.By = golden.Base, ByStep
+		s.resolve(golden.Epochs, preset{})
+		if err := s.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		want := golden.Rates[name]
+		if len(want) != int(n) {
+			t.Fatalf("%s: %d golden rates", name, len(want))
+		}
+		for i, w := range want {
+			if got := s.AtStep(i, golden.PerEpoch); math.Abs(got-w) > 1e-14 {
+				t.Errorf("%s: step %d: rate %.17g, PyTorch's is %.17g", name, i, got, w)
+				break
+			}
+		}
+	}
+}
+
+// TestScheduleByEpochIsConstantInIt looks at the steps of epochs.
+func TestScheduleByEpochIsConstantInIt(t *testing.T) {
+	s := Schedule{Kind: Cosine, Rate: 1, Warmup: 2, WarmupFrom: 0.1, Epochs: 8}
+	for step := range 8 * 5 {
+		if got, want := s.AtStep(step, 5), s.At(step/5); got != want {
+			t.Errorf("step %d has rate %g, its epoch %g", step, got, want)
+		}
+	}
+}
+
+// TestWarmupInside compares with timm's CosineLRScheduler(t_initial=10, lr_min=0.01, warmup_t=2, warmup_lr_init=0.1), rate 1.
+func TestWarmupInside(t *testing.T) {
+	s := Schedule{Kind: Cosine, Rate: 1, Final: ptr(0.01), Warmup: 2, WarmupFrom: 0.1, WarmupInside: true, Epochs: 10}
+	for e, want := range []float64{0.1, 0.55, 0.905463412215599, 0.7959536998847742, 0.657963412215599, 0.505} {
+		if got := s.At(e); math.Abs(got-want) > 1e-14 {
+			t.Errorf("epoch %d: rate %.17g, timm's is %.17g", e, got, want)
 		}
 	}
 }

@@ -53,6 +53,12 @@ func New(s State, r Run) *State {
 	return &s
 }
 
+// Warming says whether the learning rate of the epoch or, in a schedule by step, of the step that was issued last is still warming up.
+func (s *State) Warming() bool {
+	each := (s.Batches + s.StepBatches - 1) / s.StepBatches
+	return s.Config.Schedule.Warming(max(s.Steps-1, 0), each)
+}
+
 // LastEpoch says whether the run ends with this epoch.
 func (s *State) LastEpoch() bool { return s.Epoch == s.Config.Epochs }
 

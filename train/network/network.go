@@ -3,6 +3,8 @@ package network
 import (
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -35,6 +37,8 @@ type Network struct {
 	programs map[Work][]*program // of each lane
 	arena    *machine.Arena
 	guard    guard
+	clampers []*clamp
+	numbers  device.Memory // of a step without a lane, for clampers; or nil
 	tracer   machine.Tracer
 }
 
@@ -137,9 +141,25 @@ func (n *Network) NewParams() (device.Vector, error) { return n.Device.NewVector
 
 // NoDecay lists the elements of Params that belong to biases and to BatchNorm.
 func (n *Network) NoDecay() []device.Span {
+	spans, _ := n.Exempt(true)
+	return spans
+}
+
+// Exempt lists the elements of Params that are to be exempt from weight decay: those of biases and of BatchNorm where that is asked for, and
+// those of the parameters whose names match one of the patterns, as path.Match has them. A pattern that nothing matches is an error.
+func (n *Network) Exempt(biasAndNorm bool, patterns ...string) ([]device.Span, error) {
 	var spans []device.Span
+	used := make([]bool, len(patterns))
 	for i, s := range n.params {
-		if !n.model.Params[i].BiasOrNorm {
+		exempt := biasAndNorm && n.model.Params[i].BiasOrNorm
+		for k, p := range patterns {
+			ok, err := path.Match(p, s.name)
+			if err != nil {
+				return nil, fmt.Errorf("pattern %q: %w", p, err)
+			}
+			exempt, used[k] = exempt || ok, used[k] || ok
+		}
+		if !exempt {
 			continue
 		}
 		if k := len(spans); k > 0 && spans[k-1].Off+spans[k-1].Len == s.off {
@@ -148,7 +168,10 @@ func (n *Network) NoDecay() []device.Span {
 		}
 		spans = append(spans, device.Span{Off: s.off, Len: s.n})
 	}
-	return spans
+	if k := slices.Index(used, false); k >= 0 {
+		return nil, fmt.Errorf("no parameter of %s is called %s: names are as %s", n.arch, patterns[k], n.params[0].name)
+	}
+	return spans, nil
 }
 
 // Tensors lists the elements of Params that each parameter has.

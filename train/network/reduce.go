@@ -96,6 +96,11 @@ func (n *Network) StartEmpty(s StepOptions) error {
 	}
 	u.Grad = grad
 	u.Live.Guard = n.guard.region()
+	if s.ClipValue > 0 {
+		if err := n.clampsBy(grad, s.ClipValue, u.Numbers); err != nil {
+			return err
+		}
+	}
 	return n.Params.Update(u)
 }
 

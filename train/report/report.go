@@ -36,6 +36,9 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 		{kind: kindSGDStats, name: "SGD, statistics re-estimated"},
 		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)},
 	}
+	if c.EMADecay > 0 {
+		list = append(list, series{kind: kindEMA, name: fmt.Sprintf("EMA, decay %.8g", c.EMADecay)})
+	}
 	if c.EMA > 0 {
 		list = append(list, series{kind: kindEMA, name: fmt.Sprintf("power EMA, γ = %g", c.EMA)})
 	}

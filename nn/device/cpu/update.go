@@ -54,10 +54,15 @@ func (v *vector) Update(u device.Update) error {
 		return fmt.Errorf("cpu: %w", err)
 	}
 	s.numbers, s.piece = n, p
-	if s.adaptive != nil {
-		if err := s.adapt(u.Grad); err != nil {
+	if u.Clips() {
+		norm, err := u.Grad.Norm()
+		if err != nil {
 			return err
 		}
+		s.numbers = u.ClippedFor(n, norm)
+	}
+	if s.adaptive != nil {
+		s.adapt()
 	}
 	v.pool.Run(len(v.sums), s.apply)
 	s.piece = device.Piece[float32]{}
@@ -109,14 +114,7 @@ func kernelsOf(o device.Optimizer, level vec.Updates) (device.Kernels[float32], 
 }
 
 // adapt finds the ratios of tensors. Sums are those of parts, in order, whoever made them.
-func (s *stepper) adapt(grad device.Vector) error {
-	if most := s.adaptive.MaxNorm(); most > 0 {
-		norm, err := grad.Norm()
-		if err != nil {
-			return err
-		}
-		s.numbers = s.numbers.Clipped(norm, most)
-	}
+func (s *stepper) adapt() {
 	for i := range s.ratios {
 		s.ratios[i] = 1
 	}
@@ -132,7 +130,6 @@ func (s *stepper) adapt(grad device.Vector) error {
 			s.ratios[first.Tensor] = s.adaptive.Ratio(s.numbers, x, y)
 		}
 	}
-	return nil
 }
 
 func (s *stepper) measureBlock(worker, block int) {

@@ -27,7 +27,8 @@ type goldenRun struct {
 	Optimizer string
 	Options   struct {
 		Momentum, Decay, Beta1, Beta2, Eps, Trust float64
-		MaxNorm                                   float64 `json:"max_norm"`
+		MaxNorm                                   float64 `json:"max_norm"` // LAMB's own
+		Clip                                      float64 // by torch.nn.utils.clip_grad_norm_
 		Nesterov                                  bool
 	}
 	Steps []struct {
@@ -81,7 +82,7 @@ func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 		return err
 	}
 	defer v.free()
-	u := device.Update{Optimizer: o, Grad: v.grad, State: v.state}
+	u := device.Update{Optimizer: o, Grad: v.grad, State: v.state, MaxNorm: r.Options.Clip}
 	at := 0
 	for i, n := range g.Lengths {
 		span := device.Span{Off: at, Len: n}

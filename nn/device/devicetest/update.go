@@ -15,12 +15,13 @@ type updateCase struct {
 	steps    int
 	noDecay  []device.Span
 	tensors  []device.Span
+	maxNorm  float64
 	zeroFrom int // elements from here on start as zeros
 }
 
 // update is a step of c.
 func (c *updateCase) update(v *updated, step int) device.Update {
-	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Tensors: c.tensors,
+	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Tensors: c.tensors, MaxNorm: c.maxNorm,
 		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step)}}
 }
 
@@ -57,6 +58,11 @@ func updateCases(n int) []updateCase {
 		{o: device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: .01, ClipNorm: 1}, scale: 1, tensors: small},
 		{o: device.LAMB{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
 		{o: device.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, ClipNorm: 1e9}, scale: 1, noDecay: edges, tensors: between(n, edges)},
+
+		{o: device.SGD{Momentum: .9, Decay: .01}, scale: .5, maxNorm: 1.5, noDecay: spans},
+		{o: device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1, maxNorm: 1e9},
+		{o: device.LARS{Momentum: .9, Decay: .01, Trust: 1e-3}, scale: 1, maxNorm: 2, tensors: small},
+		{o: device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-3, ClipNorm: 1}, scale: 1, maxNorm: 2, tensors: small},
 	}
 	for i := range list {
 		list[i].steps = 3

@@ -33,7 +33,7 @@ def start(rng):
     return w, g
 
 
-def library(make, w, g):
+def library(make, w, g, clip=0):
     """The trajectory of an optimiser of PyTorch or timm, whose state has the given names."""
     params = [torch.tensor(x) for x in w]
     decays = [p for i, p in enumerate(params) if i != NO_DECAY]
@@ -42,6 +42,8 @@ def library(make, w, g):
     for grads, rate, scale in zip(g, RATES, SCALES):
         for p, x in zip(params, grads):
             p.grad = torch.tensor(scale * x)
+        if clip:
+            torch.nn.utils.clip_grad_norm_(params, clip)
         for group in opt.param_groups:
             group["lr"] = rate
         opt.step()
@@ -104,11 +106,11 @@ def groups(decays, rest, decay, **more):
 def run(name, o, w, g):
     if name == "sgd":
         make = lambda a, b: (torch.optim.SGD(groups(a, b, o["decay"]), lr=1, momentum=o["momentum"], nesterov=o["nesterov"]), ["momentum_buffer"])
-        return library(make, w, g)
+        return library(make, w, g, o.get("clip", 0))
     betas = (o.get("beta1"), o.get("beta2"))
     if name == "adamw":
         make = lambda a, b: (torch.optim.AdamW(groups(a, b, o["decay"]), lr=1, betas=betas, eps=o["eps"]), ["exp_avg", "exp_avg_sq"])
-        return library(make, w, g)
+        return library(make, w, g, o.get("clip", 0))
     if name == "lars":
         steps = lars(o, w, g)
         make = lambda a, b: (
@@ -132,6 +134,8 @@ def main():
         ("sgd", dict(momentum=0.9, decay=0.1, nesterov=True)),
         ("adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01)),
         ("adamw", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5)),
+        ("sgd", dict(momentum=0.9, decay=0.01, nesterov=False, clip=0.7)),
+        ("adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01, clip=1.0)),
         ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, trust=1e-3, eps=1e-8)),
         ("lars", dict(momentum=0.5, decay=0.1, nesterov=True, trust=0.5, eps=0.01)),
         ("lars", dict(momentum=0.9, decay=0.0, nesterov=False, trust=0.02, eps=1e-8)),
