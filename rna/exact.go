@@ -60,14 +60,14 @@ func (w *Window) exact(cols []column) (dd.Matrix, error) {
 			}
 		}
 		reads, pairs := readsOf(some)
-		dim := w.space.Dim()
+		own, dim, threads, failed := w.rowsOf(reads)
 		span := min(max(readElements/(exactRows*(len(reads)+1)), 1), 32) * exactRows
-		group := (dim + foldGroups*span - 1) / (foldGroups * span) * span
+		group := max(1, (dim+foldGroups*span-1)/(foldGroups*span)*span)
 		sums := make([][]dd.Num, (dim+group-1)/group)
 		errs := make([]error, len(sums))
-		parallel.For(len(sums), w.threads(), func(_, g int) {
+		parallel.For(len(sums), threads, func(_, g int) {
 			sums[g] = make([]dd.Num, len(missing))
-			errs[g] = differences(reads, pairs, g*group, min((g+1)*group, dim), span, func(high, low [][]float64) {
+			errs[g] = differences(own, pairs, g*group, min((g+1)*group, dim), span, func(high, low [][]float64) {
 				for k, m := range missing {
 					i, j := place[m.i], place[m.j]
 					sums[g][k] = sums[g][k].Add(dd.Dot(high[i], low[i], high[j], low[j]))
@@ -76,14 +76,20 @@ func (w *Window) exact(cols []column) (dd.Matrix, error) {
 		})
 		for _, err := range errs {
 			if err != nil {
-				return nil, fmt.Errorf("rna: residuals: %w", err)
+				failed = fmt.Errorf("rna: residuals: %w", err)
 			}
 		}
-		for k, m := range missing {
-			var sum dd.Num
+		totals := make([]dd.Num, len(missing))
+		for k := range totals {
 			for _, s := range sums {
-				sum = sum.Add(s[k])
+				totals[k] = totals[k].Add(s[k])
 			}
+		}
+		if err := w.total(totals, failed); err != nil {
+			return nil, err
+		}
+		for k, m := range missing {
+			sum := totals[k]
 			a, b := cols[m.i].slot, cols[m.j].slot
 			p.sums[a*w.n+b], p.sums[b*w.n+a] = sum, sum
 			p.known[a*w.n+b], p.known[b*w.n+a] = true, true

@@ -11,20 +11,9 @@ func Gram(space Space, rs []Residual) (*mat.SymDense, error) {
 	if len(rs) == 0 {
 		return nil, nil
 	}
-	var lower []float64 // by rows
-	if s, ok := space.(gramSpace); ok {
-		var err error
-		if lower, err = s.gramMatrix(rs); err != nil {
-			return nil, err
-		}
-	} else {
-		for i := range rs {
-			row := make([]float64, i+1)
-			if err := space.GramRow(row, rs[i], rs[:i+1]); err != nil {
-				return nil, err
-			}
-			lower = append(lower, row...)
-		}
+	lower, err := triangle(space, rs)
+	if err != nil {
+		return nil, err
 	}
 	g := mat.NewSymDense(len(rs), nil)
 	for i := range rs {
@@ -33,4 +22,22 @@ func Gram(space Space, rs []Residual) (*mat.SymDense, error) {
 		}
 	}
 	return g, nil
+}
+
+// triangle is the lower triangle of the Gram matrix of rs by rows.
+func triangle(space Space, rs []Residual) (lower []float64, err error) {
+	switch s := space.(type) {
+	case gramSpace:
+		return s.gramMatrix(rs)
+	case Divided:
+		return dividedTriangle(s, rs)
+	}
+	for i := range rs {
+		row := make([]float64, i+1)
+		if err := space.GramRow(row, rs[i], rs[:i+1]); err != nil {
+			return nil, err
+		}
+		lower = append(lower, row...)
+	}
+	return lower, nil
 }

@@ -89,33 +89,27 @@ func readsOf(cols []column) (reads []normed, pairs []kernel.Pair) {
 // triangle returns the triangular factor of the residuals, each times 2^-exp, and sets the norms of
 // the vectors.
 func (w *Window) triangle(reads []normed, pairs []kernel.Pair) (*qr.Factor, error) {
-	n, dim := len(pairs), w.space.Dim()
+	n := len(pairs)
+	own, dim, threads, failed := w.rowsOf(reads)
 	rows := max(foldRows, 2*n)
 	span := rows * min(max(readElements/(rows*(len(reads)+1)), 1), 32)
-	group := (dim + foldGroups*span - 1) / (foldGroups * span) * span
+	group := max(1, (dim+foldGroups*span-1)/(foldGroups*span)*span)
 	folds := make([]fold, (dim+group-1)/group)
-	parallel.For(len(folds), w.threads(), func(_, g int) {
-		folds[g] = foldSpans(reads, pairs, g*group, min((g+1)*group, dim), span, rows)
+	parallel.For(len(folds), threads, func(_, g int) {
+		folds[g] = foldSpans(own, pairs, g*group, min((g+1)*group, dim), span, rows)
 	})
 	whole := qr.New(n)
 	for _, f := range folds {
 		if f.err != nil {
-			return nil, fmt.Errorf("rna: residuals: %w", f.err)
+			failed = fmt.Errorf("rna: residuals: %w", f.err)
+			break
 		}
 		whole.Merge(f.factor)
 		for i, norm := range f.norms {
 			reads[i].norm = math.Hypot(reads[i].norm, norm)
 		}
 	}
-	return whole, nil
-}
-
-// threads is how many goroutines may read the window's vectors at a time.
-func (w *Window) threads() int {
-	if s, ok := w.space.(interface{ threads() int }); ok {
-		return s.threads()
-	}
-	return 1
+	return w.merge(whole, n, reads, failed)
 }
 
 // A fold is what became of some rows.

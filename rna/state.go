@@ -192,9 +192,11 @@ func (w *Window) verify(gram []float64) error {
 		rs[i] = c.residual()
 	}
 	var got []float64
-	if s, ok := w.space.(gramSpace); ok && len(rs) > 0 {
+	_, once := w.space.(gramSpace)
+	_, divided := w.space.(Divided)
+	if (once || divided) && len(rs) > 0 {
 		var err error
-		if got, err = s.gramMatrix(rs); err != nil {
+		if got, err = triangle(w.space, rs); err != nil {
 			return fmt.Errorf("rna: restore of the residuals: %w", err)
 		}
 	}

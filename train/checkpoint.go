@@ -42,9 +42,34 @@ func (r *Run) Save() error {
 	if err := r.sameBits(); err != nil {
 		return err
 	}
-	return r.first(r.save)
+	return r.saveTogether()
 }
 
+// saveTogether writes the state of the run: rank 0 does, while the others give it what only they have.
+func (r *Run) saveTogether() error {
+	g := r.Config.Ranks
+	var err error
+	if g.First() {
+		err = r.save()
+	} else {
+		for _, h := range r.hooks {
+			if h, ok := h.(DividedHook); ok && h.Divided() && err == nil {
+				_, err = r.saveDivided(h, "")
+			}
+		}
+	}
+	return g.Together(err)
+}
+
+// saveDivided is Save of a hook on all ranks, if none of them has failed before.
+func (r *Run) saveDivided(h DividedHook, dir string) (json.RawMessage, error) {
+	if err := r.Config.Ranks.Together(nil); err != nil {
+		return nil, err
+	}
+	return h.Save(r.state(), dir)
+}
+
+// save writes the state of the run, with the others in saveTogether where hooks need them.
 func (r *Run) save() error {
 	dir := filepath.Join(r.Config.Out, checkpointDir)
 	err := files.ReplaceDir(dir, func(tmp string) error {
@@ -62,13 +87,20 @@ func (r *Run) save() error {
 		}
 		c := checkpoint{Version: checkpointVersion, Position: r.pos, Images: r.train.Images(), Best: r.best, Scale: scale, Hooks: map[string]json.RawMessage{}}
 		for _, h := range r.hooks {
-			if h, ok := h.(SavingHook); ok {
-				small, err := h.Save(r.state(), tmp)
-				if err != nil {
-					return fmt.Errorf("%s: %w", h.Name(), err)
-				}
-				c.Hooks[h.Name()] = small
+			saving, ok := h.(SavingHook)
+			if !ok {
+				continue
 			}
+			var small json.RawMessage
+			if d, ok := h.(DividedHook); ok && d.Divided() {
+				small, err = r.saveDivided(d, tmp)
+			} else {
+				small, err = saving.Save(r.state(), tmp)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", h.Name(), err)
+			}
+			c.Hooks[h.Name()] = small
 		}
 		b, err := json.MarshalIndent(c, "", "  ")
 		if err != nil {

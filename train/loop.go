@@ -102,7 +102,7 @@ func (r *Run) begin() error {
 	if r.begun {
 		return nil
 	}
-	if err := r.first(r.beginFolder); err != nil {
+	if err := r.beginFolder(); err != nil {
 		return err
 	}
 	r.begun = true
@@ -117,25 +117,34 @@ func (r *Run) begin() error {
 
 // beginFolder makes the run's folder with a checkpoint and the config.
 func (r *Run) beginFolder() error {
-	if out := r.Config.Out; out != "" {
+	out := r.Config.Out
+	if out == "" {
+		return nil
+	}
+	err := r.first(func() error {
 		for _, name := range []string{"config.json", "metrics.jsonl", checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
 			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
 				return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
 			}
 		}
-		err := os.MkdirAll(out, 0o755)
-		if err == nil {
-			err = r.save()
-		}
-		if err == nil { // last: without it there is no run in the folder
-			err = r.Config.Write(out)
-		}
-		if err != nil {
-			os.RemoveAll(filepath.Join(out, checkpointDir))
+		if err := os.MkdirAll(out, 0o755); err != nil {
 			return fmt.Errorf("the run's folder %s: %w", out, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	if err = r.saveTogether(); err == nil {
+		err = r.first(func() error { return r.Config.Write(out) }) // last: without it there is no run in the folder
+	}
+	if err == nil {
+		return nil
+	}
+	if r.Config.Ranks.First() {
+		os.RemoveAll(filepath.Join(out, checkpointDir))
+	}
+	return fmt.Errorf("the run's folder %s: %w", out, err)
 }
 
 // interrupt saves the state of a run that is to stop.

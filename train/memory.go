@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/ranks/shard"
 )
 
 // trainedOn is how many of n images are not held out.
@@ -41,8 +42,9 @@ func (r *Run) later(snapshots bool) int64 {
 	if !snapshots || sum.Snapshots == 0 {
 		return bytes
 	}
+	part := shard.Largest(int(params), r.Config.Ranks.Size())
 	if d, ok := device.As[Spacer](r.dev); ok {
-		return bytes + d.SpaceBytes(int(params), sum.Snapshots)
+		return bytes + d.SpaceBytes(part, sum.Snapshots)
 	}
-	return bytes + int64(sum.Snapshots)*size*params
+	return bytes + int64(sum.Snapshots)*size*int64(part)
 }

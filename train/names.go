@@ -92,6 +92,7 @@ type (
 	QueuedHook  = hook.QueuedHook
 	EpochHook   = hook.EpochHook
 	SavingHook  = hook.SavingHook
+	DividedHook = hook.DividedHook
 	OpeningHook = hook.OpeningHook
 	HoldingHook = hook.HoldingHook
 	ClosingHook = hook.ClosingHook

@@ -22,8 +22,17 @@ type state struct {
 	Descent int `json:"descent,omitempty"`
 }
 
+// Divided implements hook.DividedHook: each rank has a part of the window's vectors.
+func (h *RNA) Divided() bool { _, ok := h.window.Space().(rna.Divided); return ok }
+
 // Save writes the window's vectors under the parameters' names, in PyTorch's order of elements.
 func (h *RNA) Save(s *hook.State, dir string) (json.RawMessage, error) {
+	write := func(path string, v device.Vector) error {
+		if dir == "" {
+			return nil
+		}
+		return s.Net.SaveVector(path, v)
+	}
 	if k := h.window.Vectors(); k > 0 {
 		tmp, err := s.Net.NewParams()
 		if err != nil {
@@ -34,14 +43,15 @@ func (h *RNA) Save(s *hook.State, dir string) (json.RawMessage, error) {
 			if err := readInto(tmp, h.window.Vector(i)); err != nil {
 				return nil, err
 			}
-			if err := s.Net.SaveVector(vectorFile(dir, i), tmp); err != nil {
+			err := write(vectorFile(dir, i), tmp)
+			if err := s.Config.Ranks.Together(err); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for name, m := range h.means() {
 		if m.n > 0 {
-			if err := s.Net.SaveVector(filepath.Join(dir, name), m.v); err != nil {
+			if err := write(filepath.Join(dir, name), m.v); err != nil {
 				return nil, err
 			}
 		}
@@ -85,7 +95,7 @@ func (h *RNA) Load(s *hook.State, dir string, small json.RawMessage) error {
 	}
 	defer tmp.Free()
 	w, err := rna.Restore(h.window.Space(), st.Window, func(i int) (rna.Source, error) {
-		return tmp, s.Net.LoadVector(vectorFile(dir, i), tmp)
+		return tmp, s.Config.Ranks.Together(s.Net.LoadVector(vectorFile(dir, i), tmp))
 	})
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ var (
 	_ hook.HoldingHook = (*RNA)(nil)
 	_ hook.LateHook    = (*RNA)(nil)
 	_ hook.EpochHook   = (*RNA)(nil)
-	_ hook.SavingHook  = (*RNA)(nil)
+	_ hook.DividedHook = (*RNA)(nil)
 	_ hook.ClosingHook = (*RNA)(nil)
 )
 

@@ -49,6 +49,13 @@ type SavingHook interface {
 	Load(s *State, dir string, small json.RawMessage) error
 }
 
+// DividedHook is a SavingHook with state that no rank has as a whole: Save is called on all ranks, and only the one that is given a folder writes.
+type DividedHook interface {
+	SavingHook
+	// Divided says whether that is so in this run.
+	Divided() bool
+}
+
 // OpeningHook allocates something before the run begins, or is loaded, when the network is there.
 type OpeningHook interface {
 	Hook

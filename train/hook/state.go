@@ -6,6 +6,7 @@ import (
 	"onlinerna/rna"
 	"onlinerna/train/config"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks/shard"
 )
 
 // State is what hooks see of a run. It is theirs during a call only.
@@ -108,9 +109,13 @@ type Spacer interface {
 	SpaceBytes(dim, vectors int) int64
 }
 
-// NewSpace makes a space of snapshots of the weights, in the element type and the order of the device: in its memory, or else in the host's.
+// NewSpace makes a space of snapshots of the weights, in the element type and the order of the device: in its memory, or else in the host's. Each of
+// several ranks keeps a part of every snapshot; they make the same calls.
 func (s *State) NewSpace() (rna.Space, error) {
-	return NewSpace(s.Net.Device, s.Net.Params.Len(), s.Config.Threads)
+	d := s.Net.Device
+	return shard.New(s.Config.Ranks, s.Net.Params.Len(), 8*d.DType().Size(), func(dim int) (rna.Space, error) {
+		return NewSpace(d, dim, s.Config.Threads)
+	})
 }
 
 // NewSpace makes the space of snapshots, vectors of dim elements, of what trains on a device. In the host's memory so many threads work on it.

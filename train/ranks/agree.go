@@ -58,9 +58,9 @@ func (g *Group) Any(flag bool) (bool, error) {
 }
 
 // Together is nil if err is nil on all ranks. Else it is, on all ranks, a *RankError with the error of the first rank that has one; for a single
-// process it is err itself. What is a RankError already, of an earlier call, is passed on.
+// process it is err itself. What all ranks know already, of an earlier call, is passed on at once.
 func (g *Group) Together(err error) error {
-	if g == nil {
+	if g == nil || Common(err) {
 		return err
 	}
 	failed, e := g.Any(err != nil)
@@ -78,9 +78,6 @@ func (g *Group) Together(err error) error {
 	k := slices.IndexFunc(list, func(b []byte) bool { return len(b) > 0 })
 	if k < 0 {
 		return errors.Join(err, errors.New("an error without a text"))
-	}
-	if Common(err) {
-		return err
 	}
 	r := &RankError{Rank: k, Name: g.Name(k), Err: errors.New(string(list[k]))}
 	if k == g.Rank() {

@@ -250,12 +250,12 @@ func (g *Group) Max64(x []float64) error {
 	return g.wait("a largest value over the ranks", g.engine.Reduce64(x, Max))
 }
 
-// Broadcast copies rank 0's bytes to all, which have as many.
-func (g *Group) Broadcast(b []byte) error {
+// Broadcast copies a rank's bytes to all, which have as many.
+func (g *Group) Broadcast(b []byte, from int) error {
 	if g == nil || len(b) == 0 {
 		return nil
 	}
-	return g.wait("a broadcast", g.engine.Broadcast(b, 0))
+	return g.wait("a broadcast", g.engine.Broadcast(b, from))
 }
 
 // Share sets what v points to, on all ranks, to rank 0's, by way of JSON.
@@ -273,13 +273,13 @@ func (g *Group) Share(v any) error {
 	}
 	var n [8]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
-	if err := g.Broadcast(n[:]); err != nil {
+	if err := g.Broadcast(n[:], 0); err != nil {
 		return err
 	}
 	if !g.First() {
 		b = make([]byte, binary.LittleEndian.Uint64(n[:]))
 	}
-	if err := g.Broadcast(b); err != nil || g.First() {
+	if err := g.Broadcast(b, 0); err != nil || g.First() {
 		return err
 	}
 	return json.Unmarshal(b, v)

@@ -25,7 +25,7 @@ func TestSingle(t *testing.T) {
 	any, err := g.Any(true)
 	all, err2 := g.Gather([]byte("x"))
 	part := make([]byte, 1)
-	for _, err := range []error{err, err2, g.Sum32(x).Wait(), g.Sum64(nil).Wait(), g.Max64([]float64{1}), g.Broadcast(nil), g.Share(&x),
+	for _, err := range []error{err, err2, g.Sum32(x).Wait(), g.Sum64(nil).Wait(), g.Max64([]float64{1}), g.Broadcast(nil, 0), g.Share(&x),
 		g.GatherParts(part, []byte{7}), g.Compare(ranks.Fact{Name: "a", Value: "b"}), g.Together(nil), g.Close()} {
 		if err != nil {
 			t.Error(err)

@@ -176,12 +176,14 @@ func largest(g *ranks.Group) error {
 }
 
 func broadcasts(g *ranks.Group) error {
-	b := bytes.Repeat([]byte{byte(g.Rank() + 1)}, 100_001)
-	if err := g.Broadcast(b); err != nil {
-		return err
-	}
-	if !bytes.Equal(b, bytes.Repeat([]byte{1}, len(b))) {
-		return errors.New("broadcast: not rank 0's bytes")
+	for from := range g.Size() {
+		b := bytes.Repeat([]byte{byte(g.Rank() + 1)}, 100_001)
+		if err := g.Broadcast(b, from); err != nil {
+			return err
+		}
+		if !bytes.Equal(b, bytes.Repeat([]byte{byte(from + 1)}, len(b))) {
+			return fmt.Errorf("broadcast: not rank %d's bytes", from)
+		}
 	}
 	v := map[string]int{"rank": g.Rank()}
 	if err := g.Share(&v); err != nil || v["rank"] != 0 {

@@ -1,0 +1,251 @@
+// Package shard spreads the vectors of a [rna.Space] over ranks: each keeps a part of every vector, 1/R of its elements, and does its part of the work. Inner
+// products are summed over the ranks, N numbers for a row of the Gram matrix; a combination is put together from the ranks' parts.
+//
+// All ranks make the same calls in the same order, with vectors of which each has the whole, as of weights; and all get the same
+// results and the same errors.
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"onlinerna/rna"
+	"onlinerna/train/ranks"
+)
+
+// space is a part of a space on each rank.
+type space struct {
+	g     *ranks.Group
+	dim   int
+	bits  int
+	chunk int       // elements of a part; later ones may have fewer, or none
+	lo, n int       // of this rank's
+	own   rna.Space // nil where n is 0
+}
+
+var _ rna.Divided = (*space)(nil)
+
+// Largest is the number of elements of the largest part of vectors of dim elements on so many ranks.
+func Largest(dim, ranks int) int { return (dim + ranks - 1) / ranks }
+
+// New makes a space of vectors of dim elements of so many bits, 32 or 64, over the ranks of a group. own makes the space of this rank's parts. One rank has all that own
+// makes, and nothing round it.
+func New(g *ranks.Group, dim, bits int, own func(dim int) (rna.Space, error)) (rna.Space, error) {
+	if g.Single() {
+		return own(dim)
+	}
+	s := &space{g: g, dim: dim, bits: bits, chunk: Largest(dim, g.Size())}
+	s.lo = min(dim, g.Rank()*s.chunk)
+	s.n = min(dim, s.lo+s.chunk) - s.lo
+	var err error
+	if s.n > 0 {
+		if s.own, err = own(s.n); err == nil && s.own.Bits() != bits {
+			err = fmt.Errorf("space of vectors of %d bits, not %d", s.own.Bits(), bits)
+		}
+	}
+	if err := g.Together(err); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *space) Dim() int       { return s.dim }
+func (s *space) Bits() int      { return s.bits }
+func (s *space) Own() rna.Space { return s.own }
+
+// vector is this rank's part of one, nil for none.
+type vector struct {
+	space *space
+	part  rna.Vector
+}
+
+func (s *space) New() (rna.Vector, error) {
+	v := &vector{space: s}
+	var err error
+	if s.own != nil {
+		v.part, err = s.own.New()
+	}
+	if err := s.g.Together(err); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Part implements rna.Divided.
+func (s *space) Part(v rna.Vector) (rna.Vector, error) {
+	if v, ok := v.(*vector); ok && v.space == s {
+		return v.part, nil
+	}
+	return nil, fmt.Errorf("vector %T belongs to another space", v)
+}
+
+// Gather implements rna.Divided.
+func (s *space) Gather(own []float64, failed error) ([][]float64, error) {
+	if err := s.g.Together(failed); err != nil {
+		return nil, err
+	}
+	all := make([]float64, s.g.Size()*len(own))
+	if err := s.g.GatherParts(raw(all), raw(own)); err != nil {
+		return nil, err
+	}
+	list := make([][]float64, s.g.Size())
+	for k := range list {
+		list[k] = all[k*len(own) : (k+1)*len(own)]
+	}
+	return list, nil
+}
+
+// raw is the bytes of numbers.
+func raw[T float32 | float64](x []T) []byte {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
+}
+
+// Store keeps this rank's part of src. What is wrong with an element the ranks find out together.
+func (s *space) Store(dst rna.Vector, src rna.Source) (float64, error) {
+	if src.Len() != s.dim {
+		return 0, fmt.Errorf("store of a vector of %d elements in a space of %d", src.Len(), s.dim)
+	}
+	var err error
+	x := []float64{0, math.Inf(-1)} // the largest, and minus the place of the first that is not finite
+	if s.own != nil {
+		x[0], err = s.storeOwn(dst, src)
+	}
+	if bad := (*rna.NonFiniteError)(nil); errors.As(err, &bad) {
+		x[0], x[1], err = 0, -float64(s.lo+bad.Offset), nil
+	}
+	if err := s.max(x, err); err != nil {
+		return 0, err
+	}
+	if math.IsInf(x[1], -1) {
+		return x[0], nil
+	}
+	at := int(-x[1])
+	return 0, s.nonFinite(src, at)
+}
+
+// nonFinite is the error of an element, whose value the rank tells that has it.
+func (s *space) nonFinite(src rna.Source, at int) error {
+	value := []float64{0}
+	from := at / s.chunk
+	var err error
+	if s.g.Rank() == from {
+		err = readPart(s.partOf(src), value, at-s.lo)
+	}
+	if err := s.g.Together(err); err != nil {
+		return err
+	}
+	if err := s.g.Broadcast(raw(value), from); err != nil {
+		return err
+	}
+	return &rna.NonFiniteError{Offset: at, Value: value[0]}
+}
+
+// readPart reads elements as float64.
+func readPart(src rna.Source, dst []float64, off int) error {
+	if wide, ok := src.(rna.Source64); ok {
+		return wide.ReadAt64(dst, off)
+	}
+	narrow := make([]float32, len(dst))
+	err := src.ReadAt(narrow, off)
+	for i, v := range narrow {
+		dst[i] = float64(v)
+	}
+	return err
+}
+
+func (s *space) storeOwn(dst rna.Vector, src rna.Source) (float64, error) {
+	var to rna.Vector
+	if dst != nil {
+		var err error
+		if to, err = s.Part(dst); err != nil {
+			return 0, err
+		}
+	}
+	return s.own.Store(to, s.partOf(src))
+}
+
+// max sets the elements of x to the largest of all ranks, unless one of them has failed.
+func (s *space) max(x []float64, failed error) error {
+	y := append(x, 0)
+	if failed != nil {
+		y[len(x)] = 1
+	}
+	if err := s.g.Max64(y); err != nil {
+		return err
+	}
+	copy(x, y)
+	return s.failed(y[len(x)], failed)
+}
+
+// failed is the error of a rank, where one has one.
+func (s *space) failed(some float64, err error) error {
+	if some == 0 {
+		return nil
+	}
+	return s.g.Together(err)
+}
+
+// MaxAbs implements rna.Space.
+func (s *space) MaxAbs(r rna.Residual) (float64, error) {
+	x := []float64{0}
+	var err error
+	if s.own != nil {
+		if r, err = s.residual(r); err == nil {
+			x[0], err = s.own.MaxAbs(r)
+		}
+	}
+	err = s.max(x, err)
+	return x[0], err
+}
+
+// residual is this rank's part of one.
+func (s *space) residual(r rna.Residual) (part rna.Residual, err error) {
+	part.Exp = r.Exp
+	if r.X == nil {
+		return part, errors.New("residual without a vector")
+	}
+	if part.X, err = s.Part(r.X); err == nil && r.Y != nil {
+		part.Y, err = s.Part(r.Y)
+	}
+	return part, err
+}
+
+// GramRow adds up the rows of the ranks' parts.
+func (s *space) GramRow(row []float64, r rna.Residual, with []rna.Residual) error {
+	if len(row) != len(with) {
+		return fmt.Errorf("row of %d entries for %d residuals", len(row), len(with))
+	}
+	sums := make([]float64, len(row)+1) // with how many ranks have failed
+	var err error
+	if s.own != nil {
+		err = s.gramRow(sums[:len(row)], r, with)
+	}
+	if err != nil {
+		clear(sums)
+		sums[len(row)] = 1
+	}
+	if err := s.g.Sum64(sums).Wait(); err != nil {
+		return err
+	}
+	copy(row, sums)
+	return s.failed(sums[len(row)], err)
+}
+
+func (s *space) gramRow(row []float64, r rna.Residual, with []rna.Residual) error {
+	part, err := s.residual(r)
+	if err != nil {
+		return err
+	}
+	parts := make([]rna.Residual, len(with))
+	for i := range with {
+		if parts[i], err = s.residual(with[i]); err != nil {
+			return err
+		}
+	}
+	return s.own.GramRow(row, part, parts)
+}
