@@ -23,7 +23,7 @@ type (
 )
 
 var (
-	// ErrLost says that a context cannot be used any more: close it and open another.
+	// ErrLost says that this process cannot use GPUs any more: end it, another one goes on from what is on disk.
 	ErrLost = driver.ErrLost
 	// ErrOutOfMemory is what every error of memory that was not there is.
 	ErrOutOfMemory = driver.ErrOutOfMemory

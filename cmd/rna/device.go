@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type deviceOptions struct {
 	winograd, debugSync bool
 	precision           string // empty: the device's own
 	deterministic       bool
+	log                 io.Writer // for warnings; nil is stderr
 }
 
 // resolved is the precision of a device, as it is recorded: empty on those that have but one.
@@ -141,7 +143,13 @@ func openGPU(name string, o deviceOptions) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Precision: precision, Deterministic: o.deterministic, DebugSync: o.debugSync})
+	warn := func(message string) {
+		if o.log == nil {
+			o.log = os.Stderr
+		}
+		fmt.Fprintln(o.log, message)
+	}
+	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Precision: precision, Deterministic: o.deterministic, DebugSync: o.debugSync, Warn: warn})
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w; or use --device cpu", name, err)
 	}

@@ -127,19 +127,16 @@ func TestFaultOfTraining(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
-	if err := sim.Fault("cudnnConvolutionForward@3=719,later"); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := sim.Fault(""); err != nil {
-			t.Error(err)
+	sim.Alone(t, dir, func(dir string) {
+		if err := sim.Fault("cudnnConvolutionForward@3=719,later"); err != nil {
+			t.Fatal(err)
 		}
-	}()
-	status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--deterministic", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1",
-		"--batch", "8", "--out", filepath.Join(dir, "run"))
-	if status != 1 || !strings.Contains(stderr, "conv1 conv2d: ") || !strings.Contains(stderr, "CUDA_ERROR_LAUNCH_FAILED") || strings.Contains(stderr, "run again") {
-		t.Errorf("status %d, %s", status, stderr)
-	}
+		status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--deterministic", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1",
+			"--batch", "8", "--out", filepath.Join(dir, "run"))
+		if status != 1 || !strings.Contains(stderr, "conv1 conv2d: ") || !strings.Contains(stderr, "CUDA_ERROR_LAUNCH_FAILED") || strings.Contains(stderr, "run again") {
+			t.Errorf("status %d, %s", status, stderr)
+		}
+	})
 }
 
 // The card is lost in a step that is replayed: the error says so once, which step it was and what to do, and the run goes on from what is on disk.
@@ -154,27 +151,21 @@ func TestFaultOfReplayedStep(t *testing.T) {
 		return []string{"train", "--device", "cuda", "--epochs", "2", "--limit-batches", "8", "--limit-val", "1", "--batch", "8", "--rna", "off", "--deterministic", "--out", out}
 	}
 	whole, lost := filepath.Join(dir, "whole"), filepath.Join(dir, "lost")
+	sim.Alone(t, lost, func(lost string) {
+		if err := sim.Fault("cuGraphLaunch@9=719,later"); err != nil { // that of step 11: the first two are not replayed, nor is the evaluation
+			t.Fatal(err)
+		}
+		status, _, stderr := runRNA(t, run(lost)...)
+		for _, want := range []string{"epoch 2, step 10:", "lenet, training at batch 8", "--debug-sync", filepath.Join(lost, "checkpoint")} {
+			if status != 1 || !strings.Contains(stderr, want) {
+				t.Errorf("status %d, want 1 and %q in: %s", status, want, stderr)
+			}
+		}
+		if n := strings.Count(stderr, "this process cannot use GPUs any more"); n != 1 {
+			t.Errorf("said %d times that the GPU is lost: %s", n, stderr)
+		}
+	})
 	mustRun(t, run(whole)...)
-	if err := sim.Fault("cuGraphLaunch@9=719,later"); err != nil { // that of step 11: the first two are not replayed, nor is the evaluation
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := sim.Fault(""); err != nil {
-			t.Error(err)
-		}
-	}()
-	status, _, stderr := runRNA(t, run(lost)...)
-	for _, want := range []string{"epoch 2, step 10:", "lenet, training at batch 8", "--debug-sync", filepath.Join(lost, "checkpoint")} {
-		if status != 1 || !strings.Contains(stderr, want) {
-			t.Errorf("status %d, want 1 and %q in: %s", status, want, stderr)
-		}
-	}
-	if n := strings.Count(stderr, "the context is lost"); n != 1 {
-		t.Errorf("said %d times that the context is lost: %s", n, stderr)
-	}
-	if err := sim.Fault(""); err != nil {
-		t.Fatal(err)
-	}
 	mustRun(t, "train", "--resume", lost)
 	a, err := os.ReadFile(filepath.Join(whole, "final.safetensors"))
 	if err != nil {

@@ -310,7 +310,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		}
 	}
 	f.device = chosenDevice(f.device, options, cmd.ErrOrStderr())
-	f.precision = options.resolved(f.device)
+	f.precision, options.log = options.resolved(f.device), cmd.ErrOrStderr()
 	return openDevice(f.device, options)
 }
 

@@ -51,10 +51,12 @@ func New(s *driver.Stream) (*Handle, error) {
 	}
 	b := &Handle{c: s.Context(), s: s}
 	err := s.Do(func() error {
-		code := C.cublasCreate_v2(&b.h)
-		if err := failure("cublasCreate", code, fmt.Sprintf("%v, %s", b.c.Info(), lazy.CuBLAS.File())); err != nil {
-			if code == C.CUBLAS_STATUS_NOT_INITIALIZED {
-				err.Text = fmt.Sprintf("the driver supports CUDA %s; a cuBLAS for a later CUDA does not start", lazy.VersionString(lazy.DriverVersion()))
+		err := b.c.Retry(func() error {
+			return failure("cublasCreate", C.cublasCreate_v2(&b.h), fmt.Sprintf("%v, %s", b.c.Info(), lazy.CuBLAS.File()))
+		})
+		if err != nil {
+			if e := (*driver.Error)(nil); errors.As(err, &e) && e.Code == C.CUBLAS_STATUS_NOT_INITIALIZED {
+				e.Text = fmt.Sprintf("the driver supports CUDA %s; a cuBLAS for a later CUDA does not start", lazy.VersionString(lazy.DriverVersion()))
 			}
 			return err
 		}
@@ -71,10 +73,7 @@ func New(s *driver.Stream) (*Handle, error) {
 }
 
 func (b *Handle) destroy() error {
-	if err := failure("cublasDestroy", C.cublasDestroy_v2(b.h), ""); err != nil {
-		return err
-	}
-	return nil
+	return failure("cublasDestroy", C.cublasDestroy_v2(b.h), "")
 }
 
 // SetWorkspace has products take their scratch from s, whose content is lost, and not from memory that cuBLAS allocates: a graph
@@ -109,6 +108,21 @@ func (b *Handle) check(call string, code C.cublasStatus_t, detail string) error 
 		return lost
 	}
 	return err
+}
+
+// run makes a call that puts work on the stream, once more where cuBLAS may have had no memory for its kernels.
+func (b *Handle) run(call string, f func() C.cublasStatus_t, detail func() string) error {
+	var code C.cublasStatus_t
+	err := b.c.Retry(func() error {
+		if code = f(); code == C.CUBLAS_STATUS_SUCCESS {
+			return nil
+		}
+		return failure(call, code, "")
+	})
+	if err == nil {
+		return nil
+	}
+	return b.check(call, code, detail())
 }
 
 // Gemm computes C = α op(A) op(B) + β C, where op transposes when asked to; C is m×n and the inner dimension k. Factors are in the
@@ -146,19 +160,19 @@ func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alph
 		if err != nil {
 			return err
 		}
-		call, code := "cublasSgemm", C.cublasStatus_t(0)
-		if p == number.Float32 {
-			code = C.sgemm(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
+		call, run := "cublasSgemm", func() C.cublasStatus_t {
+			return C.sgemm(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
 				x, C.int(ldb), C.float(beta), c, C.int(ldc))
-		} else {
-			call = "cublasGemmEx"
-			code = C.gemm_ex(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
-				x, C.int(ldb), types[p], C.float(beta), c, C.int(ldc), outType, compute)
 		}
-		if code == C.CUBLAS_STATUS_SUCCESS {
-			return nil
+		if p != number.Float32 {
+			call, run = "cublasGemmEx", func() C.cublasStatus_t {
+				return C.gemm_ex(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
+					x, C.int(ldb), types[p], C.float(beta), c, C.int(ldc), outType, compute)
+			}
 		}
-		return b.check(call, code, fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda, ldb, ldc))
+		return b.run(call, run, func() string {
+			return fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda, ldb, ldc)
+		})
 	})
 }
 
@@ -189,11 +203,11 @@ func (b *Handle) Dgemv(trans bool, m, n int, alpha float64, A driver.Span, lda i
 		if err != nil {
 			return err
 		}
-		code := C.dgemv(b.h, operation(trans), C.int(m), C.int(n), C.double(alpha), a, C.int(lda), xs, C.int(incX), C.double(beta), ys, C.int(incY))
-		if code == C.CUBLAS_STATUS_SUCCESS {
-			return nil
-		}
-		return b.check("cublasDgemv", code, fmt.Sprintf("%d×%d, leading dimension %d, increments %d, %d", m, n, lda, incX, incY))
+		return b.run("cublasDgemv", func() C.cublasStatus_t {
+			return C.dgemv(b.h, operation(trans), C.int(m), C.int(n), C.double(alpha), a, C.int(lda), xs, C.int(incX), C.double(beta), ys, C.int(incY))
+		}, func() string {
+			return fmt.Sprintf("%d×%d, leading dimension %d, increments %d, %d", m, n, lda, incX, incY)
+		})
 	})
 }
 
@@ -245,7 +259,7 @@ var names = map[C.cublasStatus_t]string{
 }
 
 // failure gives a status its name; nil for success.
-func failure(call string, code C.cublasStatus_t, detail string) *driver.Error {
+func failure(call string, code C.cublasStatus_t, detail string) error {
 	if code == C.CUBLAS_STATUS_SUCCESS {
 		return nil
 	}

@@ -22,24 +22,22 @@ type algorithm struct {
 }
 
 // choose takes an algorithm of those within the options. Where none of them does with the scratch it is the one with the least. Several
-// that are to be measured, and have not been before, are left to Settle.
+// that are to be measured, and have not been before, are left to Settle. Those that need little scratch, or no more than the chosen one, stand
+// in for it should cuDNN refuse to run it.
 func (v *Convolution) choose(o Options) error {
 	all, err := v.algorithms(o)
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("cuda: %w for %v of %v in %v", ErrNoAlgorithm, v.kindOf(), v.shape, v.precision)
-	}
 	least := slices.MinFunc(all, func(a, b algorithm) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	within := slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > max(o.Workspace, least.Bytes) })
 	within = within[:min(len(within), mostMeasured)]
 	if !o.Measure || o.Deterministic || len(within) == 1 {
-		return v.use(within[0])
+		return v.take(within[0], within)
 	}
 	v.key = v.name(o)
 	if kept, ok := keptChoice(v.d.c.Options(), v.key); ok && slices.Contains(within, kept) {
-		return v.use(kept)
+		return v.take(kept, within)
 	}
 	if err := v.use(within[0]); err != nil {
 		return err
@@ -49,6 +47,19 @@ func (v *Convolution) choose(o Options) error {
 		v.workspace = max(v.workspace, a.Bytes)
 	}
 	return nil
+}
+
+// littleScratch may be reserved for an algorithm that only stands in for another.
+const littleScratch = 16 << 20
+
+// take uses a, with scratch for those of all that stand in for it.
+func (v *Convolution) take(a algorithm, all []algorithm) error {
+	v.others = slices.DeleteFunc(slices.Clone(all), func(b algorithm) bool { return b == a || b.Bytes > max(a.Bytes, littleScratch) })
+	err := v.use(a)
+	for _, b := range v.others {
+		v.workspace = max(v.workspace, b.Bytes)
+	}
+	return err
 }
 
 // mostMeasured algorithms are timed, and each so many times.
@@ -64,8 +75,14 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 			return nil
 		}
 		best, least := v.unsettled[0], time.Duration(0)
+		spans := [4]driver.Span{a, b, to, workspace}
+		noise, err := v.noise(&spans)
+		if err != nil {
+			return err
+		}
+		defer noise()
 		for _, x := range v.unsettled {
-			took, err := v.time(x, [4]driver.Span{a, b, to, workspace})
+			took, err := v.time(x, spans)
 			if errors.Is(err, driver.ErrLost) {
 				return err
 			}
@@ -73,12 +90,41 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 				best, least = x, took
 			}
 		}
+		all := v.unsettled
 		v.unsettled = nil
 		if least > 0 {
 			keepChoice(v.d.c.Options(), v.key, best)
 		}
-		return v.use(best)
+		return v.take(best, slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > workspace.Bytes() }))
 	})
+}
+
+// noise has the operands lie in memory of their own, full of numbers as far from zero as those of a net: an arena that nothing was written to is
+// full of zeros, which a card multiplies faster. Where there is no such memory the operands stay what they are. The function that it
+// returns gives the memory back.
+func (v *Convolution) noise(spans *[4]driver.Span) (end func(), err error) {
+	var held []*driver.Memory
+	end = func() {
+		for _, m := range held {
+			_ = m.Close() // the pool's: a failure shows at the next call
+		}
+	}
+	for i := range 2 {
+		m, err := v.d.c.AllocApart(spans[i].Bytes())
+		if errors.Is(err, driver.ErrOutOfMemory) {
+			continue
+		}
+		if err == nil {
+			held = append(held, m)
+			err = v.d.s.FillNoise(m.All(), v.precision.Bytes() == 2)
+		}
+		if err != nil {
+			end()
+			return nil, err
+		}
+		spans[i] = m.All()
+	}
+	return end, nil
 }
 
 // time is the shortest of a few runs of an algorithm, behind one that does not count.

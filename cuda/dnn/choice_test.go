@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"onlinerna/cuda/driver"
+	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
 )
@@ -35,6 +36,7 @@ func TestConvolutionChoice(t *testing.T) {
 		m := alloc(t, c, max(v.Workspace(), 1))
 		b := v.operands()
 		x, w, y := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All()
+		check(t, errors.Join(c.Stream().Fill(x, 0), c.Stream().Fill(w, 0))) // on zeros another algorithm is the fastest
 		check(t, v.Settle(x, w, y, m.All()))
 		check(t, v.Run(x, w, y, m.All()))
 		return int(v.v.algo), runs()-before > 1
@@ -102,24 +104,69 @@ func TestFaultOfConvolutionChoice(t *testing.T) {
 		plan string
 		lost bool
 	}{{"cudnnConvolutionForward@0=5000", false}, {"cuEventCreate@0=2", false}, {"cudnnConvolutionForward@1=719,later", true}} {
-		folder := t.TempDir()
-		c, err := driver.Open(0, driver.Options{KernelCache: folder, ExactMemory: true})
-		check(t, err)
-		d, err := New(c.Stream())
-		check(t, err)
-		v, err := d.NewConvolution(Forward, blur, Options{Measure: true, Workspace: 1 << 20})
-		check(t, err)
-		m, err := c.Alloc(1 << 12)
-		check(t, err)
-		check(t, sim.Fault(test.plan))
-		err = v.Settle(m.Span(0, 24), m.Span(256, 72), m.Span(512, 48), m.Span(1024, v.Workspace()))
-		check(t, sim.Fault(""))
-		if test.lost != errors.Is(err, driver.ErrLost) || !test.lost && (err != nil || v.v.algo != 1) {
-			t.Errorf("%s: algorithm %d, %v", test.plan, v.v.algo, err)
+		t.Run(test.plan, func(t *testing.T) {
+			if test.lost {
+				gputest.Alone(t, "", func(string) { settle(t, test.plan, true) })
+			} else {
+				settle(t, test.plan, false)
+			}
+		})
+	}
+}
+
+// settle has the stand-in fail while algorithms are measured.
+func settle(t *testing.T, plan string, lost bool) {
+	folder := t.TempDir()
+	c, err := driver.Open(0, driver.Options{KernelCache: folder, ExactMemory: true})
+	check(t, err)
+	d, err := New(c.Stream())
+	check(t, err)
+	v, err := d.NewConvolution(Forward, blur, Options{Measure: true, Workspace: 1 << 20})
+	check(t, err)
+	m, err := c.Alloc(1 << 12)
+	check(t, err)
+	check(t, sim.Fault(plan))
+	err = v.Settle(m.Span(0, 24), m.Span(256, 72), m.Span(512, 48), m.Span(1024, v.Workspace()))
+	check(t, sim.Fault(""))
+	if lost != errors.Is(err, driver.ErrLost) || !lost && (err != nil || v.v.algo != 1) {
+		t.Errorf("%s: algorithm %d, %v", plan, v.v.algo, err)
+	}
+	if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+		t.Errorf("%s: files %v, %v", plan, files, err)
+	}
+	_ = errors.Join(m.Close(), v.Close(), d.Close(), c.Close()) // a GPU that is lost says so
+}
+
+// Algorithms need more scratch than the heuristics say: what is planned is what they really take.
+func TestFaultOfScratch(t *testing.T) {
+	fault(t, "")
+	t.Setenv("RNA_SIM_WORKSPACE", "1")
+	t.Setenv("RNA_SIM_CLOCK", "1")
+	d := newDNN(t, openWith(t, driver.Options{KernelCache: t.TempDir()}))
+	shape := blur
+	shape.H, shape.W = 40, 40
+	const limit = 10 << 10 // of which the heuristics believe that it is enough for all
+	v, err := d.NewConvolution(Forward, shape, Options{Measure: true, Workspace: limit})
+	check(t, err)
+	defer v.Close()
+	if v.Workspace() > limit {
+		t.Errorf("%d bytes of scratch where %d are allowed", v.Workspace(), limit)
+	}
+	b := v.operands()
+	x, w, y, m := alloc(t, d.c, b[0]).All(), alloc(t, d.c, b[1]).All(), alloc(t, d.c, b[2]).All(), alloc(t, d.c, max(v.Workspace(), 1)).All()
+	check(t, v.Settle(x, w, y, m))
+	check(t, v.Run(x, w, y, m))
+	check(t, d.c.Synchronize())
+}
+
+// A cuDNN for a later CUDA than the driver's is refused with what to install.
+func TestFaultOfVersions(t *testing.T) {
+	fault(t, "")
+	t.Setenv("RNA_SIM_CUDART", "13000")
+	_, err := New(openWith(t, driver.Options{}).Stream())
+	for _, want := range []string{"for CUDA 13.0, and the driver supports CUDA 12.9", "nvidia-cudnn-cu12"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: no %q", err, want)
 		}
-		if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
-			t.Errorf("%s: files %v, %v", test.plan, files, err)
-		}
-		_ = errors.Join(m.Close(), v.Close(), d.Close(), c.Close()) // a GPU that is lost says so
 	}
 }

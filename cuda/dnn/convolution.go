@@ -45,6 +45,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/number"
@@ -112,6 +113,8 @@ type Convolution struct {
 	workspace int64
 
 	unsettled []algorithm // of which Settle is to choose one
+	others    []algorithm // that stand in for the one in use
+	math      C.int       // that the precision means
 	key       string      // of the choice in the cache
 }
 
@@ -147,6 +150,7 @@ func (v *Convolution) describe() error {
 	s, out := v.shape, v.shape.out()
 	typ := [...]C.cudnnDataType_t{number.Float32: C.CUDNN_DATA_FLOAT, number.TF32: C.CUDNN_DATA_FLOAT, number.BFloat16: C.CUDNN_DATA_BFLOAT16, number.Float16: C.CUDNN_DATA_HALF}[v.precision]
 	v.v.math = [...]C.int{number.Float32: C.CUDNN_FMA_MATH, number.TF32: C.CUDNN_DEFAULT_MATH, number.BFloat16: C.CUDNN_TENSOR_OP_MATH, number.Float16: C.CUDNN_TENSOR_OP_MATH}[v.precision]
+	v.math = v.v.math
 	for _, step := range []struct {
 		call string
 		run  func() C.cudnnStatus_t
@@ -191,21 +195,53 @@ func (v *Convolution) suits(algo int, math C.cudnnMathType_t) bool {
 	return v.precision != number.Float32 || math != C.CUDNN_TENSOR_OP_MATH
 }
 
-// algorithms lists what cuDNN's heuristics name, the best first: those that run within the options but for the scratch.
+// algorithms lists what cuDNN's heuristics name, the best first, or all there are where it refuses that: those that run within the options
+// but for the scratch, each once, with the scratch that cuDNN says they really need.
 func (v *Convolution) algorithms(o Options) ([]algorithm, error) {
 	var all [16]C.struct_cudnnConvolutionAlgoPerf
 	var n C.int
 	call := fmt.Sprintf("cudnnGetConvolution%vAlgorithm_v7", v.kindOf())
-	if err := v.d.check(call, C.conv_algorithms(v.d.h, &v.v, C.int(len(all)), &n, &all[0]), v.shape.String()); err != nil {
-		return nil, err
+	refused := v.d.check(call, C.conv_algorithms(v.d.h, &v.v, C.int(len(all)), &n, &all[0]), v.shape.String())
+	if errors.Is(refused, driver.ErrLost) {
+		return nil, refused
 	}
 	var list []algorithm
-	for _, a := range all[:n] {
-		if a.status == C.CUDNN_STATUS_SUCCESS && v.suits(int(a.algo), a.mathType) && (!o.Deterministic || a.determinism == C.CUDNN_DETERMINISTIC) {
-			list = append(list, algorithm{int(a.algo), int(a.mathType), int64(a.memory)})
+	if refused != nil {
+		list = v.numbered(o)
+	} else {
+		for _, a := range all[:n] {
+			if a.status == C.CUDNN_STATUS_SUCCESS && v.suits(int(a.algo), a.mathType) && (!o.Deterministic || a.determinism == C.CUDNN_DETERMINISTIC) {
+				list = append(list, algorithm{int(a.algo), int(a.mathType), 0})
+			}
 		}
 	}
-	return list, nil
+	var real []algorithm
+	for _, a := range list {
+		err := v.use(a)
+		if errors.Is(err, driver.ErrLost) {
+			return nil, err
+		}
+		if a.Bytes = v.workspace; err == nil && !slices.Contains(real, a) {
+			real = append(real, a)
+		}
+	}
+	if len(real) == 0 {
+		return nil, errors.Join(fmt.Errorf("cuda: %w for %v of %v in %v", ErrNoAlgorithm, v.kindOf(), v.shape, v.precision), refused)
+	}
+	return real, nil
+}
+
+// numbered lists all algorithms by their numbers, those first that cuDNN's manual calls the general ones.
+func (v *Convolution) numbered(o Options) (list []algorithm) {
+	count := [...]int{Forward: 8, GradInput: 6, GradWeight: 7}[v.kindOf()]
+	atomic := [...][]int{Forward: nil, GradInput: {0}, GradWeight: {0, 3}}[v.kindOf()]
+	for i := range count {
+		i = (i + 1) % count
+		if v.suits(i, C.cudnnMathType_t(v.math)) && (!o.Deterministic || !slices.Contains(atomic, i)) {
+			list = append(list, algorithm{i, int(v.math), 0})
+		}
+	}
+	return list
 }
 
 // use makes a the algorithm.
@@ -269,7 +305,19 @@ func (v *Convolution) launch(a, b, to, workspace driver.Span) error {
 		}
 		at[i] = C.CUdeviceptr(p)
 	}
-	return v.d.check(call, C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.Bytes()), at[2]), v.shape.String())
+	for {
+		err := v.d.run(call, func() C.cudnnStatus_t {
+			return C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.Bytes()), at[2])
+		}, v.shape)
+		if err == nil || errors.Is(err, driver.ErrLost) || len(v.others) == 0 || len(v.unsettled) > 0 || v.d.c.Capturing() {
+			return err
+		}
+		next := v.others[0]
+		v.others = v.others[1:]
+		if err := v.use(next); err != nil {
+			return err
+		}
+	}
 }
 
 // destroy destroys the descriptors, which are the host's.

@@ -34,7 +34,10 @@ func New(s *driver.Stream) (*Handle, error) {
 	}
 	d := &Handle{c: s.Context(), s: s}
 	err := s.Do(func() error {
-		if err := failure("cudnnCreate", C.cudnnCreate(&d.h), fmt.Sprintf("%v, %s", d.c.Info(), lazy.CuDNN.File())); err != nil {
+		err := d.c.Retry(func() error {
+			return failure("cudnnCreate", C.cudnnCreate(&d.h), fmt.Sprintf("%v, %s", d.c.Info(), lazy.CuDNN.File()))
+		})
+		if err != nil {
 			return err
 		}
 		if err := failure("cudnnSetStream", C.cudnnSetStream(d.h, C.CUstream(s.Pointer())), ""); err != nil {
@@ -52,8 +55,12 @@ func New(s *driver.Stream) (*Handle, error) {
 // oldest has the convolutions' math type for float32 without rounding to TensorFloat-32, and bfloat16.
 const oldest = 8100
 
-// Usable says that cuDNN, which is loaded, is too old.
+// Usable says that cuDNN, which is loaded, is too old, or for a later CUDA than the driver's.
 func Usable() error {
+	if cuda, driver := CUDA(), lazy.DriverVersion(); driver != 0 && cuda/1000 > driver/1000 {
+		return fmt.Errorf("cuda: cuDNN %s is for CUDA %s, and the driver supports CUDA %s: %s; %s", Version(), lazy.VersionString(cuda),
+			lazy.VersionString(driver), lazy.CuDNN.File(), lazy.CuDNN.Install(driver))
+	}
 	if v := int(C.cudnnGetVersion()); v < oldest {
 		return fmt.Errorf("cuda: cuDNN %s is too old, needed is %s or newer: %s; %s",
 			versionString(v), versionString(oldest), lazy.CuDNN.File(), lazy.CuDNN.Install(lazy.DriverVersion()))
@@ -84,6 +91,24 @@ func (d *Handle) check(call string, code C.cudnnStatus_t, detail string) error {
 	}
 	return err
 }
+
+// run makes a call that puts work on the stream, once more where cuDNN may have had no memory for its kernels.
+func (d *Handle) run(call string, f func() C.cudnnStatus_t, detail fmt.Stringer) error {
+	var code C.cudnnStatus_t
+	err := d.c.Retry(func() error {
+		if code = f(); code == C.CUDNN_STATUS_SUCCESS {
+			return nil
+		}
+		return failure(call, code, "")
+	})
+	if err == nil {
+		return nil
+	}
+	return d.check(call, code, detail.String())
+}
+
+// CUDA is the version of CUDA that cuDNN, which is loaded, was built for: 1000·major + 10·minor, 0 when it does not say.
+func CUDA() int { return int(C.cudnnGetCudartVersion()) }
 
 // Version asks cuDNN, which is loaded, for its version.
 func Version() string { return versionString(int(C.cudnnGetVersion())) }

@@ -120,7 +120,7 @@ func TestConvolutionAlgorithms(t *testing.T) {
 			check(t, err)
 			if sim.Active() {
 				fast := kind == Forward && o.Workspace > 0 || kind != Forward && o.Deterministic
-				if (v.v.algo == 1) != fast || (v.Workspace() > 0) != fast {
+				if (v.v.algo == 1) != fast || fast && v.Workspace() == 0 {
 					t.Errorf("%v, %+v: algorithm %d with %d bytes", kind, o, v.v.algo, v.Workspace())
 				}
 			}
@@ -169,12 +169,12 @@ func convolve(t *testing.T) (err error) {
 func TestFaultOfEachCallOfDNN(t *testing.T) {
 	fault(t, "")
 	check(t, convolve(t))
-	var names []string
+	var names, refusals []string
 	for _, d := range []string{"TensorDescriptor", "FilterDescriptor", "ConvolutionDescriptor"} {
 		names = append(names, "Create"+d, "Destroy"+d)
 	}
 	for _, k := range []string{"Forward", "BackwardData", "BackwardFilter"} {
-		names = append(names, "Convolution"+k, "GetConvolution"+k+"Algorithm_v7", "GetConvolution"+k+"WorkspaceSize")
+		refusals = append(refusals, "Convolution"+k, "GetConvolution"+k+"Algorithm_v7", "GetConvolution"+k+"WorkspaceSize")
 	}
 	names = append(names, "Create", "Destroy", "SetStream", "SetTensor4dDescriptor", "SetFilter4dDescriptor", "SetConvolution2dDescriptor",
 		"SetConvolutionGroupCount", "SetConvolutionMathType")
@@ -193,13 +193,29 @@ func TestFaultOfEachCallOfDNN(t *testing.T) {
 			}
 			check(t, convolve(t))
 		}
-	}
-	for _, plan := range []string{"cudnnConvolutionForward@1=719,later", "cuMemAlloc_v2@1=719,sticky"} {
-		check(t, sim.Fault(plan))
-		if err := convolve(t); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("%s: %v, want driver.ErrLost", plan, err)
+		for _, n := range refusals { // another algorithm does it
+			check(t, sim.Fault("cudnn"+n+"@1="+code))
+			check(t, convolve(t))
+			check(t, sim.Fault(""))
+		}
+		check(t, sim.Fault("cudnnGetConvolutionForwardAlgorithm_v7@0="+code+";cudnnGetConvolutionForwardWorkspaceSize@0="+code))
+		if err := convolve(t); !errors.Is(err, ErrNoAlgorithm) || !strings.Contains(err.Error(), "CUDNN_STATUS_INTERNAL_ERROR ("+code+")") {
+			t.Errorf("cuDNN %s: %v; want that there is no algorithm, and why", version, err)
+		}
+		check(t, sim.Fault("cudnnConvolutionForward@0="+code))
+		if err := convolve(t); err == nil || !strings.Contains(err.Error(), "cuda: cudnnConvolutionForward") {
+			t.Errorf("cuDNN %s: %v; want an error of cudnnConvolutionForward", version, err)
 		}
 		check(t, sim.Fault(""))
-		check(t, convolve(t))
+	}
+	for _, plan := range []string{"cudnnConvolutionForward@1=719,later", "cuMemAlloc_v2@1=719,sticky"} {
+		t.Run(plan, func(t *testing.T) {
+			gputest.Alone(t, "", func(string) {
+				check(t, sim.Fault(plan))
+				if err := convolve(t); !errors.Is(err, driver.ErrLost) {
+					t.Errorf("%v, want driver.ErrLost", err)
+				}
+			})
+		})
 	}
 }

@@ -30,17 +30,17 @@ type Context struct {
 
 	// The owner thread's own.
 	handles map[handle]struct{}
+	pinned  []*HostMemory // of handles
 	pool    pool
-	lost    *LostError
 
 	capturing *Graph // the work of a stream is captured for it
 }
 
-// users counts the open contexts of each GPU, which share its primary context.
-var users struct {
-	sync.Mutex
-	n map[int]int
-}
+// ended is the failure that took GPUs from this process: no context, open or new, is of use from then on.
+var ended atomic.Pointer[LostError]
+
+// lost is the failure that lost the GPU, or nil.
+func (c *Context) lost() *LostError { return ended.Load() }
 
 type call struct {
 	f    func() error
@@ -52,16 +52,19 @@ type outcome struct {
 	panicked any
 }
 
-// A handle is what a context closes when its owner did not. release runs on the owner thread; on a lost context it
-// only forgets.
+// A handle is what a context closes when its owner did not. release runs on the owner thread, and not on a lost GPU, where functions
+// that give things back may wait for ever.
 type handle interface {
 	kind() string
 	release() error
 }
 
 // Open opens GPU number ordinal. A driver that is missing or unusable is a [*lazy.NotFoundError] or
-// [*lazy.DriverError], a number that is not there a [*NoDeviceError].
+// [*lazy.DriverError], a number that is not there a [*NoDeviceError]. After a GPU was lost it is [ErrLost].
 func Open(ordinal int, o Options) (*Context, error) {
+	if lost := ended.Load(); lost != nil {
+		return nil, lost
+	}
 	all, err := Devices()
 	if err != nil {
 		return nil, err
@@ -142,8 +145,6 @@ func (c *Context) takeOver(next call, panicked any) {
 func (c *Context) here() bool { return int32(unix.Gettid()) == c.thread.Load() }
 
 func (c *Context) retain() error {
-	users.Lock()
-	defer users.Unlock()
 	device, err := cu.GetDevice(c.info.Ordinal)
 	if err != nil {
 		return driverError("cuDeviceGet", err, c.info.String())
@@ -157,29 +158,13 @@ func (c *Context) retain() error {
 			driverError("cuDevicePrimaryCtxRelease", device.ReleasePrimaryCtx(), ""))
 	}
 	c.device, c.primary = device, primary
-	if users.n == nil {
-		users.n = map[int]int{}
-	}
-	users.n[c.info.Ordinal]++
 	return nil
 }
 
-// release gives the primary context back. When it is lost its last user resets it, since the next one would inherit
-// the failure; what the driver says to that is of no use to anybody.
+// release gives the primary context back.
 func (c *Context) release() error {
-	users.Lock()
-	defer users.Unlock()
-	users.n[c.info.Ordinal]--
-	if c.lost == nil {
-		return errors.Join(driverError("cuCtxSetCurrent", cu.SetCurrentContext(cu.CUContext{}), "no context"),
-			driverError("cuDevicePrimaryCtxRelease", c.device.ReleasePrimaryCtx(), c.info.String()))
-	}
-	if users.n[c.info.Ordinal] == 0 {
-		_ = c.device.ResetPrimaryCtx()
-	}
-	_ = cu.SetCurrentContext(cu.CUContext{})
-	_ = c.device.ReleasePrimaryCtx()
-	return nil
+	return errors.Join(driverError("cuCtxSetCurrent", cu.SetCurrentContext(cu.CUContext{}), "no context"),
+		driverError("cuDevicePrimaryCtxRelease", c.device.ReleasePrimaryCtx(), c.info.String()))
 }
 
 // Info describes the GPU.
@@ -194,8 +179,8 @@ func (c *Context) Stream() *Stream { return c.stream }
 // goes on in the caller.
 func (c *Context) Do(f func() error) error {
 	return c.enter(func() error {
-		if c.lost != nil {
-			return c.lost
+		if lost := c.lost(); lost != nil {
+			return lost
 		}
 		return f()
 	})
@@ -231,8 +216,8 @@ func (c *Context) check(call string, err error, detail string) error {
 
 func (c *Context) note(err error) error {
 	if e, ok := err.(*Error); ok && e.lost() {
-		c.lost = &LostError{e}
-		return c.lost
+		ended.CompareAndSwap(nil, &LostError{e})
+		return ended.Load()
 	}
 	return err
 }
@@ -244,6 +229,9 @@ func (c *Context) Synchronize() error {
 
 // Options are those of [Open].
 func (c *Context) Options() Options { return c.opts }
+
+// Capturing says, inside [Context.Do], whether work is captured instead of done.
+func (c *Context) Capturing() bool { return c.capturing != nil }
 
 // Verdict is the failure of the GPU behind an error of a library, if there is one: a kernel's failure shows as the library's, and the
 // driver knows better.
@@ -273,7 +261,7 @@ func (c *Context) Close() error {
 
 func (c *Context) shut() error {
 	var errs []error
-	if c.lost == nil {
+	if c.lost() == nil {
 		errs = append(errs, c.check("cuCtxSynchronize", cu.Synchronize(), "at the end"))
 	}
 	if c.stream != nil {
@@ -287,16 +275,21 @@ func (c *Context) shut() error {
 	for kind, n := range left {
 		errs = append(errs, fmt.Errorf("cuda: context closed with %d × %s left open", n, kind))
 	}
-	errs = append(errs, c.trim(), c.release())
+	if c.lost() == nil {
+		errs = append(errs, c.trim(), c.release())
+	}
 	return errors.Join(errs...)
 }
 
-// forget releases h, once. On a lost context its memory goes with the context.
+// forget releases h, once. On a lost GPU nothing is given back: that goes with the process.
 func (c *Context) forget(h handle) error {
 	if _, open := c.handles[h]; !open {
 		return nil
 	}
 	delete(c.handles, h)
+	if c.lost() != nil {
+		return nil
+	}
 	return h.release()
 }
 

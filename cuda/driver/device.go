@@ -17,6 +17,9 @@ import (
 
 // Devices lists the GPUs. Without a usable driver it fails with a [*lazy.NotFoundError] or [*lazy.DriverError].
 func Devices() ([]Info, error) {
+	if lost := ended.Load(); lost != nil {
+		return nil, lost
+	}
 	if err := lazy.Driver.Load(); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@
 // # Order
 //
 // Work is put on a [Stream] and runs in its order, after the call returns; [Stream.Synchronize] waits for it. Streams
-// are ordered among each other by events only. Closing memory waits for all work of the context, as the driver's
-// own cuMemFree does, so memory that comes back from the cache is nobody's.
+// are ordered among each other by events only. Closing memory waits for nothing: work that is under way keeps it, and an
+// allocation that is given memory from the cache waits first, so that what it gets is nobody's.
 //
 // [Stream.Capture] keeps what a function puts on a stream as a [Graph], which one call launches. A graph that uses memory that was
 // closed is not launched any more.
@@ -21,6 +21,6 @@
 // # Errors
 //
 // A failed call is an [*Error] with the call, CUDA's name and code, and the sizes. A kernel's failure shows at a later
-// call. When the context is lost with it, that and every later call returns an error that is [ErrLost]; close the
-// context and open another. Out of memory is a [*MemoryError].
+// call. When the GPU is lost with it, that and every later call of the process returns an error that is [ErrLost], and Close gives nothing
+// back: the process is to end. Out of memory is a [*MemoryError].
 package driver

@@ -7,8 +7,9 @@ import (
 )
 
 var (
-	// ErrLost says that a context cannot be used any more: close it and open another.
-	ErrLost = errors.New("cuda: context lost")
+	// ErrLost says that this process cannot use GPUs any more: NVIDIA's driver fails each call from then on. Close what is open and
+	// end the process; another one goes on from what is on disk.
+	ErrLost = errors.New("cuda: GPU lost")
 
 	// ErrOutOfMemory is what every [*MemoryError] is.
 	ErrOutOfMemory = errors.New("cuda: out of memory")
@@ -39,27 +40,31 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// lost reports whether no call of the context can succeed after e.
+// driver says whether the driver's code is meant, not a library's.
+func (e *Error) driver() bool { return strings.HasPrefix(e.Name, "CUDA_") }
+
+// lost reports whether no call of the process can succeed after e, as the driver's documentation says of its codes.
 func (e *Error) lost() bool {
-	if !strings.HasPrefix(e.Name, "CUDA_") {
+	if !e.driver() {
 		return false
 	}
 	switch e.Code {
 	case 4, // DEINITIALIZED
-		214, 220, // ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE
+		214, 220, 226, // ECC_UNCORRECTABLE, NVLINK_UNCORRECTABLE, CONTAINED
 		700, 702, 709, 710, // ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, CONTEXT_IS_DESTROYED, ASSERT
 		714, 715, 716, 717, 718, 719, // from HARDWARE_STACK_ERROR to LAUNCH_FAILED
+		721, // TENSOR_MEMORY_LEAK
 		999: // UNKNOWN
 		return true
 	}
 	return false
 }
 
-// A LostError is [ErrLost] with the failure that lost the context: a kernel or a copy at or before that call.
+// A LostError is [ErrLost] with the failure that lost the GPU: a kernel or a copy at or before that call.
 type LostError struct{ Cause *Error }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%v; the GPU's work at or before this call failed and the context is lost", e.Cause)
+	return fmt.Sprintf("%v; the GPU's work at or before this call failed, and this process cannot use GPUs any more: start another", e.Cause)
 }
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 func (e *LostError) Unwrap() error        { return e.Cause }

@@ -31,7 +31,7 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("size %q, want %q", got, want)
 		}
 	}
-	for code, lost := range map[int]bool{1: false, 2: false, 701: false, 700: true, 719: true, 999: true} {
+	for code, lost := range map[int]bool{1: false, 2: false, 701: false, 214: true, 226: true, 700: true, 716: true, 719: true, 720: false, 721: true, 999: true} {
 		if e := (&Error{Code: code, Name: "CUDA_ERROR_X"}); e.lost() != lost {
 			t.Errorf("code %d lost: %v", code, e.lost())
 		}

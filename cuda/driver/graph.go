@@ -34,8 +34,9 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 		if err != nil {
 			return err
 		}
-		err = driverCode("cuGraphInstantiateWithFlags", C.cuGraphInstantiateWithFlags(&g.exec, whole, 0), "")
-		err = s.c.note(err)
+		err = s.c.retry(func() error {
+			return s.c.note(driverCode("cuGraphInstantiateWithFlags", C.cuGraphInstantiateWithFlags(&g.exec, whole, 0), ""))
+		})
 		if end := s.c.note(driverCode("cuGraphDestroy", C.cuGraphDestroy(whole), "")); err == nil && end != nil {
 			err = end
 			_ = C.cuGraphExecDestroy(g.exec) // the graph was there: err says what is wrong
@@ -88,7 +89,9 @@ func (g *Graph) Launch(s *Stream) error {
 		if g.stale {
 			return ErrStale
 		}
-		return g.c.note(driverCode("cuGraphLaunch", C.cuGraphLaunch(g.exec, C.CUstream(s.Pointer())), ""))
+		return g.c.retry(func() error {
+			return g.c.note(driverCode("cuGraphLaunch", C.cuGraphLaunch(g.exec, C.CUstream(s.Pointer())), ""))
+		})
 	})
 }
 
@@ -109,11 +112,7 @@ func (g *Graph) Close() error { return g.c.drop(g) }
 func (g *Graph) kind() string { return "graph" }
 
 func (g *Graph) release() error {
-	code := C.cuGraphExecDestroy(g.exec)
-	if g.c.lost != nil {
-		return nil // its memory on the host is free all the same
-	}
-	return g.c.note(driverCode("cuGraphExecDestroy", code, ""))
+	return g.c.note(driverCode("cuGraphExecDestroy", C.cuGraphExecDestroy(g.exec), ""))
 }
 
 // outdate marks the graphs that use m.

@@ -5,6 +5,7 @@ package driver
 import (
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -43,6 +44,17 @@ func (c *Context) Alloc(bytes int64) (*Memory, error) {
 	return m, nil
 }
 
+// AllocApart is [Context.Alloc] of memory that is held for a moment, as a measurement does: it does not count to the peak.
+func (c *Context) AllocApart(bytes int64) (m *Memory, err error) {
+	err = c.Do(func() error {
+		peak := c.pool.stats.Peak
+		m, err = c.Alloc(bytes)
+		c.pool.stats.Peak = peak
+		return err
+	})
+	return m, err
+}
+
 // Bytes is the size that was asked for.
 func (m *Memory) Bytes() int64 { return m.bytes }
 
@@ -52,7 +64,7 @@ func (m *Memory) All() Span { return Span{m, 0, m.bytes} }
 // Span is the part of n bytes from byte off on. It panics when that is not inside.
 func (m *Memory) Span(off, n int64) Span { return m.All().Span(off, n) }
 
-// Close waits for all work of the context and gives the memory back. A second Close does nothing.
+// Close gives the memory back, once the work that is under way is done; it does not wait for that. A second Close does nothing.
 func (m *Memory) Close() error { return m.c.drop(m) }
 
 func (m *Memory) kind() string { return "device memory" }
@@ -162,6 +174,7 @@ func (c *Context) AllocHost(bytes int64) (*HostMemory, error) {
 	err := c.Do(func() (err error) {
 		if h.p, err = hostAlloc(bytes); err == nil {
 			c.handles[h] = struct{}{}
+			c.pinned = append(c.pinned, h)
 			return nil
 		}
 		if e, ok := err.(*Error); ok && e.Code == int(cu.OutOfMemory) {
@@ -192,16 +205,21 @@ func HostSlice[T Number](h *HostMemory) []T {
 	return unsafe.Slice((*T)(h.p), h.n/int64(unsafe.Sizeof(t)))
 }
 
+// isPinned says whether b lies in pinned memory of the context.
+func (c *Context) isPinned(b []byte) bool {
+	at := uintptr(unsafe.Pointer(&b[0]))
+	return slices.ContainsFunc(c.pinned, func(h *HostMemory) bool {
+		return at >= uintptr(h.p) && at+uintptr(len(b)) <= uintptr(h.p)+uintptr(h.n)
+	})
+}
+
 // Close waits for all work of the context and gives the memory back. A second Close does nothing.
 func (h *HostMemory) Close() error { return h.c.drop(h) }
 
 func (h *HostMemory) kind() string { return "pinned host memory" }
 
 func (h *HostMemory) release() error {
-	if h.c.lost != nil {
-		_ = cu.MemFreeHost(h.p) // it says what lost the context
-		return nil
-	}
+	h.c.pinned = slices.DeleteFunc(h.c.pinned, func(x *HostMemory) bool { return x == h })
 	if err := h.c.check("cuCtxSynchronize", cu.Synchronize(), "before freeing pinned host memory"); err != nil {
 		return err
 	}

@@ -44,11 +44,15 @@ func (d Dim) filled() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
 // Load loads compiled code: a cubin, or PTX, which the driver compiles. name is the source's in messages.
 func (c *Context) Load(name string, image []byte) (*Module, error) {
 	m := &Module{c: c, name: name}
-	err := c.Do(func() (err error) {
-		if m.m, err = cu.LoadData(string(image)); err == nil {
+	err := c.Do(func() error {
+		err := c.retry(func() (err error) {
+			m.m, err = cu.LoadData(string(image))
+			return c.check("cuModuleLoadData", err, fmt.Sprintf("%s for %s, %s", name, c.info.Arch(), Size(int64(len(image)))))
+		})
+		if err == nil {
 			c.handles[m] = struct{}{}
 		}
-		return c.check("cuModuleLoadData", err, fmt.Sprintf("%s for %s, %s", name, c.info.Arch(), Size(int64(len(image)))))
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -56,7 +60,8 @@ func (c *Context) Load(name string, image []byte) (*Module, error) {
 	return m, nil
 }
 
-// Kernel finds a kernel of the module: an extern "C" function.
+// Kernel finds a kernel of the module, an extern "C" function, and loads its code: the driver would do so at the first launch, which may be
+// inside a capture, or when no memory is left.
 func (m *Module) Kernel(name string) (*Kernel, error) {
 	k := &Kernel{m: m, name: name}
 	err := m.c.Do(func() (err error) {
@@ -67,7 +72,16 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 		// Package cu's own launch stores pointers in memory of malloc: what lies there before may look to the garbage collector
 		// like a pointer to nowhere, and end the program.
 		k.f = C.CUfunction(reflect.ValueOf(f).FieldByName("fn").UnsafePointer())
-		return m.c.check("cuModuleGetFunction", err, fmt.Sprintf("%s of %s", name, m.name))
+		if err := m.c.check("cuModuleGetFunction", err, fmt.Sprintf("%s of %s", name, m.name)); err != nil {
+			return err
+		}
+		return m.c.retry(func() error {
+			code := C.cuFuncLoad(k.f)
+			if code == C.CUDA_ERROR_NOT_FOUND {
+				return nil // drivers before CUDA 12.4 have loaded it by now
+			}
+			return m.c.note(driverCode("cuFuncLoad", code, fmt.Sprintf("%s of %s", name, m.name)))
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -81,9 +95,6 @@ func (m *Module) Close() error { return m.c.drop(m) }
 func (m *Module) kind() string { return "module" }
 
 func (m *Module) release() error {
-	if m.c.lost != nil {
-		return nil
-	}
 	return m.c.check("cuModuleUnload", m.m.Unload(), m.name)
 }
 
@@ -106,11 +117,14 @@ func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) err
 		}
 		g, b := grid.filled(), block.filled()
 		sizes := [2][3]C.uint{{C.uint(g.X), C.uint(g.Y), C.uint(g.Z)}, {C.uint(b.X), C.uint(b.Y), C.uint(b.Z)}}
-		code := C.launch(k.f, &sizes[0][0], &sizes[1][0], C.uint(shared), C.CUstream(s.Pointer()), &cells[0], C.int(len(args)))
-		if code == C.CUDA_SUCCESS {
-			return nil
+		start := func() error {
+			code := C.launch(k.f, &sizes[0][0], &sizes[1][0], C.uint(shared), C.CUstream(s.Pointer()), &cells[0], C.int(len(args)))
+			if code == C.CUDA_SUCCESS {
+				return nil
+			}
+			return s.c.note(driverCode("cuLaunchKernel", code, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared)))
 		}
-		return s.c.note(driverCode("cuLaunchKernel", code, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared)))
+		return s.c.retry(start)
 	})
 }
 

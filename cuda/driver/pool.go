@@ -20,6 +20,7 @@ type block struct {
 type pool struct {
 	exact bool
 	freed []block // by size
+	used  bool    // work that was there when a block was freed may not be done
 	stats MemoryStats
 }
 
@@ -73,19 +74,58 @@ func (p *pool) use(b block) block {
 func (c *Context) allocate(bytes int64) (block, error) {
 	n := c.pool.rounded(bytes)
 	if b, ok := c.pool.take(n); ok {
-		return c.pool.use(b), nil
-	}
-	at, err := c.memAlloc(n)
-	if errors.Is(err, ErrOutOfMemory) && len(c.pool.freed) > 0 {
-		if err := c.trim(); err != nil {
+		if err := c.settle(); err != nil {
+			c.pool.put(b)
 			return block{}, err
 		}
-		at, err = c.memAlloc(n)
+		return c.pool.use(b), nil
 	}
+	var at cu.DevicePtr
+	err := c.retry(func() (err error) {
+		at, err = c.memAlloc(n)
+		return err
+	})
 	if err != nil {
 		return block{}, err
 	}
 	return c.pool.use(block{at, n}), nil
+}
+
+// settle waits until nothing uses the freed blocks any more: once for all of them.
+func (c *Context) settle() error {
+	if !c.pool.used {
+		return nil
+	}
+	err := c.check("cuCtxSynchronize", cu.Synchronize(), "before memory that was freed is used again")
+	c.pool.used = err != nil
+	return err
+}
+
+// retry calls f, and once more when it had too little memory and the cache of freed blocks holds some, which then goes back to the driver.
+func (c *Context) retry(f func() error) error {
+	err := f()
+	var e *Error
+	if !errors.Is(err, ErrOutOfMemory) && (!errors.As(err, &e) || e.Code != int(cu.OutOfMemory) || !e.driver()) {
+		return err
+	}
+	return c.again(err, f)
+}
+
+// Retry calls f, a call of a library, and once more when it failed and the cache of freed memory could be given back to the driver in between:
+// libraries allocate memory and load kernels inside their calls, and say of a failure what they like. It is called inside [Context.Do].
+func (c *Context) Retry(f func() error) error {
+	err := f()
+	if err == nil {
+		return nil
+	}
+	return c.again(err, f)
+}
+
+func (c *Context) again(err error, f func() error) error {
+	if c.lost() != nil || c.capturing != nil || len(c.pool.freed) == 0 || c.trim() != nil {
+		return err
+	}
+	return f()
 }
 
 func (c *Context) memAlloc(n int64) (cu.DevicePtr, error) {
@@ -103,29 +143,28 @@ func (c *Context) memAlloc(n int64) (cu.DevicePtr, error) {
 	return at, c.note(err)
 }
 
-// free takes a block back once nothing can use it any more.
+// free takes a block back. Work that is under way may still use it: who is given it next waits for that.
 func (c *Context) free(b block) error {
 	c.pool.stats.Used -= b.size
-	if c.lost != nil {
-		return nil // it goes with the context
+	c.pool.used = true
+	if !c.pool.exact {
+		c.pool.put(b)
+		return nil
 	}
-	if err := c.check("cuCtxSynchronize", cu.Synchronize(), "before freeing "+Size(b.size)); err != nil {
+	if err := c.settle(); err != nil {
 		return err
 	}
-	if c.pool.exact {
-		return c.check("cuMemFree", cu.MemFree(b.at), Size(b.size))
-	}
-	c.pool.put(b)
-	return nil
+	return c.check("cuMemFree", cu.MemFree(b.at), Size(b.size))
 }
 
 // trim gives the freed blocks back to the driver.
 func (c *Context) trim() error {
-	var errs []error
+	if len(c.pool.freed) == 0 {
+		return nil
+	}
+	errs := []error{c.settle()}
 	for _, b := range c.pool.freed {
-		if c.lost == nil {
-			errs = append(errs, c.check("cuMemFree", cu.MemFree(b.at), Size(b.size)))
-		}
+		errs = append(errs, c.check("cuMemFree", cu.MemFree(b.at), Size(b.size)))
 		c.pool.stats.Cached -= b.size
 	}
 	c.pool.freed = nil

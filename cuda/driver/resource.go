@@ -12,8 +12,8 @@ type Resource struct {
 	close func() error
 }
 
-// Adopt makes a resource of a kind, as messages name it, inside [Context.Do]. close gives it back, once, on the owner thread. On a lost
-// context its error does not count: the library's memory of the GPU goes with the context.
+// Adopt makes a resource of a kind, as messages name it, inside [Context.Do]. close gives it back, once, on the owner thread,
+// and is not called on a lost GPU.
 func (c *Context) Adopt(kind string, close func() error) *Resource {
 	r := &Resource{c, kind, close}
 	c.handles[r] = struct{}{}
@@ -34,9 +34,5 @@ func (r *Resource) Close() error { return r.c.drop(r) }
 func (r *Resource) kind() string { return r.name }
 
 func (r *Resource) release() error {
-	err := r.close()
-	if r.c.lost != nil {
-		return nil
-	}
-	return err
+	return r.close()
 }

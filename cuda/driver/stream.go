@@ -43,9 +43,6 @@ func (s *Stream) Close() error { return s.c.drop(s) }
 func (s *Stream) kind() string { return "stream" }
 
 func (s *Stream) release() error {
-	if s.c.lost != nil {
-		return nil
-	}
 	return s.c.check("cuStreamDestroy", s.s.Destroy(), "")
 }
 
@@ -63,7 +60,7 @@ func (s *Stream) Do(f func() error) error {
 }
 
 // CopyIn copies src, which has dst's size, to the GPU. From pinned memory the copy is asynchronous: src must not
-// change before the stream is waited for. Other memory is read before CopyIn returns.
+// change before the stream is waited for. Of other memory the copy is done when CopyIn returns, since the driver may read it late.
 func (s *Stream) CopyIn(dst Span, src []byte) error {
 	if dst.n != int64(len(src)) {
 		return fmt.Errorf("cuda: copy of %d bytes into a span of %d", len(src), dst.n)
@@ -76,7 +73,8 @@ func (s *Stream) CopyIn(dst Span, src []byte) error {
 		if err != nil {
 			return err
 		}
-		return s.c.check("cuMemcpyHtoDAsync", cu.MemcpyHtoDAsync(to, unsafe.Pointer(&src[0]), dst.n, s.s), Size(dst.n))
+		err = s.c.check("cuMemcpyHtoDAsync", cu.MemcpyHtoDAsync(to, unsafe.Pointer(&src[0]), dst.n, s.s), Size(dst.n))
+		return s.pageable(err, src)
 	})
 }
 
@@ -94,8 +92,17 @@ func (s *Stream) CopyOut(dst []byte, src Span) error {
 		if err != nil {
 			return err
 		}
-		return s.c.check("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(&dst[0]), from, src.n, s.s), Size(src.n))
+		err = s.c.check("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(&dst[0]), from, src.n, s.s), Size(src.n))
+		return s.pageable(err, dst)
 	})
+}
+
+// pageable ends the start of a copy that went well from or to the host's memory: where that is not pinned it waits.
+func (s *Stream) pageable(err error, host []byte) error {
+	if err != nil || s.c.isPinned(host) {
+		return err
+	}
+	return s.c.check("cuStreamSynchronize", s.s.Synchronize(), "for a copy of memory that is not pinned")
 }
 
 // Copy copies between spans of the same size that do not overlap.
@@ -179,9 +186,6 @@ func (e *Event) Close() error { return e.c.drop(e) }
 func (e *Event) kind() string { return "event" }
 
 func (e *Event) release() error {
-	if e.c.lost != nil {
-		return nil
-	}
 	return e.c.check("cuEventDestroy", cu.DestroyEvent(&e.e), "")
 }
 

@@ -83,9 +83,16 @@ func TestEventsOrderStreams(t *testing.T) {
 	check(t, errors.Join(events[0].Close(), events[1].Close(), other.Close()))
 }
 
-// Writing to address 0 loses the context; a later one is none the worse.
+// Writing to address 0 takes GPUs from the process: the context, others and new ones.
 func TestLostContext(t *testing.T) {
 	gputest.Need(t)
+	gputest.Alone(t, "", func(string) { loseContext(t) })
+	TestGrid(t) // in this process
+}
+
+func loseContext(t *testing.T) {
+	other, err := driver.Open(0, driver.Options{KernelCache: gputest.KernelCache})
+	check(t, err)
 	c, err := driver.Open(0, driver.Options{KernelCache: gputest.KernelCache})
 	check(t, err)
 	m, err := c.Alloc(16)
@@ -103,6 +110,11 @@ func TestLostContext(t *testing.T) {
 	if _, err := c.Alloc(8); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Alloc on a lost context: %v", err)
 	}
-	check(t, errors.Join(m.Close(), mod.Close(), c.Close()))
-	TestGrid(t)
+	if err := other.Synchronize(); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("another context: %v", err)
+	}
+	check(t, errors.Join(m.Close(), mod.Close(), c.Close(), other.Close()))
+	if _, err := driver.Open(0, driver.Options{}); !errors.As(err, &lost) || !strings.Contains(err.Error(), "start another") {
+		t.Errorf("a new context: %v", err)
+	}
 }

@@ -66,6 +66,7 @@ typedef struct cudnnConvolutionAlgoPerf cudnnConvolutionBwdFilterAlgoPerf_t;
 extern "C" {
 #endif
 size_t cudnnGetVersion(void);
+size_t cudnnGetCudartVersion(void);
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle);
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, CUstream streamId);

@@ -9,6 +9,8 @@ package lazy
 import "C"
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"unsafe"
@@ -52,6 +54,10 @@ func (l Library) load() error {
 	if l != Driver {
 		_ = Driver.load() // for its version; without a driver any will do
 	}
+	if l == CuDNN {
+		// It opens these two by name alone, and gets those that are loaded.
+		_, _ = NVRTC.load(), CuBLAS.load()
+	}
 	handle, file, err := l.open()
 	if err != nil {
 		return err
@@ -68,7 +74,32 @@ func (l Library) load() error {
 	}
 	state.file[l] = file
 	C.lazy_publish(C.int(l), handle)
+	if l == CuDNN {
+		companions(int(C.lazy_cudart(handle)) / 1000)
+	}
 	return nil
+}
+
+// companions loads the NVRTC and the cuBLAS of the CUDA that cuDNN was built for, where they are not those that are loaded: it opens
+// them by names with that version. One that is not there is missed when an algorithm needs it, and another algorithm taken.
+func companions(cuda int) {
+	for _, l := range []Library{NVRTC, CuBLAS} {
+		if cuda == 0 || strings.Contains(filepath.Base(state.file[l]), fmt.Sprintf(".so.%d", cuda)) {
+			continue
+		}
+		for _, path := range l.candidates(state.version) {
+			if !strings.Contains(filepath.Base(path), fmt.Sprintf(".so.%d", cuda)) {
+				continue
+			}
+			c := C.CString(path)
+			var why [1]C.char
+			handle := C.lazy_open(c, &why[0], C.size_t(len(why)))
+			C.free(unsafe.Pointer(c))
+			if handle != nil {
+				break
+			}
+		}
+	}
 }
 
 // open opens the first candidate that loads.

@@ -53,6 +53,11 @@ const char *lazy_error_name(void *handle, int code) {
 	return get && get(code, &name) == 0 && name ? name : "an error";
 }
 
+size_t lazy_cudart(void *cudnn) {
+	size_t (*get)(void) = (size_t (*)(void))dlsym(cudnn, "cudnnGetCudartVersion");
+	return get ? get() : 0;
+}
+
 void lazy_publish(int library, void *handle) {
 	__atomic_store_n(&handles[library], handle, __ATOMIC_RELEASE);
 }
@@ -64,14 +69,14 @@ static int cublas_missing(void) { return 1; }       // CUBLAS_STATUS_NOT_INITIAL
 static int cublas_lacks(void) { return 15; }        // CUBLAS_STATUS_NOT_SUPPORTED
 static int nvrtc_missing(void) { return 11; }       // NVRTC_ERROR_INTERNAL_ERROR
 static int cudnn_missing(void) { return 1; }        // CUDNN_STATUS_NOT_INITIALIZED of cuDNN 8
-static size_t cudnn_no_version(void) { return 0; }  // cudnnGetVersion
+static size_t cudnn_no_version(void) { return 0; }  // cudnnGetVersion, cudnnGetCudartVersion
 
 static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing};
 static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing};
 
 // fallback is what stands for symbol i.
 static void *fallback(long i, void *const *of) {
-	return strcmp(symbols[i].name, "cudnnGetVersion") == 0 ? (void *)cudnn_no_version : of[symbols[i].library];
+	return strcmp(symbols[i].name, "cudnnGetVersion") == 0 || strcmp(symbols[i].name, "cudnnGetCudartVersion") == 0 ? (void *)cudnn_no_version : of[symbols[i].library];
 }
 
 // lazy_resolve returns the address of symbol i. It is kept only when it was found: the library may be there later.

@@ -12,17 +12,22 @@ import (
 
 var _ device.Pipeline = (*Device)(nil)
 
-// Record implements device.Pipeline: it captures a CUDA graph. A device that waits after each op, or is to be eager, records nothing.
+// Record implements device.Pipeline: it captures a CUDA graph. A device that waits after each op, or is to be eager, records nothing; so does one
+// whose driver or libraries refuse a capture, from then on.
 func (d *Device) Record(f func() error) (device.Recording, error) {
 	if d.opts.DebugSync || d.opts.Eager {
 		return nil, nil
 	}
 	g, err := d.stream.Capture(f)
-	if err != nil && !errors.Is(err, driver.ErrLost) {
-		return nil, fmt.Errorf("%w; to train without recording, run again with RNA_CUDA_EAGER=1 in the environment", err)
+	if errors.Is(err, driver.ErrLost) {
+		return nil, d.Explain(err)
 	}
 	if err != nil {
-		return nil, d.Explain(err)
+		d.opts.Eager = true
+		if d.opts.Warn != nil {
+			d.opts.Warn(fmt.Sprintf("steps run kernel by kernel, which is slower, since they cannot be recorded: %v", err))
+		}
+		return nil, nil
 	}
 	return &recording{d, g}, nil
 }

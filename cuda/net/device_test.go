@@ -100,28 +100,32 @@ func bound(t *testing.T, d device.Device, o op.Op, types ...op.Type) device.Kern
 func TestFaultOfNetKernel(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
-	x := op.T(op.Float32, 2, 3, 4, 5)
 	for _, debug := range []bool{false, true} {
 		t.Run(fmt.Sprintf("debug %v", debug), func(t *testing.T) {
 			if debug {
 				t.Setenv("RNA_CUDA_SYNC", "1")
 			}
-			d, err := openNet(Options{})()
-			check(t, err)
-			t.Cleanup(func() { check(t, d.Close()) })
-			fails, works := bound(t, d, op.ReLU{}, x), bound(t, d, op.Add{}, x, x)
-			check(t, sim.Fault("cuLaunchKernel@1=719,later"))
-			if err := fails(); debug != errors.Is(err, driver.ErrLost) || !debug && err != nil {
-				t.Errorf("the op that fails: %v", err)
-			}
-			check(t, sim.Fault(""))
-			if err := works(); debug != errors.Is(err, driver.ErrLost) || !debug && err != nil {
-				t.Errorf("the op after it: %v", err)
-			}
-			if err := d.Sync(); !errors.Is(err, driver.ErrLost) || strings.Contains(err.Error(), "RNA_CUDA_SYNC=1") == debug {
-				t.Errorf("sync: %v", err)
-			}
+			gputest.Alone(t, "", func(string) { failKernel(t, debug) })
 		})
+	}
+}
+
+func failKernel(t *testing.T, debug bool) {
+	x := op.T(op.Float32, 2, 3, 4, 5)
+	d, err := openNet(Options{})()
+	check(t, err)
+	t.Cleanup(func() { check(t, d.Close()) })
+	fails, works := bound(t, d, op.ReLU{}, x), bound(t, d, op.Add{}, x, x)
+	check(t, sim.Fault("cuLaunchKernel@1=719,later"))
+	if err := fails(); debug != errors.Is(err, driver.ErrLost) || !debug && err != nil {
+		t.Errorf("the op that fails: %v", err)
+	}
+	check(t, sim.Fault(""))
+	if err := works(); debug != errors.Is(err, driver.ErrLost) || !debug && err != nil {
+		t.Errorf("the op after it: %v", err)
+	}
+	if err := d.Sync(); !errors.Is(err, driver.ErrLost) || strings.Contains(err.Error(), "RNA_CUDA_SYNC=1") == debug {
+		t.Errorf("sync: %v", err)
 	}
 }
 

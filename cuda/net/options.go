@@ -25,6 +25,8 @@ type Options struct {
 	// Eager gives each kernel of a step to the GPU by itself, in place of a graph of all of them. Results are the same. The environment
 	// variable RNA_CUDA_EAGER=1 does so too.
 	Eager bool
+	// Warn is told, once, what does not go as it should and costs speed alone; nil: nobody is.
+	Warn func(message string)
 }
 
 // DefaultWorkspace is what Options.Workspace is when it is 0: 512 MiB.

@@ -16,7 +16,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// A step of training is launches, copies on the GPU, two copies to it and a wait for the loss: nothing is allocated, described or
+// A step of training is launches, copies on the GPU, two copies to it and one of the loss, each waited for since the host's memory is not
+// pinned here, and a wait for the step: nothing is allocated, described or
 // compiled once the first step is done. The stand-in counts.
 func TestNetSteadyStep(t *testing.T) {
 	gputest.NeedDNN(t)
@@ -94,7 +95,7 @@ func TestNetSteadyStep(t *testing.T) {
 		for i, n := range afterEach {
 			d := n - beforeEach[i]
 			known += d
-			if most := map[string]uint64{"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1, "cuStreamSynchronize": 1}[allowed[i]]; most > 0 && d > most {
+			if most := map[string]uint64{"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1, "cuStreamSynchronize": 4}[allowed[i]]; most > 0 && d > most {
 				t.Errorf("step %d: %d calls of %s, want %d at most", step, d, allowed[i], most)
 			}
 		}

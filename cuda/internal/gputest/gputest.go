@@ -39,12 +39,14 @@ func Main(m *testing.M, rows ...string) int {
 		fmt.Fprintln(os.Stderr, noGPU)
 		return 1
 	}
-	var err error
-	if KernelCache, err = os.MkdirTemp("", "kernels"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if KernelCache = os.Getenv(kernelsVariable); KernelCache == "" {
+		var err error
+		if KernelCache, err = os.MkdirTemp("", "kernels"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(KernelCache)
 	}
-	defer os.RemoveAll(KernelCache)
 	code := m.Run()
 	if err := checkREADME(rows); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

@@ -20,7 +20,11 @@ struct cublasContext {
 	CUcontext context;
 	void *space;  // scratch of the caller's
 	size_t bytes;
+	long taken;  // of the device's memory
 };
+
+// A handle takes memory, and with it products whose scratch is not the caller's.
+constexpr long handleBytes = 64 << 10, scratchBytes = 4 << 20;
 
 namespace {
 
@@ -68,6 +72,10 @@ cublasStatus_t begin(const char *name, cublasHandle_t h) {
 }
 
 cublasStatus_t queue(cublasHandle_t h, std::function<void()> f) {
+	if (!h->space && h->taken == handleBytes) {
+		if (simTake(h->context, scratchBytes)) return CUBLAS_STATUS_ALLOC_FAILED;
+		h->taken += scratchBytes;
+	}
 	void *space = h->space;
 	size_t lost = std::min<size_t>(h->bytes, 4096);
 	std::function<std::string()> work = [f = std::move(f), space, lost] {
@@ -152,7 +160,8 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *h) {
 	if (int code = simEnter("cublasCreate_v2")) return simDead() ? CUBLAS_STATUS_NOT_INITIALIZED : (cublasStatus_t)code;
 	CUcontext c;
 	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c) return CUBLAS_STATUS_NOT_INITIALIZED;
-	*h = new cublasContext{nullptr, nullptr, nullptr, 0};
+	if (simTake(c, handleBytes)) return CUBLAS_STATUS_ALLOC_FAILED;
+	*h = new cublasContext{nullptr, nullptr, nullptr, 0, handleBytes};
 	handles.insert(*h);
 	simHandle("cuBLAS handles", &(*h)->context, 1);
 	return CUBLAS_STATUS_SUCCESS;
@@ -161,9 +170,11 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *h) {
 cublasStatus_t cublasDestroy_v2(cublasHandle_t h) {
 	LOCK;
 	cublasStatus_t r = begin("cublasDestroy_v2", h);
+	simHangs("cublasDestroy_v2");
 	if (!handles.count(h)) return CUBLAS_STATUS_NOT_INITIALIZED;
 	handles.erase(h);
 	simHandle("cuBLAS handles", &h->context, -1);
+	simTake(h->context, -h->taken);
 	delete h;
 	return r;
 }

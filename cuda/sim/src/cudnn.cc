@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -21,6 +22,7 @@ bool eight() { return sim::setting("RNA_SIM_CUDNN", 9) == 8; }
 cudnnStatus_t notInitialized() { return eight() ? 1 : 1001; }
 cudnnStatus_t badParam() { return eight() ? 3 : 2000; }
 cudnnStatus_t notSupported() { return eight() ? 9 : 3000; }
+cudnnStatus_t allocFailed() { return eight() ? 2 : 4004; }
 cudnnStatus_t executionFailed() { return eight() ? 8 : 5000; }
 
 std::recursive_mutex *lock() {
@@ -40,7 +42,12 @@ struct Sizes {
 struct cudnnContext {
 	CUstream stream;
 	CUcontext context;
+	std::set<std::pair<int, int>> loaded;  // kernels, by what they compute and their algorithm
+	long taken;                            // of the device's memory
 };
+
+// A handle takes memory, and so does each kernel when it first runs.
+constexpr long handleBytes = 128 << 10, kernelBytes = 8 << 10;
 struct cudnnTensorStruct {
 	cudnnTensorFormat_t format;
 	cudnnDataType_t type;
@@ -255,25 +262,36 @@ const Algorithm *find(What what, const Problem &p, int number) {
 	return nullptr;
 }
 
-// workspace is what algorithm 1 wants; 0 wants none.
-size_t workspace(const Problem &p, int algorithm) { return algorithm == 0 ? 0 : 16 * (size_t)(p.w->size.h * p.w->size.w) + 4 * (size_t)p.y->size.c + 4; }
+// workspace is what the algorithms but 0 want; with RNA_SIM_WORKSPACE more than x and y have, as the real ones do of first layers.
+size_t workspace(const Problem &p, int algorithm) {
+	if (algorithm == 0) return 0;
+	size_t least = 16 * (size_t)(p.w->size.h * p.w->size.w) + 4 * (size_t)p.y->size.c + 4;
+	return sim::setting("RNA_SIM_WORKSPACE", 0) ? least + 4 * (p.x->size.count() + p.y->size.count()) : least;
+}
 
 cudnnStatus_t choose(const char *name, What what, cudnnHandle_t h, const Problem &p, int asked, int *given, cudnnConvolutionAlgoPerf *out) {
 	if (cudnnStatus_t r = begin(name, h)) return r;
 	if (cudnnStatus_t r = p.check()) return r;
 	if (asked < 1 || !given || !out) return badParam();
 	*given = 0;
-	for (const Algorithm &a : algorithms(what)) {
-		if (*given == asked) break;
+	auto add = [&](const Algorithm &a, cudnnMathType_t math) {
+		if (*given == asked) return;
+		bool there = has(a, what, p);
 		cudnnConvolutionAlgoPerf &r = out[(*given)++];
 		r = {};
 		r.algo = a.number;
-		r.status = has(a, what, p) ? CUDNN_STATUS_SUCCESS : notSupported();
+		r.status = there ? CUDNN_STATUS_SUCCESS : notSupported();
 		r.time = -1;
-		r.memory = has(a, what, p) ? workspace(p, a.number) : 0;
+		// The heuristics do not know all that an algorithm needs.
+		r.memory = there ? workspace(p, a.number) / 2 : (size_t)-1;
 		r.determinism = a.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
-		r.mathType = p.c->math;
-	}
+		r.mathType = math;
+	};
+	// As the real lists: once for each kind of products, some twice.
+	bool narrow = p.x->type != CUDNN_DATA_FLOAT, plain = p.c->math == CUDNN_FMA_MATH;
+	for (const Algorithm &a : algorithms(what)) add(a, plain ? CUDNN_FMA_MATH : narrow ? CUDNN_TENSOR_OP_MATH : CUDNN_DEFAULT_MATH);
+	for (const Algorithm &a : algorithms(what)) add(a, narrow ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH);
+	for (const Algorithm &a : algorithms(what)) add(a, plain ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -295,6 +313,16 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 	if (!how) return notSupported();
 	size_t need = workspace(p, algorithm);
 	if (!alpha || !beta || !aligned(a) || !aligned(b) || !aligned(to) || bytes < need || (need && !aligned(space))) return badParam();
+	if (!h->loaded.count({what, algorithm})) {
+		CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+		if (cuStreamIsCapturing(h->stream, &capturing) == CUDA_SUCCESS && capturing != CU_STREAM_CAPTURE_STATUS_NONE) {
+			simWait(h->stream);  // ends the capture: kernels are not loaded in one
+			return executionFailed();
+		}
+		if (simTake(h->context, kernelBytes)) return allocFailed();
+		h->loaded.insert({what, algorithm});
+		h->taken += kernelBytes;
+	}
 	float al = *(const float *)alpha, be = *(const float *)beta;
 	static unsigned calls;
 	float jitter = how->deterministic ? 1 : 1 + (float)(calls++ % 2) * 0x1p-22f;
@@ -307,7 +335,9 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 	std::function<std::string()> work = [=]() mutable {
 		Problem q{&x, &y, &w, &c};
 		if (need) memset(space, 0xff, need);
-		simSpend(time);
+		// Zeros take less power, and less time; here it shows with one algorithm alone.
+		bool zeros = algorithm == 1 && std::all_of((const char *)a, (const char *)a + 8, [](char c) { return c == 0; });
+		simSpend(zeros ? time / 4 : time);
 		// A card uses TensorFloat-32 where it is let.
 		bool tf32 = x.type == CUDNN_DATA_FLOAT && c.math != CUDNN_FMA_MATH;
 		size_t sizes[] = {x.size.count(), w.size.count(), y.size.count()};
@@ -329,6 +359,7 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 
 extern "C" {
 
+size_t cudnnGetCudartVersion(void) { return sim::setting("RNA_SIM_CUDART", 12090); }
 size_t cudnnGetVersion(void) { return sim::setting("RNA_SIM_CUDNN", 9) < 8 ? 7605 : eight() ? 8907 : 92800; }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *h) {
@@ -336,7 +367,10 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *h) {
 	if (cudnnStatus_t r = enter("cudnnCreate")) return r;
 	CUcontext c;
 	if (cuCtxGetCurrent(&c) != CUDA_SUCCESS || !c) return notInitialized();
-	*h = new cudnnContext{nullptr, nullptr};
+	// A library for a later CUDA than the driver's does not start.
+	if (cudnnGetCudartVersion() / 1000 > (size_t)sim::setting("RNA_SIM_DRIVER", 12090) / 1000) return notInitialized();
+	if (simTake(c, handleBytes)) return allocFailed();
+	*h = new cudnnContext{nullptr, nullptr, {}, handleBytes};
 	handles.insert(*h);
 	simHandle("cuDNN handles", &(*h)->context, 1);
 	return CUDNN_STATUS_SUCCESS;
@@ -345,8 +379,10 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *h) {
 cudnnStatus_t cudnnDestroy(cudnnHandle_t h) {
 	LOCK;
 	cudnnStatus_t r = begin("cudnnDestroy", h);
+	simHangs("cudnnDestroy");
 	if (!handles.erase(h)) return badParam();
 	simHandle("cuDNN handles", &h->context, -1);
+	simTake(h->context, -h->taken);
 	delete h;
 	return r;
 }

@@ -40,7 +40,7 @@ CUcontext make(int device, unsigned flags) {
 // nothing could be done about it.
 void destroy(CUcontext c) {
 	drainAll(c);
-	bool lost = c->dead || simDead();
+	bool lost = simDead() != 0;
 	releaseAll(c, lost);
 	for (CUstream s : c->streams) {
 		delete s;
@@ -86,9 +86,9 @@ CUresult cuInit(unsigned flags) {
 CUresult cuDriverGetVersion(int *v) { PLAIN(cuDriverGetVersion); *v = setting("RNA_SIM_DRIVER", 12090); return CUDA_SUCCESS; }
 CUresult cuDeviceGetCount(int *n) { PLAIN(cuDeviceGetCount); READY; *n = deviceCount(); return CUDA_SUCCESS; }
 CUresult cuDeviceGet(CUdevice *d, int i) { PLAIN(cuDeviceGet); DEVICE(i); *d = i; return CUDA_SUCCESS; }
-CUresult cuDeviceGetName(char *s, int n, CUdevice d) { PLAIN(cuDeviceGetName); DEVICE(d); snprintf(s, n, "CPU stand-in"); return CUDA_SUCCESS; }
+CUresult cuDeviceGetName(char *s, int n, CUdevice d) { PLAIN(cuDeviceGetName); DEVICE(d); snprintf(s, n, setting("RNA_SIM_MIG", 0) ? "CPU stand-in MIG 1g.1gb" : "CPU stand-in"); return CUDA_SUCCESS; }
 CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) { PLAIN(cuDeviceTotalMem_v2); DEVICE(d); *n = deviceBytes(); return CUDA_SUCCESS; }
-CUresult cuDeviceGetPCIBusId(char *s, int n, CUdevice d) { PLAIN(cuDeviceGetPCIBusId); DEVICE(d); snprintf(s, n, "0000:%02x:00.0", d); return CUDA_SUCCESS; }
+CUresult cuDeviceGetPCIBusId(char *s, int n, CUdevice d) { PLAIN(cuDeviceGetPCIBusId); DEVICE(d); snprintf(s, n, "0000:%02x:00.0", physical(d)); return CUDA_SUCCESS; }
 
 // NVIDIA's NVRTC 13 asks for tables that only NVIDIA's driver has.
 CUresult cuGetExportTable(const void **table, const CUuuid *) { PLAIN(cuGetExportTable); *table = nullptr; return CUDA_ERROR_NOT_FOUND; }
@@ -96,7 +96,7 @@ CUresult cuGetExportTable(const void **table, const CUuuid *) { PLAIN(cuGetExpor
 static CUresult uuid(CUuuid *u, CUdevice d) {
 	memset(u, 0, sizeof *u);
 	memcpy(u, "stand-in", 8);
-	((char *)u)[15] = (char)d;
+	((char *)u)[15] = (char)physical(d);
 	return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetUuid(CUuuid *u, CUdevice d) { PLAIN(cuDeviceGetUuid); DEVICE(d); return uuid(u, d); }
@@ -231,6 +231,8 @@ static const struct {
 	{3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
 	{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
 	{101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+	{214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+	{226, "CUDA_ERROR_CONTAINED", "an exception occurred on the device that is now contained"},
 	{200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
 	{201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
 	{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
@@ -239,7 +241,9 @@ static const struct {
 	{600, "CUDA_ERROR_NOT_READY", "device not ready"},
 	{700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
 	{701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
+	{716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
 	{719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+	{721, "CUDA_ERROR_TENSOR_MEMORY_LEAK", "exception while exiting kernel because of tensor memory leak"},
 	{900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
 	{901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
 	{902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", "operation would result in a merge of separate capture sequences"},

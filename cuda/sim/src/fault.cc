@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "sim.h"
@@ -21,7 +22,7 @@ struct Fault {
 	unsigned long long seen;
 };
 std::vector<Fault> faults;
-int dead;  // the code of a sticky fault that fired
+int dead;  // the code of what ended the process's use of GPUs: it stays
 bool started;
 std::map<std::string, unsigned long long> calls;
 std::map<std::string, long> live;
@@ -53,7 +54,7 @@ bool parse(const char *text, std::vector<Fault> &out) {
 }
 
 // fatal says whether a context does not live on after an error.
-bool fatal(int code) { return code == 214 || code == 220 || code == 700 || code == 702 || (code >= 709 && code <= 719) || code == 999; }
+bool fatal(int code) { return code == 214 || code == 220 || code == 226 || code == 700 || code == 702 || (code >= 709 && code <= 719) || code == 721 || code == 999; }
 
 void start() {
 	if (started) return;
@@ -70,13 +71,64 @@ long setting(const char *name, long fallback) {
 	const char *text = getenv(name);
 	return text && *text ? atol(text) : fallback;
 }
-int deviceCount() { return setting("RNA_SIM_DEVICES", 1); }
+
+namespace {
+
+// listed calls f with the parts of a list.
+template <class F> void listed(const char *text, F f) {
+	std::string all = text ? text : "";
+	for (size_t from = 0; from <= all.size() && !all.empty();) {
+		size_t to = std::min(all.find(',', from), all.size());
+		if (!f(all.substr(from, to - from))) return;
+		from = to + 1;
+	}
+}
+
+// visible lists the numbers of the devices that can be seen: as the driver does it, those that CUDA_VISIBLE_DEVICES names up to the
+// first name that is of none.
+std::vector<int> visible() {
+	std::vector<int> all;
+	int n = setting("RNA_SIM_DEVICES", 1);
+	const char *names = getenv("CUDA_VISIBLE_DEVICES");
+	if (!names) {
+		for (int i = 0; i < n; i++) all.push_back(i);
+		return all;
+	}
+	listed(names, [&](const std::string &name) {
+		int found = -1;
+		for (int i = 0; i < n; i++)
+			if (name == std::to_string(i) || (name.size() >= 8 && uuidText(i).compare(0, name.size(), name) == 0)) found = i;
+		for (int i : all)
+			if (i == found) found = -1;
+		if (found >= 0) all.push_back(found);
+		return found >= 0;
+	});
+	return all;
+}
+
+}  // namespace
+
+std::string uuidText(int device) {
+	char text[50];
+	snprintf(text, sizeof text, "%s-7374616e-642d-696e-0000-0000000000%02x", setting("RNA_SIM_MIG", 0) ? "MIG" : "GPU", device);
+	return text;
+}
+int deviceCount() { return visible().size(); }
+int physical(int device) { return visible()[device]; }
+size_t elsewhere(int device) {
+	size_t bytes = 0;
+	listed(getenv("RNA_SIM_USED"), [&](const std::string &one) {
+		if (atoi(one.c_str()) == physical(device) && one.find(':') != std::string::npos) bytes = atoll(one.c_str() + one.find(':') + 1);
+		return true;
+	});
+	return bytes;
+}
 size_t deviceBytes() { return setting("RNA_SIM_MEMORY", 1l << 30); }
 int capability() { return setting("RNA_SIM_ARCH", 90); }
 
 CUresult fail(CUcontext c, CUresult code, const std::string &why) {
-	if (c && !c->dead) {
-		c->dead = code;
+	if (c && !dead) {
+		dead = code;
 		fprintf(stderr, "sim: %s\n", why.c_str());
 	}
 	return code;
@@ -98,11 +150,10 @@ int simEnter(const char *function) {
 		f.seen++;
 		if (f.at != 0 && f.seen != f.at) continue;
 		if (f.later) {
-			if (current && !current->dead) current->pending = (CUresult)f.code;
+			if (current && !dead) current->pending = (CUresult)f.code;
 			continue;
 		}
-		if (f.sticky) dead = f.code;
-		if (current && driver && fatal(f.code) && !current->dead) current->dead = (CUresult)f.code;
+		if (f.sticky || (driver && fatal(f.code))) dead = f.code;
 		return f.code;
 	}
 	return 0;
@@ -110,13 +161,18 @@ int simEnter(const char *function) {
 
 int simDead() { return dead; }
 
+void simHangs(const char *function) {
+	if (!dead) return;
+	fprintf(stderr, "sim: %s on a GPU that is lost may wait for ever\n", function);
+	abort();
+}
+
 int simFault(const char *plan) {
 	std::lock_guard<std::recursive_mutex> held(lock);
 	start();
 	std::vector<Fault> next;
 	if (!parse(plan, next)) return 1;
 	faults = next;
-	dead = 0;
 	return 0;
 }
 
@@ -137,6 +193,7 @@ const char *simLeaks() {
 	std::lock_guard<std::recursive_mutex> held(lock);
 	static std::string text;
 	text.clear();
+	if (dead) return text.c_str();  // it goes with the process
 	for (auto &[kind, n] : live)
 		if (n) text += (text.empty() ? "" : ", ") + std::to_string(n) + " " + kind;
 	return text.c_str();

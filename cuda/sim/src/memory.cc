@@ -128,7 +128,16 @@ size_t used(int device) {
 	size_t n = 0;
 	for (auto &[at, b] : blocks)
 		if (b.kind == Device && b.device == device) n += b.bytes;
-	return n;
+	for (CUcontext c : contexts)
+		if (c->device == device) n += c->taken;
+	return n + elsewhere(device);
+}
+
+CUresult take(CUcontext c, long bytes) {
+	size_t in = used(c->device), all = deviceBytes();
+	if (bytes > 0 && (in > all || (size_t)bytes > all - in)) return CUDA_ERROR_OUT_OF_MEMORY;
+	c->taken += bytes;
+	return CUDA_SUCCESS;
 }
 
 std::string describe(const void *p) {
@@ -166,15 +175,14 @@ CUresult copy(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	});
 }
 
-// toDevice, toHost: pageable host memory is staged, as the driver does it.
+// toDevice, toHost: pageable host memory is read and written when the copy runs, as a driver may that has the hardware for it.
 CUresult toDevice(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	if (!inRange(c, dst, n)) return CUDA_ERROR_INVALID_VALUE;
 	if (pinned(src, n)) return copy(c, s, dst, src, n);
 	if (s->capture) return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	auto stage = std::make_shared<std::vector<char>>((const char *)src, (const char *)src + n);
 	return queue(c, s, [=] {
 		if (!inRange(c, dst, n)) return std::string("a copy to memory that was freed before it ran");
-		memcpy(dst, stage->data(), n);
+		memcpy(dst, src, n);
 		return std::string();
 	});
 }
@@ -183,12 +191,11 @@ CUresult toHost(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	if (!inRange(c, src, n)) return CUDA_ERROR_INVALID_VALUE;
 	if (pinned(dst, n)) return copy(c, s, dst, src, n);
 	if (s->capture) return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	CUresult r = queue(c, s, [=] {
+	return queue(c, s, [=] {
 		if (!inRange(c, src, n)) return std::string("a copy of memory that was freed before it ran");
 		memcpy(dst, src, n);
 		return std::string();
 	});
-	return r ? r : drain(c, s);
 }
 
 CUresult within(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
@@ -219,6 +226,11 @@ CUresult now(CUcontext c, CUresult r) { return r ? r : drain(c, &c->null); }
 
 using namespace sim;
 
+int simTake(CUcontext c, long bytes) {
+	std::lock_guard<std::recursive_mutex> held(lock);
+	return known(contexts, c) ? take(c, bytes) : CUDA_SUCCESS;  // it went with its context
+}
+
 #define STREAM(s)                       \
 	CUstream to = resolve(ctx, s);      \
 	if (!to) return CUDA_ERROR_INVALID_HANDLE
@@ -228,7 +240,8 @@ extern "C" {
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
 	CALL(cuMemGetInfo_v2);
 	*total = deviceBytes();
-	*free = *total - used(ctx->device);
+	size_t in = used(ctx->device);
+	*free = in > *total ? 0 : *total - in;
 	return CUDA_SUCCESS;
 }
 
@@ -236,7 +249,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
 	CALL(cuMemAlloc_v2);
 	SAFE;
 	if (!p || n == 0) return CUDA_ERROR_INVALID_VALUE;
-	if (n > deviceBytes() - used(ctx->device)) return CUDA_ERROR_OUT_OF_MEMORY;
+	size_t in = used(ctx->device), all = deviceBytes();
+	if (in > all || n > all - in) return CUDA_ERROR_OUT_OF_MEMORY;
 	void *at = map(Device, ctx, n);
 	if (!at) return CUDA_ERROR_OUT_OF_MEMORY;
 	*p = (CUdeviceptr)at;

@@ -16,6 +16,7 @@ struct CUfunc_st {
 	const SimImage *image;
 	const SimKernel *kernel;
 	int dynamicMost = 0;
+	bool loaded = false;  // code goes to the device at cuFuncLoad or at the first launch
 };
 struct CUmod_st {
 	CUcontext context;
@@ -32,6 +33,15 @@ std::set<CUmodule> modules;
 namespace {
 
 constexpr size_t sharedLimit = 48 << 10, sharedMost = 227 << 10;
+
+constexpr long codeBytes = 4 << 10;  // of a kernel
+
+CUresult loaded(CUcontext c, CUfunction f) {
+	if (f->loaded) return CUDA_SUCCESS;
+	CUresult r = take(c, codeBytes);
+	f->loaded = r == CUDA_SUCCESS;
+	return r;
+}
 
 // load opens the shared object of an image.
 CUresult load(CUcontext c, CUmodule *m, const void *data) {
@@ -65,6 +75,8 @@ CUresult load(CUcontext c, CUmodule *m, const void *data) {
 }
 
 void unload(CUmodule m) {
+	for (CUfunc_st &f : m->functions)
+		if (f.loaded) take(m->context, -codeBytes);
 	modules.erase(m);
 	dlclose(m->object);
 	close(m->fd);
@@ -118,9 +130,17 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	for (CUfunc_st &k : m->functions)
 		if (!strcmp(k.kernel->name, name)) {
 			*f = &k;
-			return CUDA_SUCCESS;
+			return setting("RNA_SIM_DRIVER", 12090) < 12040 ? loaded(ctx, &k) : CUDA_SUCCESS;
 		}
 	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuFuncLoad(CUfunction f) {
+	CALL(cuFuncLoad);
+	SAFE;
+	if (setting("RNA_SIM_DRIVER", 12090) < 12040) return CUDA_ERROR_NOT_FOUND;
+	if (!isFunction(f)) return CUDA_ERROR_INVALID_HANDLE;
+	return loaded(ctx, f);
 }
 
 CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) {
@@ -158,6 +178,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	if (extra || !gx || !gy || !gz || !bx || !by || !bz || gx > 0x7fffffff || gy > 65535 || gz > 65535) return CUDA_ERROR_INVALID_VALUE;
 	if (bx > 1024 || by > 1024 || bz > 64 || (size_t)bx * by * bz > 1024) return CUDA_ERROR_INVALID_VALUE;
 	if (shared > std::max<size_t>(sharedLimit - std::min(staticShared(f), sharedLimit), f->dynamicMost)) return CUDA_ERROR_INVALID_VALUE;
+	if (!f->loaded && to->capture) return spoil(to, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	if (CUresult r = loaded(ctx, f)) return r;
 	const SimKernel *k = f->kernel;
 	// The values are copied: a launch is over before the kernel runs.
 	size_t total = 0;

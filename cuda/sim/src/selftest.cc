@@ -164,11 +164,18 @@ static void streams() {
 
 // wrong runs what ends a context, and says with which code.
 static void wrong(const std::string &image, int want, void (*f)(Device &)) {
-	Device d(image);
-	f(d);
-	IS(cuCtxSynchronize(), want);
-	CUdeviceptr p;
-	IS(cuMemAlloc(&p, 4), want);
+	apart([&] {
+		Device d(image);
+		f(d);
+		IS(cuCtxSynchronize(), want);
+		CUdeviceptr p;
+		IS(cuMemAlloc(&p, 4), want);
+		CUcontext again;
+		IS(cuDevicePrimaryCtxRetain(&again, 0), want);
+		IS(cuCtxCreate(&again, 0, 0), want);
+		IS(simFault(""), 0);  // heals nothing
+		IS(cuMemAlloc(&p, 4), want);
+	});
 }
 
 static void blas() {
@@ -199,9 +206,12 @@ static void blas() {
 	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
 	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 13);
 	simFault("");
-	// Past the end.
-	IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n + 1, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
-	IS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	apart([&] {  // past the end
+		IS(cublasDgemv_v2(h, CUBLAS_OP_T, k, n + 1, &one, (double *)da, k, (double *)da + k, 1, &one, (double *)dg, 1), 0);
+		IS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	});
+	IS(cuMemFree(da), 0);
+	IS(cuMemFree(dg), 0);
 	IS(cublasDestroy_v2(h), 0);
 	IS(cuCtxDestroy(c), 0);
 	CHECK(!strcmp(simLeaks(), ""));
@@ -217,20 +227,24 @@ static void faults() {
 	IS(cuMemAlloc(&q, 4), CUDA_ERROR_OUT_OF_MEMORY);
 	IS(cuMemAlloc(&q, 4), 0);
 	IS(cuMemFree(q), 0);
-	IS(simFault("cuMemsetD32_v2@1=719,later"), 0);
-	IS(cuMemsetD32(p, 1, 1), 0);
-	IS(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
-	IS(cuMemAlloc(&q, 4), CUDA_ERROR_LAUNCH_FAILED);
-	IS(cuMemFree(p), CUDA_ERROR_LAUNCH_FAILED);
+	apart([&] {
+		IS(simFault("cuMemsetD32_v2@1=719,later"), 0);
+		IS(cuMemsetD32(p, 1, 1), 0);
+		IS(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+		IS(cuMemAlloc(&q, 4), CUDA_ERROR_LAUNCH_FAILED);
+		IS(cuMemFree(p), CUDA_ERROR_LAUNCH_FAILED);
+		CHECK(!strcmp(simLeaks(), ""));  // it was lost
+	});
+	apart([&] {
+		IS(simFault("*@3=721,sticky"), 0);
+		IS(cuMemAlloc(&q, 4), 0);
+		IS(cuMemAlloc(&q, 4), 0);
+		IS(cuMemAlloc(&q, 4), 721);
+		IS(cuCtxSynchronize(), 721);
+	});
+	IS(cuMemFree(p), 0);
 	IS(cuCtxDestroy(c), 0);
-	IS(simFault("*@3=999,sticky"), 0);
-	IS(cuCtxCreate(&c, 0, 0), 0);
-	IS(cuMemAlloc(&p, 4), 0);
-	IS(cuMemAlloc(&p, 4), 999);
-	IS(cuCtxSynchronize(), 999);
 	IS(simFault(""), 0);
-	IS(cuCtxDestroy(c), 0);
-	CHECK(!strcmp(simLeaks(), ""));  // it was lost
 	IS(cuCtxCreate(&c, 0, 0), 0);
 	IS(cuMemAlloc(&p, 4), 0);
 	IS(cuCtxDestroy(c), 0);

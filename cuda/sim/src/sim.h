@@ -21,8 +21,10 @@ extern "C" {
 #define SIM_EXPORT extern "C"
 
 SIM_EXPORT int simEnter(const char *function);         // counts a call; the status that a fault gives it, or 0
-SIM_EXPORT int simDead();                              // the status that ended the device, or 0
+SIM_EXPORT int simDead();                              // the status that ended the process's use of GPUs, or 0
+SIM_EXPORT void simHangs(const char *function);         // ends the process where the real function may wait for ever: on a lost GPU
 SIM_EXPORT int simQueue(CUstream stream, std::function<std::string()> *work);  // takes what work holds
+SIM_EXPORT int simTake(CUcontext c, long bytes);  // device memory for a library, or back; 2 when there is none
 SIM_EXPORT int simWait(CUstream stream);
 SIM_EXPORT void simSpend(double seconds);  // that the work which runs takes, where RNA_SIM_CLOCK is set
 SIM_EXPORT void simLive(const char *kind, int change);  // counts objects that wait for their release
@@ -89,6 +91,7 @@ void releaseAll(CUcontext c, bool lost);  // what c still holds
 void dropModules(CUcontext c, bool lost);
 void open(bool on);            // device memory can be touched in between
 size_t used(int device);
+CUresult take(CUcontext c, long bytes);  // device memory that the driver or a library takes for itself, or gives back
 
 template <class T> bool known(const std::set<T> &all, T x) { return all.count(x) != 0; }
 extern std::set<CUcontext> contexts;
@@ -99,7 +102,10 @@ extern std::set<CUgraphExec> execs;
 
 // Settings.
 long setting(const char *name, long fallback);
-int deviceCount();
+int deviceCount();                // that CUDA_VISIBLE_DEVICES lets be seen
+std::string uuidText(int device);  // by physical number
+int physical(int device);         // the number of a device beside those that are not seen
+size_t elsewhere(int device);     // bytes that other processes hold
 size_t deviceBytes();
 int capability();  // as 90 for 9.0
 
@@ -117,11 +123,11 @@ struct CUstream_st {
 struct CUctx_st {
 	int device;
 	unsigned flags;
-	CUresult dead = CUDA_SUCCESS;     // the error that ended it
 	CUresult pending = CUDA_SUCCESS;  // one that the next wait finds
 	CUstream_st null{};
 	std::set<CUstream> streams;
 	std::map<std::string, int> handles;  // of other libraries
+	size_t taken = 0;                    // bytes of device memory that nobody sees
 };
 
 struct CUevent_st {
@@ -145,8 +151,7 @@ struct CUgraphExec_st {
 	std::lock_guard<std::recursive_mutex> held(sim::lock); \
 	if (int bad = simEnter(#name)) return (CUresult)bad;   \
 	CUcontext ctx = sim::current;                     \
-	if (!ctx) return CUDA_ERROR_INVALID_CONTEXT;      \
-	if (ctx->dead) return ctx->dead
+	if (!ctx) return CUDA_ERROR_INVALID_CONTEXT
 // One that needs no context.
 #define PLAIN(name)                                   \
 	std::lock_guard<std::recursive_mutex> held(sim::lock); \
@@ -160,4 +165,4 @@ struct CUgraphExec_st {
 	CUresult late = (CUresult)simEnter(#name);        \
 	CUcontext ctx = sim::current;                     \
 	if (!ctx) return late ? late : CUDA_ERROR_INVALID_CONTEXT; \
-	if (!late) late = ctx->dead
+	if (!late) late = (CUresult)simDead()

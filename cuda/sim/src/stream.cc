@@ -66,7 +66,7 @@ void join(CUcontext c, CUstream s) {
 CUresult settle(CUcontext c) {
 	if (c->pending) fail(c, c->pending, "an injected fault");
 	c->pending = CUDA_SUCCESS;
-	return c->dead;
+	return (CUresult)simDead();
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ CUresult queue(CUcontext c, CUstream s, Work work) {
 	join(c, s);
 	s->work.push_back([c, work = std::move(work)] {
 		// Nothing runs once the context is lost.
-		return c->dead || c->pending ? std::string() : work();
+		return simDead() || c->pending ? std::string() : work();
 	});
 	return CUDA_SUCCESS;
 }
@@ -116,7 +116,7 @@ int simQueue(CUstream s, std::function<std::string()> *work) {
 	CUcontext c = current;
 	CUstream to = c ? resolve(c, s) : nullptr;
 	if (!to) return CUDA_ERROR_INVALID_CONTEXT;
-	if (c->dead) return c->dead;
+	if (int bad = simDead()) return bad;
 	// Like a kernel: an address that is not the device's is found when the work runs.
 	return queue(c, to, [work = std::move(*work)] {
 		Work w = work;
@@ -181,7 +181,7 @@ CUresult cuStreamQuery(CUstream s) {
 	open(true);
 	step(ctx, of);
 	open(false);
-	return ctx->dead ? ctx->dead : CUDA_ERROR_NOT_READY;
+	return simDead() ? (CUresult)simDead() : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamGetFlags(CUstream s, unsigned *flags) { CALL(cuStreamGetFlags); STREAM(s); *flags = of->flags; return CUDA_SUCCESS; }
@@ -271,7 +271,7 @@ CUresult cuEventQuery(CUevent e) {
 	open(true);
 	if (!e->last->stream->work.empty()) step(ctx, e->last->stream);
 	open(false);
-	return ctx->dead ? ctx->dead : CUDA_ERROR_NOT_READY;
+	return simDead() ? (CUresult)simDead() : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult elapsed(float *ms, CUevent a, CUevent b) {
