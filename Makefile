@@ -12,7 +12,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch bench-loader bench-logreg rna-on-nets
+.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -75,6 +75,9 @@ bench-loader: build $(VENV)/ready ## compare the loader with torchvision and PyT
 bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in turn, in one run: METHODS="gd lbfgs", default all
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna $(METHODS)
 
+bench-logreg-sparse: build $(VENV)/numpy ## the same with scipy.sparse, on data of sido0's size
+	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna --sparse --iterations 100 --rounds 3 $(METHODS)
+
 rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; CIFAR10=folder adds that; STUDY=quick only tries it
 	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^TestStudy$$' -count=1 -timeout 0 -v
 
@@ -85,5 +88,5 @@ $(VENV)/ready:
 
 $(VENV)/numpy:
 	python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet numpy
+	$(VENV)/bin/pip install --quiet numpy scipy
 	touch $@

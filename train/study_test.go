@@ -89,10 +89,7 @@ func settings(t *testing.T) []studied {
 			}
 		}},
 	}
-	cifar := os.Getenv("ONLINERNA_CIFAR10")
-	if cifar == "" {
-		cifar = filepath.Join("..", "..", "shared", "data", "cifar10")
-	}
+	cifar := cifarFolder()
 	if _, err := os.Stat(cifar); err != nil {
 		t.Logf("without CIFAR-10: %v", err)
 		return list
@@ -116,6 +113,14 @@ func settings(t *testing.T) []studied {
 				t.Errorf("falling rate: the average of 10 is %+.2f points from SGD, want 1 at least", d)
 			}
 		}})
+}
+
+// cifarFolder is where CIFAR-10 is, or could be.
+func cifarFolder() string {
+	if dir := os.Getenv("ONLINERNA_CIFAR10"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "shared", "data", "cifar10")
 }
 
 // most fails unless a kind of weights is below SGD by so much.

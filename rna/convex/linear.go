@@ -12,13 +12,15 @@ type linear struct {
 	*Risk
 	team  *team
 	kern  *kern.Set
-	codes *codes // of the rows, or nil
-	chunk int    // rows that stay in the cache
+	codes *codes  // of the rows, or nil
+	strip *strips // of the rows, or nil
+	chunk int     // rows that stay in the cache
 
 	width  int       // of a point or gradient, padded
 	points []float64 // side by side, or element by element where quad
 	parts  [][]float64
 	slopes [][]float64 // and scratch
+	quads  [][]float64 // products or slopes of four vectors, by row, with strips
 	sums   [][]float64
 }
 
@@ -51,14 +53,20 @@ type pass struct {
 func newLinear(r *Risk) *linear {
 	m := r.X
 	l := &linear{Risk: r, team: newTeam(m), kern: kern.Current(), codes: m.coded(), width: kern.Padded(m.d)}
+	l.strip = m.stripped(l.team)
 	bytes := 8
 	if l.codes != nil {
 		bytes, l.width = 2, l.codes.stride
 	}
 	l.chunk = max(8, min(256, chunkBytes/(bytes*max(1, m.NonZeros()/m.n)))) &^ 7
+	if l.strip != nil {
+		l.chunk = l.strip.tile
+	}
 	blocks := l.team.blocks()
 	l.parts, l.slopes, l.sums = make([][]float64, blocks), make([][]float64, blocks), make([][]float64, blocks)
+	l.quads = make([][]float64, blocks)
 	for b := range blocks {
+		l.quads[b] = make([]float64, kern.Quad*l.chunk)
 		l.slopes[b] = make([]float64, kern.Quad*l.chunk)
 		l.sums[b] = make([]float64, maxSums)
 	}
@@ -81,6 +89,11 @@ func (l *linear) several() bool {
 // pack puts points where the kernels want them.
 func (l *linear) pack(points [][]float64) {
 	d := l.X.d
+	if l.strip != nil {
+		l.points = grown(l.points, l.strip.size())
+		l.strip.pack(l.points, points)
+		return
+	}
 	if !l.quad(len(points)) {
 		l.points = grown(l.points, len(points)*l.width)
 		for k, w := range points {
@@ -134,7 +147,9 @@ func (l *linear) block(p *pass, b, lo, hi int) {
 	var part []float64
 	if p.gradients > 0 {
 		size := p.gradients * l.width
-		if l.quad(p.gradients) {
+		if l.strip != nil {
+			size = l.strip.size()
+		} else if l.quad(p.gradients) {
 			size = kern.Quad * l.X.d
 		}
 		l.parts[b] = grown(l.parts[b], max(size, l.width))
@@ -150,7 +165,7 @@ func (l *linear) block(p *pass, b, lo, hi int) {
 	for ; lo < hi; lo += l.chunk {
 		rows := min(l.chunk, hi-lo)
 		if k := len(p.points); k > 0 {
-			l.products(p.out[lo:], slope, n, k, lo, rows)
+			l.products(p.out[lo:], slope, l.quads[b], n, k, lo, rows)
 		}
 		for k, m := range p.mixes {
 			l.kern.Mix(&p.mixed[k][lo], &m.z[lo], &m.old[lo], &m.old[lo], m.a, m.b, 0, rows)
@@ -163,13 +178,13 @@ func (l *linear) block(p *pass, b, lo, hi int) {
 			}
 		}
 		if p.gradients > 0 {
-			l.addRows(part, slope, p.gradients, lo, rows)
+			l.addRows(part, slope, l.quads[b], p.gradients, lo, rows)
 		}
 	}
 }
 
 // products sets out[k*pitch+i] to the product of row lo+i and point k of those packed.
-func (l *linear) products(out, scratch []float64, pitch, points, lo, rows int) {
+func (l *linear) products(out, scratch, quads []float64, pitch, points, lo, rows int) {
 	m := l.X
 	switch {
 	case l.codes != nil:
@@ -177,6 +192,14 @@ func (l *linear) products(out, scratch []float64, pitch, points, lo, rows int) {
 		l.kern.CodedDots[points-1](&out[0], &c.values[lo*c.stride], &l.points[0], l.width, c.stride, rows, l.width, pitch)
 	case m.index == nil:
 		l.kern.Dots[points-1](&out[0], &m.values[lo*m.stride], &l.points[0], m.d, m.stride, rows, l.width, pitch)
+	case l.strip != nil:
+		l.strip.dots(l.kern, quads, l.points, lo, rows)
+		for k := range points {
+			to := out[k*pitch : k*pitch+rows]
+			for i := range to {
+				to[i] = quads[kern.Quad*i+k]
+			}
+		}
 	case l.quad(points):
 		// The kernel has four results, of which those that are not wanted have no place in out.
 		l.kern.SparseDots(&scratch[0], first(m.values), first(m.index), &m.start[lo], &l.points[0], rows, l.chunk)
@@ -191,7 +214,7 @@ func (l *linear) products(out, scratch []float64, pitch, points, lo, rows int) {
 }
 
 // addRows adds rows, scaled by slopes, to gradients.
-func (l *linear) addRows(part, slopes []float64, gradients, lo, rows int) {
+func (l *linear) addRows(part, slopes, quads []float64, gradients, lo, rows int) {
 	m := l.X
 	switch {
 	case l.codes != nil:
@@ -200,6 +223,14 @@ func (l *linear) addRows(part, slopes []float64, gradients, lo, rows int) {
 	case m.index == nil:
 		const ahead = 4 // rows that are fetched while others are added
 		l.kern.AddRows[gradients-1](&part[0], &m.values[lo*m.stride], &slopes[0], m.d, m.stride, rows, l.width, l.chunk, ahead*m.stride)
+	case l.strip != nil:
+		clear(quads)
+		for k := range gradients {
+			for i, v := range slopes[k*l.chunk : k*l.chunk+rows] {
+				quads[kern.Quad*i+k] = v
+			}
+		}
+		l.strip.addRows(l.kern, part, quads, lo, rows)
 	case l.quad(gradients):
 		l.kern.SparseAddRows(&part[0], first(m.values), first(m.index), &m.start[lo], &slopes[0], rows, l.chunk)
 	default:
@@ -220,7 +251,12 @@ func first[T any](s []T) *T {
 // gradient sets grad to gradient k of the last pass, which had so many, at w.
 func (l *linear) gradient(grad, w []float64, k, gradients int) {
 	d := l.X.d
-	if l.quad(gradients) {
+	if l.strip != nil {
+		clear(grad)
+		for _, part := range l.parts {
+			l.strip.unpack(grad, part, k)
+		}
+	} else if l.quad(gradients) {
 		clear(grad)
 		for _, part := range l.parts {
 			for j := range grad {

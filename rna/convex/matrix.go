@@ -22,7 +22,8 @@ type Matrix struct {
 	norm   float64 // once asked for
 
 	encoded sync.Once
-	codes   *codes // the same values, or nil
+	codes   *codes  // the same values, or nil
+	strips  *strips // the same
 }
 
 // NewDense returns the n×d matrix with the rows in values, one after the other. It keeps values.
@@ -131,31 +132,4 @@ func (m *Matrix) MaxRowNorm() float64 {
 		most = math.Max(most, m.norm2(i))
 	}
 	return most
-}
-
-// apply sets out to XᵀDX v, with D = I where weights is nil. parts are scratch, one a block of the team.
-func (m *Matrix) apply(out, v, weights []float64, t *team, parts [][]float64) {
-	t.each(func(b, lo, hi int) {
-		clear(parts[b])
-		for i := lo; i < hi; i++ {
-			a := m.dot(i, v)
-			if weights != nil {
-				a *= weights[i]
-			}
-			m.add(parts[b], a, i)
-		}
-	})
-	copy(out, parts[0])
-	for _, p := range parts[1:] {
-		floats.Add(out, p)
-	}
-}
-
-// scratch is a vector of d for each block of the team.
-func (m *Matrix) scratch(t *team) [][]float64 {
-	parts := make([][]float64, t.blocks())
-	for b := range parts {
-		parts[b] = make([]float64, m.d)
-	}
-	return parts
 }

@@ -18,7 +18,7 @@ func (m *Matrix) largestSquare() float64 {
 	// Lanczos with full reorthogonalisation on XᵀX.
 	const most = 150
 	t := newTeam(m)
-	parts := m.scratch(t)
+	product := newProduct(m, t)
 	defer t.begin()()
 	rng := rand.New(rand.NewPCG(1, 2))
 	v := make([]float64, m.d)
@@ -32,7 +32,7 @@ func (m *Matrix) largestSquare() float64 {
 	for k := range min(most, m.d) {
 		basis = append(basis, v)
 		next := make([]float64, m.d)
-		m.apply(next, v, nil, t, parts)
+		product.apply(next, v, nil)
 		diagonal = append(diagonal, floats.Dot(next, v))
 		for range 2 {
 			for _, b := range basis {

@@ -170,7 +170,7 @@ func (r *Risk) conjugate(grad, weights []float64, t *team) []float64 {
 			diagonal[j] = 1
 		}
 	}
-	parts := r.X.scratch(t)
+	product := newProduct(r.X, t)
 	s, res := make([]float64, d), append([]float64(nil), grad...)
 	z, q := make([]float64, d), make([]float64, d)
 	floats.DivTo(z, res, diagonal)
@@ -181,7 +181,7 @@ func (r *Risk) conjugate(grad, weights []float64, t *team) []float64 {
 		if floats.Norm(res, 2) <= goal {
 			break
 		}
-		r.X.apply(q, p, weights, t, parts)
+		product.apply(q, p, weights)
 		floats.AddScaled(q, r.Reg, p)
 		curve := floats.Dot(p, q)
 		if !(curve > 0) {

@@ -40,6 +40,15 @@ type Set struct {
 	SparseDots    func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)
 	SparseAddRows func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)
 
+	// StripDots and StripAddRows are the like for rows of which a strip of columns is taken: row i has the next 4·counts[i] of values and of
+	// columns, which are four times the numbers of columns in the strip. out[4*i+k], to which products are added, and a[4*i+k] belong to row i
+	// and vector k. StripSums and StripAdds have values of 1. A row is filled up to fours with values of zero, or with a column whose
+	// elements w has as zeros and dst to be thrown away.
+	StripDots    func(out, values *float64, columns *uint16, counts *uint32, w *float64, rows int)
+	StripAddRows func(dst, values *float64, columns *uint16, counts *uint32, a *float64, rows int)
+	StripSums    func(out *float64, columns *uint16, counts *uint32, w *float64, rows int)
+	StripAdds    func(dst *float64, columns *uint16, counts *uint32, a *float64, rows int)
+
 	// Logistic and Squares return the sum of losses at predictions a·z + b·old, for targets y; the others set
 	// slopes to their derivatives, too. Targets of the logistic loss are ±1.
 	Logistic, Squares             func(z, old, y *float64, a, b float64, rows int) float64

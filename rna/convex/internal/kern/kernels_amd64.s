@@ -10125,3 +10125,197 @@ end:
 	JNZ  row
 	VZEROUPPER
 	RET
+
+// func stripDotsAVX2(out *float64, values *float64, columns *uint16, counts *uint32, w *float64, rows int)
+// Requires: AVX, FMA3
+TEXT ·stripDotsAVX2(SB), NOSPLIT, $0-48
+	MOVQ out+0(FP), AX
+	MOVQ w+32(FP), CX
+	MOVQ values+8(FP), DX
+	MOVQ columns+16(FP), BX
+	MOVQ counts+24(FP), SI
+	MOVQ rows+40(FP), DI
+
+row:
+	VMOVUPD (AX), Y0
+	VXORPD  Y1, Y1, Y1
+	VXORPD  Y2, Y2, Y2
+	VXORPD  Y3, Y3, Y3
+	MOVL    (SI), R8
+	TESTL   R8, R8
+	JZ      done
+
+four:
+	MOVQ         (BX), R9
+	ADDQ         $0x08, BX
+	MOVWQZX      R9, R10
+	SHRQ         $0x10, R9
+	VBROADCASTSD (DX), Y4
+	VFMADD231PD  (CX)(R10*8), Y4, Y0
+	MOVWQZX      R9, R10
+	SHRQ         $0x10, R9
+	VBROADCASTSD 8(DX), Y4
+	VFMADD231PD  (CX)(R10*8), Y4, Y1
+	MOVWQZX      R9, R10
+	SHRQ         $0x10, R9
+	VBROADCASTSD 16(DX), Y4
+	VFMADD231PD  (CX)(R10*8), Y4, Y2
+	MOVWQZX      R9, R9
+	VBROADCASTSD 24(DX), Y4
+	VFMADD231PD  (CX)(R9*8), Y4, Y3
+	ADDQ         $0x20, DX
+	DECL         R8
+	JNZ          four
+
+done:
+	VADDPD  Y1, Y0, Y0
+	VADDPD  Y3, Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x04, SI
+	DECQ    DI
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func stripAddRowsAVX2(dst *float64, values *float64, columns *uint16, counts *uint32, a *float64, rows int)
+// Requires: AVX, FMA3
+TEXT ·stripAddRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ a+32(FP), CX
+	MOVQ values+8(FP), DX
+	MOVQ columns+16(FP), BX
+	MOVQ counts+24(FP), SI
+	MOVQ rows+40(FP), DI
+
+row:
+	VMOVUPD (CX), Y0
+	ADDQ    $0x20, CX
+	MOVL    (SI), R8
+	TESTL   R8, R8
+	JZ      done
+
+four:
+	MOVQ         (BX), R9
+	ADDQ         $0x08, BX
+	MOVWQZX      R9, R10
+	SHRQ         $0x10, R9
+	VBROADCASTSD (DX), Y1
+	VFMADD213PD  (AX)(R10*8), Y0, Y1
+	VMOVUPD      Y1, (AX)(R10*8)
+	MOVWQZX      R9, R10
+	SHRQ         $0x10, R9
+	VBROADCASTSD 8(DX), Y1
+	VFMADD213PD  (AX)(R10*8), Y0, Y1
+	VMOVUPD      Y1, (AX)(R10*8)
+	MOVWQZX      R9, R10
+	SHRQ         $0x10, R9
+	VBROADCASTSD 16(DX), Y1
+	VFMADD213PD  (AX)(R10*8), Y0, Y1
+	VMOVUPD      Y1, (AX)(R10*8)
+	MOVWQZX      R9, R9
+	VBROADCASTSD 24(DX), Y1
+	VFMADD213PD  (AX)(R9*8), Y0, Y1
+	VMOVUPD      Y1, (AX)(R9*8)
+	ADDQ         $0x20, DX
+	DECL         R8
+	JNZ          four
+
+done:
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func stripSumsAVX2(out *float64, columns *uint16, counts *uint32, w *float64, rows int)
+// Requires: AVX
+TEXT ·stripSumsAVX2(SB), NOSPLIT, $0-40
+	MOVQ out+0(FP), AX
+	MOVQ w+24(FP), CX
+	MOVQ columns+8(FP), DX
+	MOVQ counts+16(FP), BX
+	MOVQ rows+32(FP), SI
+
+row:
+	VMOVUPD (AX), Y0
+	VXORPD  Y1, Y1, Y1
+	VXORPD  Y2, Y2, Y2
+	VXORPD  Y3, Y3, Y3
+	MOVL    (BX), DI
+	TESTL   DI, DI
+	JZ      done
+
+four:
+	MOVQ    (DX), R8
+	ADDQ    $0x08, DX
+	MOVWQZX R8, R9
+	SHRQ    $0x10, R8
+	VADDPD  (CX)(R9*8), Y0, Y0
+	MOVWQZX R8, R9
+	SHRQ    $0x10, R8
+	VADDPD  (CX)(R9*8), Y1, Y1
+	MOVWQZX R8, R9
+	SHRQ    $0x10, R8
+	VADDPD  (CX)(R9*8), Y2, Y2
+	MOVWQZX R8, R8
+	VADDPD  (CX)(R8*8), Y3, Y3
+	DECL    DI
+	JNZ     four
+
+done:
+	VADDPD  Y1, Y0, Y0
+	VADDPD  Y3, Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x04, BX
+	DECQ    SI
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func stripAddsAVX2(dst *float64, columns *uint16, counts *uint32, a *float64, rows int)
+// Requires: AVX
+TEXT ·stripAddsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ columns+8(FP), DX
+	MOVQ counts+16(FP), BX
+	MOVQ rows+32(FP), SI
+
+row:
+	VMOVUPD (CX), Y0
+	ADDQ    $0x20, CX
+	MOVL    (BX), DI
+	TESTL   DI, DI
+	JZ      done
+
+four:
+	MOVQ    (DX), R8
+	ADDQ    $0x08, DX
+	MOVWQZX R8, R9
+	SHRQ    $0x10, R8
+	VADDPD  (AX)(R9*8), Y0, Y1
+	VMOVUPD Y1, (AX)(R9*8)
+	MOVWQZX R8, R9
+	SHRQ    $0x10, R8
+	VADDPD  (AX)(R9*8), Y0, Y1
+	VMOVUPD Y1, (AX)(R9*8)
+	MOVWQZX R8, R9
+	SHRQ    $0x10, R8
+	VADDPD  (AX)(R9*8), Y0, Y1
+	VMOVUPD Y1, (AX)(R9*8)
+	MOVWQZX R8, R8
+	VADDPD  (AX)(R8*8), Y0, Y1
+	VMOVUPD Y1, (AX)(R8*8)
+	DECL    DI
+	JNZ     four
+
+done:
+	ADDQ $0x04, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET

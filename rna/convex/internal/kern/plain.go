@@ -13,6 +13,14 @@ var plain = Set{
 	CodedAddRows:  [Most]codedAddRows{codedAddRowsPlain(1), codedAddRowsPlain(2), codedAddRowsPlain(3), codedAddRowsPlain(4)},
 	SparseDots:    sparseDotsPlain,
 	SparseAddRows: sparseAddRowsPlain,
+	StripDots:     stripDotsPlain,
+	StripAddRows:  stripAddRowsPlain,
+	StripSums: func(out *float64, columns *uint16, counts *uint32, w *float64, rows int) {
+		stripDotsPlain(out, nil, columns, counts, w, rows)
+	},
+	StripAdds: func(dst *float64, columns *uint16, counts *uint32, a *float64, rows int) {
+		stripAddRowsPlain(dst, nil, columns, counts, a, rows)
+	},
 	Logistic: func(z, old, y *float64, a, b float64, rows int) float64 {
 		return losses(logistic, nil, z, old, y, a, b, rows)
 	},
@@ -117,6 +125,55 @@ func sparseAddRowsPlain(dst, values *float64, index *int32, start *int, a *float
 			q[2] += v * s2
 			q[3] += v * s3
 		}
+	}
+}
+
+// quadAt is the four elements of a column of a strip.
+func quadAt(p *float64, column uint16) *[Quad]float64 {
+	return (*[Quad]float64)(unsafe.Add(unsafe.Pointer(p), 8*int(column)))
+}
+
+// stripDotsPlain has values of 1 where values is nil.
+func stripDotsPlain(out, values *float64, columns *uint16, counts *uint32, w *float64, rows int) {
+	to, at := slice(out, Quad*rows), 0
+	for i, c := range slice(counts, rows) {
+		v := 1.0
+		var s0, s1, s2, s3 float64
+		for k := range 4 * int(c) {
+			if values != nil {
+				v = *(*float64)(unsafe.Add(unsafe.Pointer(values), 8*(at+k)))
+			}
+			q := quadAt(w, *(*uint16)(unsafe.Add(unsafe.Pointer(columns), 2*(at+k))))
+			s0 += v * q[0]
+			s1 += v * q[1]
+			s2 += v * q[2]
+			s3 += v * q[3]
+		}
+		at += 4 * int(c)
+		sum := to[Quad*i : Quad*i+4 : Quad*i+4]
+		sum[0] += s0
+		sum[1] += s1
+		sum[2] += s2
+		sum[3] += s3
+	}
+}
+
+// stripAddRowsPlain has values of 1 where values is nil.
+func stripAddRowsPlain(dst, values *float64, columns *uint16, counts *uint32, a *float64, rows int) {
+	from, at := slice(a, Quad*rows), 0
+	for i, c := range slice(counts, rows) {
+		v, s := 1.0, from[Quad*i:Quad*i+4:Quad*i+4]
+		for k := range 4 * int(c) {
+			if values != nil {
+				v = *(*float64)(unsafe.Add(unsafe.Pointer(values), 8*(at+k)))
+			}
+			q := quadAt(dst, *(*uint16)(unsafe.Add(unsafe.Pointer(columns), 2*(at+k))))
+			q[0] += v * s[0]
+			q[1] += v * s[1]
+			q[2] += v * s[2]
+			q[3] += v * s[3]
+		}
+		at += 4 * int(c)
 	}
 }
 

@@ -165,3 +165,15 @@ func sparseDots4AVX2(out *float64, values *float64, index *int32, start *int, w 
 
 //go:noescape
 func sparseAddRows4AVX2(dst *float64, values *float64, index *int32, start *int, a *float64, rows int, pitch int)
+
+//go:noescape
+func stripDotsAVX2(out *float64, values *float64, columns *uint16, counts *uint32, w *float64, rows int)
+
+//go:noescape
+func stripAddRowsAVX2(dst *float64, values *float64, columns *uint16, counts *uint32, a *float64, rows int)
+
+//go:noescape
+func stripSumsAVX2(out *float64, columns *uint16, counts *uint32, w *float64, rows int)
+
+//go:noescape
+func stripAddsAVX2(dst *float64, columns *uint16, counts *uint32, a *float64, rows int)

@@ -18,5 +18,6 @@ func main() {
 		s.streams()
 	}
 	avx2.sparse()
+	avx2.strips()
 	Generate()
 }
