@@ -22,6 +22,9 @@ type (
 	NoDeviceError = driver.NoDeviceError
 )
 
+// Find is the number of the GPU whose UUID begins with name.
+func Find(all []Info, name string) (ordinal int, err error) { return driver.Find(all, name) }
+
 var (
 	// ErrLost says that this process cannot use GPUs any more: end it, another one goes on from what is on disk.
 	ErrLost = driver.ErrLost

@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/cuda/blas"
 	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nvrtc"
 )
@@ -18,7 +19,10 @@ func (r *Report) load() {
 		lib := LibraryReport{Library: l, Err: l.Load()}
 		if lib.Err == nil {
 			lib.File = l.File()
-			lib.Version, lib.Err = version(l)
+			lib.Version, lib.CUDA, lib.Err = version(l)
+			if lib.Err == nil {
+				lib.Err = lib.fits(lazy.DriverVersion())
+			}
 		}
 		if l == lazy.CuDNN && lib.Err == nil {
 			lib.Err = dnn.Usable()
@@ -33,39 +37,101 @@ func (r *Report) load() {
 	r.Err = err
 	for _, d := range devices {
 		g := GPUReport{Info: d}
-		g.Free, g.Err = try(d.Ordinal, r.Libraries[lazy.CuBLAS].Err == nil)
+		blas, dnn := r.Libraries[lazy.CuBLAS].Err == nil, r.Libraries[lazy.CuDNN].Err == nil
+		g.Free, g.Err = try(d.Ordinal, blas, dnn)
+		g.Tried = g.Err == nil && dnn
 		r.GPUs = append(r.GPUs, g)
 	}
 }
 
-// try opens a GPU, with cuBLAS when that is there, and returns its free memory.
-func try(ordinal int, withBLAS bool) (free int64, err error) {
+// try opens a GPU, with cuBLAS and a convolution by cuDNN when they are there, and returns its free memory.
+func try(ordinal int, withBLAS, withDNN bool) (free int64, err error) {
 	c, err := Open(ordinal, Options{})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if free, _, err = c.MemInfo(); err != nil || !withBLAS {
+	if free, _, err = c.MemInfo(); err != nil {
 		return free, err
 	}
-	b, err := blas.New(c.Stream())
-	if err != nil {
-		return free, err
+	if withBLAS {
+		b, err := blas.New(c.Stream())
+		if err != nil {
+			return free, err
+		}
+		if err := b.Close(); err != nil {
+			return free, err
+		}
 	}
-	return free, b.Close()
+	if withDNN {
+		err = convolve(c)
+	}
+	return free, err
 }
 
-// version asks a loaded library for its version.
-func version(l lazy.Library) (string, error) {
+// convolve has cuDNN convolve ones with ones, which counts the pixels under each filter, and compares.
+func convolve(c *Context) (err error) {
+	shape := dnn.Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 3, KW: 3, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+	h, err := dnn.New(c.Stream())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	v, err := h.NewConvolution(dnn.Forward, shape, dnn.Options{Workspace: 1 << 20})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	x, w, y := make([]float32, 4*4*8), make([]float32, 8*3*3*8), make([]float32, 4*4*8)
+	for _, ones := range [][]float32{x, w} {
+		for i := range ones {
+			ones[i] = 1
+		}
+	}
+	var at [4]driver.Span
+	for i, bytes := range []int{4 * len(x), 4 * len(w), 4 * len(y), int(max(v.Workspace(), 1))} {
+		m, err := c.Alloc(int64(bytes))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.Close()) }()
+		at[i] = m.All()
+	}
+	s := c.Stream()
+	err = errors.Join(s.CopyIn(at[0], driver.Bytes(x)), s.CopyIn(at[1], driver.Bytes(w)))
+	if err == nil {
+		err = v.Run(at[0], at[1], at[2], at[3])
+	}
+	if err == nil {
+		err = s.CopyOut(driver.Bytes(y), at[2])
+	}
+	if err != nil {
+		return fmt.Errorf("a small convolution: %w", err)
+	}
+	side := [4]float32{2, 3, 3, 2} // pixels of the image under a filter at each place
+	for i, got := range y {
+		if want := 8 * side[i/8/4] * side[i/8%4]; got != want {
+			return fmt.Errorf("a small convolution is wrong: element %d is %g where %g is right; the card or its libraries are damaged", i, got, want)
+		}
+	}
+	return nil
+}
+
+// version asks a loaded library for its version, and that of the CUDA which it is for.
+func version(l lazy.Library) (v string, cuda int, err error) {
 	switch l {
 	case lazy.Driver:
-		return "CUDA " + lazy.VersionString(lazy.DriverVersion()), nil
+		return "CUDA " + lazy.VersionString(lazy.DriverVersion()), 0, nil
 	case lazy.CuBLAS:
-		return blas.Version()
+		v, err = blas.Version()
 	case lazy.NVRTC:
-		return nvrtc.Version()
+		v, err = nvrtc.Version()
 	case lazy.CuDNN:
-		return dnn.Version(), nil
+		return dnn.Version(), dnn.CUDA(), nil
+	default:
+		return "", 0, fmt.Errorf("cuda: no version of %v", l)
 	}
-	return "", fmt.Errorf("cuda: no version of %v", l)
+	var major int
+	_, _ = fmt.Sscanf(v, "%d.", &major) // their own versions are CUDA's
+	return v, 1000 * major, err
 }

@@ -85,3 +85,51 @@ func TestFaultOfOldDNN(t *testing.T) {
 		t.Errorf("nets on GPU %d, RNA on one: %v", r.Net(), r.Usable())
 	}
 }
+
+// Several GPUs, of which others use some: what is seen, which is taken, and that a convolution was tried on each.
+func TestFaultOfManyGPUs(t *testing.T) {
+	gputest.Fault(t, "")
+	gputest.NeedDNN(t)
+	t.Setenv("RNA_SIM_DEVICES", "4")
+	t.Setenv("RNA_SIM_USED", "0:1000000000,2:900000000")
+	look := func() (*Report, string) {
+		t.Helper()
+		r := Look()
+		var b bytes.Buffer
+		check(t, r.Print(&b))
+		return r, b.String()
+	}
+	r, _ := look()
+	if len(r.GPUs) != 4 || r.Net() != 1 || len(r.InUse(1)) != 1 || r.GPUs[0].Free > 100<<20 || !r.GPUs[3].Tried {
+		t.Errorf("GPU %d of %+v", r.Net(), r.GPUs)
+	}
+	d, err := OpenNet(2, NetOptions{})
+	check(t, err)
+	if free, _, err := d.(*Net).Room(); err != nil || free > 200<<20 {
+		t.Errorf("%d bytes are free beside another process, %v", free, err)
+	}
+	check(t, d.Close())
+	id := r.GPUs[3].UUID
+	if len(id) != 40 || !strings.HasPrefix(id, "GPU-") {
+		t.Errorf("UUID %q", id)
+	}
+	for visible, want := range map[string]int{"2,3": 1, "3," + r.GPUs[2].UUID: 0, id: 0} {
+		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
+		if r, said := look(); r.Net() != want || !strings.Contains(said, "sees the GPUs of CUDA_VISIBLE_DEVICES="+visible+"\n") || strings.Contains(said, "stops at") {
+			t.Errorf("%s: GPU %d; want %d\n%s", visible, r.Net(), want, said)
+		}
+	}
+	t.Setenv("CUDA_VISIBLE_DEVICES", "1,9,2")
+	if _, said := look(); !strings.Contains(said, "CUDA_VISIBLE_DEVICES names 3, and the driver finds 1 of them") {
+		t.Error(said)
+	}
+	t.Setenv("RNA_SIM_MIG", "1")
+	t.Setenv("CUDA_VISIBLE_DEVICES", "MIG-"+id[4:])
+	if r, _ := look(); len(r.GPUs) != 1 || r.GPUs[0].UUID != "MIG-"+id[4:] || r.Net() != 0 {
+		t.Errorf("%+v", r.GPUs)
+	}
+	t.Setenv("RNA_SIM_CUDART", "13000")
+	if r, said := look(); r.Net() >= 0 || !strings.Contains(said, "is for CUDA 13, and the driver supports CUDA 12.9") {
+		t.Error(said)
+	}
+}

@@ -22,26 +22,39 @@ type Report struct {
 	Libraries    []LibraryReport // in a build with GPU support
 	GPUs         []GPUReport     // as the driver lists them
 	Err          error           // why the driver lists none, if it failed
+	Visible      string          // CUDA_VISIBLE_DEVICES, where it is set
 }
 
 // A LibraryReport is a library as it was found, or why it was not.
 type LibraryReport struct {
 	Library lazy.Library
 	Version string
+	CUDA    int // the version that it was built for, 1000·major + 10·minor; 0 when it does not say, or for the driver
 	File    string
 	Err     error
+}
+
+// Fits says why a library that is there does not work with the driver: it is for a later CUDA.
+func (l LibraryReport) fits(driver int) error {
+	if l.CUDA == 0 || driver == 0 || l.CUDA/1000 <= driver/1000 {
+		return nil
+	}
+	return fmt.Errorf("%v %s is for CUDA %d, and the driver supports CUDA %s: %s; %s", l.Library, l.Version, l.CUDA/1000, lazy.VersionString(driver),
+		l.File, l.Library.Install(driver))
 }
 
 // A GPUReport is a GPU and its free memory in bytes, or why it cannot be used.
 type GPUReport struct {
 	Info
-	Free int64
-	Err  error
+	Free  int64
+	Tried bool // a convolution gave what it should
+	Err   error
 }
 
 // Look finds out what the machine has for this package. It does not fail: what is missing is in the report.
 func Look() *Report {
 	r := &Report{Built: lazy.Built, Hardware: pciGPUs("/sys/bus/pci/devices"), KernelModule: kernelModule("/proc/driver/nvidia/version")}
+	r.Visible = os.Getenv("CUDA_VISIBLE_DEVICES")
 	r.load()
 	return r
 }
@@ -93,19 +106,51 @@ func (r *Report) Usable() bool {
 	return false
 }
 
-// Net is the number of the first GPU that can be used for nets, too, which takes cuDNN; −1 when there is none.
+// freeEnough of the free memory of the GPU that has the most is as good: what a desktop takes is no reason to pass over the first GPU.
+const freeEnough = .8
+
+// Net is the number of the GPU for nets, which take cuDNN, too: the first of those with the most free memory, since others are in use. It is
+// −1 when there is none.
 func (r *Report) Net() int {
 	for _, l := range r.Libraries {
 		if l.Err != nil {
 			return -1
 		}
 	}
+	var most int64
 	for _, g := range r.GPUs {
 		if g.Err == nil {
+			most = max(most, g.Free)
+		}
+	}
+	for _, g := range r.GPUs {
+		if g.Err == nil && float64(g.Free) >= freeEnough*float64(most) {
 			return g.Ordinal
 		}
 	}
 	return -1
+}
+
+// InUse lists the GPUs before number n that could be used for nets but have little memory left.
+func (r *Report) InUse(n int) (busy []GPUReport) {
+	for _, g := range r.GPUs {
+		if g.Err == nil && g.Ordinal < n {
+			busy = append(busy, g)
+		}
+	}
+	return busy
+}
+
+// hidden says what CUDA_VISIBLE_DEVICES does, where it may not be what was meant.
+func (r *Report) hidden() string {
+	if r.Visible == "" {
+		return ""
+	}
+	asked := strings.Split(r.Visible, ",")
+	if len(r.GPUs) < len(asked) && r.Err == nil {
+		return fmt.Sprintf("CUDA_VISIBLE_DEVICES names %d, and the driver finds %d of them: it stops at the first name that is of none", len(asked), len(r.GPUs))
+	}
+	return ""
 }
 
 // Print writes the report for people: what is there, then what is missing and how to get it.
@@ -135,6 +180,8 @@ func (r *Report) Print(w io.Writer) error {
 	for _, l := range r.Libraries {
 		name := l.Library.String()
 		switch {
+		case l.Err == nil && l.CUDA != 0:
+			line(name, "%s for CUDA %d  %s", l.Version, l.CUDA/1000, l.File)
 		case l.Err == nil:
 			line(name, "%s  %s", l.Version, l.File)
 		case l.Library == lazy.CuDNN:
@@ -156,6 +203,12 @@ func (r *Report) Print(w io.Writer) error {
 	if r.Err != nil {
 		missing = append(missing, r.Err)
 	}
+	if r.Visible != "" {
+		line("this process", "sees the GPUs of CUDA_VISIBLE_DEVICES=%s", r.Visible)
+	}
+	if hidden := r.hidden(); hidden != "" {
+		missing = append(missing, errors.New(hidden))
+	}
 	for _, g := range r.GPUs {
 		what := fmt.Sprintf("%s, %s, %d multiprocessors, ", g.Name, g.Arch(), g.Multiprocessors)
 		if g.Err == nil {
@@ -167,7 +220,13 @@ func (r *Report) Print(w io.Writer) error {
 		if bw := g.Bandwidth(); bw > 0 {
 			what += fmt.Sprintf(", %.0f GB/s", bw/1e9)
 		}
+		if g.Tried {
+			what += ", a convolution is right"
+		}
 		line(fmt.Sprintf("GPU %d", g.Ordinal), "%s", what)
+		if g.UUID != "" {
+			line("", "%s", g.UUID)
+		}
 	}
 
 	if !r.Built {

@@ -118,3 +118,52 @@ func TestPrint(t *testing.T) {
 		}
 	}
 }
+
+// The GPU for nets is a free one, the first of those that are as free as any.
+func TestFreeGPU(t *testing.T) {
+	gpus := func(free ...int64) (all []GPUReport) {
+		for i, f := range free {
+			all = append(all, GPUReport{Info: Info{Ordinal: i, Memory: 80 << 30}, Free: f << 30})
+		}
+		return all
+	}
+	broken := gpus(79, 10)
+	broken[0].Err = errors.New("in exclusive use")
+	for _, test := range []struct {
+		gpus       []GPUReport
+		want, busy int
+	}{{gpus(79), 0, 0}, {gpus(70, 79), 0, 0}, {gpus(10, 79, 79), 1, 1}, {gpus(1, 2, 70, 60), 2, 2}, {gpus(5, 4), 0, 0}, {broken, 1, 0}, {nil, -1, 0}} {
+		r := Report{GPUs: test.gpus}
+		if got := r.Net(); got != test.want || len(r.InUse(got)) != test.busy {
+			t.Errorf("GPU %d is taken, behind %d that are in use; want %d and %d: %+v", got, len(r.InUse(got)), test.want, test.busy, test.gpus)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	all := []Info{{Ordinal: 0, UUID: "GPU-8f3c0000-1"}, {Ordinal: 1, UUID: "GPU-8f3d0000-2"}, {Ordinal: 2, UUID: "MIG-1234-3"}}
+	for name, want := range map[string]int{"GPU-8f3c": 0, "gpu-8F3D0000-2": 1, "MIG-": 2} {
+		if got, err := Find(all, name); got != want || err != nil {
+			t.Errorf("%s is GPU %d, %v; want %d", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{"GPU-8f3": "more than one", "GPU-9": "no GPU that this process sees"} {
+		if _, err := Find(all, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", name, err, want)
+		}
+	}
+}
+
+// A library for a later CUDA than the driver's is named with what to install.
+func TestFits(t *testing.T) {
+	l := LibraryReport{Library: lazy.CuDNN, Version: "9.26.0", File: "/l/libcudnn.so.9", CUDA: 13000}
+	if err := l.fits(12090); err == nil || !strings.Contains(err.Error(), "for CUDA 13, and the driver supports CUDA 12.9: /l/libcudnn.so.9") ||
+		!strings.Contains(err.Error(), "nvidia-cudnn-cu12") {
+		t.Errorf("%v", err)
+	}
+	for _, driver := range []int{0, 13000, 13020, 14000} {
+		if err := l.fits(driver); err != nil {
+			t.Errorf("driver %d: %v", driver, err)
+		}
+	}
+}

@@ -18,7 +18,7 @@ import (
 // deviceNames lists what --device takes.
 var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
-const deviceHelp = "auto (the first GPU that can train nets, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one), or reference: the slow definition that the others are checked against (reference64: in float64)"
+const deviceHelp = "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; cuda:GPU-…, cuda:MIG-…: that of a UUID), or reference: the slow definition that the others are checked against (reference64: in float64)"
 
 const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of 1e-6 to 4e-6 of the largest element, in place of 2e-7 to 9e-7 (device cpu)"
 
@@ -65,8 +65,8 @@ func (o deviceOptions) only(device, precision string) error {
 	return nil
 }
 
-// chosenDevice is the device that is meant by a name: auto is the first GPU on which nets can run, if there is one, unless the options are the
-// CPU's. Why a GPU that is there is not taken is said.
+// chosenDevice is the device that is meant by a name: auto is a GPU on which nets can run and that is free, if there is one, unless the options
+// are the CPU's. Why a GPU that is there is not taken is said.
 func chosenDevice(name string, o deviceOptions, log io.Writer) string {
 	if name != "auto" {
 		return name
@@ -76,6 +76,9 @@ func chosenDevice(name string, o deviceOptions, log io.Writer) string {
 	}
 	r := cuda.Look()
 	if n := r.Net(); n > 0 {
+		for _, g := range r.InUse(n) {
+			fmt.Fprintf(log, "GPU %d is in use, with %.1f of %.1f GB free: device cuda:%d is taken\n", g.Ordinal, float64(g.Free)/1e9, float64(g.Memory)/1e9, n)
+		}
 		return fmt.Sprintf("cuda:%d", n)
 	} else if n == 0 {
 		return "cuda"
@@ -120,11 +123,18 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	return nil, fmt.Errorf("unknown device %q%s Devices: %s", name, orDot(suggest(name, deviceNames, "")), strings.Join(deviceNames, ", "))
 }
 
-// gpuOrdinal is which GPU a name of kind cuda means: N of cuda:N, the first one without a number.
+// gpuOrdinal is which GPU a name of kind cuda means: N of cuda:N, that with a UUID, the first one without a number.
 func gpuOrdinal(name string) (int, error) {
 	_, number, numbered := strings.Cut(name, ":")
 	if !numbered {
 		return 0, nil
+	}
+	if upper := strings.ToUpper(number); strings.HasPrefix(upper, "GPU-") || strings.HasPrefix(upper, "MIG-") {
+		all, err := cuda.Devices()
+		if err != nil {
+			return 0, err
+		}
+		return cuda.Find(all, number)
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/sim"
 )
@@ -116,6 +117,32 @@ func TestAutoOnGPU(t *testing.T) {
 		if got := chosenDevice(c.name, c.o, &said); got != c.want || said.Len() > 0 {
 			t.Errorf("%s with %+v is %s, want %s; %q", c.name, c.o, got, c.want, said.String())
 		}
+	}
+}
+
+// Another process has the first GPU: auto takes the second one, and says so; a UUID names one.
+func TestFaultOfBusyOnGPU(t *testing.T) {
+	needGPU(t)
+	if !sim.Active() {
+		t.Skip("the stand-in's memory is set, not a card's")
+	}
+	t.Setenv("RNA_SIM_DEVICES", "2")
+	t.Setenv("RNA_SIM_USED", "0:1000000000")
+	var said strings.Builder
+	if got := chosenDevice("auto", deviceOptions{}, &said); got != "cuda:1" || !strings.Contains(said.String(), "GPU 0 is in use, with 0.1 of 1.1 GB free: device cuda:1 is taken") {
+		t.Errorf("auto is %s, %q", got, said.String())
+	}
+	all, err := cuda.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"cuda": 0, "cuda:1": 1, "cuda:" + all[1].UUID: 1} {
+		if got, err := gpuOrdinal(name); got != want || err != nil {
+			t.Errorf("%s is GPU %d, %v", name, got, err)
+		}
+	}
+	if _, err := gpuOrdinal("cuda:GPU-0000"); err == nil || !strings.Contains(err.Error(), "rna devices") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import "C"
 import (
 	"fmt"
 	"reflect"
+	"unsafe"
 
 	"gorgonia.org/cu"
 
@@ -49,6 +50,12 @@ func describe(ordinal int) (Info, error) {
 	}
 	if i.Memory, err = d.TotalMem(); err != nil {
 		return i, driverError("cuDeviceTotalMem", err, fmt.Sprintf("GPU %d", ordinal))
+	}
+	var id C.CUuuid
+	if code := C.cuDeviceGetUuid_v2(&id, C.CUdevice(d)); code == C.CUDA_SUCCESS {
+		i.UUID = uuid(i.Name, *(*[16]byte)(unsafe.Pointer(&id)))
+	} else if code != C.CUDA_ERROR_NOT_FOUND { // of a driver that has no such function
+		return i, driverCode("cuDeviceGetUuid", code, fmt.Sprintf("GPU %d", ordinal))
 	}
 	for _, a := range []struct {
 		to   *int

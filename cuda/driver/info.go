@@ -1,13 +1,17 @@
 package driver
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Info describes a GPU.
 type Info struct {
 	Ordinal         int // the number that Open takes
 	Name            string
-	Major, Minor    int   // compute capability
-	Memory          int64 // bytes in all
+	UUID            string // as nvidia-smi -L and CUDA_VISIBLE_DEVICES have it: GPU-…, or MIG-… for a part of one
+	Major, Minor    int    // compute capability
+	Memory          int64  // bytes in all
 	Multiprocessors int
 	MemoryClock     int // kHz, 0 when the driver does not say
 	MemoryBus       int // bits
@@ -15,6 +19,33 @@ type Info struct {
 
 // Arch names the GPU's instruction set as compilers do: sm_90.
 func (i Info) Arch() string { return fmt.Sprintf("sm_%d%d", i.Major, i.Minor) }
+
+// Find is the number of the GPU whose UUID begins with name, which is not empty.
+func Find(all []Info, name string) (ordinal int, err error) {
+	found := -1
+	for _, d := range all {
+		if !strings.HasPrefix(strings.ToLower(d.UUID), strings.ToLower(name)) {
+			continue
+		}
+		if found >= 0 {
+			return 0, fmt.Errorf("cuda: %q begins the UUIDs of more than one GPU", name)
+		}
+		found = d.Ordinal
+	}
+	if found < 0 {
+		return 0, fmt.Errorf("cuda: no GPU that this process sees has a UUID that begins with %q; 'rna devices' lists them", name)
+	}
+	return found, nil
+}
+
+// uuid writes the 16 bytes of a UUID as NVIDIA's tools do.
+func uuid(name string, b [16]byte) string {
+	kind := "GPU"
+	if strings.Contains(name, " MIG ") {
+		kind = "MIG"
+	}
+	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", kind, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
 
 // Bandwidth is the peak bandwidth of the memory in bytes a second by its clock and width, 0 when unknown. Memory
 // transfers data twice a clock.
