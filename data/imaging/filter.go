@@ -12,11 +12,30 @@ type filter struct {
 	weight []float64
 }
 
+// triangle and cubic are the kernels of PIL's filters, which reach one and two samples far.
+func triangle(x float64) float64 { return max(0, 1-math.Abs(x)) }
+
+func cubic(x float64) float64 { // Keys' with a = −1/2
+	const a = -0.5
+	x = math.Abs(x)
+	switch {
+	case x < 1:
+		return float64(float64(float64(float64((a+2)*x)-(a+3))*x)*x) + 1
+	case x < 2:
+		return float64(float64(float64(float64(float64(x-5)*x)+8)*x)-4) * a
+	}
+	return 0
+}
+
 // set computes the coefficients of outputs [from, to) of the reduction or enlargement of in samples to out.
 // The conversions to float64 forbid fused multiply-add, so every machine gets the same coefficients.
-func (f *filter) set(in, out, from, to int) {
+func (f *filter) set(how Interpolation, in, out, from, to int) {
 	scale := float64(in) / float64(out)
-	support := max(scale, 1)
+	stretch := max(scale, 1)
+	kernel, support := triangle, stretch
+	if how == Bicubic {
+		kernel, support = cubic, 2*stretch
+	}
 	f.Size = 2*int(math.Ceil(support)) + 1
 	f.In = in
 	n := to - from
@@ -29,13 +48,17 @@ func (f *filter) set(in, out, from, to int) {
 		weight := f.weight[:hi-lo]
 		sum := 0.0
 		for k := range weight {
-			w := max(0, 1-math.Abs(float64((float64(lo+k)-center+0.5)*(1/support))))
+			w := kernel(float64((float64(lo+k) - center + 0.5) * (1 / stretch)))
 			weight[k] = w
 			sum += w
 		}
 		coef := f.Coef[i*f.Size:]
 		for k, w := range weight {
-			coef[k] = int32(0.5 + float64(w/sum*(1<<kern.Precision)))
+			if x := float64(w / sum * (1 << kern.Precision)); x < 0 {
+				coef[k] = int32(-0.5 + x)
+			} else {
+				coef[k] = int32(0.5 + x)
+			}
 		}
 		// The outermost taps are often nothing.
 		for hi-lo > 1 && coef[hi-lo-1] == 0 {
@@ -54,6 +77,6 @@ func (f *filter) gray(out, in []uint8) {
 		for k, c := range taps {
 			sum += int32(from[k]) * c
 		}
-		out[i] = uint8(min(sum>>kern.Precision, 255)) // rounded coefficients may add up to more than one
+		out[i] = uint8(max(0, min(sum>>kern.Precision, 255))) // rounded coefficients may add up to more than one, and some are negative
 	}
 }

@@ -3,14 +3,43 @@ package imaging
 import (
 	"fmt"
 	"image"
+	"slices"
+	"strings"
 
 	"onlinerna/data/imaging/internal/kern"
 )
 
-// Resizer resamples as torchvision's Resize does on PIL images: a bilinear (triangle) filter whose support
-// grows with the reduction (antialias), first across, then down, in PIL's fixed point. It keeps its coefficients and
-// its intermediate between calls. The zero value is ready; a Resizer is for one goroutine.
+// Interpolation is how an image is resampled.
+type Interpolation uint8
+
+// The interpolations, as PIL's of the same names.
+const (
+	Bilinear Interpolation = iota
+	Bicubic
+	Nearest
+)
+
+var interpolations = []string{"bilinear", "bicubic", "nearest"}
+
+// Interpolations lists the names that ParseInterpolation knows.
+func Interpolations() []string { return slices.Clone(interpolations) }
+
+func (i Interpolation) String() string { return interpolations[i] }
+
+// ParseInterpolation finds an interpolation by its name.
+func ParseInterpolation(name string) (Interpolation, error) {
+	if i := slices.Index(interpolations, name); i >= 0 {
+		return Interpolation(i), nil
+	}
+	return 0, fmt.Errorf("unknown interpolation %q: use one of %s", name, strings.Join(interpolations, ", "))
+}
+
+// Resizer resamples as torchvision's Resize does on PIL images: bilinear (a triangle) or bicubic (Keys' kernel), with a support that
+// grows with the reduction (antialias), first across, then down, in PIL's fixed point; or by the nearest pixel. It keeps its
+// coefficients and its intermediate between calls. The zero value is ready, and bilinear; a Resizer is for one goroutine.
 type Resizer struct {
+	Interpolation Interpolation
+
 	across, down filter
 	mid          []uint8 // the rows that the second pass needs, resampled across
 	last         []uint8 // a row at the end of the image, with room behind it
@@ -88,8 +117,13 @@ func fits(width, height int) bool { return width <= MaxPixels/height }
 // resample resizes box of src to width×height and writes the part of that inside window to the equally large
 // rectangle at of dst.
 func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) {
-	r.across.set(box.Dx(), width, window.Min.X, window.Max.X)
-	r.down.set(box.Dy(), height, window.Min.Y, window.Max.Y)
+	if r.Interpolation == Nearest {
+		r.nearest(dst, at, src, box, width, height, window)
+		return
+	}
+	how := r.Interpolation
+	r.across.set(how, box.Dx(), width, window.Min.X, window.Max.X)
+	r.down.set(how, box.Dy(), height, window.Min.Y, window.Max.Y)
 
 	ch := src.Channels
 	n := window.Dx() * ch
@@ -122,4 +156,30 @@ func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image
 		r.taps.Set(r.down.Taps(y))
 		set.Down(dst.Pix[to:to+n], r.mid[(r.down.Start[y]-top)*n:], &r.taps)
 	}
+}
+
+// nearest is resample by the nearest pixel, as PIL finds it: by adding up the step between samples.
+func (r *Resizer) nearest(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) {
+	x, y := nearestOf(box.Dx(), width), nearestOf(box.Dy(), height)
+	ch := src.Channels
+	for j := range window.Dy() {
+		from := src.Pix[((box.Min.Y+y[window.Min.Y+j])*src.Width+box.Min.X)*ch:]
+		to := dst.Pix[((at.Min.Y+j)*dst.Width+at.Min.X)*ch:]
+		for i := range window.Dx() {
+			k := x[window.Min.X+i] * ch
+			copy(to[i*ch:(i+1)*ch], from[k:k+ch])
+		}
+	}
+}
+
+// nearestOf lists for each of out samples the nearest of in.
+func nearestOf(in, out int) []int {
+	list := make([]int, out)
+	step := float64(in) / float64(out)
+	at := float64(step * 0.5)
+	for i := range list {
+		list[i] = min(int(at), in-1)
+		at += step
+	}
+	return list
 }

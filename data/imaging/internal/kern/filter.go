@@ -71,7 +71,7 @@ func (t *Taps) Set(coef []int32) {
 		if 2*p+1 < len(coef) {
 			b = uint32(coef[2*p+1])
 		}
-		t.words[2*p] = a>>splitBits | b>>splitBits<<16
+		t.words[2*p] = uint32(uint16(int32(a)>>splitBits)) | uint32(uint16(int32(b)>>splitBits))<<16
 		t.words[2*p+1] = a&(1<<splitBits-1) | b&(1<<splitBits-1)<<16
 	}
 }
@@ -86,8 +86,8 @@ func grow[T any](b []T, n int) []T {
 
 const half = 1 << (Precision - 1) // what rounding adds to a sum
 
-// round is a sum's sample. Rounded coefficients may add up to more than one.
-func round(sum int32) uint8 { return uint8(min(sum>>Precision, 255)) }
+// round is a sum's sample. Rounded coefficients may add up to more than one, and some are negative.
+func round(sum int32) uint8 { return uint8(max(0, min(sum>>Precision, 255))) }
 
 func across(out, in []uint8, f *Filter) {
 	for i := range f.Start {
