@@ -40,6 +40,8 @@ type Scratch struct {
 	stored  imaging.Image // a view of pixels that are kept elsewhere
 	resized imaging.Image
 	page    pageCache
+	work    imaging.Image // an image that is being augmented
+	artist  artist
 }
 
 // maxFile bounds what an image file may take in memory.

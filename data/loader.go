@@ -32,6 +32,11 @@ type LoaderOptions struct {
 	// Rank and Ranks, where that is above 1, deal the batches of an epoch in turn to so many loaders, of which this is number Rank: each
 	// batch is one loader's. Steps, Images and the steps of Epoch are those of all.
 	Rank, Ranks int
+	// Repeat has each image follow so many times in the order of an epoch, each time with another augmentation; an epoch then has that
+	// many times fewer of the images (repeated augmentation, Hoffer et al. 2020, as torchvision's RASampler). 0 is 1.
+	Repeat int
+	// Mix mixes the images of batches. The transform must give images without windows: see Augment.Whole.
+	Mix Mix
 	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
 	// for training; without it the image is left out.
 	Substitute bool
@@ -73,9 +78,15 @@ func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
 			opt.Workers, opt.Prefetch, opt.Limit)
 	case opt.Ranks < 0 || opt.Rank < 0 || opt.Rank >= max(1, opt.Ranks):
 		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
+	case opt.Repeat < 0:
+		return nil, fmt.Errorf("loader: Repeat is %d, must not be negative", opt.Repeat)
 	case !(opt.MaxBad >= 0 && opt.MaxBad <= 1):
 		return nil, fmt.Errorf("loader: MaxBad is %g, must be in [0, 1]", opt.MaxBad)
 	}
+	if err := opt.Mix.Check(); err != nil {
+		return nil, fmt.Errorf("loader: %w", err)
+	}
+	opt.Repeat = max(1, opt.Repeat)
 	if opt.Workers == 0 {
 		opt.Workers = runtime.GOMAXPROCS(0)
 	}

@@ -13,6 +13,7 @@ const (
 	orderSource = iota + 1
 	augmentSource
 	glyphSource
+	mixSource
 )
 
 // slot is the memory of one batch.
@@ -79,6 +80,7 @@ func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
 					w.fill(r, piece.slot, n)
 				}
 				if piece.slot.pending.Add(int32(piece.lo-piece.hi)) == 0 {
+					w.mix(r, &piece.slot.batch)
 					piece.slot.done <- struct{}{}
 				}
 			}
@@ -173,9 +175,9 @@ func (r *run) next(ctx context.Context) (*slot, error) {
 // at is the index of the image at a position of the epoch's order.
 func (r *run) at(position int) int {
 	if r.order == nil {
-		return position
+		return position / r.loader.opt.Repeat
 	}
-	return int(r.order[position])
+	return int(r.order[position/r.loader.opt.Repeat])
 }
 
 func newSlot(n, size, channels int) *slot {
@@ -232,6 +234,7 @@ type worker struct {
 	scratch Scratch
 	random  Rand
 	region  Region
+	spare   []uint8 // an image, for mixing
 }
 
 func newWorker(tr Transform) *worker {
@@ -247,7 +250,7 @@ func (w *worker) fill(r *run, s *slot, n int) {
 	position := s.batch.Step*l.opt.Batch + n
 	for try := range min(r.allowed+1, total) {
 		i := r.at((position + try) % total)
-		err := w.sample(r, &s.batch, n, i)
+		err := w.sample(r, &s.batch, n, i, ((position+try)%total)%l.opt.Repeat)
 		if err == nil {
 			return
 		}
@@ -261,10 +264,23 @@ func (w *worker) fill(r *run, s *slot, n int) {
 	s.batch.Index[n] = -1
 }
 
-// sample reads image i to row n.
-func (w *worker) sample(r *run, b *Batch, n, i int) error {
+// mix mixes a batch whose rows are all made.
+func (w *worker) mix(r *run, b *Batch) {
+	opt := &r.loader.opt
+	if b.Other = b.Other[:0]; !opt.Mix.active() || b.N < 2 {
+		return
+	}
+	random := NewRand(opt.Seed, opt.Stream, uint64(r.epoch), mixSource, uint64(b.Step))
+	opt.Mix.apply(b, &random, &w.spare)
+}
+
+// sample reads image i to row n, for the time that repeat says, from 0.
+func (w *worker) sample(r *run, b *Batch, n, i, repeat int) error {
 	l := r.loader
 	w.random = NewRand(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i))
+	if repeat > 0 {
+		w.random = NewRand(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i), uint64(repeat))
+	}
 	img, err := l.ds.Read(i, w.region, &w.scratch)
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package data
 import (
 	"fmt"
 	"strings"
+
+	"onlinerna/data/imaging"
 )
 
 // Profile says how a set is usually prepared for a network.
@@ -126,6 +128,35 @@ func (p Profile) Train(name string, size int) (Transform, error) {
 		return p.Eval(size), nil
 	}
 	return nil, fmt.Errorf("augmentation %q is unknown: want one of %s", name, strings.Join(Augmentations(), ", "))
+}
+
+// EvalOptions says how images are prepared for evaluation. What is left zero is usual for the set.
+type EvalOptions struct {
+	Size          int    // of the crop
+	Resize        int    // of the shorter side before it
+	Interpolation string // one of imaging.Interpolations
+}
+
+// Evaluation returns the transform for evaluation.
+func (p Profile) Evaluation(o EvalOptions) (Transform, error) {
+	if o.Size == 0 {
+		o.Size = p.Size
+	}
+	t := p.Eval(o.Size).(resizeCenterCrop)
+	if o.Resize > 0 {
+		t.shorter = o.Resize
+	}
+	if o.Interpolation != "" {
+		how, err := imaging.ParseInterpolation(o.Interpolation)
+		if err != nil {
+			return nil, err
+		}
+		t.interpolation = how
+	}
+	if t.shorter < o.Size {
+		return nil, fmt.Errorf("images are resized to %d and then cropped to %d: the crop is at most as large", t.shorter, o.Size)
+	}
+	return t, nil
 }
 
 // Eval returns the transform for evaluation at size×size: EvalSmall for small images that are to be seen whole,

@@ -32,7 +32,9 @@ type Crop struct {
 // TrainImageNet is torchvision's RandomResizedCrop(size, scale=(0.08, 1), ratio=(3/4, 4/3)),
 // bilinear and antialiased, followed by RandomHorizontalFlip: up to ten boxes of random area and
 // aspect ratio are tried, then the largest central one.
-func TrainImageNet(size int) Transform { return randomResizedCrop{fixed(size)} }
+func TrainImageNet(size int) Transform {
+	return randomResizedCrop{fixed(size), [2]float64{0.08, 1}, [2]float64{3. / 4, 4. / 3}, ""}
+}
 
 // TrainCIFAR is torchvision's RandomCrop(size, padding=4) followed by RandomHorizontalFlip. Both
 // are left to the Crop, so the host copies the image. An image of another size is first made
@@ -42,12 +44,12 @@ func TrainCIFAR(size int) Transform { return paddedCrop{fixed(size), 4} }
 // Eval is torchvision's Resize(size·256/224) followed by CenterCrop(size), without randomness:
 // evaluation on large images.
 func Eval(size int) Transform {
-	return resizeCenterCrop{fixed(size), int(math.Round(float64(size) * 256 / 224))}
+	return resizeCenterCrop{fixed(size), int(math.Round(float64(size) * 256 / 224)), imaging.Bilinear}
 }
 
 // EvalSmall leaves an image of size×size as it is and makes others Resize(size) followed by
 // CenterCrop(size): evaluation on small images, which the network sees whole.
-func EvalSmall(size int) Transform { return resizeCenterCrop{fixed(size), size} }
+func EvalSmall(size int) Transform { return resizeCenterCrop{fixed(size), size, imaging.Bilinear} }
 
 // fixed is the Size of a transform.
 type fixed int
@@ -56,19 +58,19 @@ func (s fixed) Size() int { return int(s) }
 
 func whole(width, height int) image.Rectangle { return image.Rect(0, 0, width, height) }
 
-type randomResizedCrop struct{ fixed }
+type randomResizedCrop struct {
+	fixed
+	scale, ratio  [2]float64
+	interpolation string // as Augment.Interpolation
+}
 
 func (t randomResizedCrop) String() string {
 	return fmt.Sprintf("random resized crop to %d, flip", t.fixed)
 }
 
 func (t randomResizedCrop) Region(width, height int, r *Rand) image.Rectangle {
-	const (
-		tries            = 10
-		minArea, maxArea = 0.08, 1.
-		minRatio         = 3. / 4
-		maxRatio         = 4. / 3
-	)
+	const tries = 10
+	minArea, maxArea, minRatio, maxRatio := t.scale[0], t.scale[1], t.ratio[0], t.ratio[1]
 	area := float64(width) * float64(height)
 	for range tries {
 		target := area * r.Uniform(minArea, maxArea)
@@ -94,6 +96,14 @@ func (t randomResizedCrop) Region(width, height int, r *Rand) image.Rectangle {
 
 func (t randomResizedCrop) Apply(dst []uint8, img *imaging.Image, r *Rand, s *Scratch) (Crop, error) {
 	flip := r.IntN(2) == 1
+	s.resizer.Interpolation = imaging.Bilinear
+	switch t.interpolation {
+	case "":
+	case randomly:
+		s.resizer.Interpolation = []imaging.Interpolation{imaging.Bilinear, imaging.Bicubic}[r.IntN(2)]
+	default:
+		s.resizer.Interpolation, _ = imaging.ParseInterpolation(t.interpolation)
+	}
 	if err := s.resizer.Resize(&s.resized, img, img.Bounds(), t.Size(), t.Size()); err != nil {
 		return Crop{}, err
 	}
@@ -120,11 +130,16 @@ func (t paddedCrop) Apply(dst []uint8, img *imaging.Image, r *Rand, s *Scratch) 
 
 type resizeCenterCrop struct {
 	fixed
-	shorter int // the shorter side after resizing
+	shorter       int // the shorter side after resizing
+	interpolation imaging.Interpolation
 }
 
 func (t resizeCenterCrop) String() string {
-	return fmt.Sprintf("resize to %d, centre crop of %d", t.shorter, t.fixed)
+	how := ""
+	if t.interpolation != imaging.Bilinear {
+		how = fmt.Sprintf(" (%v)", t.interpolation)
+	}
+	return fmt.Sprintf("resize to %d%s, centre crop of %d", t.shorter, how, t.fixed)
 }
 
 func (t resizeCenterCrop) Region(width, height int, _ *Rand) image.Rectangle {
@@ -137,6 +152,7 @@ func (t resizeCenterCrop) Apply(dst []uint8, img *imaging.Image, _ *Rand, s *Scr
 		copy(dst, img.Pix)
 		return Crop{}, nil
 	}
+	s.resizer.Interpolation = t.interpolation
 	if err := s.resizer.ResizeCenterCrop(&s.resized, img, t.shorter, size, size); err != nil {
 		return Crop{}, err
 	}
