@@ -60,6 +60,12 @@ func (b *Builder) outputs() {
 			b.Fail(fmt.Errorf("the logits have the shape %v: it must be %v", s, want))
 		}
 	}
+	if c.Mode == Train && c.Loss != CrossEntropy {
+		m.Targets = b.input("targets", op.T(c.DType, c.Batch, c.Classes))
+		m.Loss = b.Apply("loss", op.TargetLoss{Binary: c.Loss == BinaryTargets}, m.Logits, m.Targets)
+		m.Score = b.Apply("score", op.Score{}, m.Logits, m.Labels)
+		return
+	}
 	m.Loss = b.Apply("loss", op.SoftmaxCrossEntropy{Smoothing: c.Smoothing}, m.Logits, m.Labels)
 	m.Score = b.Apply("score", op.Score{}, m.Logits, m.Labels)
 }

@@ -28,6 +28,16 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
+// Loss is a kind of loss.
+type Loss uint8
+
+// The kinds of loss.
+const (
+	CrossEntropy  Loss = iota // by labels
+	SoftTargets               // cross-entropy by Model.Targets; see op.TargetLoss
+	BinaryTargets             // binary cross-entropy by Model.Targets
+)
+
 // Config says how to build a model. The zero value of each field but Batch is a usable default.
 type Config struct {
 	Batch int // images a batch, N
@@ -54,6 +64,14 @@ type Config struct {
 	// Smoothing is the label smoothing ε of the loss, in [0,1): the target distribution is
 	// 1−ε at the label plus ε/K everywhere.
 	Smoothing float64
+
+	// Loss says what Model.Loss is. Smoothing belongs to CrossEntropy alone: others take targets as they are.
+	Loss Loss
+
+	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping the last
+	// residual branch; branches before it are dropped less, in proportion to their number (timm's drop_path_rate). Architectures without
+	// residual blocks ignore the latter.
+	Dropout, DropPath float64
 
 	// Seed is that of random layers in Train, as dropout.
 	Seed uint64
@@ -96,6 +114,12 @@ func (c Config) resolve(a Architecture) (Config, error) {
 		err = fmt.Errorf("images of %d×%d pixels: must be at least 1×1", c.ImageHeight, c.ImageWidth)
 	case !c.DType.Float():
 		err = fmt.Errorf("element type %v: must be float32 or float64", c.DType)
+	case c.Loss > BinaryTargets:
+		err = fmt.Errorf("unknown loss %d", c.Loss)
+	case c.Loss != CrossEntropy && c.Smoothing != 0:
+		err = fmt.Errorf("label smoothing %g: targets have their own", c.Smoothing)
+	case !(c.Dropout >= 0 && c.Dropout < 1) || !(c.DropPath >= 0 && c.DropPath < 1):
+		err = fmt.Errorf("dropout %g and drop path %g: must be in [0,1)", c.Dropout, c.DropPath)
 	case !(c.Smoothing >= 0 && c.Smoothing < 1):
 		err = fmt.Errorf("label smoothing %g: must be in [0,1)", c.Smoothing)
 	}

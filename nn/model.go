@@ -20,6 +20,7 @@ type Model struct {
 	Images            *G.Node // uint8 [N,H,W,C] pixels; nil with Config.FloatInput
 	Crops             *G.Node // int32 [N,3]: top, left, and 1 to flip; nil with Config.FloatInput
 	Labels            *G.Node // int32 [N]; those outside 0…K−1 are ignored
+	Targets           *G.Node // f [N,K], in Train with a Config.Loss that takes them, else nil
 	BatchNormMomentum *G.Node // f [1], 0.1 as a rule; nil in Eval and in a network without batch normalisation
 
 	// RandomCounter is int32 [2]: a number that differs from step to step, and the first of N numbers that differ from sample to sample of a

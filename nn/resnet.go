@@ -33,42 +33,46 @@ func init() {
 }
 
 // blockFunc adds a residual block of a stage of the given width.
-type blockFunc func(b *Builder, name string, x *G.Node, width, stride int) *G.Node
+// drop is the probability of dropping its residual branch in Train.
+type blockFunc func(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node
 
 func resnet(b *Builder, x *G.Node, blocks [4]int, block blockFunc) *G.Node {
 	x = b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
 	x = b.ReLU("relu", b.BatchNorm("bn1", x, 1))
 	x = b.MaxPool("maxpool", x, 3, 2, 1)
+	block0, last := 0, max(1, blocks[0]+blocks[1]+blocks[2]+blocks[3]-1)
 	for i, n := range blocks {
 		for j := range n {
 			stride := 1
 			if i > 0 && j == 0 {
 				stride = 2
 			}
-			x = block(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 64<<i, stride)
+			x = block(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 64<<i, stride, b.Config().DropPath*float64(block0)/float64(last))
+			block0++
 		}
 	}
-	return b.Linear("fc", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
+	x = b.Dropout("dropout", b.GlobalAvgPool("avgpool", x), b.Config().Dropout)
+	return b.Linear("fc", x, b.Config().Classes)
 }
 
 // basicBlock is relu(bn2(conv2(relu(bn1(conv1 x)))) + shortcut x), both convolutions 3×3.
-func basicBlock(b *Builder, name string, x *G.Node, width, stride int) *G.Node {
+func basicBlock(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
 	y := b.Conv(name+".conv1", x, Conv{Filters: width, Kernel: 3, Stride: stride, Pad: 1})
 	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
 	y = b.Conv(name+".conv2", y, Conv{Filters: width, Kernel: 3, Pad: 1})
-	y = b.BatchNorm(name+".bn2", y, b.lastScale())
+	y = b.StochasticDepth(name+".drop_path", b.BatchNorm(name+".bn2", y, b.lastScale()), drop)
 	x = b.downsample(name, x, width, stride)
 	return b.ReLU(name+".relu2", b.Add(name+".add", y, x))
 }
 
 // bottleneck reduces the channels to width by a 1×1 convolution, convolves 3×3 and expands to four times the width.
-func bottleneck(b *Builder, name string, x *G.Node, width, stride int) *G.Node {
+func bottleneck(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
 	y := b.Conv(name+".conv1", x, Conv{Filters: width, Kernel: 1})
 	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
 	y = b.Conv(name+".conv2", y, Conv{Filters: width, Kernel: 3, Stride: stride, Pad: 1})
 	y = b.ReLU(name+".relu2", b.BatchNorm(name+".bn2", y, 1))
 	y = b.Conv(name+".conv3", y, Conv{Filters: 4 * width, Kernel: 1})
-	y = b.BatchNorm(name+".bn3", y, b.lastScale())
+	y = b.StochasticDepth(name+".drop_path", b.BatchNorm(name+".bn3", y, b.lastScale()), drop)
 	x = b.downsample(name, x, 4*width, stride)
 	return b.ReLU(name+".relu3", b.Add(name+".add", y, x))
 }

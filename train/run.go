@@ -45,8 +45,9 @@ type Run struct {
 	spare  network.Point // room for the iterate while other weights are looked at
 	scaled bool          // the loss is
 
-	train, stats *data.Loader
-	val, held    *data.Loader // nil without such images
+	train, stats *data.Loader         // of the epoch in progress
+	sized        map[int]sizedLoaders // by the size of their images
+	val, held    *data.Loader         // nil without such images
 	sets         []data.Dataset
 	hooks        []Hook
 	pos          position
@@ -192,14 +193,20 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	if err := r.addHooks(); err != nil {
 		return err
 	}
+	smoothing := c.LabelSmoothing
+	if c.Network() != nn.CrossEntropy {
+		smoothing = 0 // targets have it
+	}
 	net, err := network.New(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: c.LabelSmoothing, ZeroInitResidual: c.ZeroInit, Seed: c.Seed,
+		Smoothing: smoothing, Loss: c.Network(), Dropout: c.Dropout, DropPath: c.DropPath, ZeroInitResidual: c.ZeroInit, Seed: c.Seed,
 	}, c.Seed)
 	if err != nil {
 		return noRoom(c, err)
 	}
 	r.Net = net
+	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
+	net.TestFlip = c.TestFlip
 	if r.reducer != nil && !onHost(net.Params) {
 		return fmt.Errorf("device %s: ranks add up gradients in the host's memory alone: use another device", r.dev.Name())
 	}
@@ -258,9 +265,16 @@ func (r *Run) plan() error {
 		if of.l == nil {
 			continue
 		}
-		for _, n := range []int{min(c.Batch, of.l.Images()), of.l.Images() % c.Batch} {
-			if n > 0 {
-				list = append(list, network.Work{Use: of.use, Batch: n, Height: c.ImageSize, Width: c.ImageSize})
+		sizes := []int{c.ImageSize}
+		if of.use == network.Training {
+			sizes = c.Sizes(c.Epochs, c.ImageSize)
+			slices.Reverse(sizes) // the largest first: it takes the most memory
+		}
+		for _, size := range sizes {
+			for _, n := range []int{min(c.Batch, of.l.Images()), of.l.Images() % c.Batch} {
+				if n > 0 {
+					list = append(list, network.Work{Use: of.use, Batch: n, Height: size, Width: size})
+				}
 			}
 		}
 	}
@@ -273,26 +287,50 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	if err != nil {
 		return err
 	}
-	tr, err := p.Train(c.Augment, c.ImageSize)
-	if err != nil {
-		return err
-	}
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: !c.NoShuffle, Seed: c.Seed, Stream: trainStream,
 		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.log, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
+		Repeat: c.RepeatAugment,
 	}
-	if r.train, err = data.NewLoader(train, tr, opt); err != nil {
-		return err
+	augment := c.Augmentation(c.Mean, c.Mix() != data.Mix{})
+	r.sized = map[int]sizedLoaders{}
+	for _, size := range c.Sizes(c.Epochs, c.ImageSize) {
+		tr, err := p.Train(c.Augment, size)
+		if err == nil {
+			tr, err = augment.With(tr)
+		}
+		if err != nil {
+			return err
+		}
+		var l sizedLoaders
+		mixed := opt
+		mixed.Mix = c.Mix()
+		if l.train, err = data.NewLoader(train, tr, mixed); err != nil {
+			return err
+		}
+		looks := opt
+		looks.Stream, looks.Shuffle, looks.Limit = statsStream, true, c.RNA.Batches
+		if l.stats, err = data.NewLoader(train, tr, looks); err != nil {
+			return err
+		}
+		r.sized[size] = l
 	}
-	opt.Stream, opt.Shuffle, opt.Limit = statsStream, true, c.RNA.Batches
-	if r.stats, err = data.NewLoader(train, tr, opt); err != nil {
-		return err
-	}
+	r.resize()
 	if r.held, err = r.evalLoader(held, p); err != nil {
 		return err
 	}
 	r.val, err = r.evalLoader(val, p)
 	return err
+}
+
+// sizedLoaders yield training images of a size.
+type sizedLoaders struct{ train, stats *data.Loader }
+
+// resize chooses the loaders of the epoch in progress.
+func (r *Run) resize() {
+	c := &r.Config
+	l := r.sized[c.SizeAt(max(r.pos.Epoch-1, 0), c.ImageSize)]
+	r.train, r.stats = l.train, l.stats
 }
 
 // evalLoader yields images as they are evaluated. It is nil for no set.
@@ -301,7 +339,11 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 		return nil, nil
 	}
 	c := &r.Config
-	return data.NewLoader(set, p.Eval(c.ImageSize), data.LoaderOptions{
+	tr, err := p.Evaluation(data.EvalOptions{Size: c.ImageSize, Resize: c.ValResize, Interpolation: c.Interpolation})
+	if err != nil {
+		return nil, err
+	}
+	return data.NewLoader(set, tr, data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.log,
 		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
 	})
@@ -357,5 +399,5 @@ func (r *Run) Meta(kind network.Kind) network.Meta {
 	if r.pos.Batch == 0 { // it has not begun
 		epoch--
 	}
-	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
 }

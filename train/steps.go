@@ -40,6 +40,7 @@ type flow struct {
 
 // steps trains the rest of the epoch in progress.
 func (r *Run) steps() error {
+	r.resize()
 	if r.pos.Batch >= r.train.Steps() {
 		return nil
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
+	"onlinerna/data/imaging"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -20,6 +22,9 @@ type evalFlags struct {
 	batch, workers, threads, numClasses, imageSize              int
 	mean, std                                                   []float64
 	maxBad                                                      float64
+	valResize                                                   int
+	interpolation                                               string
+	testFlip                                                    bool
 	winograd, debugSync                                         bool
 	precision                                                   string
 }
@@ -55,6 +60,9 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	d.StringVar(&f.data, "data", "glyphs", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the data's)")
+	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
+	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized: "+strings.Join(imaging.Interpolations(), ", ")+" (default: what the weights say, or bilinear)")
+	d.BoolVar(&f.testFlip, "test-flip", false, "go by the mean of the logits of an image and of its mirror image")
 	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
 	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
@@ -100,7 +108,10 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	fill(&meta, profile)
-	transform := profile.Eval(meta.ImageSize)
+	transform, err := profile.Evaluation(data.EvalOptions{Size: meta.ImageSize, Resize: meta.ValResize, Interpolation: meta.Interpolation})
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "%s: %d images of %d classes; %v, mean %.4g, std %.4g\n", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std)
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
 		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad,
@@ -120,6 +131,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = closed(err, net.Close()) }()
+	net.TestFlip = f.testFlip
 	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
 		return err
 	}
@@ -197,8 +209,14 @@ func (f *evalFlags) resolve(m *network.Meta) error {
 		}
 		m.Classes = names
 	}
-	if f.imageSize > 0 {
-		m.ImageSize = f.imageSize
+	if f.imageSize > 0 && f.imageSize != m.ImageSize {
+		m.ImageSize, m.ValResize = f.imageSize, 0 // in proportion
+	}
+	if f.valResize > 0 {
+		m.ValResize = f.valResize
+	}
+	if f.interpolation != "" {
+		m.Interpolation = f.interpolation
 	}
 	if f.mean != nil {
 		m.Mean = f.mean

@@ -32,6 +32,8 @@ type trainFlags struct {
 	deterministic               bool
 	averages                    []int
 	ranks                       ranksFlags
+	valCrop                     int
+	ramp                        []int
 }
 
 func newTrain() *cobra.Command {
@@ -72,6 +74,7 @@ func (f *trainFlags) groups() []group {
 	d.floats(&f.Mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: the usual ones for the data)")
 	d.floats(&f.Std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	d.StringVar(&f.Augment, "augment", "auto", strings.Join(data.Augmentations(), ", ")+"; none: as in evaluation")
+	f.pictures(d)
 	d.BoolVar(&f.shuffle, "shuffle", true, "a new order of the images in each epoch")
 	d.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
 	d.Float64Var(&f.Holdout, "holdout", 0, "share of the training set kept from training, by which the best weights are chosen (default: the validation images choose)")
@@ -113,6 +116,7 @@ func (f *trainFlags) groups() []group {
 	o.Float64Var(&f.ClipGrad, "clip-grad", 0, "scale the gradient down to this norm where it is longer (default: never)")
 	o.Float64Var(&f.ClipValue, "clip-value", 0, "cut each element of the gradient to this size (default: never)")
 	o.Float64Var(&f.LabelSmoothing, "label-smoothing", 0, "label smoothing")
+	f.regularize(o)
 
 	o.Float64Var(&f.EMA, "ema", 0, "power average beside training: x += (γ+1)/(t+γ)·(w − x) at step t, for this γ; 12 is a good one (default: none)")
 	o.Float64Var(&f.EMADecay, "ema-decay", 0, "average with this decay beside training, x = d·x + (1−d)·w, as 0.9999 (default: none)")
@@ -159,6 +163,7 @@ var resumable = map[string]bool{"resume": true, "workers": true, "threads": true
 
 // positive are the options that have no meaning at 0.
 var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
+	"val-crop", "val-resize", "train-crop", "train-crop-from", "repeat-augment",
 	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-every"}
 
 // check finds mistakes that the config does not show: there what is 0 was not said.
@@ -201,6 +206,18 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 		c.RNA.Beta = &f.beta
 	}
 	c.MaxBad = &f.maxBad
+	if f.valCrop > 0 { // --image-size is then that of training
+		if c.TrainSize == 0 {
+			c.TrainSize = c.ImageSize
+		}
+		c.ImageSize = f.valCrop
+	}
+	if len(f.ramp) > 0 {
+		if len(f.ramp) != 2 {
+			return c, fmt.Errorf("--train-crop-ramp %v: give two epochs, as 4,13", f.ramp)
+		}
+		c.TrainRamp = [2]int{f.ramp[0], f.ramp[1]}
+	}
 	c.RNA.Averages, c.NoShuffle, c.Device = f.averages, !f.shuffle, f.device
 	c.Precision, c.Deterministic = f.precision, f.deterministic
 	if set.Changed("averages") && c.RNA.Averages == nil {

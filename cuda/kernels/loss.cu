@@ -79,6 +79,45 @@ extern "C" __global__ void nn_cross_entropy_grad(const float *logits, const int 
 		to[j] = narrow(a * (exp(row[j] - top - lse) - smoothing / k - (j == label ? 1 - smoothing : 0)));
 }
 
+// nn_target_loss writes the loss of each row by its targets: softmax or binary.
+extern "C" __global__ void nn_target_loss(const float *logits, const float *targets, int k, int binary, double *rows) {
+	const float *row = logits + (long long)blockIdx.x * k, *target = targets + (long long)blockIdx.x * k;
+	double top = 0, lse = 0, s = 0;
+	if (!binary) normalise(row, k, top, lse);
+	for (int j = threadIdx.x; j < k; j += threads) {
+		double z = row[j], t = target[j];
+		if (binary) s += (z > 0 || z != z ? z : 0) - t * z + log1p(exp(-fabs(z)));
+		else if (t != 0) s += t * (lse - (z - top));
+	}
+	s = sum(s);
+	if (threadIdx.x == 0) rows[blockIdx.x] = s;
+}
+
+// nn_target_loss_end writes the mean. It is one block.
+extern "C" __global__ void nn_target_loss_end(const double *rows, int n, int k, int binary, float *loss) {
+	double s = 0;
+	for (int i = threadIdx.x; i < n; i += threads) s += rows[i];
+	s = sum(s);
+	if (threadIdx.x == 0) loss[0] = (float)(s / (binary ? (double)n * k : n));
+}
+
+// nn_target_loss_grad writes the gradient, times the scale if there is one.
+extern "C" __global__ void nn_target_loss_grad(const float *logits, const float *targets, const float *dy, T *dx, int n, int k, int binary,
+                                               const float *scale) {
+	const float *row = logits + (long long)blockIdx.x * k, *target = targets + (long long)blockIdx.x * k;
+	T *to = dx + (long long)blockIdx.x * k;
+	double top = 0, lse = 0, whole = 0, a = scaleOf(scale) * dy[0] / (binary ? (double)n * k : n);
+	if (!binary) {
+		normalise(row, k, top, lse);
+		for (int j = threadIdx.x; j < k; j += threads) whole += target[j];
+		whole = sum(whole);
+	}
+	for (int j = threadIdx.x; j < k; j += threads) {
+		double p = binary ? 1 / (1 + exp(-(double)row[j])) : whole * exp(row[j] - top - lse);
+		to[j] = narrow(a * (p - target[j]));
+	}
+}
+
 // nn_score writes the cross-entropy of each row and whether it is right at top 1 and at top 5.
 extern "C" __global__ void nn_score(const float *logits, const int *labels, int k, double *rows) {
 	const float *row = logits + (long long)blockIdx.x * k;

@@ -30,6 +30,34 @@ func (s step) crossEntropyGrad(o op.SoftmaxCrossEntropyGrad) (*lowering, error) 
 	}), nil
 }
 
+func (s step) targetLoss(o op.TargetLoss) (*lowering, error) {
+	n, k := s.InType(0).Shape[0], s.InType(0).Shape[1]
+	l := s.result(form{}, 8*n, nil, func(b *binding, in []driver.Span, out driver.Span) {
+		block := driver.Dim{X: lossThreads}
+		b.launch("loss.cu", "nn_target_loss", driver.Dim{X: n}, block, in[0], in[1], k, binary(o.Binary), b.work)
+		b.launch("loss.cu", "nn_target_loss_end", driver.Dim{}, block, b.work, n, k, binary(o.Binary), out)
+	})
+	l.Kernel.narrow = s.d.narrow()
+	return l, nil
+}
+
+// targetLossGrad is, as crossEntropyGrad, the first gradient of all.
+func (s step) targetLossGrad(o op.TargetLossGrad) (*lowering, error) {
+	n, k := s.InType(0).Shape[0], s.InType(0).Shape[1]
+	f := form{narrow: s.d.narrow(), scaled: s.d.scaling()}
+	return s.result(f, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
+		b.launch("loss.cu", "nn_target_loss_grad", driver.Dim{X: n}, driver.Dim{X: lossThreads}, in[0], in[1], in[2], out, n, k, binary(o.Binary), s.d.scale())
+	}), nil
+}
+
+// binary is a truth as kernels take it.
+func binary(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func (s step) score(op.Score) (*lowering, error) {
 	n, k := s.InType(0).Shape[0], s.InType(0).Shape[1]
 	l := s.result(form{}, 3*8*n, nil, func(b *binding, in []driver.Span, out driver.Span) {

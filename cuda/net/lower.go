@@ -58,7 +58,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 				return s.shortcut("nn_shortcut_grad", o.Shortcut, s.OutType(), s.InType(0))
 			}),
 			alone(d, step.view), alone(d, step.expression), alone(d, step.sumTo),
-			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.score),
+			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.targetLoss), alone(d, step.targetLossGrad), alone(d, step.score),
 		},
 		Lacks: func(t op.Type) string {
 			switch {

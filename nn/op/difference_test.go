@@ -59,6 +59,7 @@ func slopes(r *rand.Rand) []slope {
 		}
 	}
 	for _, smoothing := range []float64{0, .1, .5} {
+		all = append(all, slope{op: op.TargetLoss{Binary: smoothing > 0}, in: []op.Type{f(6, 5), f(6, 5)}, none: []int{1}})
 		all = append(all, slope{op: op.SoftmaxCrossEntropy{Smoothing: smoothing}, in: []op.Type{f(6, 5), op.T(op.Int32, 6)},
 			labels: []float64{0, 4, 2, -100, 5, 2}, none: []int{1}})
 	}

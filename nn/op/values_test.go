@@ -78,6 +78,8 @@ func TestValues(t *testing.T) {
 			{"ignored labels", op.SoftmaxCrossEntropy{}, []op.Tensor{f(shape{3, 2}, 0, 0, 9, 9, 5, 1), whole(shape{3}, 1, 2, -1)}, []float64{math.Ln2}},
 			{"all labels ignored", op.SoftmaxCrossEntropy{Smoothing: .1}, []op.Tensor{f(shape{2, 2}, 1, 2, 3, 4), whole(shape{2}, 2, -100)}, []float64{0}},
 			{"no gradient where ignored", op.SoftmaxCrossEntropyGrad{}, []op.Tensor{f(shape{2, 2}, 3, 3, nan, 4), whole(shape{2}, 1, 2), f(shape{}, 4)}, []float64{2, -2, 0, 0}},
+			{"cross_entropy with probabilities", op.TargetLoss{}, []op.Tensor{f(shape{2, 3}, 1, 2, -1, .5, 0, 3), f(shape{2, 3}, .7, .3, 0, .1, .1, .8)}, []float64{0.8614425875687768}},
+			{"binary_cross_entropy_with_logits", op.TargetLoss{Binary: true}, []op.Tensor{f(shape{2, 3}, 1, 2, -1, .5, 0, 3), f(shape{2, 3}, .7, .3, 0, .1, .1, .8)}, []float64{0.7865438170655352}},
 			{"far apart", op.SoftmaxCrossEntropy{}, []op.Tensor{f(shape{1, 2}, 1e4, -1e4), whole(shape{1}, 1)}, []float64{2e4}},
 			{"one class", op.SoftmaxCrossEntropy{Smoothing: .5}, []op.Tensor{f(shape{1, 1}, 7), whole(shape{1}, 0)}, []float64{0}},
 

@@ -66,7 +66,8 @@ type Config struct {
 	// of its elements is cut; 0 for none.
 	ClipGrad  float64 `json:"clip_grad,omitempty"`
 	ClipValue float64 `json:"clip_value,omitempty"`
-	ZeroInit  bool    `json:"zero_init"` // start with the last BatchNorm scale of each block at 0
+	Regularize
+	ZeroInit bool `json:"zero_init"` // start with the last BatchNorm scale of each block at 0
 
 	NumClasses int       `json:"num_classes"`
 	Classes    []string  `json:"classes,omitempty"` // names by index, as the training set has them
@@ -74,9 +75,10 @@ type Config struct {
 	Mean       []float64 `json:"mean"` // of pixels on the scale 0 to 1, a channel each
 	Std        []float64 `json:"std"`
 	Augment    string    `json:"augment"` // one of data.Augmentations
-	NoShuffle  bool      `json:"no_shuffle"`
-	Seed       uint64    `json:"seed"`
-	MaxBad     *float64  `json:"max_bad"` // share of images that may be unreadable
+	Pictures
+	NoShuffle bool     `json:"no_shuffle"`
+	Seed      uint64   `json:"seed"`
+	MaxBad    *float64 `json:"max_bad"` // share of images that may be unreadable
 	// Holdout is the share of the training set that is not trained on: what chooses among weights judges them by it.
 	Holdout    float64 `json:"holdout,omitempty"`
 	StepsLimit int     `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
@@ -172,8 +174,12 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 func (c *Config) check(set data.Dataset) error {
 	channels := set.Channels()
 	switch {
-	case c.Batch < 1 && c.Batch != network.AutoBatch || c.Accumulate < 1 || c.Epochs < 1:
-		return fmt.Errorf("batch %d, accumulate %d and epochs %d must be at least 1", c.Batch, c.Accumulate, c.Epochs)
+	case c.Epochs < 1:
+		return fmt.Errorf("epochs %d: must be at least 1", c.Epochs)
+	case c.Batch < 1 && c.Batch != network.AutoBatch:
+		return fmt.Errorf("batch %d: must be at least 1", c.Batch)
+	case c.Accumulate < 1:
+		return fmt.Errorf("accumulate %d: must be at least 1", c.Accumulate)
 	case c.NumClasses < len(set.Classes()):
 		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
 	case c.ImageSize < 1:
@@ -214,6 +220,12 @@ func (c *Config) check(set data.Dataset) error {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("no-decay pattern %q: %w", p, err)
 		}
+	}
+	if err := c.Regularize.check(c.NumClasses); err != nil {
+		return err
+	}
+	if err := c.Pictures.check(c.ImageSize); err != nil {
+		return err
 	}
 	if err := c.checkOptimizer(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"onlinerna/data"
+	"onlinerna/nn/op"
 )
 
 // ErrNoImage says that there was none to evaluate.
@@ -40,6 +41,18 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 	for b, err := range l.Epoch(ctx, 0, 0) {
 		if err != nil {
 			return Tally{}, err
+		}
+		if n.TestFlip {
+			logits = slices.Grow(logits[:0], b.N*n.model.Config.Classes)[:b.N*n.model.Config.Classes]
+			t, err := n.evaluateFlipped(b, logits)
+			if err == nil && each != nil {
+				err = each(b, logits)
+			}
+			if err != nil {
+				return Tally{}, err
+			}
+			sum.Add(t)
+			continue
 		}
 		if each == nil {
 			next, err := n.StartEvaluation(b)
@@ -87,4 +100,30 @@ func (n *Network) Restate(ctx context.Context, l *data.Loader, epoch int) error 
 		}
 	}
 	return ctx.Err()
+}
+
+// evaluateFlipped sets logits to the mean of those of the images and of their mirror images, and scores it.
+func (n *Network) evaluateFlipped(b *data.Batch, logits []float32) (t Tally, err error) {
+	if _, err = n.Evaluate(b, logits); err != nil {
+		return t, err
+	}
+	flip := func() {
+		for i := 2; i < len(b.Crops); i += 3 {
+			b.Crops[i] ^= 1
+		}
+	}
+	flip()
+	defer flip()
+	other := make([]float32, len(logits))
+	if _, err = n.Evaluate(b, other); err != nil {
+		return t, err
+	}
+	for i, v := range other {
+		logits[i] = (logits[i] + v) / 2
+	}
+	score := op.New(op.T(op.Float32, 3))
+	k := n.model.Config.Classes
+	err = op.Score{}.Run(score, op.Tensor{Shape: op.Shape{b.N, k}, Data: logits}, op.Tensor{Shape: op.Shape{b.N}, Data: b.Labels})
+	x := score.Data.([]float32)
+	return Tally{Loss: float64(x[0]), Top1: float64(x[1]), Top5: float64(x[2]), Images: b.N}, err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"onlinerna/data"
+	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 )
@@ -17,9 +18,9 @@ type lane struct {
 
 // feed says where the input of a batch lies in a lane. All but the images is copied as a whole.
 type feed struct {
-	images, labels, crops, momentum, numbers device.Span
-	counter                                  device.Span // of random layers
-	bytes                                    int
+	images, labels, targets, crops, momentum, numbers device.Span
+	counter                                           device.Span // of random layers
+	bytes                                             int
 }
 
 // lineUp is the alignment of each part of a lane.
@@ -36,6 +37,9 @@ func (n *Network) feed(w Work) feed {
 	}
 	f.images = add(w.Batch * w.Height * w.Width * n.model.Config.Channels)
 	f.labels, f.crops = add(4*w.Batch), add(3*4*w.Batch)
+	if w.Use == Training && n.cfg.Loss != nn.CrossEntropy {
+		f.targets = add(size * w.Batch * n.model.Config.Classes)
+	}
 	f.momentum, f.numbers = add(size), add(device.NumbersLen*size)
 	f.counter = add(2 * 4)
 	return f
@@ -80,7 +84,11 @@ func (p *program) fill(host *device.HostMemory, b *data.Batch, s StepOptions) er
 			return err
 		}
 	}
-	return nil
+	if m.Targets == nil {
+		return nil
+	}
+	p.targets = p.objective.targets(p.targets, b, m.Config.Classes)
+	return device.UploadRowMajor(part(host, f.targets), op.Tensor{Shape: shapeOf(m.Targets), Data: p.targets})
 }
 
 // widen makes sure that the lanes take so many bytes. Programs are bound to them: those of smaller lanes go.

@@ -25,21 +25,25 @@ type Network struct {
 	// StatsBatches counts the batches that the running statistics have seen, PyTorch's num_batches_tracked.
 	StatsBatches int
 
+	// TestFlip has Score and Tally go by the mean of the logits of an image and of its mirror image.
+	TestFlip bool
+
 	arch   string
 	cfg    nn.Config
 	model  *nn.Model // at batch 1, for names and shapes
 	params []slot
 	stats  []slot
 
-	pipe     device.Pipeline // of Device
-	lanes    []*lane         // used in turn; nil until they are needed
-	turn     int
-	programs map[Work][]*program // of each lane
-	arena    *machine.Arena
-	guard    guard
-	clampers []*clamp
-	numbers  device.Memory // of a step without a lane, for clampers; or nil
-	tracer   machine.Tracer
+	pipe      device.Pipeline // of Device
+	lanes     []*lane         // used in turn; nil until they are needed
+	turn      int
+	programs  map[Work][]*program // of each lane
+	arena     *machine.Arena
+	guard     guard
+	clampers  []*clamp
+	objective objective
+	numbers   device.Memory // of a step without a lane, for clampers; or nil
+	tracer    machine.Tracer
 }
 
 // slot is the place of a tensor in a flat vector.

@@ -36,6 +36,8 @@ type program struct {
 	model   *nn.Model
 	m       *machine.Machine
 	feed    feed
+	targets []float32 // of a batch
+	*objective
 	replays []stepReplay
 }
 
@@ -139,6 +141,9 @@ func (n *Network) program(w Work, lane int) (*program, error) {
 func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, error) {
 	cfg := n.cfg
 	cfg.Batch, cfg.ImageHeight, cfg.ImageWidth = w.Batch, w.Height, w.Width
+	if w.Height == w.Width {
+		cfg.Size = w.Height
+	}
 	cfg.Mode = nn.Train
 	if w.Use == Evaluation {
 		cfg.Mode = nn.Eval
@@ -147,7 +152,16 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 	if err != nil {
 		return nil, err
 	}
-	p := &program{model: model, feed: n.feed(w)}
+	if len(model.Params) != len(n.params) {
+		return nil, fmt.Errorf("%s has other parameters at %d×%d", n.arch, w.Height, w.Width)
+	}
+	for i, s := range n.params {
+		if !model.Params[i].Shape.Equal(s.typ.Shape) {
+			return nil, fmt.Errorf("%s: %s is %v at %d×%d and %v at %d×%d: images of two sizes take a model that ends in a mean over them", n.arch,
+				s.name, model.Params[i].Shape, w.Height, w.Width, s.typ.Shape, n.cfg.Size, n.cfg.Size)
+		}
+	}
+	p := &program{model: model, feed: n.feed(w), objective: &n.objective}
 	mc := machine.Config{Device: n.Device, Arena: arena, Bind: map[*G.Node]machine.Binding{}}
 	switch w.Use {
 	case Training:
@@ -185,6 +199,7 @@ func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
 	}
 	bind(m.Images, part(in, p.feed.images))
 	bind(m.Labels, part(in, p.feed.labels))
+	bind(m.Targets, part(in, p.feed.targets))
 	bind(m.Crops, part(in, p.feed.crops))
 	bind(m.BatchNormMomentum, part(in, p.feed.momentum))
 	bind(m.RandomCounter, part(in, p.feed.counter))

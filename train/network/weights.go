@@ -19,10 +19,13 @@ import (
 type Meta struct {
 	Model     string
 	Classes   []string // names by index
-	ImageSize int
-	Mean, Std []float64
-	Epoch     int // that the weights are from, 0 before the first
-	Kind      Kind
+	ImageSize int      // of the crop that is evaluated
+	// ValResize is the size of the shorter side before the crop, and Interpolation how it is made; zero for what is usual.
+	ValResize     int
+	Interpolation string
+	Mean, Std     []float64
+	Epoch         int // that the weights are from, 0 before the first
+	Kind          Kind
 }
 
 // Kind says how weights came about. Hooks have kinds of their own beside these.
@@ -39,11 +42,18 @@ const (
 
 func (m Meta) strings() map[string]string {
 	js := func(v any) string { b, _ := json.Marshal(v); return string(b) }
-	return map[string]string{
+	list := map[string]string{
 		"format": "pt", // as PyTorch's readers expect
 		"model":  m.Model, "classes": js(m.Classes), "image_size": strconv.Itoa(m.ImageSize),
 		"mean": js(m.Mean), "std": js(m.Std), "epoch": strconv.Itoa(m.Epoch), "kind": string(m.Kind),
 	}
+	if m.ValResize > 0 {
+		list["val_resize"] = strconv.Itoa(m.ValResize)
+	}
+	if m.Interpolation != "" {
+		list["interpolation"] = m.Interpolation
+	}
+	return list
 }
 
 // ReadMeta reads the metadata of a weights file. What the file lacks stays zero.
@@ -60,7 +70,7 @@ func ReadMeta(path string) (Meta, error) {
 func MetaOf(f *statedict.File) (Meta, error) { return parseMeta(f.Path, f.Metadata) }
 
 func parseMeta(path string, s map[string]string) (Meta, error) {
-	m := Meta{Model: s["model"], Kind: Kind(s["kind"])}
+	m := Meta{Interpolation: s["interpolation"], Model: s["model"], Kind: Kind(s["kind"])}
 	if m.Kind == "" { // as timm's "resnet50.a1_in1k"
 		m.Model, _, _ = strings.Cut(m.Model, ".")
 		if _, err := nn.Lookup(m.Model); err != nil {
@@ -71,7 +81,7 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	for _, f := range []struct {
 		key string
 		dst any
-	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}} {
+	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}} {
 		if v, ok := s[f.key]; ok {
 			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
 				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))

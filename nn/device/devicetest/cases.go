@@ -195,6 +195,12 @@ func lossCases() []opCase {
 			opCase{op: op.SoftmaxCrossEntropy{Smoothing: c.smoothing}, in: []operand{logits, labels}},
 			opCase{op: op.SoftmaxCrossEntropyGrad{Smoothing: c.smoothing}, in: []operand{logits, labels, data(constant(.75))}},
 			opCase{op: op.Score{}, in: []operand{logits, labels}})
+		for _, binary := range []bool{false, true} {
+			targets := data(uniform(0, 1), c.n, c.k)
+			all = append(all,
+				opCase{op: op.TargetLoss{Binary: binary}, in: []operand{logits, targets}},
+				opCase{op: op.TargetLossGrad{Binary: binary}, in: []operand{logits, targets, data(constant(.75))}})
+		}
 	}
 	sick := func(r *rand.Rand, x []float64) {
 		uniform(-3, 3)(r, x)

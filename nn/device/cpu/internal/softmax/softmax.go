@@ -17,6 +17,10 @@ func Patterns(workers int) []work.Pattern {
 		lower.Alone(func(s work.Step, o op.SoftmaxCrossEntropyGrad) (*work.Lowering, error) {
 			return lossGrad(s, o, workers)
 		}),
+		lower.Alone(targetLoss),
+		lower.Alone(func(s work.Step, o op.TargetLossGrad) (*work.Lowering, error) {
+			return targetLossGrad(s, o, workers)
+		}),
 	}
 }
 

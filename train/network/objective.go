@@ -1,0 +1,80 @@
+package network
+
+import "onlinerna/data"
+
+// objective says what the network is to make of an image, where the loss is by targets.
+type objective struct {
+	smoothing float64
+	threshold float64 // targets above it are 1 and others 0, if it is not 0
+	weights   []float64
+}
+
+// Objective says how targets are made of labels, for a network whose nn.Config.Loss takes them: smoothed by ε, 1−ε at the label and ε/K
+// everywhere, those of mixed images in their shares. With a threshold above 0, targets above it become 1 and all others 0. Weights, if
+// there are any, are those of classes: an image counts as much as its labels' say, relative to the batch's.
+func (n *Network) Objective(smoothing, threshold float64, weights []float64) {
+	n.objective = objective{smoothing, threshold, weights}
+}
+
+// targets writes those of a batch to t, which is grown. Labels that are no classes have none.
+func (o *objective) targets(t []float32, b *data.Batch, classes int) []float32 {
+	if cap(t) < b.N*classes {
+		t = make([]float32, b.N*classes)
+	}
+	t = t[:b.N*classes]
+	sum := 0.
+	counts := make([]float64, b.N)
+	for i := range b.N {
+		row := t[i*classes:][:classes]
+		for k := range row {
+			row[k] = float32(o.smoothing / float64(classes))
+		}
+		own := 1.
+		if len(b.Other) > 0 {
+			own = b.Share
+			add(row, b.Other[i], (1-own)*(1-o.smoothing))
+		}
+		add(row, b.Labels[i], own*(1-o.smoothing))
+		counts[i] = o.weight(b.Labels[i])*own + (1-own)*o.weightOfOther(b, i)
+		sum += counts[i]
+		if o.threshold > 0 {
+			for k, v := range row {
+				row[k] = 0
+				if float64(v) > o.threshold {
+					row[k] = 1
+				}
+			}
+		}
+	}
+	if len(o.weights) > 0 && sum > 0 {
+		o.weigh(t, classes, float64(b.N)/sum)
+	}
+	return t
+}
+
+// weigh weights what each class is wanted for; scale makes the weights of a batch's labels 1 on average, as PyTorch's mean does.
+func (o *objective) weigh(t []float32, classes int, scale float64) {
+	for i := range t {
+		t[i] *= float32(o.weights[i%classes] * scale)
+	}
+}
+
+func (o *objective) weightOfOther(b *data.Batch, i int) float64 {
+	if len(b.Other) == 0 {
+		return 0
+	}
+	return o.weight(b.Other[i])
+}
+
+func (o *objective) weight(label int32) float64 {
+	if label < 0 || int(label) >= len(o.weights) {
+		return 1
+	}
+	return o.weights[label]
+}
+
+func add(row []float32, label int32, v float64) {
+	if label >= 0 && int(label) < len(row) {
+		row[label] += float32(v)
+	}
+}

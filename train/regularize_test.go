@@ -1,0 +1,63 @@
+package train
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"onlinerna/train/config"
+	"onlinerna/train/network"
+)
+
+// Soft targets without anything soft are labels: the losses and weights are those of cross-entropy by labels, and class weights of 1 too.
+func TestTargetsAreLabels(t *testing.T) {
+	c := tiny("")
+	c.Epochs, c.StepsLimit, c.RNA.Mode, c.LabelSmoothing = 1, 3, Off, 0.1
+	want := trained(t, c, cpuDevice(t, 2))
+	c.ClassWeights = []float64{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}
+	got := trained(t, c, cpuDevice(t, 2))
+	near(t, "weights", numbers(t, got.Net.Params), numbers(t, want.Net.Params), 1e-5)
+}
+
+// A net learns by mixed and augmented images, with either loss.
+func TestRegularizedRunLearns(t *testing.T) {
+	for _, loss := range []config.LossKind{config.CrossEntropy, config.BCE} {
+		c := tiny(filepath.Join(t.TempDir(), "run"))
+		c.Epochs, c.StepsLimit, c.RNA.Mode = 3, 20, Off
+		c.Loss, c.Mixup, c.Cutmix, c.AutoAugment, c.RandomErase = loss, 0.2, 1, "ta_wide", 0.1
+		c.RepeatAugment, c.LabelSmoothing = 2, 0.1
+		c.Schedule = Schedule{Kind: Cosine, By: ByStep, Rate: 0.05}
+		if loss == config.BCE {
+			c.Optimizer, c.Schedule.Rate, c.TargetThreshold = "lamb", 0.02, 0.2
+		}
+		r := trained(t, c, cpuDevice(t, 2))
+		first, last := r.History[0].Train.Loss, r.History[2].SGD.Loss
+		if math.IsNaN(last) || last >= first {
+			t.Errorf("%s: loss %g after %g", loss, last, first)
+		}
+	}
+}
+
+// Training at growing sizes and evaluating at another one, with the flip, by way of bicubic interpolation.
+func TestSizes(t *testing.T) {
+	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 8, 4, 100))
+	c.Model, c.Epochs, c.RNA.Mode, c.StepsLimit = "resnet18", 3, Off, 1
+	c.Batch, c.Augment = 4, "imagenet"
+	c.ImageSize, c.TrainSize, c.TrainFrom, c.TrainRamp = 64, 96, 32, [2]int{0, 2}
+	c.ValResize, c.Interpolation, c.TestFlip, c.DropPath, c.Dropout = 70, "bicubic", true, 0.1, 0.1
+	var sizes []int
+	r := newRun(t, c, cpuDevice(t, 2), watch{Step: func(s *State) error { return nil }})
+	for e := range c.Epochs {
+		sizes = append(sizes, r.Config.SizeAt(e, c.ImageSize))
+	}
+	if sizes[0] != 32 || sizes[1] != 64 || sizes[2] != 96 {
+		t.Errorf("sizes %v", sizes)
+	}
+	if err := r.Train(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := network.ReadMeta(filepath.Join(c.Out, "final.safetensors"))
+	if err != nil || m.ValResize != 70 || m.Interpolation != "bicubic" || m.ImageSize != 64 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
