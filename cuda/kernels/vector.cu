@@ -101,9 +101,11 @@ extern "C" __global__ void vec_total(double *sums, int n) {
 	if (threadIdx.x == 0) sums[n] = s;
 }
 
-// Part is elements with the same coefficients: of one tensor, that decay or do not.
+// Part is elements with the same coefficients: of one tensor, that decay or do not, with a factor of the learning rate.
 struct Part {
-	long long off, len, tensor, decays;
+	long long off, len, tensor;
+	int decays;
+	float rate;
 };
 
 // Numbers are what changes from step to step.
@@ -160,6 +162,7 @@ template <class Rule> __device__ void apply(STEP, const float *ratios) {
 		Part p = parts[k];
 		float c[8];
 		for (int j = 0; j < 8; j++) c[j] = all[j];
+		Rule().rate(c, p.rate);
 		Rule().part(c, p.decays, ratios ? ratios[p.tensor] : 1);
 		for (long long i = p.off + threadIdx.x; i < p.off + p.len; i += blockDim.x) write(w, copy, i, Rule().apply(w[i], grad, first, second, i, c));
 	}
@@ -173,6 +176,7 @@ template <class Rule> __device__ void measure(STEP, double *sums) {
 		Part p = parts[k];
 		float c[8];
 		for (int j = 0; j < 8; j++) c[j] = all[j];
+		Rule().rate(c, p.rate);
 		Rule().part(c, p.decays, 1);
 		double x = 0, y = 0;
 		for (long long i = p.off + threadIdx.x; i < p.off + p.len; i += blockDim.x) {
@@ -214,6 +218,7 @@ template <bool Nesterov> struct Momentum {
 	__device__ void coefficients(float *c, const double *h, Numbers n, const double *) {
 		c[0] = n.rate, c[1] = h[0], c[2] = h[1], c[3] = n.scale;
 	}
+	__device__ void rate(float *c, float factor) { c[0] *= factor; }
 	__device__ void part(float *c, bool decays, float ratio) {
 		c[2] = decays ? c[2] * ratio : 0;
 		c[3] *= ratio;
@@ -262,6 +267,10 @@ struct AdamW {
 		c[5] = n.rate * Adam().coefficients(c, h, n);
 		c[6] = 1 - n.rate * h[3];
 	}
+	__device__ void rate(float *c, float factor) {
+		c[5] *= factor;
+		if (factor != 1) c[6] = 1 - factor * (1 - c[6]);
+	}
 	__device__ void part(float *c, bool decays, float) {
 		if (!decays) c[6] = 1;
 	}
@@ -282,6 +291,7 @@ struct LAMB {
 		c[5] = Adam().coefficients(c, h, n);
 		c[6] = h[3], c[7] = n.rate;
 	}
+	__device__ void rate(float *c, float factor) { c[7] *= factor; }
 	__device__ void part(float *c, bool decays, float ratio) {
 		if (!decays) c[6] = 0;
 		c[7] *= ratio;

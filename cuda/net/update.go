@@ -5,6 +5,7 @@ package net
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"onlinerna/cuda/driver"
@@ -19,6 +20,7 @@ type partition struct {
 	n        int
 	adaptive bool
 	noDecay  []device.Span
+	factors  []device.Factor
 	tensors  []device.Span
 
 	count  int            // of parts
@@ -33,7 +35,7 @@ type partition struct {
 func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	p := &d.parts
 	_, adaptive := u.Optimizer.(device.Adaptive)
-	if p.memory != nil && p.n == n && p.adaptive == adaptive && slices.Equal(p.noDecay, u.NoDecay) &&
+	if p.memory != nil && p.n == n && p.adaptive == adaptive && slices.Equal(p.noDecay, u.NoDecay) && slices.Equal(p.factors, u.Factors) &&
 		(!adaptive || slices.Equal(p.tensors, u.Tensors)) {
 		return p, nil
 	}
@@ -61,22 +63,22 @@ func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 		}
 	}
 	for _, x := range list {
-		decays := int64(0)
+		last := int64(math.Float32bits(float32(x.Rate))) << 32 // behind decays, an int
 		if x.Decays {
-			decays = 1
+			last |= 1
 		}
-		table = append(table, int64(x.Off), int64(x.Len), int64(x.Tensor), decays)
+		table = append(table, int64(x.Off), int64(x.Len), int64(x.Tensor), last)
 	}
 	bytes := [4]int64{8 * int64(len(table)), 4 * int64(len(starts)), 16 * int64(len(list)), 4 * int64(tensors)}
 	var at [5]int64
 	for i, b := range bytes {
 		at[i+1] = at[i] + (b+255)/256*256
 	}
-	m, err := d.c.Alloc(at[4])
+	m, err := d.c.Alloc(max(at[4], 256)) // all may be left alone
 	if err != nil {
 		return nil, err
 	}
-	q := partition{n: n, adaptive: adaptive, noDecay: slices.Clone(u.NoDecay), tensors: slices.Clone(u.Tensors), count: len(list), memory: m,
+	q := partition{n: n, adaptive: adaptive, noDecay: slices.Clone(u.NoDecay), factors: slices.Clone(u.Factors), tensors: slices.Clone(u.Tensors), count: len(list), memory: m,
 		parts: m.Span(at[0], bytes[0]), starts: m.Span(at[1], bytes[1]), sums: m.Span(at[2], bytes[2]), ratios: m.Span(at[3], bytes[3])}
 	if err := errors.Join(d.stream.CopyIn(q.parts, driver.Bytes(table)), d.stream.CopyIn(q.starts, driver.Bytes(starts))); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -122,11 +124,12 @@ func (v *vector) Update(u device.Update) error {
 			return err
 		}
 	}
+	now := u.Numbers.Values()
 	args := []any{v.all(), v.narrowed(), grad, state[0], state[1], parts.parts, int32(parts.count)}
 	for _, h := range u.Optimizer.Hyper() {
 		args = append(args, h)
 	}
-	args = append(args, float32(u.Numbers.Rate), float32(u.Numbers.Scale), float32(u.Numbers.Step), numbers, guard, loss, u.MaxNorm)
+	args = append(args, float32(now[0]), float32(now[1]), float32(now[2]), numbers, guard, loss, u.MaxNorm)
 	if err := v.step(&u, parts, grad, args); err != nil {
 		return err
 	}
@@ -150,6 +153,9 @@ func (d *Device) live(r device.Region, n int) (driver.Span, error) {
 
 // step launches the kernels of u's optimiser, which have args in common.
 func (v *vector) step(u *device.Update, p *partition, grad driver.Span, args []any) error {
+	if p.count == 0 {
+		return nil
+	}
 	o := u.Optimizer
 	_, ok := o.(device.Adaptive)
 	names := o.Passes()

@@ -51,7 +51,7 @@ type Coefficients [8]float64
 // Numbers are what of an update changes from step to step.
 type Numbers struct {
 	Rate  float64 // learning rate
-	Scale float64 // of the gradient: 1/k where k batches were added up, 1 otherwise
+	Scale float64 // of the gradient: 1/k where k batches were added up; 0 means 1
 	// Step counts the steps since the state was zero, with this one, from 1: for bias corrections. Steps that a LossScaler skipped
 	// count here; it takes them off itself.
 	Step float64
@@ -61,7 +61,15 @@ type Numbers struct {
 const NumbersLen = 3
 
 // Values are the numbers as they lie in memory.
-func (n Numbers) Values() []float64 { return []float64{n.Rate, n.Scale, n.Step} }
+func (n Numbers) Values() []float64 { return []float64{n.Rate, n.scale(), n.Step} }
+
+// scale is Scale with its default.
+func (n Numbers) scale() float64 {
+	if n.Scale == 0 {
+		return 1
+	}
+	return n.Scale
+}
 
 // Update is a step of an optimiser on parameters, the receiver of Vector.Update. Parameters, gradient and vectors of state
 // are all different. The gradient is left as it is.
@@ -71,8 +79,10 @@ type Update struct {
 	State     []Vector // as Optimizer.State names them
 
 	NoDecay []Span // elements exempt from weight decay, sorted, disjoint
+	// Factors are elements with learning rates of their own, sorted, disjoint. Others have the factor 1.
+	Factors []Factor
 	// Tensors are the parameters, one tensor behind the other without gaps: for Adaptive optimisers. A tensor in NoDecay has the
-	// ratio 1, and none is in it by half.
+	// ratio 1, and none is in it by half, or in one of Factors.
 	Tensors []Span
 
 	// MaxNorm is the norm to which the gradient of all parameters, scaled, is scaled down where it is larger; 0 leaves it. An Adaptive
@@ -81,6 +91,12 @@ type Update struct {
 
 	Numbers Numbers
 	Live    Live // what is read when the step runs: a recording reads it at each run
+}
+
+// Factor is elements whose learning rate is Rate times that of the step. Where it is 0 the elements and their state are left alone.
+type Factor struct {
+	Span
+	Rate float64
 }
 
 // Check says what is wrong with u as a step on the parameters w.
@@ -145,11 +161,21 @@ func (u *Update) checkSpans(n int) error {
 		}
 		end = d.Off + d.Len
 	}
+	end = 0
+	for i, f := range u.Factors {
+		if f.Off < end || f.Len < 0 || f.Off > n-f.Len {
+			return fmt.Errorf("span %d with a factor, [%d, %d), is not after %d and within %d elements", i, f.Off, f.Off+f.Len, end, n)
+		}
+		if !(f.Rate >= 0) || math.IsInf(f.Rate, 0) {
+			return fmt.Errorf("factor %g of a learning rate: must be finite and not negative", f.Rate)
+		}
+		end = f.Off + f.Len
+	}
 	if _, ok := u.Optimizer.(Adaptive); !ok {
 		return nil
 	}
 	end = 0
-	rest := u.NoDecay
+	rest, factors := u.NoDecay, u.Factors
 	for i, t := range u.Tensors {
 		if t.Off != end || t.Len < 0 || t.Off > n-t.Len {
 			return fmt.Errorf("tensor %d, [%d, %d), is not right behind %d and within %d elements", i, t.Off, t.Off+t.Len, end, n)
@@ -160,6 +186,12 @@ func (u *Update) checkSpans(n int) error {
 		}
 		if len(rest) > 0 && rest[0].Off < end && (rest[0].Off > t.Off || rest[0].Off+rest[0].Len < end) {
 			return fmt.Errorf("tensor %d, [%d, %d), decays in part: [%d, %d) does not", i, t.Off, end, rest[0].Off, rest[0].Off+rest[0].Len)
+		}
+		for len(factors) > 0 && factors[0].Off+factors[0].Len <= t.Off {
+			factors = factors[1:]
+		}
+		if len(factors) > 0 && factors[0].Off < end && (factors[0].Off > t.Off || factors[0].Off+factors[0].Len < end) {
+			return fmt.Errorf("tensor %d, [%d, %d), has a factor in part: [%d, %d)", i, t.Off, end, factors[0].Off, factors[0].Off+factors[0].Len)
 		}
 	}
 	if end != n {
@@ -173,15 +205,22 @@ type Part struct {
 	Span
 	Tensor int // by index, 0 where the optimiser is not Adaptive
 	Decays bool
+	Rate   float64 // factor of the learning rate
 }
 
-// Parts appends the parts of n parameters to list, in order. None crosses a multiple of block.
+// Numbers is n for the part.
+func (p Part) Numbers(n Numbers) Numbers {
+	n.Rate *= p.Rate
+	return n
+}
+
+// Parts appends the parts of n parameters to list, in order, without those that are left alone. None crosses a multiple of block.
 func (u *Update) Parts(list []Part, n, block int) []Part {
 	tensors := []Span{{0, n}}
 	if _, ok := u.Optimizer.(Adaptive); ok {
 		tensors = u.Tensors
 	}
-	rest := u.NoDecay
+	rest, factors := u.NoDecay, u.Factors
 	for i, t := range tensors {
 		for at, end := t.Off, t.Off+t.Len; at < end; {
 			for len(rest) > 0 && rest[0].Off+rest[0].Len <= at {
@@ -193,7 +232,18 @@ func (u *Update) Parts(list []Part, n, block int) []Part {
 			} else if len(rest) > 0 {
 				to, decays = min(to, rest[0].Off+rest[0].Len), false
 			}
-			list = append(list, Part{Span{at, to - at}, i, decays})
+			for len(factors) > 0 && factors[0].Off+factors[0].Len <= at {
+				factors = factors[1:]
+			}
+			rate := 1.
+			if len(factors) > 0 && factors[0].Off > at {
+				to = min(to, factors[0].Off)
+			} else if len(factors) > 0 {
+				to, rate = min(to, factors[0].Off+factors[0].Len), factors[0].Rate
+			}
+			if rate > 0 {
+				list = append(list, Part{Span{at, to - at}, i, decays, rate})
+			}
 			at = to
 		}
 	}

@@ -94,7 +94,7 @@ func HostUpdate[T Float](w Vector, u *Update) (p Piece[T], n Numbers, off bool, 
 			return fail(name, err)
 		}
 	}
-	x := [NumbersLen]T{T(u.Numbers.Rate), T(u.Numbers.Scale), T(u.Numbers.Step)}
+	x := [NumbersLen]T{T(u.Numbers.Rate), T(u.Numbers.scale()), T(u.Numbers.Step)}
 	if err := live(u.Live.Numbers, x[:]); err != nil {
 		return fail("numbers", err)
 	}

@@ -66,7 +66,7 @@ func (v referenceVector[T]) Update(u Update) error {
 	if o, ok := u.Optimizer.(Adaptive); ok {
 		for _, part := range parts {
 			var sums [2][8]float64
-			c := In[T](o.Coefficients(n, part.Decays, 1))
+			c := In[T](o.Coefficients(part.Numbers(n), part.Decays, 1))
 			k.Measure(p.Of(part.Span), &c, &sums)
 			if part.Decays {
 				ratios[part.Tensor] = o.Ratio(n, Sum(sums[0]), Sum(sums[1]))
@@ -74,7 +74,7 @@ func (v referenceVector[T]) Update(u Update) error {
 		}
 	}
 	for _, part := range parts {
-		c := In[T](u.Optimizer.Coefficients(n, part.Decays, ratios[part.Tensor]))
+		c := In[T](u.Optimizer.Coefficients(part.Numbers(n), part.Decays, ratios[part.Tensor]))
 		k.Apply(p.Of(part.Span), &c)
 	}
 	return nil

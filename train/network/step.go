@@ -35,7 +35,7 @@ func (s StepOptions) records(t StepOptions) bool {
 	u, v := &s.Update, &t.Update
 	return s.Sum == t.Sum && s.First == t.First && s.Reducer == t.Reducer && s.Weight == t.Weight && u.Optimizer == v.Optimizer &&
 		s.ClipValue == t.ClipValue && u.MaxNorm == v.MaxNorm && slices.Equal(u.State, v.State) &&
-		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Tensors, v.Tensors)
+		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Factors, v.Factors) && slices.Equal(u.Tensors, v.Tensors)
 }
 
 // A Pending is a batch that may still be under way.

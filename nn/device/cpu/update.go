@@ -18,6 +18,7 @@ type stepper struct {
 	adaptive  device.Adaptive  // the same, or nil
 	kernels   device.Kernels[float32]
 	noDecay   []device.Span
+	factors   []device.Factor
 	tensors   []device.Span
 	parts     []device.Part
 	first     []int               // for each block its first part, and their number
@@ -71,7 +72,8 @@ func (v *vector) Update(u device.Update) error {
 
 // prepare keeps what u has in common with steps to come.
 func (s *stepper) prepare(u *device.Update) (err error) {
-	if s.optimizer == u.Optimizer && slices.Equal(s.noDecay, u.NoDecay) && slices.Equal(s.tensors, u.Tensors) {
+	if s.optimizer == u.Optimizer && slices.Equal(s.noDecay, u.NoDecay) && slices.Equal(s.factors, u.Factors) &&
+		slices.Equal(s.tensors, u.Tensors) {
 		return nil
 	}
 	s.optimizer = nil
@@ -81,17 +83,19 @@ func (s *stepper) prepare(u *device.Update) (err error) {
 	s.parts = u.Parts(s.parts[:0], s.v.Len(), vectorBlock)
 	s.first = s.first[:0]
 	for i, p := range s.parts {
-		if p.Off/vectorBlock == len(s.first) {
+		for p.Off/vectorBlock >= len(s.first) {
 			s.first = append(s.first, i)
 		}
 	}
-	s.first = append(s.first, len(s.parts))
+	for len(s.first) <= len(s.v.sums) { // blocks without parts, and the end
+		s.first = append(s.first, len(s.parts))
+	}
 	s.adaptive, _ = u.Optimizer.(device.Adaptive)
 	s.ratios, s.sums = []float64{1}, nil
 	if s.adaptive != nil {
 		s.ratios, s.sums = make([]float64, len(u.Tensors)), make([][2][8]float64, len(s.parts))
 	}
-	s.optimizer, s.noDecay, s.tensors = u.Optimizer, slices.Clone(u.NoDecay), slices.Clone(u.Tensors)
+	s.optimizer, s.noDecay, s.factors, s.tensors = u.Optimizer, slices.Clone(u.NoDecay), slices.Clone(u.Factors), slices.Clone(u.Tensors)
 	return nil
 }
 
@@ -136,7 +140,7 @@ func (s *stepper) measureBlock(worker, block int) {
 	c := &s.scratch[worker].c
 	for i := s.first[block]; i < s.first[block+1]; i++ {
 		p := s.parts[i]
-		*c = device.In[float32](s.optimizer.Coefficients(s.numbers, p.Decays, 1))
+		*c = device.In[float32](s.optimizer.Coefficients(p.Numbers(s.numbers), p.Decays, 1))
 		s.sums[i] = [2][8]float64{}
 		s.kernels.Measure(s.piece.Of(p.Span), c, &s.sums[i])
 	}
@@ -146,7 +150,7 @@ func (s *stepper) applyBlock(worker, block int) {
 	c := &s.scratch[worker].c
 	for i := s.first[block]; i < s.first[block+1]; i++ {
 		p := s.parts[i]
-		*c = device.In[float32](s.optimizer.Coefficients(s.numbers, p.Decays, s.ratios[p.Tensor]))
+		*c = device.In[float32](s.optimizer.Coefficients(p.Numbers(s.numbers), p.Decays, s.ratios[p.Tensor]))
 		s.kernels.Apply(s.piece.Of(p.Span), c)
 	}
 }

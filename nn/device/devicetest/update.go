@@ -14,6 +14,7 @@ type updateCase struct {
 	scale    float64
 	steps    int
 	noDecay  []device.Span
+	factors  []device.Factor
 	tensors  []device.Span
 	maxNorm  float64
 	zeroFrom int // elements from here on start as zeros
@@ -21,7 +22,7 @@ type updateCase struct {
 
 // update is a step of c.
 func (c *updateCase) update(v *updated, step int) device.Update {
-	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Tensors: c.tensors, MaxNorm: c.maxNorm,
+	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Factors: c.factors, Tensors: c.tensors, MaxNorm: c.maxNorm,
 		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step)}}
 }
 
@@ -34,6 +35,8 @@ func updateCases(n int) []updateCase {
 	for at := 0; at < n; at += 37 {
 		small = append(small, device.Span{Off: at, Len: min(37, n-at)})
 	}
+	factors := []device.Factor{{Span: spans[0], Rate: .25}, {Span: spans[1]}, {Span: spans[2], Rate: 1}}
+	frozen := []device.Factor{{Span: edges[0]}, {Span: edges[1], Rate: 3}, {Span: edges[2]}}
 	plain := device.SGD{}
 	list := []updateCase{
 		{o: plain, scale: 1},
@@ -46,6 +49,13 @@ func updateCases(n int) []updateCase {
 		{o: device.SGD{Momentum: .9, Decay: .5}, scale: .5, noDecay: edges},
 		{o: device.SGD{Momentum: .9, Decay: .5, Nesterov: true}, scale: 1, noDecay: spans},
 		{o: device.SGD{Momentum: .9, Decay: .5}, scale: 1, noDecay: all},
+
+		{o: device.SGD{Momentum: .9, Decay: .5}, noDecay: edges, factors: factors}, // a scale of 0 means 1
+		{o: device.SGD{Momentum: .9, Nesterov: true}, scale: 1, factors: frozen},
+
+		{o: device.AdamW{Beta1: .9, Beta2: .99, Eps: 1e-8, Decay: .1}, scale: 1, noDecay: spans, factors: frozen},
+		{o: device.LARS{Momentum: .9, Decay: .1, Trust: .1}, scale: .5, noDecay: spans, factors: factors, tensors: between(n, spans)},
+		{o: device.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, Decay: .1, ClipNorm: 1}, factors: frozen, tensors: between(n, edges)},
 
 		{o: device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1},
 		{o: device.AdamW{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans},
@@ -130,7 +140,9 @@ func updatedOn(d device.Device, o device.Optimizer, w []float64) (*updated, erro
 func (s *suite) updates(t tester) {
 	failures := 0
 	for _, n := range lengths {
-		for _, c := range updateCases(n) {
+		all := device.Span{Len: n}
+		nothing := updateCase{o: device.SGD{Momentum: .9, Decay: .5}, steps: 2, zeroFrom: n, factors: []device.Factor{{Span: all}}}
+		for _, c := range append(updateCases(n), nothing) {
 			if err := s.trajectory(n, &c); err != nil {
 				t.Errorf("%d elements, %s %+v: %v", n, c.o.Name(), c.o, err)
 				if failures++; failures == 5 {
@@ -298,10 +310,26 @@ func (s *suite) updateMisuse() error {
 		"a span without decay, negative":  func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, -1)}; return u },
 		"spans without decay, unsorted":   func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, 1), span(0, 1)}; return u },
 		"spans without decay, overlapped": func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(0, 2), span(1, 2)}; return u },
-		"no tensors":                      func() (u device.Update) { u = lars; return u },
-		"tensors with a gap":              func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 2), span(3, 2)}; return u },
-		"tensors that end early":          func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 4)}; return u },
-		"tensors that end late":           func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 6)}; return u },
+		"a factor past 5":                 func() (u device.Update) { u = good; u.Factors = []device.Factor{{Span: span(3, 3), Rate: 1}}; return u },
+		"a factor below 0": func() (u device.Update) {
+			u = good
+			u.Factors = []device.Factor{{Span: span(3, 1), Rate: -1}}
+			return u
+		},
+		"factors overlapped": func() (u device.Update) {
+			u = good
+			u.Factors = []device.Factor{{Span: span(0, 2)}, {Span: span(1, 2)}}
+			return u
+		},
+		"a factor of a part of a tensor": func() (u device.Update) {
+			u = lars
+			u.Tensors, u.Factors = []device.Span{span(0, 5)}, []device.Factor{{Span: span(0, 2), Rate: 1}}
+			return u
+		},
+		"no tensors":             func() (u device.Update) { u = lars; return u },
+		"tensors with a gap":     func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 2), span(3, 2)}; return u },
+		"tensors that end early": func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 4)}; return u },
+		"tensors that end late":  func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 6)}; return u },
 		"a tensor that decays in part": func() (u device.Update) {
 			u = lars
 			u.Tensors, u.NoDecay = []device.Span{span(0, 5)}, []device.Span{span(1, 1)}
