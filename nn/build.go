@@ -28,6 +28,9 @@ func (a Architecture) Model(c Config) (*Model, error) {
 	b.inputs()
 	m.Logits = a.Build(b, m.Input)
 	b.outputs()
+	if b.err == nil {
+		b.err = b.checkFreeze()
+	}
 	if b.err == nil && c.Mode == Train {
 		b.err = m.differentiate()
 	}
@@ -74,7 +77,9 @@ func (b *Builder) outputs() {
 func (m *Model) differentiate() error {
 	wrt := make(G.Nodes, 0, len(m.Params)+1)
 	for _, p := range m.Params {
-		wrt = append(wrt, p.Node)
+		if !p.Frozen {
+			wrt = append(wrt, p.Node)
+		}
 	}
 	if m.Config.FloatInput {
 		wrt = append(wrt, m.Input)
@@ -84,10 +89,12 @@ func (m *Model) differentiate() error {
 		return err
 	}
 	for i := range m.Params {
-		m.Params[i].Grad = grads[i]
+		if !m.Params[i].Frozen {
+			m.Params[i].Grad, grads = grads[0], grads[1:]
+		}
 	}
 	if m.Config.FloatInput {
-		m.InputGrad = grads[len(m.Params)]
+		m.InputGrad = grads[0]
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ type Builder struct {
 	model *Model
 	names map[string]bool
 	err   error
+
+	matched []bool // patterns of Config.Freeze
 }
 
 // Config is what the model is built for, with all defaults filled in.
@@ -94,6 +96,7 @@ func (b *Builder) param(p Param) *G.Node {
 	if p.Node = b.input(p.Name, op.T(m.Config.DType, p.Shape...)); p.Node == nil {
 		return nil
 	}
+	p.Frozen = b.freeze(p.Name)
 	m.entries = append(m.entries, Entry{p.Name, p.Shape, m.Config.DType.String(), Parameter, len(m.Params)})
 	m.Params = append(m.Params, p)
 	return p.Node

@@ -79,6 +79,11 @@ type Config struct {
 	// ZeroInitResidual starts the scale of the last batch normalisation of each residual block at 0 instead of 1,
 	// so that blocks start as the identity. Architectures without such blocks ignore it.
 	ZeroInitResidual bool
+
+	// Freeze has patterns of path.Match for the names of parameters that are not trained: they have no gradient. Batch
+	// normalisation whose scale and bias are frozen uses its running statistics in Train, too, and leaves them alone. A pattern that
+	// starts with ! is for the names that do not match the rest of it.
+	Freeze []string
 }
 
 // resolve fills in the defaults for a and checks the result.

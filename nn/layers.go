@@ -64,7 +64,8 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 // statistics. scale is the initial value of name.weight, 1 as a rule.
 //
 // In Train it normalises with the statistics of the batch and updates the running ones by
-// running ← (1−m)·running + m·(mean, unbiased variance), m being Model.BatchNormMomentum.
+// running ← (1−m)·running + m·(mean, unbiased variance), m being Model.BatchNormMomentum. Where Config.Freeze has both parameters it
+// normalises with the running ones, which stay.
 func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok || !b.claim(name) {
@@ -76,8 +77,11 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 	st := Stat{Name: name, Channels: c, Count: s[0] * s[2] * s[3]}
 	st.Node = b.input(name+".running", op.T(m.Config.DType, 2, c))
 
-	used := st.Node
-	if m.Config.Mode == Train {
+	if k := len(m.Params); b.err == nil {
+		st.Frozen = m.Params[k-2].Frozen && m.Params[k-1].Frozen
+	}
+	used, fixed := st.Node, m.Config.Mode == Eval || st.Frozen
+	if !fixed {
 		if m.BatchNormMomentum == nil {
 			m.BatchNormMomentum = b.input("batch_norm_momentum", op.T(m.Config.DType, 1))
 		}
@@ -85,7 +89,7 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 		st.Update = b.apply(name, op.BatchNormUpdate{Count: st.Count}, st.Node, st.Batch, m.BatchNormMomentum)
 		used = st.Batch
 	}
-	y := b.apply(name, op.BatchNorm{Eps: BatchNormEps, Fixed: m.Config.Mode == Eval}, x, used, weight, bias)
+	y := b.apply(name, op.BatchNorm{Eps: BatchNormEps, Fixed: fixed}, x, used, weight, bias)
 	if b.err != nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ type Model struct {
 
 	Params  []Param // in torchvision's order
 	Stats   []Stat
-	Updates G.Nodes // of the running statistics: roots of the graph; none in Eval
+	Updates G.Nodes // of the running statistics that are not Frozen: roots of the graph; none in Eval
 
 	entries []Entry
 }
@@ -46,10 +46,11 @@ type Param struct {
 	Name  string // torchvision's, as "layer1.0.conv1.weight"
 	Shape op.Shape
 	Node  *G.Node
-	Grad  *G.Node // of Loss with respect to Node; nil in Eval
+	Grad  *G.Node // of Loss with respect to Node; nil in Eval, and where Frozen
 	Init  Init
 	// BiasOrNorm marks biases and the scales of batch normalisation, which some exempt from weight decay.
 	BiasOrNorm bool
+	Frozen     bool // by Config.Freeze: it is not trained
 }
 
 // Fill writes the initial values of p into t, which has p's shape. They are functions of seed,
@@ -69,8 +70,9 @@ type Stat struct {
 	Name     string // of the layer, as "layer1.0.bn1"
 	Channels int
 	Node     *G.Node // f [2,C]: mean, variance (unbiased, as PyTorch's)
-	Batch    *G.Node // f [2,C]: mean and biased variance of the batch; nil in Eval
-	Update   *G.Node // overwrites Node; nil in Eval
+	Batch    *G.Node // f [2,C]: mean and biased variance of the batch; nil in Eval, and where Frozen
+	Update   *G.Node // overwrites Node; nil in Eval, and where Frozen
+	Frozen   bool    // the parameters of the layer are
 	Count    int     // values a channel in a batch, N·H·W
 }
 

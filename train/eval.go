@@ -42,7 +42,7 @@ func (r *Run) score(l *data.Loader) (*network.Score, error) {
 // reestimate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
 // an epoch.
 func (r *Run) reestimate() error {
-	if err := r.Net.Restate(r.ctx, r.stats, r.pos.Epoch); err != nil || r.Config.Ranks.Single() || r.Net.Stats == nil {
+	if err := r.Net.Restate(r.ctx, r.stats, r.pos.Epoch); err != nil || r.Config.Ranks.Single() || !r.Net.Restated() {
 		return err
 	}
 	return r.weighStats(float64(r.stats.Own(0)), float64(r.stats.Images()))

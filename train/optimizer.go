@@ -1,6 +1,9 @@
 package train
 
-import "onlinerna/nn/device"
+import (
+	"onlinerna/nn/device"
+	"onlinerna/train/network"
+)
 
 // openOptimizer allocates the optimiser's state.
 func (r *Run) openOptimizer() error {
@@ -13,6 +16,7 @@ func (r *Run) openOptimizer() error {
 	if r.update.NoDecay, err = r.Net.Exempt(r.Config.DecayWeightsOnly, r.Config.NoDecay...); err != nil {
 		return err
 	}
+	r.update.Factors = r.Net.Factors(network.Rates{Head: r.Config.HeadRate / r.Config.Schedule.Rate, LayerDecay: r.Config.LayerDecay})
 	for range r.update.Optimizer.State() {
 		v, err := r.Net.NewParams()
 		if err != nil {

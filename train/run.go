@@ -199,7 +199,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	}
 	net, err := network.New(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: smoothing, Loss: c.Network(), Dropout: c.Dropout, DropPath: c.DropPath, ZeroInitResidual: c.ZeroInit, Seed: c.Seed,
+		Smoothing: smoothing, Loss: c.Network(), Dropout: c.Dropout, DropPath: c.DropPath, ZeroInitResidual: c.ZeroInit, Seed: c.Seed, Freeze: c.Freeze,
 	}, c.Seed)
 	if err != nil {
 		return noRoom(c, err)

@@ -84,6 +84,7 @@ func (f *trainFlags) groups() []group {
 	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
 	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote; a last layer of another size starts fresh")
 	m.StringVar(&f.InitKey, "key", "", keyHelp)
+	m.StringSliceVar(&f.Freeze, "freeze", nil, "leave the parameters of these names, and the statistics of their BatchNorm, as they are: comma-separated `patterns`, as layer[12].*; !fc.* is all but fc.*")
 	m.BoolVar(&f.ZeroInit, "zero-init", false, "start residual blocks as the identity: their last BatchNorm scale is 0")
 	m.Uint64Var(&f.Seed, "seed", 0, "of initial weights, order and augmentation")
 
@@ -92,6 +93,8 @@ func (f *trainFlags) groups() []group {
 	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data; "+train.RateDefaults()+")")
+	o.Float64Var(&f.HeadRate, "head-lr", 0, "learning rate of the last layer at the start (default: --lr)")
+	o.Float64Var(&f.LayerDecay, "layer-decay", 0, "factor of the learning rate from each layer or block to the one before it (default 1)")
 	o.StringVar((*string)(&f.Schedule.Kind), "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear (default: by the data)")
 	o.Float64Var(&f.final, "lr-final", 0, "learning rate at the end of linear, hold, cosine, poly and one-cycle (default: a hundredth of --lr; 0 for cosine and poly)")
 	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
@@ -162,7 +165,7 @@ var resumable = map[string]bool{"resume": true, "workers": true, "threads": true
 	"distributed": true, "comm-timeout": true}
 
 // positive are the options that have no meaning at 0.
-var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
+var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "head-lr", "layer-decay", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
 	"val-crop", "val-resize", "train-crop", "train-crop-from", "repeat-augment",
 	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-every"}
 

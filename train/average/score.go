@@ -12,7 +12,7 @@ import (
 // restated scores the iterate with statistics re-estimated as those of the combined weights are, so that
 // what comes from the statistics is not taken for what comes from the weights.
 func (h *RNA) restated(s *hook.State) error {
-	if s.Net.Stats == nil || !s.Scores() || s.Epoch < h.cfg.Start {
+	if !s.Net.Restated() || !s.Scores() || s.Epoch < h.cfg.Start {
 		return nil
 	}
 	return s.Aside(func() error {

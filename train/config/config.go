@@ -89,7 +89,14 @@ type Config struct {
 
 	Init    string `json:"init,omitempty"`     // weights to start from
 	InitKey string `json:"init_key,omitempty"` // chooses among the state dicts in them: see network.LoadOptions
-	RNA     RNA    `json:"rna"`
+
+	// Freeze has patterns for the names of parameters that are not trained, with the statistics of their BatchNorm: see nn.Config.
+	Freeze []string `json:"freeze,omitempty"`
+	// HeadRate is the first learning rate of the last layer, 0 for that of the others; it falls as theirs.
+	HeadRate float64 `json:"head_lr,omitempty"`
+	// LayerDecay multiplies the learning rate of each layer, from the last one back, by a factor more, 0 for 1: see network.LayerDepths.
+	LayerDecay float64 `json:"layer_decay,omitempty"`
+	RNA        RNA     `json:"rna"`
 
 	// EMA keeps a power average of the iterates of all steps beside training, x += (γ+1)/(t+γ)·(w − x) at step
 	// t, for a γ > 0.
@@ -204,6 +211,10 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("ema every %d steps: goes with an ema decay", c.EMAEvery)
 	case !(c.ClipGrad >= 0) || math.IsInf(c.ClipGrad, 0) || !(c.ClipValue >= 0) || math.IsInf(c.ClipValue, 0):
 		return fmt.Errorf("clip grad %g and clip value %g: must be finite and not negative", c.ClipGrad, c.ClipValue)
+	case !(c.HeadRate >= 0) || math.IsInf(c.HeadRate, 0):
+		return fmt.Errorf("head-lr %g: must be finite and not negative", c.HeadRate)
+	case !(c.LayerDecay >= 0 && c.LayerDecay <= 1):
+		return fmt.Errorf("layer-decay %g: must lie above 0 and up to 1", c.LayerDecay)
 	case c.CheckpointEvery < 1:
 		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:

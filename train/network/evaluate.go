@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"onlinerna/data"
+	"onlinerna/nn"
 	"onlinerna/nn/op"
 )
 
@@ -84,9 +85,14 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 	return sum, nil
 }
 
-// Restate replaces the running statistics by their mean over the batches of an epoch of a loader, in proportion to the batches' sizes.
+// Restated says whether there are statistics that batches change: there are none without BatchNorm, or where all of it is frozen.
+func (n *Network) Restated() bool {
+	return slices.ContainsFunc(n.model.Stats, func(s nn.Stat) bool { return !s.Frozen })
+}
+
+// Restate replaces the running statistics that are not frozen by their mean over the batches of an epoch of a loader, in proportion to the batches' sizes.
 func (n *Network) Restate(ctx context.Context, l *data.Loader, epoch int) error {
-	if n.Stats == nil {
+	if !n.Restated() {
 		return nil
 	}
 	images := 0

@@ -86,6 +86,9 @@ func New(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Network, 
 	if n.Params, err = dev.NewVector(at); err == nil {
 		n.Grads, err = dev.NewVector(at)
 	}
+	if err == nil { // those of frozen parameters stay as they are
+		err = n.Grads.Fill(0)
+	}
 	if err == nil && sat > 0 {
 		n.Stats, err = dev.NewVector(sat)
 	}

@@ -173,7 +173,7 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 	}
 	for i, s := range n.params {
 		mc.Bind[model.Params[i].Node] = machine.Binding{Region: n.Params.Region(s.off, s.n), Layout: s.layout}
-		if w.Use == Training {
+		if w.Use == Training && !model.Params[i].Frozen {
 			mc.Bind[model.Params[i].Grad] = machine.Binding{Region: n.Grads.Region(s.off, s.n), Layout: s.layout}
 		}
 	}

@@ -41,7 +41,7 @@ func (n *Network) marks(m *nn.Model, l *lane, s StepOptions) []machine.Mark {
 	var before G.Nodes // buckets keep their order
 	for _, b := range Buckets(n.Tensors()) {
 		for i, t := range n.params {
-			if t.off < b.Off+b.Len && b.Off < t.off+t.n {
+			if t.off < b.Off+b.Len && b.Off < t.off+t.n && m.Params[i].Grad != nil {
 				before = append(before, m.Params[i].Grad)
 			}
 		}

@@ -1,0 +1,168 @@
+package network
+
+import (
+	_ "embed"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+)
+
+//go:embed testdata/freeze.json
+var freezeLosses []byte
+
+// TestFreezeAsPyTorch repeats training in PyTorch with frozen layers and BatchNorm, the head's own rate and layer decay.
+func TestFreezeAsPyTorch(t *testing.T) {
+	var g struct {
+		Size, Batch, Classes     int
+		Rate, Head, Layer, Decay float64
+		Freeze                   []string
+		Losses                   []float64
+		Sums                     map[string]float64
+	}
+	if err := json.Unmarshal(freezeLosses, &g); err != nil {
+		t.Fatal(err)
+	}
+	for _, dev := range []struct {
+		device.Device
+		tolerance float64
+	}{{reference(op.Float64), 1e-10}, {cpuDevice(t, 2), 2e-4}} {
+		n, err := New(dev, "conv6", nn.Config{Classes: g.Classes, Channels: 1, Size: g.Size, Mean: []float64{0}, Std: []float64{1}, Freeze: g.Freeze}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		formula := func(x []float64, k int) {
+			for i := range x {
+				x[i] = float64((i*37+k*11)%127-63) / 512
+			}
+		}
+		for k, s := range n.params {
+			x := op.New(op.T(op.Float64, s.typ.Shape...))
+			d := x.Data.([]float64)
+			formula(d, k)
+			for i := range d {
+				if strings.HasPrefix(s.name, "bn") && strings.HasSuffix(s.name, "weight") {
+					d[i]++
+				}
+			}
+			if err := n.upload(n.Params, s, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for k, s := range n.stats {
+			x := op.New(op.T(op.Float64, s.typ.Shape...))
+			mean, variance := row(x, 0).([]float64), row(x, 1).([]float64)
+			formula(mean, 101+k)
+			formula(variance, 201+k)
+			for i := range variance {
+				variance[i]++
+			}
+			if err := n.upload(n.Stats, s, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := device.SGD{Momentum: .9, Decay: g.Decay}
+		u := device.Update{Optimizer: o, Tensors: n.Tensors(), Factors: n.Factors(Rates{Head: g.Head / g.Rate, LayerDecay: g.Layer}),
+			State: []device.Vector{vector(t, n)}}
+		for step, want := range g.Losses {
+			u.Numbers = device.Numbers{Rate: g.Rate / float64(1+step), Step: float64(step + 1)}
+			p, err := n.Start(integers(g.Batch, g.Size, g.Classes, step), StepOptions{Update: u, StatsMomentum: .1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := p.Wait()
+			if err != nil || math.Abs(got-want) > dev.tolerance*want {
+				t.Errorf("on %s: loss before step %d is %v, %v; want %v", dev.Name(), step+1, got, err, want)
+			}
+		}
+		for i, s := range n.params {
+			same(t, dev.Name(), s.name, n, n.Params, s, g.Sums[s.name], dev.tolerance)
+			layer, _, _ := strings.Cut(s.name, ".")
+			if frozen := n.model.Params[i].Frozen; frozen != slices.Contains(g.Freeze, layer+".*") {
+				t.Errorf("%s: frozen %v", s.name, frozen)
+			}
+		}
+		for _, s := range n.stats {
+			same(t, dev.Name(), s.name+".running", n, n.Stats, s, g.Sums[s.name+".running"], dev.tolerance)
+		}
+	}
+}
+
+// same compares the sum of a tensor.
+func same(t *testing.T, dev, name string, n *Network, v device.Vector, s slot, want, tolerance float64) {
+	t.Helper()
+	x := op.New(op.T(n.Device.DType(), s.typ.Shape...))
+	if err := n.download(x, v, s); err != nil {
+		t.Fatal(err)
+	}
+	sum, size := 0., 1.
+	add := func(a float64) { sum, size = sum+a, size+math.Abs(a) }
+	switch d := x.Data.(type) {
+	case []float32:
+		for _, a := range d {
+			add(float64(a))
+		}
+	case []float64:
+		for _, a := range d {
+			add(a)
+		}
+	}
+	if math.Abs(sum-want) > tolerance*size {
+		t.Errorf("on %s: %s sums to %v, want %v", dev, name, sum, want)
+	}
+}
+
+func TestLayerDepths(t *testing.T) {
+	for arch, want := range map[string]map[string]int{
+		"resnet18": {"conv1.weight": 0, "bn1.weight": 0, "bn1.bias": 0, "layer1.0.conv1.weight": 1, "layer2.0.downsample.0.weight": 3,
+			"layer2.0.downsample.1.bias": 3, "layer4.1.bn2.bias": 8, "fc.weight": 9, "fc.bias": 9},
+		"lenet": {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
+	} {
+		m, err := nn.Build(arch, nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		depths := LayerDepths(m)
+		for i, p := range m.Params {
+			if d, ok := want[p.Name]; ok && d != depths[i] {
+				t.Errorf("%s: %s has the depth %d, want %d", arch, p.Name, depths[i], d)
+			}
+		}
+	}
+}
+
+// TestAllNormFrozen trains, and restates nothing.
+func TestAllNormFrozen(t *testing.T) {
+	n, err := New(cpuDevice(t, 2), "conv6", nn.Config{Classes: 2, Channels: 3, Size: 8, Freeze: []string{"!fc.*"}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	before := numbers(t, n.Stats)
+	if n.Restated() {
+		t.Error("frozen statistics are restated")
+	}
+	if err := n.UpdateStats(noise(4, 8, 1), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := n.Gradient(noise(4, 8, 1), .1); err != nil {
+		t.Fatal(err)
+	}
+	near := numbers(t, n.Stats)
+	for i := range near {
+		if near[i] != before[i] {
+			t.Fatal("frozen statistics have moved")
+		}
+	}
+	for _, c := range []struct{ pattern, want string }{{"layer*", "no parameter has such a name"}, {"[", "syntax error"}, {"*", "leave no parameter"}} {
+		if _, err := New(n.Device, "conv6", nn.Config{Freeze: []string{c.pattern}}, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v", c.pattern, err)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package network
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+)
+
+// Rates say how learning rates differ among parameters.
+type Rates struct {
+	Head       float64 // factor of the last layer's, 0 for 1
+	LayerDecay float64 // factor of each layer's against that of the layer behind it, 0 for 1
+}
+
+// Factors are the factors of the learning rates of parameters: 0 where they are frozen.
+func (n *Network) Factors(r Rates) []device.Factor {
+	head, depth := Head(n.model), LayerDepths(n.model)
+	last := slices.Max(depth)
+	var list []device.Factor
+	for i, s := range n.params {
+		rate := 1.
+		if r.LayerDecay > 0 {
+			rate = math.Pow(r.LayerDecay, float64(last-depth[i]))
+		}
+		if r.Head > 0 && slices.Contains(head, s.name) {
+			rate = r.Head
+		}
+		if n.model.Params[i].Frozen {
+			rate = 0
+		}
+		if k := len(list) - 1; k >= 0 && list[k].Rate == rate && list[k].Off+list[k].Len == s.off {
+			list[k].Len += s.n
+		} else if rate != 1 {
+			list = append(list, device.Factor{Span: device.Span{Off: s.off, Len: s.n}, Rate: rate})
+		}
+	}
+	return list
+}
+
+// LayerDepths numbers the layers of a model for each of its parameters, from 0. A layer is a block, as layer1.0 of a ResNet, or a layer
+// outside of blocks; batch normalisation belongs to the layer before it. For ResNets that is timm's count: the stem, the blocks, the head.
+func LayerDepths(m *nn.Model) []int {
+	depths := make([]int, len(m.Params))
+	before, depth := "", -1
+	for i, p := range m.Params {
+		layer, block := layerOf(p.Name)
+		norm := p.BiasOrNorm && !block && strings.HasSuffix(p.Name, ".weight")
+		if layer != before && !norm || depth < 0 {
+			depth++
+		}
+		depths[i], before = depth, layer
+	}
+	return depths
+}
+
+// layerOf is the layer of a parameter, up to the first part of its name that is a number, which makes it a block.
+func layerOf(name string) (layer string, block bool) {
+	parts := strings.Split(name, ".")
+	for i, p := range parts[:len(parts)-1] {
+		if strings.Trim(p, "0123456789") == "" && i+2 < len(parts) {
+			return strings.Join(parts[:i+1], "."), true
+		}
+	}
+	return strings.Join(parts[:len(parts)-1], "."), false
+}
