@@ -14,6 +14,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks/reduce"
 )
 
 // statsMomentum is the weight of a batch in BatchNorm's running statistics, PyTorch's default.
@@ -94,7 +95,7 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 	r := &Run{Config: c, dev: dev, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(hooks)}
 	if !c.Ranks.Single() {
-		r.reducer = NewReducer(c.Ranks)
+		r.reducer = reduce.New(c.Ranks)
 	}
 	train, val, profile, err := r.openData()
 	if err = c.Ranks.Together(err); err == nil {
@@ -207,7 +208,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	r.Net = net
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
 	net.TestFlip = c.TestFlip
-	if r.reducer != nil && !onHost(net.Params) {
+	if r.reducer != nil && !reduce.Takes(net.Params) {
 		return fmt.Errorf("device %s: ranks add up gradients in the host's memory alone: use another device", r.dev.Name())
 	}
 	if err := r.openOptimizer(); err != nil {

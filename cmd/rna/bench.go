@@ -19,6 +19,8 @@ type benchFlags struct {
 	winograd, debugSync bool
 	precision           string
 	deterministic       bool
+	ranks               ranksFlags
+	rounds              int
 }
 
 func newBench() *cobra.Command {
@@ -28,7 +30,7 @@ func newBench() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable())
+	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable(), newBenchComm())
 	return cmd
 }
 
@@ -44,6 +46,9 @@ apart, in a few steps of their own.
 The input is synthetic: one batch of noise. With --data there are two more: batches of images that were decoded before
 (memory), and images that are decoded meanwhile as in training (loader).
 
+Under mpirun or srun the ranks are measured, which train as one: beside rank 0 alone, beside steps without sums over ranks, and, on one
+machine, beside one process with the threads of all; in turn, with noise.
+
 GFLOP are the products of convolutions and linear layers: a multiplication and an addition for each weight that
 meets an input. "make bench-pytorch" compares with PyTorch.`,
 		Example: `  rna bench train --model resnet50 --batch 16
@@ -51,12 +56,24 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
   rna bench train --device cuda --batch auto --data imagenet`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range []string{"steps", "warmup"} {
+			for _, name := range []string{"steps", "warmup", "rounds"} {
 				if n, err := cmd.Flags().GetInt(name); err == nil && n < 1 {
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
 				}
 			}
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			g, err := f.ranks.join()
+			if err != nil {
+				return err
+			}
+			return with(g, func() error {
+				if err := checkOutputs(f.json, f.svg); err != nil {
+					return &usageError{"rna bench train", err}
+				}
+				if g.Single() {
+					return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+				}
+				return f.runMany(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), g)
+			})
 		},
 	}
 	w := newGroup("Work")
@@ -78,6 +95,8 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
+	r.IntVar(&f.rounds, "rounds", 3, "of measurements of ranks, each way in turn")
+	f.ranks.add(r)
 	r.StringVar(&f.json, "json", "", "write everything to this `file`")
 	r.StringVar(&f.svg, "svg", "", "draw the kinds of ops as bars to this `file`")
 	r.BoolP("help", "h", false, "this help")
@@ -86,9 +105,6 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 }
 
 func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	if err := checkOutputs(f.json, f.svg); err != nil {
-		return &usageError{"rna bench train", err}
-	}
 	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	dev, err := openDevice(chosenDevice(f.device, options, log), options)
 	if err != nil {

@@ -27,6 +27,9 @@ type bench struct {
 
 	pending *network.Pending // the step that was given to the device last
 
+	reducer network.Reducer // of ranks that step as one
+	ranks   int             // so many
+
 	tracing bool // the kinds of ops are told apart
 	apart   bool // the step of SGD is
 	profile profile
@@ -115,6 +118,9 @@ func (b *bench) steps(ctx context.Context, n int) error {
 func (b *bench) run(batch *data.Batch) error {
 	u := device.Update{Optimizer: device.SGD{Momentum: momentum, Decay: decay}, Grad: b.net.Grads, State: []device.Vector{b.momentum},
 		Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}
+	if b.reducer != nil {
+		u.Numbers.Scale = 1 / float64(b.ranks)
+	}
 	switch {
 	case b.Eval && b.tracing:
 		_, err := b.net.Evaluate(batch, nil)
@@ -122,7 +128,7 @@ func (b *bench) run(batch *data.Batch) error {
 	case b.Eval:
 		return b.ahead(b.net.StartEvaluation(batch))
 	case !b.tracing && !b.apart:
-		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: u}))
+		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: u, Reducer: b.reducer, Weight: 1}))
 	}
 	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
 		return err

@@ -39,6 +39,12 @@ type Engine interface {
 	Close() error
 }
 
+// Plain is an Engine with a sum that it waits for in the library itself, for comparison.
+type Plain interface {
+	// PlainSum32 adds up the vectors of all ranks, in place.
+	PlainSum32(x []float32) error
+}
+
 // A Request is an operation under way.
 type Request interface {
 	// Wait returns when it is done. It is ErrTimeout if that takes longer than a time above 0: the operation goes on, and the ranks can only

@@ -234,6 +234,15 @@ func (g *Group) Sum32(x []float32) *Pending {
 	return &Pending{g, "a sum over the ranks", []Request{g.engine.Reduce32(x, Sum)}}
 }
 
+// Plain is the engine's plain sum, for comparison; nil where it has none.
+func (g *Group) Plain() Plain {
+	if g == nil {
+		return nil
+	}
+	p, _ := g.engine.(Plain)
+	return p
+}
+
 // Sum64 is Sum32 in float64.
 func (g *Group) Sum64(x []float64) *Pending {
 	if g == nil {

@@ -22,9 +22,10 @@ import (
 const Available = true
 
 const (
-	pause  = 50 * time.Microsecond // between tests of operations that nobody waits for
-	window = 4                     // operations that are tested at once: a test of one is progress for all
-	piece  = 1 << 28               // elements of one call: MPI counts in int
+	pause  = 50 * time.Microsecond  // between tests of operations that nobody waits for, or for long
+	spin   = 200 * time.Millisecond // tests follow each other for so long while somebody waits: then the others are at something else
+	window = 4                      // operations that are tested at once: a test of one is progress for all
+	piece  = 1 << 28                // elements of one call: MPI counts in int
 )
 
 // engine hands operations to the thread that calls MPI.
@@ -37,7 +38,10 @@ type engine struct {
 	flag        [1]int32     // of a test
 }
 
-var _ ranks.Engine = (*engine)(nil)
+var (
+	_ ranks.Engine = (*engine)(nil)
+	_ ranks.Plain  = (*engine)(nil)
+)
 
 // call is an operation: what to start on the thread. It holds the memory that C writes to until it is done.
 type call struct {
@@ -79,14 +83,17 @@ func (e *engine) thread(started chan<- error) {
 	runtime.LockOSThread()
 	started <- keepSignals(e.init)
 	var active []*call
+	since := time.Now() // the last operation began or ended
 	for {
 		if len(active) == 0 {
 			active = e.begin(active, <-e.calls)
+			since = time.Now()
 			continue
 		}
 		select {
 		case c := <-e.calls:
 			active = e.begin(active, c)
+			since = time.Now()
 			continue
 		default:
 		}
@@ -94,7 +101,8 @@ func (e *engine) thread(started chan<- error) {
 		active = e.test(active)
 		switch {
 		case len(active) < before:
-		case e.waiting.Load() > 0:
+			since = time.Now()
+		case e.waiting.Load() > 0 && time.Since(since) < spin:
 			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 		default:
 			time.Sleep(pause)
@@ -224,6 +232,15 @@ func reduce[T float32 | float64](e *engine, x []T, typ uintptr, op ranks.Op) ran
 		}}))
 	}
 	return s
+}
+
+// PlainSum32 implements ranks.Plain.
+func (e *engine) PlainSum32(x []float32) error {
+	l := e.lib
+	return e.queue(&call{name: "MPI_Allreduce", memory: x, start: func(uintptr) uintptr {
+		rc, _, _ := purego.SyscallN(l.allreduce, l.inPlace, pointer(x), uintptr(len(x)), l.float, l.sum, e.comm)
+		return rc
+	}}).Wait(0)
 }
 
 // Broadcast implements ranks.Engine.

@@ -46,8 +46,8 @@ type library struct {
 	text   [16384]byte
 	number [3]int32
 
-	initThread, finalize, abort, rank, size, setErrors, errorString uintptr
-	iallreduce, ibcast, iallgather, isend, irecv, test, dup         uintptr
+	initThread, finalize, abort, rank, size, setErrors, errorString    uintptr
+	iallreduce, ibcast, iallgather, isend, irecv, test, dup, allreduce uintptr
 }
 
 // candidates are the files to try, in turn.
@@ -95,7 +95,7 @@ func (l *library) bind() error {
 	for name, f := range map[string]*uintptr{
 		"MPI_Init_thread": &l.initThread, "MPI_Finalize": &l.finalize, "MPI_Abort": &l.abort, "MPI_Comm_rank": &l.rank, "MPI_Comm_size": &l.size,
 		"MPI_Comm_set_errhandler": &l.setErrors, "MPI_Error_string": &l.errorString, "MPI_Iallreduce": &l.iallreduce, "MPI_Ibcast": &l.ibcast,
-		"MPI_Iallgather": &l.iallgather, "MPI_Isend": &l.isend, "MPI_Irecv": &l.irecv, "MPI_Test": &l.test, "MPI_Comm_dup": &l.dup,
+		"MPI_Iallgather": &l.iallgather, "MPI_Isend": &l.isend, "MPI_Irecv": &l.irecv, "MPI_Test": &l.test, "MPI_Comm_dup": &l.dup, "MPI_Allreduce": &l.allreduce,
 	} {
 		p, err := purego.Dlsym(l.handle, name)
 		if err != nil {

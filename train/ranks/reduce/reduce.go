@@ -1,4 +1,5 @@
-package train
+// Package reduce adds up gradients in the host's memory over the ranks of a group.
+package reduce
 
 import (
 	"errors"
@@ -10,8 +11,8 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// NewReducer makes what adds up gradients in the host's memory over the ranks of a group.
-func NewReducer(g *ranks.Group) network.Reducer { return &reducer{g: g} }
+// New makes what adds up gradients over the ranks of a group.
+func New(g *ranks.Group) network.Reducer { return &reducer{g: g} }
 
 // reducer is a step under way.
 type reducer struct {
@@ -33,7 +34,7 @@ func (r *reducer) Guard(number device.Region) error {
 	if !finite {
 		r.bad[0] = 1
 	}
-	r.under = append(r.under[:0], r.g.Sum64(r.bad[:]))
+	r.under = append(r.under, r.g.Sum64(r.bad[:]))
 	return nil
 }
 
@@ -51,6 +52,7 @@ func (r *reducer) Wait() error {
 			return err
 		}
 	}
+	r.under = r.under[:0]
 	if r.bad[0] == 0 {
 		return nil
 	}
@@ -82,8 +84,8 @@ func spoil(at device.Region) error {
 	return err
 }
 
-// onHost says whether a vector can be added up over the ranks.
-func onHost(v device.Vector) bool {
+// Takes says whether a vector can be added up over the ranks.
+func Takes(v device.Vector) bool {
 	_, err32 := device.HostElements[float32](v, v.Len())
 	_, err64 := device.HostElements[float64](v, v.Len())
 	return err32 == nil || err64 == nil

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/nn/device"
+	"onlinerna/train/bench"
+	"onlinerna/train/ranks"
+)
+
+// runMany measures the ranks that a launcher has started.
+func (f *benchFlags) runMany(ctx context.Context, out, log io.Writer, g *ranks.Group) (err error) {
+	if f.threads == 0 {
+		f.threads = g.Threads()
+	}
+	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	dev, err := openDevice(chosenDevice(f.device, options, log), options)
+	if err = g.Together(err); err != nil {
+		return err
+	}
+	defer func() { err = closed(err, dev.Close()) }()
+	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds}
+	if runtime.NumCPU() >= f.threads*g.Locals() {
+		o.Whole = func(threads int) (device.Device, error) {
+			options.threads = threads
+			return openDevice(dev.Name(), options)
+		}
+	}
+	r, err := bench.RunMany(ctx, dev, o)
+	if err != nil || !g.First() {
+		return err
+	}
+	if err := r.WriteTable(out); err != nil {
+		return err
+	}
+	return writeFile(f.json, indented(r))
+}
+
+// indented writes a value as JSON.
+func indented(v any) func(io.Writer) error {
+	return func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+}
+
+func newBenchComm() *cobra.Command {
+	o := bench.CommOptions{}
+	var (
+		ranks ranksFlags
+		file  string
+	)
+	cmd := &cobra.Command{
+		Use:   "comm [options]",
+		Short: "Measure sums over ranks, as nccl-tests do",
+		Long: `Measure sums over the ranks that a launcher has started, for vectors of growing size: the time, the bandwidth and that of
+the bus, in the columns of nccl-tests; beside the library's own blocking call, in turn.`,
+		Example: `  mpirun -n 4 rna bench comm
+  mpirun -n 2 rna bench comm --min 1000000 --max 100000000`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Min < 4 || o.Max < o.Min || o.Rounds < 1 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max, o.Rounds)}
+			}
+			g, err := ranks.join()
+			if err != nil {
+				return err
+			}
+			return with(g, func() error {
+				o.Ranks = g
+				r, err := bench.RunComm(cmd.Context(), o)
+				if err != nil || !g.First() {
+					return err
+				}
+				if err := r.WriteTable(cmd.OutOrStdout()); err != nil {
+					return err
+				}
+				return writeFile(file, indented(r))
+			})
+		},
+	}
+	s := newGroup("Options")
+	s.IntVar(&o.Min, "min", 8, "`bytes` of the smallest vector; each size is four times the one before")
+	s.IntVar(&o.Max, "max", 128<<20, "`bytes` of the largest vector at most")
+	s.IntVar(&o.Rounds, "rounds", 5, "in which each way is measured, in turn")
+	ranks.add(s)
+	s.StringVar(&file, "json", "", "write everything to this `file`")
+	s.BoolP("help", "h", false, "this help")
+	addGroups(cmd, s)
+	return cmd
+}

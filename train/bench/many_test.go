@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu"
+	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/rankstest"
+)
+
+// Ranks are measured together, and all get what rank 0 has.
+func TestRunMany(t *testing.T) {
+	tables := make([]string, 2)
+	rankstest.Run(t, 2, time.Minute, func(g *ranks.Group) error {
+		dev, err := cpu.New(cpu.Options{Threads: 1})
+		if err != nil {
+			return err
+		}
+		defer dev.Close()
+		o := ManyOptions{Options: Options{Model: "lenet", Batch: 4, Steps: 3, Warmup: 1, Seed: 1}, Ranks: g, Rounds: 2,
+			Whole: func(threads int) (device.Device, error) { return cpu.New(cpu.Options{Threads: threads}) }}
+		r, err := RunMany(t.Context(), dev, o)
+		if err != nil {
+			return err
+		}
+		var b strings.Builder
+		if err := r.WriteTable(&b); err != nil {
+			return err
+		}
+		tables[g.Rank()] = b.String()
+		for name, s := range map[string]Spread{"alone": r.Alone, "all": r.All, "apart": r.Apart, "sums": r.Sums, "whole": r.Whole} {
+			if !(0 < s.Min && s.Min <= s.Median && s.Median <= s.Max) {
+				return fmt.Errorf("%s: %+v", name, s)
+			}
+		}
+		if r.Ranks != 2 || r.Threads != 2 || r.Bytes != 4*61706 || r.Buckets != 1 {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	})
+	if tables[0] != tables[1] || !strings.Contains(tables[0], "one process, 2 threads, batch 8") {
+		t.Errorf("%s\n%s", tables[0], tables[1])
+	}
+	o := ManyOptions{Options: Options{Model: "lenet", Eval: true}}
+	if _, err := RunMany(t.Context(), nil, o); err == nil || !strings.Contains(err.Error(), "in training") {
+		t.Errorf("evaluation of ranks: %v", err)
+	}
+}
+
+func TestManyResult(t *testing.T) {
+	s := func(x float64) Spread { return spread([]float64{x}) }
+	r := ManyResult{Batch: 10, Ranks: 4, Alone: s(1), All: s(1.25), Apart: s(1.2), Whole: s(1), Sums: s(.2)}
+	for name, x := range map[string][2]float64{"images": {r.Images(), 32}, "efficiency": {r.Efficiency(), .8}, "of whole": {r.OfWhole(), .8}, "hidden": {r.Hidden(), .75}} {
+		if math.Abs(x[0]-x[1]) > 1e-9 {
+			t.Errorf("%s: %g, want %g", name, x[0], x[1])
+		}
+	}
+}
+
+// Sums over ranks are measured, and right; a sum that is not is found out.
+func TestRunComm(t *testing.T) {
+	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
+		r, err := RunComm(t.Context(), CommOptions{Ranks: g, Min: 8, Max: 1 << 14, Rounds: 2})
+		if err != nil {
+			return err
+		}
+		if len(r.Sizes) != 6 || r.Sizes[5].Bytes != 1<<13 || r.Ranks != 3 {
+			return fmt.Errorf("%+v", r)
+		}
+		for _, s := range r.Sizes {
+			if s.Wrong != 0 || s.Sum.Median <= 0 || s.Plain.Median != 0 {
+				return fmt.Errorf("%+v", s)
+			}
+		}
+		if bus := r.Bus(300, 2); math.Abs(bus-200) > 1e-9 {
+			return fmt.Errorf("300 bytes in 2 s over 3 ranks are %g bytes/s of the bus", bus)
+		}
+		_, wrong, err := sums(g, make([]float32, 5), func(x []float32) error { x[3]++; return nil })
+		if err != nil || wrong == 0 {
+			return fmt.Errorf("no sum at all: %d elements wrong, %v", wrong, err)
+		}
+		return nil
+	})
+	if _, err := RunComm(t.Context(), CommOptions{Min: 8, Max: 8}); err == nil {
+		t.Error("sums of one process were measured")
+	}
+}
