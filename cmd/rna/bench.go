@@ -30,7 +30,7 @@ func newBench() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable(), newBenchComm())
+	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable(), newBenchComm(), newBenchScale())
 	return cmd
 }
 
