@@ -19,6 +19,7 @@ import (
 	"onlinerna/nn/device/cpu"
 	"onlinerna/rna"
 	"onlinerna/train/bench"
+	"onlinerna/train/ranks"
 )
 
 type benchRNAFlags struct {
@@ -28,6 +29,8 @@ type benchRNAFlags struct {
 	winograd, quiet   bool
 	device, rnaDevice string
 	csv, json, svg    string
+	ranks             ranksFlags
+	group             *ranks.Group // nil for one process
 }
 
 func newBenchRNA() *cobra.Command {
@@ -39,7 +42,9 @@ func newBenchRNA() *cobra.Command {
 as long as a model's weights; beside it a forward and backward pass of that model, and an epoch of ImageNet.
 
 A full pass starts from N + 1 vectors: the Gram matrix, the coefficients, the combination. An online pass is that of
-an iterate which enters a full window: a row of the Gram matrix, the coefficients, the combination.`,
+an iterate which enters a full window: a row of the Gram matrix, the coefficients, the combination.
+
+Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, each with its part of the vectors.`,
 		Example: `  rna bench rna --svg rna.svg --csv rna.csv
   rna bench rna --window 2-10,20 --batch 32
   rna bench rna --dim 1000000`,
@@ -49,7 +54,11 @@ an iterate which enters a full window: a row of the Gram matrix, the coefficient
 				return &usageError{cmd.CommandPath(), err}
 			}
 			f.Exactly = cmd.Flags().Changed("window")
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			var err error
+			if f.group, err = f.ranks.join(); err != nil {
+				return err
+			}
+			return with(f.group, func() error { return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()) })
 		},
 	}
 	w := newGroup("Work")
@@ -66,6 +75,7 @@ an iterate which enters a full window: a row of the Gram matrix, the coefficient
 	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
 	r.IntVar(&f.Repeats, "repeats", 5, "of each pass; of quick ones ten times as many")
 	r.IntVar(&f.Net.Steps, "steps", 3, "forward and backward passes, after one to warm up")
+	f.ranks.add(r)
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	o := newGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write a line for each pass to this `file`")
@@ -103,18 +113,24 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 			return err
 		}
 		f.dim = m.NumParams()
-		f.Device = func() (device.Device, error) {
-			options := deviceOptions{threads: f.threads, winograd: f.winograd}
-			return openDevice(chosenDevice(f.device, options, log), options)
+		if f.group.Single() {
+			f.Device = func() (device.Device, error) {
+				options := deviceOptions{threads: f.threads, winograd: f.winograd}
+				return openDevice(chosenDevice(f.device, options, log), options)
+			}
+			f.Free = freeOn
 		}
-		f.Free = freeOn
 	}
-	closeAll, err := f.open()
+	open := f.open
+	if !f.group.Single() {
+		open = f.openRanks
+	}
+	closeAll, err := open()
 	defer func() { err = errors.Join(err, closeAll()) }()
 	if err != nil {
 		return err
 	}
-	bar := newBar(log, f.quiet)
+	bar := newBar(log, f.quiet || !f.group.First())
 	f.Progress = func(done, total int, next string) {
 		if done == 0 {
 			bar.start(next, int64(total), countSteps)
@@ -127,7 +143,7 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 	if errors.Is(err, context.Canceled) {
 		return interruptedError("interrupted")
 	}
-	if err != nil {
+	if err != nil || !f.group.First() {
 		return err
 	}
 	if err := r.WriteTable(out); err != nil {
@@ -195,6 +211,33 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 		f.NoGPU = err.Error()
 	}
 	return closeAll, nil
+}
+
+// openRanks finds the places of ranks: rank 0 alone, and all of them.
+func (f *benchRNAFlags) openRanks() (closeAll func() error, err error) {
+	if f.rnaDevice != "auto" && f.rnaDevice != "cpu" {
+		return func() error { return nil }, fmt.Errorf("--rna-device %s: ranks keep their parts in the host's memory", f.rnaDevice)
+	}
+	if f.threads == 0 {
+		f.threads = f.group.Threads()
+	}
+	d, err := cpu.New(cpu.Options{Threads: f.threads})
+	if err = f.group.Together(err); err != nil {
+		return func() error { return nil }, err
+	}
+	if f.group.First() {
+		one, err := bench.HostPlace(d, f.dim, f.threads)
+		if err != nil {
+			return d.Close, err
+		}
+		one.Name = "rank 0"
+		f.Places = append(f.Places, one)
+	}
+	all, err := bench.RanksPlace(f.group, d, f.dim, f.threads)
+	if err == nil {
+		f.Places = append(f.Places, all)
+	}
+	return d.Close, err
 }
 
 // gpuPlace is a GPU. What it opens is added to open, last to be closed first.

@@ -90,3 +90,42 @@ func TestRunComm(t *testing.T) {
 		t.Error("sums of one process were measured")
 	}
 }
+
+// RNA is measured on rank 0 and on all, with the same Gram matrix and parts of the vectors.
+func TestRNAOfRanks(t *testing.T) {
+	const dim = 10_001
+	rankstest.Run(t, 2, time.Minute, func(g *ranks.Group) error {
+		d, err := cpu.New(cpu.Options{Threads: 1})
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		o := RNAOptions{Windows: []int{2, 3}, Repeats: 2, Seed: 1}
+		if g.First() {
+			one, err := HostPlace(d, dim, 1)
+			if err != nil {
+				return err
+			}
+			o.Places = append(o.Places, one)
+		}
+		all, err := RanksPlace(g, d, dim, 1)
+		if err != nil {
+			return err
+		}
+		o.Places = append(o.Places, all)
+		r, err := RunRNA(t.Context(), o)
+		if err != nil {
+			return err
+		}
+		held := map[string]int64{"cpu": 4 * 4 * dim, "2 ranks": 4 * 4 * (dim + 1) / 2}
+		for _, p := range r.Passes {
+			if p.N == 3 && p.Held != held[p.Place] {
+				return fmt.Errorf("%s holds %d bytes, want %d", p.Place, p.Held, held[p.Place])
+			}
+		}
+		if want := 4 * len(o.Places); len(r.Passes) != want {
+			return fmt.Errorf("%d passes, want %d", len(r.Passes), want)
+		}
+		return nil
+	})
+}

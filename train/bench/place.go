@@ -15,6 +15,8 @@ import (
 	"onlinerna/rna/kernel"
 	"onlinerna/train/hook"
 	"onlinerna/train/internal/hostmemory"
+	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/shard"
 )
 
 // A Place is where windows of RNA lie, and who works on them.
@@ -24,6 +26,9 @@ type Place struct {
 	Threads int    // that compute, on the CPU
 
 	Space rna.Space
+
+	// Ranks keep a part of each vector each, where the space is theirs; nil for one process.
+	Ranks *ranks.Group
 
 	// Weights lie in the memory of the space. A new iterate is pushed from there, and the extrapolated point is
 	// written there.
@@ -77,6 +82,28 @@ func HostPlace(d device.Device, dim, threads int) (*Place, error) {
 	}, nil
 }
 
+// RanksPlace is a CPU device on each rank, with whole weights, and the space that training has for them there: a part of each vector.
+func RanksPlace(g *ranks.Group, d device.Device, dim, threads int) (*Place, error) {
+	p, err := HostPlace(d, shard.Largest(dim, g.Size()), threads)
+	if err = g.Together(err); err != nil {
+		return nil, err
+	}
+	p.Name, p.Ranks = count(g.Size(), "rank"), g
+	if p.Space, err = shard.New(g, dim, 32, func(dim int) (rna.Space, error) { return hook.NewSpace(d, dim, p.Threads) }); err != nil {
+		return nil, err
+	}
+	weights, err := d.NewVector(dim)
+	if err = g.Together(err); err != nil {
+		return nil, err
+	}
+	p.Weights = weights
+	p.Free = func() (int64, error) { return FreeMemory() / int64(g.Locals()), nil }
+	return p, nil
+}
+
+// part is how many elements of a vector this process keeps at most.
+func (p *Place) part() int { return shard.Largest(p.Space.Dim(), p.Ranks.Size()) }
+
 // readElements is how much the host's bandwidth is measured on: more than caches hold. Tests have less time.
 var readElements = 64 << 20
 
@@ -104,19 +131,25 @@ func readBandwidth(threads int) (best float64) {
 // windowBytes is the memory that windows of n residuals take: their vectors and the weights.
 func windowBytes(n, dim int) int64 { return 4 * int64(n+2) * int64(dim) }
 
+// held is the memory that the vectors of a window of n residuals take of a rank.
+func (p *Place) held(n int) int64 { return 4 * int64(n+1) * int64(p.part()) }
+
 // room splits windows in those that fit and those that don't. The weights are there already, and counted.
 func (p *Place) room(windows []int) (fit, left []int, free int64, err error) {
 	if free, err = p.Free(); err != nil {
 		return nil, nil, 0, fmt.Errorf("%s: %w", p.Name, err)
 	}
+	most := []float64{0}
 	for _, n := range windows {
-		if free > 0 && float64(windowBytes(n, p.Space.Dim())) > usable*float64(free) {
-			left = append(left, n)
-		} else {
-			fit = append(fit, n)
+		if free > 0 && float64(p.held(n)+4*int64(p.Space.Dim())) > usable*float64(free) {
+			most[0]++
 		}
 	}
-	return fit, left, free, nil
+	if err := p.Ranks.Max64(most); err != nil { // of the rank with the least memory
+		return nil, nil, 0, err
+	}
+	k := len(windows) - int(most[0])
+	return windows[:k], windows[k:], free, nil
 }
 
 // iterateBlock is how many elements of an iterate have one seed.

@@ -13,6 +13,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/rna"
+	"onlinerna/train/ranks"
 )
 
 // RNAOptions say what [RunRNA] measures.
@@ -241,6 +242,9 @@ func (b *rnaBench) measureNet(dev device.Device) (err error) {
 
 // measurePlace measures windows in turn.
 func (b *rnaBench) measurePlace(p *Place, r *RNAPlace) error {
+	if err := p.Ranks.Barrier(); err != nil { // others may wait for a place of this process's alone
+		return err
+	}
 	speed, err := p.Bandwidth()
 	if err != nil {
 		return err
@@ -300,7 +304,7 @@ func (b *rnaBench) measureWindow(p *Place, n int) (err error) {
 		case HostOnlinePass:
 			pass = func(t *timing) error { return t.online(w, p.FromHost, another) }
 		}
-		times, err := b.repeat(pass)
+		times, err := b.repeat(p.Ranks, pass)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -355,9 +359,13 @@ func residuals(w *rna.Window) []rna.Residual {
 type timing struct{ all, gram, solve, combine time.Duration }
 
 // repeat runs a pass once to warm up, and then as often as the options say; more often if it is quick.
-func (b *rnaBench) repeat(pass func(*timing) error) (times []timing, err error) {
+func (b *rnaBench) repeat(g *ranks.Group, pass func(*timing) error) (times []timing, err error) {
 	total := time.Duration(0)
-	for k := 0; len(times) < b.Repeats || total < quick && len(times) < many*b.Repeats; k++ {
+	for k := 0; ; k++ {
+		more, err := g.Any(len(times) < b.Repeats || total < quick && len(times) < many*b.Repeats)
+		if err != nil || !more {
+			return times, err
+		}
 		if err := b.ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -369,7 +377,6 @@ func (b *rnaBench) repeat(pass func(*timing) error) (times []timing, err error) 
 			times, total = append(times, t), total+t.all
 		}
 	}
-	return times, nil
 }
 
 // full is a pass from scratch.

@@ -69,6 +69,8 @@ type RNAPass struct {
 	Solve   float64 `json:"solve_s"`
 	Combine float64 `json:"combine_s"`
 
+	Held int64 `json:"held_bytes"` // of the window's vectors, by one rank
+
 	// GB is what has to be moved at least: each part reads every vector that it needs once, and writes its result once.
 	GB          float64 `json:"gb"`
 	GBS         float64 `json:"gb_per_s"`     // GB / Seconds.Median
@@ -116,7 +118,8 @@ func newRNAPass(p *Place, name string, n int, times []timing) RNAPass {
 	if name != FullPass {
 		vectors += 3 // a push reads twice, to check and to copy, and writes once
 	}
-	r.GB = 4e-9 * float64(vectors) * float64(p.Space.Dim())
+	r.Held = p.held(n)
+	r.GB = 4e-9 * float64(vectors) * float64(p.part())
 	r.GBS = r.GB / r.Seconds.Median
 	return r
 }
@@ -131,7 +134,7 @@ func (r *RNAResult) compare() {
 	for i := range r.Passes {
 		p := &r.Passes[i]
 		p.OfBandwidth = p.GBS / speeds[p.Place]
-		p.Readings = p.Seconds.Median * speeds[p.Place] / (4e-9 * float64(p.N+1) * float64(r.Dim))
+		p.Readings = p.Seconds.Median * speeds[p.Place] / (1e-9 * float64(p.Held))
 		if r.Net != nil {
 			p.OfNet, p.OfEpoch = p.Seconds.Median/r.Net.Seconds.Median, p.Seconds.Median/r.Net.Epoch
 		}

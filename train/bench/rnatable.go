@@ -55,7 +55,7 @@ func (p *RNAPlace) describe() string {
 }
 
 func (r *RNAResult) writePasses(b *strings.Builder) {
-	head := []string{"pass", "N", "ms", "quartiles", "", "Gram", "solve", "combine", "GB", "GB/s", "of memory", "readings"}
+	head := []string{"pass", "N", "held", "ms", "quartiles", "", "Gram", "solve", "combine", "GB", "GB/s", "of memory", "readings"}
 	if r.Net != nil {
 		head = append(head, "of f + b")
 	}
@@ -63,7 +63,7 @@ func (r *RNAResult) writePasses(b *strings.Builder) {
 	for _, p := range r.sorted() {
 		s := p.Seconds.times(1e3)
 		row := []string{
-			p.Place + ", " + p.Pass, fmt.Sprint(p.N), number(s.Median), number(s.Q1), number(s.Q3),
+			p.Place + ", " + p.Pass, fmt.Sprint(p.N), gigabytes(p.Held), number(s.Median), number(s.Q1), number(s.Q3),
 			number(1e3 * p.Gram), number(1e3 * p.Solve), number(1e3 * p.Combine),
 			number(p.GB), number(p.GBS), percent(p.OfBandwidth), number(p.Readings),
 		}
@@ -93,7 +93,7 @@ func (r *RNAResult) explain(b *strings.Builder) {
 			break
 		}
 	}
-	b.WriteString("ms: median of a pass and its quartiles, medians of its parts; GB: what has to be moved at least, each vector of a part once;\n")
+	b.WriteString("held: the window's vectors, of one rank where several keep a part each; ms: median of a pass and its quartiles, medians of its parts; GB: what has to be moved at least, each vector of a part once;\n")
 	b.WriteString("of memory: GB/s over the memory's; readings: times over that of reading the window's vectors once")
 	if r.Net != nil {
 		b.WriteString("; of f + b: over forward + backward")
