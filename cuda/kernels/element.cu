@@ -3,7 +3,7 @@
 // NaN stays NaN.
 __device__ float relu(float x) { return x <= 0 ? 0 : x; }
 
-extern "C" __global__ void nn_relu(const T *x, T *y, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_relu(const T *x, T *y, long long n) {
 	elements(n, packed(x) && packed(y), [=](auto width, long long i) {
 		WIDTH(width);
 		float a[N];
@@ -13,7 +13,7 @@ extern "C" __global__ void nn_relu(const T *x, T *y, long long n) {
 	});
 }
 
-extern "C" __global__ void nn_relu_grad(const T *y, const T *dy, T *dx, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_relu_grad(const T *y, const T *dy, T *dx, long long n) {
 	elements(n, packed(y) && packed(dy) && packed(dx), [=](auto width, long long i) {
 		WIDTH(width);
 		float a[N], d[N];
@@ -24,7 +24,7 @@ extern "C" __global__ void nn_relu_grad(const T *y, const T *dy, T *dx, long lon
 	});
 }
 
-extern "C" __global__ void nn_add(const T *a, const T *b, T *y, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_add(const T *a, const T *b, T *y, long long n) {
 	elements(n, packed(a) && packed(b) && packed(y), [=](auto width, long long i) {
 		WIDTH(width);
 		float u[N], v[N];
@@ -36,7 +36,7 @@ extern "C" __global__ void nn_add(const T *a, const T *b, T *y, long long n) {
 }
 
 // nn_bias adds the element of its channel, or output, to each element.
-extern "C" __global__ void nn_bias(T *y, const float *bias, int channels, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_bias(T *y, const float *bias, int channels, long long n) {
 	elements(n, packed(y) && channels % V == 0, [=](auto width, long long i) {
 		WIDTH(width);
 		float a[N];
@@ -50,7 +50,7 @@ extern "C" __global__ void nn_bias(T *y, const float *bias, int channels, long l
 // nn_narrow, nn_widen and nn_rescale copy with a change of type, by a factor: the scale of the loss, or its inverse.
 __device__ float factorOf(const float *scale, int inverse) { return inverse ? unscaleOf(scale) : scaleOf(scale); }
 
-extern "C" __global__ void nn_narrow(const float *x, T *y, const float *scale, int inverse, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_narrow(const float *x, T *y, const float *scale, int inverse, long long n) {
 	float s = factorOf(scale, inverse);
 	elements(n, packed(x) && packed(y), [=](auto width, long long i) {
 		WIDTH(width);
@@ -59,7 +59,7 @@ extern "C" __global__ void nn_narrow(const float *x, T *y, const float *scale, i
 		store(y + i, a);
 	});
 }
-extern "C" __global__ void nn_widen(const T *x, float *y, const float *scale, int inverse, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_widen(const T *x, float *y, const float *scale, int inverse, long long n) {
 	float s = factorOf(scale, inverse);
 	elements(n, packed(x), [=](auto width, long long i) {
 		WIDTH(width);
@@ -68,14 +68,14 @@ extern "C" __global__ void nn_widen(const T *x, float *y, const float *scale, in
 		for (int j = 0; j < N; j++) y[i + j] = a[j] * s;
 	});
 }
-extern "C" __global__ void nn_rescale(const T *x, T *y, const float *scale, int inverse, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_rescale(const T *x, T *y, const float *scale, int inverse, long long n) {
 	float s = factorOf(scale, inverse);
 	EACH(i, n) y[i] = narrow(wide(x[i]) * s);
 }
 
 // nn_images cuts a window out of each image, mirrors it where asked to and looks its pixels up in a table [256,C]. What is outside
 // the image is level 0.
-extern "C" __global__ void nn_images(const unsigned char *pixels, const int *crops, const float *table, T *y,
+extern "C" __global__ void __launch_bounds__(256, 4) nn_images(const unsigned char *pixels, const int *crops, const float *table, T *y,
                                      int h, int w, int channels, int height, int width, long long n) {
 	EACH(at, n) {
 		int c = at % channels, j = at / channels % width, i = at / channels / width % height;
@@ -97,13 +97,13 @@ __device__ long long place(long long logical, long long channels, long long pixe
 }
 
 // nn_view copies n elements from a row-major offset on, from one shape to another.
-extern "C" __global__ void nn_view(const T *x, T *y, long long fromChannels, long long fromPixels, long long toChannels, long long toPixels,
+extern "C" __global__ void __launch_bounds__(256, 4) nn_view(const T *x, T *y, long long fromChannels, long long fromPixels, long long toChannels, long long toPixels,
                                    long long offset, long long n) {
 	EACH(i, n) y[i] = x[place(offset + logical(i, toChannels, toPixels), fromChannels, fromPixels)];
 }
 
 // nn_shortcut takes every stride-th row and column of x [N,h,w,c], with zeros before and after its channels.
-extern "C" __global__ void nn_shortcut(const T *x, T *y, int h, int w, int c, int height, int width, int channels, int stride, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_shortcut(const T *x, T *y, int h, int w, int c, int height, int width, int channels, int stride, long long n) {
 	int before = (channels - c) / 2;
 	EACH(at, n) {
 		int k = (int)(at % channels) - before, j = at / channels % width, i = at / channels / width % height;
@@ -113,7 +113,7 @@ extern "C" __global__ void nn_shortcut(const T *x, T *y, int h, int w, int c, in
 }
 
 // nn_shortcut_grad is its gradient, for n elements of x.
-extern "C" __global__ void nn_shortcut_grad(const T *dy, T *dx, int h, int w, int c, int height, int width, int channels, int stride, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_shortcut_grad(const T *dy, T *dx, int h, int w, int c, int height, int width, int channels, int stride, long long n) {
 	int before = (channels - c) / 2;
 	EACH(at, n) {
 		int k = at % c, j = at / c % w, i = at / c / w % h;

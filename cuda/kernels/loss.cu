@@ -38,7 +38,7 @@ __device__ double counted(const int *labels, int n, int k) {
 }
 
 // nn_cross_entropy writes the loss of each row, 0 where the label does not count.
-extern "C" __global__ void nn_cross_entropy(const float *logits, const int *labels, int k, double smoothing, double *rows) {
+extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy(const float *logits, const int *labels, int k, double smoothing, double *rows) {
 	const float *row = logits + (long long)blockIdx.x * k;
 	int label = labels[blockIdx.x];
 	if (label < 0 || label >= k) {
@@ -55,7 +55,7 @@ extern "C" __global__ void nn_cross_entropy(const float *logits, const int *labe
 }
 
 // nn_cross_entropy_end writes the mean. It is one block.
-extern "C" __global__ void nn_cross_entropy_end(const double *rows, const int *labels, int n, int k, float *loss) {
+extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_end(const double *rows, const int *labels, int n, int k, float *loss) {
 	double s = 0;
 	for (int i = threadIdx.x; i < n; i += threads) s += rows[i];
 	s = sum(s);
@@ -64,7 +64,7 @@ extern "C" __global__ void nn_cross_entropy_end(const double *rows, const int *l
 }
 
 // nn_cross_entropy_grad writes the gradient, times the scale if there is one.
-extern "C" __global__ void nn_cross_entropy_grad(const float *logits, const int *labels, const float *dy, T *dx, int n, int k, double smoothing,
+extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_grad(const float *logits, const int *labels, const float *dy, T *dx, int n, int k, double smoothing,
                                                  const float *scale) {
 	const float *row = logits + (long long)blockIdx.x * k;
 	T *to = dx + (long long)blockIdx.x * k;
@@ -119,7 +119,7 @@ extern "C" __global__ void nn_target_loss_grad(const float *logits, const float 
 }
 
 // nn_score writes the cross-entropy of each row and whether it is right at top 1 and at top 5.
-extern "C" __global__ void nn_score(const float *logits, const int *labels, int k, double *rows) {
+extern "C" __global__ void __launch_bounds__(128, 8) nn_score(const float *logits, const int *labels, int k, double *rows) {
 	const float *row = logits + (long long)blockIdx.x * k;
 	double *to = rows + 3ll * blockIdx.x;
 	int label = labels[blockIdx.x];
@@ -144,7 +144,7 @@ extern "C" __global__ void nn_score(const float *logits, const int *labels, int 
 }
 
 // nn_score_end sums the rows. It is one block.
-extern "C" __global__ void nn_score_end(const double *rows, int n, float *score) {
+extern "C" __global__ void __launch_bounds__(128, 8) nn_score_end(const double *rows, int n, float *score) {
 	for (int what = 0; what < 3; what++) {
 		double s = 0;
 		for (int i = threadIdx.x; i < n; i += threads) s += rows[3ll * i + what];

@@ -90,7 +90,7 @@ func (m Mapping) kernel() string {
 	if m.Narrow {
 		result = "T"
 	}
-	return fmt.Sprintf(`extern "C" __global__ void nn_map(%s%s *y, unsigned channels, unsigned pixels, int last, int row, const float *scale, long long n) {
+	return fmt.Sprintf(`extern "C" __global__ void __launch_bounds__(256, 4) nn_map(%s%s *y, unsigned channels, unsigned pixels, int last, int row, const float *scale, long long n) {
 	float unscale = unscaleOf(scale), rescale = scaleOf(scale);
 	elements(n, %s, [=](auto width, long long i) {
 		WIDTH(width);

@@ -1,214 +1,406 @@
-// Batch normalisation of activations that lie channels last: [pixels, channels]. A thread has one channel, or V, and
-// goes through pixels by threadIdx.y. Sums are float64: of each block first, then of all blocks, always in the same order.
+// Batch normalisation of activations that lie channels last: [pixels, channels]. A thread has one channel, or V, and goes through pixels by
+// threadIdx.y, several at a time, so that their loads are in flight together. Sums are float32 over a few pixels, then float64: of a
+// thread, of its block, of a group of blocks, of all; always in the same order. Who comes last adds up and ends the work.
 
 constexpr int threads = 256;
-
-#define PIXELS(p) \
-	for (long long p = (long long)blockIdx.y * blockDim.y + threadIdx.y; p < pixels; p += (long long)gridDim.y * blockDim.y)
+constexpr int chunk = 16;  // pixels of a thread whose sum is float32
+constexpr int group = 32;  // blocks whose sums one of them adds up
+constexpr int flight = 4;  // loads of 16 bytes
 
 // channel is the first of the thread's N: 1, or V where packs is set, for multiples of V with packed addresses.
 template <int N> __device__ int channel() { return (blockIdx.x * blockDim.x + threadIdx.x) * N; }
+__device__ int self() { return threadIdx.y * blockDim.x + threadIdx.x; }
 
-// cells is a block's memory for sums.
-__device__ double *cells() {
-	__shared__ double all[2 * V * threads];
+// sweep goes through the thread's pixels: it calls read for U of them, then use for each of these, and end after a chunk.
+template <int U, class P, class R, class F, class E> __device__ void sweep(long long pixels, R read, F use, E end) {
+	long long step = (long long)gridDim.y * blockDim.y, p = (long long)blockIdx.y * blockDim.y + threadIdx.y;
+#pragma unroll 1
+	for (int n = 0; p < pixels; p += U * step) {
+		P got[U];
+#pragma unroll
+		for (int u = 0; u < U; u++)
+			if (p + u * step < pixels) got[u] = read(p + u * step);
+#pragma unroll
+		for (int u = 0; u < U; u++)
+			if (p + u * step < pixels) use(p + u * step, got[u]);
+		if ((n += U) % chunk == 0) end();
+	}
+	end();
+}
+
+// prepare calls f once for each channel of the block, which makes K coefficients, and gives each thread those of its own. table has
+// K·threads.
+template <int N, int K, class F> __device__ void prepare(float *table, int channels, float (&to)[K][N], F f) {
+	int c = blockIdx.x * blockDim.x * N + self();
+	if (self() < blockDim.x * N && c < channels) {
+		float made[K];
+		f(c, made);
+		for (int k = 0; k < K; k++) table[k * threads + self()] = made[k];
+	}
+	__syncthreads();
+	if (channel<N>() < channels)
+		for (int k = 0; k < K; k++)
+			for (int j = 0; j < N; j++) to[k][j] = table[k * threads + threadIdx.x * N + j];
+	__syncthreads();
+}
+template <int K> __device__ float *table() {
+	__shared__ float all[K * threads];
 	return all;
 }
 
-// keep writes the sums of a and b of the block's pixels to partial [gridDim.y, 2, channels]. blockDim.y is a power of 2.
-template <int N> __device__ void keep(const double (&a)[N], const double (&b)[N], double *partial, int channels) {
-	int c = channel<N>();
-	double *mine = cells() + threadIdx.y * blockDim.x + threadIdx.x;
+// cells is a block's memory for two sums of N channels of each thread.
+template <int N> __device__ double *cells() {
+	__shared__ double all[2 * N * threads];
+	return all;
+}
+
+// Sums are two of each of the thread's channels: float32 here, float64 in its cells. Those are volatile so that they are folded one after
+// the other, which takes fewer registers.
+template <int N> struct Sums {
+	volatile double *cell;
+	float a[N], b[N];
+};
+template <int N> __device__ void clear(Sums<N> &s, double *cells) {
+	s.cell = cells + self();
+#pragma unroll
 	for (int j = 0; j < N; j++) {
-		mine[2 * j * threads] = a[j];
-		mine[(2 * j + 1) * threads] = b[j];
+		s.cell[2 * j * threads] = 0;
+		s.cell[(2 * j + 1) * threads] = 0;
+		s.a[j] = s.b[j] = 0;
 	}
+}
+template <int N> __device__ void fold(Sums<N> &s) {
+#pragma unroll
+	for (int j = 0; j < N; j++) {
+		s.cell[2 * j * threads] = s.cell[2 * j * threads] + s.a[j];
+		s.cell[(2 * j + 1) * threads] = s.cell[(2 * j + 1) * threads] + s.b[j];
+		s.a[j] = s.b[j] = 0;
+	}
+}
+
+// last says, to all threads of a block, whether it is the last of n to come here. It leaves the counter at 0.
+__device__ bool last(unsigned *counter, unsigned n) {
+	__shared__ int is;
+	__threadfence();
+	__syncthreads();
+	if (self() == 0) {
+		is = atomicAdd(counter, 1u) == n - 1;
+		if (is) *counter = 0;
+	}
+	__syncthreads();
+	__threadfence();
+	return is;
+}
+
+// total adds up rows of partial sums, stride apart, for the thread's channel of count that begin at c: threads with the same one have a
+// share each. It says whether the thread is to use the sum.
+__device__ bool total(double *cells, const double *partial, int rows, int stride, int channels, int c, int count, double &a, double &b) {
+	int share = self() / count, shares = threads / count;
+	c += self() % count;
+	a = b = 0;
+	if (c < channels)
+		for (int k = share; k < rows; k += shares) {
+			const volatile double *from = partial + 2ll * k * stride * channels + c;  // other blocks wrote it
+			a += from[0];
+			b += from[channels];
+		}
+	__syncthreads();
+	cells[self()] = a;
+	cells[threads + self()] = b;
+	__syncthreads();
+	if (share > 0 || c >= channels) return false;
+	for (int k = 1; k < shares; k++) {
+		a += cells[k * count + self()];
+		b += cells[threads + k * count + self()];
+	}
+	return true;
+}
+
+// finish calls f for each channel with its sums, which are in the cells of all threads of all blocks. blockDim.y is a power of 2; partial is
+// [gridDim.y, 2, channels]; counters, all 0, are as many for each blockIdx.x as there are groups of blocks, and one more.
+template <int N, class F> __device__ void finish(double *cells, double *partial, unsigned *counters, int channels, F f) {
+	double *mine = cells + self();
 	__syncthreads();
 	for (int half = blockDim.y / 2; half > 0; half /= 2) {
 		if (threadIdx.y < half)
 			for (int j = 0; j < 2 * N; j++) mine[j * threads] += mine[j * threads + half * blockDim.x];
 		__syncthreads();
 	}
+	int c = channel<N>();
 	if (threadIdx.y == 0)
 		for (int j = 0; j < N && c + j < channels; j++) {
 			partial[2ll * blockIdx.y * channels + c + j] = mine[2 * j * threads];
 			partial[(2ll * blockIdx.y + 1) * channels + c + j] = mine[(2 * j + 1) * threads];
 		}
-}
 
-// total adds up the sums of the blocks for channel c, each threadIdx.y a share of them; row 0 has the sum. It says whether
-// the thread is to use it.
-__device__ bool total(const double *partial, int blocks, int channels, int &c, double &a, double &b) {
-	c = channel<1>();
-	double *mine = cells() + threadIdx.y * blockDim.x + threadIdx.x;
-	a = b = 0;
-	if (c < channels)
-		for (int k = threadIdx.y; k < blocks; k += blockDim.y) {
-			a += partial[2ll * k * channels + c];
-			b += partial[(2ll * k + 1) * channels + c];
+	int groups = (gridDim.y + group - 1) / group, own = blockIdx.y / group, count = blockDim.x * N, first = blockIdx.x * count;
+	int rows = own < groups - 1 ? group : gridDim.y - own * group;
+	counters += blockIdx.x * (groups + 1);
+	if (!last(counters + 1 + own, rows)) return;
+	double a, b, *row = partial + 2ll * own * group * channels;
+	bool use = total(cells, row, rows, 1, channels, first, count, a, b);
+	if (groups > 1) {
+		if (use) {
+			row[first + self()] = a;
+			row[channels + first + self()] = b;
 		}
-	mine[0] = a;
-	mine[threads] = b;
-	__syncthreads();
-	if (threadIdx.y > 0 || c >= channels) return false;
-	for (int k = 1; k < blockDim.y; k++) {
-		a += mine[k * blockDim.x];
-		b += mine[threads + k * blockDim.x];
+		if (!last(counters, groups)) return;
+		use = total(cells, partial, groups, group, channels, first, count, a, b);
 	}
-	return true;
+	if (use) f(first + self(), a, b);
 }
 
-template <int N> __device__ void moments(const T *x, double *partial, long long pixels, int channels) {
-	int c = channel<N>();
-	double sum[N] = {}, squares[N] = {};
-	if (c < channels) PIXELS(p) {
-		float v[N];
-		load(x + p * channels + c, v);
-		for (int j = 0; j < N; j++) {
-			double d = v[j];
-			sum[j] += d;
-			squares[j] += d * d;
-		}
-	}
-	keep(sum, squares, partial, channels);
-}
-extern "C" __global__ void nn_moments(const T *x, double *partial, long long pixels, int channels, int packs) {
-	if (packs) moments<V>(x, partial, pixels, channels);
-	else moments<1>(x, partial, pixels, channels);
-}
-
-// nn_stats makes the mean and the biased variance of the moments.
-extern "C" __global__ void nn_stats(const double *partial, int blocks, float *stats, long long pixels, int channels) {
-	int c;
-	double sum, squares;
-	if (!total(partial, blocks, channels, c, sum, squares)) return;
-	double mean = sum / pixels, var = squares / pixels - mean * mean;
-	stats[c] = (float)mean;
-	stats[channels + c] = var > 0 || var != var ? (float)var : 0;
+// Moments are what is made of the sums of x - pivot and of their squares: the mean and the biased variance, and, unless running is
+// null, the next running statistics.
+struct Moments {
+	float *stats, *running;
+	const float *momentum;
+	double unbiased;
+	long long pixels;
+	int channels;
+};
+__device__ float next(float running, double value, double momentum) { return (float)((1 - momentum) * running + momentum * value); }
+__device__ void end(const Moments &to, int c, double pivot, double sum, double squares) {
+	double d = sum / to.pixels, variance = squares / to.pixels - d * d;
+	float mean = (float)(pivot + d), var = variance > 0 || variance != variance ? (float)variance : 0;
+	to.stats[c] = mean;
+	to.stats[to.channels + c] = var;
+	if (!to.running) return;
+	float *running = to.running + c;
+	running[0] = next(running[0], mean, to.momentum[0]);
+	running[to.channels] = next(running[to.channels], var * to.unbiased, to.momentum[0]);
 }
 
-// nn_batch_norm writes scale (x - mean)/√(var + eps) + bias, plus other where there is one, of which the ReLU where asked for.
-// y may be x or other.
-template <int N> __device__ void normalise(const T *x, const float *stats, const float *scale, const float *bias, const T *other, T *y,
-                                                  long long pixels, int channels, double eps, int last) {
-	int c = channel<N>();
-	if (c >= channels) return;
-	float mean[N], a[N], b[N];
-	for (int j = 0; j < N; j++) {
-		mean[j] = stats[c + j];
-		a[j] = (float)(scale[c + j] / sqrt(stats[channels + c + j] + eps));
-		b[j] = bias[c + j];
+// Squares grow with the mean, of which the first pixel has most: what is summed up is the difference from it.
+template <int N> __device__ void moments(const T *x, double *partial, unsigned *counters, Moments to) {
+	int c = channel<N>(), channels = to.channels;
+	double *all = cells<V>();
+	Sums<N> sums;
+	clear(sums, all);
+	if (c < channels) {
+		float pivot[N];
+		load(x + c, pivot);
+		sweep<flight, Pack<N>>(
+			to.pixels, [=](long long p) { return *(const Pack<N> *)(x + p * channels + c); },
+			[&](long long, const Pack<N> &k) {
+#pragma unroll
+				for (int j = 0; j < N; j++) {
+					float d = wide(k.v[j]) - pivot[j];
+					sums.a[j] += d;
+					sums.b[j] += d * d;
+				}
+			},
+			[&] { fold(sums); });
 	}
-	PIXELS(p) {
-		long long at = p * channels + c;
-		float v[N], o[N];
-		load(x + at, v);
-		if (other) load(other + at, o);
-		for (int j = 0; j < N; j++) {
-			v[j] = (v[j] - mean[j]) * a[j] + b[j];
-			if (other) v[j] += o[j];
-			if (last && v[j] <= 0) v[j] = 0;
-		}
-		store(y + at, v);
-	}
+	finish<N>(all, partial, counters, channels, [=](int c, double a, double b) { end(to, c, wide(x[c]), a, b); });
 }
-extern "C" __global__ void nn_batch_norm(const T *x, const float *stats, const float *scale, const float *bias, const T *other, T *y,
-                                         long long pixels, int channels, double eps, int relu, int packs) {
-	if (packs) normalise<V>(x, stats, scale, bias, other, y, pixels, channels, eps, relu);
-	else normalise<1>(x, stats, scale, bias, other, y, pixels, channels, eps, relu);
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_moments(const T *x, double *partial, unsigned *counters, float *stats, float *running,
+                                                                   const float *momentum, double unbiased, long long pixels, int channels, int packs) {
+	Moments to = {stats, running, momentum, unbiased, pixels, channels};
+	if (packs) moments<V>(x, partial, counters, to);
+	else moments<1>(x, partial, counters, to);
 }
 
-extern "C" __global__ void nn_batch_norm_update(float *running, const float *stats, const float *momentum, int channels, double unbiased) {
+// nn_batch_norm_update makes the next running statistics alone.
+extern "C" __global__ void __launch_bounds__(threads) nn_batch_norm_update(float *running, const float *stats, const float *momentum, int channels, double unbiased) {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 	if (i >= 2 * channels) return;
-	double m = momentum[0], v = stats[i];
-	if (i >= channels) v *= unbiased;
-	running[i] = (float)((1 - m) * running[i] + m * v);
+	running[i] = next(running[i], i < channels ? stats[i] : stats[i] * unbiased, momentum[0]);
 }
 
-// nn_grad_sums sums the gradient and its products with x - mean. The gradient is dy, plus more where there is one, where the
-// ReLU's result y, if there is one, is not 0; it is written to grad if that is there, which may be dy, more or y. What is summed is
-// what is written.
-template <int N> __device__ void gradSums(const T *x, const float *stats, const T *dy, const T *more, const T *y, T *grad, double *partial,
-                                                 long long pixels, int channels) {
-	int c = channel<N>();
-	double products[N] = {}, sum[N] = {};
-	if (c < channels) {
-		double mean[N];
-		for (int j = 0; j < N; j++) mean[j] = stats[c + j];
-		PIXELS(p) {
-			long long at = p * channels + c;
-			float v[N], g[N], m[N], r[N];
-			load(x + at, v);
-			load(dy + at, g);
-			if (more) load(more + at, m);
-			if (y) load(y + at, r);
-			for (int j = 0; j < N; j++) {
-				if (more) g[j] = wide(narrow(g[j] + m[j]));
-				if (y && r[j] <= 0) g[j] = 0;
-				products[j] += g[j] * (v[j] - mean[j]);
-				sum[j] += g[j];
-			}
-			if (grad) store(grad + at, g);
-		}
-	}
-	keep(products, sum, partial, channels);
-}
-extern "C" __global__ void nn_grad_sums(const T *x, const float *stats, const T *dy, const T *more, const T *y, T *grad, double *partial,
-                                        long long pixels, int channels, int packs) {
-	if (packs) gradSums<V>(x, stats, dy, more, y, grad, partial, pixels, channels);
-	else gradSums<1>(x, stats, dy, more, y, grad, partial, pixels, channels);
-}
+// A normalisation is a·(x - mean) + bias: a is scale/√(var + eps). Its result in T decides what the ReLU behind it lets through, in each
+// kernel alike.
+struct Norm {
+	const float *stats, *scale, *bias;
+	double eps;
+	int channels;
+};
+__device__ double inverse(const Norm &n, int c) { return 1 / sqrt(n.stats[n.channels + c] + n.eps); }
+__device__ float slope(const Norm &n, int c) { return (float)(n.scale[c] * inverse(n, c)); }
+__device__ float normal(float d, float a, float bias) { return fmaf(d, a, bias); }
+__device__ bool passes(float d, float a, float bias) { return !(wide(narrow(normal(d, a, bias))) <= 0); }
 
-// nn_grad_sums_end makes the gradients of scale and bias of the sums, without the scale of the loss.
-extern "C" __global__ void nn_grad_sums_end(const double *partial, int blocks, const float *stats, float *sums, int channels, double eps,
-                                            const float *loss) {
-	int c;
-	double products, sum;
-	if (!total(partial, blocks, channels, c, products, sum)) return;
-	sums[c] = (float)(products / sqrt(stats[channels + c] + eps) * unscaleOf(loss));
-	sums[channels + c] = (float)(sum * unscaleOf(loss));
-}
-
-// nn_batch_norm_grad writes the gradient with respect to x, with the scale of the loss as dy has it and sums do not. dx may be x or dy.
-template <int N> __device__ void normGrad(const T *x, const float *stats, const float *scale, const float *sums, const T *dy, T *dx,
-                                                       long long pixels, int channels, double eps, int fixed, const float *loss) {
-	int c = channel<N>();
+// nn_batch_norm writes the normalisation of x, plus other where there is one, of which the ReLU where asked for. y may be x or other.
+template <int N> struct Two { Pack<N> x, y; };
+template <int N, bool Adds> __device__ void normalise(const T *x, Norm norm, const T *other, T *y, long long pixels, int relu) {
+	int c = channel<N>(), channels = norm.channels;
+	float k[3][N];
+	prepare(table<3>(), channels, k, [=](int c, float (&to)[3]) { to[0] = norm.stats[c], to[1] = slope(norm, c), to[2] = norm.bias[c]; });
 	if (c >= channels) return;
-	float mean[N], a[N], b[N], s[N];
-	for (int j = 0; j < N; j++) {
-		double inv = 1 / sqrt(stats[channels + c + j] + eps), each = scaleOf(loss) / (double)pixels;
-		mean[j] = stats[c + j];
-		a[j] = (float)(scale[c + j] * inv);
-		b[j] = fixed ? 0 : (float)(sums[channels + c + j] * each);
-		s[j] = fixed ? 0 : (float)(sums[c + j] * each * inv);
-	}
-	PIXELS(p) {
-		long long at = p * channels + c;
-		float v[N], d[N];
-		load(x + at, v);
-		load(dy + at, d);
-		for (int j = 0; j < N; j++) d[j] = a[j] * (d[j] - b[j] - (v[j] - mean[j]) * s[j]);
-		store(dx + at, d);
-	}
+	sweep<Adds ? 1 : flight / 2, Two<N>>(
+		pixels,
+		[=](long long p) {
+			Two<N> got;
+			got.x = *(const Pack<N> *)(x + p * channels + c);
+			if (Adds) got.y = *(const Pack<N> *)(other + p * channels + c);
+			return got;
+		},
+		[&](long long p, const Two<N> &got) {
+			float v[N];
+#pragma unroll
+			for (int j = 0; j < N; j++) {
+				v[j] = normal(wide(got.x.v[j]) - k[0][j], k[1][j], k[2][j]);
+				if (Adds) v[j] += wide(got.y.v[j]);
+				if (relu && v[j] <= 0) v[j] = 0;
+			}
+			store(y + p * channels + c, v);
+		},
+		[] {});
 }
-extern "C" __global__ void nn_batch_norm_grad(const T *x, const float *stats, const float *scale, const float *sums, const T *dy, T *dx,
-                                              long long pixels, int channels, double eps, int fixed, const float *loss, int packs) {
-	if (packs) normGrad<V>(x, stats, scale, sums, dy, dx, pixels, channels, eps, fixed, loss);
-	else normGrad<1>(x, stats, scale, sums, dy, dx, pixels, channels, eps, fixed, loss);
+template <int N> __device__ void normalise(const T *x, Norm norm, const T *other, T *y, long long pixels, int relu) {
+	if (other) normalise<N, true>(x, norm, other, y, pixels, relu);
+	else normalise<N, false>(x, norm, other, y, pixels, relu);
+}
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm(const T *x, const float *stats, const float *scale, const float *bias, const T *other,
+                                                                      T *y, long long pixels, int channels, double eps, int relu, int packs) {
+	Norm norm = {stats, scale, bias, eps, channels};
+	if (packs) normalise<V>(x, norm, other, y, pixels, relu);
+	else normalise<1>(x, norm, other, y, pixels, relu);
 }
 
-// nn_channel_sums sums x [N, channels, rest] over all but channels, where pixels = N·rest.
-extern "C" __global__ void nn_channel_sums(const T *x, double *partial, long long pixels, int channels, long long rest) {
+// Of a gradient the sums and those of its products with x - mean make the gradients of scale and bias, without the scale of the loss.
+template <int N> __device__ void gradEnd(double *cells, double *partial, unsigned *counters, Norm norm, float *to, const float *loss) {
+	finish<N>(cells, partial, counters, norm.channels, [=](int c, double products, double sum) {
+		to[c] = (float)(products * inverse(norm, c) * unscaleOf(loss));
+		to[norm.channels + c] = (float)(sum * unscaleOf(loss));
+	});
+}
+
+// nn_grad_sums sums the gradient and its products with x - mean. The gradient is dy, plus more where there is one, where the ReLU's
+// result y, if there is one, is not 0; it is written to grad if that is there, which may be dy, more or y. What is summed is what is
+// written.
+template <int N> struct Four { Pack<N> x, dy, more, y; };
+template <int N> __device__ void gradSums(const T *x, Norm norm, const T *dy, const T *more, const T *y, T *grad, double *partial, unsigned *counters,
+                                          float *to, long long pixels, const float *loss) {
+	int c = channel<N>(), channels = norm.channels;
+	double *all = cells<V>();
+	float k[1][N];
+	prepare((float *)all, channels, k, [=](int c, float (&to)[1]) { to[0] = norm.stats[c]; });
+	Sums<N> sums;
+	clear(sums, all);
+	if (c < channels)
+		sweep<1, Four<N>>(
+			pixels,
+			[=](long long p) {
+				long long at = p * channels + c;
+				Four<N> got;
+				got.x = *(const Pack<N> *)(x + at);
+				got.dy = *(const Pack<N> *)(dy + at);
+				if (more) got.more = *(const Pack<N> *)(more + at);
+				if (y) got.y = *(const Pack<N> *)(y + at);
+				return got;
+			},
+			[&](long long p, const Four<N> &got) {
+				Pack<N> g = got.dy;
+				if (more)
+#pragma unroll
+					for (int j = 0; j < N; j++) g.v[j] = narrow(wide(g.v[j]) + wide(got.more.v[j]));
+				if (y)
+#pragma unroll
+					for (int j = 0; j < N; j++)
+						if (wide(got.y.v[j]) <= 0) g.v[j] = narrow(0);
+				if (grad) *(Pack<N> *)(grad + p * channels + c) = g;
+#pragma unroll
+				for (int j = 0; j < N; j++) {
+					float d = wide(g.v[j]);
+					sums.a[j] += d * (wide(got.x.v[j]) - k[0][j]);
+					sums.b[j] += d;
+				}
+			},
+			[&] { fold(sums); });
+	gradEnd<N>(all, partial, counters, norm, to, loss);
+}
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums(const T *x, const float *stats, const T *dy, const T *more, const T *y, T *grad,
+                                                                     double *partial, unsigned *counters, float *sums, long long pixels, int channels,
+                                                                     double eps, const float *loss, int packs) {
+	Norm norm = {stats, nullptr, nullptr, eps, channels};
+	if (packs) gradSums<V>(x, norm, dy, more, y, grad, partial, counters, sums, pixels, loss);
+	else gradSums<1>(x, norm, dy, more, y, grad, partial, counters, sums, pixels, loss);
+}
+
+// nn_grad_sums_relu does it with a gradient that is dy where the ReLU of the normalisation of x lets it through. Nothing is written.
+template <int N> __device__ void gradSumsReLU(const T *x, Norm norm, const T *dy, double *partial, unsigned *counters, float *to, long long pixels,
+                                              const float *loss) {
+	int c = channel<N>(), channels = norm.channels;
+	double *all = cells<V>();
+	float k[3][N];
+	prepare((float *)all, channels, k, [=](int c, float (&to)[3]) { to[0] = norm.stats[c], to[1] = slope(norm, c), to[2] = norm.bias[c]; });
+	Sums<N> sums;
+	clear(sums, all);
+	if (c < channels)
+		sweep<1, Two<N>>(
+			pixels,
+			[=](long long p) {
+				long long at = p * channels + c;
+				return Two<N>{*(const Pack<N> *)(x + at), *(const Pack<N> *)(dy + at)};
+			},
+			[&](long long, const Two<N> &got) {
+#pragma unroll
+				for (int j = 0; j < N; j++) {
+					float d = wide(got.x.v[j]) - k[0][j], g = passes(d, k[1][j], k[2][j]) ? wide(got.y.v[j]) : 0;
+					sums.a[j] += g * d;
+					sums.b[j] += g;
+				}
+			},
+			[&] { fold(sums); });
+	gradEnd<N>(all, partial, counters, norm, to, loss);
+}
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums_relu(const T *x, const float *stats, const float *scale, const float *bias, const T *dy,
+                                                                          double *partial, unsigned *counters, float *sums, long long pixels,
+                                                                          int channels, double eps, const float *loss, int packs) {
+	Norm norm = {stats, scale, bias, eps, channels};
+	if (packs) gradSumsReLU<V>(x, norm, dy, partial, counters, sums, pixels, loss);
+	else gradSumsReLU<1>(x, norm, dy, partial, counters, sums, pixels, loss);
+}
+
+// nn_batch_norm_grad writes the gradient with respect to x, with the scale of the loss as dy has it and sums do not. Where there is a bias
+// it takes what of dy the ReLU of the normalisation lets through. dx may be x or dy.
+template <int N> __device__ void normGrad(const T *x, Norm norm, const float *sums, const T *dy, T *dx, long long pixels, int fixed, const float *loss) {
+	int c = channel<N>(), channels = norm.channels;
+	bool relu = norm.bias;
+	float k[5][N];  // a·dy + k3·(x - mean) + k4
+	prepare(table<5>(), channels, k, [=](int c, float (&to)[5]) {
+		double each = scaleOf(loss) / (double)pixels;
+		to[0] = norm.stats[c], to[1] = slope(norm, c), to[2] = relu ? norm.bias[c] : 0;
+		to[3] = fixed ? 0 : (float)(-to[1] * inverse(norm, c) * sums[c] * each);
+		to[4] = fixed ? 0 : (float)(-to[1] * sums[channels + c] * each);
+	});
+	if (c >= channels) return;
+	sweep<1, Two<N>>(
+		pixels,
+		[=](long long p) {
+			long long at = p * channels + c;
+			return Two<N>{*(const Pack<N> *)(x + at), *(const Pack<N> *)(dy + at)};
+		},
+		[&](long long p, const Two<N> &got) {
+			float d[N];
+#pragma unroll
+			for (int j = 0; j < N; j++) {
+				float v = wide(got.x.v[j]) - k[0][j], g = wide(got.y.v[j]);
+				if (relu && !passes(v, k[1][j], k[2][j])) g = 0;
+				d[j] = k[1][j] * g + (k[3][j] * v + k[4][j]);
+			}
+			store(dx + p * channels + c, d);
+		},
+		[] {});
+}
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_grad(const T *x, const float *stats, const float *scale, const float *bias,
+                                                                           const float *sums, const T *dy, T *dx, long long pixels, int channels,
+                                                                           double eps, int fixed, const float *loss, int packs) {
+	Norm norm = {stats, scale, bias, eps, channels};
+	if (packs) normGrad<V>(x, norm, sums, dy, dx, pixels, fixed, loss);
+	else normGrad<1>(x, norm, sums, dy, dx, pixels, fixed, loss);
+}
+
+// nn_channel_sums sums x [N, channels, rest] over all but channels, where pixels = N·rest, without the scale of the loss.
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T *x, double *partial, unsigned *counters, float *y, long long pixels,
+                                                                        int channels, long long rest, const float *loss) {
 	int c = channel<1>();
-	double sum[1] = {}, none[1] = {};
-	if (c < channels) PIXELS(p) sum[0] += wide(x[(p / rest * channels + c) * rest + p % rest]);
-	keep(sum, none, partial, channels);
-}
-
-// nn_channel_sums_end writes the sums without the scale of the loss.
-extern "C" __global__ void nn_channel_sums_end(const double *partial, int blocks, float *y, int channels, const float *loss) {
-	int c;
-	double sum, none;
-	if (total(partial, blocks, channels, c, sum, none)) y[c] = (float)(sum * unscaleOf(loss));
+	Sums<1> sums;
+	clear(sums, cells<1>());
+	if (c < channels)
+		sweep<flight, Pack<1>>(
+			pixels, [=](long long p) { return Pack<1>{{x[(p / rest * channels + c) * rest + p % rest]}}; },
+			[&](long long, const Pack<1> &k) { sums.a[0] += wide(k.v[0]); }, [&] { fold(sums); });
+	finish<1>(cells<1>(), partial, counters, channels, [=](int c, double sum, double) { y[c] = (float)(sum * unscaleOf(loss)); });
 }

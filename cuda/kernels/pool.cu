@@ -13,18 +13,16 @@ template <class F> __device__ void within(int i, int j, const Windows &a, F f) {
 		for (int col = left < 0 ? 0 : left; col < left + a.kw && col < a.w; col++) f(row * a.w + col);
 }
 
-// first finds the first maximum of window (i, j) for each of N channels that start at x: its index in the plane. NaN is larger
-// than all.
-template <int N> __device__ void first(const T *x, int i, int j, const Windows &a, float (&best)[N], int (&at)[N]) {
-	for (int k = 0; k < N; k++) at[k] = -1;
+// largest finds the maximum of window (i, j) for each of N channels that start at x. NaN is larger than all.
+template <int N> __device__ void largest(const T *x, int i, int j, const Windows &a, float (&best)[N]) {
+	bool any = false;
 	within(i, j, a, [&](int place) {
 		float v[N];
 		load(x + (long long)place * a.c, v);
+#pragma unroll
 		for (int k = 0; k < N; k++)
-			if (at[k] < 0 || v[k] > best[k] || (v[k] != v[k] && best[k] == best[k])) {
-				at[k] = place;
-				best[k] = v[k];
-			}
+			if (!any || v[k] > best[k] || (v[k] != v[k] && best[k] == best[k])) best[k] = v[k];
+		any = true;
 	});
 }
 
@@ -45,35 +43,53 @@ template <class F> __device__ void channelwise(long long n, int height, int widt
 	});
 }
 
-extern "C" __global__ void nn_max_pool(const T *x, T *y, WINDOWS, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool(const T *x, T *y, WINDOWS, long long n) {
 	Windows a = THESE;
 	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col, int k) {
 		WIDTH(size);
 		float best[N] = {};
-		int places[N];
-		first(x + image * h * w * c + k, row, col, a, best, places);
+		largest(x + image * h * w * c + k, row, col, a, best);
 		store(y + at, best);
 	});
 }
 
-extern "C" __global__ void nn_max_pool_grad(const T *x, const T *dy, T *dx, WINDOWS, long long n) {
+// beats says whether an element of a window with value x, which comes before the one with value mine or behind it, is its maximum
+// rather than that one.
+__device__ bool beats(float x, float mine, bool before) {
+	if (mine != mine) return before && x != x;
+	return before ? !(x < mine) : !(x <= mine);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_grad(const T *x, const T *dy, T *dx, WINDOWS, long long n) {
 	Windows a = THESE;
 	channelwise(n, h, w, c, packed(x) && packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col, int k) {
 		WIDTH(size);
-		float sum[N] = {};
+		const T *plane = x + image * h * w * c + k;
+		int mine = row * w + col;
+		float sum[N] = {}, own[N];
+		load(x + at, own);
 		seen(row, col, a, [&](int i, int j) {
-			float best[N] = {}, d[N];
-			int places[N];
-			first(x + image * h * w * c + k, i, j, a, best, places);
+			unsigned largest = (1u << N) - 1;  // of the window, by channel
+			within(i, j, a, [&](int place) {
+				if (place == mine || !largest) return;
+				float v[N];
+				load(plane + (long long)place * c, v);
+#pragma unroll
+				for (int m = 0; m < N; m++)
+					if (beats(v[m], own[m], place < mine)) largest &= ~(1u << m);
+			});
+			if (!largest) return;
+			float d[N];
 			load(dy + ((image * oh + i) * ow + j) * c + k, d);
+#pragma unroll
 			for (int m = 0; m < N; m++)
-				if (places[m] == row * w + col) sum[m] += d[m];
+				if (largest >> m & 1) sum[m] += d[m];
 		});
 		store(dx + at, sum);
 	});
 }
 
-extern "C" __global__ void nn_avg_pool(const T *x, T *y, WINDOWS, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool(const T *x, T *y, WINDOWS, long long n) {
 	Windows a = THESE;
 	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col, int k) {
 		WIDTH(size);
@@ -88,7 +104,7 @@ extern "C" __global__ void nn_avg_pool(const T *x, T *y, WINDOWS, long long n) {
 	});
 }
 
-extern "C" __global__ void nn_avg_pool_grad(const T *dy, T *dx, WINDOWS, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool_grad(const T *dy, T *dx, WINDOWS, long long n) {
 	Windows a = THESE;
 	channelwise(n, h, w, c, packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col, int k) {
 		WIDTH(size);
@@ -104,7 +120,7 @@ extern "C" __global__ void nn_avg_pool_grad(const T *dy, T *dx, WINDOWS, long lo
 }
 
 // nn_global_avg_pool makes the means [N,c] of x [N,pixels,c].
-extern "C" __global__ void nn_global_avg_pool(const T *x, T *y, long long pixels, int c, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T *x, T *y, long long pixels, int c, long long n) {
 	elements(n, c % V == 0 && packed(x) && packed(y), [=](auto width, long long at) {
 		WIDTH(width);
 		const T *from = x + at / c * pixels * c + at % c;
@@ -120,7 +136,7 @@ extern "C" __global__ void nn_global_avg_pool(const T *x, T *y, long long pixels
 	});
 }
 
-extern "C" __global__ void nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels, int c, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels, int c, long long n) {
 	elements(n, c % V == 0 && packed(dy) && packed(dx), [=](auto width, long long at) {
 		WIDTH(width);
 		float d[N];

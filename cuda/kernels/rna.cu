@@ -25,7 +25,7 @@ __device__ double residual(const Residual &r, long long i, const float *&beforeX
 
 // rna_widen writes elements [from, from + n) of the residuals to the columns of out, ld apart. In a chain of iterates
 // each y is the x before it.
-extern "C" __global__ void rna_widen(const Residual *residuals, int count, long long from, long long n, double *out, long long ld) {
+extern "C" __global__ void __launch_bounds__(256, 4) rna_widen(const Residual *residuals, int count, long long from, long long n, double *out, long long ld) {
 	long long step = (long long)gridDim.x * blockDim.x;
 	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
 		const float *beforeX = nullptr;
@@ -35,7 +35,7 @@ extern "C" __global__ void rna_widen(const Residual *residuals, int count, long 
 }
 
 // rna_combine writes elements [from, from + n) of the linear combination of the terms to out, rounded once.
-extern "C" __global__ void rna_combine(const Term *terms, int count, long long from, long long n, float *out) {
+extern "C" __global__ void __launch_bounds__(256, 4) rna_combine(const Term *terms, int count, long long from, long long n, float *out) {
 	long long step = (long long)gridDim.x * blockDim.x;
 	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
 		// Not added to zero, which would lose the sign of -0.
@@ -71,7 +71,7 @@ struct Found {
 };
 
 // rna_check looks at n elements, of which the first is element from of the vector.
-extern "C" __global__ void rna_check(const float *x, long long from, long long n, Found *found) {
+extern "C" __global__ void __launch_bounds__(256, 4) rna_check(const float *x, long long from, long long n, Found *found) {
 	__shared__ u64 cells[32];
 	long long step = (long long)gridDim.x * blockDim.x;
 	unsigned most = 0;
@@ -87,10 +87,11 @@ extern "C" __global__ void rna_check(const float *x, long long from, long long n
 }
 
 // rna_max finds the bits of the largest absolute value of n elements, from on, of a residual.
-extern "C" __global__ void rna_max(const Residual *r, long long from, long long n, Found *found) {
+extern "C" __global__ void __launch_bounds__(256, 4) rna_max(const Residual *r, long long from, long long n, Found *found) {
 	__shared__ u64 cells[32];
 	long long step = (long long)gridDim.x * blockDim.x;
 	u64 most = 0;
+#pragma unroll 1
 	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
 		const float *beforeX = nullptr;
 		double before = 0;

@@ -3,7 +3,7 @@
 
 // nn_sum_to writes the sums of each share of a and c, of which there are gridDim.z, to partial [gridDim.z, b·d]. Of a block
 // of threads those in a row, or with across those in a column, have an output in common: what they sum up lies side by side, or what they sum to.
-extern "C" __global__ void nn_sum_to(const T *x, double *partial, long long a, long long b, long long c, long long d, int across) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_sum_to(const T *x, double *partial, long long a, long long b, long long c, long long d, int across) {
 	__shared__ double all[256];
 	int share = across ? threadIdx.y : threadIdx.x, shares = across ? blockDim.y : blockDim.x;
 	int mine = across ? threadIdx.x : threadIdx.y, outputs = across ? blockDim.x : blockDim.y;
@@ -30,9 +30,9 @@ __device__ float ended(const double *partial, int shares, long long i, long long
 	for (int k = 0; k < shares; k++) sum += partial[k * n + i];
 	return (float)(sum * unscaleOf(scale));
 }
-extern "C" __global__ void nn_sum_to_end(const double *partial, int shares, T *y, const float *scale, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_sum_to_end(const double *partial, int shares, T *y, const float *scale, long long n) {
 	EACH(i, n) y[i] = narrow(ended(partial, shares, i, n, scale));
 }
-extern "C" __global__ void nn_sum_to_wide(const double *partial, int shares, float *y, const float *scale, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_sum_to_wide(const double *partial, int shares, float *y, const float *scale, long long n) {
 	EACH(i, n) y[i] = ended(partial, shares, i, n, scale);
 }

@@ -8,19 +8,19 @@ __device__ void write(float *v, T *copy, long long i, float a) {
 	if (copy) copy[i] = narrow(a);
 }
 
-extern "C" __global__ void vec_fill(float *v, T *copy, float a, long long n) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_fill(float *v, T *copy, float a, long long n) {
 	EACH(i, n) write(v, copy, i, a);
 }
 
-extern "C" __global__ void vec_add_scaled(float *v, T *copy, float a, const float *x, long long n) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_add_scaled(float *v, T *copy, float a, const float *x, long long n) {
 	EACH(i, n) write(v, copy, i, v[i] + a * x[i]);
 }
 
-extern "C" __global__ void vec_lerp(float *v, T *copy, float a, const float *x, long long n) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_lerp(float *v, T *copy, float a, const float *x, long long n) {
 	EACH(i, n) write(v, copy, i, v[i] + a * (x[i] - v[i]));
 }
 
-extern "C" __global__ void vec_narrow(const float *v, T *copy, long long n) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_narrow(const float *v, T *copy, long long n) {
 	elements(n, packed(v) && packed(copy), [=](auto width, long long i) {
 		WIDTH(width);
 		float a[N];
@@ -41,14 +41,14 @@ struct Scale {
 __device__ bool strange(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
 
 // vec_check marks a gradient that is not finite.
-extern "C" __global__ void vec_check(const float *grad, long long n, Scale *s) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_check(const float *grad, long long n, Scale *s) {
 	int bad = 0;
 	EACH(i, n) bad |= strange(grad[i]);
 	if (bad) s->bad = 1;
 }
 
 // vec_next_scale ends a step: a gradient that was not finite halves the scale, many that were double it.
-extern "C" __global__ void vec_next_scale(Scale *s, int interval) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_next_scale(Scale *s, int interval) {
 	float scale = s->scale;
 	if (s->bad) {
 		scale /= 2;
@@ -78,7 +78,7 @@ __device__ double reduce(double v) {
 }
 
 // vec_squares writes the sum of squares of each block.
-extern "C" __global__ void vec_squares(const float *v, long long n, double *sums) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_squares(const float *v, long long n, double *sums) {
 	double s = 0;
 	EACH(i, n) s += (double)v[i] * v[i];
 	s = reduce(s);
@@ -86,7 +86,7 @@ extern "C" __global__ void vec_squares(const float *v, long long n, double *sums
 }
 
 // vec_strange writes the number of elements of each block that are NaN or infinite.
-extern "C" __global__ void vec_strange(const float *v, long long n, double *sums) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_strange(const float *v, long long n, double *sums) {
 	double s = 0;
 	EACH(i, n) s += strange(v[i]);
 	s = reduce(s);
@@ -94,7 +94,7 @@ extern "C" __global__ void vec_strange(const float *v, long long n, double *sums
 }
 
 // vec_total writes the sum of the blocks' sums behind them. It is one block.
-extern "C" __global__ void vec_total(double *sums, int n) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_total(double *sums, int n) {
 	double s = 0;
 	for (int i = threadIdx.x; i < n; i += threads) s += sums[i];
 	s = reduce(s);
@@ -231,8 +231,8 @@ template <bool Nesterov> struct Momentum {
 	}
 };
 
-extern "C" __global__ void update_momentum(STEP, const float *ratios) { apply<Momentum<false>>(ARGUMENTS, ratios); }
-extern "C" __global__ void update_nesterov(STEP, const float *ratios) { apply<Momentum<true>>(ARGUMENTS, ratios); }
+extern "C" __global__ void __launch_bounds__(threads, 4) update_momentum(STEP, const float *ratios) { apply<Momentum<false>>(ARGUMENTS, ratios); }
+extern "C" __global__ void __launch_bounds__(threads, 4) update_nesterov(STEP, const float *ratios) { apply<Momentum<true>>(ARGUMENTS, ratios); }
 
 struct LARS : Momentum<false> {
 	__device__ float measure(float, const float *grad, float *, float *, long long i, const float *) { return grad[i]; }
@@ -241,8 +241,8 @@ struct LARS : Momentum<false> {
 	}
 };
 
-extern "C" __global__ void measure_lars(STEP, double *sums) { measure<LARS>(ARGUMENTS, sums); }
-extern "C" __global__ void ratios_lars(STEP, const double *sums, const int *starts, float *ratio) {
+extern "C" __global__ void __launch_bounds__(threads, 4) measure_lars(STEP, double *sums) { measure<LARS>(ARGUMENTS, sums); }
+extern "C" __global__ void __launch_bounds__(threads, 4) ratios_lars(STEP, const double *sums, const int *starts, float *ratio) {
 	ratios<LARS>(ARGUMENTS, sums, starts, ratio);
 }
 
@@ -280,7 +280,7 @@ struct AdamW {
 	}
 };
 
-extern "C" __global__ void update_adamw(STEP, const float *ratios) { apply<AdamW>(ARGUMENTS, ratios); }
+extern "C" __global__ void __launch_bounds__(threads, 4) update_adamw(STEP, const float *ratios) { apply<AdamW>(ARGUMENTS, ratios); }
 
 struct LAMB {
 	__device__ void coefficients(float *c, const double *h, Numbers n, const double *norm) {
@@ -307,8 +307,8 @@ struct LAMB {
 	}
 };
 
-extern "C" __global__ void measure_lamb(STEP, double *sums) { measure<LAMB>(ARGUMENTS, sums); }
-extern "C" __global__ void ratios_lamb(STEP, const double *sums, const int *starts, float *ratio) {
+extern "C" __global__ void __launch_bounds__(threads, 4) measure_lamb(STEP, double *sums) { measure<LAMB>(ARGUMENTS, sums); }
+extern "C" __global__ void __launch_bounds__(threads, 4) ratios_lamb(STEP, const double *sums, const int *starts, float *ratio) {
 	ratios<LAMB>(ARGUMENTS, sums, starts, ratio);
 }
-extern "C" __global__ void update_lamb(STEP, const float *ratios) { apply<LAMB>(ARGUMENTS, ratios); }
+extern "C" __global__ void __launch_bounds__(threads, 4) update_lamb(STEP, const float *ratios) { apply<LAMB>(ARGUMENTS, ratios); }

@@ -21,23 +21,25 @@ import (
 // A Device is a GPU on which nets run: a device.Device whose vectors are float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
 // rest are kernels of this package. All work goes to one stream, in the order of the calls, but for the input of lanes, which has its own.
 type Device struct {
-	c       *driver.Context
-	opts    Options
-	stream  *driver.Stream
-	input   *driver.Stream // of lanes; nil until there is one
-	scratch *driver.Memory // of cuBLAS
-	blas    *blas.Handle
-	dnn     *dnn.Handle
-	rules   lower.Table[kernel]
-	modules map[string]*driver.Module
-	kernels map[string]*driver.Kernel
-	tables  map[string]*driver.Memory // constants of ops, by content
-	convs   map[convKey]*dnn.Convolution
-	sums    *driver.Memory // of blocks of a vector, and their sum
-	parts   partition      // of the last step of an optimiser
-	loss    *driver.Memory // its scale, a lossScale; nil without
-	marks   marks          // of the clock
-	failed  error          // of what cannot return one
+	c        *driver.Context
+	opts     Options
+	stream   *driver.Stream
+	input    *driver.Stream // of lanes; nil until there is one
+	scratch  *driver.Memory // of cuBLAS
+	blas     *blas.Handle
+	dnn      *dnn.Handle
+	rules    lower.Table[kernel]
+	modules  map[string]*driver.Module
+	kernels  map[string]*driver.Kernel
+	tables   map[string]*driver.Memory // constants of ops, by content
+	convs    map[convKey]*dnn.Convolution
+	sums     *driver.Memory   // of blocks of a vector, and their sum
+	parts    partition        // of the last step of an optimiser
+	loss     *driver.Memory   // its scale, a lossScale; nil without
+	zeros    *driver.Memory   // of counters, which kernels leave as they were
+	outgrown []*driver.Memory // zeros that kernels may still use
+	marks    marks            // of the clock
+	failed   error            // of what cannot return one
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -126,7 +128,7 @@ func (d *Device) Close() error {
 	for _, m := range d.tables {
 		errs = append(errs, m.Close())
 	}
-	for _, m := range []*driver.Memory{d.sums, d.parts.memory, d.loss} {
+	for _, m := range append(d.outgrown, d.sums, d.parts.memory, d.loss, d.zeros) {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}
@@ -198,6 +200,25 @@ func (d *Device) table(content []byte) (driver.Span, error) {
 		d.tables[string(content)] = m
 	}
 	return m.All(), nil
+}
+
+// counters are n counters that are zero. Kernels that use them leave them so, and run one at a time.
+func (d *Device) counters(n int) (driver.Span, error) {
+	bytes := 4 * int64(n)
+	if d.zeros == nil || d.zeros.Bytes() < bytes {
+		m, err := d.c.Alloc(max(bytes, 4<<10))
+		if err == nil {
+			err = d.stream.Fill(m.All(), 0)
+		}
+		if err != nil {
+			return driver.Span{}, err
+		}
+		if d.zeros != nil {
+			d.outgrown = append(d.outgrown, d.zeros)
+		}
+		d.zeros = m
+	}
+	return d.zeros.Span(0, bytes), nil
 }
 
 // blocks is how many blocks of a kernel are enough to fill the GPU.

@@ -190,6 +190,53 @@ func TestNetGroups(t *testing.T) {
 	}
 }
 
+// A rewritten program has the mask of a ReLU behind a batch normalisation made again, in the group of its gradients, unless somebody else
+// reads the gradient; and running statistics in the group of the statistics.
+func TestNetRewrite(t *testing.T) {
+	gputest.NeedDNN(t)
+	d, err := openNet(Options{})()
+	check(t, err)
+	defer func() { check(t, d.Close()) }()
+	x, two, c, one := op.T(op.Float32, 2, 3, 4, 5), op.T(op.Float32, 2, 3), op.T(op.Float32, 3), op.T(op.Float32, 1)
+	program := func(more ...device.Step) *device.Program {
+		p := &device.Program{Keep: []int{6, 10, 11, 12}}
+		for _, v := range []op.Type{x, c, c, two, one, two, two, x, x, x, two, x, x, x} {
+			p.Values = append(p.Values, device.Value{Type: v, Layout: d.Layout(v, device.Data)})
+		}
+		p.Steps = append([]device.Step{
+			{Op: op.BatchNormStats{}, In: []int{0}, Out: 5},
+			{Op: op.BatchNorm{}, In: []int{0, 5, 1, 2}, Out: 7},
+			{Op: op.ReLU{}, In: []int{7}, Out: 8},
+			{Op: op.BatchNormUpdate{Count: 40}, In: []int{3, 5, 4}, Out: 6},
+			{Op: op.ReLU{}, In: []int{8}, Out: 12},
+			{Op: op.ReLUGrad{}, In: []int{8, 12}, Out: 9},
+			{Op: op.BatchNormGradSums{}, In: []int{0, 5, 9}, Out: 10},
+			{Op: op.BatchNormGradInput{}, In: []int{0, 5, 1, 10, 9}, Out: 11},
+		}, more...)
+		return p
+	}
+	kinds := func(p *device.Program) (all []string) {
+		p.Values = slices.Clone(p.Values)
+		d.(device.Rewriter).Rewrite(p)
+		for _, g := range d.(device.Grouper).Group(p) {
+			var names []string
+			for _, s := range g {
+				names = append(names, p.Steps[s].Op.Kind())
+			}
+			all = append(all, strings.Join(names, " "))
+		}
+		return all
+	}
+	if got, want := kinds(program()), []string{"batch_norm_stats batch_norm_update", "batch_norm relu",
+		"batch_norm relu relu_grad batch_norm_grad_sums batch_norm_grad_input"}; !slices.Equal(got, want) {
+		t.Errorf("groups %q, want %q", got, want)
+	}
+	shared := program(device.Step{Op: op.ReLU{}, In: []int{9}, Out: 13})
+	if got, want := kinds(shared), []string{"batch_norm_stats batch_norm_update", "batch_norm relu", "relu_grad batch_norm_grad_sums"}; !slices.Equal(got, want) {
+		t.Errorf("groups where another op reads the gradient: %q, want %q", got, want)
+	}
+}
+
 // recorder is a Device that notes the kinds of ops that it runs.
 type recorder struct{ *Device }
 

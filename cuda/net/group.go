@@ -75,3 +75,48 @@ func (d *Device) summedGradient(f *lower.Flow, first int) []lower.Match[kernel] 
 	}
 	return nil
 }
+
+// updatedStats takes BatchNormStats + BatchNormUpdate.
+func (d *Device) updatedStats(f *lower.Flow, first int) []lower.Match[kernel] {
+	s := step{d, f.Step(first)}
+	if !lower.Is[op.BatchNormStats](s.Step) {
+		return nil
+	}
+	for _, r := range f.Readers(first) {
+		u := step{d, f.Step(r)}
+		if lower.Is[op.BatchNormUpdate](u.Step) && u.In[1] == s.Out {
+			return []lower.Match[kernel]{{Steps: []int{first, r}, Lower: func() (*lowering, error) { return moments{s, &u}.lower(), nil }}}
+		}
+	}
+	return nil
+}
+
+// maskedGradient takes BatchNorm + ReLU + ReLUGrad + BatchNormGradSums + BatchNormGradInput: the gradient of a normalisation with a
+// ReLU behind it, whose mask is made again.
+func (d *Device) maskedGradient(f *lower.Flow, first int) []lower.Match[kernel] {
+	steps := []int{first}
+	take := func(ok bool, next int) bool {
+		if ok {
+			steps = append(steps, next)
+		}
+		return ok
+	}
+	norm := f.Step(first)
+	if !lower.Is[op.BatchNorm](norm) {
+		return nil
+	}
+	relu, ok := lower.Next[op.ReLU](f, first)
+	if !take(ok, relu) {
+		return nil
+	}
+	mask, ok := lower.Next[op.ReLUGrad](f, relu)
+	if !take(ok && f.Step(mask).In[0] == f.Step(relu).Out, mask) {
+		return nil
+	}
+	r := f.Readers(mask)
+	if len(r) != 2 || f.Kept(mask) || !gradientOf(norm, f.Step(mask).Step, f.Step(r[0]), f.Step(r[1])) {
+		return nil
+	}
+	n, dy, sums, dx := step{d, norm}, f.Step(mask).In[1], f.Step(r[0]), f.Step(r[1])
+	return []lower.Match[kernel]{{Steps: append(steps, r...), Lower: func() (*lowering, error) { return n.maskedGradient(dy, sums, dx), nil }}}
+}

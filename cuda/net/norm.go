@@ -17,6 +17,9 @@ type pass struct {
 	packs       bool
 }
 
+// normBlocks are those of norm.cu that a multiprocessor runs at a time.
+const normBlocks = 4
+
 // packed says whether activations can be accessed by 16 bytes: those at the given places, where channels allow it.
 func packed(at ...driver.Span) bool {
 	return !slices.ContainsFunc(at, func(s driver.Span) bool { return s.Offset()%16 != 0 })
@@ -34,7 +37,7 @@ func (d *Device) columns(pixels, channels int, f form, packed bool) pass {
 	}
 	c.grid = driver.Dim{X: (channels + c.block.X - 1) / c.block.X}
 	const least = 16 // pixels for a thread
-	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least), d.blocks()/c.grid.X))
+	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least), normBlocks*max(d.c.Info().Multiprocessors, 1)/c.grid.X))
 	return c
 }
 
@@ -43,9 +46,17 @@ func each(channels int) (grid, block driver.Dim) {
 	return driver.Dim{X: (channels + 127) / 128}, driver.Dim{X: 128}
 }
 
-// ends is the grid of a kernel of norm.cu that adds up the sums of blocks.
-func ends(channels int) (grid, block driver.Dim) {
-	return driver.Dim{X: (channels + 31) / 32}, driver.Dim{X: 32, Y: 8}
+// blockGroup is the number of blocks whose sums one of them adds up, as in norm.cu.
+const blockGroup = 32
+
+// counters count the blocks of a pass that are done. A pass leaves them at zero, and no two run at a time.
+func (b *binding) counters(p pass) driver.Span {
+	groups := (max(p.grid.Y, 1) + blockGroup - 1) / blockGroup
+	s, err := b.d.counters(max(p.grid.X, 1) * (groups + 1))
+	if err != nil {
+		b.fail(err)
+	}
+	return s
 }
 
 // partial is the bytes of the sums of all blocks, wherever activations will lie.
@@ -66,26 +77,53 @@ func (s step) channelSum(op.ChannelSum) (*lowering, error) {
 	}
 	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, false)
-		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.work, int64(pixels), channels, int64(rest))
-		grid, block := ends(channels)
-		b.launch("norm.cu", "nn_channel_sums_end", grid, block, b.work, c.grid.Y, out, channels, s.d.scaleFor(x))
+		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.work, b.counters(c), out, int64(pixels), channels, int64(rest), s.d.scaleFor(x))
 	})
 	l.Kernel.narrow = x.narrow
 	return l, nil
 }
 
 func (s step) batchNormStats(op.BatchNormStats) (*lowering, error) {
+	return moments{step: s}.lower(), nil
+}
+
+// moments are the statistics of a batch normalisation and, where there is an update, the next running ones.
+type moments struct {
+	step
+	update *step
+}
+
+func (s moments) lower() *lowering {
 	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
 	x := s.like(s.InType(0), 0)
-	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
+	sums := align(s.d.partial(pixels, channels, x))
+	l := s.result(form{}, sums+8*channels, []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, packed(in[0]))
-		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.work, int64(pixels), channels, c.packs)
-		grid, block := ends(channels)
-		b.launch("norm.cu", "nn_stats", grid, block, b.work, c.grid.Y, out, int64(pixels), channels)
+		if out.Bytes() == 0 { // nobody else wants them
+			out = b.work.Span(int64(sums), 8*int64(channels))
+		}
+		var running, momentum driver.Span
+		unbiased := 0.
+		if u := s.update; u != nil {
+			running, momentum, unbiased = b.spans[u.Out], b.spans[u.In[2]], correction(u.Op.(op.BatchNormUpdate))
+			if from := b.spans[u.In[0]]; from != running {
+				b.copy(running, from)
+			}
+		}
+		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.work, b.counters(c), out, running, momentum, unbiased, int64(pixels), channels, c.packs)
 	})
 	l.Kernel.narrow = x.narrow
-	return l, nil
+	if u := s.update; u != nil {
+		r := u.output(form{})
+		r.Over = []int{u.In[0]}
+		l.Results = append(l.Results, r)
+		l.Kernel.wants = append(l.Kernel.wants, u.want(0, form{}), u.want(2, form{}))
+	}
+	return l
 }
+
+// correction makes the variance of a sample of a biased one.
+func correction(o op.BatchNormUpdate) float64 { return float64(o.Count) / float64(o.Count-1) }
 
 func (s step) batchNorm(o op.BatchNorm) (*lowering, error) {
 	return s.normalise(o, -1, false, s.Out), nil
@@ -119,7 +157,7 @@ func (s step) batchNormUpdate(o op.BatchNormUpdate) (*lowering, error) {
 			b.copy(out, in[0])
 		}
 		grid, block := each(2 * channels)
-		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out, in[1], in[2], channels, float64(o.Count)/float64(o.Count-1))
+		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out, in[1], in[2], channels, correction(o))
 	})
 	l.Kernel.narrow = s.d.narrow() // the module that the other kernels come from
 	l.Results[0].Over = []int{s.In[0]}
@@ -167,9 +205,8 @@ func (s gradSums) lower() (*lowering, form) {
 		}
 		in, dy, more, y, grad := b.spans[s.In[0]], value(s.dy), value(s.more), value(s.y), value(s.grad)
 		c := s.d.columns(pixels, channels, x, packed(in, dy, more, y, grad))
-		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad, b.work, int64(pixels), channels, c.packs)
-		grid, block := ends(channels)
-		b.launch("norm.cu", "nn_grad_sums_end", grid, block, b.work, c.grid.Y, b.spans[s.In[1]], b.spans[s.Out], channels, s.o.Eps, s.d.scaleFor(g))
+		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad, b.work, b.counters(c), b.spans[s.Out],
+			int64(pixels), channels, s.o.Eps, s.d.scaleFor(g), c.packs)
 	}
 	return l, g
 }
@@ -180,9 +217,40 @@ func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, error) {
 	x := form{last: g.last, narrow: g.narrow}
 	l := s.result(g, 0, []want{s.want(0, x), s.want(4, g)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, packed(in[0], in[4], out))
-		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], in[3], in[4], out, int64(pixels), channels, o.Eps, o.Fixed,
-			s.d.scaleFor(g), c.packs)
+		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], driver.Span{}, in[3], in[4], out, int64(pixels), channels,
+			o.Eps, o.Fixed, s.d.scaleFor(g), c.packs)
 	})
 	l.Results[0].Over = []int{s.In[0], s.In[4]}
 	return l, nil
+}
+
+// maskedGradient lowers the gradient of a batch normalisation s with a ReLU behind it, whose result has the gradient dy: what sums and
+// dx are.
+func (s step) maskedGradient(dy int, sums, dx lower.Step) *lowering {
+	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
+	o := dx.Op.(op.BatchNormGradInput)
+	have := s.formOf(dy)
+	x := s.like(s.InType(0), 0)
+	x.narrow = x.narrow || have.narrow
+	g := x
+	g.scaled = have.scaled
+	to := step{s.d, dx}.output(g)
+	to.Over = []int{s.In[0], dy}
+	partial := align(s.d.partial(pixels, channels, x))
+	l := &lowering{Results: []lower.Result{step{s.d, sums}.output(form{}), to}, Workspace: partial + 8*channels}
+	l.Kernel.narrow = x.narrow
+	l.Kernel.wants = []want{s.want(0, x), {value: dy, form: g}, s.want(1, form{}), s.want(2, form{}), s.want(3, form{})}
+	l.Kernel.bind = func(b *binding) {
+		in, stats, scale, bias, d := b.spans[s.In[0]], b.spans[s.In[1]], b.spans[s.In[2]], b.spans[s.In[3]], b.spans[dy]
+		found := b.spans[sums.Out]
+		if found.Bytes() == 0 { // nobody else wants them
+			found = b.work.Span(int64(partial), 8*int64(channels))
+		}
+		c := s.d.columns(pixels, channels, x, packed(in, d, b.spans[dx.Out]))
+		b.launch("norm.cu", "nn_grad_sums_relu", c.grid, c.block, in, stats, scale, bias, d, b.work, b.counters(c), found,
+			int64(pixels), channels, o.Eps, s.d.scaleFor(g), c.packs)
+		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in, stats, scale, bias, found, d, b.spans[dx.Out],
+			int64(pixels), channels, o.Eps, o.Fixed, s.d.scaleFor(g), c.packs)
+	}
+	return l
 }

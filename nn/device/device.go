@@ -46,6 +46,15 @@ type Grouper interface {
 	Group(p *Program) [][]int
 }
 
+// Rewriter is a Device that runs some programs better in another form.
+type Rewriter interface {
+	Device
+	// Rewrite changes p, before it is grouped, to a program with the same results, for groups that the device proposes then: it may
+	// move steps, and add some that make a value again from operands that are there anyway. The values that p has keep their
+	// indices, new ones come behind them and are made by a step.
+	Rewrite(p *Program)
+}
+
 // Sizer is a Device with layouts in which a value takes another number of bytes than its type says.
 type Sizer interface {
 	Device

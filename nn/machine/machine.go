@@ -65,6 +65,9 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r, ok := device.As[device.Rewriter](c.Device); ok && !c.Ungrouped {
+		p.rewrite(r)
+	}
 	s, err := p.outside(&c)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ const (
 	constant               // it is part of the graph
 )
 
-// program is a graph as a device.Program, and what that does not say. Values and nodes correspond.
+// program is a graph as a device.Program, and what that does not say. Values and nodes correspond; what a device makes again has none.
 type program struct {
 	device.Program
 	nodes   []*G.Node
@@ -80,6 +80,14 @@ func newProgram(g *G.ExprGraph, c *Config) (*program, error) {
 	slices.Sort(p.Keep)
 	p.Keep = slices.Compact(p.Keep)
 	return p, nil
+}
+
+// rewrite has a device change the program. New values have no nodes.
+func (p *program) rewrite(r device.Rewriter) {
+	r.Rewrite(&p.Program)
+	for range p.Values[len(p.nodes):] {
+		p.nodes, p.sources = append(p.nodes, nil), append(p.sources, computed)
+	}
 }
 
 // childrenOf lists a node's operands. Node.children is not exported; From keeps order and repetition.

@@ -63,11 +63,11 @@ func equalResults(both [2]*suite, p *program) error {
 		return fmt.Errorf("one device groups, the other does not")
 	}
 	for w, way := range ways[0] {
-		first, err := both[0].once(p, way.groups)
+		first, err := both[0].once(way.program, way.groups)
 		if err != nil {
 			return fmt.Errorf("%s: first device: %w", way.name, err)
 		}
-		second, err := both[1].once(p, ways[1][w].groups)
+		second, err := both[1].once(ways[1][w].program, ways[1][w].groups)
 		if err != nil {
 			return fmt.Errorf("%s: second device: %w", way.name, err)
 		}

@@ -3,6 +3,7 @@ package devicetest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
@@ -155,19 +156,26 @@ func (s *suite) once(p *program, groups [][]int) ([]op.Tensor, error) {
 	return b.run()
 }
 
-// grouping is a way to run a program.
+// grouping is a way to run a program: as the device rewrote it, perhaps.
 type grouping struct {
-	name   string
-	groups [][]int
+	name    string
+	program *program
+	groups  [][]int
 }
 
 // groupings are the ways to run p on the device: every step alone, and as the device likes it.
 func (s *suite) groupings(p *program) ([]grouping, error) {
-	all := []grouping{{"one by one", p.alone()}}
+	all := []grouping{{"one by one", p, p.alone()}}
 	g, ok := device.As[device.Grouper](s.dev)
 	if !ok {
 		return all, nil
 	}
+	if r, ok := device.As[device.Rewriter](s.dev); ok {
+		q := *p
+		q.Values, q.Steps = slices.Clone(p.Values), slices.Clone(p.Steps)
+		r.Rewrite(&q.Program)
+		p = &q
+	}
 	groups, err := p.grouped(g.Group(&p.Program))
-	return append(all, grouping{"grouped", groups}), err
+	return append(all, grouping{"grouped", p, groups}), err
 }

@@ -40,6 +40,9 @@ func (f *Flow) Step(i int) Step { return Step{f.steps[i], f.values} }
 // Readers are the steps that read what step i makes, in execution order.
 func (f *Flow) Readers(i int) []int { return f.readers[f.steps[i].Out] }
 
+// Kept says whether what step i makes is kept, or read outside a group.
+func (f *Flow) Kept(i int) bool { return f.keep[f.steps[i].Out] }
+
 // Sole is the only reader of what step i makes, or -1. A result that is kept, or that steps outside a group read, has none.
 func (f *Flow) Sole(i int) int {
 	out := f.steps[i].Out

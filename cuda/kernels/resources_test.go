@@ -1,0 +1,96 @@
+//go:build gpu && cgo
+
+package kernels_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"onlinerna/cuda/internal/cubin"
+)
+
+// resources are what the compiled kernels take of a multiprocessor.
+type resources struct {
+	sync.Mutex
+	rows map[string]map[int]cubin.Kernel // by source and kernel, and by architecture
+}
+
+// leastOccupancy is the share of a multiprocessor's threads that hide the latency of memory, with loads of 16 bytes in flight.
+const leastOccupancy = .5
+
+// check reads an image and holds each kernel to the bounds: what a thread has is in registers, and half of the threads of a multiprocessor
+// run.
+func (r *resources) check(t *testing.T, source string, arch int, image []byte) {
+	all, err := cubin.Read(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := cubin.ByArch(arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Lock()
+	defer r.Unlock()
+	if r.rows == nil {
+		r.rows = map[string]map[int]cubin.Kernel{}
+	}
+	for _, k := range all {
+		row := source + " " + k.Name
+		if r.rows[row] == nil {
+			r.rows[row] = map[int]cubin.Kernel{}
+		}
+		r.rows[row][arch] = k
+		if k.Frame > 0 || k.Stack > 0 {
+			t.Errorf("%s: a thread has %d bytes of stack, %d with what it calls: registers are spilled", k.Name, k.Frame, k.Stack)
+		}
+		if k.Threads == 0 {
+			t.Errorf("%s has no __launch_bounds__", k.Name)
+		} else if o := m.Occupancy(k, k.Threads, 0); o < leastOccupancy {
+			t.Errorf("%s: %d registers, %d bytes of shared memory and %d threads fill %.0f %% of a multiprocessor, want %.0f %%",
+				k.Name, k.Registers, k.Shared, k.Threads, 100*o, 100*leastOccupancy)
+		}
+	}
+}
+
+// String is a table: of each kernel registers and occupancy by architecture.
+func (r *resources) String() string {
+	var names []string
+	archs := map[int]bool{}
+	for name, row := range r.rows {
+		names = append(names, name)
+		for a := range row {
+			archs[a] = true
+		}
+	}
+	slices.Sort(names)
+	var order []int
+	for a := range archs {
+		order = append(order, a)
+	}
+	slices.Sort(order)
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%-44s %8s %8s", "registers, and threads of a multiprocessor", "shared", "threads")
+	for _, a := range order {
+		fmt.Fprintf(&b, " %11s", fmt.Sprintf("sm_%d", a))
+	}
+	for _, name := range names {
+		fmt.Fprintf(&b, "\n%-44s", name)
+		one := r.rows[name][90]
+		fmt.Fprintf(&b, " %8d %8d", one.Shared, one.Threads)
+		for _, a := range order {
+			k := r.rows[name][a]
+			cell := "-"
+			if m, err := cubin.ByArch(a); err == nil && k.Registers > 0 {
+				cell = fmt.Sprintf("%d %3.0f %%", k.Registers, 100*m.Occupancy(k, k.Threads, 0))
+			}
+			if k.Stack > 0 {
+				cell += "!"
+			}
+			fmt.Fprintf(&b, " %11s", cell)
+		}
+	}
+	return b.String()
+}
