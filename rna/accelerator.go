@@ -252,7 +252,7 @@ func (a *Accelerator) extrapolate(y Point, x Source, step *Step) (err error) {
 		return nil
 	}
 	if a.opt.Lambdas != nil {
-		choice, err := a.window.Search(y, func() (float64, error) { return a.opt.Value(y) }, SearchOptions{
+		choice, err := a.window.Search(y, alone(func() (float64, error) { return a.opt.Value(y) }), SearchOptions{
 			Lambdas: a.opt.Lambdas, Beta: a.opt.Beta, Newest: a.opt.Newest, MaxNorm: a.opt.MaxNorm,
 		})
 		if err != nil {
@@ -303,4 +303,12 @@ func (a *Accelerator) takeBack(y Point, back int) error {
 	}
 	w.continueFrom(x)
 	return nil
+}
+
+// alone is a function as the loss of one sample.
+func alone(value func() (float64, error)) func() ([]float64, error) {
+	return func() ([]float64, error) {
+		v, err := value()
+		return []float64{v}, err
+	}
 }

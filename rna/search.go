@@ -67,9 +67,9 @@ type Candidate struct {
 	// Result is the solve's. It is that of no solve, and has no C, for the iterate that is kept.
 	Result Result
 
-	// Value is the caller's function at the point, NaN where it was not asked because Result
-	// refuses the point.
-	Value float64
+	// Value is the mean of the caller's losses at the point, NaN where they were not asked for because Result
+	// refuses the point. Difference is that less the first candidate's value, and Error the standard error of this.
+	Value, Difference, Error float64
 }
 
 // A Choice is the outcome of a search.
@@ -79,26 +79,24 @@ type Choice struct {
 
 	// Candidates are all of them: the newest iterate, the average, then the grid in its order.
 	Candidates []Candidate
+
+	// NoDifference says that a candidate has a lower value than the one chosen, but not by more than the standard error of the
+	// difference.
+	NoDifference bool
 }
 
-// Search chooses λ by the caller's function, a held-out loss or f itself: it writes one candidate after the
-// other to dst, calls value, which evaluates what dst holds and leaves it as it is, and ends with the
-// candidate of the smallest value in dst. The newest iterate and the average are among them, so that
-// the choice is never worse than either on that function; the earlier candidate wins a tie, the iterate
-// first of all. NaN and ±Inf are never chosen; the iterate is kept when there is nothing else, though its own
-// value be one.
+// Search chooses λ by the losses of samples that are held out, or by f itself, which is a sample alone: it writes one candidate after the
+// other to dst, calls losses, which evaluates what dst holds, leaves it as it is and gives a number for each sample, the same samples in the
+// same order each time, and ends with the candidate that [Choose] takes in dst. The newest iterate, which comes first, and the average
+// are among them. The iterate is kept when there is nothing else, though its own value be none.
 //
 // All come from one decomposition; a candidate costs one combination, O(N d), and one call of
-// value. Equal candidates, as all are for N = 1, are evaluated once.
+// losses. Equal candidates, as all are for N = 1, are evaluated once.
 //
 // An empty window gives TooFew and leaves dst untouched, an option out of range Invalid. An error is
-// one of value, of dst or of the vectors; dst then holds the newest iterate, if that can still
+// one of losses, of dst or of the vectors; dst then holds the newest iterate, if that can still
 // be written.
-func (w *Window) Search(dst Sink, value func() (float64, error), opt SearchOptions) (Choice, error) {
-	lambdas := opt.Lambdas
-	if lambdas == nil {
-		lambdas = w.Spectrum(opt.Newest).Lambdas()
-	}
+func (w *Window) Search(dst Sink, losses func() ([]float64, error), opt SearchOptions) (Choice, error) {
 	refused := func(status Status, detail string) Choice {
 		return Choice{Candidate: Candidate{Result: Result{Status: status, Detail: detail}, Value: math.NaN()}}
 	}
@@ -114,12 +112,116 @@ func (w *Window) Search(dst Sink, value func() (float64, error), opt SearchOptio
 	if dst == nil || dst.Len() != w.space.Dim() {
 		return refused(Invalid, "no destination"), w.destinationError()
 	}
-	s := &search{window: w, dst: dst, value: value, latest: latest, beta: opt.Beta.Or(DefaultBeta)}
-	choice, err := s.run(opt, lambdas)
+	s := &search{window: w, dst: dst, losses: losses, latest: latest, beta: opt.Beta.Or(DefaultBeta)}
+	choice, err := s.run(opt)
 	if err != nil {
 		return choice, errors.Join(err, s.write(Candidate{Kind: Kept}))
 	}
 	return choice, nil
+}
+
+// Candidates are those of a [Window.Search], not evaluated: the newest iterate, the average and a λ each of the grid.
+func (w *Window) Candidates(opt SearchOptions) ([]Candidate, error) {
+	list := []Candidate{{Kind: Kept, Value: math.NaN()}}
+	if w.Len() == 0 {
+		return list, nil
+	}
+	lambdas := opt.Lambdas
+	if lambdas == nil {
+		lambdas = w.Spectrum(opt.Newest).Lambdas()
+	}
+	from := &spectra{window: w, newest: opt.Newest}
+	for i, lambda := range append([]float64{math.Inf(1)}, lambdas...) {
+		res, err := w.solve(opt.at(lambda), from)
+		if err != nil {
+			return list, err
+		}
+		kind := Extrapolated
+		if i == 0 {
+			kind = Averaged
+		}
+		list = append(list, Candidate{Kind: kind, Result: res, Value: math.NaN()})
+	}
+	return list, nil
+}
+
+// errPassedOver, as an error of the losses of a candidate, leaves it out.
+var errPassedOver = errors.New("passed over")
+
+// Choose evaluates candidates that have coefficients, or are the iterate, in their order and takes one: the first, unless another's mean loss is
+// lower by more than the standard error of the difference, sample by sample; that one, unless a third's is; and so on. Losses gives those of a candidate, of the
+// same samples in the same order each time. One sample has no error: the least value is taken then, the earlier of equals. A mean
+// that is NaN or ±Inf is never taken; the first candidate is when there is nothing else.
+func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)) (Choice, error) {
+	choice := Choice{Candidates: candidates}
+	if len(candidates) == 0 {
+		return choice, errors.New("rna: a choice among no candidates")
+	}
+	best := 0
+	var first, taken []float64
+	for i := range candidates {
+		c := &candidates[i]
+		c.Value = math.NaN()
+		if c.Result.Status != OK {
+			continue
+		}
+		x, err := losses(c)
+		if err == errPassedOver {
+			continue
+		}
+		if err != nil {
+			return choice, fmt.Errorf("rna: value of the candidate that is %v with lambda %g: %w", c.Kind, c.Result.Lambda, err)
+		}
+		if len(x) == 0 || taken != nil && len(x) != len(taken) {
+			return choice, fmt.Errorf("rna: losses of %d samples after those of %d", len(x), len(taken))
+		}
+		x = slices.Clone(x)
+		c.Value, _ = difference(x, nil)
+		if i == 0 {
+			first, taken = x, x
+			continue
+		}
+		if first != nil {
+			c.Difference, c.Error = difference(x, first)
+		}
+		if !isFinite(c.Value) {
+			continue
+		}
+		if !isFinite(candidates[best].Value) {
+			best, taken = i, x
+			continue
+		}
+		if d, e := difference(x, taken); d < 0 && -d > e {
+			best, taken = i, x
+		}
+	}
+	for _, c := range candidates {
+		choice.NoDifference = choice.NoDifference || isFinite(c.Value) && c.Value < candidates[best].Value
+	}
+	choice.Candidate = candidates[best]
+	return choice, nil
+}
+
+// difference is the mean of x − y, y = 0 where it is nil, and its standard error.
+func difference(x, y []float64) (mean, deviation float64) {
+	n := float64(len(x))
+	at := func(i int) float64 {
+		if y == nil {
+			return x[i]
+		}
+		return x[i] - y[i]
+	}
+	for i := range x {
+		mean += at(i) / n
+	}
+	if len(x) == 1 {
+		return mean, 0
+	}
+	sum := 0.0
+	for i := range x {
+		sum += (at(i) - mean) * (at(i) - mean)
+	}
+	return mean, math.Sqrt(sum / (n - 1) / n)
 }
 
 // at returns the options of one candidate.
@@ -131,56 +233,42 @@ func (o SearchOptions) at(lambda float64) Options {
 type search struct {
 	window *Window
 	dst    Sink
-	value  func() (float64, error)
+	losses func() ([]float64, error)
 	latest *snapshot
 	beta   float64
 }
 
-func (s *search) run(opt SearchOptions, lambdas []float64) (choice Choice, err error) {
-	choice.Candidates = []Candidate{{Kind: Kept}}
-	if s.window.Len() > 0 {
-		from := &spectra{window: s.window, newest: opt.Newest}
-		for i, lambda := range append([]float64{math.Inf(1)}, lambdas...) {
-			res, err := s.window.solve(opt.at(lambda), from)
-			if err != nil {
-				return choice, err
-			}
-			kind := Extrapolated
-			if i == 0 {
-				kind = Averaged
-			}
-			choice.Candidates = append(choice.Candidates, Candidate{Kind: kind, Result: res})
-		}
+func (s *search) run(opt SearchOptions) (Choice, error) {
+	candidates, err := s.window.Candidates(opt)
+	if err != nil {
+		return Choice{Candidates: candidates}, err
 	}
-	best, held := 0, 0
-	for i := range choice.Candidates {
-		c := &choice.Candidates[i]
-		c.Value = math.NaN()
-		if c.Result.Status != OK {
-			continue
+	held, number := 0, -1 // whose point dst holds, and the one in hand
+	seen := make([][]float64, len(candidates))
+	choice, err := Choose(candidates, func(c *Candidate) (_ []float64, err error) {
+		for number++; &candidates[number] != c; number++ {
 		}
-		if j := s.equal(choice.Candidates, i); j >= 0 {
-			c.Value = choice.Candidates[j].Value
-			continue
+		if j := s.equal(candidates, number); j >= 0 {
+			seen[number] = seen[j]
+			return seen[j], nil
 		}
-		err := s.write(*c)
+		err = s.write(*c)
 		if errors.Is(err, ErrOverflow) && c.Kind != Kept {
 			c.Result.overflow()
-			continue
+			return nil, errPassedOver
 		}
 		if err != nil {
-			return choice, err
+			return nil, err
 		}
-		held = i
-		if c.Value, err = s.value(); err != nil {
-			return choice, fmt.Errorf("rna: value of the candidate that is %v with lambda %g: %w", c.Kind, c.Result.Lambda, err)
-		}
-		if least := choice.Candidates[best].Value; isFinite(c.Value) && !(c.Value >= least) {
-			best = i
-		}
+		held = number
+		x, err := s.losses()
+		seen[number] = slices.Clone(x)
+		return seen[number], err
+	})
+	if err != nil {
+		return choice, err
 	}
-	choice.Candidate = choice.Candidates[best]
-	if held != best {
+	if choice.Kind != candidates[held].Kind || choice.Result.Lambda != candidates[held].Result.Lambda {
 		return choice, s.write(choice.Candidate)
 	}
 	return choice, nil

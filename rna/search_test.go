@@ -22,14 +22,14 @@ func TestSearch(t *testing.T) {
 		}
 		for best := range want {
 			dst, calls := make(Slice64, d), 0
-			choice, err := w.Search(dst, func() (float64, error) {
+			choice, err := w.Search(dst, alone(func() (float64, error) {
 				sameBits(t, "candidate", dst, want[calls])
 				calls++
 				if calls-1 == best {
 					return -1, nil
 				}
 				return float64(calls), nil
-			}, SearchOptions{Lambdas: lambdas, Beta: Set(.5)})
+			}), SearchOptions{Lambdas: lambdas, Beta: Set(.5)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,14 +57,14 @@ func TestSearchIsNeverWorse(t *testing.T) {
 		push(t, w, vs[:1+rng.IntN(7)]...)
 		dst := make(Slice64, 20)
 		values := map[float64]float64{} // by the point's first element
-		choice, err := w.Search(dst, func() (float64, error) {
+		choice, err := w.Search(dst, alone(func() (float64, error) {
 			v := float64(rng.IntN(5))
 			if rng.IntN(3) == 0 {
 				v = odd[rng.IntN(3)]
 			}
 			values[dst[0]] = v
 			return v, nil
-		}, SearchOptions{})
+		}), SearchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +87,8 @@ func TestSearchIsNeverWorse(t *testing.T) {
 
 func TestSearchOutcomes(t *testing.T) {
 	s, _ := NewHost32(2, 1)
-	never := func() (float64, error) { t.Error("evaluated"); return 0, nil }
-	zero := func() (float64, error) { return 0, nil }
+	never := alone(func() (float64, error) { t.Error("evaluated"); return 0, nil })
+	zero := alone(func() (float64, error) { return 0, nil })
 	dst := Slice32{-1, -2}
 
 	w := window(t, s, 3)
@@ -115,12 +115,12 @@ func TestSearchOutcomes(t *testing.T) {
 	}
 	// The function fails at the third point: dst has the iterate.
 	calls, lost := 0, errors.New("lost the loss")
-	_, err = w.Search(dst, func() (float64, error) {
+	_, err = w.Search(dst, alone(func() (float64, error) {
 		if calls++; calls == 3 {
 			return 0, lost
 		}
 		return 0, nil
-	}, SearchOptions{})
+	}), SearchOptions{})
 	if !errors.Is(err, lost) || dst[0] != 4 || dst[1] != 4 {
 		t.Errorf("the function fails: %v, dst is %v", err, dst)
 	}
@@ -190,12 +190,59 @@ func TestSearchGrid(t *testing.T) {
 	if near := relativeError(spectrum.Solve(10).C, spectrum.Solve(math.Inf(1)).C); near > 0.05 {
 		t.Errorf("at λ = 10 c is %g from the average", near)
 	}
-	value := func() (float64, error) { return 1, nil }
+	value := alone(func() (float64, error) { return 1, nil })
 	choice, err := w.Search(make(Slice64, d), value, SearchOptions{})
 	if err != nil || len(choice.Candidates) != 2+len(grid) || choice.Candidates[2].Result.Lambda != grid[0] {
 		t.Errorf("%v, %+v", err, choice.Candidates)
 	}
 	if g := Factor(nil).Lambdas(); len(g) != len(grid) {
 		t.Errorf("no residuals have the grid %v", g)
+	}
+}
+
+// A candidate is taken only where its loss is lower by more than the standard error of the difference, sample by sample.
+func TestChoose(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	noise := make([]float64, 400) // that all candidates share, a hundred times as large as what they differ by
+	for i := range noise {
+		noise[i] = 1 + 100*rng.NormFloat64()
+	}
+	for _, c := range []struct {
+		name         string
+		shift, own   []float64 // of the candidates: mean of the loss, and spread of noise that they do not share
+		want         int
+		noDifference bool
+	}{
+		{"clear", []float64{0, -.5, -1}, []float64{0, 1, 1}, 2, false},
+		{"within the error", []float64{0, -.5, -1}, []float64{0, 100, 100}, 0, true},
+		{"worse", []float64{0, .5, 1}, []float64{0, 1, 1}, 0, false},
+		{"better than the first, not than the second", []float64{0, -1, -1.5}, []float64{0, 1, 100}, 1, true},
+	} {
+		list := make([]Candidate, 3)
+		at := -1
+		choice, err := Choose(list, func(*Candidate) ([]float64, error) {
+			at++
+			x := make([]float64, len(noise))
+			for i, v := range noise { // own noise that averages to nothing
+				x[i] = v + c.shift[at] + c.own[at]*float64(1-2*(i%2))
+			}
+			return x, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if choice.Value != list[c.want].Value || choice.NoDifference != c.noDifference {
+			t.Errorf("%s: chose %v of %+v, no difference: %v", c.name, choice.Value, list, choice.NoDifference)
+		}
+		if d, e := list[1].Difference, list[1].Error; math.Abs(d-c.shift[1]) > 1e-12 || math.Abs(e-c.own[1]/math.Sqrt(399)) > 1e-12 {
+			t.Errorf("%s: difference %v ± %v", c.name, d, e)
+		}
+	}
+	if _, err := Choose(nil, nil); err == nil {
+		t.Error("no candidates")
+	}
+	n := 2
+	if _, err := Choose(make([]Candidate, 2), func(*Candidate) ([]float64, error) { n--; return noise[:n+1], nil }); err == nil {
+		t.Error("losses of other samples")
 	}
 }

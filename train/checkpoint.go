@@ -24,7 +24,7 @@ type checkpoint struct {
 	Version  int                        `json:"version"`
 	Position position                   `json:"position"`
 	Images   int                        `json:"images"` // of an epoch
-	Best     *bestRecord                `json:"best,omitempty"`
+	Best     *BestRecord                `json:"best,omitempty"`
 	Scale    *device.LossScale          `json:"loss_scale,omitempty"` // where the device has one
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }

@@ -50,12 +50,12 @@ func (r *Run) reestimate() error {
 
 // candidate keeps the network's present weights as best.safetensors if the loss that they are judged by is the lowest
 // so far.
-func (r *Run) candidate(kind network.Kind, score network.Score) error {
-	if !score.Finite() || r.best != nil && score.Loss >= r.best.Score.Loss {
+func (r *Run) candidate(x ScoreRecord) error {
+	if !x.Score.Finite() || r.best != nil && x.Score.Loss >= r.best.Score.Loss {
 		return nil
 	}
-	r.best = &bestRecord{Kind: kind, Epoch: r.pos.Epoch, Score: score}
-	return r.keep("best", kind)
+	r.best = &BestRecord{ScoreRecord: x, Epoch: r.pos.Epoch}
+	return r.keep("best", x.Kind)
 }
 
 // keep writes the network's present weights to name.safetensors in the run's folder.

@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 // split divides a training set into the images to train on and those held out, Config.Holdout of them, which the seed
@@ -49,23 +50,61 @@ func (r *Run) evaluateHeld() (*network.Score, error) {
 	return s, nil
 }
 
+// heldLosses are the losses of the network's present weights on the held-out images, in the order of their set: those of all ranks.
+func (r *Run) heldLosses() ([]float64, error) {
+	if r.held == nil {
+		return nil, nil
+	}
+	g := r.Config.Ranks
+	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
+	own, images, err := r.Net.Losses(r.ctx, r.held)
+	if err != nil {
+		return nil, fmt.Errorf("held-out images: %w", err)
+	}
+	sums := make([]float64, 2*r.heldSize) // losses, and which there are
+	for i, image := range images {
+		sums[2*image], sums[2*image+1] = own[i], 1
+	}
+	if !g.Single() {
+		if err := g.Sum64(sums).Wait(); err != nil {
+			return nil, err
+		}
+	}
+	var losses []float64
+	for i := 0; i < len(sums); i += 2 {
+		if sums[i+1] > 0 {
+			losses = append(losses, sums[i])
+		}
+	}
+	if len(losses) == 0 {
+		return nil, network.ErrNoImage
+	}
+	return losses, nil
+}
+
 // scores says whether there are images to score weights on.
 func (r *Run) scores() bool { return r.val != nil || r.held != nil }
 
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
 // best.safetensors if nothing had a lower loss so far. Without held-out images it goes by the
 // validation score, val, unless that is nil.
-func (r *Run) judge(rec *EpochRecord, kind network.Kind, val *network.Score) error {
-	if r.held != nil {
+func (r *Run) judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error {
+	switch {
+	case r.held != nil:
 		s, err := r.evaluateHeld()
 		if err != nil {
 			return err
 		}
-		rec.Held = append(rec.Held, ScoreRecord{Kind: kind, Score: *s})
-		return r.candidate(kind, *s)
-	}
-	if val == nil {
+		of.Score = *s
+		rec.Held = append(rec.Held, of)
+	case val == nil:
 		return nil
+	default:
+		of.Score = *val
 	}
-	return r.candidate(kind, *val)
+	if err := r.candidate(of); err != nil {
+		return err
+	}
+	rec.Best = r.best
+	return nil
 }

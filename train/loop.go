@@ -215,7 +215,7 @@ func (r *Run) record() (*EpochRecord, error) {
 		return nil, r.diverged(fmt.Sprintf("the validation loss is %g", score.Loss), p.Steps)
 	}
 	rec.SGD = score
-	err = r.judge(rec, network.SGD, score)
+	err = r.judge(rec, ScoreRecord{Kind: network.SGD}, score)
 	return rec, err
 }
 

@@ -108,6 +108,7 @@ type (
 	RNARecord       = hook.RNARecord
 	CandidateRecord = hook.CandidateRecord
 	ScoreRecord     = hook.ScoreRecord
+	BestRecord      = hook.BestRecord
 	AverageRecord   = hook.AverageRecord
 	Seconds         = hook.Seconds
 )

@@ -49,23 +49,17 @@ type Run struct {
 	train, stats *data.Loader         // of the epoch in progress
 	sized        map[int]sizedLoaders // by the size of their images
 	val, held    *data.Loader         // nil without such images
+	heldSize     int                  // images of held's set
 	sets         []data.Dataset
 	hooks        []Hook
 	pos          position
-	best         *bestRecord
+	best         *BestRecord     // whose weights are in best.safetensors
 	begun        bool            // the folder holds this run
 	beyond       error           // after which the weights are further than pos
 	ctx          context.Context // of what is under way
 	user         context.Context // the caller's: with one process the same
 	reducer      network.Reducer // of ranks, nil for one process
 	strayed      bool            // the running statistics differ among the ranks
-}
-
-// bestRecord says whose weights are in best.safetensors.
-type bestRecord struct {
-	Kind  network.Kind  `json:"kind"`
-	Epoch int           `json:"epoch"`
-	Score network.Score `json:"score"`
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
@@ -317,6 +311,9 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 		r.sized[size] = l
 	}
 	r.resize()
+	if held != nil {
+		r.heldSize = held.Len()
+	}
 	if r.held, err = r.evalLoader(held, p); err != nil {
 		return err
 	}

@@ -21,10 +21,12 @@ func (r asSeen) Restate() error { return r.reestimate() }
 
 func (r asSeen) EvaluateHeld() (*network.Score, error) { return r.evaluateHeld() }
 
+func (r asSeen) HeldLosses() ([]float64, error) { return r.heldLosses() }
+
 func (r asSeen) Scores() bool { return r.scores() }
 
-func (r asSeen) Judge(rec *EpochRecord, kind network.Kind, val *network.Score) error {
-	return r.judge(rec, kind, val)
+func (r asSeen) Judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error {
+	return r.judge(rec, of, val)
 }
 
 func (r asSeen) Keep(name string, kind network.Kind) error { return r.keep(name, kind) }

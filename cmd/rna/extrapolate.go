@@ -80,7 +80,7 @@ file, BatchNorm statistics too unless --bn says otherwise. The output is safeten
 	r.Float64Var(&f.tau, "tau", 0, "bound the coefficients by ‖c‖ ≤ (1+τ)/√N instead (CNA)")
 	r.Float64Var(&f.beta, "beta", rna.DefaultBeta, "mixing: 1 combines the x of the residuals, 0 their y")
 	r.BoolVar(&f.average, "average", false, "the uniform average over all files")
-	r.BoolVar(&f.auto, "auto", false, "the candidate of the lowest loss on --eval: the last file, the average, or a lambda from 1e-12 to 10")
+	r.BoolVar(&f.auto, "auto", false, "choose by the loss on --eval: the last file, or the average or a lambda up to 10 that is better by more than the standard error")
 	r.StringVar(&f.bn, "bn", bnLast, "BatchNorm statistics: last file's, combine (a negative variance becomes 0), or reestimate on --data")
 	s := newGroup("Run")
 	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
@@ -320,6 +320,8 @@ type extrapolation struct {
 	BatchNorm string          `json:"bn"`
 	Tensors   map[string]int  `json:"tensors"` // by what became of them
 	Auto      []autoCandidate `json:"candidates,omitempty"`
+	// NoDifference says that a candidate has a lower loss than the one chosen, by less than the standard error of the difference.
+	NoDifference bool `json:"no_difference,omitempty"`
 
 	weights []float64
 }

@@ -174,26 +174,17 @@ func (e *evaluator) load(ctx context.Context, path string) error {
 	return e.net.Restate(ctx, e.train, 0)
 }
 
-// loss evaluates weights.
-func (e *evaluator) loss(ctx context.Context, path string) (network.Score, error) {
-	if err := e.load(ctx, path); err != nil {
-		return network.Score{}, err
-	}
-	return e.net.Score(ctx, e.held, nil)
-}
-
 // autoCandidate is a point that --auto considered.
 type autoCandidate struct {
 	Kind   string  `json:"kind"` // last, average or rna
 	Lambda *number `json:"lambda,omitempty"`
 	NormC  float64 `json:"norm_c,omitempty"`
 	Loss   number  `json:"loss"`
-	Top1   number  `json:"top1"`
+	// ToLast is the loss less that of the last file, and Error the standard error of this over the images.
+	ToLast *number `json:"to_last,omitempty"`
+	Error  *number `json:"error,omitempty"`
 	Status string  `json:"status,omitempty"` // why it was not evaluated
 	Chosen bool    `json:"chosen,omitempty"`
-
-	weights []float64
-	result  rna.Result
 }
 
 // evaluated writes the output where the weights have to be run as a net.
@@ -245,51 +236,57 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 	return s.Write(ctx, f.out, rep.weights, opt)
 }
 
-// search evaluates the last file, the average and a grid of λ, and chooses the lowest loss; the first of equals.
+// search evaluates the last file, the average and a grid of λ, and chooses as [rna.Choose] does.
 func (f *extrapolateFlags) search(ctx context.Context, s *extrapolate.Series, e *evaluator, rep *extrapolation, file string, write func([]float64) error) error {
-	list := []autoCandidate{{Kind: "last", weights: s.Last()}, {Kind: "average", weights: s.Average()}}
-	for _, lambda := range append(rna.DefaultLambdas(), math.Inf(1)) {
-		res, err := s.Solve(rna.Options{Lambda: rna.Set(lambda), Beta: rna.Set(f.beta)})
-		if err != nil {
-			return err
-		}
-		l := number(lambda)
-		c := autoCandidate{Kind: "rna", Lambda: &l, NormC: res.NormC, result: res}
-		if res.Status == rna.OK {
-			c.weights = s.Weights(res.C, f.beta)
-		} else {
-			c.Status = res.Status.String()
-		}
-		list = append(list, c)
+	list, err := s.Candidates(rna.SearchOptions{Beta: rna.Set(f.beta)})
+	if err != nil {
+		return err
 	}
-	best := -1
-	for i := range list {
-		c := &list[i]
-		c.Loss, c.Top1 = number(math.NaN()), number(math.NaN())
-		if c.weights == nil {
-			continue
+	weights := func(c *rna.Candidate) []float64 {
+		switch c.Kind {
+		case rna.Kept:
+			return s.Last()
+		case rna.Averaged:
+			return s.Average()
 		}
-		if err := write(c.weights); err != nil {
-			return err
-		}
-		score, err := e.loss(ctx, file)
-		if err != nil {
-			return err
-		}
-		c.Loss, c.Top1 = number(score.Loss), number(score.Top1)
-		if !math.IsNaN(score.Loss) && !math.IsInf(score.Loss, 0) && (best < 0 || c.Loss < list[best].Loss) {
-			best = i
-		}
+		return s.Weights(c.Result.C, f.beta)
 	}
-	if best < 0 {
+	choice, err := rna.Choose(list, func(c *rna.Candidate) ([]float64, error) {
+		if err := write(weights(c)); err != nil {
+			return nil, err
+		}
+		if err := e.load(ctx, file); err != nil {
+			return nil, err
+		}
+		losses, _, err := e.net.Losses(ctx, e.held)
+		return losses, err
+	})
+	if err != nil {
+		return err
+	}
+	if v := choice.Value; math.IsNaN(v) || math.IsInf(v, 0) {
 		return errors.New("no candidate has a finite loss, the last file included")
 	}
-	list[best].Chosen = true
-	rep.Auto, rep.Method = list, list[best].Kind
-	if rep.Method == "rna" {
-		rep.setResult(s, list[best].result, f.beta)
+	kinds := map[rna.Kind]string{rna.Kept: "last", rna.Averaged: "average", rna.Extrapolated: "rna"}
+	for _, c := range list {
+		a := autoCandidate{Kind: kinds[c.Kind], Loss: number(c.Value), Chosen: c.Kind == choice.Kind && c.Result.Lambda == choice.Result.Lambda}
+		if c.Result.Status != rna.OK {
+			a.Status = c.Result.Status.String()
+		} else if c.Kind != rna.Kept {
+			d, e := number(c.Difference), number(c.Error)
+			a.ToLast, a.Error = &d, &e
+		}
+		if c.Kind == rna.Extrapolated {
+			l := number(c.Result.Lambda)
+			a.Lambda, a.NormC = &l, c.Result.NormC
+		}
+		rep.Auto = append(rep.Auto, a)
+	}
+	rep.Method, rep.NoDifference = kinds[choice.Kind], choice.NoDifference
+	if choice.Kind == rna.Extrapolated {
+		rep.setResult(s, choice.Result, f.beta)
 	} else {
-		rep.setWeights(list[best].weights)
+		rep.setWeights(weights(&choice.Candidate))
 	}
 	return nil
 }
@@ -299,16 +296,26 @@ func (r *extrapolation) printCandidates(w io.Writer) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\ncandidate\tlambda\t‖c‖\tloss\ttop-1\t\t")
+	fmt.Fprintln(t, "\ncandidate\tlambda\t‖c‖\tloss\tto the last\t\t")
 	for _, c := range r.Auto {
-		lambda, norm, note := "", "", c.Status
+		lambda, norm, difference, note := "", "", "", c.Status
 		if c.Lambda != nil {
 			lambda, norm = fmt.Sprintf("%.0e", float64(*c.Lambda)), fmt.Sprintf("%.3g", c.NormC)
+		}
+		if c.ToLast != nil {
+			difference = fmt.Sprintf("%+.4f ± %.4f", float64(*c.ToLast), float64(*c.Error))
 		}
 		if c.Chosen {
 			note = "chosen"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.4f\t%.2f %%\t%s\t\n", c.Kind, lambda, norm, float64(c.Loss), float64(c.Top1), note)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.4f\t%s\t%s\t\n", c.Kind, lambda, norm, float64(c.Loss), difference, note)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if r.NoDifference {
+		_, err := fmt.Fprintln(w, "no difference: what has a lower loss than the one chosen has it by less than the standard error")
+		return err
+	}
+	return nil
 }

@@ -150,18 +150,15 @@ func TestExtrapolateAuto(t *testing.T) {
 	}
 	got, path := extrapolated(t, append([]string{"--auto", "--eval", "glyphs", "--limit-batches", "4", "--order", "step"}, files...)...)
 	chosen := 0
-	least := got.Auto[0].Loss
-	for _, c := range got.Auto {
-		if c.Status == "" {
-			least = min(least, c.Loss)
-		}
-	}
-	for _, c := range got.Auto {
+	for i, c := range got.Auto {
 		if c.Chosen {
 			chosen++
-			if c.Loss != least {
-				t.Errorf("loss %v was chosen, %v is the least", c.Loss, least)
+			if i > 0 && -*c.ToLast <= *c.Error {
+				t.Errorf("%+v was chosen, within the standard error", c)
 			}
+		}
+		if i > 0 && c.Status == "" && (c.Error == nil || !(*c.Error > 0)) {
+			t.Errorf("%+v has no standard error", c)
 		}
 	}
 	if chosen != 1 || len(got.Auto) < 5 || got.Auto[0].Kind != "last" || got.Auto[1].Kind != "average" {

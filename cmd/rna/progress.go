@@ -78,7 +78,32 @@ func (p *progress) AfterEpoch(s *train.State) error {
 	p.done()
 	p.next = time.Now().Add(every)
 	_, err := fmt.Fprintln(p.out, epochLine(s.Config, s.Record))
+	if line := bestLine(s.Record); line != "" && err == nil {
+		_, err = fmt.Fprintln(p.out, line)
+	}
 	return err
+}
+
+// bestLine says which weights of an epoch are best, where there are several, and whose best.safetensors are.
+func bestLine(r *train.EpochRecord) string {
+	list, held := r.Ranking()
+	if len(list) < 2 || r.Best == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("  best by " + map[bool]string{true: "held-out", false: "validation"}[held] + " loss: ")
+	for i, s := range list {
+		switch i {
+		case 0:
+			fmt.Fprintf(&b, "%s (%.4f)", s.Name(), s.Score.Loss)
+		default:
+			fmt.Fprintf(&b, ", %s %.4f", s.Name(), s.Score.Loss)
+		}
+	}
+	if r.Best.Epoch != r.Epoch {
+		fmt.Fprintf(&b, "; of the run %s of epoch %d (%.4f)", r.Best.Name(), r.Best.Epoch, r.Best.Score.Loss)
+	}
+	return b.String()
 }
 
 // epochLine sums up an epoch: validation errors of each kind of weights.
@@ -95,6 +120,9 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 	if r.RNA != nil {
 		if r.RNA.Score != nil {
 			fmt.Fprintf(&b, ", RNA %.2f %%", r.RNA.Score.Error())
+			if r.RNA.NoDifference {
+				b.WriteString(" (lambda makes no difference)")
+			}
 		} else if r.RNA.Status != "ok" {
 			fmt.Fprintf(&b, ", RNA: %s", r.RNA.Status)
 		}

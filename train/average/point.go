@@ -30,16 +30,12 @@ func (h *RNA) point(s *hook.State) (bool, error) {
 func (h *RNA) search(s *hook.State) (bool, error) {
 	var judging float64
 	t := time.Now()
-	choice, err := h.window.Search(s.Net.Params, func() (float64, error) {
+	choice, err := h.window.Search(s.Net.Params, func() ([]float64, error) {
 		defer since(time.Now(), &judging)
 		if err := s.Restate(); err != nil {
-			return 0, err
+			return nil, err
 		}
-		score, err := s.EvaluateHeld()
-		if err != nil {
-			return 0, err
-		}
-		return score.Loss, nil
+		return s.HeldLosses()
 	}, rna.SearchOptions{Beta: rna.Set(*h.cfg.Beta), Newest: h.cfg.Window})
 	s.Seconds.RNAEval += judging
 	s.Seconds.RNA += time.Since(t).Seconds() - judging
@@ -48,11 +44,14 @@ func (h *RNA) search(s *hook.State) (bool, error) {
 	if err != nil || choice.Result.Status != rna.OK {
 		return false, err
 	}
-	rec.Choice = choice.Kind.String()
+	rec.Choice, rec.NoDifference = choice.Kind.String(), choice.NoDifference
 	for _, c := range choice.Candidates {
 		k := hook.CandidateRecord{Kind: c.Kind.String(), Status: c.Result.Status.String(), NormC: c.Result.NormC, Loss: number(c.Value)}
 		if c.Kind != rna.Kept {
 			k.Lambda = number(c.Result.Lambda)
+			if k.Loss != nil {
+				k.Difference, k.Error = number(c.Difference), number(c.Error)
+			}
 		}
 		rec.Candidates = append(rec.Candidates, k)
 	}

@@ -52,7 +52,7 @@ func (h *RNA) average(s *hook.State, k int) error {
 		if score != nil {
 			s.Record.Averages = append(s.Record.Averages, hook.AverageRecord{Epochs: k, Score: *score})
 		}
-		return s.Judge(network.Average, nil)
+		return s.JudgeAverage(k)
 	})
 }
 

@@ -188,3 +188,15 @@ func (s *Series) Solve(opt rna.Options) (rna.Result, error) {
 	}
 	return w.Solve(opt)
 }
+
+// Candidates are those of a search for λ, not evaluated: see [rna.Window.Candidates]. [Series.Measure] must come before.
+func (s *Series) Candidates(opt rna.SearchOptions) ([]rna.Candidate, error) {
+	if s.space == nil {
+		return nil, errors.New("candidates of a series that was not measured")
+	}
+	w, err := s.space.window()
+	if err != nil {
+		return nil, err
+	}
+	return w.Candidates(opt)
+}

@@ -1,6 +1,12 @@
 package hook
 
-import "onlinerna/train/network"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"onlinerna/train/network"
+)
 
 // StepRecord is a line of metrics.jsonl for a step of the optimiser.
 type StepRecord struct {
@@ -36,6 +42,10 @@ type EpochRecord struct {
 	// Others has the scores on the validation images that the caller's hooks enter.
 	Others []ScoreRecord `json:"others,omitempty"`
 
+	// Best is whose weights best.safetensors holds at the end of the epoch: those with the lowest loss up to then, on the held-out images where
+	// there are any.
+	Best *BestRecord `json:"best,omitempty"`
+
 	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
 	Seconds         Seconds `json:"seconds"`
 	Bad             int     `json:"bad_images,omitempty"`
@@ -56,6 +66,35 @@ func (r *EpochRecord) HeldScore(kind network.Kind) *network.Score {
 	return nil
 }
 
+// Ranking lists the weights of the epoch that best.safetensors is chosen among, the lowest loss first: by the held-out images, if held, or by the
+// validation images.
+func (r *EpochRecord) Ranking() (list []ScoreRecord, held bool) {
+	if held = len(r.Held) > 0; held {
+		list = slices.Clone(r.Held)
+	} else {
+		for _, s := range []ScoreRecord{{Kind: network.SGD}, {Kind: network.RNA}, {Kind: network.EMA}} {
+			score := map[network.Kind]*network.Score{network.SGD: r.SGD, network.EMA: r.EMA}[s.Kind]
+			if s.Kind == network.RNA && r.RNA != nil {
+				score = r.RNA.Score
+			}
+			if score != nil {
+				s.Score = *score
+				list = append(list, s)
+			}
+		}
+		list = append(list, r.Others...)
+	}
+	list = slices.DeleteFunc(list, func(s ScoreRecord) bool { return !s.Score.Finite() })
+	slices.SortStableFunc(list, func(a, b ScoreRecord) int { return cmp.Compare(a.Score.Loss, b.Score.Loss) })
+	return list, held
+}
+
+// BestRecord is the weights with the lowest loss so far.
+type BestRecord struct {
+	ScoreRecord
+	Epoch int `json:"epoch"` // that they are from
+}
+
 // RNARecord is what an extrapolation gave.
 type RNARecord struct {
 	Score     *network.Score `json:"score,omitempty"`  // nil when nothing was extrapolated
@@ -68,8 +107,11 @@ type RNARecord struct {
 	Injected  bool           `json:"injected,omitempty"` // the point replaced the iterate
 	Outcome   string         `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
 
-	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what.
-	Choice     string            `json:"choice,omitempty"`
+	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what. NoDifference says that one of the candidates has a
+	// lower loss, though by less than the standard error of the difference.
+	Choice       string `json:"choice,omitempty"`
+	NoDifference bool   `json:"no_difference,omitempty"`
+
 	Candidates []CandidateRecord `json:"candidates,omitempty"`
 }
 
@@ -79,13 +121,34 @@ type CandidateRecord struct {
 	Lambda *float64 `json:"lambda,omitempty"` // of "extrapolated"
 	NormC  float64  `json:"c_norm,omitempty"`
 	Loss   *float64 `json:"loss"` // on the held-out images, null where it is not finite or Status gives no point
-	Status string   `json:"status"`
+	// Difference is the loss less that of "kept", and Error the standard error of this over the images.
+	Difference *float64 `json:"difference,omitempty"`
+	Error      *float64 `json:"error,omitempty"`
+	Status     string   `json:"status"`
 }
 
 // ScoreRecord is the score of weights of a kind.
 type ScoreRecord struct {
-	Kind  network.Kind  `json:"kind"`
-	Score network.Score `json:"score"`
+	Kind      network.Kind  `json:"kind"`
+	Snapshots int           `json:"snapshots,omitempty"` // of a uniform average, how many
+	Score     network.Score `json:"score"`
+}
+
+// Name says in words what weights they are.
+func (s ScoreRecord) Name() string {
+	switch s.Kind {
+	case network.SGD:
+		return "SGD"
+	case network.SGDStats:
+		return "SGD re-estimated"
+	case network.RNA:
+		return "RNA"
+	case network.EMA:
+		return "EMA"
+	case network.Average:
+		return fmt.Sprintf("average of %d", s.Snapshots)
+	}
+	return string(s.Kind)
 }
 
 // AverageRecord is the score of the uniform average of the last snapshots.

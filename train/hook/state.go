@@ -40,8 +40,10 @@ type Run interface {
 	Statistics() ([]float64, error)
 	Evaluate() (*network.Score, error)
 	EvaluateHeld() (*network.Score, error)
+	HeldLosses() ([]float64, error)
 	Scores() bool
-	Judge(rec *EpochRecord, kind network.Kind, val *network.Score) error
+	// Judge takes the record, and what weights they are, without their score.
+	Judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error
 	Keep(name string, kind network.Kind) error
 	// Gradient takes the record of the step that it is asked for.
 	Gradient(step *StepRecord) (grad device.Vector, scale float64, err error)
@@ -79,6 +81,9 @@ func (s *State) Evaluate() (*network.Score, error) { return s.run.Evaluate() }
 // EvaluateHeld scores the network's weights on the held-out images. It is nil if there are none.
 func (s *State) EvaluateHeld() (*network.Score, error) { return s.run.EvaluateHeld() }
 
+// HeldLosses are the losses of the network's weights on the held-out images, one each, in an order that stays the same; nil if there are none.
+func (s *State) HeldLosses() ([]float64, error) { return s.run.HeldLosses() }
+
 // Scores says whether there are images of either kind.
 func (s *State) Scores() bool { return s.run.Scores() }
 
@@ -86,7 +91,12 @@ func (s *State) Scores() bool { return s.run.Scores() }
 // them as best.safetensors if nothing had a lower loss so far. Without held-out images it goes by val, the score on the validation images: nil
 // leaves out weights that are there for comparison only.
 func (s *State) Judge(kind network.Kind, val *network.Score) error {
-	return s.run.Judge(s.Record, kind, val)
+	return s.run.Judge(s.Record, ScoreRecord{Kind: kind}, val)
+}
+
+// JudgeAverage is Judge for the uniform average of so many snapshots, which is there for comparison only without held-out images.
+func (s *State) JudgeAverage(snapshots int) error {
+	return s.run.Judge(s.Record, ScoreRecord{Kind: network.Average, Snapshots: snapshots}, nil)
 }
 
 // Keep writes the network's weights to name.safetensors in the run's folder, if it has one. The kind is for the file's [network.Meta].

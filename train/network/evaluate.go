@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"onlinerna/data"
@@ -83,6 +84,27 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 		return Tally{}, err
 	}
 	return sum, nil
+}
+
+// Losses are those of the images of a loader, without label smoothing, and the numbers of the images in its set. Unreadable ones are left out.
+func (n *Network) Losses(ctx context.Context, l *data.Loader) (losses []float64, images []int, err error) {
+	_, err = n.Tally(ctx, l, func(b *data.Batch, logits []float32) error {
+		k := len(logits) / b.N
+		for i, label := range b.Labels[:b.N] {
+			losses, images = append(losses, crossEntropy(logits[i*k:(i+1)*k], int(label))), append(images, b.Index[i])
+		}
+		return nil
+	})
+	return losses, images, err
+}
+
+func crossEntropy(logits []float32, label int) float64 {
+	most := float64(slices.Max(logits))
+	sum := 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - most)
+	}
+	return math.Log(sum) + most - float64(logits[label])
 }
 
 // Restated says whether there are statistics that batches change: there are none without BatchNorm, or where all of it is frozen.

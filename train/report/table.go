@@ -82,6 +82,10 @@ func notes(history []train.EpochRecord, ends []int) string {
 			fmt.Fprintf(&b, "epoch %d: weight of the newest iterate in RNA %.2f, norm of c %.2f\n", e, r.RNA.C[len(r.RNA.C)-1], r.RNA.NormC)
 		}
 	}
+	if x := history[len(history)-1].Best; x != nil {
+		_, held := history[len(history)-1].Ranking()
+		fmt.Fprintf(&b, "best.safetensors: %s of epoch %d, %s loss %.4f\n", x.Name(), x.Epoch, map[bool]string{true: "held-out", false: "validation"}[held], x.Score.Loss)
+	}
 	if s := history[len(history)-1].SGD; s != nil && s.Images > 0 {
 		fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
 			s.Images, standardError(*s))
