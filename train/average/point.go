@@ -22,7 +22,7 @@ func (h *RNA) point(s *hook.State) (bool, error) {
 		opt.Lambda = rna.Set(*h.cfg.Lambda)
 	}
 	res, err := h.window.Extrapolate(s.Net.Params, opt)
-	note(s.Record.RNA, res)
+	h.note(s.Record.RNA, res)
 	return err == nil && res.Status == rna.OK, err
 }
 
@@ -40,7 +40,7 @@ func (h *RNA) search(s *hook.State) (bool, error) {
 	s.Seconds.RNAEval += judging
 	s.Seconds.RNA += time.Since(t).Seconds() - judging
 	rec := s.Record.RNA
-	note(rec, choice.Result)
+	h.note(rec, choice.Result)
 	if err != nil || choice.Result.Status != rna.OK {
 		return false, err
 	}
@@ -59,13 +59,16 @@ func (h *RNA) search(s *hook.State) (bool, error) {
 }
 
 // note writes the outcome of a solve into a record.
-func note(r *hook.RNARecord, res rna.Result) {
+func (h *RNA) note(r *hook.RNARecord, res rna.Result) {
 	r.Status, r.C, r.NormC = res.Status.String(), res.C, res.NormC
 	if c := number(res.Condition); c != nil {
 		r.Condition = *c
 	}
 	if res.C != nil {
-		r.Lambda, r.Tau = number(res.Lambda), number(res.Tau)
+		r.Lambda, r.Tau, r.Distance = number(res.Lambda), number(res.Tau), number(rna.FromUniform(res.C))
+		if c, noise := rna.NoiseCoefficients(h.window.Gram(len(res.C))); c != nil {
+			r.NoiseDistance, r.Noise = number(rna.FromUniform(c)), noise
+		}
 	}
 }
 

@@ -102,10 +102,15 @@ type RNARecord struct {
 	C         []float64      `json:"c,omitempty"`      // coefficients, oldest first
 	NormC     float64        `json:"c_norm,omitempty"` // ‖c‖₂
 	Condition float64        `json:"condition,omitempty"`
-	Lambda    *float64       `json:"lambda,omitempty"`   // that was used; nil for the average and for no solve
-	Tau       *float64       `json:"tau,omitempty"`      // that gives the same c
-	Injected  bool           `json:"injected,omitempty"` // the point replaced the iterate
-	Outcome   string         `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
+	// Distance is ‖c − 1/N‖₂, and NoiseDistance what it would be if residuals were a drift they share and independent noise, which Noise
+	// is the share of: see [rna.NoiseCoefficients].
+	Distance      *float64 `json:"c_distance,omitempty"`
+	NoiseDistance *float64 `json:"c_distance_noise,omitempty"`
+	Noise         float64  `json:"noise,omitempty"`
+	Lambda        *float64 `json:"lambda,omitempty"`   // that was used; nil for the average and for no solve
+	Tau           *float64 `json:"tau,omitempty"`      // that gives the same c
+	Injected      bool     `json:"injected,omitempty"` // the point replaced the iterate
+	Outcome       string   `json:"outcome,omitempty"`  // of the test of acceptance: "accepted" or "value rose"
 
 	// Of a search for λ: what was chosen, "kept", "averaged" or "extrapolated", among what. NoDifference says that one of the candidates has a
 	// lower loss, though by less than the standard error of the difference.

@@ -79,7 +79,11 @@ func notes(history []train.EpochRecord, ends []int) string {
 				fmt.Fprintf(&b, "epoch %d: the held-out loss chose the newest snapshot itself\n", e)
 				continue
 			}
-			fmt.Fprintf(&b, "epoch %d: weight of the newest iterate in RNA %.2f, norm of c %.2f\n", e, r.RNA.C[len(r.RNA.C)-1], r.RNA.NormC)
+			fmt.Fprintf(&b, "epoch %d: weight of the newest iterate in RNA %.2f, norm of c %.2f", e, r.RNA.C[len(r.RNA.C)-1], r.RNA.NormC)
+			if d, n := r.RNA.Distance, r.RNA.NoiseDistance; d != nil && n != nil {
+				fmt.Fprintf(&b, ", distance of c from 1/N %.3f; of noise as in the residuals, of which it is %.0f %%, %.3f", *d, 100*r.RNA.Noise, *n)
+			}
+			b.WriteByte('\n')
 		}
 	}
 	if x := history[len(history)-1].Best; x != nil {

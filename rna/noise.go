@@ -1,0 +1,55 @@
+package rna
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// NoiseCoefficients are what RNA comes to in the second regime of the theorem on perturbed iterations (convergence_perturbation), where noise
+// dominates: for residuals r̃_i = r + e_i with independent noise of the variance σ_i², Σ c_i = 1 makes
+//
+//	E‖R̃ c‖² = ‖r‖² + Σ c_i² σ_i²,
+//
+// which is least for c_i ∝ 1/σ_i². Noise of one size gives the average, c_i = 1/N: τ = 0 in CNA. The σ_i² are taken from the Gram
+// matrix R̃ᵀR̃, whose elements off the diagonal estimate ‖r‖² by their mean. noise is Σ σ_i² over Σ ‖r̃_i‖²: near 1 where residuals are
+// nearly orthogonal. There are none, and c is nil, for less than two residuals and where one has no noise.
+func NoiseCoefficients(gram mat.Symmetric) (c []float64, noise float64) {
+	n := gram.SymmetricDim()
+	if n < 2 {
+		return nil, 0
+	}
+	drift, all := 0.0, 0.0
+	for i := range n {
+		all += gram.At(i, i)
+		for j := range i {
+			drift += gram.At(i, j)
+		}
+	}
+	drift = max(0, 2*drift/float64(n*(n-1)))
+	c = make([]float64, n)
+	sum := 0.0
+	for i := range n {
+		variance := gram.At(i, i) - drift
+		if !(variance > 0) || math.IsInf(variance, 1) {
+			return nil, 0
+		}
+		noise += variance / all
+		c[i] = 1 / variance
+		sum += c[i]
+	}
+	for i := range c {
+		c[i] /= sum
+	}
+	return c, noise
+}
+
+// FromUniform is ‖c − 1/N‖₂, which is √(((1+τ)² − 1)/N) for the τ of c.
+func FromUniform(c []float64) float64 {
+	sum := 0.0
+	for _, v := range c {
+		d := v - 1/float64(len(c))
+		sum += d * d
+	}
+	return math.Sqrt(sum)
+}
