@@ -74,6 +74,9 @@ func TestHoldout(t *testing.T) {
 					best, epoch = h, rec.Epoch
 				}
 			}
+			if b := rec.Best; b == nil || b.ScoreRecord != best || b.Epoch != epoch {
+				t.Errorf("epoch %d: the record has %+v as the best so far, want %+v of epoch %d", rec.Epoch, b, best, epoch)
+			}
 			want := []network.Kind{network.SGD, network.SGDStats, network.Average, network.RNA}
 			switch {
 			case rec.Epoch == 1:

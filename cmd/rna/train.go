@@ -432,11 +432,15 @@ func summarise(w io.Writer, r *train.Run) error {
 	return nil
 }
 
-func writePlot(path string, r *train.Run, draw func(io.Writer, train.Config, []train.EpochRecord) error) error {
+func writePlot(path string, r *train.Run, plot func(io.Writer, train.Config, []train.EpochRecord) error) error {
+	return draw(path, func(w io.Writer) error { return plot(w, r.Config, r.History) })
+}
+
+// draw creates a file and draws into it.
+func draw(path string, plot func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	err = draw(f, r.Config, r.History)
-	return errors.Join(err, f.Close())
+	return errors.Join(plot(f), f.Close())
 }

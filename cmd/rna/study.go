@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/nn/device"
+	"onlinerna/train"
+	"onlinerna/train/average"
+	"onlinerna/train/ranks"
+	"onlinerna/train/report"
+)
+
+func newStudy() *cobra.Command {
+	f := &trainFlags{}
+	cmd := &cobra.Command{
+		Use:   "study [options]",
+		Short: "Compare standard training, offline RNA and online RNA on one net: the paper's figure",
+		Long: `Train a net twice from one seed, with RNA beside training and with its points put back, and overlay the validation
+errors of standard training, offline and online RNA: the paper's figure on ImageNet, for any data.
+
+Offline RNA leaves training alone, so two runs give three curves. Beside them it shows how far RNA's coefficients are from
+the average, and how far they would be if residuals were noise alone. Options are those of rna train; the folder holds both runs.`,
+		Example: `  rna study
+  rna study --data cifar10 --model resnet20 --epochs 30
+  rna study --data imagenet --model resnet50`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"rna", "resume"} {
+				if cmd.Flags().Changed(name) {
+					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s does not go with a study: it runs offline and online from the start", name)}
+				}
+			}
+			g, err := f.ranks.join()
+			if err != nil {
+				return err
+			}
+			return with(g, func() error { return runStudy(cmd, f, g) })
+		},
+	}
+	addGroups(cmd, f.groups()...)
+	for _, name := range []string{"rna", "resume"} {
+		cmd.Flags().Lookup(name).Hidden = true
+	}
+	return cmd
+}
+
+func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
+	dev, err := f.open(cmd, g)
+	if err = g.Together(err); err != nil {
+		if dev != nil {
+			err = closed(err, dev.Close())
+		}
+		return err
+	}
+	defer func() { err = closed(err, dev.Close()) }()
+	if f.Out == "" {
+		f.Out = filepath.Join("runs", time.Now().Format("20060102-150405")+"-study")
+	}
+	if err := g.Share(&f.Out); err != nil {
+		return err
+	}
+	out, folder := cmd.OutOrStdout(), f.Out
+	if !g.First() {
+		out = io.Discard
+	}
+	s := report.Study{}
+	var residuals string
+	for _, mode := range []train.RNAMode{train.Offline, train.Online} {
+		f.RNA.Mode, f.Out = mode, filepath.Join(folder, string(mode))
+		run, err := f.study(cmd, dev, g, out)
+		if err != nil {
+			return err
+		}
+		if mode == train.Offline {
+			s.Config, s.Offline, residuals = run.Config, run.History, spectrumOf(run)
+		} else {
+			s.Online = run.History
+		}
+		if err := run.Close(); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	if !g.First() {
+		return nil
+	}
+	if err := s.Table(out); err != nil {
+		return err
+	}
+	fmt.Fprint(out, residuals)
+	plot := filepath.Join(folder, "study.svg")
+	if err := draw(plot, s.Plot); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, plot)
+	return err
+}
+
+// study is one of the runs. It is not closed.
+func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out io.Writer) (*train.Run, error) {
+	progress := newProgress(out, cmd.ErrOrStderr(), f.quiet || !g.First())
+	run, err := f.prepare(cmd.Flags(), dev, g, progress)
+	if err != nil {
+		return nil, err
+	}
+	run.Log = progress.log
+	announce(out, run, dev.Name())
+	err = run.Train(cmd.Context())
+	progress.done()
+	if err == nil {
+		return run, nil
+	}
+	if errors.Is(err, train.ErrInterrupted) {
+		fmt.Fprintf(out, "%v; a study starts anew\n", err)
+		err = errStopped
+	}
+	return nil, errors.Join(err, run.Close())
+}
+
+// spectrumOf says in a line what the residuals of a run are like at its end.
+func spectrumOf(run *train.Run) string {
+	h, ok := run.Hook("rna").(*average.RNA)
+	if !ok || h.Window().Len() < 2 {
+		return ""
+	}
+	s := h.Window().Spectrum(min(run.Config.RNA.Window, h.Window().Len()))
+	return fmt.Sprintf("The last residuals: RᵀR has the condition number %.3g; lambda changes c from about %.1g on.\n", s.Solve(0).Condition, s.Lambdas()[0])
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/train"
+	"onlinerna/train/network"
+)
+
+// A study trains offline and online from one seed. Standard training is what the offline run does beside RNA, and the online run is the same up to
+// the first point that is put back.
+func TestStudy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "study")
+	out := mustRun(t, "study", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed", "4", "--out", dir)
+	plain := filepath.Join(t.TempDir(), "plain")
+	mustRun(t, "train", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed", "4", "--rna", "off", "--out", plain)
+	histories := map[string][]train.EpochRecord{}
+	for name, folder := range map[string]string{"offline": filepath.Join(dir, "offline"), "online": filepath.Join(dir, "online"), "plain": plain} {
+		h, err := train.ReadHistory(folder)
+		if err != nil || len(h) != 6 {
+			t.Fatalf("%s: %d epochs, %v", name, len(h), err)
+		}
+		histories[name] = h
+	}
+	injected := false
+	for i, want := range histories["plain"] {
+		if got := histories["offline"][i]; *got.SGD != *want.SGD {
+			t.Errorf("epoch %d: standard training scores %+v, beside RNA %+v", want.Epoch, *want.SGD, *got.SGD)
+		}
+		online := histories["online"][i]
+		if !injected && *online.SGD != *want.SGD {
+			t.Errorf("epoch %d: before anything was put back online scores %+v, want %+v", want.Epoch, *online.SGD, *want.SGD)
+		}
+		injected = injected || online.RNA != nil && online.RNA.Injected
+	}
+	if !injected {
+		t.Error("the online run put nothing back")
+	}
+	for _, want := range []string{"standard %", "online RNA %", "‖c − 1/N‖", "condition number", "study.svg"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output lacks %q:\n%s", want, out)
+		}
+	}
+	svg, err := os.ReadFile(filepath.Join(dir, "study.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<svg", "standard", "offline RNA", "online RNA", "validation error, %", "distance of c from 1/N"} {
+		if !strings.Contains(strings.ToLower(string(svg)), strings.ToLower(want)) {
+			t.Errorf("the figure lacks %q", want)
+		}
+	}
+	if status, _, stderr := runRNA(t, "study", "--rna", "online"); status != 2 || !strings.Contains(stderr, "--rna does not go with a study") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+func TestBestLine(t *testing.T) {
+	score := func(loss float64) network.Score { return network.Score{Loss: loss, Images: 10} }
+	r := train.EpochRecord{Epoch: 5, Held: []train.ScoreRecord{
+		{Kind: network.SGD, Score: score(.31)}, {Kind: network.Average, Snapshots: 5, Score: score(.251)}, {Kind: network.RNA, Score: score(.255)},
+	}}
+	r.Best = &train.BestRecord{ScoreRecord: r.Held[1], Epoch: 5}
+	if got, want := bestLine(&r), "  best by held-out loss: average of 5 (0.2510), RNA 0.2550, SGD 0.3100"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Best = &train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.EMA, Score: score(.24)}, Epoch: 3}
+	if got := bestLine(&r); !strings.HasSuffix(got, "; of the run EMA of epoch 3 (0.2400)") {
+		t.Error(got)
+	}
+	sgd := score(.3)
+	r = train.EpochRecord{Epoch: 1, SGD: &sgd, Best: r.Best}
+	if got := bestLine(&r); got != "" {
+		t.Errorf("one kind of weights: %q", got)
+	}
+	rna := score(.2)
+	r.RNA = &train.RNARecord{Score: &rna}
+	if got := bestLine(&r); !strings.HasPrefix(got, "  best by validation loss: RNA (0.2000), SGD 0.3000") {
+		t.Error(got)
+	}
+}

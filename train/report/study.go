@@ -1,0 +1,114 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"onlinerna/rna/convex/figure"
+	"onlinerna/train"
+	"onlinerna/train/network"
+)
+
+// A Study is the paper's comparison on one net (its figure on ImageNet): runs from one seed, one with RNA beside it, whose iterates are those
+// of standard training, and one with RNA's points put back into it.
+type Study struct {
+	Config          train.Config // of the run with RNA beside it
+	Offline, Online []train.EpochRecord
+}
+
+// curve is a kind of weights of one of the runs.
+type curve struct {
+	name    string
+	history []train.EpochRecord
+	rna     bool
+}
+
+func (s Study) curves() []curve {
+	return []curve{{"standard", s.Offline, false}, {"offline RNA", s.Offline, true}, {"online RNA", s.Online, true}}
+}
+
+// at is the score of an epoch, by its place in the history. Where nothing was extrapolated an online run has the score of its iterate.
+func (c curve) at(i int) *network.Score {
+	if i >= len(c.history) {
+		return nil
+	}
+	r := c.history[i]
+	switch {
+	case !c.rna:
+		return r.SGD
+	case r.RNA != nil && r.RNA.Score != nil:
+		return r.RNA.Score
+	case c.name == "online RNA":
+		return r.SGD
+	}
+	return nil
+}
+
+// Table writes the validation error of each epoch, and how far coefficients are from the average.
+func (s Study) Table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "epoch\trate\tstandard %\toffline RNA %\tonline RNA %\t‖c − 1/N‖\tof noise alone\tnoise\t")
+	for i, r := range s.Offline {
+		fmt.Fprintf(t, "%d\t%.3g", r.Epoch, r.Rate)
+		for _, c := range s.curves() {
+			if v := c.at(i); v != nil {
+				fmt.Fprintf(t, "\t%.2f", v.Error())
+			} else {
+				fmt.Fprint(t, "\t-")
+			}
+		}
+		cells := []string{"-", "-", "-"}
+		if x := r.RNA; x != nil {
+			if x.Distance != nil {
+				cells[0] = fmt.Sprintf("%.3f", *x.Distance)
+			}
+			if x.NoiseDistance != nil {
+				cells[1], cells[2] = fmt.Sprintf("%.3f", *x.NoiseDistance), fmt.Sprintf("%.0f %%", 100*x.Noise)
+			}
+		}
+		fmt.Fprintf(t, "\t%s\t\n", strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}
+
+// Plot writes an SVG with the validation errors of standard training, offline and online RNA, and the distance of c from the average.
+func (s Study) Plot(w io.Writer) error {
+	var wrong, distance []figure.Curve
+	for _, c := range s.curves() {
+		x := figure.Curve{Name: c.name}
+		for i, r := range c.history {
+			if v := c.at(i); v != nil {
+				x.X, x.Y = append(x.X, float64(r.Epoch)), append(x.Y, v.Error())
+			}
+		}
+		if len(x.X) > 0 {
+			wrong = append(wrong, x)
+		}
+	}
+	if len(wrong) == 0 {
+		return errors.New("nothing to draw: no epoch was evaluated on validation images")
+	}
+	measured, noise := figure.Curve{Name: "c of offline RNA"}, figure.Curve{Name: "c of noise alone"}
+	for _, r := range s.Offline {
+		if x := r.RNA; x != nil && x.Distance != nil {
+			measured.X, measured.Y = append(measured.X, float64(r.Epoch)), append(measured.Y, *x.Distance)
+		}
+		if x := r.RNA; x != nil && x.NoiseDistance != nil {
+			noise.X, noise.Y = append(noise.X, float64(r.Epoch)), append(noise.Y, *x.NoiseDistance)
+		}
+	}
+	if len(measured.X) > 0 {
+		distance = append(distance, measured)
+	}
+	if len(noise.X) > 0 {
+		distance = append(distance, noise)
+	}
+	panels := []figure.Panel{{X: "epoch", Y: "validation error, %", Curves: wrong}}
+	if distance != nil {
+		panels = append(panels, figure.Panel{X: "epoch", Y: "distance of c from 1/N", Curves: distance})
+	}
+	return figure.Draw(w, title(s.Config), panels...)
+}
