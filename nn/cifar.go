@@ -32,17 +32,18 @@ func cifarResNet(b *Builder, x *G.Node, n int) *G.Node {
 			if i > 0 && j == 0 {
 				stride = 2
 			}
-			x = cifarBlock(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 16<<i, stride)
+			x = cifarBlock(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 16<<i, stride, b.dropAt(i*n+j, 3*n))
 		}
 	}
-	return b.Linear("fc", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
+	x = b.Dropout("dropout", b.GlobalAvgPool("avgpool", x), b.Config().Dropout)
+	return b.Linear("fc", x, b.Config().Classes)
 }
 
-func cifarBlock(b *Builder, name string, x *G.Node, channels, stride int) *G.Node {
+func cifarBlock(b *Builder, name string, x *G.Node, channels, stride int, drop float64) *G.Node {
 	y := b.Conv(name+".conv1", x, Conv{Filters: channels, Kernel: 3, Stride: stride, Pad: 1})
 	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
 	y = b.Conv(name+".conv2", y, Conv{Filters: channels, Kernel: 3, Pad: 1})
-	y = b.BatchNorm(name+".bn2", y, b.lastScale())
+	y = b.StochasticDepth(name+".drop_path", b.BatchNorm(name+".bn2", y, b.lastScale()), drop)
 	if stride != 1 {
 		x = b.Shortcut(name+".shortcut", x, stride, channels)
 	}

@@ -29,6 +29,9 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	if !ok || !b.claim(name) {
 		return nil
 	}
+	if b.model.Config.BlurPool && c.Stride > 1 && s[1] >= 16 {
+		x = b.blur(name, x)
+	}
 	groups := max(c.Groups, 1)
 	if c.Filters < 1 || c.Kernel < 1 || c.Stride < 0 || c.Pad < 0 || c.Dilation < 0 || c.Groups < 0 {
 		b.err = fmt.Errorf("layer %s: %+v is no convolution", name, c)
@@ -58,6 +61,13 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 		}))
 	}
 	return b.apply(name, o, in...)
+}
+
+// blur convolves each channel of x with the kernel 1 2 1 in both directions, over 16, zeros around: the mean of two and two again.
+func (b *Builder) blur(name string, x *G.Node) *G.Node {
+	two, one := square(2), square(1)
+	x = b.apply(name, op.AvgPool{Kernel: two, Stride: one, Pad: one}, x)
+	return b.apply(name, op.AvgPool{Kernel: two, Stride: one}, x)
 }
 
 // BatchNorm adds a batch normalisation of x [N,C,H,W] with parameters name.weight and name.bias [C] and running

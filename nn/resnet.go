@@ -40,15 +40,15 @@ func resnet(b *Builder, x *G.Node, blocks [4]int, block blockFunc) *G.Node {
 	x = b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
 	x = b.ReLU("relu", b.BatchNorm("bn1", x, 1))
 	x = b.MaxPool("maxpool", x, 3, 2, 1)
-	block0, last := 0, max(1, blocks[0]+blocks[1]+blocks[2]+blocks[3]-1)
+	done, all := 0, blocks[0]+blocks[1]+blocks[2]+blocks[3]
 	for i, n := range blocks {
 		for j := range n {
 			stride := 1
 			if i > 0 && j == 0 {
 				stride = 2
 			}
-			x = block(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 64<<i, stride, b.Config().DropPath*float64(block0)/float64(last))
-			block0++
+			x = block(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 64<<i, stride, b.dropAt(done, all))
+			done++
 		}
 	}
 	x = b.Dropout("dropout", b.GlobalAvgPool("avgpool", x), b.Config().Dropout)
@@ -84,6 +84,11 @@ func (b *Builder) downsample(name string, x *G.Node, channels, stride int) *G.No
 	}
 	x = b.Conv(name+".downsample.0", x, Conv{Filters: channels, Kernel: 1, Stride: stride})
 	return b.BatchNorm(name+".downsample.1", x, 1)
+}
+
+// dropAt is the probability of dropping residual branch i of n.
+func (b *Builder) dropAt(i, n int) float64 {
+	return b.model.Config.DropPath * float64(i) / float64(max(n-1, 1))
 }
 
 // lastScale is the initial scale of a block's last batch normalisation.

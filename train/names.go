@@ -44,6 +44,15 @@ func Optimizers() []string { return config.Optimizers() }
 // Hyperparameters lists those of all optimisers but the weight decay, which each takes.
 func Hyperparameters() []Hyperparameter { return config.Hyperparameters() }
 
+// A Recipe is a published way to train.
+type Recipe = config.Recipe
+
+// RecipeNames lists the names of the recipes.
+func RecipeNames() []string { return config.RecipeNames() }
+
+// FindRecipe finds a recipe by its name.
+func FindRecipe(name string) (*Recipe, error) { return config.FindRecipe(name) }
+
 // RateDefaults and DecayDefaults list the optimisers whose rate and weight decay do not go by the data, as "adamw: 0.001".
 func RateDefaults() string { return config.RateDefaults() }
 

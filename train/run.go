@@ -188,13 +188,23 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	if err := r.addHooks(); err != nil {
 		return err
 	}
+	if c.Dropout > 0 || c.DropPath > 0 {
+		m, err := nn.Build(c.Model, nn.Config{Batch: 1, Dropout: c.Dropout, DropPath: c.DropPath})
+		if err != nil {
+			return err
+		}
+		if m.RandomCounter == nil {
+			return fmt.Errorf("dropout %g, drop path %g: %s has no layers for them: use a ResNet", c.Dropout, c.DropPath, c.Model)
+		}
+	}
 	smoothing := c.LabelSmoothing
 	if c.Network() != nn.CrossEntropy {
 		smoothing = 0 // targets have it
 	}
 	net, err := network.New(r.dev, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
-		Smoothing: smoothing, Loss: c.Network(), Dropout: c.Dropout, DropPath: c.DropPath, ZeroInitResidual: c.ZeroInit, Seed: c.Seed, Freeze: c.Freeze,
+		Smoothing: smoothing, Loss: c.Network(), BlurPool: c.BlurPool, Dropout: c.Dropout, DropPath: c.DropPath, ZeroInitResidual: c.ZeroInit,
+		Seed: c.Seed, Freeze: c.Freeze,
 	}, c.Seed)
 	if err != nil {
 		return noRoom(c, err)
@@ -397,5 +407,5 @@ func (r *Run) Meta(kind network.Kind) network.Meta {
 	if r.pos.Batch == 0 { // it has not begun
 		epoch--
 	}
-	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
 }

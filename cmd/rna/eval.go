@@ -153,7 +153,7 @@ func (f *evalFlags) network(dev device.Device, file *statedict.File, meta *netwo
 		return nil, err
 	}
 	return network.New(dev, meta.Model, nn.Config{
-		Classes: classes, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
+		Classes: classes, BlurPool: meta.BlurPool, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
 	}, 0)
 }
 

@@ -34,6 +34,7 @@ type trainFlags struct {
 	ranks                       ranksFlags
 	valCrop                     int
 	ramp                        []int
+	recipe                      string
 }
 
 func newTrain() *cobra.Command {
@@ -81,11 +82,13 @@ func (f *trainFlags) groups() []group {
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 
 	m := newGroup("Model")
+	m.StringVar(&f.recipe, "recipe", "", "a published way to train, whose options others overrule: "+strings.Join(train.RecipeNames(), ", "))
 	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
 	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote; a last layer of another size starts fresh")
 	m.StringVar(&f.InitKey, "key", "", keyHelp)
 	m.StringSliceVar(&f.Freeze, "freeze", nil, "leave the parameters of these names, and the statistics of their BatchNorm, as they are: comma-separated `patterns`, as layer[12].*; !fc.* is all but fc.*")
 	m.BoolVar(&f.ZeroInit, "zero-init", false, "start residual blocks as the identity: their last BatchNorm scale is 0")
+	m.BoolVar(&f.BlurPool, "blurpool", false, "blur what convolutions of a stride above 1 take, against aliasing")
 	m.Uint64Var(&f.Seed, "seed", 0, "of initial weights, order and augmentation")
 
 	o := newGroup("Optimiser")
@@ -296,6 +299,11 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		})
 		if len(wrong) > 0 {
 			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
+		}
+	}
+	if f.recipe != "" {
+		if err := f.follow(set, cmd.OutOrStdout(), g.First()); err != nil {
+			return nil, &usageError{cmd.CommandPath(), err}
 		}
 	}
 	if err := f.check(set); err != nil {

@@ -66,6 +66,7 @@ type Config struct {
 	// of its elements is cut; 0 for none.
 	ClipGrad  float64 `json:"clip_grad,omitempty"`
 	ClipValue float64 `json:"clip_value,omitempty"`
+	BlurPool  bool    `json:"blurpool,omitempty"` // see nn.Config
 	Regularize
 	ZeroInit bool `json:"zero_init"` // start with the last BatchNorm scale of each block at 0
 

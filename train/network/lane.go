@@ -84,7 +84,7 @@ func (p *program) fill(host *device.HostMemory, b *data.Batch, s StepOptions) er
 			return err
 		}
 	}
-	if m.Targets == nil {
+	if f.targets.Len == 0 {
 		return nil
 	}
 	p.targets = p.objective.targets(p.targets, b, m.Config.Classes)

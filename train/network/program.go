@@ -199,7 +199,9 @@ func (n *Network) bindLane(mc *machine.Config, p *program, u Use, l *lane) {
 	}
 	bind(m.Images, part(in, p.feed.images))
 	bind(m.Labels, part(in, p.feed.labels))
-	bind(m.Targets, part(in, p.feed.targets))
+	if u == Training {
+		bind(m.Targets, part(in, p.feed.targets))
+	}
 	bind(m.Crops, part(in, p.feed.crops))
 	bind(m.BatchNormMomentum, part(in, p.feed.momentum))
 	bind(m.RandomCounter, part(in, p.feed.counter))

@@ -22,6 +22,7 @@ type Meta struct {
 	ImageSize int      // of the crop that is evaluated
 	// ValResize is the size of the shorter side before the crop, and Interpolation how it is made; zero for what is usual.
 	ValResize     int
+	BlurPool      bool // see nn.Config
 	Interpolation string
 	Mean, Std     []float64
 	Epoch         int // that the weights are from, 0 before the first
@@ -49,6 +50,9 @@ func (m Meta) strings() map[string]string {
 	}
 	if m.ValResize > 0 {
 		list["val_resize"] = strconv.Itoa(m.ValResize)
+	}
+	if m.BlurPool {
+		list["blurpool"] = "true"
 	}
 	if m.Interpolation != "" {
 		list["interpolation"] = m.Interpolation
@@ -81,7 +85,7 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	for _, f := range []struct {
 		key string
 		dst any
-	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}} {
+	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}} {
 		if v, ok := s[f.key]; ok {
 			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
 				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/train"
+)
+
+// pictureFolders makes folders of PNG files of size×size: train with n images, val with m, two classes.
+func pictureFolders(t *testing.T, n, m, size int) string {
+	t.Helper()
+	dir := t.TempDir()
+	for split, k := range map[string]int{"train": n, "val": m} {
+		for i := range k {
+			img := image.NewRGBA(image.Rect(0, 0, size, size))
+			for j := range img.Pix {
+				img.Pix[j] = uint8(j*(i+2) | 255*(j%4/3))
+			}
+			path := filepath.Join(dir, split, []string{"a", "b"}[i%2], fmt.Sprint(i, ".png"))
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(png.Encode(f, img), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+// TestRecipes runs a step of each recipe, on images and a net that are small: the recipe's other options are as they are.
+func TestRecipes(t *testing.T) {
+	dir := pictureFolders(t, 8, 2, 40)
+	for _, name := range train.RecipeNames() {
+		r, err := train.FindRecipe(name)
+		if err != nil || r.Source == "" || len(r.Options) < 10 {
+			t.Fatalf("%s: %+v, %v", name, r, err)
+		}
+		out := filepath.Join(t.TempDir(), "run")
+		args := []string{"train", "--recipe", name, "--data", dir, "--out", out, "--model", "resnet20", "--batch", "4", "--limit-batches", "1", "--limit-val", "1",
+			"--image-size", "32", "--val-crop", "32", "--val-resize", "40", "--train-crop", "32", "--rna-bn-batches", "1", "--device", "cpu", "--quiet"}
+		set := map[string]bool{}
+		for _, o := range r.Options {
+			set[o.Name] = true
+		}
+		epochs := "1"
+		if set["warmup"] {
+			epochs = "3"
+			args = append(args, "--warmup", "1")
+		}
+		if set["train-crop-from"] {
+			args = append(args, "--train-crop-from", "24", "--train-crop-ramp", "0,1")
+		}
+		if set["no-decay"] {
+			args = append(args, "--no-decay", "*bn*") // the small net has no other
+		}
+		if set["lr-step"] {
+			args = append(args, "--lr-step", "1")
+		}
+		var stdout, stderr strings.Builder
+		if code := run(context.Background(), append(args, "--epochs", epochs), &stdout, &stderr); code != 0 {
+			t.Errorf("%s: exit %d: %s", name, code, stderr.String())
+			continue
+		}
+		c, err := train.ReadConfig(out)
+		if err != nil || c.Model != "resnet20" || c.Batch != 4 || c.Accumulate != 1 {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+		for _, line := range strings.Split(stdout.String(), "\n")[:8] {
+			if len([]rune(line)) > columns && strings.HasPrefix(line, "  --") {
+				t.Errorf("%s: %q is longer than %d columns", name, line, columns)
+			}
+		}
+		switch name {
+		case "rsb-a3":
+			if c.Optimizer != "lamb" || c.Loss != "bce" || c.AutoAugment != "rand-m6-mstd0.5-inc1" || *c.WeightDecay != .02 || !c.DecayWeightsOnly {
+				t.Errorf("%s: %+v", name, c)
+			}
+		case "ffcv-16":
+			if !c.BlurPool || !c.TestFlip || c.Schedule.By != train.ByStep || c.Schedule.Rate != 1.7 || len(c.NoDecay) != 1 {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+	}
+}
