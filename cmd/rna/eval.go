@@ -96,7 +96,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err := f.resolve(&meta); err != nil {
 		return err
 	}
-	set, err := data.OpenEval(f.data, meta.Classes)
+	set, err := f.openSet(file, &meta)
 	if err != nil {
 		return err
 	}
@@ -155,6 +155,41 @@ func (f *evalFlags) network(dev device.Device, file *statedict.File, meta *netwo
 	return network.New(dev, meta.Model, nn.Config{
 		Classes: classes, BlurPool: meta.BlurPool, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
 	}, 0)
+}
+
+// openSet opens the images. Weights with 1,000 outputs that do not name them have those of ImageNet, if the data's classes are among these; else
+// labels mean outputs only where there are as many of both.
+func (f *evalFlags) openSet(file *statedict.File, meta *network.Meta) (data.Dataset, error) {
+	set, err := data.OpenEval(f.data, meta.Classes)
+	if err != nil || meta.Classes != nil || f.numClasses > 0 {
+		return set, err
+	}
+	m, err := nn.Build(meta.Model, nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		return nil, errors.Join(err, closeData(set))
+	}
+	outputs, classes := network.Outputs(file, m), len(set.Classes())
+	known := data.AsImageNet(set.Classes())
+	switch {
+	case outputs == len(known) && known != nil && outputs != classes:
+		if err := closeData(set); err != nil {
+			return nil, err
+		}
+		meta.Classes = known
+		return data.OpenEval(f.data, known)
+	case outputs != 0 && outputs != classes:
+		return nil, errors.Join(fmt.Errorf("%s has %d outputs without names, and the data %d classes: name those of the weights by --classes, a file with a name a line",
+			f.weights, outputs, classes), closeData(set))
+	}
+	return set, nil
+}
+
+// closeData closes a set that keeps files open.
+func closeData(set data.Dataset) error {
+	if c, ok := set.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // outputs is the number of classes of the net: what the command line says, or the size of the last layer in the

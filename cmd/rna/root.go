@@ -42,7 +42,8 @@ of the last epochs and extrapolates them, beside training or put back into it.
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newTrain(), newStudy(), newEval(), newLogreg(), newBench(), newData(), newExtrapolate(), newInspect(), newConvert(), newModels(), newDevices(), newVersion())
+	root.AddCommand(newTrain(), newStudy(), newEval(), newPredict(), newLogreg(), newBench(), newData(), newExtrapolate(), newInspect(),
+		newConvert(), newModels(), newDevices(), newVersion())
 	root.SetFlagErrorFunc(flagError)
 	root.Args = unknownCommand
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/train/statedict"
@@ -50,6 +51,10 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	}
 	if err := n.compare(f, l); err != nil {
 		return l, fmt.Errorf("%s: %w", path, err)
+	}
+	n.seen = data.EvalOptions{Resize: l.ValResize, Interpolation: l.Interpolation}
+	if l.ImageSize != n.cfg.Size {
+		n.seen.Resize = 0 // in proportion
 	}
 	return l, n.load(f, l.Fresh)
 }

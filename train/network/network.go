@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/machine"
@@ -28,6 +29,7 @@ type Network struct {
 	// TestFlip has Score and Tally go by the mean of the logits of an image and of its mirror image.
 	TestFlip bool
 
+	seen   data.EvalOptions // how the images are that the weights are for, as Predict has them
 	arch   string
 	cfg    nn.Config
 	model  *nn.Model // at batch 1, for names and shapes

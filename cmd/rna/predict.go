@@ -1,0 +1,269 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/data"
+	"onlinerna/nn"
+	"onlinerna/train/network"
+	"onlinerna/train/statedict"
+)
+
+type predictFlags struct {
+	evalFlags
+	top       int
+	json, csv bool
+}
+
+func newPredict() *cobra.Command {
+	f := &predictFlags{}
+	cmd := &cobra.Command{
+		Use:   "predict IMAGE… --weights FILE [options]",
+		Short: "Say what images show",
+		Long: `Say what images show, by weights that were trained: the most probable classes of each. IMAGE is a file, a folder with
+the folders in it, or - for one image on the standard input.
+
+Weights that rna wrote carry the model, the classes and the normalisation with them. For others name the model; 1,000
+outputs without names are ImageNet's.`,
+		Example: `  rna predict cat.jpg --weights runs/fine/best.safetensors
+  rna predict photos/ --weights resnet50.pth --model resnet50 --top 1 --csv
+  curl -s https://example.org/a.png | rna predict - --weights resnet50.pth --model resnet50 --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := error(nil)
+			switch {
+			case len(args) == 0:
+				err = errors.New("no images: name files or folders, or - for the standard input")
+			case f.weights == "":
+				err = errors.New("--weights is missing: the file to predict by")
+			case f.top < 1:
+				err = fmt.Errorf("--top %d: must be at least 1", f.top)
+			case f.json && f.csv:
+				err = errors.New("--json and --csv exclude each other")
+			}
+			if err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
+			return f.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	w := newGroup("Weights")
+	w.StringVar(&f.weights, "weights", "", "`file`: safetensors, or what torch.save wrote")
+	w.StringVar(&f.key, "key", "", keyHelp)
+	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
+	w.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
+	d := newGroup("Images")
+	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the model's)")
+	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
+	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized, as of rna eval")
+	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
+	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
+	r := newGroup("Output")
+	r.IntVar(&f.top, "top", 5, "classes of each image")
+	r.BoolVar(&f.json, "json", false, "print JSON")
+	r.BoolVar(&f.csv, "csv", false, "print CSV: path, rank, class, name, probability")
+	s := newGroup("Run")
+	s.IntVar(&f.batch, "batch", 16, "images a forward pass")
+	s.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	s.StringVar(&f.device, "device", "auto", deviceHelp)
+	s.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	s.BoolP("help", "h", false, "this help")
+	addGroups(cmd, w, d, r, s)
+	return cmd
+}
+
+// A guess is a class with its probability.
+type guess struct {
+	Class       int     `json:"class"`
+	Name        string  `json:"name"`
+	WNID        string  `json:"wnid,omitempty"` // of ImageNet's classes
+	Probability float64 `json:"probability"`
+}
+
+type predicted struct {
+	Path    string  `json:"path"`
+	Guesses []guess `json:"classes"`
+}
+
+func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) (err error) {
+	file, err := statedict.Open(f.weights, f.key)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if found := file.Found(); found != "" {
+		fmt.Fprintln(log, found)
+	}
+	meta, err := network.MetaOf(file)
+	if err != nil {
+		return err
+	}
+	if err := f.resolve(&meta); err != nil {
+		return err
+	}
+	m, err := nn.Build(meta.Model, nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		return err
+	}
+	outputs, channels := network.Outputs(file, m), m.Config.Channels
+	if len(meta.Mean) > 0 {
+		channels = len(meta.Mean)
+	}
+	if outputs == 0 {
+		return fmt.Errorf("%s has no last layer as %s has: rna inspect shows what it holds", f.weights, meta.Model)
+	}
+	if len(meta.Classes) > outputs {
+		return fmt.Errorf("%d names of classes for %d outputs of %s", len(meta.Classes), outputs, f.weights)
+	}
+	set, err := f.images(args, in, channels)
+	if err != nil {
+		return err
+	}
+	if meta.ImageSize == 0 {
+		meta.ImageSize = m.Config.Size
+	}
+	profile, err := data.ProfileOf(set)
+	if err != nil || m.Config.Size > 96 { // a net for photos, and the loader says which image cannot be read
+		photo, err := data.FromImages([]string{""}, []image.Image{image.NewRGBA(image.Rect(0, 0, 256, 192))}, []int{0})
+		if err != nil {
+			return err
+		}
+		if profile, err = data.ProfileOf(photo); err != nil {
+			return err
+		}
+	}
+	fill(&meta, profile)
+	transform, err := profile.Evaluation(data.EvalOptions{Size: meta.ImageSize, Resize: meta.ValResize, Interpolation: meta.Interpolation})
+	if err != nil {
+		return err
+	}
+	bad := 0
+	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.batch, set.Len()), Workers: f.workers, MaxBad: 1,
+		Log: func(format string, args ...any) { bad++; fmt.Fprintf(log, format+"\n", args...) }})
+	if err != nil {
+		return err
+	}
+	options := deviceOptions{threads: f.threads}
+	dev, err := openDevice(chosenDevice(f.device, options, log), options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, dev.Close()) }()
+	net, err := network.New(dev, meta.Model, nn.Config{Classes: outputs, Channels: channels, Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std}, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, net.Close()) }()
+	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
+		return err
+	}
+	name := namer(meta.Classes, outputs)
+	var list []predicted
+	err = net.Probabilities(ctx, loader, func(i int, p []float64) error {
+		list = append(list, predicted{set.Name(i), best(p, f.top, name)})
+		return nil
+	})
+	if err == nil {
+		err = f.print(out, list)
+	}
+	if err == nil && bad > 0 {
+		err = fmt.Errorf("%d of %s could not be read", bad, count(set.Len(), "image"))
+	}
+	return err
+}
+
+// images are those that the command line names.
+func (f *predictFlags) images(args []string, in io.Reader, channels int) (*data.Unlabelled, error) {
+	set := data.NewUnlabelled(channels)
+	for _, path := range args {
+		if path != "-" {
+			if err := set.AddFile(path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		b, err := io.ReadAll(in)
+		if err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		if len(b) == 0 {
+			return nil, errors.New("standard input: there is no image")
+		}
+		set.AddEncoded("-", b)
+	}
+	return set, nil
+}
+
+// namer names outputs: as the weights say, or as ImageNet's, or by their numbers.
+func namer(classes []string, outputs int) func(i int) guess {
+	wnids, names := data.ImageNetClasses()
+	if classes == nil && outputs == len(wnids) {
+		classes = wnids
+	}
+	return func(i int) guess {
+		g := guess{Class: i, Name: strconv.Itoa(i)}
+		if i < len(classes) {
+			g.Name = classes[i]
+		}
+		if k, ok := slices.BinarySearch(wnids, g.Name); ok {
+			g.WNID, g.Name = g.Name, names[k]
+		}
+		return g
+	}
+}
+
+// best are the most probable classes, the first of equals first.
+func best(p []float64, top int, name func(i int) guess) []guess {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
+	var list []guess
+	for _, i := range order[:min(top, len(order))] {
+		g := name(i)
+		g.Probability = p[i]
+		list = append(list, g)
+	}
+	return list
+}
+
+func (f *predictFlags) print(out io.Writer, list []predicted) error {
+	switch {
+	case f.json:
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	case f.csv:
+		w := csv.NewWriter(out)
+		w.Write([]string{"path", "rank", "class", "name", "probability"})
+		for _, x := range list {
+			for i, g := range x.Guesses {
+				w.Write([]string{x.Path, strconv.Itoa(i + 1), strconv.Itoa(g.Class), g.Name, strconv.FormatFloat(g.Probability, 'g', 6, 64)})
+			}
+		}
+		w.Flush()
+		return w.Error()
+	}
+	for _, x := range list {
+		fmt.Fprintln(out, x.Path)
+		for _, g := range x.Guesses {
+			wnid := ""
+			if g.WNID != "" {
+				wnid = "  " + g.WNID
+			}
+			fmt.Fprintf(out, "  %6.2f %%  %s%s\n", 100*g.Probability, g.Name, wnid)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package data
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"onlinerna/data/imaging"
+)
+
+// Unlabelled is a set of images without labels: files, and images in memory.
+type Unlabelled struct {
+	channels int
+	names    []string
+	content  [][]byte // nil for files
+}
+
+var _ Dataset = (*Unlabelled)(nil)
+
+// NewUnlabelled makes a set without images, which are read as gray, 1 channel, or colour, 3.
+func NewUnlabelled(channels int) *Unlabelled { return &Unlabelled{channels: channels} }
+
+// AddFile adds an image file, or those of a folder and the folders in it, sorted by name.
+func (d *Unlabelled) AddFile(path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		d.names, d.content = append(d.names, path), append(d.content, nil)
+		return nil
+	}
+	before := len(d.names)
+	err = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(file))) {
+			d.names, d.content = append(d.names, file), append(d.content, nil)
+		}
+		return err
+	})
+	if err == nil && len(d.names) == before {
+		err = fmt.Errorf("%s: a folder without images", path)
+	}
+	return err
+}
+
+// AddEncoded adds an image in the form of a file.
+func (d *Unlabelled) AddEncoded(name string, b []byte) {
+	d.names, d.content = append(d.names, name), append(d.content, b)
+}
+
+func (d *Unlabelled) Len() int          { return len(d.names) }
+func (d *Unlabelled) Classes() []string { return nil }
+func (d *Unlabelled) Channels() int     { return d.channels }
+func (d *Unlabelled) Label(int) int     { return -1 }
+func (d *Unlabelled) Name(i int) string { return d.names[i] }
+
+func (d *Unlabelled) Read(i int, region Region, s *Scratch) (m *imaging.Image, err error) {
+	if b := d.content[i]; b != nil {
+		m, err = s.decodeBytes(b, d.channels, region)
+	} else {
+		var f *os.File
+		if f, err = os.Open(d.names[i]); err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		st, e := f.Stat()
+		if e != nil {
+			return nil, e
+		}
+		m, err = s.decode(f, 0, st.Size(), d.channels, region)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", d.names[i], err)
+	}
+	return m, err
+}

@@ -1,0 +1,42 @@
+package data
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// imageNetFile has a class a line, in the order of the outputs of nets that were trained on ILSVRC 2012: its wnid, and what torchvision
+// calls it.
+//
+//go:embed imagenet_classes.txt
+var imageNetFile string
+
+var imageNetClasses = sync.OnceValues(func() (wnids, names []string) {
+	for line := range strings.Lines(imageNetFile) {
+		wnid, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		wnids, names = append(wnids, wnid), append(names, name)
+	}
+	return wnids, names
+})
+
+// ImageNetClasses gives the 1,000 classes of ImageNet by index: their wnids, sorted, as "n01440764", and names for people, as "tench", all
+// different.
+func ImageNetClasses() (wnids, names []string) {
+	wnids, names = imageNetClasses()
+	return slices.Clone(wnids), slices.Clone(names)
+}
+
+// AsImageNet gives ImageNet's classes by the kind of names that some classes have, wnids or names for people; nil where they are not all
+// among them.
+func AsImageNet(classes []string) []string {
+	wnids, names := imageNetClasses()
+	for _, all := range [][]string{wnids, names} {
+		index := newClassIndex(all)
+		if len(classes) > 0 && !slices.ContainsFunc(classes, func(c string) bool { _, err := index.find(c); return err != nil }) {
+			return slices.Clone(all)
+		}
+	}
+	return nil
+}
