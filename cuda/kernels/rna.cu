@@ -23,15 +23,58 @@ __device__ double residual(const Residual &r, long long i, const float *&beforeX
 	return r.exp ? scalbn(d, (int)-r.exp) : d;
 }
 
-// rna_widen writes elements [from, from + n) of the residuals to the columns of out, ld apart. In a chain of iterates
-// each y is the x before it.
-extern "C" __global__ void __launch_bounds__(256, 4) rna_widen(const Residual *residuals, int count, long long from, long long n, double *out, long long ld) {
-	long long step = (long long)gridDim.x * blockDim.x;
-	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-		const float *beforeX = nullptr;
-		double before = 0;
-		for (int j = 0; j < count; j++) out[j * ld + i] = residual(residuals[j], from + i, beforeX, before);
+// rna_products multiplies the first of count residuals with each, span by span of n elements: out is [spans, count]. A block is a
+// span, which it reads for some columns at a time, in all of which the loads are in flight together.
+constexpr int columns = 10, threads = 256;
+
+// Column is a residual whose y is the x of the column before it where that is so in a chain of iterates.
+struct Column {
+	const float *x, *y;
+	double scale;
+	int chained;
+};
+
+extern "C" __global__ void __launch_bounds__(256, 4) rna_products(const Residual *residuals, int count, long long n, long long span, double *out) {
+	__shared__ double cells[columns * threads];
+	volatile Column *all = (Column *)cells;  // until there are sums; volatile, since registers are better used than for all of it
+	int lo = blockIdx.y * columns, k = count - lo < columns ? count - lo : columns, self = threadIdx.x;
+	if (self <= k) {
+		Residual r = residuals[self == 0 ? 0 : lo + self - 1];
+		all[self].x = r.x;
+		all[self].y = r.y;
+		all[self].scale = scalbn(1., (int)-r.exp);
+		all[self].chained = self > 1 && r.y && r.y == residuals[lo + self - 2].x;
 	}
+	__syncthreads();
+	double sum[columns] = {};
+	long long from = blockIdx.x * span, to = from + span < n ? from + span : n;
+#pragma unroll 1
+	for (long long i = from + self; i < to; i += threads) {
+		float x[columns];
+#pragma unroll
+		for (int j = 0; j < columns; j++) x[j] = j < k ? all[j + 1].x[i] : 0;
+		double own = all[0].x[i];
+		if (all[0].y) own -= all[0].y[i];
+		own *= all[0].scale;
+#pragma unroll
+		for (int j = 0; j < columns; j++)
+			if (j < k) {
+				double d = x[j];
+				if (j > 0 && all[j + 1].chained) d -= x[j - 1];
+				else if (all[j + 1].y) d -= all[j + 1].y[i];
+				sum[j] += own * (d * all[j + 1].scale);
+			}
+	}
+	__syncthreads();
+#pragma unroll
+	for (int j = 0; j < columns; j++) cells[j * threads + self] = sum[j];
+	__syncthreads();
+	for (int half = threads / 2; half > 0; half /= 2) {
+		if (self < half)
+			for (int j = 0; j < k; j++) cells[j * threads + self] += cells[j * threads + self + half];
+		__syncthreads();
+	}
+	if (self < k) out[(long long)blockIdx.x * count + lo + self] = cells[self * threads];
 }
 
 // rna_combine writes elements [from, from + n) of the linear combination of the terms to out, rounded once.

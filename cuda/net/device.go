@@ -91,8 +91,8 @@ func Open(ordinal int, o Options) (*Device, error) {
 	return d, nil
 }
 
-// blasWorkspace is the scratch of cuBLAS: what NVIDIA recommends but for large products, of which nets have few.
-const blasWorkspace = 4 << 20
+// blasWorkspace is the scratch of cuBLAS: what NVIDIA recommends for GPUs of compute capability 9 and newer.
+const blasWorkspace = 32 << 20
 
 // Name implements device.Device.
 func (d *Device) Name() string { return "cuda" }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/cuda/blas"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/sim"
 	"onlinerna/rna"
@@ -100,32 +99,6 @@ func BenchmarkSpace(b *testing.B) {
 			}
 			once := 4 * dim * float64(n)
 			report(b, speed, once+4*dim, once)
-		})
-	}
-}
-
-// Products of a block of n widened residuals with one of them.
-func BenchmarkProducts(b *testing.B) {
-	c := open(b)
-	speed := bandwidth(b, c)
-	span := spanLen
-	if sim.Active() {
-		span = 1024
-	}
-	m := alloc(b, c, 8*int64(span)*(columns+1))
-	out := alloc(b, c, 8*columns)
-	check(b, c.Stream().Fill(m.All(), 0))
-	h, err := blas.New(c.Stream())
-	check(b, err)
-	defer func() { check(b, h.Close()) }()
-	for _, n := range []int{5, 10, 20} {
-		b.Run(fmt.Sprintf("N=%d", n), func(b *testing.B) {
-			for range b.N {
-				check(b, h.Dgemv(true, span, n, 1, m.All(), span, m.All(), 1, 0, out.All(), 1))
-			}
-			check(b, c.Stream().Synchronize())
-			moved := 8 * float64(span) * float64(n)
-			report(b, speed, moved, moved)
 		})
 	}
 }

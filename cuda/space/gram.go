@@ -104,7 +104,7 @@ func (s *Space) GramRow(row []float64, r rna.Residual, with []rna.Residual) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// r comes first and is not widened again where it is among the others, as it is in a window's own row.
+	// r comes first and is not read again where it is among the others, as it is in a window's own row.
 	all, at := []rna.Residual{r}, make([]int, len(with))
 	for j, w := range with {
 		if w != r {
@@ -122,71 +122,34 @@ func (s *Space) GramRow(row []float64, r rna.Residual, with []rna.Residual) erro
 	return nil
 }
 
-// products1 sets out to the products of the first residual with each: blocks of widened differences are multiplied by Dgemv.
+// products1 sets out to the products of the first residual with each: those of each span, which are added up by halves.
 func (s *Space) products1(out []float64, rs []rna.Residual) error {
 	t, err := s.residuals(rs)
 	if err != nil {
 		return err
 	}
-	return s.sums(out, func(i, at, n int, to driver.Span) error {
-		if err := s.widen(t, i, 0, 1, 0, at, n); err != nil {
-			return err
-		}
-		for lo := 1; ; lo += columns {
-			hi := min(lo+columns, len(rs))
-			if err := s.widen(t, i, lo, hi, 1, at, n); err != nil {
-				return err
-			}
-			// The first column too, the first time.
-			from := int64(1)
-			if lo == 1 {
-				from = 0
-			}
-			first := int64(lo) - 1 + from
-			m := s.widened.All()
-			err := s.blas.Dgemv(true, n, hi-int(first), 1, m.Span(8*from*int64(s.ld()), m.Bytes()-8*from*int64(s.ld())), s.ld(), m, 1,
-				0, to.Span(8*first, 8*(int64(hi)-first)), 1)
-			if err != nil || hi == len(rs) {
-				return err
-			}
-		}
-	})
-}
-
-// widen writes the elements [at, at+n) of piece i of residuals [lo, hi) to the columns from column on.
-func (s *Space) widen(t residualTable, i, lo, hi, column, at, n int) error {
-	if lo >= hi {
-		return nil
-	}
-	grid, block := s.grid(n)
-	ld := int64(s.ld())
-	to := s.widened.Span(8*ld*int64(column), 8*ld*int64(hi-lo))
-	return s.stream.Launch(s.kernels.widen, grid, block, 0, t.rows(i, lo, hi), int32(hi-lo), int64(at), int64(n), to, ld)
-}
-
-// sums calls block for each block of elements, n of them from at on in piece i, which writes len(out) partial sums to a span,
-// and adds them up, by halves, in float64.
-func (s *Space) sums(out []float64, block func(i, at, n int, to driver.Span) error) error {
-	blocks := 0
+	spans := func(elements int) int { return (elements + s.opts.span - 1) / s.opts.span }
+	total := 0
 	for off := 0; off < s.dim; off += s.opts.piece {
-		blocks += (min(s.opts.piece, s.dim-off) + s.opts.span - 1) / s.opts.span
+		total += spans(min(s.opts.piece, s.dim-off))
 	}
-	parts := make([]float64, blocks*len(out))
+	parts := make([]float64, total*len(out))
 	all, err := s.products.span(8 * int64(len(parts)))
 	if err != nil {
 		return err
 	}
 	err = s.c.Do(func() error {
-		b := int64(0)
+		first := 0
 		for i, off := 0, 0; off < s.dim; i, off = i+1, off+s.opts.piece {
-			piece := min(s.opts.piece, s.dim-off)
-			for at := 0; at < piece; at += s.opts.span {
-				bytes := 8 * int64(len(out))
-				if err := block(i, at, min(s.opts.span, piece-at), all.Span(b*bytes, bytes)); err != nil {
-					return err
-				}
-				b++
+			n := min(s.opts.piece, s.dim-off)
+			grid := driver.Dim{X: spans(n), Y: (len(rs) + columns - 1) / columns}
+			row := 8 * int64(len(out))
+			to := all.Span(row*int64(first), row*int64(grid.X))
+			if err := s.stream.Launch(s.kernels.products, grid, driver.Dim{X: productThreads}, 0, t.rows(i, 0, len(rs)), int32(len(rs)), int64(n),
+				int64(s.opts.span), to); err != nil {
+				return err
 			}
+			first += grid.X
 		}
 		if err := s.stream.CopyOut(driver.Bytes(parts), all); err != nil {
 			return err
@@ -197,7 +160,7 @@ func (s *Space) sums(out []float64, block func(i, at, n int, to driver.Span) err
 		return err
 	}
 	for j := range out {
-		out[j] = pairwise(parts[j:], len(out), blocks)
+		out[j] = pairwise(parts[j:], len(out), total)
 	}
 	return nil
 }

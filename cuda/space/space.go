@@ -8,7 +8,6 @@ import (
 	"sync"
 	"unsafe"
 
-	"onlinerna/cuda/blas"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/kernels"
 	"onlinerna/cuda/nvrtc"
@@ -18,17 +17,16 @@ import (
 const (
 	// pieceLen elements of a vector are allocated together: 64 MiB.
 	pieceLen = 1 << 24
-	// spanLen elements of each residual are widened at a time. Short enough for the differences of a window to stay
-	// in the GPU's cache, long enough for a launch to be worth its cost.
-	spanLen = 1 << 18
-	// columns residuals are multiplied at a time, and one more.
-	columns = 32
+	// spanLen elements of each residual are a block's of threads: enough spans for all multiprocessors, and few sums to add up on the host.
+	spanLen = 1 << 15
+	// columns residuals are multiplied at a time by productThreads threads, as in rna.cu.
+	columns        = 10
+	productThreads = 256
 	// stageLen elements are copied at a time where a vector of the host has no memory to reach.
 	stageLen = 1 << 20
 )
 
-// A Space is an [rna.Space] of float32 vectors in GPU memory. Differences and Gram products are float64: blocks of
-// widened differences are multiplied by cuBLAS. Its operations wait for the GPU, so that a vector is at rest
+// A Space is an [rna.Space] of float32 vectors in GPU memory. Differences and Gram products are float64. Its operations wait for the GPU, so that a vector is at rest
 // between them.
 //
 // Sources and sinks may read vectors of the space, but not call it. Copies from and to a vector that is a [driver.Resident] of the same context stay on the GPU.
@@ -41,14 +39,12 @@ type Space struct {
 
 	mu      sync.Mutex // one operation at a time: they share what follows
 	stream  *driver.Stream
-	blas    *blas.Handle
 	module  *driver.Module
-	kernels struct{ widen, combine, check, max *driver.Kernel }
+	kernels struct{ products, combine, check, max *driver.Kernel }
 
-	widened  *driver.Memory        // columns+1 of span float64 elements
 	found    *driver.Memory        // a Found of rna.cu
 	table    grown                 // residuals or terms
-	products grown                 // of each block
+	products grown                 // of each span
 	stage    [2]*driver.HostMemory // stage float32 elements
 	landing  [2]*driver.Memory     // the same, in GPU memory
 	passed   [2]*driver.Event      // the last use of each
@@ -89,23 +85,17 @@ func (s *Space) open() (err error) {
 	if s.stream, err = s.c.NewStream(); err != nil {
 		return err
 	}
-	if s.blas, err = blas.New(s.stream); err != nil {
-		return err
-	}
 	if s.module, err = nvrtc.Compile(s.c, "rna.cu", kernels.RNA()); err != nil {
 		return err
 	}
 	for name, k := range map[string]**driver.Kernel{
-		"rna_widen": &s.kernels.widen, "rna_combine": &s.kernels.combine, "rna_check": &s.kernels.check, "rna_max": &s.kernels.max,
+		"rna_products": &s.kernels.products, "rna_combine": &s.kernels.combine, "rna_check": &s.kernels.check, "rna_max": &s.kernels.max,
 	} {
 		if *k, err = s.module.Kernel(name); err != nil {
 			return err
 		}
 	}
 	s.table.c, s.products.c = s.c, s.c
-	if s.widened, err = s.c.Alloc(8 * int64(s.ld()) * (columns + 1)); err != nil {
-		return err
-	}
 	if s.found, err = s.c.Alloc(int64(unsafe.Sizeof(found{}))); err != nil {
 		return err
 	}
@@ -129,7 +119,7 @@ func (s *Space) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, m := range []*driver.Memory{s.widened, s.found, s.table.m, s.products.m, s.landing[0], s.landing[1]} {
+	for _, m := range []*driver.Memory{s.found, s.table.m, s.products.m, s.landing[0], s.landing[1]} {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}
@@ -141,9 +131,6 @@ func (s *Space) Close() error {
 		if s.passed[i] != nil {
 			errs = append(errs, s.passed[i].Close())
 		}
-	}
-	if s.blas != nil {
-		errs = append(errs, s.blas.Close())
 	}
 	if s.module != nil {
 		errs = append(errs, s.module.Close())
@@ -159,9 +146,6 @@ func (s *Space) Dim() int { return s.dim }
 
 // Bits is 32.
 func (s *Space) Bits() int { return 32 }
-
-// ld is the distance of the widened columns.
-func (s *Space) ld() int { return min(s.dim, s.opts.span) }
 
 // grown is GPU memory that grows as it is asked for.
 type grown struct {
@@ -198,7 +182,7 @@ func (s *Space) grid(n int) (grid, block driver.Dim) {
 // Bytes is the memory that a space for vectors of dim elements takes, with so many vectors and the [DefaultReserve] that they leave
 // free: without it they would go to the host.
 func Bytes(dim, vectors int) int64 {
-	work := 8*(columns+1)*int64(min(dim, spanLen)) + 2*4*int64(min(dim, stageLen))
+	work := 2 * 4 * int64(min(dim, stageLen))
 	pieces := int64((dim + pieceLen - 1) / pieceLen)
 	return work + int64(vectors)*(4*int64(dim)+pieces<<21) + DefaultReserve
 }

@@ -87,16 +87,53 @@ func TestSpaceGram(t *testing.T) {
 	for _, g := range want.State().Gram {
 		largest = max(largest, math.Abs(g))
 	}
-	for _, o := range []Options{{}, {span: 4096, piece: 16384, Memory: 1 << 20}} {
+	var before []float64
+	for _, o := range []Options{{}, {piece: 2 * spanLen, Memory: 1 << 20}, {span: 4096, piece: 16384, Memory: 1 << 20}} {
 		c := open(t)
 		got := window(t, openSpace(t, c, dim, o), n)
+		launches := sim.Calls("cuLaunchKernel")
 		for _, v := range vs {
 			check(t, got.Push(v))
+		}
+		if o == (Options{}) && sim.Active() { // what each vector takes: a look for NaN and for the largest, and its products
+			if k := sim.Calls("cuLaunchKernel") - launches; k > uint64(4*len(vs)) {
+				t.Errorf("%d launches for %d vectors", k, len(vs))
+			}
+		}
+		if before == nil {
+			before = got.State().Gram
+		} else if o.span == 0 && !slices.Equal(before, got.State().Gram) {
+			t.Errorf("%+v: other bits than in one piece", o)
 		}
 		for i, g := range got.State().Gram {
 			if w := want.State().Gram[i]; math.Abs(g-w) > 1e-12*largest {
 				t.Fatalf("%+v: entry %d is %v, want %v", o, i, g, w)
 			}
+		}
+	}
+}
+
+// Vectors lie in GPU memory where that has room once freed memory, which the context keeps, is given back.
+func TestSpaceTakesKeptMemory(t *testing.T) {
+	gputest.Need(t)
+	c := open(t)
+	const dim = 1 << 20
+	probe := openSpace(t, c, dim, Options{})
+	free, _, err := c.MemInfo()
+	check(t, err)
+	m, err := c.Alloc(64 << 20)
+	check(t, err)
+	check(t, m.Close())
+	if st, err := c.Stats(); err != nil || st.Cached < 64<<20 {
+		t.Skipf("the context keeps %d bytes, %v", st.Cached, err)
+	}
+	probe.opts.Reserve = free - 5*dim // enough for one vector if all is given back
+	for _, want := range []bool{true, false} {
+		v, err := probe.New()
+		check(t, err)
+		t.Cleanup(func() { check(t, v.Close()) })
+		if got := v.(*vector).pieces[0].device != nil; got != want {
+			t.Errorf("the vector lies in GPU memory: %v, want %v", got, want)
 		}
 	}
 }

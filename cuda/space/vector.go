@@ -45,11 +45,9 @@ func (s *Space) newPiece(n int) (p piece, err error) {
 	p.n = n
 	fits := s.opts.Memory == 0 || s.held+bytes <= s.opts.Memory
 	if fits {
-		free, _, err := s.c.MemInfo()
-		if err != nil {
+		if fits, err = s.leavesReserve(bytes); err != nil {
 			return p, err
 		}
-		fits = free-bytes >= s.opts.Reserve
 	}
 	if fits {
 		p.device, err = s.c.Alloc(bytes)
@@ -63,6 +61,23 @@ func (s *Space) newPiece(n int) (p piece, err error) {
 	}
 	p.host, err = s.c.AllocHost(bytes)
 	return p, err
+}
+
+// leavesReserve says whether the GPU has so many bytes beside the reserve. Freed memory that the context keeps is given back for it.
+func (s *Space) leavesReserve(bytes int64) (bool, error) {
+	free, _, err := s.c.MemInfo()
+	if err != nil || free-bytes >= s.opts.Reserve {
+		return err == nil, err
+	}
+	kept, err := s.c.Stats()
+	if err != nil || free+kept.Cached-bytes < s.opts.Reserve {
+		return false, err
+	}
+	if err := s.c.Trim(); err != nil {
+		return false, err
+	}
+	free, _, err = s.c.MemInfo()
+	return free-bytes >= s.opts.Reserve, err
 }
 
 // own returns v as a vector of the space.
