@@ -78,8 +78,8 @@ bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in t
 bench-logreg-sparse: build $(VENV)/numpy ## the same with scipy.sparse, on data of sido0's size
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna --sparse --iterations 100 --rounds 3 $(METHODS)
 
-rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; CIFAR10=folder adds that; STUDY=quick only tries it
-	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^TestStudy$$' -count=1 -timeout 0 -v
+rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; CIFAR10=folder adds that; STUDY=rivals: what might beat averages; STUDY=quick only tries both
+	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^(TestStudy|TestRivals)$$' -count=1 -timeout 0 -v
 
 $(VENV)/ready:
 	python3 -m venv $(VENV)
