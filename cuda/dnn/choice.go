@@ -62,11 +62,21 @@ func (v *Convolution) take(a algorithm, all []algorithm) error {
 	return err
 }
 
-// mostMeasured algorithms are timed, and each so many times.
-const mostMeasured, rounds = 8, 3
+// mostMeasured algorithms or plans are timed.
+const mostMeasured = 8
 
-// Settle measures the algorithms, unless one is chosen, and takes the fastest. The spans are as for Run; the result's content is lost.
+// Settle measures the plans or algorithms, unless one is chosen, and takes the fastest. The spans are as for Run; the result's content
+// is lost. Where no plan runs an algorithm takes over, with a workspace of its own if need be.
 func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
+	if v.plans != nil {
+		err := v.plans.Settle([]driver.Span{a, b, to}, workspace)
+		if err == nil || !errors.Is(err, ErrNoPlan) {
+			return err
+		}
+		if err := errors.Join(v.plans.Close(), v.instead(workspace)); err != nil {
+			return err
+		}
+	}
 	return v.d.do(func() error {
 		if err := v.Check(); err != nil {
 			return err
@@ -76,7 +86,8 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 		}
 		best, least := v.unsettled[0], time.Duration(0)
 		spans := [4]driver.Span{a, b, to, workspace}
-		noise, err := v.noise(&spans)
+		narrow := v.precision.Bytes() == 2
+		noise, err := v.d.noise(spans[:2], []bool{narrow, narrow})
 		if err != nil {
 			return err
 		}
@@ -99,32 +110,18 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 	})
 }
 
-// noise has the operands lie in memory of their own, full of numbers as far from zero as those of a net: an arena that nothing was written to is
-// full of zeros, which a card multiplies faster. Where there is no such memory the operands stay what they are. The function that it
-// returns gives the memory back.
-func (v *Convolution) noise(spans *[4]driver.Span) (end func(), err error) {
-	var held []*driver.Memory
-	end = func() {
-		for _, m := range held {
-			_ = m.Close() // the pool's: a failure shows at the next call
-		}
+// instead takes an algorithm in place of plans.
+func (v *Convolution) instead(workspace driver.Span) (err error) {
+	v.plans = nil
+	o := v.o
+	o.Workspace = workspace.Bytes()
+	if err := v.legacy(o); err != nil {
+		return err
 	}
-	for i := range 2 {
-		m, err := v.d.c.AllocApart(spans[i].Bytes())
-		if errors.Is(err, driver.ErrOutOfMemory) {
-			continue
-		}
-		if err == nil {
-			held = append(held, m)
-			err = v.d.s.FillNoise(m.All(), v.precision.Bytes() == 2)
-		}
-		if err != nil {
-			end()
-			return nil, err
-		}
-		spans[i] = m.All()
+	if v.workspace > workspace.Bytes() {
+		v.own, err = v.d.c.Alloc(v.workspace)
 	}
-	return end, nil
+	return err
 }
 
 // time is the shortest of a few runs of an algorithm, behind one that does not count.
@@ -132,38 +129,7 @@ func (v *Convolution) time(a algorithm, spans [4]driver.Span) (least time.Durati
 	if err := v.use(a); err != nil {
 		return 0, err
 	}
-	var events [rounds + 1]*driver.Event
-	defer func() {
-		for _, e := range events {
-			if e != nil {
-				err = errors.Join(err, e.Close())
-			}
-		}
-	}()
-	for i := range events {
-		if events[i], err = v.d.c.NewEvent(true); err != nil {
-			return 0, err
-		}
-		if err := v.launch(spans[0], spans[1], spans[2], spans[3]); err != nil {
-			return 0, err
-		}
-		if err := events[i].Record(v.d.s); err != nil {
-			return 0, err
-		}
-	}
-	if err := events[rounds].Synchronize(); err != nil {
-		return 0, err
-	}
-	for i := range rounds {
-		took, err := events[i+1].Since(events[i])
-		if err != nil {
-			return 0, err
-		}
-		if least == 0 || took < least {
-			least = max(took, 1)
-		}
-	}
-	return least, nil
+	return v.d.Time(func() error { return v.launch(spans[0], spans[1], spans[2], spans[3]) })
 }
 
 // choice is a file of the cache: which algorithm was the fastest for what.

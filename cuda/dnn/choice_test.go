@@ -19,6 +19,7 @@ import (
 func TestConvolutionChoice(t *testing.T) {
 	needDNN(t)
 	t.Setenv("RNA_SIM_CLOCK", "1")
+	t.Setenv("RNA_SIM_GRAPH", "0")
 	folder := t.TempDir()
 	c := openWith(t, driver.Options{KernelCache: folder})
 	d := newDNN(t, c)
@@ -100,6 +101,7 @@ func TestConvolutionChoice(t *testing.T) {
 func TestFaultOfConvolutionChoice(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
+	t.Setenv("RNA_SIM_GRAPH", "0")
 	for _, test := range []struct {
 		plan string
 		lost bool

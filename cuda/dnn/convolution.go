@@ -97,20 +97,26 @@ type Options struct {
 	Precision     number.Precision // of all three tensors; sums are float32
 	Deterministic bool             // only algorithms that give equal bits in each run
 	Workspace     int64            // the most bytes of scratch to use where there is a choice
+	// Later leaves all plans of a graph to [Plans.Settle]: making them may compile kernels.
+	Later bool
 	// Measure has [Convolution.Settle] time the algorithms where there are several, and take the fastest, which is kept in
 	// [Options].KernelCache for later runs with the same card and cuDNN. Without it, and with Deterministic, it is the one that cuDNN's
 	// heuristics name first: the fastest may be another one the next time, with other bits.
 	Measure bool
 }
 
-// A Convolution is one of the three convolutions for tensors of one shape, with an algorithm.
+// A Convolution is one of the three convolutions for tensors of one shape, with a plan of the graph API or, where there is none that
+// runs, an algorithm of the functions that came before it.
 type Convolution struct {
-	*driver.Resource
-	d         *Handle
-	v         C.convolution
-	shape     Shape
-	precision number.Precision
-	workspace int64
+	*driver.Resource // of the algorithm
+	d                *Handle
+	o                Options
+	plans            *Plans // nil for an algorithm
+	v                C.convolution
+	shape            Shape
+	precision        number.Precision
+	workspace        int64
+	own              *driver.Memory // workspace of an algorithm that was not planned for
 
 	unsettled []algorithm // of which Settle is to choose one
 	others    []algorithm // that stand in for the one in use
@@ -124,10 +130,30 @@ const Align = 16
 // ErrNoAlgorithm says that cuDNN has none for a convolution.
 var ErrNoAlgorithm = errors.New("cuDNN has no algorithm")
 
-// NewConvolution describes a convolution and chooses its algorithm.
+// NewConvolution describes a convolution and chooses its plan or algorithm, as far as that can be done before it runs.
 func (d *Handle) NewConvolution(kind Kind, shape Shape, o Options) (*Convolution, error) {
-	v := &Convolution{d: d, shape: shape, precision: o.Precision, v: C.convolution{kind: C.int(kind)}}
-	err := d.do(func() error {
+	v := &Convolution{d: d, o: o, shape: shape, precision: o.Precision, v: C.convolution{kind: C.int(kind)}}
+	plans, err := d.NewPlans(shape.graph(kind, ElementOf(o.Precision)), o)
+	if err == nil {
+		v.plans = plans
+		return v, nil
+	}
+	if d.Described() && errors.Is(err, ErrNoPlan) {
+		return nil, fmt.Errorf("%w: %w", ErrNoAlgorithm, err)
+	}
+	if errors.Is(err, ErrNoPlan) {
+		err = v.legacy(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// legacy chooses an algorithm.
+func (v *Convolution) legacy(o Options) error {
+	d := v.d
+	return d.do(func() error {
 		err := v.describe()
 		if err == nil {
 			err = v.choose(o)
@@ -136,14 +162,24 @@ func (d *Handle) NewConvolution(kind Kind, shape Shape, o Options) (*Convolution
 			_ = v.destroy() // err came first
 			return err
 		}
-		v.Resource = d.c.Adopt("convolution", v.destroy)
+		v.Resource = d.adopt("convolution", v.destroy)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
 }
+
+// Close gives the convolution back.
+func (v *Convolution) Close() error {
+	switch {
+	case v.plans != nil:
+		return v.plans.Close()
+	case v.own != nil:
+		return errors.Join(v.Resource.Close(), v.own.Close())
+	}
+	return v.Resource.Close()
+}
+
+// Plans are the convolution's, nil where it is an algorithm.
+func (v *Convolution) Plans() *Plans { return v.plans }
 
 // describe makes the descriptors.
 func (v *Convolution) describe() error {
@@ -273,11 +309,19 @@ func (v *Convolution) operands() [3]int64 {
 func (v *Convolution) Precision() number.Precision { return v.precision }
 
 // Workspace is the bytes of scratch that Run needs.
-func (v *Convolution) Workspace() int64 { return v.workspace }
+func (v *Convolution) Workspace() int64 {
+	if v.plans != nil {
+		return v.plans.Workspace()
+	}
+	return v.workspace
+}
 
 // Run computes the result to of the operands a and b, in the order of the kind. All spans start at multiples of 16 bytes. The
 // content of the workspace is lost.
 func (v *Convolution) Run(a, b, to, workspace driver.Span) error {
+	if v.plans != nil {
+		return v.plans.Run([]driver.Span{a, b, to}, workspace)
+	}
 	return v.d.do(func() error {
 		if err := v.Check(); err != nil {
 			return err
@@ -290,6 +334,9 @@ func (v *Convolution) Run(a, b, to, workspace driver.Span) error {
 func (v *Convolution) launch(a, b, to, workspace driver.Span) error {
 	call := fmt.Sprintf("cudnnConvolution%v", v.kindOf())
 	want := v.operands()
+	if v.own != nil {
+		workspace = v.own.All()
+	}
 	var at [4]C.CUdeviceptr
 	for i, s := range [4]driver.Span{a, b, to, workspace} {
 		if i < 3 && s.Bytes() != want[i] || i == 3 && s.Bytes() < v.workspace {

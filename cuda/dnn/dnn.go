@@ -5,7 +5,7 @@
 package dnn
 
 // #cgo CFLAGS: -I${SRCDIR}/../include
-// #include <cudnn.h>
+// #include <cudnn_backend.h>
 import "C"
 
 import (
@@ -16,12 +16,15 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// Handle is a cuDNN handle whose work goes to one stream.
+// Handle is a cuDNN handle whose work goes to one stream, or the description of a card for which plans are made where it is not.
 type Handle struct {
 	*driver.Resource
 	c *driver.Context
 	s *driver.Stream
 	h C.cudnnHandle_t
+
+	described C.cudnnBackendDescriptor_t // nil for a handle
+	b         backend                    // of that
 }
 
 // New makes a cuDNN handle for s. cuDNN that is missing is a [*lazy.NotFoundError].
@@ -68,10 +71,47 @@ func Usable() error {
 	return nil
 }
 
+// Describe stands for a card that is not here, by its properties as JSON: what cuDNN has for it can be planned, and nothing runs. cuDNN
+// has to be 9.8 or newer.
+func Describe(properties string) (*Handle, error) {
+	if err := lazy.CuDNN.Load(); err != nil {
+		return nil, err
+	}
+	d := &Handle{}
+	err := onThread(func() error {
+		x := d.b.make(C.CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
+		d.b.setText(x, C.CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, properties)
+		d.described = d.b.finalize(x, "device")
+		if d.b.err != nil {
+			_ = d.b.release(0) // err came first
+			return fmt.Errorf("cuda: describe a device: %w", d.b.err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Described says whether the card is only described.
+func (d *Handle) Described() bool { return d.described != nil }
+
+// Close gives the handle back.
+func (d *Handle) Close() error {
+	if d.Described() {
+		return d.b.release(0)
+	}
+	return d.Resource.Close()
+}
+
 func (d *Handle) destroy() error { return failure("cudnnDestroy", C.cudnnDestroy(d.h), "") }
 
 // do runs f on the owner thread with an open handle.
 func (d *Handle) do(f func() error) error {
+	if d.Described() {
+		return onThread(f)
+	}
 	return d.s.Do(func() error {
 		if err := d.Check(); err != nil {
 			return err
@@ -86,7 +126,7 @@ func (d *Handle) check(call string, code C.cudnnStatus_t, detail string) error {
 	if err == nil {
 		return nil
 	}
-	if lost := d.c.Verdict(); lost != nil {
+	if lost := d.verdict(); lost != nil {
 		return lost
 	}
 	return err
@@ -109,6 +149,22 @@ func (d *Handle) run(call string, f func() C.cudnnStatus_t, detail fmt.Stringer)
 
 // CUDA is the version of CUDA that cuDNN, which is loaded, was built for: 1000·major + 10·minor, 0 when it does not say.
 func CUDA() int { return int(C.cudnnGetCudartVersion()) }
+
+// verdict is what the driver knows of a failure.
+func (d *Handle) verdict() error {
+	if d.Described() {
+		return nil
+	}
+	return d.c.Verdict()
+}
+
+// adopt has the context close what is made for a card that is there.
+func (d *Handle) adopt(kind string, close func() error) *driver.Resource {
+	if d.Described() {
+		return nil
+	}
+	return d.c.Adopt(kind, close)
+}
 
 // Version asks cuDNN, which is loaded, for its version.
 func Version() string { return versionString(int(C.cudnnGetVersion())) }

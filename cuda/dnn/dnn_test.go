@@ -112,6 +112,7 @@ func TestConvolutionPrecision(t *testing.T) {
 // Where algorithms differ in bits from run to run, none of them is chosen if that matters; nor one with too much scratch.
 func TestConvolutionAlgorithms(t *testing.T) {
 	needDNN(t)
+	t.Setenv("RNA_SIM_GRAPH", "0")
 	c := open(t)
 	d := newDNN(t, c)
 	for _, o := range []Options{{}, {Workspace: 1 << 20}, {Deterministic: true}, {Deterministic: true, Workspace: 1 << 20}} {
@@ -168,6 +169,7 @@ func convolve(t *testing.T) (err error) {
 
 func TestFaultOfEachCallOfDNN(t *testing.T) {
 	fault(t, "")
+	t.Setenv("RNA_SIM_GRAPH", "0")
 	check(t, convolve(t))
 	var names, refusals []string
 	for _, d := range []string{"TensorDescriptor", "FilterDescriptor", "ConvolutionDescriptor"} {

@@ -5,6 +5,7 @@ package net
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
@@ -18,28 +19,47 @@ type convKey struct {
 	shape dnn.Shape
 }
 
-// convolution describes a convolution, once for each shape. Where cuDNN has none in 16 bits it is one in float32.
+// convolution describes a convolution, once for each shape. Where cuDNN has none in the precision it is one in a more exact one.
 func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Convolution, error) {
+	key := convKey{kind, shapeOf(o, x, w)}
+	if v, ok := d.convs[key]; ok {
+		return v, nil
+	}
+	options := d.planning()
+	v, err := d.dnn.NewConvolution(kind, key.shape, options)
+	for _, p := range []number.Precision{number.TF32, number.Float32} {
+		if !errors.Is(err, dnn.ErrNoAlgorithm) {
+			break
+		}
+		if p == options.Precision || options.Precision == number.Float32 || supports(d.info, p) != nil {
+			continue
+		}
+		options.Precision = p
+		if v, err = d.dnn.NewConvolution(kind, key.shape, options); err == nil {
+			if d.opts.Warn != nil {
+				d.opts.Warn(fmt.Sprintf("cuDNN has no convolution %v of %v in %v: it runs in %v, which is slower", kind, key.shape, d.opts.Precision, p))
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.convs[key] = v
+	return v, nil
+}
+
+// shapeOf is the shape of a convolution of x with w.
+func shapeOf(o op.Conv2D, x, w op.Type) dnn.Shape {
 	one := func(a [2]int) [2]int { return [2]int{cmp.Or(a[0], 1), cmp.Or(a[1], 1)} }
-	key := convKey{kind, dnn.Shape{
+	return dnn.Shape{
 		N: x.Shape[0], C: x.Shape[1], H: x.Shape[2], W: x.Shape[3], O: w.Shape[0], KH: w.Shape[2], KW: w.Shape[3],
 		Stride: one(o.Stride), Pad: o.Pad, Dilation: one(o.Dilation), Groups: cmp.Or(o.Groups, 1),
-	}}
-	v, ok := d.convs[key]
-	if !ok {
-		options := dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace, Measure: true}
-		var err error
-		v, err = d.dnn.NewConvolution(kind, key.shape, options)
-		if errors.Is(err, dnn.ErrNoAlgorithm) && d.narrow() {
-			options.Precision = number.TF32 // more exact than 16 bits
-			v, err = d.dnn.NewConvolution(kind, key.shape, options)
-		}
-		if err != nil {
-			return nil, err
-		}
-		d.convs[key] = v
 	}
-	return v, nil
+}
+
+// planning is how plans are chosen.
+func (d *Device) planning() dnn.Options {
+	return dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace, Measure: true}
 }
 
 // conv lowers a convolution with a result of a form. Operand number weight is one of weights, or the result, behind the

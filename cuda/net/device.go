@@ -22,6 +22,7 @@ import (
 // rest are kernels of this package. All work goes to one stream, in the order of the calls, but for the input of lanes, which has its own.
 type Device struct {
 	c        *driver.Context
+	info     driver.Info
 	opts     Options
 	stream   *driver.Stream
 	input    *driver.Stream // of lanes; nil until there is one
@@ -33,13 +34,16 @@ type Device struct {
 	kernels  map[string]*driver.Kernel
 	tables   map[string]*driver.Memory // constants of ops, by content
 	convs    map[convKey]*dnn.Convolution
-	sums     *driver.Memory   // of blocks of a vector, and their sum
-	parts    partition        // of the last step of an optimiser
-	loss     *driver.Memory   // its scale, a lossScale; nil without
-	zeros    *driver.Memory   // of counters, which kernels leave as they were
-	outgrown []*driver.Memory // zeros that kernels may still use
-	marks    marks            // of the clock
-	failed   error            // of what cannot return one
+	fusions  int                   // how many of the rules are, the first ones
+	graphs   map[string]*dnn.Plans // of fusions, nil for those that cuDNN lacks
+	better   map[string]bool       // whether fusions are, by key
+	sums     *driver.Memory        // of blocks of a vector, and their sum
+	parts    partition             // of the last step of an optimiser
+	loss     *driver.Memory        // its scale, a lossScale; nil without
+	zeros    *driver.Memory        // of counters, which kernels leave as they were
+	outgrown []*driver.Memory      // zeros that kernels may still use
+	marks    marks                 // of the clock
+	failed   error                 // of what cannot return one
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -58,6 +62,15 @@ func Open(ordinal int, o Options) (*Device, error) {
 	if os.Getenv("RNA_CUDA_EAGER") == "1" {
 		o.Eager = true
 	}
+	switch f := os.Getenv("RNA_CUDA_FUSE"); f {
+	case "":
+	case "always":
+		o.Fuse = FuseAlways
+	case "never":
+		o.Fuse = FuseNever
+	default:
+		return nil, fmt.Errorf("cuda: RNA_CUDA_FUSE=%s in the environment: want always or never", f)
+	}
 	c, err := driver.Open(ordinal, o.Context)
 	if err != nil {
 		return nil, err
@@ -65,11 +78,8 @@ func Open(ordinal int, o Options) (*Device, error) {
 	if err := supports(c.Info(), o.Precision); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	d := &Device{
-		c: c, opts: o, stream: c.Stream(),
-		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
-	}
-	d.rules = d.patterns()
+	d := newDevice(c.Info(), o)
+	d.c, d.stream = c, c.Stream()
 	if d.blas, err = blas.New(d.stream); err == nil {
 		d.scratch, err = c.Alloc(blasWorkspace)
 	}
@@ -89,6 +99,19 @@ func Open(ordinal int, o Options) (*Device, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+func newDevice(i driver.Info, o Options) *Device {
+	d := &Device{
+		info: i, opts: o,
+		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
+		graphs: map[string]*dnn.Plans{}, better: map[string]bool{},
+	}
+	d.rules = d.patterns()
+	fusions := []lower.Pattern[kernel]{d.convolvedStats, d.convolvedNorm, d.convolvedGradient}
+	d.fusions = len(fusions)
+	d.rules.Patterns = append(fusions, d.rules.Patterns...)
+	return d
 }
 
 // blasWorkspace is the scratch of cuBLAS: what NVIDIA recommends for GPUs of compute capability 9 and newer.
@@ -124,6 +147,11 @@ func (d *Device) Close() error {
 	d.failed, d.marks = nil, nil
 	for _, v := range d.convs {
 		errs = append(errs, v.Close())
+	}
+	for _, p := range d.graphs {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
 	}
 	for _, m := range d.tables {
 		errs = append(errs, m.Close())
@@ -222,7 +250,7 @@ func (d *Device) counters(n int) (driver.Span, error) {
 }
 
 // blocks is how many blocks of a kernel are enough to fill the GPU.
-func (d *Device) blocks() int { return 8 * max(d.c.Info().Multiprocessors, 1) }
+func (d *Device) blocks() int { return 8 * max(d.info.Multiprocessors, 1) }
 
 // flat is the grid of a kernel with a thread an element, as far as the GPU has them at a time.
 func (d *Device) flat(n int) (grid, block driver.Dim) {

@@ -27,7 +27,7 @@ func (d *Device) PeakMemory() (int64, error) {
 }
 
 // Card implements device.Card: the GPU's name.
-func (d *Device) Card() string { return d.c.Info().Name }
+func (d *Device) Card() string { return d.info.Name }
 
 var (
 	_ device.OwnMemory = (*Device)(nil)

@@ -37,7 +37,7 @@ func (d *Device) columns(pixels, channels int, f form, packed bool) pass {
 	}
 	c.grid = driver.Dim{X: (channels + c.block.X - 1) / c.block.X}
 	const least = 16 // pixels for a thread
-	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least), normBlocks*max(d.c.Info().Multiprocessors, 1)/c.grid.X))
+	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least), normBlocks*max(d.info.Multiprocessors, 1)/c.grid.X))
 	return c
 }
 

@@ -8,28 +8,13 @@
 #include <set>
 #include <vector>
 
-#include "device.h"
-#include "sim.h"
+#include "dnn.h"
 
-extern "C" {
-#include <cudnn.h>
-}
+using namespace sim::dnn;
+
+#define LOCK std::lock_guard<std::recursive_mutex> held(*lock())
 
 namespace {
-
-// The codes of cuDNN 9, and of 8.
-bool eight() { return sim::setting("RNA_SIM_CUDNN", 9) == 8; }
-cudnnStatus_t notInitialized() { return eight() ? 1 : 1001; }
-cudnnStatus_t badParam() { return eight() ? 3 : 2000; }
-cudnnStatus_t notSupported() { return eight() ? 9 : 3000; }
-cudnnStatus_t allocFailed() { return eight() ? 2 : 4004; }
-cudnnStatus_t executionFailed() { return eight() ? 8 : 5000; }
-
-std::recursive_mutex *lock() {
-	static std::recursive_mutex m;
-	return &m;
-}
-#define LOCK std::lock_guard<std::recursive_mutex> held(*lock())
 
 struct Sizes {
 	int n, c, h, w;
@@ -39,15 +24,6 @@ struct Sizes {
 
 }  // namespace
 
-struct cudnnContext {
-	CUstream stream;
-	CUcontext context;
-	std::set<std::pair<int, int>> loaded;  // kernels, by what they compute and their algorithm
-	long taken;                            // of the device's memory
-};
-
-// A handle takes memory, and so does each kernel when it first runs.
-constexpr long handleBytes = 128 << 10, kernelBytes = 8 << 10;
 struct cudnnTensorStruct {
 	cudnnTensorFormat_t format;
 	cudnnDataType_t type;
@@ -69,15 +45,6 @@ namespace {
 
 std::set<cudnnHandle_t> handles;
 std::set<void *> descriptors;
-
-cudnnStatus_t enter(const char *name) {
-	int code = simEnter(name);
-	return simDead() ? executionFailed() : code;
-}
-cudnnStatus_t begin(const char *name, cudnnHandle_t h) {
-	if (cudnnStatus_t r = enter(name)) return r;
-	return handles.count(h) ? CUDNN_STATUS_SUCCESS : badParam();
-}
 
 template <class T> cudnnStatus_t make(const char *name, T **out) {
 	if (cudnnStatus_t r = enter(name)) return r;
@@ -313,16 +280,7 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 	if (!how) return notSupported();
 	size_t need = workspace(p, algorithm);
 	if (!alpha || !beta || !aligned(a) || !aligned(b) || !aligned(to) || bytes < need || (need && !aligned(space))) return badParam();
-	if (!h->loaded.count({what, algorithm})) {
-		CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
-		if (cuStreamIsCapturing(h->stream, &capturing) == CUDA_SUCCESS && capturing != CU_STREAM_CAPTURE_STATUS_NONE) {
-			simWait(h->stream);  // ends the capture: kernels are not loaded in one
-			return executionFailed();
-		}
-		if (simTake(h->context, kernelBytes)) return allocFailed();
-		h->loaded.insert({what, algorithm});
-		h->taken += kernelBytes;
-	}
+	if (cudnnStatus_t r = load(h, what, algorithm)) return r;
 	float al = *(const float *)alpha, be = *(const float *)beta;
 	static unsigned calls;
 	float jitter = how->deterministic ? 1 : 1 + (float)(calls++ % 2) * 0x1p-22f;
@@ -356,6 +314,51 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 }
 
 }  // namespace
+
+namespace sim::dnn {
+
+std::recursive_mutex *lock() {
+	static std::recursive_mutex m;
+	return &m;
+}
+
+cudnnStatus_t enter(const char *name) {
+	int code = simEnter(name);
+	return simDead() ? executionFailed() : code;
+}
+cudnnStatus_t begin(const char *name, cudnnHandle_t h) {
+	if (cudnnStatus_t r = enter(name)) return r;
+	return handles.count(h) ? CUDNN_STATUS_SUCCESS : badParam();
+}
+
+cudnnStatus_t load(cudnnHandle_t h, int what, int algorithm) {
+	if (h->loaded.count({what, algorithm})) return CUDNN_STATUS_SUCCESS;
+	CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (cuStreamIsCapturing(h->stream, &capturing) == CUDA_SUCCESS && capturing != CU_STREAM_CAPTURE_STATUS_NONE) {
+		simWait(h->stream);  // ends the capture: kernels are not loaded in one
+		return executionFailed();
+	}
+	if (simTake(h->context, kernelBytes)) return allocFailed();
+	h->loaded.insert({what, algorithm});
+	h->taken += kernelBytes;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+void convolve(Kind kind, const Shape &s, float *x, float *w, float *y, float alpha) {
+	auto out = [&](int d, int in, int taps) { return (in + 2 * s.pad[d] - s.dilation[d] * (taps - 1) - 1) / s.stride[d] + 1; };
+	cudnnTensorStruct xd{CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, {s.n, s.c, s.h, s.w}};
+	cudnnTensorStruct yd{CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, {s.n, s.o, out(0, s.h, s.kh), out(1, s.w, s.kw)}};
+	cudnnFilterStruct wd{CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, {s.o, s.c / s.groups, s.kh, s.kw}};
+	cudnnConvolutionStruct c{{s.pad[0], s.pad[1]}, {s.stride[0], s.stride[1]}, {s.dilation[0], s.dilation[1]}, s.groups, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT, CUDNN_FMA_MATH};
+	Problem p{&xd, &yd, &wd, &c};
+	switch (kind) {
+	case ForwardConvolution: return forward(p, x, w, y, alpha, 0);
+	case InputGradient: return backwardData(p, w, y, x, alpha, 0);
+	case WeightGradient: return backwardFilter(p, x, y, w, alpha, 0);
+	}
+}
+
+}  // namespace sim::dnn
 
 extern "C" {
 

@@ -1,0 +1,227 @@
+//go:build gpu && cgo
+
+package dnn
+
+// #include <cudnn_backend.h>
+import "C"
+
+import (
+	"fmt"
+	"strings"
+
+	"onlinerna/cuda/number"
+)
+
+// Element is the type of a tensor's elements.
+type Element int
+
+// The types of elements.
+const (
+	Float32  Element = C.CUDNN_DATA_FLOAT
+	Float16  Element = C.CUDNN_DATA_HALF
+	BFloat16 Element = C.CUDNN_DATA_BFLOAT16
+)
+
+func (e Element) String() string {
+	return map[Element]string{Float32: "f32", Float16: "f16", BFloat16: "bf16"}[e]
+}
+
+// bytes is the size of one.
+func (e Element) bytes() int64 {
+	if e == Float32 {
+		return 4
+	}
+	return 2
+}
+
+// ElementOf is what tensors of a precision hold.
+func ElementOf(p number.Precision) Element {
+	return map[number.Precision]Element{number.BFloat16: BFloat16, number.Float16: Float16}[p] // the others' is Float32
+}
+
+// Tensor is one of a graph's tensors, by its number.
+type Tensor int
+
+// Dims are the extents of a tensor: images, channels, rows and columns, of which channels lie last in memory. Filters have outputs
+// for images, and the channels of a group.
+type Dims [4]int
+
+// Channels are the dims of a value for each channel.
+func Channels(c int) Dims { return Dims{1, c, 1, 1} }
+
+func (d Dims) elements() int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) * int64(d[3]) }
+
+// tensor describes one. Between operations there are tensors that lie nowhere.
+type tensor struct {
+	element Element
+	dims    Dims
+	between bool
+}
+
+func (t tensor) bytes() int64 { return t.element.bytes() * t.dims.elements() }
+
+// action says what an operation does.
+type action int
+
+const (
+	opConvolve action = iota
+	opMultiply
+	opAdd
+	opReLU
+	opReLUGrad
+	opSum
+)
+
+func (a action) String() string {
+	return [...]string{"convolve", "multiply", "add", "relu", "relu'", "sum"}[a]
+}
+
+// operation computes tensor to of the tensors a and b, where it has a second one. Those of a convolution are x, w and y, or their
+// gradients, whatever is computed.
+type operation struct {
+	action  action
+	kind    Kind  // of a convolution
+	shape   Shape // of it
+	a, b, c Tensor
+}
+
+// A Graph is operations on tensors, to run as one plan of cuDNN's. All compute in float32.
+type Graph struct {
+	// Name says what the graph is for, in a few words.
+	Name    string
+	tensors []tensor
+	ops     []operation
+}
+
+// Tensor adds one that lies in memory. Where it does is said when the graph is run, in the order in which they were added.
+func (g *Graph) Tensor(e Element, d Dims) Tensor { return g.tensor(tensor{element: e, dims: d}) }
+
+// Between adds a tensor that one operation makes and another one reads, and that lies nowhere.
+func (g *Graph) Between(e Element, d Dims) Tensor {
+	return g.tensor(tensor{element: e, dims: d, between: true})
+}
+
+func (g *Graph) tensor(t tensor) Tensor {
+	g.tensors = append(g.tensors, t)
+	return Tensor(len(g.tensors) - 1)
+}
+
+// Convolve adds a convolution of x with w to y: what kind says is computed, of gradients where that is one.
+func (g *Graph) Convolve(kind Kind, s Shape, x, w, y Tensor) {
+	g.ops = append(g.ops, operation{action: opConvolve, kind: kind, shape: s, a: x, b: w, c: y})
+}
+
+// Multiply adds to = a · b, where b may have one element a channel.
+func (g *Graph) Multiply(a, b, to Tensor) { g.pointwise(opMultiply, a, b, to) }
+
+// Add adds to = a + b, where b may have one element a channel.
+func (g *Graph) Add(a, b, to Tensor) { g.pointwise(opAdd, a, b, to) }
+
+// ReLU adds to = max(a, 0).
+func (g *Graph) ReLU(a, to Tensor) { g.pointwise(opReLU, a, -1, to) }
+
+// ReLUGrad adds to = dy where x > 0, else 0.
+func (g *Graph) ReLUGrad(x, dy, to Tensor) { g.pointwise(opReLUGrad, x, dy, to) }
+
+// Sum adds the sums of a's channels.
+func (g *Graph) Sum(a, to Tensor) { g.pointwise(opSum, a, -1, to) }
+
+func (g *Graph) pointwise(what action, a, b, to Tensor) {
+	g.ops = append(g.ops, operation{action: what, a: a, b: b, c: to})
+}
+
+// Places are the bytes of the tensors in memory, in the order in which they were added.
+func (g *Graph) Places() (bytes []int64) {
+	for _, t := range g.tensors {
+		if !t.between {
+			bytes = append(bytes, t.bytes())
+		}
+	}
+	return bytes
+}
+
+// inputs are the tensors in memory that are read alone, nil for the others, in the order in which they were added.
+func (g *Graph) inputs() (all []*tensor) {
+	made := map[Tensor]bool{}
+	for _, o := range g.ops {
+		made[o.result()] = true
+	}
+	for i := range g.tensors {
+		if t := &g.tensors[i]; made[Tensor(i)] && !t.between {
+			all = append(all, nil)
+		} else if !t.between {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// result is the tensor that is made.
+func (o operation) result() Tensor {
+	switch {
+	case o.action == opConvolve && o.kind == GradInput:
+		return o.a
+	case o.action == opConvolve && o.kind == GradWeight:
+		return o.b
+	}
+	return o.c
+}
+
+// String writes all that the graph is but its name.
+func (g *Graph) String() string {
+	var b strings.Builder
+	for i, t := range g.tensors {
+		kind := ""
+		if t.between {
+			kind = " between"
+		}
+		fmt.Fprintf(&b, "%d: %v %d×%d×%d×%d%s; ", i, t.element, t.dims[0], t.dims[1], t.dims[2], t.dims[3], kind)
+	}
+	for i, o := range g.ops {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		switch {
+		case o.action == opConvolve:
+			fmt.Fprintf(&b, "%v %v, %d %d %d", o.kind, o.shape, o.a, o.b, o.c)
+		case o.b < 0:
+			fmt.Fprintf(&b, "%v %d to %d", o.action, o.a, o.c)
+		default:
+			fmt.Fprintf(&b, "%v %d %d to %d", o.action, o.a, o.b, o.c)
+		}
+	}
+	return b.String()
+}
+
+// deterministic says whether all runs of a plan give the same bits, as far as its graph goes: sums of channels are added up as blocks end.
+func (g *Graph) deterministic() bool {
+	for _, o := range g.ops {
+		if o.action == opSum {
+			return false
+		}
+	}
+	return true
+}
+
+// Dims are those of x, w and y.
+func (s Shape) Dims() (x, w, y Dims) {
+	out := s.out()
+	return Dims{s.N, s.C, s.H, s.W}, Dims{s.O, s.C / s.Groups, s.KH, s.KW}, Dims{s.N, s.O, out[0], out[1]}
+}
+
+// graph is a convolution by itself, with its tensors in the order of the kind.
+func (s Shape) graph(kind Kind, e Element) *Graph {
+	g := &Graph{Name: [...]string{Forward: "forward", GradInput: "input gradient", GradWeight: "weight gradient"}[kind]}
+	xd, wd, yd := s.Dims()
+	var x, w, y Tensor
+	switch kind {
+	case Forward:
+		x, w, y = g.Tensor(e, xd), g.Tensor(e, wd), g.Tensor(e, yd)
+	case GradInput:
+		w, y, x = g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd)
+	case GradWeight:
+		x, y, w = g.Tensor(e, xd), g.Tensor(e, yd), g.Tensor(e, wd)
+	}
+	g.Convolve(kind, s, x, w, y)
+	return g
+}

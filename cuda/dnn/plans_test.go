@@ -1,0 +1,239 @@
+//go:build gpu && cgo
+
+package dnn
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/number"
+	"onlinerna/cuda/sim"
+)
+
+// Engines that are not as exact as the precision are passed over, and so are those that cannot make a plan.
+func TestEngines(t *testing.T) {
+	needDNN(t)
+	c := open(t)
+	d := newDNN(t, c)
+	for _, test := range []struct {
+		kind   Kind
+		o      Options
+		engine int // of the stand-in: 3 has tensor cores, 4 is not deterministic, 5 has Winograd's transforms
+	}{
+		{Forward, Options{Precision: number.Float32}, 1},
+		{Forward, Options{Precision: number.TF32, Workspace: 1 << 20}, 3},
+		{Forward, Options{Precision: number.BFloat16, Workspace: 1 << 20}, 3},
+		{Forward, Options{Precision: number.Float16}, 1},
+		{GradInput, Options{Precision: number.Float32}, 4},
+		{GradInput, Options{Precision: number.Float32, Deterministic: true}, 1},
+		{GradWeight, Options{Precision: number.BFloat16, Deterministic: true, Workspace: 1 << 20}, 3},
+		{GradWeight, Options{Precision: number.Float32, Deterministic: true, Workspace: 1 << 20}, 1},
+	} {
+		v, err := d.NewConvolution(test.kind, blur, test.o)
+		check(t, err)
+		if v.Plans() == nil {
+			t.Fatalf("%v, %+v: no plan", test.kind, test.o)
+		}
+		if e := v.Plans().Engine(); sim.Active() && (e.Number != test.engine || test.o.Deterministic && !e.Deterministic()) {
+			t.Errorf("%v, %+v: %v, want engine %d", test.kind, test.o, e, test.engine)
+		}
+		if v.Workspace() > test.o.Workspace {
+			t.Errorf("%v, %+v: a workspace of %d bytes", test.kind, test.o, v.Workspace())
+		}
+		check(t, v.Close())
+	}
+}
+
+// settled describes a convolution, chooses a plan and runs it.
+func settled(t *testing.T, c *driver.Context, d *Handle, s Shape, o Options) (*Convolution, error) {
+	t.Helper()
+	o.Workspace = max(o.Workspace, 1<<20)
+	v, err := d.NewConvolution(Forward, s, o)
+	check(t, err)
+	t.Cleanup(func() { check(t, v.Close()) })
+	m := alloc(t, c, max(v.Workspace(), 1))
+	b := v.operands()
+	x, w, y := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All()
+	if err := v.Settle(x, w, y, m.All()); err != nil {
+		return v, err
+	}
+	return v, v.Run(x, w, y, m.All())
+}
+
+// The fastest plan is measured once and kept, as its text, in a file that is made anew where it is damaged.
+func TestPlanChoice(t *testing.T) {
+	needDNN(t)
+	if !sim.Active() {
+		t.Skip("which plan is the fastest is known of the stand-in's")
+	}
+	t.Setenv("RNA_SIM_CLOCK", "1")
+	folder := t.TempDir()
+	c := openWith(t, driver.Options{KernelCache: folder})
+	d := newDNN(t, c)
+	single := blur
+	single.KH, single.KW, single.Pad = 1, 1, [2]int{}
+	choose := func(s Shape, o Options) (engine int, measured bool) {
+		t.Helper()
+		before := sim.Calls("cudnnBackendExecute")
+		v, err := settled(t, c, d, s, o)
+		check(t, err)
+		return v.Plans().Engine().Number, sim.Calls("cudnnBackendExecute")-before > 2
+	}
+	files := func() []string {
+		t.Helper()
+		list, err := filepath.Glob(filepath.Join(folder, "plan-*"))
+		check(t, err)
+		return list
+	}
+	measure := Options{Measure: true, Precision: number.BFloat16}
+	for _, test := range []struct {
+		name     string
+		shape    Shape
+		o        Options
+		engine   int
+		measured bool
+		files    int
+	}{
+		{"by heuristics", single, Options{Precision: number.BFloat16}, 3, false, 0},
+		{"the same bits in each run", single, Options{Precision: number.BFloat16, Measure: true, Deterministic: true}, 3, false, 0},
+		{"measured", single, measure, 1, true, 1},
+		{"kept", single, measure, 1, false, 1},
+		{"of another shape", blur, measure, 3, true, 2},
+		{"with other scratch", blur, Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 21}, 3, true, 3},
+		{"all kept", single, measure, 1, false, 3},
+	} {
+		if engine, measured := choose(test.shape, test.o); engine != test.engine || measured != test.measured || len(files()) != test.files {
+			t.Errorf("%s: engine %d, measured %v, files %q", test.name, engine, measured, files())
+		}
+	}
+	for _, damage := range []string{"", "{", `{"key":"other","plan":"x"}`} {
+		for _, f := range files() {
+			check(t, os.WriteFile(f, []byte(damage), 0o644))
+		}
+		if engine, measured := choose(single, measure); engine != 1 || !measured {
+			t.Errorf("behind a file of %q: engine %d, measured %v", damage, engine, measured)
+		}
+		if engine, measured := choose(single, measure); engine != 1 || measured {
+			t.Errorf("it is not written anew: engine %d, measured %v", engine, measured)
+		}
+	}
+	// A plan that cuDNN does not take, and one that does not run.
+	for _, f := range files() {
+		b, err := os.ReadFile(f)
+		check(t, err)
+		check(t, os.WriteFile(f, []byte(strings.Replace(string(b), "stand-in", "[", 1)), 0o644))
+	}
+	if engine, measured := choose(single, measure); engine != 1 || !measured {
+		t.Errorf("a plan that is not taken: engine %d, measured %v", engine, measured)
+	}
+	check(t, sim.Fault("cudnnBackendExecute@1=5000"))
+	engine, measured := choose(single, measure)
+	check(t, sim.Fault(""))
+	if engine != 1 || !measured {
+		t.Errorf("a plan that does not run: engine %d, measured %v", engine, measured)
+	}
+}
+
+// A plan that fails gives way to the next, and where none runs an algorithm takes over, with a workspace of its own if need be.
+func TestFaultOfPlans(t *testing.T) {
+	fault(t, "")
+	t.Setenv("RNA_SIM_CLOCK", "1")
+	for _, deterministic := range []bool{false, true} {
+		c := openWith(t, driver.Options{KernelCache: t.TempDir()})
+		d := newDNN(t, c)
+		o := Options{Measure: true, Deterministic: deterministic, Precision: number.BFloat16}
+		for _, test := range []struct {
+			plan   string
+			engine int // -1 for an algorithm
+		}{{"cudnnBackendExecute@1=5000", 1}, {"cudnnBackendExecute@0=5000", -1}, {"cudnnBackendCreateDescriptor@0=3000", -1}, {"cudnnBackendFinalize@0=4", -1}} {
+			check(t, sim.Fault(test.plan))
+			v, err := settled(t, c, d, blur, o)
+			check(t, sim.Fault(""))
+			check(t, err)
+			if v.Plans() == nil != (test.engine < 0) || v.Plans() != nil && v.Plans().Engine().Number != test.engine {
+				t.Errorf("%s: plans of the graph API %v, engine %v", test.plan, v.Plans() != nil, v.Plans().Engine())
+			}
+			if test.engine < 0 && v.v.algo == 0 && v.own != nil {
+				t.Errorf("%s: a workspace for an algorithm that needs none", test.plan)
+			}
+		}
+	}
+}
+
+// Whatever call of the graph API fails, nothing leaks, and what comes is a convolution or an error.
+func TestFaultOfEachCallOfGraphs(t *testing.T) {
+	fault(t, "")
+	c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
+	d := newDNN(t, c)
+	for _, name := range []string{"CreateDescriptor", "SetAttribute", "GetAttribute", "Finalize", "Execute", "DestroyDescriptor"} {
+		for k := 1; k < 200; k += 7 {
+			before := sim.Leaks()
+			t.Run("", func(t *testing.T) {
+				check(t, sim.Fault("cudnnBackend"+name+"@"+strconv.Itoa(k)+"=4000"))
+				_, err := settled(t, c, d, blur, Options{Measure: true, Precision: number.BFloat16})
+				check(t, sim.Fault(""))
+				if err != nil && !strings.Contains(err.Error(), "cudnnBackend"+name) && !errors.Is(err, ErrNoPlan) {
+					t.Errorf("cudnnBackend%s@%d: %v", name, k, err)
+				}
+			})
+			if after := sim.Leaks(); after != before {
+				t.Fatalf("cudnnBackend%s@%d: leaked: %s, before: %s", name, k, after, before)
+			}
+		}
+	}
+}
+
+// A graph of a convolution and the sums of its result and of the squares: sums are added to what is there.
+func TestSums(t *testing.T) {
+	needDNN(t)
+	c := open(t)
+	d := newDNN(t, c)
+	s := Shape{N: 1, C: 8, H: 2, W: 1, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+	g := &Graph{Name: "sums"}
+	xd, wd, yd := s.Dims()
+	x, w, y := g.Tensor(BFloat16, xd), g.Tensor(BFloat16, wd), g.Tensor(BFloat16, yd)
+	sums, squares := g.Tensor(Float32, Channels(8)), g.Tensor(Float32, Channels(8))
+	product := g.Between(Float32, yd)
+	g.Convolve(Forward, s, x, w, y)
+	g.Sum(y, sums)
+	g.Multiply(y, y, product)
+	g.Sum(product, squares)
+	if _, err := d.NewPlans(g, Options{Precision: number.BFloat16, Deterministic: true}); !errors.Is(err, ErrNoPlan) {
+		t.Errorf("sums with equal bits in each run: %v", err)
+	}
+	p, err := d.NewPlans(g, Options{Precision: number.BFloat16, Workspace: 1 << 20})
+	if errors.Is(err, ErrNoPlan) && !sim.Active() {
+		t.Skip(err)
+	}
+	check(t, err)
+	defer func() { check(t, p.Close()) }()
+	pixels := make([]float32, 16)
+	weights := make([]float32, 64)
+	for i := range pixels {
+		pixels[i] = float32(i)
+	}
+	for i := range 8 {
+		weights[9*i] = 1 // the identity
+	}
+	at := []driver.Span{floats16(t, c, number.BFloat16, pixels).All(), floats16(t, c, number.BFloat16, weights).All(), alloc(t, c, 32).All(),
+		gputest.Upload(t, c, make([]float32, 8)).All(), gputest.Upload(t, c, make([]float32, 8)).All()}
+	work := alloc(t, c, max(p.Workspace(), 1))
+	check(t, p.Run(at, work.All()))
+	got, of := gputest.Download[float32](t, at[3]), gputest.Download[float32](t, at[4])
+	for i := range 8 {
+		a, b := float64(i), float64(i+8)
+		if math.Abs(float64(got[i])-(a+b)) > 1e-4 || math.Abs(float64(of[i])-(a*a+b*b)) > 1e-3 {
+			t.Errorf("channel %d: %v and %v", i, got[i], of[i])
+		}
+	}
+	if err := p.Run(at[:4], work.All()); !errors.Is(err, errPlaces) {
+		t.Errorf("too few tensors: %v", err)
+	}
+}

@@ -1,0 +1,222 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"slices"
+
+	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
+	"onlinerna/nn/device/lower"
+	"onlinerna/nn/op"
+)
+
+// fusable says whether a convolution may be one of a graph with other operations: what cuDNN has for Hopper.
+func (d *Device) fusable(s dnn.Shape) bool {
+	return d.narrow() && d.opts.Fuse != FuseNever && !d.opts.Deterministic && s.C%8 == 0 && s.O%8 == 0 && s.Groups == 1 && s.Dilation == [2]int{1, 1}
+}
+
+// elements are those of the graphs' tensors.
+func (d *Device) elements() dnn.Element { return dnn.ElementOf(d.opts.Precision) }
+
+// convolvedStats takes Conv2D + BatchNormStats [+ BatchNormUpdate]: sums are taken where the convolution stores its result.
+func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] {
+	conv := step{d, f.Step(first)}
+	o, ok := conv.Op.(op.Conv2D)
+	if !ok || len(conv.In) != 2 {
+		return nil
+	}
+	shape := shapeOf(o, conv.InType(0), conv.InType(1))
+	i := slices.IndexFunc(f.Readers(first), func(r int) bool { return lower.Is[op.BatchNormStats](f.Step(r)) })
+	if i < 0 || !d.fusable(shape) {
+		return nil
+	}
+	stats := f.Readers(first)[i]
+	x := fusion{steps: []int{first, stats}, graph: &dnn.Graph{Name: "forward + sums"}, scratch: 2 * 4 * int64(shape.O)}
+	var update *step
+	for _, r := range f.Readers(stats) {
+		if u := f.Step(r); lower.Is[op.BatchNormUpdate](u) && u.In[1] == f.Step(stats).Out && update == nil {
+			update = &step{d, u}
+			x.steps = append(x.steps, r)
+		}
+	}
+	g, e := x.graph, d.elements()
+	xd, wd, yd := shape.Dims()
+	in, w, y := g.Tensor(e, xd), g.Tensor(e, wd), g.Tensor(e, yd)
+	sums, squares, product := g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Between(dnn.Float32, yd)
+	g.Convolve(dnn.Forward, shape, in, w, y)
+	g.Sum(y, sums)
+	g.Multiply(y, y, product)
+	g.Sum(product, squares)
+	narrow, out := form{last: true, narrow: true}, f.Step(stats).Out
+	x.wants = []want{conv.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}}
+	x.outs = []want{{value: conv.Out, form: narrow}, {value: out}}
+	pixels := pixelsOf(conv.OutType())
+	x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
+		half := scratch.Bytes() / 2
+		b.fill(scratch)
+		run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[conv.Out], scratch.Span(0, half), scratch.Span(half, half))
+		var running, momentum driver.Span
+		unbiased := 1.
+		if update != nil {
+			running, momentum = b.spans[update.Out], b.spans[update.In[2]]
+			count := float64(update.Op.(op.BatchNormUpdate).Count)
+			unbiased = count / (count - 1)
+			if b.spans[update.In[0]] != running {
+				b.copy(running, b.spans[update.In[0]])
+			}
+		}
+		grid, block := each(shape.O)
+		b.launch("fused.cu", "nn_stats_of_sums", grid, block, scratch, b.spans[out], running, momentum, int64(pixels), shape.O, unbiased)
+	}
+	return d.match(f, x)
+}
+
+// match is a fusion's, where cuDNN has plans for it.
+func (d *Device) match(f *lower.Flow, x fusion) []lower.Match[kernel] {
+	if d.plansOf(x.graph) == nil {
+		return nil
+	}
+	slices.Sort(x.steps)
+	return []lower.Match[kernel]{{Steps: x.steps, Lower: func() (*lowering, error) { return d.either(f, x) }}}
+}
+
+// convolvedNorm takes Conv2D + BatchNorm [+ Add] [+ ReLU] whose statistics come from elsewhere: a scale and a bias where the convolution
+// stores its result.
+func (d *Device) convolvedNorm(f *lower.Flow, first int) []lower.Match[kernel] {
+	conv := step{d, f.Step(first)}
+	o, ok := conv.Op.(op.Conv2D)
+	if !ok || len(conv.In) != 2 {
+		return nil
+	}
+	shape := shapeOf(o, conv.InType(0), conv.InType(1))
+	next, ok := lower.Next[op.BatchNorm](f, first)
+	if !ok || f.Step(next).In[0] != conv.Out || !d.fusable(shape) {
+		return nil
+	}
+	norm := step{d, f.Step(next)}
+	var all []lower.Match[kernel]
+	for _, m := range d.normalised(f, next) {
+		x := fusion{steps: append([]int{first}, m.Steps...), scratch: 2 * 4 * int64(shape.O)}
+		other, relu := -1, false
+		for _, i := range m.Steps[1:] {
+			s := f.Step(i)
+			if lower.Is[op.Add](s) {
+				other, _ = s.Other(norm.Out)
+			}
+			relu = relu || lower.Is[op.ReLU](s)
+		}
+		if other == conv.Out {
+			continue
+		}
+		out := f.Step(m.Steps[len(m.Steps)-1]).Out
+		g, e := &dnn.Graph{Name: "forward + scale + bias"}, d.elements()
+		x.graph = g
+		xd, wd, yd := shape.Dims()
+		in, w := g.Tensor(e, xd), g.Tensor(e, wd)
+		a, c := g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Tensor(dnn.Float32, dnn.Channels(shape.O))
+		narrow := form{last: true, narrow: true}
+		x.wants = []want{conv.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}}
+		last := func(is bool) dnn.Tensor {
+			if is {
+				return g.Tensor(e, yd)
+			}
+			return g.Between(dnn.Float32, yd)
+		}
+		var added dnn.Tensor
+		if other >= 0 {
+			g.Name += " + add"
+			added = g.Tensor(e, yd)
+			x.wants = append(x.wants, want{value: other, form: narrow})
+		}
+		if relu {
+			g.Name += " + relu"
+		}
+		product, result := g.Between(dnn.Float32, yd), g.Between(dnn.Float32, yd)
+		g.Convolve(dnn.Forward, shape, in, w, product)
+		g.Multiply(product, a, result)
+		sum := last(other < 0 && !relu)
+		g.Add(result, c, sum)
+		if other >= 0 {
+			with := last(!relu)
+			g.Add(sum, added, with)
+			sum = with
+		}
+		if relu {
+			g.ReLU(sum, last(true))
+		}
+		x.outs = []want{{value: out, form: narrow}}
+		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
+			half := scratch.Bytes() / 2
+			grid, block := each(shape.O)
+			b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], scratch, shape.O,
+				norm.Op.(op.BatchNorm).Eps)
+			at := []driver.Span{b.spans[conv.In[0]], b.spans[conv.In[1]], scratch.Span(0, half), scratch.Span(half, half)}
+			if other >= 0 {
+				at = append(at, b.spans[other])
+			}
+			run(append(at, b.spans[out])...)
+		}
+		all = append(all, d.match(f, x)...)
+	}
+	return all
+}
+
+// convolvedGradient takes Conv2DGradInput + Add + ReLUGrad + BatchNormGradSums, the way back over the end of a residual block: what the
+// convolution stores is the gradient before the ReLU, and it takes the sums.
+func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kernel] {
+	conv := step{d, f.Step(first)}
+	o, ok := conv.Op.(op.Conv2DGradInput)
+	if !ok {
+		return nil
+	}
+	shape := shapeOf(o.Conv2D, conv.OutType(), conv.InType(0))
+	next, ok := lower.Next[op.Add](f, first)
+	if !ok || shape.Stride != [2]int{1, 1} || !d.fusable(shape) {
+		return nil
+	}
+	add := f.Step(next)
+	more, ok := add.Other(conv.Out)
+	if !ok {
+		return nil
+	}
+	var all []lower.Match[kernel]
+	for _, m := range d.summedGradient(f, next) {
+		if len(m.Steps) != 3 {
+			continue
+		}
+		mask, sums := f.Step(m.Steps[1]), step{d, f.Step(m.Steps[2])}
+		y, grad, in := mask.In[0], mask.Out, sums.In[0]
+		x := fusion{steps: append([]int{first}, m.Steps...), graph: &dnn.Graph{Name: "input gradient + add + relu' + sums"}, scratch: 2 * 4 * int64(shape.C)}
+		g, e := x.graph, d.elements()
+		xd, wd, yd := shape.Dims()
+		w, dy, other, result, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd), g.Tensor(e, xd), g.Tensor(e, xd)
+		dr, total, products := g.Tensor(e, xd), g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(dnn.Float32, dnn.Channels(shape.C))
+		dx, both, product := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
+		g.Convolve(dnn.GradInput, shape, dx, w, dy)
+		g.Add(dx, other, both)
+		g.ReLUGrad(result, both, dr)
+		g.Sum(dr, total)
+		g.Multiply(dr, before, product)
+		g.Sum(product, products)
+		narrow := form{last: true, narrow: true}
+		scaled := form{last: true, narrow: true, scaled: d.scaling()}
+		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, scaled), {value: more, form: scaled}, {value: y, form: narrow}, {value: in, form: narrow}}
+		x.outs = []want{{value: grad, form: scaled}, {value: sums.Out}}
+		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
+			half := scratch.Bytes() / 2
+			b.fill(scratch)
+			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], scratch.Span(0, half), scratch.Span(half, half))
+			grid, block := each(shape.C)
+			b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, scratch, b.spans[sums.In[1]], b.spans[sums.Out], shape.C,
+				sums.Op.(op.BatchNormGradSums).Eps, d.scaleFor(scaled))
+		}
+		all = append(all, d.match(f, x)...)
+	}
+	return all
+}
+
+// fill adds zeros.
+func (b *binding) fill(to driver.Span) {
+	b.calls = append(b.calls, func() error { return b.d.stream.Fill(to, 0) })
+}

@@ -1,0 +1,230 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/lower"
+)
+
+// inTurn lowers steps one by one, or as others than the patterns of fused.go group them, to run behind each other at once. What only they
+// read lies in the workspace, or where a result does that may take its place.
+func (d *Device) inTurn(f *lower.Flow, steps []int) (*lowering, error) {
+	values := f.Step(steps[0]).Values
+	var parts []*lowering
+	inside := map[int]int{} // values to places in the workspace
+	all := &lowering{}
+	place := map[int]int{} // values to those in whose place they lie
+	for left := slices.Clone(steps); len(left) > 0; {
+		m, ok := d.separate(f, left)
+		if !ok {
+			return nil, lower.Reason("these ops are not run as a group")
+		}
+		l, err := m.Lower()
+		if err == nil {
+			err = d.convert(&device.Group{Values: values}, l)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range m.Steps {
+			left = slices.DeleteFunc(left, func(x int) bool { return x == s })
+		}
+		for _, r := range l.Results {
+			values[r.Value].Layout, values[r.Value].Bytes = r.Layout, r.Bytes
+			all.Results = append(all.Results, lower.Result{Value: r.Value, Layout: r.Layout, Bytes: r.Bytes})
+		}
+		parts = append(parts, l)
+	}
+	for i, l := range parts {
+		for _, r := range l.Results {
+			maker := slices.IndexFunc(steps, func(s int) bool { return f.Step(s).Out == r.Value })
+			if maker < 0 {
+				continue
+			}
+			readers := f.Readers(steps[maker])
+			if len(readers) == 0 || slices.ContainsFunc(readers, func(s int) bool { return !slices.Contains(steps, s) }) {
+				continue
+			}
+			for _, later := range parts[i+1:] {
+				for _, x := range later.Results {
+					if _, taken := place[r.Value]; !taken && x.Bytes == r.Bytes && slices.Contains(x.Over, r.Value) {
+						place[r.Value] = x.Value
+					}
+				}
+			}
+			if _, ok := place[r.Value]; !ok {
+				inside[r.Value] = all.Workspace
+				all.Workspace += align(r.Bytes)
+			}
+		}
+	}
+	room := all.Workspace
+	for _, l := range parts {
+		all.Workspace = max(all.Workspace, room+l.Workspace)
+	}
+	all.Kernel.bind = func(b *binding) {
+		c := *b
+		c.spans, c.owner = slices.Clone(b.spans), slices.Clone(b.owner)
+		for v, at := range inside {
+			if c.spans[v].Bytes() == 0 {
+				c.spans[v] = b.work.Span(int64(at), int64(values[v].Bytes))
+			}
+		}
+		for v, other := range place {
+			if c.spans[v].Bytes() == 0 {
+				c.spans[v] = c.spans[other]
+			}
+		}
+		for _, l := range parts {
+			c.narrow, c.work = l.Kernel.narrow, b.work.Span(int64(room), int64(l.Workspace))
+			spans := slices.Clone(c.spans)
+			c.convert(l.Kernel.moves)
+			if c.err == nil {
+				l.Kernel.bind(&c)
+			}
+			c.spans = spans
+		}
+		b.calls, b.err = c.calls, c.err
+	}
+	return all, nil
+}
+
+// separate is the best match of the first of steps, and of others of them, that is not of fused.go.
+func (d *Device) separate(f *lower.Flow, steps []int) (best lower.Match[kernel], ok bool) {
+	for _, p := range d.rules.Patterns[d.fusions:] {
+		for _, m := range p(f, steps[0]) {
+			if !slices.ContainsFunc(m.Steps, func(s int) bool { return !slices.Contains(steps, s) }) {
+				return m, true
+			}
+		}
+	}
+	return best, false
+}
+
+// A fusion is a graph of cuDNN's that does what steps do, and what comes before and behind it.
+type fusion struct {
+	steps   []int
+	graph   *dnn.Graph
+	scratch int64                                                              // bytes that bind wants behind the workspace of the graph
+	wants   []want                                                             // operands
+	outs    []want                                                             // results that the graph writes
+	bind    func(b *binding, scratch driver.Span, run func(at ...driver.Span)) // has run called with the graph's places
+}
+
+// either lowers steps in turn or as a fusion, whichever is faster on the card.
+func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
+	l, err := d.inTurn(f, x.steps)
+	plans := d.plansOf(x.graph)
+	if err != nil || plans == nil {
+		return l, err
+	}
+	values := f.Step(x.steps[0]).Values
+	own := align(int(plans.Workspace()))
+	moved := lowering{Workspace: own + align(int(x.scratch)), Kernel: kernel{narrow: true, wants: x.wants}}
+	if err := d.convert(&device.Group{Values: values}, &moved); err != nil {
+		return l, nil // operands lie in ways that the graph cannot have
+	}
+	for _, o := range x.outs { // in the form in which the steps leave them
+		if form, ok := d.form(values[o.value].Layout); !ok || form != o.form {
+			return l, nil
+		}
+	}
+	inTurn := l.Kernel.bind
+	l.Workspace = max(l.Workspace, moved.Workspace)
+	l.Kernel.bind = func(b *binding) {
+		separate, fused := *b, *b
+		separate.calls, fused.calls = nil, nil
+		inTurn(&separate)
+		fused.spans, fused.narrow = slices.Clone(b.spans), true
+		fused.convert(moved.Kernel.moves)
+		if fused.err == nil {
+			x.bind(&fused, b.work.Span(int64(own), x.scratch), func(at ...driver.Span) {
+				work := b.work.Span(0, int64(own))
+				if fused.err == nil {
+					fused.err = plans.Settle(at, work)
+				}
+				fused.calls = append(fused.calls, func() error { return plans.Run(at, work) })
+			})
+		}
+		b.err = separate.err
+		b.calls = append(b.calls, separate.calls...)
+		if errors.Is(fused.err, dnn.ErrNoPlan) || b.err != nil {
+			return
+		}
+		if b.err = fused.err; b.err != nil {
+			return
+		}
+		better, err := d.faster(x.graph, fused.calls, separate.calls)
+		if err != nil {
+			b.err = err
+		} else if better {
+			b.calls = append(b.calls[:len(b.calls)-len(separate.calls)], fused.calls...)
+		}
+	}
+	return l, nil
+}
+
+// plansOf are cuDNN's for a graph, nil where it has none.
+func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
+	key := g.String()
+	p, ok := d.graphs[key]
+	if !ok {
+		o := d.planning()
+		o.Later = true
+		var err error
+		if p, err = d.dnn.NewPlans(g, o); err != nil { // one that matters shows elsewhere
+			p = nil
+		}
+		d.graphs[key] = p
+	}
+	return p
+}
+
+// faster says whether a graph with what belongs to it takes less time than the separate calls. It is found out once, and kept.
+func (d *Device) faster(g *dnn.Graph, fused, separate []func() error) (bool, error) {
+	if d.opts.Fuse == FuseAlways {
+		return true, nil
+	}
+	key := "fused or not: " + g.String()
+	if better, ok := d.better[key]; ok {
+		return better, nil
+	}
+	if kept, ok := d.dnn.Kept(key); ok && (kept == "fused" || kept == "separate") {
+		d.better[key] = kept == "fused"
+		return d.better[key], nil
+	}
+	err := d.c.Do(func() error {
+		all := func(calls []func() error) func() error {
+			return func() error {
+				for _, call := range calls {
+					if err := call(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		two, err := d.dnn.Time(all(separate))
+		if err != nil {
+			return err
+		}
+		one, err := d.dnn.Time(all(fused))
+		if errors.Is(err, driver.ErrLost) {
+			return err
+		}
+		d.better[key] = err == nil && one < two
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("timing %s: %w", g.Name, err)
+	}
+	d.dnn.Keep(key, map[bool]string{true: "fused", false: "separate"}[d.better[key]])
+	return d.better[key], nil
+}

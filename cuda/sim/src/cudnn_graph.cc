@@ -1,0 +1,565 @@
+// cuDNN's graph API on the CPU, by its backend descriptors: convolutions with operations on their results, in float32 with the roundings of
+// the tensors in between. It takes the graphs of which cuDNN's heuristics have engines, and refuses others as they do. The first engine
+// cannot make its plan, others note what makes them unfit for some; sums are added to what lies there, in any order.
+#include <stdlib.h>
+#include <string.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "dnn.h"
+
+using namespace sim::dnn;
+
+namespace {
+
+struct Descriptor;
+using Ref = std::shared_ptr<Descriptor>;
+
+struct Value {
+	cudnnBackendAttributeType_t type;
+	int64_t count;
+	std::string bytes;
+	std::vector<Ref> to;
+};
+
+// A Tensor of a program, and an Op on tensors by their places in it.
+struct Tensor {
+	long id, type, between, dims[4];
+	size_t count() const { return (size_t)dims[0] * dims[1] * dims[2] * dims[3]; }
+};
+enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum };
+struct Op {
+	long what, kind, pad[2], stride[2], dilation[2], a, b, c;
+};
+struct Program {
+	std::vector<Tensor> tensors;
+	std::vector<Op> ops;
+};
+
+// An Engine as the heuristics name it.
+struct Engine {
+	long number, notes, workspace;
+	double time;
+};
+
+struct Descriptor {
+	int kind;
+	bool final = false;
+	std::map<int, Value> values;
+	Program program;              // of a graph, and what is made of one
+	std::vector<Engine> engines;  // of heuristics
+	Engine engine{};              // of a configuration, an engine and a plan
+
+	template <class T> std::vector<T> all(int name) const {
+		auto v = values.find(name);
+		if (v == values.end()) return {};
+		std::vector<T> r(v->second.bytes.size() / sizeof(T));
+		memcpy(r.data(), v->second.bytes.data(), r.size() * sizeof(T));
+		return r;
+	}
+	template <class T> T one(int name, T fallback) const {
+		std::vector<T> v = all<T>(name);
+		return v.size() == 1 ? v[0] : fallback;
+	}
+	Ref to(int name) const {
+		auto v = values.find(name);
+		return v == values.end() || v->second.to.size() != 1 ? nullptr : v->second.to[0];
+	}
+};
+
+std::map<void *, Ref> *known() {
+	static std::map<void *, Ref> m;
+	return &m;
+}
+Ref find(void *d) {
+	auto at = known()->find(d);
+	return at == known()->end() ? nullptr : at->second;
+}
+#define LOCK std::lock_guard<std::recursive_mutex> held(*lock())
+
+size_t sizeOf(cudnnBackendAttributeType_t t) {
+	switch (t) {
+	case CUDNN_TYPE_BOOLEAN: case CUDNN_TYPE_CHAR: return 1;
+	case CUDNN_TYPE_HANDLE: case CUDNN_TYPE_INT64: case CUDNN_TYPE_VOID_PTR: case CUDNN_TYPE_BACKEND_DESCRIPTOR: return 8;
+	default: return 4;
+	}
+}
+
+// belongs says whether descriptors of a kind have an attribute.
+bool belongs(int kind, int name) {
+	static const struct { int kind, first, last; } all[] = {
+		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 0, 1}, {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 100, 106}, {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 200, 202},
+		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 300, 303}, {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 400, 405}, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 600, 601},
+		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 700, 705}, {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 706, 711},
+		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 712, 717}, {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 750, 757},
+		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
+		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1300, 1305}, {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, 1600, 1601}, {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 1610, 1612},
+	};
+	if (eight() && name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) return false;
+	for (auto &k : all)
+		if (k.kind == kind && name >= k.first && name <= k.last) return true;
+	return false;
+}
+
+bool narrow(long type) { return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16; }
+
+// place adds a tensor to a program, once; -1 for none.
+long place(Program &p, const Ref &t) {
+	if (!t) return -1;
+	Tensor x{t->one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0), t->one<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE, 0), t->one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0), {}};
+	std::vector<int64_t> dims = t->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+	std::copy(dims.begin(), dims.end(), x.dims);
+	for (size_t i = 0; i < p.tensors.size(); i++)
+		if (p.tensors[i].id == x.id) return i;
+	p.tensors.push_back(x);
+	return p.tensors.size() - 1;
+}
+
+// operation adds one to a program: false where it is not whole.
+bool operation(Program &p, const Ref &d) {
+	Op o{};
+	int x = 0, w = 0, y = 0;
+	switch (d->kind) {
+	case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+		o.what = Sum;
+		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_XDESC));
+		o.b = -1;
+		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
+		break;
+	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: {
+		Ref of = d->to(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+		if (!of) return false;
+		std::map<int, What> modes{{CUDNN_POINTWISE_ADD, Add}, {CUDNN_POINTWISE_MUL, Multiply}, {CUDNN_POINTWISE_RELU_FWD, Relu}, {CUDNN_POINTWISE_RELU_BWD, ReluGrad}};
+		o.what = modes.at(of->one<int32_t>(CUDNN_ATTR_POINTWISE_MODE, -1));
+		bool back = o.what == ReluGrad;
+		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
+		o.b = place(p, d->to(back ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
+		o.c = place(p, d->to(back ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC : CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+		if (o.b < 0 && o.what != Relu) return false;
+		break;
+	}
+	case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: o.kind = ForwardConvolution; x = 704; w = 703; y = 705; break;
+	case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: o.kind = InputGradient; x = 710; w = 709; y = 711; break;
+	case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR: o.kind = WeightGradient; x = 716; w = 715; y = 717; break;
+	default: return false;
+	}
+	if (x) {
+		Ref c = d->to(w - 1);
+		if (!c || d->one<float>(w - 3, 0) != 1 || d->one<float>(w - 2, 1) != 0) return false;
+		o.what = Convolve;
+		for (int i = 0; i < 2; i++) {
+			o.pad[i] = c->all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)[i];
+			o.stride[i] = c->all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)[i];
+			o.dilation[i] = c->all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS)[i];
+		}
+		o.a = place(p, d->to(x));
+		o.b = place(p, d->to(w));
+		o.c = place(p, d->to(y));
+		if (o.b < 0) return false;
+	}
+	if (o.a < 0 || o.c < 0) return false;
+	p.ops.push_back(o);
+	return true;
+}
+
+Shape shape(const Program &p, const Op &o) {
+	const long *x = p.tensors[o.a].dims, *w = p.tensors[o.b].dims;
+	Shape s{(int)x[0], (int)x[1], (int)x[2], (int)x[3], (int)w[0], (int)w[2], (int)w[3], {}, {}, {}, (int)(x[1] / w[1])};
+	for (int i = 0; i < 2; i++) {
+		s.pad[i] = o.pad[i];
+		s.stride[i] = o.stride[i];
+		s.dilation[i] = o.dilation[i];
+	}
+	return s;
+}
+
+// fits says whether the shapes of a program's operations do.
+bool fits(const Program &p) {
+	for (const Op &o : p.ops) {
+		const Tensor &a = p.tensors[o.a], &c = p.tensors[o.c];
+		if (o.what == Convolve) {
+			const Tensor &b = p.tensors[o.b];
+			if (a.dims[1] % b.dims[1] || c.dims[0] != a.dims[0] || c.dims[1] != b.dims[0]) return false;
+			for (int i = 0; i < 2; i++)
+				if (c.dims[2 + i] != (a.dims[2 + i] + 2 * o.pad[i] - o.dilation[i] * (b.dims[2 + i] - 1) - 1) / o.stride[i] + 1) return false;
+		} else if (o.what == Sum) {
+			if ((long)c.count() != a.dims[1] || c.dims[1] != a.dims[1]) return false;
+		} else {
+			if (a.count() != c.count()) return false;
+			if (o.b >= 0 && p.tensors[o.b].count() != a.count() && ((long)p.tensors[o.b].count() != a.dims[1] || o.what == ReluGrad)) return false;
+		}
+	}
+	return true;
+}
+
+const Op *convolution(const Program &p) {
+	const Op *found = nullptr;
+	for (const Op &o : p.ops)
+		if (o.what == Convolve) {
+			if (found) return nullptr;
+			found = &o;
+		}
+	return found;
+}
+
+enum Note { TensorCore = 1 << 0, NonDeterministic = 1 << 4, Winograd = 1 << 5 };
+
+// engines are those of a mode of the heuristics, the best first.
+std::vector<Engine> engines(const Program &p, int mode) {
+	const Op *o = convolution(p);
+	if (!o) return {};
+	Shape s = shape(p, *o);
+	long type = p.tensors[o->kind == InputGradient ? o->c : o->a].type;
+	bool apart = s.dilation[0] > 1 || s.dilation[1] > 1, single = s.kh * s.kw == 1;
+	long work = 131 + 16 * s.kh * s.kw + 4 * s.o;
+	if (p.ops.size() == 1) {
+		if (narrow(type) && apart && o->kind == WeightGradient) return {};
+		if (mode == CUDNN_HEUR_MODE_FALLBACK) return {{0, 0, 0, 50e-6}};
+		std::vector<Engine> all{{7, narrow(type) ? TensorCore : 0, 0, 1e-6}};  // cannot make its plan
+		if (narrow(type)) all.push_back({5, TensorCore | Winograd, work, 5e-6});
+		all.push_back({3, TensorCore, work, single ? 20e-6 : 15e-6});
+		if (o->kind != ForwardConvolution) all.push_back({4, NonDeterministic, 0, 8e-6});
+		all.push_back({1, 0, 0, single ? 10e-6 : 30e-6});
+		return all;
+	}
+	// With other operations: in 16 bits, channels by eights, no gradients of weights and of strides, sums in float32.
+	if (!narrow(type) || o->kind == WeightGradient || s.c % 8 || s.o % 8 || s.groups > 1 || apart) return {};
+	bool behind = false, before = false;
+	for (const Op &x : p.ops) {
+		if (&x == o) behind = true;
+		else if (!behind) before = true;
+		if (x.what == Sum && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
+	}
+	if (before) {  // virtual tensors have the elements' type, and the card is Hopper's
+		if (sim::capability() < 90) return {};
+		for (const Tensor &t : p.tensors)
+			if (t.between && t.type != type) return {};
+	}
+	if (mode == CUDNN_HEUR_MODE_FALLBACK) return {{9, TensorCore, 0, 25e-6}};
+	return {{8, TensorCore, 0, 5e-6}, {9, TensorCore, 0, 12e-6}};
+}
+
+// compile says whether an engine's plan can be made.
+cudnnStatus_t compile(const Engine &e, const Program &p) {
+	if (e.number == 7) return notSupported();
+	if (e.number == 8 && p.ops.size() > 4) return notCompiled();  // more than the engine holds
+	const Op *o = convolution(p);
+	bool strided = o->stride[0] > 1 || o->stride[1] > 1, sums = false;
+	for (const Op &x : p.ops) sums |= x.what == Sum;
+	return o->kind == InputGradient && strided && sums ? notCompiled() : CUDNN_STATUS_SUCCESS;
+}
+
+std::string text(const Engine &e, const Program &p) {
+	std::ostringstream s;
+	s << "{\"stand-in\":[" << e.number << ',' << e.notes << ',' << e.workspace << ',' << (long)(e.time * 1e9 + .5) << ',' << p.tensors.size() << ',' << p.ops.size();
+	for (const Tensor &t : p.tensors) {
+		s << ',' << t.id << ',' << t.type << ',' << t.between;
+		for (long d : t.dims) s << ',' << d;
+	}
+	for (const Op &o : p.ops) {
+		s << ',' << o.what << ',' << o.kind;
+		for (int i = 0; i < 2; i++) s << ',' << o.pad[i] << ',' << o.stride[i] << ',' << o.dilation[i];
+		s << ',' << o.a << ',' << o.b << ',' << o.c;
+	}
+	s << "],\"kernelName\":\"sim_" << e.number << "\"}";
+	return s.str();
+}
+bool parse(const std::string &text, Engine &e, Program &p) {
+	size_t at = text.find('[');
+	if (at == std::string::npos) return false;
+	std::istringstream s(text.substr(at + 1));
+	bool good = true;
+	auto next = [&] {
+		long n = 0;
+		good = good && (bool)(s >> n);
+		s.get();
+		return n;
+	};
+	e.number = next();
+	e.notes = next();
+	e.workspace = next();
+	e.time = next() * 1e-9;
+	long tensors = next(), ops = next();
+	if (!good || tensors < 1 || tensors > 99 || ops < 1 || ops > 99) return false;
+	for (long i = 0; i < tensors; i++) {
+		Tensor t{};
+		t.id = next();
+		t.type = next();
+		t.between = next();
+		for (long &d : t.dims) d = next();
+		p.tensors.push_back(t);
+	}
+	for (long i = 0; i < ops; i++) {
+		Op o{};
+		o.what = next();
+		o.kind = next();
+		for (int k = 0; k < 2; k++) {
+			o.pad[k] = next();
+			o.stride[k] = next();
+			o.dilation[k] = next();
+		}
+		o.a = next();
+		o.b = next();
+		o.c = next();
+		p.ops.push_back(o);
+	}
+	return good && fits(p);
+}
+
+cudnnStatus_t finalize(const Ref &d) {
+	auto has = [&](std::initializer_list<int> names) {
+		for (int n : names)
+			if (!d->values.count(n)) return false;
+		return true;
+	};
+	switch (d->kind) {
+	case CUDNN_BACKEND_TENSOR_DESCRIPTOR: {
+		if (!has({900, 901, 902, 903, 906})) return badParam();
+		std::vector<int64_t> n = d->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), at = d->all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+		if (n.size() != 4 || at.size() != 4 || n[0] < 1 || n[1] < 1 || n[2] < 1 || n[3] < 1) return badParam();
+		if (at[1] != 1 || at[3] != n[1] || at[2] != n[1] * n[3] || at[0] != n[1] * n[2] * n[3]) return notSupported();
+		long type = d->one<int32_t>(CUDNN_ATTR_TENSOR_DATA_TYPE, -1), align = d->one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
+		return (type == CUDNN_DATA_FLOAT || narrow(type)) && align == 16 ? CUDNN_STATUS_SUCCESS : badParam();
+	}
+	case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
+		if (!has({100, 101, 102, 103, 104, 105, 106}) || d->one<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0) != 2) return badParam();
+		for (int name : {102, 103, 104, 105})
+			for (int64_t v : d->all<int64_t>(name))
+				if (d->all<int64_t>(name).size() != 2 || v < (name < 104 ? 1 : 0)) return badParam();
+		if (d->all<int64_t>(104) != d->all<int64_t>(105)) return notSupported();
+		return d->one<int32_t>(101, -1) == CUDNN_CROSS_CORRELATION && d->one<int32_t>(100, -1) == CUDNN_DATA_FLOAT ? CUDNN_STATUS_SUCCESS : notSupported();
+	case CUDNN_BACKEND_POINTWISE_DESCRIPTOR: return has({0, 1}) ? CUDNN_STATUS_SUCCESS : badParam();
+	case CUDNN_BACKEND_REDUCTION_DESCRIPTOR: return has({1600, 1601}) ? CUDNN_STATUS_SUCCESS : badParam();
+	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+		if (!has({800, 801})) return badParam();
+		for (const Ref &o : d->values[801].to)
+			if (!operation(d->program, o)) return badParam();
+		return fits(d->program) ? CUDNN_STATUS_SUCCESS : badParam();
+	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: {
+		Ref g = d->to(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+		int mode = d->one<int32_t>(CUDNN_ATTR_ENGINEHEUR_MODE, -1);
+		if (!g || (mode != CUDNN_HEUR_MODE_A && mode != CUDNN_HEUR_MODE_FALLBACK)) return badParam();
+		d->program = g->program;
+		d->engines = engines(g->program, mode);
+		return d->engines.empty() ? notSupported() : CUDNN_STATUS_SUCCESS;
+	}
+	case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
+		if (!has({CUDNN_ATTR_EXECUTION_PLAN_HANDLE})) return badParam();
+		if (has({CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION})) {
+			std::string json = d->values[CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION].bytes;
+			return parse(json, d->engine, d->program) ? CUDNN_STATUS_SUCCESS : badParam();
+		}
+		Ref c = d->to(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+		if (!c) return badParam();
+		d->engine = c->engine;
+		d->program = c->program;
+		return compile(d->engine, d->program);
+	}
+	case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+		return has({1000, 1001, 1003}) && d->values[1000].count == d->values[1001].count ? CUDNN_STATUS_SUCCESS : badParam();
+	case CUDNN_BACKEND_ENGINE_DESCRIPTOR: case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: case CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR:
+		return notSupported();  // they come from the heuristics
+	}
+	return CUDNN_STATUS_SUCCESS;  // an operation: the graph looks at it
+}
+
+float element(long type, const void *p, size_t i) {
+	if (type == CUDNN_DATA_FLOAT) return ((const float *)p)[i];
+	uint16_t u = ((const uint16_t *)p)[i];
+	return type == CUDNN_DATA_HALF ? sim::fromHalf(u) : sim::fromBFloat16(u);
+}
+float rounded(long type, float f) {
+	if (type == CUDNN_DATA_FLOAT) return f;
+	return type == CUDNN_DATA_HALF ? sim::fromHalf(sim::toHalf(f)) : sim::fromBFloat16(sim::toBFloat16(f));
+}
+
+// execute runs a program on pointers by tensor, null for those in between.
+void execute(const Program &p, const Engine &e, const std::vector<void *> &at, float jitter) {
+	std::vector<std::vector<float>> x(p.tensors.size());
+	std::vector<bool> made(p.tensors.size()), summed(p.tensors.size());
+	for (const Op &o : p.ops) {
+		made[o.kind == InputGradient && o.what == Convolve ? o.a : o.kind == WeightGradient && o.what == Convolve ? o.b : o.c] = true;
+		if (o.what == Sum) summed[o.c] = true;
+	}
+	bool tf32 = e.notes & TensorCore;
+	for (size_t t = 0; t < x.size(); t++) {
+		x[t].resize(p.tensors[t].count());
+		if (made[t] && !summed[t]) continue;
+		for (size_t i = 0; i < x[t].size(); i++) x[t][i] = element(p.tensors[t].type, at[t], i);
+	}
+	for (const Op &o : p.ops) {
+		std::vector<float> &a = x[o.a], &c = x[o.c];
+		size_t channels = p.tensors[o.a].dims[1], to = o.c;
+		auto b = [&](size_t i) { return x[o.b].size() == a.size() ? x[o.b][i] : x[o.b][i % channels]; };
+		switch (o.what) {
+		case Convolve: {
+			to = o.kind == InputGradient ? o.a : o.kind == WeightGradient ? o.b : o.c;
+			std::vector<std::vector<float>> in{a, x[o.b], c};
+			if (tf32 && p.tensors[to].type == CUDNN_DATA_FLOAT)
+				for (auto &v : in)
+					for (float &f : v) f = sim::tf32(f);
+			convolve((Kind)o.kind, shape(p, o), in[0].data(), in[1].data(), in[2].data(), jitter);
+			x[to] = in[o.kind == InputGradient ? 0 : o.kind == WeightGradient ? 1 : 2];
+			break;
+		}
+		case Multiply: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] * b(i); break;
+		case Add: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] + b(i); break;
+		case Relu: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 ? a[i] : 0; break;
+		case ReluGrad: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 ? b(i) : 0; break;
+		case Sum: for (size_t i = 0; i < a.size(); i++) c[i % channels] += a[i] * jitter; break;
+		}
+		for (float &f : x[to]) f = rounded(p.tensors[to].type, f);
+	}
+	for (size_t t = 0; t < x.size(); t++) {
+		if (!made[t] || p.tensors[t].between) continue;
+		for (size_t i = 0; i < x[t].size(); i++) {
+			if (p.tensors[t].type == CUDNN_DATA_FLOAT) ((float *)at[t])[i] = x[t][i];
+			else ((uint16_t *)at[t])[i] = p.tensors[t].type == CUDNN_DATA_HALF ? sim::toHalf(x[t][i]) : sim::toBFloat16(x[t][i]);
+		}
+	}
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind, cudnnBackendDescriptor_t *out) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnBackendCreateDescriptor")) return r;
+	if (!sim::setting("RNA_SIM_GRAPH", 1)) return notSupported();
+	Ref d = std::make_shared<Descriptor>();
+	d->kind = kind;
+	*out = d.get();
+	(*known())[d.get()] = d;
+	simLive("cuDNN descriptors", 1);
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d) {
+	LOCK;
+	cudnnStatus_t r = enter("cudnnBackendDestroyDescriptor");
+	if (!known()->erase(d)) return badParam();
+	simLive("cuDNN descriptors", -1);
+	return r;
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t p) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnBackendFinalize")) return r;
+	Ref d = find(p);
+	if (!d || d->final) return badParam();
+	cudnnStatus_t r = finalize(d);
+	d->final = r == CUDNN_STATUS_SUCCESS;
+	return r;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t p, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void *values) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnBackendSetAttribute")) return r;
+	Ref d = find(p);
+	if (!d || d->final || count < 1 || !values || !belongs(d->kind, name)) return badParam();
+	Value v{type, count, std::string((const char *)values, count * sizeOf(type)), {}};
+	if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
+		for (int64_t i = 0; i < count; i++) {
+			Ref to = find(((void *const *)values)[i]);
+			if (!to || !to->final) return badParam();
+			v.to.push_back(to);
+		}
+	d->values[name] = v;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room, int64_t *count, void *values) {
+	LOCK;
+	if (cudnnStatus_t r = enter("cudnnBackendGetAttribute")) return r;
+	Ref d = find(p);
+	if (!d || !d->final || !count || !belongs(d->kind, name)) return badParam();
+	auto give = [&](cudnnBackendAttributeType_t is, const void *from, int64_t n) {
+		if (type != is) return badParam();
+		*count = n;
+		if (values && from) memcpy(values, from, std::min(n, room) * sizeOf(type));
+		return (cudnnStatus_t)CUDNN_STATUS_SUCCESS;
+	};
+	auto number = [&](int64_t n) { return give(CUDNN_TYPE_INT64, &n, 1); };
+	switch ((int)name) {
+	case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+		if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) return badParam();
+		*count = d->engines.size();
+		for (int64_t i = 0; values && i < std::min(room, *count); i++) {
+			Ref c = find(((void **)values)[i]);
+			if (!c || c->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) return badParam();
+			c->final = true;
+			c->engine = d->engines[i];
+			c->program = d->program;
+		}
+		return CUDNN_STATUS_SUCCESS;
+	case CUDNN_ATTR_ENGINECFG_ENGINE: {
+		if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR || room < 1) return badParam();
+		Ref e = find(*(void **)values);
+		if (!e || e->kind != CUDNN_BACKEND_ENGINE_DESCRIPTOR) return badParam();
+		*count = 1;
+		e->final = true;
+		e->engine = d->engine;
+		return CUDNN_STATUS_SUCCESS;
+	}
+	case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES: *count = 0; return CUDNN_STATUS_SUCCESS;
+	case CUDNN_ATTR_ENGINE_GLOBAL_INDEX: return number(d->engine.number);
+	case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
+		std::vector<int32_t> notes;
+		for (int i = 0; i < 32; i++)
+			if (d->engine.notes >> i & 1) notes.push_back(i);
+		return give(CUDNN_TYPE_NUMERICAL_NOTE, notes.data(), notes.size());
+	}
+	case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE: return give(CUDNN_TYPE_BEHAVIOR_NOTE, nullptr, 0);
+	case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE: return number(d->engine.number == 1 ? 0 : d->engine.workspace);
+	case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return number(d->engine.workspace);
+	case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: {
+		std::string s = text(d->engine, d->program);
+		return give(CUDNN_TYPE_CHAR, s.c_str(), s.size() + 1);
+	}
+	default: return notSupported();
+	}
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t planned, cudnnBackendDescriptor_t pack) {
+	LOCK;
+	if (cudnnStatus_t r = begin("cudnnBackendExecute", h)) return r;
+	Ref d = find(planned), v = find(pack);
+	if (!d || !v || !d->final || !v->final || d->kind != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR || v->kind != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR) return badParam();
+	std::vector<int64_t> ids = v->all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+	std::vector<void *> pointers = v->all<void *>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+	void *space = v->one<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
+	auto aligned = [](void *p) { return p && (uintptr_t)p % 16 == 0; };
+	std::vector<void *> at;
+	for (const Tensor &t : d->program.tensors) {
+		void *p = nullptr;
+		for (size_t i = 0; i < ids.size(); i++)
+			if (ids[i] == t.id) p = pointers[i];
+		if (t.between ? p != nullptr : !aligned(p)) return badParam();
+		at.push_back(p);
+	}
+	if (d->engine.workspace && !aligned(space)) return badParam();
+	const Op *main = convolution(d->program);
+	if (cudnnStatus_t r = load(h, 10 + main->kind, d->engine.number)) return r;
+	static unsigned calls;
+	bool sums = false;
+	for (const Op &o : d->program.ops) sums |= o.what == Sum;
+	float jitter = (d->engine.notes & NonDeterministic) || sums ? 1 + (float)(calls++ % 2) * 0x1p-22f : 1;
+	if (d->engine.notes & Winograd) jitter += 0x1p-5f;
+	std::function<std::string()> work = [d, at, space, jitter] {
+		if (d->engine.workspace) memset(space, 0xff, d->engine.workspace);
+		simSpend(d->engine.time);
+		execute(d->program, d->engine, at, jitter);
+		return std::string();
+	};
+	return simQueue(h->stream, &work) ? executionFailed() : CUDNN_STATUS_SUCCESS;
+}
+
+void cudnnGetLastErrorString(char *message, size_t room) {
+	if (room) *message = 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,50 @@
+// What the two parts of the stand-in for cuDNN share: its functions for convolutions (cudnn.cc) and its graph API (cudnn_graph.cc).
+#pragma once
+#include <mutex>
+
+#include "device.h"
+#include "sim.h"
+
+extern "C" {
+#include <cudnn.h>
+#include <cudnn_backend.h>
+}
+
+struct cudnnContext {
+	CUstream stream;
+	CUcontext context;
+	std::set<std::pair<int, int>> loaded;  // kernels, by what they compute and their algorithm
+	long taken;                            // of the device's memory
+};
+
+namespace sim::dnn {
+
+// The codes of cuDNN 9, and of 8.
+inline bool eight() { return sim::setting("RNA_SIM_CUDNN", 9) == 8; }
+inline cudnnStatus_t notInitialized() { return eight() ? 1 : 1001; }
+inline cudnnStatus_t badParam() { return eight() ? 3 : 2000; }
+inline cudnnStatus_t notSupported() { return eight() ? 9 : 3000; }
+inline cudnnStatus_t allocFailed() { return eight() ? 2 : 4004; }
+inline cudnnStatus_t notCompiled() { return eight() ? 4 : 4001; }
+inline cudnnStatus_t executionFailed() { return eight() ? 8 : 5000; }
+
+// A handle takes memory, and so does each kernel when it first runs.
+constexpr long handleBytes = 128 << 10, kernelBytes = 8 << 10;
+
+std::recursive_mutex *lock();
+cudnnStatus_t enter(const char *name);
+cudnnStatus_t begin(const char *name, cudnnHandle_t h);  // of a function that takes a handle
+
+cudnnStatus_t load(cudnnHandle_t h, int what, int algorithm);  // the kernel that runs, when it first does
+
+enum Kind { ForwardConvolution, InputGradient, WeightGradient };
+
+// A Shape is a convolution's: x is n×h×w×c, w o×kh×kw×c/groups.
+struct Shape {
+	int n, c, h, w, o, kh, kw, pad[2], stride[2], dilation[2], groups;
+};
+
+// convolve computes one of x, w and y, which lie channels last, of the others, times alpha.
+void convolve(Kind kind, const Shape &s, float *x, float *w, float *y, float alpha);
+
+}  // namespace sim::dnn
