@@ -36,7 +36,7 @@
 //	‖P‖ by ‖E‖ (explicit_formula_perturbation)           | PerturbationBound, Scheme.Norms                        | TestPerturbationBound
 //	accuracy with errors (convergence_perturbation)      | PerturbedBound                                         | TestPerturbedBound
 //	gradient steps with noise (convergence_stoch_gradient) | StochasticBound                                      | TestStochasticBound, TestStochasticBoundOfSamples
-//	two regimes of noise                                 | StochasticBound                                        | TestStochasticBound
+//	two regimes of noise                                 | StochasticBound, NoiseCoefficients, FromUniform        | TestStochasticBound, TestNoiseCoefficients
 //	nonlinear errors (conv_nonlinear)                    | NonlinearBound                                         | TestNonlinearBound
 //	asymptotic rate, τ and λ (asymptotic_optimal_rate)   | AsymptoticBound, AsymptoticOrders                      | TestAsymptoticBound
 //	smooth functions (bound_function_smooth_gradient)    | LinearisationError, LinearisationGamma                 | TestNonlinearBound
@@ -47,7 +47,7 @@
 //	RNA on SGD comes no further than its noise           | convex.OfflineRNASGD                                   | convex.TestPublishedStochastic, convex.TestStochasticConverges
 //	Anderson is unstable (comparison_reg)                | study.Anderson                                         | study.TestAndersonIsUnstable
 //	MNIST, one against all (mnist)                       | study.Digits                                           | cmd.TestDigitRanking, cmd.TestLogregIDX
-//	RNA on nets, offline and online (resnet18)           | Window.Extrapolate, Window.Break                       | train.TestOffline, train.TestOnline
+//	RNA on nets, offline and online (resnet18)           | Window.Extrapolate, Window.Break                       | train.TestOffline, train.TestOnline, cmd.TestStudy
 //	speed of RNA (speed)                                 | Window.Push, Window.Extrapolate                        | cmd.TestBenchRNA
 //
 // Not shown by a test: the published curves of Madelon and Sido0, which are not at hand, and the validation error on ImageNet.
