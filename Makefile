@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, abi-check, bench-pytorch, bench-loader and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, abi-check, bench-pytorch, bench-loader and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -12,7 +12,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim gpu-test gpu-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
+.PHONY: help build test gpu sim gpu-test gpu-check cudnn-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -56,6 +56,9 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 	cp scripts/gpu_check.sh $(GPU_CHECK)/run.sh
 	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_CHECK)/
 	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
+
+cudnn-check: ## ask NVIDIA's cuDNN for plans of all graphs of all models for sm_80, 90 and 100, without a GPU, and write the table; downloads 1.4 GB
+	scripts/cudnn_check.sh -compile h100/bfloat16 -table cuda/internal/cudnncheck/table.tsv
 
 abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13 and cuDNN 8 and 9; downloads 2 GB
 	python3 scripts/abi_check.py
