@@ -115,13 +115,15 @@ func (r *Run) save() error {
 }
 
 // Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does
-// not change results: where the data lies, workers, threads, the limit on unreadable images. The
+// not change results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of epochs, also of a
+// run that is over: the schedule of the learning rate is then that of the new length, from where the run is on. The
 // hooks are those that the run was started with.
 func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) (*Run, error) {
 	c, err := ReadConfig(dir)
 	if err != nil {
 		return nil, fmt.Errorf("nothing to resume: %w", err)
 	}
+	before := c.Epochs
 	if adjust != nil {
 		adjust(&c)
 	}
@@ -132,6 +134,9 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 	}
 	if err = r.Config.Ranks.Together(r.load()); err == nil {
 		err = r.preflight()
+	}
+	if err == nil && c.Epochs != before {
+		err = r.extend(before)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("resuming %s: %w", dir, err), r.Close())

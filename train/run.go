@@ -161,11 +161,21 @@ func (r *Run) openHooks() error {
 // openData opens the data and resolves the config.
 func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err error) {
 	c := &r.Config
-	if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, Classes: c.Classes}); err != nil {
+	if c.Train != nil {
+		if train, val, err = c.Train, c.Val, checkSets(c); err != nil {
+			return nil, nil, profile, err
+		}
+		if c.Data == "" {
+			c.Data = "images of the program's"
+		}
+	} else if c.Val != nil {
+		return nil, nil, profile, errors.New("validation images without training images: give Config.Train, too")
+	} else if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, Classes: c.Classes}); err != nil {
 		return nil, nil, profile, err
+	} else {
+		r.sets = []data.Dataset{train, val}
 	}
-	r.sets = []data.Dataset{train, val}
-	for i, set := range r.sets {
+	for i, set := range []data.Dataset{train, val} {
 		if set == nil {
 			continue
 		}

@@ -35,6 +35,8 @@ type trainFlags struct {
 	valCrop                     int
 	ramp                        []int
 	recipe                      string
+	configFile                  string
+	file                        *train.Config // what is in it
 }
 
 func newTrain() *cobra.Command {
@@ -82,6 +84,7 @@ func (f *trainFlags) groups() []group {
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 
 	m := newGroup("Model")
+	m.StringVar(&f.configFile, "config", "", "`file` of options: a run's config.json, or JSON or YAML with the same keys; the command line wins")
 	m.StringVar(&f.recipe, "recipe", "", "a published way to train, whose options others overrule: "+strings.Join(train.RecipeNames(), ", "))
 	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
 	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote; a last layer of another size starts fresh")
@@ -165,7 +168,7 @@ func (f *trainFlags) groups() []group {
 
 // resumable lists the options that may go with --resume: they do not change results.
 var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
-	"distributed": true, "comm-timeout": true}
+	"distributed": true, "comm-timeout": true, "epochs": true}
 
 // positive are the options that have no meaning at 0.
 var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "head-lr", "layer-decay", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
@@ -211,7 +214,9 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	if set.Changed("rna-beta") {
 		c.RNA.Beta = &f.beta
 	}
-	c.MaxBad = &f.maxBad
+	if f.says(set, "max-bad") {
+		c.MaxBad = &f.maxBad
+	}
 	if f.valCrop > 0 { // --image-size is then that of training
 		if c.TrainSize == 0 {
 			c.TrainSize = c.ImageSize
@@ -224,7 +229,13 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 		}
 		c.TrainRamp = [2]int{f.ramp[0], f.ramp[1]}
 	}
-	c.RNA.Averages, c.NoShuffle, c.Device = f.averages, !f.shuffle, f.device
+	if f.says(set, "averages") {
+		c.RNA.Averages = f.averages
+	}
+	if f.says(set, "shuffle") {
+		c.NoShuffle = !f.shuffle
+	}
+	c.Device = f.device
 	c.Precision, c.Deterministic = f.precision, f.deterministic
 	if set.Changed("averages") && c.RNA.Averages == nil {
 		c.RNA.Averages = []int{}
@@ -301,6 +312,11 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
 		}
 	}
+	if f.configFile != "" {
+		if err := f.readFile(set); err != nil {
+			return nil, &usageError{cmd.CommandPath(), err}
+		}
+	}
 	if f.recipe != "" {
 		if err := f.follow(set, cmd.OutOrStdout(), g.First()); err != nil {
 			return nil, &usageError{cmd.CommandPath(), err}
@@ -357,6 +373,7 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 			c.Threads, c.Workers = f.Threads, f.Workers
 		}
 		for name, change := range map[string]func(){
+			"epochs":  func() { c.Epochs = f.Epochs },
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
 			"max-bad": func() { c.MaxBad = &f.maxBad },
 			"data":    func() { c.Data = f.Data }, "val-data": func() { c.ValData = f.ValData },

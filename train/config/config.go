@@ -32,7 +32,7 @@ import (
 // another kind has defaults of its own: see [Schedule]. Rates and decays are those of SGD; other optimisers have their own.
 type Config struct {
 	Model   string `json:"model"`    // one of nn's architectures
-	Data    string `json:"data"`     // folder, or "glyphs"
+	Data    string `json:"data"`     // folder, or "glyphs"; a name for the record where Train is given
 	ValData string `json:"val_data"` // where the validation images are not beside the training set
 	Device  string `json:"device"`   // for the record: the device is given to train.New
 	// Winograd says that the device runs 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
@@ -105,6 +105,11 @@ type Config struct {
 	// EMADecay keeps an average with a decay instead, x = d·x + (1−d)·w every EMAEvery steps, 1 by default.
 	EMADecay float64 `json:"ema_decay,omitempty"`
 	EMAEvery int     `json:"ema_every,omitempty"`
+
+	// Train and Val, where Train is given, are the images in place of Data and ValData: sets of data, or one's own. They stay the caller's
+	// to close, and a resumed run is given them again. Val may be nil. Val's classes are Train's.
+	Train data.Dataset `json:"-"`
+	Val   data.Dataset `json:"-"`
 
 	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Accumulate batches of each
 	// rank, rank 0 alone writes files, and an error that is not train.Common leaves the other ranks waiting.

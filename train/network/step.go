@@ -135,6 +135,9 @@ func (n *Network) StartEvaluation(b *data.Batch) (*Pending, error) {
 
 // issue copies a batch to the device and issues its program and the step behind it.
 func (n *Network) issue(u Use, b *data.Batch, s StepOptions) (*Pending, error) {
+	if err := n.checkBatch(b); err != nil {
+		return nil, fmt.Errorf("%s, %v: %w", n.arch, u, err)
+	}
 	w := Work{u, b.N, b.Height, b.Width}
 	p, err := n.issueWork(w, b, s)
 	if err != nil {

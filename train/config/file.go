@@ -1,0 +1,73 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"onlinerna/internal/nearest"
+)
+
+// ReadFile reads a config that a user wrote: JSON as config.json, or YAML with the same keys (.yaml, .yml). What it leaves out is zero. A key
+// that a Config does not have is an error.
+func ReadFile(path string) (Config, error) {
+	var c Config
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
+		var v map[string]any
+		if err := yaml.Unmarshal(b, &v); err != nil {
+			return c, fmt.Errorf("%s: %w", path, err)
+		}
+		if b, err = json.Marshal(v); err != nil {
+			return c, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, explain(err))
+	}
+	return c, nil
+}
+
+// explain says more of a key that there is not, or of a value of the wrong kind.
+func explain(err error) error {
+	if rest, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		key := strings.Trim(rest, `"`)
+		hint := ""
+		if near := nearest.To(key, keys(reflect.TypeFor[Config]())); near != "" {
+			hint = fmt.Sprintf(", did you mean %s?", near)
+		}
+		return fmt.Errorf("unknown key %q%s", key, hint)
+	}
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("%s: %s where %s is wanted", kind.Field, kind.Value, kind.Type)
+	}
+	return err
+}
+
+// keys lists the keys of a struct and of those in it.
+func keys(t reflect.Type) []string {
+	var list []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			list = append(list, name)
+		}
+		if f.Type.Kind() == reflect.Struct {
+			list = append(list, keys(f.Type)...)
+		}
+	}
+	return list
+}

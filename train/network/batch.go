@@ -1,0 +1,34 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+
+	"onlinerna/data"
+)
+
+// checkBatch says what of a batch is not as the network needs it.
+func (n *Network) checkBatch(b *data.Batch) error {
+	if b == nil {
+		return errors.New("no batch")
+	}
+	if b.N < 1 || b.Height < 1 || b.Width < 1 {
+		return fmt.Errorf("a batch of %d images of %d×%d pixels: give N, Height and Width", b.N, b.Height, b.Width)
+	}
+	if want := n.model.Config.Channels; b.Channels != want {
+		return fmt.Errorf("a batch of images of %d channels: the network takes %d", b.Channels, want)
+	}
+	for _, x := range []struct {
+		name      string
+		got, want int
+		shape     string
+	}{
+		{"Images", len(b.Images), b.N * b.Height * b.Width * b.Channels, "N × Height × Width × Channels"},
+		{"Labels", len(b.Labels), b.N, "N"}, {"Crops", len(b.Crops), 3 * b.N, "N × 3: top, left, flip"},
+	} {
+		if x.got != x.want {
+			return fmt.Errorf("%s of a batch of %d has %d elements, want %d: %s", x.name, b.N, x.got, x.want, x.shape)
+		}
+	}
+	return nil
+}
