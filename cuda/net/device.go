@@ -81,7 +81,7 @@ func Open(ordinal int, o Options) (*Device, error) {
 	d := newDevice(c.Info(), o)
 	d.c, d.stream = c, c.Stream()
 	if d.blas, err = blas.New(d.stream); err == nil {
-		d.scratch, err = c.Alloc(blasWorkspace)
+		d.scratch, err = c.Alloc(blasWorkspace(c.Info()))
 	}
 	if err == nil {
 		err = d.blas.SetWorkspace(d.scratch.All())
@@ -114,8 +114,13 @@ func newDevice(i driver.Info, o Options) *Device {
 	return d
 }
 
-// blasWorkspace is the scratch of cuBLAS: what NVIDIA recommends for GPUs of compute capability 9 and newer.
-const blasWorkspace = 32 << 20
+// blasWorkspace is the scratch of cuBLAS that NVIDIA recommends: 32 MiB from compute capability 9 on. A GPU with little memory has less.
+func blasWorkspace(gpu driver.Info) int64 {
+	if gpu.Major >= 9 && gpu.Memory >= 1<<30 {
+		return 32 << 20
+	}
+	return 4 << 20
+}
 
 // Name implements device.Device.
 func (d *Device) Name() string { return "cuda" }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/driver"
 	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
@@ -87,5 +88,18 @@ func TestFaultOfNetLimits(t *testing.T) {
 			t.Errorf("%+v, %v", l, err)
 		}
 		check(t, dev.Close())
+	}
+}
+
+// The scratch of cuBLAS is what NVIDIA recommends for the card.
+func TestBlasWorkspace(t *testing.T) {
+	for _, test := range []struct {
+		major  int
+		memory int64
+		want   int64
+	}{{8, 40 << 30, 4 << 20}, {9, 80 << 30, 32 << 20}, {10, 180 << 30, 32 << 20}, {9, 8 << 20, 4 << 20}} {
+		if got := blasWorkspace(driver.Info{Major: test.major, Memory: test.memory}); got != test.want {
+			t.Errorf("compute capability %d, %d bytes: %d, want %d", test.major, test.memory, got, test.want)
+		}
 	}
 }
