@@ -122,7 +122,7 @@ func (r *Run) beginFolder() error {
 		return nil
 	}
 	err := r.first(func() error {
-		for _, name := range []string{"config.json", "metrics.jsonl", checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
+		for _, name := range []string{"config.json", "metrics.jsonl", keptDir, checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
 			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
 				return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
 			}
@@ -178,6 +178,11 @@ func (r *Run) epoch() error {
 			return err
 		}
 		r.pos.Record = rec
+	}
+	if len(r.pos.Called) == 0 { // else a hook may have put other weights there
+		if err := r.keepIterate(r.pos.Record); err != nil {
+			return err
+		}
 	}
 	if err := r.afterEpoch(); err != nil {
 		return err

@@ -258,6 +258,9 @@ func (r *Run) rest(train, val data.Dataset, profile data.Profile) error {
 	if err := r.loaders(train, val, profile); err != nil {
 		return err
 	}
+	if err := r.checkKept(); err != nil {
+		return err
+	}
 	r.pos.Epoch = 1
 	if err := r.resumeScale(nil); err != nil {
 		return err

@@ -158,6 +158,8 @@ func (f *trainFlags) groups() []group {
 	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
 	s.StringVar(&f.resume, "resume", "", "go on with the run in this `folder`, from its last checkpoint")
 	s.IntVar(&f.CheckpointEvery, "checkpoint-every", 1, "epochs between checkpoints; an interrupted run writes one too")
+	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
+	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by held-out loss, else by validation loss")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
 	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
 	f.ranks.add(s)

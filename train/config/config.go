@@ -118,6 +118,10 @@ type Config struct {
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
 	Out             string `json:"out"`
 	CheckpointEvery int    `json:"checkpoint_every"` // epochs
+	// KeepEvery and KeepBest keep iterates as files of their own, kept/epoch-0001.safetensors and so on: those of every so many epochs, and the
+	// so many best by the loss on held-out images, else on validation images. 0 for none.
+	KeepEvery int `json:"keep_every,omitempty"`
+	KeepBest  int `json:"keep_best,omitempty"`
 }
 
 // AutoOut as Config.Out stands for runs/<time>-<model>.
@@ -221,6 +225,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("head-lr %g: must be finite and not negative", c.HeadRate)
 	case !(c.LayerDecay >= 0 && c.LayerDecay <= 1):
 		return fmt.Errorf("layer-decay %g: must lie above 0 and up to 1", c.LayerDecay)
+	case c.KeepEvery < 0 || c.KeepBest < 0:
+		return fmt.Errorf("keep every %d epochs, and the %d best: must not be negative", c.KeepEvery, c.KeepBest)
 	case c.CheckpointEvery < 1:
 		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:

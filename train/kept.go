@@ -1,0 +1,85 @@
+package train
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"onlinerna/train/network"
+)
+
+// keptDir is the folder, in that of the run, of the iterates that Config.KeepEvery and Config.KeepBest keep.
+const keptDir = "kept"
+
+// keptFile is the iterate at the end of an epoch.
+func keptFile(out string, epoch int) string {
+	return filepath.Join(out, keptDir, fmt.Sprintf("epoch-%04d.safetensors", epoch))
+}
+
+// checkKept says what is missing to keep the best.
+func (r *Run) checkKept() error {
+	if c := &r.Config; c.KeepBest > 0 && !r.scores() {
+		return errors.New("keep-best goes by the loss on validation or held-out images, and there are none")
+	}
+	return nil
+}
+
+// keepIterate writes the network's weights, the iterate at the end of the epoch of a record, if they are to be kept, and removes those that are
+// no longer among the best. What is kept follows from the records alone, so that a resumed run keeps the same.
+func (r *Run) keepIterate(rec *EpochRecord) error {
+	c := &r.Config
+	if c.Out == "" || c.KeepEvery == 0 && c.KeepBest == 0 {
+		return nil
+	}
+	history := append(r.History[:len(r.History):len(r.History)], *rec)
+	best := bestEpochs(history, c.KeepBest)
+	keeps := func(epoch int) bool {
+		return c.KeepEvery > 0 && epoch%c.KeepEvery == 0 || slices.Contains(best, epoch)
+	}
+	return r.first(func() error {
+		if keeps(rec.Epoch) {
+			if err := os.MkdirAll(filepath.Join(c.Out, keptDir), 0o755); err != nil {
+				return err
+			}
+			if err := r.Net.SaveWeights(keptFile(c.Out, rec.Epoch), r.Net.Params, r.Net.Stats, r.Meta(network.SGD)); err != nil {
+				return fmt.Errorf("writing weights: %w", err)
+			}
+		}
+		for _, h := range history {
+			if !keeps(h.Epoch) {
+				if err := os.Remove(keptFile(c.Out, h.Epoch)); err != nil && !os.IsNotExist(err) {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// bestEpochs are the k epochs whose iterates have the lowest losses on the held-out images, else on the validation images; the first of equals.
+func bestEpochs(history []EpochRecord, k int) []int {
+	type scored struct {
+		epoch int
+		loss  float64
+	}
+	var list []scored
+	for i := range history {
+		s := history[i].HeldScore(network.SGD)
+		if s == nil {
+			s = history[i].SGD
+		}
+		if s != nil && !math.IsNaN(s.Loss) {
+			list = append(list, scored{history[i].Epoch, s.Loss})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(a.loss, b.loss) })
+	var epochs []int
+	for _, s := range list[:min(k, len(list))] {
+		epochs = append(epochs, s.epoch)
+	}
+	return epochs
+}

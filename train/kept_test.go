@@ -1,0 +1,63 @@
+package train
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onlinerna/train/network"
+)
+
+// TestKept keeps every second iterate and the two best, complete, and removes what is no longer among these.
+func TestKept(t *testing.T) {
+	dev := cpuDevice(t, 2)
+	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
+	c.KeepEvery, c.KeepBest = 2, 2
+	r := trained(t, c, dev)
+	want := append(bestEpochs(r.History, 2), 2, 4)
+	slices.Sort(want)
+	want = slices.Compact(want)
+	files, err := os.ReadDir(filepath.Join(c.Out, keptDir))
+	if err != nil || len(files) != len(want) {
+		t.Fatalf("kept %v, want epochs %v: %v", files, want, err)
+	}
+	for i, e := range want {
+		path := keptFile(c.Out, e)
+		if filepath.Base(path) != files[i].Name() {
+			t.Errorf("%s, want epoch %d", files[i].Name(), e)
+		}
+		meta, err := r.Net.LoadWeights(path)
+		if err != nil || meta.Epoch != e || meta.Kind != network.SGD || meta.Model != "conv6" || len(meta.Classes) != 2 {
+			t.Errorf("%s: %+v, %v", path, meta, err)
+		}
+		score, err := r.Evaluate()
+		if err != nil || score.Top1 != r.History[e-1].SGD.Top1 || score.Loss != r.History[e-1].SGD.Loss {
+			t.Errorf("epoch %d: %+v, its record %+v, %v", e, score, r.History[e-1].SGD, err)
+		}
+	}
+	c.Out, c.KeepEvery = filepath.Join(t.TempDir(), "other"), -1
+	if r, err := New(c, dev); err == nil {
+		r.Close()
+		t.Error("keeping every -1 epochs is no error")
+	}
+}
+
+func TestBestEpochs(t *testing.T) {
+	loss := func(epoch int, val float64, held ...float64) EpochRecord {
+		rec := EpochRecord{Epoch: epoch, SGD: &network.Score{Loss: val}}
+		for _, x := range held {
+			rec.Held = append(rec.Held, ScoreRecord{Kind: network.SGD, Score: network.Score{Loss: x}})
+		}
+		return rec
+	}
+	if got := bestEpochs([]EpochRecord{loss(1, 3), loss(2, 1), loss(3, 2), loss(4, 1)}, 2); !slices.Equal(got, []int{2, 4}) {
+		t.Errorf("%v", got)
+	}
+	if got := bestEpochs([]EpochRecord{loss(1, 1, 3), loss(2, 2, 1)}, 1); !slices.Equal(got, []int{2}) {
+		t.Errorf("%v", got)
+	}
+	if got := bestEpochs([]EpochRecord{{Epoch: 1}}, 3); got != nil {
+		t.Errorf("%v", got)
+	}
+}
