@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"reflect"
-	"runtime/debug"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -150,6 +153,23 @@ func hash(v device.Vector) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
 }
 
+// program tells builds apart: the version of Go and a hash of the file.
+var program = sync.OnceValue(func() string {
+	h := sha256.New()
+	path, err := os.Executable()
+	if err == nil {
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			_, err = io.Copy(h, f)
+			f.Close()
+		}
+	}
+	if err != nil {
+		return runtime.Version()
+	}
+	return fmt.Sprintf("%s %x", runtime.Version(), h.Sum(nil)[:8])
+})
+
 // preflight compares, before the first step, what all ranks have to agree about.
 func (r *Run) preflight() error {
 	g := r.Config.Ranks
@@ -159,11 +179,7 @@ func (r *Run) preflight() error {
 	c := r.Config
 	c.Threads, c.Workers, c.Data, c.ValData, c.Device, c.Out, c.Init = 0, 0, "", "", "", "", ""
 	train, val := r.Images()
-	program := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		program = info.GoVersion + " " + info.Main.Version
-	}
-	facts := []ranks.Fact{{Name: "program", Value: program}}
+	facts := []ranks.Fact{{Name: "program", Value: program()}}
 	v := reflect.ValueOf(c)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")

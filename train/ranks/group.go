@@ -334,12 +334,16 @@ func (g *Group) GatherParts(all, own []byte) error {
 // Barrier returns when all ranks have called it.
 func (g *Group) Barrier() error { return g.Max64([]float64{0}) }
 
-// Abort says why on w and ends all ranks, this process with status 1. It does not return where there is more than one process.
+// said is how long launchers get to pass on what a rank has said: those of MPICH drop it when they are told to end all.
+const said = 500 * time.Millisecond
+
+// Abort says why and ends all ranks, this process with status 1. It does not return where there is more than one process.
 func (g *Group) Abort(err error) {
 	if g == nil {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "rna: %s: %v\n", g.Name(g.Rank()), err)
+	time.Sleep(said)
 	g.engine.Abort()
 }
 
