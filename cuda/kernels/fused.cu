@@ -5,7 +5,7 @@
 
 // nn_stats_of_sums makes the mean and the biased variance of the sums of values and of their squares, and moves the running ones where
 // they are there: unbiased is pixels/(pixels - 1).
-extern "C" __global__ void nn_stats_of_sums(const float *sums, float *stats, float *running, const float *momentum, long long pixels, int channels,
+extern "C" __global__ void __launch_bounds__(256, 4) nn_stats_of_sums(const float *sums, float *stats, float *running, const float *momentum, long long pixels, int channels,
                                             double unbiased) {
 	CHANNEL;
 	double mean = sums[c] / (double)pixels, var = sums[channels + c] / (double)pixels - mean * mean;
@@ -20,7 +20,7 @@ extern "C" __global__ void nn_stats_of_sums(const float *sums, float *stats, flo
 
 // nn_grad_sums_of_sums makes the gradients of scale and bias of the sums of the gradient and of its products with x, without the scale of
 // the loss.
-extern "C" __global__ void nn_grad_sums_of_sums(const float *sums, const float *stats, float *out, int channels, double eps, const float *loss) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_grad_sums_of_sums(const float *sums, const float *stats, float *out, int channels, double eps, const float *loss) {
 	CHANNEL;
 	double sum = sums[c], products = sums[channels + c] - stats[c] * sum;
 	out[c] = (float)(products / sqrt(stats[channels + c] + eps) * unscaleOf(loss));
@@ -28,7 +28,7 @@ extern "C" __global__ void nn_grad_sums_of_sums(const float *sums, const float *
 }
 
 // nn_norm_factors makes a and b of which the normalisation is a x + b.
-extern "C" __global__ void nn_norm_factors(const float *stats, const float *scale, const float *bias, float *factors, int channels, double eps) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float *stats, const float *scale, const float *bias, float *factors, int channels, double eps) {
 	CHANNEL;
 	double a = scale[c] / sqrt(stats[channels + c] + eps);
 	factors[c] = (float)a;

@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_grad(const
 }
 
 // nn_target_loss writes the loss of each row by its targets: softmax or binary.
-extern "C" __global__ void nn_target_loss(const float *logits, const float *targets, int k, int binary, double *rows) {
+extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss(const float *logits, const float *targets, int k, int binary, double *rows) {
 	const float *row = logits + (long long)blockIdx.x * k, *target = targets + (long long)blockIdx.x * k;
 	double top = 0, lse = 0, s = 0;
 	if (!binary) normalise(row, k, top, lse);
@@ -94,7 +94,7 @@ extern "C" __global__ void nn_target_loss(const float *logits, const float *targ
 }
 
 // nn_target_loss_end writes the mean. It is one block.
-extern "C" __global__ void nn_target_loss_end(const double *rows, int n, int k, int binary, float *loss) {
+extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_end(const double *rows, int n, int k, int binary, float *loss) {
 	double s = 0;
 	for (int i = threadIdx.x; i < n; i += threads) s += rows[i];
 	s = sum(s);
@@ -102,7 +102,7 @@ extern "C" __global__ void nn_target_loss_end(const double *rows, int n, int k, 
 }
 
 // nn_target_loss_grad writes the gradient, times the scale if there is one.
-extern "C" __global__ void nn_target_loss_grad(const float *logits, const float *targets, const float *dy, T *dx, int n, int k, int binary,
+extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_grad(const float *logits, const float *targets, const float *dy, T *dx, int n, int k, int binary,
                                                const float *scale) {
 	const float *row = logits + (long long)blockIdx.x * k, *target = targets + (long long)blockIdx.x * k;
 	T *to = dx + (long long)blockIdx.x * k;
