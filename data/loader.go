@@ -171,7 +171,7 @@ func (r *run) settle(s *slot, bad int) (int, error) {
 			bad++
 			b.Bad++
 			if bad > r.allowed || l.opt.Substitute && b.Index[n] < 0 {
-				return bad, fmt.Errorf("epoch %d, batch %d: more than %d of %d images cannot be read (max-bad allows %g %%), the last of them: %w",
+				return bad, fmt.Errorf("epoch %d, batch %d: more than %d of %d images cannot be read (max-bad allows %g %%: raise it, as --max-bad 0.1, to go on without them), the last of them: %w",
 					b.Epoch, b.Step+1, r.allowed, l.Images(), 100*l.opt.MaxBad, err)
 			}
 			l.log(r.at(b.Step*l.opt.Batch+n), bad, b.Epoch, err)

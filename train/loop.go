@@ -106,7 +106,10 @@ func (r *Run) begin() error {
 		return err
 	}
 	r.begun = true
-	if r.val == nil {
+	switch {
+	case r.val == nil && r.held != nil:
+		r.log("no validation images: weights are compared by the held-out ones")
+	case r.val == nil:
 		r.log("no validation images: weights are written, but not compared")
 	}
 	if c := &r.Config; c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -54,6 +56,7 @@ type Run struct {
 	hooks        []Hook
 	pos          position
 	best         *BestRecord     // whose weights are in best.safetensors
+	reserved     string          // a folder that was made for the run
 	begun        bool            // the folder holds this run
 	beyond       error           // after which the weights are further than pos
 	ctx          context.Context // of what is under way
@@ -186,11 +189,41 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 	if profile, err = data.ProfileOf(train); err == nil {
 		err = c.Resolve(train, profile)
 	}
-	if c.Out == AutoOut {
-		c.Out = filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model)
+	if err == nil && c.Out == AutoOut {
+		if c.Out, err = r.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model)); err != nil {
+			return train, val, profile, err
+		}
 	}
 	return train, val, profile, err
 }
+
+// reserve makes an empty folder of the name, or with a number behind it if there is one: a run that starts in the same second has another.
+// Close removes it where nothing was written.
+func (r *Run) reserve(name string) (string, error) {
+	if !r.Config.Ranks.First() {
+		return name, nil // rank 0 says
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return "", fmt.Errorf("the run's folder: %w", err)
+	}
+	for i := 1; ; i++ {
+		dir := name
+		if i > 1 {
+			dir = fmt.Sprintf("%s-%d", name, i)
+		}
+		err := os.Mkdir(dir, 0o755)
+		if err == nil {
+			r.reserved = dir
+			return dir, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("the run's folder: %w", err)
+		}
+	}
+}
+
+// Position is where the run is: the epoch in progress, counted from 1, the batches of it that are done, and the steps since the start.
+func (r *Run) Position() (epoch, batches, steps int) { return r.pos.Epoch, r.pos.Batch, r.pos.Steps }
 
 // openNetwork makes the network and the optimiser's vectors, and finds the batch that fits.
 func (r *Run) openNetwork(train data.Dataset) error {
@@ -400,6 +433,11 @@ func (r *Run) Close() error {
 	for _, v := range append([]device.Vector{r.sum}, r.update.State...) {
 		if v != nil {
 			v.Free()
+		}
+	}
+	if r.reserved != "" {
+		if os.Remove(r.reserved) == nil { // it is empty
+			os.Remove(filepath.Dir(r.reserved))
 		}
 	}
 	r.spare.Free()

@@ -41,7 +41,7 @@ func (b *bar) start(what string, total int64, count progressbar.Option) {
 		return
 	}
 	b.now = progressbar.NewOptions64(total, count,
-		progressbar.OptionSetWriter(b.out), progressbar.OptionSetWidth(30), progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWriter(b.out), progressbar.OptionSetWidth(12), progressbar.OptionSetDescription(what),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
 }
 

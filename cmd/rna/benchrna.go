@@ -37,7 +37,7 @@ func newBenchRNA() *cobra.Command {
 	f := &benchRNAFlags{windows: windowList{2, 5, 10, 20, 30, 40, 50}}
 	cmd := &cobra.Command{
 		Use:   "rna [options]",
-		Short: "Measure a pass of RNA beside a forward and backward pass: the paper's figure",
+		Short: "Measure RNA beside forward and backward passes",
 		Long: `Measure what a pass of RNA costs on the CPU and, where there is one, on the GPU, for windows of N residuals of vectors
 as long as a model's weights; beside it a forward and backward pass of that model, and an epoch of ImageNet.
 

@@ -21,7 +21,7 @@ func newDataPack() *cobra.Command {
 	f := &packFlags{}
 	cmd := &cobra.Command{
 		Use:   "pack IN OUT [options]",
-		Short: "Make a set that trains faster: images no larger than needed, in a few large files",
+		Short: "Make a set that trains faster: small images in large files",
 		Long: `Make a set that trains faster. IN is any place that --data takes, OUT a new folder for it: shards of about 256 MB with
 an index, classes.txt, SHA256SUMS, and pack.json, which lists what was left out and why.
 

@@ -28,7 +28,7 @@ func newDataShow() *cobra.Command {
 	f := &showFlags{}
 	cmd := &cobra.Command{
 		Use:   "show PLACE [options]",
-		Short: "Draw images as the network sees them, and tell shapes, mean, deviation and classes",
+		Short: "Draw images as the network sees them, tell mean and classes",
 		Long: `Draw a sheet of images as the network sees them, augmented as in training, and tell their sizes, the mean and the
 deviation of each channel and how many images each class has.`,
 		Example: `  rna data show imagenet --out sheet.png

@@ -12,7 +12,7 @@ import (
 func newDevices() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
-		Short: "Show the processor, the GPUs and their libraries, and how to install what is missing",
+		Short: "Show the processor, the GPUs and their libraries",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := cpu.New(cpu.Options{})

@@ -77,6 +77,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r)
+	complete(cmd, map[string][]string{"model": modelNames(), "interpolation": imaging.Interpolations()})
 	return cmd
 }
 

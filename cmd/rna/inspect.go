@@ -25,7 +25,7 @@ func newInspect() *cobra.Command {
 	f := &inspectFlags{}
 	cmd := &cobra.Command{
 		Use:   "inspect FILE… [options]",
-		Short: "Show the tensors of checkpoints, how far apart they are, and what extrapolate would do",
+		Short: "Show tensors of checkpoints and what extrapolate would do",
 		Long: `Show the tensors of checkpoints (safetensors, or what torch.save wrote): types, shapes, norms. Of several files it
 shows the distances from each to the next, and the coefficients that rna extrapolate would take.`,
 		Example: `  rna inspect model.safetensors

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -16,16 +17,44 @@ func newModels() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tPARAMETERS\tINPUT\tCLASSES\tWHAT\tREFERENCE")
+			fmt.Fprintln(w, "NAME\tPARAMETERS\tINPUT\tCLASSES\tWHAT")
+			var references []string
 			for _, a := range nn.Architectures() {
 				m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(w, "%s\t%s\t%d×%d×%d\t%d\t%s\t%s\n", a.Name, thousands(m.NumParams()), a.Size, a.Size, a.Channels, a.Classes, a.Summary, a.Reference)
+				fmt.Fprintf(w, "%s\t%s\t%d×%d×%d\t%d\t%s\n", a.Name, thousands(m.NumParams()), a.Size, a.Size, a.Channels, a.Classes, a.Summary)
+				if k := len(references); k == 0 || references[k-1] != a.Reference {
+					references = append(references, a.Reference)
+				}
 			}
-			return w.Flush()
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			for _, r := range slices.Compact(references) {
+				fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", wrap(r, "  "))
+			}
+			return nil
 		},
+	}
+}
+
+// modelNames lists the models for completion.
+func modelNames() (names []string) {
+	for _, a := range nn.Architectures() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// complete has the shell complete the values of options.
+func complete(cmd *cobra.Command, values map[string][]string) {
+	for name, list := range values {
+		// The error says that there is no such option: the commands' tests find that.
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type progress struct {
 	bar   *bar
 	epoch int       // that the bar is for, 0 without one
 	next  time.Time // of the next line, off a terminal
+	began time.Time // since when time is measured: the first step here
+	from  float64   // epochs at that time
 }
 
 var (
@@ -39,25 +41,58 @@ func (p *progress) Name() string { return "progress" }
 func (p *progress) Late() bool { return true }
 
 func (p *progress) AfterStep(s *train.State) error {
+	if p.began.IsZero() {
+		p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches))
+	}
 	switch {
 	case p.quiet:
 	case p.tty:
 		p.draw(s)
 	case time.Now().After(p.next):
 		p.next = time.Now().Add(every)
-		fmt.Fprintf(p.out, "epoch %d/%d  batch %d/%d  loss %.4f\n", s.Epoch, s.Config.Epochs, s.Batch, s.Batches, s.Step.Loss)
+		fmt.Fprintf(p.out, "epoch %d/%d  batch %d/%d  loss %.4f%s\n", s.Epoch, s.Config.Epochs, s.Batch, s.Batches, s.Step.Loss,
+			p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
 	}
 	return nil
 }
 
 func (p *progress) draw(s *train.State) {
-	what := fmt.Sprintf("epoch %d/%d, loss %.3f", s.Epoch, s.Config.Epochs, s.Step.Loss)
+	what := fmt.Sprintf("epoch %d/%d, loss %.3f%s", s.Epoch, s.Config.Epochs, s.Step.Loss, p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches)))
 	if p.epoch != s.Epoch {
 		p.epoch = s.Epoch
 		p.bar.start(what, int64(s.Batches), countSteps)
 	}
 	p.bar.describe(what)
 	p.bar.set(int64(s.Batch))
+}
+
+// left tells how long the run is going to take, by the time of the epochs since it began here: the whole ones that are over, and a part of the
+// one in progress. Of the last epoch's end there is nothing to tell.
+func (p *progress) left(s *train.State, epochs int, part float64) string {
+	at := float64(epochs) + part
+	if p.began.IsZero() {
+		p.began, p.from = time.Now(), at
+		return ""
+	}
+	done, rest := at-p.from, float64(s.Config.Epochs)-at
+	if done <= 0 || rest <= 0 {
+		return ""
+	}
+	t := time.Duration(float64(time.Since(p.began)) * rest / done)
+	return "  " + duration(t) + " left"
+}
+
+// duration writes a time to about two digits.
+func duration(t time.Duration) string {
+	switch {
+	case t < time.Minute:
+		return fmt.Sprintf("%d s", int(t.Seconds()+0.5))
+	case t < time.Hour:
+		return fmt.Sprintf("%d min", int(t.Minutes()+0.5))
+	case t < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(t.Hours()), int(t.Minutes())%60)
+	}
+	return fmt.Sprintf("%.1f days", t.Hours()/24)
 }
 
 // done removes the bar.
@@ -77,9 +112,9 @@ func (p *progress) AfterEpoch(s *train.State) error {
 	}
 	p.done()
 	p.next = time.Now().Add(every)
-	_, err := fmt.Fprintln(p.out, epochLine(s.Config, s.Record))
+	_, err := fmt.Fprintln(p.out, wrap(epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
 	if line := bestLine(s.Record); line != "" && err == nil {
-		_, err = fmt.Fprintln(p.out, line)
+		_, err = fmt.Fprintln(p.out, wrap("\u00a0 "+strings.TrimSpace(line), "    "))
 	}
 	return err
 }
@@ -112,7 +147,7 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 	width := len(fmt.Sprint(c.Epochs))
 	fmt.Fprintf(&b, "epoch %*d/%d  rate %-7.3g train loss %.4f", width, r.Epoch, c.Epochs, r.Rate, r.Train.Loss)
 	if r.SGD != nil {
-		fmt.Fprintf(&b, "  error: SGD %.2f %%", r.SGD.Error())
+		fmt.Fprintf(&b, "  error: %s %.2f %%", c.OptimizerName(), r.SGD.Error())
 	}
 	if r.SGDStats != nil {
 		fmt.Fprintf(&b, ", re-estimated %.2f %%", r.SGDStats.Error())

@@ -47,6 +47,9 @@ func (f *trainFlags) follow(set *pflag.FlagSet, w io.Writer, first bool) error {
 
 // wrap breaks text at spaces into lines of a terminal; lines after the first begin with indent. A no-break space holds words together.
 func wrap(text, indent string) string {
+	if len([]rune(text)) <= columns {
+		return strings.ReplaceAll(text, "\u00a0", " ")
+	}
 	var b strings.Builder
 	at := 0
 	for i, word := range strings.Fields(strings.ReplaceAll(text, "\u00a0", "\x00")) {
@@ -65,4 +68,26 @@ func wrap(text, indent string) string {
 		at += n
 	}
 	return b.String()
+}
+
+// paragraphs wraps text that is in paragraphs: lines that are indented stay as they are.
+func paragraphs(text string) string {
+	var out, part []string
+	flush := func() {
+		if len(part) > 0 {
+			out = append(out, wrap(strings.Join(part, " "), ""))
+			part = nil
+		}
+	}
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.TrimSpace(line) == "", strings.HasPrefix(line, " "), strings.HasPrefix(line, "\t"):
+			flush()
+			out = append(out, line)
+		default:
+			part = append(part, line)
+		}
+	}
+	flush()
+	return strings.Join(out, "\n")
 }

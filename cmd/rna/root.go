@@ -42,6 +42,17 @@ of the last epochs and extrapolates them, beside training or put back into it.
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}")
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		text := cmd.Long
+		if text == "" {
+			text = cmd.Short
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n", paragraphs(text))
+		cmd.SetOut(cmd.OutOrStdout())
+		cmd.Usage()
+	})
 	root.AddCommand(newTrain(), newStudy(), newEval(), newPredict(), newLogreg(), newBench(), newData(), newExtrapolate(), newInspect(),
 		newConvert(), newModels(), newDevices(), newVersion())
 	root.SetFlagErrorFunc(flagError)
@@ -69,6 +80,28 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+var (
+	shortFlag  = regexp.MustCompile(`^unknown shorthand flag: '(.)'`)
+	wrongValue = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--([^"]+)" flag: strconv\.(.*)`)
+)
+
+// otherTrainers are options of torchvision's references, timm's train.py and others, with what they are here.
+var otherTrainers = map[string]string{
+	"wd": "--weight-decay", "amp": "--precision bfloat16 (or float16), on a GPU", "data-path": "--data", "data-dir": "--data", "output-dir": "--out",
+	"output": "--out", "opt": "--optimizer", "b": "--batch", "batch-size": "--batch", "j": "--workers", "num-workers": "--workers",
+	"clip-grad-norm": "--clip-grad", "clip-mode": "--clip-grad for a norm, --clip-value for a value", "opt-eps": "--eps", "opt-betas": "--beta1 and --beta2", "sched": "--schedule",
+	"lr-scheduler": "--schedule", "lr-step-size": "--lr-step", "min-lr": "--lr-final", "lr-min": "--lr-final", "warmup-epochs": "--warmup",
+	"lr-warmup-epochs": "--warmup", "warmup-lr": "--warmup-from, as a fraction of --lr", "lr-warmup-decay": "--warmup-from", "smoothing": "--label-smoothing",
+	"mixup-alpha": "--mixup", "cutmix-alpha": "--cutmix", "aa": "--auto-augment", "reprob": "--random-erase", "hflip": "--no-flip", "vflip": "--flip-vertical",
+	"scale": "--crop-scale", "ratio": "--crop-ratio", "aug-repeats": "--repeat-augment", "ra-reps": "--repeat-augment", "ra-sampler": "--repeat-augment 4",
+	"model-ema": "--ema-decay", "model-ema-decay": "--ema-decay", "model-ema-steps": "--ema-every", "drop": "--dropout", "bce-loss": "--loss bce",
+	"bce-target-thresh": "--bce-threshold", "train-crop-size": "--train-crop", "val-crop-size": "--val-crop", "val-resize-size": "--val-resize", "img-size": "--image-size",
+	"input-size": "--image-size", "crop-pct": "--val-resize: the image size divided by it", "pretrained": "--init FILE", "weights": "--init FILE",
+	"initial-checkpoint": "--init FILE", "arch": "--model", "a": "--model", "grad-accum-steps": "--accumulate", "norm-weight-decay": "--decay-weights-only",
+	"bias-weight-decay": "--no-decay '*.bias'", "gp": "fixed by the model", "print-freq": "needless: a line a minute", "log-interval": "needless: a line a minute",
+	"deterministic-algorithms": "--deterministic", "use-deterministic-algorithms": "--deterministic", "world-size": "the launcher's, see --distributed", "class-map": "--classes",
+}
+
 var unknownFlag = regexp.MustCompile(`^unknown flag: --([^=\s]+)`)
 
 // flagError turns a flag's error into a usage error and suggests the nearest flag for an unknown one.
@@ -76,7 +109,33 @@ func flagError(cmd *cobra.Command, err error) error {
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		err = fmt.Errorf("unknown option --%s%s", m[1], suggest(m[1], names, "--"))
+		hint := suggest(m[1], names, "--")
+		if h := otherTrainers[m[1]]; h != "" {
+			hint = ": here it is " + h
+		}
+		err = fmt.Errorf("unknown option --%s%s", m[1], hint)
+	}
+	if m := shortFlag.FindStringSubmatch(err.Error()); m != nil {
+		hint := ""
+		if h := otherTrainers[m[1]]; h != "" {
+			hint = ": here it is " + h
+		}
+		err = fmt.Errorf("unknown option -%s%s", m[1], hint)
+	}
+	if m := wrongValue.FindStringSubmatch(err.Error()); m != nil {
+		what := "a number"
+		switch {
+		case strings.HasSuffix(m[3], "value out of range"):
+			what = "a number of usual size"
+		case strings.HasPrefix(m[3], "ParseBool"):
+			what = "true or false"
+		case !strings.HasPrefix(m[3], "ParseFloat"):
+			what = "a whole number"
+		}
+		if strings.HasPrefix(m[3], "ParseUint") {
+			what += ", not negative"
+		}
+		err = fmt.Errorf("--%s %s: want %s", m[2], m[1], what)
 	}
 	return &usageError{cmd.CommandPath(), err}
 }
@@ -109,7 +168,7 @@ func addGroups(cmd *cobra.Command, groups ...group) {
 			fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 		}
 		for _, g := range groups {
-			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.FlagUsagesWrapped(110))
+			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.FlagUsagesWrapped(columns))
 		}
 		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 		return err

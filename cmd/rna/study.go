@@ -20,7 +20,7 @@ func newStudy() *cobra.Command {
 	f := &trainFlags{}
 	cmd := &cobra.Command{
 		Use:   "study [options]",
-		Short: "Compare standard training, offline RNA and online RNA on one net: the paper's figure",
+		Short: "Compare training, offline and online RNA: the paper's figure",
 		Long: `Train a net twice from one seed, with RNA beside training and with its points put back, and overlay the validation
 errors of standard training, offline and online RNA: the paper's figure on ImageNet, for any data.
 

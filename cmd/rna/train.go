@@ -13,6 +13,7 @@ import (
 
 	"onlinerna/cuda"
 	"onlinerna/data"
+	"onlinerna/data/imaging"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/ranks"
@@ -64,6 +65,10 @@ checkpoint and a plot.`,
 		},
 	}
 	addGroups(cmd, f.groups()...)
+	complete(cmd, map[string][]string{"model": modelNames(), "recipe": train.RecipeNames(), "optimizer": train.Optimizers(),
+		"augment": data.Augmentations(), "schedule-by": {"epoch", "step"}, "loss": {"ce", "bce"},
+		"interpolation": imaging.Interpolations(), "train-interpolation": data.TrainInterpolations(),
+		"auto-augment": {"ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"}, "rna": {"off", "offline", "online"}})
 	return cmd
 }
 
@@ -281,6 +286,9 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", g.Name(g.Rank()), fmt.Sprintf(format, args...))
 		}
 	}
+	if e := run.Config.EMA; e > 0 && e < 1 {
+		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
+	}
 	announce(out, run, dev.Name())
 	err = run.Train(cmd.Context())
 	progress.done()
@@ -391,18 +399,19 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 func announce(w io.Writer, r *train.Run, device string) {
 	c := &r.Config
 	images, val := r.Images()
-	fmt.Fprintf(w, "%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation\n",
+	line := func(format string, args ...any) { fmt.Fprintln(w, wrap(fmt.Sprintf(format, args...), "  ")) }
+	line("%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation",
 		c.Model, thousands(r.Net.Params.Len()), c.Data, thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, thousands(val))
 	batch := fmt.Sprint(c.Batch)
 	if c.Accumulate > 1 {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
-	fmt.Fprintf(w, "%s, batch %s, %s, device %s\n", count(c.Epochs, "epoch"), batch, c.OptimizerLine(), strings.TrimSpace(device+" "+c.Precision))
+	line("%s, batch %s, %s, device %s", count(c.Epochs, "epoch"), batch, c.OptimizerLine(), strings.TrimSpace(device+" "+c.Precision))
 	if g := c.Ranks; !g.Single() {
 		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, thousands(c.Batch*c.Accumulate*g.Size()), count(g.Threads(), "thread"))
 	}
 	if r.Fit != nil {
-		fmt.Fprintf(w, "%v\n", r.Fit)
+		line("%v", r.Fit)
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(w, note)
@@ -414,12 +423,19 @@ func announce(w io.Writer, r *train.Run, device string) {
 		fmt.Fprintf(w, "RNA %s, window %d, %s, beta %g, from epoch %d on\n", c.RNA.Mode, c.RNA.Window, c.RNA.Rule(), *c.RNA.Beta, c.RNA.Start)
 	}
 	if c.RNA.Mode == train.Online {
-		fmt.Fprintln(w, "Warning: online RNA looks better at once and costs progress on most nets; compare with --rna offline.")
+		line("Warning: online RNA looks better at once and costs progress on most nets; compare with --rna offline.")
 	}
-	if n := len(r.History); n > 0 {
-		fmt.Fprintf(w, "Resumed after epoch %d\n", n)
+	if n := len(r.History); n > 0 || stepsOf(r) > 0 {
+		epoch, batches, steps := r.Position()
+		if batches > 0 {
+			fmt.Fprintf(w, "Resumed in epoch %d, after step %d of the run\n", epoch, steps)
+		} else {
+			fmt.Fprintf(w, "Resumed after epoch %d\n", n)
+		}
 	}
 }
+
+func stepsOf(r *train.Run) int { _, _, steps := r.Position(); return steps }
 
 // count writes 1 epoch, 2 epochs.
 func count(n int, what string) string {

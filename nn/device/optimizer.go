@@ -291,5 +291,11 @@ func inRange(name string, x, lo, hi float64) error {
 	if x >= lo && x <= hi {
 		return nil
 	}
-	return fmt.Errorf("%s %g: want a number from %g to %g", name, x, lo, hi)
+	switch {
+	case hi < math.MaxFloat64:
+		return fmt.Errorf("%s %g: want a number from %g to %g", name, x, lo, hi)
+	case lo > 0:
+		return fmt.Errorf("%s %g: want a finite number above 0", name, x)
+	}
+	return fmt.Errorf("%s %g: want a finite number, at least %g", name, x, lo)
 }

@@ -197,6 +197,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("batch %d: must be at least 1", c.Batch)
 	case c.Accumulate < 1:
 		return fmt.Errorf("accumulate %d: must be at least 1", c.Accumulate)
+	case len(set.Classes()) == 1:
+		return fmt.Errorf("the training set has one class, %s: a net tells two or more apart, whose images lie in a folder each", set.Classes()[0])
 	case c.NumClasses < len(set.Classes()):
 		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
 	case c.ImageSize < 1:

@@ -38,7 +38,7 @@ var optimizers = []optimizer{
 		make: func(c *Config) device.Optimizer {
 			return device.AdamW{Beta1: *c.Beta1, Beta2: *c.Beta2, Eps: *c.Eps, Decay: *c.WeightDecay}
 		}},
-	{name: "lars", takes: map[string]float64{"momentum": .9, "trust-coefficient": 1e-3, "eps": 1e-8}, rate: 1, nesterov: true,
+	{name: "lars", takes: map[string]float64{"momentum": .9, "trust-coefficient": 1e-3, "eps": 1e-8}, rate: 1, decay: 5e-5, nesterov: true,
 		make: func(c *Config) device.Optimizer {
 			return device.LARS{Momentum: *c.Momentum, Decay: *c.WeightDecay, Trust: *c.TrustCoefficient, Eps: *c.Eps, Nesterov: c.Nesterov}
 		}},
@@ -154,6 +154,17 @@ func (c *Config) checkOptimizer() error {
 		}
 	}
 	return o.make(c).Check()
+}
+
+// OptimizerName is the optimiser's name as it is written: SGD, AdamW, LARS, LAMB.
+func (c *Config) OptimizerName() string {
+	if c.Optimizer == "adamw" {
+		return "AdamW"
+	}
+	if c.Optimizer == "" {
+		return "SGD"
+	}
+	return strings.ToUpper(c.Optimizer)
 }
 
 // OptimizerLine tells the optimiser with its hyperparameters, the rate after its name.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,10 +104,11 @@ func panel(c train.Config, list []series, label string, value func(network.Score
 	return p, nil
 }
 
-// bounds is the range of values shown. The first quarter of a run would squeeze the rest: what does not fit
+// bounds is the range of values shown. The first quarter of a run and outliers would squeeze the rest: what does not fit
 // runs out of the picture.
 func bounds(c train.Config, list []series, value func(network.Score) float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
+	var late []float64
 	for _, s := range list {
 		for e, v := range s.scores {
 			y := value(v)
@@ -115,6 +117,14 @@ func bounds(c train.Config, list []series, value func(network.Score) float64) (l
 			}
 			lo = min(lo, y)
 			if e > c.Epochs/4 {
+				late = append(late, y)
+			}
+		}
+	}
+	if slices.Sort(late); len(late) > 0 { // an outlier is far above three quarters of the rest
+		most := late[(len(late)-1)*3/4]
+		for _, y := range late {
+			if y <= lo+outlier*(most-lo) || most == lo {
 				hi = max(hi, y)
 			}
 		}
@@ -128,6 +138,9 @@ func bounds(c train.Config, list []series, value func(network.Score) float64) (l
 	pad := (hi - lo) / 20
 	return max(0, lo-pad), hi + pad
 }
+
+// outlier is how many times as far above the lowest value as three quarters of the others a value may be.
+const outlier = 6
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 

@@ -32,7 +32,7 @@ type series struct {
 // out.
 func collect(c train.Config, history []train.EpochRecord) []series {
 	list := []series{
-		{kind: kindSGD, name: "SGD"},
+		{kind: kindSGD, name: c.OptimizerName()},
 		{kind: kindSGDStats, name: "SGD, statistics re-estimated"},
 		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)},
 	}

@@ -23,11 +23,11 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-*s", width, "")
 	for _, e := range ends {
-		fmt.Fprintf(&b, "   %-26s", fmt.Sprintf("epoch %d, rate %.3g", e, c.Schedule.At(e-1)))
+		fmt.Fprintf(&b, "   %-26s", fmt.Sprintf("epoch %d, rate %.3g", e, rateOf(c, history, e)))
 	}
 	fmt.Fprintf(&b, "\n%-*s", width, head)
 	for range ends {
-		fmt.Fprintf(&b, "   %7s %8s %9s", "error %", "loss", "to SGD")
+		fmt.Fprintf(&b, "   %7s %8s %9s", "error %", "loss", "to "+list[0].name)
 	}
 	b.WriteByte('\n')
 	base := list[0].scores
@@ -51,6 +51,16 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	b.WriteString(notes(history, ends))
 	_, err := io.WriteString(w, trimLines(b.String()))
 	return err
+}
+
+// rateOf is the learning rate at the end of an epoch.
+func rateOf(c train.Config, history []train.EpochRecord, epoch int) float64 {
+	for _, r := range history {
+		if r.Epoch == epoch {
+			return r.Rate
+		}
+	}
+	return c.Schedule.At(epoch - 1)
 }
 
 // tableWithout says what there is to say about a run without validation images.
