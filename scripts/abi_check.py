@@ -141,7 +141,7 @@ def main():
             includes = headers(major, folder)
             # The define keeps the older versions of functions declared, which are what gorgonia.org/cu calls.
             good &= compare(f"CUDA {major}", HEADERS, includes, "#define __CUDA_API_VERSION_INTERNAL\n")
-            good &= compare(f"cuDNN {CUDNN[major]}", ["cudnn.h"], includes)
+            good &= compare(f"cuDNN {CUDNN[major]}", ["cudnn.h", "cudnn_backend.h"], includes)
             good &= codes(CUDNN[major], includes)
     sys.exit(not good)
 
