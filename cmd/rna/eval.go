@@ -27,6 +27,10 @@ type evalFlags struct {
 	testFlip                                                    bool
 	winograd, debugSync                                         bool
 	precision                                                   string
+
+	json, perClass bool
+	confusion      string
+	report         *evalReport
 }
 
 func newEval() *cobra.Command {
@@ -45,7 +49,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 			if f.weights == "" {
 				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the file to evaluate")}
 			}
-			if err := checkOutputs(f.predictions); err != nil {
+			if err := checkOutputs(f.predictions, f.confusion); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -68,6 +72,9 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 	r := newGroup("Run")
 	r.StringVar(&f.predictions, "predictions", "", "write path, label and logits of each image to this CSV `file`")
+	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")
+	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this CSV `file`")
+	r.BoolVar(&f.json, "json", false, "print everything as JSON")
 	r.IntVar(&f.batch, "batch", 64, "images a forward pass")
 	r.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
@@ -113,7 +120,11 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %d images of %d classes; %v, mean %.4g, std %.4g\n", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std)
+	told := out
+	if f.json {
+		told = log
+	}
+	fmt.Fprintf(told, "%s: %d images of %d classes; %v, mean %.4g, std %.4g\n", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std)
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
 		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad,
 		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
@@ -136,11 +147,22 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
 		return err
 	}
+	f.report = newEvalReport(set.Classes(), net.Model().Config.Classes)
 	score, err := f.score(ctx, net, loader, set)
 	if err != nil && ctx.Err() != nil {
 		return interruptedError("interrupted, nothing was written")
 	}
 	if err != nil {
+		return err
+	}
+	f.report.finish(meta.Model, score)
+	if err := writeFile(f.confusion, f.report.writeConfusion); err != nil {
+		return err
+	}
+	if f.json {
+		return f.report.print(out, true, false)
+	}
+	if err := f.report.print(out, false, f.perClass); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%, top-5 %.2f %%\n", meta.Model, score.Images, score.Loss, score.Top1, score.Top5)
@@ -216,14 +238,19 @@ func (f *evalFlags) outputs(file *statedict.File, model string, classes int) (in
 // score evaluates, and writes the predictions if they are asked for.
 func (f *evalFlags) score(ctx context.Context, net *network.Network, l *data.Loader, set data.Dataset) (network.Score, error) {
 	if f.predictions == "" {
-		return net.Score(ctx, l, nil)
+		return net.Score(ctx, l, f.report.add)
 	}
 	p, err := newPredictions(f.predictions, set, net.Model().Config.Classes)
 	if err != nil {
 		return network.Score{}, err
 	}
 	defer p.abort()
-	score, err := net.Score(ctx, l, p.add)
+	score, err := net.Score(ctx, l, func(b *data.Batch, logits []float32) error {
+		if err := f.report.add(b, logits); err != nil {
+			return err
+		}
+		return p.add(b, logits)
+	})
 	if err == nil {
 		err = p.commit()
 	}

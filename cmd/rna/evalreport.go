@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"onlinerna/data"
+	"onlinerna/train/network"
+)
+
+// evalReport is what an evaluation found, as --json prints it.
+type evalReport struct {
+	Model       string        `json:"model"`
+	Score       network.Score `json:"score"`
+	Interval    [2]float64    `json:"top1_interval"`     // 95 %, Wilson's, in percent
+	Calibration float64       `json:"calibration_error"` // expected, of 15 bins of confidence
+	Classes     []classScore  `json:"classes"`
+
+	names     []string
+	confusion [][]int // by label, then by the class that was predicted
+	bins      [15]struct{ n, right, confidence float64 }
+}
+
+// classScore is how the images of a class fare.
+type classScore struct {
+	Name   string  `json:"name"`
+	Images int     `json:"images"`
+	Top1   float64 `json:"top1"` // percent
+}
+
+func newEvalReport(names []string, outputs int) *evalReport {
+	r := &evalReport{confusion: make([][]int, outputs)}
+	for i := range r.confusion {
+		r.confusion[i] = make([]int, outputs)
+		name := strconv.Itoa(i)
+		if i < len(names) {
+			name = names[i]
+		}
+		r.names = append(r.names, name)
+	}
+	return r
+}
+
+// add takes the logits of a batch.
+func (r *evalReport) add(b *data.Batch, logits []float32) error {
+	k := len(r.names)
+	for i, label := range b.Labels[:b.N] {
+		p := network.Softmax(logits[i*k : (i+1)*k])
+		best := 0
+		for j, x := range p {
+			if x > p[best] {
+				best = j
+			}
+		}
+		if int(label) < 0 || int(label) >= k || math.IsNaN(p[best]) {
+			continue
+		}
+		r.confusion[label][best]++
+		bin := &r.bins[min(int(p[best]*float64(len(r.bins))), len(r.bins)-1)]
+		bin.n++
+		bin.confidence += p[best]
+		if int(label) == best {
+			bin.right++
+		}
+	}
+	return nil
+}
+
+// finish works out what follows from the images.
+func (r *evalReport) finish(model string, s network.Score) {
+	r.Model, r.Score = model, s
+	r.Interval = wilson(s.Top1/100, s.Images)
+	for _, b := range r.bins {
+		r.Calibration += math.Abs(b.right-b.confidence) / float64(max(s.Images, 1))
+	}
+	for i, row := range r.confusion {
+		n := 0
+		for _, x := range row {
+			n += x
+		}
+		if n > 0 {
+			r.Classes = append(r.Classes, classScore{r.names[i], n, 100 * float64(row[i]) / float64(n)})
+		}
+	}
+}
+
+// wilson is Wilson's 95 % interval of a share p of n, in percent.
+func wilson(p float64, n int) [2]float64 {
+	if n == 0 {
+		return [2]float64{0, 100}
+	}
+	const z = 1.959963984540054
+	k := float64(n)
+	mid, half := p+z*z/(2*k), z*math.Sqrt(p*(1-p)/k+z*z/(4*k*k))
+	return [2]float64{100 * (mid - half) / (1 + z*z/k), 100 * (mid + half) / (1 + z*z/k)}
+}
+
+// writeConfusion writes the confusion matrix: a row for each label that occurs, a column for each class.
+func (r *evalReport) writeConfusion(w io.Writer) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(append([]string{"label"}, r.names...)); err != nil {
+		return err
+	}
+	for i, row := range r.confusion {
+		line, n := []string{r.names[i]}, 0
+		for _, x := range row {
+			line, n = append(line, strconv.Itoa(x)), n+x
+		}
+		if n > 0 {
+			if err := c.Write(line); err != nil {
+				return err
+			}
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// print prints the report in lines, with each class if that is asked for, or as JSON.
+func (r *evalReport) print(out io.Writer, asJSON, classes bool) error {
+	if asJSON {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	if classes {
+		for _, c := range r.Classes {
+			fmt.Fprintf(out, "%7.2f %%  of %6d  %s\n", c.Top1, c.Images, c.Name)
+		}
+	}
+	_, err := fmt.Fprintf(out, "top-1 between %.2f and %.2f %% (95 %%, Wilson), calibration error %.4f\n", r.Interval[0], r.Interval[1], r.Calibration)
+	return err
+}
