@@ -175,9 +175,7 @@ func (f *evalFlags) network(dev device.Device, file *statedict.File, meta *netwo
 	if err != nil {
 		return nil, err
 	}
-	return network.New(dev, meta.Model, nn.Config{
-		Classes: classes, BlurPool: meta.BlurPool, Channels: set.Channels(), Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std,
-	}, 0)
+	return network.New(dev, meta.Model, meta.Config(classes, set.Channels()), 0)
 }
 
 // openSet opens the images. Weights with 1,000 outputs that do not name them have those of ImageNet, if the data's classes are among these; else

@@ -159,7 +159,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	net, err := network.New(dev, meta.Model, nn.Config{Classes: outputs, Channels: channels, Size: meta.ImageSize, Mean: meta.Mean, Std: meta.Std}, 0)
+	net, err := network.New(dev, meta.Model, meta.Config(outputs, channels), 0)
 	if err != nil {
 		return err
 	}

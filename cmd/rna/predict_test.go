@@ -7,8 +7,10 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -131,5 +133,60 @@ func TestImageNetLabels(t *testing.T) {
 	}
 	if wnids, names := data.ImageNetClasses(); len(wnids) != 1000 || len(names) != 1000 || wnids[1] != "n01443537" || names[999] != "toilet tissue" {
 		t.Error("ImageNet's classes are others")
+	}
+}
+
+// TestPredictAsEval has predict and eval find the same, for weights whose metadata change the net.
+func TestPredictAsEval(t *testing.T) {
+	dir := t.TempDir()
+	dev, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	meta := network.Meta{Model: "resnet20", Classes: []string{"a", "b"}, ImageSize: 32, BlurPool: true, Mean: []float64{.5, .4, .3}, Std: []float64{.1, .2, .3}}
+	net, err := network.New(dev, meta.Model, meta.Config(2, 3), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer net.Close()
+	weights := filepath.Join(dir, "w.safetensors")
+	if err := net.SaveWeights(weights, net.Params, net.Stats, meta); err != nil {
+		t.Fatal(err)
+	}
+	for i, class := range meta.Classes {
+		path := filepath.Join(dir, "val", class, "0.png")
+		picture(t, path, color.Gray{uint8(40 + 150*i)}, 32)
+	}
+	logits := filepath.Join(dir, "p.csv")
+	mustRun(t, "eval", "--weights", weights, "--data", filepath.Join(dir, "val"), "--predictions", logits)
+	b, err := os.ReadFile(logits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(string(b))).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%q, %v", b, err)
+	}
+	var list []predicted
+	out := mustRun(t, "predict", filepath.Join(dir, "val"), "--weights", weights, "--json", "--top", "2")
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 {
+		t.Fatalf("%s, %v", out, err)
+	}
+	for i, p := range list {
+		var x [2]float64
+		for k := range x {
+			if x[k], err = strconv.ParseFloat(rows[i+1][2+k], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := 1 / (1 + math.Exp(x[1]-x[0]))
+		got := p.Guesses[0].Probability
+		if p.Guesses[0].Name == "b" {
+			got = p.Guesses[1].Probability
+		}
+		if math.Abs(got-want) > 1e-4 {
+			t.Errorf("%s: probability %v of a, and %v by the logits of eval", rows[i+1][0], got, want)
+		}
 	}
 }

@@ -29,6 +29,11 @@ type Meta struct {
 	Kind          Kind
 }
 
+// Config is that of a net for the weights, with so many outputs and for images of so many channels.
+func (m Meta) Config(outputs, channels int) nn.Config {
+	return nn.Config{Classes: outputs, Channels: channels, Size: m.ImageSize, Mean: m.Mean, Std: m.Std, BlurPool: m.BlurPool}
+}
+
 // Kind says how weights came about. Hooks have kinds of their own beside these.
 type Kind string
 
