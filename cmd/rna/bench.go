@@ -52,7 +52,7 @@ machine, beside one process with the threads of all; in turn, with noise.
 GFLOP are the products of convolutions and linear layers: a multiplication and an addition for each weight that
 meets an input. "make bench-pytorch" compares with PyTorch.`,
 		Example: `  rna bench train --model resnet50 --batch 16
-  rna bench train --model resnet20 --batch 128 --eval --json eval.json --svg eval.svg
+  rna bench train --model resnet20 --batch 128 --eval --svg eval.svg
   rna bench train --device cuda --batch auto --data imagenet`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

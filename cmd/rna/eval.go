@@ -43,7 +43,8 @@ func newEval() *cobra.Command {
 Weights that rna wrote carry the model, the classes and the normalisation with them. For others, as
 torchvision's, name the model; the classes are then those of the data, sorted, or those of --classes.`,
 		Example: `  rna eval --weights runs/20260102-150405-lenet/best.safetensors --data glyphs
-  rna eval --weights resnet50.safetensors --model resnet50 --data imagenet/val --classes wnids.txt`,
+  rna eval --weights resnet50.safetensors --model resnet50 --data imagenet/val \
+    --classes wnids.txt`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.weights == "" {

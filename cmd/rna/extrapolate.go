@@ -63,7 +63,8 @@ it. No code of theirs is run. Weights are float64, float32, float16 or bfloat16.
 file, BatchNorm statistics too unless --bn says otherwise. The output is safetensors.`,
 		Example: `  rna extrapolate ckpt-*.safetensors -o out.safetensors
   rna extrapolate checkpoint_*.pt -o average.safetensors --average
-  rna extrapolate epoch-*.safetensors -o out.safetensors --auto --eval imagenet/val --model resnet50 --bn reestimate --data imagenet`,
+  rna extrapolate epoch-*.safetensors -o out.safetensors --model resnet50 \
+    --auto --eval imagenet/val --bn reestimate --data imagenet`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.set = cmd.Flags()
 			if err := f.check(args); err != nil {

@@ -41,7 +41,8 @@ on them, and show how fast each comes to the minimum: the convex experiments of 
 
 Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).`,
 		Example: `  rna logreg --plot sonar.svg
-  rna logreg --data madelon.csv --normalize --cond bad --methods gd,online_rna_gd,lbfgs --csv curves.csv
+  rna logreg --data madelon.csv --normalize --cond bad \
+    --methods gd,online_rna_gd,lbfgs --csv curves.csv
   rna logreg --data sido0_train.mat --iterations 100 --csv curves.csv
   rna logreg --stochastic --plot sonar-stochastic.svg
   rna logreg --anderson --plot anderson.svg

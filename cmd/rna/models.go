@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/text"
 	"onlinerna/nn"
 )
 
@@ -24,16 +25,17 @@ func newModels() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(w, "%s\t%s\t%d×%d×%d\t%d\t%s\n", a.Name, thousands(m.NumParams()), a.Size, a.Size, a.Channels, a.Classes, a.Summary)
-				if k := len(references); k == 0 || references[k-1] != a.Reference {
+				fmt.Fprintf(w, "%s\t%s\t%d×%d×%d\t%d\t%s\n", a.Name, thousands(m.NumParams()), a.Size, a.Size, a.Channels, a.Classes,
+					text.WrapTo(text.Columns-43, a.Summary, "\t\t\t\t")) // 43: of the other columns
+				if !slices.Contains(references, a.Reference) {
 					references = append(references, a.Reference)
 				}
 			}
 			if err := w.Flush(); err != nil {
 				return err
 			}
-			for _, r := range slices.Compact(references) {
-				fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", wrap(r, "  "))
+			for _, r := range references {
+				fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", text.Wrap(r, "  "))
 			}
 			return nil
 		},

@@ -38,7 +38,8 @@ Weights that rna wrote carry the model, the classes and the normalisation with t
 outputs without names are ImageNet's.`,
 		Example: `  rna predict cat.jpg --weights runs/fine/best.safetensors
   rna predict photos/ --weights resnet50.pth --model resnet50 --top 1 --csv
-  curl -s https://example.org/a.png | rna predict - --weights resnet50.pth --model resnet50 --json`,
+  curl -s https://example.org/a.png |
+    rna predict - --weights resnet50.pth --model resnet50 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := error(nil)
 			switch {

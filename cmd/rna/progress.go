@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/internal/text"
 	"onlinerna/train"
 )
 
@@ -112,9 +113,9 @@ func (p *progress) AfterEpoch(s *train.State) error {
 	}
 	p.done()
 	p.next = time.Now().Add(every)
-	_, err := fmt.Fprintln(p.out, wrap(epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
+	_, err := fmt.Fprintln(p.out, text.Wrap(epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
 	if line := bestLine(s.Record); line != "" && err == nil {
-		_, err = fmt.Fprintln(p.out, wrap("\u00a0 "+strings.TrimSpace(line), "    "))
+		_, err = fmt.Fprintln(p.out, text.Wrap("\u00a0 "+strings.TrimSpace(line), "    "))
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/text"
 	"onlinerna/train"
 )
 
@@ -79,8 +80,8 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 		for _, line := range strings.Split(stdout.String(), "\n")[:8] {
-			if len([]rune(line)) > columns && strings.HasPrefix(line, "  --") {
-				t.Errorf("%s: %q is longer than %d columns", name, line, columns)
+			if len([]rune(line)) > text.Columns && strings.HasPrefix(line, "  --") {
+				t.Errorf("%s: %q is longer than %d columns", name, line, text.Columns)
 			}
 		}
 		switch name {

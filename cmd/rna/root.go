@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"onlinerna/internal/nearest"
+	"onlinerna/internal/text"
 )
 
 // errStopped says that a run was interrupted, and that the user knows.
@@ -45,11 +46,11 @@ of the last epochs and extrapolates them, beside training or put back into it.
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		text := cmd.Long
-		if text == "" {
-			text = cmd.Short
+		long := cmd.Long
+		if long == "" {
+			long = cmd.Short
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n", paragraphs(text))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n", text.Paragraphs(long))
 		cmd.SetOut(cmd.OutOrStdout())
 		cmd.Usage()
 	})
@@ -168,7 +169,7 @@ func addGroups(cmd *cobra.Command, groups ...group) {
 			fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 		}
 		for _, g := range groups {
-			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.FlagUsagesWrapped(columns))
+			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.FlagUsagesWrapped(text.Columns))
 		}
 		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 		return err

@@ -14,6 +14,7 @@ import (
 	"onlinerna/cuda"
 	"onlinerna/data"
 	"onlinerna/data/imaging"
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/ranks"
@@ -399,7 +400,7 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 func announce(w io.Writer, r *train.Run, device string) {
 	c := &r.Config
 	images, val := r.Images()
-	line := func(format string, args ...any) { fmt.Fprintln(w, wrap(fmt.Sprintf(format, args...), "  ")) }
+	line := func(format string, args ...any) { fmt.Fprintln(w, text.Wrap(fmt.Sprintf(format, args...), "  ")) }
 	line("%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation",
 		c.Model, thousands(r.Net.Params.Len()), c.Data, thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, thousands(val))
 	batch := fmt.Sprint(c.Batch)
@@ -471,7 +472,7 @@ func summarise(w io.Writer, r *train.Run) error {
 			there = append(there, n)
 		}
 	}
-	fmt.Fprintf(w, "\n%s: %s\n", dir, strings.Join(there, ", "))
+	fmt.Fprintf(w, "\n%s\n", text.Wrap(dir+": "+strings.Join(there, ", "), "  "))
 	return nil
 }
 

@@ -55,15 +55,18 @@ func table(t *testing.T, c train.Config, h []train.EpochRecord) string {
 func TestTable(t *testing.T) {
 	c, h := demo()
 	want := `
-                                    epoch 6, rate 0.1            epoch 10, rate 0.001
-validation                          error %     loss    to SGD   error %     loss    to SGD
-SGD                                   28.00   0.6667               20.00   0.4000
-SGD, statistics re-estimated          27.00   0.6500     -1.00     19.00   0.3900     -1.00
-RNA of the last 3 epochs, offline     24.50   0.5833     -3.50     16.50   0.3500     -3.50
-average of the last 2                 26.00   0.6333     -2.00     18.00   0.3800     -2.00
-average of the last 5                     -        -         -     22.00   0.4200     +2.00
-Best by error: RNA of the last 3 epochs, offline, 3.50 points below SGD (more than the standard error), 1.50 points below the next, average of the last 2 (more than the standard error).
-Best by loss: RNA of the last 3 epochs, offline, 0.0500 below SGD, 0.0300 below the next, average of the last 2.
+                                   epoch 6, rate 0.1      epoch 10, rate 0.001
+validation, error in %              error   loss  to SGD   error   loss  to SGD
+SGD                                 28.00 0.6667           20.00 0.4000
+SGD, statistics re-estimated        27.00 0.6500   -1.00   19.00 0.3900   -1.00
+RNA of the last 3 epochs, offline   24.50 0.5833   -3.50   16.50 0.3500   -3.50
+average of the last 2               26.00 0.6333   -2.00   18.00 0.3800   -2.00
+average of the last 5                   -      -       -   22.00 0.4200   +2.00
+Best by error: RNA of the last 3 epochs, offline, 3.50 points below SGD (more
+  than the standard error), 1.50 points below the next, average of the last 2
+  (more than the standard error).
+Best by loss: RNA of the last 3 epochs, offline, 0.0500 below SGD, 0.0300 below
+  the next, average of the last 2.
 epoch 6: weight of the newest iterate in RNA 0.75, norm of c 0.94
 epoch 10: weight of the newest iterate in RNA 0.75, norm of c 0.94
 An error measured on 2500 images has a standard error of 0.80 points.
@@ -78,7 +81,7 @@ func TestTableOfLess(t *testing.T) {
 	if got := table(t, c, nil); got != "" {
 		t.Errorf("no history: %q", got)
 	}
-	if got := table(t, c, h[:1]); !strings.Contains(got, "epoch 1, rate 0.1\n") || !strings.Contains(got, "\nSGD            38.00   4.0000\n") || strings.Contains(got, "RNA") {
+	if got := table(t, c, h[:1]); !strings.Contains(got, "epoch 1, rate 0.1\n") || !strings.Contains(got, "\nSGD                      38.00 4.0000\n") || strings.Contains(got, "RNA") {
 		t.Errorf("one epoch:\n%s", got)
 	}
 	h[9].RNA = &train.RNARecord{Status: "rank deficient"}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"onlinerna/internal/text"
 	"onlinerna/train"
 )
 
@@ -14,20 +15,21 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	if len(list) == 0 || list[0].kind != kindSGD {
 		return tableWithout(w, history)
 	}
-	const head = "validation"
+	const head = "validation, error in %"
 	width := len(head)
 	for _, s := range list {
 		width = max(width, len(s.name))
 	}
 	ends := phaseEnds(c, history)
+	const row = "  %6s %6s %7s" // two of them and the longest name fit into a terminal
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-*s", width, "")
 	for _, e := range ends {
-		fmt.Fprintf(&b, "   %-26s", fmt.Sprintf("epoch %d, rate %.3g", e, rateOf(c, history, e)))
+		fmt.Fprintf(&b, "  %-21s", fmt.Sprintf("epoch %d, rate %.3g", e, rateOf(c, history, e)))
 	}
 	fmt.Fprintf(&b, "\n%-*s", width, head)
 	for range ends {
-		fmt.Fprintf(&b, "   %7s %8s %9s", "error %", "loss", "to "+list[0].name)
+		fmt.Fprintf(&b, row, "error", "loss", "to "+list[0].name)
 	}
 	b.WriteByte('\n')
 	base := list[0].scores
@@ -36,21 +38,34 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 		for _, e := range ends {
 			v, ok := s.scores[e]
 			if !ok {
-				fmt.Fprintf(&b, "   %7s %8s %9s", "-", "-", "-")
+				fmt.Fprintf(&b, row, "-", "-", "-")
 				continue
 			}
 			diff := ""
 			if ref, ok := base[e]; ok && s.kind != kindSGD {
 				diff = fmt.Sprintf("%+.2f", v.Error()-ref.Error())
 			}
-			fmt.Fprintf(&b, "   %7.2f %8.4f %9s", v.Error(), v.Loss, diff)
+			fmt.Fprintf(&b, row, fmt.Sprintf("%.2f", v.Error()), lossText(v.Loss), diff)
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(verdict(list, ends[len(ends)-1]))
-	b.WriteString(notes(history, ends))
+	for line := range strings.Lines(verdict(list, ends[len(ends)-1]) + notes(history, ends)) {
+		b.WriteString(text.Wrap(strings.TrimSuffix(line, "\n"), "  ") + "\n")
+	}
 	_, err := io.WriteString(w, trimLines(b.String()))
 	return err
+}
+
+// lossText is a loss in six characters, if it is below 1000.
+func lossText(x float64) string {
+	digits := 4
+	if x >= 10 {
+		digits = 3
+	}
+	if x >= 100 {
+		digits = 2
+	}
+	return fmt.Sprintf("%.*f", digits, x)
 }
 
 // rateOf is the learning rate at the end of an epoch.

@@ -32,7 +32,7 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 	c, h := demo()
-	if got := table(t, c, h); !strings.Contains(got, "Best by loss: RNA of the last 3 epochs, offline, 0.0500 below SGD, 0.0300 below the next, average of the last 2.\n") {
+	if got := table(t, c, h); !strings.Contains(got, "Best by loss: RNA of the last 3 epochs, offline, 0.0500 below SGD, 0.0300 below\n  the next, average of the last 2.\n") {
 		t.Errorf("table without the verdict:\n%s", got)
 	}
 }

@@ -73,6 +73,12 @@ var differentiable = []struct {
 	{"softmax cross-entropy", func(n *net) int {
 		return n.apply(op.SoftmaxCrossEntropy{Smoothing: .1}, n.data(distinct, 6, 5), n.labels(integers(-1, 4), 6))
 	}},
+	{"cross-entropy by targets", func(n *net) int {
+		return n.apply(op.TargetLoss{}, n.data(distinct, 6, 5), n.constant(uniform(0, 1), 6, 5))
+	}},
+	{"binary cross-entropy by targets", func(n *net) int {
+		return n.apply(op.TargetLoss{Binary: true}, n.data(distinct, 6, 5), n.constant(uniform(0, 1), 6, 5))
+	}},
 }
 
 // gradient compares the gradients of the sum of dy*y with finite differences along random directions.

@@ -1,0 +1,57 @@
+// Package text fits text into a terminal.
+package text
+
+import "strings"
+
+// Columns are those of a terminal.
+const Columns = 80
+
+// Wrap breaks text at spaces into lines of a terminal; lines after the first begin with indent. A no-break space holds words together.
+func Wrap(text, indent string) string { return WrapTo(Columns, text, indent) }
+
+// WrapTo is [Wrap] for lines of so many columns.
+func WrapTo(columns int, text, indent string) string {
+	if len([]rune(text)) <= columns {
+		return strings.ReplaceAll(text, "\u00a0", " ")
+	}
+	var b strings.Builder
+	at := 0
+	for i, word := range strings.Fields(strings.ReplaceAll(text, "\u00a0", "\x00")) {
+		word = strings.ReplaceAll(word, "\x00", " ")
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case at+1+n > columns:
+			b.WriteString("\n" + indent)
+			at = len([]rune(indent))
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+	}
+	return b.String()
+}
+
+// Paragraphs wraps text that is in paragraphs: lines that are indented stay as they are.
+func Paragraphs(text string) string {
+	var out, part []string
+	flush := func() {
+		if len(part) > 0 {
+			out = append(out, Wrap(strings.Join(part, " "), ""))
+			part = nil
+		}
+	}
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.TrimSpace(line) == "", strings.HasPrefix(line, " "), strings.HasPrefix(line, "\t"):
+			flush()
+			out = append(out, line)
+		default:
+			part = append(part, line)
+		}
+	}
+	flush()
+	return strings.Join(out, "\n")
+}
