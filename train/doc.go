@@ -37,7 +37,7 @@
 //	best.safetensors    the weights of the lowest loss: see below
 //	rna.safetensors     the weights extrapolated last
 //	ema.safetensors     the power average of the iterates
-//	kept                iterates that Config.KeepEvery and KeepBest keep
+//	kept                iterates that Config.KeepEvery and KeepBest keep: package train/replay computes points from them
 //	checkpoint          what Resume needs
 //
 // All but metrics.jsonl are whole at any time, also when the program is killed. Weights have torchvision's names

@@ -20,6 +20,25 @@ func keptFile(out string, epoch int) string {
 	return filepath.Join(out, keptDir, fmt.Sprintf("epoch-%04d.safetensors", epoch))
 }
 
+// Kept lists the epochs whose iterates Config.KeepEvery has kept in the folder of a run, in order, with their files. Those that only Config.KeepBest
+// has kept are left out: epochs are then equally far apart.
+func Kept(out string, c Config) (epochs []int, files []string, err error) {
+	for e := c.KeepEvery; e > 0 && e <= c.Epochs; e += c.KeepEvery {
+		path := keptFile(out, e)
+		if _, err := os.Stat(path); err == nil {
+			epochs, files = append(epochs, e), append(files, path)
+		} else if !os.IsNotExist(err) {
+			return nil, nil, err
+		}
+	}
+	for i := 1; i < len(epochs); i++ {
+		if epochs[i]-epochs[i-1] != c.KeepEvery {
+			return nil, nil, fmt.Errorf("%s is missing between those of epochs %d and %d", keptFile(out, epochs[i-1]+c.KeepEvery), epochs[i-1], epochs[i])
+		}
+	}
+	return epochs, files, nil
+}
+
 // checkKept says what is missing to keep the best.
 func (r *Run) checkKept() error {
 	if c := &r.Config; c.KeepBest > 0 && !r.scores() {

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"context"
+
 	"onlinerna/nn/device"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -15,6 +17,15 @@ func (r *Run) state() *hook.State {
 	p := &r.pos
 	return hook.New(hook.State{Config: &r.Config, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(),
 		StepBatches: r.Config.Accumulate * r.Config.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, asSeen{r})
+}
+
+// At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training: statistics are re-estimated on the
+// images that they were re-estimated on then. The weights are those that are in Net; the run is not to be trained after that.
+func (r *Run) At(ctx context.Context, epoch int) *State {
+	r.ctx, r.pos = ctx, position{Epoch: epoch}
+	r.resize()
+	r.pos.Batch = r.train.Steps()
+	return r.state()
 }
 
 func (r asSeen) Restate() error { return r.reestimate() }

@@ -31,14 +31,19 @@ const (
 // Plot writes an SVG with the validation loss and error of each kind of weights over the epochs.
 func Plot(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
+	return plotSeries(w, c, list, "validation")
+}
+
+// plotSeries draws series of scores on images of the kind that is named.
+func plotSeries(w io.Writer, c train.Config, list []series, images string) error {
 	if len(list) == 0 {
 		return errors.New("nothing to draw: no epoch was evaluated")
 	}
-	loss, err := panel(c, list, "validation loss", func(s network.Score) float64 { return s.Loss })
+	loss, err := panel(c, list, images+" loss", func(s network.Score) float64 { return s.Loss })
 	if err != nil {
 		return err
 	}
-	wrong, err := panel(c, list, "validation error, %", network.Score.Error)
+	wrong, err := panel(c, list, images+" error, %", network.Score.Error)
 	if err != nil {
 		return err
 	}
@@ -144,8 +149,12 @@ const outlier = 6
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// averages are the colours of averages.
-var averages = []color.RGBA{figure.Blue, figure.Green, figure.Purple, figure.Sky}
+// averages are the colours of averages, extrapolated those of RNA where there are several, and moving those of moving averages.
+var (
+	averages     = []color.RGBA{figure.Blue, figure.Green, figure.Purple, figure.Sky}
+	extrapolated = []color.RGBA{figure.Vermilion, figure.Sky, figure.Purple, figure.Green, figure.Blue, figure.Orange}
+	moving       = []color.RGBA{figure.Orange, figure.Sky, figure.Purple, figure.Green}
+)
 
 // look is how a kind of weights is drawn. RNA is wide and averages are dashed, so that neither hides the other.
 func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
@@ -154,9 +163,9 @@ func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 	case s.kind == kindSGDStats:
 		line.Color = color.Gray{140}
 	case s.kind == kindRNA:
-		line.Color, line.Width = figure.Vermilion, 3
+		line.Color, line.Width = extrapolated[s.rank%len(extrapolated)], 3
 	case s.kind == kindEMA:
-		line.Color, line.Dashes = figure.Orange, []vg.Length{2, 2}
+		line.Color, line.Dashes = moving[s.rank%len(moving)], []vg.Length{2, 2}
 	case s.kind == kindAverage:
 		line.Color, line.Dashes = averages[s.rank%len(averages)], []vg.Length{6, 3}
 	}

@@ -23,7 +23,7 @@ const (
 // series is one kind of weights over the epochs.
 type series struct {
 	kind   kind
-	rank   int // among the averages
+	rank   int // among those of its kind
 	name   string
 	scores map[int]network.Score // by epoch
 }

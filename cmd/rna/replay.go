@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"onlinerna/train"
+	"onlinerna/train/replay"
+	"onlinerna/train/report"
+)
+
+type replayFlags struct {
+	data, valData, device, precision, csv, svg string
+	bn                                         string
+	bnBatches, limit, workers, threads         int
+	lambdas                                    []string
+	json, quiet                                bool
+	opt                                        replay.Options
+}
+
+func newReplay() *cobra.Command {
+	f := &replayFlags{}
+	cmd := &cobra.Command{
+		Use:   "replay RUN [options]",
+		Short: "Other windows, lambdas and averages of a run, without training again",
+		Long: `Compute what RNA, plain averages and moving averages of other windows and parameters would have given in a run that is
+over, from the weights that rna train --keep-every 1 kept, without training again.
+
+Each point gets BatchNorm statistics and scores as in training, beside the weights of the epoch. Lists are combined: two
+windows with two lambdas are four curves. A curve begins where there are snapshots enough for it.`,
+		Example: `  rna replay runs/20260102-150405-lenet
+  rna replay runs/… --rna-window 5,10 --lambda 1e-9,1e-3,auto --averages 5,10 --ema 0.9 --svg replay.svg`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := f.check(cmd.Flags(), args)
+			if err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
+			return f.run(cmd, args[0])
+		},
+	}
+	p := newGroup("Points")
+	p.IntSliceVar(&f.opt.Windows, "rna-window", nil, "`numbers` of residuals N, each of N + 1 snapshots; 0: no RNA (default: the run's)")
+	p.StringSliceVar(&f.lambdas, "lambda", nil, "`numbers`, relative to the squared norm of the residuals, inf, or auto: by the loss on held-out images (default: the run's)")
+	p.Float64SliceVar(&f.opt.Betas, "beta", nil, "mixing, as `numbers`: 1 combines the x of the residuals, 0 their y (default: the run's)")
+	p.IntSliceVar(&f.opt.Averages, "averages", nil, "`numbers` of last snapshots to average; 0: none (default: the run's)")
+	p.Float64SliceVar(&f.opt.Decays, "ema", nil, "decays of moving averages over the snapshots, as `numbers`")
+	p.StringVar(&f.bn, "bn", "", "BatchNorm statistics: last snapshot's, combine, or reestimate on training images (default: the run's)")
+	for _, name := range []string{"beta", "ema"} {
+		p.Lookup(name).DefValue = ""
+	}
+	d := newGroup("Data")
+	d.StringVar(&f.data, "data", "", "`folder` of the images, as of rna train (default: the run's)")
+	d.StringVar(&f.valData, "val-data", "", "`folder` of the validation images (default: the run's)")
+	d.IntVar(&f.bnBatches, "bn-batches", 0, "batches to re-estimate statistics on (default: the run's)")
+	d.IntVar(&f.limit, "limit-val", 0, "batches an evaluation (default: the run's)")
+	o := newGroup("Output")
+	o.StringVar(&f.csv, "csv", "", "CSV `file` with a line a point")
+	o.StringVar(&f.svg, "svg", "", "SVG `file` with the curves")
+	o.StringVar(&f.opt.Keep, "keep", "", "`folder` for the weights of all curves in the last epoch")
+	o.BoolVar(&f.json, "json", false, "print JSON in place of the table")
+	r := newGroup("Run")
+	r.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	r.StringVar(&f.device, "device", "auto", deviceHelp)
+	r.StringVar(&f.precision, "precision", "", precisionHelp)
+	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	r.BoolP("help", "h", false, "this help")
+	addGroups(cmd, p, d, o, r)
+	complete(cmd, map[string][]string{"bn": {string(replay.Last), string(replay.Combine), string(replay.Reestimate)}})
+	return cmd
+}
+
+// check finds mistakes in the command line, and turns it into options.
+func (f *replayFlags) check(set *pflag.FlagSet, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%d arguments: want the folder of a run", len(args))
+	}
+	for _, name := range []string{"limit-val", "bn-batches", "workers", "threads"} {
+		if n, err := set.GetInt(name); err != nil || n < 0 {
+			return fmt.Errorf("--%s %d: must not be negative", name, n)
+		}
+	}
+	for _, s := range f.lambdas {
+		if s == "auto" {
+			f.opt.Lambdas = append(f.opt.Lambdas, replay.Lambda{Auto: true})
+			continue
+		}
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil || math.IsNaN(x) {
+			return fmt.Errorf("--lambda %q: want numbers, inf or auto", s)
+		}
+		f.opt.Lambdas = append(f.opt.Lambdas, replay.Lambda{Value: x})
+	}
+	f.opt.Stats = replay.Stats(f.bn)
+	return checkOutputs(f.csv, f.svg)
+}
+
+// complete takes what the command line does not say from the run.
+func (f *replayFlags) complete(set *pflag.FlagSet, c *train.RNAConfig, snapshots int) error {
+	if !set.Changed("rna-window") && c.Mode == train.Offline && c.Window < snapshots {
+		f.opt.Windows = []int{c.Window}
+	}
+	if !set.Changed("averages") && c.Mode != train.Off {
+		f.opt.Averages = slices.DeleteFunc(slices.Clone(c.Averages), func(k int) bool { return k > snapshots })
+	}
+	none := func(n int) bool { return n == 0 }
+	f.opt.Windows, f.opt.Averages = slices.DeleteFunc(f.opt.Windows, none), slices.DeleteFunc(f.opt.Averages, none)
+	if len(f.opt.Lambdas) == 0 {
+		switch {
+		case c.Search:
+			f.opt.Lambdas = []replay.Lambda{{Auto: true}}
+		case c.Lambda != nil:
+			f.opt.Lambdas = []replay.Lambda{{Value: *c.Lambda}}
+		}
+	}
+	if len(f.opt.Betas) == 0 && c.Beta != nil && c.Residual != train.Gradients {
+		f.opt.Betas = []float64{*c.Beta}
+	}
+	if len(f.opt.Windows)+len(f.opt.Averages)+len(f.opt.Decays) == 0 {
+		return errors.New("nothing to compute beside the weights themselves: give --rna-window, --averages or --ema")
+	}
+	return nil
+}
+
+func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
+	out, log := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	c, err := train.ReadConfig(dir)
+	if err != nil {
+		return fmt.Errorf("nothing to replay: %w", err)
+	}
+	options := deviceOptions{threads: f.threads, winograd: c.Winograd, precision: f.precision}
+	name := chosenDevice(f.device, options, log)
+	if f.precision == "" && strings.HasPrefix(name, "cuda") {
+		options.precision = c.Precision
+	}
+	if strings.HasPrefix(name, "cuda") {
+		options.winograd = false
+	}
+	dev, err := openDevice(name, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, dev.Close()) }()
+	r, err := replay.Open(dir, dev, f.adjust)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, r.Close()) }()
+	r.Run.Log = func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) }
+	if err := f.complete(cmd.Flags(), &r.Config.RNA, len(r.Epochs())); err != nil {
+		return err
+	}
+	bar := newBar(log, f.quiet)
+	bar.start("replaying", int64(len(r.Epochs())), countSteps)
+	f.opt.Progress = func(_, done, _ int) { bar.set(int64(done)) }
+	res, err := r.Curves(cmd.Context(), f.opt)
+	bar.done()
+	if err != nil {
+		return interrupted(cmd.Context(), err)
+	}
+	rep := report.Replay{Config: r.Config, Result: res}
+	if err := writeFile(f.csv, rep.CSV); err != nil {
+		return err
+	}
+	if err := writeFile(f.svg, rep.Plot); err != nil {
+		return err
+	}
+	if f.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(res)
+	}
+	return rep.Table(out)
+}
+
+// adjust changes where the run's data lies, and how much is looked at.
+func (f *replayFlags) adjust(c *train.Config) {
+	if f.data != "" && f.data != c.Data {
+		c.Data, c.ValData = f.data, ""
+	}
+	if f.valData != "" {
+		c.ValData = f.valData
+	}
+	if f.bnBatches > 0 {
+		c.RNA.Batches = f.bnBatches
+	}
+	if f.limit > 0 {
+		c.ValLimit = f.limit
+	}
+	c.Workers, c.Threads = f.workers, f.threads
+}

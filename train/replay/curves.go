@@ -1,0 +1,289 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"onlinerna/rna"
+	"onlinerna/train"
+	"onlinerna/train/extrapolate"
+	"onlinerna/train/network"
+)
+
+// Curves computes all curves, epoch by epoch. A curve begins where there are snapshots enough for it.
+func (r *Replay) Curves(ctx context.Context, o Options) (_ *Result, err error) {
+	if err := r.check(&o); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "rna-replay-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if o.Keep != "" {
+		if err := os.MkdirAll(o.Keep, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	res := &Result{Run: r.Dir, Data: r.Config.Data, Epochs: r.epochs, Curves: r.curves(o)}
+	if r.Run.Net.Stats != nil {
+		res.Stats = o.Stats
+	}
+	for i, epoch := range r.epochs {
+		if o.Progress != nil {
+			o.Progress(epoch, i, len(r.epochs))
+		}
+		if err := r.epoch(ctx, o, res.Curves, dir, i); err != nil {
+			return nil, fmt.Errorf("epoch %d: %w", epoch, err)
+		}
+	}
+	return res, nil
+}
+
+// step computes the points of one epoch.
+type step struct {
+	*Replay
+	ctx   context.Context
+	opt   Options
+	state *train.State
+	dir   string // for files of points
+	at    int    // the snapshot's number
+}
+
+func (r *Replay) epoch(ctx context.Context, o Options, curves []*Curve, dir string, i int) error {
+	s := &step{r, ctx, o, r.Run.At(ctx, r.epochs[i]), dir, i}
+	var rows []*Curve // of RNA
+	for _, c := range curves {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		switch c.Kind {
+		case network.SGD:
+			err = s.score(c, Point{}, r.files[i], false)
+		case network.SGDStats:
+			err = s.score(c, Point{}, r.files[i], true)
+		case network.RNA:
+			if i >= c.Window {
+				rows = append(rows, c)
+			}
+		case network.Average:
+			err = s.average(c)
+		case network.EMA:
+			err = s.moving(c)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return s.extrapolate(rows)
+}
+
+// score adds a point: the weights in a file.
+func (s *step) score(c *Curve, p Point, file string, restate bool) error {
+	if err := s.load(file, restate); err != nil {
+		return err
+	}
+	p.Epoch = s.state.Epoch
+	var err error
+	if p.Val, err = s.state.Evaluate(); err != nil {
+		return err
+	}
+	if p.Held, err = s.state.EvaluateHeld(); err != nil {
+		return err
+	}
+	if p.Val != nil && !p.Val.Finite() || p.Held != nil && !p.Held.Finite() {
+		p.Val, p.Held, p.Status = nil, nil, "the weights give no finite loss"
+	}
+	c.Points = append(c.Points, p)
+	if s.opt.Keep == "" || s.at != len(s.files)-1 {
+		return nil
+	}
+	c.File = filepath.Join(s.opt.Keep, c.fileName())
+	n := s.Run.Net
+	return n.SaveWeights(c.File, n.Params, n.Stats, s.Run.Meta(c.Kind))
+}
+
+// fileName names the file of the weights.
+func (c *Curve) fileName() string {
+	name := string(c.Kind)
+	switch c.Kind {
+	case network.RNA:
+		name = fmt.Sprintf("rna-window%d-lambda%s-beta%g", c.Window, c.Lambda, *c.Beta)
+	case network.Average:
+		name = fmt.Sprintf("average%d", c.Last)
+	case network.EMA:
+		name = fmt.Sprintf("ema%g", c.Decay)
+	}
+	return name + ".safetensors"
+}
+
+func (s *step) load(file string, restate bool) error {
+	if _, err := s.Run.Net.LoadWeights(file); err != nil {
+		return err
+	}
+	if !restate {
+		return nil
+	}
+	return s.state.Restate()
+}
+
+// combine writes a combination of files and loads it, with statistics as points have them.
+func (s *step) combine(series *extrapolate.Series, weights []float64) (file string, err error) {
+	file = filepath.Join(s.dir, "point.safetensors")
+	return file, series.Write(s.ctx, file, weights, s.write())
+}
+
+func (s *step) write() extrapolate.WriteOptions {
+	if s.opt.Stats == Combine {
+		return extrapolate.WriteOptions{Stats: extrapolate.CombineStats}
+	}
+	return extrapolate.WriteOptions{}
+}
+
+func (s *step) restates() bool { return s.opt.Stats == Reestimate }
+
+// with calls f with a series of files.
+func (s *step) with(paths []string, f func(*extrapolate.Series) error) error {
+	var files []*extrapolate.Checkpoint
+	defer func() {
+		for _, c := range files {
+			c.Close()
+		}
+	}()
+	for _, path := range paths {
+		c, err := extrapolate.Open(path, "")
+		if err != nil {
+			return err
+		}
+		files = append(files, c)
+	}
+	series, err := extrapolate.NewSeries(files, extrapolate.Options{Workers: s.Config.Threads})
+	if err != nil {
+		return err
+	}
+	return f(series)
+}
+
+// average adds the point of the uniform average of the newest snapshots, if there are enough.
+func (s *step) average(c *Curve) error {
+	if s.at+1 < c.Last {
+		return nil
+	}
+	return s.with(s.files[s.at+1-c.Last:s.at+1], func(series *extrapolate.Series) error {
+		file, err := s.combine(series, series.Average())
+		if err != nil {
+			return err
+		}
+		return s.score(c, Point{}, file, s.restates())
+	})
+}
+
+// moving takes the snapshot into the moving average, which is in a file.
+func (s *step) moving(c *Curve) error {
+	file, next := filepath.Join(s.dir, c.fileName()), filepath.Join(s.dir, "next.safetensors")
+	paths, weights := []string{file, s.files[s.at]}, []float64{c.Decay, 1 - c.Decay}
+	if s.at == 0 {
+		paths, weights = paths[1:], []float64{1}
+	}
+	err := s.with(paths, func(series *extrapolate.Series) error {
+		return series.Write(s.ctx, next, weights, s.write())
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(next, file); err != nil {
+		return err
+	}
+	return s.score(c, Point{}, file, s.restates())
+}
+
+// extrapolate adds the points of RNA: all come from one Gram matrix.
+func (s *step) extrapolate(curves []*Curve) error {
+	most := 0
+	for _, c := range curves {
+		most = max(most, c.Window)
+	}
+	if most == 0 {
+		return nil
+	}
+	return s.with(s.files[s.at-most:s.at+1], func(series *extrapolate.Series) error {
+		if err := series.Measure(s.ctx); err != nil {
+			return err
+		}
+		for _, c := range curves {
+			if err := s.rna(series, c); err != nil {
+				return fmt.Errorf("%s: %w", c.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// rna adds the point of RNA with the parameters of a curve, of the newest residuals of a series.
+func (s *step) rna(series *extrapolate.Series, c *Curve) error {
+	weights := func(coef []float64) []float64 {
+		all := make([]float64, len(series.Pairs()))
+		copy(all[len(all)-len(coef):], coef)
+		return series.Weights(all, *c.Beta)
+	}
+	var p Point
+	w := series.Last()
+	var res rna.Result
+	if c.Rule.Auto {
+		choice, err := s.search(series, c, weights)
+		if err != nil {
+			return err
+		}
+		res, p.Choice = choice.Result, choice.Kind.String()
+		if choice.Kind != rna.Kept {
+			w = weights(res.C)
+		}
+	} else {
+		var err error
+		if res, err = series.Solve(rna.Options{Lambda: rna.Set(c.Rule.Value), Beta: rna.Set(*c.Beta), Newest: c.Window}); err != nil {
+			return err
+		}
+		if res.Status != rna.OK {
+			c.Points = append(c.Points, Point{Epoch: s.state.Epoch, Status: res.Status.String()})
+			return nil
+		}
+		w = weights(res.C)
+	}
+	p.C, p.NormC = slices.Clone(res.C), res.NormC
+	if l := res.Lambda; res.C != nil && !math.IsInf(l, 0) {
+		p.Lambda = &l
+	}
+	file, err := s.combine(series, w)
+	if err != nil {
+		return err
+	}
+	return s.score(c, p, file, s.restates())
+}
+
+// search chooses λ by the losses of the held-out images, as in training.
+func (s *step) search(series *extrapolate.Series, c *Curve, weights func([]float64) []float64) (rna.Choice, error) {
+	list, err := series.Candidates(rna.SearchOptions{Beta: rna.Set(*c.Beta), Newest: c.Window})
+	if err != nil {
+		return rna.Choice{}, err
+	}
+	return rna.Choose(list, func(x *rna.Candidate) ([]float64, error) {
+		w := series.Last()
+		if x.Kind != rna.Kept {
+			w = weights(x.Result.C)
+		}
+		file, err := s.combine(series, w)
+		if err == nil {
+			err = s.load(file, s.restates())
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s.state.HeldLosses()
+	})
+}
