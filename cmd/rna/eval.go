@@ -31,6 +31,9 @@ type evalFlags struct {
 	json, perClass bool
 	confusion      string
 	report         *evalReport
+
+	worstSheet string
+	worstCount int
 }
 
 func newEval() *cobra.Command {
@@ -50,7 +53,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 			if f.weights == "" {
 				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the file to evaluate")}
 			}
-			if err := checkOutputs(f.predictions, f.confusion); err != nil {
+			if err := f.checkOutputs(); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -72,9 +75,11 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 	r := newGroup("Run")
-	r.StringVar(&f.predictions, "predictions", "", "write path, label and logits of each image to this CSV `file`")
+	r.StringVar(&f.predictions, "predictions", "", "write path, label, names of the label and of the predicted class, and logits of each image to this CSV `file`")
 	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")
-	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this CSV `file`")
+	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this `file`: CSV, or a picture where it ends in .svg")
+	r.StringVar(&f.worstSheet, "worst", "", "draw the images with the highest loss, the highest first, on a sheet: PNG `file`")
+	r.IntVar(&f.worstCount, "worst-count", 64, "`images` on the sheet")
 	r.BoolVar(&f.json, "json", false, "print everything as JSON")
 	r.IntVar(&f.batch, "batch", 64, "images a forward pass")
 	r.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
@@ -157,7 +162,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	f.report.finish(meta.Model, score)
-	if err := writeFile(f.confusion, f.report.writeConfusion); err != nil {
+	if err := f.writePictures(told); err != nil {
 		return err
 	}
 	if f.json {
@@ -236,16 +241,24 @@ func (f *evalFlags) outputs(file *statedict.File, model string, classes int) (in
 
 // score evaluates, and writes the predictions if they are asked for.
 func (f *evalFlags) score(ctx context.Context, net *network.Network, l *data.Loader, set data.Dataset) (network.Score, error) {
-	if f.predictions == "" {
-		return net.Score(ctx, l, f.report.add)
+	each := f.report.add
+	if f.worstSheet != "" {
+		f.report.worst = &worst{most: f.worstCount, classes: len(f.report.names)}
+		each = func(b *data.Batch, logits []float32) error {
+			f.report.worst.add(b, logits)
+			return f.report.add(b, logits)
+		}
 	}
-	p, err := newPredictions(f.predictions, set, net.Model().Config.Classes)
+	if f.predictions == "" {
+		return net.Score(ctx, l, each)
+	}
+	p, err := newPredictions(f.predictions, set, f.report.names)
 	if err != nil {
 		return network.Score{}, err
 	}
 	defer p.abort()
 	score, err := net.Score(ctx, l, func(b *data.Batch, logits []float32) error {
-		if err := f.report.add(b, logits); err != nil {
+		if err := each(b, logits); err != nil {
 			return err
 		}
 		return p.add(b, logits)

@@ -23,6 +23,7 @@ type evalReport struct {
 	names     []string
 	confusion [][]int // by label, then by the class that was predicted
 	bins      [15]struct{ n, right, confidence float64 }
+	worst     *worst // nil where they are not asked for
 }
 
 // classScore is how the images of a class fare.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -46,5 +47,61 @@ func TestEvalReport(t *testing.T) {
 	}
 	if b, err := os.ReadFile(confusion); err != nil || strings.Count(string(b), "\n") != 11 {
 		t.Errorf("%q, %v", b, err)
+	}
+	svg, sheet, list := filepath.Join(dir, "c.svg"), filepath.Join(dir, "worst.png"), filepath.Join(dir, "p.csv")
+	out = mustRun(t, "eval", "--weights", filepath.Join(dir, "run", "final.safetensors"), "--confusion", svg, "--worst", sheet, "--worst-count", "5", "--predictions", list)
+	if !strings.Contains(out, sheet+": 5 images with losses from ") {
+		t.Error(out)
+	}
+	if b, err := os.ReadFile(svg); err != nil || !strings.Contains(string(b), ">predicted<") {
+		t.Errorf("%.300s, %v", b, err)
+	}
+	f, err := os.Open(sheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if size, err := png.DecodeConfig(f); err != nil || size.Width != 3*28+2*2 || size.Height != 2*28+2 {
+		t.Errorf("a sheet of %d×%d, %v", size.Width, size.Height, err)
+	}
+	for arg, want := range map[string]string{"--worst=x.jpg": "is a PNG", "--worst-count=0": "want 1 to 10000"} {
+		if status, _, err := runRNA(t, "eval", "--weights", "x", arg); status == 0 || !strings.Contains(err, want) {
+			t.Errorf("%s: status %d, %q", arg, status, err)
+		}
+	}
+}
+
+// TestWorst keeps the images of the highest losses, the first of equals first, and those without a number before all.
+func TestWorst(t *testing.T) {
+	w := worst{most: 3, classes: 2}
+	nan := float32(math.NaN())
+	for i, margins := range [][]float32{{1, 4, 2}, {3, 4, nan}} { // of the wrong class
+		b := &data.Batch{N: 3, Height: 1, Width: 1, Channels: 1, Labels: []int32{0, 1, 0}, Crops: make([]int32, 9)}
+		var logits []float32
+		for k, m := range margins {
+			b.Images = append(b.Images, uint8(10*i+k))
+			x := []float32{m, m}
+			x[b.Labels[k]] = 0
+			logits = append(logits, x...)
+		}
+		w.add(b, logits)
+	}
+	if b := w.batch(); b.N != 3 || string(b.Images) != "\x0c\x01\x0b" || len(b.Crops) != 9 {
+		t.Errorf("%+v", b)
+	}
+	if x := w.list[1].loss; math.Abs(x-math.Log(1+math.Exp(4))) > 1e-6 {
+		t.Errorf("loss %g", x)
+	}
+}
+
+func TestPredictionNames(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		row  []float32
+		want int
+	}{{[]float32{1, 3, 3}, 1}, {[]float32{-1}, 0}, {[]float32{2, nan}, -1}, {nil, -1}} {
+		if got := largest(c.row); got != c.want {
+			t.Errorf("largest of %v is %d, want %d", c.row, got, c.want)
+		}
 	}
 }

@@ -193,10 +193,10 @@ func checkPredictions(t *testing.T, path string, rows, classes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != rows+1 || len(got[0]) != classes+2 {
-		t.Fatalf("%d rows of %d columns, want %d of %d", len(got), len(got[0]), rows+1, classes+2)
+	if len(got) != rows+1 || len(got[0]) != classes+4 {
+		t.Fatalf("%d rows of %d columns, want %d of %d", len(got), len(got[0]), rows+1, classes+4)
 	}
-	if h := strings.Join(got[0][:4], ","); h != "path,label,logit_0,logit_1" {
+	if h := strings.Join(got[0][:6], ","); h != "path,label,label_name,predicted_name,logit_0,logit_1" {
 		t.Errorf("header %q", h)
 	}
 	if got[1][0] == got[2][0] {

@@ -120,7 +120,7 @@ func TestImageNetLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(b); !strings.Contains(s, "n01443537/a.png,1,") || !strings.Contains(s, "n15075141/a.png,999,") {
+	if s := string(b); !strings.Contains(s, "n01443537/a.png,1,n01443537,") || !strings.Contains(s, "n15075141/a.png,999,n15075141,") {
 		t.Errorf("labels in %.200s", s)
 	}
 	status, _, stderr := runRNA(t, "eval", "--weights", weights, "--data", filepath.Join(dir, "other"))
@@ -176,7 +176,7 @@ func TestPredictAsEval(t *testing.T) {
 	for i, p := range list {
 		var x [2]float64
 		for k := range x {
-			if x[k], err = strconv.ParseFloat(rows[i+1][2+k], 64); err != nil {
+			if x[k], err = strconv.ParseFloat(rows[i+1][4+k], 64); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,15 +13,16 @@ import (
 
 // predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they come.
 type predictions struct {
-	path string // of the file, empty for what is none
-	set  data.Dataset
-	k    int
-	file *os.File
-	buf  *bufio.Writer
-	line []byte
+	path  string // of the file, empty for what is none
+	set   data.Dataset
+	names []string // of the outputs
+	k     int
+	file  *os.File
+	buf   *bufio.Writer
+	line  []byte
 }
 
-func newPredictions(path string, set data.Dataset, classes int) (*predictions, error) {
+func newPredictions(path string, set data.Dataset, names []string) (*predictions, error) {
 	var f *os.File
 	st, err := os.Stat(path)
 	switch {
@@ -39,9 +40,9 @@ func newPredictions(path string, set data.Dataset, classes int) (*predictions, e
 	if err != nil {
 		return nil, err
 	}
-	p := &predictions{path: path, set: set, k: classes, file: f, buf: bufio.NewWriterSize(f, 1<<20)}
-	p.line = append(p.line, "path,label"...)
-	for i := range classes {
+	p := &predictions{path: path, set: set, names: names, k: len(names), file: f, buf: bufio.NewWriterSize(f, 1<<20)}
+	p.line = append(p.line, "path,label,label_name,predicted_name"...)
+	for i := range names {
 		p.line = fmt.Appendf(p.line, ",logit_%d", i)
 	}
 	return p, p.flush()
@@ -56,8 +57,16 @@ func (p *predictions) flush() error {
 func (p *predictions) add(b *data.Batch, logits []float32) error {
 	for i := range b.N {
 		p.line = append(appendCSV(p.line, p.set.Name(b.Index[i])), ',')
-		p.line = strconv.AppendInt(p.line, int64(b.Labels[i]), 10)
-		for _, v := range logits[i*p.k : (i+1)*p.k] {
+		label, row := int(b.Labels[i]), logits[i*p.k:(i+1)*p.k]
+		p.line = append(strconv.AppendInt(p.line, int64(label), 10), ',')
+		if label >= 0 && label < p.k {
+			p.line = appendCSV(p.line, p.names[label])
+		}
+		p.line = append(p.line, ',')
+		if best := largest(row); best >= 0 {
+			p.line = appendCSV(p.line, p.names[best])
+		}
+		for _, v := range row {
 			p.line = strconv.AppendFloat(append(p.line, ','), float64(v), 'g', 9, 64)
 		}
 		if err := p.flush(); err != nil {
@@ -65,6 +74,20 @@ func (p *predictions) add(b *data.Batch, logits []float32) error {
 		}
 	}
 	return nil
+}
+
+// largest is the first of the largest numbers, -1 where one is NaN.
+func largest(row []float32) int {
+	best := -1
+	for i, v := range row {
+		if v != v {
+			return -1
+		}
+		if best < 0 || v > row[best] {
+			best = i
+		}
+	}
+	return best
 }
 
 func (p *predictions) commit() error {
