@@ -12,7 +12,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim gpu-test gpu-check cudnn-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -43,6 +43,13 @@ gpu-test: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu ./cuda/...
 	$(GPU_ENV) go test -tags gpu -run '^(TestDevices|TestMistakes|TestNothingIsLinked)$$' ./cmd/rna
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run '^(Test.*OnGPU|TestFaultOf.*)$$' ./cmd/rna
+
+sim-check: ## check each access of the kernels on a stand-in of its own: races, alignment, memory of the host; slow
+	$(MAKE) --no-print-directory -C cuda/sim/src check OUT=$(CURDIR)/bin/sim-check CHECK=1
+	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim-check ONLINERNA_GPU=require go test -tags gpu -run '$(value CHECKED)' ./cuda/net ./cuda/space
+
+# Tests with the kernels of normalisation, pooling, fused steps and RNA: CHECKED=. has all of them.
+CHECKED ?= ^TestNormOfManyBlocks$|^TestNet$/^float(32|16)$/^ops$/(norm|pool)|^TestFusions$|^TestSpaceConcurrent$
 
 GPU_CHECK = bin/gpu-check
 # The packages whose tests a machine with a GPU runs.

@@ -6,8 +6,12 @@
 // the real thing is lenient: streams run only when they are waited for, memory is NaN until it is written, lies
 // between pages that cannot be touched, is closed to the host and never used again once freed. Copies of host memory that is not pinned
 // run late. Kernels take memory when they are loaded, at their first launch at the latest, and libraries when they start and run. A GPU that
-// is lost stays lost for its process; functions of libraries that may wait for ever then end it. What it does not find is a kernel that reads
-// the host's memory.
+// is lost stays lost for its process; functions of libraries that may wait for ever then end it. Blocks of a grid run in another order at
+// each launch.
+//
+// `make sim-check` builds a stand-in whose kernels have each access checked: memory of the host, places that are not multiples of the
+// size, and races, between threads of a block and between blocks. It sees
+// those of the order that it runs threads in, and takes atomic operations for ordered with each other.
 //
 // Environment variables, read at the first call:
 //

@@ -17,18 +17,23 @@ struct dim3 {
 };
 
 // What the engine and a compiled source share. Change it together with simAbi.
-constexpr unsigned simAbi = 1;
+constexpr unsigned simAbi = 2;
 struct SimState {
 	uint3 thread, block;
 	dim3 blockDim, gridDim;
 	void *dynamic;  // shared memory asked for at launch
 };
 enum SimWait { SimBlock, SimWarp };
+enum SimAccess { SimRead = 0, SimWrite = 1, SimUnaligned = 2 };
 struct SimEngine {
 	void (*wait)(SimWait what, const void *where);                          // until the others are there
 	uint64_t (*exchange)(uint64_t bits, unsigned lane, const void *where);  // another lane's bits
 	unsigned (*lane)();
 	[[noreturn]] void (*trap)();
+	// Of sources compiled with SIM_CHECK, see check.cc.
+	void (*access)(const void *at, unsigned bytes, int what);
+	void (*atomic)(const void *at, unsigned bytes);
+	void (*fence)();
 };
 struct SimKernel {
 	const char *name;
@@ -94,6 +99,12 @@ struct alignas(16) double2 { double x, y; };
 #define DYNAMIC_SHARED(T, name) T *name = (T *)sim::state.dynamic
 #define warpSize 32
 
+#ifdef SIM_CHECK
+#define SIM_UNCHECKED __attribute__((no_sanitize("thread")))
+#else
+#define SIM_UNCHECKED
+#endif
+
 namespace sim {
 static SimState state;
 static const SimEngine *engine;
@@ -112,8 +123,8 @@ template <class T> T shuffle(T v, unsigned lane, const void *where) {
 
 template <auto K> struct Entry;
 template <class... A, void (*K)(A...)> struct Entry<K> {
-	template <size_t... I> static void call(void **p, std::index_sequence<I...>) { K(*(std::remove_cv_t<A> *)p[I]...); }
-	static void body(void **p) { call(p, std::index_sequence_for<A...>{}); }
+	template <size_t... I> SIM_UNCHECKED static void call(void **p, std::index_sequence<I...>) { K(*(std::remove_cv_t<A> *)p[I]...); }
+	SIM_UNCHECKED static void body(void **p) { call(p, std::index_sequence_for<A...>{}); }
 	static constexpr unsigned count = sizeof...(A);
 	static constexpr size_t sizes[sizeof...(A) + 1] = {sizeof(A)...};
 };
@@ -135,12 +146,36 @@ template <class... A, void (*K)(A...)> struct Entry<K> {
 #define __trap() sim::engine->trap()
 
 // One thread runs at a time and switches at barriers only.
-template <class T> inline T atomicAdd(T *p, T v) { T old = *p; *p = old + v; return old; }
-template <class T> inline T atomicMax(T *p, T v) { T old = *p; *p = old < v ? v : old; return old; }
-template <class T> inline T atomicMin(T *p, T v) { T old = *p; *p = v < old ? v : old; return old; }
-template <class T> inline T atomicExch(T *p, T v) { T old = *p; *p = v; return old; }
-template <class T> inline T atomicCAS(T *p, T is, T v) { T old = *p; if (old == is) *p = v; return old; }
+#ifdef SIM_CHECK
+#define SIM_ATOMIC SIM_UNCHECKED __attribute__((noinline))
+#define SIM_TOUCH(p) sim::engine->atomic(p, sizeof *(p))
+SIM_ATOMIC inline void __threadfence() { sim::engine->fence(); }
+#else
+#define SIM_ATOMIC
+#define SIM_TOUCH(p) (void)0
 inline void __threadfence() {}
+#endif
+template <class T> SIM_ATOMIC inline T atomicAdd(T *p, T v) { SIM_TOUCH(p); T old = *p; *p = old + v; return old; }
+template <class T> SIM_ATOMIC inline T atomicMax(T *p, T v) { SIM_TOUCH(p); T old = *p; *p = old < v ? v : old; return old; }
+template <class T> SIM_ATOMIC inline T atomicMin(T *p, T v) { SIM_TOUCH(p); T old = *p; *p = v < old ? v : old; return old; }
+template <class T> SIM_ATOMIC inline T atomicExch(T *p, T v) { SIM_TOUCH(p); T old = *p; *p = v; return old; }
+template <class T> SIM_ATOMIC inline T atomicCAS(T *p, T is, T v) { SIM_TOUCH(p); T old = *p; if (old == is) *p = v; return old; }
+
+#ifdef SIM_CHECK
+// What g++ calls with -fsanitize=thread before each access: our own. While an image is loaded there is no engine.
+#define SIM_HOOK extern "C" SIM_UNCHECKED __attribute__((visibility("hidden"), used)) inline
+#define SIM_HOOKS(n)                                                                                              \
+	SIM_HOOK void __tsan_read##n(void *p) { if (sim::engine) sim::engine->access(p, n, SimRead); }                                 \
+	SIM_HOOK void __tsan_write##n(void *p) { if (sim::engine) sim::engine->access(p, n, SimWrite); }                               \
+	SIM_HOOK void __tsan_unaligned_read##n(void *p) { if (sim::engine) sim::engine->access(p, n, SimRead | SimUnaligned); }        \
+	SIM_HOOK void __tsan_unaligned_write##n(void *p) { if (sim::engine) sim::engine->access(p, n, SimWrite | SimUnaligned); }
+SIM_HOOKS(1) SIM_HOOKS(2) SIM_HOOKS(4) SIM_HOOKS(8) SIM_HOOKS(16)
+SIM_HOOK void __tsan_read_range(void *p, size_t n) { if (sim::engine) sim::engine->access(p, n, SimRead | SimUnaligned); }
+SIM_HOOK void __tsan_write_range(void *p, size_t n) { if (sim::engine) sim::engine->access(p, n, SimWrite | SimUnaligned); }
+SIM_HOOK void __tsan_init() {}
+SIM_HOOK void __tsan_func_entry(void *) {}
+SIM_HOOK void __tsan_func_exit() {}
+#endif
 
 template <class T> inline T __ldg(const T *p) { return *p; }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }

@@ -86,7 +86,7 @@ simSwitch:
 namespace sim {
 namespace {
 
-constexpr size_t page = 4096, stackBytes = 64 << 10;
+constexpr size_t page = 4096;
 
 struct Fiber {
 	char *stack;
@@ -101,6 +101,7 @@ struct Thread {
 	Fiber *fiber;
 	uint3 index;
 	uint64_t bits;  // offered to the other lanes
+	unsigned waits;  // of its warp, since the last barrier
 };
 
 // A running grid. One at a time: the driver holds its lock.
@@ -109,7 +110,7 @@ struct Run {
 	void (*body)(void **);
 	void **parameters;
 	std::vector<Thread> threads;
-	unsigned self;
+	unsigned self, launch, block, barriers;
 };
 Run grid;
 std::deque<Fiber> all;
@@ -268,7 +269,7 @@ std::string warp(unsigned lo, unsigned hi, unsigned &live) {
 		if (!waiting) return "";
 		if (beyond) return at("a warp operation that some lanes do not reach", lo);
 		for (unsigned i = lo; i < hi; i++)
-			if (grid.threads[i].state == AtWarp) grid.threads[i].state = Ready;
+			if (grid.threads[i].state == AtWarp) grid.threads[i].state = Ready, grid.threads[i].waits++;
 	}
 }
 
@@ -288,8 +289,11 @@ std::string block() {
 			if (where && where != t.where) return at("threads of a block wait at different barriers", i);
 			where = t.where;
 			t.state = Ready;
+			t.waits = 0;
 		}
 		if (waiting && waiting != live) return at("a barrier that some threads do not reach", 0);
+		grid.barriers++;
+		checkBarrier();
 	}
 	return "";
 }
@@ -324,17 +328,22 @@ void blocks(void *p) {
 	s.gridDim = g.blocks;
 	size_t shared = (g.shared + 15) / 16 * 16;
 	s.dynamic = dynamicEnd() - shared;
+	dynamicShared = dynamicEnd() - shared;
+	dynamicSharedEnd = dynamicEnd();
 	grid.threads.assign((size_t)g.threads.x * g.threads.y * g.threads.z, Thread{});
 	size_t total = (size_t)g.blocks.x * g.blocks.y * g.blocks.z;
-	// Blocks come in no particular order: a stride without a common factor visits each once.
-	size_t stride = total / 2 + 1;
+	// Blocks come in no particular order, another one at each launch: a stride without a common factor visits each once.
+	uint64_t random = (grid.launch + 1) * 0x9e3779b97f4a7c15;
+	size_t stride = 1 + (random >> 33) % total;
 	while (total > 1 && std::gcd(stride, total) != 1) stride++;
-	for (size_t k = 0, b = total - 1; k < total; k++, b = (b + stride) % total) {
+	for (size_t k = 0, b = (random >> 11) % total; k < total; k++, b = (b + stride) % total) {
+		grid.block = b;
+		grid.barriers = 0;
 		s.block = {(unsigned)(b % g.blocks.x), (unsigned)(b / g.blocks.x % g.blocks.y), (unsigned)(b / ((size_t)g.blocks.x * g.blocks.y))};
 		poison(grid.image->shared, grid.image->sharedEnd);
 		poison(dynamicEnd() - shared, dynamicEnd());
 		for (unsigned i = 0; i < grid.threads.size(); i++)
-			grid.threads[i] = {Fresh, nullptr, nullptr, {i % g.threads.x, i / g.threads.x % g.threads.y, i / (g.threads.x * g.threads.y)}, 0};
+			grid.threads[i] = {Fresh, nullptr, nullptr, {i % g.threads.x, i / g.threads.x % g.threads.y, i / (g.threads.x * g.threads.y)}, 0, 0};
 		job.bad = block();
 		if (!job.bad.empty()) return;
 	}
@@ -373,7 +382,20 @@ void onSignal(int sig, siginfo_t *info, void *context) {
 
 }  // namespace
 
-const SimEngine engine = {wait, exchange, lane, trap};
+char *dynamicShared, *dynamicSharedEnd;
+
+const SimEngine engine = {wait, exchange, lane, trap, checkAccess, checkAtomic, checkFence};
+
+Here here() {
+	return {grid.image, grid.launch, grid.block, grid.self, grid.barriers, grid.threads[grid.self].waits, current ? current->stack : nullptr};
+}
+
+static std::string refused;
+
+[[noreturn]] void refuse(const std::string &why) {
+	refused = why;
+	trap();
+}
 
 std::string guarded(void (*f)(void *), void *argument) {
 	struct sigaction action = {};
@@ -391,7 +413,8 @@ std::string guarded(void (*f)(void *), void *argument) {
 	} else {
 		running = false;
 		if (current) enter(nullptr, false);
-		bad = caught == SIGFPE ? "an arithmetic trap" : "illegal address " + describe(caughtAt);
+		bad = !refused.empty() ? refused : caught == SIGFPE ? "an arithmetic trap" : "illegal address " + describe(caughtAt);
+		refused.clear();
 	}
 	current = nullptr;
 	for (int i = 0; i < 3; i++) sigaction(signals[i], &before[i], nullptr);
@@ -403,6 +426,7 @@ std::string run(const SimImage *image, const SimKernel *kernel, const Grid &shap
 	grid.body = kernel->body;
 	grid.parameters = parameters;
 	grid.self = 0;
+	grid.launch++;
 	Job job{&shape, ""};
 	std::string bad = guarded(blocks, &job);
 	if (!bad.empty())

@@ -23,6 +23,28 @@ std::string guarded(void (*f)(void *), void *argument);
 // describe says what lies at an address that a kernel should not have touched.
 std::string describe(const void *address);
 
+// Where a thread of the grid that runs is. Its block's barriers are counted, and its warp's waits behind the last of them.
+struct Here {
+	const SimImage *image;
+	unsigned launch, block, thread, barriers, waits;
+	const char *stack;  // of stackBytes
+};
+Here here();
+constexpr size_t stackBytes = 64 << 10;
+extern char *dynamicShared, *dynamicSharedEnd;
+
+// imageHolds says whether an address is one of an image's own variables.
+bool imageHolds(const SimImage *image, const void *p);
+
+// refuse ends the grid because of what the thread that runs has done.
+[[noreturn]] void refuse(const std::string &why);
+
+// Checks of check.cc, for kernels that are compiled with them.
+void checkAccess(const void *at, unsigned bytes, int what);
+void checkAtomic(const void *at, unsigned bytes);
+void checkFence();
+void checkBarrier();  // of the block that runs, once all threads are there
+
 extern const SimEngine engine;
 
 }  // namespace sim

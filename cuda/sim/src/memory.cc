@@ -100,6 +100,14 @@ bool inRange(CUcontext c, const void *p, size_t bytes) {
 	return holds(b, p, bytes) && (b->kind != Device || b->device == c->device);
 }
 
+bool blockAt(const void *p, uintptr_t *from, uintptr_t *to) {
+	Block *b = find(p);
+	if (!b) return false;
+	*from = (uintptr_t)b->base;
+	*to = *from + b->bytes;
+	return true;
+}
+
 bool pinned(const void *p, size_t bytes) {
 	Block *b = find(p);
 	return holds(b, p, bytes) && b->kind != Device;

@@ -1,5 +1,6 @@
 // Modules and launches.
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,28 @@ bool isFunction(CUfunction f) {
 size_t staticShared(CUfunction f) { return f->image->sharedEnd - f->image->shared; }
 
 }  // namespace
+
+bool imageHolds(const SimImage *image, const void *p) {
+	static const SimImage *of;
+	static uintptr_t from, to;
+	if (of != image) {
+		struct Range { uintptr_t at, from, to; } r{(uintptr_t)image, 0, 0};
+		dl_iterate_phdr([](dl_phdr_info *info, size_t, void *p) {
+			Range &r = *(Range *)p;
+			uintptr_t lo = UINTPTR_MAX, hi = 0;
+			for (int i = 0; i < info->dlpi_phnum; i++)
+				if (info->dlpi_phdr[i].p_type == PT_LOAD) {
+					lo = std::min<uintptr_t>(lo, info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+					hi = std::max<uintptr_t>(hi, info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
+				}
+			if (r.at < lo || r.at >= hi) return 0;
+			r.from = lo, r.to = hi;
+			return 1;
+		}, &r);
+		of = image, from = r.from, to = r.to;
+	}
+	return (uintptr_t)p >= from && (uintptr_t)p < to;
+}
 
 void dropModules(CUcontext c, bool lost) {
 	for (CUmodule m : std::set<CUmodule>(modules)) {

@@ -123,6 +123,9 @@ bool compile(const std::string &folder, const std::vector<std::string> &options)
 	words.insert(words.end(), options.begin(), options.end());
 	if (!ahead().empty()) words.push_back("-I" + ahead());
 	words.insert(words.end(), {"-I" + folder, "-o", folder + "/kernels.so", folder + "/kernels.cu"});
+#ifdef SIM_CHECKED
+	words.push_back("-lstdc++");  // no other library: g++ would add its own ThreadSanitizer
+#endif
 	std::vector<char *> args;
 	for (std::string &w : words) args.push_back(w.data());
 	args.push_back(nullptr);

@@ -19,10 +19,10 @@ extern "C" __global__ void __launch_bounds__(64) sums(int n, const float *x, dou
 		if (threadIdx.x < h) part[threadIdx.x] += part[threadIdx.x + h];
 		__syncthreads();
 	}
-	if (threadIdx.x == 0) out[0] = part[0];
+	if (threadIdx.x == 0 && blockIdx.x == 0) out[0] = part[0];
 	s = x[threadIdx.x];
 	for (int d = 16; d > 0; d /= 2) s += __shfl_down_sync(0xffffffffu, s, d);
-	if (threadIdx.x == 32) out[1] = s;
+	if (threadIdx.x == 32 && blockIdx.x == 0) out[1] = s;
 	__syncthreads();
 	if (threadIdx.x == 0) atomicAdd(out + 2, 1.0);
 }
@@ -30,6 +30,27 @@ extern "C" __global__ void unset(float *out) { __shared__ float s[8]; DYNAMIC_SH
 extern "C" __global__ void past(float *d) { DYNAMIC_SHARED(float, s); s[4096] = 1; d[0] = s[0]; }
 extern "C" __global__ void diverge(int k) { if (threadIdx.x < k) __syncthreads(); else __syncthreads(); }
 extern "C" __global__ void stop(float *x) { if (x[0] == 1) __trap(); }
+// The last block adds what each has written. Without a fence, or without a barrier before thread 0 counts, it may read too early.
+extern "C" __global__ void last(float *x, unsigned *count, int fence, int wait) {
+	__shared__ unsigned ticket;
+	x[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+	if (fence) __threadfence();
+	if (wait) __syncthreads();
+	if (threadIdx.x == 0) ticket = atomicAdd(count, 1u);
+	__syncthreads();
+	if (ticket != gridDim.x - 1) return;
+	float s = 0;
+	for (unsigned i = threadIdx.x; i < gridDim.x * blockDim.x; i += blockDim.x) s += x[i];
+	if (threadIdx.x == 0) x[gridDim.x * blockDim.x] = s;
+}
+extern "C" __global__ void copy16(const float *x, float *y) { *(float4 *)y = *(const float4 *)x; }
+extern "C" __global__ void next(float *x) { float v = x[threadIdx.x + 1]; x[threadIdx.x] = v; }
+extern "C" __global__ void neighbour(float *y) {
+	__shared__ float s[64];
+	s[threadIdx.x] = threadIdx.x;
+	if (y[0] == 0) __syncthreads();
+	y[threadIdx.x + 1] = s[threadIdx.x ^ 32];
+}
 extern "C" __global__ void set(int n, float *x) { if (threadIdx.x < n) x[threadIdx.x] = 1; }
 )";
 
@@ -217,6 +238,42 @@ static void blas() {
 	CHECK(!strcmp(simLeaks(), ""));
 }
 
+#ifdef SIM_CHECKED
+// checks are what kernels are refused that are compiled with SIM_CHECK.
+static void checks(const std::string &image) {
+	auto function = [](Device &d, const char *name) {
+		CUfunction f = nullptr;
+		IS(cuModuleGetFunction(&f, d.module, name), 0);
+		return f;
+	};
+	struct Case { const char *what; int want; std::function<void(Device &, CUdeviceptr)> run; };
+	float host[64] = {};
+	std::vector<Case> all = {
+		{"fence and wait", 0, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "last"), nullptr, 4, 64, 0, p, p + 2048, 1, 1), 0); }},
+		{"no fence", 719, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "last"), nullptr, 4, 64, 0, p, p + 2048, 0, 1), 0); }},
+		{"no wait", 719, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "last"), nullptr, 4, 64, 0, p, p + 2048, 1, 0), 0); }},
+		{"aligned", 0, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "copy16"), nullptr, 1, 1, 0, p, p + 16), 0); }},
+		{"misaligned", 716, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "copy16"), nullptr, 1, 1, 0, p + 4, p + 32), 0); }},
+		{"host memory", 700, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "copy16"), nullptr, 1, 1, 0, host, p), 0); }},
+		{"reads what another thread writes", 719, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "next"), nullptr, 1, 32, 0, p), 0); }},
+		{"shared memory behind a barrier", 0, [&](Device &d, CUdeviceptr p) { IS(launch(function(d, "neighbour"), nullptr, 1, 64, 0, p), 0); }},
+		{"shared memory without one", 719, [&](Device &d, CUdeviceptr p) {
+			IS(cuMemsetD32(p, 1, 1), 0);
+			IS(launch(function(d, "neighbour"), nullptr, 1, 64, 0, p), 0);
+		}},
+	};
+	for (Case &c : all)
+		apart([&] {
+			Device d(image);
+			CUdeviceptr p = filled(std::vector<float>(1024));
+			c.run(d, p);
+			int got = cuCtxSynchronize();
+			if (got != c.want) printf("%s: %d, want %d\n", c.what, got, c.want), failures++;
+			IS(cuMemFree(p), c.want);
+		});
+}
+#endif
+
 static void faults() {
 	CUcontext c;
 	CUdeviceptr p, q;
@@ -282,6 +339,9 @@ int main() {
 		IS(cuMemFree(x), CUDA_ERROR_ILLEGAL_ADDRESS);
 	});
 	CHECK(!strcmp(simLeaks(), ""));
+#ifdef SIM_CHECKED
+	checks(image);
+#endif
 	graphs(image);
 	captures();
 	CHECK(!strcmp(simLeaks(), ""));

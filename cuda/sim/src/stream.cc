@@ -28,7 +28,8 @@ void step(CUcontext c, CUstream s) {
 	spent += 1e-6;
 	if (bad.empty()) return;
 	bool address = bad.find("illegal address") != std::string::npos;
-	fail(c, address ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_LAUNCH_FAILED, bad);
+	bool misaligned = bad.find("misaligned address") != std::string::npos;
+	fail(c, address ? CUDA_ERROR_ILLEGAL_ADDRESS : misaligned ? (CUresult)716 : CUDA_ERROR_LAUNCH_FAILED, bad);
 }
 
 std::shared_ptr<Record> mark(CUstream s) {
