@@ -72,6 +72,42 @@ type plan struct {
 	workspace int64
 	backend   // what the plan alone has
 	d         C.cudnnBackendDescriptor_t
+	packs     map[addresses]C.cudnnBackendDescriptor_t // of tensors and a workspace that it has run on
+}
+
+// addresses are those of a graph's tensors, the last one that of the workspace.
+type addresses [16]C.CUdeviceptr
+
+// mostPacks are kept: as many as a step has uses of one convolution, and more.
+const mostPacks = 128
+
+// pack describes tensors and a workspace, as a step that is repeated has them each time.
+func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, error) {
+	if v, ok := x.packs[at]; ok {
+		return v, nil
+	}
+	const own = 1 // the plan itself
+	if len(x.packs) == mostPacks {
+		x.packs = nil
+		if err := x.release(own); err != nil {
+			return nil, err
+		}
+	}
+	v := x.make(C.CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
+	x.setInts(v, C.CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids...)
+	set(&x.backend, v, C.CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, C.CUDNN_TYPE_VOID_PTR, at[:len(uids)]...)
+	set(&x.backend, v, C.CUDNN_ATTR_VARIANT_PACK_WORKSPACE, C.CUDNN_TYPE_VOID_PTR, at[len(at)-1])
+	x.finalize(v, "pointers")
+	if err := x.err; err != nil {
+		x.packs, x.err = nil, nil
+		_ = x.release(own) // err came first
+		return nil, err
+	}
+	if x.packs == nil {
+		x.packs = map[addresses]C.cudnnBackendDescriptor_t{}
+	}
+	x.packs[at] = v
+	return v, nil
 }
 
 // Plans are what cuDNN has for a graph: several, until one is chosen.
@@ -596,7 +632,10 @@ func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 		}
 		return C.CUdeviceptr(a), err
 	}
-	pointers := make([]C.CUdeviceptr, len(at), len(at)+1)
+	var to addresses
+	if len(at) >= len(to) {
+		return fmt.Errorf("cuda: %w for %s: %d tensors where %d are the most", errPlaces, p.g.Name, len(at), len(to)-1)
+	}
 	for i, s := range at {
 		if s.Bytes() != places[i] {
 			return fmt.Errorf("cuda: %w for %s, %v: %d bytes where %d are needed", errPlaces, p.g.Name, p.g, s.Bytes(), places[i])
@@ -605,34 +644,26 @@ func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 		if err != nil {
 			return err
 		}
-		pointers[i] = a
+		to[i] = a
 	}
-	work, err := address(workspace)
-	if err != nil {
+	var err error
+	if to[len(to)-1], err = address(workspace); err != nil {
 		return err
 	}
-	b := backend{}
-	v := b.make(C.CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
-	b.setInts(v, C.CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids...)
-	set(&b, v, C.CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, C.CUDNN_TYPE_VOID_PTR, pointers...)
-	set(&b, v, C.CUDNN_ATTR_VARIANT_PACK_WORKSPACE, C.CUDNN_TYPE_VOID_PTR, work)
-	b.finalize(v, "pointers")
-	if b.err == nil {
-		b.err = p.d.c.Retry(func() error { // cuDNN may have had no memory for its kernels
-			b.err = nil
+	v, err := x.pack(uids, to)
+	if err == nil {
+		err = p.d.c.Retry(func() error { // cuDNN may have had no memory for its kernels
+			b := backend{}
 			b.check(C.cudnnBackendExecute(p.d.h, x.d, v), "cudnnBackendExecute", p.g.Name+" by "+x.engine.String())
 			return b.err
 		})
 	}
-	if err := b.release(0); b.err == nil {
-		b.err = err
-	}
-	if b.err != nil {
+	if err != nil {
 		if lost := p.d.verdict(); lost != nil {
 			return lost
 		}
 	}
-	return b.err
+	return err
 }
 
 // destroy destroys the descriptors, which are the host's, and gives back kernels that were compiled.
