@@ -5,6 +5,7 @@ package net
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"onlinerna/cuda/driver"
 	"onlinerna/nn/device"
@@ -13,13 +14,17 @@ import (
 var _ device.Pipeline = (*Device)(nil)
 
 // Record implements device.Pipeline: it captures a CUDA graph. A device that waits after each op, or is to be eager, records nothing; so does one
-// whose driver or libraries refuse a capture, from then on.
+// whose driver or libraries refuse a capture, from then on. What f itself does wrong, as to wait for the device, is an error.
 func (d *Device) Record(f func() error) (device.Recording, error) {
 	if d.opts.DebugSync || d.opts.Eager {
 		return nil, nil
 	}
-	g, err := d.stream.Capture(f)
-	if errors.Is(err, driver.ErrLost) {
+	var own error
+	g, err := d.stream.Capture(func() error {
+		own = f()
+		return own
+	})
+	if errors.Is(err, driver.ErrLost) || own != nil && !refused(own) {
 		return nil, d.Explain(err)
 	}
 	if err != nil {
@@ -30,6 +35,13 @@ func (d *Device) Record(f func() error) (device.Recording, error) {
 		return nil, nil
 	}
 	return &recording{d, g}, nil
+}
+
+// refused says whether a library failed where it might not have outside a capture. An error that speaks of captures is that of a call which
+// has no place in one.
+func refused(err error) bool {
+	var e *driver.Error
+	return errors.As(err, &e) && !strings.HasPrefix(e.Name, "CUDA_ERROR_STREAM_CAPTURE_")
 }
 
 // recording is a graph on the device's stream.

@@ -267,7 +267,7 @@ func TestFaultOfCapture(t *testing.T) {
 	for _, test := range []struct{ plan, why string }{
 		{"cuStreamBeginCapture_v2@1=400", "cuStreamBeginCapture"},
 		{"cuLaunchKernel@5=1", "cuLaunchKernel"},
-		{"cudnnConvolutionForward@2=4000", "cudnnConvolutionForward"},
+		{"cudnnBackendExecute@2=4000", "cudnnBackendExecute"},
 		{"cuStreamEndCapture@1=901", "cuStreamEndCapture"},
 		{"cuGraphInstantiateWithFlags@1=2", "cuGraphInstantiateWithFlags"},
 	} {

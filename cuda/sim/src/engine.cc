@@ -412,6 +412,7 @@ std::string guarded(void (*f)(void *), void *argument) {
 		running = false;
 	} else {
 		running = false;
+		reopen();
 		if (current) enter(nullptr, false);
 		bad = !refused.empty() ? refused : caught == SIGFPE ? "an arithmetic trap" : "illegal address " + describe(caughtAt);
 		refused.clear();

@@ -17,6 +17,8 @@ struct Grid {
 // not reach.
 std::string run(const SimImage *image, const SimKernel *kernel, const Grid &grid, void **parameters);
 
+// reopen opens device memory again after a signal, whose handler a processor starts with all keys closed.
+void reopen();
 // guarded calls f and returns "" or the fault that ended it.
 std::string guarded(void (*f)(void *), void *argument);
 

@@ -34,7 +34,23 @@ std::map<uintptr_t, Block> blocks;  // by address
 std::map<uintptr_t, size_t> freed;  // recently
 int opened;
 
-void access(const Block &b, bool on) { mprotect(b.first(), b.pages(), on ? PROT_READ | PROT_WRITE : PROT_NONE); }
+// key is that of the processor's for device memory: a thread opens and closes all of it at once. -1 where the processor has none: each
+// page is changed then, which takes most of the time of a test.
+int key() {
+	static int k = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+	return k;
+}
+
+// shut closes device memory to this thread, or opens it.
+void shut(bool on) { pkey_set(key(), on ? PKEY_DISABLE_ACCESS : 0); }
+
+void access(const Block &b, bool on) {
+	if (b.kind == Device && key() >= 0) {
+		shut(!on);
+	} else {
+		mprotect(b.first(), b.pages(), on ? PROT_READ | PROT_WRITE : PROT_NONE);
+	}
+}
 
 Block *find(const void *p) {
 	auto it = blocks.upper_bound((uintptr_t)p);
@@ -54,6 +70,7 @@ void *map(Kind kind, CUcontext c, size_t bytes) {
 	b.mapped = (bytes + page - 1) / page * page + 2 * page;
 	b.map = (char *)mmap(nullptr, b.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (b.map == MAP_FAILED) return nullptr;
+	if (kind == Device && key() >= 0) pkey_mprotect(b.first(), b.pages(), PROT_READ | PROT_WRITE, key());
 	access(b, true);
 	b.base = b.first() + b.pages() - (bytes + 15) / 16 * 16;
 	memset(b.first(), 0xff, b.pages());
@@ -81,6 +98,7 @@ void forget(const Block &b) {
 CUresult release(Block b, CUcontext c) {
 	access(b, true);
 	bool ok = clean(b);
+	if (b.kind == Device && !opened) access(b, false);
 	mmap(b.map, b.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	forget(b);
 	freed[(uintptr_t)b.base] = b.bytes;
@@ -128,8 +146,13 @@ void releaseAll(CUcontext c, bool lost) {
 
 void open(bool on) {
 	if (on ? opened++ : --opened) return;
+	if (key() >= 0) return shut(!on);
 	for (auto &[at, b] : blocks)
 		if (b.kind == Device) access(b, on);
+}
+
+void reopen() {
+	if (opened && key() >= 0) shut(false);
 }
 
 size_t used(int device) {

@@ -90,7 +90,7 @@ bool pinned(const void *p, size_t bytes);
 void releaseAll(CUcontext c, bool lost);  // what c still holds
 void dropModules(CUcontext c, bool lost);
 bool blockAt(const void *p, uintptr_t *from, uintptr_t *to);  // the allocation that holds an address
-void open(bool on);            // device memory can be touched in between
+void open(bool on);            // device memory can be touched in between, by this thread
 size_t used(int device);
 CUresult take(CUcontext c, long bytes);  // device memory that the driver or a library takes for itself, or gives back
 
