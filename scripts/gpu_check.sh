@@ -74,7 +74,7 @@ within 90 ./space.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1
 begin "RNA beside training"
 options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
 if $standin; then options=(--dim 100000 --window 2,5 --repeats 1); fi
-within 90 ./rna bench rna --quiet "${options[@]}" --svg "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
+within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
 
 # A precision is measured if the program has it.
 help=$(./rna bench train --help)
@@ -90,7 +90,7 @@ train() { # a precision, then options
 	local name=$1 own=()
 	shift
 	if grep -q -e '--precision' <<<"$help"; then own=(--precision "$name"); fi
-	within 90 ./rna bench train --device cuda "${work[@]}" --batch "$batch" "${own[@]}" "$@" --json "$results/train-$name.json" --svg "$results/train-$name.svg" >"$results/train-$name.txt" 2>&1
+	within 90 ./rna bench train --device cuda "${work[@]}" --batch "$batch" "${own[@]}" "$@" --json "$results/train-$name.json" --plot "$results/train-$name.svg" >"$results/train-$name.txt" 2>&1
 }
 for p in "${precisions[@]}"; do
 	begin "training in $p"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,7 @@ import (
 
 type benchFlags struct {
 	bench.Options
-	device, json, svg   string
+	device, json, plot  string
 	threads             int
 	winograd, debugSync bool
 	precision           string
@@ -52,7 +51,7 @@ machine, beside one process with the threads of all; in turn, with noise.
 GFLOP are the products of convolutions and linear layers: a multiplication and an addition for each weight that
 meets an input. "make bench-pytorch" compares with PyTorch.`,
 		Example: `  rna bench train --model resnet50 --batch 16
-  rna bench train --model resnet20 --batch 128 --eval --svg eval.svg
+  rna bench train --model resnet20 --batch 128 --eval --plot eval.svg
   rna bench train --device cuda --batch auto --data imagenet`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +65,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 				return err
 			}
 			return with(g, func() error {
-				if err := checkOutputs(f.json, f.svg); err != nil {
+				if err := checkOutputs(f.plot, f.json); err != nil {
 					return &usageError{"rna bench train", err}
 				}
 				if g.Single() {
@@ -98,7 +97,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.IntVar(&f.rounds, "rounds", 3, "of measurements of ranks, each way in turn")
 	f.ranks.add(r)
 	r.StringVar(&f.json, "json", "", "write everything to this `file`")
-	r.StringVar(&f.svg, "svg", "", "draw the kinds of ops as bars to this `file`")
+	r.StringVar(&f.plot, "plot", "", "draw the kinds of ops as bars to this `file`"+plotHelp)
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, r)
 	return cmd
@@ -124,17 +123,7 @@ func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err := writeFile(f.json, r.WriteJSON); err != nil {
 		return err
 	}
-	return writeFile(f.svg, r.Plot)
+	return drawFile(f.plot, r.Plot)
 }
 
 // writeFile lets write fill a file; no path means no file.
-func writeFile(path string, write func(io.Writer) error) error {
-	if path == "" {
-		return nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
-}

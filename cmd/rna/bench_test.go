@@ -15,7 +15,7 @@ func TestBenchTrain(t *testing.T) {
 	dir := t.TempDir()
 	file, figure := filepath.Join(dir, "bench.json"), filepath.Join(dir, "bench.svg")
 	out := mustRun(t, "bench", "train", "--model", "lenet", "--batch", "4", "--steps", "2", "--warmup", "1", "--threads", "1",
-		"--device", "cpu", "--eval", "--winograd", "--json", file, "--svg", figure)
+		"--device", "cpu", "--eval", "--winograd", "--json", file, "--plot", figure)
 	for _, want := range []string{"lenet, evaluation, batch 4", "images/s", "conv2d", "all products"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
@@ -91,7 +91,7 @@ func TestBenchMistakes(t *testing.T) {
 
 func TestBenchHelp(t *testing.T) {
 	out := mustRun(t, "bench", "train", "--help")
-	for _, want := range []string{"--model", "--eval", "--json", "--svg", "--threads", "make bench-pytorch"} {
+	for _, want := range []string{"--model", "--eval", "--json", "--plot", "--threads", "make bench-pytorch"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("help lacks %s", want)
 		}
@@ -105,7 +105,7 @@ func TestBenchRNA(t *testing.T) {
 	dir := t.TempDir()
 	lines, file, figure := filepath.Join(dir, "rna.csv"), filepath.Join(dir, "rna.json"), filepath.Join(dir, "rna.svg")
 	out := mustRun(t, "bench", "rna", "--model", "lenet", "--batch", "2", "--steps", "1", "--repeats", "1", "--window", "4-6:2,2", "--threads", "1",
-		"--rna-device", "cpu", "--csv", lines, "--json", file, "--svg", figure)
+		"--rna-device", "cpu", "--csv", lines, "--json", file, "--plot", figure)
 	for _, want := range []string{"vectors of 61,706 float32", "1 thread", "forward + backward of lenet on cpu", "batch 2", "\ncpu, online", "an epoch of ImageNet", "N = 6 at its end (cpu, full)"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
@@ -163,8 +163,9 @@ func TestBenchRNAMistakes(t *testing.T) {
 		{"--dim 10 --model lenet", 2, []string{"--model"}},
 		{"--csv " + dir + "/none/a.csv", 2, []string{"/none/a.csv cannot be written"}},
 		{"--csv " + file + "/a.csv", 2, []string{"a.csv cannot be written"}},
-		{"--svg " + dir, 2, []string{"it is a folder"}},
-		{"--csv " + file + " --svg " + file, 2, []string{"written twice"}},
+		{"--plot " + dir, 2, []string{"it is a folder"}},
+		{"--plot " + file, 2, []string{"drawn as .svg, .png, .pdf"}},
+		{"--csv " + file + " --plot " + file, 2, []string{"written twice"}},
 		{"--model lenot", 1, []string{`"lenot"`, `"lenet"`}},
 		{"--device gpu --model lenet", 1, []string{`unknown device "gpu"`}},
 		{"--rna-device cud --model lenet", 1, []string{`unknown device "cud" for RNA`, "did you mean cuda?"}},

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +26,7 @@ type benchRNAFlags struct {
 	dim, threads      int
 	winograd, quiet   bool
 	device, rnaDevice string
-	csv, json, svg    string
+	csv, json, plot   string
 	ranks             ranksFlags
 	group             *ranks.Group // nil for one process
 }
@@ -45,7 +43,7 @@ A full pass starts from N + 1 vectors: the Gram matrix, the coefficients, the co
 an iterate which enters a full window: a row of the Gram matrix, the coefficients, the combination.
 
 Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, each with its part of the vectors.`,
-		Example: `  rna bench rna --svg rna.svg --csv rna.csv
+		Example: `  rna bench rna --plot rna.svg --csv rna.csv
   rna bench rna --window 2-10,20 --batch 32
   rna bench rna --dim 1000000`,
 		Args: noArgs,
@@ -80,7 +78,7 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 	o := newGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write a line for each pass to this `file`")
 	o.StringVar(&f.json, "json", "", "write everything to this `file`")
-	o.StringVar(&f.svg, "svg", "", "draw the times by N, and the share of the memory's bandwidth, to this `file`")
+	o.StringVar(&f.plot, "plot", "", "draw the times by N, and the share of the memory's bandwidth, to this `file`"+plotHelp)
 	o.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, r, o)
 	w.Lookup("window").DefValue = ""
@@ -102,7 +100,7 @@ func (f *benchRNAFlags) check(cmd *cobra.Command) error {
 			}
 		}
 	}
-	return checkOutputs(f.csv, f.json, f.svg)
+	return checkOutputs(f.plot, f.csv, f.json)
 }
 
 func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error) {
@@ -152,12 +150,12 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 	for _, o := range []struct {
 		path  string
 		write func(io.Writer) error
-	}{{f.csv, r.WriteCSV}, {f.json, r.WriteJSON}, {f.svg, r.Plot}} {
+	}{{f.csv, r.WriteCSV}, {f.json, r.WriteJSON}} {
 		if err := writeFile(o.path, o.write); err != nil {
 			return err
 		}
 	}
-	return nil
+	return drawFile(f.plot, r.Plot)
 }
 
 // freeOn is the free memory of a device, 0 when nobody knows.
@@ -321,30 +319,5 @@ func (l *windowList) Set(s string) error {
 	}
 	slices.Sort(list)
 	*l = slices.Compact(list)
-	return nil
-}
-
-// checkOutputs finds files that could not be written, or would be written twice, before the work begins.
-func checkOutputs(paths ...string) error {
-	seen := map[string]bool{}
-	for _, path := range paths {
-		if path == "" {
-			continue
-		}
-		dir := filepath.Dir(path)
-		if st, err := os.Stat(dir); err != nil {
-			return fmt.Errorf("%s cannot be written: %w", path, err)
-		} else if !st.IsDir() {
-			return fmt.Errorf("%s cannot be written: %s is no folder", path, dir)
-		}
-		if st, err := os.Stat(path); err == nil && st.IsDir() {
-			return fmt.Errorf("%s cannot be written: it is a folder", path)
-		}
-		if clean := filepath.Clean(path); seen[clean] {
-			return fmt.Errorf("%s is to be written twice", path)
-		} else {
-			seen[clean] = true
-		}
-	}
 	return nil
 }

@@ -77,7 +77,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	r := newGroup("Run")
 	r.StringVar(&f.predictions, "predictions", "", "write path, label, names of the label and of the predicted class, and logits of each image to this CSV `file`")
 	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")
-	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this `file`: CSV, or a picture where it ends in .svg")
+	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this `file`: CSV, or a figure as .svg, .png or .pdf")
 	r.StringVar(&f.worstSheet, "worst", "", "draw the images with the highest loss, the highest first, on a sheet: PNG `file`")
 	r.IntVar(&f.worstCount, "worst-count", 64, "`images` on the sheet")
 	r.BoolVar(&f.json, "json", false, "print everything as JSON")

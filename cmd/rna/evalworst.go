@@ -73,18 +73,27 @@ func (f *evalFlags) checkOutputs() error {
 	if f.worstSheet != "" && !strings.EqualFold(filepath.Ext(f.worstSheet), ".png") {
 		return fmt.Errorf("--worst %s: the sheet is a PNG, name it so", f.worstSheet)
 	}
-	return checkOutputs(f.predictions, f.confusion, f.worstSheet)
+	if f.confusionIsCSV() {
+		return checkOutputs("", f.predictions, f.confusion, f.worstSheet)
+	}
+	return checkOutputs(f.confusion, f.predictions, f.worstSheet)
+}
+
+func (f *evalFlags) confusionIsCSV() bool {
+	return strings.EqualFold(filepath.Ext(f.confusion), ".csv")
 }
 
 // writePictures writes the confusion matrix and the sheet of the worst images, where they are asked for.
 func (f *evalFlags) writePictures(out io.Writer) error {
-	write := f.report.writeConfusion
-	if strings.EqualFold(filepath.Ext(f.confusion), ".svg") {
-		write = func(w io.Writer) error {
-			return report.Confusion(w, fmt.Sprintf("%s on %s", f.report.Model, filepath.Base(f.data)), f.report.names, f.report.confusion)
-		}
+	var err error
+	if f.confusionIsCSV() {
+		err = writeFile(f.confusion, f.report.writeConfusion)
+	} else {
+		err = drawFile(f.confusion, func(w io.Writer, format string) error {
+			return report.Confusion(w, format, fmt.Sprintf("%s on %s", f.report.Model, filepath.Base(f.data)), f.report.names, f.report.confusion)
+		})
 	}
-	if err := writeFile(f.confusion, write); err != nil || f.worstSheet == "" {
+	if err != nil || f.worstSheet == "" {
 		return err
 	}
 	list := f.report.worst.list
@@ -94,6 +103,6 @@ func (f *evalFlags) writePictures(out io.Writer) error {
 	if err := writeSheet(f.worstSheet, f.report.worst.batch()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: %d images with losses from %.4g to %.4g\n", f.worstSheet, len(list), list[0].loss, list[len(list)-1].loss)
+	_, err = fmt.Fprintf(out, "%s: %d images with losses from %.4g to %.4g\n", f.worstSheet, len(list), list[0].loss, list[len(list)-1].loss)
 	return err
 }

@@ -74,7 +74,7 @@ Without --data it takes the sonar data of Gorman and Sejnowski (UCI, CC BY 4.0).
 	m.Uint64Var(&f.seed, "seed", 0, "seed of the samples drawn")
 	o := newGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "write the curves to this CSV `file`")
-	o.StringVar(&f.plot, "plot", "", "draw them into this SVG `file`")
+	o.StringVar(&f.plot, "plot", "", "draw them into this `file`"+plotHelp)
 	o.StringVar(&f.allFigures, "all-figures", "", "draw every figure of the paper for these data into this `folder`, with a CSV file beside each: of all digits, or of --digit with all methods")
 	o.BoolVar(&f.anderson, "anderson", false, "compare RNA with and without regularisation, in place of methods")
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress bar")
@@ -151,7 +151,7 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if f.allFigures != "" {
 		return f.figures(ctx, out, log)
 	}
-	if err := checkOutputs(f.csv, f.plot); err != nil {
+	if err := checkOutputs(f.plot, f.csv); err != nil {
 		return err
 	}
 	e, err := f.experiment(out, log)
@@ -166,7 +166,7 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Table(out), writeFile(f.csv, s.CSV), writeFile(f.plot, s.Draw), s.Failed())
+	return errors.Join(s.Table(out), writeFile(f.csv, s.CSV), drawFile(f.plot, s.Draw), s.Failed())
 }
 
 // strength is the regularisation: a multiple of the smoothness of the data, or by samples of L_max/n.

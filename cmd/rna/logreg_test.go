@@ -47,7 +47,13 @@ func TestLogreg(t *testing.T) {
 	if rows := readAll(t, curves); rows[0][1] != "epoch" {
 		t.Errorf("header %v", rows[0])
 	}
-	mustRun(t, "logreg", "--anderson", "--iterations", "10", "--cond", "well", "--plot", plot)
+	for ext, magic := range map[string]string{"svg": "<?xml", "png": "\x89PNG", "pdf": "%PDF-"} {
+		plot := filepath.Join(dir, "anderson."+ext)
+		mustRun(t, "logreg", "--anderson", "--iterations", "10", "--cond", "well", "--plot", plot)
+		if b, err := os.ReadFile(plot); err != nil || !strings.HasPrefix(string(b), magic) {
+			t.Errorf("%s begins with %.8q, %v", plot, b, err)
+		}
+	}
 }
 
 func TestLogregFiles(t *testing.T) {

@@ -134,7 +134,7 @@ func (e *experiment) figure(ctx context.Context, g study.Figure, reg float64) er
 		return err
 	}
 	path := filepath.Join(e.flags.allFigures, g.Name)
-	if err := errors.Join(writeFile(path+".svg", s.Draw), writeFile(path+".csv", s.CSV)); err != nil {
+	if err := errors.Join(drawFile(path+".svg", s.Draw), writeFile(path+".csv", s.CSV)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.out, "%s.svg, %s.csv\n\n", path, path)

@@ -18,12 +18,12 @@ import (
 )
 
 type replayFlags struct {
-	data, valData, device, precision, csv, svg string
-	bn                                         string
-	bnBatches, limit, workers, threads         int
-	lambdas                                    []string
-	json, quiet                                bool
-	opt                                        replay.Options
+	data, valData, device, precision, csv, plot string
+	bn                                          string
+	bnBatches, limit, workers, threads          int
+	lambdas                                     []string
+	json, quiet                                 bool
+	opt                                         replay.Options
 }
 
 func newReplay() *cobra.Command {
@@ -37,7 +37,7 @@ over, from the weights that rna train --keep-every 1 kept, without training agai
 Each point gets BatchNorm statistics and scores as in training, beside the weights of the epoch. Lists are combined: two
 windows with two lambdas are four curves. A curve begins where there are snapshots enough for it.`,
 		Example: `  rna replay runs/20260102-150405-lenet
-  rna replay runs/… --rna-window 5,10 --lambda 1e-9,1e-3,auto --averages 5,10 --ema 0.9 --svg replay.svg`,
+  rna replay runs/… --rna-window 5,10 --lambda 1e-9,1e-3,auto --averages 5,10 --ema 0.9 --plot replay.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := f.check(cmd.Flags(), args)
 			if err != nil {
@@ -63,7 +63,7 @@ windows with two lambdas are four curves. A curve begins where there are snapsho
 	d.IntVar(&f.limit, "limit-val", 0, "batches an evaluation (default: the run's)")
 	o := newGroup("Output")
 	o.StringVar(&f.csv, "csv", "", "CSV `file` with a line a point")
-	o.StringVar(&f.svg, "svg", "", "SVG `file` with the curves")
+	o.StringVar(&f.plot, "plot", "", "`file` with the curves"+plotHelp)
 	o.StringVar(&f.opt.Keep, "keep", "", "`folder` for the weights of all curves in the last epoch")
 	o.BoolVar(&f.json, "json", false, "print JSON in place of the table")
 	r := newGroup("Run")
@@ -100,7 +100,7 @@ func (f *replayFlags) check(set *pflag.FlagSet, args []string) error {
 		f.opt.Lambdas = append(f.opt.Lambdas, replay.Lambda{Value: x})
 	}
 	f.opt.Stats = replay.Stats(f.bn)
-	return checkOutputs(f.csv, f.svg)
+	return checkOutputs(f.plot, f.csv)
 }
 
 // complete takes what the command line does not say from the run.
@@ -170,7 +170,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if err := writeFile(f.csv, rep.CSV); err != nil {
 		return err
 	}
-	if err := writeFile(f.svg, rep.Plot); err != nil {
+	if err := drawFile(f.plot, rep.Plot); err != nil {
 		return err
 	}
 	if f.json {

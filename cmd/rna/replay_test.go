@@ -17,7 +17,7 @@ func TestReplay(t *testing.T) {
 	run := filepath.Join(dir, "run")
 	mustRun(t, append([]string{"train", "--epochs", "4", "-o", run, "-q", "--keep-every", "1", "--holdout", "0.01", "--rna-window", "2"}, quick...)...)
 	svg, csv := filepath.Join(dir, "r.svg"), filepath.Join(dir, "r.csv")
-	args := []string{"replay", run, "--rna-window", "2,3", "--lambda", "1e-9,auto", "--averages", "2", "--ema", "0.9,0.5", "--svg", svg, "--csv", csv, "--device", "cpu"}
+	args := []string{"replay", run, "--rna-window", "2,3", "--lambda", "1e-9,auto", "--averages", "2", "--ema", "0.9,0.5", "--plot", svg, "--csv", csv, "--device", "cpu"}
 	table := mustRun(t, args...)
 	for _, line := range strings.Split(table, "\n") {
 		if utf8.RuneCountInString(line) > 80 {

@@ -95,7 +95,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	}
 	fmt.Fprint(out, residuals)
 	plot := filepath.Join(folder, "study.svg")
-	if err := draw(plot, s.Plot); err != nil {
+	if err := drawFile(plot, s.Plot); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out, plot)

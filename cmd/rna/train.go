@@ -476,15 +476,6 @@ func summarise(w io.Writer, r *train.Run) error {
 	return nil
 }
 
-func writePlot(path string, r *train.Run, plot func(io.Writer, train.Config, []train.EpochRecord) error) error {
-	return draw(path, func(w io.Writer) error { return plot(w, r.Config, r.History) })
-}
-
-// draw creates a file and draws into it.
-func draw(path string, plot func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(plot(f), f.Close())
+func writePlot(path string, r *train.Run, plot func(io.Writer, string, train.Config, []train.EpochRecord) error) error {
+	return drawFile(path, func(w io.Writer, format string) error { return plot(w, format, r.Config, r.History) })
 }

@@ -166,7 +166,7 @@ func TestClock(t *testing.T) {
 		t.Errorf("products %+v", r.Products)
 	}
 	var table, svg bytes.Buffer
-	if err := errors.Join(r.WriteTable(&table), r.Plot(&svg)); err != nil {
+	if err := errors.Join(r.WriteTable(&table), r.Plot(&svg, "svg")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"device cpu, some card, bfloat16", "memory of the device: 12.3 MB", "in 5 steps of their own", "of copy", "peak, bfloat16: 2000 GFLOP/s, products", "\nfloat32: 1000 GFLOP/s", "\ncopy: 3000 GB/s"} {

@@ -26,9 +26,9 @@ const (
 	nameSize  = 10
 )
 
-// Plot writes an SVG with a bar for each kind of ops: its time in a step, and the share that it reaches of the limit
+// Plot writes a figure, as svg, png or pdf, with a bar for each kind of ops: its time in a step, and the share that it reaches of the limit
 // that applies, multiply-adds for products and bandwidth for the rest.
-func (r *Result) Plot(w io.Writer) error {
+func (r *Result) Plot(w io.Writer, format string) error {
 	var kinds []Kind
 	for _, k := range r.Kinds {
 		if k.Share >= shown {
@@ -53,7 +53,10 @@ func (r *Result) Plot(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	svg, dc := figure.Canvas(r.title(), legendRow+barRow*vg.Length(len(kinds))+axis)
+	canvas, dc, err := figure.Canvas(format, r.title(), legendRow+barRow*vg.Length(len(kinds))+axis)
+	if err != nil {
+		return err
+	}
 	r.drawLegend(dc)
 	dc = draw.Crop(dc, 0, 0, 0, -legendRow)
 	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Centimeter}
@@ -67,7 +70,7 @@ func (r *Result) Plot(w io.Writer) error {
 	for i, k := range kinds {
 		data.FillText(figure.Text(nameSize), vg.Point{X: dc.Min.X, Y: y(at(i, kinds))}, k.Name)
 	}
-	_, err = svg.WriteTo(w)
+	_, err = canvas.WriteTo(w)
 	return err
 }
 

@@ -119,7 +119,7 @@ func TestWriteRNA(t *testing.T) {
 	r := measured(t)
 	r.Places[0].LeftOut, r.Places[0].Free, r.NoGPU = []int{40, 50}, 5e9, "there is none"
 	var table, lines, out, svg bytes.Buffer
-	if err := errors.Join(r.WriteTable(&table), r.WriteCSV(&lines), r.WriteJSON(&out), r.Plot(&svg)); err != nil {
+	if err := errors.Join(r.WriteTable(&table), r.WriteCSV(&lines), r.WriteJSON(&out), r.Plot(&svg, "svg")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -169,7 +169,7 @@ func TestWriteRNA(t *testing.T) {
 	}
 	r.Net = nil
 	table.Reset()
-	if err := errors.Join(r.WriteTable(&table), r.Plot(io.Discard), r.WriteCSV(io.Discard)); err != nil || strings.Contains(table.String(), "ImageNet") {
+	if err := errors.Join(r.WriteTable(&table), r.Plot(io.Discard, "svg"), r.WriteCSV(io.Discard)); err != nil || strings.Contains(table.String(), "ImageNet") {
 		t.Errorf("without a network: %v\n%s", err, &table)
 	}
 }

@@ -27,9 +27,9 @@ type curve struct {
 	passes []RNAPass
 }
 
-// Plot writes an SVG: the time of passes by N, on a logarithmic axis beside that of a forward and backward pass, and
+// Plot writes a figure, as svg, png or pdf: the time of passes by N, on a logarithmic axis beside that of a forward and backward pass, and
 // the share of the memory's bandwidth that they reach. Bars are the quartiles.
-func (r *RNAResult) Plot(w io.Writer) error {
+func (r *RNAResult) Plot(w io.Writer, format string) error {
 	curves := r.curves()
 	times, err := r.plotTimes(curves)
 	if err != nil {
@@ -45,7 +45,10 @@ func (r *RNAResult) Plot(w io.Writer) error {
 	}
 	const perRow = 2
 	legend := legendRow * vg.Length((lines+perRow-1)/perRow)
-	svg, dc := figure.Canvas(r.title(), legend+panelHeight)
+	canvas, dc, err := figure.Canvas(format, r.title(), legend+panelHeight)
+	if err != nil {
+		return err
+	}
 	column := (dc.Max.X - dc.Min.X) / perRow
 	entry := func(i int, s draw.LineStyle, text string) {
 		x, y := dc.Min.X+column*vg.Length(i%perRow), dc.Max.Y-legendRow*(vg.Length(i/perRow)+0.5)
@@ -63,7 +66,7 @@ func (r *RNAResult) Plot(w io.Writer) error {
 	for i, area := range areas {
 		plots[0][i].Draw(area)
 	}
-	_, err = svg.WriteTo(w)
+	_, err = canvas.WriteTo(w)
 	return err
 }
 

@@ -61,9 +61,9 @@ func coefficients(history []train.EpochRecord) *grid {
 // Extrapolated says whether there are coefficients to draw.
 func Extrapolated(history []train.EpochRecord) bool { return coefficients(history).rows > 0 }
 
-// Coefficients writes an SVG heat map of the coefficients c over the epochs: a column for each extrapolation,
+// Coefficients writes a heat map of the coefficients c over the epochs: a column for each extrapolation,
 // a row for the age of a snapshot.
-func Coefficients(w io.Writer, c train.Config, history []train.EpochRecord) error {
+func Coefficients(w io.Writer, format string, c train.Config, history []train.EpochRecord) error {
 	g := coefficients(history)
 	if g.rows == 0 {
 		return errors.New("nothing to draw: no epoch has coefficients")
@@ -75,14 +75,17 @@ func Coefficients(w io.Writer, c train.Config, history []train.EpochRecord) erro
 		}
 	}
 	const height, bar = 11 * vg.Centimeter, 2.6 * vg.Centimeter
-	svg, dc := figure.Canvas("Coefficients of RNA: "+title(c), height)
+	canvas, dc, err := figure.Canvas(format, "Coefficients of RNA: "+title(c), height)
+	if err != nil {
+		return err
+	}
 	p := figure.New("epoch", "snapshots before the newest", 1, 1)
 	heat := plotter.NewHeatMap(g, diverging{})
 	heat.Min, heat.Max = -most, most
 	p.Add(heat)
 	p.Draw(draw.Crop(dc, 0, -bar, 0, 0))
 	drawScale(draw.Crop(dc, dc.Max.X-dc.Min.X-bar+0.6*vg.Centimeter, 0, 1.2*vg.Centimeter, -0.3*vg.Centimeter), most)
-	_, err := svg.WriteTo(w)
+	_, err = canvas.WriteTo(w)
 	return err
 }
 

@@ -30,7 +30,7 @@ func TestCoefficients(t *testing.T) {
 		t.Error("a snapshot that is not there has a coefficient")
 	}
 	var b bytes.Buffer
-	if err := Coefficients(&b, c, h); err != nil {
+	if err := Coefficients(&b, "svg", c, h); err != nil {
 		t.Fatal(err)
 	}
 	s := b.String()
@@ -43,13 +43,13 @@ func TestCoefficients(t *testing.T) {
 		t.Error("the SVG contains what is no number")
 	}
 	// One extrapolation, and none.
-	if err := Coefficients(io.Discard, c, h[:4]); err != nil {
+	if err := Coefficients(io.Discard, "svg", c, h[:4]); err != nil {
 		t.Error(err)
 	}
-	if err := Coefficients(io.Discard, c, h[:2]); err == nil || Extrapolated(h[:2]) || !Extrapolated(h) {
+	if err := Coefficients(io.Discard, "svg", c, h[:2]); err == nil || Extrapolated(h[:2]) || !Extrapolated(h) {
 		t.Error("coefficients where nothing was extrapolated")
 	}
-	if err := Coefficients(io.Discard, c, []train.EpochRecord{{Epoch: 1, RNA: &train.RNARecord{Choice: "kept"}}}); err == nil {
+	if err := Coefficients(io.Discard, "svg", c, []train.EpochRecord{{Epoch: 1, RNA: &train.RNARecord{Choice: "kept"}}}); err == nil {
 		t.Error("coefficients where the iterate was kept")
 	}
 }

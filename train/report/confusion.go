@@ -58,12 +58,15 @@ func (whites) Colors() []color.Color {
 
 // Confusion writes an SVG of a confusion matrix: counts by label, then by predicted class, of which a cell's colour shows the share of the label's
 // images.
-func Confusion(w io.Writer, title string, names []string, counts [][]int) error {
+func Confusion(w io.Writer, format, title string, names []string, counts [][]int) error {
 	k := len(counts)
 	if k < 2 || len(names) != k {
 		return errors.New("nothing to draw: a confusion matrix has two classes or more, with a name each")
 	}
-	svg, dc := figure.Canvas("Confusion: "+title, 24*vg.Centimeter)
+	canvas, dc, err := figure.Canvas(format, "Confusion: "+title, 24*vg.Centimeter)
+	if err != nil {
+		return err
+	}
 	p := figure.New("predicted", "label", 1, 1)
 	heat := plotter.NewHeatMap(confusion(counts), whites{})
 	heat.Min, heat.Max = 0, 1
@@ -88,7 +91,7 @@ func Confusion(w io.Writer, title string, names []string, counts [][]int) error 
 		p.Add(cells)
 	}
 	p.Draw(draw.Crop(dc, 0, -(dc.Max.X-dc.Min.X)+26*vg.Centimeter, 0, 0))
-	_, err := svg.WriteTo(w)
+	_, err = canvas.WriteTo(w)
 	return err
 }
 

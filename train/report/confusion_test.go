@@ -8,7 +8,7 @@ import (
 
 func TestConfusion(t *testing.T) {
 	var b strings.Builder
-	if err := Confusion(&b, "x<y>", []string{"cat", "dog & co", "none"}, [][]int{{17, 3, 0}, {1, 41, 0}, {0, 0, 0}}); err != nil {
+	if err := Confusion(&b, "svg", "x<y>", []string{"cat", "dog & co", "none"}, [][]int{{17, 3, 0}, {1, 41, 0}, {0, 0, 0}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{">17<", ">3<", ">41<", ">cat<", ">predicted<", "dog &amp; co"} {
@@ -23,7 +23,7 @@ func TestConfusion(t *testing.T) {
 	if g.Z(0, 1) != 0.75 || g.Z(1, 1) != 0.25 || !math.IsNaN(g.Z(0, 0)) {
 		t.Errorf("%g %g %g", g.Z(0, 1), g.Z(1, 1), g.Z(0, 0))
 	}
-	if Confusion(&b, "", []string{"one"}, [][]int{{1}}) == nil {
+	if Confusion(&b, "svg", "", []string{"one"}, [][]int{{1}}) == nil {
 		t.Error("a matrix of one class is drawn")
 	}
 }

@@ -28,14 +28,15 @@ const (
 	columns   = 3 // of the legend
 )
 
-// Plot writes an SVG with the validation loss and error of each kind of weights over the epochs.
-func Plot(w io.Writer, c train.Config, history []train.EpochRecord) error {
+// Plot writes a figure with the validation loss and error of each kind of weights over the epochs. The format is svg, png or pdf, as in all
+// figures.
+func Plot(w io.Writer, format string, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
-	return plotSeries(w, c, list, "validation")
+	return plotSeries(w, format, c, list, "validation")
 }
 
 // plotSeries draws series of scores on images of the kind that is named.
-func plotSeries(w io.Writer, c train.Config, list []series, images string) error {
+func plotSeries(w io.Writer, format string, c train.Config, list []series, images string) error {
 	if len(list) == 0 {
 		return errors.New("nothing to draw: no epoch was evaluated")
 	}
@@ -48,7 +49,10 @@ func plotSeries(w io.Writer, c train.Config, list []series, images string) error
 		return err
 	}
 	legend := legendRow * vg.Length((len(list)+columns-1)/columns)
-	svg, dc := figure.Canvas(title(c), panels+legend)
+	canvas, dc, err := figure.Canvas(format, title(c), panels+legend)
+	if err != nil {
+		return err
+	}
 	middle := draw.Crop(dc, 0, 0, legend, 0)
 	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Centimeter}
 	plots := [][]*plot.Plot{{loss, wrong}}
@@ -56,7 +60,7 @@ func plotSeries(w io.Writer, c train.Config, list []series, images string) error
 		plots[0][i].Draw(cs)
 	}
 	drawLegend(draw.Crop(dc, 0, 0, 0, legend-(dc.Max.Y-dc.Min.Y)), list)
-	_, err = svg.WriteTo(w)
+	_, err = canvas.WriteTo(w)
 	return err
 }
 

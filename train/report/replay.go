@@ -110,8 +110,8 @@ func (r Replay) Table(w io.Writer) error {
 	return err
 }
 
-// Plot writes an SVG with loss and error of all curves over the epochs.
-func (r Replay) Plot(w io.Writer) error {
+// Plot writes a figure with loss and error of all curves over the epochs.
+func (r Replay) Plot(w io.Writer, format string) error {
 	list, images := r.series()
 	var scored []series
 	for _, s := range list {
@@ -119,7 +119,7 @@ func (r Replay) Plot(w io.Writer) error {
 			scored = append(scored, s)
 		}
 	}
-	return plotSeries(w, r.Config, scored, images)
+	return plotSeries(w, format, r.Config, scored, images)
 }
 
 // CSV writes a line for each point.

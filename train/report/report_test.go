@@ -117,7 +117,7 @@ func TestTableOfLess(t *testing.T) {
 func svg(t *testing.T, c train.Config, h []train.EpochRecord) (count map[string]int, text string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Plot(&b, c, h); err != nil {
+	if err := Plot(&b, "svg", c, h); err != nil {
 		t.Fatal(err)
 	}
 	if s := b.String(); strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
@@ -197,7 +197,7 @@ func TestDrawable(t *testing.T) {
 			t.Errorf("%d epochs: drawable %v", n, got)
 		}
 	}
-	if err := Plot(io.Discard, c, nil); err == nil {
+	if err := Plot(io.Discard, "svg", c, nil); err == nil {
 		t.Error("an empty history is drawn")
 	}
 }

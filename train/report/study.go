@@ -75,7 +75,7 @@ func (s Study) Table(w io.Writer) error {
 }
 
 // Plot writes an SVG with the validation errors of standard training, offline and online RNA, and the distance of c from the average.
-func (s Study) Plot(w io.Writer) error {
+func (s Study) Plot(w io.Writer, format string) error {
 	var wrong, distance []figure.Curve
 	for _, c := range s.curves() {
 		x := figure.Curve{Name: c.name}
@@ -110,5 +110,5 @@ func (s Study) Plot(w io.Writer) error {
 	if distance != nil {
 		panels = append(panels, figure.Panel{X: "epoch", Y: "distance of c from 1/N", Curves: distance})
 	}
-	return figure.Draw(w, title(s.Config), panels...)
+	return figure.Draw(w, format, title(s.Config), panels...)
 }

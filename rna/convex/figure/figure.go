@@ -15,7 +15,8 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"onlinerna/internal/canvas"
 )
 
 // A Curve is a row of points of a method.
@@ -46,8 +47,8 @@ const (
 	floor = 1e-16
 )
 
-// Draw writes an SVG with the panels side by side, a title above and one legend below.
-func Draw(w io.Writer, title string, panels ...Panel) error {
+// Draw writes a figure, as svg, png or pdf, with the panels side by side, a title above and one legend below.
+func Draw(w io.Writer, format, title string, panels ...Panel) error {
 	var names []string
 	place := map[string]int{}
 	for _, p := range panels {
@@ -72,8 +73,11 @@ func Draw(w io.Writer, title string, panels ...Panel) error {
 		}
 	}
 	legend := legendRow * vg.Length((len(names)+columns-1)/columns)
-	canvas := vgsvg.New(width, titleLine+height+legend+2*margin)
-	dc := draw.New(canvas)
+	c, err := canvas.New(format, width, titleLine+height+legend+2*margin)
+	if err != nil {
+		return err
+	}
+	dc := draw.New(c)
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
 	dc = draw.Crop(dc, margin, -margin, margin, -margin)
@@ -85,7 +89,7 @@ func Draw(w io.Writer, title string, panels ...Panel) error {
 		row[i].Draw(cs)
 	}
 	drawLegend(draw.Crop(dc, 0, 0, 0, legend-(dc.Max.Y-dc.Min.Y)), names, textStyle(sty, 12))
-	_, err := canvas.WriteTo(w)
+	_, err = c.WriteTo(w)
 	return err
 }
 

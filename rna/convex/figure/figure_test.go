@@ -15,7 +15,7 @@ import (
 func TestDraw(t *testing.T) {
 	x := []float64{0, 1, 2, 3}
 	var out bytes.Buffer
-	err := Draw(&out, "a <title>",
+	err := Draw(&out, "svg", "a <title>",
 		Panel{X: "iteration", Y: "f − f*", Log: true, Curves: []Curve{
 			{Name: "gd", X: x, Y: []float64{1, 0.1, 1e-20, -1e-17}},
 			{Name: "online_rna_gd", X: x, Y: []float64{1, math.NaN(), math.Inf(1), 1e-3}},
@@ -38,10 +38,10 @@ func TestDraw(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Draw(io.Discard, "", Panel{}); err == nil {
+	if err := Draw(io.Discard, "svg", "", Panel{}); err == nil {
 		t.Error("nothing was drawn without an error")
 	}
-	if err := Draw(io.Discard, "", Panel{Curves: []Curve{{Name: "gd", X: x}}}); err == nil {
+	if err := Draw(io.Discard, "svg", "", Panel{Curves: []Curve{{Name: "gd", X: x}}}); err == nil {
 		t.Error("x without y was drawn")
 	}
 }

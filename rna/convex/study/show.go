@@ -69,10 +69,10 @@ func (s *Study) CSV(out io.Writer) error {
 
 // Draw shows f − f* by iterations as SVG, and by seconds or the validation error. The runs of [Anderson] have a panel for
 // online and one for offline RNA.
-func (s *Study) Draw(out io.Writer) error {
+func (s *Study) Draw(out io.Writer, format string) error {
 	for _, r := range s.Runs {
 		if strings.HasPrefix(r.Name, "online, ") {
-			return s.drawAnderson(out)
+			return s.drawAnderson(out, format)
 		}
 	}
 	left := figure.Panel{X: s.unit(), Y: "f − f*", Log: true}
@@ -90,10 +90,10 @@ func (s *Study) Draw(out io.Writer) error {
 			right.Curves = append(right.Curves, figure.Curve{Name: r.Name, X: r.Seconds, Y: y})
 		}
 	}
-	return figure.Draw(out, s.Title, left, right)
+	return figure.Draw(out, format, s.Title, left, right)
 }
 
-func (s *Study) drawAnderson(out io.Writer) error {
+func (s *Study) drawAnderson(out io.Writer, format string) error {
 	panels := []figure.Panel{{Title: "online", X: s.unit(), Y: "f − f*", Log: true}, {Title: "offline", X: s.unit(), Y: "f − f*", Log: true}}
 	for _, r := range s.Runs {
 		c := figure.Curve{Name: r.Name}
@@ -109,5 +109,5 @@ func (s *Study) drawAnderson(out io.Writer) error {
 			}
 		}
 	}
-	return figure.Draw(out, s.Title, panels...)
+	return figure.Draw(out, format, s.Title, panels...)
 }

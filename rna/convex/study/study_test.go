@@ -95,7 +95,7 @@ func TestStudy(t *testing.T) {
 		t.Errorf("%+v", s.Runs)
 	}
 	var table, curves, svg bytes.Buffer
-	if err := errors.Join(s.Table(&table), s.CSV(&curves), s.Draw(&svg)); err != nil {
+	if err := errors.Join(s.Table(&table), s.CSV(&curves), s.Draw(&svg, "svg")); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&curves).ReadAll()

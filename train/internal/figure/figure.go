@@ -13,7 +13,8 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"onlinerna/internal/canvas"
 )
 
 // Sizes that figures share.
@@ -36,15 +37,18 @@ var (
 	Orange    = color.RGBA{230, 159, 0, 255}
 )
 
-// Canvas is a white SVG with a title and room of the given height below it.
-func Canvas(title string, height vg.Length) (io.WriterTo, draw.Canvas) {
-	svg := vgsvg.New(Width, TitleLine+height+2*Margin)
-	dc := draw.New(svg)
+// Canvas is a white figure of a format of package canvas, with a title and room of the given height below it.
+func Canvas(format, title string, height vg.Length) (io.WriterTo, draw.Canvas, error) {
+	c, err := canvas.New(format, Width, TitleLine+height+2*Margin)
+	if err != nil {
+		return nil, draw.Canvas{}, err
+	}
+	dc := draw.New(c)
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
 	dc = draw.Crop(dc, Margin, -Margin, Margin, -Margin)
 	dc.FillText(Text(TitleSize), vg.Point{X: dc.Min.X, Y: dc.Max.Y - TitleLine/3}, title)
-	return svg, draw.Crop(dc, 0, 0, 0, -TitleLine)
+	return c, draw.Crop(dc, 0, 0, 0, -TitleLine), nil
 }
 
 // Text is left-aligned sans-serif text: what a viewer substitutes for the font may have another width.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"onlinerna/internal/canvas"
+)
+
+// plotHelp ends the help of options for figures.
+const plotHelp = ": SVG, PNG or PDF by its extension"
+
+// checkOutputs finds files that could not be written, would be written twice, or are figures of no known format, before the work begins.
+// Empty names are no files.
+func checkOutputs(figure string, others ...string) error {
+	seen := map[string]bool{}
+	for _, path := range append(others, figure) {
+		if path == "" {
+			continue
+		}
+		dir := filepath.Dir(path)
+		if st, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("%s cannot be written: %w", path, err)
+		} else if !st.IsDir() {
+			return fmt.Errorf("%s cannot be written: %s is no folder", path, dir)
+		}
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			return fmt.Errorf("%s cannot be written: it is a folder", path)
+		}
+		if clean := filepath.Clean(path); seen[clean] {
+			return fmt.Errorf("%s is to be written twice", path)
+		} else {
+			seen[clean] = true
+		}
+	}
+	if figure == "" {
+		return nil
+	}
+	_, err := canvas.FormatOf(figure)
+	return err
+}
+
+// writeFile creates a file, unless path is empty, and writes it.
+func writeFile(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// drawFile creates a file, unless path is empty, and draws into it in the format of its extension.
+func drawFile(path string, draw func(w io.Writer, format string) error) error {
+	if path == "" {
+		return nil
+	}
+	format, err := canvas.FormatOf(path)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, func(w io.Writer) error { return draw(w, format) })
+}
