@@ -7,7 +7,7 @@ import "golang.org/x/sys/cpu"
 func detect() Level {
 	x := &cpu.X86
 	switch {
-	case !x.HasAVX2 || !x.HasFMA:
+	case !x.HasAVX2 || !x.HasFMA || !x.HasBMI2:
 		return Go
 	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL:
 		return AVX512

@@ -18,7 +18,7 @@ type Level int32
 // The levels.
 const (
 	Go     Level = iota // plain Go
-	AVX2                // AVX2 and FMA, with which F16C comes
+	AVX2                // AVX2, FMA and BMI2, with which F16C comes
 	AVX512              // AVX-512 F, BW, DQ and VL
 )
 

@@ -47,6 +47,7 @@ type Image struct {
 // Decoder keeps its memory from one image to the next. The zero value is ready.
 type Decoder struct {
 	data  []byte
+	plain []byte // entropy-coded data without stuffed bytes
 	frame frame
 	quant [4][64]uint16 // in zigzag order
 	known [4]bool       // quant[i] has been read
@@ -61,7 +62,7 @@ type Decoder struct {
 	box   image.Rectangle // the pixels that are wanted
 	image Image
 	scan  scan
-	block [room]int16 // 0 between blocks
+	block [kern.Room]int16 // 0 between blocks
 }
 
 // frame is what the frame header says.
@@ -136,8 +137,8 @@ func (d *Decoder) Decode(b []byte, box image.Rectangle) (*Image, error) {
 		d.dc[i].defined, d.ac[i].defined = false, false
 	}
 	d.restart, d.jfif, d.adobe = 0, false, -1
-	d.block = [room]int16{}
-	defer func() { d.data, d.scan.b = nil, nil }()
+	d.block = [kern.Room]int16{}
+	defer func() { d.data = nil }()
 
 	for p := 2; ; {
 		marker, seg, next, err := segment(b, p)

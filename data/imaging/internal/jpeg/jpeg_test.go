@@ -3,19 +3,23 @@ package jpeg
 import (
 	"math"
 	"testing"
+
+	"onlinerna/data/imaging/internal/kern"
 )
 
 func TestBitsStuffing(t *testing.T) {
-	r := bits{b: []byte{0x12, 0xff, 0x00, 0x34, 0xff, 0xff, 0x00, 0x56, 0xff, 0xd9}}
+	var r bits
+	file := []byte{0x12, 0xff, 0x00, 0x34, 0xff, 0xff, 0x00, 0x56, 0xff, 0xd9}
+	r.open(nil, file, 0)
 	for i, want := range []uint32{0x12, 0xff, 0x34, 0xff, 0x56} {
-		if got := r.take(8); got != want || r.overrun() {
-			t.Errorf("byte %d: %#x (overrun %v), want %#x", i, got, r.overrun(), want)
+		if got := r.take(8); got != want || r.Overrun() {
+			t.Errorf("byte %d: %#x (overrun %v), want %#x", i, got, r.Overrun(), want)
 		}
 	}
-	if got := r.take(1); got != 0 || !r.overrun() {
+	if got := r.take(1); got != 0 || !r.Overrun() {
 		t.Error("reading beyond the data is no overrun")
 	}
-	if r.b[r.p] != 0xff || r.b[r.p+1] != markerEOI {
+	if file[r.end] != 0xff || file[r.end+1] != markerEOI {
 		t.Error("the reader is not left at the marker")
 	}
 }
@@ -26,8 +30,8 @@ func TestExtend(t *testing.T) {
 		size int
 		want int32
 	}{{0, 1, -1}, {1, 1, 1}, {0, 2, -3}, {1, 2, -2}, {2, 2, 2}, {3, 2, 3}, {0, 15, -32767}} {
-		if got := extend(c.bits, c.size); got != c.want {
-			t.Errorf("extend(%b, %d) is %d, want %d", c.bits, c.size, got, c.want)
+		if got := kern.Extend(c.bits, c.size); got != c.want {
+			t.Errorf("Extend(%b, %d) is %d, want %d", c.bits, c.size, got, c.want)
 		}
 	}
 }
@@ -49,13 +53,13 @@ func TestHuffmanCodes(t *testing.T) {
 		acc = acc<<c.size | c.code
 		n += c.size
 	}
-	r := bits{acc: acc << (64 - n), n: n}
+	r := bits{Bits: kern.Bits{Acc: acc << (64 - n), N: n}}
 	for _, want := range []uint8{5, 1, 7, 3} {
 		if got, ok := r.decode(&table); !ok || got != want {
 			t.Errorf("symbol %d, want %d", got, want)
 		}
 	}
-	r = bits{acc: math.MaxUint64, n: 64}
+	r = bits{Bits: kern.Bits{Acc: math.MaxUint64, N: 63}}
 	if _, ok := r.decode(&table); ok {
 		t.Error("a code that is not in the table decodes")
 	}

@@ -1,5 +1,7 @@
 package jpeg
 
+import "onlinerna/data/imaging/internal/kern"
+
 // progression returns the decoding of a block in a progressive scan: spectral selection and successive approximation,
 // ITU-T T.81, G.1.2.
 func (s *scan) progression() func(s *scan, c *scanComponent, blk *[64]int16) bool {
@@ -56,7 +58,7 @@ func (s *scan) firstAC(c *scanComponent, blk *[64]int16) bool {
 		if k += run; k > s.se {
 			return false
 		}
-		blk[zigzag[k]] = int16(s.receive(size) << s.al)
+		blk[kern.Natural[k]] = int16(s.receive(size) << s.al)
 	}
 	return true
 }
@@ -85,7 +87,7 @@ func (s *scan) refineAC(c *scanComponent, blk *[64]int16) bool {
 				if k > s.se {
 					return false
 				}
-				blk[zigzag[k]] = v
+				blk[kern.Natural[k]] = v
 			}
 		}
 	}
@@ -100,7 +102,7 @@ func (s *scan) refineAC(c *scanComponent, blk *[64]int16) bool {
 // returns where the next zero is.
 func (s *scan) refine(blk *[64]int16, k, zeros int, bit int16) int {
 	for ; k <= s.se; k++ {
-		p := &blk[zigzag[k]]
+		p := &blk[kern.Natural[k]]
 		if *p == 0 {
 			if zeros == 0 {
 				break

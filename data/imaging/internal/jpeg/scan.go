@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"onlinerna/data/imaging/internal/kern"
 )
 
 var errData = errors.New("the entropy-coded data is invalid or too short")
@@ -26,21 +28,13 @@ type scanComponent struct {
 	pred   int32 // the last DC coefficient
 }
 
-// zigzag is the natural index of the coefficients in the order of the file.
-var zigzag = [64]uint8{
-	0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5,
-	12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
-	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
-	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-}
-
 // readScan decodes the scan whose header is seg and whose data begins at p. It returns the offset after it.
 func (d *Decoder) readScan(seg []byte, p int) (int, error) {
 	s := &d.scan
 	if err := d.scanHeader(s, seg); err != nil {
 		return 0, err
 	}
-	s.bits = bits{b: d.data, p: p}
+	d.plain = s.open(d.plain, d.data, p)
 	decode := (*Decoder).sequential
 	if d.frame.progressive {
 		s.step, decode = s.progression(), (*Decoder).progressive
@@ -57,16 +51,16 @@ func (d *Decoder) readScan(seg []byte, p int) (int, error) {
 	for my := range mcusY {
 		if my == stop {
 			// Nothing below is wanted; an end marker must still follow.
-			i := bytes.LastIndex(d.data[s.p:], []byte{0xff, markerEOI})
+			i := bytes.LastIndex(d.data[s.end:], []byte{0xff, markerEOI})
 			if i < 0 {
 				return 0, errShort
 			}
-			return s.p + i, nil
+			return s.end + i, nil
 		}
 		for mx := range mcusX {
 			if d.restart > 0 {
 				if left == 0 {
-					if err := s.resume(restarts); err != nil {
+					if err := d.resume(s, restarts); err != nil {
 						return 0, err
 					}
 					left, restarts = d.restart, restarts+1
@@ -90,11 +84,11 @@ func (d *Decoder) readScan(seg []byte, p int) (int, error) {
 				}
 			}
 		}
-		if s.overrun() {
+		if s.Overrun() {
 			return 0, errData
 		}
 	}
-	return s.p, nil
+	return s.end, nil
 }
 
 // lastRow returns the row of MCUs at which a sequential scan of all components may stop, −1 for others.
@@ -151,8 +145,8 @@ func (d *Decoder) scanHeader(s *scan, seg []byte) error {
 			if !d.known[c.tq] {
 				return fmt.Errorf("component %d uses quantisation table %d, which has not been defined", id, c.tq)
 			}
-			for k, z := range zigzag {
-				c.quant[z] = int16(d.quant[c.tq][k])
+			for k := range 64 {
+				c.quant[kern.Natural[k]] = int16(d.quant[c.tq][k])
 			}
 			c.seen = true
 		}
@@ -174,26 +168,21 @@ func (f *frame) component(id uint8) *component {
 }
 
 // resume goes past the restart marker that must come next.
-func (s *scan) resume(count int) error {
-	if s.overrun() {
+func (d *Decoder) resume(s *scan, count int) error {
+	if s.Overrun() {
 		return errData
 	}
-	for s.p < len(s.b) {
-		if _, ok := s.next(); !ok {
-			break // at a marker
-		}
-	}
-	p := s.p
-	for p+1 < len(s.b) && s.b[p+1] == 0xff {
+	p := s.end
+	for p+1 < len(d.data) && d.data[p+1] == 0xff {
 		p++
 	}
-	if p+1 >= len(s.b) {
+	if p+1 >= len(d.data) {
 		return errShort
 	}
-	if want := uint8(markerRST0 + count&7); s.b[p+1] != want {
-		return fmt.Errorf("marker %#02x instead of the restart marker %#02x", s.b[p+1], want)
+	if want := uint8(markerRST0 + count&7); d.data[p+1] != want {
+		return fmt.Errorf("marker %#02x instead of the restart marker %#02x", d.data[p+1], want)
 	}
-	s.bits = bits{b: s.b, p: p + 2}
+	d.plain = s.open(d.plain, d.data, p+2)
 	s.eobrun = 0
 	for i := range s.comps {
 		s.comps[i].pred = 0
@@ -205,10 +194,10 @@ func (s *scan) resume(count int) error {
 func (d *Decoder) sequential(s *scan, c *scanComponent, x, y int) bool {
 	w := &c.wanted
 	if !(w.Min.X <= x && x < w.Max.X && w.Min.Y <= y && y < w.Max.Y) {
-		return s.skip(c)
+		return s.skip(d.set, c)
 	}
 	blk := &d.block
-	n := s.block(c, blk)
+	n := s.block(d.set, c, blk)
 	if n <= 1 {
 		if n == 1 {
 			c.flat(blk[0], x, y)

@@ -9,6 +9,13 @@ import "onlinerna/internal/level"
 
 // Set is the kernels of a level.
 type Set struct {
+	// Block decodes a block of a sequential scan to blk, which is zero: a first coefficient, which is pred and its difference,
+	// and the others, from position k on. k is −1 before the first. It returns where the block ends: 63, or more by EndOfBlock
+	// than the last coefficient; others are invalid. At a code that is longer than the tables tell it returns what LongFirst
+	// knows, or ^k at the others; after that code Block goes on from there.
+	Block func(r *Bits, first *Firsts, rest *Symbols, blk *[Room]int16, pred *int32, k int) int
+	// Skip goes over a block as Block does; an EndOfBlock is at least that.
+	Skip func(r *Bits, first *Firsts, rest *Symbols, runs *Runs, pred *int32, k int) int
 	// IDCT writes the 8×8 samples of a block to dst, whose rows are stride apart: libjpeg's accurate integer inverse
 	// DCT of coef·quant, both in natural order; products wrap round to 16 bits, sums to 32.
 	IDCT func(dst []uint8, stride int, coef, quant *[64]int16)
@@ -34,4 +41,4 @@ const Precision = 22
 // Current is the set of the current level.
 func Current() *Set { return sets[level.Current()] }
 
-var plain = &Set{idct, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}
+var plain = &Set{block, skip, idct, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}

@@ -1151,3 +1151,604 @@ rows:
 	JG           columns
 	VZEROUPPER
 	RET
+
+// func blockBMI(r *int, data *byte, first *uint16, rest *uint64, blk *int16, pred *int32, k int) int
+// Requires: BMI2
+TEXT ·blockBMI(SB), NOSPLIT, $0-64
+	MOVQ    r+0(FP), AX
+	MOVQ    data+8(FP), CX
+	ADDQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    rest+24(FP), SI
+	MOVQ    blk+32(FP), DI
+	MOVQ    k+48(FP), R8
+	LEAQ    natural<>+0(SB), R9
+	TESTQ   R8, R8
+	JGE     rest
+	MOVQ    first+16(FP), R8
+	MOVQ    (CX), R10
+	BSWAPQ  R10
+	SHRXQ   BX, R10, R10
+	ORQ     R10, DX
+	MOVQ    BX, R10
+	XORQ    $0x3f, R10
+	SHRQ    $0x03, R10
+	ADDQ    R10, CX
+	ORQ     $0x38, BX
+	MOVQ    DX, R10
+	SHRQ    $0x37, R10
+	MOVWLZX (R8)(R10*2), R8
+	TESTL   R8, R8
+	JZ      longFirst
+	SHLXQ   R8, DX, DX
+	MOVBQZX R8, R10
+	SUBQ    R10, BX
+	SHRL    $0x08, R8
+	MOVQ    DX, R10
+	SHRQ    $0x01, R10
+	MOVQ    $0x0000003f, R11
+	SUBQ    R8, R11
+	SHRXQ   R11, R10, R10
+	MOVQ    DX, R12
+	NOTQ    R12
+	SARQ    $0x3f, R12
+	MOVQ    $-1, R11
+	SHLXQ   R8, R11, R11
+	INCQ    R11
+	ANDQ    R12, R11
+	ADDQ    R11, R10
+	SHLXQ   R8, DX, DX
+	SUBQ    R8, BX
+	MOVQ    pred+40(FP), R8
+	ADDL    R10, (R8)
+	XORL    R8, R8
+
+rest:
+	CMPQ R8, $0x3f
+	JGE  done
+
+loop:
+	MOVQ    (CX), R10
+	BSWAPQ  R10
+	SHRXQ   BX, R10, R10
+	ORQ     R10, DX
+	MOVQ    BX, R10
+	XORQ    $0x3f, R10
+	SHRQ    $0x03, R10
+	ADDQ    R10, CX
+	ORQ     $0x38, BX
+	MOVQ    DX, R10
+	SHRQ    $0x36, R10
+	MOVBLZX (SI)(R10*8), R11
+	MOVBLZX 2(SI)(R10*8), R13
+	MOVQ    DX, R12
+	SHLXQ   R11, DX, DX
+	ADDQ    R8, R13
+	CMPQ    R13, $0x3f
+	JGE     special
+	SUBQ    R11, BX
+	MOVBLZX 1(SI)(R10*8), R14
+	ADDQ    R8, R14
+	MOVQ    R13, R8
+	MOVBLZX (R9)(R14*1), R14
+	MOVWLZX 4(SI)(R10*8), R11
+	MOVW    R11, (DI)(R14*2)
+	MOVBLZX (R9)(R13*1), R13
+	MOVWLZX 6(SI)(R10*8), R11
+	MOVW    R11, (DI)(R13*2)
+	MOVQ    DX, R10
+	SHRQ    $0x36, R10
+	MOVBLZX (SI)(R10*8), R11
+	MOVBLZX 2(SI)(R10*8), R13
+	MOVQ    DX, R12
+	SHLXQ   R11, DX, DX
+	ADDQ    R8, R13
+	CMPQ    R13, $0x3f
+	JGE     special
+	SUBQ    R11, BX
+	MOVBLZX 1(SI)(R10*8), R14
+	ADDQ    R8, R14
+	MOVQ    R13, R8
+	MOVBLZX (R9)(R14*1), R14
+	MOVWLZX 4(SI)(R10*8), R11
+	MOVW    R11, (DI)(R14*2)
+	MOVBLZX (R9)(R13*1), R13
+	MOVWLZX 6(SI)(R10*8), R11
+	MOVW    R11, (DI)(R13*2)
+	MOVQ    DX, R10
+	SHRQ    $0x36, R10
+	MOVBLZX (SI)(R10*8), R11
+	MOVBLZX 2(SI)(R10*8), R13
+	MOVQ    DX, R12
+	SHLXQ   R11, DX, DX
+	ADDQ    R8, R13
+	CMPQ    R13, $0x3f
+	JGE     special
+	SUBQ    R11, BX
+	MOVBLZX 1(SI)(R10*8), R14
+	ADDQ    R8, R14
+	MOVQ    R13, R8
+	MOVBLZX (R9)(R14*1), R14
+	MOVWLZX 4(SI)(R10*8), R11
+	MOVW    R11, (DI)(R14*2)
+	MOVBLZX (R9)(R13*1), R13
+	MOVWLZX 6(SI)(R10*8), R11
+	MOVW    R11, (DI)(R13*2)
+	JMP     loop
+
+special:
+	SUBQ    R8, R13
+	MOVBLZX 1(SI)(R10*8), R14
+	CMPQ    R13, $0x000000ff
+	JE      notWhole
+	ADDQ    R8, R13
+	ADDQ    R8, R14
+	CMPQ    R14, $0x3f
+	JGE     first
+	SUBQ    R11, BX
+	MOVQ    R13, R8
+	MOVBLZX (R9)(R14*1), R14
+	MOVWLZX 4(SI)(R10*8), R11
+	MOVW    R11, (DI)(R14*2)
+	MOVBLZX (R9)(R13*1), R13
+	MOVWLZX 6(SI)(R10*8), R11
+	MOVW    R11, (DI)(R13*2)
+	JMP     done
+
+first:
+	MOVBLZX 3(SI)(R10*8), R11
+	SHLXQ   R11, R12, DX
+	SUBQ    R11, BX
+	MOVQ    R14, R8
+	MOVBLZX (R9)(R14*1), R14
+	MOVWLZX 4(SI)(R10*8), R11
+	MOVW    R11, (DI)(R14*2)
+	JMP     done
+
+notWhole:
+	TESTL   R11, R11
+	JZ      long
+	SUBQ    R11, BX
+	MOVBLZX 3(SI)(R10*8), R11
+	ADDQ    R14, R8
+	MOVQ    DX, R10
+	SHRQ    $0x01, R10
+	MOVQ    $0x0000003f, R12
+	SUBQ    R11, R12
+	SHRXQ   R12, R10, R10
+	MOVQ    DX, R13
+	NOTQ    R13
+	SARQ    $0x3f, R13
+	MOVQ    $-1, R12
+	SHLXQ   R11, R12, R12
+	INCQ    R12
+	ANDQ    R13, R12
+	ADDQ    R12, R10
+	SHLXQ   R11, DX, DX
+	SUBQ    R11, BX
+	MOVBLZX (R9)(R8*1), R14
+	MOVW    R10, (DI)(R14*2)
+	CMPQ    R8, $0x3f
+	JL      loop
+
+done:
+	MOVQ pred+40(FP), R14
+	MOVL (R14), R14
+	MOVW R14, (DI)
+
+return:
+	MOVQ data+8(FP), SI
+	SUBQ SI, CX
+	MOVQ CX, (AX)
+	MOVQ DX, 8(AX)
+	MOVQ BX, 16(AX)
+	MOVQ R8, ret+56(FP)
+	RET
+
+long:
+	NOTQ R8
+	JMP  return
+
+longFirst:
+	MOVQ $-257, R8
+	JMP  return
+
+DATA natural<>+0(SB)/1, $0x00
+DATA natural<>+1(SB)/1, $0x01
+DATA natural<>+2(SB)/1, $0x08
+DATA natural<>+3(SB)/1, $0x10
+DATA natural<>+4(SB)/1, $0x09
+DATA natural<>+5(SB)/1, $0x02
+DATA natural<>+6(SB)/1, $0x03
+DATA natural<>+7(SB)/1, $0x0a
+DATA natural<>+8(SB)/1, $0x11
+DATA natural<>+9(SB)/1, $0x18
+DATA natural<>+10(SB)/1, $0x20
+DATA natural<>+11(SB)/1, $0x19
+DATA natural<>+12(SB)/1, $0x12
+DATA natural<>+13(SB)/1, $0x0b
+DATA natural<>+14(SB)/1, $0x04
+DATA natural<>+15(SB)/1, $0x05
+DATA natural<>+16(SB)/1, $0x0c
+DATA natural<>+17(SB)/1, $0x13
+DATA natural<>+18(SB)/1, $0x1a
+DATA natural<>+19(SB)/1, $0x21
+DATA natural<>+20(SB)/1, $0x28
+DATA natural<>+21(SB)/1, $0x30
+DATA natural<>+22(SB)/1, $0x29
+DATA natural<>+23(SB)/1, $0x22
+DATA natural<>+24(SB)/1, $0x1b
+DATA natural<>+25(SB)/1, $0x14
+DATA natural<>+26(SB)/1, $0x0d
+DATA natural<>+27(SB)/1, $0x06
+DATA natural<>+28(SB)/1, $0x07
+DATA natural<>+29(SB)/1, $0x0e
+DATA natural<>+30(SB)/1, $0x15
+DATA natural<>+31(SB)/1, $0x1c
+DATA natural<>+32(SB)/1, $0x23
+DATA natural<>+33(SB)/1, $0x2a
+DATA natural<>+34(SB)/1, $0x31
+DATA natural<>+35(SB)/1, $0x38
+DATA natural<>+36(SB)/1, $0x39
+DATA natural<>+37(SB)/1, $0x32
+DATA natural<>+38(SB)/1, $0x2b
+DATA natural<>+39(SB)/1, $0x24
+DATA natural<>+40(SB)/1, $0x1d
+DATA natural<>+41(SB)/1, $0x16
+DATA natural<>+42(SB)/1, $0x0f
+DATA natural<>+43(SB)/1, $0x17
+DATA natural<>+44(SB)/1, $0x1e
+DATA natural<>+45(SB)/1, $0x25
+DATA natural<>+46(SB)/1, $0x2c
+DATA natural<>+47(SB)/1, $0x33
+DATA natural<>+48(SB)/1, $0x3a
+DATA natural<>+49(SB)/1, $0x3b
+DATA natural<>+50(SB)/1, $0x34
+DATA natural<>+51(SB)/1, $0x2d
+DATA natural<>+52(SB)/1, $0x26
+DATA natural<>+53(SB)/1, $0x1f
+DATA natural<>+54(SB)/1, $0x27
+DATA natural<>+55(SB)/1, $0x2e
+DATA natural<>+56(SB)/1, $0x35
+DATA natural<>+57(SB)/1, $0x3c
+DATA natural<>+58(SB)/1, $0x3d
+DATA natural<>+59(SB)/1, $0x36
+DATA natural<>+60(SB)/1, $0x2f
+DATA natural<>+61(SB)/1, $0x37
+DATA natural<>+62(SB)/1, $0x3e
+DATA natural<>+63(SB)/1, $0x3f
+DATA natural<>+64(SB)/1, $0x40
+DATA natural<>+65(SB)/1, $0x40
+DATA natural<>+66(SB)/1, $0x40
+DATA natural<>+67(SB)/1, $0x40
+DATA natural<>+68(SB)/1, $0x40
+DATA natural<>+69(SB)/1, $0x40
+DATA natural<>+70(SB)/1, $0x40
+DATA natural<>+71(SB)/1, $0x40
+DATA natural<>+72(SB)/1, $0x40
+DATA natural<>+73(SB)/1, $0x40
+DATA natural<>+74(SB)/1, $0x40
+DATA natural<>+75(SB)/1, $0x40
+DATA natural<>+76(SB)/1, $0x40
+DATA natural<>+77(SB)/1, $0x40
+DATA natural<>+78(SB)/1, $0x40
+DATA natural<>+79(SB)/1, $0x40
+DATA natural<>+80(SB)/1, $0x40
+DATA natural<>+81(SB)/1, $0x40
+DATA natural<>+82(SB)/1, $0x40
+DATA natural<>+83(SB)/1, $0x40
+DATA natural<>+84(SB)/1, $0x40
+DATA natural<>+85(SB)/1, $0x40
+DATA natural<>+86(SB)/1, $0x40
+DATA natural<>+87(SB)/1, $0x40
+DATA natural<>+88(SB)/1, $0x40
+DATA natural<>+89(SB)/1, $0x40
+DATA natural<>+90(SB)/1, $0x40
+DATA natural<>+91(SB)/1, $0x40
+DATA natural<>+92(SB)/1, $0x40
+DATA natural<>+93(SB)/1, $0x40
+DATA natural<>+94(SB)/1, $0x40
+DATA natural<>+95(SB)/1, $0x40
+DATA natural<>+96(SB)/1, $0x40
+DATA natural<>+97(SB)/1, $0x40
+DATA natural<>+98(SB)/1, $0x40
+DATA natural<>+99(SB)/1, $0x40
+DATA natural<>+100(SB)/1, $0x40
+DATA natural<>+101(SB)/1, $0x40
+DATA natural<>+102(SB)/1, $0x40
+DATA natural<>+103(SB)/1, $0x40
+DATA natural<>+104(SB)/1, $0x40
+DATA natural<>+105(SB)/1, $0x40
+DATA natural<>+106(SB)/1, $0x40
+DATA natural<>+107(SB)/1, $0x40
+DATA natural<>+108(SB)/1, $0x40
+DATA natural<>+109(SB)/1, $0x40
+DATA natural<>+110(SB)/1, $0x40
+DATA natural<>+111(SB)/1, $0x40
+DATA natural<>+112(SB)/1, $0x40
+DATA natural<>+113(SB)/1, $0x40
+DATA natural<>+114(SB)/1, $0x40
+DATA natural<>+115(SB)/1, $0x40
+DATA natural<>+116(SB)/1, $0x40
+DATA natural<>+117(SB)/1, $0x40
+DATA natural<>+118(SB)/1, $0x40
+DATA natural<>+119(SB)/1, $0x40
+DATA natural<>+120(SB)/1, $0x40
+DATA natural<>+121(SB)/1, $0x40
+DATA natural<>+122(SB)/1, $0x40
+DATA natural<>+123(SB)/1, $0x40
+DATA natural<>+124(SB)/1, $0x40
+DATA natural<>+125(SB)/1, $0x40
+DATA natural<>+126(SB)/1, $0x40
+DATA natural<>+127(SB)/1, $0x40
+DATA natural<>+128(SB)/1, $0x40
+DATA natural<>+129(SB)/1, $0x40
+DATA natural<>+130(SB)/1, $0x40
+DATA natural<>+131(SB)/1, $0x40
+DATA natural<>+132(SB)/1, $0x40
+DATA natural<>+133(SB)/1, $0x40
+DATA natural<>+134(SB)/1, $0x40
+DATA natural<>+135(SB)/1, $0x40
+DATA natural<>+136(SB)/1, $0x40
+DATA natural<>+137(SB)/1, $0x40
+DATA natural<>+138(SB)/1, $0x40
+DATA natural<>+139(SB)/1, $0x40
+DATA natural<>+140(SB)/1, $0x40
+DATA natural<>+141(SB)/1, $0x40
+DATA natural<>+142(SB)/1, $0x40
+DATA natural<>+143(SB)/1, $0x40
+DATA natural<>+144(SB)/1, $0x40
+DATA natural<>+145(SB)/1, $0x40
+DATA natural<>+146(SB)/1, $0x40
+DATA natural<>+147(SB)/1, $0x40
+DATA natural<>+148(SB)/1, $0x40
+DATA natural<>+149(SB)/1, $0x40
+DATA natural<>+150(SB)/1, $0x40
+DATA natural<>+151(SB)/1, $0x40
+DATA natural<>+152(SB)/1, $0x40
+DATA natural<>+153(SB)/1, $0x40
+DATA natural<>+154(SB)/1, $0x40
+DATA natural<>+155(SB)/1, $0x40
+DATA natural<>+156(SB)/1, $0x40
+DATA natural<>+157(SB)/1, $0x40
+DATA natural<>+158(SB)/1, $0x40
+DATA natural<>+159(SB)/1, $0x40
+DATA natural<>+160(SB)/1, $0x40
+DATA natural<>+161(SB)/1, $0x40
+DATA natural<>+162(SB)/1, $0x40
+DATA natural<>+163(SB)/1, $0x40
+DATA natural<>+164(SB)/1, $0x40
+DATA natural<>+165(SB)/1, $0x40
+DATA natural<>+166(SB)/1, $0x40
+DATA natural<>+167(SB)/1, $0x40
+DATA natural<>+168(SB)/1, $0x40
+DATA natural<>+169(SB)/1, $0x40
+DATA natural<>+170(SB)/1, $0x40
+DATA natural<>+171(SB)/1, $0x40
+DATA natural<>+172(SB)/1, $0x40
+DATA natural<>+173(SB)/1, $0x40
+DATA natural<>+174(SB)/1, $0x40
+DATA natural<>+175(SB)/1, $0x40
+DATA natural<>+176(SB)/1, $0x40
+DATA natural<>+177(SB)/1, $0x40
+DATA natural<>+178(SB)/1, $0x40
+DATA natural<>+179(SB)/1, $0x40
+DATA natural<>+180(SB)/1, $0x40
+DATA natural<>+181(SB)/1, $0x40
+DATA natural<>+182(SB)/1, $0x40
+DATA natural<>+183(SB)/1, $0x40
+DATA natural<>+184(SB)/1, $0x40
+DATA natural<>+185(SB)/1, $0x40
+DATA natural<>+186(SB)/1, $0x40
+DATA natural<>+187(SB)/1, $0x40
+DATA natural<>+188(SB)/1, $0x40
+DATA natural<>+189(SB)/1, $0x40
+DATA natural<>+190(SB)/1, $0x40
+DATA natural<>+191(SB)/1, $0x40
+DATA natural<>+192(SB)/1, $0x40
+DATA natural<>+193(SB)/1, $0x40
+DATA natural<>+194(SB)/1, $0x40
+DATA natural<>+195(SB)/1, $0x40
+DATA natural<>+196(SB)/1, $0x40
+DATA natural<>+197(SB)/1, $0x40
+DATA natural<>+198(SB)/1, $0x40
+DATA natural<>+199(SB)/1, $0x40
+DATA natural<>+200(SB)/1, $0x40
+DATA natural<>+201(SB)/1, $0x40
+DATA natural<>+202(SB)/1, $0x40
+DATA natural<>+203(SB)/1, $0x40
+DATA natural<>+204(SB)/1, $0x40
+DATA natural<>+205(SB)/1, $0x40
+DATA natural<>+206(SB)/1, $0x40
+DATA natural<>+207(SB)/1, $0x40
+DATA natural<>+208(SB)/1, $0x40
+DATA natural<>+209(SB)/1, $0x40
+DATA natural<>+210(SB)/1, $0x40
+DATA natural<>+211(SB)/1, $0x40
+DATA natural<>+212(SB)/1, $0x40
+DATA natural<>+213(SB)/1, $0x40
+DATA natural<>+214(SB)/1, $0x40
+DATA natural<>+215(SB)/1, $0x40
+DATA natural<>+216(SB)/1, $0x40
+DATA natural<>+217(SB)/1, $0x40
+DATA natural<>+218(SB)/1, $0x40
+DATA natural<>+219(SB)/1, $0x40
+DATA natural<>+220(SB)/1, $0x40
+DATA natural<>+221(SB)/1, $0x40
+DATA natural<>+222(SB)/1, $0x40
+DATA natural<>+223(SB)/1, $0x40
+DATA natural<>+224(SB)/1, $0x40
+DATA natural<>+225(SB)/1, $0x40
+DATA natural<>+226(SB)/1, $0x40
+DATA natural<>+227(SB)/1, $0x40
+DATA natural<>+228(SB)/1, $0x40
+DATA natural<>+229(SB)/1, $0x40
+DATA natural<>+230(SB)/1, $0x40
+DATA natural<>+231(SB)/1, $0x40
+DATA natural<>+232(SB)/1, $0x40
+DATA natural<>+233(SB)/1, $0x40
+DATA natural<>+234(SB)/1, $0x40
+DATA natural<>+235(SB)/1, $0x40
+DATA natural<>+236(SB)/1, $0x40
+DATA natural<>+237(SB)/1, $0x40
+DATA natural<>+238(SB)/1, $0x40
+DATA natural<>+239(SB)/1, $0x40
+DATA natural<>+240(SB)/1, $0x40
+DATA natural<>+241(SB)/1, $0x40
+DATA natural<>+242(SB)/1, $0x40
+DATA natural<>+243(SB)/1, $0x40
+DATA natural<>+244(SB)/1, $0x40
+DATA natural<>+245(SB)/1, $0x40
+DATA natural<>+246(SB)/1, $0x40
+DATA natural<>+247(SB)/1, $0x40
+DATA natural<>+248(SB)/1, $0x40
+DATA natural<>+249(SB)/1, $0x40
+DATA natural<>+250(SB)/1, $0x40
+DATA natural<>+251(SB)/1, $0x40
+DATA natural<>+252(SB)/1, $0x40
+DATA natural<>+253(SB)/1, $0x40
+DATA natural<>+254(SB)/1, $0x40
+DATA natural<>+255(SB)/1, $0x40
+GLOBL natural<>(SB), RODATA|NOPTR, $256
+
+// func skipBMI(r *int, data *byte, first *uint16, rest *uint64, runs *uint16, pred *int32, k int) int
+// Requires: BMI2
+TEXT ·skipBMI(SB), NOSPLIT, $0-64
+	MOVQ    r+0(FP), AX
+	MOVQ    data+8(FP), CX
+	ADDQ    (AX), CX
+	MOVQ    8(AX), DX
+	MOVQ    16(AX), BX
+	MOVQ    rest+24(FP), SI
+	MOVQ    runs+32(FP), DI
+	MOVQ    k+48(FP), R8
+	TESTQ   R8, R8
+	JGE     rest
+	MOVQ    first+16(FP), R8
+	MOVQ    (CX), R9
+	BSWAPQ  R9
+	SHRXQ   BX, R9, R9
+	ORQ     R9, DX
+	MOVQ    BX, R9
+	XORQ    $0x3f, R9
+	SHRQ    $0x03, R9
+	ADDQ    R9, CX
+	ORQ     $0x38, BX
+	MOVQ    DX, R9
+	SHRQ    $0x37, R9
+	MOVWLZX (R8)(R9*2), R8
+	TESTL   R8, R8
+	JZ      longFirst
+	SHLXQ   R8, DX, DX
+	MOVBQZX R8, R9
+	SUBQ    R9, BX
+	SHRL    $0x08, R8
+	MOVQ    DX, R9
+	SHRQ    $0x01, R9
+	MOVQ    $0x0000003f, R10
+	SUBQ    R8, R10
+	SHRXQ   R10, R9, R9
+	MOVQ    DX, R11
+	NOTQ    R11
+	SARQ    $0x3f, R11
+	MOVQ    $-1, R10
+	SHLXQ   R8, R10, R10
+	INCQ    R10
+	ANDQ    R11, R10
+	ADDQ    R10, R9
+	SHLXQ   R8, DX, DX
+	SUBQ    R8, BX
+	MOVQ    pred+40(FP), R8
+	ADDL    R9, (R8)
+	XORL    R8, R8
+
+rest:
+	CMPQ R8, $0x3f
+	JGE  return
+
+loop:
+	MOVQ    (CX), R9
+	BSWAPQ  R9
+	SHRXQ   BX, R9, R9
+	ORQ     R9, DX
+	MOVQ    BX, R9
+	XORQ    $0x3f, R9
+	SHRQ    $0x03, R9
+	ADDQ    R9, CX
+	ORQ     $0x38, BX
+	MOVQ    DX, R9
+	SHRQ    $0x36, R9
+	MOVBLZX (DI)(R9*2), R10
+	MOVBLZX 1(DI)(R9*2), R11
+	MOVQ    DX, R12
+	SHLXQ   R10, DX, DX
+	LEAQ    (R8)(R11*1), R13
+	CMPQ    R13, $0x3f
+	JGE     special
+	SUBQ    R10, BX
+	MOVQ    R13, R8
+	MOVQ    DX, R9
+	SHRQ    $0x36, R9
+	MOVBLZX (DI)(R9*2), R10
+	MOVBLZX 1(DI)(R9*2), R11
+	MOVQ    DX, R12
+	SHLXQ   R10, DX, DX
+	LEAQ    (R8)(R11*1), R13
+	CMPQ    R13, $0x3f
+	JGE     special
+	SUBQ    R10, BX
+	MOVQ    R13, R8
+	JMP     loop
+
+special:
+	JE   whole
+	CMPQ R11, $0x000000ff
+	JE   one
+	CMPQ R11, $0x60
+	JL   one
+	SUBQ $0x60, R13
+	CMPQ R13, $0x3f
+	JGE  one
+	MOVQ $0x00000060, R13
+
+whole:
+	SUBQ R10, BX
+	MOVQ R13, R8
+	JMP  return
+
+one:
+	MOVBLZX 3(SI)(R9*8), R10
+	MOVBLZX 2(SI)(R9*8), R11
+	CMPQ    R11, $0x000000ff
+	JNE     take
+	MOVBLZX (SI)(R9*8), R11
+	TESTL   R11, R11
+	JZ      long
+	ADDQ    R11, R10
+
+take:
+	SHLXQ   R10, R12, DX
+	SUBQ    R10, BX
+	MOVBLZX 1(SI)(R9*8), R11
+	ADDQ    R11, R8
+	CMPQ    R8, $0x3f
+	JL      loop
+
+return:
+	MOVQ data+8(FP), SI
+	SUBQ SI, CX
+	MOVQ CX, (AX)
+	MOVQ DX, 8(AX)
+	MOVQ BX, 16(AX)
+	MOVQ R8, ret+56(FP)
+	RET
+
+long:
+	MOVQ R12, DX
+	NOTQ R8
+	JMP  return
+
+longFirst:
+	MOVQ $-257, R8
+	JMP  return

@@ -5,6 +5,8 @@ package kern
 import "onlinerna/internal/level"
 
 var avx2 = &Set{
+	Block: fastBlock,
+	Skip:  fastSkip,
 	IDCT: func(dst []uint8, stride int, coef, quant *[64]int16) {
 		_ = dst[7*stride+7]
 		idctAVX2(&dst[0], stride, &coef[0], &quant[0])
@@ -17,6 +19,22 @@ var avx2 = &Set{
 }
 
 var sets = [...]*Set{level.Go: plain, level.AVX2: avx2, level.AVX512: avx2}
+
+// The last blocks of the data, after which nothing can be read, are plain Go's.
+
+func fastBlock(r *Bits, first *Firsts, rest *Symbols, blk *[Room]int16, pred *int32, k int) int {
+	if r.At+mostBytes > len(r.Data) {
+		return block(r, first, rest, blk, pred, k)
+	}
+	return blockBMI(&r.At, &r.Data[0], &first[0], &rest[0], &blk[0], pred, k)
+}
+
+func fastSkip(r *Bits, first *Firsts, rest *Symbols, runs *Runs, pred *int32, k int) int {
+	if r.At+mostBytes > len(r.Data) {
+		return skip(r, first, rest, runs, pred, k)
+	}
+	return skipBMI(&r.At, &r.Data[0], &first[0], &rest[0], &runs[0], pred, k)
+}
 
 // The samples at the borders of the row, and what is left of 16, are the plain kernels'.
 

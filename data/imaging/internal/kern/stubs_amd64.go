@@ -15,3 +15,7 @@ func ycbcrToRGBAVX2(dst *uint8, luma *uint8, cb *uint8, cr *uint8, n int)
 func acrossAVX2(out *uint8, in *uint8, starts *int32, coef *int16, pairs int, n int)
 
 func downAVX2(out *uint8, in *uint8, stride int, coef *uint32, pairs int, n int)
+
+func blockBMI(r *int, data *byte, first *uint16, rest *uint64, blk *int16, pred *int32, k int) int
+
+func skipBMI(r *int, data *byte, first *uint16, rest *uint64, runs *uint16, pred *int32, k int) int

@@ -15,6 +15,8 @@ func main() {
 	ycbcr()
 	across()
 	down()
+	blocks()
+	skips()
 	Generate()
 }
 
