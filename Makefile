@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, abi-check, bench-pytorch, bench-loader and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, abi-check, bench-pytorch, bench-loader and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -12,7 +12,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -53,7 +53,7 @@ CHECKED ?= ^TestNormOfManyBlocks$|^TestNet$/^float(32|16)$/^ops$/(norm|pool)|^Te
 
 GPU_CHECK = bin/gpu-check
 # The packages whose tests a machine with a GPU runs.
-GPU_CHECKED = ./cuda $(addprefix ./cuda/,driver blas dnn nvrtc kernels net space)
+GPU_CHECKED = ./cuda $(addprefix ./cuda/,driver blas dnn nvrtc nccl kernels net space)
 
 gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a machine with a GPU, without Go
 	rm -rf $(GPU_CHECK) && mkdir -p $(GPU_CHECK)
@@ -67,7 +67,10 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 cudnn-check: ## ask NVIDIA's cuDNN for plans of all graphs of all models for sm_80, 90 and 100, without a GPU, and write the table; downloads 1.4 GB
 	scripts/cudnn_check.sh -compile none -table cuda/internal/cudnncheck/table.tsv
 
-abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13 and cuDNN 8 and 9; downloads 2 GB
+nccl-check: sim ## ask NVIDIA's NCCL 2.18 and 2.32 for what they answer without a GPU; downloads 520 MB
+	scripts/nccl_check.sh
+
+abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13, cuDNN 8 and 9, NCCL 2.18 and later; downloads 3 GB
 	python3 scripts/abi_check.py
 
 generate: ## write the assembly of the kernels again; needs the generators' module avo

@@ -10,6 +10,7 @@ import (
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/nccl"
 	"onlinerna/cuda/nvrtc"
 )
 
@@ -128,6 +129,9 @@ func version(l lazy.Library) (v string, cuda int, err error) {
 		v, err = nvrtc.Version()
 	case lazy.CuDNN:
 		return dnn.Version(), dnn.CUDA(), nil
+	case lazy.NCCL:
+		v, err = nccl.Version()
+		return v, 0, err
 	default:
 		return "", 0, fmt.Errorf("cuda: no version of %v", l)
 	}

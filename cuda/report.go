@@ -94,7 +94,7 @@ func kernelModule(file string) string {
 // Usable reports whether a GPU can be used for RNA: one that opens, with cuBLAS and NVRTC.
 func (r *Report) Usable() bool {
 	for _, l := range r.Libraries {
-		if l.Err != nil && l.Library != lazy.CuDNN {
+		if l.Err != nil && l.Library != lazy.CuDNN && l.Library != lazy.NCCL {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ const freeEnough = .8
 // −1 when there is none.
 func (r *Report) Net() int {
 	for _, l := range r.Libraries {
-		if l.Err != nil {
+		if l.Err != nil && l.Library != lazy.NCCL {
 			return -1
 		}
 	}
@@ -191,6 +191,11 @@ func (r *Report) Print(w io.Writer) error {
 			}
 			line(name, "%s; RNA does without, nets need it", what)
 			missing = append(missing, l.Err)
+		case l.Library == lazy.NCCL:
+			line(name, "missing; one GPU does without, several need it")
+			if len(r.GPUs) > 1 {
+				missing = append(missing, l.Err)
+			}
 		default:
 			what := "unusable"
 			if errors.As(l.Err, new(*lazy.NotFoundError)) {

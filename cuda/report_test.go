@@ -85,6 +85,14 @@ func TestPrint(t *testing.T) {
 			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], all[2], missing(lazy.CuDNN)}, GPUs: []GPUReport{{Info: gpu}}},
 			[]string{"cuDNN          missing; RNA does without", "looked for libx.so.1 in the loader's path, /f\n  do this", "\nRNA can run on the GPU"}, nil,
 		},
+		"no NCCL, two GPUs": {
+			Report{Built: true, Libraries: append(all[:4:4], missing(lazy.NCCL)), GPUs: []GPUReport{{Info: gpu}, {Info: gpu}}},
+			[]string{"NCCL           missing; one GPU does without", "no NCCL: looked for", "Nets and RNA can run on the GPU"}, nil,
+		},
+		"no NCCL, one GPU": {
+			Report{Built: true, Libraries: append(all[:4:4], missing(lazy.NCCL)), GPUs: []GPUReport{{Info: gpu}}},
+			[]string{"NCCL           missing; one GPU does without", "Nets and RNA can run on the GPU"}, []string{"no NCCL"},
+		},
 		"no NVRTC": {
 			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], missing(lazy.NVRTC), all[3]}, GPUs: []GPUReport{{Info: gpu}}},
 			[]string{"NVRTC          missing\n", "no NVRTC", "Everything runs on the CPU"}, nil,

@@ -24,9 +24,10 @@ func TestRooms(t *testing.T) {
 		"blas":           libraries,
 		"dnn":            libraries,
 		"nvrtc":          libraries,
-		"net":            {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op"},
+		"nccl":           libraries,
+		"net":            {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl", "onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op"},
 		"space":          {"driver", "kernels", "nvrtc", "onlinerna/rna"},
-		".":              {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "net", "space", "onlinerna/nn/device", "onlinerna/rna"},
+		".":              {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "space", "onlinerna/nn/device", "onlinerna/rna"},
 	}
 	for room, may := range below {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))

@@ -1,6 +1,6 @@
 """Compare cuda/include with NVIDIA's headers: numbers, sizes and fields of structs, prototypes, codes of cuDNN's failures.
 
-python3 scripts/abi_check.py downloads the wheels for CUDA 12 with cuDNN 8, and for CUDA 13 with cuDNN 9, with pip (2 GB) into a folder
+python3 scripts/abi_check.py downloads the wheels for CUDA 12 with cuDNN 8 and NCCL 2.18, and for CUDA 13 with cuDNN 9 and the newest NCCL, with pip (3 GB) into a folder
 that is removed at the end, or into --folder, where their headers are found again. It needs gcc. It fails when something differs.
 """
 
@@ -15,11 +15,13 @@ import zipfile
 
 WHEELS = {
     "12": ["nvidia-cuda-runtime-cu12==12.9.*", "nvidia-cublas-cu12==12.9.*", "nvidia-cuda-nvrtc-cu12==12.9.*",
-           "nvidia-cuda-nvcc-cu12==12.9.*", "nvidia-cuda-cccl-cu12==12.9.*", "nvidia-cudnn-cu12==8.9.*"],
+           "nvidia-cuda-nvcc-cu12==12.9.*", "nvidia-cuda-cccl-cu12==12.9.*", "nvidia-cudnn-cu12==8.9.*",
+           "nvidia-nccl-cu12==2.18.*"],
     "13": ["nvidia-cuda-runtime==13.*", "nvidia-cublas==13.*", "nvidia-cuda-nvrtc==13.*", "nvidia-cuda-crt==13.*",
-           "nvidia-cuda-cccl==13.*", "nvidia-cudnn-cu13==9.*"],
+           "nvidia-cuda-cccl==13.*", "nvidia-cudnn-cu13==9.*", "nvidia-nccl-cu13==2.*"],
 }
 CUDNN = {"12": 8, "13": 9}
+NCCL = {"12": "2.18", "13": "of CUDA 13"}
 HEADERS = ["cuda.h", "cublas_v2.h", "nvrtc.h"]
 CUDA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda")
 OWN = os.path.join(CUDA, "include")
@@ -38,7 +40,7 @@ def headers(major, folder):
                     with zipfile.ZipFile(path) as z:
                         z.extractall(out, [n for n in z.namelist() if "/include/" in n])
     roots = set()
-    for name in HEADERS + ["cudnn.h", "crt/host_defines.h", "nv/target"]:
+    for name in HEADERS + ["cudnn.h", "nccl.h", "crt/host_defines.h", "nv/target"]:
         found = glob.glob(out + "/**/" + name, recursive=True)
         if not found:
             sys.exit(f"CUDA {major}: no {name} in the wheels")
@@ -55,9 +57,10 @@ def own(names):
     structs = {}
     for name, body in re.findall(r"^struct (\w+)\n\{\n(.*?)\n\};", text, re.M | re.S):
         fields = re.findall(r"(\w+)(?:\[\w+\])?;", body)
-        for s in ALGORITHMS if name == "cudnnConvolutionAlgoPerf" else ["struct " + name]:
+        # NCCL's struct has a name for each version, and more fields in later ones.
+        for s in ALGORITHMS if name == "cudnnConvolutionAlgoPerf" else ["ncclConfig_t" if name.startswith("ncclConfig") else "struct " + name]:
             structs[s] = fields
-    prototypes = {m[1]: m[0] for m in re.findall(r"^(\w+ (cu\w+|nvrtc\w+)\(.*\);)$", text, re.M)}
+    prototypes = {m[1]: m[0] for m in re.findall(r"^((?:const )?\w+ \*?((?:cu|nvrtc|nccl)\w+)\(.*\);)$", text, re.M)}
     return numbers, structs, prototypes
 
 
@@ -66,7 +69,8 @@ def gcc(source, includes, *args):
         path = os.path.join(d, "check.c")
         with open(path, "w") as f:
             f.write(source)
-        command = ["gcc", "-std=gnu11", "-w", *("-I" + i for i in includes), path, *args]
+        # The define has NCCL 2.18 name bfloat16 in C, too.
+        command = ["gcc", "-std=gnu11", "-w", "-D__CUDA_BF16_TYPES_EXIST__", *("-I" + i for i in includes), path, *args]
         if "-o" in args:
             command[command.index("-o") + 1] = os.path.join(d, "check")
         done = subprocess.run(command, capture_output=True, text=True)
@@ -85,7 +89,8 @@ def layout(names, numbers, structs, includes):
     """Print the numbers, sizes and offsets as the headers in includes have them."""
     body = "".join(f'printf("{n} %lld\\n", (long long){n});\n' for n in numbers)
     for s, fields in structs.items():
-        body += f'printf("sizeof {s} %zu\\n", sizeof({s}));\n'
+        if s != "ncclConfig_t":
+            body += f'printf("sizeof {s} %zu\\n", sizeof({s}));\n'
         for f in fields:
             body += f'printf("{s}.{f} %zu:%zu\\n", offsetof({s}, {f}), sizeof((({s} *)0)->{f}));\n'
     source = include(names) + "#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n" + body + "}\n"
@@ -101,7 +106,7 @@ def compare(title, names, includes, before=""):
             good = False
             print(f"{title}: {a.rsplit(' ', 1)[0]} is {b.rsplit(' ', 1)[1]}, cuda/include has {a.rsplit(' ', 1)[1]}")
     text = before + include(names if "cuda.h" in names else ["cuda.h", *names])
-    declared = set(re.findall(r"\b((?:cu|nvrtc)\w+)\s*\(", gcc(text, includes, "-E")))
+    declared = set(re.findall(r"\b((?:cu|nvrtc|nccl)\w+)\s*\(", gcc(text, includes, "-E")))
     known = [p for name, p in prototypes.items() if name in declared]
     gcc(text + "\n".join(known), includes, "-fsyntax-only")
     unknown = sorted(set(prototypes) - declared)
@@ -142,6 +147,7 @@ def main():
             # The define keeps the older versions of functions declared, which are what gorgonia.org/cu calls.
             good &= compare(f"CUDA {major}", HEADERS, includes, "#define __CUDA_API_VERSION_INTERNAL\n")
             good &= compare(f"cuDNN {CUDNN[major]}", ["cudnn.h", "cudnn_backend.h"], includes)
+            good &= compare(f"NCCL {NCCL[major]}", ["nccl.h"], includes)
             good &= codes(CUDNN[major], includes)
     sys.exit(not good)
 

@@ -29,12 +29,12 @@ func (l Library) install(driver int, distribution string) string {
 		}
 		return fmt.Sprintf("on a machine with an NVIDIA GPU install the driver: %s; in a container: docker run --gpus all", command)
 	}
-	pkg := map[Library]string{CuBLAS: "nvidia-cublas", NVRTC: "nvidia-cuda-nvrtc", CuDNN: "nvidia-cudnn"}[l]
-	// The packages for CUDA 13 carry no suffix, but cuDNN's does.
+	pkg := map[Library]string{CuBLAS: "nvidia-cublas", NVRTC: "nvidia-cuda-nvrtc", CuDNN: "nvidia-cudnn", NCCL: "nvidia-nccl"}[l]
+	// The packages for CUDA 13 carry no suffix, but those of cuDNN and NCCL do.
 	switch {
 	case driver != 0 && driver < 13000:
 		pkg += fmt.Sprintf("-cu%d", driver/1000)
-	case l == CuDNN:
+	case l == CuDNN || l == NCCL:
 		pkg += "-cu13"
 	}
 	return fmt.Sprintf("install it with CUDA, or by: pip install --target ~/cuda-libs %s && export %s=~/cuda-libs", pkg, SearchVariable)

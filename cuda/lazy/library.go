@@ -24,14 +24,15 @@ const (
 	CuBLAS
 	NVRTC // the run-time compiler of CUDA C++
 	CuDNN
+	NCCL // sums and copies between the GPUs of several processes
 	numLibraries
 )
 
 // Libraries lists all of them.
-var Libraries = []Library{Driver, CuBLAS, NVRTC, CuDNN}
+var Libraries = []Library{Driver, CuBLAS, NVRTC, CuDNN, NCCL}
 
 func (l Library) String() string {
-	return [...]string{"NVIDIA driver", "cuBLAS", "NVRTC", "cuDNN"}[l]
+	return [...]string{"NVIDIA driver", "cuBLAS", "NVRTC", "cuDNN", "NCCL"}[l]
 }
 
 // names lists the file names of l, the best one first, for a driver of the given CUDA version; 0 is unknown. A
@@ -51,6 +52,8 @@ func (l Library) names(driver int) []string {
 		all = []release{{13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}}
 	case CuDNN:
 		return []string{"libcudnn.so.9", "libcudnn.so.8"}
+	case NCCL:
+		return []string{"libnccl.so.2"}
 	}
 	var names, newer []string
 	for _, r := range all {

@@ -92,6 +92,8 @@ func TestInstall(t *testing.T) {
 		{CuDNN, 11080, "", "nvidia-cudnn-cu11 "},
 		{CuDNN, 13000, "", "nvidia-cudnn-cu13 "},
 		{NVRTC, 13000, "", "nvidia-cuda-nvrtc "},
+		{NCCL, 12080, "", "nvidia-nccl-cu12 "},
+		{NCCL, 0, "", "nvidia-nccl-cu13 "},
 	} {
 		if got := test.library.install(test.driver, test.distribution); !strings.Contains(got, test.want) {
 			t.Errorf("%v for driver %d on %q: %q lacks %q", test.library, test.driver, test.distribution, got, test.want)

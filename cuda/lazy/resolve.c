@@ -9,7 +9,7 @@
 #include "_cgo_export.h"
 #include "lazy.h"
 
-enum { DRIVER, CUBLAS, NVRTC, CUDNN, LIBRARIES }; // as in library.go
+enum { DRIVER, CUBLAS, NVRTC, CUDNN, NCCL, LIBRARIES }; // as in library.go
 
 static const struct {
 	const char *name;
@@ -71,12 +71,20 @@ static int nvrtc_missing(void) { return 11; }       // NVRTC_ERROR_INTERNAL_ERRO
 static int cudnn_missing(void) { return 1; }        // CUDNN_STATUS_NOT_INITIALIZED of cuDNN 8
 static size_t cudnn_no_version(void) { return 0; }  // cudnnGetVersion, cudnnGetCudartVersion
 
-static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing};
-static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing};
+static int nccl_missing(void) { return 2; }         // ncclSystemError
+static int nccl_lacks(void) { return 3; }           // ncclInternalError
+static const char *nccl_no_text(void) { return ""; } // ncclGetErrorString, ncclGetLastError
+static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing, nccl_missing};
+static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing, nccl_lacks};
 
 // fallback is what stands for symbol i.
 static void *fallback(long i, void *const *of) {
-	return strcmp(symbols[i].name, "cudnnGetVersion") == 0 || strcmp(symbols[i].name, "cudnnGetCudartVersion") == 0 ? (void *)cudnn_no_version : of[symbols[i].library];
+	const char *name = symbols[i].name;
+	if (strcmp(name, "cudnnGetVersion") == 0 || strcmp(name, "cudnnGetCudartVersion") == 0)
+		return (void *)cudnn_no_version;
+	if (strcmp(name, "ncclGetErrorString") == 0 || strcmp(name, "ncclGetLastError") == 0)
+		return (void *)nccl_no_text;
+	return of[symbols[i].library];
 }
 
 // lazy_resolve returns the address of symbol i. It is kept only when it was found: the library may be there later.

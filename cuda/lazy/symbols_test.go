@@ -42,7 +42,7 @@ func TestSymbols(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^#define (\w+) (\w+)$`).FindAllStringSubmatch(headers, -1) {
 		renamed[m[1]] = m[2]
 	}
-	for _, m := range regexp.MustCompile(`(?m)^\w+ \*?((?:cu|nvrtc)\w+)\(`).FindAllStringSubmatch(headers, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:const )?\w+ \*?((?:cu|nvrtc|nccl)\w+)\(`).FindAllStringSubmatch(headers, -1) {
 		functions[m[1]] = true
 	}
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "gorgonia.org/cu").Output()
@@ -51,13 +51,13 @@ func TestSymbols(t *testing.T) {
 	}
 	cu := strings.TrimSpace(string(out))
 	var sources []string
-	for _, pattern := range []string{cu + "/*.go", cu + "/*.c", cu + "/*.h", "../driver/*.go", "../blas/*.go", "../dnn/*.go", "../nvrtc/*.go"} {
+	for _, pattern := range []string{cu + "/*.go", cu + "/*.c", cu + "/*.h", "../driver/*.go", "../blas/*.go", "../dnn/*.go", "../nvrtc/*.go", "../nccl/*.go"} {
 		sources = append(sources, read(pattern)...)
 	}
 	used := map[string]bool{"cuInit": false} // by resolve.c, too, which answers it
 	quoted := regexp.MustCompile(`"[^"\n]*"`)
 	for _, s := range sources {
-		for _, name := range regexp.MustCompile(`\b(?:cu[A-Z]|cublas|cudnn|nvrtc)\w+`).FindAllString(quoted.ReplaceAllString(s, ""), -1) {
+		for _, name := range regexp.MustCompile(`\b(?:cu[A-Z]|cublas|cudnn|nvrtc|nccl)\w+`).FindAllString(quoted.ReplaceAllString(s, ""), -1) {
 			if to, ok := renamed[name]; ok {
 				name = to
 			}

@@ -1,5 +1,5 @@
 // Package sim controls the stand-in for NVIDIA's libraries, with which the GPU code is tested on machines without a
-// GPU: `make sim` builds libcuda, libcublas, libcudnn and libnvrtc from src with g++ in bin/sim, and RNA_CUDA_LIBS=bin/sim
+// GPU: `make sim` builds libcuda, libcublas, libcudnn, libnvrtc and libnccl from src with g++ in bin/sim, and RNA_CUDA_LIBS=bin/sim
 // has them loaded.
 //
 // Kernels are the very .cu sources, compiled by g++ when the program asks its NVRTC. The stand-in is strict where
@@ -8,6 +8,9 @@
 // run late. Kernels take memory when they are loaded, at their first launch at the latest, and libraries when they start and run. A GPU that
 // is lost stays lost for its process; functions of libraries that may wait for ever then end it. Blocks of a grid run in another order at
 // each launch.
+//
+// NCCL works between processes of a machine, each with a device of its own: in RNA_SIM_DEVICES there are to be as many. Ranks that don't
+// do the same wait for ever; that another's process has ended is an error that comes up beside.
 //
 // `make sim-check` builds a stand-in whose kernels have each access checked: memory of the host, places that are not multiples of the
 // size, and races, between threads of a block and between blocks. It sees
@@ -24,6 +27,7 @@
 //	RNA_SIM_CUDART   CUDA version that cuDNN is for, 12090
 //	RNA_SIM_WORKSPACE  1: convolutions need much more scratch than the heuristics say
 //	RNA_SIM_CUDNN    version of cuDNN whose codes are given, 8 or 9; 7 is one that is too old
+//	RNA_SIM_NCCL     version of NCCL, 22703
 //	RNA_SIM_CLOCK    1: events tell the time that work takes by definition, which is the same in each run, not the clock's
 //	RNA_SIM_FAULT    a plan of faults, see [Fault]
 //	RNA_SIM_CXX      the compiler of kernels, g++
