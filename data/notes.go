@@ -46,6 +46,8 @@ func notesOf(ds Dataset) []string {
 		return append([]string(nil), d.noteList()...)
 	case *subset:
 		return notesOf(d.Dataset)
+	case struct{ Dataset }:
+		return nil // its other part says it
 	case *renamed:
 		return notesOf(d.Dataset)
 	}

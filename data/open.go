@@ -13,18 +13,33 @@ type Options struct {
 	// Val is the place of the validation set, read as OpenEval does, where it is not beside the
 	// training set.
 	Val string
+	// ValSplit is the share of the training set that becomes the validation set, where the place has none: see SplitByClass. 0 for none.
+	ValSplit float64
 	// Classes gives the names of the classes by index in place of those that the training set has.
 	// Images are mapped to it by name.
 	Classes []string
 }
 
 // Open finds out the format of the place at path and returns its training and validation sets,
-// which share their classes. The validation set is nil where the place has none. An empty path and
+// which share their classes. The validation set is nil where the place has none. A folder of class folders alone is the training set
+// where the options say what to validate on. An empty path and
 // "glyphs" mean the generated set, whose validation set is Glyphs(GlyphTest).
 func Open(path string, opt Options) (train, val Dataset, err error) {
-	train, val, err = openSplits(path, opt.Classes, opt.Val == "")
-	if err == nil && opt.Val != "" {
+	if opt.Val != "" && opt.ValSplit != 0 {
+		return nil, nil, fmt.Errorf("validation images in %s and a validation split of %g: choose one", opt.Val, opt.ValSplit)
+	}
+	train, val, err = openSplits(path, opt)
+	switch {
+	case err != nil:
+	case opt.Val != "":
 		val, err = OpenEval(opt.Val, train.Classes())
+	case opt.ValSplit != 0 && val != nil:
+		err = errors.Join(fmt.Errorf("%s has validation images beside the training set: leave out the validation split", path), closeSet(val))
+	case opt.ValSplit != 0:
+		var part Dataset
+		if part, val, err = SplitByClass(train, opt.ValSplit); err == nil {
+			train = part
+		}
 	}
 	if err != nil {
 		if train != nil {
@@ -35,11 +50,23 @@ func Open(path string, opt Options) (train, val Dataset, err error) {
 	return train, val, nil
 }
 
-func openSplits(path string, classes []string, eval bool) (train, val Dataset, err error) {
+func openSplits(path string, opt Options) (train, val Dataset, err error) {
 	found := splits{train: glyphOpener(GlyphTrain), eval: glyphOpener(GlyphTest)}
 	if !generated(path) {
 		if found, err = look(path); err != nil {
 			return nil, nil, err
+		}
+	}
+	if found.train == nil {
+		dir, err := list(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if plain := classFolders(dir); plain && (opt.Val != "" || opt.ValSplit != 0) {
+			found.train = func(classes []string) (Dataset, error) { return openFolder(path, classes) }
+		} else if plain && found.eval == nil {
+			return nil, nil, fmt.Errorf("%s: folders of images without a folder train: take them as classes and a fifth of each for validation by --val-split 0.2, "+
+				"or name the validation images by --val-data", path)
 		}
 	}
 	if found.train == nil {
@@ -49,7 +76,7 @@ func openSplits(path string, classes []string, eval bool) (train, val Dataset, e
 		}
 		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path, strings.Join(want, "; "))
 	}
-	if train, err = found.train(classes); err == nil && eval && found.eval != nil {
+	if train, err = found.train(opt.Classes); err == nil && opt.Val == "" && found.eval != nil {
 		val, err = found.eval(train.Classes())
 	}
 	return train, val, err

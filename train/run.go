@@ -173,7 +173,7 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 		}
 	} else if c.Val != nil {
 		return nil, nil, profile, errors.New("validation images without training images: give Config.Train, too")
-	} else if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, Classes: c.Classes}); err != nil {
+	} else if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
 		return nil, nil, profile, err
 	} else {
 		r.sets = []data.Dataset{train, val}

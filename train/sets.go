@@ -13,6 +13,9 @@ func checkSets(c *Config) error {
 	if c.ValData != "" {
 		return fmt.Errorf("validation images in %s beside Config.Train: give them as Config.Val", c.ValData)
 	}
+	if c.ValSplit != 0 {
+		return fmt.Errorf("a validation split of %g of Config.Train: give data.SplitByClass's parts as Config.Train and Config.Val", c.ValSplit)
+	}
 	for _, s := range []struct {
 		name string
 		set  data.Dataset

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/train"
 	"onlinerna/train/bench"
 )
 
@@ -81,6 +83,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	w.Var(batchFlag{&f.Batch}, "batch", "`images` a step; auto: as many as fit in the memory that is free")
 	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.BoolVar(&f.Eval, "eval", false, "measure evaluation: the forward pass with running statistics")
+	w.StringVar(&f.Optimizer, "optimizer", "sgd", strings.Join(train.Optimizers(), ", "))
 	w.StringVar(&f.Data, "data", "", "images, as for rna train: a `folder`, or glyphs (default: noise alone)")
 	w.StringSliceVar(&f.Inputs, "input", nil, "synthetic, memory, loader: one or several with commas; the first has its kinds of ops told apart (default: all that there are)")
 	w.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
@@ -125,5 +128,3 @@ func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	}
 	return drawFile(f.plot, r.Plot)
 }
-
-// writeFile lets write fill a file; no path means no file.

@@ -21,7 +21,7 @@ type evalFlags struct {
 	weights, key, model, data, classesFile, predictions, device string
 	batch, workers, threads, numClasses, imageSize              int
 	mean, std                                                   []float64
-	maxBad                                                      float64
+	maxBad, valSplit                                            float64
 	valResize                                                   int
 	interpolation                                               string
 	testFlip                                                    bool
@@ -66,6 +66,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says)")
 	d := newGroup("Data")
 	d.StringVar(&f.data, "data", "glyphs", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated")
+	d.Float64Var(&f.valSplit, "val-split", 0, "the images alone that rna train --val-split leaves out of training, for the same share")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the data's)")
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
@@ -187,7 +188,7 @@ func (f *evalFlags) network(dev device.Device, file *statedict.File, meta *netwo
 // openSet opens the images. Weights with 1,000 outputs that do not name them have those of ImageNet, if the data's classes are among these; else
 // labels mean outputs only where there are as many of both.
 func (f *evalFlags) openSet(file *statedict.File, meta *network.Meta) (data.Dataset, error) {
-	set, err := data.OpenEval(f.data, meta.Classes)
+	set, err := f.openPart(meta.Classes)
 	if err != nil || meta.Classes != nil || f.numClasses > 0 {
 		return set, err
 	}
@@ -203,12 +204,31 @@ func (f *evalFlags) openSet(file *statedict.File, meta *network.Meta) (data.Data
 			return nil, err
 		}
 		meta.Classes = known
-		return data.OpenEval(f.data, known)
+		return f.openPart(known)
 	case outputs != 0 && outputs != classes:
 		return nil, errors.Join(fmt.Errorf("%s has %d outputs without names, and the data %d classes: name those of the weights by --classes, a file with a name a line",
 			f.weights, outputs, classes), closeData(set))
 	}
 	return set, nil
+}
+
+// openPart opens the images, or the part of them that a validation split leaves out of training.
+func (f *evalFlags) openPart(classes []string) (data.Dataset, error) {
+	set, err := data.OpenEval(f.data, classes)
+	if err != nil || f.valSplit == 0 {
+		return set, err
+	}
+	_, val, err := data.SplitByClass(set, f.valSplit)
+	if err != nil {
+		return nil, errors.Join(err, closeData(set))
+	}
+	if c, ok := set.(io.Closer); ok {
+		val = struct {
+			data.Dataset
+			io.Closer
+		}{val, c}
+	}
+	return val, nil
 }
 
 // closeData closes a set that keeps files open.

@@ -114,14 +114,14 @@ func (p *progress) AfterEpoch(s *train.State) error {
 	p.done()
 	p.next = time.Now().Add(every)
 	_, err := fmt.Fprintln(p.out, text.Wrap(epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
-	if line := bestLine(s.Record); line != "" && err == nil {
+	if line := bestLine(s.Config.OptimizerName(), s.Record); line != "" && err == nil {
 		_, err = fmt.Fprintln(p.out, text.Wrap("\u00a0 "+strings.TrimSpace(line), "    "))
 	}
 	return err
 }
 
 // bestLine says which weights of an epoch are best, where there are several, and whose best.safetensors are.
-func bestLine(r *train.EpochRecord) string {
+func bestLine(optimizer string, r *train.EpochRecord) string {
 	list, held := r.Ranking()
 	if len(list) < 2 || r.Best == nil {
 		return ""
@@ -131,13 +131,13 @@ func bestLine(r *train.EpochRecord) string {
 	for i, s := range list {
 		switch i {
 		case 0:
-			fmt.Fprintf(&b, "%s (%.4f)", s.Name(), s.Score.Loss)
+			fmt.Fprintf(&b, "%s (%.4f)", s.Name(optimizer), s.Score.Loss)
 		default:
-			fmt.Fprintf(&b, ", %s %.4f", s.Name(), s.Score.Loss)
+			fmt.Fprintf(&b, ", %s %.4f", s.Name(optimizer), s.Score.Loss)
 		}
 	}
 	if r.Best.Epoch != r.Epoch {
-		fmt.Fprintf(&b, "; of the run %s of epoch %d (%.4f)", r.Best.Name(), r.Best.Epoch, r.Best.Score.Loss)
+		fmt.Fprintf(&b, "; of the run %s of epoch %d (%.4f)", r.Best.Name(optimizer), r.Best.Epoch, r.Best.Score.Loss)
 	}
 	return b.String()
 }

@@ -187,7 +187,7 @@ func (f *replayFlags) adjust(c *train.Config) {
 		c.Data, c.ValData = f.data, ""
 	}
 	if f.valData != "" {
-		c.ValData = f.valData
+		c.ValData, c.ValSplit = f.valData, 0
 	}
 	if f.bnBatches > 0 {
 		c.RNA.Batches = f.bnBatches

@@ -77,6 +77,7 @@ func (f *trainFlags) groups() []group {
 	d := newGroup("Data")
 	d.StringVar(&f.Data, "data", "glyphs", "`folder` with train/ and val/ (or test/), train-*.tar and val-*.tar, or MNIST's files; glyphs: generated")
 	d.StringVar(&f.ValData, "val-data", "", "`folder` of the validation images, if not beside the training set")
+	d.Float64Var(&f.ValSplit, "val-split", 0, "share of each class to validate on and not to train on, where there are no validation images")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: those of the training set, sorted)")
 	d.IntVar(&f.NumClasses, "num-classes", 0, "outputs of the net (default: the data's classes)")
 	d.IntVar(&f.ImageSize, "image-size", 0, "height and width of the net's input (default: the data's, 224 for photographs)")
@@ -180,7 +181,7 @@ var resumable = map[string]bool{"resume": true, "workers": true, "threads": true
 
 // positive are the options that have no meaning at 0.
 var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "head-lr", "layer-decay", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
-	"val-crop", "val-resize", "train-crop", "train-crop-from", "repeat-augment",
+	"val-crop", "val-resize", "val-split", "train-crop", "train-crop-from", "repeat-augment",
 	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-every"}
 
 // check finds mistakes that the config does not show: there what is 0 was not said.
@@ -415,7 +416,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 		line("%v", r.Fit)
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintln(w, note)
+		line("%s", note)
 	}
 	switch c.RNA.Mode {
 	case train.Off:

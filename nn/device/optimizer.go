@@ -266,6 +266,7 @@ const clipEps = 1e-6
 
 // ClippedFor is n with the scale for a gradient of the given norm, as far as u's MaxNorm and its optimiser's limit it.
 func (u *Update) ClippedFor(n Numbers, norm float64) Numbers {
+	n.Scale = n.scale()
 	if u.MaxNorm > 0 {
 		if k := u.MaxNorm / (math.Abs(n.Scale)*norm + clipEps); k < 1 {
 			n.Scale *= k

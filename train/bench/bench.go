@@ -2,7 +2,7 @@
 // beside that ([RunRNA]).
 //
 // A step is what one batch costs: pixels and labels go to the device, forward and backward pass, the running
-// statistics, a step of SGD, and the loss comes back; in evaluation the forward pass alone, and the score. The input is one batch of noise, or
+// statistics, a step of the optimiser, and the loss comes back; in evaluation the forward pass alone, and the score. The input is one batch of noise, or
 // images that were decoded before, or that are decoded meanwhile as in training. Every group of ops is timed, so that the times of kinds of ops
 // add up to that of a step.
 package bench
@@ -26,6 +26,7 @@ type Options struct {
 	Batch     int    // images a step, or network.AutoBatch; default 16
 	ImageSize int    // height and width of an image; default: the model's
 	Eval      bool   // measure evaluation instead of training
+	Optimizer string // one of config.Optimizers, with its defaults; sgd by default
 	Steps     int    // that are measured; default 10
 	Warmup    int    // steps before them, which plan and allocate; default 3
 	Seed      uint64 // of weights and images
@@ -77,16 +78,30 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// The optimiser's settings: PyTorch's usual ones for ResNets. The rate is low, so that the loss stays finite.
 const (
-	rate     = 0.01
-	momentum = 0.9
-	decay    = 1e-4
+	// slower is the share of an optimiser's usual rate that steps take, so that the loss stays finite.
+	slower = 0.1
 	// statsMomentum is that of the running statistics.
 	statsMomentum = 0.1
-	// sgdStreams are weight, gradient and momentum, which are read, weight and momentum, which are written.
-	sgdStreams = 5
 )
+
+// streams is how often a step of an optimiser goes through the parameters or a vector of their size: it reads weights, gradients and state
+// and writes weights and state. What has a rate for each tensor looks for the norms before, as LAMB for the gradient's.
+func streams(o device.Optimizer) int {
+	n := 3 + 2*len(o.State())
+	a, adaptive := o.(device.Adaptive)
+	if !adaptive {
+		return n
+	}
+	n += 2 // weights and gradients
+	if len(o.State()) > 1 {
+		n++ // the other state: norms are those of the step
+	}
+	if a.MaxNorm() > 0 {
+		n++
+	}
+	return n
+}
 
 // Run measures a network on dev. A step that fails ends it, and so does ctx between steps.
 func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err error) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,33 @@ func TestRun(t *testing.T) {
 		if r.Triad <= 0 || r.Level != "go" && r.Peak <= 0 {
 			t.Errorf("limits: %g GFLOP/s, %g GB/s", r.Peak, r.Triad)
 		}
+	}
+}
+
+func TestOptimizers(t *testing.T) {
+	d, err := cpu.New(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, streams := range map[string]int{"": 5, "adamw": 7, "lars": 7, "lamb": 11} {
+		r, err := Run(t.Context(), d, Options{Model: "lenet", Batch: 4, Steps: 1, Warmup: 1, Optimizer: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "" {
+			name = "sgd"
+		}
+		i := slices.IndexFunc(r.Kinds, func(k Kind) bool { return k.Name == name })
+		if i < 0 || r.Optimizer != name {
+			t.Fatalf("%s: optimizer %q, kinds %v", name, r.Optimizer, r.Kinds)
+		}
+		if got, want := r.Kinds[i].GB, 4e-9*float64(streams*r.Parameters); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s moves %g GB, want %g", name, got, want)
+		}
+	}
+	if _, err := Run(t.Context(), d, Options{Model: "lenet", Optimizer: "adam"}); err == nil || !strings.Contains(err.Error(), "adamw") {
+		t.Error(err)
 	}
 }
 

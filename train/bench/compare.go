@@ -54,7 +54,7 @@ func WriteComparison(w io.Writer, list []*Result) error {
 	rows := [][]string{{"program", "device", "precision", "work", "input", "images/s", "quartiles", "", "GFLOP/s", "of peak", "memory", "ratio"}}
 	first := map[string]*Result{}
 	for _, r := range list {
-		work := fmt.Sprintf("%s, %s, batch %d of %d×%d", r.Model, r.Mode, r.Batch, r.ImageSize, r.ImageSize)
+		work := fmt.Sprintf("%s, %s, batch %d of %d×%d", r.Model, r.work(), r.Batch, r.ImageSize, r.ImageSize)
 		on, memory := r.Device, r.Memory
 		if r.Card != "" {
 			on = r.Card

@@ -79,7 +79,7 @@ func (r *Result) title() string {
 	if r.Card != "" {
 		on = r.Card + ", " + r.Precision
 	}
-	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.Mode, r.Batch, number(r.Images.Median), on)
+	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.work(), r.Batch, number(r.Images.Median), on)
 }
 
 // drawLegend says what the colours mean.

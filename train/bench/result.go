@@ -14,6 +14,7 @@ import (
 type Result struct {
 	Model      string `json:"model"`
 	Mode       string `json:"mode"` // "training" or "evaluation"
+	Optimizer  string `json:"optimizer,omitempty"`
 	Batch      int    `json:"batch"`
 	Fit        string `json:"fit,omitempty"` // why it is that one, where the memory decided
 	ImageSize  int    `json:"image_size"`
@@ -151,6 +152,8 @@ func (r *Result) set(b *bench, l limits) {
 	}
 	if b.Eval {
 		r.Mode = "evaluation"
+	} else {
+		r.Optimizer = b.optimizer.Name()
 	}
 	r.describe(b.net.Device)
 	total := sum(b.main.steps)
@@ -225,4 +228,12 @@ func sum(list []float64) (s float64) {
 		s += x
 	}
 	return s
+}
+
+// work is the mode, with the optimiser where that is not SGD.
+func (r *Result) work() string {
+	if r.Optimizer == "" || r.Optimizer == "sgd" {
+		return r.Mode
+	}
+	return r.Mode + " with " + r.Optimizer
 }

@@ -95,7 +95,7 @@ func (s *NetSpeed) set(b *bench) {
 	if d, ok := device.As[device.Processor](b.net.Device); ok {
 		s.Level, s.Threads = d.Level(), d.Threads()
 	}
-	sgd := b.profile.byName["sgd"].seconds
+	sgd := b.profile.byName[b.optimizer.Name()].seconds
 	both := make([]float64, len(sgd))
 	for i := range both {
 		both[i] = b.profile.steps[i] - sgd[i]

@@ -8,6 +8,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/train/config"
 	"onlinerna/train/network"
 )
 
@@ -19,11 +20,13 @@ func (o Options) config() nn.Config {
 // bench is a measurement under way.
 type bench struct {
 	Options
-	net      *network.Network
-	momentum device.Vector // nil in evaluation
-	found    *network.Fit  // how the batch was found, if it was
-	in       *feed
-	next     func() (*data.Batch, error)
+	net       *network.Network
+	optimizer device.Optimizer
+	rate      float64
+	state     []device.Vector // of the optimiser, none in evaluation
+	found     *network.Fit    // how the batch was found, if it was
+	in        *feed
+	next      func() (*data.Batch, error)
 
 	pending *network.Pending // the step that was given to the device last
 
@@ -31,7 +34,7 @@ type bench struct {
 	ranks   int             // so many
 
 	tracing bool // the kinds of ops are told apart
-	apart   bool // the step of SGD is
+	apart   bool // the optimiser's step is
 	profile profile
 	main    profile // of the kinds of ops
 	used    Usage   // of a step of the last measurement
@@ -45,7 +48,7 @@ func open(dev device.Device, o Options, in *feed) (*bench, error) {
 	}
 	b := &bench{Options: o, net: net, in: in}
 	if !o.Eval {
-		if b.momentum, err = net.NewParams(); err == nil {
+		if err = b.openOptimizer(); err == nil {
 			err = b.fit()
 		}
 	}
@@ -56,6 +59,21 @@ func open(dev device.Device, o Options, in *feed) (*bench, error) {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
+}
+
+// openOptimizer allocates the optimiser's state.
+func (b *bench) openOptimizer() (err error) {
+	if b.optimizer, b.rate, err = config.DefaultOptimizer(b.Optimizer); err != nil {
+		return err
+	}
+	for range b.optimizer.State() {
+		v, err := b.net.NewParams()
+		if err != nil {
+			return err
+		}
+		b.state = append(b.state, v)
+	}
+	return nil
 }
 
 // mostImages are looked at for the largest batch where there is no set of images.
@@ -73,8 +91,8 @@ func (b *bench) fit() (err error) {
 }
 
 func (b *bench) close() error {
-	if b.momentum != nil {
-		b.momentum.Free()
+	for _, v := range b.state {
+		v.Free()
 	}
 	return b.net.Close()
 }
@@ -116,8 +134,8 @@ func (b *bench) steps(ctx context.Context, n int) error {
 // run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless parts of steps
 // are told apart.
 func (b *bench) run(batch *data.Batch) error {
-	u := device.Update{Optimizer: device.SGD{Momentum: momentum, Decay: decay}, Grad: b.net.Grads, State: []device.Vector{b.momentum},
-		Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}
+	u := device.Update{Optimizer: b.optimizer, Grad: b.net.Grads, State: b.state, Tensors: b.net.Tensors(),
+		Numbers: device.Numbers{Rate: slower * b.rate, Scale: 1, Step: 1}}
 	if b.reducer != nil {
 		u.Numbers.Scale = 1 / float64(b.ranks)
 	}
@@ -134,7 +152,7 @@ func (b *bench) run(batch *data.Batch) error {
 		return err
 	}
 	took, err := timed(b.net.Device, func() error { return b.net.Params.Update(u) })
-	b.profile.add(u.Optimizer.Name(), took, 0, int64(sgdStreams*b.net.Device.DType().Size()*b.net.Params.Len()))
+	b.profile.add(u.Optimizer.Name(), took, 0, int64(streams(b.optimizer)*b.net.Device.DType().Size()*b.net.Params.Len()))
 	return err
 }
 

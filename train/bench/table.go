@@ -20,7 +20,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 
 // head says what was measured, and where.
 func (r *Result) head(b *strings.Builder) {
-	fmt.Fprintf(b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.Mode, r.Batch, r.ImageSize, r.ImageSize, r.Channels, r.Parameters)
+	fmt.Fprintf(b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.work(), r.Batch, r.ImageSize, r.ImageSize, r.Channels, r.Parameters)
 	fmt.Fprintf(b, "device %s", r.Device)
 	if r.Threads > 0 {
 		fmt.Fprintf(b, ", %d threads of level %s", r.Threads, r.Level)

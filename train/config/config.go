@@ -34,7 +34,9 @@ type Config struct {
 	Model   string `json:"model"`    // one of nn's architectures
 	Data    string `json:"data"`     // folder, or "glyphs"; a name for the record where Train is given
 	ValData string `json:"val_data"` // where the validation images are not beside the training set
-	Device  string `json:"device"`   // for the record: the device is given to train.New
+	// ValSplit is the share of each class that is validated on and not trained on, where there are no validation images: see data.SplitByClass.
+	ValSplit float64 `json:"val_split,omitempty"`
+	Device   string  `json:"device"` // for the record: the device is given to train.New
 	// Winograd says that the device runs 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
 	// results, so a run should be resumed on such a device.
 	Winograd bool `json:"winograd,omitempty"`

@@ -156,6 +156,18 @@ func (c *Config) checkOptimizer() error {
 	return o.make(c).Check()
 }
 
+// DefaultOptimizer is an optimiser with the defaults of its hyperparameters and their rate: for SGD, where rate and decay go by the data, 0.1
+// and 1e-4.
+func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error) {
+	c := Config{Optimizer: name}
+	pre := preset{rate: 0.1, decay: 1e-4}
+	if err := c.resolveOptimizer(&pre); err != nil {
+		return nil, 0, err
+	}
+	o, err = c.NewOptimizer()
+	return o, pre.rate, err
+}
+
 // OptimizerName is the optimiser's name as it is written: SGD, AdamW, LARS, LAMB.
 func (c *Config) OptimizerName() string {
 	if c.Optimizer == "adamw" {

@@ -139,13 +139,13 @@ type ScoreRecord struct {
 	Score     network.Score `json:"score"`
 }
 
-// Name says in words what weights they are.
-func (s ScoreRecord) Name() string {
+// Name says in words what weights they are, in a run of an optimiser of that name.
+func (s ScoreRecord) Name(optimizer string) string {
 	switch s.Kind {
 	case network.SGD:
-		return "SGD"
+		return optimizer
 	case network.SGDStats:
-		return "SGD re-estimated"
+		return optimizer + " re-estimated"
 	case network.RNA:
 		return "RNA"
 	case network.EMA:

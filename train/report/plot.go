@@ -28,11 +28,11 @@ const (
 	columns   = 3 // of the legend
 )
 
-// Plot writes a figure with the validation loss and error of each kind of weights over the epochs. The format is svg, png or pdf, as in all
+// Plot writes a figure with the loss and error on the validation images, or without any on the held-out ones, of each kind of weights over the epochs. The format is svg, png or pdf, as in all
 // figures.
 func Plot(w io.Writer, format string, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
-	return plotSeries(w, format, c, list, "validation")
+	return plotSeries(w, format, c, list, judgeOf(history))
 }
 
 // plotSeries draws series of scores on images of the kind that is named.

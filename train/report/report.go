@@ -20,6 +20,10 @@ const (
 	kindAverage
 )
 
+func (k kind) weights() network.Kind {
+	return []network.Kind{network.SGD, network.SGDStats, network.RNA, network.EMA, network.Average}[k]
+}
+
 // series is one kind of weights over the epochs.
 type series struct {
 	kind   kind
@@ -28,12 +32,32 @@ type series struct {
 	scores map[int]network.Score // by epoch
 }
 
+// Names of the images by which weights are compared.
+const (
+	onValidation = "validation"
+	onHeldOut    = "held-out"
+)
+
+// judgeOf names the images that a run is compared by: the held-out ones where there are no others.
+func judgeOf(history []train.EpochRecord) string {
+	judge := onValidation
+	for _, r := range history {
+		if r.SGD != nil {
+			return onValidation
+		}
+		if len(r.Held) > 0 {
+			judge = onHeldOut
+		}
+	}
+	return judge
+}
+
 // collect sorts the records of a run by kind of weights: SGD is first. Kinds that were never scored are left
 // out.
 func collect(c train.Config, history []train.EpochRecord) []series {
 	list := []series{
 		{kind: kindSGD, name: c.OptimizerName()},
-		{kind: kindSGDStats, name: "SGD, statistics re-estimated"},
+		{kind: kindSGDStats, name: c.OptimizerName() + ", statistics re-estimated"},
 		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)},
 	}
 	if c.EMADecay > 0 {
@@ -45,11 +69,12 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 	for i, k := range c.RNA.Averages {
 		list = append(list, series{kind: kindAverage, rank: i, name: fmt.Sprintf("average of the last %d", k)})
 	}
+	judge := judgeOf(history)
 	var scored []series
 	for _, s := range list {
 		s.scores = map[int]network.Score{}
 		for _, r := range history {
-			if v := s.score(c, r); v != nil {
+			if v := s.score(c, r, judge); v != nil {
 				s.scores[r.Epoch] = *v
 			}
 		}
@@ -71,8 +96,17 @@ func snapshots(c train.Config) string {
 	return "epochs"
 }
 
-// score finds the score of this kind of weights in a record.
-func (s series) score(c train.Config, r train.EpochRecord) *network.Score {
+// score finds the score of this kind of weights in a record, on the images that judge names.
+func (s series) score(c train.Config, r train.EpochRecord, judge string) *network.Score {
+	if judge == onHeldOut {
+		for i := len(r.Held) - 1; i >= 0; i-- {
+			h := &r.Held[i]
+			if h.Kind == s.kind.weights() && (s.kind != kindAverage || h.Snapshots == c.RNA.Averages[s.rank]) {
+				return &h.Score
+			}
+		}
+		return nil
+	}
 	switch s.kind {
 	case kindSGD:
 		return r.SGD

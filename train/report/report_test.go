@@ -214,3 +214,24 @@ func TestBounds(t *testing.T) {
 		t.Errorf("bounds of nothing: %g to %g", lo, hi)
 	}
 }
+
+// TestHeldOut: without validation images weights are compared by the held-out ones.
+func TestHeldOut(t *testing.T) {
+	c, h := demo()
+	for i := range h {
+		h[i].SGD, h[i].SGDStats, h[i].Averages, h[i].RNA = nil, nil, nil, nil
+		h[i].Held = []train.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, {Kind: network.Average, Snapshots: c.RNA.Averages[1], Score: *score(15, .25)}}
+	}
+	got := table(t, c, h)
+	for _, want := range []string{"held-out, error in %", "SGD ", "average of the last 5", "-5.00", "Best by error: average of the last 5"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "average of the last 2") || strings.Contains(got, "validation") {
+		t.Errorf("what was not scored is shown:\n%s", got)
+	}
+	if _, text := svg(t, c, h); !strings.Contains(text, "held-out loss") {
+		t.Errorf("the figure says %q", text)
+	}
+}

@@ -7,15 +7,16 @@ import (
 
 	"onlinerna/internal/text"
 	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
-// Table writes how each kind of weights did on the validation images where the phases of the schedule end.
+// Table writes how each kind of weights did on the validation images, or without any on the held-out ones, where the phases of the schedule end.
 func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
 	if len(list) == 0 || list[0].kind != kindSGD {
 		return tableWithout(w, history)
 	}
-	const head = "validation, error in %"
+	head := judgeOf(history) + ", error in %"
 	width := len(head)
 	for _, s := range list {
 		width = max(width, len(s.name))
@@ -49,7 +50,7 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 		}
 		b.WriteByte('\n')
 	}
-	for line := range strings.Lines(verdict(list, ends[len(ends)-1]) + notes(history, ends)) {
+	for line := range strings.Lines(verdict(list, ends[len(ends)-1]) + notes(c, history, ends)) {
 		b.WriteString(text.Wrap(strings.TrimSuffix(line, "\n"), "  ") + "\n")
 	}
 	_, err := io.WriteString(w, trimLines(b.String()))
@@ -89,14 +90,14 @@ func tableWithout(w io.Writer, history []train.EpochRecord) error {
 }
 
 // notes says how sure the numbers are and what the coefficients were.
-func notes(history []train.EpochRecord, ends []int) string {
+func notes(c train.Config, history []train.EpochRecord, ends []int) string {
 	var b strings.Builder
 	for _, r := range history {
 		for _, e := range ends {
 			if r.Epoch != e || r.RNA == nil {
 				continue
 			}
-			if r.RNA.Score == nil {
+			if r.RNA.Score == nil && r.HeldScore(network.RNA) == nil {
 				fmt.Fprintf(&b, "epoch %d: no extrapolation: %s\n", e, r.RNA.Status)
 				continue
 			}
@@ -113,9 +114,10 @@ func notes(history []train.EpochRecord, ends []int) string {
 	}
 	if x := history[len(history)-1].Best; x != nil {
 		_, held := history[len(history)-1].Ranking()
-		fmt.Fprintf(&b, "best.safetensors: %s of epoch %d, %s loss %.4f\n", x.Name(), x.Epoch, map[bool]string{true: "held-out", false: "validation"}[held], x.Score.Loss)
+		fmt.Fprintf(&b, "best.safetensors: %s of epoch %d, %s loss %.4f\n", x.Name(c.OptimizerName()), x.Epoch, map[bool]string{true: "held-out", false: "validation"}[held], x.Score.Loss)
 	}
-	if s := history[len(history)-1].SGD; s != nil && s.Images > 0 {
+	last := history[len(history)-1]
+	if s := (series{kind: kindSGD}).score(c, last, judgeOf(history)); s != nil && s.Images > 0 {
 		fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
 			s.Images, standardError(*s))
 	}

@@ -1,0 +1,70 @@
+package data
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// SplitByClass divides a set into images to train on and images to validate on: share of each class, rounded, but one at least and never all; a
+// class with one image has it in training. Who is in which depends on the names of the files alone, so that other images, seeds
+// and folders leave it as it is. Train closes the set, val does not.
+func SplitByClass(ds Dataset, share float64) (train, val Dataset, err error) {
+	if !(share > 0 && share < 1) {
+		return nil, nil, fmt.Errorf("validation split %g: must lie between 0 and 1", share)
+	}
+	type image struct {
+		index int
+		hash  uint64
+	}
+	byClass := make([][]image, len(ds.Classes()))
+	for i := range ds.Len() {
+		h := fnv.New64a()
+		h.Write([]byte(filepath.Base(ds.Name(i))))
+		l := ds.Label(i)
+		byClass[l] = append(byClass[l], image{i, mix(h.Sum64())})
+	}
+	held := make([]bool, ds.Len())
+	for _, list := range byClass {
+		slices.SortStableFunc(list, func(a, b image) int { return cmp.Compare(a.hash, b.hash) })
+		n := len(list)
+		k := min(max(1, int(math.Round(share*float64(n)))), n-1)
+		for _, x := range list[:max(k, 0)] {
+			held[x.index] = true
+		}
+	}
+	var sides [2][]int // in the order of the set
+	for i, h := range held {
+		if h {
+			sides[1] = append(sides[1], i)
+		} else {
+			sides[0] = append(sides[0], i)
+		}
+	}
+	if len(sides[1]) == 0 {
+		return nil, nil, errors.New("validation split: no class has more than one image")
+	}
+	return &subset{ds, sides[0]}, struct{ Dataset }{&subset{ds, sides[1]}}, nil
+}
+
+// classFolders says whether a folder holds folders with images.
+func classFolders(dir *listing) bool {
+	for _, e := range dir.entries {
+		if !isDir(dir.path, e) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		inside, err := list(filepath.Join(dir.path, e.Name()))
+		if err == nil && slices.ContainsFunc(inside.entries, func(f fs.DirEntry) bool {
+			return slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(f.Name())))
+		}) {
+			return true
+		}
+	}
+	return false
+}
