@@ -110,6 +110,8 @@ func (a Augment) With(t Transform) (Transform, error) {
 	return x, nil
 }
 
+func (t *augmented) opensImages() bool { return opensImages(t.Transform) }
+
 func (t *augmented) String() string {
 	list := []string{t.Transform.String()}
 	if t.FlipVertical > 0 {

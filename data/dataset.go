@@ -34,6 +34,7 @@ type Region func(width, height int) image.Rectangle
 // next. The zero value is ready. A Scratch serves one goroutine at a time.
 type Scratch struct {
 	file    []byte
+	open    bool // images are only opened: see imaging.Decoder.Open
 	decoder imaging.Decoder
 	resizer imaging.Resizer
 	image   imaging.Image
@@ -65,10 +66,11 @@ func (s *Scratch) decodeBytes(b []byte, channels int, region Region) (*imaging.I
 	if err != nil {
 		return nil, err
 	}
-	if box := region(width, height); box != image.Rect(0, 0, width, height) {
-		return &s.image, s.decoder.DecodeBox(&s.image, b, channels, box)
+	box := region(width, height)
+	if s.open {
+		return &s.image, s.decoder.Open(&s.image, b, channels, box)
 	}
-	return &s.image, s.decoder.Decode(&s.image, b, channels)
+	return &s.image, s.decoder.DecodeBox(&s.image, b, channels, box)
 }
 
 // pixels reads the region of an image that is stored as its pixels.

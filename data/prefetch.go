@@ -239,6 +239,7 @@ type worker struct {
 
 func newWorker(tr Transform) *worker {
 	w := new(worker)
+	w.scratch.open = opensImages(tr)
 	w.region = func(width, height int) image.Rectangle { return tr.Region(width, height, &w.random) }
 	return w
 }

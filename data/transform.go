@@ -23,6 +23,16 @@ type Transform interface {
 	String() string
 }
 
+// opensImages says whether Apply of t takes images that are only opened.
+func opensImages(t Transform) bool {
+	o, ok := t.(interface{ opensImages() bool })
+	return ok && o.opensImages()
+}
+
+func (randomResizedCrop) opensImages() bool { return true }
+func (paddedCrop) opensImages() bool        { return true }
+func (resizeCenterCrop) opensImages() bool  { return true }
+
 // Crop is the window of an image that the network sees: see Batch.
 type Crop struct {
 	Top, Left int
@@ -149,6 +159,9 @@ func (t resizeCenterCrop) Region(width, height int, _ *Rand) image.Rectangle {
 func (t resizeCenterCrop) Apply(dst []uint8, img *imaging.Image, _ *Rand, s *Scratch) (Crop, error) {
 	size := t.Size()
 	if t.shorter == size && img.Width == size && img.Height == size {
+		if err := img.Make(); err != nil {
+			return Crop{}, err
+		}
 		copy(dst, img.Pix)
 		return Crop{}, nil
 	}

@@ -60,25 +60,33 @@ func Decode(b []byte, channels int) (*Image, error) {
 // Decoder decodes one image after another and keeps its scratch memory between them. The zero value is ready;
 // a Decoder is for one goroutine.
 type Decoder struct {
-	jpeg jpeg.Decoder
-	rows [4][]uint8 // rows of components after upsampling
-	rgb  []uint8    // a row before it becomes gray
+	jpeg   jpeg.Decoder
+	planes *jpeg.Image
+	box    image.Rectangle
+	rows   [4][]uint8 // rows of components after upsampling
+	rgb    []uint8    // a row before it becomes gray
 }
 
 // Decode decodes the image file in b to dst, whose memory is reused: 3 channels as PIL's convert("RGB"), 1 as
 // convert("L"). After an error dst is undefined. b is not kept.
 func (d *Decoder) Decode(dst *Image, b []byte, channels int) error {
-	return d.decode(dst, b, channels, nil)
+	return d.decode(dst, b, channels, nil, false)
 }
 
 // DecodeBox decodes the pixels inside box only: the same as Decode followed by Crop, and faster. The box must lie
 // inside the image, whose size Dimensions gives. Of the data below the box it only sees whether they end as they should.
 func (d *Decoder) DecodeBox(dst *Image, b []byte, channels int, box image.Rectangle) error {
-	return d.decode(dst, b, channels, &box)
+	return d.decode(dst, b, channels, &box, false)
+}
+
+// Open is DecodeBox for what is resized next: of a JPEG no pixels are made yet, but a Resizer makes those that it needs, row by
+// row, with what Decode would find wrong. b and dst must stay as they are, and d unused, until then. Image.Make makes all pixels.
+func (d *Decoder) Open(dst *Image, b []byte, channels int, box image.Rectangle) error {
+	return d.decode(dst, b, channels, &box, true)
 }
 
 // decode decodes the whole image where box is nil.
-func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangle) error {
+func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangle, later bool) error {
 	if err := checkChannels(channels); err != nil {
 		return err
 	}
@@ -92,14 +100,21 @@ func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangl
 	} else if box.Empty() || !box.In(size) {
 		return fmt.Errorf("box %v is empty or not inside the image of %dx%d pixels", *box, w, h)
 	}
+	if bytes.HasPrefix(b, []byte(jpegMagic)) {
+		if err := d.openJPEG(b, *box); err != nil {
+			return err
+		}
+		*dst = Image{box.Dx(), box.Dy(), channels, dst.Pix[:0], d}
+		if later {
+			return nil
+		}
+		return dst.Make()
+	}
 	dst.Reset(box.Dx(), box.Dy(), channels)
 	if bytes.HasPrefix(b, []byte(pngMagic)) {
 		return d.decodePNG(dst, b, *box)
 	}
-	if f := foreignOf(b); f != nil {
-		return d.decodeForeign(dst, b, *box, f)
-	}
-	return d.decodeJPEG(dst, b, *box)
+	return d.decodeForeign(dst, b, *box, foreignOf(b))
 }
 
 // grow returns b with length n, its contents undefined.

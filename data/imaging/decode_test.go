@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"bytes"
+	"errors"
 	"encoding/binary"
 	"image"
 	"os"
@@ -182,6 +183,17 @@ func FuzzDecode(f *testing.F) {
 		if err := Crop(&crop, &whole, box); err != nil || !bytes.Equal(crop.Pix, part.Pix) {
 			t.Fatalf("box %v is not a crop of the whole (%v)", box, err)
 		}
+		if err := d.Open(&part, b, 3, box); err != nil {
+			t.Fatalf("open box %v: %v", box, err)
+		}
+		var resizer Resizer
+		var apart, fused Image
+		if err := errors.Join(resizer.Resize(&apart, &crop, crop.Bounds(), 9, 7), resizer.Resize(&fused, &part, part.Bounds(), 9, 7)); err != nil {
+			t.Fatalf("box %v: %v", box, err)
+		}
+		if !bytes.Equal(apart.Pix, fused.Pix) {
+			t.Fatalf("box %v opened and resized has other pixels", box)
+		}
 	})
 }
 
@@ -200,11 +212,13 @@ func TestNoAllocations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := d.DecodeBox(&m, b, 3, image.Rect(w/4, h/4, w-w/4, h-h/4)); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Resize(&crop, &m, m.Bounds(), 24, 24); err != nil {
-				t.Fatal(err)
+			for _, decode := range []func(dst *Image, b []byte, channels int, box image.Rectangle) error{d.DecodeBox, d.Open} {
+				if err := decode(&m, b, 3, image.Rect(w/4, h/4, w-w/4, h-h/4)); err != nil {
+					t.Fatal(err)
+				}
+				if err := r.Resize(&crop, &m, m.Bounds(), 24, 24); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}); n > 0 {
 			t.Errorf("%s: %g allocations", name, n)

@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"math"
+	"slices"
 
 	"onlinerna/data/imaging/internal/kern"
 )
@@ -66,6 +67,17 @@ func (f *filter) set(how Interpolation, in, out, from, to int) {
 		}
 		f.Start[i], f.Count[i] = lo, hi-lo
 	}
+}
+
+// first and end are the inputs between which all taps lie.
+func (f *filter) first() int { return slices.Min(f.Start) }
+
+func (f *filter) end() int {
+	end := 0
+	for i, first := range f.Start {
+		end = max(end, first+f.Count[i])
+	}
+	return end
 }
 
 // gray resamples one row of one channel.

@@ -1,6 +1,7 @@
 package imaging
 
 import (
+	"errors"
 	"fmt"
 	"image"
 )
@@ -10,6 +11,8 @@ import (
 type Image struct {
 	Width, Height, Channels int
 	Pix                     []uint8
+
+	later *Decoder // makes the pixels, which are not yet there
 }
 
 // New returns a black image.
@@ -24,7 +27,7 @@ func (m *Image) Reset(width, height, channels int) {
 	if cap(m.Pix) < n {
 		m.Pix = make([]uint8, n)
 	}
-	m.Width, m.Height, m.Channels, m.Pix = width, height, channels, m.Pix[:n]
+	*m = Image{width, height, channels, m.Pix[:n], nil}
 }
 
 // Bounds returns the rectangle of all pixels, from (0, 0).
@@ -38,6 +41,9 @@ func (m *Image) row(y int) []uint8 {
 
 // check says what is wrong with an image that a caller built by hand.
 func (m *Image) check() error {
+	if m.later != nil {
+		return errors.New("the pixels of an opened image have not been made")
+	}
 	if m.Width < 1 || m.Height < 1 || m.Channels != 1 && m.Channels != 3 {
 		return fmt.Errorf("image of %dx%d pixels and %d channels: want at least 1x1 and 1 or 3 channels", m.Width, m.Height, m.Channels)
 	}

@@ -8,44 +8,74 @@ import (
 	"onlinerna/data/imaging/internal/kern"
 )
 
-// decodeJPEG fills dst with the pixels inside box.
-func (d *Decoder) decodeJPEG(dst *Image, b []byte, box image.Rectangle) error {
-	m, err := d.jpeg.Decode(b, box)
-	if err != nil {
+// openJPEG makes ready the pixels of b inside box, which rowJPEG gives.
+func (d *Decoder) openJPEG(b []byte, box image.Rectangle) (err error) {
+	if d.planes, err = d.jpeg.Open(b); err != nil {
 		return fmt.Errorf("jpeg: %w", err)
 	}
-	set := kern.Current()
-	for y := range dst.Height {
-		var rows [4][]uint8
-		for i := range m.Planes {
-			rows[i] = planeRow(set, &m.Planes[i], &d.rows[i], box.Min.Y+y, box.Min.X, box.Max.X)
+	d.box = box
+	d.jpeg.Want(box)
+	return nil
+}
+
+// Make makes the pixels of an image that Decoder.Open left open. It does nothing to others.
+func (m *Image) Make() error {
+	d := m.later
+	if d == nil {
+		return nil
+	}
+	m.Reset(m.Width, m.Height, m.Channels)
+	for y := range m.Height {
+		if err := d.rowJPEG(m.row(y), d.box.Min.Y+y, d.box.Min.X, d.box.Max.X, m.Channels); err != nil {
+			return err
 		}
-		if m.Space == jpeg.Gray {
-			putGray(dst.row(y), rows[0])
-			continue
+	}
+	return d.closeJPEG()
+}
+
+// closeJPEG sees to it that the file ends as it should.
+func (d *Decoder) closeJPEG() error {
+	if err := d.jpeg.Close(); err != nil {
+		return fmt.Errorf("jpeg: %w", err)
+	}
+	return nil
+}
+
+// rowJPEG writes the columns [x0, x1) of row y.
+func (d *Decoder) rowJPEG(dst []uint8, y, x0, x1, channels int) error {
+	if err := d.jpeg.Rows(y + 1); err != nil {
+		return fmt.Errorf("jpeg: %w", err)
+	}
+	m, set := d.planes, kern.Current()
+	var rows [4][]uint8
+	for i := range m.Planes {
+		rows[i] = planeRow(set, &m.Planes[i], &d.rows[i], y, x0, x1)
+	}
+	if m.Space == jpeg.Gray {
+		putGray(dst, rows[0])
+		return nil
+	}
+	out := dst
+	if channels == 1 {
+		d.rgb = grow(d.rgb, 3*(x1-x0))
+		out = d.rgb
+	}
+	switch m.Space {
+	case jpeg.YCbCr, jpeg.YCCK:
+		set.YCbCrToRGB(out, rows[0], rows[1], rows[2])
+	case jpeg.RGB, jpeg.CMYK:
+		interleave(out, rows[0], rows[1], rows[2])
+	}
+	if m.Space == jpeg.YCCK {
+		for i := range out {
+			out[i] = 255 - out[i] // libjpeg's YCCK stands for the complement of RGB
 		}
-		out := dst.row(y)
-		if dst.Channels == 1 {
-			d.rgb = grow(d.rgb, 3*dst.Width)
-			out = d.rgb
-		}
-		switch m.Space {
-		case jpeg.YCbCr, jpeg.YCCK:
-			set.YCbCrToRGB(out, rows[0], rows[1], rows[2])
-		case jpeg.RGB, jpeg.CMYK:
-			interleave(out, rows[0], rows[1], rows[2])
-		}
-		if m.Space == jpeg.YCCK {
-			for i := range out {
-				out[i] = 255 - out[i] // libjpeg's YCCK stands for the complement of RGB
-			}
-		}
-		if len(m.Planes) == 4 {
-			addBlack(out, rows[3])
-		}
-		if dst.Channels == 1 {
-			grayFromRGB(dst.row(y), out)
-		}
+	}
+	if len(m.Planes) == 4 {
+		addBlack(out, rows[3])
+	}
+	if channels == 1 {
+		grayFromRGB(dst, out)
 	}
 	return nil
 }

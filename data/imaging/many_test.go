@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"image"
 	"math/rand/v2"
@@ -32,7 +33,8 @@ func TestManyFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		var d Decoder
-		var whole, part, crop Image
+		var whole, part, crop, opened, fused, apart Image
+		var resizer Resizer
 		rng := rand.New(rand.NewPCG(1, 2))
 		seen := 0
 		for lines := bufio.NewScanner(list); lines.Scan(); {
@@ -65,6 +67,21 @@ func TestManyFiles(t *testing.T) {
 				}
 				if !bytes.Equal(part.Pix, crop.Pix) {
 					t.Errorf("%v: %s: box %v is not a crop of the whole", l, name, box)
+				}
+				// Opened and resized at once is the same as decoded and resized.
+				channels, resizer := 1+2*rng.IntN(2), &resizer
+				resizer.Interpolation = Interpolation(rng.IntN(3))
+				w, h := 1+rng.IntN(90), 1+rng.IntN(90)
+				resize := func(dst, src *Image) error { return resizer.Resize(dst, src, src.Bounds(), w, h) }
+				if rng.IntN(2) == 0 {
+					resize = func(dst, src *Image) error { return resizer.ResizeCenterCrop(dst, src, max(w, h), w, h) }
+				}
+				if err := errors.Join(d.DecodeBox(&part, b, channels, box), resize(&apart, &part),
+					d.Open(&opened, b, channels, box), resize(&fused, &opened)); err != nil {
+					t.Fatalf("%s: box %v: %v", name, box, err)
+				}
+				if !bytes.Equal(fused.Pix, apart.Pix) {
+					t.Errorf("%v: %s: box %v opened and resized to %dx%d (%v) has other pixels", l, name, box, w, h, resizer.Interpolation)
 				}
 			}
 		}

@@ -42,7 +42,7 @@ type Resizer struct {
 
 	across, down filter
 	mid          []uint8 // the rows that the second pass needs, resampled across
-	last         []uint8 // a row at the end of the image, with room behind it
+	last         []uint8 // a row with room behind it
 	taps         kern.Taps
 }
 
@@ -57,8 +57,7 @@ func (r *Resizer) Resize(dst, src *Image, box image.Rectangle, width, height int
 		return fmt.Errorf("resize to %dx%d pixels: more than the limit of %d", width, height, MaxPixels)
 	}
 	dst.Reset(width, height, src.Channels)
-	r.resample(dst, dst.Bounds(), src, box, width, height, dst.Bounds())
-	return nil
+	return r.resample(dst, dst.Bounds(), src, box, width, height, dst.Bounds())
 }
 
 // ResizeShorter resizes the whole of src so that its shorter side is size: torchvision's Resize(size).
@@ -86,8 +85,7 @@ func (r *Resizer) ResizeCenterCrop(dst, src *Image, size, width, height int) err
 	if kept != crop {
 		clear(dst.Pix)
 	}
-	r.resample(dst, kept.Sub(crop.Min), src, src.Bounds(), w, h, kept)
-	return nil
+	return r.resample(dst, kept.Sub(crop.Min), src, src.Bounds(), w, h, kept)
 }
 
 // ShorterSize returns the size torchvision's Resize(size) gives an image of width×height: the shorter side becomes size,
@@ -100,8 +98,10 @@ func ShorterSize(width, height, size int) (int, int) {
 }
 
 func checkResize(src *Image, box image.Rectangle, width, height int) error {
-	if err := src.check(); err != nil {
-		return err
+	if src.later == nil {
+		if err := src.check(); err != nil {
+			return err
+		}
 	}
 	if box.Empty() || !box.In(src.Bounds()) {
 		return fmt.Errorf("resize: box %v is empty or not inside the image of %dx%d pixels", box, src.Width, src.Height)
@@ -115,11 +115,14 @@ func checkResize(src *Image, box image.Rectangle, width, height int) error {
 func fits(width, height int) bool { return width <= MaxPixels/height }
 
 // resample resizes box of src to width×height and writes the part of that inside window to the equally large
-// rectangle at of dst.
-func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) {
+// rectangle at of dst. Rows of src go across one by one, once they are decoded.
+func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) error {
 	if r.Interpolation == Nearest {
+		if err := src.Make(); err != nil {
+			return err
+		}
 		r.nearest(dst, at, src, box, width, height, window)
-		return
+		return nil
 	}
 	how := r.Interpolation
 	r.across.set(how, box.Dx(), width, window.Min.X, window.Max.X)
@@ -127,35 +130,31 @@ func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image
 
 	ch := src.Channels
 	n := window.Dx() * ch
-	top := r.down.Start[0]
-	bottom := top
-	for i, first := range r.down.Start {
-		bottom = max(bottom, first+r.down.Count[i])
-	}
+	rows := rowsOf(src, box, image.Rect(r.across.first(), r.down.first(), r.across.end(), r.down.end()), &r.last)
+	top, bottom := r.down.first(), r.down.end()
 	set := kern.Current()
 	if ch == 3 {
 		r.across.Prepare()
 	}
 	r.mid = grow(r.mid, (bottom-top+1)*n+kern.Slack)
 	for y := top; y < bottom; y++ {
-		at := src.Pix[((box.Min.Y+y)*src.Width+box.Min.X)*ch:]
+		in, err := rows.at(y)
+		if err != nil {
+			return err
+		}
 		out := r.mid[(y-top)*n:]
 		if ch == 1 {
-			r.across.gray(out[:n], at[:box.Dx()])
+			r.across.gray(out[:n], in[:box.Dx()])
 			continue
 		}
-		if len(at) < 3*box.Dx()+kern.Slack {
-			r.last = grow(r.last, 3*box.Dx()+kern.Slack)
-			copy(r.last, at)
-			at = r.last
-		}
-		set.Across(out, at, &r.across.Filter)
+		set.Across(out, in, &r.across.Filter)
 	}
 	for y := range window.Dy() {
 		to := ((at.Min.Y+y)*dst.Width + at.Min.X) * ch
 		r.taps.Set(r.down.Taps(y))
 		set.Down(dst.Pix[to:to+n], r.mid[(r.down.Start[y]-top)*n:], &r.taps)
 	}
+	return rows.close()
 }
 
 // nearest is resample by the nearest pixel, as PIL finds it: by adding up the step between samples.

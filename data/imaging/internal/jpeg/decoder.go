@@ -59,10 +59,12 @@ type Decoder struct {
 	adobe   int // the colour transform, −1 without an Adobe segment
 
 	set   *kern.Set
-	box   image.Rectangle // the pixels that are wanted
 	image Image
-	scan  scan
-	block [kern.Room]int16 // 0 between blocks
+
+	at       int  // offset of the next segment
+	scanning bool // a scan has begun
+	scan     scan
+	block    [kern.Room]int16 // 0 between blocks
 }
 
 // frame is what the frame header says.
@@ -127,10 +129,9 @@ func frameHeader(b []byte) ([]byte, error) {
 	}
 }
 
-// Decode decodes the planes of b. Only samples that the pixels inside box depend on are defined, one sample round them
-// included. The result is the decoder's and valid until the next call.
-func (d *Decoder) Decode(b []byte, box image.Rectangle) (*Image, error) {
-	d.data, d.box, d.set = b, box, kern.Current()
+// Open reads b up to its first scan. The result is the decoder's and valid until the next call; Rows gives it samples.
+func (d *Decoder) Open(b []byte) (*Image, error) {
+	d.data, d.set = b, kern.Current()
 	d.frame.comps = nil
 	d.known = [4]bool{}
 	for i := range d.dc {
@@ -138,17 +139,91 @@ func (d *Decoder) Decode(b []byte, box image.Rectangle) (*Image, error) {
 	}
 	d.restart, d.jfif, d.adobe = 0, false, -1
 	d.block = [kern.Room]int16{}
-	defer func() { d.data = nil }()
+	d.scanning, d.at = false, 2
+	if err := d.segments(); err != nil {
+		return nil, err
+	}
+	f := &d.frame
+	if f.comps == nil {
+		return nil, errors.New("the file has no frame header")
+	}
+	m := &d.image
+	m.Width, m.Height, m.Space, m.Planes = f.width, f.height, d.space(), m.Planes[:0]
+	for i := range f.comps {
+		c := &f.comps[i]
+		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: 8 * c.blocksX, Width: c.width, Height: c.height, HX: f.hmax / c.h, VX: f.vmax / c.v})
+	}
+	d.Want(image.Rect(0, 0, f.width, f.height))
+	return m, nil
+}
 
-	for p := 2; ; {
-		marker, seg, next, err := segment(b, p)
+// Want says that only the pixels inside box will be needed, and the samples that they depend on, one round them included. It
+// comes before Rows.
+func (d *Decoder) Want(box image.Rectangle) {
+	f := &d.frame
+	for i := range f.comps {
+		c := &f.comps[i]
+		c.wanted = c.blocksOf(box, f.hmax/c.h, f.vmax/c.v)
+	}
+}
+
+// Rows gives the planes the wanted samples that the rows of pixels above y depend on.
+func (d *Decoder) Rows(y int) error {
+	f := &d.frame
+	if !d.scanning {
+		return nil
+	}
+	if !d.whole(&d.scan) {
+		return d.Close()
+	}
+	row := 0
+	for i := range f.comps {
+		c := &f.comps[i]
+		row = max(row, ceilDiv(min(c.height, ceilDiv(y, f.vmax/c.v)+1), 8*c.v))
+	}
+	return d.scanTo(&d.scan, row)
+}
+
+// Close decodes what is left and sees to it that the file ends as it should.
+func (d *Decoder) Close() error {
+	if d.data == nil {
+		return nil
+	}
+	for d.scanning {
+		next, err := d.endScan(&d.scan)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		d.at = next
+		if err := d.segments(); err != nil {
+			return err
+		}
+	}
+	for i := range d.frame.comps {
+		c := &d.frame.comps[i]
+		if !c.seen {
+			return fmt.Errorf("component %d is in no scan", i)
+		}
+		if d.frame.progressive {
+			c.reconstruct(d.set)
+		}
+	}
+	d.data = nil
+	return nil
+}
+
+// segments goes on to the next scan, or to the end.
+func (d *Decoder) segments() error {
+	d.scanning = false
+	for !d.scanning {
+		marker, seg, next, err := segment(d.data, d.at)
+		if err != nil {
+			return err
 		}
 		if marker == markerEOI {
 			break
 		}
-		p = next
+		d.at = next
 		switch {
 		case isFrame(marker):
 			err = d.readFrame(marker, seg)
@@ -167,34 +242,14 @@ func (d *Decoder) Decode(b []byte, box image.Rectangle) (*Image, error) {
 		case marker == markerAPP14 && len(seg) >= 12 && string(seg[:5]) == "Adobe":
 			d.adobe = int(seg[11])
 		case marker == markerSOS:
-			p, err = d.readScan(seg, next)
+			err = d.beginScan(seg, next)
+			d.scanning = true
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return d.finish()
-}
-
-// finish puts the planes together.
-func (d *Decoder) finish() (*Image, error) {
-	f := &d.frame
-	if f.comps == nil {
-		return nil, errors.New("the file has no frame header")
-	}
-	m := &d.image
-	m.Width, m.Height, m.Space, m.Planes = f.width, f.height, d.space(), m.Planes[:0]
-	for i := range f.comps {
-		c := &f.comps[i]
-		if !c.seen {
-			return nil, fmt.Errorf("component %d is in no scan", i)
-		}
-		if f.progressive {
-			c.reconstruct(d.set)
-		}
-		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: 8 * c.blocksX, Width: c.width, Height: c.height, HX: f.hmax / c.h, VX: f.vmax / c.v})
-	}
-	return m, nil
+	return nil
 }
 
 // space decides as libjpeg's default_decompress_parms.

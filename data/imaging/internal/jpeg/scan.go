@@ -19,6 +19,10 @@ type scan struct {
 	eobrun int
 	step   func(s *scan, c *scanComponent, blk *[64]int16) bool // progressive
 
+	mcusX, mcusY   int // of this scan
+	row            int // the next row of MCUs
+	left, restarts int // MCUs until the next restart marker, and how many of those came
+
 	list [4]scanComponent
 }
 
@@ -28,48 +32,50 @@ type scanComponent struct {
 	pred   int32 // the last DC coefficient
 }
 
-// readScan decodes the scan whose header is seg and whose data begins at p. It returns the offset after it.
-func (d *Decoder) readScan(seg []byte, p int) (int, error) {
-	s := &d.scan
+// beginScan reads the scan header seg, whose data begins at p.
+func (d *Decoder) beginScan(seg []byte, p int) error {
+	s, f := &d.scan, &d.frame
 	if err := d.scanHeader(s, seg); err != nil {
-		return 0, err
+		return err
 	}
 	d.plain = s.open(d.plain, d.data, p)
+	if f.progressive {
+		s.step = s.progression()
+	}
+	s.mcusX, s.mcusY, s.row, s.left, s.restarts = f.mcusX, f.mcusY, 0, d.restart, 0
+	if len(s.comps) == 1 {
+		c := s.comps[0]
+		s.mcusX, s.mcusY = ceilDiv(c.width, 8), ceilDiv(c.height, 8)
+	}
+	return nil
+}
+
+// whole says whether a scan holds all of the image, so that rows are done once their MCUs are.
+func (d *Decoder) whole(s *scan) bool {
+	return !d.frame.progressive && len(s.comps) == len(d.frame.comps)
+}
+
+// scanTo decodes the rows of MCUs before the given one.
+func (d *Decoder) scanTo(s *scan, row int) error {
 	decode := (*Decoder).sequential
 	if d.frame.progressive {
-		s.step, decode = s.progression(), (*Decoder).progressive
+		decode = (*Decoder).progressive
 	}
-	f := &d.frame
-	mcusX, mcusY := f.mcusX, f.mcusY
 	single := len(s.comps) == 1
-	if single {
-		c := s.comps[0]
-		mcusX, mcusY = ceilDiv(c.width, 8), ceilDiv(c.height, 8)
-	}
-	stop := d.lastRow(s)
-	left, restarts := d.restart, 0
-	for my := range mcusY {
-		if my == stop {
-			// Nothing below is wanted; an end marker must still follow.
-			i := bytes.LastIndex(d.data[s.end:], []byte{0xff, markerEOI})
-			if i < 0 {
-				return 0, errShort
-			}
-			return s.end + i, nil
-		}
-		for mx := range mcusX {
+	for ; s.row < min(row, s.mcusY); s.row++ {
+		for mx := range s.mcusX {
 			if d.restart > 0 {
-				if left == 0 {
-					if err := d.resume(s, restarts); err != nil {
-						return 0, err
+				if s.left == 0 {
+					if err := d.resume(s, s.restarts); err != nil {
+						return err
 					}
-					left, restarts = d.restart, restarts+1
+					s.left, s.restarts = d.restart, s.restarts+1
 				}
-				left--
+				s.left--
 			}
 			if single {
-				if !decode(d, s, &s.comps[0], mx, my) {
-					return 0, errData
+				if !decode(d, s, &s.comps[0], mx, s.row) {
+					return errData
 				}
 				continue
 			}
@@ -77,31 +83,41 @@ func (d *Decoder) readScan(seg []byte, p int) (int, error) {
 				c := &s.comps[i]
 				for v := range c.v {
 					for h := range c.h {
-						if !decode(d, s, c, mx*c.h+h, my*c.v+v) {
-							return 0, errData
+						if !decode(d, s, c, mx*c.h+h, s.row*c.v+v) {
+							return errData
 						}
 					}
 				}
 			}
 		}
 		if s.Overrun() {
-			return 0, errData
+			return errData
 		}
 	}
-	return s.end, nil
+	return nil
 }
 
-// lastRow returns the row of MCUs at which a sequential scan of all components may stop, −1 for others.
-func (d *Decoder) lastRow(s *scan) int {
-	f := &d.frame
-	if f.progressive || len(s.comps) != len(f.comps) {
-		return -1
+// endScan decodes what is left of a scan, and returns the offset after it. Of a whole one it leaves out what is below the
+// wanted box, after which an end marker must still come.
+func (d *Decoder) endScan(s *scan) (int, error) {
+	stop := s.mcusY
+	if d.whole(s) {
+		stop = 0
+		for _, c := range s.comps {
+			stop = max(stop, ceilDiv(c.wanted.Max.Y, c.v))
+		}
 	}
-	stop := 0
-	for _, c := range s.comps {
-		stop = max(stop, ceilDiv(c.wanted.Max.Y, c.v))
+	if err := d.scanTo(s, stop); err != nil {
+		return 0, err
 	}
-	return stop
+	if s.row >= s.mcusY {
+		return s.end, nil
+	}
+	i := bytes.LastIndex(d.data[s.end:], []byte{0xff, markerEOI})
+	if i < 0 {
+		return 0, errShort
+	}
+	return s.end + i, nil
 }
 
 func (d *Decoder) scanHeader(s *scan, seg []byte) error {

@@ -118,7 +118,6 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 		c.seen = false
 		c.width, c.height = ceilDiv(f.width, f.hmax/c.h), ceilDiv(f.height, f.vmax/c.v)
 		c.blocksX, c.blocksY = f.mcusX*c.h, f.mcusY*c.v
-		c.wanted = c.blocksOf(d.box, f.hmax/c.h, f.vmax/c.v)
 		c.pix = grow(c.pix, 64*c.blocksX*c.blocksY)
 		if f.progressive {
 			c.coef = grow(c.coef, 64*c.blocksX*c.blocksY)
