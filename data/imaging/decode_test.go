@@ -2,8 +2,8 @@ package imaging
 
 import (
 	"bytes"
-	"errors"
 	"encoding/binary"
+	"errors"
 	"image"
 	"os"
 	"path/filepath"
