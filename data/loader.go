@@ -129,6 +129,15 @@ func (l *Loader) Own(fromStep int) int {
 // Allowed is the number of images of an epoch that may be unreadable.
 func (l *Loader) Allowed() int { return int(l.opt.MaxBad * float64(l.Images())) }
 
+// Bytes is how much memory the batches take that are in use and made ahead. What workers need to decode an image is not in it: that goes by
+// the sizes of images.
+func (l *Loader) Bytes() int64 {
+	size, channels := int64(l.tr.Size()), int64(l.ds.Channels())
+	const beside = 3*4 + 4 + 8 + 16 // crops, label, index and error of an image
+	slots := min(int64(l.opt.Prefetch)+1, int64((l.Steps()-1)/l.opt.Ranks+1))
+	return slots * int64(min(l.opt.Batch, l.ds.Len())) * (size*size*channels + beside)
+}
+
 // Epoch yields the batches of an epoch from step fromStep on: of these every Ranks-th, beginning with number Rank. A batch is valid until the next
 // iteration, which recycles its memory; one of which every image was left out is passed over.
 // Batches are made ahead, by goroutines that have ended when the range statement ends. After an

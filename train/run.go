@@ -15,6 +15,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
+	"onlinerna/train/internal/hostmemory"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks/reduce"
 )
@@ -329,7 +330,11 @@ func (r *Run) plan() error {
 			}
 		}
 	}
-	return r.Net.Prepare(r.later(false), list...)
+	other, err := r.checkLoaders(hostmemory.Free())
+	if err != nil {
+		return err
+	}
+	return r.Net.Prepare(r.later(false)+other, list...)
 }
 
 func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {

@@ -1,7 +1,10 @@
 // Package text fits text into a terminal.
 package text
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Columns are those of a terminal.
 const Columns = 80
@@ -54,4 +57,12 @@ func Paragraphs(text string) string {
 	}
 	flush()
 	return strings.Join(out, "\n")
+}
+
+// Bytes writes a number of bytes with three digits.
+func Bytes(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.3g MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.3g GB", float64(n)/1e9)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/internal/hostmemory"
 )
@@ -41,7 +42,7 @@ type Fit struct {
 }
 
 func (f *Fit) String() string {
-	s := fmt.Sprintf("batch %d: it takes %s, of %s that are free %s are spared", f.Batch, gigabytes(f.Bytes), gigabytes(f.Free), gigabytes(f.Spare))
+	s := fmt.Sprintf("batch %d: it takes %s, of %s that are free %s are spared", f.Batch, text.Bytes(f.Bytes), text.Bytes(f.Free), text.Bytes(f.Spare))
 	if f.Bound != "" {
 		s += "; " + f.Bound
 	}
@@ -57,19 +58,11 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	s := fmt.Sprintf("%s at batch %d takes %s of the memory of device %s, and %s are free: ", e.Model, e.Batch, gigabytes(e.Bytes), e.Device, gigabytes(e.Free))
+	s := fmt.Sprintf("%s at batch %d takes %s of the memory of device %s, and %s are free: ", e.Model, e.Batch, text.Bytes(e.Bytes), e.Device, text.Bytes(e.Free))
 	if e.Fits == 0 {
 		return s + "no batch fits; choose a smaller model or smaller images, or free memory"
 	}
 	return s + fmt.Sprintf("batch %d fits", e.Fits)
-}
-
-// gigabytes writes a number of bytes.
-func gigabytes(n int64) string {
-	if n < 1e9 {
-		return fmt.Sprintf("%.3g MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.3g GB", float64(n)/1e9)
 }
 
 // checkWeights is a *MemoryError if so many weights and their gradients do not fit: the host's memory is not asked for
