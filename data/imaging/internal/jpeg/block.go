@@ -6,14 +6,8 @@ import "onlinerna/data/imaging/internal/kern"
 // the last coefficient that may not be 0, or 0 if the data is invalid.
 func (s *scan) block(set *kern.Set, c *scanComponent, blk *[kern.Room]int16) int {
 	k := set.Block(&s.Bits, &c.dc.firsts, &c.ac.symbols, blk, &c.pred, -1)
-	for k < 0 {
-		var v int16
-		var ok bool
-		if k, v, ok = s.long(c, k); !ok {
-			return 0
-		}
-		blk[kern.Natural[uint8(k)]] = v // the first coefficient is written last
-		k = set.Block(&s.Bits, &c.dc.firsts, &c.ac.symbols, blk, &c.pred, k)
+	if k < 0 {
+		k = s.goOn(set, c, blk, k)
 	}
 	switch {
 	case k >= kern.EndOfBlock:
@@ -22,6 +16,20 @@ func (s *scan) block(set *kern.Set, c *scanComponent, blk *[kern.Room]int16) int
 		return 64
 	}
 	return 0 // a run beyond the block
+}
+
+// goOn ends a block with a long code at k.
+func (s *scan) goOn(set *kern.Set, c *scanComponent, blk *[kern.Room]int16, k int) int {
+	for k < 0 {
+		var v int16
+		var ok bool
+		if k, v, ok = s.long(c, k); !ok {
+			break
+		}
+		blk[kern.Natural[uint8(k)]] = v // the first coefficient is written last
+		k = set.Block(&s.Bits, &c.dc.firsts, &c.ac.symbols, blk, &c.pred, k)
+	}
+	return k
 }
 
 // skip goes over a block that nobody wants.
@@ -44,6 +52,7 @@ func (s *scan) skip(set *kern.Set, c *scanComponent) bool {
 // long decodes a symbol whose code is longer than those that are looked up, at which Block and Skip return k, and
 // returns how far it goes and its value.
 func (s *scan) long(c *scanComponent, k int) (int, int16, bool) {
+	defer s.need()
 	if kern.LongFirst(k) {
 		size, ok := s.decode(c.dc)
 		if ok {

@@ -136,6 +136,7 @@ func (r *bits) open(buf, b []byte, p int) []byte {
 	}
 	buf = append(buf, make([]byte, kern.Pad)...)
 	*r = bits{kern.Bits{Data: buf}, p}
+	r.Fill()
 	return buf
 }
 

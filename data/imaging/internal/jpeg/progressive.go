@@ -16,11 +16,6 @@ func (s *scan) progression() func(s *scan, c *scanComponent, blk *[64]int16) boo
 	return (*scan).refineAC
 }
 
-// progressive decodes one block of a progressive scan.
-func (d *Decoder) progressive(s *scan, c *scanComponent, x, y int) bool {
-	return s.step(s, c, (*[64]int16)(c.coef[(y*c.blocksX+x)*64:]))
-}
-
 func (s *scan) firstDC(c *scanComponent, blk *[64]int16) bool {
 	size, ok := s.decode(c.dc)
 	if !ok {

@@ -17,7 +17,7 @@ type scan struct {
 	ss, se int // progressive: the first and last coefficient
 	ah, al int // and the bits done before and left to do
 	eobrun int
-	step   func(s *scan, c *scanComponent, blk *[64]int16) bool // progressive
+	step   func(s *scan, c *scanComponent, blk *[64]int16) bool // of a progressive scan
 
 	mcusX, mcusY   int // of this scan
 	row            int // the next row of MCUs
@@ -39,6 +39,7 @@ func (d *Decoder) beginScan(seg []byte, p int) error {
 		return err
 	}
 	d.plain = s.open(d.plain, d.data, p)
+	s.step = nil
 	if f.progressive {
 		s.step = s.progression()
 	}
@@ -57,11 +58,6 @@ func (d *Decoder) whole(s *scan) bool {
 
 // scanTo decodes the rows of MCUs before the given one.
 func (d *Decoder) scanTo(s *scan, row int) error {
-	decode := (*Decoder).sequential
-	if d.frame.progressive {
-		decode = (*Decoder).progressive
-	}
-	single := len(s.comps) == 1
 	for ; s.row < min(row, s.mcusY); s.row++ {
 		for mx := range s.mcusX {
 			if d.restart > 0 {
@@ -73,17 +69,15 @@ func (d *Decoder) scanTo(s *scan, row int) error {
 				}
 				s.left--
 			}
-			if single {
-				if !decode(d, s, &s.comps[0], mx, s.row) {
-					return errData
-				}
-				continue
-			}
 			for i := range s.comps {
 				c := &s.comps[i]
-				for v := range c.v {
-					for h := range c.h {
-						if !decode(d, s, c, mx*c.h+h, s.row*c.v+v) {
+				h, v := c.h, c.v
+				if len(s.comps) == 1 {
+					h, v = 1, 1
+				}
+				for y := s.row * v; y < (s.row+1)*v; y++ {
+					for x := mx * h; x < (mx+1)*h; x++ {
+						if !d.decodeBlock(s, c, x, y) {
 							return errData
 						}
 					}
@@ -95,6 +89,27 @@ func (d *Decoder) scanTo(s *scan, row int) error {
 		}
 	}
 	return nil
+}
+
+// decodeBlock decodes one block; a sequential one is transformed if it is wanted.
+func (d *Decoder) decodeBlock(s *scan, c *scanComponent, x, y int) bool {
+	if s.step != nil {
+		return s.step(s, c, (*[64]int16)(c.coef[(y*c.blocksX+x)*64:]))
+	}
+	if w := &c.wanted; uint(x-w.Min.X) >= uint(w.Max.X-w.Min.X) || uint(y-w.Min.Y) >= uint(w.Max.Y-w.Min.Y) {
+		return s.skip(d.set, c)
+	}
+	blk := &d.block
+	n := s.block(d.set, c, blk)
+	if n <= 1 {
+		if n == 1 {
+			c.flat(blk[0], x, y)
+		}
+		return n == 1
+	}
+	c.transform(d.set, (*[64]int16)(blk[:]), x, y)
+	clear(blk[:65])
+	return true
 }
 
 // endScan decodes what is left of a scan, and returns the offset after it. Of a whole one it leaves out what is below the
@@ -204,23 +219,4 @@ func (d *Decoder) resume(s *scan, count int) error {
 		s.comps[i].pred = 0
 	}
 	return nil
-}
-
-// sequential decodes one block and transforms it if it is wanted.
-func (d *Decoder) sequential(s *scan, c *scanComponent, x, y int) bool {
-	w := &c.wanted
-	if !(w.Min.X <= x && x < w.Max.X && w.Min.Y <= y && y < w.Max.Y) {
-		return s.skip(d.set, c)
-	}
-	blk := &d.block
-	n := s.block(d.set, c, blk)
-	if n <= 1 {
-		if n == 1 {
-			c.flat(blk[0], x, y)
-		}
-		return n == 1
-	}
-	c.transform(d.set, (*[64]int16)(blk[:]), x, y)
-	clear(blk[:65])
-	return true
 }

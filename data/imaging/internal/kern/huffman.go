@@ -27,7 +27,7 @@ const (
 type Bits struct {
 	At   int    // in Data
 	Acc  uint64 // the next bits, from the top
-	N    int    // how many of them are counted as read; at most 63
+	N    int    // how many of them are counted as read; at most 63, and LookBits at least before Block and Skip
 	Data []byte // and Pad bytes of zero
 }
 

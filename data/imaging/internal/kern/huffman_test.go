@@ -46,6 +46,7 @@ func TestBlockAndSkip(t *testing.T) {
 			runs.Make(&list)
 			data := append(noise(rng, 3000), make([]byte, Pad)...)
 			begin := Bits{Data: data}
+			begin.Fill()
 			predicted := int32(rng.IntN(100))
 			for k := -1; !begin.Overrun(); {
 				a, b, c, d := begin, begin, begin, begin

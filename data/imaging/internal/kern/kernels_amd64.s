@@ -1167,17 +1167,17 @@ TEXT ·blockBMI(SB), NOSPLIT, $0-64
 	TESTQ   R8, R8
 	JGE     rest
 	MOVQ    first+16(FP), R8
-	MOVQ    (CX), R10
-	BSWAPQ  R10
-	SHRXQ   BX, R10, R10
-	ORQ     R10, DX
-	MOVQ    BX, R10
-	XORQ    $0x3f, R10
-	SHRQ    $0x03, R10
-	ADDQ    R10, CX
-	ORQ     $0x38, BX
 	MOVQ    DX, R10
 	SHRQ    $0x37, R10
+	MOVQ    (CX), R11
+	BSWAPQ  R11
+	SHRXQ   BX, R11, R11
+	ORQ     R11, DX
+	MOVQ    BX, R11
+	XORQ    $0x3f, R11
+	SHRQ    $0x03, R11
+	ADDQ    R11, CX
+	ORQ     $0x38, BX
 	MOVWLZX (R8)(R10*2), R8
 	TESTL   R8, R8
 	JZ      longFirst
@@ -1209,17 +1209,17 @@ rest:
 	JGE  done
 
 loop:
-	MOVQ    (CX), R10
-	BSWAPQ  R10
-	SHRXQ   BX, R10, R10
-	ORQ     R10, DX
-	MOVQ    BX, R10
-	XORQ    $0x3f, R10
-	SHRQ    $0x03, R10
-	ADDQ    R10, CX
-	ORQ     $0x38, BX
 	MOVQ    DX, R10
 	SHRQ    $0x36, R10
+	MOVQ    (CX), R11
+	BSWAPQ  R11
+	SHRXQ   BX, R11, R11
+	ORQ     R11, DX
+	MOVQ    BX, R11
+	XORQ    $0x3f, R11
+	SHRQ    $0x03, R11
+	ADDQ    R11, CX
+	ORQ     $0x38, BX
 	MOVBLZX (SI)(R10*8), R11
 	MOVBLZX 2(SI)(R10*8), R13
 	MOVQ    DX, R12
@@ -1626,17 +1626,17 @@ TEXT ·skipBMI(SB), NOSPLIT, $0-64
 	TESTQ   R8, R8
 	JGE     rest
 	MOVQ    first+16(FP), R8
-	MOVQ    (CX), R9
-	BSWAPQ  R9
-	SHRXQ   BX, R9, R9
-	ORQ     R9, DX
-	MOVQ    BX, R9
-	XORQ    $0x3f, R9
-	SHRQ    $0x03, R9
-	ADDQ    R9, CX
-	ORQ     $0x38, BX
 	MOVQ    DX, R9
 	SHRQ    $0x37, R9
+	MOVQ    (CX), R10
+	BSWAPQ  R10
+	SHRXQ   BX, R10, R10
+	ORQ     R10, DX
+	MOVQ    BX, R10
+	XORQ    $0x3f, R10
+	SHRQ    $0x03, R10
+	ADDQ    R10, CX
+	ORQ     $0x38, BX
 	MOVWLZX (R8)(R9*2), R8
 	TESTL   R8, R8
 	JZ      longFirst
@@ -1668,17 +1668,17 @@ rest:
 	JGE  return
 
 loop:
-	MOVQ    (CX), R9
-	BSWAPQ  R9
-	SHRXQ   BX, R9, R9
-	ORQ     R9, DX
-	MOVQ    BX, R9
-	XORQ    $0x3f, R9
-	SHRQ    $0x03, R9
-	ADDQ    R9, CX
-	ORQ     $0x38, BX
 	MOVQ    DX, R9
 	SHRQ    $0x36, R9
+	MOVQ    (CX), R10
+	BSWAPQ  R10
+	SHRXQ   BX, R10, R10
+	ORQ     R10, DX
+	MOVQ    BX, R10
+	XORQ    $0x3f, R10
+	SHRQ    $0x03, R10
+	ADDQ    R10, CX
+	ORQ     $0x38, BX
 	MOVBLZX (DI)(R9*2), R10
 	MOVBLZX 1(DI)(R9*2), R11
 	MOVQ    DX, R12

@@ -96,9 +96,9 @@ func (r *reader) value(size reg.GPVirtual) reg.GPVirtual {
 // difference is package kern's; it goes to long at a long code.
 func (r *reader) difference(long string) {
 	first, i, e, size := param("first").(reg.GPVirtual), GP64(), GP64(), GP64()
-	r.fill()
 	MOVQ(r.acc, i)
 	SHRQ(Imm(64-firstBits), i)
+	r.fill()
 	MOVWLZX(Mem{Base: first, Index: i, Scale: 2}, e.As32())
 	TESTL(e.As32(), e.As32())
 	JZ(LabelRef(long))
@@ -133,10 +133,12 @@ func blocks() {
 	CMPQ(k, Imm(63))
 	JGE(LabelRef("done"))
 	Label("loop")
-	r.fill()
-	for range 3 {
+	for turn := range 3 {
 		MOVQ(r.acc, i)
 		SHRQ(Imm(64-lookBits), i)
+		if turn == 0 {
+			r.fill() // while the table is looked up
+		}
 		MOVBLZX(field(0), e.As32())
 		MOVBLZX(field(2), next.As32())
 		MOVQ(r.acc, old)
@@ -216,10 +218,12 @@ func skips() {
 	CMPQ(k, Imm(63))
 	JGE(LabelRef("return"))
 	Label("loop")
-	r.fill()
-	for range 2 {
+	for turn := range 2 {
 		MOVQ(r.acc, i)
 		SHRQ(Imm(64-lookBits), i)
+		if turn == 0 {
+			r.fill()
+		}
 		MOVBLZX(Mem{Base: runs, Index: i, Scale: 2}, e.As32())
 		MOVBLZX(Mem{Base: runs, Index: i, Scale: 2, Disp: 1}, advance.As32())
 		MOVQ(r.acc, old)
