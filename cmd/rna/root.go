@@ -83,6 +83,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 
 var (
 	shortFlag  = regexp.MustCompile(`^unknown shorthand flag: '(.)'`)
+	refused    = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--([^"]+)" flag: (.*)`)
 	wrongValue = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--([^"]+)" flag: strconv\.(.*)`)
 )
 
@@ -137,6 +138,8 @@ func flagError(cmd *cobra.Command, err error) error {
 			what += ", not negative"
 		}
 		err = fmt.Errorf("--%s %s: want %s", m[2], m[1], what)
+	} else if m := refused.FindStringSubmatch(err.Error()); m != nil {
+		err = fmt.Errorf("--%s %s: %s", m[2], m[1], m[3])
 	}
 	return &usageError{cmd.CommandPath(), err}
 }

@@ -42,7 +42,7 @@ func (o LARS) Hyper() Coefficients { return Coefficients{o.Momentum, o.Decay, o.
 
 // Coefficients implements Optimizer: scale and decay have the ratio as a factor.
 func (o LARS) Coefficients(n Numbers, decays bool, ratio float64) Coefficients {
-	n.Scale = n.scale() * ratio
+	n.Scale *= ratio
 	s := o.sgd()
 	s.Decay *= ratio
 	return s.Coefficients(n, decays, 1)
@@ -50,7 +50,7 @@ func (o LARS) Coefficients(n Numbers, decays bool, ratio float64) Coefficients {
 
 // Ratio implements Adaptive, for the squares of weights and of gradients that are not scaled yet.
 func (o LARS) Ratio(n Numbers, x, y float64) float64 {
-	w, g := math.Sqrt(x), math.Abs(n.scale())*math.Sqrt(y)
+	w, g := math.Sqrt(x), math.Abs(n.Scale)*math.Sqrt(y)
 	if !(w > 0 && g > 0) {
 		return 1
 	}

@@ -266,7 +266,6 @@ const clipEps = 1e-6
 
 // ClippedFor is n with the scale for a gradient of the given norm, as far as u's MaxNorm and its optimiser's limit it.
 func (u *Update) ClippedFor(n Numbers, norm float64) Numbers {
-	n.Scale = n.scale()
 	if u.MaxNorm > 0 {
 		if k := u.MaxNorm / (math.Abs(n.Scale)*norm + clipEps); k < 1 {
 			n.Scale *= k
@@ -293,6 +292,8 @@ func inRange(name string, x, lo, hi float64) error {
 		return nil
 	}
 	switch {
+	case hi < 1 && lo == 0:
+		return fmt.Errorf("%s %g: want a number in [0, 1)", name, x)
 	case hi < math.MaxFloat64:
 		return fmt.Errorf("%s %g: want a number from %g to %g", name, x, lo, hi)
 	case lo > 0:

@@ -52,7 +52,7 @@ func (r *Regularize) check(classes int) error {
 	case !(r.TargetThreshold >= 0 && r.TargetThreshold < 1):
 		return fmt.Errorf("target threshold %g: must lie in [0, 1)", r.TargetThreshold)
 	case len(r.ClassWeights) > 0 && r.Loss == BCE:
-		return fmt.Errorf("class weights go with the loss %s", CrossEntropy)
+		return fmt.Errorf("class weights go with the loss %s: with %s each image has a loss for every class, also for those that it does not show, and no weight is the image's", CrossEntropy, BCE)
 	case len(r.ClassWeights) > 0 && len(r.ClassWeights) != classes:
 		return fmt.Errorf("%d class weights for %d classes", len(r.ClassWeights), classes)
 	case !(r.Dropout >= 0 && r.Dropout < 1) || !(r.DropPath >= 0 && r.DropPath < 1):

@@ -118,7 +118,7 @@ func (s Schedule) Validate() error {
 	case !slices.Contains(Schedules, s.Kind):
 		return fmt.Errorf("unknown schedule %q: use one of %v", s.Kind, Schedules)
 	case !(s.Rate > 0) || math.IsInf(s.Rate, 0):
-		return fmt.Errorf("learning rate %g: must be positive", s.Rate)
+		return fmt.Errorf("learning rate %g: must be positive and finite", s.Rate)
 	case !(s.final() >= 0 && s.final() <= s.Rate):
 		return fmt.Errorf("final learning rate %g: must lie between 0 and the base rate %g", s.final(), s.Rate)
 	case s.Epochs < 1:
@@ -126,7 +126,7 @@ func (s Schedule) Validate() error {
 	case s.By != "" && !slices.Contains(Units, s.By):
 		return fmt.Errorf("schedule by %q: use one of %v", s.By, Units)
 	case !(s.Warmup >= 0 && s.Warmup < float64(s.Epochs)):
-		return fmt.Errorf("warm-up of %g epochs in a run of %d", s.Warmup, s.Epochs)
+		return fmt.Errorf("warm-up of %g epochs in a run of %d: --warmup must be less than --epochs, and not negative", s.Warmup, s.Epochs)
 	case s.WarmupSteps < 0 || s.WarmupSteps > 0 && s.Warmup > 0:
 		return fmt.Errorf("warm-up of %d steps and %g epochs: say one of them", s.WarmupSteps, s.Warmup)
 	case !s.byStep() && (s.WarmupSteps > 0 || s.Warmup != math.Trunc(s.Warmup)):
