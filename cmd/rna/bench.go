@@ -67,7 +67,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 				return err
 			}
 			return with(g, func() error {
-				if err := checkOutputs(f.plot, f.json); err != nil {
+				if err := checkFigure(f.plot, f.json); err != nil {
 					return &usageError{"rna bench train", err}
 				}
 				if g.Single() {

@@ -100,7 +100,7 @@ func (f *benchRNAFlags) check(cmd *cobra.Command) error {
 			}
 		}
 	}
-	return checkOutputs(f.plot, f.csv, f.json)
+	return checkFigure(f.plot, f.csv, f.json)
 }
 
 func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error) {

@@ -74,9 +74,9 @@ func (f *evalFlags) checkOutputs() error {
 		return fmt.Errorf("--worst %s: the sheet is a PNG, name it so", f.worstSheet)
 	}
 	if f.confusionIsCSV() {
-		return checkOutputs("", f.predictions, f.confusion, f.worstSheet)
+		return checkOutputs(f.predictions, f.confusion, f.worstSheet)
 	}
-	return checkOutputs(f.confusion, f.predictions, f.worstSheet)
+	return checkFigure(f.confusion, f.predictions, f.worstSheet)
 }
 
 func (f *evalFlags) confusionIsCSV() bool {

@@ -151,7 +151,7 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if f.allFigures != "" {
 		return f.figures(ctx, out, log)
 	}
-	if err := checkOutputs(f.plot, f.csv); err != nil {
+	if err := checkFigure(f.plot, f.csv); err != nil {
 		return err
 	}
 	e, err := f.experiment(out, log)

@@ -13,11 +13,10 @@ import (
 // plotHelp ends the help of options for figures.
 const plotHelp = ": SVG, PNG or PDF by its extension"
 
-// checkOutputs finds files that could not be written, would be written twice, or are figures of no known format, before the work begins.
-// Empty names are no files.
-func checkOutputs(figure string, others ...string) error {
+// checkOutputs finds files that could not be written, or would be written twice, before the work begins. Empty names are no files.
+func checkOutputs(paths ...string) error {
 	seen := map[string]bool{}
-	for _, path := range append(others, figure) {
+	for _, path := range paths {
 		if path == "" {
 			continue
 		}
@@ -36,8 +35,13 @@ func checkOutputs(figure string, others ...string) error {
 			seen[clean] = true
 		}
 	}
-	if figure == "" {
-		return nil
+	return nil
+}
+
+// checkFigure is checkOutputs with a figure among the files, whose name has to say its format.
+func checkFigure(figure string, others ...string) error {
+	if err := checkOutputs(append(others, figure)...); err != nil || figure == "" {
+		return err
 	}
 	_, err := canvas.FormatOf(figure)
 	return err
