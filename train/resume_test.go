@@ -174,6 +174,19 @@ func TestResume(t *testing.T) {
 			c.Model, c.ImageSize = "test-random", 16
 			return c
 		}},
+		{"schedule by step, EMA with a decay, mixing", false, func(out string) Config {
+			c := tinyColour(out, images)
+			c.Schedule = Schedule{Kind: Cosine, Rate: 0.05, By: "step", Warmup: 1.5}
+			c.EMADecay, c.EMAEvery, c.Mixup, c.Cutmix, c.LabelSmoothing, c.ClipGrad = 0.9, 2, 0.2, 1, 0.1, 0.5
+			return c
+		}},
+		{"one-cycle, bce, augmentation, sizes that grow", true, func(out string) Config {
+			c := tinyColour(out, images)
+			c.Schedule = Schedule{Kind: OneCycle, Rate: 0.05, WarmupSteps: 4}
+			c.Loss, c.Mixup, c.AutoAugment, c.RandomErase, c.RepeatAugment = "bce", 0.2, "ta_wide", 0.5, 2
+			c.TrainSize, c.TrainFrom, c.TrainRamp = 16, 8, [2]int{1, 4}
+			return c
+		}},
 		{"RNA off, power average", false, func(out string) Config {
 			c := tiny(out)
 			c.RNA.Mode, c.EMA = Off, 12

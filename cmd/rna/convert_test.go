@@ -26,7 +26,7 @@ func TestConvert(t *testing.T) {
 		t.Errorf("evaluated:\n%swant\n%s", got, want)
 	}
 	out := mustRun(t, append([]string{"train", "--epochs", "1", "--init", pt, "--num-classes", "12", "-o", filepath.Join(dir, "fine"), "-q", "--rna", "off"}, quick[:6]...)...)
-	if !strings.Contains(out, "all but the last layer, which starts fresh with 12 outputs: fc") {
+	if !strings.Contains(strings.Join(strings.Fields(out), " "), "all but the last layer, which starts fresh with 12 outputs: fc") {
 		t.Errorf("output\n%s", out)
 	}
 	for _, c := range []struct{ args, want string }{

@@ -112,7 +112,7 @@ func (p *Pictures) SizeAt(epoch, size int) int {
 		return p.TrainFrom
 	default:
 		x := float64(p.TrainFrom) + float64(size-p.TrainFrom)*float64(epoch-from)/float64(to-from)
-		return int(math.RoundToEven(x/32)) * 32
+		return min(size, max(p.TrainFrom, int(math.RoundToEven(x/32))*32)) // multiples of 32 between, as FFCV's
 	}
 }
 
