@@ -32,11 +32,11 @@ const (
 // figures.
 func Plot(w io.Writer, format string, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
-	return plotSeries(w, format, c, list, judgeOf(history))
+	return plotSeries(w, format, title(c), c, list, judgeOf(history))
 }
 
 // plotSeries draws series of scores on images of the kind that is named.
-func plotSeries(w io.Writer, format string, c train.Config, list []series, images string) error {
+func plotSeries(w io.Writer, format, heading string, c train.Config, list []series, images string) error {
 	if len(list) == 0 {
 		return errors.New("nothing to draw: no epoch was evaluated")
 	}
@@ -49,7 +49,7 @@ func plotSeries(w io.Writer, format string, c train.Config, list []series, image
 		return err
 	}
 	legend := legendRow * vg.Length((len(list)+columns-1)/columns)
-	canvas, dc, err := figure.Canvas(format, title(c), panels+legend)
+	canvas, dc, err := figure.Canvas(format, heading, panels+legend)
 	if err != nil {
 		return err
 	}

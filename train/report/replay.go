@@ -119,7 +119,7 @@ func (r Replay) Plot(w io.Writer, format string) error {
 			scored = append(scored, s)
 		}
 	}
-	return plotSeries(w, format, r.Config, scored, images)
+	return plotSeries(w, format, title(r.Config), r.Config, scored, images)
 }
 
 // CSV writes a line for each point.

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/train"
+	"onlinerna/train/report"
+)
+
+func newCompare() *cobra.Command {
+	var plot string
+	cmd := &cobra.Command{
+		Use:   "compare RUN RUN… [options]",
+		Short: "Show runs beside each other, and the options in which they differ",
+		Example: `  rna compare runs/20260102-150405-resnet50 runs/20260103-090000-resnet50
+  rna compare runs/* --plot runs.svg`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wrong := func(err error) error { return &usageError{cmd.CommandPath(), err} }
+			if len(args) < 2 || len(args) > 26 {
+				return wrong(fmt.Errorf("%s to compare: want the folders of 2 to 26", count(len(args), "run")))
+			}
+			if err := checkFigure(plot); err != nil {
+				return wrong(err)
+			}
+			var runs []report.Finished
+			for _, dir := range args {
+				c, err := train.ReadConfig(dir)
+				if err != nil {
+					return fmt.Errorf("%s is no folder of a run: %w", dir, err)
+				}
+				h, err := train.ReadHistory(dir)
+				if err != nil {
+					return fmt.Errorf("%s: %w", dir, err)
+				}
+				runs = append(runs, report.Finished{Name: filepath.Base(strings.TrimRight(dir, "/")), Config: c, History: h})
+			}
+			if err := report.Compare(cmd.OutOrStdout(), runs); err != nil {
+				return err
+			}
+			return drawFile(plot, func(w io.Writer, format string) error { return report.PlotRuns(w, format, runs) })
+		},
+	}
+	o := newGroup("Options")
+	o.StringVar(&plot, "plot", "", "draw loss and error over the epochs into this `file`"+plotHelp)
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, o)
+	return cmd
+}

@@ -1,0 +1,188 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"onlinerna/internal/text"
+	"onlinerna/train"
+	"onlinerna/train/network"
+)
+
+// A Finished run is what its folder says of it.
+type Finished struct {
+	Name    string
+	Config  train.Config
+	History []train.EpochRecord
+}
+
+// Compare writes how runs ended beside each other, how far each is from the first, and the options in which they differ.
+func Compare(w io.Writer, runs []Finished) error {
+	var b strings.Builder
+	judges := map[string]bool{}
+	for i, r := range runs {
+		fmt.Fprintf(&b, "%c  %s\n", 'A'+i, r.Name)
+	}
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\n\tepoch\terror %\tloss\tbest: error %\tloss\tweights")
+	for i, r := range runs {
+		judge := judgeOf(r.History)
+		judges[judge] = true
+		fmt.Fprintf(t, "%c\t", 'A'+i)
+		if len(r.History) == 0 {
+			fmt.Fprintln(t, "0\t-\t-\t-\t-\tno epoch is over")
+			continue
+		}
+		last := r.History[len(r.History)-1]
+		fmt.Fprintf(t, "%d", last.Epoch)
+		if s := r.last(judge); s != nil {
+			fmt.Fprintf(t, "\t%.2f\t%s", s.Error(), lossText(s.Loss))
+		} else {
+			fmt.Fprint(t, "\t-\t-")
+		}
+		if x := last.Best; x != nil {
+			fmt.Fprintf(t, "\t%.2f\t%s\t%s of epoch %d", x.Score.Error(), lossText(x.Score.Loss), x.Name(r.Config.OptimizerName()), x.Epoch)
+		} else {
+			fmt.Fprint(t, "\t-\t-\t-")
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	b.WriteString("Errors and losses are those on " + strings.Join(slices.Sorted(maps.Keys(judges)), " or ") + " images; best by loss.\n")
+	for i, r := range runs[1:] {
+		for _, d := range []struct {
+			what string
+			of   func(Finished) *network.Score
+		}{
+			{"the last epoch", func(r Finished) *network.Score { return r.last(judgeOf(r.History)) }},
+			{"the best", Finished.best},
+		} {
+			if x, y := d.of(runs[0]), d.of(r); x != nil && y != nil {
+				fmt.Fprintf(&b, "%c − A, %s: error %+.2f points, standard error %.2f\n", 'B'+i, d.what, y.Error()-x.Error(), math.Hypot(standardError(*x), standardError(*y)))
+			}
+		}
+	}
+	b.WriteString(text.Wrap("The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.", "") + "\n")
+	different, err := differences(runs)
+	if err != nil {
+		return err
+	}
+	if len(different) == 0 {
+		b.WriteString("\nThe runs have the same options.\n")
+	} else {
+		b.WriteString("\nOptions that differ:\n")
+		t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for i := range runs {
+			fmt.Fprintf(t, "\t%c", 'A'+i)
+		}
+		fmt.Fprintln(t)
+		for _, d := range different {
+			fmt.Fprintln(t, strings.Join(d, "\t"))
+		}
+		t.Flush()
+	}
+	_, err = io.WriteString(w, trimLines(b.String()))
+	return err
+}
+
+func (r Finished) last(judge string) *network.Score {
+	if len(r.History) == 0 {
+		return nil
+	}
+	return series{kind: kindSGD}.score(r.Config, r.History[len(r.History)-1], judge)
+}
+
+func (r Finished) best() *network.Score {
+	if len(r.History) == 0 || r.History[len(r.History)-1].Best == nil {
+		return nil
+	}
+	return &r.History[len(r.History)-1].Best.Score
+}
+
+// differences are the keys of configs whose values are not the same, and these, a row each.
+func differences(runs []Finished) (rows [][]string, err error) {
+	keys := map[string]bool{}
+	values := make([]map[string]string, len(runs))
+	for i, r := range runs {
+		j, err := json.Marshal(r.Config)
+		if err != nil {
+			return nil, err
+		}
+		d := json.NewDecoder(bytes.NewReader(j))
+		d.UseNumber()
+		var tree map[string]any
+		if err := d.Decode(&tree); err != nil {
+			return nil, err
+		}
+		delete(tree, "out")
+		values[i] = map[string]string{}
+		flatten(values[i], "", tree)
+		for k := range values[i] {
+			keys[k] = true
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		row := []string{k}
+		same := true
+		for i := range runs {
+			v, ok := values[i][k]
+			if !ok {
+				v = "-"
+			}
+			row = append(row, v)
+			same = same && v == row[1]
+		}
+		if !same {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// flatten enters the leaves of a JSON value under their paths.
+func flatten(into map[string]string, path string, v any) {
+	if tree, ok := v.(map[string]any); ok {
+		for k, x := range tree {
+			flatten(into, strings.TrimPrefix(path+"."+k, "."), x)
+		}
+		return
+	}
+	const most = 24 // characters
+	j, err := json.Marshal(v)
+	s := strings.Trim(string(j), `"`)
+	if err != nil || len([]rune(s)) > most {
+		s = string([]rune(s)[:most-1]) + "…"
+	}
+	into[path] = s
+}
+
+// PlotRuns draws the iterates of runs over the epochs, as Plot draws the kinds of weights of one.
+func PlotRuns(w io.Writer, format string, runs []Finished) error {
+	if len(runs) == 0 {
+		return errors.New("nothing to draw: no runs")
+	}
+	var list []series
+	c := runs[0].Config
+	judge := judgeOf(runs[0].History)
+	for i, r := range runs {
+		c.Epochs = max(c.Epochs, r.Config.Epochs)
+		s := series{kind: kindRNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, r.Name), scores: map[int]network.Score{}}
+		for _, e := range r.History {
+			if v := (series{kind: kindSGD}).score(r.Config, e, judgeOf(r.History)); v != nil {
+				s.scores[e.Epoch] = *v
+			}
+		}
+		if len(s.scores) > 0 {
+			list = append(list, s)
+		}
+	}
+	return plotSeries(w, format, fmt.Sprintf("%d runs, last iterates", len(runs)), c, list, judge)
+}

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"onlinerna/train"
+	"onlinerna/train/network"
+)
+
+func TestCompare(t *testing.T) {
+	c, h := demo()
+	for i := range h {
+		h[i].Best = &train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.RNA, Score: *score(16, .3)}, Epoch: 9}
+	}
+	other := c
+	other.Schedule.Rate, other.Classes, other.Out = 0.2, []string{"a rather long name of a class", "b"}, "elsewhere"
+	short := h[:7]
+	runs := []Finished{{"first", c, h}, {"second", other, short}, {"third", c, nil}}
+	var b bytes.Buffer
+	if err := Compare(&b, runs); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.TrimPrefix(`
+A  first
+B  second
+C  third
+
+   epoch  error %  loss    best: error %  loss    weights
+A  10     20.00    0.4000  16.00          0.3000  RNA of epoch 9
+B  7      26.00    0.5714  16.00          0.3000  RNA of epoch 9
+C  0      -        -       -              -       no epoch is over
+Errors and losses are those on validation images; best by loss.
+B − A, the last epoch: error +6.00 points, standard error 1.19
+B − A, the best: error +0.00 points, standard error 1.04
+The standard error is that of two sets of images; of the same images it is less,
+and of another seed unknown.
+
+Options that differ:
+               A    B                         C
+classes        -    ["a rather long name of…  -
+schedule.rate  0.1  0.2                       0.1
+`, "\n")
+	if b.String() != want {
+		t.Errorf("%s\nwant\n%s", &b, want)
+	}
+	b.Reset()
+	if err := Compare(&b, []Finished{runs[0], runs[0]}); err != nil || !strings.Contains(b.String(), "same options") {
+		t.Errorf("a run and itself: %v\n%s", err, &b)
+	}
+	b.Reset()
+	if err := PlotRuns(&b, "svg", runs); err != nil || !strings.Contains(b.String(), "B: second") || strings.Contains(b.String(), "third") {
+		t.Errorf("%d bytes, %v", b.Len(), err)
+	}
+	if PlotRuns(io.Discard, "svg", runs[2:]) == nil || PlotRuns(io.Discard, "svg", nil) == nil {
+		t.Error("nothing is drawn without an error")
+	}
+}
