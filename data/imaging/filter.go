@@ -28,10 +28,11 @@ func cubic(x float64) float64 { // Keys' with a = −1/2
 	return 0
 }
 
-// set computes the coefficients of outputs [from, to) of the reduction or enlargement of in samples to out.
+// set computes the coefficients of outputs [from, to) of the reduction or enlargement of the part [in0, in1) of in samples to
+// out, of which a sample on the edge of the part may reach beyond it.
 // The conversions to float64 forbid fused multiply-add, so every machine gets the same coefficients.
-func (f *filter) set(how Interpolation, in, out, from, to int) {
-	scale := float64(in) / float64(out)
+func (f *filter) set(how Interpolation, in int, in0, in1 float64, out, from, to int) {
+	scale := (in1 - in0) / float64(out)
 	stretch := max(scale, 1)
 	kernel, support := triangle, stretch
 	if how == Bicubic {
@@ -43,7 +44,7 @@ func (f *filter) set(how Interpolation, in, out, from, to int) {
 	f.Start, f.Count = grow(f.Start, n), grow(f.Count, n)
 	f.Coef, f.weight = grow(f.Coef, n*f.Size), grow(f.weight, f.Size)
 	for i := range n {
-		center := float64((float64(from+i) + 0.5) * scale)
+		center := in0 + float64((float64(from+i)+0.5)*scale)
 		lo := max(int(center-support+0.5), 0)
 		hi := min(int(center+support+0.5), in)
 		weight := f.weight[:hi-lo]
@@ -78,6 +79,15 @@ func (f *filter) end() int {
 		end = max(end, first+f.Count[i])
 	}
 	return end
+}
+
+// apply resamples a row of ch interleaved channels.
+func (f *filter) apply(set *kern.Set, out, in []uint8, ch int) {
+	if ch == 1 {
+		f.gray(out[:len(f.Start)], in[:f.In])
+		return
+	}
+	set.Across(out, in, &f.Filter)
 }
 
 // gray resamples one row of one channel.

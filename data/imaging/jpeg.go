@@ -49,7 +49,7 @@ func (d *Decoder) rowJPEG(dst []uint8, y, x0, x1, channels int) error {
 	m, set := d.planes, kern.Current()
 	var rows [4][]uint8
 	for i := range m.Planes {
-		rows[i] = planeRow(set, &m.Planes[i], &d.rows[i], y, x0, x1)
+		rows[i] = planeRow(set, &m.Planes[i], m.Plain, &d.rows[i], y, x0, x1)
 	}
 	if m.Space == jpeg.Gray {
 		putGray(dst, rows[0])

@@ -35,14 +35,18 @@ func ParseInterpolation(name string) (Interpolation, error) {
 }
 
 // Resizer resamples as torchvision's Resize does on PIL images: bilinear (a triangle) or bicubic (Keys' kernel), with a support that
-// grows with the reduction (antialias), first across, then down, in PIL's fixed point; or by the nearest pixel. It keeps its
+// grows with the reduction (antialias), first across, then down, or the other way where Pillow does, in its fixed point; or by the nearest pixel. It keeps its
 // coefficients and its intermediate between calls. The zero value is ready, and bilinear; a Resizer is for one goroutine.
 type Resizer struct {
 	Interpolation Interpolation
+	// Fast decodes an image that Decoder.Open has opened at 1/2, 1/4 or 1/8 of its size where it is reduced by at least that
+	// next, unless to the nearest pixels: as PIL's draft and resize of the box. Pixels then differ from those of a whole decoding.
+	Fast bool
 
 	across, down filter
-	mid          []uint8 // the rows that the second pass needs, resampled across
+	mid          []uint8 // the rows that the second pass needs, or the first one where that goes down
 	last         []uint8 // a row with room behind it
+	line, out    []uint8 // rows of the result before and after they go across, with room behind them
 	taps         kern.Taps
 }
 
@@ -115,7 +119,7 @@ func checkResize(src *Image, box image.Rectangle, width, height int) error {
 func fits(width, height int) bool { return width <= MaxPixels/height }
 
 // resample resizes box of src to width×height and writes the part of that inside window to the equally large
-// rectangle at of dst. Rows of src go across one by one, once they are decoded.
+// rectangle at of dst. Rows of src go on one by one, once they are decoded.
 func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image.Rectangle, width, height int, window image.Rectangle) error {
 	if r.Interpolation == Nearest {
 		if err := src.Make(); err != nil {
@@ -124,37 +128,101 @@ func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image
 		r.nearest(dst, at, src, box, width, height, window)
 		return nil
 	}
-	how := r.Interpolation
-	r.across.set(how, box.Dx(), width, window.Min.X, window.Max.X)
-	r.down.set(how, box.Dy(), height, window.Min.Y, window.Max.Y)
-
-	ch := src.Channels
-	n := window.Dx() * ch
-	rows := rowsOf(src, box, image.Rect(r.across.first(), r.down.first(), r.across.end(), r.down.end()), &r.last)
-	top, bottom := r.down.first(), r.down.end()
-	set := kern.Current()
-	if ch == 3 {
+	rows := r.plan(src, box, width, height, window)
+	if src.Channels == 3 {
 		r.across.Prepare()
 	}
+	var err error
+	// As Pillow since 13: older ones always resize across first, and differ by a level then.
+	if less := r.down.In - height; less > 0 && less > 2*(r.across.In-width) {
+		err = r.downFirst(dst, at, &rows)
+	} else {
+		err = r.acrossFirst(dst, at, &rows)
+	}
+	if err != nil {
+		return err
+	}
+	return rows.close()
+}
+
+// acrossFirst resamples all rows across, and then down to those of the result.
+func (r *Resizer) acrossFirst(dst *Image, at image.Rectangle, rows *rows) error {
+	ch, set := dst.Channels, kern.Current()
+	n := at.Dx() * ch
+	top, bottom := rows.needed.Min.Y, rows.needed.Max.Y
 	r.mid = grow(r.mid, (bottom-top+1)*n+kern.Slack)
 	for y := top; y < bottom; y++ {
 		in, err := rows.at(y)
 		if err != nil {
 			return err
 		}
-		out := r.mid[(y-top)*n:]
-		if ch == 1 {
-			r.across.gray(out[:n], in[:box.Dx()])
-			continue
-		}
-		set.Across(out, in, &r.across.Filter)
+		r.across.apply(set, r.mid[(y-top)*n:], in, ch)
 	}
-	for y := range window.Dy() {
+	for y := range at.Dy() {
 		to := ((at.Min.Y+y)*dst.Width + at.Min.X) * ch
 		r.taps.Set(r.down.Taps(y))
 		set.Down(dst.Pix[to:to+n], r.mid[(r.down.Start[y]-top)*n:], &r.taps)
 	}
-	return rows.close()
+	return nil
+}
+
+// downFirst makes the rows of the result one by one, of those that each depends on, and resamples them across.
+func (r *Resizer) downFirst(dst *Image, at image.Rectangle, rows *rows) error {
+	ch, set := dst.Channels, kern.Current()
+	x0, n := ch*rows.needed.Min.X, ch*rows.needed.Dx()
+	most := 2*slices.Max(r.down.Count) + 8 // rows that are kept
+	r.mid = grow(r.mid, (most+1)*n+kern.Slack)
+	r.line, r.out = grow(r.line, ch*r.across.In+kern.Slack), grow(r.out, ch*at.Dx()+kern.Slack)
+	base := rows.needed.Min.Y // the first row in mid
+	for y, next := 0, base; y < at.Dy(); y++ {
+		first := r.down.Start[y]
+		for ; next < first+r.down.Count[y]; next++ {
+			if next == base+most {
+				copy(r.mid, r.mid[(first-base)*n:most*n])
+				base = first
+			}
+			in, err := rows.at(next)
+			if err != nil {
+				return err
+			}
+			copy(r.mid[(next-base)*n:], in[x0:x0+n])
+		}
+		r.taps.Set(r.down.Taps(y))
+		set.Down(r.line[x0:x0+n], r.mid[(first-base)*n:], &r.taps)
+		r.across.apply(set, r.out, r.line, ch)
+		copy(dst.Pix[((at.Min.Y+y)*dst.Width+at.Min.X)*ch:], r.out[:ch*at.Dx()])
+	}
+	return nil
+}
+
+// plan sets the filters and returns the rows that they are for.
+func (r *Resizer) plan(src *Image, box image.Rectangle, width, height int, window image.Rectangle) rows {
+	by := r.reduction(src, box, width, height)
+	how, in, origin := r.Interpolation, box.Size(), box.Min
+	x0, y0, x1, y1 := 0., 0., float64(in.X), float64(in.Y)
+	if d := src.later; d != nil {
+		origin = origin.Add(d.box.Min)
+		if by > 1 {
+			d.jpeg.Scale(by)
+			in = image.Pt(d.planes.Width, d.planes.Height)
+			part := func(i int) float64 { return float64(i) / float64(by) }
+			x0, y0, x1, y1 = part(origin.X), part(origin.Y), part(origin.X+box.Dx()), part(origin.Y+box.Dy())
+			origin = image.Point{}
+		}
+	}
+	r.across.set(how, in.X, x0, x1, width, window.Min.X, window.Max.X)
+	r.down.set(how, in.Y, y0, y1, height, window.Min.Y, window.Max.Y)
+	return rowsOf(src, origin, in.X, image.Rect(r.across.first(), r.down.first(), r.across.end(), r.down.end()), &r.last)
+}
+
+// reduction is 2, 4 or 8 where the box may be decoded that much smaller, 1 elsewhere.
+func (r *Resizer) reduction(src *Image, box image.Rectangle, width, height int) int {
+	for by := 8; r.Fast && src.later != nil && by > 1; by /= 2 {
+		if box.Dx() >= by*width && box.Dy() >= by*height {
+			return by
+		}
+	}
+	return 1
 }
 
 // nearest is resample by the nearest pixel, as PIL finds it: by adding up the step between samples.

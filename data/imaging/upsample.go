@@ -7,10 +7,10 @@ import (
 
 // planeRow returns columns [x0, x1) of row y of the image, upsampled as libjpeg's "fancy" upsampling does: a triangle filter
 // where the plane is halved across, down or both, repetition otherwise. A full plane's row is returned as it is;
-// others are written to *scratch, which is grown.
+// others are written to *scratch, which is grown; plain leaves the filters out.
 //
 // libjpeg repeats the samples at the borders of the image, not those of the padded blocks, so neighbours are clamped.
-func planeRow(set *kern.Set, c *jpeg.Plane, scratch *[]uint8, y, x0, x1 int) []uint8 {
+func planeRow(set *kern.Set, c *jpeg.Plane, plain bool, scratch *[]uint8, y, x0, x1 int) []uint8 {
 	if c.HX == 1 && c.VX == 1 {
 		return c.Pix[y*c.Stride+x0 : y*c.Stride+x1]
 	}
@@ -27,6 +27,8 @@ func planeRow(set *kern.Set, c *jpeg.Plane, scratch *[]uint8, y, x0, x1 int) []u
 
 	// libjpeg has no triangle filter across planes of one or two columns.
 	switch {
+	case plain:
+		repeat(out, near[first:last], c.HX)
 	case c.HX == 2 && c.VX == 1 && c.Width > 2:
 		set.UpsampleH2V1(out, near, first, last)
 	case c.HX == 1 && c.VX == 2:
@@ -37,13 +39,18 @@ func planeRow(set *kern.Set, c *jpeg.Plane, scratch *[]uint8, y, x0, x1 int) []u
 	case c.HX == 2 && c.VX == 2 && c.Width > 2:
 		set.UpsampleH2V2(out, near, far, first, last)
 	default:
-		for i := first; i < last; i++ {
-			for j := range c.HX {
-				out[(i-first)*c.HX+j] = near[i]
-			}
-		}
+		repeat(out, near[first:last], c.HX)
 	}
 	return out[x0-first*c.HX : x1-first*c.HX]
+}
+
+// repeat writes each sample n times.
+func repeat(out, in []uint8, n int) {
+	for i, v := range in {
+		for j := range n {
+			out[i*n+j] = v
+		}
+	}
 }
 
 func samples(c *jpeg.Plane, y int) []uint8 { return c.Pix[y*c.Stride : y*c.Stride+c.Width] }

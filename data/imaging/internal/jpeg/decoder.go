@@ -29,7 +29,7 @@ const (
 	YCCK
 )
 
-// Plane is one component. One sample stands for HX×VX pixels.
+// Plane is one component. One sample stands for HX×VX pixels of the image.
 type Plane struct {
 	Pix           []uint8
 	Stride        int
@@ -42,6 +42,7 @@ type Image struct {
 	Width, Height int
 	Space         Space
 	Planes        []Plane
+	Plain         bool // samples of subsampled planes are repeated, without interpolation
 }
 
 // Decoder keeps its memory from one image to the next. The zero value is ready.
@@ -84,6 +85,7 @@ type component struct {
 	height  int
 	blocksX int // whole MCUs
 	blocksY int
+	size    int       // width and height of a block in samples: 8, less where the image is scaled
 	seen    bool      // in a scan
 	quant   [64]int16 // in natural order
 	pix     []uint8
@@ -147,14 +149,28 @@ func (d *Decoder) Open(b []byte) (*Image, error) {
 	if f.comps == nil {
 		return nil, errors.New("the file has no frame header")
 	}
-	m := &d.image
-	m.Width, m.Height, m.Space, m.Planes = f.width, f.height, d.space(), m.Planes[:0]
+	d.Scale(1)
+	return &d.image, nil
+}
+
+// Scale has the planes made at 1/by of the image's size, rounded up, by libjpeg's smaller inverse DCTs; by is 1, 2, 4 or 8. As
+// there, subsampled planes are made larger where that saves their upsampling. It comes before Want, whose box is of the
+// scaled image, and Rows.
+func (d *Decoder) Scale(by int) {
+	f, m := &d.frame, &d.image
+	base := 8 / by
+	m.Width, m.Height, m.Space, m.Planes, m.Plain = ceilDiv(f.width, by), ceilDiv(f.height, by), d.space(), m.Planes[:0], base == 1
 	for i := range f.comps {
 		c := &f.comps[i]
-		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: 8 * c.blocksX, Width: c.width, Height: c.height, HX: f.hmax / c.h, VX: f.vmax / c.v})
+		c.size = base
+		for c.size < 8 && f.hmax*base%(2*c.size*c.h) == 0 && f.vmax*base%(2*c.size*c.v) == 0 {
+			c.size *= 2
+		}
+		c.width, c.height = ceilDiv(f.width*c.h*c.size, 8*f.hmax), ceilDiv(f.height*c.v*c.size, 8*f.vmax)
+		hx, vx := f.hmax*base/(c.h*c.size), f.vmax*base/(c.v*c.size)
+		m.Planes = append(m.Planes, Plane{Pix: c.pix, Stride: c.size * c.blocksX, Width: c.width, Height: c.height, HX: hx, VX: vx})
 	}
-	d.Want(image.Rect(0, 0, f.width, f.height))
-	return m, nil
+	d.Want(image.Rect(0, 0, m.Width, m.Height))
 }
 
 // Want says that only the pixels inside box will be needed, and the samples that they depend on, one round them included. It
@@ -163,7 +179,7 @@ func (d *Decoder) Want(box image.Rectangle) {
 	f := &d.frame
 	for i := range f.comps {
 		c := &f.comps[i]
-		c.wanted = c.blocksOf(box, f.hmax/c.h, f.vmax/c.v)
+		c.wanted = c.blocksOf(box, d.image.Planes[i].HX, d.image.Planes[i].VX)
 	}
 }
 
@@ -179,7 +195,7 @@ func (d *Decoder) Rows(y int) error {
 	row := 0
 	for i := range f.comps {
 		c := &f.comps[i]
-		row = max(row, ceilDiv(min(c.height, ceilDiv(y, f.vmax/c.v)+1), 8*c.v))
+		row = max(row, ceilDiv(min(c.height, ceilDiv(y, d.image.Planes[i].VX)+1), c.size*c.v))
 	}
 	return d.scanTo(&d.scan, row)
 }
@@ -281,16 +297,32 @@ func (c *component) reconstruct(set *kern.Set) {
 
 // transform writes the samples of one block.
 func (c *component) transform(set *kern.Set, coef *[64]int16, x, y int) {
-	stride := 8 * c.blocksX
-	set.IDCT(c.pix[8*y*stride+8*x:], stride, coef, &c.quant)
+	stride := c.size * c.blocksX
+	dst := c.pix[c.size*(y*stride+x):]
+	switch c.size {
+	case 8:
+		set.IDCT(dst, stride, coef, &c.quant)
+	case 4:
+		set.IDCT4(dst, stride, coef, &c.quant)
+	case 2:
+		kern.IDCT2(dst, stride, coef, &c.quant)
+	default:
+		dst[0] = kern.IDCT1(coef[0], c.quant[0])
+	}
 }
 
 // flat writes the samples of a block of which all coefficients but the first are 0.
 func (c *component) flat(dc int16, x, y int) {
-	v := min(max((int32(dc*c.quant[0])+4)>>3+128, 0), 255)
-	word := uint64(v) * 0x0101010101010101
-	stride := 8 * c.blocksX
-	for row := range 8 {
-		binary.LittleEndian.PutUint64(c.pix[(8*y+row)*stride+8*x:], word)
+	v := kern.IDCT1(dc, c.quant[0])
+	stride := c.size * c.blocksX
+	for row := range c.size {
+		dst := c.pix[c.size*(y*stride+x)+row*stride:]
+		if c.size == 8 {
+			binary.LittleEndian.PutUint64(dst, uint64(v)*0x0101010101010101)
+			continue
+		}
+		for i := range c.size {
+			dst[i] = v
+		}
 	}
 }

@@ -46,7 +46,7 @@ func (d *Decoder) beginScan(seg []byte, p int) error {
 	s.mcusX, s.mcusY, s.row, s.left, s.restarts = f.mcusX, f.mcusY, 0, d.restart, 0
 	if len(s.comps) == 1 {
 		c := s.comps[0]
-		s.mcusX, s.mcusY = ceilDiv(c.width, 8), ceilDiv(c.height, 8)
+		s.mcusX, s.mcusY = ceilDiv(ceilDiv(f.width*c.h, f.hmax), 8), ceilDiv(ceilDiv(f.height*c.v, f.vmax), 8)
 	}
 	return nil
 }
@@ -98,6 +98,11 @@ func (d *Decoder) decodeBlock(s *scan, c *scanComponent, x, y int) bool {
 	}
 	if w := &c.wanted; uint(x-w.Min.X) >= uint(w.Max.X-w.Min.X) || uint(y-w.Min.Y) >= uint(w.Max.Y-w.Min.Y) {
 		return s.skip(d.set, c)
+	}
+	if c.size == 1 { // nothing but the first coefficient counts
+		ok := s.skip(d.set, c)
+		c.flat(int16(c.pred), x, y)
+		return ok
 	}
 	blk := &d.block
 	n := s.block(d.set, c, blk)

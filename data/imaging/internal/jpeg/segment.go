@@ -116,7 +116,6 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 			return fmt.Errorf("component %d is sampled %dx%d where the densest has %dx%d: fractional ratios are not supported", i, c.h, c.v, f.hmax, f.vmax)
 		}
 		c.seen = false
-		c.width, c.height = ceilDiv(f.width, f.hmax/c.h), ceilDiv(f.height, f.vmax/c.v)
 		c.blocksX, c.blocksY = f.mcusX*c.h, f.mcusY*c.v
 		c.pix = grow(c.pix, 64*c.blocksX*c.blocksY)
 		if f.progressive {
@@ -131,8 +130,8 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 // blocksOf returns the blocks that hold the samples of box and one more on each side, for interpolation.
 func (c *component) blocksOf(box image.Rectangle, hx, vx int) image.Rectangle {
 	return image.Rect(
-		(box.Min.X/hx-1)/8, (box.Min.Y/vx-1)/8, // (0−1)/8 is 0
-		ceilDiv(ceilDiv(box.Max.X, hx)+1, 8), ceilDiv(ceilDiv(box.Max.Y, vx)+1, 8),
+		max(box.Min.X/hx-1, 0)/c.size, max(box.Min.Y/vx-1, 0)/c.size,
+		ceilDiv(ceilDiv(box.Max.X, hx)+1, c.size), ceilDiv(ceilDiv(box.Max.Y, vx)+1, c.size),
 	).Intersect(image.Rect(0, 0, c.blocksX, c.blocksY))
 }
 

@@ -19,6 +19,8 @@ type Set struct {
 	// IDCT writes the 8×8 samples of a block to dst, whose rows are stride apart: libjpeg's accurate integer inverse
 	// DCT of coef·quant, both in natural order; products wrap round to 16 bits, sums to 32.
 	IDCT func(dst []uint8, stride int, coef, quant *[64]int16)
+	// IDCT4 does the same for a block at half its width and height: 4×4 samples.
+	IDCT4 func(dst []uint8, stride int, coef, quant *[64]int16)
 	// UpsampleH2V1 writes two samples for each of near[first:last]: 3/4 of it and 1/4 of its neighbour.
 	UpsampleH2V1 func(out, near []uint8, first, last int)
 	// UpsampleH2V2 does the same on sums of 3/4 of the near row and 1/4 of the far one, which is as long.
@@ -41,4 +43,4 @@ const Precision = 22
 // Current is the set of the current level.
 func Current() *Set { return sets[level.Current()] }
 
-var plain = &Set{block, skip, idct, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}
+var plain = &Set{block, skip, idct, idct4, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}

@@ -71,6 +71,12 @@ func TestIDCT(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Fatalf("trial %d: got\n%v, want\n%v of %v", trial, got, want, coef)
 			}
+			got, want = guarded(4*stride), guarded(4*stride)
+			set.IDCT4(got, stride, &coef, &quant)
+			idct4(want, stride, &coef, &quant)
+			if !bytes.Equal(got, want) {
+				t.Fatalf("trial %d, half the size: got\n%v, want\n%v of %v", trial, got, want, coef)
+			}
 		}
 	})
 }

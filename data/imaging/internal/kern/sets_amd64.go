@@ -11,6 +11,10 @@ var avx2 = &Set{
 		_ = dst[7*stride+7]
 		idctAVX2(&dst[0], stride, &coef[0], &quant[0])
 	},
+	IDCT4: func(dst []uint8, stride int, coef, quant *[64]int16) {
+		_ = dst[3*stride+3]
+		idct4AVX2(&dst[0], stride, &coef[0], &quant[0])
+	},
 	UpsampleH2V1: fastH2V1,
 	UpsampleH2V2: fastH2V2,
 	YCbCrToRGB:   fastYCbCr,

@@ -6,6 +6,8 @@ package kern
 
 func idctAVX2(dst *uint8, stride int, coef *int16, quant *int16)
 
+func idct4AVX2(dst *uint8, stride int, coef *int16, quant *int16)
+
 func upsampleH2V1AVX2(out *uint8, near *uint8, n int)
 
 func upsampleH2V2AVX2(out *uint8, near *uint8, far *uint8, n int)

@@ -123,3 +123,66 @@ func transpose(c [8]reg.VecVirtual) (out [8]reg.VecVirtual) {
 	}
 	return out
 }
+
+// idct4 is idct to 4×4 samples: reduced4 of idctscaled.go along the registers, twice.
+func idct4() {
+	TEXT("idct4AVX2", NOSPLIT, "func(dst *uint8, stride int, coef, quant *int16)")
+	dst, stride := param("dst").(reg.GPVirtual), param("stride").(reg.GPVirtual)
+	coef, quant := param("coef"), param("quant")
+	var c [8]reg.VecVirtual
+	for _, i := range []int{0, 1, 2, 3, 5, 6, 7} {
+		x := XMM()
+		VMOVDQU(Mem{Base: coef, Disp: 16 * i}, x)
+		VPMULLW(Mem{Base: quant, Disp: 16 * i}, x, x)
+		c[i] = YMM()
+		VPMOVSXWD(x, c[i])
+	}
+	s := reduced(c, 1<<(constBits-pass1Bits), constBits-pass1Bits+1, "round3")
+	// Column i of the samples so far, in the lower half of register i.
+	for i := range 4 {
+		c[i] = s[i]
+		c[4+i] = s[i] // of no matter, but defined
+	}
+	c = transpose(c)
+	const shift = constBits + pass1Bits + 4
+	s = reduced(c, 1<<(shift-1)+128<<shift, shift, "round4")
+	// As in idct: words, bytes, and 4×4 of them transposed.
+	VPACKSSDW(s[1], s[0], s[0])
+	VPACKSSDW(s[3], s[2], s[2])
+	VPACKUSWB(s[2], s[0], s[0])
+	VPSHUFB(octets("transpose4", []byte{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}), s[0], s[0])
+	x, three := s[0].AsX(), GP64()
+	LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, three)
+	VMOVD(x, Mem{Base: dst})
+	VPEXTRD(Imm(1), x, Mem{Base: dst, Index: stride, Scale: 1})
+	VPEXTRD(Imm(2), x, Mem{Base: dst, Index: stride, Scale: 2})
+	VPEXTRD(Imm(3), x, Mem{Base: dst, Index: three, Scale: 1})
+	VZEROUPPER()
+	RET()
+}
+
+// reduced is reduced4 along the registers.
+func reduced(c [8]reg.VecVirtual, round int32, shift uint64, name string) (s [4]reg.VecVirtual) {
+	mul := func(x reg.VecVirtual, fix int32, name string) reg.VecVirtual {
+		y := YMM()
+		VPMULLD(dwords(name, fix), x, y)
+		return y
+	}
+	add := func(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPADDD(b, a, y); return y }
+	sub := func(a, b reg.VecVirtual) reg.VecVirtual { y := YMM(); VPSUBD(b, a, y); return y } // a − b
+
+	t0 := YMM()
+	VPSLLD(Imm(constBits+1), c[0], t0)
+	VPADDD(dwords(name, round), t0, t0)
+	t2 := sub(mul(c[2], 15137, "fix1847759065"), mul(c[6], 6270, "fix0765366865"))
+	e0, e1 := add(t0, t2), sub(t0, t2)
+	o1 := add(mul(c[5], 11893, "fix1451774981"), mul(c[1], 8697, "fix1061594337"))
+	o1 = sub(o1, add(mul(c[7], 1730, "fix0211164243"), mul(c[3], 17799, "fix2172734803")))
+	o0 := add(mul(c[3], 7373, "fix0899976223"), mul(c[1], 20995, "fix2562915447"))
+	o0 = sub(o0, add(mul(c[7], 4176, "fix0509795579"), mul(c[5], 4926, "fix0601344887")))
+	s = [4]reg.VecVirtual{add(e0, o0), add(e1, o1), sub(e1, o1), sub(e0, o0)}
+	for _, x := range s {
+		VPSRAD(Imm(shift), x, x)
+	}
+	return s
+}

@@ -10,6 +10,7 @@ import (
 func main() {
 	ConstraintExpr("amd64,!purego")
 	idct()
+	idct4()
 	upsample("upsampleH2V1AVX2", false)
 	upsample("upsampleH2V2AVX2", true)
 	ycbcr()
