@@ -37,6 +37,9 @@ type LoaderOptions struct {
 	Repeat int
 	// Mix mixes the images of batches. The transform must give images without windows: see Augment.Whole.
 	Mix Mix
+	// FastDecode decodes JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: see
+	// imaging.Resizer.
+	FastDecode bool
 	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
 	// for training; without it the image is left out.
 	Substitute bool

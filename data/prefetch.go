@@ -106,7 +106,7 @@ func (r *run) take(slots int) {
 	for range l.opt.Workers {
 		w := pop(&l.workers)
 		if w == nil {
-			w = newWorker(l.tr)
+			w = newWorker(l.tr, l.opt.FastDecode)
 		}
 		r.workers = append(r.workers, w)
 	}
@@ -237,9 +237,10 @@ type worker struct {
 	spare   []uint8 // an image, for mixing
 }
 
-func newWorker(tr Transform) *worker {
+func newWorker(tr Transform, fast bool) *worker {
 	w := new(worker)
 	w.scratch.open = opensImages(tr)
+	w.scratch.resizer.Fast = fast
 	w.region = func(width, height int) image.Rectangle { return tr.Region(width, height, &w.random) }
 	return w
 }

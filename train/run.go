@@ -346,7 +346,7 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: !c.NoShuffle, Seed: c.Seed, Stream: trainStream,
 		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.log, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
-		Repeat: c.RepeatAugment,
+		Repeat: c.RepeatAugment, FastDecode: c.FastDecode,
 	}
 	augment := c.Augmentation(c.Mean, c.Mix() != data.Mix{})
 	r.sized = map[int]sizedLoaders{}
@@ -404,7 +404,7 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 	}
 	return data.NewLoader(set, tr, data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.log,
-		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
+		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(), FastDecode: c.FastDecode,
 	})
 }
 

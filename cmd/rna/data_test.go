@@ -70,6 +70,11 @@ func TestDataCommands(t *testing.T) {
 		t.Errorf("sheet %+v, %v", c, err)
 	}
 	command(0, "show", packed, "--out", sheet, "--eval")
+	var out bytes.Buffer
+	if status := run(t.Context(), []string{"bench", "data", packed, "--image-size", "8", "--sample", "eval", "--seconds", "0.01", "--fast-decode"}, &out, &out); status != 0 ||
+		!strings.Contains(out.String(), "6 of 6 images are decoded smaller; their samples differ by ") {
+		t.Error(status, out.String())
+	}
 	command(0, "check", packed)
 	if err := os.WriteFile(filepath.Join(in, "train", "cat", "bad.jpg"), []byte("no image"), 0o644); err != nil {
 		t.Fatal(err)

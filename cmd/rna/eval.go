@@ -25,7 +25,7 @@ type evalFlags struct {
 	valResize                                                   int
 	interpolation                                               string
 	testFlip                                                    bool
-	winograd, debugSync                                         bool
+	winograd, debugSync, fastDecode                             bool
 	precision                                                   string
 
 	json, perClass bool
@@ -70,6 +70,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the data's)")
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
+	d.BoolVar(&f.fastDecode, "fast-decode", false, fastDecodeHelp)
 	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized: "+strings.Join(imaging.Interpolations(), ", ")+" (default: what the weights say, or bilinear)")
 	d.BoolVar(&f.testFlip, "test-flip", false, "go by the mean of the logits of an image and of its mirror image")
 	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
@@ -133,7 +134,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	}
 	fmt.Fprintf(told, "%s: %d images of %d classes; %v, mean %.4g, std %.4g\n", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std)
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
-		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad,
+		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad, FastDecode: f.fastDecode,
 		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
 	})
 	if err != nil {

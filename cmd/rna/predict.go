@@ -66,6 +66,7 @@ outputs without names are ImageNet's.`,
 	d := newGroup("Images")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the model's)")
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
+	d.BoolVar(&f.fastDecode, "fast-decode", false, fastDecodeHelp)
 	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized, as of rna eval")
 	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
 	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
@@ -149,7 +150,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		return err
 	}
 	bad := 0
-	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.batch, set.Len()), Workers: f.workers, MaxBad: 1,
+	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.batch, set.Len()), Workers: f.workers, MaxBad: 1, FastDecode: f.fastDecode,
 		Log: func(format string, args ...any) { bad++; fmt.Fprintf(log, format+"\n", args...) }})
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ func (f *trainFlags) pictures(d group) {
 
 // evaluated adds the options of how images are prepared for evaluation.
 func (f *trainFlags) evaluated(d group) {
+	d.BoolVar(&f.FastDecode, "fast-decode", false, fastDecodeHelp)
 	d.IntVar(&f.ValResize, "val-resize", 0, "shorter side to which images are resized before the crop in evaluation (default: 256 for a crop of 224, in proportion)")
 	d.StringVar(&f.Interpolation, "interpolation", "", "how they are resized: "+strings.Join(imaging.Interpolations(), ", ")+" (default bilinear)")
 	d.BoolVar(&f.TestFlip, "test-flip", false, "evaluate by the mean of the logits of an image and of its mirror image")

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"time"
 
 	"onlinerna/data"
@@ -15,6 +17,16 @@ type Loading struct {
 	Bad     int     `json:"bad"` // that could not be read
 	Seconds float64 `json:"seconds"`
 	Usage   Usage   `json:"usage"`
+	// Difference is what fast decoding makes of the pixels; nil without it.
+	Difference *Difference `json:"difference,omitempty"`
+}
+
+// Difference is between the samples of an epoch from images that are decoded smaller and from whole ones.
+type Difference struct {
+	Images int     `json:"images"` // that differ
+	Of     int     `json:"of"`
+	Mean   float64 `json:"mean"` // of those that differ: absolute, in levels of 255
+	Max    int     `json:"max"`
 }
 
 // PerSecond is the number of images a second.
@@ -29,10 +41,12 @@ func (l *Loading) PerCPUSecond() float64 {
 }
 
 // Load goes through epochs of set by a loader, for that long at least, after a first one that nobody measures.
-func Load(ctx context.Context, set data.Dataset, tr data.Transform, workers int, atLeast time.Duration) (*Loading, error) {
-	loader, err := data.NewLoader(set, tr, data.LoaderOptions{
-		Batch: min(64, set.Len()), Workers: workers, Shuffle: true, Seed: 1, Substitute: true, MaxBad: 1,
-	})
+// With fast JPEGs are decoded as data.LoaderOptions.FastDecode says.
+func Load(ctx context.Context, set data.Dataset, tr data.Transform, workers int, fast bool, atLeast time.Duration) (*Loading, error) {
+	opt := data.LoaderOptions{
+		Batch: min(64, set.Len()), Workers: workers, Shuffle: true, Seed: 1, Substitute: true, MaxBad: 1, FastDecode: fast,
+	}
+	loader, err := data.NewLoader(set, tr, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -57,5 +71,45 @@ func Load(ctx context.Context, set data.Dataset, tr data.Transform, workers int,
 		}
 	}
 	l.Usage = usageNow().since(before)
+	if fast {
+		opt.FastDecode = false
+		whole, err := data.NewLoader(set, tr, opt)
+		if err != nil {
+			return nil, err
+		}
+		if l.Difference, err = difference(ctx, loader, whole); err != nil {
+			return nil, err
+		}
+	}
 	return l, nil
+}
+
+// difference compares the first epochs of two loaders of the same images.
+func difference(ctx context.Context, fast, whole *data.Loader) (*Difference, error) {
+	d := new(Difference)
+	next, stop := iter.Pull2(whole.Epoch(ctx, 0, 0))
+	defer stop()
+	sum, samples := 0, 0
+	for a, err := range fast.Epoch(ctx, 0, 0) {
+		b, e, ok := next()
+		if err = errors.Join(err, e); err != nil || !ok {
+			return nil, err
+		}
+		for n, size := 0, a.Height*a.Width*a.Channels; n < a.N; n++ {
+			of := 0
+			for i := n * size; i < (n+1)*size; i++ {
+				by := max(int(a.Images[i])-int(b.Images[i]), int(b.Images[i])-int(a.Images[i]))
+				of += by
+				d.Max = max(d.Max, by)
+			}
+			d.Of++
+			if of > 0 {
+				d.Images++
+				sum += of
+				samples += size
+			}
+		}
+	}
+	d.Mean = float64(sum) / float64(max(samples, 1))
+	return d, nil
 }

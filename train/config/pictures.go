@@ -69,7 +69,9 @@ func (r *Regularize) check(classes int) error {
 // Pictures is how images are prepared, beside the usual. What is left zero is usual for the data.
 type Pictures struct {
 	// Evaluation: ImageSize is the size of the crop, ValResize that of the shorter side before it.
-	ValResize     int    `json:"val_resize,omitempty"`
+	ValResize int `json:"val_resize,omitempty"`
+	// FastDecode is the loader's: JPEGs are decoded smaller where they are reduced next, in training and evaluation.
+	FastDecode    bool   `json:"fast_decode,omitempty"`
 	Interpolation string `json:"interpolation,omitempty"` // one of imaging.Interpolations
 	TestFlip      bool   `json:"test_flip,omitempty"`     // logits are the mean over an image and its mirror image
 
