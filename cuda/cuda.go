@@ -6,6 +6,7 @@ import (
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/net"
 	"onlinerna/cuda/number"
+	"onlinerna/cuda/paper"
 	"onlinerna/cuda/space"
 )
 
@@ -54,3 +55,9 @@ type SpaceOptions = space.Options
 
 // DefaultReserve is the [SpaceOptions].Reserve of 256 MiB.
 const DefaultReserve = space.DefaultReserve
+
+// Card is what a data sheet says of one.
+type Card = paper.Card
+
+// FindCard is the card of a key, as h100.
+func FindCard(key string) (Card, error) { return paper.Find(key) }

@@ -8,5 +8,6 @@
 //	blas, dnn, nvrtc    cuBLAS, cuDNN, NVRTC: one package a library.
 //	driver              contexts, memory, streams, events, graphs, modules, over gorgonia.org/cu.
 //	lazy                loads NVIDIA's libraries when they are first called; sim stands in for them in tests.
+//	paper               cards of which there is the data sheet alone, in place of NVIDIA's libraries.
 //	kernels, number     sources in CUDA C++; precisions and numbers of 16 bits. Leaves.
 package cuda

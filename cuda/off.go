@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"time"
+
 	"onlinerna/nn/device"
 	"onlinerna/rna"
 )
@@ -53,5 +55,14 @@ func (s *Space) Close() error { return nil }
 
 // OpenNet returns [ErrNotBuilt] in this build.
 func OpenNet(ordinal int, o NetOptions) (device.Device, error) { return nil, ErrNotBuilt }
+
+// A PaperNet is a device for nets with a card on paper. This build has none.
+type PaperNet struct{ device.Device }
+
+// OpenPaper returns [ErrNotBuilt] in this build.
+func OpenPaper(card Card, o NetOptions) (*PaperNet, error) { return nil, ErrNotBuilt }
+
+// Least is the time that so many bytes and FLOP take at least.
+func (p *PaperNet) Least(bytes, flop int64) time.Duration { return 0 }
 
 func (r *Report) load() {}

@@ -26,8 +26,9 @@ func TestRooms(t *testing.T) {
 		"nvrtc":          libraries,
 		"nccl":           libraries,
 		"net":            {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl", "onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op"},
+		"paper":          {"lazy", "number"},
 		"space":          {"driver", "kernels", "nvrtc", "onlinerna/rna"},
-		".":              {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "space", "onlinerna/nn/device", "onlinerna/rna"},
+		".":              {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "paper", "space", "onlinerna/nn/device", "onlinerna/rna"},
 	}
 	for room, may := range below {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))

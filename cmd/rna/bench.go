@@ -31,7 +31,7 @@ func newBench() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable(), newBenchComm(), newBenchScale())
+	cmd.AddCommand(newBenchTrain(), newBenchData(), newBenchRNA(), newBenchTable(), newBenchComm(), newBenchScale(), newBenchTraffic())
 	return cmd
 }
 

@@ -37,6 +37,7 @@ type deviceOptions struct {
 	winograd, debugSync bool
 	precision           string // empty: the device's own
 	deterministic       bool
+	eager               bool
 	log                 io.Writer // for warnings; nil is stderr
 }
 
@@ -159,7 +160,7 @@ func openGPU(name string, o deviceOptions) (device.Device, error) {
 		}
 		fmt.Fprintln(o.log, message)
 	}
-	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Precision: precision, Deterministic: o.deterministic, DebugSync: o.debugSync, Warn: warn})
+	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Precision: precision, Deterministic: o.deterministic, DebugSync: o.debugSync, Eager: o.eager, Warn: warn})
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w; or use --device cpu", name, err)
 	}

@@ -170,8 +170,15 @@ func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alph
 					x, C.int(ldb), types[p], C.float(beta), c, C.int(ldc), outType, compute)
 			}
 		}
-		return b.run(call, run, func() string {
-			return fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda, ldb, ldc)
+		work := driver.Work{Name: call, Read: element * int64(k) * int64(m+n), Write: out * int64(m) * int64(n), FLOP: 2 * int64(m) * int64(n) * int64(k)}
+		if beta != 0 {
+			work.Read += work.Write
+		}
+		work.Product = work.Read + work.Write
+		return b.s.Give(work, func() error {
+			return b.run(call, run, func() string {
+				return fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda, ldb, ldc)
+			})
 		})
 	})
 }
@@ -203,10 +210,17 @@ func (b *Handle) Dgemv(trans bool, m, n int, alpha float64, A driver.Span, lda i
 		if err != nil {
 			return err
 		}
-		return b.run("cublasDgemv", func() C.cublasStatus_t {
-			return C.dgemv(b.h, operation(trans), C.int(m), C.int(n), C.double(alpha), a, C.int(lda), xs, C.int(incX), C.double(beta), ys, C.int(incY))
-		}, func() string {
-			return fmt.Sprintf("%d×%d, leading dimension %d, increments %d, %d", m, n, lda, incX, incY)
+		work := driver.Work{Name: "cublasDgemv", Read: 8 * (int64(m)*int64(n) + int64(nx)), Write: 8 * int64(ny), FLOP: 2 * int64(m) * int64(n)}
+		if beta != 0 {
+			work.Read += work.Write
+		}
+		work.Product = work.Read + work.Write
+		return b.s.Give(work, func() error {
+			return b.run("cublasDgemv", func() C.cublasStatus_t {
+				return C.dgemv(b.h, operation(trans), C.int(m), C.int(n), C.double(alpha), a, C.int(lda), xs, C.int(incX), C.double(beta), ys, C.int(incY))
+			}, func() string {
+				return fmt.Sprintf("%d×%d, leading dimension %d, increments %d, %d", m, n, lda, incX, incY)
+			})
 		})
 	})
 }

@@ -352,10 +352,13 @@ func (v *Convolution) launch(a, b, to, workspace driver.Span) error {
 		}
 		at[i] = C.CUdeviceptr(p)
 	}
+	work := v.shape.graph(v.kindOf(), ElementOf(v.precision)).work()
 	for {
-		err := v.d.run(call, func() C.cudnnStatus_t {
-			return C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.Bytes()), at[2])
-		}, v.shape)
+		err := v.d.s.Give(work, func() error {
+			return v.d.run(call, func() C.cudnnStatus_t {
+				return C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.Bytes()), at[2])
+			}, v.shape)
+		})
 		if err == nil || errors.Is(err, driver.ErrLost) || len(v.others) == 0 || len(v.unsettled) > 0 || v.d.c.Capturing() {
 			return err
 		}

@@ -126,6 +126,11 @@ type Plans struct {
 	all            []Engine // within the options, the best first
 	most           int64    // bytes of workspace to have for any that may be chosen
 
+	// Of the graph, for each run.
+	places []int64 // bytes of tensors in memory
+	uids   []int64 // their numbers
+	work   driver.Work
+
 	chosen  *plan
 	settled bool
 	key     string // of the choice in the cache; empty for none
@@ -133,7 +138,12 @@ type Plans struct {
 
 // NewPlans finds plans for a graph, of which one is made. More are left to Settle. It is an [ErrNoPlan] where there is none.
 func (d *Handle) NewPlans(g *Graph, o Options) (*Plans, error) {
-	p := &Plans{d: d, g: g, o: o}
+	p := &Plans{d: d, g: g, o: o, places: g.Places(), work: g.work()}
+	for i, t := range g.tensors {
+		if !t.between {
+			p.uids = append(p.uids, uid(i))
+		}
+	}
 	err := d.do(func() error {
 		err := p.open()
 		if err != nil {
@@ -614,16 +624,10 @@ var errPlaces = errors.New("wrong spans")
 
 // launch is Run on the owner thread.
 func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
-	places := p.g.Places()
+	places := p.places
 	if len(at) != len(places) || workspace.Bytes() < x.workspace {
 		return fmt.Errorf("cuda: %w for %s, %v: %d, and a workspace of %d bytes where %d and at least %d are needed",
 			errPlaces, p.g.Name, p.g, len(at), workspace.Bytes(), len(places), x.workspace)
-	}
-	var uids []int64
-	for i, t := range p.g.tensors {
-		if !t.between {
-			uids = append(uids, uid(i))
-		}
 	}
 	address := func(s driver.Span) (C.CUdeviceptr, error) {
 		a, err := s.Address(p.d.c)
@@ -650,12 +654,14 @@ func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 	if to[len(to)-1], err = address(workspace); err != nil {
 		return err
 	}
-	v, err := x.pack(uids, to)
+	v, err := x.pack(p.uids, to)
 	if err == nil {
-		err = p.d.c.Retry(func() error { // cuDNN may have had no memory for its kernels
-			b := backend{}
-			b.check(C.cudnnBackendExecute(p.d.h, x.d, v), "cudnnBackendExecute", p.g.Name+" by "+x.engine.String())
-			return b.err
+		err = p.d.s.Give(p.work, func() error {
+			return p.d.c.Retry(func() error { // cuDNN may have had no memory for its kernels
+				b := backend{}
+				b.check(C.cudnnBackendExecute(p.d.h, x.d, v), "cudnnBackendExecute", p.g.Name+" by "+x.engine.String())
+				return b.err
+			})
 		})
 	}
 	if err != nil {

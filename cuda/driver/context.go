@@ -33,7 +33,8 @@ type Context struct {
 	pinned  []*HostMemory // of handles
 	pool    pool
 
-	capturing *Graph // the work of a stream is captured for it
+	capturing *Graph   // the work of a stream is captured for it
+	observer  Observer // nil: nobody wants to know
 }
 
 // ended is the failure that took GPUs from this process: no context, open or new, is of use from then on.

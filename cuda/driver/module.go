@@ -100,9 +100,10 @@ func (m *Module) release() error {
 
 // Launch puts a run of k on the stream, with shared bytes of dynamic shared memory. The arguments must have the types
 // of the kernel's parameters, which cannot be checked: a [Span] for a pointer; int32, uint32, int64, uint64, float32 or
-// float64 for a value.
+// float64 for a value. A span is read once, unless it comes as an [Access].
 func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) error {
 	return s.Do(func() error {
+		work, args := workOf(k.name, args)
 		if k.m.c != s.c {
 			return fmt.Errorf("cuda: kernel %s of %v launched on %v", k.name, k.m.c.info, s.c.info)
 		}
@@ -124,7 +125,7 @@ func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) err
 			}
 			return s.c.note(driverCode("cuLaunchKernel", code, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared)))
 		}
-		return s.c.retry(start)
+		return s.Give(work, func() error { return s.c.retry(start) })
 	})
 }
 

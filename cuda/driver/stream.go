@@ -73,8 +73,10 @@ func (s *Stream) CopyIn(dst Span, src []byte) error {
 		if err != nil {
 			return err
 		}
-		err = s.c.check("cuMemcpyHtoDAsync", cu.MemcpyHtoDAsync(to, unsafe.Pointer(&src[0]), dst.n, s.s), Size(dst.n))
-		return s.pageable(err, src)
+		return s.Give(Work{Name: "copy from the host", Write: dst.n}, func() error {
+			err := s.c.check("cuMemcpyHtoDAsync", cu.MemcpyHtoDAsync(to, unsafe.Pointer(&src[0]), dst.n, s.s), Size(dst.n))
+			return s.pageable(err, src)
+		})
 	})
 }
 
@@ -92,8 +94,10 @@ func (s *Stream) CopyOut(dst []byte, src Span) error {
 		if err != nil {
 			return err
 		}
-		err = s.c.check("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(&dst[0]), from, src.n, s.s), Size(src.n))
-		return s.pageable(err, dst)
+		return s.Give(Work{Name: "copy to the host", Read: src.n}, func() error {
+			err := s.c.check("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(&dst[0]), from, src.n, s.s), Size(src.n))
+			return s.pageable(err, dst)
+		})
 	})
 }
 
@@ -122,7 +126,9 @@ func (s *Stream) Copy(dst, src Span) error {
 		if err != nil {
 			return err
 		}
-		return s.c.check("cuMemcpyDtoDAsync", cu.MemcpyDtoDAsync(to, from, dst.n, s.s), Size(dst.n))
+		return s.Give(Work{Name: "copy", Read: dst.n, Write: dst.n}, func() error {
+			return s.c.check("cuMemcpyDtoDAsync", cu.MemcpyDtoDAsync(to, from, dst.n, s.s), Size(dst.n))
+		})
 	})
 }
 
@@ -136,7 +142,9 @@ func (s *Stream) Fill(dst Span, value byte) error {
 		if err != nil {
 			return err
 		}
-		return s.c.check("cuMemsetD8Async", cu.MemsetD8Async(to, value, dst.n, s.s), Size(dst.n))
+		return s.Give(Work{Name: "fill", Write: dst.n}, func() error {
+			return s.c.check("cuMemsetD8Async", cu.MemsetD8Async(to, value, dst.n, s.s), Size(dst.n))
+		})
 	})
 }
 

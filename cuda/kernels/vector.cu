@@ -44,7 +44,7 @@ __device__ bool strange(float x) { return (__float_as_uint(x) & 0x7f800000u) == 
 extern "C" __global__ void __launch_bounds__(threads, 4) vec_check(const float *grad, long long n, Scale *s) {
 	int bad = 0;
 	EACH(i, n) bad |= strange(grad[i]);
-	if (bad) s->bad = 1;
+	if (bad) atomicExch(&s->bad, 1);
 }
 
 // vec_next_scale ends a step: a gradient that was not finite halves the scale, many that were double it.

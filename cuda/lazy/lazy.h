@@ -6,3 +6,4 @@ int lazy_init(void *handle, int *version);
 const char *lazy_error_name(void *handle, int code);
 size_t lazy_cudart(void *cudnn);
 void lazy_publish(int library, void *handle);
+int lazy_provide(void *lookup);

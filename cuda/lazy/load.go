@@ -80,6 +80,24 @@ func (l Library) load() error {
 	return nil
 }
 
+// Provide has lookup, a C function from names to functions or nothing, give what the libraries would. It is false where one
+// is loaded.
+func Provide(file string, lookup unsafe.Pointer) bool {
+	state.Lock()
+	defer state.Unlock()
+	if C.lazy_provide(lookup) == 0 {
+		return false
+	}
+	state.version = provided
+	for l := range state.file {
+		state.file[l] = file
+	}
+	return true
+}
+
+// provided is the version of CUDA of what is provided.
+const provided = 13000
+
 // companions loads the NVRTC and the cuBLAS of the CUDA that cuDNN was built for, where they are not those that are loaded: it opens
 // them by names with that version. One that is not there is missed when an algorithm needs it, and another algorithm taken.
 func companions(cuda int) {

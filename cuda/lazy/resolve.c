@@ -22,6 +22,7 @@ static const struct {
 
 extern void *lazy_slots[] __attribute__((visibility("hidden")));
 static void *handles[LIBRARIES];
+static void *(*provided)(const char *name); // in place of all libraries
 
 void *lazy_open(const char *path, char *why, size_t n) {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -62,6 +63,16 @@ void lazy_publish(int library, void *handle) {
 	__atomic_store_n(&handles[library], handle, __ATOMIC_RELEASE);
 }
 
+int lazy_provide(void *lookup) {
+	for (int i = 0; i < LIBRARIES; i++)
+		if (handles[i] && handles[i] != lookup)
+			return 0;
+	provided = (void *(*)(const char *))lookup;
+	for (int i = 0; i < LIBRARIES; i++)
+		lazy_publish(i, lookup);
+	return 1;
+}
+
 // What a call finds when its library or its function is missing.
 static int driver_missing(void) { return 100; }     // CUDA_ERROR_NO_DEVICE
 static int driver_lacks(void) { return 500; }       // CUDA_ERROR_NOT_FOUND
@@ -97,7 +108,7 @@ __attribute__((visibility("hidden"))) void *lazy_resolve(long i) {
 	}
 	if (!handle)
 		return fallback(i, missing);
-	void *f = dlsym(handle, symbols[i].name);
+	void *f = provided ? provided(symbols[i].name) : dlsym(handle, symbols[i].name);
 	if (!f)
 		return fallback(i, lacks);
 	__atomic_store_n(&lazy_slots[i], f, __ATOMIC_RELEASE);

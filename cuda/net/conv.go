@@ -110,7 +110,7 @@ func (s step) convForward(o op.Conv2D) (*lowering, error) {
 // bias adds the third operand, if there is one, to the result.
 func (s step) bias(b *binding, in []driver.Span, out driver.Span) {
 	if len(in) == 3 {
-		b.each("element.cu", "nn_bias", s.OutType().Shape.Size(), out, in[2], s.OutType().Shape[1])
+		b.each("element.cu", "nn_bias", s.OutType().Shape.Size(), out.Updated(), in[2], s.OutType().Shape[1])
 	}
 }
 

@@ -44,6 +44,7 @@ type Device struct {
 	outgrown []*driver.Memory      // zeros that kernels may still use
 	marks    marks                 // of the clock
 	failed   error                 // of what cannot return one
+	running  *device.Group         // that gives its work to the stream
 }
 
 var _ device.Grouper = (*Device)(nil)

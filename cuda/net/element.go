@@ -24,7 +24,7 @@ func (s step) elementwise(kernel string) (*lowering, error) {
 		for _, x := range in {
 			args = append(args, x)
 		}
-		b.each("element.cu", kernel, s.OutType().Shape.Size(), append(args, out)...)
+		b.each("element.cu", kernel, s.OutType().Shape.Size(), append(args, out.Written())...)
 	})
 	l.Results[0].Over = []int{s.In[0], s.In[len(s.In)-1]}
 	return l, nil
@@ -61,15 +61,20 @@ func (s step) images(o op.Images) (*lowering, error) {
 			b.fail(err)
 			return
 		}
-		b.each("element.cu", "nn_images", s.OutType().Shape.Size(), in[0], in[1], table, out, from[1], from[2], channels, o.Height, o.Width)
+		b.each("element.cu", "nn_images", s.OutType().Shape.Size(), in[0].Part(min(in[0].Bytes(), int64(s.OutType().Shape.Size())), 0), in[1], table, out.Written(), from[1], from[2], channels, o.Height, o.Width)
 	}), nil
 }
 
 // shortcut lowers the parameter-free shortcut from x to y, or its gradient.
 func (s step) shortcut(kernel string, o op.Shortcut, x, y op.Type) (*lowering, error) {
 	f, all := s.activations()
+	needed, err := op.Reads(s.Op, s.InType(0))
+	if err != nil {
+		return nil, err
+	}
 	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
-		b.each("element.cu", kernel, s.OutType().Shape.Size(), in[0], out, x.Shape[2], x.Shape[3], x.Shape[1],
+		read := in[0].Bytes() / int64(s.InType(0).Shape.Size()) * int64(needed[0])
+		b.each("element.cu", kernel, s.OutType().Shape.Size(), in[0].Part(read, 0), out.Written(), x.Shape[2], x.Shape[3], x.Shape[1],
 			y.Shape[2], y.Shape[3], y.Shape[1], cmp.Or(o.Stride, 1))
 	}), nil
 }
@@ -85,7 +90,7 @@ func (s step) view(o op.View) (*lowering, error) {
 	offset := first * f.bytes(op.T(op.Float32, 1))
 	l := s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
 		if !from.Equal(to) && (fromChannels > 1 || toChannels > 1) {
-			b.each("element.cu", "nn_view", to.Size(), in[0], out, fromChannels, fromPixels, toChannels, toPixels, int64(first))
+			b.each("element.cu", "nn_view", to.Size(), in[0].Part(out.Bytes(), 0), out.Written(), fromChannels, fromPixels, toChannels, toPixels, int64(first))
 			return
 		}
 		if part := in[0].Span(int64(offset), out.Bytes()); part != out {
@@ -123,7 +128,7 @@ func (s step) windows(kernel string, x, y op.Type, size, stride, pad [2]int) (*l
 		for _, a := range in {
 			args = append(args, a)
 		}
-		args = append(args, out, x.Shape[2], x.Shape[3], y.Shape[2], y.Shape[3], x.Shape[1], size[0], size[1],
+		args = append(args, out.Written(), x.Shape[2], x.Shape[3], y.Shape[2], y.Shape[3], x.Shape[1], size[0], size[1],
 			cmp.Or(stride[0], size[0]), cmp.Or(stride[1], size[1]), pad[0], pad[1])
 		b.each("pool.cu", kernel, s.OutType().Shape.Size(), args...)
 	}), nil
@@ -134,6 +139,6 @@ func (s step) globalAvgPool(kernel string, x op.Type) (*lowering, error) {
 	_, c, pixels := extents(x.Shape)
 	f, all := s.activations()
 	return s.result(f, 0, all, func(b *binding, in []driver.Span, out driver.Span) {
-		b.each("pool.cu", kernel, s.OutType().Shape.Size(), in[0], out, int64(pixels), c)
+		b.each("pool.cu", kernel, s.OutType().Shape.Size(), in[0], out.Written(), int64(pixels), c)
 	}), nil
 }

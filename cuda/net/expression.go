@@ -54,7 +54,7 @@ func (s step) expression(o op.Map) (*lowering, error) {
 				row = row && packed(x)
 			}
 		}
-		args = append(args, out, uint32(channels), uint32(pixels), f.last, row, b.d.scaleFor(f), int64(y.Shape.Size()))
+		args = append(args, out.Written(), uint32(channels), uint32(pixels), f.last, row, b.d.scaleFor(f), int64(y.Shape.Size()))
 		grid, block := b.d.flat(y.Shape.Size())
 		b.add(k, grid, block, args...)
 	})
@@ -150,7 +150,8 @@ func (s step) sumTo(o op.SumTo) (*lowering, error) {
 	p := s.d.sumGrid(outputs, terms, v[3] > 1)
 	wants := []want{s.want(0, have)}
 	l := s.result(f, 8*p.grid.Z*outputs, wants, func(b *binding, in []driver.Span, out driver.Span) {
-		b.launch("sum.cu", "nn_sum_to", p.grid, p.block, in[0], b.work, int64(v[0]), int64(v[1]), int64(v[2]), int64(v[3]), v[3] > 1)
+		partial := b.work.Span(0, int64(8*p.grid.Z*outputs))
+		b.launch("sum.cu", "nn_sum_to", p.grid, p.block, in[0], partial.Written(), int64(v[0]), int64(v[1]), int64(v[2]), int64(v[3]), v[3] > 1)
 		end, scale := "nn_sum_to_end", driver.Span{}
 		if !f.narrow {
 			end = "nn_sum_to_wide"
@@ -158,7 +159,7 @@ func (s step) sumTo(o op.SumTo) (*lowering, error) {
 		if have.scaled && !f.scaled {
 			scale = b.d.scale()
 		}
-		b.each("sum.cu", end, outputs, b.work, p.grid.Z, out, scale)
+		b.each("sum.cu", end, outputs, partial, p.grid.Z, out.Written(), scale)
 	})
 	l.Kernel.narrow = have.narrow
 	return l, nil

@@ -96,6 +96,6 @@ func (b *binding) recast(to driver.Span, want form, from driver.Span, have form)
 	}
 	c := *b
 	c.narrow = have.narrow || want.narrow
-	c.each("element.cu", name, int(n), from, to, scale, inverse)
+	c.each("element.cu", name, int(n), from, to.Written(), scale, inverse)
 	b.calls, b.err = c.calls, c.err
 }

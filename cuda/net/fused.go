@@ -67,7 +67,7 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 			}
 		}
 		grid, block := each(shape.O)
-		b.launch("fused.cu", "nn_stats_of_sums", grid, block, scratch, b.spans[out], running, momentum, int64(pixels), shape.O, unbiased)
+		b.launch("fused.cu", "nn_stats_of_sums", grid, block, scratch, b.spans[out].Written(), running.Updated(), momentum, int64(pixels), shape.O, unbiased)
 	}
 	return d.match(f, x)
 }
@@ -149,7 +149,7 @@ func (d *Device) convolvedNorm(f *lower.Flow, first int) []lower.Match[kernel] {
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
 			half := scratch.Bytes() / 2
 			grid, block := each(shape.O)
-			b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], scratch, shape.O,
+			b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], scratch.Written(), shape.O,
 				norm.Op.(op.BatchNorm).Eps)
 			at := []driver.Span{b.spans[conv.In[0]], b.spans[conv.In[1]], scratch.Span(0, half), scratch.Span(half, half)}
 			if other >= 0 {
@@ -208,7 +208,7 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 			b.fill(scratch)
 			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], scratch.Span(0, half), scratch.Span(half, half))
 			grid, block := each(shape.C)
-			b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, scratch, b.spans[sums.In[1]], b.spans[sums.Out], shape.C,
+			b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, scratch, b.spans[sums.In[1]], b.spans[sums.Out].Written(), shape.C,
 				sums.Op.(op.BatchNormGradSums).Eps, d.scaleFor(scaled))
 		}
 		all = append(all, d.match(f, x)...)

@@ -127,6 +127,8 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 		return nil, fmt.Errorf("cuda: bind %v: %w", g, b.err)
 	}
 	run := func() error {
+		d.running = g
+		defer func() { d.running = nil }()
 		for _, call := range b.calls {
 			if err := call(); err != nil {
 				return err

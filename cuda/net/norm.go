@@ -50,13 +50,18 @@ func each(channels int) (grid, block driver.Dim) {
 const blockGroup = 32
 
 // counters count the blocks of a pass that are done. A pass leaves them at zero, and no two run at a time.
-func (b *binding) counters(p pass) driver.Span {
+func (b *binding) counters(p pass) driver.Access {
 	groups := (max(p.grid.Y, 1) + blockGroup - 1) / blockGroup
 	s, err := b.d.counters(max(p.grid.X, 1) * (groups + 1))
 	if err != nil {
 		b.fail(err)
 	}
-	return s
+	return s.Part(0, 0) // atomic operations in a cache
+}
+
+// partial is where the blocks of a pass leave two sums a channel, and those that come last read them.
+func (b *binding) partial(p pass, channels int) driver.Access {
+	return b.work.Span(0, int64(2*8*max(p.grid.Y, 1)*channels)).Updated()
 }
 
 // partial is the bytes of the sums of all blocks, wherever activations will lie.
@@ -77,7 +82,7 @@ func (s step) channelSum(op.ChannelSum) (*lowering, error) {
 	}
 	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, false)
-		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.work, b.counters(c), out, int64(pixels), channels, int64(rest), s.d.scaleFor(x))
+		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c), out.Written(), int64(pixels), channels, int64(rest), s.d.scaleFor(x))
 	})
 	l.Kernel.narrow = x.narrow
 	return l, nil
@@ -110,7 +115,7 @@ func (s moments) lower() *lowering {
 				b.copy(running, from)
 			}
 		}
-		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.work, b.counters(c), out, running, momentum, unbiased, int64(pixels), channels, c.packs)
+		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c), out.Written(), running.Updated(), momentum, unbiased, int64(pixels), channels, c.packs)
 	})
 	l.Kernel.narrow = x.narrow
 	if u := s.update; u != nil {
@@ -144,7 +149,7 @@ func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) *lowering
 			added = b.spans[other]
 		}
 		c := s.d.columns(pixels, channels, x, packed(in[0], added, to))
-		b.launch("norm.cu", "nn_batch_norm", c.grid, c.block, in[0], in[1], in[2], in[3], added, to, int64(pixels), channels, o.Eps, relu, c.packs)
+		b.launch("norm.cu", "nn_batch_norm", c.grid, c.block, in[0], in[1], in[2], in[3], added, to.Written(), int64(pixels), channels, o.Eps, relu, c.packs)
 	})
 	l.Results[0].Value, l.Results[0].Over = out, []int{s.In[0], other}
 	return l
@@ -157,7 +162,7 @@ func (s step) batchNormUpdate(o op.BatchNormUpdate) (*lowering, error) {
 			b.copy(out, in[0])
 		}
 		grid, block := each(2 * channels)
-		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out, in[1], in[2], channels, correction(o))
+		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out.Updated(), in[1], in[2], channels, correction(o))
 	})
 	l.Kernel.narrow = s.d.narrow() // the module that the other kernels come from
 	l.Results[0].Over = []int{s.In[0]}
@@ -205,7 +210,8 @@ func (s gradSums) lower() (*lowering, form) {
 		}
 		in, dy, more, y, grad := b.spans[s.In[0]], value(s.dy), value(s.more), value(s.y), value(s.grad)
 		c := s.d.columns(pixels, channels, x, packed(in, dy, more, y, grad))
-		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad, b.work, b.counters(c), b.spans[s.Out],
+		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad.Written(), b.partial(c, channels), b.counters(c),
+			b.spans[s.Out].Written(),
 			int64(pixels), channels, s.o.Eps, s.d.scaleFor(g), c.packs)
 	}
 	return l, g
@@ -217,7 +223,7 @@ func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, error) {
 	x := form{last: g.last, narrow: g.narrow}
 	l := s.result(g, 0, []want{s.want(0, x), s.want(4, g)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, packed(in[0], in[4], out))
-		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], driver.Span{}, in[3], in[4], out, int64(pixels), channels,
+		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], driver.Span{}, in[3], in[4], out.Written(), int64(pixels), channels,
 			o.Eps, o.Fixed, s.d.scaleFor(g), c.packs)
 	})
 	l.Results[0].Over = []int{s.In[0], s.In[4]}
@@ -247,9 +253,9 @@ func (s step) maskedGradient(dy int, sums, dx lower.Step) *lowering {
 			found = b.work.Span(int64(partial), 8*int64(channels))
 		}
 		c := s.d.columns(pixels, channels, x, packed(in, d, b.spans[dx.Out]))
-		b.launch("norm.cu", "nn_grad_sums_relu", c.grid, c.block, in, stats, scale, bias, d, b.work, b.counters(c), found,
+		b.launch("norm.cu", "nn_grad_sums_relu", c.grid, c.block, in, stats, scale, bias, d, b.partial(c, channels), b.counters(c), found.Written(),
 			int64(pixels), channels, o.Eps, s.d.scaleFor(g), c.packs)
-		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in, stats, scale, bias, found, d, b.spans[dx.Out],
+		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in, stats, scale, bias, found, d, b.spans[dx.Out].Written(),
 			int64(pixels), channels, o.Eps, o.Fixed, s.d.scaleFor(g), c.packs)
 	}
 	return l

@@ -61,7 +61,7 @@ func (d *Device) nextScale() error {
 	if err != nil {
 		return err
 	}
-	return d.Explain(d.stream.Launch(k, driver.Dim{}, driver.Dim{}, 0, d.scale(), int32(scaleInterval)))
+	return d.Explain(d.stream.Launch(k, driver.Dim{}, driver.Dim{}, 0, d.scale().Updated(), int32(scaleInterval)))
 }
 
 // LossScale implements device.LossScaler. It waits for the GPU.

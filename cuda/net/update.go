@@ -120,12 +120,12 @@ func (v *vector) Update(u device.Update) error {
 	}
 	loss := v.d.scale()
 	if loss.Bytes() > 0 {
-		if err := v.launch("vec_check", grad, int64(v.n), loss); err != nil {
+		if err := v.launch("vec_check", grad, int64(v.n), loss.Part(0, 0)); err != nil {
 			return err
 		}
 	}
 	now := u.Numbers.Values()
-	args := []any{v.all(), v.narrowed(), grad, state[0], state[1], parts.parts, int32(parts.count)}
+	args := []any{v.all().Updated(), v.narrowed().Written(), grad, state[0].Updated(), state[1].Updated(), parts.parts, int32(parts.count)}
 	for _, h := range u.Optimizer.Hyper() {
 		args = append(args, h)
 	}
@@ -170,11 +170,22 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, args []a
 	}
 	if ok {
 		ratios = p.ratios
-		with := append(args[:len(args):len(args)], norm)
-		if err := v.launchOn("measure_"+names.Measure, blocks, append(with, p.sums)...); err != nil {
+		with := append(slices.Clone(args), norm)
+		for i, a := range with { // nothing of it is written yet
+			if x, ok := a.(driver.Access); ok {
+				with[i] = x.Span
+			}
+		}
+		with[1] = v.narrowed().Part(0, 0)
+		if err := v.launchOn("measure_"+names.Measure, blocks, append(slices.Clone(with), p.sums.Written())...); err != nil {
 			return err
 		}
-		if err := v.launchOn("ratios_"+names.Measure, len(p.tensors), append(with, p.sums, p.starts, ratios)...); err != nil {
+		for i, a := range with {
+			if x, ok := a.(driver.Span); ok && i < 5 { // it has the sums
+				with[i] = x.Part(0, 0)
+			}
+		}
+		if err := v.launchOn("ratios_"+names.Measure, len(p.tensors), append(with, p.sums, p.starts, ratios.Written())...); err != nil {
 			return err
 		}
 	}

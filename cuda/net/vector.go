@@ -75,7 +75,7 @@ func (v *vector) refresh() error {
 	if v.copy == nil {
 		return nil
 	}
-	return v.launch("vec_narrow", v.all(), v.copy.All(), int64(v.n))
+	return v.launch("vec_narrow", v.all(), v.copy.All().Written(), int64(v.n))
 }
 
 // Float32Written implements driver.ResidentSink.
@@ -216,7 +216,7 @@ func (v *vector) launchOn(name string, blocks int, args ...any) error {
 
 // Fill implements device.Vector.
 func (v *vector) Fill(a float64) error {
-	return v.launch("vec_fill", v.all(), v.narrowed(), float32(a), int64(v.n))
+	return v.launch("vec_fill", v.all().Written(), v.narrowed().Written(), float32(a), int64(v.n))
 }
 
 // AddScaled implements device.Vector.
@@ -225,7 +225,7 @@ func (v *vector) AddScaled(a float64, x device.Vector) error {
 	if err != nil {
 		return err
 	}
-	return v.launch("vec_add_scaled", v.all(), v.narrowed(), float32(a), s, int64(v.n))
+	return v.launch("vec_add_scaled", v.all().Updated(), v.narrowed().Written(), float32(a), s, int64(v.n))
 }
 
 // Lerp implements device.Vector.
@@ -234,16 +234,17 @@ func (v *vector) Lerp(a float64, x device.Vector) error {
 	if err != nil {
 		return err
 	}
-	return v.launch("vec_lerp", v.all(), v.narrowed(), float32(a), s, int64(v.n))
+	return v.launch("vec_lerp", v.all().Updated(), v.narrowed().Written(), float32(a), s, int64(v.n))
 }
 
 // total is where the device writes the sum, in float64, of what a kernel finds of each block of x, as long as v and not empty.
 func (v *vector) total(name string, x driver.Span) (driver.Span, error) {
-	if err := v.launch(name, x, int64(v.n), v.d.sums.All()); err != nil {
+	grid, _ := v.d.flat(v.n)
+	sums, all := 8*int64(grid.X), v.d.sums.All()
+	if err := v.launch(name, x, int64(v.n), all.Part(0, sums)); err != nil {
 		return driver.Span{}, err
 	}
-	grid, _ := v.d.flat(v.n)
-	return v.d.sums.Span(8*int64(grid.X), 8), v.launchOn("vec_total", 1, v.d.sums.All(), int32(grid.X))
+	return all.Span(sums, 8), v.launchOn("vec_total", 1, all.Part(sums, 8), int32(grid.X))
 }
 
 // sum is the total of v's elements. It waits for the device.

@@ -23,6 +23,10 @@ package sim
 // static int fault(const char *plan) { return ((int (*)(const char *))dlsym(library, "simFault"))(plan); }
 // static const char *leaks(void) { return ((const char *(*)(void))dlsym(library, "simLeaks"))(); }
 // static unsigned long long calls(const char *f) { return ((unsigned long long (*)(const char *))dlsym(library, "simCalls"))(f); }
+// static void moved(unsigned long long *read, unsigned long long *written) {
+//	((void (*)(unsigned long long *, unsigned long long *))dlsym(library, "simMoved"))(read, written);
+// }
+// static int checks(void) { return ((int (*)(void))dlsym(library, "simChecks"))(); }
 import "C"
 
 import (
@@ -82,3 +86,17 @@ func Calls(function string) uint64 {
 	defer C.free(unsafe.Pointer(c))
 	return uint64(C.calls(c))
 }
+
+// Moved is the bytes of device memory that work has read and written since the start, each byte once for each piece of work: copies, fills,
+// products, graphs of cuDNN's, and the kernels where they are checked.
+func Moved() (read, written int64) {
+	if !Active() {
+		return 0, 0
+	}
+	var r, w C.ulonglong
+	C.moved(&r, &w)
+	return int64(r), int64(w)
+}
+
+// Checked says whether each access of kernels is checked, and counted.
+func Checked() bool { return Active() && C.checks() != 0 }

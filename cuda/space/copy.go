@@ -28,7 +28,7 @@ func (s *Space) search(look func() error) (found, error) {
 	if err == nil {
 		err = look()
 	}
-	var words [2]uint64
+	words := [2]uint64{nothing, 0}
 	if err == nil {
 		err = s.stream.CopyOut(driver.Bytes(words[:]), s.found.All())
 	}
@@ -41,7 +41,7 @@ func (s *Space) search(look func() error) (found, error) {
 // look searches n elements at an address, the first of which is element from of its vector.
 func (s *Space) look(address uint64, from, n int) error {
 	grid, block := s.grid(n)
-	return s.stream.Launch(s.kernels.check, grid, block, 0, address, int64(from), int64(n), s.found.All())
+	return s.stream.Launch(s.kernels.check, grid, block, 0, address, int64(from), int64(n), s.found.All().Part(0, 0), driver.Elsewhere{Read: 4 * int64(n)})
 }
 
 // Store copies src into dst, unless that is nil, and looks for elements that are not finite.
@@ -272,7 +272,8 @@ func (s *Space) sum(to driver.Span, t termTable, off, n int) error {
 			if t.count > 0 {
 				table = t.all.Span(row*int64(i), row)
 			}
-			err := s.stream.Launch(s.kernels.combine, grid, block, 0, table, int32(t.count), int64(at), int64(k), to.Span(4*int64(done), 4*int64(k)))
+			err := s.stream.Launch(s.kernels.combine, grid, block, 0, table, int32(t.count), int64(at), int64(k), to.Span(4*int64(done), 4*int64(k)).Written(),
+				driver.Elsewhere{Read: 4 * int64(k) * int64(t.count)})
 			if err != nil {
 				return err
 			}

@@ -67,6 +67,18 @@ func (s *Space) residuals(rs []rna.Residual) (t residualTable, err error) {
 	return t, err
 }
 
+// reads are the bytes of n elements of the vectors of residuals, each once.
+func reads(n int, rs ...rna.Residual) driver.Elsewhere {
+	all := map[rna.Vector]bool{}
+	for _, r := range rs {
+		all[r.X] = true
+		if r.Y != nil {
+			all[r.Y] = true
+		}
+	}
+	return driver.Elsewhere{Read: 4 * int64(n) * int64(len(all))}
+}
+
 // rows are residuals [lo, hi) for piece i.
 func (t residualTable) rows(i, lo, hi int) driver.Span {
 	return t.all.Span(residualBytes*int64(i*t.count+lo), residualBytes*int64(hi-lo))
@@ -85,7 +97,7 @@ func (s *Space) MaxAbs(r rna.Residual) (float64, error) {
 		for i, off := 0, 0; off < s.dim; i, off = i+1, off+s.opts.piece {
 			n := min(s.opts.piece, s.dim-off)
 			grid, block := s.grid(n)
-			if err := s.stream.Launch(s.kernels.max, grid, block, 0, t.rows(i, 0, 1), int64(0), int64(n), s.found.All()); err != nil {
+			if err := s.stream.Launch(s.kernels.max, grid, block, 0, t.rows(i, 0, 1), int64(0), int64(n), s.found.All().Part(0, 0), reads(n, r)); err != nil {
 				return err
 			}
 		}
@@ -146,7 +158,7 @@ func (s *Space) products1(out []float64, rs []rna.Residual) error {
 			row := 8 * int64(len(out))
 			to := all.Span(row*int64(first), row*int64(grid.X))
 			if err := s.stream.Launch(s.kernels.products, grid, driver.Dim{X: productThreads}, 0, t.rows(i, 0, len(rs)), int32(len(rs)), int64(n),
-				int64(s.opts.span), to); err != nil {
+				int64(s.opts.span), to.Written(), reads(n, rs...)); err != nil {
 				return err
 			}
 			first += grid.X

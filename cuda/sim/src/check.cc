@@ -112,6 +112,9 @@ void touch(Cell &c, const void *at, bool write, const Here &h, bool shared) {
 	Mark now{h.launch, h.block, h.barriers, (unsigned short)h.thread, (unsigned short)std::min(h.waits, 0xffffu)};
 	// Shared memory is another one in each block.
 	auto before = [&](const Mark &m) { return (shared && m.block != h.block) || ordered(m, h); };
+	auto &own = c.write;  // what a thread wrote itself comes from its registers, or a cache
+	bool reads = c.read.launch != h.launch && !(own.launch == h.launch && own.block == h.block && own.thread == h.thread);
+	if (!shared && (write ? own.launch != h.launch : reads)) simMove(write ? 0 : 2, write ? 2 : 0);
 	if (!before(c.write)) refuse(text(write ? "a write after a write" : "a read after a write", at, c.write));
 	if (write) {
 		if (!before(c.read)) refuse(text("a write after a read", at, c.read));

@@ -88,13 +88,19 @@ cublasStatus_t queue(cublasHandle_t h, std::function<void()> f) {
 
 bool bad(cublasOperation_t o) { return o != CUBLAS_OP_N && o != CUBLAS_OP_T && o != CUBLAS_OP_C; }
 
+// moves counts the bytes of a product of elements, and of its result.
+void moves(size_t element, size_t to, size_t m, size_t n, size_t k, bool adds) { simMove(element * k * (m + n) + (adds ? to * m * n : 0), to * m * n); }
+
 template <class T>
 cublasStatus_t gemm(const char *name, cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c, int ldc) {
 	if (cublasStatus_t r = begin(name, h)) return r;
 	if (bad(ta) || bad(tb) || m < 0 || n < 0 || k < 0) return CUBLAS_STATUS_INVALID_VALUE;
 	if (lda < std::max(1, ta ? k : m) || ldb < std::max(1, tb ? n : k) || ldc < std::max(1, m)) return CUBLAS_STATUS_INVALID_VALUE;
 	T al = *alpha, be = *beta;
-	return queue(h, [=] { product<T>(m, n, k, al, op(a, ta, lda), op(b, tb, ldb), be, {c, 1, ldc}); });
+	return queue(h, [=] {
+		moves(sizeof(T), sizeof(T), m, n, k, be != 0);
+		product<T>(m, n, k, al, op(a, ta, lda), op(b, tb, ldb), be, {c, 1, ldc});
+	});
 }
 
 template <class T>
@@ -132,6 +138,7 @@ cublasStatus_t gemmEx(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t 
 	if ((uintptr_t)a % in || (uintptr_t)b % in || (uintptr_t)c % out) return CUBLAS_STATUS_INVALID_VALUE;
 	float al = *(const float *)alpha, be = *(const float *)beta;
 	return queue(h, [=] {
+		moves(in, out, m, n, k, be != 0);
 		std::vector<float> x = widen(a, at, ta ? k : m, ta ? m : k, lda, tf32), y = widen(b, bt, tb ? n : k, tb ? k : n, ldb, tf32);
 		std::vector<float> to = be == 0 ? std::vector<float>((size_t)m * n) : widen(c, ct, m, n, ldc, false);
 		product<float>(m, n, k, al, op(x.data(), ta, std::max(1, ta ? k : m)), op(y.data(), tb, std::max(1, tb ? n : k)), be, {to.data(), 1, m});

@@ -376,6 +376,33 @@ float rounded(long type, float f) {
 	return type == CUDNN_DATA_HALF ? sim::fromHalf(sim::toHalf(f)) : sim::fromBFloat16(sim::toBFloat16(f));
 }
 
+// met is the elements of x that a tap of a convolution meets.
+size_t met(const Shape &s) {
+	size_t n = (size_t)s.n * s.c;
+	for (int d = 0; d < 2; d++) {
+		int in = d ? s.w : s.h, taps = d ? s.kw : s.kh, out = (in + 2 * s.pad[d] - s.dilation[d] * (taps - 1) - 1) / s.stride[d] + 1;
+		std::set<int> at;
+		for (int o = 0; o < out; o++)
+			for (int k = 0; k < taps; k++)
+				if (int i = o * s.stride[d] - s.pad[d] + k * s.dilation[d]; i >= 0 && i < in) at.insert(i);
+		n *= at.size();
+	}
+	return n;
+}
+
+// moves counts the bytes of a program's tensors in memory.
+void moves(const Program &p, const std::vector<bool> &made) {
+	size_t read = 0, written = 0;
+	for (size_t t = 0; t < made.size(); t++) {
+		if (p.tensors[t].between) continue;
+		size_t n = p.tensors[t].count(), element = p.tensors[t].type == CUDNN_DATA_FLOAT ? 4 : 2;
+		for (const Op &o : p.ops)
+			if (o.what == Convolve && o.kind != InputGradient && o.a == (int)t) n = met(shape(p, o));
+		(made[t] ? written : read) += n * element;
+	}
+	simMove(read, written);
+}
+
 // execute runs a program on pointers by tensor, null for those in between.
 void execute(const Program &p, const Engine &e, const std::vector<void *> &at, float jitter) {
 	std::vector<std::vector<float>> x(p.tensors.size());
@@ -384,6 +411,7 @@ void execute(const Program &p, const Engine &e, const std::vector<void *> &at, f
 		made[o.kind == InputGradient && o.what == Convolve ? o.a : o.kind == WeightGradient && o.what == Convolve ? o.b : o.c] = true;
 		if (o.what == Sum) summed[o.c] = true;
 	}
+	moves(p, made);
 	bool tf32 = e.notes & TensorCore;
 	for (size_t t = 0; t < x.size(); t++) {
 		x[t].resize(p.tensors[t].count());

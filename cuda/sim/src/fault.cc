@@ -199,6 +199,21 @@ const char *simLeaks() {
 	return text.c_str();
 }
 
+static unsigned long long moved[2];
+void simMove(size_t read, size_t written) { moved[0] += read, moved[1] += written; }
+void simMoved(unsigned long long *read, unsigned long long *written) {
+	std::lock_guard<std::recursive_mutex> held(lock);
+	*read = moved[0], *written = moved[1];
+}
+
+int simChecks() {
+#ifdef SIM_CHECKED
+	return 1;
+#else
+	return 0;
+#endif
+}
+
 unsigned long long simCalls(const char *function) {
 	std::lock_guard<std::recursive_mutex> held(lock);
 	return calls[function];

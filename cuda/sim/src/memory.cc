@@ -201,6 +201,7 @@ namespace {
 CUresult copy(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	return queue(c, s, [=] {
 		if (!inRange(c, dst, n) || !inRange(c, src, n)) return std::string("a copy of memory that was freed before it ran");
+		simMove(pinned(src, n) ? 0 : n, pinned(dst, n) ? 0 : n);
 		memmove(dst, src, n);
 		return std::string();
 	});
@@ -213,6 +214,7 @@ CUresult toDevice(CUcontext c, CUstream s, void *dst, const void *src, size_t n)
 	if (s->capture) return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	return queue(c, s, [=] {
 		if (!inRange(c, dst, n)) return std::string("a copy to memory that was freed before it ran");
+		simMove(0, n);
 		memcpy(dst, src, n);
 		return std::string();
 	});
@@ -224,6 +226,7 @@ CUresult toHost(CUcontext c, CUstream s, void *dst, const void *src, size_t n) {
 	if (s->capture) return spoil(s, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	return queue(c, s, [=] {
 		if (!inRange(c, src, n)) return std::string("a copy of memory that was freed before it ran");
+		simMove(n, 0);
 		memcpy(dst, src, n);
 		return std::string();
 	});
@@ -245,6 +248,7 @@ template <class T> CUresult fill(CUcontext c, CUstream s, CUdeviceptr dst, T v, 
 	if (dst % sizeof(T) || n > SIZE_MAX / sizeof(T) || !inRange(c, (void *)dst, n * sizeof(T))) return CUDA_ERROR_INVALID_VALUE;
 	return queue(c, s, [=] {
 		if (!inRange(c, (void *)dst, n * sizeof(T))) return std::string("a fill of memory that was freed before it ran");
+		simMove(0, n * sizeof(T));
 		std::fill_n((T *)dst, n, v);
 		return std::string();
 	});

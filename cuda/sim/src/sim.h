@@ -32,6 +32,11 @@ SIM_EXPORT void simHandle(const char *kind, CUcontext *owner, int change);  // t
 SIM_EXPORT int simFault(const char *plan);              // sets the plan; 1 when it does not parse
 SIM_EXPORT const char *simLeaks();                      // what was not released, "" when nothing is left
 SIM_EXPORT unsigned long long simCalls(const char *function);  // since the start; "" for all
+// What work that ran has read and written of the device's memory since the start, each byte once for each piece of work: copies, fills,
+// products, graphs of cuDNN's, and kernels that are compiled with SIM_CHECK.
+SIM_EXPORT void simMove(size_t read, size_t written);
+SIM_EXPORT void simMoved(unsigned long long *read, unsigned long long *written);
+SIM_EXPORT int simChecks();  // whether kernels are compiled with SIM_CHECK
 
 namespace sim {
 

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/cuda"
+	"onlinerna/nn/device"
+	"onlinerna/train/bench"
+)
+
+type trafficFlags struct {
+	bench.TrafficOptions
+	card, device, precision, json, csv string
+	deterministic, layers              bool
+}
+
+func newBenchTraffic() *cobra.Command {
+	f := &trafficFlags{}
+	cmd := &cobra.Command{
+		Use:   "traffic [options]",
+		Short: "Compute what a step moves through a GPU's memory",
+		Long: `Compute what a training step gives to a GPU: launches, bytes that are read
+and written, products, and the time that they take at least by the card's data
+sheet. The device runs as on the card, with the same groups, fusions, kernels
+and memory, but nothing is computed: there has to be no GPU and no library of
+NVIDIA's, only a build with GPU support. Where a fusion or another can do the
+same, what takes less time by the data sheet is taken.
+
+Each byte counts once for each kernel that reads or writes it, as if there were
+no caches. A piece of work takes its bytes at the bandwidth, or its products at
+the peak, and 1.5 µs to start. What a card reaches is less.
+
+With --device cuda the card that is there runs the steps, eagerly, and its
+clock times each piece.`,
+		Example: `  rna bench traffic --model resnet50 --batch 256
+  rna bench traffic --device-name a100 --precision float16 --layers
+  rna bench traffic --device cuda --csv traffic.csv`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutputs(f.json, f.csv); err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
+			return f.run(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	w := newGroup("Work")
+	w.StringVar(&f.Model, "model", "resnet50", "model, see rna models")
+	f.Batch = 256
+	w.IntVar(&f.Batch, "batch", 256, "`images` a step")
+	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
+	w.IntVar(&f.Window, "window", 10, "snapshots that RNA keeps; 0: without RNA")
+	r := newGroup("Run")
+	r.StringVar(&f.card, "device-name", "h100", "card on paper: a100, h100, h200, b200, rtx4090")
+	r.StringVar(&f.device, "device", "", "`device` that runs the steps, as cuda or cuda:1, in place of a card on paper")
+	r.StringVar(&f.precision, "precision", "bfloat16", precisionHelp)
+	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
+	r.BoolVar(&f.layers, "layers", false, "a line for each piece of work")
+	r.StringVar(&f.json, "json", "", "write everything to this `file`")
+	r.StringVar(&f.csv, "csv", "", "write the pieces of work to this `file`")
+	r.BoolP("help", "h", false, "this help")
+	addGroups(cmd, w, r)
+	return cmd
+}
+
+func (f *trafficFlags) run(ctx context.Context, out io.Writer) (err error) {
+	dev, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, dev.Close()) }()
+	t, err := bench.RunTraffic(ctx, dev, f.TrafficOptions)
+	if err != nil {
+		return err
+	}
+	if err := t.WriteTable(out, f.layers); err != nil {
+		return err
+	}
+	if err := writeFile(f.json, t.WriteJSON); err != nil {
+		return err
+	}
+	return writeFile(f.csv, t.WriteCSV)
+}
+
+// open opens the card on paper, or the one that is to run the steps.
+func (f *trafficFlags) open() (device.Device, error) {
+	if f.device != "" {
+		d, err := openDevice(f.device, deviceOptions{precision: f.precision, deterministic: f.deterministic, eager: true})
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := device.As[device.Card](d); ok {
+			f.Card = c.Card()
+		}
+		return d, nil
+	}
+	precision, err := cuda.ParsePrecision(f.precision)
+	if err != nil {
+		return nil, err
+	}
+	card, err := cuda.FindCard(f.card)
+	if err != nil {
+		return nil, err
+	}
+	d, err := cuda.OpenPaper(card, cuda.NetOptions{Precision: precision, Deterministic: f.deterministic})
+	if err != nil {
+		return nil, err
+	}
+	f.Card, f.Least = card.Name, d.Least
+	return d, nil
+}

@@ -1,0 +1,41 @@
+//go:build gpu
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/train/bench"
+)
+
+// A device tells what a step gives to it, and times that.
+func TestBenchTrafficOnGPU(t *testing.T) {
+	needGPU(t)
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	file, table := filepath.Join(dir, "traffic.json"), filepath.Join(dir, "traffic.csv")
+	out := mustRun(t, "bench", "traffic", "--model", "lenet", "--batch", "4", "--device", "cuda", "--layers", "--json", file, "--csv", table)
+	text, err := os.ReadFile(file)
+	var r bench.Traffic
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Computed || r.Bandwidth <= 0 || r.Step.Seconds <= 0 || r.Card == "" || r.RNA == nil || !strings.Contains(out, "nn_max_pool") {
+		t.Errorf("%+v\n%s", r.Step, out)
+	}
+	lines, err := os.ReadFile(table)
+	if n := strings.Count(string(lines), "\n"); err != nil || n != r.Step.Count+1 || len(r.Works) != r.Step.Count {
+		t.Errorf("%d pieces of work, %d lines, %v", r.Step.Count, n, err)
+	}
+	// What is loaded in this process is not taken out of it.
+	if status, _, stderr := runRNA(t, "bench", "traffic", "--model", "lenet"); status != 1 || !strings.Contains(stderr, "loaded already") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

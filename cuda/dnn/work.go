@@ -1,0 +1,70 @@
+//go:build gpu && cgo
+
+package dnn
+
+import "onlinerna/cuda/driver"
+
+// work is what a run of the graph takes: tensors in memory read or written once, of x of a convolution those pixels that its taps meet.
+func (g *Graph) work() driver.Work {
+	w := driver.Work{Name: g.Name}
+	inputs, place := g.inputs(), 0
+	for i, t := range g.tensors {
+		if t.between {
+			continue
+		}
+		if inputs[place] == nil {
+			w.Write += t.bytes()
+		} else {
+			w.Read += t.bytes() - g.skipped(Tensor(i))
+		}
+		place++
+	}
+	for _, o := range g.ops {
+		if o.action != opConvolve {
+			continue
+		}
+		x, weights, y := o.shape.elements()
+		w.FLOP += 2 * y * weights / max(int64(o.shape.O), 1) // cuDNN refuses what makes no sense
+		element := Float32.bytes()                           // what the convolution would read and write by itself
+		for _, t := range [3]Tensor{o.a, o.b, o.c} {
+			element = min(element, g.tensors[t].element.bytes())
+		}
+		w.Product += element*(x+weights+y) - g.skipped(o.a)
+	}
+	return w
+}
+
+// skipped is the bytes of a tensor that no tap of the convolution that reads it meets.
+func (g *Graph) skipped(t Tensor) int64 {
+	for _, o := range g.ops {
+		if o.action == opConvolve && o.a == t && o.kind != GradInput {
+			return g.tensors[t].element.bytes() * o.shape.skipped()
+		}
+	}
+	return 0
+}
+
+// skipped is the elements of x that no tap meets.
+func (s Shape) skipped() int64 {
+	met := int64(s.N) * int64(s.C)
+	out := s.out()
+	for d, in := range [2]int{s.H, s.W} {
+		taps, rows := [2]int{s.KH, s.KW}[d], make([]bool, max(in, 0))
+		for i := range out[d] {
+			for k := range taps {
+				if at := i*s.Stride[d] - s.Pad[d] + k*s.Dilation[d]; at >= 0 && at < in {
+					rows[at] = true
+				}
+			}
+		}
+		n := int64(0)
+		for _, is := range rows {
+			if is {
+				n++
+			}
+		}
+		met *= n
+	}
+	x, _, _ := s.elements()
+	return x - met
+}

@@ -1,0 +1,53 @@
+package paper
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"onlinerna/cuda/number"
+)
+
+// A Card is what a data sheet says of one.
+type Card struct {
+	Key, Name       string
+	Major, Minor    int   // compute capability
+	Memory          int64 // bytes
+	Multiprocessors int
+	Bandwidth       float64    // of its memory, bytes a second
+	Peak            [4]float64 // FLOP a second by precision, without sparsity, with float32 sums
+}
+
+// Cards are those that are known.
+var Cards = []Card{
+	{"a100", "NVIDIA A100-SXM4-80GB", 8, 0, 80e9, 108, 2.039e12, peaks(19.5, 156, 312, 312)},
+	{"h100", "NVIDIA H100 80GB HBM3", 9, 0, 80e9, 132, 3.35e12, peaks(66.9, 494.7, 989.4, 989.4)},
+	{"h200", "NVIDIA H200", 9, 0, 141e9, 132, 4.8e12, peaks(66.9, 494.7, 989.4, 989.4)},
+	{"b200", "NVIDIA B200", 10, 0, 180e9, 148, 8e12, peaks(75, 1125, 2250, 2250)},
+	{"rtx4090", "NVIDIA GeForce RTX 4090", 8, 9, 24e9, 128, 1.008e12, peaks(82.6, 82.6, 165.2, 165.2)},
+}
+
+// peaks are those of float32, tf32, bfloat16 and float16 in TFLOP a second.
+func peaks(f32, tf32, bf16, f16 float64) [4]float64 {
+	return [4]float64{number.Float32: f32 * 1e12, number.TF32: tf32 * 1e12, number.BFloat16: bf16 * 1e12, number.Float16: f16 * 1e12}
+}
+
+// Find is the card of a key.
+func Find(key string) (Card, error) {
+	var keys []string
+	for _, c := range Cards {
+		if c.Key == strings.ToLower(key) {
+			return c, nil
+		}
+		keys = append(keys, c.Key)
+	}
+	return Card{}, fmt.Errorf("card %q: known are %s", key, strings.Join(keys, ", "))
+}
+
+// Start is what it costs to start a kernel behind another one of the same graph: an assumption, since data sheets do not say.
+const Start = 1500 * time.Nanosecond
+
+// Time is the least that work can take: its bytes at the memory's bandwidth, or its products at the peak, and its start.
+func (c Card) Time(bytes, flop int64, p number.Precision) time.Duration {
+	return Start + time.Duration(1e9*max(float64(bytes)/c.Bandwidth, float64(flop)/c.Peak[p]))
+}

@@ -1,0 +1,29 @@
+//go:build gpu && cgo
+
+package paper
+
+// #cgo CFLAGS: -I${SRCDIR}/../include
+// #include "paper.h"
+import "C"
+
+import (
+	"errors"
+	"time"
+	"unsafe"
+
+	"onlinerna/cuda/lazy"
+)
+
+// Use has this process work with c from then on. No library may have been loaded before.
+func Use(c Card) error {
+	if !lazy.Provide("paper", C.paper_lookup) {
+		return errors.New("cuda: a card on paper, where a library of NVIDIA's is loaded already")
+	}
+	name := C.CString(c.Name)
+	defer C.free(unsafe.Pointer(name))
+	C.paper_card(name, C.int(c.Major), C.int(c.Minor), C.int(c.Multiprocessors), C.size_t(c.Memory))
+	return nil
+}
+
+// Pass has the card's clock go on.
+func Pass(d time.Duration) { C.paper_pass(C.double(d.Seconds())) }

@@ -1,0 +1,66 @@
+//go:build gpu && cgo
+
+package paper_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"onlinerna/cuda"
+	"onlinerna/train/bench"
+	"onlinerna/train/network"
+)
+
+// traffic is that of a step on a card.
+func traffic(t *testing.T, key, model string, batch int, o cuda.NetOptions) (*bench.Traffic, error) {
+	t.Helper()
+	card, err := cuda.FindCard(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := cuda.OpenPaper(card, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	return bench.RunTraffic(t.Context(), d, bench.TrafficOptions{Options: bench.Options{Model: model, Batch: batch}, Least: d.Least, Card: card.Name, Window: 10})
+}
+
+// A step of ResNet-50 has the traffic of the README. What its convolutions take agrees with their operations, and fusions save passes over
+// activations, of which one is 5.7 GB.
+func TestTraffic(t *testing.T) {
+	r, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.BFloat16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Norm < 45e9 || r.Norm > 51.5e9 || r.Step.FLOP < 6.2e12 || r.Step.FLOP > 6.3e12 || r.Step.Count > 650 || r.Step.Seconds < .025 || r.Step.Seconds > .03 ||
+		r.Likely < .035 || r.Likely > .04 || r.RNA.Read < 2e9 || len(r.Works) != r.Step.Count {
+		t.Errorf("norm %d bytes, likely %g s, step %+v, RNA %+v", r.Norm, r.Likely, r.Step, r.RNA)
+	}
+	t.Setenv("RNA_CUDA_FUSE", "never")
+	separate, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.BFloat16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more := separate.Norm - r.Norm; more < 8e9 || more > 16e9 || separate.Step.Seconds < r.Step.Seconds || separate.Step.FLOP != r.Step.FLOP {
+		t.Errorf("without fusions %d bytes of norm, step %+v", separate.Norm, separate.Step)
+	}
+}
+
+// Where the memory of the card is too small it says so, as one that is there.
+func TestMemory(t *testing.T) {
+	_, err := traffic(t, "rtx4090", "resnet50", 4096, cuda.NetOptions{Precision: cuda.Float16})
+	var small *network.MemoryError
+	if !errors.As(err, &small) || !strings.Contains(err.Error(), " fits") {
+		t.Error(err)
+	}
+	r, err := traffic(t, "rtx4090", "lenet", 8, cuda.NetOptions{Precision: cuda.Float32, Deterministic: true})
+	if err != nil || r.Step.FLOP == 0 {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// WriteTable writes t for people: a row for each kind of work, and with layers one for each piece of work.
+func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
+	var b strings.Builder
+	how := "at the limits of its data sheet: computed, not measured"
+	if !t.Computed {
+		how = "by its clock"
+	}
+	fmt.Fprintf(&b, "%s, training at batch %d, on %s; times %s\n\n", t.Model, t.Batch, t.Card, how)
+	rows := [][]string{{"", "launches", "GB read", "GB written", "GFLOP", "ms", "GB/s"}}
+	for _, r := range append(t.Kinds, t.Step) {
+		rows = append(rows, r.cells())
+	}
+	if t.RNA != nil {
+		rows = append(rows, t.RNA.cells())
+	}
+	writeColumns(&b, rows)
+	fmt.Fprintf(&b, "\nA step is a graph of %d nodes. Normalisation moves %s GB, with what it adds to graphs of convolutions.\n", t.Step.Count, number(float64(t.Norm)/1e9))
+	fmt.Fprintf(&b, "%s ms a step are %s images/s.\n", number(1e3*t.Step.Seconds), number(float64(t.Batch)/t.Step.Seconds))
+	if t.Computed {
+		fmt.Fprintf(&b, "With %.0f %% of the bandwidth and %.0f %% of the peak it is %s ms, %s images/s.\n", 100*LikelyBandwidth, 100*LikelyPeak,
+			number(1e3*t.Likely), number(float64(t.Batch)/t.Likely))
+	}
+	if t.Bandwidth > 0 {
+		fmt.Fprintf(&b, "Copies reach %s GB/s.\n", number(t.Bandwidth/1e9))
+	}
+	if layers {
+		rows = [][]string{{"layer", "kind", "MB read", "MB written", "GFLOP", "µs", "GB/s", "what"}}
+		for _, x := range t.Works {
+			r := TrafficRow{Read: x.Read, Write: x.Write, Seconds: x.Seconds}
+			rows = append(rows, []string{x.Layer, x.Kind, number(float64(x.Read) / 1e6), number(float64(x.Write) / 1e6), number(float64(x.FLOP) / 1e9),
+				number(1e6 * x.Seconds), number(r.speed() / 1e9), x.Name})
+		}
+		b.WriteByte('\n')
+		writeColumns(&b, rows)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *TrafficRow) cells() []string {
+	return []string{r.Name, strconv.Itoa(r.Count), number(float64(r.Read) / 1e9), number(float64(r.Write) / 1e9), number(float64(r.FLOP) / 1e9),
+		number(1e3 * r.Seconds), number(r.speed() / 1e9)}
+}
+
+// speed is bytes a second.
+func (r *TrafficRow) speed() float64 {
+	if r.Seconds == 0 {
+		return 0
+	}
+	return float64(r.Read+r.Write) / r.Seconds
+}
+
+// WriteJSON writes t, indented.
+func (t *Traffic) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(t)
+}
+
+// WriteCSV writes a line for each piece of work of a step.
+func (t *Traffic) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	_ = c.Write([]string{"layer", "kind", "name", "read_bytes", "written_bytes", "flop", "seconds"}) // errors stay until Flush
+	for _, x := range t.Works {
+		_ = c.Write([]string{x.Layer, x.Kind, x.Name, fmt.Sprint(x.Read), fmt.Sprint(x.Write), fmt.Sprint(x.FLOP), strconv.FormatFloat(x.Seconds, 'g', 6, 64)})
+	}
+	c.Flush()
+	return c.Error()
+}
