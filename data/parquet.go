@@ -103,7 +103,7 @@ func openParquet(paths []string, classes []string) (Dataset, error) {
 		return nil, err
 	}
 	if coded > 0 {
-		d.note("%s: %d of %d images lie in compressed or dictionary pages, a whole one of which is decoded for each: \"rna data pack\" makes that faster",
+		d.note("%s: %d of %d images lie in pages that are compressed, have a dictionary or a checksum, a whole one of which is decoded for each: \"rna data pack\" makes that faster",
 			where, coded, d.Len())
 	}
 	return d, nil

@@ -27,7 +27,7 @@ func TestParquet(t *testing.T) {
 		note    string
 	}{
 		{"plain", nil, same.Classes(), ""},
-		{"snappy", nil, same.Classes(), "12 of 12 images lie in compressed or dictionary pages"},
+		{"snappy", nil, same.Classes(), "12 of 12 images lie in pages that are compressed, have a dictionary or a checksum"},
 		{"zstd", nil, same.Classes(), "compressed"},
 		{"gzip", nil, same.Classes(), "compressed"},
 		{"v2", nil, same.Classes(), ""},
@@ -35,6 +35,8 @@ func TestParquet(t *testing.T) {
 		{"unnamed", same.Classes(), same.Classes(), "compressed"},
 		{"names", same.Classes(), same.Classes(), ""},
 		{"names", nil, sorted, ""},
+		{"crc", nil, same.Classes(), "checksum"},
+		{"crc-snappy", nil, same.Classes(), "checksum"},
 		{"required", nil, []string{"0", "1", "2"}, ""},
 		{"plain", []string{"shark", "goldfish", "tench", "x"}, []string{"shark", "goldfish", "tench", "x"}, "1 of 4 classes"},
 		{"plain", devkitClasses, devkitClasses, "none of the 3 class names is known"},
@@ -116,6 +118,38 @@ func TestParquetErrors(t *testing.T) {
 		}
 		_, err := openParquet([]string{file}, nil)
 		wantError(t, err, "train.parquet", "not a parquet file, or cut short")
+	}
+}
+
+// A bit that flips in an image of a page that has a checksum is found.
+func TestParquetChecksums(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join(parquetPlace("crc"), "train.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "train.parquet")
+	read := func(content []byte) (b []byte, err error) {
+		if err := os.WriteFile(file, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		ds, err := openParquet([]string{file}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeAtEnd(t, ds)
+		b, _, err = Encoded(ds, 2, new(Scratch))
+		return b, err
+	}
+	image, err := read(whole)
+	from := bytes.Index(whole, image)
+	if err != nil || from < 0 {
+		t.Fatal(from, err)
+	}
+	for at := from; at < from+len(image); at += 17 {
+		bad := bytes.Clone(whole)
+		bad[at] ^= 1 << (at % 8)
+		_, err := read(bad)
+		wantError(t, err, "train.parquet/row 2", "checksum")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"github.com/klauspost/compress/snappy"
@@ -23,6 +24,8 @@ type page struct {
 	defBytes       int64 // v2: of the levels, which are not compressed
 	repBytes       int64
 	packed         bool // v2: whether the values are compressed
+	summed         bool // crc is the CRC-32 of the content as it lies in the file
+	crc            uint32
 }
 
 var errPage = errors.New("a page is damaged")
@@ -74,6 +77,8 @@ func readPageHeader(t *thrift) page {
 			p.unpacked = t.integer()
 		case id == 3 && kind == thriftInt32:
 			p.size = t.integer()
+		case id == 4 && kind == thriftInt32:
+			p.summed, p.crc = true, uint32(t.integer())
 		case (id == 5 || id == 7) && kind == thriftStruct:
 			integers(map[int]*int64{1: &p.values, 2: &p.encoding})
 		case id == 8 && kind == thriftStruct:
@@ -117,6 +122,9 @@ func (p *page) content(r io.ReaderAt, codec int64, maxDef int) (levels []byte, v
 	b := make([]byte, p.size)
 	if n, err := r.ReadAt(b, p.body); n < len(b) {
 		return nil, nil, err
+	}
+	if p.summed && crc32.ChecksumIEEE(b) != p.crc {
+		return nil, nil, fmt.Errorf("page at offset %d: does not match its checksum: damaged", p.offset)
 	}
 	if codec != codecNone && p.packed {
 		head := int(p.defBytes + p.repBytes)

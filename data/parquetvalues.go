@@ -169,7 +169,8 @@ func (f *parquetFooter) images(r io.ReaderAt, g int, c parquetColumn, visit func
 	end, row := chunk.start()+chunk.size, 0
 	lengths := &blockReader{r: r}
 	err = visitPages(r, chunk, func(p page, dictionary *page) error {
-		inPlace := p.encoding == encodingPlain && (c.codec == codecNone || p.kind == pageDataV2 && !p.packed)
+		// A page with a checksum is read whole, so that it can be checked.
+		inPlace := !p.summed && p.encoding == encodingPlain && (c.codec == codecNone || p.kind == pageDataV2 && !p.packed)
 		if !inPlace {
 			ref := pageRef{page: p.offset, end: end, column: c}
 			if dictionary != nil {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+
+	"onlinerna/data/imaging"
 )
 
 // recordLayout is TensorFlow's: train-00000-of-01024 with validation-00000-of-00128, TFRecords of tf.train.Example with
@@ -32,13 +34,25 @@ var (
 
 func isRecordName(path string) bool { return recordName.MatchString(filepath.Base(path)) }
 
+// records is a set of images in TFRecords, of which each is read whole, so that its checksum can be checked.
+type records struct {
+	archive
+	contents []content // by image
+}
+
+// content is where a record's lies, without the checksum behind it.
+type content struct {
+	offset int64
+	size   uint32
+}
+
 // openRecords indexes TFRecords. Labels count from 1, as in ImageNet's, unless one is 0.
 func openRecords(paths []string, classes []string) (Dataset, error) {
-	d := new(archive)
+	d := new(records)
 	complete(paths, &d.noted)
 	// By label as written: its synset, "" where there is none.
 	type part struct {
-		archive
+		records
 		synsets map[int32]string
 	}
 	parts, err := inParallel(len(paths), func(k int) (*part, error) {
@@ -54,6 +68,7 @@ func openRecords(paths []string, classes []string) (Dataset, error) {
 			}
 			p.synsets[e.label] = e.synset
 			p.add(fmt.Sprintf("record %d", n), e.offset, e.size, e.label)
+			p.contents = append(p.contents, e.content)
 			return nil
 		})
 		if err != nil {
@@ -73,6 +88,7 @@ func openRecords(paths []string, classes []string) (Dataset, error) {
 			synsets[label] = synset
 		}
 		d.append(&p.archive, &shardFile{path: paths[k], keep: k < maxOpenShards})
+		d.contents = append(d.contents, p.contents...)
 	}
 	if len(d.labels) == 0 {
 		return nil, fmt.Errorf("%s: the files hold no records", filepath.Dir(paths[0]))
@@ -84,8 +100,33 @@ func openRecords(paths []string, classes []string) (Dataset, error) {
 	return d, nil
 }
 
+func (d *records) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
+	b, err := d.encoded(i, s)
+	if err == nil {
+		var m *imaging.Image
+		if m, err = s.decodeBytes(b, d.Channels(), region); err == nil {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", d.Name(i), err)
+}
+
+func (d *records) encoded(i int, s *Scratch) ([]byte, error) {
+	c := d.contents[i]
+	b, err := s.read(d.file(i), c.offset, int64(c.size)+4)
+	if err != nil {
+		return nil, err
+	}
+	b, sum := b[:c.size], binary.LittleEndian.Uint32(b[c.size:])
+	if masked(b) != sum {
+		return nil, errors.New("does not match its checksum: damaged")
+	}
+	from := d.offsets[i] - c.offset
+	return b[from : from+int64(d.sizes[i])], nil
+}
+
 // nameRecords makes classes of the labels as they are written.
-func nameRecords(d *archive, synsets map[int32]string) error {
+func nameRecords(d *records, synsets map[int32]string) error {
 	named := true
 	for _, synset := range synsets {
 		named = named && synset != ""
@@ -135,10 +176,11 @@ type example struct {
 	offset, size int64 // of the image
 	label        int32
 	synset       string
+	content      content
 }
 
 // visitRecords visits the examples of a TFRecord file, reading all but the images. Each record is the length, its
-// masked CRC, the content and its masked CRC; the CRC of contents is not checked.
+// masked CRC, the content and its masked CRC, which is checked when an image is read.
 func visitRecords(r io.ReaderAt, size int64, visit func(n int, e example) error) error {
 	var header [12]byte
 	at := int64(0)
@@ -161,6 +203,7 @@ func visitRecords(r io.ReaderAt, size int64, visit func(n int, e example) error)
 		if err != nil {
 			return fmt.Errorf("record %d at offset %d: %w", n, at, err)
 		}
+		e.content = content{at + 12, uint32(min(length, 1<<32-1))}
 		if err := visit(n, e); err != nil {
 			return fmt.Errorf("record %d at offset %d: %w", n, at, err)
 		}

@@ -115,6 +115,36 @@ func TestRecords(t *testing.T) {
 	wantError(t, fmt.Errorf("%q", Notes(ds)), "1 of 4 files are here")
 }
 
+// A bit that changes anywhere in a record is found when its image is read.
+func TestRecordChecksums(t *testing.T) {
+	list := imageRecords(t, func(class int) int { return class + 1 }, false)
+	good := slices.Concat(list...)
+	file := filepath.Join(t.TempDir(), "train.tfrecord")
+	var s Scratch
+	found := 0
+	for at := 12; at < len(list[0]); at += 13 {
+		bad := slices.Clone(good)
+		bad[at] ^= 1 << (at % 8)
+		write(t, filepath.Dir(file), "train.tfrecord", bad)
+		ds, err := openRecords([]string{file}, nil)
+		if err != nil { // the bit is in the structure
+			continue
+		}
+		closeAtEnd(t, ds)
+		_, err = ds.Read(0, nil, &s)
+		wantError(t, err, "train.tfrecord/record 0", "does not match its checksum")
+		_, _, err = Encoded(ds, 0, &s)
+		wantError(t, err, "checksum")
+		if _, err := ds.Read(1, nil, &s); err != nil {
+			t.Fatal(err)
+		}
+		found++
+	}
+	if found < 20 {
+		t.Errorf("%d flips tried", found)
+	}
+}
+
 func TestRecordErrors(t *testing.T) {
 	label := func(class int) int { return class + 1 }
 	whole := imageRecords(t, label, true)[0]

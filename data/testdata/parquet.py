@@ -54,6 +54,8 @@ write("parquet/required/train.parquet", pa.table([pa.array(images), pa.array(lab
     pa.field("img", pa.binary(), nullable=False), pa.field("label", pa.int32(), nullable=False)])), compression="none", use_dictionary=False)
 write("parquet/nulls/train.parquet", pa.table({"image": pa.array([{"bytes": b if i != 3 else None} for i, b in enumerate(images)]),
                                                "label": pa.array(labels)}), compression="none", use_dictionary=False)
+for name, compression in ("crc", "none"), ("crc-snappy", "snappy"):
+    write(f"parquet/{name}/train.parquet", table(0, 12), compression=compression, use_dictionary=["label"], write_page_checksum=True)
 # In the order of the names of classes, as folders and archives have images.
 order = sorted(range(12), key=lambda i: (NAMES[labels[i]], i))
 write("parquet/sorted/train.parquet", pa.table({"image": pa.array([{"bytes": images[i]} for i in order]),
