@@ -11,6 +11,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/imaging"
+	"onlinerna/internal/text"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -132,7 +133,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if f.json {
 		told = log
 	}
-	fmt.Fprintf(told, "%s: %d images of %d classes; %v, mean %.4g, std %.4g\n", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std)
+	fmt.Fprintln(told, text.Wrap(fmt.Sprintf("%s: %d images of %d classes; %v, mean %.4g, std %.4g", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std), "  "))
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
 		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad, FastDecode: f.fastDecode,
 		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
