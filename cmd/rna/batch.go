@@ -10,6 +10,7 @@ import (
 // batchFlag is the value of --batch: a number of images or auto.
 type batchFlag struct{ n *int }
 
+// Type, String and Set are pflag.Value.
 func (f batchFlag) Type() string { return "images" }
 
 func (f batchFlag) String() string {

@@ -103,6 +103,7 @@ func (f *benchRNAFlags) check(cmd *cobra.Command) error {
 	return checkFigure(f.plot, f.csv, f.json)
 }
 
+// run measures, prints the table and writes the files.
 func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	f.Windows, f.Net.Seed = f.windows, f.Seed
 	if f.dim == 0 {
@@ -285,6 +286,7 @@ func gpuPlace(ordinal, dim, threads int, open *[]io.Closer) (*bench.Place, error
 // windowList is the value of --window.
 type windowList []int
 
+// Type, String and Set are pflag.Value.
 func (l *windowList) Type() string { return "list" }
 
 func (l *windowList) String() string {

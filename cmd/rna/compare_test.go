@@ -27,8 +27,6 @@ func TestCompare(t *testing.T) {
 		"no folder of":     {a, dir},
 		".svg, .png, .pdf": {a, b, "--plot", filepath.Join(dir, "x.jpg")},
 	} {
-		if status, _, stderr := runRNA(t, append([]string{"compare"}, args...)...); status == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("%v: status %d, %s, want %q", args, status, stderr, want)
-		}
+		fails(t, append([]string{"compare"}, args...), want)
 	}
 }

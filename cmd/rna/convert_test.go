@@ -37,8 +37,6 @@ func TestConvert(t *testing.T) {
 		{"eval --weights " + pt + " --key model", "without a key"},
 		{"train --key model", "there is none"},
 	} {
-		if status, _, err := runRNA(t, strings.Fields(c.args)...); status == 0 || !strings.Contains(err, c.want) {
-			t.Errorf("rna %s: status %d, stderr %q", c.args, status, err)
-		}
+		fails(t, strings.Fields(c.args), c.want)
 	}
 }

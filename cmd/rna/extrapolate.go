@@ -37,6 +37,7 @@ type windowFlags struct {
 	pairs          bool
 }
 
+// add adds the options that say what the window is made of.
 func (f *windowFlags) add(g group) {
 	g.StringVar(&f.order, "order", string(extrapolate.Natural), "order of the files, oldest first: natural (2 before 10), given, or step (by the metadata or the last number in the name)")
 	g.StringVar(&f.y0, "y0", "", "`file` that the first one started from: one residual more")
@@ -133,6 +134,7 @@ func (f *extrapolateFlags) check(args []string) error {
 	return f.windowFlags.check(f.set, len(args))
 }
 
+// check finds options that exclude each other, and files that are no pairs.
 func (f *windowFlags) check(set *pflag.FlagSet, files int) error {
 	switch {
 	case f.pairs && f.y0 != "":
@@ -199,6 +201,7 @@ func closeAll(files []*extrapolate.Checkpoint) {
 	}
 }
 
+// run extrapolates, writes the file and prints what it is made of.
 func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
 	for _, path := range append(args, f.y0) {
 		if path != "" && sameFile(path, f.out) {
@@ -342,6 +345,7 @@ type residual struct {
 // number is a number that may be infinite, which JSON writes as a string.
 type number float64
 
+// MarshalJSON writes a string for what JSON has no number for.
 func (n number) MarshalJSON() ([]byte, error) {
 	if v := float64(n); math.IsInf(v, 0) || math.IsNaN(v) {
 		return json.Marshal(fmt.Sprint(v))
@@ -370,6 +374,7 @@ func newReport(s *extrapolate.Series, f *extrapolateFlags) *extrapolation {
 	return r
 }
 
+// setWeights enters the weight of each file.
 func (r *extrapolation) setWeights(w []float64) {
 	r.weights = w
 	for i, v := range w {
@@ -377,6 +382,7 @@ func (r *extrapolation) setWeights(w []float64) {
 	}
 }
 
+// setResult enters coefficients and what they are made of.
 func (r *extrapolation) setResult(s *extrapolate.Series, res rna.Result, beta float64) {
 	lambda, tau, condition := number(res.Lambda), number(res.Tau), number(res.Condition)
 	r.Lambda, r.Tau, r.Condition = &lambda, &tau, &condition
@@ -413,6 +419,7 @@ func (r *extrapolation) metadata(s *extrapolate.Series) map[string]string {
 	return m
 }
 
+// print writes the coefficients as a table, or everything as JSON.
 func (r *extrapolation) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		e := json.NewEncoder(w)

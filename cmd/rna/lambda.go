@@ -14,6 +14,7 @@ type lambdaFlag struct{ rna *train.RNAConfig }
 
 var _ pflag.Value = lambdaFlag{}
 
+// Type, String and Set are pflag.Value.
 func (f lambdaFlag) Type() string { return "number" }
 
 func (f lambdaFlag) String() string { return "" }

@@ -32,6 +32,16 @@ func mustRun(t *testing.T, args ...string) string {
 	return out
 }
 
+// fails runs a command that has to fail and say want; it returns the status.
+func fails(t *testing.T, args []string, want string) int {
+	t.Helper()
+	status, _, err := runRNA(t, args...)
+	if status == 0 || !strings.Contains(err, want) {
+		t.Errorf("rna %s: status %d, stderr %q, want %q", strings.Join(args, " "), status, err, want)
+	}
+	return status
+}
+
 // quick are options that make a training of a second.
 var quick = []string{"--limit-batches", "3", "--limit-val", "2", "--batch", "32", "--rna-start", "1", "--averages", "2"}
 

@@ -36,11 +36,13 @@ func newProgress(out, err io.Writer, quiet bool) *progress {
 	return &progress{out: out, err: err, quiet: quiet, tty: isTerminal(err), bar: newBar(err, quiet), next: time.Now().Add(every)}
 }
 
+// Name is that of the hook.
 func (p *progress) Name() string { return "progress" }
 
 // Late implements train.LateHook.
 func (p *progress) Late() bool { return true }
 
+// AfterStep moves the bar, or prints a line now and then where there is none.
 func (p *progress) AfterStep(s *train.State) error {
 	if p.began.IsZero() {
 		p.left(s, s.Epoch-1, float64(s.Batch)/float64(s.Batches))
@@ -102,11 +104,13 @@ func (p *progress) done() {
 	p.epoch = 0
 }
 
+// log prints a line above the bar.
 func (p *progress) log(format string, args ...any) {
 	p.done()
 	fmt.Fprintf(p.err, format+"\n", args...)
 }
 
+// AfterEpoch prints the line of the epoch, and which weights are best.
 func (p *progress) AfterEpoch(s *train.State) error {
 	if p.quiet {
 		return nil

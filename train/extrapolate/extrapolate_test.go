@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -351,91 +350,6 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// c is the same whatever the scale of files of float64, from 1e-300 to 1e300, also where one residual is far from the others.
-func TestScales(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 2))
-	const d, n = 40, 5
-	vs := make([][]float64, n+1)
-	for k := range vs {
-		vs[k] = make([]float64, d)
-		for i := range d {
-			vs[k][i] = rng.NormFloat64() * math.Pow(0.1+0.8*float64(i)/d, float64(k))
-		}
-	}
-	for _, lambda := range []float64{0, 1e-9, 1e-3} {
-		var want []float64
-		for _, exp := range []int{0, -996, -700, -525, -538, -300, 300, 520, 996} {
-			var paths []string
-			dir := t.TempDir()
-			for k, v := range vs {
-				u := make([]float64, d)
-				for i := range u {
-					u[i] = math.Ldexp(v[i], exp)
-				}
-				paths = append(paths, save(t, filepath.Join(dir, fmt.Sprintf("%d.safetensors", k)), nil, named{"w", u}))
-			}
-			res := solved(t, measured(t, openAll(t, paths...), Options{}), rna.Options{Lambda: rna.Set(lambda)})
-			if want == nil {
-				want = res.C
-			}
-			for j, c := range res.C {
-				if !(math.Abs(c-want[j]) <= 1e-13*math.Abs(want[j])) {
-					t.Errorf("λ = %g, 2^%d: c is %v, want %v", lambda, exp, res.C, want)
-					break
-				}
-			}
-		}
-	}
-	dir := t.TempDir()
-	huge := math.MaxFloat64
-	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", []float64{1, huge}})
-	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", []float64{1, -huge}})
-	s, err := NewSeries(openAll(t, a, b), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Measure(t.Context()); err == nil || !strings.Contains(err.Error(), `tensor "w": the difference between`) {
-		t.Errorf("error %v", err)
-	}
-}
-
-// What cannot be written leaves nothing behind.
-func TestOverflow(t *testing.T) {
-	dir := t.TempDir()
-	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", []float32{1, 3e38}})
-	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", []float32{1, 1}})
-	s, err := NewSeries(openAll(t, a, b), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.Write(t.Context(), filepath.Join(dir, "out.safetensors"), []float64{2, -1}, WriteOptions{})
-	if err == nil || !strings.Contains(err.Error(), `element 1 of tensor "w"`) {
-		t.Errorf("error %v", err)
-	}
-	if left, _ := os.ReadDir(dir); len(left) != 2 {
-		t.Errorf("files %v are left", left)
-	}
-}
-
-func TestNonFinite(t *testing.T) {
-	dir := t.TempDir()
-	v := make([]float32, 3000)
-	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", v})
-	v[2999] = float32(math.NaN())
-	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", v})
-	s, err := NewSeries(openAll(t, a, b), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Measure(t.Context()); err == nil || !strings.Contains(err.Error(), `b.safetensors: element 2999 of tensor "w" is NaN`) {
-		t.Errorf("error %v", err)
-	}
-	same := measured(t, openAll(t, a, a), Options{})
-	if res, err := same.Solve(rna.Options{}); err != nil || res.Status != rna.ZeroResidual {
-		t.Errorf("equal files: status %v, error %v", res.Status, err)
-	}
-}
-
 func TestDifferences(t *testing.T) {
 	dir := t.TempDir()
 	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", []float32{1}}, named{"x", []float32{1}}, named{"gone", []float32{1}})
@@ -449,92 +363,5 @@ func TestDifferences(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
-	}
-}
-
-func TestOrder(t *testing.T) {
-	names := func(files []*Checkpoint) string {
-		var s []string
-		for _, c := range files {
-			s = append(s, c.Path)
-		}
-		return strings.Join(s, " ")
-	}
-	unread := func(paths ...string) (files []*Checkpoint) {
-		for _, p := range paths {
-			files = append(files, &Checkpoint{Path: p})
-		}
-		return files
-	}
-	for _, c := range []struct {
-		by       Order
-		in, want string
-	}{
-		{Natural, "c-10 c-2 c-1", "c-1 c-2 c-10"},
-		{Natural, "c-010 c-9 c-10", "c-9 c-010 c-10"},
-		{Natural, "b2/1 b10/0 b2/0", "b2/0 b2/1 b10/0"},
-		{Natural, "c c1 b99999999999999999999 b100000000000000000000", "b99999999999999999999 b100000000000000000000 c c1"},
-		{Given, "c-10 c-2", "c-10 c-2"},
-		{ByStep, "b-epoch1-20.pt a-epoch2-30.pt c-epoch0-9.pt", "c-epoch0-9.pt b-epoch1-20.pt a-epoch2-30.pt"},
-	} {
-		files := unread(strings.Fields(c.in)...)
-		if err := Sort(files, c.by); err != nil || names(files) != c.want {
-			t.Errorf("%s of %s gives %s, want %s (%v)", c.by, c.in, names(files), c.want, err)
-		}
-	}
-	files := unread("a-1", "b-0")
-	files[0].Metadata, files[1].Metadata = map[string]string{"step": "5"}, map[string]string{"epoch": "7"}
-	if err := Sort(files, ByStep); err != nil || names(files) != "a-1 b-0" {
-		t.Errorf("by metadata: %s (%v)", names(files), err)
-	}
-	for _, bad := range [][]*Checkpoint{unread("a", "b1"), unread("a1", "b1")} {
-		if err := Sort(bad, ByStep); err == nil {
-			t.Errorf("%s by step: no error", names(bad))
-		}
-	}
-	if err := Sort(files, "random"); err == nil {
-		t.Error("an unknown order: no error")
-	}
-}
-
-func TestNorms(t *testing.T) {
-	s, err := NewSeries(golden(t, ".pt"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	norms, err := s.Norms(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range norms {
-		last := values(t, s.files[3], n.Name)
-		before := values(t, s.files[2], n.Name)
-		norm, moved := 0.0, 0.0
-		for i, v := range last {
-			norm, moved = math.Hypot(norm, v), math.Hypot(moved, v-before[i])
-		}
-		if math.Abs(n.Norm[3]-norm) > 1e-12*norm || math.Abs(n.Moved[2]-moved) > 1e-12*norm {
-			t.Errorf("%s: norm %v, moved %v, want %v, %v", n.Name, n.Norm[3], n.Moved[2], norm, moved)
-		}
-	}
-	if len(norms) != 8 {
-		t.Errorf("norms of %d tensors, want 8", len(norms))
-	}
-}
-
-// A file that is cut short while it is read is an error, mapped or not.
-func TestCutShort(t *testing.T) {
-	dir := t.TempDir()
-	a := save(t, filepath.Join(dir, "a.safetensors"), nil, named{"w", make([]float32, 1<<16)})
-	b := save(t, filepath.Join(dir, "b.safetensors"), nil, named{"w", make([]float32, 1<<16)})
-	s, err := NewSeries(openAll(t, a, b), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(b, 100); err != nil {
-		t.Skip(err)
-	}
-	if err := s.Measure(t.Context()); err == nil {
-		t.Error("no error")
 	}
 }
