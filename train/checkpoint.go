@@ -1,20 +1,26 @@
 package train
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	"onlinerna/internal/files"
 	"onlinerna/nn/device"
-	"onlinerna/train/internal/files"
+	"onlinerna/train/config"
+	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
 
-// checkpointDir is the folder of the checkpoint in that of the run.
+// checkpointDir is the folder of the checkpoints in that of the run.
 const checkpointDir = "checkpoint"
+
+const configName = "config.json"
 
 // checkpointVersion is that of state.json.
 const checkpointVersion = 1
@@ -29,8 +35,43 @@ type checkpoint struct {
 	Hooks    map[string]json.RawMessage `json:"hooks,omitempty"`
 }
 
-// Save writes the state of the run to the folder "checkpoint" in that of the run. It replaces the one before when
-// it is complete.
+// due is when the next checkpoint is to be written.
+type due struct {
+	saved      time.Time // when the last one was
+	at         bool      // by the clock: after the step in progress
+	savedSteps int       // that it was after
+}
+
+// wants says whether this process would write a checkpoint after a step by its clock. Rank 0's counts.
+func (r *Run) wants() bool {
+	c := &r.Config
+	return c.Out != "" && c.CheckpointMinutes > 0 && c.Ranks.First() && time.Since(r.due.saved).Minutes() >= c.CheckpointMinutes
+}
+
+// atEpochEnd says whether a checkpoint follows an epoch.
+func (r *Run) atEpochEnd(epoch int) (bool, error) {
+	c := &r.Config
+	switch {
+	case c.Out == "":
+		return false, nil
+	case epoch == c.Epochs:
+		return true, nil
+	case c.CheckpointEvery > 0:
+		return epoch%c.CheckpointEvery == 0, nil
+	case c.CheckpointSteps > 0:
+		return r.pos.Steps-r.due.savedSteps >= c.CheckpointSteps, nil
+	}
+	return c.Ranks.Any(r.wants())
+}
+
+// dueAfter says whether a checkpoint follows a step in an epoch.
+func (r *Run) dueAfter(step int) bool {
+	c := &r.Config
+	return c.Out != "" && (r.due.at || c.CheckpointSteps > 0 && step-r.due.savedSteps >= c.CheckpointSteps)
+}
+
+// Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as Config.CheckpointKeep says stay,
+// with it.
 func (r *Run) Save() error {
 	if r.Config.Out == "" {
 		return errors.New("the run has no folder to save its state in")
@@ -58,6 +99,7 @@ func (r *Run) saveTogether() error {
 			}
 		}
 	}
+	r.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
 	return g.Together(err)
 }
 
@@ -71,8 +113,12 @@ func (r *Run) saveDivided(h DividedHook, dir string) (json.RawMessage, error) {
 
 // save writes the state of the run, with the others in saveTogether where hooks need them.
 func (r *Run) save() error {
-	dir := filepath.Join(r.Config.Out, checkpointDir)
-	err := files.ReplaceDir(dir, func(tmp string) error {
+	root := filepath.Join(r.Config.Out, checkpointDir)
+	m := store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps}
+	_, err := store.Write(root, r.Config.CheckpointKeep, m, func(tmp string) error {
+		if err := r.Config.Write(tmp); err != nil {
+			return err
+		}
 		if err := r.Net.SaveWeights(filepath.Join(tmp, "weights.safetensors"), r.Net.Params, r.Net.Stats, r.Meta(network.SGD)); err != nil {
 			return err
 		}
@@ -114,12 +160,47 @@ func (r *Run) save() error {
 	return nil
 }
 
+// Checkpoint is the folder of the newest checkpoint of the run in a folder. What is in it is not verified.
+func Checkpoint(dir string) (string, error) {
+	list, err := store.List(filepath.Join(dir, checkpointDir))
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s has no checkpoint", dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	return list[0], nil
+}
+
+// ReadConfig reads the config of the run in a folder: that of its newest checkpoint that is whole.
+func ReadConfig(dir string) (Config, error) {
+	c, _, err := readConfig(dir)
+	return c, err
+}
+
+// readConfig is ReadConfig, with where it was. A run without checkpoints has config.json alone.
+func readConfig(dir string) (c Config, newest store.Newest, err error) {
+	root := filepath.Join(dir, checkpointDir)
+	if list, err := store.List(root); err == nil && len(list) == 0 {
+		c, err := config.Read(dir)
+		return c, newest, err
+	}
+	if newest, err = store.Find(root); err != nil {
+		return c, newest, err
+	}
+	c, err = config.Read(newest.Dir)
+	return c, newest, err
+}
+
 // Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does
 // not change results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of epochs, also of a
 // run that is over: the schedule of the learning rate is then that of the new length, from where the run is on. The
 // hooks are those that the run was started with.
 func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) (*Run, error) {
-	c, err := ReadConfig(dir)
+	c, newest, err := readConfig(dir)
+	if err == nil && newest.Dir == "" {
+		err = fmt.Errorf("%s has no checkpoint", dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("nothing to resume: %w", err)
 	}
@@ -132,7 +213,13 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 	if err != nil {
 		return nil, err
 	}
-	if err = r.Config.Ranks.Together(r.load()); err == nil {
+	if err = r.lock(); err == nil {
+		err = r.Config.Ranks.Together(r.load(newest.Dir))
+	}
+	if err == nil {
+		err = r.tidy(newest)
+	}
+	if err == nil {
 		err = r.preflight()
 	}
 	if err == nil && c.Epochs != before {
@@ -144,12 +231,47 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 	return r, nil
 }
 
-// load reads the checkpoint of the run.
-func (r *Run) load() error {
-	dir, err := files.FindDir(filepath.Join(r.Config.Out, checkpointDir))
-	if err != nil {
+// lock takes the run's folder for this process, or for its ranks.
+func (r *Run) lock() error {
+	return r.first(func() (err error) {
+		if r.locked == nil {
+			r.locked, err = store.Acquire(filepath.Join(r.Config.Out, checkpointDir))
+		}
 		return err
-	}
+	})
+}
+
+// tidy sets damaged checkpoints aside and puts back the config of the one that the run goes on from, where it is missing or another.
+func (r *Run) tidy(from store.Newest) error {
+	return r.first(func() error {
+		for _, d := range from.Damaged {
+			to, err := d.Aside()
+			if err != nil {
+				return err
+			}
+			r.note("%v: the checkpoint is now %s, and the one before it, %s, is taken", d.Err, to, from.Dir)
+		}
+		path := filepath.Join(r.Config.Out, configName)
+		has, err := os.ReadFile(path)
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		want, err := os.ReadFile(filepath.Join(from.Dir, configName))
+		if err != nil || bytes.Equal(has, want) {
+			return err
+		}
+		if has != nil {
+			if err := os.Rename(path, path+".other"); err != nil {
+				return err
+			}
+			r.note("%s is not that of the checkpoint (%s): it is now %s.other; a resumed run takes other options on the command line alone", path, config.Differ(has, want), configName)
+		}
+		return files.Write(path, want)
+	})
+}
+
+// load reads a checkpoint of the run.
+func (r *Run) load(dir string) error {
 	path := filepath.Join(dir, "state.json")
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -177,6 +299,7 @@ func (r *Run) load() error {
 		}
 	}
 	r.pos, r.best, r.begun = c.Position, c.Best, true
+	r.due = due{saved: time.Now(), savedSteps: r.pos.Steps}
 	if err := r.resumeScale(c.Scale); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -3,9 +3,6 @@ package train
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-
-	"onlinerna/train/internal/files"
 )
 
 // A FailedError says where a run failed, and which state of it is kept.
@@ -55,9 +52,6 @@ func (r *Run) savedState() string {
 	if r.Config.Out == "" {
 		return ""
 	}
-	dir, err := files.FindDir(filepath.Join(r.Config.Out, checkpointDir))
-	if err != nil {
-		return ""
-	}
+	dir, _ := Checkpoint(r.Config.Out)
 	return dir
 }

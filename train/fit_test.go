@@ -56,6 +56,7 @@ func TestAutoBatch(t *testing.T) {
 	if err != nil || stored.Batch != batch {
 		t.Errorf("config.json has batch %d, %v", stored.Batch, err)
 	}
+	r.Close()
 	if again, err := Resume(c.Out, cpuDevice(t, 1), nil); err != nil || again.Config.Batch != batch {
 		t.Errorf("resumed: %v", err)
 	} else if err := again.Close(); err != nil {
@@ -173,6 +174,7 @@ func TestOutOfMemory(t *testing.T) {
 	if !errors.As(err, &f) || f.Epoch != 3 || f.Step != 7 || f.Checkpoint == "" || !strings.Contains(err.Error(), "epoch 3, step 7: writing the checkpoint: ") || !strings.Contains(err.Error(), "a smaller batch needs less; the state saved last is in "+f.Checkpoint) {
 		t.Fatalf("%v", err)
 	}
+	r.Close()
 	again, err := Resume(c.Out, host, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,6 @@ var (
 	numbers, tensors = traintest.Numbers, traintest.Tensors
 	near, mean       = traintest.Near, traintest.Mean
 	uniform          = traintest.Uniform
-	filesOf          = traintest.Files
 )
 
 type watch = traintest.Watch
@@ -88,6 +87,36 @@ func untimed(t testing.TB, b []byte) string {
 
 // sameFolders fails unless two runs left the same files: weights, checkpoint and window bit for bit, metrics
 // and state apart from times.
+// filesOf lists the files of a run, of its checkpoints those of the newest, without its number.
+func filesOf(t testing.TB, dir string) []string {
+	t.Helper()
+	newest, _ := Checkpoint(dir)
+	var list []string
+	for _, name := range traintest.Files(t, dir) {
+		if at, ok := strings.CutPrefix(name, checkpointDir+"/"); ok {
+			number, rest, _ := strings.Cut(at, "/")
+			if rest == "manifest.json" || number != filepath.Base(newest) {
+				continue
+			}
+			name = checkpointDir + "/" + rest
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+// inRun is where a file of filesOf is.
+func inRun(t testing.TB, dir, name string) string {
+	if rest, ok := strings.CutPrefix(name, checkpointDir+"/"); ok {
+		newest, err := Checkpoint(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(newest, rest)
+	}
+	return filepath.Join(dir, filepath.FromSlash(name))
+}
+
 func sameFolders(t testing.TB, got, want string) {
 	t.Helper()
 	g, w := filesOf(t, got), filesOf(t, want)
@@ -96,8 +125,8 @@ func sameFolders(t testing.TB, got, want string) {
 		return
 	}
 	for _, name := range w {
-		a, err := os.ReadFile(filepath.Join(got, name))
-		b, err2 := os.ReadFile(filepath.Join(want, name))
+		a, err := os.ReadFile(inRun(t, got, name))
+		b, err2 := os.ReadFile(inRun(t, want, name))
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}

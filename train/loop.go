@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"onlinerna/internal/files"
+	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -124,44 +126,72 @@ func (r *Run) beginFolder() error {
 	if out == "" {
 		return nil
 	}
-	err := r.first(func() error {
-		for _, name := range []string{"config.json", "metrics.jsonl", keptDir, checkpointDir, checkpointDir + ".old", "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
+	root := filepath.Join(out, checkpointDir)
+	free := func() error {
+		for _, name := range []string{configName, "metrics.jsonl", keptDir, "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
 			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
-				return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
+				return holdsRun(out, name)
 			}
 		}
-		if err := os.MkdirAll(out, 0o755); err != nil {
+		if list, err := store.List(root); err != nil || len(list) > 0 {
+			return errors.Join(err, holdsRun(out, checkpointDir))
+		}
+		return nil
+	}
+	err := r.first(func() error {
+		if err := free(); err != nil { // nothing is changed then
+			return err
+		}
+		if err := files.MkdirAll(root); err != nil {
 			return fmt.Errorf("the run's folder %s: %w", out, err)
 		}
 		return nil
 	})
+	if err == nil {
+		err = r.lock()
+	}
+	if err == nil {
+		err = r.first(free)
+	}
 	if err != nil {
 		return err
 	}
-	if err = r.saveTogether(); err == nil {
-		err = r.first(func() error { return r.Config.Write(out) }) // last: without it there is no run in the folder
+	if err = r.saveTogether(); err == nil { // from here on there is a run that can be resumed
+		err = r.first(func() error { return r.Config.Write(out) })
 	}
 	if err == nil {
 		return nil
 	}
 	if r.Config.Ranks.First() {
-		os.RemoveAll(filepath.Join(out, checkpointDir))
+		store.Remove(root)
 	}
 	return fmt.Errorf("the run's folder %s: %w", out, err)
 }
 
-// interrupt saves the state of a run that is to stop.
-func (r *Run) interrupt() error {
+func holdsRun(out, name string) error {
+	return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
+}
+
+// saveGood saves the state of a run in an epoch.
+func (r *Run) saveGood() error {
 	if err := r.averageStats(); err != nil {
 		return err
 	}
 	if err := r.checkWeights(); err != nil { // a good checkpoint is not to be replaced by a useless one
 		return err
 	}
+	return r.Save()
+}
+
+// interrupt saves the state of a run that is to stop.
+func (r *Run) interrupt() error {
 	if r.Config.Out == "" {
+		if err := r.checkWeights(); err != nil {
+			return err
+		}
 		return ErrInterrupted
 	}
-	if err := r.Save(); err != nil {
+	if err := r.saveGood(); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Config.Out)
@@ -193,10 +223,11 @@ func (r *Run) epoch() error {
 	rec := *r.pos.Record
 	r.History = append(r.History, rec)
 	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped}
-	if c := &r.Config; c.Out != "" && (rec.Epoch%c.CheckpointEvery == 0 || rec.Epoch == c.Epochs) {
-		return r.Save()
+	save, err := r.atEpochEnd(rec.Epoch)
+	if err != nil || !save {
+		return err
 	}
-	return nil
+	return r.Save()
 }
 
 // record evaluates the weights at the end of an epoch.

@@ -93,9 +93,6 @@ const (
 // ReadConfigFile reads a config that a user wrote, JSON or YAML.
 func ReadConfigFile(path string) (Config, error) { return config.ReadFile(path) }
 
-// ReadConfig reads the config.json of a run's folder.
-func ReadConfig(dir string) (Config, error) { return config.Read(dir) }
-
 // Hooks and what they are called with; see package hook.
 type (
 	Hook        = hook.Hook

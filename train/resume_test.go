@@ -13,6 +13,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/train/average"
+	"onlinerna/train/internal/store"
 )
 
 func init() {
@@ -287,47 +288,6 @@ func stopped(t *testing.T, c Config, step int) {
 	}
 }
 
-// TestCheckpointKilled resumes from what a program that dies while it writes a checkpoint leaves.
-func TestCheckpointKilled(t *testing.T) {
-	dir := t.TempDir()
-	out := filepath.Join(dir, "run")
-	stopped(t, tiny(out), 5)
-	check := filepath.Join(out, checkpointDir)
-	resumes := func(name string) {
-		t.Helper()
-		r, err := Resume(out, cpuDevice(t, 1), nil)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			return
-		}
-		defer r.Close()
-		if r.pos.Steps != 5 {
-			t.Errorf("%s: at step %d, want 5", name, r.pos.Steps)
-		}
-	}
-	put(t, filepath.Join(check+".new", "weights.safetensors"), []byte("half"))
-	resumes("half-written new folder")
-	if err := os.Rename(check, check+".old"); err != nil {
-		t.Fatal(err)
-	}
-	resumes("killed between the renames")
-	r, err := Resume(out, cpuDevice(t, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Save(); err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	for _, d := range []string{check + ".new", check + ".old"} {
-		if _, err := os.Stat(d); err == nil {
-			t.Errorf("%s is left", d)
-		}
-	}
-	put(t, filepath.Join(check+".old", "state.json"), []byte("{}"))
-	resumes("killed before the old folder was removed")
-}
-
 // TestResumeErrors checks that what is wrong with a checkpoint is said with the name of the file.
 func TestResumeErrors(t *testing.T) {
 	dev := cpuDevice(t, 1)
@@ -335,7 +295,7 @@ func TestResumeErrors(t *testing.T) {
 	stopped(t, tiny(source), 11)
 	edit := func(name, old, new string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			path := filepath.Join(dir, name)
+			path := inRun(t, dir, name)
 			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -348,7 +308,7 @@ func TestResumeErrors(t *testing.T) {
 	}
 	cut := func(name string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			path := filepath.Join(dir, name)
+			path := inRun(t, dir, name)
 			st, err := os.Stat(path)
 			if err == nil {
 				err = os.Truncate(path, st.Size()/2)
@@ -360,29 +320,50 @@ func TestResumeErrors(t *testing.T) {
 	}
 	remove := func(name string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			if err := os.RemoveAll(inRun(t, dir, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	state := checkpointDir + "/state.json"
+	// Damage is found by checksums (TestDamagedCheckpoint): here they are those of a checkpoint that is wrong.
+	reseal := func(t *testing.T, dir string) {
+		newest, err := Checkpoint(dir)
+		if err != nil {
+			return
+		}
+		m, err := store.Read(newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved := t.TempDir()
+		if err := os.CopyFS(filepath.Join(moved, "x"), os.DirFS(newest)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.Write(filepath.Join(dir, checkpointDir), 1, *m, func(tmp string) error {
+			return errors.Join(os.Remove(tmp), os.Remove(filepath.Join(moved, "x", "manifest.json")), os.CopyFS(tmp, os.DirFS(filepath.Join(moved, "x"))))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, conf := checkpointDir+"/state.json", checkpointDir+"/config.json"
 	for _, c := range []struct {
 		name, file, message string
 		harm                func(t *testing.T, dir string)
 	}{
-		{"no config", "config.json", "nothing to resume", remove("config.json")},
-		{"no checkpoint", checkpointDir, "no such folder", remove(checkpointDir)},
+		{"no config", "config.json", "nothing to resume", func(t *testing.T, dir string) { remove(configName)(t, dir); remove(checkpointDir)(t, dir) }},
+		{"no checkpoint", "", "has no checkpoint", remove(checkpointDir)},
 		{"no state", state, "", remove(state)},
 		{"state cut short", state, "", cut(state)},
 		{"another version", state, "version 99", edit(state, `"version": 1`, `"version": 99`)},
 		{"position outside", state, "epoch 4, batch 77", edit(state, `"batch": 2`, `"batch": 77`)},
 		{"other data", state, "epochs have 25 images", edit(state, `"images": 24,`, `"images": 25,`)},
 		{"no state of a hook", state, "hook rna", edit(state, `"rna": {`, `"rnb": {`)},
-		{"another window", state, "rna: ", edit("config.json", `"window": 2`, `"window": 3`)},
+		{"another window", state, "rna: ", edit(conf, `"window": 2`, `"window": 3`)},
 		{"weights cut short", checkpointDir + "/weights.safetensors", "cut short", cut(checkpointDir + "/weights.safetensors")},
 		{"no momentum", checkpointDir + "/momentum.safetensors", "", remove(checkpointDir + "/momentum.safetensors")},
 		{"window cut short", checkpointDir + "/rna-001.safetensors", "", cut(checkpointDir + "/rna-001.safetensors")},
-		{"another model", checkpointDir + "/weights.safetensors", "do not fit", edit("config.json", `"num_classes": 10`, `"num_classes": 11`)},
+		{"another model", checkpointDir + "/weights.safetensors", "do not fit", edit(conf, `"num_classes": 10`, `"num_classes": 11`)},
 		{"metrics cut short", "metrics.jsonl", "the checkpoint knows of", cut("metrics.jsonl")},
 		{"metrics garbled", "metrics.jsonl", "line 1", edit("metrics.jsonl", "{", "[")},
 	} {
@@ -391,13 +372,14 @@ func TestResumeErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.harm(t, dir)
+		reseal(t, dir)
 		r, err := Resume(dir, dev, nil)
 		if err == nil {
 			r.Close()
 			t.Errorf("%s: no error", c.name)
 			continue
 		}
-		if !strings.Contains(filepath.ToSlash(err.Error()), c.file) || !strings.Contains(err.Error(), c.message) {
+		if !strings.Contains(filepath.ToSlash(err.Error()), c.file[strings.LastIndex(c.file, "/")+1:]) || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: error %q does not name %s or say %q", c.name, err, c.file, c.message)
 		}
 	}

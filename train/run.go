@@ -16,6 +16,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
 	"onlinerna/train/internal/hostmemory"
+	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks/reduce"
 )
@@ -59,6 +60,8 @@ type Run struct {
 	best         *BestRecord     // whose weights are in best.safetensors
 	reserved     string          // a folder that was made for the run
 	begun        bool            // the folder holds this run
+	locked       *store.Lock     // the folder
+	due          due             // the next checkpoint
 	beyond       error           // after which the weights are further than pos
 	ctx          context.Context // of what is under way
 	user         context.Context // the caller's: with one process the same
@@ -440,6 +443,8 @@ func (r *Run) Close() error {
 			v.Free()
 		}
 	}
+	errs = append(errs, r.locked.Release())
+	r.locked = nil
 	if r.reserved != "" {
 		if os.Remove(r.reserved) == nil { // it is empty
 			os.Remove(filepath.Dir(r.reserved))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"onlinerna/nn/op"
+	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
 )
 
@@ -105,7 +106,7 @@ func diverged(t *testing.T, err error, dir, what string) *DivergedError {
 	if !errors.As(err, &d) {
 		t.Fatalf("error %v, want a DivergedError", err)
 	}
-	if !strings.Contains(d.What, what) || d.Checkpoint != filepath.Join(dir, checkpointDir) || !strings.Contains(err.Error(), d.Checkpoint) || !strings.Contains(err.Error(), fmt.Sprintf("step %d", d.Step)) {
+	if !strings.Contains(d.What, what) || filepath.Dir(d.Checkpoint) != filepath.Join(dir, checkpointDir) || !strings.Contains(err.Error(), d.Checkpoint) || !strings.Contains(err.Error(), fmt.Sprintf("step %d", d.Step)) {
 		t.Errorf("error %q (%+v), want one about %q", err, d, what)
 	}
 	return d
@@ -220,7 +221,7 @@ func TestOut(t *testing.T) {
 			t.Errorf("error %v does not name %s", err, out)
 		}
 	}
-	for _, there := range []string{"config.json", "metrics.jsonl", "checkpoint/state.json", "checkpoint.old/state.json", "best.safetensors", "final.safetensors", "rna.safetensors"} {
+	for _, there := range []string{"config.json", "metrics.jsonl", "checkpoint/000007/manifest.json", "best.safetensors", "final.safetensors", "rna.safetensors"} {
 		out := filepath.Join(t.TempDir(), "run")
 		put(t, filepath.Join(out, filepath.FromSlash(there)), []byte("precious"))
 		r := newRun(t, tiny(out), dev)
@@ -230,7 +231,7 @@ func TestOut(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(there))); err != nil || string(b) != "precious" {
 			t.Errorf("%s: now %q, %v", there, b, err)
 		}
-		if got := filesOf(t, out); len(got) != 1 {
+		if got := traintest.Files(t, out); len(got) != 1 {
 			t.Errorf("%s: the folder now holds %v", there, got)
 		}
 	}
@@ -240,7 +241,7 @@ func TestOut(t *testing.T) {
 	c := tiny(out)
 	c.Epochs = 1
 	trained(t, c, dev)
-	want := []string{"best.safetensors", "checkpoint/momentum.safetensors", "checkpoint/state.json", "checkpoint/weights.safetensors",
+	want := []string{"best.safetensors", "checkpoint/config.json", "checkpoint/momentum.safetensors", "checkpoint/state.json", "checkpoint/weights.safetensors",
 		"config.json", "final.safetensors", "metrics.jsonl", "notes.txt"}
 	if got := filesOf(t, out); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)

@@ -128,6 +128,16 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		if f.stop || f.ctx.Err() != nil {
 			return f.behind(errStop)
 		}
+		if f.done < f.train.Steps() && f.dueAfter(f.steps) {
+			if err := f.behind(nil); err != nil {
+				return err
+			}
+			f.count()
+			if err := f.saveGood(); err != nil {
+				return err
+			}
+			f.mark = time.Now() // writing is not computing
+		}
 		f.planned, f.batches = 0, 0
 	}
 	f.count()

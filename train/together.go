@@ -55,17 +55,22 @@ func (f *flow) total(bad int) (allBad int, stop bool, err error) {
 	g := f.Config.Ranks
 	stop = f.user.Err() != nil
 	if g.Single() {
+		f.due.at = f.due.at || f.wants()
 		return bad, stop, nil
 	}
-	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0}
+	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0, 0}
 	if stop {
 		x[7] = 1
+	}
+	if f.wants() {
+		x[8] = 1
 	}
 	if err := g.Sum64(x).Wait(); err != nil {
 		return 0, false, err
 	}
 	f.loss, f.images = x[0], int(x[1])
 	f.got = network.Tally{Loss: x[2], Top1: x[3], Top5: x[4], Images: int(x[5])}
+	f.due.at = f.due.at || x[8] > 0
 	return int(x[6]), x[7] > 0, nil
 }
 

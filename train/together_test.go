@@ -292,8 +292,8 @@ func TestStrayingRankIsNamed(t *testing.T) {
 			t.Errorf("rank %d: %v", k, o.err)
 		}
 	}
-	list, _ := filepath.Glob(filepath.Join(c.Out, "checkpoint*"))
-	if len(list) != 1 {
+	list, _ := filepath.Glob(filepath.Join(c.Out, "checkpoint", "0*"))
+	if len(list) != 2 {
 		t.Errorf("checkpoints: %v", list)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/train"
+
 	"github.com/spf13/pflag"
 )
 
@@ -161,7 +163,7 @@ func TestTrainAndEval(t *testing.T) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
 	}
-	for _, f := range []string{"config.json", "metrics.jsonl", "plot.svg", "final.safetensors", "best.safetensors", "rna.safetensors", "checkpoint/state.json"} {
+	for _, f := range []string{"config.json", "metrics.jsonl", "plot.svg", "final.safetensors", "best.safetensors", "rna.safetensors", "checkpoint/000005/state.json"} {
 		if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
 			t.Errorf("%s: %v", f, err)
 		}
@@ -227,7 +229,7 @@ func TestInterrupt(t *testing.T) {
 		t.Fatalf("status %d, stdout %q, stderr %q", status, out.String(), stderr.String())
 	}
 	stderr.Reset()
-	args = []string{"eval", "--weights", filepath.Join(halves, "checkpoint", "weights.safetensors"), "--data", "glyphs"}
+	args = []string{"eval", "--weights", filepath.Join(newestCheckpoint(t, halves), "weights.safetensors"), "--data", "glyphs"}
 	if status := run(ctx, args, io.Discard, &stderr); status != 130 || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("eval: status %d, %q", status, stderr.String())
 	}
@@ -285,4 +287,13 @@ func TestQuietAndMetrics(t *testing.T) {
 	if kinds["step"] != 6 || kinds["epoch"] != 2 {
 		t.Errorf("records %v, want 6 steps and 2 epochs", kinds)
 	}
+}
+
+func newestCheckpoint(t *testing.T, run string) string {
+	t.Helper()
+	dir, err := train.Checkpoint(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

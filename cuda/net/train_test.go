@@ -423,11 +423,19 @@ func resumed(t *testing.T, dir string) {
 // sameWeights fails unless two runs ended with the same bits, and lists the same steps and epochs.
 func sameWeights(t *testing.T, got, want string) {
 	t.Helper()
-	for _, name := range []string{"final.safetensors", "rna.safetensors", "checkpoint/momentum.safetensors"} {
-		a, err := os.ReadFile(filepath.Join(got, name))
+	in := func(run, name string) []byte {
+		dir := run
+		if name == "momentum.safetensors" {
+			var err error
+			dir, err = train.Checkpoint(run)
+			check(t, err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, name))
 		check(t, err)
-		b, err := os.ReadFile(filepath.Join(want, name))
-		check(t, err)
+		return b
+	}
+	for _, name := range []string{"final.safetensors", "rna.safetensors", "momentum.safetensors"} {
+		a, b := in(got, name), in(want, name)
 		if !slices.Equal(a, b) {
 			t.Errorf("%s differs", name)
 		}

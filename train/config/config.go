@@ -3,16 +3,16 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 
 	"onlinerna/data"
+	"onlinerna/internal/files"
 	"onlinerna/nn"
-	"onlinerna/train/internal/files"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -118,8 +118,13 @@ type Config struct {
 	Ranks *ranks.Group `json:"-"`
 
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
-	Out             string `json:"out"`
-	CheckpointEvery int    `json:"checkpoint_every"` // epochs
+	Out string `json:"out"`
+	// A checkpoint is written after every CheckpointEvery epochs, 1 by default, or after every CheckpointSteps steps or CheckpointMinutes minutes in
+	// their place; and at the end. The newest CheckpointKeep, 2 by default, stay.
+	CheckpointEvery   int     `json:"checkpoint_every,omitempty"`
+	CheckpointSteps   int     `json:"checkpoint_steps,omitempty"`
+	CheckpointMinutes float64 `json:"checkpoint_minutes,omitempty"`
+	CheckpointKeep    int     `json:"checkpoint_keep"`
 	// KeepEvery and KeepBest keep iterates as files of their own, kept/epoch-0001.safetensors and so on: those of every so many epochs, and the
 	// so many best by the loss on held-out images, else on validation images. 0 for none.
 	KeepEvery int `json:"keep_every,omitempty"`
@@ -179,7 +184,10 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 		c.Std = p.Std
 	}
 	def(&c.Augment, "auto")
-	def(&c.CheckpointEvery, 1)
+	if c.CheckpointSteps == 0 && c.CheckpointMinutes == 0 {
+		def(&c.CheckpointEvery, 1)
+	}
+	def(&c.CheckpointKeep, 2)
 	if c.EMADecay != 0 {
 		def(&c.EMAEvery, 1)
 	}
@@ -231,8 +239,14 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("layer-decay %g: must lie above 0 and up to 1", c.LayerDecay)
 	case c.KeepEvery < 0 || c.KeepBest < 0:
 		return fmt.Errorf("keep every %d epochs, and the %d best: must not be negative", c.KeepEvery, c.KeepBest)
-	case c.CheckpointEvery < 1:
+	case c.CheckpointEvery < 0:
 		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
+	case c.CheckpointEvery > 0 && (c.CheckpointSteps > 0 || c.CheckpointMinutes > 0) || c.CheckpointSteps > 0 && c.CheckpointMinutes > 0:
+		return errors.New("checkpoints go by epochs, by steps or by minutes: give one of them")
+	case c.CheckpointSteps < 0 || !(c.CheckpointMinutes >= 0) || math.IsInf(c.CheckpointMinutes, 0):
+		return fmt.Errorf("checkpoint every %d steps, %g minutes: more than 0", c.CheckpointSteps, c.CheckpointMinutes)
+	case c.CheckpointKeep < 1:
+		return fmt.Errorf("keep %d checkpoints: at least 1", c.CheckpointKeep)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:
 		return fmt.Errorf("limits, workers and threads must not be negative")
 	case !slices.Contains(data.Augmentations(), c.Augment):
@@ -260,19 +274,8 @@ func (c *Config) check(set data.Dataset) error {
 	return c.Schedule.Validate()
 }
 
-// Read reads the config.json of a run's folder.
-func Read(dir string) (Config, error) {
-	name := filepath.Join(dir, "config.json")
-	var c Config
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return c, err
-	}
-	if err := json.Unmarshal(b, &c); err != nil {
-		return c, fmt.Errorf("%s: %w", name, err)
-	}
-	return c, nil
-}
+// Read reads the config.json in a folder. A key that a Config does not have is an error.
+func Read(dir string) (Config, error) { return ReadFile(filepath.Join(dir, "config.json")) }
 
 // Write writes config.json into the folder of a run.
 func (c Config) Write(dir string) error {

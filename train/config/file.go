@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -37,7 +40,39 @@ func ReadFile(path string) (Config, error) {
 	if err := d.Decode(&c); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", path, explain(err))
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return Config{}, fmt.Errorf("%s: there is more behind the config", path)
+	}
 	return c, nil
+}
+
+// Differ lists the keys in which two texts of config.json differ, for people.
+func Differ(a, b []byte) string {
+	var x, y map[string]json.RawMessage
+	for _, v := range []struct {
+		text []byte
+		into *map[string]json.RawMessage
+	}{{a, &x}, {b, &y}} {
+		if err := json.Unmarshal(v.text, v.into); err != nil {
+			return err.Error()
+		}
+	}
+	var list []string
+	for key := range maps.Keys(x) {
+		if !bytes.Equal(x[key], y[key]) {
+			list = append(list, key)
+		}
+	}
+	for key := range maps.Keys(y) {
+		if _, ok := x[key]; !ok {
+			list = append(list, key)
+		}
+	}
+	if len(list) == 0 {
+		return "its spaces"
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // explain says more of a key that there is not, or of a value of the wrong kind.

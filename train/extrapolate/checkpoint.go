@@ -73,6 +73,9 @@ func Open(path, key string) (*Checkpoint, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if _, err := f.Verify(); err != nil {
+		return nil, err
+	}
 	c := &Checkpoint{Path: path, Metadata: f.Metadata, Found: f.Found(), index: map[string]int{}}
 	if f.Torch {
 		c.Metadata = clone(f.Metadata)

@@ -41,6 +41,9 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 		return Loaded{}, err
 	}
 	defer f.Close()
+	if _, err := f.Verify(); err != nil {
+		return Loaded{}, err
+	}
 	l := Loaded{Found: f.Found()}
 	if l.Meta, err = MetaOf(f); err != nil {
 		return l, err

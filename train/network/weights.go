@@ -172,6 +172,9 @@ func (n *Network) LoadVector(path string, v device.Vector) error {
 		return err
 	}
 	defer f.Close()
+	if _, err := f.Verify(); err != nil {
+		return err
+	}
 	for _, s := range n.params {
 		t, ok := f.Lookup(s.name)
 		if !ok || !slices.Equal(t.Shape, s.typ.Shape) {

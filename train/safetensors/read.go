@@ -23,6 +23,7 @@ type File struct {
 	file  *os.File
 	start int64 // of the data section
 	index map[string]int
+	sums  string // of the data, empty for none
 }
 
 // Open reads and checks the header of a file.
@@ -66,7 +67,10 @@ func (f *File) readHeader() error {
 		return fmt.Errorf("reading the header: %w", err)
 	}
 	f.start = 8 + int64(n)
-	return f.parse(head, st.Size()-f.start)
+	if err := f.parse(head, st.Size()-f.start); err != nil {
+		return err
+	}
+	return f.sealed(prefix[:], head)
 }
 
 func (f *File) parse(head []byte, size int64) error {

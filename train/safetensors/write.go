@@ -6,21 +6,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"onlinerna/internal/checksum"
+	"onlinerna/internal/files"
 )
 
 // Writer writes one file: tensor by tensor in the order in which they were declared ([Writer.Write]), or the bytes
 // of parts of them in any order ([Writer.WriteAt]).
 type Writer struct {
 	path    string
-	file    *os.File
+	file    *files.File
 	buf     *bufio.Writer
 	tensors []Tensor
-	start   int64 // of the data section
+	start   int64  // of the data section
+	head    []byte // the header, with room for checksums
 	next    int
 
 	parts   map[string]Tensor // with their places, for WriteAt
@@ -37,12 +40,10 @@ type entry struct {
 	Offsets []int64 `json:"data_offsets"`
 }
 
-// Create starts a file that will hold the given tensors. Nothing appears at path before Commit.
+// Create starts a file that will hold the given tensors, and the checksums of all its bytes beside the metadata. Nothing appears at path before
+// Commit.
 func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer, error) {
 	head := map[string]any{}
-	if len(metadata) > 0 {
-		head["__metadata__"] = metadata
-	}
 	at := int64(0)
 	parts := make(map[string]Tensor, len(tensors))
 	for _, t := range tensors {
@@ -62,6 +63,14 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 		parts[t.Name] = t
 		at += n
 	}
+	metadata = maps.Clone(metadata)
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	if checksum.Len(at) <= maxHeader/2 { // 512 GB
+		metadata[sumKey] = unsealed(at)
+	}
+	head["__metadata__"] = metadata
 	js, err := json.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -69,29 +78,14 @@ func Create(path string, tensors []Tensor, metadata map[string]string) (*Writer,
 	for len(js)%8 != 0 { // the data starts aligned
 		js = append(js, ' ')
 	}
-	if path, err = target(path); err != nil {
-		return nil, err
-	}
-	fd, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	fd, err := files.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors, start: 8 + int64(len(js)), parts: parts}
+	w := &Writer{path: path, file: fd, buf: bufio.NewWriterSize(fd, 1<<20), tensors: tensors, start: 8 + int64(len(js)), head: js, parts: parts}
 	w.write(binary.LittleEndian.AppendUint64(nil, uint64(len(js))))
 	w.write(js)
 	return w, nil
-}
-
-// target is the file that a path means, where it is a link that to which it leads. What is there must be a file, since it is replaced.
-func target(path string) (string, error) {
-	st, err := os.Stat(path)
-	if err != nil { // nothing is there, or a link to nothing
-		return path, nil
-	}
-	if !st.Mode().IsRegular() {
-		return "", fmt.Errorf("%s cannot be written: it is no regular file", path)
-	}
-	return filepath.EvalSymlinks(path)
 }
 
 func (w *Writer) write(b []byte) {
@@ -193,24 +187,23 @@ func (w *Writer) commit(sync bool) error {
 	if w.err == nil {
 		w.err = w.buf.Flush()
 	}
-	if w.err == nil && sync {
-		w.err = w.file.Sync()
-	}
-	if err := w.file.Close(); w.err == nil {
-		w.err = err
+	if w.err == nil {
+		w.err = seal(w.file, w.head, w.start)
 	}
 	if w.err == nil {
-		w.err = os.Chmod(w.file.Name(), 0o644) // temporary files are private
-	}
-	if w.err == nil {
-		w.err = os.Rename(w.file.Name(), w.path)
+		w.done = true
+		if sync {
+			w.err = w.file.Commit()
+		} else {
+			w.err = w.file.CommitUnsynced()
+		}
 	}
 	if w.err != nil {
-		os.Remove(w.file.Name())
+		w.file.Abort()
 		w.done = true
 		return w.err
 	}
-	w.done, w.err = true, errors.New("already committed")
+	w.err = errors.New("already committed")
 	return nil
 }
 
@@ -236,7 +229,6 @@ func (w *Writer) Abort() {
 	if w.done {
 		return
 	}
-	w.file.Close()
-	os.Remove(w.file.Name())
+	w.file.Abort()
 	w.done, w.err = true, errors.New("aborted")
 }

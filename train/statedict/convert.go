@@ -2,12 +2,11 @@ package statedict
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"onlinerna/internal/files"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/torchfile"
 )
@@ -15,6 +14,9 @@ import (
 // Convert writes the tensors and the metadata of a file to another one, which appears whole or not at all: safetensors, or for the endings .pt and
 // .pth what torch.load takes. Values are copied bit by bit.
 func Convert(dst string, f *File) error {
+	if _, err := f.Verify(); err != nil {
+		return err
+	}
 	switch ext := strings.ToLower(filepath.Ext(dst)); ext {
 	case ".safetensors":
 		return toSafetensors(dst, f)
@@ -52,23 +54,16 @@ func toSafetensors(dst string, f *File) error {
 	return w.Commit()
 }
 
-func toTorch(dst string, f *File) (err error) {
+func toTorch(dst string, f *File) error {
 	var list []torchfile.Tensor
 	for _, t := range f.Tensors {
 		list = append(list, torchfile.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape})
 	}
-	if st, err := os.Stat(dst); err == nil && !st.Mode().IsRegular() {
-		return fmt.Errorf("%s cannot be written: it is no regular file", dst)
-	}
-	fd, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*")
+	fd, err := files.Create(dst)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(fd.Name())
-		}
-	}()
+	defer fd.Abort()
 	w := bufio.NewWriterSize(fd, 1<<20)
 	var buf []byte
 	err = torchfile.Write(w, list, f.Metadata, func(t torchfile.Tensor) (b []byte, err error) {
@@ -79,11 +74,8 @@ func toTorch(dst string, f *File) (err error) {
 	if err == nil {
 		err = w.Flush()
 	}
-	if err = errors.Join(err, fd.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", dst, err)
 	}
-	if err = os.Chmod(fd.Name(), 0o644); err != nil { // temporary files are private
-		return err
-	}
-	return os.Rename(fd.Name(), dst)
+	return fd.Commit()
 }

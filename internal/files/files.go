@@ -1,0 +1,145 @@
+// Package files writes files that appear whole or not at all, and stay after a loss of power.
+package files
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// File is a file in the making, beside the place where it will be.
+type File struct {
+	*os.File
+	path string
+	mode fs.FileMode // of the file that it replaces, 0 for none
+	done bool
+}
+
+// Create starts a file that takes its name by [File.Commit]. Where path is a link, the file is that to which it leads; what is there must be a
+// regular file, whose permissions are kept. A link to nothing is an error.
+func Create(path string) (*File, error) {
+	path, mode, err := target(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32()))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
+		if err == nil {
+			return &File{File: f, path: path, mode: mode}, nil
+		}
+		if !os.IsExist(err) {
+			return nil, err
+		}
+	}
+}
+
+// target is the file that a path means, and its permissions if it is there.
+func target(path string) (string, fs.FileMode, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		if link, _ := os.Readlink(path); link != "" {
+			return "", 0, fmt.Errorf("%s cannot be written: it is a link to %s, which is not there", path, link)
+		}
+		return path, 0, nil
+	}
+	if !st.Mode().IsRegular() {
+		return "", 0, fmt.Errorf("%s cannot be written: it is no regular file", path)
+	}
+	path, err = filepath.EvalSymlinks(path)
+	return path, st.Mode().Perm(), err
+}
+
+// Path is the name that the file will have.
+func (f *File) Path() string { return f.path }
+
+// Commit completes the file: it goes to disk, and takes its name.
+func (f *File) Commit() error { return f.commit(true) }
+
+// CommitUnsynced is Commit that leaves it to the system when the data go to disk. A loss of power may leave a shorter file.
+func (f *File) CommitUnsynced() error { return f.commit(false) }
+
+func (f *File) commit(sync bool) error {
+	var err error
+	if f.mode != 0 {
+		err = f.Chmod(f.mode)
+	}
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if e := f.File.Close(); err == nil {
+		err = e
+	}
+	f.done = true
+	if err == nil {
+		err = os.Rename(f.Name(), f.path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return err
+	}
+	if sync {
+		return SyncDir(filepath.Dir(f.path))
+	}
+	return nil
+}
+
+// Abort gives the file up and leaves nothing behind. After Commit it does nothing.
+func (f *File) Abort() {
+	if !f.done {
+		f.done = true
+		f.File.Close()
+		os.Remove(f.Name())
+	}
+}
+
+// Write writes a file that appears whole or not at all.
+func Write(path string, b []byte) error {
+	f, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// SyncDir makes the names in a folder stay after a loss of power.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" { // it has no such call, and keeps names by its journal
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if e := d.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// MkdirAll makes a folder and those above it that are missing, to stay after a loss of power.
+func MkdirAll(dir string) error {
+	if st, err := os.Stat(dir); err == nil && st.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := MkdirAll(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil && !os.IsExist(err) {
+		return err
+	} else if st, e := os.Stat(dir); e != nil || !st.IsDir() {
+		return fmt.Errorf("%s: not a folder", dir)
+	}
+	return SyncDir(above)
+}

@@ -1,0 +1,227 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/train/internal/store"
+	"onlinerna/train/internal/traintest"
+)
+
+// TestCheckpointKilled resumes from what a program that dies while it writes a checkpoint leaves.
+func TestCheckpointKilled(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(out), 5)
+	newest, err := Checkpoint(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := newest[:len(newest)-1] + "9"
+	put(t, filepath.Join(next+".new", "weights.safetensors"), []byte("half"))
+	put(t, filepath.Join(next, "weights.safetensors"), []byte("half, being removed"))
+	r, err := Resume(out, cpuDevice(t, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if r.pos.Steps != 5 || len(r.Notes) > 0 {
+		t.Errorf("at step %d, want 5; %q", r.pos.Steps, r.Notes)
+	}
+	if err := r.Save(); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{next + ".new", next} {
+		if _, err := os.Stat(d); err == nil {
+			t.Errorf("%s is left", d)
+		}
+	}
+}
+
+// TestKilledAtBegin goes on from each state that a killed program leaves of a run that it was about to begin: there is none, or it can be resumed.
+func TestKilledAtBegin(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "run")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	begun := newRun(t, tiny(source), cpuDevice(t, 1))
+	if err := begun.Train(ctx); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	begun.Close()
+	for name, harm := range map[string]func(dir string) error{
+		"a folder": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)) },
+		"half a checkpoint": func(dir string) error {
+			c, err := Checkpoint(dir)
+			return errors.Join(err, os.RemoveAll(filepath.Join(dir, "metrics.jsonl")), os.Remove(filepath.Join(dir, configName)), os.Rename(c, c+".new"))
+		},
+		"no config.json": func(dir string) error { return os.Remove(filepath.Join(dir, configName)) },
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := filepath.Glob(filepath.Join(dir, checkpointDir, "0*")); err != nil || len(list) != 2 {
+			t.Fatal(list, err)
+		} else if err := os.RemoveAll(list[1]); err != nil { // that of the interrupt
+			t.Fatal(err)
+		}
+		if err := harm(dir); err != nil {
+			t.Fatal(err)
+		}
+		dev := cpuDevice(t, 1)
+		r, err := Resume(dir, dev, nil)
+		if resumes := name == "no config.json"; resumes != (err == nil) || !resumes && !strings.Contains(err.Error(), "nothing to resume") {
+			t.Errorf("%s: %v", name, err)
+		} else if !resumes {
+			r = newRun(t, tiny(dir), dev)
+		}
+		if r == nil {
+			continue
+		}
+		if err := r.Train(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r.Close()
+		whole := tiny(filepath.Join(t.TempDir(), "whole"))
+		trained(t, whole, dev)
+		sameFolders(t, dir, whole.Out)
+	}
+}
+
+// TestDamagedCheckpoint flips a bit of each file of the newest checkpoint: the one before is taken, and the run ends as if nothing had been.
+func TestDamagedCheckpoint(t *testing.T) {
+	dev := cpuDevice(t, 1)
+	source := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(source), 11)
+	whole := tiny(filepath.Join(t.TempDir(), "whole"))
+	trained(t, whole, dev)
+	newest, err := Checkpoint(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range traintest.Files(t, newest) {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, checkpointDir, filepath.Base(newest), name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)*(i+1)/20] ^= 1 << (i % 8)
+		put(t, path, b)
+		r, err := Resume(dir, dev, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, path) || !strings.Contains(said, "damaged") || r.pos.Steps >= 11 {
+			t.Errorf("%s: at step %d, %q", name, r.pos.Steps, said)
+		}
+		if err := r.Train(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r.Close()
+		sameFolders(t, dir, whole.Out)
+	}
+}
+
+// TestEditedConfig resumes where config.json is another than that of the checkpoint, which counts.
+func TestEditedConfig(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(out), 5)
+	path := filepath.Join(out, configName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, path, []byte(strings.Replace(string(b), `"epochs": 5`, `"erochs": 4`, 1)))
+	r, err := Resume(out, cpuDevice(t, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, "epochs, erochs") || r.Config.Epochs != 5 {
+		t.Errorf("%d epochs, %q", r.Config.Epochs, said)
+	}
+	now, err := os.ReadFile(path)
+	other, err2 := os.ReadFile(path + ".other")
+	if err := errors.Join(err, err2); err != nil || !bytes.Equal(now, b) || !strings.Contains(string(other), "erochs") {
+		t.Errorf("config.json %s, beside it %s, %v", now, other, err)
+	}
+}
+
+// TestTwoRuns lets nobody write into the folder of a run that is under way.
+func TestTwoRuns(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	c := tiny(out)
+	tried := 0
+	hook := traintest.Watch{Epoch: func(s *State) error {
+		if s.Epoch != 2 {
+			return nil
+		}
+		tried++
+		_, err := Resume(out, cpuDevice(t, 1), nil, traintest.Watch{})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) || !strings.Contains(err.Error(), out) {
+			t.Errorf("resumed: %v", err)
+		}
+		return nil
+	}}
+	r, err := New(c, cpuDevice(t, 1), hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Train(t.Context()), r.Close()); err != nil || tried != 1 {
+		t.Error(err, tried)
+	}
+}
+
+// TestCheckpointEvery counts checkpoints by what they go by, and resumes from those in an epoch.
+func TestCheckpointEvery(t *testing.T) {
+	dev := cpuDevice(t, 1)
+	whole := tiny(filepath.Join(t.TempDir(), "whole"))
+	trained(t, whole, dev)
+	for _, c := range []struct {
+		name string
+		set  func(*Config)
+		want int // and what is written at the begin
+	}{
+		{"epochs", func(c *Config) { c.CheckpointEvery = 2 }, 3},
+		{"steps", func(c *Config) { c.CheckpointSteps = 2 }, 8},
+		{"minutes", func(c *Config) { c.CheckpointMinutes = 1e-9 }, 15},
+	} {
+		conf := tiny(filepath.Join(t.TempDir(), "run"))
+		conf.CheckpointKeep = 100
+		c.set(&conf)
+		trained(t, conf, dev).Close()
+		list, err := store.List(filepath.Join(conf.Out, checkpointDir))
+		if err != nil || len(list) != c.want+1 {
+			t.Errorf("by %s: %d checkpoints, %v", c.name, len(list), err)
+		}
+		for _, newer := range list[:len(list)/2] { // go on from the middle
+			if err := os.RemoveAll(newer); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := Resume(conf.Out, dev, nil)
+		if err == nil {
+			err = errors.Join(r.Train(t.Context()), r.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"final.safetensors", "best.safetensors", "checkpoint/momentum.safetensors", "rna.safetensors"} {
+			a, err := os.ReadFile(inRun(t, conf.Out, name))
+			b, err2 := os.ReadFile(inRun(t, whole.Out, name))
+			if err := errors.Join(err, err2); err != nil || !bytes.Equal(a, b) {
+				t.Errorf("by %s: %s differs, %v", c.name, name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,329 @@
+// Package store keeps the checkpoints of a run in a folder of its own: each is a folder with a number, which appears whole or not at all, with a
+// manifest of all its files and their checksums. The newest ones are kept, so that there is another where one is damaged.
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"onlinerna/internal/checksum"
+	"onlinerna/internal/files"
+)
+
+// A Manifest says what a checkpoint is.
+type Manifest struct {
+	Sum     string `json:"crc32c"` // of the manifest, computed with zeros in this place
+	Version int    `json:"version"`
+	Program string `json:"program"` // that wrote it
+	Epoch   int    `json:"epoch"`   // in progress, counted from 1
+	Batch   int    `json:"batch"`   // batches of it that are done
+	Step    int    `json:"step"`    // of the optimiser since the start
+	Files   []Part `json:"files"`   // by name
+}
+
+// Part is a file of a checkpoint.
+type Part struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	Sums  string `json:"crc32c"` // of its blocks
+}
+
+const (
+	version      = 1
+	manifestName = "manifest.json"
+	unfinished   = ".new"
+	damaged      = ".damaged"
+)
+
+var numbered = regexp.MustCompile(`^[0-9]{6,}$`)
+
+// List is the folders of the checkpoints, newest first. No folder at all is an empty list.
+func List(root string) ([]string, error) {
+	all, err := os.ReadDir(root)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	var numbers []int
+	for _, e := range all {
+		if !e.IsDir() || !numbered.MatchString(e.Name()) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(root, e.Name(), manifestName)); err != nil { // it was being removed
+			continue
+		}
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	slices.Reverse(numbers)
+	var list []string
+	for _, n := range numbers {
+		list = append(list, filepath.Join(root, name(n)))
+	}
+	return list, nil
+}
+
+func name(n int) string { return fmt.Sprintf("%06d", n) }
+
+// Write makes a new checkpoint of what fill leaves in an empty folder, and keeps so many of the newest. m says where the run is. Nothing but
+// Write may write to root.
+func Write(root string, keep int, m Manifest, fill func(dir string) error) (string, error) {
+	if err := files.MkdirAll(root); err != nil {
+		return "", err
+	}
+	if err := clean(root); err != nil {
+		return "", err
+	}
+	next := 1
+	all, err := os.ReadDir(root)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range all { // damaged ones, too
+		if n, err := strconv.Atoi(strings.TrimSuffix(e.Name(), damaged)); err == nil {
+			next = max(next, n+1)
+		}
+	}
+	dir := filepath.Join(root, name(next))
+	tmp := dir + unfinished
+	err = os.Mkdir(tmp, 0o777)
+	if err == nil {
+		err = fill(tmp)
+	}
+	if err == nil {
+		err = seal(tmp, m)
+	}
+	if err == nil {
+		err = os.Rename(tmp, dir)
+	}
+	if err != nil {
+		os.RemoveAll(tmp)
+		return "", err
+	}
+	if err := files.SyncDir(root); err != nil {
+		return "", err
+	}
+	list, err := List(root)
+	if err != nil {
+		return "", err
+	}
+	for _, old := range list[min(keep, len(list)):] {
+		if err := remove(old); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// remove removes a checkpoint, its manifest first: without it there is none.
+func remove(dir string) error {
+	if err := os.Remove(filepath.Join(dir, manifestName)); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// Remove removes all checkpoints.
+func Remove(root string) error {
+	list, err := List(root)
+	errs := []error{err}
+	for _, dir := range list {
+		errs = append(errs, remove(dir))
+	}
+	return errors.Join(append(errs, clean(root))...)
+}
+
+// clean removes what writers left that were killed.
+func clean(root string) error {
+	all, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		path := filepath.Join(root, e.Name())
+		_, missing := os.Lstat(filepath.Join(path, manifestName))
+		half := numbered.MatchString(e.Name()) && os.IsNotExist(missing)
+		if half || numbered.MatchString(strings.TrimSuffix(e.Name(), unfinished)) && strings.HasSuffix(e.Name(), unfinished) {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// seal writes the manifest of a folder.
+func seal(dir string, m Manifest) error {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	m.Sum, m.Version, m.Program, m.Files = checksum.Zeros, version, program(), nil
+	for _, e := range all {
+		p := Part{Name: e.Name()}
+		f, err := os.Open(filepath.Join(dir, p.Name))
+		if err != nil {
+			return err
+		}
+		st, err := f.Stat()
+		if err == nil {
+			p.Bytes = st.Size()
+			p.Sums, err = checksum.Blocks(f, 0, p.Bytes)
+		}
+		f.Close()
+		if err != nil {
+			return err
+		}
+		m.Files = append(m.Files, p)
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	checksum.Seal(sumPlace(b), b)
+	if err := files.Write(filepath.Join(dir, manifestName), b); err != nil {
+		return err
+	}
+	return files.SyncDir(dir)
+}
+
+// sumPlace is where the manifest's own checksum is: it is the first value.
+func sumPlace(b []byte) int {
+	const before = "{\n  \"crc32c\": \""
+	if !strings.HasPrefix(string(b), before) {
+		return -1
+	}
+	return len(before)
+}
+
+// program is the version of the running program.
+func program() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	s := strings.TrimSpace(info.Main.Path + " " + info.Main.Version)
+	for _, set := range info.Settings {
+		if set.Key == "vcs.revision" {
+			s += " " + set.Value
+		}
+	}
+	return s
+}
+
+// Read reads the manifest of a checkpoint. The files may be damaged none the less.
+func Read(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, manifestName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if !checksum.Sealed(sumPlace(b), b) {
+		return nil, fmt.Errorf("%s is damaged: its checksum differs", path)
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if m.Version != version {
+		return nil, fmt.Errorf("%s: version %d, this program reads %d", path, m.Version, version)
+	}
+	return m, nil
+}
+
+// Verify reads a checkpoint whole and compares it with its manifest. The error names the file, and the bytes.
+func Verify(dir string) (*Manifest, error) {
+	m, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, p := range m.Files {
+		errs = append(errs, p.verify(dir))
+	}
+	for _, e := range all {
+		if e.Name() != manifestName && !slices.ContainsFunc(m.Files, func(p Part) bool { return p.Name == e.Name() }) {
+			errs = append(errs, fmt.Errorf("%s is no part of the checkpoint", filepath.Join(dir, e.Name())))
+		}
+	}
+	return m, errors.Join(errs...)
+}
+
+func (p Part) verify(dir string) error {
+	path := filepath.Join(dir, p.Name)
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err == nil && st.Size() != p.Bytes {
+		err = fmt.Errorf("damaged: %d bytes in place of %d", st.Size(), p.Bytes)
+	}
+	if err == nil {
+		err = checksum.Check(f, 0, p.Bytes, p.Sums)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// Newest is the newest checkpoint that is whole.
+type Newest struct {
+	Dir string
+	Manifest
+	Damaged []Damaged // newer ones
+}
+
+// Damaged is a checkpoint that is not what was written.
+type Damaged struct {
+	Dir string
+	Err error
+}
+
+// Find finds the newest checkpoint that is whole.
+func Find(root string) (Newest, error) {
+	var n Newest
+	list, err := List(root)
+	if err != nil {
+		return n, err
+	}
+	var errs []error
+	for _, dir := range list {
+		m, err := Verify(dir)
+		if err == nil {
+			n.Dir, n.Manifest = dir, *m
+			return n, nil
+		}
+		n.Damaged = append(n.Damaged, Damaged{dir, err})
+		errs = append(errs, err)
+	}
+	if len(list) == 0 {
+		return n, fmt.Errorf("%s: no checkpoint", root)
+	}
+	return n, errors.Join(errs...)
+}
+
+// Aside gives a damaged checkpoint another name, so that it counts no longer.
+func (d Damaged) Aside() (string, error) {
+	to := d.Dir + damaged
+	if err := os.RemoveAll(to); err != nil {
+		return "", err
+	}
+	return to, os.Rename(d.Dir, to)
+}

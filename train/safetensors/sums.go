@@ -1,0 +1,115 @@
+package safetensors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"onlinerna/internal/checksum"
+)
+
+// sumKey is that of the checksums in the metadata. Their value is the size of a block, the checksum of the header with the eight bytes in front of
+// it, computed with zeros in this place, and those of the blocks of the data: CRC-32C in hexadecimal.
+const sumKey = "crc32c"
+
+var sumsBefore = strconv.Itoa(checksum.Block) + ":"
+
+// unsealed is the value before anything is computed, for n bytes of data.
+func unsealed(n int64) string {
+	return sumsBefore + checksum.Zeros + ":" + strings.Repeat("0", checksum.Len(n))
+}
+
+// sumPlace is where the header's own checksum is in the header. -1 where there is none.
+func sumPlace(head []byte) int {
+	before := []byte(`"` + sumKey + `":"` + sumsBefore)
+	at := bytes.Index(head, before)
+	if at < 0 {
+		return -1
+	}
+	return at + len(before)
+}
+
+// seal puts the checksums into the header of a file that is else complete.
+func seal(f interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Seeker
+}, head []byte, start int64) error {
+	at := sumPlace(head)
+	if at < 0 {
+		return nil
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	sums, err := checksum.Blocks(f, start, end-start)
+	if err != nil {
+		return err
+	}
+	copy(head[at+len(checksum.Zeros)+1:], sums)
+	prefix := make([]byte, 8)
+	if _, err := f.ReadAt(prefix, 0); err != nil {
+		return err
+	}
+	checksum.Seal(at, prefix, head)
+	_, err = f.WriteAt(head, 8)
+	return err
+}
+
+// sealed takes the checksums out of the metadata, if there are any, and checks the header.
+func (f *File) sealed(prefix, head []byte) error {
+	value, ok := f.Metadata[sumKey]
+	if !ok {
+		for key, value := range f.Metadata {
+			if strings.HasPrefix(value, sumsBefore) {
+				return fmt.Errorf("the header is damaged: %q is not %q", key, sumKey)
+			}
+		}
+		return nil
+	}
+	delete(f.Metadata, sumKey)
+	const own = len(checksum.Zeros)
+	rest, ok := strings.CutPrefix(value, sumsBefore)
+	if !ok || len(rest) <= own || !checksum.Sealed(sumPlace(head), prefix, head) {
+		return errors.New("the header is damaged (or another program has copied the metadata " + sumKey + ", which it should leave out)")
+	}
+	f.sums = rest[own+1:]
+	return nil
+}
+
+// Verify reads the whole file and compares it with its checksums. A file of another program has none: ok is then false.
+func (f *File) Verify() (ok bool, err error) {
+	if f.sums == "" {
+		return false, nil
+	}
+	st, err := f.file.Stat()
+	if err == nil {
+		err = checksum.Check(f.file, f.start, st.Size()-f.start, f.sums)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.path, f.blame(err))
+	}
+	return true, nil
+}
+
+// blame says which tensors are damaged.
+func (f *File) blame(err error) error {
+	var d *checksum.DamagedError
+	if !errors.As(err, &d) {
+		return err
+	}
+	var names []string
+	for _, t := range f.Tensors {
+		if t.bytes > 0 && f.start+t.off < d.To && f.start+t.off+t.bytes > d.From {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) > 3 {
+		names = append(names[:2], "…", names[len(names)-1])
+	}
+	return fmt.Errorf("%w (%s)", err, strings.Join(names, ", "))
+}
