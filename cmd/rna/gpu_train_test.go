@@ -69,7 +69,7 @@ func TestTrainOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
-	products := func() uint64 { return sim.Calls("cublasDgemm_v2") + sim.Calls("cublasDgemv_v2") }
+	products := func() uint64 { return sim.Calls("rna_products") }
 	before := products()
 	runs := map[string][]float64{}
 	outputs := map[string]string{}
@@ -155,7 +155,7 @@ func TestFaultOfTraining(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	sim.Alone(t, dir, func(dir string) {
-		if err := sim.Fault("cudnnConvolutionForward@3=719,later"); err != nil {
+		if err := sim.Fault("cudnnBackendExecute@6=719,later"); err != nil {
 			t.Fatal(err)
 		}
 		status, _, stderr := runRNA(t, "train", "--device", "cuda", "--debug-sync", "--deterministic", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1",

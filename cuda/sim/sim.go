@@ -77,7 +77,7 @@ func Leaks() string {
 	return C.GoString(C.leaks())
 }
 
-// Calls counts the calls of a function, by the name that the library exports; of all functions when it is empty.
+// Calls counts the calls of a function, by the name that the library exports, or the launches of a kernel; those of all functions when it is empty.
 func Calls(function string) uint64 {
 	if !Active() {
 		return 0

@@ -214,6 +214,11 @@ int simChecks() {
 #endif
 }
 
+void simLaunched(const char *kernel) {
+	std::lock_guard<std::recursive_mutex> held(lock);
+	calls[kernel]++;
+}
+
 unsigned long long simCalls(const char *function) {
 	std::lock_guard<std::recursive_mutex> held(lock);
 	return calls[function];

@@ -204,6 +204,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	if (!f->loaded && to->capture) return spoil(to, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	if (CUresult r = loaded(ctx, f)) return r;
 	const SimKernel *k = f->kernel;
+	simLaunched(k->name);
 	// The values are copied: a launch is over before the kernel runs.
 	size_t total = 0;
 	for (unsigned i = 0; i < k->parameters; i++) {
