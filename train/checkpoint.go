@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"onlinerna/internal/files"
@@ -20,7 +21,10 @@ import (
 // checkpointDir is the folder of the checkpoints in that of the run.
 const checkpointDir = "checkpoint"
 
-const configName = "config.json"
+const (
+	configName = "config.json"
+	stateName  = "state.json"
+)
 
 // checkpointVersion is that of state.json.
 const checkpointVersion = 1
@@ -152,8 +156,8 @@ func (r *Run) save() error {
 		if err != nil {
 			return err
 		}
-		return files.Write(filepath.Join(tmp, "state.json"), append(b, '\n'))
-	})
+		return files.Write(filepath.Join(tmp, stateName), append(b, '\n'))
+	}, r.showConfig)
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint: %w", err)
 	}
@@ -241,7 +245,20 @@ func (r *Run) lock() error {
 	})
 }
 
-// tidy sets damaged checkpoints aside and puts back the config of the one that the run goes on from, where it is missing or another.
+// showConfig makes the config.json of the run that of a checkpoint.
+func (r *Run) showConfig(dir string) error {
+	b, err := os.ReadFile(filepath.Join(dir, configName))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(r.Config.Out, configName)
+	if has, err := os.ReadFile(path); err == nil && bytes.Equal(has, b) {
+		return nil
+	}
+	return files.Write(path, b)
+}
+
+// tidy sets damaged checkpoints aside, and puts back the config of the one that the run goes on from, where it is missing or another.
 func (r *Run) tidy(from store.Newest) error {
 	return r.first(func() error {
 		for _, d := range from.Damaged {
@@ -256,23 +273,29 @@ func (r *Run) tidy(from store.Newest) error {
 		if err != nil && !os.IsNotExist(err) {
 			return err
 		}
-		want, err := os.ReadFile(filepath.Join(from.Dir, configName))
-		if err != nil || bytes.Equal(has, want) {
-			return err
-		}
-		if has != nil {
+		list, _ := store.List(filepath.Join(r.Config.Out, checkpointDir))
+		if err == nil && !written(has, list) {
 			if err := os.Rename(path, path+".other"); err != nil {
 				return err
 			}
-			r.note("%s is not that of the checkpoint (%s): it is now %s.other; a resumed run takes other options on the command line alone", path, config.Differ(has, want), configName)
+			own, _ := os.ReadFile(filepath.Join(from.Dir, configName))
+			r.note("%s differs from that of the checkpoint (%s): it is now %s.other; what a resumed run is to do otherwise, say on the command line", path, config.Differ(has, own), configName)
 		}
-		return files.Write(path, want)
+		return r.showConfig(from.Dir)
+	})
+}
+
+// written says whether a text is the config of one of the checkpoints: a killed run may have left that of the last but one.
+func written(text []byte, checkpoints []string) bool {
+	return slices.ContainsFunc(checkpoints, func(dir string) bool {
+		b, err := os.ReadFile(filepath.Join(dir, configName))
+		return err == nil && bytes.Equal(b, text)
 	})
 }
 
 // load reads a checkpoint of the run.
 func (r *Run) load(dir string) error {
-	path := filepath.Join(dir, "state.json")
+	path := filepath.Join(dir, stateName)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err

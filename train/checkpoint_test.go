@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +130,79 @@ func TestDamagedCheckpoint(t *testing.T) {
 		}
 		r.Close()
 		sameFolders(t, dir, whole.Out)
+	}
+}
+
+// TestDamagedMetrics resumes a run of whose metrics a bit was flipped, and says so.
+func TestDamagedMetrics(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(out), 11)
+	path := filepath.Join(out, "metrics.jsonl")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{0, 100, len(whole) / 2} {
+		b := bytes.Clone(whole)
+		b[at] ^= 4
+		put(t, path, b)
+		r, err := Resume(out, cpuDevice(t, 1), nil)
+		if err != nil {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		if said := strings.Join(r.Notes, "\n"); !strings.Contains(said, path+" is damaged") || r.pos.Steps != 11 {
+			t.Errorf("byte %d: at step %d, %q", at, r.pos.Steps, said)
+		}
+		r.Close()
+		list, err := Verify(out)
+		if err != nil || !slices.ContainsFunc(list, func(v Verified) bool { return v.Path == path && v.Err != nil }) {
+			t.Errorf("byte %d: %+v, %v", at, list, err)
+		}
+	}
+}
+
+// TestVerify finds a bit that is flipped in any file of a run.
+func TestVerify(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	c := tiny(out)
+	c.KeepEvery = 2
+	trained(t, c, cpuDevice(t, 1)).Close()
+	wrong := func() (list []string) {
+		all, err := Verify(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range all {
+			if v.Err != nil {
+				list = append(list, v.Err.Error())
+			} else if !v.Sums {
+				t.Errorf("%s has no checksums", v.Path)
+			}
+		}
+		return list
+	}
+	if list := wrong(); list != nil {
+		t.Fatal(list)
+	}
+	for _, name := range traintest.Files(t, out) {
+		if strings.Contains(name, "/.lock") {
+			continue
+		}
+		path := filepath.Join(out, filepath.FromSlash(name))
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/3] ^= 16
+		put(t, path, b)
+		if list := wrong(); len(list) != 1 || !strings.Contains(list[0], path) {
+			t.Errorf("%s: %q", path, list)
+		}
+		b[len(b)/3] ^= 16
+		put(t, path, b)
+	}
+	if _, err := Verify(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run") {
+		t.Error(err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log"
 
 	"gorgonia.org/gorgonia"
+
 	"onlinerna/data"
 	"onlinerna/nn"
 	"onlinerna/nn/device/cpu"

@@ -156,10 +156,7 @@ func (r *Run) beginFolder() error {
 	if err != nil {
 		return err
 	}
-	if err = r.saveTogether(); err == nil { // from here on there is a run that can be resumed
-		err = r.first(func() error { return r.Config.Write(out) })
-	}
-	if err == nil {
+	if err = r.saveTogether(); err == nil {
 		return nil
 	}
 	if r.Config.Ranks.First() {

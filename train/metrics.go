@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"onlinerna/internal/checksum"
 )
 
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
@@ -18,7 +20,15 @@ type metricsHook struct {
 	history *[]EpochRecord // the run's, which a resumed run finds in the file
 	file    *os.File
 	buf     *bufio.Writer
-	size    int64 // bytes written
+	size    int64  // bytes written
+	sum     uint32 // their checksum
+	log     func(format string, args ...any)
+}
+
+// metricsState is what a checkpoint knows of the file.
+type metricsState struct {
+	Bytes int64  `json:"bytes"`
+	Sum   string `json:"crc32c"`
 }
 
 var (
@@ -79,6 +89,7 @@ func (h *metricsHook) write(v any) error {
 	}
 	n, err := h.buf.Write(append(b, '\n'))
 	h.size += int64(n)
+	h.sum = checksum.Add(h.sum, append(b, '\n')[:n])
 	return err
 }
 
@@ -89,14 +100,16 @@ func (h *metricsHook) Save(*State, string) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
-	return json.Marshal(h.size)
+	return json.Marshal(metricsState{h.size, checksum.Digits(h.sum)})
 }
 
 // Load reads the history of the run from the file and goes on at its end.
 func (h *metricsHook) Load(_ *State, _ string, small json.RawMessage) error {
-	if err := json.Unmarshal(small, &h.size); err != nil {
+	var st metricsState
+	if err := json.Unmarshal(small, &st); err != nil {
 		return err
 	}
+	h.size = st.Bytes
 	b, err := os.ReadFile(h.path())
 	if err != nil && !(os.IsNotExist(err) && h.size == 0) {
 		return err
@@ -104,7 +117,12 @@ func (h *metricsHook) Load(_ *State, _ string, small json.RawMessage) error {
 	if h.size < 0 || int64(len(b)) < h.size {
 		return fmt.Errorf("%s has %d bytes, the checkpoint knows of %d", h.path(), len(b), h.size)
 	}
-	if *h.history, err = parseHistory(b[:h.size]); err != nil {
+	h.sum = checksum.Add(0, b[:h.size])
+	damaged := checksum.Digits(h.sum) != st.Sum
+	if damaged {
+		h.log("%s is damaged: what it says of the steps before may be wrong, the run's weights are not", h.path())
+	}
+	if *h.history, err = parseHistory(b[:h.size], damaged); err != nil {
 		return fmt.Errorf("%s: %w", h.path(), err)
 	}
 	if h.idle {
@@ -130,14 +148,15 @@ func ReadHistory(dir string) ([]EpochRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := parseHistory(b[:bytes.LastIndexByte(b, '\n')+1])
+	h, err := parseHistory(b[:bytes.LastIndexByte(b, '\n')+1], false)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return h, nil
 }
 
-func parseHistory(b []byte) ([]EpochRecord, error) {
+// parseHistory reads the records of epochs. Of a damaged file it takes the lines that can be read.
+func parseHistory(b []byte, damaged bool) ([]EpochRecord, error) {
 	var list []EpochRecord
 	for i, line := range bytes.Split(b, []byte("\n")) {
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -145,6 +164,9 @@ func parseHistory(b []byte) ([]EpochRecord, error) {
 		}
 		var rec EpochRecord
 		if err := json.Unmarshal(line, &rec); err != nil {
+			if damaged {
+				continue
+			}
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
 		if rec.Kind == "epoch" {
@@ -152,4 +174,33 @@ func parseHistory(b []byte) ([]EpochRecord, error) {
 		}
 	}
 	return list, nil
+}
+
+// verifyMetrics is an error if metrics.jsonl is not what the newest checkpoint knows of it.
+func verifyMetrics(out string, checkpoints []string) error {
+	if len(checkpoints) == 0 {
+		return nil
+	}
+	b, err := os.ReadFile(filepath.Join(checkpoints[0], stateName))
+	if err != nil {
+		return err
+	}
+	var c checkpoint
+	var st metricsState
+	if err := json.Unmarshal(b, &c); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(c.Hooks["metrics"], &st); err != nil {
+		return err
+	}
+	path := filepath.Join(out, "metrics.jsonl")
+	if b, err = os.ReadFile(path); os.IsNotExist(err) && st.Bytes == 0 {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if int64(len(b)) < st.Bytes || checksum.Digits(checksum.Add(0, b[:st.Bytes])) != st.Sum {
+		return fmt.Errorf("%s is damaged: its first %d bytes are not those that were written", path, st.Bytes)
+	}
+	return nil
 }

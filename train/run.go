@@ -131,7 +131,7 @@ func (r *Run) addHooks() error {
 	}
 	r.hooks = append(own, r.hooks...)
 	if r.Config.Out != "" {
-		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, history: &r.History, idle: !r.Config.Ranks.First()})
+		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, history: &r.History, log: r.note, idle: !r.Config.Ranks.First()})
 	}
 	seen := map[string]bool{}
 	for _, h := range r.hooks {

@@ -164,7 +164,9 @@ func (f *trainFlags) groups() []group {
 	s.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
 	s.StringVar(&f.resume, "resume", "", "go on with the run in this `folder`, from its last checkpoint")
-	s.IntVar(&f.CheckpointEvery, "checkpoint-every", 1, "epochs between checkpoints; an interrupted run writes one too")
+	f.CheckpointEvery = 1
+	s.Var((*everyValue)(&f.Config), "checkpoint-every", "from one checkpoint to the next: epochs, as 2, or steps, as 500steps, or time, as 10m; an interrupted run writes one too")
+	s.IntVar(&f.CheckpointKeep, "checkpoint-keep", 2, "newest checkpoints to keep, so that there is another where one is damaged")
 	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
 	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by held-out loss, else by validation loss")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
@@ -177,12 +179,12 @@ func (f *trainFlags) groups() []group {
 
 // resumable lists the options that may go with --resume: they do not change results.
 var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
-	"distributed": true, "comm-timeout": true, "epochs": true}
+	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true}
 
 // positive are the options that have no meaning at 0.
 var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "head-lr", "layer-decay", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
 	"val-crop", "val-resize", "val-split", "train-crop", "train-crop-from", "repeat-augment",
-	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-every"}
+	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-keep"}
 
 // check finds mistakes that the config does not show: there what is 0 was not said.
 func (f *trainFlags) check(set *pflag.FlagSet) error {
@@ -387,8 +389,12 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 		for name, change := range map[string]func(){
 			"epochs":  func() { c.Epochs = f.Epochs },
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
-			"max-bad": func() { c.MaxBad = &f.maxBad },
-			"data":    func() { c.Data = f.Data }, "val-data": func() { c.ValData = f.ValData },
+			"max-bad":         func() { c.MaxBad = &f.maxBad },
+			"checkpoint-keep": func() { c.CheckpointKeep = f.CheckpointKeep },
+			"checkpoint-every": func() {
+				c.CheckpointEvery, c.CheckpointSteps, c.CheckpointMinutes = f.CheckpointEvery, f.CheckpointSteps, f.CheckpointMinutes
+			},
+			"data": func() { c.Data = f.Data }, "val-data": func() { c.ValData = f.ValData },
 		} {
 			if set.Changed(name) {
 				change()

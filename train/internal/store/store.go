@@ -74,9 +74,9 @@ func List(root string) ([]string, error) {
 
 func name(n int) string { return fmt.Sprintf("%06d", n) }
 
-// Write makes a new checkpoint of what fill leaves in an empty folder, and keeps so many of the newest. m says where the run is. Nothing but
-// Write may write to root.
-func Write(root string, keep int, m Manifest, fill func(dir string) error) (string, error) {
+// Write makes a new checkpoint of what fill leaves in an empty folder, then calls done, if it is not nil, and removes all but so many of the newest.
+// m says where the run is. Nothing but Write may write to root.
+func Write(root string, keep int, m Manifest, fill, done func(dir string) error) (string, error) {
 	if err := files.MkdirAll(root); err != nil {
 		return "", err
 	}
@@ -111,6 +111,11 @@ func Write(root string, keep int, m Manifest, fill func(dir string) error) (stri
 	}
 	if err := files.SyncDir(root); err != nil {
 		return "", err
+	}
+	if done != nil {
+		if err := done(dir); err != nil {
+			return "", err
+		}
 	}
 	list, err := List(root)
 	if err != nil {

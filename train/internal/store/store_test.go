@@ -18,7 +18,7 @@ func fill(text string) func(string) error {
 
 func write(t *testing.T, root string, keep, step int) string {
 	t.Helper()
-	dir, err := Write(root, keep, Manifest{Epoch: 1, Step: step}, fill(fmt.Sprint("step ", step)))
+	dir, err := Write(root, keep, Manifest{Epoch: 1, Step: step}, fill(fmt.Sprint("step ", step)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	full := errors.New("no space left")
-	if _, err := Write(root, 2, Manifest{Step: 2}, func(dir string) error { fill("x")(dir); return full }); err != full {
+	if _, err := Write(root, 2, Manifest{Step: 2}, func(dir string) error { fill("x")(dir); return full }, nil); err != full {
 		t.Fatal(err)
 	}
 	if got := names(t, root); got != "000001" {

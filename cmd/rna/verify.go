@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/internal/text"
+	"onlinerna/train"
+)
+
+func newVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify RUN|FILE…",
+		Short: "Compare runs and weights with their checksums",
+		Long: `Read checkpoints and weights whole and compare them with the checksums in them. RUN is the folder of a run: all
+of its checkpoints, weights, config.json and metrics.jsonl. FILE is weights: of safetensors those that rna wrote have
+checksums, of torch.save's files those in the form of zip. Damage ends with status 1.`,
+		Example: `  rna verify runs/20260101-120000-resnet20
+  rna verify runs/a/final.safetensors resnet50.pth`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("what is to be verified? Name folders of runs, or files")}
+			}
+			return verify(args, cmd.OutOrStdout())
+		},
+	}
+	o := newGroup("Options")
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, o)
+	return cmd
+}
+
+func verify(paths []string, out io.Writer) error {
+	damaged, total := 0, 0
+	for _, path := range paths {
+		list, err := train.Verify(path)
+		if err != nil {
+			return err
+		}
+		for _, v := range list {
+			total++
+			state := "whole"
+			switch {
+			case v.Err != nil:
+				damaged++
+				state = "DAMAGED"
+			case !v.Sums:
+				state = "read; it has no checksums"
+			case v.Step > 0 || v.Epoch > 0:
+				state += fmt.Sprintf(", after step %d (%s of epoch %d)", v.Step, batches(v.Batch), v.Epoch)
+			}
+			fmt.Fprintln(out, text.Wrap(fmt.Sprintf("%s: %s", v.Path, state), "  "))
+			if v.Err != nil {
+				fmt.Fprintln(out, text.Wrap("  "+v.Err.Error(), "  "))
+			}
+		}
+	}
+	if damaged > 0 {
+		return fmt.Errorf("%d of %d damaged", damaged, total)
+	}
+	return nil
+}
+
+func batches(n int) string {
+	if n == 1 {
+		return "1 batch"
+	}
+	return fmt.Sprintf("%d batches", n)
+}

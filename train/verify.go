@@ -1,0 +1,94 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"onlinerna/train/config"
+	"onlinerna/train/internal/store"
+	"onlinerna/train/statedict"
+)
+
+// Verified is what [Verify] says of a file or of a checkpoint.
+type Verified struct {
+	Path string
+	// Sums says that it has checksums. Else it was read, and nothing more is known.
+	Sums bool
+	// Epoch, Batch and Step are where a checkpoint is, and Program is what wrote it; zero for a file.
+	Epoch, Batch, Step int
+	Program            string
+	// Err is what is wrong, nil for nothing.
+	Err error
+}
+
+// Verify reads a file of weights whole, or all checkpoints and weights of the run in a folder, and compares them with their checksums. A file that is
+// no weights and a folder that holds no run are errors; damage is said in the list.
+func Verify(path string) ([]Verified, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.IsDir() {
+		if !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is no regular file", path)
+		}
+		return []Verified{verifyWeights(path)}, nil
+	}
+	checkpoints, err := store.List(filepath.Join(path, checkpointDir))
+	if err != nil {
+		return nil, err
+	}
+	var list []Verified
+	for _, dir := range checkpoints {
+		v := Verified{Path: dir, Sums: true}
+		var m *store.Manifest
+		if m, v.Err = store.Verify(dir); m != nil {
+			v.Epoch, v.Batch, v.Step, v.Program = m.Epoch, m.Batch, m.Step, m.Program
+		}
+		list = append(list, v)
+	}
+	for _, pattern := range []string{"*.safetensors", keptDir + "/*.safetensors"} {
+		files, err := filepath.Glob(filepath.Join(path, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			list = append(list, verifyWeights(file))
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s holds no run and no weights", path)
+	}
+	for _, v := range []Verified{{Path: filepath.Join(path, configName), Err: sameConfig(path, checkpoints)}, {Path: filepath.Join(path, "metrics.jsonl"), Err: verifyMetrics(path, checkpoints)}} {
+		if len(checkpoints) > 0 {
+			v.Sums = true
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}
+
+func verifyWeights(path string) Verified {
+	v := Verified{Path: path}
+	f, err := statedict.Open(path, "")
+	if err != nil {
+		v.Err = err
+		return v
+	}
+	defer f.Close()
+	v.Sums, v.Err = f.Verify()
+	return v
+}
+
+// sameConfig is an error if config.json is not that of a checkpoint.
+func sameConfig(out string, checkpoints []string) error {
+	path := filepath.Join(out, configName)
+	has, err := os.ReadFile(path)
+	if err != nil || written(has, checkpoints) {
+		return err
+	}
+	own, err := os.ReadFile(filepath.Join(checkpoints[0], configName))
+	return errors.Join(fmt.Errorf("%s differs from that of the checkpoint: %s", path, config.Differ(has, own)), err)
+}
