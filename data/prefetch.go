@@ -30,7 +30,8 @@ type rows struct {
 	lo, hi int
 }
 
-// run makes the batches of one epoch. One goroutine hands out free slots in the order of the steps,
+// run makes the batches of one epoch. One goroutine hands out free slots in the order of the steps, another has the system
+// read the files of the step after,
 // workers fill rows of them, and the consumer waits for each slot in that same order. There are
 // Prefetch+1 slots, which bounds the memory.
 type run struct {
@@ -62,11 +63,20 @@ func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
 	}
 	own := max(0, steps-fromStep-l.opt.Rank+l.opt.Ranks-1) / l.opt.Ranks
 	r.take(min(l.opt.Prefetch+1, own))
+	soon := make(chan int, 1)
+	r.group.Go(func() { r.readAhead(ctx, soon) })
 	r.group.Go(func() {
 		defer close(r.work)
+		defer close(soon)
 		for step := fromStep + l.opt.Rank; step < steps; step += l.opt.Ranks {
 			select {
 			case s := <-r.free:
+				if next := step + l.opt.Ranks; next < steps {
+					select {
+					case soon <- next:
+					default: // the disk is behind as it is
+					}
+				}
 				r.dispatch(ctx, s, step)
 			case <-ctx.Done():
 				return

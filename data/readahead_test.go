@@ -1,0 +1,108 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"onlinerna/data/rawfile"
+)
+
+// expected is a set that notes what is expected of it.
+type expected struct {
+	fake
+	mu   *sync.Mutex
+	list *[]int
+}
+
+func (d expected) expect(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*d.list = append(*d.list, i)
+}
+
+func TestReadAhead(t *testing.T) {
+	ds := expected{fake{n: 40}, new(sync.Mutex), new([]int)}
+	half, err := Subset(ds, []int{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLoader(t, half, EvalSmall(2), LoaderOptions{Batch: 4, Workers: 2, Shuffle: true, Seed: 3})
+	batches := collect(t, l, 1, 0)
+	want := slices.Concat(indices(batches)[4:])
+	for i := range want {
+		want[i] *= 2
+	}
+	got := *ds.list
+	// A step is left out where the steps before it have not been read yet.
+	if len(got) == 0 || len(got)%4 != 0 {
+		t.Fatalf("expected %v of %v", got, want)
+	}
+	for len(got) > 0 {
+		at := slices.Index(want, got[0])
+		if at < 0 || at%4 != 0 || !slices.Equal(want[at:at+4], got[:4]) {
+			t.Fatalf("expected %v: not the next of %v", got[:4], want)
+		}
+		want, got = want[at+4:], got[4:]
+	}
+}
+
+// allocations tells how many an image of ds takes that is read and transformed as the loader does it.
+func allocations(t *testing.T, ds Dataset) float64 {
+	w := newWorker(TrainImageNet(24), false)
+	dst := make([]uint8, 24*24*3)
+	sample := func() {
+		for i := range ds.Len() {
+			w.random = NewRand(1, uint64(i))
+			img, err := ds.Read(i, w.region, &w.scratch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := TrainImageNet(24).Apply(dst, img, &w.random, &w.scratch); err != nil {
+				t.Fatal(err)
+			}
+			expect(ds, i)
+		}
+	}
+	sample()
+	return testing.AllocsPerRun(3, sample) / float64(ds.Len())
+}
+
+// A sample takes no memory of its own from what lies in large files; a file of its own takes what opening it does.
+func TestSampleAllocations(t *testing.T) {
+	dir := t.TempDir()
+	var members []member
+	var list []byte
+	for i := range 8 {
+		b := encodeJPEG(t, 60+i, 50, i)
+		write(t, dir, fmt.Sprintf("folder/train/a/%d.jpg", i), b)
+		members = append(members, member{fmt.Sprintf("%d.jpg", i), b}, text(fmt.Sprintf("%d.cls", i), "0"))
+		list = append(list, record(bytesFeature("image/encoded", string(b)), intFeature("image/class/label", 1, true))...)
+	}
+	write(t, dir, "shards/train-0.tar", tarball(t, members...))
+	write(t, dir, "records/train-00000-of-00001", list)
+	write(t, dir, "raw/classes.txt", []byte("a\n"))
+	f, err := os.Create(dir + "/raw/train-0.rnaraw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := rawfile.NewWriter(f)
+	if err == nil {
+		err = errors.Join(w.Add(make([]uint8, 50*40*3), 50, 40, 0, "a"), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, most := range map[string]float64{dir + "/shards": 0, dir + "/records": 0, dir + "/raw": 0, parquetPlace("plain"): 0, dir + "/folder": 20} {
+		ds, _ := openBoth(t, place)
+		if n := allocations(t, ds); n > most {
+			t.Errorf("%s: %g allocations an image, want %g at most", place, n, most)
+		} else {
+			t.Logf("%s: %g allocations an image", place, n)
+		}
+	}
+}
