@@ -65,4 +65,10 @@ func OpenPaper(card Card, o NetOptions) (*PaperNet, error) { return nil, ErrNotB
 // Least is the time that so many bytes and FLOP take at least.
 func (p *PaperNet) Least(bytes, flop int64) time.Duration { return 0 }
 
+// NewRanksID returns [ErrNotBuilt] in this build.
+func NewRanksID() ([]byte, error) { return nil, ErrNotBuilt }
+
+// JoinRanks returns [ErrNotBuilt] in this build.
+func JoinRanks(dev device.Device, o RanksOptions) (string, error) { return "", ErrNotBuilt }
+
 func (r *Report) load() {}

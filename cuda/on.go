@@ -41,6 +41,7 @@ var (
 type Net struct {
 	*net.Device
 	spaces []*Space
+	over   chan bool // of the watch over what it does with other ranks; nil without
 }
 
 // OpenNet opens GPU number ordinal for nets. Missing libraries are a [*lazy.NotFoundError].
@@ -69,6 +70,10 @@ func (d *Net) SpaceBytes(dim, vectors int) int64 { return space.Bytes(dim, vecto
 // Close implements device.Device. A second call does nothing.
 func (d *Net) Close() error {
 	var errs []error
+	if d.over != nil {
+		close(d.over)
+		d.over = nil
+	}
 	for _, s := range d.spaces {
 		errs = append(errs, s.Close())
 	}

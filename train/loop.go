@@ -109,12 +109,13 @@ func (r *Run) begin() error {
 	}
 	r.begun = true
 	switch {
+	case !r.Config.Ranks.First():
 	case r.val == nil && r.held != nil:
 		r.log("no validation images: weights are compared by the held-out ones")
 	case r.val == nil:
 		r.log("no validation images: weights are written, but not compared")
 	}
-	if c := &r.Config; c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
+	if c := &r.Config; c.Ranks.First() && c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
 		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.FirstExtrapolation())
 	}
 	return nil

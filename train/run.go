@@ -65,7 +65,7 @@ type Run struct {
 	beyond       error           // after which the weights are further than pos
 	ctx          context.Context // of what is under way
 	user         context.Context // the caller's: with one process the same
-	reducer      network.Reducer // of ranks, nil for one process
+	reducer      device.Reducer  // of ranks, nil for one process
 	strayed      bool            // the running statistics differ among the ranks
 }
 
@@ -96,7 +96,11 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 	r := &Run{Config: c, dev: dev, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(hooks)}
 	if !c.Ranks.Single() {
-		r.reducer = reduce.New(c.Ranks)
+		if d, ok := device.As[device.Collective](dev); ok && d.Ranks() != nil {
+			r.reducer = d.Ranks()
+		} else {
+			r.reducer = reduce.New(c.Ranks)
+		}
 	}
 	train, val, profile, err := r.openData()
 	if err = c.Ranks.Together(err); err == nil {
@@ -259,8 +263,8 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	r.Net = net
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
 	net.TestFlip = c.TestFlip
-	if r.reducer != nil && !reduce.Takes(net.Params) {
-		return fmt.Errorf("device %s: ranks add up gradients in the host's memory alone: use another device", r.dev.Name())
+	if d, ok := device.As[device.Collective](r.dev); r.reducer != nil && !(ok && d.Ranks() != nil) && !reduce.Takes(net.Params) {
+		return fmt.Errorf("device %s has not joined those of the other ranks", r.dev.Name())
 	}
 	if err := r.openOptimizer(); err != nil {
 		return err

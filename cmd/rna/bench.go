@@ -62,7 +62,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
 				}
 			}
-			g, err := f.ranks.join()
+			g, err := f.ranks.join(f.device)
 			if err != nil {
 				return err
 			}

@@ -69,7 +69,7 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 			if o.Min < 4 || o.Max < o.Min || o.Rounds < 1 {
 				return &usageError{cmd.CommandPath(), fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max, o.Rounds)}
 			}
-			g, err := ranks.join()
+			g, err := ranks.join("cpu")
 			if err != nil {
 				return err
 			}

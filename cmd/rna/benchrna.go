@@ -53,7 +53,7 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 			}
 			f.Exactly = cmd.Flags().Changed("window")
 			var err error
-			if f.group, err = f.ranks.join(); err != nil {
+			if f.group, err = f.ranks.join("cpu"); err != nil {
 				return err
 			}
 			return with(f.group, func() error { return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()) })

@@ -18,7 +18,7 @@ import (
 // deviceNames lists what --device takes.
 var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
-const deviceHelp = "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; cuda:GPU-…, cuda:MIG-…: that of a UUID), or reference: the slow definition that the others are checked against (reference64: in float64)"
+const deviceHelp = "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; cuda:GPU-…, cuda:MIG-…: that of a UUID; cuda:all, cuda:0,2: a process for each of several), or reference: the slow definition that the others are checked against (reference64: in float64)"
 
 const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster: errors of 1e-6 to 4e-6 of the largest element, in place of 2e-7 to 9e-7 (device cpu)"
 

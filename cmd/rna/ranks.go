@@ -3,12 +3,17 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
 
+	"onlinerna/cuda"
+	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/mpi"
+	"onlinerna/train/ranks/sockets"
 )
 
 // ranksFlags say how processes that a launcher has started work together.
@@ -18,38 +23,49 @@ type ranksFlags struct {
 }
 
 func (f *ranksFlags) add(g group) {
-	g.StringVar(&f.distributed, "distributed", "auto", "auto: with the other processes that mpirun or srun has started, each with its share of a step's batches; off: alone")
+	g.StringVar(&f.distributed, "distributed", "auto", "auto: with the other processes that mpirun, srun, torchrun or --device cuda:all has started, each with its share of a step's batches; off: alone")
 	g.DurationVar(&f.timeout, "comm-timeout", ranks.DefaultTimeout, "`time` that processes wait for each other before it is an error")
 }
 
 // aloneHint says how to do without the other processes.
 const aloneHint = "; --distributed off goes without the others"
 
-// join joins the other ranks of the launcher. The group is nil for a process of its own.
-func (f *ranksFlags) join() (*ranks.Group, error) {
+// launched is how this process was started, the zero World where that is by itself.
+func (f *ranksFlags) launched() (ranks.World, error) {
 	switch {
 	case f.distributed != "auto" && f.distributed != "off":
-		return nil, fmt.Errorf("--distributed %s: auto or off", f.distributed)
+		return ranks.World{}, fmt.Errorf("--distributed %s: auto or off", f.distributed)
 	case f.timeout <= 0:
-		return nil, fmt.Errorf("--comm-timeout %v: must be above 0", f.timeout)
+		return ranks.World{}, fmt.Errorf("--comm-timeout %v: must be above 0", f.timeout)
 	case f.distributed == "off":
-		return nil, nil
+		return ranks.World{}, nil
 	}
 	w, err := ranks.Detect(os.LookupEnv)
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, aloneHint)
+		return w, fmt.Errorf("%w%s", err, aloneHint)
 	}
 	if !w.Many() {
-		return nil, nil
+		return ranks.World{}, nil
+	}
+	return w, nil
+}
+
+// join joins the other ranks of the launcher, which compute on devices of a name. The group is nil for a process of its own.
+func (f *ranksFlags) join(device string) (*ranks.Group, error) {
+	w, err := f.launched()
+	if err != nil || w.Launcher == "" {
+		return nil, err
 	}
 	many := "ranks"
 	if w.Size > 0 {
 		many = count(w.Size, "rank")
 	}
-	if w.Engine != "mpi" {
-		return nil, fmt.Errorf("%s: %s, which work together over MPI alone: start them by mpirun or srun%s", w.Launcher, many, aloneHint)
+	var e ranks.Engine
+	if w.Engine == "mpi" {
+		e, err = mpi.Open(w, f.timeout)
+	} else {
+		e, err = f.meet(w, device)
 	}
-	e, err := mpi.Open(w, f.timeout)
 	if err != nil {
 		return nil, fmt.Errorf("%s started %s: %w%s", w.Launcher, many, err, aloneHint)
 	}
@@ -58,6 +74,149 @@ func (f *ranksFlags) join() (*ranks.Group, error) {
 		return nil, fmt.Errorf("%w%s", err, aloneHint)
 	}
 	return g, nil
+}
+
+// meet has ranks whose GPUs work together meet at the launcher's address.
+func (f *ranksFlags) meet(w ranks.World, device string) (ranks.Engine, error) {
+	if kind, _, _ := strings.Cut(device, ":"); kind != "cuda" && kind != "auto" {
+		return nil, fmt.Errorf("which work together on GPUs alone, not on device %s: start ranks on CPUs by mpirun or srun", device)
+	}
+	if _, err := cuda.Devices(); err != nil {
+		return nil, fmt.Errorf("which work together on GPUs alone: %w; start ranks on CPUs by mpirun or srun", err)
+	}
+	o := sockets.Options{Network: w.Network, Address: w.Master, Rank: w.Rank, Size: w.Size, Name: "sockets", Timeout: f.timeout, Key: os.Getenv("TORCHELASTIC_RUN_ID")}
+	if w.Launcher == ranks.Own {
+		watchParent()
+		o.Lost = func(error, bool) { os.Exit(1) } // the process that has started the ranks says which has ended
+	}
+	return sockets.Open(o)
+}
+
+// several says whether a device's name is that of the GPUs of several ranks, which this program starts itself.
+func several(device string) bool {
+	return device == "cuda:all" || strings.HasPrefix(device, "cuda:") && strings.Contains(device, ",")
+}
+
+// each lists the GPUs that such a name means.
+func each(device string) ([]string, error) {
+	_, names, _ := strings.Cut(device, ":")
+	if names != "all" {
+		list := strings.Split(names, ",")
+		for i, name := range list {
+			n, err := gpuOrdinal("cuda:" + name)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = fmt.Sprintf("cuda:%d", n)
+		}
+		return list, nil
+	}
+	all, err := cuda.Devices()
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w; or use --device cpu", device, err)
+	}
+	var list []string
+	for _, d := range all {
+		list = append(list, fmt.Sprintf("cuda:%d", d.Ordinal))
+	}
+	if len(list) == 0 {
+		return nil, errors.New("device cuda:all: there is no GPU: use --device cpu")
+	}
+	return list, nil
+}
+
+// starts lists the GPUs of the ranks that this program is to start itself for a device of a name, nil for none.
+func (f *ranksFlags) starts(device string) ([]string, error) {
+	if !several(device) || f.distributed == "off" {
+		return nil, nil
+	}
+	if w, err := f.launched(); err != nil || w.Launcher != "" {
+		return nil, err
+	}
+	list, err := each(device)
+	if err != nil || len(list) == 1 {
+		return nil, err
+	}
+	return list, nil
+}
+
+// ownDevice is the device of this rank.
+func ownDevice(device string, g *ranks.Group) (string, error) {
+	w := g.World()
+	switch {
+	case several(device):
+		list, err := each(device)
+		switch {
+		case err != nil:
+			return "", err
+		case w.Launcher == ranks.Own && len(list) != g.Size():
+			return "", fmt.Errorf("device %s is %d GPUs for %d ranks", device, len(list), g.Size())
+		case w.Launcher == ranks.Own:
+			return list[g.Rank()], nil
+		case g.Single() && len(list) == 1:
+			return list[0], nil
+		case g.Single():
+			return "", fmt.Errorf("device %s takes a process for each of %d GPUs: without --distributed off they are started", device, len(list))
+		}
+		return "", fmt.Errorf("device %s starts a process for each GPU, and %s has started them: use --device cuda", device, w.Launcher)
+	case g.Single() || device != "cuda" && (device != "auto" || w.Engine != "nccl"):
+		return device, nil
+	}
+	all, err := cuda.Devices()
+	if err != nil {
+		return "", err
+	}
+	local := w.Local
+	if local < 0 {
+		local = g.Place(g.Rank()).Local
+	}
+	switch {
+	case len(all) == 1 && g.Locals() > 1:
+		local = 0 // the launcher has each see its own; NCCL refuses one that two have
+	case local >= len(all):
+		return "", fmt.Errorf("%s is number %d on its host, which has %s: start a rank a GPU", g.Name(g.Rank()), local+1, count(len(all), "GPU"))
+	}
+	return fmt.Sprintf("cuda:%d", local), nil
+}
+
+// commPrecisions are what gradients may be sent as.
+var commPrecisions = []string{"float32", "bfloat16"}
+
+// joinGPUs makes the devices of ranks work together, where they are GPUs.
+func joinGPUs(g *ranks.Group, dev device.Device, precision string) error {
+	if g.Single() {
+		return nil
+	}
+	if dev.Name() != "cuda" {
+		if precision == "bfloat16" {
+			return fmt.Errorf("--comm-precision %s is for GPUs", precision)
+		}
+		return nil
+	}
+	id := make([]byte, 128)
+	var err error
+	if g.First() {
+		id, err = cuda.NewRanksID()
+	}
+	if err = g.Together(err); err != nil {
+		return err
+	}
+	if err := g.Broadcast(id, 0); err != nil {
+		return err
+	}
+	g.At(ranks.At{What: "the meeting of the GPUs"})
+	name, err := cuda.JoinRanks(dev, cuda.RanksOptions{ID: id, Rank: g.Rank(), Size: g.Size(), Narrow: precision == "bfloat16", Timeout: g.Timeout(), Failed: func(err error) {
+		if errors.Is(err, cuda.ErrOverdue) {
+			err = nil
+		} else {
+			time.Sleep(time.Second) // what has started the ranks may know more of one that has ended
+		}
+		g.Watch("work of the GPUs", err)
+	}})
+	if err = g.Together(err); err == nil {
+		g.Beside(name)
+	}
+	return err
 }
 
 // errQuiet is an error of all ranks that another has said.
@@ -79,4 +238,13 @@ func with(g *ranks.Group, f func() error) error {
 		return errQuiet
 	}
 	return err
+}
+
+// watchParent ends this process with the one that has started it: that holds the other end of a pipe.
+func watchParent() {
+	pipe := os.NewFile(parentPipe, "parent")
+	go func() {
+		io.Copy(io.Discard, pipe)
+		os.Exit(1)
+	}()
 }

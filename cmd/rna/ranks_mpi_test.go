@@ -20,24 +20,6 @@ import (
 	"time"
 )
 
-// rankVar makes this test program a rank: it runs rna with its arguments. argsVar adds arguments for one rank: "1 --seed 7".
-const (
-	rankVar = "RNA_TEST_RANK"
-	argsVar = "RNA_TEST_ARGS"
-)
-
-func TestMain(m *testing.M) {
-	if os.Getenv(rankVar) == "" {
-		os.Exit(m.Run())
-	}
-	args := os.Args[1:]
-	if f := strings.Fields(os.Getenv(argsVar)); len(f) > 0 && (f[0] == os.Getenv("OMPI_COMM_WORLD_RANK") || f[0] == os.Getenv("PMI_RANK")) {
-		args = append(args, f[1:]...)
-	}
-	os.Args = append(os.Args[:1], args...)
-	main()
-}
-
 // mpirun is rna on n ranks, by one of the launchers.
 func mpirun(t *testing.T, ctx context.Context, launcher string, n int, env string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
@@ -71,8 +53,8 @@ func on(t *testing.T, launcher string, n int, args ...string) string {
 	return out.String()
 }
 
-// losses are those of the steps of a run.
-func losses(t *testing.T, dir string) (list []float64) {
+// stepLosses are those of the steps of a run.
+func stepLosses(t *testing.T, dir string) (list []float64) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
@@ -106,14 +88,14 @@ func TestRanksTrainAsOneProcess(t *testing.T) {
 		if code, _, stderr := runRNA(t, small(one, "--accumulate", fmt.Sprint(n))...); code != 0 {
 			t.Fatal(stderr)
 		}
-		want := losses(t, one)
+		want := stepLosses(t, one)
 		for _, launcher := range mpiLaunchers {
 			out := filepath.Join(dir, fmt.Sprint(launcher, n))
 			said := on(t, launcher, n, small(out)...)
 			if strings.Count(said, "final.safetensors") != 1 || !strings.Contains(said, fmt.Sprintf("%d ranks on 1 node, ", n)) {
 				t.Errorf("%s: %s", launcher, said)
 			}
-			got := losses(t, out)
+			got := stepLosses(t, out)
 			if len(got) != len(want) {
 				t.Fatalf("%d steps, want %d", len(got), len(want))
 			}
@@ -175,45 +157,4 @@ func TestKillResumeStop(t *testing.T) {
 			}
 		})
 	}
-}
-
-// epochs counts the epochs in a run's metrics.
-func epochs(t *testing.T, dir string) int {
-	b, _ := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
-	return bytes.Count(b, []byte(`"kind":"epoch"`))
-}
-
-// wait waits until a run has so many epochs, more than at the start.
-func wait(t *testing.T, dir string, n, start int) {
-	t.Helper()
-	for from := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if e := epochs(t, dir); e >= n && e > start {
-			return
-		}
-		if time.Since(from) > time.Minute {
-			t.Fatal("no epoch within a minute")
-		}
-	}
-}
-
-// child is the process of a rank other than 0 of a run in a folder.
-func child(t *testing.T, dir string) int {
-	t.Helper()
-	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range list {
-		b, _ := os.ReadFile(f)
-		pid := filepath.Base(filepath.Dir(f))
-		env, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "environ"))
-		if !bytes.HasPrefix(b, []byte(os.Args[0]+"\x00train")) || !bytes.Contains(b, []byte(dir)) {
-			continue
-		}
-		for _, v := range []string{"OMPI_COMM_WORLD_RANK=1\x00", "PMI_RANK=1\x00"} {
-			if bytes.Contains(env, []byte(v)) {
-				n, _ := strconv.Atoi(pid)
-				return n
-			}
-		}
-	}
-	t.Fatal("rank 1 is not there")
-	return 0
 }

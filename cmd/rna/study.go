@@ -36,11 +36,7 @@ the average, and how far they would be if residuals were noise alone. Options ar
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s does not go with a study: it runs offline and online from the start", name)}
 				}
 			}
-			g, err := f.ranks.join()
-			if err != nil {
-				return err
-			}
-			return with(g, func() error { return runStudy(cmd, f, g) })
+			return f.onRanks(cmd, func(g *ranks.Group) error { return runStudy(cmd, f, g) })
 		},
 	}
 	addGroups(cmd, f.groups()...)
@@ -51,11 +47,8 @@ the average, and how far they would be if residuals were noise alone. Options ar
 }
 
 func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
-	dev, err := f.open(cmd, g)
-	if err = g.Together(err); err != nil {
-		if dev != nil {
-			err = closed(err, dev.Close())
-		}
+	dev, err := f.openJoined(cmd, g)
+	if err != nil {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,11 +59,7 @@ checkpoint and a plot.`,
   rna train --resume runs/20260102-150405-resnet50`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := f.ranks.join()
-			if err != nil {
-				return err
-			}
-			return with(g, func() error { return runTrain(cmd, f, g) })
+			return f.onRanks(cmd, func(g *ranks.Group) error { return runTrain(cmd, f, g) })
 		},
 	}
 	addGroups(cmd, f.groups()...)
@@ -172,6 +169,7 @@ func (f *trainFlags) groups() []group {
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
 	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
 	f.ranks.add(s)
+	s.StringVar(&f.CommPrecision, "comm-precision", "", "what gradients are sent as between GPUs: "+strings.Join(commPrecisions, " or ")+"; sums are float32 in both (default: float32)")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	s.BoolP("help", "h", false, "this help")
 	return []group{d, m, o, r, s}
@@ -266,11 +264,8 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 
 func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	set := cmd.Flags()
-	dev, err := f.open(cmd, g)
-	if err = g.Together(err); err != nil {
-		if dev != nil {
-			err = closed(err, dev.Close())
-		}
+	dev, err := f.openJoined(cmd, g)
+	if err != nil {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
@@ -312,6 +307,35 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	return g.Together(err)
 }
 
+// onRanks has f run: on the ranks of a launcher, or of those that it starts itself, one a GPU, or alone.
+func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error) error {
+	device := f.wanted(cmd.Flags())
+	list, err := f.ranks.starts(device)
+	if err != nil {
+		return err
+	}
+	if list != nil {
+		return launch(cmd.Context(), list)
+	}
+	g, err := f.ranks.join(device)
+	if err != nil {
+		return err
+	}
+	return with(g, func() error { return run(g) })
+}
+
+// openJoined checks the options and opens the device, which joins those of the other ranks.
+func (f *trainFlags) openJoined(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
+	dev, err := f.open(cmd, g)
+	if err = g.Together(err); err == nil {
+		err = joinGPUs(g, dev, f.CommPrecision)
+	}
+	if err != nil && dev != nil {
+		err, dev = closed(err, dev.Close()), nil
+	}
+	return dev, err
+}
+
 // open checks the options and opens the device.
 func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
 	set := cmd.Flags()
@@ -339,6 +363,14 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	if err := f.check(set); err != nil {
 		return nil, &usageError{cmd.CommandPath(), err}
 	}
+	if set.Changed("comm-precision") {
+		switch {
+		case !slices.Contains(commPrecisions, f.CommPrecision):
+			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--comm-precision %s: %s", f.CommPrecision, strings.Join(commPrecisions, " or "))}
+		case g.Single():
+			return nil, &usageError{cmd.CommandPath(), errors.New("--comm-precision is for several GPUs, as --device cuda:all: there is one process")}
+		}
+	}
 	if !g.Single() {
 		if f.Threads == 0 {
 			f.Threads = g.Threads()
@@ -346,7 +378,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		if f.Workers == 0 {
 			f.Workers = g.Threads()
 		}
-		if f.device == "auto" {
+		if f.device == "auto" && g.World().Engine == "mpi" {
 			f.device = "cpu"
 		}
 	}
@@ -359,7 +391,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		if !set.Changed("device") && c.Device != "" {
 			f.device = c.Device
 		}
-		options.winograd, options.deterministic = c.Winograd, c.Deterministic
+		options.winograd, options.deterministic, f.CommPrecision = c.Winograd, c.Deterministic, c.CommPrecision
 		if !set.Changed("precision") {
 			options.precision = c.Precision
 			if c.Precision == "" && strings.HasPrefix(c.Device, "cuda") {
@@ -367,9 +399,29 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			}
 		}
 	}
-	f.device = chosenDevice(f.device, options, cmd.ErrOrStderr())
-	f.precision, options.log = options.resolved(f.device), cmd.ErrOrStderr()
-	return openDevice(f.device, options)
+	if f.device == "auto" && !g.Single() {
+		f.device = "cuda"
+	}
+	own, err := ownDevice(f.device, g)
+	if err != nil {
+		return nil, err
+	}
+	own = chosenDevice(own, options, cmd.ErrOrStderr())
+	if !several(f.device) && g.Single() {
+		f.device = own
+	}
+	f.precision, options.log = options.resolved(own), cmd.ErrOrStderr()
+	return openDevice(own, options)
+}
+
+// wanted is the name of the device that the user wants, before it is known which there are.
+func (f *trainFlags) wanted(set *pflag.FlagSet) string {
+	if f.resume != "" && !set.Changed("device") {
+		if c, err := train.ReadConfig(f.resume); err == nil && c.Device != "" {
+			return c.Device
+		}
+	}
+	return f.device
 }
 
 func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Group, hook train.Hook) (*train.Run, error) {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"gorgonia.org/cu"
@@ -33,8 +34,9 @@ type Context struct {
 	pinned  []*HostMemory // of handles
 	pool    pool
 
-	capturing *Graph   // the work of a stream is captured for it
-	observer  Observer // nil: nobody wants to know
+	capturing *Graph       // the work of a stream is captured for it
+	observer  Observer     // nil: nobody wants to know
+	since     atomic.Int64 // in nanoseconds of Unix, when the call began that the owner thread is at; 0 for none
 }
 
 // ended is the failure that took GPUs from this process: no context, open or new, is of use from then on.
@@ -114,7 +116,9 @@ func (c *Context) serve() {
 // thread becomes the owner.
 func (c *Context) run(next call) {
 	returned := false
+	c.since.Store(time.Now().UnixNano())
 	defer func() {
+		c.since.Store(0)
 		if returned {
 			return
 		}
@@ -226,6 +230,15 @@ func (c *Context) note(err error) error {
 // Synchronize waits for all work of the context.
 func (c *Context) Synchronize() error {
 	return c.Do(func() error { return c.check("cuCtxSynchronize", cu.Synchronize(), "") })
+}
+
+// Waiting is since when the owner thread is at a call: that may wait for the GPU, or for other processes. It is the zero time where it is at none, and may be called
+// by any goroutine.
+func (c *Context) Waiting() time.Time {
+	if ns := c.since.Load(); ns != 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
 }
 
 // Options are those of [Open].

@@ -169,8 +169,8 @@ func (m *Comm) call(name string, s *driver.Stream, t Type, x driver.Span, f func
 		if err != nil {
 			return err
 		}
-		code := f(C.uintptr_t(p), C.size_t(x.Bytes()/t.Bytes()), C.CUstream(s.Pointer()))
-		if err := failure(fmt.Sprintf("%s of %s", name, driver.Size(x.Bytes())), m.settle(code), m); err != nil {
+		code := m.settle(f(C.uintptr_t(p), C.size_t(x.Bytes()/t.Bytes()), C.CUstream(s.Pointer())))
+		if err := failure(fmt.Sprintf("%s of %s", name, driver.Size(x.Bytes())), code, m); err != nil {
 			if lost := m.c.Verdict(); lost != nil {
 				return lost
 			}

@@ -43,6 +43,7 @@ type Device struct {
 	zeros    *driver.Memory        // of counters, which kernels leave as they were
 	outgrown []*driver.Memory      // zeros that kernels may still use
 	marks    marks                 // of the clock
+	ranks    *ranks                // that it is one of; nil for none
 	failed   error                 // of what cannot return one
 	running  *device.Group         // that gives its work to the stream
 }
@@ -149,8 +150,8 @@ func (d *Device) Explain(err error) error {
 
 // Close implements device.Device. A second call does nothing.
 func (d *Device) Close() error {
-	errs := []error{d.failed, d.marks.close()}
-	d.failed, d.marks = nil, nil
+	errs := []error{d.failed, d.marks.close(), d.ranks.close()}
+	d.failed, d.marks, d.ranks = nil, nil, nil
 	for _, v := range d.convs {
 		errs = append(errs, v.Close())
 	}
@@ -187,7 +188,11 @@ func (d *Device) Close() error {
 
 // kernel is a kernel of one of the sources of this package, for elements of 16 bits or for float32.
 func (d *Device) kernel(file, name string, narrow bool) (*driver.Kernel, error) {
-	store := d.element(narrow)
+	return d.kernelOf(file, name, d.element(narrow))
+}
+
+// kernelOf is a kernel for elements as a source has them.
+func (d *Device) kernelOf(file, name string, store int) (*driver.Kernel, error) {
 	module := fmt.Sprint(file, store)
 	key := fmt.Sprint(name, store)
 	if k, ok := d.kernels[key]; ok {

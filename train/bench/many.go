@@ -123,7 +123,7 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 		for _, w := range []struct {
 			b     *bench
 			first bool // rank 0 alone
-			sum   network.Reducer
+			sum   device.Reducer
 			times *[]float64
 		}{{own, true, nil, &alone}, {own, false, reducer, &all}, {own, false, nil, &apart}, {whole, true, nil, &big}} {
 			if err := g.Barrier(); err != nil {

@@ -89,7 +89,7 @@ func RanksPlace(g *ranks.Group, d device.Device, dim, threads int) (*Place, erro
 		return nil, err
 	}
 	p.Name, p.Ranks = count(g.Size(), "rank"), g
-	if p.Space, err = shard.New(g, dim, 32, func(dim int) (rna.Space, error) { return hook.NewSpace(d, dim, p.Threads) }); err != nil {
+	if p.Space, err = shard.New(g, dim, 32, func(dim int) (rna.Space, error) { return hook.NewSpace(d, dim, p.Threads) }, nil); err != nil {
 		return nil, err
 	}
 	weights, err := d.NewVector(dim)

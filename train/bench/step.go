@@ -30,8 +30,8 @@ type bench struct {
 
 	pending *network.Pending // the step that was given to the device last
 
-	reducer network.Reducer // of ranks that step as one
-	ranks   int             // so many
+	reducer device.Reducer // of ranks that step as one
+	ranks   int            // so many
 
 	tracing bool // the kinds of ops are told apart
 	apart   bool // the optimiser's step is

@@ -117,6 +117,9 @@ type Config struct {
 	// rank, rank 0 alone writes files, and an error that is not train.Common leaves the other ranks waiting.
 	Ranks *ranks.Group `json:"-"`
 
+	// CommPrecision is what gradients are sent as between the GPUs of ranks: float32, the default, or bfloat16. Sums are float32 in both.
+	CommPrecision string `json:"comm_precision,omitempty"`
+
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
 	Out string `json:"out"`
 	// A checkpoint is written after every CheckpointEvery epochs, 1 by default, or after every CheckpointSteps steps or CheckpointMinutes minutes in

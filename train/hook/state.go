@@ -125,7 +125,22 @@ func (s *State) NewSpace() (rna.Space, error) {
 	d := s.Net.Device
 	return shard.New(s.Config.Ranks, s.Net.Params.Len(), 8*d.DType().Size(), func(dim int) (rna.Space, error) {
 		return NewSpace(d, dim, s.Config.Threads)
-	})
+	}, gather(d))
+}
+
+// gather is how vectors of a device that is one of several ranks' are put together; nil for one that goes alone.
+func gather(d device.Device) shard.Gather {
+	c, ok := device.As[device.Collective](d)
+	if !ok || c.Ranks() == nil {
+		return nil
+	}
+	return func(dst rna.Sink, part int) (bool, error) {
+		v, ok := dst.(device.Vector)
+		if !ok {
+			return false, nil
+		}
+		return true, c.Ranks().Gather(v, part)
+	}
 }
 
 // NewSpace makes the space of snapshots, vectors of dim elements, of what trains on a device. In the host's memory so many threads work on it.

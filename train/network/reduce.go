@@ -10,18 +10,6 @@ import (
 	G "gorgonia.org/gorgonia"
 )
 
-// A Reducer makes many networks, each in a process of its own, step as one. A step is Guard, a Sum of each of [Buckets], and Wait, in the same order on all ranks.
-// Guard and Sum return at once where they can: the device goes on with the backward pass behind them. On a device that records steps they are
-// called when one is recorded, and what they issue has to be recorded with it.
-type Reducer interface {
-	// Guard makes a number that is NaN or infinite on one rank so on all, by the time that Wait is done.
-	Guard(number device.Region) error
-	// Sum begins to add up a part of a gradient over the ranks, in place: what made it is issued.
-	Sum(grad device.Vector, part device.Span) error
-	// Wait has what follows see the sums.
-	Wait() error
-}
-
 // overlaps says whether parts of the gradient are added up over ranks while the backward pass goes on: not where that of the batch is to be weighed first.
 func (s StepOptions) overlaps() bool {
 	return s.Reducer != nil && s.Update.Optimizer != nil && s.Sum == nil && s.Weight == 1

@@ -17,8 +17,9 @@ type StepOptions struct {
 	Sum   device.Vector // the sum of gradients, each times its number of images, where batches are accumulated; else nil
 	First bool          // Sum starts with this batch
 
-	// Reducer, if not nil, adds up over ranks what an update goes by: Sum, or else the batches' gradients, each times Weight.
-	Reducer Reducer
+	// Reducer, if not nil, adds up over ranks what an update goes by: Sum, or else the batches' gradients, each times Weight. It has many networks, each in
+	// a process, step as one: the parts are [Buckets].
+	Reducer device.Reducer
 	Weight  float64
 
 	// ClipValue, if it is not 0, is the largest size of an element of the gradient that the update goes by: larger ones are made that

@@ -40,6 +40,7 @@ type Group struct {
 	nodes   int
 	locals  int // ranks on this host
 	sharing int // of these, ranks with the same CPUs as this one
+	beside  string
 	at      atomic.Pointer[At]
 }
 
@@ -172,8 +173,22 @@ func (g *Group) Engine() string {
 	if g == nil {
 		return ""
 	}
+	if g.beside != "" {
+		return g.beside + " and " + g.engine.Name()
+	}
 	return g.engine.Name()
 }
+
+// World is how a launcher has started the ranks, zero for a single process.
+func (g *Group) World() World {
+	if g == nil {
+		return World{}
+	}
+	return g.world
+}
+
+// Timeout is how long an operation may take.
+func (g *Group) Timeout() time.Duration { return g.timeout }
 
 // Name is a rank as errors name it.
 func (g *Group) Name(rank int) string {
@@ -214,17 +229,40 @@ func (p *Pending) Wait() error {
 func (g *Group) wait(what string, r Request) error {
 	err := r.Wait(g.timeout)
 	if errors.Is(err, ErrTimeout) {
-		e := &TimeoutError{What: what, At: *g.at.Load(), After: g.timeout, Waiting: g.Name(g.Rank())}
-		for _, k := range g.engine.Missing(min(5*time.Second, g.timeout)) {
-			e.Missing = append(e.Missing, g.Name(k))
-		}
-		return e
+		return g.Overdue(what)
 	}
-	if err != nil {
-		return fmt.Errorf("%s in %v: %w", what, *g.at.Load(), err)
-	}
-	return nil
+	return g.failed(what, err)
 }
+
+func (g *Group) failed(what string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s in %v: %w", what, *g.at.Load(), err)
+	}
+	return err
+}
+
+// Overdue is the error of what was not done in time: it asks which ranks don't wait. It may be called by any goroutine.
+func (g *Group) Overdue(what string) *TimeoutError {
+	e := &TimeoutError{What: what, At: *g.at.Load(), After: g.timeout, Waiting: g.Name(g.Rank())}
+	for _, k := range g.engine.Missing(min(5*time.Second, g.timeout)) {
+		e.Missing = append(e.Missing, g.Name(k))
+	}
+	return e
+}
+
+// Watch ends all ranks over what they do beside the engine, as sums between GPUs: what was not done in time, where err is nil, or what failed. It may be called by
+// any goroutine.
+func (g *Group) Watch(what string, err error) {
+	if err == nil {
+		err = g.Overdue(what)
+	} else {
+		err = g.failed(what, err)
+	}
+	g.Abort(err)
+}
+
+// Beside names what moves large vectors beside the engine.
+func (g *Group) Beside(name string) { g.beside = name }
 
 // Sum32 starts adding up vectors over the ranks, in place, all at once.
 func (g *Group) Sum32(x []float32) *Pending {

@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 )
 
@@ -15,7 +16,8 @@ type World struct {
 
 	Rank, Size int // Size is 0 where only the library knows it
 	Local      int // number of the rank on its host, −1 if it is not said
-	Master     string
+	// Network and Master are where ranks of NCCL meet: "tcp" and host:port, or "unix" and a file.
+	Network, Master string
 }
 
 // Many says whether there is more than one rank, or may be.
@@ -29,9 +31,18 @@ type launcher struct {
 	needs                        []string // other variables, without which it is something else
 }
 
+// Own is the launcher that a program is for its own ranks, one a GPU of the machine, by these variables.
+const (
+	Own       = "rna"
+	OwnRank   = "RNA_RANK"
+	OwnSize   = "RNA_RANKS"
+	OwnSocket = "RNA_RANKS_SOCKET"
+)
+
 // launchers are asked in turn: what starts processes inside of what another has started comes first. A Slurm allocation alone, SLURM_NTASKS, is no
 // start of ranks: only a step of srun's is.
 var launchers = []launcher{
+	{name: Own, engine: "nccl", rank: OwnRank, size: OwnSize, local: []string{OwnRank}, needs: []string{OwnSocket}},
 	{name: "torchrun", engine: "nccl", rank: "RANK", size: "WORLD_SIZE", local: []string{"LOCAL_RANK"}, needs: []string{"TORCHELASTIC_RUN_ID"}},
 	{name: "mpirun of Open MPI", engine: "mpi", implementation: "openmpi", rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE", local: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}},
 	{name: "torchrun's variables", engine: "nccl", rank: "RANK", size: "WORLD_SIZE", local: []string{"LOCAL_RANK"}, needs: []string{"MASTER_ADDR", "MASTER_PORT"}},
@@ -101,10 +112,19 @@ func (l launcher) detect(lookup func(string) (string, bool)) (World, error) {
 			break
 		}
 	}
-	if l.engine == "nccl" {
+	if l.name == Own {
+		w.Network = "unix"
+		w.Master, _ = lookup(OwnSocket)
+	} else if l.engine == "nccl" {
 		addr, _ := lookup("MASTER_ADDR")
-		port, _ := lookup("MASTER_PORT")
-		w.Master = addr + ":" + port
+		port, _, err := number("MASTER_PORT")
+		if err != nil {
+			return World{}, err
+		}
+		if agent, _ := lookup("TORCHELASTIC_USE_AGENT_STORE"); agent == "True" {
+			port++ // torchrun itself listens at the other
+		}
+		w.Network, w.Master = "tcp", net.JoinHostPort(addr, strconv.Itoa(port))
 	}
 	return w, nil
 }

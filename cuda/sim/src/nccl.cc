@@ -53,6 +53,8 @@ struct Shared {
 	Box boxes[];  // from one rank to another
 };
 
+std::atomic<bool> over;  // the process ends
+
 // State is a communicator, for as long as work on it may come.
 struct State {
 	Shared *shared = nullptr;
@@ -66,7 +68,7 @@ struct State {
 
 	// pass lets a moment pass, and looks after the others now and then. It is false once the communicator was aborted.
 	bool pass(int &times) {
-		if (aborted) return false;
+		if (aborted || over) return false;
 		if (++times < 200) {
 			sched_yield();
 			return true;
@@ -310,6 +312,34 @@ ncclResult_t issue(const char *name, ncclComm_t c, CUstream stream, int type, si
 	return depth ? ncclSuccess : launch();
 }
 
+// progress runs what is queued, of contexts with communicators, now and then: other ranks wait for it, also while nobody here does.
+void progress() {
+	while (!over) {
+		usleep(10000);
+		if (!sim::lock.try_lock()) continue;
+		std::set<CUcontext> busy;
+		for (ncclComm_t c : comms) busy.insert(c->context);
+		for (CUcontext c : busy) {
+			sim::current = c;
+			bool idle = c->null.work.empty();
+			for (CUstream s : c->streams) idle = idle && s->work.empty();
+			if (!idle) sim::drainAll(c);
+		}
+		sim::current = nullptr;
+		sim::lock.unlock();
+	}
+}
+
+void startProgress() {
+	static std::thread thread;
+	if (thread.joinable()) return;
+	thread = std::thread(progress);
+	atexit([] {
+		over = true;
+		thread.join();
+	});
+}
+
 }  // namespace
 
 extern "C" {
@@ -396,6 +426,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
 	*comm = new ncclComm{s, nullptr};
 	simHandle("communicators", &(*comm)->context, 1);
 	comms.insert(*comm);
+	startProgress();
 	return ncclSuccess;
 }
 

@@ -7,12 +7,11 @@ import (
 	"math"
 
 	"onlinerna/nn/device"
-	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
 
 // New makes what adds up gradients over the ranks of a group.
-func New(g *ranks.Group) network.Reducer { return &reducer{g: g} }
+func New(g *ranks.Group) device.Reducer { return &reducer{g: g} }
 
 // reducer is a step under way.
 type reducer struct {
@@ -22,9 +21,9 @@ type reducer struct {
 	under []*ranks.Pending
 }
 
-var _ network.Reducer = (*reducer)(nil)
+var _ device.Reducer = (*reducer)(nil)
 
-// Guard implements network.Reducer.
+// Guard implements device.Reducer.
 func (r *reducer) Guard(number device.Region) error {
 	finite, err := finiteAt(number)
 	if err != nil {
@@ -38,14 +37,14 @@ func (r *reducer) Guard(number device.Region) error {
 	return nil
 }
 
-// Sum implements network.Reducer.
+// Sum implements device.Reducer.
 func (r *reducer) Sum(grad device.Vector, part device.Span) error {
 	p, err := startSum(r.g, grad, part)
 	r.under = append(r.under, p)
 	return err
 }
 
-// Wait implements network.Reducer.
+// Wait implements device.Reducer.
 func (r *reducer) Wait() error {
 	for _, p := range r.under {
 		if err := p.Wait(); err != nil {

@@ -23,7 +23,13 @@ type space struct {
 	chunk int       // elements of a part; later ones may have fewer, or none
 	lo, n int       // of this rank's
 	own   rna.Space // nil where n is 0
+
+	gather Gather
 }
+
+// Gather puts a vector together on the ranks' devices, without the host: each rank has a part of so many elements of it. It is false for a vector that it
+// does not do that for, on all ranks alike.
+type Gather func(dst rna.Sink, part int) (bool, error)
 
 var _ rna.Divided = (*space)(nil)
 
@@ -31,12 +37,12 @@ var _ rna.Divided = (*space)(nil)
 func Largest(dim, ranks int) int { return (dim + ranks - 1) / ranks }
 
 // New makes a space of vectors of dim elements of so many bits, 32 or 64, over the ranks of a group. own makes the space of this rank's parts. One rank has all that own
-// makes, and nothing round it.
-func New(g *ranks.Group, dim, bits int, own func(dim int) (rna.Space, error)) (rna.Space, error) {
+// makes, and nothing round it. gather may be nil: then the host does it.
+func New(g *ranks.Group, dim, bits int, own func(dim int) (rna.Space, error), gather Gather) (rna.Space, error) {
 	if g.Single() {
 		return own(dim)
 	}
-	s := &space{g: g, dim: dim, bits: bits, chunk: Largest(dim, g.Size())}
+	s := &space{g: g, dim: dim, bits: bits, chunk: Largest(dim, g.Size()), gather: gather}
 	s.lo = min(dim, g.Rank()*s.chunk)
 	s.n = min(dim, s.lo+s.chunk) - s.lo
 	var err error

@@ -23,7 +23,7 @@ func host(bits, dim int) (rna.Space, error) {
 
 // over is a space over the ranks of a group.
 func over(g *ranks.Group, bits, dim int) (rna.Space, error) {
-	return New(g, dim, bits, func(dim int) (rna.Space, error) { return host(bits, dim) })
+	return New(g, dim, bits, func(dim int) (rna.Space, error) { return host(bits, dim) }, nil)
 }
 
 // Spaces over ranks are spaces, also where some ranks have no part.
@@ -154,7 +154,7 @@ func TestErrorsOfOneRank(t *testing.T) {
 				return nil, errors.New("no memory")
 			}
 			return host(32, dim)
-		})
+		}, nil)
 		if !ranks.Common(err) {
 			return fmt.Errorf("one rank has no memory: %v", err)
 		}

@@ -3,6 +3,7 @@ package shard
 import (
 	"fmt"
 
+	"onlinerna/nn/device"
 	"onlinerna/rna"
 )
 
@@ -13,6 +14,11 @@ const piece = 1 << 20
 func (s *space) Combine(dst rna.Sink, terms []rna.Term) error {
 	if dst.Len() != s.dim {
 		return fmt.Errorf("combination of vectors of %d elements into one of %d", s.dim, dst.Len())
+	}
+	if v, ok := dst.(device.Sliced); ok && s.gather != nil {
+		if done, err := s.combineThere(v, terms); done || err != nil {
+			return err
+		}
 	}
 	if s.bits == 32 {
 		return combine(s, dst, terms, func(x []float32) rna.Sink { return rna.Slice32(x) }, dst.WriteAt)
@@ -28,6 +34,19 @@ func (s *space) Combine(dst rna.Sink, terms []rna.Term) error {
 		write = wide.WriteAt64
 	}
 	return combine(s, dst, terms, func(x []float64) rna.Sink { return rna.Slice64(x) }, write)
+}
+
+// combineThere combines the parts into those of a vector of a device, which gathers them.
+func (s *space) combineThere(dst device.Sliced, terms []rna.Term) (bool, error) {
+	var err error
+	if s.own != nil {
+		err = s.combineOwn(dst.Slice(s.lo, s.n), terms)
+	}
+	if err := s.g.Together(err); err != nil {
+		return false, err
+	}
+	done, err := s.gather(dst, s.chunk)
+	return done, s.g.Together(err)
 }
 
 func combine[T float32 | float64](s *space, dst rna.Sink, terms []rna.Term, sink func([]T) rna.Sink, write func([]T, int) error) error {
@@ -114,6 +133,9 @@ func read[T float32 | float64](v *vector, dst []T, off int, part func([]T, int) 
 func (s *space) partOf(src rna.Source) rna.Source {
 	if v, ok := src.(*vector); ok && v.space == s {
 		return v.part
+	}
+	if v, ok := src.(device.Sliced); ok && s.own != nil {
+		return v.Slice(s.lo, s.n)
 	}
 	p := part{src, s.lo, s.n}
 	if wide, ok := src.(rna.Source64); ok {

@@ -1,0 +1,234 @@
+//go:build gpu
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"onlinerna/cuda/lazy"
+	"onlinerna/cuda/sim"
+)
+
+// needGPUs skips a test for so many GPUs where there is no stand-in, which then has as many, and which keeps its kernels for all such tests.
+func needGPUs(t *testing.T, n int) {
+	t.Helper()
+	needGPU(t)
+	if !sim.Active() {
+		t.Skip("these tests need GPUs by the number, and kill ranks")
+	}
+	if f, err := filepath.Abs(filepath.Dir(lazy.Driver.File())); err == nil && os.Getenv(lazy.SearchVariable) == "" {
+		t.Setenv(lazy.SearchVariable, f)
+	}
+	t.Setenv("RNA_SIM_DEVICES", fmt.Sprint(n))
+	t.Setenv("XDG_CACHE_HOME", ranksCache())
+	t.Setenv(rankVar, "1")
+}
+
+// ranksCache is where the tests of ranks keep kernels.
+var ranksCache = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "rna-kernels-")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+})
+
+// onGPUs starts rna on GPUs of the stand-in.
+func onGPUs(t *testing.T, env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Cancel = func() error { return cmd.Process.Kill() } // its ranks end with it
+	cmd.Env = append(os.Environ(), env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 5 * time.Second
+	return cmd, &out
+}
+
+// doneOnGPUs is onGPUs for what is to go well. It returns what rna says.
+func doneOnGPUs(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd, out := onGPUs(t, nil, args...)
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return out.String()
+}
+
+// ranksRun is a training of a few steps: 13 batches, the last step of four ranks has one.
+func ranksRun(out string, more ...string) []string {
+	return append([]string{"train", "--data", "glyphs", "--batch", "8", "--epochs", "3", "--limit-batches", "13", "--limit-val", "3", "--rna-start", "1", "--rna-window", "2",
+		"--seed", "3", "--threads", "1", "--workers", "1", "--quiet", "--precision", "float32", "--deterministic", "--comm-timeout", "60s", "--out", out}, more...)
+}
+
+// near fails where losses are not those of another run, within a part of them.
+func near(t *testing.T, what string, got, want []float64, part float64) {
+	t.Helper()
+	if len(got) != len(want) || len(got) == 0 {
+		t.Fatalf("%s: %d losses, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if !(math.Abs(got[i]-want[i]) <= part*math.Abs(want[i])) {
+			t.Errorf("%s, loss %d: %g, want %g", what, i, got[i], want[i])
+		}
+	}
+}
+
+// Four GPUs have the losses of one that accumulates their batches, in evaluation too, where images are dealt unevenly; bits that repeat; and files of rank 0.
+// Gradients that are sent as bfloat16 have them less exactly.
+func TestRanksOnGPU(t *testing.T) {
+	needGPUs(t, 4)
+	dir := t.TempDir()
+	one, four, again, narrow := filepath.Join(dir, "one"), filepath.Join(dir, "four"), filepath.Join(dir, "again"), filepath.Join(dir, "narrow")
+	doneOnGPUs(t, ranksRun(one, "--device", "cuda", "--accumulate", "4")...)
+	said := doneOnGPUs(t, ranksRun(four, "--device", "cuda:all")...)
+	if strings.Count(said, "final.safetensors") != 1 || !strings.Contains(said, "4 ranks on 1 node, NCCL 2.27.3 and sockets: 32 images a step") {
+		t.Error(said)
+	}
+	want := losses(t, one)
+	near(t, "four ranks", losses(t, four), want, 2e-5)
+	doneOnGPUs(t, ranksRun(again, "--device", "cuda:0,1,2,3")...)
+	for _, f := range []string{"final.safetensors", "rna.safetensors"} {
+		a, err := os.ReadFile(filepath.Join(four, f))
+		b, err2 := os.ReadFile(filepath.Join(again, f))
+		if err != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s has other bits the second time (%v, %v)", f, err, err2)
+		}
+	}
+	doneOnGPUs(t, ranksRun(narrow, "--device", "cuda:all", "--comm-precision", "bfloat16")...)
+	got := losses(t, narrow)
+	near(t, "bfloat16 between ranks", got, want, 1e-2)
+	if slices.Equal(got, losses(t, four)) {
+		t.Error("gradients that are sent as bfloat16 have the same losses")
+	}
+}
+
+// A net with BatchNorm, whose statistics the ranks average.
+func TestRanksResNetOnGPU(t *testing.T) {
+	needGPUs(t, 4)
+	dir := t.TempDir()
+	run := func(name string, more ...string) []float64 {
+		out := filepath.Join(dir, name)
+		doneOnGPUs(t, append([]string{"train", "--data", "glyphs", "--model", "resnet20", "--batch", "2", "--epochs", "1", "--limit-batches", "8", "--limit-val", "1", "--rna", "off",
+			"--seed", "3", "--workers", "1", "--quiet", "--precision", "float32", "--deterministic", "--out", out}, more...)...)
+		return losses(t, out)
+	}
+	want := run("one", "--device", "cuda", "--accumulate", "4")
+	got := run("four", "--device", "cuda:all")
+	near(t, "steps", got[:2], want[:2], 1e-4) // the evaluation has averaged statistics
+}
+
+// A rank is killed; fewer go on. Then the program is told to stop: it saves and exits with 130.
+func TestRanksKillResumeStopOnGPU(t *testing.T) {
+	needGPUs(t, 4)
+	out := filepath.Join(t.TempDir(), "run")
+	cmd, said := onGPUs(t, nil, "train", "--data", "glyphs", "--batch", "8", "--epochs", "400", "--limit-batches", "12", "--limit-val", "1", "--rna", "off", "--threads", "1", "--workers", "1",
+		"--quiet", "--precision", "float32", "--device", "cuda:all", "--out", out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, out, 2, 0)
+	from := time.Now()
+	syscall.Kill(child(t, out), syscall.SIGKILL)
+	if err := cmd.Wait(); err == nil || time.Since(from) > 20*time.Second || !strings.Contains(said.String(), "rank 1 on cuda:1 ended with signal: killed") {
+		t.Fatalf("a rank was killed: %v after %v\n%s", err, time.Since(from), said)
+	}
+	before := epochs(t, out)
+	cmd, said = onGPUs(t, nil, "train", "--resume", out, "--quiet", "--workers", "1", "--device", "cuda:0,1,3")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, out, before+1, before)
+	cmd.Process.Signal(syscall.SIGTERM)
+	err := cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 || strings.Count(said.String(), "Go on with") != 1 || !strings.Contains(said.String(), "3 ranks on 1 node") {
+		t.Fatalf("it was told to stop: %v, exit code %d\n%s", err, code, said)
+	}
+}
+
+// A rank that hangs is named, with the step.
+func TestRanksHangOnGPU(t *testing.T) {
+	needGPUs(t, 3)
+	out := filepath.Join(t.TempDir(), "run")
+	cmd, said := onGPUs(t, nil, "train", "--data", "glyphs", "--batch", "8", "--epochs", "400", "--limit-batches", "12", "--limit-val", "1", "--rna", "off", "--threads", "1",
+		"--workers", "1", "--quiet", "--precision", "float32", "--device", "cuda:all", "--comm-timeout", "8s", "--out", out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, out, 1, 0)
+	hung := child(t, out)
+	syscall.Kill(hung, syscall.SIGSTOP)
+	defer syscall.Kill(hung, syscall.SIGKILL)
+	err := cmd.Wait()
+	if s := said.String(); err == nil || !strings.Contains(s, "missing: rank 1 on ") || !strings.Contains(s, "epoch ") || !strings.Contains(s, "was not done after 8s") {
+		t.Errorf("%v\n%s", err, s)
+	}
+}
+
+// Launches of GPUs that can't work together say why.
+func TestRanksMistakesOnGPU(t *testing.T) {
+	needGPUs(t, 2)
+	dir := t.TempDir()
+	for _, c := range []struct {
+		want string
+		env  []string
+		args []string
+	}{
+		{"Duplicate GPU detected", nil, []string{"--device", "cuda:0,0"}},
+		{"no GPU 7", nil, []string{"--device", "cuda:0,7"}},
+		{"takes a process for each of 2 GPUs", nil, []string{"--device", "cuda:all", "--distributed", "off"}},
+		{"not on device cpu", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29511"}, []string{"--device", "cpu"}},
+		{"missing: rank 1", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29512"}, []string{"--comm-timeout", "1s"}},
+		{"is not at localhost:29513", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29513"}, []string{"--comm-timeout", "1s"}},
+		{"is for several GPUs", nil, []string{"--comm-precision", "bfloat16", "--device", "cuda"}},
+		{"float32 or bfloat16", nil, []string{"--comm-precision", "float64", "--device", "cuda:all"}},
+	} {
+		out := filepath.Join(dir, "run")
+		cmd, said := onGPUs(t, c.env, ranksRun(out, c.args...)...)
+		if err := cmd.Run(); err == nil || !strings.Contains(said.String(), c.want) {
+			t.Errorf("%v %v: %v, want %q\n%s", c.env, c.args, err, c.want, said)
+		}
+		if _, err := os.Stat(filepath.Join(out, "final.safetensors")); err == nil {
+			t.Errorf("%v: it trained", c.args)
+		}
+	}
+}
+
+// Ranks that torchrun's variables start are those of cuda:all.
+func TestRanksOfVariablesOnGPU(t *testing.T) {
+	needGPUs(t, 2)
+	dir := t.TempDir()
+	own, theirs := filepath.Join(dir, "own"), filepath.Join(dir, "theirs")
+	args := func(out string, more ...string) []string {
+		return append([]string{"train", "--data", "glyphs", "--batch", "8", "--epochs", "1", "--limit-batches", "5", "--limit-val", "1", "--rna", "off", "--seed", "3", "--workers", "1",
+			"--quiet", "--precision", "float32", "--deterministic", "--out", out}, more...)
+	}
+	doneOnGPUs(t, args(own, "--device", "cuda:all")...)
+	var all sync.WaitGroup
+	for k := range 2 {
+		cmd, said := onGPUs(t, []string{fmt.Sprintf("RANK=%d", k), "WORLD_SIZE=2", fmt.Sprintf("LOCAL_RANK=%d", k), "MASTER_ADDR=localhost", "MASTER_PORT=29519"}, args(theirs)...)
+		all.Go(func() {
+			if err := cmd.Run(); err != nil {
+				t.Errorf("rank %d: %v\n%s", k, err, said)
+			}
+		})
+	}
+	all.Wait()
+	if !slices.Equal(losses(t, own), losses(t, theirs)) {
+		t.Error("other losses than those of cuda:all")
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"onlinerna/train/ranks"
+)
+
+const (
+	parentPipe = 3               // the descriptor by which ranks notice the end of what has started them
+	endGrace   = 5 * time.Second // for the other ranks to end by themselves when one has
+)
+
+// rankProcess is a rank that was started.
+type rankProcess struct {
+	cmd    *exec.Cmd
+	device string
+	killed bool // by launch
+	err    error
+}
+
+// launch runs this program once more for each of several GPUs, as ranks that meet at a socket of the machine, and returns when all have ended: with errStopped for
+// an interrupt, which rank 0 is told, and with errQuiet for an error that a rank has said.
+func launch(ctx context.Context, devices []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "rna-ranks-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	their, own, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	defer their.Close()
+	list := make([]*rankProcess, len(devices))
+	ended := make(chan *rankProcess, len(devices))
+	var failed error
+	for k, device := range devices {
+		cmd := exec.Command(self, os.Args[1:]...)
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize, len(devices)), ranks.OwnSocket+"="+filepath.Join(dir, "ranks"))
+		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{their}
+		apart(cmd) // Ctrl-C is passed on, once
+		p := &rankProcess{cmd: cmd, device: device}
+		if err := cmd.Start(); err != nil {
+			failed = fmt.Errorf("rank %d: %w", k, err)
+			list = list[:k]
+			break
+		}
+		list[k] = p
+		go func() {
+			p.err = cmd.Wait()
+			ended <- p
+		}()
+	}
+	return await(ctx, list, ended, failed)
+}
+
+// await waits for ranks.
+func await(ctx context.Context, list []*rankProcess, ended chan *rankProcess, failed error) error {
+	kill := func() {
+		for _, p := range list {
+			p.killed = p.cmd.Process.Kill() == nil // not one that has ended
+		}
+	}
+	var once sync.Once
+	var late <-chan time.Time
+	if failed != nil {
+		kill()
+	}
+	stop := ctx.Done()
+	for range list {
+		for waiting := true; waiting; {
+			select {
+			case <-stop:
+				stop = nil
+				list[0].cmd.Process.Signal(syscall.SIGTERM)
+			case <-late:
+				late = nil
+				kill()
+			case p := <-ended:
+				if waiting = false; p.err != nil {
+					once.Do(func() { late = time.After(endGrace) })
+				}
+			}
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	code := 0
+	for k, p := range list {
+		var e *exec.ExitError
+		switch {
+		case p.err == nil || p.killed:
+		case !errors.As(p.err, &e):
+			return fmt.Errorf("rank %d on %s: %w", k, p.device, p.err)
+		case e.ExitCode() < 0:
+			return fmt.Errorf("rank %d on %s ended with %v", k, p.device, e.ProcessState)
+		case e.ExitCode() == 130 && code == 0:
+			code = 130
+		case e.ExitCode() != 130 && code != 2:
+			code = e.ExitCode()
+		}
+	}
+	switch code {
+	case 0:
+		return nil
+	case 130:
+		return errStopped
+	}
+	return errQuiet
+}

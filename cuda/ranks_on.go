@@ -1,0 +1,65 @@
+//go:build gpu && cgo
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"onlinerna/cuda/nccl"
+	"onlinerna/cuda/net"
+	"onlinerna/nn/device"
+)
+
+// NewRanksID makes what names the ranks that join each other. NCCL that is missing is a [*lazy.NotFoundError].
+func NewRanksID() ([]byte, error) {
+	id, err := nccl.NewID()
+	return id[:], err
+}
+
+// JoinRanks makes a device, of [OpenNet], one of several ranks', once all have called it. It returns NCCL with its version.
+func JoinRanks(dev device.Device, o RanksOptions) (string, error) {
+	d, ok := device.As[*Net](dev)
+	if !ok {
+		return "", fmt.Errorf("device %s: NCCL is for GPUs", dev.Name())
+	}
+	var id nccl.ID
+	if copy(id[:], o.ID) != len(id) {
+		return "", errors.New("cuda: no ID of ranks")
+	}
+	var m atomic.Pointer[nccl.Comm]
+	d.over = make(chan bool)
+	go d.watch(&m, o)
+	c, err := d.Join(net.RanksOptions{ID: id, Rank: o.Rank, Size: o.Size, Narrow: o.Narrow})
+	if err != nil {
+		return "", err
+	}
+	m.Store(c)
+	v, err := nccl.Version()
+	return "NCCL " + v, err
+}
+
+// watch ends with the device, or when its work is overdue or has failed between ranks.
+func (d *Net) watch(m *atomic.Pointer[nccl.Comm], o RanksOptions) {
+	tick := time.NewTicker(min(time.Second, o.Timeout/10))
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.over:
+			return
+		case <-tick.C:
+		}
+		if since := d.Context().Waiting(); !since.IsZero() && time.Since(since) > o.Timeout {
+			o.Failed(ErrOverdue)
+			return
+		}
+		if c := m.Load(); c != nil {
+			if err := c.Failed(); err != nil {
+				o.Failed(err)
+				return
+			}
+		}
+	}
+}
