@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 
 	"onlinerna/data/imaging"
 )
@@ -91,15 +92,18 @@ func inParallel[T any](n int, work func(k int) (T, error)) ([]T, error) {
 	return results, nil
 }
 
-// openSized opens a file and says how large it is.
+// openSized opens a file and says how large it is. It does not wait for who writes to a named pipe: pipes and devices are
+// errors.
 func openSized(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
 		err = fmt.Errorf("%s is a folder, not a file", path)
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file but a pipe, a socket or a device, which are not read", path)
 	}
 	if err != nil {
 		f.Close()

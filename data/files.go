@@ -61,16 +61,12 @@ func (d *Unlabelled) Read(i int, region Region, s *Scratch) (m *imaging.Image, e
 	if b := d.content[i]; b != nil {
 		m, err = s.decodeBytes(b, d.channels, region)
 	} else {
-		var f *os.File
-		if f, err = os.Open(d.names[i]); err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		st, e := f.Stat()
+		f, size, e := openSized(d.names[i])
 		if e != nil {
 			return nil, e
 		}
-		m, err = s.decode(f, 0, st.Size(), d.channels, region)
+		defer f.Close()
+		m, err = s.decode(f, 0, size, d.channels, region)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", d.names[i], err)

@@ -183,16 +183,12 @@ func (d *folder) Name(i int) string {
 
 func (d *folder) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 	name := d.Name(i)
-	f, err := os.Open(name)
+	f, size, err := openSized(name)
 	if err != nil {
 		return nil, err // names the file
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	img, err := s.decode(f, 0, info.Size(), d.Channels(), region)
+	img, err := s.decode(f, 0, size, d.Channels(), region)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -34,7 +34,7 @@ func (d *parquet) expect(i int) {
 }
 
 func (d *folder) expect(i int) {
-	if f, err := os.Open(d.Name(i)); err == nil {
+	if f, _, err := openSized(d.Name(i)); err == nil {
 		willNeed(f, 0, 0)
 		f.Close()
 	}

@@ -3,7 +3,11 @@
 
 A round measures every program once, so that what else the machine does meets all of them. Rates are images a second of a core: of
 the processor time that the process itself was given. Ratios are to torchvision in the same round: the median, with the lowest and
-the highest. The DataLoader and the last lines of this program are images a second with a worker on every core."""
+the highest. The DataLoader and the line beside it are images a second of wall time with a worker on every core.
+
+The last table is how many images a second N cores feed. 1 and 2 are measured, by the processor time of as many workers. More are
+computed: N times the rate of one, by the efficiency of two, and at most what the memory's bandwidth lets through, of which an
+image takes its file, twice its decoded planes and twice the sample."""
 
 import argparse
 import json
@@ -17,6 +21,7 @@ import tempfile
 import time
 
 SIZE = 224
+TWO = "rna, training, each of 2 cores"
 
 
 def parse():
@@ -94,6 +99,40 @@ def dataloader(args):
     return images / (time.time() - start)
 
 
+def bandwidth():
+    """Bytes a second that a copy reads and writes: the best of some."""
+    import numpy as np
+
+    a, best = np.ones(1 << 26, np.uint8), 0
+    b = np.empty_like(a)
+    for _ in range(10):
+        start = time.perf_counter()
+        np.copyto(b, a)
+        best = max(best, 2 * a.nbytes / (time.perf_counter() - start))
+    return best
+
+
+def feed(results, base, place):
+    """Print how many images a second N cores feed."""
+    from PIL import Image
+
+    files = sorted(place.glob("train/*/*"))
+    planes = statistics.mean(w * h * 3 for w, h in (Image.open(f).size for f in files))
+    traffic = statistics.mean(f.stat().st_size for f in files) + 2 * planes + 2 * 3 * SIZE * SIZE
+    copy = bandwidth()
+    print(f"\nAn image takes {traffic / 1e6:.1f} MB of the memory's bandwidth, which is {copy / 1e9:.0f} GB/s for one core here.")
+    one, other = statistics.median(results["rna, training"]), statistics.median(results[base])
+    print("| cores | images/s, training | | torchvision, a process a core |\n|-|-|-|-|")
+    print(f"| 1 | {one:.0f} | measured | {other:.0f} |")
+    efficiency = 1
+    if TWO in results:
+        two = statistics.median(results[TWO])
+        efficiency = min(1, two / one)
+        print(f"| 2 | {2 * two:.0f} | measured | {2 * other:.0f}, computed |")
+    for n in 8, 16:
+        print(f"| {n} | {min(n * one * efficiency, copy / traffic):.0f} | computed | {n * other:.0f}, computed |")
+
+
 def main():
     args = parse()
     if args.worker:
@@ -110,13 +149,13 @@ def main():
             subprocess.run([args.rna, "data", "pack", str(args.data), str(folder / name), "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
             return folder / name
 
-        def rna(place, sample, workers, *options):
+        def rna(place, sample, workers, *options, wall=False):
             file = folder / "result.json"
             subprocess.run([args.rna, "bench", "data", str(place), "--sample", sample, "--workers", str(workers), "--seconds", str(args.seconds),
                             "--json", str(file), *options], check=True, stdout=subprocess.DEVNULL)
             r = json.loads(file.read_text())
             usage = r["usage"]["user_s"] + r["usage"]["system_s"]
-            return r["images"] / (usage if workers == 1 else r["seconds"])
+            return r["images"] / (r["seconds"] if wall else usage)
 
         def other(*options):
             return json.loads(subprocess.run([sys.executable, __file__, str(args.data), "--seconds", str(args.seconds), *options], check=True,
@@ -134,8 +173,10 @@ def main():
             evaluation: (lambda: other("--worker", "eval"), None),
             "rna, evaluation": (lambda: rna(args.data, "eval", 1), evaluation),
             loader: (lambda: other("--loader", str(cores)), None),
-            f"rna, training, {cores} workers, wall time": (lambda: rna(args.data, "train", cores), loader),
+            f"rna, training, {cores} workers, wall time": (lambda: rna(args.data, "train", cores, wall=True), loader),
         }
+        if cores > 1:
+            programs[TWO] = (lambda: rna(args.data, "train", 2), base)
         results = {name: [] for name in programs}
         for _ in range(args.rounds):
             for name, (measure, _) in programs.items():
@@ -148,6 +189,7 @@ def main():
                 q = sorted(a / b for a, b in zip(results[name], results[to]))
                 ratio = f"{statistics.median(q):.2f} ({q[0]:.2f}–{q[-1]:.2f})"
             print(f"| {name} | {rate:.0f} | {ratio} |")
+        feed(results, base, args.data)
         if args.out:
             args.out.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -35,7 +35,7 @@ func Format(size int64, entries []Entry) []byte {
 }
 
 // Read reads the index of a shard of size bytes. ok is false where there is none, or one of another file: the shard's size
-// differs.
+// differs, or it was written after the index.
 func Read(shard string, size int64) (entries []Entry, ok bool, err error) {
 	path := shard + Extension
 	b, err := os.ReadFile(path)
@@ -44,6 +44,11 @@ func Read(shard string, size int64) (entries []Entry, ok bool, err error) {
 	}
 	if err != nil {
 		return nil, false, err
+	}
+	if of, err := os.Stat(shard); err == nil {
+		if own, err := os.Stat(path); err == nil && of.ModTime().After(own.ModTime()) {
+			return nil, false, nil
+		}
 	}
 	entries, ok, err = parse(b, size)
 	if err != nil {

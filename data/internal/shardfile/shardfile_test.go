@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -23,6 +24,21 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if _, ok, err := Read(shard, 99); ok || err != nil {
 		t.Errorf("of another shard: %v, %v", ok, err)
+	}
+	if err := os.WriteFile(shard, make([]byte, 100), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for later, want := range map[time.Duration]bool{-time.Second: true, 0: true, time.Second: false} {
+		info, err := os.Stat(shard + Extension)
+		if err == nil {
+			err = os.Chtimes(shard, time.Time{}, info.ModTime().Add(later))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := Read(shard, 100); ok != want || err != nil {
+			t.Errorf("a shard %v younger than its index: %v, %v", later, ok, err)
+		}
 	}
 }
 
