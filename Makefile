@@ -7,6 +7,7 @@ VENV      ?= .venv
 WORKLOADS ?=
 METHODS   ?=
 DEVICE    ?= cpu
+TAGS      ?= gpu
 STUDY     ?= 1
 CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
@@ -28,12 +29,12 @@ test: ## vet and test all packages
 # run time.
 GPU_ENV = CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -I$(CURDIR)/cuda/include"
 
-gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit
+gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit; TAGS=gpu,mpi: with MPI, too
 	@cc=$$(go env CC); command -v $${cc%% *} >/dev/null || { \
 		echo "make gpu needs the C compiler $$cc: sudo apt install gcc libc6-dev (Fedora: sudo dnf install gcc)" >&2; exit 1; }
 	@echo '#include <dlfcn.h>' | $$(go env CC) -E - >/dev/null 2>&1 || { \
 		echo "make gpu needs the C library's headers: sudo apt install libc6-dev (Fedora: sudo dnf install glibc-devel)" >&2; exit 1; }
-	$(GPU_ENV) go build -tags gpu -o bin/ ./cmd/rna
+	$(GPU_ENV) go build -tags $(TAGS) -o bin/ ./cmd/rna
 
 sim: ## build and check the stand-in for NVIDIA's libraries, for tests without a GPU; needs g++
 	$(MAKE) --no-print-directory -C cuda/sim/src check OUT=$(CURDIR)/bin/sim

@@ -22,7 +22,11 @@ func (r *Run) Evaluate() (*network.Score, error) {
 func (r *Run) score(l *data.Loader) (*network.Score, error) {
 	g := r.Config.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
-	t, err := r.Net.Tally(r.ctx, l, nil)
+	p := r.newPulse(l)
+	t, err := r.Net.Tally(r.ctx, l, nil, p.before)
+	if err == nil {
+		err = p.rest()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,11 @@ func (r *Run) heldLosses() ([]float64, error) {
 	}
 	g := r.Config.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
-	own, images, err := r.Net.Losses(r.ctx, r.held)
+	p := r.newPulse(r.held)
+	own, images, err := r.Net.Losses(r.ctx, r.held, p.before)
+	if err == nil {
+		err = p.rest()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("held-out images: %w", err)
 	}

@@ -81,7 +81,7 @@ func (r *Run) Train(ctx context.Context) error {
 		if err == nil {
 			err = r.epoch()
 		}
-		if err == errStop || err != nil && r.ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		if errors.Is(err, errStop) || err != nil && r.ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 			return r.interrupt()
 		}
 		if err != nil {

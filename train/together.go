@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -38,6 +39,48 @@ func (r *Run) first(f func() error) error {
 
 // stopped says whether the context of any rank has ended.
 func (r *Run) stopped() (bool, error) { return r.Config.Ranks.Any(r.user.Err() != nil) }
+
+// pulse has ranks that evaluate their batches ask each other now and then whether to stop: as often on all, whatever the number of their batches.
+type pulse struct {
+	*Run
+	batches, beats, all int
+}
+
+// pulseEvery is how many batches are evaluated from one question to the next.
+const pulseEvery = 16
+
+func (r *Run) newPulse(l *data.Loader) *pulse {
+	most := (l.Steps() + r.Config.Ranks.Size() - 1) / r.Config.Ranks.Size() // of a rank
+	return &pulse{Run: r, all: (most + pulseEvery - 1) / pulseEvery}
+}
+
+// before is called before each batch. It is errStop where a rank is to stop.
+func (p *pulse) before() error {
+	p.batches++
+	if p.Config.Ranks.Single() || p.batches%pulseEvery != 1 {
+		return nil
+	}
+	return p.beat()
+}
+
+// rest makes up for the batches that others have more.
+func (p *pulse) rest() error {
+	for !p.Config.Ranks.Single() && p.beats < p.all {
+		if err := p.beat(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pulse) beat() error {
+	p.beats++
+	stop, err := p.stopped()
+	if err == nil && stop {
+		err = errStop
+	}
+	return err
+}
 
 // sumTally adds up the results of ranks.
 func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {

@@ -258,7 +258,7 @@ func (f *extrapolateFlags) search(ctx context.Context, s *extrapolate.Series, e 
 		if err := e.load(ctx, file); err != nil {
 			return nil, err
 		}
-		losses, _, err := e.net.Losses(ctx, e.held)
+		losses, _, err := e.net.Losses(ctx, e.held, nil)
 		return losses, err
 	})
 	if err != nil {

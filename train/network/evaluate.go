@@ -16,7 +16,7 @@ var ErrNoImage = errors.New("no image could be evaluated")
 
 // Score scores the weights on the batches of a loader. each, if not nil, is called for every batch with its logits, row by row.
 func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Score, error) {
-	sum, err := n.Tally(ctx, l, each)
+	sum, err := n.Tally(ctx, l, each, nil)
 	if err == nil && sum.Images == 0 {
 		err = ErrNoImage
 	}
@@ -26,8 +26,8 @@ func (n *Network) Score(ctx context.Context, l *data.Loader, each func(b *data.B
 	return sum.Score(), nil
 }
 
-// Tally is Score before the division by the number of images, which may be 0.
-func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error) (Tally, error) {
+// Tally is Score before the division by the number of images, which may be 0. before, if not nil, is called before every batch: its error ends it.
+func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.Batch, logits []float32) error, before func() error) (Tally, error) {
 	var sum Tally
 	var logits []float32
 	var last *Pending // under way while the next batch is made
@@ -41,6 +41,9 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 		return err
 	}
 	for b, err := range l.Epoch(ctx, 0, 0) {
+		if err == nil && before != nil {
+			err = before()
+		}
 		if err != nil {
 			return Tally{}, err
 		}
@@ -86,15 +89,16 @@ func (n *Network) Tally(ctx context.Context, l *data.Loader, each func(b *data.B
 	return sum, nil
 }
 
-// Losses are those of the images of a loader, without label smoothing, and the numbers of the images in its set. Unreadable ones are left out.
-func (n *Network) Losses(ctx context.Context, l *data.Loader) (losses []float64, images []int, err error) {
+// Losses are those of the images of a loader, without label smoothing, and the numbers of the images in its set. Unreadable ones are left out. before is as
+// for Tally.
+func (n *Network) Losses(ctx context.Context, l *data.Loader, before func() error) (losses []float64, images []int, err error) {
 	_, err = n.Tally(ctx, l, func(b *data.Batch, logits []float32) error {
 		k := len(logits) / b.N
 		for i, label := range b.Labels[:b.N] {
 			losses, images = append(losses, crossEntropy(logits[i*k:(i+1)*k], int(label))), append(images, b.Index[i])
 		}
 		return nil
-	})
+	}, before)
 	return losses, images, err
 }
 

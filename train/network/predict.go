@@ -59,7 +59,7 @@ func (n *Network) Probabilities(ctx context.Context, l *data.Loader, each func(i
 			}
 		}
 		return nil
-	})
+	}, nil)
 	return err
 }
 

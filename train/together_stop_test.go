@@ -1,0 +1,124 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"onlinerna/nn/device"
+	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/rankstest"
+)
+
+// stopAfter runs a config on ranks, of which one is told to stop when so many steps are done.
+func stopAfter(t *testing.T, n, steps int, c Config) {
+	t.Helper()
+	list := together(t, n, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		return runOn(ctx, c, dev, nil, second{watch{Step: func(s *State) error {
+			if g.Rank() == n-1 && s.Steps == steps {
+				cancel()
+			}
+			return nil
+		}}})
+	})
+	for k, o := range list {
+		if !errors.Is(o.err, ErrInterrupted) || !Common(o.err) || len(o.history) != 0 {
+			t.Fatalf("rank %d: %v after %d steps, %d epochs", k, o.err, len(o.losses), len(o.history))
+		}
+	}
+}
+
+// end is how a run ends.
+type end struct {
+	params, stats []float64
+	history       []EpochRecord
+}
+
+// finish runs a config on ranks to its end, from its checkpoint where it is resumed.
+func finish(t *testing.T, n int, c Config, resume bool) (e end) {
+	t.Helper()
+	rankstest.Run(t, n, time.Minute, func(g *ranks.Group) error {
+		dev, _ := reference64()
+		own := c
+		own.Ranks = g
+		var r *Run
+		var err error
+		if resume {
+			r, err = Resume(c.Out, dev, func(c *Config) { c.Ranks = g })
+		} else {
+			r, err = New(own, dev)
+		}
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		if err := r.Train(context.Background()); err != nil || !g.First() {
+			return err
+		}
+		e.params, e.stats, e.history = make([]float64, r.Net.Params.Len()), make([]float64, r.Net.Stats.Len()), r.History
+		return errors.Join(r.Net.Params.ReadAt64(e.params, 0), r.Net.Stats.ReadAt64(e.stats, 0))
+	})
+	return e
+}
+
+// Ranks that are told to stop while they evaluate do so there, at the same place, and go on as if nothing had been.
+func TestStopInEvaluation(t *testing.T) {
+	c := Config{Data: pictures(t, 43, 11, 12), Model: "conv6", Batch: 3, Epochs: 2, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: RNAConfig{Mode: Off}}
+	// 15 batches are 5 steps of 3 ranks, of which the last has been asked for when the hook is called.
+	stopAfter(t, 3, 5, c)
+	got := finish(t, 3, c, true)
+	c.Out = ""
+	want := finish(t, 3, c, false)
+	if !slices.Equal(got.params, want.params) || len(got.history) != 2 || got.history[0].SGD.Loss != want.history[0].SGD.Loss {
+		t.Errorf("other results than without a stop: %+v, want %+v", got.history, want.history)
+	}
+}
+
+// A checkpoint within an epoch has the mean of the ranks' running statistics, and resumed ranks go on from that: the weights are those of a run without
+// a stop bit for bit, and the mean at the end is, too, but for rounding, where all ranks have as many batches.
+func TestStatisticsOfResumedRanks(t *testing.T) {
+	c := Config{Data: pictures(t, 48, 11, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: RNAConfig{Mode: Off}}
+	stopAfter(t, 4, 2, c)
+	got := finish(t, 4, c, true)
+	c.Out = ""
+	want := finish(t, 4, c, false)
+	if !slices.Equal(got.params, want.params) {
+		t.Error("other weights than without a stop")
+	}
+	if d := apart(got.stats, want.stats); d > 1e-13 || d == 0 && fmt.Sprint(got.stats) == "[]" {
+		t.Errorf("the statistics are %g apart", d)
+	}
+}
+
+// Statistics that are frozen stay as they are, bit for bit, whatever the number of ranks: the mean of equal numbers is summed in float64.
+func TestFrozenStatisticsOfRanks(t *testing.T) {
+	c := Config{Data: pictures(t, 18, 5, 12), Model: "resnet20", Batch: 3, Epochs: 1, Seed: 3, RNA: RNAConfig{Mode: Off}, Freeze: []string{"*bn*"}}
+	c.Schedule.Rate = 1e-5
+	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
+		dev, _ := cpuOne()
+		own := c
+		own.Ranks = g
+		r, err := New(own, dev)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		before, after := make([]float64, r.Net.Stats.Len()), make([]float64, r.Net.Stats.Len())
+		for i := range before {
+			before[i] = float64(float32(1 + 1/float64(3+i)))
+		}
+		if err := errors.Join(r.Net.Stats.WriteAt64(before, 0), r.Train(context.Background()), r.Net.Stats.ReadAt64(after, 0)); err != nil {
+			return err
+		}
+		if !slices.Equal(before, after) {
+			return errors.New("frozen statistics have changed")
+		}
+		return nil
+	})
+}
