@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
-	"onlinerna/train"
-
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"onlinerna/internal/text"
+	"onlinerna/train"
 )
 
 // runRNA runs a command line in a folder of its own.
@@ -296,4 +299,21 @@ func newestCheckpoint(t *testing.T, run string) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestHelpFits: the help of each command is no wider than a terminal.
+func TestHelpFits(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		for line := range strings.Lines(mustRun(t, args...)) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > text.Columns {
+				t.Errorf("%v: %d columns: %s", args, n, line)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(newRoot())
 }

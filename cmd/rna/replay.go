@@ -30,14 +30,15 @@ func newReplay() *cobra.Command {
 	f := &replayFlags{}
 	cmd := &cobra.Command{
 		Use:   "replay RUN [options]",
-		Short: "Other windows, lambdas and averages of a run, without training again",
+		Short: "Other windows and averages of a run, without training again",
 		Long: `Compute what RNA, plain averages and moving averages of other windows and parameters would have given in a run that is
 over, from the weights that rna train --keep-every 1 kept, without training again.
 
 Each point gets BatchNorm statistics and scores as in training, beside the weights of the epoch. Lists are combined: two
 windows with two lambdas are four curves. A curve begins where there are snapshots enough for it.`,
 		Example: `  rna replay runs/20260102-150405-lenet
-  rna replay runs/… --rna-window 5,10 --lambda 1e-9,1e-3,auto --averages 5,10 --ema 0.9 --plot replay.svg`,
+  rna replay runs/… --rna-window 5,10 --lambda 1e-9,1e-3,auto --averages 5,10 \
+    --ema 0.9 --plot replay.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := f.check(cmd.Flags(), args)
 			if err != nil {
