@@ -56,12 +56,15 @@ func (whites) Colors() []color.Color {
 	return list
 }
 
-// Confusion writes an SVG of a confusion matrix: counts by label, then by predicted class, of which a cell's colour shows the share of the label's
+// Confusion draws a confusion matrix, of the classes that occur where there are two or more: counts by label, then by predicted class, of which a cell's colour shows the share of the label's
 // images.
 func Confusion(w io.Writer, format, title string, names []string, counts [][]int) error {
 	k := len(counts)
 	if k < 2 || len(names) != k {
 		return errors.New("nothing to draw: a confusion matrix has two classes or more, with a name each")
+	}
+	if few, matrix := occurring(names, counts); len(few) > 1 {
+		k, names, counts = len(few), few, matrix
 	}
 	canvas, dc, err := figure.Canvas(format, "Confusion: "+title, 24*vg.Centimeter)
 	if err != nil {
@@ -123,4 +126,29 @@ func countsIn(counts [][]int) (*plotter.Labels, error) {
 		labels.TextStyle[i] = s
 	}
 	return labels, nil
+}
+
+// occurring leaves out classes that neither images nor predictions have.
+func occurring(names []string, counts [][]int) ([]string, [][]int) {
+	var kept []int
+	for i, row := range counts {
+		n := 0
+		for j, x := range row {
+			n += x + counts[j][i]
+		}
+		if n > 0 {
+			kept = append(kept, i)
+		}
+	}
+	var few []string
+	var matrix [][]int
+	for _, i := range kept {
+		few = append(few, names[i])
+		var row []int
+		for _, j := range kept {
+			row = append(row, counts[i][j])
+		}
+		matrix = append(matrix, row)
+	}
+	return few, matrix
 }

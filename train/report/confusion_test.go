@@ -16,6 +16,9 @@ func TestConfusion(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
+	if strings.Contains(b.String(), ">none<") {
+		t.Error("a class that does not occur is drawn")
+	}
 	if strings.Contains(b.String(), "NaN") {
 		t.Error("the SVG contains what is no number")
 	}
