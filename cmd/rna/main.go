@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -18,6 +20,8 @@ func main() {
 	go func() {
 		<-ctx.Done()
 		stop() // a second Ctrl-C ends the program at once
+		time.Sleep(2 * time.Second)
+		fmt.Fprintln(os.Stderr, "\nstopping after the step in progress; Ctrl-C again ends at once, without saving")
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -34,12 +38,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case err == errStopped:
-		return 130
 	case err == errQuiet:
 		return 1
 	case errors.Is(err, errStopped):
-		fmt.Fprintln(stderr, "rna: "+err.Error())
+		// What stopped is known; what went wrong beside is not.
+		if rest := strings.TrimSpace(strings.TrimPrefix(err.Error(), errStopped.Error())); rest != "" {
+			fmt.Fprintln(stderr, "rna: "+rest)
+		}
 		return 130
 	}
 	fmt.Fprintln(stderr, "rna: "+err.Error())
