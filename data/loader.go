@@ -13,6 +13,9 @@ import (
 // DefaultMaxBad is the usual share of an epoch's images that may be unreadable.
 const DefaultMaxBad = 0.01
 
+// maxWorkers is more than any machine has cores.
+const maxWorkers = 4096
+
 // LoaderOptions says how a Loader makes batches.
 type LoaderOptions struct {
 	// Batch is the number of images of a batch. The last one of an epoch keeps what is left.
@@ -79,6 +82,8 @@ func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
 	case opt.Workers < 0 || opt.Prefetch < 0 || opt.Limit < 0:
 		return nil, fmt.Errorf("loader: Workers %d, Prefetch %d and Limit %d must not be negative",
 			opt.Workers, opt.Prefetch, opt.Limit)
+	case opt.Workers > maxWorkers:
+		return nil, fmt.Errorf("loader: %d workers: at most %d, and no more than there are cores are of use", opt.Workers, maxWorkers)
 	case opt.Ranks < 0 || opt.Rank < 0 || opt.Rank >= max(1, opt.Ranks):
 		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
 	case opt.Repeat < 0:

@@ -359,6 +359,7 @@ func TestNewLoaderErrors(t *testing.T) {
 		{ds, Eval(0), LoaderOptions{Batch: 1}, "image size is 0"},
 		{ds, Eval(4), LoaderOptions{}, "Batch is 0"},
 		{ds, Eval(4), LoaderOptions{Batch: 1, Workers: -1}, "-1"},
+		{ds, Eval(4), LoaderOptions{Batch: 1, Workers: 1e9}, "1000000000 workers: at most"},
 		{ds, Eval(4), LoaderOptions{Batch: 1, MaxBad: 2}, "MaxBad is 2"},
 		{ds, Eval(4), LoaderOptions{Batch: 1, Rank: 2, Ranks: 2}, "Rank 2 of 2"},
 	} {

@@ -117,14 +117,6 @@ func (d *Decoder) decode(dst *Image, b []byte, channels int, box *image.Rectangl
 	return d.decodeForeign(dst, b, *box, foreignOf(b))
 }
 
-// grow returns b with length n, its contents undefined.
-func grow[T any](b []T, n int) []T {
-	if cap(b) < n {
-		return make([]T, n)
-	}
-	return b[:n]
-}
-
 // Extension is the usual extension of files of b's format, ".jpg" or another, "" if it is none that is decoded here.
 func Extension(b []byte) string {
 	switch f := foreignOf(b); {

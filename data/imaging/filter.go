@@ -41,8 +41,8 @@ func (f *filter) set(how Interpolation, in int, in0, in1 float64, out, from, to 
 	f.Size = 2*int(math.Ceil(support)) + 1
 	f.In = in
 	n := to - from
-	f.Start, f.Count = grow(f.Start, n), grow(f.Count, n)
-	f.Coef, f.weight = grow(f.Coef, n*f.Size), grow(f.weight, f.Size)
+	f.Start, f.Count = kern.Grow(f.Start, n), kern.Grow(f.Count, n)
+	f.Coef, f.weight = kern.Grow(f.Coef, n*f.Size), kern.Grow(f.weight, f.Size)
 	for i := range n {
 		center := in0 + float64((float64(from+i)+0.5)*scale)
 		lo := max(int(center-support+0.5), 0)

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
+
+	"onlinerna/data/imaging/internal/kern"
 )
 
 // foreign is a format that another package decodes.
@@ -89,7 +91,7 @@ func (d *Decoder) decodeForeign(dst *Image, b []byte, box image.Rectangle, f *fo
 		return fmt.Errorf("an image of %v, whose header gives another size", m.Bounds())
 	}
 	fill := d.foreignRows(m, box)
-	d.rgb = grow(d.rgb, 3*dst.Width)
+	d.rgb = kern.Grow(d.rgb, 3*dst.Width)
 	for y := range dst.Height {
 		if dst.Channels == 3 {
 			fill(dst.row(y), box.Min.Y+y)

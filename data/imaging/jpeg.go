@@ -57,7 +57,7 @@ func (d *Decoder) rowJPEG(dst []uint8, y, x0, x1, channels int) error {
 	}
 	out := dst
 	if channels == 1 {
-		d.rgb = grow(d.rgb, 3*(x1-x0))
+		d.rgb = kern.Grow(d.rgb, 3*(x1-x0))
 		out = d.rgb
 	}
 	switch m.Space {

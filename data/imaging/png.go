@@ -9,6 +9,8 @@ import (
 	"image/color"
 	"image/png"
 	"math"
+
+	"onlinerna/data/imaging/internal/kern"
 )
 
 // Offsets in the file: the signature is followed by the length and the name of the header chunk, then by its fields.
@@ -57,7 +59,7 @@ func (d *Decoder) decodePNG(dst *Image, b []byte, box image.Rectangle) error {
 	default:
 		return fmt.Errorf("png: cannot read pixels of a %T", m)
 	}
-	d.rgb = grow(d.rgb, 3*dst.Width)
+	d.rgb = kern.Grow(d.rgb, 3*dst.Width)
 	for y := range dst.Height {
 		if dst.Channels == 3 {
 			fill(dst.row(y), box.Min.Y+y)

@@ -150,7 +150,7 @@ func (r *Resizer) acrossFirst(dst *Image, at image.Rectangle, rows *rows) error 
 	ch, set := dst.Channels, kern.Current()
 	n := at.Dx() * ch
 	top, bottom := rows.needed.Min.Y, rows.needed.Max.Y
-	r.mid = grow(r.mid, (bottom-top+1)*n+kern.Slack)
+	r.mid = kern.Grow(r.mid, (bottom-top+1)*n+kern.Slack)
 	for y := top; y < bottom; y++ {
 		in, err := rows.at(y)
 		if err != nil {
@@ -171,8 +171,8 @@ func (r *Resizer) downFirst(dst *Image, at image.Rectangle, rows *rows) error {
 	ch, set := dst.Channels, kern.Current()
 	x0, n := ch*rows.needed.Min.X, ch*rows.needed.Dx()
 	most := 2*slices.Max(r.down.Count) + 8 // rows that are kept
-	r.mid = grow(r.mid, (most+1)*n+kern.Slack)
-	r.line, r.out = grow(r.line, ch*r.across.In+kern.Slack), grow(r.out, ch*at.Dx()+kern.Slack)
+	r.mid = kern.Grow(r.mid, (most+1)*n+kern.Slack)
+	r.line, r.out = kern.Grow(r.line, ch*r.across.In+kern.Slack), kern.Grow(r.out, ch*at.Dx()+kern.Slack)
 	base := rows.needed.Min.Y // the first row in mid
 	for y, next := 0, base; y < at.Dy(); y++ {
 		first := r.down.Start[y]

@@ -15,7 +15,7 @@ type rows struct {
 }
 
 func rowsOf(src *Image, origin image.Point, width int, needed image.Rectangle, buffer *[]uint8) rows {
-	*buffer = grow(*buffer, src.Channels*width+kern.Slack)
+	*buffer = kern.Grow(*buffer, src.Channels*width+kern.Slack)
 	if d := src.later; d != nil {
 		d.jpeg.Want(needed.Add(origin))
 	}

@@ -16,7 +16,7 @@ func planeRow(set *kern.Set, c *jpeg.Plane, plain bool, scratch *[]uint8, y, x0,
 	}
 	// Samples that cover the columns; the row below starts at first*HX.
 	first, last := x0/c.HX, ceilDiv(x1, c.HX)
-	*scratch = grow(*scratch, (last-first)*c.HX)
+	*scratch = kern.Grow(*scratch, (last-first)*c.HX)
 	out := *scratch
 	near := samples(c, y/c.VX)
 	other := y/c.VX - 1 // the second nearest row

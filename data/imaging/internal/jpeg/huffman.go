@@ -114,7 +114,7 @@ type bits struct {
 
 // open begins to read at p of the file b. It keeps buf, whose memory it uses and returns.
 func (r *bits) open(buf, b []byte, p int) []byte {
-	buf = grow(buf, len(b)-p+kern.Pad)[:0]
+	buf = kern.Grow(buf, len(b)-p+kern.Pad)[:0]
 	for {
 		i := bytes.IndexByte(b[p:], 0xff)
 		if i < 0 {

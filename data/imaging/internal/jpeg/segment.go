@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"image"
+
+	"onlinerna/data/imaging/internal/kern"
 )
 
 const (
@@ -117,9 +119,9 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 		}
 		c.seen = false
 		c.blocksX, c.blocksY = f.mcusX*c.h, f.mcusY*c.v
-		c.pix = grow(c.pix, 64*c.blocksX*c.blocksY)
+		c.pix = kern.Grow(c.pix, 64*c.blocksX*c.blocksY)
 		if f.progressive {
-			c.coef = grow(c.coef, 64*c.blocksX*c.blocksY)
+			c.coef = kern.Grow(c.coef, 64*c.blocksX*c.blocksY)
 			clear(c.coef)
 		}
 	}
@@ -175,11 +177,3 @@ func (d *Decoder) readHuffman(seg []byte) error {
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
-
-// grow returns b with length n, its contents undefined.
-func grow[T any](b []T, n int) []T {
-	if cap(b) < n {
-		return make([]T, n)
-	}
-	return b[:n]
-}

@@ -31,7 +31,7 @@ func (f *Filter) Prepare() {
 	}
 	n := len(f.Start)
 	even := (n + 1) &^ 1
-	f.starts, f.words = grow(f.starts, even), grow(f.words, even*f.pairs*16)
+	f.starts, f.words = Grow(f.starts, even), Grow(f.words, even*f.pairs*16)
 	for i := range even {
 		k := min(i, n-1)
 		// No tap lies behind the row: taps of 0 come before the others there.
@@ -65,7 +65,7 @@ type Taps struct {
 // Set makes coef the coefficients. It keeps them.
 func (t *Taps) Set(coef []int32) {
 	t.Coef, t.pairs = coef, (len(coef)+1)/2
-	t.words = grow(t.words, 2*t.pairs)
+	t.words = Grow(t.words, 2*t.pairs)
 	for p := range t.pairs {
 		a, b := uint32(coef[2*p]), uint32(0)
 		if 2*p+1 < len(coef) {
@@ -74,14 +74,6 @@ func (t *Taps) Set(coef []int32) {
 		t.words[2*p] = uint32(uint16(int32(a)>>splitBits)) | uint32(uint16(int32(b)>>splitBits))<<16
 		t.words[2*p+1] = a&(1<<splitBits-1) | b&(1<<splitBits-1)<<16
 	}
-}
-
-// grow returns b with length n, its contents undefined.
-func grow[T any](b []T, n int) []T {
-	if cap(b) < n {
-		return make([]T, n)
-	}
-	return b[:n]
 }
 
 const half = 1 << (Precision - 1) // what rounding adds to a sum

@@ -44,3 +44,11 @@ const Precision = 22
 func Current() *Set { return sets[level.Current()] }
 
 var plain = &Set{block, skip, idct, idct4, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}
+
+// Grow returns b with length n, its contents undefined.
+func Grow[T any](b []T, n int) []T {
+	if cap(b) < n {
+		return make([]T, n)
+	}
+	return b[:n]
+}
