@@ -162,12 +162,14 @@ def main():
                                              capture_output=True, text=True).stdout)
 
         jpeg512, jpeg256, raw = pack("512", "--size", "512"), pack("256", "--size", "256"), pack("raw", "--raw", "256")
+        recoded = pack("recoded", "--size", "512", "--recode")
         # Name: what measures it, and which row it is compared with.
         base, evaluation, loader = "torchvision, training", "torchvision, evaluation", f"DataLoader, training, {cores} workers, wall time"
         programs = {
             base: (lambda: other("--worker", "train"), None),
             "rna, training": (lambda: rna(args.data, "train", 1), base),
             "rna, training, packed at 512": (lambda: rna(jpeg512, "train", 1), base),
+            "rna, training, packed at 512, recoded": (lambda: rna(recoded, "train", 1), base),
             "rna, training, packed at 256": (lambda: rna(jpeg256, "train", 1), base),
             "rna, training, raw at 256": (lambda: rna(raw, "train", 1), base),
             evaluation: (lambda: other("--worker", "eval"), None),

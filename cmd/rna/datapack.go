@@ -25,8 +25,8 @@ func newDataPack() *cobra.Command {
 		Long: `Make a set that trains faster. IN is any place that --data takes, OUT a new folder for it: shards of about 256 MB with
 an index, classes.txt, SHA256SUMS, and pack.json, which lists what was left out and why.
 
-Images whose shorter side is above --size are resized to it and written as JPEG; smaller ones are copied as they are.
---raw stores pixels, the shorter side as given: twice the disk or more, and nothing to decode.
+Images whose shorter side is above --size are resized to it and written as JPEG; smaller ones are copied as they are,
+unless --recode codes them again, too: they take less room and time, at some loss. --raw stores pixels, the shorter side as given: twice the disk or more, and nothing to decode.
 
 What was interrupted goes on with the same command. Nothing has the name OUT until it is whole. The bytes do not depend
 on --workers.`,
@@ -37,7 +37,7 @@ on --workers.`,
 				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the images and the new folder", len(args))}
 			}
 			if cmd.Flags().Changed("raw") {
-				for _, name := range []string{"size", "quality"} {
+				for _, name := range []string{"size", "quality", "recode"} {
 					if cmd.Flags().Changed(name) {
 						return &usageError{cmd.CommandPath(), fmt.Errorf("--%s does nothing with --raw, which gives the size of pixels", name)}
 					}
@@ -50,6 +50,7 @@ on --workers.`,
 	w := newGroup("Images")
 	w.IntVar(&f.Size, "size", 512, "shorter side in `pixels` above which images are made smaller")
 	w.IntVar(&f.Quality, "quality", 90, "of JPEG, 1 to 100")
+	w.BoolVar(&f.Recode, "recode", false, "code images again that need not be made smaller, too")
 	w.IntVar(&f.raw, "raw", 0, "store `pixels`, this many on the shorter side")
 	w.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
 	r := newGroup("Run")

@@ -21,10 +21,12 @@ import (
 
 // Options says what becomes of images.
 type Options struct {
-	// Size is what the shorter side becomes where it is longer; images that are not larger are copied as they are.
+	// Size is what the shorter side becomes where it is longer; images that are not larger are copied as they are, or coded
+	// again at Quality with Recode.
 	Size int `json:"size"`
 	// Quality is that of JPEG, 1 to 100. With Raw images are stored as pixels, the shorter side Size.
 	Quality int  `json:"quality,omitempty"`
+	Recode  bool `json:"recode,omitempty"`
 	Raw     bool `json:"raw,omitempty"`
 	// ShardBytes is where a shard ends; 0 means 256 MB.
 	ShardBytes int64 `json:"shard_bytes"`
@@ -131,7 +133,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("pack: shards of %d bytes and %d workers: must not be negative", o.ShardBytes, o.Workers)
 	}
 	if o.Raw {
-		o.Quality = 0
+		o.Quality, o.Recode = 0, false
 	}
 	return nil
 }
@@ -164,7 +166,7 @@ func resume(work string, want *Report) (*Report, error) {
 		return nil, err
 	}
 	same := got.Source == want.Source && len(got.Splits) == len(want.Splits) && got.Options.Size == want.Options.Size &&
-		got.Options.Quality == want.Options.Quality && got.Options.Raw == want.Options.Raw && got.Options.ShardBytes == want.Options.ShardBytes
+		got.Options.Quality == want.Options.Quality && got.Options.Raw == want.Options.Raw && got.Options.Recode == want.Options.Recode && got.Options.ShardBytes == want.Options.ShardBytes
 	if !same {
 		return nil, fmt.Errorf("%s: was begun with other images or options: delete it to begin again", work)
 	}

@@ -192,6 +192,25 @@ func TestPack(t *testing.T) {
 	}
 }
 
+func TestPackRecode(t *testing.T) {
+	train, val := open(t, source(t))
+	out := filepath.Join(t.TempDir(), "packed")
+	report, err := Run(t.Context(), train, val, out, Options{Size: 32, Quality: 60, Recode: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Splits[0]; s.Kept() != 10 || s.Copied != 0 {
+		t.Errorf("%d images, %d copied", s.Kept(), s.Copied)
+	}
+	again, _ := open(t, out)
+	var s data.Scratch
+	for i := range again.Len() {
+		if b, _, err := data.Encoded(again, i, &s); err != nil || imaging.Extension(b) != ".jpg" {
+			t.Errorf("%s: no JPEG (%v)", again.Name(i), err)
+		}
+	}
+}
+
 func TestPackRaw(t *testing.T) {
 	in, out := source(t), filepath.Join(t.TempDir(), "out")
 	train, val := open(t, in)

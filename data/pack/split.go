@@ -196,7 +196,7 @@ func (w *worker) make(ds data.Dataset, i int) *sample {
 	}
 	m := &w.image
 	shorter := min(m.Width, m.Height)
-	if !w.opt.Raw && shorter <= w.opt.Size {
+	if !w.opt.Raw && !w.opt.Recode && shorter <= w.opt.Size {
 		s.content, s.extension, s.copied = bytes.Clone(b), imaging.Extension(b), true
 		return s
 	}
