@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -461,7 +462,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 	images, val := r.Images()
 	line := func(format string, args ...any) { fmt.Fprintln(w, text.Wrap(fmt.Sprintf(format, args...), "  ")) }
 	line("%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation",
-		c.Model, thousands(r.Net.Params.Len()), c.Data, thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, thousands(val))
+		c.Model, thousands(r.Net.Params.Len()), cmp.Or(c.Data, "glyphs"), thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, thousands(val))
 	batch := fmt.Sprint(c.Batch)
 	if c.Accumulate > 1 {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)

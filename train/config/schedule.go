@@ -184,6 +184,9 @@ func (s Schedule) AtStep(step, perEpoch int) float64 {
 		if i < warmup-1 {
 			return halfCosine(first, s.Rate, i/(warmup-1))
 		}
+		if n <= warmup { // nothing is left to come down in
+			return s.Rate
+		}
 		return halfCosine(s.Rate, s.final(), min(1, (i-warmup+1)/(n-warmup)))
 	}
 	if i < warmup {

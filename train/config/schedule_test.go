@@ -217,3 +217,14 @@ func TestWarmupInside(t *testing.T) {
 		}
 	}
 }
+
+// TestOneCycleOfWarmup: a run that is all warm-up ends at the rate.
+func TestOneCycleOfWarmup(t *testing.T) {
+	s := Schedule{Kind: OneCycle, Rate: .1, Epochs: 1, WarmupSteps: 2}
+	s.resolve(1, preset{})
+	for step, want := range []float64{s.Rate * s.WarmupFrom, .1} {
+		if got := s.AtStep(step, 2); math.IsNaN(got) || math.Abs(got-want) > 1e-12 {
+			t.Errorf("step %d: %g, want %g", step, got, want)
+		}
+	}
+}
