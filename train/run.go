@@ -19,6 +19,7 @@ import (
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks/reduce"
+	"onlinerna/train/tensorboard"
 )
 
 // statsMomentum is the weight of a batch in BatchNorm's running statistics, PyTorch's default.
@@ -70,9 +71,8 @@ type Run struct {
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
-// memory. Nothing is written before Train. Hooks have names of their own, other than "rna", "ema" and
-// "metrics",
-// which are the run's; those that hold something are closed with the run, or at once if New fails.
+// memory. Nothing is written before Train. Hooks have names of their own, other than "rna", "ema", "tensorboard" and
+// "metrics", which are the run's; those that hold something are closed with the run, or at once if New fails.
 func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 	r, err := prepare(c, dev, hooks)
 	if err != nil {
@@ -134,6 +134,12 @@ func (r *Run) addHooks() error {
 		own = append(own, average.NewDecayEMA(c.EMADecay, c.EMAEvery))
 	}
 	r.hooks = append(own, r.hooks...)
+	if r.Config.TensorBoard && r.Config.Ranks.First() {
+		if r.Config.Out == "" {
+			return errors.New("files for TensorBoard lie in the run's folder, and the run has none: name one")
+		}
+		r.hooks = append(r.hooks, tensorboard.New(r.Config.Out))
+	}
 	if r.Config.Out != "" {
 		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, history: &r.History, log: r.note, idle: !r.Config.Ranks.First()})
 	}

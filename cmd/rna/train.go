@@ -161,6 +161,7 @@ func (f *trainFlags) groups() []group {
 	s.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	s.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
+	s.BoolVar(&f.TensorBoard, "tensorboard", false, "write losses, errors and rates for TensorBoard, too, into the run's folder: tensorboard --logdir runs")
 	s.StringVar(&f.resume, "resume", "", "go on with the run in this `folder`, from its last checkpoint")
 	f.CheckpointEvery = 1
 	s.Var((*everyValue)(&f.Config), "checkpoint-every", "from one checkpoint to the next: epochs, as 2, or steps, as 500steps, or time, as 10m; an interrupted run writes one too")

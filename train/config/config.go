@@ -120,6 +120,9 @@ type Config struct {
 	// CommPrecision is what gradients are sent as between the GPUs of ranks: float32, the default, or bfloat16. Sums are float32 in both.
 	CommPrecision string `json:"comm_precision,omitempty"`
 
+	// TensorBoard writes the measurements into the folder of the run for TensorBoard, too: see package tensorboard.
+	TensorBoard bool `json:"tensorboard,omitempty"`
+
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
 	Out string `json:"out"`
 	// A checkpoint is written after every CheckpointEvery epochs, 1 by default, or after every CheckpointSteps steps or CheckpointMinutes minutes in

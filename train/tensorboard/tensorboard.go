@@ -1,0 +1,176 @@
+// Package tensorboard writes what a run measures as TensorBoard reads it: a hook that fills a file events.out.tfevents.* in a folder, with the loss
+// and the rate of each step and the losses and errors of each epoch.
+package tensorboard
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
+)
+
+// Hook is the hook, named "tensorboard". A run that goes on begins a file of its own, in which the steps from there on replace those that
+// another has of them.
+type Hook struct {
+	dir  string
+	now  func() time.Time
+	file *os.File
+	buf  *bufio.Writer
+	next time.Time // when what is buffered is written
+}
+
+var (
+	_ hook.LateHook    = (*Hook)(nil)
+	_ hook.EpochHook   = (*Hook)(nil)
+	_ hook.ClosingHook = (*Hook)(nil)
+)
+
+// New is a hook that writes into a folder. The file is created by the first step.
+func New(dir string) *Hook { return &Hook{dir: dir, now: time.Now} }
+
+// Name implements hook.Hook.
+func (h *Hook) Name() string { return "tensorboard" }
+
+// Late implements hook.LateHook.
+func (h *Hook) Late() bool { return true }
+
+// AfterStep writes the loss as minimised, top-1 and the learning rate.
+func (h *Hook) AfterStep(s *hook.State) error {
+	if err := h.open(s.Steps); err != nil {
+		return err
+	}
+	r := s.Step
+	return h.write(r.Step, scalar{"step/loss", r.Loss}, scalar{"step/top1", r.Top1}, scalar{"step/rate", r.Rate})
+}
+
+// AfterEpoch writes losses and errors in percent of all weights.
+func (h *Hook) AfterEpoch(s *hook.State) error {
+	if err := h.open(s.Steps); err != nil {
+		return err
+	}
+	r := s.Record
+	list := []scalar{{"images per second", r.ImagesPerSecond}}
+	add := func(images, name string, x *network.Score) {
+		if x != nil {
+			list = append(list, scalar{images + " loss/" + name, x.Loss}, scalar{images + " error/" + name, x.Error()})
+		}
+	}
+	optimizer := s.Config.OptimizerName()
+	add("training", optimizer, &r.Train)
+	add("validation", optimizer, r.SGD)
+	add("validation", optimizer+" re-estimated", r.SGDStats)
+	add("validation", "EMA", r.EMA)
+	if r.RNA != nil {
+		add("validation", "RNA", r.RNA.Score)
+	}
+	for i := range r.Averages {
+		add("validation", fmt.Sprintf("average of %d", r.Averages[i].Epochs), &r.Averages[i].Score)
+	}
+	for i := range r.Held {
+		add("held-out", r.Held[i].Name(optimizer), &r.Held[i].Score)
+	}
+	for i := range r.Others {
+		add("validation", r.Others[i].Name(optimizer), &r.Others[i].Score)
+	}
+	return errors.Join(h.write(r.Step, list...), h.buf.Flush())
+}
+
+// Close implements hook.ClosingHook.
+func (h *Hook) Close() error {
+	if h.file == nil {
+		return nil
+	}
+	err := errors.Join(h.buf.Flush(), h.file.Close())
+	h.file = nil
+	return err
+}
+
+// open begins the file, at a step.
+func (h *Hook) open(step int) error {
+	if h.file != nil {
+		return nil
+	}
+	now := h.now()
+	// Names sort by time, as TensorBoard reads them.
+	f, err := os.OpenFile(filepath.Join(h.dir, fmt.Sprintf("events.out.tfevents.%d.%09d", now.Unix(), now.Nanosecond())), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	h.file, h.buf, h.next = f, bufio.NewWriter(f), now
+	if err := h.record(event(now, 0, 3, []byte("brain.Event:2"))); err != nil || step <= 1 {
+		return err
+	}
+	return h.record(event(now, step, 7, varintField(nil, 1, 1))) // SessionLog START: what other files have from this step on is void
+}
+
+// scalar is a value with its tag.
+type scalar struct {
+	tag   string
+	value float64
+}
+
+// write writes values of a step, those that are numbers.
+func (h *Hook) write(step int, list ...scalar) error {
+	var summary []byte
+	for _, x := range list {
+		if math.IsNaN(x.value) {
+			continue
+		}
+		v := bytesField(nil, 1, []byte(x.tag))
+		v = binary.AppendUvarint(v, 2<<3|5)
+		v = binary.LittleEndian.AppendUint32(v, math.Float32bits(float32(x.value)))
+		summary = bytesField(summary, 1, v)
+	}
+	now := h.now()
+	if err := h.record(event(now, step, 5, summary)); err != nil || now.Before(h.next) {
+		return err
+	}
+	h.next = now.Add(5 * time.Second)
+	return h.buf.Flush()
+}
+
+// event is tensorflow.Event: wall_time = 1, step = 2 and one of file_version = 3, summary = 5, session_log = 7.
+func event(at time.Time, step, field int, content []byte) []byte {
+	b := binary.AppendUvarint(nil, 1<<3|1)
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(at.UnixNano())/1e9))
+	if step > 0 {
+		b = varintField(b, 2, uint64(step))
+	}
+	return bytesField(b, field, content)
+}
+
+func varintField(b []byte, field int, x uint64) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(field)<<3), x)
+}
+
+func bytesField(b []byte, field int, content []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(field)<<3|2)
+	b = binary.AppendUvarint(b, uint64(len(content)))
+	return append(b, content...)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// masked is the checksum of TFRecords.
+func masked(b []byte) uint32 {
+	c := crc32.Checksum(b, castagnoli)
+	return (c>>15 | c<<17) + 0xa282ead8
+}
+
+// record writes a TFRecord: the length and its checksum, the payload and its.
+func (h *Hook) record(payload []byte) error {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))
+	b = binary.LittleEndian.AppendUint32(b, masked(b))
+	b = append(b, payload...)
+	b = binary.LittleEndian.AppendUint32(b, masked(payload))
+	_, err := h.buf.Write(b)
+	return err
+}
