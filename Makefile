@@ -8,12 +8,13 @@ WORKLOADS ?=
 METHODS   ?=
 DEVICE    ?= cpu
 TAGS      ?= gpu
+KILLS     ?= 20
 STUDY     ?= 1
 CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -67,6 +68,9 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 
 cudnn-check: ## ask NVIDIA's cuDNN for plans of all graphs of all models for sm_80, 90 and 100, without a GPU, and write the table; downloads 1.4 GB
 	scripts/cudnn_check.sh -compile none -table cuda/internal/cudnncheck/table.tsv
+
+kill-check: ## kill ranks at any time, and resume, under both MPIs: KILLS=20 each; minutes
+	ONLINERNA_KILLS=$(KILLS) ONLINERNA_MPI=require go test -tags mpi -count=1 -timeout 0 -run '^TestKillAnyTime$$' -v ./cmd/rna
 
 nccl-check: sim ## ask NVIDIA's NCCL 2.18 and 2.32 for what they answer without a GPU; downloads 520 MB
 	scripts/nccl_check.sh

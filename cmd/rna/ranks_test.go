@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,6 +53,15 @@ func wait(t *testing.T, dir string, n, start int) {
 // child is the process of rank 1 of a run in a folder.
 func child(t *testing.T, dir string) int {
 	t.Helper()
+	pid := process(dir, 1)
+	if pid == 0 {
+		t.Fatal("rank 1 is not there")
+	}
+	return pid
+}
+
+// process is that of a rank of a run in a folder, 0 for none.
+func process(dir string, rank int) int {
 	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range list {
 		b, _ := os.ReadFile(f)
@@ -60,13 +70,12 @@ func child(t *testing.T, dir string) int {
 		if !bytes.HasPrefix(b, []byte(os.Args[0]+"\x00train")) || !bytes.Contains(b, []byte(dir)) {
 			continue
 		}
-		for _, v := range []string{"OMPI_COMM_WORLD_RANK=1\x00", "PMI_RANK=1\x00", "RNA_RANK=1\x00"} {
-			if bytes.Contains(env, []byte(v)) {
+		for _, v := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RNA_RANK"} {
+			if bytes.Contains(env, fmt.Appendf([]byte{0}, "%s=%d\x00", v, rank)) {
 				n, _ := strconv.Atoi(pid)
 				return n
 			}
 		}
 	}
-	t.Fatal("rank 1 is not there")
 	return 0
 }

@@ -10,7 +10,7 @@
 //	...                          // compute something else
 //	err = pending.Wait()
 //
-// What moves the numbers is an [Engine]: package ranks/mpi has one. [Detect] says what a launcher, such as mpirun or srun, has told
+// What moves the numbers is an [Engine]: package ranks/mpi has one, and package ranks/sockets one for small values, where gradients go over NCCL. [Detect] says what a launcher, such as mpirun or srun, has told
 // this process by its environment.
 //
 // Ranks must agree about everything that decides which operations follow: an error or an interrupt of one rank alone would leave the

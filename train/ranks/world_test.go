@@ -48,6 +48,12 @@ func TestDetect(t *testing.T) {
 		"torchrun": {
 			env:  "TORCHELASTIC_RUN_ID=none RANK=3 LOCAL_RANK=1 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 MASTER_ADDR=node1 MASTER_PORT=29500",
 			want: World{"torchrun", "nccl", "", 3, 4, 1, "tcp", "node1:29500"}},
+		"torchrun that listens itself": {
+			env:  "TORCHELASTIC_RUN_ID=none TORCHELASTIC_USE_AGENT_STORE=True RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 MASTER_ADDR=n MASTER_PORT=29500",
+			want: World{"torchrun", "nccl", "", 0, 2, 0, "tcp", "n:29501"}},
+		"cuda:all in a pod": {
+			env:  "RNA_RANK=1 RNA_RANKS=4 RNA_RANKS_SOCKET=/tmp/s RANK=0 WORLD_SIZE=1 MASTER_ADDR=a MASTER_PORT=1",
+			want: World{"rna", "nccl", "", 1, 4, 1, "unix", "/tmp/s"}},
 		"torchrun by srun": {
 			env:  "TORCHELASTIC_RUN_ID=7 RANK=9 LOCAL_RANK=1 WORLD_SIZE=16 MASTER_ADDR=n MASTER_PORT=1 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2",
 			want: World{"torchrun", "nccl", "", 9, 16, 1, "tcp", "n:1"}},
