@@ -96,11 +96,7 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 	r := &Run{Config: c, dev: dev, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(hooks)}
 	if !c.Ranks.Single() {
-		if d, ok := device.As[device.Collective](dev); ok && d.Ranks() != nil {
-			r.reducer = d.Ranks()
-		} else {
-			r.reducer = reduce.New(c.Ranks)
-		}
+		r.reducer = reduce.New(c.Ranks, dev)
 	}
 	train, val, profile, err := r.openData()
 	if err = c.Ranks.Together(err); err == nil {
@@ -269,8 +265,10 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	r.Net = net
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
 	net.TestFlip = c.TestFlip
-	if d, ok := device.As[device.Collective](r.dev); r.reducer != nil && !(ok && d.Ranks() != nil) && !reduce.Takes(net.Params) {
-		return fmt.Errorf("device %s has not joined those of the other ranks", r.dev.Name())
+	if r.reducer != nil {
+		if err := reduce.Takes(r.dev, net.Params); err != nil {
+			return err
+		}
 	}
 	if err := r.openOptimizer(); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"onlinerna/train"
 	"onlinerna/train/bench"
+	"onlinerna/train/ranks"
 )
 
 type benchFlags struct {
@@ -62,18 +63,14 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
 				}
 			}
-			g, err := f.ranks.join(f.device)
-			if err != nil {
-				return err
-			}
-			return with(g, func() error {
+			return f.ranks.run(cmd.Context(), f.device, func(g *ranks.Group) error {
 				if err := checkFigure(f.plot, f.json); err != nil {
 					return &usageError{"rna bench train", err}
 				}
 				if g.Single() {
 					return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}
-				return f.runMany(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), g)
+				return f.runMany(cmd.Context(), cmd.OutOrStdout(), g)
 			})
 		},
 	}
@@ -108,7 +105,11 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 
 func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
-	dev, err := openDevice(chosenDevice(f.device, options, log), options)
+	own, err := ownDevice(f.device, nil)
+	if err != nil {
+		return err
+	}
+	dev, err := openDevice(chosenDevice(own, options, log), options)
 	if err != nil {
 		return err
 	}

@@ -14,17 +14,27 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// runMany measures the ranks that a launcher has started.
-func (f *benchFlags) runMany(ctx context.Context, out, log io.Writer, g *ranks.Group) (err error) {
+// runMany measures ranks.
+func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group) (err error) {
 	if f.threads == 0 {
 		f.threads = g.Threads()
 	}
 	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
-	dev, err := openDevice(chosenDevice(f.device, options, log), options)
+	var dev device.Device
+	own, err := ownDevice(f.device, g)
+	if err == nil {
+		dev, err = openDevice(own, options)
+	}
 	if err = g.Together(err); err != nil {
+		if dev != nil {
+			err = closed(err, dev.Close())
+		}
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
+	if err := joinGPUs(g, dev, ""); err != nil {
+		return err
+	}
 	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds}
 	if runtime.NumCPU() >= f.threads*g.Locals() {
 		o.Whole = func(threads int) (device.Device, error) {

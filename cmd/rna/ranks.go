@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -125,6 +126,22 @@ func each(device string) ([]string, error) {
 	return list, nil
 }
 
+// run has f run on devices of a name: on the ranks of a launcher, or of those that it starts itself, one a GPU, or alone.
+func (f *ranksFlags) run(ctx context.Context, device string, run func(g *ranks.Group) error) error {
+	list, err := f.starts(device)
+	if err != nil {
+		return err
+	}
+	if list != nil {
+		return launch(ctx, list)
+	}
+	g, err := f.join(device)
+	if err != nil {
+		return err
+	}
+	return with(g, func() error { return run(g) })
+}
+
 // starts lists the GPUs of the ranks that this program is to start itself for a device of a name, nil for none.
 func (f *ranksFlags) starts(device string) ([]string, error) {
 	if !several(device) || f.distributed == "off" {
@@ -143,6 +160,9 @@ func (f *ranksFlags) starts(device string) ([]string, error) {
 // ownDevice is the device of this rank.
 func ownDevice(device string, g *ranks.Group) (string, error) {
 	w := g.World()
+	if device == "auto" && !g.Single() {
+		device = map[string]string{"mpi": "cpu", "nccl": "cuda"}[w.Engine]
+	}
 	switch {
 	case several(device):
 		list, err := each(device)
@@ -159,7 +179,7 @@ func ownDevice(device string, g *ranks.Group) (string, error) {
 			return "", fmt.Errorf("device %s takes a process for each of %d GPUs: without --distributed off they are started", device, len(list))
 		}
 		return "", fmt.Errorf("device %s starts a process for each GPU, and %s has started them: use --device cuda", device, w.Launcher)
-	case g.Single() || device != "cuda" && (device != "auto" || w.Engine != "nccl"):
+	case g.Single() || device != "cuda":
 		return device, nil
 	}
 	all, err := cuda.Devices()

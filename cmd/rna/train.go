@@ -309,21 +309,9 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	return g.Together(err)
 }
 
-// onRanks has f run: on the ranks of a launcher, or of those that it starts itself, one a GPU, or alone.
+// onRanks has run run on the ranks that the options and the launcher mean.
 func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error) error {
-	device := f.wanted(cmd.Flags())
-	list, err := f.ranks.starts(device)
-	if err != nil {
-		return err
-	}
-	if list != nil {
-		return launch(cmd.Context(), list)
-	}
-	g, err := f.ranks.join(device)
-	if err != nil {
-		return err
-	}
-	return with(g, func() error { return run(g) })
+	return f.ranks.run(cmd.Context(), f.wanted(cmd.Flags()), run)
 }
 
 // openJoined checks the options and opens the device, which joins those of the other ranks.
@@ -380,9 +368,6 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		if f.Workers == 0 {
 			f.Workers = g.Threads()
 		}
-		if f.device == "auto" && g.World().Engine == "mpi" {
-			f.device = "cpu"
-		}
 	}
 	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	if f.resume != "" {
@@ -401,12 +386,12 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			}
 		}
 	}
-	if f.device == "auto" && !g.Single() {
-		f.device = "cuda"
-	}
 	own, err := ownDevice(f.device, g)
 	if err != nil {
 		return nil, err
+	}
+	if f.device == "auto" && !g.Single() { // as a resumed run is to have it
+		f.device, _, _ = strings.Cut(own, ":")
 	}
 	own = chosenDevice(own, options, cmd.ErrOrStderr())
 	if !several(f.device) && g.Single() {

@@ -95,8 +95,8 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 			}
 		}
 	}()
-	if own, err = openNoise(ctx, dev, o.Options); err == nil && !reduce.Takes(own.net.Params) {
-		err = fmt.Errorf("device %s: ranks add up gradients in the host's memory alone", dev.Name())
+	if own, err = openNoise(ctx, dev, o.Options); err == nil {
+		err = reduce.Takes(dev, own.net.Params)
 	}
 	if err := g.Together(err); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 		}
 		r.Threads = p.Threads() * g.Size()
 	}
-	reducer := reduce.New(g)
+	reducer := reduce.New(g, dev)
 	var alone, all, apart, big, sums []float64
 	for range o.Rounds {
 		for _, w := range []struct {
@@ -153,7 +153,7 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 					return nil, err
 				}
 			}
-			if err := reducer.Wait(); err != nil {
+			if err := errors.Join(reducer.Wait(), dev.Sync()); err != nil {
 				return nil, err
 			}
 			sums = append(sums, time.Since(start).Seconds())

@@ -10,8 +10,20 @@ import (
 	"onlinerna/train/ranks"
 )
 
-// New makes what adds up gradients over the ranks of a group.
-func New(g *ranks.Group) device.Reducer { return &reducer{g: g} }
+// New makes what adds up gradients over the ranks of a group: what their devices have for it where they have joined each other, else the host.
+func New(g *ranks.Group, d device.Device) device.Reducer {
+	if joined(d) {
+		c, _ := device.As[device.Collective](d)
+		return c.Ranks()
+	}
+	return &reducer{g: g}
+}
+
+// joined says whether a device is one of several ranks', which work together by themselves.
+func joined(d device.Device) bool {
+	c, ok := device.As[device.Collective](d)
+	return ok && c.Ranks() != nil
+}
 
 // reducer is a step under way.
 type reducer struct {
@@ -83,11 +95,14 @@ func spoil(at device.Region) error {
 	return err
 }
 
-// Takes says whether a vector can be added up over the ranks.
-func Takes(v device.Vector) bool {
+// Takes is an error where a vector of a device cannot be added up over the ranks.
+func Takes(d device.Device, v device.Vector) error {
 	_, err32 := device.HostElements[float32](v, v.Len())
 	_, err64 := device.HostElements[float64](v, v.Len())
-	return err32 == nil || err64 == nil
+	if joined(d) || err32 == nil || err64 == nil {
+		return nil
+	}
+	return fmt.Errorf("device %s has not joined those of the other ranks, and has memory of its own", d.Name())
 }
 
 // startSum starts adding up a part of a vector over the ranks.
