@@ -175,7 +175,7 @@ func TestResume(t *testing.T) {
 			c.Model, c.ImageSize = "test-random", 16
 			return c
 		}},
-		{"schedule by step, EMA with a decay, mixing", false, func(out string) Config {
+		{"schedule by step, EMA with a decay, mixing", true, func(out string) Config {
 			c := tinyColour(out, images)
 			c.Schedule = Schedule{Kind: Cosine, Rate: 0.05, By: "step", Warmup: 1.5}
 			c.EMADecay, c.EMAEvery, c.Mixup, c.Cutmix, c.LabelSmoothing, c.ClipGrad = 0.9, 2, 0.2, 1, 0.1, 0.5
