@@ -30,7 +30,7 @@ func newBar(w io.Writer, quiet bool) *bar {
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := under(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

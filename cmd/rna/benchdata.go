@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"time"
 
@@ -74,14 +72,8 @@ func (f *benchDataFlags) run(ctx context.Context, place string, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	if f.json != "" {
-		b, err := json.MarshalIndent(l, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.json, append(b, '\n'), 0o644); err != nil {
-			return err
-		}
+	if err := writeFile(f.json, indented(l)); err != nil {
+		return err
 	}
 	fmt.Fprintf(stdout, "%s, %d workers: %.0f images/s, %.0f a second of a core; %d of %d images could not be read\n",
 		l.Sample, l.Workers, l.PerSecond(), l.PerCPUSecond(), l.Bad, l.Images)

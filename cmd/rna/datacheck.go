@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -63,14 +61,8 @@ func (f *checkFlags) run(ctx context.Context, place string, stdout io.Writer) er
 	if err != nil {
 		return err
 	}
-	if f.json != "" {
-		b, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.json, append(b, '\n'), 0o644); err != nil {
-			return err
-		}
+	if err := writeFile(f.json, indented(r)); err != nil {
+		return err
 	}
 	var formats []string
 	for _, name := range slices.Sorted(maps.Keys(r.Formats)) {

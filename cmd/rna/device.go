@@ -172,6 +172,9 @@ func closed(err, end error) error {
 	if errors.Is(err, cuda.ErrLost) && errors.Is(end, cuda.ErrLost) {
 		return err
 	}
+	if end == nil { // err stays what it is
+		return err
+	}
 	return errors.Join(err, end)
 }
 

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"onlinerna/internal/canvas"
+	"onlinerna/internal/files"
 )
 
 // plotHelp ends the help of options for figures.
@@ -47,16 +47,55 @@ func checkFigure(figure string, others ...string) error {
 	return err
 }
 
-// writeFile creates a file, unless path is empty, and writes it.
+// An output is a file that a command writes: it appears whole or not at all.
+type output struct {
+	io.Writer
+	file *files.File // nil for a device or a pipe, which is written to as it is
+	as   *os.File
+}
+
+func create(path string) (*output, error) {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &output{Writer: f, as: f}, err
+	}
+	f, err := files.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &output{Writer: f, file: f}, nil
+}
+
+func (o *output) commit() error {
+	if o.file == nil {
+		return o.as.Close()
+	}
+	return o.file.Commit()
+}
+
+// abort removes what is not complete; after commit there is nothing to remove.
+func (o *output) abort() {
+	if o.file == nil {
+		o.as.Close()
+		return
+	}
+	o.file.Abort()
+}
+
+// writeFile writes a file, unless path is empty.
 func writeFile(path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil
 	}
-	f, err := os.Create(path)
+	o, err := create(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f), f.Close())
+	defer o.abort()
+	if err := write(o); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return o.commit()
 }
 
 // drawFile creates a file, unless path is empty, and draws into it in the format of its extension.

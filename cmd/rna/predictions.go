@@ -3,8 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -13,34 +11,20 @@ import (
 
 // predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they come.
 type predictions struct {
-	path  string // of the file, empty for what is none
+	*output
 	set   data.Dataset
 	names []string // of the outputs
 	k     int
-	file  *os.File
 	buf   *bufio.Writer
 	line  []byte
 }
 
 func newPredictions(path string, set data.Dataset, names []string) (*predictions, error) {
-	var f *os.File
-	st, err := os.Stat(path)
-	switch {
-	case err == nil && !st.Mode().IsRegular():
-		f, err = os.OpenFile(path, os.O_WRONLY, 0)
-		path = ""
-	default:
-		if err == nil { // a link stays one
-			if path, err = filepath.EvalSymlinks(path); err != nil {
-				return nil, err
-			}
-		}
-		f, err = os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	}
+	o, err := create(path)
 	if err != nil {
 		return nil, err
 	}
-	p := &predictions{path: path, set: set, names: names, k: len(names), file: f, buf: bufio.NewWriterSize(f, 1<<20)}
+	p := &predictions{output: o, set: set, names: names, k: len(names), buf: bufio.NewWriterSize(o, 1<<20)}
 	p.line = append(p.line, "path,label,label_name,predicted_name"...)
 	for i := range names {
 		p.line = fmt.Appendf(p.line, ",logit_%d", i)
@@ -91,28 +75,10 @@ func largest(row []float32) int {
 }
 
 func (p *predictions) commit() error {
-	err := p.buf.Flush()
-	if e := p.file.Close(); err == nil {
-		err = e
-	}
-	if p.path == "" {
+	if err := p.buf.Flush(); err != nil {
 		return err
 	}
-	if err == nil {
-		err = os.Chmod(p.file.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(p.file.Name(), p.path)
-	}
-	return err
-}
-
-// abort removes what is not complete; after commit there is nothing to remove.
-func (p *predictions) abort() {
-	p.file.Close()
-	if p.path != "" {
-		os.Remove(p.file.Name())
-	}
+	return p.output.commit()
 }
 
 // appendCSV appends a field, quoted where it has to be.

@@ -56,6 +56,7 @@ of the last epochs and extrapolates them, beside training or put back into it.
 	})
 	root.AddCommand(newTrain(), newStudy(), newEval(), newPredict(), newReplay(), newCompare(), newLogreg(), newBench(), newData(), newExtrapolate(), newInspect(),
 		newConvert(), newVerify(), newModels(), newDevices(), newVersion())
+	root.PersistentPreRunE = guard
 	root.SetFlagErrorFunc(flagError)
 	root.Args = unknownCommand
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

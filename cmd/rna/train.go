@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,6 +43,7 @@ type trainFlags struct {
 	ramp                        []int
 	recipe                      string
 	configFile                  string
+	stopWithin                  time.Duration
 	file                        *train.Config // what is in it
 }
 
@@ -166,6 +170,7 @@ func (f *trainFlags) groups() []group {
 	f.CheckpointEvery = 1
 	s.Var((*everyValue)(&f.Config), "checkpoint-every", "from one checkpoint to the next: epochs, as 2, or steps, as 500steps, or time, as 10m; an interrupted run writes one too")
 	s.IntVar(&f.CheckpointKeep, "checkpoint-keep", 2, "newest checkpoints to keep, so that there is another where one is damaged")
+	s.DurationVar(&f.stopWithin, "stop-within", 0, "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each step is finished and saved")
 	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
 	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by held-out loss, else by validation loss")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
@@ -179,7 +184,7 @@ func (f *trainFlags) groups() []group {
 
 // resumable lists the options that may go with --resume: they do not change results.
 var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
-	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true}
+	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true, "stop-within": true}
 
 // positive are the options that have no meaning at 0.
 var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "head-lr", "layer-decay", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
@@ -271,7 +276,8 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	out, bar := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	outliveReaders()
+	out, bar := newSteady(cmd.OutOrStdout()), newSteady(cmd.ErrOrStderr())
 	if !g.First() {
 		out, bar = io.Discard, io.Discard
 	}
@@ -291,6 +297,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
 	announce(out, run, dev.Name())
+	defer f.deadline(cmd.Context(), run.Config.Out, bar)()
 	err = run.Train(cmd.Context())
 	progress.done()
 	if failed := (*train.FailedError)(nil); errors.As(err, &failed) && failed.Checkpoint != "" {
@@ -324,6 +331,28 @@ func (f *trainFlags) openJoined(cmd *cobra.Command, g *ranks.Group) (device.Devi
 		err, dev = closed(err, dev.Close()), nil
 	}
 	return dev, err
+}
+
+// deadline ends the program when a step takes longer than --stop-within after it was told to stop. What it returns takes that back.
+func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) func() {
+	if f.stopWithin == 0 {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+		select {
+		case <-done:
+		case <-time.After(f.stopWithin):
+			fmt.Fprintf(log, "rna: stopped within a step, %v after it was told to\nGo on from the checkpoint before with: rna train --resume %s\n", f.stopWithin, out)
+			os.Exit(130)
+		}
+	}()
+	return sync.OnceFunc(func() { close(done) })
 }
 
 // open checks the options and opens the device.

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// No command writes over what it reads.
+func TestGuard(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{
+		"w.safetensors": "weights", "images/val/a/1.png": "image", "x.csv": "1,2\n-1,3\n", "x.data": "1 2\n", "x.labels": "1\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(in(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(in(name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("x.csv", in("link.csv")); err != nil {
+		t.Skip(err)
+	}
+	before := contents(t, dir)
+	for _, args := range [][]string{
+		{"eval", "--weights", in("w.safetensors"), "--data", in("images"), "--predictions", in("w.safetensors")},
+		{"eval", "--weights", in("w.safetensors"), "--data", in("images"), "--predictions", in("images/val/a/1.png")},
+		{"logreg", "--data", in("x.csv"), "--csv", in("x.csv")},
+		{"logreg", "--data", in("x.csv"), "--csv", in("link.csv")},
+		{"logreg", "--data", in("x.data"), "--csv", in("x.labels")},
+		{"extrapolate", in("w.safetensors"), in("x.csv"), "-o", in("w.safetensors")},
+		{"data", "check", in("images"), "--json", in("images/val/a/1.png")},
+		{"convert", in("w.safetensors"), in("w.safetensors")},
+		{"train", "--data", in("images"), "--out", in("images")},
+	} {
+		status, _, stderr := runRNA(t, args...)
+		if status == 0 || !strings.Contains(stderr, "name another output") {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
+		for name, text := range contents(t, dir) {
+			if before[name] != text {
+				t.Fatalf("%v: %s is now %q", args, name, text)
+			}
+		}
+	}
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		all[path] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A device or a pipe is written to as it is.
+func TestOutputToDevice(t *testing.T) {
+	if _, err := os.Stat(os.DevNull); err != nil {
+		t.Skip(err)
+	}
+	mustRun(t, "logreg", "--iterations", "2", "--methods", "gd", "--csv", os.DevNull)
+	if st, err := os.Stat(os.DevNull); err != nil || st.Mode().IsRegular() {
+		t.Error(st.Mode(), err)
+	}
+}

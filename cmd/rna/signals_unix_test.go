@@ -1,0 +1,86 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSignals stops runs by what schedulers and terminals send: each saves its state and can be resumed.
+func TestSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM} {
+		out := filepath.Join(t.TempDir(), "run")
+		cmd := itself("train", "--epochs", "50", "--limit-val", "1", "--batch", "8", "-o", out, "-q")
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
+				break
+			}
+		}
+		cmd.Process.Signal(sig)
+		cmd.Wait()
+		if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(said.String(), "--resume "+out) {
+			t.Errorf("%v: status %d\n%s", sig, status, &said)
+		}
+		mustRun(t, "verify", out)
+		if status, _, stderr := runRNA(t, "train", "--resume", out, "--epochs", "1", "-q"); status > 1 || strings.Contains(stderr, "damaged") {
+			t.Errorf("%v: resumed with status %d, %s", sig, status, stderr)
+		}
+	}
+}
+
+// TestReaderGone goes on with a run whose output nobody reads.
+func TestReaderGone(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	cmd := itself("train", "--epochs", "2", "--limit-batches", "5", "--limit-val", "1", "--batch", "8", "--rna", "off", "-o", out)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(pipe).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	pipe.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "final.safetensors")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStopWithin ends a run whose step does not end.
+func TestStopWithin(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	cmd := itself("train", "--epochs", "50", "--batch", "8", "-o", out, "-q", "--stop-within", "1ms", "--accumulate", "1000000")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
+			break
+		}
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(said.String(), "--resume "+out) {
+		t.Errorf("status %d\n%s", status, &said)
+	}
+	mustRun(t, "verify", out)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// steady passes on what is written, until nobody reads it any more: that is no error for a run, whose results are in its folder.
+type steady struct {
+	io.Writer
+	gone *atomic.Bool
+}
+
+func newSteady(w io.Writer) io.Writer { return steady{w, new(atomic.Bool)} }
+
+// under is the writer below, for what asks whether it is a terminal.
+func under(w io.Writer) io.Writer {
+	if s, ok := w.(steady); ok {
+		return s.Writer
+	}
+	return w
+}
+
+func (s steady) Write(b []byte) (int, error) {
+	if s.gone.Load() {
+		return len(b), nil
+	}
+	n, err := s.Writer.Write(b)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EIO) { // a pipe's end, a terminal that hung up
+		s.gone.Store(true)
+		return len(b), nil
+	}
+	return n, err
+}
