@@ -14,7 +14,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse soak rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -95,6 +95,9 @@ bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in t
 
 bench-logreg-sparse: build $(VENV)/numpy ## the same with scipy.sparse, on data of sido0's size
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna --sparse --iterations 100 --rounds 3 $(METHODS)
+
+soak: ## kill, fill, flip and double short runs, and print what came of it; KILLS=200 FLIPS=300 SEED=1
+	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak$$' -count=1 -timeout 0 -v ./cmd/rna
 
 rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; CIFAR10=folder adds that; STUDY=rivals: what might beat averages; STUDY=quick only tries both
 	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^(TestStudy|TestRivals)$$' -count=1 -timeout 0 -v
