@@ -203,11 +203,6 @@ func closeAll(files []*extrapolate.Checkpoint) {
 
 // run extrapolates, writes the file and prints what it is made of.
 func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
-	for _, path := range append(args, f.y0) {
-		if path != "" && sameFile(path, f.out) {
-			return fmt.Errorf("%s is both read and written: name another output", path)
-		}
-	}
 	if err := checkOutputs(f.out); err != nil {
 		return err
 	}

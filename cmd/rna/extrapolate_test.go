@@ -123,7 +123,7 @@ func TestExtrapolateMistakes(t *testing.T) {
 		{append([]string{"-o", out, "--lambda", "-1"}, files...), 2, "--lambda -1"},
 		{[]string{"-o", out, files[0]}, 1, "two or more"},
 		{[]string{"-o", out, files[0], files[0]}, 1, "given twice"},
-		{[]string{"-o", files[0], files[0], files[1]}, 1, "both read and written"},
+		{[]string{"-o", files[0], files[0], files[1]}, 1, "name another output"},
 		{[]string{"-o", out, files[0], other}, 1, "do not hold the same tensors"},
 		{[]string{"-o", out, files[0], attack}, 1, "system"},
 		{[]string{"-o", out, files[0], filepath.Join(dir, "none.pt")}, 1, "none.pt"},

@@ -8,28 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
-
-// rankVar makes this test program a rank: it runs rna with its arguments. argsVar adds arguments for one rank: "1 --seed 7".
-const (
-	rankVar = "RNA_TEST_RANK"
-	argsVar = "RNA_TEST_ARGS"
-)
-
-func TestMain(m *testing.M) {
-	if os.Getenv(rankVar) == "" {
-		os.Exit(m.Run())
-	}
-	args := os.Args[1:]
-	if f := strings.Fields(os.Getenv(argsVar)); len(f) > 0 && (f[0] == os.Getenv("OMPI_COMM_WORLD_RANK") || f[0] == os.Getenv("PMI_RANK")) {
-		args = append(args, f[1:]...)
-	}
-	os.Args = append(os.Args[:1], args...)
-	main()
-}
 
 // epochs counts the epochs in a run's metrics.
 func epochs(t *testing.T, dir string) int {
