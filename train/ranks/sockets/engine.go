@@ -83,7 +83,7 @@ func Open(o Options) (ranks.Engine, error) {
 	var f frame
 	if err == nil {
 		e.conn.SetReadDeadline(until.Add(time.Second)) // rank 0 says first why
-		f, err = read(r)
+		f, err = read(r, longest)
 		e.conn.SetReadDeadline(time.Time{})
 	}
 	switch {
@@ -138,7 +138,7 @@ func dial(o Options, until time.Time) (net.Conn, error) {
 // receive takes what comes from the hub.
 func (e *engine) receive(r *bufio.Reader) {
 	for {
-		f, err := read(r)
+		f, err := read(r, longest)
 		switch {
 		case err != nil:
 			e.fail(fmt.Errorf("rank 0 at %s has ended", e.o.Address), e.o.Rank != 1)

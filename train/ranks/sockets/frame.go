@@ -43,8 +43,11 @@ type frame struct {
 // magic tells ranks from what else may connect, and one version of this protocol from others.
 const magic = 0x616e72
 
-// longest is the most that a frame may hold.
-const longest = 1 << 36
+// The most bytes that a frame may hold: of a rank, and of who has not yet said that it is one.
+const (
+	longest  = 1 << 36
+	stranger = 1 << 12
+)
 
 func write(c net.Conn, f frame) error {
 	var head [16]byte
@@ -56,14 +59,14 @@ func write(c net.Conn, f frame) error {
 	return err
 }
 
-func read(r io.Reader) (frame, error) {
+func read(r io.Reader, most uint64) (frame, error) {
 	var head [16]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return frame{}, err
 	}
 	k, n := binary.LittleEndian.Uint32(head[:]), binary.LittleEndian.Uint64(head[8:])
 	f := frame{kind: kind(k), n: binary.LittleEndian.Uint32(head[4:])}
-	if k>>8 != magic || f.kind < hello || f.kind > lost || n > longest {
+	if k>>8 != magic || f.kind < hello || f.kind > lost || n > most {
 		return f, errors.New("what came is of no rank of this program")
 	}
 	f.data = make([]byte, n)

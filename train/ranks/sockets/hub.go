@@ -61,7 +61,7 @@ func (h *hub) meet(o Options, until time.Time) {
 			}
 			go func() {
 				c.SetReadDeadline(until)
-				f, err := read(c)
+				f, err := read(c, stranger)
 				var g greeting
 				if err != nil || f.kind != hello || json.Unmarshal(f.data, &g) != nil || g.Key != o.Key {
 					c.Close() // no rank of these
@@ -131,7 +131,7 @@ func (h *hub) refuse(why string) {
 func (h *hub) listen(k int, p *peer) {
 	r := bufio.NewReaderSize(p.Conn, 1<<16)
 	for {
-		f, err := read(r)
+		f, err := read(r, longest)
 		switch {
 		case err != nil:
 			h.tell(frame{kind: lost, n: uint32(k), data: fmt.Appendf(nil, "rank %d on %s has ended", k, p.name)}, k)
