@@ -70,6 +70,21 @@ func try(ordinal int, withBLAS, withDNN bool) (free int64, err error) {
 	return free, err
 }
 
+// Properties are those of a GPU as cuDNN 9.8 or newer has them, as JSON: with it plans for the GPU can be made where it is not.
+func Properties(ordinal int) (properties string, err error) {
+	c, err := Open(ordinal, Options{})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	h, err := dnn.New(c.Stream())
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	return h.Properties()
+}
+
 // convolve has cuDNN convolve ones with ones, which counts the pixels under each filter, and compares.
 func convolve(c *Context) (err error) {
 	shape := dnn.Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 3, KW: 3, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}

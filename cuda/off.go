@@ -17,6 +17,9 @@ func Devices() ([]Info, error) { return nil, ErrNotBuilt }
 // A Context is a GPU in use. This build has none.
 type Context struct{ _ [0]func() }
 
+// Properties returns [ErrNotBuilt] in this build.
+func Properties(ordinal int) (string, error) { return "", ErrNotBuilt }
+
 // Open returns [ErrNotBuilt] in this build.
 func Open(ordinal int, o Options) (*Context, error) { return nil, ErrNotBuilt }
 

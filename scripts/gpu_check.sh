@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs the GPU suite and the benchmarks on this machine and writes what they say to the folder results beside it, or to
-# the one named as argument: under 8 minutes on a card. It needs no Go: "make gpu-check" puts it beside the binaries. A test that
-# cannot run fails. Where a python3 has torch and finds the GPU, PyTorch is measured too.
+# the one named as argument, and all of it to one archive beside that: under 8 minutes on a card. It needs no Go: "make gpu-check" puts it
+# beside the binaries. In this order: the properties of the card; conformance, each op waited for; the other tests; plans of each convolution
+# with their times, and training, recorded; what each kernel moves, and how fast; PyTorch, plain and compiled, where a python3 has torch
+# and finds the GPU; RNA. A test that cannot run fails.
 #
 # RNA_CUDA_LIBS names folders with NVIDIA's libraries, as a site-packages folder where pip put them, or with
 # the stand-in of "make sim". IMAGES names a set of images, as for rna train --data, with which the loader is measured. PYTHON
@@ -39,42 +41,48 @@ failed=()
 
 begin devices
 ./rna devices | tee "$results/devices.txt"
+./rna devices --properties "$results/device.json" >/dev/null || echo "cuDNN tells no properties: it is older than 9.8"
 standin=false
 if grep -q stand-in "$results/devices.txt"; then # it is slow
 	standin=true
 	limit=${LIMIT:-3600}
 fi
 
-begin tests
 faults=(-test.skip '^TestFault') # on demand they are the stand-in's
 if $standin; then faults=(); fi
 : >"$results/tests.txt"
-for test in *.test; do # one for each package
-	printf '\n== %s\n' "${test%.test}" >>"$results/tests.txt"
-	within 240 "./$test" -test.v "${faults[@]}" >"$results/one.txt" 2>&1 || {
+# tests NAME SECONDS BINARY OPTIONS...: the tests of a binary. What failed is told by test, or by the last words.
+tests() {
+	local name=$1 seconds=$2 test=$3 which
+	shift 3
+	printf '\n== %s\n' "$name" >>"$results/tests.txt"
+	within "$seconds" "./$test" -test.v "$@" >"$results/one.txt" 2>&1 || {
 		grep -A 20 -e '--- FAIL' -e '^panic' -e '^fatal' "$results/one.txt" || tail -20 "$results/one.txt"
 		echo "GPU tests failed: $results/tests.txt has all they say" >&2
-		failed+=("tests of ${test%.test}: $(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$results/one.txt" | paste -sd ' ')")
+		which=$(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$results/one.txt" | paste -sd ' ')
+		failed+=("$name: ${which:-$(grep -v '^\(FAIL\|exit status .*\|\)$' "$results/one.txt" | tail -1)}")
 	}
 	cat "$results/one.txt" >>"$results/tests.txt"
+}
+
+begin "conformance, each op waited for"
+if $standin; then # the whole suite has the rest
+	RNA_CUDA_SYNC=1 tests "conformance of net" 60 net.test -test.run '^TestNet$/^bfloat16$/^ops$/conv'
+else # steps are not recorded then
+	RNA_CUDA_SYNC=1 tests "conformance of net" 120 net.test -test.run '^TestNet$' -test.skip '^TestNet$/^.*$/^pipeline$'
+fi
+
+begin tests
+for test in *.test; do # one for each package
+	tests "tests of ${test%.test}" 160 "$test" "${faults[@]}"
 done
-rm "$results/one.txt"
+rm -f "$results/one.txt"
 if grep -e '--- SKIP' "$results/tests.txt"; then
 	echo "these GPU tests could not run: $results/tests.txt says why" >&2
 	failed+=("tests that could not run")
 fi
 passed=$(grep -c '^--- PASS' "$results/tests.txt" || true)
 echo "$passed tests passed"
-
-begin "speed of RNA's parts"
-time=300ms
-if $standin; then time=1x; fi # there is nothing to measure
-within 90 ./space.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1 | tee "$results/benchmarks.txt" || failed+=("RNA's parts")
-
-begin "RNA beside training"
-options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
-if $standin; then options=(--dim 100000 --window 2,5 --repeats 1); fi
-within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
 
 # A precision is measured if the program has it.
 help=$(./rna bench train --help)
@@ -86,6 +94,11 @@ if $standin; then
 else
 	work=(--model resnet50 --steps 30 --warmup 10)
 fi
+# Each plan that is tried adds a line to the table: for that nothing may be known from before.
+rm -f "$results/plans.tsv"
+cache=$(mktemp -d)
+trap 'rm -rf "$cache"' EXIT
+export RNA_CUDA_PLANS=$results/plans.tsv XDG_CACHE_HOME=$cache
 train() { # a precision, then options
 	local name=$1 own=()
 	shift
@@ -112,6 +125,25 @@ for p in "${precisions[@]}"; do
 	cat "$results/train-$p.txt"
 done
 
+begin "what each kernel moves"
+unset RNA_CUDA_PLANS
+if [ -s "$results/plans.tsv" ]; then
+	echo "$(wc -l <"$results/plans.tsv") plans of convolutions were tried: $results/plans.tsv"
+else
+	failed+=("no plan was tried")
+fi
+within 60 ./rna bench traffic --device cuda --model "${work[1]}" --batch "$batch" --csv "$results/traffic.csv" --json "$results/traffic.json" \
+	>"$results/traffic.txt" && cat "$results/traffic.txt" || failed+=("traffic")
+card=$(sed -n 's/.*"deviceName": *"\([^"]*\)".*/\1/p' "$results/device.json" 2>/dev/null || true)
+for key in a100 h100 h200 b200 4090; do
+	case "${card,,}" in *"$key"*)
+		key=${key/4090/rtx4090}
+		within 60 ./rna bench traffic --device-name "$key" --model "${work[1]}" --batch "$batch" --csv "$results/computed.csv" >"$results/computed.txt" && cat "$results/computed.txt" || failed+=("computed traffic")
+		break
+		;;
+	esac
+done
+
 begin PyTorch
 if $standin; then
 	echo "skipped: the stand-in is none of its devices"
@@ -127,6 +159,16 @@ else
 			{ echo "in $p, compiled: $how: no result, see $results/pytorch-$p-$how.txt" && rm -f "$results/pytorch-$p-$how.json"; }
 	done
 fi
+
+begin "speed of RNA's parts"
+time=300ms
+if $standin; then time=1x; fi # there is nothing to measure
+within 90 ./space.test -test.run '^$' -test.bench . -test.benchtime "$time" 2>&1 | tee "$results/benchmarks.txt" || failed+=("RNA's parts")
+
+begin "RNA beside training"
+options=(--device cuda --rna-device cuda --window 2,5,10,20,50)
+if $standin; then options=(--dim 100000 --window 2,5 --repeats 1); fi
+within 90 ./rna bench rna --quiet "${options[@]}" --plot "$results/rna.svg" --csv "$results/rna.csv" --json "$results/rna.json" | tee "$results/rna.txt" || failed+=("RNA beside training")
 
 begin "in short"
 {
@@ -145,7 +187,10 @@ begin "in short"
 		printf '\nran on this card:\n'
 		sed -n '/^all of this ran on this card/,/^$/p' "$results/tests.txt" | awk '/^\|/ && !seen[$0]++'
 	fi
+	grep -E '^(step|A step|Copies)' "$results/traffic.txt" 2>/dev/null || true
 	for part in "${failed[@]}"; do echo "FAILED: $part"; done
 	echo "after $SECONDS seconds"
 } | tee "$results/table.txt"
+tar -czf "$results.tar.gz" -C "$(dirname "$results")" "$(basename "$results")"
+echo "all of it: $results.tar.gz"
 [ ${#failed[@]} -eq 0 ]

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -10,7 +11,8 @@ import (
 )
 
 func newDevices() *cobra.Command {
-	return &cobra.Command{
+	var properties string
+	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "Show the processor, the GPUs and their libraries",
 		Args:  noArgs,
@@ -20,8 +22,24 @@ func newDevices() *cobra.Command {
 				return err
 			}
 			defer d.Close()
+			if err := checkOutputs(properties); err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), d.Level())
-			return cuda.Look().Print(cmd.OutOrStdout())
+			err = cuda.Look().Print(cmd.OutOrStdout())
+			if err != nil || properties == "" {
+				return err
+			}
+			text, err := cuda.Properties(0)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(properties, []byte(text+"\n"), 0o644)
 		},
 	}
+	g := newGroup("Options")
+	g.StringVar(&properties, "properties", "", "write what cuDNN says of the first GPU to this `file`, as JSON: plans for it can then be made elsewhere")
+	g.BoolP("help", "h", false, "this help")
+	addGroups(cmd, g)
+	return cmd
 }

@@ -12,6 +12,20 @@ import (
 	"onlinerna/train/bench"
 )
 
+func TestDevicePropertiesOnGPU(t *testing.T) {
+	needGPU(t)
+	file := filepath.Join(t.TempDir(), "device.json")
+	mustRun(t, "devices", "--properties", file)
+	text, err := os.ReadFile(file)
+	var p struct{ DeviceName string }
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	if err != nil || p.DeviceName == "" {
+		t.Errorf("%s: %v", text, err)
+	}
+}
+
 // A device tells what a step gives to it, and times that.
 func TestBenchTrafficOnGPU(t *testing.T) {
 	needGPU(t)

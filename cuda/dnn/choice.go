@@ -97,6 +97,9 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 			if errors.Is(err, driver.ErrLost) {
 				return err
 			}
+			if v.o.Tried != nil {
+				v.o.Tried(Tried{v.shape.graph(v.kindOf(), ElementOf(v.precision)), fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
+			}
 			if err == nil && (least == 0 || took < least) { // one that fails is passed over
 				best, least = x, took
 			}

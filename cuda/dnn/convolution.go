@@ -99,6 +99,8 @@ type Options struct {
 	Workspace     int64            // the most bytes of scratch to use where there is a choice
 	// Later leaves all plans of a graph to [Plans.Settle]: making them may compile kernels.
 	Later bool
+	// Tried, unless it is nil, is told what came of each plan and algorithm that was tried on the card.
+	Tried func(Tried)
 	// Measure has [Convolution.Settle] time the algorithms where there are several, and take the fastest, which is kept in
 	// [Options].KernelCache for later runs with the same card and cuDNN. Without it, and with Deterministic, it is the one that cuDNN's
 	// heuristics name first: the fastest may be another one the next time, with other bits.

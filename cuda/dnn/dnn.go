@@ -94,6 +94,19 @@ func Describe(properties string) (*Handle, error) {
 	return d, nil
 }
 
+// Properties are those of the card as JSON, for [Describe]. cuDNN has to be 9.8 or newer.
+func (d *Handle) Properties() (properties string, err error) {
+	err = d.do(func() error {
+		b := backend{}
+		x := b.make(C.CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
+		set(&b, x, C.CUDNN_ATTR_DEVICEPROP_HANDLE, C.CUDNN_TYPE_HANDLE, d.h)
+		b.finalize(x, "device")
+		properties = b.getText(x, C.CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION)
+		return errors.Join(b.err, b.release(0))
+	})
+	return properties, err
+}
+
 // Described says whether the card is only described.
 func (d *Handle) Described() bool { return d.described != nil }
 

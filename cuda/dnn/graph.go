@@ -167,6 +167,16 @@ func (o operation) result() Tensor {
 	return o.c
 }
 
+// shape is that of the convolution.
+func (g *Graph) shape() Shape {
+	for _, o := range g.ops {
+		if o.action == opConvolve {
+			return o.shape
+		}
+	}
+	return Shape{}
+}
+
 // String writes all that the graph is but its name.
 func (g *Graph) String() string {
 	var b strings.Builder

@@ -148,6 +148,7 @@ typedef enum
 #define CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR 38            /* 9.8 */
 #define CUDNN_ATTR_ENGINEHEUR_DEVICEPROP 204              /* 9.8 */
 #define CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP 407          /* 9.8 */
+#define CUDNN_ATTR_DEVICEPROP_HANDLE 2701                 /* 9.8 */
 #define CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION 2702    /* 9.8 */
 #ifdef __cplusplus
 extern "C" {

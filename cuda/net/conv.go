@@ -59,7 +59,11 @@ func shapeOf(o op.Conv2D, x, w op.Type) dnn.Shape {
 
 // planning is how plans are chosen.
 func (d *Device) planning() dnn.Options {
-	return dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace, Measure: true}
+	o := dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace, Measure: true}
+	if d.tried != nil {
+		o.Tried = func(t dnn.Tried) { fmt.Fprintf(d.tried, "%v\t%v\n", d.opts.Precision, t) }
+	}
+	return o
 }
 
 // conv lowers a convolution with a result of a form. Operand number weight is one of weights, or the result, behind the

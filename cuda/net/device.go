@@ -45,6 +45,7 @@ type Device struct {
 	marks    marks                 // of the clock
 	ranks    *ranks                // that it is one of; nil for none
 	failed   error                 // of what cannot return one
+	tried    *os.File              // the table of plans that were tried, or nil
 	running  *device.Group         // that gives its work to the stream
 }
 
@@ -80,8 +81,14 @@ func Open(ordinal int, o Options) (*Device, error) {
 	if err := supports(c.Info(), o.Precision); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	var tried *os.File
+	if path := os.Getenv("RNA_CUDA_PLANS"); path != "" {
+		if tried, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+			return nil, errors.Join(fmt.Errorf("RNA_CUDA_PLANS in the environment: %w", err), c.Close())
+		}
+	}
 	d := newDevice(c.Info(), o)
-	d.c, d.stream = c, c.Stream()
+	d.c, d.stream, d.tried = c, c.Stream(), tried
 	if d.blas, err = blas.New(d.stream); err == nil {
 		d.scratch, err = c.Alloc(blasWorkspace(c.Info()))
 	}
@@ -182,6 +189,10 @@ func (d *Device) Close() error {
 	}
 	if d.dnn != nil {
 		errs = append(errs, d.dnn.Close())
+	}
+	if d.tried != nil {
+		errs = append(errs, d.tried.Close())
+		d.tried = nil
 	}
 	return errors.Join(append(errs, d.c.Close())...)
 }

@@ -97,6 +97,7 @@ bool belongs(int kind, int name) {
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 712, 717}, {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 750, 757},
 		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
 		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1300, 1305}, {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, 1600, 1601}, {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 1610, 1612},
+		{CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, 2701, 2702},
 	};
 	if (eight() && name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) return false;
 	for (auto &k : all)
@@ -360,6 +361,7 @@ cudnnStatus_t finalize(const Ref &d) {
 	}
 	case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
 		return has({1000, 1001, 1003}) && d->values[1000].count == d->values[1001].count ? CUDNN_STATUS_SUCCESS : badParam();
+	case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR: return has({CUDNN_ATTR_DEVICEPROP_HANDLE}) ? CUDNN_STATUS_SUCCESS : notSupported();
 	case CUDNN_BACKEND_ENGINE_DESCRIPTOR: case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: case CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR:
 		return notSupported();  // they come from the heuristics
 	}
@@ -546,6 +548,10 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p, cudnnBa
 	case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return number(d->engine.workspace);
 	case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: {
 		std::string s = text(d->engine, d->program);
+		return give(CUDNN_TYPE_CHAR, s.c_str(), s.size() + 1);
+	}
+	case CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: {
+		std::string s = "{\"deviceName\": \"CPU stand-in\", \"deviceVer\": " + std::to_string(10 * sim::capability()) + "}";
 		return give(CUDNN_TYPE_CHAR, s.c_str(), s.size() + 1);
 	}
 	default: return notSupported();

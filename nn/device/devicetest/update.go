@@ -140,6 +140,9 @@ func updatedOn(d device.Device, o device.Optimizer, w []float64) (*updated, erro
 func (s *suite) updates(t tester) {
 	failures := 0
 	for _, n := range lengths {
+		if s.round != nil && n > 1000 { // parameters and state are stored as they are
+			continue
+		}
 		all := device.Span{Len: n}
 		nothing := updateCase{o: device.SGD{Momentum: .9, Decay: .5}, steps: 2, zeroFrom: n, factors: []device.Factor{{Span: all}}}
 		for _, c := range append(updateCases(n), nothing) {

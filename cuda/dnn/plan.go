@@ -1,0 +1,191 @@
+//go:build gpu && cgo
+
+package dnn
+
+// #include <cudnn_backend.h>
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"onlinerna/cuda/driver"
+)
+
+// plan runs a graph by an engine.
+type plan struct {
+	engine    Engine
+	workspace int64
+	backend   // what the plan alone has
+	d         C.cudnnBackendDescriptor_t
+	packs     map[addresses]C.cudnnBackendDescriptor_t // of tensors and a workspace that it has run on
+}
+
+// addresses are those of a graph's tensors, the last one that of the workspace.
+type addresses [16]C.CUdeviceptr
+
+// mostPacks are kept: as many as a step has uses of one convolution, and more.
+const mostPacks = 128
+
+// pack describes tensors and a workspace, as a step that is repeated has them each time.
+func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, error) {
+	if v, ok := x.packs[at]; ok {
+		return v, nil
+	}
+	const own = 1 // the plan itself
+	if len(x.packs) == mostPacks {
+		x.packs = nil
+		if err := x.release(own); err != nil {
+			return nil, err
+		}
+	}
+	v := x.make(C.CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
+	x.setInts(v, C.CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids...)
+	set(&x.backend, v, C.CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, C.CUDNN_TYPE_VOID_PTR, at[:len(uids)]...)
+	set(&x.backend, v, C.CUDNN_ATTR_VARIANT_PACK_WORKSPACE, C.CUDNN_TYPE_VOID_PTR, at[len(at)-1])
+	x.finalize(v, "pointers")
+	if err := x.err; err != nil {
+		x.packs, x.err = nil, nil
+		_ = x.release(own) // err came first
+		return nil, err
+	}
+	if x.packs == nil {
+		x.packs = map[addresses]C.cudnnBackendDescriptor_t{}
+	}
+	x.packs[at] = v
+	return v, nil
+}
+
+// plan makes the plan of an engine, which compiles what is compiled when the program runs.
+func (p *Plans) plan(e Engine) (*plan, error) {
+	e.Knobs = knobs(e.config)
+	x := &plan{engine: e}
+	x.d = x.make(C.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+	x.link(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, e.config)
+	return p.finish(x)
+}
+
+// load makes a plan of its text, or nil.
+func (p *Plans) load(k kept) *plan {
+	x := &plan{engine: k.Engine}
+	x.d = x.make(C.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+	x.setText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, k.Plan)
+	x, err := p.finish(x)
+	if err != nil {
+		return nil
+	}
+	if !p.within(x.workspace) {
+		_ = x.close()
+		return nil
+	}
+	return x
+}
+
+func (p *Plans) finish(x *plan) (*plan, error) {
+	if p.d.h != nil {
+		set(&x.backend, x.d, C.CUDNN_ATTR_EXECUTION_PLAN_HANDLE, C.CUDNN_TYPE_HANDLE, p.d.h)
+	}
+	if p.d.described != nil {
+		x.link(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, p.d.described)
+	}
+	x.finalize(x.d, "plan of "+x.engine.String())
+	x.workspace = x.getInt(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
+	if x.err != nil {
+		err := x.err
+		_ = x.close() // err came first
+		if lost := p.d.verdict(); lost != nil {
+			return nil, lost
+		}
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *plan) close() error { return x.release(0) }
+
+// Kernels are the names of those that the chosen plan brings along, as far as it says them: those that are compiled when it is made.
+func (p *Plans) Kernels() (names []string) {
+	if p.chosen == nil {
+		return nil
+	}
+	for _, m := range kernelName.FindAllStringSubmatch(p.chosen.text(), -1) {
+		if !slices.Contains(names, m[1]) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+var kernelName = regexp.MustCompile(`"kernelName":"([^"]*)"`)
+
+// text is the plan as JSON, empty where cuDNN does not give it.
+func (x *plan) text() string {
+	b := backend{}
+	return b.getText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)
+}
+
+// Run runs the chosen plan on the tensors in memory, in the order in which the graph has them. All spans start at multiples of 16
+// bytes. The content of the workspace is lost.
+func (p *Plans) Run(at []driver.Span, workspace driver.Span) error {
+	return p.d.do(func() error {
+		if err := p.Check(); err != nil {
+			return err
+		}
+		return p.launch(p.chosen, at, workspace)
+	})
+}
+
+// errPlaces says that a graph is run on what it is not for.
+var errPlaces = errors.New("wrong spans")
+
+// launch is Run on the owner thread.
+func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
+	places := p.places
+	if len(at) != len(places) || workspace.Bytes() < x.workspace {
+		return fmt.Errorf("cuda: %w for %s, %v: %d, and a workspace of %d bytes where %d and at least %d are needed",
+			errPlaces, p.g.Name, p.g, len(at), workspace.Bytes(), len(places), x.workspace)
+	}
+	address := func(s driver.Span) (C.CUdeviceptr, error) {
+		a, err := s.Address(p.d.c)
+		if err == nil && a%Align != 0 {
+			err = fmt.Errorf("cuda: %w for %s: one starts beside a multiple of %d bytes", errPlaces, p.g.Name, Align)
+		}
+		return C.CUdeviceptr(a), err
+	}
+	var to addresses
+	if len(at) >= len(to) {
+		return fmt.Errorf("cuda: %w for %s: %d tensors where %d are the most", errPlaces, p.g.Name, len(at), len(to)-1)
+	}
+	for i, s := range at {
+		if s.Bytes() != places[i] {
+			return fmt.Errorf("cuda: %w for %s, %v: %d bytes where %d are needed", errPlaces, p.g.Name, p.g, s.Bytes(), places[i])
+		}
+		a, err := address(s)
+		if err != nil {
+			return err
+		}
+		to[i] = a
+	}
+	var err error
+	if to[len(to)-1], err = address(workspace); err != nil {
+		return err
+	}
+	v, err := x.pack(p.uids, to)
+	if err == nil {
+		err = p.d.s.Give(p.work, func() error {
+			return p.d.c.Retry(func() error { // cuDNN may have had no memory for its kernels
+				b := backend{}
+				b.check(C.cudnnBackendExecute(p.d.h, x.d, v), "cudnnBackendExecute", p.g.Name+" by "+x.engine.String())
+				return b.err
+			})
+		})
+	}
+	if err != nil {
+		if lost := p.d.verdict(); lost != nil {
+			return lost
+		}
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+//go:build gpu && cgo
+
+package dnn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"onlinerna/cuda/driver"
+)
+
+// Settle times the plans, unless one is chosen, and takes the fastest. One that fails gives way to the next. Places are as for Run;
+// results are lost. Where no plan runs it is an [ErrNoPlan].
+func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
+	return p.d.do(func() error {
+		if err := p.Check(); err != nil {
+			return err
+		}
+		if p.settled {
+			return nil
+		}
+		return p.settle(at, workspace)
+	})
+}
+
+func (p *Plans) settle(at []driver.Span, workspace driver.Span) error {
+	measure := p.o.Measure && !p.o.Deterministic && p.listed && len(p.all) > 0
+	compiled := 0
+	if measure {
+		var end func()
+		var err error
+		if at, end, err = p.noise(at); err != nil {
+			return err
+		}
+		defer end()
+	}
+	best, least := (*plan)(nil), time.Duration(0)
+	var first error
+	try := func(x *plan) error {
+		if x.workspace > workspace.Bytes() { // more than was planned for
+			return x.close()
+		}
+		took, err := time.Duration(1), error(nil)
+		launch := func() error { return p.launch(x, at, workspace) }
+		if measure {
+			took, err = p.d.Time(launch)
+		} else if err = launch(); err == nil {
+			err = p.d.s.Synchronize()
+		}
+		if errors.Is(err, driver.ErrLost) || errors.Is(err, errPlaces) {
+			return err
+		}
+		if p.tell(x.engine, x.workspace, timed(took, measure), err); err != nil && first == nil {
+			first = err
+		}
+		if err == nil && x.engine.Compiled() {
+			compiled++
+		}
+		if err == nil && (best == nil || took < least) {
+			x, best, least = best, x, took
+		}
+		if x != nil {
+			return x.close()
+		}
+		return nil
+	}
+	rest := p.all
+	if x := p.chosen; x != nil {
+		p.chosen = nil
+		if err := try(x); err != nil {
+			p.chosen = x
+			return err
+		}
+	}
+	if best == nil && !p.listed { // the plan that was kept does not run here
+		if err := p.list(); err != nil {
+			return err
+		}
+		return p.settle(at, workspace)
+	}
+	for _, e := range rest {
+		if best != nil && (!measure || compiled >= mostCompiled) {
+			break
+		}
+		x, err := p.plan(e)
+		if errors.Is(err, driver.ErrLost) {
+			p.chosen = best
+			return err
+		}
+		if err != nil {
+			if p.tell(e, e.workspace, 0, err); first == nil {
+				first = err
+			}
+			continue
+		}
+		if err := try(x); err != nil {
+			p.chosen = best
+			return err
+		}
+	}
+	p.all, p.chosen = nil, best
+	if best == nil {
+		if first == nil {
+			first = fmt.Errorf("none does with a workspace of %d bytes", workspace.Bytes())
+		}
+		return fmt.Errorf("cuda: %w that runs for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, first)
+	}
+	p.settled = true
+	if measure && p.key != "" {
+		keepPlan(p.d.c.Options(), kept{Key: p.key, Engine: best.engine, Plan: best.text()})
+	}
+	if i := slices.Index(p.h.made, best.engine.config); i >= 0 { // what the plan is made of stays
+		p.h.made = slices.Delete(p.h.made, i, i+1)
+		p.b.made = append(p.b.made, best.engine.config)
+	}
+	return p.h.release(0)
+}
+
+// noise is places with noise in those that are read.
+func (p *Plans) noise(at []driver.Span) (there []driver.Span, end func(), err error) {
+	var operands []driver.Span
+	var places []int
+	var narrow []bool
+	there = slices.Clone(at)
+	for i, t := range p.g.inputs() {
+		if t != nil && i < len(at) {
+			operands, places, narrow = append(operands, at[i]), append(places, i), append(narrow, t.element != Float32)
+		}
+	}
+	end, err = p.d.noise(operands, narrow)
+	for i, place := range places {
+		there[place] = operands[i]
+	}
+	return there, end, err
+}
