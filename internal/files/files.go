@@ -29,6 +29,7 @@ func Create(path string) (*File, error) {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32()))
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666) // less the umask
 		if err == nil {
+			tell(Change{What: Created, Path: name})
 			return &File{File: f, path: path, mode: mode}, nil
 		}
 		if !os.IsExist(err) {
@@ -70,15 +71,20 @@ func (f *File) commit(sync bool) error {
 	if err == nil && sync {
 		err = f.Sync()
 	}
+	if err == nil && Trace != nil {
+		var b []byte
+		b, err = os.ReadFile(f.Name())
+		tell(Change{What: Filled, Path: f.Name(), Data: b, Synced: sync})
+	}
 	if e := f.File.Close(); err == nil {
 		err = e
 	}
 	f.done = true
 	if err == nil {
-		err = os.Rename(f.Name(), f.path)
+		err = Rename(f.Name(), f.path)
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		Remove(f.Name())
 		return err
 	}
 	if sync {
@@ -92,7 +98,7 @@ func (f *File) Abort() {
 	if !f.done {
 		f.done = true
 		f.File.Close()
-		os.Remove(f.Name())
+		Remove(f.Name())
 	}
 }
 
@@ -122,6 +128,7 @@ func SyncDir(dir string) error {
 	if e := d.Close(); err == nil {
 		err = e
 	}
+	tell(Change{What: Synced, Path: dir})
 	return err
 }
 
@@ -136,7 +143,7 @@ func MkdirAll(dir string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o777); err != nil && !os.IsExist(err) {
+	if err := Mkdir(dir); err != nil && !os.IsExist(err) {
 		return err
 	} else if st, e := os.Stat(dir); e != nil || !st.IsDir() {
 		return fmt.Errorf("%s: not a folder", dir)

@@ -95,7 +95,7 @@ func Write(root string, keep int, m Manifest, fill, done func(dir string) error)
 	}
 	dir := filepath.Join(root, name(next))
 	tmp := dir + unfinished
-	err = os.Mkdir(tmp, 0o777)
+	err = files.Mkdir(tmp)
 	if err == nil {
 		err = fill(tmp)
 	}
@@ -103,10 +103,10 @@ func Write(root string, keep int, m Manifest, fill, done func(dir string) error)
 		err = seal(tmp, m)
 	}
 	if err == nil {
-		err = os.Rename(tmp, dir)
+		err = files.Rename(tmp, dir)
 	}
 	if err != nil {
-		os.RemoveAll(tmp)
+		files.RemoveAll(tmp)
 		return "", err
 	}
 	if err := files.SyncDir(root); err != nil {
@@ -131,10 +131,13 @@ func Write(root string, keep int, m Manifest, fill, done func(dir string) error)
 
 // remove removes a checkpoint, its manifest first: without it there is none.
 func remove(dir string) error {
-	if err := os.Remove(filepath.Join(dir, manifestName)); err != nil && !os.IsNotExist(err) {
+	if err := files.Remove(filepath.Join(dir, manifestName)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return os.RemoveAll(dir)
+	if err := files.SyncDir(dir); err != nil && !os.IsNotExist(err) { // before anything else of it goes
+		return err
+	}
+	return files.RemoveAll(dir)
 }
 
 // Remove removes all checkpoints.
@@ -158,7 +161,7 @@ func clean(root string) error {
 		_, missing := os.Lstat(filepath.Join(path, manifestName))
 		half := numbered.MatchString(e.Name()) && os.IsNotExist(missing)
 		if half || numbered.MatchString(strings.TrimSuffix(e.Name(), unfinished)) && strings.HasSuffix(e.Name(), unfinished) {
-			if err := os.RemoveAll(path); err != nil {
+			if err := files.RemoveAll(path); err != nil {
 				return err
 			}
 		}
@@ -196,10 +199,7 @@ func seal(dir string, m Manifest) error {
 	}
 	b = append(b, '\n')
 	checksum.Seal(sumPlace(b), b)
-	if err := files.Write(filepath.Join(dir, manifestName), b); err != nil {
-		return err
-	}
-	return files.SyncDir(dir)
+	return files.Write(filepath.Join(dir, manifestName), b) // the folder goes to disk with it
 }
 
 // sumPlace is where the manifest's own checksum is: it is the first value.
@@ -327,8 +327,8 @@ func Find(root string) (Newest, error) {
 // Aside gives a damaged checkpoint another name, so that it counts no longer.
 func (d Damaged) Aside() (string, error) {
 	to := d.Dir + damaged
-	if err := os.RemoveAll(to); err != nil {
+	if err := files.RemoveAll(to); err != nil {
 		return "", err
 	}
-	return to, os.Rename(d.Dir, to)
+	return to, files.Rename(d.Dir, to)
 }

@@ -1,0 +1,82 @@
+package files
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Trace, where it is set, is told of each change that this package makes, for tests of what a loss of power leaves.
+var Trace func(Change)
+
+func tell(c Change) {
+	if Trace != nil {
+		Trace(c)
+	}
+}
+
+// A Change is one that a file system may keep or lose by itself, until the folder that it is in goes to disk.
+type Change struct {
+	What     What
+	Path, To string
+	Data     []byte
+	Synced   bool
+}
+
+// What a Change does.
+type What int
+
+// The kinds of changes. Filled gives a file its content, which is on the disk if it is synced; Synced makes the changes of a folder stay.
+const (
+	Created What = iota
+	Filled
+	Made // a folder
+	Renamed
+	Removed
+	Synced
+)
+
+// Mkdir makes a folder.
+func Mkdir(dir string) error {
+	err := os.Mkdir(dir, 0o777)
+	if err == nil {
+		tell(Change{What: Made, Path: dir})
+	}
+	return err
+}
+
+// Rename gives a file or a folder another name.
+func Rename(from, to string) error {
+	err := os.Rename(from, to)
+	if err == nil {
+		tell(Change{What: Renamed, Path: from, To: to})
+	}
+	return err
+}
+
+// Remove removes a file or an empty folder.
+func Remove(path string) error {
+	err := os.Remove(path)
+	if err == nil {
+		tell(Change{What: Removed, Path: path})
+	}
+	return err
+}
+
+// RemoveAll removes a file or a folder with all in it. What is not there is no error.
+func RemoveAll(path string) error {
+	if Trace != nil {
+		var all []string
+		filepath.WalkDir(path, func(p string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				all = append(all, p)
+			}
+			return nil
+		})
+		for _, p := range slices.Backward(all) {
+			tell(Change{What: Removed, Path: p})
+		}
+	}
+	return os.RemoveAll(path)
+}
