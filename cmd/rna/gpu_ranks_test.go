@@ -42,6 +42,7 @@ var ranksCache = sync.OnceValue(func() string {
 	if err != nil {
 		panic(err)
 	}
+	atEnd = func() { os.RemoveAll(dir) }
 	return dir
 })
 

@@ -15,7 +15,9 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(rankVar) == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		atEnd()
+		os.Exit(code)
 	}
 	args := os.Args[1:]
 	if f := strings.Fields(os.Getenv(argsVar)); len(f) > 0 && (f[0] == os.Getenv("OMPI_COMM_WORLD_RANK") || f[0] == os.Getenv("PMI_RANK")) {
@@ -31,3 +33,6 @@ func itself(args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), rankVar+"=1")
 	return cmd
 }
+
+// atEnd is called when all tests are through.
+var atEnd = func() {}
