@@ -29,9 +29,10 @@ func options(words string) (list []Option) {
 	return list
 }
 
-// Recipes lists all recipes. They are for ImageNet and ResNet-50. The values of paper, ffcv and mlperf were compared with the files that Source
-// names; those of torchvision-v2 with the commands of its issue and with train.py's text as copies of it have it; those of rsb second-hand, with
-// configurations by others that reproduce the paper (mmpretrain's among them), not with its table.
+// Recipes lists all recipes. They are for ImageNet and ResNet-50. The values of paper were compared with its text, those of ffcv-16, ffcv-88 and mlperf
+// with the files that Source names; those of torchvision-v2 with the commands of its issue and with train.py's text as copies of it have it; those
+// of rsb second-hand, with configurations by others that reproduce the paper (mmpretrain's among them), not with its table. The other two, ffcv's 24
+// to 56 epochs and torchvision-v1, are as their sources are commonly quoted.
 func Recipes() []Recipe {
 	// The paper, section "CNN preliminary experiments": SGD, momentum 0.9, decay 1e-4, from 0.1 to 0.001 by equal steps, one an epoch, RNA
 	// at the end of each with N = 10, λ = 1e-9. It does not say how many epochs and which batch: 90 and 256, which are usual.
