@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, abi-check, bench-pytorch, bench-loader and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, abi-check, bench-pytorch, bench-loader, onnx-check and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -14,7 +14,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse soak rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check soak rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -96,6 +96,9 @@ bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in t
 bench-logreg-sparse: build $(VENV)/numpy ## the same with scipy.sparse, on data of sido0's size
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna --sparse --iterations 100 --rounds 3 $(METHODS)
 
+onnx-check: $(VENV)/onnx ## have onnx.checker and onnxruntime judge the files of rna export
+	ONNX_PYTHON=$(abspath $(VENV))/bin/python go test ./train/network -run '^TestONNXRuntime$$' -count=1 -v
+
 soak: ## kill, fill, flip and double short runs, and print what came of it; KILLS=200 FLIPS=300 SEED=1
 	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak$$' -count=1 -timeout 0 -v ./cmd/rna
 
@@ -105,6 +108,11 @@ rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; CIFAR
 $(VENV)/ready:
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet torch torchvision
+	touch $@
+
+$(VENV)/onnx:
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet numpy onnx onnxruntime
 	touch $@
 
 $(VENV)/numpy:

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +41,9 @@ PyTorch loads what is written by torch.load(OUT, weights_only=True).`,
 func convert(from, to, key string, out io.Writer) error {
 	if sameFile(from, to) {
 		return fmt.Errorf("%s is both read and written: name another output", from)
+	}
+	if strings.EqualFold(filepath.Ext(to), ".onnx") {
+		return fmt.Errorf("%s: rna export writes ONNX, the net with its weights", to)
 	}
 	f, err := statedict.Open(from, key)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestConvert(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"convert " + best, "want two files"},
 		{"convert " + best + " " + best, "both read and written"},
-		{"convert " + best + " x.onnx", ".safetensors, .pt or .pth"},
+		{"convert " + best + " x.bin", ".safetensors, .pt or .pth"},
 		{"convert " + best + " x.pt --key model", "a safetensors file has none"},
 		{"eval --weights " + pt + " --key model", "without a key"},
 		{"train --key model", "there is none"},

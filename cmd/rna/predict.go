@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
 	"io"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
-	"onlinerna/nn"
 	"onlinerna/train/network"
 	"onlinerna/train/statedict"
 )
@@ -113,34 +111,17 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 	if err := f.resolve(&meta); err != nil {
 		return err
 	}
-	m, err := nn.Build(meta.Model, nn.Config{Batch: 1, Mode: nn.Eval})
+	m, outputs, channels, err := netOf(file, &meta)
 	if err != nil {
 		return err
-	}
-	outputs, channels := network.Outputs(file, m), m.Config.Channels
-	if len(meta.Mean) > 0 {
-		channels = len(meta.Mean)
-	}
-	if outputs == 0 {
-		return fmt.Errorf("%s has no last layer as %s has: rna inspect shows what it holds", f.weights, meta.Model)
-	}
-	if len(meta.Classes) > outputs {
-		return fmt.Errorf("%d names of classes for %d outputs of %s", len(meta.Classes), outputs, f.weights)
 	}
 	set, err := f.images(args, in, channels)
 	if err != nil {
 		return err
 	}
-	if meta.ImageSize == 0 {
-		meta.ImageSize = m.Config.Size
-	}
 	profile, err := data.ProfileOf(set)
-	if err != nil || m.Config.Size > 96 { // a net for photos, and the loader says which image cannot be read
-		photo, err := data.FromImages([]string{""}, []image.Image{image.NewRGBA(image.Rect(0, 0, 256, 192))}, []int{0})
-		if err != nil {
-			return err
-		}
-		if profile, err = data.ProfileOf(photo); err != nil {
+	if err != nil || m.Config.Size > photoSize { // the loader says which image cannot be read
+		if profile, err = photoProfile(); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ of the last epochs and extrapolates them, beside training or put back into it.
 		cmd.Usage()
 	})
 	root.AddCommand(newTrain(), newStudy(), newEval(), newPredict(), newReplay(), newCompare(), newLogreg(), newBench(), newData(), newExtrapolate(), newInspect(),
-		newConvert(), newVerify(), newModels(), newDevices(), newVersion())
+		newConvert(), newExport(), newVerify(), newModels(), newDevices(), newVersion())
 	root.PersistentPreRunE = guard
 	root.SetFlagErrorFunc(flagError)
 	root.Args = unknownCommand

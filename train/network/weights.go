@@ -118,28 +118,29 @@ func (n *Network) SaveWeights(path string, params, stats device.Vector, meta Met
 	}
 	defer w.Abort()
 	for _, e := range n.model.StateDict() {
-		var data any
-		switch e.Kind {
-		case nn.Parameter:
-			t := op.New(n.params[e.Index].typ)
-			if err := n.download(t, params, n.params[e.Index]); err != nil {
-				return err
-			}
-			data = t.Data
-		case nn.RunningMean, nn.RunningVar:
-			t := op.New(n.stats[e.Index].typ)
-			if err := n.download(t, stats, n.stats[e.Index]); err != nil {
-				return err
-			}
-			data = row(t, int(e.Kind-nn.RunningMean))
-		case nn.BatchesTracked:
-			data = []int64{int64(n.StatsBatches)}
+		data, err := n.entry(e, params, stats)
+		if err != nil {
+			return err
 		}
 		if err := w.Write(e.Name, data); err != nil {
 			return err
 		}
 	}
 	return w.Commit()
+}
+
+// entry reads a tensor of the state dict from vectors like Params and Stats: a []float32, a []float64 or, of a counter, a []int64.
+func (n *Network) entry(e nn.Entry, params, stats device.Vector) (any, error) {
+	switch e.Kind {
+	case nn.Parameter:
+		t := op.New(n.params[e.Index].typ)
+		return t.Data, n.download(t, params, n.params[e.Index])
+	case nn.RunningMean, nn.RunningVar:
+		t := op.New(n.stats[e.Index].typ)
+		err := n.download(t, stats, n.stats[e.Index])
+		return row(t, int(e.Kind-nn.RunningMean)), err
+	}
+	return []int64{int64(n.StatsBatches)}, nil
 }
 
 // SaveVector writes a vector like Params under the parameters' names, in PyTorch's order of elements.

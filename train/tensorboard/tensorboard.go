@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"onlinerna/internal/protobuf"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
@@ -108,7 +109,7 @@ func (h *Hook) open(step int) error {
 	if err := h.record(event(now, 0, 3, []byte("brain.Event:2"))); err != nil || step <= 1 {
 		return err
 	}
-	return h.record(event(now, step, 7, varintField(nil, 1, 1))) // SessionLog START: what other files have from this step on is void
+	return h.record(event(now, step, 7, protobuf.Varint(nil, 1, 1))) // SessionLog START: what other files have from this step on is void
 }
 
 // scalar is a value with its tag.
@@ -124,10 +125,9 @@ func (h *Hook) write(step int, list ...scalar) error {
 		if math.IsNaN(x.value) {
 			continue
 		}
-		v := bytesField(nil, 1, []byte(x.tag))
-		v = binary.AppendUvarint(v, 2<<3|5)
-		v = binary.LittleEndian.AppendUint32(v, math.Float32bits(float32(x.value)))
-		summary = bytesField(summary, 1, v)
+		v := protobuf.Bytes(nil, 1, x.tag)
+		v = protobuf.Fixed32(v, 2, math.Float32bits(float32(x.value)))
+		summary = protobuf.Bytes(summary, 1, v)
 	}
 	now := h.now()
 	if err := h.record(event(now, step, 5, summary)); err != nil || now.Before(h.next) {
@@ -139,22 +139,11 @@ func (h *Hook) write(step int, list ...scalar) error {
 
 // event is tensorflow.Event: wall_time = 1, step = 2 and one of file_version = 3, summary = 5, session_log = 7.
 func event(at time.Time, step, field int, content []byte) []byte {
-	b := binary.AppendUvarint(nil, 1<<3|1)
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(at.UnixNano())/1e9))
+	b := protobuf.Fixed64(nil, 1, math.Float64bits(float64(at.UnixNano())/1e9))
 	if step > 0 {
-		b = varintField(b, 2, uint64(step))
+		b = protobuf.Varint(b, 2, uint64(step))
 	}
-	return bytesField(b, field, content)
-}
-
-func varintField(b []byte, field int, x uint64) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(field)<<3), x)
-}
-
-func bytesField(b []byte, field int, content []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(field)<<3|2)
-	b = binary.AppendUvarint(b, uint64(len(content)))
-	return append(b, content...)
+	return protobuf.Bytes(b, field, content)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"image"
+
+	"onlinerna/data"
+	"onlinerna/nn"
+	"onlinerna/train/network"
+	"onlinerna/train/statedict"
+)
+
+// photoSize is the size of the input above which a net is one for photos, as ImageNet's.
+const photoSize = 96
+
+// netOf is the model that meta names, with the outputs of an open file of its weights and the channels of its images. The size of images is
+// filled in.
+func netOf(file *statedict.File, meta *network.Meta) (m *nn.Model, outputs, channels int, err error) {
+	m, err = nn.Build(meta.Model, nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	outputs, channels = network.Outputs(file, m), m.Config.Channels
+	if len(meta.Mean) > 0 {
+		channels = len(meta.Mean)
+	}
+	if outputs == 0 {
+		return nil, 0, 0, fmt.Errorf("%s has no last layer as %s has: rna inspect shows what it holds", file.Path, meta.Model)
+	}
+	if len(meta.Classes) > outputs {
+		return nil, 0, 0, fmt.Errorf("%d names of classes for %d outputs of %s", len(meta.Classes), outputs, file.Path)
+	}
+	if meta.ImageSize == 0 {
+		meta.ImageSize = m.Config.Size
+	}
+	return m, outputs, channels, nil
+}
+
+// photoProfile is that of photos.
+func photoProfile() (data.Profile, error) {
+	photo, err := data.FromImages([]string{""}, []image.Image{image.NewRGBA(image.Rect(0, 0, 256, 192))}, []int{0})
+	if err != nil {
+		return data.Profile{}, err
+	}
+	return data.ProfileOf(photo)
+}
