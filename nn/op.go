@@ -154,7 +154,7 @@ func (o *Op) Do(vs ...G.Value) (G.Value, error) {
 		return nil, err
 	}
 	inPlace := false
-	out := op.Tensor{}
+	var out op.Tensor
 	if _, inPlace = o.op.(op.InPlace); inPlace {
 		out = in[0]
 	} else {

@@ -103,12 +103,12 @@ func (c contest) train(t *testing.T, seed uint64, s Schedule, epochs int, h *riv
 // falling is the end of a run whose rate falls linearly to what a step more would make zero.
 func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) verdict {
 	r, err := c.train(t, seed, Schedule{Kind: Linear, Rate: rate, Final: ptr(rate / float64(epochs))}, epochs, nil)
-	defer r.Close()
 	v := verdict{name: "linear decay"}
 	if err != nil {
 		v.val.Loss = math.Inf(1)
 		return v
 	}
+	defer r.Close()
 	rec := r.History[epochs-1]
 	v.val, v.held = *rec.SGD, rec.Held[0].Score
 	return v
@@ -118,10 +118,10 @@ func (c contest) falling(t *testing.T, seed uint64, rate float64, epochs int) ve
 func (c contest) averaged(t *testing.T, seed uint64, rate float64) float64 {
 	c.config.EMA = 12
 	r, err := c.train(t, seed, Schedule{Kind: Constant, Rate: rate}, c.at[len(c.at)-1], nil)
-	defer r.Close()
 	if err != nil {
 		return 100
 	}
+	defer r.Close()
 	sum := 0.
 	for _, e := range c.at {
 		sum += r.History[e-1].EMA.Error()

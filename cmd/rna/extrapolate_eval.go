@@ -54,13 +54,11 @@ func (f *evaluatorFlags) names() []string {
 
 // evaluator runs weights that are in files.
 type evaluator struct {
-	net     *network.Network
-	dev     device.Device
-	sets    []io.Closer
-	held    *data.Loader // to score on, or nil
-	train   *data.Loader // to re-estimate on, or nil
-	dir     string       // of candidates
-	current string
+	net   *network.Network
+	dev   device.Device
+	sets  []io.Closer
+	held  *data.Loader // to score on, or nil
+	train *data.Loader // to re-estimate on, or nil
 }
 
 // newEvaluator opens data and a net for the weights in a file.

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,7 +55,7 @@ var badLaunches = []badLaunch{
 	{name: "a rank without a size", alone: []string{"PMI_RANK=0"}, want: "PMI_SIZE is missing"},
 	{name: "a size that is no number", alone: []string{"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=two"}, want: "SLURM_STEP_NUM_TASKS"},
 	{name: "ranks whose launcher is not there", alone: []string{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"}, want: "do not belong together"},
-	{name: "variables of torchrun", alone: []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500"}, want: "start them by mpirun or srun"},
+	{name: "variables of torchrun", alone: []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29500"}, want: "start ranks on CPUs by mpirun or srun"},
 	{name: "two masters", alone: []string{"TORCHELASTIC_RUN_ID=1", "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=a", "MASTER_PORT=1", "PMI_RANK=0", "PMI_SIZE=2"}, want: "torchrun"},
 }
 
@@ -63,7 +64,8 @@ func TestBadLaunches(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			launcher := mpiLaunchers[i%2]
 			dir := t.TempDir()
-			if err := os.MkdirAll(filepath.Join(dir, "old", "checkpoint"), 0o755); err != nil {
+			old := filepath.Join(dir, "old", "checkpoint", "000001", "manifest.json")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(old), 0o755), os.WriteFile(old, []byte("{}"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 			in := func(list []string) (out []string) {
@@ -102,7 +104,7 @@ func TestBadLaunches(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "run", "final.safetensors")); err == nil {
 				t.Error("it trained")
 			}
-			if _, err := os.Stat(filepath.Join(dir, "old", "checkpoint")); err != nil {
+			if _, err := os.Stat(old); err != nil {
 				t.Errorf("what was there: %v", err)
 			}
 		})

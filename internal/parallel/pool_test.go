@@ -86,7 +86,7 @@ func TestPoolUnderLoad(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				default:
+				default: //lint:ignore SA5004 it is to be busy
 				}
 			}
 		}()

@@ -64,7 +64,7 @@ func (p *program) groups(c *Config) ([][]int, error) {
 			}
 			g, first := all[groupOf[s]], all[groupOf[m]]
 			if len(g) == 1 {
-				g, first = first, g
+				g = first
 			}
 			return nil, bad(g, "it cannot run at the place of its last step, since step %d (%s) reads what step %d (%s) makes", s, step.Name, m, p.Steps[m].Name)
 		}

@@ -1,7 +1,6 @@
 package convex
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -99,7 +98,7 @@ func TestCodes(t *testing.T) {
 		d := integers(t, 700, 61)
 		d.X.values[1234] = change
 		if d.X.coded() != nil {
-			t.Error(fmt.Sprintf("%s values have codes", name))
+			t.Errorf("%s values have codes", name)
 		}
 	}
 }

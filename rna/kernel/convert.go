@@ -71,7 +71,7 @@ func round(dst []byte, src []float64, f Format, past bool) (overflow int) {
 	aligned := uintptr(unsafe.Pointer(p))%uintptr(size) == 0
 	if past && k.narrowPast != nil && uintptr(unsafe.Pointer(p))%64 == 0 {
 		done := k.narrowPast(p, src[:len(src)/group*group])
-		dst, src, p = dst[done*size:], src[done:], address(dst, done, size)
+		dst, src = dst[done*size:], src[done:]
 	}
 	at := 0
 	for at < len(src) {

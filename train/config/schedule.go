@@ -281,9 +281,7 @@ func (s Schedule) PhaseEnds() []int {
 	case Hold:
 		ends = append(ends, int(s.Warmup)+s.HoldFor)
 	case Multi:
-		for _, m := range s.Milestones {
-			ends = append(ends, m)
-		}
+		ends = append(ends, s.Milestones...)
 	case Step:
 		first := int(s.Warmup)
 		if s.WarmupInside {

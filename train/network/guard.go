@@ -2,7 +2,6 @@ package network
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"onlinerna/nn/device"
@@ -33,18 +32,6 @@ func (g *guard) clear(dev device.Device) error {
 		return nil
 	}
 	return dev.Upload(g.region(), "", op.Tensor{Shape: op.Shape{1}, Data: []float64{0}})
-}
-
-// finite says whether all losses were. It waits for the device.
-func (g *guard) finite(dev device.Device) (bool, error) {
-	x := []float64{0}
-	err := dev.Download(op.Tensor{Shape: op.Shape{1}, Data: x}, g.region(), "")
-	return !math.IsNaN(x[0]) && !math.IsInf(x[0], 0), err
-}
-
-// spoil makes the sum one that is not finite.
-func (g *guard) spoil(dev device.Device) error {
-	return dev.Upload(g.region(), "", op.Tensor{Shape: op.Shape{1}, Data: []float64{math.NaN()}})
 }
 
 // adding is a kernel that adds the number at loss to the sum.

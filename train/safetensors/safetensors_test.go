@@ -51,7 +51,7 @@ func TestRoundTrip(t *testing.T) {
 		f32[i] = float32(i)/7 - 3
 	}
 	f32[0], f32[1], f32[2] = float32(math.NaN()), float32(math.Inf(-1)), math.SmallestNonzeroFloat32
-	f64 := []float64{math.Pi, -0.0, math.MaxFloat64, math.Inf(1)}
+	f64 := []float64{math.Pi, math.Copysign(0, -1), math.MaxFloat64, math.Inf(1)}
 	i64 := []int64{math.MinInt64, -1, math.MaxInt64}
 	i32 := []int32{math.MinInt32, 7}
 	tensors := []Tensor{

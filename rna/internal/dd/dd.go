@@ -95,15 +95,11 @@ func Dot(h, l, g, m []float64) Num {
 		lo[0] += s.Lo + p.Lo
 	}
 	rest := 0.0
-	if l != nil {
-		for i, v := range l {
-			rest += float64(v * g[i])
-		}
+	for i, v := range l {
+		rest += float64(v * g[i])
 	}
-	if m != nil {
-		for i, v := range m {
-			rest += float64(v * h[i])
-		}
+	for i, v := range m {
+		rest += float64(v * h[i])
 	}
 	sum := Of(rest)
 	for k := range lanes {
