@@ -2,11 +2,17 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
+	"onlinerna/train/network"
 	"onlinerna/train/safetensors"
 )
 
@@ -56,6 +62,30 @@ func TestExport(t *testing.T) {
 	fails(t, []string{"convert", best, onnx}, "rna export writes ONNX")
 	if left, err := filepath.Glob(filepath.Join(dir, "*new*")); err != nil || left != nil {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestExportPhotos exports weights of a net for photos that say nothing: they are normalised as ImageNet's.
+func TestExportPhotos(t *testing.T) {
+	dir := t.TempDir()
+	net, err := network.New(device.NewReference(op.Float32), "resnet18", nn.Config{Classes: 2}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, onnx := filepath.Join(dir, "plain.safetensors"), filepath.Join(dir, "net.onnx")
+	err = net.SaveWeights(plain, net.Params, net.Stats, network.Meta{})
+	if err := errors.Join(err, net.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustRun(t, "export", plain, "-o", onnx, "--model", "resnet18"); !strings.Contains(out, "[dynamic,3,224,224]") || !strings.Contains(out, "[dynamic,2]") {
+		t.Error(out)
+	}
+	b, err := os.ReadFile(onnx)
+	for _, x := range [][]float32{{.485, .456, .406}, {.229, .224, .225}} {
+		raw, err2 := binary.Append(nil, binary.LittleEndian, x)
+		if err := errors.Join(err, err2); err != nil || !bytes.Contains(b, raw) {
+			t.Errorf("%v is missing: %v", x, err)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
-	"onlinerna/nn"
 	"onlinerna/nn/op"
 )
 
@@ -117,9 +116,3 @@ func pair(v, zero [2]int) []int { return []int{cmp.Or(v[0], zero[0]), cmp.Or(v[1
 
 // pads are above, left, below, right.
 func pads(p [2]int) attribute { return attribute{"pads", []int{p[0], p[1], p[0], p[1]}} }
-
-// typeOf is the type of a value of the graph, which nn has made.
-func typeOf(n *G.Node) op.Type {
-	t, _ := nn.TypeOf(n)
-	return t
-}
