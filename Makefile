@@ -14,7 +14,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check soak rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check lint soak rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -98,6 +98,10 @@ bench-logreg-sparse: build $(VENV)/numpy ## the same with scipy.sparse, on data 
 
 onnx-check: $(VENV)/onnx ## have onnx.checker and onnxruntime judge the files of rna export
 	ONNX_PYTHON=$(abspath $(VENV))/bin/python go test ./train/network -run '^TestONNXRuntime$$' -count=1 -v
+
+# Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
+lint: ## run staticcheck
+	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
 
 soak: ## kill, fill, flip and double short runs, and print what came of it; KILLS=200 FLIPS=300 SEED=1
 	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak$$' -count=1 -timeout 0 -v ./cmd/rna
