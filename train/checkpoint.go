@@ -199,7 +199,7 @@ func readConfig(dir string) (c Config, newest store.Newest, err error) {
 // Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does
 // not change results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of epochs, also of a
 // run that is over: the schedule of the learning rate is then that of the new length, from where the run is on. The
-// hooks are those that the run was started with.
+// hooks are those that the run was started with. A run has its folder for itself until it is closed, or its process has ended.
 func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) (*Run, error) {
 	c, newest, err := readConfig(dir)
 	if err == nil && newest.Dir == "" {

@@ -79,7 +79,6 @@ func TestFaultOfMemoryWhileTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	err = r.Train(t.Context())
 	if e := sim.Fault(""); e != nil {
 		t.Fatal(e)
@@ -87,6 +86,9 @@ func TestFaultOfMemoryWhileTraining(t *testing.T) {
 	var f *train.FailedError
 	if !errors.As(err, &f) || !strings.HasPrefix(err.Error(), "epoch 2, step ") || !strings.Contains(err.Error(), "out of memory: asked for") || f.Checkpoint == "" {
 		t.Fatalf("%v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 	mustRun(t, "train", "--device", "cuda", "--resume", dir)
 }
