@@ -204,6 +204,12 @@ func TestVerify(t *testing.T) {
 	if _, err := Verify(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run") {
 		t.Error(err)
 	}
+	if err := os.RemoveAll(filepath.Join(out, checkpointDir)); err != nil { // weights that are kept without what resumes them
+		t.Fatal(err)
+	}
+	if list := wrong(); list != nil {
+		t.Error(list)
+	}
 }
 
 // TestEditedConfig resumes where config.json is another than that of the checkpoint, which counts.

@@ -129,7 +129,7 @@ func (r *Run) beginFolder() error {
 	}
 	root := filepath.Join(out, checkpointDir)
 	free := func() error {
-		for _, name := range []string{configName, "metrics.jsonl", keptDir, "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
+		for _, name := range []string{configName, metricsName, keptDir, "final.safetensors", "best.safetensors", "rna.safetensors", "ema.safetensors"} {
 			if _, err := os.Lstat(filepath.Join(out, name)); err == nil {
 				return holdsRun(out, name)
 			}

@@ -13,6 +13,8 @@ import (
 	"onlinerna/internal/checksum"
 )
 
+const metricsName = "metrics.jsonl"
+
 // metricsHook writes metrics.jsonl: a line for each step and each epoch.
 type metricsHook struct {
 	dir     string
@@ -55,7 +57,7 @@ func (h *metricsHook) AfterEpoch(s *State) error {
 	return h.buf.Flush()
 }
 
-func (h *metricsHook) path() string { return filepath.Join(h.dir, "metrics.jsonl") }
+func (h *metricsHook) path() string { return filepath.Join(h.dir, metricsName) }
 
 // open opens the file and drops what lies behind the first size bytes.
 func (h *metricsHook) open() error {
@@ -87,9 +89,10 @@ func (h *metricsHook) write(v any) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.buf.Write(append(b, '\n'))
+	b = append(b, '\n')
+	n, err := h.buf.Write(b)
 	h.size += int64(n)
-	h.sum = checksum.Add(h.sum, append(b, '\n')[:n])
+	h.sum = checksum.Add(h.sum, b[:n])
 	return err
 }
 
@@ -143,7 +146,7 @@ func (h *metricsHook) Close() error {
 // ReadHistory reads the records of the finished epochs from a run's folder. A last line that is not complete, as
 // a killed program leaves it, is passed over.
 func ReadHistory(dir string) ([]EpochRecord, error) {
-	path := filepath.Join(dir, "metrics.jsonl")
+	path := filepath.Join(dir, metricsName)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -177,11 +180,8 @@ func parseHistory(b []byte, damaged bool) ([]EpochRecord, error) {
 }
 
 // verifyMetrics is an error if metrics.jsonl is not what the newest checkpoint knows of it.
-func verifyMetrics(out string, checkpoints []string) error {
-	if len(checkpoints) == 0 {
-		return nil
-	}
-	b, err := os.ReadFile(filepath.Join(checkpoints[0], stateName))
+func verifyMetrics(out, newest string) error {
+	b, err := os.ReadFile(filepath.Join(newest, stateName))
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func verifyMetrics(out string, checkpoints []string) error {
 	if err := json.Unmarshal(c.Hooks["metrics"], &st); err != nil {
 		return err
 	}
-	path := filepath.Join(out, "metrics.jsonl")
+	path := filepath.Join(out, metricsName)
 	if b, err = os.ReadFile(path); os.IsNotExist(err) && st.Bytes == 0 {
 		return nil
 	} else if err != nil {

@@ -61,11 +61,9 @@ func Verify(path string) ([]Verified, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%s holds no run and no weights", path)
 	}
-	for _, v := range []Verified{{Path: filepath.Join(path, configName), Err: sameConfig(path, checkpoints)}, {Path: filepath.Join(path, "metrics.jsonl"), Err: verifyMetrics(path, checkpoints)}} {
-		if len(checkpoints) > 0 {
-			v.Sums = true
-			list = append(list, v)
-		}
+	if len(checkpoints) > 0 { // which know what the others are
+		list = append(list, Verified{Path: filepath.Join(path, configName), Sums: true, Err: sameConfig(path, checkpoints)},
+			Verified{Path: filepath.Join(path, metricsName), Sums: true, Err: verifyMetrics(path, checkpoints[0])})
 	}
 	return list, nil
 }
