@@ -103,12 +103,13 @@ func span(ds Dataset, lo, hi int) Dataset {
 	for k := range indices {
 		indices[k] = lo + k
 	}
-	return &subset{ds, indices}
+	return &subset{Dataset: ds, indices: indices}
 }
 
 type subset struct {
 	Dataset
 	indices []int
+	shared  bool // with another part, which closes the set and gives its notes
 }
 
 var _ Dataset = (*subset)(nil)
@@ -121,7 +122,12 @@ func (d *subset) Read(i int, region Region, s *Scratch) (*imaging.Image, error) 
 }
 
 // Close closes the files of the set that it is part of.
-func (d *subset) Close() error { return closeSet(d.Dataset) }
+func (d *subset) Close() error {
+	if d.shared {
+		return nil
+	}
+	return closeSet(d.Dataset)
+}
 
 func closeSet(ds Dataset) error {
 	if c, ok := ds.(io.Closer); ok {

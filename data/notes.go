@@ -45,9 +45,10 @@ func notesOf(ds Dataset) []string {
 	case interface{ noteList() []string }:
 		return append([]string(nil), d.noteList()...)
 	case *subset:
+		if d.shared {
+			return nil
+		}
 		return notesOf(d.Dataset)
-	case struct{ Dataset }:
-		return nil // its other part says it
 	case *renamed:
 		return notesOf(d.Dataset)
 	}

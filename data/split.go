@@ -50,7 +50,7 @@ func SplitByClass(ds Dataset, share float64) (train, val Dataset, err error) {
 	if len(sides[1]) == 0 {
 		return nil, nil, errors.New("validation split: no class has more than one image")
 	}
-	return &subset{ds, sides[0]}, struct{ Dataset }{&subset{ds, sides[1]}}, nil
+	return &subset{Dataset: ds, indices: sides[0]}, &subset{Dataset: ds, indices: sides[1], shared: true}, nil
 }
 
 // classFolders says whether a folder holds folders with images.

@@ -97,6 +97,11 @@ func TestOpenPlainFolders(t *testing.T) {
 	if err != nil || train.Len() != 8 || val.Len() != 2 {
 		t.Fatalf("%v %v, %v", train, val, err)
 	}
+	for _, part := range []Dataset{train, val} {
+		if _, ok, err := Encoded(part, 0, new(Scratch)); !ok || err != nil {
+			t.Errorf("a part gives no files of images: %v", err)
+		}
+	}
 	train, val, err = Open(dir, Options{Val: dir})
 	if err != nil || train.Len() != 10 || val.Len() != 10 {
 		t.Fatalf("%v %v, %v", train, val, err)
