@@ -176,24 +176,22 @@ func Checkpoint(dir string) (string, error) {
 	return list[0], nil
 }
 
-// ReadConfig reads the config of the run in a folder: that of its newest checkpoint that is whole.
+// ReadConfig reads the config of the run in a folder: that of its newest checkpoint whose config is whole, else config.json.
 func ReadConfig(dir string) (Config, error) {
-	c, _, err := readConfig(dir)
-	return c, err
-}
-
-// readConfig is ReadConfig, with where it was. A run without checkpoints has config.json alone.
-func readConfig(dir string) (c Config, newest store.Newest, err error) {
-	root := filepath.Join(dir, checkpointDir)
-	if list, err := store.List(root); err == nil && len(list) == 0 {
-		c, err := config.Read(dir)
-		return c, newest, err
+	list, err := store.List(filepath.Join(dir, checkpointDir))
+	if err != nil {
+		return Config{}, err
 	}
-	if newest, err = store.Find(root); err != nil {
-		return c, newest, err
+	var errs []error
+	for _, c := range list {
+		if err := store.VerifyFile(c, configName); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return config.Read(c)
 	}
-	c, err = config.Read(newest.Dir)
-	return c, newest, err
+	c, err := config.Read(dir)
+	return c, errors.Join(append(errs, err)...)
 }
 
 // Resume prepares the run in a folder to go on from its checkpoint. adjust, if not nil, may change what does
@@ -201,9 +199,10 @@ func readConfig(dir string) (c Config, newest store.Newest, err error) {
 // run that is over: the schedule of the learning rate is then that of the new length, from where the run is on. The
 // hooks are those that the run was started with. A run has its folder for itself until it is closed, or its process has ended.
 func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) (*Run, error) {
-	c, newest, err := readConfig(dir)
-	if err == nil && newest.Dir == "" {
-		err = fmt.Errorf("%s has no checkpoint", dir)
+	newest, err := store.Find(filepath.Join(dir, checkpointDir))
+	var c Config
+	if err == nil {
+		c, err = config.Read(newest.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("nothing to resume: %w", err)

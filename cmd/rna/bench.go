@@ -64,9 +64,6 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 				}
 			}
 			return f.ranks.run(cmd.Context(), f.device, func(g *ranks.Group) error {
-				if err := checkFigure(f.plot, f.json); err != nil {
-					return &usageError{"rna bench train", err}
-				}
 				if g.Single() {
 					return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}

@@ -40,9 +40,6 @@ clock times each piece.`,
   rna bench traffic --device cuda --csv traffic.csv`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutputs(f.json, f.csv); err != nil {
-				return &usageError{cmd.CommandPath(), err}
-			}
 			return f.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}

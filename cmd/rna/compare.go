@@ -24,9 +24,6 @@ func newCompare() *cobra.Command {
 			if len(args) < 2 || len(args) > 26 {
 				return wrong(fmt.Errorf("%s to compare: want the folders of 2 to 26", count(len(args), "run")))
 			}
-			if err := checkFigure(plot); err != nil {
-				return wrong(err)
-			}
 			var runs []report.Finished
 			for _, dir := range args {
 				c, err := train.ReadConfig(dir)

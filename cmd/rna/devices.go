@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +22,6 @@ func newDevices() *cobra.Command {
 				return err
 			}
 			defer d.Close()
-			if err := checkOutputs(properties); err != nil {
-				return &usageError{cmd.CommandPath(), err}
-			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%-15s%d threads, kernels for %s\n", "CPU", d.Threads(), d.Level())
 			err = cuda.Look().Print(cmd.OutOrStdout())
 			if err != nil || properties == "" {
@@ -34,7 +31,7 @@ func newDevices() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(properties, []byte(text+"\n"), 0o644)
+			return writeFile(properties, func(w io.Writer) error { _, err := io.WriteString(w, text+"\n"); return err })
 		},
 	}
 	g := newGroup("Options")

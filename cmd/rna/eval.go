@@ -54,7 +54,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 			if f.weights == "" {
 				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the file to evaluate")}
 			}
-			if err := f.checkOutputs(); err != nil {
+			if err := f.checkPictures(); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -98,21 +98,11 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 }
 
 func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	file, err := statedict.Open(f.weights, f.key)
+	file, meta, err := f.openWeights(out)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if found := file.Found(); found != "" {
-		fmt.Fprintln(out, found)
-	}
-	meta, err := network.MetaOf(file)
-	if err != nil {
-		return err
-	}
-	if err := f.resolve(&meta); err != nil {
-		return err
-	}
 	set, err := f.openSet(file, &meta)
 	if err != nil {
 		return err

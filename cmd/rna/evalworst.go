@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"onlinerna/data"
+	"onlinerna/internal/canvas"
 	"onlinerna/train/network"
 	"onlinerna/train/report"
 )
@@ -65,18 +66,19 @@ func (w *worst) batch() *data.Batch {
 	return &b
 }
 
-// checkOutputs finds outputs that could not be written.
-func (f *evalFlags) checkOutputs() error {
+// checkPictures finds mistakes in what is to be drawn.
+func (f *evalFlags) checkPictures() error {
 	if f.worstCount < 1 || f.worstCount > 10000 {
 		return fmt.Errorf("--worst-count %d: want 1 to 10000 images", f.worstCount)
 	}
 	if f.worstSheet != "" && !strings.EqualFold(filepath.Ext(f.worstSheet), ".png") {
 		return fmt.Errorf("--worst %s: the sheet is a PNG, name it so", f.worstSheet)
 	}
-	if f.confusionIsCSV() {
-		return checkOutputs(f.predictions, f.confusion, f.worstSheet)
+	if f.confusion == "" || f.confusionIsCSV() {
+		return nil
 	}
-	return checkFigure(f.confusion, f.predictions, f.worstSheet)
+	_, err := canvas.FormatOf(f.confusion)
+	return err
 }
 
 func (f *evalFlags) confusionIsCSV() bool {

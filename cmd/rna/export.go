@@ -11,7 +11,6 @@ import (
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/onnx"
 	"onlinerna/train/network"
-	"onlinerna/train/statedict"
 )
 
 type exportFlags struct {
@@ -92,24 +91,11 @@ func (b *openBatch) Set(s string) error {
 }
 
 func (f *exportFlags) run(out, log io.Writer) (err error) {
-	if err := checkOutputs(f.out); err != nil {
-		return err
-	}
-	file, err := statedict.Open(f.weights, f.key)
+	file, meta, err := f.openWeights(log)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if found := file.Found(); found != "" {
-		fmt.Fprintln(log, found)
-	}
-	meta, err := network.MetaOf(file)
-	if err != nil {
-		return err
-	}
-	if err := f.resolve(&meta); err != nil {
-		return err
-	}
 	m, outputs, channels, err := netOf(file, &meta)
 	if err != nil {
 		return err

@@ -203,9 +203,6 @@ func closeAll(files []*extrapolate.Checkpoint) {
 
 // run extrapolates, writes the file and prints what it is made of.
 func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.Writer) error {
-	if err := checkOutputs(f.out); err != nil {
-		return err
-	}
 	bar := newBar(log, f.quiet)
 	s, err := f.openWindow(args, extrapolate.Options{Workers: f.workers, Progress: bar.add})
 	if err != nil {

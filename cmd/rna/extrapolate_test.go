@@ -123,11 +123,11 @@ func TestExtrapolateMistakes(t *testing.T) {
 		{append([]string{"-o", out, "--lambda", "-1"}, files...), 2, "--lambda -1"},
 		{[]string{"-o", out, files[0]}, 1, "two or more"},
 		{[]string{"-o", out, files[0], files[0]}, 1, "given twice"},
-		{[]string{"-o", files[0], files[0], files[1]}, 1, "name another output"},
+		{[]string{"-o", files[0], files[0], files[1]}, 2, "name another output"},
 		{[]string{"-o", out, files[0], other}, 1, "do not hold the same tensors"},
 		{[]string{"-o", out, files[0], attack}, 1, "system"},
 		{[]string{"-o", out, files[0], filepath.Join(dir, "none.pt")}, 1, "none.pt"},
-		{[]string{"-o", filepath.Join(dir, "none", "out"), files[0], files[1]}, 1, "none"},
+		{[]string{"-o", filepath.Join(dir, "none", "out"), files[0], files[1]}, 2, "none"},
 	} {
 		status, _, stderr := runRNA(t, append([]string{"extrapolate"}, c.args...)...)
 		if status != c.status || !strings.Contains(stderr, c.want) {

@@ -6,50 +6,76 @@ import (
 	"path/filepath"
 	"strings"
 
+	"onlinerna/internal/canvas"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Options that name what is read, and what is written, in every command that has them.
 var (
 	reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0"}
-	writes = []string{"out", "json", "csv", "plot", "predictions", "confusion", "worst"}
+	writes = []string{"out", "json", "csv", "plot", "predictions", "confusion", "worst", "properties"}
 )
 
-// guard is an error if a command would write over what it reads: a file, or one in a folder of images.
+// guard finds, before a command begins, outputs that could not be written, would be written twice, or over what the command reads: a file, or one in a
+// folder of images.
 func guard(cmd *cobra.Command, args []string) error {
-	set := cmd.Flags()
-	named := func(name string) string {
-		if f := set.Lookup(name); f != nil && f.Changed && f.Value.Type() == "string" {
-			return f.Value.String()
-		}
-		return ""
+	if err := checkFiles(cmd, args); err != nil {
+		return &usageError{cmd.CommandPath(), err}
 	}
+	return nil
+}
+
+func checkFiles(cmd *cobra.Command, args []string) error {
+	named := func(name string) (path, kind string) {
+		f := cmd.Flags().Lookup(name)
+		if f == nil || !f.Changed || f.Value.Type() != "string" {
+			return "", ""
+		}
+		kind, _ = pflag.UnquoteUsage(f)
+		return f.Value.String(), kind
+	}
+	var outputs []string
 	for _, w := range writes {
-		to := named(w)
+		to, kind := named(w)
 		if to == "" {
 			continue
 		}
+		if kind == "file" {
+			outputs = append(outputs, to)
+		}
 		for _, r := range reads {
-			from := named(r)
-			if from == "" {
-				continue
-			}
+			from, _ := named(r)
 			if overwrites(to, from) || strings.HasSuffix(from, ".data") && overwrites(to, strings.TrimSuffix(from, ".data")+".labels") {
 				return fmt.Errorf("--%s %s would write over what --%s reads: name another output", w, to, r)
 			}
 		}
 		for _, from := range args {
-			if sameFile(to, from) || cmd.HasParent() && cmd.Parent().Name() == "data" && overwrites(to, from) {
+			if isSame(to, from) || cmd.HasParent() && cmd.Parent().Name() == "data" && overwrites(to, from) {
 				return fmt.Errorf("--%s %s would write over what is read: name another output", w, to)
 			}
 		}
 	}
+	if err := checkOutputs(outputs...); err != nil {
+		return err
+	}
+	if plot, _ := named("plot"); plot != "" { // the name says the format
+		_, err := canvas.FormatOf(plot)
+		return err
+	}
 	return nil
+}
+
+// isSame says whether two paths are of one file, which is there.
+func isSame(a, b string) bool {
+	_, err := os.Stat(b)
+	return err == nil && sameFile(a, b)
 }
 
 // overwrites says whether a path is that of an input, or of a file in it that is there.
 func overwrites(to, from string) bool {
-	if sameFile(to, from) {
+	if isSame(to, from) {
 		return true
 	}
 	st, err := os.Stat(to)

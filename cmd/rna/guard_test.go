@@ -3,8 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // No command writes over what it reads.
@@ -74,4 +78,20 @@ func TestOutputToDevice(t *testing.T) {
 	if st, err := os.Stat(os.DevNull); err != nil || st.Mode().IsRegular() {
 		t.Error(st.Mode(), err)
 	}
+}
+
+// Every option that names a file is known to guard as one that is read or written, so that a new one can't be forgotten.
+func TestGuardKnowsFiles(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && !slices.Contains(reads, f.Name) && !slices.Contains(writes, f.Name) {
+				t.Errorf("%s --%s names a file, to be read or written: say so in guard.go", c.CommandPath(), f.Name)
+			}
+		})
+		for _, s := range c.Commands() {
+			walk(s)
+		}
+	}
+	walk(newRoot())
 }

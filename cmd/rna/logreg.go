@@ -151,9 +151,6 @@ func (f *logregFlags) run(ctx context.Context, out, log io.Writer) error {
 	if f.allFigures != "" {
 		return f.figures(ctx, out, log)
 	}
-	if err := checkFigure(f.plot, f.csv); err != nil {
-		return err
-	}
 	e, err := f.experiment(out, log)
 	if err != nil {
 		return err

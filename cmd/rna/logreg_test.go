@@ -170,7 +170,7 @@ func TestLogregDivergence(t *testing.T) {
 	if rows := readAll(t, curves); rows[len(rows)-1][0] != "gd" || rows[len(rows)-1][1] != "30000" {
 		t.Errorf("curves end with %v", rows[len(rows)-1])
 	}
-	if status, _, err := runRNA(t, "logreg", "--methods", "gd", "--csv", filepath.Join(curves, "x.csv")); status != 1 || !strings.Contains(err, "cannot be written") {
+	if status, _, err := runRNA(t, "logreg", "--methods", "gd", "--csv", filepath.Join(curves, "x.csv")); status != 2 || !strings.Contains(err, "cannot be written") {
 		t.Errorf("status %d, %s", status, err)
 	}
 }

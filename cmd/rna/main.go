@@ -20,7 +20,7 @@ func main() {
 		<-ctx.Done()
 		stop() // a second Ctrl-C ends the program at once
 		time.Sleep(2 * time.Second)
-		fmt.Fprintln(os.Stderr, "\nstopping after the step in progress; Ctrl-C again ends at once, without saving")
+		fmt.Fprintln(os.Stderr, "\nstopping when what is in progress is done; Ctrl-C again ends at once")
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

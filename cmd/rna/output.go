@@ -38,15 +38,6 @@ func checkOutputs(paths ...string) error {
 	return nil
 }
 
-// checkFigure is checkOutputs with a figure among the files, whose name has to say its format.
-func checkFigure(figure string, others ...string) error {
-	if err := checkOutputs(append(others, figure)...); err != nil || figure == "" {
-		return err
-	}
-	_, err := canvas.FormatOf(figure)
-	return err
-}
-
 // An output is a file that a command writes: it appears whole or not at all.
 type output struct {
 	io.Writer

@@ -15,7 +15,6 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/train/network"
-	"onlinerna/train/statedict"
 )
 
 type predictFlags struct {
@@ -96,21 +95,11 @@ type predicted struct {
 }
 
 func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out, log io.Writer) (err error) {
-	file, err := statedict.Open(f.weights, f.key)
+	file, meta, err := f.openWeights(log)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if found := file.Found(); found != "" {
-		fmt.Fprintln(log, found)
-	}
-	meta, err := network.MetaOf(file)
-	if err != nil {
-		return err
-	}
-	if err := f.resolve(&meta); err != nil {
-		return err
-	}
 	m, outputs, channels, err := netOf(file, &meta)
 	if err != nil {
 		return err

@@ -17,23 +17,7 @@ import (
 func TestSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGTERM} {
 		out := filepath.Join(t.TempDir(), "run")
-		cmd := itself("train", "--epochs", "50", "--limit-val", "1", "--batch", "8", "-o", out, "-q")
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
-				break
-			}
-		}
-		cmd.Process.Signal(sig)
-		cmd.Wait()
-		if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(said.String(), "--resume "+out) {
-			t.Errorf("%v: status %d\n%s", sig, status, &said)
-		}
-		mustRun(t, "verify", out)
+		stopBy(t, sig, out, "--limit-val", "1")
 		if status, _, stderr := runRNA(t, "train", "--resume", out, "--epochs", "1", "-q"); status > 1 || strings.Contains(stderr, "damaged") {
 			t.Errorf("%v: resumed with status %d, %s", sig, status, stderr)
 		}
@@ -66,7 +50,13 @@ func TestReaderGone(t *testing.T) {
 // TestStopWithin ends a run whose step does not end.
 func TestStopWithin(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
-	cmd := itself("train", "--epochs", "50", "--batch", "8", "-o", out, "-q", "--stop-within", "1ms", "--accumulate", "1000000")
+	stopBy(t, syscall.SIGTERM, out, "--stop-within", "1ms", "--accumulate", "1000000")
+}
+
+// stopBy starts a run with some options, sends it a signal when it has begun, and finds it stopped and whole.
+func stopBy(t *testing.T, sig syscall.Signal, out string, options ...string) {
+	t.Helper()
+	cmd := itself(append([]string{"train", "--epochs", "50", "--batch", "8", "-q", "-o", out}, options...)...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -77,10 +67,10 @@ func TestStopWithin(t *testing.T) {
 			break
 		}
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Process.Signal(sig)
 	cmd.Wait()
 	if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(said.String(), "--resume "+out) {
-		t.Errorf("status %d\n%s", status, &said)
+		t.Errorf("%v: status %d\n%s", sig, status, &said)
 	}
 	mustRun(t, "verify", out)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // steady passes on what is written, until nobody reads it any more: that is no error for a run, whose results are in its folder.
@@ -34,4 +36,10 @@ func (s steady) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	return n, err
+}
+
+// steadyOutputs are the standard output and the standard error of a command that goes on when nobody reads them.
+func steadyOutputs(cmd *cobra.Command) (out, log io.Writer) {
+	outliveReaders()
+	return newSteady(cmd.OutOrStdout()), newSteady(cmd.ErrOrStderr())
 }

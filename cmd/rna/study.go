@@ -58,7 +58,8 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if err := g.Share(&f.Out); err != nil {
 		return err
 	}
-	out, folder := cmd.OutOrStdout(), f.Out
+	out, log := steadyOutputs(cmd)
+	folder := f.Out
 	if !g.First() {
 		out = io.Discard
 	}
@@ -66,7 +67,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	var residuals string
 	for _, mode := range []train.RNAMode{train.Offline, train.Online} {
 		f.RNA.Mode, f.Out = mode, filepath.Join(folder, string(mode))
-		run, err := f.study(cmd, dev, g, out)
+		run, err := f.study(cmd, dev, g, out, log)
 		if err != nil {
 			return err
 		}
@@ -96,8 +97,8 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 }
 
 // study is one of the runs. It is not closed.
-func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out io.Writer) (*train.Run, error) {
-	progress := newProgress(out, cmd.ErrOrStderr(), f.quiet || !g.First())
+func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out, log io.Writer) (*train.Run, error) {
+	progress := newProgress(out, log, f.quiet || !g.First())
 	run, err := f.prepare(cmd.Flags(), dev, g, progress)
 	if err != nil {
 		return nil, err

@@ -274,8 +274,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	outliveReaders()
-	out, bar := newSteady(cmd.OutOrStdout()), newSteady(cmd.ErrOrStderr())
+	out, bar := steadyOutputs(cmd)
 	if !g.First() {
 		out, bar = io.Discard, io.Discard
 	}

@@ -49,7 +49,7 @@ func verify(paths []string, out io.Writer) error {
 			case !v.Sums:
 				state = "read; it has no checksums"
 			case v.Step > 0 || v.Epoch > 0:
-				state += fmt.Sprintf(", after step %d (%s of epoch %d)", v.Step, batches(v.Batch), v.Epoch)
+				state += fmt.Sprintf(", after step %d (%s of epoch %d), by %s", v.Step, batches(v.Batch), v.Epoch, v.Program)
 			}
 			fmt.Fprintln(out, text.Wrap(fmt.Sprintf("%s: %s", v.Path, state), "  "))
 			if v.Err != nil {

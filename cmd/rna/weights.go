@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"image"
+	"io"
 
 	"onlinerna/data"
 	"onlinerna/nn"
@@ -43,4 +45,23 @@ func photoProfile() (data.Profile, error) {
 		return data.Profile{}, err
 	}
 	return data.ProfileOf(photo)
+}
+
+// openWeights opens the file of the weights, says in which of its parts they are, and completes what it says of them by the options.
+func (f *evalFlags) openWeights(log io.Writer) (*statedict.File, network.Meta, error) {
+	file, err := statedict.Open(f.weights, f.key)
+	if err != nil {
+		return nil, network.Meta{}, err
+	}
+	if found := file.Found(); found != "" {
+		fmt.Fprintln(log, found)
+	}
+	meta, err := network.MetaOf(file)
+	if err == nil {
+		err = f.resolve(&meta)
+	}
+	if err != nil {
+		return nil, meta, errors.Join(err, file.Close())
+	}
+	return file, meta, nil
 }

@@ -54,9 +54,6 @@ func target(path string) (string, fs.FileMode, error) {
 	return path, st.Mode().Perm(), err
 }
 
-// Path is the name that the file will have.
-func (f *File) Path() string { return f.path }
-
 // Commit completes the file: it goes to disk, and takes its name.
 func (f *File) Commit() error { return f.commit(true) }
 

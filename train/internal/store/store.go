@@ -75,7 +75,7 @@ func List(root string) ([]string, error) {
 func name(n int) string { return fmt.Sprintf("%06d", n) }
 
 // Write makes a new checkpoint of what fill leaves in an empty folder, then calls done, if it is not nil, and removes all but so many of the newest.
-// m says where the run is. Nothing but Write may write to root.
+// m says where the run is. Nothing but Write and [Acquire] may write to root.
 func Write(root string, keep int, m Manifest, fill, done func(dir string) error) (string, error) {
 	if err := files.MkdirAll(root); err != nil {
 		return "", err
@@ -266,6 +266,19 @@ func Verify(dir string) (*Manifest, error) {
 		}
 	}
 	return m, errors.Join(errs...)
+}
+
+// VerifyFile is Verify of the manifest and of one file.
+func VerifyFile(dir, name string) error {
+	m, err := Read(dir)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(m.Files, func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%s is no part of the checkpoint", filepath.Join(dir, name))
+	}
+	return m.Files[i].verify(dir)
 }
 
 func (p Part) verify(dir string) error {
