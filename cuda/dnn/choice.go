@@ -98,7 +98,7 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 				return err
 			}
 			if v.o.Tried != nil {
-				v.o.Tried(Tried{v.shape.graph(v.kindOf(), ElementOf(v.precision)), fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
+				v.o.Tried(Tried{v.graph, fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
 			}
 			if err == nil && (least == 0 || took < least) { // one that fails is passed over
 				best, least = x, took

@@ -116,6 +116,8 @@ type Convolution struct {
 	plans            *Plans // nil for an algorithm
 	v                C.convolution
 	shape            Shape
+	graph            *Graph      // that an algorithm stands for
+	work             driver.Work // of a run of it
 	precision        number.Precision
 	workspace        int64
 	own              *driver.Memory // workspace of an algorithm that was not planned for
@@ -135,7 +137,8 @@ var ErrNoAlgorithm = errors.New("cuDNN has no algorithm")
 // NewConvolution describes a convolution and chooses its plan or algorithm, as far as that can be done before it runs.
 func (d *Handle) NewConvolution(kind Kind, shape Shape, o Options) (*Convolution, error) {
 	v := &Convolution{d: d, o: o, shape: shape, precision: o.Precision, v: C.convolution{kind: C.int(kind)}}
-	plans, err := d.NewPlans(shape.graph(kind, ElementOf(o.Precision)), o)
+	v.graph = shape.graph(kind, ElementOf(o.Precision))
+	plans, err := d.NewPlans(v.graph, o)
 	if err == nil {
 		v.plans = plans
 		return v, nil
@@ -155,6 +158,7 @@ func (d *Handle) NewConvolution(kind Kind, shape Shape, o Options) (*Convolution
 // legacy chooses an algorithm.
 func (v *Convolution) legacy(o Options) error {
 	d := v.d
+	v.work = v.graph.work()
 	return d.do(func() error {
 		err := v.describe()
 		if err == nil {
@@ -354,9 +358,8 @@ func (v *Convolution) launch(a, b, to, workspace driver.Span) error {
 		}
 		at[i] = C.CUdeviceptr(p)
 	}
-	work := v.shape.graph(v.kindOf(), ElementOf(v.precision)).work()
 	for {
-		err := v.d.s.Give(work, func() error {
+		err := v.d.s.Give(v.work, func() error {
 			return v.d.run(call, func() C.cudnnStatus_t {
 				return C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.Bytes()), at[2])
 			}, v.shape)
