@@ -12,17 +12,18 @@ import (
 
 // New makes what adds up gradients over the ranks of a group: what their devices have for it where they have joined each other, else the host.
 func New(g *ranks.Group, d device.Device) device.Reducer {
-	if joined(d) {
-		c, _ := device.As[device.Collective](d)
-		return c.Ranks()
+	if r := joined(d); r != nil {
+		return r
 	}
 	return &reducer{g: g}
 }
 
-// joined says whether a device is one of several ranks', which work together by themselves.
-func joined(d device.Device) bool {
-	c, ok := device.As[device.Collective](d)
-	return ok && c.Ranks() != nil
+// joined is what a device has that is one of several ranks', which work together by themselves, else nil.
+func joined(d device.Device) device.Ranks {
+	if c, ok := device.As[device.Collective](d); ok {
+		return c.Ranks()
+	}
+	return nil
 }
 
 // reducer is a step under way.
@@ -99,7 +100,7 @@ func spoil(at device.Region) error {
 func Takes(d device.Device, v device.Vector) error {
 	_, err32 := device.HostElements[float32](v, v.Len())
 	_, err64 := device.HostElements[float64](v, v.Len())
-	if joined(d) || err32 == nil || err64 == nil {
+	if joined(d) != nil || err32 == nil || err64 == nil {
 		return nil
 	}
 	return fmt.Errorf("device %s has not joined those of the other ranks, and has memory of its own", d.Name())
