@@ -26,7 +26,6 @@ typedef enum
 } ncclRedOp_t;
 typedef enum
 {
-	ncclInt8 = 0,
 	ncclInt64 = 4,
 	ncclFloat16 = 6,
 	ncclFloat32 = 7,

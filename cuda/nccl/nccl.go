@@ -68,26 +68,26 @@ const (
 // ID names a communicator: one rank makes it, and tells the others.
 type ID [128]byte
 
-// load loads NCCL, one that will do.
-func load() error {
+// load loads NCCL, one that will do, and is its version.
+func load() (version int, err error) {
 	if err := lazy.NCCL.Load(); err != nil {
-		return err
+		return 0, err
 	}
 	var v C.int
 	if err := failure("ncclGetVersion", C.ncclGetVersion(&v), nil); err != nil {
-		return err
+		return 0, err
 	}
 	if v < oldest {
-		return fmt.Errorf("cuda: NCCL %s is too old, needed is %s or newer: %s; %s", versionString(int(v)), versionString(oldest), lazy.NCCL.File(),
+		return 0, fmt.Errorf("cuda: NCCL %s is too old, needed is %s or newer: %s; %s", versionString(int(v)), versionString(oldest), lazy.NCCL.File(),
 			lazy.NCCL.Install(lazy.DriverVersion()))
 	}
-	return nil
+	return int(v), nil
 }
 
 // NewID makes an ID. NCCL that is missing is a [*lazy.NotFoundError].
 func NewID() (ID, error) {
 	var id ID
-	err := load()
+	_, err := load()
 	if err == nil {
 		err = failure("ncclGetUniqueId", C.ncclGetUniqueId((*C.ncclUniqueId)(unsafe.Pointer(&id))), nil)
 	}
@@ -96,12 +96,11 @@ func NewID() (ID, error) {
 
 // Version asks NCCL, which it loads, for its version.
 func Version() (string, error) {
-	if err := load(); err != nil {
+	v, err := load()
+	if err != nil {
 		return "", err
 	}
-	var v C.int
-	err := failure("ncclGetVersion", C.ncclGetVersion(&v), nil)
-	return versionString(int(v)), err
+	return versionString(v), nil
 }
 
 // versionString writes 22703 as 2.27.3.
@@ -121,7 +120,7 @@ type Comm struct {
 
 // Join makes the communicator that an ID names, of so many ranks, once all have called it. NCCL that is missing is a [*lazy.NotFoundError].
 func Join(c *driver.Context, id ID, rank, size int) (*Comm, error) {
-	if err := load(); err != nil {
+	if _, err := load(); err != nil {
 		return nil, err
 	}
 	m := &Comm{c: c, rank: rank, size: size}

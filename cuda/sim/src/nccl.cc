@@ -140,7 +140,6 @@ bool go(State &s, std::vector<Move> &moves) {
 
 size_t width(int type) {
 	switch (type) {
-	case ncclInt8: return 1;
 	case ncclFloat32: return 4;
 	case ncclInt64: case ncclFloat64: return 8;
 	case ncclFloat16: case ncclBfloat16: return 2;
@@ -165,7 +164,6 @@ template <float (*widen)(uint16_t), uint16_t (*narrow)(float)> void combine16(ch
 
 void combine(int type, char *to, const char *from, size_t n, bool max) {
 	switch (type) {
-	case ncclInt8: return combine<int8_t>(to, from, n, max);
 	case ncclInt64: return combine<int64_t>(to, from, n, max);
 	case ncclFloat32: return combine<float>(to, from, n, max);
 	case ncclFloat64: return combine<double>(to, from, n, max);
