@@ -66,22 +66,32 @@ func (r *EpochRecord) HeldScore(kind network.Kind) *network.Score {
 	return nil
 }
 
+// Scores lists the scores on the validation images, but for Others.
+func (r *EpochRecord) Scores() (list []ScoreRecord) {
+	add := func(kind network.Kind, s *network.Score) {
+		if s != nil {
+			list = append(list, ScoreRecord{Kind: kind, Score: *s})
+		}
+	}
+	add(network.SGD, r.SGD)
+	add(network.SGDStats, r.SGDStats)
+	if r.RNA != nil {
+		add(network.RNA, r.RNA.Score)
+	}
+	add(network.EMA, r.EMA)
+	for _, a := range r.Averages {
+		list = append(list, ScoreRecord{Kind: network.Average, Snapshots: a.Epochs, Score: a.Score})
+	}
+	return list
+}
+
 // Ranking lists the weights of the epoch that best.safetensors is chosen among, the lowest loss first: by the held-out images, if held, or by the
 // validation images.
 func (r *EpochRecord) Ranking() (list []ScoreRecord, held bool) {
 	if held = len(r.Held) > 0; held {
 		list = slices.Clone(r.Held)
 	} else {
-		for _, s := range []ScoreRecord{{Kind: network.SGD}, {Kind: network.RNA}, {Kind: network.EMA}} {
-			score := map[network.Kind]*network.Score{network.SGD: r.SGD, network.EMA: r.EMA}[s.Kind]
-			if s.Kind == network.RNA && r.RNA != nil {
-				score = r.RNA.Score
-			}
-			if score != nil {
-				s.Score = *score
-				list = append(list, s)
-			}
-		}
+		list = slices.DeleteFunc(r.Scores(), func(s ScoreRecord) bool { return s.Kind == network.SGDStats || s.Kind == network.Average })
 		list = append(list, r.Others...)
 	}
 	list = slices.DeleteFunc(list, func(s ScoreRecord) bool { return !s.Score.Finite() })

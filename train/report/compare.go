@@ -27,15 +27,12 @@ type Finished struct {
 // Compare writes how runs ended beside each other, how far each is from the first, and the options in which they differ.
 func Compare(w io.Writer, runs []Finished) error {
 	var b strings.Builder
-	judges := map[string]bool{}
 	for i, r := range runs {
 		fmt.Fprintf(&b, "%c  %s\n", 'A'+i, r.Name)
 	}
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\n\tepoch\terror %\tloss\tbest: error %\tloss\tweights")
 	for i, r := range runs {
-		judge := judgeOf(r.History)
-		judges[judge] = true
 		fmt.Fprintf(t, "%c\t", 'A'+i)
 		if len(r.History) == 0 {
 			fmt.Fprintln(t, "0\t-\t-\t-\t-\tno epoch is over")
@@ -43,7 +40,7 @@ func Compare(w io.Writer, runs []Finished) error {
 		}
 		last := r.History[len(r.History)-1]
 		fmt.Fprintf(t, "%d", last.Epoch)
-		if s := r.last(judge); s != nil {
+		if s := r.last(); s != nil {
 			fmt.Fprintf(t, "\t%.2f\t%s", s.Error(), lossText(s.Loss))
 		} else {
 			fmt.Fprint(t, "\t-\t-")
@@ -56,13 +53,15 @@ func Compare(w io.Writer, runs []Finished) error {
 		fmt.Fprintln(t)
 	}
 	t.Flush()
-	b.WriteString("Errors and losses are those on " + strings.Join(slices.Sorted(maps.Keys(judges)), " or ") + " images; best by loss.\n")
+	if images := judges(runs); images != "" {
+		b.WriteString("Errors and losses are those on " + images + " images; best by loss.\n")
+	}
 	for i, r := range runs[1:] {
 		for _, d := range []struct {
 			what string
 			of   func(Finished) *network.Score
 		}{
-			{"the last epoch", func(r Finished) *network.Score { return r.last(judgeOf(r.History)) }},
+			{"the last epoch", Finished.last},
 			{"the best", Finished.best},
 		} {
 			if x, y := d.of(runs[0]), d.of(r); x != nil && y != nil {
@@ -93,11 +92,23 @@ func Compare(w io.Writer, runs []Finished) error {
 	return err
 }
 
-func (r Finished) last(judge string) *network.Score {
+// judges names the images that runs are compared by, of those that have an epoch.
+func judges(runs []Finished) string {
+	var list []string
+	for _, r := range runs {
+		if len(r.History) > 0 {
+			list = append(list, judgeOf(r.History))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), " or ")
+}
+
+func (r Finished) last() *network.Score {
 	if len(r.History) == 0 {
 		return nil
 	}
-	return series{kind: kindSGD}.score(r.Config, r.History[len(r.History)-1], judge)
+	return series{kind: network.SGD}.score(r.Config, r.History[len(r.History)-1], judgeOf(r.History))
 }
 
 func (r Finished) best() *network.Score {
@@ -171,12 +182,12 @@ func PlotRuns(w io.Writer, format string, runs []Finished) error {
 	}
 	var list []series
 	c := runs[0].Config
-	judge := judgeOf(runs[0].History)
 	for i, r := range runs {
+		judge := judgeOf(r.History)
 		c.Epochs = max(c.Epochs, r.Config.Epochs)
-		s := series{kind: kindRNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, r.Name), scores: map[int]network.Score{}}
+		s := series{kind: network.RNA, rank: i, name: fmt.Sprintf("%c: %s", 'A'+i, r.Name), scores: map[int]network.Score{}}
 		for _, e := range r.History {
-			if v := (series{kind: kindSGD}).score(r.Config, e, judgeOf(r.History)); v != nil {
+			if v := (series{kind: network.SGD}).score(r.Config, e, judge); v != nil {
 				s.scores[e.Epoch] = *v
 			}
 		}
@@ -184,5 +195,5 @@ func PlotRuns(w io.Writer, format string, runs []Finished) error {
 			list = append(list, s)
 		}
 	}
-	return plotSeries(w, format, fmt.Sprintf("%d runs, last iterates", len(runs)), c, list, judge)
+	return plotSeries(w, format, fmt.Sprintf("%d runs, last iterates", len(runs)), c, list, judges(runs))
 }

@@ -164,13 +164,13 @@ var (
 func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 	line := draw.LineStyle{Color: figure.Black, Width: 1.5}
 	switch {
-	case s.kind == kindSGDStats:
+	case s.kind == network.SGDStats:
 		line.Color = color.Gray{140}
-	case s.kind == kindRNA:
+	case s.kind == network.RNA:
 		line.Color, line.Width = extrapolated[s.rank%len(extrapolated)], 3
-	case s.kind == kindEMA:
+	case s.kind == network.EMA:
 		line.Color, line.Dashes = moving[s.rank%len(moving)], []vg.Length{2, 2}
-	case s.kind == kindAverage:
+	case s.kind == network.Average:
 		line.Color, line.Dashes = averages[s.rank%len(averages)], []vg.Length{6, 3}
 	}
 	return line, draw.GlyphStyle{Color: line.Color, Radius: line.Width/2 + 1.25, Shape: draw.CircleGlyph{}}

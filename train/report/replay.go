@@ -21,23 +21,22 @@ type Replay struct {
 
 // series are the curves, and the kind of images that they were scored on.
 func (r Replay) series() (list []series, images string) {
-	images = "held-out"
+	images = onHeldOut
 	for _, c := range r.Curves {
 		for _, p := range c.Points {
 			if p.Val != nil {
-				images = "validation"
+				images = onValidation
 			}
 		}
 	}
-	kinds := map[network.Kind]kind{network.SGD: kindSGD, network.SGDStats: kindSGDStats, network.RNA: kindRNA, network.EMA: kindEMA, network.Average: kindAverage}
-	ranks := map[kind]int{}
+	ranks := map[network.Kind]int{}
 	for _, c := range r.Curves {
-		s := series{kind: kinds[c.Kind], name: c.Name, scores: map[int]network.Score{}}
+		s := series{kind: c.Kind, name: c.Name, scores: map[int]network.Score{}}
 		s.rank = ranks[s.kind]
 		ranks[s.kind]++
 		for _, p := range c.Points {
 			v := p.Val
-			if images == "held-out" {
+			if images == onHeldOut {
 				v = p.Held
 			}
 			if v != nil {

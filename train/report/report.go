@@ -4,29 +4,15 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"onlinerna/train"
 	"onlinerna/train/network"
 )
 
-// kind is what weights are made of.
-type kind uint8
-
-const (
-	kindSGD kind = iota
-	kindSGDStats
-	kindRNA
-	kindEMA
-	kindAverage
-)
-
-func (k kind) weights() network.Kind {
-	return []network.Kind{network.SGD, network.SGDStats, network.RNA, network.EMA, network.Average}[k]
-}
-
 // series is one kind of weights over the epochs.
 type series struct {
-	kind   kind
+	kind   network.Kind
 	rank   int // among those of its kind
 	name   string
 	scores map[int]network.Score // by epoch
@@ -56,18 +42,18 @@ func judgeOf(history []train.EpochRecord) string {
 // out.
 func collect(c train.Config, history []train.EpochRecord) []series {
 	list := []series{
-		{kind: kindSGD, name: c.OptimizerName()},
-		{kind: kindSGDStats, name: c.OptimizerName() + ", statistics re-estimated"},
-		{kind: kindRNA, name: fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)},
+		{kind: network.SGD, name: c.OptimizerName()},
+		{kind: network.SGDStats, name: c.OptimizerName() + ", statistics re-estimated"},
+		{kind: network.RNA, name: fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)},
 	}
 	if c.EMADecay > 0 {
-		list = append(list, series{kind: kindEMA, name: fmt.Sprintf("EMA, decay %.8g", c.EMADecay)})
+		list = append(list, series{kind: network.EMA, name: fmt.Sprintf("EMA, decay %.8g", c.EMADecay)})
 	}
 	if c.EMA > 0 {
-		list = append(list, series{kind: kindEMA, name: fmt.Sprintf("power EMA, γ = %g", c.EMA)})
+		list = append(list, series{kind: network.EMA, name: fmt.Sprintf("power EMA, γ = %g", c.EMA)})
 	}
 	for i, k := range c.RNA.Averages {
-		list = append(list, series{kind: kindAverage, rank: i, name: fmt.Sprintf("average of the last %d", k)})
+		list = append(list, series{kind: network.Average, rank: i, name: fmt.Sprintf("average of the last %d", k)})
 	}
 	judge := judgeOf(history)
 	var scored []series
@@ -98,31 +84,13 @@ func snapshots(c train.Config) string {
 
 // score finds the score of this kind of weights in a record, on the images that judge names.
 func (s series) score(c train.Config, r train.EpochRecord, judge string) *network.Score {
+	list := r.Scores()
 	if judge == onHeldOut {
-		for i := len(r.Held) - 1; i >= 0; i-- {
-			h := &r.Held[i]
-			if h.Kind == s.kind.weights() && (s.kind != kindAverage || h.Snapshots == c.RNA.Averages[s.rank]) {
-				return &h.Score
-			}
-		}
-		return nil
+		list = r.Held
 	}
-	switch s.kind {
-	case kindSGD:
-		return r.SGD
-	case kindSGDStats:
-		return r.SGDStats
-	case kindRNA:
-		if r.RNA != nil {
-			return r.RNA.Score
-		}
-	case kindEMA:
-		return r.EMA
-	case kindAverage:
-		for _, a := range r.Averages {
-			if a.Epochs == c.RNA.Averages[s.rank] {
-				return &a.Score
-			}
+	for _, x := range slices.Backward(list) { // the newest
+		if x.Kind == s.kind && (s.kind != network.Average || x.Snapshots == c.RNA.Averages[s.rank]) {
+			return &x.Score
 		}
 	}
 	return nil

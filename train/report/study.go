@@ -74,7 +74,7 @@ func (s Study) Table(w io.Writer) error {
 	return t.Flush()
 }
 
-// Plot writes an SVG with the validation errors of standard training, offline and online RNA, and the distance of c from the average.
+// Plot writes a figure with the validation errors of standard training, offline and online RNA, and the distance of c from the average.
 func (s Study) Plot(w io.Writer, format string) error {
 	var wrong, distance []figure.Curve
 	for _, c := range s.curves() {

@@ -13,7 +13,7 @@ import (
 // Table writes how each kind of weights did on the validation images, or without any on the held-out ones, where the phases of the schedule end.
 func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
-	if len(list) == 0 || list[0].kind != kindSGD {
+	if len(list) == 0 || list[0].kind != network.SGD {
 		return tableWithout(w, history)
 	}
 	head := judgeOf(history) + ", error in %"
@@ -43,7 +43,7 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 				continue
 			}
 			diff := ""
-			if ref, ok := base[e]; ok && s.kind != kindSGD {
+			if ref, ok := base[e]; ok && s.kind != network.SGD {
 				diff = fmt.Sprintf("%+.2f", v.Error()-ref.Error())
 			}
 			fmt.Fprintf(&b, row, fmt.Sprintf("%.2f", v.Error()), lossText(v.Loss), diff)
@@ -113,11 +113,14 @@ func notes(c train.Config, history []train.EpochRecord, ends []int) string {
 		}
 	}
 	if x := history[len(history)-1].Best; x != nil {
-		_, held := history[len(history)-1].Ranking()
-		fmt.Fprintf(&b, "best.safetensors: %s of epoch %d, %s loss %.4f\n", x.Name(c.OptimizerName()), x.Epoch, map[bool]string{true: "held-out", false: "validation"}[held], x.Score.Loss)
+		images := onValidation
+		if len(history[len(history)-1].Held) > 0 { // which Ranking goes by
+			images = onHeldOut
+		}
+		fmt.Fprintf(&b, "best.safetensors: %s of epoch %d, %s loss %.4f\n", x.Name(c.OptimizerName()), x.Epoch, images, x.Score.Loss)
 	}
 	last := history[len(history)-1]
-	if s := (series{kind: kindSGD}).score(c, last, judgeOf(history)); s != nil && s.Images > 0 {
+	if s := (series{kind: network.SGD}).score(c, last, judgeOf(history)); s != nil && s.Images > 0 {
 		fmt.Fprintf(&b, "An error measured on %d images has a standard error of %.2f points.\n",
 			s.Images, standardError(*s))
 	}

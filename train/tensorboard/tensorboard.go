@@ -7,12 +7,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
 	"time"
 
+	"onlinerna/internal/checksum"
 	"onlinerna/internal/protobuf"
 	"onlinerna/train/hook"
 	"onlinerna/train/network"
@@ -59,27 +59,16 @@ func (h *Hook) AfterEpoch(s *hook.State) error {
 	}
 	r := s.Record
 	list := []scalar{{"images per second", r.ImagesPerSecond}}
-	add := func(images, name string, x *network.Score) {
-		if x != nil {
-			list = append(list, scalar{images + " loss/" + name, x.Loss}, scalar{images + " error/" + name, x.Error()})
-		}
-	}
 	optimizer := s.Config.OptimizerName()
-	add("training", optimizer, &r.Train)
-	add("validation", optimizer, r.SGD)
-	add("validation", optimizer+" re-estimated", r.SGDStats)
-	add("validation", "EMA", r.EMA)
-	if r.RNA != nil {
-		add("validation", "RNA", r.RNA.Score)
+	add := func(images, name string, x network.Score) {
+		list = append(list, scalar{images + " loss/" + name, x.Loss}, scalar{images + " error/" + name, x.Error()})
 	}
-	for i := range r.Averages {
-		add("validation", fmt.Sprintf("average of %d", r.Averages[i].Epochs), &r.Averages[i].Score)
+	add("training", optimizer, r.Train)
+	for _, x := range append(r.Scores(), r.Others...) {
+		add("validation", x.Name(optimizer), x.Score)
 	}
-	for i := range r.Held {
-		add("held-out", r.Held[i].Name(optimizer), &r.Held[i].Score)
-	}
-	for i := range r.Others {
-		add("validation", r.Others[i].Name(optimizer), &r.Others[i].Score)
+	for _, x := range r.Held {
+		add("held-out", x.Name(optimizer), x.Score)
 	}
 	return errors.Join(h.write(r.Step, list...), h.buf.Flush())
 }
@@ -146,11 +135,9 @@ func event(at time.Time, step, field int, content []byte) []byte {
 	return protobuf.Bytes(b, field, content)
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // masked is the checksum of TFRecords.
 func masked(b []byte) uint32 {
-	c := crc32.Checksum(b, castagnoli)
+	c := checksum.Add(0, b)
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
