@@ -351,8 +351,7 @@ func TestResumeErrors(t *testing.T) {
 		name, file, message string
 		harm                func(t *testing.T, dir string)
 	}{
-		{"no config", "config.json", "nothing to resume", func(t *testing.T, dir string) { remove(configName)(t, dir); remove(checkpointDir)(t, dir) }},
-		{"no checkpoint", "", "has no checkpoint", remove(checkpointDir)},
+		{"no checkpoint", "", "nothing to resume", remove(checkpointDir)},
 		{"no state", state, "", remove(state)},
 		{"state cut short", state, "", cut(state)},
 		{"another version", state, "version 99", edit(state, `"version": 1`, `"version": 99`)},
