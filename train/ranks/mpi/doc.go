@@ -5,8 +5,8 @@
 //
 //	CGO_ENABLED=0 go build -tags mpi ./cmd/rna
 //
-// All calls of MPI come from one thread, which tests the operations under way in turn: it spins while somebody waits for one, and sleeps for a while
-// between tests when nobody does.
+// Who starts an operation, and who waits for one, calls MPI itself, one goroutine at a time: handing calls to a thread of their own and back costs 30 to 80 µs. While nobody waits,
+// a goroutine of the engine tests the operations under way, so that they go on. No call blocks: a rank that waits in vain can still say who is missing.
 package mpi
 
 // LibraryVar names the environment variable with the file of the library to load, where it isn't the usual one.

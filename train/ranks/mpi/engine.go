@@ -3,11 +3,13 @@
 package mpi
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,19 +25,30 @@ const Available = true
 
 const (
 	pause  = 50 * time.Microsecond  // between tests of operations that nobody waits for, or for long
-	spin   = 200 * time.Millisecond // tests follow each other for so long while somebody waits: then the others are at something else
+	hot    = 50                     // tests that follow each other at once while somebody waits
+	spin   = 200 * time.Millisecond // then other threads may run between tests, for so long: then the other ranks are at something else
 	window = 4                      // operations that are tested at once: a test of one is progress for all
 	piece  = 1 << 28                // elements of one call: MPI counts in int
 )
 
-// engine hands operations to the thread that calls MPI.
+// engine calls MPI from one goroutine at a time: that which starts an operation or waits for one, or, while nobody waits, one of its own.
 type engine struct {
 	lib         *library
 	rank, size  int
 	comm, probe uintptr // the communicators of operations and of Missing
-	calls       chan *call
-	waiting     atomic.Int32 // goroutines that wait
-	flag        [1]int32     // of a test
+
+	calling sync.Mutex // by who calls MPI; it is only tried, since a call may take long
+	active  []*call    // have begun and are not known to be done
+	flag    [1]int32   // of a test
+
+	mu     sync.Mutex
+	queued []*call // to begin, in this order
+
+	under   atomic.Int32 // operations that are not known to be done
+	waiting atomic.Int32 // goroutines that wait
+	asleep  atomic.Bool  // the engine's own goroutine is, until woken
+	woken   chan struct{}
+	last    chan func() // runs on the thread that has started MPI
 }
 
 var (
@@ -43,7 +56,7 @@ var (
 	_ ranks.Plain  = (*engine)(nil)
 )
 
-// call is an operation: what to start on the thread. It holds the memory that C writes to until it is done.
+// call is an operation. It holds the memory that C writes to until it is done.
 type call struct {
 	e       *engine
 	name    string
@@ -52,13 +65,13 @@ type call struct {
 	request [1]uintptr // MPICH's are half of it
 	memory  any
 	err     error
-	ended   chan struct{}
+	done    atomic.Bool
 }
 
 // Open starts MPI with the library that belongs to the launcher, for which all ranks have to come within a time. It may be called once in a process.
 func Open(w ranks.World, timeout time.Duration) (ranks.Engine, error) {
 	var err error
-	e := &engine{calls: make(chan *call, 64)}
+	e := &engine{woken: make(chan struct{}, 1), last: make(chan func())}
 	if err = keepSignals(func() error { e.lib, err = load(w); return err }); err != nil {
 		return nil, err
 	}
@@ -72,50 +85,31 @@ func Open(w ranks.World, timeout time.Duration) (ranks.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.lib.name, err)
 	}
+	go e.progress()
 	return e, nil
 }
 
 // pointer is the address of the first element of a slice in the heap, 0 for none.
 func pointer[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
 
-// thread is the one that calls MPI.
+// thread starts MPI, and ends it: that has to be the same one.
 func (e *engine) thread(started chan<- error) {
 	runtime.LockOSThread()
 	started <- keepSignals(e.init)
-	var active []*call
-	since := time.Now() // the last operation began or ended
-	for {
-		if len(active) == 0 {
-			active = e.begin(active, <-e.calls)
-			since = time.Now()
-			continue
-		}
-		select {
-		case c := <-e.calls:
-			active = e.begin(active, c)
-			since = time.Now()
-			continue
-		default:
-		}
-		before := len(active)
-		active = e.test(active)
-		switch {
-		case len(active) < before:
-			since = time.Now()
-		case e.waiting.Load() > 0 && time.Since(since) < spin:
-			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
-		default:
-			time.Sleep(pause)
-		}
+	for f := range e.last {
+		f()
 	}
 }
 
 // init starts MPI.
 func (e *engine) init() error {
 	l := e.lib
-	rc, _, _ := purego.SyscallN(l.initThread, 0, 0, l.funneled, pointer(l.number[:]))
+	rc, _, _ := purego.SyscallN(l.initThread, 0, 0, l.serialized, pointer(l.number[:]))
 	if int32(rc) != 0 {
 		return fmt.Errorf("MPI_Init_thread failed with code %d", int32(rc))
+	}
+	if uintptr(l.number[0]) < l.serialized {
+		return errors.New("this library takes calls of one thread alone: it was built without threads")
 	}
 	rc, _, _ = purego.SyscallN(l.setErrors, l.world, l.errorsReturn)
 	if err := l.failed("MPI_Comm_set_errhandler", rc); err != nil {
@@ -133,56 +127,101 @@ func (e *engine) init() error {
 	return nil
 }
 
-// begin starts an operation.
-func (e *engine) begin(active []*call, c *call) []*call {
-	c.err = e.lib.failed(c.name, c.start(pointer(c.request[:])))
-	if c.err != nil || c.request[0] == 0 {
-		close(c.ended)
-		return active
+// progress tests operations while nobody waits for one.
+func (e *engine) progress() {
+	for {
+		e.asleep.Store(true)
+		if e.under.Load() == 0 || !e.asleep.CompareAndSwap(true, false) {
+			<-e.woken
+		}
+		for e.under.Load() > 0 {
+			if e.waiting.Load() == 0 {
+				e.try(nil)
+			}
+			time.Sleep(pause)
+		}
 	}
-	return append(active, c)
 }
 
-// test is the operations that are still under way.
-func (e *engine) test(active []*call) []*call {
+// queue begins an operation as soon as nobody else calls MPI.
+func (e *engine) queue(c *call) *call {
+	c.e = e
+	e.under.Add(1)
+	e.mu.Lock()
+	e.queued = append(e.queued, c)
+	e.mu.Unlock()
+	e.try(c)
+	if !c.done.Load() && e.asleep.CompareAndSwap(true, false) {
+		e.woken <- struct{}{}
+	}
+	return c
+}
+
+// try calls MPI unless somebody else does: it begins what is queued, and tests one call, or those under way for nil.
+func (e *engine) try(c *call) {
+	if !e.calling.TryLock() {
+		return
+	}
+	defer e.calling.Unlock()
+	e.mu.Lock()
+	queued := e.queued
+	e.queued = nil
+	e.mu.Unlock()
+	for _, q := range queued {
+		q.err = e.lib.failed(q.name, q.start(pointer(q.request[:])))
+		if q.err != nil || q.request[0] == 0 {
+			e.end(q)
+		} else {
+			e.active = append(e.active, q)
+		}
+	}
+	if c != nil && (c.done.Load() || c.request[0] == 0) {
+		return
+	}
 	n := 0
-	return slices.DeleteFunc(active, func(c *call) bool {
-		if n++; n > window && !c.probe {
+	e.active = slices.DeleteFunc(e.active, func(a *call) bool {
+		if n++; c != nil && a != c || c == nil && n > window && !a.probe {
 			return false
 		}
 		e.flag[0] = 0
-		rc, _, _ := purego.SyscallN(e.lib.test, pointer(c.request[:]), pointer(e.flag[:]), e.lib.statusIgnore)
-		c.err = e.lib.failed(c.name, rc)
-		if c.err == nil && e.flag[0] == 0 {
+		rc, _, _ := purego.SyscallN(e.lib.test, pointer(a.request[:]), pointer(e.flag[:]), e.lib.statusIgnore)
+		a.err = e.lib.failed(a.name, rc)
+		if a.err == nil && e.flag[0] == 0 {
 			return false
 		}
-		close(c.ended)
+		e.end(a)
 		return true
 	})
 }
 
-// queue hands an operation to the thread.
-func (e *engine) queue(c *call) *call {
-	c.e, c.ended = e, make(chan struct{})
-	e.calls <- c
-	return c
+// end notes that a call is done.
+func (e *engine) end(c *call) {
+	c.done.Store(true)
+	e.under.Add(-1)
 }
 
 // Wait implements ranks.Request.
 func (c *call) Wait(timeout time.Duration) error {
-	c.e.waiting.Add(1)
-	defer c.e.waiting.Add(-1)
-	var late <-chan time.Time
-	if timeout > 0 {
-		t := time.NewTimer(timeout)
-		defer t.Stop()
-		late = t.C
-	}
-	select {
-	case <-c.ended:
-		return c.err
-	case <-late:
-		return ranks.ErrTimeout
+	e := c.e
+	e.waiting.Add(1)
+	defer e.waiting.Add(-1)
+	since := time.Now()
+	for n := 0; ; n++ {
+		e.try(c)
+		if c.done.Load() {
+			return c.err
+		}
+		if n < hot {
+			continue
+		}
+		switch waited := time.Since(since); {
+		case timeout > 0 && waited > timeout:
+			return ranks.ErrTimeout
+		case waited < spin:
+			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+		default:
+			time.Sleep(pause)
+		}
 	}
 }
 
@@ -320,8 +359,11 @@ func (e *engine) Abort() {
 
 // Close implements ranks.Engine.
 func (e *engine) Close() error {
-	return e.queue(&call{name: "MPI_Finalize", start: func(uintptr) uintptr {
+	done := make(chan error)
+	e.last <- func() {
+		e.calling.Lock() // for good
 		rc, _, _ := purego.SyscallN(e.lib.finalize)
-		return rc
-	}}).Wait(0)
+		done <- e.lib.failed("MPI_Finalize", rc)
+	}
+	return <-done
 }

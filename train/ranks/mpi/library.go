@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -21,7 +22,7 @@ type constants struct {
 	sum, max             uintptr // operations
 	inPlace              uintptr
 	statusIgnore         uintptr
-	funneled             uintptr // the thread level
+	serialized           uintptr // the thread level
 	errorsReturn         uintptr // the handler of errors
 }
 
@@ -29,11 +30,11 @@ type constants struct {
 var (
 	mpich = constants{
 		world: 0x44000000, float: 0x4c00040a, double: 0x4c00080b, bytes: 0x4c00010d, sum: 0x58000003, max: 0x58000001,
-		inPlace: ^uintptr(0), statusIgnore: 1, funneled: 1, errorsReturn: 0x54000001,
+		inPlace: ^uintptr(0), statusIgnore: 1, serialized: 2, errorsReturn: 0x54000001,
 	}
 	standard = constants{
 		world: 0x101, float: 0x210, double: 0x214, bytes: 0x247, sum: 0x21, max: 0x23,
-		inPlace: 1, statusIgnore: 0, funneled: 1024, errorsReturn: 0x143,
+		inPlace: 1, statusIgnore: 0, serialized: 2048, errorsReturn: 0x143,
 	}
 )
 
@@ -75,7 +76,7 @@ func load(w ranks.World) (*library, error) {
 			continue
 		}
 		l := &library{handle: h, file: file}
-		if err := l.bind(); err != nil {
+		if err := errors.Join(l.bind(), l.tune()); err != nil {
 			return nil, fmt.Errorf("MPI library %s: %w", file, err)
 		}
 		return l, nil
@@ -118,7 +119,7 @@ func (l *library) bind() error {
 		l.constants = mpich
 		return nil
 	}
-	l.constants = constants{inPlace: 1, statusIgnore: 0, funneled: 1}
+	l.constants = constants{inPlace: 1, statusIgnore: 0, serialized: 2}
 	for name, h := range map[string]*uintptr{
 		"ompi_mpi_comm_world": &l.world, "ompi_mpi_float": &l.float, "ompi_mpi_double": &l.double, "ompi_mpi_byte": &l.bytes,
 		"ompi_mpi_op_sum": &l.sum, "ompi_mpi_op_max": &l.max, "ompi_mpi_errors_return": &l.errorsReturn,
@@ -129,6 +130,26 @@ func (l *library) bind() error {
 		}
 		*h = p
 	}
+	return nil
+}
+
+// openSums has Open MPI add up, with MPI_Iallreduce, each rank its part of a vector, then gather the parts. For sums in place, of itself it sends whole vectors to one rank
+// and back, twice as much as it has to for two ranks, and more for more.
+const openSums = "OMPI_MCA_coll_libnbc_iallreduce_algorithm"
+
+// tune sets what Open MPI reads from the environment when it starts, where that says nothing else. Go's own copy of the environment is not C's.
+func (l *library) tune() error {
+	if !strings.HasPrefix(l.name, "Open MPI") || strings.HasPrefix(l.name, "Open MPI v4.0") {
+		return nil
+	}
+	set, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
+	if err != nil {
+		return err
+	}
+	name, value := append([]byte(openSums), 0), []byte("3\x00")
+	purego.SyscallN(set, pointer(name), pointer(value), 0)
+	runtime.KeepAlive(name)
+	runtime.KeepAlive(value)
 	return nil
 }
 
