@@ -87,7 +87,7 @@ func (r *Run) Save() error {
 	if err := r.sameBits(); err != nil {
 		return err
 	}
-	return r.saveTogether()
+	return r.profiler.between("checkpoint", r.saveTogether)
 }
 
 // saveTogether writes the state of the run: rank 0 does, while the others give it what only they have.

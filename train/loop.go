@@ -76,6 +76,8 @@ func (r *Run) Train(ctx context.Context) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
+	r.openProfiler()
+	defer func() { r.profiler.show() }()
 	for r.pos.Epoch <= r.Config.Epochs {
 		err := r.mayGoOn()
 		if err == nil {
@@ -242,7 +244,11 @@ func (r *Run) record() (*EpochRecord, error) {
 		return nil, err
 	}
 	start := time.Now()
-	score, err := r.Evaluate()
+	var score *network.Score
+	err := r.profiler.between("evaluation", func() (err error) {
+		score, err = r.Evaluate()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +278,7 @@ func (r *Run) afterEpoch() error {
 		}
 		s, rec := r.state(), *p.Record
 		s.Record, s.Seconds = &rec, &rec.Seconds
-		if err := h.AfterEpoch(s); err != nil {
+		if err := r.profiler.between("hook "+h.Name(), func() error { return h.AfterEpoch(s) }); err != nil {
 			return fmt.Errorf("%s: %w", h.Name(), err)
 		}
 		p.Record, p.Called = &rec, append(p.Called, h.Name())

@@ -18,6 +18,7 @@ import (
 	"onlinerna/train/internal/hostmemory"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
+	"onlinerna/train/profile"
 	"onlinerna/train/ranks/reduce"
 	"onlinerna/train/tensorboard"
 )
@@ -45,6 +46,9 @@ type Run struct {
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
 
+	// Profiled, if set, is given the profile that Config.Profile asks for, and where its trace was written, "" for nowhere.
+	Profiled func(p *profile.Profile, trace string)
+
 	dev    device.Device
 	update device.Update // what steps of the optimiser have in common
 	sum    device.Vector // of gradients, where batches are accumulated
@@ -63,6 +67,7 @@ type Run struct {
 	begun        bool            // the folder holds this run
 	locked       *store.Lock     // the folder
 	due          due             // the next checkpoint
+	profiler     *profiler       // nil without Config.Profile
 	beyond       error           // after which the weights are further than pos
 	ctx          context.Context // of what is under way
 	user         context.Context // the caller's: with one process the same

@@ -46,6 +46,7 @@ func (r *Run) steps() error {
 	}
 	f := &flow{Run: r}
 	err := f.run()
+	f.profiler.off()
 	if err != nil && (len(f.list) > 0 || f.images > 0) {
 		r.beyond = err
 	}
@@ -87,6 +88,10 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 	c, p := &f.Config, &f.pos
 	f.mark = time.Now()
 	p.Seconds.Data += f.mark.Sub(from).Seconds()
+	if f.batches == 0 {
+		f.profiler.starts(f.steps+1, from)
+	}
+	f.profiler.waited(from, f.mark)
 	done := min(f.done+c.Ranks.Size(), f.train.Steps())
 	f.planned += f.train.Between(f.done, done)
 	f.done = done
@@ -118,13 +123,14 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		}
 	}
 	keep := f.Net.Ahead()
-	if x.last && !late {
+	if x.last && (!late || f.profiler.alone(f.steps)) {
 		keep = 0
 	}
 	if err := f.settle(keep); err != nil {
 		return err
 	}
 	if x.last {
+		f.profiler.ends(f.steps)
 		if f.stop || f.ctx.Err() != nil {
 			return f.behind(errStop)
 		}
@@ -151,7 +157,7 @@ func (f *flow) afterIssue(x issued, steps int) error {
 	f.count()
 	for _, h := range f.hooks {
 		if h, ok := h.(QueuedHook); ok {
-			if err := h.AfterIssue(s); err != nil {
+			if err := f.profiler.hook(h.Name(), func() error { return h.AfterIssue(s) }); err != nil {
 				return fmt.Errorf("%s: %w", h.Name(), err)
 			}
 		}
@@ -182,7 +188,12 @@ func (f *flow) settle(keep int) error {
 		if !x.last {
 			continue
 		}
-		bad, stop, err := f.total(f.bad)
+		var bad int
+		var stop bool
+		err := f.profiler.communicates(func() (err error) {
+			bad, stop, err = f.total(f.bad)
+			return err
+		})
 		if err == nil && (math.IsNaN(f.loss) || math.IsInf(f.loss, 0)) {
 			err = f.diverged(fmt.Sprintf("the loss is %g", f.loss/float64(f.images)), p.Steps+1)
 		}
@@ -243,7 +254,7 @@ func (r *Run) afterStep(rec StepRecord) error {
 	s.Step = &rec
 	for _, h := range r.hooks {
 		if h, ok := h.(StepHook); ok {
-			if err := h.AfterStep(s); err != nil {
+			if err := r.profiler.hook(h.Name(), func() error { return h.AfterStep(s) }); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", h.Name(), err))
 			}
 		}

@@ -203,3 +203,31 @@ func TestFaultOfReplayedStep(t *testing.T) {
 		t.Errorf("the resumed run ends with other weights, %v", err)
 	}
 }
+
+// Steps of a run on a GPU are profiled by its clock, and leave the same weights.
+func TestProfileOnGPU(t *testing.T) {
+	needGPU(t)
+	dir := t.TempDir()
+	run := func(name string, args ...string) string {
+		return mustRun(t, append([]string{"train", "--device", "cuda", "--deterministic", "--epochs", "2", "--limit-batches", "9", "--limit-val", "1", "--batch", "16",
+			"--rna", "off", "--ema", "12", "--out", filepath.Join(dir, name)}, args...)...)
+	}
+	run("plain")
+	said := run("profiled", "--profile", "5")
+	for _, want := range []string{"Profile of steps 11 to 15: lenet with sgd, batch 16 of 28×28, on cuda", "\nforward ", "\nbackward ", "\nhook ema ", "\nsgd ", "\nconv1 "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+	var trace struct{ TraceEvents []json.RawMessage }
+	if b, err := os.ReadFile(filepath.Join(dir, "profiled", "profile.json")); err != nil || json.Unmarshal(b, &trace) != nil || len(trace.TraceEvents) < 100 {
+		t.Errorf("%d events, %v", len(trace.TraceEvents), err)
+	}
+	for _, name := range []string{"final.safetensors", "ema.safetensors"} {
+		a, err := os.ReadFile(filepath.Join(dir, "plain", name))
+		b, err2 := os.ReadFile(filepath.Join(dir, "profiled", name))
+		if err != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s is not what it is without a profile: %v, %v", name, err, err2)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/profile"
 	"onlinerna/train/ranks"
 	"onlinerna/train/report"
 )
@@ -171,6 +172,7 @@ func (f *trainFlags) groups() []group {
 	s.DurationVar(&f.stopWithin, "stop-within", 0, "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each step is finished and saved")
 	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
 	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by held-out loss, else by validation loss")
+	s.IntVar(&f.Profile, "profile", 0, "show what so many steps, after ten to warm up, spend their time on, by phase, kind of op and layer; and write profile.json, a trace for chrome://tracing or Perfetto, into the run's folder")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
 	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
 	f.ranks.add(s)
@@ -182,12 +184,12 @@ func (f *trainFlags) groups() []group {
 
 // resumable lists the options that may go with --resume: they do not change results.
 var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
-	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true, "stop-within": true}
+	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true, "stop-within": true, "profile": true}
 
 // positive are the options that have no meaning at 0.
 var positive = []string{"num-classes", "image-size", "accumulate", "epochs", "lr", "head-lr", "layer-decay", "lr-gamma", "lr-step", "lr-hold", "lr-power", "warmup-steps", "clip-grad", "clip-value", "ema-decay", "ema-every",
 	"val-crop", "val-resize", "val-split", "train-crop", "train-crop-from", "repeat-augment",
-	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-keep"}
+	"rna-window", "rna-start", "rna-per-epoch", "rna-every", "rna-bn-batches", "checkpoint-keep", "profile"}
 
 // check finds mistakes that the config does not show: there what is 0 was not said.
 func (f *trainFlags) check(set *pflag.FlagSet) error {
@@ -293,6 +295,15 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if e := run.Config.EMA; e > 0 && e < 1 {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
+	run.Profiled = func(p *profile.Profile, trace string) {
+		progress.done()
+		fmt.Fprintln(out)
+		p.WriteTable(out)
+		if trace != "" {
+			fmt.Fprintf(out, "Trace for chrome://tracing or ui.perfetto.dev: %s\n", trace)
+		}
+		fmt.Fprintln(out)
+	}
 	announce(out, run, dev.Name())
 	defer f.deadline(cmd.Context(), run.Config.Out, bar)()
 	err = run.Train(cmd.Context())
@@ -351,6 +362,7 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 		}
 		for name, change := range map[string]func(){
 			"epochs":  func() { c.Epochs = f.Epochs },
+			"profile": func() { c.Profile = f.Profile },
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
 			"max-bad":         func() { c.MaxBad = &f.maxBad },
 			"checkpoint-keep": func() { c.CheckpointKeep = f.CheckpointKeep },

@@ -4,6 +4,7 @@ package text
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Columns are those of a terminal.
@@ -65,4 +66,51 @@ func Bytes(n int64) string {
 		return fmt.Sprintf("%.3g MB", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%.3g GB", float64(n)/1e9)
+}
+
+// Table aligns the first column of rows to the left, the others to the right.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				line += cell + pad
+			} else {
+				line += "  " + pad + cell
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Number writes three digits or more, without an exponent.
+func Number(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case x >= 1:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+// Percent writes a share, and nothing for none.
+func Percent(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*x)
 }

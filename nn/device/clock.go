@@ -11,6 +11,30 @@ type Clock interface {
 	Between(i, j int) (time.Duration, error)
 }
 
+// Timed is how long the work takes that f gives to a device: by the clock of one that has it, else by the host's.
+func Timed(dev Device, f func() error) (time.Duration, error) {
+	c, ok := As[Clock](dev)
+	if !ok {
+		start := time.Now()
+		err := f()
+		if err == nil {
+			err = dev.Sync()
+		}
+		return time.Since(start), err
+	}
+	err := c.Mark(0)
+	if err == nil {
+		err = f()
+	}
+	if err == nil {
+		err = c.Mark(1)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return c.Between(0, 1)
+}
+
 // Limits are speeds that bound what runs on a device: the best that was measured with nothing beside it.
 type Limits struct {
 	Products  []Limit // operations a second of products of matrices, the precision of the device's nets first

@@ -43,7 +43,7 @@ func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 	for _, k := range marks {
 		at := 0
 		for _, n := range k.Nodes {
-			t, err := m.makes(n)
+			t, err := m.Makes(n)
 			if err != nil {
 				return nil, err
 			}
@@ -55,8 +55,8 @@ func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 	return r, nil
 }
 
-// makes is the task that makes the value of a node.
-func (m *Machine) makes(n *G.Node) (int, error) {
+// Makes is the position in a run, from 0, of the group that makes a kept or bound result.
+func (m *Machine) Makes(n *G.Node) (int, error) {
 	v, ok := m.prog.values[n]
 	if !ok || m.prog.sources[v] != computed {
 		return 0, errors.New("machine: mark behind a node that is not computed")

@@ -7,9 +7,9 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Tracer is told of each group of a run how long it took. The group is the same value in every run and must
+// Tracer is told of each group of a run when it began and how long it took. The group is the same value in every run and must
 // not be changed.
-type Tracer func(g *device.Group, took time.Duration)
+type Tracer func(g *device.Group, at time.Time, took time.Duration)
 
 // Trace has later runs report their groups, in order, to t; nil ends that. A device with a clock times the groups itself
 // while its queue goes on; any other is waited for after each group.
@@ -33,13 +33,13 @@ func (m *Machine) runTraced() error {
 			return m.runError(i, err)
 		}
 		end := time.Now()
-		m.tracer(m.plan.tasks[i].group, end.Sub(start))
+		m.tracer(m.plan.tasks[i].group, start, end.Sub(start))
 		start = time.Now() // the tracer's time is nobody's
 	}
 	return nil
 }
 
-// runTimed runs the bound kernels by the device's clock.
+// runTimed runs the bound kernels by the device's clock. They end when the last mark has passed.
 func (m *Machine) runTimed(c device.Clock) error {
 	if err := c.Mark(0); err != nil {
 		return fmt.Errorf("machine: %w", err)
@@ -53,12 +53,19 @@ func (m *Machine) runTimed(c device.Clock) error {
 			return m.runError(i, err)
 		}
 	}
+	times := make([]time.Duration, len(m.kernels))
+	all := time.Duration(0)
 	for i := range m.kernels {
-		took, err := c.Between(i, i+1)
-		if err != nil {
+		var err error
+		if times[i], err = c.Between(i, i+1); err != nil {
 			return m.runError(i, err)
 		}
-		m.tracer(m.plan.tasks[i].group, took)
+		all += times[i]
+	}
+	at := time.Now().Add(-all)
+	for i, took := range times {
+		m.tracer(m.plan.tasks[i].group, at, took)
+		at = at.Add(took)
 	}
 	return nil
 }

@@ -38,10 +38,15 @@ func TestTrace(t *testing.T) {
 	}
 	var kinds []string
 	seen := map[*device.Group]int{}
-	m.Trace(func(g *device.Group, took time.Duration) {
+	var last time.Time
+	m.Trace(func(g *device.Group, at time.Time, took time.Duration) {
 		if took < 0 {
 			t.Errorf("%v took %v", g, took)
 		}
+		if at.Before(last) {
+			t.Errorf("%v begins %v before the end of the group before", g, last.Sub(at))
+		}
+		last = at.Add(took)
 		seen[g]++
 		kinds = append(kinds, g.Steps[0].Op.Kind())
 	})
@@ -119,7 +124,8 @@ func TestTraceByClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		var times []time.Duration
-		m.Trace(func(_ *device.Group, took time.Duration) { times = append(times, took) })
+		var starts []time.Time
+		m.Trace(func(_ *device.Group, at time.Time, took time.Duration) { times, starts = append(times, took), append(starts, at) })
 		err = m.Run()
 		if fails != 0 {
 			if !errors.Is(err, errClock) {
@@ -129,6 +135,8 @@ func TestTraceByClock(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(times, []time.Duration{time.Second, 3 * time.Second}) || !slices.Equal(dev.marks, []int{0, 1, 2}) {
 			t.Errorf("times %v of marks %v, %v", times, dev.marks, err)
+		} else if d := starts[1].Sub(starts[0]); d != time.Second {
+			t.Errorf("the second group begins %v after the first, which took a second", d)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
+	"onlinerna/train/profile"
 )
 
 // Options say what to measure.
@@ -85,24 +86,6 @@ const (
 	statsMomentum = 0.1
 )
 
-// streams is how often a step of an optimiser goes through the parameters or a vector of their size: it reads weights, gradients and state
-// and writes weights and state. What has a rate for each tensor looks for the norms before, as LAMB for the gradient's.
-func streams(o device.Optimizer) int {
-	n := 3 + 2*len(o.State())
-	a, adaptive := o.(device.Adaptive)
-	if !adaptive {
-		return n
-	}
-	n += 2 // weights and gradients
-	if len(o.State()) > 1 {
-		n++ // the other state: norms are those of the step
-	}
-	if a.MaxNorm() > 0 {
-		n++
-	}
-	return n
-}
-
 // Run measures a network on dev. A step that fails ends it, and so does ctx between steps.
 func Run(ctx context.Context, dev device.Device, o Options) (result *Result, err error) {
 	result, err = run(ctx, dev, o)
@@ -167,19 +150,19 @@ func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSp
 	if err := b.steps(ctx, b.Warmup); err != nil {
 		return nil, err
 	}
-	b.profile.forget()
+	b.profile.Forget()
 	before := usageNow()
 	if err := b.steps(ctx, b.Steps); err != nil {
 		return nil, err
 	}
 	b.used = usageNow().since(before).per(b.Steps)
-	speed := newInputSpeed(input, b.Batch, b.profile.steps, b.profile.waits)
+	speed := newInputSpeed(input, b.Batch, b.profile.Steps, b.profile.Waits)
 	if kinds && apart {
 		b.trace(true)
 		if err := b.steps(ctx, 1); err != nil { // kernels are launched in another way than before
 			return nil, err
 		}
-		b.profile.forget()
+		b.profile.Forget()
 		if err := b.steps(ctx, min(b.Steps, clockedSteps)); err != nil {
 			return nil, err
 		}
@@ -187,7 +170,7 @@ func (b *bench) measure(ctx context.Context, input string, kinds bool) (*InputSp
 	if kinds {
 		b.main = b.profile
 	}
-	b.profile = profile{}
+	b.profile = profile.Kinds{}
 	return speed, nil
 }
 

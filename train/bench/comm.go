@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/internal/text"
 	"onlinerna/train/ranks"
 )
 
@@ -134,13 +135,13 @@ func (r *CommResult) WriteTable(w io.Writer) error {
 	rows := [][]string{{"bytes", "float32", "ms", "GB/s", "bus GB/s", "wrong", "plain ms", "bus GB/s", "of plain"}}
 	for _, s := range r.Sizes {
 		t := s.Sum.Median
-		row := []string{thousands(s.Bytes), thousands(s.Bytes / 4), number(1e3 * t), number(float64(s.Bytes) / t / 1e9), number(r.Bus(s.Bytes, t) / 1e9), fmt.Sprint(s.Wrong)}
+		row := []string{thousands(s.Bytes), thousands(s.Bytes / 4), text.Number(1e3 * t), text.Number(float64(s.Bytes) / t / 1e9), text.Number(r.Bus(s.Bytes, t) / 1e9), fmt.Sprint(s.Wrong)}
 		if p := s.Plain.Median; p > 0 {
-			row = append(row, number(1e3*p), number(r.Bus(s.Bytes, p)/1e9), percent(p/t))
+			row = append(row, text.Number(1e3*p), text.Number(r.Bus(s.Bytes, p)/1e9), text.Percent(p/t))
 		}
 		rows = append(rows, row)
 	}
-	writeColumns(&b, rows)
+	b.WriteString(text.Table(rows))
 	b.WriteString("\nms: medians, as training sums gradients; plain: MPI_Allreduce, which blocks; bus: times 2(R−1)/R, what a ring needs of each link;\nof plain: its time over the sum's\n")
 	_, err := io.WriteString(w, b.String())
 	return err

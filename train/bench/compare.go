@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"onlinerna/internal/text"
 	"os"
 	"strings"
 )
@@ -67,7 +68,7 @@ func WriteComparison(w io.Writer, list []*Result) error {
 			bytes = gigabytes(memory)
 		}
 		if r.Peak > 0 {
-			peak = percent(r.GFLOPS.Median / r.Peak)
+			peak = text.Percent(r.GFLOPS.Median / r.Peak)
 		}
 		key := work + r.Precision + on
 		if f := first[key]; f == nil {
@@ -80,15 +81,15 @@ func WriteComparison(w io.Writer, list []*Result) error {
 			inputs = []InputSpeed{{Input: Synthetic, Images: r.Images}}
 		}
 		for i, in := range inputs {
-			row := []string{r.program(), on, r.Precision, work, in.Input, number(in.Images.Median), number(in.Images.Q1), number(in.Images.Q3), number(r.GFLOPS.Median), peak, bytes, ratio}
+			row := []string{r.program(), on, r.Precision, work, in.Input, text.Number(in.Images.Median), text.Number(in.Images.Q1), text.Number(in.Images.Q3), text.Number(r.GFLOPS.Median), peak, bytes, ratio}
 			if i > 0 {
-				row = []string{"", "", "", "", in.Input, number(in.Images.Median), number(in.Images.Q1), number(in.Images.Q3), "", "", "", ""}
+				row = []string{"", "", "", "", in.Input, text.Number(in.Images.Median), text.Number(in.Images.Q1), text.Number(in.Images.Q3), "", "", "", ""}
 			}
 			rows = append(rows, row)
 		}
 	}
 	var b strings.Builder
-	writeColumns(&b, rows)
+	b.WriteString(text.Table(rows))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
 )
@@ -76,7 +77,7 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 // gigabytes writes a number of bytes.
 func gigabytes(n int64) string {
 	if n < 1e9 {
-		return number(float64(n)/1e6) + " MB"
+		return text.Number(float64(n)/1e6) + " MB"
 	}
-	return number(float64(n)/1e9) + " GB"
+	return text.Number(float64(n)/1e9) + " GB"
 }

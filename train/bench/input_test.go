@@ -12,6 +12,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train/network"
+	"onlinerna/train/profile"
 )
 
 // queue is a device like a GPU: its clock and its limits are its own, and so is its memory.
@@ -150,11 +151,11 @@ func TestClock(t *testing.T) {
 	}
 	groups := 0
 	for _, k := range r.Kinds {
-		if k.Name != rest && k.Name != "sgd" {
+		if k.Name != profile.Rest && k.Name != "sgd" {
 			groups += k.Calls
 		}
 	}
-	if want := (clockedSteps + 1) * (groups + 1 + 2); q.count != want { // groups and one more, and before and after SGD
+	if want := (clockedSteps + 1) * (2 + groups + 1 + 2); q.count != want { // before and after the input and SGD; groups and one more
 		t.Errorf("%d marks for %d groups, want %d", q.count, groups, want)
 	}
 	for _, k := range append(r.Kinds, r.Products) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -136,12 +137,12 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 			if err := errors.Join(ctx.Err(), w.b.steps(ctx, o.Warmup)); err != nil {
 				return nil, err
 			}
-			w.b.profile.forget()
+			w.b.profile.Forget()
 			if err := w.b.steps(ctx, o.Steps); err != nil {
 				return nil, err
 			}
-			*w.times = append(*w.times, w.b.profile.steps...)
-			w.b.profile.forget()
+			*w.times = append(*w.times, w.b.profile.Steps...)
+			w.b.profile.Forget()
 		}
 		for range o.Steps {
 			if err := g.Barrier(); err != nil {
@@ -193,7 +194,7 @@ func (r *ManyResult) WriteTable(w io.Writer) error {
 	rows := [][]string{{"a step of", "ms", "quartiles", "", "images/s"}}
 	add := func(what string, s Spread, images int) {
 		if s.Median > 0 {
-			rows = append(rows, []string{what, number(1e3 * s.Median), number(1e3 * s.Q1), number(1e3 * s.Q3), number(float64(images) / s.Median)})
+			rows = append(rows, []string{what, text.Number(1e3 * s.Median), text.Number(1e3 * s.Q1), text.Number(1e3 * s.Q3), text.Number(float64(images) / s.Median)})
 		}
 	}
 	add("rank 0 alone", r.Alone, r.Batch)
@@ -204,10 +205,10 @@ func (r *ManyResult) WriteTable(w io.Writer) error {
 	}
 	add("the sums by themselves", r.Sums, 0)
 	rows[len(rows)-1][4] = ""
-	writeColumns(&b, rows)
-	fmt.Fprintf(&b, "\nefficiency against one rank: %s", percent(r.Efficiency()))
+	b.WriteString(text.Table(rows))
+	fmt.Fprintf(&b, "\nefficiency against one rank: %s", text.Percent(r.Efficiency()))
 	if r.Whole.Median > 0 {
-		fmt.Fprintf(&b, "; against one process with all threads: %s", percent(r.OfWhole()))
+		fmt.Fprintf(&b, "; against one process with all threads: %s", text.Percent(r.OfWhole()))
 	}
 	fmt.Fprintf(&b, "; hidden of the sums: %.0f %%\n", 100*r.Hidden())
 	_, err := io.WriteString(w, b.String())

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"onlinerna/internal/text"
 	"onlinerna/train/internal/figure"
 )
 
@@ -37,16 +38,16 @@ func (r *Result) Plot(w io.Writer, format string) error {
 	}
 	took, err := panel(kinds, "ms a step",
 		func(k Kind) float64 { return 1e3 * k.Seconds },
-		func(k Kind) string { return percent(k.Share) })
+		func(k Kind) string { return text.Percent(k.Share) })
 	if err != nil {
 		return err
 	}
 	reached, err := panel(kinds, "% of the limit", reach, func(k Kind) string {
 		switch {
 		case k.GFLOP > 0:
-			return number(k.GFLOPS) + " GFLOP/s"
+			return text.Number(k.GFLOPS) + " GFLOP/s"
 		case k.GB > 0:
-			return number(k.GBS) + " GB/s"
+			return text.Number(k.GBS) + " GB/s"
 		}
 		return ""
 	})
@@ -79,7 +80,7 @@ func (r *Result) title() string {
 	if r.Card != "" {
 		on = r.Card + ", " + r.Precision
 	}
-	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.work(), r.Batch, number(r.Images.Median), on)
+	return fmt.Sprintf("%s, %s, batch %d: %s images/s on %s", r.Model, r.work(), r.Batch, text.Number(r.Images.Median), on)
 }
 
 // drawLegend says what the colours mean.
@@ -134,7 +135,7 @@ func panel(kinds []Kind, label string, value func(Kind) float64, remark func(Kin
 		if err != nil {
 			return nil, fmt.Errorf("drawing %s: %w", k.Name, err)
 		}
-		b.Horizontal, b.LineStyle.Width, b.XMin, b.Color = true, 0, at(i, kinds), k.colour()
+		b.Horizontal, b.LineStyle.Width, b.XMin, b.Color = true, 0, at(i, kinds), colour(k)
 		p.Add(b)
 		longest = max(longest, v)
 		notes.XYs = append(notes.XYs, plotter.XY{X: v, Y: at(i, kinds)})
@@ -154,7 +155,7 @@ func panel(kinds []Kind, label string, value func(Kind) float64, remark func(Kin
 	return p, nil
 }
 
-func (k *Kind) colour() color.Color {
+func colour(k Kind) color.Color {
 	switch {
 	case k.GFLOP > 0:
 		return figure.Blue

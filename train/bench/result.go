@@ -1,13 +1,13 @@
 package bench
 
 import (
-	"cmp"
 	"encoding/json"
 	"io"
 	"runtime"
 	"slices"
 
 	"onlinerna/nn/device"
+	"onlinerna/train/profile"
 )
 
 // Result is a measurement. In JSON its fields have the names that scripts/bench_pytorch.py uses.
@@ -90,24 +90,7 @@ type Spread struct {
 }
 
 // Kind is what the groups with the same ops cost in a step.
-type Kind struct {
-	Name    string  `json:"name"` // of the ops, as "batch_norm + relu"
-	Calls   int     `json:"calls"`
-	Seconds float64 `json:"seconds"` // median of the steps
-	Share   float64 `json:"share"`   // of the time of all steps
-
-	GFLOP  float64 `json:"gflop,omitempty"`
-	GFLOPS float64 `json:"gflop_per_s,omitempty"` // GFLOP / Seconds
-	OfPeak float64 `json:"of_peak,omitempty"`     // GFLOPS / Result.Peak
-
-	// GB is what has to be moved at least: each input of a group is read once, each output written once.
-	GB      float64 `json:"gb,omitempty"`
-	GBS     float64 `json:"gb_per_s,omitempty"` // GB / Seconds
-	OfTriad float64 `json:"of_triad,omitempty"` // GBS / Result.Triad
-
-	// OfRoofline is the time that the limits allow, GFLOP / Peak or GB / Triad, whichever is longer, over Seconds.
-	OfRoofline float64 `json:"of_roofline,omitempty"`
-}
+type Kind = profile.Kind
 
 // WriteJSON writes r, indented.
 func (r *Result) WriteJSON(w io.Writer) error {
@@ -156,40 +139,10 @@ func (r *Result) set(b *bench, l limits) {
 		r.Optimizer = b.optimizer.Name()
 	}
 	r.describe(b.net.Device)
-	total := sum(b.main.steps)
-	r.KindSteps = len(b.main.steps)
-	var products tally
-	seconds := make([]float64, len(b.main.steps)) // of products
-	for _, k := range b.main.kinds {
-		r.Kinds = append(r.Kinds, r.kind(k.name, k.last, k.seconds, total))
-		if k.last.flops == 0 {
-			continue
-		}
-		products.calls += k.last.calls
-		products.flops += k.last.flops
-		for i, s := range k.seconds {
-			seconds[i] += s
-		}
-	}
-	slices.SortStableFunc(r.Kinds, func(a, b Kind) int { return cmp.Compare(b.Share, a.Share) })
-	r.Products = r.kind("all products", products, seconds, total)
+	r.KindSteps = len(b.main.Steps)
+	r.Kinds, r.Products = b.main.Sum(l.peak, l.triad)
 	r.GFLOP = r.Products.GFLOP
-	r.Products.OfRoofline = r.ofRoofline()
 	r.GFLOPS = r.Seconds.per(r.GFLOP)
-}
-
-// ofRoofline is that of all products: the sum of the times that the limits allow each kind, over the time taken.
-func (r *Result) ofRoofline() float64 {
-	allowed := 0.
-	for _, k := range r.Kinds {
-		if k.GFLOP > 0 {
-			allowed += k.OfRoofline * k.Seconds
-		}
-	}
-	if r.Products.Seconds == 0 {
-		return 0
-	}
-	return allowed / r.Products.Seconds
 }
 
 // describe asks a device for what it says of itself.
@@ -206,21 +159,6 @@ func (r *Result) describe(dev device.Device) {
 	if d, ok := device.As[device.OwnMemory](dev); ok {
 		r.DeviceMemory, _ = d.PeakMemory() // of a device that has just worked
 	}
-}
-
-func (r *Result) kind(name string, t tally, seconds []float64, total float64) Kind {
-	k := Kind{Name: name, Calls: t.calls, Seconds: spread(seconds).Median, Share: sum(seconds) / total, GFLOP: float64(t.flops) / 1e9, GB: float64(t.bytes) / 1e9}
-	if k.Seconds > 0 {
-		k.GFLOPS, k.GBS = k.GFLOP/k.Seconds, k.GB/k.Seconds
-	}
-	if r.Peak > 0 {
-		k.OfPeak = k.GFLOPS / r.Peak
-	}
-	if r.Triad > 0 {
-		k.OfTriad = k.GBS / r.Triad
-	}
-	k.OfRoofline = max(k.OfPeak, k.OfTriad)
-	return k
 }
 
 func sum(list []float64) (s float64) {

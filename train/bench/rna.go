@@ -232,7 +232,7 @@ func (b *rnaBench) measureNet(dev device.Device) (err error) {
 	if err := run(b.Net.Warmup); err != nil {
 		return err
 	}
-	net.profile.forget()
+	net.profile.Forget()
 	if err := run(b.Net.Steps); err != nil {
 		return err
 	}

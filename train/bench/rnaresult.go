@@ -95,12 +95,12 @@ func (s *NetSpeed) set(b *bench) {
 	if d, ok := device.As[device.Processor](b.net.Device); ok {
 		s.Level, s.Threads = d.Level(), d.Threads()
 	}
-	sgd := b.profile.byName[b.optimizer.Name()].seconds
+	sgd := b.profile.Seconds(b.optimizer.Name())
 	both := make([]float64, len(sgd))
 	for i := range both {
-		both[i] = b.profile.steps[i] - sgd[i]
+		both[i] = b.profile.Steps[i] - sgd[i]
 	}
-	s.Seconds, s.Step, s.Steps = spread(both), spread(b.profile.steps), len(both)
+	s.Seconds, s.Step, s.Steps = spread(both), spread(b.profile.Steps), len(both)
 	s.Images = float64(s.Batch) / s.Step.Median
 	s.Epoch = imageNet / s.Images
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"onlinerna/internal/text"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ func (r *RNAResult) WriteTable(w io.Writer) error {
 	}
 	b.WriteString("\n")
 	for _, p := range r.Places {
-		fmt.Fprintf(&b, "%s: %s; memory of %s GB/s\n", p.Name, p.describe(), number(p.Bandwidth))
+		fmt.Fprintf(&b, "%s: %s; memory of %s GB/s\n", p.Name, p.describe(), text.Number(p.Bandwidth))
 		if len(p.LeftOut) > 0 {
 			fmt.Fprintf(&b, "%s: N = %s are left out, from %s on: %s are free, of which a tenth is left alone\n", p.Name, list(p.LeftOut), gigabytes(windowBytes(p.LeftOut[0], r.Dim)), gigabytes(p.Free))
 		}
@@ -32,7 +33,7 @@ func (r *RNAResult) WriteTable(w io.Writer) error {
 			fmt.Fprintf(&b, ", %s of level %s", count(n.Threads, "thread"), n.Level)
 		}
 		fmt.Fprintf(&b, ", batch %d of %d×%d×%d: %s, quartiles %s to %s; with SGD's update %s images/s\n",
-			n.Batch, n.ImageSize, n.ImageSize, n.Channels, seconds(n.Seconds.Median), seconds(n.Seconds.Q1), seconds(n.Seconds.Q3), number(n.Images))
+			n.Batch, n.ImageSize, n.ImageSize, n.Channels, seconds(n.Seconds.Median), seconds(n.Seconds.Q1), seconds(n.Seconds.Q3), text.Number(n.Images))
 		fmt.Fprintf(&b, "batch %d: %s\n", n.Batch, n.Why)
 	}
 	b.WriteString("\n")
@@ -63,16 +64,16 @@ func (r *RNAResult) writePasses(b *strings.Builder) {
 	for _, p := range r.sorted() {
 		s := p.Seconds.times(1e3)
 		row := []string{
-			p.Place + ", " + p.Pass, fmt.Sprint(p.N), gigabytes(p.Held), number(s.Median), number(s.Q1), number(s.Q3),
-			number(1e3 * p.Gram), number(1e3 * p.Solve), number(1e3 * p.Combine),
-			number(p.GB), number(p.GBS), percent(p.OfBandwidth), number(p.Readings),
+			p.Place + ", " + p.Pass, fmt.Sprint(p.N), gigabytes(p.Held), text.Number(s.Median), text.Number(s.Q1), text.Number(s.Q3),
+			text.Number(1e3 * p.Gram), text.Number(1e3 * p.Solve), text.Number(1e3 * p.Combine),
+			text.Number(p.GB), text.Number(p.GBS), text.Percent(p.OfBandwidth), text.Number(p.Readings),
 		}
 		if r.Net != nil {
 			row = append(row, small(100*p.OfNet)+" %")
 		}
 		rows = append(rows, row)
 	}
-	writeColumns(b, rows)
+	b.WriteString(text.Table(rows))
 }
 
 // sorted are the passes of each curve in turn.
@@ -113,7 +114,7 @@ const epochWindow = 10
 // writeEpoch says what a pass at the end of each epoch adds to ImageNet's.
 func (r *RNAResult) writeEpoch(b *strings.Builder) {
 	n := r.Net
-	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", thousands(imageNet), duration(n.Epoch), number(n.Images), n.Device)
+	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", thousands(imageNet), duration(n.Epoch), text.Number(n.Images), n.Device)
 	for _, place := range r.Places {
 		for _, name := range []string{FullPass, OnlinePass, HostOnlinePass} {
 			var best *RNAPass // the N next to the paper's
@@ -151,9 +152,9 @@ func duration(s float64) string {
 // seconds writes a short time.
 func seconds(s float64) string {
 	if s < 1 {
-		return number(1e3*s) + " ms"
+		return text.Number(1e3*s) + " ms"
 	}
-	return number(s) + " s"
+	return text.Number(s) + " s"
 }
 
 // thousands writes 25557032 as 25,557,032.

@@ -10,6 +10,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/train/config"
 	"onlinerna/train/network"
+	"onlinerna/train/profile"
 )
 
 // config is that of the network.
@@ -35,9 +36,9 @@ type bench struct {
 
 	tracing bool // the kinds of ops are told apart
 	apart   bool // the optimiser's step is
-	profile profile
-	main    profile // of the kinds of ops
-	used    Usage   // of a step of the last measurement
+	profile profile.Kinds
+	main    profile.Kinds // of the kinds of ops
+	used    Usage         // of a step of the last measurement
 }
 
 // open puts the network on the device.
@@ -101,11 +102,26 @@ func (b *bench) close() error {
 func (b *bench) trace(on bool) {
 	b.tracing = on
 	if on {
-		b.net.Trace(b.profile.group)
+		b.net.Trace(tracer{b})
 	} else {
 		b.net.Trace(nil)
 	}
 }
+
+// tracer enters what a step spends its time on.
+type tracer struct{ *bench }
+
+func (t tracer) Group(_ network.Phase, g *device.Group, _ time.Time, took time.Duration) {
+	t.profile.Group(g, took)
+}
+
+func (t tracer) Part(p network.Phase, _ time.Time, took time.Duration) {
+	if p == network.Updating {
+		t.profile.Update(t.optimizer, t.paramBytes(), took)
+	}
+}
+
+func (b *bench) paramBytes() int { return b.net.Device.DType().Size() * b.net.Params.Len() }
 
 // steps runs n steps and enters their times. The last one ends when all the work is done.
 func (b *bench) steps(ctx context.Context, n int) error {
@@ -126,7 +142,7 @@ func (b *bench) steps(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		b.profile.step(time.Since(start), waited)
+		b.profile.Step(time.Since(start), waited)
 	}
 	return nil
 }
@@ -140,23 +156,20 @@ func (b *bench) run(batch *data.Batch) error {
 		u.Numbers.Scale = 1 / float64(b.ranks)
 	}
 	switch {
-	case b.Eval && b.tracing:
-		_, err := b.net.Evaluate(batch, nil)
-		return err
 	case b.Eval:
 		return b.ahead(b.net.StartEvaluation(batch))
-	case !b.tracing && !b.apart:
+	case !b.apart:
 		return b.ahead(b.net.Start(batch, network.StepOptions{StatsMomentum: statsMomentum, Update: u, Reducer: b.reducer, Weight: 1}))
 	}
 	if _, _, err := b.net.Gradient(batch, statsMomentum); err != nil {
 		return err
 	}
-	took, err := timed(b.net.Device, func() error { return b.net.Params.Update(u) })
-	b.profile.add(u.Optimizer.Name(), took, 0, int64(streams(b.optimizer)*b.net.Device.DType().Size()*b.net.Params.Len()))
+	took, err := device.Timed(b.net.Device, func() error { return b.net.Params.Update(u) })
+	b.profile.Update(u.Optimizer, b.paramBytes(), took)
 	return err
 }
 
-// ahead waits for the step before the one that was given to the device.
+// ahead waits for the step before the one that was given to the device; where parts are told apart, for this one.
 func (b *bench) ahead(p *network.Pending, err error) error {
 	if err != nil {
 		return err
@@ -164,6 +177,10 @@ func (b *bench) ahead(p *network.Pending, err error) error {
 	before := b.pending
 	if b.pending = p; before != nil {
 		_, _, err = before.Wait()
+	}
+	if err == nil && b.tracing {
+		b.pending = nil
+		_, _, err = p.Wait()
 	}
 	return err
 }
@@ -177,28 +194,4 @@ func (b *bench) settle() error {
 		}
 	}
 	return b.net.Device.Sync()
-}
-
-// timed is how long the work takes that f gives to a device.
-func timed(dev device.Device, f func() error) (time.Duration, error) {
-	c, ok := device.As[device.Clock](dev)
-	if !ok {
-		start := time.Now()
-		err := f()
-		if err == nil {
-			err = dev.Sync()
-		}
-		return time.Since(start), err
-	}
-	err := c.Mark(0)
-	if err == nil {
-		err = f()
-	}
-	if err == nil {
-		err = c.Mark(1)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return c.Between(0, 1)
 }

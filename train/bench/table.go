@@ -3,8 +3,9 @@ package bench
 import (
 	"fmt"
 	"io"
+	"onlinerna/internal/text"
+	"onlinerna/train/profile"
 	"strings"
-	"unicode/utf8"
 )
 
 // WriteTable writes r for people.
@@ -49,11 +50,11 @@ func (r *Result) speeds(b *strings.Builder) {
 		name string
 		s    Spread
 	}{{"images/s", r.Images}, {"GFLOP/s", r.GFLOPS}, {"ms a step", r.Seconds.times(1e3)}} {
-		rows = append(rows, []string{x.name, number(x.s.Median), number(x.s.Min), number(x.s.Q1), number(x.s.Q3), number(x.s.Max)})
+		rows = append(rows, []string{x.name, text.Number(x.s.Median), text.Number(x.s.Min), text.Number(x.s.Q1), text.Number(x.s.Q3), text.Number(x.s.Max)})
 	}
-	writeColumns(b, rows)
+	b.WriteString(text.Table(rows))
 	if cpu := r.Usage.User + r.Usage.System; cpu > 0 {
-		fmt.Fprintf(b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults", number(cpu), number(r.GFLOP/cpu), number(r.Usage.System), r.Usage.Faults)
+		fmt.Fprintf(b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults", text.Number(cpu), text.Number(r.GFLOP/cpu), text.Number(r.Usage.System), r.Usage.Faults)
 		if r.Memory > 0 {
 			fmt.Fprintf(b, "; peak resident set %.0f MB", float64(r.Memory)/1e6)
 		}
@@ -65,10 +66,10 @@ func (r *Result) speeds(b *strings.Builder) {
 	if len(r.Inputs) > 1 {
 		rows = [][]string{{"input", "images/s", "min", "max", "waited"}}
 		for _, i := range r.Inputs {
-			rows = append(rows, []string{i.Input, number(i.Images.Median), number(i.Images.Min), number(i.Images.Max), percent(i.Waited)})
+			rows = append(rows, []string{i.Input, text.Number(i.Images.Median), text.Number(i.Images.Min), text.Number(i.Images.Max), text.Percent(i.Waited)})
 		}
 		b.WriteByte('\n')
-		writeColumns(b, rows)
+		b.WriteString(text.Table(rows))
 	}
 }
 
@@ -78,14 +79,7 @@ func (r *Result) kinds(b *strings.Builder) {
 		fmt.Fprintf(b, "\nkinds of ops, by the device's clock in %d steps of their own:\n", r.KindSteps)
 	}
 
-	rows := [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + r.bandwidth(), "of roofline"}}
-	for _, k := range r.Kinds {
-		rows = append(rows, k.row())
-	}
-	rows = append(rows, r.Products.row())
-	b.WriteByte('\n')
-	writeColumns(b, rows)
-	b.WriteByte('\n')
+	b.WriteString("\n" + profile.Table(r.Kinds, r.Products, r.bandwidth()) + "\n")
 }
 
 // notes say what the columns go by.
@@ -95,7 +89,7 @@ func (r *Result) notes(b *strings.Builder) {
 		if i == 0 {
 			what = "peak, " + what
 		}
-		fmt.Fprintf(b, "%s: %s %s, %s\n", what, number(l.Speed), l.Unit, l.How)
+		fmt.Fprintf(b, "%s: %s %s, %s\n", what, text.Number(l.Speed), l.Unit, l.How)
 	}
 	if r.Peak > 0 && len(r.Limits) == 0 {
 		fmt.Fprintf(b, "peak: %.0f GFLOP/s, multiply-adds of whole vectors on registers by all threads\n", r.Peak)
@@ -118,62 +112,6 @@ func (r *Result) bandwidth() string {
 	return "triad"
 }
 
-// row shows a kind with products by its operations and another by its bytes.
-func (k *Kind) row() []string {
-	row := []string{k.Name, fmt.Sprint(k.Calls), number(1e3 * k.Seconds), percent(k.Share), "", "", "", "", "", "", percent(k.OfRoofline)}
-	switch {
-	case k.GFLOP > 0:
-		row[4], row[5], row[6] = number(k.GFLOP), number(k.GFLOPS), percent(k.OfPeak)
-	case k.GB > 0:
-		row[7], row[8], row[9] = number(k.GB), number(k.GBS), percent(k.OfTriad)
-	}
-	return row
-}
-
 func (s Spread) times(a float64) Spread {
 	return Spread{a * s.Min, a * s.Q1, a * s.Median, a * s.Q3, a * s.Max}
-}
-
-// number writes three digits or more, without an exponent.
-func number(x float64) string {
-	switch {
-	case x == 0:
-		return "0"
-	case x >= 100:
-		return fmt.Sprintf("%.0f", x)
-	case x >= 10:
-		return fmt.Sprintf("%.1f", x)
-	case x >= 1:
-		return fmt.Sprintf("%.2f", x)
-	}
-	return fmt.Sprintf("%.3f", x)
-}
-
-func percent(x float64) string {
-	if x == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.1f %%", 100*x)
-}
-
-// writeColumns aligns the first column to the left, the others to the right.
-func writeColumns(b *strings.Builder, rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
-				line += cell + pad
-			} else {
-				line += "  " + pad + cell
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"onlinerna/internal/text"
 	"strconv"
 	"strings"
 )
@@ -24,33 +25,33 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 	if t.RNA != nil {
 		rows = append(rows, t.RNA.cells())
 	}
-	writeColumns(&b, rows)
-	fmt.Fprintf(&b, "\nA step is a graph of %d nodes. Normalisation moves %s GB, with what it adds to graphs of convolutions.\n", t.Step.Count, number(float64(t.Norm)/1e9))
-	fmt.Fprintf(&b, "%s ms a step are %s images/s.\n", number(1e3*t.Step.Seconds), number(float64(t.Batch)/t.Step.Seconds))
+	b.WriteString(text.Table(rows))
+	fmt.Fprintf(&b, "\nA step is a graph of %d nodes. Normalisation moves %s GB, with what it adds to graphs of convolutions.\n", t.Step.Count, text.Number(float64(t.Norm)/1e9))
+	fmt.Fprintf(&b, "%s ms a step are %s images/s.\n", text.Number(1e3*t.Step.Seconds), text.Number(float64(t.Batch)/t.Step.Seconds))
 	if t.Computed {
 		fmt.Fprintf(&b, "With %.0f %% of the bandwidth and %.0f %% of the peak it is %s ms, %s images/s.\n", 100*LikelyBandwidth, 100*LikelyPeak,
-			number(1e3*t.Likely), number(float64(t.Batch)/t.Likely))
+			text.Number(1e3*t.Likely), text.Number(float64(t.Batch)/t.Likely))
 	}
 	if t.Bandwidth > 0 {
-		fmt.Fprintf(&b, "Copies reach %s GB/s.\n", number(t.Bandwidth/1e9))
+		fmt.Fprintf(&b, "Copies reach %s GB/s.\n", text.Number(t.Bandwidth/1e9))
 	}
 	if layers {
 		rows = [][]string{{"layer", "kind", "MB read", "MB written", "GFLOP", "µs", "GB/s", "what"}}
 		for _, x := range t.Works {
 			r := TrafficRow{Read: x.Read, Write: x.Write, Seconds: x.Seconds}
-			rows = append(rows, []string{x.Layer, x.Kind, number(float64(x.Read) / 1e6), number(float64(x.Write) / 1e6), number(float64(x.FLOP) / 1e9),
-				number(1e6 * x.Seconds), number(r.speed() / 1e9), x.Name})
+			rows = append(rows, []string{x.Layer, x.Kind, text.Number(float64(x.Read) / 1e6), text.Number(float64(x.Write) / 1e6), text.Number(float64(x.FLOP) / 1e9),
+				text.Number(1e6 * x.Seconds), text.Number(r.speed() / 1e9), x.Name})
 		}
 		b.WriteByte('\n')
-		writeColumns(&b, rows)
+		b.WriteString(text.Table(rows))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 func (r *TrafficRow) cells() []string {
-	return []string{r.Name, strconv.Itoa(r.Count), number(float64(r.Read) / 1e9), number(float64(r.Write) / 1e9), number(float64(r.FLOP) / 1e9),
-		number(1e3 * r.Seconds), number(r.speed() / 1e9)}
+	return []string{r.Name, strconv.Itoa(r.Count), text.Number(float64(r.Read) / 1e9), text.Number(float64(r.Write) / 1e9), text.Number(float64(r.FLOP) / 1e9),
+		text.Number(1e3 * r.Seconds), text.Number(r.speed() / 1e9)}
 }
 
 // speed is bytes a second.

@@ -123,6 +123,9 @@ type Config struct {
 	// TensorBoard writes the measurements into the folder of the run for TensorBoard, too: see package tensorboard.
 	TensorBoard bool `json:"tensorboard,omitempty"`
 
+	// Profile is how many steps, after a few to warm up, are profiled: see package profile. Of this process: it is not part of what the run is.
+	Profile int `json:"-"`
+
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
 	Out string `json:"out"`
 	// A checkpoint is written after every CheckpointEvery epochs, 1 by default, or after every CheckpointSteps steps or CheckpointMinutes minutes in
@@ -136,6 +139,9 @@ type Config struct {
 	KeepEvery int `json:"keep_every,omitempty"`
 	KeepBest  int `json:"keep_best,omitempty"`
 }
+
+// MaxProfile is the largest Config.Profile: what is noted of a step of a large net takes 0.1 MB.
+const MaxProfile = 1000
 
 // AutoOut as Config.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
@@ -253,6 +259,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("checkpoint every %d steps, %g minutes: more than 0", c.CheckpointSteps, c.CheckpointMinutes)
 	case c.CheckpointKeep < 1:
 		return fmt.Errorf("keep %d checkpoints: at least 1", c.CheckpointKeep)
+	case c.Profile < 0 || c.Profile > MaxProfile:
+		return fmt.Errorf("profile of %d steps: 1 to %d", c.Profile, MaxProfile)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:
 		return fmt.Errorf("limits, workers and threads must not be negative")
 	case !slices.Contains(data.Augmentations(), c.Augment):

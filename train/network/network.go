@@ -45,7 +45,7 @@ type Network struct {
 	clampers  []*clamp
 	objective objective
 	numbers   device.Memory // of a step without a lane, for clampers; or nil
-	tracer    machine.Tracer
+	tracer    Tracer        // nil: nobody wants to know
 }
 
 // slot is the place of a tensor in a flat vector.

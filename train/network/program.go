@@ -39,6 +39,9 @@ type program struct {
 	targets []float32 // of a batch
 	*objective
 	replays []stepReplay
+
+	loss, score int // the groups of a run that make them
+	ran         int // groups of the run under way, where it is traced
 }
 
 // stepReplay is the replay of the program with a step's work behind it.
@@ -107,18 +110,6 @@ func (n *Network) Programs() map[string]machine.Stats {
 	return m
 }
 
-// Trace has later batches report to t how long each group of ops took, see [machine.Tracer]; nil ends that.
-func (n *Network) Trace(t machine.Tracer) {
-	n.tracer = t
-	for _, ps := range n.programs {
-		for _, p := range ps {
-			if p != nil {
-				p.m.Trace(t)
-			}
-		}
-	}
-}
-
 // program finds or makes the program for work in a lane, which is large enough.
 func (n *Network) program(w Work, lane int) (*program, error) {
 	ps := n.programs[w]
@@ -131,7 +122,7 @@ func (n *Network) program(w Work, lane int) (*program, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.m.Trace(n.tracer)
+		p.m.Trace(n.groups(p))
 		ps[lane] = p
 	}
 	return ps[lane], nil
@@ -183,7 +174,10 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 	if l != nil {
 		n.bindLane(&mc, p, w.Use, l)
 	}
-	if p.m, err = machine.New(model.Graph, mc); err != nil {
+	if p.m, err = machine.New(model.Graph, mc); err == nil {
+		err = p.place(w.Use)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s, %v: %w", n.arch, w, err)
 	}
 	return p, nil

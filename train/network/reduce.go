@@ -33,7 +33,7 @@ func (n *Network) marks(m *nn.Model, l *lane, s StepOptions) []machine.Mark {
 				before = append(before, m.Params[i].Grad)
 			}
 		}
-		list = append(list, machine.Mark{Nodes: before, Do: func() error { return s.Reducer.Sum(n.Grads, b) }})
+		list = append(list, machine.Mark{Nodes: before, Do: func() error { return n.part(Communication, func() error { return s.Reducer.Sum(n.Grads, b) }) }})
 	}
 	return list
 }
@@ -79,17 +79,17 @@ func (n *Network) StartEmpty(s StepOptions) error {
 		return err
 	}
 	s.Weight, s.Sum = 1, grad // as it is
-	if err := n.reduce(grad, s); err != nil {
+	if err := n.part(Communication, func() error { return n.reduce(grad, s) }); err != nil {
 		return err
 	}
 	u.Grad = grad
 	u.Live.Guard = n.guard.region()
 	if s.ClipValue > 0 {
-		if err := n.clampsBy(grad, s.ClipValue, u.Numbers); err != nil {
+		if err := n.part(Clipping, func() error { return n.clampsBy(grad, s.ClipValue, u.Numbers) }); err != nil {
 			return err
 		}
 	}
-	return n.Params.Update(u)
+	return n.part(Updating, func() error { return n.Params.Update(u) })
 }
 
 // Elements of the buckets in which gradients are added up: the first one is small, so that something is under way soon; then fewer large ones cost less

@@ -163,12 +163,15 @@ func (n *Network) issueWork(w Work, b *data.Batch, s StepOptions) (*Pending, err
 	if err != nil {
 		return nil, err
 	}
-	if err := p.fill(host, b, s); err != nil {
+	if err := n.part(Input, func() error {
+		if err := p.fill(host, b, s); err != nil {
+			return err
+		}
+		return l.Send(p.feed.images, p.feed.rest())
+	}); err != nil {
 		return nil, err
 	}
-	if err := l.Send(p.feed.images, p.feed.rest()); err != nil {
-		return nil, err
-	}
+	p.ran = 0
 	r, err := n.replay(p, l, w.Use, s)
 	if err != nil {
 		return nil, err
@@ -229,12 +232,14 @@ func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Regi
 	}
 	u.Grad = n.Grads
 	if s.Sum != nil {
-		if s.First {
-			if err := s.Sum.Fill(0); err != nil {
-				return err
+		if err := n.part(Accumulation, func() error {
+			if s.First {
+				if err := s.Sum.Fill(0); err != nil {
+					return err
+				}
 			}
-		}
-		if err := s.Sum.AddScaled(float64(images), n.Grads); err != nil {
+			return s.Sum.AddScaled(float64(images), n.Grads)
+		}); err != nil {
 			return err
 		}
 		u.Grad = s.Sum
@@ -243,15 +248,15 @@ func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Regi
 		return nil
 	}
 	if s.Reducer != nil {
-		if err := n.reduce(u.Grad, s); err != nil {
+		if err := n.part(Communication, func() error { return n.reduce(u.Grad, s) }); err != nil {
 			return err
 		}
 	}
 	u.Live = device.Live{Numbers: numbers, Guard: n.guard.region()}
 	if s.ClipValue > 0 {
-		if err := n.clamps(u.Grad, s.ClipValue, numbers); err != nil {
+		if err := n.part(Clipping, func() error { return n.clamps(u.Grad, s.ClipValue, numbers) }); err != nil {
 			return err
 		}
 	}
-	return n.Params.Update(u)
+	return n.part(Updating, func() error { return n.Params.Update(u) })
 }

@@ -161,11 +161,31 @@ func TestReplays(t *testing.T) {
 	if got := recorded(); got != 1 {
 		t.Errorf("%d recordings after another step, want 1", got)
 	}
-	groups := 0
-	n.Trace(func(*device.Group, time.Duration) { groups++ }) // which a recording does not tell apart
+	var told phases
+	n.Trace(&told) // a recording does not tell them apart
 	step(o)
 	n.Trace(nil)
-	if groups == 0 {
-		t.Error("a step that is traced tells of no group")
+	want := []Phase{Input, Forward, Backward, Updating}
+	if !slices.Equal(told.list, want) || told.late {
+		t.Errorf("a step that is traced tells of the phases %v, want %v; out of order: %v", told.list, want, told.late)
 	}
+}
+
+// phases notes the phases of a step, each once.
+type phases struct {
+	list []Phase
+	end  time.Time
+	late bool // a part began before the end of the one before
+}
+
+func (p *phases) Group(x Phase, _ *device.Group, at time.Time, took time.Duration) {
+	p.Part(x, at, took)
+}
+
+func (p *phases) Part(x Phase, at time.Time, took time.Duration) {
+	if k := len(p.list); k == 0 || p.list[k-1] != x {
+		p.list = append(p.list, x)
+	}
+	p.late = p.late || at.Before(p.end)
+	p.end = at.Add(took)
 }

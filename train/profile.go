@@ -1,0 +1,171 @@
+package train
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"onlinerna/internal/files"
+	"onlinerna/train/network"
+	"onlinerna/train/profile"
+)
+
+// profileName is the trace in the folder of the run.
+const profileName = "profile.json"
+
+// profileWarmup is how many steps of this process come before those that are profiled, where the run has so many: in the first ones programs are
+// planned and recorded, memory is touched for the first time, and the loader gets ahead.
+const profileWarmup = 10
+
+// profiler has some steps of a run profiled. It may be nil, and then does nothing.
+type profiler struct {
+	*Run
+	first, end int // the numbers of the first step and of the one behind the last
+	p          *profile.Profile
+	on         bool // the step under way is looked at
+	begin      time.Time
+	plain      []float64 // seconds of the steps before
+}
+
+// openProfiler chooses the steps.
+func (r *Run) openProfiler() {
+	n := r.Config.Profile
+	if n == 0 || r.profiler != nil || r.pos.Epoch > r.Config.Epochs {
+		return
+	}
+	each := r.Config.Accumulate * r.Config.Ranks.Size()
+	left := (r.Config.Epochs-r.pos.Epoch+1)*r.epochSteps() - (r.pos.Batch+each-1)/each
+	first := r.pos.Steps + 1 + min(profileWarmup, max(0, left-n))
+	c := &r.Config
+	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size()}
+	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.update.Optimizer)}
+}
+
+// under says whether there are steps that are to be profiled behind the first of them.
+func (q *profiler) under() bool { return q != nil && q.p != nil && q.p.Steps() > 0 }
+
+// starts says that the wait for the first batch of a step of a number began.
+func (q *profiler) starts(step int, from time.Time) {
+	if q == nil || q.p == nil {
+		return
+	}
+	q.begin = from
+	if q.on = step >= q.first; q.on {
+		q.p.Begin(step, from)
+		q.Net.Trace(q.p)
+	}
+}
+
+// waited says how long that took, or that for another batch of it.
+func (q *profiler) waited(from, to time.Time) {
+	if q != nil && q.on {
+		q.p.Waited(from, to.Sub(from))
+	}
+}
+
+// alone says whether a step is to be through before the next one begins: it is looked at, or the next one is.
+func (q *profiler) alone(step int) bool { return q != nil && q.p != nil && step >= q.first-1 }
+
+// hook calls a hook in a step.
+func (q *profiler) hook(name string, f func() error) error {
+	if q == nil || !q.on {
+		return f()
+	}
+	at := time.Now()
+	err := f()
+	if err == nil {
+		err = q.dev.Sync()
+	}
+	q.p.Hook(name, at, time.Since(at))
+	return err
+}
+
+// communicates does something with the other ranks in a step.
+func (q *profiler) communicates(f func() error) error {
+	if q == nil || !q.on || q.Config.Ranks.Single() {
+		return f()
+	}
+	at := time.Now()
+	err := f()
+	q.p.Part(network.Communication, at, time.Since(at))
+	return err
+}
+
+// between does something that is in no step.
+func (q *profiler) between(name string, f func() error) error {
+	if !q.under() {
+		return f()
+	}
+	at := time.Now()
+	err := f()
+	q.p.Between(name, at, time.Since(at))
+	return err
+}
+
+// ends says that a step is through, and shows the profile behind the last one.
+func (q *profiler) ends(step int) {
+	if q == nil || q.p == nil {
+		return
+	}
+	now := time.Now()
+	if !q.on {
+		q.plain = append(q.plain, now.Sub(q.begin).Seconds())
+		return
+	}
+	q.p.End(now)
+	q.off()
+	if step+1 >= q.end {
+		q.show()
+	}
+}
+
+// off has later batches run as ever.
+func (q *profiler) off() {
+	if q != nil && q.on {
+		q.on = false
+		q.Net.Trace(nil)
+	}
+}
+
+// show writes the trace and has the tables shown, of as many steps as there were.
+func (q *profiler) show() {
+	if q == nil || q.p == nil {
+		return
+	}
+	p := q.p
+	q.p = nil
+	if !q.Config.Ranks.First() {
+		return
+	}
+	if p.Steps() == 0 {
+		q.log("no profile: the run ended before step %d", q.first)
+		return
+	}
+	if k := len(q.plain); k > 0 {
+		last := slices.Sorted(slices.Values(q.plain[max(0, k-5):]))
+		p.Plain = last[len(last)/2]
+	}
+	path := ""
+	if q.Config.Out != "" {
+		path = filepath.Join(q.Config.Out, profileName)
+		if err := writeTrace(path, p); err != nil {
+			q.log("the profile is not written: %v", err) // training goes on
+			path = ""
+		}
+	}
+	if q.Profiled != nil {
+		q.Profiled(p, path)
+	}
+}
+
+func writeTrace(path string, p *profile.Profile) error {
+	f, err := files.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := p.WriteTrace(f); err != nil {
+		return err
+	}
+	return f.Commit()
+}

@@ -1,0 +1,198 @@
+// Package profile says what steps of training spend their time on: by phase, by kind of op and by layer, as tables, and one thing after the other as a
+// trace that browsers show.
+package profile
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"onlinerna/nn/device"
+	"onlinerna/train/network"
+)
+
+// Wait is the phase in which there is no batch yet.
+const Wait = "wait for the loader"
+
+// Profile is what some steps spent their time on. It is filled by its methods, which are called in the order of time, and is a network's tracer.
+type Profile struct {
+	About Description
+	First int     // the number of the first step in the run
+	Plain float64 // seconds of a step before them, which was not looked at; 0 if there was none
+
+	kinds     Kinds
+	optimizer device.Optimizer
+	params    int // bytes
+
+	began, begin time.Time     // the first step, the step under way
+	waited       time.Duration // in the step under way
+	phases       []*Phase      // in the order in which they first ran
+	layers       []*Layer      // likewise
+	between      []*Phase
+	spans        []span
+	passes       [2]span // of the forward and the backward pass under way
+}
+
+// Description is what was trained, and on what.
+type Description struct {
+	Model      string `json:"model"`
+	Device     string `json:"device"`
+	Optimizer  string `json:"optimizer"`
+	Batch      int    `json:"batch"`      // images a forward pass
+	ImageSize  int    `json:"image_size"` // their height and width
+	Accumulate int    `json:"accumulate"` // batches a step
+	Rank       int    `json:"rank"`       // whose the profile is
+	Ranks      int    `json:"ranks"`
+}
+
+// Phase is a part of steps, or what comes between them.
+type Phase struct {
+	Name    string
+	Seconds float64 // of all steps together
+	Calls   int
+}
+
+// Layer is the groups of ops whose first op is the layer's.
+type Layer struct {
+	Name              string
+	Forward, Backward float64 // seconds of all steps together
+}
+
+// span is an event of the trace.
+type span struct {
+	name, category string
+	layer          string
+	at             time.Time
+	took           time.Duration
+	step           int // 0 for none
+}
+
+var _ network.Tracer = (*Profile)(nil)
+
+// New begins a profile of steps of an optimiser. It fills in the device and the optimiser's name.
+func New(about Description, net *network.Network, o device.Optimizer) *Profile {
+	about.Device, about.Optimizer = net.Device.Name(), o.Name()
+	return &Profile{About: about, optimizer: o, params: net.Device.DType().Size() * net.Params.Len()}
+}
+
+// Steps is the number of steps.
+func (p *Profile) Steps() int { return len(p.kinds.Steps) }
+
+// Begin begins a step of a number.
+func (p *Profile) Begin(step int, at time.Time) {
+	if p.began.IsZero() {
+		p.began, p.First = at, step
+	}
+	p.begin, p.waited = at, 0
+}
+
+// Waited enters a wait for a batch.
+func (p *Profile) Waited(at time.Time, took time.Duration) {
+	p.waited += took
+	p.phase(Wait, at, took)
+}
+
+// Hook enters what a hook of the run did in a step.
+func (p *Profile) Hook(name string, at time.Time, took time.Duration) {
+	p.phase("hook "+name, at, took)
+}
+
+// Between enters what comes between two steps.
+func (p *Profile) Between(name string, at time.Time, took time.Duration) {
+	p.between = add(p.between, name, took)
+	p.spans = append(p.spans, span{name: name, category: "between steps", at: at, took: took})
+}
+
+// Part implements network.Tracer.
+func (p *Profile) Part(x network.Phase, at time.Time, took time.Duration) {
+	p.pass()
+	if x == network.Updating {
+		p.kinds.Update(p.optimizer, p.params, took)
+	}
+	p.phase(x.String(), at, took)
+}
+
+// Group implements network.Tracer.
+func (p *Profile) Group(x network.Phase, g *device.Group, at time.Time, took time.Duration) {
+	c := p.kinds.cost(g)
+	p.kinds.Add(c.name, took, c.flops, c.bytes)
+	p.phases = add(p.phases, x.String(), took)
+	i := slices.IndexFunc(p.layers, func(l *Layer) bool { return l.Name == c.layer })
+	if i < 0 {
+		i = len(p.layers)
+		p.layers = append(p.layers, &Layer{Name: c.layer})
+	}
+	pass := &p.passes[0]
+	if x == network.Forward {
+		p.layers[i].Forward += took.Seconds()
+	} else {
+		p.layers[i].Backward += took.Seconds()
+		pass = &p.passes[1]
+	}
+	if pass.at.IsZero() {
+		*pass = span{name: x.String(), category: "phase", at: at}
+	}
+	pass.took = at.Add(took).Sub(pass.at)
+	p.spans = append(p.spans, span{name: c.name, category: x.String(), layer: c.layer, at: at, took: took, step: p.First + p.Steps()})
+}
+
+// pass ends the forward and the backward pass.
+func (p *Profile) pass() {
+	for i, s := range p.passes {
+		if !s.at.IsZero() {
+			s.step = p.First + p.Steps()
+			p.spans = append(p.spans, s)
+		}
+		p.passes[i] = span{}
+	}
+}
+
+// phase enters a part of the step under way.
+func (p *Profile) phase(name string, at time.Time, took time.Duration) {
+	p.phases = add(p.phases, name, took)
+	p.spans = append(p.spans, span{name: name, category: "phase", at: at, took: took, step: p.First + p.Steps()})
+}
+
+// End ends the step under way.
+func (p *Profile) End(at time.Time) {
+	p.pass()
+	p.spans = append(p.spans, span{name: "step", category: "step", at: p.begin, took: at.Sub(p.begin), step: p.First + p.Steps()})
+	p.kinds.Step(at.Sub(p.begin), p.waited)
+}
+
+func add(list []*Phase, name string, took time.Duration) []*Phase {
+	i := slices.IndexFunc(list, func(p *Phase) bool { return p.Name == name })
+	if i < 0 {
+		i = len(list)
+		list = append(list, &Phase{Name: name})
+	}
+	list[i].Seconds += took.Seconds()
+	list[i].Calls++
+	return list
+}
+
+// Phases are the parts of a step on average, in their order, and last [Rest]: what is left of its time. Their sum is that of a step.
+func (p *Profile) Phases() []Phase {
+	var list []Phase
+	steps := float64(p.Steps())
+	left := sum(p.kinds.Steps)
+	for _, x := range p.phases {
+		list = append(list, Phase{x.Name, x.Seconds / steps, x.Calls})
+		left -= x.Seconds
+	}
+	return append(list, Phase{Rest, left / steps, p.Steps()})
+}
+
+// Layers are the layers, the longest first, by their time in a step.
+func (p *Profile) Layers() []Layer {
+	var list []Layer
+	steps := float64(p.Steps())
+	for _, l := range p.layers {
+		list = append(list, Layer{l.Name, l.Forward / steps, l.Backward / steps})
+	}
+	slices.SortStableFunc(list, func(a, b Layer) int { return cmp.Compare(b.Forward+b.Backward, a.Forward+a.Backward) })
+	return list
+}
+
+// Seconds are those of a step on average.
+func (p *Profile) Seconds() float64 { return sum(p.kinds.Steps) / float64(p.Steps()) }
