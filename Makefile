@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, abi-check, bench-pytorch, bench-loader, onnx-check and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, bench-pytorch, bench-loader, onnx-check and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -14,7 +14,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check lint soak rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check lint soak rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -74,6 +74,9 @@ kill-check: ## kill ranks at any time, and resume, under both MPIs: KILLS=20 eac
 
 nccl-check: sim ## ask NVIDIA's NCCL 2.18 and 2.32 for what they answer without a GPU; downloads 520 MB
 	scripts/nccl_check.sh
+
+mpi-check: ## the tests of MPI with Open MPI 5, MPICH 5 and Intel MPI; downloads 150 MB
+	scripts/mpi_check.sh
 
 abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13, cuDNN 8 and 9, NCCL 2.18 and later; downloads 3 GB
 	python3 scripts/abi_check.py

@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+
+	"onlinerna/train/ranks/mpi"
 )
 
 func main() {
@@ -22,7 +24,7 @@ func main() {
 		time.Sleep(2 * time.Second)
 		fmt.Fprintln(os.Stderr, "\nstopping when what is in progress is done; Ctrl-C again ends at once")
 	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	mpi.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // run executes a command line and returns the exit status: 0, 1 for an error, 2 for wrong usage, 130 when

@@ -365,5 +365,25 @@ func (e *engine) Close() error {
 		rc, _, _ := purego.SyscallN(e.lib.finalize)
 		done <- e.lib.failed("MPI_Finalize", rc)
 	}
-	return <-done
+	err := <-done
+	if exit, e := purego.Dlsym(purego.RTLD_DEFAULT, "exit"); e == nil && err == nil {
+		exitC.Store(exit)
+	}
+	return err
+}
+
+// exitC is C's exit, once MPI has been ended.
+var exitC atomic.Uintptr
+
+// Exit ends the process. Where MPI was in use, that is by C's exit: MPICH 5 says goodbye to its launcher when that calls what is registered with it; the launcher kills the other ranks
+// of one that ends without.
+func Exit(code int) {
+	if exit := exitC.Load(); exit != 0 {
+		go func() {
+			time.Sleep(2 * time.Second)
+			os.Exit(code)
+		}()
+		purego.SyscallN(exit, uintptr(code))
+	}
+	os.Exit(code)
 }

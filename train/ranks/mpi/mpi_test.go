@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebitengine/purego"
+
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/rankstest"
 )
@@ -23,7 +25,7 @@ const roleVar = "RNA_TEST_RANK"
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVar); role != "" {
-		os.Exit(rank(role))
+		Exit(rank(role))
 	}
 	os.Exit(m.Run())
 }
@@ -99,6 +101,15 @@ var roles = map[string]func(*ranks.Group) error{
 		*p = 1
 		return nil
 	},
+	"exit": func(*ranks.Group) error { // C's handlers of exit run
+		atExit, err := purego.Dlsym(purego.RTLD_DEFAULT, "__cxa_atexit")
+		if err != nil {
+			return err
+		}
+		puts, err := purego.Dlsym(purego.RTLD_DEFAULT, "puts")
+		purego.SyscallN(atExit, puts, pointer(goodbye), 0)
+		return err
+	},
 	"stall": func(g *ranks.Group) error {
 		g.At(ranks.At{Epoch: 1, Step: 3})
 		if g.Rank() == 1 {
@@ -107,6 +118,8 @@ var roles = map[string]func(*ranks.Group) error{
 		return g.Barrier()
 	},
 }
+
+var goodbye = []byte("goodbye\x00")
 
 // launchers are the commands that start ranks on this machine.
 var launchers = []string{"mpirun.openmpi", "mpirun.mpich"}
@@ -175,6 +188,14 @@ func TestTimeoutNamesWhoIsMissing(t *testing.T) {
 func TestGoKeepsItsSignals(t *testing.T) {
 	each(t, func(t *testing.T, launcher string) {
 		if out, _, err := launch(t, launcher, 2, "panic"); err != nil || !strings.Contains(out, "recovered") || strings.Contains(out, "not ") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+func TestEndsAsC(t *testing.T) {
+	each(t, func(t *testing.T, launcher string) {
+		if out, _, err := launch(t, launcher, 2, "exit"); err != nil || strings.Count(out, "goodbye") != 2 {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
