@@ -1,6 +1,6 @@
-// cuDNN's convolutions on the CPU: each output element by its definition, for any strides of NCHW and NHWC, in float32 or 16 bits
-// with float32 sums. Strict where cuDNN may be lenient: all pointers at 16 bytes, workspaces of the right size, which are
-// overwritten, one type for all tensors, tensor cores for 16 bits.
+// cuDNN's convolutions on the CPU, of tensors that lie channels last, in float32 or 16 bits, with sums in float64. Strict where cuDNN may
+// be lenient: all pointers at 16 bytes, workspaces of the right size, which are overwritten, one type for all tensors, tensor cores for 16
+// bits.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +16,8 @@ using namespace sim::dnn;
 
 namespace {
 
+enum What { Forward, Data, Filter };
+
 struct Sizes {
 	int n, c, h, w;
 	size_t count() const { return (size_t)n * c * h * w; }
@@ -25,12 +27,10 @@ struct Sizes {
 }  // namespace
 
 struct cudnnTensorStruct {
-	cudnnTensorFormat_t format;
 	cudnnDataType_t type;
 	Sizes size;  // n is 0 until it is set
 };
 struct cudnnFilterStruct {
-	cudnnTensorFormat_t format;
 	cudnnDataType_t type;
 	Sizes size;  // outputs, inputs of a group, taps
 };
@@ -64,27 +64,11 @@ template <class T> cudnnStatus_t destroy(const char *name, T *d) {
 template <class T> cudnnStatus_t set(const char *name, T *d, cudnnTensorFormat_t format, cudnnDataType_t type, Sizes s) {
 	if (cudnnStatus_t r = enter(name)) return r;
 	if (!descriptors.count(d) || s.n < 1 || s.c < 1 || s.h < 1 || s.w < 1) return badParam();
-	if (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC) return notSupported();
-	d->format = format;
+	if (format != CUDNN_TENSOR_NHWC) return notSupported();
 	d->type = type;
 	d->size = s;
 	return CUDNN_STATUS_SUCCESS;
 }
-
-// An Array is a tensor or a filter in memory, by its strides.
-struct Array {
-	float *p;
-	Sizes s;
-	long dn, dc, dh, dw;
-	template <class D> Array(const D *d, const void *at) : p((float *)at), s(d->size) {
-		bool last = d->format == CUDNN_TENSOR_NHWC;
-		dw = last ? s.c : 1;
-		dh = s.w * dw;
-		dc = last ? 1 : s.h * dh;
-		dn = (long)s.c * s.h * s.w;
-	}
-	float &at(long n, long c, long h, long w) const { return p[n * dn + c * dc + h * dh + w * dw]; }
-};
 
 // A Problem is a convolution of x with w to y, whichever of them is wanted.
 struct Problem {
@@ -99,85 +83,120 @@ struct Problem {
 		if (ws.c * c->groups != xs.c || ws.n % c->groups) return badParam();
 		auto out = [&](int d, int in, int taps) { return (in + 2 * c->pad[d] - c->dilation[d] * (taps - 1) - 1) / c->stride[d] + 1; };
 		if (!(y->size == Sizes{xs.n, ws.n, out(0, xs.h, ws.h), out(1, xs.w, ws.w)})) return badParam();
-		if (x->type != y->type || x->type != w->type || x->format != y->format || x->format != w->format) return notSupported();
+		if (x->type != y->type || x->type != w->type || c->mode != CUDNN_CROSS_CORRELATION) return notSupported();
 		bool narrow = x->type == CUDNN_DATA_HALF || x->type == CUDNN_DATA_BFLOAT16;
 		if ((!narrow && x->type != CUDNN_DATA_FLOAT) || c->compute != CUDNN_DATA_FLOAT) return notSupported();
 		if (c->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || (narrow && c->math == CUDNN_FMA_MATH)) return notSupported();
 		return CUDNN_STATUS_SUCCESS;
 	}
 
-	// each calls f for the products of output element (n, o, i, j): channel and place in x, tap.
-	template <class F> void each(int o, int i, int j, F f) const {
-		const Sizes &ws = w->size;
-		int first = o / (ws.n / c->groups) * ws.c;
-		for (int r = 0; r < ws.h; r++) {
-			int h = i * c->stride[0] - c->pad[0] + r * c->dilation[0];
-			if (h < 0 || h >= x->size.h) continue;
-			for (int s = 0; s < ws.w; s++) {
-				int v = j * c->stride[1] - c->pad[1] + s * c->dilation[1];
-				if (v < 0 || v >= x->size.w) continue;
-				int tr = c->mode == CUDNN_CONVOLUTION ? ws.h - 1 - r : r, ts = c->mode == CUDNN_CONVOLUTION ? ws.w - 1 - s : s;
-				f(first, h, v, tr, ts);
-			}
-		}
-	}
-	template <class F> void outputs(F f) const {
-		const Sizes &ys = y->size;
+	// each calls f where a tap meets a row of outputs: with the tap's number, the first of these outputs in y and what it meets in x, and
+	// how many they are. The others meet every stride-th pixel.
+	template <class F> void each(F f) const {
+		const Sizes &xs = x->size, &ws = w->size, &ys = y->size;
 		for (int n = 0; n < ys.n; n++)
 			for (int i = 0; i < ys.h; i++)
-				for (int j = 0; j < ys.w; j++)
-					for (int o = 0; o < ys.c; o++) f(n, o, i, j);
+				for (int r = 0; r < ws.h; r++) {
+					int h = i * c->stride[0] - c->pad[0] + r * c->dilation[0];
+					if (h < 0 || h >= xs.h) continue;
+					for (int s = 0; s < ws.w; s++) {
+						int v = s * c->dilation[1] - c->pad[1], step = c->stride[1];
+						int from = v < 0 ? (step - 1 - v) / step : 0, to = v < xs.w ? std::min(ys.w, (xs.w - 1 - v) / step + 1) : 0;
+						if (from >= to) continue;
+						f(r * ws.w + s, (((long)n * ys.h + i) * ys.w + from) * ys.c, (((long)n * xs.h + h) * xs.w + v + from * step) * xs.c, to - from);
+					}
+				}
 	}
+	long taps() const { return w->size.h * w->size.w; }
+	int inputs() const { return w->size.c; }  // of a group
+	int outputs() const { return w->size.n / c->groups; }
 };
 
-// finish rounds sums to an array: alpha·sum + beta·before.
-void finish(const std::vector<double> &sums, float *to, float alpha, float beta) {
+// A Matrix lies in memory, with the steps from row to row and from column to column.
+struct Matrix {
+	const float *p;
+	long row, column;
+};
+
+// Floats and doubles that lie side by side.
+typedef float Float4 __attribute__((vector_size(16), aligned(4)));
+typedef double Double4 __attribute__((vector_size(32), aligned(8)));
+
+// block adds rows×4·columns elements of a product over k to c. Callers stay within the tensors, which lie between pages that cannot be
+// touched.
+template <int rows, int columns> __attribute__((always_inline, no_sanitize("address", "undefined"))) inline void block(int k, Matrix a, const float *b, long step, double *c, long row) {
+	Double4 sums[rows][columns] = {};
+	for (int i = 0; i < k; i++, b += step) {
+		Double4 of[columns];
+		for (int j = 0; j < columns; j++) of[j] = __builtin_convertvector(((const Float4 *)b)[j], Double4);
+		for (int r = 0; r < rows; r++) {
+			double f = a.p[r * a.row + i * a.column];
+			for (int j = 0; j < columns; j++) sums[r][j] += f * of[j];
+		}
+	}
+	for (int r = 0; r < rows; r++)
+		for (int j = 0; j < columns; j++) ((Double4 *)(c + r * row))[j] += sums[r][j];
+}
+
+// product adds a·b, m×k and k×n, to c. The columns of b and of c lie side by side, their rows step and row apart.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+__attribute__((target_clones("avx2", "default")))
+#endif
+__attribute__((no_sanitize("address", "undefined")))
+void product(int m, int n, int k, Matrix a, const float *b, long step, double *c, long row) {
+	int j = 0;
+	for (; j + 8 <= n; j += 8) {
+		int i = 0;
+		for (; i + 4 <= m; i += 4) block<4, 2>(k, {a.p + i * a.row, a.row, a.column}, b + j, step, c + i * row + j, row);
+		for (; i < m; i++) block<1, 2>(k, {a.p + i * a.row, a.row, a.column}, b + j, step, c + i * row + j, row);
+	}
+	for (; j < n; j++)
+		for (int i = 0; i < m; i++) {
+			double sum = 0;
+			for (int l = 0; l < k; l++) sum += (double)a.p[i * a.row + l * a.column] * b[l * step + j];
+			c[i * row + j] += sum;
+		}
+}
+
+using Sums = std::vector<double>;
+
+Sums forward(const Problem &p, const float *x, const float *w) {
+	int in = p.inputs(), out = p.outputs(), stride = p.c->stride[1], cs = p.x->size.c, os = p.y->size.c;
+	std::vector<float> turned(p.w->size.count());  // taps, inputs, outputs
+	for (int o = 0; o < os; o++)
+		for (long t = 0; t < p.taps() * in; t++) turned[t * os + o] = w[o * p.taps() * in + t];
+	Sums sums(p.y->size.count());
+	p.each([&](int tap, long y, long v, int n) {
+		for (int g = 0; g < p.c->groups; g++)
+			product(n, out, in, {x + v + g * in, (long)stride * cs, 1}, &turned[(long)tap * in * os + g * out], os, &sums[y + g * out], os);
+	});
+	return sums;
+}
+
+Sums backwardData(const Problem &p, const float *w, const float *dy) {
+	int in = p.inputs(), out = p.outputs(), stride = p.c->stride[1], cs = p.x->size.c, os = p.y->size.c;
+	Sums sums(p.x->size.count());
+	p.each([&](int tap, long y, long v, int n) {
+		for (int g = 0; g < p.c->groups; g++)
+			product(n, in, out, {dy + y + g * out, os, 1}, w + (g * out * p.taps() + tap) * in, p.taps() * in, &sums[v + g * in], (long)stride * cs);
+	});
+	return sums;
+}
+
+Sums backwardFilter(const Problem &p, const float *x, const float *dy) {
+	int in = p.inputs(), out = p.outputs(), stride = p.c->stride[1], cs = p.x->size.c, os = p.y->size.c;
+	Sums sums(p.w->size.count());
+	p.each([&](int tap, long y, long v, int n) {
+		for (int g = 0; g < p.c->groups; g++)
+			product(out, in, n, {dy + y + g * out, 1, os}, x + v + g * in, (long)stride * cs, &sums[(g * out * p.taps() + tap) * in], p.taps() * in);
+	});
+	return sums;
+}
+
+// compute gives alpha times what is wanted, of its operands in the order of the function, and beta times what was there before.
+void compute(What what, const Problem &p, const float *a, const float *b, float *to, float alpha, float beta) {
+	Sums sums = what == Forward ? forward(p, a, b) : what == Data ? backwardData(p, a, b) : backwardFilter(p, a, b);
 	for (size_t i = 0; i < sums.size(); i++) to[i] = beta == 0 ? (float)(alpha * sums[i]) : (float)(alpha * sums[i] + beta * to[i]);
-}
-
-void forward(const Problem &p, const void *xp, const void *wp, void *yp, float alpha, float beta) {
-	Array x(p.x, xp), w(p.w, wp), y(p.y, yp);
-	p.outputs([&](int n, int o, int i, int j) {
-		double sums[4] = {};  // apart, so that one does not wait for the other
-		p.each(o, i, j, [&](int first, int h, int v, int r, int s) {
-			const float *a = &x.at(n, first, h, v), *b = &w.at(o, 0, r, s);
-			int c = 0;
-			for (; c + 4 <= w.s.c; c += 4)
-				for (int k = 0; k < 4; k++) sums[k] += (double)a[(c + k) * x.dc] * b[(c + k) * w.dc];
-			for (; c < w.s.c; c++) sums[0] += (double)a[c * x.dc] * b[c * w.dc];
-		});
-		double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-		float &to = y.at(n, o, i, j);
-		to = beta == 0 ? (float)(alpha * sum) : (float)(alpha * sum + beta * to);
-	});
-}
-
-void backwardData(const Problem &p, const void *wp, const void *dyp, void *dxp, float alpha, float beta) {
-	Array dx(p.x, dxp), w(p.w, wp), dy(p.y, dyp);
-	std::vector<double> sums(dx.s.count());
-	p.outputs([&](int n, int o, int i, int j) {
-		double g = dy.at(n, o, i, j);
-		p.each(o, i, j, [&](int first, int h, int v, int r, int s) {
-			double *a = &sums[&dx.at(n, first, h, v) - dx.p];
-			const float *b = &w.at(o, 0, r, s);
-			for (int c = 0; c < w.s.c; c++) a[c * dx.dc] += g * b[c * w.dc];
-		});
-	});
-	finish(sums, dx.p, alpha, beta);
-}
-
-void backwardFilter(const Problem &p, const void *xp, const void *dyp, void *dwp, float alpha, float beta) {
-	Array x(p.x, xp), dw(p.w, dwp), dy(p.y, dyp);
-	std::vector<double> sums(dw.s.count());
-	p.outputs([&](int n, int o, int i, int j) {
-		double g = dy.at(n, o, i, j);
-		p.each(o, i, j, [&](int first, int h, int v, int r, int s) {
-			const float *a = &x.at(n, first, h, v);
-			double *b = &sums[&dw.at(o, 0, r, s) - dw.p];
-			for (int c = 0; c < dw.s.c; c++) b[c * dw.dc] += g * a[c * x.dc];
-		});
-	});
-	finish(sums, dw.p, alpha, beta);
 }
 
 // Floats are the elements of a tensor as float32: its own, or converted ones, which are rounded at the store.
@@ -201,8 +220,6 @@ struct Floats {
 		for (size_t i = 0; i < own.size(); i++) ((uint16_t *)at)[i] = type == CUDNN_DATA_HALF ? sim::toHalf(p[i]) : sim::toBFloat16(p[i]);
 	}
 };
-
-enum What { Forward, Data, Filter };
 
 // An Algorithm as the heuristics name it, the fastest first. Those with atomics give other sums in each run; Winograd's are there for
 // 16 bits, and inexact in them.
@@ -302,11 +319,7 @@ cudnnStatus_t run(const char *name, What what, cudnnHandle_t h, const Problem &p
 		const int order[][3] = {{0, 1, 2}, {1, 2, 0}, {0, 2, 1}};
 		Floats fa(x.type, a, sizes[order[what][0]], tf32), fb(x.type, b, sizes[order[what][1]], tf32);
 		Floats ft(x.type, to, sizes[order[what][2]], false, be != 0);
-		switch (what) {
-		case Forward: forward(q, fa.p, fb.p, ft.p, al * jitter, be); break;
-		case Data: backwardData(q, fa.p, fb.p, ft.p, al * jitter, be); break;
-		case Filter: backwardFilter(q, fa.p, fb.p, ft.p, al * jitter, be); break;
-		}
+		compute(what, q, fa.p, fb.p, ft.p, al * jitter, be);
 		ft.store();
 		return std::string();
 	};
@@ -346,15 +359,15 @@ cudnnStatus_t load(cudnnHandle_t h, int what, int algorithm) {
 
 void convolve(Kind kind, const Shape &s, float *x, float *w, float *y, float alpha) {
 	auto out = [&](int d, int in, int taps) { return (in + 2 * s.pad[d] - s.dilation[d] * (taps - 1) - 1) / s.stride[d] + 1; };
-	cudnnTensorStruct xd{CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, {s.n, s.c, s.h, s.w}};
-	cudnnTensorStruct yd{CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, {s.n, s.o, out(0, s.h, s.kh), out(1, s.w, s.kw)}};
-	cudnnFilterStruct wd{CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, {s.o, s.c / s.groups, s.kh, s.kw}};
+	cudnnTensorStruct xd{CUDNN_DATA_FLOAT, {s.n, s.c, s.h, s.w}};
+	cudnnTensorStruct yd{CUDNN_DATA_FLOAT, {s.n, s.o, out(0, s.h, s.kh), out(1, s.w, s.kw)}};
+	cudnnFilterStruct wd{CUDNN_DATA_FLOAT, {s.o, s.c / s.groups, s.kh, s.kw}};
 	cudnnConvolutionStruct c{{s.pad[0], s.pad[1]}, {s.stride[0], s.stride[1]}, {s.dilation[0], s.dilation[1]}, s.groups, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT, CUDNN_FMA_MATH};
 	Problem p{&xd, &yd, &wd, &c};
 	switch (kind) {
-	case ForwardConvolution: return forward(p, x, w, y, alpha, 0);
-	case InputGradient: return backwardData(p, w, y, x, alpha, 0);
-	case WeightGradient: return backwardFilter(p, x, y, w, alpha, 0);
+	case ForwardConvolution: return compute(Forward, p, x, w, y, alpha, 0);
+	case InputGradient: return compute(Data, p, w, y, x, alpha, 0);
+	case WeightGradient: return compute(Filter, p, x, y, w, alpha, 0);
 	}
 }
 
