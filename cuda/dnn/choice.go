@@ -66,7 +66,8 @@ func (v *Convolution) take(a algorithm, all []algorithm) error {
 const mostMeasured = 8
 
 // Settle measures the plans or algorithms, unless one is chosen, and takes the fastest. The spans are as for Run; the result's content
-// is lost. Where no plan runs an algorithm takes over, with a workspace of its own if need be.
+// is lost. Where no plan runs an algorithm takes over, with a workspace of its own if need be; where none of these runs either it is an
+// [ErrNoAlgorithm].
 func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 	if v.plans != nil {
 		err := v.plans.Settle([]driver.Span{a, b, to}, workspace)
@@ -81,36 +82,56 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 		if err := v.Check(); err != nil {
 			return err
 		}
-		if len(v.unsettled) == 0 {
+		if v.settled {
 			return nil
 		}
-		best, least := v.unsettled[0], time.Duration(0)
 		spans := [4]driver.Span{a, b, to, workspace}
-		narrow := v.precision.Bytes() == 2
-		noise, err := v.d.noise(spans[:2], []bool{narrow, narrow})
-		if err != nil {
-			return err
-		}
-		defer noise()
-		for _, x := range v.unsettled {
-			took, err := v.time(x, spans)
-			if errors.Is(err, driver.ErrLost) {
+		if len(v.unsettled) > 0 {
+			if err := v.measure(spans); err != nil || v.settled {
 				return err
 			}
-			if v.o.Tried != nil {
-				v.o.Tried(Tried{v.graph, fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
-			}
-			if err == nil && (least == 0 || took < least) { // one that fails is passed over
-				best, least = x, took
-			}
 		}
-		all := v.unsettled
-		v.unsettled = nil
-		if least > 0 {
-			keepChoice(v.d.c.Options(), v.key, best)
+		err := v.launch(a, b, to, workspace)
+		if err == nil {
+			err = v.d.s.Synchronize()
 		}
-		return v.take(best, slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > workspace.Bytes() }))
+		if failed := (*driver.Error)(nil); errors.As(err, &failed) && !errors.Is(err, driver.ErrLost) {
+			return fmt.Errorf("cuda: %w that runs for %v of %v in %v: %w", ErrNoAlgorithm, v.kindOf(), v.shape, v.precision, err)
+		}
+		v.settled = err == nil
+		return err
 	})
+}
+
+// measure times the algorithms and takes the fastest, or the first where none can be timed.
+func (v *Convolution) measure(spans [4]driver.Span) error {
+	best, least := v.unsettled[0], time.Duration(0)
+	workspace := spans[3]
+	narrow := v.precision.Bytes() == 2
+	noise, err := v.d.noise(spans[:2], []bool{narrow, narrow})
+	if err != nil {
+		return err
+	}
+	defer noise()
+	for _, x := range v.unsettled {
+		took, err := v.time(x, spans)
+		if errors.Is(err, driver.ErrLost) {
+			return err
+		}
+		if v.o.Tried != nil {
+			v.o.Tried(Tried{v.graph, fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
+		}
+		if err == nil && (least == 0 || took < least) { // one that fails is passed over
+			best, least = x, took
+		}
+	}
+	all := v.unsettled
+	v.unsettled = nil
+	if least > 0 {
+		v.settled = true
+		keepChoice(v.d.c.Options(), v.key, best)
+	}
+	return v.take(best, slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > workspace.Bytes() }))
 }
 
 // instead takes an algorithm in place of plans.

@@ -123,6 +123,7 @@ type Convolution struct {
 	own              *driver.Memory // workspace of an algorithm that was not planned for
 
 	unsettled []algorithm // of which Settle is to choose one
+	settled   bool        // the algorithm has run
 	others    []algorithm // that stand in for the one in use
 	math      C.int       // that the precision means
 	key       string      // of the choice in the cache
@@ -178,6 +179,8 @@ func (v *Convolution) Close() error {
 	switch {
 	case v.plans != nil:
 		return v.plans.Close()
+	case v.Resource == nil: // there is no algorithm either
+		return nil
 	case v.own != nil:
 		return errors.Join(v.Resource.Close(), v.own.Close())
 	}
@@ -304,8 +307,14 @@ func (v *Convolution) use(a algorithm) error {
 
 func (v *Convolution) kindOf() Kind { return Kind(v.v.kind) }
 
-// operands are the bytes of the operands and the result, in the order of the kind.
-func (v *Convolution) operands() [3]int64 {
+// Kind says what is computed.
+func (v *Convolution) Kind() Kind { return v.kindOf() }
+
+// Shape is the convolution's.
+func (v *Convolution) Shape() Shape { return v.shape }
+
+// Operands are the bytes of the operands and the result, in the order of the kind.
+func (v *Convolution) Operands() [3]int64 {
 	x, w, y := v.shape.elements()
 	n := int64(v.precision.Bytes())
 	return [...][3]int64{Forward: {n * x, n * w, n * y}, GradInput: {n * w, n * y, n * x}, GradWeight: {n * x, n * y, n * w}}[v.kindOf()]
@@ -339,7 +348,7 @@ func (v *Convolution) Run(a, b, to, workspace driver.Span) error {
 // launch is Run on the owner thread.
 func (v *Convolution) launch(a, b, to, workspace driver.Span) error {
 	call := fmt.Sprintf("cudnnConvolution%v", v.kindOf())
-	want := v.operands()
+	want := v.Operands()
 	if v.own != nil {
 		workspace = v.own.All()
 	}

@@ -59,7 +59,7 @@ func settled(t *testing.T, c *driver.Context, d *Handle, s Shape, o Options) (*C
 	check(t, err)
 	t.Cleanup(func() { check(t, v.Close()) })
 	m := alloc(t, c, max(v.Workspace(), 1))
-	b := v.operands()
+	b := v.Operands()
 	x, w, y := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All()
 	if err := v.Settle(x, w, y, m.All()); err != nil {
 		return v, err

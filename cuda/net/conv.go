@@ -9,7 +9,6 @@ import (
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/number"
 	"onlinerna/nn/op"
 )
 
@@ -25,21 +24,9 @@ func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Con
 	if v, ok := d.convs[key]; ok {
 		return v, nil
 	}
-	options := d.planning()
-	v, err := d.dnn.NewConvolution(kind, key.shape, options)
-	for _, p := range []number.Precision{number.TF32, number.Float32} {
-		if !errors.Is(err, dnn.ErrNoAlgorithm) {
-			break
-		}
-		if p == options.Precision || options.Precision == number.Float32 || supports(d.info, p) != nil {
-			continue
-		}
-		options.Precision = p
-		if v, err = d.dnn.NewConvolution(kind, key.shape, options); err == nil {
-			if d.opts.Warn != nil {
-				d.opts.Warn(fmt.Sprintf("cuDNN has no convolution %v of %v in %v: it runs in %v, which is slower", kind, key.shape, d.opts.Precision, p))
-			}
-		}
+	v, err := d.dnn.NewConvolution(kind, key.shape, d.planning())
+	if errors.Is(err, dnn.ErrNoAlgorithm) {
+		v, err = d.wider(key, d.opts.Precision, err)
 	}
 	if err != nil {
 		return nil, err
@@ -89,10 +76,7 @@ func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *bindin
 		if inside != out || weight == 2 && to.Offset()%dnn.Align != 0 {
 			made = b.work.Span(int64(own), int64(room))
 		}
-		if b.err == nil {
-			b.err = v.Settle(in[0], in[1], made, work) // what the result's place holds is not needed any more
-		}
-		b.calls = append(b.calls, func() error { return v.Run(in[0], in[1], made, work) })
+		b.convolve(v, in[0], in[1], made, work) // what the result's place holds is not needed any more
 		if made != to {
 			b.recast(to, out, made, inside)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"onlinerna/cuda/blas"
 	"onlinerna/cuda/dnn"
@@ -34,19 +35,21 @@ type Device struct {
 	kernels  map[string]*driver.Kernel
 	tables   map[string]*driver.Memory // constants of ops, by content
 	convs    map[convKey]*dnn.Convolution
-	fusions  int                   // how many of the rules are, the first ones
-	graphs   map[string]*dnn.Plans // of fusions, nil for those that cuDNN lacks
-	better   map[string]bool       // whether fusions are, by key
-	sums     *driver.Memory        // of blocks of a vector, and their sum
-	parts    partition             // of the last step of an optimiser
-	loss     *driver.Memory        // its scale, a lossScale; nil without
-	zeros    *driver.Memory        // of counters, which kernels leave as they were
-	outgrown []*driver.Memory      // zeros that kernels may still use
-	marks    marks                 // of the clock
-	ranks    *ranks                // that it is one of; nil for none
-	failed   error                 // of what cannot return one
-	tried    *os.File              // the table of plans that were tried, or nil
-	running  *device.Group         // that gives its work to the stream
+	instead  map[*dnn.Convolution]*dnn.Convolution // of those that do not run, more exact ones
+	rooms    []*driver.Memory                      // in which they do
+	fusions  int                                   // how many of the rules are, the first ones
+	graphs   map[string]*dnn.Plans                 // of fusions, nil for those that cuDNN lacks
+	better   map[string]bool                       // whether fusions are, by key
+	sums     *driver.Memory                        // of blocks of a vector, and their sum
+	parts    partition                             // of the last step of an optimiser
+	loss     *driver.Memory                        // its scale, a lossScale; nil without
+	zeros    *driver.Memory                        // of counters, which kernels leave as they were
+	outgrown []*driver.Memory                      // zeros that kernels may still use
+	marks    marks                                 // of the clock
+	ranks    *ranks                                // that it is one of; nil for none
+	failed   error                                 // of what cannot return one
+	tried    *os.File                              // the table of plans that were tried, or nil
+	running  *device.Group                         // that gives its work to the stream
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -114,7 +117,8 @@ func newDevice(i driver.Info, o Options) *Device {
 	d := &Device{
 		info: i, opts: o,
 		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
-		graphs: map[string]*dnn.Plans{}, better: map[string]bool{},
+		instead: map[*dnn.Convolution]*dnn.Convolution{},
+		graphs:  map[string]*dnn.Plans{}, better: map[string]bool{},
 	}
 	d.rules = d.patterns()
 	fusions := []lower.Pattern[kernel]{d.convolvedStats, d.convolvedNorm, d.convolvedGradient}
@@ -162,6 +166,9 @@ func (d *Device) Close() error {
 	for _, v := range d.convs {
 		errs = append(errs, v.Close())
 	}
+	for _, v := range d.instead {
+		errs = append(errs, v.Close())
+	}
 	for _, p := range d.graphs {
 		if p != nil {
 			errs = append(errs, p.Close())
@@ -170,7 +177,7 @@ func (d *Device) Close() error {
 	for _, m := range d.tables {
 		errs = append(errs, m.Close())
 	}
-	for _, m := range append(d.outgrown, d.sums, d.parts.memory, d.loss, d.zeros) {
+	for _, m := range append(slices.Concat(d.outgrown, d.rooms), d.sums, d.parts.memory, d.loss, d.zeros) {
 		if m != nil {
 			errs = append(errs, m.Close())
 		}

@@ -1,0 +1,107 @@
+//go:build gpu && cgo
+
+package net
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
+	"onlinerna/cuda/number"
+)
+
+// wider describes a convolution that cuDNN lacks, or does not run, in a precision: in the next more exact one that it has on this card. It
+// says so. Where there is none it is err, which says why the precision does not do.
+func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Convolution, error) {
+	o := d.planning()
+	for _, p := range []number.Precision{number.TF32, number.Float32} {
+		if than == number.Float32 || than == p || supports(d.info, p) != nil {
+			continue
+		}
+		o.Precision = p
+		v, failed := d.dnn.NewConvolution(key.kind, key.shape, o)
+		if errors.Is(failed, dnn.ErrNoAlgorithm) {
+			continue
+		}
+		if failed == nil && d.opts.Warn != nil {
+			d.opts.Warn(fmt.Sprintf("%v of %v runs in %v, which is slower: %v", key.kind, key.shape, p, err))
+		}
+		return v, failed
+	}
+	return nil, err
+}
+
+// convolve adds a convolution of a and b, which lie as its precision has them, to the result to. Where cuDNN runs nothing that it has for it
+// a more exact one takes its place, on copies in memory of its own.
+func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
+	if b.err != nil {
+		return
+	}
+	d := b.d
+	from := []driver.Span{a, c}
+	narrow := v.Precision().Bytes() == 2
+	given, made := slices.Clone(from), to
+	for {
+		next, ok := d.instead[v]
+		if !ok {
+			err := v.Settle(given[0], given[1], made, work)
+			if !errors.Is(err, dnn.ErrNoAlgorithm) {
+				b.fail(err)
+				break
+			}
+			if next, err = d.wider(convKey{v.Kind(), v.Shape()}, v.Precision(), err); err != nil {
+				b.fail(err)
+				return
+			}
+			d.instead[v] = next
+		}
+		v = next
+		var room int64
+		sizes := v.Operands()
+		for _, n := range append(sizes[:], v.Workspace()) {
+			room += int64(align(int(n)))
+		}
+		own, err := d.ownRoom(room)
+		if err != nil {
+			b.fail(err)
+			return
+		}
+		take := func(n int64) (s driver.Span) {
+			s = own.Span(0, n)
+			if rest := int64(align(int(n))); rest < own.Bytes() {
+				own = own.Span(rest, own.Bytes()-rest)
+			}
+			return s
+		}
+		if narrow {
+			given[0], given[1], made = take(sizes[0]), take(sizes[1]), take(sizes[2])
+		}
+		work = take(v.Workspace())
+	}
+	if made == to {
+		b.calls = append(b.calls, func() error { return v.Run(a, c, to, work) })
+		return
+	}
+	for i, s := range from {
+		b.recast(given[i], form{}, s, form{narrow: true})
+	}
+	b.calls = append(b.calls, func() error { return v.Run(given[0], given[1], made, work) })
+	b.recast(to, form{narrow: true}, made, form{})
+}
+
+// ownRoom is memory for one op at a time, apart from the arena that was planned.
+func (d *Device) ownRoom(bytes int64) (driver.Span, error) {
+	for _, m := range d.rooms {
+		if m.Bytes() >= bytes {
+			return m.Span(0, bytes), nil
+		}
+	}
+	m, err := d.c.Alloc(bytes)
+	if err != nil {
+		return driver.Span{}, err
+	}
+	d.rooms = append(d.rooms, m)
+	return m.Span(0, bytes), nil
+}
