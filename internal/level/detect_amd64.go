@@ -4,13 +4,13 @@ package level
 
 import "golang.org/x/sys/cpu"
 
-func detect() Level {
+func detect() []Level {
 	x := &cpu.X86
 	switch {
 	case !x.HasAVX2 || !x.HasFMA || !x.HasBMI2:
-		return Go
+		return []Level{Go}
 	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL:
-		return AVX512
+		return []Level{Go, AVX2, AVX512}
 	}
-	return AVX2
+	return []Level{Go, AVX2}
 }

@@ -3,29 +3,33 @@ package level
 import "testing"
 
 func TestChoose(t *testing.T) {
+	amd64 := []Level{Go, AVX2, AVX512}
 	for _, c := range []struct {
 		value string
-		best  Level
+		all   []Level
 		want  Level
 		fails bool
 	}{
-		{"", AVX512, AVX512, false},
-		{"", Go, Go, false},
-		{"avx2", AVX512, AVX2, false},
-		{"GO", AVX512, Go, false},
-		{"avx512", AVX512, AVX512, false},
-		{"avx512", AVX2, AVX2, true},
-		{"sse", AVX2, AVX2, true},
+		{"", amd64, AVX512, false},
+		{"", amd64[:1], Go, false},
+		{"avx2", amd64, AVX2, false},
+		{"GO", amd64, Go, false},
+		{"avx512", amd64, AVX512, false},
+		{"avx512", amd64[:2], AVX2, true},
+		{"sse", amd64[:2], AVX2, true},
+		{"neon", amd64, AVX512, true},
+		{"neon", []Level{Go, NEON}, NEON, false},
+		{"avx2", []Level{Go, NEON}, NEON, true},
 	} {
-		got, err := choose(c.value, c.best)
+		got, err := choose(c.value, c.all)
 		if got != c.want || (err != nil) != c.fails {
-			t.Errorf("choose(%q, %v) is %v, %v; want %v", c.value, c.best, got, err, c.want)
+			t.Errorf("choose(%q, %v) is %v, %v; want %v", c.value, c.all, got, err, c.want)
 		}
 	}
 }
 
 func TestNames(t *testing.T) {
-	for _, l := range []Level{Go, AVX2, AVX512} {
+	for _, l := range []Level{Go, NEON, AVX2, AVX512} {
 		if got, err := Parse(l.String()); got != l || err != nil {
 			t.Errorf("%v is parsed as %v, %v", l, got, err)
 		}

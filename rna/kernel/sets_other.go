@@ -4,4 +4,4 @@ package kernel
 
 import "onlinerna/internal/level"
 
-var sets = [...]set{level.Go: plain}
+var sets = [...]set{level.Go: plain, level.NEON: plain}

@@ -4,4 +4,4 @@ package kern
 
 import "onlinerna/internal/level"
 
-var sets = [...]Set{level.Go: plain}
+var sets = [...]Set{level.Go: plain, level.NEON: plain}

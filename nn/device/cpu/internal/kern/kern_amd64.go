@@ -4,4 +4,4 @@ package kern
 
 import "onlinerna/internal/level"
 
-var sets = [...]*Set{level.Go: nil, level.AVX2: &avx2Set, level.AVX512: &avx512Set}
+var sets = [level.Count]*Set{level.AVX2: &avx2Set, level.AVX512: &avx512Set}

@@ -4,7 +4,7 @@ package vec
 
 import "onlinerna/internal/level"
 
-var sets = [...]Set{
+var sets = [level.Count]Set{
 	level.Go: plain,
 	level.AVX2: {
 		ReLU:             reluAVX2,
@@ -29,7 +29,7 @@ var sets = [...]Set{
 		Functions: Functions{
 			Neg: negAVX2, Sqrt: sqrtAVX2, Exp: expAVX2, Log: logAVX2, Tanh: tanhAVX2, Erf: erfAVX2, Sigmoid: sigmoidAVX2,
 			Sub: subAVX2, Mul: mulAVX2, Div: divAVX2, Min: minimumAVX2, Max: maximumAVX2,
-			Less: lessAVX2, LessEqual: lessEqualAVX2, Equal: equalAVX2, If: chooseAVX2, Uniforms: uniformsByAVX2,
+			Less: lessAVX2, LessEqual: lessEqualAVX2, Equal: equalAVX2, If: chooseAVX2, Uniforms: byGroups(uniformsAVX2),
 		},
 		MaxWindows: func(y, x []float32, w Windows) {
 			run := maxWindowsAVX2
@@ -72,7 +72,7 @@ var sets = [...]Set{
 		Functions: Functions{
 			Neg: negAVX512, Sqrt: sqrtAVX512, Exp: expAVX512, Log: logAVX512, Tanh: tanhAVX512, Erf: erfAVX512, Sigmoid: sigmoidAVX512,
 			Sub: subAVX512, Mul: mulAVX512, Div: divAVX512, Min: minimumAVX512, Max: maximumAVX512,
-			Less: lessAVX512, LessEqual: lessEqualAVX512, Equal: equalAVX512, If: chooseAVX512, Uniforms: uniformsByAVX2,
+			Less: lessAVX512, LessEqual: lessEqualAVX512, Equal: equalAVX512, If: chooseAVX512, Uniforms: byGroups(uniformsAVX2),
 		},
 		MaxWindows: func(y, x []float32, w Windows) {
 			run := maxWindowsAVX512
@@ -99,7 +99,7 @@ func (w Windows) paired(lanes int) bool {
 	return w.Count > 1 && 2*w.Channels <= lanes && w.Pitch == w.Channels
 }
 
-var large = [...]Set{
+var large = [level.Count]Set{
 	level.Go: plain,
 	level.AVX2: past(sets[level.AVX2], Set{
 		ReLU:             reluPastAVX2,

@@ -1,10 +1,12 @@
-//go:build !amd64 || purego
+//go:build (!amd64 && !arm64) || purego
 
 package vec
 
+import "onlinerna/internal/level"
+
 var (
-	sets  = [1]Set{plain}
+	sets  = [level.Count]Set{level.Go: plain}
 	large = sets
 
-	updates [1]Updates
+	updates [level.Count]Updates
 )

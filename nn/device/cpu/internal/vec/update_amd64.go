@@ -4,12 +4,7 @@ package vec
 
 import "onlinerna/internal/level"
 
-type (
-	apply   = map[string]func(w, g, a, b []float32, c *[8]float32)
-	measure = map[string]func(w, g, a, b []float32, c *[8]float32, sums *[2][8]float64)
-)
-
-var updates = [...]Updates{
+var updates = [level.Count]Updates{
 	level.AVX2: {
 		Apply:   apply{"momentum": momentumAVX2, "nesterov": nesterovAVX2, "adamw": adamWAVX2, "lamb": lambAVX2},
 		Measure: measure{"lars": larsNormsAVX2, "lamb": lambNormsAVX2},

@@ -44,6 +44,7 @@ func main() {
 	stubs := flag.String("go", "", "file for the Go declarations")
 	ConstraintExpr("amd64,!purego")
 	flag.Parse()
+	writeNEON()
 	globals()
 	for _, l := range []line{sourceLine, resultLine, gradLine, weightLine, weightGradLine} {
 		declare(l)

@@ -77,6 +77,8 @@ func (m *maths) subtract(y reg.VecPhysical, v float64, x reg.VecPhysical) {
 	VFNMADD231PS(m.number(v), x, y)
 }
 
+func (m *maths) plus(y, x reg.VecPhysical) { VADDPS(x, y, y) }
+
 // times is v·x in another register, scale sets x to it.
 func (m *maths) times(v float64, x reg.VecPhysical) reg.VecPhysical {
 	y := m.take()
@@ -85,21 +87,6 @@ func (m *maths) times(v float64, x reg.VecPhysical) reg.VecPhysical {
 }
 
 func (m *maths) scale(x reg.VecPhysical, v float64) { VMULPS(m.number(v), x, x) }
-
-// plusMinus is x + v·y and x − v·y, the latter in x.
-func (m *maths) plusMinus(x reg.VecPhysical, v float64, y reg.VecPhysical) (plus, minus reg.VecPhysical) {
-	plus = m.copy(x)
-	m.add(plus, v, y)
-	m.subtract(x, v, y)
-	return plus, x
-}
-
-// both is plusMinus with y not needed any more.
-func (m *maths) both(x reg.VecPhysical, v float64, y reg.VecPhysical) (plus, minus reg.VecPhysical) {
-	plus, minus = m.plusMinus(x, v, y)
-	m.release(y)
-	return plus, minus
-}
 
 // sums is x + y and x − y, in their registers.
 func (m *maths) sums(x, y reg.VecPhysical) (sum, difference reg.VecPhysical) {

@@ -1,8 +1,9 @@
 package main
 
 import (
-	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/reg"
+
+	"onlinerna/internal/asm/neon"
 )
 
 // The transforms of Winograd's F(4×4, 3×3) with the points 0, ±a, ±b and ∞, in one dimension. With these points the
@@ -19,11 +20,39 @@ const (
 	divideB = 2 * squareB * (squareB - squareA)
 )
 
-// line is a transform of vectors in one dimension.
+// line is a transform of vectors in one dimension, for each kind of registers. It may take those of x.
 type line struct {
 	in, out int
 	numbers []float64
-	run     func(m *maths, x []reg.VecPhysical) []reg.VecPhysical // which may take the registers of x
+	run     func(m arithmetic[reg.VecPhysical], x []reg.VecPhysical) []reg.VecPhysical
+	neon    func(m arithmetic[neon.Vec], x []neon.Vec) []neon.Vec
+}
+
+// arithmetic is what transforms are made of.
+type arithmetic[V any] interface {
+	copy(x V) V
+	release(x ...V)               // which are not needed any more
+	add(y V, v float64, x V)      // y = y + v·x
+	subtract(y V, v float64, x V) // y = y − v·x
+	plus(y, x V)                  // y = y + x
+	times(v float64, x V) V       // v·x
+	scale(x V, v float64)         // x = v·x
+	sums(x, y V) (sum, difference V)
+}
+
+// plusMinus is x + v·y and x − v·y, the latter in x.
+func plusMinus[V any](m arithmetic[V], x V, v float64, y V) (plus, minus V) {
+	plus = m.copy(x)
+	m.add(plus, v, y)
+	m.subtract(x, v, y)
+	return plus, x
+}
+
+// both is plusMinus with y not needed any more.
+func both[V any](m arithmetic[V], x V, v float64, y V) (plus, minus V) {
+	plus, minus = plusMinus(m, x, v, y)
+	m.release(y)
+	return plus, minus
 }
 
 // The number of values that a tile has in one dimension, in the plain and in the transformed domain.
@@ -36,7 +65,9 @@ const (
 // sourceLine is Bᵀ.
 var sourceLine = line{window, window, []float64{
 	squareA * squareB, squareA + squareB, squareA, squareB, pointA, pointB,
-}, func(m *maths, x []reg.VecPhysical) []reg.VecPhysical {
+}, source[reg.VecPhysical], source[neon.Vec]}
+
+func source[V any](m arithmetic[V], x []V) []V {
 	y0 := m.copy(x[4])
 	m.add(y0, squareA*squareB, x[0])
 	m.subtract(y0, squareA+squareB, x[2])
@@ -46,22 +77,24 @@ var sourceLine = line{window, window, []float64{
 	even, odd := m.copy(x[4]), m.copy(x[3])
 	m.subtract(even, squareB, x[2])
 	m.subtract(odd, squareB, x[1])
-	y1, y2 := m.both(even, pointA, odd)
+	y1, y2 := both(m, even, pointA, odd)
 	m.subtract(x[4], squareA, x[2])
 	m.subtract(x[3], squareA, x[1])
 	m.release(x[1], x[2])
-	y3, y4 := m.both(x[4], pointB, x[3])
-	return []reg.VecPhysical{y0, y1, y2, y3, y4, x[5]}
-}}
+	y3, y4 := both(m, x[4], pointB, x[3])
+	return []V{y0, y1, y2, y3, y4, x[5]}
+}
 
 // resultLine is Aᵀ.
 var resultLine = line{window, tileResults, []float64{
 	pointA, pointB, squareA, squareB, squareA * pointA, squareB * pointB,
-}, func(m *maths, x []reg.VecPhysical) []reg.VecPhysical {
+}, result[reg.VecPhysical], result[neon.Vec]}
+
+func result[V any](m arithmetic[V], x []V) []V {
 	s, d := m.sums(x[1], x[2])
 	t, e := m.sums(x[3], x[4])
-	VADDPS(s, x[0], x[0])
-	VADDPS(t, x[0], x[0])
+	m.plus(x[0], s)
+	m.plus(x[0], t)
 	y1 := m.times(pointA, d)
 	m.add(y1, pointB, e)
 	m.scale(s, squareA)
@@ -69,44 +102,50 @@ var resultLine = line{window, tileResults, []float64{
 	m.add(x[5], squareA*pointA, d)
 	m.add(x[5], squareB*pointB, e)
 	m.release(d, e, t)
-	return []reg.VecPhysical{x[0], y1, s, x[5]}
-}}
+	return []V{x[0], y1, s, x[5]}
+}
 
 // gradLine is A.
 var gradLine = line{tileResults, window, []float64{
 	squareA, squareB, pointA, pointB,
-}, func(m *maths, x []reg.VecPhysical) []reg.VecPhysical {
+}, grad[reg.VecPhysical], grad[neon.Vec]}
+
+func grad[V any](m arithmetic[V], x []V) []V {
 	even, odd := m.copy(x[0]), m.copy(x[1])
 	m.add(even, squareA, x[2])
 	m.add(odd, squareA, x[3])
-	y1, y2 := m.both(even, pointA, odd)
+	y1, y2 := both(m, even, pointA, odd)
 	even = m.copy(x[0])
 	m.add(even, squareB, x[2])
 	m.add(x[1], squareB, x[3])
 	m.release(x[2])
-	y3, y4 := m.both(even, pointB, x[1])
-	return []reg.VecPhysical{x[0], y1, y2, y3, y4, x[3]}
-}}
+	y3, y4 := both(m, even, pointB, x[1])
+	return []V{x[0], y1, y2, y3, y4, x[3]}
+}
 
 // weightLine is G.
 var weightLine = line{tileTaps, window, []float64{
 	1 / divide0, 1 / divideA, 1 / divideB, pointA / divideA, pointB / divideB, squareA / divideA, squareB / divideB,
-}, func(m *maths, x []reg.VecPhysical) []reg.VecPhysical {
+}, weight[reg.VecPhysical], weight[neon.Vec]}
+
+func weight[V any](m arithmetic[V], x []V) []V {
 	even := m.times(1/divideA, x[0])
 	m.add(even, squareA/divideA, x[2])
-	y1, y2 := m.plusMinus(even, pointA/divideA, x[1])
+	y1, y2 := plusMinus(m, even, pointA/divideA, x[1])
 	even = m.times(1/divideB, x[0])
 	m.add(even, squareB/divideB, x[2])
-	y3, y4 := m.plusMinus(even, pointB/divideB, x[1])
+	y3, y4 := plusMinus(m, even, pointB/divideB, x[1])
 	m.scale(x[0], 1/divide0)
 	m.release(x[1])
-	return []reg.VecPhysical{x[0], y1, y2, y3, y4, x[2]}
-}}
+	return []V{x[0], y1, y2, y3, y4, x[2]}
+}
 
 // weightGradLine is Gᵀ.
 var weightGradLine = line{window, tileTaps, []float64{
 	1 / divide0, 1 / divideA, 1 / divideB, pointA / divideA, pointB / divideB, squareA / divideA, squareB / divideB,
-}, func(m *maths, x []reg.VecPhysical) []reg.VecPhysical {
+}, weightGrad[reg.VecPhysical], weightGrad[neon.Vec]}
+
+func weightGrad[V any](m arithmetic[V], x []V) []V {
 	s, d := m.sums(x[1], x[2])
 	t, e := m.sums(x[3], x[4])
 	m.scale(x[0], 1/divide0)
@@ -117,5 +156,5 @@ var weightGradLine = line{window, tileTaps, []float64{
 	m.add(x[5], squareA/divideA, s)
 	m.add(x[5], squareB/divideB, t)
 	m.release(s, t, e)
-	return []reg.VecPhysical{x[0], d, x[5]}
-}}
+	return []V{x[0], d, x[5]}
+}

@@ -1,0 +1,147 @@
+package neon
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// register is a virtual register.
+type register struct {
+	vector bool
+	number int // of the physical one
+
+	first, last int // instructions that write and use it
+	used        bool
+}
+
+// Vec is a register of 128 bits, GP one of 64 bits for addresses and integers.
+type (
+	Vec struct{ r *register }
+	GP  struct{ r *register }
+)
+
+// instruction is a line of assembly: text with verbs for its operands, a label, or a jump to one.
+type instruction struct {
+	label  string
+	target string
+	render func() string
+	reads  []*register
+	writes []*register
+}
+
+// physical are the registers that kernels may use. R16 to R18 and those from R26 on have uses of their own.
+var (
+	general = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 19, 20, 21, 22, 23, 24, 25}
+	vectors = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}
+)
+
+func (k *Func) vec() Vec { return Vec{k.register(true)} }
+func (k *Func) gp() GP   { return GP{k.register(false)} }
+
+func (k *Func) register(vector bool) *register {
+	r := &register{vector: vector, number: -1, first: -1, last: -1}
+	k.regs = append(k.regs, r)
+	return r
+}
+
+// intervals finds from where to where each register has its value. One that has it where a loop begins has it throughout.
+func (k *Func) intervals() {
+	labels := make(map[string]int)
+	for i, c := range k.code {
+		if c.label != "" {
+			if _, ok := labels[c.label]; ok {
+				panic(fmt.Sprintf("%s: two labels %s", k.name, c.label))
+			}
+			labels[c.label] = i
+		}
+		for _, r := range c.reads {
+			if r.first < 0 {
+				panic(fmt.Sprintf("%s: instruction %d reads what nothing wrote", k.name, i))
+			}
+			r.last = i
+		}
+		for _, r := range c.writes {
+			if r.first < 0 {
+				r.first = i
+			}
+			r.last = max(r.last, i)
+		}
+	}
+	type loop struct{ from, to int }
+	var loops []loop
+	for i, c := range k.code {
+		if c.target == "" {
+			continue
+		}
+		at, ok := labels[c.target]
+		if !ok {
+			panic(fmt.Sprintf("%s: no label %s", k.name, c.target))
+		}
+		if at < i {
+			loops = append(loops, loop{at, i})
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, r := range k.regs {
+			for _, l := range loops {
+				if r.first >= 0 && r.first < l.from && r.last >= l.from && r.last < l.to {
+					r.last, changed = l.to, true
+				}
+			}
+		}
+	}
+}
+
+// allocate gives virtual registers physical ones, in the order in which they are first written. A register may be that of an
+// operand that is read for the last time by the instruction that writes it.
+func (k *Func) allocate() {
+	k.intervals()
+	order := slices.DeleteFunc(slices.Clone(k.regs), func(r *register) bool { return r.first < 0 })
+	sort.SliceStable(order, func(i, j int) bool { return order[i].first < order[j].first })
+	for _, kind := range []bool{false, true} {
+		free := slices.Clone(general)
+		if kind {
+			free = slices.Clone(vectors)
+		}
+		var live []*register
+		for _, r := range order {
+			if r.vector != kind {
+				continue
+			}
+			live = slices.DeleteFunc(live, func(o *register) bool {
+				done := o.last <= r.first && !(o.last == r.first && slices.Contains(k.code[r.first].writes, o))
+				if done {
+					free = append(free, o.number) // which has rested longest
+				}
+				return done
+			})
+			if len(free) == 0 {
+				panic(fmt.Sprintf("%s: instruction %d needs one register too many", k.name, r.first))
+			}
+			r.number, free = free[0], free[1:]
+			live = append(live, r)
+		}
+	}
+}
+
+// write writes the code.
+func (k *Func) write(b *bytes.Buffer) {
+	k.allocate()
+	for _, c := range k.code {
+		switch {
+		case c.label != "":
+			fmt.Fprintf(b, "\n%s:\n", c.label)
+		default:
+			fmt.Fprintf(b, "\t%s\n", c.render())
+		}
+	}
+}
+
+func (v Vec) n() uint32      { return uint32(v.r.number) }
+func (g GP) n() uint32       { return uint32(g.r.number) }
+func (g GP) String() string  { return fmt.Sprintf("R%d", g.r.number) }
+func (v Vec) String() string { return fmt.Sprintf("V%d", v.r.number) }
+func (v Vec) f() string      { return fmt.Sprintf("F%d", v.r.number) }

@@ -1,0 +1,5 @@
+//go:build arm64 && !purego
+
+package level
+
+func detect() []Level { return []Level{Go, NEON} }

@@ -1,0 +1,7 @@
+//go:build arm64 && !purego
+
+package kern
+
+import "onlinerna/internal/level"
+
+var sets = [level.Count]*Set{level.NEON: &neonSet}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"log"
+
+	"onlinerna/internal/asm/neon"
+)
+
+// NEON's vectors are registers of four numbers.
+const (
+	neonLanes = 4
+	neonWhole = neon.Bytes
+	neonOne   = 4 // bytes of a number: what is no whole vector is taken one by one
+)
+
+// writeNEON writes the kernels for arm64.
+func writeNEON() {
+	f := neon.New("vec")
+	neonElementwise(f)
+	neonBatchNorm(f)
+	neonVectors(f)
+	neonUpdates(f)
+	neonSums(f)
+	neonPools(f)
+	neonFunctions(f)
+	neonUniforms(f)
+	if err := f.Write("../kernels_arm64.s", "../stubs_arm64.go", ""); err != nil {
+		log.Fatal(err)
+	}
+}
