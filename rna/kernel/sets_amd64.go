@@ -4,7 +4,7 @@ package kernel
 
 import "onlinerna/internal/level"
 
-var sets = [...]set{
+var sets = [level.Count]set{
 	level.Go: plain,
 	level.AVX2: {
 		format: [4]ops{

@@ -1,7 +1,7 @@
-//go:build !amd64 || purego
+//go:build (!amd64 && !arm64) || purego
 
 package kernel
 
 import "onlinerna/internal/level"
 
-var sets = [...]set{level.Go: plain, level.NEON: plain}
+var sets = [level.Count]set{level.Go: plain}

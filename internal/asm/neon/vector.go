@@ -311,3 +311,37 @@ func (k *Func) Negative(a Vec) Vec {
 	k.plain(v, false, 0x4ea0a800, "cmlt v%d.4s, v%d.4s, #0", a)
 	return v
 }
+
+// Halves widens four numbers of 16 bits in the lower half of a to 32, HalvesOf rounds four to 16 bits there.
+func (k *Func) Halves(a Vec) Vec {
+	v := k.vec()
+	k.plain(v, false, 0x0e217800, "fcvtl v%d.4s, v%d.4h", a)
+	return v
+}
+
+func (k *Func) HalvesOf(a Vec) Vec {
+	v := k.vec()
+	k.plain(v, false, 0x0e216800, "fcvtn v%d.4h, v%d.4s", a)
+	return v
+}
+
+// Raised moves four integers of 16 bits in the lower half of a to the upper halves of 32, Lowered the other way.
+func (k *Func) Raised(a Vec) Vec {
+	v := k.vec()
+	k.plain(v, false, 0x2e613800, "shll v%d.4s, v%d.4h, #16", a)
+	return v
+}
+
+func (k *Func) Lowered(a Vec) Vec {
+	v := k.vec()
+	k.plain(v, false, 0x0f108400, "shrn v%d.4h, v%d.4s, #16", a)
+	return v
+}
+
+// OddSingles is Singles that rounds to odd: another rounding to fewer bits is then as one of all bits.
+func (k *Func) OddSingles(lo, hi Vec) Vec {
+	v := k.vec()
+	k.plain(v, false, 0x2e616800, "fcvtxn v%d.2s, v%d.2d", lo)
+	k.plain(v, true, 0x6e616800, "fcvtxn2 v%d.4s, v%d.2d", hi)
+	return v
+}
