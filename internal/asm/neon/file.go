@@ -11,8 +11,8 @@ import (
 	"go/ast"
 	"go/format"
 	"go/parser"
+	"math"
 	"os"
-	"strings"
 )
 
 // File is a file of kernels and one of their declarations.
@@ -121,17 +121,30 @@ func (k *Func) NewLabel(stem string) string {
 	return fmt.Sprintf("%s%d", stem, k.labels)
 }
 
-// Constant is the address of 16 bytes in memory: four words, the lowest first.
+// Constant is 16 bytes in memory: four words, the lowest first.
 func (f *File) Constant(name string, words [4]uint32) Symbol {
-	s := Symbol(f.pkg + strings.ToUpper(name[:1]) + name[1:])
+	return f.constant(name, []uint64{uint64(words[1])<<32 | uint64(words[0]), uint64(words[3])<<32 | uint64(words[2])})
+}
+
+// Numbers is numbers in memory, each in both lanes of 16 bytes.
+func (f *File) Numbers(name string, xs []float64) Symbol {
+	var longs []uint64
+	for _, x := range xs {
+		longs = append(longs, math.Float64bits(x), math.Float64bits(x))
+	}
+	return f.constant(name, longs)
+}
+
+func (f *File) constant(name string, longs []uint64) Symbol {
+	s := Symbol(name + "<>")
 	if !f.constants[name] {
 		f.constants[name] = true
-		for i := 0; i < 4; i += 2 {
-			fmt.Fprintf(&f.data, "\nDATA %s<>+%d(SB)/8, $%#016x", s, 4*i, uint64(words[i+1])<<32|uint64(words[i]))
+		for i, x := range longs {
+			fmt.Fprintf(&f.data, "\nDATA %s+%d(SB)/8, $%#016x", s, 8*i, x)
 		}
-		fmt.Fprintf(&f.data, "\nGLOBL %s<>(SB), RODATA|NOPTR, $16\n", s)
+		fmt.Fprintf(&f.data, "\nGLOBL %s(SB), RODATA|NOPTR, $%d\n", s, 8*len(longs))
 	}
-	return s + "<>"
+	return s
 }
 
 // Symbol is the name of something in memory.

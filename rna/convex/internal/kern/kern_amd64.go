@@ -4,7 +4,7 @@ package kern
 
 import "onlinerna/internal/level"
 
-var sets = [...]Set{
+var sets = [level.Count]Set{
 	level.Go: plain,
 	level.AVX2: {
 		Dots: [Most]dots{dots1AVX2, dots2AVX2, dots3AVX2, dots4AVX2}, AddRows: [Most]addRows{addRows1AVX2, addRows2AVX2, addRows3AVX2, addRows4AVX2},

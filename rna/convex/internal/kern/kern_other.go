@@ -1,7 +1,7 @@
-//go:build !amd64 || purego
+//go:build (!amd64 && !arm64) || purego
 
 package kern
 
 import "onlinerna/internal/level"
 
-var sets = [...]Set{level.Go: plain, level.NEON: plain}
+var sets = [level.Count]Set{level.Go: plain}

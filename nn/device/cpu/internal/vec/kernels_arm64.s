@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-DATA vecPhiloxFirst<>+0(SB)/8, $0x0000000100000000
-DATA vecPhiloxFirst<>+8(SB)/8, $0x0000000300000002
-GLOBL vecPhiloxFirst<>(SB), RODATA|NOPTR, $16
+DATA philoxFirst<>+0(SB)/8, $0x0000000100000000
+DATA philoxFirst<>+8(SB)/8, $0x0000000300000002
+GLOBL philoxFirst<>(SB), RODATA|NOPTR, $16
 
 // func reluNEON(dst, x []float32)
 TEXT ·reluNEON(SB), NOSPLIT, $0-48
@@ -7830,7 +7830,7 @@ TEXT ·uniformsNEON(SB), NOSPLIT, $0-40
 	VDUP R3, V1.S4
 	MOVWU step+24(FP), R4
 	VDUP R4, V2.S4
-	MOVD $vecPhiloxFirst<>+0(SB), R5
+	MOVD $philoxFirst<>+0(SB), R5
 	FMOVQ 0(R5), F3
 	VADD V3.S4, V0.S4, V0.S4
 	MOVD key+32(FP), R6

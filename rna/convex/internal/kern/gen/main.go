@@ -6,6 +6,7 @@ import (
 )
 
 func main() {
+	writeNEON()
 	ConstraintExpr("amd64,!purego")
 	for _, s := range []isa{avx512, avx2} {
 		for n := 1; n <= most; n++ {
