@@ -29,7 +29,7 @@ WORKLOADS = {
     "lenet": (["--model", "lenet", "--batch", "128"], {}),
     "resnet50-avx2": (["--model", "resnet50", "--batch", "16"], AVX2),
 }
-# Where the program is measured once more with Winograd's algorithm for 3×3.
+# Where the program is measured once more without Winograd's algorithm for 3×3.
 WINOGRAD = ("resnet50", "resnet50-eval", "resnet20")
 VARIANTS = [(layout, malloc) for layout in ("channels_last", "contiguous") for malloc in ("plain", "tuned")]
 
@@ -97,7 +97,7 @@ def cpu_programs(args, name):
     pytorch = [args.python, str(HERE / "bench_pytorch.py"), *options]
     programs = {"rna": [args.rna, "bench", "train", *options]}
     if name in WINOGRAD:
-        programs["rna --winograd"] = [*programs["rna"], "--winograd"]
+        programs["rna --winograd=false"] = [*programs["rna"], "--winograd=false"]
     for layout, malloc in VARIANTS:
         programs[f"PyTorch {layout}, malloc {malloc}"] = [*pytorch, "--layout", layout, "--malloc", malloc]
     return programs

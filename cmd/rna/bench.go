@@ -16,13 +16,13 @@ import (
 
 type benchFlags struct {
 	bench.Options
-	device, json, plot  string
-	threads             int
-	winograd, debugSync bool
-	precision           string
-	deterministic       bool
-	ranks               ranksFlags
-	rounds              int
+	device, json, plot          string
+	threads                     int
+	winograd, forCPU, debugSync bool
+	precision                   string
+	deterministic               bool
+	ranks                       ranksFlags
+	rounds                      int
 }
 
 func newBench() *cobra.Command {
@@ -63,6 +63,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
 				}
 			}
+			f.forCPU = cmd.Flags().Changed("winograd")
 			return f.ranks.run(cmd.Context(), f.device, func(g *ranks.Group) error {
 				if g.Single() {
 					return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -87,7 +88,8 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.IntVar(&f.Warmup, "warmup", 3, "steps before them")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
-	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
+	r.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
@@ -101,7 +103,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 }
 
 func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	own, err := ownDevice(f.device, nil)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 	if f.threads == 0 {
 		f.threads = g.Threads()
 	}
-	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	var dev device.Device
 	own, err := ownDevice(f.device, g)
 	if err == nil {

@@ -24,7 +24,8 @@ type benchRNAFlags struct {
 	bench.RNAOptions
 	windows           windowList
 	dim, threads      int
-	winograd, quiet   bool
+	winograd, forCPU  bool
+	quiet             bool
 	device, rnaDevice string
 	csv, json, plot   string
 	ranks             ranksFlags
@@ -70,7 +71,7 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 	r.StringVar(&f.rnaDevice, "rna-device", "auto", "where RNA runs: auto (the CPU, and the first GPU if there is one), cpu, or cuda or cuda:1, a GPU alone")
 	r.StringVar(&f.device, "device", "auto", "of the forward and backward pass: "+deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
-	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.IntVar(&f.Repeats, "repeats", 5, "of each pass; of quick ones ten times as many")
 	r.IntVar(&f.Net.Steps, "steps", 3, "forward and backward passes, after one to warm up")
 	f.ranks.add(r)
@@ -88,6 +89,7 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 // check finds mistakes in the command line.
 func (f *benchRNAFlags) check(cmd *cobra.Command) error {
 	set := cmd.Flags()
+	f.forCPU = set.Changed("winograd")
 	for _, name := range []string{"dim", "batch", "image-size", "repeats", "steps", "threads"} {
 		if n, err := set.GetInt(name); err == nil && set.Changed(name) && n < 1 {
 			return fmt.Errorf("--%s %d: must be at least 1", name, n)
@@ -114,7 +116,7 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 		f.dim = m.NumParams()
 		if f.group.Single() {
 			f.Device = func() (device.Device, error) {
-				options := deviceOptions{threads: f.threads, winograd: f.winograd}
+				options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU}
 				return openDevice(chosenDevice(f.device, options, log), options)
 			}
 			f.Free = freeOn

@@ -26,7 +26,7 @@ type evalFlags struct {
 	valResize                                                   int
 	interpolation                                               string
 	testFlip                                                    bool
-	winograd, debugSync, fastDecode                             bool
+	winograd, forCPU, debugSync, fastDecode                     bool
 	precision                                                   string
 
 	json, perClass bool
@@ -54,6 +54,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 			if f.weights == "" {
 				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the file to evaluate")}
 			}
+			f.forCPU = cmd.Flags().Changed("winograd")
 			if err := f.checkPictures(); err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	r.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
-	r.BoolVar(&f.winograd, "winograd", false, winogradHelp)
+	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	r.BoolP("help", "h", false, "this help")
@@ -131,7 +132,7 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	options := deviceOptions{threads: f.threads, winograd: f.winograd, debugSync: f.debugSync, precision: f.precision}
+	options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision}
 	dev, err := openDevice(chosenDevice(f.device, options, log), options)
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func TestAutoOnGPU(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		o          deviceOptions
-	}{{"auto", "cuda", deviceOptions{}}, {"auto", "cpu", deviceOptions{winograd: true}}, {"cpu", "cpu", deviceOptions{}}, {"cuda:1", "cuda:1", deviceOptions{}}} {
+	}{{"auto", "cuda", deviceOptions{}}, {"auto", "cpu", deviceOptions{forCPU: true}}, {"cpu", "cpu", deviceOptions{}}, {"cuda:1", "cuda:1", deviceOptions{}}} {
 		var said strings.Builder
 		if got := chosenDevice(c.name, c.o, &said); got != c.want || said.Len() > 0 {
 			t.Errorf("%s with %+v is %s, want %s; %q", c.name, c.o, got, c.want, said.String())

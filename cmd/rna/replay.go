@@ -142,9 +142,6 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if f.precision == "" && strings.HasPrefix(name, "cuda") {
 		options.precision = c.Precision
 	}
-	if strings.HasPrefix(name, "cuda") {
-		options.winograd = false
-	}
 	dev, err := openDevice(name, options)
 	if err != nil {
 		return err

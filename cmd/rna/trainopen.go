@@ -75,7 +75,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			f.Workers = g.Threads()
 		}
 	}
-	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, forCPU: set.Changed("winograd"), debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	if f.resume != "" {
 		c, err := train.ReadConfig(f.resume)
 		if err != nil {

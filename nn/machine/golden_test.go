@@ -29,7 +29,7 @@ func TestGoldenReference(t *testing.T) {
 	}
 }
 
-// TestGoldenCPU compares the default device, in float32, with groups and without.
+// TestGoldenCPU compares the default device, in float32, with groups and without. Layers of 16 and more channels run by Winograd's algorithm.
 func TestGoldenCPU(t *testing.T) {
 	dev, err := cpu.New(cpu.Options{})
 	if err != nil {
@@ -52,9 +52,9 @@ func TestGoldenCPU(t *testing.T) {
 	}
 }
 
-// TestGoldenWinograd is TestGoldenCPU with Winograd's convolutions, which the layers of 16 and 32 channels take.
-func TestGoldenWinograd(t *testing.T) {
-	dev, err := cpu.New(cpu.Options{Winograd: true})
+// TestGoldenDirect is TestGoldenCPU without Winograd's algorithm.
+func TestGoldenDirect(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{Direct: true})
 	if err != nil {
 		t.Fatal(err)
 	}

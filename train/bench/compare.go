@@ -43,8 +43,8 @@ func (r *Result) program() string {
 			name += ", compiled: " + r.Compile
 		}
 	}
-	if r.Winograd {
-		name += " --winograd"
+	if name == "rna" && !r.Winograd && r.Level != "" && r.Level != "go" {
+		name += " --winograd=false"
 	}
 	return name
 }

@@ -63,6 +63,47 @@ func TestWinogradIsExact(t *testing.T) {
 	})
 }
 
+// TestWinogradErrors holds the errors of convolutions as deep as those of ResNets, on what ReLU leaves of normal numbers, to what Options says.
+func TestWinogradErrors(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		if level.Current() == level.Go {
+			return // there is none
+		}
+		for _, s := range []struct{ n, c, h, o int }{{2, 64, 28, 16}, {2, 256, 14, 16}, {4, 512, 7, 16}, {8, 16, 8, 256}} {
+			d := open(t, 2)
+			AlwaysWinograd(d)
+			b := &builder{tb: t}
+			o := op.Conv2D{Pad: [2]int{1, 1}}
+			x, w := b.data(s.n, s.c, s.h, s.h), b.weight(s.o, s.c, 3, 3)
+			y := b.apply(o, x, w, b.weight(s.o))
+			dy := b.data(b.Values[y].Type.Shape...)
+			b.apply(op.Conv2DGradInput{Conv2D: o, Input: b.Values[x].Type.Shape}, w, dy)
+			b.apply(op.Conv2DGradWeight{Conv2D: o, Weight: b.Values[w].Type.Shape}, x, dy)
+			k := bind(t, d, &b.Program, b.weights, b.alone())
+			r := rand.New(rand.NewPCG(1, 2))
+			for _, v := range []int{x, w, dy} {
+				z := op.New(op.Type{DType: op.Float32, Shape: b.Values[v].Type.Shape})
+				list := z.Data.([]float32)
+				for i := range list {
+					if list[i] = float32(r.NormFloat64()); v == x {
+						list[i] = max(0, list[i])
+					}
+				}
+				if err := d.Upload(k.regions[v], b.Values[v].Layout, z); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k.run(t)
+			for kind, e := range b.errors(d, k) {
+				if !(e <= 1.5e-6) {
+					t.Errorf("%+v: %s: error %.3g of the largest element", s, kind, e)
+				}
+			}
+			k.free()
+		}
+	})
+}
+
 // errors compares the results of a program with the definitions of its ops, in float64: by kind of op the largest
 // error, relative to the largest element.
 func (b *builder) errors(d *Device, k *bound) map[string]float64 {

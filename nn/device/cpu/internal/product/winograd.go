@@ -25,6 +25,9 @@ type winograd struct {
 // winogradPiece is the weights that are transformed at a time: a panel of columns for some channels.
 type winogradPiece struct{ panel, channel, channels int }
 
+// depth is how many channels of a product are summed at a time, and these sums then: with all of 512 one after the other results err three times as much.
+const depth = 64
+
 // packChannels is how many channels of a panel are transformed at a time.
 const packChannels = 16
 
@@ -209,7 +212,7 @@ func (k *winogradKernel) multiply(worker, j, count int) {
 	tiles, products := k.tiles[worker], k.products[worker]
 	channels, stride := k.channels, k.channelsStride()
 	stepV, stepM := k.apart(stride), k.apart(k.columns)
-	a.Offs, a.Taps, a.Depth = &args.off, 1, channels
+	a.Offs, a.Taps = &args.off, 1
 	a.StepA, a.JumpA = 4*stride, 4*kern.Half*stride
 	a.StepC, a.JumpC = 4*k.columns, 4*kern.Half*k.columns
 	a.Init, a.Mask = &kern.Zeros[0], kern.Mask(k.set.Columns())
@@ -220,13 +223,16 @@ func (k *winogradKernel) multiply(worker, j, count int) {
 			width := k.panelWidth(p)
 			vectors := width / k.set.Lanes
 			a.Mask = kern.Mask(width)
-			a.B = &k.packed[k.panelStart(p)+v*channels*width]
+			b := k.packed[k.panelStart(p)+v*channels*width:]
 			kernels := k.set.Products[vectors]
 			for i := range parts {
 				m, to := i*count/parts, (i+1)*count/parts
-				a.A = &tiles[v*stepV+m*stride]
-				a.C = &products[v*stepM+m*k.columns+p*k.set.Columns()-j]
-				kernels[to-m](a)
+				a.C, a.From = &products[v*stepM+m*k.columns+p*k.set.Columns()-j], nil
+				for c := 0; c < channels; c += depth {
+					a.A, a.B, a.Depth = &tiles[v*stepV+m*stride+c], &b[c*width], min(depth, channels-c)
+					kernels[to-m](a)
+					a.From = a.C
+				}
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (g *grid) square() bool {
 // isWinograd says whether o is the gradient of the weights of such a convolution.
 func (o *outer) isWinograd() bool { return o.groups == 1 && o.square() }
 
-// prefersWinograd says whether the user wants Winograd's algorithm and it is faster, for a product of a grid and so many
+// prefersWinograd says whether Winograd's algorithm may be used and is faster, for a product of a grid and so many
 // rows: BenchmarkWinograd shows it. With fewer channels or rows than least the transforms cost more than the products
 // save; with few tiles those of the weights do; and where much of the tiles lies beyond the image there is nothing to save.
 func (d Options) prefersWinograd(g *grid, rows, least int) bool {
