@@ -269,7 +269,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	}
 	r.Net = net
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
-	net.TestFlip = c.TestFlip
+	net.TestFlip, net.LowMemory = c.TestFlip, c.LowMemory
 	if r.reducer != nil {
 		if err := reduce.Takes(r.dev, net.Params); err != nil {
 			return err

@@ -159,7 +159,8 @@ func (f *trainFlags) groups() []group {
 	s := newGroup("Run")
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
 	s.IntVar(&f.Threads, "threads", 0, "threads that compute (default: one a core); results do not depend on it")
-	s.BoolVar(&f.Winograd, "winograd", false, winogradHelp)
+	s.BoolVar(&f.Winograd, "winograd", true, winogradHelp)
+	s.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	s.StringVar(&f.precision, "precision", "", precisionHelp)
 	s.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	s.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
@@ -183,7 +184,7 @@ func (f *trainFlags) groups() []group {
 }
 
 // resumable lists the options that may go with --resume: they do not change results.
-var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
+var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "low-memory": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
 	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true, "stop-within": true, "profile": true}
 
 // positive are the options that have no meaning at 0.
@@ -364,6 +365,7 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 			"epochs":  func() { c.Epochs = f.Epochs },
 			"profile": func() { c.Profile = f.Profile },
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
+			"low-memory":      func() { c.LowMemory = f.LowMemory },
 			"max-bad":         func() { c.MaxBad = &f.maxBad },
 			"checkpoint-keep": func() { c.CheckpointKeep = f.CheckpointKeep },
 			"checkpoint-every": func() {

@@ -25,6 +25,10 @@ type Config struct {
 	// Ungrouped runs every op alone, also on a device that would rather group them.
 	Ungrouped bool
 
+	// LowMemory has the backward pass make again what is cheap to make from what it needs anyway, as normalised images and what ReLU leaves of
+	// them: a third or more of the memory of a convolutional net for a few percent of the time. All results keep their bits.
+	LowMemory bool
+
 	// Arena is shared with machines that never run at the same time. Nil means an arena of one's own.
 	Arena *Arena
 }
@@ -67,6 +71,9 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	}
 	if r, ok := device.As[device.Rewriter](c.Device); ok && !c.Ungrouped {
 		p.rewrite(r)
+	}
+	if c.LowMemory {
+		p.recompute()
 	}
 	s, err := p.outside(&c)
 	if err != nil {

@@ -20,13 +20,13 @@ func (m *noMemory) Bytes() int { return int(*m) }
 func (m *noMemory) Free()      {}
 
 // planOnly plans a model's training without allocating anything.
-func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config) *machine.Machine {
+func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config, low bool) *machine.Machine {
 	t.Helper()
 	m, err := nn.Build(arch, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mc := machine.Config{Device: dev, Keep: append(G.Nodes{m.Loss, m.Score}, m.Updates...), Bind: make(map[*G.Node]machine.Binding)}
+	mc := machine.Config{Device: dev, Keep: append(G.Nodes{m.Loss, m.Score}, m.Updates...), Bind: make(map[*G.Node]machine.Binding), LowMemory: low}
 	bind := func(n *G.Node) {
 		typ, err := nn.TypeOf(n)
 		if err != nil {
@@ -63,17 +63,21 @@ func TestArenaIsNearLowerBound(t *testing.T) {
 		arch  string
 		batch int
 		mode  nn.Mode
+		low   bool
 		most  int // bytes
 	}{
-		{"resnet50", 32, nn.Train, 2_750_000_000},
-		{"resnet50", 16, nn.Train, 1_375_000_000},
-		{"resnet50", 32, nn.Eval, 320_000_000},
-		{"resnet152", 8, nn.Train, 0},
-		{"resnet20", 128, nn.Train, 0},
-		{"lenet", 64, nn.Train, 0},
+		{"resnet50", 32, nn.Train, false, 2_765_000_000},
+		{"resnet50", 16, nn.Train, false, 1_390_000_000},
+		{"resnet50", 16, nn.Train, true, 810_000_000},
+		{"resnet50", 32, nn.Eval, false, 320_000_000},
+		{"resnet50", 32, nn.Eval, true, 320_000_000},
+		{"resnet152", 8, nn.Train, false, 0},
+		{"resnet152", 8, nn.Train, true, 0},
+		{"resnet20", 128, nn.Train, false, 0},
+		{"lenet", 64, nn.Train, false, 0},
 	} {
 		for _, dev := range []device.Device{device.NewReference(op.Float32), fast} {
-			s := planOnly(t, dev, test.arch, nn.Config{Batch: test.batch, Mode: test.mode}).Stats()
+			s := planOnly(t, dev, test.arch, nn.Config{Batch: test.batch, Mode: test.mode}, test.low).Stats()
 			if s.Arena < s.LowerBound || float64(s.Arena) > 1.1*float64(s.LowerBound) {
 				t.Errorf("%s, %s, batch %d: arena of %d bytes, at least %d are needed", dev.Name(), test.arch, test.batch, s.Arena, s.LowerBound)
 			}

@@ -82,9 +82,14 @@ func newProgram(g *G.ExprGraph, c *Config) (*program, error) {
 	return p, nil
 }
 
-// rewrite has a device change the program. New values have no nodes.
+// rewrite has a device change the program.
 func (p *program) rewrite(r device.Rewriter) {
 	r.Rewrite(&p.Program)
+	p.made()
+}
+
+// made notes values that were added: they have no nodes.
+func (p *program) made() {
 	for range p.Values[len(p.nodes):] {
 		p.nodes, p.sources = append(p.nodes, nil), append(p.sources, computed)
 	}

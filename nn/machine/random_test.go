@@ -77,13 +77,15 @@ func newRandomGraph(t *testing.T, rng *rand.Rand) *randomGraph {
 	return r
 }
 
-// TestRandomPrograms runs random graphs in random groups, with results kept, bound, or needed by others only.
+// TestRandomPrograms runs random graphs in random groups, with results kept, bound, or needed by others only, and made again where they can be.
 func TestRandomPrograms(t *testing.T) {
+	defer machine.RecomputeAll()()
+	again := 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		r := newRandomGraph(t, rng)
 		dev := &grouper{Device: device.NewReference(op.Float64), rng: rng, attempts: 20 * int(seed%4)}
-		c := machine.Config{Device: dev, Bind: make(map[*G.Node]machine.Binding)}
+		c := machine.Config{Device: dev, Bind: make(map[*G.Node]machine.Binding), LowMemory: seed%3 > 0}
 		update := make(map[*G.Node]*G.Node)
 		for _, n := range r.nodes {
 			if in, ok := children(r.graph, n); ok && slices.Contains(r.states, in[0]) {
@@ -110,6 +112,7 @@ func TestRandomPrograms(t *testing.T) {
 		if s := m.Stats(); s.Arena < s.LowerBound || s.Arena > s.Unshared+256*s.Groups || s.Groups > s.Steps {
 			t.Errorf("seed %d: %+v", seed, s)
 		}
+		again += m.Stats().Again
 		if err := m.RunAll(); err != nil {
 			t.Fatalf("seed %d: %v\n%v", seed, err, m)
 		}
@@ -132,6 +135,9 @@ func TestRandomPrograms(t *testing.T) {
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if again < 50 {
+		t.Errorf("%d values were made again", again)
 	}
 }
 

@@ -125,7 +125,9 @@ func TestTraceByClock(t *testing.T) {
 		}
 		var times []time.Duration
 		var starts []time.Time
-		m.Trace(func(_ *device.Group, at time.Time, took time.Duration) { times, starts = append(times, took), append(starts, at) })
+		m.Trace(func(_ *device.Group, at time.Time, took time.Duration) {
+			times, starts = append(times, took), append(starts, at)
+		})
 		err = m.Run()
 		if fails != 0 {
 			if !errors.Is(err, errClock) {

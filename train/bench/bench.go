@@ -27,6 +27,7 @@ type Options struct {
 	Batch     int    // images a step, or network.AutoBatch; default 16
 	ImageSize int    // height and width of an image; default: the model's
 	Eval      bool   // measure evaluation instead of training
+	LowMemory bool   // of training: see network.Network
 	Optimizer string // one of config.Optimizers, with its defaults; sgd by default
 	Steps     int    // that are measured; default 10
 	Warmup    int    // steps before them, which plan and allocate; default 3

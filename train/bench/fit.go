@@ -32,6 +32,7 @@ func fit(dev device.Device, o Options, free int64) (batch int, why string, err e
 		return 0, "", err
 	}
 	defer net.Close()
+	net.LowMemory = o.LowMemory
 	// The momentum, the gradients and the weights count, whoever allocates them.
 	own := 3 * int64(dev.DType().Size()) * int64(net.Params.Len())
 	c := net.Model().Config

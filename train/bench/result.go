@@ -27,9 +27,10 @@ type Result struct {
 	Threads   int     `json:"threads,omitempty"`   // that compute
 	Card      string  `json:"card,omitempty"`      // the GPU
 	Precision string  `json:"precision,omitempty"` // of products on it
-	Winograd  bool    `json:"winograd,omitempty"`  // 3×3 convolutions by Winograd's algorithm where that is faster
-	Processor string  `json:"processor"`           // with the operating system
-	Load      float64 `json:"load,omitempty"`      // average of the last minute at the end, where the system says it
+	LowMemory bool    `json:"low_memory,omitempty"`
+	Winograd  bool    `json:"winograd,omitempty"` // 3×3 convolutions by Winograd's algorithm where that is faster
+	Processor string  `json:"processor"`          // with the operating system
+	Load      float64 `json:"load,omitempty"`     // average of the last minute at the end, where the system says it
 
 	Input  string    `json:"input"` // of the steps that follow
 	Warmup int       `json:"warmup"`
@@ -122,6 +123,7 @@ func (r *Result) set(b *bench, l limits) {
 	r.Model, r.Mode, r.Batch, r.ImageSize, r.Channels, r.Parameters = b.Model, "training", b.Batch, c.Size, c.Channels, b.net.Params.Len()
 	r.Software, r.Device, r.Processor, r.Load = runtime.Version(), b.net.Device.Name(), processor(), loadAverage()
 	first := r.Inputs[0]
+	r.LowMemory = b.LowMemory && !b.Eval
 	r.Input, r.Warmup, r.Steps, r.Seconds, r.Images = first.Input, b.Warmup, first.Steps, first.Seconds, first.Images
 	r.Peak, r.Triad = l.peak/1e9, l.triad/1e9
 	for _, p := range l.gauged.Products {

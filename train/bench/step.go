@@ -47,6 +47,7 @@ func open(dev device.Device, o Options, in *feed) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
+	net.LowMemory = o.LowMemory
 	b := &bench{Options: o, net: net, in: in}
 	if !o.Eval {
 		if err = b.openOptimizer(); err == nil {

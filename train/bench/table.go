@@ -32,6 +32,9 @@ func (r *Result) head(b *strings.Builder) {
 	if r.Winograd {
 		b.WriteString(", Winograd convolutions")
 	}
+	if r.LowMemory {
+		b.WriteString(", low memory")
+	}
 	fmt.Fprintf(b, "; %s; %s", r.Processor, r.Software)
 	if r.Load > 0 {
 		fmt.Fprintf(b, "; load %.1f", r.Load)

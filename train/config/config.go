@@ -37,9 +37,9 @@ type Config struct {
 	// ValSplit is the share of each class that is validated on and not trained on, where there are no validation images: see data.SplitByClass.
 	ValSplit float64 `json:"val_split,omitempty"`
 	Device   string  `json:"device"` // for the record: the device is given to train.New
-	// Winograd says that the device runs 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
+	// Winograd says that the CPU may run 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
 	// results, so a run should be resumed on such a device.
-	Winograd bool `json:"winograd,omitempty"`
+	Winograd bool `json:"winograd"`
 	// Precision is what nets store and multiply on a device that has several, and Deterministic says that it gives equal bits in
 	// each run. For the record, as the device.
 	Precision     string `json:"precision,omitempty"`
@@ -89,6 +89,8 @@ type Config struct {
 
 	Workers int `json:"workers"` // that decode, 0 for one a core
 	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
+	// LowMemory has training make again what the backward pass needs, where that is cheap: results keep their bits.
+	LowMemory bool `json:"low_memory,omitempty"`
 
 	Init    string `json:"init,omitempty"`     // weights to start from
 	InitKey string `json:"init_key,omitempty"` // chooses among the state dicts in them: see network.LoadOptions

@@ -153,7 +153,7 @@ func (n *Network) newProgram(w Work, arena *machine.Arena, l *lane) (*program, e
 		}
 	}
 	p := &program{model: model, feed: n.feed(w), objective: &n.objective}
-	mc := machine.Config{Device: n.Device, Arena: arena, Bind: map[*G.Node]machine.Binding{}}
+	mc := machine.Config{Device: n.Device, Arena: arena, LowMemory: n.LowMemory, Bind: map[*G.Node]machine.Binding{}}
 	switch w.Use {
 	case Training:
 		mc.Keep = append(G.Nodes{model.Loss, model.Score}, model.Updates...)
