@@ -167,13 +167,13 @@ func (r *Run) sameBits() error {
 	if g.Single() {
 		return nil
 	}
-	params, err := hash(r.Net.Params)
+	params, err := Hash(r.Net.Params)
 	if err != nil {
 		return err
 	}
 	facts := []ranks.Fact{{Name: "hash of the parameters", Value: params}}
 	for i, name := range r.update.Optimizer.State() {
-		x, err := hash(r.update.State[i])
+		x, err := Hash(r.update.State[i])
 		if err != nil {
 			return err
 		}
@@ -182,8 +182,8 @@ func (r *Run) sameBits() error {
 	return g.Compare(facts...)
 }
 
-// hash is a short hash of a vector's numbers. Those of float32 are float64's, too.
-func hash(v device.Vector) (string, error) {
+// Hash is a short hash of a vector's numbers. Those of float32 are float64's, too.
+func Hash(v device.Vector) (string, error) {
 	h := sha256.New()
 	x := make([]float64, 1<<13)
 	b := make([]byte, 0, 8*len(x))

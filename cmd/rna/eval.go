@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 	"onlinerna/train/statedict"
 )
 
@@ -28,6 +31,7 @@ type evalFlags struct {
 	testFlip                                                    bool
 	winograd, forCPU, debugSync, fastDecode                     bool
 	precision                                                   string
+	ranks                                                       ranksFlags
 
 	json, perClass bool
 	confusion      string
@@ -45,7 +49,10 @@ func newEval() *cobra.Command {
 		Long: `Evaluate weights on labelled images: loss, top-1, top-5. The file is safetensors, or what torch.save wrote.
 
 Weights that rna wrote carry the model, the classes and the normalisation with them. For others, as
-torchvision's, name the model; the classes are then those of the data, sorted, or those of --classes.`,
+torchvision's, name the model; the classes are then those of the data, sorted, or those of --classes.
+
+Ranks, which mpirun, srun, torchrun or --device cuda:all starts, have a share of the images each: every image
+is one rank's, and what is printed and written is as of one process.`,
 		Example: `  rna eval --weights runs/20260102-150405-lenet/best.safetensors --data glyphs
   rna eval --weights resnet50.safetensors --model resnet50 --data imagenet/val \
     --classes wnids.txt`,
@@ -58,7 +65,8 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 			if err := f.checkPictures(); err != nil {
 				return err
 			}
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			ctx := cmd.Context()
+			return f.ranks.run(ctx, f.device, func(g *ranks.Group) error { return f.run(ctx, g, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
 		},
 	}
 	w := newGroup("Weights")
@@ -92,70 +100,57 @@ torchvision's, name the model; the classes are then those of the data, sorted, o
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
+	f.ranks.add(r)
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r)
 	complete(cmd, map[string][]string{"model": modelNames(), "interpolation": imaging.Interpolations()})
 	return cmd
 }
 
-func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	file, meta, err := f.openWeights(out)
-	if err != nil {
-		return err
+// evaluation is what is open while images are evaluated.
+type evaluation struct {
+	meta   network.Meta
+	set    data.Dataset
+	loader *data.Loader
+	net    *network.Network
+	closers
+}
+
+// closers is what to close, the last first.
+type closers []func() error
+
+func (c closers) close(err error) error {
+	for _, f := range slices.Backward(c) {
+		err = closed(err, f())
 	}
-	defer file.Close()
-	set, err := f.openSet(file, &meta)
-	if err != nil {
-		return err
-	}
-	if c, ok := set.(io.Closer); ok {
-		defer c.Close()
-	}
-	profile, err := data.ProfileOf(set)
-	if err != nil {
-		return err
-	}
-	fill(&meta, profile)
-	transform, err := profile.Evaluation(data.EvalOptions{Size: meta.ImageSize, Resize: meta.ValResize, Interpolation: meta.Interpolation})
-	if err != nil {
-		return err
+	return err
+}
+
+func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer) (err error) {
+	if !g.First() {
+		out = io.Discard
 	}
 	told := out
-	if f.json {
+	if f.json && g.First() {
 		told = log
 	}
-	fmt.Fprintln(told, text.Wrap(fmt.Sprintf("%s: %d images of %d classes; %v, mean %.4g, std %.4g", f.data, set.Len(), len(set.Classes()), transform, meta.Mean, meta.Std), "  "))
-	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
-		Batch: f.batch, Workers: f.workers, MaxBad: f.maxBad, FastDecode: f.fastDecode,
-		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
-	})
-	if err != nil {
+	e := &evaluation{}
+	defer func() { err = e.close(err) }()
+	if err := g.Together(f.open(e, g, out, told, log)); err != nil {
 		return err
 	}
-	options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision}
-	dev, err := openDevice(chosenDevice(f.device, options, log), options)
-	if err != nil {
+	if err := e.compare(g, f); err != nil {
 		return err
 	}
-	defer func() { err = closed(err, dev.Close()) }()
-	net, err := f.network(dev, file, &meta, set)
-	if err != nil {
-		return err
-	}
-	defer func() { err = closed(err, net.Close()) }()
-	net.TestFlip = f.testFlip
-	if _, err := net.Load(f.weights, network.LoadOptions{Key: f.key}); err != nil {
-		return err
-	}
-	f.report = newEvalReport(set.Classes(), net.Model().Config.Classes)
-	score, err := f.score(ctx, net, loader, set)
-	if err != nil && ctx.Err() != nil {
+	f.report = newEvalReport(e.set.Classes(), e.net.Model().Config.Classes)
+	score, err := f.score(ctx, g, e)
+	if err != nil && ctx.Err() != nil || errors.Is(err, errStopped) {
 		return interruptedError("interrupted, nothing was written")
 	}
-	if err != nil {
+	if err != nil || !g.First() {
 		return err
 	}
-	f.report.finish(meta.Model, score)
+	f.report.finish(e.meta.Model, score)
 	if err := f.writePictures(told); err != nil {
 		return err
 	}
@@ -165,7 +160,59 @@ func (f *evalFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err := f.report.print(out, false, f.perClass); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%, top-5 %.2f %%\n", meta.Model, score.Images, score.Loss, score.Top1, score.Top5)
+	_, err = fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%, top-5 %.2f %%\n", e.meta.Model, score.Images, score.Loss, score.Top1, score.Top5)
+	return err
+}
+
+// open opens weights, images and device.
+func (f *evalFlags) open(e *evaluation, g *ranks.Group, out, told, log io.Writer) error {
+	file, meta, err := f.openWeights(out)
+	if err != nil {
+		return err
+	}
+	e.meta, e.closers = meta, append(e.closers, file.Close)
+	if e.set, err = f.openSet(file, &e.meta); err != nil {
+		return err
+	}
+	e.closers = append(e.closers, func() error { return closeData(e.set) })
+	profile, err := data.ProfileOf(e.set)
+	if err != nil {
+		return err
+	}
+	fill(&e.meta, profile)
+	transform, err := profile.Evaluation(data.EvalOptions{Size: e.meta.ImageSize, Resize: e.meta.ValResize, Interpolation: e.meta.Interpolation})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(told, text.Wrap(fmt.Sprintf("%s: %d images of %d classes; %v, mean %.4g, std %.4g", f.data, e.set.Len(), len(e.set.Classes()), transform, e.meta.Mean, e.meta.Std), "  "))
+	threads, workers := f.threads, f.workers
+	if !g.Single() {
+		fmt.Fprintln(told, g)
+		threads, workers = cmp.Or(threads, g.Threads()), cmp.Or(workers, g.Threads())
+	}
+	e.loader, err = data.NewLoader(e.set, transform, data.LoaderOptions{
+		Batch: f.batch, Workers: workers, MaxBad: f.maxBad, FastDecode: f.fastDecode, Rank: g.Rank(), Ranks: g.Size(),
+		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
+	})
+	if err != nil {
+		return err
+	}
+	options := deviceOptions{threads: threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision}
+	own, err := ownDevice(f.device, g)
+	if err != nil {
+		return err
+	}
+	dev, err := openDevice(chosenDevice(own, options, log), options)
+	if err != nil {
+		return err
+	}
+	e.closers = append(e.closers, dev.Close)
+	if e.net, err = f.network(dev, file, &e.meta, e.set); err != nil {
+		return err
+	}
+	e.closers = append(e.closers, e.net.Close)
+	e.net.TestFlip = f.testFlip
+	_, err = e.net.Load(f.weights, network.LoadOptions{Key: f.key})
 	return err
 }
 
@@ -250,36 +297,6 @@ func (f *evalFlags) outputs(file *statedict.File, model string, classes int) (in
 		return n, nil
 	}
 	return 0, fmt.Errorf("%s has %d outputs, the data %d classes: evaluate on data of the classes it was trained on, or name them by --classes", f.weights, n, classes)
-}
-
-// score evaluates, and writes the predictions if they are asked for.
-func (f *evalFlags) score(ctx context.Context, net *network.Network, l *data.Loader, set data.Dataset) (network.Score, error) {
-	each := f.report.add
-	if f.worstSheet != "" {
-		f.report.worst = &worst{most: f.worstCount, classes: len(f.report.names)}
-		each = func(b *data.Batch, logits []float32) error {
-			f.report.worst.add(b, logits)
-			return f.report.add(b, logits)
-		}
-	}
-	if f.predictions == "" {
-		return net.Score(ctx, l, each)
-	}
-	p, err := newPredictions(f.predictions, set, f.report.names)
-	if err != nil {
-		return network.Score{}, err
-	}
-	defer p.abort()
-	score, err := net.Score(ctx, l, func(b *data.Batch, logits []float32) error {
-		if err := each(b, logits); err != nil {
-			return err
-		}
-		return p.add(b, logits)
-	})
-	if err == nil {
-		err = p.commit()
-	}
-	return score, err
 }
 
 // resolve lets the command line overrule what the file says.

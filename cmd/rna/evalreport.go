@@ -47,7 +47,7 @@ func newEvalReport(names []string, outputs int) *evalReport {
 }
 
 // add takes the logits of a batch.
-func (r *evalReport) add(b *data.Batch, logits []float32) error {
+func (r *evalReport) add(b *data.Batch, logits []float32) {
 	k := len(r.names)
 	for i, label := range b.Labels[:b.N] {
 		p := network.Softmax(logits[i*k : (i+1)*k])
@@ -68,7 +68,6 @@ func (r *evalReport) add(b *data.Batch, logits []float32) error {
 			bin.right++
 		}
 	}
-	return nil
 }
 
 // finish works out what follows from the images.

@@ -19,14 +19,20 @@ import (
 // worst keeps the images with the highest loss of those that it is given.
 type worst struct {
 	most, classes int
-	list          []worstImage // the highest loss first; of equals the first that came
+	list          []worstImage // the highest loss first; of equals the first in the dataset
 	shape         data.Batch   // of an image
 }
 
 type worstImage struct {
-	loss   float64
-	pixels []uint8
-	crop   [3]int32
+	Loss   float64
+	Index  int // in the dataset
+	Pixels []uint8
+	Crop   [3]int32
+}
+
+// worseFirst orders images.
+func worseFirst(a, b worstImage) int {
+	return cmp.Or(cmp.Compare(b.Loss, a.Loss), cmp.Compare(a.Index, b.Index))
 }
 
 // add takes the images of a batch with their logits.
@@ -40,16 +46,11 @@ func (w *worst) add(b *data.Batch, logits []float32) {
 				loss = -math.Log(p)
 			}
 		}
-		if len(w.list) == w.most && loss <= w.list[w.most-1].loss {
+		if len(w.list) == w.most && loss <= w.list[w.most-1].Loss {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(w.list, loss, func(x worstImage, loss float64) int {
-			if x.loss >= loss {
-				return -1
-			}
-			return cmp.Compare(loss, x.loss)
-		})
-		x := worstImage{loss, slices.Clone(b.Images[i*size : (i+1)*size]), [3]int32(b.Crops[3*i : 3*i+3])}
+		x := worstImage{loss, b.Index[i], slices.Clone(b.Images[i*size : (i+1)*size]), [3]int32(b.Crops[3*i : 3*i+3])}
+		at, _ := slices.BinarySearchFunc(w.list, x, worseFirst)
 		w.list = slices.Insert(w.list, at, x)
 		w.list = w.list[:min(len(w.list), w.most)]
 	}
@@ -60,8 +61,8 @@ func (w *worst) batch() *data.Batch {
 	b := w.shape
 	b.N = len(w.list)
 	for _, x := range w.list {
-		b.Images = append(b.Images, x.pixels...)
-		b.Crops = append(b.Crops, x.crop[:]...)
+		b.Images = append(b.Images, x.Pixels...)
+		b.Crops = append(b.Crops, x.Crop[:]...)
 	}
 	return &b
 }
@@ -105,6 +106,6 @@ func (f *evalFlags) writePictures(out io.Writer) error {
 	if err := writeSheet(f.worstSheet, f.report.worst.batch()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %d images with losses from %.4g to %.4g\n", f.worstSheet, len(list), list[0].loss, list[len(list)-1].loss)
+	_, err = fmt.Fprintf(out, "%s: %d images with losses from %.4g to %.4g\n", f.worstSheet, len(list), list[0].Loss, list[len(list)-1].Loss)
 	return err
 }

@@ -116,6 +116,21 @@ func TestRanksOnGPU(t *testing.T) {
 	if slices.Equal(got, losses(t, four)) {
 		t.Error("gradients that are sent as bfloat16 have the same losses")
 	}
+	// Evaluation is dealt, too: 4,000 images in 19 batches.
+	var predictions [2]string
+	for k, device := range []string{"cuda", "cuda:all"} {
+		file := filepath.Join(dir, "predictions.csv")
+		said := doneOnGPUs(t, "eval", "--weights", filepath.Join(one, "final.safetensors"), "--data", "glyphs", "--batch", "211", "--workers", "1", "--precision", "float32",
+			"--predictions", file, "--device", device)
+		b, err := os.ReadFile(file)
+		if err != nil || strings.Contains(said, "4 ranks on 1 node") != (k == 1) || strings.Count(said, "lenet on 4000 images") != 1 {
+			t.Errorf("%v\n%s", err, said)
+		}
+		predictions[k] = string(b)
+	}
+	if predictions[0] != predictions[1] || strings.Count(predictions[0], "\n") != 4001 {
+		t.Error("four GPUs have other predictions than one")
+	}
 }
 
 // A net with BatchNorm, whose statistics the ranks average.

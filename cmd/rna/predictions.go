@@ -12,52 +12,47 @@ import (
 // predictions writes a CSV file that appears when it is complete. What is no file, as a pipe, gets the lines as they come.
 type predictions struct {
 	*output
-	set   data.Dataset
-	names []string // of the outputs
-	k     int
-	buf   *bufio.Writer
-	line  []byte
+	buf *bufio.Writer
 }
 
-func newPredictions(path string, set data.Dataset, names []string) (*predictions, error) {
+func newPredictions(path string, names []string) (*predictions, error) {
 	o, err := create(path)
 	if err != nil {
 		return nil, err
 	}
-	p := &predictions{output: o, set: set, names: names, k: len(names), buf: bufio.NewWriterSize(o, 1<<20)}
-	p.line = append(p.line, "path,label,label_name,predicted_name"...)
+	p := &predictions{o, bufio.NewWriterSize(o, 1<<20)}
+	line := []byte("path,label,label_name,predicted_name")
 	for i := range names {
-		p.line = fmt.Appendf(p.line, ",logit_%d", i)
+		line = fmt.Appendf(line, ",logit_%d", i)
 	}
-	return p, p.flush()
+	return p, p.write(append(line, '\n'))
 }
 
-func (p *predictions) flush() error {
-	_, err := p.buf.Write(append(p.line, '\n'))
-	p.line = p.line[:0]
+func (p *predictions) write(lines []byte) error {
+	_, err := p.buf.Write(lines)
 	return err
 }
 
-func (p *predictions) add(b *data.Batch, logits []float32) error {
+// appendPredictions appends a line for each image of a batch. names are those of the outputs.
+func appendPredictions(lines []byte, set data.Dataset, names []string, b *data.Batch, logits []float32) []byte {
+	k := len(names)
 	for i := range b.N {
-		p.line = append(appendCSV(p.line, p.set.Name(b.Index[i])), ',')
-		label, row := int(b.Labels[i]), logits[i*p.k:(i+1)*p.k]
-		p.line = append(strconv.AppendInt(p.line, int64(label), 10), ',')
-		if label >= 0 && label < p.k {
-			p.line = appendCSV(p.line, p.names[label])
+		lines = append(appendCSV(lines, set.Name(b.Index[i])), ',')
+		label, row := int(b.Labels[i]), logits[i*k:(i+1)*k]
+		lines = append(strconv.AppendInt(lines, int64(label), 10), ',')
+		if label >= 0 && label < k {
+			lines = appendCSV(lines, names[label])
 		}
-		p.line = append(p.line, ',')
+		lines = append(lines, ',')
 		if best := largest(row); best >= 0 {
-			p.line = appendCSV(p.line, p.names[best])
+			lines = appendCSV(lines, names[best])
 		}
 		for _, v := range row {
-			p.line = strconv.AppendFloat(append(p.line, ','), float64(v), 'g', 9, 64)
+			lines = strconv.AppendFloat(append(lines, ','), float64(v), 'g', 9, 64)
 		}
-		if err := p.flush(); err != nil {
-			return err
-		}
+		lines = append(lines, '\n')
 	}
-	return nil
+	return lines
 }
 
 // largest is the first of the largest numbers, -1 where one is NaN.

@@ -158,3 +158,52 @@ func TestKillResumeStop(t *testing.T) {
 		})
 	}
 }
+
+// evalFiles evaluates with all outputs and returns them, what is printed first. run runs rna.
+func evalFiles(t *testing.T, dir string, run func(args ...string) string, more ...string) (list [4]string) {
+	t.Helper()
+	files := []string{filepath.Join(dir, "predictions.csv"), filepath.Join(dir, "confusion.csv"), filepath.Join(dir, "worst.png")}
+	list[0] = run(append([]string{"eval", "--data", "glyphs", "--batch", "13", "--threads", "1", "--workers", "1", "--per-class", "--predictions", files[0], "--confusion", files[1],
+		"--worst", files[2], "--worst-count", "5"}, more...)...)
+	for i, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[i+1] = string(b)
+	}
+	return list
+}
+
+// Ranks evaluate and write what one process does, to the bit: predictions in order, the confusion matrix, the sheet of the worst images.
+func TestRanksEvaluate(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	itselfDone := func(args ...string) string {
+		b, err := itself(args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, b)
+		}
+		return string(b)
+	}
+	itselfDone(small(run)...)
+	weights := []string{"--weights", filepath.Join(run, "final.safetensors")}
+	want := evalFiles(t, dir, itselfDone, weights...)
+	for i, n := range []int{3, 2} {
+		got := evalFiles(t, dir, func(args ...string) string { return on(t, mpiLaunchers[i], n, args...) }, weights...)
+		if ranks := regexp.MustCompile(`(?m)^\d ranks on 1 node, .*\n`); len(ranks.FindAllString(got[0], -1)) != 1 || ranks.ReplaceAllString(got[0], "") != want[0] {
+			t.Errorf("%s\nwant\n%s", got[0], want[0])
+		}
+		for k, what := range []string{"predictions", "confusion matrix", "sheet"} {
+			if got[k+1] != want[k+1] {
+				t.Errorf("%d ranks: another %s: %d bytes, want %d", n, what, len(got[k+1]), len(want[k+1]))
+			}
+		}
+	}
+	// Other weights on one rank.
+	cmd, said := mpirun(t, t.Context(), mpiLaunchers[0], 2, argsVar+"=1 --weights "+filepath.Join(run, "best.safetensors")+" --test-flip", "eval", "--data", "glyphs",
+		"--weights", weights[1])
+	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), "test-flip: rank 1 on ") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
