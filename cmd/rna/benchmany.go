@@ -52,6 +52,22 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 	return writeFile(f.json, indented(r))
 }
 
+// commDevice opens this rank's GPU, which joins those of the others; nil for the host.
+func commDevice(name string, g *ranks.Group) (device.Device, error) {
+	var dev device.Device
+	own, err := ownDevice(name, g)
+	if err == nil && own != "cpu" {
+		dev, err = openDevice(own, deviceOptions{})
+	}
+	if err = g.Together(err); err == nil && dev != nil {
+		err = joinGPUs(g, dev, "")
+	}
+	if err != nil && dev != nil {
+		return nil, closed(err, dev.Close())
+	}
+	return dev, err
+}
+
 // indented writes a value as JSON.
 func indented(v any) func(io.Writer) error {
 	return func(w io.Writer) error {
@@ -64,27 +80,32 @@ func indented(v any) func(io.Writer) error {
 func newBenchComm() *cobra.Command {
 	o := bench.CommOptions{}
 	var (
-		ranks ranksFlags
-		file  string
+		ranksOf      ranksFlags
+		file, wanted string
 	)
 	cmd := &cobra.Command{
 		Use:   "comm [options]",
 		Short: "Measure sums over ranks, as nccl-tests do",
 		Long: `Measure sums over the ranks that a launcher has started, for vectors of growing size: the time, the bandwidth and that of
-the bus, in the columns of nccl-tests; beside the library's own blocking call, in turn.`,
+the bus, in the columns of nccl-tests; beside the library's own blocking call, in turn. On GPUs they are NCCL's.`,
 		Example: `  mpirun -n 4 rna bench comm
+  rna bench comm --device cuda:all
   mpirun -n 2 rna bench comm --min 1000000 --max 100000000`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Min < 4 || o.Max < o.Min || o.Rounds < 1 {
 				return &usageError{cmd.CommandPath(), fmt.Errorf("--min %d, --max %d, --rounds %d: at least 4 bytes, no less, and 1", o.Min, o.Max, o.Rounds)}
 			}
-			g, err := ranks.join("cpu")
-			if err != nil {
-				return err
-			}
-			return with(g, func() error {
-				o.Ranks = g
+			return ranksOf.run(cmd.Context(), wanted, func(g *ranks.Group) (err error) {
+				if o.Ranks, o.Device = g, nil; !g.Single() {
+					o.Device, err = commDevice(wanted, g)
+				}
+				if err != nil {
+					return err
+				}
+				if o.Device != nil {
+					defer func() { err = closed(err, o.Device.Close()) }()
+				}
 				r, err := bench.RunComm(cmd.Context(), o)
 				if err != nil || !g.First() {
 					return err
@@ -100,7 +121,8 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 	s.IntVar(&o.Min, "min", 8, "`bytes` of the smallest vector; each size is four times the one before")
 	s.IntVar(&o.Max, "max", 128<<20, "`bytes` of the largest vector at most")
 	s.IntVar(&o.Rounds, "rounds", 5, "in which each way is measured, in turn")
-	ranks.add(s)
+	s.StringVar(&wanted, "device", "auto", "cpu: vectors in the host's memory; cuda, cuda:all, cuda:0,2: in that of a GPU of each rank; auto: as the launcher is MPI's or torchrun's")
+	ranksOf.add(s)
 	s.StringVar(&file, "json", "", "write everything to this `file`")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, s)

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/sim"
+	"onlinerna/train/bench"
 )
 
 // needGPUs skips a test for so many GPUs where there is no stand-in, which then has as many, and which keeps its kernels for all such tests.
@@ -246,5 +248,28 @@ func TestRanksOfVariablesOnGPU(t *testing.T) {
 	all.Wait()
 	if !slices.Equal(losses(t, own), losses(t, theirs)) {
 		t.Error("other losses than those of cuda:all")
+	}
+}
+
+// The sums of GPUs are measured, and right.
+func TestRanksBenchCommOnGPU(t *testing.T) {
+	needGPUs(t, 3)
+	file := filepath.Join(t.TempDir(), "comm.json")
+	said := doneOnGPUs(t, "bench", "comm", "--device", "cuda:all", "--max", "40000", "--rounds", "1", "--json", file)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r bench.CommResult
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Sizes) != 7 || r.Ranks != 3 || r.Device != "cuda" || strings.Contains(said, "plain") || strings.Count(said, "3 ranks on 1 node, NCCL 2.27.3 and sockets") != 1 {
+		t.Errorf("%+v\n%s", r, said)
+	}
+	for _, s := range r.Sizes {
+		if s.Wrong != 0 || s.Sum.Median <= 0 {
+			t.Errorf("%+v", s)
+		}
 	}
 }

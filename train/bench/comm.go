@@ -9,12 +9,16 @@ import (
 	"time"
 
 	"onlinerna/internal/text"
+	"onlinerna/nn/device"
 	"onlinerna/train/ranks"
+	"onlinerna/train/ranks/reduce"
 )
 
 // CommOptions say which sums over ranks are measured.
 type CommOptions struct {
-	Ranks    *ranks.Group
+	Ranks *ranks.Group
+	// Device, where it has joined those of the other ranks, has the vectors and adds them up; else they are the host's.
+	Device   device.Device
 	Min, Max int // bytes of the smallest and the largest vector
 	Rounds   int // in which each size is measured, each way in turn; default 5
 }
@@ -22,6 +26,7 @@ type CommOptions struct {
 // CommResult is a measurement of sums over ranks.
 type CommResult struct {
 	Engine string     `json:"engine"`
+	Device string     `json:"device,omitempty"` // "" for the host's memory
 	Ranks  int        `json:"ranks"`
 	Nodes  int        `json:"nodes"`
 	Load   float64    `json:"load,omitempty"`
@@ -55,45 +60,115 @@ func RunComm(ctx context.Context, o CommOptions) (*CommResult, error) {
 		return nil, fmt.Errorf("bench: sums of %d to %d bytes in %d rounds: at least 4 bytes and a round", o.Min, o.Max, o.Rounds)
 	}
 	r := &CommResult{Engine: g.Engine(), Ranks: g.Size(), Nodes: g.Nodes()}
-	ours := func(x []float32) error { return g.Sum32(x).Wait() }
-	var plain func(x []float32) error
-	if p := g.Plain(); p != nil {
-		plain = p.PlainSum32
+	measure := onHost
+	if d, ok := device.As[device.Collective](o.Device); ok && d.Ranks() != nil {
+		v, err := o.Device.NewVector(o.Max / 4)
+		if err = g.Together(err); err != nil {
+			return nil, err
+		}
+		defer v.Free()
+		r.Device = o.Device.Name()
+		measure = func(ctx context.Context, o CommOptions, n int) (CommSize, error) { return onDevice(ctx, o, v, n) }
 	}
 	for bytes := o.Min; bytes <= o.Max; bytes *= 4 {
-		x := make([]float32, bytes/4)
-		s := CommSize{Bytes: 4 * len(x)}
-		var times [2][]float64
-		times1 := func(k int, sum func([]float32) error) error {
-			if sum == nil {
-				return nil
-			}
-			t, wrong, err := sums(g, x, sum)
-			times[k], s.Wrong = append(times[k], t...), s.Wrong+wrong
-			return err
-		}
-		for range o.Rounds {
-			if err := errors.Join(ctx.Err(), times1(0, ours), times1(1, plain)); err != nil {
-				return nil, err
-			}
+		s, err := measure(ctx, o, bytes/4)
+		if err != nil {
+			return nil, err
 		}
 		wrong := []float64{float64(s.Wrong)}
 		if err := g.Sum64(wrong).Wait(); err != nil {
 			return nil, err
 		}
-		s.Sum, s.Wrong = spread(times[0]), int(wrong[0])
-		if plain != nil {
-			s.Plain = spread(times[1])
-		}
+		s.Wrong = int(wrong[0])
 		r.Sizes = append(r.Sizes, s)
 	}
 	r.Load = loadAverage()
 	return r, g.Share(r)
 }
 
+// onHost measures sums of n elements in the host's memory, each way in turn.
+func onHost(ctx context.Context, o CommOptions, n int) (s CommSize, err error) {
+	g := o.Ranks
+	x := make([]float32, n)
+	s.Bytes = 4 * n
+	ways := []func(x []float32) error{func(x []float32) error { return g.Sum32(x).Wait() }}
+	if p := g.Plain(); p != nil {
+		ways = append(ways, p.PlainSum32)
+	}
+	times := make([][]float64, 2)
+	for range o.Rounds {
+		for k, sum := range ways {
+			t, wrong, err := sums(g, x, sum)
+			if err = errors.Join(ctx.Err(), err); err != nil {
+				return s, err
+			}
+			times[k], s.Wrong = append(times[k], t...), s.Wrong+wrong
+		}
+	}
+	s.Sum = spread(times[0])
+	if len(ways) > 1 {
+		s.Plain = spread(times[1])
+	}
+	return s, nil
+}
+
+// onDevice measures sums of the first n elements of a vector in the memory of the ranks' devices: as nccl-tests do, many that are issued one behind the other, over their number.
+func onDevice(ctx context.Context, o CommOptions, v device.Vector, n int) (s CommSize, err error) {
+	g, d := o.Ranks, o.Device
+	s.Bytes = 4 * n
+	reducer := reduce.New(g, d)
+	sum := func(times int) (float64, error) {
+		if err := errors.Join(ctx.Err(), d.Sync(), g.Barrier()); err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		for range times {
+			if err := reducer.Sum(v, device.Span{Len: n}); err != nil {
+				return 0, err
+			}
+		}
+		err := errors.Join(reducer.Wait(), d.Sync())
+		return time.Since(start).Seconds() / float64(times), err
+	}
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = float64((g.Rank() + 1) * (1 + i%7))
+	}
+	if err := v.WriteAt64(x, 0); err != nil {
+		return s, err
+	}
+	if _, err := sum(1); err != nil { // makes connections
+		return s, err
+	}
+	if err := v.ReadAt64(x, 0); err != nil {
+		return s, err
+	}
+	want := g.Size() * (g.Size() + 1) / 2
+	for i, a := range x {
+		if a != float64(want*(1+i%7)) {
+			s.Wrong++
+		}
+	}
+	if err := v.Fill(0); err != nil { // sums of sums would not stay finite
+		return s, err
+	}
+	var times []float64
+	for range o.Rounds {
+		t, err := sum(min(max(work/(4*n), 3), 200))
+		if err != nil {
+			return s, err
+		}
+		times = append(times, t)
+	}
+	s.Sum = spread(times)
+	return s, nil
+}
+
+// work is the bytes of a measurement.
+const work = 1 << 24
+
 // sums times sums of x, as many on all ranks, and counts wrong elements after the first.
 func sums(g *ranks.Group, x []float32, sum func([]float32) error) (times []float64, wrong int, err error) {
-	const work = 1 << 24 // bytes of a measurement
 	n := min(max(work/(4*len(x)), 3), 200)
 	want := 0
 	for k := range g.Size() {
@@ -132,7 +207,11 @@ func (r *CommResult) WriteTable(w io.Writer) error {
 		fmt.Fprintf(&b, "; load %.1f", r.Load)
 	}
 	b.WriteString("\n\n")
-	rows := [][]string{{"bytes", "float32", "ms", "GB/s", "bus GB/s", "wrong", "plain ms", "bus GB/s", "of plain"}}
+	rows := [][]string{{"bytes", "float32", "ms", "GB/s", "bus GB/s", "wrong"}}
+	plain := len(r.Sizes) > 0 && r.Sizes[0].Plain.Median > 0
+	if plain {
+		rows[0] = append(rows[0], "plain ms", "bus GB/s", "of plain")
+	}
 	for _, s := range r.Sizes {
 		t := s.Sum.Median
 		row := []string{thousands(s.Bytes), thousands(s.Bytes / 4), text.Number(1e3 * t), text.Number(float64(s.Bytes) / t / 1e9), text.Number(r.Bus(s.Bytes, t) / 1e9), fmt.Sprint(s.Wrong)}
@@ -142,7 +221,15 @@ func (r *CommResult) WriteTable(w io.Writer) error {
 		rows = append(rows, row)
 	}
 	b.WriteString(text.Table(rows))
-	b.WriteString("\nms: medians, as training sums gradients; plain: MPI_Allreduce, which blocks; bus: times 2(R−1)/R, what a ring needs of each link;\nof plain: its time over the sum's\n")
+	how := "as training sums gradients"
+	if r.Device != "" {
+		how = "of sums one behind the other, over their number, beside no other work"
+	}
+	fmt.Fprintf(&b, "\nms: medians, %s; bus: times 2(R−1)/R, what a ring needs of each link", how)
+	if plain {
+		b.WriteString(";\nplain: MPI_Allreduce, which blocks; of plain: its time over the sum's")
+	}
+	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
