@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/files"
 )
 
 // archive is a set of encoded images that lie inside a few large files, of which it knows the places.
@@ -92,26 +92,6 @@ func inParallel[T any](n int, work func(k int) (T, error)) ([]T, error) {
 	return results, nil
 }
 
-// openSized opens a file and says how large it is. It does not wait for who writes to a named pipe: pipes and devices are
-// errors.
-func openSized(path string) (*os.File, int64, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder, not a file", path)
-	} else if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file but a pipe, a socket or a device, which are not read", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
-
 // blockReader buffers a scan that reads some bytes here and there, in rising order.
 type blockReader struct {
 	r     io.ReaderAt
@@ -183,7 +163,7 @@ type shardFile struct {
 
 func (s *shardFile) ReadAt(p []byte, off int64) (int, error) {
 	if !s.keep {
-		f, err := os.Open(s.path)
+		f, err := files.Open(s.path)
 		if err != nil {
 			return 0, err
 		}
@@ -209,7 +189,7 @@ func (s *shardFile) open() error {
 		return nil
 	}
 	var err error
-	s.f, err = os.Open(s.path)
+	s.f, err = files.Open(s.path)
 	return err
 }
 

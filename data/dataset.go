@@ -43,6 +43,44 @@ type Scratch struct {
 	page    pageCache
 	work    imaging.Image // an image that is being augmented
 	artist  artist
+
+	budget *Budget // of what decoding takes, or nil
+	claim  int64   // the share of it that the image has
+	keep   int64   // bytes that may stay for the next image
+	kept   int64   // that do
+}
+
+// share waits for the memory that decoding a box of b takes.
+func (s *Scratch) share(b []byte, channels int, box image.Rectangle) error {
+	if s.budget == nil {
+		return nil
+	}
+	s.release()
+	n, err := imaging.Memory(b, channels, box)
+	if err == nil {
+		err = s.budget.claim(n)
+	}
+	if err == nil {
+		s.claim, s.kept = n, max(s.kept, n)
+	}
+	return err
+}
+
+// release gives back the share of the image, which is no longer needed, and the memory itself where it is much.
+func (s *Scratch) release() {
+	if s.claim == 0 {
+		return
+	}
+	s.drop(s.keep)
+	s.budget.release(s.claim)
+	s.claim = 0
+}
+
+// drop gives back the memory of images if it is more than so much.
+func (s *Scratch) drop(most int64) {
+	if s.kept > most {
+		s.decoder, s.image, s.work, s.kept = imaging.Decoder{}, imaging.Image{}, imaging.Image{}, 0
+	}
 }
 
 // maxFile bounds what an image file may take in memory.
@@ -59,14 +97,20 @@ func (s *Scratch) decode(f io.ReaderAt, offset, size int64, channels int, region
 
 // decodeBytes decodes the region of the encoded image b.
 func (s *Scratch) decodeBytes(b []byte, channels int, region Region) (*imaging.Image, error) {
-	if region == nil {
-		return &s.image, s.decoder.Decode(&s.image, b, channels)
-	}
 	width, height, err := imaging.Dimensions(b)
 	if err != nil {
 		return nil, err
 	}
-	box := region(width, height)
+	box := whole(width, height)
+	if region != nil {
+		box = region(width, height)
+	}
+	if err := s.share(b, channels, box); err != nil {
+		return nil, err
+	}
+	if region == nil {
+		return &s.image, s.decoder.Decode(&s.image, b, channels)
+	}
 	if s.open {
 		return &s.image, s.decoder.Open(&s.image, b, channels, box)
 	}

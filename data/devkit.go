@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"onlinerna/internal/files"
 	"onlinerna/internal/mat"
 )
 
@@ -108,7 +109,7 @@ func devkitFiles(source string) (meta, truth []byte, err error) {
 		}
 		return meta, truth, err
 	}
-	f, err := os.Open(source)
+	f, err := files.Open(source)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"io"
+	"onlinerna/internal/files"
 )
 
 // Encoded returns image i of ds as it is stored: the bytes of a JPEG or another image file. They are valid until the next
@@ -31,7 +32,7 @@ func (d *archive) encoded(i int, s *Scratch) ([]byte, error) {
 }
 
 func (d *folder) encoded(i int, s *Scratch) ([]byte, error) {
-	f, size, err := openSized(d.Name(i))
+	f, size, err := files.OpenSized(d.Name(i))
 	if err != nil {
 		return nil, err
 	}

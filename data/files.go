@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/files"
 )
 
 // Unlabelled is a set of images without labels: files, and images in memory.
@@ -61,7 +62,7 @@ func (d *Unlabelled) Read(i int, region Region, s *Scratch) (m *imaging.Image, e
 	if b := d.content[i]; b != nil {
 		m, err = s.decodeBytes(b, d.channels, region)
 	} else {
-		f, size, e := openSized(d.names[i])
+		f, size, e := files.OpenSized(d.names[i])
 		if e != nil {
 			return nil, e
 		}

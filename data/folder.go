@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/files"
 )
 
 // The extensions of torchvision's IMG_EXTENSIONS and GIF's: those that are decoded here, and the others.
@@ -183,7 +184,7 @@ func (d *folder) Name(i int) string {
 
 func (d *folder) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 	name := d.Name(i)
-	f, size, err := openSized(name)
+	f, size, err := files.OpenSized(name)
 	if err != nil {
 		return nil, err // names the file
 	}

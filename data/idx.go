@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/files"
 )
 
 // maxInflated bounds what a gzipped IDX file, which cannot be read at random, takes in memory.
@@ -204,7 +205,7 @@ func readIDXHeader(r io.ReaderAt, size int64, rank int) (dims []int, start int64
 // openMaybeGzip opens a file for random access. One that is gzipped, which its content decides, is
 // inflated to memory and needs no closing: its closer is nil.
 func openMaybeGzip(path string) (_ io.ReaderAt, _ io.Closer, size int64, err error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("data: %w", err)
 	}

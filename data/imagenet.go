@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"onlinerna/internal/files"
 	"path"
 	"path/filepath"
 	"slices"
@@ -95,7 +96,7 @@ func onlyZeros(r io.ReaderAt, at, end int64) error {
 
 // openImageNetTrain indexes the training archive. Its classes are the wnids that the inner archives are named by, sorted.
 func openImageNetTrain(file string, classes []string) (Dataset, error) {
-	f, size, err := openSized(file)
+	f, size, err := files.OpenSized(file)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
@@ -170,7 +171,7 @@ func openImageNetVal(file string, dir *listing, classes []string) (Dataset, erro
 	if err != nil {
 		return nil, err
 	}
-	f, size, err := openSized(file)
+	f, size, err := files.OpenSized(file)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"onlinerna/internal/files"
 	"path/filepath"
 	"strings"
 )
@@ -28,7 +28,7 @@ const kaggleSolution = "LOC_val_solution.csv"
 
 // readSolution reads the wnid of each image, by its name without extension.
 func readSolution(path string) (map[string]string, error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"onlinerna/internal/parallel"
 	"runtime"
 	"sync"
 )
 
 // DefaultMaxBad is the usual share of an epoch's images that may be unreadable.
 const DefaultMaxBad = 0.01
-
-// maxWorkers is more than any machine has cores.
-const maxWorkers = 4096
 
 // LoaderOptions says how a Loader makes batches.
 type LoaderOptions struct {
@@ -43,6 +41,8 @@ type LoaderOptions struct {
 	// FastDecode decodes JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: see
 	// imaging.Resizer.
 	FastDecode bool
+	// Budget is what decoding takes, for workers of several loaders together; nil is NewBudget(0, 1).
+	Budget *Budget
 	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
 	// for training; without it the image is left out.
 	Substitute bool
@@ -82,8 +82,8 @@ func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
 	case opt.Workers < 0 || opt.Prefetch < 0 || opt.Limit < 0:
 		return nil, fmt.Errorf("loader: Workers %d, Prefetch %d and Limit %d must not be negative",
 			opt.Workers, opt.Prefetch, opt.Limit)
-	case opt.Workers > maxWorkers:
-		return nil, fmt.Errorf("loader: %d workers: at most %d, and no more than there are cores are of use", opt.Workers, maxWorkers)
+	case opt.Workers > parallel.Most:
+		return nil, fmt.Errorf("loader: %d workers: at most %d, and no more than there are cores are of use", opt.Workers, parallel.Most)
 	case opt.Ranks < 0 || opt.Rank < 0 || opt.Rank >= max(1, opt.Ranks):
 		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
 	case opt.Repeat < 0:
@@ -102,6 +102,9 @@ func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
 		opt.Prefetch = 2
 	}
 	opt.Ranks = max(1, opt.Ranks)
+	if opt.Budget == nil {
+		opt.Budget = NewBudget(0, 1)
+	}
 	return &Loader{ds: ds, tr: tr, opt: opt, logged: map[int]bool{}}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/files"
 )
 
 // parquetLayout is Hugging Face's: train-00000-of-00294.parquet and validation-*.parquet, here or in data/.
@@ -188,7 +189,7 @@ type parquetPart struct {
 
 // indexParquet finds the images and labels of one file.
 func indexParquet(path string) (*parquetPart, error) {
-	f, size, err := openSized(path)
+	f, size, err := files.OpenSized(path)
 	if err != nil {
 		return nil, err
 	}

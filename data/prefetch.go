@@ -116,16 +116,22 @@ func (r *run) take(slots int) {
 	for range l.opt.Workers {
 		w := pop(&l.workers)
 		if w == nil {
-			w = newWorker(l.tr, l.opt.FastDecode)
+			w = newWorker(l.tr, &l.opt)
 		}
 		r.workers = append(r.workers, w)
 	}
 }
 
+// idleKept is what a worker keeps between epochs, in which workers of other loaders may be at work.
+const idleKept = 4 << 20
+
 // stop ends the goroutines and gives back what take borrowed.
 func (r *run) stop() {
 	r.cancel()
 	r.group.Wait()
+	for _, w := range r.workers {
+		w.scratch.drop(idleKept)
+	}
 	l := r.loader
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,10 +253,11 @@ type worker struct {
 	spare   []uint8 // an image, for mixing
 }
 
-func newWorker(tr Transform, fast bool) *worker {
+func newWorker(tr Transform, opt *LoaderOptions) *worker {
 	w := new(worker)
 	w.scratch.open = opensImages(tr)
-	w.scratch.resizer.Fast = fast
+	w.scratch.resizer.Fast = opt.FastDecode
+	w.scratch.budget, w.scratch.keep = opt.Budget, opt.Budget.bytes/4/int64(opt.Workers)
 	w.region = func(width, height int) image.Rectangle { return tr.Region(width, height, &w.random) }
 	return w
 }
@@ -293,6 +300,7 @@ func (w *worker) sample(r *run, b *Batch, n, i, repeat int) error {
 	if repeat > 0 {
 		w.random = NewRand(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i), uint64(repeat))
 	}
+	defer w.scratch.release()
 	img, err := l.ds.Read(i, w.region, &w.scratch)
 	if err != nil {
 		return err

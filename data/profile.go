@@ -86,7 +86,8 @@ func isGlyphs(ds Dataset) bool {
 // else 0. It passes over images that cannot be read.
 func smallSide(ds Dataset) (int, error) {
 	const looks, tries = 8, 64
-	var s Scratch
+	s := Scratch{budget: NewBudget(leastBudget, 1)}
+	defer s.release()
 	var failed error
 	side, seen := 0, 0
 	for k := range min(tries, ds.Len()) {

@@ -11,6 +11,7 @@ import (
 
 	"onlinerna/data/imaging"
 	"onlinerna/data/rawfile"
+	"onlinerna/internal/files"
 )
 
 // rawExtension is that of files of package rawfile.
@@ -37,7 +38,7 @@ func openRaw(paths []string, classes []string) (Dataset, error) {
 		return nil, err
 	}
 	parts, err := inParallel(len(paths), func(k int) ([]rawfile.Entry, error) {
-		f, size, err := openSized(paths[k])
+		f, size, err := files.OpenSized(paths[k])
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
 		}

@@ -2,7 +2,7 @@ package data
 
 import (
 	"context"
-	"os"
+	"onlinerna/internal/files"
 )
 
 // expecter is a set of images in files that can have the system read image i before it is wanted.
@@ -34,7 +34,7 @@ func (d *parquet) expect(i int) {
 }
 
 func (d *folder) expect(i int) {
-	if f, _, err := openSized(d.Name(i)); err == nil {
+	if f, _, err := files.OpenSized(d.Name(i)); err == nil {
 		willNeed(f, 0, 0)
 		f.Close()
 	}
@@ -42,7 +42,7 @@ func (d *folder) expect(i int) {
 
 func (s *shardFile) expect(offset, size int64) {
 	if !s.keep {
-		if f, err := os.Open(s.path); err == nil {
+		if f, err := files.Open(s.path); err == nil {
 			willNeed(f, offset, size)
 			f.Close()
 		}

@@ -52,7 +52,7 @@ func TestReadAhead(t *testing.T) {
 
 // allocations tells how many an image of ds takes that is read and transformed as the loader does it.
 func allocations(t *testing.T, ds Dataset) float64 {
-	w := newWorker(TrainImageNet(24), false)
+	w := newWorker(TrainImageNet(24), &LoaderOptions{Workers: 1, Budget: NewBudget(0, 1)})
 	dst := make([]uint8, 24*24*3)
 	sample := func() {
 		for i := range ds.Len() {

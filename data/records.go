@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"onlinerna/data/imaging"
+	"onlinerna/internal/files"
 )
 
 // recordLayout is TensorFlow's: train-00000-of-01024 with validation-00000-of-00128, TFRecords of tf.train.Example with
@@ -57,7 +58,7 @@ func openRecords(paths []string, classes []string) (Dataset, error) {
 	}
 	parts, err := inParallel(len(paths), func(k int) (*part, error) {
 		p := &part{synsets: map[int32]string{}}
-		f, size, err := openSized(paths[k])
+		f, size, err := files.OpenSized(paths[k])
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"onlinerna/data/internal/shardfile"
+	"onlinerna/internal/files"
 )
 
 // shardLayout is WebDataset's, timm's imagenet1k-train-0000.tar and imagenet1k-validation-00.tar included.
@@ -85,7 +86,7 @@ func ReadClasses(path string) ([]string, error) {
 
 // scanShard adds the samples of one shard.
 func (d *archive) scanShard(path string, classes int, index classIndex) error {
-	f, size, err := openSized(path)
+	f, size, err := files.OpenSized(path)
 	if err != nil {
 		return err
 	}

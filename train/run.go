@@ -15,7 +15,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
-	"onlinerna/train/internal/hostmemory"
+	"onlinerna/internal/hostmemory"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/profile"
@@ -56,6 +56,7 @@ type Run struct {
 	scaled bool          // the loss is
 
 	train, stats *data.Loader         // of the epoch in progress
+	decoding     *data.Budget         // of all loaders
 	sized        map[int]sizedLoaders // by the size of their images
 	val, held    *data.Loader         // nil without such images
 	heldSize     int                  // images of held's set
@@ -355,6 +356,7 @@ func (r *Run) plan() error {
 
 func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	c := &r.Config
+	r.decoding = data.NewBudget(c.DecodeMemory, c.Ranks.Locals())
 	train, held, err := split(c, set)
 	if err != nil {
 		return err
@@ -362,7 +364,7 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: !c.NoShuffle, Seed: c.Seed, Stream: trainStream,
 		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.log, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
-		Repeat: c.RepeatAugment, FastDecode: c.FastDecode,
+		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: r.decoding,
 	}
 	augment := c.Augmentation(c.Mean, c.Mix() != data.Mix{})
 	r.sized = map[int]sizedLoaders{}
@@ -420,7 +422,7 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 	}
 	return data.NewLoader(set, tr, data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.log,
-		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(), FastDecode: c.FastDecode,
+		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(), FastDecode: c.FastDecode, Budget: r.decoding,
 	})
 }
 

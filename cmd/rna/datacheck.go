@@ -39,7 +39,7 @@ or for training and validation both. Images that cannot be read make the exit st
 	o.IntVar(&f.Tiny, "tiny", 32, "images with a shorter side below this many `pixels` are listed")
 	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
 	o.StringVar(&f.json, "json", "", "`file` for the whole report")
-	o.IntVar(&f.Workers, "workers", 0, "goroutines (default: one a core)")
+	o.cores(&f.Workers, "workers", "goroutines (default: one a core)")
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	o.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o)

@@ -55,7 +55,7 @@ on --workers.`,
 	w.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
 	r := newGroup("Run")
 	r.Int64Var(&f.ShardBytes, "shard-bytes", pack.DefaultShardBytes, "size of a shard in `bytes`")
-	r.IntVar(&f.Workers, "workers", 0, "goroutines (default: one a core)")
+	r.cores(&f.Workers, "workers", "goroutines (default: one a core)")
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, r)

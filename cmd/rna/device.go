@@ -112,7 +112,11 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 	}
 	switch name {
 	case "cpu":
-		return cpu.New(cpu.Options{Threads: o.threads, Direct: !o.winograd})
+		d, err := cpu.New(cpu.Options{Threads: o.threads, Direct: !o.winograd})
+		if err != nil {
+			return nil, err // no device, not a nil one
+		}
+		return d, nil
 	}
 	if o.forCPU && known {
 		return nil, fmt.Errorf("device %s has no Winograd convolutions: leave --winograd out, or use --device cpu", name)

@@ -23,6 +23,7 @@ import (
 
 type evalFlags struct {
 	weights, key, model, data, classesFile, predictions, device string
+	decoding                                                    int64
 	batch, workers, threads, numClasses, imageSize              int
 	mean, std                                                   []float64
 	maxBad, valSplit                                            float64
@@ -94,9 +95,10 @@ is one rank's, and what is printed and written is as of one process.`,
 	r.IntVar(&f.worstCount, "worst-count", 64, "`images` on the sheet")
 	r.BoolVar(&f.json, "json", false, "print everything as JSON")
 	r.IntVar(&f.batch, "batch", 64, "images a forward pass")
-	r.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
+	r.decodeMemory(&f.decoding)
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
-	r.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	r.cores(&f.threads, "threads", "threads that compute (default: one a core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
@@ -191,7 +193,7 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, out, told, log io.Writer
 		threads, workers = cmp.Or(threads, g.Threads()), cmp.Or(workers, g.Threads())
 	}
 	e.loader, err = data.NewLoader(e.set, transform, data.LoaderOptions{
-		Batch: f.batch, Workers: workers, MaxBad: f.maxBad, FastDecode: f.fastDecode, Rank: g.Rank(), Ranks: g.Size(),
+		Batch: f.batch, Workers: workers, MaxBad: f.maxBad, FastDecode: f.fastDecode, Rank: g.Rank(), Ranks: g.Size(), Budget: data.NewBudget(f.decoding, g.Locals()),
 		Log: func(format string, args ...any) { fmt.Fprintf(log, format+"\n", args...) },
 	})
 	if err != nil {

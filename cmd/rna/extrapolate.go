@@ -87,7 +87,7 @@ file, BatchNorm statistics too unless --bn says otherwise. The output is safeten
 	s := newGroup("Run")
 	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	s.IntVar(&f.workers, "workers", 0, "goroutines (default: one a core); results do not depend on it")
+	s.cores(&f.workers, "workers", "goroutines (default: one a core); results do not depend on it")
 	s.BoolVar(&f.sync, "sync", false, "wait until the output is on the disk, not only with the system")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o, r, f.eval.group(), s)

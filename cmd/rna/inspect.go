@@ -46,7 +46,7 @@ shows the distances from each to the next, and the coefficients that rna extrapo
 	s := newGroup("Run")
 	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
-	s.IntVar(&f.workers, "workers", 0, "goroutines (default: one a core)")
+	s.cores(&f.workers, "workers", "goroutines (default: one a core)")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o, s)
 	return cmd

@@ -73,9 +73,10 @@ outputs without names are ImageNet's.`,
 	r.BoolVar(&f.csv, "csv", false, "print CSV: path, rank, class, name, probability")
 	s := newGroup("Run")
 	s.IntVar(&f.batch, "batch", 16, "images a forward pass")
-	s.IntVar(&f.workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	s.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
+	s.decodeMemory(&f.decoding)
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
-	s.IntVar(&f.threads, "threads", 0, "threads that compute (default: one a core)")
+	s.cores(&f.threads, "threads", "threads that compute (default: one a core)")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r, s)
 	return cmd
@@ -120,7 +121,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		return err
 	}
 	bad := 0
-	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.batch, set.Len()), Workers: f.workers, MaxBad: 1, FastDecode: f.fastDecode,
+	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.batch, set.Len()), Workers: f.workers, MaxBad: 1, FastDecode: f.fastDecode, Budget: data.NewBudget(f.decoding, 1),
 		Log: func(format string, args ...any) { bad++; fmt.Fprintf(log, format+"\n", args...) }})
 	if err != nil {
 		return err

@@ -87,7 +87,8 @@ func (f *trainFlags) groups() []group {
 	d.StringVar(&f.Augment, "augment", "auto", strings.Join(data.Augmentations(), ", ")+"; none: as in evaluation")
 	f.pictures(d)
 	d.BoolVar(&f.shuffle, "shuffle", true, "a new order of the images in each epoch")
-	d.IntVar(&f.Workers, "workers", 0, "goroutines that decode images (default: one a core)")
+	d.cores(&f.Workers, "workers", "goroutines that decode images (default: one a core)")
+	d.decodeMemory(&f.DecodeMemory)
 	d.Float64Var(&f.Holdout, "holdout", 0, "share of the training set kept from training, by which the best weights are chosen (default: the validation images choose)")
 	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 
@@ -158,7 +159,7 @@ func (f *trainFlags) groups() []group {
 
 	s := newGroup("Run")
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
-	s.IntVar(&f.Threads, "threads", 0, "threads that compute (default: one a core); results do not depend on it")
+	s.cores(&f.Threads, "threads", "threads that compute (default: one a core); results do not depend on it")
 	s.BoolVar(&f.Winograd, "winograd", true, winogradHelp)
 	s.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	s.StringVar(&f.precision, "precision", "", precisionHelp)
@@ -184,7 +185,7 @@ func (f *trainFlags) groups() []group {
 }
 
 // resumable lists the options that may go with --resume: they do not change results.
-var resumable = map[string]bool{"resume": true, "workers": true, "threads": true, "low-memory": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
+var resumable = map[string]bool{"resume": true, "workers": true, "decode-memory": true, "threads": true, "low-memory": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
 	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true, "stop-within": true, "profile": true}
 
 // positive are the options that have no meaning at 0.
@@ -366,6 +367,7 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 			"profile": func() { c.Profile = f.Profile },
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
 			"low-memory":      func() { c.LowMemory = f.LowMemory },
+			"decode-memory":   func() { c.DecodeMemory = f.DecodeMemory },
 			"max-bad":         func() { c.MaxBad = &f.maxBad },
 			"checkpoint-keep": func() { c.CheckpointKeep = f.CheckpointKeep },
 			"checkpoint-every": func() {

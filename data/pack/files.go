@@ -15,6 +15,7 @@ import (
 
 	"onlinerna/data/internal/shardfile"
 	"onlinerna/data/rawfile"
+	"onlinerna/internal/files"
 )
 
 // ReadReport reads pack.json in a folder.
@@ -186,7 +187,7 @@ func (r *rawShard) abort()                   { discard(r.f) }
 
 // sum reads a file again: its size and SHA-256.
 func sum(path string) (size int64, hash string, err error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return 0, "", err
 	}

@@ -14,7 +14,7 @@ import (
 	"onlinerna/rna"
 	"onlinerna/rna/kernel"
 	"onlinerna/train/hook"
-	"onlinerna/train/internal/hostmemory"
+	"onlinerna/internal/hostmemory"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/shard"
 )

@@ -12,6 +12,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/files"
+	"onlinerna/internal/parallel"
 	"onlinerna/nn"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -86,6 +87,10 @@ type Config struct {
 	Holdout    float64 `json:"holdout,omitempty"`
 	StepsLimit int     `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
 	ValLimit   int     `json:"val_limit,omitempty"`   // batches an evaluation, 0 for all
+
+	// DecodeMemory is how many bytes workers take to decode images at most: one that declares a size for which it is too little is unreadable. 0 for a quarter
+	// of what is free, see data.NewBudget.
+	DecodeMemory int64 `json:"decode_memory,omitempty"`
 
 	Workers int `json:"workers"` // that decode, 0 for one a core
 	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
@@ -265,6 +270,10 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("profile of %d steps: 1 to %d", c.Profile, MaxProfile)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:
 		return fmt.Errorf("limits, workers and threads must not be negative")
+	case c.DecodeMemory < 0:
+		return fmt.Errorf("decode memory of %d bytes: must not be negative", c.DecodeMemory)
+	case c.Workers > parallel.Most || c.Threads > parallel.Most:
+		return fmt.Errorf("%d workers, %d threads: at most %d, and no more than there are cores are of use", c.Workers, c.Threads, parallel.Most)
 	case !slices.Contains(data.Augmentations(), c.Augment):
 		return fmt.Errorf("unknown augmentation %q: use one of %v", c.Augment, data.Augmentations())
 	}

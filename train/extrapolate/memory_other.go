@@ -2,7 +2,10 @@
 
 package extrapolate
 
-import "os"
+import (
+	"onlinerna/internal/files"
+	"os"
+)
 
 // onDisk is a file that is read in parts.
 type onDisk struct{ *os.File }
@@ -11,7 +14,7 @@ type onDisk struct{ *os.File }
 const inPlace = false
 
 func openMemory(path string) (memory, error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	return onDisk{f}, err
 }
 

@@ -5,7 +5,7 @@ package extrapolate
 import (
 	"fmt"
 	"math"
-	"os"
+	"onlinerna/internal/files"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +17,7 @@ type mapped []byte
 const inPlace = true
 
 func openMemory(path string) (memory, error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
-	"onlinerna/train/internal/hostmemory"
+	"onlinerna/internal/hostmemory"
 )
 
 // AutoBatch in the place of a batch size stands for what [Network.Fit] finds: the largest batch that fits in the memory of the device, 1, 2,

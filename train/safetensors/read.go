@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"onlinerna/internal/files"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type File struct {
 
 // Open reads and checks the header of a file.
 func Open(path string) (*File, error) {
-	fd, err := os.Open(path)
+	fd, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

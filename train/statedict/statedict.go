@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"onlinerna/internal/files"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/torchfile"
 )
@@ -52,7 +53,7 @@ type File struct {
 
 // Open opens a file. A key chooses among the state dicts of one of torch.save, as "model_ema"; without, it is found.
 func Open(path, key string) (*File, error) {
-	fd, err := os.Open(path)
+	fd, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

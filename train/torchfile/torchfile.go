@@ -13,9 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
+	"onlinerna/internal/files"
 	"onlinerna/train/safetensors"
 )
 
@@ -69,7 +69,7 @@ const (
 // Read finds the names, types and places of the tensors of a state dict. It is the one under the key, as "model_ema" or "ema.model". Without a
 // key it is what was saved, or is under state_dict, model_state_dict or model of it, or the only one that is there.
 func Read(path, key string) (*File, error) {
-	fd, err := os.Open(path)
+	fd, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -42,8 +42,8 @@ var _ device.Grouper = (*Device)(nil)
 // New starts the workers. Close stops them. The environment variable RNA_CPU, one of avx512, avx2 and go, lowers the
 // level of instructions; it fails if the processor does not have that level.
 func New(o Options) (*Device, error) {
-	if o.Threads < 0 {
-		return nil, fmt.Errorf("cpu: %d threads: want 0 (all processors) or more", o.Threads)
+	if o.Threads < 0 || o.Threads > parallel.Most {
+		return nil, fmt.Errorf("cpu: %d threads: want 0 (all processors) to %d", o.Threads, parallel.Most)
 	}
 	if err := level.Err(); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)

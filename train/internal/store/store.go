@@ -178,7 +178,7 @@ func seal(dir string, m Manifest) error {
 	m.Sum, m.Version, m.Program, m.Files = checksum.Zeros, version, program(), nil
 	for _, e := range all {
 		p := Part{Name: e.Name()}
-		f, err := os.Open(filepath.Join(dir, p.Name))
+		f, err := files.Open(filepath.Join(dir, p.Name))
 		if err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func VerifyFile(dir, name string) error {
 
 func (p Part) verify(dir string) error {
 	path := filepath.Join(dir, p.Name)
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ type component struct {
 
 // Size reads the width and height from the frame header.
 func Size(b []byte) (width, height int, err error) {
-	seg, err := frameHeader(b)
+	_, seg, err := frameHeader(b)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -104,28 +104,46 @@ func Size(b []byte) (width, height int, err error) {
 
 // Components reads the number of components from the frame header.
 func Components(b []byte) (int, error) {
-	seg, err := frameHeader(b)
+	_, seg, err := frameHeader(b)
 	if err != nil {
 		return 0, err
 	}
 	return int(seg[5]), nil
 }
 
+// Memory is how many bytes Open takes for the samples and coefficients that the frame header declares.
+func Memory(b []byte) (int64, error) {
+	marker, seg, err := frameHeader(b)
+	if err != nil {
+		return 0, err
+	}
+	var f frame
+	n, err := f.read(marker, seg)
+	if err != nil {
+		return 0, err
+	}
+	bytes := int64(0)
+	for i := range n {
+		bytes += f.bytes(&f.all[i])
+	}
+	return bytes, nil
+}
+
 // frameHeader finds the frame header, of six bytes at least.
-func frameHeader(b []byte) ([]byte, error) {
+func frameHeader(b []byte) (marker uint8, seg []byte, err error) {
 	for p := 2; ; {
 		marker, seg, next, err := segment(b, p)
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		if isFrame(marker) {
 			if len(seg) < 6 {
-				return nil, errFrame
+				return 0, nil, errFrame
 			}
-			return seg, nil
+			return marker, seg, nil
 		}
 		if marker == markerSOS || marker == markerEOI {
-			return nil, errors.New("no frame header comes before the first scan")
+			return 0, nil, errors.New("no frame header comes before the first scan")
 		}
 		p = next
 	}

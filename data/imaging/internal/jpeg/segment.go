@@ -76,23 +76,53 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 	if f.comps != nil {
 		return errors.New("the file has two frame headers")
 	}
+	n, err := f.read(marker, seg)
+	if err != nil {
+		return err
+	}
+	f.comps = f.all[:n]
+	for i := range f.comps {
+		c := &f.comps[i]
+		c.seen = false
+		c.pix = kern.Grow(c.pix, c.samples())
+		if f.progressive {
+			c.coef = kern.Grow(c.coef, c.samples())
+			clear(c.coef)
+		}
+	}
+	return nil
+}
+
+// samples are those of whole MCUs.
+func (c *component) samples() int { return 64 * c.blocksX * c.blocksY }
+
+// bytes is what the samples of a component take, and the coefficients of a progressive file.
+func (f *frame) bytes(c *component) int64 {
+	if f.progressive {
+		return 3 * int64(c.samples())
+	}
+	return int64(c.samples())
+}
+
+// read takes what the frame header says, but for comps, and returns how many components there are.
+func (f *frame) read(marker uint8, seg []byte) (n int, err error) {
 	if marker > markerSOF2 {
-		return fmt.Errorf("frame type %#02x (lossless, hierarchical or arithmetic-coded) is not supported", marker)
+		return 0, fmt.Errorf("frame type %#02x (lossless, hierarchical or arithmetic-coded) is not supported", marker)
 	}
 	if len(seg) < 6 || len(seg) < 6+3*int(seg[5]) {
-		return errFrame
+		return 0, errFrame
 	}
 	if seg[0] != 8 {
-		return fmt.Errorf("samples of %d bits are not supported, only 8", seg[0])
+		return 0, fmt.Errorf("samples of %d bits are not supported, only 8", seg[0])
 	}
 	f.progressive = marker == markerSOF2
 	f.height, f.width = int(seg[1])<<8|int(seg[2]), int(seg[3])<<8|int(seg[4])
 	if f.width == 0 || f.height == 0 {
-		return fmt.Errorf("the frame header gives a size of %dx%d pixels", f.width, f.height)
+		return 0, fmt.Errorf("the frame header gives a size of %dx%d pixels", f.width, f.height)
 	}
-	n := int(seg[5])
+	n = int(seg[5])
 	if n != 1 && n != 3 && n != 4 {
-		return fmt.Errorf("%d components: want 1 (gray), 3 (YCbCr or RGB) or 4 (CMYK or YCCK)", n)
+		return 0, fmt.Errorf("%d components: want 1 (gray), 3 (YCbCr or RGB) or 4 (CMYK or YCCK)", n)
 	}
 	f.hmax, f.vmax = 1, 1
 	for i := range n {
@@ -102,11 +132,11 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 			c.h, c.v = 1, 1 // a lone component is never interleaved: its sampling means nothing
 		}
 		if c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.tq > 3 {
-			return fmt.Errorf("component %d has sampling factors %dx%d and quantisation table %d", i, c.h, c.v, c.tq)
+			return 0, fmt.Errorf("component %d has sampling factors %dx%d and quantisation table %d", i, c.h, c.v, c.tq)
 		}
 		for _, other := range f.all[:i] {
 			if other.id == c.id {
-				return fmt.Errorf("two components have the identifier %d", c.id)
+				return 0, fmt.Errorf("two components have the identifier %d", c.id)
 			}
 		}
 		f.hmax, f.vmax = max(f.hmax, c.h), max(f.vmax, c.v)
@@ -115,18 +145,11 @@ func (d *Decoder) readFrame(marker uint8, seg []byte) error {
 	for i := range n {
 		c := &f.all[i]
 		if f.hmax%c.h != 0 || f.vmax%c.v != 0 {
-			return fmt.Errorf("component %d is sampled %dx%d where the densest has %dx%d: fractional ratios are not supported", i, c.h, c.v, f.hmax, f.vmax)
+			return 0, fmt.Errorf("component %d is sampled %dx%d where the densest has %dx%d: fractional ratios are not supported", i, c.h, c.v, f.hmax, f.vmax)
 		}
-		c.seen = false
 		c.blocksX, c.blocksY = f.mcusX*c.h, f.mcusY*c.v
-		c.pix = kern.Grow(c.pix, 64*c.blocksX*c.blocksY)
-		if f.progressive {
-			c.coef = kern.Grow(c.coef, 64*c.blocksX*c.blocksY)
-			clear(c.coef)
-		}
 	}
-	f.comps = f.all[:n]
-	return nil
+	return n, nil
 }
 
 // blocksOf returns the blocks that hold the samples of box and one more on each side, for interpolation.

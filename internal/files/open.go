@@ -1,0 +1,32 @@
+package files
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Open opens a regular file to read. It does not wait for who writes to a named pipe: pipes, sockets and devices are errors.
+func Open(path string) (*os.File, error) {
+	f, _, err := OpenSized(path)
+	return f, err
+}
+
+// OpenSized is [Open], and says how large the file is.
+func OpenSized(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder, not a file", path)
+	} else if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file but a pipe, a socket or a device, which are not read", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
