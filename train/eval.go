@@ -49,7 +49,7 @@ func (r *Run) reestimate() error {
 	if err := r.Net.Restate(r.ctx, r.stats, r.pos.Epoch); err != nil || r.Config.Ranks.Single() || !r.Net.Restated() {
 		return err
 	}
-	return r.weighStats(float64(r.stats.Own(0)), float64(r.stats.Images()))
+	return r.weighStats(float64(r.stats.Own(0)))
 }
 
 // candidate keeps the network's present weights as best.safetensors if the loss that they are judged by is the lowest

@@ -74,6 +74,7 @@ type Run struct {
 	user         context.Context // the caller's: with one process the same
 	reducer      device.Reducer  // of ranks, nil for one process
 	strayed      bool            // the running statistics differ among the ranks
+	idle         bool            // this rank had no batch since they did not
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its

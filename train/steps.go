@@ -92,6 +92,9 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		f.profiler.starts(f.steps+1, from)
 	}
 	f.profiler.waited(from, f.mark)
+	if err := f.uneven(b != nil); err != nil {
+		return err
+	}
 	done := min(f.done+c.Ranks.Size(), f.train.Steps())
 	f.planned += f.train.Between(f.done, done)
 	f.done = done
@@ -147,6 +150,21 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 		f.planned, f.batches = 0, 0
 	}
 	f.count()
+	return nil
+}
+
+// uneven prepares for batches that not all ranks have, the last ones of an epoch: the running statistics are averaged before, and those of the ranks with a batch behind.
+func (f *flow) uneven(own bool) error {
+	if f.train.Steps()-f.done >= f.Config.Ranks.Size() || f.Net.Stats == nil {
+		return nil
+	}
+	if err := f.behind(nil); err != nil {
+		return err
+	}
+	if err := f.averageStats(); err != nil {
+		return err
+	}
+	f.idle = !own
 	return nil
 }
 

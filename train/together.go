@@ -125,32 +125,39 @@ func (r *Run) checkBad(bad, allowed, of int) error {
 	return &ranks.RankError{Name: "all ranks", Err: fmt.Errorf("%d of %d images cannot be read: max-bad allows %d (%g %%): raise it, as --max-bad 0.1, to go on without them", bad, of, allowed, 100**r.Config.MaxBad)}
 }
 
-// averageStats sets the running statistics to their mean over the ranks, as evaluation and checkpoints need them, once after each step.
+// averageStats sets the running statistics to their mean over the ranks, as evaluation and checkpoints need them, once after each step: over those that had a batch
+// of it, so that the mean follows from the mean before, whatever the ranks' own were.
 func (r *Run) averageStats() error {
 	g := r.Config.Ranks
 	if g.Single() || r.Net.Stats == nil || !r.strayed {
 		return nil
 	}
-	r.strayed = false
-	return r.weighStats(1, float64(g.Size()))
+	weight := 1.
+	if r.idle {
+		weight = 0
+	}
+	r.strayed, r.idle = false, false
+	return r.weighStats(weight)
 }
 
-// weighStats sets the running statistics to their sum over the ranks, each times weight, over total.
-func (r *Run) weighStats(weight, total float64) error {
-	x := make([]float64, r.Net.Stats.Len())
-	if err := r.Net.Stats.ReadAt64(x, 0); err != nil {
+// weighStats sets the running statistics to their mean over the ranks, each with a weight.
+func (r *Run) weighStats(weight float64) error {
+	n := r.Net.Stats.Len()
+	x := make([]float64, n+1)
+	if err := r.Net.Stats.ReadAt64(x[:n], 0); err != nil {
 		return err
 	}
-	for i := range x {
+	for i := range n {
 		x[i] *= weight
 	}
-	if err := r.Config.Ranks.Sum64(x).Wait(); err != nil {
+	x[n] = weight
+	if err := r.Config.Ranks.Sum64(x).Wait(); err != nil || x[n] == 0 {
 		return err
 	}
-	for i := range x {
-		x[i] /= total
+	for i := range n {
+		x[i] /= x[n]
 	}
-	return r.Net.Stats.WriteAt64(x, 0)
+	return r.Net.Stats.WriteAt64(x[:n], 0)
 }
 
 // hostContext is the context of what a rank must not leave by itself: where there is one process, the caller's.
