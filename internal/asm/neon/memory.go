@@ -97,3 +97,26 @@ func (k *Func) StoreLane(s Shape, v Vec, i int, base GP) {
 }
 
 func upper(s Shape) string { return [...]string{"S", "D"}[s] }
+
+// near are the loads with an offset that counts bytes.
+var near = map[int]uint32{16: 0x3cc00000, 8: 0xfc400000, 4: 0xbc400000}
+
+// LoadNear is LoadVec at any offset up to 255: models of some cores count an operation less for it.
+func (k *Func) LoadNear(bytes int, base GP, offset int) Vec {
+	if offset < 0 || offset > 255 {
+		panic(fmt.Sprintf("%s: offset %d", k.name, offset))
+	}
+	v := k.vec()
+	k.put(vecs(v), regs(base), func() string {
+		return word(near[bytes]|uint32(offset)<<12|base.n()<<5|v.n(), "ldur %s%d, [x%d, #%d]", moves[bytes].letter, v.n(), base.n(), offset)
+	})
+	return v
+}
+
+// LoadNext is LoadVec at base, which is moved behind what it read.
+func (k *Func) LoadNext(bytes int, base GP) Vec {
+	v := k.vec()
+	m := k.move(bytes, 0)
+	k.put(append(vecs(v), base.r), regs(base), func() string { return fmt.Sprintf("%s.P %d(%v), %s", m, bytes, base, v.f()) })
+	return v
+}

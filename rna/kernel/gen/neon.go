@@ -197,7 +197,21 @@ func neonProduct(f *neon.File, name string, lower bool) {
 			k.Add(fetched[i], fetched[i], k.Arg("off"))
 		}
 		for part := range sumLanes / neonLanes {
-			n, a, b := k.Arg("n"), k.Arg("a"), k.Arg("b")
+			n := k.Arg("n")
+			// rows are the addresses of those from an argument on.
+			rows := func(name string) (list []neon.GP) {
+				for i := range neonTile {
+					row := k.Arg(name)
+					k.AddI(row, row, i*pitch+part*neon.Bytes)
+					list = append(list, row)
+				}
+				return list
+			}
+			b := rows("b")
+			a := b
+			if !lower {
+				a = rows("a")
+			}
 			acc := map[[2]int]neon.Vec{}
 			each := func(do func(i, j, at int)) {
 				for i := range neonTile {
@@ -212,19 +226,17 @@ func neonProduct(f *neon.File, name string, lower bool) {
 			loop := fmt.Sprintf("loop%d", part)
 			k.Label(loop)
 			for u := range group / sumLanes {
-				row := func(base neon.GP, i int) neon.Vec {
-					return k.LoadVec(neon.Bytes, base, i*pitch+u*8*sumLanes+part*neon.Bytes)
-				}
+				row := func(base neon.GP) neon.Vec { return k.LoadNear(neon.Bytes, base, u*8*sumLanes) }
 				var right [neonTile]neon.Vec
 				for j := range right {
-					right[j] = row(b, j)
+					right[j] = row(b[j])
 				}
 				left, last := neon.Vec{}, -1
 				each(func(i, j, _ int) {
 					if i != last {
 						left, last = right[i], i
 						if !lower {
-							left = row(a, i)
+							left = row(a[i])
 						}
 					}
 					k.Into(acc[[2]int{i, j}], "fmla", neon.D2, left, right[j])
@@ -236,8 +248,12 @@ func neonProduct(f *neon.File, name string, lower bool) {
 					k.Add(p, p, step)
 				}
 			}
-			k.AddI(a, a, 8*group)
-			k.AddI(b, b, 8*group)
+			for i := range neonTile {
+				k.AddI(b[i], b[i], 8*group)
+				if !lower {
+					k.AddI(a[i], a[i], 8*group)
+				}
+			}
 			k.SubsI(n, n, group)
 			k.Branch("GT", loop)
 			each(func(i, j, at int) { k.StoreVec(neon.Bytes, acc[[2]int{i, j}], sums, at) })

@@ -29,22 +29,25 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F2
-	FLDPQ 0(R1), (F3, F4)
+	FMOVQ.P 16(R8), F2
+	WORD $0x3cc00023 // ldur q3, [x1, #0]
+	WORD $0x3cc10024 // ldur q4, [x1, #16]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F5, F6)
+	WORD $0x3cc20025 // ldur q5, [x1, #32]
+	WORD $0x3cc30026 // ldur q6, [x1, #48]
 	WORD $0x4fa210a0 // fmla v0.4s, v5.4s, v2.s[1]
 	WORD $0x4fa210c1 // fmla v1.4s, v6.4s, v2.s[1]
-	FLDPQ 64(R1), (F7, F8)
+	WORD $0x3cc40027 // ldur q7, [x1, #64]
+	WORD $0x3cc50028 // ldur q8, [x1, #80]
 	WORD $0x4f8218e0 // fmla v0.4s, v7.4s, v2.s[2]
 	WORD $0x4f821901 // fmla v1.4s, v8.4s, v2.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F9, F10)
+	WORD $0x3cc60029 // ldur q9, [x1, #96]
+	WORD $0x3cc7002a // ldur q10, [x1, #112]
 	WORD $0x4fa21920 // fmla v0.4s, v9.4s, v2.s[3]
 	WORD $0x4fa21941 // fmla v1.4s, v10.4s, v2.s[3]
-	ADD $16, R8, R8
 	ADD $128, R1, R1
 	SUBS $4, R11, R11
 	BGE loop
@@ -54,12 +57,12 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F11
-	FLDPQ 0(R1), (F12, F13)
+	FMOVS.P 4(R8), F11
+	WORD $0x3cc0002c // ldur q12, [x1, #0]
+	WORD $0x3cc1002d // ldur q13, [x1, #16]
 	WORD $0x4f8b1180 // fmla v0.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11a1 // fmla v1.4s, v13.4s, v11.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
 	ADD $32, R1, R1
 	SUBS $1, R11, R11
 	BNE single
@@ -206,32 +209,34 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F4
-	FMOVQ 0(R9), F5
-	FLDPQ 0(R1), (F6, F7)
+	FMOVQ.P 16(R8), F4
+	FMOVQ.P 16(R9), F5
+	WORD $0x3cc00026 // ldur q6, [x1, #0]
+	WORD $0x3cc10027 // ldur q7, [x1, #16]
 	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
 	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
 	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F8, F9)
+	WORD $0x3cc20028 // ldur q8, [x1, #32]
+	WORD $0x3cc30029 // ldur q9, [x1, #48]
 	WORD $0x4fa41100 // fmla v0.4s, v8.4s, v4.s[1]
 	WORD $0x4fa41121 // fmla v1.4s, v9.4s, v4.s[1]
 	WORD $0x4fa51102 // fmla v2.4s, v8.4s, v5.s[1]
 	WORD $0x4fa51123 // fmla v3.4s, v9.4s, v5.s[1]
-	FLDPQ 64(R1), (F10, F11)
+	WORD $0x3cc4002a // ldur q10, [x1, #64]
+	WORD $0x3cc5002b // ldur q11, [x1, #80]
 	WORD $0x4f841940 // fmla v0.4s, v10.4s, v4.s[2]
 	WORD $0x4f841961 // fmla v1.4s, v11.4s, v4.s[2]
 	WORD $0x4f851942 // fmla v2.4s, v10.4s, v5.s[2]
 	WORD $0x4f851963 // fmla v3.4s, v11.4s, v5.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F12, F13)
+	WORD $0x3cc6002c // ldur q12, [x1, #96]
+	WORD $0x3cc7002d // ldur q13, [x1, #112]
 	WORD $0x4fa41980 // fmla v0.4s, v12.4s, v4.s[3]
 	WORD $0x4fa419a1 // fmla v1.4s, v13.4s, v4.s[3]
 	WORD $0x4fa51982 // fmla v2.4s, v12.4s, v5.s[3]
 	WORD $0x4fa519a3 // fmla v3.4s, v13.4s, v5.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
 	ADD $128, R1, R1
 	SUBS $4, R12, R12
 	BGE loop
@@ -241,16 +246,15 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F14
-	FMOVS 0(R9), F15
-	FLDPQ 0(R1), (F16, F17)
+	FMOVS.P 4(R8), F14
+	FMOVS.P 4(R9), F15
+	WORD $0x3cc00030 // ldur q16, [x1, #0]
+	WORD $0x3cc10031 // ldur q17, [x1, #16]
 	WORD $0x4f8e1200 // fmla v0.4s, v16.4s, v14.s[0]
 	WORD $0x4f8e1221 // fmla v1.4s, v17.4s, v14.s[0]
 	WORD $0x4f8f1202 // fmla v2.4s, v16.4s, v15.s[0]
 	WORD $0x4f8f1223 // fmla v3.4s, v17.4s, v15.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
 	ADD $32, R1, R1
 	SUBS $1, R12, R12
 	BNE single
@@ -413,10 +417,11 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F6
-	FMOVQ 0(R9), F7
-	FMOVQ 0(R10), F8
-	FLDPQ 0(R1), (F9, F10)
+	FMOVQ.P 16(R8), F6
+	FMOVQ.P 16(R9), F7
+	FMOVQ.P 16(R10), F8
+	WORD $0x3cc00029 // ldur q9, [x1, #0]
+	WORD $0x3cc1002a // ldur q10, [x1, #16]
 	WORD $0x4f861120 // fmla v0.4s, v9.4s, v6.s[0]
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871122 // fmla v2.4s, v9.4s, v7.s[0]
@@ -424,14 +429,16 @@ loop:
 	WORD $0x4f881124 // fmla v4.4s, v9.4s, v8.s[0]
 	WORD $0x4f881145 // fmla v5.4s, v10.4s, v8.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F11, F12)
+	WORD $0x3cc2002b // ldur q11, [x1, #32]
+	WORD $0x3cc3002c // ldur q12, [x1, #48]
 	WORD $0x4fa61160 // fmla v0.4s, v11.4s, v6.s[1]
 	WORD $0x4fa61181 // fmla v1.4s, v12.4s, v6.s[1]
 	WORD $0x4fa71162 // fmla v2.4s, v11.4s, v7.s[1]
 	WORD $0x4fa71183 // fmla v3.4s, v12.4s, v7.s[1]
 	WORD $0x4fa81164 // fmla v4.4s, v11.4s, v8.s[1]
 	WORD $0x4fa81185 // fmla v5.4s, v12.4s, v8.s[1]
-	FLDPQ 64(R1), (F13, F14)
+	WORD $0x3cc4002d // ldur q13, [x1, #64]
+	WORD $0x3cc5002e // ldur q14, [x1, #80]
 	WORD $0x4f8619a0 // fmla v0.4s, v13.4s, v6.s[2]
 	WORD $0x4f8619c1 // fmla v1.4s, v14.4s, v6.s[2]
 	WORD $0x4f8719a2 // fmla v2.4s, v13.4s, v7.s[2]
@@ -439,16 +446,14 @@ loop:
 	WORD $0x4f8819a4 // fmla v4.4s, v13.4s, v8.s[2]
 	WORD $0x4f8819c5 // fmla v5.4s, v14.4s, v8.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F15, F16)
+	WORD $0x3cc6002f // ldur q15, [x1, #96]
+	WORD $0x3cc70030 // ldur q16, [x1, #112]
 	WORD $0x4fa619e0 // fmla v0.4s, v15.4s, v6.s[3]
 	WORD $0x4fa61a01 // fmla v1.4s, v16.4s, v6.s[3]
 	WORD $0x4fa719e2 // fmla v2.4s, v15.4s, v7.s[3]
 	WORD $0x4fa71a03 // fmla v3.4s, v16.4s, v7.s[3]
 	WORD $0x4fa819e4 // fmla v4.4s, v15.4s, v8.s[3]
 	WORD $0x4fa81a05 // fmla v5.4s, v16.4s, v8.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
 	ADD $128, R1, R1
 	SUBS $4, R13, R13
 	BGE loop
@@ -458,10 +463,11 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F17
-	FMOVS 0(R9), F18
-	FMOVS 0(R10), F19
-	FLDPQ 0(R1), (F20, F21)
+	FMOVS.P 4(R8), F17
+	FMOVS.P 4(R9), F18
+	FMOVS.P 4(R10), F19
+	WORD $0x3cc00034 // ldur q20, [x1, #0]
+	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f911280 // fmla v0.4s, v20.4s, v17.s[0]
 	WORD $0x4f9112a1 // fmla v1.4s, v21.4s, v17.s[0]
 	WORD $0x4f921282 // fmla v2.4s, v20.4s, v18.s[0]
@@ -469,9 +475,6 @@ single:
 	WORD $0x4f931284 // fmla v4.4s, v20.4s, v19.s[0]
 	WORD $0x4f9312a5 // fmla v5.4s, v21.4s, v19.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
 	ADD $32, R1, R1
 	SUBS $1, R13, R13
 	BNE single
@@ -650,11 +653,12 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F8
-	FMOVQ 0(R9), F9
-	FMOVQ 0(R10), F10
-	FMOVQ 0(R11), F11
-	FLDPQ 0(R1), (F12, F13)
+	FMOVQ.P 16(R8), F8
+	FMOVQ.P 16(R9), F9
+	FMOVQ.P 16(R10), F10
+	FMOVQ.P 16(R11), F11
+	WORD $0x3cc0002c // ldur q12, [x1, #0]
+	WORD $0x3cc1002d // ldur q13, [x1, #16]
 	WORD $0x4f881180 // fmla v0.4s, v12.4s, v8.s[0]
 	WORD $0x4f8811a1 // fmla v1.4s, v13.4s, v8.s[0]
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
@@ -664,7 +668,8 @@ loop:
 	WORD $0x4f8b1186 // fmla v6.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F14, F15)
+	WORD $0x3cc2002e // ldur q14, [x1, #32]
+	WORD $0x3cc3002f // ldur q15, [x1, #48]
 	WORD $0x4fa811c0 // fmla v0.4s, v14.4s, v8.s[1]
 	WORD $0x4fa811e1 // fmla v1.4s, v15.4s, v8.s[1]
 	WORD $0x4fa911c2 // fmla v2.4s, v14.4s, v9.s[1]
@@ -673,7 +678,8 @@ loop:
 	WORD $0x4faa11e5 // fmla v5.4s, v15.4s, v10.s[1]
 	WORD $0x4fab11c6 // fmla v6.4s, v14.4s, v11.s[1]
 	WORD $0x4fab11e7 // fmla v7.4s, v15.4s, v11.s[1]
-	FLDPQ 64(R1), (F16, F17)
+	WORD $0x3cc40030 // ldur q16, [x1, #64]
+	WORD $0x3cc50031 // ldur q17, [x1, #80]
 	WORD $0x4f881a00 // fmla v0.4s, v16.4s, v8.s[2]
 	WORD $0x4f881a21 // fmla v1.4s, v17.4s, v8.s[2]
 	WORD $0x4f891a02 // fmla v2.4s, v16.4s, v9.s[2]
@@ -683,7 +689,8 @@ loop:
 	WORD $0x4f8b1a06 // fmla v6.4s, v16.4s, v11.s[2]
 	WORD $0x4f8b1a27 // fmla v7.4s, v17.4s, v11.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F18, F19)
+	WORD $0x3cc60032 // ldur q18, [x1, #96]
+	WORD $0x3cc70033 // ldur q19, [x1, #112]
 	WORD $0x4fa81a40 // fmla v0.4s, v18.4s, v8.s[3]
 	WORD $0x4fa81a61 // fmla v1.4s, v19.4s, v8.s[3]
 	WORD $0x4fa91a42 // fmla v2.4s, v18.4s, v9.s[3]
@@ -692,10 +699,6 @@ loop:
 	WORD $0x4faa1a65 // fmla v5.4s, v19.4s, v10.s[3]
 	WORD $0x4fab1a46 // fmla v6.4s, v18.4s, v11.s[3]
 	WORD $0x4fab1a67 // fmla v7.4s, v19.4s, v11.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
 	ADD $128, R1, R1
 	SUBS $4, R14, R14
 	BGE loop
@@ -705,11 +708,12 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F20
-	FMOVS 0(R9), F21
-	FMOVS 0(R10), F22
-	FMOVS 0(R11), F23
-	FLDPQ 0(R1), (F24, F25)
+	FMOVS.P 4(R8), F20
+	FMOVS.P 4(R9), F21
+	FMOVS.P 4(R10), F22
+	FMOVS.P 4(R11), F23
+	WORD $0x3cc00038 // ldur q24, [x1, #0]
+	WORD $0x3cc10039 // ldur q25, [x1, #16]
 	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
 	WORD $0x4f941321 // fmla v1.4s, v25.4s, v20.s[0]
 	WORD $0x4f951302 // fmla v2.4s, v24.4s, v21.s[0]
@@ -719,10 +723,6 @@ single:
 	WORD $0x4f971306 // fmla v6.4s, v24.4s, v23.s[0]
 	WORD $0x4f971327 // fmla v7.4s, v25.4s, v23.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
-	ADD $4, R11, R11
 	ADD $32, R1, R1
 	SUBS $1, R14, R14
 	BNE single
@@ -917,12 +917,13 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F10
-	FMOVQ 0(R9), F11
-	FMOVQ 0(R10), F12
-	FMOVQ 0(R11), F13
-	FMOVQ 0(R12), F14
-	FLDPQ 0(R1), (F15, F16)
+	FMOVQ.P 16(R8), F10
+	FMOVQ.P 16(R9), F11
+	FMOVQ.P 16(R10), F12
+	FMOVQ.P 16(R11), F13
+	FMOVQ.P 16(R12), F14
+	WORD $0x3cc0002f // ldur q15, [x1, #0]
+	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8a11e0 // fmla v0.4s, v15.4s, v10.s[0]
 	WORD $0x4f8a1201 // fmla v1.4s, v16.4s, v10.s[0]
 	WORD $0x4f8b11e2 // fmla v2.4s, v15.4s, v11.s[0]
@@ -934,7 +935,8 @@ loop:
 	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F17, F18)
+	WORD $0x3cc20031 // ldur q17, [x1, #32]
+	WORD $0x3cc30032 // ldur q18, [x1, #48]
 	WORD $0x4faa1220 // fmla v0.4s, v17.4s, v10.s[1]
 	WORD $0x4faa1241 // fmla v1.4s, v18.4s, v10.s[1]
 	WORD $0x4fab1222 // fmla v2.4s, v17.4s, v11.s[1]
@@ -945,7 +947,8 @@ loop:
 	WORD $0x4fad1247 // fmla v7.4s, v18.4s, v13.s[1]
 	WORD $0x4fae1228 // fmla v8.4s, v17.4s, v14.s[1]
 	WORD $0x4fae1249 // fmla v9.4s, v18.4s, v14.s[1]
-	FLDPQ 64(R1), (F19, F20)
+	WORD $0x3cc40033 // ldur q19, [x1, #64]
+	WORD $0x3cc50034 // ldur q20, [x1, #80]
 	WORD $0x4f8a1a60 // fmla v0.4s, v19.4s, v10.s[2]
 	WORD $0x4f8a1a81 // fmla v1.4s, v20.4s, v10.s[2]
 	WORD $0x4f8b1a62 // fmla v2.4s, v19.4s, v11.s[2]
@@ -957,7 +960,8 @@ loop:
 	WORD $0x4f8e1a68 // fmla v8.4s, v19.4s, v14.s[2]
 	WORD $0x4f8e1a89 // fmla v9.4s, v20.4s, v14.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F21, F22)
+	WORD $0x3cc60035 // ldur q21, [x1, #96]
+	WORD $0x3cc70036 // ldur q22, [x1, #112]
 	WORD $0x4faa1aa0 // fmla v0.4s, v21.4s, v10.s[3]
 	WORD $0x4faa1ac1 // fmla v1.4s, v22.4s, v10.s[3]
 	WORD $0x4fab1aa2 // fmla v2.4s, v21.4s, v11.s[3]
@@ -968,11 +972,6 @@ loop:
 	WORD $0x4fad1ac7 // fmla v7.4s, v22.4s, v13.s[3]
 	WORD $0x4fae1aa8 // fmla v8.4s, v21.4s, v14.s[3]
 	WORD $0x4fae1ac9 // fmla v9.4s, v22.4s, v14.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
-	ADD $16, R12, R12
 	ADD $128, R1, R1
 	SUBS $4, R15, R15
 	BGE loop
@@ -982,12 +981,13 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F23
-	FMOVS 0(R9), F24
-	FMOVS 0(R10), F25
-	FMOVS 0(R11), F26
-	FMOVS 0(R12), F27
-	FLDPQ 0(R1), (F28, F29)
+	FMOVS.P 4(R8), F23
+	FMOVS.P 4(R9), F24
+	FMOVS.P 4(R10), F25
+	FMOVS.P 4(R11), F26
+	FMOVS.P 4(R12), F27
+	WORD $0x3cc0003c // ldur q28, [x1, #0]
+	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f971380 // fmla v0.4s, v28.4s, v23.s[0]
 	WORD $0x4f9713a1 // fmla v1.4s, v29.4s, v23.s[0]
 	WORD $0x4f981382 // fmla v2.4s, v28.4s, v24.s[0]
@@ -999,11 +999,6 @@ single:
 	WORD $0x4f9b1388 // fmla v8.4s, v28.4s, v27.s[0]
 	WORD $0x4f9b13a9 // fmla v9.4s, v29.4s, v27.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
-	ADD $4, R11, R11
-	ADD $4, R12, R12
 	ADD $32, R1, R1
 	SUBS $1, R15, R15
 	BNE single
@@ -1214,13 +1209,14 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F12
-	FMOVQ 0(R9), F13
-	FMOVQ 0(R10), F14
-	FMOVQ 0(R11), F15
-	FMOVQ 0(R12), F16
-	FMOVQ 0(R13), F17
-	FLDPQ 0(R1), (F18, F19)
+	FMOVQ.P 16(R8), F12
+	FMOVQ.P 16(R9), F13
+	FMOVQ.P 16(R10), F14
+	FMOVQ.P 16(R11), F15
+	FMOVQ.P 16(R12), F16
+	FMOVQ.P 16(R13), F17
+	WORD $0x3cc00032 // ldur q18, [x1, #0]
+	WORD $0x3cc10033 // ldur q19, [x1, #16]
 	WORD $0x4f8c1240 // fmla v0.4s, v18.4s, v12.s[0]
 	WORD $0x4f8c1261 // fmla v1.4s, v19.4s, v12.s[0]
 	WORD $0x4f8d1242 // fmla v2.4s, v18.4s, v13.s[0]
@@ -1234,7 +1230,8 @@ loop:
 	WORD $0x4f91124a // fmla v10.4s, v18.4s, v17.s[0]
 	WORD $0x4f91126b // fmla v11.4s, v19.4s, v17.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F20, F21)
+	WORD $0x3cc20034 // ldur q20, [x1, #32]
+	WORD $0x3cc30035 // ldur q21, [x1, #48]
 	WORD $0x4fac1280 // fmla v0.4s, v20.4s, v12.s[1]
 	WORD $0x4fac12a1 // fmla v1.4s, v21.4s, v12.s[1]
 	WORD $0x4fad1282 // fmla v2.4s, v20.4s, v13.s[1]
@@ -1247,7 +1244,8 @@ loop:
 	WORD $0x4fb012a9 // fmla v9.4s, v21.4s, v16.s[1]
 	WORD $0x4fb1128a // fmla v10.4s, v20.4s, v17.s[1]
 	WORD $0x4fb112ab // fmla v11.4s, v21.4s, v17.s[1]
-	FLDPQ 64(R1), (F22, F23)
+	WORD $0x3cc40036 // ldur q22, [x1, #64]
+	WORD $0x3cc50037 // ldur q23, [x1, #80]
 	WORD $0x4f8c1ac0 // fmla v0.4s, v22.4s, v12.s[2]
 	WORD $0x4f8c1ae1 // fmla v1.4s, v23.4s, v12.s[2]
 	WORD $0x4f8d1ac2 // fmla v2.4s, v22.4s, v13.s[2]
@@ -1261,7 +1259,8 @@ loop:
 	WORD $0x4f911aca // fmla v10.4s, v22.4s, v17.s[2]
 	WORD $0x4f911aeb // fmla v11.4s, v23.4s, v17.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F24, F25)
+	WORD $0x3cc60038 // ldur q24, [x1, #96]
+	WORD $0x3cc70039 // ldur q25, [x1, #112]
 	WORD $0x4fac1b00 // fmla v0.4s, v24.4s, v12.s[3]
 	WORD $0x4fac1b21 // fmla v1.4s, v25.4s, v12.s[3]
 	WORD $0x4fad1b02 // fmla v2.4s, v24.4s, v13.s[3]
@@ -1274,12 +1273,6 @@ loop:
 	WORD $0x4fb01b29 // fmla v9.4s, v25.4s, v16.s[3]
 	WORD $0x4fb11b0a // fmla v10.4s, v24.4s, v17.s[3]
 	WORD $0x4fb11b2b // fmla v11.4s, v25.4s, v17.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
-	ADD $16, R12, R12
-	ADD $16, R13, R13
 	ADD $128, R1, R1
 	SUBS $4, R19, R19
 	BGE loop
@@ -1289,13 +1282,14 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F26
-	FMOVS 0(R9), F27
-	FMOVS 0(R10), F28
-	FMOVS 0(R11), F29
-	FMOVS 0(R12), F30
-	FMOVS 0(R13), F31
-	FLDPQ 0(R1), (F18, F19)
+	FMOVS.P 4(R8), F26
+	FMOVS.P 4(R9), F27
+	FMOVS.P 4(R10), F28
+	FMOVS.P 4(R11), F29
+	FMOVS.P 4(R12), F30
+	FMOVS.P 4(R13), F31
+	WORD $0x3cc00032 // ldur q18, [x1, #0]
+	WORD $0x3cc10033 // ldur q19, [x1, #16]
 	WORD $0x4f9a1240 // fmla v0.4s, v18.4s, v26.s[0]
 	WORD $0x4f9a1261 // fmla v1.4s, v19.4s, v26.s[0]
 	WORD $0x4f9b1242 // fmla v2.4s, v18.4s, v27.s[0]
@@ -1309,12 +1303,6 @@ single:
 	WORD $0x4f9f124a // fmla v10.4s, v18.4s, v31.s[0]
 	WORD $0x4f9f126b // fmla v11.4s, v19.4s, v31.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
-	ADD $4, R11, R11
-	ADD $4, R12, R12
-	ADD $4, R13, R13
 	ADD $32, R1, R1
 	SUBS $1, R19, R19
 	BNE single
@@ -1507,36 +1495,43 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F4
-	FLDPQ 0(R1), (F5, F6)
+	FMOVQ.P 16(R8), F4
+	WORD $0x3cc00025 // ldur q5, [x1, #0]
+	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
-	FLDPQ 32(R1), (F7, F8)
+	WORD $0x3cc20027 // ldur q7, [x1, #32]
+	WORD $0x3cc30028 // ldur q8, [x1, #48]
 	WORD $0x4f8410e2 // fmla v2.4s, v7.4s, v4.s[0]
 	WORD $0x4f841103 // fmla v3.4s, v8.4s, v4.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 64(R1), (F9, F10)
+	WORD $0x3cc40029 // ldur q9, [x1, #64]
+	WORD $0x3cc5002a // ldur q10, [x1, #80]
 	WORD $0x4fa41120 // fmla v0.4s, v9.4s, v4.s[1]
 	WORD $0x4fa41141 // fmla v1.4s, v10.4s, v4.s[1]
-	FLDPQ 96(R1), (F11, F12)
+	WORD $0x3cc6002b // ldur q11, [x1, #96]
+	WORD $0x3cc7002c // ldur q12, [x1, #112]
 	WORD $0x4fa41162 // fmla v2.4s, v11.4s, v4.s[1]
 	WORD $0x4fa41183 // fmla v3.4s, v12.4s, v4.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 128(R1), (F13, F14)
+	WORD $0x3cc8002d // ldur q13, [x1, #128]
+	WORD $0x3cc9002e // ldur q14, [x1, #144]
 	WORD $0x4f8419a0 // fmla v0.4s, v13.4s, v4.s[2]
 	WORD $0x4f8419c1 // fmla v1.4s, v14.4s, v4.s[2]
-	FLDPQ 160(R1), (F15, F16)
+	WORD $0x3cca002f // ldur q15, [x1, #160]
+	WORD $0x3ccb0030 // ldur q16, [x1, #176]
 	WORD $0x4f8419e2 // fmla v2.4s, v15.4s, v4.s[2]
 	WORD $0x4f841a03 // fmla v3.4s, v16.4s, v4.s[2]
 	PRFM 640(R1), PLDL1KEEP
-	FLDPQ 192(R1), (F17, F18)
+	WORD $0x3ccc0031 // ldur q17, [x1, #192]
+	WORD $0x3ccd0032 // ldur q18, [x1, #208]
 	WORD $0x4fa41a20 // fmla v0.4s, v17.4s, v4.s[3]
 	WORD $0x4fa41a41 // fmla v1.4s, v18.4s, v4.s[3]
-	FLDPQ 224(R1), (F19, F20)
+	WORD $0x3cce0033 // ldur q19, [x1, #224]
+	WORD $0x3ccf0034 // ldur q20, [x1, #240]
 	WORD $0x4fa41a62 // fmla v2.4s, v19.4s, v4.s[3]
 	WORD $0x4fa41a83 // fmla v3.4s, v20.4s, v4.s[3]
 	PRFM 704(R1), PLDL1KEEP
-	ADD $16, R8, R8
 	ADD $256, R1, R1
 	SUBS $4, R11, R11
 	BGE loop
@@ -1546,15 +1541,16 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F21
-	FLDPQ 0(R1), (F22, F23)
+	FMOVS.P 4(R8), F21
+	WORD $0x3cc00036 // ldur q22, [x1, #0]
+	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9512c0 // fmla v0.4s, v22.4s, v21.s[0]
 	WORD $0x4f9512e1 // fmla v1.4s, v23.4s, v21.s[0]
-	FLDPQ 32(R1), (F24, F25)
+	WORD $0x3cc20038 // ldur q24, [x1, #32]
+	WORD $0x3cc30039 // ldur q25, [x1, #48]
 	WORD $0x4f951302 // fmla v2.4s, v24.4s, v21.s[0]
 	WORD $0x4f951323 // fmla v3.4s, v25.4s, v21.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
 	ADD $64, R1, R1
 	SUBS $1, R11, R11
 	BNE single
@@ -1717,54 +1713,60 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F8
-	FMOVQ 0(R9), F9
-	FLDPQ 0(R1), (F10, F11)
+	FMOVQ.P 16(R8), F8
+	FMOVQ.P 16(R9), F9
+	WORD $0x3cc0002a // ldur q10, [x1, #0]
+	WORD $0x3cc1002b // ldur q11, [x1, #16]
 	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
 	WORD $0x4f881161 // fmla v1.4s, v11.4s, v8.s[0]
 	WORD $0x4f891144 // fmla v4.4s, v10.4s, v9.s[0]
 	WORD $0x4f891165 // fmla v5.4s, v11.4s, v9.s[0]
-	FLDPQ 32(R1), (F12, F13)
+	WORD $0x3cc2002c // ldur q12, [x1, #32]
+	WORD $0x3cc3002d // ldur q13, [x1, #48]
 	WORD $0x4f881182 // fmla v2.4s, v12.4s, v8.s[0]
 	WORD $0x4f8811a3 // fmla v3.4s, v13.4s, v8.s[0]
 	WORD $0x4f891186 // fmla v6.4s, v12.4s, v9.s[0]
 	WORD $0x4f8911a7 // fmla v7.4s, v13.4s, v9.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 64(R1), (F14, F15)
+	WORD $0x3cc4002e // ldur q14, [x1, #64]
+	WORD $0x3cc5002f // ldur q15, [x1, #80]
 	WORD $0x4fa811c0 // fmla v0.4s, v14.4s, v8.s[1]
 	WORD $0x4fa811e1 // fmla v1.4s, v15.4s, v8.s[1]
 	WORD $0x4fa911c4 // fmla v4.4s, v14.4s, v9.s[1]
 	WORD $0x4fa911e5 // fmla v5.4s, v15.4s, v9.s[1]
-	FLDPQ 96(R1), (F16, F17)
+	WORD $0x3cc60030 // ldur q16, [x1, #96]
+	WORD $0x3cc70031 // ldur q17, [x1, #112]
 	WORD $0x4fa81202 // fmla v2.4s, v16.4s, v8.s[1]
 	WORD $0x4fa81223 // fmla v3.4s, v17.4s, v8.s[1]
 	WORD $0x4fa91206 // fmla v6.4s, v16.4s, v9.s[1]
 	WORD $0x4fa91227 // fmla v7.4s, v17.4s, v9.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 128(R1), (F18, F19)
+	WORD $0x3cc80032 // ldur q18, [x1, #128]
+	WORD $0x3cc90033 // ldur q19, [x1, #144]
 	WORD $0x4f881a40 // fmla v0.4s, v18.4s, v8.s[2]
 	WORD $0x4f881a61 // fmla v1.4s, v19.4s, v8.s[2]
 	WORD $0x4f891a44 // fmla v4.4s, v18.4s, v9.s[2]
 	WORD $0x4f891a65 // fmla v5.4s, v19.4s, v9.s[2]
-	FLDPQ 160(R1), (F20, F21)
+	WORD $0x3cca0034 // ldur q20, [x1, #160]
+	WORD $0x3ccb0035 // ldur q21, [x1, #176]
 	WORD $0x4f881a82 // fmla v2.4s, v20.4s, v8.s[2]
 	WORD $0x4f881aa3 // fmla v3.4s, v21.4s, v8.s[2]
 	WORD $0x4f891a86 // fmla v6.4s, v20.4s, v9.s[2]
 	WORD $0x4f891aa7 // fmla v7.4s, v21.4s, v9.s[2]
 	PRFM 640(R1), PLDL1KEEP
-	FLDPQ 192(R1), (F22, F23)
+	WORD $0x3ccc0036 // ldur q22, [x1, #192]
+	WORD $0x3ccd0037 // ldur q23, [x1, #208]
 	WORD $0x4fa81ac0 // fmla v0.4s, v22.4s, v8.s[3]
 	WORD $0x4fa81ae1 // fmla v1.4s, v23.4s, v8.s[3]
 	WORD $0x4fa91ac4 // fmla v4.4s, v22.4s, v9.s[3]
 	WORD $0x4fa91ae5 // fmla v5.4s, v23.4s, v9.s[3]
-	FLDPQ 224(R1), (F24, F25)
+	WORD $0x3cce0038 // ldur q24, [x1, #224]
+	WORD $0x3ccf0039 // ldur q25, [x1, #240]
 	WORD $0x4fa81b02 // fmla v2.4s, v24.4s, v8.s[3]
 	WORD $0x4fa81b23 // fmla v3.4s, v25.4s, v8.s[3]
 	WORD $0x4fa91b06 // fmla v6.4s, v24.4s, v9.s[3]
 	WORD $0x4fa91b27 // fmla v7.4s, v25.4s, v9.s[3]
 	PRFM 704(R1), PLDL1KEEP
-	ADD $16, R8, R8
-	ADD $16, R9, R9
 	ADD $256, R1, R1
 	SUBS $4, R12, R12
 	BGE loop
@@ -1774,21 +1776,21 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F26
-	FMOVS 0(R9), F27
-	FLDPQ 0(R1), (F28, F29)
+	FMOVS.P 4(R8), F26
+	FMOVS.P 4(R9), F27
+	WORD $0x3cc0003c // ldur q28, [x1, #0]
+	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f9a1380 // fmla v0.4s, v28.4s, v26.s[0]
 	WORD $0x4f9a13a1 // fmla v1.4s, v29.4s, v26.s[0]
 	WORD $0x4f9b1384 // fmla v4.4s, v28.4s, v27.s[0]
 	WORD $0x4f9b13a5 // fmla v5.4s, v29.4s, v27.s[0]
-	FLDPQ 32(R1), (F30, F31)
+	WORD $0x3cc2003e // ldur q30, [x1, #32]
+	WORD $0x3cc3003f // ldur q31, [x1, #48]
 	WORD $0x4f9a13c2 // fmla v2.4s, v30.4s, v26.s[0]
 	WORD $0x4f9a13e3 // fmla v3.4s, v31.4s, v26.s[0]
 	WORD $0x4f9b13c6 // fmla v6.4s, v30.4s, v27.s[0]
 	WORD $0x4f9b13e7 // fmla v7.4s, v31.4s, v27.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
 	ADD $64, R1, R1
 	SUBS $1, R12, R12
 	BNE single
@@ -1977,17 +1979,19 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F12
-	FMOVQ 0(R9), F13
-	FMOVQ 0(R10), F14
-	FLDPQ 0(R1), (F15, F16)
+	FMOVQ.P 16(R8), F12
+	FMOVQ.P 16(R9), F13
+	FMOVQ.P 16(R10), F14
+	WORD $0x3cc0002f // ldur q15, [x1, #0]
+	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8c11e0 // fmla v0.4s, v15.4s, v12.s[0]
 	WORD $0x4f8c1201 // fmla v1.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d11e4 // fmla v4.4s, v15.4s, v13.s[0]
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
-	FLDPQ 32(R1), (F17, F18)
+	WORD $0x3cc20031 // ldur q17, [x1, #32]
+	WORD $0x3cc30032 // ldur q18, [x1, #48]
 	WORD $0x4f8c1222 // fmla v2.4s, v17.4s, v12.s[0]
 	WORD $0x4f8c1243 // fmla v3.4s, v18.4s, v12.s[0]
 	WORD $0x4f8d1226 // fmla v6.4s, v17.4s, v13.s[0]
@@ -1995,14 +1999,16 @@ loop:
 	WORD $0x4f8e122a // fmla v10.4s, v17.4s, v14.s[0]
 	WORD $0x4f8e124b // fmla v11.4s, v18.4s, v14.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 64(R1), (F19, F20)
+	WORD $0x3cc40033 // ldur q19, [x1, #64]
+	WORD $0x3cc50034 // ldur q20, [x1, #80]
 	WORD $0x4fac1260 // fmla v0.4s, v19.4s, v12.s[1]
 	WORD $0x4fac1281 // fmla v1.4s, v20.4s, v12.s[1]
 	WORD $0x4fad1264 // fmla v4.4s, v19.4s, v13.s[1]
 	WORD $0x4fad1285 // fmla v5.4s, v20.4s, v13.s[1]
 	WORD $0x4fae1268 // fmla v8.4s, v19.4s, v14.s[1]
 	WORD $0x4fae1289 // fmla v9.4s, v20.4s, v14.s[1]
-	FLDPQ 96(R1), (F21, F22)
+	WORD $0x3cc60035 // ldur q21, [x1, #96]
+	WORD $0x3cc70036 // ldur q22, [x1, #112]
 	WORD $0x4fac12a2 // fmla v2.4s, v21.4s, v12.s[1]
 	WORD $0x4fac12c3 // fmla v3.4s, v22.4s, v12.s[1]
 	WORD $0x4fad12a6 // fmla v6.4s, v21.4s, v13.s[1]
@@ -2010,14 +2016,16 @@ loop:
 	WORD $0x4fae12aa // fmla v10.4s, v21.4s, v14.s[1]
 	WORD $0x4fae12cb // fmla v11.4s, v22.4s, v14.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 128(R1), (F23, F24)
+	WORD $0x3cc80037 // ldur q23, [x1, #128]
+	WORD $0x3cc90038 // ldur q24, [x1, #144]
 	WORD $0x4f8c1ae0 // fmla v0.4s, v23.4s, v12.s[2]
 	WORD $0x4f8c1b01 // fmla v1.4s, v24.4s, v12.s[2]
 	WORD $0x4f8d1ae4 // fmla v4.4s, v23.4s, v13.s[2]
 	WORD $0x4f8d1b05 // fmla v5.4s, v24.4s, v13.s[2]
 	WORD $0x4f8e1ae8 // fmla v8.4s, v23.4s, v14.s[2]
 	WORD $0x4f8e1b09 // fmla v9.4s, v24.4s, v14.s[2]
-	FLDPQ 160(R1), (F25, F26)
+	WORD $0x3cca0039 // ldur q25, [x1, #160]
+	WORD $0x3ccb003a // ldur q26, [x1, #176]
 	WORD $0x4f8c1b22 // fmla v2.4s, v25.4s, v12.s[2]
 	WORD $0x4f8c1b43 // fmla v3.4s, v26.4s, v12.s[2]
 	WORD $0x4f8d1b26 // fmla v6.4s, v25.4s, v13.s[2]
@@ -2025,14 +2033,16 @@ loop:
 	WORD $0x4f8e1b2a // fmla v10.4s, v25.4s, v14.s[2]
 	WORD $0x4f8e1b4b // fmla v11.4s, v26.4s, v14.s[2]
 	PRFM 640(R1), PLDL1KEEP
-	FLDPQ 192(R1), (F27, F28)
+	WORD $0x3ccc003b // ldur q27, [x1, #192]
+	WORD $0x3ccd003c // ldur q28, [x1, #208]
 	WORD $0x4fac1b60 // fmla v0.4s, v27.4s, v12.s[3]
 	WORD $0x4fac1b81 // fmla v1.4s, v28.4s, v12.s[3]
 	WORD $0x4fad1b64 // fmla v4.4s, v27.4s, v13.s[3]
 	WORD $0x4fad1b85 // fmla v5.4s, v28.4s, v13.s[3]
 	WORD $0x4fae1b68 // fmla v8.4s, v27.4s, v14.s[3]
 	WORD $0x4fae1b89 // fmla v9.4s, v28.4s, v14.s[3]
-	FLDPQ 224(R1), (F29, F30)
+	WORD $0x3cce003d // ldur q29, [x1, #224]
+	WORD $0x3ccf003e // ldur q30, [x1, #240]
 	WORD $0x4fac1ba2 // fmla v2.4s, v29.4s, v12.s[3]
 	WORD $0x4fac1bc3 // fmla v3.4s, v30.4s, v12.s[3]
 	WORD $0x4fad1ba6 // fmla v6.4s, v29.4s, v13.s[3]
@@ -2040,9 +2050,6 @@ loop:
 	WORD $0x4fae1baa // fmla v10.4s, v29.4s, v14.s[3]
 	WORD $0x4fae1bcb // fmla v11.4s, v30.4s, v14.s[3]
 	PRFM 704(R1), PLDL1KEEP
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
 	ADD $256, R1, R1
 	SUBS $4, R13, R13
 	BGE loop
@@ -2052,17 +2059,19 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F31
-	FMOVS 0(R9), F15
-	FMOVS 0(R10), F16
-	FLDPQ 0(R1), (F17, F18)
+	FMOVS.P 4(R8), F31
+	FMOVS.P 4(R9), F15
+	FMOVS.P 4(R10), F16
+	WORD $0x3cc00031 // ldur q17, [x1, #0]
+	WORD $0x3cc10032 // ldur q18, [x1, #16]
 	WORD $0x4f9f1220 // fmla v0.4s, v17.4s, v31.s[0]
 	WORD $0x4f9f1241 // fmla v1.4s, v18.4s, v31.s[0]
 	WORD $0x4f8f1224 // fmla v4.4s, v17.4s, v15.s[0]
 	WORD $0x4f8f1245 // fmla v5.4s, v18.4s, v15.s[0]
 	WORD $0x4f901228 // fmla v8.4s, v17.4s, v16.s[0]
 	WORD $0x4f901249 // fmla v9.4s, v18.4s, v16.s[0]
-	FLDPQ 32(R1), (F19, F20)
+	WORD $0x3cc20033 // ldur q19, [x1, #32]
+	WORD $0x3cc30034 // ldur q20, [x1, #48]
 	WORD $0x4f9f1262 // fmla v2.4s, v19.4s, v31.s[0]
 	WORD $0x4f9f1283 // fmla v3.4s, v20.4s, v31.s[0]
 	WORD $0x4f8f1266 // fmla v6.4s, v19.4s, v15.s[0]
@@ -2070,9 +2079,6 @@ single:
 	WORD $0x4f90126a // fmla v10.4s, v19.4s, v16.s[0]
 	WORD $0x4f90128b // fmla v11.4s, v20.4s, v16.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
 	ADD $64, R1, R1
 	SUBS $1, R13, R13
 	BNE single
@@ -2287,11 +2293,12 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F16
-	FMOVQ 0(R9), F17
-	FMOVQ 0(R10), F18
-	FMOVQ 0(R11), F19
-	FLDPQ 0(R1), (F20, F21)
+	FMOVQ.P 16(R8), F16
+	FMOVQ.P 16(R9), F17
+	FMOVQ.P 16(R10), F18
+	FMOVQ.P 16(R11), F19
+	WORD $0x3cc00034 // ldur q20, [x1, #0]
+	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f901280 // fmla v0.4s, v20.4s, v16.s[0]
 	WORD $0x4f9012a1 // fmla v1.4s, v21.4s, v16.s[0]
 	WORD $0x4f911284 // fmla v4.4s, v20.4s, v17.s[0]
@@ -2300,7 +2307,8 @@ loop:
 	WORD $0x4f9212a9 // fmla v9.4s, v21.4s, v18.s[0]
 	WORD $0x4f93128c // fmla v12.4s, v20.4s, v19.s[0]
 	WORD $0x4f9312ad // fmla v13.4s, v21.4s, v19.s[0]
-	FLDPQ 32(R1), (F22, F23)
+	WORD $0x3cc20036 // ldur q22, [x1, #32]
+	WORD $0x3cc30037 // ldur q23, [x1, #48]
 	WORD $0x4f9012c2 // fmla v2.4s, v22.4s, v16.s[0]
 	WORD $0x4f9012e3 // fmla v3.4s, v23.4s, v16.s[0]
 	WORD $0x4f9112c6 // fmla v6.4s, v22.4s, v17.s[0]
@@ -2310,7 +2318,8 @@ loop:
 	WORD $0x4f9312ce // fmla v14.4s, v22.4s, v19.s[0]
 	WORD $0x4f9312ef // fmla v15.4s, v23.4s, v19.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 64(R1), (F24, F25)
+	WORD $0x3cc40038 // ldur q24, [x1, #64]
+	WORD $0x3cc50039 // ldur q25, [x1, #80]
 	WORD $0x4fb01300 // fmla v0.4s, v24.4s, v16.s[1]
 	WORD $0x4fb01321 // fmla v1.4s, v25.4s, v16.s[1]
 	WORD $0x4fb11304 // fmla v4.4s, v24.4s, v17.s[1]
@@ -2319,7 +2328,8 @@ loop:
 	WORD $0x4fb21329 // fmla v9.4s, v25.4s, v18.s[1]
 	WORD $0x4fb3130c // fmla v12.4s, v24.4s, v19.s[1]
 	WORD $0x4fb3132d // fmla v13.4s, v25.4s, v19.s[1]
-	FLDPQ 96(R1), (F26, F27)
+	WORD $0x3cc6003a // ldur q26, [x1, #96]
+	WORD $0x3cc7003b // ldur q27, [x1, #112]
 	WORD $0x4fb01342 // fmla v2.4s, v26.4s, v16.s[1]
 	WORD $0x4fb01363 // fmla v3.4s, v27.4s, v16.s[1]
 	WORD $0x4fb11346 // fmla v6.4s, v26.4s, v17.s[1]
@@ -2329,7 +2339,8 @@ loop:
 	WORD $0x4fb3134e // fmla v14.4s, v26.4s, v19.s[1]
 	WORD $0x4fb3136f // fmla v15.4s, v27.4s, v19.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 128(R1), (F28, F29)
+	WORD $0x3cc8003c // ldur q28, [x1, #128]
+	WORD $0x3cc9003d // ldur q29, [x1, #144]
 	WORD $0x4f901b80 // fmla v0.4s, v28.4s, v16.s[2]
 	WORD $0x4f901ba1 // fmla v1.4s, v29.4s, v16.s[2]
 	WORD $0x4f911b84 // fmla v4.4s, v28.4s, v17.s[2]
@@ -2338,7 +2349,8 @@ loop:
 	WORD $0x4f921ba9 // fmla v9.4s, v29.4s, v18.s[2]
 	WORD $0x4f931b8c // fmla v12.4s, v28.4s, v19.s[2]
 	WORD $0x4f931bad // fmla v13.4s, v29.4s, v19.s[2]
-	FLDPQ 160(R1), (F30, F31)
+	WORD $0x3cca003e // ldur q30, [x1, #160]
+	WORD $0x3ccb003f // ldur q31, [x1, #176]
 	WORD $0x4f901bc2 // fmla v2.4s, v30.4s, v16.s[2]
 	WORD $0x4f901be3 // fmla v3.4s, v31.4s, v16.s[2]
 	WORD $0x4f911bc6 // fmla v6.4s, v30.4s, v17.s[2]
@@ -2348,7 +2360,8 @@ loop:
 	WORD $0x4f931bce // fmla v14.4s, v30.4s, v19.s[2]
 	WORD $0x4f931bef // fmla v15.4s, v31.4s, v19.s[2]
 	PRFM 640(R1), PLDL1KEEP
-	FLDPQ 192(R1), (F20, F21)
+	WORD $0x3ccc0034 // ldur q20, [x1, #192]
+	WORD $0x3ccd0035 // ldur q21, [x1, #208]
 	WORD $0x4fb01a80 // fmla v0.4s, v20.4s, v16.s[3]
 	WORD $0x4fb01aa1 // fmla v1.4s, v21.4s, v16.s[3]
 	WORD $0x4fb11a84 // fmla v4.4s, v20.4s, v17.s[3]
@@ -2357,7 +2370,8 @@ loop:
 	WORD $0x4fb21aa9 // fmla v9.4s, v21.4s, v18.s[3]
 	WORD $0x4fb31a8c // fmla v12.4s, v20.4s, v19.s[3]
 	WORD $0x4fb31aad // fmla v13.4s, v21.4s, v19.s[3]
-	FLDPQ 224(R1), (F22, F23)
+	WORD $0x3cce0036 // ldur q22, [x1, #224]
+	WORD $0x3ccf0037 // ldur q23, [x1, #240]
 	WORD $0x4fb01ac2 // fmla v2.4s, v22.4s, v16.s[3]
 	WORD $0x4fb01ae3 // fmla v3.4s, v23.4s, v16.s[3]
 	WORD $0x4fb11ac6 // fmla v6.4s, v22.4s, v17.s[3]
@@ -2367,10 +2381,6 @@ loop:
 	WORD $0x4fb31ace // fmla v14.4s, v22.4s, v19.s[3]
 	WORD $0x4fb31aef // fmla v15.4s, v23.4s, v19.s[3]
 	PRFM 704(R1), PLDL1KEEP
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
 	ADD $256, R1, R1
 	SUBS $4, R14, R14
 	BGE loop
@@ -2380,11 +2390,12 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F24
-	FMOVS 0(R9), F25
-	FMOVS 0(R10), F26
-	FMOVS 0(R11), F27
-	FLDPQ 0(R1), (F28, F29)
+	FMOVS.P 4(R8), F24
+	FMOVS.P 4(R9), F25
+	FMOVS.P 4(R10), F26
+	FMOVS.P 4(R11), F27
+	WORD $0x3cc0003c // ldur q28, [x1, #0]
+	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f981380 // fmla v0.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a1 // fmla v1.4s, v29.4s, v24.s[0]
 	WORD $0x4f991384 // fmla v4.4s, v28.4s, v25.s[0]
@@ -2393,7 +2404,8 @@ single:
 	WORD $0x4f9a13a9 // fmla v9.4s, v29.4s, v26.s[0]
 	WORD $0x4f9b138c // fmla v12.4s, v28.4s, v27.s[0]
 	WORD $0x4f9b13ad // fmla v13.4s, v29.4s, v27.s[0]
-	FLDPQ 32(R1), (F30, F31)
+	WORD $0x3cc2003e // ldur q30, [x1, #32]
+	WORD $0x3cc3003f // ldur q31, [x1, #48]
 	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
@@ -2403,10 +2415,6 @@ single:
 	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
-	ADD $4, R11, R11
 	ADD $64, R1, R1
 	SUBS $1, R14, R14
 	BNE single
@@ -2647,12 +2655,13 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F20
-	FMOVQ 0(R9), F21
-	FMOVQ 0(R10), F22
-	FMOVQ 0(R11), F23
-	FMOVQ 0(R12), F24
-	FLDPQ 0(R1), (F25, F26)
+	FMOVQ.P 16(R8), F20
+	FMOVQ.P 16(R9), F21
+	FMOVQ.P 16(R10), F22
+	FMOVQ.P 16(R11), F23
+	FMOVQ.P 16(R12), F24
+	WORD $0x3cc00039 // ldur q25, [x1, #0]
+	WORD $0x3cc1003a // ldur q26, [x1, #16]
 	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
 	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
 	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
@@ -2663,7 +2672,8 @@ loop:
 	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
 	WORD $0x4f981330 // fmla v16.4s, v25.4s, v24.s[0]
 	WORD $0x4f981351 // fmla v17.4s, v26.4s, v24.s[0]
-	FLDPQ 32(R1), (F27, F28)
+	WORD $0x3cc2003b // ldur q27, [x1, #32]
+	WORD $0x3cc3003c // ldur q28, [x1, #48]
 	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
 	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
 	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
@@ -2675,7 +2685,8 @@ loop:
 	WORD $0x4f981372 // fmla v18.4s, v27.4s, v24.s[0]
 	WORD $0x4f981393 // fmla v19.4s, v28.4s, v24.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 64(R1), (F29, F30)
+	WORD $0x3cc4003d // ldur q29, [x1, #64]
+	WORD $0x3cc5003e // ldur q30, [x1, #80]
 	WORD $0x4fb413a0 // fmla v0.4s, v29.4s, v20.s[1]
 	WORD $0x4fb413c1 // fmla v1.4s, v30.4s, v20.s[1]
 	WORD $0x4fb513a4 // fmla v4.4s, v29.4s, v21.s[1]
@@ -2686,7 +2697,8 @@ loop:
 	WORD $0x4fb713cd // fmla v13.4s, v30.4s, v23.s[1]
 	WORD $0x4fb813b0 // fmla v16.4s, v29.4s, v24.s[1]
 	WORD $0x4fb813d1 // fmla v17.4s, v30.4s, v24.s[1]
-	FLDPQ 96(R1), (F31, F25)
+	WORD $0x3cc6003f // ldur q31, [x1, #96]
+	WORD $0x3cc70039 // ldur q25, [x1, #112]
 	WORD $0x4fb413e2 // fmla v2.4s, v31.4s, v20.s[1]
 	WORD $0x4fb41323 // fmla v3.4s, v25.4s, v20.s[1]
 	WORD $0x4fb513e6 // fmla v6.4s, v31.4s, v21.s[1]
@@ -2698,7 +2710,8 @@ loop:
 	WORD $0x4fb813f2 // fmla v18.4s, v31.4s, v24.s[1]
 	WORD $0x4fb81333 // fmla v19.4s, v25.4s, v24.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 128(R1), (F26, F27)
+	WORD $0x3cc8003a // ldur q26, [x1, #128]
+	WORD $0x3cc9003b // ldur q27, [x1, #144]
 	WORD $0x4f941b40 // fmla v0.4s, v26.4s, v20.s[2]
 	WORD $0x4f941b61 // fmla v1.4s, v27.4s, v20.s[2]
 	WORD $0x4f951b44 // fmla v4.4s, v26.4s, v21.s[2]
@@ -2709,7 +2722,8 @@ loop:
 	WORD $0x4f971b6d // fmla v13.4s, v27.4s, v23.s[2]
 	WORD $0x4f981b50 // fmla v16.4s, v26.4s, v24.s[2]
 	WORD $0x4f981b71 // fmla v17.4s, v27.4s, v24.s[2]
-	FLDPQ 160(R1), (F28, F29)
+	WORD $0x3cca003c // ldur q28, [x1, #160]
+	WORD $0x3ccb003d // ldur q29, [x1, #176]
 	WORD $0x4f941b82 // fmla v2.4s, v28.4s, v20.s[2]
 	WORD $0x4f941ba3 // fmla v3.4s, v29.4s, v20.s[2]
 	WORD $0x4f951b86 // fmla v6.4s, v28.4s, v21.s[2]
@@ -2721,7 +2735,8 @@ loop:
 	WORD $0x4f981b92 // fmla v18.4s, v28.4s, v24.s[2]
 	WORD $0x4f981bb3 // fmla v19.4s, v29.4s, v24.s[2]
 	PRFM 640(R1), PLDL1KEEP
-	FLDPQ 192(R1), (F30, F31)
+	WORD $0x3ccc003e // ldur q30, [x1, #192]
+	WORD $0x3ccd003f // ldur q31, [x1, #208]
 	WORD $0x4fb41bc0 // fmla v0.4s, v30.4s, v20.s[3]
 	WORD $0x4fb41be1 // fmla v1.4s, v31.4s, v20.s[3]
 	WORD $0x4fb51bc4 // fmla v4.4s, v30.4s, v21.s[3]
@@ -2732,7 +2747,8 @@ loop:
 	WORD $0x4fb71bed // fmla v13.4s, v31.4s, v23.s[3]
 	WORD $0x4fb81bd0 // fmla v16.4s, v30.4s, v24.s[3]
 	WORD $0x4fb81bf1 // fmla v17.4s, v31.4s, v24.s[3]
-	FLDPQ 224(R1), (F25, F26)
+	WORD $0x3cce0039 // ldur q25, [x1, #224]
+	WORD $0x3ccf003a // ldur q26, [x1, #240]
 	WORD $0x4fb41b22 // fmla v2.4s, v25.4s, v20.s[3]
 	WORD $0x4fb41b43 // fmla v3.4s, v26.4s, v20.s[3]
 	WORD $0x4fb51b26 // fmla v6.4s, v25.4s, v21.s[3]
@@ -2744,11 +2760,6 @@ loop:
 	WORD $0x4fb81b32 // fmla v18.4s, v25.4s, v24.s[3]
 	WORD $0x4fb81b53 // fmla v19.4s, v26.4s, v24.s[3]
 	PRFM 704(R1), PLDL1KEEP
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
-	ADD $16, R12, R12
 	ADD $256, R1, R1
 	SUBS $4, R15, R15
 	BGE loop
@@ -2758,12 +2769,13 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F27
-	FMOVS 0(R9), F28
-	FMOVS 0(R10), F29
-	FMOVS 0(R11), F30
-	FMOVS 0(R12), F31
-	FLDPQ 0(R1), (F20, F21)
+	FMOVS.P 4(R8), F27
+	FMOVS.P 4(R9), F28
+	FMOVS.P 4(R10), F29
+	FMOVS.P 4(R11), F30
+	FMOVS.P 4(R12), F31
+	WORD $0x3cc00034 // ldur q20, [x1, #0]
+	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f9b1280 // fmla v0.4s, v20.4s, v27.s[0]
 	WORD $0x4f9b12a1 // fmla v1.4s, v21.4s, v27.s[0]
 	WORD $0x4f9c1284 // fmla v4.4s, v20.4s, v28.s[0]
@@ -2774,7 +2786,8 @@ single:
 	WORD $0x4f9e12ad // fmla v13.4s, v21.4s, v30.s[0]
 	WORD $0x4f9f1290 // fmla v16.4s, v20.4s, v31.s[0]
 	WORD $0x4f9f12b1 // fmla v17.4s, v21.4s, v31.s[0]
-	FLDPQ 32(R1), (F22, F23)
+	WORD $0x3cc20036 // ldur q22, [x1, #32]
+	WORD $0x3cc30037 // ldur q23, [x1, #48]
 	WORD $0x4f9b12c2 // fmla v2.4s, v22.4s, v27.s[0]
 	WORD $0x4f9b12e3 // fmla v3.4s, v23.4s, v27.s[0]
 	WORD $0x4f9c12c6 // fmla v6.4s, v22.4s, v28.s[0]
@@ -2786,11 +2799,6 @@ single:
 	WORD $0x4f9f12d2 // fmla v18.4s, v22.4s, v31.s[0]
 	WORD $0x4f9f12f3 // fmla v19.4s, v23.4s, v31.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
-	ADD $4, R11, R11
-	ADD $4, R12, R12
 	ADD $64, R1, R1
 	SUBS $1, R15, R15
 	BNE single
@@ -3057,13 +3065,14 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F24
-	FMOVQ 0(R9), F25
-	FMOVQ 0(R10), F26
-	FMOVQ 0(R11), F27
-	FMOVQ 0(R12), F28
-	FMOVQ 0(R13), F29
-	FLDPQ 0(R1), (F30, F31)
+	FMOVQ.P 16(R8), F24
+	FMOVQ.P 16(R9), F25
+	FMOVQ.P 16(R10), F26
+	FMOVQ.P 16(R11), F27
+	FMOVQ.P 16(R12), F28
+	FMOVQ.P 16(R13), F29
+	WORD $0x3cc0003e // ldur q30, [x1, #0]
+	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
@@ -3076,7 +3085,8 @@ loop:
 	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
 	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
-	FLDPQ 32(R1), (F30, F31)
+	WORD $0x3cc2003e // ldur q30, [x1, #32]
+	WORD $0x3cc3003f // ldur q31, [x1, #48]
 	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
@@ -3090,7 +3100,8 @@ loop:
 	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 64(R1), (F30, F31)
+	WORD $0x3cc4003e // ldur q30, [x1, #64]
+	WORD $0x3cc5003f // ldur q31, [x1, #80]
 	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
 	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
 	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
@@ -3103,7 +3114,8 @@ loop:
 	WORD $0x4fbc13f1 // fmla v17.4s, v31.4s, v28.s[1]
 	WORD $0x4fbd13d4 // fmla v20.4s, v30.4s, v29.s[1]
 	WORD $0x4fbd13f5 // fmla v21.4s, v31.4s, v29.s[1]
-	FLDPQ 96(R1), (F30, F31)
+	WORD $0x3cc6003e // ldur q30, [x1, #96]
+	WORD $0x3cc7003f // ldur q31, [x1, #112]
 	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
 	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
 	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
@@ -3117,7 +3129,8 @@ loop:
 	WORD $0x4fbd13d6 // fmla v22.4s, v30.4s, v29.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 128(R1), (F30, F31)
+	WORD $0x3cc8003e // ldur q30, [x1, #128]
+	WORD $0x3cc9003f // ldur q31, [x1, #144]
 	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
 	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
 	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
@@ -3130,7 +3143,8 @@ loop:
 	WORD $0x4f9c1bf1 // fmla v17.4s, v31.4s, v28.s[2]
 	WORD $0x4f9d1bd4 // fmla v20.4s, v30.4s, v29.s[2]
 	WORD $0x4f9d1bf5 // fmla v21.4s, v31.4s, v29.s[2]
-	FLDPQ 160(R1), (F30, F31)
+	WORD $0x3cca003e // ldur q30, [x1, #160]
+	WORD $0x3ccb003f // ldur q31, [x1, #176]
 	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
 	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
 	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
@@ -3144,7 +3158,8 @@ loop:
 	WORD $0x4f9d1bd6 // fmla v22.4s, v30.4s, v29.s[2]
 	WORD $0x4f9d1bf7 // fmla v23.4s, v31.4s, v29.s[2]
 	PRFM 640(R1), PLDL1KEEP
-	FLDPQ 192(R1), (F30, F31)
+	WORD $0x3ccc003e // ldur q30, [x1, #192]
+	WORD $0x3ccd003f // ldur q31, [x1, #208]
 	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
 	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
 	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
@@ -3157,7 +3172,8 @@ loop:
 	WORD $0x4fbc1bf1 // fmla v17.4s, v31.4s, v28.s[3]
 	WORD $0x4fbd1bd4 // fmla v20.4s, v30.4s, v29.s[3]
 	WORD $0x4fbd1bf5 // fmla v21.4s, v31.4s, v29.s[3]
-	FLDPQ 224(R1), (F30, F31)
+	WORD $0x3cce003e // ldur q30, [x1, #224]
+	WORD $0x3ccf003f // ldur q31, [x1, #240]
 	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
 	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
 	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
@@ -3171,12 +3187,6 @@ loop:
 	WORD $0x4fbd1bd6 // fmla v22.4s, v30.4s, v29.s[3]
 	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
 	PRFM 704(R1), PLDL1KEEP
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
-	ADD $16, R12, R12
-	ADD $16, R13, R13
 	ADD $256, R1, R1
 	SUBS $4, R19, R19
 	BGE loop
@@ -3186,13 +3196,14 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F24
-	FMOVS 0(R9), F25
-	FMOVS 0(R10), F26
-	FMOVS 0(R11), F27
-	FMOVS 0(R12), F28
-	FMOVS 0(R13), F29
-	FLDPQ 0(R1), (F30, F31)
+	FMOVS.P 4(R8), F24
+	FMOVS.P 4(R9), F25
+	FMOVS.P 4(R10), F26
+	FMOVS.P 4(R11), F27
+	FMOVS.P 4(R12), F28
+	FMOVS.P 4(R13), F29
+	WORD $0x3cc0003e // ldur q30, [x1, #0]
+	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
@@ -3205,7 +3216,8 @@ single:
 	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
 	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
-	FLDPQ 32(R1), (F30, F31)
+	WORD $0x3cc2003e // ldur q30, [x1, #32]
+	WORD $0x3cc3003f // ldur q31, [x1, #48]
 	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
@@ -3219,12 +3231,6 @@ single:
 	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD $4, R8, R8
-	ADD $4, R9, R9
-	ADD $4, R10, R10
-	ADD $4, R11, R11
-	ADD $4, R12, R12
-	ADD $4, R13, R13
 	ADD $64, R1, R1
 	SUBS $1, R19, R19
 	BNE single
@@ -3467,25 +3473,29 @@ tap:
 	BLT rest
 
 loop:
-	FMOVS 0(R8), F2
-	FLDPQ 0(R1), (F3, F4)
+	WORD $0xbc400102 // ldur s2, [x8, #0]
+	WORD $0x3cc00023 // ldur q3, [x1, #0]
+	WORD $0x3cc10024 // ldur q4, [x1, #16]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVS 0(R8), F5
-	FLDPQ 32(R1), (F6, F7)
+	WORD $0xbc400105 // ldur s5, [x8, #0]
+	WORD $0x3cc20026 // ldur q6, [x1, #32]
+	WORD $0x3cc30027 // ldur q7, [x1, #48]
 	WORD $0x4f8510c0 // fmla v0.4s, v6.4s, v5.s[0]
 	WORD $0x4f8510e1 // fmla v1.4s, v7.4s, v5.s[0]
 	ADD R7, R8, R8
-	FMOVS 0(R8), F8
-	FLDPQ 64(R1), (F9, F10)
+	WORD $0xbc400108 // ldur s8, [x8, #0]
+	WORD $0x3cc40029 // ldur q9, [x1, #64]
+	WORD $0x3cc5002a // ldur q10, [x1, #80]
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
 	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVS 0(R8), F11
-	FLDPQ 96(R1), (F12, F13)
+	WORD $0xbc40010b // ldur s11, [x8, #0]
+	WORD $0x3cc6002c // ldur q12, [x1, #96]
+	WORD $0x3cc7002d // ldur q13, [x1, #112]
 	WORD $0x4f8b1180 // fmla v0.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11a1 // fmla v1.4s, v13.4s, v11.s[0]
 	ADD R7, R8, R8
@@ -3498,8 +3508,9 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F14
-	FLDPQ 0(R1), (F15, F16)
+	WORD $0xbc40010e // ldur s14, [x8, #0]
+	WORD $0x3cc0002f // ldur q15, [x1, #0]
+	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8e11e0 // fmla v0.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1201 // fmla v1.4s, v16.4s, v14.s[0]
 	PRFM 512(R1), PLDL1KEEP
@@ -3648,31 +3659,35 @@ tap:
 	BLT rest
 
 loop:
-	FMOVD 0(R8), F4
-	FLDPQ 0(R1), (F5, F6)
+	WORD $0xfc400104 // ldur d4, [x8, #0]
+	WORD $0x3cc00025 // ldur q5, [x1, #0]
+	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x4fa410a2 // fmla v2.4s, v5.4s, v4.s[1]
 	WORD $0x4fa410c3 // fmla v3.4s, v6.4s, v4.s[1]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F7
-	FLDPQ 32(R1), (F8, F9)
+	WORD $0xfc400107 // ldur d7, [x8, #0]
+	WORD $0x3cc20028 // ldur q8, [x1, #32]
+	WORD $0x3cc30029 // ldur q9, [x1, #48]
 	WORD $0x4f871100 // fmla v0.4s, v8.4s, v7.s[0]
 	WORD $0x4f871121 // fmla v1.4s, v9.4s, v7.s[0]
 	WORD $0x4fa71102 // fmla v2.4s, v8.4s, v7.s[1]
 	WORD $0x4fa71123 // fmla v3.4s, v9.4s, v7.s[1]
 	ADD R7, R8, R8
-	FMOVD 0(R8), F10
-	FLDPQ 64(R1), (F11, F12)
+	WORD $0xfc40010a // ldur d10, [x8, #0]
+	WORD $0x3cc4002b // ldur q11, [x1, #64]
+	WORD $0x3cc5002c // ldur q12, [x1, #80]
 	WORD $0x4f8a1160 // fmla v0.4s, v11.4s, v10.s[0]
 	WORD $0x4f8a1181 // fmla v1.4s, v12.4s, v10.s[0]
 	WORD $0x4faa1162 // fmla v2.4s, v11.4s, v10.s[1]
 	WORD $0x4faa1183 // fmla v3.4s, v12.4s, v10.s[1]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F13
-	FLDPQ 96(R1), (F14, F15)
+	WORD $0xfc40010d // ldur d13, [x8, #0]
+	WORD $0x3cc6002e // ldur q14, [x1, #96]
+	WORD $0x3cc7002f // ldur q15, [x1, #112]
 	WORD $0x4f8d11c0 // fmla v0.4s, v14.4s, v13.s[0]
 	WORD $0x4f8d11e1 // fmla v1.4s, v15.4s, v13.s[0]
 	WORD $0x4fad11c2 // fmla v2.4s, v14.4s, v13.s[1]
@@ -3687,8 +3702,9 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F16
-	FLDPQ 0(R1), (F17, F18)
+	WORD $0xfc400110 // ldur d16, [x8, #0]
+	WORD $0x3cc00031 // ldur q17, [x1, #0]
+	WORD $0x3cc10032 // ldur q18, [x1, #16]
 	WORD $0x4f901220 // fmla v0.4s, v17.4s, v16.s[0]
 	WORD $0x4f901241 // fmla v1.4s, v18.4s, v16.s[0]
 	WORD $0x4fb01222 // fmla v2.4s, v17.4s, v16.s[1]
@@ -3853,10 +3869,11 @@ tap:
 	BLT rest
 
 loop:
-	FMOVD 0(R8), F6
+	WORD $0xfc400106 // ldur d6, [x8, #0]
 	FMOVS 8(R8), F7
 	VZIP1 V7.D2, V6.D2, V6.D2
-	FLDPQ 0(R1), (F8, F9)
+	WORD $0x3cc00028 // ldur q8, [x1, #0]
+	WORD $0x3cc10029 // ldur q9, [x1, #16]
 	WORD $0x4f861100 // fmla v0.4s, v8.4s, v6.s[0]
 	WORD $0x4f861121 // fmla v1.4s, v9.4s, v6.s[0]
 	WORD $0x4fa61102 // fmla v2.4s, v8.4s, v6.s[1]
@@ -3865,10 +3882,11 @@ loop:
 	WORD $0x4f861925 // fmla v5.4s, v9.4s, v6.s[2]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F10
+	WORD $0xfc40010a // ldur d10, [x8, #0]
 	FMOVS 8(R8), F11
 	VZIP1 V11.D2, V10.D2, V10.D2
-	FLDPQ 32(R1), (F12, F13)
+	WORD $0x3cc2002c // ldur q12, [x1, #32]
+	WORD $0x3cc3002d // ldur q13, [x1, #48]
 	WORD $0x4f8a1180 // fmla v0.4s, v12.4s, v10.s[0]
 	WORD $0x4f8a11a1 // fmla v1.4s, v13.4s, v10.s[0]
 	WORD $0x4faa1182 // fmla v2.4s, v12.4s, v10.s[1]
@@ -3876,10 +3894,11 @@ loop:
 	WORD $0x4f8a1984 // fmla v4.4s, v12.4s, v10.s[2]
 	WORD $0x4f8a19a5 // fmla v5.4s, v13.4s, v10.s[2]
 	ADD R7, R8, R8
-	FMOVD 0(R8), F14
+	WORD $0xfc40010e // ldur d14, [x8, #0]
 	FMOVS 8(R8), F15
 	VZIP1 V15.D2, V14.D2, V14.D2
-	FLDPQ 64(R1), (F16, F17)
+	WORD $0x3cc40030 // ldur q16, [x1, #64]
+	WORD $0x3cc50031 // ldur q17, [x1, #80]
 	WORD $0x4f8e1200 // fmla v0.4s, v16.4s, v14.s[0]
 	WORD $0x4f8e1221 // fmla v1.4s, v17.4s, v14.s[0]
 	WORD $0x4fae1202 // fmla v2.4s, v16.4s, v14.s[1]
@@ -3888,10 +3907,11 @@ loop:
 	WORD $0x4f8e1a25 // fmla v5.4s, v17.4s, v14.s[2]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F18
+	WORD $0xfc400112 // ldur d18, [x8, #0]
 	FMOVS 8(R8), F19
 	VZIP1 V19.D2, V18.D2, V18.D2
-	FLDPQ 96(R1), (F20, F21)
+	WORD $0x3cc60034 // ldur q20, [x1, #96]
+	WORD $0x3cc70035 // ldur q21, [x1, #112]
 	WORD $0x4f921280 // fmla v0.4s, v20.4s, v18.s[0]
 	WORD $0x4f9212a1 // fmla v1.4s, v21.4s, v18.s[0]
 	WORD $0x4fb21282 // fmla v2.4s, v20.4s, v18.s[1]
@@ -3908,10 +3928,11 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F22
+	WORD $0xfc400116 // ldur d22, [x8, #0]
 	FMOVS 8(R8), F23
 	VZIP1 V23.D2, V22.D2, V22.D2
-	FLDPQ 0(R1), (F24, F25)
+	WORD $0x3cc00038 // ldur q24, [x1, #0]
+	WORD $0x3cc10039 // ldur q25, [x1, #16]
 	WORD $0x4f961300 // fmla v0.4s, v24.4s, v22.s[0]
 	WORD $0x4f961321 // fmla v1.4s, v25.4s, v22.s[0]
 	WORD $0x4fb61302 // fmla v2.4s, v24.4s, v22.s[1]
@@ -4092,8 +4113,9 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F8
-	FLDPQ 0(R1), (F9, F10)
+	WORD $0x3cc00108 // ldur q8, [x8, #0]
+	WORD $0x3cc00029 // ldur q9, [x1, #0]
+	WORD $0x3cc1002a // ldur q10, [x1, #16]
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
 	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
 	WORD $0x4fa81122 // fmla v2.4s, v9.4s, v8.s[1]
@@ -4104,8 +4126,9 @@ loop:
 	WORD $0x4fa81947 // fmla v7.4s, v10.4s, v8.s[3]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F11
-	FLDPQ 32(R1), (F12, F13)
+	WORD $0x3cc0010b // ldur q11, [x8, #0]
+	WORD $0x3cc2002c // ldur q12, [x1, #32]
+	WORD $0x3cc3002d // ldur q13, [x1, #48]
 	WORD $0x4f8b1180 // fmla v0.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11a1 // fmla v1.4s, v13.4s, v11.s[0]
 	WORD $0x4fab1182 // fmla v2.4s, v12.4s, v11.s[1]
@@ -4115,8 +4138,9 @@ loop:
 	WORD $0x4fab1986 // fmla v6.4s, v12.4s, v11.s[3]
 	WORD $0x4fab19a7 // fmla v7.4s, v13.4s, v11.s[3]
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F14
-	FLDPQ 64(R1), (F15, F16)
+	WORD $0x3cc0010e // ldur q14, [x8, #0]
+	WORD $0x3cc4002f // ldur q15, [x1, #64]
+	WORD $0x3cc50030 // ldur q16, [x1, #80]
 	WORD $0x4f8e11e0 // fmla v0.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1201 // fmla v1.4s, v16.4s, v14.s[0]
 	WORD $0x4fae11e2 // fmla v2.4s, v15.4s, v14.s[1]
@@ -4127,8 +4151,9 @@ loop:
 	WORD $0x4fae1a07 // fmla v7.4s, v16.4s, v14.s[3]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F17
-	FLDPQ 96(R1), (F18, F19)
+	WORD $0x3cc00111 // ldur q17, [x8, #0]
+	WORD $0x3cc60032 // ldur q18, [x1, #96]
+	WORD $0x3cc70033 // ldur q19, [x1, #112]
 	WORD $0x4f911240 // fmla v0.4s, v18.4s, v17.s[0]
 	WORD $0x4f911261 // fmla v1.4s, v19.4s, v17.s[0]
 	WORD $0x4fb11242 // fmla v2.4s, v18.4s, v17.s[1]
@@ -4147,8 +4172,9 @@ rest:
 	BEQ next
 
 single:
-	FMOVQ 0(R8), F20
-	FLDPQ 0(R1), (F21, F22)
+	WORD $0x3cc00114 // ldur q20, [x8, #0]
+	WORD $0x3cc00035 // ldur q21, [x1, #0]
+	WORD $0x3cc10036 // ldur q22, [x1, #16]
 	WORD $0x4f9412a0 // fmla v0.4s, v21.4s, v20.s[0]
 	WORD $0x4f9412c1 // fmla v1.4s, v22.4s, v20.s[0]
 	WORD $0x4fb412a2 // fmla v2.4s, v21.4s, v20.s[1]
@@ -4345,9 +4371,10 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F10
-	FMOVS 16(R8), F11
-	FLDPQ 0(R1), (F12, F13)
+	WORD $0x3cc0010a // ldur q10, [x8, #0]
+	WORD $0xbc41010b // ldur s11, [x8, #16]
+	WORD $0x3cc0002c // ldur q12, [x1, #0]
+	WORD $0x3cc1002d // ldur q13, [x1, #16]
 	WORD $0x4f8a1180 // fmla v0.4s, v12.4s, v10.s[0]
 	WORD $0x4f8a11a1 // fmla v1.4s, v13.4s, v10.s[0]
 	WORD $0x4faa1182 // fmla v2.4s, v12.4s, v10.s[1]
@@ -4360,9 +4387,10 @@ loop:
 	WORD $0x4f8b11a9 // fmla v9.4s, v13.4s, v11.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F14
-	FMOVS 16(R8), F15
-	FLDPQ 32(R1), (F16, F17)
+	WORD $0x3cc0010e // ldur q14, [x8, #0]
+	WORD $0xbc41010f // ldur s15, [x8, #16]
+	WORD $0x3cc20030 // ldur q16, [x1, #32]
+	WORD $0x3cc30031 // ldur q17, [x1, #48]
 	WORD $0x4f8e1200 // fmla v0.4s, v16.4s, v14.s[0]
 	WORD $0x4f8e1221 // fmla v1.4s, v17.4s, v14.s[0]
 	WORD $0x4fae1202 // fmla v2.4s, v16.4s, v14.s[1]
@@ -4374,9 +4402,10 @@ loop:
 	WORD $0x4f8f1208 // fmla v8.4s, v16.4s, v15.s[0]
 	WORD $0x4f8f1229 // fmla v9.4s, v17.4s, v15.s[0]
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F18
-	FMOVS 16(R8), F19
-	FLDPQ 64(R1), (F20, F21)
+	WORD $0x3cc00112 // ldur q18, [x8, #0]
+	WORD $0xbc410113 // ldur s19, [x8, #16]
+	WORD $0x3cc40034 // ldur q20, [x1, #64]
+	WORD $0x3cc50035 // ldur q21, [x1, #80]
 	WORD $0x4f921280 // fmla v0.4s, v20.4s, v18.s[0]
 	WORD $0x4f9212a1 // fmla v1.4s, v21.4s, v18.s[0]
 	WORD $0x4fb21282 // fmla v2.4s, v20.4s, v18.s[1]
@@ -4389,9 +4418,10 @@ loop:
 	WORD $0x4f9312a9 // fmla v9.4s, v21.4s, v19.s[0]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F22
-	FMOVS 16(R8), F23
-	FLDPQ 96(R1), (F24, F25)
+	WORD $0x3cc00116 // ldur q22, [x8, #0]
+	WORD $0xbc410117 // ldur s23, [x8, #16]
+	WORD $0x3cc60038 // ldur q24, [x1, #96]
+	WORD $0x3cc70039 // ldur q25, [x1, #112]
 	WORD $0x4f961300 // fmla v0.4s, v24.4s, v22.s[0]
 	WORD $0x4f961321 // fmla v1.4s, v25.4s, v22.s[0]
 	WORD $0x4fb61302 // fmla v2.4s, v24.4s, v22.s[1]
@@ -4412,9 +4442,10 @@ rest:
 	BEQ next
 
 single:
-	FMOVQ 0(R8), F26
-	FMOVS 16(R8), F27
-	FLDPQ 0(R1), (F28, F29)
+	WORD $0x3cc0011a // ldur q26, [x8, #0]
+	WORD $0xbc41011b // ldur s27, [x8, #16]
+	WORD $0x3cc0003c // ldur q28, [x1, #0]
+	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f9a1380 // fmla v0.4s, v28.4s, v26.s[0]
 	WORD $0x4f9a13a1 // fmla v1.4s, v29.4s, v26.s[0]
 	WORD $0x4fba1382 // fmla v2.4s, v28.4s, v26.s[1]
@@ -4627,9 +4658,10 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F12
-	FMOVD 16(R8), F13
-	FLDPQ 0(R1), (F14, F15)
+	WORD $0x3cc0010c // ldur q12, [x8, #0]
+	WORD $0xfc41010d // ldur d13, [x8, #16]
+	WORD $0x3cc0002e // ldur q14, [x1, #0]
+	WORD $0x3cc1002f // ldur q15, [x1, #16]
 	WORD $0x4f8c11c0 // fmla v0.4s, v14.4s, v12.s[0]
 	WORD $0x4f8c11e1 // fmla v1.4s, v15.4s, v12.s[0]
 	WORD $0x4fac11c2 // fmla v2.4s, v14.4s, v12.s[1]
@@ -4644,9 +4676,10 @@ loop:
 	WORD $0x4fad11eb // fmla v11.4s, v15.4s, v13.s[1]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F16
-	FMOVD 16(R8), F17
-	FLDPQ 32(R1), (F18, F19)
+	WORD $0x3cc00110 // ldur q16, [x8, #0]
+	WORD $0xfc410111 // ldur d17, [x8, #16]
+	WORD $0x3cc20032 // ldur q18, [x1, #32]
+	WORD $0x3cc30033 // ldur q19, [x1, #48]
 	WORD $0x4f901240 // fmla v0.4s, v18.4s, v16.s[0]
 	WORD $0x4f901261 // fmla v1.4s, v19.4s, v16.s[0]
 	WORD $0x4fb01242 // fmla v2.4s, v18.4s, v16.s[1]
@@ -4660,9 +4693,10 @@ loop:
 	WORD $0x4fb1124a // fmla v10.4s, v18.4s, v17.s[1]
 	WORD $0x4fb1126b // fmla v11.4s, v19.4s, v17.s[1]
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F20
-	FMOVD 16(R8), F21
-	FLDPQ 64(R1), (F22, F23)
+	WORD $0x3cc00114 // ldur q20, [x8, #0]
+	WORD $0xfc410115 // ldur d21, [x8, #16]
+	WORD $0x3cc40036 // ldur q22, [x1, #64]
+	WORD $0x3cc50037 // ldur q23, [x1, #80]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
 	WORD $0x4f9412e1 // fmla v1.4s, v23.4s, v20.s[0]
 	WORD $0x4fb412c2 // fmla v2.4s, v22.4s, v20.s[1]
@@ -4677,9 +4711,10 @@ loop:
 	WORD $0x4fb512eb // fmla v11.4s, v23.4s, v21.s[1]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F24
-	FMOVD 16(R8), F25
-	FLDPQ 96(R1), (F26, F27)
+	WORD $0x3cc00118 // ldur q24, [x8, #0]
+	WORD $0xfc410119 // ldur d25, [x8, #16]
+	WORD $0x3cc6003a // ldur q26, [x1, #96]
+	WORD $0x3cc7003b // ldur q27, [x1, #112]
 	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
 	WORD $0x4f981361 // fmla v1.4s, v27.4s, v24.s[0]
 	WORD $0x4fb81342 // fmla v2.4s, v26.4s, v24.s[1]
@@ -4702,9 +4737,10 @@ rest:
 	BEQ next
 
 single:
-	FMOVQ 0(R8), F28
-	FMOVD 16(R8), F29
-	FLDPQ 0(R1), (F30, F31)
+	WORD $0x3cc0011c // ldur q28, [x8, #0]
+	WORD $0xfc41011d // ldur d29, [x8, #16]
+	WORD $0x3cc0003e // ldur q30, [x1, #0]
+	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9c13c0 // fmla v0.4s, v30.4s, v28.s[0]
 	WORD $0x4f9c13e1 // fmla v1.4s, v31.4s, v28.s[0]
 	WORD $0x4fbc13c2 // fmla v2.4s, v30.4s, v28.s[1]
@@ -4911,38 +4947,46 @@ tap:
 	BLT rest
 
 loop:
-	FMOVS 0(R8), F4
-	FLDPQ 0(R1), (F5, F6)
+	WORD $0xbc400104 // ldur s4, [x8, #0]
+	WORD $0x3cc00025 // ldur q5, [x1, #0]
+	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
-	FLDPQ 32(R1), (F7, F8)
+	WORD $0x3cc20027 // ldur q7, [x1, #32]
+	WORD $0x3cc30028 // ldur q8, [x1, #48]
 	WORD $0x4f8410e2 // fmla v2.4s, v7.4s, v4.s[0]
 	WORD $0x4f841103 // fmla v3.4s, v8.4s, v4.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVS 0(R8), F9
-	FLDPQ 64(R1), (F10, F11)
+	WORD $0xbc400109 // ldur s9, [x8, #0]
+	WORD $0x3cc4002a // ldur q10, [x1, #64]
+	WORD $0x3cc5002b // ldur q11, [x1, #80]
 	WORD $0x4f891140 // fmla v0.4s, v10.4s, v9.s[0]
 	WORD $0x4f891161 // fmla v1.4s, v11.4s, v9.s[0]
-	FLDPQ 96(R1), (F12, F13)
+	WORD $0x3cc6002c // ldur q12, [x1, #96]
+	WORD $0x3cc7002d // ldur q13, [x1, #112]
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVS 0(R8), F14
-	FLDPQ 128(R1), (F15, F16)
+	WORD $0xbc40010e // ldur s14, [x8, #0]
+	WORD $0x3cc8002f // ldur q15, [x1, #128]
+	WORD $0x3cc90030 // ldur q16, [x1, #144]
 	WORD $0x4f8e11e0 // fmla v0.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1201 // fmla v1.4s, v16.4s, v14.s[0]
-	FLDPQ 160(R1), (F17, F18)
+	WORD $0x3cca0031 // ldur q17, [x1, #160]
+	WORD $0x3ccb0032 // ldur q18, [x1, #176]
 	WORD $0x4f8e1222 // fmla v2.4s, v17.4s, v14.s[0]
 	WORD $0x4f8e1243 // fmla v3.4s, v18.4s, v14.s[0]
 	PRFM 640(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVS 0(R8), F19
-	FLDPQ 192(R1), (F20, F21)
+	WORD $0xbc400113 // ldur s19, [x8, #0]
+	WORD $0x3ccc0034 // ldur q20, [x1, #192]
+	WORD $0x3ccd0035 // ldur q21, [x1, #208]
 	WORD $0x4f931280 // fmla v0.4s, v20.4s, v19.s[0]
 	WORD $0x4f9312a1 // fmla v1.4s, v21.4s, v19.s[0]
-	FLDPQ 224(R1), (F22, F23)
+	WORD $0x3cce0036 // ldur q22, [x1, #224]
+	WORD $0x3ccf0037 // ldur q23, [x1, #240]
 	WORD $0x4f9312c2 // fmla v2.4s, v22.4s, v19.s[0]
 	WORD $0x4f9312e3 // fmla v3.4s, v23.4s, v19.s[0]
 	PRFM 704(R1), PLDL1KEEP
@@ -4956,11 +5000,13 @@ rest:
 	BEQ next
 
 single:
-	FMOVS 0(R8), F24
-	FLDPQ 0(R1), (F25, F26)
+	WORD $0xbc400118 // ldur s24, [x8, #0]
+	WORD $0x3cc00039 // ldur q25, [x1, #0]
+	WORD $0x3cc1003a // ldur q26, [x1, #16]
 	WORD $0x4f981320 // fmla v0.4s, v25.4s, v24.s[0]
 	WORD $0x4f981341 // fmla v1.4s, v26.4s, v24.s[0]
-	FLDPQ 32(R1), (F27, F28)
+	WORD $0x3cc2003b // ldur q27, [x1, #32]
+	WORD $0x3cc3003c // ldur q28, [x1, #48]
 	WORD $0x4f981362 // fmla v2.4s, v27.4s, v24.s[0]
 	WORD $0x4f981383 // fmla v3.4s, v28.4s, v24.s[0]
 	PRFM 512(R1), PLDL1KEEP
@@ -5125,52 +5171,60 @@ tap:
 	BLT rest
 
 loop:
-	FMOVD 0(R8), F8
-	FLDPQ 0(R1), (F9, F10)
+	WORD $0xfc400108 // ldur d8, [x8, #0]
+	WORD $0x3cc00029 // ldur q9, [x1, #0]
+	WORD $0x3cc1002a // ldur q10, [x1, #16]
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
 	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
 	WORD $0x4fa81124 // fmla v4.4s, v9.4s, v8.s[1]
 	WORD $0x4fa81145 // fmla v5.4s, v10.4s, v8.s[1]
-	FLDPQ 32(R1), (F11, F12)
+	WORD $0x3cc2002b // ldur q11, [x1, #32]
+	WORD $0x3cc3002c // ldur q12, [x1, #48]
 	WORD $0x4f881162 // fmla v2.4s, v11.4s, v8.s[0]
 	WORD $0x4f881183 // fmla v3.4s, v12.4s, v8.s[0]
 	WORD $0x4fa81166 // fmla v6.4s, v11.4s, v8.s[1]
 	WORD $0x4fa81187 // fmla v7.4s, v12.4s, v8.s[1]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F13
-	FLDPQ 64(R1), (F14, F15)
+	WORD $0xfc40010d // ldur d13, [x8, #0]
+	WORD $0x3cc4002e // ldur q14, [x1, #64]
+	WORD $0x3cc5002f // ldur q15, [x1, #80]
 	WORD $0x4f8d11c0 // fmla v0.4s, v14.4s, v13.s[0]
 	WORD $0x4f8d11e1 // fmla v1.4s, v15.4s, v13.s[0]
 	WORD $0x4fad11c4 // fmla v4.4s, v14.4s, v13.s[1]
 	WORD $0x4fad11e5 // fmla v5.4s, v15.4s, v13.s[1]
-	FLDPQ 96(R1), (F16, F17)
+	WORD $0x3cc60030 // ldur q16, [x1, #96]
+	WORD $0x3cc70031 // ldur q17, [x1, #112]
 	WORD $0x4f8d1202 // fmla v2.4s, v16.4s, v13.s[0]
 	WORD $0x4f8d1223 // fmla v3.4s, v17.4s, v13.s[0]
 	WORD $0x4fad1206 // fmla v6.4s, v16.4s, v13.s[1]
 	WORD $0x4fad1227 // fmla v7.4s, v17.4s, v13.s[1]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F18
-	FLDPQ 128(R1), (F19, F20)
+	WORD $0xfc400112 // ldur d18, [x8, #0]
+	WORD $0x3cc80033 // ldur q19, [x1, #128]
+	WORD $0x3cc90034 // ldur q20, [x1, #144]
 	WORD $0x4f921260 // fmla v0.4s, v19.4s, v18.s[0]
 	WORD $0x4f921281 // fmla v1.4s, v20.4s, v18.s[0]
 	WORD $0x4fb21264 // fmla v4.4s, v19.4s, v18.s[1]
 	WORD $0x4fb21285 // fmla v5.4s, v20.4s, v18.s[1]
-	FLDPQ 160(R1), (F21, F22)
+	WORD $0x3cca0035 // ldur q21, [x1, #160]
+	WORD $0x3ccb0036 // ldur q22, [x1, #176]
 	WORD $0x4f9212a2 // fmla v2.4s, v21.4s, v18.s[0]
 	WORD $0x4f9212c3 // fmla v3.4s, v22.4s, v18.s[0]
 	WORD $0x4fb212a6 // fmla v6.4s, v21.4s, v18.s[1]
 	WORD $0x4fb212c7 // fmla v7.4s, v22.4s, v18.s[1]
 	PRFM 640(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F23
-	FLDPQ 192(R1), (F24, F25)
+	WORD $0xfc400117 // ldur d23, [x8, #0]
+	WORD $0x3ccc0038 // ldur q24, [x1, #192]
+	WORD $0x3ccd0039 // ldur q25, [x1, #208]
 	WORD $0x4f971300 // fmla v0.4s, v24.4s, v23.s[0]
 	WORD $0x4f971321 // fmla v1.4s, v25.4s, v23.s[0]
 	WORD $0x4fb71304 // fmla v4.4s, v24.4s, v23.s[1]
 	WORD $0x4fb71325 // fmla v5.4s, v25.4s, v23.s[1]
-	FLDPQ 224(R1), (F26, F27)
+	WORD $0x3cce003a // ldur q26, [x1, #224]
+	WORD $0x3ccf003b // ldur q27, [x1, #240]
 	WORD $0x4f971342 // fmla v2.4s, v26.4s, v23.s[0]
 	WORD $0x4f971363 // fmla v3.4s, v27.4s, v23.s[0]
 	WORD $0x4fb71346 // fmla v6.4s, v26.4s, v23.s[1]
@@ -5186,13 +5240,15 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F28
-	FLDPQ 0(R1), (F29, F30)
+	WORD $0xfc40011c // ldur d28, [x8, #0]
+	WORD $0x3cc0003d // ldur q29, [x1, #0]
+	WORD $0x3cc1003e // ldur q30, [x1, #16]
 	WORD $0x4f9c13a0 // fmla v0.4s, v29.4s, v28.s[0]
 	WORD $0x4f9c13c1 // fmla v1.4s, v30.4s, v28.s[0]
 	WORD $0x4fbc13a4 // fmla v4.4s, v29.4s, v28.s[1]
 	WORD $0x4fbc13c5 // fmla v5.4s, v30.4s, v28.s[1]
-	FLDPQ 32(R1), (F31, F9)
+	WORD $0x3cc2003f // ldur q31, [x1, #32]
+	WORD $0x3cc30029 // ldur q9, [x1, #48]
 	WORD $0x4f9c13e2 // fmla v2.4s, v31.4s, v28.s[0]
 	WORD $0x4f9c1123 // fmla v3.4s, v9.4s, v28.s[0]
 	WORD $0x4fbc13e6 // fmla v6.4s, v31.4s, v28.s[1]
@@ -5383,17 +5439,19 @@ tap:
 	BLT rest
 
 loop:
-	FMOVD 0(R8), F12
+	WORD $0xfc40010c // ldur d12, [x8, #0]
 	FMOVS 8(R8), F13
 	VZIP1 V13.D2, V12.D2, V12.D2
-	FLDPQ 0(R1), (F14, F15)
+	WORD $0x3cc0002e // ldur q14, [x1, #0]
+	WORD $0x3cc1002f // ldur q15, [x1, #16]
 	WORD $0x4f8c11c0 // fmla v0.4s, v14.4s, v12.s[0]
 	WORD $0x4f8c11e1 // fmla v1.4s, v15.4s, v12.s[0]
 	WORD $0x4fac11c4 // fmla v4.4s, v14.4s, v12.s[1]
 	WORD $0x4fac11e5 // fmla v5.4s, v15.4s, v12.s[1]
 	WORD $0x4f8c19c8 // fmla v8.4s, v14.4s, v12.s[2]
 	WORD $0x4f8c19e9 // fmla v9.4s, v15.4s, v12.s[2]
-	FLDPQ 32(R1), (F16, F17)
+	WORD $0x3cc20030 // ldur q16, [x1, #32]
+	WORD $0x3cc30031 // ldur q17, [x1, #48]
 	WORD $0x4f8c1202 // fmla v2.4s, v16.4s, v12.s[0]
 	WORD $0x4f8c1223 // fmla v3.4s, v17.4s, v12.s[0]
 	WORD $0x4fac1206 // fmla v6.4s, v16.4s, v12.s[1]
@@ -5402,17 +5460,19 @@ loop:
 	WORD $0x4f8c1a2b // fmla v11.4s, v17.4s, v12.s[2]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F18
+	WORD $0xfc400112 // ldur d18, [x8, #0]
 	FMOVS 8(R8), F19
 	VZIP1 V19.D2, V18.D2, V18.D2
-	FLDPQ 64(R1), (F20, F21)
+	WORD $0x3cc40034 // ldur q20, [x1, #64]
+	WORD $0x3cc50035 // ldur q21, [x1, #80]
 	WORD $0x4f921280 // fmla v0.4s, v20.4s, v18.s[0]
 	WORD $0x4f9212a1 // fmla v1.4s, v21.4s, v18.s[0]
 	WORD $0x4fb21284 // fmla v4.4s, v20.4s, v18.s[1]
 	WORD $0x4fb212a5 // fmla v5.4s, v21.4s, v18.s[1]
 	WORD $0x4f921a88 // fmla v8.4s, v20.4s, v18.s[2]
 	WORD $0x4f921aa9 // fmla v9.4s, v21.4s, v18.s[2]
-	FLDPQ 96(R1), (F22, F23)
+	WORD $0x3cc60036 // ldur q22, [x1, #96]
+	WORD $0x3cc70037 // ldur q23, [x1, #112]
 	WORD $0x4f9212c2 // fmla v2.4s, v22.4s, v18.s[0]
 	WORD $0x4f9212e3 // fmla v3.4s, v23.4s, v18.s[0]
 	WORD $0x4fb212c6 // fmla v6.4s, v22.4s, v18.s[1]
@@ -5421,17 +5481,19 @@ loop:
 	WORD $0x4f921aeb // fmla v11.4s, v23.4s, v18.s[2]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F24
+	WORD $0xfc400118 // ldur d24, [x8, #0]
 	FMOVS 8(R8), F25
 	VZIP1 V25.D2, V24.D2, V24.D2
-	FLDPQ 128(R1), (F26, F27)
+	WORD $0x3cc8003a // ldur q26, [x1, #128]
+	WORD $0x3cc9003b // ldur q27, [x1, #144]
 	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
 	WORD $0x4f981361 // fmla v1.4s, v27.4s, v24.s[0]
 	WORD $0x4fb81344 // fmla v4.4s, v26.4s, v24.s[1]
 	WORD $0x4fb81365 // fmla v5.4s, v27.4s, v24.s[1]
 	WORD $0x4f981b48 // fmla v8.4s, v26.4s, v24.s[2]
 	WORD $0x4f981b69 // fmla v9.4s, v27.4s, v24.s[2]
-	FLDPQ 160(R1), (F28, F29)
+	WORD $0x3cca003c // ldur q28, [x1, #160]
+	WORD $0x3ccb003d // ldur q29, [x1, #176]
 	WORD $0x4f981382 // fmla v2.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a3 // fmla v3.4s, v29.4s, v24.s[0]
 	WORD $0x4fb81386 // fmla v6.4s, v28.4s, v24.s[1]
@@ -5440,17 +5502,19 @@ loop:
 	WORD $0x4f981bab // fmla v11.4s, v29.4s, v24.s[2]
 	PRFM 640(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVD 0(R8), F30
+	WORD $0xfc40011e // ldur d30, [x8, #0]
 	FMOVS 8(R8), F31
 	VZIP1 V31.D2, V30.D2, V30.D2
-	FLDPQ 192(R1), (F13, F14)
+	WORD $0x3ccc002d // ldur q13, [x1, #192]
+	WORD $0x3ccd002e // ldur q14, [x1, #208]
 	WORD $0x4f9e11a0 // fmla v0.4s, v13.4s, v30.s[0]
 	WORD $0x4f9e11c1 // fmla v1.4s, v14.4s, v30.s[0]
 	WORD $0x4fbe11a4 // fmla v4.4s, v13.4s, v30.s[1]
 	WORD $0x4fbe11c5 // fmla v5.4s, v14.4s, v30.s[1]
 	WORD $0x4f9e19a8 // fmla v8.4s, v13.4s, v30.s[2]
 	WORD $0x4f9e19c9 // fmla v9.4s, v14.4s, v30.s[2]
-	FLDPQ 224(R1), (F15, F12)
+	WORD $0x3cce002f // ldur q15, [x1, #224]
+	WORD $0x3ccf002c // ldur q12, [x1, #240]
 	WORD $0x4f9e11e2 // fmla v2.4s, v15.4s, v30.s[0]
 	WORD $0x4f9e1183 // fmla v3.4s, v12.4s, v30.s[0]
 	WORD $0x4fbe11e6 // fmla v6.4s, v15.4s, v30.s[1]
@@ -5468,17 +5532,19 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F16
+	WORD $0xfc400110 // ldur d16, [x8, #0]
 	FMOVS 8(R8), F17
 	VZIP1 V17.D2, V16.D2, V16.D2
-	FLDPQ 0(R1), (F19, F20)
+	WORD $0x3cc00033 // ldur q19, [x1, #0]
+	WORD $0x3cc10034 // ldur q20, [x1, #16]
 	WORD $0x4f901260 // fmla v0.4s, v19.4s, v16.s[0]
 	WORD $0x4f901281 // fmla v1.4s, v20.4s, v16.s[0]
 	WORD $0x4fb01264 // fmla v4.4s, v19.4s, v16.s[1]
 	WORD $0x4fb01285 // fmla v5.4s, v20.4s, v16.s[1]
 	WORD $0x4f901a68 // fmla v8.4s, v19.4s, v16.s[2]
 	WORD $0x4f901a89 // fmla v9.4s, v20.4s, v16.s[2]
-	FLDPQ 32(R1), (F21, F18)
+	WORD $0x3cc20035 // ldur q21, [x1, #32]
+	WORD $0x3cc30032 // ldur q18, [x1, #48]
 	WORD $0x4f9012a2 // fmla v2.4s, v21.4s, v16.s[0]
 	WORD $0x4f901243 // fmla v3.4s, v18.4s, v16.s[0]
 	WORD $0x4fb012a6 // fmla v6.4s, v21.4s, v16.s[1]
@@ -5695,8 +5761,9 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F16
-	FLDPQ 0(R1), (F17, F18)
+	WORD $0x3cc00110 // ldur q16, [x8, #0]
+	WORD $0x3cc00031 // ldur q17, [x1, #0]
+	WORD $0x3cc10032 // ldur q18, [x1, #16]
 	WORD $0x4f901220 // fmla v0.4s, v17.4s, v16.s[0]
 	WORD $0x4f901241 // fmla v1.4s, v18.4s, v16.s[0]
 	WORD $0x4fb01224 // fmla v4.4s, v17.4s, v16.s[1]
@@ -5705,7 +5772,8 @@ loop:
 	WORD $0x4f901a49 // fmla v9.4s, v18.4s, v16.s[2]
 	WORD $0x4fb01a2c // fmla v12.4s, v17.4s, v16.s[3]
 	WORD $0x4fb01a4d // fmla v13.4s, v18.4s, v16.s[3]
-	FLDPQ 32(R1), (F19, F20)
+	WORD $0x3cc20033 // ldur q19, [x1, #32]
+	WORD $0x3cc30034 // ldur q20, [x1, #48]
 	WORD $0x4f901262 // fmla v2.4s, v19.4s, v16.s[0]
 	WORD $0x4f901283 // fmla v3.4s, v20.4s, v16.s[0]
 	WORD $0x4fb01266 // fmla v6.4s, v19.4s, v16.s[1]
@@ -5716,8 +5784,9 @@ loop:
 	WORD $0x4fb01a8f // fmla v15.4s, v20.4s, v16.s[3]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F21
-	FLDPQ 64(R1), (F22, F23)
+	WORD $0x3cc00115 // ldur q21, [x8, #0]
+	WORD $0x3cc40036 // ldur q22, [x1, #64]
+	WORD $0x3cc50037 // ldur q23, [x1, #80]
 	WORD $0x4f9512c0 // fmla v0.4s, v22.4s, v21.s[0]
 	WORD $0x4f9512e1 // fmla v1.4s, v23.4s, v21.s[0]
 	WORD $0x4fb512c4 // fmla v4.4s, v22.4s, v21.s[1]
@@ -5726,7 +5795,8 @@ loop:
 	WORD $0x4f951ae9 // fmla v9.4s, v23.4s, v21.s[2]
 	WORD $0x4fb51acc // fmla v12.4s, v22.4s, v21.s[3]
 	WORD $0x4fb51aed // fmla v13.4s, v23.4s, v21.s[3]
-	FLDPQ 96(R1), (F24, F25)
+	WORD $0x3cc60038 // ldur q24, [x1, #96]
+	WORD $0x3cc70039 // ldur q25, [x1, #112]
 	WORD $0x4f951302 // fmla v2.4s, v24.4s, v21.s[0]
 	WORD $0x4f951323 // fmla v3.4s, v25.4s, v21.s[0]
 	WORD $0x4fb51306 // fmla v6.4s, v24.4s, v21.s[1]
@@ -5737,8 +5807,9 @@ loop:
 	WORD $0x4fb51b2f // fmla v15.4s, v25.4s, v21.s[3]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F26
-	FLDPQ 128(R1), (F27, F28)
+	WORD $0x3cc0011a // ldur q26, [x8, #0]
+	WORD $0x3cc8003b // ldur q27, [x1, #128]
+	WORD $0x3cc9003c // ldur q28, [x1, #144]
 	WORD $0x4f9a1360 // fmla v0.4s, v27.4s, v26.s[0]
 	WORD $0x4f9a1381 // fmla v1.4s, v28.4s, v26.s[0]
 	WORD $0x4fba1364 // fmla v4.4s, v27.4s, v26.s[1]
@@ -5747,7 +5818,8 @@ loop:
 	WORD $0x4f9a1b89 // fmla v9.4s, v28.4s, v26.s[2]
 	WORD $0x4fba1b6c // fmla v12.4s, v27.4s, v26.s[3]
 	WORD $0x4fba1b8d // fmla v13.4s, v28.4s, v26.s[3]
-	FLDPQ 160(R1), (F29, F30)
+	WORD $0x3cca003d // ldur q29, [x1, #160]
+	WORD $0x3ccb003e // ldur q30, [x1, #176]
 	WORD $0x4f9a13a2 // fmla v2.4s, v29.4s, v26.s[0]
 	WORD $0x4f9a13c3 // fmla v3.4s, v30.4s, v26.s[0]
 	WORD $0x4fba13a6 // fmla v6.4s, v29.4s, v26.s[1]
@@ -5758,8 +5830,9 @@ loop:
 	WORD $0x4fba1bcf // fmla v15.4s, v30.4s, v26.s[3]
 	PRFM 640(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F31
-	FLDPQ 192(R1), (F17, F18)
+	WORD $0x3cc0011f // ldur q31, [x8, #0]
+	WORD $0x3ccc0031 // ldur q17, [x1, #192]
+	WORD $0x3ccd0032 // ldur q18, [x1, #208]
 	WORD $0x4f9f1220 // fmla v0.4s, v17.4s, v31.s[0]
 	WORD $0x4f9f1241 // fmla v1.4s, v18.4s, v31.s[0]
 	WORD $0x4fbf1224 // fmla v4.4s, v17.4s, v31.s[1]
@@ -5768,7 +5841,8 @@ loop:
 	WORD $0x4f9f1a49 // fmla v9.4s, v18.4s, v31.s[2]
 	WORD $0x4fbf1a2c // fmla v12.4s, v17.4s, v31.s[3]
 	WORD $0x4fbf1a4d // fmla v13.4s, v18.4s, v31.s[3]
-	FLDPQ 224(R1), (F16, F19)
+	WORD $0x3cce0030 // ldur q16, [x1, #224]
+	WORD $0x3ccf0033 // ldur q19, [x1, #240]
 	WORD $0x4f9f1202 // fmla v2.4s, v16.4s, v31.s[0]
 	WORD $0x4f9f1263 // fmla v3.4s, v19.4s, v31.s[0]
 	WORD $0x4fbf1206 // fmla v6.4s, v16.4s, v31.s[1]
@@ -5788,8 +5862,9 @@ rest:
 	BEQ next
 
 single:
-	FMOVQ 0(R8), F20
-	FLDPQ 0(R1), (F22, F23)
+	WORD $0x3cc00114 // ldur q20, [x8, #0]
+	WORD $0x3cc00036 // ldur q22, [x1, #0]
+	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
 	WORD $0x4f9412e1 // fmla v1.4s, v23.4s, v20.s[0]
 	WORD $0x4fb412c4 // fmla v4.4s, v22.4s, v20.s[1]
@@ -5798,7 +5873,8 @@ single:
 	WORD $0x4f941ae9 // fmla v9.4s, v23.4s, v20.s[2]
 	WORD $0x4fb41acc // fmla v12.4s, v22.4s, v20.s[3]
 	WORD $0x4fb41aed // fmla v13.4s, v23.4s, v20.s[3]
-	FLDPQ 32(R1), (F21, F24)
+	WORD $0x3cc20035 // ldur q21, [x1, #32]
+	WORD $0x3cc30038 // ldur q24, [x1, #48]
 	WORD $0x4f9412a2 // fmla v2.4s, v21.4s, v20.s[0]
 	WORD $0x4f941303 // fmla v3.4s, v24.4s, v20.s[0]
 	WORD $0x4fb412a6 // fmla v6.4s, v21.4s, v20.s[1]
@@ -6041,9 +6117,10 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F20
-	FMOVS 16(R8), F21
-	FLDPQ 0(R1), (F22, F23)
+	WORD $0x3cc00114 // ldur q20, [x8, #0]
+	WORD $0xbc410115 // ldur s21, [x8, #16]
+	WORD $0x3cc00036 // ldur q22, [x1, #0]
+	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
 	WORD $0x4f9412e1 // fmla v1.4s, v23.4s, v20.s[0]
 	WORD $0x4fb412c4 // fmla v4.4s, v22.4s, v20.s[1]
@@ -6054,7 +6131,8 @@ loop:
 	WORD $0x4fb41aed // fmla v13.4s, v23.4s, v20.s[3]
 	WORD $0x4f9512d0 // fmla v16.4s, v22.4s, v21.s[0]
 	WORD $0x4f9512f1 // fmla v17.4s, v23.4s, v21.s[0]
-	FLDPQ 32(R1), (F24, F25)
+	WORD $0x3cc20038 // ldur q24, [x1, #32]
+	WORD $0x3cc30039 // ldur q25, [x1, #48]
 	WORD $0x4f941302 // fmla v2.4s, v24.4s, v20.s[0]
 	WORD $0x4f941323 // fmla v3.4s, v25.4s, v20.s[0]
 	WORD $0x4fb41306 // fmla v6.4s, v24.4s, v20.s[1]
@@ -6067,9 +6145,10 @@ loop:
 	WORD $0x4f951333 // fmla v19.4s, v25.4s, v21.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F26
-	FMOVS 16(R8), F27
-	FLDPQ 64(R1), (F28, F29)
+	WORD $0x3cc0011a // ldur q26, [x8, #0]
+	WORD $0xbc41011b // ldur s27, [x8, #16]
+	WORD $0x3cc4003c // ldur q28, [x1, #64]
+	WORD $0x3cc5003d // ldur q29, [x1, #80]
 	WORD $0x4f9a1380 // fmla v0.4s, v28.4s, v26.s[0]
 	WORD $0x4f9a13a1 // fmla v1.4s, v29.4s, v26.s[0]
 	WORD $0x4fba1384 // fmla v4.4s, v28.4s, v26.s[1]
@@ -6080,7 +6159,8 @@ loop:
 	WORD $0x4fba1bad // fmla v13.4s, v29.4s, v26.s[3]
 	WORD $0x4f9b1390 // fmla v16.4s, v28.4s, v27.s[0]
 	WORD $0x4f9b13b1 // fmla v17.4s, v29.4s, v27.s[0]
-	FLDPQ 96(R1), (F30, F31)
+	WORD $0x3cc6003e // ldur q30, [x1, #96]
+	WORD $0x3cc7003f // ldur q31, [x1, #112]
 	WORD $0x4f9a13c2 // fmla v2.4s, v30.4s, v26.s[0]
 	WORD $0x4f9a13e3 // fmla v3.4s, v31.4s, v26.s[0]
 	WORD $0x4fba13c6 // fmla v6.4s, v30.4s, v26.s[1]
@@ -6093,9 +6173,10 @@ loop:
 	WORD $0x4f9b13f3 // fmla v19.4s, v31.4s, v27.s[0]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F22
-	FMOVS 16(R8), F23
-	FLDPQ 128(R1), (F20, F21)
+	WORD $0x3cc00116 // ldur q22, [x8, #0]
+	WORD $0xbc410117 // ldur s23, [x8, #16]
+	WORD $0x3cc80034 // ldur q20, [x1, #128]
+	WORD $0x3cc90035 // ldur q21, [x1, #144]
 	WORD $0x4f961280 // fmla v0.4s, v20.4s, v22.s[0]
 	WORD $0x4f9612a1 // fmla v1.4s, v21.4s, v22.s[0]
 	WORD $0x4fb61284 // fmla v4.4s, v20.4s, v22.s[1]
@@ -6106,7 +6187,8 @@ loop:
 	WORD $0x4fb61aad // fmla v13.4s, v21.4s, v22.s[3]
 	WORD $0x4f971290 // fmla v16.4s, v20.4s, v23.s[0]
 	WORD $0x4f9712b1 // fmla v17.4s, v21.4s, v23.s[0]
-	FLDPQ 160(R1), (F24, F25)
+	WORD $0x3cca0038 // ldur q24, [x1, #160]
+	WORD $0x3ccb0039 // ldur q25, [x1, #176]
 	WORD $0x4f961302 // fmla v2.4s, v24.4s, v22.s[0]
 	WORD $0x4f961323 // fmla v3.4s, v25.4s, v22.s[0]
 	WORD $0x4fb61306 // fmla v6.4s, v24.4s, v22.s[1]
@@ -6119,9 +6201,10 @@ loop:
 	WORD $0x4f971333 // fmla v19.4s, v25.4s, v23.s[0]
 	PRFM 640(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F28
-	FMOVS 16(R8), F29
-	FLDPQ 192(R1), (F26, F27)
+	WORD $0x3cc0011c // ldur q28, [x8, #0]
+	WORD $0xbc41011d // ldur s29, [x8, #16]
+	WORD $0x3ccc003a // ldur q26, [x1, #192]
+	WORD $0x3ccd003b // ldur q27, [x1, #208]
 	WORD $0x4f9c1340 // fmla v0.4s, v26.4s, v28.s[0]
 	WORD $0x4f9c1361 // fmla v1.4s, v27.4s, v28.s[0]
 	WORD $0x4fbc1344 // fmla v4.4s, v26.4s, v28.s[1]
@@ -6132,7 +6215,8 @@ loop:
 	WORD $0x4fbc1b6d // fmla v13.4s, v27.4s, v28.s[3]
 	WORD $0x4f9d1350 // fmla v16.4s, v26.4s, v29.s[0]
 	WORD $0x4f9d1371 // fmla v17.4s, v27.4s, v29.s[0]
-	FLDPQ 224(R1), (F30, F31)
+	WORD $0x3cce003e // ldur q30, [x1, #224]
+	WORD $0x3ccf003f // ldur q31, [x1, #240]
 	WORD $0x4f9c13c2 // fmla v2.4s, v30.4s, v28.s[0]
 	WORD $0x4f9c13e3 // fmla v3.4s, v31.4s, v28.s[0]
 	WORD $0x4fbc13c6 // fmla v6.4s, v30.4s, v28.s[1]
@@ -6154,9 +6238,10 @@ rest:
 	BEQ next
 
 single:
-	FMOVQ 0(R8), F20
-	FMOVS 16(R8), F21
-	FLDPQ 0(R1), (F22, F23)
+	WORD $0x3cc00114 // ldur q20, [x8, #0]
+	WORD $0xbc410115 // ldur s21, [x8, #16]
+	WORD $0x3cc00036 // ldur q22, [x1, #0]
+	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
 	WORD $0x4f9412e1 // fmla v1.4s, v23.4s, v20.s[0]
 	WORD $0x4fb412c4 // fmla v4.4s, v22.4s, v20.s[1]
@@ -6167,7 +6252,8 @@ single:
 	WORD $0x4fb41aed // fmla v13.4s, v23.4s, v20.s[3]
 	WORD $0x4f9512d0 // fmla v16.4s, v22.4s, v21.s[0]
 	WORD $0x4f9512f1 // fmla v17.4s, v23.4s, v21.s[0]
-	FLDPQ 32(R1), (F24, F25)
+	WORD $0x3cc20038 // ldur q24, [x1, #32]
+	WORD $0x3cc30039 // ldur q25, [x1, #48]
 	WORD $0x4f941302 // fmla v2.4s, v24.4s, v20.s[0]
 	WORD $0x4f941323 // fmla v3.4s, v25.4s, v20.s[0]
 	WORD $0x4fb41306 // fmla v6.4s, v24.4s, v20.s[1]
@@ -6436,9 +6522,10 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F24
-	FMOVD 16(R8), F25
-	FLDPQ 0(R1), (F26, F27)
+	WORD $0x3cc00118 // ldur q24, [x8, #0]
+	WORD $0xfc410119 // ldur d25, [x8, #16]
+	WORD $0x3cc0003a // ldur q26, [x1, #0]
+	WORD $0x3cc1003b // ldur q27, [x1, #16]
 	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
 	WORD $0x4f981361 // fmla v1.4s, v27.4s, v24.s[0]
 	WORD $0x4fb81344 // fmla v4.4s, v26.4s, v24.s[1]
@@ -6451,7 +6538,8 @@ loop:
 	WORD $0x4f991371 // fmla v17.4s, v27.4s, v25.s[0]
 	WORD $0x4fb91354 // fmla v20.4s, v26.4s, v25.s[1]
 	WORD $0x4fb91375 // fmla v21.4s, v27.4s, v25.s[1]
-	FLDPQ 32(R1), (F28, F29)
+	WORD $0x3cc2003c // ldur q28, [x1, #32]
+	WORD $0x3cc3003d // ldur q29, [x1, #48]
 	WORD $0x4f981382 // fmla v2.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a3 // fmla v3.4s, v29.4s, v24.s[0]
 	WORD $0x4fb81386 // fmla v6.4s, v28.4s, v24.s[1]
@@ -6466,9 +6554,10 @@ loop:
 	WORD $0x4fb913b7 // fmla v23.4s, v29.4s, v25.s[1]
 	PRFM 512(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F30
-	FMOVD 16(R8), F31
-	FLDPQ 64(R1), (F26, F27)
+	WORD $0x3cc0011e // ldur q30, [x8, #0]
+	WORD $0xfc41011f // ldur d31, [x8, #16]
+	WORD $0x3cc4003a // ldur q26, [x1, #64]
+	WORD $0x3cc5003b // ldur q27, [x1, #80]
 	WORD $0x4f9e1340 // fmla v0.4s, v26.4s, v30.s[0]
 	WORD $0x4f9e1361 // fmla v1.4s, v27.4s, v30.s[0]
 	WORD $0x4fbe1344 // fmla v4.4s, v26.4s, v30.s[1]
@@ -6481,7 +6570,8 @@ loop:
 	WORD $0x4f9f1371 // fmla v17.4s, v27.4s, v31.s[0]
 	WORD $0x4fbf1354 // fmla v20.4s, v26.4s, v31.s[1]
 	WORD $0x4fbf1375 // fmla v21.4s, v27.4s, v31.s[1]
-	FLDPQ 96(R1), (F24, F25)
+	WORD $0x3cc60038 // ldur q24, [x1, #96]
+	WORD $0x3cc70039 // ldur q25, [x1, #112]
 	WORD $0x4f9e1302 // fmla v2.4s, v24.4s, v30.s[0]
 	WORD $0x4f9e1323 // fmla v3.4s, v25.4s, v30.s[0]
 	WORD $0x4fbe1306 // fmla v6.4s, v24.4s, v30.s[1]
@@ -6496,9 +6586,10 @@ loop:
 	WORD $0x4fbf1337 // fmla v23.4s, v25.4s, v31.s[1]
 	PRFM 576(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F28
-	FMOVD 16(R8), F29
-	FLDPQ 128(R1), (F26, F27)
+	WORD $0x3cc0011c // ldur q28, [x8, #0]
+	WORD $0xfc41011d // ldur d29, [x8, #16]
+	WORD $0x3cc8003a // ldur q26, [x1, #128]
+	WORD $0x3cc9003b // ldur q27, [x1, #144]
 	WORD $0x4f9c1340 // fmla v0.4s, v26.4s, v28.s[0]
 	WORD $0x4f9c1361 // fmla v1.4s, v27.4s, v28.s[0]
 	WORD $0x4fbc1344 // fmla v4.4s, v26.4s, v28.s[1]
@@ -6511,7 +6602,8 @@ loop:
 	WORD $0x4f9d1371 // fmla v17.4s, v27.4s, v29.s[0]
 	WORD $0x4fbd1354 // fmla v20.4s, v26.4s, v29.s[1]
 	WORD $0x4fbd1375 // fmla v21.4s, v27.4s, v29.s[1]
-	FLDPQ 160(R1), (F30, F31)
+	WORD $0x3cca003e // ldur q30, [x1, #160]
+	WORD $0x3ccb003f // ldur q31, [x1, #176]
 	WORD $0x4f9c13c2 // fmla v2.4s, v30.4s, v28.s[0]
 	WORD $0x4f9c13e3 // fmla v3.4s, v31.4s, v28.s[0]
 	WORD $0x4fbc13c6 // fmla v6.4s, v30.4s, v28.s[1]
@@ -6526,9 +6618,10 @@ loop:
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
 	PRFM 640(R1), PLDL1KEEP
 	ADD R7, R8, R8
-	FMOVQ 0(R8), F24
-	FMOVD 16(R8), F25
-	FLDPQ 192(R1), (F26, F27)
+	WORD $0x3cc00118 // ldur q24, [x8, #0]
+	WORD $0xfc410119 // ldur d25, [x8, #16]
+	WORD $0x3ccc003a // ldur q26, [x1, #192]
+	WORD $0x3ccd003b // ldur q27, [x1, #208]
 	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
 	WORD $0x4f981361 // fmla v1.4s, v27.4s, v24.s[0]
 	WORD $0x4fb81344 // fmla v4.4s, v26.4s, v24.s[1]
@@ -6541,7 +6634,8 @@ loop:
 	WORD $0x4f991371 // fmla v17.4s, v27.4s, v25.s[0]
 	WORD $0x4fb91354 // fmla v20.4s, v26.4s, v25.s[1]
 	WORD $0x4fb91375 // fmla v21.4s, v27.4s, v25.s[1]
-	FLDPQ 224(R1), (F28, F29)
+	WORD $0x3cce003c // ldur q28, [x1, #224]
+	WORD $0x3ccf003d // ldur q29, [x1, #240]
 	WORD $0x4f981382 // fmla v2.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a3 // fmla v3.4s, v29.4s, v24.s[0]
 	WORD $0x4fb81386 // fmla v6.4s, v28.4s, v24.s[1]
@@ -6565,9 +6659,10 @@ rest:
 	BEQ next
 
 single:
-	FMOVQ 0(R8), F30
-	FMOVD 16(R8), F31
-	FLDPQ 0(R1), (F26, F27)
+	WORD $0x3cc0011e // ldur q30, [x8, #0]
+	WORD $0xfc41011f // ldur d31, [x8, #16]
+	WORD $0x3cc0003a // ldur q26, [x1, #0]
+	WORD $0x3cc1003b // ldur q27, [x1, #16]
 	WORD $0x4f9e1340 // fmla v0.4s, v26.4s, v30.s[0]
 	WORD $0x4f9e1361 // fmla v1.4s, v27.4s, v30.s[0]
 	WORD $0x4fbe1344 // fmla v4.4s, v26.4s, v30.s[1]
@@ -6580,7 +6675,8 @@ single:
 	WORD $0x4f9f1371 // fmla v17.4s, v27.4s, v31.s[0]
 	WORD $0x4fbf1354 // fmla v20.4s, v26.4s, v31.s[1]
 	WORD $0x4fbf1375 // fmla v21.4s, v27.4s, v31.s[1]
-	FLDPQ 32(R1), (F24, F25)
+	WORD $0x3cc20038 // ldur q24, [x1, #32]
+	WORD $0x3cc30039 // ldur q25, [x1, #48]
 	WORD $0x4f9e1302 // fmla v2.4s, v24.4s, v30.s[0]
 	WORD $0x4f9e1323 // fmla v3.4s, v25.4s, v30.s[0]
 	WORD $0x4fbe1306 // fmla v6.4s, v24.4s, v30.s[1]
@@ -6839,22 +6935,25 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F4
-	FLDPQ 0(R1), (F5, F6)
+	FMOVQ.P 16(R8), F4
+	WORD $0x3cc00025 // ldur q5, [x1, #0]
+	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F7, F8)
+	WORD $0x3cc20027 // ldur q7, [x1, #32]
+	WORD $0x3cc30028 // ldur q8, [x1, #48]
 	WORD $0x4fa410e2 // fmla v2.4s, v7.4s, v4.s[1]
 	WORD $0x4fa41103 // fmla v3.4s, v8.4s, v4.s[1]
-	FLDPQ 64(R1), (F9, F10)
+	WORD $0x3cc40029 // ldur q9, [x1, #64]
+	WORD $0x3cc5002a // ldur q10, [x1, #80]
 	WORD $0x4f841920 // fmla v0.4s, v9.4s, v4.s[2]
 	WORD $0x4f841941 // fmla v1.4s, v10.4s, v4.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F11, F12)
+	WORD $0x3cc6002b // ldur q11, [x1, #96]
+	WORD $0x3cc7002c // ldur q12, [x1, #112]
 	WORD $0x4fa41962 // fmla v2.4s, v11.4s, v4.s[3]
 	WORD $0x4fa41983 // fmla v3.4s, v12.4s, v4.s[3]
-	ADD $16, R8, R8
 	ADD $128, R1, R1
 	SUBS $2, R11, R11
 	BGE loop
@@ -6864,15 +6963,16 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F13
-	FLDPQ 0(R1), (F14, F15)
+	FMOVD.P 8(R8), F13
+	WORD $0x3cc0002e // ldur q14, [x1, #0]
+	WORD $0x3cc1002f // ldur q15, [x1, #16]
 	WORD $0x4f8d11c0 // fmla v0.4s, v14.4s, v13.s[0]
 	WORD $0x4f8d11e1 // fmla v1.4s, v15.4s, v13.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F16, F17)
+	WORD $0x3cc20030 // ldur q16, [x1, #32]
+	WORD $0x3cc30031 // ldur q17, [x1, #48]
 	WORD $0x4fad1202 // fmla v2.4s, v16.4s, v13.s[1]
 	WORD $0x4fad1223 // fmla v3.4s, v17.4s, v13.s[1]
-	ADD $8, R8, R8
 	ADD $64, R1, R1
 	SUBS $1, R11, R11
 	BNE single
@@ -7025,32 +7125,34 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F8
-	FMOVQ 0(R9), F9
-	FLDPQ 0(R1), (F10, F11)
+	FMOVQ.P 16(R8), F8
+	FMOVQ.P 16(R9), F9
+	WORD $0x3cc0002a // ldur q10, [x1, #0]
+	WORD $0x3cc1002b // ldur q11, [x1, #16]
 	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
 	WORD $0x4f881161 // fmla v1.4s, v11.4s, v8.s[0]
 	WORD $0x4f891144 // fmla v4.4s, v10.4s, v9.s[0]
 	WORD $0x4f891165 // fmla v5.4s, v11.4s, v9.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F12, F13)
+	WORD $0x3cc2002c // ldur q12, [x1, #32]
+	WORD $0x3cc3002d // ldur q13, [x1, #48]
 	WORD $0x4fa81182 // fmla v2.4s, v12.4s, v8.s[1]
 	WORD $0x4fa811a3 // fmla v3.4s, v13.4s, v8.s[1]
 	WORD $0x4fa91186 // fmla v6.4s, v12.4s, v9.s[1]
 	WORD $0x4fa911a7 // fmla v7.4s, v13.4s, v9.s[1]
-	FLDPQ 64(R1), (F14, F15)
+	WORD $0x3cc4002e // ldur q14, [x1, #64]
+	WORD $0x3cc5002f // ldur q15, [x1, #80]
 	WORD $0x4f8819c0 // fmla v0.4s, v14.4s, v8.s[2]
 	WORD $0x4f8819e1 // fmla v1.4s, v15.4s, v8.s[2]
 	WORD $0x4f8919c4 // fmla v4.4s, v14.4s, v9.s[2]
 	WORD $0x4f8919e5 // fmla v5.4s, v15.4s, v9.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F16, F17)
+	WORD $0x3cc60030 // ldur q16, [x1, #96]
+	WORD $0x3cc70031 // ldur q17, [x1, #112]
 	WORD $0x4fa81a02 // fmla v2.4s, v16.4s, v8.s[3]
 	WORD $0x4fa81a23 // fmla v3.4s, v17.4s, v8.s[3]
 	WORD $0x4fa91a06 // fmla v6.4s, v16.4s, v9.s[3]
 	WORD $0x4fa91a27 // fmla v7.4s, v17.4s, v9.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
 	ADD $128, R1, R1
 	SUBS $2, R12, R12
 	BGE loop
@@ -7060,21 +7162,21 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F18
-	FMOVD 0(R9), F19
-	FLDPQ 0(R1), (F20, F21)
+	FMOVD.P 8(R8), F18
+	FMOVD.P 8(R9), F19
+	WORD $0x3cc00034 // ldur q20, [x1, #0]
+	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f921280 // fmla v0.4s, v20.4s, v18.s[0]
 	WORD $0x4f9212a1 // fmla v1.4s, v21.4s, v18.s[0]
 	WORD $0x4f931284 // fmla v4.4s, v20.4s, v19.s[0]
 	WORD $0x4f9312a5 // fmla v5.4s, v21.4s, v19.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F22, F23)
+	WORD $0x3cc20036 // ldur q22, [x1, #32]
+	WORD $0x3cc30037 // ldur q23, [x1, #48]
 	WORD $0x4fb212c2 // fmla v2.4s, v22.4s, v18.s[1]
 	WORD $0x4fb212e3 // fmla v3.4s, v23.4s, v18.s[1]
 	WORD $0x4fb312c6 // fmla v6.4s, v22.4s, v19.s[1]
 	WORD $0x4fb312e7 // fmla v7.4s, v23.4s, v19.s[1]
-	ADD $8, R8, R8
-	ADD $8, R9, R9
 	ADD $64, R1, R1
 	SUBS $1, R12, R12
 	BNE single
@@ -7247,10 +7349,11 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F12
-	FMOVQ 0(R9), F13
-	FMOVQ 0(R10), F14
-	FLDPQ 0(R1), (F15, F16)
+	FMOVQ.P 16(R8), F12
+	FMOVQ.P 16(R9), F13
+	FMOVQ.P 16(R10), F14
+	WORD $0x3cc0002f // ldur q15, [x1, #0]
+	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8c11e0 // fmla v0.4s, v15.4s, v12.s[0]
 	WORD $0x4f8c1201 // fmla v1.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d11e4 // fmla v4.4s, v15.4s, v13.s[0]
@@ -7258,14 +7361,16 @@ loop:
 	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F17, F18)
+	WORD $0x3cc20031 // ldur q17, [x1, #32]
+	WORD $0x3cc30032 // ldur q18, [x1, #48]
 	WORD $0x4fac1222 // fmla v2.4s, v17.4s, v12.s[1]
 	WORD $0x4fac1243 // fmla v3.4s, v18.4s, v12.s[1]
 	WORD $0x4fad1226 // fmla v6.4s, v17.4s, v13.s[1]
 	WORD $0x4fad1247 // fmla v7.4s, v18.4s, v13.s[1]
 	WORD $0x4fae122a // fmla v10.4s, v17.4s, v14.s[1]
 	WORD $0x4fae124b // fmla v11.4s, v18.4s, v14.s[1]
-	FLDPQ 64(R1), (F19, F20)
+	WORD $0x3cc40033 // ldur q19, [x1, #64]
+	WORD $0x3cc50034 // ldur q20, [x1, #80]
 	WORD $0x4f8c1a60 // fmla v0.4s, v19.4s, v12.s[2]
 	WORD $0x4f8c1a81 // fmla v1.4s, v20.4s, v12.s[2]
 	WORD $0x4f8d1a64 // fmla v4.4s, v19.4s, v13.s[2]
@@ -7273,16 +7378,14 @@ loop:
 	WORD $0x4f8e1a68 // fmla v8.4s, v19.4s, v14.s[2]
 	WORD $0x4f8e1a89 // fmla v9.4s, v20.4s, v14.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F21, F22)
+	WORD $0x3cc60035 // ldur q21, [x1, #96]
+	WORD $0x3cc70036 // ldur q22, [x1, #112]
 	WORD $0x4fac1aa2 // fmla v2.4s, v21.4s, v12.s[3]
 	WORD $0x4fac1ac3 // fmla v3.4s, v22.4s, v12.s[3]
 	WORD $0x4fad1aa6 // fmla v6.4s, v21.4s, v13.s[3]
 	WORD $0x4fad1ac7 // fmla v7.4s, v22.4s, v13.s[3]
 	WORD $0x4fae1aaa // fmla v10.4s, v21.4s, v14.s[3]
 	WORD $0x4fae1acb // fmla v11.4s, v22.4s, v14.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
 	ADD $128, R1, R1
 	SUBS $2, R13, R13
 	BGE loop
@@ -7292,10 +7395,11 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F23
-	FMOVD 0(R9), F24
-	FMOVD 0(R10), F25
-	FLDPQ 0(R1), (F26, F27)
+	FMOVD.P 8(R8), F23
+	FMOVD.P 8(R9), F24
+	FMOVD.P 8(R10), F25
+	WORD $0x3cc0003a // ldur q26, [x1, #0]
+	WORD $0x3cc1003b // ldur q27, [x1, #16]
 	WORD $0x4f971340 // fmla v0.4s, v26.4s, v23.s[0]
 	WORD $0x4f971361 // fmla v1.4s, v27.4s, v23.s[0]
 	WORD $0x4f981344 // fmla v4.4s, v26.4s, v24.s[0]
@@ -7303,16 +7407,14 @@ single:
 	WORD $0x4f991348 // fmla v8.4s, v26.4s, v25.s[0]
 	WORD $0x4f991369 // fmla v9.4s, v27.4s, v25.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F28, F29)
+	WORD $0x3cc2003c // ldur q28, [x1, #32]
+	WORD $0x3cc3003d // ldur q29, [x1, #48]
 	WORD $0x4fb71382 // fmla v2.4s, v28.4s, v23.s[1]
 	WORD $0x4fb713a3 // fmla v3.4s, v29.4s, v23.s[1]
 	WORD $0x4fb81386 // fmla v6.4s, v28.4s, v24.s[1]
 	WORD $0x4fb813a7 // fmla v7.4s, v29.4s, v24.s[1]
 	WORD $0x4fb9138a // fmla v10.4s, v28.4s, v25.s[1]
 	WORD $0x4fb913ab // fmla v11.4s, v29.4s, v25.s[1]
-	ADD $8, R8, R8
-	ADD $8, R9, R9
-	ADD $8, R10, R10
 	ADD $64, R1, R1
 	SUBS $1, R13, R13
 	BNE single
@@ -7505,11 +7607,12 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F16
-	FMOVQ 0(R9), F17
-	FMOVQ 0(R10), F18
-	FMOVQ 0(R11), F19
-	FLDPQ 0(R1), (F20, F21)
+	FMOVQ.P 16(R8), F16
+	FMOVQ.P 16(R9), F17
+	FMOVQ.P 16(R10), F18
+	FMOVQ.P 16(R11), F19
+	WORD $0x3cc00034 // ldur q20, [x1, #0]
+	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f901280 // fmla v0.4s, v20.4s, v16.s[0]
 	WORD $0x4f9012a1 // fmla v1.4s, v21.4s, v16.s[0]
 	WORD $0x4f911284 // fmla v4.4s, v20.4s, v17.s[0]
@@ -7519,7 +7622,8 @@ loop:
 	WORD $0x4f93128c // fmla v12.4s, v20.4s, v19.s[0]
 	WORD $0x4f9312ad // fmla v13.4s, v21.4s, v19.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F22, F23)
+	WORD $0x3cc20036 // ldur q22, [x1, #32]
+	WORD $0x3cc30037 // ldur q23, [x1, #48]
 	WORD $0x4fb012c2 // fmla v2.4s, v22.4s, v16.s[1]
 	WORD $0x4fb012e3 // fmla v3.4s, v23.4s, v16.s[1]
 	WORD $0x4fb112c6 // fmla v6.4s, v22.4s, v17.s[1]
@@ -7528,7 +7632,8 @@ loop:
 	WORD $0x4fb212eb // fmla v11.4s, v23.4s, v18.s[1]
 	WORD $0x4fb312ce // fmla v14.4s, v22.4s, v19.s[1]
 	WORD $0x4fb312ef // fmla v15.4s, v23.4s, v19.s[1]
-	FLDPQ 64(R1), (F24, F25)
+	WORD $0x3cc40038 // ldur q24, [x1, #64]
+	WORD $0x3cc50039 // ldur q25, [x1, #80]
 	WORD $0x4f901b00 // fmla v0.4s, v24.4s, v16.s[2]
 	WORD $0x4f901b21 // fmla v1.4s, v25.4s, v16.s[2]
 	WORD $0x4f911b04 // fmla v4.4s, v24.4s, v17.s[2]
@@ -7538,7 +7643,8 @@ loop:
 	WORD $0x4f931b0c // fmla v12.4s, v24.4s, v19.s[2]
 	WORD $0x4f931b2d // fmla v13.4s, v25.4s, v19.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F26, F27)
+	WORD $0x3cc6003a // ldur q26, [x1, #96]
+	WORD $0x3cc7003b // ldur q27, [x1, #112]
 	WORD $0x4fb01b42 // fmla v2.4s, v26.4s, v16.s[3]
 	WORD $0x4fb01b63 // fmla v3.4s, v27.4s, v16.s[3]
 	WORD $0x4fb11b46 // fmla v6.4s, v26.4s, v17.s[3]
@@ -7547,10 +7653,6 @@ loop:
 	WORD $0x4fb21b6b // fmla v11.4s, v27.4s, v18.s[3]
 	WORD $0x4fb31b4e // fmla v14.4s, v26.4s, v19.s[3]
 	WORD $0x4fb31b6f // fmla v15.4s, v27.4s, v19.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
 	ADD $128, R1, R1
 	SUBS $2, R14, R14
 	BGE loop
@@ -7560,11 +7662,12 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F28
-	FMOVD 0(R9), F29
-	FMOVD 0(R10), F30
-	FMOVD 0(R11), F31
-	FLDPQ 0(R1), (F20, F21)
+	FMOVD.P 8(R8), F28
+	FMOVD.P 8(R9), F29
+	FMOVD.P 8(R10), F30
+	FMOVD.P 8(R11), F31
+	WORD $0x3cc00034 // ldur q20, [x1, #0]
+	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f9c1280 // fmla v0.4s, v20.4s, v28.s[0]
 	WORD $0x4f9c12a1 // fmla v1.4s, v21.4s, v28.s[0]
 	WORD $0x4f9d1284 // fmla v4.4s, v20.4s, v29.s[0]
@@ -7574,7 +7677,8 @@ single:
 	WORD $0x4f9f128c // fmla v12.4s, v20.4s, v31.s[0]
 	WORD $0x4f9f12ad // fmla v13.4s, v21.4s, v31.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F22, F23)
+	WORD $0x3cc20036 // ldur q22, [x1, #32]
+	WORD $0x3cc30037 // ldur q23, [x1, #48]
 	WORD $0x4fbc12c2 // fmla v2.4s, v22.4s, v28.s[1]
 	WORD $0x4fbc12e3 // fmla v3.4s, v23.4s, v28.s[1]
 	WORD $0x4fbd12c6 // fmla v6.4s, v22.4s, v29.s[1]
@@ -7583,10 +7687,6 @@ single:
 	WORD $0x4fbe12eb // fmla v11.4s, v23.4s, v30.s[1]
 	WORD $0x4fbf12ce // fmla v14.4s, v22.4s, v31.s[1]
 	WORD $0x4fbf12ef // fmla v15.4s, v23.4s, v31.s[1]
-	ADD $8, R8, R8
-	ADD $8, R9, R9
-	ADD $8, R10, R10
-	ADD $8, R11, R11
 	ADD $64, R1, R1
 	SUBS $1, R14, R14
 	BNE single
@@ -7799,12 +7899,13 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F20
-	FMOVQ 0(R9), F21
-	FMOVQ 0(R10), F22
-	FMOVQ 0(R11), F23
-	FMOVQ 0(R12), F24
-	FLDPQ 0(R1), (F25, F26)
+	FMOVQ.P 16(R8), F20
+	FMOVQ.P 16(R9), F21
+	FMOVQ.P 16(R10), F22
+	FMOVQ.P 16(R11), F23
+	FMOVQ.P 16(R12), F24
+	WORD $0x3cc00039 // ldur q25, [x1, #0]
+	WORD $0x3cc1003a // ldur q26, [x1, #16]
 	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
 	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
 	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
@@ -7816,7 +7917,8 @@ loop:
 	WORD $0x4f981330 // fmla v16.4s, v25.4s, v24.s[0]
 	WORD $0x4f981351 // fmla v17.4s, v26.4s, v24.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F27, F28)
+	WORD $0x3cc2003b // ldur q27, [x1, #32]
+	WORD $0x3cc3003c // ldur q28, [x1, #48]
 	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
 	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
 	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
@@ -7827,7 +7929,8 @@ loop:
 	WORD $0x4fb7138f // fmla v15.4s, v28.4s, v23.s[1]
 	WORD $0x4fb81372 // fmla v18.4s, v27.4s, v24.s[1]
 	WORD $0x4fb81393 // fmla v19.4s, v28.4s, v24.s[1]
-	FLDPQ 64(R1), (F29, F30)
+	WORD $0x3cc4003d // ldur q29, [x1, #64]
+	WORD $0x3cc5003e // ldur q30, [x1, #80]
 	WORD $0x4f941ba0 // fmla v0.4s, v29.4s, v20.s[2]
 	WORD $0x4f941bc1 // fmla v1.4s, v30.4s, v20.s[2]
 	WORD $0x4f951ba4 // fmla v4.4s, v29.4s, v21.s[2]
@@ -7839,7 +7942,8 @@ loop:
 	WORD $0x4f981bb0 // fmla v16.4s, v29.4s, v24.s[2]
 	WORD $0x4f981bd1 // fmla v17.4s, v30.4s, v24.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F31, F25)
+	WORD $0x3cc6003f // ldur q31, [x1, #96]
+	WORD $0x3cc70039 // ldur q25, [x1, #112]
 	WORD $0x4fb41be2 // fmla v2.4s, v31.4s, v20.s[3]
 	WORD $0x4fb41b23 // fmla v3.4s, v25.4s, v20.s[3]
 	WORD $0x4fb51be6 // fmla v6.4s, v31.4s, v21.s[3]
@@ -7850,11 +7954,6 @@ loop:
 	WORD $0x4fb71b2f // fmla v15.4s, v25.4s, v23.s[3]
 	WORD $0x4fb81bf2 // fmla v18.4s, v31.4s, v24.s[3]
 	WORD $0x4fb81b33 // fmla v19.4s, v25.4s, v24.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
-	ADD $16, R12, R12
 	ADD $128, R1, R1
 	SUBS $2, R15, R15
 	BGE loop
@@ -7864,12 +7963,13 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F26
-	FMOVD 0(R9), F27
-	FMOVD 0(R10), F28
-	FMOVD 0(R11), F29
-	FMOVD 0(R12), F30
-	FLDPQ 0(R1), (F20, F21)
+	FMOVD.P 8(R8), F26
+	FMOVD.P 8(R9), F27
+	FMOVD.P 8(R10), F28
+	FMOVD.P 8(R11), F29
+	FMOVD.P 8(R12), F30
+	WORD $0x3cc00034 // ldur q20, [x1, #0]
+	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f9a1280 // fmla v0.4s, v20.4s, v26.s[0]
 	WORD $0x4f9a12a1 // fmla v1.4s, v21.4s, v26.s[0]
 	WORD $0x4f9b1284 // fmla v4.4s, v20.4s, v27.s[0]
@@ -7881,7 +7981,8 @@ single:
 	WORD $0x4f9e1290 // fmla v16.4s, v20.4s, v30.s[0]
 	WORD $0x4f9e12b1 // fmla v17.4s, v21.4s, v30.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F22, F23)
+	WORD $0x3cc20036 // ldur q22, [x1, #32]
+	WORD $0x3cc30037 // ldur q23, [x1, #48]
 	WORD $0x4fba12c2 // fmla v2.4s, v22.4s, v26.s[1]
 	WORD $0x4fba12e3 // fmla v3.4s, v23.4s, v26.s[1]
 	WORD $0x4fbb12c6 // fmla v6.4s, v22.4s, v27.s[1]
@@ -7892,11 +7993,6 @@ single:
 	WORD $0x4fbd12ef // fmla v15.4s, v23.4s, v29.s[1]
 	WORD $0x4fbe12d2 // fmla v18.4s, v22.4s, v30.s[1]
 	WORD $0x4fbe12f3 // fmla v19.4s, v23.4s, v30.s[1]
-	ADD $8, R8, R8
-	ADD $8, R9, R9
-	ADD $8, R10, R10
-	ADD $8, R11, R11
-	ADD $8, R12, R12
 	ADD $64, R1, R1
 	SUBS $1, R15, R15
 	BNE single
@@ -8129,13 +8225,14 @@ tap:
 	BLT rest
 
 loop:
-	FMOVQ 0(R8), F24
-	FMOVQ 0(R9), F25
-	FMOVQ 0(R10), F26
-	FMOVQ 0(R11), F27
-	FMOVQ 0(R12), F28
-	FMOVQ 0(R13), F29
-	FLDPQ 0(R1), (F30, F31)
+	FMOVQ.P 16(R8), F24
+	FMOVQ.P 16(R9), F25
+	FMOVQ.P 16(R10), F26
+	FMOVQ.P 16(R11), F27
+	FMOVQ.P 16(R12), F28
+	FMOVQ.P 16(R13), F29
+	WORD $0x3cc0003e // ldur q30, [x1, #0]
+	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
@@ -8149,7 +8246,8 @@ loop:
 	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
 	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F30, F31)
+	WORD $0x3cc2003e // ldur q30, [x1, #32]
+	WORD $0x3cc3003f // ldur q31, [x1, #48]
 	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
 	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
 	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
@@ -8162,7 +8260,8 @@ loop:
 	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
 	WORD $0x4fbd13d6 // fmla v22.4s, v30.4s, v29.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
-	FLDPQ 64(R1), (F30, F31)
+	WORD $0x3cc4003e // ldur q30, [x1, #64]
+	WORD $0x3cc5003f // ldur q31, [x1, #80]
 	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
 	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
 	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
@@ -8176,7 +8275,8 @@ loop:
 	WORD $0x4f9d1bd4 // fmla v20.4s, v30.4s, v29.s[2]
 	WORD $0x4f9d1bf5 // fmla v21.4s, v31.4s, v29.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	FLDPQ 96(R1), (F30, F31)
+	WORD $0x3cc6003e // ldur q30, [x1, #96]
+	WORD $0x3cc7003f // ldur q31, [x1, #112]
 	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
 	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
 	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
@@ -8189,12 +8289,6 @@ loop:
 	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
 	WORD $0x4fbd1bd6 // fmla v22.4s, v30.4s, v29.s[3]
 	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
-	ADD $16, R8, R8
-	ADD $16, R9, R9
-	ADD $16, R10, R10
-	ADD $16, R11, R11
-	ADD $16, R12, R12
-	ADD $16, R13, R13
 	ADD $128, R1, R1
 	SUBS $2, R19, R19
 	BGE loop
@@ -8204,13 +8298,14 @@ rest:
 	BEQ next
 
 single:
-	FMOVD 0(R8), F24
-	FMOVD 0(R9), F25
-	FMOVD 0(R10), F26
-	FMOVD 0(R11), F27
-	FMOVD 0(R12), F28
-	FMOVD 0(R13), F29
-	FLDPQ 0(R1), (F30, F31)
+	FMOVD.P 8(R8), F24
+	FMOVD.P 8(R9), F25
+	FMOVD.P 8(R10), F26
+	FMOVD.P 8(R11), F27
+	FMOVD.P 8(R12), F28
+	FMOVD.P 8(R13), F29
+	WORD $0x3cc0003e // ldur q30, [x1, #0]
+	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
@@ -8224,7 +8319,8 @@ single:
 	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
 	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	FLDPQ 32(R1), (F30, F31)
+	WORD $0x3cc2003e // ldur q30, [x1, #32]
+	WORD $0x3cc3003f // ldur q31, [x1, #48]
 	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
 	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
 	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
@@ -8237,12 +8333,6 @@ single:
 	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
 	WORD $0x4fbd13d6 // fmla v22.4s, v30.4s, v29.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
-	ADD $8, R8, R8
-	ADD $8, R9, R9
-	ADD $8, R10, R10
-	ADD $8, R11, R11
-	ADD $8, R12, R12
-	ADD $8, R13, R13
 	ADD $64, R1, R1
 	SUBS $1, R19, R19
 	BNE single

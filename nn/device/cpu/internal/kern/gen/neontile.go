@@ -92,7 +92,8 @@ func (t *neonTile) multiply(step int, lane func(m int) (neon.Vec, int)) {
 		first = step % 2 * n
 	}
 	for j := 0; j < n; j += 2 {
-		b0, b1 := t.LoadTwo(t.b, (step*n+j)*neon.Bytes)
+		at := (step*n + j) * neon.Bytes
+		b0, b1 := t.LoadNear(neon.Bytes, t.b, at), t.LoadNear(neon.Bytes, t.b, at+neon.Bytes)
 		for m := range t.rows {
 			a, i := lane(m)
 			t.AddTimes(t.acc[m][first+j], neon.S4, b0, a, i)
@@ -144,7 +145,7 @@ func (t *neonTile) alongChannels(step neon.GP) {
 	}
 	load := func(bytes int) (a []neon.Vec) {
 		for _, row := range rows {
-			a = append(a, t.LoadVec(bytes, row, 0))
+			a = append(a, t.LoadNext(bytes, row))
 		}
 		return a
 	}
@@ -152,9 +153,6 @@ func (t *neonTile) alongChannels(step neon.GP) {
 		a := load(4 * steps)
 		for u := range steps {
 			t.multiply(u, func(m int) (neon.Vec, int) { return a[m], u })
-		}
-		for _, row := range rows {
-			t.AddI(row, row, 4*steps)
 		}
 	}
 	t.loops(func() {
@@ -181,7 +179,7 @@ func (t *neonTile) alongPixels(step neon.GP) {
 			for bytes > 4*(t.rows-m) {
 				bytes /= 2
 			}
-			a = append(a, t.LoadVec(bytes, base, 4*m))
+			a = append(a, t.LoadNear(bytes, base, 4*m))
 			if m += bytes / 4; m < 4 && m < t.rows {
 				t.Into(a[0], "zip1", neon.D2, a[0], t.LoadVec(4, base, 4*m))
 				m++

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Say how fast the inner loops of arm64's kernels are on some cores, by llvm-mca: a model of a core that runs a loop from its first
+cache. No processor runs here.
+
+Kernels are taken from the compiled test of their package, so that what is judged is what runs. Of a kernel it is the innermost loop
+with the most multiply-adds, or all of those with as many. A core's rate of multiply-adds is what the model gives for a loop of nothing else, of the same kind: the
+table has what part of it the loops reach, the last ones the bytes that they read and write in a cycle instead.
+
+First, every instruction that the generators write as a word is disassembled and compared with its name beside it.
+
+Wants llvm-mca, llvm-mc and llvm-objdump of LLVM 19 or later: Debian's llvm-22, from /usr/lib/llvm-22/bin, or --llvm."""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORES = ["neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"]
+KERN, VEC, ROWS, CONVEX = "nn/device/cpu/internal/kern", "nn/device/cpu/internal/vec", "rna/kernel", "rna/convex/internal/kern"
+
+# Loops that multiply and add. Those of Go's package math and of loads are not among them.
+PRODUCTS = [
+    (KERN, "neonProducts6x2", "product, 6×16"), (KERN, "neonProducts6x1", "product, 6×8"), (KERN, "neonProducts4x2", "product, 4×16"),
+    (KERN, "neonPairs6", "product, 6×8, pairs"), (KERN, "neonSums6x2", "weight gradient, 6×16"), (KERN, "neonSums6x1", "weight gradient, 6×8"),
+    (ROWS, "squareNEON", "RNA, Gram matrix"), (ROWS, "triangleNEON", "RNA, Gram matrix, on the diagonal"),
+]
+STREAMS = [
+    (KERN, "neonSource", "Winograd, source"), (KERN, "neonResult", "Winograd, results"),
+    (VEC, "reluNEON", "ReLU"), (VEC, "normalizeAddReLUNEON", "BatchNorm, addition, ReLU"), (VEC, "momentsNEON", "BatchNorm, sums"),
+    (VEC, "reluGradSumsNEON", "BatchNorm, sums of gradients"), (VEC, "momentumNEON", "SGD with momentum"), (VEC, "expNEON", "exp"),
+    (VEC, "maxWindowsNEON", "maxpool"), (ROWS, "dotFourFloat32NEON", "RNA, a row of the Gram matrix"), (ROWS, "addFourFloat32NEON", "RNA, combination"),
+    (CONVEX, "dots4NEON", "convex, products with rows"), (CONVEX, "addRows1NEON", "convex, sums of rows"), (CONVEX, "sparseDots4NEON", "convex, sparse products"),
+]
+
+
+def llvm(args, tool):
+    path = pathlib.Path(args.llvm) / tool
+    if not path.exists():
+        sys.exit(f"{path} is missing: install Debian's llvm-22, or name LLVM's programs with --llvm")
+    return str(path)
+
+
+def check_words(args):
+    """Compare the words in the assembly with what a disassembler says."""
+    pairs = set()
+    for package in (KERN, VEC, ROWS, CONVEX):
+        text = (ROOT / package / "kernels_arm64.s").read_text()
+        pairs |= {(int(m[1], 16), m[2]) for m in re.finditer(r"WORD \$(0x[0-9a-f]+) // (.*)", text)}
+    pairs = sorted(pairs)
+    source = "\n".join(" ".join(f"0x{b:02x}" for b in word.to_bytes(4, "little")) for word, _ in pairs)
+    out = subprocess.run([llvm(args, "llvm-mc"), "--disassemble", "--triple=aarch64", "--output-asm-variant=0"], input=source,
+                         capture_output=True, text=True, check=True)
+    lines = [" ".join(line.split()) for line in out.stdout.splitlines() if line.strip() and not line.strip().startswith(".")]
+    if out.stderr or len(lines) != len(pairs):
+        sys.exit(f"{len(lines)} of {len(pairs)} words are instructions\n{out.stderr}")
+    for (word, manual), said in zip(pairs, lines):
+        if same(said) != same(manual):
+            sys.exit(f"{word:#x} is {said}, not {manual}")
+    print(f"{len(pairs)} different words are the instructions that they are said to be\n")
+
+
+def same(text):
+    """One way to write an instruction of several."""
+    text = text.replace("#0x0", "#0").replace("#0000000000000000", "#0").replace("#0xffffffffffffffff", "#-1").replace(", #0]", "]")
+    text = re.sub(r"^mov (v\d+\.16b), (v\d+)\.16b$", r"orr \1, \2.16b, \2.16b", text)
+    return text.replace(" ", "")
+
+
+def loops(code):
+    """The innermost loops of a function: (address, text) lists."""
+    jumps = []
+    for i, (at, text) in enumerate(code):
+        m = re.match(r"(b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)", text)
+        if m and int(m[2], 16) <= at:
+            jumps.append((int(m[2], 16), at))
+    inner = [j for j in jumps if not any(k != j and j[0] <= k[0] and k[1] <= j[1] for k in jumps)]
+    return [[text for at, text in code if first <= at <= last] for first, last in inner]
+
+
+def functions(args, package, names, binary):
+    """The instructions of some functions."""
+    symbols = [f"onlinerna/{package}.{n}.abi0" for n in names]
+    out = subprocess.run([llvm(args, "llvm-objdump"), "-d", "--no-show-raw-insn", "--disassemble-symbols=" + ",".join(symbols), binary],
+                         capture_output=True, text=True, check=True).stdout
+    found, code = {}, None
+    for line in out.splitlines():
+        if m := re.match(r"[0-9a-f]+ <.*\.(\w+)\.abi0>:", line):
+            code = found.setdefault(m[1], [])
+        elif (m := re.match(r"\s*([0-9a-f]+):\s+(.*)", line)) and code is not None:
+            code.append((int(m[1], 16), re.sub(r"\s*<.*>$", "", m[2])))
+    for n in names:
+        if n not in found:
+            sys.exit(f"{package} has no kernel {n}")
+    return found
+
+
+def cycles(args, core, body):
+    """Those of one turn of a loop."""
+    turns = 200
+    text = "\n".join(re.sub(r"0x[0-9a-f]+$", "loop", t) if re.match(r"b\.|cbn?z|tbn?z|b\s", t) else t for t in body)
+    out = subprocess.run([llvm(args, "llvm-mca"), "-march=aarch64", f"-mcpu={core}", f"-iterations={turns}"], input="loop:\n" + text,
+                         capture_output=True, text=True)
+    m = re.search(r"Total Cycles:\s+(\d+)", out.stdout)
+    if not m:
+        sys.exit(f"{core}: {out.stderr}")
+    return int(m[1]) / turns
+
+
+def adds(body):
+    return sum(bool(re.match(r"fml[as]\s", t)) for t in body)
+
+
+def moved(body):
+    """The bytes that a turn loads and stores."""
+    total = 0
+    for t in body:
+        if m := re.match(r"(ld|st)(p|r|ur)\s+([qds])", t):
+            total += {"q": 16, "d": 8, "s": 4}[m[3]] * (2 if m[2] == "p" else 1)
+    return total
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--llvm", default="/usr/lib/llvm-22/bin", help="folder of LLVM's programs")
+    p.add_argument("--least", type=float, default=0, help="fail where a loop of multiply-adds reaches less than this part of the rate")
+    args = p.parse_args()
+    check_words(args)
+    env = dict(os.environ, GOOS="linux", GOARCH="arm64", CGO_ENABLED="0")
+    code = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for package in {k[0] for k in PRODUCTS + STREAMS}:
+            binary = f"{folder}/test"
+            subprocess.run(["go", "test", "-c", "-o", binary, f"./{package}"], cwd=ROOT, env=env, check=True)
+            names = [k[1] for k in PRODUCTS + STREAMS if k[0] == package] + (["neonPeak"] if package == KERN else [])
+            code[package] = functions(args, package, names, binary)
+    peak = loops(code[KERN]["neonPeak"])[0]
+    rate = {}
+    for core in CORES:
+        for shape in ("4s", "2d"):
+            body = [t.replace(".4s", "." + shape) for t in peak]
+            element = [re.sub(r"\.2d$|\.4s$", f".{shape[1]}[1]", t) for t in body]
+            rate[core, shape] = max(adds(b) / cycles(args, core, b) for b in (body, element))
+    print("| part of the rate of multiply-adds | a turn | " + " | ".join(CORES) + " |\n|-|-|" + "-|" * len(CORES))
+    print("| rate: vectors a cycle, float32 and float64 | | " + " | ".join(f"{rate[c, '4s']:.1f}, {rate[c, '2d']:.1f}" for c in CORES) + " |")
+    poor = []
+    for package, name, title in PRODUCTS:
+        inner = loops(code[package][name])
+        bodies = [b for b in inner if adds(b) == max(map(adds, inner))]
+        body, count = bodies[0], sum(map(adds, bodies))
+        shape = "2d" if package == ROWS else "4s"
+        parts = [count / sum(cycles(args, c, b) for b in bodies) / rate[c, shape] for c in CORES]
+        poor += [f"{title} on {c}: {x:.0%}" for c, x in zip(CORES, parts) if x < args.least]
+        print(f"| {title} | {adds(body)} of {len(body)} | " + " | ".join(f"{x:.0%}" for x in parts) + " |")
+    print("\n| bytes loaded and stored a cycle | a turn | " + " | ".join(CORES) + " |\n|-|-|" + "-|" * len(CORES))
+    for package, name, title in STREAMS:
+        body = max(loops(code[package][name]), key=len)
+        print(f"| {title} | {moved(body)} bytes, {len(body)} | " + " | ".join(f"{moved(body) / cycles(args, c, body):.1f}" for c in CORES) + " |")
+    if poor:
+        sys.exit("\nless than {:.0%}:\n{}".format(args.least, "\n".join(poor)))
+
+
+if __name__ == "__main__":
+    main()
