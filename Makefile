@@ -14,7 +14,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check lint soak rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint soak rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -103,6 +103,12 @@ onnx-check: $(VENV)/onnx ## have onnx.checker and onnxruntime judge the files of
 	ONNX_PYTHON=$(abspath $(VENV))/bin/python go test ./train/network -run '^TestONNXRuntime$$' -count=1 -v
 
 # Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
+arm64-check: ## run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
+	scripts/arm64_check.sh
+
+mca-arm64: ## how fast the inner loops of arm64's kernels are on some cores, by llvm-mca; needs Debian's llvm-22, no such processor
+	python3 scripts/mca_arm64.py --least 0.85
+
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
 

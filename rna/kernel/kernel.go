@@ -2,7 +2,7 @@
 // of residuals, linear combinations and conversions, over vectors that are given as bytes in the machine's order.
 //
 // Everything is float64 inside, whatever the elements' [Format]. Results have the same bits at every level of
-// instructions (AVX-512, AVX2, plain Go) and on every architecture: differences are rounded, products are added by fused
+// instructions (AVX-512, AVX2, NEON, plain Go) and on every architecture: differences are rounded, products are added by fused
 // multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and combinations
 // run in the order of their terms.
 //

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"runtime"
 
 	"onlinerna/internal/level"
 	"onlinerna/internal/parallel"
@@ -14,7 +13,7 @@ import (
 
 // Options are what a user chooses about the device.
 type Options struct {
-	// Threads is the number of workers; 0 means runtime.GOMAXPROCS. It has no influence on results.
+	// Threads is the number of workers; 0 means parallel.Cores. It has no influence on results.
 	Threads int
 
 	// Direct keeps Winograd's algorithm F(4×4, 3×3) away. Convolutions of 3×3 taps with stride 1, dilation 1 and one
@@ -39,7 +38,7 @@ type Device struct {
 
 var _ device.Grouper = (*Device)(nil)
 
-// New starts the workers. Close stops them. The environment variable RNA_CPU, one of avx512, avx2 and go, lowers the
+// New starts the workers. Close stops them. The environment variable RNA_CPU, one of avx512, avx2, neon and go, lowers the
 // level of instructions; it fails if the processor does not have that level.
 func New(o Options) (*Device, error) {
 	if o.Threads < 0 || o.Threads > parallel.Most {
@@ -50,7 +49,7 @@ func New(o Options) (*Device, error) {
 	}
 	n := o.Threads
 	if n == 0 {
-		n = runtime.GOMAXPROCS(0)
+		n = parallel.Cores()
 	}
 	d := &Device{pool: parallel.NewPool(n), winograd: !o.Direct}
 	d.table = d.patterns()

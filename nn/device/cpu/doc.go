@@ -8,8 +8,8 @@
 // convolution's window are contiguous, and so are the channels that most other ops run over.
 //
 // Which kernel runs what is a list of patterns (packages lower, and those of the ops below this one): product has
-// convolutions and linear layers, on amd64 with AVX-512 or AVX2 in assembly; norm, pool, softmax, elementwise and move have
+// convolutions and linear layers, with AVX-512, AVX2 or NEON in assembly; norm, pool, softmax, elementwise and move have
 // what their names say. Below them nhwc goes over activations as they lie, work has blocks and storage, and kern and vec the
 // generated kernels. Convolutions of 3×3 taps run by Winograd's algorithm where it is faster: see [Options]. The
-// environment variable RNA_CPU, one of avx512, avx2 and go, lowers the level.
+// environment variable RNA_CPU, one of avx512, avx2, neon and go, lowers the level.
 package cpu

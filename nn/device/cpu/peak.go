@@ -16,7 +16,7 @@ func (d *Device) Threads() int { return d.pool.Workers() }
 // Winograd implements device.Processor: see [Options].
 func (d *Device) Winograd() bool { return d.winograd && kern.For(level.Current()) != nil }
 
-// Level implements device.Processor: "avx512", "avx2" or "go".
+// Level implements device.Processor: "avx512", "avx2", "neon" or "go".
 func (d *Device) Level() string { return level.Current().String() }
 
 // Peak implements device.Processor: the rate at which the workers

@@ -1,4 +1,4 @@
-// Command gen writes the assembly of package kernel. Package kernel's go:generate line runs it.
+// Command gen writes the assembly of package kernel: for amd64 by avo, for arm64 by package neon. Package kernel's go:generate line runs it.
 package main
 
 import (

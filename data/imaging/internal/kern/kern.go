@@ -1,6 +1,6 @@
 // Package kern holds what takes most of the time of decoding and resampling images: in plain Go, which says what it is, and in
 // assembly with the same results, bit for bit. The level that the processor has (package level) chooses; AVX-512 adds nothing
-// here and has AVX2's.
+// here and has AVX2's; there is nothing for NEON, which has plain Go.
 package kern
 
 import "onlinerna/internal/level"

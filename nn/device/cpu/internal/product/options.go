@@ -1,7 +1,7 @@
 // Package product has what is a product of matrices: convolutions and linear layers, their gradients, and what is done with
 // the results while they are in registers or in a cache.
 //
-// With AVX-512 or AVX2 products run in assembly of package kern, which reads the source in place or from a copy of the
+// With AVX-512, AVX2 or NEON products run in assembly of package kern, which reads the source in place or from a copy of the
 // lines of a block with the padding around them (tiled), or by Winograd's algorithm; elsewhere, and for convolutions of a
 // few channels a group, in plain Go on tiles that are gathered row by row.
 package product

@@ -1,4 +1,4 @@
-// Command gen writes the assembly of package kern. Package kern's go:generate line runs it.
+// Command gen writes the assembly of package kern: for amd64 by avo, for arm64 by package neon. Package kern's go:generate line runs it.
 package main
 
 import (
