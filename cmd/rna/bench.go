@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ type benchFlags struct {
 	deterministic               bool
 	ranks                       ranksFlags
 	rounds                      int
+	within                      time.Duration // 0: as many steps as are said
 }
 
 func newBench() *cobra.Command {
@@ -49,7 +51,8 @@ The input is synthetic: one batch of noise. With --data there are two more: batc
 (memory), and images that are decoded meanwhile as in training (loader).
 
 Under mpirun or srun the ranks are measured, which train as one: beside rank 0 alone, beside steps without sums over ranks, and, on one
-machine, beside one process with the threads of all; in turn, with noise.
+machine, beside one process with the threads of all; in turn, with noise. Without --steps, --warmup and --rounds there are fewer where
+they would take longer than a minute.
 
 GFLOP are the products of convolutions and linear layers: a multiplication and an addition for each weight that
 meets an input. "make bench-pytorch" compares with PyTorch.`,
@@ -63,7 +66,11 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 					return &usageError{cmd.CommandPath(), fmt.Errorf("--%s %d: must be at least 1", name, n)}
 				}
 			}
-			f.forCPU = cmd.Flags().Changed("winograd")
+			set := cmd.Flags()
+			f.forCPU = set.Changed("winograd")
+			if !set.Changed("steps") && !set.Changed("warmup") && !set.Changed("rounds") {
+				f.within = 40 * time.Second
+			}
 			return f.ranks.run(cmd.Context(), f.device, func(g *ranks.Group) error {
 				if g.Single() {
 					return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -35,7 +35,7 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 	if err := joinGPUs(g, dev, ""); err != nil {
 		return err
 	}
-	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds}
+	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds, Within: f.within}
 	if runtime.NumCPU() >= f.threads*g.Locals() {
 		o.Whole = func(threads int) (device.Device, error) {
 			options.threads = threads

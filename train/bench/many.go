@@ -32,6 +32,8 @@ type ManyResult struct {
 	Apart   Spread `json:"apart"`
 	Whole   Spread `json:"whole,omitempty"`
 	Threads int    `json:"whole_threads,omitempty"`
+	Steps   int    `json:"steps"` // of each in a round
+	Rounds  int    `json:"rounds"`
 
 	Sums    Spread `json:"sums"` // seconds that the sums of a step take by themselves
 	Bytes   int    `json:"bytes"`
@@ -57,6 +59,8 @@ type ManyOptions struct {
 	Options
 	Ranks  *ranks.Group
 	Rounds int // in which each way is measured, in turn; default 3
+	// Within, where it is above 0, is about how long to measure: there are fewer steps and rounds where these take longer.
+	Within time.Duration
 	// Whole opens a device of so many threads, nil where rank 0 may not use them.
 	Whole func(threads int) (device.Device, error)
 }
@@ -119,6 +123,12 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 		r.Threads = p.Threads() * g.Size()
 	}
 	reducer := reduce.New(g, dev)
+	if o.Within > 0 {
+		if err := o.fit(ctx, own, whole, reducer); err != nil {
+			return nil, err
+		}
+	}
+	r.Steps, r.Rounds = o.Steps, o.Rounds
 	var alone, all, apart, big, sums []float64
 	for range o.Rounds {
 		for _, w := range []struct {
@@ -170,6 +180,45 @@ func runMany(ctx context.Context, dev device.Device, o ManyOptions) (r *ManyResu
 	return r, g.Share(r)
 }
 
+// fit plans the work of each way, times a step of all ranks, and has as many measured as there is time for.
+func (o *ManyOptions) fit(ctx context.Context, own, whole *bench, reducer device.Reducer) error {
+	g := o.Ranks
+	own.ranks = g.Size()
+	var slowest []float64
+	for _, own.reducer = range []device.Reducer{nil, reducer, nil} {
+		if err := g.Barrier(); err != nil {
+			return err
+		}
+		from := time.Now()
+		if err := own.steps(ctx, 1); err != nil {
+			return err
+		}
+		slowest = []float64{time.Since(from).Seconds()}
+		if err := g.Max64(slowest); err != nil {
+			return err
+		}
+		if slowest[0] > o.Within.Seconds()/8 { // there is no time to time it
+			break
+		}
+	}
+	o.within(slowest[0])
+	if whole == nil || slowest[0] > o.Within.Seconds()/8 {
+		return nil
+	}
+	whole.ranks = g.Size()
+	return whole.steps(ctx, 1)
+}
+
+// within lowers the numbers of rounds and steps to what there is time for, given the seconds of a step.
+func (o *ManyOptions) within(step float64) {
+	const ways = 4
+	n := int(min(o.Within.Seconds()/(ways*step), 1e6)) // steps of each
+	o.Rounds = max(min(o.Rounds, n), 1)
+	n /= o.Rounds
+	o.Warmup = min(o.Warmup, n/4)
+	o.Steps = max(min(o.Steps, n-o.Warmup), 1)
+}
+
 // openNoise makes a measurement with a batch of noise.
 func openNoise(ctx context.Context, dev device.Device, o Options) (*bench, error) {
 	b, err := open(dev, o, &feed{})
@@ -211,6 +260,7 @@ func (r *ManyResult) WriteTable(w io.Writer) error {
 		fmt.Fprintf(&b, "; against one process with all threads: %s", text.Percent(r.OfWhole()))
 	}
 	fmt.Fprintf(&b, "; hidden of the sums: %.0f %%\n", 100*r.Hidden())
+	fmt.Fprintf(&b, "each measured in turn, in %s of %s\n", count(r.Rounds, "round"), count(r.Steps, "step"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -52,6 +52,28 @@ func TestRunMany(t *testing.T) {
 	}
 }
 
+// The numbers of steps follow the time that one takes.
+func TestManyWithin(t *testing.T) {
+	for step, want := range map[float64][3]int{0.001: {3, 3, 10}, 0.25: {3, 3, 10}, 0.5: {3, 1, 5}, 2.5: {3, 0, 1}, 5: {2, 0, 1}, 60: {1, 0, 1}} {
+		o := ManyOptions{Options: Options{Steps: 10, Warmup: 3}, Rounds: 3, Within: 40 * time.Second}
+		if o.within(step); [3]int{o.Rounds, o.Warmup, o.Steps} != want {
+			t.Errorf("%g s: %d rounds, %d steps to warm up, %d steps; want %v", step, o.Rounds, o.Warmup, o.Steps, want)
+		}
+	}
+	rankstest.Run(t, 2, time.Minute, func(g *ranks.Group) error {
+		dev, err := cpu.New(cpu.Options{Threads: 1})
+		if err != nil {
+			return err
+		}
+		defer dev.Close()
+		r, err := RunMany(t.Context(), dev, ManyOptions{Options: Options{Model: "lenet", Batch: 4, Seed: 1}, Ranks: g, Within: time.Nanosecond})
+		if err == nil && (r.Rounds != 1 || r.Steps != 1) {
+			err = fmt.Errorf("%+v", r)
+		}
+		return err
+	})
+}
+
 func TestManyResult(t *testing.T) {
 	s := func(x float64) Spread { return spread([]float64{x}) }
 	r := ManyResult{Batch: 10, Ranks: 4, Alone: s(1), All: s(1.25), Apart: s(1.2), Whole: s(1), Sums: s(.2)}
