@@ -74,16 +74,18 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_rescale(const T *x, T *y
 }
 
 // nn_images cuts a window out of each image, mirrors it where asked to and looks its pixels up in a table [256,C]. What is outside
-// the image is level 0.
+// the image is level 0. The result has all channels, of which those of the image lie in the middle, between zeros.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_images(const unsigned char *pixels, const int *crops, const float *table, T *y,
-                                     int h, int w, int channels, int height, int width, long long n) {
+                                     int h, int w, int channels, int height, int width, int all, long long n) {
+	int before = (all - channels) / 2;
 	EACH(at, n) {
-		int c = at % channels, j = at / channels % width, i = at / channels / width % height;
-		long long image = at / channels / width / height;
+		int c = (int)(at % all) - before, j = at / all % width, i = at / all / width % height;
+		long long image = at / all / width / height;
 		const int *crop = crops + 3 * image;
 		long long row = (long long)crop[0] + i, col = (long long)crop[1] + (crop[2] ? width - 1 - j : j);
 		bool inside = row >= 0 && row < h && col >= 0 && col < w;
-		y[at] = narrow(table[(inside ? pixels[((image * h + row) * w + col) * channels + c] : 0) * channels + c]);
+		bool there = c >= 0 && c < channels;
+		y[at] = narrow(there ? table[(inside ? pixels[((image * h + row) * w + col) * channels + c] : 0) * channels + c] : 0);
 	}
 }
 

@@ -237,6 +237,65 @@ func TestNetRewrite(t *testing.T) {
 	}
 }
 
+// In 16 bits a convolution of images reads eight channels, which the images are made with, and the gradient of its weights loses the zeros
+// again. Images that others read, or that have one channel, stay as they are.
+func TestNetStem(t *testing.T) {
+	gputest.NeedDNN(t)
+	const padded, plain = "images shortcut shortcut conv2d conv2d_grad_weight shortcut_grad", "images conv2d conv2d_grad_weight"
+	for _, test := range []struct {
+		precision number.Precision
+		channels  int
+		kept      bool
+		want      string
+	}{
+		{number.BFloat16, 3, false, padded},
+		{number.Float16, 4, false, padded},
+		{number.BFloat16, 3, true, plain},
+		{number.BFloat16, 1, false, plain},
+		{number.Float32, 3, false, plain},
+	} {
+		d, err := openNet(Options{Precision: test.precision})()
+		check(t, err)
+		c := test.channels
+		pixels, crops := op.T(op.Uint8, 2, 4, 4, c), op.T(op.Int32, 2, 3)
+		x, w, y := op.T(op.Float32, 2, c, 4, 4), op.T(op.Float32, 8, c, 3, 3), op.T(op.Float32, 2, 8, 4, 4)
+		ones := make([]float64, c)
+		for i := range ones {
+			ones[i] = 1
+		}
+		conv := op.Conv2D{Pad: [2]int{1, 1}}
+		p := &device.Program{Keep: []int{5, 6}}
+		if test.kept {
+			p.Keep = append(p.Keep, 4)
+		}
+		for _, v := range []op.Type{pixels, crops, w, y, x, y, w} {
+			p.Values = append(p.Values, device.Value{Type: v, Layout: d.Layout(v, device.Data)})
+		}
+		p.Steps = []device.Step{
+			{Op: op.Images{DType: op.Float32, Height: 4, Width: 4, Mean: ones, Std: ones}, In: []int{0, 1}, Out: 4},
+			{Op: conv, In: []int{4, 2}, Out: 5},
+			{Op: op.Conv2DGradWeight{Conv2D: conv, Weight: w.Shape}, In: []int{4, 3}, Out: 6},
+		}
+		d.(device.Rewriter).Rewrite(p)
+		var kinds []string
+		for _, s := range p.Steps {
+			kinds = append(kinds, s.Op.Kind())
+			var in []op.Type
+			for _, v := range s.In {
+				in = append(in, p.Values[v].Type)
+			}
+			if out, err := s.Op.Infer(in...); err != nil || !out.Equal(p.Values[s.Out].Type) {
+				t.Errorf("%v of %v: %v, %v, want %v", s.Op, in, out, err, p.Values[s.Out].Type)
+			}
+		}
+		groups := d.(device.Grouper).Group(p)
+		if got := strings.Join(kinds, " "); got != test.want || (len(groups) == 1 && slices.Equal(groups[0], []int{0, 1})) != (got == padded) {
+			t.Errorf("%v, %d channels: %s in groups %v, want %s", test.precision, c, got, groups, test.want)
+		}
+		check(t, d.Close())
+	}
+}
+
 // recorder is a Device that notes the kinds of ops that it runs.
 type recorder struct{ *Device }
 

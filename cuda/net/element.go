@@ -47,9 +47,11 @@ func (s step) activations() (form, []want) {
 }
 
 // images lowers the crops of images. What each of the 256 levels of each channel becomes is a table.
+// images lowers the window of images, whose result may have more channels than they have.
 func (s step) images(o op.Images) (*lowering, error) {
-	from := s.InType(0).Shape // NHWC
+	from, to := s.InType(0).Shape, s.OutType().Shape // NHWC, NCHW
 	channels := from[3]
+	pixels := to[0] * to[2] * to[3] * channels
 	return s.result(form{last: true, narrow: s.d.narrow()}, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
 		levels := make([]float32, 256*channels)
 		for i := range levels {
@@ -61,7 +63,8 @@ func (s step) images(o op.Images) (*lowering, error) {
 			b.fail(err)
 			return
 		}
-		b.each("element.cu", "nn_images", s.OutType().Shape.Size(), in[0].Part(min(in[0].Bytes(), int64(s.OutType().Shape.Size())), 0), in[1], table, out.Written(), from[1], from[2], channels, o.Height, o.Width)
+		b.each("element.cu", "nn_images", s.OutType().Shape.Size(), in[0].Part(min(in[0].Bytes(), int64(pixels)), 0), in[1], table,
+			out.Written(), from[1], from[2], channels, o.Height, o.Width, to[1])
 	}), nil
 }
 
