@@ -15,6 +15,58 @@ import (
 	"onlinerna/cuda/sim"
 )
 
+// choiceCase is a choice among what there is for a convolution.
+type choiceCase struct {
+	name     string
+	shape    Shape
+	o        Options
+	number   int // of the stand-in's algorithm or engine
+	measured bool
+	files    int // in which choices are then kept
+}
+
+// choices makes choices one after the other. Behind each of the damages to the files that keep them the third is measured once more, and kept
+// again.
+func choices(t *testing.T, pattern string, choose func(s Shape, o Options) (number int, measured bool), cases []choiceCase, damages []func(kept []byte) []byte) {
+	t.Helper()
+	files := func() []string {
+		t.Helper()
+		list, err := filepath.Glob(pattern)
+		check(t, err)
+		return list
+	}
+	for _, c := range cases {
+		if number, measured := choose(c.shape, c.o); sim.Active() && (number != c.number || measured != c.measured || len(files()) != c.files) {
+			t.Errorf("%s: number %d, measured %v, files %q", c.name, number, measured, files())
+		}
+	}
+	c := cases[2]
+	for i, damage := range damages {
+		if !sim.Active() {
+			return
+		}
+		for _, f := range files() {
+			b, err := os.ReadFile(f)
+			check(t, err)
+			check(t, os.WriteFile(f, damage(b), 0o644))
+		}
+		if number, measured := choose(c.shape, c.o); number != c.number || !measured {
+			t.Errorf("damage %d: number %d, measured %v", i, number, measured)
+		}
+		if number, measured := choose(c.shape, c.o); number != c.number || measured {
+			t.Errorf("damage %d, it is not written anew: number %d, measured %v", i, number, measured)
+		}
+	}
+}
+
+// written damages a file by writing something else.
+func written(text string) func([]byte) []byte { return func([]byte) []byte { return []byte(text) } }
+
+// replaced damages a file in one place.
+func replaced(old, by string) func([]byte) []byte {
+	return func(b []byte) []byte { return []byte(strings.Replace(string(b), old, by, 1)) }
+}
+
 // The fastest algorithm is measured once, whatever the heuristics say, and kept in a file, which is made anew where it is damaged.
 func TestConvolutionChoice(t *testing.T) {
 	needDNN(t)
@@ -42,22 +94,9 @@ func TestConvolutionChoice(t *testing.T) {
 		check(t, v.Run(x, w, y, m.All()))
 		return int(v.v.algo), runs()-before > 2
 	}
-	files := func() []string {
-		t.Helper()
-		list, err := filepath.Glob(filepath.Join(folder, "*"))
-		check(t, err)
-		return list
-	}
 	measure := Options{Measure: true}
 	narrow := Options{Measure: true, Precision: number.BFloat16}
-	for _, test := range []struct {
-		name     string
-		shape    Shape
-		o        Options
-		algo     int // of the stand-in
-		measured bool
-		files    int
-	}{
+	choices(t, filepath.Join(folder, "*"), choose, []choiceCase{
 		{"by heuristics", single, Options{}, 1, false, 0},
 		{"the same bits in each run", single, Options{Measure: true, Deterministic: true}, 1, false, 0},
 		{"measured", single, measure, 0, true, 1},
@@ -66,35 +105,10 @@ func TestConvolutionChoice(t *testing.T) {
 		{"in other bits", blur, narrow, 1, true, 3},
 		{"with other scratch", single, Options{Measure: true, Workspace: 1 << 21}, 0, true, 4},
 		{"all kept", blur, narrow, 1, false, 4},
-	} {
-		algo, measured := choose(test.shape, test.o)
-		if sim.Active() && (algo != test.algo || measured != test.measured) || sim.Active() && len(files()) != test.files {
-			t.Errorf("%s: algorithm %d, measured %v, files %q", test.name, algo, measured, files())
-		}
-	}
-	if !sim.Active() {
-		return
-	}
-	for _, damage := range []string{"", "{", strings.Repeat("x", 100), `{"key":"other","algorithm":1,"math":3}`, `{"algorithm":7}`} {
-		for _, f := range files() {
-			check(t, os.WriteFile(f, []byte(damage), 0o644))
-		}
-		if algo, measured := choose(single, measure); algo != 0 || !measured {
-			t.Errorf("behind a file of %q: algorithm %d, measured %v", damage, algo, measured)
-		}
-		if algo, measured := choose(single, measure); algo != 0 || measured {
-			t.Errorf("it is not written anew: algorithm %d, measured %v", algo, measured)
-		}
-	}
-	// An algorithm that is kept and no longer there.
-	for _, f := range files() {
-		b, err := os.ReadFile(f)
-		check(t, err)
-		check(t, os.WriteFile(f, []byte(strings.Replace(string(b), `"algorithm":0`, `"algorithm":5`, 1)), 0o644))
-	}
-	if algo, measured := choose(single, measure); algo != 0 || !measured {
-		t.Errorf("an algorithm that is not there: %d, measured %v", algo, measured)
-	}
+	}, []func([]byte) []byte{
+		written(""), written("{"), written(strings.Repeat("x", 100)), written(`{"key":"other","algorithm":1,"math":3}`), written(`{"algorithm":7}`),
+		replaced(`"algorithm":0`, `"algorithm":5`), // one that is no longer there
+	})
 }
 
 // Where none can be timed it is the first of the heuristics. None that runs, and a GPU that is lost, are errors.

@@ -5,7 +5,6 @@ package dnn
 import (
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -86,21 +85,8 @@ func TestPlanChoice(t *testing.T) {
 		check(t, err)
 		return v.Plans().Engine().Number, sim.Calls("cudnnBackendExecute")-before > 2
 	}
-	files := func() []string {
-		t.Helper()
-		list, err := filepath.Glob(filepath.Join(folder, "plan-*"))
-		check(t, err)
-		return list
-	}
 	measure := Options{Measure: true, Precision: number.BFloat16}
-	for _, test := range []struct {
-		name     string
-		shape    Shape
-		o        Options
-		engine   int
-		measured bool
-		files    int
-	}{
+	choices(t, filepath.Join(folder, "plan-*"), choose, []choiceCase{
 		{"by heuristics", single, Options{Precision: number.BFloat16}, 3, false, 0},
 		{"the same bits in each run", single, Options{Precision: number.BFloat16, Measure: true, Deterministic: true}, 3, false, 0},
 		{"measured", single, measure, 1, true, 1},
@@ -108,31 +94,10 @@ func TestPlanChoice(t *testing.T) {
 		{"of another shape", blur, measure, 3, true, 2},
 		{"with other scratch", blur, Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 21}, 3, true, 3},
 		{"all kept", single, measure, 1, false, 3},
-	} {
-		if engine, measured := choose(test.shape, test.o); engine != test.engine || measured != test.measured || len(files()) != test.files {
-			t.Errorf("%s: engine %d, measured %v, files %q", test.name, engine, measured, files())
-		}
-	}
-	for _, damage := range []string{"", "{", `{"key":"other","plan":"x"}`} {
-		for _, f := range files() {
-			check(t, os.WriteFile(f, []byte(damage), 0o644))
-		}
-		if engine, measured := choose(single, measure); engine != 1 || !measured {
-			t.Errorf("behind a file of %q: engine %d, measured %v", damage, engine, measured)
-		}
-		if engine, measured := choose(single, measure); engine != 1 || measured {
-			t.Errorf("it is not written anew: engine %d, measured %v", engine, measured)
-		}
-	}
-	// A plan that cuDNN does not take, and one that does not run.
-	for _, f := range files() {
-		b, err := os.ReadFile(f)
-		check(t, err)
-		check(t, os.WriteFile(f, []byte(strings.Replace(string(b), "stand-in", "[", 1)), 0o644))
-	}
-	if engine, measured := choose(single, measure); engine != 1 || !measured {
-		t.Errorf("a plan that is not taken: engine %d, measured %v", engine, measured)
-	}
+	}, []func([]byte) []byte{
+		written(""), written("{"), written(`{"key":"other","plan":"x"}`),
+		replaced("stand-in", "["), // a plan that cuDNN does not take
+	})
 	check(t, sim.Fault("cudnnBackendExecute@1=5000"))
 	engine, measured := choose(single, measure)
 	check(t, sim.Fault(""))

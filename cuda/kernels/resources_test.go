@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"onlinerna/cuda/internal/cubin"
+	"onlinerna/cuda/internal/gputest"
 )
 
 // resources are what the compiled kernels take of a multiprocessor.
@@ -17,9 +18,6 @@ type resources struct {
 	sync.Mutex
 	rows map[string]map[int]cubin.Kernel // by source and kernel, and by architecture
 }
-
-// leastOccupancy is the share of a multiprocessor's threads that hide the latency of memory, with loads of 16 bytes in flight.
-const leastOccupancy = .5
 
 // check reads an image and holds each kernel to the bounds: what a thread has is in registers, and half of the threads of a multiprocessor
 // run.
@@ -48,9 +46,9 @@ func (r *resources) check(t *testing.T, source string, arch int, image []byte) {
 		}
 		if k.Threads == 0 {
 			t.Errorf("%s has no __launch_bounds__", k.Name)
-		} else if o := m.Occupancy(k, k.Threads, 0); o < leastOccupancy {
-			t.Errorf("%s: %d registers, %d bytes of shared memory and %d threads fill %.0f %% of a multiprocessor, want %.0f %%",
-				k.Name, k.Registers, k.Shared, k.Threads, 100*o, 100*leastOccupancy)
+		} else if o := m.Occupancy(k, k.Threads, 0); o < gputest.LeastOccupancy || k.Registers > gputest.MostRegisters {
+			t.Errorf("%s: %d registers, %d bytes of shared memory and %d threads fill %.0f %% of a multiprocessor, want %.0f %%, and at most %d registers",
+				k.Name, k.Registers, k.Shared, k.Threads, 100*o, 100*gputest.LeastOccupancy, gputest.MostRegisters)
 		}
 	}
 }

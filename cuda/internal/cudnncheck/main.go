@@ -177,14 +177,15 @@ func main() {
 	table := flag.String("table", "", "file of the table: written, or with -compare compared with")
 	compile := flag.String("compile", "", "where graphs of several operations are compiled, as h100/bfloat16, none for nowhere, by default everywhere")
 	compare := flag.Bool("compare", false, "compare the lines that are made with those of the table")
+	update := flag.Bool("update", false, "leave what the table says of other graphs and cards")
 	flag.Parse()
-	if err := run(*cards, *models, *precisions, *batches, *table, *compile, *compare); err != nil {
+	if err := run(*cards, *models, *precisions, *batches, *table, *compile, *compare, *update); err != nil {
 		fmt.Fprintln(os.Stderr, "cudnncheck:", err)
 		os.Exit(1)
 	}
 }
 
-func run(cards, models, precisions, batches, table, compile string, compare bool) error {
+func run(cards, models, precisions, batches, table, compile string, compare, update bool) error {
 	if err := lazy.CuDNN.Load(); err != nil {
 		return err
 	}
@@ -226,6 +227,24 @@ func run(cards, models, precisions, batches, table, compile string, compare bool
 	if compare {
 		return compared(rows, list, table)
 	}
+	if update {
+		known, columns, err := read(table)
+		if err != nil {
+			return err
+		}
+		for key, old := range known {
+			r, ok := rows[key]
+			if !ok {
+				rows[key] = old
+				continue
+			}
+			for _, c := range columns {
+				r.cells[c] = cmp.Or(r.cells[c], old.cells[c])
+			}
+			r.models = old.models
+		}
+		list = columns
+	}
 	text := fmt.Sprintf("# cuDNN %s\nprecision\tgraph\tconvolution\t%s\tmodels\n", dnn.Version(), strings.Join(list, "\t"))
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		r := rows[key]
@@ -242,31 +261,47 @@ func run(cards, models, precisions, batches, table, compile string, compare bool
 	return os.WriteFile(table, []byte(text), 0o644)
 }
 
-// compared says which rows are not in the table.
-func compared(rows map[string]*row, cards []string, table string) error {
+// read gives the rows of a table, by their keys, and its cards.
+func read(table string) (rows map[string]*row, cards []string, err error) {
 	b, err := os.ReadFile(table)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	known := map[string]string{}
-	var columns []string
+	rows = map[string]*row{}
 	for line := range strings.Lines(string(b)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		last := len(fields) - 1
 		switch {
-		case len(fields) < 4:
+		case last < 4:
 		case fields[0] == "precision":
-			columns = fields
+			cards = fields[3:last]
+		case last != 3+len(cards):
+			return nil, nil, fmt.Errorf("%s: a line of %d columns, want %d: %q", table, len(fields), 4+len(cards), line)
 		default:
-			for i := 3; i < min(len(fields), len(columns))-1; i++ {
-				known[strings.Join(fields[:3], "\t")+"\t"+columns[i]] = fields[i]
+			r := &row{precision: fields[0], graph: fields[1], shape: fields[2], models: strings.Fields(fields[last]), cells: map[string]string{}}
+			for i, c := range cards {
+				r.cells[c] = fields[3+i]
 			}
+			rows[r.key()] = r
 		}
+	}
+	return rows, cards, nil
+}
+
+// compared says which rows are not in the table.
+func compared(rows map[string]*row, cards []string, table string) error {
+	known, _, err := read(table)
+	if err != nil {
+		return err
 	}
 	cells, bad := 0, 0
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		for _, c := range cards {
 			cells++
-			got, want := cmp.Or(rows[key].cells[c], "-"), known[key+"\t"+c]
+			got, want := cmp.Or(rows[key].cells[c], "-"), ""
+			if r, ok := known[key]; ok {
+				want = r.cells[c]
+			}
 			if counts, listed := strings.CutSuffix(got, " listed"); listed && strings.HasPrefix(want, counts+" ") || got == want {
 				continue
 			} else {

@@ -50,6 +50,49 @@ var noted struct {
 	rows map[string]map[number.Precision]bool
 }
 
+// Bounds of all kernels, to which package kernels' tests hold them: registers of a thread, and the share of a multiprocessor's threads that
+// run at a time, which hide the latency of memory with loads of 16 bytes in flight.
+const (
+	MostRegisters  = 64
+	LeastOccupancy = .5
+)
+
+// judges says what NVIDIA's own libraries say of a row, where there is no card: cuDNN of its graphs, by the table of "make cudnn-check", and
+// NVRTC of kernels, by package kernels' tests.
+func judges(row, dir string) (string, error) {
+	switch {
+	case row == Spaces || row == Vectors || strings.HasPrefix(row, ByKernels):
+		return fmt.Sprintf("NVRTC 13.5: at most %d registers, no spills, at least %.0f %% of a multiprocessor's threads", MostRegisters, 100*LeastOccupancy), nil
+	case !strings.HasPrefix(row, ByCuDNN) || dir == "":
+		return "", nil
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "cuda", "internal", "cudnncheck", "table.tsv"))
+	if err != nil {
+		return "", err
+	}
+	var all, planned [2]int // graphs of one operation, and of several
+	version := ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if v, ok := strings.CutPrefix(line, "# cuDNN "); ok {
+			version, _, _ = strings.Cut(strings.TrimPrefix(v, " "), "\n")
+		}
+		fields := strings.Split(line, "\t")
+		if len(fields) < 7 || fields[0] == "precision" {
+			continue
+		}
+		several := 0
+		if strings.Contains(fields[1], "+") {
+			several = 1
+		}
+		all[several]++
+		if !slices.ContainsFunc(fields[3:6], func(c string) bool { return !strings.Contains(c, " e") }) {
+			planned[several]++
+		}
+	}
+	return fmt.Sprintf("cuDNN %s plans %d of %d convolutions, and has compiled %d of %d with what is around them", version, planned[0], all[0], planned[1], all[1]), nil
+}
+
 func note(list *map[string]map[number.Precision]bool, name string, p number.Precision) {
 	noted.Lock()
 	defer noted.Unlock()
@@ -75,8 +118,8 @@ func Ran(t *testing.T, row string, p number.Precision) {
 // RanOp notes an op that ran, by its kind.
 func RanOp(kind string, p number.Precision) { note(&noted.ops, kind, p) }
 
-// rows are what was noted, in Markdown.
-func rows() []string {
+// rows are what was noted, in Markdown. The module lies in dir.
+func rows(dir string) ([]string, error) {
 	all := map[string]map[number.Precision]bool{}
 	said := map[string]string{}
 	for row, ps := range noted.rows {
@@ -107,9 +150,13 @@ func rows() []string {
 		if card == "" {
 			card = "never"
 		}
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |", row, list(ps), said[row], card))
+		judged, err := judges(row, dir)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s |", row, list(ps), said[row], judged, card))
 	}
-	return sorted(lines)
+	return sorted(lines), nil
 }
 
 // sorted puts lines into the README's order.
@@ -138,7 +185,7 @@ func list(ps map[number.Precision]bool) string {
 
 const (
 	tableStart = "<!-- GPU table: ONLINERNA_WRITE=1 make gpu-test writes it -->\n"
-	tableHead  = "| op | precision | on the stand-in, compared with | on a real card |\n|-|-|-|-|\n"
+	tableHead  = "| op | precision | on the stand-in, compared with | for sm_80, 90 and 100, without a card | on a real card |\n|-|-|-|-|-|\n"
 	tableEnd   = "<!-- end -->\n"
 )
 
@@ -157,12 +204,15 @@ func checkREADME(own []string) error {
 	if testing.Short() || noGPU != "" || len(own) == 0 {
 		return nil
 	}
-	ran := rows()
+	dir := root()
+	ran, err := rows(dir)
+	if err != nil {
+		return err
+	}
 	if !sim.Active() {
 		fmt.Printf("all of this ran on this card:\n%s%s\n", tableHead, strings.Join(ran, "\n"))
 		return nil
 	}
-	dir := root()
 	if dir == "" {
 		return nil
 	}
