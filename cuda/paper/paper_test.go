@@ -32,13 +32,13 @@ func traffic(t *testing.T, key, model string, batch int, o cuda.NetOptions) (*be
 }
 
 // A step of ResNet-50 has the traffic of the README. What its convolutions take agrees with their operations, and fusions save passes over
-// activations, of which one is 5.7 GB.
+// activations, of which one is 5.7 GB. The five channels of zeros of its images are multiplied, too.
 func TestTraffic(t *testing.T) {
 	r, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.BFloat16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Norm < 45e9 || r.Norm > 51.5e9 || r.Step.FLOP < 6.2e12 || r.Step.FLOP > 6.3e12 || r.Step.Count > 650 || r.Step.Seconds < .025 || r.Step.Seconds > .03 ||
+	if r.Norm < 45e9 || r.Norm > 51.5e9 || r.Step.FLOP < 6.2e12 || r.Step.FLOP > 6.5e12 || r.Step.Count > 650 || r.Step.Seconds < .025 || r.Step.Seconds > .03 ||
 		r.Likely < .035 || r.Likely > .04 || r.RNA.Read < 2e9 || len(r.Works) != r.Step.Count {
 		t.Errorf("norm %d bytes, likely %g s, step %+v, RNA %+v", r.Norm, r.Likely, r.Step, r.RNA)
 	}
