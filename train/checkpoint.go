@@ -77,6 +77,14 @@ func (r *Run) dueAfter(step int) bool {
 // Save writes the state of the run to a new folder in "checkpoint" in that of the run. Of those before, as many as Config.CheckpointKeep says stay,
 // with it.
 func (r *Run) Save() error {
+	if err := r.saveLater(); err != nil {
+		return err
+	}
+	return r.Config.Ranks.Together(r.written())
+}
+
+// saveLater is Save that does not wait until the files are on the disk. What goes wrong from then on is an error of the next step or checkpoint.
+func (r *Run) saveLater() error {
 	if r.Config.Out == "" {
 		return errors.New("the run has no folder to save its state in")
 	}
@@ -90,10 +98,13 @@ func (r *Run) Save() error {
 	return r.profiler.between("checkpoint", r.saveTogether)
 }
 
-// saveTogether writes the state of the run: rank 0 does, while the others give it what only they have.
+// saveTogether writes the state of the run, behind the back of what follows: rank 0 does, while the others give it what only they have.
 func (r *Run) saveTogether() error {
 	g := r.Config.Ranks
 	var err error
+	if err := g.Together(r.written()); err != nil {
+		return err
+	}
 	if g.First() {
 		err = r.save()
 	} else {
@@ -119,7 +130,7 @@ func (r *Run) saveDivided(h DividedHook, dir string) (json.RawMessage, error) {
 func (r *Run) save() error {
 	root := filepath.Join(r.Config.Out, checkpointDir)
 	m := store.Manifest{Epoch: r.pos.Epoch, Batch: r.pos.Batch, Step: r.pos.Steps}
-	_, err := store.Write(root, r.Config.CheckpointKeep, m, func(tmp string) error {
+	d, err := store.Begin(root, m, func(tmp string) error {
 		if err := r.Config.Write(tmp); err != nil {
 			return err
 		}
@@ -157,10 +168,11 @@ func (r *Run) save() error {
 			return err
 		}
 		return files.Write(filepath.Join(tmp, stateName), append(b, '\n'))
-	}, r.showConfig)
+	})
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint: %w", err)
 	}
+	r.finish(d)
 	return nil
 }
 

@@ -52,6 +52,9 @@ func (r *Run) savedState() string {
 	if r.Config.Out == "" {
 		return ""
 	}
+	if r.writing != nil {
+		<-r.writing.done
+	}
 	dir, _ := Checkpoint(r.Config.Out)
 	return dir
 }

@@ -160,6 +160,9 @@ func (r *Run) beginFolder() error {
 		return err
 	}
 	if err = r.saveTogether(); err == nil {
+		err = r.Config.Ranks.Together(r.written())
+	}
+	if err == nil {
 		return nil
 	}
 	if r.Config.Ranks.First() {
@@ -172,15 +175,15 @@ func holdsRun(out, name string) error {
 	return fmt.Errorf("%s holds a run already (%s): resume it, or choose another folder", out, name)
 }
 
-// saveGood saves the state of a run in an epoch.
-func (r *Run) saveGood() error {
+// saveGood saves the state of a run in an epoch, by Save or saveLater.
+func (r *Run) saveGood(save func() error) error {
 	if err := r.averageStats(); err != nil {
 		return err
 	}
 	if err := r.checkWeights(); err != nil { // a good checkpoint is not to be replaced by a useless one
 		return err
 	}
-	return r.Save()
+	return save()
 }
 
 // interrupt saves the state of a run that is to stop.
@@ -191,7 +194,7 @@ func (r *Run) interrupt() error {
 		}
 		return ErrInterrupted
 	}
-	if err := r.saveGood(); err != nil {
+	if err := r.saveGood(r.Save); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w in epoch %d after step %d, state saved in %s", ErrInterrupted, r.pos.Epoch, r.pos.Steps, r.Config.Out)
@@ -224,10 +227,13 @@ func (r *Run) epoch() error {
 	r.History = append(r.History, rec)
 	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped}
 	save, err := r.atEpochEnd(rec.Epoch)
-	if err != nil || !save {
+	switch {
+	case err != nil || !save:
 		return err
+	case rec.Epoch == r.Config.Epochs:
+		return r.Save()
 	}
-	return r.Save()
+	return r.saveLater()
 }
 
 // record evaluates the weights at the end of an epoch.

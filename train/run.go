@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"onlinerna/data"
+	"onlinerna/internal/hostmemory"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
-	"onlinerna/internal/hostmemory"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/profile"
@@ -68,6 +68,7 @@ type Run struct {
 	begun        bool            // the folder holds this run
 	locked       *store.Lock     // the folder
 	due          due             // the next checkpoint
+	writing      *background     // a checkpoint, or nil
 	profiler     *profiler       // nil without Config.Profile
 	beyond       error           // after which the weights are further than pos
 	ctx          context.Context // of what is under way
@@ -459,7 +460,7 @@ func (r *Run) Close() error {
 			v.Free()
 		}
 	}
-	errs = append(errs, r.locked.Release())
+	errs = append(errs, r.written(), r.locked.Release())
 	r.locked = nil
 	if r.reserved != "" {
 		if os.Remove(r.reserved) == nil { // it is empty

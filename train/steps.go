@@ -134,6 +134,9 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 	}
 	if x.last {
 		f.profiler.ends(f.steps)
+		if err := f.unwritten(); err != nil && c.Ranks.Single() { // ranks hear of it at the next checkpoint
+			return f.behind(err)
+		}
 		if f.stop || f.ctx.Err() != nil {
 			return f.behind(errStop)
 		}
@@ -142,7 +145,7 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 				return err
 			}
 			f.count()
-			if err := f.saveGood(); err != nil {
+			if err := f.saveGood(f.saveLater); err != nil {
 				return err
 			}
 			f.mark = time.Now() // writing is not computing

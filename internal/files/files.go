@@ -62,6 +62,7 @@ func (f *File) CommitUnsynced() error { return f.commit(false) }
 
 func (f *File) commit(sync bool) error {
 	var err error
+	sync = sync && !syncsLater(f.path)
 	if f.mode != 0 {
 		err = f.Chmod(f.mode)
 	}

@@ -9,12 +9,12 @@ import (
 	"time"
 	"unsafe"
 
+	"onlinerna/internal/hostmemory"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
 	"onlinerna/rna/kernel"
 	"onlinerna/train/hook"
-	"onlinerna/internal/hostmemory"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/shard"
 )

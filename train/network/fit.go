@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"onlinerna/internal/hostmemory"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
-	"onlinerna/internal/hostmemory"
 )
 
 // AutoBatch in the place of a batch size stands for what [Network.Fit] finds: the largest batch that fits in the memory of the device, 1, 2,

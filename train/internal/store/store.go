@@ -74,50 +74,67 @@ func List(root string) ([]string, error) {
 
 func name(n int) string { return fmt.Sprintf("%06d", n) }
 
-// Write makes a new checkpoint of what fill leaves in an empty folder, then calls done, if it is not nil, and removes all but so many of the newest.
-// m says where the run is. Nothing but Write and [Acquire] may write to root.
-func Write(root string, keep int, m Manifest, fill, done func(dir string) error) (string, error) {
+// A Draft is a checkpoint whose files are written, of which none need be on the disk yet.
+type Draft struct {
+	root, dir string
+	m         Manifest
+}
+
+// Begin starts a new checkpoint of what fill leaves in an empty folder. m says where the run is. Nothing but drafts and [Acquire] may write to root, one
+// at a time.
+func Begin(root string, m Manifest, fill func(dir string) error) (*Draft, error) {
 	if err := files.MkdirAll(root); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := clean(root); err != nil {
-		return "", err
+		return nil, err
 	}
 	next := 1
 	all, err := os.ReadDir(root)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, e := range all { // damaged ones, too
 		if n, err := strconv.Atoi(strings.TrimSuffix(e.Name(), damaged)); err == nil {
 			next = max(next, n+1)
 		}
 	}
-	dir := filepath.Join(root, name(next))
-	tmp := dir + unfinished
-	err = files.Mkdir(tmp)
+	d := &Draft{root: root, dir: filepath.Join(root, name(next)), m: m}
+	if err := files.Mkdir(d.tmp()); err != nil {
+		return nil, err
+	}
+	defer files.SyncLater(d.tmp())()
+	if err := fill(d.tmp()); err != nil {
+		files.RemoveAll(d.tmp())
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Draft) tmp() string { return d.dir + unfinished }
+
+// Finish makes the draft a checkpoint, which is on the disk then, calls done, if it is not nil, and removes all but so many of the newest.
+func (d *Draft) Finish(keep int, done func(dir string) error) (string, error) {
+	err := files.SyncFiles(d.tmp())
 	if err == nil {
-		err = fill(tmp)
+		err = seal(d.tmp(), d.m)
 	}
 	if err == nil {
-		err = seal(tmp, m)
-	}
-	if err == nil {
-		err = files.Rename(tmp, dir)
+		err = files.Rename(d.tmp(), d.dir)
 	}
 	if err != nil {
-		files.RemoveAll(tmp)
+		files.RemoveAll(d.tmp())
 		return "", err
 	}
-	if err := files.SyncDir(root); err != nil {
+	if err := files.SyncDir(d.root); err != nil {
 		return "", err
 	}
 	if done != nil {
-		if err := done(dir); err != nil {
+		if err := done(d.dir); err != nil {
 			return "", err
 		}
 	}
-	list, err := List(root)
+	list, err := List(d.root)
 	if err != nil {
 		return "", err
 	}
@@ -126,7 +143,16 @@ func Write(root string, keep int, m Manifest, fill, done func(dir string) error)
 			return "", err
 		}
 	}
-	return dir, nil
+	return d.dir, nil
+}
+
+// Write is Begin and Finish.
+func Write(root string, keep int, m Manifest, fill, done func(dir string) error) (string, error) {
+	d, err := Begin(root, m, fill)
+	if err != nil {
+		return "", err
+	}
+	return d.Finish(keep, done)
 }
 
 // remove removes a checkpoint, its manifest first: without it there is none.

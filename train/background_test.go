@@ -1,0 +1,95 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"onlinerna/internal/files"
+)
+
+// TestTrainingGoesOn holds up a checkpoint on its way to the disk: the next step is made meanwhile, and the checkpoint after it waits.
+func TestTrainingGoesOn(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.CheckpointSteps, c.StepsLimit, c.Epochs = 2, 6, 1
+	released, waited := make(chan struct{}), false
+	release := sync.OnceFunc(func() { close(released) })
+	files.Trace = func(x files.Change) {
+		if x.What == files.Filled && x.Synced && strings.Contains(x.Path, "000002.new") {
+			select {
+			case <-released:
+			case <-time.After(20 * time.Second):
+				waited = true
+			}
+		}
+	}
+	defer func() { files.Trace = nil }()
+	steps := 0
+	r := newRun(t, c, cpuDevice(t, 1), watch{Step: func(s *State) error {
+		if steps++; steps == 4 { // the checkpoint after step 2 is under way
+			release()
+		}
+		return nil
+	}})
+	if err := r.Train(context.Background()); err != nil || steps != 6 || waited {
+		t.Errorf("%d steps, %v; training waited for a checkpoint: %v", steps, err, waited)
+	}
+	if _, err := ReadConfig(c.Out); err != nil {
+		t.Error(err)
+	}
+}
+
+// spoiling leaves something in a checkpoint that cannot be a part of it.
+type spoiling struct {
+	watch
+	saves int
+}
+
+func (*spoiling) Name() string { return "spoiling" }
+
+func (h *spoiling) Save(_ *State, dir string) (json.RawMessage, error) {
+	if h.saves++; h.saves == 3 {
+		return json.RawMessage("1"), os.Mkdir(filepath.Join(dir, "spoiling.folder"), 0o777)
+	}
+	return json.RawMessage("1"), nil
+}
+
+func (*spoiling) Load(*State, string, json.RawMessage) error { return nil }
+
+// TestBackgroundFailure has a checkpoint fail on its way to the disk: the run ends at a later step with the file named, and goes on from the checkpoint
+// before as if nothing had been.
+func TestBackgroundFailure(t *testing.T) {
+	dir := t.TempDir()
+	c := tiny(filepath.Join(dir, "plain"))
+	c.CheckpointSteps, c.StepsLimit, c.Epochs = 2, 8, 1
+	trained(t, c, cpuDevice(t, 1), &spoiling{saves: 9})
+	c.Out = filepath.Join(dir, "spoiled")
+	r := newRun(t, c, cpuDevice(t, 1), &spoiling{})
+	err := r.Train(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "writing the checkpoint") || !strings.Contains(err.Error(), "spoiling.folder") {
+		t.Fatal(err)
+	}
+	if _, _, steps := r.Position(); steps < 4 || steps > 6 {
+		t.Errorf("the run ended after step %d, want 5 or, at the latest, 6", steps)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	again, err := Resume(c.Out, cpuDevice(t, 1), nil, &spoiling{saves: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, _, steps := again.Position(); steps != 2 {
+		t.Errorf("resumed after step %d, want 2", steps)
+	}
+	if err := again.Train(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	sameFolders(t, c.Out, filepath.Join(dir, "plain"))
+}
