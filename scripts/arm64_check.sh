@@ -10,12 +10,12 @@ if ! command -v qemu-aarch64 >/dev/null; then
 	$sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user
 fi
 export GOOS=darwin
-go vet ./internal/... ./nn/... ./rna/...
+go vet ./internal/... ./nn/device/cpu/... ./rna/...
 export GOOS=linux
-go vet ./internal/... ./nn/device/... ./rna/...
+go vet ./internal/... ./nn/device/cpu/... ./rna/...
 
 check() { go test -short -exec qemu-aarch64 "$@"; }
 check ./internal/level ./internal/parallel ./nn/device/cpu/internal/... ./rna/kernel ./rna/convex/internal/kern
 check -run '^(TestDevice|TestWorkersGiveEqualBits|TestGroupsEqualSingleSteps|TestGradInputGroups|TestEvaluationGroups|TestExpressionGroups|TestMaxPoolGradBehindReLU)$' ./nn/device/cpu
 check -run '^(TestGram|TestGramRow|TestCopies|TestRing|TestModesAgree|TestCombination|TestAcceleratorIsTheLoop|TestAndersonByHand)$' ./rna
-check -run '^(TestGradients|TestLogisticExtremes|TestProcessors|TestCodes|TestStrips)$' ./rna/convex
+check -run '^(TestGradients|TestLogisticExtremes|TestOptimum|TestBFGSInverse|TestStrips)$' ./rna/convex

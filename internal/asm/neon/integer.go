@@ -102,13 +102,12 @@ func (k *Func) immediate(name string, g, a GP, x int) {
 	k.put(regs(g), regs(a), func() string { return fmt.Sprintf("%s $%d, %v, %v", name, x, a, g) })
 }
 
-// Add sets g to a + b, Sub to a − b, Mul to a · b, AddI to a + x, SubI to a − x, AddShift to a + b·2ⁿ, Shift to a·2ⁿ, ShiftRight
+// Add sets g to a + b, Sub to a − b, Mul to a · b, AddI to a + x, AddShift to a + b·2ⁿ, Shift to a·2ⁿ, ShiftRight
 // to a/2ⁿ, And to the bits that a and x have.
 func (k *Func) Add(g, a, b GP)            { k.three("ADD", g, a, b) }
 func (k *Func) Sub(g, a, b GP)            { k.three("SUB", g, a, b) }
 func (k *Func) Mul(g, a, b GP)            { k.three("MUL", g, a, b) }
 func (k *Func) AddI(g, a GP, x int)       { k.immediate("ADD", g, a, x) }
-func (k *Func) SubI(g, a GP, x int)       { k.immediate("SUB", g, a, x) }
 func (k *Func) Shift(g, a GP, n int)      { k.immediate("LSL", g, a, n) }
 func (k *Func) ShiftRight(g, a GP, n int) { k.immediate("LSR", g, a, n) }
 func (k *Func) And(g, a GP, x int)        { k.immediate("AND", g, a, x) }
@@ -116,7 +115,7 @@ func (k *Func) AddShift(g, a, b GP, n int) {
 	k.put(regs(g), regs(a, b), func() string { return fmt.Sprintf("ADD %v<<%d, %v, %v", b, n, a, g) })
 }
 
-// SubsI is SubI for a branch that asks how the difference compares with 0.
+// SubsI sets g to a − x for a branch that asks how the difference compares with 0.
 func (k *Func) SubsI(g, a GP, x int) { k.immediate("SUBS", g, a, x) }
 
 // AddsI is the same of AddI.
@@ -144,10 +143,9 @@ func (k *Func) Branch(condition, label string) {
 	k.code = append(k.code, instruction{target: label, render: func() string { return op + " " + label }})
 }
 
-// IfZero and IfNot jump where g is 0 and where it is not, IfBit and IfNoBit where bit n is set and where it is not.
+// IfZero and IfNot jump where g is 0 and where it is not, IfNoBit where bit n is not set.
 func (k *Func) IfZero(g GP, label string)         { k.test("CBZ", g, label) }
 func (k *Func) IfNot(g GP, label string)          { k.test("CBNZ", g, label) }
-func (k *Func) IfBit(n int, g GP, label string)   { k.test(fmt.Sprintf("TBNZ $%d,", n), g, label) }
 func (k *Func) IfNoBit(n int, g GP, label string) { k.test(fmt.Sprintf("TBZ $%d,", n), g, label) }
 func (k *Func) test(op string, g GP, label string) {
 	k.code = append(k.code, instruction{target: label, reads: regs(g), render: func() string { return fmt.Sprintf("%s %v, %s", op, g, label) }})

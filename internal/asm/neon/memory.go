@@ -2,19 +2,10 @@ package neon
 
 import "fmt"
 
-// moves are the instructions that move so many bytes of a register.
-var moves = map[int]struct {
-	golang      string
-	load, store uint32 // with an index in a register
-	letter      string
-}{
-	16: {"FMOVQ", 0x3ce06800, 0x3ca06800, "q"},
-	8:  {"FMOVD", 0xfc606800, 0xfc206800, "d"},
-	4:  {"FMOVS", 0xbc606800, 0xbc206800, "s"},
-	2:  {"", 0x7c606800, 0x7c206800, "h"},
-}
+// moves are the instructions that move so many bytes of a register, and what the manual calls those.
+var moves = map[int]struct{ golang, letter string }{16: {"FMOVQ", "q"}, 8: {"FMOVD", "d"}, 4: {"FMOVS", "s"}}
 
-// LoadVec reads 16 bytes of memory, or the first 8, 4 or 2 and zeros. The offset is a multiple of bytes.
+// LoadVec reads 16 bytes of memory, or the first 8 or 4 and zeros. The offset is a multiple of bytes.
 func (k *Func) LoadVec(bytes int, base GP, offset int) Vec {
 	v := k.vec()
 	k.LoadTo(v, bytes, base, offset)
@@ -24,23 +15,13 @@ func (k *Func) LoadVec(bytes int, base GP, offset int) Vec {
 // LoadTo is LoadVec into v.
 func (k *Func) LoadTo(v Vec, bytes int, base GP, offset int) {
 	m := k.move(bytes, offset)
-	k.put(vecs(v), regs(base), func() string {
-		if m == "" {
-			return word(0x7d400000|uint32(offset/2)<<10|base.n()<<5|v.n(), "ldr h%d, [x%d, #%d]", v.n(), base.n(), offset)
-		}
-		return fmt.Sprintf("%s %d(%v), %s", m, offset, base, v.f())
-	})
+	k.put(vecs(v), regs(base), func() string { return fmt.Sprintf("%s %d(%v), %s", m, offset, base, v.f()) })
 }
 
-// StoreVec writes the first 16, 8, 4 or 2 bytes of v.
+// StoreVec writes the first 16, 8 or 4 bytes of v.
 func (k *Func) StoreVec(bytes int, v Vec, base GP, offset int) {
 	m := k.move(bytes, offset)
-	k.put(nil, append(vecs(v), base.r), func() string {
-		if m == "" {
-			return word(0x7d000000|uint32(offset/2)<<10|base.n()<<5|v.n(), "str h%d, [x%d, #%d]", v.n(), base.n(), offset)
-		}
-		return fmt.Sprintf("%s %s, %d(%v)", m, v.f(), offset, base)
-	})
+	k.put(nil, append(vecs(v), base.r), func() string { return fmt.Sprintf("%s %s, %d(%v)", m, v.f(), offset, base) })
 }
 
 func (k *Func) move(bytes, offset int) string {
@@ -49,23 +30,6 @@ func (k *Func) move(bytes, offset int) string {
 		panic(fmt.Sprintf("%s: %d bytes at offset %d", k.name, bytes, offset))
 	}
 	return m.golang
-}
-
-// LoadAt and StoreAt are LoadVec and StoreVec at the sum of two registers.
-func (k *Func) LoadAt(bytes int, base, index GP) Vec {
-	v := k.vec()
-	m := moves[bytes]
-	k.put(vecs(v), regs(base, index), func() string {
-		return word(m.load|index.n()<<16|base.n()<<5|v.n(), "ldr %s%d, [x%d, x%d]", m.letter, v.n(), base.n(), index.n())
-	})
-	return v
-}
-
-func (k *Func) StoreAt(bytes int, v Vec, base, index GP) {
-	m := moves[bytes]
-	k.put(nil, append(vecs(v), base.r, index.r), func() string {
-		return word(m.store|index.n()<<16|base.n()<<5|v.n(), "str %s%d, [x%d, x%d]", m.letter, v.n(), base.n(), index.n())
-	})
 }
 
 // LoadTwo reads 32 bytes of memory.
@@ -78,13 +42,6 @@ func (k *Func) LoadTwo(base GP, offset int) (a, b Vec) {
 // StoreTwo writes them.
 func (k *Func) StoreTwo(a, b Vec, base GP, offset int) {
 	k.put(nil, append(vecs(a, b), base.r), func() string { return fmt.Sprintf("FSTPQ (%s, %s), %d(%v)", a.f(), b.f(), offset, base) })
-}
-
-// Repeated is a number in memory, in all lanes.
-func (k *Func) Repeated(s Shape, base GP) Vec {
-	v := k.vec()
-	k.put(vecs(v), regs(base), func() string { return fmt.Sprintf("VLD1R (%v), [%v.%s]", base, v, s.golang()) })
-	return v
 }
 
 // LoadLane reads lane i of v, and leaves the others; StoreLane writes it.

@@ -18,13 +18,11 @@ const (
 func (s Shape) manual() string { return [...]string{"4s", "2d"}[s] }
 func (s Shape) golang() string { return [...]string{"S4", "D2"}[s] }
 
-// lanes are the letter and the words of a lane.
+// lane is the letter of one.
 func (s Shape) lane() string { return [...]string{"s", "d"}[s] }
 
-// Bytes is the size of a register, Lanes how many numbers of a shape it holds.
+// Bytes is the size of a register.
 const Bytes = 16
-
-func (s Shape) Lanes() int { return [...]int{4, 2}[s] }
 
 // Size is that of a lane.
 func (s Shape) Size() int { return [...]int{4, 8}[s] }
@@ -49,7 +47,7 @@ func float(code uint32) operation { return operation{code: [2]uint32{code, code 
 
 func unary(code uint32) operation { o := float(code); o.unary = true; return o }
 
-func integer(code uint32, golang string) operation {
+func named(code uint32, golang string) operation {
 	o := float(code)
 	o.golang = golang
 	return o
@@ -64,22 +62,19 @@ func (o operation) onto() operation { o.adds = true; return o }
 // operations have the names of the manual.
 var operations = map[string]operation{
 	"fadd": float(0x4e20d400), "fsub": float(0x4ea0d400), "fmul": float(0x6e20dc00), "fdiv": float(0x6e20fc00),
-	"fmax": float(0x4e20f400), "fmin": float(0x4ea0f400), "faddp": float(0x6e20d400),
-	"fmla": withGo(float(0x4e20cc00).onto(), "VFMLA"), "fmls": withGo(float(0x4ea0cc00).onto(), "VFMLS"),
+	"fmax": float(0x4e20f400), "fmin": float(0x4ea0f400),
+	"fmla": named(0x4e20cc00, "VFMLA").onto(), "fmls": named(0x4ea0cc00, "VFMLS").onto(),
 	"fcmeq": float(0x4e20e400), "fcmge": float(0x6e20e400), "fcmgt": float(0x6ea0e400),
 	"fsqrt": unary(0x6ea1f800), "fneg": unary(0x6ea0f800), "fabs": unary(0x4ea0f800),
 	"ucvtf": unary(0x6e21d800), "frintn": unary(0x4e218800), "fcvtzs": unary(0x4ea1b800),
-	"add": integer(0x4ea08400, "VADD"), "sub": integer(0x6ea08400, "VSUB"),
-	"cmeq": integer(0x6ea08c00, "VCMEQ"), "cmhi": integer(0x6ea03400, ""), "cmgt": integer(0x4ea03400, ""),
+	"add": named(0x4ea08400, "VADD"), "sub": named(0x6ea08400, "VSUB"),
+	"cmeq": named(0x6ea08c00, "VCMEQ"), "cmhi": named(0x6ea03400, ""),
 	"umax": {code: [2]uint32{0x6ea06400, 0}, golang: "VUMAX"},
-	"zip1": integer(0x4e803800, "VZIP1"), "zip2": integer(0x4e807800, "VZIP2"), "uzp1": integer(0x4e801800, "VUZP1"),
-	"uzp2": integer(0x4e805800, "VUZP2"),
+	"zip1": named(0x4e803800, "VZIP1"), "zip2": named(0x4e807800, "VZIP2"), "uzp1": named(0x4e801800, "VUZP1"),
+	"uzp2": named(0x4e805800, "VUZP2"),
 	"and":  logic(0x4e201c00, "VAND"), "orr": logic(0x4ea01c00, "VORR"), "eor": logic(0x6e201c00, "VEOR"),
 	"bic": logic(0x4e601c00, ""), "bsl": logic(0x6e601c00, "VBSL").onto(), "bit": logic(0x6ea01c00, "VBIT").onto(),
-	"bif": logic(0x6ee01c00, "VBIF").onto(),
 }
-
-func withGo(o operation, name string) operation { o.golang = name; return o }
 
 // Op is a new register with what an operation of the manual's name makes of one or two others.
 func (k *Func) Op(name string, s Shape, from ...Vec) Vec {
@@ -191,13 +186,6 @@ func (k *Func) Singles(lo, hi Vec) Vec {
 	return v
 }
 
-// Single is the lower half of Singles, the other is 0.
-func (k *Func) Single(a Vec) Vec {
-	v := k.vec()
-	k.plain(v, false, 0x0e616800, "fcvtn v%d.2s, v%d.2d", a)
-	return v
-}
-
 // Shifted is a with lanes moved by n bits: up, or down with zeros.
 func (k *Func) Shifted(s Shape, a Vec, n int) Vec {
 	v := k.vec()
@@ -284,12 +272,10 @@ func (k *Func) Number(s Shape, x float64) Vec {
 	return k.Bits(s, math.Float64bits(x))
 }
 
-// Word is the lowest 32 bits of a, Long the lowest 64.
-func (k *Func) Word(a Vec) GP { return k.out("FMOVS", a) }
-func (k *Func) Long(a Vec) GP { return k.out("FMOVD", a) }
-func (k *Func) out(op string, a Vec) GP {
+// Word is the lowest 32 bits of a.
+func (k *Func) Word(a Vec) GP {
 	g := k.gp()
-	k.put(regs(g), vecs(a), func() string { return fmt.Sprintf("%s %s, %v", op, a.f(), g) })
+	k.put(regs(g), vecs(a), func() string { return fmt.Sprintf("FMOVS %s, %v", a.f(), g) })
 	return g
 }
 
