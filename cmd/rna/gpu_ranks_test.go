@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,19 +119,19 @@ func TestRanksOnGPU(t *testing.T) {
 	if slices.Equal(got, losses(t, four)) {
 		t.Error("gradients that are sent as bfloat16 have the same losses")
 	}
-	// Evaluation is dealt, too: 4,000 images in 19 batches.
+	// Evaluation is dealt, too: 40 images in 14 batches.
 	var predictions [2]string
 	for k, device := range []string{"cuda", "cuda:all"} {
 		file := filepath.Join(dir, "predictions.csv")
-		said := doneOnGPUs(t, "eval", "--weights", filepath.Join(one, "final.safetensors"), "--data", "glyphs", "--batch", "211", "--workers", "1", "--precision", "float32",
-			"--predictions", file, "--device", device)
+		said := doneOnGPUs(t, "eval", "--weights", filepath.Join(one, "final.safetensors"), "--data", "glyphs", "--val-split", "0.01", "--batch", "3", "--workers", "1",
+			"--precision", "float32", "--predictions", file, "--device", device)
 		b, err := os.ReadFile(file)
-		if err != nil || strings.Contains(said, "4 ranks on 1 node") != (k == 1) || strings.Count(said, "lenet on 4000 images") != 1 {
+		if err != nil || strings.Contains(said, "4 ranks on 1 node") != (k == 1) || strings.Count(said, "lenet on 40 images") != 1 {
 			t.Errorf("%v\n%s", err, said)
 		}
 		predictions[k] = string(b)
 	}
-	if predictions[0] != predictions[1] || strings.Count(predictions[0], "\n") != 4001 {
+	if predictions[0] != predictions[1] || strings.Count(predictions[0], "\n") != 41 {
 		t.Error("four GPUs have other predictions than one")
 	}
 }
@@ -201,6 +202,12 @@ func TestRanksHangOnGPU(t *testing.T) {
 func TestRanksMistakesOnGPU(t *testing.T) {
 	needGPUs(t, 2)
 	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := fmt.Sprint("MASTER_PORT=", taken.Addr().(*net.TCPAddr).Port)
 	for _, c := range []struct {
 		want string
 		env  []string
@@ -212,6 +219,9 @@ func TestRanksMistakesOnGPU(t *testing.T) {
 		{"not on device cpu", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29511"}, []string{"--device", "cpu"}},
 		{"missing: rank 1", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29512"}, []string{"--comm-timeout", "1s"}},
 		{"is not at localhost:29513", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=29513"}, []string{"--comm-timeout", "1s"}},
+		{"address already in use", []string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, []string{"--comm-timeout", "5s"}},
+		{"rank", []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, []string{"--comm-timeout", "1s"}}, // what listens there is no rank
+		{"WORLD_SIZE=2", []string{"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=localhost", port}, nil},
 		{"is for several GPUs", nil, []string{"--comm-precision", "bfloat16", "--device", "cuda"}},
 		{"float32 or bfloat16", nil, []string{"--comm-precision", "float64", "--device", "cuda:all"}},
 	} {
