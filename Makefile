@@ -48,7 +48,7 @@ gpu-test: sim ## vet and test the GPU code on the stand-in
 
 sim-check: ## check each access of the kernels on a stand-in of its own: races, alignment, memory of the host; slow
 	$(MAKE) --no-print-directory -C cuda/sim/src check OUT=$(CURDIR)/bin/sim-check CHECK=1
-	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim-check ONLINERNA_GPU=require go test -tags gpu -run '$(value CHECKED)' ./cuda/net ./cuda/space
+	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim-check ONLINERNA_GPU=require go test -tags gpu -timeout 0 -run '$(value CHECKED)' ./cuda/net ./cuda/space
 
 # Tests with the kernels of normalisation, pooling, fused steps and RNA, and of the bytes that kernels move: CHECKED=. has all of them.
 CHECKED ?= ^TestNormOfManyBlocks$|^TestNet$/^float(32|16)$/^ops$/(norm|pool)|^TestFusions$|^TestObserve$/^(lenet|resnet20)$|^TestSpaceConcurrent$
