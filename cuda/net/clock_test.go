@@ -6,15 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/nn/device"
 )
 
 func TestNetClock(t *testing.T) {
-	gputest.NeedDNN(t)
-	d, err := openNet(Options{})()
-	check(t, err)
-	defer func() { check(t, d.Close()) }()
+	d := opened(t, Options{})
 	c := d.(device.Clock)
 	v, err := d.NewVector(1 << 20)
 	check(t, err)

@@ -26,6 +26,16 @@ func openNet(o Options) devicetest.Open {
 	return func() (device.Device, error) { return Open(0, o) }
 }
 
+// opened is a device for a test, which closes it.
+func opened(t *testing.T, o Options) device.Device {
+	t.Helper()
+	gputest.NeedDNN(t)
+	d, err := openNet(o)()
+	check(t, err)
+	t.Cleanup(func() { check(t, d.Close()) })
+	return d
+}
+
 func TestNet(t *testing.T) {
 	gputest.NeedDNN(t)
 	for p := number.Float32; p <= number.Float16; p++ {
@@ -130,11 +140,8 @@ func failKernel(t *testing.T, debug bool) {
 }
 
 func TestFaultOfNetMemory(t *testing.T) {
-	gputest.NeedDNN(t)
 	fault(t, "")
-	d, err := openNet(Options{})()
-	check(t, err)
-	defer func() { check(t, d.Close()) }()
+	d := opened(t, Options{})
 	check(t, sim.Fault("cuMemAlloc_v2@0=2"))
 	if _, err := d.NewMemory(1 << 20); !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Errorf("%v, want driver.ErrOutOfMemory", err)
@@ -166,10 +173,7 @@ func TestFaultOfOpenNet(t *testing.T) {
 
 // The device's groups are the ones that its kernels are for.
 func TestNetGroups(t *testing.T) {
-	gputest.NeedDNN(t)
-	d, err := openNet(Options{})()
-	check(t, err)
-	defer func() { check(t, d.Close()) }()
+	d := opened(t, Options{})
 	x, c := op.T(op.Float32, 2, 3, 4, 5), op.T(op.Float32, 3)
 	two := op.T(op.Float32, 2, 3)
 	p := &device.Program{Keep: []int{9, 11}}
@@ -193,10 +197,7 @@ func TestNetGroups(t *testing.T) {
 // A rewritten program has the mask of a ReLU behind a batch normalisation made again, in the group of its gradients, unless somebody else
 // reads the gradient; and running statistics in the group of the statistics.
 func TestNetRewrite(t *testing.T) {
-	gputest.NeedDNN(t)
-	d, err := openNet(Options{})()
-	check(t, err)
-	defer func() { check(t, d.Close()) }()
+	d := opened(t, Options{})
 	x, two, c, one := op.T(op.Float32, 2, 3, 4, 5), op.T(op.Float32, 2, 3), op.T(op.Float32, 3), op.T(op.Float32, 1)
 	program := func(more ...device.Step) *device.Program {
 		p := &device.Program{Keep: []int{6, 10, 11, 12}}

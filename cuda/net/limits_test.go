@@ -16,10 +16,7 @@ import (
 
 // The limits are positive, the net's own precision comes first, and what measuring took is given back.
 func TestNetLimits(t *testing.T) {
-	gputest.NeedDNN(t)
-	dev, err := openNet(Options{Precision: number.BFloat16})()
-	check(t, err)
-	defer func() { check(t, dev.Close()) }()
+	dev := opened(t, Options{Precision: number.BFloat16})
 	d := dev.(*Device)
 	before, err := d.c.Stats()
 	check(t, err)
@@ -44,10 +41,7 @@ func TestNetLimits(t *testing.T) {
 }
 
 func TestNetRoom(t *testing.T) {
-	gputest.NeedDNN(t)
-	dev, err := openNet(Options{})()
-	check(t, err)
-	defer func() { check(t, dev.Close()) }()
+	dev := opened(t, Options{})
 	d := dev.(*Device)
 	free, spare, err := d.Room()
 	check(t, err)
