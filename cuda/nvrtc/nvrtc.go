@@ -43,6 +43,10 @@ func Compile(c *driver.Context, name, source string, options ...string) (*driver
 	}
 	folder := cache.Folder(c.Options().KernelCache)
 	image, cached := p.cached(folder)
+	if !cached { // ranks of a machine compile the same code at the same time: one does
+		defer cache.Alone(folder, p.file())()
+		image, cached = p.cached(folder)
+	}
 	for {
 		if !cached {
 			if image, err = p.compile(); err != nil {

@@ -3,11 +3,15 @@
 package cache
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // Folder is where files are kept: the folder that is asked for, by default onlinerna/cuda in the user's cache folder, or none.
@@ -55,5 +59,24 @@ func Write(folder, name string, content []byte) {
 	}
 	if err != nil {
 		os.Remove(f.Name())
+	}
+}
+
+// Alone waits, for some minutes at most, until no other process makes a file: it has the file then, and need not be made again. The caller calls done when it
+// has made it itself.
+func Alone(folder, name string) (done func()) {
+	if folder == "" || os.MkdirAll(folder, 0o755) != nil {
+		return func() {}
+	}
+	path := filepath.Join(folder, name+".lock")
+	l := flock.New(path)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); !ok || err != nil {
+		return func() {}
+	}
+	return func() {
+		os.Remove(path) // who waits for this one finds the file made
+		l.Unlock()
 	}
 }
