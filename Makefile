@@ -9,12 +9,13 @@ METHODS   ?=
 DEVICE    ?= cpu
 TAGS      ?= gpu
 KILLS     ?= 20
+FUZZ      ?= 60
 STUDY     ?= 1
 CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint soak rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint soak fuzz-short rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -112,6 +113,9 @@ mca-arm64: ## how fast the inner loops of arm64's kernels are on some cores, by 
 
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
+
+fuzz-short: ## give each fuzz target of the readers its part of FUZZ=60 seconds
+	scripts/fuzz.sh $(FUZZ)
 
 soak: ## kill, fill, flip and double short runs, and print what came of it; KILLS=200 FLIPS=300 SEED=1
 	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak$$' -count=1 -timeout 0 -v ./cmd/rna

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// FuzzReadFile reads arbitrary configs; one that is accepted, once written, is read as the same.
+func FuzzReadFile(f *testing.F) {
+	f.Add([]byte(`{"model": "lenet", "batch": 8, "schedule": {"kind": "hold"}, "rna": {"window": 5}}`), false)
+	f.Add([]byte("model: lenet\nbatch: 8\nmean: [0.5]\nrna:\n  window: 5\n"), true)
+	f.Add([]byte("{}{}"), false)
+	f.Add([]byte("a: &a [*a]"), true)
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, b []byte, yaml bool) {
+		path := filepath.Join(dir, "c.json")
+		if yaml {
+			path = filepath.Join(dir, "c.yaml")
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := ReadFile(path)
+		if err != nil {
+			return
+		}
+		if err := c.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read(dir)
+		if err != nil {
+			t.Fatalf("what was read cannot be read again: %v", err)
+		}
+		if err := again.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if third, err := Read(dir); err != nil || !reflect.DeepEqual(third, again) {
+			t.Fatalf("%v: %+v, and then %+v", err, again, third)
+		}
+	})
+}
