@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, bench-pytorch, bench-loader, onnx-check and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, bench-pytorch, bench-loader, onnx-check, arm64-check, mca-arm64 and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50

@@ -18,4 +18,4 @@ check() { go test -short -exec qemu-aarch64 "$@"; }
 check ./internal/level ./internal/parallel ./nn/device/cpu/internal/... ./rna/kernel ./rna/convex/internal/kern
 check -run '^(TestDevice|TestWorkersGiveEqualBits|TestGroupsEqualSingleSteps|TestGradInputGroups|TestEvaluationGroups|TestExpressionGroups|TestMaxPoolGradBehindReLU)$' ./nn/device/cpu
 check -run '^(TestGram|TestGramRow|TestCopies|TestRing|TestModesAgree|TestCombination|TestAcceleratorIsTheLoop|TestAndersonByHand)$' ./rna
-check -run '^(TestGradients|TestLogisticExtremes|TestOptimum|TestBFGSInverse|TestStrips)$' ./rna/convex
+check -run '^(TestGradients|TestLogisticExtremes|TestOptimum|TestBFGSInverse)$' ./rna/convex
