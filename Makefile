@@ -15,7 +15,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint soak fuzz-short rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint race soak fuzz-short rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -104,15 +104,18 @@ bench-logreg-sparse: build $(VENV)/numpy ## the same with scipy.sparse, on data 
 onnx-check: $(VENV)/onnx ## have onnx.checker and onnxruntime judge the files of rna export
 	ONNX_PYTHON=$(abspath $(VENV))/bin/python go test ./train/network -run '^TestONNXRuntime$$' -count=1 -v
 
-# Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
 arm64-check: ## run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
 	scripts/arm64_check.sh
 
 mca-arm64: ## how fast the inner loops of arm64's kernels are on some cores, by llvm-mca; needs Debian's llvm-22, no such processor
 	python3 scripts/mca_arm64.py --least 0.85
 
+# Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
+
+race: ## run all tests under the race detector; needs gcc; builds Gorgonia for it: minutes
+	CGO_ENABLED=1 go test -race -short ./...
 
 fuzz-short: ## give each fuzz target of the readers its part of FUZZ=60 seconds
 	scripts/fuzz.sh $(FUZZ)

@@ -14,6 +14,7 @@ func TestOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
+	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)

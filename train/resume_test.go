@@ -91,6 +91,7 @@ func atStep(k int) func(cancel func()) watch {
 
 // TestResume stops runs and goes on: everything they leave has to equal that of a run that was not stopped.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	images, more := pictures(t, 20, 6, 16), pictures(t, 25, 6, 16)
 	for _, c := range []struct {
 		name string
@@ -198,6 +199,7 @@ func TestResume(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			dev := cpuDevice(t, 2)
 			whole := filepath.Join(t.TempDir(), "whole")
 			want := trained(t, c.make(whole), dev)

@@ -90,6 +90,7 @@ func apart(a, b []float64) float64 {
 
 // Ranks of a batch train as one process that accumulates as many.
 func TestRanksTrainAsOne(t *testing.T) {
+	t.Parallel()
 	colour := pictures(t, 43, 11, 12) // 43 images: 4 batches of 10 and one of 3
 	for _, c := range []struct {
 		name string

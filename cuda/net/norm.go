@@ -59,9 +59,13 @@ func (b *binding) counters(p pass) driver.Access {
 	return s.Part(0, 0) // atomic operations in a cache
 }
 
-// partial is where the blocks of a pass leave two sums a channel, and those that come last read them.
+// partial is where the blocks of a pass leave two sums a channel, and those that come last read them. One that is alone has its own in a cache.
 func (b *binding) partial(p pass, channels int) driver.Access {
-	return b.work.Span(0, int64(2*8*max(p.grid.Y, 1)*channels)).Updated()
+	s := b.work.Span(0, int64(2*8*max(p.grid.Y, 1)*channels))
+	if p.grid.Y <= 1 {
+		return s.Written()
+	}
+	return s.Updated()
 }
 
 // partial is the bytes of the sums of all blocks, wherever activations will lie.
