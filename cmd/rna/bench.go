@@ -94,7 +94,7 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	r.IntVar(&f.Steps, "steps", 10, "steps that are measured")
 	r.IntVar(&f.Warmup, "warmup", 3, "steps before them")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a core)")
+	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)

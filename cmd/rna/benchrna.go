@@ -70,7 +70,7 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 	r := newGroup("Run")
 	r.StringVar(&f.rnaDevice, "rna-device", "auto", "where RNA runs: auto (the CPU, and the first GPU if there is one), cpu, or cuda or cuda:1, a GPU alone")
 	r.StringVar(&f.device, "device", "auto", "of the forward and backward pass: "+deviceHelp)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a core)")
+	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.IntVar(&f.Repeats, "repeats", 5, "of each pass; of quick ones ten times as many")
 	r.IntVar(&f.Net.Steps, "steps", 3, "forward and backward passes, after one to warm up")

@@ -98,7 +98,7 @@ is one rank's, and what is printed and written is as of one process.`,
 	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	r.decodeMemory(&f.decoding)
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a core)")
+	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)

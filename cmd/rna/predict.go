@@ -76,7 +76,7 @@ outputs without names are ImageNet's.`,
 	s.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	s.decodeMemory(&f.decoding)
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
-	s.cores(&f.threads, "threads", "threads that compute (default: one a core)")
+	s.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r, s)
 	return cmd

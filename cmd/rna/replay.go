@@ -71,7 +71,7 @@ windows with two lambdas are four curves. A curve begins where there are snapsho
 	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
-	r.cores(&f.threads, "threads", "threads that compute (default: one a core)")
+	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, p, d, o, r)

@@ -159,7 +159,7 @@ func (f *trainFlags) groups() []group {
 
 	s := newGroup("Run")
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
-	s.cores(&f.Threads, "threads", "threads that compute (default: one a core); results do not depend on it")
+	s.cores(&f.Threads, "threads", "threads that compute (default: one a fast core); results do not depend on it")
 	s.BoolVar(&f.Winograd, "winograd", true, winogradHelp)
 	s.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	s.StringVar(&f.precision, "precision", "", precisionHelp)

@@ -73,7 +73,7 @@ func choose(value string, all []Level) (Level, error) {
 		return best, fmt.Errorf("%s: %w", Variable, err)
 	}
 	if !slices.Contains(all, l) {
-		return best, fmt.Errorf("%s: level %v: this processor or build has %v at most", Variable, l, best)
+		return best, fmt.Errorf("%s: level %v: this processor or build has %v", Variable, l, all)
 	}
 	return l, nil
 }
@@ -94,7 +94,7 @@ func All() []Level { return slices.Clone(all) }
 // panics if processor or build do not have l.
 func Force(l Level) (restore func()) {
 	if !slices.Contains(all, l) {
-		panic(fmt.Sprintf("level: force %v: this processor or build has %v at most", l, best))
+		panic(fmt.Sprintf("level: force %v: this processor or build has %v", l, all))
 	}
 	before := current.Swap(int32(l))
 	return func() { current.Store(before) }

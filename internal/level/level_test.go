@@ -26,6 +26,10 @@ func TestChoose(t *testing.T) {
 			t.Errorf("choose(%q, %v) is %v, %v; want %v", c.value, c.all, got, err, c.want)
 		}
 	}
+	const want = "RNA_CPU: level neon: this processor or build has [go avx2 avx512]"
+	if _, err := choose("neon", amd64); err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
 }
 
 func TestNames(t *testing.T) {

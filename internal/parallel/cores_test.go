@@ -1,9 +1,6 @@
 package parallel
 
-import (
-	"runtime"
-	"testing"
-)
+import "testing"
 
 func TestFast(t *testing.T) {
 	for _, c := range []struct {
@@ -19,7 +16,12 @@ func TestFast(t *testing.T) {
 			t.Errorf("%v: %d fast cores, want %d", c.capacities, got, c.want)
 		}
 	}
-	if n := Cores(); n < 1 || n > runtime.GOMAXPROCS(0) {
-		t.Errorf("%d cores of %d", n, runtime.GOMAXPROCS(0))
+}
+
+func TestCores(t *testing.T) {
+	for _, c := range []struct{ procs, fast, want int }{{8, 4, 4}, {2, 4, 2}, {8, 0, 8}} {
+		if got := cores(c.procs, c.fast); got != c.want {
+			t.Errorf("%d processors, %d fast: %d cores, want %d", c.procs, c.fast, got, c.want)
+		}
 	}
 }

@@ -59,9 +59,6 @@ func watch(ready func() bool) bool {
 	}
 }
 
-// Most is more than any machine has cores: a larger number of goroutines is a mistake.
-const Most = 4096
-
 // NewPool starts workers-1 goroutines. Close ends them.
 func NewPool(workers int) *Pool {
 	p := &Pool{

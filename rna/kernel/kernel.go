@@ -69,8 +69,8 @@ type ops struct {
 	// add[i] adds i+1 products coef[k]·v[k] to row.
 	add [4]combiner
 
-	// narrow rounds row to dst and returns how many elements are done: of 16-bit formats it stops at a group with
-	// elements that are subnormal, or too large. narrowPast stores past the caches; dst is aligned to lines.
+	// narrow rounds row to dst and returns how many elements are done: of 16-bit formats it stops at a group that it
+	// cannot round, such as one with too large elements. narrowPast stores past the caches; dst is aligned to lines.
 	narrow, narrowPast func(dst *byte, row []float64) int
 
 	// largest raises the lanes of top, which have the elements' width, to the bits of n elements without their signs;

@@ -13,14 +13,16 @@ import (
 
 // Options are what a user chooses about the device.
 type Options struct {
-	// Threads is the number of workers; 0 means parallel.Cores. It has no influence on results.
+	// Threads is the number of workers; 0 means GOMAXPROCS, and no more than the fast cores of an arm64 processor that
+	// has two kinds. It has no influence on results.
 	Threads int
 
 	// Direct keeps Winograd's algorithm F(4×4, 3×3) away. Convolutions of 3×3 taps with stride 1, dilation 1 and one
 	// group, and their gradients, otherwise run by it where that is faster: with enough channels and tiles of 4×4
-	// pixels, at the levels of vectors. It needs between a quarter and a third of the multiplications.
+	// pixels, at the levels of vectors.
 	//
-	// Its results are the same bit for bit for any number of workers, and a little less exact: the largest
+	// Winograd's algorithm needs between a quarter and a third of the multiplications. Its results are the same bit
+	// for bit for any number of workers, and a little less exact than those of the direct one: the largest
 	// error of an element, relative to the largest element, is 6e-7 to 1.5e-6, in place of 2e-7 to 9e-7. Where a value
 	// is not finite, so are all of its tile.
 	Direct bool
@@ -42,7 +44,7 @@ var _ device.Grouper = (*Device)(nil)
 // level of instructions; it fails if the processor does not have that level.
 func New(o Options) (*Device, error) {
 	if o.Threads < 0 || o.Threads > parallel.Most {
-		return nil, fmt.Errorf("cpu: %d threads: want 0 (all processors) to %d", o.Threads, parallel.Most)
+		return nil, fmt.Errorf("cpu: %d threads: want 0 (the default) to %d", o.Threads, parallel.Most)
 	}
 	if err := level.Err(); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)

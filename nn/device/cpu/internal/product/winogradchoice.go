@@ -47,7 +47,7 @@ func (g *grid) square() bool {
 func (o *outer) isWinograd() bool { return o.groups == 1 && o.square() }
 
 // prefersWinograd says whether Winograd's algorithm may be used and is faster, for a product of a grid and so many
-// rows: BenchmarkWinograd shows it. With fewer channels or rows than least the transforms cost more than the products
+// rows: on amd64, by BenchmarkWinograd; NEON takes the same numbers. With fewer channels or rows than least the transforms cost more than the products
 // save; with few tiles those of the weights do; and where much of the tiles lies beyond the image there is nothing to save.
 func (d Options) prefersWinograd(g *grid, rows, least int) bool {
 	const tiles, pixels = 40, 8 // at least, and of a tile on average

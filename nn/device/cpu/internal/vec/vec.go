@@ -65,7 +65,7 @@ type Set struct {
 	// MaxWindows sets y to the maxima of windows of x. A maximum is NaN where one of the pixels is.
 	MaxWindows func(y, x []float32, w Windows)
 	// MaxWindowsGrad adds dy to dx where x has the first maximum of each window in row-major order, or its first
-	// NaN.
+	// NaN. Elsewhere it may add 0, which makes 0 of a −0.
 	MaxWindowsGrad func(dy, x, dx []float32, w Windows)
 	// MaxWindowsSet sets dx to dy there and to 0 in the rest of each window. Windows must not overlap.
 	MaxWindowsSet func(dy, x, dx []float32, w Windows)
