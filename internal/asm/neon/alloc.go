@@ -46,7 +46,8 @@ func (k *Func) register(vector bool) *register {
 	return r
 }
 
-// intervals finds from where to where each register has its value. One that has it where a loop begins has it throughout.
+// intervals finds from where to where each register has its value. One that has it where a loop begins has it throughout. That
+// a value made in one turn of a loop is for the next turn, by a jump over where it is made, they do not see: it is a panic.
 func (k *Func) intervals() {
 	labels := make(map[string]int)
 	for i, c := range k.code {
@@ -81,6 +82,12 @@ func (k *Func) intervals() {
 		}
 		if at < i {
 			loops = append(loops, loop{at, i})
+			continue
+		}
+		for _, r := range k.regs {
+			if i < r.first && r.first < at && at < r.last {
+				panic(fmt.Sprintf("%s: instruction %d jumps over %d, which first writes what %d reads", k.name, i, r.first, r.last))
+			}
 		}
 	}
 	for changed := true; changed; {

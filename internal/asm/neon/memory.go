@@ -32,8 +32,9 @@ func (k *Func) move(bytes, offset int) string {
 	return m.golang
 }
 
-// LoadTwo reads 32 bytes of memory.
+// LoadTwo reads 32 bytes of memory. The offset is a multiple of 16, up to 1008.
 func (k *Func) LoadTwo(base GP, offset int) (a, b Vec) {
+	k.two(offset)
 	a, b = k.vec(), k.vec()
 	k.put(vecs(a, b), regs(base), func() string { return fmt.Sprintf("FLDPQ %d(%v), (%s, %s)", offset, base, a.f(), b.f()) })
 	return a, b
@@ -41,7 +42,14 @@ func (k *Func) LoadTwo(base GP, offset int) (a, b Vec) {
 
 // StoreTwo writes them.
 func (k *Func) StoreTwo(a, b Vec, base GP, offset int) {
+	k.two(offset)
 	k.put(nil, append(vecs(a, b), base.r), func() string { return fmt.Sprintf("FSTPQ (%s, %s), %d(%v)", a.f(), b.f(), offset, base) })
+}
+
+func (k *Func) two(offset int) {
+	if offset < 0 || offset%Bytes != 0 || offset/Bytes > 63 {
+		panic(fmt.Sprintf("%s: two registers at offset %d", k.name, offset))
+	}
 }
 
 // LoadLane reads lane i of v, and leaves the others; StoreLane writes it.

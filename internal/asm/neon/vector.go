@@ -24,8 +24,8 @@ func (s Shape) lane() string { return [...]string{"s", "d"}[s] }
 // Bytes is the size of a register.
 const Bytes = 16
 
-// Size is that of a lane.
-func (s Shape) Size() int { return [...]int{4, 8}[s] }
+// size is that of a lane, in bytes.
+func (s Shape) size() int { return [...]int{4, 8}[s] }
 
 func vecs(vs ...Vec) (list []*register) {
 	for _, v := range vs {
@@ -68,7 +68,7 @@ var operations = map[string]operation{
 	"fsqrt": unary(0x6ea1f800), "fneg": unary(0x6ea0f800), "fabs": unary(0x4ea0f800),
 	"ucvtf": unary(0x6e21d800), "frintn": unary(0x4e218800), "fcvtzs": unary(0x4ea1b800),
 	"add": named(0x4ea08400, "VADD"), "sub": named(0x6ea08400, "VSUB"),
-	"cmeq": named(0x6ea08c00, "VCMEQ"), "cmhi": named(0x6ea03400, ""),
+	"cmeq": named(0x6ea08c00, "VCMEQ"), "cmhi": float(0x6ea03400),
 	"umax": {code: [2]uint32{0x6ea06400, 0}, golang: "VUMAX"},
 	"zip1": named(0x4e803800, "VZIP1"), "zip2": named(0x4e807800, "VZIP2"), "uzp1": named(0x4e801800, "VUZP1"),
 	"uzp2": named(0x4e805800, "VUZP2"),
@@ -110,12 +110,16 @@ func (k *Func) Into(v Vec, name string, s Shape, from ...Vec) {
 }
 
 // zeroCompares compare with 0.
-var zeroCompares = map[string]uint32{"fcmgt": 0x4ea0c800, "fcmge": 0x6ea0c800, "fcmeq": 0x4ea0d800, "fcmle": 0x6ea0d800, "fcmlt": 0x4ea0e800}
+var zeroCompares = map[string]uint32{"fcmle": 0x6ea0d800, "fcmlt": 0x4ea0e800}
 
 // CompareZero sets the lanes of v to ones where it compares so with 0.
 func (k *Func) CompareZero(name string, s Shape, a Vec) Vec {
 	v := k.vec()
-	code := zeroCompares[name] | uint32(s)<<22
+	code, ok := zeroCompares[name]
+	if !ok {
+		panic(fmt.Sprintf("%s: %s with 0", k.name, name))
+	}
+	code |= uint32(s) << 22
 	k.put(vecs(v), vecs(a), func() string {
 		return word(code|a.n()<<5|v.n(), "%s v%d.%s, v%d.%s, #0.0", name, v.n(), s.manual(), a.n(), s.manual())
 	})
@@ -189,7 +193,7 @@ func (k *Func) Singles(lo, hi Vec) Vec {
 // Shifted is a with lanes moved by n bits: up, or down with zeros.
 func (k *Func) Shifted(s Shape, a Vec, n int) Vec {
 	v := k.vec()
-	bits := 8 * s.Size()
+	bits := 8 * s.size()
 	k.put(vecs(v), vecs(a), func() string {
 		name, code := "shl", uint32(0x4f005400)|uint32(bits+n)<<16
 		if n < 0 {
@@ -233,12 +237,13 @@ func (k *Func) Pair(a Vec) Vec {
 	return v
 }
 
-// Zero is a vector of zeros, Same another register with the same; Clear and Move set one.
-func (k *Func) Zero() Vec      { v := k.vec(); k.Clear(v); return v }
+// Zero is a vector of zeros, Ones one of ones, Same another register with the same; Move sets one.
 func (k *Func) Same(a Vec) Vec { v := k.vec(); k.Move(v, a); return v }
 func (k *Func) Move(v, a Vec)  { k.Into(v, "orr", S4, a, a) }
-func (k *Func) Clear(v Vec) {
+func (k *Func) Zero() Vec {
+	v := k.vec()
 	k.put(vecs(v), nil, func() string { return word(0x6f00e400|v.n(), "movi v%d.2d, #0", v.n()) })
+	return v
 }
 func (k *Func) Ones() Vec {
 	v := k.vec()
