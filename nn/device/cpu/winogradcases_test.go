@@ -22,7 +22,8 @@ func TestWinogradAsOthers(t *testing.T) {
 	t.Run("NaN", TestNaNIsNotHidden)
 }
 
-// TestWinogradIsExact compares convolutions of many shapes and their gradients with the definitions, in float64.
+// TestWinogradIsExact compares convolutions of many shapes and their gradients with the definitions, in float64; in short mode of
+// four.
 func TestWinogradIsExact(t *testing.T) {
 	type shape struct{ n, c, h, w, o, pad int }
 	shapes := []shape{
@@ -33,6 +34,9 @@ func TestWinogradIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 12 {
 		shapes = append(shapes, shape{1 + r.IntN(4), 1 + r.IntN(40), 2 + r.IntN(17), 2 + r.IntN(17), 1 + r.IntN(70), r.IntN(3)})
+	}
+	if testing.Short() {
+		shapes = shapes[2:6]
 	}
 	eachLevel(t, func(t *testing.T) {
 		if level.Current() == level.Go {
@@ -63,13 +67,21 @@ func TestWinogradIsExact(t *testing.T) {
 	})
 }
 
-// TestWinogradErrors holds the errors of convolutions as deep as those of ResNets, on what ReLU leaves of normal numbers, to what Options says.
+// TestWinogradErrors holds the errors of convolutions as deep as those of ResNets, on what ReLU leaves of normal numbers, to what Options says; in
+// short mode of one.
 func TestWinogradErrors(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		if level.Current() == level.Go {
 			return // there is none
 		}
-		for _, s := range []struct{ n, c, h, o int }{{2, 64, 28, 16}, {2, 256, 14, 16}, {4, 512, 7, 16}, {8, 16, 8, 256}} {
+		shapes := []struct{ n, c, h, o int }{
+			{8, 16, 8, 256}, {2, 64, 28, 16}, {2, 256, 14, 16}, {4, 512, 7, 16},
+			{64, 16, 32, 16}, // 4,096 tiles, over which the gradients of weights are summed
+		}
+		if testing.Short() {
+			shapes = shapes[:1]
+		}
+		for _, s := range shapes {
 			d := open(t, 2)
 			AlwaysWinograd(d)
 			b := &builder{tb: t}

@@ -9,8 +9,8 @@ import (
 	"onlinerna/internal/level"
 )
 
-// guard is what surrounds results: kernels must not touch it.
-const guard = 8
+// band is what surrounds results: kernels must not touch it.
+const band = 8
 
 var shapes = []struct{ d, stride, rows int }{
 	{1, 1, 1}, {3, 5, 2}, {4, 4, 4}, {7, 7, 5}, {8, 8, 8}, {9, 16, 7}, {12, 12, 3}, {17, 17, 16}, {61, 61, 9}, {501, 501, 6}, {512, 512, 4},
@@ -26,18 +26,18 @@ func random(rng *rand.Rand, n int) []float64 {
 
 // guarded is x with NaN around.
 func guarded(x []float64) (all, inner []float64) {
-	all = make([]float64, len(x)+2*guard)
+	all = make([]float64, len(x)+2*band)
 	for i := range all {
 		all[i] = math.NaN()
 	}
-	inner = all[guard : guard+len(x)]
+	inner = all[band : band+len(x)]
 	copy(inner, x)
 	return all, inner
 }
 
 func intact(t *testing.T, what string, all []float64) {
 	t.Helper()
-	for i := range guard {
+	for i := range band {
 		if !math.IsNaN(all[i]) || !math.IsNaN(all[len(all)-1-i]) {
 			t.Errorf("%s: wrote outside", what)
 			return

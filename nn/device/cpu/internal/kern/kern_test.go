@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"onlinerna/internal/guard"
 	"onlinerna/internal/level"
 )
 
@@ -13,15 +14,20 @@ var nan = float32(math.NaN())
 
 // guarded is n random elements between guard bands of NaN.
 func guarded(r *rand.Rand, n int) []float32 {
-	const guard = 64
-	x := make([]float32, n+2*guard)
+	const band = 64
+	x := make([]float32, n+2*band)
 	for i := range x {
 		x[i] = nan
 	}
 	for i := range n {
-		x[guard+i] = 2*r.Float32() - 1
+		x[band+i] = 2*r.Float32() - 1
 	}
-	return x[guard : guard+n]
+	return x[band : band+n]
+}
+
+// ending is n random elements behind which nothing can be read.
+func ending(tb testing.TB) func(r *rand.Rand, n int) []float32 {
+	return func(r *rand.Rand, n int) []float32 { return guard.Copy(tb, guarded(r, n)) }
 }
 
 func eachSet(t *testing.T, f func(t *testing.T, s *Set)) {
@@ -39,7 +45,7 @@ func TestKernels(t *testing.T) {
 				for _, depth := range []int{1, 3, 4, 9, 18} {
 					for _, taps := range []int{1, 3} {
 						columns := vectors * s.Lanes
-						for _, n := range []int{columns, columns - 1, columns - s.Lanes + 1} {
+						for _, n := range []int{columns, columns - 1, columns - 2, columns - s.Lanes + 1} {
 							c := check{set: s, vectors: vectors, rows: rows, depth: depth, taps: taps, n: n}
 							kinds := []string{"products", "sums"}
 							if vectors == 1 && depth%2 == 0 {
@@ -48,10 +54,41 @@ func TestKernels(t *testing.T) {
 							for _, c.kind = range kinds {
 								for _, c.from = range []string{"", "C", "other"} {
 									for _, c.relu = range []int{0, 1} {
-										if err := c.run(); err != nil {
+										if err := c.run(guarded); err != nil {
 											t.Fatalf("%+v: %v", c, err)
 										}
 									}
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestKernelEnds has operands that end where nothing can be read, and TestKernelZeros results of −0.
+func TestKernelEnds(t *testing.T)  { eachEnd(t, check{taps: 2, relu: 1}) }
+func TestKernelZeros(t *testing.T) { eachEnd(t, check{taps: 1, relu: 1, zeros: true}) }
+
+// eachEnd runs c for tiles of all kinds and sizes.
+func eachEnd(t *testing.T, c check) {
+	eachSet(t, func(t *testing.T, s *Set) {
+		c := c
+		c.set = s
+		for c.vectors = 1; c.vectors <= 2; c.vectors++ {
+			for c.rows = 1; c.rows <= s.Rows; c.rows++ {
+				for _, c.depth = range []int{2, 5, 6} {
+					for _, c.n = range []int{c.vectors * s.Lanes, c.vectors*s.Lanes - 2, c.vectors*s.Lanes - s.Lanes + 1} {
+						kinds := []string{"products", "sums"}
+						if c.vectors == 1 && c.depth%2 == 0 {
+							kinds = append(kinds, "pairs")
+						}
+						for _, c.kind = range kinds {
+							for _, c.from = range []string{"", "other"} {
+								if err := c.run(ending(t)); err != nil {
+									t.Fatalf("%+v: %v", c, err)
 								}
 							}
 						}
@@ -69,9 +106,11 @@ type check struct {
 	kind                          string
 	from                          string // what is added
 	relu                          int
+	zeros                         bool // whether products are so small that they are −0, and what is added, too
 }
 
-func (c check) run() error {
+// run calls the kernel with operands that it reads from source.
+func (c check) run(source func(r *rand.Rand, n int) []float32) error {
 	r := rand.New(rand.NewPCG(1, uint64(c.rows)))
 	columns := c.vectors * c.set.Lanes
 	const gap = 5
@@ -92,10 +131,14 @@ func (c check) run() error {
 		return m * step
 	}
 	size := lines*step + 3
-	a := guarded(r, c.taps*size)
-	b := guarded(r, c.taps*c.depth*columns)
+	last := row(c.rows-1, step, jumpA) + c.depth
+	if sum {
+		last = (c.depth-1)*step + c.rows
+	}
+	a := source(r, (c.taps-1)*size+last)
+	b := source(r, c.taps*c.depth*columns)
 	dst := guarded(r, row(c.rows-1, stepC, jumpC)+c.n)
-	init := guarded(r, columns)
+	init := source(r, columns)
 	offs := make([]int, c.taps)
 	for i := range offs {
 		offs[i] = 4 * size * (c.taps - 1 - i)
@@ -106,7 +149,13 @@ func (c check) run() error {
 		}
 		return a[offs[t]/4+row(m, step, jumpA)+k]
 	}
-	other := guarded(r, len(dst))
+	other := source(r, len(dst))
+	if c.zeros {
+		fill(a, 1e-30)
+		fill(b, -1e-30)
+		fill(init, float32(math.Copysign(0, -1)))
+		fill(other, init[0])
+	}
 	var from []float32
 	switch c.from {
 	case "C":
@@ -164,8 +213,17 @@ func (c check) run() error {
 		if d := math.Abs(float64(x) - want[i]); !(d < 1e-5) {
 			return fmt.Errorf("element %d is %v, want %v", i, x, want[i])
 		}
+		if c.zeros && math.Float32bits(x) != 1<<31 {
+			return fmt.Errorf("element %d is %v, want −0", i, x)
+		}
 	}
 	return guards(dst)
+}
+
+func fill(x []float32, v float32) {
+	for i := range x {
+		x[i] = v
+	}
 }
 
 // guards says whether the guard band behind x was written.
@@ -184,7 +242,7 @@ func TestCopy(t *testing.T) {
 		for width := 1; width < 3*s.Lanes; width++ {
 			for _, rows := range []int{1, 3} {
 				whole := s.Vectors(width) * s.Lanes
-				src, dst := guarded(r, rows*(width+1)-1), guarded(r, (rows-1)*(whole+2)+whole)
+				src, dst := ending(t)(r, rows*(width+1)-1), guarded(r, (rows-1)*(whole+2)+whole)
 				before := append([]float32(nil), dst...)
 				s.Copy(&dst[0], &src[0], rows, width, 4*(whole+2), 4*(width+1))
 				for i, x := range dst {
@@ -213,7 +271,7 @@ func TestPack(t *testing.T) {
 		for _, rows := range []int{1, 3, 14} {
 			for _, panels := range []int{1, 2, 5} {
 				stride := panels*width + 3
-				src, dst := guarded(r, rows*stride-3), guarded(r, panels*rows*width)
+				src, dst := ending(t)(r, rows*stride-3), guarded(r, panels*rows*width)
 				s.Pack(&dst[0], &src[0], rows, panels, 4*rows*width, 4*stride)
 				for i, x := range dst {
 					p, row, column := i/(rows*width), i/width%rows, i%width
@@ -233,7 +291,7 @@ func TestAdd(t *testing.T) {
 	eachSet(t, func(t *testing.T, s *Set) {
 		r := rand.New(rand.NewPCG(2, 3))
 		for n := 1; n < 3*s.Lanes; n++ {
-			src, dst := guarded(r, n), guarded(r, n)
+			src, dst := ending(t)(r, n), guarded(r, n)
 			before := append([]float32(nil), dst...)
 			s.Add(&dst[0], &src[0], n)
 			for i, x := range dst {

@@ -85,9 +85,10 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x4e30f400 // fmax v0.4s, v0.4s, v16.4s
-	WORD $0x4e30f421 // fmax v1.4s, v1.4s, v16.4s
+	WORD $0x4ea0e810 // fcmlt v16.4s, v0.4s, #0.0
+	WORD $0x4e701c00 // bic v0.16b, v0.16b, v16.16b
+	WORD $0x4ea0e831 // fcmlt v17.4s, v1.4s, #0.0
+	WORD $0x4e711c21 // bic v1.16b, v1.16b, v17.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -96,14 +97,13 @@ set:
 some:
 	MOVD $memory-384(SP), R21
 	FSTPQ (F0, F1), 0(R21)
-	FMOVQ 0(R12), F17
-	FMOVQ 16(R12), F18
-	VADD V18.S4, V17.S4, V17.S4
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x4eb1ba34 // addv s20, v17.4s
-	VSUB V20.S4, V19.S4, V21.S4
-	FMOVS F21, R22
-	WORD $0x6f00e416 // movi v22.2d, #0
+	FMOVQ 0(R12), F18
+	FMOVQ 16(R12), F19
+	VADD V19.S4, V18.S4, V18.S4
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x4eb1ba55 // addv s21, v18.4s
+	VSUB V21.S4, V20.S4, V22.S4
+	FMOVS F22, R22
 	MOVD $1, R23
 
 row:
@@ -122,7 +122,8 @@ four:
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e36f6f7 // fmax v23.4s, v23.4s, v22.4s
+	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
+	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 fourSet:
 	FMOVQ F23, 0(R5)
@@ -133,34 +134,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F25
+	FMOVD 0(R25), F26
 	CBZ R14, twoClip
-	FMOVD 0(R4), F26
-	WORD $0x4e3ad739 // fadd v25.4s, v25.4s, v26.4s
+	FMOVD 0(R4), F27
+	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e36f739 // fmax v25.4s, v25.4s, v22.4s
+	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
+	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 twoSet:
-	FMOVD F25, 0(R5)
+	FMOVD F26, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F27
+	FMOVS 0(R25), F29
 	CBZ R14, oneClip
-	FMOVS 0(R4), F28
-	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
+	FMOVS 0(R4), F30
+	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e36f77b // fmax v27.4s, v27.4s, v22.4s
+	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
+	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 oneSet:
-	FMOVS F27, 0(R5)
+	FMOVS F29, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -282,11 +285,14 @@ next:
 
 clip:
 	CBZ R14, set
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x4e36f400 // fmax v0.4s, v0.4s, v22.4s
-	WORD $0x4e36f421 // fmax v1.4s, v1.4s, v22.4s
-	WORD $0x4e36f442 // fmax v2.4s, v2.4s, v22.4s
-	WORD $0x4e36f463 // fmax v3.4s, v3.4s, v22.4s
+	WORD $0x4ea0e816 // fcmlt v22.4s, v0.4s, #0.0
+	WORD $0x4e761c00 // bic v0.16b, v0.16b, v22.16b
+	WORD $0x4ea0e837 // fcmlt v23.4s, v1.4s, #0.0
+	WORD $0x4e771c21 // bic v1.16b, v1.16b, v23.16b
+	WORD $0x4ea0e858 // fcmlt v24.4s, v2.4s, #0.0
+	WORD $0x4e781c42 // bic v2.16b, v2.16b, v24.16b
+	WORD $0x4ea0e879 // fcmlt v25.4s, v3.4s, #0.0
+	WORD $0x4e791c63 // bic v3.16b, v3.16b, v25.16b
 
 set:
 	FSTPQ (F0, F1), 0(R19)
@@ -298,14 +304,13 @@ some:
 	MOVD $memory-384(SP), R22
 	FSTPQ (F0, F1), 0(R22)
 	FSTPQ (F2, F3), 32(R22)
-	FMOVQ 0(R13), F23
-	FMOVQ 16(R13), F24
-	VADD V24.S4, V23.S4, V23.S4
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x4eb1bafa // addv s26, v23.4s
-	VSUB V26.S4, V25.S4, V27.S4
-	FMOVS F27, R23
+	FMOVQ 0(R13), F26
+	FMOVQ 16(R13), F27
+	VADD V27.S4, V26.S4, V26.S4
 	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x4eb1bb5d // addv s29, v26.4s
+	VSUB V29.S4, V28.S4, V30.S4
+	FMOVS F30, R23
 	MOVD $2, R24
 
 row:
@@ -317,17 +322,18 @@ row:
 four:
 	SUBS $4, R25, R25
 	BLT two
-	FMOVQ 0(R4), F29
+	FMOVQ 0(R4), F31
 	CBZ R15, fourClip
-	FMOVQ 0(R5), F30
-	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
+	FMOVQ 0(R5), F6
+	WORD $0x4e26d7ff // fadd v31.4s, v31.4s, v6.4s
 
 fourClip:
 	CBZ R14, fourSet
-	WORD $0x4e3cf7bd // fmax v29.4s, v29.4s, v28.4s
+	WORD $0x4ea0ebe7 // fcmlt v7.4s, v31.4s, #0.0
+	WORD $0x4e671fff // bic v31.16b, v31.16b, v7.16b
 
 fourSet:
-	FMOVQ F29, 0(R6)
+	FMOVQ F31, 0(R6)
 	ADD $16, R4, R4
 	ADD $16, R5, R5
 	ADD $16, R6, R6
@@ -335,34 +341,36 @@ fourSet:
 
 two:
 	TBZ $1, R25, one
-	FMOVD 0(R4), F31
+	FMOVD 0(R4), F8
 	CBZ R15, twoClip
-	FMOVD 0(R5), F6
-	WORD $0x4e26d7ff // fadd v31.4s, v31.4s, v6.4s
+	FMOVD 0(R5), F9
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 
 twoClip:
 	CBZ R14, twoSet
-	WORD $0x4e3cf7ff // fmax v31.4s, v31.4s, v28.4s
+	WORD $0x4ea0e90a // fcmlt v10.4s, v8.4s, #0.0
+	WORD $0x4e6a1d08 // bic v8.16b, v8.16b, v10.16b
 
 twoSet:
-	FMOVD F31, 0(R6)
+	FMOVD F8, 0(R6)
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 	ADD $8, R6, R6
 
 one:
 	TBZ $0, R25, done
-	FMOVS 0(R4), F7
+	FMOVS 0(R4), F11
 	CBZ R15, oneClip
-	FMOVS 0(R5), F8
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	FMOVS 0(R5), F4
+	WORD $0x4e24d56b // fadd v11.4s, v11.4s, v4.4s
 
 oneClip:
 	CBZ R14, oneSet
-	WORD $0x4e3cf4e7 // fmax v7.4s, v7.4s, v28.4s
+	WORD $0x4ea0e965 // fcmlt v5.4s, v11.4s, #0.0
+	WORD $0x4e651d6b // bic v11.16b, v11.16b, v5.16b
 
 oneSet:
-	FMOVS F7, 0(R6)
+	FMOVS F11, 0(R6)
 	ADD $4, R4, R4
 	ADD $4, R5, R5
 	ADD $4, R6, R6
@@ -507,13 +515,18 @@ next:
 
 clip:
 	CBZ R15, set
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x4e3cf400 // fmax v0.4s, v0.4s, v28.4s
-	WORD $0x4e3cf421 // fmax v1.4s, v1.4s, v28.4s
-	WORD $0x4e3cf442 // fmax v2.4s, v2.4s, v28.4s
-	WORD $0x4e3cf463 // fmax v3.4s, v3.4s, v28.4s
-	WORD $0x4e3cf484 // fmax v4.4s, v4.4s, v28.4s
-	WORD $0x4e3cf4a5 // fmax v5.4s, v5.4s, v28.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	WORD $0x4e7d1c21 // bic v1.16b, v1.16b, v29.16b
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	WORD $0x4e7e1c42 // bic v2.16b, v2.16b, v30.16b
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	WORD $0x4e7f1c63 // bic v3.16b, v3.16b, v31.16b
+	WORD $0x4ea0e889 // fcmlt v9.4s, v4.4s, #0.0
+	WORD $0x4e691c84 // bic v4.16b, v4.16b, v9.16b
+	WORD $0x4ea0e8aa // fcmlt v10.4s, v5.4s, #0.0
+	WORD $0x4e6a1ca5 // bic v5.16b, v5.16b, v10.16b
 
 set:
 	FSTPQ (F0, F1), 0(R20)
@@ -528,14 +541,13 @@ some:
 	FSTPQ (F0, F1), 0(R23)
 	FSTPQ (F2, F3), 32(R23)
 	FSTPQ (F4, F5), 64(R23)
-	FMOVQ 0(R14), F29
-	FMOVQ 16(R14), F30
-	VADD V30.S4, V29.S4, V29.S4
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x4eb1bba9 // addv s9, v29.4s
-	VSUB V9.S4, V31.S4, V10.S4
-	FMOVS F10, R24
-	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R14), F11
+	FMOVQ 16(R14), F12
+	VADD V12.S4, V11.S4, V11.S4
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4eb1b96e // addv s14, v11.4s
+	VSUB V14.S4, V13.S4, V6.S4
+	FMOVS F6, R24
 	MOVD $3, R25
 
 row:
@@ -547,17 +559,18 @@ row:
 four:
 	SUBS $4, R4, R4
 	BLT two
-	FMOVQ 0(R5), F12
+	FMOVQ 0(R5), F7
 	CBZ R19, fourClip
-	FMOVQ 0(R6), F13
-	WORD $0x4e2dd58c // fadd v12.4s, v12.4s, v13.4s
+	FMOVQ 0(R6), F8
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 
 fourClip:
 	CBZ R15, fourSet
-	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
+	WORD $0x4ea0e8ef // fcmlt v15.4s, v7.4s, #0.0
+	WORD $0x4e6f1ce7 // bic v7.16b, v7.16b, v15.16b
 
 fourSet:
-	FMOVQ F12, 0(R11)
+	FMOVQ F7, 0(R11)
 	ADD $16, R5, R5
 	ADD $16, R6, R6
 	ADD $16, R11, R11
@@ -565,34 +578,36 @@ fourSet:
 
 two:
 	TBZ $1, R4, one
-	FMOVD 0(R5), F14
+	FMOVD 0(R5), F16
 	CBZ R19, twoClip
-	FMOVD 0(R6), F6
-	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
+	FMOVD 0(R6), F17
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 
 twoClip:
 	CBZ R15, twoSet
-	WORD $0x4e2bf5ce // fmax v14.4s, v14.4s, v11.4s
+	WORD $0x4ea0ea12 // fcmlt v18.4s, v16.4s, #0.0
+	WORD $0x4e721e10 // bic v16.16b, v16.16b, v18.16b
 
 twoSet:
-	FMOVD F14, 0(R11)
+	FMOVD F16, 0(R11)
 	ADD $8, R5, R5
 	ADD $8, R6, R6
 	ADD $8, R11, R11
 
 one:
 	TBZ $0, R4, done
-	FMOVS 0(R5), F7
+	FMOVS 0(R5), F19
 	CBZ R19, oneClip
-	FMOVS 0(R6), F8
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	FMOVS 0(R6), F20
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 
 oneClip:
 	CBZ R15, oneSet
-	WORD $0x4e2bf4e7 // fmax v7.4s, v7.4s, v11.4s
+	WORD $0x4ea0ea75 // fcmlt v21.4s, v19.4s, #0.0
+	WORD $0x4e751e73 // bic v19.16b, v19.16b, v21.16b
 
 oneSet:
-	FMOVS F7, 0(R11)
+	FMOVS F19, 0(R11)
 	ADD $4, R5, R5
 	ADD $4, R6, R6
 	ADD $4, R11, R11
@@ -760,15 +775,22 @@ next:
 
 clip:
 	CBZ R19, set
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x4e2ef400 // fmax v0.4s, v0.4s, v14.4s
-	WORD $0x4e2ef421 // fmax v1.4s, v1.4s, v14.4s
-	WORD $0x4e2ef442 // fmax v2.4s, v2.4s, v14.4s
-	WORD $0x4e2ef463 // fmax v3.4s, v3.4s, v14.4s
-	WORD $0x4e2ef484 // fmax v4.4s, v4.4s, v14.4s
-	WORD $0x4e2ef4a5 // fmax v5.4s, v5.4s, v14.4s
-	WORD $0x4e2ef4c6 // fmax v6.4s, v6.4s, v14.4s
-	WORD $0x4e2ef4e7 // fmax v7.4s, v7.4s, v14.4s
+	WORD $0x4ea0e80e // fcmlt v14.4s, v0.4s, #0.0
+	WORD $0x4e6e1c00 // bic v0.16b, v0.16b, v14.16b
+	WORD $0x4ea0e82f // fcmlt v15.4s, v1.4s, #0.0
+	WORD $0x4e6f1c21 // bic v1.16b, v1.16b, v15.16b
+	WORD $0x4ea0e850 // fcmlt v16.4s, v2.4s, #0.0
+	WORD $0x4e701c42 // bic v2.16b, v2.16b, v16.16b
+	WORD $0x4ea0e871 // fcmlt v17.4s, v3.4s, #0.0
+	WORD $0x4e711c63 // bic v3.16b, v3.16b, v17.16b
+	WORD $0x4ea0e888 // fcmlt v8.4s, v4.4s, #0.0
+	WORD $0x4e681c84 // bic v4.16b, v4.16b, v8.16b
+	WORD $0x4ea0e8a9 // fcmlt v9.4s, v5.4s, #0.0
+	WORD $0x4e691ca5 // bic v5.16b, v5.16b, v9.16b
+	WORD $0x4ea0e8ca // fcmlt v10.4s, v6.4s, #0.0
+	WORD $0x4e6a1cc6 // bic v6.16b, v6.16b, v10.16b
+	WORD $0x4ea0e8eb // fcmlt v11.4s, v7.4s, #0.0
+	WORD $0x4e6b1ce7 // bic v7.16b, v7.16b, v11.16b
 
 set:
 	FSTPQ (F0, F1), 0(R21)
@@ -786,14 +808,13 @@ some:
 	FSTPQ (F2, F3), 32(R24)
 	FSTPQ (F4, F5), 64(R24)
 	FSTPQ (F6, F7), 96(R24)
-	FMOVQ 0(R15), F15
-	FMOVQ 16(R15), F16
-	VADD V16.S4, V15.S4, V15.S4
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x4eb1b9e8 // addv s8, v15.4s
-	VSUB V8.S4, V17.S4, V9.S4
-	FMOVS F9, R25
-	WORD $0x6f00e40a // movi v10.2d, #0
+	FMOVQ 0(R15), F18
+	FMOVQ 16(R15), F19
+	VADD V19.S4, V18.S4, V18.S4
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x4eb1ba55 // addv s21, v18.4s
+	VSUB V21.S4, V20.S4, V22.S4
+	FMOVS F22, R25
 	MOVD $4, R4
 
 row:
@@ -805,17 +826,18 @@ row:
 four:
 	SUBS $4, R5, R5
 	BLT two
-	FMOVQ 0(R6), F11
+	FMOVQ 0(R6), F23
 	CBZ R20, fourClip
-	FMOVQ 0(R12), F18
-	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
+	FMOVQ 0(R12), F24
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 
 fourClip:
 	CBZ R19, fourSet
-	WORD $0x4e2af56b // fmax v11.4s, v11.4s, v10.4s
+	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
+	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 fourSet:
-	FMOVQ F11, 0(R13)
+	FMOVQ F23, 0(R13)
 	ADD $16, R6, R6
 	ADD $16, R12, R12
 	ADD $16, R13, R13
@@ -823,34 +845,36 @@ fourSet:
 
 two:
 	TBZ $1, R5, one
-	FMOVD 0(R6), F19
+	FMOVD 0(R6), F26
 	CBZ R20, twoClip
-	FMOVD 0(R12), F20
-	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	FMOVD 0(R12), F27
+	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 twoClip:
 	CBZ R19, twoSet
-	WORD $0x4e2af673 // fmax v19.4s, v19.4s, v10.4s
+	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
+	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 twoSet:
-	FMOVD F19, 0(R13)
+	FMOVD F26, 0(R13)
 	ADD $8, R6, R6
 	ADD $8, R12, R12
 	ADD $8, R13, R13
 
 one:
 	TBZ $0, R5, done
-	FMOVS 0(R6), F21
+	FMOVS 0(R6), F29
 	CBZ R20, oneClip
-	FMOVS 0(R12), F22
-	WORD $0x4e36d6b5 // fadd v21.4s, v21.4s, v22.4s
+	FMOVS 0(R12), F30
+	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 oneClip:
 	CBZ R19, oneSet
-	WORD $0x4e2af6b5 // fmax v21.4s, v21.4s, v10.4s
+	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
+	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 oneSet:
-	FMOVS F21, 0(R13)
+	FMOVS F29, 0(R13)
 	ADD $4, R6, R6
 	ADD $4, R12, R12
 	ADD $4, R13, R13
@@ -1041,17 +1065,26 @@ next:
 
 clip:
 	CBZ R20, set
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x4e2cf400 // fmax v0.4s, v0.4s, v12.4s
-	WORD $0x4e2cf421 // fmax v1.4s, v1.4s, v12.4s
-	WORD $0x4e2cf442 // fmax v2.4s, v2.4s, v12.4s
-	WORD $0x4e2cf463 // fmax v3.4s, v3.4s, v12.4s
-	WORD $0x4e2cf484 // fmax v4.4s, v4.4s, v12.4s
-	WORD $0x4e2cf4a5 // fmax v5.4s, v5.4s, v12.4s
-	WORD $0x4e2cf4c6 // fmax v6.4s, v6.4s, v12.4s
-	WORD $0x4e2cf4e7 // fmax v7.4s, v7.4s, v12.4s
-	WORD $0x4e2cf508 // fmax v8.4s, v8.4s, v12.4s
-	WORD $0x4e2cf529 // fmax v9.4s, v9.4s, v12.4s
+	WORD $0x4ea0e80c // fcmlt v12.4s, v0.4s, #0.0
+	WORD $0x4e6c1c00 // bic v0.16b, v0.16b, v12.16b
+	WORD $0x4ea0e82d // fcmlt v13.4s, v1.4s, #0.0
+	WORD $0x4e6d1c21 // bic v1.16b, v1.16b, v13.16b
+	WORD $0x4ea0e84e // fcmlt v14.4s, v2.4s, #0.0
+	WORD $0x4e6e1c42 // bic v2.16b, v2.16b, v14.16b
+	WORD $0x4ea0e875 // fcmlt v21.4s, v3.4s, #0.0
+	WORD $0x4e751c63 // bic v3.16b, v3.16b, v21.16b
+	WORD $0x4ea0e896 // fcmlt v22.4s, v4.4s, #0.0
+	WORD $0x4e761c84 // bic v4.16b, v4.16b, v22.16b
+	WORD $0x4ea0e8b7 // fcmlt v23.4s, v5.4s, #0.0
+	WORD $0x4e771ca5 // bic v5.16b, v5.16b, v23.16b
+	WORD $0x4ea0e8d8 // fcmlt v24.4s, v6.4s, #0.0
+	WORD $0x4e781cc6 // bic v6.16b, v6.16b, v24.16b
+	WORD $0x4ea0e8f9 // fcmlt v25.4s, v7.4s, #0.0
+	WORD $0x4e791ce7 // bic v7.16b, v7.16b, v25.16b
+	WORD $0x4ea0e91a // fcmlt v26.4s, v8.4s, #0.0
+	WORD $0x4e7a1d08 // bic v8.16b, v8.16b, v26.16b
+	WORD $0x4ea0e93b // fcmlt v27.4s, v9.4s, #0.0
+	WORD $0x4e7b1d29 // bic v9.16b, v9.16b, v27.16b
 
 set:
 	FSTPQ (F0, F1), 0(R22)
@@ -1072,14 +1105,13 @@ some:
 	FSTPQ (F4, F5), 64(R25)
 	FSTPQ (F6, F7), 96(R25)
 	FSTPQ (F8, F9), 128(R25)
-	FMOVQ 0(R19), F13
-	FMOVQ 16(R19), F14
-	VADD V14.S4, V13.S4, V13.S4
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x4eb1b9b6 // addv s22, v13.4s
-	VSUB V22.S4, V21.S4, V23.S4
-	FMOVS F23, R4
-	WORD $0x6f00e418 // movi v24.2d, #0
+	FMOVQ 0(R19), F28
+	FMOVQ 16(R19), F29
+	VADD V29.S4, V28.S4, V28.S4
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x4eb1bb9f // addv s31, v28.4s
+	VSUB V31.S4, V30.S4, V15.S4
+	FMOVS F15, R4
 	MOVD $5, R5
 
 row:
@@ -1091,17 +1123,18 @@ row:
 four:
 	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R13), F25
+	FMOVQ 0(R13), F16
 	CBZ R21, fourClip
-	FMOVQ 0(R14), F26
-	WORD $0x4e3ad739 // fadd v25.4s, v25.4s, v26.4s
+	FMOVQ 0(R14), F17
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 
 fourClip:
 	CBZ R20, fourSet
-	WORD $0x4e38f739 // fmax v25.4s, v25.4s, v24.4s
+	WORD $0x4ea0ea12 // fcmlt v18.4s, v16.4s, #0.0
+	WORD $0x4e721e10 // bic v16.16b, v16.16b, v18.16b
 
 fourSet:
-	FMOVQ F25, 0(R1)
+	FMOVQ F16, 0(R1)
 	ADD $16, R13, R13
 	ADD $16, R14, R14
 	ADD $16, R1, R1
@@ -1109,34 +1142,36 @@ fourSet:
 
 two:
 	TBZ $1, R6, one
-	FMOVD 0(R13), F27
+	FMOVD 0(R13), F19
 	CBZ R21, twoClip
-	FMOVD 0(R14), F28
-	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
+	FMOVD 0(R14), F20
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 
 twoClip:
 	CBZ R20, twoSet
-	WORD $0x4e38f77b // fmax v27.4s, v27.4s, v24.4s
+	WORD $0x4ea0ea6a // fcmlt v10.4s, v19.4s, #0.0
+	WORD $0x4e6a1e73 // bic v19.16b, v19.16b, v10.16b
 
 twoSet:
-	FMOVD F27, 0(R1)
+	FMOVD F19, 0(R1)
 	ADD $8, R13, R13
 	ADD $8, R14, R14
 	ADD $8, R1, R1
 
 one:
 	TBZ $0, R6, done
-	FMOVS 0(R13), F29
+	FMOVS 0(R13), F11
 	CBZ R21, oneClip
-	FMOVS 0(R14), F30
-	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
+	FMOVS 0(R14), F12
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 
 oneClip:
 	CBZ R20, oneSet
-	WORD $0x4e38f7bd // fmax v29.4s, v29.4s, v24.4s
+	WORD $0x4ea0e96d // fcmlt v13.4s, v11.4s, #0.0
+	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 
 oneSet:
-	FMOVS F29, 0(R1)
+	FMOVS F11, 0(R1)
 	ADD $4, R13, R13
 	ADD $4, R14, R14
 	ADD $4, R1, R1
@@ -1350,19 +1385,30 @@ next:
 
 clip:
 	CBZ R21, set
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x4e3af400 // fmax v0.4s, v0.4s, v26.4s
-	WORD $0x4e3af421 // fmax v1.4s, v1.4s, v26.4s
-	WORD $0x4e3af442 // fmax v2.4s, v2.4s, v26.4s
-	WORD $0x4e3af463 // fmax v3.4s, v3.4s, v26.4s
-	WORD $0x4e3af484 // fmax v4.4s, v4.4s, v26.4s
-	WORD $0x4e3af4a5 // fmax v5.4s, v5.4s, v26.4s
-	WORD $0x4e3af4c6 // fmax v6.4s, v6.4s, v26.4s
-	WORD $0x4e3af4e7 // fmax v7.4s, v7.4s, v26.4s
-	WORD $0x4e3af508 // fmax v8.4s, v8.4s, v26.4s
-	WORD $0x4e3af529 // fmax v9.4s, v9.4s, v26.4s
-	WORD $0x4e3af54a // fmax v10.4s, v10.4s, v26.4s
-	WORD $0x4e3af56b // fmax v11.4s, v11.4s, v26.4s
+	WORD $0x4ea0e81a // fcmlt v26.4s, v0.4s, #0.0
+	WORD $0x4e7a1c00 // bic v0.16b, v0.16b, v26.16b
+	WORD $0x4ea0e83b // fcmlt v27.4s, v1.4s, #0.0
+	WORD $0x4e7b1c21 // bic v1.16b, v1.16b, v27.16b
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	WORD $0x4e7c1c42 // bic v2.16b, v2.16b, v28.16b
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	WORD $0x4e7d1c63 // bic v3.16b, v3.16b, v29.16b
+	WORD $0x4ea0e89e // fcmlt v30.4s, v4.4s, #0.0
+	WORD $0x4e7e1c84 // bic v4.16b, v4.16b, v30.16b
+	WORD $0x4ea0e8bf // fcmlt v31.4s, v5.4s, #0.0
+	WORD $0x4e7f1ca5 // bic v5.16b, v5.16b, v31.16b
+	WORD $0x4ea0e8d2 // fcmlt v18.4s, v6.4s, #0.0
+	WORD $0x4e721cc6 // bic v6.16b, v6.16b, v18.16b
+	WORD $0x4ea0e8f3 // fcmlt v19.4s, v7.4s, #0.0
+	WORD $0x4e731ce7 // bic v7.16b, v7.16b, v19.16b
+	WORD $0x4ea0e914 // fcmlt v20.4s, v8.4s, #0.0
+	WORD $0x4e741d08 // bic v8.16b, v8.16b, v20.16b
+	WORD $0x4ea0e935 // fcmlt v21.4s, v9.4s, #0.0
+	WORD $0x4e751d29 // bic v9.16b, v9.16b, v21.16b
+	WORD $0x4ea0e956 // fcmlt v22.4s, v10.4s, #0.0
+	WORD $0x4e761d4a // bic v10.16b, v10.16b, v22.16b
+	WORD $0x4ea0e977 // fcmlt v23.4s, v11.4s, #0.0
+	WORD $0x4e771d6b // bic v11.16b, v11.16b, v23.16b
 
 set:
 	FSTPQ (F0, F1), 0(R23)
@@ -1386,14 +1432,13 @@ some:
 	FSTPQ (F6, F7), 96(R4)
 	FSTPQ (F8, F9), 128(R4)
 	FSTPQ (F10, F11), 160(R4)
-	FMOVQ 0(R20), F27
-	FMOVQ 16(R20), F28
-	VADD V28.S4, V27.S4, V27.S4
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x4eb1bb7e // addv s30, v27.4s
-	VSUB V30.S4, V29.S4, V31.S4
-	FMOVS F31, R5
-	WORD $0x6f00e412 // movi v18.2d, #0
+	FMOVQ 0(R20), F12
+	FMOVQ 16(R20), F13
+	VADD V13.S4, V12.S4, V12.S4
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x4eb1b98f // addv s15, v12.4s
+	VSUB V15.S4, V14.S4, V16.S4
+	FMOVS F16, R5
 	MOVD $6, R6
 
 row:
@@ -1405,17 +1450,18 @@ row:
 four:
 	SUBS $4, R14, R14
 	BLT two
-	FMOVQ 0(R15), F19
+	FMOVQ 0(R15), F17
 	CBZ R22, fourClip
-	FMOVQ 0(R1), F20
-	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	FMOVQ 0(R1), F24
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
 
 fourClip:
 	CBZ R21, fourSet
-	WORD $0x4e32f673 // fmax v19.4s, v19.4s, v18.4s
+	WORD $0x4ea0ea39 // fcmlt v25.4s, v17.4s, #0.0
+	WORD $0x4e791e31 // bic v17.16b, v17.16b, v25.16b
 
 fourSet:
-	FMOVQ F19, 0(R2)
+	FMOVQ F17, 0(R2)
 	ADD $16, R15, R15
 	ADD $16, R1, R1
 	ADD $16, R2, R2
@@ -1423,34 +1469,36 @@ fourSet:
 
 two:
 	TBZ $1, R14, one
-	FMOVD 0(R15), F21
+	FMOVD 0(R15), F26
 	CBZ R22, twoClip
-	FMOVD 0(R1), F22
-	WORD $0x4e36d6b5 // fadd v21.4s, v21.4s, v22.4s
+	FMOVD 0(R1), F27
+	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 twoClip:
 	CBZ R21, twoSet
-	WORD $0x4e32f6b5 // fmax v21.4s, v21.4s, v18.4s
+	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
+	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 twoSet:
-	FMOVD F21, 0(R2)
+	FMOVD F26, 0(R2)
 	ADD $8, R15, R15
 	ADD $8, R1, R1
 	ADD $8, R2, R2
 
 one:
 	TBZ $0, R14, done
-	FMOVS 0(R15), F23
+	FMOVS 0(R15), F29
 	CBZ R22, oneClip
-	FMOVS 0(R1), F12
-	WORD $0x4e2cd6f7 // fadd v23.4s, v23.4s, v12.4s
+	FMOVS 0(R1), F30
+	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 oneClip:
 	CBZ R21, oneSet
-	WORD $0x4e32f6f7 // fmax v23.4s, v23.4s, v18.4s
+	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
+	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 oneSet:
-	FMOVS F23, 0(R2)
+	FMOVS F29, 0(R2)
 	ADD $4, R15, R15
 	ADD $4, R1, R1
 	ADD $4, R2, R2
@@ -1577,11 +1625,14 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ef442 // fmax v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ef463 // fmax v3.4s, v3.4s, v30.4s
+	WORD $0x4ea0e81e // fcmlt v30.4s, v0.4s, #0.0
+	WORD $0x4e7e1c00 // bic v0.16b, v0.16b, v30.16b
+	WORD $0x4ea0e83f // fcmlt v31.4s, v1.4s, #0.0
+	WORD $0x4e7f1c21 // bic v1.16b, v1.16b, v31.16b
+	WORD $0x4ea0e845 // fcmlt v5.4s, v2.4s, #0.0
+	WORD $0x4e651c42 // bic v2.16b, v2.16b, v5.16b
+	WORD $0x4ea0e866 // fcmlt v6.4s, v3.4s, #0.0
+	WORD $0x4e661c63 // bic v3.16b, v3.16b, v6.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -1592,18 +1643,17 @@ some:
 	MOVD $memory-384(SP), R21
 	FSTPQ (F0, F1), 0(R21)
 	FSTPQ (F2, F3), 32(R21)
-	FMOVQ 0(R12), F31
-	FMOVQ 16(R12), F5
-	VADD V5.S4, V31.S4, V31.S4
-	FMOVQ 32(R12), F6
-	VADD V6.S4, V31.S4, V31.S4
-	FMOVQ 48(R12), F7
-	VADD V7.S4, V31.S4, V31.S4
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x4eb1bbe9 // addv s9, v31.4s
-	VSUB V9.S4, V8.S4, V10.S4
-	FMOVS F10, R22
+	FMOVQ 0(R12), F7
+	FMOVQ 16(R12), F8
+	VADD V8.S4, V7.S4, V7.S4
+	FMOVQ 32(R12), F9
+	VADD V9.S4, V7.S4, V7.S4
+	FMOVQ 48(R12), F10
+	VADD V10.S4, V7.S4, V7.S4
 	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4eb1b8ec // addv s12, v7.4s
+	VSUB V12.S4, V11.S4, V13.S4
+	FMOVS F13, R22
 	MOVD $1, R23
 
 row:
@@ -1615,17 +1665,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F12
+	FMOVQ 0(R25), F14
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F13
-	WORD $0x4e2dd58c // fadd v12.4s, v12.4s, v13.4s
+	FMOVQ 0(R4), F15
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
+	WORD $0x4ea0e9d0 // fcmlt v16.4s, v14.4s, #0.0
+	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 
 fourSet:
-	FMOVQ F12, 0(R5)
+	FMOVQ F14, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -1633,34 +1684,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F14
+	FMOVD 0(R25), F17
 	CBZ R14, twoClip
-	FMOVD 0(R4), F15
-	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	FMOVD 0(R4), F18
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e2bf5ce // fmax v14.4s, v14.4s, v11.4s
+	WORD $0x4ea0ea24 // fcmlt v4.4s, v17.4s, #0.0
+	WORD $0x4e641e31 // bic v17.16b, v17.16b, v4.16b
 
 twoSet:
-	FMOVD F14, 0(R5)
+	FMOVD F17, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F16
+	FMOVS 0(R25), F19
 	CBZ R14, oneClip
-	FMOVS 0(R4), F17
-	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
+	FMOVS 0(R4), F20
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e2bf610 // fmax v16.4s, v16.4s, v11.4s
+	WORD $0x4ea0ea76 // fcmlt v22.4s, v19.4s, #0.0
+	WORD $0x4e761e73 // bic v19.16b, v19.16b, v22.16b
 
 oneSet:
-	FMOVS F16, 0(R5)
+	FMOVS F19, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -1826,15 +1879,22 @@ next:
 
 clip:
 	CBZ R14, set
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x4e32f400 // fmax v0.4s, v0.4s, v18.4s
-	WORD $0x4e32f421 // fmax v1.4s, v1.4s, v18.4s
-	WORD $0x4e32f442 // fmax v2.4s, v2.4s, v18.4s
-	WORD $0x4e32f463 // fmax v3.4s, v3.4s, v18.4s
-	WORD $0x4e32f484 // fmax v4.4s, v4.4s, v18.4s
-	WORD $0x4e32f4a5 // fmax v5.4s, v5.4s, v18.4s
-	WORD $0x4e32f4c6 // fmax v6.4s, v6.4s, v18.4s
-	WORD $0x4e32f4e7 // fmax v7.4s, v7.4s, v18.4s
+	WORD $0x4ea0e812 // fcmlt v18.4s, v0.4s, #0.0
+	WORD $0x4e721c00 // bic v0.16b, v0.16b, v18.16b
+	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
+	WORD $0x4e731c21 // bic v1.16b, v1.16b, v19.16b
+	WORD $0x4ea0e854 // fcmlt v20.4s, v2.4s, #0.0
+	WORD $0x4e741c42 // bic v2.16b, v2.16b, v20.16b
+	WORD $0x4ea0e875 // fcmlt v21.4s, v3.4s, #0.0
+	WORD $0x4e751c63 // bic v3.16b, v3.16b, v21.16b
+	WORD $0x4ea0e896 // fcmlt v22.4s, v4.4s, #0.0
+	WORD $0x4e761c84 // bic v4.16b, v4.16b, v22.16b
+	WORD $0x4ea0e8b7 // fcmlt v23.4s, v5.4s, #0.0
+	WORD $0x4e771ca5 // bic v5.16b, v5.16b, v23.16b
+	WORD $0x4ea0e8c8 // fcmlt v8.4s, v6.4s, #0.0
+	WORD $0x4e681cc6 // bic v6.16b, v6.16b, v8.16b
+	WORD $0x4ea0e8e9 // fcmlt v9.4s, v7.4s, #0.0
+	WORD $0x4e691ce7 // bic v7.16b, v7.16b, v9.16b
 
 set:
 	FSTPQ (F0, F1), 0(R19)
@@ -1850,18 +1910,17 @@ some:
 	FSTPQ (F2, F3), 32(R22)
 	FSTPQ (F4, F5), 64(R22)
 	FSTPQ (F6, F7), 96(R22)
-	FMOVQ 0(R13), F19
-	FMOVQ 16(R13), F20
-	VADD V20.S4, V19.S4, V19.S4
-	FMOVQ 32(R13), F21
-	VADD V21.S4, V19.S4, V19.S4
-	FMOVQ 48(R13), F22
-	VADD V22.S4, V19.S4, V19.S4
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x4eb1ba68 // addv s8, v19.4s
-	VSUB V8.S4, V23.S4, V9.S4
-	FMOVS F9, R23
-	WORD $0x6f00e418 // movi v24.2d, #0
+	FMOVQ 0(R13), F24
+	FMOVQ 16(R13), F25
+	VADD V25.S4, V24.S4, V24.S4
+	FMOVQ 32(R13), F28
+	VADD V28.S4, V24.S4, V24.S4
+	FMOVQ 48(R13), F29
+	VADD V29.S4, V24.S4, V24.S4
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x4eb1bb1b // addv s27, v24.4s
+	VSUB V27.S4, V26.S4, V30.S4
+	FMOVS F30, R23
 	MOVD $2, R24
 
 row:
@@ -1873,17 +1932,18 @@ row:
 four:
 	SUBS $4, R25, R25
 	BLT two
-	FMOVQ 0(R4), F25
+	FMOVQ 0(R4), F31
 	CBZ R15, fourClip
-	FMOVQ 0(R5), F28
-	WORD $0x4e3cd739 // fadd v25.4s, v25.4s, v28.4s
+	FMOVQ 0(R5), F10
+	WORD $0x4e2ad7ff // fadd v31.4s, v31.4s, v10.4s
 
 fourClip:
 	CBZ R14, fourSet
-	WORD $0x4e38f739 // fmax v25.4s, v25.4s, v24.4s
+	WORD $0x4ea0ebeb // fcmlt v11.4s, v31.4s, #0.0
+	WORD $0x4e6b1fff // bic v31.16b, v31.16b, v11.16b
 
 fourSet:
-	FMOVQ F25, 0(R6)
+	FMOVQ F31, 0(R6)
 	ADD $16, R4, R4
 	ADD $16, R5, R5
 	ADD $16, R6, R6
@@ -1891,34 +1951,36 @@ fourSet:
 
 two:
 	TBZ $1, R25, one
-	FMOVD 0(R4), F29
+	FMOVD 0(R4), F12
 	CBZ R15, twoClip
-	FMOVD 0(R5), F26
-	WORD $0x4e3ad7bd // fadd v29.4s, v29.4s, v26.4s
+	FMOVD 0(R5), F13
+	WORD $0x4e2dd58c // fadd v12.4s, v12.4s, v13.4s
 
 twoClip:
 	CBZ R14, twoSet
-	WORD $0x4e38f7bd // fmax v29.4s, v29.4s, v24.4s
+	WORD $0x4ea0e98e // fcmlt v14.4s, v12.4s, #0.0
+	WORD $0x4e6e1d8c // bic v12.16b, v12.16b, v14.16b
 
 twoSet:
-	FMOVD F29, 0(R6)
+	FMOVD F12, 0(R6)
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 	ADD $8, R6, R6
 
 one:
 	TBZ $0, R25, done
-	FMOVS 0(R4), F27
+	FMOVS 0(R4), F15
 	CBZ R15, oneClip
-	FMOVS 0(R5), F30
-	WORD $0x4e3ed77b // fadd v27.4s, v27.4s, v30.4s
+	FMOVS 0(R5), F16
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
 
 oneClip:
 	CBZ R14, oneSet
-	WORD $0x4e38f77b // fmax v27.4s, v27.4s, v24.4s
+	WORD $0x4ea0e9f1 // fcmlt v17.4s, v15.4s, #0.0
+	WORD $0x4e711def // bic v15.16b, v15.16b, v17.16b
 
 oneSet:
-	FMOVS F27, 0(R6)
+	FMOVS F15, 0(R6)
 	ADD $4, R4, R4
 	ADD $4, R5, R5
 	ADD $4, R6, R6
@@ -2123,19 +2185,30 @@ next:
 
 clip:
 	CBZ R15, set
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ef442 // fmax v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ef463 // fmax v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ef484 // fmax v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ef4a5 // fmax v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ef508 // fmax v8.4s, v8.4s, v30.4s
-	WORD $0x4e3ef529 // fmax v9.4s, v9.4s, v30.4s
-	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
+	WORD $0x4ea0e81e // fcmlt v30.4s, v0.4s, #0.0
+	WORD $0x4e7e1c00 // bic v0.16b, v0.16b, v30.16b
+	WORD $0x4ea0e831 // fcmlt v17.4s, v1.4s, #0.0
+	WORD $0x4e711c21 // bic v1.16b, v1.16b, v17.16b
+	WORD $0x4ea0e852 // fcmlt v18.4s, v2.4s, #0.0
+	WORD $0x4e721c42 // bic v2.16b, v2.16b, v18.16b
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	WORD $0x4e7f1c63 // bic v3.16b, v3.16b, v31.16b
+	WORD $0x4ea0e88f // fcmlt v15.4s, v4.4s, #0.0
+	WORD $0x4e6f1c84 // bic v4.16b, v4.16b, v15.16b
+	WORD $0x4ea0e8b0 // fcmlt v16.4s, v5.4s, #0.0
+	WORD $0x4e701ca5 // bic v5.16b, v5.16b, v16.16b
+	WORD $0x4ea0e8d3 // fcmlt v19.4s, v6.4s, #0.0
+	WORD $0x4e731cc6 // bic v6.16b, v6.16b, v19.16b
+	WORD $0x4ea0e8f4 // fcmlt v20.4s, v7.4s, #0.0
+	WORD $0x4e741ce7 // bic v7.16b, v7.16b, v20.16b
+	WORD $0x4ea0e915 // fcmlt v21.4s, v8.4s, #0.0
+	WORD $0x4e751d08 // bic v8.16b, v8.16b, v21.16b
+	WORD $0x4ea0e936 // fcmlt v22.4s, v9.4s, #0.0
+	WORD $0x4e761d29 // bic v9.16b, v9.16b, v22.16b
+	WORD $0x4ea0e957 // fcmlt v23.4s, v10.4s, #0.0
+	WORD $0x4e771d4a // bic v10.16b, v10.16b, v23.16b
+	WORD $0x4ea0e978 // fcmlt v24.4s, v11.4s, #0.0
+	WORD $0x4e781d6b // bic v11.16b, v11.16b, v24.16b
 
 set:
 	FSTPQ (F0, F1), 0(R20)
@@ -2156,18 +2229,17 @@ some:
 	FSTPQ (F6, F7), 96(R23)
 	FSTPQ (F8, F9), 128(R23)
 	FSTPQ (F10, F11), 160(R23)
-	FMOVQ 0(R14), F17
-	FMOVQ 16(R14), F18
-	VADD V18.S4, V17.S4, V17.S4
-	FMOVQ 32(R14), F31
-	VADD V31.S4, V17.S4, V17.S4
-	FMOVQ 48(R14), F15
-	VADD V15.S4, V17.S4, V17.S4
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x4eb1ba33 // addv s19, v17.4s
-	VSUB V19.S4, V16.S4, V20.S4
-	FMOVS F20, R24
-	WORD $0x6f00e415 // movi v21.2d, #0
+	FMOVQ 0(R14), F25
+	FMOVQ 16(R14), F26
+	VADD V26.S4, V25.S4, V25.S4
+	FMOVQ 32(R14), F27
+	VADD V27.S4, V25.S4, V25.S4
+	FMOVQ 48(R14), F28
+	VADD V28.S4, V25.S4, V25.S4
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x4eb1bb2d // addv s13, v25.4s
+	VSUB V13.S4, V12.S4, V14.S4
+	FMOVS F14, R24
 	MOVD $3, R25
 
 row:
@@ -2179,17 +2251,18 @@ row:
 four:
 	SUBS $4, R4, R4
 	BLT two
-	FMOVQ 0(R5), F22
+	FMOVQ 0(R5), F29
 	CBZ R19, fourClip
-	FMOVQ 0(R6), F23
-	WORD $0x4e37d6d6 // fadd v22.4s, v22.4s, v23.4s
+	FMOVQ 0(R6), F30
+	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 fourClip:
 	CBZ R15, fourSet
-	WORD $0x4e35f6d6 // fmax v22.4s, v22.4s, v21.4s
+	WORD $0x4ea0ebb1 // fcmlt v17.4s, v29.4s, #0.0
+	WORD $0x4e711fbd // bic v29.16b, v29.16b, v17.16b
 
 fourSet:
-	FMOVQ F22, 0(R11)
+	FMOVQ F29, 0(R11)
 	ADD $16, R5, R5
 	ADD $16, R6, R6
 	ADD $16, R11, R11
@@ -2197,34 +2270,36 @@ fourSet:
 
 two:
 	TBZ $1, R4, one
-	FMOVD 0(R5), F24
+	FMOVD 0(R5), F18
 	CBZ R19, twoClip
-	FMOVD 0(R6), F25
-	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
+	FMOVD 0(R6), F31
+	WORD $0x4e3fd652 // fadd v18.4s, v18.4s, v31.4s
 
 twoClip:
 	CBZ R15, twoSet
-	WORD $0x4e35f718 // fmax v24.4s, v24.4s, v21.4s
+	WORD $0x4ea0ea4f // fcmlt v15.4s, v18.4s, #0.0
+	WORD $0x4e6f1e52 // bic v18.16b, v18.16b, v15.16b
 
 twoSet:
-	FMOVD F24, 0(R11)
+	FMOVD F18, 0(R11)
 	ADD $8, R5, R5
 	ADD $8, R6, R6
 	ADD $8, R11, R11
 
 one:
 	TBZ $0, R4, done
-	FMOVS 0(R5), F26
+	FMOVS 0(R5), F16
 	CBZ R19, oneClip
-	FMOVS 0(R6), F27
-	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
+	FMOVS 0(R6), F19
+	WORD $0x4e33d610 // fadd v16.4s, v16.4s, v19.4s
 
 oneClip:
 	CBZ R15, oneSet
-	WORD $0x4e35f75a // fmax v26.4s, v26.4s, v21.4s
+	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
+	WORD $0x4e741e10 // bic v16.16b, v16.16b, v20.16b
 
 oneSet:
-	FMOVS F26, 0(R11)
+	FMOVS F16, 0(R11)
 	ADD $4, R5, R5
 	ADD $4, R6, R6
 	ADD $4, R11, R11
@@ -2468,23 +2543,38 @@ next:
 
 clip:
 	CBZ R19, set
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x4e34f400 // fmax v0.4s, v0.4s, v20.4s
-	WORD $0x4e34f421 // fmax v1.4s, v1.4s, v20.4s
-	WORD $0x4e34f442 // fmax v2.4s, v2.4s, v20.4s
-	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
-	WORD $0x4e34f484 // fmax v4.4s, v4.4s, v20.4s
-	WORD $0x4e34f4a5 // fmax v5.4s, v5.4s, v20.4s
-	WORD $0x4e34f4c6 // fmax v6.4s, v6.4s, v20.4s
-	WORD $0x4e34f4e7 // fmax v7.4s, v7.4s, v20.4s
-	WORD $0x4e34f508 // fmax v8.4s, v8.4s, v20.4s
-	WORD $0x4e34f529 // fmax v9.4s, v9.4s, v20.4s
-	WORD $0x4e34f54a // fmax v10.4s, v10.4s, v20.4s
-	WORD $0x4e34f56b // fmax v11.4s, v11.4s, v20.4s
-	WORD $0x4e34f58c // fmax v12.4s, v12.4s, v20.4s
-	WORD $0x4e34f5ad // fmax v13.4s, v13.4s, v20.4s
-	WORD $0x4e34f5ce // fmax v14.4s, v14.4s, v20.4s
-	WORD $0x4e34f5ef // fmax v15.4s, v15.4s, v20.4s
+	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
+	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
+	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
+	WORD $0x4e751c21 // bic v1.16b, v1.16b, v21.16b
+	WORD $0x4ea0e850 // fcmlt v16.4s, v2.4s, #0.0
+	WORD $0x4e701c42 // bic v2.16b, v2.16b, v16.16b
+	WORD $0x4ea0e871 // fcmlt v17.4s, v3.4s, #0.0
+	WORD $0x4e711c63 // bic v3.16b, v3.16b, v17.16b
+	WORD $0x4ea0e892 // fcmlt v18.4s, v4.4s, #0.0
+	WORD $0x4e721c84 // bic v4.16b, v4.16b, v18.16b
+	WORD $0x4ea0e8b3 // fcmlt v19.4s, v5.4s, #0.0
+	WORD $0x4e731ca5 // bic v5.16b, v5.16b, v19.16b
+	WORD $0x4ea0e8d6 // fcmlt v22.4s, v6.4s, #0.0
+	WORD $0x4e761cc6 // bic v6.16b, v6.16b, v22.16b
+	WORD $0x4ea0e8f7 // fcmlt v23.4s, v7.4s, #0.0
+	WORD $0x4e771ce7 // bic v7.16b, v7.16b, v23.16b
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	WORD $0x4e7c1d08 // bic v8.16b, v8.16b, v28.16b
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	WORD $0x4e7d1d29 // bic v9.16b, v9.16b, v29.16b
+	WORD $0x4ea0e958 // fcmlt v24.4s, v10.4s, #0.0
+	WORD $0x4e781d4a // bic v10.16b, v10.16b, v24.16b
+	WORD $0x4ea0e979 // fcmlt v25.4s, v11.4s, #0.0
+	WORD $0x4e791d6b // bic v11.16b, v11.16b, v25.16b
+	WORD $0x4ea0e99a // fcmlt v26.4s, v12.4s, #0.0
+	WORD $0x4e7a1d8c // bic v12.16b, v12.16b, v26.16b
+	WORD $0x4ea0e9bb // fcmlt v27.4s, v13.4s, #0.0
+	WORD $0x4e7b1dad // bic v13.16b, v13.16b, v27.16b
+	WORD $0x4ea0e9de // fcmlt v30.4s, v14.4s, #0.0
+	WORD $0x4e7e1dce // bic v14.16b, v14.16b, v30.16b
+	WORD $0x4ea0e9ff // fcmlt v31.4s, v15.4s, #0.0
+	WORD $0x4e7f1def // bic v15.16b, v15.16b, v31.16b
 
 set:
 	FSTPQ (F0, F1), 0(R21)
@@ -2510,18 +2600,17 @@ some:
 	FSTPQ (F10, F11), 160(R24)
 	FSTPQ (F12, F13), 192(R24)
 	FSTPQ (F14, F15), 224(R24)
-	FMOVQ 0(R15), F21
-	FMOVQ 16(R15), F16
-	VADD V16.S4, V21.S4, V21.S4
-	FMOVQ 32(R15), F17
-	VADD V17.S4, V21.S4, V21.S4
-	FMOVQ 48(R15), F18
-	VADD V18.S4, V21.S4, V21.S4
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x4eb1bab6 // addv s22, v21.4s
-	VSUB V22.S4, V19.S4, V23.S4
-	FMOVS F23, R25
-	WORD $0x6f00e41c // movi v28.2d, #0
+	FMOVQ 0(R15), F20
+	FMOVQ 16(R15), F21
+	VADD V21.S4, V20.S4, V20.S4
+	FMOVQ 32(R15), F16
+	VADD V16.S4, V20.S4, V20.S4
+	FMOVQ 48(R15), F17
+	VADD V17.S4, V20.S4, V20.S4
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x4eb1ba93 // addv s19, v20.4s
+	VSUB V19.S4, V18.S4, V22.S4
+	FMOVS F22, R25
 	MOVD $4, R4
 
 row:
@@ -2533,17 +2622,18 @@ row:
 four:
 	SUBS $4, R5, R5
 	BLT two
-	FMOVQ 0(R6), F29
+	FMOVQ 0(R6), F23
 	CBZ R20, fourClip
-	FMOVQ 0(R12), F24
-	WORD $0x4e38d7bd // fadd v29.4s, v29.4s, v24.4s
+	FMOVQ 0(R12), F28
+	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
 
 fourClip:
 	CBZ R19, fourSet
-	WORD $0x4e3cf7bd // fmax v29.4s, v29.4s, v28.4s
+	WORD $0x4ea0eafd // fcmlt v29.4s, v23.4s, #0.0
+	WORD $0x4e7d1ef7 // bic v23.16b, v23.16b, v29.16b
 
 fourSet:
-	FMOVQ F29, 0(R13)
+	FMOVQ F23, 0(R13)
 	ADD $16, R6, R6
 	ADD $16, R12, R12
 	ADD $16, R13, R13
@@ -2551,17 +2641,18 @@ fourSet:
 
 two:
 	TBZ $1, R5, one
-	FMOVD 0(R6), F25
+	FMOVD 0(R6), F24
 	CBZ R20, twoClip
-	FMOVD 0(R12), F26
-	WORD $0x4e3ad739 // fadd v25.4s, v25.4s, v26.4s
+	FMOVD 0(R12), F25
+	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
 	CBZ R19, twoSet
-	WORD $0x4e3cf739 // fmax v25.4s, v25.4s, v28.4s
+	WORD $0x4ea0eb1a // fcmlt v26.4s, v24.4s, #0.0
+	WORD $0x4e7a1f18 // bic v24.16b, v24.16b, v26.16b
 
 twoSet:
-	FMOVD F25, 0(R13)
+	FMOVD F24, 0(R13)
 	ADD $8, R6, R6
 	ADD $8, R12, R12
 	ADD $8, R13, R13
@@ -2575,7 +2666,8 @@ one:
 
 oneClip:
 	CBZ R19, oneSet
-	WORD $0x4e3cf77b // fmax v27.4s, v27.4s, v28.4s
+	WORD $0x4ea0eb60 // fcmlt v0.4s, v27.4s, #0.0
+	WORD $0x4e601f7b // bic v27.16b, v27.16b, v0.16b
 
 oneSet:
 	FMOVS F27, 0(R13)
@@ -2861,27 +2953,46 @@ next:
 
 clip:
 	CBZ R20, set
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x4e3ef400 // fmax v0.4s, v0.4s, v30.4s
-	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
-	WORD $0x4e3ef442 // fmax v2.4s, v2.4s, v30.4s
-	WORD $0x4e3ef463 // fmax v3.4s, v3.4s, v30.4s
-	WORD $0x4e3ef484 // fmax v4.4s, v4.4s, v30.4s
-	WORD $0x4e3ef4a5 // fmax v5.4s, v5.4s, v30.4s
-	WORD $0x4e3ef4c6 // fmax v6.4s, v6.4s, v30.4s
-	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
-	WORD $0x4e3ef508 // fmax v8.4s, v8.4s, v30.4s
-	WORD $0x4e3ef529 // fmax v9.4s, v9.4s, v30.4s
-	WORD $0x4e3ef54a // fmax v10.4s, v10.4s, v30.4s
-	WORD $0x4e3ef56b // fmax v11.4s, v11.4s, v30.4s
-	WORD $0x4e3ef58c // fmax v12.4s, v12.4s, v30.4s
-	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
-	WORD $0x4e3ef5ce // fmax v14.4s, v14.4s, v30.4s
-	WORD $0x4e3ef5ef // fmax v15.4s, v15.4s, v30.4s
-	WORD $0x4e3ef610 // fmax v16.4s, v16.4s, v30.4s
-	WORD $0x4e3ef631 // fmax v17.4s, v17.4s, v30.4s
-	WORD $0x4e3ef652 // fmax v18.4s, v18.4s, v30.4s
-	WORD $0x4e3ef673 // fmax v19.4s, v19.4s, v30.4s
+	WORD $0x4ea0e81e // fcmlt v30.4s, v0.4s, #0.0
+	WORD $0x4e7e1c00 // bic v0.16b, v0.16b, v30.16b
+	WORD $0x4ea0e83f // fcmlt v31.4s, v1.4s, #0.0
+	WORD $0x4e7f1c21 // bic v1.16b, v1.16b, v31.16b
+	WORD $0x4ea0e856 // fcmlt v22.4s, v2.4s, #0.0
+	WORD $0x4e761c42 // bic v2.16b, v2.16b, v22.16b
+	WORD $0x4ea0e877 // fcmlt v23.4s, v3.4s, #0.0
+	WORD $0x4e771c63 // bic v3.16b, v3.16b, v23.16b
+	WORD $0x4ea0e898 // fcmlt v24.4s, v4.4s, #0.0
+	WORD $0x4e781c84 // bic v4.16b, v4.16b, v24.16b
+	WORD $0x4ea0e8b9 // fcmlt v25.4s, v5.4s, #0.0
+	WORD $0x4e791ca5 // bic v5.16b, v5.16b, v25.16b
+	WORD $0x4ea0e8da // fcmlt v26.4s, v6.4s, #0.0
+	WORD $0x4e7a1cc6 // bic v6.16b, v6.16b, v26.16b
+	WORD $0x4ea0e8f4 // fcmlt v20.4s, v7.4s, #0.0
+	WORD $0x4e741ce7 // bic v7.16b, v7.16b, v20.16b
+	WORD $0x4ea0e915 // fcmlt v21.4s, v8.4s, #0.0
+	WORD $0x4e751d08 // bic v8.16b, v8.16b, v21.16b
+	WORD $0x4ea0e93b // fcmlt v27.4s, v9.4s, #0.0
+	WORD $0x4e7b1d29 // bic v9.16b, v9.16b, v27.16b
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	WORD $0x4e7c1d4a // bic v10.16b, v10.16b, v28.16b
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	WORD $0x4e7d1d6b // bic v11.16b, v11.16b, v29.16b
+	WORD $0x4ea0e99e // fcmlt v30.4s, v12.4s, #0.0
+	WORD $0x4e7e1d8c // bic v12.16b, v12.16b, v30.16b
+	WORD $0x4ea0e9bf // fcmlt v31.4s, v13.4s, #0.0
+	WORD $0x4e7f1dad // bic v13.16b, v13.16b, v31.16b
+	WORD $0x4ea0e9d6 // fcmlt v22.4s, v14.4s, #0.0
+	WORD $0x4e761dce // bic v14.16b, v14.16b, v22.16b
+	WORD $0x4ea0e9f7 // fcmlt v23.4s, v15.4s, #0.0
+	WORD $0x4e771def // bic v15.16b, v15.16b, v23.16b
+	WORD $0x4ea0ea18 // fcmlt v24.4s, v16.4s, #0.0
+	WORD $0x4e781e10 // bic v16.16b, v16.16b, v24.16b
+	WORD $0x4ea0ea39 // fcmlt v25.4s, v17.4s, #0.0
+	WORD $0x4e791e31 // bic v17.16b, v17.16b, v25.16b
+	WORD $0x4ea0ea5a // fcmlt v26.4s, v18.4s, #0.0
+	WORD $0x4e7a1e52 // bic v18.16b, v18.16b, v26.16b
+	WORD $0x4ea0ea74 // fcmlt v20.4s, v19.4s, #0.0
+	WORD $0x4e741e73 // bic v19.16b, v19.16b, v20.16b
 
 set:
 	FSTPQ (F0, F1), 0(R22)
@@ -2912,18 +3023,17 @@ some:
 	FSTPQ (F14, F15), 224(R25)
 	FSTPQ (F16, F17), 256(R25)
 	FSTPQ (F18, F19), 288(R25)
-	FMOVQ 0(R19), F31
-	FMOVQ 16(R19), F22
-	VADD V22.S4, V31.S4, V31.S4
-	FMOVQ 32(R19), F23
-	VADD V23.S4, V31.S4, V31.S4
-	FMOVQ 48(R19), F24
-	VADD V24.S4, V31.S4, V31.S4
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x4eb1bbfa // addv s26, v31.4s
-	VSUB V26.S4, V25.S4, V20.S4
-	FMOVS F20, R4
-	WORD $0x6f00e415 // movi v21.2d, #0
+	FMOVQ 0(R19), F21
+	FMOVQ 16(R19), F27
+	VADD V27.S4, V21.S4, V21.S4
+	FMOVQ 32(R19), F28
+	VADD V28.S4, V21.S4, V21.S4
+	FMOVQ 48(R19), F29
+	VADD V29.S4, V21.S4, V21.S4
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x4eb1babf // addv s31, v21.4s
+	VSUB V31.S4, V30.S4, V22.S4
+	FMOVS F22, R4
 	MOVD $5, R5
 
 row:
@@ -2935,17 +3045,18 @@ row:
 four:
 	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R13), F27
+	FMOVQ 0(R13), F23
 	CBZ R21, fourClip
-	FMOVQ 0(R14), F28
-	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
+	FMOVQ 0(R14), F24
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 
 fourClip:
 	CBZ R20, fourSet
-	WORD $0x4e35f77b // fmax v27.4s, v27.4s, v21.4s
+	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
+	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 fourSet:
-	FMOVQ F27, 0(R1)
+	FMOVQ F23, 0(R1)
 	ADD $16, R13, R13
 	ADD $16, R14, R14
 	ADD $16, R1, R1
@@ -2953,34 +3064,36 @@ fourSet:
 
 two:
 	TBZ $1, R6, one
-	FMOVD 0(R13), F29
+	FMOVD 0(R13), F26
 	CBZ R21, twoClip
 	FMOVD 0(R14), F0
-	WORD $0x4e20d7bd // fadd v29.4s, v29.4s, v0.4s
+	WORD $0x4e20d75a // fadd v26.4s, v26.4s, v0.4s
 
 twoClip:
 	CBZ R20, twoSet
-	WORD $0x4e35f7bd // fmax v29.4s, v29.4s, v21.4s
+	WORD $0x4ea0eb41 // fcmlt v1.4s, v26.4s, #0.0
+	WORD $0x4e611f5a // bic v26.16b, v26.16b, v1.16b
 
 twoSet:
-	FMOVD F29, 0(R1)
+	FMOVD F26, 0(R1)
 	ADD $8, R13, R13
 	ADD $8, R14, R14
 	ADD $8, R1, R1
 
 one:
 	TBZ $0, R6, done
-	FMOVS 0(R13), F1
+	FMOVS 0(R13), F2
 	CBZ R21, oneClip
-	FMOVS 0(R14), F2
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVS 0(R14), F3
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 
 oneClip:
 	CBZ R20, oneSet
-	WORD $0x4e35f421 // fmax v1.4s, v1.4s, v21.4s
+	WORD $0x4ea0e844 // fcmlt v4.4s, v2.4s, #0.0
+	WORD $0x4e641c42 // bic v2.16b, v2.16b, v4.16b
 
 oneSet:
-	FMOVS F1, 0(R1)
+	FMOVS F2, 0(R1)
 	ADD $4, R13, R13
 	ADD $4, R14, R14
 	ADD $4, R1, R1
@@ -3302,31 +3415,54 @@ next:
 
 clip:
 	CBZ R21, set
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x4e38f400 // fmax v0.4s, v0.4s, v24.4s
-	WORD $0x4e38f421 // fmax v1.4s, v1.4s, v24.4s
-	WORD $0x4e38f442 // fmax v2.4s, v2.4s, v24.4s
-	WORD $0x4e38f463 // fmax v3.4s, v3.4s, v24.4s
-	WORD $0x4e38f484 // fmax v4.4s, v4.4s, v24.4s
-	WORD $0x4e38f4a5 // fmax v5.4s, v5.4s, v24.4s
-	WORD $0x4e38f4c6 // fmax v6.4s, v6.4s, v24.4s
-	WORD $0x4e38f4e7 // fmax v7.4s, v7.4s, v24.4s
-	WORD $0x4e38f508 // fmax v8.4s, v8.4s, v24.4s
-	WORD $0x4e38f529 // fmax v9.4s, v9.4s, v24.4s
-	WORD $0x4e38f54a // fmax v10.4s, v10.4s, v24.4s
-	WORD $0x4e38f56b // fmax v11.4s, v11.4s, v24.4s
-	WORD $0x4e38f58c // fmax v12.4s, v12.4s, v24.4s
-	WORD $0x4e38f5ad // fmax v13.4s, v13.4s, v24.4s
-	WORD $0x4e38f5ce // fmax v14.4s, v14.4s, v24.4s
-	WORD $0x4e38f5ef // fmax v15.4s, v15.4s, v24.4s
-	WORD $0x4e38f610 // fmax v16.4s, v16.4s, v24.4s
-	WORD $0x4e38f631 // fmax v17.4s, v17.4s, v24.4s
-	WORD $0x4e38f652 // fmax v18.4s, v18.4s, v24.4s
-	WORD $0x4e38f673 // fmax v19.4s, v19.4s, v24.4s
-	WORD $0x4e38f694 // fmax v20.4s, v20.4s, v24.4s
-	WORD $0x4e38f6b5 // fmax v21.4s, v21.4s, v24.4s
-	WORD $0x4e38f6d6 // fmax v22.4s, v22.4s, v24.4s
-	WORD $0x4e38f6f7 // fmax v23.4s, v23.4s, v24.4s
+	WORD $0x4ea0e818 // fcmlt v24.4s, v0.4s, #0.0
+	WORD $0x4e781c00 // bic v0.16b, v0.16b, v24.16b
+	WORD $0x4ea0e839 // fcmlt v25.4s, v1.4s, #0.0
+	WORD $0x4e791c21 // bic v1.16b, v1.16b, v25.16b
+	WORD $0x4ea0e85a // fcmlt v26.4s, v2.4s, #0.0
+	WORD $0x4e7a1c42 // bic v2.16b, v2.16b, v26.16b
+	WORD $0x4ea0e87b // fcmlt v27.4s, v3.4s, #0.0
+	WORD $0x4e7b1c63 // bic v3.16b, v3.16b, v27.16b
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	WORD $0x4e7c1c84 // bic v4.16b, v4.16b, v28.16b
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	WORD $0x4e7d1ca5 // bic v5.16b, v5.16b, v29.16b
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	WORD $0x4e7e1cc6 // bic v6.16b, v6.16b, v30.16b
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	WORD $0x4e7f1ce7 // bic v7.16b, v7.16b, v31.16b
+	WORD $0x4ea0e918 // fcmlt v24.4s, v8.4s, #0.0
+	WORD $0x4e781d08 // bic v8.16b, v8.16b, v24.16b
+	WORD $0x4ea0e939 // fcmlt v25.4s, v9.4s, #0.0
+	WORD $0x4e791d29 // bic v9.16b, v9.16b, v25.16b
+	WORD $0x4ea0e95a // fcmlt v26.4s, v10.4s, #0.0
+	WORD $0x4e7a1d4a // bic v10.16b, v10.16b, v26.16b
+	WORD $0x4ea0e97b // fcmlt v27.4s, v11.4s, #0.0
+	WORD $0x4e7b1d6b // bic v11.16b, v11.16b, v27.16b
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	WORD $0x4e7c1d8c // bic v12.16b, v12.16b, v28.16b
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	WORD $0x4e7d1dad // bic v13.16b, v13.16b, v29.16b
+	WORD $0x4ea0e9de // fcmlt v30.4s, v14.4s, #0.0
+	WORD $0x4e7e1dce // bic v14.16b, v14.16b, v30.16b
+	WORD $0x4ea0e9ff // fcmlt v31.4s, v15.4s, #0.0
+	WORD $0x4e7f1def // bic v15.16b, v15.16b, v31.16b
+	WORD $0x4ea0ea18 // fcmlt v24.4s, v16.4s, #0.0
+	WORD $0x4e781e10 // bic v16.16b, v16.16b, v24.16b
+	WORD $0x4ea0ea39 // fcmlt v25.4s, v17.4s, #0.0
+	WORD $0x4e791e31 // bic v17.16b, v17.16b, v25.16b
+	WORD $0x4ea0ea5a // fcmlt v26.4s, v18.4s, #0.0
+	WORD $0x4e7a1e52 // bic v18.16b, v18.16b, v26.16b
+	WORD $0x4ea0ea7b // fcmlt v27.4s, v19.4s, #0.0
+	WORD $0x4e7b1e73 // bic v19.16b, v19.16b, v27.16b
+	WORD $0x4ea0ea9c // fcmlt v28.4s, v20.4s, #0.0
+	WORD $0x4e7c1e94 // bic v20.16b, v20.16b, v28.16b
+	WORD $0x4ea0eabd // fcmlt v29.4s, v21.4s, #0.0
+	WORD $0x4e7d1eb5 // bic v21.16b, v21.16b, v29.16b
+	WORD $0x4ea0eade // fcmlt v30.4s, v22.4s, #0.0
+	WORD $0x4e7e1ed6 // bic v22.16b, v22.16b, v30.16b
+	WORD $0x4ea0eaff // fcmlt v31.4s, v23.4s, #0.0
+	WORD $0x4e7f1ef7 // bic v23.16b, v23.16b, v31.16b
 
 set:
 	FSTPQ (F0, F1), 0(R23)
@@ -3362,18 +3498,17 @@ some:
 	FSTPQ (F18, F19), 288(R4)
 	FSTPQ (F20, F21), 320(R4)
 	FSTPQ (F22, F23), 352(R4)
-	FMOVQ 0(R20), F25
-	FMOVQ 16(R20), F26
-	VADD V26.S4, V25.S4, V25.S4
-	FMOVQ 32(R20), F27
-	VADD V27.S4, V25.S4, V25.S4
-	FMOVQ 48(R20), F28
-	VADD V28.S4, V25.S4, V25.S4
-	WORD $0x6f00e41d // movi v29.2d, #0
-	WORD $0x4eb1bb3e // addv s30, v25.4s
-	VSUB V30.S4, V29.S4, V31.S4
-	FMOVS F31, R5
-	WORD $0x6f00e400 // movi v0.2d, #0
+	FMOVQ 0(R20), F24
+	FMOVQ 16(R20), F25
+	VADD V25.S4, V24.S4, V24.S4
+	FMOVQ 32(R20), F26
+	VADD V26.S4, V24.S4, V24.S4
+	FMOVQ 48(R20), F27
+	VADD V27.S4, V24.S4, V24.S4
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x4eb1bb1d // addv s29, v24.4s
+	VSUB V29.S4, V28.S4, V30.S4
+	FMOVS F30, R5
 	MOVD $6, R6
 
 row:
@@ -3385,17 +3520,18 @@ row:
 four:
 	SUBS $4, R14, R14
 	BLT two
-	FMOVQ 0(R15), F1
+	FMOVQ 0(R15), F0
 	CBZ R22, fourClip
-	FMOVQ 0(R1), F2
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVQ 0(R1), F1
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 
 fourClip:
 	CBZ R21, fourSet
-	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
+	WORD $0x4ea0e802 // fcmlt v2.4s, v0.4s, #0.0
+	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 
 fourSet:
-	FMOVQ F1, 0(R2)
+	FMOVQ F0, 0(R2)
 	ADD $16, R15, R15
 	ADD $16, R1, R1
 	ADD $16, R2, R2
@@ -3410,7 +3546,8 @@ two:
 
 twoClip:
 	CBZ R21, twoSet
-	WORD $0x4e20f463 // fmax v3.4s, v3.4s, v0.4s
+	WORD $0x4ea0e865 // fcmlt v5.4s, v3.4s, #0.0
+	WORD $0x4e651c63 // bic v3.16b, v3.16b, v5.16b
 
 twoSet:
 	FMOVD F3, 0(R2)
@@ -3420,17 +3557,18 @@ twoSet:
 
 one:
 	TBZ $0, R14, done
-	FMOVS 0(R15), F5
+	FMOVS 0(R15), F6
 	CBZ R22, oneClip
-	FMOVS 0(R1), F6
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	FMOVS 0(R1), F7
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 oneClip:
 	CBZ R21, oneSet
-	WORD $0x4e20f4a5 // fmax v5.4s, v5.4s, v0.4s
+	WORD $0x4ea0e8c8 // fcmlt v8.4s, v6.4s, #0.0
+	WORD $0x4e681cc6 // bic v6.16b, v6.16b, v8.16b
 
 oneSet:
-	FMOVS F5, 0(R2)
+	FMOVS F6, 0(R2)
 	ADD $4, R15, R15
 	ADD $4, R1, R1
 	ADD $4, R2, R2
@@ -3537,9 +3675,10 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x4e33f400 // fmax v0.4s, v0.4s, v19.4s
-	WORD $0x4e33f421 // fmax v1.4s, v1.4s, v19.4s
+	WORD $0x4ea0e813 // fcmlt v19.4s, v0.4s, #0.0
+	WORD $0x4e731c00 // bic v0.16b, v0.16b, v19.16b
+	WORD $0x4ea0e834 // fcmlt v20.4s, v1.4s, #0.0
+	WORD $0x4e741c21 // bic v1.16b, v1.16b, v20.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -3548,14 +3687,13 @@ set:
 some:
 	MOVD $memory-384(SP), R21
 	FSTPQ (F0, F1), 0(R21)
-	FMOVQ 0(R12), F20
-	FMOVQ 16(R12), F21
-	VADD V21.S4, V20.S4, V20.S4
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x4eb1ba97 // addv s23, v20.4s
-	VSUB V23.S4, V22.S4, V24.S4
-	FMOVS F24, R22
-	WORD $0x6f00e419 // movi v25.2d, #0
+	FMOVQ 0(R12), F21
+	FMOVQ 16(R12), F22
+	VADD V22.S4, V21.S4, V21.S4
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x4eb1bab8 // addv s24, v21.4s
+	VSUB V24.S4, V23.S4, V25.S4
+	FMOVS F25, R22
 	MOVD $1, R23
 
 row:
@@ -3574,7 +3712,8 @@ four:
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e39f75a // fmax v26.4s, v26.4s, v25.4s
+	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
+	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 fourSet:
 	FMOVQ F26, 0(R5)
@@ -3585,34 +3724,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F28
+	FMOVD 0(R25), F29
 	CBZ R14, twoClip
-	FMOVD 0(R4), F29
-	WORD $0x4e3dd79c // fadd v28.4s, v28.4s, v29.4s
+	FMOVD 0(R4), F30
+	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e39f79c // fmax v28.4s, v28.4s, v25.4s
+	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
+	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 twoSet:
-	FMOVD F28, 0(R5)
+	FMOVD F29, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F30
+	FMOVS 0(R25), F2
 	CBZ R14, oneClip
-	FMOVS 0(R4), F31
-	WORD $0x4e3fd7de // fadd v30.4s, v30.4s, v31.4s
+	FMOVS 0(R4), F3
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e39f7de // fmax v30.4s, v30.4s, v25.4s
+	WORD $0x4ea0e844 // fcmlt v4.4s, v2.4s, #0.0
+	WORD $0x4e641c42 // bic v2.16b, v2.16b, v4.16b
 
 oneSet:
-	FMOVS F30, 0(R5)
+	FMOVS F2, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -3738,11 +3879,14 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x4e37f400 // fmax v0.4s, v0.4s, v23.4s
-	WORD $0x4e37f421 // fmax v1.4s, v1.4s, v23.4s
-	WORD $0x4e37f442 // fmax v2.4s, v2.4s, v23.4s
-	WORD $0x4e37f463 // fmax v3.4s, v3.4s, v23.4s
+	WORD $0x4ea0e817 // fcmlt v23.4s, v0.4s, #0.0
+	WORD $0x4e771c00 // bic v0.16b, v0.16b, v23.16b
+	WORD $0x4ea0e838 // fcmlt v24.4s, v1.4s, #0.0
+	WORD $0x4e781c21 // bic v1.16b, v1.16b, v24.16b
+	WORD $0x4ea0e859 // fcmlt v25.4s, v2.4s, #0.0
+	WORD $0x4e791c42 // bic v2.16b, v2.16b, v25.16b
+	WORD $0x4ea0e87a // fcmlt v26.4s, v3.4s, #0.0
+	WORD $0x4e7a1c63 // bic v3.16b, v3.16b, v26.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -3754,14 +3898,13 @@ some:
 	MOVD $memory-384(SP), R21
 	FSTPQ (F0, F1), 0(R21)
 	FSTPQ (F2, F3), 32(R21)
-	FMOVQ 0(R12), F24
-	FMOVQ 16(R12), F25
-	VADD V25.S4, V24.S4, V24.S4
-	WORD $0x6f00e41a // movi v26.2d, #0
-	WORD $0x4eb1bb1b // addv s27, v24.4s
-	VSUB V27.S4, V26.S4, V28.S4
-	FMOVS F28, R22
+	FMOVQ 0(R12), F27
+	FMOVQ 16(R12), F28
+	VADD V28.S4, V27.S4, V27.S4
 	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x4eb1bb7e // addv s30, v27.4s
+	VSUB V30.S4, V29.S4, V31.S4
+	FMOVS F31, R22
 	MOVD $2, R23
 
 row:
@@ -3773,17 +3916,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F30
+	FMOVQ 0(R25), F4
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F31
-	WORD $0x4e3fd7de // fadd v30.4s, v30.4s, v31.4s
+	FMOVQ 0(R4), F5
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e3df7de // fmax v30.4s, v30.4s, v29.4s
+	WORD $0x4ea0e886 // fcmlt v6.4s, v4.4s, #0.0
+	WORD $0x4e661c84 // bic v4.16b, v4.16b, v6.16b
 
 fourSet:
-	FMOVQ F30, 0(R5)
+	FMOVQ F4, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -3791,34 +3935,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F4
+	FMOVD 0(R25), F7
 	CBZ R14, twoClip
-	FMOVD 0(R4), F5
-	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	FMOVD 0(R4), F8
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e3df484 // fmax v4.4s, v4.4s, v29.4s
+	WORD $0x4ea0e8e9 // fcmlt v9.4s, v7.4s, #0.0
+	WORD $0x4e691ce7 // bic v7.16b, v7.16b, v9.16b
 
 twoSet:
-	FMOVD F4, 0(R5)
+	FMOVD F7, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F6
+	FMOVS 0(R25), F10
 	CBZ R14, oneClip
-	FMOVS 0(R4), F7
-	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	FMOVS 0(R4), F11
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e3df4c6 // fmax v6.4s, v6.4s, v29.4s
+	WORD $0x4ea0e94c // fcmlt v12.4s, v10.4s, #0.0
+	WORD $0x4e6c1d4a // bic v10.16b, v10.16b, v12.16b
 
 oneSet:
-	FMOVS F6, 0(R5)
+	FMOVS F10, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -3973,13 +4119,18 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x4e27f400 // fmax v0.4s, v0.4s, v7.4s
-	WORD $0x4e27f421 // fmax v1.4s, v1.4s, v7.4s
-	WORD $0x4e27f442 // fmax v2.4s, v2.4s, v7.4s
-	WORD $0x4e27f463 // fmax v3.4s, v3.4s, v7.4s
-	WORD $0x4e27f484 // fmax v4.4s, v4.4s, v7.4s
-	WORD $0x4e27f4a5 // fmax v5.4s, v5.4s, v7.4s
+	WORD $0x4ea0e807 // fcmlt v7.4s, v0.4s, #0.0
+	WORD $0x4e671c00 // bic v0.16b, v0.16b, v7.16b
+	WORD $0x4ea0e826 // fcmlt v6.4s, v1.4s, #0.0
+	WORD $0x4e661c21 // bic v1.16b, v1.16b, v6.16b
+	WORD $0x4ea0e848 // fcmlt v8.4s, v2.4s, #0.0
+	WORD $0x4e681c42 // bic v2.16b, v2.16b, v8.16b
+	WORD $0x4ea0e869 // fcmlt v9.4s, v3.4s, #0.0
+	WORD $0x4e691c63 // bic v3.16b, v3.16b, v9.16b
+	WORD $0x4ea0e88b // fcmlt v11.4s, v4.4s, #0.0
+	WORD $0x4e6b1c84 // bic v4.16b, v4.16b, v11.16b
+	WORD $0x4ea0e8aa // fcmlt v10.4s, v5.4s, #0.0
+	WORD $0x4e6a1ca5 // bic v5.16b, v5.16b, v10.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -3994,14 +4145,13 @@ some:
 	FSTPQ (F0, F1), 0(R21)
 	FSTPQ (F2, F3), 32(R21)
 	FSTPQ (F4, F5), 64(R21)
-	FMOVQ 0(R12), F6
-	FMOVQ 16(R12), F8
-	VADD V8.S4, V6.S4, V6.S4
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x4eb1b8cb // addv s11, v6.4s
-	VSUB V11.S4, V9.S4, V10.S4
-	FMOVS F10, R22
-	WORD $0x6f00e40c // movi v12.2d, #0
+	FMOVQ 0(R12), F12
+	FMOVQ 16(R12), F13
+	VADD V13.S4, V12.S4, V12.S4
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x4eb1b98e // addv s14, v12.4s
+	VSUB V14.S4, V15.S4, V16.S4
+	FMOVS F16, R22
 	MOVD $3, R23
 
 row:
@@ -4013,17 +4163,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F13
+	FMOVQ 0(R25), F17
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F15
-	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	FMOVQ 0(R4), F19
+	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e2cf5ad // fmax v13.4s, v13.4s, v12.4s
+	WORD $0x4ea0ea32 // fcmlt v18.4s, v17.4s, #0.0
+	WORD $0x4e721e31 // bic v17.16b, v17.16b, v18.16b
 
 fourSet:
-	FMOVQ F13, 0(R5)
+	FMOVQ F17, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -4031,34 +4182,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F14
+	FMOVD 0(R25), F20
 	CBZ R14, twoClip
-	FMOVD 0(R4), F16
-	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	FMOVD 0(R4), F21
+	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e2cf5ce // fmax v14.4s, v14.4s, v12.4s
+	WORD $0x4ea0ea97 // fcmlt v23.4s, v20.4s, #0.0
+	WORD $0x4e771e94 // bic v20.16b, v20.16b, v23.16b
 
 twoSet:
-	FMOVD F14, 0(R5)
+	FMOVD F20, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F17
+	FMOVS 0(R25), F22
 	CBZ R14, oneClip
-	FMOVS 0(R4), F19
-	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
+	FMOVS 0(R4), F24
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e2cf631 // fmax v17.4s, v17.4s, v12.4s
+	WORD $0x4ea0ead9 // fcmlt v25.4s, v22.4s, #0.0
+	WORD $0x4e791ed6 // bic v22.16b, v22.16b, v25.16b
 
 oneSet:
-	FMOVS F17, 0(R5)
+	FMOVS F22, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -4222,15 +4375,22 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x4e3ff400 // fmax v0.4s, v0.4s, v31.4s
-	WORD $0x4e3ff421 // fmax v1.4s, v1.4s, v31.4s
-	WORD $0x4e3ff442 // fmax v2.4s, v2.4s, v31.4s
-	WORD $0x4e3ff463 // fmax v3.4s, v3.4s, v31.4s
-	WORD $0x4e3ff484 // fmax v4.4s, v4.4s, v31.4s
-	WORD $0x4e3ff4a5 // fmax v5.4s, v5.4s, v31.4s
-	WORD $0x4e3ff4c6 // fmax v6.4s, v6.4s, v31.4s
-	WORD $0x4e3ff4e7 // fmax v7.4s, v7.4s, v31.4s
+	WORD $0x4ea0e81f // fcmlt v31.4s, v0.4s, #0.0
+	WORD $0x4e7f1c00 // bic v0.16b, v0.16b, v31.16b
+	WORD $0x4ea0e828 // fcmlt v8.4s, v1.4s, #0.0
+	WORD $0x4e681c21 // bic v1.16b, v1.16b, v8.16b
+	WORD $0x4ea0e849 // fcmlt v9.4s, v2.4s, #0.0
+	WORD $0x4e691c42 // bic v2.16b, v2.16b, v9.16b
+	WORD $0x4ea0e86a // fcmlt v10.4s, v3.4s, #0.0
+	WORD $0x4e6a1c63 // bic v3.16b, v3.16b, v10.16b
+	WORD $0x4ea0e88b // fcmlt v11.4s, v4.4s, #0.0
+	WORD $0x4e6b1c84 // bic v4.16b, v4.16b, v11.16b
+	WORD $0x4ea0e8ac // fcmlt v12.4s, v5.4s, #0.0
+	WORD $0x4e6c1ca5 // bic v5.16b, v5.16b, v12.16b
+	WORD $0x4ea0e8cd // fcmlt v13.4s, v6.4s, #0.0
+	WORD $0x4e6d1cc6 // bic v6.16b, v6.16b, v13.16b
+	WORD $0x4ea0e8ee // fcmlt v14.4s, v7.4s, #0.0
+	WORD $0x4e6e1ce7 // bic v7.16b, v7.16b, v14.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -4248,14 +4408,13 @@ some:
 	FSTPQ (F2, F3), 32(R21)
 	FSTPQ (F4, F5), 64(R21)
 	FSTPQ (F6, F7), 96(R21)
-	FMOVQ 0(R12), F8
-	FMOVQ 16(R12), F9
-	VADD V9.S4, V8.S4, V8.S4
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x4eb1b90b // addv s11, v8.4s
-	VSUB V11.S4, V10.S4, V12.S4
-	FMOVS F12, R22
-	WORD $0x6f00e40d // movi v13.2d, #0
+	FMOVQ 0(R12), F15
+	FMOVQ 16(R12), F16
+	VADD V16.S4, V15.S4, V15.S4
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x4eb1b9f2 // addv s18, v15.4s
+	VSUB V18.S4, V17.S4, V19.S4
+	FMOVS F19, R22
 	MOVD $4, R23
 
 row:
@@ -4267,17 +4426,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F14
+	FMOVQ 0(R25), F20
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F15
-	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	FMOVQ 0(R4), F21
+	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e2df5ce // fmax v14.4s, v14.4s, v13.4s
+	WORD $0x4ea0ea96 // fcmlt v22.4s, v20.4s, #0.0
+	WORD $0x4e761e94 // bic v20.16b, v20.16b, v22.16b
 
 fourSet:
-	FMOVQ F14, 0(R5)
+	FMOVQ F20, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -4285,34 +4445,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F16
+	FMOVD 0(R25), F23
 	CBZ R14, twoClip
-	FMOVD 0(R4), F17
-	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
+	FMOVD 0(R4), F24
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e2df610 // fmax v16.4s, v16.4s, v13.4s
+	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
+	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 twoSet:
-	FMOVD F16, 0(R5)
+	FMOVD F23, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F18
+	FMOVS 0(R25), F26
 	CBZ R14, oneClip
-	FMOVS 0(R4), F19
-	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
+	FMOVS 0(R4), F27
+	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e2df652 // fmax v18.4s, v18.4s, v13.4s
+	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
+	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 oneSet:
-	FMOVS F18, 0(R5)
+	FMOVS F26, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -4500,17 +4662,26 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x4e32f400 // fmax v0.4s, v0.4s, v18.4s
-	WORD $0x4e32f421 // fmax v1.4s, v1.4s, v18.4s
-	WORD $0x4e32f442 // fmax v2.4s, v2.4s, v18.4s
-	WORD $0x4e32f463 // fmax v3.4s, v3.4s, v18.4s
-	WORD $0x4e32f484 // fmax v4.4s, v4.4s, v18.4s
-	WORD $0x4e32f4a5 // fmax v5.4s, v5.4s, v18.4s
-	WORD $0x4e32f4c6 // fmax v6.4s, v6.4s, v18.4s
-	WORD $0x4e32f4e7 // fmax v7.4s, v7.4s, v18.4s
-	WORD $0x4e32f508 // fmax v8.4s, v8.4s, v18.4s
-	WORD $0x4e32f529 // fmax v9.4s, v9.4s, v18.4s
+	WORD $0x4ea0e812 // fcmlt v18.4s, v0.4s, #0.0
+	WORD $0x4e721c00 // bic v0.16b, v0.16b, v18.16b
+	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
+	WORD $0x4e731c21 // bic v1.16b, v1.16b, v19.16b
+	WORD $0x4ea0e854 // fcmlt v20.4s, v2.4s, #0.0
+	WORD $0x4e741c42 // bic v2.16b, v2.16b, v20.16b
+	WORD $0x4ea0e875 // fcmlt v21.4s, v3.4s, #0.0
+	WORD $0x4e751c63 // bic v3.16b, v3.16b, v21.16b
+	WORD $0x4ea0e896 // fcmlt v22.4s, v4.4s, #0.0
+	WORD $0x4e761c84 // bic v4.16b, v4.16b, v22.16b
+	WORD $0x4ea0e8b7 // fcmlt v23.4s, v5.4s, #0.0
+	WORD $0x4e771ca5 // bic v5.16b, v5.16b, v23.16b
+	WORD $0x4ea0e8d8 // fcmlt v24.4s, v6.4s, #0.0
+	WORD $0x4e781cc6 // bic v6.16b, v6.16b, v24.16b
+	WORD $0x4ea0e8f9 // fcmlt v25.4s, v7.4s, #0.0
+	WORD $0x4e791ce7 // bic v7.16b, v7.16b, v25.16b
+	WORD $0x4ea0e91a // fcmlt v26.4s, v8.4s, #0.0
+	WORD $0x4e7a1d08 // bic v8.16b, v8.16b, v26.16b
+	WORD $0x4ea0e93b // fcmlt v27.4s, v9.4s, #0.0
+	WORD $0x4e7b1d29 // bic v9.16b, v9.16b, v27.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -4531,14 +4702,13 @@ some:
 	FSTPQ (F4, F5), 64(R21)
 	FSTPQ (F6, F7), 96(R21)
 	FSTPQ (F8, F9), 128(R21)
-	FMOVQ 0(R12), F19
-	FMOVQ 16(R12), F20
-	VADD V20.S4, V19.S4, V19.S4
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x4eb1ba76 // addv s22, v19.4s
-	VSUB V22.S4, V21.S4, V23.S4
-	FMOVS F23, R22
-	WORD $0x6f00e418 // movi v24.2d, #0
+	FMOVQ 0(R12), F28
+	FMOVQ 16(R12), F29
+	VADD V29.S4, V28.S4, V28.S4
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x4eb1bb9f // addv s31, v28.4s
+	VSUB V31.S4, V30.S4, V10.S4
+	FMOVS F10, R22
 	MOVD $5, R23
 
 row:
@@ -4550,17 +4720,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F25
+	FMOVQ 0(R25), F11
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F26
-	WORD $0x4e3ad739 // fadd v25.4s, v25.4s, v26.4s
+	FMOVQ 0(R4), F12
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e38f739 // fmax v25.4s, v25.4s, v24.4s
+	WORD $0x4ea0e96d // fcmlt v13.4s, v11.4s, #0.0
+	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 
 fourSet:
-	FMOVQ F25, 0(R5)
+	FMOVQ F11, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -4568,34 +4739,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F27
+	FMOVD 0(R25), F14
 	CBZ R14, twoClip
-	FMOVD 0(R4), F28
-	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
+	FMOVD 0(R4), F15
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e38f77b // fmax v27.4s, v27.4s, v24.4s
+	WORD $0x4ea0e9d0 // fcmlt v16.4s, v14.4s, #0.0
+	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 
 twoSet:
-	FMOVD F27, 0(R5)
+	FMOVD F14, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F29
+	FMOVS 0(R25), F17
 	CBZ R14, oneClip
-	FMOVS 0(R4), F30
-	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
+	FMOVS 0(R4), F18
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e38f7bd // fmax v29.4s, v29.4s, v24.4s
+	WORD $0x4ea0ea33 // fcmlt v19.4s, v17.4s, #0.0
+	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
 
 oneSet:
-	FMOVS F29, 0(R5)
+	FMOVS F17, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -4802,19 +4975,30 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x4e38f400 // fmax v0.4s, v0.4s, v24.4s
-	WORD $0x4e38f421 // fmax v1.4s, v1.4s, v24.4s
-	WORD $0x4e38f442 // fmax v2.4s, v2.4s, v24.4s
-	WORD $0x4e38f463 // fmax v3.4s, v3.4s, v24.4s
-	WORD $0x4e38f484 // fmax v4.4s, v4.4s, v24.4s
-	WORD $0x4e38f4a5 // fmax v5.4s, v5.4s, v24.4s
-	WORD $0x4e38f4c6 // fmax v6.4s, v6.4s, v24.4s
-	WORD $0x4e38f4e7 // fmax v7.4s, v7.4s, v24.4s
-	WORD $0x4e38f508 // fmax v8.4s, v8.4s, v24.4s
-	WORD $0x4e38f529 // fmax v9.4s, v9.4s, v24.4s
-	WORD $0x4e38f54a // fmax v10.4s, v10.4s, v24.4s
-	WORD $0x4e38f56b // fmax v11.4s, v11.4s, v24.4s
+	WORD $0x4ea0e818 // fcmlt v24.4s, v0.4s, #0.0
+	WORD $0x4e781c00 // bic v0.16b, v0.16b, v24.16b
+	WORD $0x4ea0e839 // fcmlt v25.4s, v1.4s, #0.0
+	WORD $0x4e791c21 // bic v1.16b, v1.16b, v25.16b
+	WORD $0x4ea0e85a // fcmlt v26.4s, v2.4s, #0.0
+	WORD $0x4e7a1c42 // bic v2.16b, v2.16b, v26.16b
+	WORD $0x4ea0e87b // fcmlt v27.4s, v3.4s, #0.0
+	WORD $0x4e7b1c63 // bic v3.16b, v3.16b, v27.16b
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	WORD $0x4e7c1c84 // bic v4.16b, v4.16b, v28.16b
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	WORD $0x4e7d1ca5 // bic v5.16b, v5.16b, v29.16b
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	WORD $0x4e7e1cc6 // bic v6.16b, v6.16b, v30.16b
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	WORD $0x4e7f1ce7 // bic v7.16b, v7.16b, v31.16b
+	WORD $0x4ea0e90c // fcmlt v12.4s, v8.4s, #0.0
+	WORD $0x4e6c1d08 // bic v8.16b, v8.16b, v12.16b
+	WORD $0x4ea0e92d // fcmlt v13.4s, v9.4s, #0.0
+	WORD $0x4e6d1d29 // bic v9.16b, v9.16b, v13.16b
+	WORD $0x4ea0e94e // fcmlt v14.4s, v10.4s, #0.0
+	WORD $0x4e6e1d4a // bic v10.16b, v10.16b, v14.16b
+	WORD $0x4ea0e96f // fcmlt v15.4s, v11.4s, #0.0
+	WORD $0x4e6f1d6b // bic v11.16b, v11.16b, v15.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -4838,14 +5022,13 @@ some:
 	FSTPQ (F6, F7), 96(R21)
 	FSTPQ (F8, F9), 128(R21)
 	FSTPQ (F10, F11), 160(R21)
-	FMOVQ 0(R12), F25
-	FMOVQ 16(R12), F26
-	VADD V26.S4, V25.S4, V25.S4
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x4eb1bb3c // addv s28, v25.4s
-	VSUB V28.S4, V27.S4, V29.S4
-	FMOVS F29, R22
-	WORD $0x6f00e41e // movi v30.2d, #0
+	FMOVQ 0(R12), F16
+	FMOVQ 16(R12), F17
+	VADD V17.S4, V16.S4, V16.S4
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x4eb1ba13 // addv s19, v16.4s
+	VSUB V19.S4, V18.S4, V20.S4
+	FMOVS F20, R22
 	MOVD $6, R23
 
 row:
@@ -4857,17 +5040,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F31
+	FMOVQ 0(R25), F21
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F12
-	WORD $0x4e2cd7ff // fadd v31.4s, v31.4s, v12.4s
+	FMOVQ 0(R4), F22
+	WORD $0x4e36d6b5 // fadd v21.4s, v21.4s, v22.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e3ef7ff // fmax v31.4s, v31.4s, v30.4s
+	WORD $0x4ea0eab7 // fcmlt v23.4s, v21.4s, #0.0
+	WORD $0x4e771eb5 // bic v21.16b, v21.16b, v23.16b
 
 fourSet:
-	FMOVQ F31, 0(R5)
+	FMOVQ F21, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -4875,34 +5059,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F13
+	FMOVD 0(R25), F24
 	CBZ R14, twoClip
-	FMOVD 0(R4), F14
-	WORD $0x4e2ed5ad // fadd v13.4s, v13.4s, v14.4s
+	FMOVD 0(R4), F25
+	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e3ef5ad // fmax v13.4s, v13.4s, v30.4s
+	WORD $0x4ea0eb1a // fcmlt v26.4s, v24.4s, #0.0
+	WORD $0x4e7a1f18 // bic v24.16b, v24.16b, v26.16b
 
 twoSet:
-	FMOVD F13, 0(R5)
+	FMOVD F24, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F15
+	FMOVS 0(R25), F27
 	CBZ R14, oneClip
-	FMOVS 0(R4), F16
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	FMOVS 0(R4), F28
+	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e3ef5ef // fmax v15.4s, v15.4s, v30.4s
+	WORD $0x4ea0eb7d // fcmlt v29.4s, v27.4s, #0.0
+	WORD $0x4e7d1f7b // bic v27.16b, v27.16b, v29.16b
 
 oneSet:
-	FMOVS F15, 0(R5)
+	FMOVS F27, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -5037,11 +5223,14 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x4e26f400 // fmax v0.4s, v0.4s, v6.4s
-	WORD $0x4e26f421 // fmax v1.4s, v1.4s, v6.4s
-	WORD $0x4e26f442 // fmax v2.4s, v2.4s, v6.4s
-	WORD $0x4e26f463 // fmax v3.4s, v3.4s, v6.4s
+	WORD $0x4ea0e806 // fcmlt v6.4s, v0.4s, #0.0
+	WORD $0x4e661c00 // bic v0.16b, v0.16b, v6.16b
+	WORD $0x4ea0e824 // fcmlt v4.4s, v1.4s, #0.0
+	WORD $0x4e641c21 // bic v1.16b, v1.16b, v4.16b
+	WORD $0x4ea0e847 // fcmlt v7.4s, v2.4s, #0.0
+	WORD $0x4e671c42 // bic v2.16b, v2.16b, v7.16b
+	WORD $0x4ea0e868 // fcmlt v8.4s, v3.4s, #0.0
+	WORD $0x4e681c63 // bic v3.16b, v3.16b, v8.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -5052,18 +5241,17 @@ some:
 	MOVD $memory-384(SP), R21
 	FSTPQ (F0, F1), 0(R21)
 	FSTPQ (F2, F3), 32(R21)
-	FMOVQ 0(R12), F4
-	FMOVQ 16(R12), F7
-	VADD V7.S4, V4.S4, V4.S4
-	FMOVQ 32(R12), F8
-	VADD V8.S4, V4.S4, V4.S4
-	FMOVQ 48(R12), F10
-	VADD V10.S4, V4.S4, V4.S4
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x4eb1b889 // addv s9, v4.4s
-	VSUB V9.S4, V11.S4, V12.S4
-	FMOVS F12, R22
+	FMOVQ 0(R12), F10
+	FMOVQ 16(R12), F11
+	VADD V11.S4, V10.S4, V10.S4
+	FMOVQ 32(R12), F9
+	VADD V9.S4, V10.S4, V10.S4
+	FMOVQ 48(R12), F12
+	VADD V12.S4, V10.S4, V10.S4
 	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x4eb1b94f // addv s15, v10.4s
+	VSUB V15.S4, V13.S4, V16.S4
+	FMOVS F16, R22
 	MOVD $1, R23
 
 row:
@@ -5075,17 +5263,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F15
+	FMOVQ 0(R25), F14
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F16
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	FMOVQ 0(R4), F17
+	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e2df5ef // fmax v15.4s, v15.4s, v13.4s
+	WORD $0x4ea0e9d2 // fcmlt v18.4s, v14.4s, #0.0
+	WORD $0x4e721dce // bic v14.16b, v14.16b, v18.16b
 
 fourSet:
-	FMOVQ F15, 0(R5)
+	FMOVQ F14, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -5093,34 +5282,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F14
+	FMOVD 0(R25), F20
 	CBZ R14, twoClip
-	FMOVD 0(R4), F17
-	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
+	FMOVD 0(R4), F21
+	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e2df5ce // fmax v14.4s, v14.4s, v13.4s
+	WORD $0x4ea0ea93 // fcmlt v19.4s, v20.4s, #0.0
+	WORD $0x4e731e94 // bic v20.16b, v20.16b, v19.16b
 
 twoSet:
-	FMOVD F14, 0(R5)
+	FMOVD F20, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F18
+	FMOVS 0(R25), F22
 	CBZ R14, oneClip
-	FMOVS 0(R4), F20
-	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
+	FMOVS 0(R4), F23
+	WORD $0x4e37d6d6 // fadd v22.4s, v22.4s, v23.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e2df652 // fmax v18.4s, v18.4s, v13.4s
+	WORD $0x4ea0ead9 // fcmlt v25.4s, v22.4s, #0.0
+	WORD $0x4e791ed6 // bic v22.16b, v22.16b, v25.16b
 
 oneSet:
-	FMOVS F18, 0(R5)
+	FMOVS F22, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -5290,15 +5481,22 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x4e31f400 // fmax v0.4s, v0.4s, v17.4s
-	WORD $0x4e31f421 // fmax v1.4s, v1.4s, v17.4s
-	WORD $0x4e31f442 // fmax v2.4s, v2.4s, v17.4s
-	WORD $0x4e31f463 // fmax v3.4s, v3.4s, v17.4s
-	WORD $0x4e31f484 // fmax v4.4s, v4.4s, v17.4s
-	WORD $0x4e31f4a5 // fmax v5.4s, v5.4s, v17.4s
-	WORD $0x4e31f4c6 // fmax v6.4s, v6.4s, v17.4s
-	WORD $0x4e31f4e7 // fmax v7.4s, v7.4s, v17.4s
+	WORD $0x4ea0e811 // fcmlt v17.4s, v0.4s, #0.0
+	WORD $0x4e711c00 // bic v0.16b, v0.16b, v17.16b
+	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
+	WORD $0x4e731c21 // bic v1.16b, v1.16b, v19.16b
+	WORD $0x4ea0e854 // fcmlt v20.4s, v2.4s, #0.0
+	WORD $0x4e741c42 // bic v2.16b, v2.16b, v20.16b
+	WORD $0x4ea0e872 // fcmlt v18.4s, v3.4s, #0.0
+	WORD $0x4e721c63 // bic v3.16b, v3.16b, v18.16b
+	WORD $0x4ea0e895 // fcmlt v21.4s, v4.4s, #0.0
+	WORD $0x4e751c84 // bic v4.16b, v4.16b, v21.16b
+	WORD $0x4ea0e8b6 // fcmlt v22.4s, v5.4s, #0.0
+	WORD $0x4e761ca5 // bic v5.16b, v5.16b, v22.16b
+	WORD $0x4ea0e8d8 // fcmlt v24.4s, v6.4s, #0.0
+	WORD $0x4e781cc6 // bic v6.16b, v6.16b, v24.16b
+	WORD $0x4ea0e8f9 // fcmlt v25.4s, v7.4s, #0.0
+	WORD $0x4e791ce7 // bic v7.16b, v7.16b, v25.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -5314,18 +5512,17 @@ some:
 	FSTPQ (F2, F3), 32(R21)
 	FSTPQ (F4, F5), 64(R21)
 	FSTPQ (F6, F7), 96(R21)
-	FMOVQ 0(R12), F19
-	FMOVQ 16(R12), F20
-	VADD V20.S4, V19.S4, V19.S4
-	FMOVQ 32(R12), F18
-	VADD V18.S4, V19.S4, V19.S4
-	FMOVQ 48(R12), F21
-	VADD V21.S4, V19.S4, V19.S4
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x4eb1ba78 // addv s24, v19.4s
-	VSUB V24.S4, V22.S4, V25.S4
-	FMOVS F25, R22
-	WORD $0x6f00e417 // movi v23.2d, #0
+	FMOVQ 0(R12), F23
+	FMOVQ 16(R12), F26
+	VADD V26.S4, V23.S4, V23.S4
+	FMOVQ 32(R12), F27
+	VADD V27.S4, V23.S4, V23.S4
+	FMOVQ 48(R12), F29
+	VADD V29.S4, V23.S4, V23.S4
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x4eb1bafc // addv s28, v23.4s
+	VSUB V28.S4, V30.S4, V31.S4
+	FMOVS F31, R22
 	MOVD $2, R23
 
 row:
@@ -5337,17 +5534,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F26
+	FMOVQ 0(R25), F9
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F27
-	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
+	FMOVQ 0(R4), F10
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e37f75a // fmax v26.4s, v26.4s, v23.4s
+	WORD $0x4ea0e928 // fcmlt v8.4s, v9.4s, #0.0
+	WORD $0x4e681d29 // bic v9.16b, v9.16b, v8.16b
 
 fourSet:
-	FMOVQ F26, 0(R5)
+	FMOVQ F9, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -5355,34 +5553,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F29
+	FMOVD 0(R25), F11
 	CBZ R14, twoClip
-	FMOVD 0(R4), F30
-	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
+	FMOVD 0(R4), F12
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e37f7bd // fmax v29.4s, v29.4s, v23.4s
+	WORD $0x4ea0e96e // fcmlt v14.4s, v11.4s, #0.0
+	WORD $0x4e6e1d6b // bic v11.16b, v11.16b, v14.16b
 
 twoSet:
-	FMOVD F29, 0(R5)
+	FMOVD F11, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F28
+	FMOVS 0(R25), F15
 	CBZ R14, oneClip
-	FMOVS 0(R4), F31
-	WORD $0x4e3fd79c // fadd v28.4s, v28.4s, v31.4s
+	FMOVS 0(R4), F13
+	WORD $0x4e2dd5ef // fadd v15.4s, v15.4s, v13.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e37f79c // fmax v28.4s, v28.4s, v23.4s
+	WORD $0x4ea0e9f0 // fcmlt v16.4s, v15.4s, #0.0
+	WORD $0x4e701def // bic v15.16b, v15.16b, v16.16b
 
 oneSet:
-	FMOVS F28, 0(R5)
+	FMOVS F15, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -5597,19 +5797,30 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x4e2ff400 // fmax v0.4s, v0.4s, v15.4s
-	WORD $0x4e2ff421 // fmax v1.4s, v1.4s, v15.4s
-	WORD $0x4e2ff442 // fmax v2.4s, v2.4s, v15.4s
-	WORD $0x4e2ff463 // fmax v3.4s, v3.4s, v15.4s
-	WORD $0x4e2ff484 // fmax v4.4s, v4.4s, v15.4s
-	WORD $0x4e2ff4a5 // fmax v5.4s, v5.4s, v15.4s
-	WORD $0x4e2ff4c6 // fmax v6.4s, v6.4s, v15.4s
-	WORD $0x4e2ff4e7 // fmax v7.4s, v7.4s, v15.4s
-	WORD $0x4e2ff508 // fmax v8.4s, v8.4s, v15.4s
-	WORD $0x4e2ff529 // fmax v9.4s, v9.4s, v15.4s
-	WORD $0x4e2ff54a // fmax v10.4s, v10.4s, v15.4s
-	WORD $0x4e2ff56b // fmax v11.4s, v11.4s, v15.4s
+	WORD $0x4ea0e80f // fcmlt v15.4s, v0.4s, #0.0
+	WORD $0x4e6f1c00 // bic v0.16b, v0.16b, v15.16b
+	WORD $0x4ea0e82c // fcmlt v12.4s, v1.4s, #0.0
+	WORD $0x4e6c1c21 // bic v1.16b, v1.16b, v12.16b
+	WORD $0x4ea0e851 // fcmlt v17.4s, v2.4s, #0.0
+	WORD $0x4e711c42 // bic v2.16b, v2.16b, v17.16b
+	WORD $0x4ea0e873 // fcmlt v19.4s, v3.4s, #0.0
+	WORD $0x4e731c63 // bic v3.16b, v3.16b, v19.16b
+	WORD $0x4ea0e894 // fcmlt v20.4s, v4.4s, #0.0
+	WORD $0x4e741c84 // bic v4.16b, v4.16b, v20.16b
+	WORD $0x4ea0e8b0 // fcmlt v16.4s, v5.4s, #0.0
+	WORD $0x4e701ca5 // bic v5.16b, v5.16b, v16.16b
+	WORD $0x4ea0e8d5 // fcmlt v21.4s, v6.4s, #0.0
+	WORD $0x4e751cc6 // bic v6.16b, v6.16b, v21.16b
+	WORD $0x4ea0e8f2 // fcmlt v18.4s, v7.4s, #0.0
+	WORD $0x4e721ce7 // bic v7.16b, v7.16b, v18.16b
+	WORD $0x4ea0e916 // fcmlt v22.4s, v8.4s, #0.0
+	WORD $0x4e761d08 // bic v8.16b, v8.16b, v22.16b
+	WORD $0x4ea0e937 // fcmlt v23.4s, v9.4s, #0.0
+	WORD $0x4e771d29 // bic v9.16b, v9.16b, v23.16b
+	WORD $0x4ea0e959 // fcmlt v25.4s, v10.4s, #0.0
+	WORD $0x4e791d4a // bic v10.16b, v10.16b, v25.16b
+	WORD $0x4ea0e97a // fcmlt v26.4s, v11.4s, #0.0
+	WORD $0x4e7a1d6b // bic v11.16b, v11.16b, v26.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -5630,18 +5841,17 @@ some:
 	FSTPQ (F6, F7), 96(R21)
 	FSTPQ (F8, F9), 128(R21)
 	FSTPQ (F10, F11), 160(R21)
-	FMOVQ 0(R12), F12
-	FMOVQ 16(R12), F17
-	VADD V17.S4, V12.S4, V12.S4
-	FMOVQ 32(R12), F19
-	VADD V19.S4, V12.S4, V12.S4
-	FMOVQ 48(R12), F20
-	VADD V20.S4, V12.S4, V12.S4
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x4eb1b995 // addv s21, v12.4s
-	VSUB V21.S4, V16.S4, V18.S4
-	FMOVS F18, R22
-	WORD $0x6f00e416 // movi v22.2d, #0
+	FMOVQ 0(R12), F27
+	FMOVQ 16(R12), F24
+	VADD V24.S4, V27.S4, V27.S4
+	FMOVQ 32(R12), F28
+	VADD V28.S4, V27.S4, V27.S4
+	FMOVQ 48(R12), F29
+	VADD V29.S4, V27.S4, V27.S4
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x4eb1bb6d // addv s13, v27.4s
+	VSUB V13.S4, V31.S4, V14.S4
+	FMOVS F14, R22
 	MOVD $3, R23
 
 row:
@@ -5653,17 +5863,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F23
+	FMOVQ 0(R25), F30
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F25
-	WORD $0x4e39d6f7 // fadd v23.4s, v23.4s, v25.4s
+	FMOVQ 0(R4), F15
+	WORD $0x4e2fd7de // fadd v30.4s, v30.4s, v15.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e36f6f7 // fmax v23.4s, v23.4s, v22.4s
+	WORD $0x4ea0ebcc // fcmlt v12.4s, v30.4s, #0.0
+	WORD $0x4e6c1fde // bic v30.16b, v30.16b, v12.16b
 
 fourSet:
-	FMOVQ F23, 0(R5)
+	FMOVQ F30, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -5671,34 +5882,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F26
+	FMOVD 0(R25), F17
 	CBZ R14, twoClip
-	FMOVD 0(R4), F27
-	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
+	FMOVD 0(R4), F19
+	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e36f75a // fmax v26.4s, v26.4s, v22.4s
+	WORD $0x4ea0ea34 // fcmlt v20.4s, v17.4s, #0.0
+	WORD $0x4e741e31 // bic v17.16b, v17.16b, v20.16b
 
 twoSet:
-	FMOVD F26, 0(R5)
+	FMOVD F17, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F24
+	FMOVS 0(R25), F16
 	CBZ R14, oneClip
-	FMOVS 0(R4), F28
-	WORD $0x4e3cd718 // fadd v24.4s, v24.4s, v28.4s
+	FMOVS 0(R4), F21
+	WORD $0x4e35d610 // fadd v16.4s, v16.4s, v21.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e36f718 // fmax v24.4s, v24.4s, v22.4s
+	WORD $0x4ea0ea12 // fcmlt v18.4s, v16.4s, #0.0
+	WORD $0x4e721e10 // bic v16.16b, v16.16b, v18.16b
 
 oneSet:
-	FMOVS F24, 0(R5)
+	FMOVS F16, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -5938,23 +6151,38 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x4e39f400 // fmax v0.4s, v0.4s, v25.4s
-	WORD $0x4e39f421 // fmax v1.4s, v1.4s, v25.4s
-	WORD $0x4e39f442 // fmax v2.4s, v2.4s, v25.4s
-	WORD $0x4e39f463 // fmax v3.4s, v3.4s, v25.4s
-	WORD $0x4e39f484 // fmax v4.4s, v4.4s, v25.4s
-	WORD $0x4e39f4a5 // fmax v5.4s, v5.4s, v25.4s
-	WORD $0x4e39f4c6 // fmax v6.4s, v6.4s, v25.4s
-	WORD $0x4e39f4e7 // fmax v7.4s, v7.4s, v25.4s
-	WORD $0x4e39f508 // fmax v8.4s, v8.4s, v25.4s
-	WORD $0x4e39f529 // fmax v9.4s, v9.4s, v25.4s
-	WORD $0x4e39f54a // fmax v10.4s, v10.4s, v25.4s
-	WORD $0x4e39f56b // fmax v11.4s, v11.4s, v25.4s
-	WORD $0x4e39f58c // fmax v12.4s, v12.4s, v25.4s
-	WORD $0x4e39f5ad // fmax v13.4s, v13.4s, v25.4s
-	WORD $0x4e39f5ce // fmax v14.4s, v14.4s, v25.4s
-	WORD $0x4e39f5ef // fmax v15.4s, v15.4s, v25.4s
+	WORD $0x4ea0e819 // fcmlt v25.4s, v0.4s, #0.0
+	WORD $0x4e791c00 // bic v0.16b, v0.16b, v25.16b
+	WORD $0x4ea0e83b // fcmlt v27.4s, v1.4s, #0.0
+	WORD $0x4e7b1c21 // bic v1.16b, v1.16b, v27.16b
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	WORD $0x4e7c1c42 // bic v2.16b, v2.16b, v28.16b
+	WORD $0x4ea0e87a // fcmlt v26.4s, v3.4s, #0.0
+	WORD $0x4e7a1c63 // bic v3.16b, v3.16b, v26.16b
+	WORD $0x4ea0e89d // fcmlt v29.4s, v4.4s, #0.0
+	WORD $0x4e7d1c84 // bic v4.16b, v4.16b, v29.16b
+	WORD $0x4ea0e8be // fcmlt v30.4s, v5.4s, #0.0
+	WORD $0x4e7e1ca5 // bic v5.16b, v5.16b, v30.16b
+	WORD $0x4ea0e8d1 // fcmlt v17.4s, v6.4s, #0.0
+	WORD $0x4e711cc6 // bic v6.16b, v6.16b, v17.16b
+	WORD $0x4ea0e8f2 // fcmlt v18.4s, v7.4s, #0.0
+	WORD $0x4e721ce7 // bic v7.16b, v7.16b, v18.16b
+	WORD $0x4ea0e91f // fcmlt v31.4s, v8.4s, #0.0
+	WORD $0x4e7f1d08 // bic v8.16b, v8.16b, v31.16b
+	WORD $0x4ea0e930 // fcmlt v16.4s, v9.4s, #0.0
+	WORD $0x4e701d29 // bic v9.16b, v9.16b, v16.16b
+	WORD $0x4ea0e953 // fcmlt v19.4s, v10.4s, #0.0
+	WORD $0x4e731d4a // bic v10.16b, v10.16b, v19.16b
+	WORD $0x4ea0e976 // fcmlt v22.4s, v11.4s, #0.0
+	WORD $0x4e761d6b // bic v11.16b, v11.16b, v22.16b
+	WORD $0x4ea0e997 // fcmlt v23.4s, v12.4s, #0.0
+	WORD $0x4e771d8c // bic v12.16b, v12.16b, v23.16b
+	WORD $0x4ea0e9b4 // fcmlt v20.4s, v13.4s, #0.0
+	WORD $0x4e741dad // bic v13.16b, v13.16b, v20.16b
+	WORD $0x4ea0e9d5 // fcmlt v21.4s, v14.4s, #0.0
+	WORD $0x4e751dce // bic v14.16b, v14.16b, v21.16b
+	WORD $0x4ea0e9f8 // fcmlt v24.4s, v15.4s, #0.0
+	WORD $0x4e781def // bic v15.16b, v15.16b, v24.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -5980,18 +6208,17 @@ some:
 	FSTPQ (F10, F11), 160(R21)
 	FSTPQ (F12, F13), 192(R21)
 	FSTPQ (F14, F15), 224(R21)
-	FMOVQ 0(R12), F27
-	FMOVQ 16(R12), F28
-	VADD V28.S4, V27.S4, V27.S4
-	FMOVQ 32(R12), F26
-	VADD V26.S4, V27.S4, V27.S4
-	FMOVQ 48(R12), F29
-	VADD V29.S4, V27.S4, V27.S4
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x4eb1bb71 // addv s17, v27.4s
-	VSUB V17.S4, V30.S4, V18.S4
-	FMOVS F18, R22
-	WORD $0x6f00e41f // movi v31.2d, #0
+	FMOVQ 0(R12), F25
+	FMOVQ 16(R12), F27
+	VADD V27.S4, V25.S4, V25.S4
+	FMOVQ 32(R12), F28
+	VADD V28.S4, V25.S4, V25.S4
+	FMOVQ 48(R12), F26
+	VADD V26.S4, V25.S4, V25.S4
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x4eb1bb3e // addv s30, v25.4s
+	VSUB V30.S4, V29.S4, V17.S4
+	FMOVS F17, R22
 	MOVD $4, R23
 
 row:
@@ -6003,17 +6230,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F16
+	FMOVQ 0(R25), F18
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F19
-	WORD $0x4e33d610 // fadd v16.4s, v16.4s, v19.4s
+	FMOVQ 0(R4), F31
+	WORD $0x4e3fd652 // fadd v18.4s, v18.4s, v31.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e3ff610 // fmax v16.4s, v16.4s, v31.4s
+	WORD $0x4ea0ea50 // fcmlt v16.4s, v18.4s, #0.0
+	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
 
 fourSet:
-	FMOVQ F16, 0(R5)
+	FMOVQ F18, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -6021,17 +6249,18 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F22
+	FMOVD 0(R25), F19
 	CBZ R14, twoClip
-	FMOVD 0(R4), F23
-	WORD $0x4e37d6d6 // fadd v22.4s, v22.4s, v23.4s
+	FMOVD 0(R4), F22
+	WORD $0x4e36d673 // fadd v19.4s, v19.4s, v22.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e3ff6d6 // fmax v22.4s, v22.4s, v31.4s
+	WORD $0x4ea0ea77 // fcmlt v23.4s, v19.4s, #0.0
+	WORD $0x4e771e73 // bic v19.16b, v19.16b, v23.16b
 
 twoSet:
-	FMOVD F22, 0(R5)
+	FMOVD F19, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
@@ -6045,7 +6274,8 @@ one:
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e3ff694 // fmax v20.4s, v20.4s, v31.4s
+	WORD $0x4ea0ea80 // fcmlt v0.4s, v20.4s, #0.0
+	WORD $0x4e601e94 // bic v20.16b, v20.16b, v0.16b
 
 oneSet:
 	FMOVS F20, 0(R5)
@@ -6328,27 +6558,46 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x4e34f400 // fmax v0.4s, v0.4s, v20.4s
-	WORD $0x4e34f421 // fmax v1.4s, v1.4s, v20.4s
-	WORD $0x4e34f442 // fmax v2.4s, v2.4s, v20.4s
-	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
-	WORD $0x4e34f484 // fmax v4.4s, v4.4s, v20.4s
-	WORD $0x4e34f4a5 // fmax v5.4s, v5.4s, v20.4s
-	WORD $0x4e34f4c6 // fmax v6.4s, v6.4s, v20.4s
-	WORD $0x4e34f4e7 // fmax v7.4s, v7.4s, v20.4s
-	WORD $0x4e34f508 // fmax v8.4s, v8.4s, v20.4s
-	WORD $0x4e34f529 // fmax v9.4s, v9.4s, v20.4s
-	WORD $0x4e34f54a // fmax v10.4s, v10.4s, v20.4s
-	WORD $0x4e34f56b // fmax v11.4s, v11.4s, v20.4s
-	WORD $0x4e34f58c // fmax v12.4s, v12.4s, v20.4s
-	WORD $0x4e34f5ad // fmax v13.4s, v13.4s, v20.4s
-	WORD $0x4e34f5ce // fmax v14.4s, v14.4s, v20.4s
-	WORD $0x4e34f5ef // fmax v15.4s, v15.4s, v20.4s
-	WORD $0x4e34f610 // fmax v16.4s, v16.4s, v20.4s
-	WORD $0x4e34f631 // fmax v17.4s, v17.4s, v20.4s
-	WORD $0x4e34f652 // fmax v18.4s, v18.4s, v20.4s
-	WORD $0x4e34f673 // fmax v19.4s, v19.4s, v20.4s
+	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
+	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
+	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
+	WORD $0x4e751c21 // bic v1.16b, v1.16b, v21.16b
+	WORD $0x4ea0e858 // fcmlt v24.4s, v2.4s, #0.0
+	WORD $0x4e781c42 // bic v2.16b, v2.16b, v24.16b
+	WORD $0x4ea0e879 // fcmlt v25.4s, v3.4s, #0.0
+	WORD $0x4e791c63 // bic v3.16b, v3.16b, v25.16b
+	WORD $0x4ea0e89a // fcmlt v26.4s, v4.4s, #0.0
+	WORD $0x4e7a1c84 // bic v4.16b, v4.16b, v26.16b
+	WORD $0x4ea0e8bb // fcmlt v27.4s, v5.4s, #0.0
+	WORD $0x4e7b1ca5 // bic v5.16b, v5.16b, v27.16b
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	WORD $0x4e7c1cc6 // bic v6.16b, v6.16b, v28.16b
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	WORD $0x4e7d1ce7 // bic v7.16b, v7.16b, v29.16b
+	WORD $0x4ea0e91e // fcmlt v30.4s, v8.4s, #0.0
+	WORD $0x4e7e1d08 // bic v8.16b, v8.16b, v30.16b
+	WORD $0x4ea0e93f // fcmlt v31.4s, v9.4s, #0.0
+	WORD $0x4e7f1d29 // bic v9.16b, v9.16b, v31.16b
+	WORD $0x4ea0e956 // fcmlt v22.4s, v10.4s, #0.0
+	WORD $0x4e761d4a // bic v10.16b, v10.16b, v22.16b
+	WORD $0x4ea0e977 // fcmlt v23.4s, v11.4s, #0.0
+	WORD $0x4e771d6b // bic v11.16b, v11.16b, v23.16b
+	WORD $0x4ea0e994 // fcmlt v20.4s, v12.4s, #0.0
+	WORD $0x4e741d8c // bic v12.16b, v12.16b, v20.16b
+	WORD $0x4ea0e9b5 // fcmlt v21.4s, v13.4s, #0.0
+	WORD $0x4e751dad // bic v13.16b, v13.16b, v21.16b
+	WORD $0x4ea0e9d8 // fcmlt v24.4s, v14.4s, #0.0
+	WORD $0x4e781dce // bic v14.16b, v14.16b, v24.16b
+	WORD $0x4ea0e9f9 // fcmlt v25.4s, v15.4s, #0.0
+	WORD $0x4e791def // bic v15.16b, v15.16b, v25.16b
+	WORD $0x4ea0ea1a // fcmlt v26.4s, v16.4s, #0.0
+	WORD $0x4e7a1e10 // bic v16.16b, v16.16b, v26.16b
+	WORD $0x4ea0ea3b // fcmlt v27.4s, v17.4s, #0.0
+	WORD $0x4e7b1e31 // bic v17.16b, v17.16b, v27.16b
+	WORD $0x4ea0ea5c // fcmlt v28.4s, v18.4s, #0.0
+	WORD $0x4e7c1e52 // bic v18.16b, v18.16b, v28.16b
+	WORD $0x4ea0ea7d // fcmlt v29.4s, v19.4s, #0.0
+	WORD $0x4e7d1e73 // bic v19.16b, v19.16b, v29.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -6379,18 +6628,17 @@ some:
 	FSTPQ (F14, F15), 224(R21)
 	FSTPQ (F16, F17), 256(R21)
 	FSTPQ (F18, F19), 288(R21)
-	FMOVQ 0(R12), F21
-	FMOVQ 16(R12), F24
-	VADD V24.S4, V21.S4, V21.S4
-	FMOVQ 32(R12), F25
-	VADD V25.S4, V21.S4, V21.S4
-	FMOVQ 48(R12), F26
-	VADD V26.S4, V21.S4, V21.S4
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x4eb1babc // addv s28, v21.4s
-	VSUB V28.S4, V27.S4, V29.S4
-	FMOVS F29, R22
-	WORD $0x6f00e41e // movi v30.2d, #0
+	FMOVQ 0(R12), F30
+	FMOVQ 16(R12), F31
+	VADD V31.S4, V30.S4, V30.S4
+	FMOVQ 32(R12), F22
+	VADD V22.S4, V30.S4, V30.S4
+	FMOVQ 48(R12), F23
+	VADD V23.S4, V30.S4, V30.S4
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x4eb1bbd5 // addv s21, v30.4s
+	VSUB V21.S4, V20.S4, V24.S4
+	FMOVS F24, R22
 	MOVD $5, R23
 
 row:
@@ -6402,17 +6650,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F31
+	FMOVQ 0(R25), F25
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F22
-	WORD $0x4e36d7ff // fadd v31.4s, v31.4s, v22.4s
+	FMOVQ 0(R4), F26
+	WORD $0x4e3ad739 // fadd v25.4s, v25.4s, v26.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e3ef7ff // fmax v31.4s, v31.4s, v30.4s
+	WORD $0x4ea0eb3b // fcmlt v27.4s, v25.4s, #0.0
+	WORD $0x4e7b1f39 // bic v25.16b, v25.16b, v27.16b
 
 fourSet:
-	FMOVQ F31, 0(R5)
+	FMOVQ F25, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -6420,34 +6669,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F23
+	FMOVD 0(R25), F28
 	CBZ R14, twoClip
 	FMOVD 0(R4), F0
-	WORD $0x4e20d6f7 // fadd v23.4s, v23.4s, v0.4s
+	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e3ef6f7 // fmax v23.4s, v23.4s, v30.4s
+	WORD $0x4ea0eb81 // fcmlt v1.4s, v28.4s, #0.0
+	WORD $0x4e611f9c // bic v28.16b, v28.16b, v1.16b
 
 twoSet:
-	FMOVD F23, 0(R5)
+	FMOVD F28, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F1
+	FMOVS 0(R25), F2
 	CBZ R14, oneClip
-	FMOVS 0(R4), F2
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVS 0(R4), F3
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e3ef421 // fmax v1.4s, v1.4s, v30.4s
+	WORD $0x4ea0e844 // fcmlt v4.4s, v2.4s, #0.0
+	WORD $0x4e641c42 // bic v2.16b, v2.16b, v4.16b
 
 oneSet:
-	FMOVS F1, 0(R5)
+	FMOVS F2, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -6762,31 +7013,54 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x4e3cf400 // fmax v0.4s, v0.4s, v28.4s
-	WORD $0x4e3cf421 // fmax v1.4s, v1.4s, v28.4s
-	WORD $0x4e3cf442 // fmax v2.4s, v2.4s, v28.4s
-	WORD $0x4e3cf463 // fmax v3.4s, v3.4s, v28.4s
-	WORD $0x4e3cf484 // fmax v4.4s, v4.4s, v28.4s
-	WORD $0x4e3cf4a5 // fmax v5.4s, v5.4s, v28.4s
-	WORD $0x4e3cf4c6 // fmax v6.4s, v6.4s, v28.4s
-	WORD $0x4e3cf4e7 // fmax v7.4s, v7.4s, v28.4s
-	WORD $0x4e3cf508 // fmax v8.4s, v8.4s, v28.4s
-	WORD $0x4e3cf529 // fmax v9.4s, v9.4s, v28.4s
-	WORD $0x4e3cf54a // fmax v10.4s, v10.4s, v28.4s
-	WORD $0x4e3cf56b // fmax v11.4s, v11.4s, v28.4s
-	WORD $0x4e3cf58c // fmax v12.4s, v12.4s, v28.4s
-	WORD $0x4e3cf5ad // fmax v13.4s, v13.4s, v28.4s
-	WORD $0x4e3cf5ce // fmax v14.4s, v14.4s, v28.4s
-	WORD $0x4e3cf5ef // fmax v15.4s, v15.4s, v28.4s
-	WORD $0x4e3cf610 // fmax v16.4s, v16.4s, v28.4s
-	WORD $0x4e3cf631 // fmax v17.4s, v17.4s, v28.4s
-	WORD $0x4e3cf652 // fmax v18.4s, v18.4s, v28.4s
-	WORD $0x4e3cf673 // fmax v19.4s, v19.4s, v28.4s
-	WORD $0x4e3cf694 // fmax v20.4s, v20.4s, v28.4s
-	WORD $0x4e3cf6b5 // fmax v21.4s, v21.4s, v28.4s
-	WORD $0x4e3cf6d6 // fmax v22.4s, v22.4s, v28.4s
-	WORD $0x4e3cf6f7 // fmax v23.4s, v23.4s, v28.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	WORD $0x4e7d1c21 // bic v1.16b, v1.16b, v29.16b
+	WORD $0x4ea0e85a // fcmlt v26.4s, v2.4s, #0.0
+	WORD $0x4e7a1c42 // bic v2.16b, v2.16b, v26.16b
+	WORD $0x4ea0e87b // fcmlt v27.4s, v3.4s, #0.0
+	WORD $0x4e7b1c63 // bic v3.16b, v3.16b, v27.16b
+	WORD $0x4ea0e89e // fcmlt v30.4s, v4.4s, #0.0
+	WORD $0x4e7e1c84 // bic v4.16b, v4.16b, v30.16b
+	WORD $0x4ea0e8bf // fcmlt v31.4s, v5.4s, #0.0
+	WORD $0x4e7f1ca5 // bic v5.16b, v5.16b, v31.16b
+	WORD $0x4ea0e8d8 // fcmlt v24.4s, v6.4s, #0.0
+	WORD $0x4e781cc6 // bic v6.16b, v6.16b, v24.16b
+	WORD $0x4ea0e8f9 // fcmlt v25.4s, v7.4s, #0.0
+	WORD $0x4e791ce7 // bic v7.16b, v7.16b, v25.16b
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	WORD $0x4e7c1d08 // bic v8.16b, v8.16b, v28.16b
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	WORD $0x4e7d1d29 // bic v9.16b, v9.16b, v29.16b
+	WORD $0x4ea0e95a // fcmlt v26.4s, v10.4s, #0.0
+	WORD $0x4e7a1d4a // bic v10.16b, v10.16b, v26.16b
+	WORD $0x4ea0e97b // fcmlt v27.4s, v11.4s, #0.0
+	WORD $0x4e7b1d6b // bic v11.16b, v11.16b, v27.16b
+	WORD $0x4ea0e99e // fcmlt v30.4s, v12.4s, #0.0
+	WORD $0x4e7e1d8c // bic v12.16b, v12.16b, v30.16b
+	WORD $0x4ea0e9bf // fcmlt v31.4s, v13.4s, #0.0
+	WORD $0x4e7f1dad // bic v13.16b, v13.16b, v31.16b
+	WORD $0x4ea0e9d8 // fcmlt v24.4s, v14.4s, #0.0
+	WORD $0x4e781dce // bic v14.16b, v14.16b, v24.16b
+	WORD $0x4ea0e9f9 // fcmlt v25.4s, v15.4s, #0.0
+	WORD $0x4e791def // bic v15.16b, v15.16b, v25.16b
+	WORD $0x4ea0ea1c // fcmlt v28.4s, v16.4s, #0.0
+	WORD $0x4e7c1e10 // bic v16.16b, v16.16b, v28.16b
+	WORD $0x4ea0ea3d // fcmlt v29.4s, v17.4s, #0.0
+	WORD $0x4e7d1e31 // bic v17.16b, v17.16b, v29.16b
+	WORD $0x4ea0ea5a // fcmlt v26.4s, v18.4s, #0.0
+	WORD $0x4e7a1e52 // bic v18.16b, v18.16b, v26.16b
+	WORD $0x4ea0ea7b // fcmlt v27.4s, v19.4s, #0.0
+	WORD $0x4e7b1e73 // bic v19.16b, v19.16b, v27.16b
+	WORD $0x4ea0ea9e // fcmlt v30.4s, v20.4s, #0.0
+	WORD $0x4e7e1e94 // bic v20.16b, v20.16b, v30.16b
+	WORD $0x4ea0eabf // fcmlt v31.4s, v21.4s, #0.0
+	WORD $0x4e7f1eb5 // bic v21.16b, v21.16b, v31.16b
+	WORD $0x4ea0ead8 // fcmlt v24.4s, v22.4s, #0.0
+	WORD $0x4e781ed6 // bic v22.16b, v22.16b, v24.16b
+	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
+	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -6822,18 +7096,17 @@ some:
 	FSTPQ (F18, F19), 288(R21)
 	FSTPQ (F20, F21), 320(R21)
 	FSTPQ (F22, F23), 352(R21)
-	FMOVQ 0(R12), F29
-	FMOVQ 16(R12), F26
-	VADD V26.S4, V29.S4, V29.S4
-	FMOVQ 32(R12), F27
-	VADD V27.S4, V29.S4, V29.S4
-	FMOVQ 48(R12), F30
-	VADD V30.S4, V29.S4, V29.S4
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x4eb1bbb8 // addv s24, v29.4s
-	VSUB V24.S4, V31.S4, V25.S4
-	FMOVS F25, R22
-	WORD $0x6f00e400 // movi v0.2d, #0
+	FMOVQ 0(R12), F28
+	FMOVQ 16(R12), F29
+	VADD V29.S4, V28.S4, V28.S4
+	FMOVQ 32(R12), F26
+	VADD V26.S4, V28.S4, V28.S4
+	FMOVQ 48(R12), F27
+	VADD V27.S4, V28.S4, V28.S4
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x4eb1bb9f // addv s31, v28.4s
+	VSUB V31.S4, V30.S4, V24.S4
+	FMOVS F24, R22
 	MOVD $6, R23
 
 row:
@@ -6845,17 +7118,18 @@ row:
 four:
 	SUBS $4, R24, R24
 	BLT two
-	FMOVQ 0(R25), F1
+	FMOVQ 0(R25), F0
 	CBZ R14, fourClip
-	FMOVQ 0(R4), F2
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	FMOVQ 0(R4), F1
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
+	WORD $0x4ea0e802 // fcmlt v2.4s, v0.4s, #0.0
+	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 
 fourSet:
-	FMOVQ F1, 0(R5)
+	FMOVQ F0, 0(R5)
 	ADD $16, R25, R25
 	ADD $16, R4, R4
 	ADD $16, R5, R5
@@ -6870,7 +7144,8 @@ two:
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e20f463 // fmax v3.4s, v3.4s, v0.4s
+	WORD $0x4ea0e865 // fcmlt v5.4s, v3.4s, #0.0
+	WORD $0x4e651c63 // bic v3.16b, v3.16b, v5.16b
 
 twoSet:
 	FMOVD F3, 0(R5)
@@ -6880,17 +7155,18 @@ twoSet:
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F5
+	FMOVS 0(R25), F6
 	CBZ R14, oneClip
-	FMOVS 0(R4), F6
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	FMOVS 0(R4), F7
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e20f4a5 // fmax v5.4s, v5.4s, v0.4s
+	WORD $0x4ea0e8c8 // fcmlt v8.4s, v6.4s, #0.0
+	WORD $0x4e681cc6 // bic v6.16b, v6.16b, v8.16b
 
 oneSet:
-	FMOVS F5, 0(R5)
+	FMOVS F6, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -6997,9 +7273,10 @@ next:
 
 clip:
 	CBZ R13, set
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x4e34f400 // fmax v0.4s, v0.4s, v20.4s
-	WORD $0x4e34f421 // fmax v1.4s, v1.4s, v20.4s
+	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
+	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
+	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
+	WORD $0x4e751c21 // bic v1.16b, v1.16b, v21.16b
 
 set:
 	FSTPQ (F0, F1), 0(R15)
@@ -7008,14 +7285,13 @@ set:
 some:
 	MOVD $memory-384(SP), R21
 	FSTPQ (F0, F1), 0(R21)
-	FMOVQ 0(R12), F21
-	FMOVQ 16(R12), F22
-	VADD V22.S4, V21.S4, V21.S4
-	WORD $0x6f00e417 // movi v23.2d, #0
-	WORD $0x4eb1bab8 // addv s24, v21.4s
-	VSUB V24.S4, V23.S4, V25.S4
-	FMOVS F25, R22
-	WORD $0x6f00e41a // movi v26.2d, #0
+	FMOVQ 0(R12), F22
+	FMOVQ 16(R12), F23
+	VADD V23.S4, V22.S4, V22.S4
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x4eb1bad9 // addv s25, v22.4s
+	VSUB V25.S4, V24.S4, V26.S4
+	FMOVS F26, R22
 	MOVD $1, R23
 
 row:
@@ -7034,7 +7310,8 @@ four:
 
 fourClip:
 	CBZ R13, fourSet
-	WORD $0x4e3af77b // fmax v27.4s, v27.4s, v26.4s
+	WORD $0x4ea0eb7d // fcmlt v29.4s, v27.4s, #0.0
+	WORD $0x4e7d1f7b // bic v27.16b, v27.16b, v29.16b
 
 fourSet:
 	FMOVQ F27, 0(R5)
@@ -7045,34 +7322,36 @@ fourSet:
 
 two:
 	TBZ $1, R24, one
-	FMOVD 0(R25), F29
+	FMOVD 0(R25), F30
 	CBZ R14, twoClip
-	FMOVD 0(R4), F30
-	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
+	FMOVD 0(R4), F31
+	WORD $0x4e3fd7de // fadd v30.4s, v30.4s, v31.4s
 
 twoClip:
 	CBZ R13, twoSet
-	WORD $0x4e3af7bd // fmax v29.4s, v29.4s, v26.4s
+	WORD $0x4ea0ebc5 // fcmlt v5.4s, v30.4s, #0.0
+	WORD $0x4e651fde // bic v30.16b, v30.16b, v5.16b
 
 twoSet:
-	FMOVD F29, 0(R5)
+	FMOVD F30, 0(R5)
 	ADD $8, R25, R25
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 
 one:
 	TBZ $0, R24, done
-	FMOVS 0(R25), F31
+	FMOVS 0(R25), F6
 	CBZ R14, oneClip
-	FMOVS 0(R4), F5
-	WORD $0x4e25d7ff // fadd v31.4s, v31.4s, v5.4s
+	FMOVS 0(R4), F7
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 oneClip:
 	CBZ R13, oneSet
-	WORD $0x4e3af7ff // fmax v31.4s, v31.4s, v26.4s
+	WORD $0x4ea0e8c8 // fcmlt v8.4s, v6.4s, #0.0
+	WORD $0x4e681cc6 // bic v6.16b, v6.16b, v8.16b
 
 oneSet:
-	FMOVS F31, 0(R5)
+	FMOVS F6, 0(R5)
 	ADD $4, R25, R25
 	ADD $4, R4, R4
 	ADD $4, R5, R5
@@ -7208,11 +7487,14 @@ next:
 
 clip:
 	CBZ R14, set
-	WORD $0x6f00e41c // movi v28.2d, #0
-	WORD $0x4e3cf400 // fmax v0.4s, v0.4s, v28.4s
-	WORD $0x4e3cf421 // fmax v1.4s, v1.4s, v28.4s
-	WORD $0x4e3cf484 // fmax v4.4s, v4.4s, v28.4s
-	WORD $0x4e3cf4a5 // fmax v5.4s, v5.4s, v28.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	WORD $0x4e7d1c21 // bic v1.16b, v1.16b, v29.16b
+	WORD $0x4ea0e89e // fcmlt v30.4s, v4.4s, #0.0
+	WORD $0x4e7e1c84 // bic v4.16b, v4.16b, v30.16b
+	WORD $0x4ea0e8bf // fcmlt v31.4s, v5.4s, #0.0
+	WORD $0x4e7f1ca5 // bic v5.16b, v5.16b, v31.16b
 
 set:
 	FSTPQ (F0, F1), 0(R19)
@@ -7224,14 +7506,13 @@ some:
 	MOVD $memory-384(SP), R22
 	FSTPQ (F0, F1), 0(R22)
 	FSTPQ (F4, F5), 32(R22)
-	FMOVQ 0(R13), F29
-	FMOVQ 16(R13), F30
-	VADD V30.S4, V29.S4, V29.S4
-	WORD $0x6f00e41f // movi v31.2d, #0
-	WORD $0x4eb1bbaa // addv s10, v29.4s
-	VSUB V10.S4, V31.S4, V11.S4
-	FMOVS F11, R23
+	FMOVQ 0(R13), F10
+	FMOVQ 16(R13), F11
+	VADD V11.S4, V10.S4, V10.S4
 	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x4eb1b94d // addv s13, v10.4s
+	VSUB V13.S4, V12.S4, V14.S4
+	FMOVS F14, R23
 	MOVD $2, R24
 
 row:
@@ -7243,17 +7524,18 @@ row:
 four:
 	SUBS $4, R25, R25
 	BLT two
-	FMOVQ 0(R4), F13
+	FMOVQ 0(R4), F15
 	CBZ R15, fourClip
-	FMOVQ 0(R5), F14
-	WORD $0x4e2ed5ad // fadd v13.4s, v13.4s, v14.4s
+	FMOVQ 0(R5), F8
+	WORD $0x4e28d5ef // fadd v15.4s, v15.4s, v8.4s
 
 fourClip:
 	CBZ R14, fourSet
-	WORD $0x4e2cf5ad // fmax v13.4s, v13.4s, v12.4s
+	WORD $0x4ea0e9e9 // fcmlt v9.4s, v15.4s, #0.0
+	WORD $0x4e691def // bic v15.16b, v15.16b, v9.16b
 
 fourSet:
-	FMOVQ F13, 0(R6)
+	FMOVQ F15, 0(R6)
 	ADD $16, R4, R4
 	ADD $16, R5, R5
 	ADD $16, R6, R6
@@ -7261,34 +7543,36 @@ fourSet:
 
 two:
 	TBZ $1, R25, one
-	FMOVD 0(R4), F15
+	FMOVD 0(R4), F16
 	CBZ R15, twoClip
-	FMOVD 0(R5), F8
-	WORD $0x4e28d5ef // fadd v15.4s, v15.4s, v8.4s
+	FMOVD 0(R5), F17
+	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 
 twoClip:
 	CBZ R14, twoSet
-	WORD $0x4e2cf5ef // fmax v15.4s, v15.4s, v12.4s
+	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
+	WORD $0x4e741e10 // bic v16.16b, v16.16b, v20.16b
 
 twoSet:
-	FMOVD F15, 0(R6)
+	FMOVD F16, 0(R6)
 	ADD $8, R4, R4
 	ADD $8, R5, R5
 	ADD $8, R6, R6
 
 one:
 	TBZ $0, R25, done
-	FMOVS 0(R4), F9
+	FMOVS 0(R4), F21
 	CBZ R15, oneClip
-	FMOVS 0(R5), F16
-	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	FMOVS 0(R5), F2
+	WORD $0x4e22d6b5 // fadd v21.4s, v21.4s, v2.4s
 
 oneClip:
 	CBZ R14, oneSet
-	WORD $0x4e2cf529 // fmax v9.4s, v9.4s, v12.4s
+	WORD $0x4ea0eaa3 // fcmlt v3.4s, v21.4s, #0.0
+	WORD $0x4e631eb5 // bic v21.16b, v21.16b, v3.16b
 
 oneSet:
-	FMOVS F9, 0(R6)
+	FMOVS F21, 0(R6)
 	ADD $4, R4, R4
 	ADD $4, R5, R5
 	ADD $4, R6, R6
@@ -7453,13 +7737,18 @@ next:
 
 clip:
 	CBZ R15, set
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x4e33f400 // fmax v0.4s, v0.4s, v19.4s
-	WORD $0x4e33f421 // fmax v1.4s, v1.4s, v19.4s
-	WORD $0x4e33f484 // fmax v4.4s, v4.4s, v19.4s
-	WORD $0x4e33f4a5 // fmax v5.4s, v5.4s, v19.4s
-	WORD $0x4e33f508 // fmax v8.4s, v8.4s, v19.4s
-	WORD $0x4e33f529 // fmax v9.4s, v9.4s, v19.4s
+	WORD $0x4ea0e813 // fcmlt v19.4s, v0.4s, #0.0
+	WORD $0x4e731c00 // bic v0.16b, v0.16b, v19.16b
+	WORD $0x4ea0e834 // fcmlt v20.4s, v1.4s, #0.0
+	WORD $0x4e741c21 // bic v1.16b, v1.16b, v20.16b
+	WORD $0x4ea0e88c // fcmlt v12.4s, v4.4s, #0.0
+	WORD $0x4e6c1c84 // bic v4.16b, v4.16b, v12.16b
+	WORD $0x4ea0e8ad // fcmlt v13.4s, v5.4s, #0.0
+	WORD $0x4e6d1ca5 // bic v5.16b, v5.16b, v13.16b
+	WORD $0x4ea0e90e // fcmlt v14.4s, v8.4s, #0.0
+	WORD $0x4e6e1d08 // bic v8.16b, v8.16b, v14.16b
+	WORD $0x4ea0e935 // fcmlt v21.4s, v9.4s, #0.0
+	WORD $0x4e751d29 // bic v9.16b, v9.16b, v21.16b
 
 set:
 	FSTPQ (F0, F1), 0(R20)
@@ -7474,14 +7763,13 @@ some:
 	FSTPQ (F0, F1), 0(R23)
 	FSTPQ (F4, F5), 32(R23)
 	FSTPQ (F8, F9), 64(R23)
-	FMOVQ 0(R14), F20
-	FMOVQ 16(R14), F12
-	VADD V12.S4, V20.S4, V20.S4
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x4eb1ba8e // addv s14, v20.4s
-	VSUB V14.S4, V13.S4, V21.S4
-	FMOVS F21, R24
-	WORD $0x6f00e416 // movi v22.2d, #0
+	FMOVQ 0(R14), F22
+	FMOVQ 16(R14), F26
+	VADD V26.S4, V22.S4, V22.S4
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x4eb1bac2 // addv s2, v22.4s
+	VSUB V2.S4, V27.S4, V3.S4
+	FMOVS F3, R24
 	MOVD $3, R25
 
 row:
@@ -7493,17 +7781,18 @@ row:
 four:
 	SUBS $4, R4, R4
 	BLT two
-	FMOVQ 0(R5), F26
+	FMOVQ 0(R5), F6
 	CBZ R19, fourClip
-	FMOVQ 0(R6), F27
-	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
+	FMOVQ 0(R6), F7
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 fourClip:
 	CBZ R15, fourSet
-	WORD $0x4e36f75a // fmax v26.4s, v26.4s, v22.4s
+	WORD $0x4ea0e8ca // fcmlt v10.4s, v6.4s, #0.0
+	WORD $0x4e6a1cc6 // bic v6.16b, v6.16b, v10.16b
 
 fourSet:
-	FMOVQ F26, 0(R11)
+	FMOVQ F6, 0(R11)
 	ADD $16, R5, R5
 	ADD $16, R6, R6
 	ADD $16, R11, R11
@@ -7511,34 +7800,36 @@ fourSet:
 
 two:
 	TBZ $1, R4, one
-	FMOVD 0(R5), F2
+	FMOVD 0(R5), F11
 	CBZ R19, twoClip
-	FMOVD 0(R6), F3
-	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	FMOVD 0(R6), F23
+	WORD $0x4e37d56b // fadd v11.4s, v11.4s, v23.4s
 
 twoClip:
 	CBZ R15, twoSet
-	WORD $0x4e36f442 // fmax v2.4s, v2.4s, v22.4s
+	WORD $0x4ea0e978 // fcmlt v24.4s, v11.4s, #0.0
+	WORD $0x4e781d6b // bic v11.16b, v11.16b, v24.16b
 
 twoSet:
-	FMOVD F2, 0(R11)
+	FMOVD F11, 0(R11)
 	ADD $8, R5, R5
 	ADD $8, R6, R6
 	ADD $8, R11, R11
 
 one:
 	TBZ $0, R4, done
-	FMOVS 0(R5), F6
+	FMOVS 0(R5), F25
 	CBZ R19, oneClip
-	FMOVS 0(R6), F7
-	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	FMOVS 0(R6), F28
+	WORD $0x4e3cd739 // fadd v25.4s, v25.4s, v28.4s
 
 oneClip:
 	CBZ R15, oneSet
-	WORD $0x4e36f4c6 // fmax v6.4s, v6.4s, v22.4s
+	WORD $0x4ea0eb3d // fcmlt v29.4s, v25.4s, #0.0
+	WORD $0x4e7d1f39 // bic v25.16b, v25.16b, v29.16b
 
 oneSet:
-	FMOVS F6, 0(R11)
+	FMOVS F25, 0(R11)
 	ADD $4, R5, R5
 	ADD $4, R6, R6
 	ADD $4, R11, R11
@@ -7732,15 +8023,22 @@ next:
 
 clip:
 	CBZ R19, set
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x4e34f400 // fmax v0.4s, v0.4s, v20.4s
-	WORD $0x4e34f421 // fmax v1.4s, v1.4s, v20.4s
-	WORD $0x4e34f484 // fmax v4.4s, v4.4s, v20.4s
-	WORD $0x4e34f4a5 // fmax v5.4s, v5.4s, v20.4s
-	WORD $0x4e34f508 // fmax v8.4s, v8.4s, v20.4s
-	WORD $0x4e34f529 // fmax v9.4s, v9.4s, v20.4s
-	WORD $0x4e34f58c // fmax v12.4s, v12.4s, v20.4s
-	WORD $0x4e34f5ad // fmax v13.4s, v13.4s, v20.4s
+	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
+	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
+	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
+	WORD $0x4e751c21 // bic v1.16b, v1.16b, v21.16b
+	WORD $0x4ea0e882 // fcmlt v2.4s, v4.4s, #0.0
+	WORD $0x4e621c84 // bic v4.16b, v4.16b, v2.16b
+	WORD $0x4ea0e8a3 // fcmlt v3.4s, v5.4s, #0.0
+	WORD $0x4e631ca5 // bic v5.16b, v5.16b, v3.16b
+	WORD $0x4ea0e906 // fcmlt v6.4s, v8.4s, #0.0
+	WORD $0x4e661d08 // bic v8.16b, v8.16b, v6.16b
+	WORD $0x4ea0e927 // fcmlt v7.4s, v9.4s, #0.0
+	WORD $0x4e671d29 // bic v9.16b, v9.16b, v7.16b
+	WORD $0x4ea0e98a // fcmlt v10.4s, v12.4s, #0.0
+	WORD $0x4e6a1d8c // bic v12.16b, v12.16b, v10.16b
+	WORD $0x4ea0e9ab // fcmlt v11.4s, v13.4s, #0.0
+	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
 
 set:
 	FSTPQ (F0, F1), 0(R21)
@@ -7758,14 +8056,13 @@ some:
 	FSTPQ (F4, F5), 32(R24)
 	FSTPQ (F8, F9), 64(R24)
 	FSTPQ (F12, F13), 96(R24)
-	FMOVQ 0(R15), F21
-	FMOVQ 16(R15), F2
-	VADD V2.S4, V21.S4, V21.S4
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x4eb1baa6 // addv s6, v21.4s
-	VSUB V6.S4, V3.S4, V7.S4
-	FMOVS F7, R25
-	WORD $0x6f00e40a // movi v10.2d, #0
+	FMOVQ 0(R15), F14
+	FMOVQ 16(R15), F15
+	VADD V15.S4, V14.S4, V14.S4
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x4eb1b9dd // addv s29, v14.4s
+	VSUB V29.S4, V28.S4, V30.S4
+	FMOVS F30, R25
 	MOVD $4, R4
 
 row:
@@ -7777,17 +8074,18 @@ row:
 four:
 	SUBS $4, R5, R5
 	BLT two
-	FMOVQ 0(R6), F11
+	FMOVQ 0(R6), F31
 	CBZ R20, fourClip
-	FMOVQ 0(R12), F14
-	WORD $0x4e2ed56b // fadd v11.4s, v11.4s, v14.4s
+	FMOVQ 0(R12), F22
+	WORD $0x4e36d7ff // fadd v31.4s, v31.4s, v22.4s
 
 fourClip:
 	CBZ R19, fourSet
-	WORD $0x4e2af56b // fmax v11.4s, v11.4s, v10.4s
+	WORD $0x4ea0ebf7 // fcmlt v23.4s, v31.4s, #0.0
+	WORD $0x4e771fff // bic v31.16b, v31.16b, v23.16b
 
 fourSet:
-	FMOVQ F11, 0(R13)
+	FMOVQ F31, 0(R13)
 	ADD $16, R6, R6
 	ADD $16, R12, R12
 	ADD $16, R13, R13
@@ -7795,34 +8093,36 @@ fourSet:
 
 two:
 	TBZ $1, R5, one
-	FMOVD 0(R6), F15
+	FMOVD 0(R6), F24
 	CBZ R20, twoClip
-	FMOVD 0(R12), F28
-	WORD $0x4e3cd5ef // fadd v15.4s, v15.4s, v28.4s
+	FMOVD 0(R12), F25
+	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
 	CBZ R19, twoSet
-	WORD $0x4e2af5ef // fmax v15.4s, v15.4s, v10.4s
+	WORD $0x4ea0eb10 // fcmlt v16.4s, v24.4s, #0.0
+	WORD $0x4e701f18 // bic v24.16b, v24.16b, v16.16b
 
 twoSet:
-	FMOVD F15, 0(R13)
+	FMOVD F24, 0(R13)
 	ADD $8, R6, R6
 	ADD $8, R12, R12
 	ADD $8, R13, R13
 
 one:
 	TBZ $0, R5, done
-	FMOVS 0(R6), F29
+	FMOVS 0(R6), F17
 	CBZ R20, oneClip
-	FMOVS 0(R12), F30
-	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
+	FMOVS 0(R12), F18
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 
 oneClip:
 	CBZ R19, oneSet
-	WORD $0x4e2af7bd // fmax v29.4s, v29.4s, v10.4s
+	WORD $0x4ea0ea33 // fcmlt v19.4s, v17.4s, #0.0
+	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
 
 oneSet:
-	FMOVS F29, 0(R13)
+	FMOVS F17, 0(R13)
 	ADD $4, R6, R6
 	ADD $4, R12, R12
 	ADD $4, R13, R13
@@ -8045,17 +8345,26 @@ next:
 
 clip:
 	CBZ R20, set
-	WORD $0x6f00e40b // movi v11.2d, #0
-	WORD $0x4e2bf400 // fmax v0.4s, v0.4s, v11.4s
-	WORD $0x4e2bf421 // fmax v1.4s, v1.4s, v11.4s
-	WORD $0x4e2bf484 // fmax v4.4s, v4.4s, v11.4s
-	WORD $0x4e2bf4a5 // fmax v5.4s, v5.4s, v11.4s
-	WORD $0x4e2bf508 // fmax v8.4s, v8.4s, v11.4s
-	WORD $0x4e2bf529 // fmax v9.4s, v9.4s, v11.4s
-	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
-	WORD $0x4e2bf5ad // fmax v13.4s, v13.4s, v11.4s
-	WORD $0x4e2bf610 // fmax v16.4s, v16.4s, v11.4s
-	WORD $0x4e2bf631 // fmax v17.4s, v17.4s, v11.4s
+	WORD $0x4ea0e80b // fcmlt v11.4s, v0.4s, #0.0
+	WORD $0x4e6b1c00 // bic v0.16b, v0.16b, v11.16b
+	WORD $0x4ea0e82e // fcmlt v14.4s, v1.4s, #0.0
+	WORD $0x4e6e1c21 // bic v1.16b, v1.16b, v14.16b
+	WORD $0x4ea0e88f // fcmlt v15.4s, v4.4s, #0.0
+	WORD $0x4e6f1c84 // bic v4.16b, v4.16b, v15.16b
+	WORD $0x4ea0e8b2 // fcmlt v18.4s, v5.4s, #0.0
+	WORD $0x4e721ca5 // bic v5.16b, v5.16b, v18.16b
+	WORD $0x4ea0e913 // fcmlt v19.4s, v8.4s, #0.0
+	WORD $0x4e731d08 // bic v8.16b, v8.16b, v19.16b
+	WORD $0x4ea0e93a // fcmlt v26.4s, v9.4s, #0.0
+	WORD $0x4e7a1d29 // bic v9.16b, v9.16b, v26.16b
+	WORD $0x4ea0e99b // fcmlt v27.4s, v12.4s, #0.0
+	WORD $0x4e7b1d8c // bic v12.16b, v12.16b, v27.16b
+	WORD $0x4ea0e9bc // fcmlt v28.4s, v13.4s, #0.0
+	WORD $0x4e7c1dad // bic v13.16b, v13.16b, v28.16b
+	WORD $0x4ea0ea1d // fcmlt v29.4s, v16.4s, #0.0
+	WORD $0x4e7d1e10 // bic v16.16b, v16.16b, v29.16b
+	WORD $0x4ea0ea3e // fcmlt v30.4s, v17.4s, #0.0
+	WORD $0x4e7e1e31 // bic v17.16b, v17.16b, v30.16b
 
 set:
 	FSTPQ (F0, F1), 0(R22)
@@ -8076,14 +8385,13 @@ some:
 	FSTPQ (F8, F9), 64(R25)
 	FSTPQ (F12, F13), 96(R25)
 	FSTPQ (F16, F17), 128(R25)
-	FMOVQ 0(R19), F14
-	FMOVQ 16(R19), F15
-	VADD V15.S4, V14.S4, V14.S4
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x4eb1b9d3 // addv s19, v14.4s
-	VSUB V19.S4, V18.S4, V26.S4
-	FMOVS F26, R4
-	WORD $0x6f00e41b // movi v27.2d, #0
+	FMOVQ 0(R19), F22
+	FMOVQ 16(R19), F23
+	VADD V23.S4, V22.S4, V22.S4
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x4eb1badf // addv s31, v22.4s
+	VSUB V31.S4, V24.S4, V25.S4
+	FMOVS F25, R4
 	MOVD $5, R5
 
 row:
@@ -8095,17 +8403,18 @@ row:
 four:
 	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R13), F28
+	FMOVQ 0(R13), F20
 	CBZ R21, fourClip
-	FMOVQ 0(R14), F29
-	WORD $0x4e3dd79c // fadd v28.4s, v28.4s, v29.4s
+	FMOVQ 0(R14), F21
+	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 fourClip:
 	CBZ R20, fourSet
-	WORD $0x4e3bf79c // fmax v28.4s, v28.4s, v27.4s
+	WORD $0x4ea0ea82 // fcmlt v2.4s, v20.4s, #0.0
+	WORD $0x4e621e94 // bic v20.16b, v20.16b, v2.16b
 
 fourSet:
-	FMOVQ F28, 0(R1)
+	FMOVQ F20, 0(R1)
 	ADD $16, R13, R13
 	ADD $16, R14, R14
 	ADD $16, R1, R1
@@ -8113,34 +8422,36 @@ fourSet:
 
 two:
 	TBZ $1, R6, one
-	FMOVD 0(R13), F30
+	FMOVD 0(R13), F3
 	CBZ R21, twoClip
-	FMOVD 0(R14), F22
-	WORD $0x4e36d7de // fadd v30.4s, v30.4s, v22.4s
+	FMOVD 0(R14), F6
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
 
 twoClip:
 	CBZ R20, twoSet
-	WORD $0x4e3bf7de // fmax v30.4s, v30.4s, v27.4s
+	WORD $0x4ea0e867 // fcmlt v7.4s, v3.4s, #0.0
+	WORD $0x4e671c63 // bic v3.16b, v3.16b, v7.16b
 
 twoSet:
-	FMOVD F30, 0(R1)
+	FMOVD F3, 0(R1)
 	ADD $8, R13, R13
 	ADD $8, R14, R14
 	ADD $8, R1, R1
 
 one:
 	TBZ $0, R6, done
-	FMOVS 0(R13), F23
+	FMOVS 0(R13), F10
 	CBZ R21, oneClip
-	FMOVS 0(R14), F24
-	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	FMOVS 0(R14), F11
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 
 oneClip:
 	CBZ R20, oneSet
-	WORD $0x4e3bf6f7 // fmax v23.4s, v23.4s, v27.4s
+	WORD $0x4ea0e94e // fcmlt v14.4s, v10.4s, #0.0
+	WORD $0x4e6e1d4a // bic v10.16b, v10.16b, v14.16b
 
 oneSet:
-	FMOVS F23, 0(R1)
+	FMOVS F10, 0(R1)
 	ADD $4, R13, R13
 	ADD $4, R14, R14
 	ADD $4, R1, R1
@@ -8392,19 +8703,30 @@ next:
 
 clip:
 	CBZ R21, set
-	WORD $0x6f00e418 // movi v24.2d, #0
-	WORD $0x4e38f400 // fmax v0.4s, v0.4s, v24.4s
-	WORD $0x4e38f421 // fmax v1.4s, v1.4s, v24.4s
-	WORD $0x4e38f484 // fmax v4.4s, v4.4s, v24.4s
-	WORD $0x4e38f4a5 // fmax v5.4s, v5.4s, v24.4s
-	WORD $0x4e38f508 // fmax v8.4s, v8.4s, v24.4s
-	WORD $0x4e38f529 // fmax v9.4s, v9.4s, v24.4s
-	WORD $0x4e38f58c // fmax v12.4s, v12.4s, v24.4s
-	WORD $0x4e38f5ad // fmax v13.4s, v13.4s, v24.4s
-	WORD $0x4e38f610 // fmax v16.4s, v16.4s, v24.4s
-	WORD $0x4e38f631 // fmax v17.4s, v17.4s, v24.4s
-	WORD $0x4e38f694 // fmax v20.4s, v20.4s, v24.4s
-	WORD $0x4e38f6b5 // fmax v21.4s, v21.4s, v24.4s
+	WORD $0x4ea0e818 // fcmlt v24.4s, v0.4s, #0.0
+	WORD $0x4e781c00 // bic v0.16b, v0.16b, v24.16b
+	WORD $0x4ea0e839 // fcmlt v25.4s, v1.4s, #0.0
+	WORD $0x4e791c21 // bic v1.16b, v1.16b, v25.16b
+	WORD $0x4ea0e89a // fcmlt v26.4s, v4.4s, #0.0
+	WORD $0x4e7a1c84 // bic v4.16b, v4.16b, v26.16b
+	WORD $0x4ea0e8bb // fcmlt v27.4s, v5.4s, #0.0
+	WORD $0x4e7b1ca5 // bic v5.16b, v5.16b, v27.16b
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	WORD $0x4e7c1d08 // bic v8.16b, v8.16b, v28.16b
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	WORD $0x4e7d1d29 // bic v9.16b, v9.16b, v29.16b
+	WORD $0x4ea0e99e // fcmlt v30.4s, v12.4s, #0.0
+	WORD $0x4e7e1d8c // bic v12.16b, v12.16b, v30.16b
+	WORD $0x4ea0e9bf // fcmlt v31.4s, v13.4s, #0.0
+	WORD $0x4e7f1dad // bic v13.16b, v13.16b, v31.16b
+	WORD $0x4ea0ea02 // fcmlt v2.4s, v16.4s, #0.0
+	WORD $0x4e621e10 // bic v16.16b, v16.16b, v2.16b
+	WORD $0x4ea0ea23 // fcmlt v3.4s, v17.4s, #0.0
+	WORD $0x4e631e31 // bic v17.16b, v17.16b, v3.16b
+	WORD $0x4ea0ea86 // fcmlt v6.4s, v20.4s, #0.0
+	WORD $0x4e661e94 // bic v20.16b, v20.16b, v6.16b
+	WORD $0x4ea0eaa7 // fcmlt v7.4s, v21.4s, #0.0
+	WORD $0x4e671eb5 // bic v21.16b, v21.16b, v7.16b
 
 set:
 	FSTPQ (F0, F1), 0(R23)
@@ -8428,14 +8750,13 @@ some:
 	FSTPQ (F12, F13), 96(R4)
 	FSTPQ (F16, F17), 128(R4)
 	FSTPQ (F20, F21), 160(R4)
-	FMOVQ 0(R20), F25
-	FMOVQ 16(R20), F26
-	VADD V26.S4, V25.S4, V25.S4
-	WORD $0x6f00e41b // movi v27.2d, #0
-	WORD $0x4eb1bb3c // addv s28, v25.4s
-	VSUB V28.S4, V27.S4, V29.S4
-	FMOVS F29, R5
-	WORD $0x6f00e41e // movi v30.2d, #0
+	FMOVQ 0(R20), F10
+	FMOVQ 16(R20), F11
+	VADD V11.S4, V10.S4, V10.S4
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x4eb1b94f // addv s15, v10.4s
+	VSUB V15.S4, V14.S4, V18.S4
+	FMOVS F18, R5
 	MOVD $6, R6
 
 row:
@@ -8447,17 +8768,18 @@ row:
 four:
 	SUBS $4, R14, R14
 	BLT two
-	FMOVQ 0(R15), F31
+	FMOVQ 0(R15), F19
 	CBZ R22, fourClip
-	FMOVQ 0(R1), F2
-	WORD $0x4e22d7ff // fadd v31.4s, v31.4s, v2.4s
+	FMOVQ 0(R1), F22
+	WORD $0x4e36d673 // fadd v19.4s, v19.4s, v22.4s
 
 fourClip:
 	CBZ R21, fourSet
-	WORD $0x4e3ef7ff // fmax v31.4s, v31.4s, v30.4s
+	WORD $0x4ea0ea77 // fcmlt v23.4s, v19.4s, #0.0
+	WORD $0x4e771e73 // bic v19.16b, v19.16b, v23.16b
 
 fourSet:
-	FMOVQ F31, 0(R2)
+	FMOVQ F19, 0(R2)
 	ADD $16, R15, R15
 	ADD $16, R1, R1
 	ADD $16, R2, R2
@@ -8465,34 +8787,36 @@ fourSet:
 
 two:
 	TBZ $1, R14, one
-	FMOVD 0(R15), F3
+	FMOVD 0(R15), F24
 	CBZ R22, twoClip
-	FMOVD 0(R1), F6
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	FMOVD 0(R1), F25
+	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
 	CBZ R21, twoSet
-	WORD $0x4e3ef463 // fmax v3.4s, v3.4s, v30.4s
+	WORD $0x4ea0eb1a // fcmlt v26.4s, v24.4s, #0.0
+	WORD $0x4e7a1f18 // bic v24.16b, v24.16b, v26.16b
 
 twoSet:
-	FMOVD F3, 0(R2)
+	FMOVD F24, 0(R2)
 	ADD $8, R15, R15
 	ADD $8, R1, R1
 	ADD $8, R2, R2
 
 one:
 	TBZ $0, R14, done
-	FMOVS 0(R15), F7
+	FMOVS 0(R15), F27
 	CBZ R22, oneClip
-	FMOVS 0(R1), F10
-	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	FMOVS 0(R1), F28
+	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
 
 oneClip:
 	CBZ R21, oneSet
-	WORD $0x4e3ef4e7 // fmax v7.4s, v7.4s, v30.4s
+	WORD $0x4ea0eb7d // fcmlt v29.4s, v27.4s, #0.0
+	WORD $0x4e7d1f7b // bic v27.16b, v27.16b, v29.16b
 
 oneSet:
-	FMOVS F7, 0(R2)
+	FMOVS F27, 0(R2)
 	ADD $4, R15, R15
 	ADD $4, R1, R1
 	ADD $4, R2, R2
@@ -11100,468 +11424,500 @@ tile:
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
 
 set00:
-	WORD $0x4e28f56b // fmax v11.4s, v11.4s, v8.4s
+	WORD $0x6eabe505 // fcmgt v5.4s, v8.4s, v11.4s
+	VBIT V5.B16, V8.B16, V11.B16
 	MOVD R3, R1
 	ADD R25, R1, R1
 	FMOVQ F11, 0(R1)
-	WORD $0x4e28f610 // fmax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb0e50e // fcmgt v14.4s, v8.4s, v16.4s
+	VBIT V14.B16, V8.B16, V16.B16
 	MOVD R3, R2
 	ADD R24, R2, R2
 	FMOVQ F16, 0(R2)
-	WORD $0x4e28f5ad // fmax v13.4s, v13.4s, v8.4s
+	WORD $0x6eade515 // fcmgt v21.4s, v8.4s, v13.4s
+	VBIT V21.B16, V8.B16, V13.B16
 	MOVD R3, R5
 	ADD R23, R5, R5
 	FMOVQ F13, 0(R5)
-	WORD $0x4e28f7ff // fmax v31.4s, v31.4s, v8.4s
+	WORD $0x6ebfe514 // fcmgt v20.4s, v8.4s, v31.4s
+	VBIT V20.B16, V8.B16, V31.B16
 	MOVD R3, R6
 	ADD R22, R6, R6
 	FMOVQ F31, 0(R6)
-	FMOVQ 16(R10), F5
-	FMOVQ 48(R10), F14
-	FMOVQ 80(R10), F21
-	FMOVQ 112(R10), F20
-	FMOVQ 144(R10), F30
-	FMOVQ 176(R10), F15
-	WORD $0x4e35d5dc // fadd v28.4s, v14.4s, v21.4s
-	WORD $0x4eb5d5db // fsub v27.4s, v14.4s, v21.4s
-	WORD $0x4e3ed683 // fadd v3.4s, v20.4s, v30.4s
-	WORD $0x4ebed696 // fsub v22.4s, v20.4s, v30.4s
-	WORD $0x4e3cd4a5 // fadd v5.4s, v5.4s, v28.4s
-	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
-	WORD $0x4f809361 // fmul v1.4s, v27.4s, v0.s[0]
-	WORD $0x4fa012c1 // fmla v1.4s, v22.4s, v0.s[1]
-	WORD $0x4f809b9c // fmul v28.4s, v28.4s, v0.s[2]
-	WORD $0x4fa0187c // fmla v28.4s, v3.4s, v0.s[3]
-	WORD $0x4f84136f // fmla v15.4s, v27.4s, v4.s[0]
-	WORD $0x4fa412cf // fmla v15.4s, v22.4s, v4.s[1]
-	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	FMOVQ 16(R10), F30
+	FMOVQ 48(R10), F15
+	FMOVQ 80(R10), F28
+	FMOVQ 112(R10), F27
+	FMOVQ 144(R10), F3
+	FMOVQ 176(R10), F22
+	WORD $0x4e3cd5e1 // fadd v1.4s, v15.4s, v28.4s
+	WORD $0x4ebcd5ec // fsub v12.4s, v15.4s, v28.4s
+	WORD $0x4e23d77d // fadd v29.4s, v27.4s, v3.4s
+	WORD $0x4ea3d76a // fsub v10.4s, v27.4s, v3.4s
+	WORD $0x4e21d7de // fadd v30.4s, v30.4s, v1.4s
+	WORD $0x4e3dd7de // fadd v30.4s, v30.4s, v29.4s
+	WORD $0x4f809182 // fmul v2.4s, v12.4s, v0.s[0]
+	WORD $0x4fa01142 // fmla v2.4s, v10.4s, v0.s[1]
+	WORD $0x4f809821 // fmul v1.4s, v1.4s, v0.s[2]
+	WORD $0x4fa01ba1 // fmla v1.4s, v29.4s, v0.s[3]
+	WORD $0x4f841196 // fmla v22.4s, v12.4s, v4.s[0]
+	WORD $0x4fa41156 // fmla v22.4s, v10.4s, v4.s[1]
+	WORD $0x4e27d7de // fadd v30.4s, v30.4s, v7.4s
+	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
 	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	WORD $0x4e27d79c // fadd v28.4s, v28.4s, v7.4s
-	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
+	WORD $0x4e27d6d6 // fadd v22.4s, v22.4s, v7.4s
 	CBZ R12, set01
 	MOVD R4, R7
 	ADD R22, R7, R7
 	ADD $16, R7, R7
-	FMOVQ 0(R7), F12
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	FMOVQ 0(R7), F17
+	WORD $0x4e31d7de // fadd v30.4s, v30.4s, v17.4s
 	MOVD R4, R8
 	ADD R23, R8, R8
 	ADD $16, R8, R8
-	FMOVQ 0(R8), F29
-	WORD $0x4e3dd421 // fadd v1.4s, v1.4s, v29.4s
+	FMOVQ 0(R8), F18
+	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
 	MOVD R4, R15
 	ADD R24, R15, R15
 	ADD $16, R15, R15
-	FMOVQ 0(R15), F10
-	WORD $0x4e2ad79c // fadd v28.4s, v28.4s, v10.4s
+	FMOVQ 0(R15), F19
+	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
 	MOVD R4, R19
 	ADD R25, R19, R19
 	ADD $16, R19, R19
-	FMOVQ 0(R19), F2
-	WORD $0x4e22d5ef // fadd v15.4s, v15.4s, v2.4s
+	FMOVQ 0(R19), F25
+	WORD $0x4e39d6d6 // fadd v22.4s, v22.4s, v25.4s
 
 set01:
-	WORD $0x4e29f5ef // fmax v15.4s, v15.4s, v9.4s
+	WORD $0x6eb6e53a // fcmgt v26.4s, v9.4s, v22.4s
+	VBIT V26.B16, V9.B16, V22.B16
 	MOVD R3, R20
 	ADD R25, R20, R20
 	ADD $16, R20, R20
-	FMOVQ F15, 0(R20)
-	WORD $0x4e29f79c // fmax v28.4s, v28.4s, v9.4s
+	FMOVQ F22, 0(R20)
+	WORD $0x6ea1e537 // fcmgt v23.4s, v9.4s, v1.4s
+	VBIT V23.B16, V9.B16, V1.B16
 	MOVD R3, R21
 	ADD R24, R21, R21
 	ADD $16, R21, R21
-	FMOVQ F28, 0(R21)
-	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
+	FMOVQ F1, 0(R21)
+	WORD $0x6ea2e538 // fcmgt v24.4s, v9.4s, v2.4s
+	VBIT V24.B16, V9.B16, V2.B16
 	MOVD R3, R1
 	ADD R23, R1, R1
 	ADD $16, R1, R1
-	FMOVQ F1, 0(R1)
-	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
+	FMOVQ F2, 0(R1)
+	WORD $0x6ebee52b // fcmgt v11.4s, v9.4s, v30.4s
+	VBIT V11.B16, V9.B16, V30.B16
 	MOVD R3, R2
 	ADD R22, R2, R2
 	ADD $16, R2, R2
-	FMOVQ F5, 0(R2)
+	FMOVQ F30, 0(R2)
 	CMP $1, R13
 	BLE next
 	MOVD 48(R0), R5
 	ADD R5, R3, R3
 	ADD R5, R4, R4
-	FMOVQ 192(R10), F17
-	FMOVQ 224(R10), F18
-	FMOVQ 256(R10), F19
-	FMOVQ 288(R10), F25
-	FMOVQ 320(R10), F26
-	FMOVQ 352(R10), F23
-	WORD $0x4e33d65f // fadd v31.4s, v18.4s, v19.4s
-	WORD $0x4eb3d64b // fsub v11.4s, v18.4s, v19.4s
-	WORD $0x4e3ad730 // fadd v16.4s, v25.4s, v26.4s
-	WORD $0x4ebad72d // fsub v13.4s, v25.4s, v26.4s
-	WORD $0x4e3fd631 // fadd v17.4s, v17.4s, v31.4s
-	WORD $0x4e30d631 // fadd v17.4s, v17.4s, v16.4s
-	WORD $0x4f809178 // fmul v24.4s, v11.4s, v0.s[0]
-	WORD $0x4fa011b8 // fmla v24.4s, v13.4s, v0.s[1]
-	WORD $0x4f809bff // fmul v31.4s, v31.4s, v0.s[2]
-	WORD $0x4fa01a1f // fmla v31.4s, v16.4s, v0.s[3]
-	WORD $0x4f841177 // fmla v23.4s, v11.4s, v4.s[0]
-	WORD $0x4fa411b7 // fmla v23.4s, v13.4s, v4.s[1]
-	WORD $0x4e26d631 // fadd v17.4s, v17.4s, v6.4s
-	WORD $0x4e26d718 // fadd v24.4s, v24.4s, v6.4s
+	FMOVQ 192(R10), F5
+	FMOVQ 224(R10), F16
+	FMOVQ 256(R10), F14
+	FMOVQ 288(R10), F13
+	FMOVQ 320(R10), F21
+	FMOVQ 352(R10), F31
+	WORD $0x4e2ed614 // fadd v20.4s, v16.4s, v14.4s
+	WORD $0x4eaed60f // fsub v15.4s, v16.4s, v14.4s
+	WORD $0x4e35d5bc // fadd v28.4s, v13.4s, v21.4s
+	WORD $0x4eb5d5bb // fsub v27.4s, v13.4s, v21.4s
+	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
+	WORD $0x4e3cd4a5 // fadd v5.4s, v5.4s, v28.4s
+	WORD $0x4f8091e3 // fmul v3.4s, v15.4s, v0.s[0]
+	WORD $0x4fa01363 // fmla v3.4s, v27.4s, v0.s[1]
+	WORD $0x4f809a94 // fmul v20.4s, v20.4s, v0.s[2]
+	WORD $0x4fa01b94 // fmla v20.4s, v28.4s, v0.s[3]
+	WORD $0x4f8411ff // fmla v31.4s, v15.4s, v4.s[0]
+	WORD $0x4fa4137f // fmla v31.4s, v27.4s, v4.s[1]
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x4e26d694 // fadd v20.4s, v20.4s, v6.4s
 	WORD $0x4e26d7ff // fadd v31.4s, v31.4s, v6.4s
-	WORD $0x4e26d6f7 // fadd v23.4s, v23.4s, v6.4s
 	CBZ R12, set10
 	MOVD R4, R6
 	ADD R22, R6, R6
-	FMOVQ 0(R6), F14
-	WORD $0x4e2ed631 // fadd v17.4s, v17.4s, v14.4s
+	FMOVQ 0(R6), F12
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
 	MOVD R4, R7
 	ADD R23, R7, R7
-	FMOVQ 0(R7), F21
-	WORD $0x4e35d718 // fadd v24.4s, v24.4s, v21.4s
+	FMOVQ 0(R7), F29
+	WORD $0x4e3dd463 // fadd v3.4s, v3.4s, v29.4s
 	MOVD R4, R8
 	ADD R24, R8, R8
-	FMOVQ 0(R8), F20
-	WORD $0x4e34d7ff // fadd v31.4s, v31.4s, v20.4s
+	FMOVQ 0(R8), F10
+	WORD $0x4e2ad694 // fadd v20.4s, v20.4s, v10.4s
 	MOVD R4, R15
 	ADD R25, R15, R15
-	FMOVQ 0(R15), F30
-	WORD $0x4e3ed6f7 // fadd v23.4s, v23.4s, v30.4s
+	FMOVQ 0(R15), F17
+	WORD $0x4e31d7ff // fadd v31.4s, v31.4s, v17.4s
 
 set10:
-	WORD $0x4e28f6f7 // fmax v23.4s, v23.4s, v8.4s
+	WORD $0x6ebfe512 // fcmgt v18.4s, v8.4s, v31.4s
+	VBIT V18.B16, V8.B16, V31.B16
 	MOVD R3, R19
 	ADD R25, R19, R19
-	FMOVQ F23, 0(R19)
-	WORD $0x4e28f7ff // fmax v31.4s, v31.4s, v8.4s
+	FMOVQ F31, 0(R19)
+	WORD $0x6eb4e513 // fcmgt v19.4s, v8.4s, v20.4s
+	VBIT V19.B16, V8.B16, V20.B16
 	MOVD R3, R20
 	ADD R24, R20, R20
-	FMOVQ F31, 0(R20)
-	WORD $0x4e28f718 // fmax v24.4s, v24.4s, v8.4s
+	FMOVQ F20, 0(R20)
+	WORD $0x6ea3e519 // fcmgt v25.4s, v8.4s, v3.4s
+	VBIT V25.B16, V8.B16, V3.B16
 	MOVD R3, R21
 	ADD R23, R21, R21
-	FMOVQ F24, 0(R21)
-	WORD $0x4e28f631 // fmax v17.4s, v17.4s, v8.4s
+	FMOVQ F3, 0(R21)
+	WORD $0x6ea5e516 // fcmgt v22.4s, v8.4s, v5.4s
+	VBIT V22.B16, V8.B16, V5.B16
 	MOVD R3, R1
 	ADD R22, R1, R1
-	FMOVQ F17, 0(R1)
-	FMOVQ 208(R10), F27
-	FMOVQ 240(R10), F3
-	FMOVQ 272(R10), F22
-	FMOVQ 304(R10), F12
-	FMOVQ 336(R10), F29
-	FMOVQ 368(R10), F10
-	WORD $0x4e36d465 // fadd v5.4s, v3.4s, v22.4s
-	WORD $0x4eb6d46f // fsub v15.4s, v3.4s, v22.4s
-	WORD $0x4e3dd59c // fadd v28.4s, v12.4s, v29.4s
-	WORD $0x4ebdd581 // fsub v1.4s, v12.4s, v29.4s
-	WORD $0x4e25d77b // fadd v27.4s, v27.4s, v5.4s
-	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
-	WORD $0x4f8091e2 // fmul v2.4s, v15.4s, v0.s[0]
-	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
-	WORD $0x4f8098a5 // fmul v5.4s, v5.4s, v0.s[2]
-	WORD $0x4fa01b85 // fmla v5.4s, v28.4s, v0.s[3]
-	WORD $0x4f8411ea // fmla v10.4s, v15.4s, v4.s[0]
-	WORD $0x4fa4102a // fmla v10.4s, v1.4s, v4.s[1]
-	WORD $0x4e27d77b // fadd v27.4s, v27.4s, v7.4s
-	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	WORD $0x4e27d54a // fadd v10.4s, v10.4s, v7.4s
+	FMOVQ F5, 0(R1)
+	FMOVQ 208(R10), F26
+	FMOVQ 240(R10), F1
+	FMOVQ 272(R10), F23
+	FMOVQ 304(R10), F2
+	FMOVQ 336(R10), F24
+	FMOVQ 368(R10), F30
+	WORD $0x4e37d42b // fadd v11.4s, v1.4s, v23.4s
+	WORD $0x4eb7d430 // fsub v16.4s, v1.4s, v23.4s
+	WORD $0x4e38d44e // fadd v14.4s, v2.4s, v24.4s
+	WORD $0x4eb8d44d // fsub v13.4s, v2.4s, v24.4s
+	WORD $0x4e2bd75a // fadd v26.4s, v26.4s, v11.4s
+	WORD $0x4e2ed75a // fadd v26.4s, v26.4s, v14.4s
+	WORD $0x4f809215 // fmul v21.4s, v16.4s, v0.s[0]
+	WORD $0x4fa011b5 // fmla v21.4s, v13.4s, v0.s[1]
+	WORD $0x4f80996b // fmul v11.4s, v11.4s, v0.s[2]
+	WORD $0x4fa019cb // fmla v11.4s, v14.4s, v0.s[3]
+	WORD $0x4f84121e // fmla v30.4s, v16.4s, v4.s[0]
+	WORD $0x4fa411be // fmla v30.4s, v13.4s, v4.s[1]
+	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
+	WORD $0x4e27d6b5 // fadd v21.4s, v21.4s, v7.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	WORD $0x4e27d7de // fadd v30.4s, v30.4s, v7.4s
 	CBZ R12, set11
 	MOVD R4, R2
 	ADD R22, R2, R2
 	ADD $16, R2, R2
-	FMOVQ 0(R2), F18
-	WORD $0x4e32d77b // fadd v27.4s, v27.4s, v18.4s
+	FMOVQ 0(R2), F15
+	WORD $0x4e2fd75a // fadd v26.4s, v26.4s, v15.4s
 	MOVD R4, R5
 	ADD R23, R5, R5
 	ADD $16, R5, R5
-	FMOVQ 0(R5), F19
-	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
+	FMOVQ 0(R5), F28
+	WORD $0x4e3cd6b5 // fadd v21.4s, v21.4s, v28.4s
 	MOVD R4, R6
 	ADD R24, R6, R6
 	ADD $16, R6, R6
-	FMOVQ 0(R6), F25
-	WORD $0x4e39d4a5 // fadd v5.4s, v5.4s, v25.4s
+	FMOVQ 0(R6), F27
+	WORD $0x4e3bd56b // fadd v11.4s, v11.4s, v27.4s
 	MOVD R4, R7
 	ADD R25, R7, R7
 	ADD $16, R7, R7
-	FMOVQ 0(R7), F26
-	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
+	FMOVQ 0(R7), F12
+	WORD $0x4e2cd7de // fadd v30.4s, v30.4s, v12.4s
 
 set11:
-	WORD $0x4e29f54a // fmax v10.4s, v10.4s, v9.4s
+	WORD $0x6ebee53d // fcmgt v29.4s, v9.4s, v30.4s
+	VBIT V29.B16, V9.B16, V30.B16
 	MOVD R3, R8
 	ADD R25, R8, R8
 	ADD $16, R8, R8
-	FMOVQ F10, 0(R8)
-	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
+	FMOVQ F30, 0(R8)
+	WORD $0x6eabe52a // fcmgt v10.4s, v9.4s, v11.4s
+	VBIT V10.B16, V9.B16, V11.B16
 	MOVD R3, R15
 	ADD R24, R15, R15
 	ADD $16, R15, R15
-	FMOVQ F5, 0(R15)
-	WORD $0x4e29f442 // fmax v2.4s, v2.4s, v9.4s
+	FMOVQ F11, 0(R15)
+	WORD $0x6eb5e531 // fcmgt v17.4s, v9.4s, v21.4s
+	VBIT V17.B16, V9.B16, V21.B16
 	MOVD R3, R19
 	ADD R23, R19, R19
 	ADD $16, R19, R19
-	FMOVQ F2, 0(R19)
-	WORD $0x4e29f77b // fmax v27.4s, v27.4s, v9.4s
+	FMOVQ F21, 0(R19)
+	WORD $0x6ebae53f // fcmgt v31.4s, v9.4s, v26.4s
+	VBIT V31.B16, V9.B16, V26.B16
 	MOVD R3, R20
 	ADD R22, R20, R20
 	ADD $16, R20, R20
-	FMOVQ F27, 0(R20)
+	FMOVQ F26, 0(R20)
 	CMP $2, R13
 	BLE next
 	MOVD 48(R0), R21
 	ADD R21, R3, R3
 	ADD R21, R4, R4
-	FMOVQ 384(R10), F11
-	FMOVQ 416(R10), F16
-	FMOVQ 448(R10), F13
-	FMOVQ 480(R10), F14
-	FMOVQ 512(R10), F21
-	FMOVQ 544(R10), F20
-	WORD $0x4e2dd611 // fadd v17.4s, v16.4s, v13.4s
-	WORD $0x4eadd617 // fsub v23.4s, v16.4s, v13.4s
-	WORD $0x4e35d5df // fadd v31.4s, v14.4s, v21.4s
-	WORD $0x4eb5d5d8 // fsub v24.4s, v14.4s, v21.4s
-	WORD $0x4e31d56b // fadd v11.4s, v11.4s, v17.4s
-	WORD $0x4e3fd56b // fadd v11.4s, v11.4s, v31.4s
-	WORD $0x4f8092fe // fmul v30.4s, v23.4s, v0.s[0]
-	WORD $0x4fa0131e // fmla v30.4s, v24.4s, v0.s[1]
-	WORD $0x4f809a31 // fmul v17.4s, v17.4s, v0.s[2]
-	WORD $0x4fa01bf1 // fmla v17.4s, v31.4s, v0.s[3]
-	WORD $0x4f8412f4 // fmla v20.4s, v23.4s, v4.s[0]
-	WORD $0x4fa41314 // fmla v20.4s, v24.4s, v4.s[1]
-	WORD $0x4e26d56b // fadd v11.4s, v11.4s, v6.4s
-	WORD $0x4e26d7de // fadd v30.4s, v30.4s, v6.4s
-	WORD $0x4e26d631 // fadd v17.4s, v17.4s, v6.4s
-	WORD $0x4e26d694 // fadd v20.4s, v20.4s, v6.4s
+	FMOVQ 384(R10), F18
+	FMOVQ 416(R10), F20
+	FMOVQ 448(R10), F19
+	FMOVQ 480(R10), F3
+	FMOVQ 512(R10), F25
+	FMOVQ 544(R10), F5
+	WORD $0x4e33d696 // fadd v22.4s, v20.4s, v19.4s
+	WORD $0x4eb3d681 // fsub v1.4s, v20.4s, v19.4s
+	WORD $0x4e39d477 // fadd v23.4s, v3.4s, v25.4s
+	WORD $0x4eb9d462 // fsub v2.4s, v3.4s, v25.4s
+	WORD $0x4e36d652 // fadd v18.4s, v18.4s, v22.4s
+	WORD $0x4e37d652 // fadd v18.4s, v18.4s, v23.4s
+	WORD $0x4f809038 // fmul v24.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01058 // fmla v24.4s, v2.4s, v0.s[1]
+	WORD $0x4f809ad6 // fmul v22.4s, v22.4s, v0.s[2]
+	WORD $0x4fa01af6 // fmla v22.4s, v23.4s, v0.s[3]
+	WORD $0x4f841025 // fmla v5.4s, v1.4s, v4.s[0]
+	WORD $0x4fa41045 // fmla v5.4s, v2.4s, v4.s[1]
+	WORD $0x4e26d652 // fadd v18.4s, v18.4s, v6.4s
+	WORD $0x4e26d718 // fadd v24.4s, v24.4s, v6.4s
+	WORD $0x4e26d6d6 // fadd v22.4s, v22.4s, v6.4s
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	CBZ R12, set20
 	MOVD R4, R1
 	ADD R22, R1, R1
-	FMOVQ 0(R1), F3
-	WORD $0x4e23d56b // fadd v11.4s, v11.4s, v3.4s
+	FMOVQ 0(R1), F16
+	WORD $0x4e30d652 // fadd v18.4s, v18.4s, v16.4s
 	MOVD R4, R2
 	ADD R23, R2, R2
-	FMOVQ 0(R2), F22
-	WORD $0x4e36d7de // fadd v30.4s, v30.4s, v22.4s
+	FMOVQ 0(R2), F14
+	WORD $0x4e2ed718 // fadd v24.4s, v24.4s, v14.4s
 	MOVD R4, R5
 	ADD R24, R5, R5
-	FMOVQ 0(R5), F12
-	WORD $0x4e2cd631 // fadd v17.4s, v17.4s, v12.4s
+	FMOVQ 0(R5), F13
+	WORD $0x4e2dd6d6 // fadd v22.4s, v22.4s, v13.4s
 	MOVD R4, R6
 	ADD R25, R6, R6
-	FMOVQ 0(R6), F29
-	WORD $0x4e3dd694 // fadd v20.4s, v20.4s, v29.4s
+	FMOVQ 0(R6), F15
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
 
 set20:
-	WORD $0x4e28f694 // fmax v20.4s, v20.4s, v8.4s
+	WORD $0x6ea5e51c // fcmgt v28.4s, v8.4s, v5.4s
+	VBIT V28.B16, V8.B16, V5.B16
 	MOVD R3, R7
 	ADD R25, R7, R7
-	FMOVQ F20, 0(R7)
-	WORD $0x4e28f631 // fmax v17.4s, v17.4s, v8.4s
+	FMOVQ F5, 0(R7)
+	WORD $0x6eb6e51b // fcmgt v27.4s, v8.4s, v22.4s
+	VBIT V27.B16, V8.B16, V22.B16
 	MOVD R3, R8
 	ADD R24, R8, R8
-	FMOVQ F17, 0(R8)
-	WORD $0x4e28f7de // fmax v30.4s, v30.4s, v8.4s
+	FMOVQ F22, 0(R8)
+	WORD $0x6eb8e50c // fcmgt v12.4s, v8.4s, v24.4s
+	VBIT V12.B16, V8.B16, V24.B16
 	MOVD R3, R15
 	ADD R23, R15, R15
-	FMOVQ F30, 0(R15)
-	WORD $0x4e28f56b // fmax v11.4s, v11.4s, v8.4s
+	FMOVQ F24, 0(R15)
+	WORD $0x6eb2e51e // fcmgt v30.4s, v8.4s, v18.4s
+	VBIT V30.B16, V8.B16, V18.B16
 	MOVD R3, R19
 	ADD R22, R19, R19
-	FMOVQ F11, 0(R19)
-	FMOVQ 400(R10), F15
-	FMOVQ 432(R10), F28
-	FMOVQ 464(R10), F1
-	FMOVQ 496(R10), F18
-	FMOVQ 528(R10), F19
-	FMOVQ 560(R10), F25
-	WORD $0x4e21d79b // fadd v27.4s, v28.4s, v1.4s
-	WORD $0x4ea1d78a // fsub v10.4s, v28.4s, v1.4s
-	WORD $0x4e33d645 // fadd v5.4s, v18.4s, v19.4s
-	WORD $0x4eb3d642 // fsub v2.4s, v18.4s, v19.4s
-	WORD $0x4e3bd5ef // fadd v15.4s, v15.4s, v27.4s
-	WORD $0x4e25d5ef // fadd v15.4s, v15.4s, v5.4s
-	WORD $0x4f80915a // fmul v26.4s, v10.4s, v0.s[0]
-	WORD $0x4fa0105a // fmla v26.4s, v2.4s, v0.s[1]
-	WORD $0x4f809b7b // fmul v27.4s, v27.4s, v0.s[2]
-	WORD $0x4fa018bb // fmla v27.4s, v5.4s, v0.s[3]
-	WORD $0x4f841159 // fmla v25.4s, v10.4s, v4.s[0]
-	WORD $0x4fa41059 // fmla v25.4s, v2.4s, v4.s[1]
-	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
-	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
-	WORD $0x4e27d77b // fadd v27.4s, v27.4s, v7.4s
+	FMOVQ F18, 0(R19)
+	FMOVQ 400(R10), F29
+	FMOVQ 432(R10), F11
+	FMOVQ 464(R10), F10
+	FMOVQ 496(R10), F21
+	FMOVQ 528(R10), F17
+	FMOVQ 560(R10), F26
+	WORD $0x4e2ad57f // fadd v31.4s, v11.4s, v10.4s
+	WORD $0x4eaad574 // fsub v20.4s, v11.4s, v10.4s
+	WORD $0x4e31d6b3 // fadd v19.4s, v21.4s, v17.4s
+	WORD $0x4eb1d6a3 // fsub v3.4s, v21.4s, v17.4s
+	WORD $0x4e3fd7bd // fadd v29.4s, v29.4s, v31.4s
+	WORD $0x4e33d7bd // fadd v29.4s, v29.4s, v19.4s
+	WORD $0x4f809299 // fmul v25.4s, v20.4s, v0.s[0]
+	WORD $0x4fa01079 // fmla v25.4s, v3.4s, v0.s[1]
+	WORD $0x4f809bff // fmul v31.4s, v31.4s, v0.s[2]
+	WORD $0x4fa01a7f // fmla v31.4s, v19.4s, v0.s[3]
+	WORD $0x4f84129a // fmla v26.4s, v20.4s, v4.s[0]
+	WORD $0x4fa4107a // fmla v26.4s, v3.4s, v4.s[1]
+	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
 	WORD $0x4e27d739 // fadd v25.4s, v25.4s, v7.4s
+	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
+	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
 	CBZ R12, set21
 	MOVD R4, R20
 	ADD R22, R20, R20
 	ADD $16, R20, R20
-	FMOVQ 0(R20), F16
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	FMOVQ 0(R20), F1
+	WORD $0x4e21d7bd // fadd v29.4s, v29.4s, v1.4s
 	MOVD R4, R21
 	ADD R23, R21, R21
 	ADD $16, R21, R21
-	FMOVQ 0(R21), F13
-	WORD $0x4e2dd75a // fadd v26.4s, v26.4s, v13.4s
+	FMOVQ 0(R21), F23
+	WORD $0x4e37d739 // fadd v25.4s, v25.4s, v23.4s
 	MOVD R4, R1
 	ADD R24, R1, R1
 	ADD $16, R1, R1
-	FMOVQ 0(R1), F14
-	WORD $0x4e2ed77b // fadd v27.4s, v27.4s, v14.4s
+	FMOVQ 0(R1), F2
+	WORD $0x4e22d7ff // fadd v31.4s, v31.4s, v2.4s
 	MOVD R4, R2
 	ADD R25, R2, R2
 	ADD $16, R2, R2
-	FMOVQ 0(R2), F21
-	WORD $0x4e35d739 // fadd v25.4s, v25.4s, v21.4s
+	FMOVQ 0(R2), F16
+	WORD $0x4e30d75a // fadd v26.4s, v26.4s, v16.4s
 
 set21:
-	WORD $0x4e29f739 // fmax v25.4s, v25.4s, v9.4s
+	WORD $0x6ebae52e // fcmgt v14.4s, v9.4s, v26.4s
+	VBIT V14.B16, V9.B16, V26.B16
 	MOVD R3, R5
 	ADD R25, R5, R5
 	ADD $16, R5, R5
-	FMOVQ F25, 0(R5)
-	WORD $0x4e29f77b // fmax v27.4s, v27.4s, v9.4s
+	FMOVQ F26, 0(R5)
+	WORD $0x6ebfe52d // fcmgt v13.4s, v9.4s, v31.4s
+	VBIT V13.B16, V9.B16, V31.B16
 	MOVD R3, R6
 	ADD R24, R6, R6
 	ADD $16, R6, R6
-	FMOVQ F27, 0(R6)
-	WORD $0x4e29f75a // fmax v26.4s, v26.4s, v9.4s
+	FMOVQ F31, 0(R6)
+	WORD $0x6eb9e52f // fcmgt v15.4s, v9.4s, v25.4s
+	VBIT V15.B16, V9.B16, V25.B16
 	MOVD R3, R7
 	ADD R23, R7, R7
 	ADD $16, R7, R7
-	FMOVQ F26, 0(R7)
-	WORD $0x4e29f5ef // fmax v15.4s, v15.4s, v9.4s
+	FMOVQ F25, 0(R7)
+	WORD $0x6ebde525 // fcmgt v5.4s, v9.4s, v29.4s
+	VBIT V5.B16, V9.B16, V29.B16
 	MOVD R3, R8
 	ADD R22, R8, R8
 	ADD $16, R8, R8
-	FMOVQ F15, 0(R8)
+	FMOVQ F29, 0(R8)
 	CMP $3, R13
 	BLE next
 	MOVD 48(R0), R15
 	ADD R15, R3, R3
 	ADD R15, R4, R4
-	FMOVQ 576(R10), F23
-	FMOVQ 608(R10), F31
-	FMOVQ 640(R10), F24
-	FMOVQ 672(R10), F3
-	FMOVQ 704(R10), F22
-	FMOVQ 736(R10), F12
-	WORD $0x4e38d7eb // fadd v11.4s, v31.4s, v24.4s
-	WORD $0x4eb8d7f4 // fsub v20.4s, v31.4s, v24.4s
-	WORD $0x4e36d471 // fadd v17.4s, v3.4s, v22.4s
-	WORD $0x4eb6d47e // fsub v30.4s, v3.4s, v22.4s
-	WORD $0x4e2bd6f7 // fadd v23.4s, v23.4s, v11.4s
-	WORD $0x4e31d6f7 // fadd v23.4s, v23.4s, v17.4s
-	WORD $0x4f80929d // fmul v29.4s, v20.4s, v0.s[0]
-	WORD $0x4fa013dd // fmla v29.4s, v30.4s, v0.s[1]
-	WORD $0x4f80996b // fmul v11.4s, v11.4s, v0.s[2]
-	WORD $0x4fa01a2b // fmla v11.4s, v17.4s, v0.s[3]
-	WORD $0x4f84128c // fmla v12.4s, v20.4s, v4.s[0]
-	WORD $0x4fa413cc // fmla v12.4s, v30.4s, v4.s[1]
-	WORD $0x4e26d6f7 // fadd v23.4s, v23.4s, v6.4s
-	WORD $0x4e26d7bd // fadd v29.4s, v29.4s, v6.4s
-	WORD $0x4e26d56b // fadd v11.4s, v11.4s, v6.4s
-	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	FMOVQ 576(R10), F28
+	FMOVQ 608(R10), F22
+	FMOVQ 640(R10), F27
+	FMOVQ 672(R10), F24
+	FMOVQ 704(R10), F12
+	FMOVQ 736(R10), F18
+	WORD $0x4e3bd6de // fadd v30.4s, v22.4s, v27.4s
+	WORD $0x4ebbd6cb // fsub v11.4s, v22.4s, v27.4s
+	WORD $0x4e2cd70a // fadd v10.4s, v24.4s, v12.4s
+	WORD $0x4eacd715 // fsub v21.4s, v24.4s, v12.4s
+	WORD $0x4e3ed79c // fadd v28.4s, v28.4s, v30.4s
+	WORD $0x4e2ad79c // fadd v28.4s, v28.4s, v10.4s
+	WORD $0x4f809171 // fmul v17.4s, v11.4s, v0.s[0]
+	WORD $0x4fa012b1 // fmla v17.4s, v21.4s, v0.s[1]
+	WORD $0x4f809bde // fmul v30.4s, v30.4s, v0.s[2]
+	WORD $0x4fa0195e // fmla v30.4s, v10.4s, v0.s[3]
+	WORD $0x4f841172 // fmla v18.4s, v11.4s, v4.s[0]
+	WORD $0x4fa412b2 // fmla v18.4s, v21.4s, v4.s[1]
+	WORD $0x4e26d79c // fadd v28.4s, v28.4s, v6.4s
+	WORD $0x4e26d631 // fadd v17.4s, v17.4s, v6.4s
+	WORD $0x4e26d7de // fadd v30.4s, v30.4s, v6.4s
+	WORD $0x4e26d652 // fadd v18.4s, v18.4s, v6.4s
 	CBZ R12, set30
 	MOVD R4, R19
 	ADD R22, R19, R19
-	FMOVQ 0(R19), F28
-	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
+	FMOVQ 0(R19), F20
+	WORD $0x4e34d79c // fadd v28.4s, v28.4s, v20.4s
 	MOVD R4, R20
 	ADD R23, R20, R20
-	FMOVQ 0(R20), F1
-	WORD $0x4e21d7bd // fadd v29.4s, v29.4s, v1.4s
+	FMOVQ 0(R20), F19
+	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
 	MOVD R4, R21
 	ADD R24, R21, R21
-	FMOVQ 0(R21), F18
-	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
+	FMOVQ 0(R21), F3
+	WORD $0x4e23d7de // fadd v30.4s, v30.4s, v3.4s
 	MOVD R4, R1
 	ADD R25, R1, R1
-	FMOVQ 0(R1), F19
-	WORD $0x4e33d58c // fadd v12.4s, v12.4s, v19.4s
+	FMOVQ 0(R1), F1
+	WORD $0x4e21d652 // fadd v18.4s, v18.4s, v1.4s
 
 set30:
-	WORD $0x4e28f58c // fmax v12.4s, v12.4s, v8.4s
+	WORD $0x6eb2e517 // fcmgt v23.4s, v8.4s, v18.4s
+	VBIT V23.B16, V8.B16, V18.B16
 	MOVD R3, R2
 	ADD R25, R2, R2
-	FMOVQ F12, 0(R2)
-	WORD $0x4e28f56b // fmax v11.4s, v11.4s, v8.4s
+	FMOVQ F18, 0(R2)
+	WORD $0x6ebee502 // fcmgt v2.4s, v8.4s, v30.4s
+	VBIT V2.B16, V8.B16, V30.B16
 	MOVD R3, R5
 	ADD R24, R5, R5
-	FMOVQ F11, 0(R5)
-	WORD $0x4e28f7bd // fmax v29.4s, v29.4s, v8.4s
+	FMOVQ F30, 0(R5)
+	WORD $0x6eb1e510 // fcmgt v16.4s, v8.4s, v17.4s
+	VBIT V16.B16, V8.B16, V17.B16
 	MOVD R3, R6
 	ADD R23, R6, R6
-	FMOVQ F29, 0(R6)
-	WORD $0x4e28f6f7 // fmax v23.4s, v23.4s, v8.4s
+	FMOVQ F17, 0(R6)
+	WORD $0x6ebce51a // fcmgt v26.4s, v8.4s, v28.4s
+	VBIT V26.B16, V8.B16, V28.B16
 	MOVD R3, R7
 	ADD R22, R7, R7
-	FMOVQ F23, 0(R7)
-	FMOVQ 592(R10), F10
-	FMOVQ 624(R10), F5
-	FMOVQ 656(R10), F2
-	FMOVQ 688(R10), F16
-	FMOVQ 720(R10), F13
-	FMOVQ 752(R10), F14
-	WORD $0x4e22d4af // fadd v15.4s, v5.4s, v2.4s
-	WORD $0x4ea2d4b9 // fsub v25.4s, v5.4s, v2.4s
-	WORD $0x4e2dd61b // fadd v27.4s, v16.4s, v13.4s
-	WORD $0x4eadd61a // fsub v26.4s, v16.4s, v13.4s
-	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
-	WORD $0x4e3bd54a // fadd v10.4s, v10.4s, v27.4s
-	WORD $0x4f809335 // fmul v21.4s, v25.4s, v0.s[0]
-	WORD $0x4fa01355 // fmla v21.4s, v26.4s, v0.s[1]
-	WORD $0x4f8099ef // fmul v15.4s, v15.4s, v0.s[2]
-	WORD $0x4fa01b6f // fmla v15.4s, v27.4s, v0.s[3]
-	WORD $0x4f84132e // fmla v14.4s, v25.4s, v4.s[0]
-	WORD $0x4fa4134e // fmla v14.4s, v26.4s, v4.s[1]
-	WORD $0x4e27d54a // fadd v10.4s, v10.4s, v7.4s
-	WORD $0x4e27d6b5 // fadd v21.4s, v21.4s, v7.4s
-	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
+	FMOVQ F28, 0(R7)
+	FMOVQ 592(R10), F14
+	FMOVQ 624(R10), F31
+	FMOVQ 656(R10), F13
+	FMOVQ 688(R10), F25
+	FMOVQ 720(R10), F15
+	FMOVQ 752(R10), F29
+	WORD $0x4e2dd7e5 // fadd v5.4s, v31.4s, v13.4s
+	WORD $0x4eadd7f6 // fsub v22.4s, v31.4s, v13.4s
+	WORD $0x4e2fd73b // fadd v27.4s, v25.4s, v15.4s
+	WORD $0x4eafd738 // fsub v24.4s, v25.4s, v15.4s
+	WORD $0x4e25d5ce // fadd v14.4s, v14.4s, v5.4s
+	WORD $0x4e3bd5ce // fadd v14.4s, v14.4s, v27.4s
+	WORD $0x4f8092cc // fmul v12.4s, v22.4s, v0.s[0]
+	WORD $0x4fa0130c // fmla v12.4s, v24.4s, v0.s[1]
+	WORD $0x4f8098a5 // fmul v5.4s, v5.4s, v0.s[2]
+	WORD $0x4fa01b65 // fmla v5.4s, v27.4s, v0.s[3]
+	WORD $0x4f8412dd // fmla v29.4s, v22.4s, v4.s[0]
+	WORD $0x4fa4131d // fmla v29.4s, v24.4s, v4.s[1]
 	WORD $0x4e27d5ce // fadd v14.4s, v14.4s, v7.4s
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
 	CBZ R12, set31
 	MOVD R4, R8
 	ADD R22, R8, R8
 	ADD $16, R8, R8
-	FMOVQ 0(R8), F31
-	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	FMOVQ 0(R8), F11
+	WORD $0x4e2bd5ce // fadd v14.4s, v14.4s, v11.4s
 	MOVD R4, R15
 	ADD R23, R15, R15
 	ADD $16, R15, R15
-	FMOVQ 0(R15), F24
-	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	FMOVQ 0(R15), F10
+	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
 	MOVD R4, R19
 	ADD R24, R19, R19
 	ADD $16, R19, R19
-	FMOVQ 0(R19), F3
-	WORD $0x4e23d5ef // fadd v15.4s, v15.4s, v3.4s
+	FMOVQ 0(R19), F21
+	WORD $0x4e35d4a5 // fadd v5.4s, v5.4s, v21.4s
 	MOVD R4, R20
 	ADD R25, R20, R20
 	ADD $16, R20, R20
-	FMOVQ 0(R20), F22
-	WORD $0x4e36d5ce // fadd v14.4s, v14.4s, v22.4s
+	FMOVQ 0(R20), F20
+	WORD $0x4e34d7bd // fadd v29.4s, v29.4s, v20.4s
 
 set31:
-	WORD $0x4e29f5ce // fmax v14.4s, v14.4s, v9.4s
+	WORD $0x6ebde533 // fcmgt v19.4s, v9.4s, v29.4s
+	VBIT V19.B16, V9.B16, V29.B16
 	MOVD R3, R21
 	ADD R25, R21, R21
 	ADD $16, R21, R21
-	FMOVQ F14, 0(R21)
-	WORD $0x4e29f5ef // fmax v15.4s, v15.4s, v9.4s
+	FMOVQ F29, 0(R21)
+	WORD $0x6ea5e523 // fcmgt v3.4s, v9.4s, v5.4s
+	VBIT V3.B16, V9.B16, V5.B16
 	MOVD R3, R1
 	ADD R24, R1, R1
 	ADD $16, R1, R1
-	FMOVQ F15, 0(R1)
-	WORD $0x4e29f6b5 // fmax v21.4s, v21.4s, v9.4s
+	FMOVQ F5, 0(R1)
+	WORD $0x6eace521 // fcmgt v1.4s, v9.4s, v12.4s
+	VBIT V1.B16, V9.B16, V12.B16
 	MOVD R3, R2
 	ADD R23, R2, R2
 	ADD $16, R2, R2
-	FMOVQ F21, 0(R2)
-	WORD $0x4e29f54a // fmax v10.4s, v10.4s, v9.4s
+	FMOVQ F12, 0(R2)
+	WORD $0x6eaee532 // fcmgt v18.4s, v9.4s, v14.4s
+	VBIT V18.B16, V9.B16, V14.B16
 	MOVD R3, R5
 	ADD R22, R5, R5
 	ADD $16, R5, R5
-	FMOVQ F10, 0(R5)
+	FMOVQ F14, 0(R5)
 
 next:
 	MOVD 56(R0), R6
@@ -12029,7 +12385,8 @@ load4Done:
 	WORD $0x4e3dd610 // fadd v16.4s, v16.4s, v29.4s
 
 set00:
-	WORD $0x4e28f610 // fmax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb0e50e // fcmgt v14.4s, v8.4s, v16.4s
+	VBIT V14.B16, V8.B16, V16.B16
 	MOVD R9, R1
 	ADD R6, R1, R1
 	CMP $4, R13
@@ -12052,7 +12409,8 @@ store5One:
 	FMOVS F16, 0(R1)
 
 store5Done:
-	WORD $0x4e28f6b5 // fmax v21.4s, v21.4s, v8.4s
+	WORD $0x6eb5e513 // fcmgt v19.4s, v8.4s, v21.4s
+	VBIT V19.B16, V8.B16, V21.B16
 	MOVD R9, R7
 	ADD R5, R7, R7
 	CMP $4, R13
@@ -12075,7 +12433,8 @@ store6One:
 	FMOVS F21, 0(R7)
 
 store6Done:
-	WORD $0x4e28f652 // fmax v18.4s, v18.4s, v8.4s
+	WORD $0x6eb2e51a // fcmgt v26.4s, v8.4s, v18.4s
+	VBIT V26.B16, V8.B16, V18.B16
 	MOVD R9, R11
 	ADD R4, R11, R11
 	CMP $4, R13
@@ -12098,7 +12457,8 @@ store7One:
 	FMOVS F18, 0(R11)
 
 store7Done:
-	WORD $0x4e28f56b // fmax v11.4s, v11.4s, v8.4s
+	WORD $0x6eabe519 // fcmgt v25.4s, v8.4s, v11.4s
+	VBIT V25.B16, V8.B16, V11.B16
 	MOVD R9, R24
 	ADD R3, R24, R24
 	CMP $4, R13
@@ -12121,225 +12481,229 @@ store8One:
 	FMOVS F11, 0(R24)
 
 store8Done:
-	FMOVQ 16(R19), F14
-	FMOVQ 48(R19), F19
-	FMOVQ 80(R19), F26
-	FMOVQ 112(R19), F25
-	FMOVQ 144(R19), F5
-	FMOVQ 176(R19), F20
-	WORD $0x4e3ad662 // fadd v2.4s, v19.4s, v26.4s
-	WORD $0x4ebad661 // fsub v1.4s, v19.4s, v26.4s
-	WORD $0x4e25d72d // fadd v13.4s, v25.4s, v5.4s
-	WORD $0x4ea5d73b // fsub v27.4s, v25.4s, v5.4s
-	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
-	WORD $0x4e2dd5ce // fadd v14.4s, v14.4s, v13.4s
-	WORD $0x4f80902a // fmul v10.4s, v1.4s, v0.s[0]
-	WORD $0x4fa0136a // fmla v10.4s, v27.4s, v0.s[1]
-	WORD $0x4f809842 // fmul v2.4s, v2.4s, v0.s[2]
-	WORD $0x4fa019a2 // fmla v2.4s, v13.4s, v0.s[3]
-	WORD $0x4f841034 // fmla v20.4s, v1.4s, v4.s[0]
-	WORD $0x4fa41374 // fmla v20.4s, v27.4s, v4.s[1]
-	WORD $0x4e27d5ce // fadd v14.4s, v14.4s, v7.4s
+	FMOVQ 16(R19), F5
+	FMOVQ 48(R19), F20
+	FMOVQ 80(R19), F2
+	FMOVQ 112(R19), F1
+	FMOVQ 144(R19), F13
+	FMOVQ 176(R19), F27
+	WORD $0x4e22d68a // fadd v10.4s, v20.4s, v2.4s
+	WORD $0x4ea2d691 // fsub v17.4s, v20.4s, v2.4s
+	WORD $0x4e2dd423 // fadd v3.4s, v1.4s, v13.4s
+	WORD $0x4eadd42f // fsub v15.4s, v1.4s, v13.4s
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0x4e23d4a5 // fadd v5.4s, v5.4s, v3.4s
+	WORD $0x4f80922c // fmul v12.4s, v17.4s, v0.s[0]
+	WORD $0x4fa011ec // fmla v12.4s, v15.4s, v0.s[1]
+	WORD $0x4f80994a // fmul v10.4s, v10.4s, v0.s[2]
+	WORD $0x4fa0186a // fmla v10.4s, v3.4s, v0.s[3]
+	WORD $0x4f84123b // fmla v27.4s, v17.4s, v4.s[0]
+	WORD $0x4fa411fb // fmla v27.4s, v15.4s, v4.s[1]
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
 	WORD $0x4e27d54a // fadd v10.4s, v10.4s, v7.4s
-	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	WORD $0x4e27d694 // fadd v20.4s, v20.4s, v7.4s
+	WORD $0x4e27d77b // fadd v27.4s, v27.4s, v7.4s
 	CBZ R21, set01
 	MOVD R10, R1
 	ADD R3, R1, R1
 	ADD $16, R1, R1
-	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
 	CMP $4, R14
 	BLT load9Two
-	FMOVQ 0(R1), F17
+	FMOVQ 0(R1), F22
 	B load9Done
 
 load9Two:
 	TBZ $1, R14, load9One
-	FMOVD 0(R1), F17
+	FMOVD 0(R1), F22
 	TBZ $0, R14, load9Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VLD1 (R2), V17.S[2]
+	VLD1 (R2), V22.S[2]
 	B load9Done
 
 load9One:
 	CMP $1, R14
 	BNE load9Done
-	FMOVS 0(R1), F17
+	FMOVS 0(R1), F22
 
 load9Done:
-	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
+	WORD $0x4e36d4a5 // fadd v5.4s, v5.4s, v22.4s
 	MOVD R10, R7
 	ADD R4, R7, R7
 	ADD $16, R7, R7
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
 	CMP $4, R14
 	BLT load10Two
-	FMOVQ 0(R7), F3
+	FMOVQ 0(R7), F23
 	B load10Done
 
 load10Two:
 	TBZ $1, R14, load10One
-	FMOVD 0(R7), F3
+	FMOVD 0(R7), F23
 	TBZ $0, R14, load10Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VLD1 (R8), V3.S[2]
+	VLD1 (R8), V23.S[2]
 	B load10Done
 
 load10One:
 	CMP $1, R14
 	BNE load10Done
-	FMOVS 0(R7), F3
+	FMOVS 0(R7), F23
 
 load10Done:
-	WORD $0x4e23d54a // fadd v10.4s, v10.4s, v3.4s
+	WORD $0x4e37d58c // fadd v12.4s, v12.4s, v23.4s
 	MOVD R10, R11
 	ADD R5, R11, R11
 	ADD $16, R11, R11
-	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
 	CMP $4, R14
 	BLT load11Two
-	FMOVQ 0(R11), F15
+	FMOVQ 0(R11), F24
 	B load11Done
 
 load11Two:
 	TBZ $1, R14, load11One
-	FMOVD 0(R11), F15
+	FMOVD 0(R11), F24
 	TBZ $0, R14, load11Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VLD1 (R12), V15.S[2]
+	VLD1 (R12), V24.S[2]
 	B load11Done
 
 load11One:
 	CMP $1, R14
 	BNE load11Done
-	FMOVS 0(R11), F15
+	FMOVS 0(R11), F24
 
 load11Done:
-	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	MOVD R10, R24
 	ADD R6, R24, R24
 	ADD $16, R24, R24
-	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
 	CMP $4, R14
 	BLT load12Two
-	FMOVQ 0(R24), F12
+	FMOVQ 0(R24), F30
 	B load12Done
 
 load12Two:
 	TBZ $1, R14, load12One
-	FMOVD 0(R24), F12
+	FMOVD 0(R24), F30
 	TBZ $0, R14, load12Done
 	MOVD R24, R25
 	ADD $8, R25, R25
-	VLD1 (R25), V12.S[2]
+	VLD1 (R25), V30.S[2]
 	B load12Done
 
 load12One:
 	CMP $1, R14
 	BNE load12Done
-	FMOVS 0(R24), F12
+	FMOVS 0(R24), F30
 
 load12Done:
-	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
+	WORD $0x4e3ed77b // fadd v27.4s, v27.4s, v30.4s
 
 set01:
-	WORD $0x4e29f694 // fmax v20.4s, v20.4s, v9.4s
+	WORD $0x6ebbe53f // fcmgt v31.4s, v9.4s, v27.4s
+	VBIT V31.B16, V9.B16, V27.B16
 	MOVD R9, R1
 	ADD R6, R1, R1
 	ADD $16, R1, R1
 	CMP $4, R14
 	BLT store13Two
-	FMOVQ F20, 0(R1)
+	FMOVQ F27, 0(R1)
 	B store13Done
 
 store13Two:
 	TBZ $1, R14, store13One
-	FMOVD F20, 0(R1)
+	FMOVD F27, 0(R1)
 	TBZ $0, R14, store13Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VST1 V20.S[2], (R2)
+	VST1 V27.S[2], (R2)
 	B store13Done
 
 store13One:
 	CMP $1, R14
 	BNE store13Done
-	FMOVS F20, 0(R1)
+	FMOVS F27, 0(R1)
 
 store13Done:
-	WORD $0x4e29f442 // fmax v2.4s, v2.4s, v9.4s
+	WORD $0x6eaae53c // fcmgt v28.4s, v9.4s, v10.4s
+	VBIT V28.B16, V9.B16, V10.B16
 	MOVD R9, R7
 	ADD R5, R7, R7
 	ADD $16, R7, R7
 	CMP $4, R14
 	BLT store14Two
-	FMOVQ F2, 0(R7)
+	FMOVQ F10, 0(R7)
 	B store14Done
 
 store14Two:
 	TBZ $1, R14, store14One
-	FMOVD F2, 0(R7)
+	FMOVD F10, 0(R7)
 	TBZ $0, R14, store14Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VST1 V2.S[2], (R8)
+	VST1 V10.S[2], (R8)
 	B store14Done
 
 store14One:
 	CMP $1, R14
 	BNE store14Done
-	FMOVS F2, 0(R7)
+	FMOVS F10, 0(R7)
 
 store14Done:
-	WORD $0x4e29f54a // fmax v10.4s, v10.4s, v9.4s
+	WORD $0x6eace53d // fcmgt v29.4s, v9.4s, v12.4s
+	VBIT V29.B16, V9.B16, V12.B16
 	MOVD R9, R11
 	ADD R4, R11, R11
 	ADD $16, R11, R11
 	CMP $4, R14
 	BLT store15Two
-	FMOVQ F10, 0(R11)
+	FMOVQ F12, 0(R11)
 	B store15Done
 
 store15Two:
 	TBZ $1, R14, store15One
-	FMOVD F10, 0(R11)
+	FMOVD F12, 0(R11)
 	TBZ $0, R14, store15Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VST1 V10.S[2], (R12)
+	VST1 V12.S[2], (R12)
 	B store15Done
 
 store15One:
 	CMP $1, R14
 	BNE store15Done
-	FMOVS F10, 0(R11)
+	FMOVS F12, 0(R11)
 
 store15Done:
-	WORD $0x4e29f5ce // fmax v14.4s, v14.4s, v9.4s
+	WORD $0x6ea5e530 // fcmgt v16.4s, v9.4s, v5.4s
+	VBIT V16.B16, V9.B16, V5.B16
 	MOVD R9, R24
 	ADD R3, R24, R24
 	ADD $16, R24, R24
 	CMP $4, R14
 	BLT store16Two
-	FMOVQ F14, 0(R24)
+	FMOVQ F5, 0(R24)
 	B store16Done
 
 store16Two:
 	TBZ $1, R14, store16One
-	FMOVD F14, 0(R24)
+	FMOVD F5, 0(R24)
 	TBZ $0, R14, store16Done
 	MOVD R24, R25
 	ADD $8, R25, R25
-	VST1 V14.S[2], (R25)
+	VST1 V5.S[2], (R25)
 	B store16Done
 
 store16One:
 	CMP $1, R14
 	BNE store16Done
-	FMOVS F14, 0(R24)
+	FMOVS F5, 0(R24)
 
 store16Done:
 	CMP $1, R22
@@ -12347,438 +12711,446 @@ store16Done:
 	MOVD 48(R0), R1
 	ADD R1, R9, R9
 	ADD R1, R10, R10
-	FMOVQ 192(R19), F22
-	FMOVQ 224(R19), F23
-	FMOVQ 256(R19), F24
-	FMOVQ 288(R19), F30
-	FMOVQ 320(R19), F31
-	FMOVQ 352(R19), F28
-	WORD $0x4e38d6eb // fadd v11.4s, v23.4s, v24.4s
-	WORD $0x4eb8d6f0 // fsub v16.4s, v23.4s, v24.4s
-	WORD $0x4e3fd7d5 // fadd v21.4s, v30.4s, v31.4s
-	WORD $0x4ebfd7d2 // fsub v18.4s, v30.4s, v31.4s
-	WORD $0x4e2bd6d6 // fadd v22.4s, v22.4s, v11.4s
-	WORD $0x4e35d6d6 // fadd v22.4s, v22.4s, v21.4s
-	WORD $0x4f80921d // fmul v29.4s, v16.4s, v0.s[0]
-	WORD $0x4fa0125d // fmla v29.4s, v18.4s, v0.s[1]
-	WORD $0x4f80996b // fmul v11.4s, v11.4s, v0.s[2]
-	WORD $0x4fa01aab // fmla v11.4s, v21.4s, v0.s[3]
-	WORD $0x4f84121c // fmla v28.4s, v16.4s, v4.s[0]
-	WORD $0x4fa4125c // fmla v28.4s, v18.4s, v4.s[1]
-	WORD $0x4e26d6d6 // fadd v22.4s, v22.4s, v6.4s
-	WORD $0x4e26d7bd // fadd v29.4s, v29.4s, v6.4s
+	FMOVQ 192(R19), F14
+	FMOVQ 224(R19), F21
+	FMOVQ 256(R19), F19
+	FMOVQ 288(R19), F18
+	FMOVQ 320(R19), F26
+	FMOVQ 352(R19), F11
+	WORD $0x4e33d6b9 // fadd v25.4s, v21.4s, v19.4s
+	WORD $0x4eb3d6b4 // fsub v20.4s, v21.4s, v19.4s
+	WORD $0x4e3ad642 // fadd v2.4s, v18.4s, v26.4s
+	WORD $0x4ebad641 // fsub v1.4s, v18.4s, v26.4s
+	WORD $0x4e39d5ce // fadd v14.4s, v14.4s, v25.4s
+	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
+	WORD $0x4f80928d // fmul v13.4s, v20.4s, v0.s[0]
+	WORD $0x4fa0102d // fmla v13.4s, v1.4s, v0.s[1]
+	WORD $0x4f809b39 // fmul v25.4s, v25.4s, v0.s[2]
+	WORD $0x4fa01859 // fmla v25.4s, v2.4s, v0.s[3]
+	WORD $0x4f84128b // fmla v11.4s, v20.4s, v4.s[0]
+	WORD $0x4fa4102b // fmla v11.4s, v1.4s, v4.s[1]
+	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
+	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
+	WORD $0x4e26d739 // fadd v25.4s, v25.4s, v6.4s
 	WORD $0x4e26d56b // fadd v11.4s, v11.4s, v6.4s
-	WORD $0x4e26d79c // fadd v28.4s, v28.4s, v6.4s
 	CBZ R21, set10
 	MOVD R10, R2
 	ADD R3, R2, R2
-	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
 	CMP $4, R13
 	BLT load17Two
-	FMOVQ 0(R2), F19
+	FMOVQ 0(R2), F17
 	B load17Done
 
 load17Two:
 	TBZ $1, R13, load17One
-	FMOVD 0(R2), F19
+	FMOVD 0(R2), F17
 	TBZ $0, R13, load17Done
 	MOVD R2, R7
 	ADD $8, R7, R7
-	VLD1 (R7), V19.S[2]
+	VLD1 (R7), V17.S[2]
 	B load17Done
 
 load17One:
 	CMP $1, R13
 	BNE load17Done
-	FMOVS 0(R2), F19
+	FMOVS 0(R2), F17
 
 load17Done:
-	WORD $0x4e33d6d6 // fadd v22.4s, v22.4s, v19.4s
+	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
 	MOVD R10, R8
 	ADD R4, R8, R8
-	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	CMP $4, R13
 	BLT load18Two
-	FMOVQ 0(R8), F26
+	FMOVQ 0(R8), F3
 	B load18Done
 
 load18Two:
 	TBZ $1, R13, load18One
-	FMOVD 0(R8), F26
+	FMOVD 0(R8), F3
 	TBZ $0, R13, load18Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VLD1 (R11), V26.S[2]
+	VLD1 (R11), V3.S[2]
 	B load18Done
 
 load18One:
 	CMP $1, R13
 	BNE load18Done
-	FMOVS 0(R8), F26
+	FMOVS 0(R8), F3
 
 load18Done:
-	WORD $0x4e3ad7bd // fadd v29.4s, v29.4s, v26.4s
+	WORD $0x4e23d5ad // fadd v13.4s, v13.4s, v3.4s
 	MOVD R10, R12
 	ADD R5, R12, R12
-	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	CMP $4, R13
 	BLT load19Two
-	FMOVQ 0(R12), F25
+	FMOVQ 0(R12), F15
 	B load19Done
 
 load19Two:
 	TBZ $1, R13, load19One
-	FMOVD 0(R12), F25
+	FMOVD 0(R12), F15
 	TBZ $0, R13, load19Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VLD1 (R24), V25.S[2]
+	VLD1 (R24), V15.S[2]
 	B load19Done
 
 load19One:
 	CMP $1, R13
 	BNE load19Done
-	FMOVS 0(R12), F25
+	FMOVS 0(R12), F15
 
 load19Done:
-	WORD $0x4e39d56b // fadd v11.4s, v11.4s, v25.4s
+	WORD $0x4e2fd739 // fadd v25.4s, v25.4s, v15.4s
 	MOVD R10, R25
 	ADD R6, R25, R25
-	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
 	CMP $4, R13
 	BLT load20Two
-	FMOVQ 0(R25), F5
+	FMOVQ 0(R25), F22
 	B load20Done
 
 load20Two:
 	TBZ $1, R13, load20One
-	FMOVD 0(R25), F5
+	FMOVD 0(R25), F22
 	TBZ $0, R13, load20Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VLD1 (R1), V5.S[2]
+	VLD1 (R1), V22.S[2]
 	B load20Done
 
 load20One:
 	CMP $1, R13
 	BNE load20Done
-	FMOVS 0(R25), F5
+	FMOVS 0(R25), F22
 
 load20Done:
-	WORD $0x4e25d79c // fadd v28.4s, v28.4s, v5.4s
+	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
 
 set10:
-	WORD $0x4e28f79c // fmax v28.4s, v28.4s, v8.4s
+	WORD $0x6eabe517 // fcmgt v23.4s, v8.4s, v11.4s
+	VBIT V23.B16, V8.B16, V11.B16
 	MOVD R9, R2
 	ADD R6, R2, R2
 	CMP $4, R13
 	BLT store21Two
-	FMOVQ F28, 0(R2)
+	FMOVQ F11, 0(R2)
 	B store21Done
 
 store21Two:
 	TBZ $1, R13, store21One
-	FMOVD F28, 0(R2)
+	FMOVD F11, 0(R2)
 	TBZ $0, R13, store21Done
 	MOVD R2, R7
 	ADD $8, R7, R7
-	VST1 V28.S[2], (R7)
+	VST1 V11.S[2], (R7)
 	B store21Done
 
 store21One:
 	CMP $1, R13
 	BNE store21Done
-	FMOVS F28, 0(R2)
+	FMOVS F11, 0(R2)
 
 store21Done:
-	WORD $0x4e28f56b // fmax v11.4s, v11.4s, v8.4s
+	WORD $0x6eb9e518 // fcmgt v24.4s, v8.4s, v25.4s
+	VBIT V24.B16, V8.B16, V25.B16
 	MOVD R9, R8
 	ADD R5, R8, R8
 	CMP $4, R13
 	BLT store22Two
-	FMOVQ F11, 0(R8)
+	FMOVQ F25, 0(R8)
 	B store22Done
 
 store22Two:
 	TBZ $1, R13, store22One
-	FMOVD F11, 0(R8)
+	FMOVD F25, 0(R8)
 	TBZ $0, R13, store22Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VST1 V11.S[2], (R11)
+	VST1 V25.S[2], (R11)
 	B store22Done
 
 store22One:
 	CMP $1, R13
 	BNE store22Done
-	FMOVS F11, 0(R8)
+	FMOVS F25, 0(R8)
 
 store22Done:
-	WORD $0x4e28f7bd // fmax v29.4s, v29.4s, v8.4s
+	WORD $0x6eade51e // fcmgt v30.4s, v8.4s, v13.4s
+	VBIT V30.B16, V8.B16, V13.B16
 	MOVD R9, R12
 	ADD R4, R12, R12
 	CMP $4, R13
 	BLT store23Two
-	FMOVQ F29, 0(R12)
+	FMOVQ F13, 0(R12)
 	B store23Done
 
 store23Two:
 	TBZ $1, R13, store23One
-	FMOVD F29, 0(R12)
+	FMOVD F13, 0(R12)
 	TBZ $0, R13, store23Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VST1 V29.S[2], (R24)
+	VST1 V13.S[2], (R24)
 	B store23Done
 
 store23One:
 	CMP $1, R13
 	BNE store23Done
-	FMOVS F29, 0(R12)
+	FMOVS F13, 0(R12)
 
 store23Done:
-	WORD $0x4e28f6d6 // fmax v22.4s, v22.4s, v8.4s
+	WORD $0x6eaee51b // fcmgt v27.4s, v8.4s, v14.4s
+	VBIT V27.B16, V8.B16, V14.B16
 	MOVD R9, R25
 	ADD R3, R25, R25
 	CMP $4, R13
 	BLT store24Two
-	FMOVQ F22, 0(R25)
+	FMOVQ F14, 0(R25)
 	B store24Done
 
 store24Two:
 	TBZ $1, R13, store24One
-	FMOVD F22, 0(R25)
+	FMOVD F14, 0(R25)
 	TBZ $0, R13, store24Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VST1 V22.S[2], (R1)
+	VST1 V14.S[2], (R1)
 	B store24Done
 
 store24One:
 	CMP $1, R13
 	BNE store24Done
-	FMOVS F22, 0(R25)
+	FMOVS F14, 0(R25)
 
 store24Done:
-	FMOVQ 208(R19), F1
-	FMOVQ 240(R19), F13
-	FMOVQ 272(R19), F27
-	FMOVQ 304(R19), F17
-	FMOVQ 336(R19), F3
-	FMOVQ 368(R19), F15
-	WORD $0x4e3bd5ae // fadd v14.4s, v13.4s, v27.4s
-	WORD $0x4ebbd5b4 // fsub v20.4s, v13.4s, v27.4s
-	WORD $0x4e23d622 // fadd v2.4s, v17.4s, v3.4s
-	WORD $0x4ea3d62a // fsub v10.4s, v17.4s, v3.4s
-	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	WORD $0x4f80928c // fmul v12.4s, v20.4s, v0.s[0]
-	WORD $0x4fa0114c // fmla v12.4s, v10.4s, v0.s[1]
-	WORD $0x4f8099ce // fmul v14.4s, v14.4s, v0.s[2]
-	WORD $0x4fa0184e // fmla v14.4s, v2.4s, v0.s[3]
-	WORD $0x4f84128f // fmla v15.4s, v20.4s, v4.s[0]
-	WORD $0x4fa4114f // fmla v15.4s, v10.4s, v4.s[1]
-	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
-	WORD $0x4e27d5ce // fadd v14.4s, v14.4s, v7.4s
-	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
+	FMOVQ 208(R19), F31
+	FMOVQ 240(R19), F10
+	FMOVQ 272(R19), F28
+	FMOVQ 304(R19), F12
+	FMOVQ 336(R19), F29
+	FMOVQ 368(R19), F5
+	WORD $0x4e3cd550 // fadd v16.4s, v10.4s, v28.4s
+	WORD $0x4ebcd555 // fsub v21.4s, v10.4s, v28.4s
+	WORD $0x4e3dd593 // fadd v19.4s, v12.4s, v29.4s
+	WORD $0x4ebdd592 // fsub v18.4s, v12.4s, v29.4s
+	WORD $0x4e30d7ff // fadd v31.4s, v31.4s, v16.4s
+	WORD $0x4e33d7ff // fadd v31.4s, v31.4s, v19.4s
+	WORD $0x4f8092ba // fmul v26.4s, v21.4s, v0.s[0]
+	WORD $0x4fa0125a // fmla v26.4s, v18.4s, v0.s[1]
+	WORD $0x4f809a10 // fmul v16.4s, v16.4s, v0.s[2]
+	WORD $0x4fa01a70 // fmla v16.4s, v19.4s, v0.s[3]
+	WORD $0x4f8412a5 // fmla v5.4s, v21.4s, v4.s[0]
+	WORD $0x4fa41245 // fmla v5.4s, v18.4s, v4.s[1]
+	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
+	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
+	WORD $0x4e27d610 // fadd v16.4s, v16.4s, v7.4s
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
 	CBZ R21, set11
 	MOVD R10, R2
 	ADD R3, R2, R2
 	ADD $16, R2, R2
-	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
 	CMP $4, R14
 	BLT load25Two
-	FMOVQ 0(R2), F23
+	FMOVQ 0(R2), F20
 	B load25Done
 
 load25Two:
 	TBZ $1, R14, load25One
-	FMOVD 0(R2), F23
+	FMOVD 0(R2), F20
 	TBZ $0, R14, load25Done
 	MOVD R2, R7
 	ADD $8, R7, R7
-	VLD1 (R7), V23.S[2]
+	VLD1 (R7), V20.S[2]
 	B load25Done
 
 load25One:
 	CMP $1, R14
 	BNE load25Done
-	FMOVS 0(R2), F23
+	FMOVS 0(R2), F20
 
 load25Done:
-	WORD $0x4e37d421 // fadd v1.4s, v1.4s, v23.4s
+	WORD $0x4e34d7ff // fadd v31.4s, v31.4s, v20.4s
 	MOVD R10, R8
 	ADD R4, R8, R8
 	ADD $16, R8, R8
-	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	CMP $4, R14
 	BLT load26Two
-	FMOVQ 0(R8), F24
+	FMOVQ 0(R8), F2
 	B load26Done
 
 load26Two:
 	TBZ $1, R14, load26One
-	FMOVD 0(R8), F24
+	FMOVD 0(R8), F2
 	TBZ $0, R14, load26Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VLD1 (R11), V24.S[2]
+	VLD1 (R11), V2.S[2]
 	B load26Done
 
 load26One:
 	CMP $1, R14
 	BNE load26Done
-	FMOVS 0(R8), F24
+	FMOVS 0(R8), F2
 
 load26Done:
-	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x4e22d75a // fadd v26.4s, v26.4s, v2.4s
 	MOVD R10, R12
 	ADD R5, R12, R12
 	ADD $16, R12, R12
-	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
 	CMP $4, R14
 	BLT load27Two
-	FMOVQ 0(R12), F30
+	FMOVQ 0(R12), F1
 	B load27Done
 
 load27Two:
 	TBZ $1, R14, load27One
-	FMOVD 0(R12), F30
+	FMOVD 0(R12), F1
 	TBZ $0, R14, load27Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VLD1 (R24), V30.S[2]
+	VLD1 (R24), V1.S[2]
 	B load27Done
 
 load27One:
 	CMP $1, R14
 	BNE load27Done
-	FMOVS 0(R12), F30
+	FMOVS 0(R12), F1
 
 load27Done:
-	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
+	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
 	MOVD R10, R25
 	ADD R6, R25, R25
 	ADD $16, R25, R25
-	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
 	CMP $4, R14
 	BLT load28Two
-	FMOVQ 0(R25), F31
+	FMOVQ 0(R25), F17
 	B load28Done
 
 load28Two:
 	TBZ $1, R14, load28One
-	FMOVD 0(R25), F31
+	FMOVD 0(R25), F17
 	TBZ $0, R14, load28Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VLD1 (R1), V31.S[2]
+	VLD1 (R1), V17.S[2]
 	B load28Done
 
 load28One:
 	CMP $1, R14
 	BNE load28Done
-	FMOVS 0(R25), F31
+	FMOVS 0(R25), F17
 
 load28Done:
-	WORD $0x4e3fd5ef // fadd v15.4s, v15.4s, v31.4s
+	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
 
 set11:
-	WORD $0x4e29f5ef // fmax v15.4s, v15.4s, v9.4s
+	WORD $0x6ea5e523 // fcmgt v3.4s, v9.4s, v5.4s
+	VBIT V3.B16, V9.B16, V5.B16
 	MOVD R9, R2
 	ADD R6, R2, R2
 	ADD $16, R2, R2
 	CMP $4, R14
 	BLT store29Two
-	FMOVQ F15, 0(R2)
+	FMOVQ F5, 0(R2)
 	B store29Done
 
 store29Two:
 	TBZ $1, R14, store29One
-	FMOVD F15, 0(R2)
+	FMOVD F5, 0(R2)
 	TBZ $0, R14, store29Done
 	MOVD R2, R7
 	ADD $8, R7, R7
-	VST1 V15.S[2], (R7)
+	VST1 V5.S[2], (R7)
 	B store29Done
 
 store29One:
 	CMP $1, R14
 	BNE store29Done
-	FMOVS F15, 0(R2)
+	FMOVS F5, 0(R2)
 
 store29Done:
-	WORD $0x4e29f5ce // fmax v14.4s, v14.4s, v9.4s
+	WORD $0x6eb0e52f // fcmgt v15.4s, v9.4s, v16.4s
+	VBIT V15.B16, V9.B16, V16.B16
 	MOVD R9, R8
 	ADD R5, R8, R8
 	ADD $16, R8, R8
 	CMP $4, R14
 	BLT store30Two
-	FMOVQ F14, 0(R8)
+	FMOVQ F16, 0(R8)
 	B store30Done
 
 store30Two:
 	TBZ $1, R14, store30One
-	FMOVD F14, 0(R8)
+	FMOVD F16, 0(R8)
 	TBZ $0, R14, store30Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VST1 V14.S[2], (R11)
+	VST1 V16.S[2], (R11)
 	B store30Done
 
 store30One:
 	CMP $1, R14
 	BNE store30Done
-	FMOVS F14, 0(R8)
+	FMOVS F16, 0(R8)
 
 store30Done:
-	WORD $0x4e29f58c // fmax v12.4s, v12.4s, v9.4s
+	WORD $0x6ebae536 // fcmgt v22.4s, v9.4s, v26.4s
+	VBIT V22.B16, V9.B16, V26.B16
 	MOVD R9, R12
 	ADD R4, R12, R12
 	ADD $16, R12, R12
 	CMP $4, R14
 	BLT store31Two
-	FMOVQ F12, 0(R12)
+	FMOVQ F26, 0(R12)
 	B store31Done
 
 store31Two:
 	TBZ $1, R14, store31One
-	FMOVD F12, 0(R12)
+	FMOVD F26, 0(R12)
 	TBZ $0, R14, store31Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VST1 V12.S[2], (R24)
+	VST1 V26.S[2], (R24)
 	B store31Done
 
 store31One:
 	CMP $1, R14
 	BNE store31Done
-	FMOVS F12, 0(R12)
+	FMOVS F26, 0(R12)
 
 store31Done:
-	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
+	WORD $0x6ebfe52b // fcmgt v11.4s, v9.4s, v31.4s
+	VBIT V11.B16, V9.B16, V31.B16
 	MOVD R9, R25
 	ADD R3, R25, R25
 	ADD $16, R25, R25
 	CMP $4, R14
 	BLT store32Two
-	FMOVQ F1, 0(R25)
+	FMOVQ F31, 0(R25)
 	B store32Done
 
 store32Two:
 	TBZ $1, R14, store32One
-	FMOVD F1, 0(R25)
+	FMOVD F31, 0(R25)
 	TBZ $0, R14, store32Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VST1 V1.S[2], (R1)
+	VST1 V31.S[2], (R1)
 	B store32Done
 
 store32One:
 	CMP $1, R14
 	BNE store32Done
-	FMOVS F1, 0(R25)
+	FMOVS F31, 0(R25)
 
 store32Done:
 	CMP $2, R22
@@ -12786,438 +13158,446 @@ store32Done:
 	MOVD 48(R0), R2
 	ADD R2, R9, R9
 	ADD R2, R10, R10
-	FMOVQ 384(R19), F16
-	FMOVQ 416(R19), F21
-	FMOVQ 448(R19), F18
-	FMOVQ 480(R19), F19
-	FMOVQ 512(R19), F26
-	FMOVQ 544(R19), F25
-	WORD $0x4e32d6b6 // fadd v22.4s, v21.4s, v18.4s
-	WORD $0x4eb2d6bc // fsub v28.4s, v21.4s, v18.4s
-	WORD $0x4e3ad66b // fadd v11.4s, v19.4s, v26.4s
-	WORD $0x4ebad67d // fsub v29.4s, v19.4s, v26.4s
-	WORD $0x4e36d610 // fadd v16.4s, v16.4s, v22.4s
-	WORD $0x4e2bd610 // fadd v16.4s, v16.4s, v11.4s
-	WORD $0x4f809385 // fmul v5.4s, v28.4s, v0.s[0]
-	WORD $0x4fa013a5 // fmla v5.4s, v29.4s, v0.s[1]
-	WORD $0x4f809ad6 // fmul v22.4s, v22.4s, v0.s[2]
-	WORD $0x4fa01976 // fmla v22.4s, v11.4s, v0.s[3]
-	WORD $0x4f841399 // fmla v25.4s, v28.4s, v4.s[0]
-	WORD $0x4fa413b9 // fmla v25.4s, v29.4s, v4.s[1]
-	WORD $0x4e26d610 // fadd v16.4s, v16.4s, v6.4s
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x4e26d6d6 // fadd v22.4s, v22.4s, v6.4s
-	WORD $0x4e26d739 // fadd v25.4s, v25.4s, v6.4s
+	FMOVQ 384(R19), F23
+	FMOVQ 416(R19), F25
+	FMOVQ 448(R19), F24
+	FMOVQ 480(R19), F13
+	FMOVQ 512(R19), F30
+	FMOVQ 544(R19), F14
+	WORD $0x4e38d73b // fadd v27.4s, v25.4s, v24.4s
+	WORD $0x4eb8d72a // fsub v10.4s, v25.4s, v24.4s
+	WORD $0x4e3ed5bc // fadd v28.4s, v13.4s, v30.4s
+	WORD $0x4ebed5ac // fsub v12.4s, v13.4s, v30.4s
+	WORD $0x4e3bd6f7 // fadd v23.4s, v23.4s, v27.4s
+	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
+	WORD $0x4f80915d // fmul v29.4s, v10.4s, v0.s[0]
+	WORD $0x4fa0119d // fmla v29.4s, v12.4s, v0.s[1]
+	WORD $0x4f809b7b // fmul v27.4s, v27.4s, v0.s[2]
+	WORD $0x4fa01b9b // fmla v27.4s, v28.4s, v0.s[3]
+	WORD $0x4f84114e // fmla v14.4s, v10.4s, v4.s[0]
+	WORD $0x4fa4118e // fmla v14.4s, v12.4s, v4.s[1]
+	WORD $0x4e26d6f7 // fadd v23.4s, v23.4s, v6.4s
+	WORD $0x4e26d7bd // fadd v29.4s, v29.4s, v6.4s
+	WORD $0x4e26d77b // fadd v27.4s, v27.4s, v6.4s
+	WORD $0x4e26d5ce // fadd v14.4s, v14.4s, v6.4s
 	CBZ R21, set20
 	MOVD R10, R7
 	ADD R3, R7, R7
-	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	CMP $4, R13
 	BLT load33Two
-	FMOVQ 0(R7), F13
+	FMOVQ 0(R7), F21
 	B load33Done
 
 load33Two:
 	TBZ $1, R13, load33One
-	FMOVD 0(R7), F13
+	FMOVD 0(R7), F21
 	TBZ $0, R13, load33Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VLD1 (R8), V13.S[2]
+	VLD1 (R8), V21.S[2]
 	B load33Done
 
 load33One:
 	CMP $1, R13
 	BNE load33Done
-	FMOVS 0(R7), F13
+	FMOVS 0(R7), F21
 
 load33Done:
-	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	WORD $0x4e35d6f7 // fadd v23.4s, v23.4s, v21.4s
 	MOVD R10, R11
 	ADD R4, R11, R11
-	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
 	CMP $4, R13
 	BLT load34Two
-	FMOVQ 0(R11), F27
+	FMOVQ 0(R11), F19
 	B load34Done
 
 load34Two:
 	TBZ $1, R13, load34One
-	FMOVD 0(R11), F27
+	FMOVD 0(R11), F19
 	TBZ $0, R13, load34Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VLD1 (R12), V27.S[2]
+	VLD1 (R12), V19.S[2]
 	B load34Done
 
 load34One:
 	CMP $1, R13
 	BNE load34Done
-	FMOVS 0(R11), F27
+	FMOVS 0(R11), F19
 
 load34Done:
-	WORD $0x4e3bd4a5 // fadd v5.4s, v5.4s, v27.4s
+	WORD $0x4e33d7bd // fadd v29.4s, v29.4s, v19.4s
 	MOVD R10, R24
 	ADD R5, R24, R24
-	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
 	CMP $4, R13
 	BLT load35Two
-	FMOVQ 0(R24), F17
+	FMOVQ 0(R24), F18
 	B load35Done
 
 load35Two:
 	TBZ $1, R13, load35One
-	FMOVD 0(R24), F17
+	FMOVD 0(R24), F18
 	TBZ $0, R13, load35Done
 	MOVD R24, R25
 	ADD $8, R25, R25
-	VLD1 (R25), V17.S[2]
+	VLD1 (R25), V18.S[2]
 	B load35Done
 
 load35One:
 	CMP $1, R13
 	BNE load35Done
-	FMOVS 0(R24), F17
+	FMOVS 0(R24), F18
 
 load35Done:
-	WORD $0x4e31d6d6 // fadd v22.4s, v22.4s, v17.4s
+	WORD $0x4e32d77b // fadd v27.4s, v27.4s, v18.4s
 	MOVD R10, R1
 	ADD R6, R1, R1
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
 	CMP $4, R13
 	BLT load36Two
-	FMOVQ 0(R1), F3
+	FMOVQ 0(R1), F20
 	B load36Done
 
 load36Two:
 	TBZ $1, R13, load36One
-	FMOVD 0(R1), F3
+	FMOVD 0(R1), F20
 	TBZ $0, R13, load36Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VLD1 (R2), V3.S[2]
+	VLD1 (R2), V20.S[2]
 	B load36Done
 
 load36One:
 	CMP $1, R13
 	BNE load36Done
-	FMOVS 0(R1), F3
+	FMOVS 0(R1), F20
 
 load36Done:
-	WORD $0x4e23d739 // fadd v25.4s, v25.4s, v3.4s
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 
 set20:
-	WORD $0x4e28f739 // fmax v25.4s, v25.4s, v8.4s
+	WORD $0x6eaee502 // fcmgt v2.4s, v8.4s, v14.4s
+	VBIT V2.B16, V8.B16, V14.B16
 	MOVD R9, R7
 	ADD R6, R7, R7
 	CMP $4, R13
 	BLT store37Two
-	FMOVQ F25, 0(R7)
+	FMOVQ F14, 0(R7)
 	B store37Done
 
 store37Two:
 	TBZ $1, R13, store37One
-	FMOVD F25, 0(R7)
+	FMOVD F14, 0(R7)
 	TBZ $0, R13, store37Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VST1 V25.S[2], (R8)
+	VST1 V14.S[2], (R8)
 	B store37Done
 
 store37One:
 	CMP $1, R13
 	BNE store37Done
-	FMOVS F25, 0(R7)
+	FMOVS F14, 0(R7)
 
 store37Done:
-	WORD $0x4e28f6d6 // fmax v22.4s, v22.4s, v8.4s
+	WORD $0x6ebbe501 // fcmgt v1.4s, v8.4s, v27.4s
+	VBIT V1.B16, V8.B16, V27.B16
 	MOVD R9, R11
 	ADD R5, R11, R11
 	CMP $4, R13
 	BLT store38Two
-	FMOVQ F22, 0(R11)
+	FMOVQ F27, 0(R11)
 	B store38Done
 
 store38Two:
 	TBZ $1, R13, store38One
-	FMOVD F22, 0(R11)
+	FMOVD F27, 0(R11)
 	TBZ $0, R13, store38Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VST1 V22.S[2], (R12)
+	VST1 V27.S[2], (R12)
 	B store38Done
 
 store38One:
 	CMP $1, R13
 	BNE store38Done
-	FMOVS F22, 0(R11)
+	FMOVS F27, 0(R11)
 
 store38Done:
-	WORD $0x4e28f4a5 // fmax v5.4s, v5.4s, v8.4s
+	WORD $0x6ebde511 // fcmgt v17.4s, v8.4s, v29.4s
+	VBIT V17.B16, V8.B16, V29.B16
 	MOVD R9, R24
 	ADD R4, R24, R24
 	CMP $4, R13
 	BLT store39Two
-	FMOVQ F5, 0(R24)
+	FMOVQ F29, 0(R24)
 	B store39Done
 
 store39Two:
 	TBZ $1, R13, store39One
-	FMOVD F5, 0(R24)
+	FMOVD F29, 0(R24)
 	TBZ $0, R13, store39Done
 	MOVD R24, R25
 	ADD $8, R25, R25
-	VST1 V5.S[2], (R25)
+	VST1 V29.S[2], (R25)
 	B store39Done
 
 store39One:
 	CMP $1, R13
 	BNE store39Done
-	FMOVS F5, 0(R24)
+	FMOVS F29, 0(R24)
 
 store39Done:
-	WORD $0x4e28f610 // fmax v16.4s, v16.4s, v8.4s
+	WORD $0x6eb7e505 // fcmgt v5.4s, v8.4s, v23.4s
+	VBIT V5.B16, V8.B16, V23.B16
 	MOVD R9, R1
 	ADD R3, R1, R1
 	CMP $4, R13
 	BLT store40Two
-	FMOVQ F16, 0(R1)
+	FMOVQ F23, 0(R1)
 	B store40Done
 
 store40Two:
 	TBZ $1, R13, store40One
-	FMOVD F16, 0(R1)
+	FMOVD F23, 0(R1)
 	TBZ $0, R13, store40Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VST1 V16.S[2], (R2)
+	VST1 V23.S[2], (R2)
 	B store40Done
 
 store40One:
 	CMP $1, R13
 	BNE store40Done
-	FMOVS F16, 0(R1)
+	FMOVS F23, 0(R1)
 
 store40Done:
-	FMOVQ 400(R19), F20
-	FMOVQ 432(R19), F2
-	FMOVQ 464(R19), F10
-	FMOVQ 496(R19), F23
-	FMOVQ 528(R19), F24
-	FMOVQ 560(R19), F30
-	WORD $0x4e2ad441 // fadd v1.4s, v2.4s, v10.4s
-	WORD $0x4eaad44f // fsub v15.4s, v2.4s, v10.4s
-	WORD $0x4e38d6ee // fadd v14.4s, v23.4s, v24.4s
-	WORD $0x4eb8d6ec // fsub v12.4s, v23.4s, v24.4s
-	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	WORD $0x4e2ed694 // fadd v20.4s, v20.4s, v14.4s
-	WORD $0x4f8091ff // fmul v31.4s, v15.4s, v0.s[0]
-	WORD $0x4fa0119f // fmla v31.4s, v12.4s, v0.s[1]
-	WORD $0x4f809821 // fmul v1.4s, v1.4s, v0.s[2]
-	WORD $0x4fa019c1 // fmla v1.4s, v14.4s, v0.s[3]
-	WORD $0x4f8411fe // fmla v30.4s, v15.4s, v4.s[0]
-	WORD $0x4fa4119e // fmla v30.4s, v12.4s, v4.s[1]
-	WORD $0x4e27d694 // fadd v20.4s, v20.4s, v7.4s
-	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
-	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	FMOVQ 400(R19), F3
+	FMOVQ 432(R19), F16
+	FMOVQ 464(R19), F15
+	FMOVQ 496(R19), F26
+	FMOVQ 528(R19), F22
+	FMOVQ 560(R19), F31
+	WORD $0x4e2fd60b // fadd v11.4s, v16.4s, v15.4s
+	WORD $0x4eafd619 // fsub v25.4s, v16.4s, v15.4s
+	WORD $0x4e36d758 // fadd v24.4s, v26.4s, v22.4s
+	WORD $0x4eb6d74d // fsub v13.4s, v26.4s, v22.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	WORD $0x4f80933e // fmul v30.4s, v25.4s, v0.s[0]
+	WORD $0x4fa011be // fmla v30.4s, v13.4s, v0.s[1]
+	WORD $0x4f80996b // fmul v11.4s, v11.4s, v0.s[2]
+	WORD $0x4fa01b0b // fmla v11.4s, v24.4s, v0.s[3]
+	WORD $0x4f84133f // fmla v31.4s, v25.4s, v4.s[0]
+	WORD $0x4fa411bf // fmla v31.4s, v13.4s, v4.s[1]
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e27d7de // fadd v30.4s, v30.4s, v7.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
 	CBZ R21, set21
 	MOVD R10, R7
 	ADD R3, R7, R7
 	ADD $16, R7, R7
-	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	CMP $4, R14
 	BLT load41Two
-	FMOVQ 0(R7), F21
+	FMOVQ 0(R7), F10
 	B load41Done
 
 load41Two:
 	TBZ $1, R14, load41One
-	FMOVD 0(R7), F21
+	FMOVD 0(R7), F10
 	TBZ $0, R14, load41Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VLD1 (R8), V21.S[2]
+	VLD1 (R8), V10.S[2]
 	B load41Done
 
 load41One:
 	CMP $1, R14
 	BNE load41Done
-	FMOVS 0(R7), F21
+	FMOVS 0(R7), F10
 
 load41Done:
-	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
 	MOVD R10, R11
 	ADD R4, R11, R11
 	ADD $16, R11, R11
-	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
 	CMP $4, R14
 	BLT load42Two
-	FMOVQ 0(R11), F18
+	FMOVQ 0(R11), F28
 	B load42Done
 
 load42Two:
 	TBZ $1, R14, load42One
-	FMOVD 0(R11), F18
+	FMOVD 0(R11), F28
 	TBZ $0, R14, load42Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VLD1 (R12), V18.S[2]
+	VLD1 (R12), V28.S[2]
 	B load42Done
 
 load42One:
 	CMP $1, R14
 	BNE load42Done
-	FMOVS 0(R11), F18
+	FMOVS 0(R11), F28
 
 load42Done:
-	WORD $0x4e32d7ff // fadd v31.4s, v31.4s, v18.4s
+	WORD $0x4e3cd7de // fadd v30.4s, v30.4s, v28.4s
 	MOVD R10, R24
 	ADD R5, R24, R24
 	ADD $16, R24, R24
-	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
 	CMP $4, R14
 	BLT load43Two
-	FMOVQ 0(R24), F19
+	FMOVQ 0(R24), F12
 	B load43Done
 
 load43Two:
 	TBZ $1, R14, load43One
-	FMOVD 0(R24), F19
+	FMOVD 0(R24), F12
 	TBZ $0, R14, load43Done
 	MOVD R24, R25
 	ADD $8, R25, R25
-	VLD1 (R25), V19.S[2]
+	VLD1 (R25), V12.S[2]
 	B load43Done
 
 load43One:
 	CMP $1, R14
 	BNE load43Done
-	FMOVS 0(R24), F19
+	FMOVS 0(R24), F12
 
 load43Done:
-	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	MOVD R10, R1
 	ADD R6, R1, R1
 	ADD $16, R1, R1
-	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	CMP $4, R14
 	BLT load44Two
-	FMOVQ 0(R1), F26
+	FMOVQ 0(R1), F21
 	B load44Done
 
 load44Two:
 	TBZ $1, R14, load44One
-	FMOVD 0(R1), F26
+	FMOVD 0(R1), F21
 	TBZ $0, R14, load44Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VLD1 (R2), V26.S[2]
+	VLD1 (R2), V21.S[2]
 	B load44Done
 
 load44One:
 	CMP $1, R14
 	BNE load44Done
-	FMOVS 0(R1), F26
+	FMOVS 0(R1), F21
 
 load44Done:
-	WORD $0x4e3ad7de // fadd v30.4s, v30.4s, v26.4s
+	WORD $0x4e35d7ff // fadd v31.4s, v31.4s, v21.4s
 
 set21:
-	WORD $0x4e29f7de // fmax v30.4s, v30.4s, v9.4s
+	WORD $0x6ebfe533 // fcmgt v19.4s, v9.4s, v31.4s
+	VBIT V19.B16, V9.B16, V31.B16
 	MOVD R9, R7
 	ADD R6, R7, R7
 	ADD $16, R7, R7
 	CMP $4, R14
 	BLT store45Two
-	FMOVQ F30, 0(R7)
+	FMOVQ F31, 0(R7)
 	B store45Done
 
 store45Two:
 	TBZ $1, R14, store45One
-	FMOVD F30, 0(R7)
+	FMOVD F31, 0(R7)
 	TBZ $0, R14, store45Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VST1 V30.S[2], (R8)
+	VST1 V31.S[2], (R8)
 	B store45Done
 
 store45One:
 	CMP $1, R14
 	BNE store45Done
-	FMOVS F30, 0(R7)
+	FMOVS F31, 0(R7)
 
 store45Done:
-	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
+	WORD $0x6eabe532 // fcmgt v18.4s, v9.4s, v11.4s
+	VBIT V18.B16, V9.B16, V11.B16
 	MOVD R9, R11
 	ADD R5, R11, R11
 	ADD $16, R11, R11
 	CMP $4, R14
 	BLT store46Two
-	FMOVQ F1, 0(R11)
+	FMOVQ F11, 0(R11)
 	B store46Done
 
 store46Two:
 	TBZ $1, R14, store46One
-	FMOVD F1, 0(R11)
+	FMOVD F11, 0(R11)
 	TBZ $0, R14, store46Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VST1 V1.S[2], (R12)
+	VST1 V11.S[2], (R12)
 	B store46Done
 
 store46One:
 	CMP $1, R14
 	BNE store46Done
-	FMOVS F1, 0(R11)
+	FMOVS F11, 0(R11)
 
 store46Done:
-	WORD $0x4e29f7ff // fmax v31.4s, v31.4s, v9.4s
+	WORD $0x6ebee534 // fcmgt v20.4s, v9.4s, v30.4s
+	VBIT V20.B16, V9.B16, V30.B16
 	MOVD R9, R24
 	ADD R4, R24, R24
 	ADD $16, R24, R24
 	CMP $4, R14
 	BLT store47Two
-	FMOVQ F31, 0(R24)
+	FMOVQ F30, 0(R24)
 	B store47Done
 
 store47Two:
 	TBZ $1, R14, store47One
-	FMOVD F31, 0(R24)
+	FMOVD F30, 0(R24)
 	TBZ $0, R14, store47Done
 	MOVD R24, R25
 	ADD $8, R25, R25
-	VST1 V31.S[2], (R25)
+	VST1 V30.S[2], (R25)
 	B store47Done
 
 store47One:
 	CMP $1, R14
 	BNE store47Done
-	FMOVS F31, 0(R24)
+	FMOVS F30, 0(R24)
 
 store47Done:
-	WORD $0x4e29f694 // fmax v20.4s, v20.4s, v9.4s
+	WORD $0x6ea3e52e // fcmgt v14.4s, v9.4s, v3.4s
+	VBIT V14.B16, V9.B16, V3.B16
 	MOVD R9, R1
 	ADD R3, R1, R1
 	ADD $16, R1, R1
 	CMP $4, R14
 	BLT store48Two
-	FMOVQ F20, 0(R1)
+	FMOVQ F3, 0(R1)
 	B store48Done
 
 store48Two:
 	TBZ $1, R14, store48One
-	FMOVD F20, 0(R1)
+	FMOVD F3, 0(R1)
 	TBZ $0, R14, store48Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VST1 V20.S[2], (R2)
+	VST1 V3.S[2], (R2)
 	B store48Done
 
 store48One:
 	CMP $1, R14
 	BNE store48Done
-	FMOVS F20, 0(R1)
+	FMOVS F3, 0(R1)
 
 store48Done:
 	CMP $3, R22
@@ -13225,438 +13605,446 @@ store48Done:
 	MOVD 48(R0), R7
 	ADD R7, R9, R9
 	ADD R7, R10, R10
-	FMOVQ 576(R19), F28
-	FMOVQ 608(R19), F11
-	FMOVQ 640(R19), F29
-	FMOVQ 672(R19), F13
-	FMOVQ 704(R19), F27
-	FMOVQ 736(R19), F17
-	WORD $0x4e3dd570 // fadd v16.4s, v11.4s, v29.4s
-	WORD $0x4ebdd579 // fsub v25.4s, v11.4s, v29.4s
-	WORD $0x4e3bd5b6 // fadd v22.4s, v13.4s, v27.4s
-	WORD $0x4ebbd5a5 // fsub v5.4s, v13.4s, v27.4s
-	WORD $0x4e30d79c // fadd v28.4s, v28.4s, v16.4s
-	WORD $0x4e36d79c // fadd v28.4s, v28.4s, v22.4s
-	WORD $0x4f809323 // fmul v3.4s, v25.4s, v0.s[0]
-	WORD $0x4fa010a3 // fmla v3.4s, v5.4s, v0.s[1]
-	WORD $0x4f809a10 // fmul v16.4s, v16.4s, v0.s[2]
-	WORD $0x4fa01ad0 // fmla v16.4s, v22.4s, v0.s[3]
-	WORD $0x4f841331 // fmla v17.4s, v25.4s, v4.s[0]
-	WORD $0x4fa410b1 // fmla v17.4s, v5.4s, v4.s[1]
-	WORD $0x4e26d79c // fadd v28.4s, v28.4s, v6.4s
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x4e26d610 // fadd v16.4s, v16.4s, v6.4s
-	WORD $0x4e26d631 // fadd v17.4s, v17.4s, v6.4s
+	FMOVQ 576(R19), F2
+	FMOVQ 608(R19), F27
+	FMOVQ 640(R19), F1
+	FMOVQ 672(R19), F29
+	FMOVQ 704(R19), F17
+	FMOVQ 736(R19), F23
+	WORD $0x4e21d765 // fadd v5.4s, v27.4s, v1.4s
+	WORD $0x4ea1d770 // fsub v16.4s, v27.4s, v1.4s
+	WORD $0x4e31d7af // fadd v15.4s, v29.4s, v17.4s
+	WORD $0x4eb1d7ba // fsub v26.4s, v29.4s, v17.4s
+	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
+	WORD $0x4f809216 // fmul v22.4s, v16.4s, v0.s[0]
+	WORD $0x4fa01356 // fmla v22.4s, v26.4s, v0.s[1]
+	WORD $0x4f8098a5 // fmul v5.4s, v5.4s, v0.s[2]
+	WORD $0x4fa019e5 // fmla v5.4s, v15.4s, v0.s[3]
+	WORD $0x4f841217 // fmla v23.4s, v16.4s, v4.s[0]
+	WORD $0x4fa41357 // fmla v23.4s, v26.4s, v4.s[1]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x4e26d6d6 // fadd v22.4s, v22.4s, v6.4s
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	WORD $0x4e26d6f7 // fadd v23.4s, v23.4s, v6.4s
 	CBZ R21, set30
 	MOVD R10, R8
 	ADD R3, R8, R8
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
 	CMP $4, R13
 	BLT load49Two
-	FMOVQ 0(R8), F2
+	FMOVQ 0(R8), F25
 	B load49Done
 
 load49Two:
 	TBZ $1, R13, load49One
-	FMOVD 0(R8), F2
+	FMOVD 0(R8), F25
 	TBZ $0, R13, load49Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VLD1 (R11), V2.S[2]
+	VLD1 (R11), V25.S[2]
 	B load49Done
 
 load49One:
 	CMP $1, R13
 	BNE load49Done
-	FMOVS 0(R8), F2
+	FMOVS 0(R8), F25
 
 load49Done:
-	WORD $0x4e22d79c // fadd v28.4s, v28.4s, v2.4s
+	WORD $0x4e39d442 // fadd v2.4s, v2.4s, v25.4s
 	MOVD R10, R12
 	ADD R4, R12, R12
-	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
 	CMP $4, R13
 	BLT load50Two
-	FMOVQ 0(R12), F10
+	FMOVQ 0(R12), F24
 	B load50Done
 
 load50Two:
 	TBZ $1, R13, load50One
-	FMOVD 0(R12), F10
+	FMOVD 0(R12), F24
 	TBZ $0, R13, load50Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VLD1 (R24), V10.S[2]
+	VLD1 (R24), V24.S[2]
 	B load50Done
 
 load50One:
 	CMP $1, R13
 	BNE load50Done
-	FMOVS 0(R12), F10
+	FMOVS 0(R12), F24
 
 load50Done:
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	MOVD R10, R25
 	ADD R5, R25, R25
-	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
 	CMP $4, R13
 	BLT load51Two
-	FMOVQ 0(R25), F23
+	FMOVQ 0(R25), F13
 	B load51Done
 
 load51Two:
 	TBZ $1, R13, load51One
-	FMOVD 0(R25), F23
+	FMOVD 0(R25), F13
 	TBZ $0, R13, load51Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VLD1 (R1), V23.S[2]
+	VLD1 (R1), V13.S[2]
 	B load51Done
 
 load51One:
 	CMP $1, R13
 	BNE load51Done
-	FMOVS 0(R25), F23
+	FMOVS 0(R25), F13
 
 load51Done:
-	WORD $0x4e37d610 // fadd v16.4s, v16.4s, v23.4s
+	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
 	MOVD R10, R2
 	ADD R6, R2, R2
-	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
 	CMP $4, R13
 	BLT load52Two
-	FMOVQ 0(R2), F24
+	FMOVQ 0(R2), F10
 	B load52Done
 
 load52Two:
 	TBZ $1, R13, load52One
-	FMOVD 0(R2), F24
+	FMOVD 0(R2), F10
 	TBZ $0, R13, load52Done
 	MOVD R2, R7
 	ADD $8, R7, R7
-	VLD1 (R7), V24.S[2]
+	VLD1 (R7), V10.S[2]
 	B load52Done
 
 load52One:
 	CMP $1, R13
 	BNE load52Done
-	FMOVS 0(R2), F24
+	FMOVS 0(R2), F10
 
 load52Done:
-	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x4e2ad6f7 // fadd v23.4s, v23.4s, v10.4s
 
 set30:
-	WORD $0x4e28f631 // fmax v17.4s, v17.4s, v8.4s
+	WORD $0x6eb7e51c // fcmgt v28.4s, v8.4s, v23.4s
+	VBIT V28.B16, V8.B16, V23.B16
 	MOVD R9, R8
 	ADD R6, R8, R8
 	CMP $4, R13
 	BLT store53Two
-	FMOVQ F17, 0(R8)
+	FMOVQ F23, 0(R8)
 	B store53Done
 
 store53Two:
 	TBZ $1, R13, store53One
-	FMOVD F17, 0(R8)
+	FMOVD F23, 0(R8)
 	TBZ $0, R13, store53Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VST1 V17.S[2], (R11)
+	VST1 V23.S[2], (R11)
 	B store53Done
 
 store53One:
 	CMP $1, R13
 	BNE store53Done
-	FMOVS F17, 0(R8)
+	FMOVS F23, 0(R8)
 
 store53Done:
-	WORD $0x4e28f610 // fmax v16.4s, v16.4s, v8.4s
+	WORD $0x6ea5e50c // fcmgt v12.4s, v8.4s, v5.4s
+	VBIT V12.B16, V8.B16, V5.B16
 	MOVD R9, R12
 	ADD R5, R12, R12
 	CMP $4, R13
 	BLT store54Two
-	FMOVQ F16, 0(R12)
+	FMOVQ F5, 0(R12)
 	B store54Done
 
 store54Two:
 	TBZ $1, R13, store54One
-	FMOVD F16, 0(R12)
+	FMOVD F5, 0(R12)
 	TBZ $0, R13, store54Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VST1 V16.S[2], (R24)
+	VST1 V5.S[2], (R24)
 	B store54Done
 
 store54One:
 	CMP $1, R13
 	BNE store54Done
-	FMOVS F16, 0(R12)
+	FMOVS F5, 0(R12)
 
 store54Done:
-	WORD $0x4e28f463 // fmax v3.4s, v3.4s, v8.4s
+	WORD $0x6eb6e515 // fcmgt v21.4s, v8.4s, v22.4s
+	VBIT V21.B16, V8.B16, V22.B16
 	MOVD R9, R25
 	ADD R4, R25, R25
 	CMP $4, R13
 	BLT store55Two
-	FMOVQ F3, 0(R25)
+	FMOVQ F22, 0(R25)
 	B store55Done
 
 store55Two:
 	TBZ $1, R13, store55One
-	FMOVD F3, 0(R25)
+	FMOVD F22, 0(R25)
 	TBZ $0, R13, store55Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VST1 V3.S[2], (R1)
+	VST1 V22.S[2], (R1)
 	B store55Done
 
 store55One:
 	CMP $1, R13
 	BNE store55Done
-	FMOVS F3, 0(R25)
+	FMOVS F22, 0(R25)
 
 store55Done:
-	WORD $0x4e28f79c // fmax v28.4s, v28.4s, v8.4s
+	WORD $0x6ea2e51f // fcmgt v31.4s, v8.4s, v2.4s
+	VBIT V31.B16, V8.B16, V2.B16
 	MOVD R9, R2
 	ADD R3, R2, R2
 	CMP $4, R13
 	BLT store56Two
-	FMOVQ F28, 0(R2)
+	FMOVQ F2, 0(R2)
 	B store56Done
 
 store56Two:
 	TBZ $1, R13, store56One
-	FMOVD F28, 0(R2)
+	FMOVD F2, 0(R2)
 	TBZ $0, R13, store56Done
 	MOVD R2, R7
 	ADD $8, R7, R7
-	VST1 V28.S[2], (R7)
+	VST1 V2.S[2], (R7)
 	B store56Done
 
 store56One:
 	CMP $1, R13
 	BNE store56Done
-	FMOVS F28, 0(R2)
+	FMOVS F2, 0(R2)
 
 store56Done:
-	FMOVQ 592(R19), F15
-	FMOVQ 624(R19), F14
-	FMOVQ 656(R19), F12
-	FMOVQ 688(R19), F21
-	FMOVQ 720(R19), F18
-	FMOVQ 752(R19), F19
-	WORD $0x4e2cd5d4 // fadd v20.4s, v14.4s, v12.4s
-	WORD $0x4eacd5de // fsub v30.4s, v14.4s, v12.4s
-	WORD $0x4e32d6a1 // fadd v1.4s, v21.4s, v18.4s
-	WORD $0x4eb2d6bf // fsub v31.4s, v21.4s, v18.4s
-	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	WORD $0x4e21d5ef // fadd v15.4s, v15.4s, v1.4s
-	WORD $0x4f8093da // fmul v26.4s, v30.4s, v0.s[0]
-	WORD $0x4fa013fa // fmla v26.4s, v31.4s, v0.s[1]
-	WORD $0x4f809a94 // fmul v20.4s, v20.4s, v0.s[2]
-	WORD $0x4fa01834 // fmla v20.4s, v1.4s, v0.s[3]
-	WORD $0x4f8413d3 // fmla v19.4s, v30.4s, v4.s[0]
-	WORD $0x4fa413f3 // fmla v19.4s, v31.4s, v4.s[1]
-	WORD $0x4e27d5ef // fadd v15.4s, v15.4s, v7.4s
-	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
-	WORD $0x4e27d694 // fadd v20.4s, v20.4s, v7.4s
+	FMOVQ 592(R19), F19
+	FMOVQ 624(R19), F11
+	FMOVQ 656(R19), F18
+	FMOVQ 688(R19), F30
+	FMOVQ 720(R19), F20
+	FMOVQ 752(R19), F3
+	WORD $0x4e32d56e // fadd v14.4s, v11.4s, v18.4s
+	WORD $0x4eb2d57b // fsub v27.4s, v11.4s, v18.4s
+	WORD $0x4e34d7c1 // fadd v1.4s, v30.4s, v20.4s
+	WORD $0x4eb4d7dd // fsub v29.4s, v30.4s, v20.4s
+	WORD $0x4e2ed673 // fadd v19.4s, v19.4s, v14.4s
+	WORD $0x4e21d673 // fadd v19.4s, v19.4s, v1.4s
+	WORD $0x4f809371 // fmul v17.4s, v27.4s, v0.s[0]
+	WORD $0x4fa013b1 // fmla v17.4s, v29.4s, v0.s[1]
+	WORD $0x4f8099ce // fmul v14.4s, v14.4s, v0.s[2]
+	WORD $0x4fa0182e // fmla v14.4s, v1.4s, v0.s[3]
+	WORD $0x4f841363 // fmla v3.4s, v27.4s, v4.s[0]
+	WORD $0x4fa413a3 // fmla v3.4s, v29.4s, v4.s[1]
 	WORD $0x4e27d673 // fadd v19.4s, v19.4s, v7.4s
+	WORD $0x4e27d631 // fadd v17.4s, v17.4s, v7.4s
+	WORD $0x4e27d5ce // fadd v14.4s, v14.4s, v7.4s
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	CBZ R21, set31
 	MOVD R10, R8
 	ADD R3, R8, R8
 	ADD $16, R8, R8
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	CMP $4, R14
 	BLT load57Two
-	FMOVQ 0(R8), F11
+	FMOVQ 0(R8), F16
 	B load57Done
 
 load57Two:
 	TBZ $1, R14, load57One
-	FMOVD 0(R8), F11
+	FMOVD 0(R8), F16
 	TBZ $0, R14, load57Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VLD1 (R11), V11.S[2]
+	VLD1 (R11), V16.S[2]
 	B load57Done
 
 load57One:
 	CMP $1, R14
 	BNE load57Done
-	FMOVS 0(R8), F11
+	FMOVS 0(R8), F16
 
 load57Done:
-	WORD $0x4e2bd5ef // fadd v15.4s, v15.4s, v11.4s
+	WORD $0x4e30d673 // fadd v19.4s, v19.4s, v16.4s
 	MOVD R10, R12
 	ADD R4, R12, R12
 	ADD $16, R12, R12
-	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	CMP $4, R14
 	BLT load58Two
-	FMOVQ 0(R12), F29
+	FMOVQ 0(R12), F15
 	B load58Done
 
 load58Two:
 	TBZ $1, R14, load58One
-	FMOVD 0(R12), F29
+	FMOVD 0(R12), F15
 	TBZ $0, R14, load58Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VLD1 (R24), V29.S[2]
+	VLD1 (R24), V15.S[2]
 	B load58Done
 
 load58One:
 	CMP $1, R14
 	BNE load58Done
-	FMOVS 0(R12), F29
+	FMOVS 0(R12), F15
 
 load58Done:
-	WORD $0x4e3dd75a // fadd v26.4s, v26.4s, v29.4s
+	WORD $0x4e2fd631 // fadd v17.4s, v17.4s, v15.4s
 	MOVD R10, R25
 	ADD R5, R25, R25
 	ADD $16, R25, R25
-	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
 	CMP $4, R14
 	BLT load59Two
-	FMOVQ 0(R25), F13
+	FMOVQ 0(R25), F26
 	B load59Done
 
 load59Two:
 	TBZ $1, R14, load59One
-	FMOVD 0(R25), F13
+	FMOVD 0(R25), F26
 	TBZ $0, R14, load59Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VLD1 (R1), V13.S[2]
+	VLD1 (R1), V26.S[2]
 	B load59Done
 
 load59One:
 	CMP $1, R14
 	BNE load59Done
-	FMOVS 0(R25), F13
+	FMOVS 0(R25), F26
 
 load59Done:
-	WORD $0x4e2dd694 // fadd v20.4s, v20.4s, v13.4s
+	WORD $0x4e3ad5ce // fadd v14.4s, v14.4s, v26.4s
 	MOVD R10, R2
 	ADD R6, R2, R2
 	ADD $16, R2, R2
-	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
 	CMP $4, R14
 	BLT load60Two
-	FMOVQ 0(R2), F27
+	FMOVQ 0(R2), F25
 	B load60Done
 
 load60Two:
 	TBZ $1, R14, load60One
-	FMOVD 0(R2), F27
+	FMOVD 0(R2), F25
 	TBZ $0, R14, load60Done
 	MOVD R2, R7
 	ADD $8, R7, R7
-	VLD1 (R7), V27.S[2]
+	VLD1 (R7), V25.S[2]
 	B load60Done
 
 load60One:
 	CMP $1, R14
 	BNE load60Done
-	FMOVS 0(R2), F27
+	FMOVS 0(R2), F25
 
 load60Done:
-	WORD $0x4e3bd673 // fadd v19.4s, v19.4s, v27.4s
+	WORD $0x4e39d463 // fadd v3.4s, v3.4s, v25.4s
 
 set31:
-	WORD $0x4e29f673 // fmax v19.4s, v19.4s, v9.4s
+	WORD $0x6ea3e538 // fcmgt v24.4s, v9.4s, v3.4s
+	VBIT V24.B16, V9.B16, V3.B16
 	MOVD R9, R8
 	ADD R6, R8, R8
 	ADD $16, R8, R8
 	CMP $4, R14
 	BLT store61Two
-	FMOVQ F19, 0(R8)
+	FMOVQ F3, 0(R8)
 	B store61Done
 
 store61Two:
 	TBZ $1, R14, store61One
-	FMOVD F19, 0(R8)
+	FMOVD F3, 0(R8)
 	TBZ $0, R14, store61Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VST1 V19.S[2], (R11)
+	VST1 V3.S[2], (R11)
 	B store61Done
 
 store61One:
 	CMP $1, R14
 	BNE store61Done
-	FMOVS F19, 0(R8)
+	FMOVS F3, 0(R8)
 
 store61Done:
-	WORD $0x4e29f694 // fmax v20.4s, v20.4s, v9.4s
+	WORD $0x6eaee52d // fcmgt v13.4s, v9.4s, v14.4s
+	VBIT V13.B16, V9.B16, V14.B16
 	MOVD R9, R12
 	ADD R5, R12, R12
 	ADD $16, R12, R12
 	CMP $4, R14
 	BLT store62Two
-	FMOVQ F20, 0(R12)
+	FMOVQ F14, 0(R12)
 	B store62Done
 
 store62Two:
 	TBZ $1, R14, store62One
-	FMOVD F20, 0(R12)
+	FMOVD F14, 0(R12)
 	TBZ $0, R14, store62Done
 	MOVD R12, R24
 	ADD $8, R24, R24
-	VST1 V20.S[2], (R24)
+	VST1 V14.S[2], (R24)
 	B store62Done
 
 store62One:
 	CMP $1, R14
 	BNE store62Done
-	FMOVS F20, 0(R12)
+	FMOVS F14, 0(R12)
 
 store62Done:
-	WORD $0x4e29f75a // fmax v26.4s, v26.4s, v9.4s
+	WORD $0x6eb1e52a // fcmgt v10.4s, v9.4s, v17.4s
+	VBIT V10.B16, V9.B16, V17.B16
 	MOVD R9, R10
 	ADD R4, R10, R10
 	ADD $16, R10, R10
 	CMP $4, R14
 	BLT store63Two
-	FMOVQ F26, 0(R10)
+	FMOVQ F17, 0(R10)
 	B store63Done
 
 store63Two:
 	TBZ $1, R14, store63One
-	FMOVD F26, 0(R10)
+	FMOVD F17, 0(R10)
 	TBZ $0, R14, store63Done
 	MOVD R10, R25
 	ADD $8, R25, R25
-	VST1 V26.S[2], (R25)
+	VST1 V17.S[2], (R25)
 	B store63Done
 
 store63One:
 	CMP $1, R14
 	BNE store63Done
-	FMOVS F26, 0(R10)
+	FMOVS F17, 0(R10)
 
 store63Done:
-	WORD $0x4e29f5ef // fmax v15.4s, v15.4s, v9.4s
+	WORD $0x6eb3e537 // fcmgt v23.4s, v9.4s, v19.4s
+	VBIT V23.B16, V9.B16, V19.B16
 	MOVD R9, R1
 	ADD R3, R1, R1
 	ADD $16, R1, R1
 	CMP $4, R14
 	BLT store64Two
-	FMOVQ F15, 0(R1)
+	FMOVQ F19, 0(R1)
 	B store64Done
 
 store64Two:
 	TBZ $1, R14, store64One
-	FMOVD F15, 0(R1)
+	FMOVD F19, 0(R1)
 	TBZ $0, R14, store64Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VST1 V15.S[2], (R2)
+	VST1 V19.S[2], (R2)
 	B store64Done
 
 store64One:
 	CMP $1, R14
 	BNE store64Done
-	FMOVS F15, 0(R1)
+	FMOVS F19, 0(R1)
 
 store64Done:
 
@@ -13996,281 +14384,299 @@ tile:
 	WORD $0x4e2cd652 // fadd v18.4s, v18.4s, v12.4s
 
 set00:
-	WORD $0x4e29f652 // fmax v18.4s, v18.4s, v9.4s
+	WORD $0x6eb2e536 // fcmgt v22.4s, v9.4s, v18.4s
+	VBIT V22.B16, V9.B16, V18.B16
 	MOVD R3, R20
 	ADD R25, R20, R20
 	FMOVQ F18, 0(R20)
-	WORD $0x4e29f718 // fmax v24.4s, v24.4s, v9.4s
+	WORD $0x6eb8e53a // fcmgt v26.4s, v9.4s, v24.4s
+	VBIT V26.B16, V9.B16, V24.B16
 	MOVD R3, R21
 	ADD R24, R21, R21
 	FMOVQ F24, 0(R21)
-	WORD $0x4e29f7de // fmax v30.4s, v30.4s, v9.4s
+	WORD $0x6ebee521 // fcmgt v1.4s, v9.4s, v30.4s
+	VBIT V1.B16, V9.B16, V30.B16
 	MOVD R3, R22
 	ADD R23, R22, R22
 	FMOVQ F30, 0(R22)
-	FMOVQ 16(R11), F22
-	FMOVQ 48(R11), F26
-	FMOVQ 80(R11), F1
-	FMOVQ 112(R11), F27
-	FMOVQ 144(R11), F6
-	FMOVQ 176(R11), F28
-	WORD $0x4e21d745 // fadd v5.4s, v26.4s, v1.4s
-	WORD $0x4ea1d755 // fsub v21.4s, v26.4s, v1.4s
-	WORD $0x4e26d77f // fadd v31.4s, v27.4s, v6.4s
-	WORD $0x4ea6d762 // fsub v2.4s, v27.4s, v6.4s
-	WORD $0x4f8092d6 // fmul v22.4s, v22.4s, v0.s[0]
-	WORD $0x4fa010b6 // fmla v22.4s, v5.4s, v0.s[1]
-	WORD $0x4f801bf6 // fmla v22.4s, v31.4s, v0.s[2]
-	WORD $0x4fa09ab5 // fmul v21.4s, v21.4s, v0.s[3]
-	WORD $0x4f841055 // fmla v21.4s, v2.4s, v4.s[0]
-	WORD $0x4fa410bc // fmla v28.4s, v5.4s, v4.s[1]
-	WORD $0x4f841bfc // fmla v28.4s, v31.4s, v4.s[2]
-	WORD $0x4e28d6d6 // fadd v22.4s, v22.4s, v8.4s
-	WORD $0x4e28d6b5 // fadd v21.4s, v21.4s, v8.4s
-	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
+	FMOVQ 16(R11), F27
+	FMOVQ 48(R11), F6
+	FMOVQ 80(R11), F28
+	FMOVQ 112(R11), F5
+	FMOVQ 144(R11), F21
+	FMOVQ 176(R11), F31
+	WORD $0x4e3cd4c2 // fadd v2.4s, v6.4s, v28.4s
+	WORD $0x4ebcd4d0 // fsub v16.4s, v6.4s, v28.4s
+	WORD $0x4e35d4a3 // fadd v3.4s, v5.4s, v21.4s
+	WORD $0x4eb5d4af // fsub v15.4s, v5.4s, v21.4s
+	WORD $0x4f80937b // fmul v27.4s, v27.4s, v0.s[0]
+	WORD $0x4fa0105b // fmla v27.4s, v2.4s, v0.s[1]
+	WORD $0x4f80187b // fmla v27.4s, v3.4s, v0.s[2]
+	WORD $0x4fa09a10 // fmul v16.4s, v16.4s, v0.s[3]
+	WORD $0x4f8411f0 // fmla v16.4s, v15.4s, v4.s[0]
+	WORD $0x4fa4105f // fmla v31.4s, v2.4s, v4.s[1]
+	WORD $0x4f84187f // fmla v31.4s, v3.4s, v4.s[2]
+	WORD $0x4e28d77b // fadd v27.4s, v27.4s, v8.4s
+	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
+	WORD $0x4e28d7ff // fadd v31.4s, v31.4s, v8.4s
 	CBZ R13, set01
 	MOVD R4, R1
 	ADD R23, R1, R1
 	ADD $16, R1, R1
-	FMOVQ 0(R1), F16
-	WORD $0x4e30d6d6 // fadd v22.4s, v22.4s, v16.4s
+	FMOVQ 0(R1), F11
+	WORD $0x4e2bd77b // fadd v27.4s, v27.4s, v11.4s
 	MOVD R4, R2
 	ADD R24, R2, R2
 	ADD $16, R2, R2
-	FMOVQ 0(R2), F3
-	WORD $0x4e23d6b5 // fadd v21.4s, v21.4s, v3.4s
+	FMOVQ 0(R2), F13
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
 	MOVD R4, R5
 	ADD R25, R5, R5
 	ADD $16, R5, R5
-	FMOVQ 0(R5), F15
-	WORD $0x4e2fd79c // fadd v28.4s, v28.4s, v15.4s
+	FMOVQ 0(R5), F25
+	WORD $0x4e39d7ff // fadd v31.4s, v31.4s, v25.4s
 
 set01:
-	WORD $0x4e2af79c // fmax v28.4s, v28.4s, v10.4s
+	WORD $0x6ebfe54e // fcmgt v14.4s, v10.4s, v31.4s
+	VBIT V14.B16, V10.B16, V31.B16
 	MOVD R3, R6
 	ADD R25, R6, R6
 	ADD $16, R6, R6
-	FMOVQ F28, 0(R6)
-	WORD $0x4e2af6b5 // fmax v21.4s, v21.4s, v10.4s
+	FMOVQ F31, 0(R6)
+	WORD $0x6eb0e551 // fcmgt v17.4s, v10.4s, v16.4s
+	VBIT V17.B16, V10.B16, V16.B16
 	MOVD R3, R7
 	ADD R24, R7, R7
 	ADD $16, R7, R7
-	FMOVQ F21, 0(R7)
-	WORD $0x4e2af6d6 // fmax v22.4s, v22.4s, v10.4s
+	FMOVQ F16, 0(R7)
+	WORD $0x6ebbe553 // fcmgt v19.4s, v10.4s, v27.4s
+	VBIT V19.B16, V10.B16, V27.B16
 	MOVD R3, R8
 	ADD R23, R8, R8
 	ADD $16, R8, R8
-	FMOVQ F22, 0(R8)
+	FMOVQ F27, 0(R8)
 	CMP $1, R14
 	BLE next
 	MOVD 48(R0), R9
 	ADD R9, R3, R3
 	ADD R9, R4, R4
-	FMOVQ 192(R11), F11
-	FMOVQ 224(R11), F13
-	FMOVQ 256(R11), F25
-	FMOVQ 288(R11), F14
-	FMOVQ 320(R11), F17
-	FMOVQ 352(R11), F19
-	WORD $0x4e39d5b4 // fadd v20.4s, v13.4s, v25.4s
-	WORD $0x4eb9d5bd // fsub v29.4s, v13.4s, v25.4s
-	WORD $0x4e31d5d7 // fadd v23.4s, v14.4s, v17.4s
-	WORD $0x4eb1d5de // fsub v30.4s, v14.4s, v17.4s
-	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
-	WORD $0x4fa0128b // fmla v11.4s, v20.4s, v0.s[1]
-	WORD $0x4f801aeb // fmla v11.4s, v23.4s, v0.s[2]
-	WORD $0x4fa09bbd // fmul v29.4s, v29.4s, v0.s[3]
-	WORD $0x4f8413dd // fmla v29.4s, v30.4s, v4.s[0]
-	WORD $0x4fa41293 // fmla v19.4s, v20.4s, v4.s[1]
-	WORD $0x4f841af3 // fmla v19.4s, v23.4s, v4.s[2]
-	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
-	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
-	WORD $0x4e27d673 // fadd v19.4s, v19.4s, v7.4s
+	FMOVQ 192(R11), F20
+	FMOVQ 224(R11), F29
+	FMOVQ 256(R11), F23
+	FMOVQ 288(R11), F12
+	FMOVQ 320(R11), F18
+	FMOVQ 352(R11), F22
+	WORD $0x4e37d7b8 // fadd v24.4s, v29.4s, v23.4s
+	WORD $0x4eb7d7ba // fsub v26.4s, v29.4s, v23.4s
+	WORD $0x4e32d59e // fadd v30.4s, v12.4s, v18.4s
+	WORD $0x4eb2d581 // fsub v1.4s, v12.4s, v18.4s
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	WORD $0x4fa01314 // fmla v20.4s, v24.4s, v0.s[1]
+	WORD $0x4f801bd4 // fmla v20.4s, v30.4s, v0.s[2]
+	WORD $0x4fa09b5a // fmul v26.4s, v26.4s, v0.s[3]
+	WORD $0x4f84103a // fmla v26.4s, v1.4s, v4.s[0]
+	WORD $0x4fa41316 // fmla v22.4s, v24.4s, v4.s[1]
+	WORD $0x4f841bd6 // fmla v22.4s, v30.4s, v4.s[2]
+	WORD $0x4e27d694 // fadd v20.4s, v20.4s, v7.4s
+	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
+	WORD $0x4e27d6d6 // fadd v22.4s, v22.4s, v7.4s
 	CBZ R13, set10
 	MOVD R4, R19
 	ADD R23, R19, R19
-	FMOVQ 0(R19), F18
-	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
+	FMOVQ 0(R19), F6
+	WORD $0x4e26d694 // fadd v20.4s, v20.4s, v6.4s
 	MOVD R4, R20
 	ADD R24, R20, R20
-	FMOVQ 0(R20), F24
-	WORD $0x4e38d7bd // fadd v29.4s, v29.4s, v24.4s
+	FMOVQ 0(R20), F28
+	WORD $0x4e3cd75a // fadd v26.4s, v26.4s, v28.4s
 	MOVD R4, R21
 	ADD R25, R21, R21
-	FMOVQ 0(R21), F12
-	WORD $0x4e2cd673 // fadd v19.4s, v19.4s, v12.4s
+	FMOVQ 0(R21), F5
+	WORD $0x4e25d6d6 // fadd v22.4s, v22.4s, v5.4s
 
 set10:
-	WORD $0x4e29f673 // fmax v19.4s, v19.4s, v9.4s
+	WORD $0x6eb6e535 // fcmgt v21.4s, v9.4s, v22.4s
+	VBIT V21.B16, V9.B16, V22.B16
 	MOVD R3, R22
 	ADD R25, R22, R22
-	FMOVQ F19, 0(R22)
-	WORD $0x4e29f7bd // fmax v29.4s, v29.4s, v9.4s
+	FMOVQ F22, 0(R22)
+	WORD $0x6ebae522 // fcmgt v2.4s, v9.4s, v26.4s
+	VBIT V2.B16, V9.B16, V26.B16
 	MOVD R3, R1
 	ADD R24, R1, R1
-	FMOVQ F29, 0(R1)
-	WORD $0x4e29f56b // fmax v11.4s, v11.4s, v9.4s
+	FMOVQ F26, 0(R1)
+	WORD $0x6eb4e523 // fcmgt v3.4s, v9.4s, v20.4s
+	VBIT V3.B16, V9.B16, V20.B16
 	MOVD R3, R2
 	ADD R23, R2, R2
-	FMOVQ F11, 0(R2)
-	FMOVQ 208(R11), F26
-	FMOVQ 240(R11), F1
-	FMOVQ 272(R11), F27
-	FMOVQ 304(R11), F6
-	FMOVQ 336(R11), F5
-	FMOVQ 368(R11), F31
-	WORD $0x4e3bd422 // fadd v2.4s, v1.4s, v27.4s
-	WORD $0x4ebbd430 // fsub v16.4s, v1.4s, v27.4s
-	WORD $0x4e25d4c3 // fadd v3.4s, v6.4s, v5.4s
-	WORD $0x4ea5d4d6 // fsub v22.4s, v6.4s, v5.4s
-	WORD $0x4f80935a // fmul v26.4s, v26.4s, v0.s[0]
-	WORD $0x4fa0105a // fmla v26.4s, v2.4s, v0.s[1]
-	WORD $0x4f80187a // fmla v26.4s, v3.4s, v0.s[2]
-	WORD $0x4fa09a10 // fmul v16.4s, v16.4s, v0.s[3]
-	WORD $0x4f8412d0 // fmla v16.4s, v22.4s, v4.s[0]
-	WORD $0x4fa4105f // fmla v31.4s, v2.4s, v4.s[1]
-	WORD $0x4f84187f // fmla v31.4s, v3.4s, v4.s[2]
-	WORD $0x4e28d75a // fadd v26.4s, v26.4s, v8.4s
-	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
-	WORD $0x4e28d7ff // fadd v31.4s, v31.4s, v8.4s
+	FMOVQ F20, 0(R2)
+	FMOVQ 208(R11), F15
+	FMOVQ 240(R11), F11
+	FMOVQ 272(R11), F13
+	FMOVQ 304(R11), F25
+	FMOVQ 336(R11), F31
+	FMOVQ 368(R11), F14
+	WORD $0x4e2dd570 // fadd v16.4s, v11.4s, v13.4s
+	WORD $0x4eadd571 // fsub v17.4s, v11.4s, v13.4s
+	WORD $0x4e3fd73b // fadd v27.4s, v25.4s, v31.4s
+	WORD $0x4ebfd733 // fsub v19.4s, v25.4s, v31.4s
+	WORD $0x4f8091ef // fmul v15.4s, v15.4s, v0.s[0]
+	WORD $0x4fa0120f // fmla v15.4s, v16.4s, v0.s[1]
+	WORD $0x4f801b6f // fmla v15.4s, v27.4s, v0.s[2]
+	WORD $0x4fa09a31 // fmul v17.4s, v17.4s, v0.s[3]
+	WORD $0x4f841271 // fmla v17.4s, v19.4s, v4.s[0]
+	WORD $0x4fa4120e // fmla v14.4s, v16.4s, v4.s[1]
+	WORD $0x4f841b6e // fmla v14.4s, v27.4s, v4.s[2]
+	WORD $0x4e28d5ef // fadd v15.4s, v15.4s, v8.4s
+	WORD $0x4e28d631 // fadd v17.4s, v17.4s, v8.4s
+	WORD $0x4e28d5ce // fadd v14.4s, v14.4s, v8.4s
 	CBZ R13, set11
 	MOVD R4, R5
 	ADD R23, R5, R5
 	ADD $16, R5, R5
-	FMOVQ 0(R5), F28
-	WORD $0x4e3cd75a // fadd v26.4s, v26.4s, v28.4s
+	FMOVQ 0(R5), F29
+	WORD $0x4e3dd5ef // fadd v15.4s, v15.4s, v29.4s
 	MOVD R4, R6
 	ADD R24, R6, R6
 	ADD $16, R6, R6
-	FMOVQ 0(R6), F21
-	WORD $0x4e35d610 // fadd v16.4s, v16.4s, v21.4s
+	FMOVQ 0(R6), F23
+	WORD $0x4e37d631 // fadd v17.4s, v17.4s, v23.4s
 	MOVD R4, R7
 	ADD R25, R7, R7
 	ADD $16, R7, R7
-	FMOVQ 0(R7), F15
-	WORD $0x4e2fd7ff // fadd v31.4s, v31.4s, v15.4s
+	FMOVQ 0(R7), F12
+	WORD $0x4e2cd5ce // fadd v14.4s, v14.4s, v12.4s
 
 set11:
-	WORD $0x4e2af7ff // fmax v31.4s, v31.4s, v10.4s
+	WORD $0x6eaee552 // fcmgt v18.4s, v10.4s, v14.4s
+	VBIT V18.B16, V10.B16, V14.B16
 	MOVD R3, R8
 	ADD R25, R8, R8
 	ADD $16, R8, R8
-	FMOVQ F31, 0(R8)
-	WORD $0x4e2af610 // fmax v16.4s, v16.4s, v10.4s
+	FMOVQ F14, 0(R8)
+	WORD $0x6eb1e558 // fcmgt v24.4s, v10.4s, v17.4s
+	VBIT V24.B16, V10.B16, V17.B16
 	MOVD R3, R9
 	ADD R24, R9, R9
 	ADD $16, R9, R9
-	FMOVQ F16, 0(R9)
-	WORD $0x4e2af75a // fmax v26.4s, v26.4s, v10.4s
+	FMOVQ F17, 0(R9)
+	WORD $0x6eafe55e // fcmgt v30.4s, v10.4s, v15.4s
+	VBIT V30.B16, V10.B16, V15.B16
 	MOVD R3, R19
 	ADD R23, R19, R19
 	ADD $16, R19, R19
-	FMOVQ F26, 0(R19)
+	FMOVQ F15, 0(R19)
 	CMP $2, R14
 	BLE next
 	MOVD 48(R0), R20
 	ADD R20, R3, R3
 	ADD R20, R4, R4
-	FMOVQ 384(R11), F13
-	FMOVQ 416(R11), F25
-	FMOVQ 448(R11), F14
-	FMOVQ 480(R11), F17
-	FMOVQ 512(R11), F20
-	FMOVQ 544(R11), F23
-	WORD $0x4e2ed73e // fadd v30.4s, v25.4s, v14.4s
-	WORD $0x4eaed732 // fsub v18.4s, v25.4s, v14.4s
-	WORD $0x4e34d638 // fadd v24.4s, v17.4s, v20.4s
-	WORD $0x4eb4d62b // fsub v11.4s, v17.4s, v20.4s
-	WORD $0x4f8091ad // fmul v13.4s, v13.4s, v0.s[0]
-	WORD $0x4fa013cd // fmla v13.4s, v30.4s, v0.s[1]
-	WORD $0x4f801b0d // fmla v13.4s, v24.4s, v0.s[2]
-	WORD $0x4fa09a52 // fmul v18.4s, v18.4s, v0.s[3]
-	WORD $0x4f841172 // fmla v18.4s, v11.4s, v4.s[0]
-	WORD $0x4fa413d7 // fmla v23.4s, v30.4s, v4.s[1]
-	WORD $0x4f841b17 // fmla v23.4s, v24.4s, v4.s[2]
-	WORD $0x4e27d5ad // fadd v13.4s, v13.4s, v7.4s
-	WORD $0x4e27d652 // fadd v18.4s, v18.4s, v7.4s
-	WORD $0x4e27d6f7 // fadd v23.4s, v23.4s, v7.4s
+	FMOVQ 384(R11), F1
+	FMOVQ 416(R11), F6
+	FMOVQ 448(R11), F28
+	FMOVQ 480(R11), F5
+	FMOVQ 512(R11), F22
+	FMOVQ 544(R11), F21
+	WORD $0x4e3cd4da // fadd v26.4s, v6.4s, v28.4s
+	WORD $0x4ebcd4c2 // fsub v2.4s, v6.4s, v28.4s
+	WORD $0x4e36d4b4 // fadd v20.4s, v5.4s, v22.4s
+	WORD $0x4eb6d4a3 // fsub v3.4s, v5.4s, v22.4s
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01341 // fmla v1.4s, v26.4s, v0.s[1]
+	WORD $0x4f801a81 // fmla v1.4s, v20.4s, v0.s[2]
+	WORD $0x4fa09842 // fmul v2.4s, v2.4s, v0.s[3]
+	WORD $0x4f841062 // fmla v2.4s, v3.4s, v4.s[0]
+	WORD $0x4fa41355 // fmla v21.4s, v26.4s, v4.s[1]
+	WORD $0x4f841a95 // fmla v21.4s, v20.4s, v4.s[2]
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
+	WORD $0x4e27d6b5 // fadd v21.4s, v21.4s, v7.4s
 	CBZ R13, set20
 	MOVD R4, R21
 	ADD R23, R21, R21
-	FMOVQ 0(R21), F19
-	WORD $0x4e33d5ad // fadd v13.4s, v13.4s, v19.4s
+	FMOVQ 0(R21), F11
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
 	MOVD R4, R22
 	ADD R24, R22, R22
-	FMOVQ 0(R22), F29
-	WORD $0x4e3dd652 // fadd v18.4s, v18.4s, v29.4s
+	FMOVQ 0(R22), F13
+	WORD $0x4e2dd442 // fadd v2.4s, v2.4s, v13.4s
 	MOVD R4, R1
 	ADD R25, R1, R1
-	FMOVQ 0(R1), F12
-	WORD $0x4e2cd6f7 // fadd v23.4s, v23.4s, v12.4s
+	FMOVQ 0(R1), F25
+	WORD $0x4e39d6b5 // fadd v21.4s, v21.4s, v25.4s
 
 set20:
-	WORD $0x4e29f6f7 // fmax v23.4s, v23.4s, v9.4s
+	WORD $0x6eb5e53f // fcmgt v31.4s, v9.4s, v21.4s
+	VBIT V31.B16, V9.B16, V21.B16
 	MOVD R3, R2
 	ADD R25, R2, R2
-	FMOVQ F23, 0(R2)
-	WORD $0x4e29f652 // fmax v18.4s, v18.4s, v9.4s
+	FMOVQ F21, 0(R2)
+	WORD $0x6ea2e530 // fcmgt v16.4s, v9.4s, v2.4s
+	VBIT V16.B16, V9.B16, V2.B16
 	MOVD R3, R5
 	ADD R24, R5, R5
-	FMOVQ F18, 0(R5)
-	WORD $0x4e29f5ad // fmax v13.4s, v13.4s, v9.4s
+	FMOVQ F2, 0(R5)
+	WORD $0x6ea1e53b // fcmgt v27.4s, v9.4s, v1.4s
+	VBIT V27.B16, V9.B16, V1.B16
 	MOVD R3, R6
 	ADD R23, R6, R6
-	FMOVQ F13, 0(R6)
-	FMOVQ 400(R11), F1
-	FMOVQ 432(R11), F27
-	FMOVQ 464(R11), F6
-	FMOVQ 496(R11), F5
-	FMOVQ 528(R11), F2
-	FMOVQ 560(R11), F3
-	WORD $0x4e26d776 // fadd v22.4s, v27.4s, v6.4s
-	WORD $0x4ea6d77c // fsub v28.4s, v27.4s, v6.4s
-	WORD $0x4e22d4b5 // fadd v21.4s, v5.4s, v2.4s
-	WORD $0x4ea2d4ba // fsub v26.4s, v5.4s, v2.4s
-	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
-	WORD $0x4fa012c1 // fmla v1.4s, v22.4s, v0.s[1]
-	WORD $0x4f801aa1 // fmla v1.4s, v21.4s, v0.s[2]
-	WORD $0x4fa09b9c // fmul v28.4s, v28.4s, v0.s[3]
-	WORD $0x4f84135c // fmla v28.4s, v26.4s, v4.s[0]
-	WORD $0x4fa412c3 // fmla v3.4s, v22.4s, v4.s[1]
-	WORD $0x4f841aa3 // fmla v3.4s, v21.4s, v4.s[2]
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	FMOVQ F1, 0(R6)
+	FMOVQ 400(R11), F19
+	FMOVQ 432(R11), F29
+	FMOVQ 464(R11), F23
+	FMOVQ 496(R11), F12
+	FMOVQ 528(R11), F14
+	FMOVQ 560(R11), F18
+	WORD $0x4e37d7b1 // fadd v17.4s, v29.4s, v23.4s
+	WORD $0x4eb7d7b8 // fsub v24.4s, v29.4s, v23.4s
+	WORD $0x4e2ed58f // fadd v15.4s, v12.4s, v14.4s
+	WORD $0x4eaed59e // fsub v30.4s, v12.4s, v14.4s
+	WORD $0x4f809273 // fmul v19.4s, v19.4s, v0.s[0]
+	WORD $0x4fa01233 // fmla v19.4s, v17.4s, v0.s[1]
+	WORD $0x4f8019f3 // fmla v19.4s, v15.4s, v0.s[2]
+	WORD $0x4fa09b18 // fmul v24.4s, v24.4s, v0.s[3]
+	WORD $0x4f8413d8 // fmla v24.4s, v30.4s, v4.s[0]
+	WORD $0x4fa41232 // fmla v18.4s, v17.4s, v4.s[1]
+	WORD $0x4f8419f2 // fmla v18.4s, v15.4s, v4.s[2]
+	WORD $0x4e28d673 // fadd v19.4s, v19.4s, v8.4s
+	WORD $0x4e28d718 // fadd v24.4s, v24.4s, v8.4s
+	WORD $0x4e28d652 // fadd v18.4s, v18.4s, v8.4s
 	CBZ R13, set21
 	MOVD R4, R7
 	ADD R23, R7, R7
 	ADD $16, R7, R7
-	FMOVQ 0(R7), F31
-	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
+	FMOVQ 0(R7), F6
+	WORD $0x4e26d673 // fadd v19.4s, v19.4s, v6.4s
 	MOVD R4, R8
 	ADD R24, R8, R8
 	ADD $16, R8, R8
-	FMOVQ 0(R8), F16
-	WORD $0x4e30d79c // fadd v28.4s, v28.4s, v16.4s
+	FMOVQ 0(R8), F28
+	WORD $0x4e3cd718 // fadd v24.4s, v24.4s, v28.4s
 	MOVD R4, R9
 	ADD R25, R9, R9
 	ADD $16, R9, R9
-	FMOVQ 0(R9), F15
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	FMOVQ 0(R9), F5
+	WORD $0x4e25d652 // fadd v18.4s, v18.4s, v5.4s
 
 set21:
-	WORD $0x4e2af463 // fmax v3.4s, v3.4s, v10.4s
+	WORD $0x6eb2e556 // fcmgt v22.4s, v10.4s, v18.4s
+	VBIT V22.B16, V10.B16, V18.B16
 	MOVD R3, R19
 	ADD R25, R19, R19
 	ADD $16, R19, R19
-	FMOVQ F3, 0(R19)
-	WORD $0x4e2af79c // fmax v28.4s, v28.4s, v10.4s
+	FMOVQ F18, 0(R19)
+	WORD $0x6eb8e55a // fcmgt v26.4s, v10.4s, v24.4s
+	VBIT V26.B16, V10.B16, V24.B16
 	MOVD R3, R20
 	ADD R24, R20, R20
 	ADD $16, R20, R20
-	FMOVQ F28, 0(R20)
-	WORD $0x4e2af421 // fmax v1.4s, v1.4s, v10.4s
+	FMOVQ F24, 0(R20)
+	WORD $0x6eb3e554 // fcmgt v20.4s, v10.4s, v19.4s
+	VBIT V20.B16, V10.B16, V19.B16
 	MOVD R3, R21
 	ADD R23, R21, R21
 	ADD $16, R21, R21
-	FMOVQ F1, 0(R21)
+	FMOVQ F19, 0(R21)
 
 next:
 	MOVD 56(R0), R22
@@ -14684,7 +15090,8 @@ load3Done:
 	WORD $0x4e31d6f7 // fadd v23.4s, v23.4s, v17.4s
 
 set00:
-	WORD $0x4e29f6f7 // fmax v23.4s, v23.4s, v9.4s
+	WORD $0x6eb7e53b // fcmgt v27.4s, v9.4s, v23.4s
+	VBIT V27.B16, V9.B16, V23.B16
 	MOVD R9, R11
 	ADD R6, R11, R11
 	CMP $4, R14
@@ -14707,7 +15114,8 @@ store4One:
 	FMOVS F23, 0(R11)
 
 store4Done:
-	WORD $0x4e29f7bd // fmax v29.4s, v29.4s, v9.4s
+	WORD $0x6ebde53f // fcmgt v31.4s, v9.4s, v29.4s
+	VBIT V31.B16, V9.B16, V29.B16
 	MOVD R9, R13
 	ADD R5, R13, R13
 	CMP $4, R14
@@ -14730,7 +15138,8 @@ store5One:
 	FMOVS F29, 0(R13)
 
 store5Done:
-	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
+	WORD $0x6ea5e52c // fcmgt v12.4s, v9.4s, v5.4s
+	VBIT V12.B16, V9.B16, V5.B16
 	MOVD R9, R1
 	ADD R4, R1, R1
 	CMP $4, R14
@@ -14753,174 +15162,177 @@ store6One:
 	FMOVS F5, 0(R1)
 
 store6Done:
-	FMOVQ 16(R20), F27
-	FMOVQ 48(R20), F31
-	FMOVQ 80(R20), F12
-	FMOVQ 112(R20), F1
-	FMOVQ 144(R20), F15
-	FMOVQ 176(R20), F2
-	WORD $0x4e2cd7ee // fadd v14.4s, v31.4s, v12.4s
-	WORD $0x4eacd7fa // fsub v26.4s, v31.4s, v12.4s
-	WORD $0x4e2fd426 // fadd v6.4s, v1.4s, v15.4s
-	WORD $0x4eafd42b // fsub v11.4s, v1.4s, v15.4s
-	WORD $0x4f80937b // fmul v27.4s, v27.4s, v0.s[0]
-	WORD $0x4fa011db // fmla v27.4s, v14.4s, v0.s[1]
-	WORD $0x4f8018db // fmla v27.4s, v6.4s, v0.s[2]
-	WORD $0x4fa09b5a // fmul v26.4s, v26.4s, v0.s[3]
-	WORD $0x4f84117a // fmla v26.4s, v11.4s, v4.s[0]
-	WORD $0x4fa411c2 // fmla v2.4s, v14.4s, v4.s[1]
-	WORD $0x4f8418c2 // fmla v2.4s, v6.4s, v4.s[2]
-	WORD $0x4e28d77b // fadd v27.4s, v27.4s, v8.4s
-	WORD $0x4e28d75a // fadd v26.4s, v26.4s, v8.4s
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	FMOVQ 16(R20), F1
+	FMOVQ 48(R20), F15
+	FMOVQ 80(R20), F2
+	FMOVQ 112(R20), F14
+	FMOVQ 144(R20), F26
+	FMOVQ 176(R20), F6
+	WORD $0x4e22d5eb // fadd v11.4s, v15.4s, v2.4s
+	WORD $0x4ea2d5f5 // fsub v21.4s, v15.4s, v2.4s
+	WORD $0x4e3ad5cd // fadd v13.4s, v14.4s, v26.4s
+	WORD $0x4ebad5d4 // fsub v20.4s, v14.4s, v26.4s
+	WORD $0x4f809021 // fmul v1.4s, v1.4s, v0.s[0]
+	WORD $0x4fa01161 // fmla v1.4s, v11.4s, v0.s[1]
+	WORD $0x4f8019a1 // fmla v1.4s, v13.4s, v0.s[2]
+	WORD $0x4fa09ab5 // fmul v21.4s, v21.4s, v0.s[3]
+	WORD $0x4f841295 // fmla v21.4s, v20.4s, v4.s[0]
+	WORD $0x4fa41166 // fmla v6.4s, v11.4s, v4.s[1]
+	WORD $0x4f8419a6 // fmla v6.4s, v13.4s, v4.s[2]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x4e28d6b5 // fadd v21.4s, v21.4s, v8.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	CBZ R22, set01
 	MOVD R10, R3
 	ADD R4, R3, R3
 	ADD $16, R3, R3
-	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	CMP $4, R15
 	BLT load7Two
-	FMOVQ 0(R3), F21
+	FMOVQ 0(R3), F16
 	B load7Done
 
 load7Two:
 	TBZ $1, R15, load7One
-	FMOVD 0(R3), F21
+	FMOVD 0(R3), F16
 	TBZ $0, R15, load7Done
 	MOVD R3, R7
 	ADD $8, R7, R7
-	VLD1 (R7), V21.S[2]
+	VLD1 (R7), V16.S[2]
 	B load7Done
 
 load7One:
 	CMP $1, R15
 	BNE load7Done
-	FMOVS 0(R3), F21
+	FMOVS 0(R3), F16
 
 load7Done:
-	WORD $0x4e35d77b // fadd v27.4s, v27.4s, v21.4s
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
 	MOVD R10, R8
 	ADD R5, R8, R8
 	ADD $16, R8, R8
-	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
 	CMP $4, R15
 	BLT load8Two
-	FMOVQ 0(R8), F13
+	FMOVQ 0(R8), F18
 	B load8Done
 
 load8Two:
 	TBZ $1, R15, load8One
-	FMOVD 0(R8), F13
+	FMOVD 0(R8), F18
 	TBZ $0, R15, load8Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VLD1 (R11), V13.S[2]
+	VLD1 (R11), V18.S[2]
 	B load8Done
 
 load8One:
 	CMP $1, R15
 	BNE load8Done
-	FMOVS 0(R8), F13
+	FMOVS 0(R8), F18
 
 load8Done:
-	WORD $0x4e2dd75a // fadd v26.4s, v26.4s, v13.4s
+	WORD $0x4e32d6b5 // fadd v21.4s, v21.4s, v18.4s
 	MOVD R10, R12
 	ADD R6, R12, R12
 	ADD $16, R12, R12
-	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
 	CMP $4, R15
 	BLT load9Two
-	FMOVQ 0(R12), F20
+	FMOVQ 0(R12), F30
 	B load9Done
 
 load9Two:
 	TBZ $1, R15, load9One
-	FMOVD 0(R12), F20
+	FMOVD 0(R12), F30
 	TBZ $0, R15, load9Done
 	MOVD R12, R13
 	ADD $8, R13, R13
-	VLD1 (R13), V20.S[2]
+	VLD1 (R13), V30.S[2]
 	B load9Done
 
 load9One:
 	CMP $1, R15
 	BNE load9Done
-	FMOVS 0(R12), F20
+	FMOVS 0(R12), F30
 
 load9Done:
-	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
 
 set01:
-	WORD $0x4e2af442 // fmax v2.4s, v2.4s, v10.4s
+	WORD $0x6ea6e553 // fcmgt v19.4s, v10.4s, v6.4s
+	VBIT V19.B16, V10.B16, V6.B16
 	MOVD R9, R25
 	ADD R6, R25, R25
 	ADD $16, R25, R25
 	CMP $4, R15
 	BLT store10Two
-	FMOVQ F2, 0(R25)
+	FMOVQ F6, 0(R25)
 	B store10Done
 
 store10Two:
 	TBZ $1, R15, store10One
-	FMOVD F2, 0(R25)
+	FMOVD F6, 0(R25)
 	TBZ $0, R15, store10Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VST1 V2.S[2], (R1)
+	VST1 V6.S[2], (R1)
 	B store10Done
 
 store10One:
 	CMP $1, R15
 	BNE store10Done
-	FMOVS F2, 0(R25)
+	FMOVS F6, 0(R25)
 
 store10Done:
-	WORD $0x4e2af75a // fmax v26.4s, v26.4s, v10.4s
+	WORD $0x6eb5e556 // fcmgt v22.4s, v10.4s, v21.4s
+	VBIT V22.B16, V10.B16, V21.B16
 	MOVD R9, R2
 	ADD R5, R2, R2
 	ADD $16, R2, R2
 	CMP $4, R15
 	BLT store11Two
-	FMOVQ F26, 0(R2)
+	FMOVQ F21, 0(R2)
 	B store11Done
 
 store11Two:
 	TBZ $1, R15, store11One
-	FMOVD F26, 0(R2)
+	FMOVD F21, 0(R2)
 	TBZ $0, R15, store11Done
 	MOVD R2, R3
 	ADD $8, R3, R3
-	VST1 V26.S[2], (R3)
+	VST1 V21.S[2], (R3)
 	B store11Done
 
 store11One:
 	CMP $1, R15
 	BNE store11Done
-	FMOVS F26, 0(R2)
+	FMOVS F21, 0(R2)
 
 store11Done:
-	WORD $0x4e2af77b // fmax v27.4s, v27.4s, v10.4s
+	WORD $0x6ea1e558 // fcmgt v24.4s, v10.4s, v1.4s
+	VBIT V24.B16, V10.B16, V1.B16
 	MOVD R9, R7
 	ADD R4, R7, R7
 	ADD $16, R7, R7
 	CMP $4, R15
 	BLT store12Two
-	FMOVQ F27, 0(R7)
+	FMOVQ F1, 0(R7)
 	B store12Done
 
 store12Two:
 	TBZ $1, R15, store12One
-	FMOVD F27, 0(R7)
+	FMOVD F1, 0(R7)
 	TBZ $0, R15, store12Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VST1 V27.S[2], (R8)
+	VST1 V1.S[2], (R8)
 	B store12Done
 
 store12One:
 	CMP $1, R15
 	BNE store12Done
-	FMOVS F27, 0(R7)
+	FMOVS F1, 0(R7)
 
 store12Done:
 	CMP $1, R23
@@ -14928,338 +15340,344 @@ store12Done:
 	MOVD 48(R0), R11
 	ADD R11, R9, R9
 	ADD R11, R10, R10
-	FMOVQ 192(R20), F16
-	FMOVQ 224(R20), F18
-	FMOVQ 256(R20), F30
-	FMOVQ 288(R20), F19
-	FMOVQ 320(R20), F22
-	FMOVQ 352(R20), F24
-	WORD $0x4e3ed659 // fadd v25.4s, v18.4s, v30.4s
-	WORD $0x4ebed643 // fsub v3.4s, v18.4s, v30.4s
-	WORD $0x4e36d67c // fadd v28.4s, v19.4s, v22.4s
-	WORD $0x4eb6d665 // fsub v5.4s, v19.4s, v22.4s
-	WORD $0x4f809210 // fmul v16.4s, v16.4s, v0.s[0]
-	WORD $0x4fa01330 // fmla v16.4s, v25.4s, v0.s[1]
-	WORD $0x4f801b90 // fmla v16.4s, v28.4s, v0.s[2]
-	WORD $0x4fa09863 // fmul v3.4s, v3.4s, v0.s[3]
-	WORD $0x4f8410a3 // fmla v3.4s, v5.4s, v4.s[0]
-	WORD $0x4fa41338 // fmla v24.4s, v25.4s, v4.s[1]
-	WORD $0x4f841b98 // fmla v24.4s, v28.4s, v4.s[2]
-	WORD $0x4e27d610 // fadd v16.4s, v16.4s, v7.4s
-	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	WORD $0x4e27d718 // fadd v24.4s, v24.4s, v7.4s
+	FMOVQ 192(R20), F25
+	FMOVQ 224(R20), F3
+	FMOVQ 256(R20), F28
+	FMOVQ 288(R20), F17
+	FMOVQ 320(R20), F23
+	FMOVQ 352(R20), F27
+	WORD $0x4e3cd47d // fadd v29.4s, v3.4s, v28.4s
+	WORD $0x4ebcd47f // fsub v31.4s, v3.4s, v28.4s
+	WORD $0x4e37d625 // fadd v5.4s, v17.4s, v23.4s
+	WORD $0x4eb7d62c // fsub v12.4s, v17.4s, v23.4s
+	WORD $0x4f809339 // fmul v25.4s, v25.4s, v0.s[0]
+	WORD $0x4fa013b9 // fmla v25.4s, v29.4s, v0.s[1]
+	WORD $0x4f8018b9 // fmla v25.4s, v5.4s, v0.s[2]
+	WORD $0x4fa09bff // fmul v31.4s, v31.4s, v0.s[3]
+	WORD $0x4f84119f // fmla v31.4s, v12.4s, v4.s[0]
+	WORD $0x4fa413bb // fmla v27.4s, v29.4s, v4.s[1]
+	WORD $0x4f8418bb // fmla v27.4s, v5.4s, v4.s[2]
+	WORD $0x4e27d739 // fadd v25.4s, v25.4s, v7.4s
+	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
+	WORD $0x4e27d77b // fadd v27.4s, v27.4s, v7.4s
 	CBZ R22, set10
 	MOVD R10, R12
 	ADD R4, R12, R12
-	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	CMP $4, R14
 	BLT load13Two
-	FMOVQ 0(R12), F23
+	FMOVQ 0(R12), F15
 	B load13Done
 
 load13Two:
 	TBZ $1, R14, load13One
-	FMOVD 0(R12), F23
+	FMOVD 0(R12), F15
 	TBZ $0, R14, load13Done
 	MOVD R12, R13
 	ADD $8, R13, R13
-	VLD1 (R13), V23.S[2]
+	VLD1 (R13), V15.S[2]
 	B load13Done
 
 load13One:
 	CMP $1, R14
 	BNE load13Done
-	FMOVS 0(R12), F23
+	FMOVS 0(R12), F15
 
 load13Done:
-	WORD $0x4e37d610 // fadd v16.4s, v16.4s, v23.4s
+	WORD $0x4e2fd739 // fadd v25.4s, v25.4s, v15.4s
 	MOVD R10, R25
 	ADD R5, R25, R25
-	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	CMP $4, R14
 	BLT load14Two
-	FMOVQ 0(R25), F29
+	FMOVQ 0(R25), F2
 	B load14Done
 
 load14Two:
 	TBZ $1, R14, load14One
-	FMOVD 0(R25), F29
+	FMOVD 0(R25), F2
 	TBZ $0, R14, load14Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VLD1 (R1), V29.S[2]
+	VLD1 (R1), V2.S[2]
 	B load14Done
 
 load14One:
 	CMP $1, R14
 	BNE load14Done
-	FMOVS 0(R25), F29
+	FMOVS 0(R25), F2
 
 load14Done:
-	WORD $0x4e3dd463 // fadd v3.4s, v3.4s, v29.4s
+	WORD $0x4e22d7ff // fadd v31.4s, v31.4s, v2.4s
 	MOVD R10, R2
 	ADD R6, R2, R2
-	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	CMP $4, R14
 	BLT load15Two
-	FMOVQ 0(R2), F17
+	FMOVQ 0(R2), F14
 	B load15Done
 
 load15Two:
 	TBZ $1, R14, load15One
-	FMOVD 0(R2), F17
+	FMOVD 0(R2), F14
 	TBZ $0, R14, load15Done
 	MOVD R2, R3
 	ADD $8, R3, R3
-	VLD1 (R3), V17.S[2]
+	VLD1 (R3), V14.S[2]
 	B load15Done
 
 load15One:
 	CMP $1, R14
 	BNE load15Done
-	FMOVS 0(R2), F17
+	FMOVS 0(R2), F14
 
 load15Done:
-	WORD $0x4e31d718 // fadd v24.4s, v24.4s, v17.4s
+	WORD $0x4e2ed77b // fadd v27.4s, v27.4s, v14.4s
 
 set10:
-	WORD $0x4e29f718 // fmax v24.4s, v24.4s, v9.4s
+	WORD $0x6ebbe53a // fcmgt v26.4s, v9.4s, v27.4s
+	VBIT V26.B16, V9.B16, V27.B16
 	MOVD R9, R7
 	ADD R6, R7, R7
 	CMP $4, R14
 	BLT store16Two
-	FMOVQ F24, 0(R7)
+	FMOVQ F27, 0(R7)
 	B store16Done
 
 store16Two:
 	TBZ $1, R14, store16One
-	FMOVD F24, 0(R7)
+	FMOVD F27, 0(R7)
 	TBZ $0, R14, store16Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VST1 V24.S[2], (R8)
+	VST1 V27.S[2], (R8)
 	B store16Done
 
 store16One:
 	CMP $1, R14
 	BNE store16Done
-	FMOVS F24, 0(R7)
+	FMOVS F27, 0(R7)
 
 store16Done:
-	WORD $0x4e29f463 // fmax v3.4s, v3.4s, v9.4s
+	WORD $0x6ebfe52b // fcmgt v11.4s, v9.4s, v31.4s
+	VBIT V11.B16, V9.B16, V31.B16
 	MOVD R9, R11
 	ADD R5, R11, R11
 	CMP $4, R14
 	BLT store17Two
-	FMOVQ F3, 0(R11)
+	FMOVQ F31, 0(R11)
 	B store17Done
 
 store17Two:
 	TBZ $1, R14, store17One
-	FMOVD F3, 0(R11)
+	FMOVD F31, 0(R11)
 	TBZ $0, R14, store17Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VST1 V3.S[2], (R12)
+	VST1 V31.S[2], (R12)
 	B store17Done
 
 store17One:
 	CMP $1, R14
 	BNE store17Done
-	FMOVS F3, 0(R11)
+	FMOVS F31, 0(R11)
 
 store17Done:
-	WORD $0x4e29f610 // fmax v16.4s, v16.4s, v9.4s
+	WORD $0x6eb9e52d // fcmgt v13.4s, v9.4s, v25.4s
+	VBIT V13.B16, V9.B16, V25.B16
 	MOVD R9, R13
 	ADD R4, R13, R13
 	CMP $4, R14
 	BLT store18Two
-	FMOVQ F16, 0(R13)
+	FMOVQ F25, 0(R13)
 	B store18Done
 
 store18Two:
 	TBZ $1, R14, store18One
-	FMOVD F16, 0(R13)
+	FMOVD F25, 0(R13)
 	TBZ $0, R14, store18Done
 	MOVD R13, R25
 	ADD $8, R25, R25
-	VST1 V16.S[2], (R25)
+	VST1 V25.S[2], (R25)
 	B store18Done
 
 store18One:
 	CMP $1, R14
 	BNE store18Done
-	FMOVS F16, 0(R13)
+	FMOVS F25, 0(R13)
 
 store18Done:
-	FMOVQ 208(R20), F31
-	FMOVQ 240(R20), F12
-	FMOVQ 272(R20), F1
-	FMOVQ 304(R20), F15
-	FMOVQ 336(R20), F14
-	FMOVQ 368(R20), F6
-	WORD $0x4e21d58b // fadd v11.4s, v12.4s, v1.4s
-	WORD $0x4ea1d595 // fsub v21.4s, v12.4s, v1.4s
-	WORD $0x4e2ed5ed // fadd v13.4s, v15.4s, v14.4s
-	WORD $0x4eaed5fb // fsub v27.4s, v15.4s, v14.4s
-	WORD $0x4f8093ff // fmul v31.4s, v31.4s, v0.s[0]
-	WORD $0x4fa0117f // fmla v31.4s, v11.4s, v0.s[1]
-	WORD $0x4f8019bf // fmla v31.4s, v13.4s, v0.s[2]
-	WORD $0x4fa09ab5 // fmul v21.4s, v21.4s, v0.s[3]
-	WORD $0x4f841375 // fmla v21.4s, v27.4s, v4.s[0]
-	WORD $0x4fa41166 // fmla v6.4s, v11.4s, v4.s[1]
-	WORD $0x4f8419a6 // fmla v6.4s, v13.4s, v4.s[2]
-	WORD $0x4e28d7ff // fadd v31.4s, v31.4s, v8.4s
-	WORD $0x4e28d6b5 // fadd v21.4s, v21.4s, v8.4s
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	FMOVQ 208(R20), F20
+	FMOVQ 240(R20), F16
+	FMOVQ 272(R20), F18
+	FMOVQ 304(R20), F30
+	FMOVQ 336(R20), F6
+	FMOVQ 368(R20), F19
+	WORD $0x4e32d615 // fadd v21.4s, v16.4s, v18.4s
+	WORD $0x4eb2d616 // fsub v22.4s, v16.4s, v18.4s
+	WORD $0x4e26d7c1 // fadd v1.4s, v30.4s, v6.4s
+	WORD $0x4ea6d7d8 // fsub v24.4s, v30.4s, v6.4s
+	WORD $0x4f809294 // fmul v20.4s, v20.4s, v0.s[0]
+	WORD $0x4fa012b4 // fmla v20.4s, v21.4s, v0.s[1]
+	WORD $0x4f801834 // fmla v20.4s, v1.4s, v0.s[2]
+	WORD $0x4fa09ad6 // fmul v22.4s, v22.4s, v0.s[3]
+	WORD $0x4f841316 // fmla v22.4s, v24.4s, v4.s[0]
+	WORD $0x4fa412b3 // fmla v19.4s, v21.4s, v4.s[1]
+	WORD $0x4f841833 // fmla v19.4s, v1.4s, v4.s[2]
+	WORD $0x4e28d694 // fadd v20.4s, v20.4s, v8.4s
+	WORD $0x4e28d6d6 // fadd v22.4s, v22.4s, v8.4s
+	WORD $0x4e28d673 // fadd v19.4s, v19.4s, v8.4s
 	CBZ R22, set11
 	MOVD R10, R1
 	ADD R4, R1, R1
 	ADD $16, R1, R1
-	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
 	CMP $4, R15
 	BLT load19Two
-	FMOVQ 0(R1), F2
+	FMOVQ 0(R1), F3
 	B load19Done
 
 load19Two:
 	TBZ $1, R15, load19One
-	FMOVD 0(R1), F2
+	FMOVD 0(R1), F3
 	TBZ $0, R15, load19Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VLD1 (R2), V2.S[2]
+	VLD1 (R2), V3.S[2]
 	B load19Done
 
 load19One:
 	CMP $1, R15
 	BNE load19Done
-	FMOVS 0(R1), F2
+	FMOVS 0(R1), F3
 
 load19Done:
-	WORD $0x4e22d7ff // fadd v31.4s, v31.4s, v2.4s
+	WORD $0x4e23d694 // fadd v20.4s, v20.4s, v3.4s
 	MOVD R10, R3
 	ADD R5, R3, R3
 	ADD $16, R3, R3
-	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
 	CMP $4, R15
 	BLT load20Two
-	FMOVQ 0(R3), F26
+	FMOVQ 0(R3), F28
 	B load20Done
 
 load20Two:
 	TBZ $1, R15, load20One
-	FMOVD 0(R3), F26
+	FMOVD 0(R3), F28
 	TBZ $0, R15, load20Done
 	MOVD R3, R7
 	ADD $8, R7, R7
-	VLD1 (R7), V26.S[2]
+	VLD1 (R7), V28.S[2]
 	B load20Done
 
 load20One:
 	CMP $1, R15
 	BNE load20Done
-	FMOVS 0(R3), F26
+	FMOVS 0(R3), F28
 
 load20Done:
-	WORD $0x4e3ad6b5 // fadd v21.4s, v21.4s, v26.4s
+	WORD $0x4e3cd6d6 // fadd v22.4s, v22.4s, v28.4s
 	MOVD R10, R8
 	ADD R6, R8, R8
 	ADD $16, R8, R8
-	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
 	CMP $4, R15
 	BLT load21Two
-	FMOVQ 0(R8), F20
+	FMOVQ 0(R8), F17
 	B load21Done
 
 load21Two:
 	TBZ $1, R15, load21One
-	FMOVD 0(R8), F20
+	FMOVD 0(R8), F17
 	TBZ $0, R15, load21Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VLD1 (R11), V20.S[2]
+	VLD1 (R11), V17.S[2]
 	B load21Done
 
 load21One:
 	CMP $1, R15
 	BNE load21Done
-	FMOVS 0(R8), F20
+	FMOVS 0(R8), F17
 
 load21Done:
-	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
+	WORD $0x4e31d673 // fadd v19.4s, v19.4s, v17.4s
 
 set11:
-	WORD $0x4e2af4c6 // fmax v6.4s, v6.4s, v10.4s
+	WORD $0x6eb3e557 // fcmgt v23.4s, v10.4s, v19.4s
+	VBIT V23.B16, V10.B16, V19.B16
 	MOVD R9, R12
 	ADD R6, R12, R12
 	ADD $16, R12, R12
 	CMP $4, R15
 	BLT store22Two
-	FMOVQ F6, 0(R12)
+	FMOVQ F19, 0(R12)
 	B store22Done
 
 store22Two:
 	TBZ $1, R15, store22One
-	FMOVD F6, 0(R12)
+	FMOVD F19, 0(R12)
 	TBZ $0, R15, store22Done
 	MOVD R12, R13
 	ADD $8, R13, R13
-	VST1 V6.S[2], (R13)
+	VST1 V19.S[2], (R13)
 	B store22Done
 
 store22One:
 	CMP $1, R15
 	BNE store22Done
-	FMOVS F6, 0(R12)
+	FMOVS F19, 0(R12)
 
 store22Done:
-	WORD $0x4e2af6b5 // fmax v21.4s, v21.4s, v10.4s
+	WORD $0x6eb6e55d // fcmgt v29.4s, v10.4s, v22.4s
+	VBIT V29.B16, V10.B16, V22.B16
 	MOVD R9, R25
 	ADD R5, R25, R25
 	ADD $16, R25, R25
 	CMP $4, R15
 	BLT store23Two
-	FMOVQ F21, 0(R25)
+	FMOVQ F22, 0(R25)
 	B store23Done
 
 store23Two:
 	TBZ $1, R15, store23One
-	FMOVD F21, 0(R25)
+	FMOVD F22, 0(R25)
 	TBZ $0, R15, store23Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VST1 V21.S[2], (R1)
+	VST1 V22.S[2], (R1)
 	B store23Done
 
 store23One:
 	CMP $1, R15
 	BNE store23Done
-	FMOVS F21, 0(R25)
+	FMOVS F22, 0(R25)
 
 store23Done:
-	WORD $0x4e2af7ff // fmax v31.4s, v31.4s, v10.4s
+	WORD $0x6eb4e545 // fcmgt v5.4s, v10.4s, v20.4s
+	VBIT V5.B16, V10.B16, V20.B16
 	MOVD R9, R2
 	ADD R4, R2, R2
 	ADD $16, R2, R2
 	CMP $4, R15
 	BLT store24Two
-	FMOVQ F31, 0(R2)
+	FMOVQ F20, 0(R2)
 	B store24Done
 
 store24Two:
 	TBZ $1, R15, store24One
-	FMOVD F31, 0(R2)
+	FMOVD F20, 0(R2)
 	TBZ $0, R15, store24Done
 	MOVD R2, R3
 	ADD $8, R3, R3
-	VST1 V31.S[2], (R3)
+	VST1 V20.S[2], (R3)
 	B store24Done
 
 store24One:
 	CMP $1, R15
 	BNE store24Done
-	FMOVS F31, 0(R2)
+	FMOVS F20, 0(R2)
 
 store24Done:
 	CMP $2, R23
@@ -15267,338 +15685,344 @@ store24Done:
 	MOVD 48(R0), R7
 	ADD R7, R9, R9
 	ADD R7, R10, R10
-	FMOVQ 384(R20), F18
-	FMOVQ 416(R20), F30
-	FMOVQ 448(R20), F19
-	FMOVQ 480(R20), F22
-	FMOVQ 512(R20), F25
-	FMOVQ 544(R20), F28
-	WORD $0x4e33d7c5 // fadd v5.4s, v30.4s, v19.4s
-	WORD $0x4eb3d7d7 // fsub v23.4s, v30.4s, v19.4s
-	WORD $0x4e39d6dd // fadd v29.4s, v22.4s, v25.4s
-	WORD $0x4eb9d6d0 // fsub v16.4s, v22.4s, v25.4s
-	WORD $0x4f809252 // fmul v18.4s, v18.4s, v0.s[0]
-	WORD $0x4fa010b2 // fmla v18.4s, v5.4s, v0.s[1]
-	WORD $0x4f801bb2 // fmla v18.4s, v29.4s, v0.s[2]
-	WORD $0x4fa09af7 // fmul v23.4s, v23.4s, v0.s[3]
-	WORD $0x4f841217 // fmla v23.4s, v16.4s, v4.s[0]
-	WORD $0x4fa410bc // fmla v28.4s, v5.4s, v4.s[1]
-	WORD $0x4f841bbc // fmla v28.4s, v29.4s, v4.s[2]
-	WORD $0x4e27d652 // fadd v18.4s, v18.4s, v7.4s
-	WORD $0x4e27d6f7 // fadd v23.4s, v23.4s, v7.4s
-	WORD $0x4e27d79c // fadd v28.4s, v28.4s, v7.4s
+	FMOVQ 384(R20), F12
+	FMOVQ 416(R20), F15
+	FMOVQ 448(R20), F2
+	FMOVQ 480(R20), F14
+	FMOVQ 512(R20), F27
+	FMOVQ 544(R20), F26
+	WORD $0x4e22d5ff // fadd v31.4s, v15.4s, v2.4s
+	WORD $0x4ea2d5eb // fsub v11.4s, v15.4s, v2.4s
+	WORD $0x4e3bd5d9 // fadd v25.4s, v14.4s, v27.4s
+	WORD $0x4ebbd5cd // fsub v13.4s, v14.4s, v27.4s
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x4fa013ec // fmla v12.4s, v31.4s, v0.s[1]
+	WORD $0x4f801b2c // fmla v12.4s, v25.4s, v0.s[2]
+	WORD $0x4fa0996b // fmul v11.4s, v11.4s, v0.s[3]
+	WORD $0x4f8411ab // fmla v11.4s, v13.4s, v4.s[0]
+	WORD $0x4fa413fa // fmla v26.4s, v31.4s, v4.s[1]
+	WORD $0x4f841b3a // fmla v26.4s, v25.4s, v4.s[2]
+	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
+	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
+	WORD $0x4e27d75a // fadd v26.4s, v26.4s, v7.4s
 	CBZ R22, set20
 	MOVD R10, R8
 	ADD R4, R8, R8
-	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
 	CMP $4, R14
 	BLT load25Two
-	FMOVQ 0(R8), F24
+	FMOVQ 0(R8), F16
 	B load25Done
 
 load25Two:
 	TBZ $1, R14, load25One
-	FMOVD 0(R8), F24
+	FMOVD 0(R8), F16
 	TBZ $0, R14, load25Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VLD1 (R11), V24.S[2]
+	VLD1 (R11), V16.S[2]
 	B load25Done
 
 load25One:
 	CMP $1, R14
 	BNE load25Done
-	FMOVS 0(R8), F24
+	FMOVS 0(R8), F16
 
 load25Done:
-	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	MOVD R10, R12
 	ADD R5, R12, R12
-	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
 	CMP $4, R14
 	BLT load26Two
-	FMOVQ 0(R12), F3
+	FMOVQ 0(R12), F18
 	B load26Done
 
 load26Two:
 	TBZ $1, R14, load26One
-	FMOVD 0(R12), F3
+	FMOVD 0(R12), F18
 	TBZ $0, R14, load26Done
 	MOVD R12, R13
 	ADD $8, R13, R13
-	VLD1 (R13), V3.S[2]
+	VLD1 (R13), V18.S[2]
 	B load26Done
 
 load26One:
 	CMP $1, R14
 	BNE load26Done
-	FMOVS 0(R12), F3
+	FMOVS 0(R12), F18
 
 load26Done:
-	WORD $0x4e23d6f7 // fadd v23.4s, v23.4s, v3.4s
+	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
 	MOVD R10, R25
 	ADD R6, R25, R25
-	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
 	CMP $4, R14
 	BLT load27Two
-	FMOVQ 0(R25), F17
+	FMOVQ 0(R25), F30
 	B load27Done
 
 load27Two:
 	TBZ $1, R14, load27One
-	FMOVD 0(R25), F17
+	FMOVD 0(R25), F30
 	TBZ $0, R14, load27Done
 	MOVD R25, R1
 	ADD $8, R1, R1
-	VLD1 (R1), V17.S[2]
+	VLD1 (R1), V30.S[2]
 	B load27Done
 
 load27One:
 	CMP $1, R14
 	BNE load27Done
-	FMOVS 0(R25), F17
+	FMOVS 0(R25), F30
 
 load27Done:
-	WORD $0x4e31d79c // fadd v28.4s, v28.4s, v17.4s
+	WORD $0x4e3ed75a // fadd v26.4s, v26.4s, v30.4s
 
 set20:
-	WORD $0x4e29f79c // fmax v28.4s, v28.4s, v9.4s
+	WORD $0x6ebae526 // fcmgt v6.4s, v9.4s, v26.4s
+	VBIT V6.B16, V9.B16, V26.B16
 	MOVD R9, R2
 	ADD R6, R2, R2
 	CMP $4, R14
 	BLT store28Two
-	FMOVQ F28, 0(R2)
+	FMOVQ F26, 0(R2)
 	B store28Done
 
 store28Two:
 	TBZ $1, R14, store28One
-	FMOVD F28, 0(R2)
+	FMOVD F26, 0(R2)
 	TBZ $0, R14, store28Done
 	MOVD R2, R3
 	ADD $8, R3, R3
-	VST1 V28.S[2], (R3)
+	VST1 V26.S[2], (R3)
 	B store28Done
 
 store28One:
 	CMP $1, R14
 	BNE store28Done
-	FMOVS F28, 0(R2)
+	FMOVS F26, 0(R2)
 
 store28Done:
-	WORD $0x4e29f6f7 // fmax v23.4s, v23.4s, v9.4s
+	WORD $0x6eabe535 // fcmgt v21.4s, v9.4s, v11.4s
+	VBIT V21.B16, V9.B16, V11.B16
 	MOVD R9, R7
 	ADD R5, R7, R7
 	CMP $4, R14
 	BLT store29Two
-	FMOVQ F23, 0(R7)
+	FMOVQ F11, 0(R7)
 	B store29Done
 
 store29Two:
 	TBZ $1, R14, store29One
-	FMOVD F23, 0(R7)
+	FMOVD F11, 0(R7)
 	TBZ $0, R14, store29Done
 	MOVD R7, R8
 	ADD $8, R8, R8
-	VST1 V23.S[2], (R8)
+	VST1 V11.S[2], (R8)
 	B store29Done
 
 store29One:
 	CMP $1, R14
 	BNE store29Done
-	FMOVS F23, 0(R7)
+	FMOVS F11, 0(R7)
 
 store29Done:
-	WORD $0x4e29f652 // fmax v18.4s, v18.4s, v9.4s
+	WORD $0x6eace521 // fcmgt v1.4s, v9.4s, v12.4s
+	VBIT V1.B16, V9.B16, V12.B16
 	MOVD R9, R11
 	ADD R4, R11, R11
 	CMP $4, R14
 	BLT store30Two
-	FMOVQ F18, 0(R11)
+	FMOVQ F12, 0(R11)
 	B store30Done
 
 store30Two:
 	TBZ $1, R14, store30One
-	FMOVD F18, 0(R11)
+	FMOVD F12, 0(R11)
 	TBZ $0, R14, store30Done
 	MOVD R11, R12
 	ADD $8, R12, R12
-	VST1 V18.S[2], (R12)
+	VST1 V12.S[2], (R12)
 	B store30Done
 
 store30One:
 	CMP $1, R14
 	BNE store30Done
-	FMOVS F18, 0(R11)
+	FMOVS F12, 0(R11)
 
 store30Done:
-	FMOVQ 400(R20), F12
-	FMOVQ 432(R20), F1
-	FMOVQ 464(R20), F15
-	FMOVQ 496(R20), F14
-	FMOVQ 528(R20), F11
-	FMOVQ 560(R20), F13
-	WORD $0x4e2fd43b // fadd v27.4s, v1.4s, v15.4s
-	WORD $0x4eafd422 // fsub v2.4s, v1.4s, v15.4s
-	WORD $0x4e2bd5da // fadd v26.4s, v14.4s, v11.4s
-	WORD $0x4eabd5df // fsub v31.4s, v14.4s, v11.4s
-	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
-	WORD $0x4fa0136c // fmla v12.4s, v27.4s, v0.s[1]
-	WORD $0x4f801b4c // fmla v12.4s, v26.4s, v0.s[2]
-	WORD $0x4fa09842 // fmul v2.4s, v2.4s, v0.s[3]
-	WORD $0x4f8413e2 // fmla v2.4s, v31.4s, v4.s[0]
-	WORD $0x4fa4136d // fmla v13.4s, v27.4s, v4.s[1]
-	WORD $0x4f841b4d // fmla v13.4s, v26.4s, v4.s[2]
-	WORD $0x4e28d58c // fadd v12.4s, v12.4s, v8.4s
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x4e28d5ad // fadd v13.4s, v13.4s, v8.4s
+	FMOVQ 400(R20), F24
+	FMOVQ 432(R20), F3
+	FMOVQ 464(R20), F28
+	FMOVQ 496(R20), F17
+	FMOVQ 528(R20), F19
+	FMOVQ 560(R20), F23
+	WORD $0x4e3cd476 // fadd v22.4s, v3.4s, v28.4s
+	WORD $0x4ebcd47d // fsub v29.4s, v3.4s, v28.4s
+	WORD $0x4e33d634 // fadd v20.4s, v17.4s, v19.4s
+	WORD $0x4eb3d625 // fsub v5.4s, v17.4s, v19.4s
+	WORD $0x4f809318 // fmul v24.4s, v24.4s, v0.s[0]
+	WORD $0x4fa012d8 // fmla v24.4s, v22.4s, v0.s[1]
+	WORD $0x4f801a98 // fmla v24.4s, v20.4s, v0.s[2]
+	WORD $0x4fa09bbd // fmul v29.4s, v29.4s, v0.s[3]
+	WORD $0x4f8410bd // fmla v29.4s, v5.4s, v4.s[0]
+	WORD $0x4fa412d7 // fmla v23.4s, v22.4s, v4.s[1]
+	WORD $0x4f841a97 // fmla v23.4s, v20.4s, v4.s[2]
+	WORD $0x4e28d718 // fadd v24.4s, v24.4s, v8.4s
+	WORD $0x4e28d7bd // fadd v29.4s, v29.4s, v8.4s
+	WORD $0x4e28d6f7 // fadd v23.4s, v23.4s, v8.4s
 	CBZ R22, set21
 	MOVD R10, R13
 	ADD R4, R13, R13
 	ADD $16, R13, R13
-	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	CMP $4, R15
 	BLT load31Two
-	FMOVQ 0(R13), F6
+	FMOVQ 0(R13), F15
 	B load31Done
 
 load31Two:
 	TBZ $1, R15, load31One
-	FMOVD 0(R13), F6
+	FMOVD 0(R13), F15
 	TBZ $0, R15, load31Done
 	MOVD R13, R25
 	ADD $8, R25, R25
-	VLD1 (R25), V6.S[2]
+	VLD1 (R25), V15.S[2]
 	B load31Done
 
 load31One:
 	CMP $1, R15
 	BNE load31Done
-	FMOVS 0(R13), F6
+	FMOVS 0(R13), F15
 
 load31Done:
-	WORD $0x4e26d58c // fadd v12.4s, v12.4s, v6.4s
+	WORD $0x4e2fd718 // fadd v24.4s, v24.4s, v15.4s
 	MOVD R10, R1
 	ADD R5, R1, R1
 	ADD $16, R1, R1
-	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
 	CMP $4, R15
 	BLT load32Two
-	FMOVQ 0(R1), F21
+	FMOVQ 0(R1), F2
 	B load32Done
 
 load32Two:
 	TBZ $1, R15, load32One
-	FMOVD 0(R1), F21
+	FMOVD 0(R1), F2
 	TBZ $0, R15, load32Done
 	MOVD R1, R2
 	ADD $8, R2, R2
-	VLD1 (R2), V21.S[2]
+	VLD1 (R2), V2.S[2]
 	B load32Done
 
 load32One:
 	CMP $1, R15
 	BNE load32Done
-	FMOVS 0(R1), F21
+	FMOVS 0(R1), F2
 
 load32Done:
-	WORD $0x4e35d442 // fadd v2.4s, v2.4s, v21.4s
+	WORD $0x4e22d7bd // fadd v29.4s, v29.4s, v2.4s
 	MOVD R10, R3
 	ADD R6, R3, R3
 	ADD $16, R3, R3
-	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
 	CMP $4, R15
 	BLT load33Two
-	FMOVQ 0(R3), F20
+	FMOVQ 0(R3), F14
 	B load33Done
 
 load33Two:
 	TBZ $1, R15, load33One
-	FMOVD 0(R3), F20
+	FMOVD 0(R3), F14
 	TBZ $0, R15, load33Done
 	MOVD R3, R7
 	ADD $8, R7, R7
-	VLD1 (R7), V20.S[2]
+	VLD1 (R7), V14.S[2]
 	B load33Done
 
 load33One:
 	CMP $1, R15
 	BNE load33Done
-	FMOVS 0(R3), F20
+	FMOVS 0(R3), F14
 
 load33Done:
-	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
+	WORD $0x4e2ed6f7 // fadd v23.4s, v23.4s, v14.4s
 
 set21:
-	WORD $0x4e2af5ad // fmax v13.4s, v13.4s, v10.4s
+	WORD $0x6eb7e55b // fcmgt v27.4s, v10.4s, v23.4s
+	VBIT V27.B16, V10.B16, V23.B16
 	MOVD R9, R8
 	ADD R6, R8, R8
 	ADD $16, R8, R8
 	CMP $4, R15
 	BLT store34Two
-	FMOVQ F13, 0(R8)
+	FMOVQ F23, 0(R8)
 	B store34Done
 
 store34Two:
 	TBZ $1, R15, store34One
-	FMOVD F13, 0(R8)
+	FMOVD F23, 0(R8)
 	TBZ $0, R15, store34Done
 	MOVD R8, R11
 	ADD $8, R11, R11
-	VST1 V13.S[2], (R11)
+	VST1 V23.S[2], (R11)
 	B store34Done
 
 store34One:
 	CMP $1, R15
 	BNE store34Done
-	FMOVS F13, 0(R8)
+	FMOVS F23, 0(R8)
 
 store34Done:
-	WORD $0x4e2af442 // fmax v2.4s, v2.4s, v10.4s
+	WORD $0x6ebde55f // fcmgt v31.4s, v10.4s, v29.4s
+	VBIT V31.B16, V10.B16, V29.B16
 	MOVD R9, R12
 	ADD R5, R12, R12
 	ADD $16, R12, R12
 	CMP $4, R15
 	BLT store35Two
-	FMOVQ F2, 0(R12)
+	FMOVQ F29, 0(R12)
 	B store35Done
 
 store35Two:
 	TBZ $1, R15, store35One
-	FMOVD F2, 0(R12)
+	FMOVD F29, 0(R12)
 	TBZ $0, R15, store35Done
 	MOVD R12, R13
 	ADD $8, R13, R13
-	VST1 V2.S[2], (R13)
+	VST1 V29.S[2], (R13)
 	B store35Done
 
 store35One:
 	CMP $1, R15
 	BNE store35Done
-	FMOVS F2, 0(R12)
+	FMOVS F29, 0(R12)
 
 store35Done:
-	WORD $0x4e2af58c // fmax v12.4s, v12.4s, v10.4s
+	WORD $0x6eb8e559 // fcmgt v25.4s, v10.4s, v24.4s
+	VBIT V25.B16, V10.B16, V24.B16
 	MOVD R9, R25
 	ADD R4, R25, R25
 	ADD $16, R25, R25
 	CMP $4, R15
 	BLT store36Two
-	FMOVQ F12, 0(R25)
+	FMOVQ F24, 0(R25)
 	B store36Done
 
 store36Two:
 	TBZ $1, R15, store36One
-	FMOVD F12, 0(R25)
+	FMOVD F24, 0(R25)
 	TBZ $0, R15, store36Done
 	MOVD R25, R10
 	ADD $8, R10, R10
-	VST1 V12.S[2], (R10)
+	VST1 V24.S[2], (R10)
 	B store36Done
 
 store36One:
 	CMP $1, R15
 	BNE store36Done
-	FMOVS F12, 0(R25)
+	FMOVS F24, 0(R25)
 
 store36Done:
 

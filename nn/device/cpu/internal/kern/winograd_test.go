@@ -83,9 +83,9 @@ func TestWinogradSpread(t *testing.T) {
 			run  func(*Spread)
 			m    [][]float64
 		}{{"source", w.Source, source}, {"grad", w.Grad, transposed(result)}, {"weight", w.Weight, weight}} {
-			for _, n := range []int{s.Lanes, s.Lanes - 1, 1} {
+			for n := 1; n <= s.Lanes; n++ {
 				for tiles := 1; tiles <= 3; tiles++ {
-					if err := checkSpread(s, k.run, k.m, n, tiles); err != nil {
+					if err := checkSpread(s, k.run, k.m, n, tiles, ending(t)); err != nil {
 						t.Fatalf("%s, %d channels, %d tiles: %v", k.name, n, tiles, err)
 					}
 				}
@@ -94,14 +94,17 @@ func TestWinogradSpread(t *testing.T) {
 	})
 }
 
-func checkSpread(s *Set, run func(*Spread), m [][]float64, n, tiles int) error {
+// operand makes n elements of what a transform reads.
+type operand = func(r *rand.Rand, n int) []float32
+
+func checkSpread(s *Set, run func(*Spread), m [][]float64, n, tiles int, source operand) error {
 	r := rand.New(rand.NewPCG(4, uint64(n)))
 	in := len(m[0])
 	columns := (tiles-1)*TileResults + in
 	pixel := n + 3
 	line := columns*pixel + 5
 	const before = 1 // columns that lie outside
-	src := guarded(r, (in-1)*line+(columns-1)*pixel+n)
+	src := source(r, (in-1)*line+(columns-1)*pixel+n)
 	scratch := guarded(r, columns*ColumnVectors*s.Lanes)
 	for i := range before * ColumnVectors * s.Lanes {
 		scratch[i] = 0
@@ -151,7 +154,7 @@ func TestWinogradCollect(t *testing.T) {
 			run  [2]func(*Collect)
 			m    [][]float64
 		}{{"result", s.Winograd.Result, result}, {"weight", s.Winograd.WeightGrad, transposed(weight)}} {
-			for _, n := range []int{s.Lanes, s.Lanes - 1, 1} {
+			for n := 1; n <= s.Lanes; n++ {
 				for _, size := range [][2]int{{1, 1}, {2, 3}, {4, 4}, {3, 5}, {4, 10}} {
 					rows, columns := min(size[0], len(k.m)), size[1]
 					for _, add := range []bool{false, true} {
@@ -161,7 +164,7 @@ func TestWinogradCollect(t *testing.T) {
 								runs = k.run[:]
 							}
 							for _, run := range runs {
-								if err := checkCollect(s, run, k.m, n, rows, columns, add, clip); err != nil {
+								if err := checkCollect(s, run, k.m, n, rows, columns, add, clip, ending(t)); err != nil {
 									t.Fatalf("%s, %d channels, %d×%d, add %v, clip %v: %v", k.name, n, rows, columns, add, clip, err)
 								}
 							}
@@ -173,17 +176,17 @@ func TestWinogradCollect(t *testing.T) {
 	})
 }
 
-func checkCollect(s *Set, run func(*Collect), m [][]float64, n, rows, columns int, add, clip bool) error {
+func checkCollect(s *Set, run func(*Collect), m [][]float64, n, rows, columns int, add, clip bool, source operand) error {
 	r := rand.New(rand.NewPCG(5, uint64(n)))
 	out := len(m)
 	tiles := (columns + out - 1) / out
 	stepT, stepP := s.Lanes+16, tiles*(s.Lanes+16)+32
-	src := guarded(r, (Window*Window-1)*stepP+(tiles-1)*stepT+s.Lanes)
+	src := source(r, (Window*Window-1)*stepP+(tiles-1)*stepT+s.Lanes)
 	pixel := n + 3
 	line := columns*pixel + 5
 	dst := guarded(r, (rows-1)*line+(columns-1)*pixel+n)
 	before := append([]float32(nil), dst...)
-	from, bias, scratch := guarded(r, len(dst)), guarded(r, s.Lanes), guarded(r, 24*s.Lanes)
+	from, bias, scratch := source(r, len(dst)), source(r, s.Lanes), guarded(r, 24*s.Lanes)
 	a := &Collect{
 		Src: &src[0], StepT: 4 * stepT, StepP: 4 * stepP, Scratch: &scratch[0],
 		Dst: &dst[0], StepRow: 4 * line, StepC: 4 * pixel, StepTile: 4 * out * pixel, Rows: rows, Columns: columns,
@@ -235,4 +238,50 @@ func checkCollect(s *Set, run func(*Collect), m [][]float64, n, rows, columns in
 		return err
 	}
 	return guards(scratch)
+}
+
+// TestWinogradCollectZeros has results of −0, which are not below a floor of 0.
+func TestWinogradCollectZeros(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *Set) {
+		for _, k := range []struct {
+			name     string
+			run      [2]func(*Collect)
+			negative func(i, j int) bool // which values of a tile are −0, so that some of its results are
+		}{
+			{"result", s.Winograd.Result, func(i, j int) bool { return true }},
+			{"weight", s.Winograd.WeightGrad, func(i, j int) bool { return i >= 3 && j >= 3 }},
+		} {
+			for i, run := range k.run {
+				src, zeros := make([]float32, Window*Window*s.Lanes), make([]float32, TileResults*TileResults*s.Lanes)
+				negative := float32(math.Copysign(0, -1))
+				for at := range src {
+					if value := at / s.Lanes; k.negative(value/Window, value%Window) {
+						src[at] = negative
+					}
+				}
+				fill(zeros, negative)
+				scratch := make([]float32, 24*s.Lanes)
+				results := func(floor *float32) []float32 {
+					dst := make([]float32, len(zeros))
+					run(&Collect{
+						Src: &src[0], StepP: 4 * s.Lanes, Scratch: &scratch[0], Dst: &dst[0], StepRow: 4 * TileResults * s.Lanes,
+						StepC: 4 * s.Lanes, Rows: 3, Columns: 3, From: &zeros[0], Bias: &zeros[0], Floor: floor, Mask: Mask(s.Lanes),
+					})
+					return dst
+				}
+				kept, free := 0, results(&Lowest[0])
+				for at, x := range results(&Zeros[0]) {
+					if math.Float32bits(x) != math.Float32bits(free[at]) {
+						t.Fatalf("%s %d: element %d is %v, without a floor %v", k.name, i, at, x, free[at])
+					}
+					if math.Signbit(float64(x)) {
+						kept++
+					}
+				}
+				if kept == 0 {
+					t.Errorf("%s %d: no result is −0", k.name, i)
+				}
+			}
+		}
+	})
 }

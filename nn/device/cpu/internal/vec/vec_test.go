@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"onlinerna/internal/guard"
 	"onlinerna/internal/level"
 )
 
@@ -19,6 +20,8 @@ type memory struct {
 	odd    bool // with infinities, NaN, denormals and negative zeros among the numbers
 	single [][]float32
 	double [][]float64
+
+	tb testing.TB // if there is one, slices have no bands: they end where nothing can be read
 }
 
 const band = 40
@@ -40,6 +43,13 @@ func (m *memory) number() float32 {
 }
 
 func (m *memory) floats(n int) []float32 {
+	if m.tb != nil {
+		x := guard.Slice[float32](m.tb, n)
+		for i := range x {
+			x[i] = m.number()
+		}
+		return x
+	}
 	x := make([]float32, n+2*band)
 	for i := range x {
 		x[i] = math.Float32frombits(m.guard + uint32(len(m.single))) // no slice's looks like another's
@@ -53,6 +63,9 @@ func (m *memory) floats(n int) []float32 {
 }
 
 func (m *memory) doubles(n int) []float64 {
+	if m.tb != nil {
+		return guard.Slice[float64](m.tb, n)
+	}
 	x := make([]float64, n+2*band)
 	for i := range x {
 		x[i] = float64(math.Float32frombits(m.guard))
@@ -207,6 +220,46 @@ func TestLevelsAgree(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestEnds has slices of all lengths that end where nothing can be read.
+func TestEnds(t *testing.T) {
+	levels(t, func(t *testing.T, s *Set) {
+		lent := func(t *testing.T, n int) *memory {
+			m := newMemory(uint64(n), false)
+			m.tb = t
+			return m
+		}
+		for name, kernel := range kernels {
+			t.Run(name, func(t *testing.T) {
+				for n := 1; n < 70; n++ {
+					kernel(s, lent(t, n), n, 1+n%23)
+				}
+			})
+		}
+		for name, kernel := range columnKernels {
+			t.Run(name, func(t *testing.T) {
+				for width := 1; width < 70; width++ {
+					stride := width + width%3
+					kernel(s, lent(t, width), 2*stride+width, width, stride, 3)
+				}
+			})
+		}
+		t.Run("windows", func(t *testing.T) {
+			for channels := 1; channels < 70; channels++ {
+				m, pixel, count := lent(t, channels), channels+channels%3, 1+channels%4
+				columns := 2*(count-1) + 2
+				w := Windows{
+					Count: count, Channels: channels, Pitch: pixel, Rows: 3, Columns: 2, Line: columns * pixel, Pixel: pixel, Step: 2 * pixel,
+				}
+				x := func() []float32 { return m.floats((3*columns-1)*pixel + channels) }
+				y := func() []float32 { return m.floats((count-1)*pixel + channels) }
+				s.MaxWindows(y(), x(), w)
+				s.MaxWindowsGrad(y(), x(), x(), w)
+				s.MaxWindowsSet(y(), x(), x(), w)
+			}
+		})
 	})
 }
 

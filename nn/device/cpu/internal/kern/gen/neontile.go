@@ -213,10 +213,9 @@ func (t *neonTile) store() {
 	}
 	t.Label("clip")
 	t.IfZero(relu, "set")
-	zero := t.Zero()
 	for m := range t.rows {
 		for j := range t.columns() {
-			t.Into(t.acc[m][j], "fmax", neon.S4, t.acc[m][j], zero) // a NaN stays
+			t.clip(t.acc[m][j])
 		}
 	}
 	t.Label("set")
@@ -239,7 +238,7 @@ func (t *neonTile) store() {
 		}
 	}
 	n := neonCount(t.Func, mask, t.columns())
-	zero, rows := t.Zero(), t.Int(t.rows)
+	rows := t.Int(t.rows)
 	t.Label("row")
 	left, tile, add, to := t.Copy(n), t.Copy(memory), t.Copy(from), t.Copy(c)
 	part := func(bytes int, label string) {
@@ -248,7 +247,7 @@ func (t *neonTile) store() {
 		t.Into(x, "fadd", neon.S4, x, t.LoadVec(bytes, add, 0))
 		t.Label(label + "Clip")
 		t.IfZero(relu, label+"Set")
-		t.Into(x, "fmax", neon.S4, x, zero)
+		t.clip(x)
 		t.Label(label + "Set")
 		t.StoreVec(bytes, x, to, 0)
 		for _, p := range []neon.GP{tile, add, to} {
@@ -277,6 +276,9 @@ func (t *neonTile) store() {
 	t.Branch("NE", "row")
 	t.Ret()
 }
+
+// clip sets to 0 what of x is negative. A NaN stays, and −0.
+func (t *neonTile) clip(x neon.Vec) { t.Into(x, "bic", neon.S4, x, t.CompareZero("fcmlt", neon.S4, x)) }
 
 // neonCount is how many of the first lanes of a mask, of so many registers, are set.
 func neonCount(k *neon.Func, mask neon.GP, registers int) neon.GP {

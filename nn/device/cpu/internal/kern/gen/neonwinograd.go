@@ -264,7 +264,7 @@ func neonCollect(k *neon.Func, l line, part bool) {
 			}
 			k.Label(set)
 			for r := l.out - 1; r >= 0; r-- {
-				k.Into(y[r], "fmax", neon.S4, y[r], floor[half]) // a NaN stays
+				k.Into(y[r], "bit", neon.S4, floor[half], k.Op("fcmgt", neon.S4, floor[half], y[r])) // a NaN stays, and −0
 				if part {
 					neonStoreSome(k, y[r], place(to, r), halves[half])
 				} else {

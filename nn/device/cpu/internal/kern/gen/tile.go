@@ -308,7 +308,7 @@ func (t tile) store(args reg.Register) {
 	VXORPS(scratch, scratch, scratch)
 	for m := range t.rows {
 		for j := range t.columns() {
-			VMAXPS(t.acc(m, j), scratch, t.acc(m, j)) // a NaN stays
+			VMAXPS(t.acc(m, j), scratch, t.acc(m, j)) // a NaN stays, and −0
 		}
 	}
 

@@ -289,7 +289,7 @@ func collect(name string, s isa, l line, part bool) {
 		}
 		Label(set)
 		for r := l.out - 1; r >= 0; r-- {
-			VMAXPS(y[r], floor, y[r]) // a NaN stays
+			VMAXPS(y[r], floor, y[r]) // a NaN stays, and −0
 			if part {
 				storeTail(place(to, r), s, mask, y[r])
 			} else {
