@@ -151,6 +151,18 @@ func (k *Func) test(op string, g GP, label string) {
 	k.code = append(k.code, instruction{target: label, reads: regs(g), render: func() string { return fmt.Sprintf("%s %v, %s", op, g, label) }})
 }
 
+// Turns runs body as often as there are step in left, which counts down to what remains. Labels begin with the name.
+func (k *Func) Turns(name string, left GP, step int, body func()) {
+	k.SubsI(left, left, step)
+	k.Branch("LT", name+"End")
+	k.Label(name)
+	body()
+	k.SubsI(left, left, step)
+	k.Branch("GE", name)
+	k.Label(name + "End")
+	k.AddI(left, left, step)
+}
+
 // Fetch reads ahead what lies at an address.
 func (k *Func) Fetch(base GP, offset int) {
 	k.put(nil, regs(base), func() string { return fmt.Sprintf("PRFM %d(%v), PLDL1KEEP", offset, base) })

@@ -45,6 +45,7 @@ type neonStream struct {
 	row  neon.GP
 	v    []neon.GP
 	unit int
+	coef neonPair // coefficients, as lanes
 }
 
 type neonPair = [2]neon.Vec
@@ -79,8 +80,14 @@ func (k *neonStream) get() (x neonPair) {
 	return x
 }
 
-func (k *neonStream) diff(x, y neonPair) neonPair {
+func (k *neonStream) sub(x, y neonPair) neonPair {
 	return neonPair{k.Op("fsub", neon.D2, x[0], y[0]), k.Op("fsub", neon.D2, x[1], y[1])}
+}
+
+func (k *neonStream) addTimes(y neonPair, i int, x neonPair) {
+	for half := range y {
+		k.AddTimes(y[half], neon.D2, x[half], k.coef[i/2], i%2)
+	}
 }
 
 // neonRun writes a kernel over so many vectors.
@@ -127,33 +134,24 @@ func neonRun(f *neon.File, g format, name, args string, vectors int, begin, body
 // neonResiduals writes what residuals does.
 func neonResiduals(f *neon.File, g format) {
 	nothing := func(*neonStream) {}
-	neonRun(f, g, "set", "", 1, nothing, func(k *neonStream) { k.set(0, k.load(0)) }, nothing)
-	neonRun(f, g, "setDiff", "", 2, nothing, func(k *neonStream) { k.set(0, k.diff(k.load(1), k.load(0))) }, nothing)
-	// four calls do for the differences of successive ones of five.
-	four := func(k *neonStream, do func(i int, d neonPair)) {
-		before := k.load(0)
-		for i := range 4 {
-			now := k.load(i + 1)
-			do(i, k.diff(now, before))
-			before = now
-		}
+	for _, s := range setters[neonPair]() {
+		neonRun(f, g, s.name, "", s.vectors, nothing, func(k *neonStream) { s.body(k) }, nothing)
 	}
-	neonRun(f, g, "setFour", "", 5, nothing, func(k *neonStream) { four(k, k.set) }, nothing)
 	if g.size < 4 {
 		return
 	}
-	dot := func(name string, vectors, count int, terms func(k *neonStream, do func(i int, d neonPair))) {
+	for _, d := range dots[neonPair]() {
 		const parts = sumLanes / neonLanes
-		sums := make([]neon.Vec, count*parts)
-		neonRun(f, g, name, fmt.Sprintf(", sums *[%d]float64", 4*sumLanes), vectors, func(k *neonStream) {
+		sums := make([]neon.Vec, d.products*parts)
+		neonRun(f, g, d.name, fmt.Sprintf(", sums *[%d]float64", 4*sumLanes), d.vectors, func(k *neonStream) {
 			table := k.Arg("sums")
 			for i := 0; i < len(sums); i += 2 {
 				sums[i], sums[i+1] = k.LoadTwo(table, i*neon.Bytes)
 			}
 		}, func(k *neonStream) {
 			row := k.get()
-			terms(k, func(i int, d neonPair) {
-				for half, x := range d {
+			d.residuals(k, func(i int, x neonPair) {
+				for half, x := range x {
 					k.Into(sums[i*parts+(2*k.unit+half)%parts], "fmla", neon.D2, x, row[half])
 				}
 			})
@@ -164,26 +162,14 @@ func neonResiduals(f *neon.File, g format) {
 			}
 		})
 	}
-	dot("dot", 1, 1, func(k *neonStream, do func(int, neonPair)) { do(0, k.load(0)) })
-	dot("dotDiff", 2, 1, func(k *neonStream, do func(int, neonPair)) { do(0, k.diff(k.load(1), k.load(0))) })
-	dot("dotFour", 5, 4, four)
 }
 
-// neonCombinations writes what combinations does. Coefficients are lanes of two registers.
+// neonCombinations writes what combinations does.
 func neonCombinations(f *neon.File, g format) {
-	for i, name := range []string{"addOne", "addTwo", "addThree", "addFour"} {
-		var coef neonPair
+	for i, name := range adders {
 		neonRun(f, g, name, ", coef *[4]float64", i+1, func(k *neonStream) {
-			coef[0], coef[1] = k.LoadTwo(k.Arg("coef"), 0)
-		}, func(k *neonStream) {
-			sum := k.get()
-			for v := range i + 1 {
-				for half, x := range k.load(v) {
-					k.AddTimes(sum[half], neon.D2, x, coef[v/2], v%2)
-				}
-			}
-			k.set(0, sum)
-		}, func(*neonStream) {})
+			k.coef[0], k.coef[1] = k.LoadTwo(k.Arg("coef"), 0)
+		}, func(k *neonStream) { addMultiples(k, i+1) }, func(*neonStream) {})
 	}
 }
 

@@ -17,11 +17,22 @@ type stream struct {
 	v    []reg.Register
 	at   reg.GPVirtual // bytes of the vectors
 	unit int           // the vector of lanes in hand
+	coef []reg.VecVirtual
 }
 
 func (k *stream) load(i int) reg.VecVirtual {
 	return k.widen(k.format, Mem{Base: k.v[i], Index: k.at, Scale: 1, Disp: k.unit * k.Lanes * k.size})
 }
+
+func (k *stream) get() reg.VecVirtual {
+	x := k.Vector()
+	VMOVUPD(k.rowMem(0), x)
+	return x
+}
+
+func (k *stream) set(i int, x reg.VecVirtual)                        { VMOVUPD(x, k.rowMem(i)) }
+func (k *stream) sub(a, b reg.VecVirtual) reg.VecVirtual             { return k.Sub(a, b) }
+func (k *stream) addTimes(y reg.VecVirtual, i int, x reg.VecVirtual) { VFMADD231PD(x, k.coef[i], y) }
 
 func (k *stream) rowMem(i int) Mem { return Mem{Base: k.row, Disp: i*pitch + k.unit*k.Bytes()} }
 
@@ -66,81 +77,50 @@ func (s isa) stream(f format, name, args string, vectors int, begin func(k *stre
 	RET()
 }
 
-// residuals generates the kernels that set rows to residuals, and that multiply a row and residuals: a vector
-// itself, a difference of two, or four of successive ones of five.
+// residuals generates the kernels that set rows to residuals, and that multiply a row and residuals.
 func residuals(s isa, f format) {
 	nothing := func(*stream) {}
-	diff := func(x, y reg.VecVirtual) reg.VecVirtual {
-		d := s.Vector()
-		VSUBPD(y, x, d)
-		return d
+	for _, g := range setters[reg.VecVirtual]() {
+		s.stream(f, g.name, "", g.vectors, nothing, func(k *stream) { g.body(k) }, nothing)
 	}
-	s.stream(f, "set", "", 1, nothing, func(k *stream) { VMOVUPD(k.load(0), k.rowMem(0)) }, nothing)
-	s.stream(f, "setDiff", "", 2, nothing, func(k *stream) { VMOVUPD(diff(k.load(1), k.load(0)), k.rowMem(0)) }, nothing)
-	s.stream(f, "setFour", "", 5, nothing, func(k *stream) {
-		before := k.load(0)
-		for i := range 4 {
-			now := k.load(i + 1)
-			VMOVUPD(diff(now, before), k.rowMem(i))
-			before = now
-		}
-	}, nothing)
 	if f.size < 4 {
 		return
 	}
-	dot := func(name string, vectors, count int, terms func(k *stream) []reg.VecVirtual) {
+	for _, g := range dots[reg.VecVirtual]() {
 		var table reg.Register
 		parts := sumLanes / s.Lanes
-		sums := make([]reg.VecVirtual, count*parts)
+		sums := make([]reg.VecVirtual, g.products*parts)
 		each := func(f func(sum reg.VecVirtual, m Mem)) {
 			for i := range sums {
 				f(sums[i], Mem{Base: table, Disp: i * s.Bytes()})
 			}
 		}
-		s.stream(f, name, fmt.Sprintf(", sums *[%d]float64", 4*sumLanes), vectors, func(*stream) {
+		s.stream(f, g.name, fmt.Sprintf(", sums *[%d]float64", 4*sumLanes), g.vectors, func(*stream) {
 			table = Load(Param("sums"), GP64())
 			for i := range sums {
 				sums[i] = s.Vector()
 			}
 			each(func(sum reg.VecVirtual, m Mem) { VMOVUPD(m, sum) })
 		}, func(k *stream) {
-			row := s.Vector()
-			VMOVUPD(k.rowMem(0), row)
-			for i, t := range terms(k) {
-				VFMADD231PD(t, row, sums[i*parts+k.unit%parts])
+			row := k.get()
+			var terms []reg.VecVirtual
+			g.residuals(k, func(_ int, x reg.VecVirtual) { terms = append(terms, x) })
+			for i, x := range terms {
+				VFMADD231PD(x, row, sums[i*parts+k.unit%parts])
 			}
 		}, func(*stream) { each(func(sum reg.VecVirtual, m Mem) { VMOVUPD(sum, m) }) })
 	}
-	dot("dot", 1, 1, func(k *stream) []reg.VecVirtual { return []reg.VecVirtual{k.load(0)} })
-	dot("dotDiff", 2, 1, func(k *stream) []reg.VecVirtual { return []reg.VecVirtual{diff(k.load(1), k.load(0))} })
-	dot("dotFour", 5, 4, func(k *stream) (ds []reg.VecVirtual) {
-		before := k.load(0)
-		for i := range 4 {
-			now := k.load(i + 1)
-			ds = append(ds, diff(now, before))
-			before = now
-		}
-		return ds
-	})
 }
 
-// combinations generates the kernels that add multiples of one to four vectors to a row.
+// combinations generates the kernels of adders.
 func combinations(s isa, f format) {
-	for i, name := range []string{"addOne", "addTwo", "addThree", "addFour"} {
-		var coef []reg.VecVirtual
-		s.stream(f, name, ", coef *[4]float64", i+1, func(*stream) {
+	for i, name := range adders {
+		s.stream(f, name, ", coef *[4]float64", i+1, func(k *stream) {
 			table := Load(Param("coef"), GP64())
-			for k := range i + 1 {
-				coef = append(coef, s.Vector())
-				VBROADCASTSD(Mem{Base: table, Disp: 8 * k}, coef[k])
+			for j := range i + 1 {
+				k.coef = append(k.coef, s.Vector())
+				VBROADCASTSD(Mem{Base: table, Disp: 8 * j}, k.coef[j])
 			}
-		}, func(k *stream) {
-			sum := s.Vector()
-			VMOVUPD(k.rowMem(0), sum)
-			for i, c := range coef {
-				VFMADD231PD(k.load(i), c, sum)
-			}
-			VMOVUPD(sum, k.rowMem(0))
-		}, func(*stream) {})
+		}, func(k *stream) { addMultiples(k, i+1) }, func(*stream) {})
 	}
 }

@@ -6,56 +6,56 @@
 
 DATA lossNumbers<>+0(SB)/8, $0x3fe0000000000000
 DATA lossNumbers<>+8(SB)/8, $0x3fe0000000000000
-DATA lossNumbers<>+16(SB)/8, $0x3ff0000000000000
-DATA lossNumbers<>+24(SB)/8, $0x3ff0000000000000
-DATA lossNumbers<>+32(SB)/8, $0x4000000000000000
-DATA lossNumbers<>+40(SB)/8, $0x4000000000000000
-DATA lossNumbers<>+48(SB)/8, $0xc086200000000000
-DATA lossNumbers<>+56(SB)/8, $0xc086200000000000
-DATA lossNumbers<>+64(SB)/8, $0x3ff71547652b82fe
-DATA lossNumbers<>+72(SB)/8, $0x3ff71547652b82fe
-DATA lossNumbers<>+80(SB)/8, $0x3fe62e42fee00000
-DATA lossNumbers<>+88(SB)/8, $0x3fe62e42fee00000
-DATA lossNumbers<>+96(SB)/8, $0x3dea39ef35793c76
-DATA lossNumbers<>+104(SB)/8, $0x3dea39ef35793c76
-DATA lossNumbers<>+112(SB)/8, $0x3fda827999fcef32
-DATA lossNumbers<>+120(SB)/8, $0x3fda827999fcef32
-DATA lossNumbers<>+128(SB)/8, $0x3fc5555555555555
-DATA lossNumbers<>+136(SB)/8, $0x3fc5555555555555
-DATA lossNumbers<>+144(SB)/8, $0x3fa5555555555555
-DATA lossNumbers<>+152(SB)/8, $0x3fa5555555555555
-DATA lossNumbers<>+160(SB)/8, $0x3f81111111111111
-DATA lossNumbers<>+168(SB)/8, $0x3f81111111111111
-DATA lossNumbers<>+176(SB)/8, $0x3f56c16c16c16c17
-DATA lossNumbers<>+184(SB)/8, $0x3f56c16c16c16c17
-DATA lossNumbers<>+192(SB)/8, $0x3f2a01a01a01a01a
-DATA lossNumbers<>+200(SB)/8, $0x3f2a01a01a01a01a
-DATA lossNumbers<>+208(SB)/8, $0x3efa01a01a01a01a
-DATA lossNumbers<>+216(SB)/8, $0x3efa01a01a01a01a
-DATA lossNumbers<>+224(SB)/8, $0x3ec71de3a556c734
-DATA lossNumbers<>+232(SB)/8, $0x3ec71de3a556c734
-DATA lossNumbers<>+240(SB)/8, $0x3e927e4fb7789f5c
-DATA lossNumbers<>+248(SB)/8, $0x3e927e4fb7789f5c
-DATA lossNumbers<>+256(SB)/8, $0x3e5ae64567f544e4
-DATA lossNumbers<>+264(SB)/8, $0x3e5ae64567f544e4
-DATA lossNumbers<>+272(SB)/8, $0x3e21eed8eff8d898
-DATA lossNumbers<>+280(SB)/8, $0x3e21eed8eff8d898
-DATA lossNumbers<>+288(SB)/8, $0x3de6124613a86d09
-DATA lossNumbers<>+296(SB)/8, $0x3de6124613a86d09
-DATA lossNumbers<>+304(SB)/8, $0x3fe5555555555593
-DATA lossNumbers<>+312(SB)/8, $0x3fe5555555555593
-DATA lossNumbers<>+320(SB)/8, $0x3fd999999997fa04
-DATA lossNumbers<>+328(SB)/8, $0x3fd999999997fa04
-DATA lossNumbers<>+336(SB)/8, $0x3fd2492494229359
-DATA lossNumbers<>+344(SB)/8, $0x3fd2492494229359
-DATA lossNumbers<>+352(SB)/8, $0x3fcc71c51d8e78af
-DATA lossNumbers<>+360(SB)/8, $0x3fcc71c51d8e78af
+DATA lossNumbers<>+16(SB)/8, $0xc086200000000000
+DATA lossNumbers<>+24(SB)/8, $0xc086200000000000
+DATA lossNumbers<>+32(SB)/8, $0x3ff71547652b82fe
+DATA lossNumbers<>+40(SB)/8, $0x3ff71547652b82fe
+DATA lossNumbers<>+48(SB)/8, $0x3fe62e42fee00000
+DATA lossNumbers<>+56(SB)/8, $0x3fe62e42fee00000
+DATA lossNumbers<>+64(SB)/8, $0x3dea39ef35793c76
+DATA lossNumbers<>+72(SB)/8, $0x3dea39ef35793c76
+DATA lossNumbers<>+80(SB)/8, $0x3ff0000000000000
+DATA lossNumbers<>+88(SB)/8, $0x3ff0000000000000
+DATA lossNumbers<>+96(SB)/8, $0x3fc5555555555555
+DATA lossNumbers<>+104(SB)/8, $0x3fc5555555555555
+DATA lossNumbers<>+112(SB)/8, $0x3fa5555555555555
+DATA lossNumbers<>+120(SB)/8, $0x3fa5555555555555
+DATA lossNumbers<>+128(SB)/8, $0x3f81111111111111
+DATA lossNumbers<>+136(SB)/8, $0x3f81111111111111
+DATA lossNumbers<>+144(SB)/8, $0x3f56c16c16c16c17
+DATA lossNumbers<>+152(SB)/8, $0x3f56c16c16c16c17
+DATA lossNumbers<>+160(SB)/8, $0x3f2a01a01a01a01a
+DATA lossNumbers<>+168(SB)/8, $0x3f2a01a01a01a01a
+DATA lossNumbers<>+176(SB)/8, $0x3efa01a01a01a01a
+DATA lossNumbers<>+184(SB)/8, $0x3efa01a01a01a01a
+DATA lossNumbers<>+192(SB)/8, $0x3ec71de3a556c734
+DATA lossNumbers<>+200(SB)/8, $0x3ec71de3a556c734
+DATA lossNumbers<>+208(SB)/8, $0x3e927e4fb7789f5c
+DATA lossNumbers<>+216(SB)/8, $0x3e927e4fb7789f5c
+DATA lossNumbers<>+224(SB)/8, $0x3e5ae64567f544e4
+DATA lossNumbers<>+232(SB)/8, $0x3e5ae64567f544e4
+DATA lossNumbers<>+240(SB)/8, $0x3e21eed8eff8d898
+DATA lossNumbers<>+248(SB)/8, $0x3e21eed8eff8d898
+DATA lossNumbers<>+256(SB)/8, $0x3de6124613a86d09
+DATA lossNumbers<>+264(SB)/8, $0x3de6124613a86d09
+DATA lossNumbers<>+272(SB)/8, $0x3fda827999fcef32
+DATA lossNumbers<>+280(SB)/8, $0x3fda827999fcef32
+DATA lossNumbers<>+288(SB)/8, $0x4000000000000000
+DATA lossNumbers<>+296(SB)/8, $0x4000000000000000
+DATA lossNumbers<>+304(SB)/8, $0x3fc39a09d078c69f
+DATA lossNumbers<>+312(SB)/8, $0x3fc39a09d078c69f
+DATA lossNumbers<>+320(SB)/8, $0x3fcc71c51d8e78af
+DATA lossNumbers<>+328(SB)/8, $0x3fcc71c51d8e78af
+DATA lossNumbers<>+336(SB)/8, $0x3fd999999997fa04
+DATA lossNumbers<>+344(SB)/8, $0x3fd999999997fa04
+DATA lossNumbers<>+352(SB)/8, $0x3fc2f112df3e5244
+DATA lossNumbers<>+360(SB)/8, $0x3fc2f112df3e5244
 DATA lossNumbers<>+368(SB)/8, $0x3fc7466496cb03de
 DATA lossNumbers<>+376(SB)/8, $0x3fc7466496cb03de
-DATA lossNumbers<>+384(SB)/8, $0x3fc39a09d078c69f
-DATA lossNumbers<>+392(SB)/8, $0x3fc39a09d078c69f
-DATA lossNumbers<>+400(SB)/8, $0x3fc2f112df3e5244
-DATA lossNumbers<>+408(SB)/8, $0x3fc2f112df3e5244
+DATA lossNumbers<>+384(SB)/8, $0x3fd2492494229359
+DATA lossNumbers<>+392(SB)/8, $0x3fd2492494229359
+DATA lossNumbers<>+400(SB)/8, $0x3fe5555555555593
+DATA lossNumbers<>+408(SB)/8, $0x3fe5555555555593
 GLOBL lossNumbers<>(SB), RODATA|NOPTR, $416
 
 // func dots1NEON(out *float64, x *float64, w *float64, d, stride, rows, width, pitch int)
@@ -7047,41 +7047,41 @@ wide:
 	WORD $0x6e64dcc7 // fmul v7.2d, v6.2d, v4.2d
 	WORD $0x4ee0f8e8 // fabs v8.2d, v7.2d
 	WORD $0x6ee0f909 // fneg v9.2d, v8.2d
-	FMOVQ 48(R4), F10
+	FMOVQ 16(R4), F10
 	WORD $0x4e6af52b // fmax v11.2d, v9.2d, v10.2d
-	FMOVQ 64(R4), F12
+	FMOVQ 32(R4), F12
 	WORD $0x6e6cdd6d // fmul v13.2d, v11.2d, v12.2d
 	WORD $0x4e6189ae // frintn v14.2d, v13.2d
-	FMOVQ 80(R4), F15
+	FMOVQ 48(R4), F15
 	VFMLS V15.D2, V14.D2, V11.D2
-	FMOVQ 96(R4), F16
+	FMOVQ 64(R4), F16
 	VFMLS V16.D2, V14.D2, V11.D2
-	FMOVQ 288(R4), F17
-	FMOVQ 272(R4), F18
+	FMOVQ 256(R4), F17
+	FMOVQ 240(R4), F18
 	VFMLA V11.D2, V17.D2, V18.D2
-	FMOVQ 256(R4), F19
+	FMOVQ 224(R4), F19
 	VFMLA V11.D2, V18.D2, V19.D2
-	FMOVQ 240(R4), F20
+	FMOVQ 208(R4), F20
 	VFMLA V11.D2, V19.D2, V20.D2
-	FMOVQ 224(R4), F21
+	FMOVQ 192(R4), F21
 	VFMLA V11.D2, V20.D2, V21.D2
-	FMOVQ 208(R4), F22
+	FMOVQ 176(R4), F22
 	VFMLA V11.D2, V21.D2, V22.D2
-	FMOVQ 192(R4), F23
+	FMOVQ 160(R4), F23
 	VFMLA V11.D2, V22.D2, V23.D2
-	FMOVQ 176(R4), F24
+	FMOVQ 144(R4), F24
 	VFMLA V11.D2, V23.D2, V24.D2
-	FMOVQ 160(R4), F25
+	FMOVQ 128(R4), F25
 	VFMLA V11.D2, V24.D2, V25.D2
-	FMOVQ 144(R4), F26
+	FMOVQ 112(R4), F26
 	VFMLA V11.D2, V25.D2, V26.D2
-	FMOVQ 128(R4), F27
+	FMOVQ 96(R4), F27
 	VFMLA V11.D2, V26.D2, V27.D2
 	FMOVQ 0(R4), F28
 	VFMLA V11.D2, V27.D2, V28.D2
-	FMOVQ 16(R4), F29
+	FMOVQ 80(R4), F29
 	VFMLA V11.D2, V28.D2, V29.D2
-	FMOVQ 16(R4), F30
+	FMOVQ 80(R4), F30
 	VFMLA V11.D2, V29.D2, V30.D2
 	WORD $0x4ee1b9df // fcvtzs v31.2d, v14.2d
 	MOVD $1023, R5
@@ -7090,58 +7090,52 @@ wide:
 	WORD $0x4f7454a4 // shl v4.2d, v5.2d, #52
 	WORD $0x6e64dfc6 // fmul v6.2d, v30.2d, v4.2d
 	WORD $0x6f00e408 // movi v8.2d, #0
-	FMOVQ 112(R4), F9
-	FMOVQ 0(R4), F10
-	FMOVQ 16(R4), F12
-	WORD $0x4eecd4cd // fsub v13.2d, v6.2d, v12.2d
-	WORD $0x6e6addaf // fmul v15.2d, v13.2d, v10.2d
-	WORD $0x6ee9e4d0 // fcmgt v16.2d, v6.2d, v9.2d
-	VBSL V6.B16, V15.B16, V16.B16
-	FMOVQ 80(R4), F17
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6ee9e4d3 // fcmgt v19.2d, v6.2d, v9.2d
-	VBSL V18.B16, V17.B16, V19.B16
-	FMOVQ 96(R4), F20
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6ee9e4d6 // fcmgt v22.2d, v6.2d, v9.2d
-	VBSL V21.B16, V20.B16, V22.B16
-	FMOVQ 32(R4), F23
-	WORD $0x4e77d618 // fadd v24.2d, v16.2d, v23.2d
-	WORD $0x6e78fe19 // fdiv v25.2d, v16.2d, v24.2d
-	WORD $0x6e79df3a // fmul v26.2d, v25.2d, v25.2d
-	WORD $0x6e7adf5b // fmul v27.2d, v26.2d, v26.2d
-	FMOVQ 384(R4), F28
-	FMOVQ 352(R4), F11
-	VORR V11.B16, V11.B16, V14.B16
-	VFMLA V27.D2, V28.D2, V14.D2
+	WORD $0x4ee7d509 // fsub v9.2d, v8.2d, v7.2d
+	WORD $0x4e68f52a // fmax v10.2d, v9.2d, v8.2d
+	FMOVQ 272(R4), F12
+	FMOVQ 80(R4), F13
+	WORD $0x4eedd4cf // fsub v15.2d, v6.2d, v13.2d
+	FMOVQ 0(R4), F16
+	WORD $0x6e70ddf1 // fmul v17.2d, v15.2d, v16.2d
+	WORD $0x6eece4d2 // fcmgt v18.2d, v6.2d, v12.2d
+	VBSL V6.B16, V17.B16, V18.B16
+	FMOVQ 48(R4), F19
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6eece4d5 // fcmgt v21.2d, v6.2d, v12.2d
+	VBSL V20.B16, V19.B16, V21.B16
+	FMOVQ 64(R4), F22
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6eece4d8 // fcmgt v24.2d, v6.2d, v12.2d
+	VBSL V23.B16, V22.B16, V24.B16
+	FMOVQ 288(R4), F25
+	WORD $0x4e79d65a // fadd v26.2d, v18.2d, v25.2d
+	WORD $0x6e7afe5b // fdiv v27.2d, v18.2d, v26.2d
+	WORD $0x6e7bdf7c // fmul v28.2d, v27.2d, v27.2d
+	WORD $0x6e7cdf8b // fmul v11.2d, v28.2d, v28.2d
+	FMOVQ 304(R4), F14
 	FMOVQ 320(R4), F29
-	VORR V29.B16, V29.B16, V31.B16
-	VFMLA V27.D2, V14.D2, V31.D2
-	FMOVQ 400(R4), F3
+	VFMLA V11.D2, V14.D2, V29.D2
+	FMOVQ 336(R4), F31
+	VFMLA V11.D2, V29.D2, V31.D2
+	FMOVQ 352(R4), F3
 	FMOVQ 368(R4), F5
-	VORR V5.B16, V5.B16, V30.B16
-	VFMLA V27.D2, V3.D2, V30.D2
-	FMOVQ 336(R4), F4
-	VORR V4.B16, V4.B16, V12.B16
-	VFMLA V27.D2, V30.D2, V12.D2
-	FMOVQ 304(R4), F13
-	VORR V13.B16, V13.B16, V15.B16
-	VFMLA V27.D2, V12.D2, V15.D2
-	WORD $0x6e7bdff1 // fmul v17.2d, v31.2d, v27.2d
-	VORR V17.B16, V17.B16, V18.B16
-	VFMLA V26.D2, V15.D2, V18.D2
-	WORD $0x6e70de06 // fmul v6.2d, v16.2d, v16.2d
-	WORD $0x6e6adcc9 // fmul v9.2d, v6.2d, v10.2d
-	WORD $0x4e69d654 // fadd v20.2d, v18.2d, v9.2d
-	VORR V22.B16, V22.B16, V21.B16
-	VFMLA V25.D2, V20.D2, V21.D2
-	WORD $0x4ef5d537 // fsub v23.2d, v9.2d, v21.2d
-	WORD $0x4ef0d6f8 // fsub v24.2d, v23.2d, v16.2d
-	WORD $0x4ef8d66b // fsub v11.2d, v19.2d, v24.2d
-	WORD $0x4ee7d51c // fsub v28.2d, v8.2d, v7.2d
-	WORD $0x4e68f79d // fmax v29.2d, v28.2d, v8.2d
-	WORD $0x4e7dd56e // fadd v14.2d, v11.2d, v29.2d
-	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
+	VFMLA V11.D2, V3.D2, V5.D2
+	FMOVQ 384(R4), F30
+	VFMLA V11.D2, V5.D2, V30.D2
+	FMOVQ 400(R4), F4
+	VFMLA V11.D2, V30.D2, V4.D2
+	WORD $0x6e6bdfe7 // fmul v7.2d, v31.2d, v11.2d
+	VFMLA V4.D2, V28.D2, V7.D2
+	WORD $0x6e72de48 // fmul v8.2d, v18.2d, v18.2d
+	WORD $0x6e70dd09 // fmul v9.2d, v8.2d, v16.2d
+	WORD $0x4e69d4ed // fadd v13.2d, v7.2d, v9.2d
+	VORR V24.B16, V24.B16, V15.B16
+	VFMLA V27.D2, V13.D2, V15.D2
+	WORD $0x4eefd531 // fsub v17.2d, v9.2d, v15.2d
+	WORD $0x4ef2d633 // fsub v19.2d, v17.2d, v18.2d
+	WORD $0x4ef3d6b4 // fsub v20.2d, v21.2d, v19.2d
+	WORD $0x4e6ad686 // fadd v6.2d, v20.2d, v10.2d
+	WORD $0x4e66d442 // fadd v2.2d, v2.2d, v6.2d
 	ADD $16, R0, R0
 	ADD $16, R1, R1
 	ADD $16, R2, R2
@@ -7154,111 +7148,105 @@ wideEnd:
 	BLT lastEnd
 
 last:
-	FMOVD 0(R0), F5
-	WORD $0x4fc090a3 // fmul v3.2d, v5.2d, v0.d[0]
-	FMOVD 0(R1), F4
-	WORD $0x4fc11083 // fmla v3.2d, v4.2d, v1.d[0]
-	FMOVD 0(R2), F30
-	WORD $0x6e63dfcd // fmul v13.2d, v30.2d, v3.2d
-	WORD $0x4ee0f9bb // fabs v27.2d, v13.2d
-	WORD $0x6ee0fb7f // fneg v31.2d, v27.2d
-	FMOVQ 48(R4), F12
-	WORD $0x4e6cf7f1 // fmax v17.2d, v31.2d, v12.2d
-	FMOVQ 64(R4), F26
-	WORD $0x6e7ade2f // fmul v15.2d, v17.2d, v26.2d
-	WORD $0x4e6189ea // frintn v10.2d, v15.2d
-	FMOVQ 80(R4), F6
-	VFMLS V6.D2, V10.D2, V17.D2
-	FMOVQ 96(R4), F18
-	VFMLS V18.D2, V10.D2, V17.D2
-	FMOVQ 288(R4), F22
-	FMOVQ 272(R4), F25
-	VFMLA V17.D2, V22.D2, V25.D2
-	FMOVQ 256(R4), F9
-	VFMLA V17.D2, V25.D2, V9.D2
-	FMOVQ 240(R4), F20
-	VFMLA V17.D2, V9.D2, V20.D2
-	FMOVQ 224(R4), F21
-	VFMLA V17.D2, V20.D2, V21.D2
-	FMOVQ 208(R4), F16
-	VFMLA V17.D2, V21.D2, V16.D2
-	FMOVQ 192(R4), F23
-	VFMLA V17.D2, V16.D2, V23.D2
-	FMOVQ 176(R4), F19
-	VFMLA V17.D2, V23.D2, V19.D2
-	FMOVQ 160(R4), F24
-	VFMLA V17.D2, V19.D2, V24.D2
-	FMOVQ 144(R4), F7
-	VFMLA V17.D2, V24.D2, V7.D2
-	FMOVQ 128(R4), F8
-	VFMLA V17.D2, V7.D2, V8.D2
-	FMOVQ 0(R4), F28
-	VFMLA V17.D2, V8.D2, V28.D2
-	FMOVQ 16(R4), F11
-	VFMLA V17.D2, V28.D2, V11.D2
-	FMOVQ 16(R4), F29
-	VFMLA V17.D2, V11.D2, V29.D2
-	WORD $0x4ee1b94e // fcvtzs v14.2d, v10.2d
+	FMOVD 0(R0), F12
+	WORD $0x4fc09196 // fmul v22.2d, v12.2d, v0.d[0]
+	FMOVD 0(R1), F23
+	WORD $0x4fc112f6 // fmla v22.2d, v23.2d, v1.d[0]
+	FMOVD 0(R2), F25
+	WORD $0x6e76df3a // fmul v26.2d, v25.2d, v22.2d
+	WORD $0x4ee0fb4e // fabs v14.2d, v26.2d
+	WORD $0x6ee0f9dd // fneg v29.2d, v14.2d
+	FMOVQ 16(R4), F3
+	WORD $0x4e63f7a5 // fmax v5.2d, v29.2d, v3.2d
+	FMOVQ 32(R4), F11
+	WORD $0x6e6bdcbf // fmul v31.2d, v5.2d, v11.2d
+	WORD $0x4e618bfe // frintn v30.2d, v31.2d
+	FMOVQ 48(R4), F28
+	VFMLS V28.D2, V30.D2, V5.D2
+	FMOVQ 64(R4), F4
+	VFMLS V4.D2, V30.D2, V5.D2
+	FMOVQ 256(R4), F16
+	FMOVQ 240(R4), F8
+	VFMLA V5.D2, V16.D2, V8.D2
+	FMOVQ 224(R4), F7
+	VFMLA V5.D2, V8.D2, V7.D2
+	FMOVQ 208(R4), F24
+	VFMLA V5.D2, V7.D2, V24.D2
+	FMOVQ 192(R4), F27
+	VFMLA V5.D2, V24.D2, V27.D2
+	FMOVQ 176(R4), F9
+	VFMLA V5.D2, V27.D2, V9.D2
+	FMOVQ 160(R4), F13
+	VFMLA V5.D2, V9.D2, V13.D2
+	FMOVQ 144(R4), F15
+	VFMLA V5.D2, V13.D2, V15.D2
+	FMOVQ 128(R4), F18
+	VFMLA V5.D2, V15.D2, V18.D2
+	FMOVQ 112(R4), F17
+	VFMLA V5.D2, V18.D2, V17.D2
+	FMOVQ 96(R4), F21
+	VFMLA V5.D2, V17.D2, V21.D2
+	FMOVQ 0(R4), F19
+	VFMLA V5.D2, V21.D2, V19.D2
+	FMOVQ 80(R4), F10
+	VFMLA V5.D2, V19.D2, V10.D2
+	FMOVQ 80(R4), F20
+	VFMLA V5.D2, V10.D2, V20.D2
+	WORD $0x4ee1bbc6 // fcvtzs v6.2d, v30.2d
 	MOVD $1023, R6
-	VDUP R6, V5.D2
-	VADD V5.D2, V14.D2, V4.D2
-	WORD $0x4f745483 // shl v3.2d, v4.2d, #52
-	WORD $0x6e63dfbe // fmul v30.2d, v29.2d, v3.2d
-	WORD $0x6f00e41b // movi v27.2d, #0
-	FMOVQ 112(R4), F31
-	FMOVQ 0(R4), F12
-	FMOVQ 16(R4), F26
-	WORD $0x4efad7cf // fsub v15.2d, v30.2d, v26.2d
-	WORD $0x6e6cdde6 // fmul v6.2d, v15.2d, v12.2d
-	WORD $0x6effe7d2 // fcmgt v18.2d, v30.2d, v31.2d
-	VBSL V30.B16, V6.B16, V18.B16
-	FMOVQ 80(R4), F22
-	WORD $0x6f00e419 // movi v25.2d, #0
-	WORD $0x6effe7c9 // fcmgt v9.2d, v30.2d, v31.2d
-	VBSL V25.B16, V22.B16, V9.B16
-	FMOVQ 96(R4), F20
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6effe7d0 // fcmgt v16.2d, v30.2d, v31.2d
-	VBSL V21.B16, V20.B16, V16.B16
-	FMOVQ 32(R4), F23
-	WORD $0x4e77d653 // fadd v19.2d, v18.2d, v23.2d
-	WORD $0x6e73fe58 // fdiv v24.2d, v18.2d, v19.2d
-	WORD $0x6e78df07 // fmul v7.2d, v24.2d, v24.2d
-	WORD $0x6e67dce8 // fmul v8.2d, v7.2d, v7.2d
-	FMOVQ 384(R4), F28
-	FMOVQ 352(R4), F17
-	VORR V17.B16, V17.B16, V10.B16
-	VFMLA V8.D2, V28.D2, V10.D2
-	FMOVQ 320(R4), F11
-	VORR V11.B16, V11.B16, V14.B16
-	VFMLA V8.D2, V10.D2, V14.D2
-	FMOVQ 400(R4), F5
-	FMOVQ 368(R4), F4
-	VORR V4.B16, V4.B16, V29.B16
-	VFMLA V8.D2, V5.D2, V29.D2
-	FMOVQ 336(R4), F3
-	VORR V3.B16, V3.B16, V26.B16
-	VFMLA V8.D2, V29.D2, V26.D2
-	FMOVQ 304(R4), F15
-	VORR V15.B16, V15.B16, V6.B16
-	VFMLA V8.D2, V26.D2, V6.D2
-	WORD $0x6e68ddd6 // fmul v22.2d, v14.2d, v8.2d
-	VORR V22.B16, V22.B16, V25.B16
-	VFMLA V7.D2, V6.D2, V25.D2
-	WORD $0x6e72de5e // fmul v30.2d, v18.2d, v18.2d
-	WORD $0x6e6cdfdf // fmul v31.2d, v30.2d, v12.2d
-	WORD $0x4e7fd734 // fadd v20.2d, v25.2d, v31.2d
-	VORR V16.B16, V16.B16, V21.B16
-	VFMLA V24.D2, V20.D2, V21.D2
-	WORD $0x4ef5d7f7 // fsub v23.2d, v31.2d, v21.2d
-	WORD $0x4ef2d6f3 // fsub v19.2d, v23.2d, v18.2d
-	WORD $0x4ef3d531 // fsub v17.2d, v9.2d, v19.2d
-	WORD $0x4eedd77c // fsub v28.2d, v27.2d, v13.2d
-	WORD $0x4e7bf78b // fmax v11.2d, v28.2d, v27.2d
-	WORD $0x4e6bd62a // fadd v10.2d, v17.2d, v11.2d
-	WORD $0x6f00e404 // movi v4.2d, #0
-	VZIP1 V4.D2, V10.D2, V5.D2
-	WORD $0x4e65d442 // fadd v2.2d, v2.2d, v5.2d
+	VDUP R6, V12.D2
+	VADD V12.D2, V6.D2, V23.D2
+	WORD $0x4f7456f6 // shl v22.2d, v23.2d, #52
+	WORD $0x6e76de99 // fmul v25.2d, v20.2d, v22.2d
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x4efad5dd // fsub v29.2d, v14.2d, v26.2d
+	WORD $0x4e6ef7a3 // fmax v3.2d, v29.2d, v14.2d
+	FMOVQ 272(R4), F11
+	FMOVQ 80(R4), F31
+	WORD $0x4effd73c // fsub v28.2d, v25.2d, v31.2d
+	FMOVQ 0(R4), F4
+	WORD $0x6e64df90 // fmul v16.2d, v28.2d, v4.2d
+	WORD $0x6eebe728 // fcmgt v8.2d, v25.2d, v11.2d
+	VBSL V25.B16, V16.B16, V8.B16
+	FMOVQ 48(R4), F7
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6eebe73b // fcmgt v27.2d, v25.2d, v11.2d
+	VBSL V24.B16, V7.B16, V27.B16
+	FMOVQ 64(R4), F9
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6eebe72f // fcmgt v15.2d, v25.2d, v11.2d
+	VBSL V13.B16, V9.B16, V15.B16
+	FMOVQ 288(R4), F18
+	WORD $0x4e72d511 // fadd v17.2d, v8.2d, v18.2d
+	WORD $0x6e71fd15 // fdiv v21.2d, v8.2d, v17.2d
+	WORD $0x6e75deb3 // fmul v19.2d, v21.2d, v21.2d
+	WORD $0x6e73de65 // fmul v5.2d, v19.2d, v19.2d
+	FMOVQ 304(R4), F30
+	FMOVQ 320(R4), F10
+	VFMLA V5.D2, V30.D2, V10.D2
+	FMOVQ 336(R4), F6
+	VFMLA V5.D2, V10.D2, V6.D2
+	FMOVQ 352(R4), F12
+	FMOVQ 368(R4), F23
+	VFMLA V5.D2, V12.D2, V23.D2
+	FMOVQ 384(R4), F20
+	VFMLA V5.D2, V23.D2, V20.D2
+	FMOVQ 400(R4), F22
+	VFMLA V5.D2, V20.D2, V22.D2
+	WORD $0x6e65dcda // fmul v26.2d, v6.2d, v5.2d
+	VFMLA V22.D2, V19.D2, V26.D2
+	WORD $0x6e68dd0e // fmul v14.2d, v8.2d, v8.2d
+	WORD $0x6e64dddd // fmul v29.2d, v14.2d, v4.2d
+	WORD $0x4e7dd75f // fadd v31.2d, v26.2d, v29.2d
+	VORR V15.B16, V15.B16, V28.B16
+	VFMLA V21.D2, V31.D2, V28.D2
+	WORD $0x4efcd7b0 // fsub v16.2d, v29.2d, v28.2d
+	WORD $0x4ee8d607 // fsub v7.2d, v16.2d, v8.2d
+	WORD $0x4ee7d778 // fsub v24.2d, v27.2d, v7.2d
+	WORD $0x4e63d719 // fadd v25.2d, v24.2d, v3.2d
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VZIP1 V11.D2, V25.D2, V9.D2
+	WORD $0x4e69d442 // fadd v2.2d, v2.2d, v9.2d
 	ADD $8, R0, R0
 	ADD $8, R1, R1
 	ADD $8, R2, R2
@@ -7267,8 +7255,8 @@ last:
 
 lastEnd:
 	ADD $1, R3, R3
-	WORD $0x7e70d843 // faddp d3, v2.2d
-	FMOVD F3, ret+48(FP)
+	WORD $0x7e70d84d // faddp d13, v2.2d
+	FMOVD F13, ret+48(FP)
 	RET
 
 // func squaresSlopesNEON(slopes, z, old, y *float64, a, b float64, rows int) float64
@@ -7359,41 +7347,41 @@ wide:
 	WORD $0x6e64dcc7 // fmul v7.2d, v6.2d, v4.2d
 	WORD $0x4ee0f8e8 // fabs v8.2d, v7.2d
 	WORD $0x6ee0f909 // fneg v9.2d, v8.2d
-	FMOVQ 48(R5), F10
+	FMOVQ 16(R5), F10
 	WORD $0x4e6af52b // fmax v11.2d, v9.2d, v10.2d
-	FMOVQ 64(R5), F12
+	FMOVQ 32(R5), F12
 	WORD $0x6e6cdd6d // fmul v13.2d, v11.2d, v12.2d
 	WORD $0x4e6189ae // frintn v14.2d, v13.2d
-	FMOVQ 80(R5), F15
+	FMOVQ 48(R5), F15
 	VFMLS V15.D2, V14.D2, V11.D2
-	FMOVQ 96(R5), F16
+	FMOVQ 64(R5), F16
 	VFMLS V16.D2, V14.D2, V11.D2
-	FMOVQ 288(R5), F17
-	FMOVQ 272(R5), F18
+	FMOVQ 256(R5), F17
+	FMOVQ 240(R5), F18
 	VFMLA V11.D2, V17.D2, V18.D2
-	FMOVQ 256(R5), F19
+	FMOVQ 224(R5), F19
 	VFMLA V11.D2, V18.D2, V19.D2
-	FMOVQ 240(R5), F20
+	FMOVQ 208(R5), F20
 	VFMLA V11.D2, V19.D2, V20.D2
-	FMOVQ 224(R5), F21
+	FMOVQ 192(R5), F21
 	VFMLA V11.D2, V20.D2, V21.D2
-	FMOVQ 208(R5), F22
+	FMOVQ 176(R5), F22
 	VFMLA V11.D2, V21.D2, V22.D2
-	FMOVQ 192(R5), F23
+	FMOVQ 160(R5), F23
 	VFMLA V11.D2, V22.D2, V23.D2
-	FMOVQ 176(R5), F24
+	FMOVQ 144(R5), F24
 	VFMLA V11.D2, V23.D2, V24.D2
-	FMOVQ 160(R5), F25
+	FMOVQ 128(R5), F25
 	VFMLA V11.D2, V24.D2, V25.D2
-	FMOVQ 144(R5), F26
+	FMOVQ 112(R5), F26
 	VFMLA V11.D2, V25.D2, V26.D2
-	FMOVQ 128(R5), F27
+	FMOVQ 96(R5), F27
 	VFMLA V11.D2, V26.D2, V27.D2
 	FMOVQ 0(R5), F28
 	VFMLA V11.D2, V27.D2, V28.D2
-	FMOVQ 16(R5), F29
+	FMOVQ 80(R5), F29
 	VFMLA V11.D2, V28.D2, V29.D2
-	FMOVQ 16(R5), F30
+	FMOVQ 80(R5), F30
 	VFMLA V11.D2, V29.D2, V30.D2
 	WORD $0x4ee1b9df // fcvtzs v31.2d, v14.2d
 	MOVD $1023, R6
@@ -7402,67 +7390,61 @@ wide:
 	WORD $0x4f7454a4 // shl v4.2d, v5.2d, #52
 	WORD $0x6e64dfc8 // fmul v8.2d, v30.2d, v4.2d
 	WORD $0x6f00e409 // movi v9.2d, #0
-	FMOVQ 112(R5), F10
-	FMOVQ 0(R5), F12
-	FMOVQ 16(R5), F13
-	WORD $0x4eedd50f // fsub v15.2d, v8.2d, v13.2d
-	WORD $0x6e6cddf0 // fmul v16.2d, v15.2d, v12.2d
-	WORD $0x6eeae511 // fcmgt v17.2d, v8.2d, v10.2d
-	VBSL V8.B16, V16.B16, V17.B16
-	FMOVQ 80(R5), F18
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6eeae514 // fcmgt v20.2d, v8.2d, v10.2d
-	VBSL V19.B16, V18.B16, V20.B16
-	FMOVQ 96(R5), F21
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x6eeae517 // fcmgt v23.2d, v8.2d, v10.2d
-	VBSL V22.B16, V21.B16, V23.B16
-	FMOVQ 32(R5), F24
-	WORD $0x4e78d639 // fadd v25.2d, v17.2d, v24.2d
-	WORD $0x6e79fe3a // fdiv v26.2d, v17.2d, v25.2d
-	WORD $0x6e7adf5b // fmul v27.2d, v26.2d, v26.2d
-	WORD $0x6e7bdf7c // fmul v28.2d, v27.2d, v27.2d
-	FMOVQ 384(R5), F11
-	FMOVQ 352(R5), F14
-	VORR V14.B16, V14.B16, V29.B16
-	VFMLA V28.D2, V11.D2, V29.D2
+	WORD $0x4ee7d52a // fsub v10.2d, v9.2d, v7.2d
+	WORD $0x4e69f54c // fmax v12.2d, v10.2d, v9.2d
+	FMOVQ 272(R5), F13
+	FMOVQ 80(R5), F15
+	WORD $0x4eefd510 // fsub v16.2d, v8.2d, v15.2d
+	FMOVQ 0(R5), F17
+	WORD $0x6e71de12 // fmul v18.2d, v16.2d, v17.2d
+	WORD $0x6eede513 // fcmgt v19.2d, v8.2d, v13.2d
+	VBSL V8.B16, V18.B16, V19.B16
+	FMOVQ 48(R5), F20
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6eede516 // fcmgt v22.2d, v8.2d, v13.2d
+	VBSL V21.B16, V20.B16, V22.B16
+	FMOVQ 64(R5), F23
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6eede519 // fcmgt v25.2d, v8.2d, v13.2d
+	VBSL V24.B16, V23.B16, V25.B16
+	FMOVQ 288(R5), F26
+	WORD $0x4e7ad67b // fadd v27.2d, v19.2d, v26.2d
+	WORD $0x6e7bfe7c // fdiv v28.2d, v19.2d, v27.2d
+	WORD $0x6e7cdf8b // fmul v11.2d, v28.2d, v28.2d
+	WORD $0x6e6bdd6e // fmul v14.2d, v11.2d, v11.2d
+	FMOVQ 304(R5), F29
 	FMOVQ 320(R5), F31
-	VORR V31.B16, V31.B16, V3.B16
-	VFMLA V28.D2, V29.D2, V3.D2
-	FMOVQ 400(R5), F5
+	VFMLA V14.D2, V29.D2, V31.D2
+	FMOVQ 336(R5), F3
+	VFMLA V14.D2, V31.D2, V3.D2
+	FMOVQ 352(R5), F5
 	FMOVQ 368(R5), F30
-	VORR V30.B16, V30.B16, V4.B16
-	VFMLA V28.D2, V5.D2, V4.D2
-	FMOVQ 336(R5), F13
-	VORR V13.B16, V13.B16, V15.B16
-	VFMLA V28.D2, V4.D2, V15.D2
-	FMOVQ 304(R5), F16
-	VORR V16.B16, V16.B16, V18.B16
-	VFMLA V28.D2, V15.D2, V18.D2
-	WORD $0x6e7cdc73 // fmul v19.2d, v3.2d, v28.2d
-	VORR V19.B16, V19.B16, V10.B16
-	VFMLA V27.D2, V18.D2, V10.D2
-	WORD $0x6e71de35 // fmul v21.2d, v17.2d, v17.2d
-	WORD $0x6e6cdeb6 // fmul v22.2d, v21.2d, v12.2d
-	WORD $0x4e76d558 // fadd v24.2d, v10.2d, v22.2d
-	VORR V23.B16, V23.B16, V25.B16
-	VFMLA V26.D2, V24.D2, V25.D2
-	WORD $0x4ef9d6ce // fsub v14.2d, v22.2d, v25.2d
-	WORD $0x4ef1d5cb // fsub v11.2d, v14.2d, v17.2d
-	WORD $0x4eebd69f // fsub v31.2d, v20.2d, v11.2d
-	WORD $0x4ee7d53d // fsub v29.2d, v9.2d, v7.2d
-	WORD $0x4e69f7be // fmax v30.2d, v29.2d, v9.2d
-	WORD $0x4e7ed7e5 // fadd v5.2d, v31.2d, v30.2d
-	FMOVQ 16(R5), F13
-	WORD $0x4e6dd504 // fadd v4.2d, v8.2d, v13.2d
-	WORD $0x6e64fdb0 // fdiv v16.2d, v13.2d, v4.2d
-	WORD $0x6e70dd1c // fmul v28.2d, v8.2d, v16.2d
-	WORD $0x6ee9e4e3 // fcmgt v3.2d, v7.2d, v9.2d
-	VBSL V16.B16, V28.B16, V3.B16
-	WORD $0x6e66dc6f // fmul v15.2d, v3.2d, v6.2d
-	WORD $0x4eefd533 // fsub v19.2d, v9.2d, v15.2d
-	WORD $0x4e65d442 // fadd v2.2d, v2.2d, v5.2d
-	FMOVQ F19, 0(R0)
+	VFMLA V14.D2, V5.D2, V30.D2
+	FMOVQ 384(R5), F4
+	VFMLA V14.D2, V30.D2, V4.D2
+	FMOVQ 400(R5), F10
+	VFMLA V14.D2, V4.D2, V10.D2
+	WORD $0x6e6edc6f // fmul v15.2d, v3.2d, v14.2d
+	VFMLA V10.D2, V11.D2, V15.D2
+	WORD $0x6e73de70 // fmul v16.2d, v19.2d, v19.2d
+	WORD $0x6e71de12 // fmul v18.2d, v16.2d, v17.2d
+	WORD $0x4e72d5f4 // fadd v20.2d, v15.2d, v18.2d
+	VORR V25.B16, V25.B16, V21.B16
+	VFMLA V28.D2, V20.D2, V21.D2
+	WORD $0x4ef5d64d // fsub v13.2d, v18.2d, v21.2d
+	WORD $0x4ef3d5b7 // fsub v23.2d, v13.2d, v19.2d
+	WORD $0x4ef7d6d8 // fsub v24.2d, v22.2d, v23.2d
+	WORD $0x4e6cd71a // fadd v26.2d, v24.2d, v12.2d
+	FMOVQ 80(R5), F27
+	WORD $0x4e7bd51d // fadd v29.2d, v8.2d, v27.2d
+	WORD $0x6e7dff7f // fdiv v31.2d, v27.2d, v29.2d
+	WORD $0x6e7fdd05 // fmul v5.2d, v8.2d, v31.2d
+	WORD $0x6ee9e4fe // fcmgt v30.2d, v7.2d, v9.2d
+	VBSL V31.B16, V5.B16, V30.B16
+	WORD $0x6e66dfce // fmul v14.2d, v30.2d, v6.2d
+	WORD $0x4eeed523 // fsub v3.2d, v9.2d, v14.2d
+	WORD $0x4e7ad442 // fadd v2.2d, v2.2d, v26.2d
+	FMOVQ F3, 0(R0)
 	ADD $16, R0, R0
 	ADD $16, R1, R1
 	ADD $16, R2, R2
@@ -7476,120 +7458,114 @@ wideEnd:
 	BLT lastEnd
 
 last:
-	FMOVD 0(R1), F27
-	WORD $0x4fc09372 // fmul v18.2d, v27.2d, v0.d[0]
-	FMOVD 0(R2), F12
-	WORD $0x4fc11192 // fmla v18.2d, v12.2d, v1.d[0]
-	FMOVD 0(R3), F21
-	WORD $0x6e72deaa // fmul v10.2d, v21.2d, v18.2d
-	WORD $0x4ee0f957 // fabs v23.2d, v10.2d
-	WORD $0x6ee0fafa // fneg v26.2d, v23.2d
-	FMOVQ 48(R5), F22
-	WORD $0x4e76f758 // fmax v24.2d, v26.2d, v22.2d
-	FMOVQ 64(R5), F25
-	WORD $0x6e79df11 // fmul v17.2d, v24.2d, v25.2d
-	WORD $0x4e618a2e // frintn v14.2d, v17.2d
-	FMOVQ 80(R5), F20
-	VFMLS V20.D2, V14.D2, V24.D2
-	FMOVQ 96(R5), F11
-	VFMLS V11.D2, V14.D2, V24.D2
-	FMOVQ 288(R5), F29
-	FMOVQ 272(R5), F31
-	VFMLA V24.D2, V29.D2, V31.D2
-	FMOVQ 256(R5), F30
-	VFMLA V24.D2, V31.D2, V30.D2
-	FMOVQ 240(R5), F13
-	VFMLA V24.D2, V30.D2, V13.D2
-	FMOVQ 224(R5), F4
-	VFMLA V24.D2, V13.D2, V4.D2
-	FMOVQ 208(R5), F8
-	VFMLA V24.D2, V4.D2, V8.D2
-	FMOVQ 192(R5), F7
-	VFMLA V24.D2, V8.D2, V7.D2
-	FMOVQ 176(R5), F6
-	VFMLA V24.D2, V7.D2, V6.D2
-	FMOVQ 160(R5), F16
-	VFMLA V24.D2, V6.D2, V16.D2
-	FMOVQ 144(R5), F28
-	VFMLA V24.D2, V16.D2, V28.D2
-	FMOVQ 128(R5), F3
-	VFMLA V24.D2, V28.D2, V3.D2
+	FMOVD 0(R1), F4
+	WORD $0x4fc0908b // fmul v11.2d, v4.2d, v0.d[0]
+	FMOVD 0(R2), F10
+	WORD $0x4fc1114b // fmla v11.2d, v10.2d, v1.d[0]
+	FMOVD 0(R3), F17
+	WORD $0x6e6bde30 // fmul v16.2d, v17.2d, v11.2d
+	WORD $0x4ee0fa0f // fabs v15.2d, v16.2d
+	WORD $0x6ee0f9f9 // fneg v25.2d, v15.2d
+	FMOVQ 16(R5), F28
+	WORD $0x4e7cf732 // fmax v18.2d, v25.2d, v28.2d
+	FMOVQ 32(R5), F20
+	WORD $0x6e74de55 // fmul v21.2d, v18.2d, v20.2d
+	WORD $0x4e618ab3 // frintn v19.2d, v21.2d
+	FMOVQ 48(R5), F13
+	VFMLS V13.D2, V19.D2, V18.D2
+	FMOVQ 64(R5), F22
+	VFMLS V22.D2, V19.D2, V18.D2
+	FMOVQ 256(R5), F23
+	FMOVQ 240(R5), F12
+	VFMLA V18.D2, V23.D2, V12.D2
+	FMOVQ 224(R5), F24
+	VFMLA V18.D2, V12.D2, V24.D2
+	FMOVQ 208(R5), F27
+	VFMLA V18.D2, V24.D2, V27.D2
+	FMOVQ 192(R5), F29
+	VFMLA V18.D2, V27.D2, V29.D2
+	FMOVQ 176(R5), F8
+	VFMLA V18.D2, V29.D2, V8.D2
+	FMOVQ 160(R5), F7
+	VFMLA V18.D2, V8.D2, V7.D2
+	FMOVQ 144(R5), F6
+	VFMLA V18.D2, V7.D2, V6.D2
+	FMOVQ 128(R5), F31
+	VFMLA V18.D2, V6.D2, V31.D2
+	FMOVQ 112(R5), F5
+	VFMLA V18.D2, V31.D2, V5.D2
+	FMOVQ 96(R5), F30
+	VFMLA V18.D2, V5.D2, V30.D2
 	FMOVQ 0(R5), F9
-	VFMLA V24.D2, V3.D2, V9.D2
-	FMOVQ 16(R5), F15
-	VFMLA V24.D2, V9.D2, V15.D2
-	FMOVQ 16(R5), F5
-	VFMLA V24.D2, V15.D2, V5.D2
-	WORD $0x4ee1b9d3 // fcvtzs v19.2d, v14.2d
+	VFMLA V18.D2, V30.D2, V9.D2
+	FMOVQ 80(R5), F14
+	VFMLA V18.D2, V9.D2, V14.D2
+	FMOVQ 80(R5), F26
+	VFMLA V18.D2, V14.D2, V26.D2
+	WORD $0x4ee1ba63 // fcvtzs v3.2d, v19.2d
 	MOVD $1023, R7
-	VDUP R7, V27.D2
-	VADD V27.D2, V19.D2, V12.D2
-	WORD $0x4f745592 // shl v18.2d, v12.2d, #52
-	WORD $0x6e72dcb7 // fmul v23.2d, v5.2d, v18.2d
-	WORD $0x6f00e41a // movi v26.2d, #0
-	FMOVQ 112(R5), F22
-	FMOVQ 0(R5), F25
-	FMOVQ 16(R5), F17
-	WORD $0x4ef1d6f4 // fsub v20.2d, v23.2d, v17.2d
-	WORD $0x6e79de8b // fmul v11.2d, v20.2d, v25.2d
-	WORD $0x6ef6e6fd // fcmgt v29.2d, v23.2d, v22.2d
-	VBSL V23.B16, V11.B16, V29.B16
-	FMOVQ 80(R5), F31
-	WORD $0x6f00e41e // movi v30.2d, #0
-	WORD $0x6ef6e6ed // fcmgt v13.2d, v23.2d, v22.2d
-	VBSL V30.B16, V31.B16, V13.B16
-	FMOVQ 96(R5), F4
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6ef6e6e7 // fcmgt v7.2d, v23.2d, v22.2d
-	VBSL V8.B16, V4.B16, V7.B16
-	FMOVQ 32(R5), F6
-	WORD $0x4e66d7b0 // fadd v16.2d, v29.2d, v6.2d
-	WORD $0x6e70ffbc // fdiv v28.2d, v29.2d, v16.2d
-	WORD $0x6e7cdf83 // fmul v3.2d, v28.2d, v28.2d
-	WORD $0x6e63dc69 // fmul v9.2d, v3.2d, v3.2d
-	FMOVQ 384(R5), F24
-	FMOVQ 352(R5), F14
-	VORR V14.B16, V14.B16, V15.B16
-	VFMLA V9.D2, V24.D2, V15.D2
-	FMOVQ 320(R5), F19
-	VORR V19.B16, V19.B16, V27.B16
-	VFMLA V9.D2, V15.D2, V27.D2
-	FMOVQ 400(R5), F12
-	FMOVQ 368(R5), F5
-	VORR V5.B16, V5.B16, V18.B16
-	VFMLA V9.D2, V12.D2, V18.D2
-	FMOVQ 336(R5), F17
-	VORR V17.B16, V17.B16, V20.B16
-	VFMLA V9.D2, V18.D2, V20.D2
-	FMOVQ 304(R5), F11
-	VORR V11.B16, V11.B16, V31.B16
-	VFMLA V9.D2, V20.D2, V31.D2
-	WORD $0x6e69df7e // fmul v30.2d, v27.2d, v9.2d
-	VORR V30.B16, V30.B16, V22.B16
-	VFMLA V3.D2, V31.D2, V22.D2
-	WORD $0x6e7ddfa4 // fmul v4.2d, v29.2d, v29.2d
-	WORD $0x6e79dc88 // fmul v8.2d, v4.2d, v25.2d
-	WORD $0x4e68d6c6 // fadd v6.2d, v22.2d, v8.2d
-	VORR V7.B16, V7.B16, V16.B16
-	VFMLA V28.D2, V6.D2, V16.D2
-	WORD $0x4ef0d50e // fsub v14.2d, v8.2d, v16.2d
-	WORD $0x4efdd5d8 // fsub v24.2d, v14.2d, v29.2d
-	WORD $0x4ef8d5b3 // fsub v19.2d, v13.2d, v24.2d
-	WORD $0x4eead74f // fsub v15.2d, v26.2d, v10.2d
-	WORD $0x4e7af5e5 // fmax v5.2d, v15.2d, v26.2d
-	WORD $0x4e65d66c // fadd v12.2d, v19.2d, v5.2d
-	FMOVQ 16(R5), F17
-	WORD $0x4e71d6f2 // fadd v18.2d, v23.2d, v17.2d
-	WORD $0x6e72fe2b // fdiv v11.2d, v17.2d, v18.2d
-	WORD $0x6e6bdee9 // fmul v9.2d, v23.2d, v11.2d
-	WORD $0x6efae55b // fcmgt v27.2d, v10.2d, v26.2d
-	VBSL V11.B16, V9.B16, V27.B16
-	WORD $0x6e75df74 // fmul v20.2d, v27.2d, v21.2d
-	WORD $0x4ef4d75e // fsub v30.2d, v26.2d, v20.2d
-	WORD $0x6f00e403 // movi v3.2d, #0
-	VZIP1 V3.D2, V12.D2, V31.D2
-	WORD $0x4e7fd442 // fadd v2.2d, v2.2d, v31.2d
-	FMOVD F30, 0(R0)
+	VDUP R7, V4.D2
+	VADD V4.D2, V3.D2, V10.D2
+	WORD $0x4f74554b // shl v11.2d, v10.2d, #52
+	WORD $0x6e6bdf4f // fmul v15.2d, v26.2d, v11.2d
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x4ef0d73c // fsub v28.2d, v25.2d, v16.2d
+	WORD $0x4e79f794 // fmax v20.2d, v28.2d, v25.2d
+	FMOVQ 272(R5), F21
+	FMOVQ 80(R5), F13
+	WORD $0x4eedd5f6 // fsub v22.2d, v15.2d, v13.2d
+	FMOVQ 0(R5), F23
+	WORD $0x6e77decc // fmul v12.2d, v22.2d, v23.2d
+	WORD $0x6ef5e5f8 // fcmgt v24.2d, v15.2d, v21.2d
+	VBSL V15.B16, V12.B16, V24.B16
+	FMOVQ 48(R5), F27
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6ef5e5e8 // fcmgt v8.2d, v15.2d, v21.2d
+	VBSL V29.B16, V27.B16, V8.B16
+	FMOVQ 64(R5), F7
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6ef5e5ff // fcmgt v31.2d, v15.2d, v21.2d
+	VBSL V6.B16, V7.B16, V31.B16
+	FMOVQ 288(R5), F5
+	WORD $0x4e65d71e // fadd v30.2d, v24.2d, v5.2d
+	WORD $0x6e7eff09 // fdiv v9.2d, v24.2d, v30.2d
+	WORD $0x6e69dd32 // fmul v18.2d, v9.2d, v9.2d
+	WORD $0x6e72de53 // fmul v19.2d, v18.2d, v18.2d
+	FMOVQ 304(R5), F14
+	FMOVQ 320(R5), F3
+	VFMLA V19.D2, V14.D2, V3.D2
+	FMOVQ 336(R5), F4
+	VFMLA V19.D2, V3.D2, V4.D2
+	FMOVQ 352(R5), F10
+	FMOVQ 368(R5), F26
+	VFMLA V19.D2, V10.D2, V26.D2
+	FMOVQ 384(R5), F11
+	VFMLA V19.D2, V26.D2, V11.D2
+	FMOVQ 400(R5), F28
+	VFMLA V19.D2, V11.D2, V28.D2
+	WORD $0x6e73dc8d // fmul v13.2d, v4.2d, v19.2d
+	VFMLA V28.D2, V18.D2, V13.D2
+	WORD $0x6e78df16 // fmul v22.2d, v24.2d, v24.2d
+	WORD $0x6e77decc // fmul v12.2d, v22.2d, v23.2d
+	WORD $0x4e6cd5bb // fadd v27.2d, v13.2d, v12.2d
+	VORR V31.B16, V31.B16, V29.B16
+	VFMLA V9.D2, V27.D2, V29.D2
+	WORD $0x4efdd595 // fsub v21.2d, v12.2d, v29.2d
+	WORD $0x4ef8d6a7 // fsub v7.2d, v21.2d, v24.2d
+	WORD $0x4ee7d506 // fsub v6.2d, v8.2d, v7.2d
+	WORD $0x4e74d4c5 // fadd v5.2d, v6.2d, v20.2d
+	FMOVQ 80(R5), F30
+	WORD $0x4e7ed5ee // fadd v14.2d, v15.2d, v30.2d
+	WORD $0x6e6effc3 // fdiv v3.2d, v30.2d, v14.2d
+	WORD $0x6e63ddea // fmul v10.2d, v15.2d, v3.2d
+	WORD $0x6ef9e61a // fcmgt v26.2d, v16.2d, v25.2d
+	VBSL V3.B16, V10.B16, V26.B16
+	WORD $0x6e71df53 // fmul v19.2d, v26.2d, v17.2d
+	WORD $0x4ef3d724 // fsub v4.2d, v25.2d, v19.2d
+	WORD $0x6f00e40b // movi v11.2d, #0
+	VZIP1 V11.D2, V5.D2, V18.D2
+	WORD $0x4e72d442 // fadd v2.2d, v2.2d, v18.2d
+	FMOVD F4, 0(R0)
 	ADD $8, R0, R0
 	ADD $8, R1, R1
 	ADD $8, R2, R2
@@ -7599,8 +7575,8 @@ last:
 
 lastEnd:
 	ADD $1, R4, R4
-	WORD $0x7e70d859 // faddp d25, v2.2d
-	FMOVD F25, ret+56(FP)
+	WORD $0x7e70d85c // faddp d28, v2.2d
+	FMOVD F28, ret+56(FP)
 	RET
 
 // func dotNEON(x, w *float64, d int) float64

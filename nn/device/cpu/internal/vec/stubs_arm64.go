@@ -14,9 +14,6 @@ func addNEON(dst, a, b []float32)
 func reluGradNEON(dst, y, dy []float32)
 
 //go:noescape
-func scaleNEON(dst, x, gain []float32)
-
-//go:noescape
 func normalizeNEON(dst, x, mean, gain, bias []float32)
 
 //go:noescape
@@ -30,6 +27,9 @@ func normalizeAddReLUNEON(dst, x, other, mean, gain, bias []float32)
 
 //go:noescape
 func normalizeGradNEON(dst, x, dy, mean, gain, meanGrad, slope []float32)
+
+//go:noescape
+func scaleNEON(dst, x, gain []float32)
 
 //go:noescape
 func fillNEON(dst []float32, a float32)

@@ -38,7 +38,7 @@ const (
 )
 
 // choose is a where x compares so with y, otherwise b.
-func (s isa) choose(predicate uint64, x, y Op, a, b reg.VecVirtual) reg.VecVirtual {
+func (s isa) choose(predicate uint64, x, y, a, b Op) reg.VecVirtual {
 	out := s.Vector()
 	if s.Masks {
 		k := K()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -12,12 +11,13 @@ import (
 // losses makes the kernels of losses at the predictions a·z + b·old: their sum and, of some, their slopes.
 func (s isa) losses() {
 	for _, slopes := range []bool{false, true} {
-		s.loss("squares", slopes, s.squares)
-		s.loss("logistic", slopes, s.logistic)
+		for _, l := range losses[Op]() {
+			s.loss(l.name, slopes, l.of)
+		}
 	}
 }
 
-func (s isa) loss(name string, slopes bool, body func(z, y reg.VecVirtual, slopes bool) (value, slope reg.VecVirtual)) {
+func (s isa) loss(name string, slopes bool, body func(m maths[Op], z, y Op, slopes bool) (value, slope Op)) {
 	out := ""
 	if slopes {
 		name, out = name+"Slopes", "slopes, "
@@ -37,7 +37,7 @@ func (s isa) loss(name string, slopes bool, body func(z, y reg.VecVirtual, slope
 		mem := func(base reg.Register) Mem { return Mem{Base: base, Index: at, Scale: 1} }
 		p := s.Mul(s.Load(mem(z), m), a)
 		VFMADD231PD(s.Load(mem(old), m), b, p)
-		value, slope := body(p, s.Load(mem(y), m), slopes)
+		value, slope := body(wide{s}, p, s.Load(mem(y), m), slopes)
 		switch {
 		case m == nil:
 			VADDPD(value, total, total)
@@ -47,7 +47,7 @@ func (s isa) loss(name string, slopes bool, body func(z, y reg.VecVirtual, slope
 			VADDPD(s.and(value, m.Vector()), total, total)
 		}
 		if slopes {
-			s.Store(slope, mem(to), m)
+			s.Store(slope.(reg.VecVirtual), mem(to), m)
 		}
 	}
 	Label("loop")
@@ -66,116 +66,69 @@ func (s isa) loss(name string, slopes bool, body func(z, y reg.VecVirtual, slope
 	RET()
 }
 
-func (s isa) squares(z, y reg.VecVirtual, _ bool) (value, slope reg.VecVirtual) {
-	slope = s.Sub(z, y)
-	return s.Mul(s.Mul(slope, slope), s.Number("half", 0.5)), slope
+// wide is arithmetic on vectors. Numbers are read from memory.
+type wide struct{ isa }
+
+func (w wide) number(name string, x float64) Op { return w.Number(name, x) }
+func (w wide) copy(x Op) Op                     { return w.isa.copy(x) }
+func (w wide) zero() Op                         { return w.Zero() }
+
+func (w wide) add(a, b Op) Op         { return w.Add(a, b) }
+func (w wide) sub(a, b Op) Op         { return w.Sub(a, b) }
+func (w wide) mul(a, b Op) Op         { return w.Mul(a, b) }
+func (w wide) div(a, b Op) Op         { return w.Div(a, b) }
+func (w wide) above(x, y, a, b Op) Op { return w.choose(greaterThan, x, y, a, b) }
+
+func (w wide) plus(y, x Op)        { VADDPD(x, y, y) }
+func (w wide) minus(y, x Op)       { VSUBPD(x, y, y) }
+func (w wide) from(y, x Op)        { VSUBPD(y, x, y) }
+func (w wide) fma(y, a, b Op)      { VFMADD213PD(b, a, y) }
+func (w wide) addTimes(y, a, b Op) { VFMADD231PD(b, a, y) }
+func (w wide) subTimes(y, a, b Op) { VFNMADD231PD(b, a, y) }
+
+func (w wide) atLeast(x Op, name string, least float64) Op {
+	y := w.Vector()
+	VMAXPD(x, w.isa.copy(w.Number(name, least)), y)
+	return y
 }
 
-// logistic is log(1 + e) + max(−m, 0) of the margin m = yz, with e = exp(−|m|).
-func (s isa) logistic(z, y reg.VecVirtual, slopes bool) (value, slope reg.VecVirtual) {
-	margin := s.Mul(y, z)
-	e := s.exp(s.minusAbs(margin))
-	minus, zero, above := s.Vector(), s.Zero(), s.Vector()
-	VSUBPD(margin, zero, minus)
-	VMAXPD(minus, zero, above) // NaN where the margin is
-	value = s.Add(s.log1p(e), above)
-	if !slopes {
-		return value, nil
-	}
-	one := s.copy(s.Number("one", 1))
-	share := s.Div(one, s.Add(e, one))
-	slope = s.choose(greaterThan, margin, zero, s.Mul(e, share), share)
-	slope = s.Mul(slope, y)
-	VSUBPD(slope, zero, slope)
-	return value, slope
-}
-
-func (s isa) minusAbs(x reg.VecVirtual) reg.VecVirtual {
-	out := s.Vector()
-	sign := s.Constant("sign", func(int) uint64 { return 1 << 63 })
-	if s.Masks {
-		VPORQ(sign, x, out)
+func (w wide) minusAbs(x Op) Op {
+	y := w.Vector()
+	sign := w.Constant("sign", func(int) uint64 { return 1 << 63 })
+	if w.Masks {
+		VPORQ(sign, x, y)
 	} else {
-		VORPD(sign, x, out)
+		VORPD(sign, x, y)
 	}
-	return out
+	return y
 }
 
-// exp is e^x for x ≤ 0, of at least the smallest normal number, by x = n ln 2 + r and a polynomial of r.
-func (s isa) exp(x reg.VecVirtual) reg.VecVirtual {
-	t := s.Vector()
-	VMAXPD(x, s.copy(s.Number("least", -708)), t) // NaN where x is
-	n := s.Mul(t, s.Number("log2e", math.Log2E))
+func (w wide) negativePart(x Op) (part, zero Op) {
+	minus, zeros, y := w.Vector(), w.Zero(), w.Vector()
+	VSUBPD(x, zeros, minus)
+	VMAXPD(minus, zeros, y)
+	return y, zeros
+}
+
+func (w wide) round(y Op) {
 	const nearest = 8
-	if s.Masks {
-		VRNDSCALEPD(Imm(nearest), n, n)
+	if w.Masks {
+		VRNDSCALEPD(Imm(nearest), y, y)
 	} else {
-		VROUNDPD(Imm(nearest), n, n)
+		VROUNDPD(Imm(nearest), y, y)
 	}
-	VFNMADD231PD(s.Number("ln2High", ln2High), n, t)
-	VFNMADD231PD(s.Number("ln2Low", ln2Low), n, t)
-	const degree = 13
-	factorial := 1.0
-	coefficients := make([]Mem, degree+1)
-	for k := range coefficients {
-		if k > 1 {
-			factorial *= float64(k)
-		}
-		coefficients[k] = s.Number(fmt.Sprintf("taylor%d", k), 1/factorial)
+}
+
+func (w wide) scaled(x, n Op) Op {
+	if w.Masks {
+		VSCALEFPD(n, x, x)
+		return x
 	}
-	p := s.copy(coefficients[degree])
-	for k := degree - 1; k >= 0; k-- {
-		VFMADD213PD(coefficients[k], t, p)
-	}
-	if s.Masks {
-		VSCALEFPD(n, p, p)
-		return p
-	}
-	power := YMM()
-	VCVTPD2DQY(n, n.AsX())
-	VPMOVSXDQ(n.AsX(), power)
-	VPADDQ(s.Constant("bias", func(int) uint64 { return 1023 }), power, power)
+	power, ints := YMM(), n.(reg.VecVirtual).AsX()
+	VCVTPD2DQY(n, ints)
+	VPMOVSXDQ(ints, power)
+	VPADDQ(w.Constant("bias", func(int) uint64 { return 1023 }), power, power)
 	VPSLLQ(Imm(52), power, power)
-	VMULPD(power, p, p)
-	return p
-}
-
-// The parts of ln 2 and the coefficients of the logarithm are those of FreeBSD's e_log.c.
-const (
-	ln2High = 6.93147180369123816490e-01
-	ln2Low  = 1.90821492927058770002e-10
-)
-
-var logarithm = []float64{
-	6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
-	1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01,
-}
-
-// log1p is log(1 + e) for e in [0, 1], by 1 + e = 2^k (1 + f) with 1 + f from √½ to √2, and s = f/(2 + f).
-func (s isa) log1p(e reg.VecVirtual) reg.VecVirtual {
-	limit := s.copy(s.Number("limit", math.Sqrt2-1))
-	half := s.Number("half", 0.5)
-	one := s.copy(s.Number("one", 1))
-	f := s.choose(greaterThan, e, limit, s.Mul(s.Sub(e, one), half), e)
-	high := s.choose(greaterThan, e, limit, s.copy(s.Number("ln2High", ln2High)), s.Zero())
-	low := s.choose(greaterThan, e, limit, s.copy(s.Number("ln2Low", ln2Low)), s.Zero())
-	q := s.Div(f, s.Add(f, s.copy(s.Number("two", 2))))
-	square := s.Mul(q, q)
-	fourth := s.Mul(square, square)
-	c := func(k int) Mem { return s.Number(fmt.Sprintf("logarithm%d", k), logarithm[k]) }
-	odd := s.copy(c(5)) // of square², square⁴, square⁶
-	VFMADD213PD(c(3), fourth, odd)
-	VFMADD213PD(c(1), fourth, odd)
-	even := s.copy(c(6))
-	VFMADD213PD(c(4), fourth, even)
-	VFMADD213PD(c(2), fourth, even)
-	VFMADD213PD(c(0), fourth, even)
-	r := s.Mul(odd, fourth)
-	VFMADD231PD(even, square, r)
-	hfsq := s.Mul(s.Mul(f, f), half)
-	VADDPD(hfsq, r, r)
-	VFMADD213PD(low, q, r) // q·(hfsq + R) + low
-	VSUBPD(r, hfsq, r)
-	VSUBPD(f, r, r)
-	return s.Sub(high, r)
+	VMULPD(power, x, x)
+	return x
 }

@@ -68,19 +68,14 @@ func neonKernel(f *neon.File, name string, n int, e element, vectors, numbers, a
 		}
 		for _, k.together = range []int{together, 1} {
 			label := fmt.Sprintf("rows%d", k.together)
-			k.SubsI(count, count, k.together)
-			k.Branch("LT", label+"End")
-			k.Label(label)
-			beside(&k.x, x, "stride", e.size, k.together+1)
-			k.Set(x, k.x[k.together])
-			beside(&k.beside, k.Arg(vectors), "width", 8, n)
-			beside(&k.numbers, number, "pitch", 8, n)
-			block(k, label)
-			k.AddI(number, number, 8*k.together)
-			k.SubsI(count, count, k.together)
-			k.Branch("GE", label)
-			k.Label(label + "End")
-			k.AddI(count, count, k.together)
+			k.Turns(label, count, k.together, func() {
+				beside(&k.x, x, "stride", e.size, k.together+1)
+				k.Set(x, k.x[k.together])
+				beside(&k.beside, k.Arg(vectors), "width", 8, n)
+				beside(&k.numbers, number, "pitch", 8, n)
+				block(k, label)
+				k.AddI(number, number, 8*k.together)
+			})
 		}
 		k.Ret()
 	})
@@ -91,20 +86,15 @@ func (k *neonRows) along(label string, unroll int, body func(units, bytes int)) 
 	left := k.Arg("d")
 	loop := func(label string, units, bytes int) {
 		columns := units * bytes / 8
-		k.SubsI(left, left, columns)
-		k.Branch("LT", label+"End")
-		k.Label(label)
-		body(units, bytes)
-		for _, p := range k.x[:k.together] {
-			k.AddI(p, p, columns*k.size)
-		}
-		for _, p := range k.beside {
-			k.AddI(p, p, columns*8)
-		}
-		k.SubsI(left, left, columns)
-		k.Branch("GE", label)
-		k.Label(label + "End")
-		k.AddI(left, left, columns)
+		k.Turns(label, left, columns, func() {
+			body(units, bytes)
+			for _, p := range k.x[:k.together] {
+				k.AddI(p, p, columns*k.size)
+			}
+			for _, p := range k.beside {
+				k.AddI(p, p, columns*8)
+			}
+		})
 	}
 	if k.coded() {
 		loop(label+"Block", codeBlock/neonLanes, neon.Bytes)
@@ -117,7 +107,7 @@ func (k *neonRows) along(label string, unroll int, body func(units, bytes int)) 
 	loop(label+"Last", 1, 8)
 }
 
-// column is the first column, in its step, of unit u.
+// neonColumn is the first column, in its step, of unit u.
 func (k *neonRows) neonColumn(u int) int {
 	if k.coded() {
 		return u%codeWords*codeLanes + u/codeWords*neonLanes

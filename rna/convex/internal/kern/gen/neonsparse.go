@@ -7,21 +7,16 @@ func neonSparse(f *neon.File) {
 	// each runs body for the values of the row at hand, which are lanes, and the places of their columns.
 	each := func(k *neon.Func, values, index, left, base neon.GP, body func(unit int, value neon.Vec, place neon.GP)) {
 		step := func(label string, units int) {
-			k.SubsI(left, left, units)
-			k.Branch("LT", label+"End")
-			k.Label(label)
-			v := k.LoadVec(8*units, values, 0)
-			for u := range units {
-				place := k.LoadWord(index, 4*u)
-				k.AddShift(place, base, place, 5) // bytes of four elements
-				body(u, v, place)
-			}
-			k.AddI(values, values, 8*units)
-			k.AddI(index, index, 4*units)
-			k.SubsI(left, left, units)
-			k.Branch("GE", label)
-			k.Label(label + "End")
-			k.AddI(left, left, units)
+			k.Turns(label, left, units, func() {
+				v := k.LoadVec(8*units, values, 0)
+				for u := range units {
+					place := k.LoadWord(index, 4*u)
+					k.AddShift(place, base, place, 5) // bytes of four elements
+					body(u, v, place)
+				}
+				k.AddI(values, values, 8*units)
+				k.AddI(index, index, 4*units)
+			})
 		}
 		step("two", 2)
 		step("one", 1)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"strings"
 
 	"onlinerna/internal/asm/neon"
@@ -22,6 +21,8 @@ func (k *neonStream) in(name string) neon.Vec {
 func (k *neonStream) out(name string, x neon.Vec) {
 	k.StoreVec(k.bytes, x, k.base[name], k.unit*neon.Bytes)
 }
+
+func (k *neonStream) sub(a, b neon.Vec) neon.Vec { return k.Op("fsub", neon.D2, a, b) }
 
 func (k *neonStream) times(number string, x neon.Vec) neon.Vec {
 	return k.Times(neon.D2, x, k.number[number], 0)
@@ -54,22 +55,16 @@ func neonRun(f *neon.File, name, slices, numbers, length, result string, unroll 
 		}
 		body, finish := setup(k)
 		loop := func(label string, units, bytes int) {
-			count := units * bytes / 8
 			k.bytes = bytes
-			k.SubsI(left, left, count)
-			k.Branch("LT", label+"End")
-			k.Label(label)
-			for k.unit = range units {
-				body(k.unit)
-			}
-			for _, n := range names {
-				k.AddI(k.base[n], k.base[n], units*bytes)
-			}
-			k.SubsI(left, left, count)
-			k.Branch("GE", label)
-			k.Label(label + "End")
-			k.AddI(left, left, count)
-			k.unit = 0
+			k.Turns(label, left, units*bytes/8, func() {
+				for k.unit = range units {
+					body(k.unit)
+				}
+				k.unit = 0
+				for _, n := range names {
+					k.AddI(k.base[n], k.base[n], units*bytes)
+				}
+			})
 		}
 		loop("wide", unroll, neon.Bytes)
 		if unroll > 1 {
@@ -92,80 +87,36 @@ func neonStreams(f *neon.File) {
 			k.ReturnScalar(k.Pair(k.Op("fadd", neon.D2, a, b)))
 		}
 	})
-	neonRun(f, "combine2", "dst x", "a b", "d", "", 2, func(k *neonStream) (func(int), func()) {
-		return func(int) {
-			v := k.times("a", k.in("dst"))
-			k.addTimes(v, "b", k.in("x"))
-			k.out("dst", v)
-		}, nil
-	})
-	neonRun(f, "combine3", "dst x y", "a b c", "d", "", 2, func(k *neonStream) (func(int), func()) {
-		return func(int) {
-			v := k.times("a", k.in("dst"))
-			k.addTimes(v, "b", k.in("x"))
-			k.addTimes(v, "c", k.in("y"))
-			k.out("dst", v)
-		}, nil
-	})
-	neonRun(f, "sagaStep", "w mean x", "a b c e", "d", "", 2, func(k *neonStream) (func(int), func()) {
-		return func(int) {
-			m, x := k.in("mean"), k.in("x")
-			v := k.times("a", k.in("w"))
-			k.addTimes(v, "b", m)
-			k.addTimes(v, "c", x)
-			k.out("w", v)
-			k.addTimes(m, "e", x)
-			k.out("mean", m)
-		}, nil
-	})
-	neonRun(f, "mix", "dst x y z", "a b c", "d", "", 2, func(k *neonStream) (func(int), func()) {
-		return func(int) {
-			v := k.times("a", k.in("x"))
-			k.addTimes(v, "b", k.in("y"))
-			k.addTimes(v, "c", k.in("z"))
-			k.out("dst", v)
-		}, nil
-	})
-	neonRun(f, "katyushaStep", "z y mean x grad", "alpha shrinkZ short shrinkY weight", "d", "", 1, func(k *neonStream) (func(int), func()) {
-		return func(int) {
-			g, z, y, mean := k.in("grad"), k.in("z"), k.in("x"), k.in("mean")
-			k.subTimes(z, "alpha", g)
-			k.out("z", k.times("shrinkZ", z))
-			k.subTimes(y, "short", g)
-			y = k.times("shrinkY", y)
-			k.out("y", y)
-			k.addTimes(mean, "weight", k.Op("fsub", neon.D2, y, mean))
-			k.out("mean", mean)
-		}, nil
-	})
+	for _, c := range combinations[neon.Vec]() {
+		neonRun(f, c.name, c.slices, c.numbers, "d", "", c.unroll, func(k *neonStream) (func(int), func()) {
+			return func(int) { c.body(k) }, nil
+		})
+	}
 }
 
 // neonLosses writes what losses does.
 func neonLosses(f *neon.File) {
-	m := newNEONNumbers(f)
+	numbers := f.Table("lossNumbers")
 	for _, slopes := range []bool{false, true} {
-		for _, loss := range []struct {
-			name string
-			body func(m neonNumbers, z, y neon.Vec, slopes bool) (value, slope neon.Vec)
-		}{{"squares", neonNumbers.squares}, {"logistic", neonNumbers.logistic}} {
-			name, slices := loss.name, "z old y"
+		for _, l := range losses[*neonVariable]() {
+			name, slices := l.name, "z old y"
 			if slopes {
 				name, slices = name+"Slopes", "slopes "+slices
 			}
 			neonRun(f, name, slices, "a b", "rows", " float64", 1, func(k *neonStream) (func(int), func()) {
-				m := m
-				m.Func, m.table = k.Func, k.Address(m.symbol, 0)
+				m := neonMaths{k.Func, numbers, k.Address(numbers.Symbol, 0)}
 				total := k.Zero()
 				return func(int) {
 					p := k.times("a", k.in("z"))
 					k.addTimes(p, "b", k.in("old"))
-					value, slope := loss.body(m, p, k.in("y"), slopes)
+					value, slope := l.of(m, known(p), known(k.in("y")), slopes)
+					sum := value.Vec
 					if k.bytes < neon.Bytes {
-						value = k.Op("zip1", neon.D2, value, k.Zero())
+						sum = k.Op("zip1", neon.D2, sum, k.Zero())
 					}
-					k.Into(total, "fadd", neon.D2, total, value)
+					k.Into(total, "fadd", neon.D2, total, sum)
 					if slopes {
-						k.out("slopes", slope)
+						k.out("slopes", slope.Vec)
 					}
 				}, func() { k.ReturnScalar(k.Pair(total)) }
 			})
@@ -173,115 +124,94 @@ func neonLosses(f *neon.File) {
 	}
 }
 
-// neonNumbers is arithmetic with numbers that lie in memory.
-type neonNumbers struct {
+// neonMaths is arithmetic with numbers that lie in memory. A variable that is set gets another register.
+type neonMaths struct {
 	*neon.Func
-	symbol neon.Symbol
-	table  neon.GP
-	place  map[float64]int
+	numbers *neon.Table
+	table   neon.GP
 }
 
-const neonDegree = 13 // of the polynomial of exp
+// neonVariable is in a register, or a number that lies at a place of the table until it is read.
+type neonVariable struct {
+	neon.Vec
+	unread bool
+	place  int
+}
 
-func newNEONNumbers(f *neon.File) neonNumbers {
-	list := []float64{0.5, 1, 2, -708, math.Log2E, ln2High, ln2Low, math.Sqrt2 - 1}
-	for k := range neonDegree + 1 {
-		list = append(list, 1/factorial(k))
+func known(x neon.Vec) *neonVariable { return &neonVariable{Vec: x} }
+
+// load reads a number into a register of its own.
+func (m neonMaths) load(x *neonVariable) neon.Vec { return m.LoadVec(neon.Bytes, m.table, x.place) }
+
+// value is the register of x.
+func (m neonMaths) value(x *neonVariable) neon.Vec {
+	if x.unread {
+		x.Vec, x.unread = m.load(x), false
 	}
-	list = append(list, logarithm...)
-	m := neonNumbers{place: make(map[float64]int)}
-	var numbers []float64
-	for _, x := range list {
-		if _, ok := m.place[x]; !ok {
-			m.place[x] = len(numbers)
-			numbers = append(numbers, x)
-		}
+	return x.Vec
+}
+
+func (m neonMaths) op(name string, from ...*neonVariable) *neonVariable {
+	var list []neon.Vec
+	for _, x := range from {
+		list = append(list, m.value(x))
 	}
-	m.symbol = f.Numbers("lossNumbers", numbers)
-	return m
+	return known(m.Op(name, neon.D2, list...))
 }
 
-func factorial(k int) float64 {
-	x := 1.0
-	for i := 2; i <= k; i++ {
-		x *= float64(i)
+func (m neonMaths) number(_ string, x float64) *neonVariable {
+	return &neonVariable{unread: true, place: m.numbers.Place(x)}
+}
+
+func (m neonMaths) copy(x *neonVariable) *neonVariable {
+	if x.unread {
+		return known(m.load(x))
 	}
-	return x
+	return known(m.Same(x.Vec))
 }
 
-func (m neonNumbers) number(x float64) neon.Vec {
-	return m.LoadVec(neon.Bytes, m.table, neon.Bytes*m.place[x])
+func (m neonMaths) zero() *neonVariable                  { return known(m.Zero()) }
+func (m neonMaths) add(a, b *neonVariable) *neonVariable { return m.op("fadd", a, b) }
+func (m neonMaths) sub(a, b *neonVariable) *neonVariable { return m.op("fsub", a, b) }
+func (m neonMaths) mul(a, b *neonVariable) *neonVariable { return m.op("fmul", a, b) }
+func (m neonMaths) div(a, b *neonVariable) *neonVariable { return m.op("fdiv", a, b) }
+func (m neonMaths) plus(y, x *neonVariable)              { *y = *m.add(y, x) }
+func (m neonMaths) minus(y, x *neonVariable)             { *y = *m.sub(y, x) }
+func (m neonMaths) from(y, x *neonVariable)              { *y = *m.sub(x, y) }
+func (m neonMaths) round(y *neonVariable)                { *y = *m.op("frintn", y) }
+
+func (m neonMaths) minusAbs(x *neonVariable) *neonVariable { return m.op("fneg", m.op("fabs", x)) }
+
+func (m neonMaths) atLeast(x *neonVariable, name string, least float64) *neonVariable {
+	return m.op("fmax", x, m.number(name, least)) // a NaN stays
 }
 
-func (m neonNumbers) add(a, b neon.Vec) neon.Vec { return m.Op("fadd", neon.D2, a, b) }
-func (m neonNumbers) sub(a, b neon.Vec) neon.Vec { return m.Op("fsub", neon.D2, a, b) }
-func (m neonNumbers) mul(a, b neon.Vec) neon.Vec { return m.Op("fmul", neon.D2, a, b) }
-func (m neonNumbers) div(a, b neon.Vec) neon.Vec { return m.Op("fdiv", neon.D2, a, b) }
-
-// fma is a·b + c, in a register of its own.
-func (m neonNumbers) fma(a, b, c neon.Vec) neon.Vec {
-	x := m.Same(c)
-	m.Into(x, "fmla", neon.D2, a, b)
-	return x
+func (m neonMaths) negativePart(x *neonVariable) (part, zero *neonVariable) {
+	zero = m.zero()
+	return m.op("fmax", m.sub(zero, x), zero), zero
 }
 
-// above is a where x > y, otherwise b.
-func (m neonNumbers) above(x, y, a, b neon.Vec) neon.Vec {
-	mask := m.Op("fcmgt", neon.D2, x, y)
-	m.Into(mask, "bsl", neon.D2, a, b)
+func (m neonMaths) above(x, y, a, b *neonVariable) *neonVariable {
+	mask := m.op("fcmgt", x, y)
+	m.Into(mask.Vec, "bsl", neon.D2, m.value(a), m.value(b))
 	return mask
 }
 
-func (m neonNumbers) squares(z, y neon.Vec, _ bool) (value, slope neon.Vec) {
-	slope = m.sub(z, y)
-	return m.mul(m.mul(slope, slope), m.number(0.5)), slope
+func (m neonMaths) fma(y, a, b *neonVariable) {
+	sum := m.copy(b)
+	m.Into(sum.Vec, "fmla", neon.D2, m.value(y), m.value(a))
+	*y = *sum
 }
 
-// logistic is that of amd64.
-func (m neonNumbers) logistic(z, y neon.Vec, slopes bool) (value, slope neon.Vec) {
-	margin := m.mul(y, z)
-	e := m.exp(m.Op("fneg", neon.D2, m.Op("fabs", neon.D2, margin)))
-	zero := m.Zero()
-	value = m.add(m.log1p(e), m.Op("fmax", neon.D2, m.sub(zero, margin), zero))
-	if !slopes {
-		return value, neon.Vec{}
-	}
-	one := m.number(1)
-	share := m.div(one, m.add(e, one))
-	slope = m.above(margin, zero, m.mul(e, share), share)
-	return value, m.sub(zero, m.mul(slope, y))
+func (m neonMaths) addTimes(y, a, b *neonVariable) {
+	m.Into(m.value(y), "fmla", neon.D2, m.value(a), m.value(b))
 }
 
-// exp is that of amd64.
-func (m neonNumbers) exp(x neon.Vec) neon.Vec {
-	t := m.Op("fmax", neon.D2, x, m.number(-708)) // a NaN stays
-	n := m.Op("frintn", neon.D2, m.mul(t, m.number(math.Log2E)))
-	m.Into(t, "fmls", neon.D2, n, m.number(ln2High))
-	m.Into(t, "fmls", neon.D2, n, m.number(ln2Low))
-	p := m.number(1 / factorial(neonDegree))
-	for k := neonDegree - 1; k >= 0; k-- {
-		c := m.number(1 / factorial(k))
-		m.Into(c, "fmla", neon.D2, p, t)
-		p = c
-	}
-	power := m.Op("add", neon.D2, m.Op("fcvtzs", neon.D2, n), m.Bits(neon.D2, 1023))
-	return m.mul(p, m.Shifted(neon.D2, power, 52))
+func (m neonMaths) subTimes(y, a, b *neonVariable) {
+	m.Into(m.value(y), "fmls", neon.D2, m.value(a), m.value(b))
 }
 
-// log1p is that of amd64.
-func (m neonNumbers) log1p(e neon.Vec) neon.Vec {
-	limit, half, one := m.number(math.Sqrt2-1), m.number(0.5), m.number(1)
-	f := m.above(e, limit, m.mul(m.sub(e, one), half), e)
-	high := m.above(e, limit, m.number(ln2High), m.Zero())
-	low := m.above(e, limit, m.number(ln2Low), m.Zero())
-	q := m.div(f, m.add(f, m.number(2)))
-	square := m.mul(q, q)
-	fourth := m.mul(square, square)
-	c := func(k int) neon.Vec { return m.number(logarithm[k]) }
-	odd := m.fma(m.fma(c(5), fourth, c(3)), fourth, c(1)) // of square², square⁴, square⁶
-	even := m.fma(m.fma(m.fma(c(6), fourth, c(4)), fourth, c(2)), fourth, c(0))
-	r := m.fma(even, square, m.mul(odd, fourth))
-	hfsq := m.mul(m.mul(f, f), half)
-	r = m.fma(m.add(r, hfsq), q, low) // q·(hfsq + R) + low
-	return m.sub(high, m.sub(m.sub(hfsq, r), f))
+func (m neonMaths) scaled(x, n *neonVariable) *neonVariable {
+	power := m.Op("add", neon.D2, m.Op("fcvtzs", neon.D2, n.Vec), m.Bits(neon.D2, 1023))
+	return m.mul(x, known(m.Shifted(neon.D2, power, 52)))
 }

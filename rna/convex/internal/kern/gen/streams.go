@@ -15,6 +15,8 @@ type stream struct {
 	at   reg.GPVirtual // bytes
 	mask *mask
 	disp int
+
+	number map[string]reg.VecVirtual // vectors full of each
 }
 
 func (k *stream) mem(name string) Mem {
@@ -24,9 +26,22 @@ func (k *stream) mem(name string) Mem {
 func (k *stream) in(name string) reg.VecVirtual     { return k.Load(k.mem(name), k.mask) }
 func (k *stream) out(name string, x reg.VecVirtual) { k.Store(x, k.mem(name), k.mask) }
 
+func (k *stream) sub(a, b reg.VecVirtual) reg.VecVirtual { return k.Sub(a, b) }
+func (k *stream) times(number string, x reg.VecVirtual) reg.VecVirtual {
+	return k.Mul(x, k.number[number])
+}
+
+func (k *stream) addTimes(y reg.VecVirtual, number string, x reg.VecVirtual) {
+	VFMADD231PD(x, k.number[number], y)
+}
+
+func (k *stream) subTimes(y reg.VecVirtual, number string, x reg.VecVirtual) {
+	VFNMADD231PD(x, k.number[number], y)
+}
+
 // stream makes a kernel of the given slices and numbers. setup gives the code for a vector, of which unroll are
 // in hand, and what comes at the end.
-func (s isa) stream(name, slices, numbers, result string, unroll int, setup func(k *stream, number map[string]reg.VecVirtual) (body func(unit int), finish func())) {
+func (s isa) stream(name, slices, numbers, result string, unroll int, setup func(k *stream) (body func(unit int), finish func())) {
 	names := strings.Fields(slices)
 	signature := "func(" + strings.Join(names, ", ") + " *float64, "
 	if numbers != "" {
@@ -34,16 +49,15 @@ func (s isa) stream(name, slices, numbers, result string, unroll int, setup func
 	}
 	TEXT(name+s.Suffix, NOSPLIT, signature+"d int)"+result)
 	Pragma("noescape")
-	k := &stream{isa: s, base: make(map[string]reg.Register), at: GP64()}
+	k := &stream{isa: s, base: make(map[string]reg.Register), at: GP64(), number: make(map[string]reg.VecVirtual)}
 	for _, n := range names {
 		k.base[n] = Load(Param(n), GP64())
 	}
 	left := Load(Param("d"), GP64()).(reg.GPVirtual)
-	number := make(map[string]reg.VecVirtual)
 	for _, n := range strings.Fields(numbers) {
-		number[n] = s.Scalar(n)
+		k.number[n] = s.Scalar(n)
 	}
-	body, finish := setup(k, number)
+	body, finish := setup(k)
 	XORQ(k.at, k.at)
 	loop := func(label string, units int) {
 		Label(label)
@@ -73,7 +87,7 @@ func (s isa) stream(name, slices, numbers, result string, unroll int, setup func
 }
 
 func (s isa) streams() {
-	s.stream("dot", "x w", "", " float64", 4, func(k *stream, _ map[string]reg.VecVirtual) (body func(int), finish func()) {
+	s.stream("dot", "x w", "", " float64", 4, func(k *stream) (body func(int), finish func()) {
 		var sums [4]reg.VecVirtual
 		for i := range sums {
 			sums[i] = s.Zero()
@@ -87,51 +101,9 @@ func (s isa) streams() {
 				Store(s.sum(sums[0]).AsX(), ReturnIndex(0))
 			}
 	})
-	done := func() {}
-	s.stream("combine2", "dst x", "a b", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
-		return func(int) {
-			v := s.Mul(k.in("dst"), n["a"])
-			VFMADD231PD(k.in("x"), n["b"], v)
-			k.out("dst", v)
-		}, done
-	})
-	s.stream("combine3", "dst x y", "a b c", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
-		return func(int) {
-			v := s.Mul(k.in("dst"), n["a"])
-			VFMADD231PD(k.in("x"), n["b"], v)
-			VFMADD231PD(k.in("y"), n["c"], v)
-			k.out("dst", v)
-		}, done
-	})
-	s.stream("sagaStep", "w mean x", "a b c e", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
-		return func(int) {
-			m, x := k.in("mean"), k.in("x")
-			v := s.Mul(k.in("w"), n["a"])
-			VFMADD231PD(m, n["b"], v)
-			VFMADD231PD(x, n["c"], v)
-			k.out("w", v)
-			VFMADD231PD(x, n["e"], m)
-			k.out("mean", m)
-		}, done
-	})
-	s.stream("mix", "dst x y z", "a b c", "", 2, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
-		return func(int) {
-			v := s.Mul(k.in("x"), n["a"])
-			VFMADD231PD(k.in("y"), n["b"], v)
-			VFMADD231PD(k.in("z"), n["c"], v)
-			k.out("dst", v)
-		}, done
-	})
-	s.stream("katyushaStep", "z y mean x grad", "alpha shrinkZ short shrinkY weight", "", 1, func(k *stream, n map[string]reg.VecVirtual) (body func(int), finish func()) {
-		return func(int) {
-			g, z, y, mean := k.in("grad"), k.in("z"), k.in("x"), k.in("mean")
-			VFNMADD231PD(g, n["alpha"], z)
-			k.out("z", s.Mul(z, n["shrinkZ"]))
-			VFNMADD231PD(g, n["short"], y)
-			y = s.Mul(y, n["shrinkY"])
-			k.out("y", y)
-			VFMADD231PD(s.Sub(y, mean), n["weight"], mean)
-			k.out("mean", mean)
-		}, done
-	})
+	for _, c := range combinations[reg.VecVirtual]() {
+		s.stream(c.name, c.slices, c.numbers, "", c.unroll, func(k *stream) (body func(int), finish func()) {
+			return func(int) { c.body(k) }, func() {}
+		})
+	}
 }

@@ -27,6 +27,17 @@ func (s isa) constant(name string, lane func(i int) uint32) Mem {
 	return s.Constant(name, func(i int) uint64 { return uint64(lane(i)) })
 }
 
+func (s isa) add(a, b reg.VecVirtual) reg.VecVirtual { return s.Add(a, b) }
+func (s isa) sub(a, b reg.VecVirtual) reg.VecVirtual { return s.Sub(a, b) }
+func (s isa) mul(a, b reg.VecVirtual) reg.VecVirtual { return s.Mul(a, b) }
+func (s isa) div(a, b reg.VecVirtual) reg.VecVirtual { return s.Div(a, b) }
+
+func (s isa) sqrt(a reg.VecVirtual) reg.VecVirtual {
+	x := s.Vector()
+	VSQRTPS(a, x)
+	return x
+}
+
 // positive is x, and 0 where x < 0. It is x where x is NaN or a zero: what VMAXPS does for its second operand.
 func (s isa) positive(x, zero reg.VecVirtual) reg.VecVirtual {
 	y := s.Vector()

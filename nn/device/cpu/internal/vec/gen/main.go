@@ -3,16 +3,16 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 func main() {
 	writeNEON()
 	ConstraintExpr("amd64,!purego")
 	for _, s := range []isa{avx512, avx2} {
-		elementwise(s)
-		batchNorm(s)
+		s.kernels(elementwise[reg.VecVirtual](ways...))
 		vectors(s)
-		updates(s)
+		s.updates()
 		sums(s)
 		pools(s)
 		functions(s)

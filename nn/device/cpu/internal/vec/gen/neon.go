@@ -16,8 +16,7 @@ const (
 // writeNEON writes the kernels for arm64.
 func writeNEON() {
 	f := neon.New("vec")
-	neonElementwise(f)
-	neonBatchNorm(f)
+	neonKernels(f, elementwise[neonValue](""))
 	neonVectors(f)
 	neonUpdates(f)
 	neonSums(f)

@@ -86,31 +86,25 @@ func neonWindow(f *neon.File, name, signature string, images []string, body func
 		all := append(images, "y")
 		channels := func(label string, units, bytes int) {
 			k.units, k.bytes = units, bytes
-			lanes := units * bytes / neonOne
-			k.SubsI(n, n, lanes)
-			k.Branch("LT", label+"End")
-			k.Label(label)
-			for _, s := range all {
-				k.base[s] = k.Arg(s + "_base")
-				k.Add(k.base[s], k.base[s], channel)
-			}
-			left := k.Arg("count")
-			k.Label(label + "Window")
-			body(k, label)
-			for _, s := range all {
-				by := "step"
-				if s == "y" {
-					by = "pitch"
+			k.Turns(label, n, units*bytes/neonOne, func() {
+				for _, s := range all {
+					k.base[s] = k.Arg(s + "_base")
+					k.Add(k.base[s], k.base[s], channel)
 				}
-				k.AddShift(k.base[s], k.base[s], k.Arg(by), 2)
-			}
-			k.SubsI(left, left, 1)
-			k.Branch("NE", label+"Window")
-			k.AddI(channel, channel, units*bytes)
-			k.SubsI(n, n, lanes)
-			k.Branch("GE", label)
-			k.Label(label + "End")
-			k.AddI(n, n, lanes)
+				left := k.Arg("count")
+				k.Label(label + "Window")
+				body(k, label)
+				for _, s := range all {
+					by := "step"
+					if s == "y" {
+						by = "pitch"
+					}
+					k.AddShift(k.base[s], k.base[s], k.Arg(by), 2)
+				}
+				k.SubsI(left, left, 1)
+				k.Branch("NE", label+"Window")
+				k.AddI(channel, channel, units*bytes)
+			})
 		}
 		channels("four", 4, neonWhole)
 		channels("vector", 1, neonWhole)

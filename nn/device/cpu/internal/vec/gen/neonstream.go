@@ -12,27 +12,85 @@ type neonStream struct {
 	base  map[string]neon.GP // of what the body works on
 	unit  int                // the vector in hand
 	bytes int                // of it that count
+
+	a neon.Vec    // the argument of that name
+	c [2]neon.Vec // coefficients
 }
 
-func (k *neonStream) in(name string) neon.Vec {
-	return k.LoadVec(k.bytes, k.base[name], k.unit*neon.Bytes)
+// neonValue is a vector, or a lane of one that stands for all.
+type neonValue struct {
+	neon.Vec
+	one  bool
+	lane int
 }
 
-func (k *neonStream) out(name string, x neon.Vec) {
-	k.StoreVec(k.bytes, x, k.base[name], k.unit*neon.Bytes)
+func vector(x neon.Vec) neonValue { return neonValue{Vec: x} }
+
+// whole is a vector.
+func (k *neonStream) whole(x neonValue) neon.Vec {
+	if x.one {
+		return k.All(neon.S4, x.Vec, x.lane)
+	}
+	return x.Vec
 }
 
-func (k *neonStream) add(a, b neon.Vec) neon.Vec { return k.Op("fadd", neon.S4, a, b) }
-func (k *neonStream) sub(a, b neon.Vec) neon.Vec { return k.Op("fsub", neon.S4, a, b) }
-func (k *neonStream) mul(a, b neon.Vec) neon.Vec { return k.Op("fmul", neon.S4, a, b) }
-func (k *neonStream) positive(x neon.Vec) neon.Vec { // x, and 0 where x < 0
-	return k.Op("bic", neon.S4, x, k.CompareZero("fcmlt", neon.S4, x))
+func (k *neonStream) in(name string) neonValue {
+	return vector(k.LoadVec(k.bytes, k.base[name], k.unit*neon.Bytes))
 }
+
+func (k *neonStream) out(name string, x neonValue) {
+	k.StoreVec(k.bytes, k.whole(x), k.base[name], k.unit*neon.Bytes)
+}
+
+func (k *neonStream) op(name string, from ...neonValue) neonValue {
+	var list []neon.Vec
+	for _, x := range from {
+		list = append(list, k.whole(x))
+	}
+	return vector(k.Op(name, neon.S4, list...))
+}
+
+func (k *neonStream) add(a, b neonValue) neonValue       { return k.op("fadd", a, b) }
+func (k *neonStream) sub(a, b neonValue) neonValue       { return k.op("fsub", a, b) }
+func (k *neonStream) div(a, b neonValue) neonValue       { return k.op("fdiv", a, b) }
+func (k *neonStream) sqrt(x neonValue) neonValue         { return k.op("fsqrt", x) }
+func (k *neonStream) neg(x neonValue) neonValue          { return k.op("fneg", x) }
+func (k *neonStream) minimum(a, b neonValue) neonValue   { return k.op("fmin", a, b) }
+func (k *neonStream) maximum(a, b neonValue) neonValue   { return k.op("fmax", a, b) }
+func (k *neonStream) less(a, b neonValue) neonValue      { return k.op("fcmgt", b, a) }
+func (k *neonStream) lessEqual(a, b neonValue) neonValue { return k.op("fcmge", b, a) }
+func (k *neonStream) equal(a, b neonValue) neonValue     { return k.op("fcmeq", a, b) }
+
+func (k *neonStream) mul(a, b neonValue) neonValue {
+	if a.one {
+		return vector(k.Times(neon.S4, k.whole(b), a.Vec, a.lane))
+	}
+	return k.op("fmul", a, b)
+}
+
+func (k *neonStream) choose(c, a, b neonValue) neonValue {
+	truth := k.Negative(c.Vec)
+	k.Into(truth, "bsl", neon.S4, k.whole(a), k.whole(b))
+	return vector(truth)
+}
+
+func (k *neonStream) positive(x neonValue) neonValue {
+	return vector(k.Op("bic", neon.S4, x.Vec, k.CompareZero("fcmlt", neon.S4, x.Vec)))
+}
+
+func (k *neonStream) passed(y, dy neonValue) neonValue { return vector(passed(k.Func, y.Vec, dy.Vec)) }
 
 // passed is dy, and 0 where y ≤ 0.
 func passed(k *neon.Func, y, dy neon.Vec) neon.Vec {
 	return k.Op("bic", neon.S4, dy, k.CompareZero("fcmle", neon.S4, y))
 }
+
+func (k *neonStream) scalar() neonValue { return vector(k.a) }
+
+func (k *neonStream) coefficient(i int) neonValue { return neonValue{k.c[i/4], true, i % 4} }
+
+// some is x: lanes that do not count are nowhere added.
+func (k *neonStream) some(x neonValue) neonValue { return x }
 
 // neonEnds are what a stream does besides its body, if not nil: rest before the numbers that are no whole turn of the loop, which
 // are then taken one by one, and last at the end.
@@ -67,27 +125,21 @@ func neonRun(f *neon.File, name, slices, rows, more string, setup func(k *neonSt
 			k.Sub(total, total, n)
 		}
 		loop := func(label string, units, bytes int) {
-			lanes := units * bytes / neonOne
 			k.bytes = bytes
-			k.SubsI(n, n, lanes)
-			k.Branch("LT", label+"End")
-			k.Label(label)
-			if bytes == neonWhole {
-				for _, s := range names {
-					k.Fetch(k.base[s], ahead)
+			k.Turns(label, n, units*bytes/neonOne, func() {
+				if bytes == neonWhole {
+					for _, s := range names {
+						k.Fetch(k.base[s], ahead)
+					}
 				}
-			}
-			for k.unit = range units {
-				body()
-			}
-			k.unit = 0
-			for _, s := range all {
-				k.AddI(k.base[s], k.base[s], units*bytes)
-			}
-			k.SubsI(n, n, lanes)
-			k.Branch("GE", label)
-			k.Label(label + "End")
-			k.AddI(n, n, lanes)
+				for k.unit = range units {
+					body()
+				}
+				k.unit = 0
+				for _, s := range all {
+					k.AddI(k.base[s], k.base[s], units*bytes)
+				}
+			})
 		}
 		if ends.rest != nil {
 			loop("two", 2, neonWhole)
@@ -109,72 +161,26 @@ func neonRun(f *neon.File, name, slices, rows, more string, setup func(k *neonSt
 	})
 }
 
-func neonElementwise(f *neon.File) {
-	simple := func(name, slices, rows string, body func(k *neonStream) neon.Vec) {
-		neonRun(f, name, slices, rows, ")", func(k *neonStream) (func(), neonEnds) {
-			return func() { k.out("dst", body(k)) }, neonEnds{}
+// neonKernels writes kernels that do the same with all elements.
+func neonKernels(f *neon.File, list []kernel[neonValue]) {
+	for _, g := range list {
+		neonRun(f, g.name, g.slices, g.rows, g.arguments(), func(k *neonStream) (func(), neonEnds) {
+			if g.scalar {
+				k.a = k.All(neon.S4, k.Scalar("a"), 0)
+			}
+			return func() { g.body(k) }, neonEnds{}
 		})
 	}
-	simple("relu", "dst x", "", func(k *neonStream) neon.Vec { return k.positive(k.in("x")) })
-	simple("add", "dst a b", "", func(k *neonStream) neon.Vec { return k.add(k.in("a"), k.in("b")) })
-	simple("reluGrad", "dst y dy", "", func(k *neonStream) neon.Vec { return passed(k.Func, k.in("y"), k.in("dy")) })
-	simple("scale", "dst x", "gain", func(k *neonStream) neon.Vec { return k.mul(k.in("x"), k.in("gain")) })
 }
 
-func neonBatchNorm(f *neon.File) {
-	for _, v := range []struct {
-		name, slices string
-		add, relu    bool
-	}{
-		{"normalize", "dst x", false, false},
-		{"normalizeReLU", "dst x", false, true},
-		{"normalizeAdd", "dst x other", true, false},
-		{"normalizeAddReLU", "dst x other", true, true},
-	} {
-		neonRun(f, v.name, v.slices, "mean gain bias", ")", func(k *neonStream) (func(), neonEnds) {
-			return func() {
-				x := k.add(k.mul(k.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
-				if v.add {
-					x = k.add(x, k.in("other"))
-				}
-				if v.relu {
-					x = k.positive(x)
-				}
-				k.out("dst", x)
-			}, neonEnds{}
-		})
-	}
-	neonRun(f, "normalizeGrad", "dst x dy", "mean gain meanGrad slope", ")", func(k *neonStream) (func(), neonEnds) {
-		return func() {
-			d := k.mul(k.sub(k.in("x"), k.in("mean")), k.in("slope"))
-			k.out("dst", k.mul(k.sub(k.sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
-		}, neonEnds{}
-	})
-}
-
+// neonVectors writes the kernels that look at a vector.
 func neonVectors(f *neon.File) {
-	scalar := func(k *neonStream) neon.Vec { return k.All(neon.S4, k.Scalar("a"), 0) }
-	neonRun(f, "fill", "dst", "", "a float32)", func(k *neonStream) (func(), neonEnds) {
-		a := scalar(k)
-		return func() { k.out("dst", a) }, neonEnds{}
-	})
-	neonRun(f, "addScaled", "dst x", "", "a float32)", func(k *neonStream) (func(), neonEnds) {
-		a := scalar(k)
-		return func() { k.out("dst", k.add(k.in("dst"), k.mul(a, k.in("x")))) }, neonEnds{}
-	})
-	neonRun(f, "lerp", "dst x", "", "a float32)", func(k *neonStream) (func(), neonEnds) {
-		a := scalar(k)
-		return func() {
-			v := k.in("dst")
-			k.out("dst", k.add(v, k.mul(a, k.sub(k.in("x"), v))))
-		}, neonEnds{}
-	})
 	// x − x is 0, and NaN where x is not finite.
 	neonRun(f, "strange", "x", "", ") uint32", func(k *neonStream) (func(), neonEnds) {
 		bits := k.Zero()
 		return func() {
 			x := k.in("x")
-			k.Into(bits, "orr", neon.S4, bits, k.sub(x, x))
+			k.Into(bits, "orr", neon.S4, bits, k.sub(x, x).Vec)
 		}, neonEnds{last: func() { k.Return(k.Word(k.LargestInt(bits))) }}
 	})
 	// Element i is added to sum i%8, whatever the vectors.
@@ -185,7 +191,7 @@ func neonVectors(f *neon.File) {
 }
 
 // squares adds the squares of so many quantities up: those of element i in sum i%8 of [8]float64 for each in argument sums.
-func (k *neonStream) squares(quantities int) (add func(quantity int, x neon.Vec), ends neonEnds) {
+func (k *neonStream) squares(quantities int) (add func(quantity int, x neonValue), ends neonEnds) {
 	const size = 8 * 8
 	acc := make([][4]neon.Vec, quantities)
 	for q := range acc {
@@ -202,14 +208,14 @@ func (k *neonStream) squares(quantities int) (add func(quantity int, x neon.Vec)
 			}
 		}
 	}
-	add = func(q int, x neon.Vec) {
+	add = func(q int, x neonValue) {
 		if k.bytes == neonWhole {
-			for i, d := range k.Doubles(x) {
+			for i, d := range k.Doubles(x.Vec) {
 				k.Into(acc[q][2*k.unit+i], "fmla", neon.D2, d, d)
 			}
 			return
 		}
-		d, sum := k.Double(x), k.LoadVec(8, sums, q*size)
+		d, sum := k.Double(x.Vec), k.LoadVec(8, sums, q*size)
 		k.Into(sum, "fmla", neon.D2, d, d)
 		k.StoreVec(8, sum, sums, q*size)
 		if q == quantities-1 {
@@ -221,79 +227,18 @@ func (k *neonStream) squares(quantities int) (add func(quantity int, x neon.Vec)
 
 // neonUpdates writes the optimisers' kernels. Their coefficients are lanes of two registers.
 func neonUpdates(f *neon.File) {
-	type update struct {
-		*neonStream
-		c    [2]neon.Vec
-		by   func(i int, x neon.Vec) neon.Vec // coefficient i times x
-		plus func(i int, x neon.Vec) neon.Vec // coefficient i plus x
-	}
-	begin := func(k *neonStream) update {
-		u := update{neonStream: k}
-		u.c[0], u.c[1] = k.LoadTwo(k.Arg("c"), 0)
-		u.by = func(i int, x neon.Vec) neon.Vec { return k.Times(neon.S4, x, u.c[i/4], i%4) }
-		u.plus = func(i int, x neon.Vec) neon.Vec { return k.add(k.All(neon.S4, u.c[i/4], i%4), x) }
-		return u
-	}
-	apply := func(name string, body func(u update)) {
-		neonRun(f, name, "w g a b", "", "c *[8]float32)", func(k *neonStream) (func(), neonEnds) {
-			u := begin(k)
-			return func() { body(u) }, neonEnds{}
-		})
-	}
-	measure := func(name string, body func(u update) (x, y neon.Vec)) {
-		neonRun(f, name, "w g a b", "", "c *[8]float32, sums *[2][8]float64)", func(k *neonStream) (func(), neonEnds) {
-			u := begin(k)
+	for _, u := range optimisers[neonValue]() {
+		neonRun(f, u.name, "w g a b", "", u.arguments(), func(k *neonStream) (func(), neonEnds) {
+			k.c[0], k.c[1] = k.LoadTwo(k.Arg("c"), 0)
+			if u.measure == nil {
+				return func() { u.step(k) }, neonEnds{}
+			}
 			add, ends := k.squares(2)
 			return func() {
-				x, y := body(u)
+				x, y := u.measure(k)
 				add(0, x)
 				add(1, y)
 			}, ends
 		})
 	}
-	for _, nesterov := range []bool{false, true} {
-		name := "momentum"
-		if nesterov {
-			name = "nesterov"
-		}
-		apply(name, func(u update) {
-			const rate, momentum, decay, scale = 0, 1, 2, 3
-			w := u.in("w")
-			d := u.add(u.by(scale, u.in("g")), u.by(decay, w))
-			v := u.add(u.by(momentum, u.in("a")), d)
-			u.out("a", v)
-			if nesterov {
-				v = u.add(d, u.by(momentum, v))
-			}
-			u.out("w", u.sub(w, u.by(rate, v)))
-		})
-	}
-	// moments moves the averages of the gradient and of its square.
-	moments := func(u update) (m, v neon.Vec) {
-		g := u.in("g")
-		d := u.by(3, g)
-		m = u.add(u.by(0, u.in("a")), u.by(1, g))
-		v = u.add(u.by(2, u.in("b")), u.mul(d, d))
-		u.out("a", m)
-		u.out("b", v)
-		return m, v
-	}
-	ratio := func(u update, m, v neon.Vec) neon.Vec {
-		return u.Op("fdiv", neon.S4, u.by(5, m), u.plus(4, u.Op("fsqrt", neon.S4, v)))
-	}
-	lamb := func(u update, w, m, v neon.Vec) neon.Vec { return u.add(ratio(u, m, v), u.by(6, w)) }
-	apply("adamW", func(u update) {
-		m, v := moments(u)
-		u.out("w", u.sub(u.by(6, u.in("w")), ratio(u, m, v)))
-	})
-	measure("larsNorms", func(u update) (x, y neon.Vec) { return u.in("w"), u.in("g") })
-	measure("lambNorms", func(u update) (x, y neon.Vec) {
-		m, v := moments(u)
-		w := u.in("w")
-		return w, lamb(u, w, m, v)
-	})
-	apply("lamb", func(u update) {
-		w := u.in("w")
-		u.out("w", u.sub(w, u.by(7, lamb(u, w, u.in("a"), u.in("b")))))
-	})
 }

@@ -28,6 +28,10 @@ type stream struct {
 	// Of the vectors that the body works on: their number from at, and the lanes that count.
 	unit int
 	mask *mask
+
+	zero, a reg.VecVirtual   // of kernels that have them
+	c       reg.Register     // where coefficients lie
+	kept    []reg.VecVirtual // those that are in registers
 }
 
 // in is the part of a slice or row that the body works on.
@@ -138,75 +142,27 @@ func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body
 // ways are the endings of the names of kernels that exist with and without results that go past the caches.
 var ways = []string{"", "Past"}
 
-func elementwise(s isa) {
-	for _, way := range ways {
-		s.stream("relu"+way, "dst x", "", ")", func(k *stream) (body, finish func()) {
-			zero := s.Zero()
-			return func() { k.out("dst", s.positive(k.in("x"), zero)) }, nil
-		})
-		s.stream("add"+way, "dst a b", "", ")", func(k *stream) (body, finish func()) {
-			return func() { k.out("dst", s.Add(k.in("a"), k.in("b"))) }, nil
+// kernels generates kernels that do the same with all elements.
+func (s isa) kernels(list []kernel[reg.VecVirtual]) {
+	for _, g := range list {
+		s.stream(g.name, g.slices, g.rows, g.arguments(), func(k *stream) (body, finish func()) {
+			if g.zero {
+				k.zero = s.Zero()
+			}
+			if g.scalar {
+				k.a = s.Scalar("a")
+			}
+			return func() { g.body(k) }, nil
 		})
 	}
-	s.stream("reluGrad", "dst y dy", "", ")", func(k *stream) (body, finish func()) {
-		zero := s.Zero()
-		return func() { k.out("dst", s.passed(k.in("y"), k.in("dy"), zero)) }, nil
-	})
 }
 
-func batchNorm(s isa) {
-	for _, v := range []struct {
-		name, slices string
-		add, relu    bool
-	}{
-		{"normalize", "dst x", false, false},
-		{"normalizeReLU", "dst x", false, true},
-		{"normalizeAdd", "dst x other", true, false},
-		{"normalizeAddReLU", "dst x other", true, true},
-	} {
-		for _, way := range ways {
-			s.stream(v.name+way, v.slices, "mean gain bias", ")", func(k *stream) (body, finish func()) {
-				zero := s.Zero()
-				return func() {
-					x := s.Add(s.Mul(s.Sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
-					if v.add {
-						x = s.Add(x, k.in("other"))
-					}
-					if v.relu {
-						x = s.positive(x, zero)
-					}
-					k.out("dst", x)
-				}, nil
-			})
-		}
-	}
-	s.stream("normalizeGrad", "dst x dy", "mean gain meanGrad slope", ")", func(k *stream) (body, finish func()) {
-		return func() {
-			d := s.Mul(s.Sub(k.in("x"), k.in("mean")), k.in("slope"))
-			k.out("dst", s.Mul(s.Sub(s.Sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
-		}, nil
-	})
-	s.stream("scale", "dst x", "gain", ")", func(k *stream) (body, finish func()) {
-		return func() { k.out("dst", s.Mul(k.in("x"), k.in("gain"))) }, nil
-	})
-}
+func (k *stream) scalar() reg.VecVirtual                     { return k.a }
+func (k *stream) positive(x reg.VecVirtual) reg.VecVirtual   { return k.isa.positive(x, k.zero) }
+func (k *stream) passed(y, dy reg.VecVirtual) reg.VecVirtual { return k.isa.passed(y, dy, k.zero) }
 
+// vectors generates the kernels that look at a vector.
 func vectors(s isa) {
-	s.stream("fill", "dst", "", "a float32)", func(k *stream) (body, finish func()) {
-		a := s.Scalar("a")
-		return func() { k.out("dst", a) }, nil
-	})
-	s.stream("addScaled", "dst x", "", "a float32)", func(k *stream) (body, finish func()) {
-		a := s.Scalar("a")
-		return func() { k.out("dst", s.Add(k.in("dst"), s.Mul(a, k.in("x")))) }, nil
-	})
-	s.stream("lerp", "dst x", "", "a float32)", func(k *stream) (body, finish func()) {
-		a := s.Scalar("a")
-		return func() {
-			v := k.in("dst")
-			k.out("dst", s.Add(v, s.Mul(a, s.Sub(k.in("x"), v))))
-		}, nil
-	})
 	// x − x is 0, and NaN where x is not finite.
 	s.stream("strange", "x", "", ") uint32", func(k *stream) (body, finish func()) {
 		bits := s.Zero()

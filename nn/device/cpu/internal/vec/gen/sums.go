@@ -34,13 +34,19 @@ func (k *columns) in(name string) reg.VecVirtual {
 	return k.Load(m, k.mask)
 }
 
-func (k *columns) out(name string, x reg.VecVirtual)      { k.Store(x, k.mem(name), k.mask) }
-func (k *columns) sum(name string) [2]reg.VecVirtual      { return k.sums[name][k.unit] }
-func (k *columns) accumulate(to string, x reg.VecVirtual) { k.widen(to, k.doubles(x)) }
+func (k *columns) out(name string, x reg.VecVirtual) { k.Store(x, k.mem(name), k.mask) }
 
-func (k *columns) widen(to string, d [2]reg.VecVirtual) {
-	for i, s := range k.sum(to) {
+func (k *columns) passed(y, dy reg.VecVirtual) reg.VecVirtual { return k.isa.passed(y, dy, k.Zero()) }
+
+func (k *columns) accumulate(to string, d [2]reg.VecVirtual) {
+	for i, s := range k.sums[to][k.unit] {
 		VADDPD(d[i], s, s)
+	}
+}
+
+func (k *columns) multiply(to string, a, b [2]reg.VecVirtual) {
+	for i, s := range k.sums[to][k.unit] {
+		VFMADD231PD(a[i], b[i], s)
 	}
 }
 
@@ -130,35 +136,11 @@ func sums(s isa) {
 	if !s.Masks {
 		wide, narrow = 2, 1
 	}
-	s.columns("sums", "sum", "x", "", wide, func(k *columns, _ reg.VecVirtual) { k.accumulate("sum", k.in("x")) })
-
-	// Squares of float32 are exact in float64: multiply-adds round like a multiplication and an addition.
-	s.columns("moments", "sum squares", "x", "", wide, func(k *columns, _ reg.VecVirtual) {
-		d := s.doubles(k.in("x"))
-		k.widen("sum", d)
-		for i, squares := range k.sum("squares") {
-			VFMADD231PD(d[i], d[i], squares)
+	for _, g := range columnSums[reg.VecVirtual, [2]reg.VecVirtual]() {
+		vectors := wide
+		if g.many {
+			vectors = narrow
 		}
-	})
-	gradSums := func(k *columns, dy, mean reg.VecVirtual) {
-		d := s.doubles(s.Sub(k.in("x"), mean))
-		g := s.doubles(dy)
-		for i, sum := range k.sum("scale") {
-			VFMADD231PD(d[i], g[i], sum)
-		}
-		k.widen("bias", g)
+		s.columns(g.name, g.sums, g.matrices, g.row, vectors, func(k *columns, row reg.VecVirtual) { g.body(k, row) })
 	}
-	s.columns("gradSums", "scale bias", "x dy", "mean", wide, func(k *columns, mean reg.VecVirtual) {
-		gradSums(k, k.in("dy"), mean)
-	})
-	s.columns("reluGradSums", "scale bias", "x dy y from", "mean", narrow, func(k *columns, mean reg.VecVirtual) {
-		dy := s.passed(k.in("y"), k.in("from"), s.Zero())
-		k.out("dy", dy)
-		gradSums(k, dy, mean)
-	})
-	s.columns("addReLUGradSums", "scale bias", "x dy y from more", "mean", narrow, func(k *columns, mean reg.VecVirtual) {
-		dy := s.passed(k.in("y"), s.Add(k.in("from"), k.in("more")), s.Zero())
-		k.out("dy", dy)
-		gradSums(k, dy, mean)
-	})
 }
