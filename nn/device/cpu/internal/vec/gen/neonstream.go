@@ -26,7 +26,7 @@ type neonValue struct {
 
 func vector(x neon.Vec) neonValue { return neonValue{Vec: x} }
 
-// whole is a vector.
+// whole is x in all lanes.
 func (k *neonStream) whole(x neonValue) neon.Vec {
 	if x.one {
 		return k.All(neon.S4, x.Vec, x.lane)
@@ -69,16 +69,17 @@ func (k *neonStream) mul(a, b neonValue) neonValue {
 }
 
 func (k *neonStream) choose(c, a, b neonValue) neonValue {
-	truth := k.Negative(c.Vec)
+	truth := k.Negative(k.whole(c))
 	k.Into(truth, "bsl", neon.S4, k.whole(a), k.whole(b))
 	return vector(truth)
 }
 
 func (k *neonStream) positive(x neonValue) neonValue {
-	return vector(k.Op("bic", neon.S4, x.Vec, k.CompareZero("fcmlt", neon.S4, x.Vec)))
+	v := k.whole(x)
+	return vector(k.Op("bic", neon.S4, v, k.CompareZero("fcmlt", neon.S4, v)))
 }
 
-func (k *neonStream) passed(y, dy neonValue) neonValue { return vector(passed(k.Func, y.Vec, dy.Vec)) }
+func (k *neonStream) passed(y, dy neonValue) neonValue { return vector(passed(k.Func, k.whole(y), k.whole(dy))) }
 
 // passed is dy, and 0 where y ≤ 0.
 func passed(k *neon.Func, y, dy neon.Vec) neon.Vec {
