@@ -79,7 +79,9 @@ func (k *neonStream) positive(x neonValue) neonValue {
 	return vector(k.Op("bic", neon.S4, v, k.CompareZero("fcmlt", neon.S4, v)))
 }
 
-func (k *neonStream) passed(y, dy neonValue) neonValue { return vector(passed(k.Func, k.whole(y), k.whole(dy))) }
+func (k *neonStream) passed(y, dy neonValue) neonValue {
+	return vector(passed(k.Func, k.whole(y), k.whole(dy)))
+}
 
 // passed is dy, and 0 where y ≤ 0.
 func passed(k *neon.Func, y, dy neon.Vec) neon.Vec {
