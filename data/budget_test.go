@@ -79,6 +79,29 @@ func TestBudgetRefuses(t *testing.T) {
 	}
 }
 
+// TestProfileOfLargeImages looks at a set whose images all declare sizes that no budget has room for: they are not small, and nothing of their size is
+// allocated to find that out.
+func TestProfileOfLargeImages(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 4 {
+		write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".jpg"), declaring(t, encodeJPEG(t, 20, 20, i), 13000, 13000))
+	}
+	ds, err := openFolder(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	p, err := ProfileOf(ds)
+	runtime.ReadMemStats(&after)
+	if err != nil || p.Name != "imagenet" {
+		t.Errorf("profile %q, %v", p.Name, err)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+		t.Errorf("%d bytes were allocated", got)
+	}
+}
+
 // TestBudgetWaits has workers decode images of which the budget has room for one: they take turns, and in the end all of it is free again.
 func TestBudgetWaits(t *testing.T) {
 	dir := t.TempDir()

@@ -44,10 +44,21 @@ type Scratch struct {
 	work    imaging.Image // an image that is being augmented
 	artist  artist
 
-	budget *Budget // of what decoding takes, or nil
+	budget *Budget // of what decoding takes, or nil for no limit
 	claim  int64   // the share of it that the image has
 	keep   int64   // bytes that may stay for the next image
 	kept   int64   // that do
+}
+
+// NewScratch is the memory of one of so many workers that decode within a budget.
+func NewScratch(b *Budget, workers int) *Scratch {
+	return &Scratch{budget: b, keep: b.bytes / 4 / int64(max(1, workers))}
+}
+
+// Decode decodes the file of an image, as [Encoded] gives it. The image is valid until the next use of s, or Release, and must
+// not be changed.
+func (s *Scratch) Decode(b []byte, channels int) (*imaging.Image, error) {
+	return s.decodeBytes(b, channels, nil)
 }
 
 // share waits for the memory that decoding a box of b takes.
@@ -55,7 +66,7 @@ func (s *Scratch) share(b []byte, channels int, box image.Rectangle) error {
 	if s.budget == nil {
 		return nil
 	}
-	s.release()
+	s.Release()
 	n, err := imaging.Memory(b, channels, box)
 	if err == nil {
 		err = s.budget.claim(n)
@@ -66,8 +77,8 @@ func (s *Scratch) share(b []byte, channels int, box image.Rectangle) error {
 	return err
 }
 
-// release gives back the share of the image, which is no longer needed, and the memory itself where it is much.
-func (s *Scratch) release() {
+// Release gives back the share of the budget of the image that was read last, which is no longer needed, and the memory itself where it is much.
+func (s *Scratch) Release() {
 	if s.claim == 0 {
 		return
 	}

@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"io"
+
 	"onlinerna/internal/files"
 )
 

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"onlinerna/internal/files"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"onlinerna/internal/files"
 )
 
 // The official archives of ImageNet (ILSVRC 2012).

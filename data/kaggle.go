@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"onlinerna/internal/files"
 	"path/filepath"
 	"strings"
+
+	"onlinerna/internal/files"
 )
 
 // kaggleLayout is that of Kaggle's ImageNet: ILSVRC/Data/CLS-LOC with train/<wnid>/ and a flat val/ beside

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"onlinerna/internal/parallel"
 	"runtime"
 	"sync"
+
+	"onlinerna/internal/parallel"
 )
 
 // DefaultMaxBad is the usual share of an epoch's images that may be unreadable.

@@ -254,10 +254,9 @@ type worker struct {
 }
 
 func newWorker(tr Transform, opt *LoaderOptions) *worker {
-	w := new(worker)
+	w := &worker{scratch: *NewScratch(opt.Budget, opt.Workers)}
 	w.scratch.open = opensImages(tr)
 	w.scratch.resizer.Fast = opt.FastDecode
-	w.scratch.budget, w.scratch.keep = opt.Budget, opt.Budget.bytes/4/int64(opt.Workers)
 	w.region = func(width, height int) image.Rectangle { return tr.Region(width, height, &w.random) }
 	return w
 }
@@ -300,7 +299,7 @@ func (w *worker) sample(r *run, b *Batch, n, i, repeat int) error {
 	if repeat > 0 {
 		w.random = NewRand(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i), uint64(repeat))
 	}
-	defer w.scratch.release()
+	defer w.scratch.Release()
 	img, err := l.ds.Read(i, w.region, &w.scratch)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -82,19 +83,25 @@ func isGlyphs(ds Dataset) bool {
 	return false
 }
 
+// smallBudget is more than decoding a small image takes, whatever its format.
+const smallBudget = 4 << 20
+
 // smallSide is the side of the images of ds if all that it looks at are small, square and equal,
 // else 0. It passes over images that cannot be read.
 func smallSide(ds Dataset) (int, error) {
 	const looks, tries = 8, 64
-	s := Scratch{budget: NewBudget(leastBudget, 1)}
-	defer s.release()
+	s := NewScratch(NewBudget(smallBudget, 1), 1)
+	defer s.Release()
 	var failed error
 	side, seen := 0, 0
 	for k := range min(tries, ds.Len()) {
 		if seen == looks {
 			break
 		}
-		img, err := ds.Read(k*(ds.Len()/min(tries, ds.Len())), nil, &s) // spread over the set
+		img, err := ds.Read(k*(ds.Len()/min(tries, ds.Len())), nil, s) // spread over the set
+		if errors.Is(err, errTooLarge) {
+			return 0, nil
+		}
 		if err != nil {
 			failed = err
 			continue

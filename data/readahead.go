@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+
 	"onlinerna/internal/files"
 )
 

@@ -53,6 +53,16 @@ func SplitByClass(ds Dataset, share float64) (train, val Dataset, err error) {
 	return &subset{Dataset: ds, indices: sides[0]}, &subset{Dataset: ds, indices: sides[1], shared: true}, nil
 }
 
+// HeldByClass is the images to validate on alone of SplitByClass. It closes the set.
+func HeldByClass(ds Dataset, share float64) (Dataset, error) {
+	_, val, err := SplitByClass(ds, share)
+	if err != nil {
+		return nil, err
+	}
+	val.(*subset).shared = false
+	return val, nil
+}
+
 // classFolders says whether a folder holds folders with images.
 func classFolders(dir *listing) bool {
 	for _, e := range dir.entries {

@@ -73,6 +73,13 @@ func TestSplitByClass(t *testing.T) {
 	if closeSet(train); closed != 1 {
 		t.Error("the training part does not close the set")
 	}
+	alone, err := HeldByClass(set("x", true), 0.2)
+	if err != nil || names(alone, 0) != names(val, 0) {
+		t.Errorf("alone: %q, want %q, %v", names(alone, 0), names(val, 0), err)
+	}
+	if closeSet(alone); closed != 2 {
+		t.Error("the validation part alone does not close the set")
+	}
 	for _, share := range []float64{0, 1, -0.5} {
 		if _, _, err := SplitByClass(set("x", true), share); err == nil {
 			t.Errorf("a share of %g is taken", share)

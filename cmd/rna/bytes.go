@@ -43,7 +43,7 @@ func (f *bytesFlag) Set(s string) error {
 	return errors.New("want a number of bytes, as 800MB or 2GB")
 }
 
-const decodeMemoryHelp = "memory that decoding takes at most, by the sizes that images declare, as 2GB: one that needs more is unreadable (default: a quarter of what is free)"
+const decodeMemoryHelp = "memory that decoding takes in each process at most, by the sizes that images declare, as 2GB: one that needs more is unreadable (default: a quarter of what is free, shared by the processes of a machine, and 320 MiB at least; of 2 GiB where nobody says)"
 
 // decodeMemory adds --decode-memory.
 func (g group) decodeMemory(p *int64) {

@@ -10,12 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/data"
 	"onlinerna/data/audit"
 )
 
 type checkFlags struct {
 	audit.Options
 	val, json string
+	decoding  int64
 	quiet     bool
 }
 
@@ -40,6 +42,7 @@ or for training and validation both. Images that cannot be read make the exit st
 	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
 	o.StringVar(&f.json, "json", "", "`file` for the whole report")
 	o.cores(&f.Workers, "workers", "goroutines (default: one a core)")
+	o.decodeMemory(&f.decoding)
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	o.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o)
@@ -53,6 +56,7 @@ func (f *checkFlags) run(ctx context.Context, place string, stdout io.Writer) er
 	}
 	defer closeSets()
 	progress := newLines(stdout, f.quiet)
+	f.Budget = data.NewBudget(f.decoding, 1)
 	f.Progress = func(done, total int) { progress.show("checked", done, total) }
 	r, err := audit.Run(ctx, train, val, f.Options)
 	if err != nil && ctx.Err() != nil {

@@ -7,14 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/data"
 	"onlinerna/data/pack"
 )
 
 type packFlags struct {
 	pack.Options
-	raw   int
-	val   string
-	quiet bool
+	raw      int
+	val      string
+	decoding int64
+	quiet    bool
 }
 
 func newDataPack() *cobra.Command {
@@ -56,6 +58,7 @@ on --workers.`,
 	r := newGroup("Run")
 	r.Int64Var(&f.ShardBytes, "shard-bytes", pack.DefaultShardBytes, "size of a shard in `bytes`")
 	r.cores(&f.Workers, "workers", "goroutines (default: one a core)")
+	r.decodeMemory(&f.decoding)
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, r)
@@ -68,6 +71,7 @@ func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) e
 		return err
 	}
 	defer closeSets()
+	f.Budget = data.NewBudget(f.decoding, 1)
 	f.Progress = newLines(stdout, f.quiet).show
 	report, err := pack.Run(ctx, train, val, out, f.Options)
 	if err != nil && ctx.Err() != nil {

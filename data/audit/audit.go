@@ -2,6 +2,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 type Options struct {
 	Tiny     int                   // images whose shorter side is below this are listed
 	Workers  int                   // 0: one a CPU
+	Budget   *data.Budget          // of what decoding takes: an image that is too large for it cannot be read; nil is data.NewBudget(0, 1)
 	Progress func(done, total int) // if not nil, called now and then
 }
 
@@ -52,6 +54,9 @@ type found struct {
 
 // Run reads all images of the sets: those for training, and those to validate on, which may be nil.
 func Run(ctx context.Context, train, val data.Dataset, opt Options) (*Report, error) {
+	if opt.Budget == nil {
+		opt.Budget = data.NewBudget(0, 1)
+	}
 	r := &Report{Formats: map[string]int{}}
 	type place struct {
 		set  data.Dataset
@@ -72,8 +77,8 @@ func Run(ctx context.Context, train, val data.Dataset, opt Options) (*Report, er
 			r.Notes = append(r.Notes, s.name+": "+note)
 		}
 		list := make([]found, s.set.Len())
-		if err := each(ctx, len(list), opt.Workers, func(w *worker, i int) {
-			list[i] = w.look(s.set, i, opt.Tiny)
+		if err := each(ctx, len(list), opt, func(w *data.Scratch, i int) {
+			list[i] = look(s.set, i, opt.Tiny, w)
 			if n := int(done.Add(1)); opt.Progress != nil && (n%256 == 0 || n == r.Images) {
 				opt.Progress(n, r.Images)
 			}
@@ -128,15 +133,13 @@ func Run(ctx context.Context, train, val data.Dataset, opt Options) (*Report, er
 }
 
 // each runs work for 0, …, n−1 on several goroutines.
-func each(ctx context.Context, n, workers int, work func(w *worker, i int)) error {
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
+func each(ctx context.Context, n int, opt Options, work func(w *data.Scratch, i int)) error {
+	workers := cmp.Or(opt.Workers, runtime.GOMAXPROCS(0))
 	var group sync.WaitGroup
 	var next atomic.Int64
 	for range workers {
 		group.Go(func() {
-			w := new(worker)
+			w := data.NewScratch(opt.Budget, workers)
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= n {
@@ -150,21 +153,17 @@ func each(ctx context.Context, n, workers int, work func(w *worker, i int)) erro
 	return context.Cause(ctx)
 }
 
-type worker struct {
-	scratch data.Scratch
-	decoder imaging.Decoder
-	image   imaging.Image
-}
-
-func (w *worker) look(ds data.Dataset, i, tiny int) (f found) {
+// look reads an image.
+func look(ds data.Dataset, i, tiny int, w *data.Scratch) (f found) {
+	defer w.Release()
 	name := ds.Name(i)
-	b, encoded, err := data.Encoded(ds, i, &w.scratch)
-	m := &w.image
+	b, encoded, err := data.Encoded(ds, i, w)
+	var m *imaging.Image
 	switch {
 	case err != nil:
 	case !encoded:
 		f.format = "pixels"
-		if m, err = ds.Read(i, nil, &w.scratch); err == nil {
+		if m, err = ds.Read(i, nil, w); err == nil {
 			b = m.Pix
 		}
 	default:
@@ -173,7 +172,7 @@ func (w *worker) look(ds data.Dataset, i, tiny int) (f found) {
 			f.format = "unknown"
 		}
 		f.mislabeled = mislabeled(name, extension, b)
-		err = w.decoder.Decode(m, b, ds.Channels())
+		m, err = w.Decode(b, ds.Channels())
 	}
 	if err != nil {
 		if f.format == "" {

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"image"
 	"image/jpeg"
 	"image/png"
@@ -90,5 +91,31 @@ func TestRun(t *testing.T) {
 	cancel()
 	if _, err := Run(ctx, train, val, Options{}); err == nil {
 		t.Error("no error once it is stopped")
+	}
+}
+
+// TestBudget lists what takes more memory than there is for decoding.
+func TestBudget(t *testing.T) {
+	dir := t.TempDir()
+	for i, side := range []int{20, 400} {
+		var b bytes.Buffer
+		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, side, side))); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "train", string("ab"[i]), "x.png")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, b.Bytes(), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, _, err := data.Open(dir, data.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(context.Background(), set, nil, Options{Budget: data.NewBudget(1<<20, 1)}) // 768 KiB for an image: the large one takes 1.1 MB
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Unreadable) != 1 || r.Unreadable[0].Name != filepath.Join(dir, "train", "b", "x.png") || !strings.Contains(r.Unreadable[0].What, "--decode-memory") {
+		t.Errorf("unreadable: %+v", r.Unreadable)
 	}
 }

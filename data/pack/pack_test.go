@@ -118,6 +118,29 @@ func sameFiles(t testing.TB, got, want string) {
 
 var options = Options{Size: 24, Quality: 80, ShardBytes: 6000}
 
+// TestBudget leaves out what takes more memory than there is for decoding.
+func TestBudget(t *testing.T) {
+	in := source(t)
+	largest, err := os.ReadFile(filepath.Join(in, "val", "dog", "..13.JPEG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	takes, err := imaging.Memory(largest, 3, image.Rect(0, 0, 53, 56))
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, val := open(t, in)
+	o := options
+	o.Budget = data.NewBudget(takes*4/3-4, 1) // of which an image may take three quarters
+	report, err := Run(context.Background(), train, val, filepath.Join(t.TempDir(), "out"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := report.Splits[1].Dropped; len(list) == 0 || !strings.HasSuffix(list[len(list)-1].Name, "..13.JPEG") || !strings.Contains(list[0].Why, "--decode-memory") {
+		t.Errorf("dropped %+v", list)
+	}
+}
+
 func TestPack(t *testing.T) {
 	in, out := source(t), filepath.Join(t.TempDir(), "out")
 	train, val := open(t, in)

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,10 +128,7 @@ func (p *packer) begin(s *Split) (shardWriter, error) {
 // samples makes the images from on, several at a time, in their order. wait returns when nothing runs any more, which ends
 // by itself once ctx is done.
 func (p *packer) samples(ctx context.Context, ds data.Dataset, from int) (samples chan chan *sample, wait func()) {
-	workers := p.opt.Workers
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
+	workers := cmp.Or(p.opt.Workers, runtime.GOMAXPROCS(0))
 	type job struct {
 		i  int
 		to chan *sample
@@ -157,7 +155,7 @@ func (p *packer) samples(ctx context.Context, ds data.Dataset, from int) (sample
 	})
 	for range workers {
 		group.Go(func() {
-			w := &worker{opt: &p.opt}
+			w := &worker{opt: &p.opt, scratch: data.NewScratch(p.opt.Budget, workers)}
 			for j := range jobs {
 				j.to <- w.make(ds, j.i)
 			}
@@ -169,10 +167,8 @@ func (p *packer) samples(ctx context.Context, ds data.Dataset, from int) (sample
 // worker is what one goroutine keeps.
 type worker struct {
 	opt     *Options
-	scratch data.Scratch
-	decoder imaging.Decoder
+	scratch *data.Scratch
 	resizer imaging.Resizer
-	image   imaging.Image
 	resized imaging.Image
 	rgba    image.RGBA
 	encoded bytes.Buffer
@@ -182,19 +178,20 @@ var errPixels = errors.New("stores pixels, not image files: there is nothing to 
 
 func (w *worker) make(ds data.Dataset, i int) *sample {
 	s := &sample{key: key(i, ds.Name(i)), label: int32(ds.Label(i))}
-	b, ok, err := data.Encoded(ds, i, &w.scratch)
+	defer w.scratch.Release()
+	b, ok, err := data.Encoded(ds, i, w.scratch)
 	if !ok {
 		s.err = fmt.Errorf("%s %w", ds.Name(i), errPixels)
 		return s
 	}
+	var m *imaging.Image
 	if err == nil {
-		err = w.decoder.Decode(&w.image, b, 3)
+		m, err = w.scratch.Decode(b, 3)
 	}
 	if err != nil {
 		s.dropped = err.Error()
 		return s
 	}
-	m := &w.image
 	shorter := min(m.Width, m.Height)
 	if !w.opt.Raw && !w.opt.Recode && shorter <= w.opt.Size {
 		s.content, s.extension, s.copied = bytes.Clone(b), imaging.Extension(b), true
