@@ -68,6 +68,23 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.3g GB", float64(n)/1e9)
 }
 
+// Count writes 1 epoch, 2 epochs.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Thousands writes 25557032 as 25,557,032.
+func Thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // Table aligns the first column of rows to the left, the others to the right.
 func Table(rows [][]string) string {
 	var b strings.Builder

@@ -55,7 +55,7 @@ func RunComm(ctx context.Context, o CommOptions) (*CommResult, error) {
 	}
 	switch {
 	case g.Single():
-		return nil, errors.New("bench: sums over ranks: there is one process only, start several with mpirun or srun")
+		return nil, errors.New("bench: sums over ranks: there is one process only: start several with mpirun or srun, or name several GPUs, as --device cuda:all does where there are")
 	case o.Min < 4 || o.Max < o.Min || o.Rounds < 1:
 		return nil, fmt.Errorf("bench: sums of %d to %d bytes in %d rounds: at least 4 bytes and a round", o.Min, o.Max, o.Rounds)
 	}
@@ -202,7 +202,7 @@ func sums(g *ranks.Group, x []float32, sum func([]float32) error) (times []float
 // WriteTable writes r for people, in the columns of nccl-tests.
 func (r *CommResult) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "sums over %s on %s, %s", count(r.Ranks, "rank"), count(r.Nodes, "node"), r.Engine)
+	fmt.Fprintf(&b, "sums over %s on %s, %s", text.Count(r.Ranks, "rank"), text.Count(r.Nodes, "node"), r.Engine)
 	if r.Load > 0 {
 		fmt.Fprintf(&b, "; load %.1f", r.Load)
 	}
@@ -214,7 +214,7 @@ func (r *CommResult) WriteTable(w io.Writer) error {
 	}
 	for _, s := range r.Sizes {
 		t := s.Sum.Median
-		row := []string{thousands(s.Bytes), thousands(s.Bytes / 4), text.Number(1e3 * t), text.Number(float64(s.Bytes) / t / 1e9), text.Number(r.Bus(s.Bytes, t) / 1e9), fmt.Sprint(s.Wrong)}
+		row := []string{text.Thousands(s.Bytes), text.Thousands(s.Bytes / 4), text.Number(1e3 * t), text.Number(float64(s.Bytes) / t / 1e9), text.Number(r.Bus(s.Bytes, t) / 1e9), fmt.Sprint(s.Wrong)}
 		if p := s.Plain.Median; p > 0 {
 			row = append(row, text.Number(1e3*p), text.Number(r.Bus(s.Bytes, p)/1e9), text.Percent(p/t))
 		}

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"onlinerna/internal/text"
 	"os"
 	"strings"
+
+	"onlinerna/internal/text"
 )
 
 // ReadResults reads measurements from JSON files, as WriteJSON or scripts/bench_pytorch.py wrote them.
@@ -45,6 +46,9 @@ func (r *Result) program() string {
 	}
 	if name == "rna" && !r.Winograd && r.Level != "" && r.Level != "go" {
 		name += " --winograd=false"
+	}
+	if r.LowMemory {
+		name += " --low-memory"
 	}
 	return name
 }

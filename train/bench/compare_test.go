@@ -23,7 +23,7 @@ func TestComparison(t *testing.T) {
 		file("rna.json", `{`+work+`, "software": "go1.26", "device_peak_bytes": 17000000000, "peak_gflop_per_s": 500, "gflop_per_s": {"median": 250},`+speed+`,
 			"inputs": [{"input": "synthetic",`+speed+`}, {"input": "loader", "images_per_s": {"q1": 40, "median": 50, "q3": 60}}]}`),
 		file("pytorch.json", `{`+work+`, "software": "PyTorch 2.9", "layout": "channels_last", "compile": "max-autotune", "images_per_s": {"q1": 70, "median": 80, "q3": 85}}`),
-		file("other.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2",`+speed+`}`),
+		file("other.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2", "low_memory": true,`+speed+`}`),
 	}
 	list, err := ReadResults(files...)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestComparison(t *testing.T) {
 		{"rna", "H200", "bfloat16", "resnet50, training, batch 256 of 224×224", "synthetic", "100", "50.0 %", "17.0 GB"},
 		{"loader", "50.0"},
 		{"PyTorch 2.9, channels_last, compiled: max-autotune", "80.0", "0.80"},
-		{"rna --winograd=false", "cpu", "lenet"},
+		{"rna --winograd=false --low-memory", "cpu", "lenet"},
 	} {
 		for _, w := range want {
 			if !strings.Contains(lines[i], w) {

@@ -234,8 +234,8 @@ func openNoise(ctx context.Context, dev device.Device, o Options) (*bench, error
 // WriteTable writes r for people.
 func (r *ManyResult) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s of %s, batch %d a rank: %s; %s of gradients in %s", r.Model, count(r.Ranks, "rank"), count(r.Nodes, "node"), r.Batch, r.Engine,
-		gigabytes(int64(r.Bytes)), count(r.Buckets, "bucket"))
+	fmt.Fprintf(&b, "%s on %s of %s, batch %d a rank: %s; %s of gradients in %s", r.Model, text.Count(r.Ranks, "rank"), text.Count(r.Nodes, "node"), r.Batch, r.Engine,
+		gigabytes(int64(r.Bytes)), text.Count(r.Buckets, "bucket"))
 	if r.Load > 0 {
 		fmt.Fprintf(&b, "; load %.1f", r.Load)
 	}
@@ -250,7 +250,7 @@ func (r *ManyResult) WriteTable(w io.Writer) error {
 	add("all ranks", r.All, r.Ranks*r.Batch)
 	add("all ranks, without sums", r.Apart, r.Ranks*r.Batch)
 	if r.Threads > 0 {
-		add(fmt.Sprintf("one process, %s, batch %d", count(r.Threads, "thread"), r.Ranks*r.Batch), r.Whole, r.Ranks*r.Batch)
+		add(fmt.Sprintf("one process, %s, batch %d", text.Count(r.Threads, "thread"), r.Ranks*r.Batch), r.Whole, r.Ranks*r.Batch)
 	}
 	add("the sums by themselves", r.Sums, 0)
 	rows[len(rows)-1][4] = ""
@@ -260,7 +260,7 @@ func (r *ManyResult) WriteTable(w io.Writer) error {
 		fmt.Fprintf(&b, "; against one process with all threads: %s", text.Percent(r.OfWhole()))
 	}
 	fmt.Fprintf(&b, "; hidden of the sums: %.0f %%\n", 100*r.Hidden())
-	fmt.Fprintf(&b, "each measured in turn, in %s of %s\n", count(r.Rounds, "round"), count(r.Steps, "step"))
+	fmt.Fprintf(&b, "each measured in turn, in %s of %s\n", text.Count(r.Rounds, "round"), text.Count(r.Steps, "step"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"onlinerna/internal/hostmemory"
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
@@ -68,7 +69,7 @@ func HostPlace(d device.Device, dim, threads int) (*Place, error) {
 		return nil, err
 	}
 	if free := FreeMemory(); dim > mostElements || free > 0 && float64(windowBytes(1, dim)) > usable*float64(free) {
-		return nil, fmt.Errorf("bench: a window of 1 residual of vectors of %s elements takes %s, and %s are free", thousands(dim), gigabytes(3*4*int64(min(dim, mostElements))), gigabytes(free))
+		return nil, fmt.Errorf("bench: a window of 1 residual of vectors of %s elements takes %s, and %s are free", text.Thousands(dim), gigabytes(3*4*int64(min(dim, mostElements))), gigabytes(free))
 	}
 	weights, err := d.NewVector(dim)
 	if err != nil {
@@ -88,7 +89,7 @@ func RanksPlace(g *ranks.Group, d device.Device, dim, threads int) (*Place, erro
 	if err = g.Together(err); err != nil {
 		return nil, err
 	}
-	p.Name, p.Ranks = count(g.Size(), "rank"), g
+	p.Name, p.Ranks = text.Count(g.Size(), "rank"), g
 	if p.Space, err = shard.New(g, dim, 32, func(dim int) (rna.Space, error) { return hook.NewSpace(d, dim, p.Threads) }, nil); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/rna"
 	"onlinerna/train/ranks"
@@ -161,7 +162,7 @@ func newRNABench(ctx context.Context, o RNAOptions) (*rnaBench, error) {
 		}
 		if len(left) > 0 && (o.Exactly || len(fit) == 0) {
 			return nil, fmt.Errorf("%s: a window of %d residuals takes %d vectors of %s elements, %s, and %s are free, of which a tenth is left alone: choose shorter windows or fewer elements",
-				p.Name, left[0], left[0]+2, thousands(dim), gigabytes(windowBytes(left[0], dim)), gigabytes(free))
+				p.Name, left[0], left[0]+2, text.Thousands(dim), gigabytes(windowBytes(left[0], dim)), gigabytes(free))
 		}
 		b.windows[p] = fit
 		b.result.Places = append(b.result.Places, RNAPlace{Name: p.Name, Device: p.Device, Threads: p.Threads, LeftOut: left, Free: free})

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/rna"
@@ -318,7 +319,7 @@ func TestNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{small(0.00012345), "0.00012"}, {small(3.21), "3.2"}, {small(45.6), "46"}, {small(0), "0"},
 		{duration(30), "30.0 s"}, {duration(90), "1.5 min"}, {duration(5400), "1.5 h"}, {duration(1e6), "11.6 days"},
-		{seconds(0.25), "250 ms"}, {seconds(2.5), "2.50 s"}, {thousands(1281167), "1,281,167"}, {thousands(12), "12"},
+		{seconds(0.25), "250 ms"}, {seconds(2.5), "2.50 s"}, {text.Thousands(1281167), "1,281,167"}, {text.Thousands(12), "12"},
 		{gigabytes(716e6), "716 MB"}, {gigabytes(5.42e9), "5.42 GB"},
 	} {
 		if c.got != c.want {

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"onlinerna/internal/text"
 	"onlinerna/train/internal/figure"
 )
 
@@ -71,7 +72,7 @@ func (r *RNAResult) Plot(w io.Writer, format string) error {
 }
 
 func (r *RNAResult) title() string {
-	title := fmt.Sprintf("A pass of RNA on %s float32 weights", thousands(r.Dim))
+	title := fmt.Sprintf("A pass of RNA on %s float32 weights", text.Thousands(r.Dim))
 	if r.Net != nil {
 		title = fmt.Sprintf("%s, beside a batch of %s", title, r.Net.Model)
 	}

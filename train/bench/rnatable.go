@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"onlinerna/internal/text"
 	"strconv"
 	"strings"
 	"time"
+
+	"onlinerna/internal/text"
 )
 
 // WriteTable writes r for people.
 func (r *RNAResult) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "RNA on vectors of %s float32 elements, %s each; %s", thousands(r.Dim), gigabytes(4*int64(r.Dim)), r.Software)
+	fmt.Fprintf(&b, "RNA on vectors of %s float32 elements, %s each; %s", text.Thousands(r.Dim), gigabytes(4*int64(r.Dim)), r.Software)
 	if r.Load > 0 {
 		fmt.Fprintf(&b, "; load %.1f", r.Load)
 	}
@@ -30,7 +31,7 @@ func (r *RNAResult) WriteTable(w io.Writer) error {
 	if n := r.Net; n != nil {
 		fmt.Fprintf(&b, "\nforward + backward of %s on %s", n.Model, n.Device)
 		if n.Threads > 0 {
-			fmt.Fprintf(&b, ", %s of level %s", count(n.Threads, "thread"), n.Level)
+			fmt.Fprintf(&b, ", %s of level %s", text.Count(n.Threads, "thread"), n.Level)
 		}
 		fmt.Fprintf(&b, ", batch %d of %d×%d×%d: %s, quartiles %s to %s; with SGD's update %s images/s\n",
 			n.Batch, n.ImageSize, n.ImageSize, n.Channels, seconds(n.Seconds.Median), seconds(n.Seconds.Q1), seconds(n.Seconds.Q3), text.Number(n.Images))
@@ -50,7 +51,7 @@ func (r *RNAResult) WriteTable(w io.Writer) error {
 // describe names the device and its threads.
 func (p *RNAPlace) describe() string {
 	if p.Threads > 0 {
-		return p.Device + ", " + count(p.Threads, "thread")
+		return p.Device + ", " + text.Count(p.Threads, "thread")
 	}
 	return p.Device
 }
@@ -114,7 +115,7 @@ const epochWindow = 10
 // writeEpoch says what a pass at the end of each epoch adds to ImageNet's.
 func (r *RNAResult) writeEpoch(b *strings.Builder) {
 	n := r.Net
-	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", thousands(imageNet), duration(n.Epoch), text.Number(n.Images), n.Device)
+	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", text.Thousands(imageNet), duration(n.Epoch), text.Number(n.Images), n.Device)
 	for _, place := range r.Places {
 		for _, name := range []string{FullPass, OnlinePass, HostOnlinePass} {
 			var best *RNAPass // the N next to the paper's
@@ -157,28 +158,12 @@ func seconds(s float64) string {
 	return text.Number(s) + " s"
 }
 
-// thousands writes 25557032 as 25,557,032.
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // small writes two digits or more, however small x is.
 func small(x float64) string {
 	if x >= 10 || x <= 0 {
 		return fmt.Sprintf("%.0f", x)
 	}
 	return strconv.FormatFloat(x, 'f', max(0, 1-int(math.Floor(math.Log10(x)))), 64)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func list(v []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", ", "), "[]") }

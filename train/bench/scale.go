@@ -183,7 +183,7 @@ func WriteScale(w io.Writer, c *Cluster, list []Prediction, images, epochs int) 
 		elements += k.Elements
 	}
 	fmt.Fprintf(&b, "a device: %s images/s at batch %d, jitter %.1f %%; gradients of %s in %s; nodes of %d, links of %s GB/s, network of %s GB/s a device, %s µs\n\n",
-		text.Number(c.Rate), c.Batch, 100*c.Jitter, gigabytes(int64(elements*c.Element)), count(len(c.Buckets), "bucket"), c.Node, text.Number(c.Link/1e9), text.Number(c.Network/1e9), text.Number(1e6*c.Latency))
+		text.Number(c.Rate), c.Batch, 100*c.Jitter, gigabytes(int64(elements*c.Element)), text.Count(len(c.Buckets), "bucket"), c.Node, text.Number(c.Link/1e9), text.Number(c.Network/1e9), text.Number(1e6*c.Latency))
 	rows := [][]string{{"devices", "batch", "step ms", "sums ms", "exposed ms", "images/s", "efficiency", fmt.Sprintf("%d epochs", epochs), "batch for"}}
 	for _, p := range list {
 		fits := "-"
@@ -193,11 +193,11 @@ func WriteScale(w io.Writer, c *Cluster, list []Prediction, images, epochs int) 
 		case p.Batch <= LargestBatch("lars"):
 			fits = "lars"
 		}
-		rows = append(rows, []string{thousands(p.Devices), thousands(p.Batch), text.Number(1e3 * p.Step), text.Number(1e3 * p.Sums), text.Number(1e3 * p.Exposed), text.Number(p.Images),
+		rows = append(rows, []string{text.Thousands(p.Devices), text.Thousands(p.Batch), text.Number(1e3 * p.Step), text.Number(1e3 * p.Sums), text.Number(1e3 * p.Exposed), text.Number(p.Images),
 			text.Percent(p.Efficiency), duration(float64(images*epochs) / p.Images), fits})
 	}
 	b.WriteString(text.Table(rows))
-	fmt.Fprintf(&b, "\nbatch for: optimisers that are known to train ResNet-50 on ImageNet with it: sgd up to %s, lars up to %s; -: none\n", thousands(LargestBatch("sgd")), thousands(LargestBatch("lars")))
+	fmt.Fprintf(&b, "\nbatch for: optimisers that are known to train ResNet-50 on ImageNet with it: sgd up to %s, lars up to %s; -: none\n", text.Thousands(LargestBatch("sgd")), text.Thousands(LargestBatch("lars")))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -3,9 +3,10 @@ package bench
 import (
 	"fmt"
 	"io"
+	"strings"
+
 	"onlinerna/internal/text"
 	"onlinerna/train/profile"
-	"strings"
 )
 
 // WriteTable writes r for people.

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"onlinerna/internal/text"
 	"strconv"
 	"strings"
+
+	"onlinerna/internal/text"
 )
 
 // WriteTable writes t for people: a row for each kind of work, and with layers one for each piece of work.

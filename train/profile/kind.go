@@ -2,17 +2,18 @@ package profile
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"onlinerna/internal/text"
 )
 
-// Kind is what the groups with the same ops cost in a step.
+// Kind is what the groups with the same ops cost in a step: the medians of the steps.
 type Kind struct {
 	Name    string  `json:"name"` // of the ops, as "batch_norm + relu"
 	Calls   int     `json:"calls"`
-	Seconds float64 `json:"seconds"` // median of the steps
-	Share   float64 `json:"share"`   // of the time of all steps
+	Seconds float64 `json:"seconds"`
+	Share   float64 `json:"share"` // of the time of all steps
 
 	GFLOP  float64 `json:"gflop,omitempty"`
 	GFLOPS float64 `json:"gflop_per_s,omitempty"` // GFLOP / Seconds
@@ -27,8 +28,14 @@ type Kind struct {
 	OfRoofline float64 `json:"of_roofline,omitempty"`
 }
 
-func newKind(name string, t tally, seconds []float64, total, peak, triad float64) Kind {
-	k := Kind{Name: name, Calls: t.calls, Seconds: median(seconds), Share: sum(seconds) / total, GFLOP: float64(t.flops) / 1e9, GB: float64(t.bytes) / 1e9}
+func newKind(name string, steps []tally, total, peak, triad float64) Kind {
+	all := seconds(steps)
+	k := Kind{
+		Name: name, Seconds: median(all), Share: sum(all) / total,
+		Calls: int(math.Round(median(each(steps, func(t tally) float64 { return float64(t.calls) })))),
+		GFLOP: median(each(steps, func(t tally) float64 { return float64(t.flops) })) / 1e9,
+		GB:    median(each(steps, func(t tally) float64 { return float64(t.bytes) })) / 1e9,
+	}
 	if k.Seconds > 0 {
 		k.GFLOPS, k.GBS = k.GFLOP/k.Seconds, k.GB/k.Seconds
 	}

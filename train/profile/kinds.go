@@ -25,16 +25,28 @@ type Kinds struct {
 
 // kind is all groups of the same ops.
 type kind struct {
-	name    string
-	now     tally     // of the step under way
-	last    tally     // of the last step
-	seconds []float64 // of each step
+	name  string
+	now   tally   // of the step under way
+	steps []tally // of each
 }
 
 type tally struct {
 	calls        int
 	flops, bytes int64
 	took         time.Duration
+}
+
+// seconds are those of steps.
+func seconds(steps []tally) []float64 {
+	return each(steps, func(t tally) float64 { return t.took.Seconds() })
+}
+
+func each(steps []tally, of func(tally) float64) []float64 {
+	list := make([]float64, len(steps))
+	for i, t := range steps {
+		list[i] = of(t)
+	}
+	return list
 }
 
 // cost is what is known of a group once it has run.
@@ -45,12 +57,10 @@ type cost struct {
 }
 
 // Group enters a group of ops of the step under way.
-func (k *Kinds) Group(g *device.Group, took time.Duration) {
-	c := k.cost(g)
-	k.Add(c.name, took, c.flops, c.bytes)
-}
+func (k *Kinds) Group(g *device.Group, took time.Duration) { k.group(g, took) }
 
-func (k *Kinds) cost(g *device.Group) *cost {
+// group is Group with what is known of it.
+func (k *Kinds) group(g *device.Group, took time.Duration) *cost {
 	c := k.groups[g]
 	if c == nil {
 		c = costOf(g)
@@ -59,6 +69,7 @@ func (k *Kinds) cost(g *device.Group) *cost {
 		}
 		k.groups[g] = c
 	}
+	k.Add(c.name, took, c.flops, c.bytes)
 	return c
 }
 
@@ -93,11 +104,10 @@ func (k *Kinds) Step(took, waited time.Duration) {
 	}
 	k.Add(Rest, max(0, left), 0, 0)
 	for _, x := range k.kinds {
-		for len(x.seconds) < len(k.Steps)-1 { // it was in none of the steps before
-			x.seconds = append(x.seconds, 0)
+		for len(x.steps) < len(k.Steps)-1 { // it was in none of the steps before
+			x.steps = append(x.steps, tally{})
 		}
-		x.seconds = append(x.seconds, x.now.took.Seconds())
-		x.last, x.now = x.now, tally{}
+		x.steps, x.now = append(x.steps, x.now), tally{}
 	}
 }
 
@@ -105,36 +115,35 @@ func (k *Kinds) Step(took, waited time.Duration) {
 func (k *Kinds) Forget() {
 	k.Steps, k.Waits = nil, nil
 	for _, x := range k.kinds {
-		x.seconds = nil
+		x.steps = nil
 	}
 }
 
 // Seconds are those of a kind in each step.
 func (k *Kinds) Seconds(name string) []float64 {
 	if x := k.byName[name]; x != nil {
-		return x.seconds
+		return seconds(x.steps)
 	}
 	return nil
 }
 
 // Sum lists the kinds, the longest first, and all that have products as one, beside limits in operations and bytes a second, 0 where they are not known.
 func (k *Kinds) Sum(peak, triad float64) (list []Kind, products Kind) {
-	var all tally
-	seconds := make([]float64, len(k.Steps)) // of products
+	all := make([]tally, len(k.Steps)) // of products
 	total := sum(k.Steps)
 	for _, x := range k.kinds {
-		list = append(list, newKind(x.name, x.last, x.seconds, total, peak, triad))
-		if x.last.flops == 0 {
+		list = append(list, newKind(x.name, x.steps, total, peak, triad))
+		if !slices.ContainsFunc(x.steps, func(t tally) bool { return t.flops > 0 }) {
 			continue
 		}
-		all.calls += x.last.calls
-		all.flops += x.last.flops
-		for i, s := range x.seconds {
-			seconds[i] += s
+		for i, t := range x.steps {
+			all[i].calls += t.calls
+			all[i].flops += t.flops
+			all[i].took += t.took
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Kind) int { return cmp.Compare(b.Share, a.Share) })
-	products = newKind("all products", all, seconds, total, peak, triad)
+	products = newKind("all products", all, total, peak, triad)
 	products.OfRoofline = 0
 	if products.Seconds > 0 { // the times that the limits allow each kind, over the time taken
 		for _, x := range list {

@@ -1,10 +1,11 @@
 package profile
 
 import (
-	"onlinerna/nn/device"
-	"onlinerna/nn/op"
 	"testing"
 	"time"
+
+	"onlinerna/nn/device"
+	"onlinerna/nn/op"
 )
 
 func TestCost(t *testing.T) {
@@ -50,10 +51,38 @@ func TestKinds(t *testing.T) {
 		t.Fatalf("%d steps, %d kinds", len(p.Steps), len(p.kinds))
 	}
 	a, other := p.kinds[0], p.kinds[1]
-	if a.last.calls != 2 || a.last.flops != 11 || a.last.bytes != 22 || len(a.seconds) != 2 || a.seconds[1] != 2 {
+	if want := (tally{calls: 2, flops: 11, bytes: 22, took: 2 * time.Second}); len(a.steps) != 2 || a.steps[1] != want {
 		t.Errorf("%+v", a)
 	}
-	if other.name != "other" || other.seconds[0] != 3 {
+	if other.name != "other" || other.steps[0].took != 3*time.Second {
 		t.Errorf("%+v", other)
+	}
+}
+
+// TestShortStep checks that a short step at the end changes neither speeds nor counts: they are those of the median step, as its time is.
+func TestShortStep(t *testing.T) {
+	var p Kinds
+	for _, part := range []int64{4, 4, 4, 1} {
+		p.Add("products", time.Duration(part)*time.Second, part*1e9, 0)
+		p.Add("moves", time.Duration(part)*time.Second, 0, part*1e9)
+		if part > 1 {
+			p.Add("moves", 0, 0, 0)
+		}
+		p.Step(time.Duration(2*part)*time.Second, 0)
+	}
+	list, all := p.Sum(0, 0)
+	for _, k := range append(list, all) {
+		switch k.Name {
+		case Rest:
+			continue
+		case "moves":
+			if k.GB != 4 || k.GBS != 1 || k.Calls != 2 || k.Seconds != 4 {
+				t.Errorf("%+v", k)
+			}
+		default:
+			if k.GFLOP != 4 || k.GFLOPS != 1 || k.Calls != 1 || k.Seconds != 4 {
+				t.Errorf("%+v", k)
+			}
+		}
 	}
 }

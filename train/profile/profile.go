@@ -26,9 +26,9 @@ type Profile struct {
 
 	began, begin time.Time     // the first step, the step under way
 	waited       time.Duration // in the step under way
-	phases       []*Phase      // in the order in which they first ran
-	layers       []*Layer      // likewise
-	between      []*Phase
+	phases       []part        // in the order in which they first ran
+	layers       []layer       // likewise
+	between      []part
 	spans        []span
 	passes       [2]span // of the forward and the backward pass under way
 }
@@ -45,17 +45,30 @@ type Description struct {
 	Ranks      int    `json:"ranks"`
 }
 
-// Phase is a part of steps, or what comes between them.
+// Phase is a part of steps.
 type Phase struct {
 	Name    string
-	Seconds float64 // of all steps together
-	Calls   int
+	Seconds float64 // of a step on average
+	Calls   int     // in all steps together
 }
 
 // Layer is the groups of ops whose first op is the layer's.
 type Layer struct {
 	Name              string
-	Forward, Backward float64 // seconds of all steps together
+	Forward, Backward float64 // seconds of a step on average
+}
+
+// part adds up what a phase took in all steps, or what comes between them.
+type part struct {
+	name    string
+	seconds float64
+	calls   int
+}
+
+// layer adds up what a layer took in all steps: the forward pass and the backward pass.
+type layer struct {
+	name   string
+	passes [2]float64 // seconds
 }
 
 // span is an event of the trace.
@@ -114,21 +127,19 @@ func (p *Profile) Part(x network.Phase, at time.Time, took time.Duration) {
 
 // Group implements network.Tracer.
 func (p *Profile) Group(x network.Phase, g *device.Group, at time.Time, took time.Duration) {
-	c := p.kinds.cost(g)
-	p.kinds.Add(c.name, took, c.flops, c.bytes)
+	c := p.kinds.group(g, took)
 	p.phases = add(p.phases, x.String(), took)
-	i := slices.IndexFunc(p.layers, func(l *Layer) bool { return l.Name == c.layer })
+	i := slices.IndexFunc(p.layers, func(l layer) bool { return l.name == c.layer })
 	if i < 0 {
 		i = len(p.layers)
-		p.layers = append(p.layers, &Layer{Name: c.layer})
+		p.layers = append(p.layers, layer{name: c.layer})
 	}
-	pass := &p.passes[0]
-	if x == network.Forward {
-		p.layers[i].Forward += took.Seconds()
-	} else {
-		p.layers[i].Backward += took.Seconds()
-		pass = &p.passes[1]
+	which := 0
+	if x != network.Forward {
+		which = 1
 	}
+	p.layers[i].passes[which] += took.Seconds()
+	pass := &p.passes[which]
 	if pass.at.IsZero() {
 		*pass = span{name: x.String(), category: "phase", at: at}
 	}
@@ -160,14 +171,14 @@ func (p *Profile) End(at time.Time) {
 	p.kinds.Step(at.Sub(p.begin), p.waited)
 }
 
-func add(list []*Phase, name string, took time.Duration) []*Phase {
-	i := slices.IndexFunc(list, func(p *Phase) bool { return p.Name == name })
+func add(list []part, name string, took time.Duration) []part {
+	i := slices.IndexFunc(list, func(p part) bool { return p.name == name })
 	if i < 0 {
 		i = len(list)
-		list = append(list, &Phase{Name: name})
+		list = append(list, part{name: name})
 	}
-	list[i].Seconds += took.Seconds()
-	list[i].Calls++
+	list[i].seconds += took.Seconds()
+	list[i].calls++
 	return list
 }
 
@@ -177,8 +188,8 @@ func (p *Profile) Phases() []Phase {
 	steps := float64(p.Steps())
 	left := sum(p.kinds.Steps)
 	for _, x := range p.phases {
-		list = append(list, Phase{x.Name, x.Seconds / steps, x.Calls})
-		left -= x.Seconds
+		list = append(list, Phase{x.name, x.seconds / steps, x.calls})
+		left -= x.seconds
 	}
 	return append(list, Phase{Rest, left / steps, p.Steps()})
 }
@@ -188,7 +199,7 @@ func (p *Profile) Layers() []Layer {
 	var list []Layer
 	steps := float64(p.Steps())
 	for _, l := range p.layers {
-		list = append(list, Layer{l.Name, l.Forward / steps, l.Backward / steps})
+		list = append(list, Layer{l.name, l.passes[0] / steps, l.passes[1] / steps})
 	}
 	slices.SortStableFunc(list, func(a, b Layer) int { return cmp.Compare(b.Forward+b.Backward, a.Forward+a.Backward) })
 	return list

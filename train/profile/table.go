@@ -38,7 +38,7 @@ func (p *Profile) WriteTable(w io.Writer) error {
 	if len(p.between) > 0 {
 		rows = [][]string{{"between steps", "times", "ms"}}
 		for _, x := range p.between {
-			rows = append(rows, []string{x.Name, fmt.Sprint(x.Calls), ms(x.Seconds)})
+			rows = append(rows, []string{x.name, fmt.Sprint(x.calls), ms(x.seconds)})
 		}
 		b.WriteString("\n" + text.Table(rows))
 	}

@@ -35,23 +35,23 @@ func (p *Profile) WriteTrace(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ms\",\"otherData\":%s,\"traceEvents\":[\n", about)
-	for _, m := range []event{
+	for i, m := range []event{
 		{Name: "process_name", Phase: "M", Args: map[string]any{"name": fmt.Sprintf("rna train, rank %d", p.About.Rank)}},
 		{Name: "thread_name", Phase: "M", Args: map[string]any{"name": "steps"}},
 	} {
 		m.Process, m.Thread = p.About.Rank, thread
+		if i > 0 {
+			b.WriteString(",")
+		}
 		if err := e.Encode(m); err != nil {
 			return err
 		}
-		b.WriteString(",")
 	}
 	spans := slices.SortedStableFunc(slices.Values(p.spans), func(a, b span) int { // what holds others is before them
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(b.took, a.took))
 	})
-	for i, s := range spans {
-		if i > 0 {
-			b.WriteString(",")
-		}
+	for _, s := range spans {
+		b.WriteString(",")
 		v := event{Name: s.name, Category: s.category, Phase: "X", At: micro(s.at.Sub(p.began)), Took: micro(s.took), Process: p.About.Rank, Thread: thread}
 		if s.step > 0 {
 			v.Args = map[string]any{"step": s.step}
