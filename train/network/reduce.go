@@ -20,11 +20,21 @@ func (n *Network) marks(m *nn.Model, l *lane, s StepOptions) []machine.Mark {
 	if !s.overlaps() {
 		return nil
 	}
+	part := func(f func() error) error {
+		return n.part(Communication, func() error {
+			if err := f(); err != nil || n.tracer == nil { // the sums go on beside what follows
+				return err
+			}
+			return s.Reducer.Wait()
+		})
+	}
 	list := []machine.Mark{{Nodes: G.Nodes{m.Loss}, Do: func() error {
-		if err := l.note(); err != nil {
-			return err
-		}
-		return s.Reducer.Guard(n.guard.region())
+		return part(func() error {
+			if err := l.note(); err != nil {
+				return err
+			}
+			return s.Reducer.Guard(n.guard.region())
+		})
 	}}}
 	var before G.Nodes // buckets keep their order
 	for _, b := range Buckets(n.Tensors()) {
@@ -33,7 +43,7 @@ func (n *Network) marks(m *nn.Model, l *lane, s StepOptions) []machine.Mark {
 				before = append(before, m.Params[i].Grad)
 			}
 		}
-		list = append(list, machine.Mark{Nodes: before, Do: func() error { return n.part(Communication, func() error { return s.Reducer.Sum(n.Grads, b) }) }})
+		list = append(list, machine.Mark{Nodes: before, Do: func() error { return part(func() error { return s.Reducer.Sum(n.Grads, b) }) }})
 	}
 	return list
 }

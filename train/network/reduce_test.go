@@ -77,7 +77,12 @@ func TestReducer(t *testing.T) {
 			if c.accumulate {
 				o.Sum, o.First, o.Update.Numbers.Scale = vector(t, n), true, 1./(2*4)
 			}
-			for k := range 3 {
+			for k := range 4 {
+				var told phases
+				traced := k == 3
+				if traced {
+					n.Trace(&told)
+				}
 				for _, x := range []struct {
 					n *Network
 					s StepOptions
@@ -90,14 +95,24 @@ func TestReducer(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				want := []string{"guard"}
+				calls := []string{"guard"}
 				for _, b := range Buckets(n.Tensors()) {
-					want = append(want, fmt.Sprint(b))
+					calls = append(calls, fmt.Sprint(b))
+				}
+				var want []string
+				for _, x := range calls {
+					if want = append(want, x); traced && o.overlaps() { // what they take is seen
+						want = append(want, "wait")
+					}
 				}
 				if want = append(want, "wait"); !slices.Equal(r.calls, want) {
 					t.Fatalf("calls %v, want %v", r.calls, want)
 				}
 				r.calls = nil
+				if traced && (!slices.Contains(told.list, Communication) || told.late) {
+					t.Errorf("phases %v, out of order: %v", told.list, told.late)
+				}
+				n.Trace(nil)
 			}
 			if x := numbers(t, n.Params); !slices.Equal(x, numbers(t, plain.Params)) { // factors of 2 round nothing
 				t.Error("the sums give other weights than the gradients")

@@ -20,14 +20,14 @@ const (
 	Communication              // gradients are added up over ranks
 	Clipping                   // of the gradient's elements
 	Updating                   // the optimiser's step
-	Phases                     // how many there are
 )
 
 func (p Phase) String() string {
-	if p >= Phases {
+	names := [...]string{"input to the device", "forward", "backward", "accumulation", "communication", "clipping", "update"}
+	if int(p) >= len(names) {
 		return fmt.Sprintf("phase %d", uint8(p))
 	}
-	return [...]string{"input to the device", "forward", "backward", "accumulation", "communication", "clipping", "update"}[p]
+	return names[p]
 }
 
 // Tracer is told what batches spend their time on, by the clock of a device that has one. A batch that is traced is run part by part: the device is

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"onlinerna/internal/parallel"
+	"onlinerna/internal/text"
 )
 
 // DefaultTimeout is how long a rank waits for the others.
@@ -114,12 +117,19 @@ func allowedCPUs() string {
 	return ""
 }
 
-// Threads is this rank's share of the CPUs that it may use: launchers bind ranks to CPUs of their own, or let all of a host share them.
-func (g *Group) Threads() int {
-	if g == nil {
-		return runtime.NumCPU()
+// Threads is how many threads compute on this rank: its share of the cores that are as fast as others. Launchers bind ranks to CPUs of their own, or let
+// all of a host share them.
+func (g *Group) Threads() int { return g.share(parallel.Cores()) }
+
+// Workers is how many goroutines decode images on this rank: its share of all CPUs that it may use.
+func (g *Group) Workers() int { return g.share(runtime.NumCPU()) }
+
+// share is this rank's part of cores.
+func (g *Group) share(n int) int {
+	if g != nil {
+		n /= g.sharing
 	}
-	return max(1, runtime.NumCPU()/g.sharing)
+	return max(1, n)
 }
 
 // Rank is this process's number.
@@ -398,12 +408,5 @@ func (g *Group) String() string {
 	if g == nil {
 		return "1 process"
 	}
-	return fmt.Sprintf("%s on %s, %s", count(g.Size(), "rank"), count(g.nodes, "node"), g.Engine())
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s on %s, %s", text.Count(g.Size(), "rank"), text.Count(g.nodes, "node"), g.Engine())
 }

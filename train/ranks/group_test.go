@@ -3,6 +3,7 @@ package ranks_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,15 @@ func TestSingle(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%g allocations", n)
+	}
+}
+
+// As many threads compute as have a core, and images are decoded on all.
+func TestThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var g *ranks.Group
+	if g.Threads() != 1 || g.Workers() != runtime.NumCPU() {
+		t.Errorf("%d threads, %d workers, want 1 and %d", g.Threads(), g.Workers(), runtime.NumCPU())
 	}
 }
 
