@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"onlinerna/nn/op"
@@ -20,7 +21,7 @@ type HostVector[T Float] struct {
 // NewHostVector allocates n zeros.
 func NewHostVector[T Float](n int) (*HostVector[T], error) {
 	size := sizeof[T]()
-	if n < 0 || n > (1<<62)/size {
+	if n < 0 || n > math.MaxInt/2/size {
 		return nil, fmt.Errorf("vector of %d elements", n)
 	}
 	mem, err := NewHostMemory(n * size)

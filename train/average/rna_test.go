@@ -1,7 +1,9 @@
 package average_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -152,13 +154,17 @@ func TestOnline(t *testing.T) {
 					return err
 				}
 				defer v.Free()
-				dirs, err := filepath.Glob(filepath.Join(c.Out, "checkpoint", "*", "momentum.safetensors"))
-				if err != nil {
-					return err
+				for found := false; !found; { // the newest may be renamed meanwhile
+					dirs, err := filepath.Glob(filepath.Join(c.Out, "checkpoint", "*", "momentum.safetensors"))
+					if err == nil {
+						err = s.Net.LoadVector(slices.Max(dirs), v)
+					}
+					if found = err == nil; !found && !errors.Is(err, fs.ErrNotExist) {
+						return err
+					}
 				}
-				err = s.Net.LoadVector(slices.Max(dirs), v)
 				zero = !slices.ContainsFunc(numbers(t, v), func(x float64) bool { return x != 0 })
-				return err
+				return nil
 			}})
 			var got []int
 			for _, rec := range r.History {

@@ -3,8 +3,9 @@
 package extrapolate
 
 import (
-	"onlinerna/internal/files"
 	"os"
+
+	"onlinerna/internal/files"
 )
 
 // onDisk is a file that is read in parts.

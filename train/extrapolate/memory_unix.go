@@ -5,9 +5,10 @@ package extrapolate
 import (
 	"fmt"
 	"math"
-	"onlinerna/internal/files"
 
 	"golang.org/x/sys/unix"
+
+	"onlinerna/internal/files"
 )
 
 // mapped is a file in the address space.

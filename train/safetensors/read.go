@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"onlinerna/internal/files"
 	"os"
 	"slices"
 	"strings"
+
+	"onlinerna/internal/files"
 )
 
 // maxHeader bounds the JSON header, and so what a file that lies can cost. It has some 100 bytes a tensor.
