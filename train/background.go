@@ -36,15 +36,15 @@ func (r *Run) written() error {
 	return b.err
 }
 
-// unwritten is the error of the checkpoint that was under way, if it has one by now.
-func (r *Run) unwritten() error {
+// unwritten says whether the checkpoint that is under way has failed by now. Written is its error.
+func (r *Run) unwritten() bool {
 	if r.writing == nil {
-		return nil
+		return false
 	}
 	select {
 	case <-r.writing.done:
-		return r.written()
+		return r.writing.err != nil
 	default:
-		return nil
+		return false
 	}
 }

@@ -3,14 +3,20 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"onlinerna/internal/files"
+	"onlinerna/nn/device"
+	"onlinerna/train/internal/store"
+	"onlinerna/train/ranks"
 )
 
 // TestTrainingGoesOn holds up a checkpoint on its way to the disk: the next step is made meanwhile, and the checkpoint after it waits.
@@ -92,4 +98,58 @@ func TestBackgroundFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameFolders(t, c.Out, filepath.Join(dir, "plain"))
+}
+
+// awaited waits after a step until the checkpoint under way is through, or has failed.
+func awaited(r **Run, step int, then func()) watch {
+	return watch{Step: func(s *State) error {
+		if s.Steps == step {
+			if (*r).writing != nil {
+				<-(*r).writing.done
+			}
+			then()
+		}
+		return nil
+	}}
+}
+
+// TestBackgroundFailureOfRanks has rank 0's checkpoint fail on its way to the disk: all ranks end at the next step, with its error.
+func TestBackgroundFailureOfRanks(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.CheckpointSteps, c.StepsLimit, c.Epochs, c.RNA.Mode = 2, 16, 1, Off // 8 steps
+	for k, o := range together(t, 2, c, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
+		var r *Run
+		return runOn(context.Background(), c, dev, func(own *Run) { r = own }, &spoiling{}, second{awaited(&r, 5, func() {})})
+	}) {
+		if o.err == nil || !Common(o.err) || !strings.Contains(o.err.Error(), "writing the checkpoint") || !strings.Contains(o.err.Error(), "spoiling.folder") {
+			t.Errorf("rank %d: %v", k, o.err)
+		}
+		if n := len(o.losses); n < 5 || n > 6 {
+			t.Errorf("rank %d ended after step %d, want 5 or, at the latest, 6", k, n)
+		}
+	}
+	if m, err := store.Find(filepath.Join(c.Out, checkpointDir)); err != nil || m.Step != 2 {
+		t.Errorf("the checkpoint is of step %d, want 2: %v", m.Step, err)
+	}
+}
+
+// TestInterruptAfterBackgroundFailure stops a run whose checkpoint has just failed on its way to the disk: its state is saved all the same.
+func TestInterruptAfterBackgroundFailure(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.CheckpointSteps, c.StepsLimit, c.Epochs = 2, 8, 1
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var r *Run
+	r = newRun(t, c, cpuDevice(t, 1), &spoiling{}, second{awaited(&r, 5, cancel)})
+	var said []string
+	r.Log = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	if err := r.Train(ctx); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "spoiling.folder") }) {
+		t.Errorf("what went wrong is not said: %q", said)
+	}
+	if m, err := store.Find(filepath.Join(c.Out, checkpointDir)); err != nil || m.Step != 5 {
+		t.Errorf("the checkpoint is of step %d, want 5: %v", m.Step, err)
+	}
 }

@@ -203,6 +203,9 @@ func ReadConfig(dir string) (Config, error) {
 		return config.Read(c)
 	}
 	c, err := config.Read(dir)
+	if err == nil {
+		return c, nil
+	}
 	return c, errors.Join(append(errs, err)...)
 }
 

@@ -133,6 +133,26 @@ func TestDamagedCheckpoint(t *testing.T) {
 	}
 }
 
+// TestReadConfig reads the config of a run whose checkpoints' are damaged: that of the run's folder is taken, and without it the error names what is damaged.
+func TestReadConfig(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	stopped(t, c, 4)
+	list, err := store.List(filepath.Join(c.Out, checkpointDir))
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	for _, dir := range list {
+		put(t, filepath.Join(dir, configName), []byte("{}"))
+	}
+	if got, err := ReadConfig(c.Out); err != nil || got.Seed != c.Seed {
+		t.Errorf("seed %d, want %d: %v", got.Seed, c.Seed, err)
+	}
+	put(t, filepath.Join(c.Out, configName), []byte("{"))
+	if _, err := ReadConfig(c.Out); err == nil || !strings.Contains(err.Error(), filepath.Join(list[0], configName)) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestDamagedMetrics resumes a run of whose metrics a bit was flipped, and says so.
 func TestDamagedMetrics(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")

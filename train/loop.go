@@ -70,6 +70,9 @@ func (r *Run) Train(ctx context.Context) error {
 	if r.beyond != nil {
 		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.beyond)
 	}
+	if err := r.Config.Ranks.Together(r.checkProfile()); err != nil {
+		return err
+	}
 	r.user = ctx
 	r.ctx = r.hostContext()
 	defer func() { r.ctx, r.user = context.Background(), context.Background() }()
@@ -193,6 +196,9 @@ func (r *Run) interrupt() error {
 			return err
 		}
 		return ErrInterrupted
+	}
+	if err := r.written(); err != nil {
+		r.log("%v; the state is saved again", err)
 	}
 	if err := r.saveGood(r.Save); err != nil {
 		return err

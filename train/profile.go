@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,6 +18,9 @@ const profileName = "profile.json"
 // planned and recorded, memory is touched for the first time, and the loader gets ahead.
 const profileWarmup = 10
 
+// MaxProfile is how many steps can be profiled: what is noted of one of a large net takes 0.1 MB.
+const MaxProfile = 1000
+
 // profiler has some steps of a run profiled. It may be nil, and then does nothing.
 type profiler struct {
 	*Run
@@ -27,9 +31,17 @@ type profiler struct {
 	plain      []float64 // seconds of the steps before
 }
 
+// checkProfile checks Run.Profile.
+func (r *Run) checkProfile() error {
+	if r.Profile < 0 || r.Profile > MaxProfile {
+		return fmt.Errorf("profile of %d steps: 1 to %d", r.Profile, MaxProfile)
+	}
+	return nil
+}
+
 // openProfiler chooses the steps.
 func (r *Run) openProfiler() {
-	n := r.Config.Profile
+	n := r.Profile
 	if n == 0 || r.profiler != nil || r.pos.Epoch > r.Config.Epochs {
 		return
 	}

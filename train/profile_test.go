@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -28,8 +29,8 @@ func TestProfileChangesNothing(t *testing.T) {
 			run := func(steps int) (string, *profile.Profile) {
 				c := tiny(filepath.Join(t.TempDir(), "run"))
 				c.StepsLimit, c.Accumulate, c.ClipValue, c.EMA, c.RNA.PerEpoch, c.CheckpointSteps = 8, 2, 0.05, 12, 2, 7
-				c.Profile = steps
 				r := newRun(t, c, dev())
+				r.Profile = steps
 				var p *profile.Profile
 				r.Profiled = func(x *profile.Profile, _ string) { p = x }
 				if err := r.Train(context.Background()); err != nil {
@@ -59,14 +60,15 @@ func TestProfileChangesNothing(t *testing.T) {
 	}
 }
 
-// TestProfileOfShortRuns checks which steps are profiled where there are few, and after a run was resumed.
+// TestProfileOfShortRuns checks which steps are profiled where there are few.
 func TestProfileOfShortRuns(t *testing.T) {
 	for _, c := range []struct{ steps, profile, epochs, first, want int }{
 		{4, 2, 8, 11, 2}, {4, 2, 2, 7, 2}, {4, 100, 2, 1, 8}, {1, 3, 2, 1, 2},
 	} {
 		o := tiny("")
-		o.StepsLimit, o.Profile, o.Epochs, o.RNA.Mode = c.steps, c.profile, c.epochs, Off
+		o.StepsLimit, o.Epochs, o.RNA.Mode = c.steps, c.epochs, Off
 		r := newRun(t, o, cpuDevice(t, 1))
+		r.Profile = c.profile
 		shown := 0
 		r.Profiled = func(p *profile.Profile, _ string) {
 			shown++
@@ -80,6 +82,59 @@ func TestProfileOfShortRuns(t *testing.T) {
 	}
 }
 
+// TestProfileOfResumedRuns checks which steps are profiled of a run that goes on in the middle of an epoch: after ten where there are so many, else the last.
+func TestProfileOfResumedRuns(t *testing.T) {
+	for _, c := range []struct{ profile, first, want int }{{2, 16, 2}, {8, 13, 8}, {100, 6, 15}} {
+		o := tiny(filepath.Join(t.TempDir(), "run"))
+		o.StepsLimit, o.Epochs, o.RNA.Mode = 10, 2, Off
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		r := newRun(t, o, cpuDevice(t, 1), watch{Step: func(s *State) error {
+			if s.Steps == 5 {
+				cancel()
+			}
+			return nil
+		}})
+		if err := r.Train(ctx); !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Resume(o.Out, cpuDevice(t, 1), nil, watch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		again.Profile = c.profile
+		shown := 0
+		again.Profiled = func(p *profile.Profile, _ string) {
+			shown++
+			if p.First != c.first || p.Steps() != c.want || p.Plain > 0 != (c.first > 6) {
+				t.Errorf("%+v: %d steps from %d on, plain %g", c, p.Steps(), p.First, p.Plain)
+			}
+		}
+		if err := again.Train(context.Background()); err != nil || shown != 1 {
+			t.Errorf("%+v: shown %d times, %v", c, shown, err)
+		}
+	}
+}
+
+// TestProfileTooLong asks for more steps than can be profiled: nothing is trained or written.
+func TestProfileTooLong(t *testing.T) {
+	for _, n := range []int{-1, MaxProfile + 1} {
+		o := tiny(filepath.Join(t.TempDir(), "run"))
+		r := newRun(t, o, cpuDevice(t, 1))
+		r.Profile = n
+		if err := r.Train(context.Background()); err == nil || !strings.Contains(err.Error(), "profile of") {
+			t.Errorf("%d: %v", n, err)
+		}
+		if _, err := os.Stat(o.Out); !os.IsNotExist(err) {
+			t.Errorf("%d: a folder was made: %v", n, err)
+		}
+	}
+}
+
 // TestProfileOnRanks checks that ranks that are profiled, or one of them alone, train as others do.
 func TestProfileOnRanks(t *testing.T) {
 	o := tiny("")
@@ -87,8 +142,8 @@ func TestProfileOnRanks(t *testing.T) {
 	plain := together(t, 2, o, cpuOne, nil)
 	for name, steps := range map[string][]int{"all": {5, 5}, "first": {5, 0}, "second": {0, 5}} {
 		for i, got := range together(t, 2, o, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
-			c.Profile = steps[g.Rank()]
 			return runOn(context.Background(), c, dev, func(r *Run) {
+				r.Profile = steps[g.Rank()]
 				r.Profiled = func(p *profile.Profile, _ string) {
 					if !slices.ContainsFunc(p.Phases(), func(x profile.Phase) bool { return x.Name == "communication" && x.Calls > 5 }) {
 						t.Errorf("%s: no communication: %+v", name, p.Phases())

@@ -46,7 +46,9 @@ type Run struct {
 	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
 	Log func(format string, args ...any)
 
-	// Profiled, if set, is given the profile that Config.Profile asks for, and where its trace was written, "" for nowhere.
+	// Profile is how many steps, MaxProfile at most, are profiled once a few have warmed up: see package profile. Profiled, if set, is given the profile,
+	// and where its trace was written, "" for nowhere.
+	Profile  int
 	Profiled func(p *profile.Profile, trace string)
 
 	dev    device.Device
@@ -69,7 +71,7 @@ type Run struct {
 	locked       *store.Lock     // the folder
 	due          due             // the next checkpoint
 	writing      *background     // a checkpoint, or nil
-	profiler     *profiler       // nil without Config.Profile
+	profiler     *profiler       // nil without Profile
 	beyond       error           // after which the weights are further than pos
 	ctx          context.Context // of what is under way
 	user         context.Context // the caller's: with one process the same
@@ -82,6 +84,9 @@ type Run struct {
 // memory. Nothing is written before Train. Hooks have names of their own, other than "rna", "ema", "tensorboard" and
 // "metrics", which are the run's; those that hold something are closed with the run, or at once if New fails.
 func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
+	if p, ok := device.As[device.Processor](dev); ok {
+		c.Winograd = p.Winograd()
+	}
 	r, err := prepare(c, dev, hooks)
 	if err != nil {
 		return nil, err

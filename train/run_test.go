@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
 	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
@@ -332,6 +333,24 @@ func TestHooks(t *testing.T) {
 		r := newRun(t, tiny(""), cpuDevice(t, 1), w)
 		if err := r.Train(t.Context()); !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), "epoch 1") || !strings.Contains(err.Error(), ": watch: ") {
 			t.Errorf("error %v does not name the hook", err)
+		}
+	}
+}
+
+// TestWinogradOfDevice checks that a run records by which algorithm its device convolves, whatever its config says, so that it is resumed on such a one.
+func TestWinogradOfDevice(t *testing.T) {
+	for _, direct := range []bool{false, true} {
+		dev, err := cpu.New(cpu.Options{Threads: 1, Direct: direct})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := tiny("")
+		c.Winograd = direct
+		if r := newRun(t, c, dev); r.Config.Winograd != dev.Winograd() {
+			t.Errorf("direct %v: Winograd's algorithm is recorded as %v, the device says %v", direct, r.Config.Winograd, dev.Winograd())
+		}
+		if err := dev.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

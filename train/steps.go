@@ -36,6 +36,7 @@ type flow struct {
 	bad    int
 	got    network.Tally
 	stop   bool // after it
+	lost   bool // a checkpoint is, on its way to the disk: training fails after it
 }
 
 // steps trains the rest of the epoch in progress.
@@ -134,11 +135,14 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 	}
 	if x.last {
 		f.profiler.ends(f.steps)
-		if err := f.unwritten(); err != nil && c.Ranks.Single() { // ranks hear of it at the next checkpoint
-			return f.behind(err)
-		}
 		if f.stop || f.ctx.Err() != nil {
 			return f.behind(errStop)
+		}
+		if f.lost {
+			if err := f.behind(nil); err != nil {
+				return err
+			}
+			return c.Ranks.Together(f.written())
 		}
 		if f.done < f.train.Steps() && f.dueAfter(f.steps) {
 			if err := f.behind(nil); err != nil {

@@ -3,12 +3,10 @@ package train
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"reflect"
 	"runtime"
@@ -17,7 +15,6 @@ import (
 	"sync"
 
 	"onlinerna/data"
-	"onlinerna/nn/device"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -93,27 +90,30 @@ func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {
 }
 
 // total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable images, and whether one is to
-// stop.
+// stop, to write a checkpoint, or has lost one.
 func (f *flow) total(bad int) (allBad int, stop bool, err error) {
 	g := f.Config.Ranks
 	stop = f.user.Err() != nil
 	if g.Single() {
-		f.due.at = f.due.at || f.wants()
+		f.due.at, f.lost = f.due.at || f.wants(), f.unwritten()
 		return bad, stop, nil
 	}
-	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0, 0}
+	x := []float64{f.loss, float64(f.images), f.got.Loss, f.got.Top1, f.got.Top5, float64(f.got.Images), float64(bad), 0, 0, 0}
 	if stop {
 		x[7] = 1
 	}
 	if f.wants() {
 		x[8] = 1
 	}
+	if f.unwritten() {
+		x[9] = 1
+	}
 	if err := g.Sum64(x).Wait(); err != nil {
 		return 0, false, err
 	}
 	f.loss, f.images = x[0], int(x[1])
 	f.got = network.Tally{Loss: x[2], Top1: x[3], Top5: x[4], Images: int(x[5])}
-	f.due.at = f.due.at || x[8] > 0
+	f.due.at, f.lost = f.due.at || x[8] > 0, x[9] > 0
 	return int(x[6]), x[7] > 0, nil
 }
 
@@ -174,38 +174,19 @@ func (r *Run) sameBits() error {
 	if g.Single() {
 		return nil
 	}
-	params, err := Hash(r.Net.Params)
+	params, err := network.Hash(r.Net.Params)
 	if err != nil {
 		return err
 	}
 	facts := []ranks.Fact{{Name: "hash of the parameters", Value: params}}
 	for i, name := range r.update.Optimizer.State() {
-		x, err := Hash(r.update.State[i])
+		x, err := network.Hash(r.update.State[i])
 		if err != nil {
 			return err
 		}
 		facts = append(facts, ranks.Fact{Name: "hash of the " + name, Value: x})
 	}
 	return g.Compare(facts...)
-}
-
-// Hash is a short hash of a vector's numbers. Those of float32 are float64's, too.
-func Hash(v device.Vector) (string, error) {
-	h := sha256.New()
-	x := make([]float64, 1<<13)
-	b := make([]byte, 0, 8*len(x))
-	for off := 0; off < v.Len(); off += len(x) {
-		part := x[:min(len(x), v.Len()-off)]
-		if err := v.ReadAt64(part, off); err != nil {
-			return "", err
-		}
-		b = b[:0]
-		for _, a := range part {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(a))
-		}
-		h.Write(b)
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
 }
 
 // program tells builds apart: the version of Go and a hash of the file.

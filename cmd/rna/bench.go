@@ -17,14 +17,14 @@ import (
 
 type benchFlags struct {
 	bench.Options
-	device, json, plot          string
-	threads                     int
-	winograd, forCPU, debugSync bool
-	precision                   string
-	deterministic               bool
-	ranks                       ranksFlags
-	rounds                      int
-	within                      time.Duration // 0: as many steps as are said
+	device, json, plot  string
+	threads             int
+	winograd, debugSync bool
+	precision           string
+	deterministic       bool
+	ranks               ranksFlags
+	rounds              int
+	within              time.Duration // 0: as many steps as are said
 }
 
 func newBench() *cobra.Command {
@@ -67,7 +67,6 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 				}
 			}
 			set := cmd.Flags()
-			f.forCPU = set.Changed("winograd")
 			if !set.Changed("steps") && !set.Changed("warmup") && !set.Changed("rounds") {
 				f.within = 40 * time.Second
 			}
@@ -109,13 +108,18 @@ meets an input. "make bench-pytorch" compares with PyTorch.`,
 	return cmd
 }
 
+// options are those of the device.
+func (f *benchFlags) options() deviceOptions {
+	return deviceOptions{threads: f.threads, direct: !f.winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+}
+
 func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
-	options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	options := f.options()
 	own, err := ownDevice(f.device, nil)
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(chosenDevice(own, options, log), options)
+	dev, err := openDevice(chosenDevice(own, log), options)
 	if err != nil {
 		return err
 	}

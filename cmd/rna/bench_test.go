@@ -71,7 +71,6 @@ func TestBenchMistakes(t *testing.T) {
 		{"bench train --device cpu --debug-sync", 1, []string{"--debug-sync", "--device cuda"}},
 		{"bench train --model lenot", 1, []string{`"lenot"`, `"lenet"`}},
 		{"bench train --device gpu", 1, []string{`unknown device "gpu"`}},
-		{"bench train --winograd --device reference", 1, []string{"device reference has no Winograd", "--device cpu"}},
 		{"bench train --model lenet --image-size -1", 1, []string{"image size -1"}},
 		{"bench train --model lenet --image-size 4", 1, []string{"too small"}},
 	} {

@@ -19,22 +19,16 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 	if f.threads == 0 {
 		f.threads = g.Threads()
 	}
-	options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	options := f.options()
 	var dev device.Device
 	own, err := ownDevice(f.device, g)
 	if err == nil {
 		dev, err = openDevice(own, options)
 	}
-	if err = g.Together(err); err != nil {
-		if dev != nil {
-			err = closed(err, dev.Close())
-		}
+	if dev, err = joined(g, dev, err, ""); err != nil {
 		return err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	if err := joinGPUs(g, dev, ""); err != nil {
-		return err
-	}
 	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds, Within: f.within}
 	if runtime.NumCPU() >= f.threads*g.Locals() {
 		o.Whole = func(threads int) (device.Device, error) {
@@ -59,13 +53,7 @@ func commDevice(name string, g *ranks.Group) (device.Device, error) {
 	if err == nil && own != "cpu" {
 		dev, err = openDevice(own, deviceOptions{})
 	}
-	if err = g.Together(err); err == nil && dev != nil {
-		err = joinGPUs(g, dev, "")
-	}
-	if err != nil && dev != nil {
-		return nil, closed(err, dev.Close())
-	}
-	return dev, err
+	return joined(g, dev, err, "")
 }
 
 // indented writes a value as JSON.

@@ -24,8 +24,7 @@ type benchRNAFlags struct {
 	bench.RNAOptions
 	windows           windowList
 	dim, threads      int
-	winograd, forCPU  bool
-	quiet             bool
+	winograd, quiet   bool
 	device, rnaDevice string
 	csv, json, plot   string
 	ranks             ranksFlags
@@ -89,7 +88,6 @@ Under mpirun or srun RNA alone is measured, on rank 0 and then on all ranks, eac
 // check finds mistakes in the command line.
 func (f *benchRNAFlags) check(cmd *cobra.Command) error {
 	set := cmd.Flags()
-	f.forCPU = set.Changed("winograd")
 	for _, name := range []string{"dim", "batch", "image-size", "repeats", "steps", "threads"} {
 		if n, err := set.GetInt(name); err == nil && set.Changed(name) && n < 1 {
 			return fmt.Errorf("--%s %d: must be at least 1", name, n)
@@ -116,8 +114,8 @@ func (f *benchRNAFlags) run(ctx context.Context, out, log io.Writer) (err error)
 		f.dim = m.NumParams()
 		if f.group.Single() {
 			f.Device = func() (device.Device, error) {
-				options := deviceOptions{threads: f.threads, winograd: f.winograd, forCPU: f.forCPU}
-				return openDevice(chosenDevice(f.device, options, log), options)
+				options := deviceOptions{threads: f.threads, direct: !f.winograd}
+				return openDevice(chosenDevice(f.device, log), options)
 			}
 			f.Free = freeOn
 		}

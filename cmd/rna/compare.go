@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/report"
 )
@@ -22,7 +23,7 @@ func newCompare() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wrong := func(err error) error { return &usageError{cmd.CommandPath(), err} }
 			if len(args) < 2 || len(args) > 26 {
-				return wrong(fmt.Errorf("%s to compare: want the folders of 2 to 26", count(len(args), "run")))
+				return wrong(fmt.Errorf("%s to compare: want the folders of 2 to 26", text.Count(len(args), "run")))
 			}
 			var runs []report.Finished
 			for _, dir := range args {

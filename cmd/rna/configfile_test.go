@@ -33,6 +33,9 @@ func TestConfigFile(t *testing.T) {
 		a.RNA.Window != 2 || len(a.RNA.Averages) != 0 || *a.RNA.Tau != .5 || a.StepsLimit != 2 {
 		t.Errorf("%+v", a)
 	}
+	if has := winograd(t); a.Winograd != has || b.Winograd != has {
+		t.Errorf("Winograd's algorithm: %v and %v, want the CPU's default, %v", a.Winograd, b.Winograd, has)
+	}
 	if b.Batch != 8 || *b.Momentum != .5 || b.Seed != 9 || *b.RNA.Lambda != 1e-3 || b.RNA.Tau != nil || len(b.RNA.Averages) != 1 || !b.NoShuffle {
 		t.Errorf("%+v", b)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"onlinerna/internal/text"
 	"onlinerna/train/statedict"
 )
 
@@ -56,6 +57,6 @@ func convert(from, to, key string, out io.Writer) error {
 	if err := statedict.Convert(to, f); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s\n", to, count(len(f.Tensors), "tensor"))
+	_, err = fmt.Fprintf(out, "%s: %s\n", to, text.Count(len(f.Tensors), "tensor"))
 	return err
 }

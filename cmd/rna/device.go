@@ -20,7 +20,7 @@ var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
 const deviceHelp = "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; cuda:GPU-…, cuda:MIG-…: that of a UUID; cuda:all, cuda:0,2: a process for each of several), or reference: the slow definition that the others are checked against (reference64: in float64)"
 
-const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest element; false: directly, 9e-7 (device cpu)"
+const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest element; false: directly, 9e-7 (device cpu; others choose themselves)"
 
 const lowMemoryHelp = "training makes again what its backward pass needs, where that is cheap: ResNet-50's images take 45 % less memory, for a few percent of the time; results keep their bits"
 
@@ -36,8 +36,7 @@ const defaultPrecision = cuda.BFloat16
 // deviceOptions are what the user chooses about a device.
 type deviceOptions struct {
 	threads       int
-	winograd      bool // 3×3 convolutions of the CPU may run by it
-	forCPU        bool // because the user said something of it
+	direct        bool // no 3×3 convolution of the CPU runs by Winograd's algorithm
 	debugSync     bool
 	precision     string // empty: the device's own
 	deterministic bool
@@ -70,14 +69,11 @@ func (o deviceOptions) only(device, precision string) error {
 	return nil
 }
 
-// chosenDevice is the device that is meant by a name: auto is a GPU on which nets can run and that is free, if there is one, unless the options
-// are the CPU's. Why a GPU that is there is not taken is said.
-func chosenDevice(name string, o deviceOptions, log io.Writer) string {
+// chosenDevice is the device that is meant by a name: auto is a GPU on which nets can run and that is free, if there is one. Why a GPU that is there is
+// not taken is said.
+func chosenDevice(name string, log io.Writer) string {
 	if name != "auto" {
 		return name
-	}
-	if o.forCPU {
-		return "cpu"
 	}
 	r := cuda.Look()
 	if n := r.Net(); n > 0 {
@@ -110,18 +106,13 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 			return nil, err
 		}
 	}
-	switch name {
-	case "cpu":
-		d, err := cpu.New(cpu.Options{Threads: o.threads, Direct: !o.winograd})
+	switch {
+	case name == "cpu":
+		d, err := cpu.New(cpu.Options{Threads: o.threads, Direct: o.direct})
 		if err != nil {
 			return nil, err // no device, not a nil one
 		}
 		return d, nil
-	}
-	if o.forCPU && known {
-		return nil, fmt.Errorf("device %s has no Winograd convolutions: leave --winograd out, or use --device cpu", name)
-	}
-	switch {
 	case name == "reference":
 		return device.NewReference(op.Float32), nil
 	case name == "reference64":

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"onlinerna/cuda/lazy"
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu"
 )
 
 func TestDevices(t *testing.T) {
@@ -22,12 +24,45 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+// winograd says whether the CPU's convolutions run by Winograd's algorithm where nothing is said.
+func winograd(t *testing.T) bool {
+	t.Helper()
+	d, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	return d.Winograd()
+}
+
+// TestDefaultDevice opens devices of which nothing is said, as predict and extrapolate do, and which convolve directly. Other devices have no such choice.
+func TestDefaultDevice(t *testing.T) {
+	for _, c := range []struct {
+		options deviceOptions
+		want    bool
+	}{{deviceOptions{threads: 1}, winograd(t)}, {deviceOptions{threads: 1, direct: true}, false}} {
+		d, err := openDevice("cpu", c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := device.As[device.Processor](d); !ok || p.Winograd() != c.want {
+			t.Errorf("%+v: Winograd's algorithm: %v, want %v", c.options, ok && p.Winograd(), c.want)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := openDevice("reference", c.options); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestChosenDevice(t *testing.T) {
 	if lazy.Built {
 		t.Skip("a build with GPU support chooses by what it finds")
 	}
 	var said strings.Builder
-	if got := chosenDevice("auto", deviceOptions{}, &said); got != "cpu" || said.Len() > 0 {
+	if got := chosenDevice("auto", &said); got != "cpu" || said.Len() > 0 {
 		t.Errorf("auto is %s, %q", got, said.String())
 	}
 }

@@ -30,7 +30,7 @@ type evalFlags struct {
 	valResize                                                   int
 	interpolation                                               string
 	testFlip                                                    bool
-	winograd, forCPU, debugSync, fastDecode                     bool
+	winograd, debugSync, fastDecode                             bool
 	precision                                                   string
 	ranks                                                       ranksFlags
 
@@ -62,9 +62,8 @@ is one rank's, and what is printed and written is as of one process.`,
 			if f.weights == "" {
 				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the file to evaluate")}
 			}
-			f.forCPU = cmd.Flags().Changed("winograd")
 			if err := f.checkPictures(); err != nil {
-				return err
+				return &usageError{cmd.CommandPath(), err}
 			}
 			ctx := cmd.Context()
 			return f.ranks.run(ctx, f.device, func(g *ranks.Group) error { return f.run(ctx, g, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
@@ -138,7 +137,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 	}
 	e := &evaluation{}
 	defer func() { err = e.close(err) }()
-	if err := g.Together(f.open(e, g, out, told, log)); err != nil {
+	if err := g.Together(f.open(e, g, told, log)); err != nil {
 		return err
 	}
 	if err := e.compare(g, f); err != nil {
@@ -146,7 +145,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 	}
 	f.report = newEvalReport(e.set.Classes(), e.net.Model().Config.Classes)
 	score, err := f.score(ctx, g, e)
-	if err != nil && ctx.Err() != nil || errors.Is(err, errStopped) {
+	if err != nil && ctx.Err() != nil || errors.Is(err, ranks.ErrStop) {
 		return interruptedError("interrupted, nothing was written")
 	}
 	if err != nil || !g.First() {
@@ -167,8 +166,8 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 }
 
 // open opens weights, images and device.
-func (f *evalFlags) open(e *evaluation, g *ranks.Group, out, told, log io.Writer) error {
-	file, meta, err := f.openWeights(out)
+func (f *evalFlags) open(e *evaluation, g *ranks.Group, told, log io.Writer) error {
+	file, meta, err := f.openWeights(told)
 	if err != nil {
 		return err
 	}
@@ -190,7 +189,7 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, out, told, log io.Writer
 	threads, workers := f.threads, f.workers
 	if !g.Single() {
 		fmt.Fprintln(told, g)
-		threads, workers = cmp.Or(threads, g.Threads()), cmp.Or(workers, g.Threads())
+		threads, workers = cmp.Or(threads, g.Threads()), cmp.Or(workers, g.Workers())
 	}
 	e.loader, err = data.NewLoader(e.set, transform, data.LoaderOptions{
 		Batch: f.batch, Workers: workers, MaxBad: f.maxBad, FastDecode: f.fastDecode, Rank: g.Rank(), Ranks: g.Size(), Budget: data.NewBudget(f.decoding, g.Locals()),
@@ -199,12 +198,12 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, out, told, log io.Writer
 	if err != nil {
 		return err
 	}
-	options := deviceOptions{threads: threads, winograd: f.winograd, forCPU: f.forCPU, debugSync: f.debugSync, precision: f.precision}
+	options := deviceOptions{threads: threads, direct: !f.winograd, debugSync: f.debugSync, precision: f.precision}
 	own, err := ownDevice(f.device, g)
 	if err != nil {
 		return err
 	}
-	dev, err := openDevice(chosenDevice(own, options, log), options)
+	dev, err := openDevice(chosenDevice(own, log), options)
 	if err != nil {
 		return err
 	}
@@ -260,15 +259,9 @@ func (f *evalFlags) openPart(classes []string) (data.Dataset, error) {
 	if err != nil || f.valSplit == 0 {
 		return set, err
 	}
-	_, val, err := data.SplitByClass(set, f.valSplit)
+	val, err := data.HeldByClass(set, f.valSplit)
 	if err != nil {
 		return nil, errors.Join(err, closeData(set))
-	}
-	if c, ok := set.(io.Closer); ok {
-		val = struct {
-			data.Dataset
-			io.Closer
-		}{val, c}
 	}
 	return val, nil
 }

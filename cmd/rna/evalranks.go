@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
-	"errors"
 	"fmt"
 	"slices"
 
 	"onlinerna/data"
-	"onlinerna/train"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -19,7 +15,7 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 	if g.Single() {
 		return nil
 	}
-	weights, err := train.Hash(e.net.Params)
+	weights, err := network.Hash(e.net.Params)
 	if err = g.Together(err); err != nil {
 		return err
 	}
@@ -27,8 +23,12 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 	for _, x := range []struct {
 		name  string
 		value any
-	}{{"model", e.meta.Model}, {"classes", e.set.Classes()}, {"images", e.set.Len()}, {"batch", f.batch}, {"image size", []int{e.meta.ImageSize, e.meta.ValResize}},
-		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", f.testFlip}, {"predictions", f.predictions}, {"worst", []any{f.worstSheet, f.worstCount}}, {"max-bad", f.maxBad}} {
+	}{
+		{"model", e.meta.Model}, {"classes", e.set.Classes()}, {"images", e.set.Len()}, {"val-split", f.valSplit}, {"batch", f.batch},
+		{"image size", []int{e.meta.ImageSize, e.meta.ValResize}}, {"interpolation", e.meta.Interpolation}, {"fast-decode", f.fastDecode},
+		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", f.testFlip}, {"precision", f.precision},
+		{"predictions", f.predictions}, {"worst", []any{f.worstSheet, f.worstCount}}, {"max-bad", f.maxBad},
+	} {
 		facts = append(facts, ranks.Fact{Name: x.name, Value: fmt.Sprint(x.value)})
 	}
 	return g.Compare(facts...)
@@ -39,23 +39,24 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 	if f.worstSheet != "" {
 		f.report.worst = &worst{most: f.worstCount, classes: len(f.report.names)}
 	}
-	m := &meeting{ctx: ctx, g: g, batches: meetEvery * g.Size()}
-	m.all = (e.loader.Steps() + m.batches - 1) / m.batches
 	var p *predictions
+	var write func([]byte) error
 	if f.predictions != "" && g.First() {
 		var err error
 		if p, err = newPredictions(f.predictions, f.report.names); err != nil {
 			return network.Score{}, err
 		}
 		defer p.abort()
-		m.write = p.write
+		write = p.write
 	}
+	user := ctx
+	m := ranks.NewMeetings(g, e.loader.Steps(), func() bool { return user.Err() != nil }, write)
 	if !g.Single() {
 		ctx = context.WithoutCancel(ctx)
 	}
 	var lines []byte
 	sum, err := e.net.Tally(ctx, e.loader, func(b *data.Batch, logits []float32) error {
-		if err := m.before(b.Step); err != nil {
+		if err := m.Before(b.Step); err != nil {
 			return err
 		}
 		if f.report.worst != nil {
@@ -66,14 +67,14 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 		case f.predictions == "":
 		case g.Single():
 			lines = appendPredictions(lines[:0], e.set, f.report.names, b, logits)
-			return m.write(lines)
+			return write(lines)
 		default:
-			m.rows = append(m.rows, rows{b.Step, appendPredictions(nil, e.set, f.report.names, b, logits)})
+			m.Give(b.Step, appendPredictions(nil, e.set, f.report.names, b, logits))
 		}
 		return nil
 	}, nil)
 	if err == nil {
-		err = m.rest()
+		err = m.Rest()
 	}
 	if err == nil {
 		err = f.report.sum(g, &sum)
@@ -90,84 +91,6 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 		err = p.commit()
 	}
 	return sum.Score(), err
-}
-
-// meetEvery is how many batches of each rank are evaluated from one meeting to the next.
-const meetEvery = 16
-
-// meeting is where ranks say, now and then, whether to stop, and give rank 0 what it writes, in the order of the batches.
-type meeting struct {
-	ctx     context.Context
-	g       *ranks.Group
-	batches int // of all ranks from one meeting to the next
-	held    int // meetings
-	all     int // meetings of an evaluation
-	rows    []rows
-	write   func([]byte) error // nil where nothing is written
-}
-
-// rows are the lines of a batch.
-type rows struct {
-	Step  int
-	Lines []byte
-}
-
-// before is called before what a batch gives.
-func (m *meeting) before(step int) error {
-	for !m.g.Single() && m.held < step/m.batches {
-		if err := m.meet(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rest holds the meetings that are left.
-func (m *meeting) rest() error {
-	for !m.g.Single() && m.held < m.all {
-		if err := m.meet(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *meeting) meet() error {
-	m.held++
-	stop, err := m.g.Any(m.ctx.Err() != nil)
-	if err != nil {
-		return err
-	}
-	if stop {
-		return errStopped
-	}
-	list, err := gathered(m.g, m.rows)
-	m.rows = m.rows[:0]
-	if err != nil || m.write == nil {
-		return err
-	}
-	slices.SortFunc(list, func(a, b rows) int { return a.Step - b.Step })
-	for _, r := range list {
-		if err := m.write(r.Lines); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// gathered is what all ranks have, one after the other.
-func gathered[T any](g *ranks.Group, own []T) (all []T, err error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(own); err != nil {
-		return nil, err
-	}
-	list, err := g.Gather(b.Bytes())
-	for _, x := range list {
-		var part []T
-		err = errors.Join(err, gob.NewDecoder(bytes.NewReader(x)).Decode(&part))
-		all = append(all, part...)
-	}
-	return all, err
 }
 
 // sum makes what a rank has found that of all.
@@ -200,13 +123,13 @@ func (r *evalReport) sum(g *ranks.Group, t *network.Tally) error {
 	if r.worst == nil {
 		return nil
 	}
-	list, err := gathered(g, r.worst.list)
+	list, err := ranks.GatherAll(g, r.worst.list)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(list, worseFirst)
 	r.worst.list = list[:min(len(list), r.worst.most)]
-	shapes, err := gathered(g, []data.Batch{r.worst.shape})
+	shapes, err := ranks.GatherAll(g, []data.Batch{r.worst.shape})
 	if err == nil {
 		r.worst.shape = slices.MaxFunc(shapes, func(a, b data.Batch) int { return a.Height - b.Height }) // a rank may have had no batch
 	}

@@ -62,10 +62,19 @@ func TestEvalReport(t *testing.T) {
 	if size, err := png.DecodeConfig(f); err != nil || size.Width != 3*28+2*2 || size.Height != 2*28+2 {
 		t.Errorf("a sheet of %d×%d, %v", size.Width, size.Height, err)
 	}
-	for arg, want := range map[string]string{"--worst=x.jpg": "is a PNG", "--worst-count=0": "want 1 to 10000"} {
-		if status, _, err := runRNA(t, "eval", "--weights", "x", arg); status == 0 || !strings.Contains(err, want) {
+	for arg, want := range map[string]string{"--worst=x.jpg": "is a PNG", "--worst-count=0": "want 1 to 10000", "--confusion=x.gif": "x.gif"} {
+		if status, _, err := runRNA(t, "eval", "--weights", "x", arg); status != 2 || !strings.Contains(err, want) {
 			t.Errorf("%s: status %d, %q", arg, status, err)
 		}
+	}
+}
+
+// TestJSONAlone has eval --json say on the standard error which of several state dicts it takes: the standard output is JSON, or nothing.
+func TestJSONAlone(t *testing.T) {
+	several := filepath.Join("..", "..", "train", "torchfile", "testdata", "timm.pth.tar")
+	_, out, said := runRNA(t, "eval", "--json", "--weights", several, "--model", "lenet", "--data", "glyphs", "--device", "cpu")
+	if out != "" || !strings.Contains(said, "the state dict under state_dict") {
+		t.Errorf("output %q, error %q", out, said)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/internal/text"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
 )
@@ -446,7 +447,7 @@ func (r *extrapolation) print(w io.Writer, asJSON bool) error {
 
 // fates says what became of the tensors.
 func (r *extrapolation) fates() string {
-	parts := []string{count(r.Tensors["combined"], "tensor") + " combined"}
+	parts := []string{text.Count(r.Tensors["combined"], "tensor") + " combined"}
 	if n := r.Tensors["copied"]; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of integers copied from the last file", n))
 	}

@@ -124,7 +124,7 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 		}
 	}
 	options := deviceOptions{threads: threads}
-	f.net.device = chosenDevice(f.net.device, options, log)
+	f.net.device = chosenDevice(f.net.device, log)
 	if options.resolved(f.net.device) != "" {
 		options.precision = cuda.Float32.String() // candidates differ by little
 	}

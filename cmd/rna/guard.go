@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"onlinerna/internal/canvas"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"onlinerna/internal/canvas"
 )
 
 // Options that name what is read, and what is written, in every command that has them.

@@ -85,7 +85,6 @@ func TestMistakes(t *testing.T) {
 		{"train --device cuda --precision float64", 1, []string{"unknown precision"}},
 		{"train --device cpu --deterministic", 1, []string{"device cpu gives equal bits", "--deterministic"}},
 		{"eval --weights x.safetensors --precision", 2, []string{"precision"}},
-		{"train --device cuda --winograd", 1, []string{"no Winograd", "--device cpu"}},
 		{"train --data " + dir + "/none", 1, []string{dir + "/none"}},
 		{"train --schedule linaer", 1, []string{`"linaer"`, "linear"}},
 		{"train --rna maybe", 1, []string{`"maybe"`, "offline"}},

@@ -25,7 +25,7 @@ func newModels() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(w, "%s\t%s\t%d×%d×%d\t%d\t%s\n", a.Name, thousands(m.NumParams()), a.Size, a.Size, a.Channels, a.Classes,
+				fmt.Fprintf(w, "%s\t%s\t%d×%d×%d\t%d\t%s\n", a.Name, text.Thousands(m.NumParams()), a.Size, a.Size, a.Channels, a.Classes,
 					text.WrapTo(text.Columns-43, a.Summary, "\t\t\t\t")) // 43: of the other columns
 				if !slices.Contains(references, a.Reference) {
 					references = append(references, a.Reference)
@@ -58,13 +58,4 @@ func complete(cmd *cobra.Command, values map[string][]string) {
 			panic(err)
 		}
 	}
-}
-
-// thousands writes 25557032 as 25,557,032.
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

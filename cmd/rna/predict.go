@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
+	"onlinerna/internal/text"
 	"onlinerna/train/network"
 )
 
@@ -127,7 +128,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		return err
 	}
 	options := deviceOptions{threads: f.threads}
-	dev, err := openDevice(chosenDevice(f.device, options, log), options)
+	dev, err := openDevice(chosenDevice(f.device, log), options)
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		err = f.print(out, list)
 	}
 	if err == nil && bad > 0 {
-		err = fmt.Errorf("%d of %s could not be read", bad, count(set.Len(), "image"))
+		err = fmt.Errorf("%d of %s could not be read", bad, text.Count(set.Len(), "image"))
 	}
 	return err
 }

@@ -174,7 +174,7 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 		fmt.Fprintf(&b, ", average of %d %.2f %%", a.Epochs, a.Score.Error())
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(&b, "  skipped %s, loss scale %g", count(r.Skipped, "step"), r.LossScale)
+		fmt.Fprintf(&b, "  skipped %s, loss scale %g", text.Count(r.Skipped, "step"), r.LossScale)
 	}
 	fmt.Fprintf(&b, "  %.0f images/s", r.ImagesPerSecond)
 	return b.String()

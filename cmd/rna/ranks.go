@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 	"onlinerna/train/ranks"
@@ -59,7 +60,7 @@ func (f *ranksFlags) join(device string) (*ranks.Group, error) {
 	}
 	many := "ranks"
 	if w.Size > 0 {
-		many = count(w.Size, "rank")
+		many = text.Count(w.Size, "rank")
 	}
 	var e ranks.Engine
 	if w.Engine == "mpi" {
@@ -194,7 +195,7 @@ func ownDevice(device string, g *ranks.Group) (string, error) {
 	case len(all) == 1 && g.Locals() > 1:
 		local = 0 // the launcher has each see its own; NCCL refuses one that two have
 	case local >= len(all):
-		return "", fmt.Errorf("%s is number %d on its host, which has %s: start a rank a GPU", g.Name(g.Rank()), local+1, count(len(all), "GPU"))
+		return "", fmt.Errorf("%s is number %d on its host, which has %s: start a rank a GPU", g.Name(g.Rank()), local+1, text.Count(len(all), "GPU"))
 	}
 	return fmt.Sprintf("cuda:%d", local), nil
 }
@@ -237,6 +238,17 @@ func joinGPUs(g *ranks.Group, dev device.Device, precision string) error {
 		g.Beside(name)
 	}
 	return err
+}
+
+// joined is this rank's device, which was opened, or not, once it works together with those of the others. Where one could not be opened, none is.
+func joined(g *ranks.Group, dev device.Device, err error, precision string) (device.Device, error) {
+	if err = g.Together(err); err == nil && dev != nil {
+		err = joinGPUs(g, dev, precision)
+	}
+	if err != nil && dev != nil {
+		err, dev = closed(err, dev.Close()), nil
+	}
+	return dev, err
 }
 
 // errQuiet is an error of all ranks that another has said.

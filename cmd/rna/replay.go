@@ -137,8 +137,8 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("nothing to replay: %w", err)
 	}
-	options := deviceOptions{threads: f.threads, winograd: c.Winograd, precision: f.precision}
-	name := chosenDevice(f.device, options, log)
+	options := deviceOptions{threads: f.threads, direct: !c.Winograd, precision: f.precision}
+	name := chosenDevice(f.device, log)
 	if f.precision == "" && strings.HasPrefix(name, "cuda") {
 		options.precision = c.Precision
 	}

@@ -47,7 +47,8 @@ the average, and how far they would be if residuals were noise alone. Options ar
 }
 
 func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
-	dev, err := f.openJoined(cmd, g)
+	dev, err := f.open(cmd, g)
+	dev, err = joined(g, dev, err, f.CommPrecision)
 	if err != nil {
 		return err
 	}

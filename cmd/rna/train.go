@@ -43,6 +43,7 @@ type trainFlags struct {
 	recipe                      string
 	configFile                  string
 	stopWithin                  time.Duration
+	profile                     int
 	file                        *train.Config // what is in it
 }
 
@@ -174,7 +175,7 @@ func (f *trainFlags) groups() []group {
 	s.DurationVar(&f.stopWithin, "stop-within", 0, "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each step is finished and saved")
 	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
 	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by held-out loss, else by validation loss")
-	s.IntVar(&f.Profile, "profile", 0, "show what so many steps, after ten to warm up, spend their time on, by phase, kind of op and layer; and write profile.json, a trace for chrome://tracing or Perfetto, into the run's folder")
+	s.IntVar(&f.profile, "profile", 0, "show what so many steps, after ten to warm up, spend their time on, by phase, kind of op and layer; and write profile.json, a trace for chrome://tracing or Perfetto, into the run's folder")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
 	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
 	f.ranks.add(s)
@@ -273,7 +274,8 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 
 func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	set := cmd.Flags()
-	dev, err := f.openJoined(cmd, g)
+	dev, err := f.open(cmd, g)
+	dev, err = joined(g, dev, err, f.CommPrecision)
 	if err != nil {
 		return err
 	}
@@ -297,6 +299,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if e := run.Config.EMA; e > 0 && e < 1 {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
+	run.Profile = f.profile
 	run.Profiled = func(p *profile.Profile, trace string) {
 		progress.done()
 		fmt.Fprintln(out)
@@ -364,7 +367,6 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 		}
 		for name, change := range map[string]func(){
 			"epochs":  func() { c.Epochs = f.Epochs },
-			"profile": func() { c.Profile = f.Profile },
 			"workers": func() { c.Workers = f.Workers }, "threads": func() { c.Threads = f.Threads },
 			"low-memory":      func() { c.LowMemory = f.LowMemory },
 			"decode-memory":   func() { c.DecodeMemory = f.DecodeMemory },
@@ -388,14 +390,14 @@ func announce(w io.Writer, r *train.Run, device string) {
 	images, val := r.Images()
 	line := func(format string, args ...any) { fmt.Fprintln(w, text.Wrap(fmt.Sprintf(format, args...), "  ")) }
 	line("%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation",
-		c.Model, thousands(r.Net.Params.Len()), cmp.Or(c.Data, "glyphs"), thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, thousands(val))
+		c.Model, text.Thousands(r.Net.Params.Len()), cmp.Or(c.Data, "glyphs"), text.Thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, text.Thousands(val))
 	batch := fmt.Sprint(c.Batch)
 	if c.Accumulate > 1 {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
-	line("%s, batch %s, %s, device %s", count(c.Epochs, "epoch"), batch, c.OptimizerLine(), strings.TrimSpace(device+" "+c.Precision))
+	line("%s, batch %s, %s, device %s", text.Count(c.Epochs, "epoch"), batch, c.OptimizerLine(), strings.TrimSpace(device+" "+c.Precision))
 	if g := c.Ranks; !g.Single() {
-		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, thousands(c.Batch*c.Accumulate*g.Size()), count(g.Threads(), "thread"))
+		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, text.Thousands(c.Batch*c.Accumulate*g.Size()), text.Count(g.Threads(), "thread"))
 	}
 	if r.Fit != nil {
 		line("%v", r.Fit)
@@ -423,14 +425,6 @@ func announce(w io.Writer, r *train.Run, device string) {
 }
 
 func stepsOf(r *train.Run) int { _, _, steps := r.Position(); return steps }
-
-// count writes 1 epoch, 2 epochs.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 // summarise prints the table of the results and writes the plot.
 func summarise(w io.Writer, r *train.Run) error {

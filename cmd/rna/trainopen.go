@@ -20,18 +20,6 @@ func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error)
 	return f.ranks.run(cmd.Context(), f.wanted(cmd.Flags()), run)
 }
 
-// openJoined checks the options and opens the device, which joins those of the other ranks.
-func (f *trainFlags) openJoined(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
-	dev, err := f.open(cmd, g)
-	if err = g.Together(err); err == nil {
-		err = joinGPUs(g, dev, f.CommPrecision)
-	}
-	if err != nil && dev != nil {
-		err, dev = closed(err, dev.Close()), nil
-	}
-	return dev, err
-}
-
 // open checks the options and opens the device.
 func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
 	set := cmd.Flags()
@@ -72,10 +60,10 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			f.Threads = g.Threads()
 		}
 		if f.Workers == 0 {
-			f.Workers = g.Threads()
+			f.Workers = g.Workers()
 		}
 	}
-	options := deviceOptions{threads: f.Threads, winograd: f.Winograd, forCPU: set.Changed("winograd"), debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	options := deviceOptions{threads: f.Threads, direct: !f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	if f.resume != "" {
 		c, err := train.ReadConfig(f.resume)
 		if err != nil {
@@ -84,7 +72,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		if !set.Changed("device") && c.Device != "" {
 			f.device = c.Device
 		}
-		options.winograd, options.deterministic, f.CommPrecision = c.Winograd, c.Deterministic, c.CommPrecision
+		options.direct, options.deterministic, f.CommPrecision = !c.Winograd, c.Deterministic, c.CommPrecision
 		if !set.Changed("precision") {
 			options.precision = c.Precision
 			if c.Precision == "" && strings.HasPrefix(c.Device, "cuda") {
@@ -99,7 +87,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	if f.device == "auto" && !g.Single() { // as a resumed run is to have it
 		f.device, _, _ = strings.Cut(own, ":")
 	}
-	own = chosenDevice(own, options, cmd.ErrOrStderr())
+	own = chosenDevice(own, cmd.ErrOrStderr())
 	if !several(f.device) && g.Single() {
 		f.device = own
 	}

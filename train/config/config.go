@@ -38,8 +38,8 @@ type Config struct {
 	// ValSplit is the share of each class that is validated on and not trained on, where there are no validation images: see data.SplitByClass.
 	ValSplit float64 `json:"val_split,omitempty"`
 	Device   string  `json:"device"` // for the record: the device is given to train.New
-	// Winograd says that the CPU may run 3×3 convolutions by Winograd's algorithm. For the record, too: it changes
-	// results, so a run should be resumed on such a device.
+	// Winograd says that the CPU may run 3×3 convolutions by Winograd's algorithm. For the record, too: train.New takes it from a device.Processor. It
+	// changes results, so a run should be resumed on such a device.
 	Winograd bool `json:"winograd"`
 	// Precision is what nets store and multiply on a device that has several, and Deterministic says that it gives equal bits in
 	// each run. For the record, as the device.
@@ -88,8 +88,8 @@ type Config struct {
 	StepsLimit int     `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
 	ValLimit   int     `json:"val_limit,omitempty"`   // batches an evaluation, 0 for all
 
-	// DecodeMemory is how many bytes workers take to decode images at most: one that declares a size for which it is too little is unreadable. 0 for a quarter
-	// of what is free, see data.NewBudget.
+	// DecodeMemory is how many bytes the workers of each process take to decode images at most: one that declares a size for which it is too little is
+	// unreadable. 0 for a share of what is free, see data.NewBudget.
 	DecodeMemory int64 `json:"decode_memory,omitempty"`
 
 	Workers int `json:"workers"` // that decode, 0 for one a core
@@ -130,9 +130,6 @@ type Config struct {
 	// TensorBoard writes the measurements into the folder of the run for TensorBoard, too: see package tensorboard.
 	TensorBoard bool `json:"tensorboard,omitempty"`
 
-	// Profile is how many steps, after a few to warm up, are profiled: see package profile. Of this process: it is not part of what the run is.
-	Profile int `json:"-"`
-
 	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
 	Out string `json:"out"`
 	// A checkpoint is written after every CheckpointEvery epochs, 1 by default, or after every CheckpointSteps steps or CheckpointMinutes minutes in
@@ -146,9 +143,6 @@ type Config struct {
 	KeepEvery int `json:"keep_every,omitempty"`
 	KeepBest  int `json:"keep_best,omitempty"`
 }
-
-// MaxProfile is the largest Config.Profile: what is noted of a step of a large net takes 0.1 MB.
-const MaxProfile = 1000
 
 // AutoOut as Config.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
@@ -266,8 +260,6 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("checkpoint every %d steps, %g minutes: more than 0", c.CheckpointSteps, c.CheckpointMinutes)
 	case c.CheckpointKeep < 1:
 		return fmt.Errorf("keep %d checkpoints: at least 1", c.CheckpointKeep)
-	case c.Profile < 0 || c.Profile > MaxProfile:
-		return fmt.Errorf("profile of %d steps: 1 to %d", c.Profile, MaxProfile)
 	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:
 		return fmt.Errorf("limits, workers and threads must not be negative")
 	case c.DecodeMemory < 0:
@@ -299,8 +291,8 @@ func (c *Config) check(set data.Dataset) error {
 	return c.Schedule.Validate()
 }
 
-// Read reads the config.json in a folder. A key that a Config does not have is an error.
-func Read(dir string) (Config, error) { return ReadFile(filepath.Join(dir, "config.json")) }
+// Read reads the config.json in a folder, the record of a run. A key that a Config does not have is an error.
+func Read(dir string) (Config, error) { return read(filepath.Join(dir, "config.json"), Config{}) }
 
 // Write writes config.json into the folder of a run.
 func (c Config) Write(dir string) error {

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -177,5 +178,21 @@ func TestReadConfigErrors(t *testing.T) {
 	}
 	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "config.json") {
 		t.Errorf("corrupt: %v", err)
+	}
+}
+
+// TestWinogradLeftOut reads a config without the key: a user's trains by the default, and the record of a run from before there was one, directly.
+func TestWinogradLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.json")
+	for text, want := range map[string][2]bool{`{}`: {true, false}, `{"winograd": true}`: {true, true}, `{"winograd": false}`: {false, false}} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		user, err := ReadFile(path)
+		record, err2 := Read(dir)
+		if err != nil || err2 != nil || [2]bool{user.Winograd, record.Winograd} != want {
+			t.Errorf("%s: %v as a user's, %v as a record, want %v; %v, %v", text, user.Winograd, record.Winograd, want, err, err2)
+		}
 	}
 }

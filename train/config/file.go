@@ -18,21 +18,23 @@ import (
 	"onlinerna/internal/nearest"
 )
 
-// ReadFile reads a config that a user wrote: JSON as config.json, or YAML with the same keys (.yaml, .yml). What it leaves out is zero. A key
-// that a Config does not have is an error.
-func ReadFile(path string) (Config, error) {
-	var c Config
+// ReadFile reads a config that a user wrote: JSON as config.json, or YAML with the same keys (.yaml, .yml). What it leaves out is zero, but for Winograd,
+// which is on. A key that a Config does not have is an error.
+func ReadFile(path string) (Config, error) { return read(path, Config{Winograd: true}) }
+
+// read reads a config over c.
+func read(path string, c Config) (Config, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return c, err
+		return Config{}, err
 	}
 	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
 		var v map[string]any
 		if err := yaml.Unmarshal(b, &v); err != nil {
-			return c, fmt.Errorf("%s: %w", path, err)
+			return Config{}, fmt.Errorf("%s: %w", path, err)
 		}
 		if b, err = json.Marshal(v); err != nil {
-			return c, fmt.Errorf("%s: %w", path, err)
+			return Config{}, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
