@@ -213,7 +213,7 @@ func (r *Run) preflight() error {
 		return nil
 	}
 	c := r.Config
-	c.Threads, c.Workers, c.DecodeMemory, c.LowMemory, c.Data, c.ValData, c.Device, c.Out, c.Init = 0, 0, 0, false, "", "", "", "", ""
+	c.Threads, c.Workers, c.DecodeMemory, c.Data, c.ValData, c.Device, c.Out, c.Init = 0, 0, 0, "", "", "", "", ""
 	train, val := r.Images()
 	facts := []ranks.Fact{{Name: "program", Value: program()}}
 	v := reflect.ValueOf(c)

@@ -22,7 +22,7 @@ const deviceHelp = "auto (the GPU with the most free memory, else the CPU), cpu,
 
 const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest element; false: directly, 9e-7 (device cpu; others choose themselves)"
 
-const lowMemoryHelp = "training makes again what its backward pass needs, where that is cheap: ResNet-50's images take 45 % less memory, for a few percent of the time; results keep their bits"
+const lowMemoryHelp = "training makes again what its backward pass needs, where that is cheap: ResNet-50's images take 45 % less memory, for a few percent of the time; results keep their bits, on CUDA with --deterministic"
 
 const debugSyncHelp = "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow (device cuda)"
 

@@ -185,7 +185,7 @@ func (f *trainFlags) groups() []group {
 	return []group{d, m, o, r, s}
 }
 
-// resumable lists the options that may go with --resume: they do not change results.
+// resumable lists the options that may go with --resume: they do not change what is computed, but for rounding.
 var resumable = map[string]bool{"resume": true, "workers": true, "decode-memory": true, "threads": true, "low-memory": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
 	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true, "stop-within": true, "profile": true}
 

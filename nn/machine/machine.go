@@ -26,7 +26,8 @@ type Config struct {
 	Ungrouped bool
 
 	// LowMemory has the backward pass make again what is cheap to make from what it needs anyway, as normalised images and what ReLU leaves of
-	// them: a third or more of the memory of a convolutional net for a few percent of the time. All results keep their bits.
+	// them: a third or more of the memory of a convolutional net for a few percent of the time. Results keep their bits on the CPU, and on CUDA
+	// with Deterministic; else a device may run what is made again by another kernel than the first time.
 	LowMemory bool
 
 	// Arena is shared with machines that never run at the same time. Nil means an arena of one's own.

@@ -28,6 +28,7 @@ type program struct {
 	values  map[*G.Node]int
 	sources []source
 	graph   *G.ExprGraph
+	again   int // values that recompute has made a second time
 }
 
 // newProgram lowers what c.Keep and c.Bind want of g.
@@ -239,6 +240,9 @@ func typeOf(n *G.Node) (op.Type, error) {
 
 // label names a node in messages.
 func label(n *G.Node) string {
+	if n == nil {
+		return "a nil node"
+	}
 	switch o := n.Op().(type) {
 	case nil:
 		return n.Name()

@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// A value is made again if that takes at most so many FLOPs an element, as it does elementwise or with 1×1 convolutions of up to 128 channels,
-// if it has at least so many bytes, and if so many steps at least go by without a reader.
+// A value is made again if that takes at most so many FLOPs an element, if it has at least so many bytes, and if so many steps at least go by
+// without a reader. Only products count as FLOPs: 1×1 convolutions of up to 128 channels are cheap, and so is all that is no product.
 var (
 	cheapFLOPs int64 = 256
 	largeBytes       = 64 << 10
@@ -16,7 +16,7 @@ var (
 )
 
 // recompute has results that the backward pass reads made a second time before it does, where that is cheap and what they are made from is there
-// then anyway: they take no memory in between. Steps run with the same operands, so all results keep their bits.
+// then anyway: they take no memory in between. Copies are steps as the others, with the same operands, but a device may group them otherwise.
 func (p *program) recompute() {
 	r := &recomputation{
 		program: p, maker: p.makers(), readers: make([][]int, len(p.Values)), before: make([][]device.Step, len(p.Steps)),
@@ -45,6 +45,7 @@ func (p *program) recompute() {
 		steps = append(append(steps, r.before[i]...), s)
 	}
 	p.Steps = steps
+	p.again = len(p.Values) - len(p.nodes)
 	p.made()
 }
 

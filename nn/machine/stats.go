@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	Nodes  int // of the graph
 	Live   int // of those, nodes on which a wanted result depends
-	Again  int // values that are made a second time
+	Again  int // values that LowMemory has made a second time
 	Steps  int // ops to run
 	Groups int // kernels to run
 
@@ -24,7 +24,7 @@ type Stats struct {
 // Stats describes the machine's plan. Nothing needs to have run or to be allocated.
 func (m *Machine) Stats() Stats {
 	s := Stats{
-		Nodes: len(m.prog.graph.AllNodes()), Live: len(m.prog.values), Again: len(m.prog.Values) - len(m.prog.values), Steps: len(m.prog.Steps), Groups: len(m.plan.tasks),
+		Nodes: len(m.prog.graph.AllNodes()), Live: len(m.prog.values), Again: m.prog.again, Steps: len(m.prog.Steps), Groups: len(m.plan.tasks),
 		Arena: m.plan.bytes, LowerBound: m.plan.lowerBound(), Inputs: m.plan.inputs,
 	}
 	for _, b := range m.plan.buffers {

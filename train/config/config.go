@@ -94,7 +94,8 @@ type Config struct {
 
 	Workers int `json:"workers"` // that decode, 0 for one a core
 	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
-	// LowMemory has training make again what the backward pass needs, where that is cheap: results keep their bits.
+	// LowMemory has training make again what the backward pass needs, where that is cheap: results keep their bits on the CPU, and on CUDA with
+	// Deterministic.
 	LowMemory bool `json:"low_memory,omitempty"`
 
 	Init    string `json:"init,omitempty"`     // weights to start from

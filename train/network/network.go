@@ -29,8 +29,8 @@ type Network struct {
 	// TestFlip has Score and Tally go by the mean of the logits of an image and of its mirror image.
 	TestFlip bool
 
-	// LowMemory has training take less memory and a little more time: see [machine.Config]. Results keep their bits. It counts for programs that
-	// are not made yet.
+	// LowMemory has training take less memory and a little more time, and where results keep their bits: see [machine.Config]. It counts for
+	// programs that are not made yet.
 	LowMemory bool
 
 	seen   data.EvalOptions // how the images are that the weights are for, as Predict has them
