@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -45,7 +44,7 @@ func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 		for _, n := range k.Nodes {
 			t, err := m.Makes(n)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("mark: %w", err)
 			}
 			at = max(at, t)
 		}
@@ -59,17 +58,17 @@ func (m *Machine) NewReplay(then func() error, marks ...Mark) (*Replay, error) {
 func (m *Machine) Makes(n *G.Node) (int, error) {
 	v, ok := m.prog.values[n]
 	if !ok || m.prog.sources[v] != computed {
-		return 0, errors.New("machine: mark behind a node that is not computed")
+		return 0, fmt.Errorf("machine: %s is not computed", label(n))
 	}
 	if !slices.Contains(m.prog.Keep, v) {
-		return 0, fmt.Errorf("machine: mark behind %s: it is not kept", m.prog.Values[v].Name)
+		return 0, fmt.Errorf("machine: %s is not kept: add it to Config.Keep", m.prog.Values[v].Name)
 	}
 	for t := range m.plan.tasks {
 		if slices.Contains(m.plan.tasks[t].out, v) {
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("machine: mark behind %s: no kernel makes it", m.prog.Values[v].Name)
+	return 0, fmt.Errorf("machine: %s is made by no kernel", m.prog.Values[v].Name)
 }
 
 // Run issues the work. What is said about [Machine.Run] and Read holds here, too. A machine that is traced runs unrecorded.

@@ -60,9 +60,12 @@ func TestMarks(t *testing.T) {
 	for _, c := range []struct {
 		n    *G.Node
 		want string
-	}{{x, "not computed"}, {chain[2], "not kept"}} {
+	}{{x, "x is not computed"}, {nil, "a nil node is not computed"}, {chain[2], "is not kept"}} {
 		if _, err := m.NewReplay(nil, machine.Mark{Nodes: G.Nodes{c.n}, Do: see}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("mark behind %v: %v, want %q", c.n, err, c.want)
+		}
+		if _, err := m.Makes(c.n); err == nil || strings.Contains(err.Error(), "mark") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("who makes %v: %v, want %q", c.n, err, c.want)
 		}
 	}
 }
