@@ -5,8 +5,9 @@
 //
 //	CGO_ENABLED=0 go build -tags mpi ./cmd/rna
 //
-// Who starts an operation, and who waits for one, calls MPI itself, one goroutine at a time: handing calls to a thread of their own and back costs 30 to 80 µs. While nobody waits,
-// a goroutine of the engine tests the operations under way, so that they go on. No call blocks: a rank that waits in vain can still say who is missing.
+// Who starts an operation, and who waits for one, calls MPI itself, one goroutine at a time: handing calls to a thread of their own and back
+// costs 30 to 80 µs. While nobody waits, a goroutine of the engine tests the operations under way, so that they go on. No call but bench comm's
+// plain sum and MPI_Finalize blocks: a rank that waits in vain can still say who is missing.
 package mpi
 
 // LibraryVar names the environment variable with the file of the library to load, where it isn't the usual one.

@@ -42,7 +42,8 @@ type engine struct {
 	flag    [1]int32   // of a test
 
 	mu     sync.Mutex
-	queued []*call // to begin, in this order
+	queued []*call     // to begin, in this order
+	closed atomic.Bool // set with mu held: nothing is queued any more
 
 	under   atomic.Int32 // operations that are not known to be done
 	waiting atomic.Int32 // goroutines that wait
@@ -127,11 +128,14 @@ func (e *engine) init() error {
 	return nil
 }
 
+// errClosed is what comes of operations behind Close.
+var errClosed = errors.New("MPI has been ended: the engine is closed")
+
 // progress tests operations while nobody waits for one.
 func (e *engine) progress() {
-	for {
+	for !e.closed.Load() {
 		e.asleep.Store(true)
-		if e.under.Load() == 0 || !e.asleep.CompareAndSwap(true, false) {
+		if e.under.Load() == 0 && !e.closed.Load() || !e.asleep.CompareAndSwap(true, false) {
 			<-e.woken
 		}
 		for e.under.Load() > 0 {
@@ -148,13 +152,27 @@ func (e *engine) queue(c *call) *call {
 	c.e = e
 	e.under.Add(1)
 	e.mu.Lock()
-	e.queued = append(e.queued, c)
+	closed := e.closed.Load()
+	if !closed {
+		e.queued = append(e.queued, c)
+	}
 	e.mu.Unlock()
+	if closed {
+		e.end(c, errClosed)
+		return c
+	}
 	e.try(c)
-	if !c.done.Load() && e.asleep.CompareAndSwap(true, false) {
-		e.woken <- struct{}{}
+	if !c.done.Load() {
+		e.wake()
 	}
 	return c
+}
+
+// wake has progress look at what there is to do.
+func (e *engine) wake() {
+	if e.asleep.CompareAndSwap(true, false) {
+		e.woken <- struct{}{}
+	}
 }
 
 // try calls MPI unless somebody else does: it begins what is queued, and tests one call, or those under way for nil.
@@ -168,9 +186,9 @@ func (e *engine) try(c *call) {
 	e.queued = nil
 	e.mu.Unlock()
 	for _, q := range queued {
-		q.err = e.lib.failed(q.name, q.start(pointer(q.request[:])))
-		if q.err != nil || q.request[0] == 0 {
-			e.end(q)
+		err := e.lib.failed(q.name, q.start(pointer(q.request[:])))
+		if err != nil || q.request[0] == 0 {
+			e.end(q, err)
 		} else {
 			e.active = append(e.active, q)
 		}
@@ -185,17 +203,18 @@ func (e *engine) try(c *call) {
 		}
 		e.flag[0] = 0
 		rc, _, _ := purego.SyscallN(e.lib.test, pointer(a.request[:]), pointer(e.flag[:]), e.lib.statusIgnore)
-		a.err = e.lib.failed(a.name, rc)
-		if a.err == nil && e.flag[0] == 0 {
+		err := e.lib.failed(a.name, rc)
+		if err == nil && e.flag[0] == 0 {
 			return false
 		}
-		e.end(a)
+		e.end(a, err)
 		return true
 	})
 }
 
 // end notes that a call is done.
-func (e *engine) end(c *call) {
+func (e *engine) end(c *call, err error) {
+	c.err = err
 	c.done.Store(true)
 	e.under.Add(-1)
 }
@@ -345,7 +364,7 @@ func (e *engine) Missing(grace time.Duration) []int {
 	return list
 }
 
-// Abort implements ranks.Engine. Where the thread hangs in the library the process ends by itself, upon which launchers end the others.
+// Abort implements ranks.Engine. Where a call hangs in the library the process ends by itself, upon which launchers end the others.
 func (e *engine) Abort() {
 	go func() {
 		e.queue(&call{name: "MPI_Abort", start: func(uintptr) uintptr {
@@ -357,15 +376,27 @@ func (e *engine) Abort() {
 	os.Exit(1)
 }
 
-// Close implements ranks.Engine.
+// Close implements ranks.Engine. Operations that are under way, and later ones, are errors.
 func (e *engine) Close() error {
+	e.mu.Lock()
+	before := e.closed.Swap(true)
+	e.mu.Unlock()
+	if before {
+		return errClosed
+	}
 	done := make(chan error)
 	e.last <- func() {
-		e.calling.Lock() // for good
+		e.calling.Lock()
+		defer e.calling.Unlock()
 		rc, _, _ := purego.SyscallN(e.lib.finalize)
+		for _, c := range append(e.active, e.queued...) {
+			e.end(c, errClosed)
+		}
+		e.active, e.queued = nil, nil
 		done <- e.lib.failed("MPI_Finalize", rc)
 	}
 	err := <-done
+	e.wake()
 	if exit, e := purego.Dlsym(purego.RTLD_DEFAULT, "exit"); e == nil && err == nil {
 		exitC.Store(exit)
 	}
@@ -375,8 +406,8 @@ func (e *engine) Close() error {
 // exitC is C's exit, once MPI has been ended.
 var exitC atomic.Uintptr
 
-// Exit ends the process. Where MPI was in use, that is by C's exit: MPICH 5 says goodbye to its launcher when that calls what is registered with it; the launcher kills the other ranks
-// of one that ends without.
+// Exit ends the process. Where MPI was in use, that is by C's exit: MPICH 5 says goodbye to its launcher when that calls what is registered with
+// it; the launcher kills the other ranks of one that ends without.
 func Exit(code int) {
 	if exit := exitC.Load(); exit != 0 {
 		go func() {

@@ -133,8 +133,8 @@ func (l *library) bind() error {
 	return nil
 }
 
-// openSums has Open MPI add up, with MPI_Iallreduce, each rank its part of a vector, then gather the parts. For sums in place, of itself it sends whole vectors to one rank
-// and back, twice as much as it has to for two ranks, and more for more.
+// openSums has Open MPI add up, with MPI_Iallreduce, each rank its part of a vector, then gather the parts. For sums in place, of itself it sends
+// whole vectors to one rank and back, twice as much as it has to for two ranks, and more for more.
 const openSums = "OMPI_MCA_coll_libnbc_iallreduce_algorithm"
 
 // tune sets what Open MPI reads from the environment when it starts, where that says nothing else. Go's own copy of the environment is not C's.

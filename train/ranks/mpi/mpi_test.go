@@ -42,6 +42,9 @@ func rank(role string) int {
 		fmt.Println(err)
 		return 1
 	}
+	if role == "closed" {
+		return closed(e)
+	}
 	o := ranks.Options{World: w}
 	if role == "stall" {
 		o.Timeout = 2 * time.Second
@@ -58,6 +61,22 @@ func rank(role string) int {
 		fmt.Println(err)
 		return 1
 	}
+	return 0
+}
+
+// closed says what comes of operations on an engine that is closed.
+func closed(e ranks.Engine) int {
+	time.AfterFunc(20*time.Second, func() {
+		fmt.Println("an operation hangs")
+		os.Exit(1)
+	})
+	first := e.Close()
+	sum, second := e.Reduce32([]float32{1}, ranks.Sum).Wait(0), e.Close()
+	if first != nil || !errors.Is(sum, errClosed) || !errors.Is(second, errClosed) {
+		fmt.Println("first", first, "sum", sum, "second", second)
+		return 1
+	}
+	fmt.Println("refused")
 	return 0
 }
 
@@ -196,6 +215,15 @@ func TestGoKeepsItsSignals(t *testing.T) {
 func TestEndsAsC(t *testing.T) {
 	each(t, func(t *testing.T, launcher string) {
 		if out, _, err := launch(t, launcher, 2, "exit"); err != nil || strings.Count(out, "goodbye") != 2 {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+// What is asked of an engine that is closed is an error, and hangs nowhere.
+func TestClosed(t *testing.T) {
+	each(t, func(t *testing.T, launcher string) {
+		if out, _, err := launch(t, launcher, 2, "closed"); err != nil || strings.Count(out, "refused") != 2 {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
