@@ -107,6 +107,9 @@ func (b *Handle) check(call string, code C.cublasStatus_t, detail string) error 
 	if lost := b.c.Verdict(); lost != nil {
 		return lost
 	}
+	if e := (*driver.Error)(nil); code == C.CUBLAS_STATUS_ALLOC_FAILED && errors.As(err, &e) {
+		return b.c.OutOfMemory(e, false)
+	}
 	return err
 }
 

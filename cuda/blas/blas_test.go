@@ -254,6 +254,10 @@ func TestFaultOfBLAS(t *testing.T) {
 	if err := product(); !errors.As(err, &e) || e.Name != "CUBLAS_STATUS_EXECUTION_FAILED" || !strings.Contains(err.Error(), "1×1, leading dimension 1") {
 		t.Errorf("%v", err)
 	}
+	fault(t, "cublasDgemv_v2@1=3")
+	if err := product(); !errors.Is(err, driver.ErrOutOfMemory) || !errors.As(err, &e) || e.Name != "CUBLAS_STATUS_ALLOC_FAILED" {
+		t.Errorf("%v, want driver.ErrOutOfMemory", err)
+	}
 	check(t, product())
 	if got := gputest.Download[float64](t, m.All()); got[1] != 9 {
 		t.Errorf("got %v, want 9", got[1])

@@ -65,9 +65,9 @@ func (v *Convolution) take(a algorithm, all []algorithm) error {
 // mostMeasured algorithms or plans are timed.
 const mostMeasured = 8
 
-// Settle measures the plans or algorithms, unless one is chosen, and takes the fastest. The spans are as for Run; the result's content
-// is lost. Where no plan runs an algorithm takes over, with a workspace of its own if need be; where none of these runs either it is an
-// [ErrNoAlgorithm].
+// Settle measures the plans or algorithms, unless one is chosen, and takes the fastest; in any case it runs the one it takes. The spans are as for
+// Run; the result's content is lost. Where no plan runs an algorithm takes over, with a workspace of its own if need be; where none of these
+// runs either it is an [ErrNoAlgorithm], and where one had too little memory for that [driver.ErrOutOfMemory].
 func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 	if v.plans != nil {
 		err := v.plans.Settle([]driver.Span{a, b, to}, workspace)
@@ -95,7 +95,7 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 		if err == nil {
 			err = v.d.s.Synchronize()
 		}
-		if failed := (*driver.Error)(nil); errors.As(err, &failed) && !errors.Is(err, driver.ErrLost) {
+		if failed := (*driver.Error)(nil); errors.As(err, &failed) && !ends(err) {
 			return fmt.Errorf("cuda: %w that runs for %v of %v in %v: %w", ErrNoAlgorithm, v.kindOf(), v.shape, v.precision, err)
 		}
 		v.settled = err == nil
@@ -113,11 +113,13 @@ func (v *Convolution) measure(spans [4]driver.Span) error {
 		return err
 	}
 	defer noise()
+	full := false
 	for _, x := range v.unsettled {
 		took, err := v.time(x, spans)
 		if errors.Is(err, driver.ErrLost) {
 			return err
 		}
+		full = full || errors.Is(err, driver.ErrOutOfMemory)
 		if v.o.Tried != nil {
 			v.o.Tried(Tried{v.graph, fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
 		}
@@ -127,8 +129,8 @@ func (v *Convolution) measure(spans [4]driver.Span) error {
 	}
 	all := v.unsettled
 	v.unsettled = nil
-	if least > 0 {
-		v.settled = true
+	v.settled = least > 0
+	if v.settled && !full { // else a later run may find a faster one
 		keepChoice(v.d.c.Options(), v.key, best)
 	}
 	return v.take(best, slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > workspace.Bytes() }))

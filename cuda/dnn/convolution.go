@@ -247,7 +247,7 @@ func (v *Convolution) algorithms(o Options) ([]algorithm, error) {
 	var n C.int
 	call := fmt.Sprintf("cudnnGetConvolution%vAlgorithm_v7", v.kindOf())
 	refused := v.d.check(call, C.conv_algorithms(v.d.h, &v.v, C.int(len(all)), &n, &all[0]), v.shape.String())
-	if errors.Is(refused, driver.ErrLost) {
+	if ends(refused) {
 		return nil, refused
 	}
 	var list []algorithm
@@ -263,7 +263,7 @@ func (v *Convolution) algorithms(o Options) ([]algorithm, error) {
 	var real []algorithm
 	for _, a := range list {
 		err := v.use(a)
-		if errors.Is(err, driver.ErrLost) {
+		if ends(err) {
 			return nil, err
 		}
 		if a.Bytes = v.workspace; err == nil && !slices.Contains(real, a) {
@@ -373,7 +373,7 @@ func (v *Convolution) launch(a, b, to, workspace driver.Span) error {
 				return C.conv_run(v.d.h, &v.v, at[0], at[1], at[3], C.size_t(workspace.Bytes()), at[2])
 			}, v.shape)
 		})
-		if err == nil || errors.Is(err, driver.ErrLost) || len(v.others) == 0 || len(v.unsettled) > 0 || v.d.c.Capturing() {
+		if err == nil || ends(err) || len(v.others) == 0 || len(v.unsettled) > 0 || v.d.c.Capturing() {
 			return err
 		}
 		next := v.others[0]

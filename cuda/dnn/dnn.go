@@ -41,7 +41,7 @@ func New(s *driver.Stream) (*Handle, error) {
 			return failure("cudnnCreate", C.cudnnCreate(&d.h), fmt.Sprintf("%v, %s", d.c.Info(), lazy.CuDNN.File()))
 		})
 		if err != nil {
-			return err
+			return d.told(err)
 		}
 		if err := failure("cudnnSetStream", C.cudnnSetStream(d.h, C.CUstream(s.Pointer())), ""); err != nil {
 			return errors.Join(err, d.destroy())
@@ -133,16 +133,33 @@ func (d *Handle) do(f func() error) error {
 	})
 }
 
-// check turns a status into an error. A kernel's failure shows as one of cuDNN: the driver knows better.
+// check turns a status into an error, or what is behind it.
 func (d *Handle) check(call string, code C.cudnnStatus_t, detail string) error {
-	err := failure(call, code, detail)
+	return d.told(failure(call, code, detail))
+}
+
+// told is an error of cuDNN's, or what is behind it: a GPU that is lost, or memory that is not there.
+func (d *Handle) told(err error) error {
 	if err == nil {
 		return nil
 	}
 	if lost := d.verdict(); lost != nil {
 		return lost
 	}
+	e := (*driver.Error)(nil)
+	if d.Described() || errors.Is(err, driver.ErrOutOfMemory) || !errors.As(err, &e) {
+		return err
+	}
+	switch e.Name {
+	case allocFailed, hostAllocFailed, deviceAllocFailed:
+		return d.c.OutOfMemory(e, e.Name == hostAllocFailed)
+	}
 	return err
+}
+
+// ends says whether an error is one of the GPU, which another plan or algorithm does not mend: it is lost, or full.
+func ends(err error) bool {
+	return errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrOutOfMemory)
 }
 
 // run makes a call that puts work on the stream, once more where cuDNN may have had no memory for its kernels.
@@ -197,7 +214,15 @@ var names = map[int]string{
 	1001: "NOT_INITIALIZED", 1002: "SUBLIBRARY_VERSION_MISMATCH", 1003: "SERIALIZATION_VERSION_MISMATCH", 1004: "DEPRECATED",
 	1005: "LICENSE_ERROR", 1006: "RUNTIME_IN_PROGRESS", 1007: "RUNTIME_FP_OVERFLOW", 1008: "SUBLIBRARY_LOADING_FAILED",
 	2000: "BAD_PARAM", 3000: "NOT_SUPPORTED", 4000: "INTERNAL_ERROR", 5000: "EXECUTION_FAILED",
+	4003: "INTERNAL_ERROR_HOST_ALLOCATION_FAILED", 4004: "INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
 }
+
+// The names of failed allocations; cuDNN 8 has one for both.
+const (
+	allocFailed       = "CUDNN_STATUS_ALLOC_FAILED"
+	hostAllocFailed   = "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"
+	deviceAllocFailed = "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"
+)
 
 func failure(call string, code C.cudnnStatus_t, detail string) error {
 	if code == C.CUDNN_STATUS_SUCCESS {

@@ -58,8 +58,17 @@ func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, err
 	return v, nil
 }
 
-// plan makes the plan of an engine, which compiles what is compiled when the program runs.
+// plan makes the plan of an engine, which compiles what is compiled when the program runs. Where there is no memory for that, freed one is given back
+// to the driver.
 func (p *Plans) plan(e Engine) (*plan, error) {
+	x, err := p.make(e)
+	if errors.Is(err, driver.ErrOutOfMemory) && p.d.c.Trim() == nil {
+		x, err = p.make(e)
+	}
+	return x, err
+}
+
+func (p *Plans) make(e Engine) (*plan, error) {
 	e.Knobs = knobs(e.config)
 	x := &plan{engine: e}
 	x.d = x.make(C.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
@@ -95,10 +104,7 @@ func (p *Plans) finish(x *plan) (*plan, error) {
 	if x.err != nil {
 		err := x.err
 		_ = x.close() // err came first
-		if lost := p.d.verdict(); lost != nil {
-			return nil, lost
-		}
-		return nil, err
+		return nil, p.d.told(err)
 	}
 	return x, nil
 }
@@ -182,10 +188,5 @@ func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 			})
 		})
 	}
-	if err != nil {
-		if lost := p.d.verdict(); lost != nil {
-			return lost
-		}
-	}
-	return err
+	return p.d.told(err)
 }

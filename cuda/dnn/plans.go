@@ -131,8 +131,8 @@ func (p *Plans) list() error {
 		found = err
 	}
 	if first == nil {
-		if lost := p.d.verdict(); lost != nil {
-			return lost
+		if found = p.d.told(found); ends(found) {
+			return found
 		}
 		return fmt.Errorf("cuda: %w for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, found)
 	}
@@ -218,10 +218,16 @@ func (p *Plans) first() (*plan, error) {
 		}
 		x, err := p.plan(e)
 		if tried++; err != nil {
+			if ends(err) {
+				if least != nil {
+					_ = least.close() // err came first
+				}
+				return nil, err
+			}
 			if found == nil {
 				found = err
 			}
-			if errors.Is(err, driver.ErrLost) || tried >= mostTried {
+			if tried >= mostTried {
 				break
 			}
 			continue

@@ -225,3 +225,99 @@ func TestTried(t *testing.T) {
 		t.Errorf("plans tried: %q", lines)
 	}
 }
+
+// A card that is full is an error that says so, not a plan or an algorithm that does not run: none takes its place for good.
+func TestFaultOfMemory(t *testing.T) {
+	fault(t, "")
+	t.Setenv("RNA_SIM_CLOCK", "1")
+	plans := func(v *Convolution) int { return v.Plans().Engine().Number }
+	algorithm := func(v *Convolution) int { return int(v.v.algo) }
+	for _, test := range []struct {
+		name, faults  string
+		cudnn, graph  string
+		deterministic bool
+		chosen        func(*Convolution) int
+	}{
+		{"plans", "cudnnBackendExecute@0=4004", "9", "1", false, plans},
+		{"a plan with equal bits", "cudnnBackendExecute@1=4004", "9", "1", true, plans},
+		{"memory of the host", "cudnnBackendExecute@0=4003", "9", "1", true, plans},
+		{"algorithms", "cudnnConvolutionForward@0=4004", "9", "0", false, algorithm},
+		{"an algorithm with equal bits", "cudnnConvolutionForward@1=4004", "9", "0", true, algorithm},
+		{"cuDNN 8", "cudnnBackendExecute@0=2", "8", "1", false, plans},
+		{"algorithms of cuDNN 8", "cudnnConvolutionForward@0=2", "8", "0", false, algorithm},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("RNA_SIM_CUDNN", test.cudnn)
+			t.Setenv("RNA_SIM_GRAPH", test.graph)
+			c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
+			d := newDNN(t, c)
+			o := Options{Measure: true, Deterministic: test.deterministic, Precision: number.BFloat16, Workspace: 1 << 20}
+			want, err := settled(t, c, d, blur, o)
+			check(t, err)
+			c = openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
+			v, err := newDNN(t, c).NewConvolution(Forward, blur, o)
+			check(t, err)
+			defer func() { check(t, v.Close()) }()
+			b := v.Operands()
+			x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), alloc(t, c, max(v.Workspace(), 1)).All()
+			check(t, sim.Fault(test.faults))
+			err = v.Settle(x, w, y, m)
+			check(t, sim.Fault(""))
+			if !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoAlgorithm) || !strings.Contains(err.Error(), "ALLOC") {
+				t.Fatalf("%v, want driver.ErrOutOfMemory", err)
+			}
+			check(t, v.Settle(x, w, y, m))
+			check(t, v.Run(x, w, y, m))
+			if got, want := test.chosen(v), test.chosen(want); got != want && test.deterministic {
+				t.Errorf("number %d, without the fault it is %d", got, want)
+			}
+		})
+	}
+}
+
+// One plan that had no memory gives way to the next where they are measured, and that choice is not kept: another run may have more.
+func TestFaultOfMemoryMeasured(t *testing.T) {
+	fault(t, "")
+	t.Setenv("RNA_SIM_CLOCK", "1")
+	for graph, plan := range map[string]string{"1": "cudnnBackendExecute@1=4004", "0": "cudnnConvolutionForward@1=4004"} {
+		t.Setenv("RNA_SIM_GRAPH", graph)
+		folder := t.TempDir()
+		c := openWith(t, driver.Options{KernelCache: folder, ExactMemory: true})
+		d := newDNN(t, c)
+		check(t, sim.Fault(plan))
+		_, err := settled(t, c, d, blur, Options{Measure: true, Precision: number.BFloat16})
+		check(t, sim.Fault(""))
+		check(t, err)
+		if kept, err := filepath.Glob(filepath.Join(folder, "*-*.json")); err != nil || len(kept) > 0 {
+			t.Errorf("%s: kept %q, %v", plan, kept, err)
+		}
+	}
+}
+
+// On a card that is full a convolution fails, and once there is room it runs: freed memory goes back to the driver for that.
+func TestFaultOfFullCard(t *testing.T) {
+	fault(t, "")
+	for _, deterministic := range []bool{false, true} {
+		c := openWith(t, driver.Options{KernelCache: t.TempDir()})
+		v, err := newDNN(t, c).NewConvolution(Forward, blur, Options{Measure: true, Deterministic: deterministic, Precision: number.BFloat16, Workspace: 1 << 20})
+		check(t, err)
+		b := v.Operands()
+		x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), alloc(t, c, max(v.Workspace(), 1)).All()
+		check(t, c.Trim())
+		var held []*driver.Memory
+		for size := int64(1 << 30); size >= 512; size /= 2 {
+			more, err := c.Alloc(size)
+			for ; err == nil; more, err = c.Alloc(size) {
+				held = append(held, more)
+			}
+		}
+		if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "free are") {
+			t.Errorf("deterministic %v: %v, want driver.ErrOutOfMemory", deterministic, err)
+		}
+		for _, h := range held {
+			check(t, h.Close())
+		}
+		check(t, v.Settle(x, w, y, m))
+		check(t, errors.Join(v.Run(x, w, y, m), v.Close()))
+	}
+}

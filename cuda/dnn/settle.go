@@ -11,8 +11,8 @@ import (
 	"onlinerna/cuda/driver"
 )
 
-// Settle times the plans, unless one is chosen, and takes the fastest. One that fails gives way to the next. Places are as for Run;
-// results are lost. Where no plan runs it is an [ErrNoPlan].
+// Settle times the plans, unless one is chosen, and takes the fastest; it runs the one it takes. One that fails gives way to the next. Places are
+// as for Run; results are lost. Where no plan runs it is an [ErrNoPlan], and where one had too little memory for that [driver.ErrOutOfMemory].
 func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 	return p.d.do(func() error {
 		if err := p.Check(); err != nil {
@@ -21,12 +21,17 @@ func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 		if p.settled {
 			return nil
 		}
-		return p.settle(at, workspace)
+		measure := p.o.Measure && !p.o.Deterministic
+		err := p.settle(at, workspace, measure)
+		if measure && errors.Is(err, driver.ErrOutOfMemory) { // what measuring takes is free again
+			err = p.settle(at, workspace, false)
+		}
+		return err
 	})
 }
 
-func (p *Plans) settle(at []driver.Span, workspace driver.Span) error {
-	measure := p.o.Measure && !p.o.Deterministic && p.listed && len(p.all) > 0
+func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) error {
+	measure := measuring && p.listed && len(p.all) > 0
 	compiled := 0
 	if measure {
 		var end func()
@@ -37,7 +42,17 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span) error {
 		defer end()
 	}
 	best, least := (*plan)(nil), time.Duration(0)
-	var first error
+	var first, full error
+	// passed says whether the next plan is to be tried in place of one that failed.
+	passed := func(err error) bool {
+		if full == nil && errors.Is(err, driver.ErrOutOfMemory) {
+			full = err
+		}
+		if first == nil {
+			first = err
+		}
+		return !errors.Is(err, driver.ErrLost) && !errors.Is(err, errPlaces) && (measure || full == nil)
+	}
 	try := func(x *plan) error {
 		if x.workspace > workspace.Bytes() { // more than was planned for
 			return x.close()
@@ -49,12 +64,10 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span) error {
 		} else if err = launch(); err == nil {
 			err = p.d.s.Synchronize()
 		}
-		if errors.Is(err, driver.ErrLost) || errors.Is(err, errPlaces) {
+		if err != nil && !passed(err) {
 			return err
 		}
-		if p.tell(x.engine, x.workspace, timed(took, measure), err); err != nil && first == nil {
-			first = err
-		}
+		p.tell(x.engine, x.workspace, timed(took, measure), err)
 		if err == nil && x.engine.Compiled() {
 			compiled++
 		}
@@ -73,32 +86,38 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span) error {
 			p.chosen = x
 			return err
 		}
+		if full != nil { // it may run without measuring
+			p.all = slices.Insert(slices.Clone(p.all), 0, x.engine)
+		}
 	}
 	if best == nil && !p.listed { // the plan that was kept does not run here
 		if err := p.list(); err != nil {
 			return err
 		}
-		return p.settle(at, workspace)
+		return p.settle(at, workspace, measuring)
 	}
 	for _, e := range rest {
 		if best != nil && (!measure || compiled >= mostCompiled) {
 			break
 		}
 		x, err := p.plan(e)
-		if errors.Is(err, driver.ErrLost) {
-			p.chosen = best
-			return err
-		}
 		if err != nil {
-			if p.tell(e, e.workspace, 0, err); first == nil {
-				first = err
+			if !passed(err) {
+				p.chosen = best
+				return err
 			}
+			p.tell(e, e.workspace, 0, err)
 			continue
 		}
 		if err := try(x); err != nil {
-			p.chosen = best
+			if p.chosen = best; x != best && !errors.Is(err, driver.ErrLost) {
+				_ = x.close() // err came first
+			}
 			return err
 		}
+	}
+	if best == nil && full != nil {
+		return full
 	}
 	p.all, p.chosen = nil, best
 	if best == nil {
@@ -108,7 +127,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span) error {
 		return fmt.Errorf("cuda: %w that runs for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, first)
 	}
 	p.settled = true
-	if measure && p.key != "" {
+	if measure && full == nil && p.key != "" {
 		keepPlan(p.d.c.Options(), kept{Key: p.key, Engine: best.engine, Plan: best.text()})
 	}
 	if i := slices.Index(p.h.made, best.engine.config); i >= 0 { // what the plan is made of stays

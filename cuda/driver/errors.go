@@ -72,14 +72,19 @@ func (e *LostError) Unwrap() error        { return e.Cause }
 // A MemoryError says that memory was not there: what was asked, what is free.
 type MemoryError struct {
 	Cause       *Error
-	Host        bool  // pinned host memory; Free and Total are then 0
-	Asked       int64 // bytes
+	Host        bool  // the host's, pinned where it was asked for; Free and Total are then 0
+	Asked       int64 // bytes, 0 for a library's that does not say
 	Free, Total int64 // of the GPU, in bytes
 	Used        int64 // by this context, in bytes
 }
 
 func (e *MemoryError) Error() string {
-	if e.Host {
+	switch {
+	case e.Asked == 0 && e.Host:
+		return fmt.Sprintf("cuda: out of memory of the host: %v", e.Cause)
+	case e.Asked == 0:
+		return fmt.Sprintf("cuda: out of memory: free are %s of %s, this context holds %s: %v", Size(e.Free), Size(e.Total), Size(e.Used), e.Cause)
+	case e.Host:
 		return fmt.Sprintf("cuda: out of pinned host memory: asked for %s (%s)", Size(e.Asked), e.Cause.Name)
 	}
 	return fmt.Sprintf("cuda: out of memory: asked for %s, free are %s of %s, this context holds %s (%s)",

@@ -15,6 +15,14 @@ func TestErrorTexts(t *testing.T) {
 	if got, want := m.Error(), "cuda: out of memory: asked for 1.5 GiB, free are 1.0 MiB of 80.0 GiB, this context holds 1000 bytes (CUDA_ERROR_OUT_OF_MEMORY)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	inside := &MemoryError{Cause: &Error{Call: "cudnnCreate", Code: 4004, Name: "FULL"}, Free: 1 << 20, Total: 80 << 30, Used: 1000}
+	if got, want := inside.Error(), "cuda: out of memory: free are 1.0 MiB of 80.0 GiB, this context holds 1000 bytes: cuda: cudnnCreate: FULL (4004)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	inside.Host = true
+	if got, want := inside.Error(), "cuda: out of memory of the host: cuda: cudnnCreate: FULL (4004)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	var e *Error
 	if !errors.Is(m, ErrOutOfMemory) || errors.Is(m, ErrLost) || !errors.As(m, &e) {
 		t.Error("a MemoryError is not what it is")

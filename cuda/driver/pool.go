@@ -121,6 +121,15 @@ func (c *Context) Retry(f func() error) error {
 	return c.again(err, f)
 }
 
+// OutOfMemory is the error of a library's call that had no memory inside, the host's where host says so. It is called inside [Context.Do].
+func (c *Context) OutOfMemory(cause *Error, host bool) *MemoryError {
+	m := &MemoryError{Cause: cause, Host: host, Used: c.pool.stats.Used}
+	if !host {
+		m.Free, m.Total, _ = cu.MemInfo() // without them it is still that error
+	}
+	return m
+}
+
 func (c *Context) again(err error, f func() error) error {
 	if c.lost() != nil || c.capturing != nil || len(c.pool.freed) == 0 || c.trim() != nil {
 		return err
