@@ -11,6 +11,7 @@ import (
 	"onlinerna/cuda/driver"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/lower"
+	"onlinerna/nn/op"
 )
 
 // inTurn lowers steps one by one, or as others than the patterns of fused.go group them, to run behind each other at once. What only they
@@ -136,6 +137,13 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 			return l, nil
 		}
 	}
+	room := map[int]int{} // places in the workspace of results that stay inside the group
+	for _, i := range x.steps {
+		if v := f.Step(i).Out; !f.Kept(i) && slices.ContainsFunc(x.outs, func(o want) bool { return o.value == v }) {
+			room[v] = align(moved.Workspace)
+			moved.Workspace = room[v] + values[v].Bytes
+		}
+	}
 	inTurn := l.Kernel.bind
 	l.Workspace = max(l.Workspace, moved.Workspace)
 	l.Kernel.bind = func(b *binding) {
@@ -143,6 +151,9 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 		separate.calls, fused.calls = nil, nil
 		inTurn(&separate)
 		fused.spans, fused.narrow = slices.Clone(b.spans), true
+		for v, at := range room {
+			fused.spans[v] = b.work.Span(int64(at), int64(values[v].Bytes))
+		}
 		fused.convert(moved.Kernel.moves)
 		if fused.err == nil {
 			x.bind(&fused, b.work.Span(int64(own), x.scratch), func(at ...driver.Span) {
@@ -155,13 +166,19 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 		}
 		b.err = separate.err
 		b.calls = append(b.calls, separate.calls...)
-		if errors.Is(fused.err, dnn.ErrNoPlan) || b.err != nil {
+		if errors.Is(fused.err, dnn.ErrNoPlan) || errors.Is(fused.err, driver.ErrOutOfMemory) || b.err != nil {
 			return
 		}
 		if b.err = fused.err; b.err != nil {
 			return
 		}
-		better, err := d.faster(x.graph, fused.calls, separate.calls)
+		var state []driver.Span
+		for _, i := range x.steps {
+			if _, overwrites := f.Step(i).Op.(op.InPlace); overwrites {
+				state = append(state, b.spans[f.Step(i).Out])
+			}
+		}
+		better, err := d.faster(x.graph, fused.calls, separate.calls, state)
 		if err != nil {
 			b.err = err
 		} else if better {
@@ -187,8 +204,9 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 	return p
 }
 
-// faster says whether a graph with what belongs to it takes less time than the separate calls. It is found out once, and kept.
-func (d *Device) faster(g *dnn.Graph, fused, separate []func() error) (bool, error) {
+// faster says whether a graph with what belongs to it takes less time than the separate calls. It is found out once, and kept. State that the
+// calls change stays what it is.
+func (d *Device) faster(g *dnn.Graph, fused, separate []func() error, state []driver.Span) (bool, error) {
 	if d.opts.Fuse == FuseAlways {
 		return true, nil
 	}
@@ -200,7 +218,8 @@ func (d *Device) faster(g *dnn.Graph, fused, separate []func() error) (bool, err
 		d.better[key] = kept == "fused"
 		return d.better[key], nil
 	}
-	err := d.c.Do(func() error {
+	full := false
+	err := d.preserving(state, func() error {
 		all := func(calls []func() error) func() error {
 			return func() error {
 				for _, call := range calls {
@@ -219,12 +238,47 @@ func (d *Device) faster(g *dnn.Graph, fused, separate []func() error) (bool, err
 		if errors.Is(err, driver.ErrLost) {
 			return err
 		}
+		full = errors.Is(err, driver.ErrOutOfMemory)
 		d.better[key] = err == nil && one < two
 		return nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("timing %s: %w", g.Name, err)
 	}
+	if full { // a later run may have room for it
+		return false, nil
+	}
 	d.dnn.Keep(key, map[bool]string{true: "fused", false: "separate"}[d.better[key]])
 	return d.better[key], nil
+}
+
+// preserving runs f on the owner thread, and puts back what was in memory before.
+func (d *Device) preserving(state []driver.Span, f func() error) error {
+	return d.c.Do(func() (err error) {
+		before := make([]*driver.Memory, len(state))
+		defer func() {
+			for _, m := range before {
+				if m != nil {
+					err = errors.Join(err, m.Close())
+				}
+			}
+		}()
+		for i, s := range state {
+			if before[i], err = d.c.Alloc(s.Bytes()); err != nil {
+				return err
+			}
+			if err := d.stream.Copy(before[i].All(), s); err != nil {
+				return err
+			}
+		}
+		if err := f(); err != nil {
+			return err
+		}
+		for i, s := range state {
+			if err := d.stream.Copy(s, before[i].All()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
