@@ -13,9 +13,10 @@ import (
 )
 
 // wider describes a convolution that cuDNN lacks, or does not run, in a precision: in the next more exact one that it has on this card. It
-// says so. Where there is none it is err, which says why the precision does not do.
+// says so. Where there is none it is err, which says why the precision does not do, with why the others do not.
 func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Convolution, error) {
 	o := d.planning()
+	tried := []error{err}
 	for _, p := range []number.Precision{number.TF32, number.Float32} {
 		if than == number.Float32 || than == p || supports(d.info, p) != nil {
 			continue
@@ -23,6 +24,7 @@ func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Conv
 		o.Precision = p
 		v, failed := d.dnn.NewConvolution(key.kind, key.shape, o)
 		if errors.Is(failed, dnn.ErrNoAlgorithm) {
+			tried = append(tried, failed)
 			continue
 		}
 		if failed == nil && d.opts.Warn != nil {
@@ -30,7 +32,7 @@ func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Conv
 		}
 		return v, failed
 	}
-	return nil, err
+	return nil, errors.Join(tried...)
 }
 
 // convolve adds a convolution of a and b, which lie as its precision has them, to the result to. Where cuDNN runs nothing that it has for it
@@ -43,6 +45,7 @@ func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
 	from := []driver.Span{a, c}
 	narrow := v.Precision().Bytes() == 2
 	given, made := slices.Clone(from), to
+	var tried []error
 	for {
 		next, ok := d.instead[v]
 		if !ok {
@@ -51,11 +54,12 @@ func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
 				b.fail(err)
 				break
 			}
-			if next, err = d.wider(convKey{v.Kind(), v.Shape()}, v.Precision(), err); err != nil {
-				b.fail(err)
+			wider, failed := d.wider(convKey{v.Kind(), v.Shape()}, v.Precision(), err)
+			if failed != nil {
+				b.fail(errors.Join(append(tried, failed)...))
 				return
 			}
-			d.instead[v] = next
+			tried, next, d.instead[v] = append(tried, err), wider, wider
 		}
 		v = next
 		var room int64

@@ -3,10 +3,12 @@
 package net
 
 import (
-	"math"
+	"errors"
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/dnn"
+	"onlinerna/cuda/driver"
 	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
@@ -25,20 +27,29 @@ func TestFaultOfPrecisions(t *testing.T) {
 	for _, f := range legacy {
 		all += ";" + f + "@0=5000"
 	}
+	usual := map[number.Precision][][]float64{}
+	for _, p := range []number.Precision{number.TF32, number.BFloat16, number.Float16} {
+		usual[p], _ = results(t, Options{Precision: p, Deterministic: true})
+	}
 	for _, test := range []struct {
 		name   string
 		p      number.Precision
 		faults string
 		until  string // the precision in which convolutions run again
 		links  []string
-		off    float64
+		want   []string // of an error
+		is     error
 	}{
-		{"the next plan", number.BFloat16, "cudnnBackendExecute@1=5000", "", nil, .05},
-		{"algorithms", number.BFloat16, "cudnnBackendExecute@0=5000", "", nil, .05},
-		{"TensorFloat-32 in place of bfloat16", number.BFloat16, all, "tf32", []string{"tf32"}, .05},
-		{"float32 in place of bfloat16", number.BFloat16, all, "float32", []string{"tf32", "float32"}, .05},
-		{"float32 in place of float16", number.Float16, all, "float32", []string{"tf32", "float32"}, .05},
-		{"float32 in place of TensorFloat-32", number.TF32, all, "float32", []string{"float32"}, .01},
+		{name: "the next plan", p: number.BFloat16, faults: "cudnnBackendExecute@1=5000"},
+		{name: "algorithms", p: number.BFloat16, faults: "cudnnBackendExecute@0=5000"},
+		{name: "TensorFloat-32 in place of bfloat16", p: number.BFloat16, faults: all, until: "tf32", links: []string{"tf32"}},
+		{name: "float32 in place of bfloat16", p: number.BFloat16, faults: all, until: "float32", links: []string{"tf32", "float32"}},
+		{name: "float32 in place of float16", p: number.Float16, faults: all, until: "float32", links: []string{"tf32", "float32"}},
+		{name: "float32 in place of TensorFloat-32", p: number.TF32, faults: all, until: "float32", links: []string{"float32"}},
+		{name: "nothing runs", p: number.BFloat16, faults: all, links: []string{"tf32", "float32"}, is: dnn.ErrNoAlgorithm,
+			want: []string{" in bfloat16: ", " in tf32: ", " in float32: ", "CUDNN_STATUS_EXECUTION_FAILED"}},
+		{name: "no memory", p: number.BFloat16, faults: "cudnnBackendExecute@0=4004", is: driver.ErrOutOfMemory,
+			want: []string{"DEVICE_ALLOCATION_FAILED"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			check(t, sim.Fault(test.faults))
@@ -51,7 +62,7 @@ func TestFaultOfPrecisions(t *testing.T) {
 					check(t, sim.Fault(test.faults))
 				}
 			}}
-			got, _ := results(t, o)
+			got, _, err := tryResults(t, o)
 			check(t, sim.Fault(""))
 			if len(said) != len(test.links) {
 				t.Errorf("warnings %q, want %d", said, len(test.links))
@@ -61,8 +72,18 @@ func TestFaultOfPrecisions(t *testing.T) {
 					t.Errorf("warning %q, want that it runs in %s, and why", said[i], link)
 				}
 			}
-			if off := math.Abs(got[0][0] - exact[0][0]); !(off < test.off) {
-				t.Errorf("loss %v, want %v", got[0][0], exact[0][0])
+			if !errors.Is(err, test.is) {
+				t.Fatalf("%v, want %v", err, test.is)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v: no %q", err, want)
+				}
+			}
+			for i, name := range parts[:len(got)] {
+				if off, most := offBy(got[i], exact[i]), offBy(usual[test.p][i], exact[i]); !(off <= 1.5*most+1e-3) || !(off < .3) {
+					t.Errorf("%s: off by %.2g, without the faults by %.2g", name, off, most)
+				}
 			}
 		})
 	}
