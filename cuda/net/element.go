@@ -46,8 +46,8 @@ func (s step) activations() (form, []want) {
 	return f, wants
 }
 
-// images lowers the crops of images. What each of the 256 levels of each channel becomes is a table.
-// images lowers the window of images, whose result may have more channels than they have.
+// images lowers the windows of images, whose result may have more channels than they have. What each of the 256 levels of each channel becomes
+// is a table.
 func (s step) images(o op.Images) (*lowering, error) {
 	from, to := s.InType(0).Shape, s.OutType().Shape // NHWC, NCHW
 	channels := from[3]

@@ -56,18 +56,10 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 		half := scratch.Bytes() / 2
 		b.fill(scratch)
 		run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[conv.Out], scratch.Span(0, half), scratch.Span(half, half))
-		var running, momentum driver.Span
-		unbiased := 1.
-		if update != nil {
-			running, momentum = b.spans[update.Out], b.spans[update.In[2]]
-			count := float64(update.Op.(op.BatchNormUpdate).Count)
-			unbiased = count / (count - 1)
-			if b.spans[update.In[0]] != running {
-				b.copy(running, b.spans[update.In[0]])
-			}
-		}
+		running, momentum, unbiased := b.running(update)
 		grid, block := each(shape.O)
-		b.launch("fused.cu", "nn_stats_of_sums", grid, block, scratch, b.spans[out].Written(), running.Updated(), momentum, int64(pixels), shape.O, unbiased)
+		b.launch("fused.cu", "nn_stats_of_sums", grid, block, scratch, b.spans[out].Written(), running.Updated(), momentum, int64(pixels), shape.O,
+			unbiased)
 	}
 	return d.match(f, x)
 }

@@ -10,8 +10,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// columns says how the kernels of norm.cu go over pixels of channels: a thread has a channel, or several that are one access to memory,
-// and blocks share the pixels.
+// pass says how the kernels of norm.cu go over pixels of channels: a thread has a channel, or several that are one access to memory, and
+// blocks share the pixels.
 type pass struct {
 	grid, block driver.Dim
 	packs       bool
@@ -108,18 +108,9 @@ func (s moments) lower() *lowering {
 	sums := align(s.d.partial(pixels, channels, x))
 	l := s.result(form{}, sums+8*channels, []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, packed(in[0]))
-		if out.Bytes() == 0 { // nobody else wants them
-			out = b.work.Span(int64(sums), 8*int64(channels))
-		}
-		var running, momentum driver.Span
-		unbiased := 0.
-		if u := s.update; u != nil {
-			running, momentum, unbiased = b.spans[u.Out], b.spans[u.In[2]], correction(u.Op.(op.BatchNormUpdate))
-			if from := b.spans[u.In[0]]; from != running {
-				b.copy(running, from)
-			}
-		}
-		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c), out.Written(), running.Updated(), momentum, unbiased, int64(pixels), channels, c.packs)
+		running, momentum, unbiased := b.running(s.update)
+		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c), b.or(out, sums, 8*channels).Written(),
+			running.Updated(), momentum, unbiased, int64(pixels), channels, c.packs)
 	})
 	l.Kernel.narrow = x.narrow
 	if u := s.update; u != nil {
@@ -129,6 +120,27 @@ func (s moments) lower() *lowering {
 		l.Kernel.wants = append(l.Kernel.wants, u.want(0, form{}), u.want(2, form{}))
 	}
 	return l
+}
+
+// or is a span, or so many bytes of the workspace in its place where nobody outside the group wants what lies there.
+func (b *binding) or(s driver.Span, at, bytes int) driver.Span {
+	if s.Bytes() == 0 {
+		return b.work.Span(int64(at), int64(bytes))
+	}
+	return s
+}
+
+// running is where running statistics are updated, with the last ones there, by which momentum, and the correction of variances. All are zero
+// without an update.
+func (b *binding) running(u *step) (at, momentum driver.Span, unbiased float64) {
+	if u == nil {
+		return at, momentum, 0
+	}
+	at = b.spans[u.Out]
+	if from := b.spans[u.In[0]]; from != at {
+		b.copy(at, from)
+	}
+	return at, b.spans[u.In[2]], correction(u.Op.(op.BatchNormUpdate))
 }
 
 // correction makes the variance of a sample of a biased one.
@@ -215,20 +227,25 @@ func (s gradSums) lower() (*lowering, form) {
 		in, dy, more, y, grad := b.spans[s.In[0]], value(s.dy), value(s.more), value(s.y), value(s.grad)
 		c := s.d.columns(pixels, channels, x, packed(in, dy, more, y, grad))
 		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad.Written(), b.partial(c, channels), b.counters(c),
-			b.spans[s.Out].Written(),
-			int64(pixels), channels, s.o.Eps, s.d.scaleFor(g), c.packs)
+			b.spans[s.Out].Written(), int64(pixels), channels, s.o.Eps, s.d.scaleFor(g), c.packs)
 	}
 	return l, g
 }
 
+// normGrad adds the gradient of a batch normalisation of activations of a type, where dy and dx are of a form. Where there is a bias it is that
+// with a ReLU behind it.
+func (b *binding) normGrad(o op.BatchNormGradInput, t op.Type, g form, x, stats, scale, bias, sums, dy, dx driver.Span) {
+	pixels, channels := pixelsOf(t), t.Shape[1]
+	c := b.d.columns(pixels, channels, g, packed(x, dy, dx))
+	b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, x, stats, scale, bias, sums, dy, dx.Written(), int64(pixels), channels,
+		o.Eps, o.Fixed, b.d.scaleFor(g), c.packs)
+}
+
 func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, error) {
-	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
 	g := s.like(s.InType(0), 0, 4)
 	x := form{last: g.last, narrow: g.narrow}
 	l := s.result(g, 0, []want{s.want(0, x), s.want(4, g)}, func(b *binding, in []driver.Span, out driver.Span) {
-		c := s.d.columns(pixels, channels, x, packed(in[0], in[4], out))
-		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in[0], in[1], in[2], driver.Span{}, in[3], in[4], out.Written(), int64(pixels), channels,
-			o.Eps, o.Fixed, s.d.scaleFor(g), c.packs)
+		b.normGrad(o, s.InType(0), g, in[0], in[1], in[2], driver.Span{}, in[3], in[4], out)
 	})
 	l.Results[0].Over = []int{s.In[0], s.In[4]}
 	return l, nil
@@ -252,15 +269,11 @@ func (s step) maskedGradient(dy int, sums, dx lower.Step) *lowering {
 	l.Kernel.wants = []want{s.want(0, x), {value: dy, form: g}, s.want(1, form{}), s.want(2, form{}), s.want(3, form{})}
 	l.Kernel.bind = func(b *binding) {
 		in, stats, scale, bias, d := b.spans[s.In[0]], b.spans[s.In[1]], b.spans[s.In[2]], b.spans[s.In[3]], b.spans[dy]
-		found := b.spans[sums.Out]
-		if found.Bytes() == 0 { // nobody else wants them
-			found = b.work.Span(int64(partial), 8*int64(channels))
-		}
+		found := b.or(b.spans[sums.Out], partial, 8*channels)
 		c := s.d.columns(pixels, channels, x, packed(in, d, b.spans[dx.Out]))
 		b.launch("norm.cu", "nn_grad_sums_relu", c.grid, c.block, in, stats, scale, bias, d, b.partial(c, channels), b.counters(c), found.Written(),
 			int64(pixels), channels, o.Eps, s.d.scaleFor(g), c.packs)
-		b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, in, stats, scale, bias, found, d, b.spans[dx.Out].Written(),
-			int64(pixels), channels, o.Eps, o.Fixed, s.d.scaleFor(g), c.packs)
+		b.normGrad(o, s.InType(0), g, in, stats, scale, bias, found, d, b.spans[dx.Out])
 	}
 	return l
 }

@@ -12,9 +12,9 @@ import (
 
 var _ device.Rewriter = (*Device)(nil)
 
-// Rewrite implements device.Rewriter. Images get more channels: see padStem. Updates of running statistics come to the statistics, whose kernel makes them. The gradient behind a ReLU
-// of a batch normalisation gets the mask from the normalisation again, so that neither it nor the gradient that it leaves
-// is read or written: two passes over activations less.
+// Rewrite implements device.Rewriter. Images get more channels: see padStem. Updates of running statistics come to the statistics, whose
+// kernel makes them. The gradient behind a ReLU of a batch normalisation gets the mask from the normalisation again, so that neither it nor the
+// gradient that it leaves is read or written: two passes over activations less.
 func (d *Device) Rewrite(p *device.Program) {
 	d.padStem(p)
 	for i := 0; i < len(p.Steps); i++ {

@@ -19,6 +19,9 @@ const stemChannels = 8
 // padStem has images, and the weights that they are convolved with, made with more channels where convolutions alone read them, and drops
 // those of the gradients of weights again.
 func (d *Device) padStem(p *device.Program) {
+	if !d.narrow() {
+		return
+	}
 	pad := op.Shortcut{Channels: stemChannels}
 	wide := func(v int) int {
 		x := p.Values[v]
@@ -27,7 +30,7 @@ func (d *Device) padStem(p *device.Program) {
 		p.Values = append(p.Values, x)
 		return len(p.Values) - 1
 	}
-	for i := 0; i < len(p.Steps) && d.narrow(); i++ {
+	for i := 0; i < len(p.Steps); i++ {
 		if !paddable(p, i) {
 			continue
 		}
@@ -60,9 +63,12 @@ func (d *Device) padStem(p *device.Program) {
 
 // paddable says whether step i makes images that convolutions alone read.
 func paddable(p *device.Program, i int) bool {
+	if _, ok := p.Steps[i].Op.(op.Images); !ok {
+		return false
+	}
 	f := lower.NewFlow(p)
 	s := f.Step(i)
-	if !lower.Is[op.Images](s) || f.Kept(i) || s.OutType().Shape[1] < 3 || s.OutType().Shape[1] >= stemChannels {
+	if f.Kept(i) || s.OutType().Shape[1] < 3 || s.OutType().Shape[1] >= stemChannels {
 		return false
 	}
 	for _, r := range f.Readers(i) {
