@@ -10,18 +10,24 @@ import (
 func TestAlone(t *testing.T) {
 	folder := t.TempDir()
 	done := Alone(folder, "x")
-	second := make(chan bool)
+	begins, second := make(chan bool), make(chan bool, 1)
 	go func() {
+		begins <- true
 		done := Alone(folder, "x")
 		_, there := Read(folder, "x")
 		done()
 		second <- there
 	}()
-	time.Sleep(100 * time.Millisecond)
+	<-begins
+	select {
+	case <-second:
+		t.Fatal("the second did not wait for the first")
+	case <-time.After(100 * time.Millisecond):
+	}
 	Write(folder, "x", []byte("made"))
 	done()
 	if !<-second {
-		t.Error("the second did not wait for the first")
+		t.Error("the second did not find what the first has made")
 	}
 	if list, err := os.ReadDir(folder); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)

@@ -6,13 +6,11 @@
 package main
 
 import (
-	"cmp"
 	"embed"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -21,6 +19,7 @@ import (
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
+	"onlinerna/cuda/internal/plantable"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/net"
 	"onlinerna/cuda/number"
@@ -56,15 +55,6 @@ func cardOf(name string) (card, error) {
 	return card{name, string(b), driver.Info{Name: p.DeviceName, Major: p.DeviceVer / 100, Minor: p.DeviceVer % 100 / 10,
 		Multiprocessors: p.MultiProcessorCount, Memory: p.TotalGlobalMem}}, nil
 }
-
-// row is a line of the table: a graph, and what cuDNN has for it on each card.
-type row struct {
-	precision, graph, shape string
-	models                  []string
-	cells                   map[string]string // by card
-}
-
-func (r row) key() string { return strings.Join([]string{r.precision, r.graph, r.shape}, "\t") }
 
 // cell says how many configurations modes A and FALLBACK of the heuristics gave, which engine makes the first plan within the options, its
 // bytes of workspace, and the kernels that were compiled for it. Where no plan was made they are listed alone.
@@ -121,9 +111,41 @@ func plan(d *net.Planner, model string, batch int, mode nn.Mode) error {
 	return err
 }
 
-// check plans models for a card, and adds what it finds to rows.
-func check(rows map[string]*row, c card, p number.Precision, models []string, batches []int, compile string) error {
-	for _, model := range models {
+// job says which graphs are planned, for which cards.
+type job struct {
+	cards, models []string
+	precisions    []number.Precision
+	batches       []int
+	compile       string // where graphs of several operations are compiled: card/precision, ... or none; everywhere if empty
+}
+
+// compiled says whether graphs of several operations are compiled.
+func (j job) compiled(c card, p number.Precision) bool {
+	return j.compile == "" || slices.Contains(strings.Split(j.compile, ","), c.name+"/"+p.String())
+}
+
+// table plans all.
+func (j job) table() (*plantable.Table, error) {
+	t := &plantable.Table{Version: dnn.Version(), Cards: j.cards, Rows: map[string]*plantable.Row{}}
+	for _, name := range j.cards {
+		c, err := cardOf(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range j.precisions {
+			start := time.Now()
+			if err := j.check(t, c, p); err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(os.Stderr, "%s, %v: %.1f s\n", name, p, time.Since(start).Seconds())
+		}
+	}
+	return t, nil
+}
+
+// check plans models for a card, and adds what it finds to the table.
+func (j job) check(t *plantable.Table, c card, p number.Precision) error {
+	for _, model := range j.models {
 		h, err := dnn.Describe(c.properties)
 		if err != nil {
 			return err
@@ -132,7 +154,7 @@ func check(rows map[string]*row, c card, p number.Precision, models []string, ba
 		if err != nil {
 			return err
 		}
-		for _, batch := range batches {
+		for _, batch := range j.batches {
 			for _, mode := range []nn.Mode{nn.Train, nn.Eval} {
 				if err := plan(d, model, batch, mode); err != nil {
 					return fmt.Errorf("%s, %v, %s at batch %d: %w", c.name, p, model, batch, err)
@@ -140,26 +162,17 @@ func check(rows map[string]*row, c card, p number.Precision, models []string, ba
 			}
 		}
 		for _, x := range d.Plans() {
-			key := row{precision: p.String(), graph: x.Graph().Name, shape: short(x.Shape())}
-			r, ok := rows[key.key()]
-			if !ok {
-				key.cells = map[string]string{}
-				r = &key
-				rows[key.key()] = r
-			}
-			if !slices.Contains(r.models, model) {
-				r.models = append(r.models, model)
-			}
-			if !x.Made() && (compile == "" || slices.Contains(strings.Split(compile, ","), c.name+"/"+p.String())) {
+			r := t.Row(p.String(), x.Graph().Name, short(x.Shape()), model)
+			if !x.Made() && j.compiled(c, p) {
 				if err := x.Make(); err != nil {
-					r.cells[c.name] = "no plan"
-					fmt.Fprintf(os.Stderr, "%s, %s: %v\n", c.name, r.key(), err)
+					r.Cells[c.name] = "no plan"
+					fmt.Fprintf(os.Stderr, "%s, %s: %v\n", c.name, r.Key(), err)
 					continue
 				}
 			}
-			r.cells[c.name] = cell(x, p)
+			r.Cells[c.name] = cell(x, p)
 			if o := x.Options(); x.Workspace() > o.Workspace {
-				return fmt.Errorf("%s, %s: a workspace of %d bytes, the limit is %d", c.name, r.key(), x.Workspace(), o.Workspace)
+				return fmt.Errorf("%s, %s: a workspace of %d bytes, the limit is %d", c.name, r.Key(), x.Workspace(), o.Workspace)
 			}
 		}
 		if err := d.Close(); err != nil {
@@ -179,140 +192,94 @@ func main() {
 	compare := flag.Bool("compare", false, "compare the lines that are made with those of the table")
 	update := flag.Bool("update", false, "leave what the table says of other graphs and cards")
 	flag.Parse()
-	if err := run(*cards, *models, *precisions, *batches, *table, *compile, *compare, *update); err != nil {
+	j, err := newJob(*cards, *models, *precisions, *batches, *compile)
+	if err == nil {
+		err = run(j, *table, *compare, *update)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "cudnncheck:", err)
 		os.Exit(1)
 	}
 }
 
-func run(cards, models, precisions, batches, table, compile string, compare, update bool) error {
-	if err := lazy.CuDNN.Load(); err != nil {
-		return err
-	}
-	var names []string
+// architectures are the names of all models.
+func architectures() (names []string) {
 	for _, a := range nn.Architectures() {
 		names = append(names, a.Name)
 	}
+	return names
+}
+
+// newJob reads lists with commas.
+func newJob(cards, models, precisions, batches, compile string) (j job, err error) {
+	j = job{cards: strings.Split(cards, ","), models: architectures(), compile: compile}
 	if models != "" {
-		names = strings.Split(models, ",")
+		j.models = strings.Split(models, ",")
 	}
-	var sizes []int
-	for _, b := range strings.Split(batches, ",") {
-		n, err := strconv.Atoi(b)
+	for _, s := range strings.Split(precisions, ",") {
+		p, err := number.ParsePrecision(s)
 		if err != nil {
-			return err
+			return j, err
 		}
-		sizes = append(sizes, n)
+		j.precisions = append(j.precisions, p)
+	}
+	for _, s := range strings.Split(batches, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return j, err
+		}
+		j.batches = append(j.batches, n)
+	}
+	return j, nil
+}
+
+// run makes a table, and compares, updates or writes the one in a file. What is wrong with that shows before the plans are made.
+func run(j job, file string, compare, update bool) error {
+	if err := lazy.CuDNN.Load(); err != nil {
+		return err
 	}
 	fmt.Fprintf(os.Stderr, "cuDNN %s, %s\n", dnn.Version(), lazy.CuDNN.File())
-	rows := map[string]*row{}
-	list := strings.Split(cards, ",")
-	for _, name := range list {
-		c, err := cardOf(name)
-		if err != nil {
+	var known *plantable.Table
+	if compare || update {
+		var err error
+		if known, err = plantable.Read(file); err != nil {
 			return err
 		}
-		for _, precision := range strings.Split(precisions, ",") {
-			p, err := number.ParsePrecision(precision)
-			if err != nil {
+		if update { // nothing yet: whether it may
+			if err := known.Update(&plantable.Table{Version: dnn.Version(), Cards: j.cards}, nil); err != nil {
 				return err
 			}
-			start := time.Now()
-			if err := check(rows, c, p, names, sizes, compile); err != nil {
-				return err
-			}
-			fmt.Fprintf(os.Stderr, "%s, %v: %.1f s\n", name, p, time.Since(start).Seconds())
 		}
 	}
-	if compare {
-		return compared(rows, list, table)
-	}
-	if update {
-		known, columns, err := read(table)
-		if err != nil {
-			return err
-		}
-		for key, old := range known {
-			r, ok := rows[key]
-			if !ok {
-				rows[key] = old
-				continue
-			}
-			for _, c := range columns {
-				r.cells[c] = cmp.Or(r.cells[c], old.cells[c])
-			}
-			r.models = old.models
-		}
-		list = columns
-	}
-	text := fmt.Sprintf("# cuDNN %s\nprecision\tgraph\tconvolution\t%s\tmodels\n", dnn.Version(), strings.Join(list, "\t"))
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		r := rows[key]
-		text += key
-		for _, c := range list {
-			text += "\t" + cmp.Or(r.cells[c], "-")
-		}
-		text += "\t" + strings.Join(r.models, " ") + "\n"
-	}
-	if table == "" {
-		_, err := io.WriteString(os.Stdout, text)
-		return err
-	}
-	return os.WriteFile(table, []byte(text), 0o644)
-}
-
-// read gives the rows of a table, by their keys, and its cards.
-func read(table string) (rows map[string]*row, cards []string, err error) {
-	b, err := os.ReadFile(table)
-	if err != nil {
-		return nil, nil, err
-	}
-	rows = map[string]*row{}
-	for line := range strings.Lines(string(b)) {
-		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		last := len(fields) - 1
-		switch {
-		case last < 4:
-		case fields[0] == "precision":
-			cards = fields[3:last]
-		case last != 3+len(cards):
-			return nil, nil, fmt.Errorf("%s: a line of %d columns, want %d: %q", table, len(fields), 4+len(cards), line)
-		default:
-			r := &row{precision: fields[0], graph: fields[1], shape: fields[2], models: strings.Fields(fields[last]), cells: map[string]string{}}
-			for i, c := range cards {
-				r.cells[c] = fields[3+i]
-			}
-			rows[r.key()] = r
-		}
-	}
-	return rows, cards, nil
-}
-
-// compared says which rows are not in the table.
-func compared(rows map[string]*row, cards []string, table string) error {
-	known, _, err := read(table)
+	t, err := j.table()
 	if err != nil {
 		return err
 	}
-	cells, bad := 0, 0
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		for _, c := range cards {
-			cells++
-			got, want := cmp.Or(rows[key].cells[c], "-"), ""
-			if r, ok := known[key]; ok {
-				want = r.cells[c]
-			}
-			if counts, listed := strings.CutSuffix(got, " listed"); listed && strings.HasPrefix(want, counts+" ") || got == want {
-				continue
-			} else {
-				bad++
-				fmt.Printf("%s, %s: %q, the table has %q\n", key, c, got, want)
-			}
+	switch {
+	case compare:
+		return compared(known, t, file)
+	case update:
+		if err := known.Update(t, architectures()); err != nil {
+			return err
 		}
+		t = known
 	}
-	if bad > 0 {
-		return fmt.Errorf("%d of %d plans are not as in %s: look at them and run make cudnn-check", bad, cells, table)
+	if file == "" {
+		_, err := io.WriteString(os.Stdout, t.String())
+		return err
 	}
-	fmt.Printf("%d plans are as in %s\n", cells, table)
+	return os.WriteFile(file, []byte(t.String()), 0o644)
+}
+
+// compared says which plans are not in the table.
+func compared(known, t *plantable.Table, file string) error {
+	lines, cells := known.Differences(t)
+	for _, line := range lines {
+		fmt.Println(line)
+	}
+	if len(lines) > 0 {
+		return fmt.Errorf("%d plans are not as in %s, of %d: look at them and run make cudnn-check", len(lines), file, cells)
+	}
+	fmt.Printf("%d plans are as in %s\n", cells, file)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"onlinerna/cuda/internal/plantable"
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
 )
@@ -50,6 +51,9 @@ var noted struct {
 	rows map[string]map[number.Precision]bool
 }
 
+// NVRTC is the version that judges kernels where there is no card, as .ci/run and scripts/cudnn_check.sh fetch it.
+const NVRTC = "13.5"
+
 // Bounds of all kernels, to which package kernels' tests hold them: registers of a thread, and the share of a multiprocessor's threads that
 // run at a time, which hide the latency of memory with loads of 16 bytes in flight.
 const (
@@ -62,35 +66,15 @@ const (
 func judges(row, dir string) (string, error) {
 	switch {
 	case row == Spaces || row == Vectors || strings.HasPrefix(row, ByKernels):
-		return fmt.Sprintf("NVRTC 13.5: at most %d registers, no spills, at least %.0f %% of a multiprocessor's threads", MostRegisters, 100*LeastOccupancy), nil
+		return fmt.Sprintf("NVRTC %s: at most %d registers, no spills, at least %.0f %% of a multiprocessor's threads", NVRTC, MostRegisters, 100*LeastOccupancy), nil
 	case !strings.HasPrefix(row, ByCuDNN) || dir == "":
 		return "", nil
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "cuda", "internal", "cudnncheck", "table.tsv"))
+	t, err := plantable.Read(filepath.Join(dir, "cuda", "internal", "cudnncheck", "table.tsv"))
 	if err != nil {
 		return "", err
 	}
-	var all, planned [2]int // graphs of one operation, and of several
-	version := ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSuffix(line, "\n")
-		if v, ok := strings.CutPrefix(line, "# cuDNN "); ok {
-			version, _, _ = strings.Cut(strings.TrimPrefix(v, " "), "\n")
-		}
-		fields := strings.Split(line, "\t")
-		if len(fields) < 7 || fields[0] == "precision" {
-			continue
-		}
-		several := 0
-		if strings.Contains(fields[1], "+") {
-			several = 1
-		}
-		all[several]++
-		if !slices.ContainsFunc(fields[3:6], func(c string) bool { return !strings.Contains(c, " e") }) {
-			planned[several]++
-		}
-	}
-	return fmt.Sprintf("cuDNN %s plans %d of %d convolutions, and has compiled %d of %d with what is around them", version, planned[0], all[0], planned[1], all[1]), nil
+	return t.Totals(), nil
 }
 
 func note(list *map[string]map[number.Precision]bool, name string, p number.Precision) {

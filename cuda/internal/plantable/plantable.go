@@ -1,0 +1,170 @@
+// Package plantable is the table of what NVIDIA's cuDNN has for the graphs of nets, without a card: cudnncheck writes it, and the README has its
+// totals. Lines are a graph's precision, name and convolution, a cell a card, and the models that have the graph, between tabs.
+package plantable
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Table has rows by their keys.
+type Table struct {
+	Version string   // of cuDNN
+	Cards   []string // the columns
+	Rows    map[string]*Row
+}
+
+// Row is a graph, and what cuDNN has for it on each card.
+type Row struct {
+	Precision, Graph, Shape string
+	Models                  []string
+	Cells                   map[string]string // by card: "38+4 e62 131", or what there is instead of a plan
+}
+
+// Key tells rows apart.
+func (r *Row) Key() string { return strings.Join([]string{r.Precision, r.Graph, r.Shape}, "\t") }
+
+// The first lines' beginnings.
+const (
+	versionLine = "# cuDNN "
+	columns     = "precision\tgraph\tconvolution\t"
+)
+
+// Read reads a table's file.
+func Read(file string) (*Table, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	t, err := Parse(string(b))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+// Parse reads a table.
+func Parse(text string) (*Table, error) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) < 2 || !strings.HasPrefix(lines[0], versionLine) || !strings.HasPrefix(lines[1], columns) {
+		return nil, fmt.Errorf("no table of plans: want lines that begin with %q and %q", versionLine, columns)
+	}
+	t := &Table{Version: strings.TrimPrefix(lines[0], versionLine), Rows: map[string]*Row{}}
+	head := strings.Split(lines[1], "\t")
+	if len(head) < 5 || head[len(head)-1] != "models" {
+		return nil, fmt.Errorf("line 2: %q, want cards and models", lines[1])
+	}
+	t.Cards = head[3 : len(head)-1]
+	for i, line := range lines[2:] {
+		fields := strings.Split(line, "\t")
+		if len(fields) != len(head) {
+			return nil, fmt.Errorf("line %d: %d columns, want %d: %q", i+3, len(fields), len(head), line)
+		}
+		r := &Row{Precision: fields[0], Graph: fields[1], Shape: fields[2], Models: strings.Fields(fields[len(head)-1]), Cells: map[string]string{}}
+		for k, c := range t.Cards {
+			r.Cells[c] = fields[3+k]
+		}
+		t.Rows[r.Key()] = r
+	}
+	return t, nil
+}
+
+// Row is the table's for a graph, which it gets if it has none, with a model that has it.
+func (t *Table) Row(precision, graph, shape, model string) *Row {
+	r := &Row{Precision: precision, Graph: graph, Shape: shape, Cells: map[string]string{}}
+	if old, ok := t.Rows[r.Key()]; ok {
+		r = old
+	}
+	t.Rows[r.Key()] = r
+	if !slices.Contains(r.Models, model) {
+		r.Models = append(r.Models, model)
+	}
+	return r
+}
+
+// Update puts what another table says of its graphs and cards in place of what t says of them; what only t has stays. Both have to be of one
+// cuDNN, and t has to have the other's cards. Models are in the given order.
+func (t *Table) Update(by *Table, order []string) error {
+	if by.Version != t.Version {
+		return fmt.Errorf("the table is of cuDNN %s, and this is %s: make all of it again", t.Version, by.Version)
+	}
+	for _, c := range by.Cards {
+		if !slices.Contains(t.Cards, c) {
+			return fmt.Errorf("the table has no column for %s, only for %s: make all of it again", c, strings.Join(t.Cards, ", "))
+		}
+	}
+	for key, r := range by.Rows {
+		old, ok := t.Rows[key]
+		if !ok {
+			t.Rows[key] = r
+			continue
+		}
+		maps.Copy(old.Cells, r.Cells)
+		for _, m := range r.Models {
+			if !slices.Contains(old.Models, m) {
+				old.Models = append(old.Models, m)
+			}
+		}
+		slices.SortStableFunc(old.Models, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	}
+	return nil
+}
+
+// String is the table's text.
+func (t *Table) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s\n%s%s\tmodels\n", versionLine, t.Version, columns, strings.Join(t.Cards, "\t"))
+	for _, key := range slices.Sorted(maps.Keys(t.Rows)) {
+		r := t.Rows[key]
+		b.WriteString(key)
+		for _, c := range t.Cards {
+			b.WriteString("\t" + r.cell(c))
+		}
+		b.WriteString("\t" + strings.Join(r.Models, " ") + "\n")
+	}
+	return b.String()
+}
+
+func (r *Row) cell(card string) string { return cmp.Or(r.Cells[card], "-") }
+
+// Differences compares what other tables say of their graphs and cards with t. What was only listed there may be a plan in t.
+func (t *Table) Differences(other *Table) (lines []string, cells int) {
+	if other.Version != t.Version {
+		lines = append(lines, fmt.Sprintf("cuDNN %s, the table is of %s", other.Version, t.Version))
+	}
+	for _, key := range slices.Sorted(maps.Keys(other.Rows)) {
+		for _, c := range other.Cards {
+			cells++
+			got, want := other.Rows[key].cell(c), ""
+			if r, ok := t.Rows[key]; ok {
+				want = r.Cells[c]
+			}
+			counts, listed := strings.CutSuffix(got, " listed")
+			if got != want && !(listed && strings.HasPrefix(want, counts+" ")) {
+				lines = append(lines, fmt.Sprintf("%s, %s: %q, the table has %q", key, c, got, want))
+			}
+		}
+	}
+	return lines, cells
+}
+
+// Totals is how many graphs have plans on all cards, in words: of a convolution alone, and with what is around it.
+func (t *Table) Totals() string {
+	var all, planned [2]int
+	for _, r := range t.Rows {
+		several := 0
+		if strings.Contains(r.Graph, "+") {
+			several = 1
+		}
+		all[several]++
+		if !slices.ContainsFunc(t.Cards, func(c string) bool { return !strings.Contains(r.Cells[c], " e") }) {
+			planned[several]++
+		}
+	}
+	return fmt.Sprintf("cuDNN %s plans %d of %d convolutions, and has compiled %d of %d with what is around them",
+		t.Version, planned[0], all[0], planned[1], all[1])
+}
