@@ -94,6 +94,12 @@ func TestDataCommands(t *testing.T) {
 	if err := json.Unmarshal(b, &r); err != nil || r.Images != 10 || len(r.Unreadable) != 1 || !strings.HasSuffix(r.Unreadable[0].Name, "bad.jpg") {
 		t.Errorf("report %+v, %v", r, err)
 	}
+	if out := command(1, "check", in, "--decode-memory", "1kB"); !strings.Contains(out, "cannot be read: 10") || !strings.Contains(out, "more than the 0.00075 MB") {
+		t.Error(out)
+	}
+	if out := command(1, "pack", in, packed+"2", "--decode-memory", "1kB"); !strings.Contains(out, "none of the ") || !strings.Contains(out, "more than the 0.00075 MB") {
+		t.Error(out)
+	}
 	command(1, "pack", in, packed)
 	command(2, "pack", in)
 	command(2, "pack", in, raw+"2", "--raw", "24", "--size", "3")

@@ -21,3 +21,14 @@ func TestWrap(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestNumbers(t *testing.T) {
+	for _, c := range [][2]string{
+		{Count(0, "step"), "0 steps"}, {Count(1, "step"), "1 step"}, {Count(2, "step"), "2 steps"},
+		{Thousands(0), "0"}, {Thousands(999), "999"}, {Thousands(1000), "1,000"}, {Thousands(25557032), "25,557,032"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%q, want %q", c[0], c[1])
+		}
+	}
+}
