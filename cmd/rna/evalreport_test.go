@@ -62,6 +62,9 @@ func TestEvalReport(t *testing.T) {
 	if size, err := png.DecodeConfig(f); err != nil || size.Width != 3*28+2*2 || size.Height != 2*28+2 {
 		t.Errorf("a sheet of %d×%d, %v", size.Width, size.Height, err)
 	}
+	if out := mustRun(t, "eval", "--weights", filepath.Join(dir, "run", "final.safetensors"), "--val-split", "0.01"); !strings.Contains(out, "on 40 images: ") {
+		t.Errorf("the part of a validation split: %s", out)
+	}
 	for arg, want := range map[string]string{"--worst=x.jpg": "is a PNG", "--worst-count=0": "want 1 to 10000", "--confusion=x.gif": "x.gif"} {
 		if status, _, err := runRNA(t, "eval", "--weights", "x", arg); status != 2 || !strings.Contains(err, want) {
 			t.Errorf("%s: status %d, %q", arg, status, err)
