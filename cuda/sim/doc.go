@@ -32,4 +32,5 @@
 //	RNA_SIM_CLOCK    1: events tell the time that work takes by definition, which is the same in each run, not the clock's
 //	RNA_SIM_FAULT    a plan of faults, see [Fault]
 //	RNA_SIM_CXX      the compiler of kernels, g++
+//	RNA_SIM_KEPT     a folder that keeps compiled kernels, for other processes with the same sources
 package sim

@@ -152,12 +152,50 @@ bool compile(const std::string &folder, const std::vector<std::string> &options)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// image is a shared object as the driver takes it.
+std::string image(const std::string &object) {
+	SimHeader h{};
+	memcpy(h.magic, simMagic, sizeof h.magic);
+	h.identity = simIdentity();
+	h.bytes = object.size();
+	return std::string((const char *)&h, sizeof h) + object;
+}
+
+// kept is the file for what g++ makes of these words in the folder RNA_SIM_KEPT, or empty where there is none.
+std::string kept(nvrtcProgram p, const std::string &text, const std::vector<std::string> &options) {
+	const char *folder = getenv("RNA_SIM_KEPT"), *chosen = getenv("RNA_SIM_CXX");
+	if (!folder || !*folder) return "";
+	std::vector<std::string> words = {chosen ? chosen : "", std::to_string(simIdentity()), text};
+	words.insert(words.end(), options.begin(), options.end());
+	for (auto &[name, header] : p->headers) words.insert(words.end(), {name, header});
+	unsigned __int128 h = ((unsigned __int128)0x6c62272e07bb0142 << 64) | 0x62b821756295c58d;  // FNV-1a
+	const unsigned __int128 prime = ((unsigned __int128)1 << 88) | 0x13b;
+	for (const std::string &w : words)
+		for (size_t i = 0; i <= w.size(); i++) h = (h ^ (unsigned char)w.c_str()[i]) * prime;
+	char name[40];
+	snprintf(name, sizeof name, "/%016llx%016llx", (unsigned long long)(h >> 64), (unsigned long long)h);
+	return folder + std::string(name);
+}
+
+// keep writes a file that appears whole or not at all.
+void keep(const std::string &path, const std::string &object) {
+	std::string part = path + "." + std::to_string(getpid());
+	if (!writeFile(part, object) || rename(part.c_str(), path.c_str())) unlink(part.c_str());
+}
+
 nvrtcResult build(nvrtcProgram p, const std::vector<std::string> &options) {
 	std::vector<std::string> names = kernels(p->source);
 	std::string before = ahead().empty() ? std::string("#define SIM_SOURCE\n#line 1 \"device.h\"\n") + simDeviceText() : "#include \"sim.h\"";
 	std::string text = before + "\n#line 1 \"" + p->name + "\"\n" + p->source + "\nSIM_KERNELS(";
 	for (size_t i = 0; i < names.size(); i++) text += (i ? ", SIM_KERNEL(" : "SIM_KERNEL(") + names[i] + ")";
 	text += ")\n";
+	std::string path = kept(p, text, options);
+	std::string object = path.empty() ? "" : readFile(path);
+	if (!object.empty()) {
+		p->log.clear();
+		p->image = image(object);
+		return NVRTC_SUCCESS;
+	}
 	const char *tmp = getenv("TMPDIR");
 	std::string folder = std::string(tmp && *tmp ? tmp : P_tmpdir) + "/onlinerna-sim-XXXXXX";
 	if (!mkdtemp(folder.data())) return NVRTC_ERROR_INTERNAL_ERROR;
@@ -176,12 +214,9 @@ nvrtcResult build(nvrtcProgram p, const std::vector<std::string> &options) {
 		p->log = readFile(folder + "/log");
 	}
 	if (result == NVRTC_SUCCESS) {
-		std::string object = readFile(folder + "/kernels.so");
-		SimHeader h{};
-		memcpy(h.magic, simMagic, sizeof h.magic);
-		h.identity = simIdentity();
-		h.bytes = object.size();
-		p->image = std::string((const char *)&h, sizeof h) + object;
+		object = readFile(folder + "/kernels.so");
+		p->image = image(object);
+		if (!path.empty()) keep(path, object);
 	}
 	for (const std::string &name : left) unlink((folder + "/" + name).c_str());
 	rmdir(folder.c_str());
