@@ -14,7 +14,8 @@ import (
 type columns struct {
 	isa
 	column, at reg.GPVirtual // bytes to the columns in hand: from the first, and from the first of the first row
-	next       reg.GPVirtual // bytes to the same columns as many rows further down: what the next call is to read
+	next       reg.GPVirtual // bytes to what is to be fetched by then
+	ahead      int           // and as many more
 	base       map[string]reg.Register
 	sums       map[string][][2]reg.VecVirtual
 
@@ -29,7 +30,7 @@ func (k *columns) mem(name string) Mem {
 func (k *columns) in(name string) reg.VecVirtual {
 	m := k.mem(name)
 	if k.mask == nil && m.Disp%line == 0 {
-		PREFETCHT0(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp})
+		PREFETCHT0(Mem{Base: m.Base, Index: k.next, Scale: 1, Disp: m.Disp + k.ahead})
 	}
 	return k.Load(m, k.mask)
 }
@@ -50,11 +51,29 @@ func (k *columns) multiply(to string, a, b [2]reg.VecVirtual) {
 	}
 }
 
-// columns generates a kernel with the given sums, matrices and, if not empty, a row beside them. vectors is how
-// many are in hand.
-func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k *columns, row reg.VecVirtual)) {
-	k := &columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
-	totals, names := strings.Fields(sums), strings.Fields(matrices)
+// total is half of the sums of the vector in hand.
+func (k *columns) total(name string, i int) Mem {
+	return Mem{Base: k.base[name], Index: k.column, Scale: 2, Disp: (2*k.unit + i) * k.Bytes()}
+}
+
+func (k *columns) fetch(name string) {
+	for i := range 2 {
+		sum := k.Vector()
+		VMOVUPD(k.total(name, i), sum)
+		k.sums[name][k.unit][i] = sum
+	}
+}
+
+func (k *columns) leave(name string) {
+	for i, sum := range k.sums[name][k.unit] {
+		VMOVUPD(sum, k.total(name, i))
+	}
+}
+
+// open begins a kernel with the given sums, matrices and, if not empty, a row beside them, and loads where they are.
+func (s isa) open(name, sums, matrices, row string) (k *columns, totals, names []string) {
+	k = &columns{isa: s, base: make(map[string]reg.Register), sums: make(map[string][][2]reg.VecVirtual)}
+	totals, names = strings.Fields(sums), strings.Fields(matrices)
 	slices := names
 	if row != "" {
 		slices = append(slices[:len(slices):len(slices)], row)
@@ -65,23 +84,24 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 	for _, n := range append(totals, slices...) {
 		k.base[n] = Load(Param(n).Base(), GP64())
 	}
+	return k, totals, names
+}
+
+// columns generates a kernel with the given sums, matrices and, if not empty, a row beside them. vectors is how
+// many are in hand.
+func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k *columns, row reg.VecVirtual)) {
+	k, totals, _ := s.open(name, sums, matrices, row)
 	n, stride := Load(Param("width"), GP64()), Load(Param("stride"), GP64())
 	SHLQ(Imm(2), stride)
-	k.column, k.at, k.next = GP64(), GP64(), GP64()
+	k.column, k.at, k.next = GP64(), GP64(), GP64() // next: the same columns as many rows further down
 	XORQ(k.column, k.column)
 	left := GP64()
 
 	block := func(label string, vectors int) {
-		half := func(name string, unit, i int) Mem {
-			return Mem{Base: k.base[name], Index: k.column, Scale: 2, Disp: (2*unit + i) * s.Bytes()}
-		}
 		for _, t := range totals {
 			k.sums[t] = make([][2]reg.VecVirtual, vectors)
-			for unit := range k.sums[t] {
-				for i := range 2 {
-					k.sums[t][unit][i] = s.Vector()
-					VMOVUPD(half(t, unit, i), k.sums[t][unit][i])
-				}
+			for k.unit = range vectors {
+				k.fetch(t)
 			}
 		}
 		MOVQ(k.column, k.at)
@@ -104,10 +124,8 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 		DECQ(left)
 		JNZ(LabelRef(label))
 		for _, t := range totals {
-			for unit, halves := range k.sums[t] {
-				for i, sum := range halves {
-					VMOVUPD(sum, half(t, unit, i))
-				}
+			for k.unit = range vectors {
+				k.leave(t)
 			}
 		}
 		ADDQ(U32(uint32(vectors*s.Bytes())), k.column)
@@ -130,17 +148,79 @@ func (s isa) columns(name, sums, matrices, row string, vectors int, body func(k 
 	RET()
 }
 
-func sums(s isa) {
-	// Four vectors are a row of 64 channels, so that memory is read in its order. AVX2 has too few registers.
-	wide, narrow := 4, 4
-	if !s.Masks {
-		wide, narrow = 2, 1
-	}
-	for _, g := range columnSums[reg.VecVirtual, [2]reg.VecVirtual]() {
-		vectors := wide
-		if g.many {
-			vectors = narrow
+// rowwiseAhead is how many bytes before they are needed matrices are fetched.
+const rowwiseAhead = 512
+
+// rowwise generates such a kernel that takes row by row and keeps the sums in memory. Where the columns in hand would be
+// less than a line of cache, and there are several matrices, lines of rows that lie a power of two apart would be gone before
+// their other columns are read.
+func (s isa) rowwise(name, sums, matrices, row string, body func(k *columns, row reg.VecVirtual)) {
+	k, totals, names := s.open(name, sums, matrices, row)
+	stride, left := Load(Param("stride"), GP64()), Load(Param("rows"), GP64())
+	SHLQ(Imm(2), stride)
+	n, width := GP64(), Load(Param("width"), GP64())
+	k.column = GP64()
+	k.at, k.next, k.ahead = k.column, k.column, rowwiseAhead
+
+	Label("row")
+	XORQ(k.column, k.column)
+	MOVQ(width, n)
+	vector := func() {
+		for _, t := range totals {
+			k.sums[t] = make([][2]reg.VecVirtual, k.unit+1)
+			k.fetch(t)
 		}
-		s.columns(g.name, g.sums, g.matrices, g.row, vectors, func(k *columns, row reg.VecVirtual) { g.body(k, row) })
+		var side reg.VecVirtual
+		if row != "" {
+			side = k.Load(k.mem(row), k.mask)
+		}
+		body(k, side)
+		for _, t := range totals {
+			k.leave(t)
+		}
+	}
+	next := func(vectors int) {
+		ADDQ(U32(uint32(vectors*s.Bytes())), k.column)
+		SUBQ(Imm(uint64(vectors*s.Lanes)), n)
+	}
+	const unroll = 2
+	SUBQ(Imm(uint64(unroll*s.Lanes)), n)
+	JL(LabelRef("rest"))
+	Label("whole")
+	for k.unit = range unroll {
+		vector()
+	}
+	next(unroll)
+	JGE(LabelRef("whole"))
+	Label("rest")
+	k.unit = 0
+	ADDQ(Imm(uint64(unroll*s.Lanes)), n)
+	JLE(LabelRef("done"))
+	Label("part")
+	k.mask = s.First(n)
+	vector()
+	next(1)
+	JG(LabelRef("part"))
+	Label("done")
+	for _, m := range names {
+		ADDQ(stride, k.base[m])
+	}
+	DECQ(left)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+func sums(s isa) {
+	for _, g := range columnSums[reg.VecVirtual, [2]reg.VecVirtual]() {
+		body := func(k *columns, row reg.VecVirtual) { g.body(k, row) }
+		switch {
+		case s.Masks: // four vectors are a row of 64 channels, so that memory is read in its order
+			s.columns(g.name, g.sums, g.matrices, g.row, 4, body)
+		case g.many: // there are too few registers for a line of cache
+			s.rowwise(g.name, g.sums, g.matrices, g.row, body)
+		default:
+			s.columns(g.name, g.sums, g.matrices, g.row, 2, body)
+		}
 	}
 }
