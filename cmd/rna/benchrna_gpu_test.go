@@ -14,7 +14,6 @@ import (
 func TestBenchRNAOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	file := filepath.Join(dir, "rna.csv")
 	out := mustRun(t, "bench", "rna", "--model", "lenet", "--device", "cuda", "--batch", "2", "--steps", "1", "--repeats", "1", "--window", "2,4", "--csv", file)
 	for _, want := range []string{"forward + backward of lenet on cuda, batch 2", "\ncpu: ", "\ncuda:0: ", "cuda:0, online, weights on the host"} {

@@ -21,7 +21,6 @@ func needSim(t *testing.T, mib int) {
 	if !sim.Active() {
 		t.Skip("the stand-in's memory and faults are set, not a card's")
 	}
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), "cache"))
 	t.Setenv("RNA_SIM_MEMORY", strconv.Itoa(mib<<20))
 	t.Setenv("RNA_CUDA_MEMORY", "exact") // a card has room for allocations to be rounded up
 }

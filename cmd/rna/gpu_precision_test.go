@@ -24,7 +24,6 @@ import (
 func TestPrecisionOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	args := []string{"train", "--epochs", "1", "--limit-batches", "3", "--limit-val", "1", "--batch", "16", "--rna", "off"}
 	var want []float64
 	for _, p := range []string{"float32", "", "float16"} {
@@ -105,7 +104,7 @@ func (h *stopAfter) AfterStep(s *train.State) error {
 func TestFloat16OnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
-	cache := t.TempDir()
+	cache := filepath.Join(kernelCache(), "onlinerna", "cuda")
 	open := func() device.LossScaler {
 		t.Helper()
 		d, err := cuda.OpenNet(0, cuda.NetOptions{Precision: cuda.Float16, Deterministic: true, Context: cuda.Options{KernelCache: cache}})

@@ -24,7 +24,7 @@ import (
 	"onlinerna/train/bench"
 )
 
-// needGPUs skips a test for so many GPUs where there is no stand-in, which then has as many, and which keeps its kernels for all such tests.
+// needGPUs skips a test for so many GPUs where there is no stand-in, which then has as many.
 func needGPUs(t *testing.T, n int) {
 	t.Helper()
 	needGPU(t)
@@ -35,19 +35,8 @@ func needGPUs(t *testing.T, n int) {
 		t.Setenv(lazy.SearchVariable, f)
 	}
 	t.Setenv("RNA_SIM_DEVICES", fmt.Sprint(n))
-	t.Setenv("XDG_CACHE_HOME", ranksCache())
 	t.Setenv(rankVar, "1")
 }
-
-// ranksCache is where the tests of ranks keep kernels.
-var ranksCache = sync.OnceValue(func() string {
-	dir, err := os.MkdirTemp("", "rna-kernels-")
-	if err != nil {
-		panic(err)
-	}
-	atEnd = func() { os.RemoveAll(dir) }
-	return dir
-})
 
 // onGPUs starts rna on GPUs of the stand-in.
 func onGPUs(t *testing.T, env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {

@@ -30,7 +30,6 @@ func TestDevicePropertiesOnGPU(t *testing.T) {
 func TestBenchTrafficOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	file, table := filepath.Join(dir, "traffic.json"), filepath.Join(dir, "traffic.csv")
 	out := mustRun(t, "bench", "traffic", "--model", "lenet", "--batch", "4", "--device", "cuda", "--layers", "--json", file, "--csv", table)
 	text, err := os.ReadFile(file)

@@ -10,12 +10,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"onlinerna/cuda"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/sim"
 )
+
+// kernelsVar tells processes that a test starts of its kernelCache.
+const kernelsVar = "RNA_TEST_KERNELS"
+
+// kernelCache is the user's cache of all tests on GPUs: what one has compiled serves the others.
+var kernelCache = sync.OnceValue(func() string {
+	dir := os.Getenv(kernelsVar)
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "rna-kernels-"); err != nil {
+			panic(err)
+		}
+		os.Setenv(kernelsVar, dir)
+		atEnd = func() { os.RemoveAll(dir) }
+	}
+	return dir
+})
 
 // needGPU skips a test where there are neither a GPU nor the stand-in, or fails it with ONLINERNA_GPU=require in the environment.
 func needGPU(t *testing.T) {
@@ -35,6 +53,7 @@ func needGPU(t *testing.T) {
 			t.Skipf("no GPU and no stand-in for one; \"make sim\" builds it: %v", err)
 		}
 	}
+	t.Setenv("XDG_CACHE_HOME", kernelCache())
 }
 
 // losses are those of the steps and epochs of a run.
@@ -68,7 +87,6 @@ func losses(t *testing.T, dir string) (all []float64) {
 func TestTrainOnGPU(t *testing.T) {
 	needGPU(t)
 	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	products := func() uint64 { return sim.Calls("rna_products") }
 	before := products()
 	runs := map[string][]float64{}
@@ -157,7 +175,6 @@ func TestFaultOfTraining(t *testing.T) {
 		t.Skip("faults need the stand-in")
 	}
 	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	sim.Alone(t, dir, func(dir string) {
 		if err := sim.Fault("cudnnBackendExecute@6=719,later"); err != nil {
 			t.Fatal(err)
@@ -177,7 +194,6 @@ func TestFaultOfReplayedStep(t *testing.T) {
 		t.Skip("faults need the stand-in")
 	}
 	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	run := func(out string) []string {
 		return []string{"train", "--device", "cuda", "--epochs", "2", "--limit-batches", "8", "--limit-val", "1", "--batch", "8", "--rna", "off", "--deterministic", "--out", out}
 	}
