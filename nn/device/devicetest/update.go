@@ -76,6 +76,9 @@ func updateCases(n int) []updateCase {
 	}
 	for i := range list {
 		list[i].steps = 3
+		if n > 5000 {
+			list[i].steps = 2
+		}
 		if list[i].zeroFrom == 0 {
 			list[i].zeroFrom = n
 		}
