@@ -37,12 +37,16 @@ func gradients(t *testing.T, o Options, low bool) (all [][]float64, bytes int) {
 // Training that makes values again has the bits of training that keeps them where the device is deterministic; else it is as exact.
 func TestLowMemory(t *testing.T) {
 	gputest.NeedDNN(t)
+	var exact [][]float64
 	for _, o := range []Options{
 		{Precision: number.Float32, Deterministic: true}, {Precision: number.BFloat16, Deterministic: true},
 		{Precision: number.BFloat16, Fuse: FuseAlways},
 	} {
 		kept, most := gradients(t, o, false)
 		again, least := gradients(t, o, true)
+		if exact == nil {
+			exact = kept // the first are those in float32
+		}
 		if float64(least) > .95*float64(most) {
 			t.Errorf("%v: an arena of %d bytes, of %d without LowMemory", o.Precision, least, most)
 		}
@@ -50,8 +54,8 @@ func TestLowMemory(t *testing.T) {
 			if o.Deterministic && !slices.Equal(again[i], kept[i]) {
 				t.Errorf("%v, %s: other bits with LowMemory, off by %.2g", o.Precision, name, offBy(again[i], kept[i]))
 			}
-			if off := offBy(again[i], kept[i]); !(off < .1) {
-				t.Errorf("%v, %s: off by %.2g with LowMemory", o.Precision, name, off)
+			if one, two := offBy(again[i], exact[i]), offBy(kept[i], exact[i]); !(one <= 1.5*two+1e-3) || !(one < .3) {
+				t.Errorf("%v, %s: off by %.2g with LowMemory, by %.2g without", o.Precision, name, one, two)
 			}
 		}
 	}
