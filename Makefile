@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, bench-pytorch, bench-loader, onnx-check, arm64-check, mca-arm64 and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, asan, race, bench-pytorch, bench-loader, onnx-check, arm64-check, mca-arm64 and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -15,7 +15,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint race soak fuzz-short rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check asan generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint race soak fuzz-short rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -113,6 +113,14 @@ mca-arm64: ## how fast the inner loops of arm64's kernels are on some cores, by 
 # Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
+
+asan: gpu-check ## run the GPU code's tests on a stand-in, and on kernels, with AddressSanitizer and UBSan; needs g++; minutes
+	$(MAKE) --no-print-directory -C cuda/sim/src all OUT=$(CURDIR)/bin/sim-asan SANITIZE=address,undefined
+	gunzip -f $(GPU_CHECK)/*.gz
+	set -e; for test in $(GPU_CHECK)/*.test; do \
+		ONLINERNA_GPU=require RNA_CUDA_LIBS=$(CURDIR)/bin/sim-asan ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$(g++ -print-file-name=libasan.so) \
+			$$test -test.skip '^TestNetGolden$$|^TestObserve$$'; \
+	done
 
 race: ## run all tests under the race detector; needs gcc; builds Gorgonia for it: minutes
 	CGO_ENABLED=1 go test -race -short ./...

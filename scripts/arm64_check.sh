@@ -2,19 +2,17 @@
 # Builds for arm64 and runs the tests of its kernels, and of what is made of them, under qemu-user. Needs Go and apt-get.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export CGO_ENABLED=0 GOARCH=arm64
+export CGO_ENABLED=0 GOOS=linux GOARCH=arm64
 
 if ! command -v qemu-aarch64 >/dev/null; then
 	sudo=""
 	[ "$(id -u)" = 0 ] || sudo=sudo
 	$sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq qemu-user
 fi
-export GOOS=darwin
-go vet ./internal/... ./nn/device/cpu/... ./rna/...
-export GOOS=linux
 go vet ./internal/... ./nn/device/cpu/... ./rna/...
 
 check() { go test -short -exec qemu-aarch64 "$@"; }
+GOOS=darwin go vet ./internal/parallel
 check ./internal/level ./internal/parallel ./nn/device/cpu/internal/... ./rna/kernel ./rna/convex/internal/kern
 check -run '^(TestDevice|TestWorkersGiveEqualBits|TestGroupsEqualSingleSteps|TestGradInputGroups|TestEvaluationGroups|TestExpressionGroups|TestMaxPoolGradBehindReLU|TestNaNIsNotHidden|TestWinogradIsExact|TestWinogradErrors)$' ./nn/device/cpu
 check -run '^(TestGram|TestGramRow|TestCopies|TestRing|TestModesAgree|TestCombination|TestAcceleratorIsTheLoop|TestAndersonByHand)$' ./rna
