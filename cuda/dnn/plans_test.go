@@ -205,15 +205,13 @@ func TestSums(t *testing.T) {
 
 // Each plan that is tried on the card is told with its time, also where an algorithm takes over.
 func TestTried(t *testing.T) {
-	gputest.NeedDNN(t)
-	c := gputest.Open(t)
-	d, err := New(c.Stream())
-	check(t, err)
-	t.Cleanup(func() { check(t, d.Close()) })
+	needDNN(t)
+	c := openWith(t, driver.Options{KernelCache: t.TempDir()}) // what is kept is not tried again
+	d := newDNN(t, c)
 	var lines []string
 	o := Options{Precision: number.BFloat16, Measure: true, Workspace: 1 << 20, Tried: func(t Tried) { lines = append(lines, t.String()) }}
 	s := Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
-	_, err = settled(t, c, d, s, o)
+	_, err := settled(t, c, d, s, o)
 	check(t, err)
 	for _, line := range lines {
 		cells := strings.Split(line, "\t")
