@@ -22,8 +22,8 @@ type Budget struct {
 // leastBudget is enough for photographs of 50 megapixels.
 const leastBudget = 320 << 20
 
-// errTooLarge is the cause of an error of an image for which all of a budget is too little.
-var errTooLarge = errors.New("where there is the option --decode-memory, it gives more")
+// ErrTooLarge is the cause of an error of an image for which all of a [Budget] is too little.
+var ErrTooLarge = errors.New("where there is the option --decode-memory, it gives more")
 
 // NewBudget is a budget of so many bytes for this process. For 0 it is its part of a quarter of what is free, by the limits of control groups, too, of
 // which so many processes share the machine: 320 MiB at least, which is enough for usual photographs; where nobody says what is free, of 2 GiB.
@@ -49,7 +49,7 @@ var freeQuarter = sync.OnceValue(func() int64 {
 // claim waits for a share, which goes back by release.
 func (b *Budget) claim(bytes int64) error {
 	if most := b.bytes - b.bytes/4; bytes > most {
-		return fmt.Errorf("decoding it takes %s by the size that it declares, more than the %s that it may take of %s: %w", format.Bytes(bytes), format.Bytes(most), format.Bytes(b.bytes), errTooLarge)
+		return fmt.Errorf("decoding it takes %s by the size that it declares, more than the %s that it may take of %s: %w", format.Bytes(bytes), format.Bytes(most), format.Bytes(b.bytes), ErrTooLarge)
 	}
 	return b.free.Acquire(context.Background(), bytes) // who has a share waits for nobody
 }

@@ -87,7 +87,7 @@ func isGlyphs(ds Dataset) bool {
 const smallBudget = 4 << 20
 
 // smallSide is the side of the images of ds if all that it looks at are small, square and equal,
-// else 0. It passes over images that cannot be read.
+// else 0. It passes over images that cannot be read; one that declares a large size is not small, whole or not.
 func smallSide(ds Dataset) (int, error) {
 	const looks, tries = 8, 64
 	s := NewScratch(NewBudget(smallBudget, 1), 1)
@@ -99,7 +99,7 @@ func smallSide(ds Dataset) (int, error) {
 			break
 		}
 		img, err := ds.Read(k*(ds.Len()/min(tries, ds.Len())), nil, s) // spread over the set
-		if errors.Is(err, errTooLarge) {
+		if errors.Is(err, ErrTooLarge) {
 			return 0, nil
 		}
 		if err != nil {

@@ -142,6 +142,9 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 			if err := f.behind(nil); err != nil {
 				return err
 			}
+			if f.stop || f.ctx.Err() != nil { // as heard in the steps behind
+				return errStop
+			}
 			return c.Ranks.Together(f.written())
 		}
 		if f.done < f.train.Steps() && f.dueAfter(f.steps) {

@@ -97,9 +97,10 @@ func TestDataCommands(t *testing.T) {
 	if out := command(1, "check", in, "--decode-memory", "1kB"); !strings.Contains(out, "cannot be read: 10") || !strings.Contains(out, "more than the 0.00075 MB") {
 		t.Error(out)
 	}
-	if out := command(1, "pack", in, packed+"2", "--decode-memory", "1kB"); !strings.Contains(out, "none of the ") || !strings.Contains(out, "more than the 0.00075 MB") {
+	if out := command(1, "pack", in, packed+"2", "--decode-memory", "1kB"); !strings.Contains(out, ".jpg: decoding it takes ") || !strings.Contains(out, "more than the 0.00075 MB") {
 		t.Error(out)
 	}
+	command(0, "pack", in, packed+"2")
 	command(1, "pack", in, packed)
 	command(2, "pack", in)
 	command(2, "pack", in, raw+"2", "--raw", "24", "--size", "3")

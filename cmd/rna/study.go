@@ -105,6 +105,7 @@ func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group
 		return nil, err
 	}
 	run.Log = progress.log
+	f.observe(run, progress, out)
 	announce(out, run, dev.Name())
 	err = run.Train(cmd.Context())
 	progress.done()

@@ -299,16 +299,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if e := run.Config.EMA; e > 0 && e < 1 {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
-	run.Profile = f.profile
-	run.Profiled = func(p *profile.Profile, trace string) {
-		progress.done()
-		fmt.Fprintln(out)
-		p.WriteTable(out)
-		if trace != "" {
-			fmt.Fprintf(out, "Trace for chrome://tracing or ui.perfetto.dev: %s\n", trace)
-		}
-		fmt.Fprintln(out)
-	}
+	f.observe(run, progress, out)
 	announce(out, run, dev.Name())
 	defer f.deadline(cmd.Context(), run.Config.Out, bar)()
 	err = run.Train(cmd.Context())
@@ -349,6 +340,20 @@ func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) fu
 		}
 	}()
 	return sync.OnceFunc(func() { close(done) })
+}
+
+// observe has the run profile what --profile says, and show it.
+func (f *trainFlags) observe(run *train.Run, progress *progress, out io.Writer) {
+	run.Profile = f.profile
+	run.Profiled = func(p *profile.Profile, trace string) {
+		progress.done()
+		fmt.Fprintln(out)
+		p.WriteTable(out)
+		if trace != "" {
+			fmt.Fprintf(out, "Trace for chrome://tracing or ui.perfetto.dev: %s\n", trace)
+		}
+		fmt.Fprintln(out)
+	}
 }
 
 func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Group, hook train.Hook) (*train.Run, error) {

@@ -74,7 +74,7 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 		if err == nil || !errors.Is(err, ErrNoPlan) {
 			return err
 		}
-		if err := errors.Join(v.plans.Close(), v.instead(workspace)); err != nil {
+		if err := v.instead(workspace); err != nil {
 			return err
 		}
 	}
@@ -136,18 +136,23 @@ func (v *Convolution) measure(spans [4]driver.Span) error {
 	return v.take(best, slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > workspace.Bytes() }))
 }
 
-// instead takes an algorithm in place of plans.
-func (v *Convolution) instead(workspace driver.Span) (err error) {
-	v.plans = nil
+// instead takes an algorithm in place of plans, which stay where it had too little memory: the next Settle tries again.
+func (v *Convolution) instead(workspace driver.Span) error {
 	o := v.o
 	o.Workspace = workspace.Bytes()
-	if err := v.legacy(o); err != nil {
+	err := v.legacy(o)
+	if err == nil && v.workspace > workspace.Bytes() {
+		if v.own, err = v.d.c.Alloc(v.workspace); err != nil {
+			err = errors.Join(err, v.Resource.Close())
+			v.Resource = nil
+		}
+	}
+	if errors.Is(err, driver.ErrOutOfMemory) {
 		return err
 	}
-	if v.workspace > workspace.Bytes() {
-		v.own, err = v.d.c.Alloc(v.workspace)
-	}
-	return err
+	plans := v.plans
+	v.plans = nil
+	return errors.Join(err, plans.Close())
 }
 
 // time is the shortest of a few runs of an algorithm, behind one that does not count.

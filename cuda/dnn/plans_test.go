@@ -273,6 +273,28 @@ func TestFaultOfMemory(t *testing.T) {
 	}
 }
 
+// Where no plan runs and there is no memory for an algorithm, the next Settle takes it.
+func TestFaultOfMemoryInstead(t *testing.T) {
+	fault(t, "")
+	t.Setenv("RNA_SIM_GRAPH", "1")
+	c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
+	v, err := newDNN(t, c).NewConvolution(Forward, blur, Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 20})
+	check(t, err)
+	defer func() { check(t, v.Close()) }()
+	b := v.Operands()
+	x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), alloc(t, c, max(v.Workspace(), 1)).All()
+	check(t, sim.Fault("cudnnBackendExecute@0=5000;cudnnCreateTensorDescriptor@1=4004"))
+	defer sim.Fault("")
+	if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Fatalf("%v, want driver.ErrOutOfMemory", err)
+	}
+	check(t, v.Settle(x, w, y, m))
+	if v.Plans() != nil {
+		t.Error("a plan runs")
+	}
+	check(t, v.Run(x, w, y, m))
+}
+
 // One plan that had no memory gives way to the next where they are measured, and that choice is not kept: another run may have more.
 func TestFaultOfMemoryMeasured(t *testing.T) {
 	fault(t, "")
@@ -288,6 +310,11 @@ func TestFaultOfMemoryMeasured(t *testing.T) {
 		check(t, err)
 		if kept, err := filepath.Glob(filepath.Join(folder, "*-*.json")); err != nil || len(kept) > 0 {
 			t.Errorf("%s: kept %q, %v", plan, kept, err)
+		}
+		_, err = settled(t, c, newDNN(t, c), blur, Options{Measure: true, Precision: number.BFloat16})
+		check(t, err)
+		if kept, err := filepath.Glob(filepath.Join(folder, "*-*.json")); err != nil || len(kept) != 1 {
+			t.Errorf("with memory for all %q is kept, %v", kept, err)
 		}
 	}
 }

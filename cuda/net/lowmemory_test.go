@@ -54,7 +54,7 @@ func TestLowMemory(t *testing.T) {
 			if o.Deterministic && !slices.Equal(again[i], kept[i]) {
 				t.Errorf("%v, %s: other bits with LowMemory, off by %.2g", o.Precision, name, offBy(again[i], kept[i]))
 			}
-			if one, two := offBy(again[i], exact[i]), offBy(kept[i], exact[i]); !(one <= 1.5*two+1e-3) || !(one < .3) {
+			if one, two := offBy(again[i], exact[i]), offBy(kept[i], exact[i]); !(one <= 1.5*two+0x1p-8) || !(one < .3) {
 				t.Errorf("%v, %s: off by %.2g with LowMemory, by %.2g without", o.Precision, name, one, two)
 			}
 		}

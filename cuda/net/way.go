@@ -242,6 +242,9 @@ func (d *Device) faster(g *dnn.Graph, fused, separate []func() error, state []dr
 		d.better[key] = err == nil && one < two
 		return nil
 	})
+	if errors.Is(err, errUnsaved) {
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("timing %s: %w", g.Name, err)
 	}
@@ -252,7 +255,11 @@ func (d *Device) faster(g *dnn.Graph, fused, separate []func() error, state []dr
 	return d.better[key], nil
 }
 
-// preserving runs f on the owner thread, and puts back what was in memory before.
+// errUnsaved says that there is no memory for a copy of state.
+var errUnsaved = errors.New("no memory for a copy of what is changed")
+
+// preserving runs f on the owner thread, and puts back what was in memory before, whatever f gives. Without room for that it is errUnsaved, and f does
+// not run.
 func (d *Device) preserving(state []driver.Span, f func() error) error {
 	return d.c.Do(func() (err error) {
 		before := make([]*driver.Memory, len(state))
@@ -264,21 +271,23 @@ func (d *Device) preserving(state []driver.Span, f func() error) error {
 			}
 		}()
 		for i, s := range state {
-			if before[i], err = d.c.Alloc(s.Bytes()); err != nil {
+			if before[i], err = d.c.AllocApart(s.Bytes()); errors.Is(err, driver.ErrOutOfMemory) {
+				return errUnsaved
+			}
+			if err != nil {
 				return err
 			}
 			if err := d.stream.Copy(before[i].All(), s); err != nil {
 				return err
 			}
 		}
-		if err := f(); err != nil {
-			return err
-		}
+		err = f()
 		for i, s := range state {
-			if err := d.stream.Copy(s, before[i].All()); err != nil {
-				return err
+			if errors.Is(err, driver.ErrLost) {
+				break
 			}
+			err = errors.Join(err, d.stream.Copy(s, before[i].All()))
 		}
-		return nil
+		return err
 	})
 }

@@ -33,7 +33,7 @@ type Options struct {
 
 	// Workers is the number of goroutines, 0 for one a CPU.
 	Workers int `json:"-"`
-	// Budget is what decoding takes: an image that is too large for it is left out. Nil is data.NewBudget(0, 1).
+	// Budget is what decoding takes: an image that is too large for it ends the packing, with [data.ErrTooLarge]. Nil is data.NewBudget(0, 1).
 	Budget *data.Budget `json:"-"`
 	// Progress, if not nil, is told how many images of a split are done.
 	Progress func(split string, done, total int) `json:"-"`

@@ -118,7 +118,7 @@ func sameFiles(t testing.TB, got, want string) {
 
 var options = Options{Size: 24, Quality: 80, ShardBytes: 6000}
 
-// TestBudget leaves out what takes more memory than there is for decoding.
+// TestBudget ends at what takes more memory than there is for decoding, and goes on with more to the same bytes.
 func TestBudget(t *testing.T) {
 	in := source(t)
 	largest, err := os.ReadFile(filepath.Join(in, "val", "dog", "..13.JPEG"))
@@ -132,13 +132,17 @@ func TestBudget(t *testing.T) {
 	train, val := open(t, in)
 	o := options
 	o.Budget = data.NewBudget(takes*4/3-4, 1) // of which an image may take three quarters
-	report, err := Run(context.Background(), train, val, filepath.Join(t.TempDir(), "out"), o)
-	if err != nil {
-		t.Fatal(err)
+	out, whole := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "whole")
+	if _, err := Run(context.Background(), train, val, out, o); !errors.Is(err, data.ErrTooLarge) || !strings.Contains(err.Error(), "..13.JPEG: ") || !strings.Contains(err.Error(), "--decode-memory") {
+		t.Fatalf("error %v", err)
 	}
-	if list := report.Splits[1].Dropped; len(list) == 0 || !strings.HasSuffix(list[len(list)-1].Name, "..13.JPEG") || !strings.Contains(list[0].Why, "--decode-memory") {
-		t.Errorf("dropped %+v", list)
+	for to, o := range map[string]Options{out: {Budget: data.NewBudget(2*takes, 1)}, whole: {}} {
+		o.Size, o.Quality, o.ShardBytes = options.Size, options.Quality, options.ShardBytes
+		if _, err := Run(context.Background(), train, val, to, o); err != nil {
+			t.Fatal(err)
+		}
 	}
+	sameFiles(t, out, whole)
 }
 
 func TestPack(t *testing.T) {

@@ -188,6 +188,10 @@ func (w *worker) make(ds data.Dataset, i int) *sample {
 	if err == nil {
 		m, err = w.scratch.Decode(b, 3)
 	}
+	if errors.Is(err, data.ErrTooLarge) { // what is in a set does not depend on the memory that is free
+		s.err = fmt.Errorf("%s: %w; or take it away", ds.Name(i), err)
+		return s
+	}
 	if err != nil {
 		s.dropped = err.Error()
 		return s

@@ -121,8 +121,8 @@ func allowedCPUs() string {
 // all of a host share them.
 func (g *Group) Threads() int { return g.share(parallel.Cores()) }
 
-// Workers is how many goroutines decode images on this rank: its share of all CPUs that it may use.
-func (g *Group) Workers() int { return g.share(runtime.NumCPU()) }
+// Workers is how many goroutines decode images on this rank: its share of all CPUs that Go uses.
+func (g *Group) Workers() int { return g.share(runtime.GOMAXPROCS(0)) }
 
 // share is this rank's part of cores.
 func (g *Group) share(n int) int {

@@ -179,7 +179,7 @@ std::string kept(nvrtcProgram p, const std::string &text, const std::vector<std:
 
 // keep writes a file that appears whole or not at all.
 void keep(const std::string &path, const std::string &object) {
-	std::string part = path + "." + std::to_string(getpid());
+	std::string part = path + "." + std::to_string(gettid());
 	if (!writeFile(part, object) || rename(part.c_str(), path.c_str())) unlink(part.c_str());
 }
 

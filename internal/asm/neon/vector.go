@@ -237,14 +237,20 @@ func (k *Func) Pair(a Vec) Vec {
 	return v
 }
 
-// Zero is a vector of zeros, Ones one of ones, Same another register with the same; Move sets one.
+// Same is another register with what is in a.
 func (k *Func) Same(a Vec) Vec { v := k.vec(); k.Move(v, a); return v }
-func (k *Func) Move(v, a Vec)  { k.Into(v, "orr", S4, a, a) }
+
+// Move sets v to a.
+func (k *Func) Move(v, a Vec) { k.Into(v, "orr", S4, a, a) }
+
+// Zero is a vector of zeros.
 func (k *Func) Zero() Vec {
 	v := k.vec()
 	k.put(vecs(v), nil, func() string { return word(0x6f00e400|v.n(), "movi v%d.2d, #0", v.n()) })
 	return v
 }
+
+// Ones is a vector whose bits are all set.
 func (k *Func) Ones() Vec {
 	v := k.vec()
 	k.put(vecs(v), nil, func() string { return word(0x6f07e7e0|v.n(), "movi v%d.2d, #0xffffffffffffffff", v.n()) })

@@ -56,12 +56,11 @@ func Open(o Options) (ranks.Engine, error) {
 		return nil, err
 	}
 	until := time.Now().Add(o.Timeout)
+	var l net.Listener
 	if o.Rank == 0 {
-		l, err := listen(o)
-		if err != nil {
+		if l, err = listen(o); err != nil {
 			return nil, err
 		}
-		go (&hub{listener: l}).meet(o, until)
 	}
 	e := &engine{o: o, missing: make(chan []int, 1)}
 	if e.o.Lost == nil {
@@ -72,7 +71,11 @@ func Open(o Options) (ranks.Engine, error) {
 			os.Exit(1)
 		}
 	}
-	if e.conn, err = dial(o, until); err != nil {
+	e.conn, err = dial(o, until)
+	if l != nil { // rank 0 waits at its own door first: it may be shut soon
+		go (&hub{listener: l}).meet(o, until)
+	}
+	if err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(greeting{o.Rank, o.Size, o.Key, host})

@@ -25,7 +25,8 @@ type hub struct {
 	listener net.Listener
 	peers    []*peer
 	mu       sync.Mutex
-	over     bool // it ends as it should, or has said why it does not
+	over     bool   // it ends as it should, or has said why it does not
+	why      string // there will be nothing
 	waiters  []int
 }
 
@@ -71,6 +72,9 @@ func (h *hub) meet(o Options, until time.Time) {
 				select {
 				case arrivals <- arrival{g, c}:
 				case <-done:
+					if h.why != "" {
+						write(c, frame{kind: refuse, data: []byte(h.why)})
+					}
 					c.Close()
 				}
 			}()
@@ -117,8 +121,9 @@ func (h *hub) meet(o Options, until time.Time) {
 	h.serve()
 }
 
-// refuse tells the ranks that are there why there will be nothing, and ends.
+// refuse tells the ranks that are there, and those that are at the door, why there will be nothing, and ends.
 func (h *hub) refuse(why string) {
+	h.why = why
 	for _, p := range h.peers {
 		if p != nil {
 			write(p, frame{kind: refuse, data: []byte(why)})
