@@ -14,9 +14,14 @@ import (
 // the first point that is put back.
 func TestStudy(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "study")
-	out := mustRun(t, "study", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed", "4", "--out", dir)
+	out := mustRun(t, "study", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed", "4", "--profile", "2", "--out", dir)
 	plain := filepath.Join(t.TempDir(), "plain")
 	mustRun(t, "train", "--epochs", "6", "--limit-batches", "3", "--limit-val", "1", "--batch", "32", "--quiet", "--seed", "4", "--rna", "off", "--out", plain)
+	for _, run := range []string{"offline", "online"} {
+		if _, err := os.Stat(filepath.Join(dir, run, "profile.json")); err != nil {
+			t.Error(err)
+		}
+	}
 	histories := map[string][]train.EpochRecord{}
 	for name, folder := range map[string]string{"offline": filepath.Join(dir, "offline"), "online": filepath.Join(dir, "online"), "plain": plain} {
 		h, err := train.ReadHistory(folder)

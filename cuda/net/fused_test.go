@@ -3,6 +3,8 @@
 package net
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -16,6 +18,42 @@ import (
 	"onlinerna/train/network"
 )
 
+// small is a small residual net on a device of its own, both closed by the test's end.
+func small(t *testing.T, o Options) (*Device, *network.Network) {
+	t.Helper()
+	o.Context = driver.Options{KernelCache: gputest.KernelCache, ExactMemory: true}
+	d, err := Open(0, o)
+	check(t, err)
+	t.Cleanup(func() { check(t, d.Close()) })
+	n, err := network.New(d, "resnet20", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}}, 1)
+	check(t, err)
+	t.Cleanup(func() { check(t, n.Close()) })
+	return d, n
+}
+
+// lossGradient is the loss of a batch, its gradient and the statistics.
+func lossGradient(t *testing.T, n *network.Network, batch int) ([][]float64, error) {
+	t.Helper()
+	loss, _, err := n.Gradient(batchOf(batch, 1), .1)
+	if err != nil {
+		return nil, err
+	}
+	all := [][]float64{{loss}, make([]float64, n.Grads.Len()), make([]float64, n.Stats.Len())}
+	check(t, n.Grads.ReadAt64(all[1], 0))
+	check(t, n.Stats.ReadAt64(all[2], 0))
+	return all, nil
+}
+
+// asExact says that each part of got is no further from exact than that of other, within a unit in the last place of 16 bits.
+func asExact(t *testing.T, what string, got, other, exact [][]float64) {
+	t.Helper()
+	for i, x := range got {
+		if one, two := offBy(x, exact[i]), offBy(other[i], exact[i]); !(one <= 1.5*two+0x1p-8) || !(one < .3) {
+			t.Errorf("%s, %s: off by %.2g, the other way by %.2g", what, parts[i], one, two)
+		}
+	}
+}
+
 // results are the gradient of a small residual net's loss, its statistics and the scores in evaluation.
 func results(t *testing.T, o Options) (all [][]float64, graphs []string) {
 	t.Helper()
@@ -27,23 +65,14 @@ func results(t *testing.T, o Options) (all [][]float64, graphs []string) {
 // tryResults are results, unless the gradient fails, as nothing else may.
 func tryResults(t *testing.T, o Options) (all [][]float64, graphs []string, err error) {
 	t.Helper()
-	o.Context = driver.Options{KernelCache: gputest.KernelCache, ExactMemory: true}
-	d, err := Open(0, o)
-	check(t, err)
-	defer func() { check(t, d.Close()) }()
-	n, err := network.New(d, "resnet20", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}}, 1)
-	check(t, err)
-	defer func() { check(t, n.Close()) }()
-	loss, _, err := n.Gradient(batchOf(6, 1), .1)
-	if err != nil {
+	d, n := small(t, o)
+	if all, err = lossGradient(t, n, 6); err != nil {
 		return nil, nil, err
 	}
 	logits := make([]float32, 4*6)
 	_, err = n.Evaluate(batchOf(6, 2), logits)
 	check(t, err)
-	all = [][]float64{{loss}, make([]float64, n.Grads.Len()), make([]float64, n.Stats.Len()), nil}
-	check(t, n.Grads.ReadAt64(all[1], 0))
-	check(t, n.Stats.ReadAt64(all[2], 0))
+	all = append(all, nil)
 	for _, l := range logits {
 		all[3] = append(all[3], float64(l))
 	}
@@ -84,12 +113,7 @@ func TestFusions(t *testing.T) {
 		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input gradient + add + relu' + sums"; sim.Active() && strings.Join(graphs, ", ") != want {
 			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
 		}
-		for i, name := range parts {
-			one, two := offBy(fused[i], exact[i]), offBy(separate[i], exact[i])
-			if !(one <= 1.5*two+1e-3) || !(one < .3) {
-				t.Errorf("%v, %s: fused off by %.2g, separate by %.2g", p, name, one, two)
-			}
-		}
+		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)
 	}
 }
 
@@ -97,12 +121,7 @@ func TestFusions(t *testing.T) {
 func TestFusionOfStatistics(t *testing.T) {
 	gputest.NeedDNN(t)
 	stats := func(fuse Fuse) []float64 {
-		d, err := Open(0, Options{Precision: number.BFloat16, Fuse: fuse, Context: driver.Options{KernelCache: gputest.KernelCache, ExactMemory: true}})
-		check(t, err)
-		defer func() { check(t, d.Close()) }()
-		n, err := network.New(d, "resnet20", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}}, 1)
-		check(t, err)
-		defer func() { check(t, n.Close()) }()
+		_, n := small(t, Options{Precision: number.BFloat16, Fuse: fuse})
 		check(t, n.UpdateStats(batchOf(6, 1), 1))
 		all := make([]float64, n.Stats.Len())
 		check(t, n.Stats.ReadAt64(all, 0))
@@ -125,14 +144,45 @@ func TestFusionChoice(t *testing.T) {
 		check(t, sim.Fault(plan))
 		got, _ := results(t, Options{Precision: number.BFloat16})
 		check(t, sim.Fault(""))
-		for i, name := range parts {
-			if one, two := offBy(got[i], exact[i]), offBy(separate[i], exact[i]); !(one <= 1.5*two+1e-3) {
-				t.Errorf("%q, %s: off by %.2g, separate kernels by %.2g", plan, name, one, two)
-			}
-		}
+		asExact(t, fmt.Sprintf("with faults %q", plan), got, separate, exact)
 	}
 	t.Setenv("RNA_CUDA_FUSE", "perhaps")
 	if _, err := Open(0, Options{}); err == nil || !strings.Contains(err.Error(), "want always or never") {
 		t.Errorf("RNA_CUDA_FUSE=perhaps: %v", err)
+	}
+}
+
+// What timing changes is put back, also where it fails; without memory for a copy nothing is timed.
+func TestPreserving(t *testing.T) {
+	dev := opened(t, Options{Context: driver.Options{ExactMemory: true}})
+	d := dev.(*Device)
+	state, err := d.c.Alloc(8)
+	check(t, err)
+	defer func() { check(t, state.Close()) }()
+	want := [2]float32{3, 5}
+	check(t, d.stream.CopyIn(state.All(), driver.Bytes(want[:])))
+	broken := errors.New("broken")
+	for _, fails := range []error{nil, broken} {
+		err := d.preserving([]driver.Span{state.All()}, func() error {
+			other := [2]float32{7, 7}
+			return errors.Join(d.stream.CopyIn(state.All(), driver.Bytes(other[:])), fails)
+		})
+		if !errors.Is(err, fails) {
+			t.Errorf("%v, want %v", err, fails)
+		}
+		var got [2]float32
+		check(t, d.stream.CopyOut(driver.Bytes(got[:]), state.All()))
+		check(t, d.stream.Synchronize())
+		if got != want {
+			t.Errorf("left %v, want %v", got, want)
+		}
+	}
+	free, _, err := d.Room()
+	check(t, err)
+	large, err := d.c.Alloc(free / 3 * 2)
+	check(t, err)
+	defer func() { check(t, large.Close()) }()
+	if err := d.preserving([]driver.Span{large.All()}, func() error { return broken }); !errors.Is(err, errUnsaved) || errors.Is(err, broken) {
+		t.Errorf("%v, want errUnsaved", err)
 	}
 }
