@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -68,6 +69,8 @@ func TestMistakes(t *testing.T) {
 		{"train --epochs -3", 1, []string{"epochs -3: must be at least 1"}},
 		{"train --wd 1e-4", 2, []string{"--weight-decay"}},
 		{"train -b 3", 2, []string{"unknown option -b", "--batch"}},
+		{"train --weights x.pth", 2, []string{"unknown option --weights: here it is --init FILE"}},
+		{"export --weights x.pth", 2, []string{"unknown option --weights: here the file stands without an option"}},
 		{"train --recipe rsb-a4", 2, []string{"did you mean rsb-a", "ffcv-88"}},
 		{"train --optimizer lamb --eps -1", 1, []string{"at least 0"}},
 		{"train extra", 2, []string{`unexpected argument "extra"`}},
@@ -315,4 +318,14 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	visit(newRoot())
+}
+
+// TestOtherTrainers: the options that stand for other trainers' are there.
+func TestOtherTrainers(t *testing.T) {
+	commands := newRoot().Commands()
+	for name := range otherTrainers {
+		if !slices.ContainsFunc(commands, func(c *cobra.Command) bool { return hereItIs(c, name) != "" }) {
+			t.Errorf("no command has %s", otherTrainers[name])
+		}
+	}
 }

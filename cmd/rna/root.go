@@ -113,17 +113,13 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		hint := suggest(m[1], names, "--")
-		if h := otherTrainers[m[1]]; h != "" {
-			hint = ": here it is " + h
+		if h := hereItIs(cmd, m[1]); h != "" {
+			hint = h
 		}
 		err = fmt.Errorf("unknown option --%s%s", m[1], hint)
 	}
 	if m := shortFlag.FindStringSubmatch(err.Error()); m != nil {
-		hint := ""
-		if h := otherTrainers[m[1]]; h != "" {
-			hint = ": here it is " + h
-		}
-		err = fmt.Errorf("unknown option -%s%s", m[1], hint)
+		err = fmt.Errorf("unknown option -%s%s", m[1], hereItIs(cmd, m[1]))
 	}
 	if m := wrongValue.FindStringSubmatch(err.Error()); m != nil {
 		what := "a number"
@@ -143,6 +139,25 @@ func flagError(cmd *cobra.Command, err error) error {
 		err = fmt.Errorf("--%s %s: %s", m[2], m[1], m[3])
 	}
 	return &usageError{cmd.CommandPath(), err}
+}
+
+var flagNamed = regexp.MustCompile(`--([a-z0-9-]+)`)
+
+// hereItIs says what another trainer's option is with cmd, if cmd has it.
+func hereItIs(cmd *cobra.Command, name string) string {
+	if name == "weights" && strings.Contains(cmd.Use, " FILE") {
+		return ": here the file stands without an option"
+	}
+	h := otherTrainers[name]
+	if h == "" {
+		return ""
+	}
+	for _, m := range flagNamed.FindAllStringSubmatch(h, -1) {
+		if cmd.Flags().Lookup(m[1]) == nil {
+			return ""
+		}
+	}
+	return ": here it is " + h
 }
 
 // suggest names the nearest of names, if one is near.
