@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"onlinerna/internal/files"
@@ -55,7 +56,7 @@ type File struct {
 func Open(path, key string) (*File, error) {
 	fd, err := files.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, inFolder(path, err)
 	}
 	f := &File{Path: path, file: fd, index: map[string]int{}}
 	var head [4]byte
@@ -74,6 +75,26 @@ func Open(path, key string) (*File, error) {
 		f.index[t.Name] = i
 	}
 	return f, nil
+}
+
+// inFolder adds to the error of a file that is a folder which weights are in it.
+func inFolder(path string, err error) error {
+	within, _ := os.ReadDir(path)
+	var names []string
+	for _, e := range within {
+		switch filepath.Ext(e.Name()) {
+		case ".safetensors", ".pt", ".pth", ".bin":
+			names = append(names, filepath.Join(path, e.Name()))
+		}
+	}
+	if names == nil {
+		return err
+	}
+	more := ""
+	if most := 6; len(names) > most {
+		names, more = names[:most], ", …"
+	}
+	return fmt.Errorf("%w: in it are %s%s", err, strings.Join(names, ", "), more)
 }
 
 func (f *File) openSafetensors(key string) error {

@@ -141,3 +141,19 @@ func TestConvert(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+func TestOpenFolder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir, ""); err == nil || !strings.HasSuffix(err.Error(), "is a folder, not a file") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	for _, name := range []string{"best.safetensors", "config.json", "final.safetensors"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "in it are " + filepath.Join(dir, "best.safetensors") + ", " + filepath.Join(dir, "final.safetensors")
+	if _, err := Open(dir, ""); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("a run's folder: %v, want %s", err, want)
+	}
+}
