@@ -225,21 +225,22 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 	return dst
 }
 
-// multiply sets dst to rows of a × columns of b over some pixels, or adds that to it.
+// multiply sets dst to rows of a × columns of b over some pixels, or adds that to it. A panel of b stays in the first level
+// of cache while the rows of a go by: a line of cache has 16 of those, and is read once for all.
 func (k *tiledOuterKernel) multiply(a *kern.Args, source, panels, dst []float32, rows, columns, pixels int, add bool) {
 	parts := work.Ceil(rows, k.set.Rows)
-	for i := range parts {
-		m, end := i*rows/parts, (i+1)*rows/parts
-		a.A = &source[m]
-		row := dst[m*k.columns:]
-		for j := 0; j < columns; j += k.set.Columns() {
-			n := min(k.set.Columns(), columns-j)
-			a.B, a.C, a.Mask = &panels[j*pixels], &row[j], kern.Mask(n)
+	for j := 0; j < columns; j += k.set.Columns() {
+		n := min(k.set.Columns(), columns-j)
+		a.B, a.Mask = &panels[j*pixels], kern.Mask(n)
+		sums := k.set.Sums[k.set.Vectors(n)]
+		for i := range parts {
+			m, end := i*rows/parts, (i+1)*rows/parts
+			a.A, a.C = &source[m], &dst[m*k.columns+j]
 			a.From = nil
 			if add {
 				a.From = a.C
 			}
-			k.set.Sums[k.set.Vectors(n)][end-m](a)
+			sums[end-m](a)
 		}
 	}
 }
