@@ -19,6 +19,9 @@ type Options struct {
 	AlwaysWinograd bool // and where it is not
 }
 
+// blocks is how many blocks a product has at least, where it can be cut into so many and results do not depend on it.
+func (d Options) blocks() int { return max(32, 2*d.Workers) }
+
 // Patterns are those of the ops of this package.
 func Patterns(d Options) []work.Pattern {
 	return []work.Pattern{

@@ -67,7 +67,7 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Stora
 		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {
 			return newWinogradOuter(o, set).lower(d, r, a, b, dst)
 		}
-		return newTiledOuter(o, set).lower(d, r, a, b, dst)
+		return newTiledOuter(o, set, d.blocks()).lower(d, r, a, b, dst)
 	}
 	workers := d.Workers
 	k := outerKernel{outer: o, size: o.depth() * o.columns}

@@ -77,7 +77,7 @@ const (
 // tile compete for cache lines.
 const directChannels = 256
 
-func newTiled(p *product, set *kern.Set) *tiled {
+func newTiled(p *product, set *kern.Set, blocks int) *tiled {
 	p, weightsOf := p.fold(set)
 	t := &tiled{product: p, set: set, panels: work.Ceil(p.rows, set.Columns()), weightsOf: weightsOf, epilogue: epilogue{other: -1}}
 	t.padded = set.Vectors(p.rows) * set.Lanes
@@ -111,7 +111,7 @@ func newTiled(p *product, set *kern.Set) *tiled {
 			}
 		}
 	}
-	t.cutBlocks()
+	t.cutBlocks(blocks)
 	return t
 }
 
@@ -149,10 +149,10 @@ func (f *family) prepare() {
 	}
 }
 
-// cutBlocks lists the blocks. Where there are few pixels the columns are shared out too, which costs more copies of
-// the source.
-func (t *tiled) cutBlocks() {
-	const enough, least = 32, 2 // blocks; panels of a block
+// cutBlocks lists the blocks. Where there are few pixels, for enough of them the columns are shared out too, which costs
+// more copies of the source.
+func (t *tiled) cutBlocks(enough int) {
+	const least = 2 // panels of a block
 	extents := 0
 	for i := range t.families {
 		f := &t.families[i]

@@ -41,7 +41,7 @@ const outerChannels = 256
 // directOuter is the number of channels up to which a is read in place.
 const directOuter = 256
 
-func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
+func newTiledOuter(o *outer, set *kern.Set, tasks int) *tiledOuter {
 	whole := o
 	o, weightsOf := o.fold(set)
 	limit := tileChannels
@@ -66,7 +66,7 @@ func newTiledOuter(o *outer, set *kern.Set) *tiledOuter {
 		}
 	}
 	t.inPlace = o.groups == 1 && o.rows == set.Vectors(o.rows)*set.Lanes && o.rows <= set.Columns()
-	t.cutTasks()
+	t.cutTasks(tasks)
 	return t
 }
 
@@ -82,15 +82,16 @@ func (o *outer) fold(set *kern.Set) (*outer, [][]int) {
 	return folded, weights
 }
 
-// cutTasks shares out dst and, where it is small, the pixels, such that there is work for a few dozen workers.
-func (t *tiledOuter) cutTasks() {
+// cutTasks shares out dst and, where it is small, the pixels, such that there is work for a few dozen workers, and dst
+// once more where that gives no more than so many tasks. Results depend on how the pixels are shared out.
+func (t *tiledOuter) cutTasks(tasks int) {
 	const enough, copies = 32, 1 << 20
 	o := t.outer
 	panels := work.Ceil(o.rows, t.set.Columns())
 	columns := min(panels, max(2, taskElements/(t.blockSize()*t.set.Columns())))
 	chunks := work.Ceil(o.channels, t.halo.chunk) * o.groups
 	t.splits = max(1, min(work.Ceil(enough, chunks*work.Ceil(panels, columns)), len(t.extents), copies/(len(o.taps)*o.channels*o.columns)))
-	for columns > 4 && t.splits*chunks*work.Ceil(panels, columns) < enough {
+	for columns > 4 && t.splits*chunks*work.Ceil(panels, columns) < tasks {
 		columns = work.Ceil(columns, 2)
 	}
 	columns *= t.set.Columns()

@@ -39,14 +39,13 @@ type winogradBlock struct {
 	from, to int // columns
 }
 
-func newWinograd(p *product, set *kern.Set) *winograd {
+func newWinograd(p *product, set *kern.Set, enough int) *winograd {
 	w := &winograd{product: p, set: set, padded: set.Vectors(p.rows) * set.Lanes, epilogue: epilogue{other: -1}}
 	const most = 64
 	w.columns = min(w.padded, most)
 	g := &p.grids[0].grid
 	w.tiling.grid = g
 	w.tiling = newTiling(g, 4*values*(w.channelsStride()+w.columns))
-	const enough = 32 // blocks
 	extents := w.extents()
 	chunks := work.Ceil(p.rows, w.columns)
 	each := work.Ceil(chunks, work.Ceil(enough, len(extents))) * w.columns

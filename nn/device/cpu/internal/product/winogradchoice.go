@@ -17,9 +17,9 @@ func (w *winograd) end() *epilogue { return &w.epilogue }
 // vector is the way to make a product with the kernels of set.
 func (d Options) vector(p *product, set *kern.Set) vectorProduct {
 	if p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
-		return newWinograd(p, set)
+		return newWinograd(p, set, d.blocks())
 	}
-	return newTiled(p, set)
+	return newTiled(p, set, d.blocks())
 }
 
 // isWinograd says whether p is a convolution, or its gradient with respect to the input, that winograd can do.
