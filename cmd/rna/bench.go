@@ -115,6 +115,7 @@ func (f *benchFlags) options() deviceOptions {
 
 func (f *benchFlags) run(ctx context.Context, out, log io.Writer) (err error) {
 	options := f.options()
+	options.log = log
 	own, err := ownDevice(f.device, nil)
 	if err != nil {
 		return err

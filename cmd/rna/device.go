@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"onlinerna/cuda"
+	"onlinerna/internal/level"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
@@ -26,12 +27,15 @@ const lowMemoryHelp = "training makes again what its backward pass needs, where 
 
 const debugSyncHelp = "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow (device cuda)"
 
-const precisionHelp = "what nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; weights, sums and the loss are float32 in all of them (default: bfloat16; other devices have one of their own)"
+const precisionHelp = "what nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; on device cpu float32, or bfloat16 for the factors of products alone, which is for processors with AVX512_BF16; weights, sums and the loss are float32 in all of them (default: bfloat16 on cuda, else float32)"
 
 const deterministicHelp = "only algorithms that give equal bits in each run, also where others are faster (device cuda; the others do so anyway)"
 
 // defaultPrecision is that of GPUs.
 const defaultPrecision = cuda.BFloat16
+
+// bfloat16 is the precision that the CPU has besides float32.
+var bfloat16 = cuda.BFloat16.String()
 
 // deviceOptions are what the user chooses about a device.
 type deviceOptions struct {
@@ -44,9 +48,13 @@ type deviceOptions struct {
 	log           io.Writer // for warnings; nil is stderr
 }
 
-// resolved is the precision of a device, as it is recorded: empty on those that have but one.
+// resolved is the precision of a device, as it is recorded: empty for the only one, or the CPU's float32.
 func (o deviceOptions) resolved(device string) string {
-	if kind, _, _ := strings.Cut(device, ":"); kind != "cuda" {
+	kind, _, _ := strings.Cut(device, ":")
+	switch {
+	case kind == "cpu" && o.precision == bfloat16:
+		return bfloat16
+	case kind != "cuda":
 		return ""
 	}
 	if o.precision == "" {
@@ -55,18 +63,26 @@ func (o deviceOptions) resolved(device string) string {
 	return o.precision
 }
 
-// only says what is wrong with options for a device that is no GPU, and computes in the given precision.
-func (o deviceOptions) only(device, precision string) error {
-	if o.precision != "" && o.precision != precision {
+// only says what is wrong with options for a device that is no GPU, and computes in one of the given precisions.
+func (o deviceOptions) only(device string, precisions ...string) error {
+	if o.precision != "" && !slices.Contains(precisions, o.precision) {
 		if _, err := cuda.ParsePrecision(o.precision); err != nil && o.precision != "float64" {
 			return err
 		}
-		return fmt.Errorf("device %s computes in %s, not in %s: use --precision %s, or --device cuda", device, precision, o.precision, precision)
+		return fmt.Errorf("device %s computes in %s, not in %s: use --precision %s, or --device cuda", device, strings.Join(precisions, " or "), o.precision, precisions[0])
 	}
 	if o.deterministic {
 		return fmt.Errorf("device %s gives equal bits in each run anyway: leave --deterministic out, or use --device cuda", device)
 	}
 	return nil
+}
+
+// warn says something to the user.
+func (o deviceOptions) warn(message string) {
+	if o.log == nil {
+		o.log = os.Stderr
+	}
+	fmt.Fprintln(o.log, message)
 }
 
 // chosenDevice is the device that is meant by a name: auto is a GPU on which nets can run and that is free, if there is one. Why a GPU that is there is
@@ -98,19 +114,29 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 		return nil, fmt.Errorf("device %s has no queue to wait for: leave --debug-sync out, or use --device cuda", name)
 	}
 	if known && kind != "cuda" {
-		own := "float32"
-		if kind == "reference64" {
-			own = "float64"
+		own := []string{"float32"}
+		switch kind {
+		case "cpu":
+			own = append(own, bfloat16)
+		case "reference64":
+			own[0] = "float64"
 		}
-		if err := o.only(kind, own); err != nil {
+		if err := o.only(kind, own...); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case name == "cpu":
-		d, err := cpu.New(cpu.Options{Threads: o.threads, Direct: o.direct})
+		d, err := cpu.New(cpu.Options{Threads: o.threads, Direct: o.direct, BFloat16: o.precision == bfloat16})
 		if err != nil {
 			return nil, err // no device, not a nil one
+		}
+		if o.precision == bfloat16 && !level.BFloat16() {
+			why := "this processor has no AVX512_BF16"
+			if level.HasBFloat16() {
+				why = "RNA_CPU leaves AVX512_BF16 out"
+			}
+			o.warn("--precision bfloat16: " + why + ": float32 is faster")
 		}
 		return d, nil
 	case name == "reference":
@@ -153,13 +179,7 @@ func openGPU(name string, o deviceOptions) (device.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	warn := func(message string) {
-		if o.log == nil {
-			o.log = os.Stderr
-		}
-		fmt.Fprintln(o.log, message)
-	}
-	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Precision: precision, Deterministic: o.deterministic, DebugSync: o.debugSync, Eager: o.eager, Warn: warn})
+	d, err := cuda.OpenNet(ordinal, cuda.NetOptions{Precision: precision, Deterministic: o.deterministic, DebugSync: o.debugSync, Eager: o.eager, Warn: o.warn})
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w; or use --device cpu", name, err)
 	}

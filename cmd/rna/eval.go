@@ -198,7 +198,7 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, told, log io.Writer) err
 	if err != nil {
 		return err
 	}
-	options := deviceOptions{threads: threads, direct: !f.winograd, debugSync: f.debugSync, precision: f.precision}
+	options := deviceOptions{threads: threads, direct: !f.winograd, debugSync: f.debugSync, precision: f.precision, log: log}
 	own, err := ownDevice(f.device, g)
 	if err != nil {
 		return err

@@ -54,8 +54,11 @@ func TestPrecisionOnGPU(t *testing.T) {
 			t.Errorf("resumed from %s: %s", name, said)
 		}
 	}
-	if status, _, said := runRNA(t, "train", "--resume", filepath.Join(dir, "run"), "--device", "cpu"); status != 1 || !strings.Contains(said, "device cpu computes in float32, not in bfloat16") {
+	if status, _, said := runRNA(t, "train", "--resume", filepath.Join(dir, "runfloat16"), "--device", "cpu"); status != 1 || !strings.Contains(said, "device cpu computes in float32 or bfloat16, not in float16") {
 		t.Errorf("resumed on the CPU: status %d, %s", status, said)
+	}
+	if status, said, stderr := runRNA(t, "train", "--resume", filepath.Join(dir, "run"), "--device", "cpu"); status != 0 || !strings.Contains(said, "device cpu bfloat16") {
+		t.Errorf("resumed on the CPU: status %d, %s %s", status, said, stderr)
 	}
 }
 

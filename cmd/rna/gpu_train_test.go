@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"math"
@@ -54,33 +53,6 @@ func needGPU(t *testing.T) {
 		}
 	}
 	t.Setenv("XDG_CACHE_HOME", kernelCache())
-}
-
-// losses are those of the steps and epochs of a run.
-func losses(t *testing.T, dir string) (all []float64) {
-	t.Helper()
-	f, err := os.Open(filepath.Join(dir, "metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var r struct {
-			Kind string
-			Loss float64
-			SGD  struct{ Loss float64 }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		switch r.Kind {
-		case "step":
-			all = append(all, r.Loss)
-		case "epoch":
-			all = append(all, r.SGD.Loss)
-		}
-	}
-	return all
 }
 
 // The same run has the same losses on the GPU as on the CPU, and so has an evaluation.

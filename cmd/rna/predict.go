@@ -77,6 +77,7 @@ outputs without names are ImageNet's.`,
 	s.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	s.decodeMemory(&f.decoding)
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
+	s.StringVar(&f.precision, "precision", "", precisionHelp)
 	s.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r, s)
@@ -127,7 +128,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 	if err != nil {
 		return err
 	}
-	options := deviceOptions{threads: f.threads}
+	options := deviceOptions{threads: f.threads, precision: f.precision, log: log}
 	dev, err := openDevice(chosenDevice(f.device, log), options)
 	if err != nil {
 		return err

@@ -137,7 +137,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("nothing to replay: %w", err)
 	}
-	options := deviceOptions{threads: f.threads, direct: !c.Winograd, precision: f.precision}
+	options := deviceOptions{threads: f.threads, direct: !c.Winograd, precision: f.precision, log: log}
 	name := chosenDevice(f.device, log)
 	if f.precision == "" && strings.HasPrefix(name, "cuda") {
 		options.precision = c.Precision

@@ -14,3 +14,5 @@ func detect() []Level {
 	}
 	return []Level{Go, AVX2}
 }
+
+var hasBFloat16 = cpu.X86.HasAVX512BF16 && best == AVX512

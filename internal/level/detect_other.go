@@ -3,3 +3,5 @@
 package level
 
 func detect() []Level { return []Level{Go} }
+
+const hasBFloat16 = false

@@ -1,7 +1,7 @@
 // Package level says which instructions the kernels may use.
 //
-// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512,
-// avx2, neon and go, lowers it. The build tag purego leaves nothing but plain Go, as do other processors than amd64
+// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512bf16, avx512,
+// avx2, neon and go, lowers it; avx512 leaves out AVX512_BF16 too, avx512bf16 asks for it. The build tag purego leaves nothing but plain Go, as do other processors than amd64
 // and arm64.
 package level
 
@@ -26,6 +26,9 @@ const (
 	// Count is one more than the last level: the length of a table by level.
 	Count = iota
 )
+
+// dots is the name of AVX512 with products of bfloat16, VDPBF16PS: no level of its own, since nothing else differs.
+const dots = "avx512bf16"
 
 // Variable is the name of the environment variable that lowers the level.
 const Variable = "RNA_CPU"
@@ -53,29 +56,38 @@ var (
 	all     = detect()
 	best    = all[len(all)-1]
 	current atomic.Int32
+	narrow  atomic.Bool
 	invalid error
 )
 
 func init() {
 	var l Level
-	l, invalid = choose(os.Getenv(Variable), all)
+	var on bool
+	l, on, invalid = choose(os.Getenv(Variable), all, hasBFloat16)
 	current.Store(int32(l))
+	narrow.Store(on)
 }
 
-// choose is the level for a value of Variable where there are those of all.
-func choose(value string, all []Level) (Level, error) {
+// choose is the level for a value of Variable, and whether to use AVX512_BF16, where there are those of all.
+func choose(value string, all []Level, bfloat16 bool) (Level, bool, error) {
 	best := all[len(all)-1]
-	if value == "" {
-		return best, nil
+	switch {
+	case value == "":
+		return best, bfloat16, nil
+	case strings.ToLower(value) == dots:
+		if !bfloat16 {
+			return best, false, fmt.Errorf("%s: this processor or build has no AVX512_BF16", Variable)
+		}
+		return AVX512, true, nil
 	}
 	l, err := Parse(value)
 	if err != nil {
-		return best, fmt.Errorf("%s: %w", Variable, err)
+		return best, bfloat16, fmt.Errorf("%s: %w", Variable, err)
 	}
 	if !slices.Contains(all, l) {
-		return best, fmt.Errorf("%s: level %v: this processor or build has %v", Variable, l, all)
+		return best, bfloat16, fmt.Errorf("%s: level %v: this processor or build has %v", Variable, l, all)
 	}
-	return l, nil
+	return l, false, nil
 }
 
 // Err says what is wrong with the value of Variable. The level is the best then.
@@ -86,6 +98,23 @@ func Best() Level { return best }
 
 // Current is the level that kernels use. They ask once, when they are bound.
 func Current() Level { return Level(current.Load()) }
+
+// BFloat16 says whether products of bfloat16 may use AVX512_BF16: at level AVX512, where the processor has it. Kernels ask
+// once, when they are bound.
+func BFloat16() bool { return narrow.Load() && Current() == AVX512 }
+
+// HasBFloat16 says whether the processor and build have AVX512_BF16.
+func HasBFloat16() bool { return hasBFloat16 }
+
+// ForceBFloat16 switches AVX512_BF16 on or off and returns a function that restores what was: the hook for tests, as Force. It
+// panics if processor or build do not have it.
+func ForceBFloat16(on bool) (restore func()) {
+	if on && !hasBFloat16 {
+		panic("level: this processor or build has no AVX512_BF16")
+	}
+	before := narrow.Swap(on)
+	return func() { narrow.Store(before) }
+}
 
 // All lists the levels from Go to Best.
 func All() []Level { return slices.Clone(all) }

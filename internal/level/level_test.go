@@ -21,14 +21,48 @@ func TestChoose(t *testing.T) {
 		{"neon", []Level{Go, NEON}, NEON, false},
 		{"avx2", []Level{Go, NEON}, NEON, true},
 	} {
-		got, err := choose(c.value, c.all)
+		got, narrow, err := choose(c.value, c.all, false)
+		if narrow {
+			t.Errorf("choose(%q, %v) takes AVX512_BF16, which is not there", c.value, c.all)
+		}
 		if got != c.want || (err != nil) != c.fails {
 			t.Errorf("choose(%q, %v) is %v, %v; want %v", c.value, c.all, got, err, c.want)
 		}
 	}
 	const want = "RNA_CPU: level neon: this processor or build has [go avx2 avx512]"
-	if _, err := choose("neon", amd64); err == nil || err.Error() != want {
+	if _, _, err := choose("neon", amd64, false); err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
+	}
+}
+
+func TestChooseBFloat16(t *testing.T) {
+	all := []Level{Go, AVX2, AVX512}
+	for value, want := range map[string]bool{"": true, "avx512bf16": true, "AVX512BF16": true, "avx512": false, "avx2": false, "go": false} {
+		if _, got, err := choose(value, all, true); got != want || err != nil {
+			t.Errorf("%q: AVX512_BF16 is %v, %v", value, got, err)
+		}
+	}
+	if _, on, err := choose("avx512bf16", all, false); on || err == nil {
+		t.Error("a processor without AVX512_BF16 takes it")
+	}
+}
+
+func TestForceBFloat16(t *testing.T) {
+	if !HasBFloat16() {
+		t.Skip("no AVX512_BF16")
+	}
+	defer Force(AVX512)()
+	for _, on := range []bool{false, true} {
+		restore := ForceBFloat16(on)
+		if BFloat16() != on {
+			t.Errorf("forced %v: BFloat16 is %v", on, BFloat16())
+		}
+		restore()
+	}
+	defer ForceBFloat16(true)()
+	defer Force(AVX2)()
+	if BFloat16() {
+		t.Error("AVX2 has AVX512_BF16")
 	}
 }
 

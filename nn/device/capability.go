@@ -50,6 +50,13 @@ type Processor interface {
 	Peak(t time.Duration) float64
 }
 
+// Precise is a Device that multiplies in several precisions.
+type Precise interface {
+	Device
+	// Precision names the one of the factors of products, as "bfloat16".
+	Precision() string
+}
+
 // Card is a Device that is a piece of hardware with a name.
 type Card interface {
 	Device

@@ -26,7 +26,7 @@ type Result struct {
 	Level     string  `json:"level,omitempty"`     // instructions, as "avx512"
 	Threads   int     `json:"threads,omitempty"`   // that compute
 	Card      string  `json:"card,omitempty"`      // the GPU
-	Precision string  `json:"precision,omitempty"` // of products on it
+	Precision string  `json:"precision,omitempty"` // of the factors of products
 	LowMemory bool    `json:"low_memory,omitempty"`
 	Winograd  bool    `json:"winograd,omitempty"` // 3×3 convolutions by Winograd's algorithm where that is faster
 	Processor string  `json:"processor"`          // with the operating system
@@ -154,6 +154,9 @@ func (r *Result) describe(dev device.Device) {
 	}
 	if d, ok := device.As[device.Card](dev); ok {
 		r.Card = d.Card()
+	}
+	if d, ok := device.As[device.Precise](dev); ok {
+		r.Precision = d.Precision()
 	}
 	if len(r.Limits) > 0 {
 		r.Precision = r.Limits[0].Name

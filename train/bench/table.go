@@ -27,8 +27,11 @@ func (r *Result) head(b *strings.Builder) {
 	if r.Threads > 0 {
 		fmt.Fprintf(b, ", %d threads of level %s", r.Threads, r.Level)
 	}
-	if r.Card != "" {
+	switch {
+	case r.Card != "":
 		fmt.Fprintf(b, ", %s, %s", r.Card, r.Precision)
+	case r.Precision != "" && r.Precision != "float32":
+		fmt.Fprintf(b, ", products of %s", r.Precision)
 	}
 	if r.Winograd {
 		b.WriteString(", Winograd convolutions")

@@ -6,6 +6,7 @@ import (
 	"onlinerna/internal/level"
 	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
@@ -26,12 +27,20 @@ type Options struct {
 	// error of an element, relative to the largest element, is 6e-7 to 1.5e-6, in place of 2e-7 to 9e-7. Where a value
 	// is not finite, so are all of its tile.
 	Direct bool
+
+	// BFloat16 rounds the factors of products, of convolutions, linear layers and all their gradients, to bfloat16, to the
+	// nearest and ties to even. Sums are float32, and so is all that is stored. It is faster than float32 on processors
+	// with AVX512_BF16, and slower on others, of which those with vectors give the same bits but for three things: numbers
+	// below 2^-126, which AVX512_BF16 takes for 0, the sign of a 0, and values that are not finite. Winograd's algorithm is not used.
+	BFloat16 bool
 }
 
 // Device is a CPU with its memory. It implements device.Grouper.
 type Device struct {
 	pool *parallel.Pool
 
+	bfloat16       bool
+	narrow         *kern.Set // in place of the processor's, for tests
 	winograd       bool
 	alwaysWinograd bool // where it can, for tests
 
@@ -40,7 +49,7 @@ type Device struct {
 
 var _ device.Grouper = (*Device)(nil)
 
-// New starts the workers. Close stops them. The environment variable RNA_CPU, one of avx512, avx2, neon and go, lowers the
+// New starts the workers. Close stops them. The environment variable RNA_CPU, one of avx512bf16, avx512, avx2, neon and go, lowers the
 // level of instructions; it fails if the processor does not have that level.
 func New(o Options) (*Device, error) {
 	if o.Threads < 0 || o.Threads > parallel.Most {
@@ -53,7 +62,7 @@ func New(o Options) (*Device, error) {
 	if n == 0 {
 		n = parallel.Cores()
 	}
-	d := &Device{pool: parallel.NewPool(n), winograd: !o.Direct}
+	d := &Device{pool: parallel.NewPool(n), winograd: !o.Direct && !o.BFloat16, bfloat16: o.BFloat16}
 	d.table = d.patterns()
 	return d, nil
 }

@@ -8,7 +8,18 @@ import (
 	"onlinerna/nn/device/cpu/internal/kern"
 )
 
-var _ device.Processor = (*Device)(nil)
+var (
+	_ device.Processor = (*Device)(nil)
+	_ device.Precise   = (*Device)(nil)
+)
+
+// Precision implements device.Precise: "float32" or "bfloat16".
+func (d *Device) Precision() string {
+	if d.bfloat16 {
+		return "bfloat16"
+	}
+	return "float32"
+}
 
 // Threads implements device.Processor: the number of workers.
 func (d *Device) Threads() int { return d.pool.Workers() }
@@ -16,20 +27,31 @@ func (d *Device) Threads() int { return d.pool.Workers() }
 // Winograd implements device.Processor: see [Options].
 func (d *Device) Winograd() bool { return d.winograd && kern.For(level.Current()) != nil }
 
-// Level implements device.Processor: "avx512", "avx2", "neon" or "go".
-func (d *Device) Level() string { return level.Current().String() }
+// Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "avx512bf16" where products of bfloat16 run on AVX512_BF16.
+func (d *Device) Level() string {
+	if d.bfloat16 && level.BFloat16() {
+		return "avx512bf16"
+	}
+	return level.Current().String()
+}
 
 // Peak implements device.Processor: the rate at which the workers
-// multiply and add whole vectors that stay in registers. No kernel of the level is faster. It is 0 where the
+// multiply and add whole vectors that stay in registers, of pairs of bfloat16 where products are of those. No kernel of the level is faster. It is 0 where the
 // kernels are plain Go.
 func (d *Device) Peak(t time.Duration) float64 {
 	set := kern.For(level.Current())
+	if d.bfloat16 {
+		set = kern.ForBFloat16(level.Current(), level.BFloat16())
+	}
 	if set == nil {
 		return 0
 	}
 	const turns = 1 << 14 // of a block: tens of microseconds
 	workers := d.pool.Workers()
 	perTurn := 2 * 2 * float64((set.Registers-2)*set.Lanes)
+	if set.Narrow != nil {
+		perTurn *= float64(set.Narrow.Step)
+	}
 	body := func(int, int) { set.Peak(turns) }
 	start := time.Now()
 	for blocks := 8 * workers; ; blocks *= 2 {

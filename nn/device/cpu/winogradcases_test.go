@@ -118,7 +118,10 @@ func TestWinogradErrors(t *testing.T) {
 
 // errors compares the results of a program with the definitions of its ops, in float64: by kind of op the largest
 // error, relative to the largest element.
-func (b *builder) errors(d *Device, k *bound) map[string]float64 {
+func (b *builder) errors(d *Device, k *bound) map[string]float64 { return b.errorsOf(d, k, nil) }
+
+// errorsOf is errors where the first two operands of all ops are rounded, unless round is nil.
+func (b *builder) errorsOf(d *Device, k *bound, round func(float32) float32) map[string]float64 {
 	b.tb.Helper()
 	read := func(v int) op.Tensor {
 		x := op.New(op.Type{DType: op.Float64, Shape: b.Values[v].Type.Shape})
@@ -132,6 +135,13 @@ func (b *builder) errors(d *Device, k *bound) map[string]float64 {
 		var in []op.Tensor
 		for _, v := range s.In {
 			in = append(in, read(v))
+		}
+		for _, x := range in[:2] {
+			if list := x.Data.([]float64); round != nil {
+				for i, v := range list {
+					list[i] = float64(round(float32(v)))
+				}
+			}
 		}
 		exact := op.New(op.Type{DType: op.Float64, Shape: b.Values[s.Out].Type.Shape})
 		if err := s.Op.Run(exact, in...); err != nil {

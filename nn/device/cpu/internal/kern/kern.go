@@ -66,6 +66,8 @@ type Set struct {
 	Winograd *Winograd
 	// Registers is how many vectors the level has.
 	Registers int
+	// Narrow is not nil where the factors of products are bfloat16.
+	Narrow *Narrow
 }
 
 // For is the set of a level, or nil where that is plain Go.

@@ -4,4 +4,6 @@ package kern
 
 import "onlinerna/internal/level"
 
-var sets [level.Count]*Set
+var sets, narrowSets [level.Count]*Set
+
+var dotSet *Set

@@ -224,6 +224,9 @@ func avx512Interleave(x *float32, pairs int)
 func avx512Copy(dst, src *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape
+func avx512Round(dst, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
 func avx512Add(dst, src *float32, n int)
 
 //go:noescape
@@ -356,6 +359,9 @@ func avx2Interleave(x *float32, pairs int)
 
 //go:noescape
 func avx2Copy(dst, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func avx2Round(dst, src *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape
 func avx2Add(dst, src *float32, n int)
@@ -526,6 +532,256 @@ var avx2Set = Set{
 			avx2Sums4x2,
 			avx2Sums5x2,
 			avx2Sums6x2,
+		},
+	},
+}
+
+//go:noescape
+func bf16Products1x1(a *Args)
+
+//go:noescape
+func bf16Sums1x1(a *Args)
+
+//go:noescape
+func bf16Products2x1(a *Args)
+
+//go:noescape
+func bf16Sums2x1(a *Args)
+
+//go:noescape
+func bf16Products3x1(a *Args)
+
+//go:noescape
+func bf16Sums3x1(a *Args)
+
+//go:noescape
+func bf16Products4x1(a *Args)
+
+//go:noescape
+func bf16Sums4x1(a *Args)
+
+//go:noescape
+func bf16Products5x1(a *Args)
+
+//go:noescape
+func bf16Sums5x1(a *Args)
+
+//go:noescape
+func bf16Products6x1(a *Args)
+
+//go:noescape
+func bf16Sums6x1(a *Args)
+
+//go:noescape
+func bf16Products7x1(a *Args)
+
+//go:noescape
+func bf16Sums7x1(a *Args)
+
+//go:noescape
+func bf16Products8x1(a *Args)
+
+//go:noescape
+func bf16Sums8x1(a *Args)
+
+//go:noescape
+func bf16Products9x1(a *Args)
+
+//go:noescape
+func bf16Sums9x1(a *Args)
+
+//go:noescape
+func bf16Products10x1(a *Args)
+
+//go:noescape
+func bf16Sums10x1(a *Args)
+
+//go:noescape
+func bf16Products11x1(a *Args)
+
+//go:noescape
+func bf16Sums11x1(a *Args)
+
+//go:noescape
+func bf16Products12x1(a *Args)
+
+//go:noescape
+func bf16Sums12x1(a *Args)
+
+//go:noescape
+func bf16Products13x1(a *Args)
+
+//go:noescape
+func bf16Sums13x1(a *Args)
+
+//go:noescape
+func bf16Products14x1(a *Args)
+
+//go:noescape
+func bf16Sums14x1(a *Args)
+
+//go:noescape
+func bf16Products1x2(a *Args)
+
+//go:noescape
+func bf16Sums1x2(a *Args)
+
+//go:noescape
+func bf16Products2x2(a *Args)
+
+//go:noescape
+func bf16Sums2x2(a *Args)
+
+//go:noescape
+func bf16Products3x2(a *Args)
+
+//go:noescape
+func bf16Sums3x2(a *Args)
+
+//go:noescape
+func bf16Products4x2(a *Args)
+
+//go:noescape
+func bf16Sums4x2(a *Args)
+
+//go:noescape
+func bf16Products5x2(a *Args)
+
+//go:noescape
+func bf16Sums5x2(a *Args)
+
+//go:noescape
+func bf16Products6x2(a *Args)
+
+//go:noescape
+func bf16Sums6x2(a *Args)
+
+//go:noescape
+func bf16Products7x2(a *Args)
+
+//go:noescape
+func bf16Sums7x2(a *Args)
+
+//go:noescape
+func bf16Products8x2(a *Args)
+
+//go:noescape
+func bf16Sums8x2(a *Args)
+
+//go:noescape
+func bf16Products9x2(a *Args)
+
+//go:noescape
+func bf16Sums9x2(a *Args)
+
+//go:noescape
+func bf16Products10x2(a *Args)
+
+//go:noescape
+func bf16Sums10x2(a *Args)
+
+//go:noescape
+func bf16Products11x2(a *Args)
+
+//go:noescape
+func bf16Sums11x2(a *Args)
+
+//go:noescape
+func bf16Products12x2(a *Args)
+
+//go:noescape
+func bf16Sums12x2(a *Args)
+
+//go:noescape
+func bf16Products13x2(a *Args)
+
+//go:noescape
+func bf16Sums13x2(a *Args)
+
+//go:noescape
+func bf16Products14x2(a *Args)
+
+//go:noescape
+func bf16Sums14x2(a *Args)
+
+//go:noescape
+func bf16CopyPairs(dst, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func bf16Peak(n int)
+
+var bf16Set = Set{
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Add: avx512Add, Peak: bf16Peak,
+	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, PairRows: bf16PairRows},
+	Products: [3][]Kernel{
+		1: {nil,
+			bf16Products1x1,
+			bf16Products2x1,
+			bf16Products3x1,
+			bf16Products4x1,
+			bf16Products5x1,
+			bf16Products6x1,
+			bf16Products7x1,
+			bf16Products8x1,
+			bf16Products9x1,
+			bf16Products10x1,
+			bf16Products11x1,
+			bf16Products12x1,
+			bf16Products13x1,
+			bf16Products14x1,
+		},
+		2: {nil,
+			bf16Products1x2,
+			bf16Products2x2,
+			bf16Products3x2,
+			bf16Products4x2,
+			bf16Products5x2,
+			bf16Products6x2,
+			bf16Products7x2,
+			bf16Products8x2,
+			bf16Products9x2,
+			bf16Products10x2,
+			bf16Products11x2,
+			bf16Products12x2,
+			bf16Products13x2,
+			bf16Products14x2,
+		},
+	},
+	Sums: [3][]Kernel{
+		1: {nil,
+			bf16Sums1x1,
+			bf16Sums2x1,
+			bf16Sums3x1,
+			bf16Sums4x1,
+			bf16Sums5x1,
+			bf16Sums6x1,
+			bf16Sums7x1,
+			bf16Sums8x1,
+			bf16Sums9x1,
+			bf16Sums10x1,
+			bf16Sums11x1,
+			bf16Sums12x1,
+			bf16Sums13x1,
+			bf16Sums14x1,
+		},
+		2: {nil,
+			bf16Sums1x2,
+			bf16Sums2x2,
+			bf16Sums3x2,
+			bf16Sums4x2,
+			bf16Sums5x2,
+			bf16Sums6x2,
+			bf16Sums7x2,
+			bf16Sums8x2,
+			bf16Sums9x2,
+			bf16Sums10x2,
+			bf16Sums11x2,
+			bf16Sums12x2,
+			bf16Sums13x2,
+			bf16Sums14x2,
 		},
 	},
 }

@@ -18858,6 +18858,93 @@ next:
 	VZEROUPPER
 	RET
 
+// func avx512Round(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512Round(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         width+24(FP), BX
+	MOVQ         dstStride+32(FP), SI
+	MOVQ         srcStride+40(FP), DI
+	VPBROADCASTD bits00000001<>+0(SB), Z2
+	VPBROADCASTD bits00007fff<>+0(SB), Z3
+	VPBROADCASTD bitsffff0000<>+0(SB), Z4
+	VPBROADCASTD bits7f800000<>+0(SB), Z5
+	VPBROADCASTD bits80000000<>+0(SB), Z6
+	VPBROADCASTD bits00400000<>+0(SB), Z7
+	MOVQ         BX, R8
+	ANDQ         $0x0f, R8
+	MOVQ         $-1, R9
+	MOVQ         $-1, R10
+	SHLXQ        R8, R9, R9
+	XORQ         R9, R10
+	KMOVW        R10, K1
+	SUBQ         R8, BX
+	SHLQ         $0x02, BX
+
+row:
+	XORQ R9, R9
+	CMPQ R9, BX
+	JGE  tail
+
+loop:
+	VMOVUPS   (CX)(R9*1), Z0
+	VPSRLD    $0x10, Z0, Z8
+	VPANDD    Z2, Z8, Z8
+	VPADDD    Z3, Z8, Z8
+	VPADDD    Z0, Z8, Z8
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z7, Z0, K2, Z8
+	VPTESTNMD Z5, Z0, K3
+	VPANDD    Z6, Z0, K3, Z8
+	VPANDD    Z4, Z8, Z0
+	VMOVUPS   Z0, (AX)(R9*1)
+	ADDQ      $0x40, R9
+	CMPQ      R9, BX
+	JL        loop
+
+tail:
+	TESTQ     R8, R8
+	JZ        next
+	VMOVUPS.Z (CX)(R9*1), K1, Z0
+	VPSRLD    $0x10, Z0, Z8
+	VPANDD    Z2, Z8, Z8
+	VPADDD    Z3, Z8, Z8
+	VPADDD    Z0, Z8, Z8
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z7, Z0, K2, Z8
+	VPTESTNMD Z5, Z0, K3
+	VPANDD    Z6, Z0, K3, Z8
+	VPANDD    Z4, Z8, Z0
+	VMOVUPS   Z0, (AX)(R9*1)
+
+next:
+	ADDQ DI, CX
+	ADDQ SI, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA bits00000001<>+0(SB)/4, $0x00000001
+GLOBL bits00000001<>(SB), RODATA|NOPTR, $4
+
+DATA bits00007fff<>+0(SB)/4, $0x00007fff
+GLOBL bits00007fff<>(SB), RODATA|NOPTR, $4
+
+DATA bitsffff0000<>+0(SB)/4, $0xffff0000
+GLOBL bitsffff0000<>(SB), RODATA|NOPTR, $4
+
+DATA bits7f800000<>+0(SB)/4, $0x7f800000
+GLOBL bits7f800000<>(SB), RODATA|NOPTR, $4
+
+DATA bits80000000<>+0(SB)/4, $0x80000000
+GLOBL bits80000000<>(SB), RODATA|NOPTR, $4
+
+DATA bits00400000<>+0(SB)/4, $0x00400000
+GLOBL bits00400000<>(SB), RODATA|NOPTR, $4
+
 // func avx512Add(dst *float32, src *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·avx512Add(SB), NOSPLIT, $0-24
@@ -26537,6 +26624,81 @@ next:
 	VZEROUPPER
 	RET
 
+// func avx2Round(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX2
+TEXT ·avx2Round(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         width+24(FP), BX
+	MOVQ         dstStride+32(FP), SI
+	MOVQ         srcStride+40(FP), DI
+	VPBROADCASTD bits00000001<>+0(SB), Y2
+	VPBROADCASTD bits00007fff<>+0(SB), Y3
+	VPBROADCASTD bitsffff0000<>+0(SB), Y4
+	VPBROADCASTD bits7f800000<>+0(SB), Y5
+	VPBROADCASTD bits80000000<>+0(SB), Y6
+	VPBROADCASTD bits00400000<>+0(SB), Y7
+	MOVQ         BX, R8
+	ANDQ         $0x07, R8
+	VMOVD        R8, X1
+	VPBROADCASTD X1, Y1
+	VPCMPGTD     laneNumbers<>+0(SB), Y1, Y1
+	SUBQ         R8, BX
+	SHLQ         $0x02, BX
+
+row:
+	XORQ R9, R9
+	CMPQ R9, BX
+	JGE  tail
+
+loop:
+	VMOVUPS   (CX)(R9*1), Y0
+	VPSRLD    $0x10, Y0, Y8
+	VPAND     Y2, Y8, Y8
+	VPADDD    Y3, Y8, Y8
+	VPADDD    Y0, Y8, Y8
+	VCMPPS    $0x03, Y0, Y0, Y9
+	VPOR      Y7, Y0, Y10
+	VBLENDVPS Y9, Y10, Y8, Y8
+	VPAND     Y5, Y0, Y9
+	VPXOR     Y0, Y0, Y0
+	VPCMPEQD  Y0, Y9, Y9
+	VPSRLD    $0x01, Y9, Y9
+	VPANDN    Y8, Y9, Y8
+	VPAND     Y4, Y8, Y0
+	VMOVUPS   Y0, (AX)(R9*1)
+	ADDQ      $0x20, R9
+	CMPQ      R9, BX
+	JL        loop
+
+tail:
+	TESTQ      R8, R8
+	JZ         next
+	VMASKMOVPS (CX)(R9*1), Y1, Y0
+	VPSRLD     $0x10, Y0, Y8
+	VPAND      Y2, Y8, Y8
+	VPADDD     Y3, Y8, Y8
+	VPADDD     Y0, Y8, Y8
+	VCMPPS     $0x03, Y0, Y0, Y9
+	VPOR       Y7, Y0, Y10
+	VBLENDVPS  Y9, Y10, Y8, Y8
+	VPAND      Y5, Y0, Y9
+	VPXOR      Y0, Y0, Y0
+	VPCMPEQD   Y0, Y9, Y9
+	VPSRLD     $0x01, Y9, Y9
+	VPANDN     Y8, Y9, Y8
+	VPAND      Y4, Y8, Y0
+	VMOVUPS    Y0, (AX)(R9*1)
+
+next:
+	ADDQ DI, CX
+	ADDQ SI, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func avx2Add(dst *float32, src *float32, n int)
 // Requires: AVX, AVX2
 TEXT ·avx2Add(SB), NOSPLIT, $0-24
@@ -28680,5 +28842,24202 @@ next:
 stay:
 	SUBQ $0x03, DI
 	JG   tile
+	VZEROUPPER
+	RET
+
+// func bf16Products1x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products1x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z1
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z1, Z0
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), CX
+	MOVQ       8(AX), CX
+	MOVQ       40(AX), DX
+	MOVQ       48(AX), BX
+
+tap:
+	MOVQ (AX), SI
+	ADDQ (DX), SI
+	ADDQ $0x08, DX
+	MOVQ 56(AX), DI
+	SUBQ $0x04, DI
+	JL   rest
+
+loop:
+	VMOVUPS      (CX), Z1
+	PREFETCHT0   1024(CX)
+	VBROADCASTSS (SI), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG         $0x486ef262
+	WORD         $0xc152
+	VMOVUPS      64(CX), Z1
+	PREFETCHT0   1088(CX)
+	VBROADCASTSS 4(SI), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG         $0x486ef262
+	WORD         $0xc152
+	VMOVUPS      128(CX), Z1
+	PREFETCHT0   1152(CX)
+	VBROADCASTSS 8(SI), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG         $0x486ef262
+	WORD         $0xc152
+	VMOVUPS      192(CX), Z1
+	PREFETCHT0   1216(CX)
+	VBROADCASTSS 12(SI), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ $0x00000100, CX
+	ADDQ $0x04, SI
+	ADDQ $0x04, SI
+	ADDQ $0x04, SI
+	ADDQ $0x04, SI
+	SUBQ $0x04, DI
+	JGE  loop
+
+rest:
+	ADDQ $0x04, DI
+	JZ   next
+
+single:
+	VMOVUPS      (CX), Z1
+	PREFETCHT0   1024(CX)
+	VBROADCASTSS (SI), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ $0x00000040, CX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  single
+
+next:
+	DECQ     BX
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z1
+	VPMOVD2M Z1, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z2, Z2, Z2
+	VMAXPS Z0, Z2, Z0
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums1x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums1x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z1
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z1, Z0
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z1
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG         $0x486ef262
+	WORD         $0xc152
+	VMOVUPS      64(BX), Z1
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG         $0x486ef262
+	WORD         $0xc152
+	VMOVUPS      128(BX), Z1
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG         $0x486ef262
+	WORD         $0xc152
+	VMOVUPS      192(BX), Z1
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z1
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z2
+
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z1
+	VPMOVD2M Z1, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z2, Z2, Z2
+	VMAXPS Z0, Z2, Z0
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products2x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products2x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z2
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z2, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z2, Z1
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), DX
+	MOVQ       40(AX), BX
+	MOVQ       48(AX), SI
+
+tap:
+	MOVQ (AX), DI
+	ADDQ (BX), DI
+	ADDQ $0x08, BX
+	MOVQ 56(AX), R8
+	SUBQ $0x04, R8
+	JL   rest
+
+loop:
+	VMOVUPS      (DX), Z2
+	PREFETCHT0   1024(DX)
+	VBROADCASTSS (DI), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS (DI)(CX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xca52
+	VMOVUPS      64(DX), Z2
+	PREFETCHT0   1088(DX)
+	VBROADCASTSS 4(DI), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 4(DI)(CX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xca52
+	VMOVUPS      128(DX), Z2
+	PREFETCHT0   1152(DX)
+	VBROADCASTSS 8(DI), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 8(DI)(CX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xca52
+	VMOVUPS      192(DX), Z2
+	PREFETCHT0   1216(DX)
+	VBROADCASTSS 12(DI), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 12(DI)(CX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xca52
+	ADDQ $0x00000100, DX
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	SUBQ $0x04, R8
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R8
+	JZ   next
+
+single:
+	VMOVUPS      (DX), Z2
+	PREFETCHT0   1024(DX)
+	VBROADCASTSS (DI), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS (DI)(CX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xca52
+	ADDQ $0x00000040, DX
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  single
+
+next:
+	DECQ     SI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z2
+	VPMOVD2M Z2, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z3, Z3, Z3
+	VMAXPS Z0, Z3, Z0
+	VMAXPS Z1, Z3, Z1
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums2x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums2x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z2
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z2, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z2, Z1
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z2
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xca52
+	VMOVUPS      64(BX), Z2
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8)(CX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xca52
+	VMOVUPS      128(BX), Z2
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8)(CX*2), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xca52
+	VMOVUPS      192(BX), Z2
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8)(DX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xca52
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z2
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z3
+
+	// VDPBF16PS Z2, Z3, Z0
+	LONG         $0x4866f262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8), Z4
+
+	// VDPBF16PS Z2, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xca52
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z2
+	VPMOVD2M Z2, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z3, Z3, Z3
+	VMAXPS Z0, Z3, Z0
+	VMAXPS Z1, Z3, Z1
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products3x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products3x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z3
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z3, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z3, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z3, Z2
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), DX
+	MOVQ       40(AX), BX
+	MOVQ       48(AX), SI
+
+tap:
+	MOVQ (AX), DI
+	ADDQ (BX), DI
+	ADDQ $0x08, BX
+	MOVQ 56(AX), R8
+	SUBQ $0x04, R8
+	JL   rest
+
+loop:
+	VMOVUPS      (DX), Z3
+	PREFETCHT0   1024(DX)
+	VBROADCASTSS (DI), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS (DI)(CX*1), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS (DI)(CX*2), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG         $0x484ef262
+	WORD         $0xd352
+	VMOVUPS      64(DX), Z3
+	PREFETCHT0   1088(DX)
+	VBROADCASTSS 4(DI), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 4(DI)(CX*1), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 4(DI)(CX*2), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG         $0x484ef262
+	WORD         $0xd352
+	VMOVUPS      128(DX), Z3
+	PREFETCHT0   1152(DX)
+	VBROADCASTSS 8(DI), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 8(DI)(CX*1), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 8(DI)(CX*2), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG         $0x484ef262
+	WORD         $0xd352
+	VMOVUPS      192(DX), Z3
+	PREFETCHT0   1216(DX)
+	VBROADCASTSS 12(DI), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 12(DI)(CX*1), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 12(DI)(CX*2), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd352
+	ADDQ $0x00000100, DX
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	SUBQ $0x04, R8
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R8
+	JZ   next
+
+single:
+	VMOVUPS      (DX), Z3
+	PREFETCHT0   1024(DX)
+	VBROADCASTSS (DI), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS (DI)(CX*1), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS (DI)(CX*2), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd352
+	ADDQ $0x00000040, DX
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  single
+
+next:
+	DECQ     SI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z3
+	VPMOVD2M Z3, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums3x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums3x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z3
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z3, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z3, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z3, Z2
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z3
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG         $0x484ef262
+	WORD         $0xd352
+	VMOVUPS      64(BX), Z3
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8)(CX*1), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*1), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG         $0x484ef262
+	WORD         $0xd352
+	VMOVUPS      128(BX), Z3
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8)(CX*2), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*2), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG         $0x484ef262
+	WORD         $0xd352
+	VMOVUPS      192(BX), Z3
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8)(DX*1), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(DX*1), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd352
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z3
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z4
+
+	// VDPBF16PS Z3, Z4, Z0
+	LONG         $0x485ef262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8), Z5
+
+	// VDPBF16PS Z3, Z5, Z1
+	LONG         $0x4856f262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8), Z6
+
+	// VDPBF16PS Z3, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd352
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z3
+	VPMOVD2M Z3, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+	VMAXPS Z2, Z4, Z2
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products4x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products4x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z4
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z3
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z4
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS (R8)(CX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS (R8)(CX*2), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS (R8)(DX*1), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG         $0x483ef262
+	WORD         $0xdc52
+	VMOVUPS      64(BX), Z4
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(CX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 4(R8)(CX*2), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 4(R8)(DX*1), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG         $0x483ef262
+	WORD         $0xdc52
+	VMOVUPS      128(BX), Z4
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 8(R8)(CX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(CX*2), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 8(R8)(DX*1), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG         $0x483ef262
+	WORD         $0xdc52
+	VMOVUPS      192(BX), Z4
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 12(R8)(CX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 12(R8)(CX*2), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(DX*1), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdc52
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z4
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS (R8)(CX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS (R8)(CX*2), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS (R8)(DX*1), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdc52
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z4
+	VPMOVD2M Z4, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z5, Z5, Z5
+	VMAXPS Z0, Z5, Z0
+	VMAXPS Z1, Z5, Z1
+	VMAXPS Z2, Z5, Z2
+	VMAXPS Z3, Z5, Z3
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums4x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums4x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z4
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z4, Z3
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z4
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG         $0x483ef262
+	WORD         $0xdc52
+	VMOVUPS      64(BX), Z4
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(CX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(CX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(CX*1), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG         $0x483ef262
+	WORD         $0xdc52
+	VMOVUPS      128(BX), Z4
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(CX*2), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(CX*2), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(CX*2), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG         $0x483ef262
+	WORD         $0xdc52
+	VMOVUPS      192(BX), Z4
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(DX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(DX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(DX*1), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdc52
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z4
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z5
+
+	// VDPBF16PS Z4, Z5, Z0
+	LONG         $0x4856f262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8), Z6
+
+	// VDPBF16PS Z4, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG         $0x4846f262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8), Z8
+
+	// VDPBF16PS Z4, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdc52
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z4
+	VPMOVD2M Z4, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z5, Z5, Z5
+	VMAXPS Z0, Z5, Z0
+	VMAXPS Z1, Z5, Z1
+	VMAXPS Z2, Z5, Z2
+	VMAXPS Z3, Z5, Z3
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products5x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products5x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z5
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z4
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z5
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS (R8)(CX*1), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*2), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS (R8)(DX*1), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*4), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG         $0x484ef262
+	WORD         $0xe552
+	VMOVUPS      64(BX), Z5
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(CX*1), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*2), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 4(R8)(DX*1), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R8)(CX*4), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG         $0x484ef262
+	WORD         $0xe552
+	VMOVUPS      128(BX), Z5
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 8(R8)(CX*1), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*2), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 8(R8)(DX*1), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*4), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG         $0x484ef262
+	WORD         $0xe552
+	VMOVUPS      192(BX), Z5
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 12(R8)(CX*1), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R8)(CX*2), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(DX*1), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R8)(CX*4), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z5
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS (R8)(CX*1), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*2), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS (R8)(DX*1), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*4), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z5
+	VPMOVD2M Z5, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
+	VMAXPS Z4, Z6, Z4
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums5x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums5x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z5
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z5, Z4
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z5
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG         $0x484ef262
+	WORD         $0xe552
+	VMOVUPS      64(BX), Z5
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(CX*1), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*1), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(CX*1), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8)(CX*1), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG         $0x484ef262
+	WORD         $0xe552
+	VMOVUPS      128(BX), Z5
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(CX*2), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*2), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(CX*2), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8)(CX*2), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG         $0x484ef262
+	WORD         $0xe552
+	VMOVUPS      192(BX), Z5
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(DX*1), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(DX*1), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(DX*1), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8)(DX*1), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z5
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z0
+	LONG         $0x484ef262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8), Z7
+
+	// VDPBF16PS Z5, Z7, Z1
+	LONG         $0x4846f262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8), Z8
+
+	// VDPBF16PS Z5, Z8, Z2
+	LONG         $0x483ef262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8), Z9
+
+	// VDPBF16PS Z5, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8), Z6
+
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z5
+	VPMOVD2M Z5, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
+	VMAXPS Z4, Z6, Z4
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products6x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products6x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z6
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z5
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R10
+	SUBQ $0x04, R10
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z6
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS (R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS (R8)(CX*2), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS (R8)(DX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS (R8)(CX*4), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS (R9), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG         $0x483ef262
+	WORD         $0xee52
+	VMOVUPS      64(BX), Z6
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 4(R8)(CX*2), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 4(R8)(DX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 4(R8)(CX*4), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 4(R9), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG         $0x483ef262
+	WORD         $0xee52
+	VMOVUPS      128(BX), Z6
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 8(R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(CX*2), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 8(R8)(DX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 8(R8)(CX*4), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 8(R9), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG         $0x483ef262
+	WORD         $0xee52
+	VMOVUPS      192(BX), Z6
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 12(R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 12(R8)(CX*2), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(DX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 12(R8)(CX*4), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 12(R9), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xee52
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	SUBQ $0x04, R10
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R10
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z6
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS (R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS (R8)(CX*2), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS (R8)(DX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS (R8)(CX*4), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS (R9), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xee52
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	DECQ R10
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z6
+	VPMOVD2M Z6, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z7, Z7, Z7
+	VMAXPS Z0, Z7, Z0
+	VMAXPS Z1, Z7, Z1
+	VMAXPS Z2, Z7, Z2
+	VMAXPS Z3, Z7, Z3
+	VMAXPS Z4, Z7, Z4
+	VMAXPS Z5, Z7, Z5
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z5, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums6x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums6x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z6
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z6, Z5
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z6
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG         $0x483ef262
+	WORD         $0xee52
+	VMOVUPS      64(BX), Z6
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(CX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(CX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8)(CX*1), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG         $0x483ef262
+	WORD         $0xee52
+	VMOVUPS      128(BX), Z6
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(CX*2), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(CX*2), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(CX*2), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8)(CX*2), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8)(CX*2), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG         $0x483ef262
+	WORD         $0xee52
+	VMOVUPS      192(BX), Z6
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(DX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(DX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(DX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8)(DX*1), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8)(DX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xee52
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z6
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z0
+	LONG         $0x4846f262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8), Z8
+
+	// VDPBF16PS Z6, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG         $0x4836f262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8), Z10
+
+	// VDPBF16PS Z6, Z10, Z3
+	LONG         $0x482ef262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8), Z7
+
+	// VDPBF16PS Z6, Z7, Z4
+	LONG         $0x4846f262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8), Z8
+
+	// VDPBF16PS Z6, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xee52
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z6
+	VPMOVD2M Z6, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z7, Z7, Z7
+	VMAXPS Z0, Z7, Z0
+	VMAXPS Z1, Z7, Z1
+	VMAXPS Z2, Z7, Z2
+	VMAXPS Z3, Z7, Z3
+	VMAXPS Z4, Z7, Z4
+	VMAXPS Z5, Z7, Z5
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z5, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products7x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products7x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z7
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z6
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R10
+	SUBQ $0x04, R10
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z7
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS (R8)(CX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS (R8)(CX*2), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS (R8)(DX*1), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS (R8)(CX*4), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS (R9), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS (R9)(CX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG         $0x482ef262
+	WORD         $0xf752
+	VMOVUPS      64(BX), Z7
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 4(R8)(CX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*2), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 4(R8)(DX*1), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 4(R8)(CX*4), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 4(R9), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 4(R9)(CX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG         $0x482ef262
+	WORD         $0xf752
+	VMOVUPS      128(BX), Z7
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 8(R8)(CX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8)(CX*2), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 8(R8)(DX*1), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*4), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 8(R9), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 8(R9)(CX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG         $0x482ef262
+	WORD         $0xf752
+	VMOVUPS      192(BX), Z7
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 12(R8)(CX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 12(R8)(CX*2), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 12(R8)(DX*1), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 12(R8)(CX*4), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 12(R9), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 12(R9)(CX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG $0x482ef262
+	WORD $0xf752
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	SUBQ $0x04, R10
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R10
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z7
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS (R8)(CX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS (R8)(CX*2), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS (R8)(DX*1), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS (R8)(CX*4), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS (R9), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS (R9)(CX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG $0x482ef262
+	WORD $0xf752
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	DECQ R10
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z7
+	VPMOVD2M Z7, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+	VMAXPS Z6, Z8, Z6
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums7x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums7x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z7
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z7, Z6
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z7
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 4(R8), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 12(R8), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 16(R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 20(R8), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 24(R8), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG         $0x482ef262
+	WORD         $0xf752
+	VMOVUPS      64(BX), Z7
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 4(R8)(CX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8)(CX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 12(R8)(CX*1), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 16(R8)(CX*1), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 20(R8)(CX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 24(R8)(CX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG         $0x482ef262
+	WORD         $0xf752
+	VMOVUPS      128(BX), Z7
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 4(R8)(CX*2), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8)(CX*2), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 12(R8)(CX*2), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 16(R8)(CX*2), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 20(R8)(CX*2), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 24(R8)(CX*2), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG         $0x482ef262
+	WORD         $0xf752
+	VMOVUPS      192(BX), Z7
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 4(R8)(DX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8)(DX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 12(R8)(DX*1), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 16(R8)(DX*1), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 20(R8)(DX*1), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 24(R8)(DX*1), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG $0x482ef262
+	WORD $0xf752
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z7
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z0
+	LONG         $0x483ef262
+	WORD         $0xc752
+	VBROADCASTSS 4(R8), Z9
+
+	// VDPBF16PS Z7, Z9, Z1
+	LONG         $0x4836f262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8), Z10
+
+	// VDPBF16PS Z7, Z10, Z2
+	LONG         $0x482ef262
+	WORD         $0xd752
+	VBROADCASTSS 12(R8), Z11
+
+	// VDPBF16PS Z7, Z11, Z3
+	LONG         $0x4826f262
+	WORD         $0xdf52
+	VBROADCASTSS 16(R8), Z8
+
+	// VDPBF16PS Z7, Z8, Z4
+	LONG         $0x483ef262
+	WORD         $0xe752
+	VBROADCASTSS 20(R8), Z9
+
+	// VDPBF16PS Z7, Z9, Z5
+	LONG         $0x4836f262
+	WORD         $0xef52
+	VBROADCASTSS 24(R8), Z10
+
+	// VDPBF16PS Z7, Z10, Z6
+	LONG $0x482ef262
+	WORD $0xf752
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z7
+	VPMOVD2M Z7, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+	VMAXPS Z6, Z8, Z6
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products8x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products8x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z8
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z8, Z7
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z8
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS (R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS (R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS (R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS (R8)(CX*4), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS (R9), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS (R9)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS (R10), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG         $0x481ed262
+	WORD         $0xf852
+	VMOVUPS      64(BX), Z8
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 4(R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 4(R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 4(R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 4(R8)(CX*4), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 4(R9), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 4(R9)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 4(R10), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG         $0x481ed262
+	WORD         $0xf852
+	VMOVUPS      128(BX), Z8
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 8(R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 8(R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 8(R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 8(R8)(CX*4), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 8(R9), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 8(R9)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 8(R10), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG         $0x481ed262
+	WORD         $0xf852
+	VMOVUPS      192(BX), Z8
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 12(R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 12(R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 12(R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 12(R8)(CX*4), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 12(R9), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 12(R9)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 12(R10), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xf852
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z8
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS (R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS (R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS (R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS (R8)(CX*4), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS (R9), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS (R9)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS (R10), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xf852
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z8
+	VPMOVD2M Z8, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z9, Z9, Z9
+	VMAXPS Z0, Z9, Z0
+	VMAXPS Z1, Z9, Z1
+	VMAXPS Z2, Z9, Z2
+	VMAXPS Z3, Z9, Z3
+	VMAXPS Z4, Z9, Z4
+	VMAXPS Z5, Z9, Z5
+	VMAXPS Z6, Z9, Z6
+	VMAXPS Z7, Z9, Z7
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums8x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums8x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z8
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z8, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z8, Z7
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z8
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 4(R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 8(R8), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 12(R8), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 16(R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 20(R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 24(R8), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 28(R8), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG         $0x481ed262
+	WORD         $0xf852
+	VMOVUPS      64(BX), Z8
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 4(R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 8(R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 12(R8)(CX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 16(R8)(CX*1), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 20(R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 24(R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 28(R8)(CX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG         $0x481ed262
+	WORD         $0xf852
+	VMOVUPS      128(BX), Z8
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 4(R8)(CX*2), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 8(R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 12(R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 16(R8)(CX*2), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 20(R8)(CX*2), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 24(R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 28(R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG         $0x481ed262
+	WORD         $0xf852
+	VMOVUPS      192(BX), Z8
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 4(R8)(DX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 8(R8)(DX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 12(R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 16(R8)(DX*1), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 20(R8)(DX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 24(R8)(DX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 28(R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xf852
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z8
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z0
+	LONG         $0x4836d262
+	WORD         $0xc052
+	VBROADCASTSS 4(R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc852
+	VBROADCASTSS 8(R8), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG         $0x4826d262
+	WORD         $0xd052
+	VBROADCASTSS 12(R8), Z12
+
+	// VDPBF16PS Z8, Z12, Z3
+	LONG         $0x481ed262
+	WORD         $0xd852
+	VBROADCASTSS 16(R8), Z9
+
+	// VDPBF16PS Z8, Z9, Z4
+	LONG         $0x4836d262
+	WORD         $0xe052
+	VBROADCASTSS 20(R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z5
+	LONG         $0x482ed262
+	WORD         $0xe852
+	VBROADCASTSS 24(R8), Z11
+
+	// VDPBF16PS Z8, Z11, Z6
+	LONG         $0x4826d262
+	WORD         $0xf052
+	VBROADCASTSS 28(R8), Z12
+
+	// VDPBF16PS Z8, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xf852
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z8
+	VPMOVD2M Z8, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z9, Z9, Z9
+	VMAXPS Z0, Z9, Z0
+	VMAXPS Z1, Z9, Z1
+	VMAXPS Z2, Z9, Z2
+	VMAXPS Z3, Z9, Z3
+	VMAXPS Z4, Z9, Z4
+	VMAXPS Z5, Z9, Z5
+	VMAXPS Z6, Z9, Z6
+	VMAXPS Z7, Z9, Z7
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products9x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products9x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z9
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z9, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z9, Z8
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z9
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS (R8)(CX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*2), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS (R8)(DX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*4), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS (R9), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS (R9)(CX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS (R10), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS (R10)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG         $0x482e5262
+	WORD         $0xc152
+	VMOVUPS      64(BX), Z9
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 4(R8)(CX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*2), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 4(R8)(DX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 4(R8)(CX*4), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 4(R9), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 4(R9)(CX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 4(R10), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 4(R10)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG         $0x482e5262
+	WORD         $0xc152
+	VMOVUPS      128(BX), Z9
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 8(R8)(CX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8)(CX*2), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 8(R8)(DX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*4), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 8(R9), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 8(R9)(CX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 8(R10), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 8(R10)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG         $0x482e5262
+	WORD         $0xc152
+	VMOVUPS      192(BX), Z9
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 12(R8)(CX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 12(R8)(CX*2), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 12(R8)(DX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 12(R8)(CX*4), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 12(R9), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 12(R9)(CX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 12(R10), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 12(R10)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z9
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS (R8)(CX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*2), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS (R8)(DX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*4), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS (R9), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS (R9)(CX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS (R10), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS (R10)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z9
+	VPMOVD2M Z9, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
+	VMAXPS Z8, Z10, Z8
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums9x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums9x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z9
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z9, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z9, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z9, Z8
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z9
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 4(R8), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 12(R8), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 16(R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 20(R8), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 24(R8), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 28(R8), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG         $0x482e5262
+	WORD         $0xc152
+	VMOVUPS      64(BX), Z9
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 4(R8)(CX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8)(CX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 12(R8)(CX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 16(R8)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 20(R8)(CX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 24(R8)(CX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 28(R8)(CX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8)(CX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG         $0x482e5262
+	WORD         $0xc152
+	VMOVUPS      128(BX), Z9
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 4(R8)(CX*2), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8)(CX*2), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 12(R8)(CX*2), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 16(R8)(CX*2), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 20(R8)(CX*2), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 24(R8)(CX*2), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 28(R8)(CX*2), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8)(CX*2), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG         $0x482e5262
+	WORD         $0xc152
+	VMOVUPS      192(BX), Z9
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 4(R8)(DX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8)(DX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 12(R8)(DX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 16(R8)(DX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 20(R8)(DX*1), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 24(R8)(DX*1), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 28(R8)(DX*1), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8)(DX*1), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z9
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z0
+	LONG         $0x482ed262
+	WORD         $0xc152
+	VBROADCASTSS 4(R8), Z11
+
+	// VDPBF16PS Z9, Z11, Z1
+	LONG         $0x4826d262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8), Z12
+
+	// VDPBF16PS Z9, Z12, Z2
+	LONG         $0x481ed262
+	WORD         $0xd152
+	VBROADCASTSS 12(R8), Z13
+
+	// VDPBF16PS Z9, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xd952
+	VBROADCASTSS 16(R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z4
+	LONG         $0x482ed262
+	WORD         $0xe152
+	VBROADCASTSS 20(R8), Z11
+
+	// VDPBF16PS Z9, Z11, Z5
+	LONG         $0x4826d262
+	WORD         $0xe952
+	VBROADCASTSS 24(R8), Z12
+
+	// VDPBF16PS Z9, Z12, Z6
+	LONG         $0x481ed262
+	WORD         $0xf152
+	VBROADCASTSS 28(R8), Z13
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8), Z10
+
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z9
+	VPMOVD2M Z9, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
+	VMAXPS Z8, Z10, Z8
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products10x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products10x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z10
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z10, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z10, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z10, Z9
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z10
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS (R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS (R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS (R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS (R8)(CX*4), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS (R9), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS (R9)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS (R10), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS (R10)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS (R10)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xca52
+	VMOVUPS      64(BX), Z10
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 4(R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 4(R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 4(R8)(CX*4), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 4(R9), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 4(R9)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 4(R10), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 4(R10)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 4(R10)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xca52
+	VMOVUPS      128(BX), Z10
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 8(R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 8(R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 8(R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 8(R8)(CX*4), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 8(R9), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 8(R9)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 8(R10), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 8(R10)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 8(R10)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xca52
+	VMOVUPS      192(BX), Z10
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 12(R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 12(R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 12(R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 12(R8)(CX*4), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 12(R9), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 12(R9)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 12(R10), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 12(R10)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 12(R10)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xca52
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z10
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS (R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS (R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS (R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS (R8)(CX*4), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS (R9), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS (R9)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS (R10), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS (R10)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS (R10)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xca52
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z10
+	VPMOVD2M Z10, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+	VMAXPS Z4, Z11, Z4
+	VMAXPS Z5, Z11, Z5
+	VMAXPS Z6, Z11, Z6
+	VMAXPS Z7, Z11, Z7
+	VMAXPS Z8, Z11, Z8
+	VMAXPS Z9, Z11, Z9
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums10x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums10x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z10
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z10, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z10, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z10, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z10, Z9
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z10
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 8(R8), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 12(R8), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 16(R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 20(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 24(R8), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 28(R8), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 32(R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 36(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xca52
+	VMOVUPS      64(BX), Z10
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 8(R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 12(R8)(CX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 16(R8)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 20(R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 24(R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 28(R8)(CX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 32(R8)(CX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 36(R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xca52
+	VMOVUPS      128(BX), Z10
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 8(R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 12(R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 16(R8)(CX*2), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 20(R8)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 24(R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 28(R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 32(R8)(CX*2), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 36(R8)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xca52
+	VMOVUPS      192(BX), Z10
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8)(DX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 8(R8)(DX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 12(R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 16(R8)(DX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 20(R8)(DX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 24(R8)(DX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 28(R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 32(R8)(DX*1), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 36(R8)(DX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xca52
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z10
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z0
+	LONG         $0x4826d262
+	WORD         $0xc252
+	VBROADCASTSS 4(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xca52
+	VBROADCASTSS 8(R8), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG         $0x4816d262
+	WORD         $0xd252
+	VBROADCASTSS 12(R8), Z14
+
+	// VDPBF16PS Z10, Z14, Z3
+	LONG         $0x480ed262
+	WORD         $0xda52
+	VBROADCASTSS 16(R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z4
+	LONG         $0x4826d262
+	WORD         $0xe252
+	VBROADCASTSS 20(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xea52
+	VBROADCASTSS 24(R8), Z13
+
+	// VDPBF16PS Z10, Z13, Z6
+	LONG         $0x4816d262
+	WORD         $0xf252
+	VBROADCASTSS 28(R8), Z14
+
+	// VDPBF16PS Z10, Z14, Z7
+	LONG         $0x480ed262
+	WORD         $0xfa52
+	VBROADCASTSS 32(R8), Z11
+
+	// VDPBF16PS Z10, Z11, Z8
+	LONG         $0x48265262
+	WORD         $0xc252
+	VBROADCASTSS 36(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xca52
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z10
+	VPMOVD2M Z10, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z11, Z11, Z11
+	VMAXPS Z0, Z11, Z0
+	VMAXPS Z1, Z11, Z1
+	VMAXPS Z2, Z11, Z2
+	VMAXPS Z3, Z11, Z3
+	VMAXPS Z4, Z11, Z4
+	VMAXPS Z5, Z11, Z5
+	VMAXPS Z6, Z11, Z6
+	VMAXPS Z7, Z11, Z7
+	VMAXPS Z8, Z11, Z8
+	VMAXPS Z9, Z11, Z9
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products11x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products11x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z11
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z10
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z11
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS (R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS (R8)(DX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*4), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS (R9), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS (R9)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS (R10), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS (R10)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS (R10)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS (R10)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG         $0x480e5262
+	WORD         $0xd352
+	VMOVUPS      64(BX), Z11
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 4(R8)(DX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 4(R8)(CX*4), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 4(R9), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 4(R9)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 4(R10), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 4(R10)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 4(R10)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R10)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG         $0x480e5262
+	WORD         $0xd352
+	VMOVUPS      128(BX), Z11
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 8(R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 8(R8)(DX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*4), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 8(R9), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 8(R9)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 8(R10), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 8(R10)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 8(R10)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R10)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG         $0x480e5262
+	WORD         $0xd352
+	VMOVUPS      192(BX), Z11
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 12(R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 12(R8)(DX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 12(R8)(CX*4), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 12(R9), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R9)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 12(R10), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 12(R10)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 12(R10)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R10)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd352
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z11
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS (R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS (R8)(DX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*4), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS (R9), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS (R9)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS (R10), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS (R10)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS (R10)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS (R10)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd352
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z11
+	VPMOVD2M Z11, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
+	VMAXPS Z10, Z12, Z10
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums11x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums11x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z11
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z11, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z11, Z10
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z11
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 12(R8), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 16(R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 20(R8), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 24(R8), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 28(R8), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 36(R8), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 40(R8), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG         $0x480e5262
+	WORD         $0xd352
+	VMOVUPS      64(BX), Z11
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 12(R8)(CX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 16(R8)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 20(R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 24(R8)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 28(R8)(CX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(CX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 36(R8)(CX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 40(R8)(CX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG         $0x480e5262
+	WORD         $0xd352
+	VMOVUPS      128(BX), Z11
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 12(R8)(CX*2), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 16(R8)(CX*2), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 20(R8)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 24(R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 28(R8)(CX*2), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(CX*2), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 36(R8)(CX*2), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 40(R8)(CX*2), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG         $0x480e5262
+	WORD         $0xd352
+	VMOVUPS      192(BX), Z11
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8)(DX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 12(R8)(DX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 16(R8)(DX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 20(R8)(DX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 24(R8)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 28(R8)(DX*1), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(DX*1), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 36(R8)(DX*1), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 40(R8)(DX*1), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd352
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z11
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z0
+	LONG         $0x481ed262
+	WORD         $0xc352
+	VBROADCASTSS 4(R8), Z13
+
+	// VDPBF16PS Z11, Z13, Z1
+	LONG         $0x4816d262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8), Z14
+
+	// VDPBF16PS Z11, Z14, Z2
+	LONG         $0x480ed262
+	WORD         $0xd352
+	VBROADCASTSS 12(R8), Z15
+
+	// VDPBF16PS Z11, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdb52
+	VBROADCASTSS 16(R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z4
+	LONG         $0x481ed262
+	WORD         $0xe352
+	VBROADCASTSS 20(R8), Z13
+
+	// VDPBF16PS Z11, Z13, Z5
+	LONG         $0x4816d262
+	WORD         $0xeb52
+	VBROADCASTSS 24(R8), Z14
+
+	// VDPBF16PS Z11, Z14, Z6
+	LONG         $0x480ed262
+	WORD         $0xf352
+	VBROADCASTSS 28(R8), Z15
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8), Z12
+
+	// VDPBF16PS Z11, Z12, Z8
+	LONG         $0x481e5262
+	WORD         $0xc352
+	VBROADCASTSS 36(R8), Z13
+
+	// VDPBF16PS Z11, Z13, Z9
+	LONG         $0x48165262
+	WORD         $0xcb52
+	VBROADCASTSS 40(R8), Z14
+
+	// VDPBF16PS Z11, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd352
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z11
+	VPMOVD2M Z11, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
+	VMAXPS Z10, Z12, Z10
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products12x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products12x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z12
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z10
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z11
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z12
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS (R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS (R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS (R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS (R8)(CX*4), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS (R9), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS (R9)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS (R10), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS (R10)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS (R10)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS (R10)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS (R10)(CX*4), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG         $0x407e5262
+	WORD         $0xdc52
+	VMOVUPS      64(BX), Z12
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 4(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 4(R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 4(R8)(CX*4), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 4(R9), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 4(R9)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 4(R10), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 4(R10)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 4(R10)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 4(R10)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 4(R10)(CX*4), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG         $0x407e5262
+	WORD         $0xdc52
+	VMOVUPS      128(BX), Z12
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 8(R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 8(R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 8(R8)(CX*4), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 8(R9), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 8(R9)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 8(R10), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 8(R10)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 8(R10)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R10)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 8(R10)(CX*4), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG         $0x407e5262
+	WORD         $0xdc52
+	VMOVUPS      192(BX), Z12
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 12(R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 12(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 12(R8)(CX*4), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 12(R9), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 12(R9)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 12(R10), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 12(R10)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 12(R10)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 12(R10)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 12(R10)(CX*4), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdc52
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z12
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS (R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS (R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS (R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS (R8)(CX*4), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS (R9), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS (R9)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS (R10), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS (R10)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS (R10)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS (R10)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS (R10)(CX*4), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdc52
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z12
+	VPMOVD2M Z12, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z13, Z13, Z13
+	VMAXPS Z0, Z13, Z0
+	VMAXPS Z1, Z13, Z1
+	VMAXPS Z2, Z13, Z2
+	VMAXPS Z3, Z13, Z3
+	VMAXPS Z4, Z13, Z4
+	VMAXPS Z5, Z13, Z5
+	VMAXPS Z6, Z13, Z6
+	VMAXPS Z7, Z13, Z7
+	VMAXPS Z8, Z13, Z8
+	VMAXPS Z9, Z13, Z9
+	VMAXPS Z10, Z13, Z10
+	VMAXPS Z11, Z13, Z11
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums12x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums12x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z12
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z12, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z10
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z12, Z11
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z12
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 16(R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 20(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 24(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 28(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 32(R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 36(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 40(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 44(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG         $0x407e5262
+	WORD         $0xdc52
+	VMOVUPS      64(BX), Z12
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(CX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 16(R8)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 20(R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 24(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 28(R8)(CX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 32(R8)(CX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 36(R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 40(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 44(R8)(CX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG         $0x407e5262
+	WORD         $0xdc52
+	VMOVUPS      128(BX), Z12
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 16(R8)(CX*2), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 20(R8)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 24(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 28(R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 32(R8)(CX*2), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 36(R8)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 40(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 44(R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG         $0x407e5262
+	WORD         $0xdc52
+	VMOVUPS      192(BX), Z12
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8)(DX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 16(R8)(DX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 20(R8)(DX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 24(R8)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 28(R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 32(R8)(DX*1), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 36(R8)(DX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 40(R8)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 44(R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdc52
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z12
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z0
+	LONG         $0x4816d262
+	WORD         $0xc452
+	VBROADCASTSS 4(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcc52
+	VBROADCASTSS 8(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG         $0x4806d262
+	WORD         $0xd452
+	VBROADCASTSS 12(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z3
+	LONG         $0x407ed262
+	WORD         $0xdc52
+	VBROADCASTSS 16(R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z4
+	LONG         $0x4816d262
+	WORD         $0xe452
+	VBROADCASTSS 20(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xec52
+	VBROADCASTSS 24(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z6
+	LONG         $0x4806d262
+	WORD         $0xf452
+	VBROADCASTSS 28(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z7
+	LONG         $0x407ed262
+	WORD         $0xfc52
+	VBROADCASTSS 32(R8), Z13
+
+	// VDPBF16PS Z12, Z13, Z8
+	LONG         $0x48165262
+	WORD         $0xc452
+	VBROADCASTSS 36(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcc52
+	VBROADCASTSS 40(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG         $0x48065262
+	WORD         $0xd452
+	VBROADCASTSS 44(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdc52
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z12
+	VPMOVD2M Z12, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z13, Z13, Z13
+	VMAXPS Z0, Z13, Z0
+	VMAXPS Z1, Z13, Z1
+	VMAXPS Z2, Z13, Z2
+	VMAXPS Z3, Z13, Z3
+	VMAXPS Z4, Z13, Z4
+	VMAXPS Z5, Z13, Z5
+	VMAXPS Z6, Z13, Z6
+	VMAXPS Z7, Z13, Z7
+	VMAXPS Z8, Z13, Z8
+	VMAXPS Z9, Z13, Z9
+	VMAXPS Z10, Z13, Z10
+	VMAXPS Z11, Z13, Z11
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products13x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products13x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z13
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z10
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z11
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z12
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	LEAQ (R10)(CX*4), R11
+	ADDQ CX, R11
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R12
+	SUBQ $0x04, R12
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z13
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS (R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS (R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*4), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS (R9), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS (R9)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS (R10), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS (R10)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS (R10)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS (R10)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS (R10)(CX*4), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS (R11), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG         $0x480e5262
+	WORD         $0xe552
+	VMOVUPS      64(BX), Z13
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 4(R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R8)(CX*4), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 4(R9), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 4(R9)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 4(R10), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 4(R10)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 4(R10)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R10)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 4(R10)(CX*4), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R11), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG         $0x480e5262
+	WORD         $0xe552
+	VMOVUPS      128(BX), Z13
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 8(R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 8(R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*4), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 8(R9), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 8(R9)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 8(R10), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 8(R10)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 8(R10)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R10)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 8(R10)(CX*4), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R11), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG         $0x480e5262
+	WORD         $0xe552
+	VMOVUPS      192(BX), Z13
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 12(R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R8)(CX*4), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 12(R9), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 12(R9)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 12(R10), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 12(R10)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 12(R10)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R10)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 12(R10)(CX*4), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R11), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	SUBQ $0x04, R12
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R12
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z13
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS (R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS (R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*4), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS (R9), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS (R9)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS (R10), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS (R10)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS (R10)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS (R10)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS (R10)(CX*4), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS (R11), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z13
+	VPMOVD2M Z13, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
+	VMAXPS Z12, Z14, Z12
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums13x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums13x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z13
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z13, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z10
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z11
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z13, Z12
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z13
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 20(R8), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 24(R8), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 28(R8), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 36(R8), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 40(R8), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 44(R8), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 48(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG         $0x480e5262
+	WORD         $0xe552
+	VMOVUPS      64(BX), Z13
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(CX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 20(R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 24(R8)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 28(R8)(CX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 36(R8)(CX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 40(R8)(CX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 44(R8)(CX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 48(R8)(CX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG         $0x480e5262
+	WORD         $0xe552
+	VMOVUPS      128(BX), Z13
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(CX*2), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8)(CX*2), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 20(R8)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 24(R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 28(R8)(CX*2), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(CX*2), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 36(R8)(CX*2), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 40(R8)(CX*2), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 44(R8)(CX*2), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 48(R8)(CX*2), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG         $0x480e5262
+	WORD         $0xe552
+	VMOVUPS      192(BX), Z13
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8)(DX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8)(DX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 20(R8)(DX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 24(R8)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 28(R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(DX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 36(R8)(DX*1), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 40(R8)(DX*1), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 44(R8)(DX*1), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 48(R8)(DX*1), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z13
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z0
+	LONG         $0x480ed262
+	WORD         $0xc552
+	VBROADCASTSS 4(R8), Z15
+
+	// VDPBF16PS Z13, Z15, Z1
+	LONG         $0x4806d262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8), Z16
+
+	// VDPBF16PS Z13, Z16, Z2
+	LONG         $0x407ed262
+	WORD         $0xd552
+	VBROADCASTSS 12(R8), Z17
+
+	// VDPBF16PS Z13, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdd52
+	VBROADCASTSS 16(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z4
+	LONG         $0x480ed262
+	WORD         $0xe552
+	VBROADCASTSS 20(R8), Z15
+
+	// VDPBF16PS Z13, Z15, Z5
+	LONG         $0x4806d262
+	WORD         $0xed52
+	VBROADCASTSS 24(R8), Z16
+
+	// VDPBF16PS Z13, Z16, Z6
+	LONG         $0x407ed262
+	WORD         $0xf552
+	VBROADCASTSS 28(R8), Z17
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z8
+	LONG         $0x480e5262
+	WORD         $0xc552
+	VBROADCASTSS 36(R8), Z15
+
+	// VDPBF16PS Z13, Z15, Z9
+	LONG         $0x48065262
+	WORD         $0xcd52
+	VBROADCASTSS 40(R8), Z16
+
+	// VDPBF16PS Z13, Z16, Z10
+	LONG         $0x407e5262
+	WORD         $0xd552
+	VBROADCASTSS 44(R8), Z17
+
+	// VDPBF16PS Z13, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdd52
+	VBROADCASTSS 48(R8), Z14
+
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z13
+	VPMOVD2M Z13, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
+	VMAXPS Z12, Z14, Z12
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products14x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products14x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z14
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z10
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z11
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z12
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z13
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	LEAQ (R10)(CX*4), R11
+	ADDQ CX, R11
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R12
+	SUBQ $0x04, R12
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z14
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS (R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS (R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS (R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS (R8)(CX*4), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS (R9), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS (R9)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS (R10), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS (R10)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS (R10)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS (R10)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS (R10)(CX*4), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS (R11), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS (R11)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG         $0x407e5262
+	WORD         $0xee52
+	VMOVUPS      64(BX), Z14
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS 4(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 4(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 4(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 4(R8)(CX*4), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 4(R9), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 4(R9)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 4(R10), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 4(R10)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 4(R10)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 4(R10)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 4(R10)(CX*4), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 4(R11), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 4(R11)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG         $0x407e5262
+	WORD         $0xee52
+	VMOVUPS      128(BX), Z14
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS 8(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 8(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 8(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 8(R8)(CX*4), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 8(R9), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 8(R9)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 8(R10), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 8(R10)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 8(R10)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 8(R10)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 8(R10)(CX*4), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 8(R11), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 8(R11)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG         $0x407e5262
+	WORD         $0xee52
+	VMOVUPS      192(BX), Z14
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 12(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 12(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 12(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 12(R8)(CX*4), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 12(R9), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 12(R9)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 12(R10), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 12(R10)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 12(R10)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 12(R10)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 12(R10)(CX*4), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 12(R11), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 12(R11)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xee52
+	ADDQ $0x00000100, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	SUBQ $0x04, R12
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R12
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z14
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS (R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS (R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS (R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS (R8)(CX*4), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS (R9), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS (R9)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS (R10), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS (R10)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS (R10)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS (R10)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS (R10)(CX*4), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS (R11), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS (R11)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xee52
+	ADDQ $0x00000040, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z14
+	VPMOVD2M Z14, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z13, K1, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z15, Z15, Z15
+	VMAXPS Z0, Z15, Z0
+	VMAXPS Z1, Z15, Z1
+	VMAXPS Z2, Z15, Z2
+	VMAXPS Z3, Z15, Z3
+	VMAXPS Z4, Z15, Z4
+	VMAXPS Z5, Z15, Z5
+	VMAXPS Z6, Z15, Z6
+	VMAXPS Z7, Z15, Z7
+	VMAXPS Z8, Z15, Z8
+	VMAXPS Z9, Z15, Z9
+	VMAXPS Z10, Z15, Z10
+	VMAXPS Z11, Z15, Z11
+	VMAXPS Z12, Z15, Z12
+	VMAXPS Z13, Z15, Z13
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z13, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums14x1(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums14x1(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z14
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z0
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z2
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z4
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	VMOVAPS    Z14, Z6
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z7
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z8
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z9
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z10
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z11
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z12
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	VMOVAPS    Z14, Z13
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z14
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 24(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 28(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 32(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 36(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 40(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 44(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 48(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 52(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG         $0x407e5262
+	WORD         $0xee52
+	VMOVUPS      64(BX), Z14
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 24(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 28(R8)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 32(R8)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 36(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 40(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 44(R8)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 48(R8)(CX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 52(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG         $0x407e5262
+	WORD         $0xee52
+	VMOVUPS      128(BX), Z14
+	PREFETCHT0   1152(BX)
+	VBROADCASTSS (R8)(CX*2), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8)(CX*2), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 24(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 28(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 32(R8)(CX*2), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 36(R8)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 40(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 44(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 48(R8)(CX*2), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 52(R8)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG         $0x407e5262
+	WORD         $0xee52
+	VMOVUPS      192(BX), Z14
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(DX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8)(DX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8)(DX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8)(DX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 24(R8)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 28(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 32(R8)(DX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 36(R8)(DX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 40(R8)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 44(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 48(R8)(DX*1), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 52(R8)(DX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xee52
+	ADDQ $0x00000100, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z14
+	PREFETCHT0   1024(BX)
+	VBROADCASTSS (R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z0
+	LONG         $0x4806d262
+	WORD         $0xc652
+	VBROADCASTSS 4(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xce52
+	VBROADCASTSS 8(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG         $0x4076d262
+	WORD         $0xd652
+	VBROADCASTSS 12(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z3
+	LONG         $0x406ed262
+	WORD         $0xde52
+	VBROADCASTSS 16(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z4
+	LONG         $0x4806d262
+	WORD         $0xe652
+	VBROADCASTSS 20(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xee52
+	VBROADCASTSS 24(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z6
+	LONG         $0x4076d262
+	WORD         $0xf652
+	VBROADCASTSS 28(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z7
+	LONG         $0x406ed262
+	WORD         $0xfe52
+	VBROADCASTSS 32(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z8
+	LONG         $0x48065262
+	WORD         $0xc652
+	VBROADCASTSS 36(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xce52
+	VBROADCASTSS 40(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG         $0x40765262
+	WORD         $0xd652
+	VBROADCASTSS 44(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z11
+	LONG         $0x406e5262
+	WORD         $0xde52
+	VBROADCASTSS 48(R8), Z15
+
+	// VDPBF16PS Z14, Z15, Z12
+	LONG         $0x48065262
+	WORD         $0xe652
+	VBROADCASTSS 52(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xee52
+	ADDQ $0x00000040, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z14
+	VPMOVD2M Z14, K1
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z1, K1, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z3, K1, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z5, K1, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z (SI), Z7, K1, Z7
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z8, K1, Z8
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z9, K1, Z9
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z10, K1, Z10
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z11, K1, Z11
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z12, K1, Z12
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z13, K1, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z15, Z15, Z15
+	VMAXPS Z0, Z15, Z0
+	VMAXPS Z1, Z15, Z1
+	VMAXPS Z2, Z15, Z2
+	VMAXPS Z3, Z15, Z3
+	VMAXPS Z4, Z15, Z4
+	VMAXPS Z5, Z15, Z5
+	VMAXPS Z6, Z15, Z6
+	VMAXPS Z7, Z15, Z7
+	VMAXPS Z8, Z15, Z8
+	VMAXPS Z9, Z15, Z9
+	VMAXPS Z10, Z15, Z10
+	VMAXPS Z11, Z15, Z11
+	VMAXPS Z12, Z15, Z12
+	VMAXPS Z13, Z15, Z13
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z1, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z3, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z5, K1, (CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z8, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z9, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z10, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z11, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z12, K1, (BX)
+	ADDQ    DX, BX
+	VMOVUPS Z13, K1, (BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products1x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products1x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z2
+	VMOVUPS    64(CX), Z3
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z2, Z0
+	VMOVAPS    Z3, Z1
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), CX
+	MOVQ       8(AX), CX
+	MOVQ       40(AX), DX
+	MOVQ       48(AX), BX
+
+tap:
+	MOVQ (AX), SI
+	ADDQ (DX), SI
+	ADDQ $0x08, DX
+	MOVQ 56(AX), DI
+	SUBQ $0x04, DI
+	JL   rest
+
+loop:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	PREFETCHT0   1024(CX)
+	PREFETCHT0   1088(CX)
+	VBROADCASTSS (SI), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xcb52
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	PREFETCHT0   1152(CX)
+	PREFETCHT0   1216(CX)
+	VBROADCASTSS 4(SI), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xcb52
+	VMOVUPS      256(CX), Z2
+	VMOVUPS      320(CX), Z3
+	PREFETCHT0   1280(CX)
+	PREFETCHT0   1344(CX)
+	VBROADCASTSS 8(SI), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xcb52
+	VMOVUPS      384(CX), Z2
+	VMOVUPS      448(CX), Z3
+	PREFETCHT0   1408(CX)
+	PREFETCHT0   1472(CX)
+	VBROADCASTSS 12(SI), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ $0x00000200, CX
+	ADDQ $0x04, SI
+	ADDQ $0x04, SI
+	ADDQ $0x04, SI
+	ADDQ $0x04, SI
+	SUBQ $0x04, DI
+	JGE  loop
+
+rest:
+	ADDQ $0x04, DI
+	JZ   next
+
+single:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	PREFETCHT0   1024(CX)
+	PREFETCHT0   1088(CX)
+	VBROADCASTSS (SI), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ $0x00000080, CX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  single
+
+next:
+	DECQ     BX
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z2
+	VPMOVD2M Z2, K1
+	VMOVUPS  64(CX), Z3
+	VPMOVD2M Z3, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums1x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums1x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z2
+	VMOVUPS    64(CX), Z3
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z2, Z0
+	VMOVAPS    Z3, Z1
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z2
+	VMOVUPS      64(BX), Z3
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xcb52
+	VMOVUPS      128(BX), Z2
+	VMOVUPS      192(BX), Z3
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xcb52
+	VMOVUPS      256(BX), Z2
+	VMOVUPS      320(BX), Z3
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG         $0x485ef262
+	WORD         $0xcb52
+	VMOVUPS      384(BX), Z2
+	VMOVUPS      448(BX), Z3
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z2
+	VMOVUPS      64(BX), Z3
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z4
+
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z2
+	VPMOVD2M Z2, K1
+	VMOVUPS  64(CX), Z3
+	VPMOVD2M Z3, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z4, Z4, Z4
+	VMAXPS Z0, Z4, Z0
+	VMAXPS Z1, Z4, Z1
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products2x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products2x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z4
+	VMOVUPS    64(CX), Z5
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z4, Z0
+	VMOVAPS    Z5, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z4, Z2
+	VMOVAPS    Z5, Z3
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), DX
+	MOVQ       40(AX), BX
+	MOVQ       48(AX), SI
+
+tap:
+	MOVQ (AX), DI
+	ADDQ (BX), DI
+	ADDQ $0x08, BX
+	MOVQ 56(AX), R8
+	SUBQ $0x04, R8
+	JL   rest
+
+loop:
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	PREFETCHT0   1024(DX)
+	PREFETCHT0   1088(DX)
+	VBROADCASTSS (DI), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS (DI)(CX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG         $0x4846f262
+	WORD         $0xdd52
+	VMOVUPS      128(DX), Z4
+	VMOVUPS      192(DX), Z5
+	PREFETCHT0   1152(DX)
+	PREFETCHT0   1216(DX)
+	VBROADCASTSS 4(DI), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 4(DI)(CX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG         $0x4846f262
+	WORD         $0xdd52
+	VMOVUPS      256(DX), Z4
+	VMOVUPS      320(DX), Z5
+	PREFETCHT0   1280(DX)
+	PREFETCHT0   1344(DX)
+	VBROADCASTSS 8(DI), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 8(DI)(CX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG         $0x4846f262
+	WORD         $0xdd52
+	VMOVUPS      384(DX), Z4
+	VMOVUPS      448(DX), Z5
+	PREFETCHT0   1408(DX)
+	PREFETCHT0   1472(DX)
+	VBROADCASTSS 12(DI), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 12(DI)(CX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xdd52
+	ADDQ $0x00000200, DX
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	SUBQ $0x04, R8
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R8
+	JZ   next
+
+single:
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	PREFETCHT0   1024(DX)
+	PREFETCHT0   1088(DX)
+	VBROADCASTSS (DI), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS (DI)(CX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xdd52
+	ADDQ $0x00000080, DX
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  single
+
+next:
+	DECQ     SI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z4
+	VPMOVD2M Z4, K1
+	VMOVUPS  64(CX), Z5
+	VPMOVD2M Z5, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums2x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums2x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z4
+	VMOVUPS    64(CX), Z5
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z4, Z0
+	VMOVAPS    Z5, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z4, Z2
+	VMOVAPS    Z5, Z3
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z4
+	VMOVUPS      64(BX), Z5
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG         $0x4846f262
+	WORD         $0xdd52
+	VMOVUPS      128(BX), Z4
+	VMOVUPS      192(BX), Z5
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG         $0x4846f262
+	WORD         $0xdd52
+	VMOVUPS      256(BX), Z4
+	VMOVUPS      320(BX), Z5
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*2), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG         $0x4846f262
+	WORD         $0xdd52
+	VMOVUPS      384(BX), Z4
+	VMOVUPS      448(BX), Z5
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(DX*1), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xdd52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z4
+	VMOVUPS      64(BX), Z5
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z6
+
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+
+	// VDPBF16PS Z5, Z6, Z1
+	LONG         $0x484ef262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z7
+
+	// VDPBF16PS Z4, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd452
+
+	// VDPBF16PS Z5, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xdd52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z4
+	VPMOVD2M Z4, K1
+	VMOVUPS  64(CX), Z5
+	VPMOVD2M Z5, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z6, Z6, Z6
+	VMAXPS Z0, Z6, Z0
+	VMAXPS Z1, Z6, Z1
+	VMAXPS Z2, Z6, Z2
+	VMAXPS Z3, Z6, Z3
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products3x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products3x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z6
+	VMOVUPS    64(CX), Z7
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z6, Z0
+	VMOVAPS    Z7, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z6, Z2
+	VMOVAPS    Z7, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z6, Z4
+	VMOVAPS    Z7, Z5
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), DX
+	MOVQ       40(AX), BX
+	MOVQ       48(AX), SI
+
+tap:
+	MOVQ (AX), DI
+	ADDQ (BX), DI
+	ADDQ $0x08, BX
+	MOVQ 56(AX), R8
+	SUBQ $0x04, R8
+	JL   rest
+
+loop:
+	VMOVUPS      (DX), Z6
+	VMOVUPS      64(DX), Z7
+	PREFETCHT0   1024(DX)
+	PREFETCHT0   1088(DX)
+	VBROADCASTSS (DI), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS (DI)(CX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS (DI)(CX*2), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG         $0x482ef262
+	WORD         $0xef52
+	VMOVUPS      128(DX), Z6
+	VMOVUPS      192(DX), Z7
+	PREFETCHT0   1152(DX)
+	PREFETCHT0   1216(DX)
+	VBROADCASTSS 4(DI), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 4(DI)(CX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 4(DI)(CX*2), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG         $0x482ef262
+	WORD         $0xef52
+	VMOVUPS      256(DX), Z6
+	VMOVUPS      320(DX), Z7
+	PREFETCHT0   1280(DX)
+	PREFETCHT0   1344(DX)
+	VBROADCASTSS 8(DI), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 8(DI)(CX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 8(DI)(CX*2), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG         $0x482ef262
+	WORD         $0xef52
+	VMOVUPS      384(DX), Z6
+	VMOVUPS      448(DX), Z7
+	PREFETCHT0   1408(DX)
+	PREFETCHT0   1472(DX)
+	VBROADCASTSS 12(DI), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 12(DI)(CX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 12(DI)(CX*2), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG $0x482ef262
+	WORD $0xef52
+	ADDQ $0x00000200, DX
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	ADDQ $0x04, DI
+	SUBQ $0x04, R8
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R8
+	JZ   next
+
+single:
+	VMOVUPS      (DX), Z6
+	VMOVUPS      64(DX), Z7
+	PREFETCHT0   1024(DX)
+	PREFETCHT0   1088(DX)
+	VBROADCASTSS (DI), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS (DI)(CX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS (DI)(CX*2), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG $0x482ef262
+	WORD $0xef52
+	ADDQ $0x00000080, DX
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  single
+
+next:
+	DECQ     SI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z6
+	VPMOVD2M Z6, K1
+	VMOVUPS  64(CX), Z7
+	VPMOVD2M Z7, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums3x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums3x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z6
+	VMOVUPS    64(CX), Z7
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z6, Z0
+	VMOVAPS    Z7, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z6, Z2
+	VMOVAPS    Z7, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z6, Z4
+	VMOVAPS    Z7, Z5
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z6
+	VMOVUPS      64(BX), Z7
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG         $0x482ef262
+	WORD         $0xef52
+	VMOVUPS      128(BX), Z6
+	VMOVUPS      192(BX), Z7
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG         $0x482ef262
+	WORD         $0xef52
+	VMOVUPS      256(BX), Z6
+	VMOVUPS      320(BX), Z7
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*2), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*2), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG         $0x482ef262
+	WORD         $0xef52
+	VMOVUPS      384(BX), Z6
+	VMOVUPS      448(BX), Z7
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(DX*1), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(DX*1), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG $0x482ef262
+	WORD $0xef52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z6
+	VMOVUPS      64(BX), Z7
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z8
+
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+
+	// VDPBF16PS Z7, Z8, Z1
+	LONG         $0x483ef262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8), Z9
+
+	// VDPBF16PS Z6, Z9, Z2
+	LONG $0x4836f262
+	WORD $0xd652
+
+	// VDPBF16PS Z7, Z9, Z3
+	LONG         $0x4836f262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8), Z10
+
+	// VDPBF16PS Z6, Z10, Z4
+	LONG $0x482ef262
+	WORD $0xe652
+
+	// VDPBF16PS Z7, Z10, Z5
+	LONG $0x482ef262
+	WORD $0xef52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z6
+	VPMOVD2M Z6, K1
+	VMOVUPS  64(CX), Z7
+	VPMOVD2M Z7, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z8, Z8, Z8
+	VMAXPS Z0, Z8, Z0
+	VMAXPS Z1, Z8, Z1
+	VMAXPS Z2, Z8, Z2
+	VMAXPS Z3, Z8, Z3
+	VMAXPS Z4, Z8, Z4
+	VMAXPS Z5, Z8, Z5
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products4x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products4x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z8
+	VMOVUPS    64(CX), Z9
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z0
+	VMOVAPS    Z9, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z2
+	VMOVAPS    Z9, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z4
+	VMOVAPS    Z9, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z6
+	VMOVAPS    Z9, Z7
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z8
+	VMOVUPS      64(BX), Z9
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(DX*1), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VMOVUPS      128(BX), Z8
+	VMOVUPS      192(BX), Z9
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 4(R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 4(R8)(DX*1), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VMOVUPS      256(BX), Z8
+	VMOVUPS      320(BX), Z9
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 8(R8)(DX*1), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VMOVUPS      384(BX), Z8
+	VMOVUPS      448(BX), Z9
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 12(R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 12(R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(DX*1), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xf952
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z8
+	VMOVUPS      64(BX), Z9
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(DX*1), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xf952
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z8
+	VPMOVD2M Z8, K1
+	VMOVUPS  64(CX), Z9
+	VPMOVD2M Z9, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums4x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums4x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z8
+	VMOVUPS    64(CX), Z9
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z0
+	VMOVAPS    Z9, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z2
+	VMOVAPS    Z9, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z4
+	VMOVAPS    Z9, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z8, Z6
+	VMOVAPS    Z9, Z7
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z8
+	VMOVUPS      64(BX), Z9
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VMOVUPS      128(BX), Z8
+	VMOVUPS      192(BX), Z9
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(CX*1), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VMOVUPS      256(BX), Z8
+	VMOVUPS      320(BX), Z9
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*2), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*2), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(CX*2), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG         $0x4816d262
+	WORD         $0xf952
+	VMOVUPS      384(BX), Z8
+	VMOVUPS      448(BX), Z9
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(DX*1), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(DX*1), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(DX*1), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xf952
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z8
+	VMOVUPS      64(BX), Z9
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z10
+
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+
+	// VDPBF16PS Z9, Z10, Z1
+	LONG         $0x482ed262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8), Z11
+
+	// VDPBF16PS Z8, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd052
+
+	// VDPBF16PS Z9, Z11, Z3
+	LONG         $0x4826d262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8), Z12
+
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+
+	// VDPBF16PS Z9, Z12, Z5
+	LONG         $0x481ed262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8), Z13
+
+	// VDPBF16PS Z8, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf052
+
+	// VDPBF16PS Z9, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xf952
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z8
+	VPMOVD2M Z8, K1
+	VMOVUPS  64(CX), Z9
+	VPMOVD2M Z9, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z10, Z10, Z10
+	VMAXPS Z0, Z10, Z0
+	VMAXPS Z1, Z10, Z1
+	VMAXPS Z2, Z10, Z2
+	VMAXPS Z3, Z10, Z3
+	VMAXPS Z4, Z10, Z4
+	VMAXPS Z5, Z10, Z5
+	VMAXPS Z6, Z10, Z6
+	VMAXPS Z7, Z10, Z7
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products5x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products5x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z10
+	VMOVUPS    64(CX), Z11
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z0
+	VMOVAPS    Z11, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z2
+	VMOVAPS    Z11, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z4
+	VMOVAPS    Z11, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z6
+	VMOVAPS    Z11, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z8
+	VMOVAPS    Z11, Z9
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z10
+	VMOVUPS      64(BX), Z11
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS (R8)(DX*1), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS (R8)(CX*4), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xcb52
+	VMOVUPS      128(BX), Z10
+	VMOVUPS      192(BX), Z11
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 4(R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 4(R8)(DX*1), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 4(R8)(CX*4), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xcb52
+	VMOVUPS      256(BX), Z10
+	VMOVUPS      320(BX), Z11
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 8(R8)(DX*1), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 8(R8)(CX*4), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xcb52
+	VMOVUPS      384(BX), Z10
+	VMOVUPS      448(BX), Z11
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 12(R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(DX*1), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 12(R8)(CX*4), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	ADDQ $0x04, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z10
+	VMOVUPS      64(BX), Z11
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS (R8)(DX*1), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS (R8)(CX*4), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z10
+	VPMOVD2M Z10, K1
+	VMOVUPS  64(CX), Z11
+	VPMOVD2M Z11, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums5x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums5x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z10
+	VMOVUPS    64(CX), Z11
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z0
+	VMOVAPS    Z11, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z2
+	VMOVAPS    Z11, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z4
+	VMOVAPS    Z11, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z6
+	VMOVAPS    Z11, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z10, Z8
+	VMOVAPS    Z11, Z9
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z10
+	VMOVUPS      64(BX), Z11
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xcb52
+	VMOVUPS      128(BX), Z10
+	VMOVUPS      192(BX), Z11
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(CX*1), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(CX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xcb52
+	VMOVUPS      256(BX), Z10
+	VMOVUPS      320(BX), Z11
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*2), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*2), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(CX*2), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(CX*2), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG         $0x481e5262
+	WORD         $0xcb52
+	VMOVUPS      384(BX), Z10
+	VMOVUPS      448(BX), Z11
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(DX*1), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(DX*1), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(DX*1), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(DX*1), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z10
+	VMOVUPS      64(BX), Z11
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z1
+	LONG         $0x481ed262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8), Z13
+
+	// VDPBF16PS Z10, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd252
+
+	// VDPBF16PS Z11, Z13, Z3
+	LONG         $0x4816d262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8), Z14
+
+	// VDPBF16PS Z10, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe252
+
+	// VDPBF16PS Z11, Z14, Z5
+	LONG         $0x480ed262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8), Z15
+
+	// VDPBF16PS Z10, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf252
+
+	// VDPBF16PS Z11, Z15, Z7
+	LONG         $0x4806d262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8), Z12
+
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z10
+	VPMOVD2M Z10, K1
+	VMOVUPS  64(CX), Z11
+	VPMOVD2M Z11, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z12, Z12, Z12
+	VMAXPS Z0, Z12, Z0
+	VMAXPS Z1, Z12, Z1
+	VMAXPS Z2, Z12, Z2
+	VMAXPS Z3, Z12, Z3
+	VMAXPS Z4, Z12, Z4
+	VMAXPS Z5, Z12, Z5
+	VMAXPS Z6, Z12, Z6
+	VMAXPS Z7, Z12, Z7
+	VMAXPS Z8, Z12, Z8
+	VMAXPS Z9, Z12, Z9
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products6x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products6x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z12
+	VMOVUPS    64(CX), Z13
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z0
+	VMOVAPS    Z13, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z2
+	VMOVAPS    Z13, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z4
+	VMOVAPS    Z13, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z6
+	VMOVAPS    Z13, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z8
+	VMOVAPS    Z13, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z10
+	VMOVAPS    Z13, Z11
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R10
+	SUBQ $0x04, R10
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z12
+	VMOVUPS      64(BX), Z13
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS (R8)(DX*1), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS (R8)(CX*4), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS (R9), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG         $0x48065262
+	WORD         $0xdd52
+	VMOVUPS      128(BX), Z12
+	VMOVUPS      192(BX), Z13
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 4(R8)(DX*1), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 4(R8)(CX*4), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R9), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG         $0x48065262
+	WORD         $0xdd52
+	VMOVUPS      256(BX), Z12
+	VMOVUPS      320(BX), Z13
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 8(R8)(DX*1), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 8(R8)(CX*4), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R9), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG         $0x48065262
+	WORD         $0xdd52
+	VMOVUPS      384(BX), Z12
+	VMOVUPS      448(BX), Z13
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(DX*1), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 12(R8)(CX*4), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R9), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG $0x48065262
+	WORD $0xdd52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	SUBQ $0x04, R10
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R10
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z12
+	VMOVUPS      64(BX), Z13
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS (R8)(DX*1), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS (R8)(CX*4), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS (R9), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG $0x48065262
+	WORD $0xdd52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	DECQ R10
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z12
+	VPMOVD2M Z12, K1
+	VMOVUPS  64(CX), Z13
+	VPMOVD2M Z13, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums6x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums6x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z12
+	VMOVUPS    64(CX), Z13
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z0
+	VMOVAPS    Z13, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z2
+	VMOVAPS    Z13, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z4
+	VMOVAPS    Z13, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z6
+	VMOVAPS    Z13, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z8
+	VMOVAPS    Z13, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z12, Z10
+	VMOVAPS    Z13, Z11
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z12
+	VMOVUPS      64(BX), Z13
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG         $0x48065262
+	WORD         $0xdd52
+	VMOVUPS      128(BX), Z12
+	VMOVUPS      192(BX), Z13
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(CX*1), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(CX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(CX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG         $0x48065262
+	WORD         $0xdd52
+	VMOVUPS      256(BX), Z12
+	VMOVUPS      320(BX), Z13
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*2), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(CX*2), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(CX*2), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(CX*2), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG         $0x48065262
+	WORD         $0xdd52
+	VMOVUPS      384(BX), Z12
+	VMOVUPS      448(BX), Z13
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(DX*1), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(DX*1), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(DX*1), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(DX*1), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG $0x48065262
+	WORD $0xdd52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z12
+	VMOVUPS      64(BX), Z13
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z1
+	LONG         $0x480ed262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z3
+	LONG         $0x4806d262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8), Z16
+
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+
+	// VDPBF16PS Z13, Z16, Z5
+	LONG         $0x407ed262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8), Z17
+
+	// VDPBF16PS Z12, Z17, Z6
+	LONG $0x4076d262
+	WORD $0xf452
+
+	// VDPBF16PS Z13, Z17, Z7
+	LONG         $0x4076d262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8), Z14
+
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+
+	// VDPBF16PS Z13, Z14, Z9
+	LONG         $0x480e5262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8), Z15
+
+	// VDPBF16PS Z12, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd452
+
+	// VDPBF16PS Z13, Z15, Z11
+	LONG $0x48065262
+	WORD $0xdd52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z12
+	VPMOVD2M Z12, K1
+	VMOVUPS  64(CX), Z13
+	VPMOVD2M Z13, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z14, Z14, Z14
+	VMAXPS Z0, Z14, Z0
+	VMAXPS Z1, Z14, Z1
+	VMAXPS Z2, Z14, Z2
+	VMAXPS Z3, Z14, Z3
+	VMAXPS Z4, Z14, Z4
+	VMAXPS Z5, Z14, Z5
+	VMAXPS Z6, Z14, Z6
+	VMAXPS Z7, Z14, Z7
+	VMAXPS Z8, Z14, Z8
+	VMAXPS Z9, Z14, Z9
+	VMAXPS Z10, Z14, Z10
+	VMAXPS Z11, Z14, Z11
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products7x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products7x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z14
+	VMOVUPS    64(CX), Z15
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z0
+	VMOVAPS    Z15, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z2
+	VMOVAPS    Z15, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z4
+	VMOVAPS    Z15, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z6
+	VMOVAPS    Z15, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z8
+	VMOVAPS    Z15, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z10
+	VMOVAPS    Z15, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z12
+	VMOVAPS    Z15, Z13
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R10
+	SUBQ $0x04, R10
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z14
+	VMOVUPS      64(BX), Z15
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS (R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS (R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS (R8)(DX*1), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS (R8)(CX*4), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS (R9), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS (R9)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG         $0x406e5262
+	WORD         $0xef52
+	VMOVUPS      128(BX), Z14
+	VMOVUPS      192(BX), Z15
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 4(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 4(R8)(DX*1), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 4(R8)(CX*4), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R9), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 4(R9)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG         $0x406e5262
+	WORD         $0xef52
+	VMOVUPS      256(BX), Z14
+	VMOVUPS      320(BX), Z15
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 8(R8)(DX*1), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 8(R8)(CX*4), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R9), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R9)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG         $0x406e5262
+	WORD         $0xef52
+	VMOVUPS      384(BX), Z14
+	VMOVUPS      448(BX), Z15
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 12(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 12(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(DX*1), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 12(R8)(CX*4), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 12(R9), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 12(R9)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG $0x406e5262
+	WORD $0xef52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	SUBQ $0x04, R10
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R10
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z14
+	VMOVUPS      64(BX), Z15
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS (R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS (R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS (R8)(DX*1), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS (R8)(CX*4), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS (R9), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS (R9)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG $0x406e5262
+	WORD $0xef52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	DECQ R10
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z14
+	VPMOVD2M Z14, K1
+	VMOVUPS  64(CX), Z15
+	VPMOVD2M Z15, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z16, Z16, Z16
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums7x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums7x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z14
+	VMOVUPS    64(CX), Z15
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z0
+	VMOVAPS    Z15, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z2
+	VMOVAPS    Z15, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z4
+	VMOVAPS    Z15, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z6
+	VMOVAPS    Z15, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z8
+	VMOVAPS    Z15, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z10
+	VMOVAPS    Z15, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z14, Z12
+	VMOVAPS    Z15, Z13
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z14
+	VMOVUPS      64(BX), Z15
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG         $0x406e5262
+	WORD         $0xef52
+	VMOVUPS      128(BX), Z14
+	VMOVUPS      192(BX), Z15
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(CX*1), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8)(CX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8)(CX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8)(CX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG         $0x406e5262
+	WORD         $0xef52
+	VMOVUPS      256(BX), Z14
+	VMOVUPS      320(BX), Z15
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(CX*2), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8)(CX*2), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8)(CX*2), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8)(CX*2), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG         $0x406e5262
+	WORD         $0xef52
+	VMOVUPS      384(BX), Z14
+	VMOVUPS      448(BX), Z15
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(DX*1), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8)(DX*1), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8)(DX*1), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8)(DX*1), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG $0x406e5262
+	WORD $0xef52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z14
+	VMOVUPS      64(BX), Z15
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z1
+	LONG         $0x407ed262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z2
+	LONG $0x4076d262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z3
+	LONG         $0x4076d262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z4
+	LONG $0x406ed262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z5
+	LONG         $0x406ed262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8), Z19
+
+	// VDPBF16PS Z14, Z19, Z6
+	LONG $0x4066d262
+	WORD $0xf652
+
+	// VDPBF16PS Z15, Z19, Z7
+	LONG         $0x4066d262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8), Z16
+
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+
+	// VDPBF16PS Z15, Z16, Z9
+	LONG         $0x407e5262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8), Z17
+
+	// VDPBF16PS Z14, Z17, Z10
+	LONG $0x40765262
+	WORD $0xd652
+
+	// VDPBF16PS Z15, Z17, Z11
+	LONG         $0x40765262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8), Z18
+
+	// VDPBF16PS Z14, Z18, Z12
+	LONG $0x406e5262
+	WORD $0xe652
+
+	// VDPBF16PS Z15, Z18, Z13
+	LONG $0x406e5262
+	WORD $0xef52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z14
+	VPMOVD2M Z14, K1
+	VMOVUPS  64(CX), Z15
+	VPMOVD2M Z15, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z16, Z16, Z16
+	VMAXPS Z0, Z16, Z0
+	VMAXPS Z1, Z16, Z1
+	VMAXPS Z2, Z16, Z2
+	VMAXPS Z3, Z16, Z3
+	VMAXPS Z4, Z16, Z4
+	VMAXPS Z5, Z16, Z5
+	VMAXPS Z6, Z16, Z6
+	VMAXPS Z7, Z16, Z7
+	VMAXPS Z8, Z16, Z8
+	VMAXPS Z9, Z16, Z9
+	VMAXPS Z10, Z16, Z10
+	VMAXPS Z11, Z16, Z11
+	VMAXPS Z12, Z16, Z12
+	VMAXPS Z13, Z16, Z13
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), AX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    AX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VZEROUPPER
+	RET
+
+// func bf16Products8x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products8x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z16
+	VMOVUPS    64(CX), Z17
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z0
+	VMOVAPS    Z17, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z2
+	VMOVAPS    Z17, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z4
+	VMOVAPS    Z17, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z6
+	VMOVAPS    Z17, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z8
+	VMOVAPS    Z17, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z10
+	VMOVAPS    Z17, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z12
+	VMOVAPS    Z17, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z16, Z14
+	VMOVAPS    Z17, Z15
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z16
+	VMOVUPS      64(BX), Z17
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*2), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(DX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(CX*4), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(CX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS (R10), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG         $0x40563262
+	WORD         $0xf952
+	VMOVUPS      128(BX), Z16
+	VMOVUPS      192(BX), Z17
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 4(R8)(CX*2), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 4(R8)(DX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 4(R8)(CX*4), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 4(R9), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 4(R9)(CX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 4(R10), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG         $0x40563262
+	WORD         $0xf952
+	VMOVUPS      256(BX), Z16
+	VMOVUPS      320(BX), Z17
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8)(CX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*2), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 8(R8)(DX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 8(R8)(CX*4), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 8(R9), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 8(R9)(CX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 8(R10), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG         $0x40563262
+	WORD         $0xf952
+	VMOVUPS      384(BX), Z16
+	VMOVUPS      448(BX), Z17
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 12(R8)(CX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 12(R8)(CX*2), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(DX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 12(R8)(CX*4), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 12(R9), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 12(R9)(CX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 12(R10), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG $0x40563262
+	WORD $0xf952
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z16
+	VMOVUPS      64(BX), Z17
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*2), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(DX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(CX*4), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(CX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS (R10), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG $0x40563262
+	WORD $0xf952
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z16
+	VPMOVD2M Z16, K1
+	VMOVUPS  64(CX), Z17
+	VPMOVD2M Z17, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z18, Z18, Z18
+	VMAXPS Z0, Z18, Z0
+	VMAXPS Z1, Z18, Z1
+	VMAXPS Z2, Z18, Z2
+	VMAXPS Z3, Z18, Z3
+	VMAXPS Z4, Z18, Z4
+	VMAXPS Z5, Z18, Z5
+	VMAXPS Z6, Z18, Z6
+	VMAXPS Z7, Z18, Z7
+	VMAXPS Z8, Z18, Z8
+	VMAXPS Z9, Z18, Z9
+	VMAXPS Z10, Z18, Z10
+	VMAXPS Z11, Z18, Z11
+	VMAXPS Z12, Z18, Z12
+	VMAXPS Z13, Z18, Z13
+	VMAXPS Z14, Z18, Z14
+	VMAXPS Z15, Z18, Z15
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums8x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums8x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z16
+	VMOVUPS    64(CX), Z17
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z0
+	VMOVAPS    Z17, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z2
+	VMOVAPS    Z17, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z4
+	VMOVAPS    Z17, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z6
+	VMOVAPS    Z17, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z8
+	VMOVAPS    Z17, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z10
+	VMOVAPS    Z17, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z16, Z12
+	VMOVAPS    Z17, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z16, Z14
+	VMOVAPS    Z17, Z15
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z16
+	VMOVUPS      64(BX), Z17
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG         $0x40563262
+	WORD         $0xf952
+	VMOVUPS      128(BX), Z16
+	VMOVUPS      192(BX), Z17
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(CX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8)(CX*1), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8)(CX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8)(CX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8)(CX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG         $0x40563262
+	WORD         $0xf952
+	VMOVUPS      256(BX), Z16
+	VMOVUPS      320(BX), Z17
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*2), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*2), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(CX*2), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8)(CX*2), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8)(CX*2), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8)(CX*2), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8)(CX*2), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG         $0x40563262
+	WORD         $0xf952
+	VMOVUPS      384(BX), Z16
+	VMOVUPS      448(BX), Z17
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(DX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(DX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(DX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8)(DX*1), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8)(DX*1), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8)(DX*1), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8)(DX*1), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG $0x40563262
+	WORD $0xf952
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z16
+	VMOVUPS      64(BX), Z17
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z1
+	LONG         $0x406eb262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8), Z19
+
+	// VDPBF16PS Z16, Z19, Z2
+	LONG $0x4066b262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z3
+	LONG         $0x4066b262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8), Z20
+
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z5
+	LONG         $0x405eb262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8), Z21
+
+	// VDPBF16PS Z16, Z21, Z6
+	LONG $0x4056b262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z7
+	LONG         $0x4056b262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8), Z18
+
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+
+	// VDPBF16PS Z17, Z18, Z9
+	LONG         $0x406e3262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8), Z19
+
+	// VDPBF16PS Z16, Z19, Z10
+	LONG $0x40663262
+	WORD $0xd052
+
+	// VDPBF16PS Z17, Z19, Z11
+	LONG         $0x40663262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8), Z20
+
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+
+	// VDPBF16PS Z17, Z20, Z13
+	LONG         $0x405e3262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8), Z21
+
+	// VDPBF16PS Z16, Z21, Z14
+	LONG $0x40563262
+	WORD $0xf052
+
+	// VDPBF16PS Z17, Z21, Z15
+	LONG $0x40563262
+	WORD $0xf952
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z16
+	VPMOVD2M Z16, K1
+	VMOVUPS  64(CX), Z17
+	VPMOVD2M Z17, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z18, Z18, Z18
+	VMAXPS Z0, Z18, Z0
+	VMAXPS Z1, Z18, Z1
+	VMAXPS Z2, Z18, Z2
+	VMAXPS Z3, Z18, Z3
+	VMAXPS Z4, Z18, Z4
+	VMAXPS Z5, Z18, Z5
+	VMAXPS Z6, Z18, Z6
+	VMAXPS Z7, Z18, Z7
+	VMAXPS Z8, Z18, Z8
+	VMAXPS Z9, Z18, Z9
+	VMAXPS Z10, Z18, Z10
+	VMAXPS Z11, Z18, Z11
+	VMAXPS Z12, Z18, Z12
+	VMAXPS Z13, Z18, Z13
+	VMAXPS Z14, Z18, Z14
+	VMAXPS Z15, Z18, Z15
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products9x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products9x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z18
+	VMOVUPS    64(CX), Z19
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z0
+	VMOVAPS    Z19, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z2
+	VMOVAPS    Z19, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z4
+	VMOVAPS    Z19, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z6
+	VMOVAPS    Z19, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z8
+	VMOVAPS    Z19, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z10
+	VMOVAPS    Z19, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z12
+	VMOVAPS    Z19, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z18, Z14
+	VMOVAPS    Z19, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z18, Z16
+	VMOVAPS    Z19, Z17
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z18
+	VMOVUPS      64(BX), Z19
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*2), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS (R8)(DX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS (R8)(CX*4), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS (R9), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS (R9)(CX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS (R10), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS (R10)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG         $0x405ea262
+	WORD         $0xcb52
+	VMOVUPS      128(BX), Z18
+	VMOVUPS      192(BX), Z19
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 4(R8)(CX*2), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 4(R8)(DX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 4(R8)(CX*4), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R9), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 4(R9)(CX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 4(R10), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 4(R10)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG         $0x405ea262
+	WORD         $0xcb52
+	VMOVUPS      256(BX), Z18
+	VMOVUPS      320(BX), Z19
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*2), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 8(R8)(DX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 8(R8)(CX*4), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R9), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R9)(CX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 8(R10), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 8(R10)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG         $0x405ea262
+	WORD         $0xcb52
+	VMOVUPS      384(BX), Z18
+	VMOVUPS      448(BX), Z19
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R8)(CX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 12(R8)(CX*2), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(DX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 12(R8)(CX*4), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R9), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 12(R9)(CX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R10), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 12(R10)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z18
+	VMOVUPS      64(BX), Z19
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*2), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS (R8)(DX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS (R8)(CX*4), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS (R9), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS (R9)(CX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS (R10), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS (R10)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z18
+	VPMOVD2M Z18, K1
+	VMOVUPS  64(CX), Z19
+	VPMOVD2M Z19, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z20, Z20, Z20
+	VMAXPS Z0, Z20, Z0
+	VMAXPS Z1, Z20, Z1
+	VMAXPS Z2, Z20, Z2
+	VMAXPS Z3, Z20, Z3
+	VMAXPS Z4, Z20, Z4
+	VMAXPS Z5, Z20, Z5
+	VMAXPS Z6, Z20, Z6
+	VMAXPS Z7, Z20, Z7
+	VMAXPS Z8, Z20, Z8
+	VMAXPS Z9, Z20, Z9
+	VMAXPS Z10, Z20, Z10
+	VMAXPS Z11, Z20, Z11
+	VMAXPS Z12, Z20, Z12
+	VMAXPS Z13, Z20, Z13
+	VMAXPS Z14, Z20, Z14
+	VMAXPS Z15, Z20, Z15
+	VMAXPS Z16, Z20, Z16
+	VMAXPS Z17, Z20, Z17
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums9x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums9x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z18
+	VMOVUPS    64(CX), Z19
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z0
+	VMOVAPS    Z19, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z2
+	VMOVAPS    Z19, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z4
+	VMOVAPS    Z19, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z6
+	VMOVAPS    Z19, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z8
+	VMOVAPS    Z19, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z10
+	VMOVAPS    Z19, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z18, Z12
+	VMOVAPS    Z19, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z18, Z14
+	VMOVAPS    Z19, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z18, Z16
+	VMOVAPS    Z19, Z17
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z18
+	VMOVUPS      64(BX), Z19
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG         $0x405ea262
+	WORD         $0xcb52
+	VMOVUPS      128(BX), Z18
+	VMOVUPS      192(BX), Z19
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(CX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8)(CX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8)(CX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8)(CX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(CX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG         $0x405ea262
+	WORD         $0xcb52
+	VMOVUPS      256(BX), Z18
+	VMOVUPS      320(BX), Z19
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*2), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*2), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(CX*2), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(CX*2), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8)(CX*2), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8)(CX*2), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8)(CX*2), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(CX*2), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG         $0x405ea262
+	WORD         $0xcb52
+	VMOVUPS      384(BX), Z18
+	VMOVUPS      448(BX), Z19
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(DX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(DX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(DX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(DX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8)(DX*1), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8)(DX*1), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8)(DX*1), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(DX*1), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z18
+	VMOVUPS      64(BX), Z19
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z1
+	LONG         $0x405eb262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8), Z21
+
+	// VDPBF16PS Z18, Z21, Z2
+	LONG $0x4056b262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z3
+	LONG         $0x4056b262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8), Z22
+
+	// VDPBF16PS Z18, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z5
+	LONG         $0x404eb262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8), Z23
+
+	// VDPBF16PS Z18, Z23, Z6
+	LONG $0x4046b262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z7
+	LONG         $0x4046b262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z9
+	LONG         $0x405e3262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8), Z21
+
+	// VDPBF16PS Z18, Z21, Z10
+	LONG $0x40563262
+	WORD $0xd252
+
+	// VDPBF16PS Z19, Z21, Z11
+	LONG         $0x40563262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8), Z22
+
+	// VDPBF16PS Z18, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe252
+
+	// VDPBF16PS Z19, Z22, Z13
+	LONG         $0x404e3262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8), Z23
+
+	// VDPBF16PS Z18, Z23, Z14
+	LONG $0x40463262
+	WORD $0xf252
+
+	// VDPBF16PS Z19, Z23, Z15
+	LONG         $0x40463262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8), Z20
+
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z18
+	VPMOVD2M Z18, K1
+	VMOVUPS  64(CX), Z19
+	VPMOVD2M Z19, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z20, Z20, Z20
+	VMAXPS Z0, Z20, Z0
+	VMAXPS Z1, Z20, Z1
+	VMAXPS Z2, Z20, Z2
+	VMAXPS Z3, Z20, Z3
+	VMAXPS Z4, Z20, Z4
+	VMAXPS Z5, Z20, Z5
+	VMAXPS Z6, Z20, Z6
+	VMAXPS Z7, Z20, Z7
+	VMAXPS Z8, Z20, Z8
+	VMAXPS Z9, Z20, Z9
+	VMAXPS Z10, Z20, Z10
+	VMAXPS Z11, Z20, Z11
+	VMAXPS Z12, Z20, Z12
+	VMAXPS Z13, Z20, Z13
+	VMAXPS Z14, Z20, Z14
+	VMAXPS Z15, Z20, Z15
+	VMAXPS Z16, Z20, Z16
+	VMAXPS Z17, Z20, Z17
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products10x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products10x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z20
+	VMOVUPS    64(CX), Z21
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z0
+	VMOVAPS    Z21, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z2
+	VMOVAPS    Z21, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z4
+	VMOVAPS    Z21, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z6
+	VMOVAPS    Z21, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z8
+	VMOVAPS    Z21, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z10
+	VMOVAPS    Z21, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z12
+	VMOVAPS    Z21, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z20, Z14
+	VMOVAPS    Z21, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z20, Z16
+	VMOVAPS    Z21, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z20, Z18
+	VMOVAPS    Z21, Z19
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z20
+	VMOVUPS      64(BX), Z21
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*2), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS (R8)(DX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS (R8)(CX*4), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS (R9), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS (R9)(CX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS (R10), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS (R10)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS (R10)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG         $0x4046a262
+	WORD         $0xdd52
+	VMOVUPS      128(BX), Z20
+	VMOVUPS      192(BX), Z21
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R8)(CX*2), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 4(R8)(DX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 4(R8)(CX*4), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R9), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R9)(CX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 4(R10), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 4(R10)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R10)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG         $0x4046a262
+	WORD         $0xdd52
+	VMOVUPS      256(BX), Z20
+	VMOVUPS      320(BX), Z21
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*2), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 8(R8)(DX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 8(R8)(CX*4), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R9), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R9)(CX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 8(R10), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 8(R10)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R10)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG         $0x4046a262
+	WORD         $0xdd52
+	VMOVUPS      384(BX), Z20
+	VMOVUPS      448(BX), Z21
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R8)(CX*2), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(DX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 12(R8)(CX*4), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R9), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R9)(CX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 12(R10), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 12(R10)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R10)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG $0x4046a262
+	WORD $0xdd52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z20
+	VMOVUPS      64(BX), Z21
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*2), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS (R8)(DX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS (R8)(CX*4), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS (R9), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS (R9)(CX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS (R10), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS (R10)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS (R10)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG $0x4046a262
+	WORD $0xdd52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z20
+	VPMOVD2M Z20, K1
+	VMOVUPS  64(CX), Z21
+	VPMOVD2M Z21, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z22, Z22, Z22
+	VMAXPS Z0, Z22, Z0
+	VMAXPS Z1, Z22, Z1
+	VMAXPS Z2, Z22, Z2
+	VMAXPS Z3, Z22, Z3
+	VMAXPS Z4, Z22, Z4
+	VMAXPS Z5, Z22, Z5
+	VMAXPS Z6, Z22, Z6
+	VMAXPS Z7, Z22, Z7
+	VMAXPS Z8, Z22, Z8
+	VMAXPS Z9, Z22, Z9
+	VMAXPS Z10, Z22, Z10
+	VMAXPS Z11, Z22, Z11
+	VMAXPS Z12, Z22, Z12
+	VMAXPS Z13, Z22, Z13
+	VMAXPS Z14, Z22, Z14
+	VMAXPS Z15, Z22, Z15
+	VMAXPS Z16, Z22, Z16
+	VMAXPS Z17, Z22, Z17
+	VMAXPS Z18, Z22, Z18
+	VMAXPS Z19, Z22, Z19
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums10x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums10x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z20
+	VMOVUPS    64(CX), Z21
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z0
+	VMOVAPS    Z21, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z2
+	VMOVAPS    Z21, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z4
+	VMOVAPS    Z21, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z6
+	VMOVAPS    Z21, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z8
+	VMOVAPS    Z21, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z10
+	VMOVAPS    Z21, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z20, Z12
+	VMOVAPS    Z21, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z20, Z14
+	VMOVAPS    Z21, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z20, Z16
+	VMOVAPS    Z21, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z20, Z18
+	VMOVAPS    Z21, Z19
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z20
+	VMOVUPS      64(BX), Z21
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG         $0x4046a262
+	WORD         $0xdd52
+	VMOVUPS      128(BX), Z20
+	VMOVUPS      192(BX), Z21
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(CX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8)(CX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8)(CX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(CX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8)(CX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG         $0x4046a262
+	WORD         $0xdd52
+	VMOVUPS      256(BX), Z20
+	VMOVUPS      320(BX), Z21
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*2), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(CX*2), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(CX*2), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8)(CX*2), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8)(CX*2), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(CX*2), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8)(CX*2), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG         $0x4046a262
+	WORD         $0xdd52
+	VMOVUPS      384(BX), Z20
+	VMOVUPS      448(BX), Z21
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(DX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(DX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(DX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(DX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(DX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8)(DX*1), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8)(DX*1), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(DX*1), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8)(DX*1), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG $0x4046a262
+	WORD $0xdd52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z20
+	VMOVUPS      64(BX), Z21
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z1
+	LONG         $0x404eb262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z23
+
+	// VDPBF16PS Z20, Z23, Z2
+	LONG $0x4046b262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z3
+	LONG         $0x4046b262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8), Z24
+
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z5
+	LONG         $0x403eb262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8), Z25
+
+	// VDPBF16PS Z20, Z25, Z6
+	LONG $0x4036b262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z7
+	LONG         $0x4036b262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z9
+	LONG         $0x404e3262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8), Z23
+
+	// VDPBF16PS Z20, Z23, Z10
+	LONG $0x40463262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z11
+	LONG         $0x40463262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8), Z24
+
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+
+	// VDPBF16PS Z21, Z24, Z13
+	LONG         $0x403e3262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8), Z25
+
+	// VDPBF16PS Z20, Z25, Z14
+	LONG $0x40363262
+	WORD $0xf452
+
+	// VDPBF16PS Z21, Z25, Z15
+	LONG         $0x40363262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8), Z22
+
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+
+	// VDPBF16PS Z21, Z22, Z17
+	LONG         $0x404ea262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8), Z23
+
+	// VDPBF16PS Z20, Z23, Z18
+	LONG $0x4046a262
+	WORD $0xd452
+
+	// VDPBF16PS Z21, Z23, Z19
+	LONG $0x4046a262
+	WORD $0xdd52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z20
+	VPMOVD2M Z20, K1
+	VMOVUPS  64(CX), Z21
+	VPMOVD2M Z21, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z22, Z22, Z22
+	VMAXPS Z0, Z22, Z0
+	VMAXPS Z1, Z22, Z1
+	VMAXPS Z2, Z22, Z2
+	VMAXPS Z3, Z22, Z3
+	VMAXPS Z4, Z22, Z4
+	VMAXPS Z5, Z22, Z5
+	VMAXPS Z6, Z22, Z6
+	VMAXPS Z7, Z22, Z7
+	VMAXPS Z8, Z22, Z8
+	VMAXPS Z9, Z22, Z9
+	VMAXPS Z10, Z22, Z10
+	VMAXPS Z11, Z22, Z11
+	VMAXPS Z12, Z22, Z12
+	VMAXPS Z13, Z22, Z13
+	VMAXPS Z14, Z22, Z14
+	VMAXPS Z15, Z22, Z15
+	VMAXPS Z16, Z22, Z16
+	VMAXPS Z17, Z22, Z17
+	VMAXPS Z18, Z22, Z18
+	VMAXPS Z19, Z22, Z19
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products11x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products11x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z22
+	VMOVUPS    64(CX), Z23
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z0
+	VMOVAPS    Z23, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z2
+	VMOVAPS    Z23, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z4
+	VMOVAPS    Z23, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z6
+	VMOVAPS    Z23, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z8
+	VMOVAPS    Z23, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z10
+	VMOVAPS    Z23, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z12
+	VMOVAPS    Z23, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z14
+	VMOVAPS    Z23, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z16
+	VMOVAPS    Z23, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z18
+	VMOVAPS    Z23, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z20
+	VMOVAPS    Z23, Z21
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z22
+	VMOVUPS      64(BX), Z23
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS (R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS (R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS (R8)(DX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS (R8)(CX*4), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS (R9), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS (R9)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS (R10), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS (R10)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS (R10)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS (R10)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG         $0x402ea262
+	WORD         $0xef52
+	VMOVUPS      128(BX), Z22
+	VMOVUPS      192(BX), Z23
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 4(R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 4(R8)(DX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 4(R8)(CX*4), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R9), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 4(R9)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 4(R10), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 4(R10)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R10)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 4(R10)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG         $0x402ea262
+	WORD         $0xef52
+	VMOVUPS      256(BX), Z22
+	VMOVUPS      320(BX), Z23
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 8(R8)(DX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 8(R8)(CX*4), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R9), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R9)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 8(R10), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 8(R10)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 8(R10)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R10)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG         $0x402ea262
+	WORD         $0xef52
+	VMOVUPS      384(BX), Z22
+	VMOVUPS      448(BX), Z23
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 12(R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 12(R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(DX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 12(R8)(CX*4), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 12(R9), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 12(R9)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 12(R10), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 12(R10)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 12(R10)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 12(R10)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG $0x402ea262
+	WORD $0xef52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z22
+	VMOVUPS      64(BX), Z23
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS (R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS (R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS (R8)(DX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS (R8)(CX*4), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS (R9), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS (R9)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS (R10), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS (R10)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS (R10)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS (R10)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG $0x402ea262
+	WORD $0xef52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z22
+	VPMOVD2M Z22, K1
+	VMOVUPS  64(CX), Z23
+	VPMOVD2M Z23, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z24, Z24, Z24
+	VMAXPS Z0, Z24, Z0
+	VMAXPS Z1, Z24, Z1
+	VMAXPS Z2, Z24, Z2
+	VMAXPS Z3, Z24, Z3
+	VMAXPS Z4, Z24, Z4
+	VMAXPS Z5, Z24, Z5
+	VMAXPS Z6, Z24, Z6
+	VMAXPS Z7, Z24, Z7
+	VMAXPS Z8, Z24, Z8
+	VMAXPS Z9, Z24, Z9
+	VMAXPS Z10, Z24, Z10
+	VMAXPS Z11, Z24, Z11
+	VMAXPS Z12, Z24, Z12
+	VMAXPS Z13, Z24, Z13
+	VMAXPS Z14, Z24, Z14
+	VMAXPS Z15, Z24, Z15
+	VMAXPS Z16, Z24, Z16
+	VMAXPS Z17, Z24, Z17
+	VMAXPS Z18, Z24, Z18
+	VMAXPS Z19, Z24, Z19
+	VMAXPS Z20, Z24, Z20
+	VMAXPS Z21, Z24, Z21
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums11x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums11x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z22
+	VMOVUPS    64(CX), Z23
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z0
+	VMOVAPS    Z23, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z2
+	VMOVAPS    Z23, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z4
+	VMOVAPS    Z23, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z6
+	VMOVAPS    Z23, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z8
+	VMOVAPS    Z23, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z10
+	VMOVAPS    Z23, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z22, Z12
+	VMOVAPS    Z23, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z14
+	VMOVAPS    Z23, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z16
+	VMOVAPS    Z23, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z18
+	VMOVAPS    Z23, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z22, Z20
+	VMOVAPS    Z23, Z21
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z22
+	VMOVUPS      64(BX), Z23
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 28(R8), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 32(R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 36(R8), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 40(R8), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG         $0x402ea262
+	WORD         $0xef52
+	VMOVUPS      128(BX), Z22
+	VMOVUPS      192(BX), Z23
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(CX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 28(R8)(CX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 32(R8)(CX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 36(R8)(CX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 40(R8)(CX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG         $0x402ea262
+	WORD         $0xef52
+	VMOVUPS      256(BX), Z22
+	VMOVUPS      320(BX), Z23
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(CX*2), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8)(CX*2), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 28(R8)(CX*2), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 32(R8)(CX*2), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 36(R8)(CX*2), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 40(R8)(CX*2), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG         $0x402ea262
+	WORD         $0xef52
+	VMOVUPS      384(BX), Z22
+	VMOVUPS      448(BX), Z23
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8)(DX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8)(DX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8)(DX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8)(DX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 28(R8)(DX*1), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 32(R8)(DX*1), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 36(R8)(DX*1), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 40(R8)(DX*1), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG $0x402ea262
+	WORD $0xef52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z22
+	VMOVUPS      64(BX), Z23
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z1
+	LONG         $0x403eb262
+	WORD         $0xcf52
+	VBROADCASTSS 4(R8), Z25
+
+	// VDPBF16PS Z22, Z25, Z2
+	LONG $0x4036b262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z3
+	LONG         $0x4036b262
+	WORD         $0xdf52
+	VBROADCASTSS 8(R8), Z26
+
+	// VDPBF16PS Z22, Z26, Z4
+	LONG $0x402eb262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z5
+	LONG         $0x402eb262
+	WORD         $0xef52
+	VBROADCASTSS 12(R8), Z27
+
+	// VDPBF16PS Z22, Z27, Z6
+	LONG $0x4026b262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z7
+	LONG         $0x4026b262
+	WORD         $0xff52
+	VBROADCASTSS 16(R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z9
+	LONG         $0x403e3262
+	WORD         $0xcf52
+	VBROADCASTSS 20(R8), Z25
+
+	// VDPBF16PS Z22, Z25, Z10
+	LONG $0x40363262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z11
+	LONG         $0x40363262
+	WORD         $0xdf52
+	VBROADCASTSS 24(R8), Z26
+
+	// VDPBF16PS Z22, Z26, Z12
+	LONG $0x402e3262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z13
+	LONG         $0x402e3262
+	WORD         $0xef52
+	VBROADCASTSS 28(R8), Z27
+
+	// VDPBF16PS Z22, Z27, Z14
+	LONG $0x40263262
+	WORD $0xf652
+
+	// VDPBF16PS Z23, Z27, Z15
+	LONG         $0x40263262
+	WORD         $0xff52
+	VBROADCASTSS 32(R8), Z24
+
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+
+	// VDPBF16PS Z23, Z24, Z17
+	LONG         $0x403ea262
+	WORD         $0xcf52
+	VBROADCASTSS 36(R8), Z25
+
+	// VDPBF16PS Z22, Z25, Z18
+	LONG $0x4036a262
+	WORD $0xd652
+
+	// VDPBF16PS Z23, Z25, Z19
+	LONG         $0x4036a262
+	WORD         $0xdf52
+	VBROADCASTSS 40(R8), Z26
+
+	// VDPBF16PS Z22, Z26, Z20
+	LONG $0x402ea262
+	WORD $0xe652
+
+	// VDPBF16PS Z23, Z26, Z21
+	LONG $0x402ea262
+	WORD $0xef52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z22
+	VPMOVD2M Z22, K1
+	VMOVUPS  64(CX), Z23
+	VPMOVD2M Z23, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z24, Z24, Z24
+	VMAXPS Z0, Z24, Z0
+	VMAXPS Z1, Z24, Z1
+	VMAXPS Z2, Z24, Z2
+	VMAXPS Z3, Z24, Z3
+	VMAXPS Z4, Z24, Z4
+	VMAXPS Z5, Z24, Z5
+	VMAXPS Z6, Z24, Z6
+	VMAXPS Z7, Z24, Z7
+	VMAXPS Z8, Z24, Z8
+	VMAXPS Z9, Z24, Z9
+	VMAXPS Z10, Z24, Z10
+	VMAXPS Z11, Z24, Z11
+	VMAXPS Z12, Z24, Z12
+	VMAXPS Z13, Z24, Z13
+	VMAXPS Z14, Z24, Z14
+	VMAXPS Z15, Z24, Z15
+	VMAXPS Z16, Z24, Z16
+	VMAXPS Z17, Z24, Z17
+	VMAXPS Z18, Z24, Z18
+	VMAXPS Z19, Z24, Z19
+	VMAXPS Z20, Z24, Z20
+	VMAXPS Z21, Z24, Z21
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products12x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products12x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z24
+	VMOVUPS    64(CX), Z25
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z0
+	VMOVAPS    Z25, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z2
+	VMOVAPS    Z25, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z4
+	VMOVAPS    Z25, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z6
+	VMOVAPS    Z25, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z8
+	VMOVAPS    Z25, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z10
+	VMOVAPS    Z25, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z12
+	VMOVAPS    Z25, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z14
+	VMOVAPS    Z25, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z16
+	VMOVAPS    Z25, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z18
+	VMOVAPS    Z25, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z20
+	VMOVAPS    Z25, Z21
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z22
+	VMOVAPS    Z25, Z23
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R11
+	SUBQ $0x04, R11
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z24
+	VMOVUPS      64(BX), Z25
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(CX*4), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS (R10), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS (R10)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS (R10)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS (R10)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS (R10)(CX*4), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG         $0x40168262
+	WORD         $0xf952
+	VMOVUPS      128(BX), Z24
+	VMOVUPS      192(BX), Z25
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 4(R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 4(R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 4(R8)(CX*4), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 4(R9), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 4(R9)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 4(R10), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 4(R10)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 4(R10)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 4(R10)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 4(R10)(CX*4), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG         $0x40168262
+	WORD         $0xf952
+	VMOVUPS      256(BX), Z24
+	VMOVUPS      320(BX), Z25
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 8(R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 8(R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 8(R8)(CX*4), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 8(R9), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 8(R9)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 8(R10), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 8(R10)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 8(R10)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 8(R10)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 8(R10)(CX*4), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG         $0x40168262
+	WORD         $0xf952
+	VMOVUPS      384(BX), Z24
+	VMOVUPS      448(BX), Z25
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 12(R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 12(R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 12(R8)(CX*4), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 12(R9), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 12(R9)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 12(R10), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 12(R10)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 12(R10)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 12(R10)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 12(R10)(CX*4), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG $0x40168262
+	WORD $0xf952
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	SUBQ $0x04, R11
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R11
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z24
+	VMOVUPS      64(BX), Z25
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS (R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS (R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS (R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS (R8)(CX*4), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS (R9), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS (R9)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS (R10), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS (R10)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS (R10)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS (R10)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS (R10)(CX*4), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG $0x40168262
+	WORD $0xf952
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	DECQ R11
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z24
+	VPMOVD2M Z24, K1
+	VMOVUPS  64(CX), Z25
+	VPMOVD2M Z25, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z26, Z26, Z26
+	VMAXPS Z0, Z26, Z0
+	VMAXPS Z1, Z26, Z1
+	VMAXPS Z2, Z26, Z2
+	VMAXPS Z3, Z26, Z3
+	VMAXPS Z4, Z26, Z4
+	VMAXPS Z5, Z26, Z5
+	VMAXPS Z6, Z26, Z6
+	VMAXPS Z7, Z26, Z7
+	VMAXPS Z8, Z26, Z8
+	VMAXPS Z9, Z26, Z9
+	VMAXPS Z10, Z26, Z10
+	VMAXPS Z11, Z26, Z11
+	VMAXPS Z12, Z26, Z12
+	VMAXPS Z13, Z26, Z13
+	VMAXPS Z14, Z26, Z14
+	VMAXPS Z15, Z26, Z15
+	VMAXPS Z16, Z26, Z16
+	VMAXPS Z17, Z26, Z17
+	VMAXPS Z18, Z26, Z18
+	VMAXPS Z19, Z26, Z19
+	VMAXPS Z20, Z26, Z20
+	VMAXPS Z21, Z26, Z21
+	VMAXPS Z22, Z26, Z22
+	VMAXPS Z23, Z26, Z23
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums12x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums12x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z24
+	VMOVUPS    64(CX), Z25
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z0
+	VMOVAPS    Z25, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z2
+	VMOVAPS    Z25, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z4
+	VMOVAPS    Z25, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z6
+	VMOVAPS    Z25, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z8
+	VMOVAPS    Z25, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z10
+	VMOVAPS    Z25, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z24, Z12
+	VMOVAPS    Z25, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z14
+	VMOVAPS    Z25, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z16
+	VMOVAPS    Z25, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z18
+	VMOVAPS    Z25, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z20
+	VMOVAPS    Z25, Z21
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z24, Z22
+	VMOVAPS    Z25, Z23
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z24
+	VMOVUPS      64(BX), Z25
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 36(R8), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 40(R8), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 44(R8), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG         $0x40168262
+	WORD         $0xf952
+	VMOVUPS      128(BX), Z24
+	VMOVUPS      192(BX), Z25
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(CX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8)(CX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8)(CX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 36(R8)(CX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 40(R8)(CX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 44(R8)(CX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG         $0x40168262
+	WORD         $0xf952
+	VMOVUPS      256(BX), Z24
+	VMOVUPS      320(BX), Z25
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(CX*2), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8)(CX*2), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8)(CX*2), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8)(CX*2), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 36(R8)(CX*2), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 40(R8)(CX*2), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 44(R8)(CX*2), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG         $0x40168262
+	WORD         $0xf952
+	VMOVUPS      384(BX), Z24
+	VMOVUPS      448(BX), Z25
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8)(DX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8)(DX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8)(DX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8)(DX*1), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 36(R8)(DX*1), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 40(R8)(DX*1), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 44(R8)(DX*1), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG $0x40168262
+	WORD $0xf952
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z24
+	VMOVUPS      64(BX), Z25
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z1
+	LONG         $0x402e9262
+	WORD         $0xc952
+	VBROADCASTSS 4(R8), Z27
+
+	// VDPBF16PS Z24, Z27, Z2
+	LONG $0x40269262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z3
+	LONG         $0x40269262
+	WORD         $0xd952
+	VBROADCASTSS 8(R8), Z28
+
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z5
+	LONG         $0x401e9262
+	WORD         $0xe952
+	VBROADCASTSS 12(R8), Z29
+
+	// VDPBF16PS Z24, Z29, Z6
+	LONG $0x40169262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z7
+	LONG         $0x40169262
+	WORD         $0xf952
+	VBROADCASTSS 16(R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z9
+	LONG         $0x402e1262
+	WORD         $0xc952
+	VBROADCASTSS 20(R8), Z27
+
+	// VDPBF16PS Z24, Z27, Z10
+	LONG $0x40261262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z11
+	LONG         $0x40261262
+	WORD         $0xd952
+	VBROADCASTSS 24(R8), Z28
+
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z13
+	LONG         $0x401e1262
+	WORD         $0xe952
+	VBROADCASTSS 28(R8), Z29
+
+	// VDPBF16PS Z24, Z29, Z14
+	LONG $0x40161262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z15
+	LONG         $0x40161262
+	WORD         $0xf952
+	VBROADCASTSS 32(R8), Z26
+
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+
+	// VDPBF16PS Z25, Z26, Z17
+	LONG         $0x402e8262
+	WORD         $0xc952
+	VBROADCASTSS 36(R8), Z27
+
+	// VDPBF16PS Z24, Z27, Z18
+	LONG $0x40268262
+	WORD $0xd052
+
+	// VDPBF16PS Z25, Z27, Z19
+	LONG         $0x40268262
+	WORD         $0xd952
+	VBROADCASTSS 40(R8), Z28
+
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+
+	// VDPBF16PS Z25, Z28, Z21
+	LONG         $0x401e8262
+	WORD         $0xe952
+	VBROADCASTSS 44(R8), Z29
+
+	// VDPBF16PS Z24, Z29, Z22
+	LONG $0x40168262
+	WORD $0xf052
+
+	// VDPBF16PS Z25, Z29, Z23
+	LONG $0x40168262
+	WORD $0xf952
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z24
+	VPMOVD2M Z24, K1
+	VMOVUPS  64(CX), Z25
+	VPMOVD2M Z25, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z26, Z26, Z26
+	VMAXPS Z0, Z26, Z0
+	VMAXPS Z1, Z26, Z1
+	VMAXPS Z2, Z26, Z2
+	VMAXPS Z3, Z26, Z3
+	VMAXPS Z4, Z26, Z4
+	VMAXPS Z5, Z26, Z5
+	VMAXPS Z6, Z26, Z6
+	VMAXPS Z7, Z26, Z7
+	VMAXPS Z8, Z26, Z8
+	VMAXPS Z9, Z26, Z9
+	VMAXPS Z10, Z26, Z10
+	VMAXPS Z11, Z26, Z11
+	VMAXPS Z12, Z26, Z12
+	VMAXPS Z13, Z26, Z13
+	VMAXPS Z14, Z26, Z14
+	VMAXPS Z15, Z26, Z15
+	VMAXPS Z16, Z26, Z16
+	VMAXPS Z17, Z26, Z17
+	VMAXPS Z18, Z26, Z18
+	VMAXPS Z19, Z26, Z19
+	VMAXPS Z20, Z26, Z20
+	VMAXPS Z21, Z26, Z21
+	VMAXPS Z22, Z26, Z22
+	VMAXPS Z23, Z26, Z23
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products13x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products13x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z26
+	VMOVUPS    64(CX), Z27
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z0
+	VMOVAPS    Z27, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z2
+	VMOVAPS    Z27, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z4
+	VMOVAPS    Z27, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z6
+	VMOVAPS    Z27, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z8
+	VMOVAPS    Z27, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z10
+	VMOVAPS    Z27, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z12
+	VMOVAPS    Z27, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z14
+	VMOVAPS    Z27, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z16
+	VMOVAPS    Z27, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z18
+	VMOVAPS    Z27, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z20
+	VMOVAPS    Z27, Z21
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z22
+	VMOVAPS    Z27, Z23
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z24
+	VMOVAPS    Z27, Z25
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	LEAQ (R10)(CX*4), R11
+	ADDQ CX, R11
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R12
+	SUBQ $0x04, R12
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z26
+	VMOVUPS      64(BX), Z27
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS (R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS (R8)(CX*4), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS (R9), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS (R9)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS (R10), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS (R10)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS (R10)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS (R10)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS (R10)(CX*4), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS (R11), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG         $0x401e0262
+	WORD         $0xcb52
+	VMOVUPS      128(BX), Z26
+	VMOVUPS      192(BX), Z27
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 4(R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 4(R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 4(R8)(CX*4), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R9), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 4(R9)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 4(R10), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 4(R10)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R10)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 4(R10)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 4(R10)(CX*4), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 4(R11), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG         $0x401e0262
+	WORD         $0xcb52
+	VMOVUPS      256(BX), Z26
+	VMOVUPS      320(BX), Z27
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 8(R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 8(R8)(CX*4), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R9), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R9)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 8(R10), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 8(R10)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 8(R10)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R10)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 8(R10)(CX*4), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 8(R11), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG         $0x401e0262
+	WORD         $0xcb52
+	VMOVUPS      384(BX), Z26
+	VMOVUPS      448(BX), Z27
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 12(R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 12(R8)(CX*4), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R9), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 12(R9)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R10), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 12(R10)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 12(R10)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 12(R10)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R10)(CX*4), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 12(R11), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	SUBQ $0x04, R12
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R12
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z26
+	VMOVUPS      64(BX), Z27
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS (R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS (R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS (R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS (R8)(CX*4), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS (R9), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS (R9)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS (R10), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS (R10)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS (R10)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS (R10)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS (R10)(CX*4), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS (R11), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z26
+	VPMOVD2M Z26, K1
+	VMOVUPS  64(CX), Z27
+	VPMOVD2M Z27, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z28, Z28, Z28
+	VMAXPS Z0, Z28, Z0
+	VMAXPS Z1, Z28, Z1
+	VMAXPS Z2, Z28, Z2
+	VMAXPS Z3, Z28, Z3
+	VMAXPS Z4, Z28, Z4
+	VMAXPS Z5, Z28, Z5
+	VMAXPS Z6, Z28, Z6
+	VMAXPS Z7, Z28, Z7
+	VMAXPS Z8, Z28, Z8
+	VMAXPS Z9, Z28, Z9
+	VMAXPS Z10, Z28, Z10
+	VMAXPS Z11, Z28, Z11
+	VMAXPS Z12, Z28, Z12
+	VMAXPS Z13, Z28, Z13
+	VMAXPS Z14, Z28, Z14
+	VMAXPS Z15, Z28, Z15
+	VMAXPS Z16, Z28, Z16
+	VMAXPS Z17, Z28, Z17
+	VMAXPS Z18, Z28, Z18
+	VMAXPS Z19, Z28, Z19
+	VMAXPS Z20, Z28, Z20
+	VMAXPS Z21, Z28, Z21
+	VMAXPS Z22, Z28, Z22
+	VMAXPS Z23, Z28, Z23
+	VMAXPS Z24, Z28, Z24
+	VMAXPS Z25, Z28, Z25
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums13x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums13x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z26
+	VMOVUPS    64(CX), Z27
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z0
+	VMOVAPS    Z27, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z2
+	VMOVAPS    Z27, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z4
+	VMOVAPS    Z27, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z6
+	VMOVAPS    Z27, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z8
+	VMOVAPS    Z27, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z10
+	VMOVAPS    Z27, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z26, Z12
+	VMOVAPS    Z27, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z14
+	VMOVAPS    Z27, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z16
+	VMOVAPS    Z27, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z18
+	VMOVAPS    Z27, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z20
+	VMOVAPS    Z27, Z21
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z22
+	VMOVAPS    Z27, Z23
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z26, Z24
+	VMOVAPS    Z27, Z25
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z26
+	VMOVUPS      64(BX), Z27
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 36(R8), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 40(R8), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 44(R8), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 48(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG         $0x401e0262
+	WORD         $0xcb52
+	VMOVUPS      128(BX), Z26
+	VMOVUPS      192(BX), Z27
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(CX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8)(CX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 36(R8)(CX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 40(R8)(CX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 44(R8)(CX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 48(R8)(CX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG         $0x401e0262
+	WORD         $0xcb52
+	VMOVUPS      256(BX), Z26
+	VMOVUPS      320(BX), Z27
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(CX*2), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(CX*2), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8)(CX*2), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(CX*2), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 36(R8)(CX*2), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 40(R8)(CX*2), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 44(R8)(CX*2), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 48(R8)(CX*2), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG         $0x401e0262
+	WORD         $0xcb52
+	VMOVUPS      384(BX), Z26
+	VMOVUPS      448(BX), Z27
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8)(DX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8)(DX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8)(DX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8)(DX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 36(R8)(DX*1), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 40(R8)(DX*1), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 44(R8)(DX*1), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 48(R8)(DX*1), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z26
+	VMOVUPS      64(BX), Z27
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z1
+	LONG         $0x401e9262
+	WORD         $0xcb52
+	VBROADCASTSS 4(R8), Z29
+
+	// VDPBF16PS Z26, Z29, Z2
+	LONG $0x40169262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z3
+	LONG         $0x40169262
+	WORD         $0xdb52
+	VBROADCASTSS 8(R8), Z30
+
+	// VDPBF16PS Z26, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xeb52
+	VBROADCASTSS 12(R8), Z31
+
+	// VDPBF16PS Z26, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfb52
+	VBROADCASTSS 16(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z9
+	LONG         $0x401e1262
+	WORD         $0xcb52
+	VBROADCASTSS 20(R8), Z29
+
+	// VDPBF16PS Z26, Z29, Z10
+	LONG $0x40161262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z11
+	LONG         $0x40161262
+	WORD         $0xdb52
+	VBROADCASTSS 24(R8), Z30
+
+	// VDPBF16PS Z26, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xeb52
+	VBROADCASTSS 28(R8), Z31
+
+	// VDPBF16PS Z26, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfb52
+	VBROADCASTSS 32(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z17
+	LONG         $0x401e8262
+	WORD         $0xcb52
+	VBROADCASTSS 36(R8), Z29
+
+	// VDPBF16PS Z26, Z29, Z18
+	LONG $0x40168262
+	WORD $0xd252
+
+	// VDPBF16PS Z27, Z29, Z19
+	LONG         $0x40168262
+	WORD         $0xdb52
+	VBROADCASTSS 40(R8), Z30
+
+	// VDPBF16PS Z26, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe252
+
+	// VDPBF16PS Z27, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xeb52
+	VBROADCASTSS 44(R8), Z31
+
+	// VDPBF16PS Z26, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf252
+
+	// VDPBF16PS Z27, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfb52
+	VBROADCASTSS 48(R8), Z28
+
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z26
+	VPMOVD2M Z26, K1
+	VMOVUPS  64(CX), Z27
+	VPMOVD2M Z27, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z28, Z28, Z28
+	VMAXPS Z0, Z28, Z0
+	VMAXPS Z1, Z28, Z1
+	VMAXPS Z2, Z28, Z2
+	VMAXPS Z3, Z28, Z3
+	VMAXPS Z4, Z28, Z4
+	VMAXPS Z5, Z28, Z5
+	VMAXPS Z6, Z28, Z6
+	VMAXPS Z7, Z28, Z7
+	VMAXPS Z8, Z28, Z8
+	VMAXPS Z9, Z28, Z9
+	VMAXPS Z10, Z28, Z10
+	VMAXPS Z11, Z28, Z11
+	VMAXPS Z12, Z28, Z12
+	VMAXPS Z13, Z28, Z13
+	VMAXPS Z14, Z28, Z14
+	VMAXPS Z15, Z28, Z15
+	VMAXPS Z16, Z28, Z16
+	VMAXPS Z17, Z28, Z17
+	VMAXPS Z18, Z28, Z18
+	VMAXPS Z19, Z28, Z19
+	VMAXPS Z20, Z28, Z20
+	VMAXPS Z21, Z28, Z21
+	VMAXPS Z22, Z28, Z22
+	VMAXPS Z23, Z28, Z23
+	VMAXPS Z24, Z28, Z24
+	VMAXPS Z25, Z28, Z25
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Products14x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Products14x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z28
+	VMOVUPS    64(CX), Z29
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z0
+	VMOVAPS    Z29, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z2
+	VMOVAPS    Z29, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z4
+	VMOVAPS    Z29, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z6
+	VMOVAPS    Z29, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z8
+	VMOVAPS    Z29, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z10
+	VMOVAPS    Z29, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z12
+	VMOVAPS    Z29, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z14
+	VMOVAPS    Z29, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z16
+	VMOVAPS    Z29, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z18
+	VMOVAPS    Z29, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z20
+	VMOVAPS    Z29, Z21
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z22
+	VMOVAPS    Z29, Z23
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z24
+	VMOVAPS    Z29, Z25
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z26
+	VMOVAPS    Z29, Z27
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	LEAQ (R8)(CX*4), R9
+	ADDQ CX, R9
+	MOVQ 72(AX), R10
+	ADDQ R8, R10
+	LEAQ (R10)(CX*4), R11
+	ADDQ CX, R11
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R12
+	SUBQ $0x04, R12
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z28
+	VMOVUPS      64(BX), Z29
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS (R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS (R8)(CX*4), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS (R9), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS (R9)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS (R10), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS (R10)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS (R10)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS (R10)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS (R10)(CX*4), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS (R11), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS (R11)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG         $0x40060262
+	WORD         $0xdd52
+	VMOVUPS      128(BX), Z28
+	VMOVUPS      192(BX), Z29
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS 4(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 4(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 4(R8)(CX*4), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R9), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R9)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 4(R10), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 4(R10)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R10)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 4(R10)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 4(R10)(CX*4), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 4(R11), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R11)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG         $0x40060262
+	WORD         $0xdd52
+	VMOVUPS      256(BX), Z28
+	VMOVUPS      320(BX), Z29
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS 8(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 8(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 8(R8)(CX*4), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R9), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R9)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 8(R10), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 8(R10)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R10)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R10)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 8(R10)(CX*4), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 8(R11), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 8(R11)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG         $0x40060262
+	WORD         $0xdd52
+	VMOVUPS      384(BX), Z28
+	VMOVUPS      448(BX), Z29
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS 12(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 12(R8)(CX*4), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R9), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R9)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 12(R10), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 12(R10)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R10)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 12(R10)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 12(R10)(CX*4), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 12(R11), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 12(R11)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG $0x40060262
+	WORD $0xdd52
+	ADDQ $0x00000200, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	SUBQ $0x04, R12
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R12
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z28
+	VMOVUPS      64(BX), Z29
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS (R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS (R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS (R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS (R8)(CX*4), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS (R9), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS (R9)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS (R10), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS (R10)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS (R10)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS (R10)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS (R10)(CX*4), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS (R11), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS (R11)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG $0x40060262
+	WORD $0xdd52
+	ADDQ $0x00000080, BX
+	ADDQ $0x04, R8
+	ADDQ $0x04, R9
+	ADDQ $0x04, R10
+	ADDQ $0x04, R11
+	DECQ R12
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z28
+	VPMOVD2M Z28, K1
+	VMOVUPS  64(CX), Z29
+	VPMOVD2M Z29, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z26, K1, Z26
+	VADDPS.Z 64(SI), Z27, K2, Z27
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z30, Z30, Z30
+	VMAXPS Z0, Z30, Z0
+	VMAXPS Z1, Z30, Z1
+	VMAXPS Z2, Z30, Z2
+	VMAXPS Z3, Z30, Z3
+	VMAXPS Z4, Z30, Z4
+	VMAXPS Z5, Z30, Z5
+	VMAXPS Z6, Z30, Z6
+	VMAXPS Z7, Z30, Z7
+	VMAXPS Z8, Z30, Z8
+	VMAXPS Z9, Z30, Z9
+	VMAXPS Z10, Z30, Z10
+	VMAXPS Z11, Z30, Z11
+	VMAXPS Z12, Z30, Z12
+	VMAXPS Z13, Z30, Z13
+	VMAXPS Z14, Z30, Z14
+	VMAXPS Z15, Z30, Z15
+	VMAXPS Z16, Z30, Z16
+	VMAXPS Z17, Z30, Z17
+	VMAXPS Z18, Z30, Z18
+	VMAXPS Z19, Z30, Z19
+	VMAXPS Z20, Z30, Z20
+	VMAXPS Z21, Z30, Z21
+	VMAXPS Z22, Z30, Z22
+	VMAXPS Z23, Z30, Z23
+	VMAXPS Z24, Z30, Z24
+	VMAXPS Z25, Z30, Z25
+	VMAXPS Z26, Z30, Z26
+	VMAXPS Z27, Z30, Z27
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z26, K1, (BX)
+	VMOVUPS Z27, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16Sums14x2(a *int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·bf16Sums14x2(SB), NOSPLIT, $0-8
+	MOVQ       a+0(FP), AX
+	MOVQ       24(AX), CX
+	VMOVUPS    (CX), Z28
+	VMOVUPS    64(CX), Z29
+	MOVQ       16(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       CX, BX
+	ADDQ       88(AX), BX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z0
+	VMOVAPS    Z29, Z1
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z2
+	VMOVAPS    Z29, Z3
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z4
+	VMOVAPS    Z29, Z5
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z6
+	VMOVAPS    Z29, Z7
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z8
+	VMOVAPS    Z29, Z9
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z10
+	VMOVAPS    Z29, Z11
+	ADDQ       DX, CX
+	PREFETCHT0 (CX)
+	PREFETCHT0 64(CX)
+	VMOVAPS    Z28, Z12
+	VMOVAPS    Z29, Z13
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z14
+	VMOVAPS    Z29, Z15
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z16
+	VMOVAPS    Z29, Z17
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z18
+	VMOVAPS    Z29, Z19
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z20
+	VMOVAPS    Z29, Z21
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z22
+	VMOVAPS    Z29, Z23
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z24
+	VMOVAPS    Z29, Z25
+	ADDQ       DX, BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	VMOVAPS    Z28, Z26
+	VMOVAPS    Z29, Z27
+	MOVQ       64(AX), CX
+	LEAQ       (CX)(CX*2), DX
+	MOVQ       8(AX), BX
+	MOVQ       40(AX), SI
+	MOVQ       48(AX), DI
+
+tap:
+	MOVQ (AX), R8
+	ADDQ (SI), R8
+	ADDQ $0x08, SI
+	MOVQ 56(AX), R9
+	SUBQ $0x04, R9
+	JL   rest
+
+loop:
+	VMOVUPS      (BX), Z28
+	VMOVUPS      64(BX), Z29
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 40(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 44(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 48(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 52(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG         $0x40060262
+	WORD         $0xdd52
+	VMOVUPS      128(BX), Z28
+	VMOVUPS      192(BX), Z29
+	PREFETCHT0   1152(BX)
+	PREFETCHT0   1216(BX)
+	VBROADCASTSS (R8)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 40(R8)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 44(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 48(R8)(CX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 52(R8)(CX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG         $0x40060262
+	WORD         $0xdd52
+	VMOVUPS      256(BX), Z28
+	VMOVUPS      320(BX), Z29
+	PREFETCHT0   1280(BX)
+	PREFETCHT0   1344(BX)
+	VBROADCASTSS (R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 40(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 44(R8)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 48(R8)(CX*2), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 52(R8)(CX*2), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG         $0x40060262
+	WORD         $0xdd52
+	VMOVUPS      384(BX), Z28
+	VMOVUPS      448(BX), Z29
+	PREFETCHT0   1408(BX)
+	PREFETCHT0   1472(BX)
+	VBROADCASTSS (R8)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 40(R8)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 44(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 48(R8)(DX*1), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 52(R8)(DX*1), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG $0x40060262
+	WORD $0xdd52
+	ADDQ $0x00000200, BX
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	ADDQ CX, R8
+	SUBQ $0x04, R9
+	JGE  loop
+
+rest:
+	ADDQ $0x04, R9
+	JZ   next
+
+single:
+	VMOVUPS      (BX), Z28
+	VMOVUPS      64(BX), Z29
+	PREFETCHT0   1024(BX)
+	PREFETCHT0   1088(BX)
+	VBROADCASTSS (R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z1
+	LONG         $0x400e9262
+	WORD         $0xcd52
+	VBROADCASTSS 4(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z2
+	LONG $0x40069262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z3
+	LONG         $0x40069262
+	WORD         $0xdd52
+	VBROADCASTSS 8(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z5
+	LONG         $0x400e9262
+	WORD         $0xed52
+	VBROADCASTSS 12(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z6
+	LONG $0x40069262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z7
+	LONG         $0x40069262
+	WORD         $0xfd52
+	VBROADCASTSS 16(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z9
+	LONG         $0x400e1262
+	WORD         $0xcd52
+	VBROADCASTSS 20(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z10
+	LONG $0x40061262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z11
+	LONG         $0x40061262
+	WORD         $0xdd52
+	VBROADCASTSS 24(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z13
+	LONG         $0x400e1262
+	WORD         $0xed52
+	VBROADCASTSS 28(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z14
+	LONG $0x40061262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z15
+	LONG         $0x40061262
+	WORD         $0xfd52
+	VBROADCASTSS 32(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z17
+	LONG         $0x400e8262
+	WORD         $0xcd52
+	VBROADCASTSS 36(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z18
+	LONG $0x40068262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z19
+	LONG         $0x40068262
+	WORD         $0xdd52
+	VBROADCASTSS 40(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+
+	// VDPBF16PS Z29, Z30, Z21
+	LONG         $0x400e8262
+	WORD         $0xed52
+	VBROADCASTSS 44(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z22
+	LONG $0x40068262
+	WORD $0xf452
+
+	// VDPBF16PS Z29, Z31, Z23
+	LONG         $0x40068262
+	WORD         $0xfd52
+	VBROADCASTSS 48(R8), Z30
+
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+
+	// VDPBF16PS Z29, Z30, Z25
+	LONG         $0x400e0262
+	WORD         $0xcd52
+	VBROADCASTSS 52(R8), Z31
+
+	// VDPBF16PS Z28, Z31, Z26
+	LONG $0x40060262
+	WORD $0xd452
+
+	// VDPBF16PS Z29, Z31, Z27
+	LONG $0x40060262
+	WORD $0xdd52
+	ADDQ $0x00000080, BX
+	ADDQ CX, R8
+	DECQ R9
+	JNZ  single
+
+next:
+	DECQ     DI
+	JNZ      tap
+	MOVQ     32(AX), CX
+	MOVQ     96(AX), DX
+	MOVQ     104(AX), BX
+	VMOVUPS  (CX), Z28
+	VPMOVD2M Z28, K1
+	VMOVUPS  64(CX), Z29
+	VPMOVD2M Z29, K2
+	TESTQ    DX, DX
+	JZ       clip
+	MOVQ     80(AX), CX
+	MOVQ     DX, SI
+	ADDQ     88(AX), SI
+	VADDPS.Z (DX), Z0, K1, Z0
+	VADDPS.Z 64(DX), Z1, K2, Z1
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z2, K1, Z2
+	VADDPS.Z 64(DX), Z3, K2, Z3
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z4, K1, Z4
+	VADDPS.Z 64(DX), Z5, K2, Z5
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z6, K1, Z6
+	VADDPS.Z 64(DX), Z7, K2, Z7
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z8, K1, Z8
+	VADDPS.Z 64(DX), Z9, K2, Z9
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z10, K1, Z10
+	VADDPS.Z 64(DX), Z11, K2, Z11
+	ADDQ     CX, DX
+	VADDPS.Z (DX), Z12, K1, Z12
+	VADDPS.Z 64(DX), Z13, K2, Z13
+	VADDPS.Z (SI), Z14, K1, Z14
+	VADDPS.Z 64(SI), Z15, K2, Z15
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z16, K1, Z16
+	VADDPS.Z 64(SI), Z17, K2, Z17
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z18, K1, Z18
+	VADDPS.Z 64(SI), Z19, K2, Z19
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z20, K1, Z20
+	VADDPS.Z 64(SI), Z21, K2, Z21
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z22, K1, Z22
+	VADDPS.Z 64(SI), Z23, K2, Z23
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z24, K1, Z24
+	VADDPS.Z 64(SI), Z25, K2, Z25
+	ADDQ     CX, SI
+	VADDPS.Z (SI), Z26, K1, Z26
+	VADDPS.Z 64(SI), Z27, K2, Z27
+
+clip:
+	TESTQ  BX, BX
+	JZ     set
+	VXORPS Z30, Z30, Z30
+	VMAXPS Z0, Z30, Z0
+	VMAXPS Z1, Z30, Z1
+	VMAXPS Z2, Z30, Z2
+	VMAXPS Z3, Z30, Z3
+	VMAXPS Z4, Z30, Z4
+	VMAXPS Z5, Z30, Z5
+	VMAXPS Z6, Z30, Z6
+	VMAXPS Z7, Z30, Z7
+	VMAXPS Z8, Z30, Z8
+	VMAXPS Z9, Z30, Z9
+	VMAXPS Z10, Z30, Z10
+	VMAXPS Z11, Z30, Z11
+	VMAXPS Z12, Z30, Z12
+	VMAXPS Z13, Z30, Z13
+	VMAXPS Z14, Z30, Z14
+	VMAXPS Z15, Z30, Z15
+	VMAXPS Z16, Z30, Z16
+	VMAXPS Z17, Z30, Z17
+	VMAXPS Z18, Z30, Z18
+	VMAXPS Z19, Z30, Z19
+	VMAXPS Z20, Z30, Z20
+	VMAXPS Z21, Z30, Z21
+	VMAXPS Z22, Z30, Z22
+	VMAXPS Z23, Z30, Z23
+	VMAXPS Z24, Z30, Z24
+	VMAXPS Z25, Z30, Z25
+	VMAXPS Z26, Z30, Z26
+	VMAXPS Z27, Z30, Z27
+
+set:
+	MOVQ    16(AX), CX
+	MOVQ    80(AX), DX
+	MOVQ    CX, BX
+	ADDQ    88(AX), BX
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS Z1, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z2, K1, (CX)
+	VMOVUPS Z3, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z4, K1, (CX)
+	VMOVUPS Z5, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z6, K1, (CX)
+	VMOVUPS Z7, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z8, K1, (CX)
+	VMOVUPS Z9, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z10, K1, (CX)
+	VMOVUPS Z11, K2, 64(CX)
+	ADDQ    DX, CX
+	VMOVUPS Z12, K1, (CX)
+	VMOVUPS Z13, K2, 64(CX)
+	VMOVUPS Z14, K1, (BX)
+	VMOVUPS Z15, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z16, K1, (BX)
+	VMOVUPS Z17, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z18, K1, (BX)
+	VMOVUPS Z19, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z20, K1, (BX)
+	VMOVUPS Z21, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z22, K1, (BX)
+	VMOVUPS Z23, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z24, K1, (BX)
+	VMOVUPS Z25, K2, 64(BX)
+	ADDQ    DX, BX
+	VMOVUPS Z26, K1, (BX)
+	VMOVUPS Z27, K2, 64(BX)
+	VZEROUPPER
+	RET
+
+// func bf16CopyPairs(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·bf16CopyPairs(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         width+24(FP), BX
+	MOVQ         dstStride+32(FP), SI
+	MOVQ         srcStride+40(FP), DI
+	VPBROADCASTD bits00000001<>+0(SB), Z2
+	VPBROADCASTD bits00007fff<>+0(SB), Z3
+	VPBROADCASTD bitsffff0000<>+0(SB), Z4
+	VPBROADCASTD bits7f800000<>+0(SB), Z5
+	VPBROADCASTD bits80000000<>+0(SB), Z6
+	VPBROADCASTD bits00400000<>+0(SB), Z7
+	MOVQ         BX, R8
+	ANDQ         $0x0f, R8
+	MOVQ         $-1, R9
+	MOVQ         $-1, R10
+	SHLXQ        R8, R9, R9
+	XORQ         R9, R10
+	KMOVW        R10, K1
+	SUBQ         R8, BX
+	SHLQ         $0x01, BX
+
+row:
+	XORQ R9, R9
+	CMPQ R9, BX
+	JGE  tail
+
+loop:
+	VMOVUPS   (CX)(R9*2), Z0
+	VPSRLD    $0x10, Z0, Z8
+	VPANDD    Z2, Z8, Z8
+	VPADDD    Z3, Z8, Z8
+	VPADDD    Z0, Z8, Z8
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z7, Z0, K2, Z8
+	VPTESTNMD Z5, Z0, K3
+	VPANDD    Z6, Z0, K3, Z8
+	VPANDD    Z4, Z8, Z0
+	VPSRLQ    $0x30, Z0, Z8
+	VPORD     Z8, Z0, Z0
+	VPMOVQD   Z0, (AX)(R9*1)
+	ADDQ      $0x20, R9
+	CMPQ      R9, BX
+	JL        loop
+
+tail:
+	TESTQ     R8, R8
+	JZ        next
+	VMOVUPS.Z (CX)(R9*2), K1, Z0
+	VPSRLD    $0x10, Z0, Z8
+	VPANDD    Z2, Z8, Z8
+	VPADDD    Z3, Z8, Z8
+	VPADDD    Z0, Z8, Z8
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z7, Z0, K2, Z8
+	VPTESTNMD Z5, Z0, K3
+	VPANDD    Z6, Z0, K3, Z8
+	VPANDD    Z4, Z8, Z0
+	VPSRLQ    $0x30, Z0, Z8
+	VPORD     Z8, Z0, Z0
+	VPMOVQD   Z0, (AX)(R9*1)
+
+next:
+	ADDQ DI, CX
+	ADDQ SI, AX
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func bf16PairRows(dst *float32, first *float32, second *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512F
+TEXT ·bf16PairRows(SB), NOSPLIT, $0-56
+	MOVQ         dst+0(FP), AX
+	MOVQ         first+8(FP), CX
+	MOVQ         second+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         width+32(FP), SI
+	MOVQ         dstStride+40(FP), DI
+	MOVQ         srcStride+48(FP), R8
+	VPBROADCASTD bits00000001<>+0(SB), Z2
+	VPBROADCASTD bits00007fff<>+0(SB), Z3
+	VPBROADCASTD bitsffff0000<>+0(SB), Z4
+	VPBROADCASTD bits7f800000<>+0(SB), Z5
+	VPBROADCASTD bits80000000<>+0(SB), Z6
+	VPBROADCASTD bits00400000<>+0(SB), Z7
+	SHLQ         $0x02, SI
+
+row:
+	XORQ R9, R9
+
+loop:
+	VMOVUPS   (CX)(R9*1), Z0
+	VMOVUPS   (DX)(R9*1), Z1
+	VPSRLD    $0x10, Z0, Z8
+	VPANDD    Z2, Z8, Z8
+	VPADDD    Z3, Z8, Z8
+	VPADDD    Z0, Z8, Z8
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z7, Z0, K2, Z8
+	VPTESTNMD Z5, Z0, K3
+	VPANDD    Z6, Z0, K3, Z8
+	VPANDD    Z4, Z8, Z0
+	VPSRLD    $0x10, Z1, Z8
+	VPANDD    Z2, Z8, Z8
+	VPADDD    Z3, Z8, Z8
+	VPADDD    Z1, Z8, Z8
+	VCMPPS    $0x03, Z1, Z1, K2
+	VPORD     Z7, Z1, K2, Z8
+	VPTESTNMD Z5, Z1, K3
+	VPANDD    Z6, Z1, K3, Z8
+	VPANDD    Z4, Z8, Z1
+	VPSRLD    $0x10, Z1, Z1
+	VPORD     Z1, Z0, Z0
+	VMOVUPS   Z0, (AX)(R9*1)
+	ADDQ      $0x40, R9
+	CMPQ      R9, SI
+	JL        loop
+	ADDQ      R8, CX
+	ADDQ      R8, DX
+	ADDQ      DI, AX
+	DECQ      BX
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func bf16Peak(n int)
+// Requires: AVX, AVX512DQ
+TEXT ·bf16Peak(SB), NOSPLIT, $0-8
+	MOVQ   n+0(FP), AX
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	VXORPS Z14, Z14, Z14
+	VXORPS Z15, Z15, Z15
+	VXORPS Z16, Z16, Z16
+	VXORPS Z17, Z17, Z17
+	VXORPS Z18, Z18, Z18
+	VXORPS Z19, Z19, Z19
+	VXORPS Z20, Z20, Z20
+	VXORPS Z21, Z21, Z21
+	VXORPS Z22, Z22, Z22
+	VXORPS Z23, Z23, Z23
+	VXORPS Z24, Z24, Z24
+	VXORPS Z25, Z25, Z25
+	VXORPS Z26, Z26, Z26
+	VXORPS Z27, Z27, Z27
+	VXORPS Z28, Z28, Z28
+	VXORPS Z29, Z29, Z29
+	VXORPS Z30, Z30, Z30
+	VXORPS Z31, Z31, Z31
+
+loop:
+	// VDPBF16PS Z31, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xef52
+
+	// VDPBF16PS Z31, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf752
+
+	// VDPBF16PS Z31, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xff52
+
+	// VDPBF16PS Z31, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xef52
+
+	// VDPBF16PS Z31, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf752
+
+	// VDPBF16PS Z31, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xff52
+
+	// VDPBF16PS Z31, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xef52
+
+	// VDPBF16PS Z31, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf752
+
+	// VDPBF16PS Z31, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xff52
+
+	// VDPBF16PS Z31, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z28
+	LONG $0x400e0262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z29
+	LONG $0x400e0262
+	WORD $0xef52
+
+	// VDPBF16PS Z31, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xef52
+
+	// VDPBF16PS Z31, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf752
+
+	// VDPBF16PS Z31, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xff52
+
+	// VDPBF16PS Z31, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xef52
+
+	// VDPBF16PS Z31, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf752
+
+	// VDPBF16PS Z31, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xff52
+
+	// VDPBF16PS Z31, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xef52
+
+	// VDPBF16PS Z31, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf752
+
+	// VDPBF16PS Z31, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xff52
+
+	// VDPBF16PS Z31, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc752
+
+	// VDPBF16PS Z31, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcf52
+
+	// VDPBF16PS Z31, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd752
+
+	// VDPBF16PS Z31, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdf52
+
+	// VDPBF16PS Z31, Z30, Z28
+	LONG $0x400e0262
+	WORD $0xe752
+
+	// VDPBF16PS Z31, Z30, Z29
+	LONG $0x400e0262
+	WORD $0xef52
+	DECQ AX
+	JNZ  loop
 	VZEROUPPER
 	RET

@@ -29,7 +29,7 @@ func (d Options) forward(f *lower.Flow, first int) []work.Match {
 	}
 	e := ending{last: s, other: -1}
 	list := []work.Match{d.ending(p, e, []int{first})}
-	if p.kernels() == nil {
+	if d.kernels(p.product) == nil {
 		return list
 	}
 	if last := statistics(f, first); last >= 0 && p.summable() {
@@ -103,7 +103,7 @@ func (d Options) ending(p productStep, e ending, steps []int) work.Match {
 		if err := work.IsData(e.last, e.other); err != nil {
 			return nil, err
 		}
-		set := p.kernels()
+		set := d.kernels(p.product)
 		if set == nil {
 			return d.alone(p, p.product), nil
 		}
@@ -138,7 +138,7 @@ func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Low
 
 // summed is the lowering of a product that makes the result of one step, with sums of it, that of another.
 func (d Options) summed(p productStep, of, by work.Step, sums *blockSums) *work.Lowering {
-	t := d.vector(p.product, p.kernels())
+	t := d.vector(p.product, d.kernels(p.product))
 	t.end().sums = sums
 	p.step = of
 	l := d.alone(p, t)
@@ -156,7 +156,7 @@ func (d Options) gradInput(f *lower.Flow, first int) []work.Match {
 	}
 	p := convGradInputStep(s, o)
 	list := []work.Match{d.ending(p, ending{last: s, other: -1}, []int{first})}
-	if p.kernels() == nil || !p.summable() {
+	if d.kernels(p.product) == nil || !p.summable() {
 		return list
 	}
 	steps, made, more := []int{first}, s.Out, -1

@@ -48,16 +48,18 @@ type halo struct {
 	tileLines, tileWidth int // of each image in the tile
 
 	chunk  int // channels at a time
-	stride int // elements from a pixel of the tile to the next
+	stride int // words from a pixel of the tile to the next: its elements
+
+	narrow *kern.Narrow // not nil where words are of channels in bfloat16
 }
 
-// narrow is the number of channels up to which the pixels of a tile lie without gaps, such that a line of taps
+// few is the number of channels up to which the pixels of a tile lie without gaps, such that a line of taps
 // is one long row of the product.
-const narrow = 32
+const few = 32
 
 // newHalo is that of a grid with the given taps, at most limit channels at a time.
-func newHalo(g *grid, taps []tap, limit int) halo {
-	h := halo{grid: g, block: g.cut()}
+func newHalo(g *grid, taps []tap, limit int, narrow *kern.Narrow) halo {
+	h := halo{grid: g, block: g.cut(), narrow: narrow}
 	top, left := taps[0].row, taps[0].col
 	bottom, right := top, left
 	for _, t := range taps {
@@ -81,23 +83,31 @@ func newHalo(g *grid, taps []tap, limit int) halo {
 		h.chunk = work.Ceil(work.Ceil(g.channels, work.Ceil(g.channels, limit)), 16) * 16
 	}
 	// Pixels a power of two apart would compete for the same cache lines.
-	h.stride = work.Ceil(h.chunk, 16)*16 + 16
-	if g.channels <= narrow {
-		h.stride = g.channels
+	h.stride = work.Ceil(h.words(h.chunk), 16)*16 + 16
+	if g.channels <= few {
+		h.stride = h.words(g.channels)
 	}
 	return h
 }
 
+// words is how many words of a tile n channels are; all but the last ones of a pixel are whole.
+func (h *halo) words(n int) int {
+	if h.narrow == nil {
+		return n
+	}
+	return h.narrow.Words(n)
+}
+
 // readDirectly makes h read the source itself where that is possible.
 func (h *halo) readDirectly() {
-	if h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&
+	if h.narrow == nil && h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&
 		h.tileWidth == h.width && h.tileLines == h.block.lines && h.height == h.srcH && h.width == h.srcW {
 		h.direct = true
 		h.stride = h.srcC
 	}
 }
 
-// size is the number of elements of a tile, with room for the last vector that is written.
+// size is the number of words of a tile, with room for the last vector that is written.
 func (h *halo) size() int {
 	if h.direct {
 		return 0
@@ -117,13 +127,13 @@ func (h *halo) at(n, i, j int) int {
 }
 
 // merged says whether taps side by side lie one behind the other.
-func (h *halo) merged() bool { return h.stride == h.chunk && h.chunk == h.channels }
+func (h *halo) merged() bool { return h.stride == h.words(h.chunk) && h.chunk == h.channels }
 
 // rowOfTaps are count taps that are read as one.
 type rowOfTaps struct {
 	first tap
 	count int
-	off   int // elements from the pixel under the corner
+	off   int // words from the pixel under the corner
 }
 
 // runs are the taps as they are read: one by one, or those of a line together.
@@ -173,6 +183,9 @@ func (h *halo) fill(set *kern.Set, tile, src []float32, e extent, first, n int) 
 func (h *halo) copyLine(set *kern.Set, dst, src []float32, pixels, n int) {
 	step := h.skipCols * h.srcC
 	switch {
+	case h.narrow != nil: // what is written behind a pixel is written again
+		_ = src[(pixels-1)*step+n-1]
+		h.narrow.Copy(&dst[0], &src[0], pixels, n, 4*h.stride, 4*step)
 	case step == h.stride && n == h.stride:
 		copy(dst, src)
 	case h.stride >= work.Ceil(n, set.Lanes)*set.Lanes:

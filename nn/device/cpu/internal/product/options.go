@@ -3,11 +3,14 @@
 //
 // With AVX-512, AVX2 or NEON products run in assembly of package kern, which reads the source in place or from a copy of the
 // lines of a block with the padding around them (tiled), or by Winograd's algorithm; elsewhere, and for convolutions of a
-// few channels a group, in plain Go on tiles that are gathered row by row.
+// few channels a group, in plain Go on tiles that are gathered row by row. Where factors are bfloat16 they are rounded as they
+// are copied or gathered, so that no source is read in place.
 package product
 
 import (
+	"onlinerna/internal/level"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 )
@@ -15,8 +18,21 @@ import (
 // Options say how products run.
 type Options struct {
 	Workers        int
-	Winograd       bool // convolutions that can run by Winograd's algorithm do where it is faster,
-	AlwaysWinograd bool // and where it is not
+	Winograd       bool      // convolutions that can run by Winograd's algorithm do where it is faster,
+	AlwaysWinograd bool      // and where it is not
+	BFloat16       bool      // factors are rounded to bfloat16, and none run by Winograd's algorithm
+	Narrow         *kern.Set // the kernels of bfloat16 in place of the processor's, for tests
+}
+
+// set is the kernels of products, or nil where that is plain Go.
+func (d Options) set() *kern.Set {
+	if d.Narrow != nil {
+		return d.Narrow
+	}
+	if d.BFloat16 {
+		return kern.ForBFloat16(level.Current(), level.BFloat16())
+	}
+	return kern.For(level.Current())
 }
 
 // blocks is how many blocks a product has at least, where it can be cut into so many and results do not depend on it.

@@ -1,7 +1,6 @@
 package product
 
 import (
-	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 )
@@ -62,7 +61,7 @@ func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
 
 // lower adds the scratch that o needs to r and returns its phases.
 func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
-	if set := kern.For(level.Current()); set != nil && vectorised(o.groups, o.channels, o.rows) {
+	if set := d.set(); set != nil && vectorised(o.groups, o.channels, o.rows) {
 		const channels = 8 // from which on it pays
 		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {
 			return newWinogradOuter(o, set).lower(d, r, a, b, dst)
@@ -70,7 +69,7 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Stora
 		return newTiledOuter(o, set, d.blocks()).lower(d, r, a, b, dst)
 	}
 	workers := d.Workers
-	k := outerKernel{outer: o, size: o.depth() * o.columns}
+	k := outerKernel{outer: o, rounds: d.BFloat16, size: o.depth() * o.columns}
 	rows, pixels, stride := o.depth(), outerPixels, outerStride
 	sliding := o.slides()
 	if sliding {
@@ -114,6 +113,7 @@ func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Stora
 // outerKernel is a bound outer.
 type outerKernel struct {
 	*outer
+	rounds       bool  // the factors
 	bands        bands // where it slides
 	blocks       []outerBlock
 	size, splits int
@@ -147,7 +147,18 @@ func (o *outerKernel) gathered(worker, block int) {
 			offsets[i] = int32(p + i)
 		}
 		transpose(right, outerStride, o.b[b.group*o.rows+b.row:], o.columns, o.zeros[:b.n], offsets[:m])
+		o.round(left, outerStride, b.kn, m)
+		o.round(right, outerStride, b.n, m)
 		gemm(b.kn, b.n, m, left, outerStride, right, outerStride, c, o.columns, u > b.from)
+	}
+}
+
+// round rounds rows of factors, if they are bfloat16.
+func (o *outerKernel) round(x []float32, stride, rows, width int) {
+	if o.rounds {
+		for i := range rows {
+			kern.RoundAll(x[i*stride:][:width])
+		}
 	}
 }
 

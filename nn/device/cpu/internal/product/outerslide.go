@@ -58,10 +58,12 @@ func (o *outerKernel) sliding(worker, block int) {
 		pixels := offsets[:s.source(lines)]
 		frame(pixels, s.width, n, i+s.row, s.col, o.srcH, o.srcW)
 		transpose(left, s.stride, o.a[b.group*o.channels+b.k:], o.srcC, o.zeros[:b.kn], pixels)
+		o.round(left, s.stride, b.kn, len(pixels))
 
 		pixels = offsets[:lines*s.width]
 		frame(pixels, s.width, n, i, 0, o.height, o.width)
 		transpose(right, s.stride, o.b[b.group*o.rows+b.row:], o.columns, o.zeros[:b.n], pixels)
+		o.round(right, s.stride, b.n, len(pixels))
 
 		for t, tap := range o.taps {
 			at := (tap.row-s.row)*s.width + tap.col - s.col

@@ -3,7 +3,6 @@ package product
 import (
 	"slices"
 
-	"onlinerna/internal/level"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 )
@@ -75,9 +74,9 @@ type panel struct {
 }
 
 // kernels are those that p runs on, or nil where that is plain Go.
-func (p *product) kernels() *kern.Set {
+func (d Options) kernels(p *product) *kern.Set {
 	if vectorised(p.groups, p.grids[0].channels, p.rows) {
-		return kern.For(level.Current())
+		return d.set()
 	}
 	return nil
 }
@@ -85,7 +84,7 @@ func (p *product) kernels() *kern.Set {
 // lower adds the scratch that p needs to r and returns its phases: packing the weights, then the blocks. bias
 // is a value of the group or -1.
 func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel {
-	if set := p.kernels(); set != nil {
+	if set := d.kernels(p); set != nil {
 		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
 	}
 	var panels []panel
@@ -120,7 +119,7 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 
 	return func(s *work.Storage) []work.Phase {
 		k := &productKernel{
-			product: p, blocks: blocks, panels: panels, first: first, chunks: chunks,
+			product: p, rounds: d.BFloat16, blocks: blocks, panels: panels, first: first, chunks: chunks,
 			src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst), packed: s.Scratch(packed),
 			gathered: s.Scratches(gathered), tiles: s.Scratches(tiles),
 		}
@@ -134,6 +133,7 @@ func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) wo
 // productKernel is a bound product.
 type productKernel struct {
 	*product
+	rounds bool // the factors
 	blocks []productBlock
 	panels []panel
 	first  []int
@@ -175,6 +175,9 @@ func (k *productKernel) pack(_, block int) {
 	for i := range n {
 		clear(dst[i*c.ld+c.k : (i+1)*c.ld])
 	}
+	if k.rounds {
+		kern.RoundAll(dst)
+	}
 }
 
 // run computes a block.
@@ -199,13 +202,16 @@ func (k *productKernel) run(worker, block int) {
 	for i := range chunks {
 		ch := &chunks[i]
 		w := k.packed[k.panels[k.first[b.grid]+b.group*len(chunks)+i].off+b.row*ch.ld:]
-		if t.direct() {
+		if t.direct() && !k.rounds {
 			a := k.src[b.pixel*t.srcC+b.group*t.channels:]
 			gemm(b.pixels, b.rows, ch.k, a, t.srcC, w, ch.ld, c, ldc, false)
 			continue
 		}
 		a := k.gathered[worker]
 		t.rows(a, ch, k.src, b.group*t.channels, b.pixel, b.pixels)
+		if k.rounds {
+			kern.RoundAll(a[:b.pixels*ch.ld])
+		}
 		gemm(b.pixels, b.rows, ch.ld, a, ch.ld, w, ch.ld, c, ldc, i > 0)
 	}
 	if k.bias != nil {

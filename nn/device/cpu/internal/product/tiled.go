@@ -32,7 +32,8 @@ type family struct {
 
 type tiledTarget struct {
 	*target
-	depth  int // taps × channels
+	depth  int // taps × channels, or words of them
+	height int // rows of a panel before its words are made: a bias and what depth words are made of
 	packed int // where the panels of its weights begin
 	offs   []int
 	run    int // taps that are read as one
@@ -96,14 +97,14 @@ func newTiled(p *product, set *kern.Set, blocks int) *tiled {
 	}
 	size := 0
 	for i := range t.families {
-		t.families[i].prepare()
+		t.families[i].prepare(set.Narrow)
 		for j := range t.families[i].targets {
 			g := &t.families[i].targets[j]
 			g.packed = size
 			if len(g.taps) == 0 {
 				continue
 			}
-			size += (g.depth + 1) * t.padded * p.groups
+			size += g.height * t.padded * p.groups
 			for group := range p.groups {
 				for panel := range t.panels {
 					t.pieces = append(t.pieces, piece{i, j, group, panel})
@@ -116,7 +117,7 @@ func newTiled(p *product, set *kern.Set, blocks int) *tiled {
 }
 
 // prepare finds the halo of a family and the taps of its targets in it.
-func (f *family) prepare() {
+func (f *family) prepare(narrow *kern.Narrow) {
 	g := &f.targets[0].grid
 	var all []tap
 	for _, t := range f.targets {
@@ -130,13 +131,17 @@ func (f *family) prepare() {
 	if len(all) == 1 {
 		limit = singleChannels
 	}
-	f.halo = newHalo(g, all, limit)
+	f.halo = newHalo(g, all, limit, narrow)
 	if g.srcC <= directChannels {
 		f.readDirectly()
 	}
 	for i := range f.targets {
 		t := &f.targets[i]
-		t.depth = len(t.taps) * t.channels
+		t.depth = len(t.taps) * f.words(t.channels)
+		t.height = 1 + t.depth
+		if narrow != nil {
+			t.height += (narrow.Step - 1) * t.depth
+		}
 		runs := f.runs(t.taps)
 		t.run = runs[0].count
 		if len(runs)*t.run != len(t.taps) || slices.ContainsFunc(runs, func(r rowOfTaps) bool { return r.count != t.run }) {
@@ -237,7 +242,7 @@ func (f *family) reach(g *tiledTarget, line int) taps {
 
 // pairs says whether a panel of n columns is for the kernels that read two elements of the source at a time.
 func (f *family) pairs(g *tiledTarget, set *kern.Set, n int) bool {
-	return set.Vectors(n) == 1 && g.run*f.channels%2 == 0 // and so is what a chunk has of them
+	return f.narrow == nil && set.Vectors(n) == 1 && g.run*f.channels%2 == 0 // and so is what a chunk has of them
 }
 
 // columns is how many columns of a group a panel has, vectors how many vectors they take.
@@ -246,7 +251,7 @@ func (t *tiled) columns(panel int) int { return min(t.set.Columns(), t.rows-pane
 // panel is where a panel of the packed weights begins: a bias for each column, then the weights in the order in
 // which the kernels read them.
 func (t *tiled) panel(g *tiledTarget, group, panel int) int {
-	return g.packed + (g.depth+1)*(group*t.padded+panel*t.set.Columns())
+	return g.packed + g.height*(group*t.padded+panel*t.set.Columns())
 }
 
 // lower adds the scratch that t needs to r and returns its phases: packing the weights, then the blocks.
@@ -255,7 +260,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 	for i := range t.families {
 		f := &t.families[i]
 		for _, g := range f.targets {
-			size += (g.depth + 1) * t.padded * t.groups
+			size += g.height * t.padded * t.groups
 		}
 		if len(f.targets[0].taps) > 0 {
 			tile = max(tile, f.size())
@@ -308,7 +313,7 @@ func (k *tiledKernel) pack(_, block int) {
 	g := &f.targets[p.target]
 	n := k.columns(p.panel)
 	width := k.set.Vectors(n) * k.set.Lanes
-	dst := k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width]
+	dst := k.packed[k.panel(g, p.group, p.panel):][:g.height*width]
 	clear(dst[:width])
 	if k.bias != nil {
 		for to := dst[:n]; len(to) > 0; { // again for each of the pixels that are folded
@@ -319,10 +324,15 @@ func (k *tiledKernel) pack(_, block int) {
 	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
 	for c := 0; c < f.channels; c += f.chunk {
 		channels := min(f.chunk, f.channels-c)
+		whole := channels // of words
+		if f.narrow != nil {
+			whole = f.words(channels) * f.narrow.Step
+		}
 		for _, t := range g.taps {
+			clear(dst[channels*width : whole*width])
 			if k.weightsOf != nil {
 				k.packFolded(dst, width, t, c, channels)
-				dst = dst[channels*width:]
+				dst = dst[whole*width:]
 				continue
 			}
 			from := w[t.weight*k.weightTap+c*k.weightChannel:]
@@ -332,12 +342,15 @@ func (k *tiledKernel) pack(_, block int) {
 			} else {
 				transposeWeights(dst, width, from, k.weightRow, n, channels)
 			}
-			dst = dst[channels*width:]
+			dst = dst[whole*width:]
 		}
 	}
-	panel := k.packed[k.panel(g, p.group, p.panel):][:(g.depth+1)*width]
+	panel := k.packed[k.panel(g, p.group, p.panel):][:g.height*width]
 	k.scale(panel, width, p.group, p.panel*k.set.Columns())
-	if f.pairs(g, k.set, n) {
+	switch {
+	case f.narrow != nil:
+		narrowRows(f.narrow, panel[width:], width, g.depth)
+	case f.pairs(g, k.set, n):
 		k.set.Interleave(&panel[width], g.depth/2)
 	}
 }
@@ -403,7 +416,7 @@ func (k *tiledKernel) run(worker, block int) {
 				if c > 0 {
 					a.Init = &kern.Zeros[0]
 				}
-				weights := panel[width*(1+len(g.taps)*c):]
+				weights := panel[width*(1+len(g.taps)*f.words(c)):]
 				a.Mask = kern.Mask(columns)
 				at := to + b.group*k.rows + j*k.set.Columns()
 				dst, add := k.dst[at:], []float32(nil)
@@ -412,7 +425,7 @@ func (k *tiledKernel) run(worker, block int) {
 				} else if k.added != nil {
 					add = k.added[at:]
 				}
-				depth := g.run * n
+				depth := g.run * f.words(n)
 				kernels := k.set.Products[vectors]
 				a.Depth = depth
 				if f.pairs(g, k.set, columns) {

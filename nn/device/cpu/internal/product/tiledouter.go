@@ -48,9 +48,14 @@ func newTiledOuter(o *outer, set *kern.Set, tasks int) *tiledOuter {
 	if len(o.taps) == 1 {
 		limit = outerChannels
 	}
-	t := &tiledOuter{outer: o, set: set, halo: newHalo(&o.grid, o.taps, limit), whole: whole, weightsOf: weightsOf}
+	t := &tiledOuter{outer: o, set: set, whole: whole, weightsOf: weightsOf}
+	narrow := set.Narrow
+	if t.pairs() {
+		narrow = nil // pairTile makes the words
+	}
+	t.halo = newHalo(&o.grid, o.taps, limit, narrow)
 	h := &t.halo
-	if o.srcC <= directOuter {
+	if o.srcC <= directOuter && !t.pairs() {
 		h.readDirectly()
 	}
 	t.extents = h.block.extents(&o.grid)
@@ -65,7 +70,7 @@ func newTiledOuter(o *outer, set *kern.Set, tasks int) *tiledOuter {
 			}
 		}
 	}
-	t.inPlace = o.groups == 1 && o.rows == set.Vectors(o.rows)*set.Lanes && o.rows <= set.Columns()
+	t.inPlace = set.Narrow == nil && o.groups == 1 && o.rows == set.Vectors(o.rows)*set.Lanes && o.rows <= set.Columns()
 	t.cutTasks(tasks)
 	return t
 }
@@ -119,7 +124,7 @@ func (t *tiledOuter) blockSize() int { return t.halo.block.images * t.halo.block
 func (t *tiledOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
 	workers := d.Workers
 	size := len(t.taps) * t.channels * t.columns
-	tiles := r.Each(workers, t.halo.size())
+	tiles := r.Each(workers, t.tileSize())
 	packed := make([]work.Part, workers)
 	if !t.inPlace {
 		columns := 0
@@ -180,7 +185,10 @@ func (k *tiledOuterKernel) run(worker, task int) {
 	dst = dst[t.group*k.rows+t.column:]
 	a := &k.args[worker].Args
 	a.Init = &kern.Zeros[0]
-	a.StepA = 4 * h.right * h.stride
+	a.StepA = 4 * k.next()
+	if k.pairs() {
+		a.StepA *= 2
+	}
 	a.StepC, a.JumpC = 4*k.columns, 4*kern.Half*k.columns
 	a.Offs = &k.offs[0]
 	for e := t.from; e < t.to; e++ {
@@ -191,11 +199,14 @@ func (k *tiledOuterKernel) run(worker, task int) {
 			source = k.a[h.source(x, first):]
 		} else {
 			h.fill(k.set, source, k.a, x, first, t.channels)
+			if k.pairs() {
+				k.pairTile(source, x)
+			}
 		}
 		pixels := x.images * x.lines * k.width
-		a.Taps, a.Depth = x.images*x.lines, k.depth
+		a.Taps, a.Depth = x.images*x.lines, k.words(k.depth)
 		if k.depth == 0 {
-			a.Taps, a.Depth = 1, pixels
+			a.Taps, a.Depth = 1, k.words(pixels)
 		}
 		panels := k.panels(worker, t, x, pixels)
 		for i := range k.runs {
@@ -222,6 +233,12 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 		width := k.set.Vectors(n) * k.set.Lanes
 		_, _ = from[(pixels-1)*k.columns+j+n-1], dst[j*pixels+pixels*width-1]
 		k.set.Copy(&dst[j*pixels], &from[j], pixels, n, 4*width, 4*k.columns)
+	}
+	if k.set.Narrow != nil {
+		for j := 0; j < t.columns; j += k.set.Columns() {
+			width := k.set.Vectors(min(k.set.Columns(), t.columns-j)) * k.set.Lanes
+			k.narrowPanel(dst[j*pixels:], width, pixels)
+		}
 	}
 	return dst
 }

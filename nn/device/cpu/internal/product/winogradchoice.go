@@ -52,6 +52,6 @@ func (o *outer) isWinograd() bool { return o.groups == 1 && o.square() }
 func (d Options) prefersWinograd(g *grid, rows, least int) bool {
 	const tiles, pixels = 40, 8 // at least, and of a tile on average
 	n := g.images * work.Ceil(g.height, kern.TileResults) * work.Ceil(g.width, kern.TileResults)
-	return d.Winograd && (d.AlwaysWinograd ||
+	return d.Winograd && !d.BFloat16 && (d.AlwaysWinograd ||
 		min(g.channels, rows) >= least && n >= tiles && g.pixels() >= pixels*n)
 }

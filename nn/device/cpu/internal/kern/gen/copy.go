@@ -6,38 +6,66 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// copyRows writes a copy of rows of width elements. It reads nothing behind them and writes whole vectors,
-// filled up with zeros.
-func copyRows(name string, s isa) {
+// form is how copyRows stores elements.
+type form int
+
+const (
+	whole   form = iota
+	rounded      // to bfloat16, in 32 bits
+	paired       // to bfloat16, two in a word
+)
+
+// copyRows writes a copy of rows of width elements. It reads nothing behind them and writes whole vectors, or halves of
+// those of pairs, filled up with zeros.
+func copyRows(name string, s isa, f form) {
 	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, width, dstStride, srcStride int)")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
 	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
 	x, mask := s.regs[0], s.regs[1]
 	lanes := s.bytes / 4
+	var r rounding
+	if f != whole {
+		r = newRounding(s, 2)
+	}
+	size := 1 // elements that are a word
+	if f == paired {
+		size = 2
+	}
+	store := func(at reg.GPVirtual) {
+		to := Mem{Base: dst, Index: at, Scale: 1}
+		if f != whole {
+			r.round(x)
+		}
+		if f == paired {
+			r.storePairs(x, to)
+			return
+		}
+		VMOVUPS(x, to)
+	}
 
 	rest := GP64()
 	MOVQ(width, rest)
 	ANDQ(Imm(uint64(lanes-1)), rest)
 	tail(rest, s, mask)
 	SUBQ(rest, width)
-	SHLQ(Imm(2), width) // bytes of whole vectors
+	SHLQ(Imm(uint64(3-size)), width) // bytes of whole vectors
 	at := GP64()
 	Label("row")
 	XORQ(at, at)
 	CMPQ(at, width)
 	JGE(LabelRef("tail"))
 	Label("loop")
-	VMOVUPS(Mem{Base: src, Index: at, Scale: 1}, x)
-	VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
-	ADDQ(Imm(uint64(s.bytes)), at)
+	VMOVUPS(Mem{Base: src, Index: at, Scale: uint8(size)}, x)
+	store(at)
+	ADDQ(Imm(uint64(s.bytes/size)), at)
 	CMPQ(at, width)
 	JL(LabelRef("loop"))
 	Label("tail")
 	TESTQ(rest, rest)
 	JZ(LabelRef("next"))
-	loadTail(Mem{Base: src, Index: at, Scale: 1}, s, mask, x)
-	VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
+	loadTail(Mem{Base: src, Index: at, Scale: uint8(size)}, s, mask, x)
+	store(at)
 	Label("next")
 	ADDQ(srcStride, src)
 	ADDQ(dstStride, dst)
@@ -179,7 +207,11 @@ func peak(name string, s isa) {
 	Label("loop")
 	for range 2 {
 		for _, x := range s.regs[:last] {
-			VFMADD231PS(s.regs[last], s.regs[last+1], x)
+			if s.dots {
+				dot(s.regs[last], s.regs[last+1], x)
+			} else {
+				VFMADD231PS(s.regs[last], s.regs[last+1], x)
+			}
 		}
 	}
 	DECQ(n)

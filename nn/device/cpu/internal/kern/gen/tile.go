@@ -94,7 +94,11 @@ func (t tile) generate(name string) {
 				VBROADCASTSS(read(m, u), t.broadcast(m))
 			}
 			for j := range t.vectors {
-				VFMADD231PS(t.broadcast(m), t.b(j), t.acc(m, j))
+				if t.dots {
+					dot(t.broadcast(m), t.b(j), t.acc(m, j))
+				} else {
+					VFMADD231PS(t.broadcast(m), t.b(j), t.acc(m, j))
+				}
 			}
 		}
 	}

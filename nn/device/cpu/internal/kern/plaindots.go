@@ -1,0 +1,167 @@
+package kern
+
+import (
+	"math"
+	"unsafe"
+)
+
+// The tile of AVX-512.
+const (
+	dotLanes = 16
+	dotRows  = 14
+)
+
+// PlainNarrow are kernels of bfloat16 with the tiles of AVX-512, in plain Go: what those of AVX512_BF16 are defined to compute,
+// with words of two steps, or the same with words of one. They are slow, for tests, on processors without the instruction too.
+func PlainNarrow(step int) *Set {
+	s := &Set{
+		Lanes: dotLanes, Rows: dotRows, Registers: 32,
+		Copy: copyPlain, Pack: packPlain, Add: addPlain,
+		Narrow: &Narrow{Step: 2, Copy: copyPaired, PairRows: pairRowsPlain},
+	}
+	multiply := Dot
+	if step == 1 {
+		s.Narrow, multiply = &Narrow{Step: 1, Copy: copyRounded}, dotStep
+	}
+	for vectors := 1; vectors <= 2; vectors++ {
+		s.Products[vectors], s.Sums[vectors] = []Kernel{nil}, []Kernel{nil}
+		for rows := 1; rows <= dotRows; rows++ {
+			s.Products[vectors] = append(s.Products[vectors], func(a *Args) {
+				a.tile(multiply, rows, vectors*dotLanes, 4, func(m int) int { return row(m, a.StepA, a.JumpA) })
+			})
+			s.Sums[vectors] = append(s.Sums[vectors], func(a *Args) {
+				a.tile(multiply, rows, vectors*dotLanes, a.StepA, func(m int) int { return 4 * m })
+			})
+		}
+	}
+	return s
+}
+
+// row is where row m of a tile lies.
+func row(m, step, jump int) int {
+	if m >= Half {
+		return jump + (m-Half)*step
+	}
+	return m * step
+}
+
+// at is the element some bytes behind p.
+func at[T any](p *T, bytes int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), bytes)) }
+
+// tile computes one: the words of row m of A begin at rowA(m), stepA apart.
+func (a *Args) tile(multiply func(z, x, y float32) float32, rows, columns, stepA int, rowA func(m int) int) {
+	for m := range rows {
+		for j := range columns {
+			sum, b := *at(a.Init, 4*j), 4*j
+			for t := range a.Taps {
+				for k := range a.Depth {
+					x := *at(a.A, *at(a.Offs, 8*t)+rowA(m)+k*stepA)
+					sum = multiply(sum, x, *at(a.B, b))
+					b += 4 * columns
+				}
+			}
+			c := row(m, a.StepC, a.JumpC) + 4*j
+			if *at(a.Mask, 4*j) == 0 {
+				continue
+			}
+			if a.From != nil {
+				sum += *at(a.From, c)
+			}
+			if a.ReLU != 0 && sum < 0 {
+				sum = 0
+			}
+			*at(a.C, c) = sum
+		}
+	}
+}
+
+// Dot is z + x·y for pairs of bfloat16, as VDPBF16PS computes it: first with the upper halves, then with the lower ones.
+func Dot(z, x, y float32) float32 {
+	u, v := math.Float32bits(x), math.Float32bits(y)
+	z = dotStep(z, math.Float32frombits(u&^0xffff), math.Float32frombits(v&^0xffff))
+	return dotStep(z, math.Float32frombits(u<<16), math.Float32frombits(v<<16))
+}
+
+// dotStep is z + x·y, rounded once, where numbers below 2^-126 are 0.
+func dotStep(z, x, y float32) float32 { return flushed(fused(flushed(x), flushed(y), flushed(z))) }
+
+// fused is z + x·y for bfloat16, rounded once.
+func fused(x, y, z float32) float32 {
+	a, b := float64(x)*float64(y), float64(z)
+	s := a + b
+	v := s - a
+	if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // rounded to odd, so that no tie arises of it
+		if e > 0 == (s > 0) {
+			s = math.Float64frombits(math.Float64bits(s) + 1)
+		} else {
+			s = math.Float64frombits(math.Float64bits(s) - 1)
+		}
+	}
+	return float32(s)
+}
+
+func flushed(x float32) float32 {
+	if math.Float32bits(x)>>23&0xff == 0 {
+		return float32(math.Copysign(0, float64(x)))
+	}
+	return x
+}
+
+// copyWith writes rows of words, one for each step elements, and zeros up to a multiple of so many words.
+func copyWith(dst, src *float32, rows, width, dstStride, srcStride, step, multiple int, word func(x []float32) float32) {
+	for r := range rows {
+		from := unsafe.Slice(at(src, r*srcStride), width)
+		words := (width + step - 1) / step
+		to := unsafe.Slice(at(dst, r*dstStride), (words+multiple-1)/multiple*multiple)
+		for i := range words {
+			to[i] = word(from[i*step : min((i+1)*step, width)])
+		}
+		clear(to[words:])
+	}
+}
+
+func copyPlain(dst, src *float32, rows, width, dstStride, srcStride int) {
+	copyWith(dst, src, rows, width, dstStride, srcStride, 1, dotLanes, func(x []float32) float32 { return x[0] })
+}
+
+func copyRounded(dst, src *float32, rows, width, dstStride, srcStride int) {
+	copyWith(dst, src, rows, width, dstStride, srcStride, 1, dotLanes, func(x []float32) float32 { return Round(x[0]) })
+}
+
+func copyPaired(dst, src *float32, rows, width, dstStride, srcStride int) {
+	copyWith(dst, src, rows, width, dstStride, srcStride, 2, dotLanes/2, func(x []float32) float32 {
+		if len(x) == 1 {
+			return Round(x[0])
+		}
+		return pair(x[0], x[1])
+	})
+}
+
+// pair is a word of two factors.
+func pair(first, second float32) float32 {
+	return math.Float32frombits(math.Float32bits(Round(first)) | math.Float32bits(Round(second))>>16)
+}
+
+func pairRowsPlain(dst, first, second *float32, rows, width, dstStride, srcStride int) {
+	for r := range rows {
+		for i := range width {
+			*at(dst, r*dstStride+4*i) = pair(*at(first, r*srcStride+4*i), *at(second, r*srcStride+4*i))
+		}
+	}
+}
+
+func packPlain(dst, src *float32, rows, panels, panelStride, srcStride int) {
+	const size = 4 * 2 * dotLanes
+	for r := range rows {
+		for p := range panels {
+			copyPlain(at(dst, r*size+p*panelStride), at(src, r*srcStride+p*size), 1, 2*dotLanes, 0, 0)
+		}
+	}
+}
+
+func addPlain(dst, src *float32, n int) {
+	x, y := unsafe.Slice(dst, n), unsafe.Slice(src, n)
+	for i, v := range y {
+		x[i] += v
+	}
+}

@@ -1,0 +1,71 @@
+package product
+
+import "onlinerna/nn/device/cpu/internal/kern"
+
+// narrowRows makes rows of words, in place, of the rows of elements that are their steps along the depth.
+func narrowRows(n *kern.Narrow, x []float32, width, rows int) {
+	if n.Step == 1 {
+		n.Copy(&x[0], &x[0], 1, rows*width, 0, 0)
+		return
+	}
+	n.PairRows(&x[0], &x[0], &x[width], rows, width, 4*width, 8*width)
+}
+
+// Sums over pixels of pairs of bfloat16 have two pixels side by side, of a line or of the contiguous ones, in a word. In a
+// tile each pixel has one with the pixel after it, so that taps may begin at any; behind an odd number of pixels what
+// is there is multiplied by 0.
+
+// pairs says whether words are of two pixels.
+func (t *tiledOuter) pairs() bool { return t.set.Narrow != nil && t.set.Narrow.Step == 2 }
+
+// words is how many words so many pixels are.
+func (t *tiledOuter) words(pixels int) int {
+	if t.set.Narrow == nil {
+		return pixels
+	}
+	return t.set.Narrow.Words(pixels)
+}
+
+// next is how far the pixel after a pixel of a tile lies.
+func (t *tiledOuter) next() int { return t.halo.right * t.halo.stride }
+
+// tileSize is the number of words of a tile: where they are of pairs, with room for what is behind the last pixel.
+func (t *tiledOuter) tileSize() int {
+	if !t.pairs() {
+		return t.halo.size()
+	}
+	return t.halo.size() + t.next() + t.set.Lanes
+}
+
+// pairTile makes the words of a tile that is filled for an extent.
+func (t *tiledOuter) pairTile(tile []float32, x extent) {
+	h := &t.halo
+	lines := (x.images-1)*h.tileLines + (x.lines-1)*h.down + h.tileLines - (h.block.lines-1)*h.down
+	n := lines * h.tileWidth * h.stride
+	whole := t.set.Vectors(n) * t.set.Lanes
+	clear(tile[n : whole+t.next()])
+	t.set.Narrow.PairRows(&tile[0], &tile[0], &tile[t.next()], 1, whole, 0, 0)
+}
+
+// narrowPanel makes the words of a panel of so many pixels.
+func (t *tiledOuter) narrowPanel(x []float32, width, pixels int) {
+	n := t.set.Narrow
+	if n.Step == 1 {
+		narrowRows(n, x, width, pixels)
+		return
+	}
+	line := t.depth
+	if line == 0 {
+		line = pixels
+	}
+	to := 0
+	for from := 0; from < pixels; from += line {
+		if line > 1 {
+			n.PairRows(&x[to*width], &x[from*width], &x[(from+1)*width], line/2, width, 4*width, 8*width)
+		}
+		if line%2 != 0 {
+			n.PairRows(&x[(to+line/2)*width], &x[(from+line-1)*width], &kern.Zeros[0], 1, width, 0, 0)
+		}
+		to += n.Words(line)
+	}
+}

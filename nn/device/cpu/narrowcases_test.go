@@ -1,0 +1,101 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"onlinerna/internal/level"
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/op"
+)
+
+// narrowWays opens devices that multiply bfloat16 in all ways: at the levels, by the definition and by AVX512_BF16 itself.
+func narrowWays(t *testing.T, f func(name string, d *Device)) {
+	way := func(name string, l level.Level, dots bool, step int) {
+		defer level.Force(l)()
+		if level.HasBFloat16() {
+			defer level.ForceBFloat16(dots)()
+		}
+		d, err := New(Options{Threads: 2, BFloat16: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if step > 0 {
+			ByDefinition(d, step)
+		}
+		f(name, d)
+	}
+	for _, l := range level.All() {
+		way(l.String(), l, false, 0)
+	}
+	way("definition", level.Best(), false, 2)
+	if level.HasBFloat16() {
+		way("avx512bf16", level.AVX512, true, 0)
+	}
+}
+
+// products is a program of a convolution or a linear layer and its gradients, and the values that they make.
+func products(tb testing.TB, o op.Conv2D, x, w op.Shape) (b *builder, made []int) {
+	b = &builder{tb: tb}
+	in, weights := b.data(x...), b.weight(w...)
+	y, ops := 0, []op.Op{op.Conv2DGradInput{Conv2D: o, Input: x}, op.Conv2DGradWeight{Conv2D: o, Weight: w}}
+	if len(x) == 2 {
+		y, ops = b.apply(op.Linear{}, in, weights, b.weight(w[0])), []op.Op{op.LinearGradInput{}, op.LinearGradWeight{}}
+	} else {
+		y = b.apply(o, in, weights, b.weight(w[0]))
+	}
+	dy := b.data(b.Values[y].Type.Shape...)
+	return b, []int{y, b.apply(ops[0], weights, dy), b.apply(ops[1], in, dy)}
+}
+
+// Products of bfloat16 are those of rounded factors, as exact as float32: at all levels, with equal bits where Options says so.
+func TestNarrowProducts(t *testing.T) {
+	two := func(n int) [2]int { return [2]int{n, n} }
+	for _, c := range []struct {
+		o    op.Conv2D
+		x, w op.Shape
+	}{
+		{op.Conv2D{}, op.Shape{3, 64, 7, 7}, op.Shape{80, 64, 1, 1}},
+		{op.Conv2D{Pad: two(1)}, op.Shape{2, 48, 9, 7}, op.Shape{33, 48, 3, 3}}, // an odd number of pixels in a line
+		{op.Conv2D{Pad: two(3), Stride: two(2)}, op.Shape{2, 3, 21, 20}, op.Shape{20, 3, 7, 7}},
+		{op.Conv2D{Pad: two(1)}, op.Shape{2, 5, 6, 8}, op.Shape{4, 5, 3, 3}}, // pixels are folded
+		{op.Conv2D{Pad: two(2), Dilation: two(2)}, op.Shape{1, 131, 6, 5}, op.Shape{40, 131, 3, 3}},
+		{op.Conv2D{Pad: two(1), Stride: two(2), Groups: 3}, op.Shape{2, 27, 8, 9}, op.Shape{30, 9, 3, 3}},
+		{op.Conv2D{Pad: two(1), Groups: 12}, op.Shape{2, 12, 8, 7}, op.Shape{12, 1, 3, 3}},
+		{op.Conv2D{}, op.Shape{1, 1025, 3, 3}, op.Shape{17, 1025, 1, 1}},
+		{op.Conv2D{}, op.Shape{1, 30, 1, 1}, op.Shape{16, 30, 1, 1}}, // one pixel
+		{op.Conv2D{}, op.Shape{9, 77}, op.Shape{45, 77}},
+		{op.Conv2D{}, op.Shape{32, 600}, op.Shape{10, 600}},
+	} {
+		t.Run(fmt.Sprintf("%v, %v", c.x, c.w), func(t *testing.T) {
+			b, made := products(t, c.o, c.x, c.w)
+			results := map[string]*bound{}
+			narrowWays(t, func(name string, d *Device) {
+				k := bind(t, d, &b.Program, b.weights, b.alone())
+				k.run(t)
+				for kind, e := range b.errorsOf(d, k, kern.Round) {
+					if !(e <= 2e-6) {
+						t.Errorf("%s: %s: error %.3g of the largest element", name, kind, e)
+					}
+				}
+				results[name] = k
+			})
+			for _, name := range []string{"avx2", "avx512", "avx512bf16"} {
+				got, want := results[name], results["definition"]
+				if got == nil || kern.ForBFloat16(level.AVX2, false) == nil {
+					continue
+				}
+				for i, v := range made {
+					if name == "avx2" && i == 2 {
+						continue // its sums are cut in other places
+					}
+					if x, y := got.floats(t, v), want.floats(t, v); !slices.Equal(x, y) {
+						t.Errorf("%s: result %d has other bits than the definition", name, i)
+					}
+				}
+			}
+		})
+	}
+}
