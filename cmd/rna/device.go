@@ -134,7 +134,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 		if o.precision == bfloat16 && !level.BFloat16() {
 			why := "this processor has no AVX512_BF16"
 			if level.HasBFloat16() {
-				why = "RNA_CPU leaves AVX512_BF16 out"
+				why = "AVX512_BF16 is left out by RNA_CPU, or slow on this processor"
 			}
 			o.warn("--precision bfloat16: " + why + ": float32 is faster")
 		}

@@ -4,4 +4,4 @@ package level
 
 func detect() []Level { return []Level{Go} }
 
-const hasBFloat16 = false
+const hasBFloat16, fastBFloat16 = false, false

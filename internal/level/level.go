@@ -1,8 +1,8 @@
 // Package level says which instructions the kernels may use.
 //
-// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512bf16, avx512,
-// avx2, neon and go, lowers it; avx512 leaves out AVX512_BF16 too, avx512bf16 asks for it. The build tag purego leaves nothing but plain Go, as do other processors than amd64
-// and arm64.
+// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512bf16, avx512, avx2,
+// neon and go, lowers it: avx512 leaves out AVX512_BF16, too, and avx512bf16 takes it where it is slow. The build tag
+// purego leaves nothing but plain Go, as do other processors than amd64 and arm64.
 package level
 
 import (
@@ -63,17 +63,18 @@ var (
 func init() {
 	var l Level
 	var on bool
-	l, on, invalid = choose(os.Getenv(Variable), all, hasBFloat16)
+	l, on, invalid = choose(os.Getenv(Variable), all, hasBFloat16, fastBFloat16)
 	current.Store(int32(l))
 	narrow.Store(on)
 }
 
-// choose is the level for a value of Variable, and whether to use AVX512_BF16, where there are those of all.
-func choose(value string, all []Level, bfloat16 bool) (Level, bool, error) {
+// choose is the level for a value of Variable, and whether to use AVX512_BF16, where there are those of all and, as
+// bfloat16 says, that, which may be fast.
+func choose(value string, all []Level, bfloat16, fast bool) (Level, bool, error) {
 	best := all[len(all)-1]
 	switch {
 	case value == "":
-		return best, bfloat16, nil
+		return best, fast, nil
 	case strings.ToLower(value) == dots:
 		if !bfloat16 {
 			return best, false, fmt.Errorf("%s: this processor or build has no AVX512_BF16", Variable)
@@ -82,10 +83,10 @@ func choose(value string, all []Level, bfloat16 bool) (Level, bool, error) {
 	}
 	l, err := Parse(value)
 	if err != nil {
-		return best, bfloat16, fmt.Errorf("%s: %w", Variable, err)
+		return best, fast, fmt.Errorf("%s: %w", Variable, err)
 	}
 	if !slices.Contains(all, l) {
-		return best, bfloat16, fmt.Errorf("%s: level %v: this processor or build has %v", Variable, l, all)
+		return best, fast, fmt.Errorf("%s: level %v: this processor or build has %v", Variable, l, all)
 	}
 	return l, false, nil
 }
@@ -99,8 +100,8 @@ func Best() Level { return best }
 // Current is the level that kernels use. They ask once, when they are bound.
 func Current() Level { return Level(current.Load()) }
 
-// BFloat16 says whether products of bfloat16 may use AVX512_BF16: at level AVX512, where the processor has it. Kernels ask
-// once, when they are bound.
+// BFloat16 says whether products of bfloat16 use AVX512_BF16: at level AVX512, where the processor has it and it is fast or
+// Variable asks for it. Kernels ask once, when they are bound.
 func BFloat16() bool { return narrow.Load() && Current() == AVX512 }
 
 // HasBFloat16 says whether the processor and build have AVX512_BF16.

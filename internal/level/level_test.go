@@ -21,7 +21,7 @@ func TestChoose(t *testing.T) {
 		{"neon", []Level{Go, NEON}, NEON, false},
 		{"avx2", []Level{Go, NEON}, NEON, true},
 	} {
-		got, narrow, err := choose(c.value, c.all, false)
+		got, narrow, err := choose(c.value, c.all, false, false)
 		if narrow {
 			t.Errorf("choose(%q, %v) takes AVX512_BF16, which is not there", c.value, c.all)
 		}
@@ -30,7 +30,7 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	const want = "RNA_CPU: level neon: this processor or build has [go avx2 avx512]"
-	if _, _, err := choose("neon", amd64, false); err == nil || err.Error() != want {
+	if _, _, err := choose("neon", amd64, false, false); err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
@@ -38,11 +38,14 @@ func TestChoose(t *testing.T) {
 func TestChooseBFloat16(t *testing.T) {
 	all := []Level{Go, AVX2, AVX512}
 	for value, want := range map[string]bool{"": true, "avx512bf16": true, "AVX512BF16": true, "avx512": false, "avx2": false, "go": false} {
-		if _, got, err := choose(value, all, true); got != want || err != nil {
+		if _, got, err := choose(value, all, true, true); got != want || err != nil {
 			t.Errorf("%q: AVX512_BF16 is %v, %v", value, got, err)
 		}
+		if _, got, err := choose(value, all, true, false); got != (want && value != "") || err != nil {
+			t.Errorf("%q: AVX512_BF16, which is slow, is %v, %v", value, got, err)
+		}
 	}
-	if _, on, err := choose("avx512bf16", all, false); on || err == nil {
+	if _, on, err := choose("avx512bf16", all, false, false); on || err == nil {
 		t.Error("a processor without AVX512_BF16 takes it")
 	}
 }
