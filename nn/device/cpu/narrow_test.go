@@ -30,30 +30,41 @@ func byDefinition(step int) func(threads int) devicetest.Open {
 // rounding is how exact products of bfloat16 are.
 var rounding = devicetest.Options{Unit: 0x1p-8, Round: func(x float64) float64 { return float64(kern.Round(float32(x))) }}
 
-// eachNarrow runs f for ways to multiply bfloat16: the best level's, by the definition, and with AVX512_BF16.
-func eachNarrow(t *testing.T, f func(t *testing.T, open func(threads int) devicetest.Open)) {
+// eachNarrow runs f for ways to multiply bfloat16: the best level's, and AVX512_BF16's.
+func eachNarrow(t *testing.T, f func(t *testing.T)) {
 	t.Run(level.Best().String(), func(t *testing.T) {
+		t.Cleanup(level.Force(level.Best()))
 		t.Cleanup(level.ForceBFloat16(false))
-		f(t, narrow)
+		f(t)
 	})
-	t.Run("definition", func(t *testing.T) { f(t, byDefinition(2)) })
 	t.Run("avx512bf16", func(t *testing.T) {
 		if !level.HasBFloat16() {
 			t.Skip("this processor has no AVX512_BF16")
 		}
 		t.Cleanup(level.Force(level.AVX512))
 		t.Cleanup(level.ForceBFloat16(true))
-		f(t, narrow)
+		f(t)
 	})
 }
 
 func TestNarrowDevice(t *testing.T) {
-	eachNarrow(t, func(t *testing.T, open func(threads int) devicetest.Open) { devicetest.Run(t, open(3), rounding) })
+	eachNarrow(t, func(t *testing.T) { devicetest.Run(t, narrow(3), rounding) })
+	t.Run("definition", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("slow")
+		}
+		devicetest.Run(t, byDefinition(2)(3), rounding)
+	})
 }
 
 func TestThreadsDoNotMatterToNarrow(t *testing.T) {
-	eachNarrow(t, func(t *testing.T, open func(threads int) devicetest.Open) { devicetest.Equal(t, open(1), open(7)) })
+	eachNarrow(t, func(t *testing.T) { devicetest.Equal(t, narrow(1), narrow(7)) })
 }
 
 // Pairs of steps give the bits of steps one by one.
-func TestPairsDoNotMatter(t *testing.T) { devicetest.Equal(t, byDefinition(1)(1), byDefinition(2)(1)) }
+func TestPairsDoNotMatter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	devicetest.Equal(t, byDefinition(1)(1), byDefinition(2)(1))
+}
