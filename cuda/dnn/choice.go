@@ -113,13 +113,12 @@ func (v *Convolution) measure(spans [4]driver.Span) error {
 		return err
 	}
 	defer noise()
-	full := false
 	for _, x := range v.unsettled {
 		took, err := v.time(x, spans)
 		if errors.Is(err, driver.ErrLost) {
 			return err
 		}
-		full = full || errors.Is(err, driver.ErrOutOfMemory)
+		v.short = v.short || errors.Is(err, driver.ErrOutOfMemory)
 		if v.o.Tried != nil {
 			v.o.Tried(Tried{v.graph, fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
 		}
@@ -130,7 +129,7 @@ func (v *Convolution) measure(spans [4]driver.Span) error {
 	all := v.unsettled
 	v.unsettled = nil
 	v.settled = least > 0
-	if v.settled && !full { // else a later run may find a faster one
+	if v.settled && !v.short { // else a later run may find a faster one
 		keepChoice(v.d.c.Options(), v.key, best)
 	}
 	return v.take(best, slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > workspace.Bytes() }))

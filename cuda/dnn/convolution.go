@@ -125,6 +125,7 @@ type Convolution struct {
 	unsettled []algorithm // of which Settle is to choose one
 	settled   bool        // the algorithm has run
 	others    []algorithm // that stand in for the one in use
+	short     bool        // an algorithm had too little memory to be timed
 	math      C.int       // that the precision means
 	key       string      // of the choice in the cache
 }
@@ -186,6 +187,9 @@ func (v *Convolution) Close() error {
 	}
 	return v.Resource.Close()
 }
+
+// Short says whether a plan or algorithm that may be faster than the chosen one was passed over for lack of memory.
+func (v *Convolution) Short() bool { return v.short || v.plans != nil && v.plans.Short() }
 
 // Plans are the convolution's, nil where it is an algorithm.
 func (v *Convolution) Plans() *Plans { return v.plans }

@@ -167,15 +167,21 @@ func (o operation) result() Tensor {
 	return o.c
 }
 
-// shape is that of the convolution.
-func (g *Graph) shape() Shape {
+// convolution is the one of the graph.
+func (g *Graph) convolution() operation {
 	for _, o := range g.ops {
 		if o.action == opConvolve {
-			return o.shape
+			return o
 		}
 	}
-	return Shape{}
+	return operation{}
 }
+
+// Kind is that of the graph's convolution.
+func (g *Graph) Kind() Kind { return g.convolution().kind }
+
+// shape is that of the convolution.
+func (g *Graph) shape() Shape { return g.convolution().shape }
 
 // String writes all that the graph is but its name.
 func (g *Graph) String() string {

@@ -58,31 +58,17 @@ func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, err
 	return v, nil
 }
 
-// plan makes the plan of an engine, which compiles what is compiled when the program runs. Where there is no memory for that, freed one is given back
-// to the driver.
+// plan makes the plan of an engine, which compiles what is compiled when the program runs.
 func (p *Plans) plan(e Engine) (*plan, error) {
-	x, err := p.make(e)
-	if errors.Is(err, driver.ErrOutOfMemory) && p.d.c.Trim() == nil {
-		x, err = p.make(e)
-	}
-	return x, err
-}
-
-func (p *Plans) make(e Engine) (*plan, error) {
 	e.Knobs = knobs(e.config)
-	x := &plan{engine: e}
-	x.d = x.make(C.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-	x.link(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, e.config)
-	return p.finish(x)
+	return p.make(e, func(x *plan) { x.link(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, e.config) })
 }
 
 // load makes a plan of its text, or nil.
 func (p *Plans) load(k kept) *plan {
-	x := &plan{engine: k.Engine}
-	x.d = x.make(C.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-	x.setText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, k.Plan)
-	x, err := p.finish(x)
+	x, err := p.make(k.Engine, func(x *plan) { x.setText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, k.Plan) })
 	if err != nil {
+		p.short = errors.Is(err, driver.ErrOutOfMemory)
 		return nil
 	}
 	if !p.within(x.workspace) {
@@ -90,6 +76,18 @@ func (p *Plans) load(k kept) *plan {
 		return nil
 	}
 	return x
+}
+
+// make makes the plan of an engine that is described.
+func (p *Plans) make(e Engine, describe func(*plan)) (x *plan, err error) {
+	err = p.d.c.RetryMemory(func() (err error) {
+		x = &plan{engine: e}
+		x.d = x.make(C.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+		describe(x)
+		x, err = p.finish(x)
+		return err
+	})
+	return x, err
 }
 
 func (p *Plans) finish(x *plan) (*plan, error) {

@@ -27,6 +27,7 @@ type Plans struct {
 	h      backend // what the heuristics say of it
 	listed bool    // they were asked
 	ops    C.cudnnBackendDescriptor_t
+	short  bool // see Short
 
 	configurations []int    // that each mode of the heuristics gave
 	all            []Engine // within the options, the best first
@@ -93,8 +94,21 @@ func (p *Plans) open() error {
 	return p.list()
 }
 
-// list asks the heuristics, and makes the first plan.
+// list asks the heuristics, and makes the first plan. Without the memory for that nothing is listed, and another call asks again.
 func (p *Plans) list() error {
+	return p.d.c.RetryMemory(func() error {
+		err := p.listOnce()
+		if !errors.Is(err, driver.ErrOutOfMemory) {
+			return err
+		}
+		p.listed, p.all, p.configurations = false, nil, nil
+		_ = errors.Join(p.h.release(0), p.b.release(0)) // err came first
+		p.b = backend{}
+		return err
+	})
+}
+
+func (p *Plans) listOnce() error {
 	p.listed = true
 	b := &p.b
 	var tensors, ops []C.cudnnBackendDescriptor_t
@@ -113,12 +127,16 @@ func (p *Plans) list() error {
 	var found error
 	if b.err == nil {
 		for _, mode := range []int32{C.CUDNN_HEUR_MODE_A, C.CUDNN_HEUR_MODE_FALLBACK} {
-			if err := p.ask(mode); err != nil && found == nil {
+			err := p.d.told(p.ask(mode))
+			if ends(err) {
+				return err
+			}
+			if found == nil {
 				found = err
 			}
 		}
 	} else {
-		found = b.err
+		found = p.d.told(b.err)
 	}
 	if found == nil {
 		found = errors.New("no engine within the options")
@@ -131,10 +149,7 @@ func (p *Plans) list() error {
 		found = err
 	}
 	if first == nil {
-		if found = p.d.told(found); ends(found) {
-			return found
-		}
-		return fmt.Errorf("cuda: %w for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, found)
+		return p.none(found)
 	}
 	p.chosen, p.most = first, first.workspace
 	if p.o.Measure && !p.o.Deterministic && !p.d.Described() {
@@ -153,9 +168,17 @@ func (p *Plans) later(err error) error {
 		p.most = max(p.most, e.workspace)
 	}
 	if len(p.all) == 0 {
-		return fmt.Errorf("cuda: %w for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, err)
+		return p.none(err)
 	}
 	return nil
+}
+
+// none is the error where there is no plan, for err, unless that ends all.
+func (p *Plans) none(err error) error {
+	if ends(err) {
+		return err
+	}
+	return fmt.Errorf("cuda: %w for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, err)
 }
 
 // Make makes the first plan that can be made, where that was left to Settle.
@@ -166,7 +189,7 @@ func (p *Plans) Make() error {
 		}
 		first, err := p.first()
 		if first == nil {
-			return fmt.Errorf("cuda: %w for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, err)
+			return p.none(err)
 		}
 		p.chosen, p.most = first, max(p.most, first.workspace)
 		return nil
@@ -264,6 +287,9 @@ func (p *Plans) Engine() Engine {
 	}
 	return p.chosen.engine
 }
+
+// Short says whether a plan that may be faster than the chosen one was passed over for lack of memory.
+func (p *Plans) Short() bool { return p.short }
 
 // Made says whether a plan was made.
 func (p *Plans) Made() bool { return p.chosen != nil }

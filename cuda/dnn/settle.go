@@ -24,7 +24,11 @@ func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 		measure := p.o.Measure && !p.o.Deterministic
 		err := p.settle(at, workspace, measure)
 		if measure && errors.Is(err, driver.ErrOutOfMemory) { // what measuring takes is free again
+			p.short = true
 			err = p.settle(at, workspace, false)
+		}
+		if errors.Is(err, driver.ErrOutOfMemory) { // nothing is chosen
+			p.short = false
 		}
 		return err
 	})
@@ -46,7 +50,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 	// passed says whether the next plan is to be tried in place of one that failed.
 	passed := func(err error) bool {
 		if full == nil && errors.Is(err, driver.ErrOutOfMemory) {
-			full = err
+			full, p.short = err, true
 		}
 		if first == nil {
 			first = err
@@ -86,7 +90,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 			p.chosen = x
 			return err
 		}
-		if full != nil { // it may run without measuring
+		if full != nil && p.listed { // it may run without measuring
 			p.all = slices.Insert(slices.Clone(p.all), 0, x.engine)
 		}
 	}
@@ -127,7 +131,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 		return fmt.Errorf("cuda: %w that runs for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, first)
 	}
 	p.settled = true
-	if measure && full == nil && p.key != "" {
+	if measure && !p.short && p.key != "" {
 		keepPlan(p.d.c.Options(), kept{Key: p.key, Engine: best.engine, Plan: best.text()})
 	}
 	if i := slices.Index(p.h.made, best.engine.config); i >= 0 { // what the plan is made of stays

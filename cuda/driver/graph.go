@@ -34,7 +34,7 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 		if err != nil {
 			return err
 		}
-		err = s.c.retry(func() error {
+		err = s.c.RetryMemory(func() error {
 			return s.c.note(driverCode("cuGraphInstantiateWithFlags", C.cuGraphInstantiateWithFlags(&g.exec, whole, 0), ""))
 		})
 		if end := s.c.note(driverCode("cuGraphDestroy", C.cuGraphDestroy(whole), "")); err == nil && end != nil {
@@ -89,7 +89,7 @@ func (g *Graph) Launch(s *Stream) error {
 		if g.stale {
 			return ErrStale
 		}
-		return g.c.retry(func() error {
+		return g.c.RetryMemory(func() error {
 			return g.c.note(driverCode("cuGraphLaunch", C.cuGraphLaunch(g.exec, C.CUstream(s.Pointer())), ""))
 		})
 	})

@@ -45,7 +45,7 @@ func (d Dim) filled() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
 func (c *Context) Load(name string, image []byte) (*Module, error) {
 	m := &Module{c: c, name: name}
 	err := c.Do(func() error {
-		err := c.retry(func() (err error) {
+		err := c.RetryMemory(func() (err error) {
 			m.m, err = cu.LoadData(string(image))
 			return c.check("cuModuleLoadData", err, fmt.Sprintf("%s for %s, %s", name, c.info.Arch(), Size(int64(len(image)))))
 		})
@@ -75,7 +75,7 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 		if err := m.c.check("cuModuleGetFunction", err, fmt.Sprintf("%s of %s", name, m.name)); err != nil {
 			return err
 		}
-		return m.c.retry(func() error {
+		return m.c.RetryMemory(func() error {
 			code := C.cuFuncLoad(k.f)
 			if code == C.CUDA_ERROR_NOT_FOUND {
 				return nil // drivers before CUDA 12.4 have loaded it by now
@@ -125,7 +125,7 @@ func (s *Stream) Launch(k *Kernel, grid, block Dim, shared int, args ...any) err
 			}
 			return s.c.note(driverCode("cuLaunchKernel", code, fmt.Sprintf("%s, grid %s, block %s, %d bytes shared", k.name, g, b, shared)))
 		}
-		return s.Give(work, func() error { return s.c.retry(start) })
+		return s.Give(work, func() error { return s.c.RetryMemory(start) })
 	})
 }
 

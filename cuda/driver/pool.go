@@ -81,7 +81,7 @@ func (c *Context) allocate(bytes int64) (block, error) {
 		return c.pool.use(b), nil
 	}
 	var at cu.DevicePtr
-	err := c.retry(func() (err error) {
+	err := c.RetryMemory(func() (err error) {
 		at, err = c.memAlloc(n)
 		return err
 	})
@@ -101,8 +101,9 @@ func (c *Context) settle() error {
 	return err
 }
 
-// retry calls f, and once more when it had too little memory and the cache of freed blocks holds some, which then goes back to the driver.
-func (c *Context) retry(f func() error) error {
+// RetryMemory calls f, and once more when it had too little memory and the cache of freed memory could be given back to the driver in
+// between. It is called inside [Context.Do].
+func (c *Context) RetryMemory(f func() error) error {
 	err := f()
 	var e *Error
 	if !errors.Is(err, ErrOutOfMemory) && (!errors.As(err, &e) || e.Code != int(cu.OutOfMemory) || !e.driver()) {

@@ -10,11 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
 	"onlinerna/nn"
+	"onlinerna/nn/op"
 	"onlinerna/train/network"
 )
 
@@ -149,6 +151,53 @@ func TestFusionChoice(t *testing.T) {
 	t.Setenv("RNA_CUDA_FUSE", "perhaps")
 	if _, err := Open(0, Options{}); err == nil || !strings.Contains(err.Error(), "want always or never") {
 		t.Errorf("RNA_CUDA_FUSE=perhaps: %v", err)
+	}
+}
+
+// Which of a fusion and separate kernels is faster is not kept where there was too little memory for the best plan of either, or to ask for plans.
+func TestFaultOfMemoryOfFusion(t *testing.T) {
+	gputest.NeedDNN(t)
+	fault(t, "")
+	s := dnn.Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+	for _, test := range []struct {
+		fused, alone string // faults
+		kept         bool
+	}{{"", "", true}, {"cudnnBackendExecute@1=4004", "", false}, {"", "cudnnBackendExecute@1=4004", false}} {
+		d, err := Open(0, Options{Precision: number.BFloat16, Context: driver.Options{KernelCache: t.TempDir(), ExactMemory: true}})
+		check(t, err)
+		defer func() { check(t, d.Close()) }()
+		g := &dnn.Graph{Name: "forward + relu"}
+		xd, wd, yd := s.Dims()
+		in, w, between, y := g.Tensor(d.elements(), xd), g.Tensor(d.elements(), wd), g.Between(dnn.Float32, yd), g.Tensor(d.elements(), yd)
+		g.Convolve(dnn.Forward, s, in, w, between)
+		g.ReLU(between, y)
+		check(t, sim.Fault("cudnnBackendCreateDescriptor@1=4003"))
+		if d.plansOf(g) != nil {
+			t.Fatal("plans without memory")
+		}
+		check(t, sim.Fault(""))
+		plans := d.plansOf(g)
+		if plans == nil {
+			t.Fatal("what had no memory once has no plans")
+		}
+		alone, err := d.convolution(dnn.Forward, op.Conv2D{}, op.T(op.Float32, s.N, s.C, s.H, s.W), op.T(op.Float32, s.O, s.C, 1, 1))
+		check(t, err)
+		places := alone.Operands()
+		m, err := d.c.Alloc(4 << 20)
+		check(t, err)
+		at, work := []driver.Span{m.Span(0, places[0]), m.Span(1<<10, places[1]), m.Span(2<<10, places[2])}, m.Span(1<<20, 3<<20)
+		check(t, sim.Fault(test.fused))
+		check(t, plans.Settle(at, work))
+		check(t, sim.Fault(test.alone))
+		check(t, alone.Settle(at[0], at[1], at[2], work))
+		check(t, sim.Fault(""))
+		run := []func() error{func() error { return plans.Run(at, work) }}
+		better, err := d.faster(plans, run, run, nil)
+		check(t, err)
+		if again, ok := d.dnn.Kept("fused or not: " + g.String()); ok != test.kept || ok && (again == "fused") != better {
+			t.Errorf("%+v: %q is kept, %v", test, again, ok)
+		}
+		check(t, m.Close())
 	}
 }
 

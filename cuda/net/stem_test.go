@@ -69,10 +69,24 @@ func stemOf(t *testing.T, d device.Device) (y, dw []float64) {
 func TestStem(t *testing.T) {
 	gputest.NeedDNN(t)
 	y, dw := stemOf(t, device.NewReference(op.Float32))
-	for p, most := range map[number.Precision]float64{number.BFloat16: .01, number.Float16: .001} {
-		gotY, gotW := stemOf(t, opened(t, Options{Precision: p}))
+	for p, most := range map[number.Precision]float64{number.Float32: .001, number.BFloat16: .01, number.Float16: .001} {
+		dev := opened(t, Options{Precision: p})
+		gotY, gotW := stemOf(t, dev)
 		if a, b := offBy(gotY, y), offBy(gotW, dw); !(a < most) || !(b < most) {
 			t.Errorf("%v: the convolution is off by %.2g, the gradient of its weights by %.2g", p, a, b)
+		}
+		want := 4
+		if p.Bytes() == 2 {
+			want = stemChannels
+		}
+		convs := dev.(*Device).convs
+		for k := range convs {
+			if k.shape.C != want {
+				t.Errorf("%v: %v of %v, want %d channels", p, k.kind, k.shape, want)
+			}
+		}
+		if len(convs) != 2 {
+			t.Errorf("%v: %d convolutions, want 2", p, len(convs))
 		}
 	}
 }

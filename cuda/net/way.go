@@ -178,7 +178,7 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 				state = append(state, b.spans[f.Step(i).Out])
 			}
 		}
-		better, err := d.faster(x.graph, fused.calls, separate.calls, state)
+		better, err := d.faster(plans, fused.calls, separate.calls, state)
 		if err != nil {
 			b.err = err
 		} else if better {
@@ -196,7 +196,11 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 		o := d.planning()
 		o.Later = true
 		var err error
-		if p, err = d.dnn.NewPlans(g, o); err != nil { // one that matters shows elsewhere
+		p, err = d.dnn.NewPlans(g, o)
+		if errors.Is(err, driver.ErrOutOfMemory) { // another net may find some
+			return nil
+		}
+		if err != nil { // one that matters shows elsewhere
 			p = nil
 		}
 		d.graphs[key] = p
@@ -204,12 +208,13 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 	return p
 }
 
-// faster says whether a graph with what belongs to it takes less time than the separate calls. It is found out once, and kept. State that the
-// calls change stays what it is.
-func (d *Device) faster(g *dnn.Graph, fused, separate []func() error, state []driver.Span) (bool, error) {
+// faster says whether a graph with what belongs to it takes less time than the separate calls. It is found out once, and kept, unless memory
+// was too short for the best plan of either. State that the calls change stays what it is.
+func (d *Device) faster(plans *dnn.Plans, fused, separate []func() error, state []driver.Span) (bool, error) {
 	if d.opts.Fuse == FuseAlways {
 		return true, nil
 	}
+	g := plans.Graph()
 	key := "fused or not: " + g.String()
 	if better, ok := d.better[key]; ok {
 		return better, nil
@@ -251,7 +256,10 @@ func (d *Device) faster(g *dnn.Graph, fused, separate []func() error, state []dr
 	if full { // a later run may have room for it
 		return false, nil
 	}
-	d.dnn.Keep(key, map[bool]string{true: "fused", false: "separate"}[d.better[key]])
+	alone, ok := d.convs[convKey{g.Kind(), plans.Shape()}]
+	if !plans.Short() && !(ok && alone.Short()) {
+		d.dnn.Keep(key, map[bool]string{true: "fused", false: "separate"}[d.better[key]])
+	}
 	return d.better[key], nil
 }
 
