@@ -27,9 +27,10 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_grad_sums_of_sums(const 
 	out[channels + c] = (float)(sum * unscaleOf(loss));
 }
 
-// nn_norm_factors makes a and b of which the normalisation is a x + b.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float *stats, const float *scale, const float *bias, float *factors, int channels, double eps) {
+// nn_norm_factors makes a and b of which the normalisation is a x + b, and zeros of sums where they are there.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float *stats, const float *scale, const float *bias, float *factors, float *sums, int channels, double eps) {
 	CHANNEL;
+	if (sums) sums[c] = sums[channels + c] = 0;
 	double a = scale[c] / sqrt(stats[channels + c] + eps);
 	factors[c] = (float)a;
 	factors[channels + c] = (float)(bias[c] - stats[c] * a);

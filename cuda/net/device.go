@@ -121,7 +121,7 @@ func newDevice(i driver.Info, o Options) *Device {
 		graphs:  map[string]*dnn.Plans{}, better: map[string]bool{},
 	}
 	d.rules = d.patterns()
-	fusions := []lower.Pattern[kernel]{d.convolvedStats, d.convolvedNorm, d.convolvedGradient}
+	fusions := []lower.Pattern[kernel]{d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution}
 	d.fusions = len(fusions)
 	d.rules.Patterns = append(fusions, d.rules.Patterns...)
 	return d

@@ -140,9 +140,7 @@ func (d *Device) convolvedNorm(f *lower.Flow, first int) []lower.Match[kernel] {
 		x.outs = []want{{value: out, form: narrow}}
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
 			half := scratch.Bytes() / 2
-			grid, block := each(shape.O)
-			b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], scratch.Written(), shape.O,
-				norm.Op.(op.BatchNorm).Eps)
+			b.factors(norm, scratch, driver.Span{})
 			at := []driver.Span{b.spans[conv.In[0]], b.spans[conv.In[1]], scratch.Span(0, half), scratch.Span(half, half)}
 			if other >= 0 {
 				at = append(at, b.spans[other])
@@ -206,6 +204,73 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 		all = append(all, d.match(f, x)...)
 	}
 	return all
+}
+
+// maskedConvolution takes Conv2DGradInput + BatchNorm + ReLU + ReLUGrad + BatchNormGradSums + BatchNormGradInput, the way back over a
+// normalisation with a ReLU behind it that one convolution reads: that makes the mask again, stores the gradient before the ReLU, and takes the
+// sums. What is left for the gradient of the normalisation is one pass.
+func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kernel] {
+	conv := step{d, f.Step(first)}
+	o, ok := conv.Op.(op.Conv2DGradInput)
+	if !ok {
+		return nil
+	}
+	shape := shapeOf(o.Conv2D, conv.OutType(), conv.InType(0))
+	mask, ok := lower.Next[op.ReLUGrad](f, first)
+	if !ok || f.Step(mask).In[1] != conv.Out || shape.Stride != [2]int{1, 1} || !d.fusable(shape) {
+		return nil
+	}
+	relu := f.Maker(f.Step(mask).In[0])
+	if relu < 0 {
+		return nil
+	}
+	at := f.Maker(f.Step(relu).In[0])
+	if at < first { // a group begins with its first step
+		return nil
+	}
+	var all []lower.Match[kernel]
+	for _, m := range d.maskedGradient(f, at) {
+		norm, sums, dx := step{d, f.Step(at)}, f.Step(m.Steps[3]), f.Step(m.Steps[4])
+		x := fusion{steps: append([]int{first}, m.Steps...), graph: &dnn.Graph{Name: "input gradient + norm's relu' + sums"}, scratch: 4 * 4 * int64(shape.C)}
+		g, e := x.graph, d.elements()
+		xd, wd, yd := shape.Dims()
+		w, dy, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd)
+		scale, bias, dr := g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(e, xd)
+		total, products := g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(dnn.Float32, dnn.Channels(shape.C))
+		result, scaled, normed, product := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
+		g.Convolve(dnn.GradInput, shape, result, w, dy)
+		g.Multiply(before, scale, scaled)
+		g.Add(scaled, bias, normed)
+		g.ReLUGrad(normed, result, dr)
+		g.Sum(dr, total)
+		g.Multiply(dr, before, product)
+		g.Sum(product, products)
+		narrow := form{last: true, narrow: true}
+		back := form{last: true, narrow: true, scaled: d.scaling()}
+		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, back), norm.want(0, narrow)}
+		x.outs = []want{{value: sums.Out}, {value: dx.Out, form: back}}
+		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
+			part := scratch.Bytes() / 4
+			factors, found := scratch.Span(0, 2*part), scratch.Span(2*part, 2*part)
+			in, stats, to := b.spans[norm.In[0]], b.spans[norm.In[1]], b.spans[dx.Out]
+			b.factors(norm, factors, found)
+			run(b.spans[conv.In[0]], b.spans[conv.In[1]], in, factors.Span(0, part), factors.Span(part, part), to, found.Span(0, part), found.Span(part, part))
+			grid, block := each(shape.C)
+			b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, found, stats, b.spans[sums.Out].Written(), shape.C,
+				sums.Op.(op.BatchNormGradSums).Eps, d.scaleFor(back))
+			b.normGrad(dx.Op.(op.BatchNormGradInput), norm.InType(0), back, in, stats, b.spans[norm.In[2]], driver.Span{}, b.spans[sums.Out], to, to)
+		}
+		all = append(all, d.match(f, x)...)
+	}
+	return all
+}
+
+// factors adds a and b of which a batch normalisation is a x + b, and zeros of sums where there are any.
+func (b *binding) factors(norm step, to, sums driver.Span) {
+	channels := norm.InType(0).Shape[1]
+	grid, block := each(channels)
+	b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], to.Written(), sums.Written(), channels,
+		norm.Op.(op.BatchNorm).Eps)
 }
 
 // fill adds zeros.

@@ -112,7 +112,7 @@ func TestFusions(t *testing.T) {
 			t.Errorf("%v: fusions %q where none were to be", p, graphs)
 		}
 		fused, graphs := results(t, Options{Precision: p, Fuse: FuseAlways})
-		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input gradient + add + relu' + sums"; sim.Active() && strings.Join(graphs, ", ") != want {
+		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums"; sim.Active() && strings.Join(graphs, ", ") != want {
 			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
 		}
 		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)

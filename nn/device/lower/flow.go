@@ -13,6 +13,7 @@ type Flow struct {
 	steps   []device.Step
 	keep    []bool  // by value
 	readers [][]int // steps, by value: once for each time they read it
+	makers  []int   // steps, by value, -1 for none
 }
 
 // NewFlow is that of a program.
@@ -22,7 +23,7 @@ func NewFlow(p *device.Program) *Flow { return newFlow(p.Values, p.Steps, p.Keep
 func GroupFlow(g *device.Group) *Flow { return newFlow(g.Values, g.Steps, g.Outputs) }
 
 func newFlow(values []device.Value, steps []device.Step, keep []int) *Flow {
-	f := &Flow{values, steps, make([]bool, len(values)), make([][]int, len(values))}
+	f := &Flow{values, steps, make([]bool, len(values)), make([][]int, len(values)), slices.Repeat([]int{-1}, len(values))}
 	for _, v := range keep {
 		f.keep[v] = true
 	}
@@ -30,12 +31,16 @@ func newFlow(values []device.Value, steps []device.Step, keep []int) *Flow {
 		for _, v := range s.In {
 			f.readers[v] = append(f.readers[v], i)
 		}
+		f.makers[s.Out] = i
 	}
 	return f
 }
 
 // Step is step i. Layouts of its values are known while it is lowered, not while steps are matched.
 func (f *Flow) Step(i int) Step { return Step{f.steps[i], f.values} }
+
+// Maker is the step that makes a value, or -1.
+func (f *Flow) Maker(v int) int { return f.makers[v] }
 
 // Readers are the steps that read what step i makes, in execution order.
 func (f *Flow) Readers(i int) []int { return f.readers[f.steps[i].Out] }
