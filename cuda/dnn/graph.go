@@ -70,14 +70,15 @@ const (
 	opReLU
 	opReLUGrad
 	opSum
+	opStats
 )
 
 func (a action) String() string {
-	return [...]string{"convolve", "multiply", "add", "relu", "relu'", "sum"}[a]
+	return [...]string{"convolve", "multiply", "add", "relu", "relu'", "sum", "stats"}[a]
 }
 
-// operation computes tensor to of the tensors a and b, where it has a second one. Those of a convolution are x, w and y, or their
-// gradients, whatever is computed.
+// operation computes tensor c of the tensors a and b, where it has a second one. Those of a convolution are x, w and y, or their
+// gradients, whatever is computed; opStats computes b, too.
 type operation struct {
 	action  action
 	kind    Kind  // of a convolution
@@ -126,6 +127,9 @@ func (g *Graph) ReLUGrad(x, dy, to Tensor) { g.pointwise(opReLUGrad, x, dy, to) 
 // Sum adds the sums of a's channels.
 func (g *Graph) Sum(a, to Tensor) { g.pointwise(opSum, a, -1, to) }
 
+// Stats adds the sums of a's channels and of their squares, as the graphs want it that normalise what a convolution reads.
+func (g *Graph) Stats(a, sums, squares Tensor) { g.pointwise(opStats, a, sums, squares) }
+
 func (g *Graph) pointwise(what action, a, b, to Tensor) {
 	g.ops = append(g.ops, operation{action: what, a: a, b: b, c: to})
 }
@@ -145,6 +149,9 @@ func (g *Graph) inputs() (all []*tensor) {
 	made := map[Tensor]bool{}
 	for _, o := range g.ops {
 		made[o.result()] = true
+		if o.action == opStats {
+			made[o.b] = true
+		}
 	}
 	for i := range g.tensors {
 		if t := &g.tensors[i]; made[Tensor(i)] && !t.between {
@@ -212,7 +219,7 @@ func (g *Graph) String() string {
 // deterministic says whether all runs of a plan give the same bits, as far as its graph goes: sums of channels are added up as blocks end.
 func (g *Graph) deterministic() bool {
 	for _, o := range g.ops {
-		if o.action == opSum {
+		if o.action == opSum || o.action == opStats {
 			return false
 		}
 	}

@@ -35,3 +35,12 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float
 	factors[c] = (float)a;
 	factors[channels + c] = (float)(bias[c] - stats[c] * a);
 }
+
+// nn_norm_factors_stored makes them as activations are stored, of float16 no infinite ones.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors_stored(const float *stats, const float *scale, const float *bias, T *factors, int channels, double eps) {
+	CHANNEL;
+	const float most = 65504;
+	double a = scale[c] / sqrt(stats[channels + c] + eps), b = bias[c] - stats[c] * a;
+	factors[c] = narrow(fminf(fmaxf((float)a, -most), most));
+	factors[channels + c] = narrow(fminf(fmaxf((float)b, -most), most));
+}

@@ -38,6 +38,7 @@ type Device struct {
 	instead  map[*dnn.Convolution]*dnn.Convolution // of those that do not run, more exact ones
 	rooms    []*driver.Memory                      // in which they do
 	fusions  int                                   // how many of the rules are, the first ones
+	wide     int                                   // how many of these may have others as parts, the first ones
 	graphs   map[string]*dnn.Plans                 // of fusions, nil for those that cuDNN lacks
 	better   map[string]bool                       // whether fusions are, by key
 	sums     *driver.Memory                        // of blocks of a vector, and their sum
@@ -121,8 +122,9 @@ func newDevice(i driver.Info, o Options) *Device {
 		graphs:  map[string]*dnn.Plans{}, better: map[string]bool{},
 	}
 	d.rules = d.patterns()
-	fusions := []lower.Pattern[kernel]{d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution}
-	d.fusions = len(fusions)
+	wide := []lower.Pattern[kernel]{d.normedConvolution}
+	fusions := append(wide, d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution)
+	d.wide, d.fusions = len(wide), len(fusions)
 	d.rules.Patterns = append(fusions, d.rules.Patterns...)
 	return d
 }

@@ -27,19 +27,11 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 		return nil
 	}
 	shape := shapeOf(o, conv.InType(0), conv.InType(1))
-	i := slices.IndexFunc(f.Readers(first), func(r int) bool { return lower.Is[op.BatchNormStats](f.Step(r)) })
-	if i < 0 || !d.fusable(shape) {
+	stats, update, steps := d.statistics(f, first)
+	if stats < 0 || !d.fusable(shape) {
 		return nil
 	}
-	stats := f.Readers(first)[i]
-	x := fusion{steps: []int{first, stats}, graph: &dnn.Graph{Name: "forward + sums"}, scratch: 2 * 4 * int64(shape.O)}
-	var update *step
-	for _, r := range f.Readers(stats) {
-		if u := f.Step(r); lower.Is[op.BatchNormUpdate](u) && u.In[1] == f.Step(stats).Out && update == nil {
-			update = &step{d, u}
-			x.steps = append(x.steps, r)
-		}
-	}
+	x := fusion{steps: steps, graph: &dnn.Graph{Name: "forward + sums"}, scratch: 2 * 4 * int64(shape.O)}
 	g, e := x.graph, d.elements()
 	xd, wd, yd := shape.Dims()
 	in, w, y := g.Tensor(e, xd), g.Tensor(e, wd), g.Tensor(e, yd)
@@ -56,10 +48,7 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 		half := scratch.Bytes() / 2
 		b.fill(scratch)
 		run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[conv.Out], scratch.Span(0, half), scratch.Span(half, half))
-		running, momentum, unbiased := b.running(update)
-		grid, block := each(shape.O)
-		b.launch("fused.cu", "nn_stats_of_sums", grid, block, scratch, b.spans[out].Written(), running.Updated(), momentum, int64(pixels), shape.O,
-			unbiased)
+		b.statsOf(scratch, b.spans[out], update, pixels, shape.O)
 	}
 	return d.match(f, x)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	G "gorgonia.org/gorgonia"
+
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/internal/gputest"
@@ -23,11 +25,17 @@ import (
 // small is a small residual net on a device of its own, both closed by the test's end.
 func small(t *testing.T, o Options) (*Device, *network.Network) {
 	t.Helper()
+	return netOf(t, o, "resnet20")
+}
+
+// netOf is a net for small images.
+func netOf(t *testing.T, o Options, model string) (*Device, *network.Network) {
+	t.Helper()
 	o.Context = driver.Options{KernelCache: gputest.KernelCache, ExactMemory: true}
 	d, err := Open(0, o)
 	check(t, err)
 	t.Cleanup(func() { check(t, d.Close()) })
-	n, err := network.New(d, "resnet20", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}}, 1)
+	n, err := network.New(d, model, nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}}, 1)
 	check(t, err)
 	t.Cleanup(func() { check(t, n.Close()) })
 	return d, n
@@ -78,13 +86,18 @@ func tryResults(t *testing.T, o Options) (all [][]float64, graphs []string, err 
 	for _, l := range logits {
 		all[3] = append(all[3], float64(l))
 	}
+	return all, d.fused(), nil
+}
+
+// fused are the names of the graphs of fusions that have plans.
+func (d *Device) fused() (graphs []string) {
 	for _, p := range d.graphs {
 		if p != nil && p.Made() && !slices.Contains(graphs, p.Graph().Name) {
 			graphs = append(graphs, p.Graph().Name)
 		}
 	}
 	slices.Sort(graphs)
-	return all, graphs, nil
+	return graphs
 }
 
 // parts are the names of results.
@@ -113,6 +126,49 @@ func TestFusions(t *testing.T) {
 		}
 		fused, graphs := results(t, Options{Precision: p, Fuse: FuseAlways})
 		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums"; sim.Active() && strings.Join(graphs, ", ") != want {
+			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
+		}
+		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)
+	}
+}
+
+// bottlenecks is a net of residual blocks of three convolutions, as those of ResNet-50, but small.
+const bottlenecks = "bottlenecks"
+
+func init() {
+	nn.Register(nn.Architecture{Name: bottlenecks, Size: 8, Channels: 3, Classes: 4, Build: func(b *nn.Builder, x *G.Node) *G.Node {
+		norm := func(name string, x *G.Node, c nn.Conv) *G.Node {
+			return b.BatchNorm(name+".norm", b.Conv(name, x, c), 1)
+		}
+		x = b.ReLU("relu", norm("conv", x, nn.Conv{Filters: 16, Kernel: 3, Pad: 1}))
+		for i, stride := range []int{1, 1, 2, 1} {
+			name := fmt.Sprint("block", i)
+			y := b.ReLU(name+".relu1", norm(name+".conv1", x, nn.Conv{Filters: 8, Kernel: 1}))
+			y = b.ReLU(name+".relu2", norm(name+".conv2", y, nn.Conv{Filters: 8, Kernel: 3, Pad: 1, Stride: stride}))
+			y = norm(name+".conv3", y, nn.Conv{Filters: 32, Kernel: 1})
+			if i%2 == 0 {
+				x = norm(name+".shortcut", x, nn.Conv{Filters: 32, Kernel: 1, Stride: stride})
+			}
+			x = b.ReLU(name+".relu3", b.Add(name+".add", y, x))
+		}
+		return b.Linear("fc", b.GlobalAvgPool("pool", x), b.Config().Classes)
+	}})
+}
+
+// In float16 what the convolution that a block begins with reads may be made by it.
+func TestFusionOfBottlenecks(t *testing.T) {
+	gputest.NeedDNN(t)
+	gradient := func(o Options) ([][]float64, []string) {
+		d, n := netOf(t, o, bottlenecks)
+		all, err := lossGradient(t, n, 8)
+		check(t, err)
+		return all, d.fused()
+	}
+	exact, _ := gradient(Options{Precision: number.Float32, Deterministic: true})
+	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + add + relu + forward + stats"} {
+		separate, _ := gradient(Options{Precision: p, Fuse: FuseNever})
+		fused, graphs := gradient(Options{Precision: p, Fuse: FuseAlways})
+		if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums" + more; sim.Active() && strings.Join(graphs, ", ") != want {
 			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
 		}
 		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)

@@ -14,16 +14,16 @@ import (
 	"onlinerna/nn/op"
 )
 
-// inTurn lowers steps one by one, or as others than the patterns of fused.go group them, to run behind each other at once. What only they
-// read lies in the workspace, or where a result does that may take its place.
-func (d *Device) inTurn(f *lower.Flow, steps []int) (*lowering, error) {
+// inTurn lowers steps one by one, or as patterns from one on group them, to run behind each other at once. What only they read lies in the
+// workspace, or where a result does that may take its place.
+func (d *Device) inTurn(f *lower.Flow, steps []int, from int) (*lowering, error) {
 	values := f.Step(steps[0]).Values
 	var parts []*lowering
 	inside := map[int]int{} // values to places in the workspace
 	all := &lowering{}
 	place := map[int]int{} // values to those in whose place they lie
 	for left := slices.Clone(steps); len(left) > 0; {
-		m, ok := d.separate(f, left)
+		m, ok := d.separate(f, left, from)
 		if !ok {
 			return nil, lower.Reason("these ops are not run as a group")
 		}
@@ -50,7 +50,7 @@ func (d *Device) inTurn(f *lower.Flow, steps []int) (*lowering, error) {
 				continue
 			}
 			readers := f.Readers(steps[maker])
-			if len(readers) == 0 || slices.ContainsFunc(readers, func(s int) bool { return !slices.Contains(steps, s) }) {
+			if f.Kept(steps[maker]) || len(readers) == 0 || slices.ContainsFunc(readers, func(s int) bool { return !slices.Contains(steps, s) }) {
 				continue
 			}
 			for _, later := range parts[i+1:] {
@@ -97,9 +97,9 @@ func (d *Device) inTurn(f *lower.Flow, steps []int) (*lowering, error) {
 	return all, nil
 }
 
-// separate is the best match of the first of steps, and of others of them, that is not of fused.go.
-func (d *Device) separate(f *lower.Flow, steps []int) (best lower.Match[kernel], ok bool) {
-	for _, p := range d.rules.Patterns[d.fusions:] {
+// separate is the best match of the first of steps, and of others of them, of the patterns from one on.
+func (d *Device) separate(f *lower.Flow, steps []int, from int) (best lower.Match[kernel], ok bool) {
+	for _, p := range d.rules.Patterns[from:] {
 		for _, m := range p(f, steps[0]) {
 			if !slices.ContainsFunc(m.Steps, func(s int) bool { return !slices.Contains(steps, s) }) {
 				return m, true
@@ -113,6 +113,7 @@ func (d *Device) separate(f *lower.Flow, steps []int) (best lower.Match[kernel],
 type fusion struct {
 	steps   []int
 	graph   *dnn.Graph
+	wide    bool                                                               // others, which are not, may do parts of it
 	scratch int64                                                              // bytes that bind wants behind the workspace of the graph
 	wants   []want                                                             // operands
 	outs    []want                                                             // results that the graph writes
@@ -121,7 +122,11 @@ type fusion struct {
 
 // either lowers steps in turn or as a fusion, whichever is faster on the card.
 func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
-	l, err := d.inTurn(f, x.steps)
+	from := d.fusions
+	if x.wide {
+		from = d.wide
+	}
+	l, err := d.inTurn(f, x.steps, from)
 	plans := d.plansOf(x.graph)
 	if err != nil || plans == nil {
 		return l, err

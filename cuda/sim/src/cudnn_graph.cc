@@ -30,7 +30,7 @@ struct Tensor {
 	long id, type, between, dims[4];
 	size_t count() const { return (size_t)dims[0] * dims[1] * dims[2] * dims[3]; }
 };
-enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum };
+enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum, Stats };
 struct Op {
 	long what, kind, pad[2], stride[2], dilation[2], a, b, c;
 };
@@ -95,7 +95,7 @@ bool belongs(int kind, int name) {
 		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 300, 303}, {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 400, 405}, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 600, 601},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 700, 705}, {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 706, 711},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 712, 717}, {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 750, 757},
-		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
+		{CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR, 770, 774}, {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 800, 801}, {CUDNN_BACKEND_TENSOR_DESCRIPTOR, 900, 907}, {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 1000, 1003},
 		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1300, 1305}, {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, 1600, 1601}, {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 1610, 1612},
 		{CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, 2701, 2702},
 	};
@@ -129,6 +129,14 @@ bool operation(Program &p, const Ref &d) {
 		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_XDESC));
 		o.b = -1;
 		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
+		break;
+	case CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR:
+		if (d->one<int32_t>(CUDNN_ATTR_OPERATION_GENSTATS_MODE, -1) != CUDNN_GENSTATS_SUM_SQSUM) return false;
+		o.what = Stats;
+		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_GENSTATS_XDESC));
+		o.b = place(p, d->to(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC));
+		o.c = place(p, d->to(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC));
+		if (o.b < 0) return false;
 		break;
 	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: {
 		Ref of = d->to(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
@@ -186,8 +194,9 @@ bool fits(const Program &p) {
 			if (a.dims[1] % b.dims[1] || c.dims[0] != a.dims[0] || c.dims[1] != b.dims[0]) return false;
 			for (int i = 0; i < 2; i++)
 				if (c.dims[2 + i] != (a.dims[2 + i] + 2 * o.pad[i] - o.dilation[i] * (b.dims[2 + i] - 1) - 1) / o.stride[i] + 1) return false;
-		} else if (o.what == Sum) {
+		} else if (o.what == Sum || o.what == Stats) {
 			if ((long)c.count() != a.dims[1] || c.dims[1] != a.dims[1]) return false;
+			if (o.what == Stats && p.tensors[o.b].count() != c.count()) return false;
 		} else {
 			if (a.count() != c.count()) return false;
 			if (o.b >= 0 && p.tensors[o.b].count() != a.count() && ((long)p.tensors[o.b].count() != a.dims[1] || o.what == ReluGrad)) return false;
@@ -226,14 +235,25 @@ std::vector<Engine> engines(const Program &p, int mode) {
 		all.push_back({1, 0, 0, single ? 10e-6 : 30e-6});
 		return all;
 	}
-	// With other operations: in 16 bits, channels by eights, no gradients of weights and of strides, sums in float32.
-	if (!narrow(type) || o->kind == WeightGradient || s.c % 8 || s.o % 8 || s.groups > 1 || apart) return {};
-	bool behind = false, before = false;
+	// With other operations: in 16 bits, channels by eights, no gradients of strides, sums in float32.
+	if (!narrow(p.tensors[o->b].type) || s.c % 8 || s.o % 8 || s.groups > 1 || apart) return {};
+	bool behind = false, before = false, stats = false, kept = false, factors = true;
 	for (const Op &x : p.ops) {
 		if (&x == o) behind = true;
 		else if (!behind) before = true;
-		if (x.what == Sum && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
+		if (!behind && x.what == Relu) kept = !p.tensors[x.c].between;
+		if (!behind && (x.what == Multiply || x.what == Add) && p.tensors[x.b].type != CUDNN_DATA_HALF) factors = false;
+		stats |= x.what == Stats;
+		if ((x.what == Sum || x.what == Stats) && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
 	}
+	// Kernels that are not compiled have float16, factors too, normalise what a convolution reads, and take statistics of what it stores, or
+	// are gradients of weights; what they read is stored for 1×1 alone.
+	if (before && (stats || o->kind == WeightGradient)) {
+		if (sim::capability() != 90 || p.tensors[o->b].type != CUDNN_DATA_HALF || !factors || (kept && !(single && s.stride[0] == 1))) return {};
+		if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
+		return {{2, TensorCore, 4096, 6e-6}, {2, TensorCore, 8192, 7e-6}};
+	}
+	if (o->kind == WeightGradient || kept) return {};
 	if (before) {  // virtual tensors have the elements' type, and the card is Hopper's
 		if (sim::capability() < 90) return {};
 		for (const Tensor &t : p.tensors)
@@ -412,6 +432,7 @@ void execute(const Program &p, const Engine &e, const std::vector<void *> &at, f
 	for (const Op &o : p.ops) {
 		made[o.kind == InputGradient && o.what == Convolve ? o.a : o.kind == WeightGradient && o.what == Convolve ? o.b : o.c] = true;
 		if (o.what == Sum) summed[o.c] = true;
+		if (o.what == Stats) made[o.b] = true;
 	}
 	moves(p, made);
 	bool tf32 = e.notes & TensorCore;
@@ -439,6 +460,11 @@ void execute(const Program &p, const Engine &e, const std::vector<void *> &at, f
 		case Add: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] + b(i); break;
 		case Relu: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 ? a[i] : 0; break;
 		case ReluGrad: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 ? b(i) : 0; break;
+		case Stats: {
+			std::vector<float> &sums = x[o.b];
+			for (size_t i = 0; i < a.size(); i++) sums[i % channels] += a[i] * jitter, c[i % channels] += a[i] * a[i] * jitter;
+			break;
+		}
 		case Sum: for (size_t i = 0; i < a.size(); i++) c[i % channels] += a[i] * jitter; break;
 		}
 		for (float &f : x[to]) f = rounded(p.tensors[to].type, f);
@@ -580,7 +606,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	if (cudnnStatus_t r = load(h, 10 + main->kind, d->engine.number)) return r;
 	static unsigned calls;
 	bool sums = false;
-	for (const Op &o : d->program.ops) sums |= o.what == Sum;
+	for (const Op &o : d->program.ops) sums |= o.what == Sum || o.what == Stats;
 	float jitter = (d->engine.notes & NonDeterministic) || sums ? 1 + (float)(calls++ % 2) * 0x1p-22f : 1;
 	if (d->engine.notes & Winograd) jitter += 0x1p-5f;
 	std::function<std::string()> work = [d, at, space, jitter] {
