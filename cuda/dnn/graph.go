@@ -187,8 +187,8 @@ func (g *Graph) convolution() operation {
 // Kind is that of the graph's convolution.
 func (g *Graph) Kind() Kind { return g.convolution().kind }
 
-// shape is that of the convolution.
-func (g *Graph) shape() Shape { return g.convolution().shape }
+// Shape is that of the graph's convolution.
+func (g *Graph) Shape() Shape { return g.convolution().shape }
 
 // String writes all that the graph is but its name.
 func (g *Graph) String() string {

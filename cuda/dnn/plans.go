@@ -298,7 +298,7 @@ func (p *Plans) Made() bool { return p.chosen != nil }
 func (p *Plans) Configurations() []int { return p.configurations }
 
 // Shape is that of the graph's convolution.
-func (p *Plans) Shape() Shape { return p.g.shape() }
+func (p *Plans) Shape() Shape { return p.g.Shape() }
 
 // Options are what the plans are made with.
 func (p *Plans) Options() Options { return p.o }

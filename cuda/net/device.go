@@ -41,6 +41,7 @@ type Device struct {
 	wide     int                                   // how many of these may have others as parts, the first ones
 	graphs   map[string]*dnn.Plans                 // of fusions, nil for those that cuDNN lacks
 	better   map[string]bool                       // whether fusions are, by key
+	pairs    map[driver.Span]*pair                 // of fusions, by what the first ones may leave unwritten
 	sums     *driver.Memory                        // of blocks of a vector, and their sum
 	parts    partition                             // of the last step of an optimiser
 	loss     *driver.Memory                        // its scale, a lossScale; nil without
@@ -119,11 +120,11 @@ func newDevice(i driver.Info, o Options) *Device {
 		info: i, opts: o,
 		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
 		instead: map[*dnn.Convolution]*dnn.Convolution{},
-		graphs:  map[string]*dnn.Plans{}, better: map[string]bool{},
+		graphs:  map[string]*dnn.Plans{}, better: map[string]bool{}, pairs: map[driver.Span]*pair{},
 	}
 	d.rules = d.patterns()
 	wide := []lower.Pattern[kernel]{d.normedConvolution}
-	fusions := append(wide, d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution)
+	fusions := append(wide, d.convolvedStats, d.convolvedNorm, d.convolvedGradient, d.maskedConvolution, d.normedWeights)
 	d.wide, d.fusions = len(wide), len(fusions)
 	d.rules.Patterns = append(fusions, d.rules.Patterns...)
 	return d

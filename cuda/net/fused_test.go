@@ -119,13 +119,13 @@ func TestFusions(t *testing.T) {
 	if len(graphs) > 0 {
 		t.Errorf("a deterministic device has %q", graphs)
 	}
-	for _, p := range []number.Precision{number.BFloat16, number.Float16} {
+	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + relu + forward + stats, norm + relu + weight gradient"} {
 		separate, graphs := results(t, Options{Precision: p, Fuse: FuseNever})
 		if len(graphs) > 0 {
 			t.Errorf("%v: fusions %q where none were to be", p, graphs)
 		}
 		fused, graphs := results(t, Options{Precision: p, Fuse: FuseAlways})
-		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums"; sim.Active() && strings.Join(graphs, ", ") != want {
+		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums" + more; sim.Active() && strings.Join(graphs, ", ") != want {
 			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
 		}
 		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)
@@ -165,13 +165,45 @@ func TestFusionOfBottlenecks(t *testing.T) {
 		return all, d.fused()
 	}
 	exact, _ := gradient(Options{Precision: number.Float32, Deterministic: true})
-	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + add + relu + forward + stats"} {
+	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + add + relu + forward + stats, norm + relu + forward + stats, norm + relu + weight gradient"} {
 		separate, _ := gradient(Options{Precision: p, Fuse: FuseNever})
 		fused, graphs := gradient(Options{Precision: p, Fuse: FuseAlways})
 		if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums" + more; sim.Active() && strings.Join(graphs, ", ") != want {
 			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
 		}
 		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)
+	}
+}
+
+// Where plans of some fusions do not run, those of others go on: also of the two of which one leaves out what the other one does without.
+func TestFaultOfFusedPlans(t *testing.T) {
+	gputest.NeedDNN(t)
+	fault(t, "")
+	gradient := func(o Options) ([][]float64, error) {
+		_, n := netOf(t, o, bottlenecks)
+		return lossGradient(t, n, 8)
+	}
+	exact, err := gradient(Options{Precision: number.Float32, Deterministic: true})
+	check(t, err)
+	separate, err := gradient(Options{Precision: number.Float16, Fuse: FuseNever})
+	check(t, err)
+	tried := 0
+	for from := 1; ; from += 7 {
+		var plan []string
+		for i := range 4 {
+			plan = append(plan, fmt.Sprintf("cudnnBackendExecute@%d=5000", from+i))
+		}
+		check(t, sim.Fault(strings.Join(plan, ";")))
+		got, err := gradient(Options{Precision: number.Float16, Fuse: FuseAlways})
+		check(t, sim.Fault(""))
+		if err != nil { // a plan fails in a step, where none can take its place
+			break
+		}
+		asExact(t, fmt.Sprintf("without plans from %d on", from), got, separate, exact)
+		tried++
+	}
+	if tried < 4 {
+		t.Errorf("%d steps without some of the plans", tried)
 	}
 }
 
@@ -197,12 +229,14 @@ func TestFusionChoice(t *testing.T) {
 		t.Skip("the faults are the stand-in's")
 	}
 	exact, _ := results(t, Options{Precision: number.Float32, Deterministic: true})
-	separate, _ := results(t, Options{Precision: number.BFloat16, Fuse: FuseNever})
-	for _, plan := range []string{"", "cudnnBackendExecute@0=5000", "cudnnBackendCreateDescriptor@0=3000"} {
-		check(t, sim.Fault(plan))
-		got, _ := results(t, Options{Precision: number.BFloat16})
-		check(t, sim.Fault(""))
-		asExact(t, fmt.Sprintf("with faults %q", plan), got, separate, exact)
+	for _, p := range []number.Precision{number.BFloat16, number.Float16} {
+		separate, _ := results(t, Options{Precision: p, Fuse: FuseNever})
+		for _, plan := range []string{"", "cudnnBackendExecute@0=5000", "cudnnBackendCreateDescriptor@0=3000"} {
+			check(t, sim.Fault(plan))
+			got, _ := results(t, Options{Precision: p})
+			check(t, sim.Fault(""))
+			asExact(t, fmt.Sprintf("%v with faults %q", p, plan), got, separate, exact)
+		}
 	}
 	t.Setenv("RNA_CUDA_FUSE", "perhaps")
 	if _, err := Open(0, Options{}); err == nil || !strings.Contains(err.Error(), "want always or never") {
@@ -248,7 +282,7 @@ func TestFaultOfMemoryOfFusion(t *testing.T) {
 		check(t, alone.Settle(at[0], at[1], at[2], work))
 		check(t, sim.Fault(""))
 		run := []func() error{func() error { return plans.Run(at, work) }}
-		better, err := d.faster(plans, run, run, nil)
+		better, err := d.faster(g.Name, ways{key: g.String(), short: plans.Short() || d.shortAlone(g), fused: run, separate: run})
 		check(t, err)
 		if again, ok := d.dnn.Kept("fused or not: " + g.String()); ok != test.kept || ok && (again == "fused") != better {
 			t.Errorf("%+v: %q is kept, %v", test, again, ok)

@@ -8,6 +8,7 @@ import (
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/number"
+	"onlinerna/nn/device"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
 )
@@ -36,20 +37,27 @@ func (b *binding) statsOf(sums, out driver.Span, update *step, pixels, channels 
 	b.launch("fused.cu", "nn_stats_of_sums", grid, block, sums, out.Written(), running.Updated(), momentum, int64(pixels), channels, unbiased)
 }
 
-// normedConvolution takes BatchNorm + Add + ReLU + Conv2D + BatchNormStats [+ BatchNormUpdate], a residual block's end and the 1×1 convolution
-// that the next one begins with: cuDNN has kernels for float16 that normalise what they read, and store that, too.
+// normedConvolution takes BatchNorm [+ Add] + ReLU + Conv2D + BatchNormStats [+ BatchNormUpdate]: cuDNN has kernels for float16 whose convolutions
+// normalise what they read. Behind an addition, the end of a residual block, that is stored, too, which 1×1 convolutions alone do. What else reads
+// it without an addition, the gradient of the weights, normalises as well then: see normedGradWeight.
 func (d *Device) normedConvolution(f *lower.Flow, first int) []lower.Match[kernel] {
 	norm := step{d, f.Step(first)}
 	if d.opts.Precision != number.Float16 || !lower.Is[op.BatchNorm](norm.Step) {
 		return nil
 	}
 	for _, m := range d.normalised(f, first) {
-		if len(m.Steps) != 3 { // with the addition and the ReLU
+		last, other := m.Steps[len(m.Steps)-1], -1
+		if !lower.Is[op.ReLU](f.Step(last)) {
 			continue
 		}
-		other, _ := f.Step(m.Steps[1]).Other(norm.Out)
-		for _, r := range f.Readers(m.Steps[2]) {
-			if x, ok := d.normRead(f, norm, other, m.Steps[2], r); ok {
+		if len(m.Steps) == 3 {
+			other, _ = f.Step(m.Steps[1]).Other(norm.Out)
+		}
+		for _, r := range f.Readers(last) {
+			if other < 0 && !d.normedAlone(f, last, r) {
+				continue
+			}
+			if x, ok := d.normRead(f, norm, other, last, r); ok {
 				x.steps = append(x.steps, m.Steps...)
 				return d.match(f, x)
 			}
@@ -58,7 +66,38 @@ func (d *Device) normedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 	return nil
 }
 
-// normRead is the fusion of a normalisation to which value other is added, of the ReLU behind it, and of the convolution at a step.
+// normedAlone says whether a convolution, and the gradient of its weights that normalises, are the only readers of what step relu makes.
+func (d *Device) normedAlone(f *lower.Flow, relu, conv int) bool {
+	for _, r := range f.Readers(relu) {
+		if r != conv && (!lower.Is[normedGradWeight](f.Step(r)) || f.Kept(relu)) {
+			return false
+		}
+	}
+	return len(f.Readers(relu)) <= 2
+}
+
+// normed adds to a graph what a normalisation and a ReLU make: of x, a and b of a x + b and what is added, unless that is negative.
+func normed(g *dnn.Graph, dims dnn.Dims, in, a, c, added, to dnn.Tensor) {
+	scaled, sum := g.Between(dnn.Float32, dims), g.Between(dnn.Float32, dims)
+	g.Multiply(in, a, scaled)
+	g.Add(scaled, c, sum)
+	if added >= 0 {
+		both := g.Between(dnn.Float32, dims)
+		g.Add(sum, added, both)
+		sum = both
+	}
+	g.ReLU(sum, to)
+}
+
+// storedFactors adds a and b of which a normalisation is a x + b, as activations are stored.
+func (b *binding) storedFactors(x op.Type, stats, scale, bias, to driver.Span, eps float64) {
+	channels := x.Shape[1]
+	grid, block := each(channels)
+	b.launch("fused.cu", "nn_norm_factors_stored", grid, block, stats, scale, bias, to.Written(), channels, eps)
+}
+
+// normRead is the fusion of a normalisation, to which value other is added unless it is negative, of the ReLU behind it, and of the convolution at a
+// step.
 func (d *Device) normRead(f *lower.Flow, norm step, other, relu, at int) (x fusion, ok bool) {
 	conv := step{d, f.Step(at)}
 	y := f.Step(relu).Out
@@ -68,36 +107,161 @@ func (d *Device) normRead(f *lower.Flow, norm step, other, relu, at int) (x fusi
 	}
 	shape := shapeOf(o, conv.InType(0), conv.InType(1))
 	stats, update, steps := d.statistics(f, at)
-	if stats < 0 || !d.fusable(shape) || shape.KH != 1 || shape.KW != 1 || shape.Stride != [2]int{1, 1} || shape.Pad != [2]int{} {
+	if stats < 0 || !d.fusable(shape) || other >= 0 && !pointwise(shape) {
 		return x, false
 	}
-	g, e := &dnn.Graph{Name: "norm + add + relu + forward + stats"}, d.elements()
-	xd, wd, yd := shape.Dims()
-	in, a, c, added, sum := g.Tensor(e, xd), g.Tensor(e, dnn.Channels(shape.C)), g.Tensor(e, dnn.Channels(shape.C)), g.Tensor(e, xd), g.Tensor(e, xd)
-	w, out := g.Tensor(e, wd), g.Tensor(e, yd)
-	sums, squares := g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Tensor(dnn.Float32, dnn.Channels(shape.O))
-	scaled, normed, before := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
-	g.Multiply(in, a, scaled)
-	g.Add(scaled, c, normed)
-	g.Add(normed, added, before)
-	g.ReLU(before, sum)
-	g.Convolve(dnn.Forward, shape, sum, w, out)
-	g.Stats(out, sums, squares)
+	g := d.normedForward(shape, other >= 0)
 	narrow, found := form{last: true, narrow: true}, f.Step(stats).Out
 	factors := int64(align(2 * 2 * shape.C))
-	return fusion{
+	x = fusion{
 		steps: steps, graph: g, scratch: factors + 2*4*int64(shape.O), wide: true,
-		wants: []want{norm.want(0, narrow), {value: other, form: narrow}, {value: conv.In[1], form: narrow, dnn: true}},
-		outs:  []want{{value: y, form: narrow}, {value: conv.Out, form: narrow}, {value: found}},
+		wants: []want{norm.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}},
+		outs:  []want{{value: conv.Out, form: narrow}, {value: found}},
 		bind: func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
 			half, part := 2*int64(shape.C), 4*int64(shape.O)
 			both := scratch.Span(factors, 2*part)
-			grid, block := each(shape.C)
-			b.launch("fused.cu", "nn_norm_factors_stored", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]],
-				scratch.Span(0, 2*half).Written(), shape.C, norm.Op.(op.BatchNorm).Eps)
-			run(b.spans[norm.In[0]], scratch.Span(0, half), scratch.Span(half, half), b.spans[other], b.spans[y], b.spans[conv.In[1]], b.spans[conv.Out],
-				both.Span(0, part), both.Span(part, part))
+			b.storedFactors(norm.InType(0), b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], scratch.Span(0, 2*half), norm.Op.(op.BatchNorm).Eps)
+			places := []driver.Span{b.spans[norm.In[0]], scratch.Span(0, half), scratch.Span(half, half), b.spans[conv.In[1]], b.spans[conv.Out],
+				both.Span(0, part), both.Span(part, part)}
+			if other >= 0 {
+				places = append(places, b.spans[other], b.spans[y])
+			}
+			run(places...)
 			b.statsOf(both, b.spans[found], update, pixelsOf(conv.OutType()), shape.O)
 		},
-	}, true
+	}
+	if other >= 0 {
+		x.wants, x.outs = append(x.wants, want{value: other, form: narrow}), append(x.outs, want{value: y, form: narrow})
+	} else if f.Kept(relu) {
+		x.leaves = &y
+	}
+	return x, true
+}
+
+// pointwise says whether a convolution is 1×1, of all pixels.
+func pointwise(s dnn.Shape) bool {
+	return s.KH == 1 && s.KW == 1 && s.Stride == [2]int{1, 1} && s.Pad == [2]int{}
+}
+
+// normedForward is the graph of a convolution of what a normalisation, with an addition or without, and a ReLU make, and of its statistics. The
+// tensors are x, a, b, the weights, the result, two sums and, with an addition, what is added and what is convolved.
+func (d *Device) normedForward(shape dnn.Shape, add bool) *dnn.Graph {
+	g, e := &dnn.Graph{Name: "norm + relu + forward + stats"}, d.elements()
+	xd, wd, yd := shape.Dims()
+	in, a, c := g.Tensor(e, xd), g.Tensor(e, dnn.Channels(shape.C)), g.Tensor(e, dnn.Channels(shape.C))
+	w, out := g.Tensor(e, wd), g.Tensor(e, yd)
+	sums, squares := g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Tensor(dnn.Float32, dnn.Channels(shape.O))
+	added, read := dnn.Tensor(-1), dnn.Tensor(0)
+	if add {
+		g.Name = "norm + add + relu + forward + stats"
+		added, read = g.Tensor(e, xd), g.Tensor(e, xd)
+	} else {
+		read = g.Between(dnn.Float32, xd)
+	}
+	normed(g, xd, in, a, c, added, read)
+	g.Convolve(dnn.Forward, shape, read, w, out)
+	g.Stats(out, sums, squares)
+	return g
+}
+
+// normedGradient is the graph of the gradient of the weights of such a convolution, without an addition: of x, a, b and dy to dw.
+func (d *Device) normedGradient(shape dnn.Shape) *dnn.Graph {
+	g, e := &dnn.Graph{Name: "norm + relu + weight gradient"}, d.elements()
+	xd, wd, yd := shape.Dims()
+	in, a, c := g.Tensor(e, xd), g.Tensor(e, dnn.Channels(shape.C)), g.Tensor(e, dnn.Channels(shape.C))
+	dy, dw, read := g.Tensor(e, yd), g.Tensor(e, wd), g.Between(dnn.Float32, xd)
+	normed(g, xd, in, a, c, -1, read)
+	g.Convolve(dnn.GradWeight, shape, read, dw, dy)
+	return g
+}
+
+// normedGradWeight is the gradient of the weights of a convolution that reads what a normalisation and a ReLU make, of that and dy, with what the
+// normalisation has: x, statistics, scale and bias. It may make the former again.
+type normedGradWeight struct {
+	op.Conv2DGradWeight
+	eps float64
+}
+
+func (o normedGradWeight) String() string { return "normed " + o.Conv2DGradWeight.String() }
+
+// Infer implements op.Op.
+func (o normedGradWeight) Infer(in ...op.Type) (op.Type, error) {
+	return o.Conv2DGradWeight.Infer(in[:min(2, len(in))]...)
+}
+
+// Run implements op.Op.
+func (o normedGradWeight) Run(out op.Tensor, in ...op.Tensor) error {
+	return o.Conv2DGradWeight.Run(out, in[:2]...)
+}
+
+// normWeights gives gradients of weights what they need to normalise by themselves, where cuDNN has graphs for that.
+func (d *Device) normWeights(p *device.Program) {
+	if d.opts.Precision != number.Float16 {
+		return
+	}
+	f := lower.NewFlow(p)
+	for i := range p.Steps {
+		s := f.Step(i)
+		o, ok := s.Op.(op.Conv2DGradWeight)
+		if !ok || len(s.In) != 2 || s.In[0] == s.In[1] {
+			continue
+		}
+		relu := f.Maker(s.In[0])
+		if relu < 0 || !lower.Is[op.ReLU](f.Step(relu)) || f.Kept(relu) || len(f.Readers(relu)) != 2 {
+			continue
+		}
+		at := f.Maker(f.Step(relu).In[0])
+		shape := shapeOf(o.Conv2D, s.InType(0), s.OutType())
+		conv := f.Readers(relu)[0]
+		if at < 0 || f.Sole(at) != relu || !d.fusable(shape) || !lower.Is[op.Conv2D](f.Step(conv)) || f.Step(conv).In[0] != s.In[0] {
+			continue
+		}
+		norm, isNorm := f.Step(at).Op.(op.BatchNorm)
+		if stats, _, _ := d.statistics(f, conv); !isNorm || stats < 0 || d.plansOf(d.normedForward(shape, false)) == nil || d.plansOf(d.normedGradient(shape)) == nil {
+			continue
+		}
+		p.Steps[i].Op, p.Steps[i].In = normedGradWeight{o, norm.Eps}, append(slices.Clone(s.In), f.Step(at).In...)
+	}
+}
+
+// plainGradWeight lowers it without a normalisation.
+func (s step) plainGradWeight(o normedGradWeight) (*lowering, error) {
+	s.In = s.In[:2]
+	l, err := s.convGradWeight(o.Conv2DGradWeight)
+	if err != nil {
+		return nil, err
+	}
+	bind := l.Kernel.bind
+	l.Kernel.bind = func(b *binding) {
+		delete(s.d.pairs, b.spans[s.In[0]]) // it is read: what makes it writes it
+		bind(b)
+	}
+	return l, nil
+}
+
+// normedWeights takes a normedGradWeight whose convolution may normalise.
+func (d *Device) normedWeights(f *lower.Flow, first int) []lower.Match[kernel] {
+	s := step{d, f.Step(first)}
+	o, ok := s.Op.(normedGradWeight)
+	if !ok {
+		return nil
+	}
+	shape := shapeOf(o.Conv2D, s.InType(0), s.OutType())
+	g := d.normedGradient(shape)
+	plain := form{last: true}
+	narrow, back := form{last: true, narrow: true}, form{last: true, narrow: true, scaled: s.form(1).scaled}
+	factors := int64(align(2 * 2 * shape.C))
+	weights := int64(narrow.bytes(s.OutType()))
+	return d.match(f, fusion{
+		steps: []int{first}, graph: g, scratch: factors + weights, takes: &s.In[0],
+		wants: []want{s.want(2, narrow), s.want(1, back)},
+		outs:  []want{{value: s.Out, form: plain}},
+		bind: func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
+			half := 2 * int64(shape.C)
+			b.storedFactors(s.InType(2), b.spans[s.In[3]], b.spans[s.In[4]], b.spans[s.In[5]], scratch.Span(0, 2*half), o.eps)
+			made := scratch.Span(factors, weights)
+			run(b.spans[s.In[2]], scratch.Span(0, half), scratch.Span(half, half), b.spans[s.In[1]], made)
+			b.recast(b.spans[s.Out], plain, made, back)
+		},
+	})
 }

@@ -32,6 +32,7 @@ func (d *Device) Rewrite(p *device.Program) {
 			lower.Forward(p, makes(p, m.dx))
 		}
 	}
+	d.normWeights(p)
 }
 
 // masked is the ReLU of a batch normalisation whose gradient nobody but that of the normalisation reads: steps, and values.

@@ -114,10 +114,41 @@ type fusion struct {
 	steps   []int
 	graph   *dnn.Graph
 	wide    bool                                                               // others, which are not, may do parts of it
+	leaves  *int                                                               // a result that it does not write, and that a fusion takes
+	takes   *int                                                               // an operand that it does not read, and that a fusion leaves
 	scratch int64                                                              // bytes that bind wants behind the workspace of the graph
 	wants   []want                                                             // operands
 	outs    []want                                                             // results that the graph writes
 	bind    func(b *binding, scratch driver.Span, run func(at ...driver.Span)) // has run called with the graph's places
+}
+
+// pair is a fusion that leaves a result out, and one that does without it. Both run, or neither does.
+type pair struct {
+	ways
+	fused bool
+}
+
+// ways are the calls of a fusion and those of its steps in turn, both with the state that they change.
+type ways struct {
+	key             string
+	short           bool // memory was too short for the best plans
+	fused, separate []func() error
+	state           []driver.Span
+}
+
+// with are both ways of two groups, one behind the other.
+func (w ways) with(v ways) ways {
+	return ways{w.key + "; " + v.key, w.short || v.short, slices.Concat(w.fused, v.fused), slices.Concat(w.separate, v.separate), slices.Concat(w.state, v.state)}
+}
+
+// call makes calls.
+func call(calls []func() error) error {
+	for _, c := range calls {
+		if err := c(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // either lowers steps in turn or as a fusion, whichever is faster on the card.
@@ -152,6 +183,10 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 	inTurn := l.Kernel.bind
 	l.Workspace = max(l.Workspace, moved.Workspace)
 	l.Kernel.bind = func(b *binding) {
+		var partner *pair
+		if x.takes != nil {
+			partner = d.pairs[b.spans[*x.takes]]
+		}
 		separate, fused := *b, *b
 		separate.calls, fused.calls = nil, nil
 		inTurn(&separate)
@@ -170,25 +205,21 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 			})
 		}
 		b.err = separate.err
-		b.calls = append(b.calls, separate.calls...)
-		if errors.Is(fused.err, dnn.ErrNoPlan) || errors.Is(fused.err, driver.ErrOutOfMemory) || b.err != nil {
+		if unusable := errors.Is(fused.err, dnn.ErrNoPlan) || errors.Is(fused.err, driver.ErrOutOfMemory); !unusable && b.err == nil {
+			b.err = fused.err
+		} else if unusable {
+			fused.calls = nil
+		}
+		if b.err != nil {
 			return
 		}
-		if b.err = fused.err; b.err != nil {
-			return
-		}
-		var state []driver.Span
+		w := ways{key: x.graph.String(), short: plans.Short() || d.shortAlone(x.graph), fused: fused.calls, separate: separate.calls}
 		for _, i := range x.steps {
 			if _, overwrites := f.Step(i).Op.(op.InPlace); overwrites {
-				state = append(state, b.spans[f.Step(i).Out])
+				w.state = append(w.state, b.spans[f.Step(i).Out])
 			}
 		}
-		better, err := d.faster(plans, fused.calls, separate.calls, state)
-		if err != nil {
-			b.err = err
-		} else if better {
-			b.calls = append(b.calls[:len(b.calls)-len(separate.calls)], fused.calls...)
-		}
+		b.calls = append(b.calls, d.chosen(b, x, w, partner)...)
 	}
 	return l, nil
 }
@@ -213,14 +244,57 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 	return p
 }
 
-// faster says whether a graph with what belongs to it takes less time than the separate calls. It is found out once, and kept, unless memory
+// chosen are the calls of the faster way. Where a fusion leaves a result out the choice is made later, when the one is bound that takes it.
+func (d *Device) chosen(b *binding, x fusion, w ways, partner *pair) []func() error {
+	if x.leaves != nil {
+		if w.fused == nil {
+			return w.separate
+		}
+		p := &pair{ways: w}
+		d.pairs[b.spans[*x.leaves]] = p
+		return []func() error{func() error {
+			if p.fused {
+				return call(p.ways.fused)
+			}
+			return call(p.separate)
+		}}
+	}
+	both := w
+	if x.takes != nil {
+		if partner == nil {
+			return w.separate
+		}
+		both = partner.with(w)
+	}
+	if w.fused == nil {
+		return w.separate
+	}
+	better, err := d.faster(x.graph.Name, both)
+	if err != nil {
+		b.err = err
+	}
+	if !better {
+		return w.separate
+	}
+	if partner != nil {
+		partner.fused = true
+	}
+	return w.fused
+}
+
+// shortAlone says whether the convolution of a graph had too little memory for the best plan by itself.
+func (d *Device) shortAlone(g *dnn.Graph) bool {
+	alone, ok := d.convs[convKey{g.Kind(), g.Shape()}]
+	return ok && alone.Short()
+}
+
+// faster says whether fusions with what belongs to them take less time than the separate calls. It is found out once, and kept, unless memory
 // was too short for the best plan of either. State that the calls change stays what it is.
-func (d *Device) faster(plans *dnn.Plans, fused, separate []func() error, state []driver.Span) (bool, error) {
+func (d *Device) faster(name string, w ways) (bool, error) {
 	if d.opts.Fuse == FuseAlways {
 		return true, nil
 	}
-	g := plans.Graph()
-	key := "fused or not: " + g.String()
+	key := "fused or not: " + w.key
 	if better, ok := d.better[key]; ok {
 		return better, nil
 	}
@@ -229,22 +303,12 @@ func (d *Device) faster(plans *dnn.Plans, fused, separate []func() error, state 
 		return d.better[key], nil
 	}
 	full := false
-	err := d.preserving(state, func() error {
-		all := func(calls []func() error) func() error {
-			return func() error {
-				for _, call := range calls {
-					if err := call(); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-		}
-		two, err := d.dnn.Time(all(separate))
+	err := d.preserving(w.state, func() error {
+		two, err := d.dnn.Time(func() error { return call(w.separate) })
 		if err != nil {
 			return err
 		}
-		one, err := d.dnn.Time(all(fused))
+		one, err := d.dnn.Time(func() error { return call(w.fused) })
 		if errors.Is(err, driver.ErrLost) {
 			return err
 		}
@@ -256,13 +320,12 @@ func (d *Device) faster(plans *dnn.Plans, fused, separate []func() error, state 
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("timing %s: %w", g.Name, err)
+		return false, fmt.Errorf("timing %s: %w", name, err)
 	}
 	if full { // a later run may have room for it
 		return false, nil
 	}
-	alone, ok := d.convs[convKey{g.Kind(), plans.Shape()}]
-	if !plans.Short() && !(ok && alone.Short()) {
+	if !w.short {
 		d.dnn.Keep(key, map[bool]string{true: "fused", false: "separate"}[d.better[key]])
 	}
 	return d.better[key], nil
