@@ -70,6 +70,7 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 cudnn-check: ## ask NVIDIA's cuDNN for plans of all graphs of all models for sm_80, 90 and 100, without a GPU, and write the table; downloads 1.4 GB
 	scripts/cudnn_check.sh -compile none -table cuda/internal/cudnncheck/table.tsv
 	scripts/cudnn_check.sh -update -models resnet50 -precisions bfloat16 -batches 256 -table cuda/internal/cudnncheck/table.tsv
+	scripts/cudnn_check.sh -update -models resnet50 -precisions float16 -batches 256 -cards h100 -table cuda/internal/cudnncheck/table.tsv
 
 kill-check: ## kill ranks at any time, and resume, under both MPIs: KILLS=20 each; minutes
 	ONLINERNA_KILLS=$(KILLS) ONLINERNA_MPI=require go test -tags mpi -count=1 -timeout 0 -run '^TestKillAnyTime$$' -v ./cmd/rna
