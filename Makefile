@@ -124,7 +124,7 @@ asan: gpu-check ## run the GPU code's tests on a stand-in, and on kernels, with 
 	done
 
 race: ## run all tests under the race detector; needs gcc; builds Gorgonia for it: minutes
-	CGO_ENABLED=1 go test -race -short ./...
+	CGO_ENABLED=1 go test -race -short -timeout 60m ./...
 
 fuzz-short: ## give each fuzz target of the readers its part of FUZZ=60 seconds
 	scripts/fuzz.sh $(FUZZ)
