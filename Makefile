@@ -52,7 +52,7 @@ sim-check: ## check each access of the kernels on a stand-in of its own: races, 
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim-check ONLINERNA_GPU=require go test -tags gpu -timeout 0 -run '$(value CHECKED)' ./cuda/net ./cuda/space
 
 # Tests with the kernels of normalisation, pooling, fused steps and RNA, and of the bytes that kernels move: CHECKED=. has all of them.
-CHECKED ?= ^TestNormOfManyBlocks$|^TestNet$/^float(32|16)$/^ops$/(norm|pool)|^TestFusions$|^TestObserve$/^(lenet|resnet20)$|^TestSpaceConcurrent$
+CHECKED ?= ^TestNormOfManyBlocks$|^TestNet$/^float(32|16)$/^ops$/(norm|pool)|^TestFusions$|^TestObserve$/^(lenet|resnet20|bottlenecks)$|^TestSpaceConcurrent$
 
 GPU_CHECK = bin/gpu-check
 # The packages whose tests a machine with a GPU runs.

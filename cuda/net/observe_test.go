@@ -26,7 +26,8 @@ func TestObserve(t *testing.T) {
 		precision number.Precision
 		fuse      Fuse
 	}
-	nets := []net{{"lenet", 28, number.BFloat16, FuseTimed}, {"resnet20", 16, number.Float16, FuseNever}, {"resnet20", 16, number.BFloat16, FuseAlways}}
+	nets := []net{{"lenet", 28, number.BFloat16, FuseTimed}, {"resnet20", 16, number.Float16, FuseNever}, {"resnet20", 16, number.BFloat16, FuseAlways},
+		{bottlenecks, 8, number.Float16, FuseAlways}}
 	if sim.Checked() { // it takes minutes
 		nets = append(nets, net{"resnet50", 32, number.BFloat16, FuseAlways})
 	}
