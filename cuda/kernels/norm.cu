@@ -258,6 +258,40 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm(const T *
 	else normalise<1>(x, norm, other, y, pixels, relu);
 }
 
+// nn_batch_norm_two writes the sum of the normalisations of x and of other, of which the ReLU where asked for. y may be x or other.
+template <int N> __device__ void normaliseTwo(const T *x, Norm norm, const T *other, Norm with, T *y, long long pixels, int relu) {
+	int c = channel<N>(), channels = norm.channels;
+	float k[3][N];  // k0·x + k1·other + k2
+	prepare(table<3>(), channels, k, [=](int c, float (&to)[3]) {
+		double a = norm.scale[c] * inverse(norm, c), b = with.scale[c] * inverse(with, c);
+		to[0] = (float)a, to[1] = (float)b, to[2] = (float)(norm.bias[c] - norm.stats[c] * a + (with.bias[c] - with.stats[c] * b));
+	});
+	if (c >= channels) return;
+	sweep<1, Two<N>>(
+		pixels,
+		[=](long long p) {
+			long long at = p * channels + c;
+			return Two<N>{*(const Pack<N> *)(x + at), *(const Pack<N> *)(other + at)};
+		},
+		[&](long long p, const Two<N> &got) {
+			float v[N];
+#pragma unroll
+			for (int j = 0; j < N; j++) {
+				v[j] = fmaf(wide(got.x.v[j]), k[0][j], fmaf(wide(got.y.v[j]), k[1][j], k[2][j]));
+				if (relu && v[j] <= 0) v[j] = 0;
+			}
+			store(y + p * channels + c, v);
+		},
+		[] {});
+}
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_two(const T *x, const float *stats, const float *scale, const float *bias,
+                                                                          const T *other, const float *stats2, const float *scale2, const float *bias2,
+                                                                          T *y, long long pixels, int channels, double eps, double eps2, int relu, int packs) {
+	Norm norm = {stats, scale, bias, eps, channels}, with = {stats2, scale2, bias2, eps2, channels};
+	if (packs) normaliseTwo<V>(x, norm, other, with, y, pixels, relu);
+	else normaliseTwo<1>(x, norm, other, with, y, pixels, relu);
+}
+
 // Of a gradient the sums and those of its products with x - mean make the gradients of scale and bias, without the scale of the loss.
 template <int N> __device__ void gradEnd(double *cells, double *partial, unsigned *counters, Norm norm, float *to, const float *loss) {
 	finish<N>(cells, partial, counters, norm.channels, [=](int c, double products, double sum) {

@@ -18,6 +18,7 @@ import (
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
 	"onlinerna/nn"
+	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/train/network"
 )
@@ -35,10 +36,16 @@ func netOf(t *testing.T, o Options, model string) (*Device, *network.Network) {
 	d, err := Open(0, o)
 	check(t, err)
 	t.Cleanup(func() { check(t, d.Close()) })
+	return d, netOn(t, d, model)
+}
+
+// netOn is a net for small images on a device.
+func netOn(t *testing.T, d device.Device, model string) *network.Network {
+	t.Helper()
 	n, err := network.New(d, model, nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}}, 1)
 	check(t, err)
 	t.Cleanup(func() { check(t, n.Close()) })
-	return d, n
+	return n
 }
 
 // lossGradient is the loss of a batch, its gradient and the statistics.
@@ -164,7 +171,14 @@ func TestFusionOfBottlenecks(t *testing.T) {
 		check(t, err)
 		return all, d.fused()
 	}
+	reference, err := lossGradient(t, netOn(t, device.NewReference(op.Float32), bottlenecks), 8)
+	check(t, err)
 	exact, _ := gradient(Options{Precision: number.Float32, Deterministic: true})
+	for i, x := range exact { // weights lie in another order there
+		if off := offBy(slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(reference[i]))); !(off < 1e-4) {
+			t.Errorf("%s: off by %.2g from the reference device's", parts[i], off)
+		}
+	}
 	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + add + relu + forward + stats, norm + relu + forward + stats, norm + relu + weight gradient"} {
 		separate, _ := gradient(Options{Precision: p, Fuse: FuseNever})
 		fused, graphs := gradient(Options{Precision: p, Fuse: FuseAlways})

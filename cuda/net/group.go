@@ -36,6 +36,32 @@ func (d *Device) normalised(f *lower.Flow, first int) []lower.Match[kernel] {
 	return all
 }
 
+// normalisedTwice takes BatchNorm + BatchNorm + Add [+ ReLU] in one pass: the end of a residual block whose shortcut is normalised, too.
+func (d *Device) normalisedTwice(f *lower.Flow, first int) []lower.Match[kernel] {
+	one := step{d, f.Step(first)}
+	if !lower.Is[op.BatchNorm](one.Step) {
+		return nil
+	}
+	add, ok := lower.Next[op.Add](f, first)
+	if !ok {
+		return nil
+	}
+	v, ok := f.Step(add).Other(one.Out)
+	if !ok {
+		return nil
+	}
+	at := f.Maker(v)
+	if at < first || f.Sole(at) != add || !lower.Is[op.BatchNorm](f.Step(at)) {
+		return nil
+	}
+	two, steps, relu := step{d, f.Step(at)}, []int{first, at, add}, false
+	if next, ok := lower.Next[op.ReLU](f, add); ok {
+		steps, relu = append(steps, next), true
+	}
+	out := f.Step(steps[len(steps)-1]).Out
+	return []lower.Match[kernel]{{Steps: steps, Lower: func() (*lowering, error) { return one.normaliseWith(two, relu, out), nil }}}
+}
+
 // summedGradient takes [Add +] ReLUGrad + BatchNormGradSums in one pass, where somebody else reads the gradient, too.
 func (d *Device) summedGradient(f *lower.Flow, first int) []lower.Match[kernel] {
 	steps := []int{first}

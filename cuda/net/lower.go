@@ -28,7 +28,7 @@ func (d *Device) patterns() lower.Table[kernel] {
 	return lower.Table[kernel]{
 		Device: d.Name(),
 		Patterns: []lower.Pattern[kernel]{
-			d.maskedGradient, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages,
+			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages,
 			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight), alone(d, step.plainGradWeight),
 			alone(d, step.linear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
 			alone(d, step.images), alone(d, step.channelSum),

@@ -171,6 +171,24 @@ func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) *lowering
 	return l
 }
 
+// normaliseWith lowers the sum of two batch normalisations, with a ReLU behind it or without. The result is value out.
+func (s step) normaliseWith(two step, relu bool, out int) *lowering {
+	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
+	x := s.like(s.InType(0), 0)
+	x.narrow = x.narrow || two.form(0).narrow
+	l := s.result(x, 0, []want{s.want(0, x), two.want(0, x)}, func(b *binding, in []driver.Span, _ driver.Span) {
+		other, to := b.spans[two.In[0]], b.spans[out]
+		c := s.d.columns(pixels, channels, x, packed(in[0], other, to))
+		b.launch("norm.cu", "nn_batch_norm_two", c.grid, c.block, in[0], in[1], in[2], in[3], other, b.spans[two.In[1]], b.spans[two.In[2]], b.spans[two.In[3]],
+			to.Written(), int64(pixels), channels, s.Op.(op.BatchNorm).Eps, two.Op.(op.BatchNorm).Eps, relu, c.packs)
+	})
+	l.Results[0].Value, l.Results[0].Over = out, []int{s.In[0], two.In[0]}
+	for i := 1; i < len(two.In); i++ {
+		l.Kernel.wants = append(l.Kernel.wants, two.want(i, form{}))
+	}
+	return l
+}
+
 func (s step) batchNormUpdate(o op.BatchNormUpdate) (*lowering, error) {
 	channels := s.InType(0).Shape[1]
 	l := s.result(form{}, 0, nil, func(b *binding, in []driver.Span, out driver.Span) {
