@@ -179,7 +179,7 @@ func TestFusionOfBottlenecks(t *testing.T) {
 			t.Errorf("%s: off by %.2g from the reference device's", parts[i], off)
 		}
 	}
-	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + add + relu + forward + stats, norm + relu + forward + stats, norm + relu + weight gradient"} {
+	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + add + relu + forward + stats, norm + norm + relu + forward + stats, norm + relu + forward + stats, norm + relu + weight gradient"} {
 		separate, _ := gradient(Options{Precision: p, Fuse: FuseNever})
 		fused, graphs := gradient(Options{Precision: p, Fuse: FuseAlways})
 		if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums" + more; sim.Active() && strings.Join(graphs, ", ") != want {

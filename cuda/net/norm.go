@@ -59,10 +59,11 @@ func (b *binding) counters(p pass) driver.Access {
 	return s.Part(0, 0) // atomic operations in a cache
 }
 
-// partial is where the blocks of a pass leave two sums a channel, and those that come last read them. One that is alone has its own in a cache.
+// partial is where the blocks of a pass leave two sums a channel, and those that come last read them: the thread that wrote them where a block is
+// alone and its threads have a channel each.
 func (b *binding) partial(p pass, channels int) driver.Access {
 	s := b.work.Span(0, int64(2*8*max(p.grid.Y, 1)*channels))
-	if p.grid.Y <= 1 {
+	if p.grid.Y <= 1 && !p.packs {
 		return s.Written()
 	}
 	return s.Updated()

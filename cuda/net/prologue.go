@@ -38,32 +38,55 @@ func (b *binding) statsOf(sums, out driver.Span, update *step, pixels, channels 
 }
 
 // normedConvolution takes BatchNorm [+ Add] + ReLU + Conv2D + BatchNormStats [+ BatchNormUpdate]: cuDNN has kernels for float16 whose convolutions
-// normalise what they read. Behind an addition, the end of a residual block, that is stored, too, which 1×1 convolutions alone do. What else reads
+// normalise what they read. Behind an addition, of another normalisation perhaps,
+// the end of a residual block, that is stored, too, which 1×1 convolutions alone do. What else reads
 // it without an addition, the gradient of the weights, normalises as well then: see normedGradWeight.
 func (d *Device) normedConvolution(f *lower.Flow, first int) []lower.Match[kernel] {
 	norm := step{d, f.Step(first)}
 	if d.opts.Precision != number.Float16 || !lower.Is[op.BatchNorm](norm.Step) {
 		return nil
 	}
-	for _, m := range d.normalised(f, first) {
-		last, other := m.Steps[len(m.Steps)-1], -1
-		if !lower.Is[op.ReLU](f.Step(last)) {
+	for _, m := range slices.Concat(d.normalisedTwice(f, first), d.normalised(f, first)) {
+		y := read{norm: norm, added: -1, relu: m.Steps[len(m.Steps)-1]}
+		if !lower.Is[op.ReLU](f.Step(y.relu)) {
 			continue
 		}
-		if len(m.Steps) == 3 {
-			other, _ = f.Step(m.Steps[1]).Other(norm.Out)
+		switch len(m.Steps) {
+		case 3:
+			y.added, _ = f.Step(m.Steps[1]).Other(norm.Out)
+		case 4:
+			y.second = &step{d, f.Step(m.Steps[1])}
+			y.added = y.second.In[0]
 		}
-		for _, r := range f.Readers(last) {
-			if other < 0 && !d.normedAlone(f, last, r) {
+		for _, r := range f.Readers(y.relu) {
+			if y.added < 0 && !d.normedAlone(f, y.relu, r) {
 				continue
 			}
-			if x, ok := d.normRead(f, norm, other, last, r); ok {
+			if x, ok := d.normRead(f, y, r); ok {
 				x.steps = append(x.steps, m.Steps...)
-				return d.match(f, x)
+				if all := d.match(f, x); all != nil {
+					return all
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// read is what a convolution reads: a normalisation, with a value added unless that is negative, which may be normalised before, and a ReLU.
+type read struct {
+	norm   step
+	added  int
+	second *step
+	relu   int
+}
+
+// norms is how many normalisations there are.
+func (y read) norms() int {
+	if y.second != nil {
+		return 2
+	}
+	return 1
 }
 
 // normedAlone says whether a convolution, and the gradient of its weights that normalises, are the only readers of what step relu makes.
@@ -76,64 +99,69 @@ func (d *Device) normedAlone(f *lower.Flow, relu, conv int) bool {
 	return len(f.Readers(relu)) <= 2
 }
 
-// normed adds to a graph what a normalisation and a ReLU make: of x, a and b of a x + b and what is added, unless that is negative.
-func normed(g *dnn.Graph, dims dnn.Dims, in, a, c, added, to dnn.Tensor) {
+// normed adds to a graph a x + b of a tensor in memory, with a and b there, too.
+func (d *Device) normed(g *dnn.Graph, dims dnn.Dims) (sum dnn.Tensor) {
+	e, channels := d.elements(), dnn.Channels(dims[1])
+	x, a, c := g.Tensor(e, dims), g.Tensor(e, channels), g.Tensor(e, channels)
 	scaled, sum := g.Between(dnn.Float32, dims), g.Between(dnn.Float32, dims)
-	g.Multiply(in, a, scaled)
+	g.Multiply(x, a, scaled)
 	g.Add(scaled, c, sum)
-	if added >= 0 {
-		both := g.Between(dnn.Float32, dims)
-		g.Add(sum, added, both)
-		sum = both
-	}
-	g.ReLU(sum, to)
+	return sum
 }
 
-// storedFactors adds a and b of which a normalisation is a x + b, as activations are stored.
-func (b *binding) storedFactors(x op.Type, stats, scale, bias, to driver.Span, eps float64) {
-	channels := x.Shape[1]
+// storedFactors adds a and b of which a normalisation is a x + b, as activations are stored, and says where they are.
+func (b *binding) storedFactors(channels int, stats, scale, bias, to driver.Span, eps float64) (a, c driver.Span) {
 	grid, block := each(channels)
 	b.launch("fused.cu", "nn_norm_factors_stored", grid, block, stats, scale, bias, to.Written(), channels, eps)
+	half := to.Bytes() / 2
+	return to.Span(0, half), to.Span(half, half)
 }
 
-// normRead is the fusion of a normalisation, to which value other is added unless it is negative, of the ReLU behind it, and of the convolution at a
-// step.
-func (d *Device) normRead(f *lower.Flow, norm step, other, relu, at int) (x fusion, ok bool) {
-	conv := step{d, f.Step(at)}
-	y := f.Step(relu).Out
+// normRead is the fusion of what a convolution reads with the one at a step.
+func (d *Device) normRead(f *lower.Flow, y read, at int) (x fusion, ok bool) {
+	conv, out := step{d, f.Step(at)}, f.Step(y.relu).Out
 	o, ok := conv.Op.(op.Conv2D)
-	if !ok || len(conv.In) != 2 || conv.In[0] != y || conv.In[1] == y {
+	if !ok || len(conv.In) != 2 || conv.In[0] != out || conv.In[1] == out {
 		return x, false
 	}
 	shape := shapeOf(o, conv.InType(0), conv.InType(1))
 	stats, update, steps := d.statistics(f, at)
-	if stats < 0 || !d.fusable(shape) || other >= 0 && !pointwise(shape) {
+	if stats < 0 || !d.fusable(shape) || y.added >= 0 && !pointwise(shape) {
 		return x, false
 	}
-	g := d.normedForward(shape, other >= 0)
 	narrow, found := form{last: true, narrow: true}, f.Step(stats).Out
-	factors := int64(align(2 * 2 * shape.C))
+	pair := 2 * 2 * int64(shape.C)
+	factors := int64(align(int(pair)))
 	x = fusion{
-		steps: steps, graph: g, scratch: factors + 2*4*int64(shape.O), wide: true,
-		wants: []want{norm.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}},
+		steps: steps, graph: d.normedForward(shape, y.added >= 0, y.norms()), scratch: int64(y.norms())*factors + 2*4*int64(shape.O), wide: true,
+		wants: []want{y.norm.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}},
 		outs:  []want{{value: conv.Out, form: narrow}, {value: found}},
 		bind: func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			half, part := 2*int64(shape.C), 4*int64(shape.O)
-			both := scratch.Span(factors, 2*part)
-			b.storedFactors(norm.InType(0), b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], scratch.Span(0, 2*half), norm.Op.(op.BatchNorm).Eps)
-			places := []driver.Span{b.spans[norm.In[0]], scratch.Span(0, half), scratch.Span(half, half), b.spans[conv.In[1]], b.spans[conv.Out],
-				both.Span(0, part), both.Span(part, part)}
-			if other >= 0 {
-				places = append(places, b.spans[other], b.spans[y])
+			part := 4 * int64(shape.O)
+			both := scratch.Span(scratch.Bytes()-2*part, 2*part)
+			var places []driver.Span
+			normed := func(i int, n step) {
+				a, c := b.storedFactors(shape.C, b.spans[n.In[1]], b.spans[n.In[2]], b.spans[n.In[3]], scratch.Span(int64(i)*factors, pair), n.Op.(op.BatchNorm).Eps)
+				places = append(places, b.spans[n.In[0]], a, c)
 			}
-			run(places...)
+			normed(0, y.norm)
+			switch {
+			case y.second != nil:
+				normed(1, *y.second)
+			case y.added >= 0:
+				places = append(places, b.spans[y.added])
+			}
+			if y.added >= 0 {
+				places = append(places, b.spans[out])
+			}
+			run(append(places, b.spans[conv.In[1]], b.spans[conv.Out], both.Span(0, part), both.Span(part, part))...)
 			b.statsOf(both, b.spans[found], update, pixelsOf(conv.OutType()), shape.O)
 		},
 	}
-	if other >= 0 {
-		x.wants, x.outs = append(x.wants, want{value: other, form: narrow}), append(x.outs, want{value: y, form: narrow})
-	} else if f.Kept(relu) {
-		x.leaves = &y
+	if y.added >= 0 {
+		x.wants, x.outs = append(x.wants, want{value: y.added, form: narrow}), append(x.outs, want{value: out, form: narrow})
+	} else if f.Kept(y.relu) {
+		x.leaves = &out
 	}
 	return x, true
 }
@@ -143,34 +171,47 @@ func pointwise(s dnn.Shape) bool {
 	return s.KH == 1 && s.KW == 1 && s.Stride == [2]int{1, 1} && s.Pad == [2]int{}
 }
 
-// normedForward is the graph of a convolution of what a normalisation, with an addition or without, and a ReLU make, and of its statistics. The
-// tensors are x, a, b, the weights, the result, two sums and, with an addition, what is added and what is convolved.
-func (d *Device) normedForward(shape dnn.Shape, add bool) *dnn.Graph {
+// normedForward is the graph of a convolution of what one or two normalisations, with an addition or without, and a ReLU make, and of its
+// statistics. The tensors are x, a, b, as often as there are normalisations, what is added to one and, with an addition, what is convolved; the
+// weights, the result and two sums.
+func (d *Device) normedForward(shape dnn.Shape, add bool, norms int) *dnn.Graph {
 	g, e := &dnn.Graph{Name: "norm + relu + forward + stats"}, d.elements()
 	xd, wd, yd := shape.Dims()
-	in, a, c := g.Tensor(e, xd), g.Tensor(e, dnn.Channels(shape.C)), g.Tensor(e, dnn.Channels(shape.C))
-	w, out := g.Tensor(e, wd), g.Tensor(e, yd)
-	sums, squares := g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Tensor(dnn.Float32, dnn.Channels(shape.O))
-	added, read := dnn.Tensor(-1), dnn.Tensor(0)
+	sum := d.normed(g, xd)
 	if add {
 		g.Name = "norm + add + relu + forward + stats"
-		added, read = g.Tensor(e, xd), g.Tensor(e, xd)
+		added := dnn.Tensor(0)
+		if norms == 2 {
+			g.Name = "norm + norm + relu + forward + stats"
+			added = d.normed(g, xd)
+		} else {
+			added = g.Tensor(e, xd)
+		}
+		both := g.Between(dnn.Float32, xd)
+		g.Add(sum, added, both)
+		sum = both
+	}
+	read := dnn.Tensor(0)
+	if add {
+		read = g.Tensor(e, xd)
 	} else {
 		read = g.Between(dnn.Float32, xd)
 	}
-	normed(g, xd, in, a, c, added, read)
+	w, out := g.Tensor(e, wd), g.Tensor(e, yd)
+	sums, squares := g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Tensor(dnn.Float32, dnn.Channels(shape.O))
+	g.ReLU(sum, read)
 	g.Convolve(dnn.Forward, shape, read, w, out)
 	g.Stats(out, sums, squares)
 	return g
 }
 
-// normedGradient is the graph of the gradient of the weights of such a convolution, without an addition: of x, a, b and dy to dw.
+// normedGradient is the graph of the gradient of the weights of such a convolution, of one normalisation: of x, a, b and dy to dw.
 func (d *Device) normedGradient(shape dnn.Shape) *dnn.Graph {
 	g, e := &dnn.Graph{Name: "norm + relu + weight gradient"}, d.elements()
 	xd, wd, yd := shape.Dims()
-	in, a, c := g.Tensor(e, xd), g.Tensor(e, dnn.Channels(shape.C)), g.Tensor(e, dnn.Channels(shape.C))
-	dy, dw, read := g.Tensor(e, yd), g.Tensor(e, wd), g.Between(dnn.Float32, xd)
-	normed(g, xd, in, a, c, -1, read)
+	sum, read := d.normed(g, xd), g.Between(dnn.Float32, xd)
+	dy, dw := g.Tensor(e, yd), g.Tensor(e, wd)
+	g.ReLU(sum, read)
 	g.Convolve(dnn.GradWeight, shape, read, dw, dy)
 	return g
 }
@@ -217,7 +258,7 @@ func (d *Device) normWeights(p *device.Program) {
 			continue
 		}
 		norm, isNorm := f.Step(at).Op.(op.BatchNorm)
-		if stats, _, _ := d.statistics(f, conv); !isNorm || stats < 0 || d.plansOf(d.normedForward(shape, false)) == nil || d.plansOf(d.normedGradient(shape)) == nil {
+		if stats, _, _ := d.statistics(f, conv); !isNorm || stats < 0 || d.plansOf(d.normedForward(shape, false, 1)) == nil || d.plansOf(d.normedGradient(shape)) == nil {
 			continue
 		}
 		p.Steps[i].Op, p.Steps[i].In = normedGradWeight{o, norm.Eps}, append(slices.Clone(s.In), f.Step(at).In...)
@@ -257,10 +298,9 @@ func (d *Device) normedWeights(f *lower.Flow, first int) []lower.Match[kernel] {
 		wants: []want{s.want(2, narrow), s.want(1, back)},
 		outs:  []want{{value: s.Out, form: plain}},
 		bind: func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			half := 2 * int64(shape.C)
-			b.storedFactors(s.InType(2), b.spans[s.In[3]], b.spans[s.In[4]], b.spans[s.In[5]], scratch.Span(0, 2*half), o.eps)
+			a, c := b.storedFactors(shape.C, b.spans[s.In[3]], b.spans[s.In[4]], b.spans[s.In[5]], scratch.Span(0, 2*2*int64(shape.C)), o.eps)
 			made := scratch.Span(factors, weights)
-			run(b.spans[s.In[2]], scratch.Span(0, half), scratch.Span(half, half), b.spans[s.In[1]], made)
+			run(b.spans[s.In[2]], a, c, b.spans[s.In[1]], made)
 			b.recast(b.spans[s.Out], plain, made, back)
 		},
 	})

@@ -242,7 +242,7 @@ std::vector<Engine> engines(const Program &p, int mode) {
 		if (&x == o) behind = true;
 		else if (!behind) before = true;
 		if (!behind && x.what == Relu) kept = !p.tensors[x.c].between;
-		if (!behind && (x.what == Multiply || x.what == Add) && p.tensors[x.b].type != CUDNN_DATA_HALF) factors = false;
+		if (!behind && (x.what == Multiply || x.what == Add) && !p.tensors[x.b].between && p.tensors[x.b].type != CUDNN_DATA_HALF) factors = false;
 		stats |= x.what == Stats;
 		if ((x.what == Sum || x.what == Stats) && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
 	}
