@@ -224,15 +224,17 @@ func TestFaultOfFusedPlans(t *testing.T) {
 // Statistics are found again by programs that want nothing else: what the last convolution makes is then read by nobody but its sums.
 func TestFusionOfStatistics(t *testing.T) {
 	gputest.NeedDNN(t)
-	stats := func(fuse Fuse) []float64 {
-		_, n := small(t, Options{Precision: number.BFloat16, Fuse: fuse})
+	stats := func(p number.Precision, fuse Fuse) []float64 {
+		_, n := small(t, Options{Precision: p, Fuse: fuse})
 		check(t, n.UpdateStats(batchOf(6, 1), 1))
 		all := make([]float64, n.Stats.Len())
 		check(t, n.Stats.ReadAt64(all, 0))
 		return all
 	}
-	if off := offBy(stats(FuseAlways), stats(FuseNever)); !(off < .1) {
-		t.Errorf("off by %.2g", off)
+	for _, p := range []number.Precision{number.BFloat16, number.Float16} {
+		if off := offBy(stats(p, FuseAlways), stats(p, FuseNever)); !(off < .1) {
+			t.Errorf("%v: off by %.2g", p, off)
+		}
 	}
 }
 

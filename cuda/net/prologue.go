@@ -30,7 +30,7 @@ func (d *Device) statistics(f *lower.Flow, conv int) (stats int, update *step, s
 	return stats, update, steps
 }
 
-// statsOf adds the statistics that sums of shape.O channels make.
+// statsOf adds the statistics that the sums of a convolution's channels make.
 func (b *binding) statsOf(sums, out driver.Span, update *step, pixels, channels int) {
 	running, momentum, unbiased := b.running(update)
 	grid, block := each(channels)
@@ -38,9 +38,9 @@ func (b *binding) statsOf(sums, out driver.Span, update *step, pixels, channels 
 }
 
 // normedConvolution takes BatchNorm [+ Add] + ReLU + Conv2D + BatchNormStats [+ BatchNormUpdate]: cuDNN has kernels for float16 whose convolutions
-// normalise what they read. Behind an addition, of another normalisation perhaps,
-// the end of a residual block, that is stored, too, which 1×1 convolutions alone do. What else reads
-// it without an addition, the gradient of the weights, normalises as well then: see normedGradWeight.
+// normalise what they read. Behind an addition, of another normalisation perhaps, that is the end of a residual block and is stored, too: 1×1
+// convolutions alone do so. Without one it is not stored, and the gradient of the weights, which also reads it, normalises as well: see
+// normedGradWeight.
 func (d *Device) normedConvolution(f *lower.Flow, first int) []lower.Match[kernel] {
 	norm := step{d, f.Step(first)}
 	if d.opts.Precision != number.Float16 || !lower.Is[op.BatchNorm](norm.Step) {
