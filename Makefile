@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, asan, race, bench-pytorch, bench-loader, onnx-check, arm64-check, mca-arm64 and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, asan, race, bench-pytorch, bench-loader, onnx-check, arm64-check, avx512-check, mca-arm64, mca-amd64 and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -15,10 +15,10 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check asan generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check mca-arm64 lint race soak fuzz-short rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check asan generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check avx512-check mca-arm64 mca-amd64 lint race soak fuzz-short rna-on-nets
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/' | expand -t 16
 
 build: ## build bin/rna
 	go build -o bin/ ./cmd/rna
@@ -108,8 +108,14 @@ onnx-check: $(VENV)/onnx ## have onnx.checker and onnxruntime judge the files of
 arm64-check: ## run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
 	scripts/arm64_check.sh
 
+avx512-check: ## run the tests of AVX-512's and AVX512_BF16's kernels on a processor that Bochs emulates; builds it from Debian's sources; minutes
+	scripts/avx512_check.sh
+
 mca-arm64: ## how fast the inner loops of arm64's kernels are on some cores, by llvm-mca; needs Debian's llvm-22, no such processor
-	python3 scripts/mca_arm64.py --least 0.85
+	python3 scripts/mca.py --arch arm64 --least 0.85
+
+mca-amd64: ## the same of products with AVX2, AVX-512 and AVX512_BF16
+	python3 scripts/mca.py --arch amd64
 
 # Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
 lint: ## run staticcheck

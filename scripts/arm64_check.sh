@@ -13,7 +13,4 @@ go vet ./internal/... ./nn/device/cpu/... ./rna/...
 
 check() { go test -short -exec qemu-aarch64 "$@"; }
 GOOS=darwin go vet ./internal/parallel
-check ./internal/level ./internal/parallel ./nn/device/cpu/internal/... ./rna/kernel ./rna/convex/internal/kern
-check -run '^(TestDevice|TestWorkersGiveEqualBits|TestGroupsEqualSingleSteps|TestGradInputGroups|TestEvaluationGroups|TestExpressionGroups|TestMaxPoolGradBehindReLU|TestNaNIsNotHidden|TestWinogradIsExact|TestWinogradErrors)$' ./nn/device/cpu
-check -run '^(TestGram|TestGramRow|TestCopies|TestRing|TestModesAgree|TestCombination|TestAcceleratorIsTheLoop|TestAndersonByHand)$' ./rna
-check -run '^(TestGradients|TestLogisticExtremes|TestOptimum|TestBFGSInverse)$' ./rna/convex
+. scripts/kernel_tests.sh

@@ -90,3 +90,10 @@ func TestForce(t *testing.T) {
 		}
 	}
 }
+
+// Tests run at the level that Variable asks for, not at another one.
+func TestVariable(t *testing.T) {
+	if err := Err(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Say how fast the inner loops of arm64's kernels are on some cores, by llvm-mca: a model of a core that runs a loop from its first
-cache. No processor runs here.
+"""Say how fast the inner loops of the kernels of arm64, or of x86-64, are on some cores, by llvm-mca: a model of a core that runs a loop from its
+first cache. No processor runs here.
 
 Kernels are taken from the compiled test of their package, so that what is judged is what runs. Of a kernel it is the innermost loop
 with the most multiply-adds, or all of those with as many. A core's rate of multiply-adds is what the model gives for a loop of nothing else, of the same kind: the
 table has what part of it the loops reach, the last ones the bytes that they read and write in a cycle instead.
 
-First, every instruction that the generators write as a word is disassembled and compared with its name beside it.
+First, every instruction that arm64's generators write as a word is disassembled and compared with its name beside it.
 
 Wants llvm-mca, llvm-mc and llvm-objdump of LLVM 19 or later: Debian's llvm-22, from /usr/lib/llvm-22/bin, or --llvm."""
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import re
@@ -19,22 +20,44 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CORES = ["neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"]
 KERN, VEC, ROWS, CONVEX = "nn/device/cpu/internal/kern", "nn/device/cpu/internal/vec", "rna/kernel", "rna/convex/internal/kern"
 
-# Loops that multiply and add. Those of Go's package math and of loads are not among them.
-PRODUCTS = [
-    (KERN, "neonProducts6x2", "product, 6×16"), (KERN, "neonProducts6x1", "product, 6×8"), (KERN, "neonProducts4x2", "product, 4×16"),
-    (KERN, "neonPairs6", "product, 6×8, pairs"), (KERN, "neonSums6x2", "weight gradient, 6×16"), (KERN, "neonSums6x1", "weight gradient, 6×8"),
-    (ROWS, "squareNEON", "RNA, Gram matrix"), (ROWS, "triangleNEON", "RNA, Gram matrix, on the diagonal"),
-]
-STREAMS = [
+@dataclasses.dataclass
+class Arch:
+    """What is judged of an architecture. A level has its kernel of nothing but multiply-adds, and where a core does not have it, no loops."""
+    name: str
+    triple: str
+    cores: list
+    peaks: dict  # the kernel of each level
+    lacks: dict  # cores without a level
+    products: list  # loops that multiply and add: package, kernel, title, level. Those of Go's package math and of loads are not among them
+    streams: list
+    adds: str  # an instruction that multiplies and adds
+    jump: str  # one that goes back, with its target
+
+
+ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"], {"": "neonPeak"}, {}, [
+    (KERN, "neonProducts6x2", "product, 6×16", ""), (KERN, "neonProducts6x1", "product, 6×8", ""), (KERN, "neonProducts4x2", "product, 4×16", ""),
+    (KERN, "neonPairs6", "product, 6×8, pairs", ""), (KERN, "neonSums6x2", "weight gradient, 6×16", ""), (KERN, "neonSums6x1", "weight gradient, 6×8", ""),
+    (ROWS, "squareNEON", "RNA, Gram matrix", ""), (ROWS, "triangleNEON", "RNA, Gram matrix, on the diagonal", ""),
+], [
     (KERN, "neonSource", "Winograd, source"), (KERN, "neonResult", "Winograd, results"),
     (VEC, "reluNEON", "ReLU"), (VEC, "normalizeAddReLUNEON", "BatchNorm, addition, ReLU"), (VEC, "momentsNEON", "BatchNorm, sums"),
     (VEC, "reluGradSumsNEON", "BatchNorm, sums of gradients"), (VEC, "momentumNEON", "SGD with momentum"), (VEC, "expNEON", "exp"),
     (VEC, "maxWindowsNEON", "maxpool"), (ROWS, "dotFourFloat32NEON", "RNA, a row of the Gram matrix"), (ROWS, "addFourFloat32NEON", "RNA, combination"),
     (CONVEX, "dots4NEON", "convex, products with rows"), (CONVEX, "addRows1NEON", "convex, sums of rows"), (CONVEX, "sparseDots4NEON", "convex, sparse products"),
-]
+], r"fml[as]\s", r"(?:b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)")
+
+AMD64 = Arch("amd64", "x86_64", ["znver3", "znver4", "znver5", "skylake-avx512", "sapphirerapids"],
+    {"AVX2": "avx2Peak", "AVX-512": "avx512Peak", "AVX512_BF16": "bf16Peak"},
+    {"AVX2": [], "AVX-512": ["znver3"], "AVX512_BF16": ["znver3", "skylake-avx512"]}, [
+    (KERN, "avx2Products6x2", "product, 6×16", "AVX2"), (KERN, "avx2Products6x1", "product, 6×8", "AVX2"), (KERN, "avx2Pairs6", "product, 6×8, pairs", "AVX2"),
+    (KERN, "avx2Sums6x2", "weight gradient, 6×16", "AVX2"), (ROWS, "squareAVX2", "RNA, Gram matrix", "AVX2"),
+    (KERN, "avx512Products14x2", "product, 14×32", "AVX-512"), (KERN, "avx512Products14x1", "product, 14×16", "AVX-512"),
+    (KERN, "avx512Pairs14", "product, 14×16, pairs", "AVX-512"), (KERN, "avx512Sums14x2", "weight gradient, 14×32", "AVX-512"),
+    (ROWS, "squareAVX512", "RNA, Gram matrix", "AVX-512"),
+    (KERN, "bf16Products14x2", "product, 14×32", "AVX512_BF16"), (KERN, "bf16Sums14x2", "weight gradient, 14×32", "AVX512_BF16"),
+], [], r"vfn?m(add|sub)\d+p[sd]\s|vdpbf16ps\s", r"j[a-z]+\s+(0x[0-9a-f]+)$")
 
 
 def llvm(args, tool):
@@ -70,13 +93,13 @@ def same(text):
     return text.replace(" ", "")
 
 
-def loops(code):
+def loops(arch, code):
     """The innermost loops of a function: (address, text) lists."""
     jumps = []
     for i, (at, text) in enumerate(code):
-        m = re.match(r"(b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)", text)
-        if m and int(m[2], 16) <= at:
-            jumps.append((int(m[2], 16), at))
+        m = re.match(arch.jump, text)
+        if m and int(m[1], 16) <= at:
+            jumps.append((int(m[1], 16), at))
     inner = [j for j in jumps if not any(k != j and j[0] <= k[0] and k[1] <= j[1] for k in jumps)]
     return [[text for at, text in code if first <= at <= last] for first, last in inner]
 
@@ -98,11 +121,11 @@ def functions(args, package, names, binary):
     return found
 
 
-def cycles(args, core, body):
+def cycles(args, arch, core, body):
     """Those of one turn of a loop."""
     turns = 200
-    text = "\n".join(re.sub(r"0x[0-9a-f]+$", "loop", t) if re.match(r"b\.|cbn?z|tbn?z|b\s", t) else t for t in body)
-    out = subprocess.run([llvm(args, "llvm-mca"), "-march=aarch64", f"-mcpu={core}", f"-iterations={turns}"], input="loop:\n" + text,
+    text = "\n".join(re.sub(r"0x[0-9a-f]+$", "loop", t) if re.match(arch.jump, t) else t for t in body)
+    out = subprocess.run([llvm(args, "llvm-mca"), f"-mtriple={arch.triple}", f"-mcpu={core}", f"-iterations={turns}"], input="loop:\n" + text,
                          capture_output=True, text=True)
     m = re.search(r"Total Cycles:\s+(\d+)", out.stdout)
     if not m:
@@ -110,8 +133,8 @@ def cycles(args, core, body):
     return int(m[1]) / turns
 
 
-def adds(body):
-    return sum(bool(re.match(r"fml[as]\s", t)) for t in body)
+def adds(arch, body):
+    return sum(bool(re.match(arch.adds, t)) for t in body)
 
 
 def moved(body):
@@ -123,42 +146,52 @@ def moved(body):
     return total
 
 
+def row(arch, title, turn, cells):
+    print(f"| {title} | {turn} | " + " | ".join(cells.get(c, "") for c in arch.cores) + " |")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--arch", default="arm64", choices=["arm64", "amd64"], help="of the kernels")
     p.add_argument("--llvm", default="/usr/lib/llvm-22/bin", help="folder of LLVM's programs")
     p.add_argument("--least", type=float, default=0, help="fail where a loop of multiply-adds reaches less than this part of the rate")
     args = p.parse_args()
-    check_words(args)
-    env = dict(os.environ, GOOS="linux", GOARCH="arm64", CGO_ENABLED="0")
+    arch = {"arm64": ARM64, "amd64": AMD64}[args.arch]
+    if arch is ARM64:
+        check_words(args)
+    env = dict(os.environ, GOOS="linux", GOARCH=arch.name, CGO_ENABLED="0")
     code = {}
     with tempfile.TemporaryDirectory() as folder:
-        for package in {k[0] for k in PRODUCTS + STREAMS}:
+        for package in {k[0] for k in arch.products + arch.streams}:
             binary = f"{folder}/test"
             subprocess.run(["go", "test", "-c", "-o", binary, f"./{package}"], cwd=ROOT, env=env, check=True)
-            names = [k[1] for k in PRODUCTS + STREAMS if k[0] == package] + (["neonPeak"] if package == KERN else [])
+            names = [k[1] for k in arch.products + arch.streams if k[0] == package] + (list(arch.peaks.values()) if package == KERN else [])
             code[package] = functions(args, package, names, binary)
-    peak = loops(code[KERN]["neonPeak"])[0]
-    rate = {}
-    for core in CORES:
-        for shape in ("4s", "2d"):
-            body = [t.replace(".4s", "." + shape) for t in peak]
-            element = [re.sub(r"\.2d$|\.4s$", f".{shape[1]}[1]", t) for t in body]
-            rate[core, shape] = max(adds(b) / cycles(args, core, b) for b in (body, element))
-    print("| part of the rate of multiply-adds | a turn | " + " | ".join(CORES) + " |\n|-|-|" + "-|" * len(CORES))
-    print("| rate: vectors a cycle, float32 and float64 | | " + " | ".join(f"{rate[c, '4s']:.1f}, {rate[c, '2d']:.1f}" for c in CORES) + " |")
+    print("| part of the rate of multiply-adds | a turn | " + " | ".join(arch.cores) + " |\n|-|-|" + "-|" * len(arch.cores))
     poor = []
-    for package, name, title in PRODUCTS:
-        inner = loops(code[package][name])
-        bodies = [b for b in inner if adds(b) == max(map(adds, inner))]
-        body, count = bodies[0], sum(map(adds, bodies))
-        shape = "2d" if package == ROWS else "4s"
-        parts = [count / sum(cycles(args, c, b) for b in bodies) / rate[c, shape] for c in CORES]
-        poor += [f"{title} on {c}: {x:.0%}" for c, x in zip(CORES, parts) if x < args.least]
-        print(f"| {title} | {adds(body)} of {len(body)} | " + " | ".join(f"{x:.0%}" for x in parts) + " |")
-    print("\n| bytes loaded and stored a cycle | a turn | " + " | ".join(CORES) + " |\n|-|-|" + "-|" * len(CORES))
-    for package, name, title in STREAMS:
-        body = max(loops(code[package][name]), key=len)
-        print(f"| {title} | {moved(body)} bytes, {len(body)} | " + " | ".join(f"{moved(body) / cycles(args, c, body):.1f}" for c in CORES) + " |")
+    for level, name in arch.peaks.items():
+        cores = [c for c in arch.cores if c not in arch.lacks.get(level, [])]
+        peak = loops(arch, code[KERN][name])[0]
+        rate = {}
+        for core in cores:
+            for shape in ("4s", "2d"):
+                body = [t.replace(".4s", "." + shape) for t in peak]
+                element = [re.sub(r"\.2d$|\.4s$", f".{shape[1]}[1]", t) for t in body]
+                rate[core, shape] = max(adds(arch, b) / cycles(args, arch, core, b) for b in (body, element))
+        row(arch, f"rate{level and ' of '}{level}: vectors a cycle, float32 and float64", "", {c: f"{rate[c, '4s']:.1f}, {rate[c, '2d']:.1f}" for c in cores})
+        for package, name, title, _ in [k for k in arch.products if k[3] == level]:
+            inner = loops(arch, code[package][name])
+            bodies = [b for b in inner if adds(arch, b) == max(adds(arch, b) for b in inner)]
+            body, count = bodies[0], sum(adds(arch, b) for b in bodies)
+            shape = "2d" if package == ROWS else "4s"
+            parts = {c: count / sum(cycles(args, arch, c, b) for b in bodies) / rate[c, shape] for c in cores}
+            poor += [f"{title}{level and ', '}{level} on {c}: {x:.0%}" for c, x in parts.items() if x < args.least]
+            row(arch, title, f"{adds(arch, body)} of {len(body)}", {c: f"{x:.0%}" for c, x in parts.items()})
+    if arch.streams:
+        print("\n| bytes loaded and stored a cycle | a turn | " + " | ".join(arch.cores) + " |\n|-|-|" + "-|" * len(arch.cores))
+    for package, name, title in arch.streams:
+        body = max(loops(arch, code[package][name]), key=len)
+        row(arch, title, f"{moved(body)} bytes, {len(body)}", {c: f"{moved(body) / cycles(args, arch, c, body):.1f}" for c in arch.cores})
     if poor:
         sys.exit("\nless than {:.0%}:\n{}".format(args.least, "\n".join(poor)))
 

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Runs the tests of the kernels with AVX-512 and AVX512_BF16, and of what is made of them, on a processor that Bochs emulates, whatever
+# this one has. Or the packages and options of go test that are its arguments. Bochs is built from Debian's sources into the cache: minutes, once.
+# x86-64 and Debian alone; it needs Go, and installs g++, make, xorriso and isolinux where they are missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ "$(uname -sm)" = "Linux x86_64" ] && command -v apt-get >/dev/null || { echo "avx512_check needs Debian on x86-64" >&2; exit 1; }
+version=3.0+dfsg sum=78f6c73d4a6472d5130a87ab9dc306d02c7c71ed8e25b3a8ef642e2a7acd282b
+machine="${XDG_CACHE_HOME:-$HOME/.cache}/onlinerna/bochs-$version-1"
+mkdir -p "$(dirname "$machine")"
+
+if ! command -v g++ >/dev/null || ! command -v make >/dev/null || ! command -v xorriso >/dev/null || [ ! -e /usr/lib/ISOLINUX/isolinux.bin ]; then
+	sudo=""
+	[ "$(id -u)" = 0 ] || sudo=sudo
+	$sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ make xz-utils xorriso isolinux syslinux-common
+fi
+
+# build: the emulator, a kernel and a boot loader, all or nothing.
+build() {
+	local new mirror package
+	new=$(mktemp -d "$machine-XXXXXX")
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' | head -1)
+	[ -n "$mirror" ] || { apt-get update -qq; mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' | head -1); }
+	(
+		cd "$new"
+		/usr/lib/apt/apt-helper -qq download-file "${mirror%/}/pool/main/b/bochs/bochs_$version.orig.tar.xz" bochs.tar.xz "SHA256:$sum"
+		package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p')
+		apt-get -qq download "$package"
+		dpkg-deb -x "$package"_*.deb package
+		mkdir source && tar xf bochs.tar.xz -C source --strip-components 1
+		cd source
+		# Of the models that have AVX512_BF16 none starts Linux: the one before gets it, and says so as later ones do.
+		sed -i -f - cpu/cpudb/intel/corei7_skylake-x.cc <<-'EOF'
+			/::get_std_cpuid_leaf_7/,/^}/{
+			s/leaf->eax = 0; .*max sub-leaf.*/leaf->eax = 1;/
+			/default:/{
+			n
+			s/= 0;/= subfunction == 1 ? get_std_cpuid_leaf_7_subleaf_1_eax() : 0;/
+			}
+			}
+		EOF
+		CXXFLAGS=-O2 CFLAGS=-O2 ./configure --with-nogui --enable-cpu-level=6 --enable-x86-64 --enable-avx --enable-evex \
+			--enable-all-optimizations --disable-stats --disable-docbook --disable-xpm >../log 2>&1
+		make -j"$(nproc)" >>../log 2>&1 || { tail ../log >&2; exit 1; }
+	)
+	mkdir "$new/machine"
+	cp "$new/source/bochs" /usr/lib/ISOLINUX/isolinux.bin /usr/lib/syslinux/modules/bios/ldlinux.c32 "$new/machine"
+	cp "$new/source/bios/bios.bin-1.13.0" "$new/machine/bios"
+	cp "$new/source/bios/vgabios-cirrus.bin-1.13.0" "$new/machine/vgabios"
+	cp "$new"/package/boot/vmlinuz-* "$new/machine/linux"
+	mv "$new/machine" "$machine"
+	rm -rf "$new"
+}
+[ -d "$machine" ] || build
+
+export CGO_ENABLED=0 RNA_CPU=avx512bf16
+go build -ldflags '-s -w' -o bin/emulated ./internal/emulated
+emulated() { go test -count=1 -timeout 60m -short -ldflags '-s -w' -exec "$PWD/bin/emulated -machine $machine" "$@"; }
+if [ $# -gt 0 ]; then
+	emulated "$@"
+	exit
+fi
+check() { emulated -skip '/^(go|avx2)$' "$@"; } # every processor runs those
+. scripts/kernel_tests.sh
