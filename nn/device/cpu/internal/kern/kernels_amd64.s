@@ -52634,67 +52634,62 @@ set:
 // func bf16CopyPairs(dst *float32, src *float32, rows int, width int, dstStride int, srcStride int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·bf16CopyPairs(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVQ         width+24(FP), BX
-	MOVQ         dstStride+32(FP), SI
-	MOVQ         srcStride+40(FP), DI
-	VPBROADCASTD bits00000001<>+0(SB), Z2
-	VPBROADCASTD bits00007fff<>+0(SB), Z3
-	VPBROADCASTD bitsffff0000<>+0(SB), Z4
-	VPBROADCASTD bits7f800000<>+0(SB), Z5
-	VPBROADCASTD bits80000000<>+0(SB), Z6
-	VPBROADCASTD bits00400000<>+0(SB), Z7
-	MOVQ         BX, R8
-	ANDQ         $0x0f, R8
-	MOVQ         $-1, R9
-	MOVQ         $-1, R10
-	SHLXQ        R8, R9, R9
-	XORQ         R9, R10
-	KMOVW        R10, K1
-	SUBQ         R8, BX
-	SHLQ         $0x01, BX
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), DX
+	MOVQ  width+24(FP), BX
+	MOVQ  dstStride+32(FP), SI
+	MOVQ  srcStride+40(FP), DI
+	MOVQ  BX, R9
+	ANDQ  $0x1f, R9
+	SUBQ  R9, BX
+	SHLQ  $0x01, BX
+	MOVQ  $-1, R8
+	SHLXQ R9, R8, R8
+	NOTQ  R8
+	KMOVW R8, K1
+	SHRQ  $0x10, R8
+	KMOVW R8, K2
 
 row:
-	XORQ R9, R9
-	CMPQ R9, BX
+	XORQ R8, R8
+	CMPQ R8, BX
 	JGE  tail
 
 loop:
-	VMOVUPS   (CX)(R9*2), Z0
-	VPSRLD    $0x10, Z0, Z8
-	VPANDD    Z2, Z8, Z8
-	VPADDD    Z3, Z8, Z8
-	VPADDD    Z0, Z8, Z8
-	VCMPPS    $0x03, Z0, Z0, K2
-	VPORD     Z7, Z0, K2, Z8
-	VPTESTNMD Z5, Z0, K3
-	VPANDD    Z6, Z0, K3, Z8
-	VPANDD    Z4, Z8, Z0
-	VPSRLQ    $0x30, Z0, Z8
-	VPORD     Z8, Z0, Z0
-	VPMOVQD   Z0, (AX)(R9*1)
-	ADDQ      $0x20, R9
-	CMPQ      R9, BX
-	JL        loop
+	VMOVUPS (CX)(R8*2), Z0
+	VMOVUPS 64(CX)(R8*2), Z1
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG $0x487ef262
+	WORD $0xc072
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG         $0x487ef262
+	WORD         $0xc972
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VPROLD       $0x10, Z0, Z0
+	VMOVUPS      Z0, (AX)(R8*1)
+	ADDQ         $0x40, R8
+	CMPQ         R8, BX
+	JL           loop
 
 tail:
-	TESTQ     R8, R8
+	TESTQ     R9, R9
 	JZ        next
-	VMOVUPS.Z (CX)(R9*2), K1, Z0
-	VPSRLD    $0x10, Z0, Z8
-	VPANDD    Z2, Z8, Z8
-	VPADDD    Z3, Z8, Z8
-	VPADDD    Z0, Z8, Z8
-	VCMPPS    $0x03, Z0, Z0, K2
-	VPORD     Z7, Z0, K2, Z8
-	VPTESTNMD Z5, Z0, K3
-	VPANDD    Z6, Z0, K3, Z8
-	VPANDD    Z4, Z8, Z0
-	VPSRLQ    $0x30, Z0, Z8
-	VPORD     Z8, Z0, Z0
-	VPMOVQD   Z0, (AX)(R9*1)
+	VMOVUPS.Z (CX)(R8*2), K1, Z0
+	VMOVUPS.Z 64(CX)(R8*2), K2, Z1
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG $0x487ef262
+	WORD $0xc072
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG         $0x487ef262
+	WORD         $0xc972
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VPROLD       $0x10, Z0, Z0
+	VMOVUPS      Z0, (AX)(R8*1)
 
 next:
 	ADDQ DI, CX
@@ -52704,59 +52699,62 @@ next:
 	VZEROUPPER
 	RET
 
+DATA pairOrder<>+0(SB)/4, $0x00100000
+DATA pairOrder<>+4(SB)/4, $0x00110001
+DATA pairOrder<>+8(SB)/4, $0x00120002
+DATA pairOrder<>+12(SB)/4, $0x00130003
+DATA pairOrder<>+16(SB)/4, $0x00140004
+DATA pairOrder<>+20(SB)/4, $0x00150005
+DATA pairOrder<>+24(SB)/4, $0x00160006
+DATA pairOrder<>+28(SB)/4, $0x00170007
+DATA pairOrder<>+32(SB)/4, $0x00180008
+DATA pairOrder<>+36(SB)/4, $0x00190009
+DATA pairOrder<>+40(SB)/4, $0x001a000a
+DATA pairOrder<>+44(SB)/4, $0x001b000b
+DATA pairOrder<>+48(SB)/4, $0x001c000c
+DATA pairOrder<>+52(SB)/4, $0x001d000d
+DATA pairOrder<>+56(SB)/4, $0x001e000e
+DATA pairOrder<>+60(SB)/4, $0x001f000f
+GLOBL pairOrder<>(SB), RODATA|NOPTR, $64
+
 // func bf16PairRows(dst *float32, first *float32, second *float32, rows int, width int, dstStride int, srcStride int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512BW, AVX512F
 TEXT ·bf16PairRows(SB), NOSPLIT, $0-56
-	MOVQ         dst+0(FP), AX
-	MOVQ         first+8(FP), CX
-	MOVQ         second+16(FP), DX
-	MOVQ         rows+24(FP), BX
-	MOVQ         width+32(FP), SI
-	MOVQ         dstStride+40(FP), DI
-	MOVQ         srcStride+48(FP), R8
-	VPBROADCASTD bits00000001<>+0(SB), Z2
-	VPBROADCASTD bits00007fff<>+0(SB), Z3
-	VPBROADCASTD bitsffff0000<>+0(SB), Z4
-	VPBROADCASTD bits7f800000<>+0(SB), Z5
-	VPBROADCASTD bits80000000<>+0(SB), Z6
-	VPBROADCASTD bits00400000<>+0(SB), Z7
-	SHLQ         $0x02, SI
+	MOVQ    dst+0(FP), AX
+	MOVQ    first+8(FP), CX
+	MOVQ    second+16(FP), DX
+	MOVQ    rows+24(FP), BX
+	MOVQ    width+32(FP), SI
+	MOVQ    dstStride+40(FP), DI
+	MOVQ    srcStride+48(FP), R8
+	VMOVUPS pairOrder<>+0(SB), Z2
+	SHLQ    $0x02, SI
 
 row:
 	XORQ R9, R9
 
 loop:
-	VMOVUPS   (CX)(R9*1), Z0
-	VMOVUPS   (DX)(R9*1), Z1
-	VPSRLD    $0x10, Z0, Z8
-	VPANDD    Z2, Z8, Z8
-	VPADDD    Z3, Z8, Z8
-	VPADDD    Z0, Z8, Z8
-	VCMPPS    $0x03, Z0, Z0, K2
-	VPORD     Z7, Z0, K2, Z8
-	VPTESTNMD Z5, Z0, K3
-	VPANDD    Z6, Z0, K3, Z8
-	VPANDD    Z4, Z8, Z0
-	VPSRLD    $0x10, Z1, Z8
-	VPANDD    Z2, Z8, Z8
-	VPADDD    Z3, Z8, Z8
-	VPADDD    Z1, Z8, Z8
-	VCMPPS    $0x03, Z1, Z1, K2
-	VPORD     Z7, Z1, K2, Z8
-	VPTESTNMD Z5, Z1, K3
-	VPANDD    Z6, Z1, K3, Z8
-	VPANDD    Z4, Z8, Z1
-	VPSRLD    $0x10, Z1, Z1
-	VPORD     Z1, Z0, Z0
-	VMOVUPS   Z0, (AX)(R9*1)
-	ADDQ      $0x40, R9
-	CMPQ      R9, SI
-	JL        loop
-	ADDQ      R8, CX
-	ADDQ      R8, DX
-	ADDQ      DI, AX
-	DECQ      BX
-	JNZ       row
+	VMOVUPS (CX)(R9*1), Z0
+	VMOVUPS (DX)(R9*1), Z1
+
+	// VCVTNEPS2BF16 Z1, Y1
+	LONG $0x487ef262
+	WORD $0xc972
+
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG         $0x487ef262
+	WORD         $0xc072
+	VINSERTI64X4 $0x01, Y0, Z1, Z1
+	VPERMW       Z1, Z2, Z1
+	VMOVUPS      Z1, (AX)(R9*1)
+	ADDQ         $0x40, R9
+	CMPQ         R9, SI
+	JL           loop
+	ADDQ         R8, CX
+	ADDQ         R8, DX
+	ADDQ         DI, AX
+	DECQ         BX
+	JNZ          row
 	VZEROUPPER
 	RET
 

@@ -80,8 +80,7 @@ func TestNarrowCopy(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 2))
 		for width := 1; width < 6*s.Lanes; width++ {
 			for _, rows := range []int{1, 3} {
-				vector := s.Lanes / s.Narrow.Step // words that are written at a time
-				whole := (s.Narrow.Words(width) + vector - 1) / vector * vector
+				whole := s.Vectors(s.Narrow.Words(width)) * s.Lanes
 				src, dst := patterns(t, r, rows*(width+1)-1), guarded(r, (rows-1)*(whole+2)+whole)
 				before := append([]float32(nil), dst...)
 				s.Narrow.Copy(&dst[0], &src[0], rows, width, 4*(whole+2), 4*(width+1))

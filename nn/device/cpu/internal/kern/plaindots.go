@@ -129,7 +129,7 @@ func copyRounded(dst, src *float32, rows, width, dstStride, srcStride int) {
 }
 
 func copyPaired(dst, src *float32, rows, width, dstStride, srcStride int) {
-	copyWith(dst, src, rows, width, dstStride, srcStride, 2, dotLanes/2, func(x []float32) float32 {
+	copyWith(dst, src, rows, width, dstStride, srcStride, 2, dotLanes, func(x []float32) float32 {
 		if len(x) == 1 {
 			return Round(x[0])
 		}

@@ -14,7 +14,7 @@ import (
 // dots writes the kernels of pairs of bfloat16 and their set.
 func dots(decl *bytes.Buffer) {
 	tiles(decl, bf16)
-	copyRows("bf16CopyPairs", bf16, paired)
+	copyPairs("bf16CopyPairs", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyPairs(dst, src *float32, rows, width, dstStride, srcStride int)\n")
 	pairRows("bf16PairRows", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
@@ -26,16 +26,33 @@ func dots(decl *bytes.Buffer) {
 	fmt.Fprintf(decl, "}\n")
 }
 
-// dot adds to acc the products of the upper, then of the lower halves of the words of a and b: VDPBF16PS, which Go's
-// assembler does not know, in EVEX.512.F3.0F38.W0 52 /r.
-func dot(a, b, acc reg.VecPhysical) {
+// dot adds to acc the products of the upper, then of the lower halves of the words of a and b.
+func dot(a, b, acc reg.VecPhysical) { encode("VDPBF16PS", 0x52, b, a, acc) }
+
+// convert rounds low and high to bfloat16, as rounding does, and makes them the halves of low. VCVTNE2PS2BF16 does that at once, but
+// Bochs 3.0, where this is tested, takes one of its operands twice.
+func convert(low, high reg.VecPhysical) {
+	for _, x := range []reg.VecPhysical{low, high} {
+		encode("VCVTNEPS2BF16", 0x72, x, nil, x)
+	}
+	VINSERTI64X4(Imm(1), high.AsY(), low, low)
+}
+
+// encode writes an instruction that Go's assembler does not know, EVEX.512.F3.0F38.W0 opcode /r, with operands in its order. src1 is
+// nil where there is none.
+func encode(name string, opcode uint32, src2, src1, dst reg.VecPhysical) {
 	number := func(r reg.VecPhysical) uint32 { return uint32(slices.Index(bf16.regs, r)) }
-	rm, v, r := number(b), number(a), number(acc)
+	rm, v, r := number(src2), uint32(0), number(dst)
+	if src1 != nil {
+		v = number(src1)
+		Commentf("%s Z%d, Z%d, Z%d", name, rm, v, r)
+	} else {
+		Commentf("%s Z%d, Y%d", name, rm, r)
+	}
 	bit := func(x uint32, i int) uint32 { return ^x >> i & 1 } // they are stored inverted
 	const (
 		map38, prefixF3, length512 = 2, 2, 2
 		fixed                      = 1 << 2
-		opcode                     = 0x52
 		registers                  = 3 << 6
 	)
 	p0 := bit(r, 3)<<7 | bit(rm, 4)<<6 | bit(rm, 3)<<5 | bit(r, 4)<<4 | map38
@@ -44,7 +61,6 @@ func dot(a, b, acc reg.VecPhysical) {
 	emit := func(opcode string, imm Constant) {
 		Instruction(&ir.Instruction{Opcode: opcode, Operands: []Op{imm}})
 	}
-	Commentf("VDPBF16PS Z%d, Z%d, Z%d", rm, v, r)
 	emit("LONG", U32(0x62|p0<<8|p1<<16|p2<<24))
 	emit("WORD", U16(opcode|(registers|r&7<<3|rm&7)<<8))
 }
@@ -110,21 +126,70 @@ func (r rounding) round(x reg.VecPhysical) {
 	VPAND(r.high, r.t, x)
 }
 
-// storePairs writes the elements of x, which are rounded, two in a word: the first one in the upper half.
-func (r rounding) storePairs(x reg.VecPhysical, to Mem) {
-	VPSRLQ(Imm(48), x, r.t)
-	VPORD(r.t, x, x)
-	VPMOVQD(x, to)
+// copyPairs writes rows of words of two elements each, the first one in the upper half, as copyRows writes them of one.
+func copyPairs(name string, s isa) {
+	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, width, dstStride, srcStride int)")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
+	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
+	x, y := s.regs[0], s.regs[1]
+	lanes := s.bytes / 4
+	at := GP64() // in bytes of dst
+	put := func() {
+		convert(x, y)
+		VPROLD(Imm(16), x, x)
+		VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
+	}
+
+	rest, bits := GP64(), GP64()
+	MOVQ(width, rest)
+	ANDQ(Imm(uint64(2*lanes-1)), rest)
+	SUBQ(rest, width)
+	SHLQ(Imm(1), width) // bytes of whole vectors of words
+	MOVQ(I32(-1), bits)
+	SHLXQ(rest, bits, bits)
+	NOTQ(bits)
+	KMOVW(bits.As32(), reg.K1) // the elements of the rest
+	SHRQ(Imm(uint64(lanes)), bits)
+	KMOVW(bits.As32(), reg.K2)
+	Label("row")
+	XORQ(at, at)
+	CMPQ(at, width)
+	JGE(LabelRef("tail"))
+	Label("loop")
+	VMOVUPS(Mem{Base: src, Index: at, Scale: 2}, x)
+	VMOVUPS(Mem{Base: src, Index: at, Scale: 2, Disp: s.bytes}, y)
+	put()
+	ADDQ(Imm(uint64(s.bytes)), at)
+	CMPQ(at, width)
+	JL(LabelRef("loop"))
+	Label("tail")
+	TESTQ(rest, rest)
+	JZ(LabelRef("next"))
+	VMOVUPS_Z(Mem{Base: src, Index: at, Scale: 2}, reg.K1, x)
+	VMOVUPS_Z(Mem{Base: src, Index: at, Scale: 2, Disp: s.bytes}, reg.K2, y)
+	put()
+	Label("next")
+	ADDQ(srcStride, src)
+	ADDQ(dstStride, dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
 }
 
 // pairRows writes rows of words of an element of each of two rows. Their width is one of whole vectors; dst may be first.
 func pairRows(name string, s isa) {
+	order := GLOBL("pairOrder", RODATA|NOPTR)
+	for i := range s.bytes / 4 {
+		DATA(4*i, U32((16+i)<<16|i))
+	}
 	TEXT(name, NOSPLIT, "func(dst, first, second *float32, rows, width, dstStride, srcStride int)")
 	dst, first, second := Load(Param("dst"), GP64()), Load(Param("first"), GP64()), Load(Param("second"), GP64())
 	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
 	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
-	x, y := s.regs[0], s.regs[1]
-	r := newRounding(s, 2)
+	x, y, turn := s.regs[0], s.regs[1], s.regs[2]
+	VMOVUPS(order, turn)
 	SHLQ(Imm(2), width)
 	at := GP64()
 	Label("row")
@@ -132,11 +197,9 @@ func pairRows(name string, s isa) {
 	Label("loop")
 	VMOVUPS(Mem{Base: first, Index: at, Scale: 1}, x)
 	VMOVUPS(Mem{Base: second, Index: at, Scale: 1}, y)
-	r.round(x)
-	r.round(y)
-	VPSRLD(Imm(16), y, y)
-	VPORD(y, x, x)
-	VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
+	convert(y, x)
+	VPERMW(y, turn, y)
+	VMOVUPS(y, Mem{Base: dst, Index: at, Scale: 1})
 	ADDQ(Imm(uint64(s.bytes)), at)
 	CMPQ(at, width)
 	JL(LabelRef("loop"))

@@ -6,18 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// form is how copyRows stores elements.
-type form int
-
-const (
-	whole   form = iota
-	rounded      // to bfloat16, in 32 bits
-	paired       // to bfloat16, two in a word
-)
-
-// copyRows writes a copy of rows of width elements. It reads nothing behind them and writes whole vectors, or halves of
-// those of pairs, filled up with zeros.
-func copyRows(name string, s isa, f form) {
+// copyRows writes a copy of rows of width elements, rounded to bfloat16 or not. It reads nothing behind them and writes whole
+// vectors, filled up with zeros.
+func copyRows(name string, s isa, rounded bool) {
 	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, width, dstStride, srcStride int)")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
@@ -25,23 +16,14 @@ func copyRows(name string, s isa, f form) {
 	x, mask := s.regs[0], s.regs[1]
 	lanes := s.bytes / 4
 	var r rounding
-	if f != whole {
+	if rounded {
 		r = newRounding(s, 2)
 	}
-	size := 1 // elements that are a word
-	if f == paired {
-		size = 2
-	}
 	store := func(at reg.GPVirtual) {
-		to := Mem{Base: dst, Index: at, Scale: 1}
-		if f != whole {
+		if rounded {
 			r.round(x)
 		}
-		if f == paired {
-			r.storePairs(x, to)
-			return
-		}
-		VMOVUPS(x, to)
+		VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
 	}
 
 	rest := GP64()
@@ -49,22 +31,22 @@ func copyRows(name string, s isa, f form) {
 	ANDQ(Imm(uint64(lanes-1)), rest)
 	tail(rest, s, mask)
 	SUBQ(rest, width)
-	SHLQ(Imm(uint64(3-size)), width) // bytes of whole vectors
+	SHLQ(Imm(2), width) // bytes of whole vectors
 	at := GP64()
 	Label("row")
 	XORQ(at, at)
 	CMPQ(at, width)
 	JGE(LabelRef("tail"))
 	Label("loop")
-	VMOVUPS(Mem{Base: src, Index: at, Scale: uint8(size)}, x)
+	VMOVUPS(Mem{Base: src, Index: at, Scale: 1}, x)
 	store(at)
-	ADDQ(Imm(uint64(s.bytes/size)), at)
+	ADDQ(Imm(uint64(s.bytes)), at)
 	CMPQ(at, width)
 	JL(LabelRef("loop"))
 	Label("tail")
 	TESTQ(rest, rest)
 	JZ(LabelRef("next"))
-	loadTail(Mem{Base: src, Index: at, Scale: uint8(size)}, s, mask, x)
+	loadTail(Mem{Base: src, Index: at, Scale: 1}, s, mask, x)
 	store(at)
 	Label("next")
 	ADDQ(srcStride, src)
