@@ -1,4 +1,4 @@
-# Everything but gpu, sim, gpu-test, gpu-check, cudnn-check, nccl-check, mpi-check, abi-check, asan, race, bench-pytorch, bench-loader, onnx-check, arm64-check, avx512-check, mca-arm64, mca-amd64 and generate needs Go and nothing else. The default build is without cgo.
+# Everything but gpu, sim, gpu-test, gpu-check, ptx-check, cudnn-check, nccl-check, mpi-check, abi-check, asan, race, bench-pytorch, bench-loader, onnx-check, arm64-check, avx512-check, mca-arm64, mca-amd64 and generate needs Go and nothing else. The default build is without cgo.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -15,7 +15,7 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check cudnn-check kill-check nccl-check mpi-check abi-check asan generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check avx512-check mca-arm64 mca-amd64 lint race soak fuzz-short rna-on-nets
+.PHONY: help build test gpu sim sim-check gpu-test gpu-check ptx-check cudnn-check kill-check nccl-check mpi-check abi-check asan generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check avx512-check mca-arm64 mca-amd64 lint race soak fuzz-short rna-on-nets
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -66,6 +66,9 @@ gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a 
 	cp scripts/gpu_check.sh $(GPU_CHECK)/run.sh
 	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_CHECK)/
 	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
+
+ptx-check: sim ## interpret what NVIDIA's NVRTC makes of the kernels and compare with the stand-in, without a GPU; downloads 130 MB
+	scripts/ptx_check.sh
 
 cudnn-check: ## ask NVIDIA's cuDNN for plans of all graphs of all models for sm_80, 90 and 100, without a GPU, and write the table; downloads 1.4 GB
 	scripts/cudnn_check.sh -compile none -table cuda/internal/cudnncheck/table.tsv

@@ -85,7 +85,7 @@ func TestKernelsCompile(t *testing.T) {
 	}
 	if lazy.Driver.Load() != nil { // no card: this is the judge of which the README tells
 		if version, err := nvrtc.Version(); err != nil || version != gputest.NVRTC {
-			t.Errorf("NVRTC %s judges the kernels, the README says %s, %v: gputest.NVRTC, .ci/run and scripts/cudnn_check.sh name it", version, gputest.NVRTC, err)
+			t.Errorf("NVRTC %s judges the kernels, the README says %s, %v: gputest.NVRTC, .ci/run, scripts/ptx_check.sh and scripts/cudnn_check.sh name it", version, gputest.NVRTC, err)
 		}
 	}
 	var table resources

@@ -73,6 +73,18 @@ func Image(arch int, name, source string, options ...string) (image []byte, comp
 	return image, p.compiler, err
 }
 
+// PTX compiles CUDA C++ to PTX for an architecture, such as 90.
+func PTX(arch int, name, source string, options ...string) (string, error) {
+	p, err := newProgram(driver.Info{Major: arch / 10, Minor: arch % 10}, name, source, options)
+	if err != nil {
+		return "", err
+	}
+	p.arch = fmt.Sprintf("compute_%d", arch)
+	p.options[0] = "-arch=" + p.arch
+	image, err := p.compile()
+	return strings.TrimRight(string(image), "\x00"), err
+}
+
 // Version asks NVRTC, which is loaded, for its version.
 func Version() (string, error) {
 	var major, minor C.int

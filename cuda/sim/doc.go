@@ -17,7 +17,7 @@
 // those of the order that it runs threads in, and takes atomic operations for ordered with each other. It also counts the bytes that kernels read
 // and write, as every stand-in does those of copies, fills, products and graphs of cuDNN's: [Moved].
 //
-// Environment variables, read at the first call:
+// Environment variables, read at the first call, RNA_SIM_RECORD at each launch:
 //
 //	RNA_SIM_MEMORY   bytes of a device's memory, 2³⁰ by default
 //	RNA_SIM_DEVICES  number of devices, 1; CUDA_VISIBLE_DEVICES lists those that are seen, as the real driver reads it
@@ -31,6 +31,7 @@
 //	RNA_SIM_NCCL     version of NCCL, 22703
 //	RNA_SIM_CLOCK    1: events tell the time that work takes by definition, which is the same in each run, not the clock's
 //	RNA_SIM_FAULT    a plan of faults, see [Fault]
+//	RNA_SIM_RECORD   a folder for launches of kernels, some of each, which package launches repeats with what NVIDIA's compiler makes of them
 //	RNA_SIM_CXX      the compiler of kernels, g++
 //	RNA_SIM_KEPT     a folder that keeps compiled kernels, for other processes with the same sources
 package sim

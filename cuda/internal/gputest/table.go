@@ -51,7 +51,7 @@ var noted struct {
 	rows map[string]map[number.Precision]bool
 }
 
-// NVRTC is the version that judges kernels where there is no card, as .ci/run and scripts/cudnn_check.sh fetch it.
+// NVRTC is the version that judges kernels where there is no card, as .ci/run, scripts/ptx_check.sh and scripts/cudnn_check.sh fetch it.
 const NVRTC = "13.5"
 
 // Bounds of all kernels, to which package kernels' tests hold them: registers of a thread, and the share of a multiprocessor's threads that
@@ -66,7 +66,7 @@ const (
 func judges(row, dir string) (string, error) {
 	switch {
 	case row == Spaces || row == Vectors || strings.HasPrefix(row, ByKernels):
-		return fmt.Sprintf("NVRTC %s: at most %d registers, no spills, at least %.0f %% of a multiprocessor's threads", NVRTC, MostRegisters, 100*LeastOccupancy), nil
+		return fmt.Sprintf("NVRTC %s: at most %d registers, no spills, at least %.0f %% of a multiprocessor's threads; its PTX, interpreted, computes the same", NVRTC, MostRegisters, 100*LeastOccupancy), nil
 	case !strings.HasPrefix(row, ByCuDNN) || dir == "":
 		return "", nil
 	}

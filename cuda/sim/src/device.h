@@ -17,7 +17,7 @@ struct dim3 {
 };
 
 // What the engine and a compiled source share. Change it together with simAbi.
-constexpr unsigned simAbi = 2;
+constexpr unsigned simAbi = 3;
 struct SimState {
 	uint3 thread, block;
 	dim3 blockDim, gridDim;
@@ -40,6 +40,7 @@ struct SimKernel {
 	void (*body)(void **parameters);
 	unsigned parameters;
 	const size_t *sizes;
+	const char *types;  // of each parameter: what it points to, f float, d double, h 16 bits, p others; - of whole numbers, . of others
 };
 struct SimImage {
 	unsigned abi;
@@ -121,12 +122,19 @@ template <class T> T shuffle(T v, unsigned lane, const void *where) {
 	return v;
 }
 
+template <class A> constexpr char typeOf() {
+	using P = std::remove_cv_t<std::remove_pointer_t<A>>;
+	if (!std::is_pointer_v<A>) return std::is_floating_point_v<A> ? '.' : '-';
+	return std::is_same_v<P, float> ? 'f' : std::is_same_v<P, double> ? 'd' : sizeof(P) == 2 ? 'h' : 'p';
+}
+
 template <auto K> struct Entry;
 template <class... A, void (*K)(A...)> struct Entry<K> {
 	template <size_t... I> SIM_UNCHECKED static void call(void **p, std::index_sequence<I...>) { K(*(std::remove_cv_t<A> *)p[I]...); }
 	SIM_UNCHECKED static void body(void **p) { call(p, std::index_sequence_for<A...>{}); }
 	static constexpr unsigned count = sizeof...(A);
 	static constexpr size_t sizes[sizeof...(A) + 1] = {sizeof(A)...};
+	static constexpr char types[sizeof...(A) + 1] = {typeOf<A>()...};
 };
 }  // namespace sim
 
@@ -191,7 +199,7 @@ extern char __start_sim_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_sim_shared[] __attribute__((weak, visibility("hidden")));
 }
 // The compiler driver ends a source with SIM_KERNELS(SIM_KERNEL(name), …).
-#define SIM_KERNEL(k) {#k, sim::Entry<&k>::body, sim::Entry<&k>::count, sim::Entry<&k>::sizes}
+#define SIM_KERNEL(k) {#k, sim::Entry<&k>::body, sim::Entry<&k>::count, sim::Entry<&k>::sizes, sim::Entry<&k>::types}
 #define SIM_KERNELS(...)                                                                                          \
 	static const SimKernel simKernels[] = {__VA_ARGS__};                                                          \
 	extern "C" __attribute__((visibility("default"))) const SimImage simImage = {simAbi, &sim::state, &sim::engine, simKernels,                          \

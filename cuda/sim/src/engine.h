@@ -17,6 +17,9 @@ struct Grid {
 // not reach.
 std::string run(const SimImage *image, const SimKernel *kernel, const Grid &grid, void **parameters);
 
+// recorded is run, which writes some of the launches to the folder RNA_SIM_RECORD where that is set: see record.cc.
+std::string recorded(const std::string &source, const SimImage *image, const SimKernel *kernel, const Grid &grid, void **parameters);
+
 // reopen opens device memory again after a signal, whose handler a processor starts with all keys closed.
 void reopen();
 // guarded calls f and returns "" or the fault that ended it.

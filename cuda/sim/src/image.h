@@ -1,4 +1,4 @@
-// An image is what the stand-in's NVRTC gives for a cubin: this header, then a shared object.
+// An image is what the stand-in's NVRTC gives for a cubin: this header, a shared object, and the source with its options.
 #pragma once
 #include <stdint.h>
 
@@ -6,6 +6,7 @@ struct SimHeader {
 	char magic[8];       // SIMCUBIN
 	uint64_t identity;   // of the compiler's text and flags, so that old images are found out
 	uint64_t bytes;      // of the shared object that follows
+	uint64_t source;     // bytes of the options of NVRTC, a line, and of the source
 };
 static const char simMagic[9] = "SIMCUBIN";
 

@@ -16,6 +16,7 @@
 struct CUfunc_st {
 	const SimImage *image;
 	const SimKernel *kernel;
+	std::shared_ptr<const std::string> source;
 	int dynamicMost = 0;
 	bool loaded = false;  // code goes to the device at cuFuncLoad or at the first launch
 };
@@ -69,7 +70,8 @@ CUresult load(CUcontext c, CUmodule *m, const void *data) {
 	}
 	*image->engine = &engine;
 	*m = new CUmod_st{c, object, fd, image, {}};
-	for (unsigned i = 0; i < image->count; i++) (*m)->functions.push_back({image, image->kernels + i});
+	auto source = std::make_shared<const std::string>(from + h->bytes, h->source);
+	for (unsigned i = 0; i < image->count; i++) (*m)->functions.push_back({image, image->kernels + i, source});
 	modules.insert(*m);
 	simLive("modules", 1);
 	return CUDA_SUCCESS;
@@ -220,11 +222,12 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 		at += (k->sizes[i] + 15) / 16 * 16;
 	}
 	const SimImage *image = f->image;
+	auto source = f->source;
 	return queue(ctx, to, [=] {
 		std::vector<void *> pointers;
 		for (size_t o : offsets) pointers.push_back(values->data() + o);
 		pointers.push_back(nullptr);
-		return run(image, k, {{gx, gy, gz}, {bx, by, bz}, shared}, pointers.data());
+		return recorded(*source, image, k, {{gx, gy, gz}, {bx, by, bz}, shared}, pointers.data());
 	});
 }
 

@@ -25,6 +25,7 @@ extern char **environ;
 
 struct _nvrtcProgram {
 	std::string source, name, log, image;
+	std::string options;  // -D… that it was compiled with
 	std::vector<std::pair<std::string, std::string>> headers;  // name, text
 };
 
@@ -153,12 +154,14 @@ bool compile(const std::string &folder, const std::vector<std::string> &options)
 }
 
 // image is a shared object as the driver takes it.
-std::string image(const std::string &object) {
+std::string image(nvrtcProgram p, const std::string &object) {
 	SimHeader h{};
 	memcpy(h.magic, simMagic, sizeof h.magic);
 	h.identity = simIdentity();
 	h.bytes = object.size();
-	return std::string((const char *)&h, sizeof h) + object;
+	std::string source = p->options + "\n" + p->source;
+	h.source = source.size();
+	return std::string((const char *)&h, sizeof h) + object + source;
 }
 
 // kept is the file for what g++ makes of these words in the folder RNA_SIM_KEPT, or empty where there is none.
@@ -193,7 +196,7 @@ nvrtcResult build(nvrtcProgram p, const std::vector<std::string> &options) {
 	std::string object = path.empty() ? "" : readFile(path);
 	if (!object.empty()) {
 		p->log.clear();
-		p->image = image(object);
+		p->image = image(p, object);
 		return NVRTC_SUCCESS;
 	}
 	const char *tmp = getenv("TMPDIR");
@@ -215,7 +218,7 @@ nvrtcResult build(nvrtcProgram p, const std::vector<std::string> &options) {
 	}
 	if (result == NVRTC_SUCCESS) {
 		object = readFile(folder + "/kernels.so");
-		p->image = image(object);
+		p->image = image(p, object);
 		if (!path.empty()) keep(path, object);
 	}
 	for (const std::string &name : left) unlink((folder + "/" + name).c_str());
@@ -305,6 +308,9 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *option
 	PROGRAM(p);
 	std::vector<std::string> more;
 	if (nvrtcResult r = translate(n, options, more, p->log)) return r;
+	p->options.clear();
+	for (int i = 0; i < n; i++)
+		if (strncmp(options[i], "-D", 2) == 0) p->options += std::string(p->options.empty() ? "" : " ") + options[i];
 	return build(p, more);
 }
 

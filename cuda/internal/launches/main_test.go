@@ -1,0 +1,12 @@
+//go:build gpu && cgo
+
+package launches_test
+
+import (
+	"os"
+	"testing"
+
+	"onlinerna/cuda/internal/gputest"
+)
+
+func TestMain(m *testing.M) { os.Exit(gputest.Main(m)) }

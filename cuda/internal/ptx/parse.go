@@ -1,0 +1,232 @@
+package ptx
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// A Module is a text of PTX.
+type Module struct{ kernels map[string]*Kernel }
+
+// Kernel is the entry with a name, or nil.
+func (m *Module) Kernel(name string) *Kernel { return m.kernels[name] }
+
+// Options say how a module is read.
+type Options struct {
+	// Beside moves the results of approximate instructions by so many units in the last place away from zero, or towards it. 0 has them rounded to the
+	// nearest.
+	Beside int
+}
+
+// A Kernel is an entry, decoded.
+type Kernel struct {
+	Name   string
+	code   []instr
+	text   []string // of each instruction, for messages
+	lines  []int
+	params []param
+	consts []uint64 // of the slots behind the special registers
+	slots  int
+	shared int // bytes
+	local  int
+	grain  uint // log₂ of the least width of an access to shared memory
+}
+
+type param struct {
+	name   string
+	at, of int // offset and bytes
+}
+
+// Instructions is how many the kernel has.
+func (k *Kernel) Instructions() int { return len(k.code) }
+
+// Instruction is the text of one, with its line.
+func (k *Kernel) Instruction(i int) string { return fmt.Sprintf("%d: %s", k.lines[i], k.text[i]) }
+
+// bytesOf has the bytes of each type.
+var bytesOf = map[string]int{
+	"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
+	"b64": 8, "u64": 8, "s64": 8, "f64": 8,
+}
+
+// A statement is what ends with a semicolon, a colon behind a label, or a brace, which is one of its own unless it holds a vector.
+type statement struct {
+	text string
+	line int
+}
+
+// directives are lines without an end that say nothing here.
+var directives = []string{".version", ".target", ".address_size"}
+
+// statements splits a text, without comments.
+func statements(text string) []statement {
+	var all []statement
+	var now []byte
+	start, vector := 0, 0
+	flush := func() {
+		if s := strings.Join(strings.Fields(string(now)), " "); s != "" {
+			all = append(all, statement{s, start})
+		}
+		now = now[:0]
+	}
+lines:
+	for n, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "//")
+		for _, d := range directives {
+			if strings.HasPrefix(line, d) {
+				continue lines
+			}
+		}
+		for i := range line {
+			c := line[i]
+			blank := len(now) == 0
+			switch {
+			case blank && (c == ' ' || c == '\t' || c == '\r'):
+			case c == ';' || c == ':':
+				if c == ':' {
+					now = append(now, c)
+				}
+				flush()
+			case c == '{' && !blank && (now[0] != '.' || bytes.IndexByte(now, '=') >= 0):
+				vector++
+				now = append(now, c)
+			case c == '}' && vector > 0:
+				vector--
+				now = append(now, c)
+			case c == '{' || c == '}':
+				flush()
+				all = append(all, statement{string(c), n + 1})
+			default:
+				if blank {
+					start = n + 1
+				}
+				now = append(now, c)
+			}
+		}
+		if len(now) > 0 {
+			now = append(now, ' ')
+		}
+	}
+	flush()
+	return all
+}
+
+// Parse reads a module and decodes its kernels.
+func Parse(text string, o Options) (*Module, error) {
+	m := &Module{kernels: map[string]*Kernel{}}
+	shared := variables{}
+	list := statements(text)
+	for i := 0; i < len(list); i++ {
+		s := list[i]
+		switch {
+		case strings.HasPrefix(s.text, ".visible .entry") || strings.HasPrefix(s.text, ".entry"):
+			end, depth := i+1, 0
+			for ; end < len(list); end++ {
+				if list[end].text == "{" {
+					depth++
+				} else if list[end].text == "}" {
+					if depth--; depth == 0 {
+						break
+					}
+				}
+			}
+			if depth != 0 || end == len(list) {
+				return nil, fmt.Errorf("ptx: line %d: the kernel has no end", s.line)
+			}
+			d := decoder{options: o, shared: variables{maps.Clone(shared.at), shared.bytes}, slots: map[string]int{}, widths: map[string]int{}, labels: map[string]int{}}
+			k, err := d.kernel(s.text, list[i+2:end])
+			if err != nil {
+				return nil, err
+			}
+			m.kernels[k.Name] = k
+			i = end
+		case strings.HasPrefix(s.text, ".shared"):
+			if err := shared.declare(s.text); err != nil {
+				return nil, fmt.Errorf("ptx: line %d: %w", s.line, err)
+			}
+		case strings.HasPrefix(s.text, ".global"): // constants of the source that the code does not ask for: their names are unknown there
+		default:
+			return nil, fmt.Errorf("ptx: line %d: %s is not known", s.line, s.text)
+		}
+	}
+	return m, nil
+}
+
+// variables are names in shared or local memory, with the offset of each.
+type variables struct {
+	at    map[string]int
+	bytes int
+}
+
+// declare reads such as .shared .align 8 .b8 name[64].
+func (v *variables) declare(text string) error {
+	align, size, name := 1, 0, ""
+	words := strings.Fields(text)[1:]
+	for i := 0; i < len(words); i++ {
+		switch w := words[i]; {
+		case w == ".align" && i+1 < len(words):
+			i++
+			align, _ = strconv.Atoi(words[i])
+		case strings.HasPrefix(w, "."):
+			size = bytesOf[w[1:]]
+			align = max(align, size)
+		default:
+			name = w
+		}
+	}
+	if open := strings.IndexByte(name, '['); open >= 0 {
+		n, err := strconv.Atoi(strings.TrimSuffix(name[open+1:], "]"))
+		if err != nil {
+			return fmt.Errorf("%s: an array without a length is not known", text)
+		}
+		name, size = name[:open], size*n
+	}
+	if size == 0 || name == "" || align < 1 {
+		return fmt.Errorf("%s is not known", text)
+	}
+	if v.at == nil {
+		v.at = map[string]int{}
+	}
+	v.bytes = (v.bytes + align - 1) / align * align
+	v.at[name] = v.bytes
+	v.bytes += size
+	return nil
+}
+
+// parameters reads what is between the parentheses of an entry.
+func parameters(text string) ([]param, error) {
+	var all []param
+	at := 0
+	for _, one := range strings.Split(text, ",") {
+		words := strings.Fields(one)
+		if len(words) == 0 {
+			continue
+		}
+		name, size, align := words[len(words)-1], 0, 1
+		for i, w := range words[:len(words)-1] {
+			if n := bytesOf[strings.TrimPrefix(w, ".")]; n > 0 && size == 0 {
+				size, align = n, max(align, n)
+			}
+			if w == ".align" && size == 0 {
+				align, _ = strconv.Atoi(words[i+1])
+			}
+		}
+		if open := strings.IndexByte(name, '['); open >= 0 {
+			n, err := strconv.Atoi(strings.TrimSuffix(name[open+1:], "]"))
+			if err != nil {
+				return nil, err
+			}
+			name, size = name[:open], size*n
+		}
+		if words[0] != ".param" || size == 0 || align == 0 {
+			return nil, fmt.Errorf("parameter %s is not known", one)
+		}
+		at = (at + align - 1) / align * align
+		all = append(all, param{name, at, size})
+		at += size
+	}
+	return all, nil
+}
