@@ -11,12 +11,15 @@ import (
 // Pool is a fixed set of workers. The goroutine that calls Run is worker 0; the others look for calls for a while
 // and then sleep: to wake one takes longer than many a call. Run waits for workers that have begun, never for
 // one that the scheduler has yet to wake: where other goroutines keep the processors busy, that takes milliseconds.
+// Of more workers than GOMAXPROCS those that are too many sleep at once: by looking for calls they would take the others' time.
+// No worker is pinned to a core, and which takes a block is not fixed.
 type Pool struct {
 	wake     []chan struct{} // of workers 1, 2, …
 	asleep   []paddedFlag
 	idle     chan struct{} // the last of the workers that Run waits for has left
 	calls    atomic.Int64
 	bothEnds bool
+	looking  int // workers from this one on sleep at once
 
 	// state is the number of workers besides the caller that are at work, plus shut when no more may join.
 	state atomic.Int64
@@ -63,7 +66,7 @@ func watch(ready func() bool) bool {
 func NewPool(workers int) *Pool {
 	p := &Pool{
 		wake: make([]chan struct{}, workers-1), asleep: make([]paddedFlag, workers-1),
-		idle: make(chan struct{}, 1),
+		idle: make(chan struct{}, 1), looking: runtime.GOMAXPROCS(0),
 	}
 	p.state.Store(shut)
 	for i := range p.wake {
@@ -87,7 +90,7 @@ func (p *Pool) help(i int, wake chan struct{}) {
 	seen := int64(0) // the first call may come before this runs
 	called := func() bool { return p.calls.Load() != seen }
 	for {
-		if !watch(called) {
+		if i+1 >= p.looking || !watch(called) {
 			p.asleep[i].Store(true)
 			if !called() {
 				if _, ok := <-wake; !ok {

@@ -76,7 +76,9 @@ func (d *Device) Name() string { return "cpu" }
 // DType implements device.Device.
 func (d *Device) DType() op.DType { return op.Float32 }
 
-// NewMemory implements device.Device.
+// NewMemory implements device.Device. No page of it is touched yet, unless Go's heap had it before: on a machine with several nodes
+// a page lies at the core that writes it first. For what kernels write, these are all workers in turn, since which takes a
+// block is not fixed: pages are spread over the nodes. Inputs and weights lie where the caller runs.
 func (d *Device) NewMemory(bytes int) (device.Memory, error) {
 	m, err := device.NewHostMemory(bytes)
 	if err != nil {
