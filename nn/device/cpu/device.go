@@ -32,7 +32,7 @@ type Options struct {
 	// nearest and ties to even. Sums are float32, and so is all that is stored. It is for processors with AVX512_BF16;
 	// others round too, and multiply in float32. Winograd's algorithm is not used.
 	//
-	// Those with AVX-512 give the bits of AVX512_BF16, and those with AVX2 do, gradients of weights apart, but for three
+	// Those with AVX-512 give the bits of AVX512_BF16, and those with AVX2 or NEON do, gradients of weights apart, but for three
 	// things: numbers below 2^-126, which AVX512_BF16 takes for 0, the sign of a 0, and values that are not finite, which
 	// also turn others of their tile into NaN.
 	BFloat16 bool
