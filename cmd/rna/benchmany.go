@@ -20,6 +20,9 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 		f.threads = g.Threads()
 	}
 	options := f.options()
+	if !g.First() { // what is said of a processor is said once
+		options.log = io.Discard
+	}
 	var dev device.Device
 	own, err := ownDevice(f.device, g)
 	if err == nil {
@@ -32,7 +35,7 @@ func (f *benchFlags) runMany(ctx context.Context, out io.Writer, g *ranks.Group)
 	o := bench.ManyOptions{Options: f.Options, Ranks: g, Rounds: f.rounds, Within: f.within}
 	if runtime.NumCPU() >= f.threads*g.Locals() {
 		o.Whole = func(threads int) (device.Device, error) {
-			options.threads = threads
+			options.threads, options.log = threads, io.Discard
 			return openDevice(dev.Name(), options)
 		}
 	}

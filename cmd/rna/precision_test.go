@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,5 +83,44 @@ func TestPrecisionOnCPU(t *testing.T) {
 		if status, _, stderr := runRNA(t, append(a, "bfloat16")...); status != 0 || warned(stderr) == level.BFloat16() {
 			t.Errorf("%s: status %d, %s", command, status, stderr)
 		}
+	}
+}
+
+// What a run on the CPU recorded holds for its replay; what one on a GPU did is asked for again, and its choice of Winograd's algorithm
+// is not bfloat16's.
+func TestRecordedPrecision(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if status, _, stderr := runRNA(t, "train", "--device", "cpu", "--precision", "bfloat16", "--epochs", "2", "--limit-batches", "5", "--limit-val", "1", "--batch", "16",
+		"--keep-every", "1", "--rna", "off", "--out", dir); status != 0 {
+		t.Fatal(stderr)
+	}
+	all := losses(t, dir)
+	status, said, stderr := runRNA(t, "replay", dir, "--device", "cpu", "--rna-window", "0", "--averages", "2", "--json")
+	if want := strconv.FormatFloat(all[len(all)-1], 'g', -1, 64); status != 0 || !strings.Contains(said, want) {
+		t.Errorf("replay: status %d, no loss %s in %s %s", status, want, said, stderr)
+	}
+
+	file := filepath.Join(dir, "config.json")
+	config, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if level.Current() != level.Go && !strings.Contains(string(config), `"winograd": true`) {
+		t.Errorf("no choice of Winograd's algorithm in %s", config)
+	}
+	for _, checkpoint := range []string{"", "checkpoint/*/"} {
+		files, err := filepath.Glob(filepath.Join(dir, checkpoint+"config.json"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %sconfig.json: %v", checkpoint, err)
+		}
+		for _, f := range files {
+			if err := os.WriteFile(f, []byte(strings.Replace(string(config), `"device": "cpu"`, `"device": "cuda:0"`, 1)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	status, _, stderr = runRNA(t, "train", "--resume", dir, "--device", "cpu")
+	if status == 0 || !strings.Contains(stderr, "that of device cuda:0: on device cpu give --precision float32") {
+		t.Errorf("resumed without a precision: status %d, %s", status, stderr)
 	}
 }

@@ -139,7 +139,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	}
 	options := deviceOptions{threads: f.threads, direct: !c.Winograd, precision: f.precision, log: log}
 	name := chosenDevice(f.device, log)
-	if f.precision == "" && strings.HasPrefix(name, "cuda") {
+	if kind, _, _ := strings.Cut(name, ":"); f.precision == "" && (kind == "cuda" || strings.HasPrefix(c.Device, kind)) {
 		options.precision = c.Precision
 	}
 	dev, err := openDevice(name, options)

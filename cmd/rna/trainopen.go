@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -63,12 +64,17 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			f.Workers = g.Workers()
 		}
 	}
+	var recorded string // device
+	if f.file != nil {
+		recorded = f.file.Device
+	}
 	options := deviceOptions{threads: f.Threads, direct: !f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
 	if f.resume != "" {
 		c, err := train.ReadConfig(f.resume)
 		if err != nil {
 			return nil, fmt.Errorf("nothing to resume: %w", err)
 		}
+		recorded = c.Device
 		if !set.Changed("device") && c.Device != "" {
 			f.device = c.Device
 		}
@@ -88,10 +94,16 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		f.device, _, _ = strings.Cut(own, ":")
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
+	if own == "cpu" && options.precision == bfloat16 && !set.Changed("precision") && strings.HasPrefix(recorded, "cuda") {
+		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device cpu give --precision float32, or %[1]s for the factors of products alone", bfloat16, recorded)
+	}
 	if !several(f.device) && g.Single() {
 		f.device = own
 	}
 	f.precision, options.log = options.resolved(own), cmd.ErrOrStderr()
+	if own == "cpu" && !g.First() { // what is said of a processor is said once
+		options.log = io.Discard
+	}
 	return openDevice(own, options)
 }
 

@@ -47,7 +47,7 @@ func (l Level) String() string {
 func Parse(name string) (Level, error) {
 	i := slices.Index(names, strings.ToLower(name))
 	if i < 0 {
-		return Go, fmt.Errorf("level %q: want one of %s", name, strings.Join(names, ", "))
+		return Go, fmt.Errorf("level %q: want one of %s, or %s", name, strings.Join(names, ", "), dots)
 	}
 	return Level(i), nil
 }

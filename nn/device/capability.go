@@ -3,7 +3,7 @@ package device
 import "time"
 
 // A device may have more to offer than Device asks for. Each such capability is an interface of its own: those of this package are
-// Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor and Card. [As] finds them, and those that another package
+// Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor, Precise and Card. [As] finds them, and those that another package
 // declares because they speak of its types.
 
 // Wrapper is a Device round another one whose capabilities are its own, but for those that it has itself.
@@ -50,7 +50,7 @@ type Processor interface {
 	Peak(t time.Duration) float64
 }
 
-// Precise is a Device that multiplies in several precisions.
+// Precise is a Device that multiplies in several precisions and has no [Gauge], whose limits name the one in use.
 type Precise interface {
 	Device
 	// Precision names the one of the factors of products, as "bfloat16".

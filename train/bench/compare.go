@@ -21,6 +21,9 @@ func ReadResults(files ...string) ([]*Result, error) {
 		}
 		r := &Result{}
 		err = json.Unmarshal(text, r)
+		if r.Precision == "" { // of a device with no other
+			r.Precision = "float32"
+		}
 		if err == nil && (r.Model == "" || r.Batch < 1 || r.Images.Median <= 0) {
 			err = errors.New("it lacks a model, a batch or images_per_s: is it of 'rna bench train --json' or of bench_pytorch.py?")
 		}
@@ -44,7 +47,7 @@ func (r *Result) program() string {
 			name += ", compiled: " + r.Compile
 		}
 	}
-	if name == "rna" && !r.Winograd && r.Level != "" && r.Level != "go" {
+	if name == "rna" && !r.Winograd && r.Precision == "float32" && r.Level != "" && r.Level != "go" {
 		name += " --winograd=false"
 	}
 	if r.LowMemory {

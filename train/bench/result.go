@@ -161,6 +161,7 @@ func (r *Result) describe(dev device.Device) {
 	if len(r.Limits) > 0 {
 		r.Precision = r.Limits[0].Name
 	}
+	r.Winograd = r.Winograd && r.Precision == "float32"
 	if d, ok := device.As[device.OwnMemory](dev); ok {
 		r.DeviceMemory, _ = d.PeakMemory() // of a device that has just worked
 	}

@@ -28,9 +28,9 @@ type Options struct {
 	// is not finite, so are all of its tile.
 	Direct bool
 
-	// BFloat16 rounds the factors of products, of convolutions, linear layers and all their gradients, to bfloat16, to the
+	// BFloat16 rounds the factors of products, those of convolutions, linear layers and all their gradients, to bfloat16, to the
 	// nearest and ties to even. Sums are float32, and so is all that is stored. It is for processors with AVX512_BF16;
-	// others round too, and multiply in float32. Winograd's algorithm is not used.
+	// others round too, and multiply in float32. Winograd's algorithm is not used then.
 	//
 	// Those with AVX-512 give the bits of AVX512_BF16, and those with AVX2 or NEON do, gradients of weights apart, but for three
 	// things: numbers below 2^-126, which AVX512_BF16 takes for 0, the sign of a 0, and values that are not finite, which
@@ -65,7 +65,7 @@ func New(o Options) (*Device, error) {
 	if n == 0 {
 		n = parallel.Cores()
 	}
-	d := &Device{pool: parallel.NewPool(n), winograd: !o.Direct && !o.BFloat16, bfloat16: o.BFloat16}
+	d := &Device{pool: parallel.NewPool(n), winograd: !o.Direct, bfloat16: o.BFloat16}
 	d.table = d.patterns()
 	return d, nil
 }

@@ -1,6 +1,6 @@
 // Package cpu is the device that every machine has: float32 kernels in Go, without cgo.
 //
-// The work of an op is cut into blocks by its shapes alone, and a fixed pool of workers takes the blocks one
+// The work of an op is cut into blocks by its shapes, and by the number of workers where results do not depend on it, and a fixed pool of workers takes the blocks one
 // after the other. What is summed across blocks is summed in the order of the blocks. Results are
 // therefore the same bit for bit for any number of workers.
 //
@@ -11,5 +11,5 @@
 // convolutions and linear layers, with AVX-512, AVX2 or NEON in assembly; norm, pool, softmax, elementwise and move have
 // what their names say. Below them nhwc goes over activations as they lie, work has blocks and storage, and kern and vec the
 // generated kernels. Convolutions of 3×3 taps run by Winograd's algorithm where it is faster: see [Options]. The
-// environment variable RNA_CPU, one of avx512, avx2, neon and go, lowers the level.
+// environment variable RNA_CPU, one of avx512bf16, avx512, avx2, neon and go, lowers the level.
 package cpu

@@ -8,35 +8,49 @@ import (
 	"onlinerna/nn/op"
 )
 
-// TestManyWorkers: results of products of few pixels, which are cut into more blocks for more workers than 16, have the bits of
-// one worker.
+// TestManyWorkers: products of few pixels, which are cut into more blocks for more workers than 16, have the bits of one worker,
+// also where other ops run in their epilogues.
 func TestManyWorkers(t *testing.T) {
-	for _, c := range []struct{ n, channels, size, others, kernel int }{{5, 40, 7, 600, 1}, {5, 300, 7, 330, 3}, {5, 200, 14, 230, 3}} {
-		t.Run(fmt.Sprint(c), func(t *testing.T) {
-			var want [][]float32
-			for _, workers := range []int{1, 48} {
-				b := &builder{tb: t}
-				v := op.Conv2D{Stride: [2]int{1, 1}, Pad: [2]int{c.kernel / 2, c.kernel / 2}}
-				x, w := b.data(c.n, c.channels, c.size, c.size), b.weight(c.others, c.channels, c.kernel, c.kernel)
-				dy := b.data(c.n, c.others, c.size, c.size)
-				b.apply(v, x, w)
-				b.apply(op.Conv2DGradInput{Conv2D: v, Input: b.Values[x].Type.Shape}, w, dy)
-				b.apply(op.Conv2DGradWeight{Conv2D: v, Weight: b.Values[w].Type.Shape}, x, dy)
-				k := bind(t, open(t, workers), &b.Program, b.weights, b.alone())
-				k.run(t)
-				for i, s := range b.Steps {
-					got := k.floats(t, s.Out)
+	products := func(n, channels, size, others, kernel int) func(t *testing.T) *builder {
+		return func(t *testing.T) *builder {
+			o := op.Conv2D{Stride: [2]int{1, 1}, Pad: [2]int{kernel / 2, kernel / 2}}
+			b, _ := products(t, o, op.Shape{n, channels, size, size}, op.Shape{others, channels, kernel, kernel})
+			return b
+		}
+	}
+	for name, build := range map[string]func(t *testing.T) *builder{
+		"1×1": products(5, 40, 7, 600, 1), "3×3": products(5, 300, 7, 330, 3), "Winograd": products(5, 200, 14, 230, 3),
+		"epilogues": func(t *testing.T) *builder { return expressions(t, 5, 601, 7) },
+	} {
+		for _, bfloat16 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/bfloat16 %v", name, bfloat16), func(t *testing.T) {
+				var one *bound
+				for _, workers := range []int{1, 48} {
+					d, err := New(Options{Threads: workers, BFloat16: bfloat16})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { d.Close() })
+					b := build(t)
+					k := bind(t, d, &b.Program, b.weights, b.grouped(d))
+					k.run(t)
 					if workers == 1 {
-						want = append(want, got)
+						one = k
 						continue
 					}
-					for j := range got {
-						if math.Float32bits(got[j]) != math.Float32bits(want[i][j]) {
-							t.Fatalf("%v: element %d is %v with %d workers, %v with one", s.Op, j, got[j], workers, want[i][j])
+					for _, s := range b.Steps {
+						if k.regions[s.Out].Memory == nil { // of a group
+							continue
+						}
+						got, want := k.floats(t, s.Out), one.floats(t, s.Out)
+						for j := range got {
+							if math.Float32bits(got[j]) != math.Float32bits(want[j]) {
+								t.Fatalf("%v: element %d is %v with %d workers, %v with one", s.Op, j, got[j], workers, want[j])
+							}
 						}
 					}
 				}
-			}
-		})
+			})
+		}
 	}
 }

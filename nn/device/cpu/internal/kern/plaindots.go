@@ -89,6 +89,9 @@ func dotStep(z, x, y float32) float32 { return flushed(fused(flushed(x), flushed
 func fused(x, y, z float32) float32 {
 	a, b := float64(x)*float64(y), float64(z)
 	s := a + b
+	if math.IsInf(s, 0) {
+		return float32(s)
+	}
 	v := s - a
 	if e := a - (s - v) + (b - v); e != 0 && math.Float64bits(s)&1 == 0 { // rounded to odd, so that no tie arises of it
 		if e > 0 == (s > 0) {
