@@ -7,6 +7,26 @@ import (
 	"onlinerna/internal/level"
 )
 
+func TestPeakOfBFloat16(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		d, err := New(Options{Threads: 2, BFloat16: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		want := level.Current().String()
+		if level.BFloat16() {
+			want = "avx512bf16"
+		}
+		if d.Level() != want || d.Precision() != "bfloat16" || d.Winograd() {
+			t.Errorf("level %s, precision %s, Winograd %v", d.Level(), d.Precision(), d.Winograd())
+		}
+		if p := d.Peak(time.Millisecond); p > 0 != (level.Current() > level.Go) {
+			t.Errorf("peak of %g operations a second", p)
+		}
+	})
+}
+
 func TestPeak(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		d := open(t, 2)

@@ -98,6 +98,14 @@ func (h *halo) words(n int) int {
 	return h.narrow.Words(n)
 }
 
+// whole is n channels, filled up to whole words.
+func (h *halo) whole(n int) int {
+	if h.narrow == nil {
+		return n
+	}
+	return h.narrow.Words(n) * h.narrow.Step
+}
+
 // readDirectly makes h read the source itself where that is possible.
 func (h *halo) readDirectly() {
 	if h.narrow == nil && h.row == 0 && h.col == 0 && h.down == 1 && h.right == 1 && h.skipRows == 1 && h.skipCols == 1 &&

@@ -33,7 +33,7 @@ type family struct {
 type tiledTarget struct {
 	*target
 	depth  int // taps × channels, or words of them
-	height int // rows of a panel before its words are made: a bias and what depth words are made of
+	height int // rows of a panel before its words are made: a bias, and channels that are whole words
 	packed int // where the panels of its weights begin
 	offs   []int
 	run    int // taps that are read as one
@@ -138,10 +138,7 @@ func (f *family) prepare(narrow *kern.Narrow) {
 	for i := range f.targets {
 		t := &f.targets[i]
 		t.depth = len(t.taps) * f.words(t.channels)
-		t.height = 1 + t.depth
-		if narrow != nil {
-			t.height += (narrow.Step - 1) * t.depth
-		}
+		t.height = 1 + len(t.taps)*f.whole(t.channels)
 		runs := f.runs(t.taps)
 		t.run = runs[0].count
 		if len(runs)*t.run != len(t.taps) || slices.ContainsFunc(runs, func(r rowOfTaps) bool { return r.count != t.run }) {
@@ -324,10 +321,7 @@ func (k *tiledKernel) pack(_, block int) {
 	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
 	for c := 0; c < f.channels; c += f.chunk {
 		channels := min(f.chunk, f.channels-c)
-		whole := channels // of words
-		if f.narrow != nil {
-			whole = f.words(channels) * f.narrow.Step
-		}
+		whole := f.whole(channels)
 		for _, t := range g.taps {
 			clear(dst[channels*width : whole*width])
 			if k.weightsOf != nil {
