@@ -57,8 +57,12 @@ func TestPrecisionOnGPU(t *testing.T) {
 	if status, _, said := runRNA(t, "train", "--resume", filepath.Join(dir, "runfloat16"), "--device", "cpu"); status != 1 || !strings.Contains(said, "device cpu computes in float32 or bfloat16, not in float16") {
 		t.Errorf("resumed on the CPU: status %d, %s", status, said)
 	}
-	if status, said, stderr := runRNA(t, "train", "--resume", filepath.Join(dir, "run"), "--device", "cpu"); status != 0 || !strings.Contains(said, "device cpu bfloat16") {
-		t.Errorf("resumed on the CPU: status %d, %s %s", status, said, stderr)
+	onCPU := []string{"train", "--resume", filepath.Join(dir, "run"), "--device", "cpu"}
+	if status, _, said := runRNA(t, onCPU...); status != 1 || !strings.Contains(said, "give --precision float32, or bfloat16") {
+		t.Errorf("resumed on the CPU: status %d, %s", status, said)
+	}
+	if status, said, stderr := runRNA(t, append(onCPU, "--precision", "bfloat16")...); status != 0 || !strings.Contains(said, "device cpu bfloat16") {
+		t.Errorf("resumed on the CPU in bfloat16: status %d, %s %s", status, said, stderr)
 	}
 }
 

@@ -18,8 +18,8 @@ func TestPeakOfBFloat16(t *testing.T) {
 		if level.BFloat16() {
 			want = "avx512bf16"
 		}
-		if d.Level() != want || d.Precision() != "bfloat16" || d.Winograd() {
-			t.Errorf("level %s, precision %s, Winograd %v", d.Level(), d.Precision(), d.Winograd())
+		if d.Level() != want || d.Precision() != "bfloat16" {
+			t.Errorf("level %s, precision %s", d.Level(), d.Precision())
 		}
 		if p := d.Peak(time.Millisecond); p > 0 != (level.Current() > level.Go) {
 			t.Errorf("peak of %g operations a second", p)
