@@ -48,6 +48,8 @@ ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "
     (CONVEX, "dots4NEON", "convex, products with rows"), (CONVEX, "addRows1NEON", "convex, sums of rows"), (CONVEX, "sparseDots4NEON", "convex, sparse products"),
 ], r"fml[as]\s", r"(?:b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)")
 
+# LLVM 22's models of Zen 5 and of Sapphire Rapids do one multiply-add of 512 bits a cycle, as that of Zen 4, where such processors do two;
+# a load that broadcasts takes a pipe from multiply-adds in those of Zen. What they say of AVX2 is nearer.
 AMD64 = Arch("amd64", "x86_64", ["znver3", "znver4", "znver5", "skylake-avx512", "sapphirerapids"],
     {"AVX2": "avx2Peak", "AVX-512": "avx512Peak", "AVX512_BF16": "bf16Peak"},
     {"AVX2": [], "AVX-512": ["znver3"], "AVX512_BF16": ["znver3", "skylake-avx512"]}, [
