@@ -35,7 +35,7 @@ var (
 	// Without contraction each operation is rounded as g++ has it: bits are equal.
 	apart = way{name: "apart", arch: 90, options: []string{"-fmad=false"}, orders: []ptx.Order{ptx.Forward, ptx.Backward, 7}}
 	// As kernels run on a card a·b + c is rounded once. The compiler for sm_100 is another one than that for sm_90. Approximations
-	// may be as far off as the PTX ISA says of ex2.approx and others.
+	// may be as far off as the PTX ISA says of ex2.approx and rcp.approx.
 	hopper    = way{name: "sm_90", arch: 90, orders: []ptx.Order{ptx.Forward}, bound: near, beside: 2}
 	blackwell = way{name: "sm_100", arch: 100, orders: []ptx.Order{ptx.Backward}, bound: near, beside: -2}
 
@@ -57,7 +57,7 @@ func calls(kernel, source string) bool {
 type line struct {
 	kernel, store, way string
 	launches           int
-	ran                map[string]bool // its instructions
+	ran                map[string][]bool // its instructions, by source
 	launches.Result
 }
 
@@ -73,13 +73,15 @@ func (ls *lines) add(source, store, way string, k *ptx.Kernel, stats ptx.Stats, 
 	key := k.Name + " " + store + " " + way
 	l := ls.all[key]
 	if l == nil {
-		l = &line{kernel: k.Name, store: store, way: way, ran: map[string]bool{}}
+		l = &line{kernel: k.Name, store: store, way: way, ran: map[string][]bool{}}
 		ls.all[key] = l
 	}
 	l.launches++
-	for i := range k.Instructions() {
-		name := fmt.Sprint(source, i)
-		l.ran[name] = l.ran[name] || stats.Ran[i] > 0
+	if l.ran[source] == nil {
+		l.ran[source] = make([]bool, k.Instructions())
+	}
+	for i, n := range stats.Ran {
+		l.ran[source][i] = l.ran[source][i] || n > 0
 	}
 	ls.instructions += stats.Instructions
 	l.Words += r.Words
@@ -226,13 +228,15 @@ func (ls *lines) String() string {
 	}
 	fmt.Fprintf(&b, "%d million instructions\n%-24s %5s %-7s %8s %8s %8s %9s %9s %s\n", ls.instructions/1e6, "kernel", "store", "way", "launches", "numbers", "differ", "by", "of most", "ran")
 	for _, l := range rows {
-		ran := 0
-		for _, yes := range l.ran {
-			if yes {
-				ran++
+		ran, of := 0, 0
+		for _, instructions := range l.ran {
+			for _, yes := range instructions {
+				if of++; yes {
+					ran++
+				}
 			}
 		}
-		fmt.Fprintf(&b, "%-24s %5s %-7s %8d %8d %8d %9.2g %9.2g %3d %%\n", l.kernel, l.store, l.way, l.launches, l.Words, l.Differ, l.Relative, l.Scaled, 100*ran/len(l.ran))
+		fmt.Fprintf(&b, "%-24s %5s %-7s %8d %8d %8d %9.2g %9.2g %3d %%\n", l.kernel, l.store, l.way, l.launches, l.Words, l.Differ, l.Relative, l.Scaled, 100*ran/of)
 	}
 	return b.String()
 }

@@ -82,7 +82,7 @@ type block struct {
 }
 
 // jumpsMost is how often a block may jump back.
-const jumpsMost = 1 << 28
+const jumpsMost = 1 << 26
 
 // Run runs the kernel. Errors are a [*Fault], or what is wrong with the launch.
 func (k *Kernel) Run(l Launch) (stats Stats, err error) {

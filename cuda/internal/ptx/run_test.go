@@ -203,6 +203,7 @@ func TestFaults(t *testing.T) {
 		{"not aligned", planted("[%rd2], %r11", "[%rd2+2], %r11"), "which is no multiple of them"},
 		{"a vector that is not aligned", planted("ld.global.u32 	%r9, [%rd2]", "ld.global.v2.u32 	{%r9, %r20}, [%rd2]"), "8 bytes at .* which is no multiple"},
 		{"division by zero", program("", "div.u32 %r6, %r2, %r1;"), "a division of integers by zero"},
+		{"a loop without end", program("", "$again:\nbra $again;"), "a loop without end"},
 		{"a trap", program("", "trap;"), "a trap"},
 		{"lanes that do not come", program("", "setp.eq.u32 %p1, %r2, 3;\n@%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 0, 31, 0xffffffff;\n$end:"), "lane 3 of mask 0xffffffff has ended"},
 		{"lanes at a barrier", program("", "setp.eq.u32 %p1, %r2, 3;\n@%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 0, 31, 0xffffffff;\n$end: bar.sync 0;"), "it waits for lanes that do not come"},
@@ -414,4 +415,31 @@ func TestSpecialRegisters(t *testing.T) {
 	if _, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 1}, Threads: [3]int{1, 1, 1}, Parameters: [][]byte{make([]byte, 8)}}); err == nil {
 		t.Error("it runs without its second parameter")
 	}
+}
+
+// Instructions of a loop with a load, in a second.
+func BenchmarkRun(b *testing.B) {
+	m, err := Parse(program("", `
+	mov.u32 	%r6, 0;
+	mov.f32 	%f1, 0f00000000;
+$again:
+	ld.global.f32 	%f2, [%rd1];
+	fma.rn.f32 	%f1, %f2, %f2, %f1;
+	add.s32 	%r6, %r6, 1;
+	setp.lt.s32 	%p1, %r6, %r1;
+	@%p1 bra 	$again;
+`), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var n uint64
+	for b.Loop() {
+		stats, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 1}, Threads: [3]int{32, 1, 1}, Memory: NewMemory(Block{base, make([]byte, 64)}),
+			Parameters: [][]byte{binary.LittleEndian.AppendUint64(nil, base), binary.LittleEndian.AppendUint32(nil, 10000)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += stats.Instructions
+	}
+	b.ReportMetric(float64(n)/1e6/b.Elapsed().Seconds(), "million/s")
 }
