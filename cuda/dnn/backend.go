@@ -167,6 +167,9 @@ func (b *backend) operation(o operation, tensors []C.cudnnBackendDescriptor_t) C
 	p := b.make(C.CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
 	b.setOne(p, C.CUDNN_ATTR_POINTWISE_MODE, C.CUDNN_TYPE_POINTWISE_MODE, mode[o.action])
 	b.setType(p, C.CUDNN_ATTR_POINTWISE_MATH_PREC, Float32)
+	if o.action == opReLU { // without it a NaN may become 0
+		b.setOne(p, C.CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, C.CUDNN_TYPE_NAN_PROPOGATION, C.CUDNN_PROPAGATE_NAN)
+	}
 	b.finalize(p, o.action.String())
 	d := b.make(C.CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
 	b.link(d, C.CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, p)

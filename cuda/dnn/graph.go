@@ -74,7 +74,7 @@ const (
 )
 
 func (a action) String() string {
-	return [...]string{"convolve", "multiply", "add", "relu", "relu'", "sum", "stats"}[a]
+	return [...]string{"convolve", "multiply", "add", "relu of NaN, too", "relu'", "sum", "stats"}[a]
 }
 
 // operation computes tensor c of the tensors a and b, where it has a second one. Those of a convolution are x, w and y, or their
@@ -118,7 +118,7 @@ func (g *Graph) Multiply(a, b, to Tensor) { g.pointwise(opMultiply, a, b, to) }
 // Add adds to = a + b, where b may have one element a channel.
 func (g *Graph) Add(a, b, to Tensor) { g.pointwise(opAdd, a, b, to) }
 
-// ReLU adds to = max(a, 0).
+// ReLU adds to = max(a, 0), NaN where a is.
 func (g *Graph) ReLU(a, to Tensor) { g.pointwise(opReLU, a, -1, to) }
 
 // ReLUGrad adds to = dy where x > 0, else 0.

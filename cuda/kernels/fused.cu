@@ -36,11 +36,15 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float
 	factors[channels + c] = (float)(bias[c] - stats[c] * a);
 }
 
-// nn_norm_factors_stored makes them as activations are stored, of float16 no infinite ones.
+// stored is a number as activations are stored, NaN where float16 has none that is near: what is wrong shows.
+__device__ T stored(double x) { return narrow(STORE == 2 && fabs(x) > 65504 ? __uint_as_float(0x7fc00000) : (float)x); }
+
+// nn_norm_factors_stored makes them as activations are stored. Where all of a channel is its mean, as float16 tells values apart, and b is
+// larger than it has, the normalisation is the bias.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors_stored(const float *stats, const float *scale, const float *bias, T *factors, int channels, double eps) {
 	CHANNEL;
-	const float most = 65504;
-	double a = scale[c] / sqrt(stats[channels + c] + eps), b = bias[c] - stats[c] * a;
-	factors[c] = narrow(fminf(fmaxf((float)a, -most), most));
-	factors[channels + c] = narrow(fminf(fmaxf((float)b, -most), most));
+	double mean = stats[c], var = stats[channels + c], a = scale[c] / sqrt(var + eps), b = bias[c] - mean * a;
+	if (fabs(b) > 65504 && var < mean * mean * 0x1p-24) a = 0, b = bias[c];
+	factors[c] = stored(a);
+	factors[channels + c] = stored(b);
 }

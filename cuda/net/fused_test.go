@@ -189,6 +189,72 @@ func TestFusionOfBottlenecks(t *testing.T) {
 	}
 }
 
+// A number that is none shows in the loss and in the scores, though fusions have ReLUs, and so does what is too large for float16.
+func TestNaNOfFusions(t *testing.T) {
+	gputest.NeedDNN(t)
+	run := func(p number.Precision, model string, weights ...float64) (loss float64, logits []float32, graphs []string) {
+		d, n := netOf(t, Options{Precision: p, Fuse: FuseAlways}, model)
+		check(t, n.Params.WriteAt64(weights, 0))
+		loss, _, err := n.Gradient(batchOf(8, 1), .1)
+		check(t, err)
+		logits = make([]float32, 4*8)
+		_, err = n.Evaluate(batchOf(8, 2), logits)
+		check(t, err)
+		return loss, logits, d.fused()
+	}
+	for _, p := range []number.Precision{number.BFloat16, number.Float16} {
+		for _, model := range []string{"resnet20", bottlenecks} {
+			loss, logits, graphs := run(p, model, math.NaN())
+			if !math.IsNaN(loss) || !slices.ContainsFunc(logits, func(x float32) bool { return x != x }) {
+				t.Errorf("%v, %s: a weight of NaN gives a loss of %v and scores %v, with %q", p, model, loss, logits[:4], graphs)
+			}
+		}
+	}
+	if loss, _, graphs := run(number.Float16, bottlenecks, slices.Repeat([]float64{6e4}, 8)...); !math.IsNaN(loss) && !math.IsInf(loss, 0) {
+		t.Errorf("weights of 60000 give a loss of %v, with %q", loss, graphs)
+	}
+}
+
+// The factors of a normalisation as float16 has them: the bias alone where all of a channel is a value for which it has none, and else NaN.
+func TestStoredFactors(t *testing.T) {
+	gputest.NeedDNN(t)
+	opened, err := openNet(Options{Precision: number.Float16})()
+	check(t, err)
+	d := opened.(*Device)
+	t.Cleanup(func() { check(t, d.Close()) })
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, x := range []struct{ mean, variance, scale, bias, a, b float32 }{
+		{1, 4, 2, 3, 1, 2}, {2, 1, -8, 0, -8, 16}, // as they are
+		{1000, 0, 1, .5, 0, .5}, {-1000, 1e-4, 1, 2, 0, 2}, // all one value
+		{1000, 1, 1000, 0, 1000, nan}, {0, 1e-6, 1000, 0, nan, 0}, {0, 1, 1, 1e5, 1, nan}, // too large
+		{nan, 1, 1, 0, 1, nan}, {0, nan, 1, 0, nan, nan}, {inf, nan, 1, 0, nan, nan}, {0, 1, nan, 0, nan, nan}, {0, 1, 1, nan, 1, nan},
+	} {
+		m, err := d.c.Alloc(1 << 10)
+		check(t, err)
+		at := func(i int64, values ...float32) driver.Span {
+			s := m.Span(i<<8, 8)
+			check(t, d.stream.CopyIn(s.Span(0, int64(4*len(values))), driver.Bytes(values)))
+			return s
+		}
+		b := &binding{d: d, narrow: true}
+		first, second := b.storedFactors(1, at(0, x.mean, x.variance), at(1, x.scale), at(2, x.bias), m.Span(3<<8, 4), 0)
+		check(t, b.err)
+		check(t, d.c.Do(b.calls[0]))
+		for _, s := range []struct {
+			place driver.Span
+			want  float32
+		}{{first, x.a}, {second, x.b}} {
+			var bits [1]uint16
+			check(t, d.stream.CopyOut(driver.Bytes(bits[:]), s.place))
+			check(t, d.stream.Synchronize())
+			if got := number.Widen(number.Float16, bits[:])[0]; got != s.want && (got == got || s.want == s.want) {
+				t.Errorf("%+v: factors have %v", x, got)
+			}
+		}
+		check(t, m.Close())
+	}
+}
+
 // Where plans of some fusions do not run, those of others go on: also of the two of which one leaves out what the other one does without.
 func TestFaultOfFusedPlans(t *testing.T) {
 	gputest.NeedDNN(t)

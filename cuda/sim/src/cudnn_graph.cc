@@ -33,6 +33,7 @@ struct Tensor {
 enum What { Convolve, Multiply, Add, Relu, ReluGrad, Sum, Stats };
 struct Op {
 	long what, kind, pad[2], stride[2], dilation[2], a, b, c;
+	long nan;  // a ReLU leaves one as it is
 };
 struct Program {
 	std::vector<Tensor> tensors;
@@ -91,7 +92,7 @@ size_t sizeOf(cudnnBackendAttributeType_t t) {
 // belongs says whether descriptors of a kind have an attribute.
 bool belongs(int kind, int name) {
 	static const struct { int kind, first, last; } all[] = {
-		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 0, 1}, {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 100, 106}, {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 200, 202},
+		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 0, 2}, {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 100, 106}, {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 200, 202},
 		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 300, 303}, {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 400, 405}, {CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, 600, 601},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 700, 705}, {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 706, 711},
 		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 712, 717}, {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 750, 757},
@@ -143,6 +144,7 @@ bool operation(Program &p, const Ref &d) {
 		if (!of) return false;
 		std::map<int, What> modes{{CUDNN_POINTWISE_ADD, Add}, {CUDNN_POINTWISE_MUL, Multiply}, {CUDNN_POINTWISE_RELU_FWD, Relu}, {CUDNN_POINTWISE_RELU_BWD, ReluGrad}};
 		o.what = modes.at(of->one<int32_t>(CUDNN_ATTR_POINTWISE_MODE, -1));
+		o.nan = of->one<int32_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, 0) == CUDNN_PROPAGATE_NAN;
 		bool back = o.what == ReluGrad;
 		o.a = place(p, d->to(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
 		o.b = place(p, d->to(back ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC : CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
@@ -283,7 +285,7 @@ std::string text(const Engine &e, const Program &p) {
 	for (const Op &o : p.ops) {
 		s << ',' << o.what << ',' << o.kind;
 		for (int i = 0; i < 2; i++) s << ',' << o.pad[i] << ',' << o.stride[i] << ',' << o.dilation[i];
-		s << ',' << o.a << ',' << o.b << ',' << o.c;
+		s << ',' << o.a << ',' << o.b << ',' << o.c << ',' << o.nan;
 	}
 	s << "],\"kernelName\":\"sim_" << e.number << "\"}";
 	return s.str();
@@ -325,6 +327,7 @@ bool parse(const std::string &text, Engine &e, Program &p) {
 		o.a = next();
 		o.b = next();
 		o.c = next();
+		o.nan = next();
 		p.ops.push_back(o);
 	}
 	return good && fits(p);
@@ -458,7 +461,7 @@ void execute(const Program &p, const Engine &e, const std::vector<void *> &at, f
 		}
 		case Multiply: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] * b(i); break;
 		case Add: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] + b(i); break;
-		case Relu: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 ? a[i] : 0; break;
+		case Relu: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 || (o.nan && a[i] != a[i]) ? a[i] : 0; break;
 		case ReluGrad: for (size_t i = 0; i < a.size(); i++) c[i] = a[i] > 0 ? b(i) : 0; break;
 		case Stats: {
 			std::vector<float> &sums = x[o.b];
