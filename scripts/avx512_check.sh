@@ -4,23 +4,22 @@
 # x86-64 and Debian alone; it needs Go, and installs g++, make, xorriso and isolinux where they are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ "$(uname -sm)" = "Linux x86_64" ] && command -v apt-get >/dev/null || { echo "avx512_check needs Debian on x86-64" >&2; exit 1; }
+if [ "$(uname -sm)" != "Linux x86_64" ] || ! command -v apt-get >/dev/null; then
+	echo "avx512_check needs Debian on x86-64" >&2
+	exit 1
+fi
 version=3.0+dfsg sum=78f6c73d4a6472d5130a87ab9dc306d02c7c71ed8e25b3a8ef642e2a7acd282b
 machine="${XDG_CACHE_HOME:-$HOME/.cache}/onlinerna/bochs-$version-1"
 mkdir -p "$(dirname "$machine")"
 
-if ! command -v g++ >/dev/null || ! command -v make >/dev/null || ! command -v xorriso >/dev/null || [ ! -e /usr/lib/ISOLINUX/isolinux.bin ]; then
-	sudo=""
-	[ "$(id -u)" = 0 ] || sudo=sudo
-	$sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ make xz-utils xorriso isolinux syslinux-common
-fi
-
 # build: the emulator, a kernel and a boot loader, all or nothing.
 build() {
-	local new mirror package
+	local new mirror package sudo=""
+	[ "$(id -u)" = 0 ] || sudo=sudo
+	$sudo apt-get update -qq
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-upgrade g++ make xz-utils xorriso isolinux syslinux-common >/dev/null
 	new=$(mktemp -d "$machine-XXXXXX")
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' | head -1)
-	[ -n "$mirror" ] || { apt-get update -qq; mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Component: main' | head -1); }
 	(
 		cd "$new"
 		/usr/lib/apt/apt-helper -qq download-file "${mirror%/}/pool/main/b/bochs/bochs_$version.orig.tar.xz" bochs.tar.xz "SHA256:$sum"
@@ -48,10 +47,11 @@ build() {
 	cp "$new/source/bios/bios.bin-1.13.0" "$new/machine/bios"
 	cp "$new/source/bios/vgabios-cirrus.bin-1.13.0" "$new/machine/vgabios"
 	cp "$new"/package/boot/vmlinuz-* "$new/machine/linux"
+	rm -rf "$machine"
 	mv "$new/machine" "$machine"
 	rm -rf "$new"
 }
-[ -d "$machine" ] || build
+if [ ! -d "$machine" ] || ! command -v xorriso >/dev/null; then build; fi
 
 export CGO_ENABLED=0 RNA_CPU=avx512bf16
 go build -ldflags '-s -w' -o bin/emulated ./internal/emulated
