@@ -187,6 +187,16 @@ func TestFusionOfBottlenecks(t *testing.T) {
 		}
 		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)
 	}
+	if !sim.Active() {
+		return
+	}
+	t.Setenv("RNA_SIM_ARCH", "80") // Ampere, for which cuDNN has none behind an addition
+	separate, _ := gradient(Options{Precision: number.Float16, Fuse: FuseNever})
+	fused, graphs := gradient(Options{Precision: number.Float16, Fuse: FuseAlways})
+	if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums, norm + relu + forward + stats, norm + relu + weight gradient"; strings.Join(graphs, ", ") != want {
+		t.Errorf("on Ampere: graphs %q, want %s", graphs, want)
+	}
+	asExact(t, "fused on Ampere", fused, separate, exact)
 }
 
 // A number that is none shows in the loss and in the scores, though fusions have ReLUs, and so does what is too large for float16.

@@ -4,6 +4,7 @@ package paper_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,29 @@ func TestTraffic(t *testing.T) {
 	}
 	if more := separate.Norm - r.Norm; more < 8e9 || more > 16e9 || separate.Step.Seconds < r.Step.Seconds || separate.Step.FLOP != r.Step.FLOP {
 		t.Errorf("without fusions %d bytes of norm, step %+v", separate.Norm, separate.Step)
+	}
+}
+
+// Convolutions that normalise what they read are those of cards for which cuDNN has them: see the table of package cudnncheck.
+func TestFusionsOfCards(t *testing.T) {
+	alone := []string{"norm + relu + forward + stats", "norm + relu + weight gradient"}
+	for key, want := range map[string][]string{
+		"a100": alone, "rtx4090": alone, "b200": nil,
+		"h100": append([]string{"norm + add + relu + forward + stats", "norm + norm + relu + forward + stats"}, alone...),
+	} {
+		r, err := traffic(t, key, "resnet50", 32, cuda.NetOptions{Precision: cuda.Float16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range r.Works {
+			if strings.HasPrefix(w.Name, "norm + ") && !slices.Contains(got, w.Name) {
+				got = append(got, w.Name)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: graphs %q, want %q", key, got, want)
+		}
 	}
 }
 

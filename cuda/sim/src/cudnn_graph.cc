@@ -1,6 +1,7 @@
 // cuDNN's graph API on the CPU, by its backend descriptors: convolutions with operations on their results, in float32 with the roundings of
 // the tensors in between. It takes the graphs of which cuDNN's heuristics have engines, and refuses others as they do. The first engine
-// cannot make its plan, others note what makes them unfit for some; sums are added to what lies there, in any order.
+// cannot make its plan, others note what makes them unfit for some. Reductions add to what lies there, statistics are written; the sums of both
+// differ in bits from run to run.
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,9 +250,11 @@ std::vector<Engine> engines(const Program &p, int mode) {
 		if ((x.what == Sum || x.what == Stats) && p.tensors[x.c].type != CUDNN_DATA_FLOAT) return {};
 	}
 	// Kernels that are not compiled have float16, factors too, normalise what a convolution reads, and take statistics of what it stores, or
-	// are gradients of weights; what they read is stored for 1×1 alone.
+	// are gradients of weights; what they read is stored for 1×1 alone. They are Ampere's to Hopper's, and those that store it Hopper's.
 	if (before && (stats || o->kind == WeightGradient)) {
-		if (sim::capability() != 90 || p.tensors[o->b].type != CUDNN_DATA_HALF || !factors || (kept && !(single && s.stride[0] == 1))) return {};
+		int card = sim::capability();
+		if (card < 80 || card > 90 || (kept && card < 90)) return {};
+		if (p.tensors[o->b].type != CUDNN_DATA_HALF || !factors || (kept && !(single && s.stride[0] == 1))) return {};
 		if (mode == CUDNN_HEUR_MODE_FALLBACK) return {};
 		return {{2, TensorCore, 4096, 6e-6}, {2, TensorCore, 8192, 7e-6}};
 	}
