@@ -8,6 +8,9 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"sync"
+
+	"onlinerna/cuda/internal/cache"
 )
 
 //go:embed *.cu *.h
@@ -41,3 +44,22 @@ func WithStore(source string, store int) (string, []string, error) {
 
 // Names lists the sources: rna.cu, and those that Net knows.
 func Names() ([]string, error) { return fs.Glob(files, "*.cu") }
+
+// Digest is a hash of all sources.
+var Digest = sync.OnceValue(func() string {
+	var all []string
+	for _, pattern := range []string{"*.cu", "*.h"} {
+		names, err := fs.Glob(files, pattern)
+		if err != nil {
+			panic(err) // of a pattern
+		}
+		for _, name := range names {
+			b, err := files.ReadFile(name)
+			if err != nil {
+				panic(err) // it is embedded
+			}
+			all = append(all, name, string(b))
+		}
+	}
+	return cache.Digest(all...)
+})

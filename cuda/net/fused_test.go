@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -374,12 +375,66 @@ func TestFaultOfMemoryOfFusion(t *testing.T) {
 		check(t, alone.Settle(at[0], at[1], at[2], work))
 		check(t, sim.Fault(""))
 		run := []func() error{func() error { return plans.Run(at, work) }}
-		better, err := d.faster(g.Name, ways{key: g.String(), short: plans.Short() || d.shortAlone(g), fused: run, separate: run})
+		better, err := d.faster(g.Name, &ways{key: g.String(), short: plans.Short() || d.shortAlone(g), fused: run, separate: run})
 		check(t, err)
-		if again, ok := d.dnn.Kept("fused or not: " + g.String()); ok != test.kept || ok && (again == "fused") != better {
+		if again, ok := d.dnn.Kept(d.noteOf(g.String())); ok != test.kept || ok && (again == "fused") != better {
 			t.Errorf("%+v: %q is kept, %v", test, again, ok)
 		}
+		d.opts.Workspace--
+		if _, ok := d.dnn.Kept(d.noteOf(g.String())); ok {
+			t.Error("what is kept counts with another limit of scratch, too")
+		}
+		broken := []func() error{func() error { return errors.New("broken") }}
+		better, err = d.faster("broken", &ways{key: "broken", fused: broken, separate: run})
+		check(t, err)
+		if _, ok := d.dnn.Kept(d.noteOf("broken")); ok || better {
+			t.Errorf("a fusion that fails: better %v, kept %v", better, ok)
+		}
 		check(t, m.Close())
+	}
+}
+
+// What a net finds out is kept but where there was too little memory for a plan: also for one of a fusion that is part of the separate way.
+func TestFaultOfMemoryOfNet(t *testing.T) {
+	gputest.NeedDNN(t)
+	fault(t, "")
+	own, parts, notes := 0, 0, 0
+	for from := 61; from < 130; from += 12 {
+		d, n := netOf(t, Options{Precision: number.Float16, Workspace: DefaultWorkspace - rand.Int64N(1<<20)}, bottlenecks) // nothing is known with that
+		check(t, sim.Fault(fmt.Sprintf("cudnnBackendExecute@%d=4004", from)))
+		_, err := lossGradient(t, n, 8)
+		check(t, sim.Fault(""))
+		if !errors.Is(err, driver.ErrOutOfMemory) { // which the separate way may meet
+			check(t, err)
+		}
+		for key, p := range d.graphs {
+			if p == nil || !p.Made() {
+				continue
+			}
+			short, part := p.Short() || d.shortAlone(p.Graph()), false
+			for _, q := range d.graphs {
+				part = part || q != nil && q != p && q.Graph().Name == "forward + sums" && q.Short() && p.Graph().Kind() == dnn.Forward && p.Shape() == q.Shape()
+			}
+			_, kept := d.dnn.Kept(d.noteOf(key))
+			for taker := range d.graphs { // both are one choice
+				_, both := d.dnn.Kept(d.noteOf(key + "; " + taker))
+				kept = kept || both
+			}
+			switch {
+			case kept && (short || part):
+				t.Errorf("with fault %d the choice of %q is kept", from, p.Graph().Name)
+			case kept:
+				notes++
+			case short:
+				own++
+			case part:
+				parts++
+			}
+		}
+		check(t, n.Close())
+	}
+	if notes == 0 || sim.Active() && (own == 0 || parts == 0) {
+		t.Errorf("%d choices are kept, %d had too little memory, %d in parts", notes, own, parts)
 	}
 }
 

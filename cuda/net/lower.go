@@ -150,6 +150,7 @@ type binding struct {
 	work   driver.Span
 	narrow bool
 	calls  []func() error
+	short  bool // memory was too short for the best of them
 	err    error
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
+	"onlinerna/cuda/kernels"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
@@ -92,7 +93,7 @@ func (d *Device) inTurn(f *lower.Flow, steps []int, from int) (*lowering, error)
 			}
 			c.spans = spans
 		}
-		b.calls, b.err = c.calls, c.err
+		b.calls, b.err, b.short = c.calls, c.err, c.short
 	}
 	return all, nil
 }
@@ -188,7 +189,7 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 			partner = d.pairs[b.spans[*x.takes]]
 		}
 		separate, fused := *b, *b
-		separate.calls, fused.calls = nil, nil
+		separate.calls, fused.calls, separate.short = nil, nil, false
 		inTurn(&separate)
 		fused.spans, fused.narrow = slices.Clone(b.spans), true
 		for v, at := range room {
@@ -213,12 +214,13 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 		if b.err != nil {
 			return
 		}
-		w := ways{key: x.graph.String(), short: plans.Short() || d.shortAlone(x.graph), fused: fused.calls, separate: separate.calls}
+		w := ways{key: x.graph.String(), short: plans.Short() || d.shortAlone(x.graph) || separate.short, fused: fused.calls, separate: separate.calls}
 		for _, i := range x.steps {
 			if _, overwrites := f.Step(i).Op.(op.InPlace); overwrites {
 				w.state = append(w.state, b.spans[f.Step(i).Out])
 			}
 		}
+		b.short = b.short || w.short
 		b.calls = append(b.calls, d.chosen(b, x, w, partner)...)
 	}
 	return l, nil
@@ -269,10 +271,11 @@ func (d *Device) chosen(b *binding, x fusion, w ways, partner *pair) []func() er
 	if w.fused == nil {
 		return w.separate
 	}
-	better, err := d.faster(x.graph.Name, both)
+	better, err := d.faster(x.graph.Name, &both)
 	if err != nil {
 		b.err = err
 	}
+	b.short = b.short || both.short
 	if !better {
 		return w.separate
 	}
@@ -289,12 +292,12 @@ func (d *Device) shortAlone(g *dnn.Graph) bool {
 }
 
 // faster says whether fusions with what belongs to them take less time than the separate calls. It is found out once, and kept, unless memory
-// was too short for the best plan of either. State that the calls change stays what it is.
-func (d *Device) faster(name string, w ways) (bool, error) {
+// was too short for the best plan of either, or for this, which w says then, or the fusions fail. State that the calls change stays what it is.
+func (d *Device) faster(name string, w *ways) (better bool, err error) {
 	if d.opts.Fuse == FuseAlways {
 		return true, nil
 	}
-	key := "fused or not: " + w.key
+	key := d.noteOf(w.key)
 	if better, ok := d.better[key]; ok {
 		return better, nil
 	}
@@ -302,8 +305,8 @@ func (d *Device) faster(name string, w ways) (bool, error) {
 		d.better[key] = kept == "fused"
 		return d.better[key], nil
 	}
-	full := false
-	err := d.preserving(w.state, func() error {
+	var failed error
+	err = d.preserving(w.state, func() error {
 		two, err := d.dnn.Time(func() error { return call(w.separate) })
 		if err != nil {
 			return err
@@ -312,23 +315,26 @@ func (d *Device) faster(name string, w ways) (bool, error) {
 		if errors.Is(err, driver.ErrLost) {
 			return err
 		}
-		full = errors.Is(err, driver.ErrOutOfMemory)
-		d.better[key] = err == nil && one < two
+		failed, better = err, err == nil && one < two
 		return nil
 	})
-	if errors.Is(err, errUnsaved) {
+	if errors.Is(err, errUnsaved) || err == nil && errors.Is(failed, driver.ErrOutOfMemory) { // there may be room for it later
+		w.short = true
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("timing %s: %w", name, err)
 	}
-	if full { // a later run may have room for it
-		return false, nil
+	d.better[key] = better
+	if !w.short && failed == nil {
+		d.dnn.Keep(key, map[bool]string{true: "fused", false: "separate"}[better])
 	}
-	if !w.short {
-		d.dnn.Keep(key, map[bool]string{true: "fused", false: "separate"}[d.better[key]])
-	}
-	return d.better[key], nil
+	return better, nil
+}
+
+// noteOf names the choice between graphs and separate calls with all that it may depend on, but the card and cuDNN.
+func (d *Device) noteOf(graphs string) string {
+	return fmt.Sprintf("fused or not, with at most %d bytes of scratch and kernels %s: %s", d.planning().Workspace, kernels.Digest(), graphs)
 }
 
 // errUnsaved says that there is no memory for a copy of state.
