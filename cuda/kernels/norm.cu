@@ -209,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(threads) nn_batch_norm_update(float
 }
 
 // A normalisation is a·(x - mean) + bias: a is scale/√(var + eps). Its result in T decides what the ReLU behind it lets through, in each
-// kernel alike.
+// kernel here alike; graphs of cuDNN's have theirs from the factors of fused.cu.
 struct Norm {
 	const float *stats, *scale, *bias;
 	double eps;

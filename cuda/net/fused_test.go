@@ -438,6 +438,44 @@ func TestFaultOfMemoryOfNet(t *testing.T) {
 	}
 }
 
+// A pair of which the second half was never bound does not count for what lies in its place later.
+func TestPairs(t *testing.T) {
+	gputest.NeedDNN(t)
+	d, err := Open(0, Options{Precision: number.Float16, Fuse: FuseAlways})
+	check(t, err)
+	t.Cleanup(func() { check(t, d.Close()) })
+	var ran []string
+	calls := func(name string) []func() error {
+		return []func() error{func() error { ran = append(ran, name); return nil }}
+	}
+	m, err := d.c.Alloc(1)
+	check(t, err)
+	t.Cleanup(func() { check(t, m.Close()) })
+	b, at, g := &binding{d: d, spans: []driver.Span{m.All()}}, 0, &dnn.Graph{}
+	bind := func(leaver ways) {
+		first := d.chosen(b, fusion{graph: g, leaves: &at}, leaver, nil)
+		if leaver.key == "" { // the second half is not bound
+			return
+		}
+		second := d.chosen(b, fusion{graph: g, takes: &at}, ways{fused: calls("fused taker"), separate: calls("taker")}, d.pairs[m.All()])
+		check(t, errors.Join(b.err, call(first), call(second)))
+	}
+	for _, x := range []struct {
+		leaver ways
+		want   string
+	}{
+		{ways{key: "both", fused: calls("fused"), separate: calls("separate")}, "fused, fused taker"},
+		{ways{fused: calls("fused"), separate: calls("separate")}, ""},
+		{ways{key: "alone", separate: calls("separate")}, "separate, taker"},
+	} {
+		ran = nil
+		bind(x.leaver)
+		if got := strings.Join(ran, ", "); got != x.want {
+			t.Errorf("%q ran, want %q", got, x.want)
+		}
+	}
+}
+
 // What timing changes is put back, also where it fails; without memory for a copy nothing is timed.
 func TestPreserving(t *testing.T) {
 	dev := opened(t, Options{Context: driver.Options{ExactMemory: true}})

@@ -249,6 +249,7 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 // chosen are the calls of the faster way. Where a fusion leaves a result out the choice is made later, when the one is bound that takes it.
 func (d *Device) chosen(b *binding, x fusion, w ways, partner *pair) []func() error {
 	if x.leaves != nil {
+		delete(d.pairs, b.spans[*x.leaves]) // of a program whose other half was never bound
 		if w.fused == nil {
 			return w.separate
 		}
