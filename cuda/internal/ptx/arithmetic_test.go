@@ -158,7 +158,6 @@ func TestIntegers(t *testing.T) {
 								x = a >> (from + i) & 1
 							}
 							field |= x << i
-							x = a << 1 >> 1 >> i & 1
 							if i >= from && i < from+n {
 								put |= a >> (i - from) & 1 << i
 							} else {
