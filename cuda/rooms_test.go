@@ -19,7 +19,7 @@ func TestRooms(t *testing.T) {
 		"lazy":           {},
 		"number":         {},
 		"internal/cache": {},
-		"kernels":        {"onlinerna/nn/op/expr"},
+		"kernels":        {"internal/cache", "onlinerna/nn/op/expr"},
 		"driver":         {"lazy"},
 		"blas":           libraries,
 		"dnn":            libraries,
