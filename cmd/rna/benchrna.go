@@ -177,7 +177,7 @@ func (f *benchRNAFlags) open() (closeAll func() error, err error) {
 		}
 		return err
 	}
-	kind, _, _ := strings.Cut(f.rnaDevice, ":")
+	kind := kindOf(f.rnaDevice)
 	switch {
 	case f.rnaDevice == "auto", f.rnaDevice == "cpu":
 		d, err := cpu.New(cpu.Options{Threads: f.threads})

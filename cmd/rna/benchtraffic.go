@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +85,7 @@ func (f *trafficFlags) run(ctx context.Context, out io.Writer) (err error) {
 // open opens the card on paper, or the one that is to run the steps.
 func (f *trafficFlags) open() (device.Device, error) {
 	if f.device != "" {
-		if kind, _, _ := strings.Cut(f.device, ":"); kind != "cuda" {
+		if kindOf(f.device) != "cuda" {
 			return nil, fmt.Errorf("device %s does not say what it gives to a card: want cuda, or cuda:1 and so on", f.device)
 		}
 		d, err := openDevice(f.device, deviceOptions{precision: f.precision, deterministic: f.deterministic, eager: true})

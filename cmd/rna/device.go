@@ -48,9 +48,15 @@ type deviceOptions struct {
 	log           io.Writer // for warnings; nil is stderr
 }
 
+// kindOf is the kind of the device of a name: cuda of cuda:1.
+func kindOf(name string) string {
+	kind, _, _ := strings.Cut(name, ":")
+	return kind
+}
+
 // resolved is the precision of a device, as it is recorded: empty for the only one, or the CPU's float32.
 func (o deviceOptions) resolved(device string) string {
-	kind, _, _ := strings.Cut(device, ":")
+	kind := kindOf(device)
 	switch {
 	case kind == "cpu" && o.precision == bfloat16:
 		return bfloat16

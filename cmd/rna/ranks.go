@@ -80,7 +80,7 @@ func (f *ranksFlags) join(device string) (*ranks.Group, error) {
 
 // meet has ranks whose GPUs work together meet at the launcher's address.
 func (f *ranksFlags) meet(w ranks.World, device string) (ranks.Engine, error) {
-	if kind, _, _ := strings.Cut(device, ":"); kind != "cuda" && kind != "auto" {
+	if kind := kindOf(device); kind != "cuda" && kind != "auto" {
 		return nil, fmt.Errorf("which work together on GPUs alone, not on device %s: start ranks on CPUs by mpirun or srun", device)
 	}
 	if _, err := cuda.Devices(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -139,7 +138,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	}
 	options := deviceOptions{threads: f.threads, direct: !c.Winograd, precision: f.precision, log: log}
 	name := chosenDevice(f.device, log)
-	if kind, _, _ := strings.Cut(name, ":"); f.precision == "" && (kind == "cuda" || strings.HasPrefix(c.Device, kind)) {
+	if kind := kindOf(name); f.precision == "" && (kind == "cuda" || kind == kindOf(c.Device)) {
 		options.precision = c.Precision
 	}
 	dev, err := openDevice(name, options)

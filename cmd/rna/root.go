@@ -90,7 +90,7 @@ var (
 
 // otherTrainers are options of torchvision's references, timm's train.py and others, with what they are here.
 var otherTrainers = map[string]string{
-	"wd": "--weight-decay", "svg": "--plot", "amp": "--precision bfloat16 (or float16), on a GPU", "data-path": "--data", "data-dir": "--data", "output-dir": "--out",
+	"wd": "--weight-decay", "svg": "--plot", "amp": "--precision bfloat16, or on a GPU float16", "data-path": "--data", "data-dir": "--data", "output-dir": "--out",
 	"output": "--out", "opt": "--optimizer", "b": "--batch", "batch-size": "--batch", "j": "--workers", "num-workers": "--workers",
 	"clip-grad-norm": "--clip-grad", "clip-mode": "--clip-grad for a norm, --clip-value for a value", "opt-eps": "--eps", "opt-betas": "--beta1 and --beta2", "sched": "--schedule",
 	"lr-scheduler": "--schedule", "lr-step-size": "--lr-step", "min-lr": "--lr-final", "lr-min": "--lr-final", "warmup-epochs": "--warmup",

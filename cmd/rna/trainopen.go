@@ -81,7 +81,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		options.direct, options.deterministic, f.CommPrecision = !c.Winograd, c.Deterministic, c.CommPrecision
 		if !set.Changed("precision") {
 			options.precision = c.Precision
-			if c.Precision == "" && strings.HasPrefix(c.Device, "cuda") {
+			if c.Precision == "" && kindOf(c.Device) == "cuda" {
 				options.precision = cuda.Float32.String() // the only one, when none was recorded
 			}
 		}
@@ -91,10 +91,10 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 		return nil, err
 	}
 	if f.device == "auto" && !g.Single() { // as a resumed run is to have it
-		f.device, _, _ = strings.Cut(own, ":")
+		f.device = kindOf(own)
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
-	if own == "cpu" && options.precision == bfloat16 && !set.Changed("precision") && strings.HasPrefix(recorded, "cuda") {
+	if own == "cpu" && options.precision == bfloat16 && !set.Changed("precision") && kindOf(recorded) == "cuda" {
 		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device cpu give --precision float32, or %[1]s for the factors of products alone", bfloat16, recorded)
 	}
 	if !several(f.device) && g.Single() {

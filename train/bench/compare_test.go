@@ -24,6 +24,9 @@ func TestComparison(t *testing.T) {
 			"inputs": [{"input": "synthetic",`+speed+`}, {"input": "loader", "images_per_s": {"q1": 40, "median": 50, "q3": 60}}]}`),
 		file("pytorch.json", `{`+work+`, "software": "PyTorch 2.9", "layout": "channels_last", "compile": "max-autotune", "images_per_s": {"q1": 70, "median": 80, "q3": 85}}`),
 		file("other.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2", "low_memory": true,`+speed+`}`),
+		file("later.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2", "precision": "float32", "winograd": true,
+			"images_per_s": {"median": 150}}`),
+		file("narrow.json", `{"model": "lenet", "mode": "training", "batch": 8, "image_size": 28, "device": "cpu", "software": "go1.26", "level": "avx2", "precision": "bfloat16",`+speed+`}`),
 	}
 	list, err := ReadResults(files...)
 	if err != nil {
@@ -34,7 +37,7 @@ func TestComparison(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != 5 {
+	if len(lines) != 7 {
 		t.Fatalf("%d lines:\n%s", len(lines), &b)
 	}
 	for i, want := range [][]string{
@@ -43,6 +46,8 @@ func TestComparison(t *testing.T) {
 		{"loader", "50.0"},
 		{"PyTorch 2.9, channels_last, compiled: max-autotune", "80.0", "0.80"},
 		{"rna --winograd=false --low-memory", "cpu", "lenet"},
+		{"rna  ", "cpu", "float32", "1.50"}, // what has no precision is of float32
+		{"rna  ", "cpu", "bfloat16"},
 	} {
 		for _, w := range want {
 			if !strings.Contains(lines[i], w) {

@@ -32,8 +32,21 @@ func ForBFloat16(l level.Level, dots bool) *Set {
 	return narrowSets[l]
 }
 
-// Words is how many words n steps along the depth have.
-func (n *Narrow) Words(steps int) int { return (steps + n.Step - 1) / n.Step }
+// Words is how many words so many steps along the depth have; of float32, for which n is nil, each is one.
+func (n *Narrow) Words(steps int) int {
+	if n == nil {
+		return steps
+	}
+	return (steps + n.Step - 1) / n.Step
+}
+
+// Whole is so many steps, filled up to whole words.
+func (n *Narrow) Whole(steps int) int {
+	if n == nil {
+		return steps
+	}
+	return n.Words(steps) * n.Step
+}
 
 // narrow is s for products of rounded float32.
 func (s Set) narrow(round func(dst, src *float32, rows, width, dstStride, srcStride int)) *Set {

@@ -83,27 +83,11 @@ func newHalo(g *grid, taps []tap, limit int, narrow *kern.Narrow) halo {
 		h.chunk = work.Ceil(work.Ceil(g.channels, work.Ceil(g.channels, limit)), 16) * 16
 	}
 	// Pixels a power of two apart would compete for the same cache lines.
-	h.stride = work.Ceil(h.words(h.chunk), 16)*16 + 16
+	h.stride = work.Ceil(h.narrow.Words(h.chunk), 16)*16 + 16
 	if g.channels <= few {
-		h.stride = h.words(g.channels)
+		h.stride = h.narrow.Words(g.channels)
 	}
 	return h
-}
-
-// words is how many words of a tile n channels are; all but the last ones of a pixel are whole.
-func (h *halo) words(n int) int {
-	if h.narrow == nil {
-		return n
-	}
-	return h.narrow.Words(n)
-}
-
-// whole is n channels, filled up to whole words.
-func (h *halo) whole(n int) int {
-	if h.narrow == nil {
-		return n
-	}
-	return h.narrow.Words(n) * h.narrow.Step
 }
 
 // readDirectly makes h read the source itself where that is possible.
@@ -135,7 +119,7 @@ func (h *halo) at(n, i, j int) int {
 }
 
 // merged says whether taps side by side lie one behind the other.
-func (h *halo) merged() bool { return h.stride == h.words(h.chunk) && h.chunk == h.channels }
+func (h *halo) merged() bool { return h.stride == h.narrow.Words(h.chunk) && h.chunk == h.channels }
 
 // rowOfTaps are count taps that are read as one.
 type rowOfTaps struct {

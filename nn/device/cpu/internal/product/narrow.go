@@ -18,14 +18,6 @@ func narrowRows(n *kern.Narrow, x []float32, width, rows int) {
 // pairs says whether words are of two pixels.
 func (t *tiledOuter) pairs() bool { return t.set.Narrow != nil && t.set.Narrow.Step == 2 }
 
-// words is how many words so many pixels are.
-func (t *tiledOuter) words(pixels int) int {
-	if t.set.Narrow == nil {
-		return pixels
-	}
-	return t.set.Narrow.Words(pixels)
-}
-
 // next is how far the pixel after a pixel of a tile lies.
 func (t *tiledOuter) next() int { return t.halo.right * t.halo.stride }
 

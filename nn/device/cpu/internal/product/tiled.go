@@ -137,8 +137,8 @@ func (f *family) prepare(narrow *kern.Narrow) {
 	}
 	for i := range f.targets {
 		t := &f.targets[i]
-		t.depth = len(t.taps) * f.words(t.channels)
-		t.height = 1 + len(t.taps)*f.whole(t.channels)
+		t.depth = len(t.taps) * f.narrow.Words(t.channels)
+		t.height = 1 + len(t.taps)*f.narrow.Whole(t.channels)
 		runs := f.runs(t.taps)
 		t.run = runs[0].count
 		if len(runs)*t.run != len(t.taps) || slices.ContainsFunc(runs, func(r rowOfTaps) bool { return r.count != t.run }) {
@@ -321,7 +321,7 @@ func (k *tiledKernel) pack(_, block int) {
 	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
 	for c := 0; c < f.channels; c += f.chunk {
 		channels := min(f.chunk, f.channels-c)
-		whole := f.whole(channels)
+		whole := f.narrow.Whole(channels)
 		for _, t := range g.taps {
 			clear(dst[channels*width : whole*width])
 			if k.weightsOf != nil {
@@ -410,7 +410,7 @@ func (k *tiledKernel) run(worker, block int) {
 				if c > 0 {
 					a.Init = &kern.Zeros[0]
 				}
-				weights := panel[width*(1+len(g.taps)*f.words(c)):]
+				weights := panel[width*(1+len(g.taps)*f.narrow.Words(c)):]
 				a.Mask = kern.Mask(columns)
 				at := to + b.group*k.rows + j*k.set.Columns()
 				dst, add := k.dst[at:], []float32(nil)
@@ -419,7 +419,7 @@ func (k *tiledKernel) run(worker, block int) {
 				} else if k.added != nil {
 					add = k.added[at:]
 				}
-				depth := g.run * f.words(n)
+				depth := g.run * f.narrow.Words(n)
 				kernels := k.set.Products[vectors]
 				a.Depth = depth
 				if f.pairs(g, k.set, columns) {

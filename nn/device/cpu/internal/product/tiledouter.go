@@ -204,9 +204,9 @@ func (k *tiledOuterKernel) run(worker, task int) {
 			}
 		}
 		pixels := x.images * x.lines * k.width
-		a.Taps, a.Depth = x.images*x.lines, k.words(k.depth)
+		a.Taps, a.Depth = x.images*x.lines, k.set.Narrow.Words(k.depth)
 		if k.depth == 0 {
-			a.Taps, a.Depth = 1, k.words(pixels)
+			a.Taps, a.Depth = 1, k.set.Narrow.Words(pixels)
 		}
 		panels := k.panels(worker, t, x, pixels)
 		for i := range k.runs {
