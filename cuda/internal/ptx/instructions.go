@@ -158,7 +158,7 @@ func (d *decoder) memory(in *instr, parts, args []string) error {
 		}
 	}
 	reads := parts[0] != "st" && parts[0] != "red"
-	if parts[0] == "st" || parts[0] == "red" {
+	if !reads {
 		at = 0
 	}
 	if len(args) <= at {
