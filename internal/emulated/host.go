@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,7 +15,7 @@ import (
 )
 
 // emulate runs a program with arguments and returns its exit status.
-func emulate(machine string, memory int, args []string) (int, error) {
+func emulate(machine string, args []string) (int, error) {
 	work, err := os.MkdirTemp("", "emulated-")
 	if err != nil {
 		return 0, err
@@ -31,7 +30,11 @@ func emulate(machine string, memory int, args []string) (int, error) {
 		return 0, err
 	}
 	for _, name := range []string{"linux", "isolinux.bin", "ldlinux.c32"} {
-		if err := copyFile(filepath.Join(cd, name), filepath.Join(machine, name)); err != nil {
+		content, err := os.ReadFile(filepath.Join(machine, name))
+		if err != nil {
+			return 0, err
+		}
+		if err := os.WriteFile(filepath.Join(cd, name), content, 0o644); err != nil {
 			return 0, err
 		}
 	}
@@ -48,28 +51,28 @@ func emulate(machine string, memory int, args []string) (int, error) {
 	if out, err := c.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("xorriso: %w\n%s", err, out)
 	}
-	return run(work, machine, image, memory)
+	return run(work, machine, image)
 }
 
 // kernelOptions leave out what takes long to start, and what Linux says about a processor that was never built.
 const kernelOptions = "rdinit=/init console=ttyS0 loglevel=1 nokaslr mitigations=off acpi=off nosmp lsm=capability"
 
 // run starts the machine and copies what comes through the serial port until it ends.
-func run(work, machine, image string, memory int) (int, error) {
+func run(work, machine, image string) (int, error) {
 	settings := fmt.Sprintf(`display_library: nogui
 cpu: model=corei7_skylake_x, add_features="avx512bf16", ips=100000000
-memory: guest=%d, host=%[1]d
-romimage: file=%[2]s/bios
-vgaromimage: file=%[2]s/vgabios
-ata0-master: type=cdrom, path=%[3]s, status=inserted
+memory: guest=1024, host=1024
+romimage: file=%[1]s/bios
+vgaromimage: file=%[1]s/vgabios
+ata0-master: type=cdrom, path=%[2]s, status=inserted
 boot: cdrom
 clock: sync=none
 com1: enabled=1, mode=file, dev=/dev/fd/3
-log: %[4]s/log
+log: %[3]s/log
 panic: action=fatal
 error: action=report
 info: action=ignore
-`, memory, machine, image, work)
+`, machine, image, work)
 	if err := os.WriteFile(filepath.Join(work, "bochsrc"), []byte(settings), 0o644); err != nil {
 		return 0, err
 	}
@@ -173,20 +176,4 @@ func (a *archive) entry(name string, mode int, text []byte) {
 	a.w.WriteString("\x00\x00\x00"[:-n&3])
 	a.w.Write(text)
 	a.w.WriteString("\x00\x00\x00"[:-len(text)&3])
-}
-
-func copyFile(to, from string) error {
-	r, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	w, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(w, r); err != nil {
-		return err
-	}
-	return w.Close()
 }

@@ -34,13 +34,12 @@ func main() {
 		boot()
 	}
 	machine := flag.String("machine", "", "`folder` with bochs, bios, vgabios, linux, isolinux.bin and ldlinux.c32")
-	memory := flag.Int("memory", 1024, "of the machine, in `MiB`")
 	flag.Parse()
 	if flag.NArg() == 0 || *machine == "" {
 		flag.Usage()
 		os.Exit(2)
 	}
-	status, err := emulate(*machine, *memory, flag.Args())
+	status, err := emulate(*machine, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "emulated:", err)
 		os.Exit(1)
