@@ -164,20 +164,16 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 		if len(m.Steps) != 3 {
 			continue
 		}
-		mask, sums := f.Step(m.Steps[1]), step{d, f.Step(m.Steps[2])}
+		mask, sums := f.Step(m.Steps[1]), f.Step(m.Steps[2])
 		y, grad, in := mask.In[0], mask.Out, sums.In[0]
 		x := fusion{steps: append([]int{first}, m.Steps...), graph: &dnn.Graph{Name: "input gradient + add + relu' + sums"}, scratch: 2 * 4 * int64(shape.C)}
 		g, e := x.graph, d.elements()
 		xd, wd, yd := shape.Dims()
 		w, dy, other, result, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd), g.Tensor(e, xd), g.Tensor(e, xd)
-		dr, total, products := g.Tensor(e, xd), g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(dnn.Float32, dnn.Channels(shape.C))
-		dx, both, product := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
+		dx, both := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
 		g.Convolve(dnn.GradInput, shape, dx, w, dy)
 		g.Add(dx, other, both)
-		g.ReLUGrad(result, both, dr)
-		g.Sum(dr, total)
-		g.Multiply(dr, before, product)
-		g.Sum(product, products)
+		d.maskedSums(g, xd, result, both, before)
 		narrow := form{last: true, narrow: true}
 		scaled := form{last: true, narrow: true, scaled: d.scaling()}
 		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, scaled), {value: more, form: scaled}, {value: y, form: narrow}, {value: in, form: narrow}}
@@ -186,9 +182,7 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 			half := scratch.Bytes() / 2
 			b.fill(scratch)
 			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], scratch.Span(0, half), scratch.Span(half, half))
-			grid, block := each(shape.C)
-			b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, scratch, b.spans[sums.In[1]], b.spans[sums.Out].Written(), shape.C,
-				sums.Op.(op.BatchNormGradSums).Eps, d.scaleFor(scaled))
+			b.gradSumsOf(scratch, sums, shape.C, scaled)
 		}
 		all = append(all, d.match(f, x)...)
 	}
@@ -224,16 +218,12 @@ func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 		g, e := x.graph, d.elements()
 		xd, wd, yd := shape.Dims()
 		w, dy, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd)
-		scale, bias, dr := g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(e, xd)
-		total, products := g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(dnn.Float32, dnn.Channels(shape.C))
-		result, scaled, normed, product := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
+		scale, bias := g.Tensor(dnn.Float32, dnn.Channels(shape.C)), g.Tensor(dnn.Float32, dnn.Channels(shape.C))
+		result, scaled, normed := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
 		g.Convolve(dnn.GradInput, shape, result, w, dy)
 		g.Multiply(before, scale, scaled)
 		g.Add(scaled, bias, normed)
-		g.ReLUGrad(normed, result, dr)
-		g.Sum(dr, total)
-		g.Multiply(dr, before, product)
-		g.Sum(product, products)
+		d.maskedSums(g, xd, normed, result, before)
 		narrow := form{last: true, narrow: true}
 		back := form{last: true, narrow: true, scaled: d.scaling()}
 		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, back), norm.want(0, narrow)}
@@ -244,14 +234,31 @@ func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 			in, stats, to := b.spans[norm.In[0]], b.spans[norm.In[1]], b.spans[dx.Out]
 			b.factors(norm, factors, found)
 			run(b.spans[conv.In[0]], b.spans[conv.In[1]], in, factors.Span(0, part), factors.Span(part, part), to, found.Span(0, part), found.Span(part, part))
-			grid, block := each(shape.C)
-			b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, found, stats, b.spans[sums.Out].Written(), shape.C,
-				sums.Op.(op.BatchNormGradSums).Eps, d.scaleFor(back))
+			b.gradSumsOf(found, sums, shape.C, back)
 			b.normGrad(dx.Op.(op.BatchNormGradInput), norm.InType(0), back, in, stats, b.spans[norm.In[2]], driver.Span{}, b.spans[sums.Out], to, to)
 		}
 		all = append(all, d.match(f, x)...)
 	}
 	return all
+}
+
+// maskedSums adds to a graph what a ReLU whose result or operand is y lets through of dy, in memory, the sums of its channels, and those of its
+// products with x.
+func (d *Device) maskedSums(g *dnn.Graph, dims dnn.Dims, y, dy, x dnn.Tensor) {
+	channels := dnn.Channels(dims[1])
+	dr, sums, products := g.Tensor(d.elements(), dims), g.Tensor(dnn.Float32, channels), g.Tensor(dnn.Float32, channels)
+	product := g.Between(dnn.Float32, dims)
+	g.ReLUGrad(y, dy, dr)
+	g.Sum(dr, sums)
+	g.Multiply(dr, x, product)
+	g.Sum(product, products)
+}
+
+// gradSumsOf adds the BatchNormGradSums that such sums, of a gradient in a form, make.
+func (b *binding) gradSumsOf(found driver.Span, sums lower.Step, channels int, of form) {
+	grid, block := each(channels)
+	b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, found, b.spans[sums.In[1]], b.spans[sums.Out].Written(), channels,
+		sums.Op.(op.BatchNormGradSums).Eps, b.d.scaleFor(of))
 }
 
 // factors adds a and b of which a batch normalisation is a x + b, and zeros of sums where there are any.
