@@ -43,15 +43,18 @@ type masked struct {
 
 // maskedNorm is the one whose ReLUGrad is step i.
 func maskedNorm(p *device.Program, i int) (m masked, ok bool) {
+	if _, ok := p.Steps[i].Op.(op.ReLUGrad); !ok {
+		return m, false
+	}
 	f := lower.NewFlow(p)
 	mask := f.Step(i)
-	if !lower.Is[op.ReLUGrad](mask) || slices.Contains(p.Keep, mask.Out) {
+	if f.Kept(i) {
 		return m, false
 	}
-	if m.relu = makes(p, mask.In[0]); m.relu < 0 || !lower.Is[op.ReLU](f.Step(m.relu)) {
+	if m.relu = f.Maker(mask.In[0]); m.relu < 0 || !lower.Is[op.ReLU](f.Step(m.relu)) {
 		return m, false
 	}
-	if m.norm = makes(p, f.Step(m.relu).In[0]); m.norm < 0 || !lower.Is[op.BatchNorm](f.Step(m.norm)) {
+	if m.norm = f.Maker(f.Step(m.relu).In[0]); m.norm < 0 || !lower.Is[op.BatchNorm](f.Step(m.norm)) {
 		return m, false
 	}
 	readers := f.Readers(i)
