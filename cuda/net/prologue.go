@@ -178,22 +178,17 @@ func (d *Device) normedForward(shape dnn.Shape, add bool, norms int) *dnn.Graph 
 	g, e := &dnn.Graph{Name: "norm + relu + forward + stats"}, d.elements()
 	xd, wd, yd := shape.Dims()
 	sum := d.normed(g, xd)
+	var read dnn.Tensor
 	if add {
-		g.Name = "norm + add + relu + forward + stats"
-		added := dnn.Tensor(0)
+		var added dnn.Tensor
 		if norms == 2 {
-			g.Name = "norm + norm + relu + forward + stats"
-			added = d.normed(g, xd)
+			g.Name, added = "norm + norm + relu + forward + stats", d.normed(g, xd)
 		} else {
-			added = g.Tensor(e, xd)
+			g.Name, added = "norm + add + relu + forward + stats", g.Tensor(e, xd)
 		}
 		both := g.Between(dnn.Float32, xd)
 		g.Add(sum, added, both)
-		sum = both
-	}
-	read := dnn.Tensor(0)
-	if add {
-		read = g.Tensor(e, xd)
+		sum, read = both, g.Tensor(e, xd)
 	} else {
 		read = g.Between(dnn.Float32, xd)
 	}

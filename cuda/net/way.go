@@ -250,9 +250,11 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 func (d *Device) chosen(b *binding, x fusion, w ways, partner *pair) []func() error {
 	if x.leaves != nil {
 		delete(d.pairs, b.spans[*x.leaves]) // of a program whose other half was never bound
-		if w.fused == nil {
-			return w.separate
-		}
+	}
+	if w.fused == nil || x.takes != nil && partner == nil {
+		return w.separate
+	}
+	if x.leaves != nil {
 		p := &pair{ways: w}
 		d.pairs[b.spans[*x.leaves]] = p
 		return []func() error{func() error {
@@ -263,14 +265,8 @@ func (d *Device) chosen(b *binding, x fusion, w ways, partner *pair) []func() er
 		}}
 	}
 	both := w
-	if x.takes != nil {
-		if partner == nil {
-			return w.separate
-		}
+	if partner != nil {
 		both = partner.with(w)
-	}
-	if w.fused == nil {
-		return w.separate
 	}
 	better, err := d.faster(x.graph.Name, &both)
 	if err != nil {
