@@ -45,9 +45,9 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 	x.outs = []want{{value: conv.Out, form: narrow}, {value: out}}
 	pixels := pixelsOf(conv.OutType())
 	x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-		half := scratch.Bytes() / 2
+		sums, squares := halves(scratch)
 		b.fill(scratch)
-		run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[conv.Out], scratch.Span(0, half), scratch.Span(half, half))
+		run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[conv.Out], sums, squares)
 		b.statsOf(scratch, b.spans[out], update, pixels, shape.O)
 	}
 	return d.match(f, x)
@@ -128,9 +128,9 @@ func (d *Device) convolvedNorm(f *lower.Flow, first int) []lower.Match[kernel] {
 		}
 		x.outs = []want{{value: out, form: narrow}}
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			half := scratch.Bytes() / 2
+			a, c := halves(scratch)
 			b.factors(norm, scratch, driver.Span{})
-			at := []driver.Span{b.spans[conv.In[0]], b.spans[conv.In[1]], scratch.Span(0, half), scratch.Span(half, half)}
+			at := []driver.Span{b.spans[conv.In[0]], b.spans[conv.In[1]], a, c}
 			if other >= 0 {
 				at = append(at, b.spans[other])
 			}
@@ -179,9 +179,9 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, scaled), {value: more, form: scaled}, {value: y, form: narrow}, {value: in, form: narrow}}
 		x.outs = []want{{value: grad, form: scaled}, {value: sums.Out}}
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			half := scratch.Bytes() / 2
+			total, products := halves(scratch)
 			b.fill(scratch)
-			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], scratch.Span(0, half), scratch.Span(half, half))
+			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], total, products)
 			b.gradSumsOf(scratch, sums, shape.C, scaled)
 		}
 		all = append(all, d.match(f, x)...)
@@ -229,11 +229,12 @@ func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, back), norm.want(0, narrow)}
 		x.outs = []want{{value: sums.Out}, {value: dx.Out, form: back}}
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			part := scratch.Bytes() / 4
-			factors, found := scratch.Span(0, 2*part), scratch.Span(2*part, 2*part)
+			factors, found := halves(scratch)
+			a, c := halves(factors)
+			total, products := halves(found)
 			in, stats, to := b.spans[norm.In[0]], b.spans[norm.In[1]], b.spans[dx.Out]
 			b.factors(norm, factors, found)
-			run(b.spans[conv.In[0]], b.spans[conv.In[1]], in, factors.Span(0, part), factors.Span(part, part), to, found.Span(0, part), found.Span(part, part))
+			run(b.spans[conv.In[0]], b.spans[conv.In[1]], in, a, c, to, total, products)
 			b.gradSumsOf(found, sums, shape.C, back)
 			b.normGrad(dx.Op.(op.BatchNormGradInput), norm.InType(0), back, in, stats, b.spans[norm.In[2]], driver.Span{}, b.spans[sums.Out], to, to)
 		}
@@ -267,6 +268,12 @@ func (b *binding) factors(norm step, to, sums driver.Span) {
 	grid, block := each(channels)
 	b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], to.Written(), sums.Written(), channels,
 		norm.Op.(op.BatchNorm).Eps)
+}
+
+// halves are those of a place.
+func halves(s driver.Span) (first, second driver.Span) {
+	half := s.Bytes() / 2
+	return s.Span(0, half), s.Span(half, half)
 }
 
 // fill adds zeros.

@@ -113,8 +113,7 @@ func (d *Device) normed(g *dnn.Graph, dims dnn.Dims) (sum dnn.Tensor) {
 func (b *binding) storedFactors(channels int, stats, scale, bias, to driver.Span, eps float64) (a, c driver.Span) {
 	grid, block := each(channels)
 	b.launch("fused.cu", "nn_norm_factors_stored", grid, block, stats, scale, bias, to.Written(), channels, eps)
-	half := to.Bytes() / 2
-	return to.Span(0, half), to.Span(half, half)
+	return halves(to)
 }
 
 // normRead is the fusion of what a convolution reads with the one at a step.
@@ -137,8 +136,8 @@ func (d *Device) normRead(f *lower.Flow, y read, at int) (x fusion, ok bool) {
 		wants: []want{y.norm.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}},
 		outs:  []want{{value: conv.Out, form: narrow}, {value: found}},
 		bind: func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			part := 4 * int64(shape.O)
-			both := scratch.Span(scratch.Bytes()-2*part, 2*part)
+			both := scratch.Span(int64(y.norms())*factors, 2*4*int64(shape.O))
+			sums, squares := halves(both)
 			var places []driver.Span
 			normed := func(i int, n step) {
 				a, c := b.storedFactors(shape.C, b.spans[n.In[1]], b.spans[n.In[2]], b.spans[n.In[3]], scratch.Span(int64(i)*factors, pair), n.Op.(op.BatchNorm).Eps)
@@ -154,7 +153,7 @@ func (d *Device) normRead(f *lower.Flow, y read, at int) (x fusion, ok bool) {
 			if y.added >= 0 {
 				places = append(places, b.spans[out])
 			}
-			run(append(places, b.spans[conv.In[1]], b.spans[conv.Out], both.Span(0, part), both.Span(part, part))...)
+			run(append(places, b.spans[conv.In[1]], b.spans[conv.Out], sums, squares)...)
 			b.statsOf(both, b.spans[found], update, pixelsOf(conv.OutType()), shape.O)
 		},
 	}
