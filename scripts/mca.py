@@ -34,6 +34,7 @@ class Arch:
     streams: list
     adds: str  # an instruction that multiplies and adds
     jump: str  # one that goes back, with its target
+    wide: tuple  # what makes instructions on float64 of those on float32: a pattern and what replaces it
 
 
 ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1"], {"": "neonPeak"}, {}, [
@@ -46,20 +47,20 @@ ARM64 = Arch("arm64", "aarch64", ["neoverse-n1", "neoverse-n2", "neoverse-v1", "
     (VEC, "reluGradSumsNEON", "BatchNorm, sums of gradients"), (VEC, "momentumNEON", "SGD with momentum"), (VEC, "expNEON", "exp"),
     (VEC, "maxWindowsNEON", "maxpool"), (ROWS, "dotFourFloat32NEON", "RNA, a row of the Gram matrix"), (ROWS, "addFourFloat32NEON", "RNA, combination"),
     (CONVEX, "dots4NEON", "convex, products with rows"), (CONVEX, "addRows1NEON", "convex, sums of rows"), (CONVEX, "sparseDots4NEON", "convex, sparse products"),
-], r"fml[as]\s", r"(?:b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)")
+], r"fml[as]\s", r"(?:b\.\w+|cbn?z|tbn?z|b)\s.*?(0x[0-9a-f]+)(?:\s|$)", (r"\.4s", ".2d"))
 
 # LLVM 22's models of Zen 5 and of Sapphire Rapids do one multiply-add of 512 bits a cycle, as that of Zen 4, where such processors do two;
 # a load that broadcasts takes a pipe from multiply-adds in those of Zen. What they say of AVX2 is nearer.
 AMD64 = Arch("amd64", "x86_64", ["znver3", "znver4", "znver5", "skylake-avx512", "sapphirerapids"],
     {"AVX2": "avx2Peak", "AVX-512": "avx512Peak", "AVX512_BF16": "bf16Peak"},
-    {"AVX2": [], "AVX-512": ["znver3"], "AVX512_BF16": ["znver3", "skylake-avx512"]}, [
+    {"AVX-512": ["znver3"], "AVX512_BF16": ["znver3", "skylake-avx512"]}, [
     (KERN, "avx2Products6x2", "product, 6×16", "AVX2"), (KERN, "avx2Products6x1", "product, 6×8", "AVX2"), (KERN, "avx2Pairs6", "product, 6×8, pairs", "AVX2"),
     (KERN, "avx2Sums6x2", "weight gradient, 6×16", "AVX2"), (ROWS, "squareAVX2", "RNA, Gram matrix", "AVX2"),
     (KERN, "avx512Products14x2", "product, 14×32", "AVX-512"), (KERN, "avx512Products14x1", "product, 14×16", "AVX-512"),
     (KERN, "avx512Pairs14", "product, 14×16, pairs", "AVX-512"), (KERN, "avx512Sums14x2", "weight gradient, 14×32", "AVX-512"),
     (ROWS, "squareAVX512", "RNA, Gram matrix", "AVX-512"),
     (KERN, "bf16Products14x2", "product, 14×32", "AVX512_BF16"), (KERN, "bf16Sums14x2", "weight gradient, 14×32", "AVX512_BF16"),
-], [], r"vfn?m(add|sub)\d+p[sd]\s|vdpbf16ps\s", r"j[a-z]+\s+(0x[0-9a-f]+)$")
+], [], r"vfn?m(add|sub)\d+p[sd]\s|vdpbf16ps\s", r"j[a-z]+\s+(0x[0-9a-f]+)$", (r"(vfn?m(?:add|sub)\d+)ps", r"\1pd"))
 
 
 def llvm(args, tool):
@@ -176,17 +177,18 @@ def main():
         peak = loops(arch, code[KERN][name])[0]
         rate = {}
         for core in cores:
-            for shape in ("4s", "2d"):
-                body = [t.replace(".4s", "." + shape) for t in peak]
-                element = [re.sub(r"\.2d$|\.4s$", f".{shape[1]}[1]", t) for t in body]
-                rate[core, shape] = max(adds(arch, b) / cycles(args, arch, core, b) for b in (body, element))
-        row(arch, f"rate{level and ' of '}{level}: vectors a cycle, float32 and float64", "", {c: f"{rate[c, '4s']:.1f}, {rate[c, '2d']:.1f}" for c in cores})
+            for wide in (False, True):
+                body = [re.sub(*arch.wide, t) if wide else t for t in peak]
+                element = [re.sub(r"\.\d([sd])$", r".\1[1]", t) for t in body]
+                rate[core, wide] = max(adds(arch, b) / cycles(args, arch, core, b) for b in (body, element))
+        both = any(re.search(arch.wide[0], t) for t in peak)
+        row(arch, f"rate{level and ' of '}{level}: vectors a cycle" + both * ", float32 and float64", "",
+            {c: ", ".join(f"{rate[c, wide]:.1f}" for wide in (False, True)[:1 + both]) for c in cores})
         for package, name, title, _ in [k for k in arch.products if k[3] == level]:
             inner = loops(arch, code[package][name])
             bodies = [b for b in inner if adds(arch, b) == max(adds(arch, b) for b in inner)]
             body, count = bodies[0], sum(adds(arch, b) for b in bodies)
-            shape = "2d" if package == ROWS else "4s"
-            parts = {c: count / sum(cycles(args, arch, c, b) for b in bodies) / rate[c, shape] for c in cores}
+            parts = {c: count / sum(cycles(args, arch, c, b) for b in bodies) / rate[c, package == ROWS] for c in cores}
             poor += [f"{title}{level and ', '}{level} on {c}: {x:.0%}" for c, x in parts.items() if x < args.least]
             row(arch, title, f"{adds(arch, body)} of {len(body)}", {c: f"{x:.0%}" for c, x in parts.items()})
     if arch.streams:

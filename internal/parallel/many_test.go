@@ -10,8 +10,9 @@ import (
 
 // Each block is done once a call by more workers than processors, and on more processors than there are.
 func TestMoreWorkersThanProcessors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, procs := range []int{1, 16, 64} {
-		before := runtime.GOMAXPROCS(procs)
+		runtime.GOMAXPROCS(procs)
 		for _, workers := range []int{2, 16, 128} {
 			p := NewPool(workers)
 			counts := make([]atomic.Int64, 300)
@@ -28,7 +29,6 @@ func TestMoreWorkersThanProcessors(t *testing.T) {
 			}
 			p.Close()
 		}
-		runtime.GOMAXPROCS(before)
 	}
 }
 
