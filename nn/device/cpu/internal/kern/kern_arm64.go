@@ -6,7 +6,7 @@ import "onlinerna/internal/level"
 
 var sets = [level.Count]*Set{level.NEON: &neonSet}
 
-var narrowSets = [level.Count]*Set{level.NEON: neonSet.narrow(neonRound)}
+var narrowSets = [level.Count]*Set{level.NEON: neonSet.narrow(neonRound, storedWith(1, neonSet.Lanes))}
 
 var dotSet *Set
 
@@ -14,3 +14,5 @@ var dotSet *Set
 func neonRound(dst, src *float32, rows, width, dstStride, srcStride int) {
 	copyWith(dst, src, rows, width, dstStride, srcStride, 1, neonSet.Lanes, func(x []float32) float32 { return Round(x[0]) })
 }
+
+var stored [level.Count]*BFloat16

@@ -7,3 +7,5 @@ import "onlinerna/internal/level"
 var sets, narrowSets [level.Count]*Set
 
 var dotSet *Set
+
+var stored [level.Count]*BFloat16

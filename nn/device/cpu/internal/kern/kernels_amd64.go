@@ -715,7 +715,7 @@ func bf16Peak(n int)
 
 var bf16Set = Set{
 	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Add: avx512Add, Peak: bf16Peak,
-	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, PairRows: bf16PairRows},
+	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: storedWith(2, 16), PairRows: bf16PairRows},
 	Products: [3][]Kernel{
 		1: {nil,
 			bf16Products1x1,

@@ -18,6 +18,8 @@ type Narrow struct {
 	// Copy is the Copy of a Set with words for what it reads, each row for itself: a row that ends within a word is filled
 	// up with 0, and so is the rest of a vector.
 	Copy func(dst, src *float32, rows, width, dstStride, srcStride int)
+	// Stored is Copy for what is stored as bfloat16.
+	Stored func(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
 	// PairRows, where Step is 2, writes rows of words: each an element of first and the one of second in its place. Their
 	// width is of whole vectors, strides are in bytes, and dst may be first.
 	PairRows func(dst, first, second *float32, rows, width, dstStride, srcStride int)
@@ -49,8 +51,11 @@ func (n *Narrow) Whole(steps int) int {
 }
 
 // narrow is s for products of rounded float32.
-func (s Set) narrow(round func(dst, src *float32, rows, width, dstStride, srcStride int)) *Set {
-	s.Narrow = &Narrow{Step: 1, Copy: round}
+func (s Set) narrow(
+	round func(dst, src *float32, rows, width, dstStride, srcStride int),
+	widen func(dst *float32, src *uint16, rows, width, dstStride, srcStride int),
+) *Set {
+	s.Narrow = &Narrow{Step: 1, Copy: round, Stored: widen}
 	return &s
 }
 

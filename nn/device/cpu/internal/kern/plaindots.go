@@ -17,11 +17,11 @@ func PlainNarrow(step int) *Set {
 	s := &Set{
 		Lanes: dotLanes, Rows: dotRows, Registers: 32,
 		Copy: copyPlain, Pack: packPlain, Add: addPlain,
-		Narrow: &Narrow{Step: 2, Copy: copyPaired, PairRows: pairRowsPlain},
+		Narrow: &Narrow{Step: 2, Copy: copyPaired, Stored: storedWith(2, dotLanes), PairRows: pairRowsPlain},
 	}
 	multiply := Dot
 	if step == 1 {
-		s.Narrow, multiply = &Narrow{Step: 1, Copy: copyRounded}, dotStep
+		s.Narrow, multiply = &Narrow{Step: 1, Copy: copyRounded, Stored: storedWith(1, dotLanes)}, dotStep
 	}
 	for vectors := 1; vectors <= 2; vectors++ {
 		s.Products[vectors], s.Sums[vectors] = []Kernel{nil}, []Kernel{nil}
@@ -138,6 +138,25 @@ func copyPaired(dst, src *float32, rows, width, dstStride, srcStride int) {
 		}
 		return pair(x[0], x[1])
 	})
+}
+
+// storedWith is Copy in plain Go for what is stored as bfloat16.
+func storedWith(step, lanes int) func(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
+	return func(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
+		for r := range rows {
+			from := unsafe.Slice(at(src, r*srcStride), width)
+			words := (width + step - 1) / step
+			to := unsafe.Slice(at(dst, r*dstStride), (words+lanes-1)/lanes*lanes)
+			for i := range words {
+				u := uint32(from[i*step]) << 16
+				if k := i*step + 1; step == 2 && k < width {
+					u |= uint32(from[k])
+				}
+				to[i] = math.Float32frombits(u)
+			}
+			clear(to[words:])
+		}
+	}
 }
 
 // pair is a word of two factors.

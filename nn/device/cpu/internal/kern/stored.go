@@ -1,0 +1,73 @@
+package kern
+
+import (
+	"math"
+	"unsafe"
+
+	"onlinerna/internal/level"
+)
+
+// BFloat16 moves numbers between float32 and storage as bfloat16, the upper halves of a float32 that was rounded.
+type BFloat16 struct {
+	// Widen writes rows of float32 of rows of bfloat16. Strides are in bytes. It writes whole vectors of so many lanes: a row
+	// is filled up with zeros.
+	Widen func(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
+	// Narrow writes rows of bfloat16 of rows of float32, as Round rounds them, and nothing behind a row.
+	Narrow func(dst *uint16, src *float32, rows, width, dstStride, srcStride int)
+	Lanes  int
+}
+
+// Stored is how a level moves bfloat16.
+func Stored(l level.Level) *BFloat16 {
+	if s := stored[l]; s != nil {
+		return s
+	}
+	return &plainStored
+}
+
+var plainStored = BFloat16{Widen: widenPlain, Narrow: narrowPlain, Lanes: 1}
+
+// Widened writes as many numbers as dst has, and nothing else.
+func (b *BFloat16) Widened(dst []float32, src []uint16) {
+	n := len(dst)
+	_ = src[:n]
+	whole := n / b.Lanes * b.Lanes
+	if whole > 0 {
+		b.Widen(&dst[0], &src[0], 1, whole, 0, 0)
+	}
+	for i := whole; i < n; i++ {
+		dst[i] = Float32(src[i])
+	}
+}
+
+// Narrowed writes as many numbers as src has.
+func (b *BFloat16) Narrowed(dst []uint16, src []float32) {
+	if n := len(src); n > 0 {
+		_ = dst[:n]
+		b.Narrow(&dst[0], &src[0], 1, n, 0, 0)
+	}
+}
+
+// Float32 is the number that is stored as x.
+func Float32(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
+
+// Bits is how x, rounded, is stored.
+func Bits(x float32) uint16 { return uint16(math.Float32bits(Round(x)) >> 16) }
+
+func widenPlain(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
+	for r := range rows {
+		to := unsafe.Slice(at(dst, r*dstStride), width)
+		for i, v := range unsafe.Slice(at(src, r*srcStride), width) {
+			to[i] = Float32(v)
+		}
+	}
+}
+
+func narrowPlain(dst *uint16, src *float32, rows, width, dstStride, srcStride int) {
+	for r := range rows {
+		to := unsafe.Slice(at(dst, r*dstStride), width)
+		for i, v := range unsafe.Slice(at(src, r*srcStride), width) {
+			to[i] = Bits(v)
+		}
+	}
+}
