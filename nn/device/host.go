@@ -37,7 +37,7 @@ func (m *HostMemory) Free() { m.buf = nil }
 
 // HostElement is an element type of tensors on the host.
 type HostElement interface {
-	float32 | float64 | int32 | uint8
+	float32 | float64 | int32 | uint16 | uint8
 }
 
 // HostSlice is region r of a HostMemory as a slice, sharing memory. Offset and size have to be multiples

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
@@ -14,7 +15,7 @@ func (d *Device) Layout(t op.Type, role device.Role) device.Layout { return work
 // dimensions gives the logical dimensions of a rank 4 tensor in the order in which layout l stores them.
 func dimensions(l device.Layout) ([4]int, bool) {
 	switch l {
-	case work.NHWC:
+	case work.NHWC, work.Stored:
 		return [4]int{0, 2, 3, 1}, true
 	case work.HWIO:
 		return [4]int{2, 3, 1, 0}, true
@@ -72,6 +73,7 @@ func (d *Device) Download(dst op.Tensor, r device.Region, l device.Layout) error
 // row-major index moves with each.
 type stored struct {
 	data   []float32
+	half   []uint16 // where elements are bfloat16
 	extent [4]int
 	stride [4]int
 }
@@ -81,53 +83,73 @@ func permuted(r device.Region, l device.Layout, shape op.Shape) (stored, error) 
 	if !ok || len(shape) != 4 {
 		return stored{}, fmt.Errorf("no layout %q of rank %d", l, len(shape))
 	}
-	data, err := device.HostSlice[float32](r)
+	var x stored
+	var err error
+	if l == work.Stored {
+		x.half, err = device.HostSlice[uint16](r)
+	} else {
+		x.data, err = device.HostSlice[float32](r)
+	}
 	if err != nil {
 		return stored{}, err
 	}
-	if len(data) != shape.Size() {
+	if x.size() != shape.Size() {
 		return stored{}, fmt.Errorf("region of %d bytes for %d elements", r.Bytes, shape.Size())
 	}
 	logical := [4]int{shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1}
-	x := stored{data: data}
 	for i, dim := range o {
 		x.extent[i], x.stride[i] = shape[dim], logical[dim]
 	}
 	return x, nil
 }
 
-// rows calls f for each innermost row of x: its place in storage and the logical index of its first element.
-func (x stored) rows(f func(row []float32, at int)) {
-	n := x.extent[3]
-	rest := x.data
+func (x stored) size() int { return max(len(x.data), len(x.half)) }
+
+// rows calls f for each innermost row of x: where it begins in storage and the logical index of its first element.
+func (x stored) rows(f func(row, at int)) {
+	row := 0
 	for a := range x.extent[0] {
 		for b := range x.extent[1] {
 			for c := range x.extent[2] {
-				f(rest[:n], a*x.stride[0]+b*x.stride[1]+c*x.stride[2])
-				rest = rest[n:]
+				f(row, a*x.stride[0]+b*x.stride[1]+c*x.stride[2])
+				row += x.extent[3]
 			}
 		}
 	}
 }
 
 func store[T device.Float](x stored, src []T) error {
-	if len(src) != len(x.data) {
-		return fmt.Errorf("%d elements for %d", len(src), len(x.data))
+	if len(src) != x.size() {
+		return fmt.Errorf("%d elements for %d", len(src), x.size())
 	}
-	x.rows(func(row []float32, at int) {
-		for i := range row {
-			row[i] = float32(src[at+i*x.stride[3]])
+	n := x.extent[3]
+	x.rows(func(row, at int) {
+		if x.half != nil {
+			for i := range x.half[row:][:n] {
+				x.half[row+i] = kern.Bits(float32(src[at+i*x.stride[3]]))
+			}
+			return
+		}
+		for i := range x.data[row:][:n] {
+			x.data[row+i] = float32(src[at+i*x.stride[3]])
 		}
 	})
 	return nil
 }
 
 func load[T device.Float](dst []T, x stored) error {
-	if len(dst) != len(x.data) {
-		return fmt.Errorf("%d elements for %d", len(x.data), len(dst))
+	if len(dst) != x.size() {
+		return fmt.Errorf("%d elements for %d", x.size(), len(dst))
 	}
-	x.rows(func(row []float32, at int) {
-		for i, v := range row {
+	n := x.extent[3]
+	x.rows(func(row, at int) {
+		if x.half != nil {
+			for i, v := range x.half[row:][:n] {
+				dst[at+i*x.stride[3]] = T(kern.Float32(v))
+			}
+			return
+		}
+		for i, v := range x.data[row:][:n] {
 			dst[at+i*x.stride[3]] = T(v)
 		}
 	})

@@ -37,7 +37,16 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 			}
 			return ""
 		},
+		Finish: d.store,
 	}
+}
+
+// store makes a lowering leave activations in the device's precision.
+func (d *Device) store(g *device.Group, l *work.Lowering) error {
+	if d.bfloat16 {
+		work.Store(g, l, d.pool.Workers())
+	}
+	return nil
 }
 
 // Group implements device.Grouper.
@@ -53,7 +62,7 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 		return nil, err
 	}
 	s := work.NewStorage(b)
-	phases := b.Kernel(s)
+	phases := s.Around(b.Kernel.Bind(s))
 	if s.Err != nil {
 		return nil, fmt.Errorf("cpu: bind %v: %w", g, s.Err)
 	}

@@ -20,9 +20,9 @@ func Patterns(workers int) []work.Pattern {
 // alone is the pattern of an op whose body is given the elements of a block of the result and of the operands.
 func alone[O op.Op](workers int, body func(k *vec.Set, dst []float32, in [][]float32)) work.Pattern {
 	return lower.Alone(func(s work.Step, _ O) (*work.Lowering, error) {
-		layout := s.InValue(0).Layout
+		layout := work.Order(s.InValue(0))
 		for i := range s.In {
-			if s.InValue(i).Layout != layout {
+			if work.Order(s.InValue(i)) != layout {
 				return nil, lower.Reason("operands have different layouts")
 			}
 		}

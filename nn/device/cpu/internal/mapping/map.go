@@ -110,7 +110,7 @@ func (c Chain) Plan(r *work.Room, workers, block int) (*Plan, error) {
 		}
 		p.Over = append(p.Over, v)
 		if x.Type.Shape.Equal(y.Shape) && !whole {
-			p.layout, whole = x.Layout, true
+			p.layout, whole = work.Order(x), true
 		}
 	}
 	if err := c.fits(p.layout, axes); err != nil {
@@ -169,8 +169,8 @@ func (c Chain) fits(layout device.Layout, axes []op.Axes) error {
 		case i == c.made:
 		case flat && (counter || axes[i] != op.All && axes[i] != 0):
 			return lower.Reason(fmt.Sprintf("operands of layout %q take none that are repeated", layout))
-		case axes[i] == op.All && x.Type.Shape.Equal(y.Shape) && x.Layout != layout,
-			!isLine(x.Type.Shape) && x.Layout != layout && x.Layout != work.Layout(x.Type, device.Data):
+		case axes[i] == op.All && x.Type.Shape.Equal(y.Shape) && work.Order(x) != layout,
+			!isLine(x.Type.Shape) && work.Order(x) != layout && work.Order(x) != work.Layout(x.Type, device.Data):
 			return lower.Reason("operands have different layouts")
 		}
 	}

@@ -25,12 +25,14 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 	offset := o.ViewOffset(s.InType(0))
 	if from.Equal(to) || plain(from) && plain(to) {
 		l := work.Data(s, func(st *work.Storage) []work.Phase {
-			x, dst := st.Floats(s.In[0]), st.Floats(s.Out)
-			if st.Err != nil || len(dst) == 0 || &x[offset] == &dst[0] {
-				return nil
+			if x, dst := st.Pieces(s.In[0]).Stored(), st.Pieces(s.Out).Stored(); x != nil {
+				return copied(st, dst, x[offset:])
 			}
-			return work.One(func() { copy(dst, x[offset:]) })
+			return copied(st, st.Floats(s.Out), st.Floats(s.In[0])[offset:])
 		})
+		if len(from) == len(to) { // it is stored alike
+			l.Kernel.Pieces = map[int]int{s.In[0]: 0, s.Out: 0}
+		}
 		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset * op.Float32.Size()}
 		return l, nil
 	}
@@ -62,6 +64,14 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 			}
 		}}}
 	}), nil
+}
+
+// copied copies what is not there already.
+func copied[T any](st *work.Storage, dst, src []T) []work.Phase {
+	if st.Err != nil || len(dst) == 0 || &src[0] == &dst[0] {
+		return nil
+	}
+	return work.One(func() { copy(dst, src) })
 }
 
 // turned says whether a view turns whole images from channels-last to row-major order or back, and gives their size.

@@ -60,7 +60,7 @@ func (p productStep) expect() error { return work.Expect(p.first, p.roles[:]...)
 
 // way is one to run a product: it takes its scratch from r and makes its phases.
 type way interface {
-	lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel
+	lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind
 }
 
 // alone is the lowering of a product in some way.

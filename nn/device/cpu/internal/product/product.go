@@ -83,7 +83,7 @@ func (d Options) kernels(p *product) *kern.Set {
 
 // lower adds the scratch that p needs to r and returns its phases: packing the weights, then the blocks. bias
 // is a value of the group or -1.
-func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel {
+func (p *product) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	if set := d.kernels(p); set != nil {
 		return d.vector(p, set).lower(d, r, src, weights, bias, dst)
 	}

@@ -252,7 +252,7 @@ func (t *tiled) panel(g *tiledTarget, group, panel int) int {
 }
 
 // lower adds the scratch that t needs to r and returns its phases: packing the weights, then the blocks.
-func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel {
+func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	size, tile := 0, 0
 	for i := range t.families {
 		f := &t.families[i]

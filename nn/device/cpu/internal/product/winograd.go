@@ -82,7 +82,7 @@ func (w *winograd) panelStart(panel int) int {
 }
 
 // lower adds the scratch that w needs to r and returns its phases: transforming the weights, then the blocks.
-func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Kernel {
+func (w *winograd) lower(d Options, r *work.Room, src, weights, bias, dst int) work.Bind {
 	workers := d.Workers
 	packed := r.Floats(values * w.channels * w.padded)
 	biases := r.Floats(w.padded)

@@ -10,9 +10,11 @@ const (
 	RowMajor device.Layout = ""
 	NHWC     device.Layout = "NHWC" // rank 4 activations
 	HWIO     device.Layout = "HWIO" // convolution weights
+
+	Stored device.Layout = NHWC + ":bf16" // NHWC as bfloat16
 )
 
-// Layout is that of a value from outside, as device.Device says.
+// Layout is the order in which a value from outside lies, as device.Device says.
 func Layout(t op.Type, role device.Role) device.Layout {
 	switch {
 	case t.DType != op.Float32 || len(t.Shape) != 4:
@@ -21,4 +23,12 @@ func Layout(t op.Type, role device.Role) device.Layout {
 		return HWIO
 	}
 	return NHWC
+}
+
+// Order is the layout in which a value lies, whatever its elements are stored as.
+func Order(v device.Value) device.Layout {
+	if v.Layout == Stored {
+		return NHWC
+	}
+	return v.Layout
 }

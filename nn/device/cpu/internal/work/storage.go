@@ -12,12 +12,13 @@ type Storage struct {
 	group  *device.Group
 	region []device.Region // by value; zero for those that stay inside the group
 	work   device.Region
+	stages map[int]stage
 	Err    error
 }
 
 // NewStorage is that of a bound group.
 func NewStorage(b *lower.Bound[Kernel]) *Storage {
-	return &Storage{group: b.Group, region: b.Regions, work: b.Workspace}
+	return &Storage{group: b.Group, region: b.Regions, work: b.Workspace, stages: b.Kernel.stages}
 }
 
 func elements[T device.HostElement](s *Storage, r device.Region, name string) []T {
@@ -41,10 +42,14 @@ func Value[T device.HostElement](s *Storage, v int) []T {
 	return e
 }
 
-// Floats is a value that is stored as float32, nil if it stays inside the group.
+// Floats is a value of float32, nil if it stays inside the group. One that is stored as bfloat16 is in the workspace: what is
+// read before the kernel runs, and what it writes is stored behind it.
 func (s *Storage) Floats(v int) []float32 {
 	if s.region[v].Memory == nil {
 		return nil
+	}
+	if x, ok := s.stages[v]; ok {
+		return s.Scratch(x.whole)
 	}
 	return Value[float32](s, v)
 }

@@ -19,8 +19,16 @@ type Phase struct {
 // One is the list of phases of a kernel that is too small to be shared out.
 func One(f func()) []Phase { return []Phase{{1, func(int, int) { f() }}} }
 
-// Kernel makes the phases of a group for given storage.
-type Kernel func(s *Storage) []Phase
+// Bind makes the phases of a group for given storage.
+type Bind func(s *Storage) []Phase
+
+// Kernel is what a group is lowered to.
+type Kernel struct {
+	Bind Bind
+	// Pieces are the values that it takes in pieces, with the most elements of one for each worker: see Storage.Pieces.
+	Pieces map[int]int
+	stages map[int]stage // by value that is stored as bfloat16
+}
 
 // The frame of package lower, for this device.
 type (
@@ -35,23 +43,23 @@ type (
 const ElementBlock = 16 << 10
 
 // Result is the lowering of a step with one result in layout l, without scratch.
-func Result(s Step, l device.Layout, kernel Kernel) *Lowering {
+func Result(s Step, l device.Layout, bind Bind) *Lowering {
 	return &Lowering{
 		Results: []lower.Result{{Value: s.Out, Layout: l, Bytes: s.OutType().Bytes()}},
-		Kernel:  kernel,
+		Kernel:  Kernel{Bind: bind},
 	}
 }
 
 // Data is Result in the layout of activations.
-func Data(s Step, kernel Kernel) *Lowering {
-	return Result(s, Layout(s.OutType(), device.Data), kernel)
+func Data(s Step, bind Bind) *Lowering {
+	return Result(s, Layout(s.OutType(), device.Data), bind)
 }
 
 // Expect says which operand has a layout other than the device's own for its role.
 func Expect(s Step, roles ...device.Role) error {
 	for i, r := range roles {
 		v := s.InValue(i)
-		if want := Layout(v.Type, r); v.Layout != want {
+		if want := Layout(v.Type, r); Order(v) != want {
 			return lower.Reason(fmt.Sprintf("operand %d has layout %q, want %q", i, v.Layout, want))
 		}
 	}
@@ -64,7 +72,7 @@ func DataIn(s Step) error { return Expect(s, make([]device.Role, len(s.In))...) 
 // IsData is Expect for values that are activations; negative ones are none.
 func IsData(s Step, values ...int) error {
 	for _, v := range values {
-		if v >= 0 && s.Values[v].Layout != Layout(s.Values[v].Type, device.Data) {
+		if v >= 0 && Order(s.Values[v]) != Layout(s.Values[v].Type, device.Data) {
 			return lower.Reason("operands have different layouts")
 		}
 	}

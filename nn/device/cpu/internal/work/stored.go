@@ -1,0 +1,144 @@
+package work
+
+import (
+	"maps"
+	"slices"
+
+	"onlinerna/internal/level"
+	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/kern"
+	"onlinerna/nn/device/lower"
+)
+
+// Activations may be stored as bfloat16: kernels compute in float32 all the same. What they take in pieces each worker
+// widens into its own part of the workspace, where a piece stays in the first levels of cache, and rounds from there. Other values
+// are widened as a whole before a kernel runs, and rounded behind it.
+
+// stage is where a value that is stored as bfloat16 is float32.
+type stage struct {
+	whole Part
+	piece []Part // by worker, where it is taken in pieces
+	out   bool   // the kernel makes it
+}
+
+// lineTail is the room behind a piece for the vector that its last elements are part of.
+const lineTail = 16
+
+// Store makes l, of a device with so many workers, leave activations as bfloat16 and read what is stored so.
+func Store(g *device.Group, l *Lowering, workers int) {
+	r := Room{l.Workspace}
+	l.Kernel.stages = map[int]stage{}
+	add := func(v int, out bool) {
+		s := stage{out: out}
+		if n, ok := l.Kernel.Pieces[v]; !ok {
+			s.whole = r.Floats(g.Values[v].Type.Shape.Size() + lineTail)
+			s.whole.elements -= lineTail
+		} else if n > 0 {
+			s.piece = r.Each(workers, n+lineTail)
+		}
+		l.Kernel.stages[v] = s
+	}
+	for _, v := range g.Inputs {
+		if g.Values[v].Layout == Stored {
+			add(v, false)
+		}
+	}
+	for i := range l.Results {
+		x := &l.Results[i]
+		stored := x.Layout == NHWC
+		if stored {
+			x.Layout, x.Bytes = Stored, x.Bytes/2
+			add(x.Value, true)
+		}
+		if x.View != nil {
+			if stored != (g.Values[x.View.Value].Layout == Stored) {
+				x.View = nil
+			} else if stored {
+				x.View = &lower.View{Value: x.View.Value, Offset: x.View.Offset / 2}
+			}
+		}
+	}
+	l.Workspace = r.Bytes
+}
+
+// Around is the phases of a kernel with those before and behind it that widen and round whole values.
+func (s *Storage) Around(phases []Phase) []Phase {
+	var before, behind []Phase
+	b := kern.Stored(level.Current())
+	for _, v := range slices.Sorted(maps.Keys(s.stages)) {
+		x := s.stages[v]
+		if x.whole.elements == 0 || s.region[v].Memory == nil {
+			continue
+		}
+		all, stored := s.Scratch(x.whole), Value[uint16](s, v)
+		p := Phase{Blocks: Ceil(len(all), ElementBlock), Run: func(_, block int) {
+			lo, hi := block*ElementBlock, min((block+1)*ElementBlock, len(all))
+			if x.out {
+				b.Narrowed(stored[lo:hi], all[lo:hi])
+			} else {
+				b.Widened(all[lo:hi], stored[lo:hi])
+			}
+		}}
+		if x.out {
+			behind = append(behind, p)
+		} else {
+			before = append(before, p)
+		}
+	}
+	return slices.Concat(before, phases, behind)
+}
+
+// Pieces is a value that a kernel takes in pieces: float32 where it lies, or bfloat16 with room for a piece for each worker.
+type Pieces struct {
+	all    []float32
+	stored []uint16
+	room   [][]float32
+	*kern.BFloat16
+}
+
+// Pieces is a value that the kernel's Pieces name, nil for a negative one.
+func (s *Storage) Pieces(v int) *Pieces {
+	if v < 0 {
+		return nil
+	}
+	x, ok := s.stages[v]
+	if !ok {
+		return &Pieces{all: s.Floats(v)}
+	}
+	p := &Pieces{BFloat16: kern.Stored(level.Current()), room: s.Scratches(x.piece)}
+	if s.region[v].Memory != nil {
+		p.stored = Value[uint16](s, v)
+	}
+	return p
+}
+
+// Stored is the elements as bfloat16, nil where they are not.
+func (p *Pieces) Stored() []uint16 { return p.stored }
+
+// All is the elements where they are float32, otherwise nil.
+func (p *Pieces) All() []float32 { return p.all }
+
+// Read is elements lo to hi, for a worker. They are there until it reads others.
+func (p *Pieces) Read(worker, lo, hi int) []float32 {
+	if p.stored == nil {
+		return p.all[lo:hi]
+	}
+	x := p.room[worker][:hi-lo]
+	p.Widened(x, p.stored[lo:hi])
+	return x
+}
+
+// To is where a worker writes elements lo to hi, before it calls Done.
+func (p *Pieces) To(worker, lo, hi int) []float32 {
+	if p.stored == nil {
+		return p.all[lo:hi]
+	}
+	return p.room[worker][:hi-lo]
+}
+
+// Done stores what a worker wrote to elements lo to hi.
+func (p *Pieces) Done(worker, lo, hi int) {
+	if p.stored != nil {
+		p.Narrowed(p.stored[lo:hi], p.room[worker][:hi-lo])
+	}
+}
