@@ -27,28 +27,39 @@ func alone[O op.Op](workers int, body func(k *vec.Set, dst []float32, in [][]flo
 			}
 		}
 		l := work.Result(s, layout, func(st *work.Storage) []work.Phase {
-			dst := st.Floats(s.Out)
-			in := make([][]float32, len(s.In))
+			dst, size, piece := st.Pieces(s.Out), s.OutType().Shape.Size(), work.ElementBlock
+			in, all := make([]*work.Pieces, len(s.In)), make([][]float32, len(s.In))
 			for i, v := range s.In {
-				in[i] = st.Floats(v)
+				in[i] = st.Pieces(v)
+				all[i] = in[i].All()
 			}
 			if st.Err != nil {
 				return nil
 			}
-			k := vec.To(dst, work.ElementBlock, in...)
+			k := vec.Current()
+			if dst.Stored() == nil {
+				k = vec.To(dst.All(), work.ElementBlock, all...)
+			} else {
+				piece = work.Piece
+			}
 			parts := make([][][]float32, workers)
 			for i := range parts {
 				parts[i] = make([][]float32, len(in))
 			}
-			return []work.Phase{{Blocks: work.Ceil(len(dst), work.ElementBlock), Run: func(worker, block int) {
-				lo := block * work.ElementBlock
-				hi := min(lo+work.ElementBlock, len(dst))
-				for i, x := range in {
-					parts[worker][i] = x[lo:hi]
+			return []work.Phase{{Blocks: work.Ceil(size, work.ElementBlock), Run: func(worker, block int) {
+				last := min((block+1)*work.ElementBlock, size)
+				for lo := block * work.ElementBlock; lo < last; lo += piece {
+					hi := min(lo+piece, last)
+					for i, x := range in {
+						parts[worker][i] = x.Read(worker, lo, hi)
+					}
+					body(k, dst.To(worker, lo, hi), parts[worker])
+					dst.Done(worker, lo, hi)
 				}
-				body(k, dst[lo:hi], parts[worker])
 			}}}
 		})
+		l.Kernel.Take(work.Piece, s.In...)
+		l.Kernel.Take(work.Piece, s.Out)
 		l.Results[0].Over = s.In
 		return l, nil
 	})

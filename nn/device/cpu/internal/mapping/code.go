@@ -62,7 +62,7 @@ func (c *Code) Scratch(r *work.Room, workers, block int) []work.Part {
 type Bound struct {
 	*Code
 	set      *vec.Set
-	numbers  [][]float32 // by operand, nil for counters
+	numbers  []*work.Pieces // by operand, nil for counters
 	counters [][]int32   // by operand
 	workers  []worker
 }
@@ -74,7 +74,7 @@ type worker struct {
 }
 
 // Bind binds c to the workers' scratch, for blocks of a size, and to operands.
-func (c *Code) Bind(scratch [][]float32, block int, numbers [][]float32, counters [][]int32) *Bound {
+func (c *Code) Bind(scratch [][]float32, block int, numbers []*work.Pieces, counters [][]int32) *Bound {
 	b := &Bound{Code: c, set: vec.Current(), numbers: numbers, counters: counters}
 	constants := make([][]float32, len(c.nodes))
 	for i, n := range c.nodes {
@@ -114,9 +114,9 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 			case n.Index == b.made:
 				to = made
 			case b.axes[n.Index] == op.All:
-				to = x[lo : lo+size]
+				to = x.Read(number, lo, lo+size)
 			default:
-				b.order.spread(to, lo, x, b.axes[n.Index])
+				b.order.spread(to, lo, x.All(), b.axes[n.Index])
 			}
 		case expr.KindRandom:
 			b.order.draw(k, to, lo, n, b.counters[n.Index])
@@ -162,12 +162,12 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 	}
 }
 
-// RunAll is Run for any number of elements.
-func (b *Bound) RunAll(number int, dst []float32, lo int) {
-	for len(dst) > 0 {
-		m := min(Block, len(dst))
-		b.Run(number, dst[:m], lo, nil)
-		dst, lo = dst[m:], lo+m
+// RunAll is Run for elements lo to hi of dst.
+func (b *Bound) RunAll(number int, dst *work.Pieces, lo, hi int) {
+	for ; lo < hi; lo += Block {
+		end := min(lo+Block, hi)
+		b.Run(number, dst.To(number, lo, end), lo, nil)
+		dst.Done(number, lo, end)
 	}
 }
 

@@ -104,11 +104,12 @@ func reach(nodes []expr.Node, root int, leaf func(i int) (expr.Node, bool)) []ex
 }
 
 // phase computes e into dst.
-func (e *early) phase(st *work.Storage, dst []float32, numbers [][]float32, counters [][]int32) work.Phase {
+func (e *early) phase(st *work.Storage, dst []float32, numbers []*work.Pieces, counters [][]int32) work.Phase {
 	b := e.code.Bind(st.Scratches(e.scratch), Block, numbers, counters)
 	const part = 4 * Block
+	all := work.Whole(dst)
 	return work.Phase{Blocks: work.Ceil(len(dst), part), Run: func(worker, block int) {
 		lo := block * part
-		b.RunAll(worker, dst[lo:min(lo+part, len(dst))], lo)
+		b.RunAll(worker, all, lo, min(lo+part, len(dst)))
 	}}
 }

@@ -65,16 +65,18 @@ func (c Chain) lower(workers int) (*work.Lowering, error) {
 		return nil, err
 	}
 	l := work.Result(c.Last, p.layout, func(st *work.Storage) []work.Phase {
-		dst := st.Floats(c.Last.Out)
+		dst, size := st.Pieces(c.Last.Out), c.Last.OutType().Shape.Size()
 		b, before := p.Bind(st)
 		if st.Err != nil {
 			return nil
 		}
-		return append(before, work.Phase{Blocks: work.Ceil(len(dst), work.ElementBlock), Run: func(worker, block int) {
+		return append(before, work.Phase{Blocks: work.Ceil(size, work.ElementBlock), Run: func(worker, block int) {
 			lo := block * work.ElementBlock
-			b.RunAll(worker, dst[lo:min(lo+work.ElementBlock, len(dst))], lo)
+			b.RunAll(worker, dst, lo, min(lo+work.ElementBlock, size))
 		}})
 	})
+	l.Kernel.Take(Block, c.Last.Out)
+	p.Take(&l.Kernel)
 	l.Results[0].Over = p.Over
 	l.Workspace = r.Bytes
 	return l, nil
@@ -136,13 +138,29 @@ func (c Chain) Over(r *work.Room, workers int) *Plan {
 	return &Plan{Chain: c, code: code, scratch: code.Scratch(r, workers, Block), block: Block}
 }
 
+// inPieces says whether operand i is read a block at a time.
+func (p *Plan) inPieces(i int) bool { return p.code.axes[i] == op.All && i != p.made }
+
+// Take has k take what is read a block at a time.
+func (p *Plan) Take(k *work.Kernel) {
+	for i, v := range p.In {
+		if p.inPieces(i) {
+			k.Take(p.block, v)
+		}
+	}
+}
+
 // Bind is p on its operands, and the phases that come before.
 func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
-	numbers, counters := make([][]float32, len(p.In)), make([][]int32, len(p.In))
+	numbers, counters := make([]*work.Pieces, len(p.In)), make([][]int32, len(p.In))
 	for i, v := range p.In {
-		if p.Last.Values[v].Type.DType.Float() {
-			numbers[i] = st.Floats(v)
-		} else {
+		switch {
+		case p.inPieces(i):
+			numbers[i] = st.Pieces(v)
+		case i == p.made:
+		case p.Last.Values[v].Type.DType.Float():
+			numbers[i] = work.Whole(st.Floats(v))
+		default:
 			counters[i] = work.Value[int32](st, v)
 		}
 	}
@@ -153,7 +171,7 @@ func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
 		e := &p.early[i]
 		x := st.Scratch(e.result)
 		before = append(before, e.phase(st, x, numbers, counters))
-		numbers = append(numbers, x)
+		numbers = append(numbers, work.Whole(x))
 	}
 	return p.code.Bind(st.Scratches(p.scratch), p.block, numbers, counters), before
 }

@@ -31,7 +31,7 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 			return copied(st, st.Floats(s.Out), st.Floats(s.In[0])[offset:])
 		})
 		if len(from) == len(to) { // it is stored alike
-			l.Kernel.Pieces = map[int]int{s.In[0]: 0, s.Out: 0}
+			l.Kernel.Take(0, s.In[0], s.Out)
 		}
 		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset * op.Float32.Size()}
 		return l, nil

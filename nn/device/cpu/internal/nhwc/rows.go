@@ -53,6 +53,24 @@ func (r Rows) Spread(row, x []float32) {
 	}
 }
 
+// Piece is how many elements make a piece of whole rows.
+func (r Rows) Piece() int { return max(1, work.Piece/r.Width()) * r.Width() }
+
+// Pieces is Phase with f run for a piece at a time of dst, where that is stored as bfloat16, and stores what f made.
+func (r Rows) Pieces(dst *work.Pieces, f func(worker, lo, hi int)) work.Phase {
+	if dst.Stored() == nil {
+		return r.Phase(f)
+	}
+	piece := r.Piece()
+	return r.Phase(func(worker, lo, hi int) {
+		for ; lo < hi; lo += piece {
+			end := min(lo+piece, hi)
+			f(worker, lo, end)
+			dst.Done(worker, lo, end)
+		}
+	})
+}
+
 // Phase has workers run f for parts of an activation, elements lo to hi, that begin with a row. It begins at the end: that is
 // what the op before has left in the caches, and what the next one reads first comes last.
 func (r Rows) Phase(f func(worker, lo, hi int)) work.Phase {

@@ -38,6 +38,10 @@ func NewSums(r *work.Room, pixels, channels int) *Sums {
 // ranges is how many blocks of rows there are. The last one takes what is behind the last whole row.
 func (c *Sums) ranges() int { return max(1, work.Ceil(c.Whole(), c.block)) }
 
+// rows is how many rows are summed at a time; a piece is what they span.
+func (c *Sums) rows() int  { return max(1, sumChunk/min(c.Width(), SumTile)) }
+func (c *Sums) Piece() int { return c.rows() * c.Width() }
+
 // stride is the sums of a block of rows.
 func (c *Sums) stride() int { return 2 * vec.Padded(c.Width()) }
 
@@ -49,13 +53,24 @@ type Summed struct {
 	Width, Stride, Rows int
 }
 
+// Read and To are those of a value that is taken in pieces, and Done stores what was written.
+func (m Summed) Read(x *work.Pieces, worker int) []float32 {
+	return x.Rows(worker, m.From, m.Rows, m.Width, m.Stride)
+}
+
+func (m Summed) To(x *work.Pieces, worker int) []float32 { return x.RowsTo(worker, m.From) }
+
+func (m Summed) Done(x *work.Pieces, worker int) {
+	x.RowsDone(worker, m.From, m.Rows, m.Width, m.Stride)
+}
+
 // Phases are those that sum: add does it for a matrix, and finish receives the totals of a channel.
-func (c *Sums) Phases(s *work.Storage, add func(m Summed), finish func(channel int, first, second float64)) []work.Phase {
+func (c *Sums) Phases(s *work.Storage, add func(worker int, m Summed), finish func(channel int, first, second float64)) []work.Phase {
 	partial, parameters := s.Scratch64(c.partial), s.Scratch(c.Parameters)
 	width, stride := c.Width(), c.stride()
 	tiles := work.Ceil(width, SumTile)
 	return []work.Phase{
-		{Blocks: c.ranges() * tiles, Run: func(_, block int) {
+		{Blocks: c.ranges() * tiles, Run: func(worker, block int) {
 			at, lo := block/tiles, block%tiles*SumTile
 			hi := min(lo+SumTile, width)
 			sums := partial[at*stride:][:stride]
@@ -66,14 +81,14 @@ func (c *Sums) Phases(s *work.Storage, add func(m Summed), finish func(channel i
 			clear(m.First)
 			clear(m.Second)
 			end := min((at+1)*c.block, c.Whole())
-			step := max(1, sumChunk/m.Width)
+			step := c.rows()
 			for row := at * c.block; row < end; row += step {
 				m.From, m.Rows = row*width+lo, min(step, end-row)
-				add(m)
+				add(worker, m)
 			}
 			if rest := min(c.Rest(), hi) - lo; rest > 0 && end == c.Whole() {
 				m.From, m.Rows, m.Width, m.Parameters = end*width+lo, 1, rest, m.Parameters[:rest]
-				add(m)
+				add(worker, m)
 			}
 		}},
 		Totals(partial, stride, c.Rows, finish),

@@ -47,6 +47,7 @@ func (b *GradSums) lower(s work.Step, more []lower.Result) *work.Lowering {
 	sums := nhwc.NewSums(&r, b.pixels, b.channels)
 	l := work.Data(s, func(st *work.Storage) []work.Phase { return b.phases(st, sums) })
 	l.Results = append(l.Results, more...)
+	l.Kernel.Take(sums.Piece(), b.X, b.dy, b.y, b.from, b.more)
 	l.Workspace = r.Bytes
 	return l
 }
@@ -104,26 +105,22 @@ func behindReLU(f *lower.Flow, first int) []work.Match {
 }
 
 func (b *GradSums) phases(s *work.Storage, sums *nhwc.Sums) []work.Phase {
-	x, stats, dy, dst := s.Floats(b.X), s.Floats(b.Stats), s.Floats(b.dy), s.Floats(b.Sums)
-	var y, from, more []float32
-	if b.y >= 0 {
-		y, from = s.Floats(b.y), s.Floats(b.from)
-	}
-	if b.more >= 0 {
-		more = s.Floats(b.more)
-	}
+	x, stats, dy, dst := s.Pieces(b.X), s.Floats(b.Stats), s.Pieces(b.dy), s.Floats(b.Sums)
+	y, from, more := s.Pieces(b.y), s.Pieces(b.from), s.Pieces(b.more)
 	k := vec.Current()
 	mean := s.Scratch(sums.Parameters)
 	prepare := work.Phase{Blocks: 1, Run: func(int, int) { sums.Spread(mean, stats) }}
-	return append([]work.Phase{prepare}, sums.Phases(s, func(m nhwc.Summed) {
-		at := m.From
+	return append([]work.Phase{prepare}, sums.Phases(s, func(worker int, m nhwc.Summed) {
+		in := func(v *work.Pieces) []float32 { return m.Read(v, worker) }
 		switch {
 		case more != nil:
-			k.AddReLUGradSums(m.First, m.Second, x[at:], dy[at:], y[at:], from[at:], more[at:], m.Parameters, m.Width, m.Stride, m.Rows)
+			k.AddReLUGradSums(m.First, m.Second, in(x), m.To(dy, worker), in(y), in(from), in(more), m.Parameters, m.Width, m.Stride, m.Rows)
+			m.Done(dy, worker)
 		case y != nil:
-			k.ReLUGradSums(m.First, m.Second, x[at:], dy[at:], y[at:], from[at:], m.Parameters, m.Width, m.Stride, m.Rows)
+			k.ReLUGradSums(m.First, m.Second, in(x), m.To(dy, worker), in(y), in(from), m.Parameters, m.Width, m.Stride, m.Rows)
+			m.Done(dy, worker)
 		default:
-			k.GradSums(m.First, m.Second, x[at:], dy[at:], m.Parameters, m.Width, m.Stride, m.Rows)
+			k.GradSums(m.First, m.Second, in(x), in(dy), m.Parameters, m.Width, m.Stride, m.Rows)
 		}
 	}, b.Finish(dst, stats))...)
 }
@@ -147,8 +144,8 @@ func gradInput(s work.Step, o op.BatchNormGradInput) (*work.Lowering, error) {
 	scratch := r.Each(4, rows.Width())
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
 		k := vec.Current()
-		x, stats, scale, sums := st.Floats(s.In[0]), st.Floats(s.In[1]), st.Floats(s.In[2]), st.Floats(s.In[3])
-		dy, dst := st.Floats(s.In[4]), st.Floats(s.Out)
+		x, stats, scale, sums := st.Pieces(s.In[0]), st.Floats(s.In[1]), st.Floats(s.In[2]), st.Floats(s.In[3])
+		dy, dst := st.Pieces(s.In[4]), st.Pieces(s.Out)
 		if st.Err != nil {
 			return nil
 		}
@@ -167,12 +164,15 @@ func gradInput(s work.Step, o op.BatchNormGradInput) (*work.Lowering, error) {
 			}
 		}}
 		if o.Fixed {
-			return []work.Phase{prepare, rows.Phase(func(_, lo, hi int) { k.Scale(dst[lo:hi], dy[lo:hi], gain) })}
+			return []work.Phase{prepare, rows.Pieces(dst, func(worker, lo, hi int) {
+				k.Scale(dst.To(worker, lo, hi), dy.Read(worker, lo, hi), gain)
+			})}
 		}
-		return []work.Phase{prepare, rows.Phase(func(_, lo, hi int) {
-			k.NormalizeGrad(dst[lo:hi], x[lo:hi], dy[lo:hi], mean, gain, meanGrad, slope)
+		return []work.Phase{prepare, rows.Pieces(dst, func(worker, lo, hi int) {
+			k.NormalizeGrad(dst.To(worker, lo, hi), x.Read(worker, lo, hi), dy.Read(worker, lo, hi), mean, gain, meanGrad, slope)
 		})}
 	})
+	l.Kernel.Take(rows.Piece(), s.In[0], s.In[4], s.Out)
 	l.Workspace = r.Bytes
 	l.Results[0].Over = []int{s.In[4], s.In[0]}
 	return l, nil

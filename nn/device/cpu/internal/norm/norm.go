@@ -32,11 +32,14 @@ func stats(s work.Step, _ op.BatchNormStats) (*work.Lowering, error) {
 	sums := nhwc.NewSums(&r, pixels, channels)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
 		k := vec.Current()
-		x, stats := st.Floats(s.In[0]), st.Floats(s.Out)
+		x, stats := st.Pieces(s.In[0]), st.Floats(s.Out)
 		return sums.Phases(st,
-			func(m nhwc.Summed) { k.Moments(m.First, m.Second, x[m.From:], m.Width, m.Stride, m.Rows) },
+			func(worker int, m nhwc.Summed) {
+				k.Moments(m.First, m.Second, m.Read(x, worker), m.Width, m.Stride, m.Rows)
+			},
 			func(c int, sum, squares float64) { Moments(stats, c, channels, pixels, sum, squares) })
 	})
+	l.Kernel.Take(sums.Piece(), s.In[0])
 	l.Workspace = r.Bytes
 	return l, nil
 }
@@ -139,6 +142,7 @@ func (b batchNorm) match(s work.Step, steps []int) work.Match {
 			return b.expression(s, &r, scratch)
 		}
 		l := work.Data(s, func(st *work.Storage) []work.Phase { return b.phases(st, scratch) })
+		l.Kernel.Take(b.Piece(), b.x, b.other, b.dst)
 		l.Results[0].Value, l.Results[0].Over = b.dst, []int{b.x, b.other}
 		l.Workspace = r.Bytes
 		return l, nil
@@ -158,7 +162,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	}
 	y := b.then.Last
 	l := work.Data(y, func(st *work.Storage) []work.Phase {
-		made, dst := st.Floats(b.dst), st.Floats(y.Out)
+		made, dst := st.Pieces(b.dst), st.Pieces(y.Out)
 		prepare, run := b.kernel(st, scratch, vec.Current())
 		bound, before := plan.Bind(st)
 		buffers := st.Scratches(parts)
@@ -170,15 +174,21 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 				end := min(lo+part, hi)
 				var x []float32
 				if b.made {
-					x = made[lo:end]
+					x = made.To(worker, lo, end)
 				} else {
 					x = buffers[worker][:end-lo]
 				}
-				run(x, lo)
-				bound.Run(worker, dst[lo:end], lo, x)
+				run(worker, x, lo)
+				bound.Run(worker, dst.To(worker, lo, end), lo, x)
+				dst.Done(worker, lo, end)
+				if b.made {
+					made.Done(worker, lo, end)
+				}
 			}
 		}))
 	})
+	l.Kernel.Take(part, b.x, b.other, b.dst, y.Out)
+	plan.Take(&l.Kernel)
 	l.Results[0].Over = append(plan.Over, b.x, b.other)
 	l.Workspace = r.Bytes
 	if b.made { // the expression still reads its operands when it is there
@@ -191,25 +201,26 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 }
 
 func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
-	dst := st.Floats(b.dst)
-	operands := [][]float32{st.Floats(b.x)}
+	dst := st.Pieces(b.dst)
+	operands := [][]float32{st.Pieces(b.x).All()}
 	if b.other >= 0 {
-		operands = append(operands, st.Floats(b.other))
+		operands = append(operands, st.Pieces(b.other).All())
 	}
 	if st.Err != nil {
 		return nil
 	}
-	prepare, run := b.kernel(st, scratch, vec.To(dst, b.Width(), operands...))
-	return []work.Phase{prepare, b.Phase(func(_, lo, hi int) { run(dst[lo:hi], lo) })}
+	k := vec.Current()
+	if dst.Stored() == nil {
+		k = vec.To(dst.All(), b.Width(), operands...)
+	}
+	prepare, run := b.kernel(st, scratch, k)
+	return []work.Phase{prepare, b.Rows.Pieces(dst, func(worker, lo, hi int) { run(worker, dst.To(worker, lo, hi), lo) })}
 }
 
 // kernel is what prepares the parameters, and the map of the elements from lo on, which begin with a row.
-func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (prepare work.Phase, run func(dst []float32, lo int)) {
-	x, stats, scale, bias := st.Floats(b.x), st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
-	var other []float32
-	if b.other >= 0 {
-		other = st.Floats(b.other)
-	}
+func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (prepare work.Phase, run func(worker int, dst []float32, lo int)) {
+	x, stats, scale, bias := st.Pieces(b.x), st.Floats(b.stats), st.Floats(b.scale), st.Floats(b.bias)
+	other := st.Pieces(b.other)
 	params := st.Scratches(scratch)
 	mean, gain, shift := params[0], params[1], params[2]
 	prepare = work.Phase{Blocks: 1, Run: func(int, int) {
@@ -223,12 +234,14 @@ func (b *batchNorm) kernel(st *work.Storage, scratch []work.Part, k *vec.Set) (p
 		normalize, normalizeAdd = k.NormalizeReLU, k.NormalizeAddReLU
 	}
 	if other != nil {
-		return prepare, func(dst []float32, lo int) {
+		return prepare, func(worker int, dst []float32, lo int) {
 			hi := lo + len(dst)
-			normalizeAdd(dst, x[lo:hi], other[lo:hi], mean, gain, shift)
+			normalizeAdd(dst, x.Read(worker, lo, hi), other.Read(worker, lo, hi), mean, gain, shift)
 		}
 	}
-	return prepare, func(dst []float32, lo int) { normalize(dst, x[lo:lo+len(dst)], mean, gain, shift) }
+	return prepare, func(worker int, dst []float32, lo int) {
+		normalize(dst, x.Read(worker, lo, lo+len(dst)), mean, gain, shift)
+	}
 }
 
 // gains sets gain to scale/σ.

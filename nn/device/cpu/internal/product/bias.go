@@ -21,12 +21,13 @@ func channelSum(s work.Step, _ op.ChannelSum) (*work.Lowering, error) {
 	sums := nhwc.NewSums(&r, pixels, channels)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
 		k := vec.Current()
-		x, dst := st.Floats(s.In[0]), st.Floats(s.Out)
+		x, dst := st.Pieces(s.In[0]), st.Floats(s.Out)
 		return sums.Phases(st,
-			func(m nhwc.Summed) { k.Sums(m.First, x[m.From:], m.Width, m.Stride, m.Rows) },
+			func(worker int, m nhwc.Summed) { k.Sums(m.First, m.Read(x, worker), m.Width, m.Stride, m.Rows) },
 			func(c int, sum, _ float64) { dst[c] = float32(sum) })
 	})
 	l.Workspace = r.Bytes
+	l.Kernel.Take(sums.Piece(), s.In[0])
 	return l, nil
 }
 

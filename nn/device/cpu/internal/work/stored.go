@@ -103,7 +103,7 @@ func (s *Storage) Pieces(v int) *Pieces {
 	}
 	x, ok := s.stages[v]
 	if !ok {
-		return &Pieces{all: s.Floats(v)}
+		return Whole(s.Floats(v))
 	}
 	p := &Pieces{BFloat16: kern.Stored(level.Current()), room: s.Scratches(x.piece)}
 	if s.region[v].Memory != nil {
@@ -111,6 +111,9 @@ func (s *Storage) Pieces(v int) *Pieces {
 	}
 	return p
 }
+
+// Whole is a value of float32 as one that is taken in pieces.
+func Whole(x []float32) *Pieces { return &Pieces{all: x} }
 
 // Stored is the elements as bfloat16, nil where they are not.
 func (p *Pieces) Stored() []uint16 { return p.stored }
@@ -126,6 +129,41 @@ func (p *Pieces) Read(worker, lo, hi int) []float32 {
 	x := p.room[worker][:hi-lo]
 	p.Widened(x, p.stored[lo:hi])
 	return x
+}
+
+// Rows is Read for rows of so many elements from one on, and as far apart as they lie.
+func (p *Pieces) Rows(worker, from, rows, width, stride int) []float32 {
+	if p.stored == nil {
+		return p.all[from:]
+	}
+	x := p.room[worker]
+	if width == stride {
+		p.Widened(x[:rows*width], p.stored[from:from+rows*width])
+	} else {
+		_, _ = x[(rows-1)*stride+width-1], p.stored[from+(rows-1)*stride+width-1]
+		p.Widen(&x[0], &p.stored[from], rows, width, 4*stride, 2*stride)
+	}
+	return x
+}
+
+// RowsTo is To for such rows, and RowsDone Done.
+func (p *Pieces) RowsTo(worker, from int) []float32 {
+	if p.stored == nil {
+		return p.all[from:]
+	}
+	return p.room[worker]
+}
+
+func (p *Pieces) RowsDone(worker, from, rows, width, stride int) {
+	switch {
+	case p.stored == nil:
+	case width == stride:
+		p.Done(worker, from, from+rows*width)
+	default:
+		x := p.room[worker]
+		_, _ = x[(rows-1)*stride+width-1], p.stored[from+(rows-1)*stride+width-1]
+		p.Narrow(&p.stored[from], &x[0], rows, width, 2*stride, 4*stride)
+	}
 }
 
 // To is where a worker writes elements lo to hi, before it calls Done.

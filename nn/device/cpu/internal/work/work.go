@@ -30,6 +30,18 @@ type Kernel struct {
 	stages map[int]stage // by value that is stored as bfloat16
 }
 
+// Take adds values, of which negative ones are none, to Pieces, in pieces of so many elements.
+func (k *Kernel) Take(elements int, values ...int) {
+	if k.Pieces == nil {
+		k.Pieces = map[int]int{}
+	}
+	for _, v := range values {
+		if v >= 0 {
+			k.Pieces[v] = max(k.Pieces[v], elements)
+		}
+	}
+}
+
 // The frame of package lower, for this device.
 type (
 	Lowering = lower.Lowering[Kernel]
@@ -41,6 +53,10 @@ type (
 // ElementBlock is how many elements a block of an elementwise op covers: 64 KiB an operand, so that BenchmarkTraffic's ops
 // reach the rate of a copy, and blocks of small activations are still shared out.
 const ElementBlock = 16 << 10
+
+// Piece is how many elements kernels of activations that are stored as bfloat16 take at a time, about: what they read and make
+// stays in the first level of cache.
+const Piece = 2 << 10
 
 // Result is the lowering of a step with one result in layout l, without scratch.
 func Result(s Step, l device.Layout, bind Bind) *Lowering {
