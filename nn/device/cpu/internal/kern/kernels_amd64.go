@@ -227,6 +227,14 @@ func avx512Copy(dst, src *float32, rows, width, dstStride, srcStride int)
 func avx512Round(dst, src *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape
+func avx512Widen(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func avx512Narrow(dst *uint16, src *float32, rows, width, dstStride, srcStride int)
+
+var avx512Stored = BFloat16{Widen: avx512Widen, Narrow: avx512Narrow, Lanes: 16}
+
+//go:noescape
 func avx512Add(dst, src *float32, n int)
 
 //go:noescape
@@ -362,6 +370,14 @@ func avx2Copy(dst, src *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape
 func avx2Round(dst, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func avx2Widen(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func avx2Narrow(dst *uint16, src *float32, rows, width, dstStride, srcStride int)
+
+var avx2Stored = BFloat16{Widen: avx2Widen, Narrow: avx2Narrow, Lanes: 8}
 
 //go:noescape
 func avx2Add(dst, src *float32, n int)
@@ -708,6 +724,9 @@ func bf16Sums14x2(a *Args)
 func bf16CopyPairs(dst, src *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape
+func bf16CopyStored(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
+
+//go:noescape
 func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape
@@ -715,7 +734,7 @@ func bf16Peak(n int)
 
 var bf16Set = Set{
 	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Add: avx512Add, Peak: bf16Peak,
-	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: storedWith(2, 16), PairRows: bf16PairRows},
+	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: bf16CopyStored, PairRows: bf16PairRows},
 	Products: [3][]Kernel{
 		1: {nil,
 			bf16Products1x1,

@@ -18945,6 +18945,144 @@ GLOBL bits80000000<>(SB), RODATA|NOPTR, $4
 DATA bits00400000<>+0(SB)/4, $0x00400000
 GLOBL bits00400000<>(SB), RODATA|NOPTR, $4
 
+// func avx512Widen(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2
+TEXT ·avx512Widen(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), SI
+	MOVQ  width+24(FP), DI
+	MOVQ  dstStride+32(FP), R8
+	MOVQ  srcStride+40(FP), R9
+	MOVQ  DI, BX
+	ANDQ  $0x0f, BX
+	MOVQ  $-1, DX
+	MOVQ  $-1, R10
+	SHLXQ BX, DX, DX
+	XORQ  DX, R10
+	KMOVW R10, K1
+	SUBQ  BX, DI
+	MOVQ  DI, R10
+	ANDQ  $-64, R10
+
+row:
+	XORQ DX, DX
+	CMPQ DX, R10
+	JGE  single
+
+loops:
+	VPMOVZXWD (CX)(DX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, (AX)(DX*4)
+	VPMOVZXWD 32(CX)(DX*2), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VMOVUPS   Z1, 64(AX)(DX*4)
+	VPMOVZXWD 64(CX)(DX*2), Z2
+	VPSLLD    $0x10, Z2, Z2
+	VMOVUPS   Z2, 128(AX)(DX*4)
+	VPMOVZXWD 96(CX)(DX*2), Z3
+	VPSLLD    $0x10, Z3, Z3
+	VMOVUPS   Z3, 192(AX)(DX*4)
+	ADDQ      $+64, DX
+	CMPQ      DX, R10
+	JL        loops
+
+single:
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VPMOVZXWD (CX)(DX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, (AX)(DX*4)
+	ADDQ      $+16, DX
+	CMPQ      DX, DI
+	JL        loop
+
+tail:
+	TESTQ       BX, BX
+	JZ          next
+	VMOVDQU16.Z (CX)(DX*2), K1, Y0
+	VPMOVZXWD   Y0, Z0
+	VPSLLD      $0x10, Z0, Z0
+	VMOVUPS     Z0, (AX)(DX*4)
+
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func avx512Narrow(dst *uint16, src *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512Narrow(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), SI
+	MOVQ         width+24(FP), DI
+	MOVQ         dstStride+32(FP), R8
+	MOVQ         srcStride+40(FP), R9
+	MOVQ         DI, BX
+	ANDQ         $0x0f, BX
+	MOVQ         $-1, DX
+	MOVQ         $-1, R10
+	SHLXQ        BX, DX, DX
+	XORQ         DX, R10
+	KMOVW        R10, K1
+	VPBROADCASTD bits00000001<>+0(SB), Z1
+	VPBROADCASTD bits00007fff<>+0(SB), Z2
+	VPBROADCASTD bitsffff0000<>+0(SB), Z3
+	VPBROADCASTD bits7f800000<>+0(SB), Z4
+	VPBROADCASTD bits80000000<>+0(SB), Z5
+	VPBROADCASTD bits00400000<>+0(SB), Z6
+	SUBQ         BX, DI
+
+row:
+	XORQ DX, DX
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VMOVUPS   (CX)(DX*4), Z0
+	VPSRLD    $0x10, Z0, Z7
+	VPANDD    Z1, Z7, Z7
+	VPADDD    Z2, Z7, Z7
+	VPADDD    Z0, Z7, Z7
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z6, Z0, K2, Z7
+	VPTESTNMD Z4, Z0, K3
+	VPANDD    Z5, Z0, K3, Z7
+	VPSRLD    $0x10, Z7, Z0
+	VPMOVDW   Z0, (AX)(DX*2)
+	ADDQ      $+16, DX
+	CMPQ      DX, DI
+	JL        loop
+
+tail:
+	TESTQ     BX, BX
+	JZ        next
+	VMOVUPS.Z (CX)(DX*4), K1, Z0
+	VPSRLD    $0x10, Z0, Z7
+	VPANDD    Z1, Z7, Z7
+	VPADDD    Z2, Z7, Z7
+	VPADDD    Z0, Z7, Z7
+	VCMPPS    $0x03, Z0, Z0, K2
+	VPORD     Z6, Z0, K2, Z7
+	VPTESTNMD Z4, Z0, K3
+	VPANDD    Z5, Z0, K3, Z7
+	VPSRLD    $0x10, Z7, Z0
+	VPMOVDW   Z0, K1, (AX)(DX*2)
+
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func avx512Add(dst *float32, src *float32, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·avx512Add(SB), NOSPLIT, $0-24
@@ -26695,6 +26833,227 @@ next:
 	ADDQ DI, CX
 	ADDQ SI, AX
 	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func avx2Widen(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX2
+TEXT ·avx2Widen(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), SI
+	MOVQ width+24(FP), DI
+	MOVQ dstStride+32(FP), R8
+	MOVQ srcStride+40(FP), R9
+	MOVQ DI, BX
+	ANDQ $0x07, BX
+	SUBQ BX, DI
+	MOVQ DI, R10
+	ANDQ $-32, R10
+
+row:
+	XORQ DX, DX
+	CMPQ DX, R10
+	JGE  single
+
+loops:
+	VPMOVZXWD (CX)(DX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)(DX*4)
+	VPMOVZXWD 16(CX)(DX*2), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVUPS   Y1, 32(AX)(DX*4)
+	VPMOVZXWD 32(CX)(DX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VMOVUPS   Y2, 64(AX)(DX*4)
+	VPMOVZXWD 48(CX)(DX*2), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VMOVUPS   Y3, 96(AX)(DX*4)
+	ADDQ      $+32, DX
+	CMPQ      DX, R10
+	JL        loops
+
+single:
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VPMOVZXWD (CX)(DX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)(DX*4)
+	ADDQ      $+8, DX
+	CMPQ      DX, DI
+	JL        loop
+
+tail:
+	TESTQ   BX, BX
+	JZ      next
+	XORQ    R11, R11
+	LEAQ    (DX)(BX*1), R12
+	TESTQ   $0x00000001, BX
+	JZ      pair
+	MOVWQZX -2(CX)(R12*2), R11
+	DECQ    R12
+
+pair:
+	TESTQ $0x00000002, BX
+	JZ    four
+	MOVL  -4(CX)(R12*2), R12
+	SHLQ  $0x20, R11
+	ORQ   R12, R11
+
+four:
+	VMOVQ   R11, X0
+	TESTQ   $0x00000004, BX
+	JZ      loaded
+	VPSLLDQ $0x08, X0, X0
+	VPINSRQ $0x00, (CX)(DX*2), X0, X0
+
+loaded:
+	VPMOVZXWD X0, Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)(DX*4)
+
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func avx2Narrow(dst *uint16, src *float32, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX2
+TEXT ·avx2Narrow(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         rows+16(FP), SI
+	MOVQ         width+24(FP), DI
+	MOVQ         dstStride+32(FP), R8
+	MOVQ         srcStride+40(FP), R9
+	MOVQ         DI, BX
+	ANDQ         $0x0f, BX
+	LEAQ         -8(BX), DX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Y2
+	VPCMPGTD     laneNumbers<>+0(SB), Y2, Y2
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     laneNumbers<>+0(SB), Y3, Y3
+	VPBROADCASTD bits00000001<>+0(SB), Y4
+	VPBROADCASTD bits00007fff<>+0(SB), Y5
+	VPBROADCASTD bitsffff0000<>+0(SB), Y6
+	VPBROADCASTD bits7f800000<>+0(SB), Y7
+	VPBROADCASTD bits80000000<>+0(SB), Y8
+	VPBROADCASTD bits00400000<>+0(SB), Y9
+	SUBQ         BX, DI
+
+row:
+	XORQ DX, DX
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VMOVUPS   (CX)(DX*4), Y0
+	VMOVUPS   32(CX)(DX*4), Y1
+	VPSRLD    $0x10, Y0, Y10
+	VPAND     Y4, Y10, Y10
+	VPADDD    Y5, Y10, Y10
+	VPADDD    Y0, Y10, Y10
+	VCMPPS    $0x03, Y0, Y0, Y11
+	VPOR      Y9, Y0, Y12
+	VBLENDVPS Y11, Y12, Y10, Y10
+	VPAND     Y7, Y0, Y11
+	VPXOR     Y0, Y0, Y0
+	VPCMPEQD  Y0, Y11, Y11
+	VPSRLD    $0x01, Y11, Y11
+	VPANDN    Y10, Y11, Y10
+	VPSRLD    $0x10, Y10, Y0
+	VPSRLD    $0x10, Y1, Y10
+	VPAND     Y4, Y10, Y10
+	VPADDD    Y5, Y10, Y10
+	VPADDD    Y1, Y10, Y10
+	VCMPPS    $0x03, Y1, Y1, Y11
+	VPOR      Y9, Y1, Y12
+	VBLENDVPS Y11, Y12, Y10, Y10
+	VPAND     Y7, Y1, Y11
+	VPXOR     Y1, Y1, Y1
+	VPCMPEQD  Y1, Y11, Y11
+	VPSRLD    $0x01, Y11, Y11
+	VPANDN    Y10, Y11, Y10
+	VPSRLD    $0x10, Y10, Y1
+	VPACKUSDW Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVUPS   Y0, (AX)(DX*2)
+	ADDQ      $+16, DX
+	CMPQ      DX, DI
+	JL        loop
+
+tail:
+	TESTQ        BX, BX
+	JZ           next
+	VMASKMOVPS   (CX)(DX*4), Y2, Y0
+	VMASKMOVPS   32(CX)(DX*4), Y3, Y1
+	VPSRLD       $0x10, Y0, Y10
+	VPAND        Y4, Y10, Y10
+	VPADDD       Y5, Y10, Y10
+	VPADDD       Y0, Y10, Y10
+	VCMPPS       $0x03, Y0, Y0, Y11
+	VPOR         Y9, Y0, Y12
+	VBLENDVPS    Y11, Y12, Y10, Y10
+	VPAND        Y7, Y0, Y11
+	VPXOR        Y0, Y0, Y0
+	VPCMPEQD     Y0, Y11, Y11
+	VPSRLD       $0x01, Y11, Y11
+	VPANDN       Y10, Y11, Y10
+	VPSRLD       $0x10, Y10, Y0
+	VPSRLD       $0x10, Y1, Y10
+	VPAND        Y4, Y10, Y10
+	VPADDD       Y5, Y10, Y10
+	VPADDD       Y1, Y10, Y10
+	VCMPPS       $0x03, Y1, Y1, Y11
+	VPOR         Y9, Y1, Y12
+	VBLENDVPS    Y11, Y12, Y10, Y10
+	VPAND        Y7, Y1, Y11
+	VPXOR        Y1, Y1, Y1
+	VPCMPEQD     Y1, Y11, Y11
+	VPSRLD       $0x01, Y11, Y11
+	VPANDN       Y10, Y11, Y10
+	VPSRLD       $0x10, Y10, Y1
+	VPACKUSDW    Y1, Y0, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	LEAQ         (AX)(DX*2), DX
+	TESTQ        $0x00000008, BX
+	JZ           less8
+	VMOVUPS      X0, (DX)
+	VEXTRACTI128 $0x01, Y0, X0
+	ADDQ         $0x00000010, DX
+
+less8:
+	TESTQ   $0x00000004, BX
+	JZ      less4
+	VMOVQ   X0, (DX)
+	VPSRLDQ $0x08, X0, X0
+	ADDQ    $0x00000008, DX
+
+less4:
+	TESTQ   $0x00000002, BX
+	JZ      less2
+	VMOVD   X0, (DX)
+	VPSRLDQ $0x04, X0, X0
+	ADDQ    $0x00000004, DX
+
+less2:
+	TESTQ   $0x00000001, BX
+	JZ      less1
+	VPEXTRW $0x00, X0, (DX)
+
+less1:
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET
@@ -52695,6 +53054,51 @@ next:
 	ADDQ DI, CX
 	ADDQ SI, AX
 	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func bf16CopyStored(dst *float32, src *uint16, rows int, width int, dstStride int, srcStride int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·bf16CopyStored(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  rows+16(FP), SI
+	MOVQ  width+24(FP), DI
+	MOVQ  dstStride+32(FP), R8
+	MOVQ  srcStride+40(FP), R9
+	MOVQ  DI, BX
+	ANDQ  $0x1f, BX
+	MOVQ  $-1, DX
+	SHLXQ BX, DX, DX
+	NOTQ  DX
+	KMOVD DX, K1
+	SUBQ  BX, DI
+
+row:
+	XORQ DX, DX
+	CMPQ DX, DI
+	JGE  tail
+
+loop:
+	VMOVUPS (CX)(DX*2), Z0
+	VPROLD  $0x10, Z0, Z0
+	VMOVUPS Z0, (AX)(DX*2)
+	ADDQ    $+32, DX
+	CMPQ    DX, DI
+	JL      loop
+
+tail:
+	TESTQ       BX, BX
+	JZ          next
+	VMOVDQU16.Z (CX)(DX*2), K1, Z0
+	VPROLD      $0x10, Z0, Z0
+	VMOVUPS     Z0, (AX)(DX*2)
+
+next:
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET

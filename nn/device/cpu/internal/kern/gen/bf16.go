@@ -16,12 +16,14 @@ func dots(decl *bytes.Buffer) {
 	tiles(decl, bf16)
 	copyPairs("bf16CopyPairs", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyPairs(dst, src *float32, rows, width, dstStride, srcStride int)\n")
+	copyStored("bf16CopyStored", bf16)
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyStored(dst *float32, src *uint16, rows, width, dstStride, srcStride int)\n")
 	pairRows("bf16PairRows", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
 	peak("bf16Peak", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16Peak(n int)\n")
 	fmt.Fprintf(decl, "\nvar bf16Set = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: avx512Copy, Pack: avx512Pack, Add: avx512Add, Peak: bf16Peak,\n", bf16.rows, bf16.bytes/4, len(bf16.regs))
-	fmt.Fprintf(decl, "\tNarrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: storedWith(2, 16), PairRows: bf16PairRows},\n")
+	fmt.Fprintf(decl, "\tNarrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: bf16CopyStored, PairRows: bf16PairRows},\n")
 	listTiles(decl, bf16)
 	fmt.Fprintf(decl, "}\n")
 }
@@ -99,6 +101,22 @@ func newRounding(s isa, first int) rounding {
 
 // round leaves the lower half of each element zero.
 func (r rounding) round(x reg.VecPhysical) {
+	r.sum(x)
+	if r.masks {
+		VPANDD(r.high, r.t, x)
+	} else {
+		VPAND(r.high, r.t, x)
+	}
+}
+
+// upper leaves bfloat16 as integers.
+func (r rounding) upper(x reg.VecPhysical) {
+	r.sum(x)
+	VPSRLD(Imm(16), r.t, x)
+}
+
+// sum leaves in t what is rounded when the lower halves are cut off.
+func (r rounding) sum(x reg.VecPhysical) {
 	VPSRLD(Imm(16), x, r.t)
 	if r.masks {
 		nan, small := reg.K2, reg.K3
@@ -109,7 +127,6 @@ func (r rounding) round(x reg.VecPhysical) {
 		VPORD(r.quiet, x, nan, r.t)
 		VPTESTNMD(r.exponent, x, small)
 		VPANDD(r.sign, x, small, r.t)
-		VPANDD(r.high, r.t, x)
 		return
 	}
 	VPAND(r.one, r.t, r.t)
@@ -123,7 +140,6 @@ func (r rounding) round(x reg.VecPhysical) {
 	VPCMPEQD(x, r.m, r.m)
 	VPSRLD(Imm(1), r.m, r.m)
 	VPANDN(r.t, r.m, r.t) // the sign alone of what is small
-	VPAND(r.high, r.t, x)
 }
 
 // copyPairs writes rows of words of two elements each, the first one in the upper half, as copyRows writes them of one.

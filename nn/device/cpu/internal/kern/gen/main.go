@@ -72,6 +72,7 @@ func main() {
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sCopy(dst, src *float32, rows, width, dstStride, srcStride int)\n", s.name)
 		copyRows(s.name+"Round", s, true)
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sRound(dst, src *float32, rows, width, dstStride, srcStride int)\n", s.name)
+		storage(&decl, s)
 		add(s.name+"Add", s)
 		fmt.Fprintf(&decl, "\n//go:noescape\nfunc %sAdd(dst, src *float32, n int)\n", s.name)
 		peak(s.name+"Peak", s)
