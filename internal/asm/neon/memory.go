@@ -32,6 +32,21 @@ func (k *Func) move(bytes, offset int) string {
 	return m.golang
 }
 
+// LoadShort reads 2 bytes of memory, and zeros; StoreShort writes the first 2 of v.
+func (k *Func) LoadShort(base GP) Vec {
+	v := k.vec()
+	k.put(vecs(v), regs(base), func() string { return short("ldr", 0x7d400000, v, base) })
+	return v
+}
+
+func (k *Func) StoreShort(v Vec, base GP) {
+	k.put(nil, append(vecs(v), base.r), func() string { return short("str", 0x7d000000, v, base) })
+}
+
+func short(name string, code uint32, v Vec, base GP) string {
+	return word(code|base.n()<<5|v.n(), "%s h%d, [x%d]", name, v.n(), base.n())
+}
+
 // LoadTwo reads 32 bytes of memory. The offset is a multiple of 16, up to 1008.
 func (k *Func) LoadTwo(base GP, offset int) (a, b Vec) {
 	k.two(offset)

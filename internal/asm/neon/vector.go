@@ -68,7 +68,7 @@ var operations = map[string]operation{
 	"fsqrt": unary(0x6ea1f800), "fneg": unary(0x6ea0f800), "fabs": unary(0x4ea0f800),
 	"ucvtf": unary(0x6e21d800), "frintn": unary(0x4e218800), "fcvtzs": unary(0x4ea1b800),
 	"add": named(0x4ea08400, "VADD"), "sub": named(0x6ea08400, "VSUB"),
-	"cmeq": named(0x6ea08c00, "VCMEQ"), "cmhi": float(0x6ea03400),
+	"cmeq": named(0x6ea08c00, "VCMEQ"), "cmhi": float(0x6ea03400), "cmtst": named(0x4ea08c00, "VCMTST"),
 	"umax": {code: [2]uint32{0x6ea06400, 0}, golang: "VUMAX"},
 	"zip1": named(0x4e803800, "VZIP1"), "zip2": named(0x4e807800, "VZIP2"), "uzp1": named(0x4e801800, "VUZP1"),
 	"uzp2": named(0x4e805800, "VUZP2"),

@@ -98,6 +98,15 @@ func neonPairs6(a *Args)
 func neonCopy(dst, src *float32, rows, width, dstStride, srcStride int)
 
 //go:noescape
+func neonRound(dst, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func neonWiden(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
+
+//go:noescape
+func neonNarrow(dst *uint16, src *float32, rows, width, dstStride, srcStride int)
+
+//go:noescape
 func neonPack(dst, src *float32, rows, panels, panelStride, srcStride int)
 
 //go:noescape
@@ -179,6 +188,8 @@ var neonSet = Set{
 
 // neonInterleave leaves pairs as they are: their kernels read rows one after the other.
 func neonInterleave(*float32, int) {}
+
+var neonStored = BFloat16{Widen: neonWiden, Narrow: neonNarrow, Lanes: 8}
 
 var neonWinograd = Winograd{
 	Source:     neonSource,

@@ -8858,7 +8858,7 @@ row:
 	MOVD R1, R12
 	MOVD R3, R13
 	SUBS $8, R13, R13
-	BLT tail
+	BLT loopEnd
 
 loop:
 	FLDPQ 0(R12), (F0, F1)
@@ -8868,8 +8868,9 @@ loop:
 	SUBS $8, R13, R13
 	BGE loop
 
-tail:
-	CBZ R6, next
+loopEnd:
+	ADD $8, R13, R13
+	CBZ R13, next
 	WORD $0x6f00e402 // movi v2.2d, #0
 	CMP $4, R9
 	BLT load1Two
@@ -8919,6 +8920,385 @@ next:
 	ADD R5, R1, R1
 	ADD R4, R0, R0
 	SUBS $1, R2, R2
+	BNE row
+	RET
+
+// func neonRound(dst, src *float32, rows, width, dstStride, srcStride int)
+TEXT ·neonRound(SB), NOSPLIT, $0-48
+	MOVD $1, R0
+	VDUP R0, V0.S4
+	MOVD $32767, R1
+	VDUP R1, V1.S4
+	MOVD $4294901760, R2
+	VDUP R2, V2.S4
+	MOVD $2139095040, R3
+	VDUP R3, V3.S4
+	MOVD $2147483648, R4
+	VDUP R4, V4.S4
+	MOVD $4194304, R5
+	VDUP R5, V5.S4
+	MOVD dst+0(FP), R6
+	MOVD src+8(FP), R7
+	MOVD rows+16(FP), R8
+	MOVD width+24(FP), R9
+	MOVD dstStride+32(FP), R10
+	MOVD srcStride+40(FP), R11
+	MOVD R9, R12
+	AND $7, R9, R12
+	MOVD $4, R13
+	MOVD $0, R14
+	MOVD R12, R15
+	MOVD R12, R19
+	SUBS $4, R12, R19
+	CSEL GT, R19, R14, R19
+	CMP $4, R12
+	CSEL LT, R12, R13, R15
+
+row:
+	MOVD R6, R20
+	MOVD R7, R21
+	MOVD R9, R22
+	SUBS $8, R22, R22
+	BLT loopEnd
+
+loop:
+	FLDPQ 0(R21), (F6, F7)
+	WORD $0x6f3004c8 // ushr v8.4s, v6.4s, #16
+	VAND V0.B16, V8.B16, V9.B16
+	WORD $0x4e26e4ca // fcmeq v10.4s, v6.4s, v6.4s
+	VADD V1.S4, V6.S4, V11.S4
+	VADD V9.S4, V11.S4, V12.S4
+	VORR V5.B16, V6.B16, V13.B16
+	VBSL V13.B16, V12.B16, V10.B16
+	VCMTST V3.S4, V6.S4, V14.S4
+	VORR V4.B16, V14.B16, V15.B16
+	VAND V15.B16, V10.B16, V16.B16
+	VAND V2.B16, V16.B16, V6.B16
+	WORD $0x6f3004f1 // ushr v17.4s, v7.4s, #16
+	VAND V0.B16, V17.B16, V18.B16
+	WORD $0x4e27e4f3 // fcmeq v19.4s, v7.4s, v7.4s
+	VADD V1.S4, V7.S4, V20.S4
+	VADD V18.S4, V20.S4, V21.S4
+	VORR V5.B16, V7.B16, V22.B16
+	VBSL V22.B16, V21.B16, V19.B16
+	VCMTST V3.S4, V7.S4, V23.S4
+	VORR V4.B16, V23.B16, V24.B16
+	VAND V24.B16, V19.B16, V25.B16
+	VAND V2.B16, V25.B16, V7.B16
+	FSTPQ (F6, F7), 0(R20)
+	ADD $32, R21, R21
+	ADD $32, R20, R20
+	SUBS $8, R22, R22
+	BGE loop
+
+loopEnd:
+	ADD $8, R22, R22
+	CBZ R22, next
+	WORD $0x6f00e41a // movi v26.2d, #0
+	CMP $4, R15
+	BLT load1Two
+	FMOVQ 0(R21), F26
+	B load1Done
+
+load1Two:
+	TBZ $1, R15, load1One
+	FMOVD 0(R21), F26
+	TBZ $0, R15, load1Done
+	MOVD R21, R23
+	ADD $8, R23, R23
+	VLD1 (R23), V26.S[2]
+	B load1Done
+
+load1One:
+	CMP $1, R15
+	BNE load1Done
+	FMOVS 0(R21), F26
+
+load1Done:
+	ADD $16, R21, R21
+	WORD $0x6f00e41b // movi v27.2d, #0
+	CMP $4, R19
+	BLT load2Two
+	FMOVQ 0(R21), F27
+	B load2Done
+
+load2Two:
+	TBZ $1, R19, load2One
+	FMOVD 0(R21), F27
+	TBZ $0, R19, load2Done
+	MOVD R21, R24
+	ADD $8, R24, R24
+	VLD1 (R24), V27.S[2]
+	B load2Done
+
+load2One:
+	CMP $1, R19
+	BNE load2Done
+	FMOVS 0(R21), F27
+
+load2Done:
+	WORD $0x6f30075c // ushr v28.4s, v26.4s, #16
+	VAND V0.B16, V28.B16, V29.B16
+	WORD $0x4e3ae75e // fcmeq v30.4s, v26.4s, v26.4s
+	VADD V1.S4, V26.S4, V31.S4
+	VADD V29.S4, V31.S4, V8.S4
+	VORR V5.B16, V26.B16, V9.B16
+	VBSL V9.B16, V8.B16, V30.B16
+	VCMTST V3.S4, V26.S4, V11.S4
+	VORR V4.B16, V11.B16, V12.B16
+	VAND V12.B16, V30.B16, V13.B16
+	VAND V2.B16, V13.B16, V26.B16
+	WORD $0x6f30076e // ushr v14.4s, v27.4s, #16
+	VAND V0.B16, V14.B16, V10.B16
+	WORD $0x4e3be76f // fcmeq v15.4s, v27.4s, v27.4s
+	VADD V1.S4, V27.S4, V16.S4
+	VADD V10.S4, V16.S4, V17.S4
+	VORR V5.B16, V27.B16, V18.B16
+	VBSL V18.B16, V17.B16, V15.B16
+	VCMTST V3.S4, V27.S4, V20.S4
+	VORR V4.B16, V20.B16, V21.B16
+	VAND V21.B16, V15.B16, V22.B16
+	VAND V2.B16, V22.B16, V27.B16
+	FSTPQ (F26, F27), 0(R20)
+
+next:
+	ADD R11, R7, R7
+	ADD R10, R6, R6
+	SUBS $1, R8, R8
+	BNE row
+	RET
+
+// func neonWiden(dst *float32, src *uint16, rows, width, dstStride, srcStride int)
+TEXT ·neonWiden(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD rows+16(FP), R2
+	MOVD width+24(FP), R3
+	MOVD dstStride+32(FP), R4
+	MOVD srcStride+40(FP), R5
+	MOVD R3, R6
+	AND $7, R3, R6
+
+row:
+	MOVD R0, R7
+	MOVD R1, R8
+	MOVD R3, R9
+	SUBS $32, R9, R9
+	BLT loopsEnd
+
+loops:
+	FMOVD 0(R8), F0
+	FMOVD 8(R8), F1
+	WORD $0x2e613802 // shll v2.4s, v0.4h, #16
+	WORD $0x2e613823 // shll v3.4s, v1.4h, #16
+	FSTPQ (F2, F3), 0(R7)
+	FMOVD 16(R8), F4
+	FMOVD 24(R8), F5
+	WORD $0x2e613886 // shll v6.4s, v4.4h, #16
+	WORD $0x2e6138a7 // shll v7.4s, v5.4h, #16
+	FSTPQ (F6, F7), 32(R7)
+	FMOVD 32(R8), F8
+	FMOVD 40(R8), F9
+	WORD $0x2e61390a // shll v10.4s, v8.4h, #16
+	WORD $0x2e61392b // shll v11.4s, v9.4h, #16
+	FSTPQ (F10, F11), 64(R7)
+	FMOVD 48(R8), F12
+	FMOVD 56(R8), F13
+	WORD $0x2e61398e // shll v14.4s, v12.4h, #16
+	WORD $0x2e6139af // shll v15.4s, v13.4h, #16
+	FSTPQ (F14, F15), 96(R7)
+	ADD $64, R8, R8
+	ADD $128, R7, R7
+	SUBS $32, R9, R9
+	BGE loops
+
+loopsEnd:
+	ADD $32, R9, R9
+	SUBS $8, R9, R9
+	BLT loopEnd
+
+loop:
+	FMOVD 0(R8), F16
+	FMOVD 8(R8), F17
+	WORD $0x2e613a12 // shll v18.4s, v16.4h, #16
+	WORD $0x2e613a33 // shll v19.4s, v17.4h, #16
+	FSTPQ (F18, F19), 0(R7)
+	ADD $16, R8, R8
+	ADD $32, R7, R7
+	SUBS $8, R9, R9
+	BGE loop
+
+loopEnd:
+	ADD $8, R9, R9
+	CBZ R9, next
+	WORD $0x6f00e414 // movi v20.2d, #0
+	FSTPQ (F20, F20), 0(R7)
+
+single:
+	WORD $0x7d400115 // ldr h21, [x8]
+	WORD $0x2e613ab6 // shll v22.4s, v21.4h, #16
+	FMOVS F22, 0(R7)
+	ADD $2, R8, R8
+	ADD $4, R7, R7
+	SUBS $1, R9, R9
+	BNE single
+
+next:
+	ADD R5, R1, R1
+	ADD R4, R0, R0
+	SUBS $1, R2, R2
+	BNE row
+	RET
+
+// func neonNarrow(dst *uint16, src *float32, rows, width, dstStride, srcStride int)
+TEXT ·neonNarrow(SB), NOSPLIT, $0-48
+	MOVD $1, R0
+	VDUP R0, V0.S4
+	MOVD $32767, R1
+	VDUP R1, V1.S4
+	MOVD $4294901760, R2
+	VDUP R2, V2.S4
+	MOVD $2139095040, R3
+	VDUP R3, V3.S4
+	MOVD $2147483648, R4
+	VDUP R4, V4.S4
+	MOVD $4194304, R5
+	VDUP R5, V5.S4
+	MOVD dst+0(FP), R6
+	MOVD src+8(FP), R7
+	MOVD rows+16(FP), R8
+	MOVD width+24(FP), R9
+	MOVD dstStride+32(FP), R10
+	MOVD srcStride+40(FP), R11
+	MOVD R9, R12
+	AND $7, R9, R12
+
+row:
+	MOVD R6, R13
+	MOVD R7, R14
+	MOVD R9, R15
+	SUBS $16, R15, R15
+	BLT loopsEnd
+
+loops:
+	FLDPQ 0(R14), (F6, F7)
+	WORD $0x6f3004c8 // ushr v8.4s, v6.4s, #16
+	VAND V0.B16, V8.B16, V9.B16
+	WORD $0x4e26e4ca // fcmeq v10.4s, v6.4s, v6.4s
+	VADD V1.S4, V6.S4, V11.S4
+	VADD V9.S4, V11.S4, V12.S4
+	VORR V5.B16, V6.B16, V13.B16
+	VBSL V13.B16, V12.B16, V10.B16
+	VCMTST V3.S4, V6.S4, V14.S4
+	VORR V4.B16, V14.B16, V15.B16
+	VAND V15.B16, V10.B16, V16.B16
+	WORD $0x0f108611 // shrn v17.4h, v16.4s, #16
+	FMOVD F17, 0(R13)
+	WORD $0x6f3004f2 // ushr v18.4s, v7.4s, #16
+	VAND V0.B16, V18.B16, V19.B16
+	WORD $0x4e27e4f4 // fcmeq v20.4s, v7.4s, v7.4s
+	VADD V1.S4, V7.S4, V21.S4
+	VADD V19.S4, V21.S4, V22.S4
+	VORR V5.B16, V7.B16, V23.B16
+	VBSL V23.B16, V22.B16, V20.B16
+	VCMTST V3.S4, V7.S4, V24.S4
+	VORR V4.B16, V24.B16, V25.B16
+	VAND V25.B16, V20.B16, V26.B16
+	WORD $0x0f10875b // shrn v27.4h, v26.4s, #16
+	FMOVD F27, 8(R13)
+	FLDPQ 32(R14), (F28, F29)
+	WORD $0x6f30079e // ushr v30.4s, v28.4s, #16
+	VAND V0.B16, V30.B16, V31.B16
+	WORD $0x4e3ce782 // fcmeq v2.4s, v28.4s, v28.4s
+	VADD V1.S4, V28.S4, V8.S4
+	VADD V31.S4, V8.S4, V9.S4
+	VORR V5.B16, V28.B16, V11.B16
+	VBSL V11.B16, V9.B16, V2.B16
+	VCMTST V3.S4, V28.S4, V6.S4
+	VORR V4.B16, V6.B16, V12.B16
+	VAND V12.B16, V2.B16, V13.B16
+	WORD $0x0f1085ae // shrn v14.4h, v13.4s, #16
+	FMOVD F14, 16(R13)
+	WORD $0x6f3007aa // ushr v10.4s, v29.4s, #16
+	VAND V0.B16, V10.B16, V15.B16
+	WORD $0x4e3de7b0 // fcmeq v16.4s, v29.4s, v29.4s
+	VADD V1.S4, V29.S4, V17.S4
+	VADD V15.S4, V17.S4, V18.S4
+	VORR V5.B16, V29.B16, V19.B16
+	VBSL V19.B16, V18.B16, V16.B16
+	VCMTST V3.S4, V29.S4, V21.S4
+	VORR V4.B16, V21.B16, V7.B16
+	VAND V7.B16, V16.B16, V22.B16
+	WORD $0x0f1086d7 // shrn v23.4h, v22.4s, #16
+	FMOVD F23, 24(R13)
+	ADD $64, R14, R14
+	ADD $32, R13, R13
+	SUBS $16, R15, R15
+	BGE loops
+
+loopsEnd:
+	ADD $16, R15, R15
+	SUBS $8, R15, R15
+	BLT loopEnd
+
+loop:
+	FLDPQ 0(R14), (F24, F20)
+	WORD $0x6f300719 // ushr v25.4s, v24.4s, #16
+	VAND V0.B16, V25.B16, V26.B16
+	WORD $0x4e38e71b // fcmeq v27.4s, v24.4s, v24.4s
+	VADD V1.S4, V24.S4, V30.S4
+	VADD V26.S4, V30.S4, V31.S4
+	VORR V5.B16, V24.B16, V8.B16
+	VBSL V8.B16, V31.B16, V27.B16
+	VCMTST V3.S4, V24.S4, V28.S4
+	VORR V4.B16, V28.B16, V9.B16
+	VAND V9.B16, V27.B16, V11.B16
+	WORD $0x0f108566 // shrn v6.4h, v11.4s, #16
+	FMOVD F6, 0(R13)
+	WORD $0x6f300682 // ushr v2.4s, v20.4s, #16
+	VAND V0.B16, V2.B16, V12.B16
+	WORD $0x4e34e68d // fcmeq v13.4s, v20.4s, v20.4s
+	VADD V1.S4, V20.S4, V14.S4
+	VADD V12.S4, V14.S4, V10.S4
+	VORR V5.B16, V20.B16, V15.B16
+	VBSL V15.B16, V10.B16, V13.B16
+	VCMTST V3.S4, V20.S4, V17.S4
+	VORR V4.B16, V17.B16, V29.B16
+	VAND V29.B16, V13.B16, V18.B16
+	WORD $0x0f108653 // shrn v19.4h, v18.4s, #16
+	FMOVD F19, 8(R13)
+	ADD $32, R14, R14
+	ADD $16, R13, R13
+	SUBS $8, R15, R15
+	BGE loop
+
+loopEnd:
+	ADD $8, R15, R15
+	CBZ R15, next
+
+single:
+	FMOVS 0(R14), F21
+	WORD $0x6f3006b0 // ushr v16.4s, v21.4s, #16
+	VAND V0.B16, V16.B16, V7.B16
+	WORD $0x4e35e6b6 // fcmeq v22.4s, v21.4s, v21.4s
+	VADD V1.S4, V21.S4, V23.S4
+	VADD V7.S4, V23.S4, V25.S4
+	VORR V5.B16, V21.B16, V26.B16
+	VBSL V26.B16, V25.B16, V22.B16
+	VCMTST V3.S4, V21.S4, V30.S4
+	VORR V4.B16, V30.B16, V24.B16
+	VAND V24.B16, V22.B16, V31.B16
+	WORD $0x0f1087e8 // shrn v8.4h, v31.4s, #16
+	WORD $0x7d0001a8 // str h8, [x13]
+	ADD $4, R14, R14
+	ADD $2, R13, R13
+	SUBS $1, R15, R15
+	BNE single
+
+next:
+	ADD R11, R7, R7
+	ADD R10, R6, R6
+	SUBS $1, R8, R8
 	BNE row
 	RET
 

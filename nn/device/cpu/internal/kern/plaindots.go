@@ -17,11 +17,11 @@ func PlainNarrow(step int) *Set {
 	s := &Set{
 		Lanes: dotLanes, Rows: dotRows, Registers: 32,
 		Copy: copyPlain, Pack: packPlain, Add: addPlain,
-		Narrow: &Narrow{Step: 2, Copy: copyPaired, Stored: storedWith(2, dotLanes), PairRows: pairRowsPlain},
+		Narrow: &Narrow{Step: 2, Copy: copyPaired, Stored: storedWith(2), PairRows: pairRowsPlain},
 	}
 	multiply := Dot
 	if step == 1 {
-		s.Narrow, multiply = &Narrow{Step: 1, Copy: copyRounded, Stored: storedWith(1, dotLanes)}, dotStep
+		s.Narrow, multiply = &Narrow{Step: 1, Copy: copyRounded, Stored: storedWith(1)}, dotStep
 	}
 	for vectors := 1; vectors <= 2; vectors++ {
 		s.Products[vectors], s.Sums[vectors] = []Kernel{nil}, []Kernel{nil}
@@ -110,12 +110,12 @@ func flushed(x float32) float32 {
 	return x
 }
 
-// copyWith writes rows of words, one for each step elements, and zeros up to a multiple of so many words.
-func copyWith(dst, src *float32, rows, width, dstStride, srcStride, step, multiple int, word func(x []float32) float32) {
+// copyWith writes rows of words, one for each step elements, and zeros up to a whole vector.
+func copyWith(dst, src *float32, rows, width, dstStride, srcStride, step int, word func(x []float32) float32) {
 	for r := range rows {
 		from := unsafe.Slice(at(src, r*srcStride), width)
 		words := (width + step - 1) / step
-		to := unsafe.Slice(at(dst, r*dstStride), (words+multiple-1)/multiple*multiple)
+		to := unsafe.Slice(at(dst, r*dstStride), (words+dotLanes-1)/dotLanes*dotLanes)
 		for i := range words {
 			to[i] = word(from[i*step : min((i+1)*step, width)])
 		}
@@ -124,15 +124,15 @@ func copyWith(dst, src *float32, rows, width, dstStride, srcStride, step, multip
 }
 
 func copyPlain(dst, src *float32, rows, width, dstStride, srcStride int) {
-	copyWith(dst, src, rows, width, dstStride, srcStride, 1, dotLanes, func(x []float32) float32 { return x[0] })
+	copyWith(dst, src, rows, width, dstStride, srcStride, 1, func(x []float32) float32 { return x[0] })
 }
 
 func copyRounded(dst, src *float32, rows, width, dstStride, srcStride int) {
-	copyWith(dst, src, rows, width, dstStride, srcStride, 1, dotLanes, func(x []float32) float32 { return Round(x[0]) })
+	copyWith(dst, src, rows, width, dstStride, srcStride, 1, func(x []float32) float32 { return Round(x[0]) })
 }
 
 func copyPaired(dst, src *float32, rows, width, dstStride, srcStride int) {
-	copyWith(dst, src, rows, width, dstStride, srcStride, 2, dotLanes, func(x []float32) float32 {
+	copyWith(dst, src, rows, width, dstStride, srcStride, 2, func(x []float32) float32 {
 		if len(x) == 1 {
 			return Round(x[0])
 		}
@@ -141,12 +141,12 @@ func copyPaired(dst, src *float32, rows, width, dstStride, srcStride int) {
 }
 
 // storedWith is Copy in plain Go for what is stored as bfloat16.
-func storedWith(step, lanes int) func(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
+func storedWith(step int) func(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
 	return func(dst *float32, src *uint16, rows, width, dstStride, srcStride int) {
 		for r := range rows {
 			from := unsafe.Slice(at(src, r*srcStride), width)
 			words := (width + step - 1) / step
-			to := unsafe.Slice(at(dst, r*dstStride), (words+lanes-1)/lanes*lanes)
+			to := unsafe.Slice(at(dst, r*dstStride), (words+dotLanes-1)/dotLanes*dotLanes)
 			for i := range words {
 				u := uint32(from[i*step]) << 16
 				if k := i*step + 1; step == 2 && k < width {

@@ -40,7 +40,11 @@ func writeNEON() {
 		fmt.Fprintf(&set, "\t\t%s,\n", name)
 	}
 	fmt.Fprintf(&set, "\t},\n}\n\n// neonInterleave leaves pairs as they are: their kernels read rows one after the other.\nfunc neonInterleave(*float32, int) {}\n")
+	fmt.Fprintf(&set, "\nvar neonStored = BFloat16{Widen: neonWiden, Narrow: neonNarrow, Lanes: %d}\n", neonLanes)
 	f.Func("neonCopy", "(dst, src *float32, rows, width, dstStride, srcStride int)", neonCopy)
+	f.Func("neonRound", "(dst, src *float32, rows, width, dstStride, srcStride int)", neonRound)
+	f.Func("neonWiden", "(dst *float32, src *uint16, rows, width, dstStride, srcStride int)", neonWiden)
+	f.Func("neonNarrow", "(dst *uint16, src *float32, rows, width, dstStride, srcStride int)", neonNarrow)
 	f.Func("neonPack", "(dst, src *float32, rows, panels, panelStride, srcStride int)", neonPack)
 	f.Func("neonAdd", "(dst, src *float32, n int)", neonAdd)
 	f.Func("neonPeak", "(n int)", neonPeak)

@@ -59,35 +59,63 @@ func neonHalves(k *neon.Func, n neon.GP) [neonPair]neon.GP {
 	return [neonPair]neon.GP{lo, hi}
 }
 
-func neonCopy(k *neon.Func) {
+// neonRow is a row while a kernel goes through it: where what is not done begins, and how many elements that are.
+type neonRow struct{ to, from, left neon.GP }
+
+// neonEachRow goes through rows, of elements of so many bytes, a vector at a time: where it can, so many vectors. begin comes before
+// the first row and has what is left at the end of each; end is for that.
+func neonEachRow(k *neon.Func, to, from, times int, begin func(left neon.GP), whole func(r neonRow, i int), end func(r neonRow)) {
 	dst, src, rows, width := k.Arg("dst"), k.Arg("src"), k.Arg("rows"), k.Arg("width")
 	dstStride, srcStride := k.Arg("dstStride"), k.Arg("srcStride")
 	rest := k.Copy(width)
 	k.And(rest, width, neonLanes-1)
-	halves := neonHalves(k, rest)
+	begin(rest)
 	k.Label("row")
-	to, from, left := k.Copy(dst), k.Copy(src), k.Copy(width)
-	k.SubsI(left, left, neonLanes)
-	k.Branch("LT", "tail")
-	k.Label("loop")
-	x, y := k.LoadTwo(from, 0)
-	k.StoreTwo(x, y, to, 0)
-	k.AddI(from, from, neonBytes)
-	k.AddI(to, to, neonBytes)
-	k.SubsI(left, left, neonLanes)
-	k.Branch("GE", "loop")
-	k.Label("tail")
-	k.IfZero(rest, "next")
-	x = neonLoadSome(k, from, halves[0])
-	k.AddI(from, from, neon.Bytes)
-	y = neonLoadSome(k, from, halves[1])
-	k.StoreTwo(x, y, to, 0)
+	r := neonRow{to: k.Copy(dst), from: k.Copy(src), left: k.Copy(width)}
+	loop := func(name string, n int) {
+		k.Turns(name, r.left, n*neonLanes, func() {
+			for i := range n {
+				whole(r, i)
+			}
+			k.AddI(r.from, r.from, n*neonLanes*from)
+			k.AddI(r.to, r.to, n*neonLanes*to)
+		})
+	}
+	if times > 1 {
+		loop("loops", times)
+	}
+	loop("loop", 1)
+	k.IfZero(r.left, "next")
+	end(r)
 	k.Label("next")
 	k.Add(src, src, srcStride)
 	k.Add(dst, dst, dstStride)
 	k.SubsI(rows, rows, 1)
 	k.Branch("NE", "row")
 	k.Ret()
+}
+
+func neonCopy(k *neon.Func) { neonCopyOf(k, func(neon.Vec) {}) }
+
+// neonCopyOf copies rows with what of changes in each register.
+func neonCopyOf(k *neon.Func, of func(x neon.Vec)) {
+	var halves [neonPair]neon.GP
+	put := func(r neonRow, x, y neon.Vec) {
+		of(x)
+		of(y)
+		k.StoreTwo(x, y, r.to, 0)
+	}
+	neonEachRow(k, 4, 4, 1,
+		func(left neon.GP) { halves = neonHalves(k, left) },
+		func(r neonRow, i int) {
+			x, y := k.LoadTwo(r.from, 0)
+			put(r, x, y)
+		},
+		func(r neonRow) {
+			x := neonLoadSome(k, r.from, halves[0])
+			k.AddI(r.from, r.from, neon.Bytes)
+			put(r, x, neonLoadSome(k, r.from, halves[1]))
+		})
 }
 
 func neonPack(k *neon.Func) {
