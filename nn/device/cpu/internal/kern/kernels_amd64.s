@@ -18818,42 +18818,40 @@ loop:
 TEXT ·avx512Copy(SB), NOSPLIT, $0-48
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
-	MOVQ  rows+16(FP), DX
-	MOVQ  width+24(FP), BX
-	MOVQ  dstStride+32(FP), SI
-	MOVQ  srcStride+40(FP), DI
-	MOVQ  BX, R8
-	ANDQ  $0x0f, R8
-	MOVQ  $-1, R9
-	MOVQ  $-1, R10
-	SHLXQ R8, R9, R9
-	XORQ  R9, R10
-	KMOVW R10, K1
-	SUBQ  R8, BX
-	SHLQ  $0x02, BX
+	MOVQ  rows+16(FP), SI
+	MOVQ  width+24(FP), DI
+	MOVQ  dstStride+32(FP), R8
+	MOVQ  srcStride+40(FP), R9
+	MOVQ  DI, BX
+	ANDQ  $0x0f, BX
+	MOVQ  $-1, DX
+	SHLXQ BX, DX, DX
+	NOTQ  DX
+	KMOVW DX, K1
+	SUBQ  BX, DI
 
 row:
-	XORQ R9, R9
-	CMPQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VMOVUPS (CX)(R9*1), Z0
-	VMOVUPS Z0, (AX)(R9*1)
-	ADDQ    $0x40, R9
-	CMPQ    R9, BX
+	VMOVUPS (CX)(DX*4), Z0
+	VMOVUPS Z0, (AX)(DX*4)
+	ADDQ    $+16, DX
+	CMPQ    DX, DI
 	JL      loop
 
 tail:
-	TESTQ     R8, R8
+	TESTQ     BX, BX
 	JZ        next
-	VMOVUPS.Z (CX)(R9*1), K1, Z0
-	VMOVUPS   Z0, (AX)(R9*1)
+	VMOVUPS.Z (CX)(DX*4), K1, Z0
+	VMOVUPS   Z0, (AX)(DX*4)
 
 next:
-	ADDQ DI, CX
-	ADDQ SI, AX
-	DECQ DX
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET
@@ -18863,33 +18861,31 @@ next:
 TEXT ·avx512Round(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVQ         width+24(FP), BX
-	MOVQ         dstStride+32(FP), SI
-	MOVQ         srcStride+40(FP), DI
+	MOVQ         rows+16(FP), SI
+	MOVQ         width+24(FP), DI
+	MOVQ         dstStride+32(FP), R8
+	MOVQ         srcStride+40(FP), R9
+	MOVQ         DI, BX
+	ANDQ         $0x0f, BX
 	VPBROADCASTD bits00000001<>+0(SB), Z2
 	VPBROADCASTD bits00007fff<>+0(SB), Z3
 	VPBROADCASTD bitsffff0000<>+0(SB), Z4
 	VPBROADCASTD bits7f800000<>+0(SB), Z5
 	VPBROADCASTD bits80000000<>+0(SB), Z6
 	VPBROADCASTD bits00400000<>+0(SB), Z7
-	MOVQ         BX, R8
-	ANDQ         $0x0f, R8
-	MOVQ         $-1, R9
-	MOVQ         $-1, R10
-	SHLXQ        R8, R9, R9
-	XORQ         R9, R10
-	KMOVW        R10, K1
-	SUBQ         R8, BX
-	SHLQ         $0x02, BX
+	MOVQ         $-1, DX
+	SHLXQ        BX, DX, DX
+	NOTQ         DX
+	KMOVW        DX, K1
+	SUBQ         BX, DI
 
 row:
-	XORQ R9, R9
-	CMPQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VMOVUPS   (CX)(R9*1), Z0
+	VMOVUPS   (CX)(DX*4), Z0
 	VPSRLD    $0x10, Z0, Z8
 	VPANDD    Z2, Z8, Z8
 	VPADDD    Z3, Z8, Z8
@@ -18899,15 +18895,15 @@ loop:
 	VPTESTNMD Z5, Z0, K3
 	VPANDD    Z6, Z0, K3, Z8
 	VPANDD    Z4, Z8, Z0
-	VMOVUPS   Z0, (AX)(R9*1)
-	ADDQ      $0x40, R9
-	CMPQ      R9, BX
+	VMOVUPS   Z0, (AX)(DX*4)
+	ADDQ      $+16, DX
+	CMPQ      DX, DI
 	JL        loop
 
 tail:
-	TESTQ     R8, R8
+	TESTQ     BX, BX
 	JZ        next
-	VMOVUPS.Z (CX)(R9*1), K1, Z0
+	VMOVUPS.Z (CX)(DX*4), K1, Z0
 	VPSRLD    $0x10, Z0, Z8
 	VPANDD    Z2, Z8, Z8
 	VPADDD    Z3, Z8, Z8
@@ -18917,12 +18913,12 @@ tail:
 	VPTESTNMD Z5, Z0, K3
 	VPANDD    Z6, Z0, K3, Z8
 	VPANDD    Z4, Z8, Z0
-	VMOVUPS   Z0, (AX)(R9*1)
+	VMOVUPS   Z0, (AX)(DX*4)
 
 next:
-	ADDQ DI, CX
-	ADDQ SI, AX
-	DECQ DX
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET
@@ -18957,10 +18953,9 @@ TEXT ·avx512Widen(SB), NOSPLIT, $0-48
 	MOVQ  DI, BX
 	ANDQ  $0x0f, BX
 	MOVQ  $-1, DX
-	MOVQ  $-1, R10
 	SHLXQ BX, DX, DX
-	XORQ  DX, R10
-	KMOVW R10, K1
+	NOTQ  DX
+	KMOVW DX, K1
 	SUBQ  BX, DI
 	MOVQ  DI, R10
 	ANDQ  $-64, R10
@@ -19027,10 +19022,9 @@ TEXT ·avx512Narrow(SB), NOSPLIT, $0-48
 	MOVQ         DI, BX
 	ANDQ         $0x0f, BX
 	MOVQ         $-1, DX
-	MOVQ         $-1, R10
 	SHLXQ        BX, DX, DX
-	XORQ         DX, R10
-	KMOVW        R10, K1
+	NOTQ         DX
+	KMOVW        DX, K1
 	VPBROADCASTD bits00000001<>+0(SB), Z1
 	VPBROADCASTD bits00007fff<>+0(SB), Z2
 	VPBROADCASTD bitsffff0000<>+0(SB), Z3
@@ -19105,10 +19099,9 @@ tail:
 	ADDQ      $0x10, DX
 	JZ        done
 	MOVQ      $-1, BX
-	MOVQ      $-1, SI
 	SHLXQ     DX, BX, BX
-	XORQ      BX, SI
-	KMOVW     SI, K1
+	NOTQ      BX
+	KMOVW     BX, K1
 	VMOVUPS.Z (AX), K1, Z0
 	VMOVUPS.Z (CX), K1, Z2
 	VADDPS    Z2, Z0, Z0
@@ -26724,40 +26717,39 @@ loop:
 TEXT ·avx2Copy(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVQ         width+24(FP), BX
-	MOVQ         dstStride+32(FP), SI
-	MOVQ         srcStride+40(FP), DI
-	MOVQ         BX, R8
-	ANDQ         $0x07, R8
-	VMOVD        R8, X1
+	MOVQ         rows+16(FP), SI
+	MOVQ         width+24(FP), DI
+	MOVQ         dstStride+32(FP), R8
+	MOVQ         srcStride+40(FP), R9
+	MOVQ         DI, BX
+	ANDQ         $0x07, BX
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     laneNumbers<>+0(SB), Y1, Y1
-	SUBQ         R8, BX
-	SHLQ         $0x02, BX
+	SUBQ         BX, DI
 
 row:
-	XORQ R9, R9
-	CMPQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VMOVUPS (CX)(R9*1), Y0
-	VMOVUPS Y0, (AX)(R9*1)
-	ADDQ    $0x20, R9
-	CMPQ    R9, BX
+	VMOVUPS (CX)(DX*4), Y0
+	VMOVUPS Y0, (AX)(DX*4)
+	ADDQ    $+8, DX
+	CMPQ    DX, DI
 	JL      loop
 
 tail:
-	TESTQ      R8, R8
+	TESTQ      BX, BX
 	JZ         next
-	VMASKMOVPS (CX)(R9*1), Y1, Y0
-	VMOVUPS    Y0, (AX)(R9*1)
+	VMASKMOVPS (CX)(DX*4), Y1, Y0
+	VMOVUPS    Y0, (AX)(DX*4)
 
 next:
-	ADDQ DI, CX
-	ADDQ SI, AX
-	DECQ DX
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET
@@ -26767,31 +26759,30 @@ next:
 TEXT ·avx2Round(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
-	MOVQ         rows+16(FP), DX
-	MOVQ         width+24(FP), BX
-	MOVQ         dstStride+32(FP), SI
-	MOVQ         srcStride+40(FP), DI
+	MOVQ         rows+16(FP), SI
+	MOVQ         width+24(FP), DI
+	MOVQ         dstStride+32(FP), R8
+	MOVQ         srcStride+40(FP), R9
+	MOVQ         DI, BX
+	ANDQ         $0x07, BX
 	VPBROADCASTD bits00000001<>+0(SB), Y2
 	VPBROADCASTD bits00007fff<>+0(SB), Y3
 	VPBROADCASTD bitsffff0000<>+0(SB), Y4
 	VPBROADCASTD bits7f800000<>+0(SB), Y5
 	VPBROADCASTD bits80000000<>+0(SB), Y6
 	VPBROADCASTD bits00400000<>+0(SB), Y7
-	MOVQ         BX, R8
-	ANDQ         $0x07, R8
-	VMOVD        R8, X1
+	VMOVD        BX, X1
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     laneNumbers<>+0(SB), Y1, Y1
-	SUBQ         R8, BX
-	SHLQ         $0x02, BX
+	SUBQ         BX, DI
 
 row:
-	XORQ R9, R9
-	CMPQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VMOVUPS   (CX)(R9*1), Y0
+	VMOVUPS   (CX)(DX*4), Y0
 	VPSRLD    $0x10, Y0, Y8
 	VPAND     Y2, Y8, Y8
 	VPADDD    Y3, Y8, Y8
@@ -26805,15 +26796,15 @@ loop:
 	VPSRLD    $0x01, Y9, Y9
 	VPANDN    Y8, Y9, Y8
 	VPAND     Y4, Y8, Y0
-	VMOVUPS   Y0, (AX)(R9*1)
-	ADDQ      $0x20, R9
-	CMPQ      R9, BX
+	VMOVUPS   Y0, (AX)(DX*4)
+	ADDQ      $+8, DX
+	CMPQ      DX, DI
 	JL        loop
 
 tail:
-	TESTQ      R8, R8
+	TESTQ      BX, BX
 	JZ         next
-	VMASKMOVPS (CX)(R9*1), Y1, Y0
+	VMASKMOVPS (CX)(DX*4), Y1, Y0
 	VPSRLD     $0x10, Y0, Y8
 	VPAND      Y2, Y8, Y8
 	VPADDD     Y3, Y8, Y8
@@ -26827,12 +26818,12 @@ tail:
 	VPSRLD     $0x01, Y9, Y9
 	VPANDN     Y8, Y9, Y8
 	VPAND      Y4, Y8, Y0
-	VMOVUPS    Y0, (AX)(R9*1)
+	VMOVUPS    Y0, (AX)(DX*4)
 
 next:
-	ADDQ DI, CX
-	ADDQ SI, AX
-	DECQ DX
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET
@@ -52995,29 +52986,28 @@ set:
 TEXT ·bf16CopyPairs(SB), NOSPLIT, $0-48
 	MOVQ  dst+0(FP), AX
 	MOVQ  src+8(FP), CX
-	MOVQ  rows+16(FP), DX
-	MOVQ  width+24(FP), BX
-	MOVQ  dstStride+32(FP), SI
-	MOVQ  srcStride+40(FP), DI
-	MOVQ  BX, R9
-	ANDQ  $0x1f, R9
-	SUBQ  R9, BX
-	SHLQ  $0x01, BX
-	MOVQ  $-1, R8
-	SHLXQ R9, R8, R8
-	NOTQ  R8
-	KMOVW R8, K1
-	SHRQ  $0x10, R8
-	KMOVW R8, K2
+	MOVQ  rows+16(FP), SI
+	MOVQ  width+24(FP), DI
+	MOVQ  dstStride+32(FP), R8
+	MOVQ  srcStride+40(FP), R9
+	MOVQ  DI, BX
+	ANDQ  $0x1f, BX
+	MOVQ  $-1, DX
+	SHLXQ BX, DX, DX
+	NOTQ  DX
+	KMOVW DX, K1
+	SHRQ  $0x10, DX
+	KMOVW DX, K2
+	SUBQ  BX, DI
 
 row:
-	XORQ R8, R8
-	CMPQ R8, BX
+	XORQ DX, DX
+	CMPQ DX, DI
 	JGE  tail
 
 loop:
-	VMOVUPS (CX)(R8*2), Z0
-	VMOVUPS 64(CX)(R8*2), Z1
+	VMOVUPS (CX)(DX*4), Z0
+	VMOVUPS 64(CX)(DX*4), Z1
 
 	// VCVTNEPS2BF16 Z0, Y0
 	LONG $0x487ef262
@@ -53028,16 +53018,16 @@ loop:
 	WORD         $0xc972
 	VINSERTI64X4 $0x01, Y1, Z0, Z0
 	VPROLD       $0x10, Z0, Z0
-	VMOVUPS      Z0, (AX)(R8*1)
-	ADDQ         $0x40, R8
-	CMPQ         R8, BX
+	VMOVUPS      Z0, (AX)(DX*2)
+	ADDQ         $+32, DX
+	CMPQ         DX, DI
 	JL           loop
 
 tail:
-	TESTQ     R9, R9
+	TESTQ     BX, BX
 	JZ        next
-	VMOVUPS.Z (CX)(R8*2), K1, Z0
-	VMOVUPS.Z 64(CX)(R8*2), K2, Z1
+	VMOVUPS.Z (CX)(DX*4), K1, Z0
+	VMOVUPS.Z 64(CX)(DX*4), K2, Z1
 
 	// VCVTNEPS2BF16 Z0, Y0
 	LONG $0x487ef262
@@ -53048,12 +53038,12 @@ tail:
 	WORD         $0xc972
 	VINSERTI64X4 $0x01, Y1, Z0, Z0
 	VPROLD       $0x10, Z0, Z0
-	VMOVUPS      Z0, (AX)(R8*1)
+	VMOVUPS      Z0, (AX)(DX*2)
 
 next:
-	ADDQ DI, CX
-	ADDQ SI, AX
-	DECQ DX
+	ADDQ R9, CX
+	ADDQ R8, AX
+	DECQ SI
 	JNZ  row
 	VZEROUPPER
 	RET

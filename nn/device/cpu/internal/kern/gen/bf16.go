@@ -15,9 +15,9 @@ import (
 func dots(decl *bytes.Buffer) {
 	tiles(decl, bf16)
 	copyPairs("bf16CopyPairs", bf16)
-	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyPairs(dst, src *float32, rows, width, dstStride, srcStride int)\n")
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyPairs%s\n", copies)
 	copyStored("bf16CopyStored", bf16)
-	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyStored(dst *float32, src *uint16, rows, width, dstStride, srcStride int)\n")
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16CopyStored%s\n", widens)
 	pairRows("bf16PairRows", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
 	peak("bf16Peak", bf16)
@@ -144,54 +144,38 @@ func (r rounding) sum(x reg.VecPhysical) {
 
 // copyPairs writes rows of words of two elements each, the first one in the upper half, as copyRows writes them of one.
 func copyPairs(name string, s isa) {
-	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, width, dstStride, srcStride int)")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
-	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
-	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
 	x, y := s.regs[0], s.regs[1]
-	lanes := s.bytes / 4
-	at := GP64() // in bytes of dst
-	put := func() {
+	put := func(r rowAt) {
 		convert(x, y)
 		VPROLD(Imm(16), x, x)
-		VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
+		VMOVUPS(x, r.in(r.dst, 2, 0, 0))
 	}
+	eachRow(name, copies, s.bytes/2, 1,
+		func(r rowAt) {
+			bits := first(r.left)
+			KMOVW(bits.As32(), reg.K1) // the elements that are left
+			SHRQ(Imm(uint64(s.bytes/4)), bits)
+			KMOVW(bits.As32(), reg.K2)
+		},
+		func(r rowAt, _ int) {
+			VMOVUPS(r.in(r.src, 4, 0, 0), x)
+			VMOVUPS(r.in(r.src, 4, s.bytes, 1), y)
+			put(r)
+		},
+		func(r rowAt) {
+			VMOVUPS_Z(r.in(r.src, 4, 0, 0), reg.K1, x)
+			VMOVUPS_Z(r.in(r.src, 4, s.bytes, 1), reg.K2, y)
+			put(r)
+		})
+}
 
-	rest, bits := GP64(), GP64()
-	MOVQ(width, rest)
-	ANDQ(Imm(uint64(2*lanes-1)), rest)
-	SUBQ(rest, width)
-	SHLQ(Imm(1), width) // bytes of whole vectors of words
+// first are n bits that are set.
+func first(n reg.Register) reg.GPVirtual {
+	bits := GP64()
 	MOVQ(I32(-1), bits)
-	SHLXQ(rest, bits, bits)
+	SHLXQ(n, bits, bits)
 	NOTQ(bits)
-	KMOVW(bits.As32(), reg.K1) // the elements of the rest
-	SHRQ(Imm(uint64(lanes)), bits)
-	KMOVW(bits.As32(), reg.K2)
-	Label("row")
-	XORQ(at, at)
-	CMPQ(at, width)
-	JGE(LabelRef("tail"))
-	Label("loop")
-	VMOVUPS(Mem{Base: src, Index: at, Scale: 2}, x)
-	VMOVUPS(Mem{Base: src, Index: at, Scale: 2, Disp: s.bytes}, y)
-	put()
-	ADDQ(Imm(uint64(s.bytes)), at)
-	CMPQ(at, width)
-	JL(LabelRef("loop"))
-	Label("tail")
-	TESTQ(rest, rest)
-	JZ(LabelRef("next"))
-	VMOVUPS_Z(Mem{Base: src, Index: at, Scale: 2}, reg.K1, x)
-	VMOVUPS_Z(Mem{Base: src, Index: at, Scale: 2, Disp: s.bytes}, reg.K2, y)
-	put()
-	Label("next")
-	ADDQ(srcStride, src)
-	ADDQ(dstStride, dst)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	return bits
 }
 
 // pairRows writes rows of words of an element of each of two rows. Their width is one of whole vectors; dst may be first.

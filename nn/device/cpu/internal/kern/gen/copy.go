@@ -6,55 +6,95 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// copyRows writes a copy of rows of width elements, rounded to bfloat16 or not. It reads nothing behind them and writes whole
-// vectors, filled up with zeros.
-func copyRows(name string, s isa, rounded bool) {
-	TEXT(name, NOSPLIT, "func(dst, src *float32, rows, width, dstStride, srcStride int)")
-	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+// copies, widens and narrows are the arguments of kernels that go through rows.
+const (
+	copies  = "(dst, src *float32, rows, width, dstStride, srcStride int)"
+	widens  = "(dst *float32, src *uint16, rows, width, dstStride, srcStride int)"
+	narrows = "(dst *uint16, src *float32, rows, width, dstStride, srcStride int)"
+)
+
+// rowAt is a row while a kernel goes through it: at of its elements are done, and at its end some are left.
+type rowAt struct{ dst, src, at, left reg.GPVirtual }
+
+// eachRow is a kernel that goes through rows step elements at a time, where it can so many times at once. begin comes before the
+// first row; end, at the end of each, is for what is left.
+func eachRow(name, arguments string, step, times int, begin func(r rowAt), whole func(r rowAt, i int), end func(r rowAt)) {
+	TEXT(name, NOSPLIT, "func"+arguments)
+	r := rowAt{dst: GP64(), src: GP64(), at: GP64(), left: GP64()}
+	Load(Param("dst"), r.dst)
+	Load(Param("src"), r.src)
 	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
 	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
-	x, mask := s.regs[0], s.regs[1]
-	lanes := s.bytes / 4
-	var r rounding
-	if rounded {
-		r = newRounding(s, 2)
+	MOVQ(width, r.left)
+	ANDQ(Imm(uint64(step-1)), r.left)
+	begin(r)
+	SUBQ(r.left, width)
+	most := GP64()
+	if times > 1 {
+		MOVQ(width, most)
+		ANDQ(I32(-step*times), most)
 	}
-	store := func(at reg.GPVirtual) {
-		if rounded {
-			r.round(x)
-		}
-		VMOVUPS(x, Mem{Base: dst, Index: at, Scale: 1})
-	}
-
-	rest := GP64()
-	MOVQ(width, rest)
-	ANDQ(Imm(uint64(lanes-1)), rest)
-	tail(rest, s, mask)
-	SUBQ(rest, width)
-	SHLQ(Imm(2), width) // bytes of whole vectors
-	at := GP64()
 	Label("row")
-	XORQ(at, at)
-	CMPQ(at, width)
-	JGE(LabelRef("tail"))
-	Label("loop")
-	VMOVUPS(Mem{Base: src, Index: at, Scale: 1}, x)
-	store(at)
-	ADDQ(Imm(uint64(s.bytes)), at)
-	CMPQ(at, width)
-	JL(LabelRef("loop"))
-	Label("tail")
-	TESTQ(rest, rest)
+	XORQ(r.at, r.at)
+	loop := func(name, next string, n int, to reg.Register) {
+		CMPQ(r.at, to)
+		JGE(LabelRef(next))
+		Label(name)
+		for i := range n {
+			whole(r, i)
+		}
+		ADDQ(I32(n*step), r.at)
+		CMPQ(r.at, to)
+		JL(LabelRef(name))
+		Label(next)
+	}
+	if times > 1 {
+		loop("loops", "single", times, most)
+	}
+	loop("loop", "tail", 1, width)
+	TESTQ(r.left, r.left)
 	JZ(LabelRef("next"))
-	loadTail(Mem{Base: src, Index: at, Scale: 1}, s, mask, x)
-	store(at)
+	end(r)
 	Label("next")
-	ADDQ(srcStride, src)
-	ADDQ(dstStride, dst)
+	ADDQ(srcStride, r.src)
+	ADDQ(dstStride, r.dst)
 	DECQ(rows)
 	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
+}
+
+// in is step i, of so many bytes, from where r is in a slice of elements of size.
+func (r rowAt) in(base reg.GPVirtual, size uint8, bytes, i int) Mem {
+	return Mem{Base: base, Index: r.at, Scale: size, Disp: i * bytes}
+}
+
+// copyRows writes a copy of rows of width elements, rounded to bfloat16 or not. It reads nothing behind them and writes whole
+// vectors, filled up with zeros.
+func copyRows(name string, s isa, rounded bool) {
+	x, mask := s.regs[0], s.regs[1]
+	var c rounding
+	store := func(r rowAt) {
+		if rounded {
+			c.round(x)
+		}
+		VMOVUPS(x, r.in(r.dst, 4, 0, 0))
+	}
+	eachRow(name, copies, s.bytes/4, 1,
+		func(r rowAt) {
+			if rounded {
+				c = newRounding(s, 2)
+			}
+			tail(r.left, s, mask)
+		},
+		func(r rowAt, _ int) {
+			VMOVUPS(r.in(r.src, 4, 0, 0), x)
+			store(r)
+		},
+		func(r rowAt) {
+			loadTail(r.in(r.src, 4, 0, 0), s, mask, x)
+			store(r)
+		})
 }
 
 // pack copies rows into panels of two vectors: the source is read row by row, as it lies in memory.
@@ -119,12 +159,7 @@ func globals() {
 // tail sets the mask of the first n lanes: K1, or a vector.
 func tail(n reg.Register, s isa, mask reg.VecPhysical) {
 	if s.masks {
-		ones, bits := GP64(), GP64()
-		MOVQ(I32(-1), ones)
-		MOVQ(I32(-1), bits)
-		SHLXQ(n, ones, ones)
-		XORQ(ones, bits)
-		KMOVW(bits.As32(), reg.K1)
+		KMOVW(first(n).As32(), reg.K1)
 		return
 	}
 	// Lane i is set where i < n: n > i as signed integers.

@@ -12,66 +12,10 @@ import (
 // storage writes the kernels that move bfloat16.
 func storage(decl *bytes.Buffer, s isa) {
 	widen(s.name+"Widen", s)
-	fmt.Fprintf(decl, "\n//go:noescape\nfunc %sWiden(dst *float32, src *uint16, rows, width, dstStride, srcStride int)\n", s.name)
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc %sWiden%s\n", s.name, widens)
 	narrow(s.name+"Narrow", s)
-	fmt.Fprintf(decl, "\n//go:noescape\nfunc %sNarrow(dst *uint16, src *float32, rows, width, dstStride, srcStride int)\n", s.name)
+	fmt.Fprintf(decl, "\n//go:noescape\nfunc %sNarrow%s\n", s.name, narrows)
 	fmt.Fprintf(decl, "\nvar %sStored = BFloat16{Widen: %[1]sWiden, Narrow: %[1]sNarrow, Lanes: %d}\n", s.name, s.bytes/4)
-}
-
-// rowAt is a row while a kernel goes through it: at of its elements are done, and at its end some are left.
-type rowAt struct{ dst, src, at, left reg.GPVirtual }
-
-// eachRow is a kernel that goes through rows step elements at a time, where it can so many times at once. begin comes before the
-// first row; end, at the end of each, is for what is left.
-func eachRow(name, signature string, step, times int, begin func(r rowAt), whole func(r rowAt, i int), end func(r rowAt)) {
-	TEXT(name, NOSPLIT, signature)
-	r := rowAt{dst: GP64(), src: GP64(), at: GP64(), left: GP64()}
-	Load(Param("dst"), r.dst)
-	Load(Param("src"), r.src)
-	rows, width := Load(Param("rows"), GP64()), Load(Param("width"), GP64())
-	dstStride, srcStride := Load(Param("dstStride"), GP64()), Load(Param("srcStride"), GP64())
-	MOVQ(width, r.left)
-	ANDQ(Imm(uint64(step-1)), r.left)
-	begin(r)
-	SUBQ(r.left, width)
-	most := GP64()
-	if times > 1 {
-		MOVQ(width, most)
-		ANDQ(I32(-step*times), most)
-	}
-	Label("row")
-	XORQ(r.at, r.at)
-	loop := func(name, next string, n int, to reg.Register) {
-		CMPQ(r.at, to)
-		JGE(LabelRef(next))
-		Label(name)
-		for i := range n {
-			whole(r, i)
-		}
-		ADDQ(I32(n*step), r.at)
-		CMPQ(r.at, to)
-		JL(LabelRef(name))
-		Label(next)
-	}
-	if times > 1 {
-		loop("loops", "single", times, most)
-	}
-	loop("loop", "tail", 1, width)
-	TESTQ(r.left, r.left)
-	JZ(LabelRef("next"))
-	end(r)
-	Label("next")
-	ADDQ(srcStride, r.src)
-	ADDQ(dstStride, r.dst)
-	DECQ(rows)
-	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
-}
-
-// in is step i, of so many bytes, from where r is in a slice of elements of size.
-func (r rowAt) in(base reg.GPVirtual, size uint8, bytes, i int) Mem {
-	return Mem{Base: base, Index: r.at, Scale: size, Disp: i * bytes}
 }
 
 // widen writes rows of float32 of rows of bfloat16. It reads nothing behind them and writes whole vectors, filled up with zeros.
@@ -80,7 +24,7 @@ func widen(name string, s isa) {
 		VPSLLD(Imm(16), x, x)
 		VMOVUPS(x, r.in(r.dst, 4, s.bytes, i))
 	}
-	eachRow(name, "func(dst *float32, src *uint16, rows, width, dstStride, srcStride int)", s.bytes/4, 4,
+	eachRow(name, widens, s.bytes/4, 4,
 		func(r rowAt) {
 			if s.masks {
 				tail(r.left, s, nil)
@@ -136,11 +80,10 @@ func loadWords(r rowAt, x reg.Register) {
 
 // narrow writes rows of bfloat16 of rows of float32, rounded, and reads and writes nothing behind them.
 func narrow(name string, s isa) {
-	const signature = "func(dst *uint16, src *float32, rows, width, dstStride, srcStride int)"
 	x, y, mask, mask2 := s.regs[0], s.regs[1], s.regs[2], s.regs[3]
 	var c rounding
 	if s.masks {
-		eachRow(name, signature, s.bytes/4, 1,
+		eachRow(name, narrows, s.bytes/4, 1,
 			func(r rowAt) {
 				tail(r.left, s, nil)
 				c = newRounding(s, 1)
@@ -163,7 +106,7 @@ func narrow(name string, s isa) {
 		VPACKUSDW(y, x, x)
 		VPERMQ(Imm(0b11_01_10_00), x, x)
 	}
-	eachRow(name, signature, s.bytes/2, 1,
+	eachRow(name, narrows, s.bytes/2, 1,
 		func(r rowAt) {
 			second := GP64()
 			LEAQ(Mem{Base: r.left, Disp: -s.bytes / 4}, second)
@@ -220,13 +163,9 @@ func copyStored(name string, s isa) {
 		VPROLD(Imm(16), x, x)
 		VMOVUPS(x, r.in(r.dst, 2, 0, 0))
 	}
-	eachRow(name, "func(dst *float32, src *uint16, rows, width, dstStride, srcStride int)", s.bytes/2, 1,
+	eachRow(name, widens, s.bytes/2, 1,
 		func(r rowAt) {
-			mask := GP64()
-			MOVQ(I32(-1), mask)
-			SHLXQ(r.left, mask, mask)
-			NOTQ(mask)
-			KMOVD(mask.As32(), reg.K1)
+			KMOVD(first(r.left).As32(), reg.K1)
 		},
 		func(r rowAt, i int) {
 			VMOVUPS(r.in(r.src, 2, 0, 0), x)
