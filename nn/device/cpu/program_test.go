@@ -107,6 +107,16 @@ func (b *bound) floats(tb testing.TB, v int) []float32 {
 	return x
 }
 
+// numbers is a value as float32, whatever it is stored as.
+func (b *bound) numbers(tb testing.TB, d *Device, x device.Value, v int) []float32 {
+	tb.Helper()
+	t := op.New(x.Type)
+	if err := d.Download(t, b.regions[v], x.Layout); err != nil {
+		tb.Fatal(err)
+	}
+	return t.Data.([]float32)
+}
+
 // builder writes a program down.
 type builder struct {
 	tb testing.TB

@@ -14,7 +14,7 @@ func TestManyWorkers(t *testing.T) {
 	products := func(n, channels, size, others, kernel int) func(t *testing.T) *builder {
 		return func(t *testing.T) *builder {
 			o := op.Conv2D{Stride: [2]int{1, 1}, Pad: [2]int{kernel / 2, kernel / 2}}
-			b, _ := products(t, o, op.Shape{n, channels, size, size}, op.Shape{others, channels, kernel, kernel})
+			b, _ := products(t, o, op.Shape{n, channels, size, size}, op.Shape{others, channels, kernel, kernel}, false)
 			return b
 		}
 	}

@@ -63,7 +63,7 @@ type Bound struct {
 	*Code
 	set      *vec.Set
 	numbers  []*work.Pieces // by operand, nil for counters
-	counters [][]int32   // by operand
+	counters [][]int32      // by operand
 	workers  []worker
 }
 

@@ -94,7 +94,7 @@ func convStep(s work.Step, o op.Conv2D) productStep {
 	w := convWindow(o, weight)
 	p := &product{
 		grids:  []target{{grid: w.forwardGrid(x, y), stepH: 1, stepW: 1}},
-		groups: w.groups, rows: y[1] / w.groups,
+		groups: w.groups, rows: y[1] / w.groups, planes: true,
 		dstH: y[2], dstW: y[3], dstC: y[1],
 		weightTap: weight[1] * y[1], weightChannel: y[1], weightRow: 1, weightGroup: y[1] / w.groups,
 	}
@@ -114,7 +114,7 @@ func convGradInputStep(s work.Step, o op.Conv2DGradInput) productStep {
 	w := convWindow(o.Conv2D, weight)
 	p := &product{
 		grids:  w.backwardGrids(x, y),
-		groups: w.groups, rows: weight[1],
+		groups: w.groups, rows: weight[1], planes: true,
 		dstH: x[2], dstW: x[3], dstC: x[1],
 		weightTap: weight[1] * y[1], weightChannel: 1, weightRow: y[1], weightGroup: y[1] / w.groups,
 	}

@@ -29,13 +29,22 @@ type foldedNorm struct {
 // blockSums are sums over the pixels of each channel, of two quantities, taken of a block as soon as it is there.
 type blockSums struct {
 	// bind gives what fills the parameters of a row of channels, nil where there are none, what adds the sums of a
-	// matrix, and what receives the totals of a channel.
-	bind func(s *work.Storage) (prepare func(row []float32, r nhwc.Rows), add func(m nhwc.Summed), finish func(channel int, first, second float64))
+	// matrix, and what receives the totals of a channel. Where others than the result are summed too, and that is stored as
+	// bfloat16, they have rooms, by worker.
+	bind   func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums, finish func(channel int, first, second float64))
+	others int
 
 	rows                nhwc.Rows
+	rooms               [][]work.Part
 	blocks              int
 	partial, parameters work.Part
 }
+
+// addSums adds those of a matrix, whose rows have been made and lie step apart.
+type addSums func(worker int, m nhwc.Summed, made []float32, step int)
+
+// sumRows is how many rows of what is stored as bfloat16 are summed at a time.
+const sumRows = 64
 
 // stride is the partial sums of a block.
 func (b *blockSums) stride() int { return 2 * vec.Padded(b.rows.Width()) }
@@ -62,13 +71,13 @@ func (e *epilogue) lower(r *work.Room, workers, columns int, rows nhwc.Rows, blo
 
 // boundEpilogue is what a bound product knows of its epilogue.
 type boundEpilogue struct {
-	gain, shift []float32 // of the columns of all groups as they are packed, nil for none
-	added       []float32 // nil for none
+	gain, shift []float32    // of the columns of all groups as they are packed, nil for none
+	added       *work.Pieces // nil for none
 
 	then *mapping.Bound // nil for none
-	dst  []float32
 
-	add        func(m nhwc.Summed) // nil for none
+	add        addSums // nil for none
+	waits      bool    // the result, to be stored as bfloat16
 	partial    []float64
 	stride     int // of partial, from a block to the next
 	parameters []float32
@@ -78,11 +87,10 @@ type boundEpilogue struct {
 // of p are packed with some that are not used.
 func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded int) (before, after []work.Phase) {
 	if e.other >= 0 {
-		k.added = s.Floats(e.other)
+		k.added = s.Pieces(e.other)
 	}
 	if e.plan != nil {
 		k.then, before = e.plan.Bind(s)
-		k.dst = s.Floats(e.then.Last.Out)
 	}
 	if n := e.norm; n != nil {
 		k.gain, k.shift = s.Scratch(n.gain), s.Scratch(n.shift)
@@ -102,7 +110,11 @@ func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded in
 		}})
 	}
 	if b := e.sums; b != nil {
-		prepare, add, finish := b.bind(s)
+		var rooms [][][]float32
+		for _, r := range b.rooms {
+			rooms = append(rooms, s.Scratches(r))
+		}
+		prepare, add, finish := b.bind(s, rooms)
 		k.add, k.partial, k.stride, k.parameters = add, s.Scratch64(b.partial), b.stride(), s.Scratch(b.parameters)
 		if prepare != nil {
 			before = append(before, work.Phase{Blocks: 1, Run: func(int, int) { prepare(k.parameters, b.rows) }})
@@ -128,13 +140,15 @@ func (k *tiledKernel) end(worker int, b *tiledBlock) {
 	f := &k.families[b.family]
 	lo := b.panel * k.set.Columns()
 	hi := min(lo+b.panels*k.set.Columns(), k.rows)
-	k.endColumns(worker, b.number, lo, hi, (b.image*k.dstH+b.line)*k.dstW*k.dstC, k.dstC, b.images*b.lines*f.width)
+	from := (b.image*k.dstH + b.line) * k.dstW * k.dstC
+	k.endColumns(worker, b.number, lo, hi, from, k.dstC, b.images*b.lines*f.width, k.dst.All()[from+lo:], k.dstC)
 }
 
-// endColumns does what is done with columns lo to hi of a block: rows of the result from an element on, stride apart.
-func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int) {
+// endColumns does what is done with columns lo to hi of a block: rows of the result from an element on, stride apart. They were
+// made in rows that lie step apart.
+func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int, made []float32, step int) {
 	if k.then != nil {
-		k.compute(worker, lo, hi, from, stride, rows)
+		k.compute(worker, hi-lo, rows, made, step)
 	}
 	if k.add == nil {
 		return
@@ -148,17 +162,23 @@ func (k *boundEpilogue) endColumns(worker, block, lo, hi, from, stride, rows int
 	}
 	clear(m.First)
 	clear(m.Second)
-	k.add(m)
+	each := rows
+	if k.waits {
+		each = sumRows
+	}
+	for r := 0; r < rows; r += each {
+		m.From, m.Rows = from+lo+r*stride, min(each, rows-r)
+		k.add(worker, m, made[r*step:], step)
+	}
 }
 
 // compute applies the expression.
-func (k *boundEpilogue) compute(worker, lo, hi, from, stride, rows int) {
-	if hi-lo == stride {
-		k.then.RunOver(worker, k.dst[from:from+rows*stride])
+func (k *boundEpilogue) compute(worker, width, rows int, made []float32, step int) {
+	if width == step {
+		k.then.RunOver(worker, made[:rows*step])
 		return
 	}
 	for r := range rows {
-		at := from + r*stride
-		k.then.RunOver(worker, k.dst[at+lo:at+hi])
+		k.then.RunOver(worker, made[r*step:][:width])
 	}
 }

@@ -127,11 +127,12 @@ func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Low
 		return nil, err
 	}
 	pixels, channels := nhwc.Pixels(conv.OutType().Shape)
-	return d.summed(p, conv, stats, &blockSums{bind: func(st *work.Storage) (func([]float32, nhwc.Rows), func(nhwc.Summed), func(int, float64, float64)) {
-		k := vec.Current()
-		x, dst := st.Floats(conv.Out), st.Floats(stats.Out)
+	return d.summed(p, conv, stats, &blockSums{bind: func(st *work.Storage, _ [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
+		k, dst := vec.Current(), st.Floats(stats.Out)
 		return nil,
-			func(m nhwc.Summed) { k.Moments(m.First, m.Second, x[m.From:], m.Width, m.Stride, m.Rows) },
+			func(_ int, m nhwc.Summed, made []float32, step int) {
+				k.Moments(m.First, m.Second, made, m.Width, step, m.Rows)
+			},
 			func(c int, sum, squares float64) { norm.Moments(dst, c, channels, pixels, sum, squares) }
 	}}), nil
 }
@@ -189,22 +190,28 @@ func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (
 	if err := work.IsData(grad, b.X, relu, more); err != nil {
 		return nil, err
 	}
-	return d.summed(p, grad, sums, &blockSums{bind: func(st *work.Storage) (func([]float32, nhwc.Rows), func(nhwc.Summed), func(int, float64, float64)) {
+	l := d.summed(p, grad, sums, &blockSums{others: 3, bind: func(st *work.Storage, rooms [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
 		k := vec.Current()
-		x, stats, y, dy, dst := st.Floats(b.X), st.Floats(b.Stats), st.Floats(relu), st.Floats(grad.Out), st.Floats(sums.Out)
-		var added []float32
-		if more >= 0 {
-			added = st.Floats(more)
-		}
+		x, stats, y, dst := st.Pieces(b.X), st.Floats(b.Stats), st.Pieces(relu), st.Floats(sums.Out)
+		added := st.Pieces(more)
 		return func(row []float32, r nhwc.Rows) { r.Spread(row, stats) },
-			func(m nhwc.Summed) {
-				at := m.From
+			func(worker int, m nhwc.Summed, dy []float32, step int) {
+				of := func(v *work.Pieces, room int) []float32 {
+					if rooms == nil {
+						return v.All()[m.From:]
+					}
+					to := rooms[room][worker]
+					v.Copy(to, step, m.From, m.Rows, m.Width, m.Stride)
+					return to
+				}
 				if added != nil {
-					k.AddReLUGradSums(m.First, m.Second, x[at:], dy[at:], y[at:], dy[at:], added[at:], m.Parameters, m.Width, m.Stride, m.Rows)
+					k.AddReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, of(added, 2), m.Parameters, m.Width, step, m.Rows)
 					return
 				}
-				k.ReLUGradSums(m.First, m.Second, x[at:], dy[at:], y[at:], dy[at:], m.Parameters, m.Width, m.Stride, m.Rows)
+				k.ReLUGradSums(m.First, m.Second, of(x, 0), dy, of(y, 1), dy, m.Parameters, m.Width, step, m.Rows)
 			},
 			b.Finish(dst, stats)
-	}}), nil
+	}})
+	l.Kernel.Take(0, b.X, relu, more)
+	return l, nil
 }

@@ -150,7 +150,7 @@ func (h *halo) source(e extent, first int) int {
 }
 
 // fill copies channels first to first+n of the source under a block to the tile.
-func (h *halo) fill(set *kern.Set, tile, src []float32, e extent, first, n int) {
+func (h *halo) fill(set *kern.Set, tile []float32, src *work.Pieces, e extent, first, n int) {
 	line := h.tileWidth * h.stride
 	lo := min(h.tileWidth, work.Ceil(max(0, -h.col), h.skipCols)) // pixels of a line that lie in the source
 	hi := max(lo, min(h.tileWidth, work.Floor(h.srcW-1-h.col, h.skipCols)+1))
@@ -166,14 +166,24 @@ func (h *halo) fill(set *kern.Set, tile, src []float32, e extent, first, n int) 
 			clear(dst[:lo*h.stride])
 			clear(dst[hi*h.stride:])
 			at := (((e.image+m)*h.srcH+row)*h.srcW+h.col+lo*h.skipCols)*h.srcC + first
-			h.copyLine(set, dst[lo*h.stride:hi*h.stride], src[at:], hi-lo, n)
+			h.copyLine(set, dst[lo*h.stride:hi*h.stride], src, at, hi-lo, n)
 		}
 	}
 }
 
-// copyLine copies n channels of some pixels.
-func (h *halo) copyLine(set *kern.Set, dst, src []float32, pixels, n int) {
+// copyLine copies n channels of some pixels, from an element of the source on.
+func (h *halo) copyLine(set *kern.Set, dst []float32, from *work.Pieces, at, pixels, n int) {
 	step := h.skipCols * h.srcC
+	if x := from.Stored(); x != nil { // what is written behind a pixel is written again
+		widen := from.Widen
+		if h.narrow != nil {
+			widen = h.narrow.Stored
+		}
+		_ = x[at+(pixels-1)*step+n-1]
+		widen(&dst[0], &x[at], pixels, n, 4*h.stride, 2*step)
+		return
+	}
+	src := from.All()[at:]
 	switch {
 	case h.narrow != nil: // what is written behind a pixel is written again
 		_ = src[(pixels-1)*step+n-1]

@@ -39,6 +39,13 @@ func (t *tiledOuter) pairTile(tile []float32, x extent) {
 	t.set.Narrow.PairRows(&tile[0], &tile[0], &tile[t.next()], 1, whole, 0, 0)
 }
 
+// narrowPanels makes the words of panels of so many columns and pixels.
+func (t *tiledOuter) narrowPanels(x []float32, columns, pixels int) {
+	for j := 0; j < columns; j += t.set.Columns() {
+		t.narrowPanel(x[j*pixels:], t.set.Vectors(min(t.set.Columns(), columns-j))*t.set.Lanes, pixels)
+	}
+}
+
 // narrowPanel makes the words of a panel of so many pixels.
 func (t *tiledOuter) narrowPanel(x []float32, width, pixels int) {
 	n := t.set.Narrow

@@ -69,5 +69,8 @@ func (d Options) alone(p productStep, w way) *work.Lowering {
 	kernel := w.lower(d, &r, p.src, p.weights, p.bias, p.step.Out)
 	l := work.Data(p.step, kernel)
 	l.Workspace = r.Bytes
+	if t, ok := w.(*tiled); ok {
+		l.Kernel.Take(0, p.src, p.step.Out, t.other)
+	}
 	return l
 }

@@ -59,9 +59,17 @@ func (o *outer) blocks(depth, units int) (list []outerBlock, splits int) {
 	return list, splits
 }
 
+// vectorOuter is the kernels that o runs on, or nil where that is plain Go.
+func (d Options) vectorOuter(o *outer) *kern.Set {
+	if vectorised(o.groups, o.channels, o.rows) {
+		return d.set()
+	}
+	return nil
+}
+
 // lower adds the scratch that o needs to r and returns its phases.
 func (o *outer) lower(d Options, r *work.Room, a, b, dst int) func(s *work.Storage) []work.Phase {
-	if set := d.set(); set != nil && vectorised(o.groups, o.channels, o.rows) {
+	if set := d.vectorOuter(o); set != nil {
 		const channels = 8 // from which on it pays
 		if o.isWinograd() && d.prefersWinograd(&o.grid, o.rows, channels) {
 			return newWinogradOuter(o, set).lower(d, r, a, b, dst)

@@ -16,7 +16,8 @@ import (
 type product struct {
 	grids []target
 
-	groups, rows     int // rows are the channels that one group makes
+	groups, rows     int  // rows are the channels that one group makes
+	planes           bool // activations of rank 4 are made
 	dstH, dstW, dstC int
 
 	// The strides of the weights in memory.

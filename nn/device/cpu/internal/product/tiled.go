@@ -20,6 +20,7 @@ type tiled struct {
 	blocks   []tiledBlock
 
 	weightsOf [][]int // by tap, where pixels are folded
+	made      *made   // not nil where results are stored as bfloat16
 
 	epilogue
 }
@@ -78,7 +79,7 @@ const (
 // tile compete for cache lines.
 const directChannels = 256
 
-func newTiled(p *product, set *kern.Set, blocks int) *tiled {
+func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 	p, weightsOf := p.fold(set)
 	t := &tiled{product: p, set: set, panels: work.Ceil(p.rows, set.Columns()), weightsOf: weightsOf, epilogue: epilogue{other: -1}}
 	t.padded = set.Vectors(p.rows) * set.Lanes
@@ -111,6 +112,9 @@ func newTiled(p *product, set *kern.Set, blocks int) *tiled {
 				}
 			}
 		}
+	}
+	if stored {
+		t.made = new(made)
 	}
 	t.cutBlocks(blocks)
 	return t
@@ -161,6 +165,9 @@ func (t *tiled) cutBlocks(enough int) {
 		extents += len(f.block.extents(f.grid)) * t.groups
 	}
 	each := max(least, work.Ceil(t.panels, work.Ceil(enough, extents)))
+	if t.made != nil {
+		each = t.made.prepare(t, each)
+	}
 	for i := range t.families {
 		f := &t.families[i]
 		spans := map[extent][][]span{}
@@ -187,7 +194,7 @@ func (t *tiled) spans(f *family, g *tiledTarget, e extent) []span {
 		return nil
 	}
 	var list []span
-	stepA, stepC := f.right*f.stride, g.stepW*t.dstC
+	stepA, stepC := f.right*f.stride, t.stepC(f, g)
 	line := func(a, c, pixels int, reach taps) {
 		parts := work.Ceil(pixels, t.set.Rows)
 		for k := range parts {
@@ -195,7 +202,7 @@ func (t *tiled) spans(f *family, g *tiledTarget, e extent) []span {
 			list = append(list, span{end - x, a + x*stepA, c + x*stepC, kern.Half * stepA, kern.Half * stepC, reach})
 		}
 	}
-	if f.contiguous() && g.whole(t.product) {
+	if f.contiguous() && (t.made != nil || g.whole(t.product)) {
 		line(0, 0, e.images*e.lines*f.width, taps{0, len(g.offs)})
 		return list
 	}
@@ -204,6 +211,9 @@ func (t *tiled) spans(f *family, g *tiledTarget, e extent) []span {
 	for n := range e.images {
 		for i := range e.lines {
 			a, c := f.at(n, i, 0), (n*t.dstH+i*g.stepH)*t.dstW*t.dstC
+			if t.made != nil {
+				c = (n*e.lines + i) * f.width * stepC
+			}
 			reach := f.reach(g, e.line+i)
 			if k, ok := single[reach]; ok {
 				s := &list[k]
@@ -270,17 +280,27 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 	if t.weightsOf != nil {
 		repeat = len(t.weightsOf[0])
 	}
+	var made []work.Part
+	if t.made != nil {
+		made = r.Each(d.Workers, t.made.size)
+	}
+	if t.made != nil && t.sums != nil {
+		for range t.sums.others {
+			t.sums.rooms = append(t.sums.rooms, r.Each(d.Workers, sumRows*t.made.each*t.made.columns))
+		}
+	}
 	t.epilogue.lower(r, d.Workers, t.groups*t.padded, nhwc.RowsWith(f.pixels()*repeat, t.rows/repeat, repeat), len(f.block.extents(f.grid)))
 
 	return func(s *work.Storage) []work.Phase {
 		k := &tiledKernel{
 			tiled: t, args: make([]workerArgs, d.Workers),
-			src: s.Floats(src), weights: s.Floats(weights), dst: s.Floats(dst),
-			packed: s.Scratch(packed), tiles: s.Scratches(tiles),
+			src: s.Pieces(src), weights: s.Floats(weights), dst: s.Pieces(dst),
+			packed: s.Scratch(packed), tiles: s.Scratches(tiles), rooms: s.Scratches(made),
 		}
 		if bias >= 0 {
 			k.bias = s.Floats(bias)
 		}
+		k.waits = t.made != nil
 		before, after := k.epilogue.bind(s, &k.boundEpilogue, k.product, k.padded)
 		phases := append(before, work.Phase{Blocks: len(t.pieces), Run: k.pack}, work.Phase{Blocks: len(t.blocks), Run: k.run})
 		return append(phases, after...)
@@ -296,10 +316,11 @@ type workerArgs struct {
 // tiledKernel is a bound tiled.
 type tiledKernel struct {
 	*tiled
-	args                    []workerArgs
-	src, weights, bias, dst []float32
-	packed                  []float32
-	tiles                   [][]float32 // by worker
+	args          []workerArgs
+	src, dst      *work.Pieces
+	weights, bias []float32
+	packed        []float32
+	tiles, rooms  [][]float32 // by worker; rooms where results wait to be stored
 	boundEpilogue
 }
 
@@ -393,14 +414,13 @@ func (k *tiledKernel) run(worker, block int) {
 		first := b.group*f.channels + c
 		source := k.tiles[worker]
 		if f.direct {
-			source = k.src[f.source(b.extent, first):]
+			source = k.src.All()[f.source(b.extent, first):]
 		} else {
 			f.fill(k.set, source, k.src, b.extent, first, n)
 		}
 		for i := range f.targets {
 			g := &f.targets[i]
-			a.StepC = 4 * g.stepW * k.dstC
-			to := ((b.image*k.dstH+b.line*g.stepH+g.offH)*k.dstW + g.offW) * k.dstC
+			a.StepC = 4 * k.stepC(f, g)
 			for j := b.panel; j < b.panel+b.panels; j++ {
 				columns := k.columns(j)
 				vectors := k.set.Vectors(columns)
@@ -412,12 +432,18 @@ func (k *tiledKernel) run(worker, block int) {
 				}
 				weights := panel[width*(1+len(g.taps)*f.narrow.Words(c)):]
 				a.Mask = kern.Mask(columns)
-				at := to + b.group*k.rows + j*k.set.Columns()
-				dst, add := k.dst[at:], []float32(nil)
+				var dst, add []float32
+				if k.made != nil {
+					dst, add = k.room(worker, f, b, i, j, c == 0)
+				} else {
+					at := k.place(b, g, 0, 0) + j*k.set.Columns()
+					dst = k.dst.All()[at:]
+					if k.added != nil {
+						add = k.added.All()[at:]
+					}
+				}
 				if c > 0 {
 					add = dst
-				} else if k.added != nil {
-					add = k.added[at:]
 				}
 				depth := g.run * f.narrow.Words(n)
 				kernels := k.set.Products[vectors]
@@ -438,25 +464,46 @@ func (k *tiledKernel) run(worker, block int) {
 					}
 					kernels[s.rows](a)
 				}
+				if k.made != nil && c+n == f.channels && k.made.last(b, j) {
+					k.store(worker, f, b, i, j)
+				}
 			}
 		}
 	}
-	if k.then != nil || k.add != nil {
+	if k.made == nil && (k.then != nil || k.add != nil) {
 		k.end(worker, b)
 	}
 }
 
+// stepC is from a pixel of a target to the next where it is made.
+func (t *tiled) stepC(f *family, g *tiledTarget) int {
+	if t.made != nil {
+		return t.made.step(f)
+	}
+	return g.stepW * t.dstC
+}
+
+// place is where a line of an image of a block of a target begins in dst, with the block's group.
+func (t *tiled) place(b *tiledBlock, g *tiledTarget, image, line int) int {
+	row := (b.image+image)*t.dstH + (b.line+line)*g.stepH + g.offH
+	return (row*t.dstW+g.offW)*t.dstC + b.group*t.rows
+}
+
 // clear zeroes the pixels of a block that no tap reaches.
 func (k *tiledKernel) clear(f *family, b *tiledBlock) {
-	column := b.group*k.rows + b.panel*k.set.Columns()
+	column := b.panel * k.set.Columns()
 	n := min(b.panels*k.set.Columns(), k.rows-b.panel*k.set.Columns())
 	for i := range f.targets {
 		g := &f.targets[i]
 		for m := range b.images {
 			for l := range b.lines {
-				row := (b.image+m)*k.dstH + (b.line+l)*g.stepH + g.offH
+				at := k.place(b, g, m, l) + column
 				for j := range f.width {
-					clear(k.dst[(row*k.dstW+j*g.stepW+g.offW)*k.dstC+column:][:n])
+					if to := at + j*g.stepW*k.dstC; k.made != nil {
+						clear(k.dst.Stored()[to:][:n])
+					} else {
+						clear(k.dst.All()[to:][:n])
+					}
 				}
 			}
 		}

@@ -144,7 +144,7 @@ func (t *tiledOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 	return func(s *work.Storage) []work.Phase {
 		k := &tiledOuterKernel{
 			tiledOuter: t, size: size, args: make([]workerArgs, workers),
-			a: s.Floats(a), b: s.Floats(b), dst: s.Floats(dst),
+			a: s.Pieces(a), b: s.Pieces(b), dst: s.Floats(dst),
 			tiles: s.Scratches(tiles), packed: s.Scratches(packed),
 		}
 		if t.weightsOf != nil {
@@ -165,13 +165,14 @@ func (t *tiledOuter) lower(d Options, r *work.Room, a, b, dst int) func(s *work.
 // tiledOuterKernel is a bound tiledOuter.
 type tiledOuterKernel struct {
 	*tiledOuter
-	size      int // elements of dst
-	args      []workerArgs
-	a, b, dst []float32
-	copies    []float32   // of dst, for each split but the first
-	result    []float32   // where pixels are folded and dst is not it
-	tiles     [][]float32 // by worker
-	packed    [][]float32 // by worker
+	size   int // elements of dst
+	args   []workerArgs
+	a, b   *work.Pieces
+	dst    []float32
+	copies []float32   // of dst, for each split but the first
+	result []float32   // where pixels are folded and dst is not it
+	tiles  [][]float32 // by worker
+	packed [][]float32 // by worker
 }
 
 // run computes a task.
@@ -196,7 +197,7 @@ func (k *tiledOuterKernel) run(worker, task int) {
 		first := t.group*k.channels + t.channel
 		source := k.tiles[worker]
 		if h.direct {
-			source = k.a[h.source(x, first):]
+			source = k.a.All()[h.source(x, first):]
 		} else {
 			h.fill(k.set, source, k.a, x, first, t.channels)
 			if k.pairs() {
@@ -218,11 +219,22 @@ func (k *tiledOuterKernel) run(worker, task int) {
 
 // panels are the columns of b that a task needs, at the pixels of a block.
 func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int) []float32 {
-	from := k.b[(x.image*k.height+x.line)*k.width*k.columns+t.group*k.rows+t.column:]
+	at := (x.image*k.height+x.line)*k.width*k.columns + t.group*k.rows + t.column
+	dst := k.packed[worker]
+	if k.b.Stored() != nil {
+		for j := 0; j < t.columns; j += k.set.Columns() {
+			n := min(k.set.Columns(), t.columns-j)
+			k.b.Copy(dst[j*pixels:], k.set.Vectors(n)*k.set.Lanes, at+j, pixels, n, k.columns)
+		}
+		if k.pairs() {
+			k.narrowPanels(dst, t.columns, pixels)
+		}
+		return dst
+	}
+	from := k.b.All()[at:]
 	if k.inPlace {
 		return from
 	}
-	dst := k.packed[worker]
 	whole := t.columns / k.set.Columns()
 	if whole > 0 {
 		_, _ = from[(pixels-1)*k.columns+whole*k.set.Columns()-1], dst[whole*k.set.Columns()*pixels-1]
@@ -235,10 +247,7 @@ func (k *tiledOuterKernel) panels(worker int, t *outerTask, x extent, pixels int
 		k.set.Copy(&dst[j*pixels], &from[j], pixels, n, 4*width, 4*k.columns)
 	}
 	if k.set.Narrow != nil {
-		for j := 0; j < t.columns; j += k.set.Columns() {
-			width := k.set.Vectors(min(k.set.Columns(), t.columns-j)) * k.set.Lanes
-			k.narrowPanel(dst[j*pixels:], width, pixels)
-		}
+		k.narrowPanels(dst, t.columns, pixels)
 	}
 	return dst
 }

@@ -28,5 +28,8 @@ func (d Options) outer(s work.Step, o *outer, a, b int) (*work.Lowering, error) 
 	var r work.Room
 	l := work.Result(s, work.Layout(s.OutType(), device.Weight), o.lower(d, &r, a, b, s.Out))
 	l.Workspace = r.Bytes
+	if d.vectorOuter(o) != nil {
+		l.Kernel.Take(0, a, b)
+	}
 	return l, nil
 }

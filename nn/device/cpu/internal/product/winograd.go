@@ -200,7 +200,8 @@ func (k *winogradKernel) run(worker, block int) {
 	if k.then != nil || k.add != nil {
 		line, lines := b.line*kern.TileResults, b.lines*kern.TileResults
 		lines = min(lines, k.dstH-line)
-		k.endColumns(worker, b.number, b.from, b.to, (b.image*k.dstH+line)*k.dstW*k.dstC, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW)
+		from := (b.image*k.dstH + line) * k.dstW * k.dstC
+		k.endColumns(worker, b.number, b.from, b.to, from, k.dstC, ((b.images-1)*k.dstH+lines)*k.dstW, k.dst[from+b.from:], k.dstC)
 	}
 }
 
@@ -260,7 +261,7 @@ func (k *winogradKernel) collect(worker int, b extent, j int) {
 				a.Src, a.Dst, a.Bias = &products[tile*k.columns+c-j], &k.dst[at], &k.biases[c]
 				a.From = nil
 				if k.added != nil {
-					a.From = &k.added[at]
+					a.From = &k.added.All()[at]
 				}
 				tail := 0
 				if c+lanes > k.rows {

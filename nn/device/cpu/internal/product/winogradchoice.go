@@ -19,7 +19,7 @@ func (d Options) vector(p *product, set *kern.Set) vectorProduct {
 	if p.isWinograd() && d.prefersWinograd(&p.grids[0].grid, p.rows, set.Lanes) {
 		return newWinograd(p, set, d.blocks())
 	}
-	return newTiled(p, set, d.blocks())
+	return newTiled(p, set, d.blocks(), d.BFloat16 && p.planes)
 }
 
 // isWinograd says whether p is a convolution, or its gradient with respect to the input, that winograd can do.

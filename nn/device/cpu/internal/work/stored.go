@@ -166,6 +166,24 @@ func (p *Pieces) RowsDone(worker, from, rows, width, stride int) {
 	}
 }
 
+// Copy copies rows of so many elements from one on, stride apart, to rows that lie step apart. It writes whole vectors.
+func (p *Pieces) Copy(dst []float32, step, from, rows, width, stride int) {
+	if p.stored != nil {
+		_, _ = dst[(rows-1)*step+width-1], p.stored[from+(rows-1)*stride+width-1]
+		p.Widen(&dst[0], &p.stored[from], rows, width, 4*step, 2*stride)
+		return
+	}
+	for r := range rows {
+		copy(dst[r*step:][:width], p.all[from+r*stride:])
+	}
+}
+
+// Store stores such rows.
+func (p *Pieces) Store(src []float32, step, to, rows, width, stride int) {
+	_, _ = src[(rows-1)*step+width-1], p.stored[to+(rows-1)*stride+width-1]
+	p.Narrow(&p.stored[to], &src[0], rows, width, 2*stride, 4*step)
+}
+
 // To is where a worker writes elements lo to hi, before it calls Done.
 func (p *Pieces) To(worker, lo, hi int) []float32 {
 	if p.stored == nil {
