@@ -34,7 +34,7 @@ type family struct {
 type tiledTarget struct {
 	*target
 	depth  int // taps × channels, or words of them
-	height int // rows of a panel before its words are made: a bias, and channels that are whole words
+	deep   int // rows of a panel before its words are made: a bias, and channels that are whole words
 	packed int // where the panels of its weights begin
 	offs   []int
 	run    int // taps that are read as one
@@ -105,7 +105,7 @@ func newTiled(p *product, set *kern.Set, blocks int, stored bool) *tiled {
 			if len(g.taps) == 0 {
 				continue
 			}
-			size += g.height * t.padded * p.groups
+			size += g.deep * t.padded * p.groups
 			for group := range p.groups {
 				for panel := range t.panels {
 					t.pieces = append(t.pieces, piece{i, j, group, panel})
@@ -142,7 +142,7 @@ func (f *family) prepare(narrow *kern.Narrow) {
 	for i := range f.targets {
 		t := &f.targets[i]
 		t.depth = len(t.taps) * f.narrow.Words(t.channels)
-		t.height = 1 + len(t.taps)*f.narrow.Whole(t.channels)
+		t.deep = 1 + len(t.taps)*f.narrow.Whole(t.channels)
 		runs := f.runs(t.taps)
 		t.run = runs[0].count
 		if len(runs)*t.run != len(t.taps) || slices.ContainsFunc(runs, func(r rowOfTaps) bool { return r.count != t.run }) {
@@ -258,7 +258,7 @@ func (t *tiled) columns(panel int) int { return min(t.set.Columns(), t.rows-pane
 // panel is where a panel of the packed weights begins: a bias for each column, then the weights in the order in
 // which the kernels read them.
 func (t *tiled) panel(g *tiledTarget, group, panel int) int {
-	return g.packed + g.height*(group*t.padded+panel*t.set.Columns())
+	return g.packed + g.deep*(group*t.padded+panel*t.set.Columns())
 }
 
 // lower adds the scratch that t needs to r and returns its phases: packing the weights, then the blocks.
@@ -267,7 +267,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 	for i := range t.families {
 		f := &t.families[i]
 		for _, g := range f.targets {
-			size += g.height * t.padded * t.groups
+			size += g.deep * t.padded * t.groups
 		}
 		if len(f.targets[0].taps) > 0 {
 			tile = max(tile, f.size())
@@ -331,7 +331,7 @@ func (k *tiledKernel) pack(_, block int) {
 	g := &f.targets[p.target]
 	n := k.columns(p.panel)
 	width := k.set.Vectors(n) * k.set.Lanes
-	dst := k.packed[k.panel(g, p.group, p.panel):][:g.height*width]
+	dst := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
 	clear(dst[:width])
 	if k.bias != nil {
 		for to := dst[:n]; len(to) > 0; { // again for each of the pixels that are folded
@@ -360,7 +360,7 @@ func (k *tiledKernel) pack(_, block int) {
 			dst = dst[whole*width:]
 		}
 	}
-	panel := k.packed[k.panel(g, p.group, p.panel):][:g.height*width]
+	panel := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
 	k.scale(panel, width, p.group, p.panel*k.set.Columns())
 	switch {
 	case f.narrow != nil:
