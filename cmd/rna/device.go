@@ -27,7 +27,7 @@ const lowMemoryHelp = "training makes again what its backward pass needs, where 
 
 const debugSyncHelp = "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow (device cuda)"
 
-const precisionHelp = "what nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; on device cpu float32, or bfloat16 for the factors of products alone, which is for processors with AVX512_BF16; weights, sums and the loss are float32 in all of them (default: bfloat16 on cuda, else float32)"
+const precisionHelp = "what nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; on device cpu float32, or bfloat16, which takes less memory and is for processors with AVX512_BF16; weights, sums and the loss are float32 in all of them (default: bfloat16 on cuda, else float32)"
 
 const deterministicHelp = "only algorithms that give equal bits in each run, also where others are faster (device cuda; the others do so anyway)"
 
@@ -142,7 +142,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 			if level.HasBFloat16() {
 				why = "AVX512_BF16 is left out by RNA_CPU, or slow on this processor"
 			}
-			o.warn("--precision bfloat16: " + why + ": float32 is faster")
+			o.warn("--precision bfloat16: " + why + ": float32 is faster, and takes more memory")
 		}
 		return d, nil
 	case name == "reference":

@@ -95,7 +95,7 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
 	if own == "cpu" && options.precision == bfloat16 && !set.Changed("precision") && kindOf(recorded) == "cuda" {
-		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device cpu give --precision float32, or %[1]s for the factors of products alone", bfloat16, recorded)
+		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device cpu give --precision float32, or %[1]s, which float32 outruns where the processor has no AVX512_BF16", bfloat16, recorded)
 	}
 	if !several(f.device) && g.Single() {
 		f.device = own

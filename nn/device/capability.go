@@ -53,7 +53,7 @@ type Processor interface {
 // Precise is a Device that multiplies in several precisions and has no [Gauge], whose limits name the one in use.
 type Precise interface {
 	Device
-	// Precision names the one of the factors of products, as "bfloat16".
+	// Precision names the one of activations and of the factors of products, as "bfloat16".
 	Precision() string
 }
 

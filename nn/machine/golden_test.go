@@ -61,3 +61,14 @@ func TestGoldenDirect(t *testing.T) {
 	defer dev.Close()
 	machinetest.Golden(t, dev, "resnet20", machinetest.Options{})
 }
+
+// TestGoldenBFloat16 is TestGoldenCPU with activations and factors of bfloat16.
+func TestGoldenBFloat16(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{BFloat16: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	machinetest.Golden(t, dev, "resnet20", machinetest.Options{Steps: 1, Unit: 0x1p-8})
+	machinetest.Golden(t, dev, "resnet20", machinetest.Options{Steps: 1, Ungrouped: true, Unit: 0x1p-8})
+}

@@ -26,7 +26,7 @@ type Result struct {
 	Level     string  `json:"level,omitempty"`     // instructions, as "avx512"
 	Threads   int     `json:"threads,omitempty"`   // that compute
 	Card      string  `json:"card,omitempty"`      // the GPU
-	Precision string  `json:"precision,omitempty"` // of the factors of products
+	Precision string  `json:"precision,omitempty"` // of factors and activations
 	LowMemory bool    `json:"low_memory,omitempty"`
 	Winograd  bool    `json:"winograd,omitempty"` // 3×3 convolutions by Winograd's algorithm where that is faster
 	Processor string  `json:"processor"`          // with the operating system

@@ -29,8 +29,10 @@ type Options struct {
 	Direct bool
 
 	// BFloat16 rounds the factors of products, those of convolutions, linear layers and all their gradients, to bfloat16, to the
-	// nearest and ties to even. Sums are float32, and so is all that is stored. It is for processors with AVX512_BF16;
-	// others round too, and multiply in float32. Winograd's algorithm is not used then.
+	// nearest and ties to even, and stores activations of rank 4, and their gradients, so, in half of the memory. Sums are
+	// float32, and so are all other numbers that are stored: weights, their gradients, statistics, the results of linear
+	// layers, and what comes from outside. It is for processors with AVX512_BF16; others round too, and multiply in
+	// float32. Winograd's algorithm is not used then.
 	//
 	// Those with AVX-512 give the bits of AVX512_BF16, and those with AVX2 or NEON do, gradients of weights apart, but for three
 	// things: numbers below 2^-126, which AVX512_BF16 takes for 0, the sign of a 0, and values that are not finite, which

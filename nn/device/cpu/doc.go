@@ -7,6 +7,9 @@
 // Activations lie channels-last (NHWC) and convolution weights as HWIO: then the pixels under a row of a
 // convolution's window are contiguous, and so are the channels that most other ops run over.
 //
+// Where Options.BFloat16 says so, activations that kernels make are stored as bfloat16. Kernels compute in float32 all the same, of
+// pieces that stay in the caches: package work widens and rounds them.
+//
 // Which kernel runs what is a list of patterns (packages lower, and those of the ops below this one): product has
 // convolutions and linear layers, with AVX-512, AVX2 or NEON in assembly; norm, pool, softmax, elementwise and move have
 // what their names say. Below them nhwc goes over activations as they lie, work has blocks and storage, and kern and vec the

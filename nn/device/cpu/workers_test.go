@@ -42,7 +42,7 @@ func TestManyWorkers(t *testing.T) {
 						if k.regions[s.Out].Memory == nil { // of a group
 							continue
 						}
-						got, want := k.floats(t, s.Out), one.floats(t, s.Out)
+						got, want := k.numbers(t, d, b.Values[s.Out], s.Out), one.numbers(t, d, b.Values[s.Out], s.Out)
 						for j := range got {
 							if math.Float32bits(got[j]) != math.Float32bits(want[j]) {
 								t.Fatalf("%v: element %d is %v with %d workers, %v with one", s.Op, j, got[j], workers, want[j])
