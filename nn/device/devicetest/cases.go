@@ -130,7 +130,9 @@ func viewCases() []opCase {
 			flat := op.Shape{s[0], s[1] * s[2] * s[3]}
 			all = append(all,
 				opCase{op: op.Flatten{}, in: []operand{data(one, s...)}},
-				opCase{op: op.Reshape{Shape: s}, in: []operand{data(one, flat...)}})
+				opCase{op: op.Reshape{Shape: s}, in: []operand{data(one, flat...)}},
+				opCase{op: op.Reshape{Shape: s}, in: []operand{data(one, s...)}},
+				opCase{op: op.Reshape{Shape: op.Shape{s[1], s[0], s[3], s[2]}}, in: []operand{data(one, s...)}})
 		}
 	}
 	for _, c := range []struct {

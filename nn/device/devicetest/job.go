@@ -30,6 +30,13 @@ func describe(d device.Device, p *program, groups [][]int) (*job, error) {
 	for v, x := range p.given {
 		j.values[v].Layout = d.Layout(x.Type(), p.roles[v])
 		j.values[v].Bytes = device.Bytes(d, x.Type(), j.values[v].Layout)
+		if p.left && p.roles[v] == device.Data && x.DType().Float() {
+			o, err := left(d, x.Type())
+			if err != nil {
+				return nil, err
+			}
+			j.values[v].Layout, j.values[v].Bytes = o.Layout, o.Bytes
+		}
 	}
 	laid := p.Program
 	laid.Values = j.values
@@ -45,6 +52,18 @@ func describe(d device.Device, p *program, groups [][]int) (*job, error) {
 		j.groups = append(j.groups, described{g, plan, values})
 	}
 	return j, nil
+}
+
+// left is how the device leaves activations of type t.
+func left(d device.Device, t op.Type) (device.Output, error) {
+	p := newProgram()
+	x := p.input("x", device.Data, op.New(t))
+	p.keep(p.apply(op.ReLU{}, x))
+	j, err := describe(d, p, p.alone())
+	if err != nil {
+		return device.Output{}, err
+	}
+	return j.groups[0].plan.Outputs[0], nil
 }
 
 // accept checks a plan and notes the layouts of the outputs.

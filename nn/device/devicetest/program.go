@@ -14,6 +14,7 @@ type program struct {
 	given map[int]op.Tensor   // values from outside
 	roles map[int]device.Role // of values from outside, and Weight for gradients of weights
 	rows  map[int]int         // into how many rows a value is cut to be compared, if not one
+	left  bool                // activations from outside lie as the device leaves them
 }
 
 func newProgram() *program {

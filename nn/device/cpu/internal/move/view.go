@@ -25,12 +25,16 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 	offset := o.ViewOffset(s.InType(0))
 	if from.Equal(to) || plain(from) && plain(to) {
 		l := work.Data(s, func(st *work.Storage) []work.Phase {
-			if x, dst := st.Pieces(s.In[0]).Stored(), st.Pieces(s.Out).Stored(); x != nil {
-				return copied(st, dst, x[offset:])
+			x, dst := st.Pieces(s.In[0]), st.Pieces(s.Out)
+			if st.Err != nil {
+				return nil
 			}
-			return copied(st, st.Floats(s.Out), st.Floats(s.In[0])[offset:])
+			if x.Stored() != nil {
+				return copied(dst.Stored(), x.Stored()[offset:])
+			}
+			return copied(dst.All(), x.All()[offset:])
 		})
-		if len(from) == len(to) { // it is stored alike
+		if s.InValue(0).Layout == work.Stored && len(to) == 4 { // so is the result
 			l.Kernel.Take(0, s.In[0], s.Out)
 		}
 		l.Results[0].View = &lower.View{Value: s.In[0], Offset: offset * op.Float32.Size()}
@@ -67,8 +71,8 @@ func view[O op.View](s work.Step, o O) (*work.Lowering, error) {
 }
 
 // copied copies what is not there already.
-func copied[T any](st *work.Storage, dst, src []T) []work.Phase {
-	if st.Err != nil || len(dst) == 0 || &src[0] == &dst[0] {
+func copied[T any](dst, src []T) []work.Phase {
+	if &src[0] == &dst[0] {
 		return nil
 	}
 	return work.One(func() { copy(dst, src) })

@@ -96,13 +96,13 @@ type Pieces struct {
 	*kern.BFloat16
 }
 
-// Pieces is a value that the kernel's Pieces name, nil for a negative one.
+// Pieces is a value, nil for a negative one. It is float32 if the kernel's Pieces do not name it.
 func (s *Storage) Pieces(v int) *Pieces {
 	if v < 0 {
 		return nil
 	}
 	x, ok := s.stages[v]
-	if !ok {
+	if !ok || x.whole.elements > 0 {
 		return Whole(s.Floats(v))
 	}
 	p := &Pieces{BFloat16: kern.Stored(level.Current()), room: s.Scratches(x.piece)}
