@@ -14,10 +14,9 @@ func images(s work.Step, o op.Images) (*work.Lowering, error) {
 	from := s.InType(0).Shape // NHWC
 	h, w, channels := from[1], from[2], from[3]
 	to := nhwc.ImageOf(s.OutType().Shape)
-	return work.Data(s, func(st *work.Storage) []work.Phase {
-		pixels, crops := work.Value[uint8](st, s.In[0]), work.Value[int32](st, s.In[1])
-		dst, tables := st.Floats(s.Out), levels(o.Mean, o.Std)
-		return []work.Phase{nhwc.LinesOf(to).Phase(dst, func(n, i int, line []float32) {
+	return nhwc.ByLine(s, func(st *work.Storage) func(worker, n, i int, line []float32) {
+		pixels, crops, tables := work.Value[uint8](st, s.In[0]), work.Value[int32](st, s.In[1]), levels(o.Mean, o.Std)
+		return func(_, n, i int, line []float32) {
 			top, left, flip := int(crops[3*n])+i, int(crops[3*n+1]), crops[3*n+2] != 0
 			// Columns lo to hi of the crop lie in the image.
 			lo, hi := min(max(-left, 0), to.W), max(min(w-left, to.W), 0)
@@ -45,7 +44,7 @@ func images(s work.Step, o op.Images) (*work.Lowering, error) {
 			default:
 				lookUpPixels(inside, src, tables, flip)
 			}
-		})}
+		}
 	}), nil
 }
 

@@ -18,24 +18,21 @@ type Image struct{ N, H, W, C int }
 // ImageOf is that of an activation of the given logical shape.
 func ImageOf(shape []int) Image { return Image{shape[0], shape[2], shape[3], shape[1]} }
 
-// Lines cuts an image into blocks of whole lines, (n, i) in row-major order.
-type Lines struct {
-	Image
-	size int // lines in a block
-}
-
-// LinesOf cuts m into blocks of about as many elements as elementwise ops have.
-func LinesOf(m Image) Lines {
-	return Lines{m, max(1, work.ElementBlock/(m.W*m.C))}
-}
-
-// Phase runs f for each line: its image, its row and its storage in x.
-func (l Lines) Phase(x []float32, f func(n, i int, line []float32)) work.Phase {
-	total := l.N * l.H
-	width := l.W * l.C
-	return work.Phase{Blocks: work.Ceil(total, l.size), Run: func(_, block int) {
-		for at := block * l.size; at < min((block+1)*l.size, total); at++ {
-			f(at/l.H, at%l.H, x[at*width:][:width])
-		}
-	}}
+// ByLine is the lowering of a step whose result is made line by line. It is bound to what makes one: a line of row i of image n.
+func ByLine(s work.Step, bind func(st *work.Storage) func(worker, n, i int, line []float32)) *work.Lowering {
+	m := ImageOf(s.OutType().Shape)
+	total, width := m.N*m.H, m.W*m.C
+	size := max(1, work.ElementBlock/width) // lines in a block: about as many elements as those of elementwise ops have
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		dst, f := st.Pieces(s.Out), bind(st)
+		return []work.Phase{{Blocks: work.Ceil(total, size), Run: func(worker, block int) {
+			for at := block * size; at < min((block+1)*size, total); at++ {
+				lo, hi := at*width, (at+1)*width
+				f(worker, at/m.H, at%m.H, dst.To(worker, lo, hi))
+				dst.Done(worker, lo, hi)
+			}
+		}}}
+	})
+	l.Kernel.Take(width, s.Out)
+	return l
 }

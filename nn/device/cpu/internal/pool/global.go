@@ -40,9 +40,9 @@ func globalGrad(s work.Step, _ op.GlobalAvgPoolGrad) (*work.Lowering, error) {
 	}
 	m := nhwc.ImageOf(s.OutType().Shape)
 	part := 1 / float32(m.H*m.W)
-	return work.Data(s, func(st *work.Storage) []work.Phase {
-		dy, dx := st.Floats(s.In[0]), st.Floats(s.Out)
-		return []work.Phase{nhwc.LinesOf(m).Phase(dx, func(n, _ int, line []float32) {
+	return nhwc.ByLine(s, func(st *work.Storage) func(worker, n, i int, line []float32) {
+		dy := st.Floats(s.In[0])
+		return func(_, n, _ int, line []float32) {
 			pixel := line[:m.C]
 			for c, v := range dy[n*m.C:][:m.C] {
 				pixel[c] = v * part
@@ -50,6 +50,6 @@ func globalGrad(s work.Step, _ op.GlobalAvgPoolGrad) (*work.Lowering, error) {
 			for line = line[m.C:]; len(line) > 0; line = line[m.C:] {
 				copy(line, pixel)
 			}
-		})}
+		}
 	}), nil
 }

@@ -26,15 +26,17 @@ func maxPool(s work.Step, o op.MaxPool) (*work.Lowering, error) {
 		return nil, err
 	}
 	p := newPooling(o.Kernel, o.Stride, o.Pad, s.InType(0).Shape, s.OutType().Shape)
-	return work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
-		x, y := st.Floats(s.In[0]), st.Floats(s.Out)
-		return []work.Phase{nhwc.LinesOf(p.y).Phase(y, func(n, i int, line []float32) {
-			p.windows(i, p.x.C, func(j, r, c int, w vec.Windows) {
-				k.MaxWindows(line[j*p.y.C:], x[((n*p.x.H+r)*p.x.W+c)*p.x.C:], w)
+	l := nhwc.ByLine(s, func(st *work.Storage) func(worker, n, i int, line []float32) {
+		k, x := vec.Current(), st.Pieces(s.In[0])
+		return func(worker, n, i int, line []float32) {
+			lines := p.under(x, worker, n, i)
+			p.windows(i, p.x.C, func(j, _, c int, w vec.Windows) {
+				k.MaxWindows(line[j*p.y.C:], lines[c*p.x.C:], w)
 			})
-		})}
-	}), nil
+		}
+	})
+	p.take(&l.Kernel, s.In[0])
+	return l, nil
 }
 
 // maxGrad takes the gradient of pooling, with that of the ReLU whose result was pooled where nothing better takes that.

@@ -13,26 +13,28 @@ func mean(s work.Step, o op.AvgPool) (*work.Lowering, error) {
 	}
 	p := newPooling(o.Kernel, o.Stride, o.Pad, s.InType(0).Shape, s.OutType().Shape)
 	part := 1 / float32(o.Kernel[0]*o.Kernel[1])
-	return work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
-		x, y := st.Floats(s.In[0]), st.Floats(s.Out)
-		return []work.Phase{nhwc.LinesOf(p.y).Phase(y, func(n, i int, line []float32) {
+	l := nhwc.ByLine(s, func(st *work.Storage) func(worker, n, i int, line []float32) {
+		k, x := vec.Current(), st.Pieces(s.In[0])
+		return func(worker, n, i int, line []float32) {
+			lines := p.under(x, worker, n, i)
 			r0, r1 := p.span(0, i, p.x.H)
 			clear(line)
 			for j := range p.y.W {
 				c0, c1 := p.span(1, j, p.x.W)
 				dst := line[j*p.x.C:][:p.x.C]
-				for r := r0; r < r1; r++ {
+				for r := range r1 - r0 {
 					for c := c0; c < c1; c++ {
-						k.Add(dst, dst, x[((n*p.x.H+r)*p.x.W+c)*p.x.C:])
+						k.Add(dst, dst, lines[(r*p.x.W+c)*p.x.C:])
 					}
 				}
 				for c := range dst {
 					dst[c] *= part
 				}
 			}
-		})}
-	}), nil
+		}
+	})
+	p.take(&l.Kernel, s.In[0])
+	return l, nil
 }
 
 func meanGrad(s work.Step, o op.AvgPoolGrad) (*work.Lowering, error) {

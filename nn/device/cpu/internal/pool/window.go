@@ -28,6 +28,15 @@ func (p *pooling) span(d, i, n int) (lo, hi int) {
 	return max(lo, 0), min(lo+p.kernel[d], n)
 }
 
+// under is the lines of x, in image n, under line i of y, and take says that k reads no more of value x at a time.
+func (p *pooling) under(x *work.Pieces, worker, n, i int) []float32 {
+	r0, r1 := p.span(0, i, p.x.H)
+	line := p.x.W * p.x.C
+	return x.Read(worker, (n*p.x.H+r0)*line, (n*p.x.H+r1)*line)
+}
+
+func (p *pooling) take(k *work.Kernel, x int) { k.Take(min(p.kernel[0], p.x.H)*p.x.W*p.x.C, x) }
+
 // windows calls f for the windows of line i of y, together where they have equal parts in x: from column j on,
 // with the first at row r and column c of x. Of the pixels, the given number of channels take part.
 func (p *pooling) windows(i, channels int, f func(j, r, c int, w vec.Windows)) {
