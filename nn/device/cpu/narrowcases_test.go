@@ -31,6 +31,7 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 		way(l.String(), l, false, 0)
 	}
 	way("definition", level.Best(), false, 2)
+	way("step by step", level.Best(), false, 1) // gives the bits of pairs of steps
 	if level.HasBFloat16() {
 		way("avx512bf16", level.AVX512, true, 0)
 	}
@@ -91,7 +92,7 @@ func TestNarrowProducts(t *testing.T) {
 						results[name] = append(results[name], k.numbers(t, d, b.Values[v], v))
 					}
 				})
-				for _, name := range []string{"neon", "avx2", "avx512", "avx512bf16"} {
+				for _, name := range []string{"neon", "avx2", "avx512", "avx512bf16", "step by step"} {
 					got, want := results[name], results["definition"]
 					if got == nil {
 						continue
