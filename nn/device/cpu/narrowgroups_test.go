@@ -49,7 +49,7 @@ func TestStoredGroups(t *testing.T) {
 	for kinds, build := range storedGroups {
 		for _, c := range [][2]int{{16, 16}, {5, 33}, {130, 70}, {3, 5}, {600, 40}, {40, 600}} {
 			for _, kernel := range []int{1, 3} {
-				if kernel*max(c[0], c[1]) > 1000 {
+				if size := kernel * max(c[0], c[1]); size > 1000 || testing.Short() && size > 100 {
 					continue // slow
 				}
 				for _, outside := range []bool{false, true} {
