@@ -43,7 +43,7 @@ func TestDevice(t *testing.T) {
 
 func TestThreadsDoNotMatter(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		counts := []int{2, 3, 7}
+		counts := []int{3, 7}
 		if testing.Short() || level.Current() != level.Best() {
 			counts = []int{7}
 		}
