@@ -137,11 +137,10 @@ func (k *tiledKernel) scale(panel []float32, width, group, first int) {
 
 // end does what is done with a whole block.
 func (k *tiledKernel) end(worker int, b *tiledBlock) {
-	f := &k.families[b.family]
 	lo := b.panel * k.set.Columns()
 	hi := min(lo+b.panels*k.set.Columns(), k.rows)
 	from := (b.image*k.dstH + b.line) * k.dstW * k.dstC
-	k.endColumns(worker, b.number, lo, hi, from, k.dstC, b.images*b.lines*f.width, k.dst.All()[from+lo:], k.dstC)
+	k.endColumns(worker, b.number, lo, hi, from, k.dstC, b.images*b.lines*k.targets[b.target].width, k.dst.All()[from+lo:], k.dstC)
 }
 
 // endColumns does what is done with columns lo to hi of a block: rows of the result from an element on, stride apart. They were

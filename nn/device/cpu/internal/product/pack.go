@@ -3,8 +3,7 @@ package product
 // pack writes a panel.
 func (k *tiledKernel) pack(_, block int) {
 	p := k.pieces[block]
-	f := &k.families[p.family]
-	g := &f.targets[p.target]
+	g := &k.targets[p.target]
 	n := k.columns(p.panel)
 	width := k.set.Vectors(n) * k.set.Lanes
 	dst := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
@@ -16,9 +15,9 @@ func (k *tiledKernel) pack(_, block int) {
 	}
 	dst = dst[width:]
 	w := k.weights[p.group*k.weightGroup+p.panel*k.set.Columns()*k.weightRow:]
-	for c := 0; c < f.channels; c += f.chunk {
-		channels := min(f.chunk, f.channels-c)
-		whole := f.narrow.Whole(channels)
+	for c := 0; c < g.channels; c += g.chunk {
+		channels := min(g.chunk, g.channels-c)
+		whole := g.narrow.Whole(channels)
 		for _, t := range g.taps {
 			clear(dst[channels*width : whole*width])
 			if k.weightsOf != nil {
@@ -39,9 +38,9 @@ func (k *tiledKernel) pack(_, block int) {
 	panel := k.packed[k.panel(g, p.group, p.panel):][:g.deep*width]
 	k.scale(panel, width, p.group, p.panel*k.set.Columns())
 	switch {
-	case f.narrow != nil:
-		narrowRows(f.narrow, panel[width:], width, g.depth)
-	case f.pairs(g, k.set, n):
+	case g.narrow != nil:
+		narrowRows(g.narrow, panel[width:], width, g.depth)
+	case g.pairs(k.set, n):
 		k.set.Interleave(&panel[width], g.depth/2)
 	}
 }
