@@ -114,10 +114,10 @@ func (h *hub) meet(o Options, until time.Time) {
 		}
 	}
 	h.listener.Close()
+	h.sendAll(frame{kind: hello}, -1) // before anything else, as that one has ended already
 	for k, p := range h.peers {
 		go h.listen(k, p)
 	}
-	h.sendAll(frame{kind: hello}, -1)
 	h.serve()
 }
 

@@ -117,6 +117,29 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// A rank that ends as soon as it has come is lost after all have met: the first sum fails, and says so.
+func TestLostAtOnce(t *testing.T) {
+	for range 50 {
+		where, lost := file(t), make(chan error, 1)
+		o := sockets.Options{Size: 2, Key: "job", Name: "sockets", Timeout: 10 * time.Second, Lost: func(err error, _ bool) { lost <- err }}
+		where(0, &o)
+		gone := make(chan error)
+		go func() {
+			other := o
+			other.Rank = 1
+			gone <- sockets.Come(other)
+		}()
+		e, err := sockets.Open(o)
+		if err := errors.Join(err, <-gone); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Reduce64([]float64{1}, ranks.Sum).Wait(10 * time.Second); err == nil || err.Error() != "rank 1 on gone has ended" {
+			t.Fatalf("a rank that has ended at once: %v", err)
+		}
+		<-lost
+	}
+}
+
 // Ranks that wait in vain learn who does not.
 func TestMissing(t *testing.T) {
 	over := make(chan bool)
