@@ -41,6 +41,10 @@ type Options struct {
 	// Unit is the largest relative error of Round. Results that the device stores in fewer bytes than their type has may
 	// be off by so much of themselves on top of Tolerance.
 	Unit float64
+
+	// Outside has ops by themselves tested on operands from outside alone. Otherwise they also get what lies as the device leaves
+	// activations, where that is another layout: for devices that are slow, and have that tested in another precision.
+	Outside bool
 }
 
 // Run tests the device that open makes.
@@ -71,11 +75,12 @@ type suite struct {
 	tolerance float64
 	round     func(float64) float64 // nil: not at all
 	unit      float64
+	given     bool // Options.Outside
 }
 
 func run(t tester, open Open, opt Options) {
 	t.Helper()
-	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit}
+	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, given: opt.Outside}
 	defer closed(t, s.dev)
 	s.dtype = s.dev.DType()
 	if !s.dtype.Float() || s.dev.Name() == "" {
