@@ -42,9 +42,9 @@ type Options struct {
 	// be off by so much of themselves on top of Tolerance.
 	Unit float64
 
-	// Outside has ops by themselves tested on operands from outside alone. Otherwise they also get what lies as the device leaves
-	// activations, where that is another layout: for devices that are slow, and have that tested in another precision.
-	Outside bool
+	// Left is in how many cases an op by itself is also given operands that lie as the device leaves activations, where that is
+	// another layout than that of values from outside: for devices that are slow. 0 means in all, -1 in none.
+	Left int
 }
 
 // Run tests the device that open makes.
@@ -75,12 +75,12 @@ type suite struct {
 	tolerance float64
 	round     func(float64) float64 // nil: not at all
 	unit      float64
-	given     bool // Options.Outside
+	left      int // Options.Left
 }
 
 func run(t tester, open Open, opt Options) {
 	t.Helper()
-	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, given: opt.Outside}
+	s := &suite{dev: opened(t, open), tolerance: opt.Tolerance, round: opt.Round, unit: opt.Unit, left: opt.Left}
 	defer closed(t, s.dev)
 	s.dtype = s.dev.DType()
 	if !s.dtype.Float() || s.dev.Name() == "" {
