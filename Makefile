@@ -93,7 +93,7 @@ generate: ## write the assembly of the kernels again; needs the generators' modu
 bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=16
 	bin/rna bench train --model $(MODEL) --batch $(BATCH)
 
-bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all; DEVICE=cuda on a GPU
+bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all but resnet50-bf16; DEVICE=cuda on a GPU
 	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna --device $(DEVICE) $(WORKLOADS)
 
 bench-loader: build $(VENV)/ready ## compare the loader with torchvision and PyTorch's DataLoader, in turn, in one run: IMAGES=folder

@@ -36,12 +36,10 @@ func alone[O op.Op](workers int, body func(k *vec.Set, dst []float32, in [][]flo
 			if st.Err != nil {
 				return nil
 			}
-			k := vec.Current()
-			if dst.Stored() == nil {
-				k = vec.To(dst.All(), work.ElementBlock, all...)
-			} else {
+			if dst.Stored() != nil {
 				piece = work.Piece
 			}
+			k := vec.To(dst.All(), work.ElementBlock, all...)
 			parts := make([][][]float32, workers)
 			for i := range parts {
 				parts[i] = make([][]float32, len(in))

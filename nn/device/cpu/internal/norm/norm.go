@@ -209,11 +209,7 @@ func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
 	if st.Err != nil {
 		return nil
 	}
-	k := vec.Current()
-	if dst.Stored() == nil {
-		k = vec.To(dst.All(), b.Width(), operands...)
-	}
-	prepare, run := b.kernel(st, scratch, k)
+	prepare, run := b.kernel(st, scratch, vec.To(dst.All(), b.Width(), operands...))
 	return []work.Phase{prepare, b.Rows.Pieces(dst, func(worker, lo, hi int) { run(worker, dst.To(worker, lo, hi), lo) })}
 }
 

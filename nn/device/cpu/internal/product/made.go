@@ -51,10 +51,7 @@ func (m *made) last(b *tiledBlock, j int) bool {
 
 // at is where panel j of a block is made.
 func (m *made) at(g *tiledTarget, b *tiledBlock, j int) int {
-	if g.once() {
-		return (j - b.panel) % m.group * m.columns
-	}
-	return (j - b.panel) * m.columns
+	return (j - b.panel) * m.columns % m.step(g)
 }
 
 // room is where panel j of a block is made, and what is added to it: at first that is in the same place.

@@ -30,7 +30,7 @@ func Store(g *device.Group, l *Lowering, workers int) {
 	l.Kernel.stages = map[int]stage{}
 	add := func(v int, out bool) {
 		s := stage{out: out}
-		if n, ok := l.Kernel.Pieces[v]; !ok {
+		if n, ok := l.Kernel.pieces[v]; !ok {
 			s.whole = r.Floats(g.Values[v].Type.Shape.Size() + lineTail)
 			s.whole.elements -= lineTail
 		} else if n > 0 {
@@ -96,7 +96,7 @@ type Pieces struct {
 	*kern.BFloat16
 }
 
-// Pieces is a value, nil for a negative one. It is float32 if the kernel's Pieces do not name it.
+// Pieces is a value, nil for a negative one. It is float32 if the kernel does not take it in pieces.
 func (s *Storage) Pieces(v int) *Pieces {
 	if v < 0 {
 		return nil
@@ -136,14 +136,8 @@ func (p *Pieces) Rows(worker, from, rows, width, stride int) []float32 {
 	if p.stored == nil {
 		return p.all[from:]
 	}
-	x := p.room[worker]
-	if width == stride {
-		p.Widened(x[:rows*width], p.stored[from:from+rows*width])
-	} else {
-		_, _ = x[(rows-1)*stride+width-1], p.stored[from+(rows-1)*stride+width-1]
-		p.Widen(&x[0], &p.stored[from], rows, width, 4*stride, 2*stride)
-	}
-	return x
+	p.Copy(p.room[worker], stride, from, rows, width, stride)
+	return p.room[worker]
 }
 
 // RowsTo is To for such rows, and RowsDone Done.
@@ -155,20 +149,17 @@ func (p *Pieces) RowsTo(worker, from int) []float32 {
 }
 
 func (p *Pieces) RowsDone(worker, from, rows, width, stride int) {
-	switch {
-	case p.stored == nil:
-	case width == stride:
-		p.Done(worker, from, from+rows*width)
-	default:
-		x := p.room[worker]
-		_, _ = x[(rows-1)*stride+width-1], p.stored[from+(rows-1)*stride+width-1]
-		p.Narrow(&p.stored[from], &x[0], rows, width, 2*stride, 4*stride)
+	if p.stored != nil {
+		p.Store(p.room[worker], stride, from, rows, width, stride)
 	}
 }
 
 // Copy copies rows of so many elements from one on, stride apart, to rows that lie step apart. It writes whole vectors.
 func (p *Pieces) Copy(dst []float32, step, from, rows, width, stride int) {
 	if p.stored != nil {
+		if width == step && width == stride {
+			rows, width = 1, rows*width
+		}
 		_, _ = dst[(rows-1)*step+width-1], p.stored[from+(rows-1)*stride+width-1]
 		p.Widen(&dst[0], &p.stored[from], rows, width, 4*step, 2*stride)
 		return
@@ -180,6 +171,9 @@ func (p *Pieces) Copy(dst []float32, step, from, rows, width, stride int) {
 
 // Store stores such rows.
 func (p *Pieces) Store(src []float32, step, to, rows, width, stride int) {
+	if width == step && width == stride {
+		rows, width = 1, rows*width
+	}
 	_, _ = src[(rows-1)*step+width-1], p.stored[to+(rows-1)*stride+width-1]
 	p.Narrow(&p.stored[to], &src[0], rows, width, 2*stride, 4*step)
 }

@@ -25,19 +25,19 @@ type Bind func(s *Storage) []Phase
 // Kernel is what a group is lowered to.
 type Kernel struct {
 	Bind Bind
-	// Pieces are the values that it takes in pieces, with the most elements of one for each worker: see Storage.Pieces.
-	Pieces map[int]int
+
+	pieces map[int]int   // the most elements of a piece, by value that is taken in pieces
 	stages map[int]stage // by value that is stored as bfloat16
 }
 
-// Take adds values, of which negative ones are none, to Pieces, in pieces of so many elements.
+// Take says that k takes values, of which negative ones are none, in pieces of so many elements at most: see Storage.Pieces.
 func (k *Kernel) Take(elements int, values ...int) {
-	if k.Pieces == nil {
-		k.Pieces = map[int]int{}
+	if k.pieces == nil {
+		k.pieces = map[int]int{}
 	}
 	for _, v := range values {
 		if v >= 0 {
-			k.Pieces[v] = max(k.Pieces[v], elements)
+			k.pieces[v] = max(k.pieces[v], elements)
 		}
 	}
 }
