@@ -135,10 +135,19 @@ func TestWorkersGiveEqualBits(t *testing.T) {
 }
 
 // TestSteadyStateAllocatesNothing counts what all goroutines allocate, which testing.AllocsPerRun does not.
-func TestSteadyStateAllocatesNothing(t *testing.T) { eachLevel(t, steady) }
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	eachLevel(t, func(t *testing.T) { steady(t, open(t, 3)) })
+	t.Run("bfloat16", func(t *testing.T) {
+		d, err := New(Options{Threads: 3, BFloat16: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		steady(t, d)
+	})
+}
 
-func steady(t *testing.T) {
-	d := open(t, 3)
+func steady(t *testing.T, d *Device) {
 	b := network(t)
 	k := bind(t, d, &b.Program, b.weights, b.grouped(d))
 	m := expressions(t, 2, 33, 21)
