@@ -39,7 +39,7 @@ func places(g *ranks.Group) error {
 		}
 		seen[at] = true
 	}
-	if n := g.Threads(); n < 1 || n > runtime.NumCPU() {
+	if n := g.Threads(); n < 1 || n > runtime.GOMAXPROCS(0) {
 		return fmt.Errorf("%d threads", n)
 	}
 	if g.Engine() == "" || !strings.Contains(g.String(), g.Engine()) {
