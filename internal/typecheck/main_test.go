@@ -16,6 +16,7 @@ func TestCheck(t *testing.T) {
 		"a/a_windows.go": "package a\n\nimport (\n\t\"os\"\n\t\"syscall\"\n)\n\nfunc size(f os.FileInfo) int64 { return f.Sys().(*syscall.Stat_t).Blocks }\n",
 		"b/b.go":         "package b\n\nimport \"example/a\"\n\nvar Size = a.Size\n",
 		"c/c.go":         "package c\n\nimport _ \"example/none\"\n",
+		"e/e.go":         "package e\n\nconst Big int = 1 << 40\n",
 	} {
 		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -30,7 +31,9 @@ func TestCheck(t *testing.T) {
 		{"windows/amd64", "./b", "a_windows.go:8:59: undefined: syscall.Stat_t"},
 		{"darwin/arm64", "./b", "a.go:5:41: undefined: size"},
 		{"linux/amd64", "./c", "none"},
-		{"linux/amd64", "./d", "d"},
+		{"linux/amd64", "./d", "/d: directory not found"},
+		{"linux/amd64", "./e", ""},
+		{"linux/386", "./e", "e.go:3:17: cannot use 1 << 40"},
 		{"linux", "./b", "want a system and a processor"},
 	} {
 		err := check(folder, c.target, []string{c.pattern})
