@@ -114,20 +114,24 @@ func panel(c train.Config, list []series, label string, value func(network.Score
 }
 
 // bounds is the range of values shown. The first quarter of a run and outliers would squeeze the rest: what does not fit
-// runs out of the picture.
+// runs out of the picture, but for the lowest value of each series.
 func bounds(c train.Config, list []series, value func(network.Score) float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	var late []float64
 	for _, s := range list {
+		lowest := math.Inf(1)
 		for e, v := range s.scores {
 			y := value(v)
 			if !finite(y) {
 				continue
 			}
-			lo = min(lo, y)
+			lowest = min(lowest, y)
 			if e > c.Epochs/4 {
 				late = append(late, y)
 			}
+		}
+		if lo = min(lo, lowest); finite(lowest) {
+			hi = max(hi, lowest)
 		}
 	}
 	if slices.Sort(late); len(late) > 0 { // an outlier is far above three quarters of the rest

@@ -210,6 +210,11 @@ func TestBounds(t *testing.T) {
 	if lo >= 0.35 || lo < 0.25 || hi <= 4./3 || hi > 1.5 {
 		t.Errorf("bounds %g to %g", lo, hi)
 	}
+	// A series that is an outlier as a whole is seen where it is lowest.
+	short := series{scores: map[int]network.Score{1: {Loss: 90}, 2: {Loss: 40}}}
+	if _, hi := bounds(c, append(collect(c, h), short), loss); hi < 40 || hi > 45 {
+		t.Errorf("bounds up to %g", hi)
+	}
 	if lo, hi := bounds(c, []series{{scores: map[int]network.Score{1: {Loss: math.NaN()}}}}, loss); lo != 0 || hi != 1 {
 		t.Errorf("bounds of nothing: %g to %g", lo, hi)
 	}
