@@ -83,9 +83,9 @@ func TestKernelsCompile(t *testing.T) {
 	if sim.Active() {
 		archs = archs[2:3] // they are all one to it
 	}
-	if lazy.Driver.Load() != nil { // no card: this is the judge of which the README tells
+	if lazy.Driver.Load() != nil { // no card: this is the judge that docs/gpu.md names
 		if version, err := nvrtc.Version(); err != nil || version != gputest.NVRTC {
-			t.Errorf("NVRTC %s judges the kernels, the README says %s, %v: gputest.NVRTC, .ci/run, scripts/ptx_check.sh and scripts/cudnn_check.sh name it", version, gputest.NVRTC, err)
+			t.Errorf("NVRTC %s judges the kernels, docs/gpu.md says %s, %v: gputest.NVRTC, .ci/run, scripts/ptx_check.sh and scripts/cudnn_check.sh name it", version, gputest.NVRTC, err)
 		}
 	}
 	var table resources

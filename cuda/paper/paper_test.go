@@ -32,7 +32,7 @@ func traffic(t *testing.T, key, model string, batch int, o cuda.NetOptions) (*be
 	return bench.RunTraffic(t.Context(), d, bench.TrafficOptions{Options: bench.Options{Model: model, Batch: batch}, Least: d.Least, Card: card.Name, Window: 10})
 }
 
-// A step of ResNet-50 has the traffic of the README. What its convolutions take agrees with their operations, and fusions save passes over
+// A step of ResNet-50 has the traffic that docs/gpu.md states. The time of its convolutions agrees with their operations, and fusions save passes over
 // activations, of which one is 5.7 GB. The five channels of zeros of its images are multiplied, too.
 func TestTraffic(t *testing.T) {
 	r, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.BFloat16})

@@ -1,7 +1,7 @@
 //go:build gpu && cgo
 
 // Package gputest is what the tests of the packages below cuda share: the search for a GPU or its stand-in, memory that is given back,
-// planned faults, and the README's table of what has run. Tests use it, and nothing else.
+// planned faults, and the table in docs/gpu.md of all that has run. Tests use it, and nothing else.
 package gputest
 
 import (
@@ -32,7 +32,7 @@ var (
 
 // Main runs a package's tests, from its TestMain, and returns the exit code. It looks for the libraries where RNA_CUDA_LIBS says, then
 // for a GPU, then for the stand-in that "make sim" builds. With ONLINERNA_GPU=require in the environment the tests fail when there
-// is none of these. What the tests note has to be the README's rows with the given beginnings.
+// is none of these. What the tests note has to be the table's rows with the given beginnings.
 func Main(m *testing.M, rows ...string) int {
 	noGPU = findLibraries()
 	if noGPU != "" && os.Getenv("ONLINERNA_GPU") == "require" {
@@ -48,7 +48,7 @@ func Main(m *testing.M, rows ...string) int {
 		defer os.RemoveAll(KernelCache)
 	}
 	code := m.Run()
-	if err := checkREADME(rows); err != nil && code == 0 {
+	if err := checkTable(rows); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

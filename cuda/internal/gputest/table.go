@@ -18,13 +18,13 @@ import (
 	"onlinerna/cuda/sim"
 )
 
-// What the README says has run is what the tests ran: they note it, and when all of a package's tests ran, their rows have to be
-// the README's. ONLINERNA_WRITE=1 writes them there.
+// docs/gpu.md has a table of all that has run. Tests note what they run, and after a whole package its rows must equal
+// the table's. ONLINERNA_WRITE=1 writes them there.
 
 // onCards says when a row of the table ran on a card, and on which: "2027-01-31, H200". On a card the tests print the rows.
 var onCards = map[string]string{}
 
-// The rows, by their beginnings, in the README's order.
+// The rows, by their beginnings, in the table's order.
 const (
 	ByCuDNN   = "by cuDNN: "
 	ByCuBLAS  = "by cuBLAS: "
@@ -143,7 +143,7 @@ func rows(dir string) ([]string, error) {
 	return sorted(lines), nil
 }
 
-// sorted puts lines into the README's order.
+// sorted puts lines into the table's order.
 func sorted(lines []string) []string {
 	rank := func(line string) int {
 		return slices.IndexFunc(order, func(row string) bool { return strings.HasPrefix(line, "| "+row) })
@@ -173,9 +173,9 @@ const (
 	tableEnd   = "<!-- end -->\n"
 )
 
-// checkREADME compares the README's rows with the given beginnings with what ran, once all tests have. Where there is no README, as
+// checkTable compares the table's rows with the given beginnings with what ran, once all tests have. Where there is no page, as
 // beside the binary on another machine, and on a card, it prints them.
-func checkREADME(own []string) error {
+func checkTable(own []string) error {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.bench"} {
 		f := flag.Lookup(name)
 		if name == "test.skip" && !sim.Active() { // a card has no faults on demand
@@ -200,7 +200,7 @@ func checkREADME(own []string) error {
 	if dir == "" {
 		return nil
 	}
-	path := filepath.Join(dir, "README.md")
+	path := filepath.Join(dir, "docs", "gpu.md")
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err

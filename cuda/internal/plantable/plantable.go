@@ -1,4 +1,4 @@
-// Package plantable is the table of what NVIDIA's cuDNN has for the graphs of nets, without a card: cudnncheck writes it, and the README has its
+// Package plantable is the table of what NVIDIA's cuDNN has for the graphs of nets, without a card: cudnncheck writes it, and docs/gpu.md has its
 // totals. Lines are a graph's precision, name and convolution, a cell a card, and the models that have the graph, between tabs.
 package plantable
 
