@@ -32,7 +32,7 @@ func openFlat(root string, entries []fs.DirEntry, classes []string) (Dataset, er
 	}
 	if byName == nil {
 		return nil, fmt.Errorf("%s: images without class folders: want %s, or their labels beside it or above: Kaggle's %s, or ImageNet's %s",
-			root, filepath.Join(root, "<class>", "*.jpg"), kaggleSolution, devkitArchive)
+			root, filepath.Join(root, "<class>", "*.jpg"), KaggleSolution, devkitArchive)
 	}
 	found := make([]string, d.files.len())
 	for i := range found {
@@ -80,7 +80,7 @@ func flatLabels(root string) (byName map[string]string, source string, err error
 	}
 	for range 5 {
 		here := &listing{path: dir}
-		if source = here.file(kaggleSolution); source != "" {
+		if source = here.file(KaggleSolution); source != "" {
 			byName, err = readSolution(source)
 			return byName, source, err
 		}

@@ -205,7 +205,7 @@ func TestKaggle(t *testing.T) {
 		solution += m.name[:len(m.name)-5] + "," + wnid + " 1 2 3 4 " + wnid + " 5 6 7 8 \n"
 	}
 	write(t, kaggle, "ILSVRC/Data/CLS-LOC/test/ILSVRC2012_test_00000001.JPEG", nil)
-	write(t, kaggle, kaggleSolution, []byte(solution))
+	write(t, kaggle, KaggleSolution, []byte(solution))
 	want, _ := openBoth(t, folders)
 	for _, place := range []string{"", "ILSVRC", "ILSVRC/Data", "ILSVRC/Data/CLS-LOC"} {
 		train, val := openBoth(t, filepath.Join(kaggle, place))
@@ -222,9 +222,9 @@ func TestKaggle(t *testing.T) {
 		"ImageId,PredictionString\na,b 1\na,b 1\n":             "twice",
 		"ImageId,PredictionString\na,b 1\n":                    "has no label",
 	} {
-		write(t, kaggle, kaggleSolution, []byte(content))
+		write(t, kaggle, KaggleSolution, []byte(content))
 		_, _, err := Open(kaggle, Options{})
-		wantError(t, err, kaggleSolution, mentions)
+		wantError(t, err, KaggleSolution, mentions)
 	}
 }
 

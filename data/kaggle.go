@@ -24,8 +24,8 @@ var kaggleLayout = layout{
 	},
 }
 
-// kaggleSolution is the file with the labels of the flat val/.
-const kaggleSolution = "LOC_val_solution.csv"
+// KaggleSolution is the name of the file with the labels of the flat val/.
+const KaggleSolution = "LOC_val_solution.csv"
 
 // readSolution reads the wnid of each image, by its name without extension.
 func readSolution(path string) (map[string]string, error) {

@@ -178,7 +178,7 @@ func FuzzParquetZstd(f *testing.F)   { fuzzReader(f, "parquet zstd") }
 
 func FuzzSolution(f *testing.F) {
 	f.Add([]byte("ImageId,PredictionString\na,n1 1 2 3 4\n"))
-	path := filepath.Join(f.TempDir(), kaggleSolution)
+	path := filepath.Join(f.TempDir(), KaggleSolution)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"onlinerna/data"
 	"onlinerna/internal/canvas"
 )
 
@@ -79,7 +80,7 @@ func overwrites(to, from string) bool {
 		return true
 	}
 	st, err := os.Stat(to)
-	if err != nil || !st.Mode().IsRegular() {
+	if err != nil || !st.Mode().IsRegular() || from == "" || isReport(to) {
 		return false
 	}
 	a, err := filepath.EvalSymlinks(to)
@@ -94,4 +95,15 @@ func overwrites(to, from string) bool {
 		return false
 	}
 	return strings.HasPrefix(a, b+string(filepath.Separator))
+}
+
+// isReport says whether a file's name is of a kind that no folder of images is read for, as a table beside the class folders.
+func isReport(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".json", ".svg", ".pdf", ".safetensors", ".onnx", ".pt", ".pth":
+		return true
+	case ".csv":
+		return filepath.Base(path) != data.KaggleSolution
+	}
+	return false
 }

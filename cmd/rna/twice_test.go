@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Every command that writes files does so again over its own of before, by relative paths, in the folder that holds them.
+func TestTwice(t *testing.T) {
+	photos := photographs(t, 3, 40)
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"photos", "."} {
+		if err := os.CopyFS(dir, os.DirFS(photos)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("table.csv", []byte("1,2,1\n-1,3,1\n1,1,0\n-1,4,1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, append([]string{"train", "--epochs", "3", "--out", "run", "-q", "--keep-every", "1", "--rna-window", "2"}, quick...)...)
+	small := "--model lenet --batch 2 --steps 1 --threads 1 --device cpu"
+	done := map[string]bool{}
+	for _, c := range []struct{ args, outputs string }{
+		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.safetensors", "out.safetensors"},
+		{"export run/best.safetensors -o net.onnx", "net.onnx"},
+		{"convert run/best.safetensors best.pt", "best.pt"},
+		{"eval --weights run/best.safetensors --data glyphs --predictions p.csv --confusion c.csv --worst worst.png", "p.csv c.csv worst.png"},
+		{"compare run run --plot runs.svg", "runs.svg"},
+		{"replay run --device cpu --csv replay.csv --plot replay.svg", "replay.csv replay.svg"},
+		{"logreg --iterations 2 --methods gd --plot l.svg --csv l.csv", "l.svg l.csv"},
+		{"logreg --data table.csv --iterations 2 --all-figures figures", "figures/deterministic-well.svg"},
+		{"data check photos --quiet --json check.json", "check.json"},
+		{"data check . --quiet --json photos.json", "photos.json"},
+		{"data check photos --quiet --json photos/check.json", "photos/check.json"},
+		{"data show photos --out show.png --image-size 8", "show.png"},
+		{"data show photos --image-size 8", "sheet.png"},
+		{"bench data photos --image-size 8 --seconds 0.01 --json data.json", "data.json"},
+		{"bench train --warmup 1 --json bench.json --plot bench.svg " + small, "bench.json bench.svg"},
+		{"bench rna --repeats 1 --window 2 --csv rna.csv --json rna.json --plot rna.svg " + small, "rna.csv rna.json rna.svg"},
+		{"bench scale --devices 8 --json scale.json", "scale.json"},
+	} {
+		args := strings.Fields(c.args)
+		cmd, rest, err := newRoot().Find(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range rest {
+			if name, ok := strings.CutPrefix(a, "--"); ok {
+				done[cmd.CommandPath()+" --"+name] = true
+			}
+		}
+		if slices.Contains(rest, "-o") {
+			done[cmd.CommandPath()+" --out"] = true
+		}
+		for range 2 {
+			if status, _, stderr := runRNA(t, args...); status != 0 {
+				t.Errorf("rna %s: status %d, %s", c.args, status, stderr)
+			}
+			for _, out := range strings.Fields(c.outputs) {
+				if st, err := os.Stat(out); err != nil || st.Size() == 0 {
+					t.Errorf("rna %s: %s: %v", c.args, out, err)
+				}
+			}
+		}
+		for _, out := range strings.Fields(c.outputs) { // each run wrote it anew
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".*")); len(left) > 0 {
+				t.Errorf("rna %s leaves %v", c.args, left)
+			}
+		}
+	}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			option := c.CommandPath() + " --" + f.Name
+			if kind, _ := pflag.UnquoteUsage(f); kind == "file" && slices.Contains(writes, f.Name) && !done[option] && !elsewhere[option] {
+				t.Errorf("%s is not among the commands of this test", option)
+			}
+		})
+		for _, s := range c.Commands() {
+			walk(s)
+		}
+	}
+	walk(newRoot())
+}
+
+// elsewhere are options that need a GPU's build or several processes.
+var elsewhere = map[string]bool{"rna bench comm --json": true, "rna bench traffic --json": true, "rna bench traffic --csv": true, "rna devices --properties": true}
