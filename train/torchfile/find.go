@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"onlinerna/internal/pickle"
 )
 
 // wrappers are the keys under which training scripts keep the state dict beside other things, the first that is there first.
@@ -12,48 +14,48 @@ var wrappers = []string{"state_dict", "model_state_dict", "model"}
 
 // find finds the tensors under a key of what was saved.
 func find(top any, key string) (*File, error) {
-	d, ok := top.(*dict)
-	if o, is := top.(*object); is {
-		return nil, fmt.Errorf("%s was saved, not a state dict: save its state_dict()", kind(o))
+	d, ok := top.(*pickle.Dict)
+	if o, is := top.(*pickle.Object); is {
+		return nil, fmt.Errorf("%s was saved, not a state dict: save its state_dict()", pickle.Kind(o))
 	}
 	if !ok {
-		return nil, fmt.Errorf("%s was saved, not a state dict", kind(top))
+		return nil, fmt.Errorf("%s was saved, not a state dict", pickle.Kind(top))
 	}
 	f := &File{Metadata: described(d)}
 	keys := stateKeys(d)
 	state := d
 	switch {
 	case key != "":
-		v := d.under(key)
+		v := under(d, key)
 		if v == nil {
 			return nil, fmt.Errorf("there is no key %q: %s", key, listed(d, keys))
 		}
-		if state, ok = v.(*dict); !ok {
-			return nil, fmt.Errorf("under the key %q is %s, not a state dict: %s", key, kind(v), listed(d, keys))
+		if state, ok = v.(*pickle.Dict); !ok {
+			return nil, fmt.Errorf("under the key %q is %s, not a state dict: %s", key, pickle.Kind(v), listed(d, keys))
 		}
 		f.Key = key
-	case !state.isState():
+	case !isState(state):
 		for range 3 {
 			at := firstOf(state)
 			if at == "" {
 				break
 			}
-			inner, ok := state.lookup(at).(*dict)
+			inner, ok := state.Lookup(at).(*pickle.Dict)
 			if !ok {
-				return nil, fmt.Errorf("%s is under the key %s, where a state dict was expected: %s", kind(state.lookup(at)), at, listed(d, keys))
+				return nil, fmt.Errorf("%s is under the key %s, where a state dict was expected: %s", pickle.Kind(state.Lookup(at)), at, listed(d, keys))
 			}
 			if state = inner; f.Key != "" {
 				at = f.Key + "." + at
 			}
-			if f.Key = at; inner.isState() {
+			if f.Key = at; isState(inner) {
 				break
 			}
 		}
-		if f.Key == "" && len(keys) > 0 && !state.hasTensor() {
+		if f.Key == "" && len(keys) > 0 && !hasTensor(state) {
 			if len(keys) > 1 {
 				return nil, fmt.Errorf("several state dicts, %s: choose one by its key", strings.Join(keys, ", "))
 			}
-			f.Key, state = keys[0], d.lookup(keys[0]).(*dict)
+			f.Key, state = keys[0], d.Lookup(keys[0]).(*pickle.Dict)
 		}
 	}
 	for _, k := range keys {
@@ -70,9 +72,9 @@ func find(top any, key string) (*File, error) {
 }
 
 // firstOf is the first of wrappers that d has, empty for none.
-func firstOf(d *dict) string {
+func firstOf(d *pickle.Dict) string {
 	for _, k := range wrappers {
-		if d.lookup(k) != nil {
+		if d.Lookup(k) != nil {
 			return k
 		}
 	}
@@ -80,16 +82,16 @@ func firstOf(d *dict) string {
 }
 
 // under is the value of a key, or of keys within keys with points between them.
-func (d *dict) under(key string) any {
-	if v := d.lookup(key); v != nil {
+func under(d *pickle.Dict, key string) any {
+	if v := d.Lookup(key); v != nil {
 		return v
 	}
 	for i := range key {
 		if key[i] != '.' {
 			continue
 		}
-		if inner, ok := d.lookup(key[:i]).(*dict); ok {
-			if v := inner.under(key[i+1:]); v != nil {
+		if inner, ok := d.Lookup(key[:i]).(*pickle.Dict); ok {
+			if v := under(inner, key[i+1:]); v != nil {
 				return v
 			}
 		}
@@ -101,13 +103,13 @@ func (d *dict) under(key string) any {
 const extra = "_extra_state"
 
 // isState says whether d is a state dict: tensors by name.
-func (d *dict) isState() bool {
-	for _, it := range d.items {
-		name, ok := it.key.(string)
+func isState(d *pickle.Dict) bool {
+	for _, it := range d.Items {
+		name, ok := it.Key.(string)
 		if !ok {
 			return false
 		}
-		switch it.value.(type) {
+		switch it.Value.(type) {
 		case *tensor, *broken:
 		default:
 			if !strings.HasSuffix(name, extra) {
@@ -115,12 +117,12 @@ func (d *dict) isState() bool {
 			}
 		}
 	}
-	return d.hasTensor()
+	return hasTensor(d)
 }
 
-func (d *dict) hasTensor() bool {
-	for _, it := range d.items {
-		switch it.value.(type) {
+func hasTensor(d *pickle.Dict) bool {
+	for _, it := range d.Items {
+		switch it.Value.(type) {
 		case *tensor, *broken:
 			return true
 		}
@@ -129,11 +131,11 @@ func (d *dict) hasTensor() bool {
 }
 
 // stateKeys lists the keys of d under which state dicts are.
-func stateKeys(d *dict) []string {
+func stateKeys(d *pickle.Dict) []string {
 	var keys []string
-	for _, it := range d.items {
-		inner, ok := it.value.(*dict)
-		if name, is := it.key.(string); ok && is && inner.isState() {
+	for _, it := range d.Items {
+		inner, ok := it.Value.(*pickle.Dict)
+		if name, is := it.Key.(string); ok && is && isState(inner) {
 			keys = append(keys, name)
 		}
 	}
@@ -141,32 +143,32 @@ func stateKeys(d *dict) []string {
 }
 
 // listed says where there are state dicts.
-func listed(d *dict, keys []string) string {
+func listed(d *pickle.Dict, keys []string) string {
 	switch {
 	case len(keys) > 0:
 		return "there are state dicts under " + strings.Join(keys, ", ")
-	case d.isState():
+	case isState(d):
 		return "the state dict is what was saved, without a key"
 	}
 	return "there is no state dict under any key"
 }
 
 // tensorsOf lists the tensors of a state dict.
-func tensorsOf(d *dict) ([]Tensor, error) {
+func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 	var tensors []Tensor
 	seen := map[string]bool{}
-	for _, it := range d.items {
-		name, ok := it.key.(string)
+	for _, it := range d.Items {
+		name, ok := it.Key.(string)
 		if ok && strings.HasSuffix(name, extra) {
 			continue
 		}
-		if b, is := it.value.(*broken); is {
-			return nil, fmt.Errorf("tensor %s: %w", shown(it.key), b.err)
+		if b, is := it.Value.(*broken); is {
+			return nil, fmt.Errorf("tensor %s: %w", pickle.Shown(it.Key), b.err)
 		}
-		t, is := it.value.(*tensor)
+		t, is := it.Value.(*tensor)
 		if !ok || !is {
 			return nil, fmt.Errorf("key %s holds %s: the state dict must be what was saved, or be under the key %s, or name its key",
-				shown(it.key), kind(it.value), strings.Join(wrappers, " or "))
+				pickle.Shown(it.Key), pickle.Kind(it.Value), strings.Join(wrappers, " or "))
 		}
 		if seen[name] {
 			return nil, fmt.Errorf("tensor %q occurs twice", name)
@@ -182,25 +184,25 @@ func tensorsOf(d *dict) ([]Tensor, error) {
 }
 
 // described is what a training script's checkpoint says of itself: the model by the arguments of the script, and the epoch.
-func described(d *dict) map[string]string {
+func described(d *pickle.Dict) map[string]string {
 	m := map[string]string{}
-	if e, ok := d.lookup("epoch").(int64); ok {
+	if e, ok := d.Lookup("epoch").(int64); ok {
 		m["epoch"] = strconv.FormatInt(e, 10)
 	}
 	sources := []any{d}
 	for _, k := range []string{"args", "hyper_parameters", "config"} {
-		sources = append(sources, d.lookup(k))
+		sources = append(sources, d.Lookup(k))
 	}
 	for _, s := range sources {
-		if o, ok := s.(*object); ok {
-			s = o.state
+		if o, ok := s.(*pickle.Object); ok {
+			s = o.State
 		}
-		args, ok := s.(*dict)
+		args, ok := s.(*pickle.Dict)
 		if !ok {
 			continue
 		}
 		for _, k := range []string{"arch", "model", "model_name"} {
-			if name, ok := args.lookup(k).(string); ok && m["model"] == "" {
+			if name, ok := args.Lookup(k).(string); ok && m["model"] == "" {
 				m["model"] = name
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"onlinerna/internal/pickle"
 )
 
 // readOld reads a file of the form before zip archives: pickles of a magic number, the version, facts of the machine, what was saved and the
@@ -15,44 +17,44 @@ func readOld(r io.ReaderAt, size int64) (any, error) {
 		return nil, err
 	}
 	places := map[string]*place{}
-	m := &machine{in: in, at: len(oldMagic), place: func(key string) (*place, error) {
+	m := machine(in, len(oldMagic), func(key string) (*place, error) {
 		if places[key] == nil {
 			places[key] = &place{bytes: -1}
 		}
 		return places[key], nil
-	}}
-	version, err := m.run()
+	})
+	version, err := m.Run()
 	if err != nil {
 		return nil, fmt.Errorf("version: %w", err)
 	}
 	if version != any(int64(1001)) {
-		return nil, fmt.Errorf("version %s: only 1001 is read", shown(version))
+		return nil, fmt.Errorf("version %s: only 1001 is read", pickle.Shown(version))
 	}
-	facts, err := m.run()
+	facts, err := m.Run()
 	if err != nil {
 		return nil, fmt.Errorf("facts of the machine: %w", err)
 	}
-	if d, ok := facts.(*dict); !ok || d.lookup("little_endian") != any(true) {
+	if d, ok := facts.(*pickle.Dict); !ok || d.Lookup("little_endian") != any(true) {
 		return nil, errors.New("of a machine that is not little-endian: only these are read")
 	}
-	top, err := m.run()
+	top, err := m.Run()
 	if err != nil {
 		return nil, fmt.Errorf("pickle: %w", err)
 	}
-	keys, err := m.run()
+	keys, err := m.Run()
 	if err != nil {
 		return nil, fmt.Errorf("keys of storages: %w", err)
 	}
-	list, ok := keys.(*list)
+	list, ok := keys.(*pickle.List)
 	if !ok {
-		return nil, fmt.Errorf("%s in place of the keys of storages", kind(keys))
+		return nil, fmt.Errorf("%s in place of the keys of storages", pickle.Kind(keys))
 	}
-	at := int64(m.at)
-	for _, k := range list.items {
+	at := int64(m.At)
+	for _, k := range list.Items {
 		key, ok := k.(string)
 		p := places[key]
 		if !ok || p == nil || p.bytes >= 0 {
-			return nil, fmt.Errorf("storage %s is in the file, and nothing refers to it", shown(k))
+			return nil, fmt.Errorf("storage %s is in the file, and nothing refers to it", pickle.Shown(k))
 		}
 		var head [8]byte
 		if err := readAt(r, head[:], at); err != nil {

@@ -1,9 +1,7 @@
 // Package torchfile reads the tensors of a state dict from a file that PyTorch's torch.save wrote, and writes such files. A file is a zip
 // archive that holds a pickle and the bytes of each storage, or, of old, pickles with the storages behind them.
 //
-// The pickle is read by a machine of its own that knows the opcodes and the few classes that a state
-// dict consists of. It calls nothing and imports nothing: what any other class or function would have made is an inert object, with
-// attributes at most. The archive's names are compared, never used as paths. What a file may make
+// The pickle is read by package internal/pickle, with the few functions that a state dict consists of. The archive's names are compared, never used as paths. What a file may make
 // the reader allocate is bounded, whatever the file says.
 package torchfile
 
@@ -16,6 +14,7 @@ import (
 	"strings"
 
 	"onlinerna/internal/files"
+	"onlinerna/internal/pickle"
 	"onlinerna/train/safetensors"
 )
 
@@ -142,15 +141,15 @@ func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, er
 			return nil, nil, fmt.Errorf("byte order %q: only little is read", order)
 		}
 	}
-	pickle, err := a.read(name, maxPickle)
+	in, err := a.read(name, maxPickle)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &machine{in: pickle, place: func(key string) (*place, error) {
+	m := machine(in, 0, func(key string) (*place, error) {
 		off, n, err := a.section(dir + "data/" + key)
 		return &place{off: off, bytes: n}, err
-	}}
-	if top, err = m.run(); err != nil {
+	})
+	if top, err = m.Run(); err != nil {
 		return nil, nil, fmt.Errorf("data.pkl: %w", err)
 	}
 	if _, ok := a.entries[dir+metadataEntry]; ok {
@@ -163,6 +162,11 @@ func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, er
 		}
 	}
 	return top, metadata, nil
+}
+
+// machine reads pickles of in from byte at on, whose storages lie at a place.
+func machine(in []byte, at int, where func(key string) (*place, error)) *pickle.Machine {
+	return &pickle.Machine{In: in, At: at, Functions: functions, Persistent: storageOf(where)}
 }
 
 func readAt(r io.ReaderAt, b []byte, off int64) error {

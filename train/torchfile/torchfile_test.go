@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/pickle"
 	"onlinerna/train/safetensors"
 )
 
@@ -255,7 +256,7 @@ func TestHostile(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one that says %q", err, c.want)
 			}
-			if used := allocated() - before; used > 2*maxMemory+2*maxPickle {
+			if used := allocated() - before; used > 2*pickle.MaxMemory+2*maxPickle {
 				t.Errorf("%d MB were allocated in all", used>>20)
 			}
 		})
@@ -324,8 +325,8 @@ func FuzzPickle(f *testing.F) {
 	f.Add([]byte(onePickle(16, 0, "K\x10\x85", "K\x01\x85")))
 	f.Add([]byte("\x80\x04\x8c\x05torch\x8c\x04Size\x93\x94)R."))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := &machine{in: b, place: func(string) (*place, error) { return &place{bytes: 64}, nil }}
-		v, err := m.run()
+		m := machine(b, 0, func(string) (*place, error) { return &place{bytes: 64}, nil })
+		v, err := m.Run()
 		if err != nil {
 			return
 		}

@@ -1,31 +1,16 @@
 package torchfile
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"onlinerna/internal/pickle"
 	"onlinerna/train/safetensors"
 )
 
-// The values that a pickle makes are nil, bool, int64, float64, string, bytes, tuple, and the types below.
 type (
-	tuple []any
-	list  struct{ items []any }
-	dict  struct{ items []item }
-	item  struct{ key, value any }
-
-	// global is a class or function, by its name alone.
-	global string
-
-	// inert is something that the tensors of a state dict do not depend on.
-	inert string
-
-	// object is what a class that is not known would have made, with the attributes that it would have got. Nothing is called.
-	object struct {
-		class global
-		state any
-	}
-
 	// storage is a flat array of elements in the file.
 	storage struct {
 		dtype safetensors.DType // empty where its elements cannot be read
@@ -49,22 +34,14 @@ type (
 
 	// broken is a tensor that cannot be read, which matters if it is wanted.
 	broken struct{ err error }
-
-	mark struct{}
 )
 
-// lookup returns the value of a key, nil for none.
-func (d *dict) lookup(key string) any {
-	for _, it := range d.items {
-		if k, ok := it.key.(string); ok && k == key {
-			return it.value
-		}
-	}
-	return nil
-}
+func (*storage) Kind() string { return "a storage" }
+func (*tensor) Kind() string  { return "a tensor" }
+func (*broken) Kind() string  { return "a tensor" }
 
 // storages gives the element type of each class of storage.
-var storages = map[global]safetensors.DType{
+var storages = map[pickle.Global]safetensors.DType{
 	"torch.FloatStorage": safetensors.F32, "torch.DoubleStorage": safetensors.F64,
 	"torch.HalfStorage": safetensors.F16, "torch.BFloat16Storage": safetensors.BF16,
 	"torch.LongStorage": safetensors.I64, "torch.IntStorage": safetensors.I32,
@@ -73,117 +50,55 @@ var storages = map[global]safetensors.DType{
 }
 
 // odd gives the bytes of an element of storages whose elements cannot be read.
-var odd = map[global]int{
+var odd = map[pickle.Global]int{
 	"torch.ComplexDoubleStorage": 16, "torch.QInt8Storage": 1, "torch.QUInt8Storage": 1, "torch.QInt32Storage": 4,
 	"torch.QUInt4x2Storage": 1, "torch.QUInt2x4Storage": 1, "torch.storage.UntypedStorage": 1, "torch.UntypedStorage": 1,
 }
 
-// dicts are the classes whose objects are dicts.
-var dicts = map[global]bool{"collections.OrderedDict": true, "collections.Counter": true, "collections.defaultdict": true, "builtins.dict": true, "__builtin__.dict": true}
-
-// function applies one of the known globals to its arguments.
-type function func(m *machine, args tuple) (any, error)
-
 // functions are the globals that may be called. None does more than make a value.
-var functions = map[global]function{
-	"collections.OrderedDict":                    makeDict,
-	"collections.Counter":                        makeDict,
-	"collections.defaultdict":                    noDict,
+var functions = map[pickle.Global]pickle.Function{
 	"torch._utils._rebuild_tensor":               rebuildTensor,
 	"torch._utils._rebuild_tensor_v2":            rebuildTensor,
-	"torch._utils._rebuild_parameter":            first,
-	"torch._utils._rebuild_parameter_with_state": first,
+	"torch._utils._rebuild_parameter":            pickle.First,
+	"torch._utils._rebuild_parameter_with_state": pickle.First,
 	"torch._tensor._rebuild_from_type_v2":        rebuildFrom,
-	"torch.Size":                                 first,
+	"torch.Size":                                 pickle.First,
 }
 
-// noDict is an empty dict, whatever would have made the values that are not in it.
-func noDict(*machine, tuple) (any, error) { return &dict{}, nil }
-
 // rebuildFrom makes a tensor of a class of its own, of (function, class, arguments, state).
-func rebuildFrom(m *machine, args tuple) (any, error) {
+func rebuildFrom(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	if len(args) < 3 {
 		return nil, fmt.Errorf("%d arguments", len(args))
 	}
-	g, ok := args[0].(global)
-	own, ok2 := args[2].(tuple)
+	g, ok := args[0].(pickle.Global)
+	own, ok2 := args[2].(pickle.Tuple)
 	if !ok || !ok2 {
-		return nil, fmt.Errorf("of %s with %s", kind(args[0]), kind(args[2]))
+		return nil, fmt.Errorf("of %s with %s", pickle.Kind(args[0]), pickle.Kind(args[2]))
 	}
 	switch g {
 	case "torch._utils._rebuild_tensor", "torch._utils._rebuild_tensor_v2":
 		return rebuildTensor(m, own)
 	case "torch._utils._rebuild_parameter":
-		return first(m, own)
+		return pickle.First(m, own)
 	}
-	return &object{class: g}, nil
-}
-
-func first(_ *machine, args tuple) (any, error) {
-	if len(args) == 0 {
-		return nil, fmt.Errorf("no argument")
-	}
-	return args[0], nil
-}
-
-// makeDict makes a dict of nothing, of a dict or of pairs.
-func makeDict(m *machine, args tuple) (any, error) {
-	d := &dict{}
-	if len(args) == 0 {
-		return d, nil
-	}
-	switch from := args[0].(type) {
-	case *dict:
-		if err := m.charge(len(from.items) * itemCost); err != nil {
-			return nil, err
-		}
-		d.items = slices.Clone(from.items)
-	case *list:
-		for _, v := range from.items {
-			pair, err := pairOf(v)
-			if err != nil {
-				return nil, err
-			}
-			if err := m.charge(itemCost); err != nil {
-				return nil, err
-			}
-			d.items = append(d.items, item{pair[0], pair[1]})
-		}
-	default:
-		return nil, fmt.Errorf("of %s", kind(from))
-	}
-	return d, nil
-}
-
-func pairOf(v any) ([]any, error) {
-	var p []any
-	switch v := v.(type) {
-	case tuple:
-		p = v
-	case *list:
-		p = v.items
-	}
-	if len(p) != 2 {
-		return nil, fmt.Errorf("of %s where a pair was expected", kind(v))
-	}
-	return p, nil
+	return &pickle.Object{Class: g}, nil
 }
 
 // maxDims is the most dimensions of a tensor.
 const maxDims = 64
 
 // rebuildTensor makes a tensor of (storage, offset, shape, strides, …).
-func rebuildTensor(m *machine, args tuple) (any, error) {
+func rebuildTensor(m *pickle.Machine, args pickle.Tuple) (any, error) {
 	if len(args) < 4 {
 		return nil, fmt.Errorf("%d arguments", len(args))
 	}
-	if _, is := args[0].(inert); is { // of elements that cannot be read
+	if _, is := args[0].(pickle.Inert); is { // of elements that cannot be read
 		return args[0], nil
 	}
 	s, ok := args[0].(*storage)
 	at, ok2 := args[1].(int64)
 	if !ok || !ok2 || at < 0 {
-		return nil, fmt.Errorf("of %s at %s", kind(args[0]), shown(args[1]))
+		return nil, fmt.Errorf("of %s at %s", pickle.Kind(args[0]), pickle.Shown(args[1]))
 	}
 	shape, err := integers(args[2])
 	if err != nil {
@@ -196,7 +111,7 @@ func rebuildTensor(m *machine, args tuple) (any, error) {
 	if len(shape) != len(strides) {
 		return nil, fmt.Errorf("shape %v with strides %v", shape, strides)
 	}
-	if err := m.charge(64 + 16*len(shape)); err != nil {
+	if err := m.Charge(64 + 16*len(shape)); err != nil {
 		return nil, err
 	}
 	if err := fits(s, at, shape, strides); err != nil {
@@ -228,61 +143,62 @@ func fits(s *storage, at int64, shape, strides []int) error {
 }
 
 func integers(v any) ([]int, error) {
-	t, ok := v.(tuple)
+	t, ok := v.(pickle.Tuple)
 	if !ok || len(t) > maxDims {
-		return nil, fmt.Errorf("%s, not a tuple of up to %d integers", kind(v), maxDims)
+		return nil, fmt.Errorf("%s, not a tuple of up to %d integers", pickle.Kind(v), maxDims)
 	}
 	out := make([]int, len(t))
 	for i, e := range t {
 		n, ok := e.(int64)
 		if !ok || n < 0 || int64(int(n)) != n {
-			return nil, fmt.Errorf("%s in place of an extent", shown(e))
+			return nil, fmt.Errorf("%s in place of an extent", pickle.Shown(e))
 		}
 		out[i] = int(n)
 	}
 	return out, nil
 }
 
-// shown is a value for messages. What holds others is named only: it may be endless to write.
-func shown(v any) string {
-	switch v := v.(type) {
-	case string:
-		return fmt.Sprintf("%.100q", v)
-	case bool, int64, float64:
-		return fmt.Sprint(v)
-	}
-	return kind(v)
+// storageOf gives a machine the function that makes the storage that ('storage', class, key, device, elements, …) names.
+func storageOf(where func(key string) (*place, error)) func(v any) (any, error) {
+	return func(v any) (any, error) { return makeStorage(v, where) }
 }
 
-// kind names a value for messages.
-func kind(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "None"
-	case bool:
-		return "a bool"
-	case inert:
-		return string(v)
-	case int64:
-		return "a number or constant"
-	case float64:
-		return "a number"
-	case string:
-		return "a string"
-	case tuple:
-		return "a tuple"
-	case *list:
-		return "a list"
-	case *dict:
-		return "a dict"
-	case *tensor, *broken:
-		return "a tensor"
-	case global:
-		return fmt.Sprintf("%.100s", string(v))
-	case *object:
-		return fmt.Sprintf("an object of %.100s", string(v.class))
-	case *storage:
-		return "a storage"
+func makeStorage(v any, where func(key string) (*place, error)) (any, error) {
+	id, ok := v.(pickle.Tuple)
+	if ok && len(id) > 0 && id[0] == any("module") { // the class of a module, with its source
+		return &pickle.Object{Class: "a module"}, nil
 	}
-	return "an unknown value"
+	if !ok || len(id) < 5 || id[0] != any("storage") {
+		return nil, fmt.Errorf("%s does not name a storage", pickle.Kind(v))
+	}
+	class, isClass := id[1].(pickle.Global)
+	key, isKey := id[2].(string)
+	n, isLen := id[4].(int64)
+	if !isKey || !isLen || !isClass {
+		return nil, fmt.Errorf("a storage of class %s", pickle.Kind(id[1]))
+	}
+	dtype, known := storages[class]
+	size := dtype.Size()
+	if !known {
+		if size = odd[class]; size == 0 {
+			return nil, fmt.Errorf("a storage of class %s, whose elements are not known", pickle.Kind(class))
+		}
+	}
+	if len(id) > 5 && id[5] != nil {
+		return nil, errors.New("a storage that is a part of another")
+	}
+	p, err := where(key)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 || int64(int(n)) != n || n > math.MaxInt64/int64(size) || p.bytes >= 0 && n*int64(size) > p.bytes {
+		return nil, fmt.Errorf("storage %.100q of %d elements of %s has %d bytes", key, n, dtype, p.bytes)
+	}
+	if p.bytes < 0 { // of the old form: the file says later how many there are
+		p.need, p.unit = max(p.need, n*int64(size)), size
+	}
+	if !known {
+		return pickle.Inert("a storage of " + string(class)), nil
+	}
+	return &storage{dtype, p, int(n)}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 
+	"onlinerna/internal/pickle"
 	"onlinerna/train/safetensors"
 )
 
@@ -26,12 +27,12 @@ const storageAlign = 64
 // contiguous and have a storage each. elements returns the bytes of a tensor, little-endian; they are used up to the next call. Offset and
 // Strides of the tensors are not looked at. Metadata, if there is any, lies beside, for Read.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string, elements func(Tensor) ([]byte, error)) error {
-	pickle, err := pickled(tensors)
+	p, err := pickled(tensors)
 	if err != nil {
 		return err
 	}
 	z := &zipWriter{w: zip.NewWriter(w)}
-	if err := z.add("data.pkl", pickle); err != nil {
+	if err := z.add("data.pkl", p); err != nil {
 		return err
 	}
 	if err := z.add("byteorder", []byte("little")); err != nil {
@@ -98,8 +99,8 @@ func (z *zipWriter) add(name string, b []byte) error {
 }
 
 // classes gives the class of storage of each element type.
-var classes = func() map[safetensors.DType]global {
-	m := map[safetensors.DType]global{}
+var classes = func() map[safetensors.DType]pickle.Global {
+	m := map[safetensors.DType]pickle.Global{}
 	for class, t := range storages {
 		m[t] = class
 	}
@@ -145,7 +146,7 @@ type pickler struct{ b []byte }
 
 func (p *pickler) raw(s string) { p.b = append(p.b, s...) }
 
-func (p *pickler) global(g global) {
+func (p *pickler) global(g pickle.Global) {
 	i := bytes.LastIndexByte([]byte(g), '.')
 	p.raw("c" + string(g[:i]) + "\n" + string(g[i+1:]) + "\n")
 }

@@ -1,4 +1,4 @@
-package torchfile
+package pickle
 
 import (
 	"encoding/binary"
@@ -77,7 +77,7 @@ func opName(op byte) string {
 }
 
 // step carries out one opcode.
-func (m *machine) step(op byte) error {
+func (m *Machine) step(op byte) error {
 	switch op {
 	case opProto:
 		if b, err := m.take(1); err != nil || b[0] < 2 || b[0] > 5 {
@@ -111,13 +111,13 @@ func (m *machine) step(op byte) error {
 	case opBinUnicode8:
 		return m.text(m.counted(8))
 	case opBinString:
-		return m.text(m.counted(4))
+		return m.oldString(m.counted(4))
 	case opShortBinString:
-		return m.text(m.counted(1))
+		return m.oldString(m.counted(1))
 	case opBinBytes, opShortBinBytes, opBinBytes8, opByteArray8:
 		return m.bytes(op)
 	case opEmptyDict:
-		return m.push(&dict{}, containerCost)
+		return m.push(&Dict{}, Container)
 	case opDup:
 		v, err := m.top()
 		if err != nil {
@@ -125,9 +125,9 @@ func (m *machine) step(op byte) error {
 		}
 		return m.push(v, 0)
 	case opEmptyList, opEmptySet:
-		return m.push(&list{}, containerCost)
+		return m.push(&List{}, Container)
 	case opEmptyTuple:
-		return m.push(tuple{}, containerCost)
+		return m.push(Tuple{}, Container)
 	case opTuple1, opTuple2, opTuple3:
 		return m.tuple(m.popN(int(op) - opTuple1 + 1))
 	case opTuple:
@@ -156,7 +156,7 @@ func (m *machine) step(op byte) error {
 		if !ok || !ok2 {
 			return errors.New("names that are no strings")
 		}
-		return m.global(module, name)
+		return m.Global(module, name)
 	case opReduce:
 		return m.reduce()
 	case opInst, opObj, opNewObj, opNewObjEx:
@@ -170,7 +170,7 @@ func (m *machine) step(op byte) error {
 }
 
 // instance pushes an object of a class.
-func (m *machine) instance(op byte) error {
+func (m *Machine) instance(op byte) error {
 	switch op {
 	case opNewObj, opNewObjEx:
 		n := 2
@@ -206,7 +206,7 @@ func (m *machine) instance(op byte) error {
 }
 
 // numeral pushes a number.
-func (m *machine) numeral(op byte) error {
+func (m *Machine) numeral(op byte) error {
 	switch op {
 	case opInt:
 		s, err := m.line()
@@ -233,7 +233,7 @@ func (m *machine) numeral(op byte) error {
 			return err
 		}
 		if len(b) > 8 { // seeds and states of generators: no part of weights
-			return m.push(inert("a large integer"), 8)
+			return m.push(Inert("a large integer"), 8)
 		}
 		var v int64
 		if k := len(b); k > 0 && b[k-1] >= 0x80 {
@@ -255,17 +255,15 @@ func (m *machine) numeral(op byte) error {
 	return m.push(int64(v), 8)
 }
 
-// bytes pushes a bytes object, whose content no tensor depends on.
-func (m *machine) bytes(op byte) error {
+// bytes pushes a bytes object.
+func (m *Machine) bytes(op byte) error {
 	n := map[byte]int{opShortBinBytes: 1, opBinBytes: 4, opBinBytes8: 8, opByteArray8: 8}[op]
-	if _, err := m.counted(n); err != nil {
-		return err
-	}
-	return m.push(inert("bytes"), 0)
+	b, err := m.counted(n)
+	return m.raw(b, err)
 }
 
 // memory reads from or writes to the memo.
-func (m *machine) memory(op byte) error {
+func (m *Machine) memory(op byte) error {
 	if op == opMemoize {
 		return m.remember(len(m.memo))
 	}
