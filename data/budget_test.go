@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/crc32"
+	"image"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/data/augment"
 	"onlinerna/data/imaging"
+	"onlinerna/data/internal/datatest"
 )
 
 // declaring is b, a baseline JPEG or a PNG, whose header declares a size.
@@ -42,17 +45,17 @@ func declaring(t testing.TB, b []byte, width, height int) []byte {
 func TestBudgetRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
-		"a/0.jpg": encodeJPEG(t, 20, 20, 1), "b/1.jpg": encodeJPEG(t, 20, 20, 2),
-		"a/bomb.jpg": declaring(t, encodeJPEG(t, 20, 20, 3), 13000, 13000), "b/bomb.png": declaring(t, encodePNG(t, 20, 20, 4), 13000, 13000),
+		"a/0.jpg": datatest.JPEG(t, 20, 20, 1), "b/1.jpg": datatest.JPEG(t, 20, 20, 2),
+		"a/bomb.jpg": declaring(t, datatest.JPEG(t, 20, 20, 3), 13000, 13000), "b/bomb.png": declaring(t, datatest.PNG(t, 20, 20, 4), 13000, 13000),
 	} {
-		write(t, dir, name, b)
+		datatest.Write(t, dir, name, b)
 	}
-	ds, err := openFolder(dir, nil)
+	ds, err := OpenEval(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var said []string
-	l, err := NewLoader(ds, EvalSmall(8), LoaderOptions{Batch: 4, Workers: 2, MaxBad: 1, Budget: NewBudget(100<<20, 1),
+	l, err := NewLoader(ds, augment.EvalSmall(8), LoaderOptions{Batch: 4, Workers: 2, MaxBad: 1, Budget: NewBudget(100<<20, 1),
 		Log: func(_ string, args ...any) { said = append(said, args[len(args)-1].(error).Error()) }})
 	if err != nil {
 		t.Fatal(err)
@@ -84,9 +87,9 @@ func TestBudgetRefuses(t *testing.T) {
 func TestProfileOfLargeImages(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 4 {
-		write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".jpg"), declaring(t, encodeJPEG(t, 20, 20, i), 13000, 13000))
+		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".jpg"), declaring(t, datatest.JPEG(t, 20, 20, i), 13000, 13000))
 	}
-	ds, err := openFolder(dir, nil)
+	ds, err := OpenEval(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,16 +109,16 @@ func TestProfileOfLargeImages(t *testing.T) {
 func TestBudgetWaits(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 12 {
-		write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".png"), encodePNG(t, 200, 200, i))
+		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".png"), datatest.PNG(t, 200, 200, i))
 	}
-	ds, err := openFolder(dir, nil)
+	ds, err := OpenEval(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const each = 7 * 200 * 200 // 4 bytes a pixel in the decoder, 3 in the image
 	budget := NewBudget(each*3/2, 1)
 	var at, most atomic.Int32
-	l, err := NewLoader(watched{ds, &at, &most}, EvalSmall(8), LoaderOptions{Batch: 6, Workers: 4, Budget: budget})
+	l, err := NewLoader(watched{ds, &at, &most}, augment.EvalSmall(8), LoaderOptions{Batch: 6, Workers: 4, Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +158,8 @@ func (w watched) Read(i int, region Region, s *Scratch) (*imaging.Image, error) 
 
 // TestMemory compares what images are said to take with what decoding them allocates.
 func TestMemory(t *testing.T) {
-	for name, b := range map[string][]byte{"jpeg": encodeJPEG(t, 900, 700, 1), "png": encodePNG(t, 900, 700, 1)} {
-		want, err := imaging.Memory(b, 3, whole(900, 700))
+	for name, b := range map[string][]byte{"jpeg": datatest.JPEG(t, 900, 700, 1), "png": datatest.PNG(t, 900, 700, 1)} {
+		want, err := imaging.Memory(b, 3, image.Rect(0, 0, 900, 700))
 		if err != nil {
 			t.Fatal(err)
 		}

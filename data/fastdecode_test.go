@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"onlinerna/data/augment"
+	"onlinerna/data/internal/datatest"
 )
 
 // Images that are reduced by two or more have other pixels with FastDecode, the same for any number of workers; the others
@@ -12,16 +15,16 @@ func TestFastDecode(t *testing.T) {
 	dir := t.TempDir()
 	sides := []int{200, 63, 127, 64, 128, 300}
 	for i, side := range sides {
-		write(t, dir, fmt.Sprintf("train/a/%d.jpg", i), encodeJPEG(t, side, side, i))
+		datatest.Write(t, dir, fmt.Sprintf("train/a/%d.jpg", i), datatest.JPEG(t, side, side, i))
 	}
-	set, err := openFolder(dir+"/train", nil)
+	set, err := OpenEval(dir+"/train", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const size = 56 // of which evaluation makes the shorter side 64
 	load := func(opt LoaderOptions) []Batch {
 		opt.Batch = len(sides)
-		return collect(t, newLoader(t, set, Eval(size), opt), 0, 0)
+		return collect(t, newLoader(t, set, augment.Eval(size), opt), 0, 0)
 	}
 	whole, fast, more := load(LoaderOptions{Workers: 1}), load(LoaderOptions{Workers: 1, FastDecode: true}), load(LoaderOptions{Workers: 3, FastDecode: true})
 	if !bytes.Equal(fast[0].Images, more[0].Images) {

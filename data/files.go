@@ -5,9 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
+	"onlinerna/data/format"
 	"onlinerna/data/imaging"
 	"onlinerna/internal/files"
 )
@@ -36,7 +35,7 @@ func (d *Unlabelled) AddFile(path string) error {
 	}
 	before := len(d.names)
 	err = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(file))) {
+		if err == nil && !e.IsDir() && format.IsImage(file) {
 			d.names, d.content = append(d.names, file), append(d.content, nil)
 		}
 		return err
@@ -58,19 +57,21 @@ func (d *Unlabelled) Channels() int     { return d.channels }
 func (d *Unlabelled) Label(int) int     { return -1 }
 func (d *Unlabelled) Name(i int) string { return d.names[i] }
 
-func (d *Unlabelled) Read(i int, region Region, s *Scratch) (m *imaging.Image, err error) {
-	if b := d.content[i]; b != nil {
-		m, err = s.decodeBytes(b, d.channels, region)
-	} else {
-		f, size, e := files.OpenSized(d.names[i])
-		if e != nil {
-			return nil, e
+func (d *Unlabelled) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
+	b, name := d.content[i], d.names[i]
+	if b == nil {
+		f, size, err := files.OpenSized(name)
+		if err != nil {
+			return nil, err
 		}
 		defer f.Close()
-		m, err = s.decode(f, 0, size, d.channels, region)
+		if b, err = s.file.Read(f, 0, size); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
+	m, err := s.decode(b, d.channels, region)
 	if err != nil {
-		err = fmt.Errorf("%s: %w", d.names[i], err)
+		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return m, err
 }

@@ -33,8 +33,7 @@ func ImageNetClasses() (wnids, names []string) {
 func AsImageNet(classes []string) []string {
 	wnids, names := imageNetClasses()
 	for _, all := range [][]string{wnids, names} {
-		index := newClassIndex(all)
-		if len(classes) > 0 && !slices.ContainsFunc(classes, func(c string) bool { _, err := index.find(c); return err != nil }) {
+		if len(classes) > 0 && !slices.ContainsFunc(classes, func(c string) bool { return !slices.Contains(all, c) }) {
 			return slices.Clone(all)
 		}
 	}

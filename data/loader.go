@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 
+	"onlinerna/data/augment"
 	"onlinerna/internal/parallel"
 )
 
@@ -37,8 +38,8 @@ type LoaderOptions struct {
 	// Repeat has each image follow so many times in the order of an epoch, each time with another augmentation; an epoch then has that
 	// many times fewer of the images (repeated augmentation, Hoffer et al. 2020, as torchvision's RASampler). 0 is 1.
 	Repeat int
-	// Mix mixes the images of batches. The transform must give images without windows: see Augment.Whole.
-	Mix Mix
+	// Mix mixes the images of batches. The transform must give images without windows: see augment.Options.
+	Mix augment.Mix
 	// FastDecode decodes JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: see
 	// imaging.Resizer.
 	FastDecode bool
@@ -58,7 +59,7 @@ type LoaderOptions struct {
 // Loader yields the batches of a dataset. It is safe for concurrent use.
 type Loader struct {
 	ds  Dataset
-	tr  Transform
+	tr  augment.Transform
 	opt LoaderOptions
 
 	mu      sync.Mutex
@@ -68,7 +69,7 @@ type Loader struct {
 }
 
 // NewLoader returns the loader that makes images of ds the same size with tr.
-func NewLoader(ds Dataset, tr Transform, opt LoaderOptions) (*Loader, error) {
+func NewLoader(ds Dataset, tr augment.Transform, opt LoaderOptions) (*Loader, error) {
 	switch {
 	case ds == nil || tr == nil:
 		return nil, errors.New("loader: needs a dataset and a transform")

@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/data/augment"
+	"onlinerna/data/format"
 	"onlinerna/data/imaging"
+	"onlinerna/data/internal/datatest"
 )
 
 // fake is a set of n images of 4×4 whose pixels are their index. Those in bad cannot be read.
@@ -24,7 +27,7 @@ type fake struct {
 }
 
 func (d fake) Len() int          { return d.n }
-func (d fake) Classes() []string { return numbered(7) }
+func (d fake) Classes() []string { return []string{"0", "1", "2", "3", "4", "5", "6"} }
 func (d fake) Channels() int     { return 1 }
 func (d fake) Label(i int) int   { return i % 7 }
 func (d fake) Name(i int) string { return fmt.Sprintf("image-%d", i) }
@@ -38,7 +41,7 @@ func (d fake) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 	return s.pixels(bytes.Repeat([]byte{byte(i)}, 16), 4, 4, 1, region)
 }
 
-func newLoader(t testing.TB, ds Dataset, tr Transform, opt LoaderOptions) *Loader {
+func newLoader(t testing.TB, ds Dataset, tr augment.Transform, opt LoaderOptions) *Loader {
 	t.Helper()
 	l, err := NewLoader(ds, tr, opt)
 	if err != nil {
@@ -71,7 +74,7 @@ func indices(batches []Batch) (all []int) {
 }
 
 func TestLoaderBatches(t *testing.T) {
-	l := newLoader(t, fake{n: 10}, TrainCIFAR(4), LoaderOptions{Batch: 4, Workers: 2})
+	l := newLoader(t, fake{n: 10}, augment.TrainCIFAR(4), LoaderOptions{Batch: 4, Workers: 2})
 	if l.Steps() != 3 || l.Images() != 10 {
 		t.Errorf("%d steps of %d images, want 3 of 10", l.Steps(), l.Images())
 	}
@@ -99,7 +102,7 @@ func TestLoaderShuffles(t *testing.T) {
 	const n = 100
 	opt := LoaderOptions{Batch: 16, Workers: 2, Shuffle: true, Seed: 1}
 	load := func(opt LoaderOptions, epoch int) []int {
-		return indices(collect(t, newLoader(t, fake{n: n}, EvalSmall(4), opt), epoch, 0))
+		return indices(collect(t, newLoader(t, fake{n: n}, augment.EvalSmall(4), opt), epoch, 0))
 	}
 	first := load(opt, 0)
 	sorted := slices.Clone(first)
@@ -126,28 +129,28 @@ func TestLoaderShuffles(t *testing.T) {
 
 func TestLoaderIsIndependentOfWorkersAndResumes(t *testing.T) {
 	dir := t.TempDir()
-	var members []member
+	var members []datatest.Member
 	for i := range 45 {
 		key := fmt.Sprintf("k%02d", i)
-		content := encodeJPEG(t, 40+i, 60-i, i)
+		content := datatest.JPEG(t, 40+i, 60-i, i)
 		if i%20 == 7 {
 			content = content[:100]
 		}
-		members = append(members, member{key + ".jpg", content}, text(key+".cls", fmt.Sprint(i%5)))
+		members = append(members, datatest.File(key+".jpg", content), datatest.Text(key+".cls", fmt.Sprint(i%5)))
 	}
-	write(t, dir, "train-0.tar", tarball(t, members...))
+	datatest.Write(t, dir, "train-0.tar", datatest.Tar(t, members...))
 	ds, _, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAtEnd(t, ds)
+	datatest.Close(t, ds)
 	for _, substitute := range []bool{true, false} {
 		opt := LoaderOptions{Batch: 8, Shuffle: true, Seed: 3, Substitute: substitute, MaxBad: 0.1}
 		var want []Batch
 		for _, workers := range []int{1, 2, 5} {
 			opt.Workers = workers
 			opt.Prefetch = workers
-			l := newLoader(t, ds, TrainImageNet(24), opt)
+			l := newLoader(t, ds, augment.TrainImageNet(24), opt)
 			collect(t, l, 0, 0) // leaves memory behind that the next epoch reuses
 			got := collect(t, l, 4, 0)
 			if want == nil {
@@ -181,7 +184,7 @@ func TestLoaderBadImages(t *testing.T) {
 		var log []string
 		opt := LoaderOptions{Batch: 4, Workers: 3, Substitute: c.substitute, MaxBad: 0.3}
 		opt.Log = func(format string, args ...any) { log = append(log, fmt.Sprintf(format, args...)) }
-		l := newLoader(t, ds, EvalSmall(4), opt)
+		l := newLoader(t, ds, augment.EvalSmall(4), opt)
 		batches := collect(t, l, 0, 0)
 		if got := indices(batches); !slices.Equal(got, c.want) {
 			t.Errorf("substitute=%t: images %v, want %v", c.substitute, got, c.want)
@@ -205,7 +208,7 @@ func TestLoaderBadImages(t *testing.T) {
 
 func TestLoaderPassesOverEmptyBatch(t *testing.T) {
 	ds := fake{n: 6, bad: map[int]bool{2: true, 3: true}}
-	batches := collect(t, newLoader(t, ds, EvalSmall(4), LoaderOptions{Batch: 2, MaxBad: 0.5}), 0, 0)
+	batches := collect(t, newLoader(t, ds, augment.EvalSmall(4), LoaderOptions{Batch: 2, MaxBad: 0.5}), 0, 0)
 	if len(batches) != 2 || batches[1].Step != 2 {
 		t.Errorf("batches %+v, want steps 0 and 2", batches)
 	}
@@ -231,7 +234,7 @@ func TestLoaderTooManyBadImages(t *testing.T) {
 		{all, 1, 0, true},
 		{all, 1, -1, false},
 	} {
-		l := newLoader(t, fake{200, c.bad}, EvalSmall(4), LoaderOptions{Batch: 20, Workers: 2, Substitute: c.substitute, MaxBad: c.maxBad})
+		l := newLoader(t, fake{200, c.bad}, augment.EvalSmall(4), LoaderOptions{Batch: 20, Workers: 2, Substitute: c.substitute, MaxBad: c.maxBad})
 		steps := 0
 		var failed error
 		for b, err := range l.Epoch(context.Background(), 0, 0) {
@@ -250,7 +253,7 @@ func TestLoaderTooManyBadImages(t *testing.T) {
 			}
 			continue
 		}
-		wantError(t, failed, "image-", "damaged", "cannot be read")
+		datatest.WantError(t, failed, "image-", "damaged", "cannot be read")
 		if steps != c.steps {
 			t.Errorf("bad %v: %d batches before the error, want %d", c.bad, steps, c.steps)
 		}
@@ -260,7 +263,7 @@ func TestLoaderTooManyBadImages(t *testing.T) {
 // A batch that is larger than the set is the set.
 func TestLoaderHugeBatch(t *testing.T) {
 	for _, size := range []int{1001, 1 << 40, math.MaxInt} {
-		l := newLoader(t, fake{n: 1000}, EvalSmall(4), LoaderOptions{Batch: size})
+		l := newLoader(t, fake{n: 1000}, augment.EvalSmall(4), LoaderOptions{Batch: size})
 		if got := collect(t, l, 0, 0); len(got) != 1 || got[0].N != 1000 || l.Steps() != 1 {
 			t.Errorf("batches of %d: %d batches of %d steps", size, len(got), l.Steps())
 		}
@@ -269,7 +272,7 @@ func TestLoaderHugeBatch(t *testing.T) {
 
 func TestLoaderLeavesNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
-	l := newLoader(t, fake{n: 1000}, EvalSmall(4), LoaderOptions{Batch: 8, Workers: 4, Prefetch: 3})
+	l := newLoader(t, fake{n: 1000}, augment.EvalSmall(4), LoaderOptions{Batch: 8, Workers: 4, Prefetch: 3})
 	for step := range 5 {
 		for b, err := range l.Epoch(context.Background(), 0, 0) {
 			if err != nil {
@@ -311,8 +314,8 @@ func TestLoaderLeavesNoGoroutines(t *testing.T) {
 }
 
 func TestLoaderReusesMemory(t *testing.T) {
-	ds := Glyphs(GlyphVal)
-	l := newLoader(t, ds, TrainCIFAR(28), LoaderOptions{Batch: 50, Workers: 2, Shuffle: true})
+	ds := Glyphs(format.GlyphVal)
+	l := newLoader(t, ds, augment.TrainCIFAR(28), LoaderOptions{Batch: 50, Workers: 2, Shuffle: true})
 	epoch := func() {
 		for _, err := range l.Epoch(context.Background(), 0, 0) {
 			if err != nil {
@@ -328,7 +331,7 @@ func TestLoaderReusesMemory(t *testing.T) {
 }
 
 func TestLoadersRunTogether(t *testing.T) {
-	l := newLoader(t, fake{n: 100}, EvalSmall(4), LoaderOptions{Batch: 10, Workers: 2, Shuffle: true})
+	l := newLoader(t, fake{n: 100}, augment.EvalSmall(4), LoaderOptions{Batch: 10, Workers: 2, Shuffle: true})
 	inner := collect(t, l, 1, 0)
 	k := 0
 	for b, err := range l.Epoch(context.Background(), 0, 0) {
@@ -350,25 +353,25 @@ func TestNewLoaderErrors(t *testing.T) {
 	ds := fake{n: 3}
 	for _, c := range []struct {
 		ds   Dataset
-		tr   Transform
+		tr   augment.Transform
 		opt  LoaderOptions
 		want string
 	}{
-		{nil, Eval(4), LoaderOptions{Batch: 1}, "dataset"},
-		{fake{}, Eval(4), LoaderOptions{Batch: 1}, "no images"},
-		{ds, Eval(0), LoaderOptions{Batch: 1}, "image size is 0"},
-		{ds, Eval(4), LoaderOptions{}, "Batch is 0"},
-		{ds, Eval(4), LoaderOptions{Batch: 1, Workers: -1}, "-1"},
-		{ds, Eval(4), LoaderOptions{Batch: 1, Workers: 1e9}, "1000000000 workers: at most"},
-		{ds, Eval(4), LoaderOptions{Batch: 1, MaxBad: 2}, "MaxBad is 2"},
-		{ds, Eval(4), LoaderOptions{Batch: 1, Rank: 2, Ranks: 2}, "Rank 2 of 2"},
+		{nil, augment.Eval(4), LoaderOptions{Batch: 1}, "dataset"},
+		{fake{}, augment.Eval(4), LoaderOptions{Batch: 1}, "no images"},
+		{ds, augment.Eval(0), LoaderOptions{Batch: 1}, "image size is 0"},
+		{ds, augment.Eval(4), LoaderOptions{}, "Batch is 0"},
+		{ds, augment.Eval(4), LoaderOptions{Batch: 1, Workers: -1}, "-1"},
+		{ds, augment.Eval(4), LoaderOptions{Batch: 1, Workers: 1e9}, "1000000000 workers: at most"},
+		{ds, augment.Eval(4), LoaderOptions{Batch: 1, MaxBad: 2}, "MaxBad is 2"},
+		{ds, augment.Eval(4), LoaderOptions{Batch: 1, Rank: 2, Ranks: 2}, "Rank 2 of 2"},
 	} {
 		_, err := NewLoader(c.ds, c.tr, c.opt)
-		wantError(t, err, c.want)
+		datatest.WantError(t, err, c.want)
 	}
-	l := newLoader(t, ds, Eval(4), LoaderOptions{Batch: 2})
+	l := newLoader(t, ds, augment.Eval(4), LoaderOptions{Batch: 2})
 	for _, err := range l.Epoch(context.Background(), 0, 3) {
-		wantError(t, err, "step 3", "[0, 2]")
+		datatest.WantError(t, err, "step 3", "[0, 2]")
 	}
 }
 
@@ -380,9 +383,9 @@ func (d wide) Read(i int, region Region, s *Scratch) (*imaging.Image, error) {
 }
 
 func TestLoaderChecksChannels(t *testing.T) {
-	l := newLoader(t, wide{fake{n: 2}}, EvalSmall(4), LoaderOptions{Batch: 2})
+	l := newLoader(t, wide{fake{n: 2}}, augment.EvalSmall(4), LoaderOptions{Batch: 2})
 	for _, err := range l.Epoch(context.Background(), 0, 0) {
-		wantError(t, err, "image-0", "3 channels", "1")
+		datatest.WantError(t, err, "image-0", "3 channels", "1")
 	}
 }
 
@@ -390,25 +393,25 @@ func BenchmarkLoader(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		source image.Point
-		tr     Transform
+		tr     augment.Transform
 	}{
-		{"cifar", image.Pt(32, 32), TrainCIFAR(32)},
-		{"imagenet", image.Pt(500, 375), TrainImageNet(224)},
-		{"imagenet-eval", image.Pt(500, 375), Eval(224)},
+		{"cifar", image.Pt(32, 32), augment.TrainCIFAR(32)},
+		{"imagenet", image.Pt(500, 375), augment.TrainImageNet(224)},
+		{"imagenet-eval", image.Pt(500, 375), augment.Eval(224)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			dir := b.TempDir()
-			var members []member
+			var members []datatest.Member
 			for i := range 64 {
 				key := fmt.Sprintf("k%02d", i)
-				members = append(members, member{key + ".jpg", encodeJPEG(b, c.source.X, c.source.Y, i)}, text(key+".cls", "0"))
+				members = append(members, datatest.File(key+".jpg", datatest.JPEG(b, c.source.X, c.source.Y, i)), datatest.Text(key+".cls", "0"))
 			}
-			write(b, dir, "train-0.tar", tarball(b, members...))
+			datatest.Write(b, dir, "train-0.tar", datatest.Tar(b, members...))
 			ds, _, err := Open(dir, Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			closeAtEnd(b, ds)
+			datatest.Close(b, ds)
 			l := newLoader(b, ds, c.tr, LoaderOptions{Batch: 32, Shuffle: true})
 			images := 0
 			b.ReportAllocs()
@@ -434,7 +437,7 @@ func TestLoaderDealsBatches(t *testing.T) {
 		for _, ranks := range []int{1, 2, 3, 4} {
 			for _, from := range []int{0, 1, 3} {
 				opt := LoaderOptions{Batch: 4, Shuffle: true, Seed: 5, Substitute: true, MaxBad: 0.5}
-				one := newLoader(t, ds, Eval(4), opt)
+				one := newLoader(t, ds, augment.Eval(4), opt)
 				if from > one.Steps() {
 					continue
 				}
@@ -442,7 +445,7 @@ func TestLoaderDealsBatches(t *testing.T) {
 				dealt := make([][]Batch, ranks)
 				for k := range ranks {
 					opt.Rank, opt.Ranks = k, ranks
-					l := newLoader(t, ds, Eval(4), opt)
+					l := newLoader(t, ds, augment.Eval(4), opt)
 					if l.Steps() != one.Steps() || l.Images() != one.Images() {
 						t.Fatal("a loader of many has its own idea of the epoch")
 					}

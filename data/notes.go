@@ -2,7 +2,10 @@ package data
 
 import (
 	"fmt"
-	"strings"
+	"slices"
+
+	"onlinerna/data/format"
+	"onlinerna/internal/text"
 )
 
 // Notes says what a user should know about how a set was found, a sentence each: files that were passed over, classes
@@ -17,7 +20,7 @@ func Notes(ds Dataset) []string {
 		}
 	}
 	if len(empty) > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d classes have no images: %s", len(empty), len(counts), several(empty)))
+		notes = append(notes, fmt.Sprintf("%d of %d classes have no images: %s", len(empty), len(counts), text.Some(empty)))
 	}
 	return notes
 }
@@ -31,35 +34,17 @@ func ClassCounts(ds Dataset) []int {
 	return counts
 }
 
-// noted is what a set has to say.
-type noted struct{ notes []string }
-
-func (n *noted) note(format string, args ...any) {
-	n.notes = append(n.notes, fmt.Sprintf(format, args...))
-}
-
-func (n *noted) noteList() []string { return n.notes }
-
 func notesOf(ds Dataset) []string {
 	switch d := ds.(type) {
-	case interface{ noteList() []string }:
-		return append([]string(nil), d.noteList()...)
+	case stored:
+		if n, ok := d.Set.(format.Noted); ok {
+			return slices.Clone(n.Notes())
+		}
 	case *subset:
 		if d.shared {
 			return nil
 		}
 		return notesOf(d.Dataset)
-	case *renamed:
-		return notesOf(d.Dataset)
 	}
 	return nil
-}
-
-// several lists the first few of names.
-func several(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
 }

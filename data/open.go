@@ -3,9 +3,9 @@ package data
 import (
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
+
+	"onlinerna/data/format"
 )
 
 // Options says how Open reads a place. The zero value reads it as it is.
@@ -23,7 +23,7 @@ type Options struct {
 // Open finds out the format of the place at path and returns its training and validation sets,
 // which share their classes. The validation set is nil where the place has none. A folder of class folders alone is the training set
 // where the options say what to validate on. An empty path and
-// "glyphs" mean the generated set, whose validation set is Glyphs(GlyphTest).
+// "glyphs" mean the generated set, whose validation set is Glyphs(format.GlyphTest).
 func Open(path string, opt Options) (train, val Dataset, err error) {
 	if opt.Val != "" && opt.ValSplit != 0 {
 		return nil, nil, fmt.Errorf("validation images in %s and a validation split of %g: choose one", opt.Val, opt.ValSplit)
@@ -51,60 +51,29 @@ func Open(path string, opt Options) (train, val Dataset, err error) {
 }
 
 func openSplits(path string, opt Options) (train, val Dataset, err error) {
-	found := splits{train: glyphOpener(GlyphTrain), eval: glyphOpener(GlyphTest)}
-	if !generated(path) {
-		if found, err = look(path); err != nil {
-			return nil, nil, err
-		}
+	found, err := format.Find(path)
+	if err != nil {
+		return nil, nil, err
 	}
-	if found.train == nil {
-		dir, err := list(path)
+	if found.Train == nil {
+		plain, err := format.ClassFolders(path)
 		if err != nil {
 			return nil, nil, err
 		}
-		if plain := classFolders(dir); plain && (opt.Val != "" || opt.ValSplit != 0) {
-			found.train = func(classes []string) (Dataset, error) { return openFolder(path, classes) }
-		} else if plain && found.eval == nil {
+		if plain && (opt.Val != "" || opt.ValSplit != 0) {
+			found.Train = func(classes []string) (format.Set, error) { return format.OpenFolder(path, classes) }
+		} else if plain && found.Eval == nil {
 			return nil, nil, fmt.Errorf("%s: folders of images without a folder train: take them as classes and a fifth of each for validation by --val-split 0.2, "+
 				"or name the validation images by --val-data", path)
 		}
 	}
-	if found.train == nil {
-		var want []string
-		for _, l := range layouts {
-			want = append(want, l.want)
-		}
-		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path, strings.Join(want, "; "))
+	if found.Train == nil {
+		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path, strings.Join(format.Wanted(), "; "))
 	}
-	if train, err = found.train(opt.Classes); err == nil && opt.Val == "" && found.eval != nil {
-		val, err = found.eval(train.Classes())
+	if train, err = opened(found.Train(opt.Classes)); err == nil && opt.Val == "" && found.Eval != nil {
+		val, err = opened(found.Eval(train.Classes()))
 	}
 	return train, val, err
-}
-
-// look finds the sets of a folder: those for training and evaluation by the first layout that has them.
-func look(path string) (splits, error) {
-	var found splits
-	dir, err := list(path)
-	if err != nil {
-		return found, err
-	}
-	for _, l := range layouts {
-		s, err := l.find(dir)
-		if err != nil {
-			return found, err
-		}
-		if found.train == nil {
-			found.train = s.train
-		}
-		if found.eval == nil {
-			found.eval = s.eval
-		}
-		if found.other == nil {
-			found.other = s.other
-		}
-	}
-	return found, nil
 }
 
 // OpenEval returns one set for evaluation: the validation or test set of a place as Open sees it, a
@@ -114,43 +83,11 @@ func look(path string) (splits, error) {
 // Images are mapped to classes by name where the set names its classes, by index otherwise; a class
 // that is not among classes is an error. If classes is nil the set's own are used.
 func OpenEval(path string, classes []string) (Dataset, error) {
-	if generated(path) {
-		return glyphOpener(GlyphTest)(classes)
-	}
-	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return openFile(path, classes)
-	}
-	found, err := look(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case found.eval != nil:
-		return found.eval(classes)
-	case found.other != nil:
-		return found.other(classes)
-	case found.train != nil && !slices.Contains(classes, "train"):
-		return nil, fmt.Errorf("%s: holds a training set only; name the folder or shard to evaluate on", path)
-	}
-	return openFolder(path, classes)
+	return opened(format.OpenEval(path, classes))
 }
 
-// openFile opens one file of a kind that a set can consist of.
-func openFile(path string, classes []string) (Dataset, error) {
-	switch {
-	case strings.HasSuffix(path, ".tar"):
-		return openTar(path, classes)
-	case strings.HasSuffix(path, ".parquet"):
-		return openParquet([]string{path}, classes)
-	case strings.HasSuffix(path, rawExtension):
-		return openRaw([]string{path}, classes)
-	case isRecordName(path):
-		return openRecords([]string{path}, classes)
-	}
-	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet, *.tfrecord or *%s", path, rawExtension)
-}
-
-func generated(path string) bool { return path == "" || path == "glyphs" }
-
-func glyphOpener(split GlyphSplit) opener {
-	return func(classes []string) (Dataset, error) { return withClasses(Glyphs(split), classes) }
+// Glyphs returns one of the generated sets.
+func Glyphs(split format.GlyphSplit) Dataset {
+	set, _ := format.NewGlyphs(split, nil) // its own classes are among themselves
+	return stored{set}
 }

@@ -3,13 +3,18 @@ package data
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"onlinerna/data/augment"
+	"onlinerna/data/format"
+	"onlinerna/data/internal/datatest"
 )
 
 func TestOpenFolders(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"train/a/1.jpg", "train/b/1.jpg", "train/c/1.jpg", "test/b/1.jpg", "test/c/2.jpg"} {
-		write(t, dir, name, nil)
+		datatest.Write(t, dir, name, nil)
 	}
 	train, val, err := Open(dir, Options{})
 	if err != nil {
@@ -31,35 +36,35 @@ func TestOpenFolders(t *testing.T) {
 	}
 
 	// val/ goes before test/, and another place before both.
-	write(t, dir, "val/a/1.jpg", nil)
+	datatest.Write(t, dir, "val/a/1.jpg", nil)
 	if _, val, err = Open(dir, Options{}); err != nil || val.Len() != 1 {
 		t.Errorf("val/ is not preferred: %v", err)
 	}
 	other := t.TempDir()
 	for _, name := range []string{"c/1.jpg", "c/2.jpg", "c/3.jpg"} {
-		write(t, other, name, nil)
+		datatest.Write(t, other, name, nil)
 	}
 	if _, val, err = Open(dir, Options{Val: other}); err != nil || val.Len() != 3 || val.Label(0) != 2 {
 		t.Errorf("another place for validation: %v", err)
 	}
 
-	write(t, dir, "val/zebra/1.jpg", nil)
+	datatest.Write(t, dir, "val/zebra/1.jpg", nil)
 	_, _, err = Open(dir, Options{})
-	wantError(t, err, filepath.Join(dir, "val", "zebra"), `"zebra"`)
+	datatest.WantError(t, err, filepath.Join(dir, "val", "zebra"), `"zebra"`)
 }
 
 func TestOpenEval(t *testing.T) {
-	image := encodePNG(t, 2, 2, 0)
-	shard := tarball(t, member{"a.png", image}, text("a.cls", "1"))
+	image := datatest.PNG(t, 2, 2, 0)
+	shard := datatest.Tar(t, datatest.File("a.png", image), datatest.Text("a.cls", "1"))
 	folders, shards, some, train, trainShards := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
-	write(t, folders, "val/b/1.jpg", nil)
-	write(t, folders, "train/a/1.jpg", nil)
-	write(t, shards, "train-0.tar", shard)
-	write(t, shards, "test-0.tar", shard)
-	write(t, some, "part-0.tar", shard)
-	write(t, some, "part-1.tar", shard)
-	write(t, train, "train/a/1.jpg", nil)
-	write(t, trainShards, "train-0.tar", shard)
+	datatest.Write(t, folders, "val/b/1.jpg", nil)
+	datatest.Write(t, folders, "train/a/1.jpg", nil)
+	datatest.Write(t, shards, "train-0.tar", shard)
+	datatest.Write(t, shards, "test-0.tar", shard)
+	datatest.Write(t, some, "part-0.tar", shard)
+	datatest.Write(t, some, "part-1.tar", shard)
+	datatest.Write(t, train, "train/a/1.jpg", nil)
+	datatest.Write(t, trainShards, "train-0.tar", shard)
 	classes := []string{"a", "b", "train"}
 	for _, c := range []struct {
 		path       string
@@ -93,11 +98,11 @@ func TestOpenEval(t *testing.T) {
 		filepath.Join(folders, "val", "b"): "without class folders",
 	} {
 		_, err := OpenEval(path, nil)
-		wantError(t, err, mentions)
+		datatest.WantError(t, err, mentions)
 	}
 	// A class may be called train.
-	write(t, train, "b/1.jpg", nil)
-	write(t, train, "train/1.jpg", nil)
+	datatest.Write(t, train, "b/1.jpg", nil)
+	datatest.Write(t, train, "train/1.jpg", nil)
 	if ds, err := OpenEval(train, classes); err != nil || ds.Len() != 3 {
 		t.Errorf("a class called train: %v", err)
 	}
@@ -106,13 +111,13 @@ func TestOpenEval(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	empty := t.TempDir()
 	_, _, err := Open(empty, Options{})
-	wantError(t, err, empty, "no training set", "train-*.tar")
+	datatest.WantError(t, err, empty, "no training set", "train-*.tar")
 	_, _, err = Open(filepath.Join(empty, "nowhere"), Options{})
-	wantError(t, err, "nowhere")
+	datatest.WantError(t, err, "nowhere")
 	_, _, err = Open("glyphs", Options{Val: filepath.Join(empty, "nowhere")})
-	wantError(t, err, "nowhere")
+	datatest.WantError(t, err, "nowhere")
 	_, _, err = Open("glyphs", Options{Classes: []string{"circle"}})
-	wantError(t, err, "triangle")
+	datatest.WantError(t, err, "triangle")
 }
 
 func TestOpenGlyphs(t *testing.T) {
@@ -154,7 +159,7 @@ func TestSubset(t *testing.T) {
 	}
 	for _, i := range []int{-1, 10} {
 		_, err := Subset(fake{n: 10}, []int{0, i})
-		wantError(t, err, "position 1")
+		datatest.WantError(t, err, "position 1")
 	}
 }
 
@@ -162,9 +167,9 @@ func TestProfiles(t *testing.T) {
 	folder := func(files map[string][]byte) Dataset {
 		root := t.TempDir()
 		for name, content := range files {
-			write(t, root, name, content)
+			datatest.Write(t, root, name, content)
 		}
-		ds, err := openFolder(root, nil)
+		ds, err := OpenEval(root, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,12 +181,12 @@ func TestProfiles(t *testing.T) {
 		size    int
 		augment string
 	}{
-		{Glyphs(GlyphVal), "glyphs", 28, EvalSmall(28).String()},
-		{fake{n: 9}, "mnist", 4, EvalSmall(4).String()},
-		{folder(map[string][]byte{"a/1.png": encodePNG(t, 32, 32, 0), "a/2.png": encodePNG(t, 32, 32, 1)}), "cifar", 32, TrainCIFAR(32).String()},
-		{folder(map[string][]byte{"a/1.png": encodePNG(t, 32, 32, 0), "a/0.png": nil}), "cifar", 32, TrainCIFAR(32).String()},
-		{folder(map[string][]byte{"a/1.png": encodePNG(t, 32, 32, 0), "a/2.png": encodePNG(t, 30, 30, 1)}), "imagenet", 224, TrainImageNet(224).String()},
-		{folder(map[string][]byte{"a/1.png": encodePNG(t, 300, 300, 0)}), "imagenet", 224, TrainImageNet(224).String()},
+		{Glyphs(format.GlyphVal), "glyphs", 28, augment.EvalSmall(28).String()},
+		{fake{n: 9}, "mnist", 4, augment.EvalSmall(4).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/2.png": datatest.PNG(t, 32, 32, 1)}), "cifar", 32, augment.TrainCIFAR(32).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/0.png": nil}), "cifar", 32, augment.TrainCIFAR(32).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/2.png": datatest.PNG(t, 30, 30, 1)}), "imagenet", 224, augment.TrainImageNet(224).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 300, 300, 0)}), "imagenet", 224, augment.TrainImageNet(224).String()},
 	} {
 		p, err := ProfileOf(c.ds)
 		if err != nil {
@@ -202,21 +207,56 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: none is %v", p.Name, tr)
 		}
 		_, err = p.Train("mixup", 16)
-		wantError(t, err, `"mixup"`, "cifar")
+		datatest.WantError(t, err, `"mixup"`, "cifar")
 	}
 	_, err := ProfileOf(folder(map[string][]byte{"a/1.png": nil}))
-	wantError(t, err, "1.png")
+	datatest.WantError(t, err, "1.png")
 
-	p, err := ProfileOf(folder(map[string][]byte{"a/1.png": encodePNG(t, 64, 64, 0)}))
+	p, err := ProfileOf(folder(map[string][]byte{"a/1.png": datatest.PNG(t, 64, 64, 0)}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Size != 64 || p.Mean[0] != imageNetMean[0] {
 		t.Errorf("profile of 64×64 photographs: %+v", p)
 	}
-	for size, want := range map[int]Transform{64: EvalSmall(64), 96: EvalSmall(96), 56: Eval(56)} {
+	for size, want := range map[int]augment.Transform{64: augment.EvalSmall(64), 96: augment.EvalSmall(96), 56: augment.Eval(56)} {
 		if got := p.Eval(size); got != want {
 			t.Errorf("64×64 images at %d: %v, want %v", size, got, want)
+		}
+	}
+}
+
+// Notes are those of the form and the classes without images, of a part of a set too.
+func TestNotes(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"train/cat/1.jpg", "train/cat/2.ppm", "train/dog/1.jpg", "val/0/1.jpg"} {
+		datatest.Write(t, dir, name, nil)
+	}
+	train, val, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := Subset(train, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		set  Dataset
+		want []string
+	}{
+		{train, []string{"1 files .ppm are passed over"}},
+		{val, []string{"called by numbers", "1 of 2 classes have no images: dog"}},
+		{part, []string{"1 files .ppm are passed over", "1 of 2 classes have no images: dog"}},
+	} {
+		notes := Notes(c.set)
+		if len(notes) != len(c.want) {
+			t.Errorf("notes %q, want %q", notes, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(notes[i], want) {
+				t.Errorf("note %q, want %q", notes[i], want)
+			}
 		}
 	}
 }

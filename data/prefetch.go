@@ -6,14 +6,16 @@ import (
 	"image"
 	"sync"
 	"sync/atomic"
+
+	"onlinerna/data/augment"
+	"onlinerna/data/random"
 )
 
 // Words that keep the sources of different purposes apart.
 const (
-	orderSource = iota + 1
-	augmentSource
-	glyphSource
-	mixSource
+	orderSource   = 1
+	augmentSource = 2
+	mixSource     = 4
 )
 
 // slot is the memory of one batch.
@@ -57,9 +59,9 @@ func (l *Loader) start(ctx context.Context, epoch, fromStep, steps int) *run {
 		work:    make(chan rows, 4*l.opt.Workers),
 	}
 	if l.opt.Shuffle {
-		random := NewRand(l.opt.Seed, l.opt.Stream, uint64(epoch), orderSource)
+		order := random.New(l.opt.Seed, l.opt.Stream, uint64(epoch), orderSource)
 		r.order = make([]int32, l.ds.Len())
-		random.Perm(r.order)
+		order.Perm(r.order)
 	}
 	own := max(0, steps-fromStep-l.opt.Rank+l.opt.Ranks-1) / l.opt.Ranks
 	r.take(min(l.opt.Prefetch+1, own))
@@ -248,15 +250,15 @@ func (b *Batch) image(n int) []uint8 {
 // worker is what one decoding goroutine keeps.
 type worker struct {
 	scratch Scratch
-	random  Rand
+	random  random.Rand
 	region  Region
 	spare   []uint8 // an image, for mixing
 }
 
-func newWorker(tr Transform, opt *LoaderOptions) *worker {
+func newWorker(tr augment.Transform, opt *LoaderOptions) *worker {
 	w := &worker{scratch: *NewScratch(opt.Budget, opt.Workers)}
-	w.scratch.open = opensImages(tr)
-	w.scratch.resizer.Fast = opt.FastDecode
+	w.scratch.open = augment.OpensImages(tr)
+	w.scratch.augment.Resizer.Fast = opt.FastDecode
 	w.region = func(width, height int) image.Rectangle { return tr.Region(width, height, &w.random) }
 	return w
 }
@@ -285,19 +287,24 @@ func (w *worker) fill(r *run, s *slot, n int) {
 // mix mixes a batch whose rows are all made.
 func (w *worker) mix(r *run, b *Batch) {
 	opt := &r.loader.opt
-	if b.Other = b.Other[:0]; !opt.Mix.active() || b.N < 2 {
+	if b.Other = b.Other[:0]; !opt.Mix.Active() || b.N < 2 {
 		return
 	}
-	random := NewRand(opt.Seed, opt.Stream, uint64(r.epoch), mixSource, uint64(b.Step))
-	opt.Mix.apply(b, &random, &w.spare)
+	if cap(b.Other) < b.N {
+		b.Other = make([]int32, b.N)
+	}
+	b.Other = b.Other[:b.N]
+	source := random.New(opt.Seed, opt.Stream, uint64(r.epoch), mixSource, uint64(b.Step))
+	b.Share = opt.Mix.Apply(augment.Images{N: b.N, Height: b.Height, Width: b.Width, Channels: b.Channels,
+		Pix: b.Images, Labels: b.Labels, Other: b.Other}, &source, &w.spare)
 }
 
 // sample reads image i to row n, for the time that repeat says, from 0.
 func (w *worker) sample(r *run, b *Batch, n, i, repeat int) error {
 	l := r.loader
-	w.random = NewRand(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i))
+	w.random = random.New(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i))
 	if repeat > 0 {
-		w.random = NewRand(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i), uint64(repeat))
+		w.random = random.New(l.opt.Seed, l.opt.Stream, uint64(r.epoch), augmentSource, uint64(i), uint64(repeat))
 	}
 	defer w.scratch.Release()
 	img, err := l.ds.Read(i, w.region, &w.scratch)
@@ -307,7 +314,7 @@ func (w *worker) sample(r *run, b *Batch, n, i, repeat int) error {
 	if img.Channels != b.Channels {
 		return fmt.Errorf("%s: image has %d channels, its dataset %d", l.ds.Name(i), img.Channels, b.Channels)
 	}
-	crop, err := l.tr.Apply(b.image(n), img, &w.random, &w.scratch)
+	crop, err := l.tr.Apply(b.image(n), img, &w.random, &w.scratch.augment)
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.ds.Name(i), err)
 	}

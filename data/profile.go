@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"onlinerna/data/augment"
+	"onlinerna/data/format"
 	"onlinerna/data/imaging"
 )
 
@@ -35,7 +37,7 @@ const maxSmall = 96
 func ProfileOf(ds Dataset) (Profile, error) {
 	if isGlyphs(ds) {
 		return Profile{
-			Name: "glyphs", Size: glyphSize, Mean: []float64{.25}, Std: []float64{.25},
+			Name: "glyphs", Size: 28, Mean: []float64{.25}, Std: []float64{.25},
 			small: true, augment: "none",
 		}, nil
 	}
@@ -73,11 +75,10 @@ func ProfileOf(ds Dataset) (Profile, error) {
 
 func isGlyphs(ds Dataset) bool {
 	switch d := ds.(type) {
-	case *glyphs:
-		return true
+	case stored:
+		_, ok := d.Set.(*format.Glyphs)
+		return ok
 	case *subset:
-		return isGlyphs(d.Dataset)
-	case *renamed:
 		return isGlyphs(d.Dataset)
 	}
 	return false
@@ -121,17 +122,17 @@ func smallSide(ds Dataset) (int, error) {
 // Augmentations lists the names that Profile.Train knows.
 func Augmentations() []string { return []string{"auto", "imagenet", "cifar", "none"} }
 
-// Train returns a transform for training at size×size by name: "imagenet" (TrainImageNet), "cifar"
-// (TrainCIFAR), "none" (that of evaluation), or "auto", what the set is usually given.
-func (p Profile) Train(name string, size int) (Transform, error) {
+// Train returns a transform for training at size×size by name: "imagenet" (augment.TrainImageNet), "cifar"
+// (augment.TrainCIFAR), "none" (that of evaluation), or "auto", what the set is usually given.
+func (p Profile) Train(name string, size int) (augment.Transform, error) {
 	if name == "auto" {
 		name = p.augment
 	}
 	switch name {
 	case "imagenet":
-		return TrainImageNet(size), nil
+		return augment.TrainImageNet(size), nil
 	case "cifar":
-		return TrainCIFAR(size), nil
+		return augment.TrainCIFAR(size), nil
 	case "none":
 		return p.Eval(size), nil
 	}
@@ -146,32 +147,37 @@ type EvalOptions struct {
 }
 
 // Evaluation returns the transform for evaluation.
-func (p Profile) Evaluation(o EvalOptions) (Transform, error) {
+func (p Profile) Evaluation(o EvalOptions) (augment.Transform, error) {
 	if o.Size == 0 {
 		o.Size = p.Size
 	}
-	t := p.Eval(o.Size).(resizeCenterCrop)
-	if o.Resize > 0 {
-		t.shorter = o.Resize
+	shorter, how := o.Resize, imaging.Bilinear
+	if shorter == 0 {
+		shorter = augment.Margin(o.Size)
+		if p.whole(o.Size) {
+			shorter = o.Size
+		}
 	}
 	if o.Interpolation != "" {
-		how, err := imaging.ParseInterpolation(o.Interpolation)
-		if err != nil {
+		var err error
+		if how, err = imaging.ParseInterpolation(o.Interpolation); err != nil {
 			return nil, err
 		}
-		t.interpolation = how
 	}
-	if t.shorter < o.Size {
-		return nil, fmt.Errorf("images are resized to %d and then cropped to %d: the crop is at most as large", t.shorter, o.Size)
+	if shorter < o.Size {
+		return nil, fmt.Errorf("images are resized to %d and then cropped to %d: the crop is at most as large", shorter, o.Size)
 	}
-	return t, nil
+	return augment.ResizeCenterCrop(o.Size, shorter, how), nil
 }
+
+// whole says whether an input of a size shows images whole.
+func (p Profile) whole(size int) bool { return p.small && size >= p.Size }
 
 // Eval returns the transform for evaluation at size×size: EvalSmall for small images that are to be seen whole,
 // Eval for all others.
-func (p Profile) Eval(size int) Transform {
-	if p.small && size >= p.Size {
-		return EvalSmall(size)
+func (p Profile) Eval(size int) augment.Transform {
+	if p.whole(size) {
+		return augment.EvalSmall(size)
 	}
-	return Eval(size)
+	return augment.Eval(size)
 }

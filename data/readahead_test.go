@@ -7,7 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"onlinerna/data/augment"
 	"onlinerna/data/imaging"
+	"onlinerna/data/internal/datatest"
+	"onlinerna/data/random"
 	"onlinerna/data/rawfile"
 )
 
@@ -18,7 +21,7 @@ type expected struct {
 	step chan struct{}
 }
 
-func (d expected) expect(i int) {
+func (d expected) Expect(i int) {
 	*d.list = append(*d.list, i)
 	if len(*d.list) == 4 {
 		close(d.step)
@@ -36,7 +39,7 @@ func TestReadAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLoader(t, half, EvalSmall(2), LoaderOptions{Batch: 4, Workers: 2, Shuffle: true, Seed: 3})
+	l := newLoader(t, half, augment.EvalSmall(2), LoaderOptions{Batch: 4, Workers: 2, Shuffle: true, Seed: 3})
 	batches := collect(t, l, 1, 0)
 	want := slices.Clone(indices(batches)[4:])
 	for i := range want {
@@ -59,16 +62,16 @@ func TestReadAhead(t *testing.T) {
 
 // allocations tells how many an image of ds takes that is read and transformed as the loader does it.
 func allocations(t *testing.T, ds Dataset) float64 {
-	w := newWorker(TrainImageNet(24), &LoaderOptions{Workers: 1, Budget: NewBudget(0, 1)})
+	w := newWorker(augment.TrainImageNet(24), &LoaderOptions{Workers: 1, Budget: NewBudget(0, 1)})
 	dst := make([]uint8, 24*24*3)
 	sample := func() {
 		for i := range ds.Len() {
-			w.random = NewRand(1, uint64(i))
+			w.random = random.New(1, uint64(i))
 			img, err := ds.Read(i, w.region, &w.scratch)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := TrainImageNet(24).Apply(dst, img, &w.random, &w.scratch); err != nil {
+			if _, err := augment.TrainImageNet(24).Apply(dst, img, &w.random, &w.scratch.augment); err != nil {
 				t.Fatal(err)
 			}
 			expect(ds, i)
@@ -81,17 +84,17 @@ func allocations(t *testing.T, ds Dataset) float64 {
 // A sample takes no memory of its own from what lies in large files; a file of its own takes what opening it does.
 func TestSampleAllocations(t *testing.T) {
 	dir := t.TempDir()
-	var members []member
+	var members []datatest.Member
 	var list []byte
 	for i := range 8 {
-		b := encodeJPEG(t, 60+i, 50, i)
-		write(t, dir, fmt.Sprintf("folder/train/a/%d.jpg", i), b)
-		members = append(members, member{fmt.Sprintf("%d.jpg", i), b}, text(fmt.Sprintf("%d.cls", i), "0"))
-		list = append(list, record(bytesFeature("image/encoded", string(b)), intFeature("image/class/label", 1, true))...)
+		b := datatest.JPEG(t, 60+i, 50, i)
+		datatest.Write(t, dir, fmt.Sprintf("folder/train/a/%d.jpg", i), b)
+		members = append(members, datatest.File(fmt.Sprintf("%d.jpg", i), b), datatest.Text(fmt.Sprintf("%d.cls", i), "0"))
+		list = append(list, datatest.Record(datatest.Bytes("image/encoded", string(b)), datatest.Int("image/class/label", 1, true))...)
 	}
-	write(t, dir, "shards/train-0.tar", tarball(t, members...))
-	write(t, dir, "records/train-00000-of-00001", list)
-	write(t, dir, "raw/classes.txt", []byte("a\n"))
+	datatest.Write(t, dir, "shards/train-0.tar", datatest.Tar(t, members...))
+	datatest.Write(t, dir, "records/train-00000-of-00001", list)
+	datatest.Write(t, dir, "raw/classes.txt", []byte("a\n"))
 	f, err := os.Create(dir + "/raw/train-0.rnaraw")
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +107,12 @@ func TestSampleAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place, most := range map[string]float64{dir + "/shards": 0, dir + "/records": 0, dir + "/raw": 0, parquetPlace("plain"): 0, dir + "/folder": 20} {
-		ds, _ := openBoth(t, place)
+	for place, most := range map[string]float64{dir + "/shards": 0, dir + "/records": 0, dir + "/raw": 0, "format/testdata/parquet/plain": 0, dir + "/folder": 20} {
+		ds, _, err := Open(place, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		datatest.Close(t, ds)
 		if n := allocations(t, ds); n > most {
 			t.Errorf("%s: %g allocations an image, want %g at most", place, n, most)
 		} else {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data/augment"
+	"onlinerna/data/internal/datatest"
 	"onlinerna/internal/testdata"
 )
 
@@ -14,7 +16,7 @@ func TestRealCIFAR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAtEnd(t, train, val)
+	datatest.Close(t, train, val)
 	if train.Len() != 20000 || val.Len() != 4000 {
 		t.Fatalf("%d and %d images", train.Len(), val.Len())
 	}
@@ -61,7 +63,7 @@ func TestRealImageNet(t *testing.T) {
 	if err != nil || p.Name != "imagenet" || p.Size != 224 {
 		t.Errorf("profile %+v, %v", p, err)
 	}
-	l := newLoader(t, train, TrainImageNet(64), LoaderOptions{Batch: 16, Shuffle: true})
+	l := newLoader(t, train, augment.TrainImageNet(64), LoaderOptions{Batch: 16, Shuffle: true})
 	all := indices(collect(t, l, 0, 0))
 	if slices.Sort(all); len(all) != 62 || all[61] != 61 {
 		t.Errorf("images %v", all)

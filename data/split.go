@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"onlinerna/data/random"
 )
 
 // SplitByClass divides a set into images to train on and images to validate on: share of each class, rounded, but one at least and never all; a
@@ -28,7 +28,7 @@ func SplitByClass(ds Dataset, share float64) (train, val Dataset, err error) {
 		h := fnv.New64a()
 		h.Write([]byte(filepath.Base(ds.Name(i))))
 		l := ds.Label(i)
-		byClass[l] = append(byClass[l], image{i, mix(h.Sum64())})
+		byClass[l] = append(byClass[l], image{i, random.Mix(h.Sum64())})
 	}
 	held := make([]bool, ds.Len())
 	for _, list := range byClass {
@@ -61,20 +61,4 @@ func HeldByClass(ds Dataset, share float64) (Dataset, error) {
 	}
 	val.(*subset).shared = false
 	return val, nil
-}
-
-// classFolders says whether a folder holds folders with images.
-func classFolders(dir *listing) bool {
-	for _, e := range dir.entries {
-		if !isDir(dir.path, e) || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		inside, err := list(filepath.Join(dir.path, e.Name()))
-		if err == nil && slices.ContainsFunc(inside.entries, func(f fs.DirEntry) bool {
-			return slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(f.Name())))
-		}) {
-			return true
-		}
-	}
-	return false
 }

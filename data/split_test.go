@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/data/imaging"
+	"onlinerna/data/internal/datatest"
 )
 
 // listed is a set of names and labels.
@@ -85,7 +86,11 @@ func TestSplitByClass(t *testing.T) {
 			t.Errorf("a share of %g is taken", share)
 		}
 	}
-	if _, _, err := SplitByClass(span(set("x", true), 80, 81), 0.5); err == nil {
+	one, err := Subset(set("x", true), []int{80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := SplitByClass(one, 0.5); err == nil {
 		t.Error("one image is split")
 	}
 }
@@ -94,7 +99,7 @@ func TestOpenPlainFolders(t *testing.T) {
 	dir := t.TempDir()
 	for _, class := range []string{"cat", "dog"} {
 		for i := range 5 {
-			write(t, filepath.Join(dir, class), string(rune(97+i))+".jpg", encodeJPEG(t, 8, 8, i))
+			datatest.Write(t, filepath.Join(dir, class), string(rune(97+i))+".jpg", datatest.JPEG(t, 8, 8, i))
 		}
 	}
 	if _, _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "--val-split 0.2") {

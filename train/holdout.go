@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -22,7 +23,7 @@ func split(c *Config, set data.Dataset) (train, held data.Dataset, err error) {
 		return nil, nil, fmt.Errorf("holdout %g of %d images leaves none to train on", c.Holdout, n)
 	}
 	order := make([]int32, n)
-	r := data.NewRand(c.Seed, heldStream)
+	r := random.New(c.Seed, heldStream)
 	r.Perm(order)
 	indices := make([]int, n)
 	for i, j := range order {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"onlinerna/data"
+	"onlinerna/data/augment"
 	"onlinerna/internal/hostmemory"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -373,7 +374,7 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.log, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
 		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: r.decoding,
 	}
-	augment := c.Augmentation(c.Mean, c.Mix() != data.Mix{})
+	augment := c.Augmentation(c.Mean, c.Mix() != augment.Mix{})
 	r.sized = map[int]sizedLoaders{}
 	for _, size := range c.Sizes(c.Epochs, c.ImageSize) {
 		tr, err := p.Train(c.Augment, size)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/data"
+	"onlinerna/data/augment"
 	"onlinerna/train/bench"
 )
 
@@ -56,12 +56,12 @@ func (f *benchDataFlags) run(ctx context.Context, place string, stdout io.Writer
 		return err
 	}
 	defer closeSets()
-	var transform data.Transform
+	var transform augment.Transform
 	switch f.sample {
 	case "train":
-		transform = data.TrainImageNet(f.size)
+		transform = augment.TrainImageNet(f.size)
 	case "eval":
-		transform = data.Eval(f.size)
+		transform = augment.Eval(f.size)
 	default:
 		return fmt.Errorf("--sample %q: want train or eval", f.sample)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
+	"onlinerna/data/format"
 	"onlinerna/data/imaging"
 	"onlinerna/internal/text"
 	"onlinerna/nn"
@@ -303,7 +304,7 @@ func (f *evalFlags) resolve(m *network.Meta) error {
 		return fmt.Errorf("%s does not say what model it is for: name it by --model", f.weights)
 	}
 	if f.classesFile != "" {
-		names, err := data.ReadClasses(f.classesFile)
+		names, err := format.ReadClasses(f.classesFile)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"onlinerna/data"
+	"onlinerna/data/format"
 	"onlinerna/internal/canvas"
 )
 
@@ -103,7 +103,7 @@ func isReport(path string) bool {
 	case ".json", ".svg", ".pdf", ".safetensors", ".onnx", ".pt", ".pth":
 		return true
 	case ".csv":
-		return filepath.Base(path) != data.KaggleSolution
+		return filepath.Base(path) != format.KaggleSolution
 	}
 	return false
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"onlinerna/data"
+	"onlinerna/data/augment"
+	"onlinerna/data/format"
 	"onlinerna/data/imaging"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
@@ -70,7 +72,7 @@ checkpoint and a plot.`,
 	addGroups(cmd, f.groups()...)
 	complete(cmd, map[string][]string{"model": modelNames(), "recipe": train.RecipeNames(), "optimizer": train.Optimizers(),
 		"augment": data.Augmentations(), "schedule-by": {"epoch", "step"}, "loss": {"ce", "bce"},
-		"interpolation": imaging.Interpolations(), "train-interpolation": data.TrainInterpolations(),
+		"interpolation": imaging.Interpolations(), "train-interpolation": augment.Interpolations(),
 		"auto-augment": {"ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"}, "rna": {"off", "offline", "online"}})
 	return cmd
 }
@@ -263,7 +265,7 @@ func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 		c.Out = train.AutoOut
 	}
 	if f.classesFile != "" {
-		names, err := data.ReadClasses(f.classesFile)
+		names, err := format.ReadClasses(f.classesFile)
 		if err != nil {
 			return c, err
 		}

@@ -3,13 +3,13 @@ package main
 import (
 	"strings"
 
-	"onlinerna/data"
+	"onlinerna/data/augment"
 	"onlinerna/data/imaging"
 )
 
 // pictures adds the options of how images are prepared.
 func (f *trainFlags) pictures(d group) {
-	d.StringVar(&f.AutoAugment, "auto-augment", "", "automatic augmentation: "+data.Policies())
+	d.StringVar(&f.AutoAugment, "auto-augment", "", "automatic augmentation: "+augment.Policies())
 	d.Float64Var(&f.RandomErase, "random-erase", 0, "probability with which a box of an image is erased")
 	d.floats(&f.ColorJitter, "color-jitter", "torchvision's ColorJitter: comma-separated `numbers` for brightness, contrast, saturation and hue, as 0.4,0.4,0.4,0.1")
 	d.floats(&f.CropScale, "crop-scale", "least and largest share of the area of a random crop, as two `numbers` (default 0.08,1)")
@@ -20,7 +20,7 @@ func (f *trainFlags) pictures(d group) {
 	d.IntVar(&f.TrainSize, "train-crop", 0, "height and width of training images, where they differ from --image-size")
 	d.IntVar(&f.TrainFrom, "train-crop-from", 0, "height and width of training images in the first epochs: they grow to --train-crop")
 	d.IntSliceVar(&f.ramp, "train-crop-ramp", nil, "the `epochs` between which they grow, as 4,13")
-	d.StringVar(&f.TrainInterpolation, "train-interpolation", "", strings.Join(data.TrainInterpolations(), ", ")+": bilinear or bicubic as it comes (default bilinear)")
+	d.StringVar(&f.TrainInterpolation, "train-interpolation", "", strings.Join(augment.Interpolations(), ", ")+": bilinear or bicubic as it comes (default bilinear)")
 	d.IntVar(&f.valCrop, "val-crop", 0, "height and width of evaluated images: --image-size is then that of training")
 	f.evaluated(d)
 }

@@ -11,6 +11,7 @@ import (
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
 	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -47,7 +48,7 @@ func TestObserve(t *testing.T) {
 			defer momentum.Free()
 			cfg = net.Model().Config
 			b := &data.Batch{N: 2, Height: cfg.Size, Width: cfg.Size, Channels: cfg.Channels, Crops: make([]int32, 6), Labels: make([]int32, 2)}
-			r := data.NewRand(1)
+			r := random.New(1)
 			for range 2 * cfg.Size * cfg.Size * cfg.Channels {
 				b.Images = append(b.Images, uint8(r.Uint64()))
 			}

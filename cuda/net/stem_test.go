@@ -10,7 +10,7 @@ import (
 
 	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
-	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/machine"
@@ -39,7 +39,7 @@ func stemOf(t *testing.T, d device.Device) (y, dw []float64) {
 	check(t, err)
 	defer func() { check(t, m.Close()) }()
 
-	r := data.NewRand(3)
+	r := random.New(3)
 	bytes := make([]uint8, n*size*size*c)
 	for i := range bytes {
 		bytes[i] = uint8(r.Uint64())

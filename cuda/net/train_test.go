@@ -15,6 +15,7 @@ import (
 	"onlinerna/cuda/number"
 	"onlinerna/cuda/sim"
 	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -45,7 +46,7 @@ func newTrainer(t *testing.T, dev device.Device) *trainer {
 
 // batchOf is n images of noise.
 func batchOf(n int, seed uint64) *data.Batch {
-	r := data.NewRand(seed)
+	r := random.New(seed)
 	const size = 8
 	b := &data.Batch{N: n, Height: size, Width: size, Channels: 3, Images: make([]uint8, n*size*size*3), Crops: make([]int32, 3*n), Labels: make([]int32, n)}
 	for i := range b.Images {

@@ -19,11 +19,13 @@ import (
 	"testing"
 
 	"onlinerna/data"
+	"onlinerna/data/format"
 	"onlinerna/data/imaging"
+	"onlinerna/data/random"
 )
 
 func picture(width, height, seed int) image.Image {
-	r := data.NewRand(uint64(seed))
+	r := random.New(uint64(seed))
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
 		for x := range width {
@@ -404,7 +406,7 @@ func TestPackErrors(t *testing.T) {
 		"size 3":        {train, out + "1", Options{Size: 3, Quality: 90}},
 		"quality 0":     {train, out + "1", Options{Size: 30}},
 		"other images":  {val, out, options},
-		"stores pixels": {data.Glyphs(data.GlyphTest), out + "1", options},
+		"stores pixels": {data.Glyphs(format.GlyphTest), out + "1", options},
 	} {
 		_, err := Run(context.Background(), c.train, nil, c.out, c.opt)
 		if err == nil || !strings.Contains(err.Error(), name) {

@@ -131,3 +131,12 @@ func Percent(x float64) string {
 	}
 	return fmt.Sprintf("%.1f %%", 100*x)
 }
+
+// Some lists the first five of names.
+func Some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}

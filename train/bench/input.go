@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/nn"
 )
 
@@ -150,7 +151,7 @@ func (f *feed) held(ctx context.Context) (list []*data.Batch, err error) {
 
 // synthetic is a batch of noise.
 func synthetic(c nn.Config, n int, seed uint64) *data.Batch {
-	r := data.NewRand(seed)
+	r := random.New(seed)
 	b := &data.Batch{
 		N: n, Height: c.Size, Width: c.Size, Channels: c.Channels,
 		Images: make([]uint8, n*c.Size*c.Size*c.Channels),

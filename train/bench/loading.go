@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"onlinerna/data"
+	"onlinerna/data/augment"
 )
 
 // Loading is how fast a set's images are made ready.
@@ -42,7 +43,7 @@ func (l *Loading) PerCPUSecond() float64 {
 
 // Load goes through epochs of set by a loader, for that long at least, after a first one that nobody measures.
 // With fast JPEGs are decoded as data.LoaderOptions.FastDecode says.
-func Load(ctx context.Context, set data.Dataset, tr data.Transform, workers int, fast bool, atLeast time.Duration) (*Loading, error) {
+func Load(ctx context.Context, set data.Dataset, tr augment.Transform, workers int, fast bool, atLeast time.Duration) (*Loading, error) {
 	opt := data.LoaderOptions{
 		Batch: min(64, set.Len()), Workers: workers, Shuffle: true, Seed: 1, Substitute: true, MaxBad: 1, FastDecode: fast,
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"onlinerna/data"
+	"onlinerna/data/augment"
 	"onlinerna/nn"
 )
 
@@ -14,7 +14,7 @@ type Regularize struct {
 	// TargetThreshold makes targets of BCE above it 1 and all others 0, as timm's bce_target_thresh; 0 leaves them.
 	TargetThreshold float64   `json:"target_threshold,omitempty"`
 	ClassWeights    []float64 `json:"class_weights,omitempty"` // of cross-entropy, one a class, as PyTorch's
-	Mixup           float64   `json:"mixup,omitempty"`         // see data.Mix
+	Mixup           float64   `json:"mixup,omitempty"`         // see augment.Mix
 	Cutmix          float64   `json:"cutmix,omitempty"`
 	Dropout         float64   `json:"dropout,omitempty"`   // see nn.Config
 	DropPath        float64   `json:"drop_path,omitempty"` // the same
@@ -41,7 +41,7 @@ func (r *Regularize) Network() nn.Loss {
 }
 
 // Mix is what is mixed.
-func (r *Regularize) Mix() data.Mix { return data.Mix{Mixup: r.Mixup, Cutmix: r.Cutmix} }
+func (r *Regularize) Mix() augment.Mix { return augment.Mix{Mixup: r.Mixup, Cutmix: r.Cutmix} }
 
 func (r *Regularize) check(classes int) error {
 	switch {
@@ -81,7 +81,7 @@ type Pictures struct {
 	TrainFrom int    `json:"train_from,omitempty"`
 	TrainRamp [2]int `json:"train_ramp,omitzero"`
 
-	// See data.Augment and data.LoaderOptions.
+	// See augment.Options and data.LoaderOptions.
 	TrainInterpolation string    `json:"train_interpolation,omitempty"`
 	CropScale          []float64 `json:"crop_scale,omitempty"`
 	CropRatio          []float64 `json:"crop_ratio,omitempty"`
@@ -94,8 +94,8 @@ type Pictures struct {
 }
 
 // Augmentation is what training images go through, for a normalisation by mean.
-func (p *Pictures) Augmentation(mean []float64, mixed bool) data.Augment {
-	a := data.Augment{Interpolation: p.TrainInterpolation, NoFlip: p.NoFlip, FlipVertical: p.FlipVertical, Jitter: p.ColorJitter,
+func (p *Pictures) Augmentation(mean []float64, mixed bool) augment.Options {
+	a := augment.Options{Interpolation: p.TrainInterpolation, NoFlip: p.NoFlip, FlipVertical: p.FlipVertical, Jitter: p.ColorJitter,
 		Policy: p.AutoAugment, Erase: p.RandomErase, Mean: mean, Whole: mixed}
 	copy(a.Scale[:], p.CropScale)
 	copy(a.Ratio[:], p.CropRatio)

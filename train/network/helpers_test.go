@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
@@ -44,7 +45,7 @@ func vector(t testing.TB, n *Network) device.Vector {
 
 // noise is a batch of n colour images of size×size and two classes.
 func noise(n, size int, seed uint64) *data.Batch {
-	r := data.NewRand(seed)
+	r := random.New(seed)
 	b := &data.Batch{N: n, Height: size, Width: size, Channels: 3, Images: make([]uint8, n*size*size*3), Crops: make([]int32, 3*n), Labels: make([]int32, n)}
 	for i := range b.Images {
 		b.Images[i] = uint8(r.Uint64())

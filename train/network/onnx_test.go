@@ -13,7 +13,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
-	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/internal/files"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
@@ -23,7 +23,7 @@ import (
 // trained gives a network scales, biases and statistics as training does: none of them 0 or 1.
 func trained(t testing.TB, n *Network) {
 	t.Helper()
-	r := data.NewRand(3)
+	r := random.New(3)
 	uniform := func(low, high float64) float64 { return low + (high-low)*float64(r.Uint64()>>11)/(1<<53) }
 	x := numbers(t, n.Params)
 	for i, s := range n.params {

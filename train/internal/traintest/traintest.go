@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onlinerna/data"
+	"onlinerna/data/random"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/train/config"
@@ -39,7 +39,7 @@ func Pictures(t testing.TB, n, m, size int) string {
 	dir := t.TempDir()
 	for split, k := range map[string]int{"train": n, "val": m} {
 		for i := range k {
-			r := data.NewRand(uint64(i), uint64(len(split)))
+			r := random.New(uint64(i), uint64(len(split)))
 			class := i % 2
 			img := image.NewRGBA(image.Rect(0, 0, size, size))
 			for y := range size {

@@ -1,0 +1,94 @@
+package format
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Wanted lists the files of each form, for an error about a place without any.
+func Wanted() []string {
+	var list []string
+	for _, l := range layouts {
+		list = append(list, l.want)
+	}
+	return list
+}
+
+// Find finds the sets of a folder: those for training and evaluation by the first layout that has them. The empty path and
+// "glyphs" mean the generated set.
+func Find(path string) (Splits, error) {
+	var found Splits
+	if generated(path) {
+		return Splits{Train: glyphOpener(GlyphTrain), Eval: glyphOpener(GlyphTest)}, nil
+	}
+	dir, err := list(path)
+	if err != nil {
+		return found, err
+	}
+	for _, l := range layouts {
+		s, err := l.find(dir)
+		if err != nil {
+			return found, err
+		}
+		if found.Train == nil {
+			found.Train = s.Train
+		}
+		if found.Eval == nil {
+			found.Eval = s.Eval
+		}
+		if found.Other == nil {
+			found.Other = s.Other
+		}
+	}
+	return found, nil
+}
+
+// OpenEval returns one set for evaluation: the validation or test set of a place as Find sees it, a
+// folder of class folders, the shards of a folder, or one shard. Where only MNIST's t10k is present
+// it is the part that belongs to the splits.
+//
+// Images are mapped to classes by name where the set names its classes, by index otherwise; a class
+// that is not among classes is an error. If classes is nil the set's own are used.
+func OpenEval(path string, classes []string) (Set, error) {
+	if generated(path) {
+		return glyphOpener(GlyphTest)(classes)
+	}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return openFile(path, classes)
+	}
+	found, err := Find(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Eval != nil:
+		return found.Eval(classes)
+	case found.Other != nil:
+		return found.Other(classes)
+	case found.Train != nil && !slices.Contains(classes, "train"):
+		return nil, fmt.Errorf("%s: holds a training set only; name the folder or shard to evaluate on", path)
+	}
+	return OpenFolder(path, classes)
+}
+
+// openFile opens one file of a kind that a set can consist of.
+func openFile(path string, classes []string) (Set, error) {
+	switch {
+	case strings.HasSuffix(path, ".tar"):
+		return openTar(path, classes)
+	case strings.HasSuffix(path, ".parquet"):
+		return openParquet([]string{path}, classes)
+	case strings.HasSuffix(path, rawExtension):
+		return openRaw([]string{path}, classes)
+	case isRecordName(path):
+		return openRecords([]string{path}, classes)
+	}
+	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet, *.tfrecord or *%s", path, rawExtension)
+}
+
+func generated(path string) bool { return path == "" || path == "glyphs" }
+
+func glyphOpener(split GlyphSplit) Opener {
+	return func(classes []string) (Set, error) { return asSet(NewGlyphs(split, classes)) }
+}

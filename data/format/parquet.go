@@ -1,0 +1,284 @@
+package format
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"onlinerna/internal/files"
+	"onlinerna/internal/text"
+)
+
+// parquetLayout is Hugging Face's: train-00000-of-00294.parquet and validation-*.parquet, here or in data/.
+var parquetLayout = layout{
+	want: "Hugging Face's data/train-*.parquet with data/validation-*.parquet",
+	find: func(dir *listing) (Splits, error) {
+		for _, path := range []string{dir.path, filepath.Join(dir.path, "data")} {
+			here, err := list(path)
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return Splits{}, err
+			}
+			train, eval, other := here.sharded(func(name string) bool { return strings.HasSuffix(name, ".parquet") })
+			if len(train)+len(eval)+len(other) > 0 {
+				return openers(train, eval, other, openParquet), nil
+			}
+		}
+		return Splits{}, nil
+	},
+}
+
+// parquet is a set of parquet files with a column of encoded images and one of labels. Images in pages that are
+// neither compressed nor coded by a dictionary are read in place.
+type parquet struct {
+	archive
+	pages []pageRef // of images with inPage
+	slots []int32   // by image: −1, or the index into pages
+}
+
+var _ Encoded = (*parquet)(nil)
+
+// pageRef is where an image is that can't be read in place: value number k of a page.
+type pageRef struct {
+	page, dictionary int64 // offsets of the pages' headers; dictionary 0: none
+	end              int64 // of the column's chunk
+	k                int32
+	column           parquetColumn
+}
+
+// openParquet indexes parquet files. Classes are those of Hugging Face's ClassLabel, "0", "1", … without it.
+func openParquet(paths []string, classes []string) (Set, error) {
+	d := new(parquet)
+	complete(paths, &d.notes)
+	parts, err := inParallel(len(paths), func(k int) (*parquetPart, error) {
+		part, err := indexParquet(paths[k])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", paths[k], err)
+		}
+		return part, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, coded := parts[0].classes, 0
+	var texts []string // labels that are names
+	for k, p := range parts {
+		if !slices.Equal(p.classes, own) {
+			return nil, fmt.Errorf("%s: its classes differ from those of %s", paths[k], paths[0])
+		}
+		d.append(&p.archive, &shardFile{path: paths[k], keep: k < maxOpenShards})
+		for _, slot := range p.slots {
+			if slot >= 0 {
+				slot += int32(len(d.pages))
+				coded++
+			}
+			d.slots = append(d.slots, slot)
+		}
+		d.pages = append(d.pages, p.pages...)
+		texts = append(texts, p.texts...)
+	}
+	where := filepath.Dir(paths[0])
+	if len(d.labels) == 0 {
+		return nil, fmt.Errorf("%s: the files hold no rows", where)
+	}
+	if len(texts) > 0 {
+		if d.classes, d.labels, err = label(texts, classes, &d.notes); err != nil {
+			return nil, fmt.Errorf("%s: %w", where, err)
+		}
+		return d, nil
+	}
+	if d.classes = classes; classes == nil {
+		if d.classes = own; own == nil {
+			d.classes = numbered(int(slices.Max(d.labels)) + 1)
+		}
+	}
+	if err := d.rename(own); err != nil {
+		return nil, err
+	}
+	if coded > 0 {
+		d.note("%s: %d of %d images lie in pages that are compressed, have a dictionary or a checksum, a whole one of which is decoded for each: \"rna data pack\" makes that faster",
+			where, coded, d.Len())
+	}
+	return d, nil
+}
+
+// rename maps labels, indices into own, to d.classes: by name, or, where both lists are equally long and no name
+// matches, by index, as ImageNet's have either wnids or words.
+func (d *parquet) rename(own []string) error {
+	if own != nil {
+		if most := int(slices.Max(d.labels)); most >= len(own) {
+			i := slices.Index(d.labels, int32(most))
+			return fmt.Errorf("%s: label %d is outside [0, %d)", d.Name(i), most, len(own))
+		}
+		index, known := newClassIndex(d.classes), 0
+		for _, name := range own {
+			if _, err := index.find(name); err == nil {
+				known++
+			}
+		}
+		if known == 0 && len(own) == len(d.classes) {
+			d.note("none of the %d class names is known, labels stand for the known classes in their order: %s for %s", len(own), own[0], d.classes[0])
+			own = nil
+		}
+	}
+	if i, err := remap(d.labels, own, d.classes); err != nil {
+		return fmt.Errorf("%s: %w", d.Name(i), err)
+	}
+	return nil
+}
+
+// Encoded implements Encoded.
+func (d *parquet) Encoded(i int, b *Buffer) ([]byte, error) {
+	if d.slots[i] < 0 {
+		return d.read(i, b)
+	}
+	value, err := d.pageValue(i, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Name(i), err)
+	}
+	return value, nil
+}
+
+// Expect implements Expecter.
+func (d *parquet) Expect(i int) {
+	if d.slots[i] < 0 {
+		d.archive.Expect(i)
+	}
+}
+
+// pageValue is an image that is not read in place.
+func (d *parquet) pageValue(i int, b *Buffer) ([]byte, error) {
+	ref, file := &d.pages[d.slots[i]], d.file(i)
+	if b.page.file != file || b.page.at != ref.page {
+		b.page = pageCache{}
+		values, err := ref.column.values(file, *ref)
+		if err != nil {
+			return nil, err
+		}
+		b.page = pageCache{file, ref.page, values}
+	}
+	if int(ref.k) >= len(b.page.values) {
+		return nil, fmt.Errorf("the page at offset %d has %d values, not %d", ref.page, len(b.page.values), ref.k+1)
+	}
+	return b.page.values[ref.k], nil
+}
+
+// pageCache holds the values of the page that was read last.
+type pageCache struct {
+	file   *shardFile
+	at     int64
+	values [][]byte
+}
+
+// parquetPart is one file.
+type parquetPart struct {
+	archive
+	pages   []pageRef
+	slots   []int32
+	texts   []string
+	classes []string
+}
+
+// indexParquet finds the images and labels of one file.
+func indexParquet(path string) (*parquetPart, error) {
+	f, size, err := files.OpenSized(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	footer, err := readFooter(f, size)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := footer.columns()
+	if err != nil {
+		return nil, err
+	}
+	image, label, err := imageColumns(columns)
+	if err != nil {
+		return nil, err
+	}
+	part := &parquetPart{classes: huggingFaceClasses(footer, label.path[0])}
+	row := 0
+	for g := range footer.groups {
+		labels, texts, err := footer.labels(f, g, label)
+		if err != nil {
+			return nil, fmt.Errorf("row group %d, column %s: %w", g, label.name(), err)
+		}
+		part.texts = append(part.texts, texts...)
+		n, err := footer.images(f, g, image, func(k int, offset, size int64, ref *pageRef) error {
+			if k >= len(labels) {
+				return fmt.Errorf("%d values, but %d labels", k+1, len(labels))
+			}
+			slot := int32(-1)
+			if ref != nil {
+				slot = int32(len(part.pages))
+				part.pages = append(part.pages, *ref)
+			}
+			part.slots = append(part.slots, slot)
+			part.add("row "+strconv.Itoa(row+k), offset, size, labels[k])
+			return nil
+		})
+		if err == nil && n != len(labels) {
+			err = fmt.Errorf("%d values, but %d labels", n, len(labels))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("row group %d, column %s: %w", g, image.name(), err)
+		}
+		row += n
+	}
+	return part, nil
+}
+
+// imageColumns finds the columns of encoded images and of labels.
+func imageColumns(columns []parquetColumn) (image, label parquetColumn, err error) {
+	find := func(kinds []string, names ...string) (parquetColumn, bool) {
+		for _, name := range names {
+			for _, c := range columns {
+				if c.name() == name && slices.Contains(kinds, c.kind()) {
+					return c, true
+				}
+			}
+		}
+		return parquetColumn{}, false
+	}
+	image, okImage := find([]string{"bytes"}, "image.bytes", "img.bytes", "image", "img", "jpg", "jpeg", "webp", "png")
+	label, okLabel := find([]string{"integer", "bytes"}, "label", "labels", "fine_label", "cls", "class")
+	if okImage && okLabel {
+		return image, label, nil
+	}
+	var have []string
+	for _, c := range columns {
+		have = append(have, c.name()+" ("+c.kind()+")")
+	}
+	slices.SortFunc(have, cmp.Compare[string])
+	return image, label, fmt.Errorf("want a column image.bytes (or image, img, jpg) of encoded images and an integer column label (or cls), has %s", text.Some(have))
+}
+
+// huggingFaceClasses are the names of the ClassLabel in the metadata that Hugging Face's datasets write, nil if there are none.
+func huggingFaceClasses(f *parquetFooter, column string) []string {
+	for _, kv := range f.metadata {
+		if kv.key != "huggingface" {
+			continue
+		}
+		var info struct {
+			Info struct {
+				Features map[string]struct{ Names []string }
+			}
+		}
+		if json.Unmarshal([]byte(kv.value), &info) == nil {
+			if names := info.Info.Features[column].Names; len(names) > 0 {
+				return names
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package format
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+)
+
+// page is a page of a column chunk.
+type page struct {
+	kind           int64
+	offset         int64 // of the header
+	body           int64 // of the content
+	size, unpacked int64 // of the content as it lies in the file, and after decompression
+	values         int64
+	encoding       int64
+	defBytes       int64 // v2: of the levels, which are not compressed
+	repBytes       int64
+	packed         bool // v2: whether the values are compressed
+	summed         bool // crc is the CRC-32 of the content as it lies in the file
+	crc            uint32
+}
+
+var errPage = errors.New("a page is damaged")
+
+// readPage reads the header of the page at offset of a chunk that goes to end.
+func readPage(r io.ReaderAt, offset, end int64) (page, error) {
+	for n := int64(firstHeaderRead); ; n *= 8 {
+		b := make([]byte, min(n, end-offset))
+		if m, err := r.ReadAt(b, offset); m < len(b) {
+			return page{}, fmt.Errorf("page at offset %d: %w", offset, err)
+		}
+		t := &thrift{b: b}
+		p := readPageHeader(t)
+		if t.err == errThriftEnd && n < maxHeader && n < end-offset {
+			continue
+		}
+		if t.err != nil {
+			return p, fmt.Errorf("page at offset %d: %w", offset, t.err)
+		}
+		p.offset, p.body = offset, offset+int64(t.p)
+		if p.size < 0 || p.size > end-p.body || p.unpacked < 0 || p.unpacked > maxPage || p.values < 0 ||
+			p.defBytes < 0 || p.repBytes < 0 || p.defBytes+p.repBytes > min(p.size, p.unpacked) {
+			return p, fmt.Errorf("page at offset %d: claims %d values in %d bytes (%d unpacked), of which the chunk has %d", offset, p.values, p.size, p.unpacked, end-p.body)
+		}
+		return p, nil
+	}
+}
+
+func readPageHeader(t *thrift) page {
+	p := page{kind: -1, packed: true}
+	integers := func(into map[int]*int64) {
+		t.structure(func(id int, kind byte) bool {
+			if id == 7 && (kind == thriftTrue || kind == thriftFalse) {
+				p.packed = kind == thriftTrue
+				return true
+			}
+			if into[id] == nil || kind != thriftInt32 {
+				return false
+			}
+			*into[id] = t.integer()
+			return true
+		})
+	}
+	t.structure(func(id int, kind byte) bool {
+		switch {
+		case id == 1 && kind == thriftInt32:
+			p.kind = t.integer()
+		case id == 2 && kind == thriftInt32:
+			p.unpacked = t.integer()
+		case id == 3 && kind == thriftInt32:
+			p.size = t.integer()
+		case id == 4 && kind == thriftInt32:
+			p.summed, p.crc = true, uint32(t.integer())
+		case (id == 5 || id == 7) && kind == thriftStruct:
+			integers(map[int]*int64{1: &p.values, 2: &p.encoding})
+		case id == 8 && kind == thriftStruct:
+			integers(map[int]*int64{1: &p.values, 4: &p.encoding, 5: &p.defBytes, 6: &p.repBytes})
+		default:
+			return false
+		}
+		return true
+	})
+	return p
+}
+
+// decompressors by codec.
+var decompressors = map[int64]func(b []byte, size int64) ([]byte, error){
+	1: func(b []byte, size int64) ([]byte, error) {
+		if n, err := snappy.DecodedLen(b); err != nil || int64(n) != size {
+			return nil, errPage
+		}
+		return snappy.Decode(nil, b)
+	},
+	2: func(b []byte, size int64) ([]byte, error) {
+		r, err := gzip.NewReader(bytes.NewReader(b))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(io.LimitReader(r, size+1))
+	},
+	6: func(b []byte, size int64) ([]byte, error) {
+		r, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage))
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return io.ReadAll(io.LimitReader(r, size+1))
+	},
+}
+
+// content reads a page, decompresses it and returns its definition levels, nil where nothing can be missing, and the
+// encoded values.
+func (p *page) content(r io.ReaderAt, codec int64, maxDef int) (levels []byte, values []byte, err error) {
+	b := make([]byte, p.size)
+	if n, err := r.ReadAt(b, p.body); n < len(b) {
+		return nil, nil, err
+	}
+	if p.summed && crc32.ChecksumIEEE(b) != p.crc {
+		return nil, nil, fmt.Errorf("page at offset %d: does not match its checksum: damaged", p.offset)
+	}
+	if codec != codecNone && p.packed {
+		head := int(p.defBytes + p.repBytes)
+		unpacked, err := decompressors[codec](b[head:], p.unpacked-int64(head))
+		if err != nil {
+			return nil, nil, fmt.Errorf("page at offset %d: %w", p.offset, err)
+		}
+		if int64(len(unpacked)) != p.unpacked-int64(head) {
+			return nil, nil, fmt.Errorf("page at offset %d: %d bytes after decompression, want %d", p.offset, len(unpacked), p.unpacked-int64(head))
+		}
+		b = append(b[:head:head], unpacked...)
+	}
+	levels, values, ok := p.split(b, maxDef)
+	if !ok {
+		return nil, nil, fmt.Errorf("page at offset %d: %w", p.offset, errPage)
+	}
+	return levels, values, nil
+}
+
+// split parts the levels from the values.
+func (p *page) split(b []byte, maxDef int) (levels, values []byte, ok bool) {
+	if p.kind == pageDataV2 {
+		return b[p.repBytes : p.repBytes+p.defBytes], b[p.repBytes+p.defBytes:], true
+	}
+	if p.kind == pageDictionary || maxDef == 0 {
+		return nil, b, true
+	}
+	if len(b) < 4 {
+		return nil, nil, false
+	}
+	n := binary.LittleEndian.Uint32(b)
+	if uint64(n) > uint64(len(b)-4) {
+		return nil, nil, false
+	}
+	return b[4 : 4+n], b[4+n:], true
+}
+
+// hybrid decodes n numbers of the given width in parquet's mix of runs and bit packing.
+func hybrid(b []byte, width, n int) ([]int32, error) {
+	if width > 32 {
+		return nil, errPage
+	}
+	var list []int32
+	for len(list) < n {
+		head, k := binary.Uvarint(b)
+		if k <= 0 {
+			return nil, errPage
+		}
+		b = b[k:]
+		left := n - len(list)
+		if head&1 == 0 { // a run
+			size := (width + 7) / 8
+			if len(b) < size || head>>1 == 0 {
+				return nil, errPage
+			}
+			v := int32(0)
+			for i := range size {
+				v |= int32(b[i]) << (8 * i)
+			}
+			b = b[size:]
+			for range min(head>>1, uint64(left)) {
+				list = append(list, v)
+			}
+			continue
+		}
+		if head>>1 == 0 || head>>1 > uint64(maxPage) {
+			return nil, errPage
+		}
+		count := int(head>>1) * 8
+		size := int(head>>1) * width
+		if len(b) < size {
+			if size = len(b); size*8 < min(count, left)*width { // the last group may be cut where nothing is missing
+				return nil, errPage
+			}
+		}
+		for i := range min(count, left) {
+			v := uint64(0)
+			for bit := i * width; bit < (i+1)*width; {
+				take := min(8-bit%8, (i+1)*width-bit)
+				v |= uint64(b[bit/8]>>(bit%8)&(1<<take-1)) << (bit - i*width)
+				bit += take
+			}
+			list = append(list, int32(v))
+		}
+		b = b[size:]
+	}
+	return list, nil
+}
+
+// bitWidth is the number of bits that v takes.
+func bitWidth(v int) int {
+	n := 0
+	for ; v > 0; v >>= 1 {
+		n++
+	}
+	return n
+}
+
+// present says of each row of a page whether its value is there.
+func (p *page) present(levels []byte, maxDef int) ([]bool, error) {
+	rows := make([]bool, 0, min(p.values, 1<<16))
+	if maxDef == 0 {
+		if p.values > p.unpacked*8+8 { // a byte array takes four bytes, a dictionary's index a bit
+			return nil, errPage
+		}
+		for range p.values {
+			rows = append(rows, true)
+		}
+		return rows, nil
+	}
+	if p.values > maxClasses*64 {
+		return nil, errPage
+	}
+	list, err := hybrid(levels, bitWidth(maxDef), int(p.values))
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range list {
+		rows = append(rows, int(v) == maxDef)
+	}
+	return rows, nil
+}
+
+// byteArrays splits PLAIN byte arrays.
+func byteArrays(b []byte) ([][]byte, error) {
+	var list [][]byte
+	for len(b) > 0 {
+		if len(b) < 4 {
+			return nil, errPage
+		}
+		n := binary.LittleEndian.Uint32(b)
+		if uint64(n) > uint64(len(b)-4) {
+			return nil, errPage
+		}
+		list = append(list, b[4:4+n:4+n])
+		b = b[4+n:]
+	}
+	return list, nil
+}
