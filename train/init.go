@@ -18,10 +18,15 @@ func (r *Run) loadInit() error {
 	if l.Found != "" {
 		r.note("initial weights: %s", l.Found)
 	}
+	others := len(l.Classes) > 0 && !slices.Equal(l.Classes, c.Classes)
+	if l.Fresh == nil && !others && r.ownHead && c.HeadRate > 0 { // the head is trained, too
+		c.HeadRate = 0
+		r.setRates()
+	}
 	switch {
 	case l.Fresh != nil:
 		r.note("initial weights: %s, all but the last layer, which starts fresh with %d outputs: %s", c.Init, c.NumClasses, strings.Join(l.Fresh, ", "))
-	case len(l.Classes) > 0 && !slices.Equal(l.Classes, c.Classes):
+	case others:
 		r.note("initial weights: %s, with the last layer, though its classes are others than those of %s", c.Init, c.Data)
 	default:
 		r.note("initial weights: %s", c.Init)

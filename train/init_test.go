@@ -1,10 +1,15 @@
 package train
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"onlinerna/train/network"
 )
 
 // TestFineTune starts from weights of other classes with frozen layers, which stay bit for bit, is interrupted and goes on.
@@ -39,5 +44,57 @@ func TestFineTune(t *testing.T) {
 			r.Close()
 			t.Errorf("no error for %v, %v, %v, %v", c.LayerDecay, c.HeadRate, c.Freeze, c.Init)
 		}
+	}
+}
+
+// TestFineTuneHead: the last layer has a higher rate by default where it is to be learnt, and only there.
+func TestFineTuneHead(t *testing.T) {
+	dev := cpuDevice(t, 1)
+	dir := t.TempDir()
+	set := pictures(t, 40, 6, 16)
+	first := trained(t, tinyColour(filepath.Join(dir, "first"), set), dev)
+	from := func(change func(*Config)) *Run {
+		c := Config{Data: set, Model: "conv6", Init: filepath.Join(first.Config.Out, "final.safetensors"), Epochs: 2}
+		change(&c)
+		return newRun(t, c, dev)
+	}
+	head := func(r *Run) float64 {
+		f := r.Net.Factors(network.Rates{Head: 2})
+		for _, g := range r.update.Factors {
+			if g.Off == f[len(f)-1].Off {
+				return g.Rate
+			}
+		}
+		return 1
+	}
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   float64
+	}{
+		"the same classes": {func(*Config) {}, 1},
+		"a fresh head":     {func(c *Config) { c.NumClasses = 5 }, 10},
+		"other classes":    {func(c *Config) { c.Classes = []string{"striped", "plain"} }, 10},
+		"a rate":           {func(c *Config) { c.NumClasses, c.Schedule.Rate = 5, 0.01 }, 1},
+		"a head's rate":    {func(c *Config) { c.HeadRate, c.Schedule.Rate = 0.02, 0.01 }, 2},
+	} {
+		r := from(c.change)
+		if got := head(r); math.Abs(got-c.want) > 1e-6 || (r.Config.HeadRate == 0) != (c.want == 1) {
+			t.Errorf("%s: the head's rate is %g of the others, want %g; head_lr %g", name, got, c.want, r.Config.HeadRate)
+		}
+	}
+	var said []string
+	r := from(func(c *Config) { c.Batch = 32 })
+	r.Log = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	if err := r.Train(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Warning: an epoch of 40 images has 2 steps: a batch of 4 makes 10"; !slices.Contains(said, want) {
+		t.Errorf("said %q, not %q", said, want)
+	}
+	said = nil
+	r = from(func(*Config) {})
+	r.Log = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	if err := r.Train(context.Background()); err != nil || slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "Warning") }) {
+		t.Errorf("said %q, %v", said, err)
 	}
 }

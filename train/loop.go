@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"onlinerna/internal/files"
+	"onlinerna/internal/text"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
@@ -120,10 +121,28 @@ func (r *Run) begin() error {
 	case r.val == nil:
 		r.log("no validation images: weights are written, but not compared")
 	}
+	r.warnOfFewSteps()
 	if c := &r.Config; c.Ranks.First() && c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
 		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.FirstExtrapolation())
 	}
 	return nil
+}
+
+// fewSteps an epoch are those that make a warning.
+const fewSteps = 10
+
+// warnOfFewSteps warns where an epoch has hardly any step.
+func (r *Run) warnOfFewSteps() {
+	c := &r.Config
+	n := r.epochSteps()
+	if n >= fewSteps || c.StepsLimit > 0 || !c.Ranks.First() {
+		return
+	}
+	hint := "train for more epochs"
+	if batch := r.train.Images() / (fewSteps * c.Accumulate * c.Ranks.Size()); batch > 0 {
+		hint = fmt.Sprintf("a batch of %d makes %d", batch, fewSteps)
+	}
+	r.log("Warning: an epoch of %s has %s: %s", text.Count(r.train.Images(), "image"), text.Count(n, "step"), hint)
 }
 
 // beginFolder makes the run's folder with a checkpoint and the config.

@@ -16,7 +16,7 @@ func (r *Run) openOptimizer() error {
 	if r.update.NoDecay, err = r.Net.Exempt(r.Config.DecayWeightsOnly, r.Config.NoDecay...); err != nil {
 		return err
 	}
-	r.update.Factors = r.Net.Factors(network.Rates{Head: r.Config.HeadRate / r.Config.Schedule.Rate, LayerDecay: r.Config.LayerDecay})
+	r.setRates()
 	for range r.update.Optimizer.State() {
 		v, err := r.Net.NewParams()
 		if err != nil {
@@ -25,6 +25,12 @@ func (r *Run) openOptimizer() error {
 		r.update.State = append(r.update.State, v)
 	}
 	return nil
+}
+
+// setRates gives each layer its learning rate.
+func (r *Run) setRates() {
+	c := &r.Config
+	r.update.Factors = r.Net.Factors(network.Rates{Head: c.HeadRate / c.Schedule.Rate, LayerDecay: c.LayerDecay})
 }
 
 // resetOptimizer begins anew with the optimiser's state. Bias corrections count steps from here, without those that were skipped.

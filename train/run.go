@@ -79,6 +79,7 @@ type Run struct {
 	reducer      device.Reducer  // of ranks, nil for one process
 	strayed      bool            // the running statistics differ among the ranks
 	idle         bool            // this rank had no batch since they did not
+	ownHead      bool            // the head's rate is the default of fine-tuning
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
@@ -109,6 +110,7 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 // prepare is New without initial weights from a file.
 func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
 	r := &Run{Config: c, dev: dev, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(hooks)}
+	r.ownHead = c.HeadRate == 0
 	if !c.Ranks.Single() {
 		r.reducer = reduce.New(c.Ranks, dev)
 	}

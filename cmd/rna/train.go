@@ -59,10 +59,14 @@ func newTrain() *cobra.Command {
 Without options it trains LeNet on generated images of ten shapes: about a minute on two cores. What an
 option leaves open is chosen for the data: LeNet for small grey images, ResNet-20 for small colour
 images, ResNet-50 for all others. The run's folder holds the config as resolved, metrics, weights, a
-checkpoint and a plot.`,
+checkpoint and a plot.
+
+With --init it fine-tunes: ten steps an epoch or more, 10 to 30 epochs by the number of images, and a low
+rate that falls by half a cosine, ten times as high for a last layer that has to be learnt.`,
 		Example: `  rna train
   rna train --data cifar10 --model resnet20 --epochs 30
   rna train --data imagenet --model resnet50
+  rna train --data photos --val-split 0.2 --model resnet18 --init resnet18.pth
   rna train --resume runs/20260102-150405-resnet50`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -99,7 +103,7 @@ func (f *trainFlags) groups() []group {
 	m.StringVar(&f.configFile, "config", "", "`file` of options: a run's config.json, or JSON or YAML with the same keys; the command line wins")
 	m.StringVar(&f.recipe, "recipe", "", "a published way to train, whose options others overrule: "+strings.Join(train.RecipeNames(), ", "))
 	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
-	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote; a last layer of another size starts fresh")
+	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote; a last layer of another size starts fresh. Batch, epochs, rates and schedule are then by default those of fine-tuning")
 	m.StringVar(&f.InitKey, "key", "", keyHelp)
 	m.StringSliceVar(&f.Freeze, "freeze", nil, "leave the parameters of these names, and the statistics of their BatchNorm, as they are: comma-separated `patterns`, as layer[12].*; !fc.* is all but fc.*")
 	m.BoolVar(&f.ZeroInit, "zero-init", false, "start residual blocks as the identity: their last BatchNorm scale is 0")
@@ -111,7 +115,7 @@ func (f *trainFlags) groups() []group {
 	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data; "+train.RateDefaults()+")")
-	o.Float64Var(&f.HeadRate, "head-lr", 0, "learning rate of the last layer at the start (default: --lr)")
+	o.Float64Var(&f.HeadRate, "head-lr", 0, "learning rate of the last layer at the start (default: --lr; ten times the default rate where --init leaves it to be learnt)")
 	o.Float64Var(&f.LayerDecay, "layer-decay", 0, "factor of the learning rate from each layer or block to the one before it (default 1)")
 	o.StringVar((*string)(&f.Schedule.Kind), "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear (default: by the data)")
 	o.Float64Var(&f.final, "lr-final", 0, "learning rate at the end of linear, hold, cosine, poly and one-cycle (default: a hundredth of --lr; 0 for cosine and poly)")

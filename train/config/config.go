@@ -30,7 +30,8 @@ import (
 //	imagenet  resnet50  32 × 8  90      linear 0.1    1e-4   min(10, max(3, epochs/2))  as the window
 //
 // mnist stands for all small gray images, cifar for small colour ones, imagenet for all others. A schedule of
-// another kind has defaults of its own: see [Schedule]. Rates and decays are those of SGD; other optimisers have their own.
+// another kind has defaults of its own: see [Schedule]. Rates and decays are those of SGD; other optimisers have their own. With Init the
+// batch, the epochs, the rates and the schedule are those of fine-tuning, by the number of images: see docs/fine-tuning.md.
 type Config struct {
 	Model   string `json:"model"`    // one of nn's architectures
 	Data    string `json:"data"`     // folder, or "glyphs"; a name for the record where Train is given
@@ -103,7 +104,8 @@ type Config struct {
 
 	// Freeze has patterns for the names of parameters that are not trained, with the statistics of their BatchNorm: see nn.Config.
 	Freeze []string `json:"freeze,omitempty"`
-	// HeadRate is the first learning rate of the last layer, 0 for that of the others; it falls as theirs.
+	// HeadRate is the first learning rate of the last layer, 0 for that of the others; it falls as theirs. With Init, and a rate that is left out,
+	// it is higher by default where the last layer starts fresh or is of other classes.
 	HeadRate float64 `json:"head_lr,omitempty"`
 	// LayerDecay multiplies the learning rate of each layer, from the last one back, by a factor more, 0 for 1: see network.LayerDepths.
 	LayerDecay float64 `json:"layer_decay,omitempty"`
@@ -175,6 +177,9 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 	if _, err := nn.Lookup(c.Model); err != nil {
 		return err
 	}
+	if c.Init != "" {
+		c.fineTune(&pre, set)
+	}
 	if c.Batch == 0 && c.Accumulate == 0 {
 		c.Accumulate = pre.accumulate
 	}
@@ -183,6 +188,9 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 	def(&c.Epochs, pre.epochs)
 	if err := c.resolveOptimizer(&pre); err != nil {
 		return err
+	}
+	if c.Init != "" {
+		c.fineTuneRate(&pre)
 	}
 	c.Schedule.resolve(c.Epochs, pre)
 	defPtr(&c.MaxBad, data.DefaultMaxBad)

@@ -186,6 +186,9 @@ func (c *Config) OptimizerLine() string {
 		fmt.Fprintf(&b, "%s, ", c.Optimizer)
 	}
 	fmt.Fprintf(&b, "rate %s", c.Schedule)
+	if c.HeadRate > 0 {
+		fmt.Fprintf(&b, ", the last layer's %g", c.HeadRate)
+	}
 	for _, h := range Hyperparameters() {
 		if x := *h.Field(c); x != nil {
 			fmt.Fprintf(&b, ", %s %g", h.Name, *x)

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"onlinerna/internal/text"
+	"onlinerna/train"
+	"onlinerna/train/lrfind"
+	"onlinerna/train/ranks"
+)
+
+// swept lists the options of rna train that a sweep takes, beside those of data and model: those that shape a step.
+var swept = []string{"batch", "accumulate", "head-lr", "layer-decay", "lr", "optimizer", "nesterov", "weight-decay", "decay-weights-only", "no-decay", "clip-grad",
+	"clip-value", "label-smoothing", "loss", "bce-threshold", "class-weights", "mixup", "cutmix", "dropout", "drop-path", "device", "threads", "winograd",
+	"low-memory", "precision", "deterministic", "debug-sync", "help"}
+
+func newLRFind() *cobra.Command {
+	f := &trainFlags{}
+	var o lrfind.Options
+	var plot, json string
+	cmd := &cobra.Command{
+		Use:   "lr-find [options]",
+		Short: "Suggest a learning rate: the loss of a short run whose rate rises",
+		Long: `Train for two hundred steps while the learning rate rises exponentially, and show the loss by the rate. The sweep ends where
+the loss diverges, and leaves nothing behind but the figure and the file that are asked for. The same seed gives the same curve.
+
+The suggestion is the valley: the middle, by the logarithm, from the rate at which the smoothed loss has done a quarter of its fall
+to that of the lowest loss, beyond which training soon diverges. Beside it stands the rate at which the loss falls most steeply. Data,
+model, weights to start from and the optimiser are options of rna train; of --lr and --head-lr the sweep takes the ratio.`,
+		Example: `  rna lr-find
+  rna lr-find --data cifar10 --model resnet20 --plot lr.svg
+  rna lr-find --data photos --model resnet18 --init resnet18.pth --optimizer adamw --json lr.json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var wrong []string
+			cmd.Flags().Visit(func(g *pflag.Flag) {
+				if g.Hidden {
+					wrong = append(wrong, "--"+g.Name)
+				}
+			})
+			if len(wrong) > 0 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("a sweep of rates does not take %s", strings.Join(wrong, ", "))}
+			}
+			return f.onRanks(cmd, func(g *ranks.Group) error {
+				if !g.Single() {
+					return &usageError{cmd.CommandPath(), fmt.Errorf("one process sweeps the rate: choose one device")}
+				}
+				r, title, err := f.sweep(cmd, g, o)
+				if err != nil {
+					return err
+				}
+				if err := writeFile(json, indented(r)); err != nil {
+					return err
+				}
+				return drawFile(plot, func(w io.Writer, format string) error { return r.Plot(w, format, title) })
+			})
+		},
+	}
+	s := newGroup("Sweep")
+	s.Float64Var(&o.From, "from", 1e-6, "first learning rate")
+	s.Float64Var(&o.To, "to", 10, "last learning rate")
+	s.IntVar(&o.Steps, "steps", 200, "steps from the one to the other")
+	s.Float64Var(&o.Smoothing, "smoothing", 0, "standard deviation, in steps, of the weights by which losses are averaged (default: a 40th of --steps)")
+	s.Float64Var(&o.Diverged, "diverged", 4, "times the lowest smoothed loss that ends the sweep")
+	s.StringVar(&plot, "plot", "", "draw the curve into this `file`"+plotHelp)
+	s.StringVar(&json, "json", "", "write the curve and the suggestions to this `file`")
+	groups := []group{s}
+	for _, g := range f.groups() {
+		g.VisitAll(func(h *pflag.Flag) {
+			shapes := g.title == "Data" || g.title == "Model" || slices.Contains(swept, h.Name) || f.hyper[h.Name] != nil
+			h.Hidden = h.Hidden || !shapes
+		})
+		if g.title == "RNA" {
+			cmd.Flags().AddFlagSet(g.FlagSet)
+		} else {
+			groups = append(groups, g)
+		}
+	}
+	addGroups(cmd, groups...)
+	complete(cmd, map[string][]string{"model": modelNames(), "optimizer": train.Optimizers()})
+	return cmd
+}
+
+// sweep sweeps the rate and shows the curve. The title says what of.
+func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options) (r *lrfind.Result, title string, err error) {
+	dev, err := f.open(cmd, g)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = closed(err, dev.Close()) }()
+	c, err := f.config(cmd.Flags())
+	if err != nil {
+		return nil, "", err
+	}
+	c.Out, c.RNA.Mode, c.Ranks = "", train.Off, g
+	run, err := train.New(c, dev)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = closed(err, run.Close()) }()
+	c = run.Config
+	out := cmd.OutOrStdout()
+	for _, note := range run.Notes {
+		fmt.Fprintln(out, text.Wrap(note, "  "))
+	}
+	if r, err = lrfind.Find(cmd.Context(), run.Sweep, o); err != nil {
+		return nil, "", err
+	}
+	batch := fmt.Sprint(c.Batch)
+	if c.Accumulate > 1 {
+		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
+	}
+	title = fmt.Sprintf("%s on %s, %s, batch %s", c.Model, cmp.Or(c.Data, "glyphs"), c.OptimizerName(), batch)
+	return r, title, showSweep(out, r, title, c.HeadRate/c.Schedule.Rate)
+}
+
+// shownRates is about how many steps of a sweep the table shows.
+const shownRates = 25
+
+// showSweep writes a table of a sweep and its suggestion; head is the ratio of the head's rate to that of the others, 0 for none.
+func showSweep(out io.Writer, r *lrfind.Result, title string, head float64) error {
+	fmt.Fprintln(out, text.Wrap(title, "  "))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "rate\tloss\tsmoothed\t\n")
+	every := (len(r.Points) + shownRates - 1) / shownRates
+	for i := (len(r.Points) - 1) % every; i < len(r.Points); i += every {
+		p := r.Points[i]
+		fmt.Fprintf(w, "%.2e\t%.4f\t%.4f\t\n", p.Rate, p.Loss, p.Smooth)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if r.Diverged > 0 {
+		fmt.Fprintf(out, "Diverged at %.2g\n", r.Diverged)
+	}
+	if r.Valley == 0 {
+		_, err := fmt.Fprintln(out, text.Wrap("No suggestion: the loss hardly falls at any rate. Give it more --steps, or other rates by --from and --to", "  "))
+		return err
+	}
+	fmt.Fprintf(out, "Valley at %.2g, steepest at %.2g, lowest loss at %.2g\n", r.Valley, r.Steepest, r.Lowest)
+	suggestion := fmt.Sprintf("--lr %.2g", r.Valley)
+	if head > 0 {
+		suggestion += fmt.Sprintf(" --head-lr %.2g", head*r.Valley)
+	}
+	_, err := fmt.Fprintln(out, "Suggestion: "+suggestion)
+	return err
+}
