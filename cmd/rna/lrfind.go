@@ -37,7 +37,7 @@ to that of the lowest loss, beyond which training soon diverges. Beside it stand
 model, weights to start from and the optimiser are options of rna train; of --lr and --head-lr the sweep takes the ratio.`,
 		Example: `  rna lr-find
   rna lr-find --data cifar10 --model resnet20 --plot lr.svg
-  rna lr-find --data photos --model resnet18 --init resnet18.pth --optimizer adamw --json lr.json`,
+  rna lr-find --data photos --model resnet18 --init resnet18.pth --json lr.json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var wrong []string
