@@ -5,7 +5,8 @@
 //
 // The caller owns the loop. The package runs no training, and calls no objective but one it is
 // handed: push iterates into a [Window], ask it to [Window.Extrapolate]. An
-// [Accelerator] is told iterates and says where to go on, with restarts and safeguards.
+// [Accelerator] is told iterates and says where to go on, with restarts and safeguards. Package theory has the bounds of
+// the paper, and the table of its statements with their functions and tests.
 //
 // # What it computes
 //
@@ -35,12 +36,6 @@
 //
 // One decomposition, a [Spectrum], serves every λ and τ, and [Window.Search] lets a
 // function of the caller's, a held-out loss say, choose λ among some, the average and the iterate itself.
-//
-// # What is sure
-//
-// Statements of the paper are functions of the constants they name: [OptimalBound] and [ChebyshevRate] for λ = 0 on linear
-// methods, [ConstrainedBound] and [ConstrainedChebyshev] for CNA, [PerturbationBound], [PerturbedBound], [StochasticBound],
-// [NonlinearBound] and [AsymptoticBound] for iterations with errors. A [Scheme] is a method of the class they are about.
 //
 // # The sign of β
 //

@@ -377,25 +377,6 @@ func ExampleNewFile32() {
 	// Output: ok, y⁺ = 1.0000
 }
 
-// What ten residuals are sure to gain on a linear method with κ = 0.01, and what bounded coefficients
-// leave of it.
-func ExampleConstrainedChebyshev() {
-	const n, kappa = 10, 0.01
-	fmt.Printf("λ = 0:   %.4f\n", rna.ChebyshevRate(n, kappa))
-	for _, tau := range []float64{10, 1, 0} {
-		_, value, err := rna.ConstrainedChebyshev(n, kappa, tau)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Printf("τ = %-3g  %.4f\n", tau, value)
-	}
-	// Output:
-	// λ = 0:   0.3200
-	// τ = 10   0.7678
-	// τ = 1    0.9084
-	// τ = 0    0.9562
-}
-
 // One decomposition serves a grid of λ; only the candidates asked for are combined.
 func ExampleSpectrum() {
 	space, err := rna.NewHost64(1, 1)

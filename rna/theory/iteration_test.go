@@ -1,4 +1,4 @@
-package rna
+package theory
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"onlinerna/rna"
 )
 
 // A contractive is g(y) = G(y − x*) + x* with a symmetric 0 ⪯ G ⪯ (1−κ)I in a random basis.
@@ -16,7 +18,7 @@ type contractive struct {
 
 func newContractive(rng *rand.Rand, eigenvalues []float64) contractive {
 	d := len(eigenvalues)
-	q := conditioned(rng, d, d, 1)
+	q := orthogonal(rng, d)
 	g := mat.NewSymDense(d, nil)
 	for k, e := range eigenvalues {
 		g.SymRankOne(g, e, q.ColView(k))
@@ -122,14 +124,95 @@ func run(s *Scheme, g func([]float64) []float64, x0 []float64, n int, errors [][
 	return all[1:], ys
 }
 
-func pairs(t *testing.T, xs, ys [][]float64) *Window {
+func pairs(t *testing.T, xs, ys [][]float64) *rna.Window {
 	t.Helper()
-	s, _ := NewHost64(len(xs[0]), 1)
+	s, _ := rna.NewHost64(len(xs[0]), 1)
 	w := window(t, s, len(xs))
 	for i := range xs {
-		if err := w.PushPair(Slice64(ys[i]), Slice64(xs[i])); err != nil {
+		if err := w.PushPair(rna.Slice64(ys[i]), rna.Slice64(xs[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return w
+}
+
+func window(t *testing.T, s rna.Space, n int) *rna.Window {
+	t.Helper()
+	w, err := rna.NewWindow(s, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func near(a, b, tol float64) bool { return math.Abs(a-b) <= tol*max(1, math.Abs(b)) }
+
+func sum(v []float64) (s float64) {
+	for _, x := range v {
+		s += x
+	}
+	return s
+}
+
+func push(t *testing.T, w *rna.Window, vs ...[]float64) {
+	t.Helper()
+	for _, v := range vs {
+		if err := w.Push(rna.Slice64(v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func extrapolate(t *testing.T, w *rna.Window, opt rna.Options) []float64 {
+	t.Helper()
+	dst := make(rna.Slice64, w.Space().Dim())
+	res, err := w.Extrapolate(dst, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Status != rna.OK {
+		t.Fatal(res.Err())
+	}
+	return dst
+}
+
+// linear is the map g(y) = a∘y + b of a separable linear contraction.
+type linear struct{ a, b []float64 }
+
+func (g linear) at(y []float64) []float64 {
+	x := make([]float64, len(y))
+	for i := range y {
+		x[i] = float64(g.a[i]*y[i]) + g.b[i]
+	}
+	return x
+}
+
+func (g linear) residual(y []float64) (norm float64) {
+	for i, x := range g.at(y) {
+		norm = math.Hypot(norm, x-y[i])
+	}
+	return norm
+}
+
+func solve(t *testing.T, w *rna.Window, opt rna.Options) rna.Result {
+	t.Helper()
+	res, err := w.Solve(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// orthogonal is a random basis of d dimensions.
+func orthogonal(rng *rand.Rand, d int) *mat.Dense {
+	var qr mat.QR
+	qr.Factorize(mat.NewDense(d, d, normal(rng, d*d)))
+	var q mat.Dense
+	qr.QTo(&q)
+	return &q
 }

@@ -1,9 +1,11 @@
-package rna
+package theory
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"onlinerna/rna"
 )
 
 func TestChebyshevRate(t *testing.T) {
@@ -113,7 +115,7 @@ func TestConstrainedChebyshev(t *testing.T) {
 func TestBounds(t *testing.T) {
 	const d = 60
 	rng := rand.New(rand.NewPCG(6, 2))
-	s, _ := NewHost64(d, 1)
+	s, _ := rna.NewHost64(d, 1)
 	for _, kappa := range []float64{.01, .1, .5} {
 		for n := 1; n <= 7; n++ {
 			g := linear{make([]float64, d), make([]float64, d)}
@@ -138,10 +140,10 @@ func TestBounds(t *testing.T) {
 					factor = max(factor, math.Abs(1+beta*(a-1)))
 				}
 				for _, tau := range []float64{0, .1, 1, 10, math.Inf(1)} {
-					opt := Options{Tau: Set(tau), Beta: Set(beta)}
+					opt := rna.Options{Tau: rna.Set(tau), Beta: rna.Set(beta)}
 					bound := ChebyshevRate(n, kappa)
 					if math.IsInf(tau, 1) {
-						opt = Options{Lambda: Set(0), Beta: Set(beta)}
+						opt = rna.Options{Lambda: rna.Set(0), Beta: rna.Set(beta)}
 					} else {
 						_, bound = check(t, n, kappa, tau)
 					}
@@ -158,22 +160,25 @@ func TestBounds(t *testing.T) {
 // rounding, it is not asked to fall further.
 func TestOnlineBound(t *testing.T) {
 	const d, n = 60, 8
-	s, _ := NewHost64(d, 1)
+	s, _ := rna.NewHost64(d, 1)
 	for _, kappa := range []float64{.05, .3} {
 		for _, beta := range []float64{.5, 1} {
-			g, y := linear{make([]float64, d), make([]float64, d)}, make(Slice64, d)
+			g, y := linear{make([]float64, d), make([]float64, d)}, make(rna.Slice64, d)
 			for i := range d {
 				g.a[i], g.b[i] = (1-kappa)*float64(i)/(d-1), math.Cos(float64(i))
 			}
 			first := g.residual(y)
 			factor := max(1-beta, 1-beta*kappa)
-			a := accelerator(t, window(t, s, n), AcceleratorOptions{Options: Options{Lambda: Set(0), Beta: Set(beta)}})
+			a, err := rna.NewAccelerator(window(t, s, n), rna.AcceleratorOptions{Options: rna.Options{Lambda: rna.Set(0), Beta: rna.Set(beta)}})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := a.Start(y); err != nil {
 				t.Fatal(err)
 			}
 			for k := 1; k <= n; k++ {
-				if step := next(t, a, y, g.at(y)); step.Outcome != Accepted {
-					t.Fatal(step.Outcome, step.Result.Detail)
+				if step, err := a.Next(y, rna.Slice64(g.at(y))); err != nil || step.Outcome != rna.Accepted {
+					t.Fatal(step.Outcome, step.Result.Detail, err)
 				}
 				if got, bound := g.residual(y), factor*first*ChebyshevRate(k, kappa); got > bound*(1+1e-9)+1e-13*first {
 					t.Errorf("κ = %v, β = %v: residual %v after %d iterates exceeds %v", kappa, beta, got, k, bound)

@@ -1,4 +1,4 @@
-package rna
+package theory
 
 import (
 	"go/ast"
@@ -14,7 +14,7 @@ import (
 )
 
 // folders are what names in the table are of.
-var folders = map[string]string{"": ".", "convex": "convex", "study": "convex/study", "train": "../train", "cmd": "../cmd/rna"}
+var folders = map[string]string{"": ".", "rna": "..", "convex": "../convex", "study": "../convex/study", "train": "../../train", "cmd": "../../cmd/rna"}
 
 // declared lists the exported names and the tests in a folder: of train in all below it, of others in itself.
 func declared(t *testing.T, folder string) map[string]bool {
@@ -25,7 +25,7 @@ func declared(t *testing.T, folder string) map[string]bool {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && path != folder && folder != "../train" {
+		if d.IsDir() && path != folder && folder != "../../train" {
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) != ".go" {

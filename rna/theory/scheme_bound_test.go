@@ -1,4 +1,4 @@
-package rna
+package theory
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"onlinerna/rna"
 )
 
 // Proposition poly_iter: y_i − x* = p_i(G)(x_0 − x*) with a p_i of degree i exactly and p_i(1) = 1, and Y = [x_0 X] L with
@@ -82,7 +84,7 @@ func TestOptimalBound(t *testing.T) {
 		} {
 			xs, ys := run(c.scheme, g.at, x0, n, nil)
 			w := pairs(t, xs, ys)
-			res := solve(t, w, Options{Lambda: Set(0)})
+			res := solve(t, w, rna.Options{Lambda: rna.Set(0)})
 			rc := make([]float64, d)
 			for i, a := range res.C {
 				for k := range rc {
@@ -100,7 +102,7 @@ func TestOptimalBound(t *testing.T) {
 				t.Errorf("κ = %v, N = %d, %s: ‖Rc‖ = %v, of gradient steps %v", kappa, n, c.name, norm, least)
 			}
 			for _, beta := range []float64{1, .5, 0, -1} {
-				got := g.residual(extrapolate(t, w, Options{Lambda: Set(0), Beta: Set(beta)}))
+				got := g.residual(extrapolate(t, w, rna.Options{Lambda: rna.Set(0), Beta: rna.Set(beta)}))
 				bound := OptimalBound(n, d, kappa, beta, first)
 				worst[c.name] = max(worst[c.name], got/bound)
 				if mixed := MixingNorm(beta, kappa) * norm; got > mixed*(1+1e-9)+1e-9*first || got > bound*(1+1e-9) {
@@ -125,18 +127,18 @@ func TestFiniteTermination(t *testing.T) {
 		g := newContractive(rng, values)
 		y := normal(rng, d)
 		first := g.residual(y)
-		s, _ := NewHost64(d, 1)
+		s, _ := rna.NewHost64(d, 1)
 		w := window(t, s, d+1)
 		scheme := &Scheme{}
 		all := [][]float64{append([]float64(nil), y...)}
 		for n := 1; ; n++ {
 			x := g.at(y)
-			if err := w.PushPair(Slice64(y), Slice64(x)); err != nil {
+			if err := w.PushPair(rna.Slice64(y), rna.Slice64(x)); err != nil {
 				t.Fatal(err)
 			}
 			all = append(all, x)
-			res, err := w.Extrapolate(Slice64(y), Options{Lambda: Set(0), Beta: Set(.7)})
-			if err != nil || res.Status != OK {
+			res, err := w.Extrapolate(rna.Slice64(y), rna.Options{Lambda: rna.Set(0), Beta: rna.Set(.7)})
+			if err != nil || res.Status != rna.OK {
 				t.Fatal(err, res.Err())
 			}
 			if n > distinct {

@@ -1,4 +1,4 @@
-package rna
+package theory
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"onlinerna/rna"
 )
 
 // spectralNorm is ‖m‖₂ of columns.
@@ -104,7 +106,7 @@ func TestPerturbedBound(t *testing.T) {
 		first := g.residual(x0)
 		for _, tau := range []float64{0, .1, 1, 10} {
 			for _, beta := range []float64{1, -.5} {
-				got := g.residual(extrapolate(t, w, Options{Tau: Set(tau), Beta: Set(beta)}))
+				got := g.residual(extrapolate(t, w, rna.Options{Tau: rna.Set(tau), Beta: rna.Set(beta)}))
 				bound := PerturbedBound(n, kappa, tau, beta, first, e, p)
 				worst = max(worst, got/bound)
 				if !(got <= bound*(1+1e-6)) {
@@ -118,7 +120,7 @@ func TestPerturbedBound(t *testing.T) {
 	const kappa = .999
 	g := contractive{g: mat.NewSymDense(2, nil), solution: []float64{0, 0}}
 	xs, ys, e, p := perturb(nesterov(t, 2, 0), g, []float64{1, 0}, 2, [][]float64{{0, 1}, {0, 1}})
-	got := g.residual(extrapolate(t, pairs(t, xs, ys), Options{Tau: Set(0)}))
+	got := g.residual(extrapolate(t, pairs(t, xs, ys), rna.Options{Tau: rna.Set(0)}))
 	printed := MixingNorm(1, kappa) * (ConstrainedBound(2, kappa, 0, 1, 1)/MixingNorm(1, kappa) + (p+e)/math.Sqrt2)
 	if !(got > printed) || !(got <= PerturbedBound(2, kappa, 0, 1, 1, e, p)) {
 		t.Errorf("%v, as printed at most %v", got, printed)

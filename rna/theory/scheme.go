@@ -1,4 +1,4 @@
-package rna
+package theory
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package rna
+package theory
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"onlinerna/rna"
 )
 
 // A smooth is f(x) = Σ a_j z_j²/2 + b(√(1 + z_j²) − 1), z = Qᵀx, whose Hessian lies between min a and max a + b, with the
@@ -18,7 +20,7 @@ type smooth struct {
 }
 
 func newSmooth(rng *rand.Rand, d int, mu, b float64) smooth {
-	s := smooth{q: conditioned(rng, d, d, 1), b: b, m: .8587 * b}
+	s := smooth{q: orthogonal(rng, d), b: b, m: .8587 * b}
 	for j := range d {
 		s.a = append(s.a, mu+(1-mu)*float64(j)/float64(d-1))
 	}
@@ -104,7 +106,7 @@ func TestNonlinearBound(t *testing.T) {
 			}
 			w := pairs(t, xs, ys)
 			for _, tau := range []float64{0, 1, 30} {
-				got := f.residual(extrapolate(t, w, Options{Tau: Set(tau)}))
+				got := f.residual(extrapolate(t, w, rna.Options{Tau: rna.Set(tau)}))
 				bound := NonlinearBound(n, f.kappa(), tau, 1, f.residual(ys[0]), LinearisationGamma(n, f.kappa(), 1, f.l, f.m), distance, 2)
 				worst["extrapolation"] = max(worst["extrapolation"], got/bound)
 				if !(got <= bound*(1+1e-6)) {
@@ -136,8 +138,8 @@ func TestAsymptoticBound(t *testing.T) {
 			xs, ys := f.chain(x0, n)
 			w := pairs(t, xs, ys)
 			limit := AsymptoticBound(n, f.kappa(), 1, f.residual(x0))
-			byLambda := f.residual(extrapolate(t, w, Options{Lambda: Set(math.Pow(distance, share*lambda))}))
-			byTau := f.residual(extrapolate(t, w, Options{Tau: Set(math.Pow(distance, -share*tau))}))
+			byLambda := f.residual(extrapolate(t, w, rna.Options{Lambda: rna.Set(math.Pow(distance, share*lambda))}))
+			byTau := f.residual(extrapolate(t, w, rna.Options{Tau: rna.Set(math.Pow(distance, -share*tau))}))
 			t.Logf("D = %g, share %g of the range: %.3f and %.3f of the limit", distance, share, byLambda/limit, byTau/limit)
 			if distance <= 1e-8 && !(byLambda <= limit && byTau <= limit) {
 				t.Errorf("D = %g, share %g of the range: %g by λ and %g by τ exceed %g", distance, share, byLambda, byTau, limit)

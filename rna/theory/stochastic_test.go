@@ -1,4 +1,4 @@
-package rna
+package theory
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"onlinerna/rna"
 )
 
 // Proposition convergence_stoch_gradient: the mean over runs with Gaussian noise, for CNA. While noise is small a
@@ -25,7 +27,7 @@ func TestStochasticBound(t *testing.T) {
 			xs, ys := run(s, g.at, x0, n, noise(rng, n, d, sigma/math.Sqrt(d)))
 			w := pairs(t, xs, ys)
 			for _, tau := range []float64{0, 1, 20} {
-				means[tau] += l * g.residual(extrapolate(t, w, Options{Tau: Set(tau)})) / runs
+				means[tau] += l * g.residual(extrapolate(t, w, rna.Options{Tau: rna.Set(tau)})) / runs
 			}
 		}
 		for tau, mean := range means {
@@ -138,7 +140,7 @@ func TestStochasticBoundOfSamples(t *testing.T) {
 				xs, ys = append(xs, x), append(ys, y)
 				y = x
 			}
-			mean += norm(gradient(extrapolate(t, pairs(t, xs, ys), Options{Tau: Set(1)}))) / runs
+			mean += norm(gradient(extrapolate(t, pairs(t, xs, ys), rna.Options{Tau: rna.Set(1)}))) / runs
 		}
 		bound := StochasticBound(n, kappa, 1, l, math.Sqrt(sigma2), start)
 		t.Logf("SAGA %v: σ = %.3g, mean ‖∇f(y⁺)‖ = %.3g, bound %.3g", saga, math.Sqrt(sigma2), mean, bound)
