@@ -62,3 +62,26 @@ func HeldByClass(ds Dataset, share float64) (Dataset, error) {
 	val.(*subset).shared = false
 	return val, nil
 }
+
+// OpenUndivided opens the training images of a place without validation images beside them: those that Options.ValSplit divides.
+func OpenUndivided(path string, classes []string) (Dataset, error) {
+	train, val, err := openSplits(path, Options{ValSplit: 1, Classes: classes})
+	if err == nil && val != nil {
+		err = errors.Join(fmt.Errorf("%s has validation images beside the training set", path), closeSet(val))
+		train, err = nil, errors.Join(err, closeSet(train))
+	}
+	return train, err
+}
+
+// Fingerprint is a number that the images of a set have in common with the same ones elsewhere and in another order. It goes by the names of their classes
+// and files; those of sets without a common image add up to that of both.
+func Fingerprint(ds Dataset) uint64 {
+	var sum uint64
+	classes := ds.Classes()
+	for i := range ds.Len() {
+		h := fnv.New64a()
+		h.Write([]byte(classes[ds.Label(i)] + "/" + filepath.Base(ds.Name(i))))
+		sum += random.Mix(h.Sum64())
+	}
+	return sum
+}

@@ -39,6 +39,29 @@ func split(c *Config, set data.Dataset) (train, held data.Dataset, err error) {
 	return train, held, err
 }
 
+// Held are the images of a training set that a run with this Config.Holdout and Config.Seed holds out.
+func Held(set data.Dataset, share float64, seed uint64) (data.Dataset, error) {
+	_, held, err := split(&Config{Holdout: share, Seed: seed}, set)
+	return held, err
+}
+
+// divided notes for the weights how their data are divided.
+func (r *Run) divided(train, val data.Dataset) {
+	c := &r.Config
+	r.split = &network.Split{Data: c.Data, ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout}
+	if c.Data == "" {
+		r.split.Data = "glyphs"
+	}
+	if c.Holdout > 0 {
+		r.split.Seed = c.Seed
+	}
+	if c.ValSplit > 0 {
+		r.split.Count(train, val)
+	} else {
+		r.split.Count(train)
+	}
+}
+
 // evaluateHeld scores the network's present weights on the held-out images. It is nil if there are none.
 func (r *Run) evaluateHeld() (*network.Score, error) {
 	if r.held == nil {

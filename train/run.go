@@ -64,6 +64,7 @@ type Run struct {
 	val, held    *data.Loader         // nil without such images
 	heldSize     int                  // images of held's set
 	sets         []data.Dataset
+	split        *network.Split // nil for a program's own images
 	hooks        []Hook
 	pos          position
 	best         *BestRecord     // whose weights are in best.safetensors
@@ -203,6 +204,7 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 		return nil, nil, profile, err
 	} else {
 		r.sets = []data.Dataset{train, val}
+		r.divided(train, val)
 	}
 	for i, set := range []data.Dataset{train, val} {
 		if set == nil {
@@ -493,5 +495,5 @@ func (r *Run) Meta(kind network.Kind) network.Meta {
 	if r.pos.Batch == 0 { // it has not begun
 		epoch--
 	}
-	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind}
+	return network.Meta{Model: c.Model, Classes: c.Classes, ImageSize: c.ImageSize, BlurPool: c.BlurPool, ValResize: c.ValResize, Interpolation: c.Interpolation, Mean: c.Mean, Std: c.Std, Epoch: epoch, Kind: kind, Split: r.split}
 }

@@ -35,6 +35,9 @@ type evalFlags struct {
 	precision                                                   string
 	ranks                                                       ranksFlags
 
+	allImages bool
+	note      string // which images are evaluated, where that is worth a line
+
 	json, perClass bool
 	confusion      string
 	report         *evalReport
@@ -46,22 +49,26 @@ type evalFlags struct {
 func newEval() *cobra.Command {
 	f := &evalFlags{}
 	cmd := &cobra.Command{
-		Use:   "eval --weights FILE --data FOLDER [options]",
+		Use:   "eval WEIGHTS [options]",
 		Short: "Evaluate weights on labelled images",
-		Long: `Evaluate weights on labelled images: loss, top-1, top-5. The file is safetensors, or what torch.save wrote.
+		Long: `Evaluate weights on labelled images: loss, top-1, top-5. WEIGHTS is a file, safetensors or what torch.save wrote, or the
+folder of a run: its best weights.
+
+Weights of rna say on which images they were trained. Of these images only those that the run left out, by --val-split or
+--holdout, are evaluated, unless --all-images is given. Without --data the images are those of the run.
 
 Weights that rna wrote carry the model, the classes and the normalisation with them. For others, as
 torchvision's, name the model; the classes are then those of the data, sorted, or those of --classes.
 
 Ranks, which mpirun, srun, torchrun or --device cuda:all starts, have a share of the images each: every image
 is one rank's, and what is printed and written is as of one process.`,
-		Example: `  rna eval --weights runs/20260102-150405-lenet/best.safetensors --data glyphs
+		Example: `  rna eval runs/20260102-150405-lenet
+  rna eval runs/fine/best.safetensors --data photos
   rna eval --weights resnet50.safetensors --model resnet50 --data imagenet/val \
     --classes wnids.txt`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.weights == "" {
-				return &usageError{cmd.CommandPath(), errors.New("--weights is missing: the file to evaluate")}
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.named(args); err != nil {
+				return &usageError{cmd.CommandPath(), err}
 			}
 			if err := f.checkPictures(); err != nil {
 				return &usageError{cmd.CommandPath(), err}
@@ -71,13 +78,14 @@ is one rank's, and what is printed and written is as of one process.`,
 		},
 	}
 	w := newGroup("Weights")
-	w.StringVar(&f.weights, "weights", "", "`file`: safetensors, or what torch.save wrote")
+	w.StringVar(&f.weights, "weights", "", "the same as WEIGHTS: `file`, or folder of a run")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
 	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says)")
 	d := newGroup("Data")
-	d.StringVar(&f.data, "data", "glyphs", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated")
+	d.StringVar(&f.data, "data", "", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated (default: the data of the weights' run)")
 	d.Float64Var(&f.valSplit, "val-split", 0, "the images alone that rna train --val-split leaves out of training, for the same share")
+	d.BoolVar(&f.allImages, "all-images", false, "also images that the weights were trained on")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the data's)")
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
@@ -107,6 +115,24 @@ is one rank's, and what is printed and written is as of one process.`,
 	addGroups(cmd, w, d, r)
 	complete(cmd, map[string][]string{"model": modelNames(), "interpolation": imaging.Interpolations()})
 	return cmd
+}
+
+// named takes the weights that the arguments name.
+func (f *evalFlags) named(args []string) error {
+	switch {
+	case len(args) > 1:
+		return fmt.Errorf("%d files: want one file of weights, or the folder of a run; images are named by --data", len(args))
+	case len(args) == 1 && f.weights != "":
+		return fmt.Errorf("%s and --weights %s: name the weights once", args[0], f.weights)
+	case len(args) == 1:
+		f.weights = args[0]
+	case f.weights == "":
+		return errors.New("--weights is missing: the file to evaluate, or the folder of a run")
+	}
+	if f.allImages && f.valSplit > 0 {
+		return errors.New("--all-images and --val-split exclude each other")
+	}
+	return nil
 }
 
 // evaluation is what is open while images are evaluated.
@@ -173,8 +199,14 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, told, log io.Writer) err
 		return err
 	}
 	e.meta, e.closers = meta, append(e.closers, file.Close)
+	if err := f.place(&e.meta); err != nil {
+		return err
+	}
 	if e.set, err = f.openSet(file, &e.meta); err != nil {
 		return err
+	}
+	if f.note != "" {
+		fmt.Fprintln(told, text.Wrap(f.note, "  "))
 	}
 	e.closers = append(e.closers, func() error { return closeData(e.set) })
 	profile, err := data.ProfileOf(e.set)
@@ -230,7 +262,7 @@ func (f *evalFlags) network(dev device.Device, file *statedict.File, meta *netwo
 // openSet opens the images. Weights with 1,000 outputs that do not name them have those of ImageNet, if the data's classes are among these; else
 // labels mean outputs only where there are as many of both.
 func (f *evalFlags) openSet(file *statedict.File, meta *network.Meta) (data.Dataset, error) {
-	set, err := f.openPart(meta.Classes)
+	set, err := f.openPart(meta, meta.Classes)
 	if err != nil || meta.Classes != nil || f.numClasses > 0 {
 		return set, err
 	}
@@ -246,25 +278,12 @@ func (f *evalFlags) openSet(file *statedict.File, meta *network.Meta) (data.Data
 			return nil, err
 		}
 		meta.Classes = known
-		return f.openPart(known)
+		return f.openPart(meta, known)
 	case outputs != 0 && outputs != classes:
 		return nil, errors.Join(fmt.Errorf("%s has %d outputs without names, and the data %d classes: name those of the weights by --classes, a file with a name a line",
 			f.weights, outputs, classes), closeData(set))
 	}
 	return set, nil
-}
-
-// openPart opens the images, or the part of them that a validation split leaves out of training.
-func (f *evalFlags) openPart(classes []string) (data.Dataset, error) {
-	set, err := data.OpenEval(f.data, classes)
-	if err != nil || f.valSplit == 0 {
-		return set, err
-	}
-	val, err := data.HeldByClass(set, f.valSplit)
-	if err != nil {
-		return nil, errors.Join(err, closeData(set))
-	}
-	return val, nil
 }
 
 // closeData closes a set that keeps files open.

@@ -24,7 +24,7 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 		name  string
 		value any
 	}{
-		{"model", e.meta.Model}, {"classes", e.set.Classes()}, {"images", e.set.Len()}, {"val-split", f.valSplit}, {"batch", f.batch},
+		{"model", e.meta.Model}, {"classes", e.set.Classes()}, {"images", e.set.Len()}, {"val-split", f.valSplit}, {"all-images", f.allImages}, {"batch", f.batch},
 		{"image size", []int{e.meta.ImageSize, e.meta.ValResize}}, {"interpolation", e.meta.Interpolation}, {"fast-decode", f.fastDecode},
 		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", f.testFlip}, {"precision", f.precision},
 		{"predictions", f.predictions}, {"worst", []any{f.worstSheet, f.worstCount}}, {"max-bad", f.maxBad},

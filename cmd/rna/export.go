@@ -22,7 +22,7 @@ type exportFlags struct {
 func newExport() *cobra.Command {
 	f := &exportFlags{}
 	cmd := &cobra.Command{
-		Use:   "export FILE -o NET.onnx [options]",
+		Use:   "export WEIGHTS -o NET.onnx [options]",
 		Short: "Write a net with its weights as ONNX",
 		Long: fmt.Sprintf(`Write a net with its weights as ONNX, opset %d, for other runtimes: the net as it evaluates.
 
@@ -30,14 +30,16 @@ Its input is "input": float32 [N,C,H,W], images in RGB with numbers from 0 to 1 
 net's size. The graph itself subtracts the mean and divides by the standard deviation. Its output is "logits" [N,K], before
 a softmax. Names of the classes and the size of the images are in the file's metadata.
 
-Weights that rna wrote carry the model, the size and the normalisation with them. For others name the model.`, onnx.Opset),
-		Example: `  rna export runs/fine/best.safetensors -o fine.onnx
+WEIGHTS is a file, or the folder of a run: its best weights. Weights that rna wrote carry the model, the size and the
+normalisation with them. For others name the model.`, onnx.Opset),
+		Example: `  rna export runs/fine -o fine.onnx
+  rna export runs/fine/best.safetensors -o fine.onnx
   rna export resnet50.pth --model resnet50 -o resnet50.onnx --batch 1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := error(nil)
 			switch {
 			case len(args) != 1:
-				err = errors.New("want one file of weights")
+				err = errors.New("want one file of weights, or the folder of a run")
 			case f.out == "":
 				err = errors.New("--out is missing: the file to write, as net.onnx")
 			}

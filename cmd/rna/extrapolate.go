@@ -62,13 +62,22 @@ func newExtrapolate() *cobra.Command {
 
 Files are safetensors, or what torch.save wrote (.pt, .pth): a state dict, or a training script's checkpoint with one in
 it. No code of theirs is run. Weights are float64, float32, float16 or bfloat16. K files make K − 1 residuals. Integers are copied from the last
-file, BatchNorm statistics too unless --bn says otherwise. The output is safetensors.`,
-		Example: `  rna extrapolate ckpt-*.safetensors -o out.safetensors
+file, BatchNorm statistics too unless --bn says otherwise. The output is safetensors.
+
+The folder of a run, alone, stands for the weights that it kept (rna train --keep-every 1), and its images are the default of --eval
+and --data; among others it stands for its best weights.`,
+		Example: `  rna extrapolate runs/fine -o out.safetensors --auto
+  rna extrapolate ckpt-*.safetensors -o out.safetensors
   rna extrapolate checkpoint_*.pt -o average.safetensors --average
   rna extrapolate epoch-*.safetensors -o out.safetensors --model resnet50 \
     --auto --eval imagenet/val --bn reestimate --data imagenet`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.set = cmd.Flags()
+			args, run, err := expand(args, true, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			f.eval.of(run, f.auto, f.bn == bnReestimate)
 			if err := f.check(args); err != nil {
 				return &usageError{cmd.CommandPath(), err}
 			}

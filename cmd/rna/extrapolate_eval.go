@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,20 @@ func (f *evaluatorFlags) group() group {
 	return g
 }
 
+// of takes the images of a run, nil for none, where they are needed and not named.
+func (f *evaluatorFlags) of(run *runFolder, auto, reestimate bool) {
+	if run == nil {
+		return
+	}
+	s := run.split()
+	if auto && f.eval == "" {
+		f.eval = cmp.Or(s.ValData, s.Data)
+	}
+	if reestimate && f.data == "" {
+		f.data = s.Data
+	}
+}
+
 // names lists the options of the group but those that are checked by themselves.
 func (f *evaluatorFlags) names() []string {
 	return []string{"model", "num-classes", "classes", "image-size", "mean", "std", "augment", "batch", "bn-batches", "limit-batches", "max-bad", "device"}
@@ -88,8 +103,12 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 	}
 	var of data.Dataset // that says what the net is like
 	if f.eval != "" {
-		if of, err = data.OpenEval(f.eval, meta.Classes); err != nil {
+		f.net.data = f.eval
+		if of, err = f.net.openPart(&meta, meta.Classes); err != nil {
 			return nil, err
+		}
+		if f.net.note != "" {
+			fmt.Fprintln(log, f.net.note)
 		}
 		p, err := e.take(of, &meta)
 		if err != nil {
@@ -100,7 +119,14 @@ func (f *evaluatorFlags) newEvaluator(weights string, threads int, log io.Writer
 		}
 	}
 	if f.data != "" {
-		set, val, err := data.Open(f.data, data.Options{Classes: meta.Classes})
+		options := data.Options{Classes: meta.Classes}
+		set, val, err := data.Open(f.data, options)
+		if s := meta.Split; err != nil && s != nil && s.ValSplit > 0 {
+			options.ValSplit = s.ValSplit
+			if again, held, err2 := data.Open(f.data, options); err2 == nil {
+				set, val, err = again, held, nil
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

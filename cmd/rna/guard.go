@@ -51,10 +51,16 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 			if overwrites(to, from) || strings.HasSuffix(from, ".data") && overwrites(to, strings.TrimSuffix(from, ".data")+".labels") {
 				return fmt.Errorf("--%s %s would write over what --%s reads: name another output", w, to, r)
 			}
+			if ofRun(to, from) {
+				return fmt.Errorf("--%s %s is a file of the run in %s: name another output", w, to, from)
+			}
 		}
 		for _, from := range args {
 			if isSame(to, from) || cmd.HasParent() && cmd.Parent().Name() == "data" && overwrites(to, from) {
 				return fmt.Errorf("--%s %s would write over what is read: name another output", w, to)
+			}
+			if ofRun(to, from) {
+				return fmt.Errorf("--%s %s is a file of the run in %s: name another output", w, to, from)
 			}
 		}
 	}
@@ -106,4 +112,16 @@ func isReport(path string) bool {
 		return filepath.Base(path) != format.KaggleSolution
 	}
 	return false
+}
+
+// ofRun says whether a file is one that the run in a folder wrote.
+func ofRun(path, folder string) bool {
+	if folder == "" || !isFile(filepath.Join(folder, "config.json")) || !isFile(path) {
+		return false
+	}
+	switch filepath.Base(path) {
+	case "config.json", "metrics.jsonl", "best.safetensors", "final.safetensors", "rna.safetensors", "ema.safetensors":
+		return sameFile(filepath.Dir(path), folder)
+	}
+	return sameFile(filepath.Dir(path), filepath.Join(folder, "kept"))
 }

@@ -27,11 +27,17 @@ func newInspect() *cobra.Command {
 		Use:   "inspect FILE… [options]",
 		Short: "Show tensors of checkpoints and what extrapolate would do",
 		Long: `Show the tensors of checkpoints (safetensors, or what torch.save wrote): types, shapes, norms. Of several files it
-shows the distances from each to the next, and the coefficients that rna extrapolate would take.`,
+shows the distances from each to the next, and the coefficients that rna extrapolate would take. The folder of a run stands
+for its best weights.`,
 		Example: `  rna inspect model.safetensors
+  rna inspect runs/fine
   rna inspect ckpt-*.pt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := f.windowFlags.check(cmd.Flags(), len(args))
+			args, _, err := expand(args, false, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			err = f.windowFlags.check(cmd.Flags(), len(args))
 			if len(args) == 0 {
 				err = fmt.Errorf("no files: name the checkpoints")
 			}

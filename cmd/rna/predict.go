@@ -27,24 +27,28 @@ type predictFlags struct {
 func newPredict() *cobra.Command {
 	f := &predictFlags{}
 	cmd := &cobra.Command{
-		Use:   "predict IMAGE… --weights FILE [options]",
+		Use:   "predict [RUN] IMAGE… [--weights FILE] [options]",
 		Short: "Say what images show",
 		Long: `Say what images show, by weights that were trained: the most probable classes of each. IMAGE is a file, a folder with
-the folders in it, or - for one image on the standard input.
+the folders in it, or - for one image on the standard input. RUN is the folder of a run, in place of --weights: its best weights.
 
 Weights that rna wrote carry the model, the classes and the normalisation with them. For others name the model; 1,000
 outputs without names are ImageNet's.`,
-		Example: `  rna predict cat.jpg --weights runs/fine/best.safetensors
+		Example: `  rna predict runs/fine cat.jpg
+  rna predict cat.jpg --weights runs/fine/best.safetensors
   rna predict photos/ --weights resnet50.pth --model resnet50 --top 1 --csv
   curl -s https://example.org/a.png |
     rna predict - --weights resnet50.pth --model resnet50 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && f.weights == "" && isRun(args[0]) {
+				f.weights, args = args[0], args[1:]
+			}
 			err := error(nil)
 			switch {
 			case len(args) == 0:
 				err = errors.New("no images: name files or folders, or - for the standard input")
 			case f.weights == "":
-				err = errors.New("--weights is missing: the file to predict by")
+				err = errors.New("--weights is missing: the file to predict by, or the folder of a run")
 			case f.top < 1:
 				err = fmt.Errorf("--top %d: must be at least 1", f.top)
 			case f.json && f.csv:
@@ -57,7 +61,7 @@ outputs without names are ImageNet's.`,
 		},
 	}
 	w := newGroup("Weights")
-	w.StringVar(&f.weights, "weights", "", "`file`: safetensors, or what torch.save wrote")
+	w.StringVar(&f.weights, "weights", "", "`file`: safetensors, or what torch.save wrote; or the folder of a run")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
 	w.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")

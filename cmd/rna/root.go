@@ -102,6 +102,10 @@ var otherTrainers = map[string]string{
 	"input-size": "--image-size", "crop-pct": "--val-resize: the image size divided by it", "pretrained": "--init FILE", "weights": "--init FILE",
 	"initial-checkpoint": "--init FILE", "arch": "--model", "a": "--model", "grad-accum-steps": "--accumulate", "norm-weight-decay": "--decay-weights-only",
 	"bias-weight-decay": "--no-decay '*.bias'", "gp": "fixed by the model", "print-freq": "needless: a line a minute", "log-interval": "needless: a line a minute",
+	"learning-rate": "--lr", "imgsz": "--image-size", "gpu": "--device cuda, or --device cuda:1 for the second GPU",
+	"patience": "needless: a run keeps its best weights as best.safetensors, and --epochs says how long it is",
+	"name":     "the last part of --out, as --out runs/NAME", "project": "the first part of --out, as --out PROJECT/NAME",
+	"wandb":                    "--tensorboard; metrics.jsonl in the run's folder has all numbers, too",
 	"deterministic-algorithms": "--deterministic", "use-deterministic-algorithms": "--deterministic", "world-size": "the launcher's, see --distributed", "class-map": "--classes",
 }
 
@@ -145,7 +149,7 @@ var flagNamed = regexp.MustCompile(`--([a-z0-9-]+)`)
 
 // hereItIs says what another trainer's option is with cmd, if cmd has it.
 func hereItIs(cmd *cobra.Command, name string) string {
-	if name == "weights" && strings.Contains(cmd.Use, " FILE") {
+	if name == "weights" && (strings.Contains(cmd.Use, " FILE") || strings.Contains(cmd.Use, " WEIGHTS")) {
 		return ": here the file stands without an option"
 	}
 	h := otherTrainers[name]

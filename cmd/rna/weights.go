@@ -49,6 +49,13 @@ func photoProfile() (data.Profile, error) {
 
 // openWeights opens the file of the weights, says in which of its parts they are, and completes what it says of them by the options.
 func (f *evalFlags) openWeights(log io.Writer) (*statedict.File, network.Meta, error) {
+	run, err := findRun(f.weights)
+	if err != nil {
+		return nil, network.Meta{}, err
+	}
+	if run != nil {
+		f.weights = run.file
+	}
 	file, err := statedict.Open(f.weights, f.key)
 	if err != nil {
 		return nil, network.Meta{}, err
@@ -57,6 +64,12 @@ func (f *evalFlags) openWeights(log io.Writer) (*statedict.File, network.Meta, e
 		fmt.Fprintln(log, found)
 	}
 	meta, err := network.MetaOf(file)
+	if run != nil && err == nil {
+		fmt.Fprintln(log, run.took(meta))
+		if meta.Split == nil {
+			meta.Split = run.split()
+		}
+	}
 	if err == nil {
 		err = f.resolve(&meta)
 	}

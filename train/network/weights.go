@@ -27,6 +27,7 @@ type Meta struct {
 	Mean, Std     []float64
 	Epoch         int // that the weights are from, 0 before the first
 	Kind          Kind
+	Split         *Split // of the data, nil where it is not known
 }
 
 // Config is that of a net for the weights, with so many outputs and for images of so many channels.
@@ -62,6 +63,9 @@ func (m Meta) strings() map[string]string {
 	if m.Interpolation != "" {
 		list["interpolation"] = m.Interpolation
 	}
+	if m.Split != nil {
+		list["split"] = js(m.Split)
+	}
 	return list
 }
 
@@ -90,7 +94,7 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	for _, f := range []struct {
 		key string
 		dst any
-	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}} {
+	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}} {
 		if v, ok := s[f.key]; ok {
 			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
 				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))
