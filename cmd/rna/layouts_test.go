@@ -17,7 +17,7 @@ import (
 
 // The same images train ResNet-18 to the same losses from every layout: parquet, ImageNet's archive, folders, packed and raw.
 func TestLayoutsTrainAlike(t *testing.T) {
-	parquet, dir := filepath.Join("..", "..", "data", "testdata", "parquet", "sorted"), t.TempDir()
+	parquet, dir := filepath.Join("..", "..", "data", "format", "testdata", "parquet", "sorted"), t.TempDir()
 	place := func(name string) string {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(path, 0o755); err != nil {
