@@ -39,7 +39,7 @@ gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit; TAGS=gpu,mpi
 	$(GPU_ENV) go build -tags $(TAGS) -o bin/ ./cmd/rna
 
 sim: ## build and check the stand-in for NVIDIA's libraries, for tests without a GPU; needs g++
-	$(MAKE) --no-print-directory -C cuda/sim/src check OUT=$(CURDIR)/bin/sim
+	$(MAKE) --no-print-directory -C cuda/check/sim/src check OUT=$(CURDIR)/bin/sim
 
 gpu-test: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) go vet -tags gpu ./cuda/... ./cmd/rna
@@ -48,7 +48,7 @@ gpu-test: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run '^(Test.*OnGPU|TestFaultOf.*)$$' ./cmd/rna
 
 sim-check: ## check each access of the kernels on a stand-in of its own: races, alignment, memory of the host; slow
-	$(MAKE) --no-print-directory -C cuda/sim/src check OUT=$(CURDIR)/bin/sim-check CHECK=1
+	$(MAKE) --no-print-directory -C cuda/check/sim/src check OUT=$(CURDIR)/bin/sim-check CHECK=1
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim-check ONLINERNA_GPU=require go test -tags gpu -timeout 0 -run '$(value CHECKED)' ./cuda/net ./cuda/space
 
 # Tests with the kernels of normalisation, pooling, fused steps and RNA, and of the bytes that kernels move: CHECKED=. has all of them.
@@ -71,9 +71,9 @@ ptx-check: sim ## interpret what NVIDIA's NVRTC makes of the kernels and compare
 	scripts/ptx_check.sh
 
 cudnn-check: ## ask NVIDIA's cuDNN for plans of all graphs of all models for sm_80, 90 and 100, without a GPU, and write the table; downloads 1.4 GB
-	scripts/cudnn_check.sh -compile none -table cuda/internal/cudnncheck/table.tsv
-	scripts/cudnn_check.sh -update -models resnet50 -precisions bfloat16 -batches 256 -table cuda/internal/cudnncheck/table.tsv
-	scripts/cudnn_check.sh -update -models resnet50 -precisions float16 -batches 256 -cards h100 -table cuda/internal/cudnncheck/table.tsv
+	scripts/cudnn_check.sh -compile none -table cuda/check/cudnn/table.tsv
+	scripts/cudnn_check.sh -update -models resnet50 -precisions bfloat16 -batches 256 -table cuda/check/cudnn/table.tsv
+	scripts/cudnn_check.sh -update -models resnet50 -precisions float16 -batches 256 -cards h100 -table cuda/check/cudnn/table.tsv
 
 kill-check: ## kill ranks at any time, and resume, under both MPIs: KILLS=20 each; minutes
 	ONLINERNA_KILLS=$(KILLS) ONLINERNA_MPI=require go test -tags mpi -count=1 -timeout 0 -run '^TestKillAnyTime$$' -v ./cmd/rna
@@ -125,7 +125,7 @@ lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
 
 asan: gpu-check ## run the GPU code's tests on a stand-in, and on kernels, with AddressSanitizer and UBSan; needs g++; minutes
-	$(MAKE) --no-print-directory -C cuda/sim/src all OUT=$(CURDIR)/bin/sim-asan SANITIZE=address,undefined
+	$(MAKE) --no-print-directory -C cuda/check/sim/src all OUT=$(CURDIR)/bin/sim-asan SANITIZE=address,undefined
 	gunzip -f $(GPU_CHECK)/*.gz
 	set -e; for test in $(GPU_CHECK)/*.test; do \
 		ONLINERNA_GPU=require RNA_CUDA_LIBS=$(CURDIR)/bin/sim-asan ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$(g++ -print-file-name=libasan.so) \

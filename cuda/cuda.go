@@ -3,10 +3,10 @@ package cuda
 import (
 	"errors"
 
+	"onlinerna/cuda/check/datasheet"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/net"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/paper"
 	"onlinerna/cuda/space"
 )
 
@@ -57,7 +57,7 @@ type SpaceOptions = space.Options
 const DefaultReserve = space.DefaultReserve
 
 // Card is what a data sheet says of one.
-type Card = paper.Card
+type Card = datasheet.Card
 
 // FindCard is the card of a key, as h100.
-func FindCard(key string) (Card, error) { return paper.Find(key) }
+func FindCard(key string) (Card, error) { return datasheet.Find(key) }

@@ -7,7 +7,9 @@
 //	net, space          nn/device's Device; rna's Space. Neither knows the other.
 //	blas, dnn, nvrtc    cuBLAS, cuDNN, NVRTC: one package a library.
 //	driver              contexts, memory, streams, events, graphs, modules, over gorgonia.org/cu.
-//	lazy                loads NVIDIA's libraries when they are first called; sim stands in for them in tests.
-//	paper               cards of which there is the data sheet alone, in place of NVIDIA's libraries.
+//	lazy                loads NVIDIA's libraries when they are first called.
 //	kernels, number     sources in CUDA C++; precisions and numbers of 16 bits. Leaves.
+//
+// The packages below check judge all this without a GPU: sim stands in for NVIDIA's libraries in tests, datasheet for
+// a card, ptx interprets what NVIDIA's compiler makes of kernels, and cudnn asks NVIDIA's cuDNN for plans.
 package cuda

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/lazy"
 	"onlinerna/rna"
 )

@@ -6,11 +6,11 @@ import (
 	"os"
 	"time"
 
-	"onlinerna/cuda/paper"
+	"onlinerna/cuda/check/datasheet"
 	"onlinerna/nn/device"
 )
 
-// A PaperNet is the device for nets with a card on paper: see package paper. Its clock goes on by what each piece of work takes at least.
+// A PaperNet is the device for nets with a card on paper: see package datasheet. Its clock goes on by what each piece of work takes at least.
 type PaperNet struct {
 	*Net
 	card Card
@@ -19,7 +19,7 @@ type PaperNet struct {
 
 // OpenPaper opens a card on paper for nets, in a process that has loaded none of NVIDIA's libraries, nor will.
 func OpenPaper(card Card, o NetOptions) (*PaperNet, error) {
-	if err := paper.Use(card); err != nil {
+	if err := datasheet.Use(card); err != nil {
 		return nil, err
 	}
 	o.Context.KernelCache = os.DevNull // nothing is compiled, and nothing found out
@@ -42,7 +42,7 @@ func (p *PaperNet) Observe(f device.Observer) error {
 		f = func(_ *device.Group, _ device.Work, give func() error) error { return give() }
 	}
 	return p.Device.Observe(func(g *device.Group, w device.Work, give func() error) error {
-		paper.Pass(p.Least(w.Bytes(), w.FLOP))
+		datasheet.Pass(p.Least(w.Bytes(), w.FLOP))
 		return f(g, w, give)
 	})
 }

@@ -16,21 +16,21 @@ import (
 func TestRooms(t *testing.T) {
 	libraries := []string{"driver", "internal/cache", "lazy", "number"}
 	below := map[string][]string{
-		"lazy":              {},
-		"number":            {},
-		"internal/cache":    {},
-		"internal/ptx":      {},
-		"kernels":           {"internal/cache", "onlinerna/nn/op/expr"},
-		"driver":            {"lazy"},
-		"blas":              libraries,
-		"dnn":               libraries,
-		"nvrtc":             libraries,
-		"nccl":              libraries,
-		"net":               {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl", "onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op"},
-		"paper":             {"lazy", "number"},
-		"internal/launches": {"internal/ptx"},
-		"space":             {"driver", "kernels", "nvrtc", "onlinerna/rna"},
-		".":                 {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "paper", "space", "onlinerna/nn/device", "onlinerna/rna"},
+		"lazy":            {},
+		"number":          {},
+		"internal/cache":  {},
+		"check/ptx":       {},
+		"kernels":         {"internal/cache", "onlinerna/nn/op/expr"},
+		"driver":          {"lazy"},
+		"blas":            libraries,
+		"dnn":             libraries,
+		"nvrtc":           libraries,
+		"nccl":            libraries,
+		"net":             {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl", "onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op"},
+		"check/datasheet": {"lazy", "number"},
+		"check/launches":  {"check/ptx"},
+		"space":           {"driver", "kernels", "nvrtc", "onlinerna/rna"},
+		".":               {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "check/datasheet", "space", "onlinerna/nn/device", "onlinerna/rna"},
 	}
 	for room, may := range below {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))

@@ -15,4 +15,4 @@ if [ -z "$launches" ]; then
 	record ./cuda/space
 	record -run '^(TestRanksOnGPU|TestFloat16OnGPU)$' ./cmd/rna
 fi
-RNA_SIM_RECORD="$launches" RNA_CUDA_LIBS="$nvrtc" go test -count=1 -tags gpu -run '^TestPTX' -v ./cuda/internal/launches | grep -v '^ *\(===\|--- PASS: .*/\)'
+RNA_SIM_RECORD="$launches" RNA_CUDA_LIBS="$nvrtc" go test -count=1 -tags gpu -run '^TestPTX' -v ./cuda/check/launches | grep -v '^ *\(===\|--- PASS: .*/\)'

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/cuda/sim"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/train"
 )
 

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/lazy"
-	"onlinerna/cuda/sim"
 	"onlinerna/train/bench"
 )
 

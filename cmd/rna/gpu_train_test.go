@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"onlinerna/cuda"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/lazy"
-	"onlinerna/cuda/sim"
 )
 
 // kernelsVar tells processes that a test starts of its kernelCache.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"onlinerna/cuda/blas"
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 )
 
 func newDNN(t testing.TB, c *driver.Context) *Handle {

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"testing"
 
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 )
 
 // spans are places for a convolution's operands, result and workspace.

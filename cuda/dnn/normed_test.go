@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 )
 
 // A convolution, and the gradient of its weights, of relu(a x + b): statistics are written, not added to what is there.

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"onlinerna/cuda/blas"
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 )
 
 func TestDevices(t *testing.T) {

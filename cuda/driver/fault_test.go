@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"onlinerna/cuda/blas"
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/nvrtc"
-	"onlinerna/cuda/sim"
 )
 
 // everything makes every call that the package has, in a context of its own.

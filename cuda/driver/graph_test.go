@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/nvrtc"
-	"onlinerna/cuda/sim"
 )
 
 // capture captures f from the context's stream and closes the graph at the test's end.

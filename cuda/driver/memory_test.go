@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 )
 
 func TestCopies(t *testing.T) {

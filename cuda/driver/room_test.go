@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"onlinerna/cuda/blas"
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nvrtc"
-	"onlinerna/cuda/sim"
 )
 
 // The cache of freed memory holds all there is: what the driver and the libraries allocate inside their calls is found all the same.

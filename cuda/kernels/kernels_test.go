@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/kernels"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nvrtc"
-	"onlinerna/cuda/sim"
 	"onlinerna/nn/op/expr"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"onlinerna/cuda/internal/cubin"
-	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/check/cubin"
+	"onlinerna/cuda/check/gputest"
 )
 
 // resources are what the compiled kernels take of a multiprocessor.

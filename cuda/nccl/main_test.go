@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/nccl"
 )
 

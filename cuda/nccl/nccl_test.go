@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nccl"
-	"onlinerna/cuda/sim"
 )
 
 // need skips a test where there is no NCCL, and is how many GPUs there are, as many as one likes of the stand-in.

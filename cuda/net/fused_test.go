@@ -11,10 +11,10 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"

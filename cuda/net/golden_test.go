@@ -5,7 +5,7 @@ package net
 import (
 	"testing"
 
-	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/number"
 	"onlinerna/nn/machine/machinetest"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/number"
 )
 

@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 )
 
 // Sums of many blocks are those of all of them, whichever comes last, each time alike and as exact as float64 sums of

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 	"onlinerna/data"
 	"onlinerna/data/random"
 	"onlinerna/nn"

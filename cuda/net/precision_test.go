@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 	"onlinerna/cuda/space"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"

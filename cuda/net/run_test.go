@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
-	"onlinerna/cuda/sim"
 	"onlinerna/nn/device"
 	"onlinerna/train"
 )

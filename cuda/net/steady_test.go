@@ -8,8 +8,8 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
-	"onlinerna/cuda/internal/gputest"
-	"onlinerna/cuda/sim"
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/machine"

@@ -8,7 +8,7 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
-	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/check/gputest"
 	"onlinerna/cuda/number"
 	"onlinerna/data/random"
 	"onlinerna/nn"

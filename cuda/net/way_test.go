@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 	"onlinerna/nn/op"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
-	"onlinerna/cuda/sim"
 )
 
 func TestChooseArch(t *testing.T) {

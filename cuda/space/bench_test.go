@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/sim"
 	"onlinerna/rna"
 )
 

@@ -8,9 +8,9 @@ import (
 	"math"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
-	"onlinerna/cuda/sim"
 	"onlinerna/rna"
 )
 

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 	"onlinerna/rna"
 	"onlinerna/rna/spacetest"
 )

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"onlinerna/cuda/internal/ptx"
+	"onlinerna/cuda/check/ptx"
 )
 
 // A Launch is a recorded one.

@@ -8,12 +8,12 @@ import (
 	"math"
 	"testing"
 
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/launches"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/gputest"
-	"onlinerna/cuda/internal/launches"
 	"onlinerna/cuda/kernels"
 	"onlinerna/cuda/nvrtc"
-	"onlinerna/cuda/sim"
 )
 
 // The stand-in records a launch with the memory that its parameters lead to, over a table of addresses too, as it was before and as it is

@@ -1,4 +1,4 @@
-package paper
+package datasheet
 
 import (
 	"fmt"

@@ -5,7 +5,7 @@ package gputest
 import (
 	"testing"
 
-	"onlinerna/cuda/sim"
+	"onlinerna/cuda/check/sim"
 )
 
 // kernelsVariable tells a process that [Alone] starts of the other one's KernelCache.

@@ -1,9 +1,9 @@
 //go:build gpu && cgo
 
-package paper
+package datasheet
 
 // #cgo CFLAGS: -I${SRCDIR}/../include
-// #include "paper.h"
+// #include "datasheet.h"
 import "C"
 
 import (

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "paper.h"
+#include "datasheet.h"
 
 static struct {
 	char name[100];
@@ -107,7 +107,7 @@ static int cudnn_set(struct descriptor *d, int name, int type, int64_t n, struct
 		while (d->before < (size_t)n && values[d->before]->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) d->before++;
 	return 0;
 }
-// has says whether cuDNN has engines of a graph, as package cudnncheck's table says it: convolutions that normalise what they read are for Ampere,
+// has says whether cuDNN has engines of a graph, as package check/cudnn's table says it: convolutions that normalise what they read are for Ampere,
 // Ada and Hopper, and behind an addition, of more operations than a product, a sum and a ReLU, for Hopper alone.
 static int has(const struct descriptor *d) {
 	int capability = 10 * card.major + card.minor;

@@ -1,6 +1,6 @@
 //go:build gpu && cgo
 
-package paper_test
+package datasheet_test
 
 import (
 	"errors"
@@ -60,7 +60,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// Convolutions that normalise what they read are those of cards for which cuDNN has them: see the table of package cudnncheck.
+// Convolutions that normalise what they read are those of cards for which cuDNN has them: see the table of package check/cudnn.
 func TestFusionsOfCards(t *testing.T) {
 	alone := []string{"norm + relu + forward + stats", "norm + relu + weight gradient"}
 	for key, want := range map[string][]string{

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/driver"
 	"onlinerna/cuda/lazy"
-	"onlinerna/cuda/sim"
 )
 
 var (

@@ -17,9 +17,9 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/cuda/check/plantable"
 	"onlinerna/cuda/dnn"
 	"onlinerna/cuda/driver"
-	"onlinerna/cuda/internal/plantable"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/net"
 	"onlinerna/cuda/number"

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"onlinerna/cuda/internal/ptx"
+	"onlinerna/cuda/check/ptx"
 )
 
 // A Bound is by how much numbers may differ: by the part Relative of the larger one, by the part Scaled of the largest one that was

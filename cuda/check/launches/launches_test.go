@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/cuda/internal/ptx"
+	"onlinerna/cuda/check/ptx"
 )
 
 const at = 0x7f0000002000

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"onlinerna/cuda/internal/plantable"
+	"onlinerna/cuda/check/plantable"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/number"
-	"onlinerna/cuda/sim"
 )
 
 // docs/gpu.md has a table of all that has run. Tests note what they run, and after a whole package its rows must equal
@@ -70,7 +70,7 @@ func judges(row, dir string) (string, error) {
 	case !strings.HasPrefix(row, ByCuDNN) || dir == "":
 		return "", nil
 	}
-	t, err := plantable.Read(filepath.Join(dir, "cuda", "internal", "cudnncheck", "table.tsv"))
+	t, err := plantable.Read(filepath.Join(dir, "cuda", "check", "cudnn", "table.tsv"))
 	if err != nil {
 		return "", err
 	}

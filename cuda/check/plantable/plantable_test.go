@@ -23,7 +23,7 @@ func parse(t *testing.T, text string) *Table {
 
 // The repository's table is read and written again as it is.
 func TestRoundTrip(t *testing.T) {
-	const file = "../cudnncheck/table.tsv"
+	const file = "../cudnn/table.tsv"
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"onlinerna/cuda/internal/gputest"
+	"onlinerna/cuda/check/gputest"
 )
 
 func TestMain(m *testing.M) { os.Exit(gputest.Main(m)) }

@@ -12,13 +12,13 @@ import (
 	"sync"
 	"testing"
 
-	"onlinerna/cuda/internal/gputest"
-	"onlinerna/cuda/internal/launches"
-	"onlinerna/cuda/internal/ptx"
+	"onlinerna/cuda/check/gputest"
+	"onlinerna/cuda/check/launches"
+	"onlinerna/cuda/check/ptx"
+	"onlinerna/cuda/check/sim"
 	"onlinerna/cuda/kernels"
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nvrtc"
-	"onlinerna/cuda/sim"
 )
 
 // A way is how a source is compiled and what is asked of its kernels.
