@@ -163,6 +163,9 @@ func (r *Run) save() error {
 			}
 			c.Hooks[h.Name()] = small
 		}
+		if err := r.saveBest(tmp); err != nil {
+			return err
+		}
 		b, err := json.MarshalIndent(c, "", "  ")
 		if err != nil {
 			return err
@@ -223,6 +226,9 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 		return nil, fmt.Errorf("nothing to resume: %w", err)
 	}
 	before := c.Epochs
+	if c.BestBy == "" { // as it was before there was a choice
+		c.BestBy = ByLoss
+	}
 	if adjust != nil {
 		adjust(&c)
 	}
@@ -233,6 +239,9 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 	}
 	if err = r.lock(); err == nil {
 		err = r.Config.Ranks.Together(r.load(newest.Dir))
+	}
+	if err == nil {
+		err = r.loadBest(newest.Dir)
 	}
 	if err == nil {
 		err = r.tidy(newest)

@@ -1,10 +1,15 @@
 package train
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"onlinerna/data"
+	"onlinerna/internal/files"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -52,24 +57,61 @@ func (r *Run) reestimate() error {
 	return r.weighStats(float64(r.stats.Own(0)))
 }
 
-// candidate keeps the network's present weights as best.safetensors if the loss that they are judged by is the lowest
-// so far.
+// bestFile are the best weights so far, in the folder of a run and in those of its checkpoints.
+const bestFile = "best.safetensors"
+
+// candidate keeps the network's present weights as best.safetensors if the score that they are judged by is the best so far.
 func (r *Run) candidate(x ScoreRecord) error {
-	if !x.Score.Finite() || r.best != nil && x.Score.Loss >= r.best.Score.Loss {
+	if !x.Score.Finite() || r.best != nil && hook.Compare(x.Score, r.best.Score, r.Config.BestBy) >= 0 {
 		return nil
 	}
+	if err := r.keep("best", x); err != nil {
+		return err
+	}
 	r.best = &BestRecord{ScoreRecord: x, Epoch: r.pos.Epoch}
-	return r.keep("best", x.Kind)
+	return nil
+}
+
+// saveBest copies the best weights into a checkpoint: a run that goes on from it has them again, whatever came later.
+func (r *Run) saveBest(dir string) error {
+	if r.best == nil {
+		return nil
+	}
+	return copyThere(filepath.Join(dir, bestFile), filepath.Join(r.Config.Out, bestFile))
+}
+
+// copyThere copies a file unless a user has taken it away, or an older program did not write it.
+func copyThere(to, from string) error {
+	if err := files.Copy(to, from); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// loadBest puts back the best weights of a checkpoint.
+func (r *Run) loadBest(dir string) error {
+	return r.first(func() error {
+		path := filepath.Join(r.Config.Out, bestFile)
+		if r.best == nil {
+			if err := files.Remove(path); err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			return nil
+		}
+		return copyThere(path, filepath.Join(dir, bestFile))
+	})
 }
 
 // keep writes the network's present weights to name.safetensors in the run's folder.
-func (r *Run) keep(name string, kind network.Kind) error {
+func (r *Run) keep(name string, of ScoreRecord) error {
 	if r.Config.Out == "" {
 		return nil
 	}
 	return r.first(func() error {
 		path := filepath.Join(r.Config.Out, name+".safetensors")
-		if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, r.Meta(kind)); err != nil {
+		meta := r.Meta(of.Kind)
+		meta.Snapshots = of.Snapshots
+		if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, meta); err != nil {
 			return fmt.Errorf("writing weights: %w", err)
 		}
 		return nil

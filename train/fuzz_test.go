@@ -24,7 +24,7 @@ func FuzzReadHistory(f *testing.F) {
 			if r.Kind != "epoch" {
 				t.Fatalf("a record of kind %q", r.Kind)
 			}
-			r.Ranking()
+			r.Ranking(ByError)
 		}
 	})
 }

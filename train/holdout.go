@@ -114,7 +114,7 @@ func (r *Run) heldLosses() ([]float64, error) {
 func (r *Run) scores() bool { return r.val != nil || r.held != nil }
 
 // judge scores the network's present weights on the held-out images, notes it in the record and keeps them as
-// best.safetensors if nothing had a lower loss so far. Without held-out images it goes by the
+// best.safetensors if nothing was better so far. Without held-out images it goes by the
 // validation score, val, unless that is nil.
 func (r *Run) judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error {
 	switch {

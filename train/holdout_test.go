@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/data"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -55,11 +56,12 @@ func TestSplit(t *testing.T) {
 }
 
 // TestHoldout checks that all that is scored is scored on the held-out images too, and that the best weights are those
-// of the lowest loss there.
+// of the lowest loss or error there.
 func TestHoldout(t *testing.T) {
 	for _, val := range []int{6, 0} {
+		by := map[int]string{6: ByLoss, 0: ByError}[val]
 		c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, val, 16))
-		c.Holdout = 0.2
+		c.Holdout, c.BestBy = 0.2, by
 		r := trained(t, c, cpuDevice(t, 2))
 		if n, _ := r.Images(); n != 16 || r.held.Images() != 4 {
 			t.Errorf("%d images to train on, %d held out", n, r.held.Images())
@@ -70,7 +72,7 @@ func TestHoldout(t *testing.T) {
 			var kinds []network.Kind
 			for _, h := range rec.Held {
 				kinds = append(kinds, h.Kind)
-				if epoch == 0 || h.Score.Loss < best.Score.Loss {
+				if epoch == 0 || hook.Compare(h.Score, best.Score, by) < 0 {
 					best, epoch = h, rec.Epoch
 				}
 			}

@@ -1,14 +1,13 @@
 package train
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -42,7 +41,7 @@ func Kept(out string, c Config) (epochs []int, files []string, err error) {
 // checkKept says what is missing to keep the best.
 func (r *Run) checkKept() error {
 	if c := &r.Config; c.KeepBest > 0 && !r.scores() {
-		return errors.New("keep-best goes by the loss on validation or held-out images, and there are none")
+		return errors.New("keep-best goes by validation or held-out images, and there are none")
 	}
 	return nil
 }
@@ -55,7 +54,7 @@ func (r *Run) keepIterate(rec *EpochRecord) error {
 		return nil
 	}
 	history := append(r.History[:len(r.History):len(r.History)], *rec)
-	best := bestEpochs(history, c.KeepBest)
+	best := bestEpochs(history, c.KeepBest, c.BestBy)
 	keeps := func(epoch int) bool {
 		return c.KeepEvery > 0 && epoch%c.KeepEvery == 0 || slices.Contains(best, epoch)
 	}
@@ -79,11 +78,11 @@ func (r *Run) keepIterate(rec *EpochRecord) error {
 	})
 }
 
-// bestEpochs are the k epochs whose iterates have the lowest losses on the held-out images, else on the validation images; the first of equals.
-func bestEpochs(history []EpochRecord, k int) []int {
+// bestEpochs are the k epochs whose iterates are the best by a measure, on the held-out images, else on the validation images; the first of equals.
+func bestEpochs(history []EpochRecord, k int, by string) []int {
 	type scored struct {
 		epoch int
-		loss  float64
+		score network.Score
 	}
 	var list []scored
 	for i := range history {
@@ -91,11 +90,11 @@ func bestEpochs(history []EpochRecord, k int) []int {
 		if s == nil {
 			s = history[i].SGD
 		}
-		if s != nil && !math.IsNaN(s.Loss) {
-			list = append(list, scored{history[i].Epoch, s.Loss})
+		if s != nil && s.Finite() {
+			list = append(list, scored{history[i].Epoch, *s})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(a.loss, b.loss) })
+	slices.SortStableFunc(list, func(a, b scored) int { return hook.Compare(a.score, b.score, by) })
 	var epochs []int
 	for _, s := range list[:min(k, len(list))] {
 		epochs = append(epochs, s.epoch)

@@ -15,7 +15,7 @@ func TestKept(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 6, 16))
 	c.KeepEvery, c.KeepBest = 2, 2
 	r := trained(t, c, dev)
-	want := append(bestEpochs(r.History, 2), 2, 4)
+	want := append(bestEpochs(r.History, 2, ByError), 2, 4)
 	slices.Sort(want)
 	want = slices.Compact(want)
 	files, err := os.ReadDir(filepath.Join(c.Out, keptDir))
@@ -51,13 +51,18 @@ func TestBestEpochs(t *testing.T) {
 		}
 		return rec
 	}
-	if got := bestEpochs([]EpochRecord{loss(1, 3), loss(2, 1), loss(3, 2), loss(4, 1)}, 2); !slices.Equal(got, []int{2, 4}) {
+	if got := bestEpochs([]EpochRecord{loss(1, 3), loss(2, 1), loss(3, 2), loss(4, 1)}, 2, ByLoss); !slices.Equal(got, []int{2, 4}) {
 		t.Errorf("%v", got)
 	}
-	if got := bestEpochs([]EpochRecord{loss(1, 1, 3), loss(2, 2, 1)}, 1); !slices.Equal(got, []int{2}) {
+	if got := bestEpochs([]EpochRecord{loss(1, 1, 3), loss(2, 2, 1)}, 1, ByLoss); !slices.Equal(got, []int{2}) {
 		t.Errorf("%v", got)
 	}
-	if got := bestEpochs([]EpochRecord{{Epoch: 1}}, 3); got != nil {
+	right := loss(2, 2)
+	right.SGD.Top1 = 50
+	if got := bestEpochs([]EpochRecord{loss(1, 1), right, loss(3, 3)}, 2, ByError); !slices.Equal(got, []int{2, 1}) {
+		t.Errorf("by error %v", got)
+	}
+	if got := bestEpochs([]EpochRecord{{Epoch: 1}}, 3, ByError); got != nil {
 		t.Errorf("%v", got)
 	}
 }

@@ -94,7 +94,7 @@ func (r *Run) Train(ctx context.Context) error {
 			return r.failed(err)
 		}
 	}
-	return r.keep("final", r.iterate())
+	return r.keep("final", ScoreRecord{Kind: r.iterate()})
 }
 
 // iterate says what kind of weights training has arrived at.

@@ -23,6 +23,12 @@ type (
 // AutoOut as Config.Out stands for runs/<time>-<model>.
 const AutoOut = config.AutoOut
 
+// What Config.BestBy takes.
+const (
+	ByError = config.ByError
+	ByLoss  = config.ByLoss
+)
+
 // The kinds of schedule.
 const (
 	Linear   = config.Linear

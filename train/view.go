@@ -40,7 +40,7 @@ func (r asSeen) Judge(rec *EpochRecord, of ScoreRecord, val *network.Score) erro
 	return r.judge(rec, of, val)
 }
 
-func (r asSeen) Keep(name string, kind network.Kind) error { return r.keep(name, kind) }
+func (r asSeen) Keep(name string, of ScoreRecord) error { return r.keep(name, of) }
 
 func (r asSeen) ResetMomentum() error { return r.resetOptimizer() }
 

@@ -188,7 +188,11 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 	if err := f.report.print(out, false, f.perClass); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%, top-5 %.2f %%\n", e.meta.Model, score.Images, score.Loss, score.Top1, score.Top5)
+	fmt.Fprintf(out, "%s on %d images: loss %.4f, top-1 %.2f %%", e.meta.Model, score.Images, score.Loss, score.Top1)
+	if len(f.report.names) > 5 {
+		fmt.Fprintf(out, ", top-5 %.2f %%", score.Top5)
+	}
+	_, err = fmt.Fprintln(out)
 	return err
 }
 

@@ -96,7 +96,7 @@ func wilson(p float64, n int) [2]float64 {
 	const z = 1.959963984540054
 	k := float64(n)
 	mid, half := p+z*z/(2*k), z*math.Sqrt(p*(1-p)/k+z*z/(4*k*k))
-	return [2]float64{100 * (mid - half) / (1 + z*z/k), 100 * (mid + half) / (1 + z*z/k)}
+	return [2]float64{max(0, 100*(mid-half)/(1+z*z/k)), min(100, 100*(mid+half)/(1+z*z/k))} // rounding may go past the ends
 }
 
 // writeConfusion writes the confusion matrix: a row for each label that occurs, a column for each class.

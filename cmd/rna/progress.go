@@ -8,20 +8,22 @@ import (
 
 	"onlinerna/internal/text"
 	"onlinerna/train"
+	"onlinerna/train/network"
 )
 
 // progress shows how a run comes along: a bar on a terminal, otherwise a line now and then; and a
 // line for each epoch.
 type progress struct {
-	out   io.Writer // lines
-	err   io.Writer // the bar, and what is logged
-	quiet bool
-	tty   bool
-	bar   *bar
-	epoch int       // that the bar is for, 0 without one
-	next  time.Time // of the next line, off a terminal
-	began time.Time // since when time is measured: the first step here
-	from  float64   // epochs at that time
+	out     io.Writer // lines
+	err     io.Writer // the bar, and what is logged
+	quiet   bool
+	verbose bool // a line with all losses, too
+	tty     bool
+	bar     *bar
+	epoch   int       // that the bar is for, 0 without one
+	next    time.Time // of the next line, off a terminal
+	began   time.Time // since when time is measured: the first step here
+	from    float64   // epochs at that time
 }
 
 var (
@@ -110,7 +112,7 @@ func (p *progress) log(format string, args ...any) {
 	fmt.Fprintf(p.err, format+"\n", args...)
 }
 
-// AfterEpoch prints the line of the epoch, and which weights are best.
+// AfterEpoch prints the line of the epoch.
 func (p *progress) AfterEpoch(s *train.State) error {
 	if p.quiet {
 		return nil
@@ -118,63 +120,87 @@ func (p *progress) AfterEpoch(s *train.State) error {
 	p.done()
 	p.next = time.Now().Add(every)
 	_, err := fmt.Fprintln(p.out, text.Wrap(epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
-	if line := bestLine(s.Config.OptimizerName(), s.Record); line != "" && err == nil {
-		_, err = fmt.Fprintln(p.out, text.Wrap("\u00a0 "+strings.TrimSpace(line), "    "))
+	if line := rankingLine(s.Config, s.Record); p.verbose && line != "" && err == nil {
+		_, err = fmt.Fprintln(p.out, text.Wrap("\u00a0 "+line, "    "))
 	}
 	return err
 }
 
-// bestLine says which weights of an epoch are best, where there are several, and whose best.safetensors are.
-func bestLine(optimizer string, r *train.EpochRecord) string {
-	list, held := r.Ranking()
-	if len(list) < 2 || r.Best == nil {
+// rankingLine lists the weights of an epoch by the measure that chooses the best, and says whose best.safetensors are.
+func rankingLine(c *train.Config, r *train.EpochRecord) string {
+	list, held := r.Ranking(c.BestBy)
+	if len(list) == 0 || r.Best == nil {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("  best by " + map[bool]string{true: "held-out", false: "validation"}[held] + " loss: ")
-	for i, s := range list {
-		switch i {
-		case 0:
-			fmt.Fprintf(&b, "%s (%.4f)", s.Name(optimizer), s.Score.Loss)
-		default:
-			fmt.Fprintf(&b, ", %s %.4f", s.Name(optimizer), s.Score.Loss)
+	show := func(s train.ScoreRecord) string {
+		if c.BestBy == train.ByLoss {
+			return fmt.Sprintf("%s %.4f", s.Name(c.OptimizerName()), s.Score.Loss)
 		}
+		return fmt.Sprintf("%s %.2f %%, loss %.4f", s.Name(c.OptimizerName()), s.Score.Error(), s.Score.Loss)
 	}
+	var b strings.Builder
+	b.WriteString(judgedBy(c, held) + ": ")
+	for i, s := range list {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(show(s))
+	}
+	fmt.Fprintf(&b, "; best of the run: %s of epoch %d", r.Best.Name(c.OptimizerName()), r.Best.Epoch)
 	if r.Best.Epoch != r.Epoch {
-		fmt.Fprintf(&b, "; of the run %s of epoch %d (%.4f)", r.Best.Name(optimizer), r.Best.Epoch, r.Best.Score.Loss)
+		b.WriteString(", " + strings.TrimPrefix(show(r.Best.ScoreRecord), r.Best.Name(c.OptimizerName())+" "))
 	}
 	return b.String()
 }
 
-// epochLine sums up an epoch: validation errors of each kind of weights.
+// judgedBy names the measure by which the best weights are chosen.
+func judgedBy(c *train.Config, held bool) string {
+	images := "validation "
+	if held {
+		images = "held-out "
+	}
+	return images + c.BestBy
+}
+
+// epochLine sums up an epoch: the errors of each kind of weights on the validation images, or without any on the held-out ones.
 func epochLine(c *train.Config, r *train.EpochRecord) string {
 	var b strings.Builder
 	width := len(fmt.Sprint(c.Epochs))
 	fmt.Fprintf(&b, "epoch %*d/%d  rate %-7.3g train loss %.4f", width, r.Epoch, c.Epochs, r.Rate, r.Train.Loss)
-	if r.SGD != nil {
-		fmt.Fprintf(&b, "  error: %s %.2f %%", c.OptimizerName(), r.SGD.Error())
+	list, what := append(r.Scores(), r.Others...), "  error: "
+	if len(list) == 0 {
+		list, what = r.Held, "  held-out error: "
 	}
-	if r.SGDStats != nil {
-		fmt.Fprintf(&b, ", re-estimated %.2f %%", r.SGDStats.Error())
-	}
-	if r.RNA != nil {
-		if r.RNA.Score != nil {
-			fmt.Fprintf(&b, ", RNA %.2f %%", r.RNA.Score.Error())
-			if r.RNA.NoDifference {
-				b.WriteString(" (lambda makes no difference)")
+	for i, s := range list {
+		if i == 0 {
+			b.WriteString(what)
+		} else {
+			b.WriteString(", ")
+		}
+		name := s.Name(c.OptimizerName())
+		if s.Kind == network.SGDStats {
+			name = "re-estimated"
+		}
+		fmt.Fprintf(&b, "%s %.2f %%", name, s.Score.Error())
+		if x := r.Best; x != nil && x.Epoch == r.Epoch && x.Kind == s.Kind && x.Snapshots == s.Snapshots {
+			b.WriteString(" (best so far")
+			if len(r.Held) > 0 || c.BestBy == train.ByLoss {
+				b.WriteString(" by " + judgedBy(c, len(r.Held) > 0))
 			}
-		} else if r.RNA.Status != "ok" {
-			fmt.Fprintf(&b, ", RNA: %s", r.RNA.Status)
+			b.WriteString(")")
+		}
+		if s.Kind == network.RNA && r.RNA != nil && r.RNA.NoDifference {
+			b.WriteString(" (lambda makes no difference)")
 		}
 	}
-	if r.EMA != nil {
-		fmt.Fprintf(&b, ", EMA %.2f %%", r.EMA.Error())
-	}
-	for _, a := range r.Averages {
-		fmt.Fprintf(&b, ", average of %d %.2f %%", a.Epochs, a.Score.Error())
+	if r.RNA != nil && r.RNA.Status != "ok" {
+		fmt.Fprintf(&b, ", RNA: %s", r.RNA.Status)
 	}
 	if r.Skipped > 0 {
 		fmt.Fprintf(&b, "  skipped %s, loss scale %g", text.Count(r.Skipped, "step"), r.LossScale)
+	}
+	if r.Bad > 0 {
+		fmt.Fprintf(&b, "  %s unreadable", text.Count(r.Bad, "image"))
 	}
 	fmt.Fprintf(&b, "  %.0f images/s", r.ImagesPerSecond)
 	return b.String()

@@ -100,6 +100,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 // study is one of the runs. It is not closed.
 func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out, log io.Writer) (*train.Run, error) {
 	progress := newProgress(out, log, f.quiet || !g.First())
+	progress.verbose = f.verbose
 	run, err := f.prepare(cmd.Flags(), dev, g, progress)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"onlinerna/train"
-	"onlinerna/train/network"
 )
 
 // A study trains offline and online from one seed. Standard training is what the offline run does beside RNA, and the online run is the same up to
@@ -60,30 +59,5 @@ func TestStudy(t *testing.T) {
 	}
 	if status, _, stderr := runRNA(t, "study", "--rna", "online"); status != 2 || !strings.Contains(stderr, "--rna does not go with a study") {
 		t.Errorf("status %d, %s", status, stderr)
-	}
-}
-
-func TestBestLine(t *testing.T) {
-	score := func(loss float64) network.Score { return network.Score{Loss: loss, Images: 10} }
-	r := train.EpochRecord{Epoch: 5, Held: []train.ScoreRecord{
-		{Kind: network.SGD, Score: score(.31)}, {Kind: network.Average, Snapshots: 5, Score: score(.251)}, {Kind: network.RNA, Score: score(.255)},
-	}}
-	r.Best = &train.BestRecord{ScoreRecord: r.Held[1], Epoch: 5}
-	if got, want := bestLine("SGD", &r), "  best by held-out loss: average of 5 (0.2510), RNA 0.2550, SGD 0.3100"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	r.Best = &train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.EMA, Score: score(.24)}, Epoch: 3}
-	if got := bestLine("SGD", &r); !strings.HasSuffix(got, "; of the run EMA of epoch 3 (0.2400)") {
-		t.Error(got)
-	}
-	sgd := score(.3)
-	r = train.EpochRecord{Epoch: 1, SGD: &sgd, Best: r.Best}
-	if got := bestLine("SGD", &r); got != "" {
-		t.Errorf("one kind of weights: %q", got)
-	}
-	rna := score(.2)
-	r.RNA = &train.RNARecord{Score: &rna}
-	if got := bestLine("SGD", &r); !strings.HasPrefix(got, "  best by validation loss: RNA (0.2000), SGD 0.3000") {
-		t.Error(got)
 	}
 }

@@ -35,7 +35,7 @@ type trainFlags struct {
 	final                       float64
 	shuffle                     bool
 	classesFile, device, resume string
-	quiet, debugSync            bool
+	quiet, verbose, debugSync   bool
 	precision                   string
 	deterministic               bool
 	averages                    []int
@@ -75,7 +75,7 @@ rate that falls by half a cosine, ten times as high for a last layer that has to
 	}
 	addGroups(cmd, f.groups()...)
 	complete(cmd, map[string][]string{"model": modelNames(), "recipe": train.RecipeNames(), "optimizer": train.Optimizers(),
-		"augment": data.Augmentations(), "schedule-by": {"epoch", "step"}, "loss": {"ce", "bce"},
+		"augment": data.Augmentations(), "schedule-by": {"epoch", "step"}, "best-by": {train.ByError, train.ByLoss}, "loss": {"ce", "bce"},
 		"interpolation": imaging.Interpolations(), "train-interpolation": augment.Interpolations(),
 		"auto-augment": {"ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"}, "rna": {"off", "offline", "online"}})
 	return cmd
@@ -180,19 +180,21 @@ func (f *trainFlags) groups() []group {
 	s.IntVar(&f.CheckpointKeep, "checkpoint-keep", 2, "newest checkpoints to keep, so that there is another where one is damaged")
 	s.DurationVar(&f.stopWithin, "stop-within", 0, "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each step is finished and saved")
 	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
-	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by held-out loss, else by validation loss")
+	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by --best-by")
+	s.StringVar(&f.BestBy, "best-by", "", "error or loss: the measure, on held-out images, else on validation images, by which best.safetensors is chosen among all weights of the table and all epochs (default: error)")
 	s.IntVar(&f.profile, "profile", 0, "show what so many steps, after ten to warm up, spend their time on, by phase, kind of op and layer; and write profile.json, a trace for chrome://tracing or Perfetto, into the run's folder")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
 	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
 	f.ranks.add(s)
 	s.StringVar(&f.CommPrecision, "comm-precision", "", "what gradients are sent as between GPUs: "+strings.Join(commPrecisions, " or ")+"; sums are float32 in both (default: float32)")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	s.BoolVar(&f.verbose, "verbose", false, "show the losses of all weights in each epoch, and RNA's coefficients in a table at the end")
 	s.BoolP("help", "h", false, "this help")
 	return []group{d, m, o, r, s}
 }
 
 // resumable lists the options that may go with --resume: they do not change what is computed, but for rounding.
-var resumable = map[string]bool{"resume": true, "workers": true, "decode-memory": true, "threads": true, "low-memory": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "debug-sync": true, "data": true, "val-data": true,
+var resumable = map[string]bool{"resume": true, "workers": true, "decode-memory": true, "threads": true, "low-memory": true, "device": true, "precision": true, "max-bad": true, "quiet": true, "verbose": true, "debug-sync": true, "data": true, "val-data": true,
 	"distributed": true, "comm-timeout": true, "epochs": true, "checkpoint-every": true, "checkpoint-keep": true, "stop-within": true, "profile": true}
 
 // positive are the options that have no meaning at 0.
@@ -291,6 +293,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		out, bar = io.Discard, io.Discard
 	}
 	progress := newProgress(out, bar, f.quiet || !g.First())
+	progress.verbose = f.verbose
 	run, err := f.prepare(set, dev, g, progress)
 	if err != nil {
 		return err
@@ -321,7 +324,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		return err
 	}
 	if g.First() {
-		err = summarise(out, run)
+		err = summarise(out, run, f.verbose)
 	}
 	return g.Together(err)
 }
@@ -438,10 +441,16 @@ func announce(w io.Writer, r *train.Run, device string) {
 func stepsOf(r *train.Run) int { _, _, steps := r.Position(); return steps }
 
 // summarise prints the table of the results and writes the plot.
-func summarise(w io.Writer, r *train.Run) error {
+func summarise(w io.Writer, r *train.Run, verbose bool) error {
 	fmt.Fprintln(w)
 	if err := report.Table(w, r.Config, r.History); err != nil {
 		return err
+	}
+	if verbose {
+		fmt.Fprintln(w)
+		if err := report.CoefficientTable(w, r.History); err != nil {
+			return err
+		}
 	}
 	dir := r.Config.Out
 	names := []string{"final.safetensors", "best.safetensors", "metrics.jsonl", "config.json"}
@@ -457,8 +466,12 @@ func summarise(w io.Writer, r *train.Run) error {
 		}
 		names = append(names, "coefficients.svg")
 	}
+	names = append(names, "rna.safetensors", "ema.safetensors")
+	for _, k := range r.Config.RNA.Averages {
+		names = append(names, fmt.Sprintf("average-%d.safetensors", k))
+	}
 	var there []string
-	for _, n := range append(names, "rna.safetensors", "ema.safetensors") {
+	for _, n := range names {
 		if _, err := os.Stat(filepath.Join(dir, n)); err == nil {
 			there = append(there, n)
 		}

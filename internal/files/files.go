@@ -2,7 +2,9 @@
 package files
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -111,6 +113,54 @@ func Write(path string, b []byte) error {
 		return err
 	}
 	return f.Commit()
+}
+
+// Copy writes a file with the content of another, which appears whole or not at all. One that has that content already is left alone.
+func Copy(to, from string) error {
+	src, err := Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if same, err := sameContent(to, src); err != nil || same {
+		return err
+	}
+	f, err := Create(to)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := io.Copy(f, src); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// sameContent compares a file, which may be missing, with an open one, and goes back to the start of that.
+func sameContent(path string, with *os.File) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, nil // Create says why, where it matters
+	}
+	defer f.Close()
+	a, b := make([]byte, 1<<16), make([]byte, 1<<16)
+	for {
+		n, end := io.ReadFull(f, a)
+		m, err := io.ReadFull(with, b)
+		if err == io.ErrUnexpectedEOF {
+			err = io.EOF
+		}
+		if err != nil && err != io.EOF {
+			return false, err
+		}
+		if !bytes.Equal(a[:n], b[:m]) || (end == nil) != (err == nil) {
+			_, err := with.Seek(0, io.SeekStart)
+			return false, err
+		}
+		if err == io.EOF {
+			return true, nil
+		}
+	}
 }
 
 // SyncDir makes the names in a folder stay after a loss of power.

@@ -71,7 +71,7 @@ func TestDecayEMA(t *testing.T) {
 func TestEMABest(t *testing.T) {
 	for _, holdout := range []float64{0, 0.01} {
 		c := tiny(filepath.Join(t.TempDir(), "run"))
-		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode = 3, holdout, 12, train.Off
+		c.Epochs, c.Holdout, c.EMA, c.RNA.Mode, c.BestBy = 3, holdout, 12, train.Off, train.ByLoss
 		c.Schedule = train.Schedule{Kind: train.Constant, Rate: 0.05}
 		var last seen
 		r := trained(t, c, cpuDevice(t, 2), &last)

@@ -23,11 +23,11 @@ func (h *RNA) restated(s *hook.State) error {
 		if s.Record.SGDStats, err = s.Evaluate(); err != nil {
 			return err
 		}
-		return s.Judge(network.SGDStats, nil)
+		return s.Judge(network.SGDStats, s.Record.SGDStats)
 	})
 }
 
-// average scores the uniform average of the last k snapshots.
+// average scores the uniform average of the last k snapshots, and keeps its weights at the end of the run.
 func (h *RNA) average(s *hook.State, k int) error {
 	if h.window.Len() < k || !s.Scores() {
 		return nil
@@ -52,7 +52,10 @@ func (h *RNA) average(s *hook.State, k int) error {
 		if score != nil {
 			s.Record.Averages = append(s.Record.Averages, hook.AverageRecord{Epochs: k, Score: *score})
 		}
-		return s.JudgeAverage(k)
+		if err := s.JudgeAverage(k, score); err != nil || !s.LastEpoch() {
+			return err
+		}
+		return s.KeepAverage(k)
 	})
 }
 

@@ -141,11 +141,20 @@ type Config struct {
 	CheckpointSteps   int     `json:"checkpoint_steps,omitempty"`
 	CheckpointMinutes float64 `json:"checkpoint_minutes,omitempty"`
 	CheckpointKeep    int     `json:"checkpoint_keep"`
+	// BestBy is the measure by which best.safetensors and KeepBest choose: ByError, the default, or ByLoss, on the held-out images where there are
+	// any, else on the validation images. See hook.EpochRecord.Ranking.
+	BestBy string `json:"best_by"`
 	// KeepEvery and KeepBest keep iterates as files of their own, kept/epoch-0001.safetensors and so on: those of every so many epochs, and the
-	// so many best by the loss on held-out images, else on validation images. 0 for none.
+	// so many best. 0 for none.
 	KeepEvery int `json:"keep_every,omitempty"`
 	KeepBest  int `json:"keep_best,omitempty"`
 }
+
+// What Config.BestBy takes. Of equal errors the lower loss is better.
+const (
+	ByError = "error"
+	ByLoss  = "loss"
+)
 
 // AutoOut as Config.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
@@ -210,6 +219,7 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 		def(&c.CheckpointEvery, 1)
 	}
 	def(&c.CheckpointKeep, 2)
+	def(&c.BestBy, ByError)
 	if c.EMADecay != 0 {
 		def(&c.EMAEvery, 1)
 	}
@@ -259,6 +269,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("head-lr %g: must be finite and not negative", c.HeadRate)
 	case !(c.LayerDecay >= 0 && c.LayerDecay <= 1):
 		return fmt.Errorf("layer-decay %g: must lie above 0 and up to 1", c.LayerDecay)
+	case c.BestBy != ByError && c.BestBy != ByLoss:
+		return fmt.Errorf("best-by %q: %s or %s", c.BestBy, ByError, ByLoss)
 	case c.KeepEvery < 0 || c.KeepBest < 0:
 		return fmt.Errorf("keep every %d epochs, and the %d best: must not be negative", c.KeepEvery, c.KeepBest)
 	case c.CheckpointEvery < 0:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"onlinerna/train/config"
 	"onlinerna/train/network"
 )
 
@@ -42,8 +43,7 @@ type EpochRecord struct {
 	// Others has the scores on the validation images that the caller's hooks enter.
 	Others []ScoreRecord `json:"others,omitempty"`
 
-	// Best is whose weights best.safetensors holds at the end of the epoch: those with the lowest loss up to then, on the held-out images where
-	// there are any.
+	// Best is whose weights best.safetensors holds at the end of the epoch: the first of Ranking in the epoch where that is lowest, up to then.
 	Best *BestRecord `json:"best,omitempty"`
 
 	ImagesPerSecond float64 `json:"img_per_s"` // images over the time of training them, data included
@@ -66,7 +66,7 @@ func (r *EpochRecord) HeldScore(kind network.Kind) *network.Score {
 	return nil
 }
 
-// Scores lists the scores on the validation images, but for Others.
+// Scores lists the scores on the validation images, but for Others, in the order in which a run judges weights.
 func (r *EpochRecord) Scores() (list []ScoreRecord) {
 	add := func(kind network.Kind, s *network.Score) {
 		if s != nil {
@@ -75,31 +75,38 @@ func (r *EpochRecord) Scores() (list []ScoreRecord) {
 	}
 	add(network.SGD, r.SGD)
 	add(network.SGDStats, r.SGDStats)
+	for _, a := range r.Averages {
+		list = append(list, ScoreRecord{Kind: network.Average, Snapshots: a.Epochs, Score: a.Score})
+	}
 	if r.RNA != nil {
 		add(network.RNA, r.RNA.Score)
 	}
 	add(network.EMA, r.EMA)
-	for _, a := range r.Averages {
-		list = append(list, ScoreRecord{Kind: network.Average, Snapshots: a.Epochs, Score: a.Score})
-	}
 	return list
 }
 
-// Ranking lists the weights of the epoch that best.safetensors is chosen among, the lowest loss first: by the held-out images, if held, or by the
-// validation images.
-func (r *EpochRecord) Ranking() (list []ScoreRecord, held bool) {
+// Ranking lists the weights of the epoch that best.safetensors is chosen among, the best first, by a measure of [config.Config.BestBy]: all that were
+// scored on the held-out images, if held, or else on the validation images.
+func (r *EpochRecord) Ranking(by string) (list []ScoreRecord, held bool) {
 	if held = len(r.Held) > 0; held {
 		list = slices.Clone(r.Held)
 	} else {
-		list = slices.DeleteFunc(r.Scores(), func(s ScoreRecord) bool { return s.Kind == network.SGDStats || s.Kind == network.Average })
-		list = append(list, r.Others...)
+		list = append(r.Scores(), r.Others...)
 	}
 	list = slices.DeleteFunc(list, func(s ScoreRecord) bool { return !s.Score.Finite() })
-	slices.SortStableFunc(list, func(a, b ScoreRecord) int { return cmp.Compare(a.Score.Loss, b.Score.Loss) })
+	slices.SortStableFunc(list, func(a, b ScoreRecord) int { return Compare(a.Score, b.Score, by) })
 	return list, held
 }
 
-// BestRecord is the weights with the lowest loss so far.
+// Compare orders scores whose losses are finite by a measure of [config.Config.BestBy], the better one first.
+func Compare(a, b network.Score, by string) int {
+	if by == config.ByLoss {
+		return cmp.Compare(a.Loss, b.Loss)
+	}
+	return cmp.Or(cmp.Compare(b.Top1, a.Top1), cmp.Compare(a.Loss, b.Loss))
+}
+
+// BestRecord is the best weights so far.
 type BestRecord struct {
 	ScoreRecord
 	Epoch int `json:"epoch"` // that they are from

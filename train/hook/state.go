@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"fmt"
+
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
@@ -44,7 +46,8 @@ type Run interface {
 	Scores() bool
 	// Judge takes the record, and what weights they are, without their score.
 	Judge(rec *EpochRecord, of ScoreRecord, val *network.Score) error
-	Keep(name string, kind network.Kind) error
+	// Keep takes a name, and what weights they are, without their score.
+	Keep(name string, of ScoreRecord) error
 	// Gradient takes the record of the step that it is asked for.
 	Gradient(step *StepRecord) (grad device.Vector, scale float64, err error)
 	ResetMomentum() error
@@ -88,19 +91,26 @@ func (s *State) HeldLosses() ([]float64, error) { return s.run.HeldLosses() }
 func (s *State) Scores() bool { return s.run.Scores() }
 
 // Judge scores the network's weights on the held-out images, notes it in the record under the kind of weights that they are, and keeps
-// them as best.safetensors if nothing had a lower loss so far. Without held-out images it goes by val, the score on the validation images: nil
-// leaves out weights that are there for comparison only.
+// them as best.safetensors if nothing was better so far, by the measure of Config.BestBy. Without held-out images it goes by val, the score on the
+// validation images; nil leaves them out.
 func (s *State) Judge(kind network.Kind, val *network.Score) error {
 	return s.run.Judge(s.Record, ScoreRecord{Kind: kind}, val)
 }
 
-// JudgeAverage is Judge for the uniform average of so many snapshots, which is there for comparison only without held-out images.
-func (s *State) JudgeAverage(snapshots int) error {
-	return s.run.Judge(s.Record, ScoreRecord{Kind: network.Average, Snapshots: snapshots}, nil)
+// JudgeAverage is Judge for the uniform average of so many snapshots.
+func (s *State) JudgeAverage(snapshots int, val *network.Score) error {
+	return s.run.Judge(s.Record, ScoreRecord{Kind: network.Average, Snapshots: snapshots}, val)
 }
 
 // Keep writes the network's weights to name.safetensors in the run's folder, if it has one. The kind is for the file's [network.Meta].
-func (s *State) Keep(name string, kind network.Kind) error { return s.run.Keep(name, kind) }
+func (s *State) Keep(name string, kind network.Kind) error {
+	return s.run.Keep(name, ScoreRecord{Kind: kind})
+}
+
+// KeepAverage is Keep for the uniform average of so many snapshots.
+func (s *State) KeepAverage(snapshots int) error {
+	return s.run.Keep(fmt.Sprintf("average-%d", snapshots), ScoreRecord{Kind: network.Average, Snapshots: snapshots})
+}
 
 // Gradient is the gradient of the step that AfterStep is called for: scale times grad. It is nil where the device left out the step. A
 // hook that asks for it must not be late.

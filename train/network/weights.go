@@ -28,6 +28,7 @@ type Meta struct {
 	Epoch         int // that the weights are from, 0 before the first
 	Kind          Kind
 	Split         *Split // of the data, nil where it is not known
+	Snapshots     int // that an Average is of
 }
 
 // Config is that of a net for the weights, with so many outputs and for images of so many channels.
@@ -53,6 +54,9 @@ func (m Meta) strings() map[string]string {
 		"format": "pt", // as PyTorch's readers expect
 		"model":  m.Model, "classes": js(m.Classes), "image_size": strconv.Itoa(m.ImageSize),
 		"mean": js(m.Mean), "std": js(m.Std), "epoch": strconv.Itoa(m.Epoch), "kind": string(m.Kind),
+	}
+	if m.Snapshots > 0 {
+		list["snapshots"] = strconv.Itoa(m.Snapshots)
 	}
 	if m.ValResize > 0 {
 		list["val_resize"] = strconv.Itoa(m.ValResize)
@@ -94,7 +98,7 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	for _, f := range []struct {
 		key string
 		dst any
-	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}} {
+	}{{"classes", &m.Classes}, {"image_size", &m.ImageSize}, {"val_resize", &m.ValResize}, {"blurpool", &m.BlurPool}, {"mean", &m.Mean}, {"std", &m.Std}, {"epoch", &m.Epoch}, {"split", &m.Split}, {"snapshots", &m.Snapshots}} {
 		if v, ok := s[f.key]; ok {
 			if err := json.Unmarshal([]byte(v), f.dst); err != nil {
 				errs = append(errs, fmt.Errorf("%s: metadata %s: %w", path, f.key, err))

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func Compare(w io.Writer, runs []Finished) error {
 	}
 	t.Flush()
 	if images := judges(runs); images != "" {
-		b.WriteString("Errors and losses are those on " + images + " images; best by loss.\n")
+		b.WriteString("Errors and losses are those on " + images + " images; best by " + bestBy(runs) + ".\n")
 	}
 	for i, r := range runs[1:] {
 		for _, d := range []struct {
@@ -65,7 +66,7 @@ func Compare(w io.Writer, runs []Finished) error {
 			{"the best", Finished.best},
 		} {
 			if x, y := d.of(runs[0]), d.of(r); x != nil && y != nil {
-				fmt.Fprintf(&b, "%c − A, %s: error %+.2f points, standard error %.2f\n", 'B'+i, d.what, y.Error()-x.Error(), math.Hypot(standardError(*x), standardError(*y)))
+				fmt.Fprintf(&b, "%c − A, %s: error %s points, standard error %.2f\n", 'B'+i, d.what, signed(y.Error()-x.Error()), math.Hypot(standardError(*x), standardError(*y)))
 			}
 		}
 	}
@@ -90,6 +91,16 @@ func Compare(w io.Writer, runs []Finished) error {
 	}
 	_, err = io.WriteString(w, trimLines(b.String()))
 	return err
+}
+
+// bestBy names the measures by which runs chose the best.
+func bestBy(runs []Finished) string {
+	var list []string
+	for _, r := range runs {
+		list = append(list, cmp.Or(r.Config.BestBy, train.ByLoss))
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), " or ")
 }
 
 // judges names the images that runs are compared by, of those that have an epoch.

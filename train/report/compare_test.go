@@ -32,9 +32,9 @@ C  third
 A  10     20.00    0.4000  16.00          0.3000  RNA of epoch 9
 B  7      26.00    0.5714  16.00          0.3000  RNA of epoch 9
 C  0      -        -       -              -       no epoch is over
-Errors and losses are those on validation images; best by loss.
+Errors and losses are those on validation images; best by error.
 B − A, the last epoch: error +6.00 points, standard error 1.19
-B − A, the best: error +0.00 points, standard error 1.04
+B − A, the best: error 0.00 points, standard error 1.04
 The standard error is that of two sets of images; of the same images it is less,
 and of another seed unknown.
 

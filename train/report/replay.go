@@ -63,7 +63,7 @@ func (r Replay) Table(w io.Writer) error {
 		if v, ok := s.scores[last]; ok {
 			wrong, loss = fmt.Sprintf("%.2f", v.Error()), fmt.Sprintf("%.4f", v.Loss)
 			if ref, ok := list[0].scores[last]; ok && i > 0 {
-				to = fmt.Sprintf("%+.2f", v.Error()-ref.Error())
+				to = signed(v.Error() - ref.Error())
 			}
 		}
 		best, low := 0, math.Inf(1)

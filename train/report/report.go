@@ -41,19 +41,12 @@ func judgeOf(history []train.EpochRecord) string {
 // collect sorts the records of a run by kind of weights: SGD is first. Kinds that were never scored are left
 // out.
 func collect(c train.Config, history []train.EpochRecord) []series {
-	list := []series{
-		{kind: network.SGD, name: c.OptimizerName()},
-		{kind: network.SGDStats, name: c.OptimizerName() + ", statistics re-estimated"},
-		{kind: network.RNA, name: fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)},
-	}
-	if c.EMADecay > 0 {
-		list = append(list, series{kind: network.EMA, name: fmt.Sprintf("EMA, decay %.8g", c.EMADecay)})
-	}
-	if c.EMA > 0 {
-		list = append(list, series{kind: network.EMA, name: fmt.Sprintf("power EMA, γ = %g", c.EMA)})
+	var list []series
+	for _, kind := range []network.Kind{network.SGD, network.SGDStats, network.RNA, network.EMA} {
+		list = append(list, series{kind: kind, name: nameOf(c, train.ScoreRecord{Kind: kind})})
 	}
 	for i, k := range c.RNA.Averages {
-		list = append(list, series{kind: network.Average, rank: i, name: fmt.Sprintf("average of the last %d", k)})
+		list = append(list, series{kind: network.Average, rank: i, name: nameOf(c, train.ScoreRecord{Kind: network.Average, Snapshots: k})})
 	}
 	judge := judgeOf(history)
 	var scored []series
@@ -69,6 +62,24 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 		}
 	}
 	return scored
+}
+
+// nameOf says in full what weights of a run they are.
+func nameOf(c train.Config, s train.ScoreRecord) string {
+	switch s.Kind {
+	case network.SGDStats:
+		return c.OptimizerName() + ", statistics re-estimated"
+	case network.RNA:
+		return fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)
+	case network.EMA:
+		if c.EMADecay > 0 {
+			return fmt.Sprintf("EMA, decay %.8g", c.EMADecay)
+		}
+		return fmt.Sprintf("power EMA, γ = %g", c.EMA)
+	case network.Average:
+		return fmt.Sprintf("average of the last %d", s.Snapshots)
+	}
+	return s.Name(c.OptimizerName())
 }
 
 // snapshots says what RNA combines.

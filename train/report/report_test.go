@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"onlinerna/train"
+	"onlinerna/train/hook"
 	"onlinerna/train/network"
 )
 
@@ -20,7 +21,7 @@ func score(wrong, loss float64) *network.Score {
 // demo is a run with a constant rate for six of its ten epochs and a model with BatchNorm.
 func demo() (train.Config, []train.EpochRecord) {
 	last := 0.001
-	c := train.Config{Model: "conv6", Data: "/data/shapes<&>", Batch: 32, Accumulate: 4, Epochs: 10,
+	c := train.Config{BestBy: train.ByError, Model: "conv6", Data: "/data/shapes<&>", Batch: 32, Accumulate: 4, Epochs: 10,
 		Schedule: train.Schedule{Kind: train.Hold, Rate: 0.1, Final: &last, HoldFor: 6, Epochs: 10},
 		RNA:      train.RNAConfig{Mode: train.Offline, Window: 3, Averages: []int{2, 5}}}
 	var list []train.EpochRecord
@@ -39,8 +40,20 @@ func demo() (train.Config, []train.EpochRecord) {
 			r.Averages = append(r.Averages, train.AverageRecord{Epochs: 5, Score: *score(42-2*x, 4.2/x)})
 		}
 		list = append(list, r)
+		list[e-1].Best = bestOf(list, c.BestBy)
 	}
 	return c, list
+}
+
+// bestOf is the best of all weights of records, as a run chooses it.
+func bestOf(history []train.EpochRecord, by string) (best *train.BestRecord) {
+	for _, r := range history {
+		list, _ := r.Ranking(by)
+		if len(list) > 0 && (best == nil || hook.Compare(list[0].Score, best.Score, by) < 0) {
+			best = &train.BestRecord{ScoreRecord: list[0], Epoch: r.Epoch}
+		}
+	}
+	return best
 }
 
 func table(t *testing.T, c train.Config, h []train.EpochRecord) string {
@@ -62,13 +75,9 @@ SGD, statistics re-estimated        27.00 0.6500   -1.00   19.00 0.3900   -1.00
 RNA of the last 3 epochs, offline   24.50 0.5833   -3.50   16.50 0.3500   -3.50
 average of the last 2               26.00 0.6333   -2.00   18.00 0.3800   -2.00
 average of the last 5                   -      -       -   22.00 0.4200   +2.00
-Best by error: RNA of the last 3 epochs, offline, 3.50 points below SGD (more
-  than the standard error), 1.50 points below the next, average of the last 2
-  (more than the standard error).
-Best by loss: RNA of the last 3 epochs, offline, 0.0500 below SGD, 0.0300 below
-  the next, average of the last 2.
-epoch 6: weight of the newest iterate in RNA 0.75, norm of c 0.94
-epoch 10: weight of the newest iterate in RNA 0.75, norm of c 0.94
+Best by validation error: RNA of the last 3 epochs, offline, epoch 10, 16.50 %,
+  3.50 points below SGD (more than the standard error), 1.50 points below the
+  next, average of the last 2 (more than the standard error).
 An error measured on 2500 images has a standard error of 0.80 points.
 `
 	if got := "\n" + table(t, c, h); got != want {
@@ -90,6 +99,7 @@ func TestTableOfLess(t *testing.T) {
 	}
 	for i := range h {
 		h[i].RNA, h[i].Averages, h[i].SGDStats = nil, nil, nil
+		h[i].Best = bestOf(h[:i+1], c.BestBy)
 	}
 	if got := table(t, c, h); strings.Contains(got, "RNA") || strings.Contains(got, "average") || strings.Contains(got, "re-estimated") {
 		t.Errorf("RNA off:\n%s", got)
@@ -226,9 +236,10 @@ func TestHeldOut(t *testing.T) {
 	for i := range h {
 		h[i].SGD, h[i].SGDStats, h[i].Averages, h[i].RNA = nil, nil, nil, nil
 		h[i].Held = []train.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, {Kind: network.Average, Snapshots: c.RNA.Averages[1], Score: *score(15, .25)}}
+		h[i].Best = bestOf(h[:i+1], c.BestBy)
 	}
 	got := table(t, c, h)
-	for _, want := range []string{"held-out, error in %", "SGD ", "average of the last 5", "-5.00", "Best by error: average of the last 5"} {
+	for _, want := range []string{"held-out, error in %", "SGD ", "average of the last 5", "-5.00", "Best by held-out error: average of the last 5"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

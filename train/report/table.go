@@ -44,17 +44,25 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 			}
 			diff := ""
 			if ref, ok := base[e]; ok && s.kind != network.SGD {
-				diff = fmt.Sprintf("%+.2f", v.Error()-ref.Error())
+				diff = signed(v.Error() - ref.Error())
 			}
 			fmt.Fprintf(&b, row, fmt.Sprintf("%.2f", v.Error()), lossText(v.Loss), diff)
 		}
 		b.WriteByte('\n')
 	}
-	for line := range strings.Lines(verdict(list, ends[len(ends)-1]) + notes(c, history, ends)) {
+	for line := range strings.Lines(verdict(c, history) + notes(c, history, ends)) {
 		b.WriteString(text.Wrap(strings.TrimSuffix(line, "\n"), "  ") + "\n")
 	}
 	_, err := io.WriteString(w, trimLines(b.String()))
 	return err
+}
+
+// signed is a difference in points, 0 without a sign.
+func signed(x float64) string {
+	if s := fmt.Sprintf("%+.2f", x); s != "-0.00" && s != "+0.00" {
+		return s
+	}
+	return "0.00"
 }
 
 // lossText is a loss in six characters, if it is below 1000.
@@ -89,7 +97,7 @@ func tableWithout(w io.Writer, history []train.EpochRecord) error {
 	return err
 }
 
-// notes says how sure the numbers are and what the coefficients were.
+// notes says why there was no extrapolation and how sure the numbers are.
 func notes(c train.Config, history []train.EpochRecord, ends []int) string {
 	var b strings.Builder
 	for _, r := range history {
@@ -99,25 +107,10 @@ func notes(c train.Config, history []train.EpochRecord, ends []int) string {
 			}
 			if r.RNA.Score == nil && r.HeldScore(network.RNA) == nil {
 				fmt.Fprintf(&b, "epoch %d: no extrapolation: %s\n", e, r.RNA.Status)
-				continue
-			}
-			if len(r.RNA.C) == 0 {
+			} else if len(r.RNA.C) == 0 {
 				fmt.Fprintf(&b, "epoch %d: the held-out loss chose the newest snapshot itself\n", e)
-				continue
 			}
-			fmt.Fprintf(&b, "epoch %d: weight of the newest iterate in RNA %.2f, norm of c %.2f", e, r.RNA.C[len(r.RNA.C)-1], r.RNA.NormC)
-			if d, n := r.RNA.Distance, r.RNA.NoiseDistance; d != nil && n != nil {
-				fmt.Fprintf(&b, ", distance of c from 1/N %.3f; of noise as in the residuals, of which it is %.0f %%, %.3f", *d, 100*r.RNA.Noise, *n)
-			}
-			b.WriteByte('\n')
 		}
-	}
-	if x := history[len(history)-1].Best; x != nil {
-		images := onValidation
-		if len(history[len(history)-1].Held) > 0 { // which Ranking goes by
-			images = onHeldOut
-		}
-		fmt.Fprintf(&b, "best.safetensors: %s of epoch %d, %s loss %.4f\n", x.Name(c.OptimizerName()), x.Epoch, images, x.Score.Loss)
 	}
 	last := history[len(history)-1]
 	if s := (series{kind: network.SGD}).score(c, last, judgeOf(history)); s != nil && s.Images > 0 {

@@ -3,64 +3,80 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"onlinerna/train"
 	"onlinerna/train/network"
 )
 
-// verdict says which kind of weights is best in an epoch, by validation error and by loss, and by how much. List
-// starts with SGD. It is empty where there is nothing to compare.
-func verdict(list []series, epoch int) string {
-	sgd, ok := list[0].scores[epoch]
-	if !ok {
+// verdict says which weights of the run are the best, those of best.safetensors, and how far they are below the iterate of their epoch and the next best
+// of that. It is empty where nothing was compared.
+func verdict(c train.Config, history []train.EpochRecord) string {
+	best := history[len(history)-1].Best
+	if best == nil {
 		return ""
 	}
-	beyond := func(points float64) string {
-		if points > standardError(sgd) {
-			return " (more than the standard error)"
-		}
-		return " (within the standard error)"
+	by, format, value := train.ByError, "%.2f", network.Score.Error
+	if c.BestBy == train.ByLoss {
+		by, format, value = train.ByLoss, "%.4f", func(s network.Score) float64 { return s.Loss }
 	}
-	return rank(list, epoch, "error", "%.2f points", network.Score.Error, beyond) +
-		rank(list, epoch, "loss", "%.4f", func(s network.Score) float64 { return s.Loss }, func(float64) string { return "" })
-}
-
-// rank compares the best by one value with SGD and with the next. Remark comments on a difference.
-func rank(list []series, epoch int, by, format string, value func(network.Score) float64, remark func(float64) string) string {
-	best, next := -1, -1
-	at := func(i int) float64 { return value(list[i].scores[epoch]) }
-	for i, s := range list {
-		v, ok := s.scores[epoch]
-		switch {
-		case !ok || !finite(value(v)):
-		case best < 0 || at(i) < at(best):
-			best, next = i, best
-		case next < 0 || at(i) < at(next):
-			next = i
+	var list []train.ScoreRecord
+	images := onValidation
+	var rec train.EpochRecord
+	for _, r := range history {
+		if r.Epoch == best.Epoch {
+			var held bool
+			if list, held = r.Ranking(by); held {
+				images = onHeldOut
+			}
+			rec = r
 		}
-	}
-	if next < 0 {
-		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Best by %s: %s", by, list[best].name)
-	below := func(i int, which string) {
-		d := at(i) - at(best)
+	fmt.Fprintf(&b, "Best by %s %s: %s, epoch %d, "+format, images, by, nameOf(c, best.ScoreRecord), best.Epoch, value(best.Score))
+	unit := ""
+	if by == train.ByError {
+		b.WriteString(" %")
+		unit = " points"
+	}
+	below := func(s train.ScoreRecord, which string) {
+		d := value(s.Score) - value(best.Score)
 		if d == 0 {
-			fmt.Fprintf(&b, ", level with %s", list[i].name)
+			fmt.Fprintf(&b, ", level with %s%s", which, nameOf(c, s))
 			return
 		}
-		fmt.Fprintf(&b, ", "+format+" below %s%s%s", d, which, list[i].name, remark(d))
+		fmt.Fprintf(&b, ", "+format+"%s below %s%s", d, unit, which, nameOf(c, s))
+		if by != train.ByError {
+			return
+		}
+		if d > standardError(s.Score) {
+			b.WriteString(" (more than the standard error)")
+		} else {
+			b.WriteString(" (within the standard error)")
+		}
 	}
-	if best != 0 && finite(at(0)) {
-		below(0, "")
+	is := func(x train.ScoreRecord) bool { return same(x, best.ScoreRecord) }
+	if i := slices.IndexFunc(list, func(x train.ScoreRecord) bool { return x.Kind == network.SGD }); i >= 0 && !is(list[i]) {
+		below(list[i], "")
 	}
-	if next != 0 {
-		below(next, "the next, ")
+	if i := slices.IndexFunc(list, func(x train.ScoreRecord) bool { return !is(x) }); i >= 0 && list[i].Kind != network.SGD {
+		below(list[i], "the next, ")
 	}
-	b.WriteString(".\n")
-	return b.String()
+	if images == onHeldOut {
+		if i := slices.IndexFunc(rec.Scores(), is); i >= 0 {
+			s := rec.Scores()[i].Score
+			fmt.Fprintf(&b, "; on validation images error %.2f %%, loss %s", s.Error(), lossText(s.Loss))
+		}
+	}
+	if c.Out != "" {
+		b.WriteString("; kept as best.safetensors")
+	}
+	return b.String() + ".\n"
 }
+
+// same says whether two scores are of the same weights of an epoch.
+func same(x, y train.ScoreRecord) bool { return x.Kind == y.Kind && x.Snapshots == y.Snapshots }
 
 // standardError is that of an error in points.
 func standardError(s network.Score) float64 {

@@ -5,34 +5,91 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/train"
 	"onlinerna/train/network"
 )
 
+// TestVerdict checks that the verdict is about the weights that the run has as its best, in their epoch.
 func TestVerdict(t *testing.T) {
-	of := func(name string, wrong, loss float64) series {
-		return series{name: name, scores: map[int]network.Score{7: *score(wrong, loss)}}
+	rna := train.ScoreRecord{Kind: network.RNA, Score: *score(19.5, 0.4)}
+	at := func(epoch int, sgd, rna, ema *network.Score) train.EpochRecord {
+		r := train.EpochRecord{Epoch: epoch, SGD: sgd, EMA: ema}
+		if rna != nil {
+			r.RNA = &train.RNARecord{Score: rna}
+		}
+		return r
 	}
-	sgd := of("SGD", 20, 0.5)
-	for _, c := range []struct {
-		list []series
-		want string
+	c := train.Config{BestBy: train.ByError, EMA: 12, RNA: train.RNAConfig{Mode: train.Offline, Window: 3}}
+	for _, k := range []struct {
+		by, out string
+		history []train.EpochRecord
+		best    *train.BestRecord
+		want    string
 	}{
-		{[]series{sgd}, ""},
-		{[]series{sgd, of("RNA", 19.5, 0.4)}, "Best by error: RNA, 0.50 points below SGD (within the standard error).\nBest by loss: RNA, 0.1000 below SGD.\n"},
-		{[]series{sgd, of("RNA", 18, 0.6), of("EMA", 17.9, 0.7)},
-			"Best by error: EMA, 2.10 points below SGD (more than the standard error), 0.10 points below the next, RNA (within the standard error).\n" +
-				"Best by loss: SGD, 0.1000 below the next, RNA.\n"},
-		{[]series{sgd, of("RNA", 20, math.NaN())}, "Best by error: SGD, level with RNA.\n"},
+		{train.ByError, "", []train.EpochRecord{at(7, score(20, 0.5), nil, nil)}, nil, ""},
+		{train.ByError, "runs/x", []train.EpochRecord{at(7, score(20, 0.5), nil, nil)},
+			&train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 7},
+			"Best by validation error: SGD, epoch 7, 20.00 %; kept as best.safetensors.\n"},
+		{train.ByError, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), nil), at(7, score(30, 0.1), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
+			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 points below SGD (within the standard error).\n"},
+		{train.ByLoss, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, .4), score(18, .45)), at(7, score(10, 0.41), nil, nil)}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
+			"Best by validation loss: RNA of the last 3 epochs, offline, epoch 6, 0.4000, 0.1000 below SGD, 0.0500 below the next, power EMA, γ = 12.\n"},
+		{train.ByError, "", []train.EpochRecord{at(6, score(22, 0.5), score(19.5, .4), score(19.5, .45))}, &train.BestRecord{ScoreRecord: rna, Epoch: 6},
+			"Best by validation error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 2.50 points below SGD (more than the standard error), " +
+				"level with the next, power EMA, γ = 12.\n"},
+		{train.ByError, "", []train.EpochRecord{at(6, score(20, 0.5), score(19.5, math.NaN()), nil)},
+			&train.BestRecord{ScoreRecord: train.ScoreRecord{Kind: network.SGD, Score: *score(20, .5)}, Epoch: 6}, "Best by validation error: SGD, epoch 6, 20.00 %.\n"},
 	} {
-		if got := verdict(c.list, 7); got != c.want {
-			t.Errorf("verdict\n%swant\n%s", got, c.want)
-		}
-		if got := verdict(c.list, 8); got != "" {
-			t.Errorf("an epoch without scores: %q", got)
+		c.BestBy, c.Out = k.by, k.out
+		k.history[len(k.history)-1].Best = k.best
+		if got := verdict(c, k.history); got != k.want {
+			t.Errorf("verdict\n%swant\n%s", got, k.want)
 		}
 	}
-	c, h := demo()
-	if got := table(t, c, h); !strings.Contains(got, "Best by loss: RNA of the last 3 epochs, offline, 0.0500 below SGD, 0.0300 below\n  the next, average of the last 2.\n") {
-		t.Errorf("table without the verdict:\n%s", got)
+	// Held-out images choose, and the validation images say how good the choice is.
+	r := at(6, score(20, .5), score(21, .6), nil)
+	r.Held = []train.ScoreRecord{{Kind: network.SGD, Score: *score(20, .5)}, rna}
+	r.Best = &train.BestRecord{ScoreRecord: rna, Epoch: 6}
+	want := "Best by held-out error: RNA of the last 3 epochs, offline, epoch 6, 19.50 %, 0.50 points below SGD (within the standard error); " +
+		"on validation images error 21.00 %, loss 0.6000.\n"
+	c.BestBy, c.Out = train.ByError, ""
+	if got := verdict(c, []train.EpochRecord{r}); got != want {
+		t.Errorf("verdict\n%swant\n%s", got, want)
+	}
+}
+
+func TestSigned(t *testing.T) {
+	for x, want := range map[float64]string{-0.001: "0.00", 0.004: "0.00", 0: "0.00", -0.5: "-0.50", 2: "+2.00"} {
+		if got := signed(x); got != want {
+			t.Errorf("%g is %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestCoefficientTable(t *testing.T) {
+	_, h := demo()
+	d, noise := 0.5, 0.25
+	h[9].RNA.Distance, h[9].RNA.NoiseDistance, h[9].RNA.Noise = &d, &noise, 0.9
+	var b strings.Builder
+	if err := CoefficientTable(&b, h[8:]); err != nil {
+		t.Fatal(err)
+	}
+	want := `RNA coefficients:
+                   weight of        distance from      that of   noise in
+  epoch  snapshots  the newest  norm  plain average  noise alone  residuals
+      9          3        0.75  0.94              -            -          -
+     10          3        0.75  0.94          0.500        0.250       90 %
+`
+	if got := b.String(); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("table\n%s\nwant\n%s", got, want)
+	}
+	for _, line := range strings.Split(b.String(), "\n") {
+		if len(line) > 80 {
+			t.Errorf("%d columns: %q", len(line), line)
+		}
+	}
+	b.Reset()
+	if err := CoefficientTable(&b, h[:2]); err != nil || b.Len() > 0 {
+		t.Errorf("without coefficients: %q, %v", b.String(), err)
 	}
 }

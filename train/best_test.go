@@ -1,0 +1,149 @@
+package train
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onlinerna/train/hook"
+	"onlinerna/train/network"
+	"onlinerna/train/internal/traintest"
+)
+
+// bestOf is the best of all weights that records list, the first of equals.
+func bestOf(history []EpochRecord, by string) (best BestRecord) {
+	for _, rec := range history {
+		list, _ := rec.Ranking(by)
+		for _, x := range list[:min(1, len(list))] {
+			if best.Epoch == 0 || hook.Compare(x.Score, best.Score, by) < 0 {
+				best = BestRecord{ScoreRecord: x, Epoch: rec.Epoch}
+			}
+		}
+	}
+	return best
+}
+
+// checkBest compares best.safetensors, its metadata and the last record of a run with the best of its records.
+func checkBest(t *testing.T, r *Run) BestRecord {
+	t.Helper()
+	want := bestOf(r.History, r.Config.BestBy)
+	if got := r.History[len(r.History)-1].Best; got == nil || *got != want {
+		t.Errorf("the record has %+v, want %+v", got, want)
+	}
+	meta, err := r.Net.LoadWeights(filepath.Join(r.Config.Out, bestFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
+		t.Errorf("the file says %s of %d, epoch %d; want %+v", meta.Kind, meta.Snapshots, meta.Epoch, want)
+	}
+	score, err := r.evaluateHeld()
+	if r.held == nil {
+		score, err = r.Evaluate()
+	}
+	if err != nil || *score != want.Score {
+		t.Errorf("the file scores %+v, %v; want %+v", score, err, want.Score)
+	}
+	return want
+}
+
+// TestBest checks that best.safetensors has the lowest error, or loss, of all weights that were scored.
+func TestBest(t *testing.T) {
+	kinds := map[network.Kind]bool{}
+	dev := cpuDevice(t, 2)
+	for _, by := range []string{ByError, ByLoss} {
+		for _, holdout := range []float64{0, 0.02} {
+			c := tiny(filepath.Join(t.TempDir(), "run"))
+			c.Epochs, c.BestBy, c.Holdout, c.EMA, c.RNA.Averages = 6, by, holdout, 12, []int{2, 3}
+			c.StepsLimit, c.ValLimit = 30, 8
+			c.Schedule = Schedule{Kind: Constant, Rate: 0.1}
+			r := trained(t, c, dev)
+			if n := len(r.History[5].Scores()); n != 5 {
+				t.Errorf("%d candidates in the last epoch: %+v", n, r.History[5])
+			}
+			kinds[checkBest(t, r).Kind] = true
+			for _, k := range c.RNA.Averages {
+				meta, err := r.Net.LoadWeights(filepath.Join(c.Out, map[int]string{2: "average-2", 3: "average-3"}[k]+".safetensors"))
+				if err != nil || meta.Kind != network.Average || meta.Snapshots != k || meta.Epoch != 6 {
+					t.Errorf("average of %d: %+v, %v", k, meta, err)
+				}
+			}
+		}
+	}
+	if len(kinds) < 2 {
+		t.Errorf("the best were all of %v: nothing was chosen", kinds)
+	}
+}
+
+// TestAverageIsBest: an average that is better than all else is kept.
+func TestAverageIsBest(t *testing.T) {
+	c := tiny(filepath.Join(t.TempDir(), "run"))
+	c.Epochs = 4
+	average := ScoreRecord{Kind: network.Average, Snapshots: 3, Score: network.Score{Top1: 100, Images: 1}}
+	r := trained(t, c, cpuDevice(t, 2), watch{Epoch: func(s *State) error {
+		if s.Epoch != 3 {
+			return nil
+		}
+		s.Record.Averages = append(s.Record.Averages, AverageRecord{Epochs: 3, Score: average.Score})
+		return s.JudgeAverage(3, &average.Score)
+	}})
+	if got := r.History[3].Best; got == nil || got.ScoreRecord != average || got.Epoch != 3 {
+		t.Errorf("the best is %+v", got)
+	}
+	meta, err := r.Net.LoadWeights(filepath.Join(c.Out, bestFile))
+	if err != nil || meta.Kind != network.Average || meta.Snapshots != 3 || meta.Epoch != 3 {
+		t.Errorf("%+v, %v", meta, err)
+	}
+}
+
+// TestBestResumed: a run that goes on from a checkpoint has the best weights of that time again, whatever was written after it.
+func TestBestResumed(t *testing.T) {
+	dev := cpuDevice(t, 2)
+	make := func(out string) Config {
+		c := tiny(out)
+		c.Epochs, c.BestBy, c.CheckpointEvery, c.StepsLimit, c.ValLimit = 8, ByLoss, 3, 30, 8
+		c.Schedule = Schedule{Kind: Constant, Rate: 0.05}
+		return c
+	}
+	whole := trained(t, make(filepath.Join(t.TempDir(), "whole")), dev)
+	for _, fails := range []int{2, 5} { // before the first checkpoint but one, and after it
+		out := filepath.Join(t.TempDir(), "run")
+		broken := errors.New("broken")
+		first := newRun(t, make(out), dev, watch{Epoch: func(s *State) error {
+			if s.Epoch == fails {
+				return broken
+			}
+			return nil
+		}})
+		if err := first.Train(t.Context()); !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+		later := first.best
+		first.Close()
+		r, err := Resume(out, dev, nil, watch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if r.best != nil && *r.best == *later || r.best == nil && fails > 3 {
+			t.Fatalf("%+v is the best before and after: nothing is shown", r.best)
+		}
+		if r.best == nil {
+			if slices.Contains(traintest.Files(t, out), bestFile) {
+				t.Errorf("%s is of an epoch that is to come", bestFile)
+			}
+		} else {
+			w := network.Meta{}
+			if w, err = network.ReadMeta(filepath.Join(out, bestFile)); err != nil || w.Epoch != r.best.Epoch || w.Kind != r.best.Kind {
+				t.Errorf("the file is of %s, epoch %d, the run's best is %+v: %v", w.Kind, w.Epoch, r.best, err)
+			}
+		}
+		if err := r.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := checkBest(t, r), bestOf(whole.History, ByLoss); got != want {
+			t.Errorf("resumed, the best is %+v, want %+v", got, want)
+		}
+	}
+}
