@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"onlinerna/train/hook"
-	"onlinerna/train/network"
 	"onlinerna/train/internal/traintest"
+	"onlinerna/train/network"
 )
 
 // bestOf is the best of all weights that records list, the first of equals.
@@ -34,6 +34,9 @@ func checkBest(t *testing.T, r *Run) BestRecord {
 	meta, err := r.Net.LoadWeights(filepath.Join(r.Config.Out, bestFile))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if by := map[bool]string{true: "held-out ", false: "validation "}[r.held != nil] + r.Config.BestBy; meta.BestBy != by {
+		t.Errorf("the file says it is the best by %q, want %q", meta.BestBy, by)
 	}
 	if meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
 		t.Errorf("the file says %s of %d, epoch %d; want %+v", meta.Kind, meta.Snapshots, meta.Epoch, want)

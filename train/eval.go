@@ -111,6 +111,9 @@ func (r *Run) keep(name string, of ScoreRecord) error {
 		path := filepath.Join(r.Config.Out, name+".safetensors")
 		meta := r.Meta(of.Kind)
 		meta.Snapshots = of.Snapshots
+		if filepath.Base(path) == bestFile {
+			meta.BestBy = map[bool]string{true: "held-out ", false: "validation "}[r.held != nil] + r.Config.BestBy
+		}
 		if err := r.Net.SaveWeights(path, r.Net.Params, r.Net.Stats, meta); err != nil {
 			return fmt.Errorf("writing weights: %w", err)
 		}

@@ -10,7 +10,9 @@ import (
 
 // The line of an epoch says which of its weights are the best of the run so far, and by what where that is not their error on validation images.
 func TestEpochLine(t *testing.T) {
-	score := func(wrong, loss float64) network.Score { return network.Score{Top1: 100 - wrong, Loss: loss, Images: 10} }
+	score := func(wrong, loss float64) network.Score {
+		return network.Score{Top1: 100 - wrong, Loss: loss, Images: 10}
+	}
 	sgd, rna := score(30, .31), score(20, .4)
 	r := train.EpochRecord{Epoch: 5, SGD: &sgd, RNA: &train.RNARecord{Status: "ok", Score: &rna},
 		Averages: []train.AverageRecord{{Epochs: 5, Score: score(20, .2)}, {Epochs: 10, Score: score(22, .1)}}}

@@ -28,7 +28,8 @@ type Meta struct {
 	Epoch         int // that the weights are from, 0 before the first
 	Kind          Kind
 	Split         *Split // of the data, nil where it is not known
-	Snapshots     int // that an Average is of
+	Snapshots     int    // that an Average is of
+	BestBy        string // of the best weights of a run, the measure: "held-out error", say
 }
 
 // Config is that of a net for the weights, with so many outputs and for images of so many channels.
@@ -57,6 +58,9 @@ func (m Meta) strings() map[string]string {
 	}
 	if m.Snapshots > 0 {
 		list["snapshots"] = strconv.Itoa(m.Snapshots)
+	}
+	if m.BestBy != "" {
+		list["best_by"] = m.BestBy
 	}
 	if m.ValResize > 0 {
 		list["val_resize"] = strconv.Itoa(m.ValResize)
@@ -87,7 +91,7 @@ func ReadMeta(path string) (Meta, error) {
 func MetaOf(f *statedict.File) (Meta, error) { return parseMeta(f.Path, f.Metadata) }
 
 func parseMeta(path string, s map[string]string) (Meta, error) {
-	m := Meta{Interpolation: s["interpolation"], Model: s["model"], Kind: Kind(s["kind"])}
+	m := Meta{Interpolation: s["interpolation"], BestBy: s["best_by"], Model: s["model"], Kind: Kind(s["kind"])}
 	if m.Kind == "" { // as timm's "resnet50.a1_in1k"
 		m.Model, _, _ = strings.Cut(m.Model, ".")
 		if _, err := nn.Lookup(m.Model); err != nil {
