@@ -1,4 +1,5 @@
-# Everything but gpu, sim, gpu-test, gpu-check, ptx-check, cudnn-check, nccl-check, mpi-check, abi-check, asan, race, bench-pytorch, bench-loader, onnx-check, arm64-check, avx512-check, mca-arm64, mca-amd64 and generate needs Go and nothing else. The default build is without cgo.
+# Targets need Go and nothing else, unless their line says so. The default build is without cgo.
+# make help lists the targets with ##, make help-all those with #: too.
 export CGO_ENABLED ?= 0
 
 MODEL     ?= resnet50
@@ -15,10 +16,18 @@ CIFAR10   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help build test gpu sim sim-check gpu-test gpu-check ptx-check cudnn-check kill-check nccl-check mpi-check abi-check asan generate bench bench-pytorch bench-loader bench-logreg bench-logreg-sparse onnx-check arm64-check avx512-check mca-arm64 mca-amd64 lint race soak fuzz-short rna-on-nets
+.PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch build check-abi \
+	check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
+	check-mca-arm64 check-mpi check-nccl check-onnx check-ptx check-race check-sim check-soak generate gpu \
+	gpu-kit lint rna-on-nets sim test
 
-help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/' | expand -t 16
+LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
+
+help: ## list the usual targets
+	@grep -hE '^[a-z0-9-]+:.*\#\# ' $(MAKEFILE_LIST) | $(LIST)
+
+help-all: ## list all targets: checks, comparisons and one-off measurements too
+	@grep -hE '^[a-z0-9-]+:.*\#[\#:] ' $(MAKEFILE_LIST) | $(LIST)
 
 build: ## build bin/rna
 	go build -o bin/ ./cmd/rna
@@ -31,117 +40,117 @@ test: ## vet and test all packages
 # run time.
 GPU_ENV = CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -I$(CURDIR)/cuda/include"
 
-gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit; TAGS=gpu,mpi: with MPI, too
+gpu: ## build bin/rna with GPU support; needs gcc, no CUDA toolkit; TAGS=gpu,mpi adds MPI
 	@cc=$$(go env CC); command -v $${cc%% *} >/dev/null || { \
 		echo "make gpu needs the C compiler $$cc: sudo apt install gcc libc6-dev (Fedora: sudo dnf install gcc)" >&2; exit 1; }
 	@echo '#include <dlfcn.h>' | $$(go env CC) -E - >/dev/null 2>&1 || { \
 		echo "make gpu needs the C library's headers: sudo apt install libc6-dev (Fedora: sudo dnf install glibc-devel)" >&2; exit 1; }
 	$(GPU_ENV) go build -tags $(TAGS) -o bin/ ./cmd/rna
 
-sim: ## build and check the stand-in for NVIDIA's libraries, for tests without a GPU; needs g++
+sim: ## build and check the stand-in for NVIDIA's libraries; needs g++
 	$(MAKE) --no-print-directory -C cuda/check/sim/src check OUT=$(CURDIR)/bin/sim
 
-gpu-test: sim ## vet and test the GPU code on the stand-in
+check-gpu: sim ## vet and test the GPU code on the stand-in
 	$(GPU_ENV) go vet -tags gpu ./cuda/... ./cmd/rna
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu ./cuda/...
 	$(GPU_ENV) go test -tags gpu -run '^(TestDevices|TestMistakes|TestNothingIsLinked)$$' ./cmd/rna
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim ONLINERNA_GPU=require go test -tags gpu -run '^(Test.*OnGPU|TestFaultOf.*)$$' ./cmd/rna
 
-sim-check: ## check each access of the kernels on a stand-in of its own: races, alignment, memory of the host; slow
+check-sim: #: check each memory access of the kernels on a stand-in of its own; slow
 	$(MAKE) --no-print-directory -C cuda/check/sim/src check OUT=$(CURDIR)/bin/sim-check CHECK=1
 	$(GPU_ENV) RNA_CUDA_LIBS=$(CURDIR)/bin/sim-check ONLINERNA_GPU=require go test -tags gpu -timeout 0 -run '$(value CHECKED)' ./cuda/net ./cuda/space
 
 # Tests with the kernels of normalisation, pooling, fused steps and RNA, and of the bytes that kernels move: CHECKED=. has all of them.
 CHECKED ?= ^TestNormOfManyBlocks$|^TestNet$/^float(32|16)$/^ops$/(norm|pool)|^TestFusions$|^TestObserve$/^(lenet|resnet20|bottlenecks)$|^TestSpaceConcurrent$
 
-GPU_CHECK = bin/gpu-check
+GPU_KIT = bin/gpu-kit
 # The packages whose tests a machine with a GPU runs.
 GPU_CHECKED = ./cuda $(addprefix ./cuda/,driver blas dnn nvrtc nccl kernels net space)
 
-gpu-check: ## build the folder bin/gpu-check, whose run.sh tests and measures a machine with a GPU, without Go
-	rm -rf $(GPU_CHECK) && mkdir -p $(GPU_CHECK)
-	$(GPU_ENV) go test -c -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/ $(GPU_CHECKED)
-	$(GPU_ENV) go build -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_CHECK)/ ./cmd/rna
-	gzip $(GPU_CHECK)/*.test $(GPU_CHECK)/rna
-	cp scripts/gpu_check.sh $(GPU_CHECK)/run.sh
-	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_CHECK)/
-	@bytes=$$(cat $(GPU_CHECK)/* | wc -c); echo "$(GPU_CHECK): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
+gpu-kit: ## build bin/gpu-kit: its run.sh tests and measures a GPU machine, without Go
+	rm -rf $(GPU_KIT) && mkdir -p $(GPU_KIT)
+	$(GPU_ENV) go test -c -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_KIT)/ $(GPU_CHECKED)
+	$(GPU_ENV) go build -tags gpu -trimpath -ldflags '-s -w' -o $(GPU_KIT)/ ./cmd/rna
+	gzip $(GPU_KIT)/*.test $(GPU_KIT)/rna
+	cp scripts/gpu_check.sh $(GPU_KIT)/run.sh
+	cp scripts/bench_pytorch.py scripts/bench_compare.py $(GPU_KIT)/
+	@bytes=$$(cat $(GPU_KIT)/* | wc -c); echo "$(GPU_KIT): $$((bytes / 1000000)) MB"; test $$bytes -lt 50000000
 
-ptx-check: sim ## interpret what NVIDIA's NVRTC makes of the kernels and compare with the stand-in, without a GPU; downloads 130 MB
+check-ptx: sim #: interpret NVRTC's PTX and compare with the stand-in, without a GPU; downloads 130 MB
 	scripts/ptx_check.sh
 
-cudnn-check: ## ask NVIDIA's cuDNN for plans of all graphs of all models for sm_80, 90 and 100, without a GPU, and write the table; downloads 1.4 GB
+check-cudnn: #: write the table of cuDNN's plans for sm_80, 90 and 100, without a GPU; downloads 1.4 GB
 	scripts/cudnn_check.sh -compile none -table cuda/check/cudnn/table.tsv
 	scripts/cudnn_check.sh -update -models resnet50 -precisions bfloat16 -batches 256 -table cuda/check/cudnn/table.tsv
 	scripts/cudnn_check.sh -update -models resnet50 -precisions float16 -batches 256 -cards h100 -table cuda/check/cudnn/table.tsv
 
-kill-check: ## kill ranks at any time, and resume, under both MPIs: KILLS=20 each; minutes
+check-kill: #: kill ranks at any time, and resume, under both MPIs: KILLS=20 each; minutes
 	ONLINERNA_KILLS=$(KILLS) ONLINERNA_MPI=require go test -tags mpi -count=1 -timeout 0 -run '^TestKillAnyTime$$' -v ./cmd/rna
 
-nccl-check: sim ## ask NVIDIA's NCCL 2.18 and 2.32 for what they answer without a GPU; downloads 520 MB
+check-nccl: sim #: call NCCL 2.18 and 2.32 without a GPU; downloads 520 MB
 	scripts/nccl_check.sh
 
-mpi-check: ## the tests of MPI with Open MPI 5, MPICH 5 and Intel MPI; downloads 150 MB
+check-mpi: #: the tests of MPI with Open MPI 5, MPICH 5 and Intel MPI; downloads 150 MB
 	scripts/mpi_check.sh
 
-abi-check: ## compare cuda/include with NVIDIA's headers for CUDA 12 and 13, cuDNN 8 and 9, NCCL 2.18 and later; downloads 3 GB
+check-abi: #: compare cuda/include with NVIDIA's headers; downloads 3 GB
 	python3 scripts/abi_check.py
 
-generate: ## write the assembly of the kernels again; needs the generators' module avo
+generate: ## write the kernels' assembly again; needs module avo
 	go generate ./nn/device/cpu/... ./rna/... ./data/...
 
 bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=16
 	bin/rna bench train --model $(MODEL) --batch $(BATCH)
 
-bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/ready ## compare with PyTorch, in turn, in one run: WORKLOADS="resnet50 lenet", default all but resnet50-bf16; DEVICE=cuda on a GPU
+bench-pytorch: $(if $(filter cpu,$(DEVICE)),build,gpu) $(VENV)/ready ## compare with PyTorch in one run: WORKLOADS="resnet50 lenet", DEVICE=cuda
 	$(VENV)/bin/python scripts/bench_compare.py --rna bin/rna --device $(DEVICE) $(WORKLOADS)
 
-bench-loader: build $(VENV)/ready ## compare the loader with torchvision and PyTorch's DataLoader, in turn, in one run: IMAGES=folder
+bench-loader: build $(VENV)/ready #: compare the loader with PyTorch's DataLoader in one run: IMAGES=folder
 	$(VENV)/bin/python scripts/bench_loader.py $(IMAGES) --rna bin/rna
 
-bench-logreg: build $(VENV)/numpy ## compare the convex methods with numpy, in turn, in one run: METHODS="gd lbfgs", default all
+bench-logreg: build $(VENV)/numpy #: compare the convex methods with numpy in one run: METHODS="gd lbfgs", default all
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna $(METHODS)
 
-bench-logreg-sparse: build $(VENV)/numpy ## the same with scipy.sparse, on data of sido0's size
+bench-logreg-sparse: build $(VENV)/numpy #: compare them with scipy.sparse, on data of sido0's size
 	$(VENV)/bin/python scripts/logreg_numpy.py --rna bin/rna --sparse --iterations 100 --rounds 3 $(METHODS)
 
-onnx-check: $(VENV)/onnx ## have onnx.checker and onnxruntime judge the files of rna export
+check-onnx: $(VENV)/onnx #: have onnx.checker and onnxruntime judge the files of rna export
 	ONNX_PYTHON=$(abspath $(VENV))/bin/python go test ./train/network -run '^TestONNXRuntime$$' -count=1 -v
 
-arm64-check: ## run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
+check-arm64: #: run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
 	scripts/arm64_check.sh
 
-avx512-check: ## run the tests of AVX-512's and AVX512_BF16's kernels on a processor that Bochs emulates; builds it from Debian's sources; minutes
+check-avx512: #: run the tests of AVX-512's kernels under Bochs, which it builds; minutes
 	scripts/avx512_check.sh
 
-mca-arm64: ## how fast the inner loops of arm64's kernels are on some cores, by llvm-mca; needs Debian's llvm-22, no such processor
+check-mca-arm64: #: estimate the speed of arm64's inner loops by llvm-mca; needs Debian's llvm-22
 	python3 scripts/mca.py --arch arm64 --least 0.85
 
-mca-amd64: ## the same of products with AVX2, AVX-512 and AVX512_BF16
+check-mca-amd64: #: estimate the speed of amd64's products by llvm-mca
 	python3 scripts/mca.py --arch amd64
 
 # Without U1000, which does not see other build tags, assembly and methods behind type parameters, and S1016: ops with equal fields are different ops.
 lint: ## run staticcheck
 	CGO_ENABLED=0 go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 -checks inherit,-U1000,-S1016 ./...
 
-asan: gpu-check ## run the GPU code's tests on a stand-in, and on kernels, with AddressSanitizer and UBSan; needs g++; minutes
+check-asan: gpu-kit #: run the GPU code's tests with AddressSanitizer and UBSan; needs g++; minutes
 	$(MAKE) --no-print-directory -C cuda/check/sim/src all OUT=$(CURDIR)/bin/sim-asan SANITIZE=address,undefined
-	gunzip -f $(GPU_CHECK)/*.gz
-	set -e; for test in $(GPU_CHECK)/*.test; do \
+	gunzip -f $(GPU_KIT)/*.gz
+	set -e; for test in $(GPU_KIT)/*.test; do \
 		ONLINERNA_GPU=require RNA_CUDA_LIBS=$(CURDIR)/bin/sim-asan ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$$(g++ -print-file-name=libasan.so) \
 			$$test -test.skip '^TestNetGolden$$|^TestObserve$$'; \
 	done
 
-race: ## run all tests under the race detector; needs gcc; builds Gorgonia for it: minutes
+check-race: ## run all tests under the race detector; needs gcc; builds Gorgonia for it: minutes
 	CGO_ENABLED=1 go test -race -short -timeout 60m ./...
 
-fuzz-short: ## give each fuzz target of the readers its part of FUZZ=60 seconds
+check-fuzz: ## give each fuzz target of the readers its part of FUZZ=60 seconds
 	scripts/fuzz.sh $(FUZZ)
 
-soak: ## kill, fill, flip and double short runs, and print what came of it; KILLS=200 FLIPS=300 SEED=1
+check-soak: #: disturb short runs, resume and compare them; KILLS=200 FLIPS=300 SEED=1
 	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak$$' -count=1 -timeout 0 -v ./cmd/rna
 
-rna-on-nets: ## measure what RNA does for small nets, as a Markdown table; CIFAR10=folder adds that; STUDY=rivals: what might beat averages; STUDY=quick only tries both
+rna-on-nets: #: measure RNA on small nets, as a Markdown table; CIFAR10=folder, STUDY=rivals or quick
 	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^(TestStudy|TestRivals)$$' -count=1 -timeout 0 -v
 
 $(VENV)/ready:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the GPU suite and the benchmarks on this machine and writes what they say to the folder results beside it, or to
-# the one named as argument, and all of it to one archive beside that: under 8 minutes on a card. It needs no Go: "make gpu-check" puts it
+# the one named as argument, and all of it to one archive beside that: under 8 minutes on a card. It needs no Go: "make gpu-kit" puts it
 # beside the binaries. In this order: the properties of the card; conformance, each op waited for; the other tests; plans of each convolution
 # with their times, and training, recorded; what each kernel moves, and how fast; PyTorch, plain and compiled, where a python3 has torch
 # and finds the GPU; RNA. A test that cannot run fails.

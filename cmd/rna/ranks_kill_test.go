@@ -21,7 +21,7 @@ const killsVar = "ONLINERNA_KILLS"
 func TestKillAnyTime(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv(killsVar))
 	if err != nil {
-		t.Skip("\"make kill-check\" runs it")
+		t.Skip("\"make check-kill\" runs it")
 	}
 	const n = 3
 	for i, launcher := range mpiLaunchers {

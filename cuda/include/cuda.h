@@ -1,6 +1,6 @@
 /*
  * The part of the CUDA driver API that gorgonia.org/cu and package cuda call: names, numbers and prototypes, so
- * that no CUDA toolkit is needed to build. "make abi-check" compares them with NVIDIA's headers.
+ * that no CUDA toolkit is needed to build. "make check-abi" compares them with NVIDIA's headers.
  *
  * CUDA_VERSION is the oldest driver API that has all of it.
  */

@@ -391,7 +391,7 @@ func nvidia() error {
 	return nil
 }
 
-// The library that is loaded, and NVIDIA's own where "make nccl-check" has put them into the cache, answer what they can without a GPU.
+// The library that is loaded, and NVIDIA's own where "make check-nccl" has put them into the cache, answer what they can without a GPU.
 func TestWithoutGPU(t *testing.T) {
 	need(t)
 	if said, err := process("NVIDIA's"); said != "ok" {

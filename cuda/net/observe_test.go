@@ -18,7 +18,7 @@ import (
 )
 
 // What the device says of its work is what the stand-in counts: each piece of a training step is one launch or call, and reads and writes as
-// many bytes. Kernels' are counted by the stand-in of `make sim-check` alone, and nothing by a card.
+// many bytes. Kernels' are counted by the stand-in of `make check-sim` alone, and nothing by a card.
 func TestObserve(t *testing.T) {
 	gputest.NeedDNN(t)
 	type net struct {

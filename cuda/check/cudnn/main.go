@@ -278,7 +278,7 @@ func compared(known, t *plantable.Table, file string) error {
 		fmt.Println(line)
 	}
 	if len(lines) > 0 {
-		return fmt.Errorf("%d plans are not as in %s, of %d: look at them and run make cudnn-check", len(lines), file, cells)
+		return fmt.Errorf("%d plans are not as in %s, of %d: look at them and run make check-cudnn", len(lines), file, cells)
 	}
 	fmt.Printf("%d plans are as in %s\n", cells, file)
 	return nil

@@ -61,7 +61,7 @@ const (
 	LeastOccupancy = .5
 )
 
-// judges says what NVIDIA's own libraries say of a row, where there is no card: cuDNN of its graphs, by the table of "make cudnn-check", and
+// judges says what NVIDIA's own libraries say of a row, where there is no card: cuDNN of its graphs, by the table of "make check-cudnn", and
 // NVRTC of kernels, by package kernels' tests.
 func judges(row, dir string) (string, error) {
 	switch {
@@ -168,7 +168,7 @@ func list(ps map[number.Precision]bool) string {
 }
 
 const (
-	tableStart = "<!-- GPU table: ONLINERNA_WRITE=1 make gpu-test writes it -->\n"
+	tableStart = "<!-- GPU table: ONLINERNA_WRITE=1 make check-gpu writes it -->\n"
 	tableHead  = "| op | precision | on the stand-in, compared with | for sm_80, 90 and 100, without a card | on a real card |\n|-|-|-|-|-|\n"
 	tableEnd   = "<!-- end -->\n"
 )
@@ -229,5 +229,5 @@ func checkTable(own []string) error {
 	if os.Getenv("ONLINERNA_WRITE") == "1" {
 		return os.WriteFile(path, []byte(before+tableStart+want+tableEnd+after), 0o644)
 	}
-	return fmt.Errorf("%s says about the GPU what these tests did not run; ONLINERNA_WRITE=1 make gpu-test writes what they did:\n%s", path, want)
+	return fmt.Errorf("%s says about the GPU what these tests did not run; ONLINERNA_WRITE=1 make check-gpu writes what they did:\n%s", path, want)
 }

@@ -94,7 +94,7 @@ func recorded(t *testing.T) ([]*launches.Launch, map[string]*launches.Source) {
 	gputest.NeedLibrary(t, lazy.NVRTC)
 	folder := os.Getenv("RNA_SIM_RECORD")
 	if folder == "" || sim.Active() {
-		t.Skip(`needs launches that the stand-in recorded, and NVIDIA's NVRTC: "make ptx-check" has both`)
+		t.Skip(`needs launches that the stand-in recorded, and NVIDIA's NVRTC: "make check-ptx" has both`)
 	}
 	all, sources, err := launches.Read(folder)
 	gputest.Check(t, err)
@@ -134,7 +134,7 @@ func sourceOf(t *testing.T, file string, store int) string {
 }
 
 // What NVIDIA's compiler makes of the kernels computes what g++ makes of them: the launches that the stand-in recorded in RNA_SIM_RECORD
-// run again, as PTX, and leave the same in memory. "make ptx-check" records those of the conformance suite.
+// run again, as PTX, and leave the same in memory. "make check-ptx" records those of the conformance suite.
 func TestPTX(t *testing.T) {
 	all, sources := recorded(t)
 	bySource := map[string][]*launches.Launch{}
@@ -268,7 +268,7 @@ func (ls *lines) whole(t *testing.T) {
 func TestPTXOfArchitectures(t *testing.T) {
 	gputest.NeedLibrary(t, lazy.NVRTC)
 	if sim.Active() {
-		t.Skip(`needs NVIDIA's NVRTC: "make ptx-check" has it`)
+		t.Skip(`needs NVIDIA's NVRTC: "make check-ptx" has it`)
 	}
 	for file := range kernelsOf(t) {
 		t.Run(file, func(t *testing.T) {

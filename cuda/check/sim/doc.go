@@ -12,7 +12,7 @@
 // NCCL works between processes of a machine, each with a device of its own: in RNA_SIM_DEVICES there are to be as many. Ranks that don't
 // do the same wait for ever; that another's process has ended is an error that comes up beside.
 //
-// `make sim-check` builds a stand-in whose kernels have each access checked: memory of the host, places that are not multiples of the
+// `make check-sim` builds a stand-in whose kernels have each access checked: memory of the host, places that are not multiples of the
 // size, and races, between threads of a block and between blocks. It sees
 // those of the order that it runs threads in, and takes atomic operations for ordered with each other. It also counts the bytes that kernels read
 // and write, as every stand-in does those of copies, fills, products and graphs of cuDNN's: [Moved].

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Check the files of ONNX in a folder: NAME.onnx by onnx.checker, and by onnxruntime on the images in NAME.images (uint8, NHWC) against the
-logits in NAME.logits (float32). TestONNXRuntime of package network writes them: see make onnx-check."""
+logits in NAME.logits (float32). TestONNXRuntime of package network writes them: see make check-onnx."""
 import pathlib
 import sys
 
