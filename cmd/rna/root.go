@@ -54,7 +54,8 @@ of the last epochs and extrapolates them, beside training or put back into it.
 		cmd.SetOut(cmd.OutOrStdout())
 		cmd.Usage()
 	})
-	root.AddCommand(newTrain(), newStudy(), newLRFind(), newEval(), newPredict(), newReplay(), newCompare(), newLogreg(), newBench(), newData(), newExtrapolate(), newInspect(),
+	root.AddCommand(newTrain(), newStudy(), newLRFind(), newEval(), newPredict(), newReplay(), newCompare(), newLogreg(),
+		newBench(), newData(), newGet(), newExtrapolate(), newInspect(),
 		newConvert(), newExport(), newVerify(), newModels(), newDevices(), newVersion())
 	root.PersistentPreRunE = guard
 	root.SetFlagErrorFunc(flagError)

@@ -67,7 +67,9 @@ const (
 )
 
 // refused names the opcodes that are most likely to be met and are refused.
-var refused = map[byte]string{0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 'P': "PERSID", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER"}
+var refused = map[byte]string{
+	0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 'P': "PERSID", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
+}
 
 func opName(op byte) string {
 	if n, ok := refused[op]; ok {

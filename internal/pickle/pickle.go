@@ -1,6 +1,7 @@
-// Package pickle reads Python's pickles of protocol 2 to 5 without running anything that they name. Its machine knows the opcodes; it calls only
-// the functions that its user gives it, and an [Object] without arguments stands for what any other class or function would have made. What a
-// pickle may make it allocate is bounded, whatever the pickle says.
+// Package pickle reads Python's pickles of protocol 2 to 5 without running anything that they name. Its machine knows
+// the opcodes; it calls only the functions that its user gives it, and an [Object] without arguments stands for what
+// any other class or function would have made. What a pickle may make it allocate is bounded, whatever the pickle
+// says.
 package pickle
 
 import (
@@ -11,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxMemory bounds what the values of a pickle take, roughly in bytes. The bytes of [Bytes] do not count: they are the input's.
+// MaxMemory bounds what the values of a pickle take, roughly in bytes. The bytes of [Bytes] do not count: they are
+// the input's.
 const MaxMemory = 40 << 20
 
 // What values cost, roughly.
@@ -26,7 +28,8 @@ const (
 type Machine struct {
 	In []byte
 	At int // in In, of the next pickle
-	// Functions are the globals that may be called. None does more than make a value. OrderedDict and the like are known without.
+	// Functions are the globals that may be called. None does more than make a value. OrderedDict and the like are
+	// known without.
 	Functions map[Global]Function
 	// Persistent makes the value of a persistent id; without, such ids are errors.
 	Persistent func(id any) (any, error)

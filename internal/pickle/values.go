@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// The values that a pickle makes are nil, bool, int64, float64, string, [Bytes], [Tuple], and the types below, and those of functions.
+// The values that a pickle makes are nil, bool, int64, float64, string, [Bytes], [Tuple], and the types below, and
+// those of functions.
 type (
 	Tuple []any
 	List  struct{ Items []any }
@@ -24,7 +25,8 @@ type (
 	// Inert is something that is not read, by its name.
 	Inert string
 
-	// Object is what a class that is not known would have made, with the attributes that it would have got. Nothing is called.
+	// Object is what a class that is not known would have made, with the attributes that it would have got. Nothing
+	// is called.
 	Object struct {
 		Class Global
 		State any
@@ -55,7 +57,8 @@ func Text(v any) (string, bool) {
 }
 
 // dicts are the classes whose objects are dicts.
-var dicts = map[Global]bool{"collections.OrderedDict": true, "collections.Counter": true, "collections.defaultdict": true, "builtins.dict": true, "__builtin__.dict": true}
+var dicts = map[Global]bool{"collections.OrderedDict": true, "collections.Counter": true, "collections.defaultdict": true,
+	"builtins.dict": true, "__builtin__.dict": true}
 
 // functions are those that every machine may call.
 var functions = map[Global]Function{

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/internal/catalogue"
+	"onlinerna/internal/fetch"
+	"onlinerna/internal/text"
+	"onlinerna/nn"
+)
+
+type getFlags struct {
+	mirror, cache string
+	quiet         bool
+}
+
+func newGet() *cobra.Command {
+	f := &getFlags{}
+	cmd := &cobra.Command{
+		Use:   "get [NAME...] [options]",
+		Short: "Download sets of images and weights",
+		Long: `Download sets of images and torchvision's weights, for --data and --init to take by name; without a name, list them.
+
+What is interrupted goes on with the same command. Each file is checked by its size and SHA-256. A file that lies in its place
+already, brought by hand or by an earlier download, is checked and taken; without a connection the command says from where to
+bring it.`,
+		Example: `  rna get cifar10 resnet50
+  rna train --data cifar10
+  rna train --init resnet50 --data photos`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return getNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			items, err := getItems(args)
+			if err != nil {
+				return &usageError{cmd.CommandPath(), err}
+			}
+			if f.cache == "" {
+				if f.cache, err = catalogue.Dir(); err != nil {
+					return err
+				}
+			}
+			if len(args) == 0 {
+				return f.list(cmd.OutOrStdout())
+			}
+			for _, it := range items {
+				if err := f.get(cmd.Context(), it, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	o := newGroup("Options")
+	o.StringVar(&f.mirror, "mirror", "", "`address` of a folder that has the files by their names, in place of the official ones")
+	o.StringVar(&f.cache, "cache", "", "`folder` for downloads (default: that of the environment variable "+catalogue.Variable+
+		", or rna in the user's cache folder)")
+	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, o)
+	return cmd
+}
+
+// gettable are the items that are of use here: images, and weights of nets that are here.
+func gettable() []catalogue.Item {
+	nets := modelNames()
+	return slices.DeleteFunc(catalogue.All(), func(it catalogue.Item) bool {
+		return it.Kind == catalogue.Weights && !slices.Contains(nets, it.Net)
+	})
+}
+
+func getNames() (names []string) {
+	for _, it := range gettable() {
+		names = append(names, it.Name)
+	}
+	return names
+}
+
+func getItems(names []string) (items []catalogue.Item, err error) {
+	known := getNames()
+	for _, name := range names {
+		it, ok := catalogue.Find(name)
+		if !ok || !slices.Contains(known, it.Name) {
+			hint := suggest(name, known, "")
+			if _, err := nn.Lookup(name); err == nil && hint == "" {
+				hint = ": nobody publishes weights of this net"
+			}
+			return nil, fmt.Errorf("%s is nothing that can be downloaded%s; \"rna get\" lists it all", name, hint)
+		}
+		items = append(items, it)
+	}
+	return items, nil
+}
+
+func (f *getFlags) list(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSIZE\tHERE\tCONTENT")
+	for _, it := range gettable() {
+		if of, _ := catalogue.Find(it.Net); it.Name != it.Net && it.Path("") == of.Path("") {
+			continue // the default version, which the net's own name means
+		}
+		here := ""
+		if it.Here(f.cache) {
+			here = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", it.Name, text.Bytes(it.Size()), here, it.About)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nThe folder for downloads is %s\n", f.cache)
+	return err
+}
+
+func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io.Writer) error {
+	b := newBar(stderr, f.quiet)
+	defer b.done()
+	now := ""
+	next := time.Now().Add(every)
+	o := fetch.Options{
+		Mirror: f.mirror,
+		Agent:  "rna",
+		Log: func(format string, args ...any) {
+			b.done()
+			now = ""
+			fmt.Fprintf(stderr, format+"\n", args...)
+		},
+		Progress: func(file string, done, total int64) {
+			if now != file {
+				now = file
+				b.start(file, total, countBytes)
+			}
+			b.set(min(done, total)) // of a size that is not known exactly
+			if !f.quiet && b.out == nil && time.Now().After(next) {
+				next = time.Now().Add(every)
+				fmt.Fprintf(stderr, "%s: %s of %s\n", file, text.Bytes(done), text.Bytes(total))
+			}
+		},
+	}
+	path, err := fetch.Get(ctx, it, f.cache, o)
+	b.done()
+	if errors.Is(err, context.Canceled) {
+		return interruptedError("stopped: the same command goes on")
+	}
+	if err != nil {
+		return err
+	}
+	option, value := "--data", it.Name
+	if it.Kind == catalogue.Weights {
+		option = "--init"
+	}
+	if dir, err := catalogue.Dir(); err != nil || filepath.Clean(dir) != filepath.Clean(f.cache) {
+		value = path // not where names are looked up
+	}
+	if strings.ContainsAny(value, " \t") {
+		value = fmt.Sprintf("%q", value)
+	}
+	_, err = fmt.Fprintf(stdout, "%s is in %s: %s %s\n", it.Name, path, option, value)
+	return err
+}

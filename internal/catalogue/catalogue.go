@@ -1,0 +1,174 @@
+// Package catalogue lists the sets of images and the weights that can be downloaded: their addresses, sizes and
+// checksums, and the place of each in the cache folder, in which --data and --init look by name. Package fetch
+// downloads them.
+package catalogue
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"onlinerna/internal/text"
+)
+
+// Variable is the environment variable that names the cache folder.
+const Variable = "RNA_CACHE"
+
+// Kind says what an item is for.
+type Kind string
+
+// The kinds of items.
+const (
+	Images  Kind = "images"
+	Weights Kind = "weights"
+)
+
+// Item is something that can be downloaded.
+type Item struct {
+	Name  string
+	Kind  Kind
+	About string // in a few words
+	// Files are what it consists of. Of an item of Archives it is what one of them unpacks to: the first is
+	// downloaded, any that lies there is taken.
+	Files, Archives []File
+	Unpacked        int64    // bytes at most, of archives
+	Classes         []string // of images whose files do not name them
+	Net             string   // that the weights are of
+}
+
+// File is one file at several addresses.
+type File struct {
+	Name      string
+	Addresses []string // tried in turn
+	Size      int64    // in bytes
+	Rough     bool     // Size is within a percent
+	SHA256    string   // in hexadecimal, or its first digits
+}
+
+// Sum names the checksum.
+func (f File) Sum() string {
+	if len(f.SHA256) < 64 {
+		return "SHA-256 begins with " + f.SHA256
+	}
+	return "SHA-256 " + f.SHA256
+}
+
+// Dir is the cache folder: that of [Variable], or rna in the user's own.
+func Dir() (string, error) {
+	if dir := os.Getenv(Variable); dir != "" {
+		return dir, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for downloads: %w; name one by %s", err, Variable)
+	}
+	return filepath.Join(dir, "rna"), nil
+}
+
+// Path is where the item is in a cache folder: a folder of images, or a file of weights.
+func (it Item) Path(dir string) string {
+	if it.Kind == Weights {
+		return filepath.Join(dir, "weights", it.Files[0].Name)
+	}
+	return filepath.Join(dir, "data", it.Name)
+}
+
+// Place is where a file of the item belongs in a cache folder.
+func (it Item) Place(dir string, f File) string {
+	switch {
+	case it.Kind == Weights:
+		return filepath.Join(dir, "weights", f.Name)
+	case it.Archives != nil:
+		return filepath.Join(dir, "data", f.Name)
+	}
+	return filepath.Join(dir, "data", it.Name, f.Name)
+}
+
+// Needed are the files to download.
+func (it Item) Needed() []File {
+	if it.Archives != nil {
+		return it.Archives[:1]
+	}
+	return it.Files
+}
+
+// Size is that of the files to download.
+func (it Item) Size() (n int64) {
+	for _, f := range it.Needed() {
+		n += f.Size
+	}
+	return n
+}
+
+// Here says whether the item is in a cache folder.
+func (it Item) Here(dir string) bool {
+	if it.Archives != nil {
+		st, err := os.Stat(it.Path(dir)) // whole, or absent
+		return err == nil && st.IsDir()
+	}
+	for _, f := range it.Files {
+		if st, err := os.Stat(it.Place(dir, f)); err != nil || !st.Mode().IsRegular() || !f.Rough && st.Size() != f.Size {
+			return false
+		}
+	}
+	return true
+}
+
+var items []Item
+
+// Register adds items. A later one of the same name takes the place of an earlier one.
+func Register(list ...Item) {
+	for _, it := range list {
+		if i := slices.IndexFunc(items, func(o Item) bool { return o.Name == it.Name }); i >= 0 {
+			items[i] = it
+		} else {
+			items = append(items, it)
+		}
+	}
+}
+
+// All lists the items.
+func All() []Item { return slices.Clone(items) }
+
+// Find finds an item by its name, in upper or lower case, with - or _; of images also without: CIFAR-10 is cifar10.
+// Weights of a net without a version are torchvision's default ones.
+func Find(name string) (Item, bool) {
+	alike := func(it Item) bool { return dashed.Replace(it.Name) == dashed.Replace(strings.ToLower(name)) }
+	joint := func(it Item) bool {
+		return it.Kind == Images && joined.Replace(it.Name) == joined.Replace(strings.ToLower(name))
+	}
+	for _, same := range []func(Item) bool{alike, joint} {
+		if i := slices.IndexFunc(items, same); i >= 0 {
+			return items[i], true
+		}
+	}
+	return Item{}, false
+}
+
+var (
+	dashed = strings.NewReplacer("_", "-")
+	joined = strings.NewReplacer("_", "", "-", "")
+)
+
+// Locate returns a path as it is where something is there, or where it is no name of an item of the kind. Of such an
+// item it is the place in the cache folder; the error says how to get one that is not there.
+func Locate(path string, kind Kind) (string, error) {
+	if _, err := os.Stat(path); err == nil || path == "" {
+		return path, nil
+	}
+	it, ok := Find(path)
+	if !ok || it.Kind != kind {
+		return path, nil
+	}
+	dir, err := Dir()
+	if err != nil {
+		return "", err
+	}
+	if !it.Here(dir) {
+		return "", fmt.Errorf("%s is not here: \"rna get %s\" downloads it (%s) to %s",
+			path, it.Name, text.Bytes(it.Size()), it.Path(dir))
+	}
+	return it.Path(dir), nil
+}

@@ -1,0 +1,32 @@
+package fetch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"onlinerna/internal/catalogue"
+	"onlinerna/internal/files"
+)
+
+// check compares a file's size and checksum with what they are to be.
+func check(path string, f catalogue.File) error {
+	in, n, err := files.OpenSized(path)
+	if err != nil {
+		return &localError{err}
+	}
+	defer in.Close()
+	if !f.Rough && n != f.Size {
+		return fmt.Errorf("%s: %d bytes in place of the %d of %s", path, n, f.Size, f.Name)
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, in); err != nil {
+		return &localError{err}
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); !strings.HasPrefix(sum, f.SHA256) {
+		return fmt.Errorf("%s: SHA-256 %s, but that of %s is another: %s", path, sum, f.Name, f.Sum())
+	}
+	return nil
+}
