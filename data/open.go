@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"onlinerna/data/format"
+	"onlinerna/internal/catalogue"
 )
 
 // Options says how Open reads a place. The zero value reads it as it is.
@@ -13,17 +14,19 @@ type Options struct {
 	// Val is the place of the validation set, read as OpenEval does, where it is not beside the
 	// training set.
 	Val string
-	// ValSplit is the share of the training set that becomes the validation set, where the place has none: see SplitByClass. 0 for none.
+	// ValSplit is the share of the training set that becomes the validation set, where the place has none: see
+	// SplitByClass. 0 for none.
 	ValSplit float64
 	// Classes gives the names of the classes by index in place of those that the training set has.
 	// Images are mapped to it by name.
 	Classes []string
 }
 
-// Open finds out the format of the place at path and returns its training and validation sets,
-// which share their classes. The validation set is nil where the place has none. A folder of class folders alone is the training set
-// where the options say what to validate on. An empty path and
-// "glyphs" mean the generated set, whose validation set is Glyphs(format.GlyphTest).
+// Open finds out the format of the place at path and returns its training and validation sets, which share their
+// classes. The validation set is nil where the place has none. A folder of class folders alone is the training set
+// where the options say what to validate on. An empty path and "glyphs" mean the generated set, whose validation set
+// is Glyphs(format.GlyphTest); the name of a set that can be downloaded means the one of the cache folder, where no
+// such folder is here: see [catalogue.Locate].
 func Open(path string, opt Options) (train, val Dataset, err error) {
 	if opt.Val != "" && opt.ValSplit != 0 {
 		return nil, nil, fmt.Errorf("validation images in %s and a validation split of %g: choose one", opt.Val, opt.ValSplit)
@@ -51,6 +54,9 @@ func Open(path string, opt Options) (train, val Dataset, err error) {
 }
 
 func openSplits(path string, opt Options) (train, val Dataset, err error) {
+	if path, err = catalogue.Locate(path, catalogue.Images); err != nil {
+		return nil, nil, err
+	}
 	found, err := format.Find(path)
 	if err != nil {
 		return nil, nil, err
@@ -83,6 +89,10 @@ func openSplits(path string, opt Options) (train, val Dataset, err error) {
 // Images are mapped to classes by name where the set names its classes, by index otherwise; a class
 // that is not among classes is an error. If classes is nil the set's own are used.
 func OpenEval(path string, classes []string) (Dataset, error) {
+	path, err := catalogue.Locate(path, catalogue.Images)
+	if err != nil {
+		return nil, err
+	}
 	return opened(format.OpenEval(path, classes))
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"onlinerna/data"
+	"onlinerna/internal/catalogue"
 	"onlinerna/rna/convex"
 )
 
@@ -41,6 +42,9 @@ func isImages(path string) bool {
 		return false
 	}
 	info, err := os.Stat(path)
+	if it, ok := catalogue.Find(path); err != nil && ok && it.Kind == catalogue.Images {
+		return true
+	}
 	return err == nil && info.IsDir() || strings.Contains(filepath.Base(path), "idx3-ubyte")
 }
 

@@ -83,7 +83,7 @@ rate that falls by half a cosine, ten times as high for a last layer that has to
 
 func (f *trainFlags) groups() []group {
 	d := newGroup("Data")
-	d.StringVar(&f.Data, "data", "glyphs", "`folder` with train/ and val/ (or test/), train-*.tar and val-*.tar, or MNIST's files; glyphs: generated")
+	d.StringVar(&f.Data, "data", "glyphs", "`folder` with train/ and val/ (or test/), train-*.tar and val-*.tar, or CIFAR's or MNIST's files; or a name of \"rna get\"; glyphs: generated")
 	d.StringVar(&f.ValData, "val-data", "", "`folder` of the validation images, if not beside the training set")
 	d.Float64Var(&f.ValSplit, "val-split", 0, "share of each class to validate on and not to train on, where there are no validation images")
 	d.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: those of the training set, sorted)")
@@ -103,7 +103,9 @@ func (f *trainFlags) groups() []group {
 	m.StringVar(&f.configFile, "config", "", "`file` of options: a run's config.json, or JSON or YAML with the same keys; the command line wins")
 	m.StringVar(&f.recipe, "recipe", "", "a published way to train, whose options others overrule: "+strings.Join(train.RecipeNames(), ", "))
 	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
-	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote; a last layer of another size starts fresh. Batch, epochs, rates and schedule are then by default those of fine-tuning")
+	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote, "+
+		"or a name of \"rna get\", as resnet18; a last layer of another size starts fresh. "+
+		"Batch, epochs, rates and schedule are then by default those of fine-tuning")
 	m.StringVar(&f.InitKey, "key", "", keyHelp)
 	m.StringSliceVar(&f.Freeze, "freeze", nil, "leave the parameters of these names, and the statistics of their BatchNorm, as they are: comma-separated `patterns`, as layer[12].*; !fc.* is all but fc.*")
 	m.BoolVar(&f.ZeroInit, "zero-init", false, "start residual blocks as the identity: their last BatchNorm scale is 0")

@@ -1,7 +1,10 @@
 package format
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
 )
@@ -117,4 +120,17 @@ func remap(labels []int32, from, classes []string) (int, error) {
 		labels[i] = to
 	}
 	return 0, nil
+}
+
+// ownClasses are those of classes.txt in a folder, nil where it has none. They are more than the largest label.
+func ownClasses(dir string, largest int) ([]string, error) {
+	path := filepath.Join(dir, "classes.txt")
+	own, err := ReadClasses(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err == nil && largest >= len(own):
+		err = fmt.Errorf("label %d is outside [0, %d), the classes of %s", largest, len(own), path)
+	}
+	return own, err
 }

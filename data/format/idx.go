@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"onlinerna/internal/catalogue"
 	"onlinerna/internal/files"
 )
 
@@ -24,6 +25,13 @@ const maxInflated = 1 << 30
 var idxLayout = layout{
 	want: "MNIST's IDX files",
 	find: func(dir *listing) (Splits, error) {
+		inner, err := dir.nested("MNIST/raw", "FashionMNIST/raw") // torchvision's
+		if err != nil {
+			return Splits{}, err
+		}
+		if inner != "" {
+			dir = &listing{path: inner}
+		}
 		train, err := findIDX(dir.path, "train")
 		test, errTest := findIDX(dir.path, "t10k")
 		if err := errors.Join(err, errTest); err != nil {
@@ -110,7 +118,7 @@ var (
 	_ io.Closer = (*idx)(nil)
 )
 
-// openIDX opens an IDX set. Without classes they are "0", "1", … as far as its labels go.
+// openIDX opens an IDX set. Without classes they are those of classes.txt beside it, or else "0", "1", … as far as its labels go.
 func openIDX(files idxFiles, classes []string) (*idx, error) {
 	labels, err := readLabels(files.labels)
 	if err != nil {
@@ -119,10 +127,20 @@ func openIDX(files idxFiles, classes []string) (*idx, error) {
 	if len(labels) == 0 {
 		return nil, fmt.Errorf("%s: no labels", files.labels)
 	}
-	if classes == nil {
-		classes = numbered(int(slices.Max(labels)) + 1)
+	dir := filepath.Dir(files.labels)
+	own, err := ownClasses(dir, int(slices.Max(labels)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", files.labels, err)
 	}
-	if i, err := remap(labels, nil, classes); err != nil {
+	if fashion, _ := catalogue.Find("fashion-mnist"); own == nil && filepath.Base(filepath.Dir(dir)) == "FashionMNIST" {
+		own = fashion.Classes // torchvision's folder
+	}
+	if classes == nil {
+		if classes = own; own == nil {
+			classes = numbered(int(slices.Max(labels)) + 1)
+		}
+	}
+	if i, err := remap(labels, own, classes); err != nil {
 		return nil, fmt.Errorf("%s: image %d: %w", files.labels, i, err)
 	}
 	src, closer, size, err := openMaybeGzip(files.images)

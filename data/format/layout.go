@@ -16,7 +16,7 @@ type layout struct {
 
 // layouts are tried in this order: what is more special comes first.
 var layouts = []layout{
-	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, folderLayout, idxLayout,
+	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, folderLayout, cifarLayout, idxLayout,
 }
 
 // Splits are the sets of a place; nil means that it has none such.
@@ -62,6 +62,20 @@ func (l *listing) folder(names ...string) string {
 		}
 	}
 	return ""
+}
+
+// nested is the only one of some folders within this one that is there, "" for none.
+func (l *listing) nested(names ...string) (found string, err error) {
+	for _, name := range names {
+		path := l.folder(name)
+		if path != "" && found != "" {
+			return "", fmt.Errorf("%s holds several data sets: name %s or %s", l.path, found, path)
+		}
+		if path != "" {
+			found = path
+		}
+	}
+	return found, nil
 }
 
 // evalNames are what people call the images to validate on, in the order of preference.

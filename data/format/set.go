@@ -21,8 +21,10 @@
 //   - ImageFolder: train/<class>/…/x.JPEG beside val/, valid/, validation/ or test/. Classes and
 //     files have torchvision's order. A flat val/ of ImageNet has its labels in Kaggle's file or the
 //     devkit, beside it or above.
-//   - IDX: MNIST's four files, gzip or not. Where only t10k is present its
-//     first four fifths are for training and the rest for validation.
+//   - CIFAR-10 and CIFAR-100, in the binary and the Python form, read in place; no pickle in it runs.
+//   - IDX: the four files of MNIST and Fashion-MNIST, gzip or not. Where only t10k is present its
+//     first four fifths are for training and the rest for validation. A classes.txt names the classes.
+//   - A folder in which torchvision keeps one of the last two.
 //   - "glyphs" or the empty path: ten stroke shapes, generated; see [Glyphs].
 //
 // Only the index of a set is held in memory, never its images, save for what cannot be read at
@@ -99,6 +101,7 @@ type Noted interface{ Notes() []string }
 // goroutine at a time.
 type Buffer struct {
 	file []byte
+	pix  []uint8 // of an image whose channels lie one behind the other in the file
 	page pageCache
 }
 

@@ -122,7 +122,6 @@ func one(ctx context.Context, it catalogue.Item, f catalogue.File, dir string, o
 		if err := check(path, f); err != nil {
 			return fmt.Errorf("%w; remove it, and the same command downloads it", err)
 		}
-		o.Log("%s is there, with the right %s", path, f.Sum())
 		return nil
 	}
 	return download(ctx, it, f, dir, path, o)

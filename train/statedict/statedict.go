@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"onlinerna/internal/catalogue"
 	"onlinerna/internal/files"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/torchfile"
@@ -52,8 +53,14 @@ type File struct {
 	file  *os.File
 }
 
-// Open opens a file. A key chooses among the state dicts of one of torch.save, as "model_ema"; without, it is found.
+// Open opens a file, or weights of the cache folder by their name: see [catalogue.Locate]. A key chooses among the state dicts
+// of one of torch.save, as "model_ema"; without, it is found.
 func Open(path, key string) (*File, error) {
+	name := path
+	path, err := catalogue.Locate(name, catalogue.Weights)
+	if err != nil {
+		return nil, err
+	}
 	fd, err := files.Open(path)
 	if err != nil {
 		return nil, inFolder(path, err)
@@ -69,6 +76,12 @@ func Open(path, key string) (*File, error) {
 	if err != nil {
 		fd.Close()
 		return nil, err
+	}
+	if it, ok := catalogue.Find(name); ok && path != name && f.Metadata["model"] == "" {
+		if f.Metadata == nil {
+			f.Metadata = map[string]string{}
+		}
+		f.Metadata["model"] = it.Net
 	}
 	f.unwrap()
 	for i, t := range f.Tensors {

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"onlinerna/internal/catalogue"
+)
+
+// digits are the files of a small set of IDX files, which this test program has in its catalogue.
+var digits = map[string][]byte{}
+
+func init() {
+	idx := func(magic uint32, dims ...uint32) []byte {
+		b, n := binary.BigEndian.AppendUint32(nil, magic), uint32(1)
+		for _, d := range dims {
+			b, n = binary.BigEndian.AppendUint32(b, d), n*d
+		}
+		for i := range n {
+			b = append(b, byte(i%2))
+		}
+		return b
+	}
+	set := catalogue.Item{Name: "test-digits", Kind: catalogue.Images, About: "of the tests", Classes: []string{"even", "odd"}}
+	for _, name := range []string{
+		"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
+	} {
+		b := idx(0x803, 40, 16, 16)
+		if strings.Contains(name, "labels") {
+			b = idx(0x801, 40)
+		}
+		digits[name] = b
+		sum := sha256.Sum256(b)
+		set.Files = append(set.Files, catalogue.File{
+			Name: name, Size: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), Addresses: []string{"http://127.0.0.1:1/" + name},
+		})
+	}
+	catalogue.Register(set)
+}
+
+// TestGet takes a set from nothing to training, from the user's folder.
+func TestGet(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv(catalogue.Variable, cache)
+	t.Chdir(t.TempDir())
+	place := filepath.Join(cache, "data", "test-digits")
+	fails := func(want []string, args ...string) {
+		t.Helper()
+		status, _, stderr := runRNA(t, args...)
+		for _, w := range want {
+			if status == 0 || !strings.Contains(stderr, w) {
+				t.Errorf("rna %s: status %d, lacks %q:\n%s", strings.Join(args, " "), status, w, stderr)
+			}
+		}
+	}
+	fails([]string{`test-digits is not here: "rna get test-digits" downloads it`}, "train", "--data", "test-digits")
+	fails([]string{`"rna get test-digits"`}, "logreg", "--data", "test-digits")
+	fails([]string{`"rna get resnet18"`}, "train", "--init", "resnet18", "--model", "resnet18")
+	fails([]string{"did you mean cifar10?"}, "get", "cifr10")
+	fails([]string{"nothing that can be downloaded"}, "get", "lenet")
+	first := digits["train-images-idx3-ubyte"]
+	sum := sha256.Sum256(first)
+	fails([]string{"http://127.0.0.1:1/train-images-idx3-ubyte", "10256 bytes, SHA-256 " + hex.EncodeToString(sum[:]),
+		filepath.Join(place, "train-images-idx3-ubyte"), "connection refused"}, "get", "test-digits")
+
+	var mu sync.Mutex
+	asked := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[path.Base(r.URL.Path)]++
+		mu.Unlock()
+		time.Sleep(50 * time.Millisecond) // so that the other process comes meanwhile
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(digits[path.Base(r.URL.Path)]))
+	}))
+	defer server.Close()
+	var wait sync.WaitGroup
+	for range 2 {
+		wait.Go(func() {
+			out, err := itself("get", "test-digits", "--mirror", server.URL+"/some").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "test-digits is in "+place+": --data test-digits\n") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	wait.Wait()
+	for name := range digits {
+		if asked[name] != 1 {
+			t.Errorf("%s was asked for %d times", name, asked[name])
+		}
+	}
+	for range 2 {
+		if out := mustRun(t, "get", "test-digits"); !strings.Contains(out, "--data test-digits") { // checked, without a server
+			t.Error(out)
+		}
+		if out := mustRun(t, "get"); !strings.Contains(out, "test-digits      0.0206 MB  yes") {
+			t.Error(out)
+		}
+		if out := mustRun(t, "data", "show", "test-digits"); !strings.Contains(out, "20  odd") {
+			t.Error(out)
+		}
+		mustRun(t, "train", "--data", "Test_Digits", "--model", "lenet", "--epochs", "1", "--out", "run",
+			"--rna", "off", "--batch", "4")
+		if err := os.RemoveAll("run"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(filepath.Join(place, "t10k-labels-idx1-ubyte"), 20); err != nil {
+		t.Fatal(err)
+	}
+	fails([]string{"20 bytes in place of the 48", "remove it"}, "get", "test-digits")
+	fails([]string{`"rna get test-digits"`}, "data", "check", "test-digits")
+}
