@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"onlinerna/data"
+	"onlinerna/nn/optim"
 )
 
 // Defaults of a run that starts from trained weights, as docs/fine-tuning.md has measured them.
@@ -28,7 +29,7 @@ func (c *Config) fineTune(pre *preset, set data.Dataset) {
 
 // fineTuneRate replaces the defaults of the rate and its schedule, once the batch and the optimiser are known.
 func (c *Config) fineTuneRate(pre *preset) {
-	if c.Optimizer == optimizers[0].name {
+	if c.Optimizer == optim.All()[0].Name {
 		batch := c.Batch
 		if batch < 1 { // as many as fit
 			batch = pre.batch
