@@ -47,8 +47,6 @@ func (a *album) Read(i int, region data.Region, _ *data.Scratch) (*imaging.Image
 
 // album opens a data set of the study, once.
 func (s *tuneStudy) album(source string) *album {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if a := s.sets[source]; a != nil {
 		return a
 	}

@@ -11,13 +11,13 @@ import (
 const (
 	tuneSteps    = 10   // an epoch, at least
 	tuneBatch    = 32   // images a step, at most
-	tuneRate     = 0.01 // of SGD, for steps of tuneBatch images, and in proportion for others
+	tuneRate     = 0.02 // of SGD, for steps of tuneBatch images, and in proportion for others
 	tuneFraction = 0.1  // of the usual rate, for other optimisers
-	tuneHead     = 10   // the new head's rate by that of the other layers
+	tuneHead     = 5    // the new head's rate by that of the other layers
 )
 
 // fineTune replaces defaults of training from scratch by those of fine-tuning a net on set: short epochs of at least ten steps, a cosine
-// over 10 to 30 of them, by the number of images, and a low rate, ten times as high for the head. Options that the user set stay.
+// over 10 to 30 of them, by the number of images, and a low rate, five times as high for the head. Options that the user set stay.
 func (c *Config) fineTune(pre *preset, set data.Dataset) {
 	images := set.Len() - int(math.Round(c.Holdout*float64(set.Len())))
 	images = max(1, images/max(1, c.RepeatAugment))
