@@ -40,6 +40,7 @@ warms up. "make bench-loader" compares with torchvision and PyTorch's DataLoader
 	}
 	o := newGroup("Options")
 	o.StringVar(&f.sample, "sample", "train", "train: random resized crop and flip; eval: shorter side to 8/7 of the size, centre crop")
+	o.values("sample", "train", "eval")
 	o.IntVar(&f.size, "image-size", 224, "height and width of an image")
 	o.cores(&f.workers, "workers", "goroutines that decode (default: one a core)")
 	o.Float64Var(&f.seconds, "seconds", 3, "how long at least")

@@ -113,6 +113,7 @@ the bus, in the columns of nccl-tests; beside the library's own blocking call, i
 	s.IntVar(&o.Max, "max", 128<<20, "`bytes` of the largest vector at most")
 	s.IntVar(&o.Rounds, "rounds", 5, "in which each way is measured, in turn")
 	s.StringVar(&wanted, "device", "auto", "cpu: vectors in the host's memory; cuda, cuda:all, cuda:0,2: in that of a GPU of each rank; auto: as the launcher is MPI's or torchrun's")
+	s.values("device", "auto", "cpu", "cuda", "cuda:all")
 	ranksOf.add(s)
 	s.StringVar(&file, "json", "", "write everything to this `file`")
 	s.BoolP("help", "h", false, "this help")

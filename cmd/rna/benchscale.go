@@ -60,6 +60,7 @@ rna bench train, the bandwidths are those of rna bench comm or nccl-tests.`,
 	}
 	w := newGroup("One device")
 	w.StringVar(&model, "model", "resnet50", "model, see rna models")
+	w.values("model", modelNames()...)
 	w.Float64Var(&c.Rate, "rate", 2500, "`images` a second")
 	w.IntVar(&c.Batch, "batch", 256, "`images` of a step")
 	w.Float64Var(&jitter, "jitter", 1, "standard deviation of a step's time, in `percent`")
@@ -70,6 +71,7 @@ rna bench train, the bandwidths are those of rna bench comm or nccl-tests.`,
 	n.Float64Var(&network, "network", 25, "`GB/s` between nodes, of each device")
 	n.Float64Var(&latency, "latency", 10, "of the network, in `µs`")
 	n.StringVar(&gradients, "gradients", "float32", "type in which they are sent: float32, bfloat16")
+	n.values("gradients", "float32", "bfloat16")
 	n.BoolVar(&c.Serial, "serial", false, "sums begin behind the backward pass")
 	o := newGroup("Output")
 	o.IntVar(&images, "images", 1281167, "of an epoch")

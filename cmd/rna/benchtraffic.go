@@ -46,14 +46,18 @@ clock times each piece.`,
 	}
 	w := newGroup("Work")
 	w.StringVar(&f.Model, "model", "resnet50", "model, see rna models")
+	w.values("model", modelNames()...)
 	f.Batch = 256
 	w.IntVar(&f.Batch, "batch", 256, "`images` a step")
 	w.IntVar(&f.ImageSize, "image-size", 0, "height and width of an image (default: the model's)")
 	w.IntVar(&f.Window, "window", 10, "snapshots that RNA keeps; 0: without RNA")
 	r := newGroup("Run")
 	r.StringVar(&f.card, "device-name", "h100", "card on paper: a100, h100, h200, b200, rtx4090")
+	r.values("device-name", "a100", "h100", "h200", "b200", "rtx4090")
 	r.StringVar(&f.device, "device", "", "`device` that runs the steps, as cuda or cuda:1, in place of a card on paper")
+	r.values("device", "cuda", "cuda:0")
 	r.StringVar(&f.precision, "precision", "bfloat16", precisionHelp)
+	r.values("precision", precisionValues...)
 	r.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	r.BoolVar(&f.layers, "layers", false, "a line for each piece of work")
 	r.StringVar(&f.json, "json", "", "write everything to this `file`")

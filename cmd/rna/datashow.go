@@ -47,6 +47,7 @@ deviation of each channel and how many images each class has.`,
 	o.StringVar(&f.out, "out", "sheet.png", "`file` for the sheet, a PNG")
 	o.IntVar(&f.count, "count", 64, "`images` on the sheet")
 	o.StringVar(&f.augment, "augment", "auto", strings.Join(data.Augmentations(), ", "))
+	o.values("augment", data.Augmentations()...)
 	o.IntVar(&f.size, "image-size", 0, "height and width of an image (default: the set's)")
 	o.BoolVar(&f.eval, "eval", false, "validation images, as they are evaluated")
 	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")

@@ -14,7 +14,7 @@ import (
 	"onlinerna/data"
 	"onlinerna/data/format"
 	"onlinerna/data/imaging"
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -81,6 +81,7 @@ is one rank's, and what is printed and written is as of one process.`,
 	w.StringVar(&f.weights, "weights", "", "the same as WEIGHTS: `file`, or folder of a run")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
+	w.values("model", modelNames()...)
 	w.IntVar(&f.numClasses, "num-classes", 0, "outputs of the net (default: what the file says)")
 	d := newGroup("Data")
 	d.StringVar(&f.data, "data", "", "`folder` of class folders, or one with val/ or test/, shards or MNIST's files in it; glyphs: generated (default: the data of the weights' run)")
@@ -91,6 +92,7 @@ is one rank's, and what is printed and written is as of one process.`,
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
 	d.BoolVar(&f.fastDecode, "fast-decode", false, fastDecodeHelp)
 	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized: "+strings.Join(imaging.Interpolations(), ", ")+" (default: what the weights say, or bilinear)")
+	d.values("interpolation", imaging.Interpolations()...)
 	d.BoolVar(&f.testFlip, "test-flip", false, "go by the mean of the logits of an image and of its mirror image")
 	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
 	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
@@ -106,14 +108,15 @@ is one rank's, and what is printed and written is as of one process.`,
 	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	r.decodeMemory(&f.decoding)
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
+	r.values("device", deviceValues...)
 	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVar(&f.winograd, "winograd", true, winogradHelp)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
+	r.values("precision", precisionValues...)
 	r.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	f.ranks.add(r)
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r)
-	complete(cmd, map[string][]string{"model": modelNames(), "interpolation": imaging.Interpolations()})
 	return cmd
 }
 
@@ -210,7 +213,7 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, told, log io.Writer) err
 		return err
 	}
 	if f.note != "" {
-		fmt.Fprintln(told, text.Wrap(f.note, "  "))
+		fmt.Fprintln(told, terminal.Wrap(told, f.note, "  "))
 	}
 	e.closers = append(e.closers, func() error { return closeData(e.set) })
 	profile, err := data.ProfileOf(e.set)
@@ -222,7 +225,7 @@ func (f *evalFlags) open(e *evaluation, g *ranks.Group, told, log io.Writer) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(told, text.Wrap(fmt.Sprintf("%s: %d images of %d classes; %v, mean %.4g, std %.4g", f.data, e.set.Len(), len(e.set.Classes()), transform, e.meta.Mean, e.meta.Std), "  "))
+	fmt.Fprintln(told, terminal.Wrap(told, fmt.Sprintf("%s: %d images of %d classes; %v, mean %.4g, std %.4g", f.data, e.set.Len(), len(e.set.Classes()), transform, e.meta.Mean, e.meta.Std), "  "))
 	threads, workers := f.threads, f.workers
 	if !g.Single() {
 		fmt.Fprintln(told, g)

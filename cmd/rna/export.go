@@ -53,16 +53,17 @@ normalisation with them. For others name the model.`, onnx.Opset),
 	o := newGroup("Output")
 	o.StringVarP(&f.out, "out", "o", "", "ONNX `file` to write")
 	o.Var(&f.batch, "batch", "images a run, or dynamic: any number")
+	o.values("batch", "1", "dynamic")
 	w := newGroup("Weights")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
+	w.values("model", modelNames()...)
 	w.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	w.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the model's)")
 	w.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: what the weights say, or ImageNet's for its models)")
 	w.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	w.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o, w)
-	complete(cmd, map[string][]string{"model": modelNames()})
 	return cmd
 }
 

@@ -41,6 +41,7 @@ type windowFlags struct {
 // add adds the options that say what the window is made of.
 func (f *windowFlags) add(g group) {
 	g.StringVar(&f.order, "order", string(extrapolate.Natural), "order of the files, oldest first: natural (2 before 10), given, or step (by the metadata or the last number in the name)")
+	g.values("order", string(extrapolate.Natural), string(extrapolate.Given), string(extrapolate.ByStep))
 	g.StringVar(&f.y0, "y0", "", "`file` that the first one started from: one residual more")
 	g.StringVar(&f.key, "key", "", keyHelp)
 	g.BoolVar(&f.pairs, "pairs", false, "files are y x y x …, in the given order: residuals x − y of methods that did not go on from x")
@@ -94,6 +95,7 @@ and --data; among others it stands for its best weights.`,
 	r.BoolVar(&f.average, "average", false, "the uniform average over all files")
 	r.BoolVar(&f.auto, "auto", false, "choose by the loss on --eval: the last file, or the average or a lambda up to 10 that is better by more than the standard error")
 	r.StringVar(&f.bn, "bn", bnLast, "BatchNorm statistics: last file's, combine (a negative variance becomes 0), or reestimate on --data")
+	r.values("bn", bnLast, bnCombine, bnReestimate)
 	s := newGroup("Run")
 	s.BoolVar(&f.json, "json", false, "print JSON in place of tables")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
@@ -230,7 +232,7 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 	if err == nil {
 		err = f.produce(ctx, s, rep, bar, log)
 	}
-	bar.done()
+	bar.finish()
 	if err != nil {
 		return interrupted(ctx, err)
 	}

@@ -33,17 +33,20 @@ func (f *evaluatorFlags) group() group {
 	g.StringVar(&f.eval, "eval", "", "`folder` of held-out images that --auto chooses by, as of rna eval")
 	g.StringVar(&f.data, "data", "", "`folder` of the training images to re-estimate BatchNorm statistics on, as of rna train")
 	g.StringVar(&f.net.model, "model", "", "model (default: what the last file says)")
+	g.values("model", modelNames()...)
 	g.IntVar(&f.net.numClasses, "num-classes", 0, "outputs of the net (default: what the files say)")
 	g.StringVar(&f.net.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the last file says, or the data's)")
 	g.IntVar(&f.net.imageSize, "image-size", 0, "height and width of the net's input (default: what the last file says, or the data's)")
 	g.floats(&f.net.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
 	g.floats(&f.net.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	g.StringVar(&f.augment, "augment", "auto", "augmentation of the training images, as of rna train")
+	g.values("augment", data.Augmentations()...)
 	g.IntVar(&f.net.batch, "batch", 64, "images a forward pass")
 	g.IntVar(&f.bnBatches, "bn-batches", 20, "batches to re-estimate on")
 	g.IntVar(&f.limit, "limit-batches", 0, "batches an evaluation (default: all)")
 	g.Float64Var(&f.net.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
 	g.StringVar(&f.net.device, "device", "auto", deviceHelp)
+	g.values("device", deviceValues...)
 	f.own = g
 	return g
 }
@@ -219,7 +222,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "candidate.safetensors")
-	bar.done()
+	bar.finish()
 	write := func(weights []float64) error {
 		return s.Write(ctx, file, weights, extrapolate.WriteOptions{Stats: f.stats()})
 	}

@@ -124,14 +124,14 @@ func (f *getFlags) list(out io.Writer) error {
 
 func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io.Writer) error {
 	b := newBar(stderr, f.quiet)
-	defer b.done()
+	defer b.finish()
 	now := ""
 	next := time.Now().Add(every)
 	o := fetch.Options{
 		Mirror: f.mirror,
 		Agent:  "rna",
 		Log: func(format string, args ...any) {
-			b.done()
+			b.finish()
 			now = ""
 			fmt.Fprintf(stderr, format+"\n", args...)
 		},
@@ -148,7 +148,7 @@ func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io
 		},
 	}
 	path, err := fetch.Get(ctx, it, f.cache, o)
-	b.done()
+	b.finish()
 	if errors.Is(err, context.Canceled) {
 		return interruptedError("stopped: the same command goes on")
 	}

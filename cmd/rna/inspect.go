@@ -103,7 +103,7 @@ func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Write
 	}
 	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats), countBytes)
 	norms, err := s.Norms(ctx)
-	bar.done()
+	bar.finish()
 	if err != nil {
 		return interrupted(ctx, err)
 	}
@@ -111,7 +111,7 @@ func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Write
 	if len(s.Pairs()) > 0 {
 		bar.start("solving", s.Bytes(len(s.Files()), extrapolate.KeepStats), countBytes)
 		in.RNA, err = solve(ctx, s)
-		bar.done()
+		bar.finish()
 		if err != nil {
 			return interrupted(ctx, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/rna/convex"
 	"onlinerna/rna/convex/study"
 )
@@ -60,7 +61,7 @@ func (e *experiment) study(ctx context.Context, plans []study.Plan, stochastic b
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(e.out, "regularisation %.4g, f* = %.15g with ‖∇f‖ = %.1e\n", reg, s.Best.Value, s.Best.GradNorm)
+	fmt.Fprintln(e.out, terminal.Wrap(e.out, fmt.Sprintf("regularisation %.4g, f* = %.15g with ‖∇f‖ = %.1e", reg, s.Best.Value, s.Best.GradNorm), "  "))
 	for _, r := range s.Runs {
 		if r.Err != nil {
 			fmt.Fprintf(e.log, "%s: %v\n", r.Name, r.Err)
@@ -75,7 +76,7 @@ func (e *experiment) bar(p study.Plan, total int) func(at int) {
 	b.start(p.Name, int64(total), countSteps)
 	return func(at int) {
 		if at < 0 {
-			b.done()
+			b.finish()
 			return
 		}
 		b.set(int64(at))

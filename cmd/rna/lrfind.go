@@ -6,12 +6,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 	"onlinerna/train/lrfind"
 	"onlinerna/train/ranks"
@@ -85,7 +84,6 @@ model, weights to start from and the optimiser are options of rna train; of --lr
 		}
 	}
 	addGroups(cmd, groups...)
-	complete(cmd, map[string][]string{"model": modelNames(), "optimizer": train.Optimizers()})
 	return cmd
 }
 
@@ -109,7 +107,7 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options)
 	c = run.Config
 	out := cmd.OutOrStdout()
 	for _, note := range run.Notes {
-		fmt.Fprintln(out, text.Wrap(note, "  "))
+		fmt.Fprintln(out, terminal.Wrap(out, note, "  "))
 	}
 	if r, err = lrfind.Find(cmd.Context(), run.Sweep, o); err != nil {
 		return nil, "", err
@@ -127,22 +125,23 @@ const shownRates = 25
 
 // showSweep writes a table of a sweep and its suggestion; head is the ratio of the head's rate to that of the others, 0 for none.
 func showSweep(out io.Writer, r *lrfind.Result, title string, head float64) error {
-	fmt.Fprintln(out, text.Wrap(title, "  "))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "rate\tloss\tsmoothed\t\n")
+	fmt.Fprintln(out, terminal.Wrap(out, title, "  "))
+	page := terminal.NewPage(out)
+	rows := [][]string{{"rate", "loss", "smoothed"}}
 	every := (len(r.Points) + shownRates - 1) / shownRates
 	for i := (len(r.Points) - 1) % every; i < len(r.Points); i += every {
 		p := r.Points[i]
-		fmt.Fprintf(w, "%.2e\t%.4f\t%.4f\t\n", p.Rate, p.Loss, p.Smooth)
+		rows = append(rows, []string{fmt.Sprintf("%.2e", p.Rate), fmt.Sprintf("%.4f", p.Loss), fmt.Sprintf("%.4f", p.Smooth)})
 	}
-	if err := w.Flush(); err != nil {
+	page.Table(rows)
+	if err := page.Flush(out); err != nil {
 		return err
 	}
 	if r.Diverged > 0 {
 		fmt.Fprintf(out, "Diverged at %.2g\n", r.Diverged)
 	}
 	if r.Valley == 0 {
-		_, err := fmt.Fprintln(out, text.Wrap("No suggestion: the loss hardly falls at any rate. Give it more --steps, or other rates by --from and --to", "  "))
+		_, err := fmt.Fprintln(out, terminal.Wrap(out, "No suggestion: the loss hardly falls at any rate. Give it more --steps, or other rates by --from and --to", "  "))
 		return err
 	}
 	fmt.Fprintf(out, "Valley at %.2g, steepest at %.2g, lowest loss at %.2g\n", r.Valley, r.Steepest, r.Lowest)

@@ -50,7 +50,7 @@ func TestLRFind(t *testing.T) {
 
 func TestLRFindBad(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"lr-find --epochs 3", "does not take --epochs"}, {"lr-find --rna off --out x", "does not take --out, --rna"},
+		{"lr-find --epochs 3", "does not take --epochs"}, {"lr-find --rna off --out x", "does not take --rna, --out"},
 		{"lr-find --from 2 --to 1", "must rise"}, {"lr-find --steps 1", "at least 10"}, {"lr-find x", "unexpected argument"},
 	} {
 		code, _, stderr := runRNA(t, strings.Fields(c.line)...)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/train/ranks/mpi"
 )
 
@@ -44,14 +45,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errStopped):
 		// What stopped is known; what went wrong beside is not.
 		if rest := strings.TrimSpace(strings.TrimPrefix(err.Error(), errStopped.Error())); rest != "" {
-			fmt.Fprintln(stderr, "rna: "+rest)
+			say(stderr, rest)
 		}
 		return 130
 	}
-	fmt.Fprintln(stderr, "rna: "+err.Error())
+	say(stderr, err.Error())
 	if errors.As(err, &u) {
 		fmt.Fprintf(stderr, "Run '%s --help' for its usage.\n", u.command)
 		return 2
 	}
 	return 1
+}
+
+// say prints an error.
+func say(stderr io.Writer, err string) {
+	fmt.Fprintln(stderr, terminal.Wrap(stderr, terminal.StyleOf(stderr).Error("rna:")+" "+err, "  "))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 )
 
@@ -165,7 +165,10 @@ func TestModelsAndVersion(t *testing.T) {
 	if out := mustRun(t, "models"); !strings.Contains(out, "25,557,032") || !strings.Contains(out, "lenet") {
 		t.Errorf("models: %s", out)
 	}
-	if out := mustRun(t, "version"); !strings.HasPrefix(out, "rna ") || !strings.Contains(out, "gorgonia.org/gorgonia v") {
+	if out := mustRun(t, "version"); !strings.HasPrefix(out, "rna ") || strings.Count(out, "\n") != 2 {
+		t.Errorf("version: %s", out)
+	}
+	if out := mustRun(t, "version", "-v"); !strings.HasPrefix(out, "rna ") || !strings.Contains(out, "gorgonia.org/gorgonia v") {
 		t.Errorf("version: %s", out)
 	}
 }
@@ -319,7 +322,7 @@ func TestHelpFits(t *testing.T) {
 	visit = func(cmd *cobra.Command) {
 		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
 		for line := range strings.Lines(mustRun(t, args...)) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > text.Columns {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > terminal.Default {
 				t.Errorf("%v: %d columns: %s", args, n, line)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
+	"onlinerna/data/imaging"
 	"onlinerna/internal/text"
 	"onlinerna/train/network"
 )
@@ -64,12 +65,14 @@ outputs without names are ImageNet's.`,
 	w.StringVar(&f.weights, "weights", "", "`file`: safetensors, or what torch.save wrote; or the folder of a run")
 	w.StringVar(&f.key, "key", "", keyHelp)
 	w.StringVar(&f.model, "model", "", "model (default: what the file says)")
+	w.values("model", modelNames()...)
 	w.StringVar(&f.classesFile, "classes", "", "`file` with the names of the classes by index, one a line (default: what the weights say)")
 	d := newGroup("Images")
 	d.IntVar(&f.imageSize, "image-size", 0, "height and width of the net's input (default: what the weights say, or the model's)")
 	d.IntVar(&f.valResize, "val-resize", 0, "shorter side to which images are resized before the crop (default: what the weights say, or 256 for a crop of 224)")
 	d.BoolVar(&f.fastDecode, "fast-decode", false, fastDecodeHelp)
 	d.StringVar(&f.interpolation, "interpolation", "", "how they are resized, as of rna eval")
+	d.values("interpolation", imaging.Interpolations()...)
 	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
 	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	r := newGroup("Output")
@@ -81,7 +84,9 @@ outputs without names are ImageNet's.`,
 	s.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	s.decodeMemory(&f.decoding)
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
+	s.values("device", deviceValues...)
 	s.StringVar(&f.precision, "precision", "", precisionHelp)
+	s.values("precision", precisionValues...)
 	s.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	s.BoolP("help", "h", false, "this help")
 	addGroups(cmd, w, d, r, s)

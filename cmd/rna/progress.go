@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
@@ -35,7 +36,7 @@ var (
 const every = time.Minute
 
 func newProgress(out, err io.Writer, quiet bool) *progress {
-	return &progress{out: out, err: err, quiet: quiet, tty: isTerminal(err), bar: newBar(err, quiet), next: time.Now().Add(every)}
+	return &progress{out: out, err: err, quiet: quiet, tty: terminal.Is(err), bar: newBar(err, quiet), next: time.Now().Add(every)}
 }
 
 // Name is that of the hook.
@@ -102,14 +103,14 @@ func duration(t time.Duration) string {
 
 // done removes the bar.
 func (p *progress) done() {
-	p.bar.done()
+	p.bar.finish()
 	p.epoch = 0
 }
 
 // log prints a line above the bar.
 func (p *progress) log(format string, args ...any) {
 	p.done()
-	fmt.Fprintf(p.err, format+"\n", args...)
+	fmt.Fprintln(p.err, terminal.Wrap(p.err, fmt.Sprintf(format, args...), "  "))
 }
 
 // AfterEpoch prints the line of the epoch.
@@ -119,9 +120,9 @@ func (p *progress) AfterEpoch(s *train.State) error {
 	}
 	p.done()
 	p.next = time.Now().Add(every)
-	_, err := fmt.Fprintln(p.out, text.Wrap(epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
+	_, err := fmt.Fprintln(p.out, terminal.Wrap(p.out, epochLine(s.Config, s.Record)+p.left(s, s.Epoch, 0), "  "))
 	if line := rankingLine(s.Config, s.Record); p.verbose && line != "" && err == nil {
-		_, err = fmt.Fprintln(p.out, text.Wrap("\u00a0 "+line, "    "))
+		_, err = fmt.Fprintln(p.out, terminal.Wrap(p.out, "\u00a0 "+line, "    "))
 	}
 	return err
 }
@@ -181,7 +182,7 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 		if s.Kind == network.SGDStats {
 			name = "re-estimated"
 		}
-		fmt.Fprintf(&b, "%s %.2f %%", name, s.Score.Error())
+		fmt.Fprintf(&b, "%s %.2f\u00a0%%", name, s.Score.Error())
 		if x := r.Best; x != nil && x.Epoch == r.Epoch && x.Kind == s.Kind && x.Snapshots == s.Snapshots {
 			b.WriteString(" (best so far")
 			if len(r.Held) > 0 || c.BestBy == train.ByLoss {

@@ -26,6 +26,7 @@ type ranksFlags struct {
 
 func (f *ranksFlags) add(g group) {
 	g.StringVar(&f.distributed, "distributed", "auto", "auto: with the other processes that mpirun, srun, torchrun or --device cuda:all has started, each with its share of a step's batches; off: alone")
+	g.values("distributed", "auto", "off")
 	g.DurationVar(&f.timeout, "comm-timeout", ranks.DefaultTimeout, "`time` that processes wait for each other before it is an error")
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 )
 
@@ -38,7 +38,7 @@ func (f *trainFlags) follow(set *pflag.FlagSet, w io.Writer, first bool) error {
 	if !first {
 		return nil
 	}
-	fmt.Fprintln(w, text.Wrap(strings.Join(words, " "), "  "))
-	fmt.Fprintln(w, text.Wrap("From "+r.Source, "  "))
+	fmt.Fprintln(w, terminal.Wrap(w, strings.Join(words, " "), "  "))
+	fmt.Fprintln(w, terminal.Wrap(w, "From "+r.Source, "  "))
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 )
 
@@ -80,8 +80,8 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 		for _, line := range strings.Split(stdout.String(), "\n")[:8] {
-			if len([]rune(line)) > text.Columns && strings.HasPrefix(line, "  --") {
-				t.Errorf("%s: %q is longer than %d columns", name, line, text.Columns)
+			if len([]rune(line)) > terminal.Default && strings.HasPrefix(line, "  --") {
+				t.Errorf("%s: %q is longer than %d columns", name, line, terminal.Default)
 			}
 		}
 		switch name {

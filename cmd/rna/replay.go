@@ -49,10 +49,12 @@ windows with two lambdas are four curves. A curve begins where there are snapsho
 	p := newGroup("Points")
 	p.IntSliceVar(&f.opt.Windows, "rna-window", nil, "`numbers` of residuals N, each of N + 1 snapshots; 0: no RNA (default: the run's)")
 	p.StringSliceVar(&f.lambdas, "lambda", nil, "`numbers`, relative to the squared norm of the residuals, inf, or auto: by the loss on held-out images (default: the run's)")
+	p.values("lambda", "inf", "auto")
 	p.Float64SliceVar(&f.opt.Betas, "beta", nil, "mixing, as `numbers`: 1 combines the x of the residuals, 0 their y (default: the run's)")
 	p.IntSliceVar(&f.opt.Averages, "averages", nil, "`numbers` of last snapshots to average; 0: none (default: the run's)")
 	p.Float64SliceVar(&f.opt.Decays, "ema", nil, "decays of moving averages over the snapshots, as `numbers`")
 	p.StringVar(&f.bn, "bn", "", "BatchNorm statistics: last snapshot's, combine, or reestimate on training images (default: the run's)")
+	p.values("bn", string(replay.Last), string(replay.Combine), string(replay.Reestimate))
 	for _, name := range []string{"beta", "ema"} {
 		p.Lookup(name).DefValue = ""
 	}
@@ -69,12 +71,13 @@ windows with two lambdas are four curves. A curve begins where there are snapsho
 	r := newGroup("Run")
 	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
 	r.StringVar(&f.device, "device", "auto", deviceHelp)
+	r.values("device", deviceValues...)
 	r.StringVar(&f.precision, "precision", "", precisionHelp)
+	r.values("precision", precisionValues...)
 	r.cores(&f.threads, "threads", "threads that compute (default: one a fast core)")
 	r.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	r.BoolP("help", "h", false, "this help")
 	addGroups(cmd, p, d, o, r)
-	complete(cmd, map[string][]string{"bn": {string(replay.Last), string(replay.Combine), string(replay.Reestimate)}})
 	return cmd
 }
 
@@ -159,7 +162,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	bar.start("replaying", int64(len(r.Epochs())), countSteps)
 	f.opt.Progress = func(_, done, _ int) { bar.set(int64(done)) }
 	res, err := r.Curves(cmd.Context(), f.opt)
-	bar.done()
+	bar.finish()
 	if err != nil {
 		return interrupted(cmd.Context(), err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"onlinerna/internal/nearest"
-	"onlinerna/internal/text"
 )
 
 // errStopped says that a run was interrupted, and that the user knows.
@@ -42,25 +41,18 @@ of the last epochs and extrapolates them, beside training or put back into it.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Version}}")
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		long := cmd.Long
-		if long == "" {
-			long = cmd.Short
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n", text.Paragraphs(long))
-		cmd.SetOut(cmd.OutOrStdout())
-		cmd.Usage()
-	})
+	root.SetHelpFunc(help)
+	root.SetUsageFunc(usage)
 	root.AddCommand(newTrain(), newStudy(), newLRFind(), newEval(), newPredict(), newReplay(), newCompare(), newLogreg(),
 		newBench(), newData(), newGet(), newExtrapolate(), newInspect(),
-		newConvert(), newExport(), newVerify(), newModels(), newDevices(), newVersion())
+		newConvert(), newExport(), newVerify(), newModels(), newDevices(), newVersion(), newMan())
 	root.PersistentPreRunE = guard
 	root.SetFlagErrorFunc(flagError)
 	root.Args = unknownCommand
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	completeAll(root)
 	return root
 }
 
@@ -172,42 +164,4 @@ func suggest(word string, names []string, prefix string) string {
 		return ""
 	}
 	return fmt.Sprintf(", did you mean %s%s?", prefix, best)
-}
-
-// group is a set of flags that belong together in the help.
-type group struct {
-	title string
-	*pflag.FlagSet
-}
-
-// addGroups gives cmd the flags of all groups and a help that shows them by group.
-func addGroups(cmd *cobra.Command, groups ...group) {
-	cmd.DisableFlagsInUseLine = true
-	for _, g := range groups {
-		cmd.Flags().AddFlagSet(g.FlagSet)
-	}
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		var b strings.Builder
-		fmt.Fprintf(&b, "Usage:\n  %s\n", cmd.UseLine())
-		if cmd.HasExample() {
-			fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
-		}
-		for _, g := range groups {
-			fmt.Fprintf(&b, "\n%s:\n%s", g.title, g.FlagUsagesWrapped(text.Columns))
-		}
-		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
-		return err
-	})
-}
-
-// floats adds a flag for a list of numbers, which has no default to show.
-func (g group) floats(p *[]float64, name, usage string) {
-	g.Float64SliceVar(p, name, nil, usage)
-	g.Lookup(name).DefValue = ""
-}
-
-func newGroup(title string) group {
-	fs := pflag.NewFlagSet(title, pflag.ContinueOnError)
-	fs.SortFlags = false
-	return group{title, fs}
 }

@@ -18,13 +18,8 @@ type steady struct {
 
 func newSteady(w io.Writer) io.Writer { return steady{w, new(atomic.Bool)} }
 
-// under is the writer below, for what asks whether it is a terminal.
-func under(w io.Writer) io.Writer {
-	if s, ok := w.(steady); ok {
-		return s.Writer
-	}
-	return w
-}
+// Unwrap is the writer below, for what asks whether it is a terminal.
+func (s steady) Unwrap() io.Writer { return s.Writer }
 
 func (s steady) Write(b []byte) (int, error) {
 	if s.gone.Load() {

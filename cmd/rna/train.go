@@ -16,9 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"onlinerna/data"
-	"onlinerna/data/augment"
 	"onlinerna/data/format"
-	"onlinerna/data/imaging"
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train"
@@ -74,10 +73,6 @@ rate that falls by half a cosine, five times as high for a last layer that has t
 		},
 	}
 	addGroups(cmd, f.groups()...)
-	complete(cmd, map[string][]string{"model": modelNames(), "recipe": train.RecipeNames(), "optimizer": train.Optimizers(),
-		"augment": data.Augmentations(), "schedule-by": {"epoch", "step"}, "best-by": {train.ByError, train.ByLoss}, "loss": {"ce", "bce"},
-		"interpolation": imaging.Interpolations(), "train-interpolation": augment.Interpolations(),
-		"auto-augment": {"ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"}, "rna": {"off", "offline", "online"}})
 	return cmd
 }
 
@@ -92,6 +87,7 @@ func (f *trainFlags) groups() []group {
 	d.floats(&f.Mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: the usual ones for the data)")
 	d.floats(&f.Std, "std", "standard deviation of each channel, as comma-separated `numbers`")
 	d.StringVar(&f.Augment, "augment", "auto", strings.Join(data.Augmentations(), ", ")+"; none: as in evaluation")
+	d.values("augment", data.Augmentations()...)
 	f.pictures(d)
 	d.BoolVar(&f.shuffle, "shuffle", true, "a new order of the images in each epoch")
 	d.cores(&f.Workers, "workers", "goroutines that decode images (default: one a core)")
@@ -102,7 +98,9 @@ func (f *trainFlags) groups() []group {
 	m := newGroup("Model")
 	m.StringVar(&f.configFile, "config", "", "`file` of options: a run's config.json, or JSON or YAML with the same keys; the command line wins")
 	m.StringVar(&f.recipe, "recipe", "", "a published way to train, whose options others overrule: "+strings.Join(train.RecipeNames(), ", "))
+	m.values("recipe", train.RecipeNames()...)
 	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
+	m.values("model", modelNames()...)
 	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote, "+
 		"or a name of \"rna get\", as resnet18; a last layer of another size starts fresh. "+
 		"Batch, epochs, rates and schedule are then by default those of fine-tuning")
@@ -114,12 +112,14 @@ func (f *trainFlags) groups() []group {
 
 	o := newGroup("Optimiser")
 	o.Var(batchFlag{&f.Batch}, "batch", "`images` a forward pass; auto: as many as fit in the memory that is free (default: by the data)")
+	o.values("batch", "auto")
 	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data; "+train.RateDefaults()+")")
 	o.Float64Var(&f.HeadRate, "head-lr", 0, "learning rate of the last layer at the start (default: --lr; five times the default rate where --init leaves it to be learnt)")
 	o.Float64Var(&f.LayerDecay, "layer-decay", 0, "factor of the learning rate from each layer or block to the one before it (default 1)")
 	o.StringVar((*string)(&f.Schedule.Kind), "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear (default: by the data)")
+	o.values("schedule", words(train.Schedules)...)
 	o.Float64Var(&f.final, "lr-final", 0, "learning rate at the end of linear, hold, cosine, poly and one-cycle (default: a hundredth of --lr; 0 for cosine and poly)")
 	o.Float64Var(&f.Schedule.Gamma, "lr-gamma", 0, "factor of step and multi (default 0.1)")
 	o.IntVar(&f.Schedule.StepEvery, "lr-step", 0, "epochs between the steps of step (default: a third of --epochs)")
@@ -131,7 +131,9 @@ func (f *trainFlags) groups() []group {
 	o.Float64Var(&f.Schedule.WarmupFrom, "warmup-from", 0, "rate at which the warm-up starts, as a fraction of --lr (default 0.01; a 25th for one-cycle)")
 	o.BoolVar(&f.Schedule.WarmupInside, "warmup-inside", false, "the schedule starts with the run, under the warm-up, as timm's; else behind it")
 	o.StringVar((*string)(&f.Schedule.By), "schedule-by", "", "epoch: the rate is constant within an epoch; step: each step has its own (default: epoch; step for one-cycle and a warm-up that does not end with an epoch)")
+	o.values("schedule-by", string(train.ByEpoch), string(train.ByStep))
 	o.StringVar(&f.Optimizer, "optimizer", "sgd", strings.Join(train.Optimizers(), ", "))
+	o.values("optimizer", train.Optimizers()...)
 	f.hyper = make(map[string]*float64)
 	for _, h := range train.Hyperparameters() {
 		f.hyper[h.Name] = o.Float64(h.Name, 0, h.Help)
@@ -151,27 +153,34 @@ func (f *trainFlags) groups() []group {
 
 	r := newGroup("RNA")
 	r.StringVar((*string)(&f.RNA.Mode), "rna", string(train.Offline), "off, offline: beside training, online: put back (on nets this costs progress, see the README)")
+	r.values("rna", string(train.Off), string(train.Offline), string(train.Online))
 	r.IntVar(&f.RNA.Window, "rna-window", 0, "residuals N, from N + 1 epochs (default: min(10, max(3, epochs/2)), 5 for small grey images)")
 	r.Var(lambdaFlag{&f.RNA}, "rna-lambda", "regularisation, relative to the squared norm of the residuals; auto: chosen by held-out loss, with --holdout (default 1e-9)")
+	r.values("rna-lambda", "auto")
 	r.Float64Var(&f.tau, "rna-tau", 0, "bound the norm of the coefficients to (1+tau)/√N instead of regularising (CNA)")
 	r.Float64Var(&f.beta, "rna-beta", 1, "mixing: 1 combines the snapshots, 0 those before them; with gradients 0, the default there, combines the snapshots")
 	r.IntVar(&f.RNA.Start, "rna-start", 2, "first epoch whose weights are used")
 	r.IntVar(&f.RNA.PerEpoch, "rna-per-epoch", 1, "snapshots an epoch; the window and --averages count them")
 	r.BoolVar(&f.RNA.SegmentMeans, "rna-segment-means", false, "snapshots are the mean of the weights since the one before, not the weights")
 	r.StringVar((*string)(&f.RNA.Residual), "rna-residual", string(train.Weights), "weights: differences of snapshots, or gradients: their mean since the snapshot before")
+	r.values("rna-residual", string(train.Weights), string(train.Gradients))
 	r.IntVar(&f.RNA.Every, "rna-every", 1, "epochs from one extrapolation to the next")
 	r.StringVar((*string)(&f.RNA.Stats), "rna-bn", string(train.Reestimate), "BatchNorm statistics of combined weights: reestimate on training batches, or combine those of the snapshots")
+	r.values("rna-bn", string(train.Reestimate), string(train.Combine))
 	r.IntVar(&f.RNA.Batches, "rna-bn-batches", 20, "batches to re-estimate on")
 	r.StringVar((*string)(&f.RNA.Momentum), "rna-momentum", string(train.Reset), "momentum when weights are put back: reset or keep")
+	r.values("rna-momentum", string(train.Reset), string(train.Keep))
 	r.BoolVar(&f.RNA.Accept, "rna-accept", false, "put weights back only if the held-out loss does not rise, with --holdout")
 	r.IntSliceVar(&f.averages, "averages", nil, "plain averages of this many last epochs to show beside RNA (default: by the data)")
 
 	s := newGroup("Run")
 	s.StringVar(&f.device, "device", "auto", deviceHelp)
+	s.values("device", deviceValues...)
 	s.cores(&f.Threads, "threads", "threads that compute (default: one a fast core); results do not depend on it")
 	s.BoolVar(&f.Winograd, "winograd", true, winogradHelp)
 	s.BoolVar(&f.LowMemory, "low-memory", false, lowMemoryHelp)
 	s.StringVar(&f.precision, "precision", "", precisionHelp)
+	s.values("precision", precisionValues...)
 	s.BoolVar(&f.deterministic, "deterministic", false, deterministicHelp)
 	s.BoolVar(&f.debugSync, "debug-sync", false, debugSyncHelp)
 	s.StringVarP(&f.Out, "out", "o", "", "`folder` of the run (default: runs/<time>-<model>)")
@@ -184,11 +193,13 @@ func (f *trainFlags) groups() []group {
 	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
 	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by --best-by")
 	s.StringVar(&f.BestBy, "best-by", "", "error or loss: the measure, on held-out images, else on validation images, by which best.safetensors is chosen among all weights of the table and all epochs (default: error)")
+	s.values("best-by", train.ByError, train.ByLoss)
 	s.IntVar(&f.profile, "profile", 0, "show what so many steps, after ten to warm up, spend their time on, by phase, kind of op and layer; and write profile.json, a trace for chrome://tracing or Perfetto, into the run's folder")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")
 	s.IntVar(&f.ValLimit, "limit-val", 0, "batches an evaluation (default: all)")
 	f.ranks.add(s)
 	s.StringVar(&f.CommPrecision, "comm-precision", "", "what gradients are sent as between GPUs: "+strings.Join(commPrecisions, " or ")+"; sums are float32 in both (default: float32)")
+	s.values("comm-precision", commPrecisions...)
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	s.BoolVar(&f.verbose, "verbose", false, "show the losses of all weights in each epoch, and RNA's coefficients in a table at the end")
 	s.BoolP("help", "h", false, "this help")
@@ -404,7 +415,9 @@ func (f *trainFlags) prepare(set *pflag.FlagSet, dev device.Device, g *ranks.Gro
 func announce(w io.Writer, r *train.Run, device string) {
 	c := &r.Config
 	images, val := r.Images()
-	line := func(format string, args ...any) { fmt.Fprintln(w, text.Wrap(fmt.Sprintf(format, args...), "  ")) }
+	line := func(format string, args ...any) {
+		fmt.Fprintln(w, terminal.Wrap(w, fmt.Sprintf(format, args...), "  "))
+	}
 	line("%s, %s parameters, on %s: %s images of %d classes at %d×%d, %s for validation",
 		c.Model, text.Thousands(r.Net.Params.Len()), cmp.Or(c.Data, "glyphs"), text.Thousands(images), len(c.Classes), c.ImageSize, c.ImageSize, text.Thousands(val))
 	batch := fmt.Sprint(c.Batch)
@@ -428,7 +441,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 		fmt.Fprintf(w, "RNA %s, window %d, %s, beta %g, from epoch %d on\n", c.RNA.Mode, c.RNA.Window, c.RNA.Rule(), *c.RNA.Beta, c.RNA.Start)
 	}
 	if c.RNA.Mode == train.Online {
-		line("Warning: online RNA looks better at once and costs progress on most nets; compare with --rna offline.")
+		line("%s online RNA looks better at once and costs progress on most nets; compare with --rna offline.", terminal.StyleOf(w).Warning("Warning:"))
 	}
 	if n := len(r.History); n > 0 || stepsOf(r) > 0 {
 		epoch, batches, steps := r.Position()
@@ -478,7 +491,7 @@ func summarise(w io.Writer, r *train.Run, verbose bool) error {
 			there = append(there, n)
 		}
 	}
-	fmt.Fprintf(w, "\n%s\n", text.Wrap(dir+": "+strings.Join(there, ", "), "  "))
+	fmt.Fprintf(w, "\n%s\n", terminal.Wrap(w, dir+": "+strings.Join(there, ", "), "  "))
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 )
 
@@ -51,9 +51,9 @@ func verify(paths []string, out io.Writer) error {
 			case v.Step > 0 || v.Epoch > 0:
 				state += fmt.Sprintf(", after step %d (%s of epoch %d), by %s", v.Step, batches(v.Batch), v.Epoch, v.Program)
 			}
-			fmt.Fprintln(out, text.Wrap(fmt.Sprintf("%s: %s", v.Path, state), "  "))
+			fmt.Fprintln(out, terminal.Wrap(out, fmt.Sprintf("%s: %s", v.Path, state), "  "))
 			if v.Err != nil {
-				fmt.Fprintln(out, text.Wrap("  "+v.Err.Error(), "  "))
+				fmt.Fprintln(out, terminal.Wrap(out, "  "+v.Err.Error(), "  "))
 			}
 		}
 	}

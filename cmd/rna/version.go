@@ -7,39 +7,100 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"onlinerna/internal/level"
 )
 
 func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and what it was built with",
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "version [options]",
+		Short: "Print the version and the commit it was built from",
 		Args:  noArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprint(cmd.OutOrStdout(), versionLine())
+			info, _ := debug.ReadBuildInfo()
+			b := builtFrom(info)
+			fmt.Fprint(cmd.OutOrStdout(), b)
+			if verbose {
+				fmt.Fprint(cmd.OutOrStdout(), b.more(info))
+			}
 		},
 	}
+	o := newGroup("Options")
+	o.BoolVarP(&verbose, "verbose", "v", false, "also the settings of the build, the processor and the versions of all modules")
+	o.BoolP("help", "h", false, "this help")
+	addGroups(cmd, o)
+	return cmd
 }
 
-// versionLine is what the command says.
+// versionLine is what --version prints.
 func versionLine() string {
-	var b strings.Builder
-	version, revision := "(devel)", ""
-	deps := map[string]string{}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = " " + s.Value
-			}
-		}
-		for _, d := range info.Deps {
-			deps[d.Path] = d.Version
+	info, _ := debug.ReadBuildInfo()
+	return builtFrom(info).String()
+}
+
+// A build is what the program was built from.
+type build struct {
+	version, commit, time, tags string
+	modified                    bool
+}
+
+func builtFrom(info *debug.BuildInfo) (b build) {
+	if info == nil {
+		return b
+	}
+	b.version = info.Main.Version
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.commit = s.Value
+		case "vcs.time":
+			b.time = s.Value
+		case "vcs.modified":
+			b.modified = s.Value == "true"
+		case "-tags":
+			b.tags = s.Value
 		}
 	}
-	w := &b
-	fmt.Fprintf(w, "rna %s%s\n%s %s/%s, %d CPUs\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	for _, p := range []string{"gorgonia.org/gorgonia", "gorgonia.org/tensor", "gonum.org/v1/gonum"} {
-		fmt.Fprintf(w, "%s %s\n", p, deps[p])
+	return b
+}
+
+// String is a line with the version and the commit, and one with the platform.
+func (b build) String() string {
+	if b.version == "" {
+		b.version = "(devel)"
 	}
-	return b.String()
+	commit := "unknown commit"
+	if b.commit != "" {
+		commit = "commit " + b.commit[:min(12, len(b.commit))]
+		if day, _, ok := strings.Cut(b.time, "T"); ok {
+			commit += " of " + day
+		}
+		if b.modified {
+			commit += ", with changes"
+		}
+	}
+	tags := ""
+	if b.tags != "" {
+		tags = ", tags " + b.tags
+	}
+	return fmt.Sprintf("rna %s, %s\n%s %s/%s%s\n", b.version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, tags)
+}
+
+// more lists the processor, the settings of the build and the modules.
+func (b build) more(info *debug.BuildInfo) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d CPUs, kernels for %s\n", runtime.NumCPU(), level.Current())
+	if info == nil {
+		return s.String()
+	}
+	for _, x := range info.Settings {
+		if x.Value != "" {
+			fmt.Fprintf(&s, "%s=%s\n", x.Key, x.Value)
+		}
+	}
+	for _, d := range info.Deps {
+		fmt.Fprintf(&s, "%s %s\n", d.Path, d.Version)
+	}
+	return s.String()
 }

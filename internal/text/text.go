@@ -4,33 +4,37 @@ package text
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 )
 
-// Columns are those of a terminal.
-const Columns = 80
-
-// Wrap breaks text at spaces into lines of a terminal; lines after the first begin with indent. A no-break space holds words together.
-func Wrap(text, indent string) string { return WrapTo(Columns, text, indent) }
-
-// WrapTo is [Wrap] for lines of so many columns.
+// WrapTo breaks text at spaces into lines of so many columns, 0 for one line; lines after the first begin with indent. A no-break space holds words
+// together.
 func WrapTo(columns int, text, indent string) string {
-	if len([]rune(text)) <= columns {
+	if columns <= 0 || Width(text) <= columns {
 		return strings.ReplaceAll(text, "\u00a0", " ")
 	}
 	var b strings.Builder
 	at := 0
-	for i, word := range strings.Fields(strings.ReplaceAll(text, "\u00a0", "\x00")) {
-		word = strings.ReplaceAll(word, "\x00", " ")
-		n := len([]rune(word))
+	for rest := text; rest != ""; {
+		word := strings.TrimLeftFunc(rest, breaks)
+		gap := rest[:len(rest)-len(word)]
+		rest = ""
+		if end := strings.IndexFunc(word, breaks); end >= 0 {
+			word, rest = word[:end], word[end:]
+		}
+		if word == "" {
+			break
+		}
+		word = strings.ReplaceAll(word, "\u00a0", " ")
+		n := Width(word)
 		switch {
-		case i == 0:
-		case at+1+n > columns:
+		case at == 0:
+		case at+len(gap)+n > columns:
 			b.WriteString("\n" + indent)
-			at = len([]rune(indent))
+			at = Width(indent)
 		default:
-			b.WriteByte(' ')
-			at++
+			b.WriteString(strings.Repeat(" ", len(gap)))
+			at += len(gap)
 		}
 		b.WriteString(word)
 		at += n
@@ -38,12 +42,15 @@ func WrapTo(columns int, text, indent string) string {
 	return b.String()
 }
 
-// Paragraphs wraps text that is in paragraphs: lines that are indented stay as they are.
-func Paragraphs(text string) string {
+// breaks says whether a line can be broken in place of r.
+func breaks(r rune) bool { return unicode.IsSpace(r) && r != '\u00a0' }
+
+// Paragraphs wraps text that is in paragraphs to so many columns: lines that are indented stay as they are.
+func Paragraphs(columns int, text string) string {
 	var out, part []string
 	flush := func() {
 		if len(part) > 0 {
-			out = append(out, Wrap(strings.Join(part, " "), ""))
+			out = append(out, WrapTo(columns, strings.Join(part, " "), ""))
 			part = nil
 		}
 	}
@@ -83,30 +90,6 @@ func Thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// Table aligns the first column of rows to the left, the others to the right.
-func Table(rows [][]string) string {
-	var b strings.Builder
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
-				line += cell + pad
-			} else {
-				line += "  " + pad + cell
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	return b.String()
 }
 
 // Number writes three digits or more, without an exponent.

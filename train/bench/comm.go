@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/ranks"
@@ -201,10 +201,10 @@ func sums(g *ranks.Group, x []float32, sum func([]float32) error) (times []float
 
 // WriteTable writes r for people, in the columns of nccl-tests.
 func (r *CommResult) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "sums over %s on %s, %s", text.Count(r.Ranks, "rank"), text.Count(r.Nodes, "node"), r.Engine)
+	b := terminal.NewPage(w)
+	fmt.Fprintf(b, "sums over %s on %s, %s", text.Count(r.Ranks, "rank"), text.Count(r.Nodes, "node"), r.Engine)
 	if r.Load > 0 {
-		fmt.Fprintf(&b, "; load %.1f", r.Load)
+		fmt.Fprintf(b, "; load %.1f", r.Load)
 	}
 	b.WriteString("\n\n")
 	rows := [][]string{{"bytes", "float32", "ms", "GB/s", "bus GB/s", "wrong"}}
@@ -220,16 +220,15 @@ func (r *CommResult) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	b.WriteString(text.Table(rows))
+	b.Table(rows)
 	how := "as training sums gradients"
 	if r.Device != "" {
 		how = "of sums one behind the other, over their number, beside no other work"
 	}
-	fmt.Fprintf(&b, "\nms: medians, %s; bus: times 2(R−1)/R, what a ring needs of each link", how)
+	fmt.Fprintf(b, "\nms: medians, %s; bus: times 2(R−1)/R, what a ring needs of each link", how)
 	if plain {
 		b.WriteString(";\nplain: MPI_Allreduce, which blocks; of plain: its time over the sum's")
 	}
 	b.WriteString("\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.Flush(w)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 )
 
@@ -95,8 +96,7 @@ func WriteComparison(w io.Writer, list []*Result) error {
 			rows = append(rows, row)
 		}
 	}
-	var b strings.Builder
-	b.WriteString(text.Table(rows))
-	_, err := io.WriteString(w, b.String())
-	return err
+	b := terminal.NewPage(w)
+	b.Table(rows)
+	return b.Flush(w)
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train/network"
@@ -233,11 +233,11 @@ func openNoise(ctx context.Context, dev device.Device, o Options) (*bench, error
 
 // WriteTable writes r for people.
 func (r *ManyResult) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s of %s, batch %d a rank: %s; %s of gradients in %s", r.Model, text.Count(r.Ranks, "rank"), text.Count(r.Nodes, "node"), r.Batch, r.Engine,
+	b := terminal.NewPage(w)
+	fmt.Fprintf(b, "%s on %s of %s, batch %d a rank: %s; %s of gradients in %s", r.Model, text.Count(r.Ranks, "rank"), text.Count(r.Nodes, "node"), r.Batch, r.Engine,
 		gigabytes(int64(r.Bytes)), text.Count(r.Buckets, "bucket"))
 	if r.Load > 0 {
-		fmt.Fprintf(&b, "; load %.1f", r.Load)
+		fmt.Fprintf(b, "; load %.1f", r.Load)
 	}
 	b.WriteString("\n\n")
 	rows := [][]string{{"a step of", "ms", "quartiles", "", "images/s"}}
@@ -254,13 +254,12 @@ func (r *ManyResult) WriteTable(w io.Writer) error {
 	}
 	add("the sums by themselves", r.Sums, 0)
 	rows[len(rows)-1][4] = ""
-	b.WriteString(text.Table(rows))
-	fmt.Fprintf(&b, "\nefficiency against one rank: %s", text.Percent(r.Efficiency()))
+	b.Table(rows)
+	fmt.Fprintf(b, "\nefficiency against one rank: %s", text.Percent(r.Efficiency()))
 	if r.Whole.Median > 0 {
-		fmt.Fprintf(&b, "; against one process with all threads: %s", text.Percent(r.OfWhole()))
+		fmt.Fprintf(b, "; against one process with all threads: %s", text.Percent(r.OfWhole()))
 	}
-	fmt.Fprintf(&b, "; hidden of the sums: %.0f %%\n", 100*r.Hidden())
-	fmt.Fprintf(&b, "each measured in turn, in %s of %s\n", text.Count(r.Rounds, "round"), text.Count(r.Steps, "step"))
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprintf(b, "; hidden of the sums: %.0f %%\n", 100*r.Hidden())
+	fmt.Fprintf(b, "each measured in turn, in %s of %s\n", text.Count(r.Rounds, "round"), text.Count(r.Steps, "step"))
+	return b.Flush(w)
 }

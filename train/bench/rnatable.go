@@ -8,44 +8,44 @@ import (
 	"strings"
 	"time"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 )
 
 // WriteTable writes r for people.
 func (r *RNAResult) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "RNA on vectors of %s float32 elements, %s each; %s", text.Thousands(r.Dim), gigabytes(4*int64(r.Dim)), r.Software)
+	b := terminal.NewPage(w)
+	fmt.Fprintf(b, "RNA on vectors of %s float32 elements, %s each; %s", text.Thousands(r.Dim), gigabytes(4*int64(r.Dim)), r.Software)
 	if r.Load > 0 {
-		fmt.Fprintf(&b, "; load %.1f", r.Load)
+		fmt.Fprintf(b, "; load %.1f", r.Load)
 	}
 	b.WriteString("\n")
 	for _, p := range r.Places {
-		fmt.Fprintf(&b, "%s: %s; memory of %s GB/s\n", p.Name, p.describe(), text.Number(p.Bandwidth))
+		fmt.Fprintf(b, "%s: %s; memory of %s GB/s\n", p.Name, p.describe(), text.Number(p.Bandwidth))
 		if len(p.LeftOut) > 0 {
-			fmt.Fprintf(&b, "%s: N = %s are left out, from %s on: %s are free, of which a tenth is left alone\n", p.Name, list(p.LeftOut), gigabytes(windowBytes(p.LeftOut[0], r.Dim)), gigabytes(p.Free))
+			fmt.Fprintf(b, "%s: N = %s are left out, from %s on: %s are free, of which a tenth is left alone\n", p.Name, list(p.LeftOut), gigabytes(windowBytes(p.LeftOut[0], r.Dim)), gigabytes(p.Free))
 		}
 	}
 	if r.NoGPU != "" {
-		fmt.Fprintf(&b, "no GPU: %s\n", r.NoGPU)
+		fmt.Fprintf(b, "no GPU: %s\n", r.NoGPU)
 	}
 	if n := r.Net; n != nil {
-		fmt.Fprintf(&b, "\nforward + backward of %s on %s", n.Model, n.Device)
+		fmt.Fprintf(b, "\nforward + backward of %s on %s", n.Model, n.Device)
 		if n.Threads > 0 {
-			fmt.Fprintf(&b, ", %s of level %s", text.Count(n.Threads, "thread"), n.Level)
+			fmt.Fprintf(b, ", %s of level %s", text.Count(n.Threads, "thread"), n.Level)
 		}
-		fmt.Fprintf(&b, ", batch %d of %d×%d×%d: %s, quartiles %s to %s; with SGD's update %s images/s\n",
+		fmt.Fprintf(b, ", batch %d of %d×%d×%d: %s, quartiles %s to %s; with SGD's update %s images/s\n",
 			n.Batch, n.ImageSize, n.ImageSize, n.Channels, seconds(n.Seconds.Median), seconds(n.Seconds.Q1), seconds(n.Seconds.Q3), text.Number(n.Images))
-		fmt.Fprintf(&b, "batch %d: %s\n", n.Batch, n.Why)
+		fmt.Fprintf(b, "batch %d: %s\n", n.Batch, n.Why)
 	}
 	b.WriteString("\n")
-	r.writePasses(&b)
-	r.explain(&b)
+	r.writePasses(b)
+	r.explain(b)
 	if n := r.Net; n != nil {
 		b.WriteString("\n")
-		r.writeEpoch(&b)
+		r.writeEpoch(b)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.Flush(w)
 }
 
 // describe names the device and its threads.
@@ -56,7 +56,7 @@ func (p *RNAPlace) describe() string {
 	return p.Device
 }
 
-func (r *RNAResult) writePasses(b *strings.Builder) {
+func (r *RNAResult) writePasses(b *terminal.Page) {
 	head := []string{"pass", "N", "held", "ms", "quartiles", "", "Gram", "solve", "combine", "GB", "GB/s", "of memory", "readings"}
 	if r.Net != nil {
 		head = append(head, "of f + b")
@@ -74,7 +74,7 @@ func (r *RNAResult) writePasses(b *strings.Builder) {
 		}
 		rows = append(rows, row)
 	}
-	b.WriteString(text.Table(rows))
+	b.Table(rows)
 }
 
 // sorted are the passes of each curve in turn.
@@ -86,7 +86,7 @@ func (r *RNAResult) sorted() (list []RNAPass) {
 }
 
 // explain says what passes and columns are.
-func (r *RNAResult) explain(b *strings.Builder) {
+func (r *RNAResult) explain(b *terminal.Page) {
 	b.WriteString("\nfull: the Gram matrix of N residuals of N + 1 vectors, the coefficients, the combination\n")
 	b.WriteString("online: an iterate enters the full window (a check, a copy, a row of the Gram matrix: under Gram), the coefficients, the combination\n")
 	for _, p := range r.Passes {
@@ -113,7 +113,7 @@ func (r *RNAResult) explain(b *strings.Builder) {
 const epochWindow = 10
 
 // writeEpoch says what a pass at the end of each epoch adds to ImageNet's.
-func (r *RNAResult) writeEpoch(b *strings.Builder) {
+func (r *RNAResult) writeEpoch(b *terminal.Page) {
 	n := r.Net
 	fmt.Fprintf(b, "an epoch of ImageNet, %s images, takes %v at %s images/s on %s\n", text.Thousands(imageNet), duration(n.Epoch), text.Number(n.Images), n.Device)
 	for _, place := range r.Places {

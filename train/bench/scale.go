@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"gonum.org/v1/gonum/graph"
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
@@ -177,12 +177,12 @@ func LargestBatch(optimizer string) int {
 
 // WriteScale writes predictions for people.
 func WriteScale(w io.Writer, c *Cluster, list []Prediction, images, epochs int) error {
-	var b strings.Builder
+	b := terminal.NewPage(w)
 	elements := 0
 	for _, k := range c.Buckets {
 		elements += k.Elements
 	}
-	fmt.Fprintf(&b, "a device: %s images/s at batch %d, jitter %.1f %%; gradients of %s in %s; nodes of %d, links of %s GB/s, network of %s GB/s a device, %s µs\n\n",
+	fmt.Fprintf(b, "a device: %s images/s at batch %d, jitter %.1f %%; gradients of %s in %s; nodes of %d, links of %s GB/s, network of %s GB/s a device, %s µs\n\n",
 		text.Number(c.Rate), c.Batch, 100*c.Jitter, gigabytes(int64(elements*c.Element)), text.Count(len(c.Buckets), "bucket"), c.Node, text.Number(c.Link/1e9), text.Number(c.Network/1e9), text.Number(1e6*c.Latency))
 	rows := [][]string{{"devices", "batch", "step ms", "sums ms", "exposed ms", "images/s", "efficiency", fmt.Sprintf("%d epochs", epochs), "batch for"}}
 	for _, p := range list {
@@ -196,8 +196,7 @@ func WriteScale(w io.Writer, c *Cluster, list []Prediction, images, epochs int) 
 		rows = append(rows, []string{text.Thousands(p.Devices), text.Thousands(p.Batch), text.Number(1e3 * p.Step), text.Number(1e3 * p.Sums), text.Number(1e3 * p.Exposed), text.Number(p.Images),
 			text.Percent(p.Efficiency), duration(float64(images*epochs) / p.Images), fits})
 	}
-	b.WriteString(text.Table(rows))
-	fmt.Fprintf(&b, "\nbatch for: optimisers that are known to train ResNet-50 on ImageNet with it: sgd up to %s, lars up to %s; -: none\n", text.Thousands(LargestBatch("sgd")), text.Thousands(LargestBatch("lars")))
-	_, err := io.WriteString(w, b.String())
-	return err
+	b.Table(rows)
+	fmt.Fprintf(b, "\nbatch for: optimisers that are known to train ResNet-50 on ImageNet with it: sgd up to %s, lars up to %s; -: none\n", text.Thousands(LargestBatch("sgd")), text.Thousands(LargestBatch("lars")))
+	return b.Flush(w)
 }

@@ -3,25 +3,24 @@ package bench
 import (
 	"fmt"
 	"io"
-	"strings"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 	"onlinerna/train/profile"
 )
 
 // WriteTable writes r for people.
 func (r *Result) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	r.head(&b)
-	r.speeds(&b)
-	r.kinds(&b)
-	r.notes(&b)
-	_, err := io.WriteString(w, b.String())
-	return err
+	b := terminal.NewPage(w)
+	r.head(b)
+	r.speeds(b)
+	r.kinds(b)
+	r.notes(b)
+	return b.Flush(w)
 }
 
 // head says what was measured, and where.
-func (r *Result) head(b *strings.Builder) {
+func (r *Result) head(b *terminal.Page) {
 	fmt.Fprintf(b, "%s, %s, batch %d of %d×%d×%d, %d parameters\n", r.Model, r.work(), r.Batch, r.ImageSize, r.ImageSize, r.Channels, r.Parameters)
 	fmt.Fprintf(b, "device %s", r.Device)
 	if r.Threads > 0 {
@@ -51,7 +50,7 @@ func (r *Result) head(b *strings.Builder) {
 }
 
 // speeds are those of steps, and what they used.
-func (r *Result) speeds(b *strings.Builder) {
+func (r *Result) speeds(b *terminal.Page) {
 	rows := [][]string{{"", "median", "min", "quartiles", "", "max"}}
 	for _, x := range []struct {
 		name string
@@ -59,7 +58,7 @@ func (r *Result) speeds(b *strings.Builder) {
 	}{{"images/s", r.Images}, {"GFLOP/s", r.GFLOPS}, {"ms a step", r.Seconds.times(1e3)}} {
 		rows = append(rows, []string{x.name, text.Number(x.s.Median), text.Number(x.s.Min), text.Number(x.s.Q1), text.Number(x.s.Q3), text.Number(x.s.Max)})
 	}
-	b.WriteString(text.Table(rows))
+	b.Table(rows)
 	if cpu := r.Usage.User + r.Usage.System; cpu > 0 {
 		fmt.Fprintf(b, "\na step: %s s of processors at %s GFLOP/s, %s s of them in the system; %.0f page faults", text.Number(cpu), text.Number(r.GFLOP/cpu), text.Number(r.Usage.System), r.Usage.Faults)
 		if r.Memory > 0 {
@@ -76,21 +75,23 @@ func (r *Result) speeds(b *strings.Builder) {
 			rows = append(rows, []string{i.Input, text.Number(i.Images.Median), text.Number(i.Images.Min), text.Number(i.Images.Max), text.Percent(i.Waited)})
 		}
 		b.WriteByte('\n')
-		b.WriteString(text.Table(rows))
+		b.Table(rows)
 	}
 }
 
 // kinds are the kinds of ops, a row each.
-func (r *Result) kinds(b *strings.Builder) {
+func (r *Result) kinds(b *terminal.Page) {
 	if r.KindSteps != len(r.Steps) || len(r.Limits) > 0 {
 		fmt.Fprintf(b, "\nkinds of ops, by the device's clock in %d steps of their own:\n", r.KindSteps)
 	}
 
-	b.WriteString("\n" + profile.Table(r.Kinds, r.Products, r.bandwidth()) + "\n")
+	b.WriteByte('\n')
+	b.Table(profile.Table(r.Kinds, r.Products, r.bandwidth()))
+	b.WriteByte('\n')
 }
 
 // notes say what the columns go by.
-func (r *Result) notes(b *strings.Builder) {
+func (r *Result) notes(b *terminal.Page) {
 	for i, l := range r.Limits {
 		what := l.Name
 		if i == 0 {

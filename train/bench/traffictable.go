@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 )
 
 // WriteTable writes t for people: a row for each kind of work, and with layers one for each piece of work.
 func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
-	var b strings.Builder
+	b := terminal.NewPage(w)
 	how := "at the limits of its data sheet: computed, not measured"
 	if !t.Computed {
 		how = "by its clock"
 	}
-	fmt.Fprintf(&b, "%s, training at batch %d, on %s; times %s\n\n", t.Model, t.Batch, t.Card, how)
+	fmt.Fprintf(b, "%s, training at batch %d, on %s; times %s\n\n", t.Model, t.Batch, t.Card, how)
 	rows := [][]string{{"", "launches", "GB read", "GB written", "GFLOP", "ms", "GB/s"}}
 	for _, r := range append(t.Kinds, t.Step) {
 		rows = append(rows, r.cells())
@@ -26,15 +26,15 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 	if t.RNA != nil {
 		rows = append(rows, t.RNA.cells())
 	}
-	b.WriteString(text.Table(rows))
-	fmt.Fprintf(&b, "\nA step is a graph of %d nodes. Normalisation moves %s GB, with what it adds to graphs of convolutions.\n", t.Step.Count, text.Number(float64(t.Norm)/1e9))
-	fmt.Fprintf(&b, "%s ms a step are %s images/s.\n", text.Number(1e3*t.Step.Seconds), text.Number(float64(t.Batch)/t.Step.Seconds))
+	b.Table(rows)
+	fmt.Fprintf(b, "\nA step is a graph of %d nodes. Normalisation moves %s GB, with what it adds to graphs of convolutions.\n", t.Step.Count, text.Number(float64(t.Norm)/1e9))
+	fmt.Fprintf(b, "%s ms a step are %s images/s.\n", text.Number(1e3*t.Step.Seconds), text.Number(float64(t.Batch)/t.Step.Seconds))
 	if t.Computed {
-		fmt.Fprintf(&b, "With %.0f %% of the bandwidth and %.0f %% of the peak it is %s ms, %s images/s.\n", 100*LikelyBandwidth, 100*LikelyPeak,
+		fmt.Fprintf(b, "With %.0f %% of the bandwidth and %.0f %% of the peak it is %s ms, %s images/s.\n", 100*LikelyBandwidth, 100*LikelyPeak,
 			text.Number(1e3*t.Likely), text.Number(float64(t.Batch)/t.Likely))
 	}
 	if t.Bandwidth > 0 {
-		fmt.Fprintf(&b, "Copies reach %s GB/s.\n", text.Number(t.Bandwidth/1e9))
+		fmt.Fprintf(b, "Copies reach %s GB/s.\n", text.Number(t.Bandwidth/1e9))
 	}
 	if layers {
 		rows = [][]string{{"layer", "kind", "MB read", "MB written", "GFLOP", "µs", "GB/s", "what"}}
@@ -44,10 +44,9 @@ func (t *Traffic) WriteTable(w io.Writer, layers bool) error {
 				text.Number(1e6 * x.Seconds), text.Number(r.speed() / 1e9), x.Name})
 		}
 		b.WriteByte('\n')
-		b.WriteString(text.Table(rows))
+		b.Table(rows)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.Flush(w)
 }
 
 func (r *TrafficRow) cells() []string {

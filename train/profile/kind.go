@@ -49,8 +49,8 @@ func newKind(name string, steps []tally, total, peak, triad float64) Kind {
 	return k
 }
 
-// Table shows kinds beside limits, that of the memory by what it was measured by; without limits where that is "".
-func Table(kinds []Kind, products Kind, bandwidth string) string {
+// Table is rows that show kinds beside limits, that of the memory by what it was measured by; without limits where that is "".
+func Table(kinds []Kind, products Kind, bandwidth string) [][]string {
 	rows := [][]string{{"", "calls", "ms", "share", "GFLOP", "GFLOP/s", "of peak", "GB", "GB/s", "of " + bandwidth, "of roofline"}}
 	for _, k := range append(slices.Clip(kinds), products) {
 		rows = append(rows, k.row())
@@ -60,7 +60,7 @@ func Table(kinds []Kind, products Kind, bandwidth string) string {
 			rows[i] = append(slices.Clone(r[:6]), r[7:9]...)
 		}
 	}
-	return text.Table(rows)
+	return rows
 }
 
 // row shows a kind with products by its operations and another by its bytes.

@@ -3,8 +3,8 @@ package profile
 import (
 	"fmt"
 	"io"
-	"strings"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
 )
 
@@ -13,7 +13,7 @@ const layersShown = 20
 
 // WriteTable writes p, of one step at least, for people.
 func (p *Profile) WriteTable(w io.Writer) error {
-	var b strings.Builder
+	b := terminal.NewPage(w)
 	a := p.About
 	line := fmt.Sprintf("Profile of steps %d to %d: %s with %s, batch %d of %d×%d", p.First, p.First+p.Steps()-1, a.Model, a.Optimizer, a.Batch, a.ImageSize, a.ImageSize)
 	if a.Accumulate > 1 {
@@ -28,29 +28,30 @@ func (p *Profile) WriteTable(w io.Writer) error {
 	if p.Plain > 0 {
 		line += fmt.Sprintf(", and %s ms those before, of which no part was waited for", ms(p.Plain))
 	}
-	b.WriteString(text.Wrap(line, "  ") + "\n\n")
+	b.WriteString(line + "\n\n")
 
 	rows := [][]string{{"a step", "ms", "share"}}
 	for _, x := range p.Phases() {
 		rows = append(rows, []string{x.Name, ms(x.Seconds), text.Percent(x.Seconds / step)})
 	}
-	b.WriteString(text.Table(append(rows, []string{"all", ms(step), "100.0 %"})))
+	b.Table(append(rows, []string{"all", ms(step), "100.0 %"}))
 	if len(p.between) > 0 {
 		rows = [][]string{{"between steps", "times", "ms"}}
 		for _, x := range p.between {
 			rows = append(rows, []string{x.name, fmt.Sprint(x.calls), ms(x.seconds)})
 		}
-		b.WriteString("\n" + text.Table(rows))
+		b.WriteByte('\n')
+		b.Table(rows)
 	}
-	b.WriteString("\n" + Table(p.kinds.sum()))
-	p.layerTable(&b, step)
-	b.WriteString("\n" + text.Wrap("other: what is in no other row: copies of results, and what the tables themselves take. ms of kinds of ops: the median step. "+
-		"GB: what has to be moved at least. Layers that run as one kernel count for the first of them.", "") + "\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	b.WriteByte('\n')
+	b.Table(Table(p.kinds.sum()))
+	p.layerTable(b, step)
+	b.WriteString("\nother: what is in no other row: copies of results, and what the tables themselves take. ms of kinds of ops: the median step. " +
+		"GB: what has to be moved at least. Layers that run as one kernel count for the first of them.\n")
+	return b.Flush(w)
 }
 
-func (p *Profile) layerTable(b *strings.Builder, step float64) {
+func (p *Profile) layerTable(b *terminal.Page, step float64) {
 	rows := [][]string{{"layer", "forward ms", "backward ms", "share"}}
 	var others Layer
 	list := p.Layers()
@@ -66,7 +67,8 @@ func (p *Profile) layerTable(b *strings.Builder, step float64) {
 	if others.Name != "" {
 		rows = append(rows, others.row(step))
 	}
-	b.WriteString("\n" + text.Table(rows))
+	b.WriteByte('\n')
+	b.Table(rows)
 }
 
 func (l *Layer) row(step float64) []string {

@@ -11,9 +11,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 	"onlinerna/train/network"
 )
@@ -27,33 +26,28 @@ type Finished struct {
 
 // Compare writes how runs ended beside each other, how far each is from the first, and the options in which they differ.
 func Compare(w io.Writer, runs []Finished) error {
-	var b strings.Builder
+	b := terminal.NewPage(w)
 	for i, r := range runs {
-		fmt.Fprintf(&b, "%c  %s\n", 'A'+i, r.Name)
+		fmt.Fprintf(b, "%c  %s\n", 'A'+i, r.Name)
 	}
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\n\tepoch\terror %\tloss\tbest: error %\tloss\tweights")
+	b.WriteByte('\n')
+	rows := [][]string{{"", "epoch", "error %", "loss", "best: error %", "loss", "weights"}}
 	for i, r := range runs {
-		fmt.Fprintf(t, "%c\t", 'A'+i)
-		if len(r.History) == 0 {
-			fmt.Fprintln(t, "0\t-\t-\t-\t-\tno epoch is over")
-			continue
+		row := []string{string(rune('A' + i)), "0", "-", "-", "-", "-", "no epoch is over"}
+		if len(r.History) > 0 {
+			last := r.History[len(r.History)-1]
+			row[1], row[6] = fmt.Sprint(last.Epoch), "-"
+			if s := r.last(); s != nil {
+				row[2], row[3] = fmt.Sprintf("%.2f", s.Error()), lossText(s.Loss)
+			}
+			if x := last.Best; x != nil {
+				row[4], row[5] = fmt.Sprintf("%.2f", x.Score.Error()), lossText(x.Score.Loss)
+				row[6] = fmt.Sprintf("%s of epoch %d", x.Name(r.Config.OptimizerName()), x.Epoch)
+			}
 		}
-		last := r.History[len(r.History)-1]
-		fmt.Fprintf(t, "%d", last.Epoch)
-		if s := r.last(); s != nil {
-			fmt.Fprintf(t, "\t%.2f\t%s", s.Error(), lossText(s.Loss))
-		} else {
-			fmt.Fprint(t, "\t-\t-")
-		}
-		if x := last.Best; x != nil {
-			fmt.Fprintf(t, "\t%.2f\t%s\t%s of epoch %d", x.Score.Error(), lossText(x.Score.Loss), x.Name(r.Config.OptimizerName()), x.Epoch)
-		} else {
-			fmt.Fprint(t, "\t-\t-\t-")
-		}
-		fmt.Fprintln(t)
+		rows = append(rows, row)
 	}
-	t.Flush()
+	b.LeftTable(rows)
 	if images := judges(runs); images != "" {
 		b.WriteString("Errors and losses are those on " + images + " images; best by " + bestBy(runs) + ".\n")
 	}
@@ -66,11 +60,11 @@ func Compare(w io.Writer, runs []Finished) error {
 			{"the best", Finished.best},
 		} {
 			if x, y := d.of(runs[0]), d.of(r); x != nil && y != nil {
-				fmt.Fprintf(&b, "%c − A, %s: error %s points, standard error %.2f\n", 'B'+i, d.what, signed(y.Error()-x.Error()), math.Hypot(standardError(*x), standardError(*y)))
+				fmt.Fprintf(b, "%c − A, %s: error %s points, standard error %.2f\n", 'B'+i, d.what, signed(y.Error()-x.Error()), math.Hypot(standardError(*x), standardError(*y)))
 			}
 		}
 	}
-	b.WriteString(text.Wrap("The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.", "") + "\n")
+	b.WriteString("The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.\n")
 	different, err := differences(runs)
 	if err != nil {
 		return err
@@ -79,18 +73,13 @@ func Compare(w io.Writer, runs []Finished) error {
 		b.WriteString("\nThe runs have the same options.\n")
 	} else {
 		b.WriteString("\nOptions that differ:\n")
-		t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		head := []string{""}
 		for i := range runs {
-			fmt.Fprintf(t, "\t%c", 'A'+i)
+			head = append(head, string(rune('A'+i)))
 		}
-		fmt.Fprintln(t)
-		for _, d := range different {
-			fmt.Fprintln(t, strings.Join(d, "\t"))
-		}
-		t.Flush()
+		b.LeftTable(append([][]string{head}, different...))
 	}
-	_, err = io.WriteString(w, trimLines(b.String()))
-	return err
+	return b.Flush(w)
 }
 
 // bestBy names the measures by which runs chose the best.

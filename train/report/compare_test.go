@@ -35,8 +35,7 @@ C  0      -        -       -              -       no epoch is over
 Errors and losses are those on validation images; best by error.
 B − A, the last epoch: error +6.00 points, standard error 1.19
 B − A, the best: error 0.00 points, standard error 1.04
-The standard error is that of two sets of images; of the same images it is less,
-and of another seed unknown.
+The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.
 
 Options that differ:
                A    B                         C

@@ -6,8 +6,9 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
+	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
 	"onlinerna/train/replay"
@@ -48,65 +49,56 @@ func (r Replay) series() (list []series, images string) {
 	return list, images
 }
 
-// replayColumns is how many curves stand beside each other in 80 columns.
-const replayColumns = 9
-
-// Table writes how the curves end and where each is lowest, and then the error of all epochs, in 80 columns.
+// Table writes how the curves end and where each is lowest, and then the error of all epochs.
 func (r Replay) Table(w io.Writer) error {
 	list, images := r.series()
-	var b strings.Builder
+	b := terminal.NewPage(w)
 	last := r.Epochs[len(r.Epochs)-1]
-	fmt.Fprintf(&b, "%3s  %-30s %9s %8s %8s  %s\n", "", images, fmt.Sprintf("epoch %d", last), "", "to", "lowest error")
-	fmt.Fprintf(&b, "%3s  %-30s %9s %8s %8s  %s\n", "", "", "error %", "loss", "the first", "%, in epoch")
+	rows := [][]string{{"    " + images + ", error in %", fmt.Sprintf("epoch %d", last), "loss", "to the first", "lowest", "in epoch"}}
 	for i, s := range list {
-		wrong, loss, to := "-", "-", ""
+		row := []string{fmt.Sprintf("%2d  %s", i+1, text.Shorten(30, s.name)), "-", "-", "", "-", ""}
 		if v, ok := s.scores[last]; ok {
-			wrong, loss = fmt.Sprintf("%.2f", v.Error()), fmt.Sprintf("%.4f", v.Loss)
+			row[1], row[2] = fmt.Sprintf("%.2f", v.Error()), fmt.Sprintf("%.4f", v.Loss)
 			if ref, ok := list[0].scores[last]; ok && i > 0 {
-				to = signed(v.Error() - ref.Error())
+				row[3] = signed(v.Error() - ref.Error())
 			}
 		}
-		best, low := 0, math.Inf(1)
+		low := math.Inf(1)
 		for _, e := range r.Epochs {
 			if v, ok := s.scores[e]; ok && v.Error() < low {
-				best, low = e, v.Error()
+				low = v.Error()
+				row[4], row[5] = fmt.Sprintf("%.2f", low), fmt.Sprint(e)
 			}
 		}
-		least := "-"
-		if best > 0 {
-			least = fmt.Sprintf("%.2f, %d", low, best)
-		}
-		fmt.Fprintf(&b, "%3d  %-30.30s %9s %8s %8s  %s\n", i+1, s.name, wrong, loss, to, least)
+		rows = append(rows, row)
 	}
-	for from := 0; from < len(list); from += replayColumns {
-		part := list[from:min(from+replayColumns, len(list))]
-		fmt.Fprintf(&b, "\n%7s", "epoch")
-		for i := range part {
-			fmt.Fprintf(&b, "%8d", from+i+1)
-		}
-		fmt.Fprintf(&b, "\n")
-		for _, e := range r.Epochs {
-			fmt.Fprintf(&b, "%7d", e)
-			for _, s := range part {
-				if v, ok := s.scores[e]; ok {
-					fmt.Fprintf(&b, "%8.2f", v.Error())
-				} else {
-					fmt.Fprintf(&b, "%8s", "-")
-				}
+	b.Table(rows)
+	b.WriteByte('\n')
+	rows = [][]string{{"epoch"}}
+	for i := range list {
+		rows[0] = append(rows[0], fmt.Sprint(i+1))
+	}
+	for _, e := range r.Epochs {
+		row := []string{fmt.Sprint(e)}
+		for _, s := range list {
+			cell := "-"
+			if v, ok := s.scores[e]; ok {
+				cell = fmt.Sprintf("%.2f", v.Error())
 			}
-			b.WriteByte('\n')
+			row = append(row, cell)
 		}
+		rows = append(rows, row)
 	}
+	b.Table(rows)
 	if v, ok := list[0].scores[last]; ok && v.Images > 0 {
-		fmt.Fprintf(&b, "\nAn error measured on %d images has a standard error of %.2f points.\n", v.Images, standardError(v))
+		fmt.Fprintf(b, "\nAn error measured on %d images has a standard error of %.2f points.\n", v.Images, standardError(v))
 	}
 	for _, c := range r.Curves {
 		if n := len(c.Points); n > 0 && c.Points[n-1].Status != "" {
-			fmt.Fprintf(&b, "%s, epoch %d: %s\n", c.Name, c.Points[n-1].Epoch, c.Points[n-1].Status)
+			fmt.Fprintf(b, "%s, epoch %d: %s\n", c.Name, c.Points[n-1].Epoch, c.Points[n-1].Status)
 		}
 	}
-	_, err := io.WriteString(w, trimLines(b.String()))
-	return err
+	return b.Flush(w)
 }
 
 // Plot writes a figure with loss and error of all curves over the epochs.

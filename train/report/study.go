@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/rna/convex/figure"
 	"onlinerna/train"
 	"onlinerna/train/network"
@@ -49,16 +48,15 @@ func (c curve) at(i int) *network.Score {
 
 // Table writes the validation error of each epoch, and how far coefficients are from the average.
 func (s Study) Table(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "epoch\trate\tstandard %\toffline RNA %\tonline RNA %\t‖c − 1/N‖\tof noise alone\tnoise\t")
+	rows := [][]string{{"epoch", "rate", "standard %", "offline RNA %", "online RNA %", "‖c − 1/N‖", "of noise alone", "noise"}}
 	for i, r := range s.Offline {
-		fmt.Fprintf(t, "%d\t%.3g", r.Epoch, r.Rate)
+		row := []string{fmt.Sprint(r.Epoch), fmt.Sprintf("%.3g", r.Rate)}
 		for _, c := range s.curves() {
+			cell := "-"
 			if v := c.at(i); v != nil {
-				fmt.Fprintf(t, "\t%.2f", v.Error())
-			} else {
-				fmt.Fprint(t, "\t-")
+				cell = fmt.Sprintf("%.2f", v.Error())
 			}
+			row = append(row, cell)
 		}
 		cells := []string{"-", "-", "-"}
 		if x := r.RNA; x != nil {
@@ -69,9 +67,11 @@ func (s Study) Table(w io.Writer) error {
 				cells[1], cells[2] = fmt.Sprintf("%.3f", *x.NoiseDistance), fmt.Sprintf("%.0f %%", 100*x.Noise)
 			}
 		}
-		fmt.Fprintf(t, "\t%s\t\n", strings.Join(cells, "\t"))
+		rows = append(rows, append(row, cells...))
 	}
-	return t.Flush()
+	b := terminal.NewPage(w)
+	b.Table(rows)
+	return b.Flush(w)
 }
 
 // Plot writes a figure with the validation errors of standard training, offline and online RNA, and the distance of c from the average.

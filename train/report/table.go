@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"onlinerna/internal/text"
+	"onlinerna/internal/terminal"
 	"onlinerna/train"
 	"onlinerna/train/network"
 )
@@ -22,39 +22,50 @@ func Table(w io.Writer, c train.Config, history []train.EpochRecord) error {
 		width = max(width, len(s.name))
 	}
 	ends := phaseEnds(c, history)
-	const row = "  %6s %6s %7s" // two of them and the longest name fit into a terminal
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-*s", width, "")
+	page := terminal.NewPage(w)
+	for i, part := range page.Fit(ends, width, phaseColumns) {
+		if i > 0 {
+			page.WriteByte('\n')
+		}
+		phases(page, c, history, list, part, head, width)
+	}
+	page.WriteString(verdict(c, history) + notes(c, history, ends))
+	return page.Flush(w)
+}
+
+// phaseColumns are those that phases takes for each epoch.
+const phaseColumns = 23
+
+// phases writes the table of some epochs, behind names of so many columns.
+func phases(b *terminal.Page, c train.Config, history []train.EpochRecord, list []series, ends []int, head string, width int) {
+	const row = "  %6s %6s %7s"
+	line := fmt.Sprintf("%-*s", width, "")
 	for _, e := range ends {
-		fmt.Fprintf(&b, "  %-21s", fmt.Sprintf("epoch %d, rate %.3g", e, rateOf(c, history, e)))
+		line += fmt.Sprintf("  %-21s", fmt.Sprintf("epoch %d, rate %.3g", e, rateOf(c, history, e)))
 	}
-	fmt.Fprintf(&b, "\n%-*s", width, head)
+	b.WriteString(b.Style.Bold(strings.TrimRight(line, " ")) + "\n")
+	line = fmt.Sprintf("%-*s", width, head)
 	for range ends {
-		fmt.Fprintf(&b, row, "error", "loss", "to "+list[0].name)
+		line += fmt.Sprintf(row, "error", "loss", "to "+list[0].name)
 	}
-	b.WriteByte('\n')
+	b.WriteString(b.Style.Bold(strings.TrimRight(line, " ")) + "\n")
 	base := list[0].scores
 	for _, s := range list {
-		fmt.Fprintf(&b, "%-*s", width, s.name)
+		line := fmt.Sprintf("%-*s", width, s.name)
 		for _, e := range ends {
 			v, ok := s.scores[e]
 			if !ok {
-				fmt.Fprintf(&b, row, "-", "-", "-")
+				line += fmt.Sprintf(row, "-", "-", "-")
 				continue
 			}
 			diff := ""
 			if ref, ok := base[e]; ok && s.kind != network.SGD {
 				diff = signed(v.Error() - ref.Error())
 			}
-			fmt.Fprintf(&b, row, fmt.Sprintf("%.2f", v.Error()), lossText(v.Loss), diff)
+			line += fmt.Sprintf(row, fmt.Sprintf("%.2f", v.Error()), lossText(v.Loss), diff)
 		}
-		b.WriteByte('\n')
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	for line := range strings.Lines(verdict(c, history) + notes(c, history, ends)) {
-		b.WriteString(text.Wrap(strings.TrimSuffix(line, "\n"), "  ") + "\n")
-	}
-	_, err := io.WriteString(w, trimLines(b.String()))
-	return err
 }
 
 // signed is a difference in points, 0 without a sign.
@@ -118,12 +129,4 @@ func notes(c train.Config, history []train.EpochRecord, ends []int) string {
 			s.Images, standardError(*s))
 	}
 	return b.String()
-}
-
-func trimLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = strings.TrimRight(l, " ")
-	}
-	return strings.Join(lines, "\n")
 }

@@ -6,27 +6,25 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
+	"onlinerna/internal/terminal"
 	"onlinerna/rna/convex"
 	"onlinerna/rna/convex/figure"
 )
 
 // Table prints where each run ends and when it was within 1e-6 and 1e-10 of f*.
 func (s *Study) Table(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "METHOD\tF − F*\t%sS TO 1E-6\tSECONDS\tTO 1E-10\tSECONDS\tSECONDS IN ALL\t", strings.ToUpper(s.unit()))
+	rows := [][]string{{"METHOD", "F − F*", strings.ToUpper(s.unit()) + "S TO 1E-6", "SECONDS", "TO 1E-10", "SECONDS", "SECONDS IN ALL"}}
 	if s.validated() {
-		fmt.Fprint(w, "VALIDATION ERROR\t")
+		rows[0] = append(rows[0], "VALIDATION ERROR")
 	}
-	fmt.Fprintln(w)
 	for _, r := range s.Runs {
 		last := len(r.Values) - 1
 		if last < 0 {
-			fmt.Fprintf(w, "%s\tnone\t\n", r.Name)
+			rows = append(rows, []string{r.Name, "none"})
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%.2e\t", r.Name, s.Gap(r))
+		row := []string{r.Name, fmt.Sprintf("%.2e", s.Gap(r))}
 		for _, goal := range []float64{1e-6, 1e-10} {
 			at, seconds := "-", "-"
 			for k, v := range r.Values {
@@ -35,15 +33,17 @@ func (s *Study) Table(out io.Writer) error {
 					break
 				}
 			}
-			fmt.Fprintf(w, "%s\t%s\t", at, seconds)
+			row = append(row, at, seconds)
 		}
-		fmt.Fprintf(w, "%.3g\t", r.Seconds[last])
+		row = append(row, fmt.Sprintf("%.3g", r.Seconds[last]))
 		if len(r.Wrong) > 0 {
-			fmt.Fprintf(w, "%.2f %%\t", r.Wrong[len(r.Wrong)-1])
+			row = append(row, fmt.Sprintf("%.2f %%", r.Wrong[len(r.Wrong)-1]))
 		}
-		fmt.Fprintln(w)
+		rows = append(rows, row)
 	}
-	return w.Flush()
+	page := terminal.NewPage(out)
+	page.Table(rows)
+	return page.Flush(out)
 }
 
 // CSV writes the curves in the long form of the published ones.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"onlinerna/cuda"
+	"onlinerna/nn"
+)
+
+// valuesKey is the annotation of a flag with the values that the shell completes.
+const valuesKey = "values"
+
+// values has the shell complete the value of an option that the group has.
+func (g group) values(name string, list ...string) { annotate(g.Lookup(name), valuesKey, list...) }
+
+// words are names of a type of their own as the shell completes them.
+func words[T ~string](list []T) (all []string) {
+	for _, v := range list {
+		all = append(all, string(v))
+	}
+	return all
+}
+
+// completeAll has the shell complete the values of all options below root: those that the option's definition lists, folders where it takes one, and
+// else files. Commands without arguments complete none.
+func completeAll(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		completeAll(cmd)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if complete := completionOf(f); complete != nil {
+				cmd.RegisterFlagCompletionFunc(f.Name, complete) // the flag is there
+			}
+		})
+		if cmd.ValidArgsFunction == nil && cmd.Args != nil && cmd.Args(cmd, []string{"x"}) != nil {
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
+}
+
+// completionOf is the completion of an option's value, nil for that of the shell.
+func completionOf(f *pflag.Flag) cobra.CompletionFunc {
+	kind, _ := pflag.UnquoteUsage(f)
+	list := f.Annotations[valuesKey]
+	switch {
+	case list != nil && strings.HasSuffix(f.Value.Type(), "Slice"):
+		return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return listed(list, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+	case kind == "folder" || kind == "place":
+		return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+	case list != nil:
+		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+	case kind != "file" && f.Value.Type() != "bool":
+		return cobra.NoFileCompletions
+	}
+	return nil
+}
+
+// listed are the values of list behind those that are typed already, with commas.
+func listed(list []string, typed string) (all []string) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	for _, v := range list {
+		if !slices.Contains(strings.Split(before, ","), v) {
+			all = append(all, before+v)
+		}
+	}
+	return all
+}
+
+// modelNames lists the models.
+func modelNames() (names []string) {
+	for _, a := range nn.Architectures() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// The values of options that many commands have.
+var (
+	deviceValues    = append(slices.Clone(deviceNames), "cuda:0", "cuda:all")
+	precisionValues = []string{cuda.BFloat16.String(), cuda.Float16.String(), cuda.TF32.String(), cuda.Float32.String()}
+)

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
+)
+
+// group is a set of flags that belong together in the help.
+type group struct {
+	title string
+	*pflag.FlagSet
+}
+
+func newGroup(title string) group {
+	fs := pflag.NewFlagSet(title, pflag.ContinueOnError)
+	fs.SortFlags = false
+	return group{title, fs}
+}
+
+// floats adds a flag for a list of numbers, which has no default to show.
+func (g group) floats(p *[]float64, name, usage string) {
+	g.Float64SliceVar(p, name, nil, usage)
+	g.Lookup(name).DefValue = ""
+}
+
+// groupKey is the annotation of a flag that names its group.
+const groupKey = "group"
+
+// addGroups gives cmd the flags of all groups, which help and manual pages show by group.
+func addGroups(cmd *cobra.Command, groups ...group) {
+	cmd.DisableFlagsInUseLine = true
+	cmd.Flags().SortFlags = false
+	for _, g := range groups {
+		g.VisitAll(func(f *pflag.Flag) { annotate(f, groupKey, g.title) })
+		cmd.Flags().AddFlagSet(g.FlagSet)
+	}
+}
+
+func annotate(f *pflag.Flag, key string, values ...string) {
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[key] = values
+}
+
+// groupsOf are the flags of cmd by group, in the order in which they were added.
+func groupsOf(cmd *cobra.Command) (groups []group) {
+	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		title := "Options"
+		if t := f.Annotations[groupKey]; t != nil {
+			title = t[0]
+		}
+		if f.Name == "help" {
+			f.Usage = "this help"
+		}
+		for _, g := range groups {
+			if g.title == title {
+				g.AddFlag(f)
+				return
+			}
+		}
+		groups = append(groups, newGroup(title))
+		groups[len(groups)-1].AddFlag(f)
+	})
+	return groups
+}
+
+// help prints the whole help of cmd, as wide as the terminal.
+func help(cmd *cobra.Command, _ []string) {
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s\n\n", text.Paragraphs(terminal.HelpColumns(out), strings.TrimSpace(long)))
+	cmd.SetOut(out)
+	cmd.Usage()
+}
+
+// usage prints how cmd is called, with its commands and options.
+func usage(cmd *cobra.Command) error {
+	out := cmd.OutOrStderr()
+	columns, style := terminal.HelpColumns(out), terminal.StyleOf(out)
+	var b strings.Builder
+	title := func(t string) { b.WriteString("\n" + style.Bold(t+":") + "\n") }
+	line := cmd.UseLine()
+	if cmd.HasAvailableSubCommands() {
+		line = cmd.CommandPath() + " COMMAND"
+	}
+	fmt.Fprintf(&b, "%s\n  %s\n", style.Bold("Usage:"), text.WrapTo(columns-2, line, "    "))
+	if cmd.HasExample() {
+		title("Examples")
+		b.WriteString(cmd.Example + "\n")
+	}
+	if cmd.HasAvailableSubCommands() {
+		title("Commands")
+		width := 0
+		for _, c := range shown(cmd) {
+			width = max(width, len(c.Name()))
+		}
+		for _, c := range shown(cmd) {
+			indent := strings.Repeat(" ", width+4)
+			fmt.Fprintf(&b, "  %-*s  %s\n", width, c.Name(), text.WrapTo(columns-len(indent), c.Short, indent))
+		}
+	}
+	for _, g := range groupsOf(cmd) {
+		if g.HasAvailableFlags() { // others are hidden
+			title(g.title)
+			b.WriteString(g.FlagUsagesWrapped(columns))
+		}
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n%s\n", text.WrapTo(columns, fmt.Sprintf("%q tells more of a command.", cmd.CommandPath()+" COMMAND --help"), ""))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// shown are the commands below cmd that help names.
+func shown(cmd *cobra.Command) (list []*cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			list = append(list, c)
+		}
+	}
+	return list
+}

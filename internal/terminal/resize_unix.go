@@ -1,0 +1,12 @@
+//go:build unix
+
+package terminal
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Resized has c told when the size of the terminal changes.
+func Resized(c chan<- os.Signal) { signal.Notify(c, syscall.SIGWINCH) }
