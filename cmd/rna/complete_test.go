@@ -52,7 +52,7 @@ func TestCompletions(t *testing.T) {
 }
 
 // freeText are options of text that is neither one of some words nor a file.
-var freeText = []string{"key", "freeze", "no-decay", "data"}
+var freeText = []string{"mirror", "key", "freeze", "no-decay", "data"}
 
 // TestEveryWordCompletes: options of text list their values, unless they take files or any text.
 func TestEveryWordCompletes(t *testing.T) {

@@ -43,6 +43,7 @@ func TestTwice(t *testing.T) {
 		{"bench data photos --image-size 8 --seconds 0.01 --json data.json", "data.json"},
 		{"bench train --warmup 1 --json bench.json --plot bench.svg " + small, "bench.json bench.svg"},
 		{"bench rna --repeats 1 --window 2 --csv rna.csv --json rna.json --plot rna.svg " + small, "rna.csv rna.json rna.svg"},
+		{"lr-find --steps 10 --batch 2 --threads 1 --device cpu --plot lr.svg --json lr.json", "lr.svg lr.json"},
 		{"bench scale --devices 8 --json scale.json", "scale.json"},
 	} {
 		args := strings.Fields(c.args)
