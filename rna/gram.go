@@ -6,7 +6,7 @@ import (
 
 // Gram returns RᵀR of residuals whose vectors lie in space, from scratch: what offline RNA starts from when nothing was
 // kept from push to push. Spaces of this package read each vector once, others once for each row. It returns nil for no
-// residuals. [Factor] and [Solve] take it from there.
+// residuals. [Factor] takes it from there.
 func Gram(space Space, rs []Residual) (*mat.SymDense, error) {
 	if len(rs) == 0 {
 		return nil, nil

@@ -26,11 +26,7 @@ type Spectrum struct {
 	noise    []float64  // what its columns owe to the rounding of the vectors, at most
 }
 
-// Solve returns c for a Gram matrix RᵀR and a λ ≥ 0 relative to ‖R‖₂², as [Window.Solve] does
-// for a window. Only the upper triangle of gram is read.
-func Solve(gram mat.Symmetric, lambda float64) Result { return Factor(gram).Solve(lambda) }
-
-// Factor decomposes a Gram matrix RᵀR. A matrix that can't be one gives a Spectrum whose
+// Factor decomposes a Gram matrix RᵀR; only its upper triangle is read. A matrix that can't be one gives a Spectrum whose
 // results say so.
 func Factor(gram mat.Symmetric) *Spectrum {
 	if gram == nil {

@@ -20,7 +20,7 @@ func sum(v []float64) (s float64) {
 
 // One row R = [1 2] and λ = 1: (RᵀR + 5 I) z = 1 by hand.
 func TestSolveByHand(t *testing.T) {
-	res := Solve(mat.NewSymDense(2, []float64{1, 2, 2, 4}), 1)
+	res := Factor(mat.NewSymDense(2, []float64{1, 2, 2, 4})).Solve(1)
 	if res.Status != OK {
 		t.Fatal(res.Err())
 	}
@@ -86,7 +86,7 @@ func TestSolveStatus(t *testing.T) {
 		{name: "NaN lambda", gram: sym(1, 1), lambda: nan, want: Invalid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			res := Solve(tt.gram, tt.lambda)
+			res := Factor(tt.gram).Solve(tt.lambda)
 			if res.Status != tt.want {
 				t.Fatalf("status is %v, want %v (%s)", res.Status, tt.want, res.Detail)
 			}
@@ -143,7 +143,7 @@ func TestNormBound(t *testing.T) {
 			if !near(sum(res.C), 1, 1e-12*res.NormC) {
 				t.Errorf("Σc = %v", sum(res.C))
 			}
-			for j, c := range Solve(&gram, lambda).C {
+			for j, c := range Factor(&gram).Solve(lambda).C {
 				if c != res.C[j] {
 					t.Errorf("Solve and Spectrum.Solve differ: %v, %v", c, res.C[j])
 				}
@@ -191,7 +191,7 @@ func FuzzSolve(f *testing.F) {
 		if limit := (1 + lambda) / math.Sqrt(float64(n)); bounded.Status == OK && !(bounded.NormC <= limit*(1+1e-9) && near(sum(bounded.C), 1, 1e-13*float64(n)*max(1, bounded.NormC))) {
 			t.Fatalf("τ = %v: ‖c‖ = %v exceeds %v, or Σc = %v", lambda, bounded.NormC, limit, sum(bounded.C))
 		}
-		res := Solve(gram, lambda)
+		res := Factor(gram).Solve(lambda)
 		if (bounded.C == nil) == (bounded.Status == OK) || bounded.Status == Invalid && res.Status != Invalid {
 			t.Fatalf("τ = %v: %v with c = %v", lambda, bounded.Status, bounded.C)
 		}

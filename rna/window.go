@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ErrOverflow says that a difference or a combination of finite vectors might exceed
@@ -290,9 +291,17 @@ func (w *Window) scale(col *column) error {
 }
 
 // evict removes the oldest column.
-func (w *Window) evict() {
-	c := w.columns[0]
-	w.columns = append(w.columns[:0], w.columns[1:]...)
+func (w *Window) evict() { w.forget(0) }
+
+// dropNewest removes the newest column and ends the chain.
+func (w *Window) dropNewest() {
+	w.Break()
+	w.forget(len(w.columns) - 1)
+}
+
+func (w *Window) forget(i int) {
+	c := w.columns[i]
+	w.columns = slices.Delete(w.columns, i, i+1)
 	for _, s := range []*snapshot{c.y, c.x, c.r} {
 		w.release(s)
 	}

@@ -97,25 +97,16 @@ func (d *Device) mapping(m kernels.Mapping) (*driver.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.compiled("map.cu", "nn_map", source, options)
-}
-
-// compiled is a kernel of a source that was made here.
-func (d *Device) compiled(file, name, source string, options []string) (*driver.Kernel, error) {
-	module := fmt.Sprint(source, options)
-	key := name + module
+	key := fmt.Sprint(source, options)
 	if k, ok := d.kernels[key]; ok {
 		return k, nil
 	}
-	m, ok := d.modules[module]
-	if !ok {
-		var err error
-		if m, err = nvrtc.Compile(d.c, file, source, options...); err != nil {
-			return nil, err
-		}
-		d.modules[module] = m
+	module, err := nvrtc.Compile(d.c, "map.cu", source, options...)
+	if err != nil {
+		return nil, err
 	}
-	k, err := m.Kernel(name)
+	d.modules[key] = module
+	k, err := module.Kernel("nn_map")
 	if err == nil {
 		d.kernels[key] = k
 	}

@@ -40,7 +40,7 @@ func openFeed(o Options) (*feed, error) {
 	if o.Data == "" {
 		return f, nil
 	}
-	set, val, err := data.Open(o.Data, data.Options{NoVal: true})
+	set, val, err := data.Open(o.Data, data.Options{})
 	if err != nil {
 		return nil, err
 	}

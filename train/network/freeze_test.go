@@ -11,7 +11,6 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
-	"onlinerna/nn/optim"
 )
 
 //go:embed testdata/freeze.json
@@ -68,7 +67,7 @@ func TestFreezeAsPyTorch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o := optim.SGD{Momentum: .9, Decay: g.Decay}
+		o := device.SGD{Momentum: .9, Decay: g.Decay}
 		u := device.Update{Optimizer: o, Tensors: n.Tensors(), Factors: n.Factors(Rates{Head: g.Head / g.Rate, LayerDecay: g.Layer}),
 			State: []device.Vector{vector(t, n)}}
 		for step, want := range g.Losses {

@@ -46,8 +46,10 @@ type Network struct {
 	programs  map[Work][]*program // of each lane
 	arena     *machine.Arena
 	guard     guard
+	clampers  []*clamp
 	objective objective
-	tracer    Tracer // nil: nobody wants to know
+	numbers   device.Memory // of a step without a lane, for clampers; or nil
+	tracer    Tracer        // nil: nobody wants to know
 }
 
 // slot is the place of a tensor in a flat vector.

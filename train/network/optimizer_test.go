@@ -10,7 +10,6 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
-	"onlinerna/nn/optim"
 )
 
 //go:embed testdata/optimizers.json
@@ -31,10 +30,10 @@ func TestOptimizersAsPyTorch(t *testing.T) {
 	}
 	for _, r := range g.Runs {
 		o := map[string]device.Optimizer{
-			"sgd":   optim.SGD{Momentum: .9, Decay: r.Decay, Nesterov: true},
-			"adamw": optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: r.Decay},
-			"lars":  optim.LARS{Momentum: .9, Decay: r.Decay, Trust: .002, Eps: 1e-8},
-			"lamb":  optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: r.Decay, ClipNorm: 1},
+			"sgd":   device.SGD{Momentum: .9, Decay: r.Decay, Nesterov: true},
+			"adamw": device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: r.Decay},
+			"lars":  device.LARS{Momentum: .9, Decay: r.Decay, Trust: .002, Eps: 1e-8},
+			"lamb":  device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: r.Decay, ClipNorm: 1},
 		}[r.Optimizer]
 		for _, dev := range []struct {
 			device.Device

@@ -19,16 +19,9 @@ type Node struct {
 
 // Nodes lists the steps that compute e, each once and after those that it reads. The last gives the result.
 func (e Expr) Nodes() []Node {
-	nodes, _ := Together(e)
-	return nodes
-}
-
-// Together lists the steps that compute several expressions, each once and after those that it reads, and the step that gives the result of
-// each expression.
-func Together(list ...Expr) (nodes []Node, results []int) {
-	order := sorted(list...)
+	order := e.sorted()
 	at := make(map[Expr]int, len(order))
-	nodes = make([]Node, len(order))
+	nodes := make([]Node, len(order))
 	for i, x := range order {
 		at[x] = i
 		n := x.node()
@@ -45,14 +38,11 @@ func Together(list ...Expr) (nodes []Node, results []int) {
 			nodes[i].Index, nodes[i].Key, nodes[i].PerSample = n.index, n.bits, n.whole
 		}
 	}
-	for _, e := range list {
-		results = append(results, at[e])
-	}
-	return nodes, results
+	return nodes
 }
 
-// sorted lists the subexpressions of some expressions, each once and after its own.
-func sorted(list ...Expr) []Expr {
+// sorted lists the subexpressions of e, each once and after its own.
+func (e Expr) sorted() []Expr {
 	var order []Expr
 	seen := make(map[Expr]bool)
 	var visit func(x Expr)
@@ -67,9 +57,7 @@ func sorted(list ...Expr) []Expr {
 		}
 		order = append(order, x)
 	}
-	for _, e := range list {
-		visit(e)
-	}
+	visit(e)
 	return order
 }
 

@@ -1,0 +1,283 @@
+package rna
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"onlinerna/rna/internal/fixedpoint"
+)
+
+// solveProblem returns the solution of a problem, checked: the residual is that of the point.
+func solveProblem(t *testing.T, p fixedpoint.Problem, tolerance float64, most int) *Solution {
+	t.Helper()
+	x := slices.Clone(p.Start)
+	s, err := Solve(t.Context(), p.G, x, SolveOptions{Tolerance: tolerance, Accept: p.Accept, MaxEvaluations: most})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := make([]float64, len(x))
+	if err := p.G(y, x); err != nil {
+		t.Fatal(err)
+	}
+	r := 0.0
+	for i := range x {
+		r = math.Hypot(r, y[i]-x[i])
+	}
+	if math.Abs(r-s.Residual) > 1e-12*(1+r) {
+		t.Errorf("residual %v at the point, %v in the solution", r, s.Residual)
+	}
+	return s
+}
+
+// TestSolveProblems judges Solve on problems that it was not tuned on: never more than 1.1 times the evaluations of plain iteration,
+// and at least five times fewer on half of them.
+func TestSolveProblems(t *testing.T) {
+	var gains []float64
+	for _, k := range fixedpoint.Kinds() {
+		t.Run(k.Name, func(t *testing.T) {
+			for seed := range uint64(3) {
+				p, tolerance := k.New(100+seed), 1e-10
+				if seed == 2 {
+					tolerance = 1e-6
+				}
+				plain, ok := p.Plain(tolerance, 20_000)
+				if !ok && k.Name != "sine" { // rounding keeps plain iteration from the tolerance, too
+					continue
+				}
+				s := solveProblem(t, p, tolerance, 2*plain)
+				gains = append(gains, float64(plain)/float64(s.Evaluations))
+				if !s.Converged || float64(s.Evaluations) > 1.1*float64(plain) {
+					t.Errorf("seed %d: %d evaluations, converged %v; plain iteration takes %d", seed, s.Evaluations, s.Converged, plain)
+				}
+				t.Logf("seed %d, tolerance %.0e: %d evaluations, %d refused; plain %d", seed, tolerance, s.Evaluations, s.Refused, plain)
+			}
+		})
+	}
+	slices.Sort(gains)
+	if len(gains) < 100 || gains[len(gains)/2] < 5 {
+		t.Errorf("the median gain over %d problems is %.2f", len(gains), gains[len(gains)/2])
+	}
+	t.Logf("median gain %.2f", gains[len(gains)/2])
+}
+
+// halving is x ↦ ½x + 1 with the fixed point 2.
+func halving(dst, x []float64) error {
+	for i, v := range x {
+		dst[i] = v/2 + 1
+	}
+	return nil
+}
+
+func TestSolveCounts(t *testing.T) {
+	x := []float64{0, 10}
+	var seen []SolveProgress
+	s, err := Solve(context.Background(), halving, x, SolveOptions{Progress: func(p SolveProgress) { seen = append(seen, p) }})
+	if err != nil || !s.Converged || math.Abs(x[0]-2) > 1e-9 || math.Abs(x[1]-2) > 1e-9 {
+		t.Fatalf("%v, %+v, %v", x, s, err)
+	}
+	// One plain step after the start; then a single secant is exact.
+	if s.Evaluations != 3 || s.Accelerated != 0 || s.Refused != 0 {
+		t.Errorf("%+v", s)
+	}
+	if len(seen) != 3 || seen[0].Residual != math.Hypot(1, 4) || seen[0].Accelerated || seen[1].Accelerated || !seen[2].Accelerated || seen[2].Best != s.Residual {
+		t.Errorf("progress %+v", seen)
+	}
+}
+
+// TestSolveStart ends at once at a fixed point, and with one evaluation.
+func TestSolveStart(t *testing.T) {
+	x := []float64{2}
+	s, err := Solve(context.Background(), halving, x, SolveOptions{})
+	if err != nil || !s.Converged || s.Evaluations != 1 || x[0] != 2 || s.Residual != 0 {
+		t.Errorf("%v, %+v, %v", x, s, err)
+	}
+	x = []float64{1e300}
+	if s, err = Solve(context.Background(), halving, x, SolveOptions{MaxEvaluations: 2}); err != nil || s.Converged || s.Evaluations != 2 {
+		t.Errorf("%v, %+v, %v", x, s, err)
+	}
+}
+
+// TestSolveFailures has g fail in each way at extrapolated and at plain points.
+func TestSolveFailures(t *testing.T) {
+	slow := func(dst, x []float64) error {
+		for i, v := range x {
+			dst[i] = v - 0.1*float64(i+1)*math.Atan(v-1)
+		}
+		return nil
+	}
+	bad := errors.New("outside")
+	for name, spoil := range map[string]func(dst []float64) error{
+		"error":    func([]float64) error { return bad },
+		"NaN":      func(dst []float64) error { dst[1] = math.NaN(); return nil },
+		"infinite": func(dst []float64) error { dst[0] = math.Inf(1); return nil },
+	} {
+		// Every third evaluation after the tenth fails.
+		n := 0
+		x := []float64{30, -20, 10}
+		s, err := Solve(context.Background(), func(dst, x []float64) error {
+			if err := slow(dst, x); err != nil {
+				return err
+			}
+			if n++; n > 10 && n%3 == 0 {
+				return spoil(dst)
+			}
+			return nil
+		}, x, SolveOptions{MaxEvaluations: 4000})
+		if err != nil || !s.Converged {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+		for _, v := range x {
+			if math.Abs(v-1) > 1e-8 {
+				t.Errorf("%s: ends at %v", name, x)
+			}
+		}
+		// From the fifth evaluation on all fail: the best point is left, with g's error.
+		n = 0
+		x = []float64{30, -20, 10}
+		s, err = Solve(context.Background(), func(dst, x []float64) error {
+			if err := slow(dst, x); err != nil {
+				return err
+			}
+			if n++; n > 4 {
+				return spoil(dst)
+			}
+			return nil
+		}, x, SolveOptions{})
+		if err == nil || name == "error" && !errors.Is(err, bad) || s.Converged || !(s.Residual < math.Inf(1)) || math.IsNaN(x[0]) {
+			t.Errorf("%s: %v, %+v, %v", name, x, s, err)
+		}
+	}
+	x := []float64{1}
+	if s, err := Solve(context.Background(), func(_, _ []float64) error { return bad }, x, SolveOptions{}); !errors.Is(err, bad) || s.Evaluations != 1 || x[0] != 1 {
+		t.Errorf("g fails at the start: %v, %+v, %v", x, s, err)
+	}
+}
+
+// TestSolveRetreats halves plain steps that leave g's domain.
+func TestSolveRetreats(t *testing.T) {
+	g := func(dst, x []float64) error { // Newton's method for x² = 2, doubled, only for 0 < x < 10
+		if x[0] <= 0 || x[0] >= 10 {
+			return errors.New("outside of (0, 10)")
+		}
+		dst[0] = x[0] - 1.5*(x[0]*x[0]-2)/(2*x[0])
+		return nil
+	}
+	x := []float64{0.1}
+	s, err := Solve(context.Background(), g, x, SolveOptions{})
+	if err != nil || !s.Converged || math.Abs(x[0]-math.Sqrt2) > 1e-9 {
+		t.Errorf("%v, %+v, %v", x, s, err)
+	}
+}
+
+// TestSolveDomain evaluates g at accepted points alone, and projects before it asks.
+func TestSolveDomain(t *testing.T) {
+	asked, projected := 0, 0
+	g := func(dst, x []float64) error {
+		if !(x[0] > 0) {
+			t.Fatalf("g is evaluated at %v", x)
+		}
+		dst[0], dst[1] = 0.9*x[0]+0.001, 0.99*x[1]+0.001*x[0]
+		return nil
+	}
+	for _, project := range []func(x []float64){nil, func(x []float64) { projected++; x[0] = max(x[0], 1e-3) }} {
+		x := []float64{5, 50}
+		s, err := Solve(context.Background(), g, x, SolveOptions{Projection: project, Accept: func(x []float64) bool { asked++; return x[0] > 0 }})
+		if err != nil || !s.Converged || math.Abs(x[0]-0.01) > 1e-6 {
+			t.Errorf("%v, %+v, %v", x, s, err)
+		}
+	}
+	if asked == 0 || projected == 0 {
+		t.Errorf("asked %d times, projected %d times", asked, projected)
+	}
+	// A domain that refuses every extrapolation leaves plain iteration.
+	x := []float64{0, 10}
+	s, err := Solve(context.Background(), halving, x, SolveOptions{Accept: func([]float64) bool { return false }})
+	if n, _ := (fixedpoint.Problem{Start: []float64{0, 10}, G: halving}).Plain(1e-10, 100); err != nil || s.Evaluations != n || s.Refused != 0 {
+		t.Errorf("%d evaluations, plain iteration takes %d; %v", s.Evaluations, n, err)
+	}
+}
+
+func TestSolveCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := 0
+	x := []float64{100}
+	s, err := Solve(ctx, func(dst, x []float64) error {
+		if n++; n == 3 {
+			cancel()
+		}
+		dst[0] = x[0] / (1 + x[0])
+		return nil
+	}, x, SolveOptions{})
+	if !errors.Is(err, context.Canceled) || s.Evaluations != 3 || s.Converged || !(x[0] < 1) {
+		t.Errorf("%v, %+v, %v", x, s, err)
+	}
+}
+
+func TestSolveMistakes(t *testing.T) {
+	x := []float64{1}
+	for _, c := range []struct {
+		g    func(dst, x []float64) error
+		x    []float64
+		o    SolveOptions
+		want string
+	}{
+		{nil, x, SolveOptions{}, "without a map"},
+		{halving, nil, SolveOptions{}, "without elements"},
+		{halving, x, SolveOptions{Tolerance: -1}, "tolerance"},
+		{halving, x, SolveOptions{Tolerance: math.NaN()}, "tolerance"},
+		{halving, x, SolveOptions{MaxEvaluations: -1}, "evaluations"},
+		{halving, x, SolveOptions{Window: -1}, "window"},
+		{halving, x, SolveOptions{Window: MaxColumns + 1}, ""}, // more than elements: they count
+	} {
+		_, err := Solve(context.Background(), c.g, slices.Clone(c.x), c.o)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestSolveIn takes the same steps in spaces of its own, in float64 to the bit.
+func TestSolveIn(t *testing.T) {
+	p := fixedpoint.Kinds()[0].New(3)
+	want := slices.Clone(p.Start)
+	sol, err := Solve(context.Background(), p.G, want, SolveOptions{Window: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	space, err := NewHost64(len(want), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, dst := slices.Clone(p.Start), make([]float64, len(want))
+	s, err := SolveIn(context.Background(), space, func(to, at Point) error { return p.G(to.(Slice64), at.(Slice64)) },
+		Slice64(dst), Slice64(got), SolveOptions{Window: 4})
+	if err != nil || *s != *sol || !slices.Equal(got, want) {
+		t.Errorf("%v, want %v; %+v, want %+v; %v", got, want, s, sol, err)
+	}
+	narrow, err := NewHost32(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := Slice32{0, 10}, make(Slice32, 2)
+	s, err = SolveIn(context.Background(), narrow, func(to, at Point) error {
+		for i, v := range at.(Slice32) {
+			to.(Slice32)[i] = v/2 + 1
+		}
+		return nil
+	}, b, a, SolveOptions{})
+	if err != nil || !s.Converged || math.Abs(float64(a[0])-2) > 1e-4 {
+		t.Errorf("%v, %+v, %v", a, s, err)
+	}
+	for _, o := range []SolveOptions{{Accept: func([]float64) bool { return true }}, {Projection: func([]float64) {}}} {
+		if _, err := SolveIn(context.Background(), narrow, func(to, at Point) error { return nil }, b, a, o); err == nil {
+			t.Error("no error for options that take slices")
+		}
+	}
+	if _, err := SolveIn(context.Background(), space, func(to, at Point) error { return nil }, b, a, SolveOptions{}); err == nil {
+		t.Error("no error for vectors of another length")
+	}
+}
