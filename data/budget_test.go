@@ -55,7 +55,7 @@ func TestBudgetRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said []string
-	l, err := NewLoader(ds, augment.EvalSmall(8), LoaderOptions{Batch: 4, Workers: 2, MaxBad: 1, Budget: NewBudget(100<<20, 1),
+	l, err := NewLoader(ds, augment.EvalSmall(8), LoaderOptions{Batch: 4, Workers: 2, MaxBad: AllBad, Budget: NewBudget(100<<20, 1),
 		Log: func(_ string, args ...any) { said = append(said, args[len(args)-1].(error).Error()) }})
 	if err != nil {
 		t.Fatal(err)

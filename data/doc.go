@@ -8,7 +8,7 @@
 //	profile, err := data.ProfileOf(train)
 //	augment, err := profile.Train("auto", profile.Size)
 //	loader, err := data.NewLoader(train, augment, data.LoaderOptions{
-//		Batch: 256, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.DefaultMaxBad,
+//		Batch: 256, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.UsualBad,
 //	})
 //	for batch, err := range loader.Epoch(ctx, epoch, 0) {
 //		…

@@ -22,7 +22,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	loader, err := data.NewLoader(train, augment, data.LoaderOptions{
-		Batch: 128, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.DefaultMaxBad,
+		Batch: 128, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.UsualBad,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -13,9 +13,6 @@ import (
 	"onlinerna/internal/parallel"
 )
 
-// DefaultMaxBad is the usual share of an epoch's images that may be unreadable.
-const DefaultMaxBad = 0.01
-
 // LoaderOptions says how a Loader makes batches.
 type LoaderOptions struct {
 	// Batch is the number of images of a batch. The last one of an epoch keeps what is left.
@@ -48,9 +45,8 @@ type LoaderOptions struct {
 	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
 	// for training; without it the image is left out.
 	Substitute bool
-	// MaxBad is the share of an epoch's images that may be unreadable before the epoch ends with an
-	// error. Zero allows none; DefaultMaxBad is usual.
-	MaxBad float64
+	// MaxBad is how many of an epoch's images may be unreadable before the epoch ends with an error. Zero allows none; see UsualBad.
+	MaxBad MaxBad
 	// Log, if not nil, is told the name and the error of each image that cannot be read, once for
 	// each image, on the goroutine that ranges over the epoch.
 	Log func(format string, args ...any)
@@ -90,10 +86,8 @@ func NewLoader(ds Dataset, tr augment.Transform, opt LoaderOptions) (*Loader, er
 		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
 	case opt.Repeat < 0:
 		return nil, fmt.Errorf("loader: Repeat is %d, must not be negative", opt.Repeat)
-	case !(opt.MaxBad >= 0 && opt.MaxBad <= 1):
-		return nil, fmt.Errorf("loader: MaxBad is %g, must be in [0, 1]", opt.MaxBad)
 	}
-	if err := opt.Mix.Check(); err != nil {
+	if err := errors.Join(opt.MaxBad.Check(), opt.Mix.Check()); err != nil {
 		return nil, fmt.Errorf("loader: %w", err)
 	}
 	opt.Repeat = max(1, opt.Repeat)
@@ -140,7 +134,7 @@ func (l *Loader) Own(fromStep int) int {
 }
 
 // Allowed is the number of images of an epoch that may be unreadable.
-func (l *Loader) Allowed() int { return int(l.opt.MaxBad * float64(l.Images())) }
+func (l *Loader) Allowed() int { return l.opt.MaxBad.Of(l.Images()) }
 
 // Bytes is how much memory the batches take that are in use and made ahead. What workers need to decode an image is not in it: that goes by
 // the sizes of images.
@@ -183,6 +177,13 @@ func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batc
 	}
 }
 
+// A TooManyBad says that more images of an epoch cannot be read than MaxBad allows.
+type TooManyBad struct{ Bad, Of, Allowed int }
+
+func (e *TooManyBad) Error() string {
+	return fmt.Sprintf("%d of %d images so far cannot be read, max-bad allows %d: repair or remove them, or raise it, as --max-bad %d, to go on without them", e.Bad, e.Of, e.Allowed, 2*e.Bad)
+}
+
 // settle closes a finished batch: it counts and logs the images that could not be read and closes
 // the gaps that they left. It returns the new count.
 func (r *run) settle(s *slot, bad int) (int, error) {
@@ -192,11 +193,13 @@ func (r *run) settle(s *slot, bad int) (int, error) {
 		if err := s.errs[n]; err != nil {
 			bad++
 			b.Bad++
-			if bad > r.allowed || l.opt.Substitute && b.Index[n] < 0 {
-				return bad, fmt.Errorf("epoch %d, batch %d: more than %d of %d images cannot be read (max-bad allows %g %%: raise it, as --max-bad 0.1, to go on without them), the last of them: %w",
-					b.Epoch, b.Step+1, r.allowed, l.Images(), 100*l.opt.MaxBad, err)
+			if l.opt.Substitute && b.Index[n] < 0 && bad <= r.allowed {
+				return bad, fmt.Errorf("%d of %d images so far cannot be read, and no other image is left to take its place, the last of them: %w", bad, l.Images(), err)
 			}
-			l.log(r.at(b.Step*l.opt.Batch+n), bad, b.Epoch, err)
+			if bad > r.allowed {
+				return bad, fmt.Errorf("%w, the last of them: %w", &TooManyBad{Bad: bad, Of: l.Images(), Allowed: r.allowed}, err)
+			}
+			l.log(r.at(b.Step*l.opt.Batch+n), err)
 		}
 		if b.Index[n] >= 0 {
 			b.move(kept, n)
@@ -208,7 +211,7 @@ func (r *run) settle(s *slot, bad int) (int, error) {
 }
 
 // log reports image i unless that was done before.
-func (l *Loader) log(i, bad, epoch int, err error) {
+func (l *Loader) log(i int, err error) {
 	l.mu.Lock()
 	known := l.logged[i]
 	l.logged[i] = true
@@ -218,7 +221,7 @@ func (l *Loader) log(i, bad, epoch int, err error) {
 	}
 	done := "left out"
 	if l.opt.Substitute {
-		done = "substituted"
+		done = "replaced by another"
 	}
-	l.opt.Log("image %s, number %d of epoch %d: %v", done, bad, epoch, err)
+	l.opt.Log("unreadable image, %s: %v", done, err)
 }

@@ -200,7 +200,7 @@ func TestLoaderBadImages(t *testing.T) {
 			}
 		}
 		collect(t, l, 1, 0)
-		if len(log) != 3 || !strings.Contains(log[0], "image-2") || !strings.Contains(log[2], "image-9") || !strings.Contains(log[2], "number 3") {
+		if len(log) != 3 || !strings.Contains(log[0], "image-2") || !strings.Contains(log[2], "image-9") {
 			t.Errorf("log %q, want images 2, 3 and 9 once", log)
 		}
 	}
@@ -221,7 +221,7 @@ func TestLoaderTooManyBadImages(t *testing.T) {
 	}
 	for _, c := range []struct {
 		bad        map[int]bool
-		maxBad     float64
+		maxBad     MaxBad
 		steps      int // delivered before the error; -1: no error
 		substitute bool
 	}{
@@ -231,8 +231,10 @@ func TestLoaderTooManyBadImages(t *testing.T) {
 		{map[int]bool{50: true}, 0, 2, true},
 		{map[int]bool{50: true}, 0, 2, false},
 		{all, 0.01, 0, true},
-		{all, 1, 0, true},
-		{all, 1, -1, false},
+		{all, AllBad, 0, true},
+		{all, AllBad, -1, false},
+		{map[int]bool{50: true, 150: true}, 2, -1, true},
+		{map[int]bool{50: true, 150: true, 199: true}, 2, 9, true},
 	} {
 		l := newLoader(t, fake{200, c.bad}, augment.EvalSmall(4), LoaderOptions{Batch: 20, Workers: 2, Substitute: c.substitute, MaxBad: c.maxBad})
 		steps := 0
@@ -363,7 +365,7 @@ func TestNewLoaderErrors(t *testing.T) {
 		{ds, augment.Eval(4), LoaderOptions{}, "Batch is 0"},
 		{ds, augment.Eval(4), LoaderOptions{Batch: 1, Workers: -1}, "-1"},
 		{ds, augment.Eval(4), LoaderOptions{Batch: 1, Workers: 1e9}, "1000000000 workers: at most"},
-		{ds, augment.Eval(4), LoaderOptions{Batch: 1, MaxBad: 2}, "MaxBad is 2"},
+		{ds, augment.Eval(4), LoaderOptions{Batch: 1, MaxBad: 1.5}, "max-bad 1.5"},
 		{ds, augment.Eval(4), LoaderOptions{Batch: 1, Rank: 2, Ranks: 2}, "Rank 2 of 2"},
 	} {
 		_, err := NewLoader(c.ds, c.tr, c.opt)

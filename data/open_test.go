@@ -245,8 +245,8 @@ func TestNotes(t *testing.T) {
 		want []string
 	}{
 		{train, []string{"1 files .ppm are passed over"}},
-		{val, []string{"called by numbers", "1 of 2 classes have no images: dog"}},
-		{part, []string{"1 files .ppm are passed over", "1 of 2 classes have no images: dog"}},
+		{val, []string{"called by numbers", "warning: 1 of 2 classes without images: dog"}},
+		{part, []string{"1 files .ppm are passed over", "warning: 1 of 2 classes without images: dog"}},
 	} {
 		notes := Notes(c.set)
 		if len(notes) != len(c.want) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/devicetest"
 )
@@ -158,7 +159,8 @@ func TestPipelineFailures(t *testing.T) {
 		for i := range 6 {
 			put(t, filepath.Join(c.Data, "train", "plain", fmt.Sprintf("%03d.png", 2*i+8)), []byte("no image"))
 		}
-		c.MaxBad, c.Batch, c.NoShuffle = ptr(.25), 2, true
+		few := data.MaxBad(.25)
+		c.MaxBad, c.Batch, c.NoShuffle = &few, 2, true
 		var steps [2]int
 		for i, dev := range []device.Device{cpuDevice(t, 2), lazyDevice(t)} {
 			r := newRun(t, c, dev)

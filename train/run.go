@@ -68,6 +68,7 @@ type Run struct {
 	hooks        []Hook
 	pos          position
 	best         *BestRecord     // whose weights are in best.safetensors
+	told         map[string]bool // lines about unreadable images
 	reserved     string          // a folder that was made for the run
 	begun        bool            // the folder holds this run
 	locked       *store.Lock     // the folder
@@ -375,7 +376,7 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	}
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: !c.NoShuffle, Seed: c.Seed, Stream: trainStream,
-		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.log, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
+		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.unreadable, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
 		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: r.decoding,
 	}
 	augment := c.Augmentation(c.Mean, c.Mix() != augment.Mix{})
@@ -433,7 +434,7 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 		return nil, err
 	}
 	return data.NewLoader(set, tr, data.LoaderOptions{
-		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.log,
+		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.unreadable,
 		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(), FastDecode: c.FastDecode, Budget: r.decoding,
 	})
 }
@@ -441,6 +442,19 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 // note adds a line about how the run was prepared.
 func (r *Run) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// unreadable says of an image once that it cannot be read, whatever it was read for.
+func (r *Run) unreadable(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if r.told[line] {
+		return
+	}
+	if r.told == nil {
+		r.told = map[string]bool{}
+	}
+	r.told[line] = true
+	r.log("%s", line)
 }
 
 func (r *Run) log(format string, args ...any) {

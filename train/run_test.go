@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/data"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
 	"onlinerna/train/internal/traintest"
@@ -292,25 +293,28 @@ func TestBadImages(t *testing.T) {
 	c := tinyColour("", pictures(t, 20, 6, 16))
 	bad := filepath.Join(c.Data, "train", "plain", "004.png")
 	put(t, bad, []byte("no image"))
-	c.Epochs = 1
-	if err := newRun(t, c, cpuDevice(t, 1)).Train(t.Context()); err == nil || !strings.Contains(err.Error(), bad) {
-		t.Errorf("error %v does not name %s", err, bad)
+	c.Epochs = 2
+	c.MaxBad = new(data.MaxBad) // none
+	err := newRun(t, c, cpuDevice(t, 1)).Train(t.Context())
+	if err == nil || !strings.Contains(err.Error(), bad) || strings.Count(err.Error(), "epoch") != 1 {
+		t.Errorf("error %v does not name %s, or the epoch once", err, bad)
 	}
-	c.MaxBad = ptr(0.1)
+	c.MaxBad = nil // one of twenty is not too many
 	r := newRun(t, c, cpuDevice(t, 1))
 	said := ""
 	r.Log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
 	if err := r.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if rec := r.History[0]; rec.Bad != 1 || rec.Train.Images != 20 || !strings.Contains(said, bad) {
+	if rec := r.History[0]; rec.Bad != 1 || rec.Train.Images != 20 || strings.Count(said, bad) != 1 || !strings.Contains(said, "unreadable image, replaced by another: "+bad) {
 		t.Errorf("record %+v, log %q", rec, said)
 	}
 	// Nothing can be evaluated: no score may come out of that.
 	for _, name := range filesOf(t, filepath.Join(c.Data, "val")) {
 		put(t, filepath.Join(c.Data, "val", name), []byte("no image"))
 	}
-	c.MaxBad = ptr(1)
+	all := data.AllBad
+	c.MaxBad = &all
 	if err := newRun(t, c, cpuDevice(t, 1)).Train(t.Context()); err == nil || !strings.Contains(err.Error(), "no image could be evaluated") {
 		t.Errorf("error %v", err)
 	}

@@ -122,7 +122,7 @@ func (r *Run) checkBad(bad, allowed, of int) error {
 	if r.Config.Ranks.Single() || bad <= allowed {
 		return nil
 	}
-	return &ranks.RankError{Name: "all ranks", Err: fmt.Errorf("%d of %d images cannot be read: max-bad allows %d (%g %%): raise it, as --max-bad 0.1, to go on without them", bad, of, allowed, 100**r.Config.MaxBad)}
+	return &ranks.RankError{Name: "all ranks", Err: &data.TooManyBad{Bad: bad, Of: of, Allowed: allowed}}
 }
 
 // averageStats sets the running statistics to their mean over the ranks, as evaluation and checkpoints need them, once after each step: over those that had a batch

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/data"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
@@ -310,13 +311,13 @@ func TestUnreadableImagesAreCountedTogether(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		share float64
+		share data.MaxBad
 		fails bool
-	}{{0.05, true}, {0.08, false}} {
+	}{{0.05, true}, {2, true}, {0.08, false}, {3, false}} {
 		cfg := Config{Data: dir, Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, MaxBad: &c.share, RNA: RNAConfig{Mode: Off}}
 		for k, o := range together(t, 4, cfg, reference64, nil) {
 			if (o.err != nil) != c.fails || c.fails && !strings.Contains(o.err.Error(), "3 of 40 images") || !c.fails && o.history[0].Bad != 3 {
-				t.Errorf("share %g, rank %d: %v", c.share, k, o.err)
+				t.Errorf("max-bad %v, rank %d: %v", c.share, k, o.err)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) err
 		profile.Name, f.size, f.size, set.Channels(), transform, profile.Mean, profile.Std)
 
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
-		Batch: min(f.count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: 1,
+		Batch: min(f.count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: data.AllBad,
 		Log: func(format string, args ...any) { fmt.Fprintf(stdout, format+"\n", args...) },
 	})
 	if err != nil {

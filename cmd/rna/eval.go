@@ -27,7 +27,8 @@ type evalFlags struct {
 	decoding                                                    int64
 	batch, workers, threads, numClasses, imageSize              int
 	mean, std                                                   []float64
-	maxBad, valSplit                                            float64
+	maxBad                                                      data.MaxBad
+	valSplit                                                    float64
 	valResize                                                   int
 	interpolation                                               string
 	testFlip                                                    bool
@@ -96,7 +97,7 @@ is one rank's, and what is printed and written is as of one process.`,
 	d.BoolVar(&f.testFlip, "test-flip", false, "go by the mean of the logits of an image and of its mirror image")
 	d.floats(&f.mean, "mean", "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1 (default: as above)")
 	d.floats(&f.std, "std", "standard deviation of each channel, as comma-separated `numbers`")
-	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
+	d.maxBad(&f.maxBad)
 	r := newGroup("Run")
 	r.StringVar(&f.predictions, "predictions", "", "write path, label, names of the label and of the predicted class, and logits of each image to this CSV `file`")
 	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")

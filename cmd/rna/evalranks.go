@@ -84,7 +84,7 @@ func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (n
 	case err != nil:
 		return network.Score{}, err
 	case !g.Single() && bad > e.loader.Allowed():
-		return network.Score{}, &ranks.RankError{Name: "all ranks", Err: fmt.Errorf("%d of %d images cannot be read: max-bad allows %d: raise it, as --max-bad 0.1, to go on without them", bad, e.loader.Images(), e.loader.Allowed())}
+		return network.Score{}, &ranks.RankError{Name: "all ranks", Err: &data.TooManyBad{Bad: bad, Of: e.loader.Images(), Allowed: e.loader.Allowed()}}
 	case sum.Images == 0:
 		return network.Score{}, network.ErrNoImage
 	case p != nil:

@@ -44,7 +44,7 @@ func (f *evaluatorFlags) group() group {
 	g.IntVar(&f.net.batch, "batch", 64, "images a forward pass")
 	g.IntVar(&f.bnBatches, "bn-batches", 20, "batches to re-estimate on")
 	g.IntVar(&f.limit, "limit-batches", 0, "batches an evaluation (default: all)")
-	g.Float64Var(&f.net.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
+	g.maxBad(&f.net.maxBad)
 	g.StringVar(&f.net.device, "device", "auto", deviceHelp)
 	g.values("device", deviceValues...)
 	f.own = g

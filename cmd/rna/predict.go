@@ -132,7 +132,7 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 		return err
 	}
 	bad := 0
-	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.batch, set.Len()), Workers: f.workers, MaxBad: 1, FastDecode: f.fastDecode, Budget: data.NewBudget(f.decoding, 1),
+	loader, err := data.NewLoader(set, transform, data.LoaderOptions{Batch: min(f.batch, set.Len()), Workers: f.workers, MaxBad: data.AllBad, FastDecode: f.fastDecode, Budget: data.NewBudget(f.decoding, 1),
 		Log: func(format string, args ...any) { bad++; fmt.Fprintf(log, format+"\n", args...) }})
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ import (
 // trainFlags holds what the command line says; what it leaves out is resolved from the data.
 type trainFlags struct {
 	train.Config
-	decay, maxBad, tau, beta    float64
+	decay, tau, beta            float64
+	maxBad                      data.MaxBad
 	hyper                       map[string]*float64
 	final                       float64
 	shuffle                     bool
@@ -93,7 +94,7 @@ func (f *trainFlags) groups() []group {
 	d.cores(&f.Workers, "workers", "goroutines that decode images (default: one a core)")
 	d.decodeMemory(&f.DecodeMemory)
 	d.Float64Var(&f.Holdout, "holdout", 0, "share of the training set kept from training, by which the best weights are chosen (default: the validation images choose)")
-	d.Float64Var(&f.maxBad, "max-bad", data.DefaultMaxBad, "share of unreadable images that is skipped before it is an error")
+	d.maxBad(&f.maxBad)
 
 	m := newGroup("Model")
 	m.StringVar(&f.configFile, "config", "", "`file` of options: a run's config.json, or JSON or YAML with the same keys; the command line wins")
@@ -192,7 +193,7 @@ func (f *trainFlags) groups() []group {
 	s.DurationVar(&f.stopWithin, "stop-within", 0, "`time`, as 20s, after Ctrl-C or a signal by which the run ends even if its step does not: without it each step is finished and saved")
 	s.IntVar(&f.KeepEvery, "keep-every", 0, "keep the weights of every so many epochs, complete, in the folder kept of the run")
 	s.IntVar(&f.KeepBest, "keep-best", 0, "keep those of the so many best epochs there, by --best-by")
-	s.StringVar(&f.BestBy, "best-by", "", "error or loss: the measure, on held-out images, else on validation images, by which best.safetensors is chosen among all weights of the table and all epochs (default: error)")
+	s.StringVar(&f.BestBy, "best-by", "", "error or loss: the `measure`, on held-out images, else on validation images, by which best.safetensors is chosen among all weights of the table and all epochs (default: error)")
 	s.values("best-by", train.ByError, train.ByLoss)
 	s.IntVar(&f.profile, "profile", 0, "show what so many steps, after ten to warm up, spend their time on, by phase, kind of op and layer; and write profile.json, a trace for chrome://tracing or Perfetto, into the run's folder")
 	s.IntVar(&f.StepsLimit, "limit-batches", 0, "batches an epoch, for a quick look (default: all)")

@@ -40,7 +40,7 @@ var folderLayout = layout{
 	},
 }
 
-// folder is a set of images in class folders, in torchvision's order, or in one flat folder.
+// folder is a set of images in class folders, some of which may be empty, in torchvision's order, or in one flat folder.
 type folder struct {
 	root    string
 	classes []string
@@ -90,6 +90,9 @@ func OpenFolder(root string, classes []string) (Set, error) {
 			return nil, err
 		}
 	}
+	if len(d.labels) == 0 {
+		return nil, fmt.Errorf("%s: no class folder has images (%s)", root, strings.Join(imageExtensions, ", "))
+	}
 	passed.note(&d.notes, root)
 	return d, nil
 }
@@ -128,8 +131,6 @@ func (d *folder) addClass(class string, label int32, passed passedOver) error {
 	case len(byFolder) == 0 && other != "":
 		return fmt.Errorf("%s: the class has no image that can be decoded (%s); convert %s and the like", top,
 			strings.Join(imageExtensions, ", "), filepath.Join(d.root, filepath.FromSlash(other)))
-	case len(byFolder) == 0:
-		return fmt.Errorf("%s: the class folder has no images (%s)", top, strings.Join(imageExtensions, ", "))
 	}
 	dirs := make([]string, 0, len(byFolder))
 	for dir := range byFolder {

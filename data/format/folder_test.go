@@ -92,8 +92,8 @@ func TestFolderErrors(t *testing.T) {
 	}{
 		{name: "no classes", files: []string{"1.jpg"}, want: []string{"without class folders"}},
 		{name: "nothing", want: []string{"no class folders"}},
-		{name: "empty class", files: []string{"a/1.jpg"}, folders: []string{"b"}, want: []string{"b:", "no images"}},
-		{name: "text only", files: []string{"a/1.txt"}, want: []string{"a:", "no images"}},
+		{name: "empty classes", folders: []string{"a", "b"}, want: []string{"no class folder has images"}},
+		{name: "text only", files: []string{"a/1.txt"}, want: []string{"no class folder has images"}},
 		{name: "cannot decode", files: []string{"a/2.ppm", "a/1.pgm"}, want: []string{"1.pgm"}},
 		{name: "unknown class", files: []string{"a/1.jpg", "c/1.jpg"}, classes: []string{"a", "b"}, want: []string{`"c"`}},
 		{name: "class twice", files: []string{"a/1.jpg"}, classes: []string{"a", "a"}, want: []string{`"a"`, "twice"}},

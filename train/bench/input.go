@@ -99,7 +99,7 @@ func (f *feed) prepare(o Options, c nn.Config) error {
 		return err
 	}
 	f.loader, err = data.NewLoader(f.set, tr, data.LoaderOptions{
-		Batch: o.Batch, Workers: o.Workers, Shuffle: true, Seed: o.Seed, Substitute: true, MaxBad: data.DefaultMaxBad,
+		Batch: o.Batch, Workers: o.Workers, Shuffle: true, Seed: o.Seed, Substitute: true, MaxBad: data.UsualBad,
 	})
 	return err
 }

@@ -45,7 +45,7 @@ func (l *Loading) PerCPUSecond() float64 {
 // With fast JPEGs are decoded as data.LoaderOptions.FastDecode says.
 func Load(ctx context.Context, set data.Dataset, tr augment.Transform, workers int, fast bool, atLeast time.Duration) (*Loading, error) {
 	opt := data.LoaderOptions{
-		Batch: min(64, set.Len()), Workers: workers, Shuffle: true, Seed: 1, Substitute: true, MaxBad: 1, FastDecode: fast,
+		Batch: min(64, set.Len()), Workers: workers, Shuffle: true, Seed: 1, Substitute: true, MaxBad: data.AllBad, FastDecode: fast,
 	}
 	loader, err := data.NewLoader(set, tr, opt)
 	if err != nil {

@@ -81,9 +81,9 @@ type Config struct {
 	Std        []float64 `json:"std"`
 	Augment    string    `json:"augment"` // one of data.Augmentations
 	Pictures
-	NoShuffle bool     `json:"no_shuffle"`
-	Seed      uint64   `json:"seed"`
-	MaxBad    *float64 `json:"max_bad"` // share of images that may be unreadable
+	NoShuffle bool         `json:"no_shuffle"`
+	Seed      uint64       `json:"seed"`
+	MaxBad    *data.MaxBad `json:"max_bad"` // images of an epoch that may be unreadable, data.UsualBad by default
 	// Holdout is the share of the training set that is not trained on: what chooses among weights judges them by it.
 	Holdout    float64 `json:"holdout,omitempty"`
 	StepsLimit int     `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
@@ -202,7 +202,10 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 		c.fineTuneRate(&pre)
 	}
 	c.Schedule.resolve(c.Epochs, pre)
-	defPtr(&c.MaxBad, data.DefaultMaxBad)
+	if c.MaxBad == nil {
+		usual := data.UsualBad
+		c.MaxBad = &usual
+	}
 	if len(c.Classes) == 0 {
 		c.Classes = slices.Clone(set.Classes())
 	}
@@ -251,8 +254,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("weight decay %g: must be finite and not negative", *c.WeightDecay)
 	case !(c.LabelSmoothing >= 0 && c.LabelSmoothing < 1):
 		return fmt.Errorf("label smoothing %g: must lie in [0, 1)", c.LabelSmoothing)
-	case !(*c.MaxBad >= 0 && *c.MaxBad <= 1):
-		return fmt.Errorf("max-bad %g: must lie in [0, 1]", *c.MaxBad)
+	case c.MaxBad.Check() != nil:
+		return c.MaxBad.Check()
 	case !(c.Holdout >= 0 && c.Holdout < 1):
 		return fmt.Errorf("holdout %g: must lie in [0, 1)", c.Holdout)
 	case !(c.EMA >= 0) || math.IsInf(c.EMA, 0):

@@ -69,7 +69,7 @@ func TestResolveDefaults(t *testing.T) {
 
 // TestResolveKeeps checks that what is set stays, also where zero means something.
 func TestResolveKeeps(t *testing.T) {
-	cfg := Config{Batch: 16, Momentum: ptr(0), WeightDecay: ptr(0), MaxBad: ptr(0),
+	cfg := Config{Batch: 16, Momentum: ptr(0), WeightDecay: ptr(0), MaxBad: new(data.MaxBad),
 		Schedule: Schedule{Kind: Cosine, Warmup: 2},
 		RNA:      RNA{Lambda: ptr(0), Beta: ptr(0), Averages: []int{}}}
 	if err := cfg.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil {
@@ -124,7 +124,7 @@ func TestResolveErrors(t *testing.T) {
 		"weight decay -1":              func(c *Config) { c.WeightDecay = ptr(-1) },
 		"weight decay +Inf":            func(c *Config) { c.WeightDecay = ptr(math.Inf(1)) },
 		"label smoothing 1":            func(c *Config) { c.LabelSmoothing = 1 },
-		"max-bad 2":                    func(c *Config) { c.MaxBad = ptr(2) },
+		"max-bad 1.5":                  func(c *Config) { m := data.MaxBad(1.5); c.MaxBad = &m },
 		"holdout 1:":                   func(c *Config) { c.Holdout = 1 },
 		"ema -1":                       func(c *Config) { c.EMA = -1 },
 		"holdout NaN":                  func(c *Config) { c.Holdout = math.NaN() },

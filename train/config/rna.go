@@ -106,7 +106,7 @@ func (r *RNA) check(holdout bool) error {
 	case r.Search && r.Lambda != nil:
 		return fmt.Errorf("rna lambda %g and a search for one exclude each other", *r.Lambda)
 	case r.Search && !holdout:
-		return fmt.Errorf("rna lambda auto goes by the loss on held-out images: hold out a part of the training set (holdout 0.05, say)")
+		return fmt.Errorf("rna lambda auto goes by the loss on held-out images: hold out a part of the training set (--holdout 0.05, say)")
 	case r.Search && r.Stats != Reestimate:
 		return fmt.Errorf("rna lambda auto needs BatchNorm statistics of each candidate: use rna bn %s", Reestimate)
 	case math.IsNaN(*r.Beta) || math.IsInf(*r.Beta, 0):
@@ -126,7 +126,7 @@ func (r *RNA) check(holdout bool) error {
 	case r.Accept && r.Mode != Online:
 		return fmt.Errorf("rna accept is about points that are put back: use it with rna %s", Online)
 	case r.Accept && !holdout:
-		return fmt.Errorf("rna accept goes by the loss on held-out images: hold out a part of the training set (holdout 0.05, say)")
+		return fmt.Errorf("rna accept goes by the loss on held-out images: hold out a part of the training set (--holdout 0.05, say)")
 	}
 	for _, k := range r.Averages {
 		if k < 2 || k > 100 {
