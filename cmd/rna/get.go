@@ -29,11 +29,11 @@ func newGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [NAME...] [options]",
 		Short: "Download sets of images and weights",
-		Long: `Download sets of images and torchvision's weights, for --data and --init to take by name; without a name, list them.
+		Long: `Download sets of images and torchvision's weights, which --data and --init then take by name.
+Without a name, list them.
 
-What is interrupted goes on with the same command. Each file is checked by its size and SHA-256. A file that lies in its place
-already, brought by hand or by an earlier download, is checked and taken; without a connection the command says from where to
-bring it.`,
+The same command resumes an interrupted download. It checks each file by its size and SHA-256. It also checks and
+takes a file that is in its place already; without a connection it says from where to bring the file.`,
 		Example: `  rna get cifar10 resnet50
   rna train --data cifar10
   rna train --init resnet50 --data photos`,
@@ -62,9 +62,10 @@ bring it.`,
 		},
 	}
 	o := newGroup("Options")
-	o.StringVar(&f.mirror, "mirror", "", "`address` of a folder that has the files by their names, in place of the official ones")
-	o.StringVar(&f.cache, "cache", "", "`folder` for downloads (default: that of the environment variable "+catalogue.Variable+
-		", or rna in the user's cache folder)")
+	o.StringVar(&f.mirror, "mirror", "", "`address` of a folder that has the files by their names, "+
+		"in place of the official ones")
+	o.StringVar(&f.cache, "cache", "", "`folder` for downloads (default: that of the environment variable "+
+		catalogue.Variable+", or rna in the user's cache folder)")
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	o.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o)

@@ -32,7 +32,8 @@ func init() {
 		}
 		return b
 	}
-	set := catalogue.Item{Name: "test-digits", Kind: catalogue.Images, About: "of the tests", Classes: []string{"even", "odd"}}
+	set := catalogue.Item{Name: "test-digits", Kind: catalogue.Images, About: "of the tests",
+		Classes: []string{"even", "odd"}}
 	for _, name := range []string{
 		"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
 	} {
@@ -46,7 +47,8 @@ func init() {
 			Name: name, Size: int64(len(b)), SHA256: hex.EncodeToString(sum[:]), Addresses: []string{"http://127.0.0.1:1/" + name},
 		})
 	}
-	catalogue.Register(set)
+	catalogue.Register(set, catalogue.Item{Name: "test-lenet", Kind: catalogue.Weights, Net: "lenet",
+		Files: []catalogue.File{{Name: "lenet-12345678.safetensors", Rough: true, SHA256: "12345678"}}})
 }
 
 // TestGet takes a set from nothing to training, from the user's folder.
@@ -111,6 +113,17 @@ func TestGet(t *testing.T) {
 		}
 		mustRun(t, "train", "--data", "Test_Digits", "--model", "lenet", "--epochs", "1", "--out", "run",
 			"--rna", "off", "--batch", "4")
+		place := filepath.Join(cache, "weights", "lenet-12345678.safetensors")
+		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join("run", "best.safetensors"), place); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, "eval", "--weights", "test-lenet", "--data", "test-digits")
+		mustRun(t, "inspect", "test-lenet")
+		mustRun(t, "export", "test-lenet", "--out", "x.onnx")
+		mustRun(t, "convert", "test-lenet", "x.pt")
 		if err := os.RemoveAll("run"); err != nil {
 			t.Fatal(err)
 		}

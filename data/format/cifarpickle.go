@@ -130,7 +130,7 @@ func imageArray(v any) (rows int, pix pickle.Bytes, turned bool, err error) {
 	turned, ok2 := state[3].(bool)
 	pix, ok3 := state[4].(pickle.Bytes)
 	if !ok || !ok2 || !ok3 || n < 1 || n != int64(len(pix.Data))/cifarImage || len(pix.Data)%cifarImage != 0 {
-		return fail(fmt.Errorf("%s bytes for %s images of %d", pickle.Shown(int64(len(pix.Data))), pickle.Shown(shape[0]), cifarImage))
+		return fail(fmt.Errorf("%d bytes for %s images of %d", len(pix.Data), pickle.Shown(shape[0]), cifarImage))
 	}
 	return int(n), pix, turned, nil
 }

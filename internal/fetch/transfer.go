@@ -232,8 +232,6 @@ var errIdle = errors.New("the server sends nothing more")
 // copy appends the answer, up to the size of the file.
 func (t *transfer) copy(ctx context.Context, out *os.File, in io.Reader, have, total int64,
 	cancel context.CancelCauseFunc) error {
-	idle := time.AfterFunc(t.Idle, func() { cancel(errIdle) })
-	defer idle.Stop()
 	known := total
 	if known == 0 {
 		known = t.file.Size
@@ -242,6 +240,9 @@ func (t *transfer) copy(ctx context.Context, out *os.File, in io.Reader, have, t
 	if total == 0 && t.file.Rough {
 		most += most / 50
 	}
+	t.Progress(t.file.Name, have, known)
+	idle := time.AfterFunc(t.Idle, func() { cancel(errIdle) })
+	defer idle.Stop()
 	b := make([]byte, 1<<18)
 	for {
 		n, err := in.Read(b)

@@ -57,8 +57,10 @@ func Text(v any) (string, bool) {
 }
 
 // dicts are the classes whose objects are dicts.
-var dicts = map[Global]bool{"collections.OrderedDict": true, "collections.Counter": true, "collections.defaultdict": true,
-	"builtins.dict": true, "__builtin__.dict": true}
+var dicts = map[Global]bool{
+	"collections.OrderedDict": true, "collections.Counter": true, "collections.defaultdict": true,
+	"builtins.dict": true, "__builtin__.dict": true,
+}
 
 // functions are those that every machine may call.
 var functions = map[Global]Function{

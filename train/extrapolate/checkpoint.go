@@ -76,7 +76,7 @@ func Open(path, key string) (*Checkpoint, error) {
 	if _, err := f.Verify(); err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{Path: path, Metadata: f.Metadata, Found: f.Found(), index: map[string]int{}}
+	c := &Checkpoint{Path: f.Path, Metadata: f.Metadata, Found: f.Found(), index: map[string]int{}}
 	if f.Torch {
 		c.Metadata = clone(f.Metadata)
 		c.Metadata["format"] = "pt"
@@ -86,7 +86,7 @@ func Open(path, key string) (*Checkpoint, error) {
 		c.Tensors = append(c.Tensors, Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Role: roleOf(t.Name, t.DType),
 			strides: t.Strides, off: t.Offset, n: t.Len()})
 	}
-	if c.mem, err = openMemory(path); err != nil {
+	if c.mem, err = openMemory(f.Path); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"onlinerna/internal/catalogue"
 	"onlinerna/train/safetensors"
 )
 
@@ -155,5 +156,35 @@ func TestOpenFolder(t *testing.T) {
 	want := "in it are " + filepath.Join(dir, "best.safetensors") + ", " + filepath.Join(dir, "final.safetensors")
 	if _, err := Open(dir, ""); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("a run's folder: %v, want %s", err, want)
+	}
+}
+
+// TestOpenByName opens weights of the cache folder, which say of which net they are.
+func TestOpenByName(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv(catalogue.Variable, cache)
+	b, err := os.ReadFile(torchdata + "plain.pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if _, err := Open("resnet50-v1", ""); err == nil || !strings.Contains(err.Error(), `"rna get resnet50-v1"`) {
+		t.Error(err)
+	}
+	it, _ := catalogue.Find("resnet50-v1")
+	if err := os.MkdirAll(filepath.Dir(it.Path(cache)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(it.Path(cache), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f := open(t, "resnet50-v1", ""); f.Path != it.Path(cache) || f.Metadata["model"] != "resnet50" {
+		t.Errorf("%s of %s", f.Path, f.Metadata["model"])
+	}
+	if err := os.WriteFile("resnet50-v1", b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f := open(t, "resnet50-v1", ""); f.Path != "resnet50-v1" || f.Metadata["model"] != "" { // the user's own
+		t.Errorf("%s of %s", f.Path, f.Metadata["model"])
 	}
 }
