@@ -13,13 +13,16 @@ KILLS     ?= 20
 FUZZ      ?= 60
 STUDY     ?= 1
 CIFAR10   ?=
+RESULTS   ?= runs/fine-tuning
+SETS      ?=
+MINUTES   ?=
 IMAGES    ?= ../shared/data/imagenet-sample
 
 .DEFAULT_GOAL := help
 .PHONY: help help-all bench bench-loader bench-logreg bench-logreg-sparse bench-pytorch build check-abi \
 	check-arm64 check-asan check-avx512 check-cudnn check-fuzz check-gpu check-kill check-mca-amd64 \
-	check-mca-arm64 check-mpi check-nccl check-onnx check-ptx check-race check-sim check-soak generate gpu \
-	gpu-kit lint rna-on-nets sim test
+	check-mca-arm64 check-mpi check-nccl check-onnx check-ptx check-race check-sim check-soak \
+	fine-tuning generate gpu gpu-kit lint rna-on-nets sim test
 
 LIST = sed -E 's/^([a-z0-9-]+):.*\#[\#:] (.*)/\1\t\2/' | expand -t 21
 
@@ -149,6 +152,10 @@ check-fuzz: ## give each fuzz target of the readers its part of FUZZ=60 seconds
 
 check-soak: #: disturb short runs, resume and compare them; KILLS=200 FLIPS=300 SEED=1
 	SOAK_KILLS=$(KILLS) SOAK_FLIPS=$(FLIPS) SOAK_SEED=$(SEED) go test -tags soak -run '^TestSoak$$' -count=1 -timeout 0 -v ./cmd/rna
+
+fine-tuning: #: measure the defaults of --init, or go on in RESULTS=folder; SETS=lenet MINUTES=20, STUDY=choice
+	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) ONLINERNA_FINETUNE=$(abspath $(RESULTS)) \
+		ONLINERNA_FINETUNE_SETS='$(SETS)' ONLINERNA_FINETUNE_MINUTES=$(MINUTES) go test ./train -run '^TestFineTune(Study|Choice)$$' -count=1 -timeout 0 -v
 
 rna-on-nets: #: measure RNA on small nets, as a Markdown table; CIFAR10=folder, STUDY=rivals or quick
 	ONLINERNA_STUDY=$(STUDY) ONLINERNA_CIFAR10=$(abspath $(CIFAR10)) go test ./train -run '^(TestStudy|TestRivals)$$' -count=1 -timeout 0 -v

@@ -17,6 +17,8 @@ type Options struct {
 	// ValSplit is the share of the training set that becomes the validation set, where the place has none: see
 	// SplitByClass. 0 for none.
 	ValSplit float64
+	// NoVal opens a folder of class folders alone as the training set although nothing says what to validate on.
+	NoVal bool
 	// Classes gives the names of the classes by index in place of those that the training set has.
 	// Images are mapped to it by name.
 	Classes []string
@@ -24,7 +26,7 @@ type Options struct {
 
 // Open finds out the format of the place at path and returns its training and validation sets, which share their
 // classes. The validation set is nil where the place has none. A folder of class folders alone is the training set
-// where the options say what to validate on. An empty path and "glyphs" mean the generated set, whose validation set
+// where the options say what to validate on, or that nothing is to be. An empty path and "glyphs" mean the generated set, whose validation set
 // is Glyphs(format.GlyphTest); the name of a set that can be downloaded means the one of the cache folder, where no
 // such folder is here: see [catalogue.Locate].
 func Open(path string, opt Options) (train, val Dataset, err error) {
@@ -66,7 +68,7 @@ func openSplits(path string, opt Options) (train, val Dataset, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if plain && (opt.Val != "" || opt.ValSplit != 0) {
+		if plain && (opt.Val != "" || opt.ValSplit != 0 || opt.NoVal) {
 			found.Train = func(classes []string) (format.Set, error) { return format.OpenFolder(path, classes) }
 		} else if plain && found.Eval == nil {
 			return nil, nil, fmt.Errorf("%s: folders of images without a folder train: take them as classes and a fifth of each for validation by --val-split 0.2, "+

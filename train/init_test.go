@@ -72,8 +72,8 @@ func TestFineTuneHead(t *testing.T) {
 		want   float64
 	}{
 		"the same classes": {func(*Config) {}, 1},
-		"a fresh head":     {func(c *Config) { c.NumClasses = 5 }, 10},
-		"other classes":    {func(c *Config) { c.Classes = []string{"striped", "plain"} }, 10},
+		"a fresh head":     {func(c *Config) { c.NumClasses = 5 }, 5},
+		"other classes":    {func(c *Config) { c.Classes = []string{"striped", "plain"} }, 5},
 		"a rate":           {func(c *Config) { c.NumClasses, c.Schedule.Rate = 5, 0.01 }, 1},
 		"a head's rate":    {func(c *Config) { c.HeadRate, c.Schedule.Rate = 0.02, 0.01 }, 2},
 	} {

@@ -12,7 +12,7 @@ func (r *Run) openOptimizer() error {
 		return err
 	}
 	r.update = device.Update{Optimizer: o, Tensors: r.Net.Tensors()}
-	r.update.MaxNorm = r.Config.ClipGrad
+	r.update.Clip = device.Clip{Norm: r.Config.ClipGrad, Value: r.Config.ClipValue}
 	if r.update.NoDecay, err = r.Net.Exempt(r.Config.DecayWeightsOnly, r.Config.NoDecay...); err != nil {
 		return err
 	}

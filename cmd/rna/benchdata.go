@@ -52,7 +52,7 @@ warms up. "make bench-loader" compares with torchvision and PyTorch's DataLoader
 }
 
 func (f *benchDataFlags) run(ctx context.Context, place string, stdout io.Writer) error {
-	set, _, closeSets, err := openData(place, "", stdout)
+	set, _, closeSets, err := openData(place, "", 0, stdout)
 	if err != nil {
 		return err
 	}

@@ -21,9 +21,10 @@ func newData() *cobra.Command {
 	return cmd
 }
 
-// openData opens the sets of a place and prints what they have to say.
-func openData(path, val string, out io.Writer) (train, eval data.Dataset, close func(), err error) {
-	train, eval, err = data.Open(path, data.Options{Val: val})
+// openData opens the sets of a place and prints what they have to say. Folders of class folders are a training set without
+// validation images, where val and split do not say which these are.
+func openData(path, val string, split float64, out io.Writer) (train, eval data.Dataset, close func(), err error) {
+	train, eval, err = data.Open(path, data.Options{Val: val, ValSplit: split, NoVal: true})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -46,6 +47,11 @@ func openData(path, val string, out io.Writer) (train, eval data.Dataset, close 
 			}
 		}
 	}, nil
+}
+
+// valSplit adds --val-split.
+func (g group) valSplit(p *float64) {
+	g.Float64Var(p, "val-split", 0, "validation images are this share of each class, where the place has none")
 }
 
 // lines prints a line of progress now and then.

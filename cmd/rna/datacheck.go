@@ -50,7 +50,7 @@ or for training and validation both. Images that cannot be read make the exit st
 }
 
 func (f *checkFlags) run(ctx context.Context, place string, stdout io.Writer) error {
-	train, val, closeSets, err := openData(place, f.val, stdout)
+	train, val, closeSets, err := openData(place, f.val, 0, stdout)
 	if err != nil {
 		return err
 	}

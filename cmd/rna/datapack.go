@@ -15,6 +15,7 @@ type packFlags struct {
 	pack.Options
 	raw      int
 	val      string
+	split    float64
 	decoding int64
 	quiet    bool
 }
@@ -55,6 +56,7 @@ on --workers.`,
 	w.BoolVar(&f.Recode, "recode", false, "code images again that need not be made smaller, too")
 	w.IntVar(&f.raw, "raw", 0, "store `pixels`, this many on the shorter side")
 	w.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
+	w.valSplit(&f.split)
 	r := newGroup("Run")
 	r.Int64Var(&f.ShardBytes, "shard-bytes", pack.DefaultShardBytes, "size of a shard in `bytes`")
 	r.cores(&f.Workers, "workers", "goroutines (default: one a core)")
@@ -66,7 +68,7 @@ on --workers.`,
 }
 
 func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) error {
-	train, val, closeSets, err := openData(in, f.val, stdout)
+	train, val, closeSets, err := openData(in, f.val, f.split, stdout)
 	if err != nil {
 		return err
 	}

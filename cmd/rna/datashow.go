@@ -20,6 +20,7 @@ type showFlags struct {
 	augment, out, val string
 	size, count       int
 	eval              bool
+	split             float64
 	seed              uint64
 }
 
@@ -50,6 +51,7 @@ deviation of each channel and how many images each class has.`,
 	o.IntVar(&f.size, "image-size", 0, "height and width of an image (default: the set's)")
 	o.BoolVar(&f.eval, "eval", false, "validation images, as they are evaluated")
 	o.StringVar(&f.val, "val-data", "", "`place` of the validation images, where it is not beside the others")
+	o.valSplit(&f.split)
 	o.Uint64Var(&f.seed, "seed", 1, "seed of the choice and the augmentation")
 	o.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o)
@@ -57,7 +59,7 @@ deviation of each channel and how many images each class has.`,
 }
 
 func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) error {
-	set, val, closeSets, err := openData(place, f.val, stdout)
+	set, val, closeSets, err := openData(place, f.val, f.split, stdout)
 	if err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) err
 	transform, err := profile.Train(f.augment, f.size)
 	if f.eval {
 		if transform = profile.Eval(f.size); val == nil {
-			return fmt.Errorf("%s: has no validation images", place)
+			return fmt.Errorf("%s: has no validation images: --val-split 0.2 takes a fifth of each class", place)
 		}
 		set = val
 	}

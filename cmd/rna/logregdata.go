@@ -55,7 +55,7 @@ func loadImages(path string, digit int) (train, val *convex.Data, err error) {
 		path = filepath.Dir(path)
 	}
 	sets := make([]data.Dataset, 2)
-	if sets[0], sets[1], err = data.Open(path, data.Options{}); err != nil {
+	if sets[0], sets[1], err = data.Open(path, data.Options{NoVal: true}); err != nil {
 		return nil, nil, err
 	}
 	out := make([]*convex.Data, 2)

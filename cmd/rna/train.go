@@ -62,7 +62,7 @@ images, ResNet-50 for all others. The run's folder holds the config as resolved,
 checkpoint and a plot.
 
 With --init it fine-tunes: ten steps an epoch or more, 10 to 30 epochs by the number of images, and a low
-rate that falls by half a cosine, ten times as high for a last layer that has to be learnt.`,
+rate that falls by half a cosine, five times as high for a last layer that has to be learnt.`,
 		Example: `  rna train
   rna train --data cifar10 --model resnet20 --epochs 30
   rna train --data imagenet --model resnet50
@@ -117,7 +117,7 @@ func (f *trainFlags) groups() []group {
 	o.IntVar(&f.Accumulate, "accumulate", 0, "batches a step, for a larger effective batch (default: by the data, 1 with --batch)")
 	o.IntVar(&f.Epochs, "epochs", 0, "epochs (default: by the data)")
 	o.Float64Var(&f.Schedule.Rate, "lr", 0, "learning rate at the start (default: by the data; "+train.RateDefaults()+")")
-	o.Float64Var(&f.HeadRate, "head-lr", 0, "learning rate of the last layer at the start (default: --lr; ten times the default rate where --init leaves it to be learnt)")
+	o.Float64Var(&f.HeadRate, "head-lr", 0, "learning rate of the last layer at the start (default: --lr; five times the default rate where --init leaves it to be learnt)")
 	o.Float64Var(&f.LayerDecay, "layer-decay", 0, "factor of the learning rate from each layer or block to the one before it (default 1)")
 	o.StringVar((*string)(&f.Schedule.Kind), "schedule", "", "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear (default: by the data)")
 	o.values("schedule", words(train.Schedules)...)

@@ -8,6 +8,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 
 	"onlinerna/cuda/internal/cache"
@@ -25,15 +26,36 @@ func RNA() string {
 	return string(b)
 }
 
-// Net is one of the sources for nets, with what comes before it, and its options. store says what elements are: 0 float32,
-// 1 bfloat16, 2 float16.
+// Net is one of the sources for nets, with what comes before it, also a header of its own name, and its options. store says what elements
+// are: 0 float32, 1 bfloat16, 2 float16.
 func Net(file string, store int) (source string, options []string, err error) {
-	body, err := files.ReadFile(file)
+	list := []string{file}
+	if head := strings.TrimSuffix(file, ".cu") + ".h"; exists(head) {
+		list = []string{head, file}
+	}
+	body, err := numbered(list...)
 	if err != nil {
 		return "", nil, err
 	}
-	source, options, err = WithStore(fmt.Sprintf("#line 1 \"%s\"\n%s", file, body), store)
-	return source, options, err
+	return WithStore(body, store)
+}
+
+func exists(name string) bool {
+	_, err := fs.Stat(files, name)
+	return err == nil
+}
+
+// numbered is some files one behind the other, with their names and lines for messages.
+func numbered(names ...string) (string, error) {
+	var all strings.Builder
+	for _, name := range names {
+		b, err := files.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&all, "#line 1 \"%s\"\n%s\n", name, b)
+	}
+	return all.String(), nil
 }
 
 // WithStore puts store.h in front of a source: how elements are read and written. store is as for Net.

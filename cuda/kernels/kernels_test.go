@@ -15,6 +15,7 @@ import (
 	"onlinerna/cuda/lazy"
 	"onlinerna/cuda/nvrtc"
 	"onlinerna/nn/op/expr"
+	"onlinerna/nn/optim"
 )
 
 func TestMain(m *testing.M) { os.Exit(gputest.Main(m)) }
@@ -77,6 +78,18 @@ func TestKernelsCompile(t *testing.T) {
 			gputest.Check(t, err)
 			sources = append(sources, source{name, text, options})
 			m = mappings()[name]
+		}
+	}
+	for _, d := range optim.All() {
+		for i, p := range d.Make(optim.Hyper{Of: d.Takes, Decay: .1}).Passes() {
+			for store := range 3 {
+				if sim.Active() && store > 0 {
+					break // the tests of nets compile such
+				}
+				text, options, err := kernels.Step(p, store)
+				gputest.Check(t, err)
+				sources = append(sources, source{fmt.Sprint(d.Name, i), text, options})
+			}
 		}
 	}
 	archs := []int{80, 89, 90, 100}

@@ -44,6 +44,7 @@ type Device struct {
 	pairs    map[driver.Span]*pair                 // of fusions, by what the first ones may leave unwritten
 	sums     *driver.Memory                        // of blocks of a vector, and their sum
 	parts    partition                             // of the last step of an optimiser
+	steps    map[stepKey][]stepPass                // of optimisers, compiled
 	loss     *driver.Memory                        // its scale, a lossScale; nil without
 	zeros    *driver.Memory                        // of counters, which kernels leave as they were
 	outgrown []*driver.Memory                      // zeros that kernels may still use
@@ -120,7 +121,7 @@ func newDevice(i driver.Info, o Options) *Device {
 		info: i, opts: o,
 		modules: map[string]*driver.Module{}, kernels: map[string]*driver.Kernel{}, tables: map[string]*driver.Memory{}, convs: map[convKey]*dnn.Convolution{},
 		instead: map[*dnn.Convolution]*dnn.Convolution{},
-		graphs:  map[string]*dnn.Plans{}, better: map[string]bool{}, pairs: map[driver.Span]*pair{},
+		graphs:  map[string]*dnn.Plans{}, steps: map[stepKey][]stepPass{}, better: map[string]bool{}, pairs: map[driver.Span]*pair{},
 	}
 	d.rules = d.patterns()
 	wide := []lower.Pattern[kernel]{d.normedConvolution}

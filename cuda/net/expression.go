@@ -97,16 +97,25 @@ func (d *Device) mapping(m kernels.Mapping) (*driver.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := fmt.Sprint(source, options)
+	return d.compiled("map.cu", "nn_map", source, options)
+}
+
+// compiled is a kernel of a source that was made here.
+func (d *Device) compiled(file, name, source string, options []string) (*driver.Kernel, error) {
+	module := fmt.Sprint(source, options)
+	key := name + module
 	if k, ok := d.kernels[key]; ok {
 		return k, nil
 	}
-	module, err := nvrtc.Compile(d.c, "map.cu", source, options...)
-	if err != nil {
-		return nil, err
+	m, ok := d.modules[module]
+	if !ok {
+		var err error
+		if m, err = nvrtc.Compile(d.c, file, source, options...); err != nil {
+			return nil, err
+		}
+		d.modules[module] = m
 	}
-	d.modules[key] = module
-	k, err := module.Kernel("nn_map")
+	k, err := m.Kernel(name)
 	if err == nil {
 		d.kernels[key] = k
 	}

@@ -14,6 +14,7 @@ import (
 	"onlinerna/data/random"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/nn/optim"
 	"onlinerna/train/network"
 )
 
@@ -53,7 +54,7 @@ func TestObserve(t *testing.T) {
 				b.Images = append(b.Images, uint8(r.Uint64()))
 			}
 			step := func() {
-				p, err := net.Start(b, network.StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: device.SGD{Momentum: .9},
+				p, err := net.Start(b, network.StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: optim.SGD{Momentum: .9},
 					State: []device.Vector{momentum}, NoDecay: net.NoDecay(), Numbers: device.Numbers{Rate: .01, Scale: 1, Step: 1}}})
 				check(t, err)
 				_, _, err = p.Wait()

@@ -17,6 +17,7 @@ import (
 	"onlinerna/cuda/space"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 	"onlinerna/rna"
 )
 
@@ -223,6 +224,6 @@ func TestFaultOfLossScale(t *testing.T) {
 
 // sgd is a step.
 func sgd(grad, state device.Vector, momentum, rate float64) device.Update {
-	return device.Update{Optimizer: device.SGD{Momentum: momentum}, Grad: grad, State: []device.Vector{state},
+	return device.Update{Optimizer: optim.SGD{Momentum: momentum}, Grad: grad, State: []device.Vector{state},
 		Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}
 }

@@ -14,6 +14,7 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/machine"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // A step of training is launches, copies on the GPU, two copies to it and one of the loss, each waited for since the host's memory is not
@@ -81,7 +82,7 @@ func TestNetSteadyStep(t *testing.T) {
 		check(t, m.Write(x, images))
 		check(t, m.Write(labels, one))
 		check(t, m.Run())
-		check(t, weights.Update(device.Update{Optimizer: device.SGD{Decay: 1e-4}, Grad: gradient, State: []device.Vector{momentum},
+		check(t, weights.Update(device.Update{Optimizer: optim.SGD{Decay: 1e-4}, Grad: gradient, State: []device.Vector{momentum},
 			NoDecay: []device.Span{{Off: 216, Len: 16}}, Numbers: device.Numbers{Rate: .1, Scale: 1, Step: 1}}))
 		check(t, m.Read(last, loss))
 		after, afterEach := calls()

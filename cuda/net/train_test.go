@@ -18,6 +18,7 @@ import (
 	"onlinerna/data/random"
 	"onlinerna/nn"
 	"onlinerna/nn/device"
+	"onlinerna/nn/optim"
 	"onlinerna/train/network"
 )
 
@@ -60,7 +61,7 @@ func batchOf(n int, seed uint64) *data.Batch {
 
 // options are those of a step at a rate.
 func (x *trainer) options(rate float64) network.StepOptions {
-	return network.StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: device.SGD{Momentum: .9, Decay: 1e-3},
+	return network.StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: optim.SGD{Momentum: .9, Decay: 1e-3},
 		State: []device.Vector{x.momentum}, NoDecay: x.NoDecay(), Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}}
 }
 
@@ -91,7 +92,7 @@ func (x *trainer) exercise(t *testing.T) (all []float64) {
 	for i := range 9 { // three batches a step
 		o := x.options(.01)
 		o.Sum, o.First = x.sum, i%3 == 0
-		if o.Update.Optimizer, o.Update.Numbers.Scale = (device.SGD{Momentum: .9, Decay: 1e-3, Nesterov: true}), 1./float64(18-i/3); i%3 != 2 {
+		if o.Update.Optimizer, o.Update.Numbers.Scale = (optim.SGD{Momentum: .9, Decay: 1e-3, Nesterov: true}), 1./float64(18-i/3); i%3 != 2 {
 			o.Update = device.Update{}
 		}
 		step(6, 100+i, o)

@@ -9,7 +9,10 @@ import (
 	"slices"
 
 	"onlinerna/cuda/driver"
+	"onlinerna/cuda/kernels"
 	"onlinerna/nn/device"
+	"onlinerna/nn/op/expr"
+	"onlinerna/nn/op/update"
 )
 
 // partBlock is the largest number of elements of a part: a block of threads takes a part at a time.
@@ -18,25 +21,26 @@ const partBlock = 8 << 10
 // partition is the parts of the parameters for the steps of an optimiser, in GPU memory, with what is found of them.
 type partition struct {
 	n        int
-	adaptive bool
+	apart    bool // into tensors
 	noDecay  []device.Span
 	factors  []device.Factor
 	tensors  []device.Span
+	matrices []device.Matrix
 
 	count  int            // of parts
 	memory *driver.Memory // all of the following
-	parts  driver.Span    // Part of vector.cu
+	parts  driver.Span    // Part of step.h
 	starts driver.Span    // the first part of each tensor, and count: int32
 	sums   driver.Span    // two of each part, float64
-	ratios driver.Span    // of each tensor, float32
+	ratios driver.Span    // of each tensor, float64
 }
 
 // partition is that of u for n parameters. It stays for steps to come.
 func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	p := &d.parts
-	_, adaptive := u.Optimizer.(device.Adaptive)
-	if p.memory != nil && p.n == n && p.adaptive == adaptive && slices.Equal(p.noDecay, u.NoDecay) && slices.Equal(p.factors, u.Factors) &&
-		(!adaptive || slices.Equal(p.tensors, u.Tensors)) {
+	apart := u.Apart()
+	if p.memory != nil && p.n == n && p.apart == apart && slices.Equal(p.noDecay, u.NoDecay) && slices.Equal(p.factors, u.Factors) &&
+		(!apart || slices.Equal(p.tensors, u.Tensors) && slices.Equal(p.matrices, u.Matrices)) {
 		return p, nil
 	}
 	if m := p.memory; m != nil {
@@ -47,16 +51,16 @@ func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	}
 	list := u.Parts(nil, n, partBlock)
 	tensors := 0
-	if adaptive {
+	if apart {
 		tensors = len(u.Tensors)
 	}
-	table := make([]int64, 0, 4*len(list))
+	table := make([]int64, 0, 6*len(list))
 	starts := make([]int32, tensors+1)
 	for i := range starts {
 		starts[i] = int32(len(list))
 	}
 	for i, x := range slices.Backward(list) {
-		if adaptive {
+		if apart {
 			for t := x.Tensor; t >= 0 && int(starts[t]) > i; t-- { // tensors without elements begin where the next one does
 				starts[t] = int32(i)
 			}
@@ -67,9 +71,13 @@ func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 		if x.Decays {
 			last |= 1
 		}
-		table = append(table, int64(x.Off), int64(x.Len), int64(x.Tensor), last)
+		var m device.Matrix
+		if x.Matrix >= 0 {
+			m = u.Matrices[x.Matrix]
+		}
+		table = append(table, int64(x.Off), int64(x.Len), int64(x.Tensor), last, int64(m.Rows), int64(m.Columns))
 	}
-	bytes := [4]int64{8 * int64(len(table)), 4 * int64(len(starts)), 16 * int64(len(list)), 4 * int64(tensors)}
+	bytes := [4]int64{8 * int64(len(table)), 4 * int64(len(starts)), 16 * int64(len(list)), 8 * int64(tensors)}
 	var at [5]int64
 	for i, b := range bytes {
 		at[i+1] = at[i] + (b+255)/256*256
@@ -78,7 +86,8 @@ func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := partition{n: n, adaptive: adaptive, noDecay: slices.Clone(u.NoDecay), factors: slices.Clone(u.Factors), tensors: slices.Clone(u.Tensors), count: len(list), memory: m,
+	q := partition{n: n, apart: apart, noDecay: slices.Clone(u.NoDecay), factors: slices.Clone(u.Factors), tensors: slices.Clone(u.Tensors),
+		matrices: slices.Clone(u.Matrices), count: len(list), memory: m,
 		parts: m.Span(at[0], bytes[0]), starts: m.Span(at[1], bytes[1]), sums: m.Span(at[2], bytes[2]), ratios: m.Span(at[3], bytes[3])}
 	if err := errors.Join(d.stream.CopyIn(q.parts, driver.Bytes(table)), d.stream.CopyIn(q.starts, driver.Bytes(starts))); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -97,7 +106,7 @@ func (v *vector) Update(u device.Update) error {
 	if err != nil {
 		return err
 	}
-	var state [device.MaxState]driver.Span
+	var state [update.MaxState]driver.Span
 	for i, s := range u.Optimizer.State() {
 		if state[i], err = v.other(name+": "+s, u.State[i]); err != nil {
 			return err
@@ -124,13 +133,10 @@ func (v *vector) Update(u device.Update) error {
 			return err
 		}
 	}
-	now := u.Numbers.Values()
-	args := []any{v.all().Updated(), v.narrowed().Written(), grad, state[0].Updated(), state[1].Updated(), parts.parts, int32(parts.count)}
-	for _, h := range u.Optimizer.Hyper() {
-		args = append(args, h)
-	}
-	args = append(args, float32(now[0]), float32(now[1]), float32(now[2]), numbers, guard, loss, u.MaxNorm)
-	if err := v.step(&u, parts, grad, args); err != nil {
+	now, limits := u.Numbers.Values(), u.Limits()
+	args := []any{parts.parts, int32(parts.count), float32(now[0]), float32(now[1]), float32(now[2]), float32(now[3]), numbers, guard, loss,
+		limits[0].Norm, limits[1].Norm}
+	if err := v.step(&u, parts, grad, state, args); err != nil {
 		return err
 	}
 	if loss.Bytes() > 0 {
@@ -151,43 +157,110 @@ func (d *Device) live(r device.Region, n int) (driver.Span, error) {
 	return s, err
 }
 
-// step launches the kernels of u's optimiser, which have args in common.
-func (v *vector) step(u *device.Update, p *partition, grad driver.Span, args []any) error {
+// step launches the kernels of u's passes, which have args in common.
+func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [update.MaxState]driver.Span, args []any) error {
 	if p.count == 0 {
 		return nil
 	}
-	o := u.Optimizer
-	_, ok := o.(device.Adaptive)
-	names := o.Passes()
-	blocks := min(p.count, v.d.blocks())
-	var ratios driver.Span
-	var norm driver.Span
+	passes, err := v.d.passes(u)
+	if err != nil {
+		return err
+	}
+	var norm, ratios driver.Span
 	if u.Clips() {
-		var err error
 		if norm, err = v.total("vec_squares", grad); err != nil {
 			return err
 		}
 	}
-	if ok {
-		ratios = p.ratios
-		with := append(slices.Clone(args), norm)
-		for i, a := range with { // nothing of it is written yet
-			if x, ok := a.(driver.Access); ok {
-				with[i] = x.Span
+	blocks := min(p.count, v.d.blocks())
+	vectors := [update.Vectors]driver.Span{v.all(), grad, state[0], state[1]}
+	for _, x := range passes {
+		var with []any
+		for i, s := range vectors {
+			a := s.Part(0, 0)
+			switch {
+			case x.reads[i] && x.writes[i]:
+				a = s.Updated()
+			case x.reads[i]:
+				a = s.Part(s.Bytes(), 0)
+			case x.writes[i]:
+				a = s.Written()
+			}
+			with = append(with, a)
+			if i == 0 { // the copy in 16 bits is behind the parameters
+				a := v.narrowed().Part(0, 0)
+				if x.writes[0] {
+					a = v.narrowed().Written()
+				}
+				with = append(with, a)
 			}
 		}
-		with[1] = v.narrowed().Part(0, 0)
-		if err := v.launchOn("measure_"+names.Measure, blocks, append(slices.Clone(with), p.sums.Written())...); err != nil {
+		with = append(append(with, args...), norm)
+		var sums driver.Span
+		if x.ratios != nil {
+			sums = p.sums
+		}
+		if err := v.launchKernel(x.step, "step", driver.Dim{X: blocks}, append(with[:len(with):len(with)], ratios, sums.Written())...); err != nil {
 			return err
 		}
-		for i, a := range with {
-			if x, ok := a.(driver.Span); ok && i < 5 { // it has the sums
-				with[i] = x.Part(0, 0)
+		if x.ratios != nil {
+			for i := range vectors { // it has the sums
+				with[i+min(i, 1)] = vectors[i].Part(0, 0)
 			}
-		}
-		if err := v.launchOn("ratios_"+names.Measure, len(p.tensors), append(with, p.sums, p.starts, ratios.Written())...); err != nil {
-			return err
+			with[1] = v.narrowed().Part(0, 0)
+			ratios = p.ratios
+			if err := v.launchKernel(x.ratios, "ratios", driver.Dim{X: len(p.tensors)}, append(with, p.sums, p.starts, ratios.Written())...); err != nil {
+				return err
+			}
 		}
 	}
-	return v.launchOn("update_"+names.Apply, blocks, append(args, norm, ratios)...)
+	return nil
+}
+
+// stepPass is a pass of an optimiser as kernels.
+type stepPass struct {
+	step, ratios  *driver.Kernel       // ratios is nil where nothing is measured
+	reads, writes [update.Vectors]bool // of parameters, gradient and state
+}
+
+// stepKey is what the kernels of a step go by.
+type stepKey struct {
+	optimizer device.Optimizer
+	clip      device.Clip
+}
+
+// passes are those of u, compiled once.
+func (d *Device) passes(u *device.Update) ([]stepPass, error) {
+	key := stepKey{u.Optimizer, u.Clip}
+	if list, ok := d.steps[key]; ok {
+		return list, nil
+	}
+	var list []stepPass
+	for _, p := range u.Passes() {
+		source, options, err := kernels.Step(p, d.element(d.narrow()))
+		if err != nil {
+			return nil, err
+		}
+		var x stepPass
+		if x.step, err = d.compiled("step.cu", "nn_step", source, options); err == nil && p.Measures() {
+			x.ratios, err = d.compiled("step.cu", "nn_ratios", source, options)
+		}
+		if err != nil {
+			return nil, err
+		}
+		nodes, _, to := p.Nodes()
+		for _, n := range nodes {
+			if n.Kind == expr.KindArg && n.Index < update.Vectors {
+				x.reads[n.Index] = true
+			}
+		}
+		for _, at := range to {
+			if at < update.Vectors {
+				x.writes[at] = true
+			}
+		}
+		list = append(list, x)
+	}
+	d.steps[key] = list
+	return list, nil
 }

@@ -204,8 +204,14 @@ func (v *vector) launchOn(name string, blocks int, args ...any) error {
 	if err != nil {
 		return err
 	}
+	return v.launchKernel(k, name, driver.Dim{X: blocks}, args...)
+}
+
+// launchKernel runs a kernel that works on v.
+func (v *vector) launchKernel(k *driver.Kernel, name string, grid driver.Dim, args ...any) error {
 	_, block := v.d.flat(v.n)
-	if err = v.d.stream.Launch(k, driver.Dim{X: blocks}, block, 0, args...); err == nil && v.d.opts.DebugSync {
+	err := v.d.stream.Launch(k, grid, block, 0, args...)
+	if err == nil && v.d.opts.DebugSync {
 		err = v.d.stream.Synchronize()
 	}
 	if err != nil {

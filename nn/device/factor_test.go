@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // TestFactors compares steps with factors of the learning rate with steps on vectors of their own, at the rates that result.
@@ -15,8 +16,8 @@ func TestFactors(t *testing.T) {
 	factors := []device.Factor{{Span: spans[0], Rate: .5}, {Span: spans[2], Rate: 0}, {Span: spans[3], Rate: 10}}
 	rates := []float64{.05, .1, 0, 1}
 	for _, o := range []device.Optimizer{
-		device.SGD{Momentum: .9, Decay: .1}, device.AdamW{Beta1: .9, Beta2: .99, Eps: 1e-8, Decay: .1},
-		device.LARS{Momentum: .9, Decay: .1, Trust: .1}, device.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-6, Decay: .1},
+		optim.SGD{Momentum: .9, Decay: .1}, optim.AdamW{Beta1: .9, Beta2: .99, Eps: 1e-8, Decay: .1},
+		optim.LARS{Momentum: .9, Decay: .1, Trust: .1}, optim.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-6, Decay: .1},
 	} {
 		all := newParams(t, o, 0, 10)
 		for i, s := range spans {

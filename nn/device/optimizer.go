@@ -4,49 +4,39 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"onlinerna/nn/op/update"
 )
 
 // An Optimizer is a rule that changes parameters by their gradient: a comparable value of hyperparameters, which stay as they are from
-// step to step. [SGD], [AdamW], [LARS] and [LAMB] are optimisers; Vector.Update makes a step.
-//
-// A step is one or two passes of kernels over parts of the vectors. Kernels are defined in this package for float32 and
-// float64 (see [Kernels]), and devices have their own under the same names.
+// step to step. Package optim has them; Vector.Update makes a step.
 type Optimizer interface {
 	// Name is what users call it, as "sgd".
 	Name() string
-	// State names the vectors that it keeps beside the parameters, at most MaxState. They start as zeros.
+	// State names the vectors that it keeps beside the parameters, at most update.MaxState. They start as zeros.
 	State() []string
-	// Passes names the kernels of a step.
-	Passes() Passes
-	// Hyper is the hyperparameters for devices that make coefficients themselves, in the optimiser's own order.
-	Hyper() Coefficients
-	// Coefficients are the numbers that the kernels of a step take for a part of the parameters. ratio is that of the
-	// part's tensor, 1 without.
-	Coefficients(n Numbers, decays bool, ratio float64) Coefficients
+	// Passes define a step.
+	Passes() []update.Pass
 	// Check says which hyperparameter is out of its range.
 	Check() error
 }
 
-// Adaptive is an Optimizer that scales the step of each tensor by a ratio of norms: Passes names a kernel that measures them.
-type Adaptive interface {
+// Limited is an Optimizer with a limit of its own on the gradient, which it applies behind that of the Update.
+type Limited interface {
 	Optimizer
-	// Ratio is that of a tensor with the sums of squares x and y that the kernel found.
-	Ratio(n Numbers, x, y float64) float64
 	// MaxNorm is the norm to which the gradient of all parameters is scaled down where it is larger; 0 leaves it.
 	MaxNorm() float64
 }
 
-// Passes are the names of an optimiser's kernels.
-type Passes struct {
-	Measure string // finds the norms of an Adaptive optimiser; empty for others
-	Apply   string // changes the parameters
+// Averaging is an Optimizer whose iterate is a weighted average over steps: its parameters are those where gradients are taken, and the
+// iterate lies beside them.
+type Averaging interface {
+	Optimizer
+	// Offset is k: the iterate is the parameters plus k times the first vector of state.
+	Offset() float64
+	// Weight is that of a step in the average, by the largest learning rate up to it. Numbers.Share is this over the sum of all weights.
+	Weight(most float64) float64
 }
-
-// MaxState is how many vectors of state there may be.
-const MaxState = 2
-
-// Coefficients are numbers of an optimiser in an order of its own.
-type Coefficients [8]float64
 
 // Numbers are what of an update changes from step to step.
 type Numbers struct {
@@ -55,13 +45,15 @@ type Numbers struct {
 	// Step counts the steps since the state was zero, with this one, from 1: for bias corrections. Steps that a LossScaler skipped
 	// count here; it takes them off itself.
 	Step float64
+	// Share is the weight of the step in the average of an Averaging optimiser, over the sum of the weights so far.
+	Share float64
 }
 
 // NumbersLen is how many elements Numbers are in memory.
-const NumbersLen = 3
+const NumbersLen = 4
 
 // Values are the numbers as they lie in memory.
-func (n Numbers) Values() []float64 { return []float64{n.Rate, n.scale(), n.Step} }
+func (n Numbers) Values() []float64 { return []float64{n.Rate, n.scale(), n.Step, n.Share} }
 
 // scale is Scale with its default.
 func (n Numbers) scale() float64 {
@@ -81,16 +73,31 @@ type Update struct {
 	NoDecay []Span // elements exempt from weight decay, sorted, disjoint
 	// Factors are elements with learning rates of their own, sorted, disjoint. Others have the factor 1.
 	Factors []Factor
-	// Tensors are the parameters, one tensor behind the other without gaps: for Adaptive optimisers. A tensor in NoDecay has the
-	// ratio 1, and none is in it by half, or in one of Factors.
+	// Tensors are the parameters, one tensor behind the other without gaps: for optimisers that take them apart. None is in NoDecay or in
+	// one of Factors by half.
 	Tensors []Span
+	// Matrices are those of the tensors that count as matrices, sorted: for optimisers that treat them in another way.
+	Matrices []Matrix
 
-	// MaxNorm is the norm to which the gradient of all parameters, scaled, is scaled down where it is larger; 0 leaves it. An Adaptive
-	// optimiser that has such a norm of its own applies that behind it.
-	MaxNorm float64
+	Clip Clip // limits the gradient
 
 	Numbers Numbers
 	Live    Live // what is read when the step runs: a recording reads it at each run
+}
+
+// Clip limits the gradient of a step, scaled. At most one of the limits may be set.
+type Clip struct {
+	// Norm is that to which the gradient of all parameters is scaled down where it is larger, as by torch.nn.utils.clip_grad_norm_; 0 leaves it.
+	Norm float64
+	// Value is the largest size of an element: larger ones count as that large. 0 leaves them.
+	Value float64
+}
+
+// Matrix is a tensor as a matrix, of a row for each output.
+type Matrix struct {
+	Tensor        int // by index
+	Rows, Columns int
+	Transposed    bool // the elements of a column, not those of a row, lie one behind the other
 }
 
 // Factor is elements whose learning rate is Rate times that of the step. Where it is 0 the elements and their state are left alone.
@@ -123,8 +130,8 @@ func (u *Update) check(w Vector) error {
 	if err := sameLen("gradient", u.Grad, n); err != nil {
 		return err
 	}
-	if !(u.MaxNorm >= 0) || math.IsInf(u.MaxNorm, 0) {
-		return fmt.Errorf("largest norm %g of the gradient: want a number above 0, or 0 for any", u.MaxNorm)
+	if err := u.Clip.check(); err != nil {
+		return err
 	}
 	if u.Grad == w {
 		return errors.New("the gradient is the parameters")
@@ -171,8 +178,11 @@ func (u *Update) checkSpans(n int) error {
 		}
 		end = f.Off + f.Len
 	}
-	if _, ok := u.Optimizer.(Adaptive); !ok {
+	if !u.Apart() {
 		return nil
+	}
+	if err := u.checkMatrices(); err != nil {
+		return err
 	}
 	end = 0
 	rest, factors := u.NoDecay, u.Factors
@@ -198,106 +208,4 @@ func (u *Update) checkSpans(n int) error {
 		return fmt.Errorf("tensors end at %d of %d elements", end, n)
 	}
 	return nil
-}
-
-// Part is a part of the parameters that one set of coefficients serves.
-type Part struct {
-	Span
-	Tensor int // by index, 0 where the optimiser is not Adaptive
-	Decays bool
-	Rate   float64 // factor of the learning rate
-}
-
-// Numbers is n for the part.
-func (p Part) Numbers(n Numbers) Numbers {
-	n.Rate *= p.Rate
-	return n
-}
-
-// Parts appends the parts of n parameters to list, in order, without those that are left alone. None crosses a multiple of block.
-func (u *Update) Parts(list []Part, n, block int) []Part {
-	tensors := []Span{{0, n}}
-	if _, ok := u.Optimizer.(Adaptive); ok {
-		tensors = u.Tensors
-	}
-	rest, factors := u.NoDecay, u.Factors
-	for i, t := range tensors {
-		for at, end := t.Off, t.Off+t.Len; at < end; {
-			for len(rest) > 0 && rest[0].Off+rest[0].Len <= at {
-				rest = rest[1:]
-			}
-			to, decays := min(end, (at/block+1)*block), true
-			if len(rest) > 0 && rest[0].Off > at {
-				to = min(to, rest[0].Off)
-			} else if len(rest) > 0 {
-				to, decays = min(to, rest[0].Off+rest[0].Len), false
-			}
-			for len(factors) > 0 && factors[0].Off+factors[0].Len <= at {
-				factors = factors[1:]
-			}
-			rate := 1.
-			if len(factors) > 0 && factors[0].Off > at {
-				to = min(to, factors[0].Off)
-			} else if len(factors) > 0 {
-				to, rate = min(to, factors[0].Off+factors[0].Len), factors[0].Rate
-			}
-			if rate > 0 {
-				list = append(list, Part{Span{at, to - at}, i, decays, rate})
-			}
-			at = to
-		}
-	}
-	return list
-}
-
-// Clipped is n with a scale by which a gradient of the given norm is no longer than max: unless max is 0, scale is divided by
-// max(1, scale·norm/max).
-func (n Numbers) Clipped(norm, max float64) Numbers {
-	if max != 0 {
-		if k := math.Abs(n.Scale) * norm / max; !(k <= 1) {
-			n.Scale /= k
-		}
-	}
-	return n
-}
-
-// clipEps is added to the norm that MaxNorm is divided by, as by torch.nn.utils.clip_grad_norm_.
-const clipEps = 1e-6
-
-// ClippedFor is n with the scale for a gradient of the given norm, as far as u's MaxNorm and its optimiser's limit it.
-func (u *Update) ClippedFor(n Numbers, norm float64) Numbers {
-	if u.MaxNorm > 0 {
-		if k := u.MaxNorm / (math.Abs(n.Scale)*norm + clipEps); k < 1 {
-			n.Scale *= k
-		}
-	}
-	if o, ok := u.Optimizer.(Adaptive); ok {
-		n = n.Clipped(norm, o.MaxNorm())
-	}
-	return n
-}
-
-// Clips says whether a step of u needs the norm of the gradient.
-func (u *Update) Clips() bool {
-	o, ok := u.Optimizer.(Adaptive)
-	return u.MaxNorm > 0 || ok && o.MaxNorm() > 0
-}
-
-// biasCorrection is 1 − βᵗ.
-func biasCorrection(beta, t float64) float64 { return -math.Expm1(t * math.Log(beta)) }
-
-// inRange says that a hyperparameter is not a number from lo to hi.
-func inRange(name string, x, lo, hi float64) error {
-	if x >= lo && x <= hi {
-		return nil
-	}
-	switch {
-	case hi < 1 && lo == 0:
-		return fmt.Errorf("%s %g: want a number in [0, 1)", name, x)
-	case hi < math.MaxFloat64:
-		return fmt.Errorf("%s %g: want a number from %g to %g", name, x, lo, hi)
-	case lo > 0:
-		return fmt.Errorf("%s %g: want a finite number above 0", name, x)
-	}
-	return fmt.Errorf("%s %g: want a finite number, at least %g", name, x, lo)
 }

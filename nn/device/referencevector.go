@@ -3,6 +3,9 @@ package device
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"onlinerna/nn/op/update"
 )
 
 // referenceVector is a HostVector with the arithmetic written as its equations are.
@@ -51,33 +54,88 @@ func (v referenceVector[T]) Update(u Update) error {
 	if err != nil || off {
 		return err
 	}
-	k, err := KernelsOf[T](u.Optimizer)
-	if err != nil {
-		return err
+	if u.Clips() {
+		n = u.ClippedFor(n, norm(p.G))
 	}
 	parts := u.Parts(nil, v.Len(), max(v.Len(), 1))
 	ratios := make([]float64, max(len(u.Tensors), 1))
 	for i := range ratios {
 		ratios[i] = 1
 	}
-	if u.Clips() {
-		n = u.ClippedFor(n, norm(p.G))
-	}
-	if o, ok := u.Optimizer.(Adaptive); ok {
+	for _, pass := range u.Passes() {
+		program, next := update.Compile(&pass), slices.Clone(ratios)
 		for _, part := range parts {
-			var sums [2][8]float64
-			c := In[T](o.Coefficients(part.Numbers(n), part.Decays, 1))
-			k.Measure(p.Of(part.Span), &c, &sums)
-			if part.Decays {
-				ratios[part.Tensor] = o.Ratio(n, Sum(sums[0]), Sum(sums[1]))
+			if !part.Takes(pass.On) {
+				continue
+			}
+			x := u.PartNumbers(n, part, ratios[part.Tensor])
+			var sums update.Sums
+			update.Run(pass.Body, p.Of(part.Off, part.Len), program.Coefficients(&x), &sums)
+			if pass.Measures() && part.Decays {
+				x.Norms = [2]float64{math.Sqrt(sums.Total(0)), math.Sqrt(sums.Total(1))}
+				next[part.Tensor] = program.Ratio(&x)
+			}
+			if pass.Orthogonal.Steps > 0 && part.Matrix >= 0 {
+				orthogonalize(pass.Orthogonal, u.Matrices[part.Matrix], p.State[len(u.State)-1][part.Off:part.Off+part.Len])
 			}
 		}
-	}
-	for _, part := range parts {
-		c := In[T](u.Optimizer.Coefficients(part.Numbers(n), part.Decays, ratios[part.Tensor]))
-		k.Apply(p.Of(part.Span), &c)
+		ratios = next
 	}
 	return nil
+}
+
+// orthogonalize defines update.NewtonSchulz, in float64. The elements of a transposed matrix are those of another one, whose result is the transposed one.
+func orthogonalize[T Float](o update.NewtonSchulz, m Matrix, elements []T) {
+	rows, columns := m.Rows, m.Columns
+	if m.Transposed {
+		rows, columns = columns, rows
+	}
+	length := norm(elements)
+	x := make([]float64, len(elements))
+	for i, e := range elements {
+		x[i] = float64(e) / max(length, o.Eps)
+	}
+	across := columns < rows // by XᵀX, which is smaller: X(XᵀX)ᵏ is (XXᵀ)ᵏX
+	n := min(rows, columns)
+	at := func(i, k int) float64 { // element k of row i of X, or of Xᵀ
+		if across {
+			return x[k*columns+i]
+		}
+		return x[i*columns+k]
+	}
+	product := func(k int, a, b func(i, k int) float64) []float64 {
+		c := make([]float64, n*n)
+		for i := range c {
+			for j := range k {
+				c[i] += float64(a(i/n, j) * b(i%n, j))
+			}
+		}
+		return c
+	}
+	for range o.Steps {
+		gram := product(max(rows, columns), at, at)
+		g := func(i, k int) float64 { return gram[i*n+k] }
+		p := product(n, g, g)
+		for i := range p {
+			p[i] = o.B*gram[i] + o.C*p[i]
+		}
+		next := make([]float64, len(x))
+		for i := range next {
+			r, c := i/columns, i%columns
+			next[i] = o.A * x[i]
+			for k := range n {
+				if across {
+					next[i] += float64(x[r*columns+k] * p[k*n+c])
+				} else {
+					next[i] += float64(p[r*n+k] * x[k*columns+c])
+				}
+			}
+		}
+		x = next
+	}
+	for i, a := range x {
+		elements[i] = T(a)
+	}
 }
 
 // Norm implements Vector.

@@ -40,7 +40,7 @@ func openFeed(o Options) (*feed, error) {
 	if o.Data == "" {
 		return f, nil
 	}
-	set, val, err := data.Open(o.Data, data.Options{})
+	set, val, err := data.Open(o.Data, data.Options{NoVal: true})
 	if err != nil {
 		return nil, err
 	}

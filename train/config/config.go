@@ -268,6 +268,8 @@ func (c *Config) check(set data.Dataset) error {
 		return fmt.Errorf("ema every %d steps: goes with an ema decay", c.EMAEvery)
 	case !(c.ClipGrad >= 0) || math.IsInf(c.ClipGrad, 0) || !(c.ClipValue >= 0) || math.IsInf(c.ClipValue, 0):
 		return fmt.Errorf("clip grad %g and clip value %g: must be finite and not negative", c.ClipGrad, c.ClipValue)
+	case c.ClipGrad > 0 && c.ClipValue > 0:
+		return errors.New("clip grad and clip value both limit the gradient: choose one")
 	case !(c.HeadRate >= 0) || math.IsInf(c.HeadRate, 0):
 		return fmt.Errorf("head-lr %g: must be finite and not negative", c.HeadRate)
 	case !(c.LayerDecay >= 0 && c.LayerDecay <= 1):

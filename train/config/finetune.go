@@ -4,19 +4,20 @@ import (
 	"math"
 
 	"onlinerna/data"
+	"onlinerna/nn/optim"
 )
 
 // Defaults of a run that starts from trained weights, as docs/fine-tuning.md has measured them.
 const (
 	tuneSteps    = 10   // an epoch, at least
 	tuneBatch    = 32   // images a step, at most
-	tuneRate     = 0.01 // of SGD, for steps of tuneBatch images, and in proportion for others
+	tuneRate     = 0.02 // of SGD, for steps of tuneBatch images, and in proportion for others
 	tuneFraction = 0.1  // of the usual rate, for other optimisers
-	tuneHead     = 10   // the new head's rate by that of the other layers
+	tuneHead     = 5    // the new head's rate by that of the other layers
 )
 
 // fineTune replaces defaults of training from scratch by those of fine-tuning a net on set: short epochs of at least ten steps, a cosine
-// over 10 to 30 of them, by the number of images, and a low rate, ten times as high for the head. Options that the user set stay.
+// over 10 to 30 of them, by the number of images, and a low rate, five times as high for the head. Options that the user set stay.
 func (c *Config) fineTune(pre *preset, set data.Dataset) {
 	images := set.Len() - int(math.Round(c.Holdout*float64(set.Len())))
 	images = max(1, images/max(1, c.RepeatAugment))
@@ -28,7 +29,7 @@ func (c *Config) fineTune(pre *preset, set data.Dataset) {
 
 // fineTuneRate replaces the defaults of the rate and its schedule, once the batch and the optimiser are known.
 func (c *Config) fineTuneRate(pre *preset) {
-	if c.Optimizer == optimizers[0].name {
+	if c.Optimizer == optim.All()[0].Name {
 		batch := c.Batch
 		if batch < 1 { // as many as fit
 			batch = pre.batch

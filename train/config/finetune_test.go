@@ -71,7 +71,7 @@ func TestFineTuneKeeps(t *testing.T) {
 		t.Errorf("100 images left: batch %d, %d epochs", c.Batch, c.Epochs)
 	}
 	c = resolve(Config{Optimizer: "adamw"})
-	if math.Abs(c.Schedule.Rate-1e-4) > 1e-12 || !strings.Contains(c.OptimizerLine(), "the last layer's 0.001,") {
+	if math.Abs(c.Schedule.Rate-1e-4) > 1e-12 || !strings.Contains(c.OptimizerLine(), "the last layer's 0.0005,") {
 		t.Errorf("adamw: %s", c.OptimizerLine())
 	}
 }

@@ -7,45 +7,16 @@ import (
 	"strings"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/optim"
 )
 
 // Optimizers are the names that Config.Optimizer takes.
 func Optimizers() []string {
-	names := make([]string, len(optimizers))
-	for i, o := range optimizers {
-		names[i] = o.name
+	var names []string
+	for _, o := range optim.All() {
+		names = append(names, o.Name)
 	}
 	return names
-}
-
-// optimizer is one of the optimisers.
-type optimizer struct {
-	name  string
-	takes map[string]float64 // hyperparameters, with their defaults
-	rate  float64            // the default, 0: the data's; the same for the weight decay
-	decay float64
-	// nesterov says whether there is Nesterov's form.
-	nesterov bool
-	make     func(c *Config) device.Optimizer
-}
-
-var optimizers = []optimizer{
-	{name: "sgd", takes: map[string]float64{"momentum": .9}, nesterov: true,
-		make: func(c *Config) device.Optimizer {
-			return device.SGD{Momentum: *c.Momentum, Decay: *c.WeightDecay, Nesterov: c.Nesterov}
-		}},
-	{name: "adamw", takes: map[string]float64{"beta1": .9, "beta2": .999, "eps": 1e-8}, rate: 1e-3, decay: 1e-2,
-		make: func(c *Config) device.Optimizer {
-			return device.AdamW{Beta1: *c.Beta1, Beta2: *c.Beta2, Eps: *c.Eps, Decay: *c.WeightDecay}
-		}},
-	{name: "lars", takes: map[string]float64{"momentum": .9, "trust-coefficient": 1e-3, "eps": 1e-8}, rate: 1, decay: 5e-5, nesterov: true,
-		make: func(c *Config) device.Optimizer {
-			return device.LARS{Momentum: *c.Momentum, Decay: *c.WeightDecay, Trust: *c.TrustCoefficient, Eps: *c.Eps, Nesterov: c.Nesterov}
-		}},
-	{name: "lamb", takes: map[string]float64{"beta1": .9, "beta2": .999, "eps": 1e-6, "max-grad-norm": 1}, rate: 1e-2, decay: 1e-2,
-		make: func(c *Config) device.Optimizer {
-			return device.LAMB{Beta1: *c.Beta1, Beta2: *c.Beta2, Eps: *c.Eps, Decay: *c.WeightDecay, ClipNorm: *c.MaxGradNorm}
-		}},
 }
 
 // Hyperparameter is a number that some optimisers take.
@@ -58,22 +29,22 @@ type Hyperparameter struct {
 // Hyperparameters lists those of all optimisers but the weight decay, which each takes.
 func Hyperparameters() []Hyperparameter {
 	list := []Hyperparameter{
-		{"momentum", "momentum", func(c *Config) **float64 { return &c.Momentum }},
-		{"beta1", "decay of the gradient's average", func(c *Config) **float64 { return &c.Beta1 }},
-		{"beta2", "decay of the squared gradient's average", func(c *Config) **float64 { return &c.Beta2 }},
-		{"eps", "added to the denominator", func(c *Config) **float64 { return &c.Eps }},
-		{"trust-coefficient", "rate of a tensor by the ratio of its norm to its gradient's", func(c *Config) **float64 { return &c.TrustCoefficient }},
-		{"max-grad-norm", "norm to which a longer gradient is scaled down; 0: none", func(c *Config) **float64 { return &c.MaxGradNorm }},
+		{optim.Momentum, "momentum", func(c *Config) **float64 { return &c.Momentum }},
+		{optim.Beta1, "decay of the gradient's average", func(c *Config) **float64 { return &c.Beta1 }},
+		{optim.Beta2, "decay of the squared gradient's average", func(c *Config) **float64 { return &c.Beta2 }},
+		{optim.Eps, "added to the denominator", func(c *Config) **float64 { return &c.Eps }},
+		{optim.TrustCoefficient, "rate of a tensor by the ratio of its norm to its gradient's", func(c *Config) **float64 { return &c.TrustCoefficient }},
+		{optim.MaxGradNorm, "norm to which a longer gradient is scaled down; 0: none", func(c *Config) **float64 { return &c.MaxGradNorm }},
 	}
 	for i, h := range list {
 		by := map[float64][]string{}
 		var values []float64
-		for _, o := range optimizers {
-			if x, ok := o.takes[h.Name]; ok {
+		for _, o := range optim.All() {
+			if x, ok := o.Takes[h.Name]; ok {
 				if by[x] == nil {
 					values = append(values, x)
 				}
-				by[x] = append(by[x], o.name)
+				by[x] = append(by[x], o.Name)
 			}
 		}
 		var defaults []string
@@ -86,54 +57,66 @@ func Hyperparameters() []Hyperparameter {
 }
 
 // RateDefaults and DecayDefaults list the optimisers whose rate and weight decay do not go by the data, as "adamw: 0.001".
-func RateDefaults() string { return ownDefaults(func(o optimizer) float64 { return o.rate }) }
+func RateDefaults() string { return ownDefaults(func(o optim.Definition) float64 { return o.Rate }) }
 
 // DecayDefaults is described with RateDefaults.
-func DecayDefaults() string { return ownDefaults(func(o optimizer) float64 { return o.decay }) }
+func DecayDefaults() string { return ownDefaults(func(o optim.Definition) float64 { return o.Decay }) }
 
-func ownDefaults(of func(optimizer) float64) string {
+func ownDefaults(of func(optim.Definition) float64) string {
 	var list []string
-	for _, o := range optimizers {
+	for _, o := range optim.All() {
 		if x := of(o); x > 0 {
-			list = append(list, fmt.Sprintf("%s: %g", o.name, x))
+			list = append(list, fmt.Sprintf("%s: %g", o.Name, x))
 		}
 	}
 	return strings.Join(list, ", ")
 }
 
 // rule finds the optimiser of c.
-func (c *Config) rule() (*optimizer, error) {
-	i := slices.IndexFunc(optimizers, func(o optimizer) bool { return o.name == c.Optimizer })
+func (c *Config) rule() (o optim.Definition, err error) {
+	list := optim.All()
+	i := slices.IndexFunc(list, func(o optim.Definition) bool { return o.Name == c.Optimizer })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown optimizer %q: use one of %s", c.Optimizer, strings.Join(Optimizers(), ", "))
+		return o, fmt.Errorf("unknown optimizer %q: use one of %s", c.Optimizer, strings.Join(Optimizers(), ", "))
 	}
-	return &optimizers[i], nil
+	return list[i], nil
+}
+
+// optimizer makes the optimiser from a resolved config.
+func (c *Config) optimizer(o optim.Definition) device.Optimizer {
+	h := optim.Hyper{Of: map[string]float64{}, Decay: *c.WeightDecay, Nesterov: c.Nesterov}
+	for _, p := range Hyperparameters() {
+		if x := *p.Field(c); x != nil {
+			h.Of[p.Name] = *x
+		}
+	}
+	return o.Make(h)
 }
 
 // resolveOptimizer fills in hyperparameters, and the defaults of the rate and the weight decay. What the optimiser does not take is an
 // error.
 func (c *Config) resolveOptimizer(pre *preset) error {
-	def(&c.Optimizer, optimizers[0].name)
+	def(&c.Optimizer, optim.All()[0].Name)
 	o, err := c.rule()
 	if err != nil {
 		return err
 	}
 	for _, h := range Hyperparameters() {
-		x, ok := o.takes[h.Name]
+		x, ok := o.Takes[h.Name]
 		if f := h.Field(c); ok {
 			defPtr(f, x)
 		} else if *f != nil {
-			return fmt.Errorf("optimizer %s does not take %s", o.name, h.Name)
+			return fmt.Errorf("optimizer %s does not take %s", o.Name, h.Name)
 		}
 	}
-	if c.Nesterov && !o.nesterov {
-		return fmt.Errorf("optimizer %s does not take nesterov", o.name)
+	if c.Nesterov && !o.Nesterov {
+		return fmt.Errorf("optimizer %s does not take nesterov", o.Name)
 	}
-	if o.rate > 0 {
-		pre.rate = o.rate
+	if o.Rate > 0 {
+		pre.rate = o.Rate
 	}
-	if o.decay > 0 {
-		pre.decay = o.decay
+	if o.Decay > 0 {
+		pre.decay = o.Decay
 	}
 	defPtr(&c.WeightDecay, pre.decay)
 	return nil
@@ -153,7 +136,7 @@ func (c *Config) checkOptimizer() error {
 			return fmt.Errorf("nesterov needs a momentum above 0")
 		}
 	}
-	return o.make(c).Check()
+	return c.optimizer(o).Check()
 }
 
 // DefaultOptimizer is an optimiser with the defaults of its hyperparameters and their rate: for SGD, where rate and decay go by the data, 0.1
@@ -168,21 +151,18 @@ func DefaultOptimizer(name string) (o device.Optimizer, rate float64, err error)
 	return o, pre.rate, err
 }
 
-// OptimizerName is the optimiser's name as it is written: SGD, AdamW, LARS, LAMB.
+// OptimizerName is the optimiser's name as it is written, as AdamW.
 func (c *Config) OptimizerName() string {
-	if c.Optimizer == "adamw" {
-		return "AdamW"
+	if o, err := c.rule(); err == nil {
+		return o.Title
 	}
-	if c.Optimizer == "" {
-		return "SGD"
-	}
-	return strings.ToUpper(c.Optimizer)
+	return optim.All()[0].Title
 }
 
 // OptimizerLine tells the optimiser with its hyperparameters, the rate after its name.
 func (c *Config) OptimizerLine() string {
 	var b strings.Builder
-	if c.Optimizer != optimizers[0].name {
+	if c.Optimizer != optim.All()[0].Name {
 		fmt.Fprintf(&b, "%s, ", c.Optimizer)
 	}
 	fmt.Fprintf(&b, "rate %s", c.Schedule)
@@ -204,5 +184,5 @@ func (c *Config) NewOptimizer() (device.Optimizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.make(c), nil
+	return c.optimizer(o), nil
 }

@@ -11,6 +11,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 //go:embed testdata/freeze.json
@@ -67,7 +68,7 @@ func TestFreezeAsPyTorch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o := device.SGD{Momentum: .9, Decay: g.Decay}
+		o := optim.SGD{Momentum: .9, Decay: g.Decay}
 		u := device.Update{Optimizer: o, Tensors: n.Tensors(), Factors: n.Factors(Rates{Head: g.Head / g.Rate, LayerDecay: g.Layer}),
 			State: []device.Vector{vector(t, n)}}
 		for step, want := range g.Losses {

@@ -143,7 +143,6 @@ func (n *Network) closeLanes() error {
 		}
 	}
 	clear(n.programs)
-	n.freeClamps()
 	for _, l := range n.lanes {
 		l.Free()
 	}

@@ -46,10 +46,8 @@ type Network struct {
 	programs  map[Work][]*program // of each lane
 	arena     *machine.Arena
 	guard     guard
-	clampers  []*clamp
 	objective objective
-	numbers   device.Memory // of a step without a lane, for clampers; or nil
-	tracer    Tracer        // nil: nobody wants to know
+	tracer    Tracer // nil: nobody wants to know
 }
 
 // slot is the place of a tensor in a flat vector.

@@ -10,6 +10,7 @@ import (
 	"onlinerna/nn"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 //go:embed testdata/optimizers.json
@@ -30,10 +31,10 @@ func TestOptimizersAsPyTorch(t *testing.T) {
 	}
 	for _, r := range g.Runs {
 		o := map[string]device.Optimizer{
-			"sgd":   device.SGD{Momentum: .9, Decay: r.Decay, Nesterov: true},
-			"adamw": device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: r.Decay},
-			"lars":  device.LARS{Momentum: .9, Decay: r.Decay, Trust: .002, Eps: 1e-8},
-			"lamb":  device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: r.Decay, ClipNorm: 1},
+			"sgd":   optim.SGD{Momentum: .9, Decay: r.Decay, Nesterov: true},
+			"adamw": optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: r.Decay},
+			"lars":  optim.LARS{Momentum: .9, Decay: r.Decay, Trust: .002, Eps: 1e-8},
+			"lamb":  optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: r.Decay, ClipNorm: 1},
 		}[r.Optimizer]
 		for _, dev := range []struct {
 			device.Device

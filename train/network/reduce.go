@@ -94,11 +94,6 @@ func (n *Network) StartEmpty(s StepOptions) error {
 	}
 	u.Grad = grad
 	u.Live.Guard = n.guard.region()
-	if s.ClipValue > 0 {
-		if err := n.part(Clipping, func() error { return n.clampsBy(grad, s.ClipValue, u.Numbers) }); err != nil {
-			return err
-		}
-	}
 	return n.part(Updating, func() error { return n.Params.Update(u) })
 }
 

@@ -22,10 +22,6 @@ type StepOptions struct {
 	Reducer device.Reducer
 	Weight  float64
 
-	// ClipValue, if it is not 0, is the largest size of an element of the gradient that the update goes by: larger ones are made that
-	// large, in the vector itself.
-	ClipValue float64
-
 	// Update is the optimiser's step that follows, if it has an Optimizer. Its gradient is Sum or the batch's, and its numbers are
 	// read from memory when it runs.
 	Update device.Update
@@ -35,8 +31,8 @@ type StepOptions struct {
 func (s StepOptions) records(t StepOptions) bool {
 	u, v := &s.Update, &t.Update
 	return s.Sum == t.Sum && s.First == t.First && s.Reducer == t.Reducer && s.Weight == t.Weight && u.Optimizer == v.Optimizer &&
-		s.ClipValue == t.ClipValue && u.MaxNorm == v.MaxNorm && slices.Equal(u.State, v.State) &&
-		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Factors, v.Factors) && slices.Equal(u.Tensors, v.Tensors)
+		u.Clip == v.Clip && slices.Equal(u.State, v.State) &&
+		slices.Equal(u.NoDecay, v.NoDecay) && slices.Equal(u.Factors, v.Factors) && slices.Equal(u.Tensors, v.Tensors) && slices.Equal(u.Matrices, v.Matrices)
 }
 
 // A Pending is a batch that may still be under way.
@@ -253,10 +249,5 @@ func (n *Network) follow(images int, s StepOptions, l *lane, numbers device.Regi
 		}
 	}
 	u.Live = device.Live{Numbers: numbers, Guard: n.guard.region()}
-	if s.ClipValue > 0 {
-		if err := n.part(Clipping, func() error { return n.clamps(u.Grad, s.ClipValue, numbers) }); err != nil {
-			return err
-		}
-	}
 	return n.part(Updating, func() error { return n.Params.Update(u) })
 }

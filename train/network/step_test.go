@@ -11,11 +11,12 @@ import (
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/devicetest"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // step1 is a step of one batch.
 func step1(momentum device.Vector) StepOptions {
-	return StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: device.SGD{Momentum: .9, Decay: 1e-4}, State: []device.Vector{momentum},
+	return StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: optim.SGD{Momentum: .9, Decay: 1e-4}, State: []device.Vector{momentum},
 		Numbers: device.Numbers{Rate: .05, Scale: 1, Step: 1}}}
 }
 
@@ -142,7 +143,7 @@ func TestReplays(t *testing.T) {
 	if got := recorded(); got != 2 {
 		t.Errorf("%d recordings after another rate, want 2", got)
 	}
-	o.Update.Optimizer = device.SGD{Momentum: .9, Decay: .1} // part of the recording
+	o.Update.Optimizer = optim.SGD{Momentum: .9, Decay: .1} // part of the recording
 	step(o)
 	step(o)
 	step(o)

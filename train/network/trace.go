@@ -18,12 +18,11 @@ const (
 	Backward                   // the gradient
 	Accumulation               // the gradient is added to that of the batches before
 	Communication              // gradients are added up over ranks
-	Clipping                   // of the gradient's elements
 	Updating                   // the optimiser's step
 )
 
 func (p Phase) String() string {
-	names := [...]string{"input to the device", "forward", "backward", "accumulation", "communication", "clipping", "update"}
+	names := [...]string{"input to the device", "forward", "backward", "accumulation", "communication", "update"}
 	if int(p) >= len(names) {
 		return fmt.Sprintf("phase %d", uint8(p))
 	}

@@ -8,6 +8,8 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+	"onlinerna/nn/op/update"
 )
 
 // Rest is the kind of what no kernel does: the wait for a batch, pixels and labels that go to the device, scores that come back.
@@ -204,19 +206,23 @@ func layerOf(g *device.Group) string {
 	return g.Steps[0].Name
 }
 
-// streams is how often a step of an optimiser goes through the parameters or a vector of their size: it reads weights, gradients and state
-// and writes weights and state. What has a rate for each tensor looks for the norms before, as LAMB for the gradient's.
-func streams(o device.Optimizer) int {
-	n := 3 + 2*len(o.State())
-	a, adaptive := o.(device.Adaptive)
-	if !adaptive {
-		return n
+// streams is how often a step of an optimiser goes through the parameters or a vector of their size: a pass reads the vectors that its
+// expressions do, and writes those that they give. A limit on the gradient's norm reads it once more.
+func streams(o device.Optimizer) (n int) {
+	for _, p := range o.Passes() {
+		nodes, _, to := p.Nodes()
+		for _, x := range nodes {
+			if x.Kind == expr.KindArg && x.Index < update.Vectors {
+				n++
+			}
+		}
+		for _, at := range to {
+			if at < update.Vectors {
+				n++
+			}
+		}
 	}
-	n += 2 // weights and gradients
-	if len(o.State()) > 1 {
-		n++ // the other state: norms are those of the step
-	}
-	if a.MaxNorm() > 0 {
+	if l, ok := o.(device.Limited); ok && l.MaxNorm() > 0 {
 		n++
 	}
 	return n

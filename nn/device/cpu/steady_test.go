@@ -10,6 +10,7 @@ import (
 	"onlinerna/internal/level"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // network is a small net with its gradients: each op of this device at least once.
@@ -161,7 +162,7 @@ func steady(t *testing.T, d *Device) {
 		vectors[i] = v
 	}
 	var updates []device.Update
-	for _, o := range []device.Optimizer{device.SGD{Momentum: .9}, device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, ClipNorm: 1}} {
+	for _, o := range []device.Optimizer{optim.SGD{Momentum: .9}, optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, ClipNorm: 1}} {
 		updates = append(updates, device.Update{Optimizer: o, Grad: vectors[1], State: vectors[2+len(updates):][:len(o.State())],
 			NoDecay: []device.Span{{Len: 100}}, Tensors: []device.Span{{Len: 100}, {Off: 100, Len: 99_900}}})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // BenchmarkTraffic reports how fast ops that hardly compute move what they have to read and write once, on
@@ -133,10 +134,10 @@ func BenchmarkTraffic(b *testing.B) {
 		device.Optimizer
 		bytes int // of an element: what is read and written
 	}{
-		{device.SGD{Momentum: .9, Decay: 1e-4}, 20},
-		{device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: 1e-2}, 28},
-		{device.LARS{Momentum: .9, Decay: 1e-4, Trust: 1e-3}, 28},
-		{device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: 1e-2, ClipNorm: 1}, 44},
+		{optim.SGD{Momentum: .9, Decay: 1e-4}, 20},
+		{optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: 1e-2}, 28},
+		{optim.LARS{Momentum: .9, Decay: 1e-4, Trust: 1e-3}, 28},
+		{optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: 1e-2, ClipNorm: 1}, 44},
 	} {
 		u := device.Update{Optimizer: x.Optimizer, Grad: v[1], State: v[2:][:len(x.State())], Tensors: []device.Span{{Len: parameters}},
 			Numbers: device.Numbers{Rate: .1, Scale: 1, Step: 1}}

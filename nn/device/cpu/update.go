@@ -2,38 +2,57 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"onlinerna/internal/level"
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/vec"
+	"onlinerna/nn/op/update"
 )
 
 // stepper makes steps of optimisers on a vector. It keeps what steps have in common, so that they allocate nothing.
 type stepper struct {
-	v       *vector
-	measure func(worker, block int) // methods of the same names, bound once
-	apply   func(worker, block int)
+	v     *vector
+	block func(worker, block int) // the method run, bound once
 
-	optimizer device.Optimizer // of the last step
-	adaptive  device.Adaptive  // the same, or nil
-	kernels   device.Kernels[float32]
+	// Of the last step:
+	optimizer device.Optimizer
+	clip      device.Clip
 	noDecay   []device.Span
 	factors   []device.Factor
 	tensors   []device.Span
-	parts     []device.Part
-	first     []int               // for each block its first part, and their number
-	sums      [][2][8]float64     // for each part
-	ratios    []float64           // for each tensor
-	scratch   []paddedCoefficient // for each worker
+	matrices  []device.Matrix
 
-	numbers device.Numbers // of the step in progress
-	piece   device.Piece[float32]
+	passes  []pass
+	parts   []device.Part
+	first   []int         // for each block its first part, and their number
+	sums    []update.Sums // for each part
+	ratios  []float64     // for each tensor
+	next    []float64     // the same, after the pass in progress
+	workers []updateWorker
+
+	// Of the step in progress:
+	update  device.Update
+	numbers device.Numbers
+	piece   update.Piece[float32]
+	pass    *pass
 }
 
-// paddedCoefficient is alone in its line of cache.
-type paddedCoefficient struct {
-	c [8]float32
-	_ [32]byte
+// pass is a pass of an optimiser on this processor.
+type pass struct {
+	update.Pass
+	program *update.Program
+	run     func(w *updateWorker, sums *update.Sums)
+}
+
+// updateWorker is what belongs to one, alone in its lines of cache.
+type updateWorker struct {
+	piece        update.Piece[float32]
+	coefficients [update.MaxCoefficients + 1]float32
+	buffer       []float32
+	_            [64]byte
 }
 
 // Update implements device.Vector.
@@ -46,15 +65,14 @@ func (v *vector) Update(u device.Update) error {
 		return nil
 	}
 	if v.stepper == nil {
-		s := &stepper{v: v, scratch: make([]paddedCoefficient, v.pool.Workers())}
-		s.measure, s.apply = s.measureBlock, s.applyBlock
+		s := &stepper{v: v, workers: make([]updateWorker, v.pool.Workers())}
+		s.block = s.run
 		v.stepper = s
 	}
 	s := v.stepper
-	if err := s.prepare(&u); err != nil {
-		return fmt.Errorf("cpu: %w", err)
-	}
-	s.numbers, s.piece = n, p
+	s.prepare(&u)
+	s.numbers, s.piece, s.update = n, p, u
+	defer func() { s.piece, s.update = update.Piece[float32]{}, device.Update{} }()
 	if u.Clips() {
 		norm, err := u.Grad.Norm()
 		if err != nil {
@@ -62,23 +80,30 @@ func (v *vector) Update(u device.Update) error {
 		}
 		s.numbers = u.ClippedFor(n, norm)
 	}
-	if s.adaptive != nil {
-		s.adapt()
+	for i := range s.ratios {
+		s.ratios[i] = 1
 	}
-	v.pool.Run(len(v.sums), s.apply)
-	s.piece = device.Piece[float32]{}
+	for i := range s.passes {
+		s.pass = &s.passes[i]
+		v.pool.Run(len(s.first)-1, s.block)
+		if s.pass.Measures() {
+			s.adapt()
+		}
+	}
 	return nil
 }
 
 // prepare keeps what u has in common with steps to come.
-func (s *stepper) prepare(u *device.Update) (err error) {
-	if s.optimizer == u.Optimizer && slices.Equal(s.noDecay, u.NoDecay) && slices.Equal(s.factors, u.Factors) &&
-		slices.Equal(s.tensors, u.Tensors) {
-		return nil
+func (s *stepper) prepare(u *device.Update) {
+	if s.optimizer == u.Optimizer && s.clip == u.Clip && slices.Equal(s.noDecay, u.NoDecay) && slices.Equal(s.factors, u.Factors) &&
+		slices.Equal(s.tensors, u.Tensors) && slices.Equal(s.matrices, u.Matrices) {
+		return
 	}
-	s.optimizer = nil
-	if s.kernels, err = kernelsOf(u.Optimizer, s.v.updates); err != nil {
-		return err
+	s.optimizer, s.clip, s.noDecay, s.factors = u.Optimizer, u.Clip, slices.Clone(u.NoDecay), slices.Clone(u.Factors)
+	s.tensors, s.matrices = slices.Clone(u.Tensors), slices.Clone(u.Matrices)
+	s.passes = nil
+	for _, p := range u.Passes() {
+		s.passes = append(s.passes, pass{p, update.Compile(&p), s.runner(p.Body)})
 	}
 	s.parts = u.Parts(s.parts[:0], s.v.Len(), vectorBlock)
 	s.first = s.first[:0]
@@ -90,67 +115,66 @@ func (s *stepper) prepare(u *device.Update) (err error) {
 	for len(s.first) <= len(s.v.sums) { // blocks without parts, and the end
 		s.first = append(s.first, len(s.parts))
 	}
-	s.adaptive, _ = u.Optimizer.(device.Adaptive)
-	s.ratios, s.sums = []float64{1}, nil
-	if s.adaptive != nil {
-		s.ratios, s.sums = make([]float64, len(u.Tensors)), make([][2][8]float64, len(s.parts))
-	}
-	s.optimizer, s.noDecay, s.factors, s.tensors = u.Optimizer, slices.Clone(u.NoDecay), slices.Clone(u.Factors), slices.Clone(u.Tensors)
-	return nil
+	s.sums = make([]update.Sums, len(s.parts))
+	s.ratios, s.next = make([]float64, max(1, len(u.Tensors))), make([]float64, max(1, len(u.Tensors)))
 }
 
-// kernelsOf is the definition of o, with those of a level in place of what it has.
-func kernelsOf(o device.Optimizer, level vec.Updates) (device.Kernels[float32], error) {
-	k, err := device.KernelsOf[float32](o)
-	if err != nil {
-		return k, err
-	}
-	names := o.Passes()
-	if f := level.Apply[names.Apply]; f != nil {
-		k.Apply = func(p device.Piece[float32], c *[8]float32) { f(p.W, p.G, p.State[0], p.State[1], c) }
-	}
-	if f := level.Measure[names.Measure]; f != nil {
-		k.Measure = func(p device.Piece[float32], c *[8]float32, sums *[2][8]float64) {
-			f(p.W, p.G, p.State[0], p.State[1], c, sums)
+// runner is how a body runs: by a kernel of its own, or by those of its operations.
+func (s *stepper) runner(b update.Body) func(w *updateWorker, sums *update.Sums) {
+	if f := vec.Update(level.Current(), b); f != nil {
+		return func(w *updateWorker, sums *update.Sums) {
+			f(&w.piece, (*[update.MaxCoefficients]float32)(w.coefficients[:]), sums)
 		}
 	}
-	return k, nil
+	e := mapping.NewElements(&b)
+	for i := range s.workers {
+		if w := &s.workers[i]; len(w.buffer) < e.Scratch() {
+			w.buffer = make([]float32, e.Scratch())
+		}
+	}
+	return func(w *updateWorker, sums *update.Sums) {
+		e.Run(s.v.kernels, w.buffer, &w.piece, &w.coefficients, sums)
+	}
+}
+
+// numbersOf are what the coefficients of a part go by.
+func (s *stepper) numbersOf(p device.Part) update.Numbers {
+	return s.update.PartNumbers(s.numbers, p, s.ratios[p.Tensor])
 }
 
 // adapt finds the ratios of tensors. Sums are those of parts, in order, whoever made them.
 func (s *stepper) adapt() {
-	for i := range s.ratios {
-		s.ratios[i] = 1
-	}
-	s.v.pool.Run(len(s.v.sums), s.measure)
+	copy(s.next, s.ratios)
 	for i := 0; i < len(s.parts); {
 		var x, y float64
 		first := s.parts[i]
 		for ; i < len(s.parts) && s.parts[i].Tensor == first.Tensor; i++ {
-			x += device.Sum(s.sums[i][0])
-			y += device.Sum(s.sums[i][1])
+			x += s.sums[i].Total(0)
+			y += s.sums[i].Total(1)
 		}
-		if first.Decays {
-			s.ratios[first.Tensor] = s.adaptive.Ratio(s.numbers, x, y)
+		if first.Decays && first.Takes(s.pass.On) {
+			n := s.numbersOf(first)
+			n.Norms = [2]float64{math.Sqrt(x), math.Sqrt(y)}
+			s.next[first.Tensor] = s.pass.program.Ratio(&n)
 		}
 	}
+	s.ratios, s.next = s.next, s.ratios
 }
 
-func (s *stepper) measureBlock(worker, block int) {
-	c := &s.scratch[worker].c
+// run makes the pass on the parts of a block.
+func (s *stepper) run(worker, block int) {
 	for i := s.first[block]; i < s.first[block+1]; i++ {
-		p := s.parts[i]
-		*c = device.In[float32](s.optimizer.Coefficients(p.Numbers(s.numbers), p.Decays, 1))
-		s.sums[i] = [2][8]float64{}
-		s.kernels.Measure(s.piece.Of(p.Span), c, &s.sums[i])
-	}
-}
-
-func (s *stepper) applyBlock(worker, block int) {
-	c := &s.scratch[worker].c
-	for i := s.first[block]; i < s.first[block+1]; i++ {
-		p := s.parts[i]
-		*c = device.In[float32](s.optimizer.Coefficients(p.Numbers(s.numbers), p.Decays, s.ratios[p.Tensor]))
-		s.kernels.Apply(s.piece.Of(p.Span), c)
+		part := s.parts[i]
+		if !part.Takes(s.pass.On) {
+			continue
+		}
+		n := s.numbersOf(part)
+		w := &s.workers[worker]
+		for k, x := range s.pass.program.Coefficients(&n) {
+			w.coefficients[k] = float32(x)
+		}
+		w.piece = s.piece.Of(part.Off, part.Len)
+		s.sums[i] = update.Sums{}
+		s.pass.run(w, &s.sums[i])
 	}
 }

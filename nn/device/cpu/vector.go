@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"onlinerna/internal/level"
 	"onlinerna/internal/parallel"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -19,7 +18,6 @@ type vector struct {
 	*device.HostVector[float32]
 	pool    *parallel.Pool
 	kernels *vec.Set
-	updates vec.Updates
 	body    func(worker, block int) // the method block, bound once: calls allocate nothing
 	sums    [][8]float64            // of blocks
 	task    vectorTask
@@ -41,7 +39,7 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	v := &vector{HostVector: h, pool: d.pool, kernels: vec.Current(), updates: vec.UpdatesFor(level.Current()),
+	v := &vector{HostVector: h, pool: d.pool, kernels: vec.Current(),
 		sums: make([][8]float64, work.Ceil(n, vectorBlock))}
 	v.body = v.block
 	return v, nil

@@ -9,6 +9,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // recorder is a tester that keeps what fails. It runs only the tests on the way to one and those within it.
@@ -268,7 +269,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"ignores Nesterov",
 			broken{vector: func(v device.Vector) device.Vector {
 				return &vector{v, v.(elements), func(u *device.Update) {
-					if o, ok := u.Optimizer.(device.SGD); ok {
+					if o, ok := u.Optimizer.(optim.SGD); ok {
 						o.Nesterov = false
 						u.Optimizer = o
 					}

@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // optimizerSteps are steps of optimisers in float64, made by testdata/optimizers.py.
@@ -42,13 +43,13 @@ func (r *goldenRun) optimizer() (device.Optimizer, error) {
 	o := r.Options
 	switch r.Optimizer {
 	case "sgd":
-		return device.SGD{Momentum: o.Momentum, Decay: o.Decay, Nesterov: o.Nesterov}, nil
+		return optim.SGD{Momentum: o.Momentum, Decay: o.Decay, Nesterov: o.Nesterov}, nil
 	case "adamw":
-		return device.AdamW{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay}, nil
+		return optim.AdamW{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay}, nil
 	case "lars":
-		return device.LARS{Momentum: o.Momentum, Decay: o.Decay, Trust: o.Trust, Eps: o.Eps, Nesterov: o.Nesterov}, nil
+		return optim.LARS{Momentum: o.Momentum, Decay: o.Decay, Trust: o.Trust, Eps: o.Eps, Nesterov: o.Nesterov}, nil
 	case "lamb":
-		return device.LAMB{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay, ClipNorm: o.MaxNorm}, nil
+		return optim.LAMB{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay, ClipNorm: o.MaxNorm}, nil
 	}
 	return nil, fmt.Errorf("no optimiser %q", r.Optimizer)
 }
@@ -82,7 +83,7 @@ func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 		return err
 	}
 	defer v.free()
-	u := device.Update{Optimizer: o, Grad: v.grad, State: v.state, MaxNorm: r.Options.Clip}
+	u := device.Update{Optimizer: o, Grad: v.grad, State: v.state, Clip: device.Clip{Norm: r.Options.Clip}}
 	at := 0
 	for i, n := range g.Lengths {
 		span := device.Span{Off: at, Len: n}

@@ -7,6 +7,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // torchSGD holds trajectories of torch.optim.SGD in float64 on f(x) = x'Ax/2 - b'x. The file says how they
@@ -57,7 +58,7 @@ func (q *quadratic) gradient(x []float64) []float64 {
 	return g
 }
 
-// torch repeats PyTorch's trajectories, except those with options that device.SGD does not have.
+// torch repeats PyTorch's trajectories, except those with options that optim.SGD does not have.
 func (s *suite) torch(t tester) {
 	var q quadratic
 	if err := json.Unmarshal(torchSGD, &q); err != nil {
@@ -103,7 +104,7 @@ func (s *suite) follow(q *quadratic, r *torchRun) error {
 		if err := grad.WriteAt64(q.gradient(at), 0); err != nil {
 			return err
 		}
-		u := device.Update{Optimizer: device.SGD{Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov}, Grad: grad,
+		u := device.Update{Optimizer: optim.SGD{Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov}, Grad: grad,
 			State: []device.Vector{momentum}, Numbers: device.Numbers{Rate: r.rate(step), Scale: 1, Step: float64(step + 1)}}
 		if err := x.Update(u); err != nil {
 			return err

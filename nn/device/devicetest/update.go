@@ -6,6 +6,7 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // updateCase is an optimiser on parameters that lie in tensors.
@@ -16,13 +17,13 @@ type updateCase struct {
 	noDecay  []device.Span
 	factors  []device.Factor
 	tensors  []device.Span
-	maxNorm  float64
+	clip     device.Clip
 	zeroFrom int // elements from here on start as zeros
 }
 
 // update is a step of c.
 func (c *updateCase) update(v *updated, step int) device.Update {
-	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Factors: c.factors, Tensors: c.tensors, MaxNorm: c.maxNorm,
+	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Factors: c.factors, Tensors: c.tensors, Clip: c.clip,
 		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step)}}
 }
 
@@ -37,42 +38,45 @@ func updateCases(n int) []updateCase {
 	}
 	factors := []device.Factor{{Span: spans[0], Rate: .25}, {Span: spans[1]}, {Span: spans[2], Rate: 1}}
 	frozen := []device.Factor{{Span: edges[0]}, {Span: edges[1], Rate: 3}, {Span: edges[2]}}
-	plain := device.SGD{}
+	plain := optim.SGD{}
 	list := []updateCase{
 		{o: plain, scale: 1},
-		{o: device.SGD{Decay: .01}, scale: 1},
-		{o: device.SGD{Momentum: .9}, scale: 1},
-		{o: device.SGD{Momentum: .9, Nesterov: true}, scale: 1},
-		{o: device.SGD{Momentum: .9, Decay: .01}, scale: .25},
-		{o: device.SGD{Momentum: .9, Decay: .01, Nesterov: true}, scale: 1. / 3},
-		{o: device.SGD{Decay: .5}, scale: 1, noDecay: spans},
-		{o: device.SGD{Momentum: .9, Decay: .5}, scale: .5, noDecay: edges},
-		{o: device.SGD{Momentum: .9, Decay: .5, Nesterov: true}, scale: 1, noDecay: spans},
-		{o: device.SGD{Momentum: .9, Decay: .5}, scale: 1, noDecay: all},
+		{o: optim.SGD{Decay: .01}, scale: 1},
+		{o: optim.SGD{Momentum: .9}, scale: 1},
+		{o: optim.SGD{Momentum: .9, Nesterov: true}, scale: 1},
+		{o: optim.SGD{Momentum: .9, Decay: .01}, scale: .25},
+		{o: optim.SGD{Momentum: .9, Decay: .01, Nesterov: true}, scale: 1. / 3},
+		{o: optim.SGD{Decay: .5}, scale: 1, noDecay: spans},
+		{o: optim.SGD{Momentum: .9, Decay: .5}, scale: .5, noDecay: edges},
+		{o: optim.SGD{Momentum: .9, Decay: .5, Nesterov: true}, scale: 1, noDecay: spans},
+		{o: optim.SGD{Momentum: .9, Decay: .5}, scale: 1, noDecay: all},
 
-		{o: device.SGD{Momentum: .9, Decay: .5}, noDecay: edges, factors: factors}, // a scale of 0 means 1
-		{o: device.SGD{Momentum: .9, Nesterov: true}, scale: 1, factors: frozen},
+		{o: optim.SGD{Momentum: .9, Decay: .5}, noDecay: edges, factors: factors}, // a scale of 0 means 1
+		{o: optim.SGD{Momentum: .9, Nesterov: true}, scale: 1, factors: frozen},
 
-		{o: device.AdamW{Beta1: .9, Beta2: .99, Eps: 1e-8, Decay: .1}, scale: 1, noDecay: spans, factors: frozen},
-		{o: device.LARS{Momentum: .9, Decay: .1, Trust: .1}, scale: .5, noDecay: spans, factors: factors, tensors: between(n, spans)},
-		{o: device.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, Decay: .1, ClipNorm: 1}, factors: frozen, tensors: between(n, edges)},
+		{o: optim.AdamW{Beta1: .9, Beta2: .99, Eps: 1e-8, Decay: .1}, scale: 1, noDecay: spans, factors: frozen},
+		{o: optim.LARS{Momentum: .9, Decay: .1, Trust: .1}, scale: .5, noDecay: spans, factors: factors, tensors: between(n, spans)},
+		{o: optim.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, Decay: .1, ClipNorm: 1}, factors: frozen, tensors: between(n, edges)},
 
-		{o: device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1},
-		{o: device.AdamW{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans},
-		{o: device.AdamW{Eps: 1e-3}, scale: 1, noDecay: edges},
+		{o: optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1},
+		{o: optim.AdamW{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans},
+		{o: optim.AdamW{Eps: 1e-3}, scale: 1, noDecay: edges},
 
-		{o: device.LARS{Momentum: .9, Decay: .01, Trust: 1e-3, Eps: 1e-8}, scale: 1, tensors: small},
-		{o: device.LARS{Momentum: .9, Decay: .5, Trust: .1}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
-		{o: device.LARS{Momentum: .9, Trust: .02, Nesterov: true}, scale: 1, noDecay: edges, tensors: between(n, edges)},
+		{o: optim.LARS{Momentum: .9, Decay: .01, Trust: 1e-3, Eps: 1e-8}, scale: 1, tensors: small},
+		{o: optim.LARS{Momentum: .9, Decay: .5, Trust: .1}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
+		{o: optim.LARS{Momentum: .9, Trust: .02, Nesterov: true}, scale: 1, noDecay: edges, tensors: between(n, edges)},
 
-		{o: device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: .01, ClipNorm: 1}, scale: 1, tensors: small},
-		{o: device.LAMB{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
-		{o: device.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, ClipNorm: 1e9}, scale: 1, noDecay: edges, tensors: between(n, edges)},
+		{o: optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: .01, ClipNorm: 1}, scale: 1, tensors: small},
+		{o: optim.LAMB{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
+		{o: optim.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, ClipNorm: 1e9}, scale: 1, noDecay: edges, tensors: between(n, edges)},
 
-		{o: device.SGD{Momentum: .9, Decay: .01}, scale: .5, maxNorm: 1.5, noDecay: spans},
-		{o: device.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1, maxNorm: 1e9},
-		{o: device.LARS{Momentum: .9, Decay: .01, Trust: 1e-3}, scale: 1, maxNorm: 2, tensors: small},
-		{o: device.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-3, ClipNorm: 1}, scale: 1, maxNorm: 2, tensors: small},
+		{o: optim.SGD{Momentum: .9, Decay: .01}, scale: .5, clip: device.Clip{Norm: 1.5}, noDecay: spans},
+		{o: optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1, clip: device.Clip{Norm: 1e9}},
+		{o: optim.LARS{Momentum: .9, Decay: .01, Trust: 1e-3}, scale: 1, clip: device.Clip{Norm: 2}, tensors: small},
+		{o: optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-3, ClipNorm: 1}, scale: 1, clip: device.Clip{Norm: 2}, tensors: small},
+
+		{o: optim.SGD{Momentum: .9, Decay: .01, Nesterov: true}, scale: -.5, clip: device.Clip{Value: .25}, noDecay: spans},
+		{o: optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-3}, clip: device.Clip{Value: .5}, tensors: small},
 	}
 	for i := range list {
 		list[i].steps = 3
@@ -147,7 +151,7 @@ func (s *suite) updates(t tester) {
 			continue
 		}
 		all := device.Span{Len: n}
-		nothing := updateCase{o: device.SGD{Momentum: .9, Decay: .5}, steps: 2, zeroFrom: n, factors: []device.Factor{{Span: all}}}
+		nothing := updateCase{o: optim.SGD{Momentum: .9, Decay: .5}, steps: 2, zeroFrom: n, factors: []device.Factor{{Span: all}}}
 		for _, c := range append(updateCases(n), nothing) {
 			if err := s.trajectory(n, &c); err != nil {
 				t.Errorf("%d elements, %s %+v: %v", n, c.o.Name(), c.o, err)
@@ -274,7 +278,7 @@ func (s *suite) fromMemory(c *updateCase) error {
 func (s *suite) updateMisuse() error {
 	const n = 5
 	x := s.numbers("misuse", n)
-	v, err := updatedOn(s.dev, device.AdamW{}, x)
+	v, err := updatedOn(s.dev, optim.AdamW{}, x)
 	if err != nil {
 		return err
 	}
@@ -284,11 +288,11 @@ func (s *suite) updateMisuse() error {
 		return err
 	}
 	defer longer.Free()
-	good := device.Update{Optimizer: device.SGD{}, Grad: v.grad, State: v.state[:1], Numbers: device.Numbers{Scale: 1, Step: 1}}
+	good := device.Update{Optimizer: optim.SGD{}, Grad: v.grad, State: v.state[:1], Numbers: device.Numbers{Scale: 1, Step: 1}}
 	two := good
-	two.Optimizer, two.State = device.AdamW{Beta1: .9, Beta2: .9, Eps: 1}, v.state
+	two.Optimizer, two.State = optim.AdamW{Beta1: .9, Beta2: .9, Eps: 1}, v.state
 	lars := good
-	lars.Optimizer = device.LARS{Trust: 1}
+	lars.Optimizer = optim.LARS{Trust: 1}
 	span := func(off, n int) device.Span { return device.Span{Off: off, Len: n} }
 	for what, f := range map[string]func() device.Update{
 		"no optimiser":               func() (u device.Update) { u = good; u.Optimizer = nil; return u },
@@ -309,8 +313,8 @@ func (s *suite) updateMisuse() error {
 			return u
 		},
 		"step 0":                          func() (u device.Update) { u = good; u.Numbers.Step = 0; return u },
-		"a momentum below 0":              func() (u device.Update) { u = good; u.Optimizer = device.SGD{Momentum: -1}; return u },
-		"a beta of 1":                     func() (u device.Update) { u = two; u.Optimizer = device.AdamW{Beta1: 1}; return u },
+		"a momentum below 0":              func() (u device.Update) { u = good; u.Optimizer = optim.SGD{Momentum: -1}; return u },
+		"a beta of 1":                     func() (u device.Update) { u = two; u.Optimizer = optim.AdamW{Beta1: 1}; return u },
 		"a span without decay past 5":     func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, 3)}; return u },
 		"a span without decay before 0":   func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(-1, 3)}; return u },
 		"a span without decay, negative":  func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, -1)}; return u },

@@ -16,6 +16,7 @@ import (
 	"onlinerna/nn/internal/golden"
 	"onlinerna/nn/machine"
 	"onlinerna/nn/op"
+	"onlinerna/nn/optim"
 )
 
 // Options say how much of a network Golden runs.
@@ -204,7 +205,7 @@ func (c *checker) sgd(run, steps int) {
 		if i == steps {
 			break
 		}
-		err := n.Params.Update(device.Update{Optimizer: device.SGD{Momentum: s.Momentum, Decay: s.Decay}, Grad: n.Grads,
+		err := n.Params.Update(device.Update{Optimizer: optim.SGD{Momentum: s.Momentum, Decay: s.Decay}, Grad: n.Grads,
 			State: []device.Vector{n.Momentum}, Numbers: device.Numbers{Rate: s.Rate, Scale: 1, Step: float64(i + 1)}})
 		if err != nil {
 			c.Fatal(err)

@@ -9,7 +9,7 @@ import "math"
 // the derivative 0 for x ≤ c, else 1, also for NaN, and min(x, c) has 0 for x ≥ c. Between two that are not constant equal
 // ones have ½ each. Comparisons have none, and a selection that is not taken contributes 0 whatever lies behind it.
 func (e Expr) Gradient(seed Expr) []Expr {
-	order := e.sorted()
+	order := sorted(e)
 	adjoints := map[Expr]Expr{e: seed}
 	add := func(x, d Expr) {
 		if _, ok := x.constant(); ok {

@@ -19,9 +19,16 @@ type Node struct {
 
 // Nodes lists the steps that compute e, each once and after those that it reads. The last gives the result.
 func (e Expr) Nodes() []Node {
-	order := e.sorted()
+	nodes, _ := Together(e)
+	return nodes
+}
+
+// Together lists the steps that compute several expressions, each once and after those that it reads, and the step that gives the result of
+// each expression.
+func Together(list ...Expr) (nodes []Node, results []int) {
+	order := sorted(list...)
 	at := make(map[Expr]int, len(order))
-	nodes := make([]Node, len(order))
+	nodes = make([]Node, len(order))
 	for i, x := range order {
 		at[x] = i
 		n := x.node()
@@ -38,11 +45,14 @@ func (e Expr) Nodes() []Node {
 			nodes[i].Index, nodes[i].Key, nodes[i].PerSample = n.index, n.bits, n.whole
 		}
 	}
-	return nodes
+	for _, e := range list {
+		results = append(results, at[e])
+	}
+	return nodes, results
 }
 
-// sorted lists the subexpressions of e, each once and after its own.
-func (e Expr) sorted() []Expr {
+// sorted lists the subexpressions of some expressions, each once and after its own.
+func sorted(list ...Expr) []Expr {
 	var order []Expr
 	seen := make(map[Expr]bool)
 	var visit func(x Expr)
@@ -57,7 +67,9 @@ func (e Expr) sorted() []Expr {
 		}
 		order = append(order, x)
 	}
-	visit(e)
+	for _, e := range list {
+		visit(e)
+	}
 	return order
 }
 

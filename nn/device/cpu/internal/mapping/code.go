@@ -120,40 +120,8 @@ func (b *Bound) Run(number int, dst []float32, lo int, made []float32) {
 			}
 		case expr.KindRandom:
 			b.order.draw(k, to, lo, n, b.counters[n.Index])
-		case expr.KindNeg:
-			k.Neg(to, in[0])
-		case expr.KindAdd:
-			k.Add(to, in[0], in[1])
-		case expr.KindSub:
-			k.Sub(to, in[0], in[1])
-		case expr.KindMul:
-			k.Mul(to, in[0], in[1])
-		case expr.KindDiv:
-			k.Div(to, in[0], in[1])
-		case expr.KindMin:
-			k.Min(to, in[0], in[1])
-		case expr.KindMax:
-			k.Max(to, in[0], in[1])
-		case expr.KindExp:
-			k.Exp(to, in[0])
-		case expr.KindLog:
-			k.Log(to, in[0])
-		case expr.KindSqrt:
-			k.Sqrt(to, in[0])
-		case expr.KindTanh:
-			k.Tanh(to, in[0])
-		case expr.KindErf:
-			k.Erf(to, in[0])
-		case expr.KindSigmoid:
-			k.Sigmoid(to, in[0])
-		case expr.KindLess:
-			k.Less(to, in[0], in[1])
-		case expr.KindLessEqual:
-			k.LessEqual(to, in[0], in[1])
-		case expr.KindEqual:
-			k.Equal(to, in[0], in[1])
-		case expr.KindIf:
-			k.If(to, in[0], in[1], in[2])
+		default:
+			compute(k, n.Kind, to, &in)
 		}
 		w.values[i] = to
 	}
@@ -177,5 +145,45 @@ func (b *Bound) RunOver(number int, x []float32) {
 		m := min(Block, len(x))
 		b.Run(number, x[:m], 0, x[:m])
 		x = x[m:]
+	}
+}
+
+// compute applies a function to elements.
+func compute(k *vec.Set, kind expr.Kind, to []float32, in *[3][]float32) {
+	switch kind {
+	case expr.KindNeg:
+		k.Neg(to, in[0])
+	case expr.KindAdd:
+		k.Add(to, in[0], in[1])
+	case expr.KindSub:
+		k.Sub(to, in[0], in[1])
+	case expr.KindMul:
+		k.Mul(to, in[0], in[1])
+	case expr.KindDiv:
+		k.Div(to, in[0], in[1])
+	case expr.KindMin:
+		k.Min(to, in[0], in[1])
+	case expr.KindMax:
+		k.Max(to, in[0], in[1])
+	case expr.KindExp:
+		k.Exp(to, in[0])
+	case expr.KindLog:
+		k.Log(to, in[0])
+	case expr.KindSqrt:
+		k.Sqrt(to, in[0])
+	case expr.KindTanh:
+		k.Tanh(to, in[0])
+	case expr.KindErf:
+		k.Erf(to, in[0])
+	case expr.KindSigmoid:
+		k.Sigmoid(to, in[0])
+	case expr.KindLess:
+		k.Less(to, in[0], in[1])
+	case expr.KindLessEqual:
+		k.LessEqual(to, in[0], in[1])
+	case expr.KindEqual:
+		k.Equal(to, in[0], in[1])
+	case expr.KindIf:
+		k.If(to, in[0], in[1], in[2])
 	}
 }

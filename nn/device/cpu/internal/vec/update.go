@@ -1,9 +1,13 @@
 package vec
 
-import "onlinerna/internal/level"
+import (
+	"onlinerna/internal/level"
+	"onlinerna/nn/op/update"
+	"onlinerna/nn/optim"
+)
 
-// Updates are a level's kernels of the optimisers of package device, which defines them, by the names that
-// [device.Passes] has. The coefficients and sums are the definitions'; sums start as zeros.
+// Updates are a level's kernels of bodies of optimisers' passes, where they are faster than calls of the other kernels: see
+// BenchmarkUpdates. The coefficients and sums are those of package update; sums start as zeros.
 type Updates struct {
 	Apply   apply
 	Measure measure
@@ -14,5 +18,29 @@ type (
 	measure = map[string]func(w, g, a, b []float32, c *[8]float32, sums *[2][8]float64)
 )
 
-// UpdatesFor is the kernels of a level, none at the level of plain Go: there the definitions serve.
-func UpdatesFor(l level.Level) Updates { return updates[l] }
+// bodies are what the kernels compute. Coefficients are operands of a body, so all hyperparameters share it.
+var bodies = map[update.Body]string{
+	optim.SGD{}.Passes()[0].Body:               "momentum",
+	optim.SGD{Nesterov: true}.Passes()[0].Body: "nesterov",
+	optim.AdamW{}.Passes()[0].Body:             "adamw",
+	optim.LARS{}.Passes()[0].Body:              "lars",
+	optim.LAMB{}.Passes()[0].Body:              "lamb",
+	optim.LAMB{}.Passes()[1].Body:              "lamb",
+}
+
+// Update is a level's kernel for a body, nil where it has none.
+func Update(l level.Level, b update.Body) func(p *update.Piece[float32], c *[8]float32, sums *update.Sums) {
+	name, ok := bodies[b]
+	if !ok {
+		return nil
+	}
+	if f := updates[l].Measure[name]; f != nil && b.Squares[0].Valid() {
+		return func(p *update.Piece[float32], c *[8]float32, sums *update.Sums) {
+			f(p.W, p.G, p.State[0], p.State[1], c, (*[2][8]float64)(sums))
+		}
+	}
+	if f := updates[l].Apply[name]; f != nil && !b.Squares[0].Valid() {
+		return func(p *update.Piece[float32], c *[8]float32, _ *update.Sums) { f(p.W, p.G, p.State[0], p.State[1], c) }
+	}
+	return nil
+}
