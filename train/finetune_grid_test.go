@@ -100,14 +100,16 @@ func (s *tuneStudy) want(k task, size int, m method, seed uint64) {
 	})
 }
 
-// wantAll puts the runs of a seed on the list.
-func (s *tuneStudy) wantAll(seed uint64, list []method) {
+// wantAll puts the runs of all sets on the list: those of few images, which are the most in doubt and the shortest, first.
+func (s *tuneStudy) wantAll(list []method, seeds ...uint64) {
 	only := os.Getenv("ONLINERNA_FINETUNE_SETS") // the data and the net of sets, all without
 	for _, size := range sizes {
-		for _, k := range tasks {
-			if strings.Contains(k.source+" "+k.model, only) {
-				for _, m := range list {
-					s.want(k, size, m, seed)
+		for _, seed := range seeds {
+			for _, k := range tasks {
+				if strings.Contains(k.source+" "+k.model, only) {
+					for _, m := range list {
+						s.want(k, size, m, seed)
+					}
 				}
 			}
 		}

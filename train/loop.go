@@ -139,8 +139,9 @@ func (r *Run) warnOfFewSteps() {
 		return
 	}
 	hint := "train for more epochs"
-	if batch := r.train.Images() / (fewSteps * c.Accumulate * c.Ranks.Size()); batch > 0 {
-		hint = fmt.Sprintf("a batch of %d makes %d", batch, fewSteps)
+	together := c.Accumulate * c.Ranks.Size() // batches a step
+	if batch := r.train.Images() / (fewSteps * together); batch > 0 {
+		hint = fmt.Sprintf("a batch of %d makes %d", batch, (r.train.Images()-1)/(batch*together)+1)
 	}
 	r.log("Warning: an epoch of %s has %s: %s", text.Count(r.train.Images(), "image"), text.Count(n, "step"), hint)
 }
