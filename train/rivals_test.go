@@ -338,7 +338,7 @@ func coefficients(rs [][]float64) []float64 {
 			gram.SetSym(i, j, dot(rs[i], rs[j]))
 		}
 	}
-	if r := rna.Solve(gram, 1e-9); r.Status == rna.OK {
+	if r := rna.Factor(gram).Solve(1e-9); r.Status == rna.OK {
 		return r.C
 	}
 	return uniform(len(rs))
