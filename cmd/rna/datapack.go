@@ -77,7 +77,7 @@ func (f *packFlags) run(ctx context.Context, in, out string, stdout io.Writer) e
 	f.Progress = newLines(stdout, f.quiet).show
 	report, err := pack.Run(ctx, train, val, out, f.Options)
 	if err != nil && ctx.Err() != nil {
-		return interruptedError("stopped: the same command goes on")
+		return interruptedError("interrupted: the same command goes on")
 	}
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io
 	path, err := fetch.Get(ctx, it, f.cache, o)
 	b.finish()
 	if errors.Is(err, context.Canceled) {
-		return interruptedError("stopped: the same command goes on")
+		return interruptedError("interrupted: the same command goes on")
 	}
 	if err != nil {
 		return err

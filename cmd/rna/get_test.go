@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -133,4 +134,20 @@ func TestGet(t *testing.T) {
 	}
 	fails([]string{"20 bytes in place of the 48", "remove it"}, "get", "test-digits")
 	fails([]string{`"rna get test-digits"`}, "data", "check", "test-digits")
+}
+
+// TestInterrupted tells the user how an interrupted download or pack goes on.
+func TestInterrupted(t *testing.T) {
+	t.Setenv(catalogue.Variable, t.TempDir())
+	photos := photographs(t, 2, 16)
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, args := range [][]string{{"get", "test-digits"}, {"data", "pack", photos, "packed"}} {
+		var out, stderr bytes.Buffer
+		status := run(ctx, args, &out, &stderr)
+		if status != 130 || stderr.String() != "rna: interrupted: the same command goes on\n" {
+			t.Errorf("rna %s: status %d, %q", args, status, stderr.String())
+		}
+	}
 }

@@ -97,7 +97,7 @@ func Get(ctx context.Context, it catalogue.Item, dir string, o Options) (string,
 
 // lock waits until no other process has the file.
 func lock(ctx context.Context, path, name string, log func(string, ...any)) (unlock func(), err error) {
-	l := flock.New(path)
+	l := flock.New(path, flock.SetPermissions(0o666))
 	got, err := l.TryLock()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK) {
 		return func() {}, nil // a file system without locks: what takes its name is checked
