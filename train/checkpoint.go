@@ -138,7 +138,7 @@ func (r *Run) save() error {
 			return err
 		}
 		for i, name := range r.update.Optimizer.State() {
-			if err := r.Net.SaveVector(filepath.Join(tmp, stateFile(name)), r.update.State[i]); err != nil {
+			if err := r.Net.SaveState(filepath.Join(tmp, stateFile(name)), r.update.State[i], name); err != nil {
 				return err
 			}
 		}

@@ -1,12 +1,57 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"onlinerna/nn"
 	"onlinerna/train/network"
+	"onlinerna/train/statedict"
 )
+
+// initNet takes the net of the weights to start from, at the size of its images, where the config names none.
+func (r *Run) initNet() error {
+	c := &r.Config
+	if c.Init == "" || c.Model != "" {
+		return nil
+	}
+	f, err := statedict.Open(c.Init, c.InitKey)
+	if err != nil {
+		return fmt.Errorf("initial weights: %w", err)
+	}
+	defer f.Close()
+	if kind, what := f.Contents(); kind != statedict.Weights {
+		return fmt.Errorf("initial weights: %s %s", c.Init, what)
+	}
+	meta, err := network.MetaOf(f)
+	if err != nil {
+		return fmt.Errorf("initial weights: %w", err)
+	}
+	said := "says"
+	if meta.Model == "" {
+		names := network.Identify(f)
+		switch len(names) {
+		case 0:
+			return fmt.Errorf("initial weights: %s has the tensors of none of the models: rna inspect lists them; name the nearest model to see how it differs", c.Init)
+		case 1:
+			meta.Model, said = names[0], "has the tensors of"
+		default:
+			return fmt.Errorf("initial weights: %s has the tensors of %s alike: name one as the model", c.Init, strings.Join(names, " and "))
+		}
+	}
+	a, err := nn.Lookup(meta.Model)
+	if err != nil {
+		return fmt.Errorf("initial weights: %s: %w", c.Init, err)
+	}
+	c.Model, c.BlurPool = a.Name, c.BlurPool || meta.BlurPool
+	if c.ImageSize == 0 {
+		c.ImageSize = cmp.Or(meta.ImageSize, a.Size)
+	}
+	r.note("%s %s %s, which is trained, at %d×%d pixels", c.Init, said, c.Model, c.ImageSize, c.ImageSize)
+	return nil
+}
 
 // loadInit reads the weights to start from. A last layer of another size stays as it is.
 func (r *Run) loadInit() error {

@@ -216,6 +216,9 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 		}
 	}
 	if profile, err = data.ProfileOf(train); err == nil {
+		err = r.initNet()
+	}
+	if err == nil {
 		err = c.Resolve(train, profile)
 	}
 	if err == nil && c.Out == AutoOut {

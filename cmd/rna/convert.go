@@ -16,7 +16,7 @@ import (
 const keyHelp = "of a file of torch.save with several state dicts the `name` of one, as model_ema (default: it is found)"
 
 func newConvert() *cobra.Command {
-	key := ""
+	key, to := "", ""
 	cmd := &cobra.Command{
 		Use:   "convert FILE OUT [options]",
 		Short: "Convert weights between safetensors and PyTorch's files",
@@ -26,6 +26,11 @@ PyTorch loads what is written by torch.load(OUT, weights_only=True).`,
 		Example: `  rna convert checkpoint.pth resnet50.safetensors --key model_ema
   rna convert runs/fine/best.safetensors best.pt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && to != "" {
+				args = append(args, to)
+			} else if to != "" {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("--out goes with one file, which is read")}
+			}
 			if len(args) != 2 {
 				return &usageError{cmd.CommandPath(), fmt.Errorf("want two files: what to read, and what to write")}
 			}
@@ -33,6 +38,7 @@ PyTorch loads what is written by torch.load(OUT, weights_only=True).`,
 		},
 	}
 	o := newGroup("Options")
+	o.StringVarP(&to, "out", "o", "", "`file` to write, in place of OUT")
 	o.StringVar(&key, "key", "", keyHelp)
 	o.BoolP("help", "h", false, "this help")
 	addGroups(cmd, o)
@@ -53,6 +59,9 @@ func convert(from, to, key string, out io.Writer) error {
 	defer f.Close()
 	if found := f.Found(); found != "" {
 		fmt.Fprintln(out, found)
+	}
+	if _, what := f.Contents(); what != "" {
+		fmt.Fprintf(out, "%s %s\n", from, what)
 	}
 	if err := statedict.Convert(to, f); err != nil {
 		return err

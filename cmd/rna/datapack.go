@@ -22,6 +22,7 @@ type packFlags struct {
 
 func newDataPack() *cobra.Command {
 	f := &packFlags{}
+	out := ""
 	cmd := &cobra.Command{
 		Use:   "pack IN OUT [options]",
 		Short: "Make a set that trains faster: small images in large files",
@@ -36,6 +37,9 @@ on --workers.`,
 		Example: `  rna data pack imagenet imagenet-512 --size 512 --quality 90
   rna data pack imagenet imagenet-raw --raw 256`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if out != "" {
+				args = append(args, out)
+			}
 			if len(args) != 2 {
 				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the images and the new folder", len(args))}
 			}
@@ -51,6 +55,7 @@ on --workers.`,
 		},
 	}
 	w := newGroup("Images")
+	w.StringVarP(&out, "out", "o", "", "new `folder`, in place of OUT")
 	w.IntVar(&f.Size, "size", 512, "shorter side in `pixels` above which images are made smaller")
 	w.IntVar(&f.Quality, "quality", 90, "of JPEG, 1 to 100")
 	w.BoolVar(&f.Recode, "recode", false, "code images again that need not be made smaller, too")

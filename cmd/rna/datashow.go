@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/png"
 	"io"
 	"math"
 	"slices"
@@ -44,7 +43,7 @@ deviation of each channel and how many images each class has.`,
 		},
 	}
 	o := newGroup("Options")
-	o.StringVar(&f.out, "out", "sheet.png", "`file` for the sheet, a PNG")
+	o.StringVar(&f.out, "out", "sheet.png", "`file` for the sheet, .png or .jpg")
 	o.IntVar(&f.count, "count", 64, "`images` on the sheet")
 	o.StringVar(&f.augment, "augment", "auto", strings.Join(data.Augmentations(), ", "))
 	o.values("augment", data.Augmentations()...)
@@ -176,5 +175,5 @@ func writeSheet(path string, b *data.Batch) error {
 			}
 		}
 	}
-	return writeFile(path, func(w io.Writer) error { return png.Encode(w, sheet) })
+	return writePicture(path, sheet)
 }

@@ -102,7 +102,7 @@ is one rank's, and what is printed and written is as of one process.`,
 	r.StringVar(&f.predictions, "predictions", "", "write path, label, names of the label and of the predicted class, and logits of each image to this CSV `file`")
 	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")
 	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this `file`: CSV, or a figure as .svg, .png or .pdf")
-	r.StringVar(&f.worstSheet, "worst", "", "draw the images with the highest loss, the highest first, on a sheet: PNG `file`")
+	r.StringVar(&f.worstSheet, "worst", "", "draw the images with the highest loss, the highest first, on a sheet: `file`, .png or .jpg")
 	r.IntVar(&f.worstCount, "worst-count", 64, "`images` on the sheet")
 	r.BoolVar(&f.json, "json", false, "print everything as JSON")
 	r.IntVar(&f.batch, "batch", 64, "images a forward pass")

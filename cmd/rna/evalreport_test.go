@@ -65,7 +65,7 @@ func TestEvalReport(t *testing.T) {
 	if out := mustRun(t, "eval", "--weights", filepath.Join(dir, "run", "final.safetensors"), "--val-split", "0.01"); !strings.Contains(out, "on 40 images: ") {
 		t.Errorf("the part of a validation split: %s", out)
 	}
-	for arg, want := range map[string]string{"--worst=x.jpg": "is a PNG", "--worst-count=0": "want 1 to 10000", "--confusion=x.gif": "x.gif"} {
+	for arg, want := range map[string]string{"--worst=x.gif": "it is written as .png", "--worst-count=0": "want 1 to 10000", "--confusion=x.gif": "x.gif"} {
 		if status, _, err := runRNA(t, "eval", "--weights", "x", arg); status != 2 || !strings.Contains(err, want) {
 			t.Errorf("%s: status %d, %q", arg, status, err)
 		}

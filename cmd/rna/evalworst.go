@@ -72,9 +72,6 @@ func (f *evalFlags) checkPictures() error {
 	if f.worstCount < 1 || f.worstCount > 10000 {
 		return fmt.Errorf("--worst-count %d: want 1 to 10000 images", f.worstCount)
 	}
-	if f.worstSheet != "" && !strings.EqualFold(filepath.Ext(f.worstSheet), ".png") {
-		return fmt.Errorf("--worst %s: the sheet is a PNG, name it so", f.worstSheet)
-	}
 	if f.confusion == "" || f.confusionIsCSV() {
 		return nil
 	}

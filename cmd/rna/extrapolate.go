@@ -18,6 +18,7 @@ import (
 	"onlinerna/internal/text"
 	"onlinerna/rna"
 	"onlinerna/train/extrapolate"
+	"onlinerna/train/statedict"
 )
 
 type extrapolateFlags struct {
@@ -63,7 +64,8 @@ func newExtrapolate() *cobra.Command {
 
 Files are safetensors, or what torch.save wrote (.pt, .pth): a state dict, or a training script's checkpoint with one in
 it. No code of theirs is run. Weights are float64, float32, float16 or bfloat16. K files make K − 1 residuals. Integers are copied from the last
-file, BatchNorm statistics too unless --bn says otherwise. The output is safetensors.
+file, BatchNorm statistics too unless --bn says otherwise. The output is safetensors,
+or for .pt and .pth what torch.load takes.
 
 The folder of a run, alone, stands for the weights that it kept (rna train --keep-every 1), and its images are the default of --eval
 and --data; among others it stands for its best weights.`,
@@ -86,7 +88,7 @@ and --data; among others it stands for its best weights.`,
 		},
 	}
 	o := newGroup("Files")
-	o.StringVarP(&f.out, "out", "o", "", "safetensors `file` to write")
+	o.StringVarP(&f.out, "out", "o", "", "`file` to write: .safetensors, or .pt or .pth for torch.load")
 	f.windowFlags.add(o)
 	r := newGroup("RNA")
 	r.Float64Var(&f.lambda, "lambda", rna.DefaultLambda, "regularisation, relative to the squared norm of the residuals; inf: the average of their x")
@@ -224,6 +226,14 @@ func (f *extrapolateFlags) run(ctx context.Context, args []string, out, log io.W
 	if found := s.Files()[0].Found; found != "" {
 		fmt.Fprintln(log, found)
 	}
+	for _, c := range s.Files() {
+		if c.Contents == statedict.OptimizerState {
+			return fmt.Errorf("%s %s: name files of weights", c.Path, c.What)
+		}
+		if c.What != "" {
+			fmt.Fprintf(log, "%s %s\n", c.Path, c.What)
+		}
+	}
 	rep := newReport(s, f)
 	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.KeepStats), countBytes)
 	if !f.average {
@@ -249,7 +259,29 @@ func (f *extrapolateFlags) produce(ctx context.Context, s *extrapolate.Series, r
 		return err
 	}
 	bar.start("writing", s.Bytes(nonzero(weights), f.stats()), countBytes)
-	return s.Write(ctx, f.out, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync})
+	return f.write(ctx, s, weights, extrapolate.WriteOptions{Stats: f.stats(), Metadata: rep.metadata(s), Sync: f.sync})
+}
+
+// write writes the output in the form that its name says.
+func (f *extrapolateFlags) write(ctx context.Context, s *extrapolate.Series, weights []float64, opt extrapolate.WriteOptions) (err error) {
+	if !isTorch(f.out) {
+		return s.Write(ctx, f.out, weights, opt)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(f.out), ".rna-extrapolate-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	tensors := filepath.Join(dir, "out.safetensors")
+	if err := s.Write(ctx, tensors, weights, opt); err != nil {
+		return err
+	}
+	file, err := statedict.Open(tensors, "")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return statedict.Convert(f.out, file)
 }
 
 func (f *extrapolateFlags) stats() extrapolate.Stats {

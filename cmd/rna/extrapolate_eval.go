@@ -260,7 +260,7 @@ func (f *extrapolateFlags) evaluated(ctx context.Context, s *extrapolate.Series,
 		defer opt.From.Close()
 	}
 	bar.start("writing", s.Bytes(nonzero(rep.weights), f.stats()), countBytes)
-	return s.Write(ctx, f.out, rep.weights, opt)
+	return f.write(ctx, s, rep.weights, opt)
 }
 
 // search evaluates the last file, the average and a grid of λ, and chooses as [rna.Choose] does.

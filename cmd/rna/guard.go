@@ -63,6 +63,9 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 				return fmt.Errorf("--%s %s is a file of the run in %s: name another output", w, to, from)
 			}
 		}
+		if err := checkForm(cmd, w, to); err != nil {
+			return err
+		}
 	}
 	if err := checkOutputs(outputs...); err != nil {
 		return err

@@ -36,6 +36,7 @@ const groupKey = "group"
 // addGroups gives cmd the flags of all groups, which help and manual pages show by group.
 func addGroups(cmd *cobra.Command, groups ...group) {
 	cmd.DisableFlagsInUseLine = true
+	shortOutput(groups)
 	cmd.Flags().SortFlags = false
 	for _, g := range groups {
 		g.VisitAll(func(f *pflag.Flag) { annotate(f, groupKey, g.title) })

@@ -101,6 +101,11 @@ func (f *inspectFlags) run(ctx context.Context, args []string, out, log io.Write
 	if found := s.Files()[0].Found; found != "" {
 		fmt.Fprintln(log, found)
 	}
+	for _, c := range s.Files() {
+		if c.What != "" {
+			fmt.Fprintf(log, "%s %s\n", c.Path, c.What)
+		}
+	}
 	bar.start("reading", s.Bytes(len(s.Files()), extrapolate.CombineStats), countBytes)
 	norms, err := s.Norms(ctx)
 	bar.finish()

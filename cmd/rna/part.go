@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"onlinerna/data"
+	"onlinerna/internal/catalogue"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
@@ -25,7 +26,11 @@ func (f *evalFlags) place(meta *network.Meta) error {
 	if s.ValData != "" {
 		f.data = s.ValData
 	}
-	if _, err := os.Stat(f.data); err != nil && f.data != "glyphs" {
+	at, err := catalogue.Locate(f.data, catalogue.Images)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(at); err != nil && f.data != "glyphs" {
 		return fmt.Errorf("the images of the weights' run are not at %s: name their place by --data", f.data)
 	}
 	return nil

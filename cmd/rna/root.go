@@ -116,7 +116,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		err = fmt.Errorf("unknown option --%s%s", m[1], hint)
 	}
 	if m := shortFlag.FindStringSubmatch(err.Error()); m != nil {
-		err = fmt.Errorf("unknown option -%s%s", m[1], hereItIs(cmd, m[1]))
+		hint := hereItIs(cmd, m[1])
+		if m[1] == "o" {
+			hint = ": the command prints; > FILE behind it writes that to a file"
+		}
+		err = fmt.Errorf("unknown option -%s%s", m[1], hint)
 	}
 	if m := wrongValue.FindStringSubmatch(err.Error()); m != nil {
 		what := "a number"

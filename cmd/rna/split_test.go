@@ -140,14 +140,22 @@ func TestRunFolder(t *testing.T) {
 }
 
 // unsay copies weights without what they say of their split.
-func unsay(t *testing.T, from, to string) {
+func unsay(t *testing.T, from, to string) { t.Helper(); without(t, from, to, "split") }
+
+// unsayAll copies weights without what they say.
+func unsayAll(t *testing.T, from, to string) { t.Helper(); without(t, from, to, "") }
+
+// without copies weights without a key of what they say, or without all.
+func without(t *testing.T, from, to, key string) {
 	t.Helper()
 	f, err := safetensors.Open(from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	delete(f.Metadata, "split")
+	if delete(f.Metadata, key); key == "" {
+		f.Metadata = nil
+	}
 	w, err := safetensors.Create(to, f.Tensors, f.Metadata)
 	if err != nil {
 		t.Fatal(err)

@@ -100,9 +100,9 @@ func (f *trainFlags) groups() []group {
 	m.StringVar(&f.configFile, "config", "", "`file` of options: a run's config.json, or JSON or YAML with the same keys; the command line wins")
 	m.StringVar(&f.recipe, "recipe", "", "a published way to train, whose options others overrule: "+strings.Join(train.RecipeNames(), ", "))
 	m.values("recipe", train.RecipeNames()...)
-	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: by the data)")
+	m.StringVar(&f.Model, "model", "", "model, as listed by 'rna models' (default: that of --init, or by the data)")
 	m.values("model", modelNames()...)
-	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote, "+
+	m.StringVar(&f.Init, "init", "", "`file` with the weights to start from: safetensors, or what torch.save wrote, the folder of a run, "+
 		"or a name of \"rna get\", as resnet18; a last layer of another size starts fresh. "+
 		"Batch, epochs, rates and schedule are then by default those of fine-tuning")
 	m.StringVar(&f.InitKey, "key", "", keyHelp)
@@ -238,6 +238,11 @@ func (f *trainFlags) check(set *pflag.FlagSet) error {
 // config turns the flags into a config.
 func (f *trainFlags) config(set *pflag.FlagSet) (train.Config, error) {
 	c := f.Config
+	if run, err := findRun(c.Init); err != nil {
+		return c, err
+	} else if run != nil {
+		c.Init = run.file
+	}
 	for _, h := range train.Hyperparameters() {
 		if set.Changed(h.Name) {
 			*h.Field(&c) = f.hyper[h.Name]

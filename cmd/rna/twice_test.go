@@ -29,7 +29,9 @@ func TestTwice(t *testing.T) {
 	for _, c := range []struct{ args, outputs string }{
 		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.safetensors", "out.safetensors"},
 		{"export run/best.safetensors -o net.onnx", "net.onnx"},
+		{"extrapolate run/kept/epoch-0001.safetensors run/kept/epoch-0002.safetensors run/kept/epoch-0003.safetensors -o out.pt", "out.pt"},
 		{"convert run/best.safetensors best.pt", "best.pt"},
+		{"convert run/best.safetensors -o best.pth", "best.pth"},
 		{"eval --weights run/best.safetensors --data glyphs --predictions p.csv --confusion c.csv --worst worst.png", "p.csv c.csv worst.png"},
 		{"compare run run --plot runs.svg", "runs.svg"},
 		{"replay run --device cpu --csv replay.csv --plot replay.svg", "replay.csv replay.svg"},
@@ -40,6 +42,7 @@ func TestTwice(t *testing.T) {
 		{"data check photos --quiet --json photos/check.json", "photos/check.json"},
 		{"data show photos --out show.png --image-size 8", "show.png"},
 		{"data show photos --image-size 8", "sheet.png"},
+		{"data show photos -o show.jpg --image-size 8", "show.jpg"},
 		{"bench data photos --image-size 8 --seconds 0.01 --json data.json", "data.json"},
 		{"bench train --warmup 1 --json bench.json --plot bench.svg " + small, "bench.json bench.svg"},
 		{"bench rna --repeats 1 --window 2 --csv rna.csv --json rna.json --plot rna.svg " + small, "rna.csv rna.json rna.svg"},

@@ -60,6 +60,9 @@ func (f *evalFlags) openWeights(log io.Writer) (*statedict.File, network.Meta, e
 	if err != nil {
 		return nil, network.Meta{}, err
 	}
+	if kind, what := file.Contents(); kind != statedict.Weights {
+		return nil, network.Meta{}, errors.Join(fmt.Errorf("%s %s", f.weights, what), file.Close())
+	}
 	if found := file.Found(); found != "" {
 		fmt.Fprintln(log, found)
 	}

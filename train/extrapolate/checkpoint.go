@@ -54,6 +54,10 @@ type Checkpoint struct {
 	Tensors  []Tensor // in the file's order
 	Found    string   // in which state dict of several the tensors are, in words; empty where there is one
 
+	// Contents says what the tensors are, and What says it in words, empty for weights: see [statedict.File.Contents].
+	Contents statedict.Contents
+	What     string
+
 	index map[string]int
 	mem   memory
 }
@@ -77,6 +81,7 @@ func Open(path, key string) (*Checkpoint, error) {
 		return nil, err
 	}
 	c := &Checkpoint{Path: f.Path, Metadata: f.Metadata, Found: f.Found(), index: map[string]int{}}
+	c.Contents, c.What = f.Contents()
 	if f.Torch {
 		c.Metadata = clone(f.Metadata)
 		c.Metadata["format"] = "pt"

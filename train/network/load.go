@@ -44,6 +44,10 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	if _, err := f.Verify(); err != nil {
 		return Loaded{}, err
 	}
+	kind, what := f.Contents()
+	if kind == statedict.OptimizerState {
+		return Loaded{}, fmt.Errorf("%s %s", path, what)
+	}
 	l := Loaded{Found: f.Found()}
 	if l.Meta, err = MetaOf(f); err != nil {
 		return l, err
@@ -52,7 +56,9 @@ func (n *Network) Load(path string, opt LoadOptions) (Loaded, error) {
 	if opt.FreshHead {
 		l.Fresh = n.freshHead(f)
 	}
-	if err := n.compare(f, l); err != nil {
+	if err := n.compare(f, l); err != nil && what != "" {
+		return l, fmt.Errorf("%s %s: %w", path, what, err)
+	} else if err != nil {
 		return l, fmt.Errorf("%s: %w", path, err)
 	}
 	n.seen = data.EvalOptions{Resize: l.ValResize, Interpolation: l.Interpolation}

@@ -156,12 +156,19 @@ func (n *Network) entry(e nn.Entry, params, stats device.Vector) (any, error) {
 }
 
 // SaveVector writes a vector like Params under the parameters' names, in PyTorch's order of elements.
-func (n *Network) SaveVector(path string, v device.Vector) error {
+func (n *Network) SaveVector(path string, v device.Vector) error { return n.SaveState(path, v, "") }
+
+// SaveState is SaveVector of what is no weights, as an optimiser's momentum: the file says its name, unless that is empty.
+func (n *Network) SaveState(path string, v device.Vector, name string) error {
+	var meta map[string]string
+	if name != "" {
+		meta = map[string]string{statedict.Holds: name}
+	}
 	var list []safetensors.Tensor
 	for _, s := range n.params {
 		list = append(list, safetensors.Tensor{Name: s.name, DType: n.fileType(), Shape: s.typ.Shape})
 	}
-	w, err := safetensors.Create(path, list, nil)
+	w, err := safetensors.Create(path, list, meta)
 	if err != nil {
 		return err
 	}

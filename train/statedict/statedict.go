@@ -70,6 +70,8 @@ func Open(path, key string) (*File, error) {
 	n, _ := io.ReadFull(fd, head[:])
 	if f.Torch = torchfile.Is(head[:n]); f.Torch {
 		err = f.openTorch(key)
+	} else if strings.EqualFold(filepath.Ext(path), ".json") {
+		err = notTensors(path)
 	} else {
 		err = f.openSafetensors(key)
 	}
@@ -102,6 +104,9 @@ func inFolder(path string, err error) error {
 	}
 	if names == nil {
 		return err
+	}
+	if what := sharded(names); what != "" {
+		return fmt.Errorf("%w: %s", err, what)
 	}
 	more := ""
 	if most := 6; len(names) > most {

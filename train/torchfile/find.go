@@ -120,6 +120,11 @@ func isState(d *pickle.Dict) bool {
 	return hasTensor(d)
 }
 
+// isOptimizer says whether d is the state dict of an optimiser.
+func isOptimizer(d *pickle.Dict) bool {
+	return d.Lookup("param_groups") != nil && d.Lookup("state") != nil
+}
+
 func hasTensor(d *pickle.Dict) bool {
 	for _, it := range d.Items {
 		switch it.Value.(type) {
@@ -155,6 +160,9 @@ func listed(d *pickle.Dict, keys []string) string {
 
 // tensorsOf lists the tensors of a state dict.
 func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
+	if isOptimizer(d) {
+		return nil, errors.New("the state of an optimiser, not weights")
+	}
 	var tensors []Tensor
 	seen := map[string]bool{}
 	for _, it := range d.Items {
@@ -166,6 +174,9 @@ func tensorsOf(d *pickle.Dict) ([]Tensor, error) {
 			return nil, fmt.Errorf("tensor %s: %w", pickle.Shown(it.Key), b.err)
 		}
 		t, is := it.Value.(*tensor)
+		if inner, dict := it.Value.(*pickle.Dict); dict && ok && isOptimizer(inner) {
+			return nil, fmt.Errorf("under the key %s is the state of an optimiser, not weights: %s", pickle.Shown(it.Key), listed(d, stateKeys(d)))
+		}
 		if !ok || !is {
 			return nil, fmt.Errorf("key %s holds %s: the state dict must be what was saved, or be under the key %s, or name its key",
 				pickle.Shown(it.Key), pickle.Kind(it.Value), strings.Join(wrappers, " or "))

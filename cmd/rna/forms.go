@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// What files are written as, by their endings: weights, pictures, tables and so on.
+var (
+	weightForms  = []string{".safetensors", ".pt", ".pth"}
+	netForms     = []string{".onnx"}
+	pictureForms = []string{".png", ".jpg", ".jpeg"}
+	tableForms   = []string{".csv"}
+	recordForms  = []string{".json"}
+)
+
+// otherForms are endings that say a form which no command writes.
+var otherForms = []string{".torchscript", ".bin", ".ckpt", ".h5", ".keras", ".npz", ".npy", ".gguf", ".tflite", ".pb", ".engine", ".tsv", ".xlsx", ".parquet", ".yaml", ".yml",
+	".html", ".svg", ".pdf", ".gif", ".webp", ".bmp", ".tif", ".tiff"}
+
+// formsOf are the forms that an output option of a command has, nil where it does not go by the ending or checks it itself.
+func formsOf(command, option string) []string {
+	switch {
+	case option == "out" && (command == "extrapolate" || command == "convert"):
+		return weightForms
+	case option == "out" && command == "export":
+		return netForms
+	case option == "out" && command == "show", option == "worst":
+		return pictureForms
+	case option == "csv", option == "predictions":
+		return tableForms
+	case option == "json", option == "properties":
+		return recordForms
+	}
+	return nil
+}
+
+// checkForm finds an output whose ending says another form than it would have, and names the option or command that writes that.
+func checkForm(cmd *cobra.Command, option, path string) error {
+	own, ext := formsOf(cmd.Name(), option), strings.ToLower(filepath.Ext(path))
+	known := slices.Concat(weightForms, netForms, pictureForms, tableForms, recordForms, otherForms)
+	if own == nil || ext == "" || slices.Contains(own, ext) || option != "out" && !slices.Contains(known, ext) {
+		return nil
+	}
+	hint := ""
+	switch {
+	case slices.Contains(netForms, ext):
+		hint = "; rna export writes ONNX"
+	case slices.Contains(weightForms, ext):
+		hint = "; rna convert writes " + list(weightForms)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if kind, _ := pflag.UnquoteUsage(f); kind == "file" && f.Name != option && slices.Contains(formsOf(cmd.Name(), f.Name), ext) {
+			hint = "; --" + f.Name + " writes " + ext
+		}
+	})
+	return fmt.Errorf("--%s %s: it is written as %s: name it so%s", option, path, list(own), hint)
+}
+
+func list(endings []string) string { return strings.Join(endings, ", ") }
+
+// isTorch says whether a file of weights is to be one that torch.load reads.
+func isTorch(path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return ext == ".pt" || ext == ".pth"
+}
+
+// writePicture writes a picture as a JPEG where the name says so, else as a PNG.
+func writePicture(path string, m image.Image) error {
+	return writeFile(path, func(w io.Writer) error {
+		if ext := strings.ToLower(filepath.Ext(path)); ext == ".jpg" || ext == ".jpeg" {
+			return jpeg.Encode(w, m, &jpeg.Options{Quality: 92})
+		}
+		return png.Encode(w, m)
+	})
+}
+
+// shortOutput makes -o the short form of a command's output: of the first of these options that it has.
+func shortOutput(groups []group) {
+	var options []*pflag.Flag
+	for _, g := range groups {
+		g.VisitAll(func(f *pflag.Flag) {
+			switch {
+			case f.Shorthand == "o" && f.Hidden:
+				f.Shorthand = ""
+			case !f.Hidden:
+				options = append(options, f)
+			}
+		})
+	}
+	if slices.ContainsFunc(options, func(f *pflag.Flag) bool { return f.Shorthand == "o" }) {
+		return
+	}
+	for _, name := range []string{"out", "predictions", "plot", "csv", "json", "properties"} {
+		for _, f := range options {
+			if kind, _ := pflag.UnquoteUsage(f); f.Name == name && kind == "file" {
+				f.Shorthand = "o"
+				return
+			}
+		}
+	}
+}

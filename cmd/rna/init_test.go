@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"onlinerna/train"
+)
+
+// Without --model the net and the size of its images are those of the weights to start from: as rna's say, or as the shapes of others.
+func TestInitNet(t *testing.T) {
+	trained(t, "--val-split 0.25")
+	unsayAll(t, "run/best.safetensors", "other.safetensors")
+	quickly := "train --data photos --val-split 0.25 --epochs 1 --limit-batches 1 --limit-val 1 -q --rna off "
+	for _, c := range []struct {
+		args string
+		size int
+		says string
+	}{
+		{"--init run/best.safetensors", 16, "run/best.safetensors says conv6, which is trained, at 16×16 pixels"},
+		{"--init run", 16, "run/best.safetensors says conv6"},
+		{"--init run --image-size 20", 20, "at 20×20"},
+		{"--init other.safetensors", 32, "other.safetensors has the tensors of conv6, which is trained, at 32×32 pixels"},
+		{"--init other.safetensors --model conv6 --image-size 16", 16, "initial weights: other.safetensors"},
+	} {
+		expect(t, quickly+"-o new "+c.args, c.says)
+		if got, err := train.ReadConfig("new"); err != nil || got.Model != "conv6" || got.ImageSize != c.size {
+			t.Errorf("%s: %s at %d, %v", c.args, got.Model, got.ImageSize, err)
+		}
+		if err := os.RemoveAll("new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fails(t, strings.Fields(quickly+"-o new --init run/checkpoint/"+strings.TrimPrefix(newestCheckpoint(t, "run"), "run/checkpoint/")+"/momentum.safetensors"), "state of an optimiser")
+	empty := "nothing.safetensors"
+	if err := os.WriteFile(empty, []byte("\x10\x00\x00\x00\x00\x00\x00\x00{}              "), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, strings.Fields(quickly+"-o new --init "+empty), "the tensors of none of the models")
+}

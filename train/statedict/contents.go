@@ -1,0 +1,103 @@
+package statedict
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Contents says what tensors are, beside those of a net.
+type Contents int
+
+const (
+	// Weights are those of a net, as far as names tell.
+	Weights Contents = iota
+	// Shard is a part of a checkpoint in several files.
+	Shard
+	// Factors are those of an adapter, as LoRA's A and B.
+	Factors
+	// OptimizerState is that of an optimiser: no weights.
+	OptimizerState
+)
+
+// Holds is the key in the metadata of files by which rna names what is no weights: the name of an optimiser's state.
+const Holds = "holds"
+
+var (
+	stateName = regexp.MustCompile(`^(momentum|exp_avg|exp_avg_sq)\.safetensors$`)
+	shardName = regexp.MustCompile(`-(\d+)-of-(\d+)\.\w+$`)
+	factor    = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|embedding_A|embedding_B|magnitude_vector)|(hada|lokr)_w\d.*)([._]|$)`)
+	moment    = regexp.MustCompile(`(^|\.)(exp_avg|exp_avg_sq|max_exp_avg_sq|exp_inf|square_avg|momentum_buffer)$`)
+)
+
+// Contents says what the tensors are by the names of the file and of the tensors, and, unless they are weights, what that means, in words that go after the
+// file's name.
+func (f *File) Contents() (Contents, string) {
+	if state := f.Metadata[Holds]; state != "" {
+		return OptimizerState, fmt.Sprintf("holds the state of an optimiser, %s, not weights", state)
+	}
+	if dir, name := filepath.Split(f.Path); stateName.MatchString(name) { // of rna's checkpoints, older ones too
+		if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
+			return OptimizerState, "holds the state of an optimiser, not weights: weights.safetensors lies beside it"
+		}
+	}
+	if m := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return moment.MatchString(t.Name) }); m >= 0 {
+		return OptimizerState, fmt.Sprintf("holds the state of an optimiser, as %s, not weights", f.Tensors[m].Name)
+	}
+	if l := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return factor.MatchString(t.Name) }); l >= 0 {
+		return Factors, fmt.Sprintf("holds the factors of an adapter (LoRA), as %s: a net has them only with the weights that they are added to, and combining "+
+			"factors is not combining their products", f.Tensors[l].Name)
+	}
+	if i, n := shardOf(f.Path); n > 1 {
+		return Shard, fmt.Sprintf("is shard %d of %d of a checkpoint: a part of its tensors", i, n)
+	}
+	return Weights, ""
+}
+
+// shardOf is which shard of how many a file is by its name; 0 of 0 for none.
+func shardOf(path string) (i, n int) {
+	m := shardName.FindStringSubmatch(filepath.Base(path))
+	if m == nil {
+		return 0, 0
+	}
+	i, _ = strconv.Atoi(m[1])
+	n, _ = strconv.Atoi(m[2])
+	return i, n
+}
+
+// notTensors says what a JSON file is in the place of weights.
+func notTensors(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var index struct {
+		Map map[string]string `json:"weight_map"`
+	}
+	if json.Unmarshal(b, &index) != nil || index.Map == nil {
+		return fmt.Errorf("%s is JSON, not weights: want safetensors, or what torch.save wrote", path)
+	}
+	var files []string
+	for _, name := range index.Map {
+		files = append(files, name)
+	}
+	slices.Sort(files)
+	files = slices.Compact(files)
+	return fmt.Errorf("%s is the index of a checkpoint of %d tensors in %d files: %s; one file with all tensors is read: save the whole state dict as one", path,
+		len(index.Map), len(files), strings.Join(files[:min(len(files), 4)], ", "))
+}
+
+// sharded says of a folder's files of weights that they are the shards of one checkpoint; empty where they are not.
+func sharded(names []string) string {
+	for _, name := range names {
+		if _, n := shardOf(name); n > 1 {
+			return fmt.Sprintf("it holds a checkpoint in %d shards, as %s; one file with all tensors is read: save the whole state dict as one", n, filepath.Base(name))
+		}
+	}
+	return ""
+}
