@@ -3,8 +3,8 @@ package rna
 import (
 	"fmt"
 
-	"onlinerna/internal/level"
 	"onlinerna/internal/parallel"
+	"onlinerna/internal/simd"
 )
 
 // NewHost32 returns a space of float32 vectors with dim elements in host memory. Workers
@@ -31,7 +31,7 @@ func newHost[T float](dim, workers int) (Space, error) {
 }
 
 func checkDim(dim int) error {
-	if err := level.Err(); err != nil {
+	if err := simd.Err(); err != nil {
 		return err
 	}
 	if dim < 1 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"onlinerna/cuda"
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/op"
@@ -137,9 +137,9 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 		if err != nil {
 			return nil, err // no device, not a nil one
 		}
-		if o.precision == bfloat16 && !level.BFloat16() {
+		if o.precision == bfloat16 && !simd.BFloat16() {
 			why := "this processor has no AVX512_BF16"
-			if level.HasBFloat16() {
+			if simd.HasBFloat16() {
 				why = "AVX512_BF16 is left out by RNA_CPU, or slow on this processor"
 			}
 			o.warn("--precision bfloat16: " + why + ": float32 is faster, and takes more memory")

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 func digest(b []byte) string {
@@ -19,9 +19,9 @@ func digest(b []byte) string {
 
 // Boxes that are resized, also of JPEGs that are decoded at a part of their size, have PIL's pixels: see testdata/boxes.py.
 func TestBoxes(t *testing.T) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
-			defer level.Force(l)()
+			defer simd.Force(l)()
 			list, err := os.Open(filepath.Join("testdata", "boxes.txt"))
 			if err != nil {
 				t.Fatal(err)

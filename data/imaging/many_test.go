@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // Files over all ways to code, and the SHA-256 of PIL's pixels: see testdata/many.py. ONLINERNA_JPEGS names the folder with all
@@ -27,8 +27,8 @@ func TestManyFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer list.Close()
-	for _, l := range level.All() {
-		restore := level.Force(l)
+	for _, l := range simd.All() {
+		restore := simd.Force(l)
 		if _, err := list.Seek(0, 0); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/rna/convex/internal/kern"
 )
 
@@ -121,7 +121,7 @@ func (r *Risk) Problem() (Problem, error) {
 	if err := r.check(); err != nil {
 		return Problem{}, err
 	}
-	if err := level.Err(); err != nil {
+	if err := simd.Err(); err != nil {
 		return Problem{}, fmt.Errorf("convex: %w", err)
 	}
 	smooth := r.Smoothness()

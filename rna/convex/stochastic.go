@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/rna"
 	"onlinerna/rna/convex/internal/kern"
 )
@@ -30,7 +30,7 @@ func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	if err := level.Err(); err != nil {
+	if err := simd.Err(); err != nil {
 		return Result{}, fmt.Errorf("convex: %w", err)
 	}
 	dim, all := r.X.d, newWhole(newLinear(r))

@@ -6,15 +6,15 @@
 // multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and combinations
 // run in the order of their terms.
 //
-// Kernels are those of the level in force, as package level says.
+// Kernels are those of the level in force, as package simd says.
 package kernel
 
-//go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kernel
+//go:generate go run -C ../../internal/simd/gen ./residuals
 
 import (
 	"unsafe"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 const (
@@ -91,7 +91,7 @@ type set struct {
 }
 
 // current is the kernels of the level in force.
-func current() *set { return &sets[level.Current()] }
+func current() *set { return &sets[simd.Current()] }
 
 // address is where element i of a vector lies.
 func address(v []byte, i, size int) *byte {

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 var formats = map[string]Format{"float32": Float32, "float64": Float64, "float16": Float16, "bfloat16": BFloat16}
@@ -33,10 +33,10 @@ func vectors(n, d int, f Format, off int, seed uint64) (stored [][]byte, values 
 }
 
 // eachLevel runs f at all levels.
-func eachLevel(t *testing.T, f func(t *testing.T, l level.Level)) {
-	for _, l := range level.All() {
+func eachLevel(t *testing.T, f func(t *testing.T, l simd.Level)) {
+	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
-			defer level.Force(l)()
+			defer simd.Force(l)()
 			f(t, l)
 		})
 	}
@@ -70,7 +70,7 @@ func TestProducts(t *testing.T) {
 		chain = append(chain, Pair{i + 1, i, 0})
 	}
 	mixed := []Pair{{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {4, 3, 0}, {5, 4, 0}, {6, -1, 0}, {8, 7, 0}, {9, 10, 3}, {11, -1, -2}, {12, 9, 0}, {12, 11, 0}}
-	eachLevel(t, func(t *testing.T, l level.Level) {
+	eachLevel(t, func(t *testing.T, l simd.Level) {
 		for name, f := range formats {
 			for _, d := range []int{1, 15, 16, 17, 255, 256, 257, Run - 1, Run + 16, 2*Run + 33, Block} {
 				for i, pairs := range [][]Pair{chain[:1], chain[:3], chain[:4], chain[:10], chain, mixed, mixed[:6]} {
@@ -108,7 +108,7 @@ func TestProducts(t *testing.T) {
 
 // Combinations have the bits of a loop of multiply-adds, -0 included, and stay within their row.
 func TestCombination(t *testing.T) {
-	eachLevel(t, func(t *testing.T, l level.Level) {
+	eachLevel(t, func(t *testing.T, l simd.Level) {
 		for name, f := range formats {
 			for _, d := range []int{0, 1, 16, 31, Run - 3, Run} {
 				for _, n := range []int{0, 1, 2, 4, 5, 7, 11} {
@@ -190,7 +190,7 @@ func (f narrow16) value(h uint16) float64 {
 // Numbers are rounded once, alike at every level and element by element, and overflows found where they are.
 func TestRound(t *testing.T) {
 	src := numbers()
-	eachLevel(t, func(t *testing.T, l level.Level) {
+	eachLevel(t, func(t *testing.T, l simd.Level) {
 		for name, f := range formats {
 			want := make([]byte, len(src)*f.Size())
 			bad := roundOne(want, src, f)
@@ -250,7 +250,7 @@ func TestWiden(t *testing.T) {
 	for i := range all {
 		all[i] = uint16(i)
 	}
-	eachLevel(t, func(t *testing.T, l level.Level) {
+	eachLevel(t, func(t *testing.T, l simd.Level) {
 		for f, n := range map[Format]narrow16{Float16: half, BFloat16: brain} {
 			got := make([]float64, len(all)-3)
 			Widen(got, bytesOf(all), f)
@@ -264,7 +264,7 @@ func TestWiden(t *testing.T) {
 }
 
 func TestLargest(t *testing.T) {
-	eachLevel(t, func(t *testing.T, l level.Level) {
+	eachLevel(t, func(t *testing.T, l simd.Level) {
 		for _, f := range []Format{Float32, Float64} {
 			for _, n := range []int{1, 15, 16, 33, 200} {
 				for _, off := range []int{0, 1} {

@@ -2,11 +2,11 @@
 
 package kernel
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]set{
-	level.Go: plain,
-	level.AVX2: {
+var sets = [simd.Count]set{
+	simd.Go: plain,
+	simd.AVX2: {
 		format: [4]ops{
 			Float32: {
 				set: setFloat32AVX2, setDiff: setDiffFloat32AVX2, setFour: setFourFloat32AVX2,
@@ -35,7 +35,7 @@ var sets = [level.Count]set{
 		},
 		tile: 3, square: squareAVX2, triangle: triangleAVX2,
 	},
-	level.AVX512: {
+	simd.AVX512: {
 		format: [4]ops{
 			Float32: {
 				set: setFloat32AVX512, setDiff: setDiffFloat32AVX512, setFour: setFourFloat32AVX512,

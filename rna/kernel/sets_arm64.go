@@ -2,11 +2,11 @@
 
 package kernel
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]set{
-	level.Go: plain,
-	level.NEON: {
+var sets = [simd.Count]set{
+	simd.Go: plain,
+	simd.NEON: {
 		format: [4]ops{
 			Float32: {
 				set: setFloat32NEON, setDiff: setDiffFloat32NEON, setFour: setFourFloat32NEON,

@@ -2,6 +2,6 @@
 
 package kernel
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]set{level.Go: plain}
+var sets = [simd.Count]set{simd.Go: plain}

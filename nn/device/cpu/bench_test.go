@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/op"
 )
@@ -51,11 +51,11 @@ var convPasses = []struct {
 
 // BenchmarkConv measures all convolutions of a net, each as often as the net has it, and logs each with -v.
 func BenchmarkConv(b *testing.B) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		for _, net := range convNets {
 			for _, pass := range convPasses {
 				b.Run(l.String()+"/"+net.name+"/"+pass.name, func(b *testing.B) {
-					defer level.Force(l)()
+					defer simd.Force(l)()
 					d := open(b, 0)
 					var flops, seconds, cpu float64
 					for i, c := range net.layers {
@@ -94,7 +94,7 @@ func BenchmarkConv(b *testing.B) {
 
 // BenchmarkPeak measures the multiply-adds on registers that all workers reach.
 func BenchmarkPeak(b *testing.B) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		set := kern.For(l)
 		if set == nil {
 			continue

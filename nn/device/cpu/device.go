@@ -3,8 +3,8 @@ package cpu
 import (
 	"fmt"
 
-	"onlinerna/internal/level"
 	"onlinerna/internal/parallel"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -60,7 +60,7 @@ func New(o Options) (*Device, error) {
 	if o.Threads < 0 || o.Threads > parallel.Most {
 		return nil, fmt.Errorf("cpu: %d threads: want 0 (the default) to %d", o.Threads, parallel.Most)
 	}
-	if err := level.Err(); err != nil {
+	if err := simd.Err(); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
 	n := o.Threads

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/device/devicetest"
@@ -16,12 +16,12 @@ func threads(n int) devicetest.Open {
 
 // eachLevel runs f at all levels of the processor, in short mode at the best one.
 func eachLevel(t *testing.T, f func(t *testing.T)) {
-	for _, l := range level.All() {
-		if testing.Short() && l != level.Best() {
+	for _, l := range simd.All() {
+		if testing.Short() && l != simd.Best() {
 			continue
 		}
 		t.Run(l.String(), func(t *testing.T) {
-			t.Cleanup(level.Force(l))
+			t.Cleanup(simd.Force(l))
 			f(t)
 		})
 	}
@@ -30,7 +30,7 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 func TestDevice(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		counts := []int{1, 3} // TestThreadsDoNotMatter has other numbers of threads give the bits of one
-		if testing.Short() || level.Current() != level.Best() {
+		if testing.Short() || simd.Current() != simd.Best() {
 			counts = []int{3}
 		}
 		for _, n := range counts {
@@ -44,7 +44,7 @@ func TestDevice(t *testing.T) {
 func TestThreadsDoNotMatter(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		counts := []int{3, 7}
-		if testing.Short() || level.Current() != level.Best() {
+		if testing.Short() || simd.Current() != simd.Best() {
 			counts = []int{7}
 		}
 		for _, n := range counts {

@@ -4,15 +4,15 @@ import (
 	"math"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/op"
 )
 
 // eachLevel runs f at all levels of the processor.
 func eachLevel(t *testing.T, f func(t *testing.T)) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
-			t.Cleanup(level.Force(l))
+			t.Cleanup(simd.Force(l))
 			f(t)
 		})
 	}

@@ -3,7 +3,7 @@ package cpu
 import (
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
@@ -42,8 +42,8 @@ func light(tb testing.TB, n, c, h int) *builder {
 func TestLevelsGiveEqualBits(t *testing.T) {
 	for _, c := range []struct{ n, c, h int }{{3, 7, 30}, {2, 80, 21}, {2, 600, 6}, {1, 270, 5}, {1, 3, 2}, {5, 16, 250}} {
 		var want *bound
-		for _, l := range level.All() {
-			restore := level.Force(l)
+		for _, l := range simd.All() {
+			restore := simd.Force(l)
 			d := open(t, 1+int(l))
 			b := light(t, c.n, c.c, c.h)
 			got := bind(t, d, &b.Program, b.weights, b.grouped(d))

@@ -3,7 +3,7 @@ package cpu_test
 import (
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/device/cpu/internal/kern"
@@ -30,17 +30,17 @@ var rounding = devicetest.Options{Unit: 0x1p-8, Round: func(x float64) float64 {
 
 // eachNarrow runs f for ways to multiply bfloat16: the best level's, and AVX512_BF16's.
 func eachNarrow(t *testing.T, f func(t *testing.T)) {
-	t.Run(level.Best().String(), func(t *testing.T) {
-		t.Cleanup(level.Force(level.Best()))
-		t.Cleanup(level.ForceBFloat16(false))
+	t.Run(simd.Best().String(), func(t *testing.T) {
+		t.Cleanup(simd.Force(simd.Best()))
+		t.Cleanup(simd.ForceBFloat16(false))
 		f(t)
 	})
 	t.Run("avx512bf16", func(t *testing.T) {
-		if !level.HasBFloat16() {
+		if !simd.HasBFloat16() {
 			t.Skip("this processor has no AVX512_BF16")
 		}
-		t.Cleanup(level.Force(level.AVX512))
-		t.Cleanup(level.ForceBFloat16(true))
+		t.Cleanup(simd.Force(simd.AVX512))
+		t.Cleanup(simd.ForceBFloat16(true))
 		f(t)
 	})
 }

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/op"
 )
 
 // narrowWays opens devices that multiply bfloat16 in all ways: at the levels, by the definition and by AVX512_BF16 itself.
 func narrowWays(t *testing.T, f func(name string, d *Device)) {
-	way := func(name string, l level.Level, dots bool, step int) {
-		defer level.Force(l)()
-		if level.HasBFloat16() {
-			defer level.ForceBFloat16(dots)()
+	way := func(name string, l simd.Level, dots bool, step int) {
+		defer simd.Force(l)()
+		if simd.HasBFloat16() {
+			defer simd.ForceBFloat16(dots)()
 		}
 		d, err := New(Options{Threads: 2, BFloat16: true})
 		if err != nil {
@@ -27,13 +27,13 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 		}
 		f(name, d)
 	}
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		way(l.String(), l, false, 0)
 	}
-	way("definition", level.Best(), false, 2)
-	way("step by step", level.Best(), false, 1) // gives the bits of pairs of steps
-	if level.HasBFloat16() {
-		way("avx512bf16", level.AVX512, true, 0)
+	way("definition", simd.Best(), false, 2)
+	way("step by step", simd.Best(), false, 1) // gives the bits of pairs of steps
+	if simd.HasBFloat16() {
+		way("avx512bf16", simd.AVX512, true, 0)
 	}
 }
 

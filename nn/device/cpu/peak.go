@@ -3,7 +3,7 @@ package cpu
 import (
 	"time"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/kern"
 )
@@ -25,23 +25,23 @@ func (d *Device) Precision() string {
 func (d *Device) Threads() int { return d.pool.Workers() }
 
 // Winograd implements device.Processor: see [Options].
-func (d *Device) Winograd() bool { return d.winograd && kern.For(level.Current()) != nil }
+func (d *Device) Winograd() bool { return d.winograd && kern.For(simd.Current()) != nil }
 
 // Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "avx512bf16" where products of bfloat16 run on AVX512_BF16.
 func (d *Device) Level() string {
-	if d.bfloat16 && level.BFloat16() {
+	if d.bfloat16 && simd.BFloat16() {
 		return "avx512bf16"
 	}
-	return level.Current().String()
+	return simd.Current().String()
 }
 
 // Peak implements device.Processor: the rate at which the workers
 // multiply and add whole vectors that stay in registers, of pairs of bfloat16 where products are of those. No kernel of the level is faster. It is 0 where the
 // kernels are plain Go.
 func (d *Device) Peak(t time.Duration) float64 {
-	set := kern.For(level.Current())
+	set := kern.For(simd.Current())
 	if d.bfloat16 {
-		set = kern.ForBFloat16(level.Current(), level.BFloat16())
+		set = kern.ForBFloat16(simd.Current(), simd.BFloat16())
 	}
 	if set == nil {
 		return 0

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 func TestPeakOfBFloat16(t *testing.T) {
@@ -14,14 +14,14 @@ func TestPeakOfBFloat16(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		want := level.Current().String()
-		if level.BFloat16() {
+		want := simd.Current().String()
+		if simd.BFloat16() {
 			want = "avx512bf16"
 		}
 		if d.Level() != want || d.Precision() != "bfloat16" {
 			t.Errorf("level %s, precision %s", d.Level(), d.Precision())
 		}
-		if p := d.Peak(time.Millisecond); p > 0 != (level.Current() > level.Go) {
+		if p := d.Peak(time.Millisecond); p > 0 != (simd.Current() > simd.Go) {
 			t.Errorf("peak of %g operations a second", p)
 		}
 	})
@@ -30,13 +30,13 @@ func TestPeakOfBFloat16(t *testing.T) {
 func TestPeak(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		d := open(t, 2)
-		if d.Threads() != 2 || d.Level() != level.Current().String() {
+		if d.Threads() != 2 || d.Level() != simd.Current().String() {
 			t.Errorf("%d threads at level %s", d.Threads(), d.Level())
 		}
 		switch p := d.Peak(time.Millisecond); {
-		case level.Current() == level.Go && p != 0:
+		case simd.Current() == simd.Go && p != 0:
 			t.Errorf("plain Go has a peak of %g", p)
-		case level.Current() > level.Go && p <= 0:
+		case simd.Current() > simd.Go && p <= 0:
 			t.Errorf("peak of %g operations a second", p)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/nn/optim"
@@ -90,7 +90,7 @@ func groupsEqualSingleSteps(t *testing.T) {
 	alone.run(t)
 	groups := b.grouped(d)
 	want := []string{"batch_norm add relu", "add relu_grad batch_norm_grad_sums"}
-	if level.Current() != level.Go {
+	if simd.Current() != simd.Go {
 		want = []string{"conv2d batch_norm_stats", "batch_norm add relu", "add relu_grad batch_norm_grad_sums"}
 	}
 	if kinds := groupedKinds(b, groups); !slices.Equal(kinds, want) {

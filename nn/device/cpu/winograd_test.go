@@ -3,7 +3,7 @@ package cpu_test
 import (
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu"
 	"onlinerna/nn/device/devicetest"
@@ -21,7 +21,7 @@ func winograd(threads int) devicetest.Open {
 
 func TestWinograd(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		if level.Current() == level.Go {
+		if simd.Current() == simd.Go {
 			return // there is none
 		}
 		t.Run("device", func(t *testing.T) { devicetest.Run(t, winograd(3), devicetest.Options{}) })

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/op"
 )
 
 // BenchmarkWinograd measures convolutions of 3×3 taps by both algorithms, in turn, and reports how many times as fast
 // Winograd's is.
 func BenchmarkWinograd(b *testing.B) {
-	for _, l := range level.All() {
-		if l == level.Go {
+	for _, l := range simd.All() {
+		if l == simd.Go {
 			continue
 		}
 		for _, c := range []struct{ batch, channels, size, others int }{
@@ -25,7 +25,7 @@ func BenchmarkWinograd(b *testing.B) {
 		} {
 			for _, pass := range convPasses {
 				b.Run(fmt.Sprintf("%v/%d×%d×%d×%d-%d/%s", l, c.batch, c.channels, c.size, c.size, c.others, pass.name), func(b *testing.B) {
-					defer level.Force(l)()
+					defer simd.Force(l)()
 					o := op.Conv2D{Pad: [2]int{1, 1}}
 					var kernels [2]*bound
 					for i := range kernels {

@@ -1,11 +1,11 @@
 // Package kern holds what takes most of the time of decoding and resampling images: in plain Go, which says what it is, and in
-// assembly with the same results, bit for bit. The level that the processor has (package level) chooses; AVX-512 adds nothing
+// assembly with the same results, bit for bit. The level that the processor has (package simd) chooses; AVX-512 adds nothing
 // here and has AVX2's; there is nothing for NEON, which has plain Go.
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-//go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kern
+//go:generate go run -C ../../../../internal/simd/gen ./imaging
 
 // Set is the kernels of a level.
 type Set struct {
@@ -41,7 +41,7 @@ const Slack = 32
 const Precision = 22
 
 // Current is the set of the current level.
-func Current() *Set { return sets[level.Current()] }
+func Current() *Set { return sets[simd.Current()] }
 
 var plain = &Set{block, skip, idct, idct4, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}
 

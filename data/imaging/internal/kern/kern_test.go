@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // each runs a test of the kernels of each level against plain Go's.
 func each(t *testing.T, test func(t *testing.T, set *Set, rng *rand.Rand)) {
-	for _, l := range level.All()[1:] {
+	for _, l := range simd.All()[1:] {
 		t.Run(l.String(), func(t *testing.T) { test(t, sets[l], rand.New(rand.NewPCG(1, 2))) })
 	}
 }
@@ -190,7 +190,7 @@ func TestDown(t *testing.T) {
 }
 
 func BenchmarkKernels(b *testing.B) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		set, rng := sets[l], rand.New(rand.NewPCG(1, 2))
 		var coef, quant [64]int16
 		for i := range coef {

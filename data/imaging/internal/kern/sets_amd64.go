@@ -2,7 +2,7 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
 var avx2 = &Set{
 	Block: fastBlock,
@@ -22,7 +22,7 @@ var avx2 = &Set{
 	Down:         fastDown,
 }
 
-var sets = [...]*Set{level.Go: plain, level.AVX2: avx2, level.AVX512: avx2}
+var sets = [...]*Set{simd.Go: plain, simd.AVX2: avx2, simd.AVX512: avx2}
 
 // The last blocks of the data, after which nothing can be read, are plain Go's.
 

@@ -2,6 +2,6 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [...]*Set{level.Go: plain, level.NEON: plain}
+var sets = [...]*Set{simd.Go: plain, simd.NEON: plain}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // A pass over rows of madelon's size by chunks: products with p vectors, n losses and sums.
@@ -15,7 +15,7 @@ func BenchmarkPass(b *testing.B) {
 	x, y := random(rng, d*total), random(rng, total)
 	width := Padded(d)
 	w, g := make([]float64, Most*width), make([]float64, Most*width)
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		s := For(l)
 		for _, rows := range []int{8, 16, 32} {
 			for _, c := range [][2]int{{1, 1}, {1, 2}, {2, 3}} {

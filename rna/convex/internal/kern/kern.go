@@ -1,16 +1,16 @@
 // Package kern has the kernels of linear models: products of rows with vectors and their transposes, losses, and the
 // steps of methods that go by samples. All numbers are float64.
 //
-// Each kernel exists for each level of instructions of package level; levels differ by rounding.
+// Each kernel exists for each level of instructions of package simd; levels differ by rounding.
 //
 // Kernels take the first elements of what they work on and check no length. Vectors that lie side by side are width or
 // pitch elements apart. Those of w in Dots and of dst in AddRows have a width of at least [Padded] of d, of
 // which kernels read and write all, zeros behind d.
 package kern
 
-//go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg kern
+//go:generate go run -C ../../../../internal/simd/gen ./convex
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
 // Most is the number of vectors that Dots and AddRows take at most, Quad that of SparseDots and SparseAddRows.
 const (
@@ -75,7 +75,7 @@ type (
 )
 
 // Current is the kernels of the level in force.
-func Current() *Set { return For(level.Current()) }
+func Current() *Set { return For(simd.Current()) }
 
 // For is the kernels of a level.
-func For(l level.Level) *Set { return &sets[l] }
+func For(l simd.Level) *Set { return &sets[l] }

@@ -2,11 +2,11 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]Set{
-	level.Go: plain,
-	level.AVX2: {
+var sets = [simd.Count]Set{
+	simd.Go: plain,
+	simd.AVX2: {
 		Dots: [Most]dots{dots1AVX2, dots2AVX2, dots3AVX2, dots4AVX2}, AddRows: [Most]addRows{addRows1AVX2, addRows2AVX2, addRows3AVX2, addRows4AVX2},
 		CodedDots:    [Most]codedDots{codedDots1AVX2, codedDots2AVX2, codedDots3AVX2, codedDots4AVX2},
 		CodedAddRows: [Most]codedAddRows{codedAddRows1AVX2, codedAddRows2AVX2, codedAddRows3AVX2, codedAddRows4AVX2},
@@ -16,7 +16,7 @@ var sets = [level.Count]Set{
 		Dot: dotAVX2, Combine2: combine2AVX2, Combine3: combine3AVX2,
 		SAGAStep: sagaStepAVX2, Mix: mixAVX2, KatyushaStep: katyushaStepAVX2,
 	},
-	level.AVX512: {
+	simd.AVX512: {
 		Dots: [Most]dots{dots1AVX512, dots2AVX512, dots3AVX512, dots4AVX512}, AddRows: [Most]addRows{addRows1AVX512, addRows2AVX512, addRows3AVX512, addRows4AVX512},
 		CodedDots:    [Most]codedDots{codedDots1AVX512, codedDots2AVX512, codedDots3AVX512, codedDots4AVX512},
 		CodedAddRows: [Most]codedAddRows{codedAddRows1AVX512, codedAddRows2AVX512, codedAddRows3AVX512, codedAddRows4AVX512},

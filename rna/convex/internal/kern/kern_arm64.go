@@ -2,11 +2,11 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]Set{
-	level.Go: plain,
-	level.NEON: {
+var sets = [simd.Count]Set{
+	simd.Go: plain,
+	simd.NEON: {
 		Dots: [Most]dots{dots1NEON, dots2NEON, dots3NEON, dots4NEON}, AddRows: [Most]addRows{addRows1NEON, addRows2NEON, addRows3NEON, addRows4NEON},
 		CodedDots:    [Most]codedDots{codedDots1NEON, codedDots2NEON, codedDots3NEON, codedDots4NEON},
 		CodedAddRows: [Most]codedAddRows{codedAddRows1NEON, codedAddRows2NEON, codedAddRows3NEON, codedAddRows4NEON},

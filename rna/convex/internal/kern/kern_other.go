@@ -2,6 +2,6 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]Set{level.Go: plain}
+var sets = [simd.Count]Set{simd.Go: plain}

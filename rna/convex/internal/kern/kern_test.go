@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // band is what surrounds results: kernels must not touch it.
@@ -53,7 +53,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 }
 
 func each(t *testing.T, f func(t *testing.T, s *Set)) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) { f(t, For(l)) })
 	}
 }

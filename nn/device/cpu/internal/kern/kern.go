@@ -7,12 +7,12 @@
 // where A is read in place through a table of offsets and B is packed. Package gen generates them.
 package kern
 
-//go:generate go run -C gen . -out ../kernels_amd64.s -go ../kernels_amd64.go
+//go:generate go run -C ../../../../../internal/simd/gen ./products
 
 import (
 	"math"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // Half is the row of a tile from which on rows are counted from a base of their own: JumpA and JumpC behind
@@ -71,7 +71,7 @@ type Set struct {
 }
 
 // For is the set of a level, or nil where that is plain Go.
-func For(l level.Level) *Set { return sets[l] }
+func For(l simd.Level) *Set { return sets[l] }
 
 // Columns are those of the widest tile.
 func (s *Set) Columns() int { return 2 * s.Lanes }

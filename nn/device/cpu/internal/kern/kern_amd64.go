@@ -2,12 +2,12 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]*Set{level.AVX2: &avx2Set, level.AVX512: &avx512Set}
+var sets = [simd.Count]*Set{simd.AVX2: &avx2Set, simd.AVX512: &avx512Set}
 
-var narrowSets = [level.Count]*Set{level.AVX2: avx2Set.narrow(avx2Round, avx2Widen), level.AVX512: avx512Set.narrow(avx512Round, avx512Widen)}
+var narrowSets = [simd.Count]*Set{simd.AVX2: avx2Set.narrow(avx2Round, avx2Widen), simd.AVX512: avx512Set.narrow(avx512Round, avx512Widen)}
 
 var dotSet = &bf16Set
 
-var stored = [level.Count]*BFloat16{level.AVX2: &avx2Stored, level.AVX512: &avx512Stored}
+var stored = [simd.Count]*BFloat16{simd.AVX2: &avx2Stored, simd.AVX512: &avx512Stored}

@@ -2,12 +2,12 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]*Set{level.NEON: &neonSet}
+var sets = [simd.Count]*Set{simd.NEON: &neonSet}
 
-var narrowSets = [level.Count]*Set{level.NEON: neonSet.narrow(neonRound, neonWiden)}
+var narrowSets = [simd.Count]*Set{simd.NEON: neonSet.narrow(neonRound, neonWiden)}
 
 var dotSet *Set
 
-var stored = [level.Count]*BFloat16{level.NEON: &neonStored}
+var stored = [simd.Count]*BFloat16{simd.NEON: &neonStored}

@@ -2,10 +2,10 @@
 
 package kern
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets, narrowSets [level.Count]*Set
+var sets, narrowSets [simd.Count]*Set
 
 var dotSet *Set
 
-var stored [level.Count]*BFloat16
+var stored [simd.Count]*BFloat16

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"onlinerna/internal/guard"
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 var nan = float32(math.NaN())
@@ -31,7 +31,7 @@ func ending(tb testing.TB) func(r *rand.Rand, n int) []float32 {
 }
 
 func eachSet(t *testing.T, f func(t *testing.T, s *Set)) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		if s := For(l); s != nil {
 			t.Run(l.String(), func(t *testing.T) { f(t, s) })
 		}

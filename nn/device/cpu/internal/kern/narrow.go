@@ -3,7 +3,7 @@ package kern
 import (
 	"math"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // Narrow is how a set multiplies bfloat16: A and B are of words of 32 bits, which have the factors of Step steps along the
@@ -27,7 +27,7 @@ type Narrow struct {
 
 // ForBFloat16 is the set of a level for products of bfloat16, or nil where that is plain Go. Dots says that there is
 // AVX512_BF16.
-func ForBFloat16(l level.Level, dots bool) *Set {
+func ForBFloat16(l simd.Level, dots bool) *Set {
 	if dots {
 		return dotSet
 	}

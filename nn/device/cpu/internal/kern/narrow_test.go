@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // eachNarrow runs f for the sets of bfloat16 that the processor has.
 func eachNarrow(t *testing.T, f func(t *testing.T, s *Set)) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		if s := ForBFloat16(l, false); s != nil {
 			t.Run(l.String(), func(t *testing.T) { f(t, s) })
 		}
@@ -20,10 +20,10 @@ func eachNarrow(t *testing.T, f func(t *testing.T, s *Set)) {
 		t.Run(fmt.Sprintf("definition/%d", step), func(t *testing.T) { f(t, PlainNarrow(step)) })
 	}
 	t.Run("avx512bf16", func(t *testing.T) {
-		if !level.HasBFloat16() {
+		if !simd.HasBFloat16() {
 			t.Skip("this processor has no AVX512_BF16")
 		}
-		f(t, ForBFloat16(level.AVX512, true))
+		f(t, ForBFloat16(simd.AVX512, true))
 	})
 }
 
@@ -230,8 +230,8 @@ func narrowKernel(s *Set, vectors, rows, depth int, sums, small bool) error {
 func BenchmarkNarrowCopy(b *testing.B) {
 	const rows, width = 100, 64
 	x, y := make([]float32, rows*width), make([]float32, rows*width)
-	for _, l := range level.All() {
-		if s := ForBFloat16(l, level.BFloat16() && l == level.AVX512); s != nil {
+	for _, l := range simd.All() {
+		if s := ForBFloat16(l, simd.BFloat16() && l == simd.AVX512); s != nil {
 			b.Run(l.String(), func(b *testing.B) {
 				b.SetBytes(4 * rows * width)
 				for b.Loop() {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"unsafe"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // BFloat16 moves numbers between float32 and storage as bfloat16, the upper halves of a float32 that was rounded.
@@ -18,7 +18,7 @@ type BFloat16 struct {
 }
 
 // Stored is how a level moves bfloat16.
-func Stored(l level.Level) *BFloat16 {
+func Stored(l simd.Level) *BFloat16 {
 	if s := stored[l]; s != nil {
 		return s
 	}

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"onlinerna/internal/guard"
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // eachStored runs f for the levels that the processor has.
 func eachStored(t *testing.T, f func(t *testing.T, b *BFloat16)) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) { f(t, Stored(l)) })
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/op/expr"
 	"onlinerna/nn/op/update"
@@ -48,7 +48,7 @@ var someCoefficients = update.Values{.9, .1, .99, .3, 1e-3, .7, .2, .05, .5}
 // All levels give the bits of the definitions.
 func TestElements(t *testing.T) {
 	for name, b := range allBodies() {
-		for _, l := range level.All() {
+		for _, l := range simd.All() {
 			e := NewElements(&b)
 			scratch := make([]float32, e.Scratch())
 			for _, n := range []int{1, 7, 64, Block, 2*Block + 13} {
@@ -80,7 +80,7 @@ func TestElements(t *testing.T) {
 // process, in turns, the median of many.
 func BenchmarkUpdates(b *testing.B) {
 	for name, body := range allBodies() {
-		own := vec.Update(level.Current(), body)
+		own := vec.Update(simd.Current(), body)
 		if own == nil {
 			continue
 		}

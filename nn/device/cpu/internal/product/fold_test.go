@@ -3,13 +3,13 @@ package product
 import (
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/op"
 )
 
 func TestFold(t *testing.T) {
-	set := kern.For(level.AVX512)
+	set := kern.For(simd.AVX512)
 	if set == nil {
 		t.Skip("there are no kernels for AVX-512 in this build")
 	}

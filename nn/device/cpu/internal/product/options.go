@@ -8,7 +8,7 @@
 package product
 
 import (
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -30,9 +30,9 @@ func (d Options) set() *kern.Set {
 		return d.Narrow
 	}
 	if d.BFloat16 {
-		return kern.ForBFloat16(level.Current(), level.BFloat16())
+		return kern.ForBFloat16(simd.Current(), simd.BFloat16())
 	}
-	return kern.For(level.Current())
+	return kern.For(simd.Current())
 }
 
 // blocks is how many blocks a product has at least, where it can be cut into so many and results do not depend on it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // functionsOf lists functions of one number with their definition in float64.
@@ -80,7 +80,7 @@ func checkFunctions(t *testing.T, x []float32) {
 	t.Helper()
 	want, got := make([]float32, len(x)), make([]float32, len(x))
 	for _, f := range functionsOf {
-		f.f(For(level.Go))(want, x)
+		f.f(For(simd.Go))(want, x)
 		worst, at := 0., float32(0)
 		for i, v := range x {
 			if u := ulps(want[i], f.exact(float64(v))); u > worst {
@@ -90,7 +90,7 @@ func checkFunctions(t *testing.T, x []float32) {
 		if !(worst <= .54) {
 			t.Errorf("%s(%v): %.3g ulp", f.name, at, worst)
 		}
-		for _, l := range level.All()[1:] {
+		for _, l := range simd.All()[1:] {
 			f.f(For(l))(got, x)
 			for i, v := range got {
 				if math.Float32bits(v) != math.Float32bits(want[i]) && !(v != v && want[i] != want[i]) {
@@ -154,7 +154,7 @@ func TestArithmetic(t *testing.T) {
 				a, b = append(a, v), append(b, w)
 			}
 		}
-		for _, l := range level.All() {
+		for _, l := range simd.All() {
 			got := make([]float32, len(a))
 			f.f(For(l))(got, a, b)
 			for i, v := range got {
@@ -175,7 +175,7 @@ func BenchmarkFunctions(b *testing.B) {
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
 	}
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		for _, f := range functionsOf {
 			b.Run(l.String()+"/"+f.name, func(b *testing.B) {
 				run := f.f(For(l))

@@ -4,13 +4,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/op/expr"
 )
 
 func TestUniforms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		for n := range 130 {
 			key, step, sample := r.Uint64(), r.Uint32(), r.Uint32()
 			element := r.IntN(50)

@@ -2,11 +2,11 @@
 
 package vec
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]Set{
-	level.Go: plain,
-	level.AVX2: {
+var sets = [simd.Count]Set{
+	simd.Go: plain,
+	simd.AVX2: {
 		ReLU:             reluAVX2,
 		ReLUGrad:         reluGradAVX2,
 		Add:              addAVX2,
@@ -49,7 +49,7 @@ var sets = [level.Count]Set{
 			run(dy, x, dx, w.Count, w.Channels, w.Pitch, w.Rows, w.Columns, w.Line, w.Pixel, w.Step, w.BehindReLU)
 		},
 	},
-	level.AVX512: {
+	simd.AVX512: {
 		ReLU:             reluAVX512,
 		ReLUGrad:         reluGradAVX512,
 		Add:              addAVX512,
@@ -99,9 +99,9 @@ func (w Windows) paired(lanes int) bool {
 	return w.Count > 1 && 2*w.Channels <= lanes && w.Pitch == w.Channels
 }
 
-var large = [level.Count]Set{
-	level.Go: plain,
-	level.AVX2: past(sets[level.AVX2], Set{
+var large = [simd.Count]Set{
+	simd.Go: plain,
+	simd.AVX2: past(sets[simd.AVX2], Set{
 		ReLU:             reluPastAVX2,
 		Add:              addPastAVX2,
 		Normalize:        normalizePastAVX2,
@@ -109,7 +109,7 @@ var large = [level.Count]Set{
 		NormalizeAdd:     normalizeAddPastAVX2,
 		NormalizeAddReLU: normalizeAddReLUPastAVX2,
 	}),
-	level.AVX512: past(sets[level.AVX512], Set{
+	simd.AVX512: past(sets[simd.AVX512], Set{
 		ReLU:             reluPastAVX512,
 		Add:              addPastAVX512,
 		Normalize:        normalizePastAVX512,

@@ -2,11 +2,11 @@
 
 package vec
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
-var sets = [level.Count]Set{
-	level.Go: plain,
-	level.NEON: {
+var sets = [simd.Count]Set{
+	simd.Go: plain,
+	simd.NEON: {
 		ReLU:             reluNEON,
 		ReLUGrad:         reluGradNEON,
 		Add:              addNEON,
@@ -46,8 +46,8 @@ var sets = [level.Count]Set{
 // large is the same: arm64's stores past the caches are no more than a hint.
 var large = sets
 
-var updates = [level.Count]Updates{
-	level.NEON: {
+var updates = [simd.Count]Updates{
+	simd.NEON: {
 		Apply:   apply{"momentum": momentumNEON, "nesterov": nesterovNEON, "adamw": adamWNEON, "lamb": lambNEON},
 		Measure: measure{"lars": larsNormsNEON, "lamb": lambNormsNEON},
 	},

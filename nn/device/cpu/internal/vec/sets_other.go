@@ -2,11 +2,11 @@
 
 package vec
 
-import "onlinerna/internal/level"
+import "onlinerna/internal/simd"
 
 var (
-	sets  = [level.Count]Set{level.Go: plain}
+	sets  = [simd.Count]Set{simd.Go: plain}
 	large = sets
 
-	updates [level.Count]Updates
+	updates [simd.Count]Updates
 )

@@ -1,7 +1,7 @@
 package vec
 
 import (
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/op/update"
 	"onlinerna/nn/optim"
 )
@@ -29,7 +29,7 @@ var bodies = map[update.Body]string{
 }
 
 // Update is a level's kernel for a body, nil where it has none.
-func Update(l level.Level, b update.Body) func(p *update.Piece[float32], c *[8]float32, sums *update.Sums) {
+func Update(l simd.Level, b update.Body) func(p *update.Piece[float32], c *[8]float32, sums *update.Sums) {
 	name, ok := bodies[b]
 	if !ok {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"testing"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/op/update"
 )
 
 // All levels give the bits of the definitions.
 func TestUpdatesAgree(t *testing.T) {
-	for _, l := range level.All()[1:] {
+	for _, l := range simd.All()[1:] {
 		used := map[string]bool{}
 		for b, name := range bodies {
 			kind := "apply "

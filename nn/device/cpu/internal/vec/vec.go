@@ -9,12 +9,12 @@
 // the others: those need not hold a whole number of rows.
 package vec
 
-//go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../stubs_amd64.go -pkg vec
+//go:generate go run -C ../../../../../internal/simd/gen ./vec
 
 import (
 	"unsafe"
 
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // Set is the kernels of a level.
@@ -93,7 +93,7 @@ const widest = 16
 func Padded(n int) int { return (n + widest - 1) / widest * widest }
 
 // For is the kernels of a level.
-func For(l level.Level) *Set { return &sets[l] }
+func For(l simd.Level) *Set { return &sets[l] }
 
 // Alignment is that of results in bytes, for the kernels that ask for one.
 const Alignment = 64
@@ -101,10 +101,10 @@ const Alignment = 64
 // ForLarge is For where caches do not keep a result until it is read: Add, ReLU and the four of Normalize
 // store past them, which saves reading what is overwritten. dst and rows have to begin at multiples of Alignment,
 // and dst should not be an operand.
-func ForLarge(l level.Level) *Set { return &large[l] }
+func ForLarge(l simd.Level) *Set { return &large[l] }
 
 // Current is the kernels of the level in force.
-func Current() *Set { return For(level.Current()) }
+func Current() *Set { return For(simd.Current()) }
 
 // largeResult is the bytes of a result that caches do not keep until the next op reads it: from there on BenchmarkTraffic's
 // ops gain by storing past them.
@@ -122,5 +122,5 @@ func To(dst []float32, width int, operands ...[]float32) *Set {
 			return Current()
 		}
 	}
-	return ForLarge(level.Current())
+	return ForLarge(simd.Current())
 }

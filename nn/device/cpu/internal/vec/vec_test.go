@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"onlinerna/internal/guard"
-	"onlinerna/internal/level"
+	"onlinerna/internal/simd"
 )
 
 // memory hands out slices between guard bands: of NaN, or of large numbers, since a NaN that is changed in place may
@@ -177,7 +177,7 @@ var columnKernels = map[string]func(s *Set, m *memory, n, width, stride, rows in
 
 // levels calls f for each level besides plain Go.
 func levels(t *testing.T, f func(t *testing.T, s *Set)) {
-	for _, l := range level.All()[1:] {
+	for _, l := range simd.All()[1:] {
 		t.Run(l.String(), func(t *testing.T) { f(t, For(l)) })
 	}
 }
@@ -273,7 +273,7 @@ func (m *memory) aligned(n int) []float32 {
 }
 
 func TestLargeAgree(t *testing.T) {
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
 			for n := range 300 {
 				m := newMemory(uint64(n), n%3 == 0)
@@ -342,7 +342,7 @@ func TestWindowsAgree(t *testing.T) {
 
 func TestSpecialNumbers(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	for _, l := range level.All() {
+	for _, l := range simd.All() {
 		s := For(l)
 		x := []float32{-1, 2, inf, -inf, nan, -1e-42, 1e-42}
 		y := make([]float32, len(x))

@@ -1,0 +1,54 @@
+// Command residuals writes the assembly of rna/kernel, whose go:generate line runs it.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+
+	"onlinerna/internal/simd/gen/avx"
+)
+
+func main() {
+	avx.Enter("rna/kernel")
+	writeNEON()
+	ConstraintExpr("amd64,!purego")
+	for _, s := range []isa{avx512, avx2} {
+		for _, f := range formats {
+			residuals(s, f)
+			combinations(s, f)
+		}
+		products(s)
+		for _, f := range formats {
+			narrow(s, f)
+		}
+		for _, f := range formats[:2] {
+			largest(s, f)
+		}
+	}
+	avx.Write("stubs_amd64.go")
+}
+
+// isa is a set of instructions for float64.
+type isa struct {
+	avx.Set
+	tile int // rows of a square of products that registers hold
+}
+
+var avx512, avx2 = isa{avx.AVX512(8), 5}, isa{avx.AVX2(8), 3}
+
+// Package kernel has the same numbers.
+const (
+	group    = 16            // elements that kernels take at a time
+	sumLanes = 8             // of a sum
+	pitch    = 8 * (256 + 8) // bytes from a row of residuals to the next
+)
+
+// line is the bytes of a line of cache.
+const line = 64
+
+// format is how elements are stored.
+type format struct {
+	name string
+	size int
+}
+
+var formats = []format{{"Float32", 4}, {"Float64", 8}, {"Float16", 2}, {"BFloat16", 2}}

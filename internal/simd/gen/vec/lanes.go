@@ -1,0 +1,126 @@
+package main
+
+// lanes is arithmetic on what the body of a kernel has in hand of its slices: vectors of type V, of either set of instructions.
+// All that kernels compute stands here and in functions.go once; stream.go and neonstream.go have the instructions.
+type lanes[V any] interface {
+	in(slice string) V
+	out(slice string, x V)
+
+	add(a, b V) V
+	sub(a, b V) V
+	mul(a, b V) V
+	div(a, b V) V
+	sqrt(x V) V
+	neg(x V) V
+
+	minimum(a, b V) V // a NaN goes through, and zeros are ordered
+	maximum(a, b V) V
+	less(a, b V) V // all bits where it is so, otherwise none
+	lessEqual(a, b V) V
+	equal(a, b V) V
+	choose(c, a, b V) V // a where c has its bits, otherwise b
+
+	positive(x V) V      // x, and 0 where x < 0
+	passed(y, dy V) V    // dy, and 0 where y ≤ 0
+	scalar() V           // the argument a
+	coefficient(i int) V // element i of the argument c
+	some(x V) V          // x, and 0 in lanes that do not count
+}
+
+// kernel is one that does the same with all elements of its slices, of which rows are repeated.
+type kernel[V any] struct {
+	name, slices, rows string
+	zero               bool // whether it may ask for what is positive or passed
+	scalar             bool // whether it has the argument a
+	body               func(k lanes[V])
+}
+
+// arguments are those behind the slices, with the bracket.
+func (g kernel[V]) arguments() string {
+	if g.scalar {
+		return "a float32)"
+	}
+	return ")"
+}
+
+// elementwise are the kernels of layers and of vectors. Those whose results may go past the caches exist for each of some ways,
+// the endings of their names.
+func elementwise[V any](ways ...string) (list []kernel[V]) {
+	put := func(g kernel[V]) { list = append(list, g) }
+	for _, way := range ways {
+		put(kernel[V]{name: "relu" + way, slices: "dst x", zero: true, body: func(k lanes[V]) {
+			k.out("dst", k.positive(k.in("x")))
+		}})
+		put(kernel[V]{name: "add" + way, slices: "dst a b", body: func(k lanes[V]) { k.out("dst", k.add(k.in("a"), k.in("b"))) }})
+	}
+	put(kernel[V]{name: "reluGrad", slices: "dst y dy", zero: true, body: func(k lanes[V]) {
+		k.out("dst", k.passed(k.in("y"), k.in("dy")))
+	}})
+	for _, v := range []struct {
+		name, slices string
+		add, relu    bool
+	}{
+		{"normalize", "dst x", false, false},
+		{"normalizeReLU", "dst x", false, true},
+		{"normalizeAdd", "dst x other", true, false},
+		{"normalizeAddReLU", "dst x other", true, true},
+	} {
+		for _, way := range ways {
+			put(kernel[V]{name: v.name + way, slices: v.slices, rows: "mean gain bias", zero: true, body: func(k lanes[V]) {
+				x := k.add(k.mul(k.sub(k.in("x"), k.in("mean")), k.in("gain")), k.in("bias"))
+				if v.add {
+					x = k.add(x, k.in("other"))
+				}
+				if v.relu {
+					x = k.positive(x)
+				}
+				k.out("dst", x)
+			}})
+		}
+	}
+	put(kernel[V]{name: "normalizeGrad", slices: "dst x dy", rows: "mean gain meanGrad slope", body: func(k lanes[V]) {
+		d := k.mul(k.sub(k.in("x"), k.in("mean")), k.in("slope"))
+		k.out("dst", k.mul(k.sub(k.sub(k.in("dy"), k.in("meanGrad")), d), k.in("gain")))
+	}})
+	put(kernel[V]{name: "scale", slices: "dst x", rows: "gain", body: func(k lanes[V]) {
+		k.out("dst", k.mul(k.in("x"), k.in("gain")))
+	}})
+	put(kernel[V]{name: "fill", slices: "dst", scalar: true, body: func(k lanes[V]) { k.out("dst", k.scalar()) }})
+	put(kernel[V]{name: "addScaled", slices: "dst x", scalar: true, body: func(k lanes[V]) {
+		k.out("dst", k.add(k.in("dst"), k.mul(k.scalar(), k.in("x"))))
+	}})
+	put(kernel[V]{name: "lerp", slices: "dst x", scalar: true, body: func(k lanes[V]) {
+		v := k.in("dst")
+		k.out("dst", k.add(v, k.mul(k.scalar(), k.sub(k.in("x"), v))))
+	}})
+	return list
+}
+
+// unary and others are the kernels of expressions that are an instruction or a few.
+func unary[V any]() (list []kernel[V]) {
+	for _, f := range []struct {
+		name string
+		of   func(k lanes[V], x V) V
+	}{{"neg", lanes[V].neg}, {"sqrt", lanes[V].sqrt}} {
+		list = append(list, kernel[V]{name: f.name, slices: "dst x", body: func(k lanes[V]) { k.out("dst", f.of(k, k.in("x"))) }})
+	}
+	return list
+}
+
+func others[V any]() (list []kernel[V]) {
+	for _, f := range []struct {
+		name string
+		of   func(k lanes[V], a, b V) V
+	}{
+		{"sub", lanes[V].sub}, {"mul", lanes[V].mul}, {"div", lanes[V].div},
+		{"minimum", lanes[V].minimum}, {"maximum", lanes[V].maximum},
+		{"less", lanes[V].less}, {"lessEqual", lanes[V].lessEqual}, {"equal", lanes[V].equal},
+	} {
+		list = append(list, kernel[V]{name: f.name, slices: "dst a b", body: func(k lanes[V]) {
+			k.out("dst", f.of(k, k.in("a"), k.in("b")))
+		}})
+	}
+	return append(list, kernel[V]{name: "choose", slices: "dst c a b", body: func(k lanes[V]) {
+		k.out("dst", k.choose(k.in("c"), k.in("a"), k.in("b")))
+	}})
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	line = 64 // bytes of cache
+	// ahead is how many bytes before it is read a slice is fetched: a page, behind which processors do not
+	// look by themselves.
+	ahead = 4 << 10
+)
+
+// stream is a kernel that runs once along slices of equal length. Some have a row of parameters beside them
+// that is repeated.
+type stream struct {
+	isa
+	past       bool          // whether results go past the caches
+	at, column reg.GPVirtual // bytes, in the slices and in the row
+	base       map[string]reg.Register
+	row        map[string]bool
+
+	// Of the vectors that the body works on: their number from at, and the lanes that count.
+	unit int
+	mask *mask
+
+	zero, a reg.VecVirtual   // of kernels that have them
+	c       reg.Register     // where coefficients lie
+	kept    []reg.VecVirtual // those that are in registers
+}
+
+// in is the part of a slice or row that the body works on.
+func (k *stream) in(name string) reg.VecVirtual {
+	from := k.mem(name)
+	if !k.row[name] && k.mask == nil && from.Disp%line == 0 {
+		far := from
+		far.Disp += ahead
+		PREFETCHT0(far)
+	}
+	return k.Load(from, k.mask)
+}
+
+// out stores a part of a slice.
+func (k *stream) out(name string, x reg.VecVirtual) {
+	if k.past && k.mask == nil {
+		VMOVNTPS(x, k.mem(name))
+		return
+	}
+	k.Store(x, k.mem(name), k.mask)
+}
+
+func (k *stream) mem(name string) Mem {
+	index := k.at
+	if k.row[name] {
+		index = k.column
+	}
+	return Mem{Base: k.base[name], Index: index, Scale: 1, Disp: k.unit * k.Bytes()}
+}
+
+// stream generates a kernel with the given slices and rows. Other arguments and the result are written out in
+// more. Results of a kernel whose name ends in Past go past the caches. setup makes what the body needs, and is given its code; finish comes at the end.
+func (s isa) stream(name, slices, rows, more string, setup func(k *stream) (body, finish func())) {
+	k := &stream{isa: s, past: strings.HasSuffix(name, "Past"), base: make(map[string]reg.Register), row: make(map[string]bool)}
+	names := strings.Fields(slices)
+	params := strings.Fields(rows)
+	all := strings.Join(append(names, params...), ", ")
+	if !strings.HasPrefix(more, ")") {
+		more = ", " + more
+	}
+	TEXT(name+s.Suffix, NOSPLIT, fmt.Sprintf("func(%s []float32%s", all, more))
+	Pragma("noescape")
+	for _, n := range names {
+		k.base[n] = Load(Param(n).Base(), GP64())
+	}
+	for _, n := range params {
+		k.base[n] = Load(Param(n).Base(), GP64())
+		k.row[n] = true
+	}
+	total := Load(Param(names[0]).Len(), GP64()).(reg.GPVirtual)
+	body, finish := setup(k)
+
+	const unroll = 2
+	k.at, k.column = GP64(), GP64()
+	XORQ(k.at, k.at)
+	n := total
+	if len(params) > 0 {
+		n = GP64()
+		Label("row")
+		XORQ(k.column, k.column)
+		MOVQ(total, n)
+		width := Load(Param(params[0]).Len(), GP64())
+		CMPQ(n, width)
+		CMOVQGT(width, n)
+		SUBQ(n, total)
+	}
+	advance := func(vectors int) {
+		ADDQ(U32(uint32(vectors*s.Bytes())), k.at)
+		if len(params) > 0 {
+			ADDQ(U32(uint32(vectors*s.Bytes())), k.column)
+		}
+		SUBQ(Imm(uint64(vectors*s.Lanes)), n)
+	}
+	SUBQ(Imm(uint64(unroll*s.Lanes)), n)
+	JL(LabelRef("rest"))
+	Label("loop")
+	for k.unit = range unroll {
+		body()
+	}
+	advance(unroll)
+	JGE(LabelRef("loop"))
+	Label("rest")
+	k.unit = 0
+	ADDQ(Imm(uint64(unroll*s.Lanes)), n)
+	JLE(LabelRef("done"))
+	Label("tail")
+	k.mask = s.First(n)
+	body()
+	advance(1)
+	JG(LabelRef("tail"))
+	Label("done")
+	if len(params) > 0 {
+		// The last vector was not full: n is what it lacks, as a negative number.
+		LEAQ(Mem{Base: k.at, Index: n, Scale: 4}, k.at)
+		TESTQ(total, total)
+		JG(LabelRef("row"))
+	}
+	if finish != nil {
+		finish()
+	}
+	if k.past {
+		SFENCE() // other threads are to see the results
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// ways are the endings of the names of kernels that exist with and without results that go past the caches.
+var ways = []string{"", "Past"}
+
+// kernels generates kernels that do the same with all elements.
+func (s isa) kernels(list []kernel[reg.VecVirtual]) {
+	for _, g := range list {
+		s.stream(g.name, g.slices, g.rows, g.arguments(), func(k *stream) (body, finish func()) {
+			if g.zero {
+				k.zero = s.Zero()
+			}
+			if g.scalar {
+				k.a = s.Scalar("a")
+			}
+			return func() { g.body(k) }, nil
+		})
+	}
+}
+
+func (k *stream) scalar() reg.VecVirtual                     { return k.a }
+func (k *stream) positive(x reg.VecVirtual) reg.VecVirtual   { return k.isa.Positive(x, k.zero) }
+func (k *stream) passed(y, dy reg.VecVirtual) reg.VecVirtual { return k.isa.Passed(y, dy, k.zero) }
+
+// vectors generates the kernels that look at a vector.
+func vectors(s isa) {
+	// x − x is 0, and NaN where x is not finite.
+	s.stream("strange", "x", "", ") uint32", func(k *stream) (body, finish func()) {
+		bits := s.Zero()
+		return func() {
+				x := k.in("x")
+				VSUBPS(x, x, x)
+				if s.Masks {
+					VPORD(x, bits, bits)
+				} else {
+					VORPS(x, bits, bits)
+				}
+			}, func() {
+				some := GP32()
+				if s.Masks {
+					k := K()
+					VPTESTMD(bits, bits, k)
+					KMOVW(k, some)
+				} else {
+					VPTEST(bits, bits)
+					SETNE(some.As8())
+					MOVBLZX(some.As8(), some)
+				}
+				Store(some, ReturnIndex(0))
+			}
+	})
+	// Element i is added to sum i%8, whatever the vectors.
+	s.stream("squares", "x", "", "sums *[8]float64)", func(k *stream) (body, finish func()) {
+		acc := make([]reg.VecVirtual, 16/s.Lanes)
+		for i := range acc {
+			acc[i] = s.Zero()
+		}
+		return func() {
+				for i, d := range s.Doubles(k.in("x")) {
+					VFMADD231PD(d, d, acc[i%len(acc)])
+				}
+			}, func() {
+				sums := Load(Param("sums"), GP64())
+				for i, a := range acc {
+					VMOVUPD(a, Mem{Base: sums, Disp: i * s.Bytes()})
+				}
+			}
+	})
+}
