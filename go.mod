@@ -3,6 +3,7 @@ module onlinerna
 go 1.25.0
 
 require (
+	codeberg.org/go-fonts/liberation v0.5.0
 	github.com/chewxy/hm v1.0.0
 	github.com/ebitengine/purego v0.11.3
 	github.com/gofrs/flock v0.12.1
@@ -23,7 +24,6 @@ require (
 )
 
 require (
-	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect

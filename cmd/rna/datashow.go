@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"image"
-	"image/color"
 	"io"
 	"math"
 	"slices"
@@ -13,14 +11,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"onlinerna/data"
+	"onlinerna/data/imaging"
+	"onlinerna/internal/text"
 )
 
 type showFlags struct {
-	augment, out, val string
-	size, count       int
-	eval              bool
-	split             float64
-	seed              uint64
+	augment, val string
+	size         int
+	sheet        sheetFlags
+	view         string
+	eval         bool
+	split        float64
+	seed         uint64
 }
 
 func newDataShow() *cobra.Command {
@@ -28,23 +30,32 @@ func newDataShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PLACE [options]",
 		Short: "Draw images as the network sees them, tell mean and classes",
-		Long: `Draw a sheet of images as the network sees them, augmented as in training, and tell their sizes, the mean and the
-deviation of each channel and how many images each class has.`,
+		Long: `Draw a sheet of images with their labels, each as its file has it and, beside that, as the network sees it: augmented as in
+training. Tell their sizes, the mean and the deviation of each channel and how many images each class has.`,
 		Example: `  rna data show imagenet --out sheet.png
-  rna data show cifar10 --augment none --count 100`,
+  rna data show cifar10 --view original --count 200 --group-by class`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return &usageError{cmd.CommandPath(), fmt.Errorf("%d arguments: want the place of the images", len(args))}
 			}
-			if f.count < 1 || f.count > 10000 || f.size < 0 || f.size > 4096 {
-				return &usageError{cmd.CommandPath(), fmt.Errorf("--count %d and --image-size %d: want 1 to 10000 images of at most 4096 pixels", f.count, f.size)}
+			err := f.sheet.check("count", byClass)
+			switch {
+			case f.size < 0 || f.size > 4096:
+				err = fmt.Errorf("--image-size %d: want at most 4096 pixels", f.size)
+			case !slices.Contains(views, f.view):
+				err = fmt.Errorf("--view %s: want %s", f.view, strings.Join(views, ", "))
+			}
+			if err != nil {
+				return &usageError{cmd.CommandPath(), err}
 			}
 			return f.run(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
 	o := newGroup("Options")
-	o.StringVar(&f.out, "out", "sheet.png", "`file` for the sheet, .png or .jpg")
-	o.IntVar(&f.count, "count", 64, "`images` on the sheet")
+	o.StringVar(&f.sheet.path, "out", "sheet.png", "`file` for the sheet, .png or .jpg")
+	f.sheet.add(o, "count", 64, byClass)
+	o.StringVar(&f.view, "view", views[0], "both: each image and what the network sees of it; original or network: one of them")
+	o.values("view", views...)
 	o.StringVar(&f.augment, "augment", "auto", strings.Join(data.Augmentations(), ", "))
 	o.values("augment", data.Augmentations()...)
 	o.IntVar(&f.size, "image-size", 0, "height and width of an image (default: the set's)")
@@ -56,6 +67,9 @@ deviation of each channel and how many images each class has.`,
 	addGroups(cmd, o)
 	return cmd
 }
+
+// What a tile shows.
+var views = []string{"both", "original", "network"}
 
 func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) error {
 	set, val, closeSets, err := openData(place, f.val, f.split, stdout)
@@ -85,7 +99,7 @@ func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) err
 		profile.Name, f.size, f.size, set.Channels(), transform, profile.Mean, profile.Std)
 
 	loader, err := data.NewLoader(set, transform, data.LoaderOptions{
-		Batch: min(f.count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: data.AllBad,
+		Batch: min(f.sheet.count, set.Len()), Shuffle: true, Seed: f.seed, Limit: 1, Substitute: true, MaxBad: data.AllBad,
 		Log: func(format string, args ...any) { fmt.Fprintf(stdout, format+"\n", args...) },
 	})
 	if err != nil {
@@ -97,10 +111,15 @@ func (f *showFlags) run(ctx context.Context, place string, stdout io.Writer) err
 		}
 		mean, std := moments(batch)
 		fmt.Fprintf(stdout, "of these %d: mean %.4v and deviation %.4v\n", batch.N, mean, std)
-		if err := writeSheet(f.out, batch); err != nil {
+		title := fmt.Sprintf("%s: %d of %d images", place, batch.N, set.Len())
+		if f.view != "original" {
+			title += fmt.Sprintf("; as the network sees them: %v", transform)
+		}
+		g := gallery{sheetFlags: &f.sheet, title: title, place: place, set: set, name: namer(set.Classes(), len(set.Classes())), budget: data.NewBudget(0, 1)}
+		if err := g.draw(ctx, stdout, f.images(batch)); err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "%s: %d images\n", f.out, batch.N)
+		fmt.Fprintf(stdout, "%s: %s\n", f.sheet.path, text.Count(batch.N, "image"))
 	}
 	return nil
 }
@@ -158,22 +177,17 @@ func moments(b *data.Batch) (mean, std []float64) {
 	return mean, std
 }
 
-// writeSheet draws the images of a batch side by side.
-func writeSheet(path string, b *data.Batch) error {
-	const gap = 2
-	columns := int(math.Ceil(math.Sqrt(float64(b.N))))
-	rows := (b.N + columns - 1) / columns
-	sheet := image.NewRGBA(image.Rect(0, 0, columns*(b.Width+gap)-gap, rows*(b.Height+gap)-gap))
+// images are those of a batch, with what the network sees of them.
+func (f *showFlags) images(b *data.Batch) (list []sheetImage) {
 	for n := range b.N {
-		left, top := n%columns*(b.Width+gap), n/columns*(b.Height+gap)
-		for y := range b.Height {
-			for x := range b.Width {
-				last := b.Channels - 1
-				sheet.SetRGBA(left+x, top+y, color.RGBA{
-					seen(b, n, x, y, 0), seen(b, n, x, y, min(1, last)), seen(b, n, x, y, last), 255,
-				})
+		x := sheetImage{index: b.Index[n], label: int(b.Labels[n]), loss: math.NaN(), alone: f.view == "network"}
+		if f.view != "original" {
+			x.seen = imaging.New(b.Width, b.Height, b.Channels)
+			for i := range x.seen.Pix {
+				x.seen.Pix[i] = seen(b, n, i/b.Channels%b.Width, i/b.Channels/b.Width, i%b.Channels)
 			}
 		}
+		list = append(list, x)
 	}
-	return writePicture(path, sheet)
+	return list
 }

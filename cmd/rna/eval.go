@@ -43,8 +43,7 @@ type evalFlags struct {
 	confusion      string
 	report         *evalReport
 
-	worstSheet string
-	worstCount int
+	sheet sheetFlags // of the worst images
 }
 
 func newEval() *cobra.Command {
@@ -102,8 +101,8 @@ is one rank's, and what is printed and written is as of one process.`,
 	r.StringVar(&f.predictions, "predictions", "", "write path, label, names of the label and of the predicted class, and logits of each image to this CSV `file`")
 	r.BoolVar(&f.perClass, "per-class", false, "print the accuracy of each class")
 	r.StringVar(&f.confusion, "confusion", "", "write the confusion matrix, a row a label, to this `file`: CSV, or a figure as .svg, .png or .pdf")
-	r.StringVar(&f.worstSheet, "worst", "", "draw the images with the highest loss, the highest first, on a sheet: `file`, .png or .jpg")
-	r.IntVar(&f.worstCount, "worst-count", 64, "`images` on the sheet")
+	r.StringVar(&f.sheet.path, "worst", "", "draw the images with the highest loss, the highest first, with captions on a sheet: `file`, .png or .jpg")
+	f.sheet.add(r, "worst-count", 64, byClass, byPrediction)
 	r.BoolVar(&f.json, "json", false, "print everything as JSON")
 	r.IntVar(&f.batch, "batch", 64, "images a forward pass")
 	r.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
@@ -183,7 +182,7 @@ func (f *evalFlags) run(ctx context.Context, g *ranks.Group, out, log io.Writer)
 		return err
 	}
 	f.report.finish(e.meta.Model, score)
-	if err := f.writePictures(told); err != nil {
+	if err := f.writePictures(ctx, e, told); err != nil {
 		return err
 	}
 	if f.json {

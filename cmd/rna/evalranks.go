@@ -27,7 +27,7 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 		{"model", e.meta.Model}, {"classes", e.set.Classes()}, {"images", e.set.Len()}, {"val-split", f.valSplit}, {"all-images", f.allImages}, {"batch", f.batch},
 		{"image size", []int{e.meta.ImageSize, e.meta.ValResize}}, {"interpolation", e.meta.Interpolation}, {"fast-decode", f.fastDecode},
 		{"normalisation", [][]float64{e.meta.Mean, e.meta.Std}}, {"test-flip", f.testFlip}, {"precision", f.precision},
-		{"predictions", f.predictions}, {"worst", []any{f.worstSheet, f.worstCount}}, {"max-bad", f.maxBad},
+		{"predictions", f.predictions}, {"worst", []any{f.sheet.path, f.sheet.count}}, {"max-bad", f.maxBad},
 	} {
 		facts = append(facts, ranks.Fact{Name: x.name, Value: fmt.Sprint(x.value)})
 	}
@@ -36,8 +36,8 @@ func (e *evaluation) compare(g *ranks.Group, f *evalFlags) error {
 
 // score evaluates, and writes the predictions if they are asked for. Ranks evaluate their batches, which are put together for rank 0.
 func (f *evalFlags) score(ctx context.Context, g *ranks.Group, e *evaluation) (network.Score, error) {
-	if f.worstSheet != "" {
-		f.report.worst = &worst{most: f.worstCount, classes: len(f.report.names)}
+	if f.sheet.path != "" {
+		f.report.worst = &worst{most: f.sheet.count, classes: len(f.report.names)}
 	}
 	var p *predictions
 	var write func([]byte) error
@@ -129,9 +129,5 @@ func (r *evalReport) sum(g *ranks.Group, t *network.Tally) error {
 	}
 	slices.SortFunc(list, worseFirst)
 	r.worst.list = list[:min(len(list), r.worst.most)]
-	shapes, err := ranks.GatherAll(g, []data.Batch{r.worst.shape})
-	if err == nil {
-		r.worst.shape = slices.MaxFunc(shapes, func(a, b data.Batch) int { return a.Height - b.Height }) // a rank may have had no batch
-	}
-	return err
+	return nil
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +12,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/internal/canvas"
+	"onlinerna/internal/text"
 	"onlinerna/train/network"
 	"onlinerna/train/report"
 )
@@ -20,14 +21,13 @@ import (
 type worst struct {
 	most, classes int
 	list          []worstImage // the highest loss first; of equals the first in the dataset
-	shape         data.Batch   // of an image
 }
 
 type worstImage struct {
-	Loss   float64
-	Index  int // in the dataset
-	Pixels []uint8
-	Crop   [3]int32
+	Loss             float64 // infinite where it is no number
+	Index            int     // in the dataset
+	Label, Predicted int     // -1 where nothing is predicted
+	Probability      float64 // of the predicted class
 }
 
 // worseFirst orders images.
@@ -37,40 +37,43 @@ func worseFirst(a, b worstImage) int {
 
 // add takes the images of a batch with their logits.
 func (w *worst) add(b *data.Batch, logits []float32) {
-	w.shape = data.Batch{Height: b.Height, Width: b.Width, Channels: b.Channels}
-	size := b.Height * b.Width * b.Channels
 	for i, label := range b.Labels[:b.N] {
-		loss := math.Inf(1) // also where it is no number
-		if int(label) >= 0 && int(label) < w.classes {
-			if p := network.Softmax(logits[i*w.classes : (i+1)*w.classes])[label]; !math.IsNaN(p) {
-				loss = -math.Log(p)
-			}
+		row := logits[i*w.classes : (i+1)*w.classes]
+		p := network.Softmax(row)
+		x := worstImage{Loss: math.Inf(1), Index: b.Index[i], Label: int(label), Predicted: largest(row)}
+		if x.Predicted >= 0 {
+			x.Probability = p[x.Predicted]
 		}
-		if len(w.list) == w.most && loss <= w.list[w.most-1].Loss {
+		if x.Label >= 0 && x.Label < w.classes && !math.IsNaN(p[x.Label]) {
+			x.Loss = -math.Log(p[x.Label])
+		}
+		if len(w.list) == w.most && x.Loss <= w.list[w.most-1].Loss {
 			continue
 		}
-		x := worstImage{loss, b.Index[i], slices.Clone(b.Images[i*size : (i+1)*size]), [3]int32(b.Crops[3*i : 3*i+3])}
 		at, _ := slices.BinarySearchFunc(w.list, x, worseFirst)
 		w.list = slices.Insert(w.list, at, x)
 		w.list = w.list[:min(len(w.list), w.most)]
 	}
 }
 
-// batch is the images as one batch.
-func (w *worst) batch() *data.Batch {
-	b := w.shape
-	b.N = len(w.list)
+// images are those for a sheet. name names classes.
+func (w *worst) images(name func(class int) guess) (list []sheetImage) {
 	for _, x := range w.list {
-		b.Images = append(b.Images, x.Pixels...)
-		b.Crops = append(b.Crops, x.Crop[:]...)
+		s := sheetImage{index: x.Index, label: x.Label, loss: x.Loss}
+		if x.Predicted >= 0 {
+			g := name(x.Predicted)
+			g.Probability = x.Probability
+			s.guesses = []guess{g}
+		}
+		list = append(list, s)
 	}
-	return &b
+	return list
 }
 
 // checkPictures finds mistakes in what is to be drawn.
 func (f *evalFlags) checkPictures() error {
-	if f.worstCount < 1 || f.worstCount > 10000 {
-		return fmt.Errorf("--worst-count %d: want 1 to 10000 images", f.worstCount)
+	if err := f.sheet.check("worst-count", byClass, byPrediction); err != nil {
+		return err
 	}
 	if f.confusion == "" || f.confusionIsCSV() {
 		return nil
@@ -84,7 +87,7 @@ func (f *evalFlags) confusionIsCSV() bool {
 }
 
 // writePictures writes the confusion matrix and the sheet of the worst images, where they are asked for.
-func (f *evalFlags) writePictures(out io.Writer) error {
+func (f *evalFlags) writePictures(ctx context.Context, e *evaluation, out io.Writer) error {
 	var err error
 	if f.confusionIsCSV() {
 		err = writeFile(f.confusion, f.report.writeConfusion)
@@ -93,16 +96,16 @@ func (f *evalFlags) writePictures(out io.Writer) error {
 			return report.Confusion(w, format, fmt.Sprintf("%s on %s", f.report.Model, filepath.Base(f.data)), f.report.names, f.report.confusion)
 		})
 	}
-	if err != nil || f.worstSheet == "" {
+	if err != nil || f.sheet.path == "" {
 		return err
 	}
 	list := f.report.worst.list
-	if len(list) == 0 {
-		return errors.New("no image to draw")
-	}
-	if err := writeSheet(f.worstSheet, f.report.worst.batch()); err != nil {
+	name := namer(f.report.names, len(f.report.names))
+	g := gallery{sheetFlags: &f.sheet, title: fmt.Sprintf("%s on %s: the highest losses of %s", f.report.Model, f.data, text.Count(f.report.Score.Images, "image")),
+		place: f.data, set: e.set, name: name, budget: data.NewBudget(f.decoding, 1)}
+	if err := g.draw(ctx, out, f.report.worst.images(name)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %d images with losses from %.4g to %.4g\n", f.worstSheet, len(list), list[0].Loss, list[len(list)-1].Loss)
+	_, err = fmt.Fprintf(out, "%s: %s with losses from %.4g to %.4g\n", f.sheet.path, text.Count(len(list), "image"), list[0].Loss, list[len(list)-1].Loss)
 	return err
 }

@@ -34,7 +34,7 @@ func formsOf(command, option string) []string {
 		return weightForms
 	case option == "out" && command == "export":
 		return netForms
-	case option == "out" && command == "show", option == "worst":
+	case option == "out" && command == "show", option == "worst", option == "sheet":
 		return pictureForms
 	case option == "csv", option == "predictions":
 		return tableForms

@@ -15,8 +15,8 @@ import (
 
 // Options that name what is read, and what is written, in every command that has them.
 var (
-	reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0"}
-	writes = []string{"out", "json", "csv", "plot", "predictions", "confusion", "worst", "properties"}
+	reads  = []string{"weights", "init", "data", "val-data", "eval", "classes", "config", "y0", "font"}
+	writes = []string{"out", "json", "csv", "plot", "predictions", "confusion", "worst", "sheet", "properties"}
 )
 
 // guard finds, before a command begins, outputs that could not be written, would be written twice, or over what the command reads: a file, or one in a
@@ -56,7 +56,7 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 			}
 		}
 		for _, from := range args {
-			if isSame(to, from) || cmd.HasParent() && cmd.Parent().Name() == "data" && overwrites(to, from) {
+			if isSame(to, from) || (w == "sheet" || cmd.HasParent() && cmd.Parent().Name() == "data") && overwrites(to, from) {
 				return fmt.Errorf("--%s %s would write over what is read: name another output", w, to)
 			}
 			if ofRun(to, from) {

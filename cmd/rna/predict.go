@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -23,6 +24,7 @@ type predictFlags struct {
 	evalFlags
 	top       int
 	json, csv bool
+	shown     []sheetImage // for the sheet
 }
 
 func newPredict() *cobra.Command {
@@ -38,6 +40,8 @@ outputs without names are ImageNet's.`,
 		Example: `  rna predict runs/fine cat.jpg
   rna predict cat.jpg --weights runs/fine/best.safetensors
   rna predict photos/ --weights resnet50.pth --model resnet50 --top 1 --csv
+  rna predict photos/ --weights resnet50.pth --model resnet50 \
+    --sheet sheet.png --group-by prediction
   curl -s https://example.org/a.png |
     rna predict - --weights resnet50.pth --model resnet50 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,6 +58,8 @@ outputs without names are ImageNet's.`,
 				err = fmt.Errorf("--top %d: must be at least 1", f.top)
 			case f.json && f.csv:
 				err = errors.New("--json and --csv exclude each other")
+			default:
+				err = f.sheet.check("sheet-count", byPrediction)
 			}
 			if err != nil {
 				return &usageError{cmd.CommandPath(), err}
@@ -79,6 +85,8 @@ outputs without names are ImageNet's.`,
 	r.IntVar(&f.top, "top", 5, "classes of each image")
 	r.BoolVar(&f.json, "json", false, "print JSON")
 	r.BoolVar(&f.csv, "csv", false, "print CSV: path, rank, class, name, probability")
+	r.StringVar(&f.sheet.path, "sheet", "", "draw the images, with the most probable classes in captions, on a sheet: `file`, .png or .jpg")
+	f.sheet.add(r, "sheet-count", 100, byPrediction)
 	s := newGroup("Run")
 	s.IntVar(&f.batch, "batch", 16, "images a forward pass")
 	s.cores(&f.workers, "workers", "goroutines that decode images (default: one a core)")
@@ -155,14 +163,34 @@ func (f *predictFlags) run(ctx context.Context, args []string, in io.Reader, out
 	var list []predicted
 	err = net.Probabilities(ctx, loader, func(i int, p []float64) error {
 		list = append(list, predicted{set.Name(i), best(p, f.top, name)})
+		if f.sheet.path != "" && len(f.shown) < f.sheet.count {
+			f.shown = append(f.shown, sheetImage{index: i, label: -1, guesses: best(p, 2, name)})
+		}
 		return nil
 	})
+	if err == nil && f.sheet.path != "" {
+		err = f.draw(ctx, set, name, len(list), log)
+	}
 	if err == nil {
 		err = f.print(out, list)
 	}
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %s could not be read", bad, text.Count(set.Len(), "image"))
 	}
+	return err
+}
+
+// draw draws the images of the sheet, of so many that were predicted.
+func (f *predictFlags) draw(ctx context.Context, set data.Dataset, name func(class int) guess, of int, log io.Writer) error {
+	title := filepath.Base(f.weights)
+	if len(f.shown) < of {
+		title = fmt.Sprintf("%s: the first %d of %d images", title, len(f.shown), of)
+	}
+	g := gallery{sheetFlags: &f.sheet, title: title, set: set, name: name, budget: data.NewBudget(f.decoding, 1)}
+	if err := g.draw(ctx, log, f.shown); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(log, "%s: %d of %s\n", f.sheet.path, len(f.shown), text.Count(of, "image"))
 	return err
 }
 

@@ -33,6 +33,7 @@ func TestTwice(t *testing.T) {
 		{"convert run/best.safetensors best.pt", "best.pt"},
 		{"convert run/best.safetensors -o best.pth", "best.pth"},
 		{"eval --weights run/best.safetensors --data glyphs --predictions p.csv --confusion c.csv --worst worst.png", "p.csv c.csv worst.png"},
+		{"predict photos --weights run/best.safetensors --device cpu --sheet predicted.png", "predicted.png"},
 		{"compare run run --plot runs.svg", "runs.svg"},
 		{"replay run --device cpu --csv replay.csv --plot replay.svg", "replay.csv replay.svg"},
 		{"logreg --iterations 2 --methods gd --plot l.svg --csv l.csv", "l.svg l.csv"},
