@@ -26,30 +26,34 @@ type goldenOptimizers struct {
 
 type goldenRun struct {
 	Optimizer string
-	Options   struct {
-		Momentum, Decay, Beta1, Beta2, Eps, Trust float64
-		MaxNorm                                   float64 `json:"max_norm"` // LAMB's own
-		Clip                                      float64 // by torch.nn.utils.clip_grad_norm_
-		Nesterov                                  bool
-	}
-	Steps []struct {
+	Options   map[string]any // hyperparameters by name; decay, nesterov; clip, by torch.nn.utils.clip_grad_norm_
+	Steps     []struct {
 		W     []float64
 		State [][]float64
 	}
 }
 
+// number is an option, 0 where it is not there.
+func (r *goldenRun) number(name string) float64 {
+	x, _ := r.Options[name].(float64)
+	return x
+}
+
 // optimizer is what a run is of.
 func (r *goldenRun) optimizer() (device.Optimizer, error) {
-	o := r.Options
-	switch r.Optimizer {
-	case "sgd":
-		return optim.SGD{Momentum: o.Momentum, Decay: o.Decay, Nesterov: o.Nesterov}, nil
-	case "adamw":
-		return optim.AdamW{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay}, nil
-	case "lars":
-		return optim.LARS{Momentum: o.Momentum, Decay: o.Decay, Trust: o.Trust, Eps: o.Eps, Nesterov: o.Nesterov}, nil
-	case "lamb":
-		return optim.LAMB{Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, Decay: o.Decay, ClipNorm: o.MaxNorm}, nil
+	for _, d := range optim.All() {
+		if d.Name != r.Optimizer {
+			continue
+		}
+		h := optim.Hyper{Of: map[string]float64{}, Decay: r.number("decay")}
+		h.Nesterov, _ = r.Options["nesterov"].(bool)
+		for name := range d.Takes {
+			if _, ok := r.Options[name]; !ok {
+				return nil, fmt.Errorf("%s: no %s", r.Optimizer, name)
+			}
+			h.Of[name] = r.number(name)
+		}
+		return d.Make(h), nil
 	}
 	return nil, fmt.Errorf("no optimiser %q", r.Optimizer)
 }
@@ -60,11 +64,19 @@ func (s *suite) golden(t tester) {
 	if err := json.Unmarshal(optimizerSteps, &g); err != nil {
 		t.Fatalf("optimizers.json: %v", err)
 	}
+	left := map[string]bool{}
+	for _, d := range optim.All() {
+		left[d.Name] = true
+	}
 	for i := range g.Runs {
 		r := &g.Runs[i]
+		delete(left, r.Optimizer)
 		if err := s.repeat(&g, r); err != nil {
 			t.Errorf("%s %+v: %v", r.Optimizer, r.Options, err)
 		}
+	}
+	if len(left) > 0 {
+		t.Errorf("optimizers.json has no run of %v", left)
 	}
 }
 
@@ -83,7 +95,7 @@ func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 		return err
 	}
 	defer v.free()
-	u := device.Update{Optimizer: o, Grad: v.grad, State: v.state, Clip: device.Clip{Norm: r.Options.Clip}}
+	u := device.Update{Optimizer: o, Grad: v.grad, State: v.state, Clip: device.Clip{Norm: r.number("clip")}}
 	at := 0
 	for i, n := range g.Lengths {
 		span := device.Span{Off: at, Len: n}

@@ -1,6 +1,6 @@
 """Writes optimizers.json beside it: steps of optimisers in float64. Needs: pip install torch timm
 
-SGD and AdamW are torch.optim's. LARS and LAMB are written here from their papers' equations, and checked against timm's.
+Most are PyTorch's or their authors'. LARS and LAMB are written here from their papers' equations, and checked against timm's.
 Gradients are given for each step; the parameters are some tensors, of which one does not decay, one starts as zeros, one has
 no gradient and one has neither.
 """
@@ -65,7 +65,7 @@ def lars(o, w, g):
             if i != NO_DECAY:
                 decay = o["decay"]
                 if norm(x) > 0 and norm(d) > 0:
-                    r = o["trust"] * norm(x) / (norm(d) + decay * norm(x) + o["eps"])
+                    r = o["trust-coefficient"] * norm(x) / (norm(d) + decay * norm(x) + o["eps"])
             d = r * (d + decay * x)
             m[i] = o["momentum"] * m[i] + d
             w[i] = x - rate * (d + o["momentum"] * m[i] if o["nesterov"] else m[i])
@@ -78,8 +78,8 @@ def lamb(o, w, g):
     b1, b2 = o["beta1"], o["beta2"]
     steps = []
     for t, (grads, rate, scale) in enumerate(zip(g, RATES, SCALES), 1):
-        if o["max_norm"] > 0:
-            scale = scale / max(1, norm(np.concatenate([scale * x for x in grads])) / o["max_norm"])
+        if o["max-grad-norm"] > 0:
+            scale = scale / max(1, norm(np.concatenate([scale * x for x in grads])) / o["max-grad-norm"])
         for i, x in enumerate(w):
             d, r, decay = scale * grads[i], 1, 0 if i == NO_DECAY else o["decay"]
             m[i] = b1 * m[i] + (1 - b1) * d
@@ -103,27 +103,38 @@ def groups(decays, rest, decay, **more):
     return [dict(params=decays, weight_decay=decay, **more), dict(params=rest, weight_decay=0.0)]
 
 
-def run(name, o, w, g):
-    if name == "sgd":
-        make = lambda a, b: (torch.optim.SGD(groups(a, b, o["decay"]), lr=1, momentum=o["momentum"], nesterov=o["nesterov"]), ["momentum_buffer"])
-        return library(make, w, g, o.get("clip", 0))
-    betas = (o.get("beta1"), o.get("beta2"))
-    if name == "adamw":
-        make = lambda a, b: (torch.optim.AdamW(groups(a, b, o["decay"]), lr=1, betas=betas, eps=o["eps"]), ["exp_avg", "exp_avg_sq"])
-        return library(make, w, g, o.get("clip", 0))
-    if name == "lars":
-        steps = lars(o, w, g)
-        make = lambda a, b: (
-            Lars(groups(a, b, o["decay"], always_adapt=True), lr=1, momentum=o["momentum"], nesterov=o["nesterov"],
-                 trust_coeff=o["trust"], eps=o["eps"]), ["momentum_buffer"])
-        same(steps, library(make, w, g))
-        return steps
-    steps = lamb(o, w, g)
-    make = lambda a, b: (
-        Lamb(groups(a, b, o["decay"], always_adapt=True), lr=1, betas=betas, eps=o["eps"], max_grad_norm=o["max_norm"] or None),
-        ["exp_avg", "exp_avg_sq"])
-    same(steps, library(make, w, g))
+def of_torch(make, *names):
+    """Runs an optimiser of PyTorch's interface, made of groups and options, whose state has the given names."""
+
+    def steps(o, w, g):
+        return library(lambda a, b: (make(groups(a, b, o["decay"]), o), names), w, g, o.get("clip", 0))
+
     return steps
+
+
+def checked(own, make, *names):
+    """Runs own, and holds it to an optimiser of timm's."""
+
+    def steps(o, w, g):
+        of = own(o, w, g)
+        same(of, library(lambda a, b: (make(groups(a, b, o["decay"], always_adapt=True), o), names), w, g))
+        return of
+
+    return steps
+
+
+def betas(o):
+    return o["beta1"], o["beta2"]
+
+
+MOMENTS = "exp_avg", "exp_avg_sq"
+OPTIMIZERS = {
+    "sgd": of_torch(lambda p, o: torch.optim.SGD(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"]), "momentum_buffer"),
+    "adamw": of_torch(lambda p, o: torch.optim.AdamW(p, lr=1, betas=betas(o), eps=o["eps"]), *MOMENTS),
+    "lars": checked(lars, lambda p, o: Lars(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"],
+                                            trust_coeff=o["trust-coefficient"], eps=o["eps"]), "momentum_buffer"),
+    "lamb": checked(lamb, lambda p, o: Lamb(p, lr=1, betas=betas(o), eps=o["eps"], max_grad_norm=o["max-grad-norm"] or None), *MOMENTS),
+}
 
 
 def main():
@@ -136,14 +147,14 @@ def main():
         ("adamw", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5)),
         ("sgd", dict(momentum=0.9, decay=0.01, nesterov=False, clip=0.7)),
         ("adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01, clip=1.0)),
-        ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, trust=1e-3, eps=1e-8)),
-        ("lars", dict(momentum=0.5, decay=0.1, nesterov=True, trust=0.5, eps=0.01)),
-        ("lars", dict(momentum=0.9, decay=0.0, nesterov=False, trust=0.02, eps=1e-8)),
-        ("lamb", dict(beta1=0.9, beta2=0.999, eps=1e-6, decay=0.01, max_norm=1.0)),
-        ("lamb", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5, max_norm=0.0)),
-        ("lamb", dict(beta1=0.9, beta2=0.99, eps=1e-6, decay=0.0, max_norm=100.0)),
+        ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, **{"trust-coefficient": 1e-3}, eps=1e-8)),
+        ("lars", dict(momentum=0.5, decay=0.1, nesterov=True, **{"trust-coefficient": 0.5}, eps=0.01)),
+        ("lars", dict(momentum=0.9, decay=0.0, nesterov=False, **{"trust-coefficient": 0.02}, eps=1e-8)),
+        ("lamb", dict(beta1=0.9, beta2=0.999, eps=1e-6, decay=0.01, **{"max-grad-norm": 1.0})),
+        ("lamb", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5, **{"max-grad-norm": 0.0})),
+        ("lamb", dict(beta1=0.9, beta2=0.99, eps=1e-6, decay=0.0, **{"max-grad-norm": 100.0})),
     ]:
-        runs.append({"optimizer": name, "options": o, "steps": run(name, o, w, g)})
+        runs.append({"optimizer": name, "options": o, "steps": OPTIMIZERS[name](o, w, g)})
     out = {
         "about": "Made by optimizers.py: steps in float64 with these gradients, each times its scale.",
         "torch": torch.__version__, "timm": timm.__version__,
