@@ -63,14 +63,14 @@ func (v referenceVector[T]) Update(u Update) error {
 		ratios[i] = 1
 	}
 	for _, pass := range u.Passes() {
-		program, next := update.Compile(&pass), slices.Clone(ratios)
+		program, next, definition := update.Compile(&pass), slices.Clone(ratios), update.Define[T](pass.Body)
 		for _, part := range parts {
 			if !part.Takes(pass.On) {
 				continue
 			}
 			x := u.PartNumbers(n, part, ratios[part.Tensor])
 			var sums update.Sums
-			update.Run(pass.Body, p.Of(part.Off, part.Len), program.Coefficients(&x), &sums)
+			definition.Run(p.Of(part.Off, part.Len), program.Coefficients(&x), &sums)
 			if pass.Measures() && part.Decays {
 				x.Norms = [2]float64{math.Sqrt(sums.Total(0)), math.Sqrt(sums.Total(1))}
 				next[part.Tensor] = program.Ratio(&x)

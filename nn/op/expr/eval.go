@@ -3,9 +3,9 @@ package expr
 // Evaluator computes expressions in float64, for a block of elements at a time. It belongs to one goroutine.
 type Evaluator struct {
 	nodes   []Node
-	results []int                   // by expression, the node that gives it
-	round   func(x float64) float64 // what each operation gives, or nil
-	values  [][]float64             // by node
+	results []int       // by expression, the node that gives it
+	narrow  bool        // each operation is rounded to float32
+	values  [][]float64 // by node
 	truths  [][]bool
 }
 
@@ -13,11 +13,11 @@ type Evaluator struct {
 const BlockSize = 512
 
 // Evaluator makes one for e.
-func (e Expr) Evaluator() *Evaluator { return NewEvaluator(nil, e) }
+func (e Expr) Evaluator() *Evaluator { return NewEvaluator(false, e) }
 
-// NewEvaluator makes one for several expressions. round, if not nil, is applied to constants and to what each operation gives.
-func NewEvaluator(round func(x float64) float64, list ...Expr) *Evaluator {
-	v := &Evaluator{round: round}
+// NewEvaluator makes one for several expressions. With narrow constants and the results of operations are rounded to float32.
+func NewEvaluator(narrow bool, list ...Expr) *Evaluator {
+	v := &Evaluator{narrow: narrow}
 	v.nodes, v.results = Together(list...)
 	v.values = make([][]float64, len(v.nodes))
 	v.truths = make([][]bool, len(v.nodes))
@@ -40,11 +40,11 @@ func NewEvaluator(round func(x float64) float64, list ...Expr) *Evaluator {
 
 // rounds rounds numbers where that is asked for.
 func (v *Evaluator) rounds(x []float64) {
-	if v.round == nil {
+	if !v.narrow {
 		return
 	}
 	for i, a := range x {
-		x[i] = v.round(a)
+		x[i] = float64(float32(a))
 	}
 }
 
@@ -81,19 +81,37 @@ func (v *Evaluator) Run(n int, args [][]float64, draw func(random Node, dst []fl
 					dst[j] = in[2][j]
 				}
 			}
-		case len(x.In) == 1:
-			dst := v.values[i][:n]
-			for j, a := range in[0] {
-				dst[j] = x.Kind.Compute(a, 0)
-			}
-			v.rounds(dst)
 		default:
 			dst := v.values[i][:n]
-			for j, a := range in[0] {
-				dst[j] = x.Kind.Compute(a, in[1][j])
-			}
+			x.Kind.all(dst, in[0], in[1])
 			v.rounds(dst)
 		}
 	}
 	return v.Result(len(v.results) - 1)[:n]
+}
+
+// all is Compute for many numbers. b is nil for functions of one.
+func (k Kind) all(dst, a, b []float64) {
+	switch k {
+	case KindAdd:
+		for j, x := range a {
+			dst[j] = x + b[j]
+		}
+	case KindSub:
+		for j, x := range a {
+			dst[j] = x - b[j]
+		}
+	case KindMul:
+		for j, x := range a {
+			dst[j] = x * b[j]
+		}
+	default:
+		y := 0.
+		for j, x := range a {
+			if b != nil {
+				y = b[j]
+			}
+			dst[j] = k.Compute(x, y)
+		}
+	}
 }

@@ -9,5 +9,5 @@
 //	}
 //
 // Coefficients are computed in float64. Devices compile the expressions of elements, each operation in the type of the parameters;
-// [Run] defines them.
+// a [Definition] says what they give.
 package update

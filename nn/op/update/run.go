@@ -36,19 +36,30 @@ func (s *Sums) Total(k int) (sum float64) {
 	return sum
 }
 
-// Run defines a pass: it computes b on the elements of p, each operation rounded to T, as are the coefficients, and adds squares to sums.
-func Run[T Float](b Body, p Piece[T], c Values, sums *Sums) {
-	round := func(x float64) float64 { return float64(T(x)) }
+// Definition computes the body of a pass as it is defined: each operation is rounded to T.
+type Definition[T Float] struct {
+	to        []int
+	evaluator *expr.Evaluator
+	args      [Args][]float64
+}
+
+// Define makes the definition of a body. It belongs to one goroutine.
+func Define[T Float](b Body) *Definition[T] {
 	list, to := b.outputs()
-	v := expr.NewEvaluator(round, list...)
+	d := &Definition[T]{to: to, evaluator: expr.NewEvaluator(T(1)+T(1)/(1<<30) == 1, list...)}
+	for i := range d.args {
+		d.args[i] = make([]float64, expr.BlockSize)
+	}
+	return d
+}
+
+// Run computes the elements of p, by coefficients that are rounded to T, and adds squares to sums.
+func (d *Definition[T]) Run(p Piece[T], c Values, sums *Sums) {
 	vectors := p.vectors()
-	var args [Args][]float64
-	for i := range args {
-		args[i] = make([]float64, expr.BlockSize)
-		if i >= argCoefficient {
-			for j := range args[i] {
-				args[i][j] = round(c[i-argCoefficient])
-			}
+	for i, x := range c {
+		args := d.args[argCoefficient+i][:min(expr.BlockSize, len(p.W))]
+		for j := range args {
+			args[j] = float64(T(x))
 		}
 	}
 	for lo := 0; lo < len(p.W); lo += expr.BlockSize {
@@ -56,13 +67,13 @@ func Run[T Float](b Body, p Piece[T], c Values, sums *Sums) {
 		for i, x := range vectors {
 			if x != nil {
 				for j, a := range x[lo : lo+n] {
-					args[i][j] = float64(a)
+					d.args[i][j] = float64(a)
 				}
 			}
 		}
-		v.Run(n, args[:], nil)
-		for k, at := range to {
-			result := v.Result(k)[:n]
+		d.evaluator.Run(n, d.args[:], nil)
+		for k, at := range d.to {
+			result := d.evaluator.Result(k)[:n]
 			if at >= Vectors {
 				for j, x := range result {
 					sums[at-Vectors][(lo+j)%8] += float64(x * x)

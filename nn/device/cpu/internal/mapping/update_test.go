@@ -59,7 +59,7 @@ func TestElements(t *testing.T) {
 				}
 				var sums, wanted update.Sums
 				e.Run(vec.For(l), scratch, &got, &c, &sums)
-				update.Run(b, want, someCoefficients, &wanted)
+				update.Define[float32](b).Run(want, someCoefficients, &wanted)
 				for i, x := range [][]float32{got.W, got.G, got.State[0], got.State[1]} {
 					y := [][]float32{want.W, want.G, want.State[0], want.State[1]}[i]
 					for j := range x {

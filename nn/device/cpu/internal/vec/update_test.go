@@ -61,7 +61,7 @@ func updatesAgree(n int, f func(p *update.Piece[float32], c *[8]float32, sums *u
 		for j, x := range c {
 			v[j] = float64(x)
 		}
-		update.Run(b, p, v, &sums[i])
+		update.Define[float32](b).Run(p, v, &sums[i])
 	}
 	for q := range 2 {
 		for j, x := range sums[0][q] {
