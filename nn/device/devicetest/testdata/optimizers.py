@@ -131,6 +131,7 @@ MOMENTS = "exp_avg", "exp_avg_sq"
 OPTIMIZERS = {
     "sgd": of_torch(lambda p, o: torch.optim.SGD(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"]), "momentum_buffer"),
     "adamw": of_torch(lambda p, o: torch.optim.AdamW(p, lr=1, betas=betas(o), eps=o["eps"]), *MOMENTS),
+    "adam": of_torch(lambda p, o: torch.optim.Adam(p, lr=1, betas=betas(o), eps=o["eps"]), *MOMENTS),
     "rmsprop": of_torch(lambda p, o: torch.optim.RMSprop(p, lr=1, alpha=o["beta2"], eps=o["eps"], momentum=o["momentum"]),
                         "momentum_buffer", "square_avg"),
     "lars": checked(lars, lambda p, o: Lars(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"],
@@ -149,6 +150,8 @@ def main():
         ("adamw", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5)),
         ("sgd", dict(momentum=0.9, decay=0.01, nesterov=False, clip=0.7)),
         ("adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01, clip=1.0)),
+        ("adam", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01)),
+        ("adam", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5)),
         ("rmsprop", dict(momentum=0.9, beta2=0.99, eps=1e-8, decay=0.01)),
         ("rmsprop", dict(momentum=0.5, beta2=0.5, eps=1e-2, decay=0.5, clip=0.7)),
         ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, **{"trust-coefficient": 1e-3}, eps=1e-8)),
