@@ -23,7 +23,8 @@ type position struct {
 	Steps int `json:"steps"` // of the optimiser since the start
 	// Origin is how many of Steps the optimiser's state knows nothing of, less those that were skipped by then.
 	Origin  int           `json:"origin,omitempty"`
-	Train   network.Tally `json:"train"` // over the epoch so far
+	Shares  shares        `json:"shares,omitzero"` // of the optimiser's state
+	Train   network.Tally `json:"train"`           // over the epoch so far
 	Seconds Seconds       `json:"seconds"`
 	Bad     int           `json:"bad"`
 	Skipped int           `json:"skipped,omitempty"` // steps before the epoch whose gradient was not finite
@@ -94,7 +95,7 @@ func (r *Run) Train(ctx context.Context) error {
 			return r.failed(err)
 		}
 	}
-	return r.keep("final", ScoreRecord{Kind: r.iterate()})
+	return r.atIterate(func() error { return r.keep("final", ScoreRecord{Kind: r.iterate()}) })
 }
 
 // iterate says what kind of weights training has arrived at.
@@ -234,6 +235,24 @@ func (r *Run) epoch() error {
 	if err := r.averageStats(); err != nil {
 		return err
 	}
+	if err := r.atIterate(r.endOfEpoch); err != nil {
+		return err
+	}
+	rec := *r.pos.Record
+	r.History = append(r.History, rec)
+	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped, Origin: r.pos.Origin, Shares: r.pos.Shares}
+	save, err := r.atEpochEnd(rec.Epoch)
+	switch {
+	case err != nil || !save:
+		return err
+	case rec.Epoch == r.Config.Epochs:
+		return r.Save()
+	}
+	return r.saveLater()
+}
+
+// endOfEpoch evaluates the iterate, keeps it and calls the hooks.
+func (r *Run) endOfEpoch() error {
 	if r.pos.Record == nil {
 		rec, err := r.record()
 		if err != nil {
@@ -246,20 +265,7 @@ func (r *Run) epoch() error {
 			return err
 		}
 	}
-	if err := r.afterEpoch(); err != nil {
-		return err
-	}
-	rec := *r.pos.Record
-	r.History = append(r.History, rec)
-	r.pos = position{Epoch: rec.Epoch + 1, Steps: rec.Step, Skipped: r.pos.Skipped + rec.Skipped}
-	save, err := r.atEpochEnd(rec.Epoch)
-	switch {
-	case err != nil || !save:
-		return err
-	case rec.Epoch == r.Config.Epochs:
-		return r.Save()
-	}
-	return r.saveLater()
+	return r.afterEpoch()
 }
 
 // record evaluates the weights at the end of an epoch.

@@ -24,6 +24,9 @@ func (r *Run) openOptimizer() error {
 		}
 		r.update.State = append(r.update.State, v)
 	}
+	if err := r.openAveraged(); err != nil {
+		return noRoom(&r.Config, err)
+	}
 	return nil
 }
 
@@ -44,7 +47,7 @@ func (r *Run) resetOptimizer() error {
 	if err != nil {
 		return err
 	}
-	r.pos.Origin = r.pos.Steps
+	r.pos.Origin, r.pos.Shares = r.pos.Steps, shares{}
 	if s != nil {
 		r.pos.Origin -= s.Skipped
 	}

@@ -52,11 +52,12 @@ type Run struct {
 	Profile  int
 	Profiled func(p *profile.Profile, trace string)
 
-	dev    device.Device
-	update device.Update // what steps of the optimiser have in common
-	sum    device.Vector // of gradients, where batches are accumulated
-	spare  network.Point // room for the iterate while other weights are looked at
-	scaled bool          // the loss is
+	dev      device.Device
+	update   device.Update // what steps of the optimiser have in common
+	sum      device.Vector // of gradients, where batches are accumulated
+	spare    network.Point // room for the iterate while other weights are looked at
+	averaged averaging     // what an averaging optimiser takes
+	scaled   bool          // the loss is
 
 	train, stats *data.Loader         // of the epoch in progress
 	decoding     *data.Budget         // of all loaders
@@ -495,6 +496,7 @@ func (r *Run) Close() error {
 		}
 	}
 	r.spare.Free()
+	r.averaged.free()
 	if r.Net != nil {
 		errs = append(errs, r.Net.Close())
 	}

@@ -323,6 +323,9 @@ func (r *Run) step(number, batch, images int, first, last bool) network.StepOpti
 	if last {
 		s.Update = r.update
 		s.Update.Numbers = device.Numbers{Rate: r.rate(number), Scale: r.gradScale(images), Step: float64(number - r.pos.Origin)}
+		if o := r.averaged.rule; o != nil {
+			s.Update.Numbers.Share = r.pos.Shares.share(o, s.Update.Numbers.Rate)
+		}
 	}
 	return s
 }

@@ -28,6 +28,8 @@ func (r *Run) At(ctx context.Context, epoch int) *State {
 	return r.state()
 }
 
+func (r asSeen) Iterate() (device.Vector, error) { return r.Run.Iterate() }
+
 func (r asSeen) Restate() error { return r.reestimate() }
 
 func (r asSeen) EvaluateHeld() (*network.Score, error) { return r.evaluateHeld() }

@@ -29,6 +29,7 @@ type Definition struct {
 	Nesterov bool               // there is Nesterov's form
 	// Rate and Decay are the defaults of the learning rate and of weight decay; 0: those that go by the data.
 	Rate, Decay float64
+	Constant    bool // the learning rate is to stay, unless the user asks for a schedule
 	Make        func(Hyper) device.Optimizer
 }
 

@@ -64,20 +64,24 @@ func (h *EMA) Name() string { return "ema" }
 // AfterIssue takes the weights after a step into the average.
 func (h *EMA) AfterIssue(s *hook.State) error {
 	defer since(time.Now(), &s.Seconds.EMA)
-	if s.Steps == 1 {
-		return h.x.Copy(s.Net.Params)
+	if every := h.rule.Every; every > 0 && s.Steps > 1 && s.Steps%every != 0 {
+		return nil
 	}
-	if every := h.rule.Every; every > 0 {
-		switch {
-		case s.Steps%every != 0:
-			return nil
-		case s.Warming():
-			return h.x.Copy(s.Net.Params)
+	w, err := s.Iterate()
+	if err != nil {
+		return err
+	}
+	if s.Steps == 1 {
+		return h.x.Copy(w)
+	}
+	if h.rule.Every > 0 {
+		if s.Warming() {
+			return h.x.Copy(w)
 		}
-		return h.x.Lerp(1-h.rule.Decay, s.Net.Params)
+		return h.x.Lerp(1-h.rule.Decay, w)
 	}
 	a := (h.rule.Gamma + 1) / (float64(s.Steps) + h.rule.Gamma)
-	return h.x.Lerp(a, s.Net.Params)
+	return h.x.Lerp(a, w)
 }
 
 // AfterEpoch scores the average, with statistics re-estimated, and keeps its weights.

@@ -35,7 +35,11 @@ func (m *running) add(a float64, x device.Vector) error {
 // follow takes a step into the means of the segment.
 func (h *RNA) follow(s *hook.State) error {
 	if h.mean.v != nil {
-		if err := h.mean.add(1, s.Net.Params); err != nil {
+		w, err := s.Iterate()
+		if err == nil {
+			err = h.mean.add(1, w)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -50,9 +54,9 @@ func (h *RNA) follow(s *hook.State) error {
 }
 
 // segment is the snapshot of the segment that ends: its last weights or their mean.
-func (h *RNA) segment(s *hook.State) device.Vector {
+func (h *RNA) segment(s *hook.State) (device.Vector, error) {
 	if h.mean.v != nil {
-		return h.mean.v
+		return h.mean.v, nil
 	}
-	return s.Net.Params
+	return s.Iterate()
 }

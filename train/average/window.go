@@ -47,8 +47,10 @@ func (h *RNA) snapshot(s *hook.State) error {
 
 // push ends a segment: its snapshot enters the window.
 func (h *RNA) push(s *hook.State) error {
-	point := h.segment(s)
-	var err error
+	point, err := h.segment(s)
+	if err != nil {
+		return err
+	}
 	if h.descent.v != nil {
 		err = h.window.PushResidual(point, h.descent.v)
 	} else {

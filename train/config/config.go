@@ -201,6 +201,9 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 	if c.Init != "" {
 		c.fineTuneRate(&pre)
 	}
+	if o, err := c.rule(); err == nil && o.Constant {
+		def(&c.Schedule.Kind, Constant)
+	}
 	c.Schedule.resolve(c.Epochs, pre)
 	if c.MaxBad == nil {
 		usual := data.UsualBad

@@ -38,6 +38,7 @@ type State struct {
 // Run is what a loop of training does for hooks. Its methods are those of [State] that are described there.
 type Run interface {
 	Aside(fn func() error) error
+	Iterate() (device.Vector, error)
 	Restate() error
 	Statistics() ([]float64, error)
 	Evaluate() (*network.Score, error)
@@ -70,6 +71,10 @@ func (s *State) LastEpoch() bool { return s.Epoch == s.Config.Epochs }
 
 // Aside runs fn, which may change the network's weights and statistics, and puts them back.
 func (s *State) Aside(fn func() error) error { return s.run.Aside(fn) }
+
+// Iterate is the present iterate, to read: the network's parameters, also after an epoch, or a copy of the average beside them while an averaging
+// optimiser trains. It is valid until the next step.
+func (s *State) Iterate() (device.Vector, error) { return s.run.Iterate() }
 
 // Restate gives the network's weights BatchNorm statistics of their own: their mean over training batches, the same ones whenever it is
 // called in an epoch.

@@ -3,6 +3,7 @@ package devicetest
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"onlinerna/nn/device"
@@ -28,8 +29,9 @@ type goldenRun struct {
 	Optimizer string
 	Options   map[string]any // hyperparameters by name; decay, nesterov; clip, by torch.nn.utils.clip_grad_norm_
 	Steps     []struct {
-		W     []float64
-		State [][]float64
+		W       []float64
+		State   [][]float64
+		Average []float64 // the iterate of an averaging optimiser
 	}
 }
 
@@ -80,6 +82,21 @@ func (s *suite) golden(t tester) {
 	}
 }
 
+// share is that of the last of some steps in the average of an averaging optimiser.
+func share(o device.Optimizer, rates []float64) float64 {
+	a, ok := o.(device.Averaging)
+	if !ok {
+		return 0
+	}
+	most, sum, last := 0., 0., 0.
+	for _, r := range rates {
+		most = max(most, r)
+		last = a.Weight(most)
+		sum += last
+	}
+	return last / sum
+}
+
 // repeat makes the steps of a run.
 func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 	tolerance := 1e-13
@@ -109,12 +126,17 @@ func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 		if err := v.grad.WriteAt64(g.Gradients[step], 0); err != nil {
 			return err
 		}
-		u.Numbers = device.Numbers{Rate: g.Rates[step], Scale: g.Scales[step], Step: float64(step + 1)}
+		u.Numbers = device.Numbers{Rate: g.Rates[step], Scale: g.Scales[step], Step: float64(step + 1), Share: share(o, g.Rates[:step+1])}
 		if err := v.w.Update(u); err != nil {
 			return err
 		}
 		if err := s.expect(fmt.Sprintf("parameters after step %d", step+1), v.w, want.W, tolerance); err != nil {
 			return err
+		}
+		if a, ok := o.(device.Averaging); ok {
+			if err := s.average(v, a, want.Average, tolerance); err != nil {
+				return fmt.Errorf("step %d: %w", step+1, err)
+			}
 		}
 		for i, name := range o.State() {
 			if err := s.expect(fmt.Sprintf("%s after step %d", name, step+1), v.state[i], want.State[i], tolerance); err != nil {
@@ -123,4 +145,17 @@ func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 		}
 	}
 	return nil
+}
+
+// average compares the iterate of an averaging optimiser.
+func (s *suite) average(v *updated, o device.Averaging, want []float64, tolerance float64) error {
+	x, err := s.dev.NewVector(v.w.Len())
+	if err != nil {
+		return err
+	}
+	defer x.Free()
+	if err := errors.Join(x.Copy(v.w), x.AddScaled(o.Offset(), v.state[0])); err != nil {
+		return err
+	}
+	return s.expect("average", x, want, 4*tolerance)
 }

@@ -25,7 +25,7 @@ type updateCase struct {
 // update is a step of c.
 func (c *updateCase) update(v *updated, step int) device.Update {
 	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Factors: c.factors, Tensors: c.tensors, Clip: c.clip,
-		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step)}}
+		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step), Share: 1 / float64(step)}}
 }
 
 // updateCases lists optimisers with settings for n elements.

@@ -1,4 +1,4 @@
-"""Writes optimizers.json beside it: steps of optimisers in float64. Needs: pip install torch timm
+"""Writes optimizers.json beside it: steps of optimisers in float64. Needs: pip install torch timm schedulefree
 
 Most are PyTorch's or their authors'. LARS and LAMB are written here from their papers' equations, and checked against timm's.
 Gradients are given for each step; the parameters are some tensors, of which one does not decay, one starts as zeros, one has
@@ -11,6 +11,7 @@ import pathlib
 import numpy as np
 import timm
 import torch
+from schedulefree import AdamWScheduleFree, SGDScheduleFree
 from timm.optim import Lamb, Lars
 
 LENGTHS = [6, 3, 5, 4, 2, 20]
@@ -38,6 +39,9 @@ def library(make, w, g, clip=0):
     params = [torch.tensor(x) for x in w]
     decays = [p for i, p in enumerate(params) if i != NO_DECAY]
     opt, names = make(decays, [params[NO_DECAY]])
+    free = hasattr(opt, "train")
+    if free:
+        opt.train()
     steps = []
     for grads, rate, scale in zip(g, RATES, SCALES):
         for p, x in zip(params, grads):
@@ -47,8 +51,17 @@ def library(make, w, g, clip=0):
         for group in opt.param_groups:
             group["lr"] = rate
         opt.step()
-        state = [torch.cat([opt.state[p][k].reshape(-1) for p in params]).tolist() for k in names]
-        steps.append({"w": torch.cat(params).tolist(), "state": state})
+        of = lambda p, k: opt.state[p]["z"] - p if k == "z_minus_y" else opt.state[p][k]
+        state = [torch.cat([of(p, k).reshape(-1) for p in params]).tolist() for k in names]
+        step = {"w": torch.cat(params).tolist(), "state": state}
+        if free:
+            working = [p.clone() for p in params]
+            opt.eval()
+            step["average"] = torch.cat(params).tolist()
+            opt.train()
+            for p, y in zip(params, working):
+                p.copy_(y)
+        steps.append(step)
     return steps
 
 
@@ -132,6 +145,8 @@ OPTIMIZERS = {
     "sgd": of_torch(lambda p, o: torch.optim.SGD(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"]), "momentum_buffer"),
     "adamw": of_torch(lambda p, o: torch.optim.AdamW(p, lr=1, betas=betas(o), eps=o["eps"]), *MOMENTS),
     "adam": of_torch(lambda p, o: torch.optim.Adam(p, lr=1, betas=betas(o), eps=o["eps"]), *MOMENTS),
+    "schedule-free-sgd": of_torch(lambda p, o: SGDScheduleFree(p, lr=1, momentum=o["momentum"]), "z_minus_y"),
+    "schedule-free-adamw": of_torch(lambda p, o: AdamWScheduleFree(p, lr=1, betas=betas(o), eps=o["eps"]), "z_minus_y", "exp_avg_sq"),
     "rmsprop": of_torch(lambda p, o: torch.optim.RMSprop(p, lr=1, alpha=o["beta2"], eps=o["eps"], momentum=o["momentum"]),
                         "momentum_buffer", "square_avg"),
     "lars": checked(lars, lambda p, o: Lars(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"],
@@ -152,6 +167,10 @@ def main():
         ("adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01, clip=1.0)),
         ("adam", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01)),
         ("adam", dict(beta1=0.7, beta2=0.9, eps=1e-2, decay=0.5)),
+        ("schedule-free-sgd", dict(momentum=0.9, decay=0.01)),
+        ("schedule-free-sgd", dict(momentum=0.5, decay=0.5, clip=0.7)),
+        ("schedule-free-adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01)),
+        ("schedule-free-adamw", dict(beta1=0.6, beta2=0.9, eps=1e-2, decay=0.5)),
         ("rmsprop", dict(momentum=0.9, beta2=0.99, eps=1e-8, decay=0.01)),
         ("rmsprop", dict(momentum=0.5, beta2=0.5, eps=1e-2, decay=0.5, clip=0.7)),
         ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, **{"trust-coefficient": 1e-3}, eps=1e-8)),
