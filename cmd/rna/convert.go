@@ -22,9 +22,9 @@ func newConvert() *cobra.Command {
 		Short: "Convert weights between safetensors and PyTorch's files",
 		Long: `Convert weights from safetensors, or from what torch.save wrote (a state dict, or a training script's checkpoint with
 one in it), to safetensors, .pt or .pth. Values stay as they are, bit by bit; prefixes as "module." are left out.
-PyTorch loads what is written by torch.load(OUT, weights_only=True).`,
+PyTorch loads what is written by torch.load(OUT, weights_only=True). The folder of a run stands for its best weights.`,
 		Example: `  rna convert checkpoint.pth resnet50.safetensors --key model_ema
-  rna convert runs/fine/best.safetensors best.pt`,
+  rna convert runs/fine best.pt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && to != "" {
 				args = append(args, to)
@@ -46,6 +46,11 @@ PyTorch loads what is written by torch.load(OUT, weights_only=True).`,
 }
 
 func convert(from, to, key string, out io.Writer) error {
+	files, _, err := expand([]string{from}, false, out)
+	if err != nil {
+		return err
+	}
+	from = files[0]
 	if sameFile(from, to) {
 		return fmt.Errorf("%s is both read and written: name another output", from)
 	}

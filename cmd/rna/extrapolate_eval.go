@@ -56,7 +56,7 @@ func (f *evaluatorFlags) of(run *runFolder, auto, reestimate bool) {
 	if run == nil {
 		return
 	}
-	s := run.split()
+	s := run.located(*run.split())
 	if auto && f.eval == "" {
 		f.eval = cmp.Or(s.ValData, s.Data)
 	}

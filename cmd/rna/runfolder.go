@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"onlinerna/internal/text"
 	"onlinerna/train"
@@ -61,6 +62,25 @@ func (r *runFolder) took(m network.Meta) string {
 func (r *runFolder) split() *network.Split {
 	c := &r.config
 	return &network.Split{Data: cmp.Or(c.Data, "glyphs"), ValData: c.ValData, ValSplit: c.ValSplit, Holdout: c.Holdout, Seed: c.Seed}
+}
+
+// located is a split with the places of images as they are from here: those that are not may lie where the run was started.
+func (r *runFolder) located(s network.Split) *network.Split {
+	dir, err := filepath.Abs(r.dir)
+	base, ok := strings.CutSuffix(dir, string(filepath.Separator)+filepath.Clean(r.config.Out))
+	if err != nil || !ok {
+		return &s
+	}
+	for _, place := range []*string{&s.Data, &s.ValData} {
+		there := filepath.Join(base, *place)
+		if _, err := os.Stat(*place); err == nil || *place == "" || filepath.IsAbs(*place) {
+			continue
+		}
+		if _, err := os.Stat(there); err == nil {
+			*place = there
+		}
+	}
+	return &s
 }
 
 // isRun says whether a path is the folder of a run.

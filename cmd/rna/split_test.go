@@ -113,6 +113,13 @@ func TestRunFolder(t *testing.T) {
 	expect(t, "predict photos/cat/0.jpg --weights run --top 1", best)
 	expect(t, "export run -o net.onnx", best, "net.onnx: conv6")
 	expect(t, "inspect run", best, "conv1.weight")
+	expect(t, "convert run best.pt", best, "best.pt: ")
+	if err := os.Mkdir("other", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("other")
+	expect(t, "eval ../run", "the 4 of 16 images of ", "photos that were not trained on", "conv6 on 4 images") // where the run was started
+	t.Chdir("..")
 	for range 2 {
 		expect(t, "extrapolate run -o run/out.safetensors", "4 files: run/kept/epoch-0001.safetensors to run/kept/epoch-0004.safetensors")
 	}

@@ -72,6 +72,7 @@ func (f *evalFlags) openWeights(log io.Writer) (*statedict.File, network.Meta, e
 		if meta.Split == nil {
 			meta.Split = run.split()
 		}
+		meta.Split = run.located(*meta.Split)
 	}
 	if err == nil {
 		err = f.resolve(&meta)
