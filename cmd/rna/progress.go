@@ -20,6 +20,7 @@ type progress struct {
 	quiet   bool
 	verbose bool // a line with all losses, too
 	tty     bool
+	plot    *livePlot // nil for none
 	bar     *bar
 	epoch   int       // that the bar is for, 0 without one
 	next    time.Time // of the next line, off a terminal
@@ -115,6 +116,9 @@ func (p *progress) log(format string, args ...any) {
 
 // AfterEpoch prints the line of the epoch.
 func (p *progress) AfterEpoch(s *train.State) error {
+	if p.plot != nil {
+		p.plot.after(*s.Record)
+	}
 	if p.quiet {
 		return nil
 	}

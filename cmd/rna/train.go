@@ -327,11 +327,17 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if e := run.Config.EMA; e > 0 && e < 1 {
 		run.Log("--ema %g is the γ of a power average, of which 12 is a good one: a decay is said by --ema-decay %g", e, e)
 	}
+	if g.First() {
+		progress.plot = &livePlot{run: run}
+	}
 	f.observe(run, progress, out)
 	announce(out, run, dev.Name())
 	defer f.deadline(cmd.Context(), run.Config.Out, bar)()
 	err = run.Train(cmd.Context())
 	progress.done()
+	if err != nil && g.First() && len(run.History) > 0 {
+		progress.plot.draw(run.History)
+	}
 	if failed := (*train.FailedError)(nil); errors.As(err, &failed) && failed.Checkpoint != "" {
 		return fmt.Errorf("%w; go on from there with: rna train --resume %s", err, run.Config.Out)
 	}
@@ -467,26 +473,18 @@ func summarise(w io.Writer, r *train.Run, verbose bool) error {
 	if err := report.Table(w, r.Config, r.History); err != nil {
 		return err
 	}
-	if verbose {
+	if verbose && report.Extrapolated(r.History) {
 		fmt.Fprintln(w)
 		if err := report.CoefficientTable(w, r.History); err != nil {
 			return err
 		}
 	}
 	dir := r.Config.Out
-	names := []string{"final.safetensors", "best.safetensors", "metrics.jsonl", "config.json"}
-	if report.Drawable(r.Config, r.History) {
-		if err := writePlot(filepath.Join(dir, "plot.svg"), r, report.Plot); err != nil {
-			return err
-		}
-		names = append([]string{"plot.svg"}, names...)
+	names, err := drawRun(r.Config, r.History)
+	if err != nil {
+		return err
 	}
-	if report.Extrapolated(r.History) {
-		if err := writePlot(filepath.Join(dir, "coefficients.svg"), r, report.Coefficients); err != nil {
-			return err
-		}
-		names = append(names, "coefficients.svg")
-	}
+	names = append(names, "final.safetensors", "best.safetensors", "metrics.jsonl", "config.json")
 	names = append(names, "rna.safetensors", "ema.safetensors")
 	for _, k := range r.Config.RNA.Averages {
 		names = append(names, fmt.Sprintf("average-%d.safetensors", k))
@@ -499,8 +497,4 @@ func summarise(w io.Writer, r *train.Run, verbose bool) error {
 	}
 	fmt.Fprintf(w, "\n%s\n", terminal.Wrap(w, dir+": "+strings.Join(there, ", "), "  "))
 	return nil
-}
-
-func writePlot(path string, r *train.Run, plot func(io.Writer, string, train.Config, []train.EpochRecord) error) error {
-	return drawFile(path, func(w io.Writer, format string) error { return plot(w, format, r.Config, r.History) })
 }

@@ -2,7 +2,9 @@
 package canvas
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,11 +33,23 @@ func FormatOf(path string) (string, error) {
 	return format, nil
 }
 
+// svg is an SVG whose texts are in any sans-serif font where the one that they were measured in is missing.
+type svg struct{ *vgsvg.Canvas }
+
+func (c svg) WriteTo(w io.Writer) (int64, error) {
+	var b bytes.Buffer
+	if _, err := c.Canvas.WriteTo(&b); err != nil {
+		return 0, err
+	}
+	n, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")))
+	return int64(n), err
+}
+
 // New is an empty canvas of a format.
 func New(format string, width, height vg.Length) (vg.CanvasWriterTo, error) {
 	switch format {
 	case SVG:
-		return vgsvg.New(width, height), nil
+		return svg{vgsvg.New(width, height)}, nil
 	case "png":
 		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}, nil
 	case "pdf":

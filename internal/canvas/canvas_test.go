@@ -20,7 +20,9 @@ func drawn(t *testing.T, format, s string) []byte {
 		t.Fatal(err)
 	}
 	dc := draw.New(c)
-	dc.FillText(plot.New().Title.TextStyle, vg.Point{X: 20, Y: 20}, s)
+	style := plot.New().Title.TextStyle
+	style.Font.Variant = "Sans"
+	dc.FillText(style, vg.Point{X: 20, Y: 20}, s)
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		t.Fatal(err)
@@ -42,7 +44,7 @@ func TestFormats(t *testing.T) {
 	if _, err := New("jpg", 1, 1); err == nil {
 		t.Error("jpg is drawn")
 	}
-	if svg := drawn(t, "svg", "f − f*"); !bytes.Contains(svg, []byte("f − f*")) {
+	if svg := drawn(t, "svg", "f − f*"); !bytes.Contains(svg, []byte("f − f*")) || !bytes.Contains(svg, []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")) {
 		t.Errorf("%s", svg)
 	}
 	img, err := png.Decode(bytes.NewReader(drawn(t, "png", "f − f*")))

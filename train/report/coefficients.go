@@ -74,7 +74,7 @@ func Coefficients(w io.Writer, format string, c train.Config, history []train.Ep
 			most = max(most, math.Abs(x))
 		}
 	}
-	const height, bar = 11 * vg.Centimeter, 2.6 * vg.Centimeter
+	const height, bar, caption = 12 * vg.Centimeter, 2.6 * vg.Centimeter, 1.2 * vg.Centimeter
 	canvas, dc, err := figure.Canvas(format, "Coefficients of RNA: "+title(c), height)
 	if err != nil {
 		return err
@@ -83,8 +83,14 @@ func Coefficients(w io.Writer, format string, c train.Config, history []train.Ep
 	heat := plotter.NewHeatMap(g, diverging{})
 	heat.Min, heat.Max = -most, most
 	p.Add(heat)
-	p.Draw(draw.Crop(dc, 0, -bar, 0, 0))
-	drawScale(draw.Crop(dc, dc.Max.X-dc.Min.X-bar+0.6*vg.Centimeter, 0, 1.2*vg.Centimeter, -0.3*vg.Centimeter), most)
+	p.Draw(draw.Crop(dc, 0, -bar, caption, 0))
+	drawScale(draw.Crop(dc, dc.Max.X-dc.Min.X-bar+0.6*vg.Centimeter, 0, caption+1.2*vg.Centimeter, -0.8*vg.Centimeter), most)
+	for i, line := range []string{
+		"Each column is an epoch: RNA's point is the sum of the snapshots of the weights, each times its coefficient.",
+		"The coefficients of a column add up to 1; the plain average has equal ones. A negative coefficient subtracts a snapshot.",
+	} {
+		dc.FillText(figure.Text(figure.TextSize), vg.Point{X: dc.Min.X, Y: dc.Min.Y + caption*vg.Length(3-2*i)/4}, line)
+	}
 	_, err = canvas.WriteTo(w)
 	return err
 }
@@ -121,6 +127,7 @@ func drawScale(dc draw.Canvas, most float64) {
 		dc.Fill(vg.Rectangle{Min: vg.Point{X: dc.Min.X, Y: lo}, Max: vg.Point{X: dc.Min.X + width, Y: lo + step}}.Path())
 	}
 	sty := figure.Text(figure.TextSize)
+	dc.FillText(sty, vg.Point{X: dc.Min.X, Y: dc.Max.Y + 0.5*vg.Centimeter}, "coefficient")
 	for i, x := range []float64{-most, 0, most} {
 		y := dc.Min.Y + (dc.Max.Y-dc.Min.Y)*vg.Length(i)/2
 		dc.FillText(sty, vg.Point{X: dc.Min.X + width + 4, Y: y}, fmt.Sprintf("%.2g", x))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"image/color"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,10 +27,13 @@ const (
 	columns   = 3 // of the legend
 )
 
-// Plot writes a figure with the loss and error on the validation images, or without any on the held-out ones, of each kind of weights over the epochs. The format is svg, png or pdf, as in all
-// figures.
+// Plot writes a figure with the loss and error on the validation images, or without any on the held-out ones, of each kind of weights over the epochs,
+// and those on the training images. The format is svg, png or pdf, as in all figures.
 func Plot(w io.Writer, format string, c train.Config, history []train.EpochRecord) error {
 	list := collect(c, history)
+	if len(list) > 0 {
+		list = append([]series{trainingOf(history)}, list...)
+	}
 	return plotSeries(w, format, title(c), c, list, judgeOf(history))
 }
 
@@ -48,7 +50,8 @@ func plotSeries(w io.Writer, format, heading string, c train.Config, list []seri
 	if err != nil {
 		return err
 	}
-	legend := legendRow * vg.Length((len(list)+columns-1)/columns)
+	entries := legendOf(c, list)
+	legend := legendRow * vg.Length((len(entries)+columns-1)/columns)
 	canvas, dc, err := figure.Canvas(format, heading, panels+legend)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func plotSeries(w io.Writer, format, heading string, c train.Config, list []seri
 	for i, cs := range plot.Align(plots, tiles, middle)[0] {
 		plots[0][i].Draw(cs)
 	}
-	drawLegend(draw.Crop(dc, 0, 0, 0, legend-(dc.Max.Y-dc.Min.Y)), list)
+	drawLegend(draw.Crop(dc, 0, 0, 0, legend-(dc.Max.Y-dc.Min.Y)), entries)
 	_, err = canvas.WriteTo(w)
 	return err
 }
@@ -79,23 +82,20 @@ func title(c train.Config) string {
 // panel draws one value of all kinds of weights over the epochs.
 func panel(c train.Config, list []series, label string, value func(network.Score) float64) (*plot.Plot, error) {
 	p := figure.New("epoch", label, 1, 0)
-	lo, hi := bounds(c, list, value)
-	for _, e := range c.Schedule.PhaseEnds() {
-		if e == c.Epochs {
-			continue
-		}
-		line, err := plotter.NewLine(plotter.XYs{{X: float64(e), Y: lo}, {X: float64(e), Y: hi}})
+	span := spanOf(list, value)
+	for _, e := range breaks(c) {
+		line, err := plotter.NewLine(plotter.XYs{{X: float64(e), Y: span.at(span.lo)}, {X: float64(e), Y: span.at(span.hi)}})
 		if err != nil {
 			return nil, err
 		}
-		line.Color, line.Dashes = color.Gray{130}, []vg.Length{2, 3}
+		line.LineStyle = dotted
 		p.Add(line)
 	}
 	for _, s := range list {
 		var xy plotter.XYs
 		for e := 1; e <= c.Epochs; e++ {
 			if v, ok := s.scores[e]; ok && finite(value(v)) {
-				xy = append(xy, plotter.XY{X: float64(e), Y: value(v)})
+				xy = append(xy, plotter.XY{X: float64(e), Y: span.at(value(v))})
 			}
 		}
 		if len(xy) == 0 {
@@ -106,56 +106,33 @@ func panel(c train.Config, list []series, label string, value func(network.Score
 			return nil, fmt.Errorf("drawing %s: %w", s.name, err)
 		}
 		line.LineStyle, points.GlyphStyle = s.look()
+		points.XYs = slices.DeleteFunc(slices.Clone(xy), func(p plotter.XY) bool { return p.Y < span.at(span.lo) }) // else the plot leaves room for them
 		p.Add(line, points)
 	}
-	p.X.Min, p.X.Max = 1, float64(max(2, c.Epochs)) // Add widens them
-	p.Y.Min, p.Y.Max = lo, hi
+	margin := max(0.5, 0.02*float64(c.Epochs-1))          // so that the first and the last point are whole
+	p.X.Min, p.X.Max = 1-margin, float64(c.Epochs)+margin // Add widens them
+	span.set(&p.Y)
 	return p, nil
 }
 
-// bounds is the range of values shown. The first quarter of a run and outliers would squeeze the rest: what does not fit
-// runs out of the picture, but for the lowest value of each series.
-func bounds(c train.Config, list []series, value func(network.Score) float64) (lo, hi float64) {
-	lo, hi = math.Inf(1), math.Inf(-1)
-	var late []float64
-	for _, s := range list {
-		lowest := math.Inf(1)
-		for e, v := range s.scores {
-			y := value(v)
-			if !finite(y) {
-				continue
-			}
-			lowest = min(lowest, y)
-			if e > c.Epochs/4 {
-				late = append(late, y)
-			}
-		}
-		if lo = min(lo, lowest); finite(lowest) {
-			hi = max(hi, lowest)
-		}
-	}
-	if slices.Sort(late); len(late) > 0 { // an outlier is far above three quarters of the rest
-		most := late[(len(late)-1)*3/4]
-		for _, y := range late {
-			if y <= lo+outlier*(most-lo) || most == lo {
-				hi = max(hi, y)
-			}
-		}
-	}
-	if !finite(lo) {
-		return 0, 1
-	}
-	if hi = max(hi, lo); hi == lo {
-		hi = lo + max(1e-3, lo/10)
-	}
-	pad := (hi - lo) / 20
-	return max(0, lo-pad), hi + pad
+// breaks are the epochs at whose end a phase of the schedule ends, before the last.
+func breaks(c train.Config) []int {
+	return slices.DeleteFunc(c.Schedule.PhaseEnds(), func(e int) bool { return e >= c.Epochs })
 }
 
-// outlier is how many times as far above the lowest value as three quarters of the others a value may be.
-const outlier = 6
+// dotted is how they are drawn.
+var dotted = draw.LineStyle{Color: color.Gray{130}, Width: 1, Dashes: []vg.Length{2, 3}}
 
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// training is the kind of a series of scores over each epoch while the weights moved.
+const training network.Kind = "training"
+
+func trainingOf(history []train.EpochRecord) series {
+	s := series{kind: training, name: "training, mean of the epoch", scores: map[int]network.Score{}}
+	for _, r := range history {
+		s.scores[r.Epoch] = r.Train
+	}
+	return s
+}
 
 // averages are the colours of averages, extrapolated those of RNA where there are several, and moving those of moving averages.
 var (
@@ -168,6 +145,8 @@ var (
 func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 	line := draw.LineStyle{Color: figure.Black, Width: 1.5}
 	switch {
+	case s.kind == training:
+		line.Color, line.Width = color.Gray{170}, 1
 	case s.kind == network.SGDStats:
 		line.Color = color.Gray{140}
 	case s.kind == network.RNA:
@@ -180,17 +159,37 @@ func (s series) look() (draw.LineStyle, draw.GlyphStyle) {
 	return line, draw.GlyphStyle{Color: line.Color, Radius: line.Width/2 + 1.25, Shape: draw.CircleGlyph{}}
 }
 
+// entry is one of a legend.
+type entry struct {
+	name  string
+	line  draw.LineStyle
+	glyph draw.GlyphStyle
+}
+
+// legendOf has the series, and the dotted lines where there are any.
+func legendOf(c train.Config, list []series) (legend []entry) {
+	for _, s := range list {
+		line, glyph := s.look()
+		legend = append(legend, entry{strings.ToUpper(s.name[:1]) + s.name[1:], line, glyph})
+	}
+	if len(breaks(c)) > 0 {
+		legend = append(legend, entry{name: "Phase of the learning rate ends", line: dotted})
+	}
+	return legend
+}
+
 // drawLegend writes the names in columns.
-func drawLegend(dc draw.Canvas, list []series) {
+func drawLegend(dc draw.Canvas, legend []entry) {
 	sty := figure.Text(figure.TextSize)
 	const sample = 1.1 * vg.Centimeter
 	column := (dc.Max.X - dc.Min.X) / columns
-	for i, s := range list {
+	for i, e := range legend {
 		x := dc.Min.X + column*vg.Length(i%columns)
 		y := dc.Max.Y - legendRow*(vg.Length(i/columns)+0.5)
-		line, glyph := s.look()
-		dc.StrokeLine2(line, x, y, x+sample, y)
-		dc.DrawGlyph(glyph, vg.Point{X: x + sample/2, Y: y})
-		dc.FillText(sty, vg.Point{X: x + sample + 6, Y: y}, strings.ToUpper(s.name[:1])+s.name[1:])
+		dc.StrokeLine2(e.line, x, y, x+sample, y)
+		if e.glyph.Shape != nil {
+			dc.DrawGlyph(e.glyph, vg.Point{X: x + sample/2, Y: y})
+		}
+		dc.FillText(sty, vg.Point{X: x + sample + 6, Y: y}, e.name)
 	}
 }

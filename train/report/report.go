@@ -107,10 +107,10 @@ func (s series) score(c train.Config, r train.EpochRecord, judge string) *networ
 	return nil
 }
 
-// Drawable says whether there is anything to draw: two evaluated epochs or more.
+// Drawable says whether there is anything to draw: an evaluated epoch.
 func Drawable(c train.Config, history []train.EpochRecord) bool {
 	list := collect(c, history)
-	return len(list) > 0 && len(list[0].scores) > 1
+	return len(list) > 0
 }
 
 // phaseEnds lists the epochs at which the run is summed up: the ends of the schedule's phases, as far as it came.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -169,7 +170,7 @@ func TestPlot(t *testing.T) {
 	c, h := demo()
 	count, text := svg(t, c, h)
 	for _, want := range []string{"conv6 on shapes<&>, batch 32 × 4, rate 0.1 to epoch 6, then falling linearly to 0.001", "|validation loss", "|validation error, %", "|epoch",
-		"|SGD|", "|SGD, statistics re-estimated|", "|RNA of the last 3 epochs, offline|", "|Average of the last 2|", "|Average of the last 5|"} {
+		"|SGD|", "|SGD, statistics re-estimated|", "|RNA of the last 3 epochs, offline|", "|Average of the last 2|", "|Average of the last 5|", "|Training, mean of the epoch|", "|Phase of the learning rate ends"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the texts %q", want, text)
 		}
@@ -200,7 +201,7 @@ func TestPlot(t *testing.T) {
 
 func TestDrawable(t *testing.T) {
 	c, h := demo()
-	for n, want := range map[int]bool{0: false, 1: false, 2: true, 10: true} {
+	for n, want := range map[int]bool{0: false, 1: true, 2: true, 10: true} {
 		if got := Drawable(c, h[:n]); got != want {
 			t.Errorf("%d epochs: drawable %v", n, got)
 		}
@@ -210,21 +211,55 @@ func TestDrawable(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
-	c, h := demo()
+func TestSpan(t *testing.T) {
+	of := func(kind network.Kind, values ...float64) series {
+		s := series{kind: kind, scores: map[int]network.Score{}}
+		for i, v := range values {
+			s.scores[i+1] = network.Score{Loss: v}
+		}
+		return s
+	}
 	loss := func(s network.Score) float64 { return s.Loss }
-	lo, hi := bounds(c, collect(c, h), loss)
-	// From the third epoch on SGD's loss is 4/3 and less; RNA ends at 0.35.
-	if lo >= 0.35 || lo < 0.25 || hi <= 4./3 || hi > 1.5 {
-		t.Errorf("bounds %g to %g", lo, hi)
-	}
-	// A series that is an outlier as a whole is seen where it is lowest.
-	short := series{scores: map[int]network.Score{1: {Loss: 90}, 2: {Loss: 40}}}
-	if _, hi := bounds(c, append(collect(c, h), short), loss); hi < 40 || hi > 45 {
-		t.Errorf("bounds up to %g", hi)
-	}
-	if lo, hi := bounds(c, []series{{scores: map[int]network.Score{1: {Loss: math.NaN()}}}}, loss); lo != 0 || hi != 1 {
-		t.Errorf("bounds of nothing: %g to %g", lo, hi)
+	for name, c := range map[string]struct {
+		list     []series
+		log      bool
+		zero     bool
+		lo, hi   float64 // bounds of the range
+		from, to float64 // that it has at least
+	}{
+		"factors":                      {[]series{of(network.SGD, 2.3, .5, .3), of(network.RNA, 40)}, true, false, .2, 55, .3, 40},
+		"little":                       {[]series{of(network.SGD, .5, .4, .3)}, false, false, .28, .52, .3, .5},
+		"one value":                    {[]series{of(network.SGD, .5)}, false, false, .4, .6, .49, .51},
+		"zeros":                        {[]series{of(network.SGD, 60, 2, 0)}, true, true, 1, 75, 1, 60},
+		"zeros alone":                  {[]series{of(network.SGD, 0, 0)}, false, false, 0, .01, 0, .001},
+		"training, a little lower":     {[]series{of(training, 4, .2), of(network.SGD, 2, .3)}, true, false, .15, 5, .2, 4},
+		"training runs out":            {[]series{of(training, 4, .001), of(network.SGD, 2, .3)}, true, false, .08, 5, .1, 4},
+		"nothing that is a number":     {[]series{of(network.SGD, math.NaN(), math.Inf(1))}, false, false, 0, 1, 0, 1},
+		"training with nothing beside": {[]series{of(training, 4, 2)}, false, false, 1.8, 4.2, 2, 4},
+	} {
+		s := spanOf(c.list, loss)
+		if s.log != c.log || s.zero != c.zero || s.lo < c.lo || s.hi > c.hi || s.lo > c.from || s.hi < c.to {
+			t.Errorf("%s: %+v", name, s)
+		}
+		for _, x := range c.list {
+			for e, v := range x.scores {
+				if y := s.at(v.Loss); finite(v.Loss) && (y < s.at(s.lo) && x.kind != training || y > s.at(s.hi)) {
+					t.Errorf("%s: epoch %d at %g lies outside", name, e, y)
+				}
+			}
+		}
+		if !s.log {
+			continue
+		}
+		ticks := s.ticks()
+		if len(ticks) < 4 || len(ticks) > 12 || s.zero != (ticks[0].Label == "0") {
+			t.Errorf("%s: marks %v", name, ticks)
+		}
+		for _, k := range ticks[1:] {
+			if x, err := strconv.ParseFloat(k.Label, 64); err != nil || math.Abs(s.at(x)-k.Value) > 1e-9 {
+				t.Errorf("%s: mark %+v", name, k)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"onlinerna/nn/device/cpu"
+	"onlinerna/train"
+)
+
+// afterSteps is called after each step.
+type afterSteps func(s *train.State)
+
+func (afterSteps) Name() string { return "after steps" }
+
+func (f afterSteps) AfterStep(s *train.State) error {
+	f(s)
+	return nil
+}
+
+// A run is drawn from its first epoch on. Where that cannot be, it goes on, and says so once.
+func TestLivePlot(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, blocked := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "run")
+		path := filepath.Join(dir, "plot.svg")
+		if blocked {
+			if err := os.MkdirAll(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := newProgress(io.Discard, io.Discard, true)
+		var seen []bool
+		run, err := train.New(train.Config{Batch: 8, Epochs: 4, StepsLimit: 1, ValLimit: 1, Out: dir, Schedule: train.Schedule{Rate: 0.01}}, dev, p, afterSteps(func(s *train.State) {
+			b, _ := os.ReadFile(path)
+			seen = append(seen, bytes.Contains(b, []byte("Training, mean of the epoch")))
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := ""
+		run.Log = func(format string, args ...any) { log += format }
+		p.plot = &livePlot{run: run}
+		if err := run.Train(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.plot.draw(run.History)
+		if len(seen) != 4 || seen[0] || seen[1] == blocked {
+			t.Errorf("blocked %v: the figure was there at the steps %v", blocked, seen)
+		}
+		if n := strings.Count(log, "the figures of the run"); n != map[bool]int{true: 1}[blocked] {
+			t.Errorf("blocked %v: said %d times: %s", blocked, n, log)
+		}
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A run of one epoch has a figure, too.
+func TestOneEpochIsDrawn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	out := mustRun(t, "train", "--epochs", "1", "--limit-batches", "2", "--limit-val", "1", "--rna", "off", "-o", dir)
+	if _, err := os.Stat(filepath.Join(dir, "plot.svg")); err != nil || !strings.Contains(out, "plot.svg") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
