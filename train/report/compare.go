@@ -195,5 +195,10 @@ func PlotRuns(w io.Writer, format string, runs []Finished) error {
 			list = append(list, s)
 		}
 	}
+	if slices.ContainsFunc(runs, func(r Finished) bool {
+		return !slices.Equal(r.Config.Schedule.PhaseEnds(), runs[0].Config.Schedule.PhaseEnds())
+	}) {
+		c.Schedule = train.Schedule{Epochs: c.Epochs} // no lines where phases of one run alone end
+	}
 	return plotSeries(w, format, fmt.Sprintf("%d runs, last iterates", len(runs)), c, list, judges(runs))
 }

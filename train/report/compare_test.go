@@ -53,6 +53,15 @@ schedule.rate  0.1  0.2                       0.1
 	if err := PlotRuns(&b, "svg", runs); err != nil || !strings.Contains(b.String(), "B: second") || strings.Contains(b.String(), "third") {
 		t.Errorf("%d bytes, %v", b.Len(), err)
 	}
+	if !strings.Contains(b.String(), "Phase of the learning rate ends") {
+		t.Error("no line where the phases of both runs end")
+	}
+	steady := runs[0]
+	steady.Config.Schedule.Kind = train.Constant
+	b.Reset()
+	if err := PlotRuns(&b, "svg", []Finished{runs[0], steady}); err != nil || strings.Contains(b.String(), "Phase of the learning rate ends") {
+		t.Errorf("a line where the phases of one run end, %v", err)
+	}
 	if PlotRuns(io.Discard, "svg", runs[2:]) == nil || PlotRuns(io.Discard, "svg", nil) == nil {
 		t.Error("nothing is drawn without an error")
 	}
