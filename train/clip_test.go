@@ -105,7 +105,7 @@ func TestClip(t *testing.T) {
 func TestScheduleByStep(t *testing.T) {
 	c := tiny("")
 	c.Epochs, c.StepsLimit, c.RNA.Mode, c.Accumulate = 3, 5, Off, 2 // three steps an epoch
-	c.Schedule = Schedule{Kind: Cosine, By: ByStep, Rate: 0.1, Warmup: 0.5, WarmupFrom: 0.1}
+	c.Schedule = Schedule{Kind: Cosine, By: ByStep, Rate: 0.1, Warmup: 0.5, WarmupFrom: ptr(0.1)}
 	var got []float64
 	r := trained(t, c, cpuDevice(t, 2), watch{Step: func(s *State) error { got = append(got, s.Step.Rate); return nil }})
 	var want []float64

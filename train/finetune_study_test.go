@@ -204,7 +204,7 @@ func byFastai(t *testing.T, c Config, dir string) (*Run, error) {
 	}
 	c.Init, c.Epochs, c.LayerDecay = between, epochs, math.Pow(100, -1/float64(layers-1))
 	c.HeadRate = base / 2
-	c.Schedule = Schedule{Kind: OneCycle, Rate: base / 2, Warmup: 0.3 * float64(epochs), WarmupFrom: 0.2}
+	c.Schedule = Schedule{Kind: OneCycle, Rate: base / 2, Warmup: 0.3 * float64(epochs), WarmupFrom: ptr(0.2)}
 	return tune(t, c)
 }
 

@@ -33,7 +33,7 @@ func (d *card) SpaceBytes(dim, vectors int) int64 { return int64(vectors) * 4 * 
 func TestAutoBatch(t *testing.T) {
 	dev := &card{Device: cpuDevice(t, 1), free: 12 << 20, spare: 1 << 20}
 	c := tiny(t.TempDir())
-	c.Batch = network.AutoBatch
+	c.Batch = AutoBatch
 	r := newRun(t, c, dev)
 	batch := r.Config.Batch
 	if batch < 16 || batch%8 != 0 || r.Fit == nil || r.Fit.Batch != batch || !strings.Contains(r.Fit.String(), fmt.Sprintf("batch %d: it takes", batch)) {
@@ -66,7 +66,7 @@ func TestAutoBatch(t *testing.T) {
 
 func TestAutoBatchOnHost(t *testing.T) {
 	c := tiny("")
-	c.Batch = network.AutoBatch
+	c.Batch = AutoBatch
 	r, err := New(c, cpuDevice(t, 1))
 	if err != nil {
 		if !strings.Contains(err.Error(), "choose a batch") { // where the system does not say what is free
@@ -90,7 +90,7 @@ func TestTooLittleMemory(t *testing.T) {
 	}{
 		{12 << 20, 8000, []string{"lenet at batch 8000 takes ", "of device card, and 12.6 MB are free: batch ", " fits"}},
 		{600_000, 8, []string{"lenet at batch 8 takes", "no batch fits"}},
-		{600_000, network.AutoBatch, []string{"lenet at batch 1 takes", "no batch fits"}},
+		{600_000, AutoBatch, []string{"lenet at batch 1 takes", "no batch fits"}},
 		{100_000, 8, []string{"lenet at batch 1 takes", "no batch fits"}},
 	} {
 		c.Batch = s.batch

@@ -3,6 +3,7 @@ package train
 import (
 	"onlinerna/train/config"
 	"onlinerna/train/hook"
+	"onlinerna/train/option"
 )
 
 // What a run is given; see package config.
@@ -50,14 +51,11 @@ func Optimizers() []string { return config.Optimizers() }
 // Hyperparameters lists those of all optimisers but the weight decay, which each takes.
 func Hyperparameters() []Hyperparameter { return config.Hyperparameters() }
 
-// A Recipe is a published way to train.
-type Recipe = config.Recipe
+// Recipe finds a recipe by its name.
+func Recipe(name string) (*config.Recipe, error) { return config.FindRecipe(name) }
 
 // RecipeNames lists the names of the recipes.
 func RecipeNames() []string { return config.RecipeNames() }
-
-// FindRecipe finds a recipe by its name.
-func FindRecipe(name string) (*Recipe, error) { return config.FindRecipe(name) }
 
 // RateDefaults and DecayDefaults list the optimisers whose rate and weight decay do not go by the data, as "adamw: 0.001".
 func RateDefaults() string { return config.RateDefaults() }
@@ -96,8 +94,14 @@ const (
 	Gradients = config.Gradients
 )
 
-// ReadConfigFile reads a config that a user wrote, JSON or YAML.
-func ReadConfigFile(path string) (Config, error) { return config.ReadFile(path) }
+// AutoBatch as Config.Batch stands for the largest batch that fits.
+const AutoBatch = config.AutoBatch
+
+// Options lists all options of a Config.
+func Options() option.Table[Config] { return config.Options() }
+
+// ReadOptions reads the options that a user wrote into a file, JSON or YAML.
+func ReadOptions(path string) ([]option.Setting, error) { return config.ReadFile(path) }
 
 // Hooks and what they are called with; see package hook.
 type (

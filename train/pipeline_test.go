@@ -160,7 +160,7 @@ func TestPipelineFailures(t *testing.T) {
 			put(t, filepath.Join(c.Data, "train", "plain", fmt.Sprintf("%03d.png", 2*i+8)), []byte("no image"))
 		}
 		few := data.MaxBad(.25)
-		c.MaxBad, c.Batch, c.NoShuffle = &few, 2, true
+		c.MaxBad, c.Batch, c.Shuffle = &few, 2, new(bool)
 		var steps [2]int
 		for i, dev := range []device.Device{cpuDevice(t, 2), lazyDevice(t)} {
 			r := newRun(t, c, dev)

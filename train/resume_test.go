@@ -370,7 +370,7 @@ func TestResumeErrors(t *testing.T) {
 		{"position outside", state, "epoch 4, batch 77", edit(state, `"batch": 2`, `"batch": 77`)},
 		{"other data", state, "epochs have 25 images", edit(state, `"images": 24,`, `"images": 25,`)},
 		{"no state of a hook", state, "hook rna", edit(state, `"rna": {`, `"rnb": {`)},
-		{"another window", state, "rna: ", edit(conf, `"window": 2`, `"window": 3`)},
+		{"another window", state, "rna: ", edit(conf, `"rna_window": 2`, `"rna_window": 3`)},
 		{"weights cut short", checkpointDir + "/weights.safetensors", "cut short", cut(checkpointDir + "/weights.safetensors")},
 		{"no momentum", checkpointDir + "/momentum.safetensors", "", remove(checkpointDir + "/momentum.safetensors")},
 		{"window cut short", checkpointDir + "/rna-001.safetensors", "", cut(checkpointDir + "/rna-001.safetensors")},

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,8 @@ type Run struct {
 // "metrics", which are the run's; those that hold something are closed with the run, or at once if New fails.
 func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 	if p, ok := device.As[device.Processor](dev); ok {
-		c.Winograd = p.Winograd()
+		winograd := p.Winograd()
+		c.Winograd = &winograd
 	}
 	r, err := prepare(c, dev, hooks)
 	if err != nil {
@@ -197,14 +199,14 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 		if train, val, err = c.Train, c.Val, checkSets(c); err != nil {
 			return nil, nil, profile, err
 		}
-		if c.Data == "" {
-			c.Data = "images of the program's"
-		}
+		c.Data = cmp.Or(c.Data, "images of the program's")
 	} else if c.Val != nil {
 		return nil, nil, profile, errors.New("validation images without training images: give Config.Train, too")
-	} else if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
-		return nil, nil, profile, err
 	} else {
+		c.Data = cmp.Or(c.Data, "glyphs")
+		if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
+			return nil, nil, profile, err
+		}
 		r.sets = []data.Dataset{train, val}
 		r.divided(train, val)
 	}
@@ -301,7 +303,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 			return noRoom(c, err)
 		}
 	}
-	if c.Batch == network.AutoBatch {
+	if c.Batch == AutoBatch {
 		if r.Fit, err = net.Fit(trainedOn(c, train.Len()), r.later(true)); err != nil {
 			return err
 		}
@@ -379,7 +381,7 @@ func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 		return err
 	}
 	opt := data.LoaderOptions{
-		Batch: c.Batch, Workers: c.Workers, Shuffle: !c.NoShuffle, Seed: c.Seed, Stream: trainStream,
+		Batch: c.Batch, Workers: c.Workers, Shuffle: *c.Shuffle, Seed: c.Seed, Stream: trainStream,
 		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.unreadable, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
 		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: r.decoding,
 	}

@@ -349,9 +349,9 @@ func TestWinogradOfDevice(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := tiny("")
-		c.Winograd = direct
-		if r := newRun(t, c, dev); r.Config.Winograd != dev.Winograd() {
-			t.Errorf("direct %v: Winograd's algorithm is recorded as %v, the device says %v", direct, r.Config.Winograd, dev.Winograd())
+		c.Winograd = &direct
+		if r := newRun(t, c, dev); *r.Config.Winograd != dev.Winograd() {
+			t.Errorf("direct %v: Winograd's algorithm is recorded as %v, the device says %v", direct, *r.Config.Winograd, dev.Winograd())
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)

@@ -1,20 +1,19 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 
 	"onlinerna/data"
+	"onlinerna/train/config"
 	"onlinerna/train/network"
 	"onlinerna/train/ranks"
 )
@@ -212,22 +211,14 @@ func (r *Run) preflight() error {
 	if g.Single() {
 		return nil
 	}
-	c := r.Config
-	c.Threads, c.Workers, c.DecodeMemory, c.Data, c.ValData, c.Device, c.Out, c.Init = 0, 0, 0, "", "", "", "", ""
-	train, val := r.Images()
 	facts := []ranks.Fact{{Name: "program", Value: program()}}
-	v := reflect.ValueOf(c)
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if name == "-" {
-			continue
+	options := config.Options()
+	for i := range options {
+		if o := &options[i]; !o.Local {
+			facts = append(facts, ranks.Fact{Name: o.Name, Value: cmp.Or(o.Text(&r.Config), "no value")})
 		}
-		b, err := json.Marshal(v.Field(i).Interface())
-		if err != nil {
-			return err
-		}
-		facts = append(facts, ranks.Fact{Name: name, Value: string(b)})
 	}
+	train, val := r.Images()
 	for _, f := range []struct {
 		name string
 		n    int

@@ -241,8 +241,8 @@ func TestErrorOfOneRankEndsAll(t *testing.T) {
 	}{
 		"a missing folder":   {func(g *ranks.Group, c *Config) { c.Data = filepath.Join(good, "nowhere") }, "rank 1 on"},
 		"another seed":       {func(g *ranks.Group, c *Config) { c.Seed = 7 }, "seed: rank 1 on"},
-		"less memory":        {func(g *ranks.Group, c *Config) { c.LowMemory = true }, "low_memory: rank 1 on"},
-		"another rate":       {func(g *ranks.Group, c *Config) { c.Schedule.Rate = 1 }, "schedule: rank 1 on"},
+		"less memory":        {func(g *ranks.Group, c *Config) { c.LowMemory = true }, "low-memory: rank 1 on"},
+		"another rate":       {func(g *ranks.Group, c *Config) { c.Schedule.Rate = 1 }, "lr: rank 1 on"},
 		"another model":      {func(g *ranks.Group, c *Config) { c.Model = "resnet20" }, "model: rank 1 on"},
 		"other data":         {func(g *ranks.Group, c *Config) { c.Data = pictures(t, 14, 4, 12) }, "training images: rank 1 on"},
 		"no weights":         {func(g *ranks.Group, c *Config) { c.Init = "nowhere.safetensors" }, "nowhere.safetensors"},

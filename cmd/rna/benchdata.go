@@ -21,7 +21,7 @@ type benchDataFlags struct {
 	fast         bool
 }
 
-const fastDecodeHelp = "decode JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: faster for large ones, with other pixels (rna bench data --fast-decode says how much)"
+var fastDecodeHelp = optionHelp("fast-decode")
 
 func newBenchData() *cobra.Command {
 	f := &benchDataFlags{}

@@ -14,7 +14,7 @@ func TestCompare(t *testing.T) {
 		mustRun(t, append([]string{"train", "--epochs", "2", "--lr", rate, "-o", run, "-q", "--rna", "off"}, quick[:6]...)...)
 	}
 	out := mustRun(t, "compare", a, b+"/", "--plot", pdf)
-	for _, want := range []string{"A  a\n", "B  b\n", "B − A, the last epoch: error", "schedule.rate", "0.02"} {
+	for _, want := range []string{"A  a\n", "B  b\n", "B − A, the last epoch: error", "lr-final", "0.02"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -127,7 +127,7 @@ func TestMan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{".TH RNA\\-TRAIN 1", "\n.SH SYNOPSIS\n\\fBrna train\\fR [options]\n", "\n.SS Optimiser\n", "\n\\fB\\-\\-weight\\-decay\\fR \\fIfloat\\fR\n", "\n.BR rna (1),\n"} {
+	for _, want := range []string{".TH RNA\\-TRAIN 1", "\n.SH SYNOPSIS\n\\fBrna train\\fR [options]\n", "\n.SS Optimiser\n", "\n\\fB\\-\\-weight\\-decay\\fR \\fInumber\\fR\n", "\n.BR rna (1),\n"} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("rna-train.1 has no %q", want)
 		}

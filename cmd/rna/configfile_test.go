@@ -29,20 +29,20 @@ func TestConfigFile(t *testing.T) {
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	if a.Epochs != 3 || a.Batch != 16 || *a.Momentum != .5 || a.Schedule.Kind != train.Cosine || a.Schedule.Rate != .03 || !a.NoShuffle || a.Seed != 9 ||
+	if a.Epochs != 3 || a.Batch != 16 || *a.Momentum != .5 || a.Schedule.Kind != train.Cosine || a.Schedule.Rate != .03 || *a.Shuffle || a.Seed != 9 ||
 		a.RNA.Window != 2 || len(a.RNA.Averages) != 0 || *a.RNA.Tau != .5 || a.StepsLimit != 2 {
 		t.Errorf("%+v", a)
 	}
-	if has := winograd(t); a.Winograd != has || b.Winograd != has {
-		t.Errorf("Winograd's algorithm: %v and %v, want the CPU's default, %v", a.Winograd, b.Winograd, has)
+	if has := winograd(t); *a.Winograd != has || *b.Winograd != has {
+		t.Errorf("Winograd's algorithm: %v and %v, want the CPU's default, %v", *a.Winograd, *b.Winograd, has)
 	}
-	if b.Batch != 8 || *b.Momentum != .5 || b.Seed != 9 || *b.RNA.Lambda != 1e-3 || b.RNA.Tau != nil || len(b.RNA.Averages) != 1 || !b.NoShuffle {
+	if b.Batch != 8 || *b.Momentum != .5 || b.Seed != 9 || *b.RNA.Lambda != 1e-3 || b.RNA.Tau != nil || len(b.RNA.Averages) != 1 || *b.Shuffle {
 		t.Errorf("%+v", b)
 	}
 	for _, c := range []struct{ path, want string }{
 		{file("unknown.yaml", "epoch: 3\n"), `unknown key "epoch", did you mean epochs?`},
-		{file("inner.json", `{"rna": {"windows": 3}}`), `unknown key "windows", did you mean window?`},
-		{file("kind.json", `{"epochs": "three"}`), "epochs: string where int is wanted"},
+		{file("inner.json", `{"rna": {"windows": 3}}`), `unknown key "windows" in rna`},
+		{file("kind.json", `{"epochs": "three"}`), "epochs three: want a whole number"},
 		{file("broken.yaml", "a: [1\n"), "broken.yaml"},
 		{filepath.Join(dir, "none.json"), "none.json"},
 	} {

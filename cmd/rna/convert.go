@@ -13,7 +13,7 @@ import (
 )
 
 // keyHelp describes --key.
-const keyHelp = "of a file of torch.save with several state dicts the `name` of one, as model_ema (default: it is found)"
+var keyHelp = optionHelp("key")
 
 func newConvert() *cobra.Command {
 	key, to := "", ""

@@ -28,10 +28,4 @@ func TestCoresAndBytes(t *testing.T) {
 			t.Errorf("%s: status %d, %s", c.args, status, stderr)
 		}
 	}
-	var f bytesFlag
-	for text, want := range map[string]bytesFlag{"800MB": 800e6, "2GB": 2e9, "1.5GiB": 3 << 29, "64mib": 64 << 20, "1000": 1000, "12 kB": 12000, "7B": 7} {
-		if err := f.Set(text); err != nil || f != want {
-			t.Errorf("%q: %d, %v, want %d", text, f, err, want)
-		}
-	}
 }

@@ -19,17 +19,12 @@ import (
 // deviceNames lists what --device takes.
 var deviceNames = []string{"auto", "cpu", "cuda", "reference", "reference64"}
 
-const deviceHelp = "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; cuda:GPU-…, cuda:MIG-…: that of a UUID; cuda:all, cuda:0,2: a process for each of several), or reference: the slow definition that the others are checked against (reference64: in float64)"
-
-const winogradHelp = "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest element; false: directly, 9e-7 (device cpu; others choose themselves)"
-
-const lowMemoryHelp = "training makes again what its backward pass needs, where that is cheap: ResNet-50's images take 45 % less memory, for a few percent of the time; results keep their bits, on CUDA with --deterministic"
-
-const debugSyncHelp = "wait for the GPU after each op, and record no step, so that a failure names the op that caused it: slow (device cuda)"
-
-const precisionHelp = "what nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; on device cpu float32, or bfloat16, which takes less memory and is for processors with AVX512_BF16; weights, sums and the loss are float32 in all of them (default: bfloat16 on cuda, else float32)"
-
-const deterministicHelp = "only algorithms that give equal bits in each run, also where others are faster (device cuda; the others do so anyway)"
+// The help of options that other commands have, too.
+var (
+	deviceHelp, winogradHelp, lowMemoryHelp = optionHelp("device"), optionHelp("winograd"), optionHelp("low-memory")
+	precisionHelp, deterministicHelp        = optionHelp("precision"), optionHelp("deterministic")
+	debugSyncHelp                           = processOptions.Find("debug-sync").Usage()
+)
 
 // defaultPrecision is that of GPUs.
 const defaultPrecision = cuda.BFloat16

@@ -74,7 +74,7 @@ model, weights to start from and the optimiser are options of rna train; of --lr
 	groups := []group{s}
 	for _, g := range f.groups() {
 		g.VisitAll(func(h *pflag.Flag) {
-			shapes := g.title == "Data" || g.title == "Model" || slices.Contains(swept, h.Name) || f.hyper[h.Name] != nil
+			shapes := g.title == "Data" || g.title == "Model" || slices.Contains(swept, h.Name) || isHyperparameter(h.Name)
 			h.Hidden = h.Hidden || !shapes
 		})
 		if g.title == "RNA" {
@@ -87,6 +87,10 @@ model, weights to start from and the optimiser are options of rna train; of --lr
 	return cmd
 }
 
+func isHyperparameter(name string) bool {
+	return slices.ContainsFunc(train.Hyperparameters(), func(h train.Hyperparameter) bool { return h.Name == name })
+}
+
 // sweep sweeps the rate and shows the curve. The title says what of.
 func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options) (r *lrfind.Result, title string, err error) {
 	dev, err := f.open(cmd, g)
@@ -94,10 +98,7 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options)
 		return nil, "", err
 	}
 	defer func() { err = closed(err, dev.Close()) }()
-	c, err := f.config(cmd.Flags())
-	if err != nil {
-		return nil, "", err
-	}
+	c := f.Config
 	c.Out, c.RNA.Mode, c.Ranks = "", train.Off, g
 	run, err := train.New(c, dev)
 	if err != nil {

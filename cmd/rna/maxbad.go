@@ -8,7 +8,7 @@ type maxBadFlag data.MaxBad
 // maxBad adds --max-bad.
 func (g group) maxBad(p *data.MaxBad) {
 	*p = data.UsualBad
-	g.Var((*maxBadFlag)(p), "max-bad", "unreadable images that are skipped before it is an error: a `number`, as 20, or a share, as 5% or 0.05 (default: 1 %, at least 10, but no more than a tenth)")
+	g.Var((*maxBadFlag)(p), "max-bad", optionHelp("max-bad"))
 	g.Lookup("max-bad").DefValue = ""
 }
 

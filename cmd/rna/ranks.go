@@ -13,6 +13,7 @@ import (
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/option"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/mpi"
 	"onlinerna/train/ranks/sockets"
@@ -24,10 +25,19 @@ type ranksFlags struct {
 	timeout     time.Duration
 }
 
+var ranksOptions = option.Table[ranksFlags]{
+	{Name: "distributed", Group: "Run", Default: "auto", Field: func(f *ranksFlags) any { return &f.distributed }, Resumable: true,
+		Values: option.OneOf("auto", "off"),
+		Help: "auto: with the other processes that mpirun, srun, torchrun or --device cuda:all has started, each with its share of a step's batches; " +
+			"off: alone"},
+	{Name: "comm-timeout", Group: "Run", Default: "5m", Field: func(f *ranksFlags) any { return &f.timeout }, Check: option.Positive, Resumable: true,
+		Help: "`time` that processes wait for each other before it is an error"},
+}
+
 func (f *ranksFlags) add(g group) {
-	g.StringVar(&f.distributed, "distributed", "auto", "auto: with the other processes that mpirun, srun, torchrun or --device cuda:all has started, each with its share of a step's batches; off: alone")
-	g.values("distributed", "auto", "off")
-	g.DurationVar(&f.timeout, "comm-timeout", ranks.DefaultTimeout, "`time` that processes wait for each other before it is an error")
+	for _, x := range flagsOf(ranksOptions, f, new([]option.Setting)) {
+		g.AddFlag(x.Flag)
+	}
 }
 
 // aloneHint says how to do without the other processes.
@@ -35,13 +45,11 @@ const aloneHint = "; --distributed off goes without the others"
 
 // launched is how this process was started, the zero World where that is by itself.
 func (f *ranksFlags) launched() (ranks.World, error) {
-	switch {
-	case f.distributed != "auto" && f.distributed != "off":
-		return ranks.World{}, fmt.Errorf("--distributed %s: auto or off", f.distributed)
-	case f.timeout <= 0:
-		return ranks.World{}, fmt.Errorf("--comm-timeout %v: must be above 0", f.timeout)
-	case f.distributed == "off":
+	if f.distributed == "off" {
 		return ranks.World{}, nil
+	}
+	if f.timeout == 0 {
+		f.timeout = ranks.DefaultTimeout
 	}
 	w, err := ranks.Detect(os.LookupEnv)
 	if err != nil {
@@ -200,9 +208,6 @@ func ownDevice(device string, g *ranks.Group) (string, error) {
 	}
 	return fmt.Sprintf("cuda:%d", local), nil
 }
-
-// commPrecisions are what gradients may be sent as.
-var commPrecisions = []string{"float32", "bfloat16"}
 
 // joinGPUs makes the devices of ranks work together, where they are GPUs.
 func joinGPUs(g *ranks.Group, dev device.Device, precision string) error {

@@ -1,44 +1,86 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"onlinerna/internal/terminal"
 	"onlinerna/train"
+	"onlinerna/train/option"
 )
 
-// follow sets the options of the recipe that the command line does not, and prints all.
-func (f *trainFlags) follow(set *pflag.FlagSet, w io.Writer, first bool) error {
-	r, err := train.FindRecipe(f.recipe)
-	if err != nil {
-		return err
+// build makes the config of the recipe or the file, and of the command line, which wins.
+func (f *trainFlags) build() error {
+	var c train.Config
+	options := train.Options()
+	switch {
+	case f.configFile != "" && f.recipe != "":
+		return errors.New("--config and --recipe exclude each other")
+	case f.configFile != "":
+		list, err := train.ReadOptions(f.configFile)
+		if err != nil {
+			return err
+		}
+		if err := options.Apply(&c, list...); err != nil {
+			return fmt.Errorf("%s: %w", f.configFile, err)
+		}
+		if _, err := os.Stat(filepath.Join(c.Out, "config.json")); err == nil { // the run that the file is of
+			c.Out = ""
+		}
+	case f.recipe != "":
+		r, err := train.Recipe(f.recipe)
+		if err != nil {
+			return err
+		}
+		if err := r.Apply(&c); err != nil {
+			return err
+		}
 	}
-	said := map[string]bool{}
-	set.Visit(func(g *pflag.Flag) { said[g.Name] = true })
-	if said["batch"] && !said["accumulate"] {
-		said["accumulate"] = true // the recipe's goes with its batch
+	if err := options.Apply(&c, f.said...); err != nil {
+		return dashed(err)
+	}
+	if run, err := findRun(c.Init); err != nil {
+		return err
+	} else if run != nil {
+		c.Init = run.file
+	}
+	f.Config = c
+	var idle []option.Setting
+	for _, x := range f.said {
+		if strings.HasPrefix(x.Name, "rna-") || x.Name == "averages" {
+			idle = append(idle, x)
+		}
+	}
+	if f.RNA.Mode == train.Off && len(idle) > 0 {
+		return fmt.Errorf("--rna off does not take %s", sayings(idle))
+	}
+	return nil
+}
+
+// tellRecipe prints the options of the recipe, those that the command line overrules with its values.
+func (f *trainFlags) tellRecipe(w io.Writer) {
+	r, err := train.Recipe(f.recipe)
+	if err != nil {
+		return // as build has said
 	}
 	words := []string{"Recipe " + r.Name + ":"}
-	for _, o := range r.Options {
-		value := o.Value
-		if said[o.Name] {
-			value = set.Lookup(o.Name).Value.String()
-			if o.Name == "accumulate" && !set.Changed(o.Name) {
-				continue
-			}
-		} else if err := set.Set(o.Name, o.Value); err != nil {
-			return fmt.Errorf("recipe %s: --%s %s: %w", r.Name, o.Name, o.Value, err)
+	for _, x := range r.Settings {
+		o := train.Options().Find(x.Name)
+		if !o.IsSet(&f.Config) && x.Name == "accumulate" { // it goes with the recipe's batch
+			continue
 		}
-		words = append(words, "--"+o.Name+"\u00a0"+value)
-	}
-	if !first {
-		return nil
+		value := x.String()
+		for _, said := range f.said {
+			if said.Name == x.Name {
+				value = said.String()
+			}
+		}
+		words = append(words, "--"+x.Name+"\u00a0"+value)
 	}
 	fmt.Fprintln(w, terminal.Wrap(w, strings.Join(words, " "), "  "))
 	fmt.Fprintln(w, terminal.Wrap(w, "From "+r.Source, "  "))
-	return nil
 }

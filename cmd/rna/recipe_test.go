@@ -45,15 +45,15 @@ func pictureFolders(t *testing.T, n, m, size int) string {
 func TestRecipes(t *testing.T) {
 	dir := pictureFolders(t, 8, 2, 40)
 	for _, name := range train.RecipeNames() {
-		r, err := train.FindRecipe(name)
-		if err != nil || r.Source == "" || len(r.Options) < 10 {
+		r, err := train.Recipe(name)
+		if err != nil || r.Source == "" || len(r.Settings) < 10 {
 			t.Fatalf("%s: %+v, %v", name, r, err)
 		}
 		out := filepath.Join(t.TempDir(), "run")
 		args := []string{"train", "--recipe", name, "--data", dir, "--out", out, "--model", "resnet20", "--batch", "4", "--limit-batches", "1", "--limit-val", "1",
 			"--image-size", "32", "--val-crop", "32", "--val-resize", "40", "--train-crop", "32", "--rna-bn-batches", "1", "--device", "cpu", "--quiet"}
 		set := map[string]bool{}
-		for _, o := range r.Options {
+		for _, o := range r.Settings {
 			set[o.Name] = true
 		}
 		epochs := "1"

@@ -139,7 +139,7 @@ func (f *replayFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("nothing to replay: %w", err)
 	}
-	options := deviceOptions{threads: f.threads, direct: !c.Winograd, precision: f.precision, log: log}
+	options := deviceOptions{threads: f.threads, direct: isFalse(c.Winograd), precision: f.precision, log: log}
 	name := chosenDevice(f.device, log)
 	if kind := kindOf(name); f.precision == "" && (kind == "cuda" || kind == kindOf(c.Device)) {
 		options.precision = c.Precision

@@ -47,7 +47,7 @@ of the last epochs and extrapolates them, beside training or put back into it.
 	root.SetUsageFunc(usage)
 	root.AddCommand(newTrain(), newStudy(), newLRFind(), newEval(), newPredict(), newReplay(), newCompare(), newLogreg(),
 		newBench(), newData(), newGet(), newExtrapolate(), newInspect(),
-		newConvert(), newExport(), newVerify(), newModels(), newDevices(), newVersion(), newMan())
+		newConvert(), newExport(), newVerify(), newModels(), newOptions(), newDevices(), newVersion(), newMan())
 	root.PersistentPreRunE = guard
 	root.SetFlagErrorFunc(flagError)
 	root.Args = unknownCommand

@@ -39,7 +39,7 @@ the average, and how far they would be if residuals were noise alone. Options ar
 			return f.onRanks(cmd, func(g *ranks.Group) error { return runStudy(cmd, f, g) })
 		},
 	}
-	addGroups(cmd, f.groups()...)
+	f.addTo(cmd)
 	for _, name := range []string{"rna", "resume"} {
 		cmd.Flags().Lookup(name).Hidden = true
 	}
@@ -101,7 +101,7 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 func (f *trainFlags) study(cmd *cobra.Command, dev device.Device, g *ranks.Group, out, log io.Writer) (*train.Run, error) {
 	progress := newProgress(out, log, f.quiet || !g.First())
 	progress.verbose = f.verbose
-	run, err := f.prepare(cmd.Flags(), dev, g, progress)
+	run, err := f.prepare(dev, g, progress)
 	if err != nil {
 		return nil, err
 	}

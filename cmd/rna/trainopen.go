@@ -1,60 +1,43 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"onlinerna/cuda"
 	"onlinerna/nn/device"
 	"onlinerna/train"
+	"onlinerna/train/option"
 	"onlinerna/train/ranks"
 )
 
 // onRanks has run run on the ranks that the options and the launcher mean.
 func (f *trainFlags) onRanks(cmd *cobra.Command, run func(g *ranks.Group) error) error {
-	return f.ranks.run(cmd.Context(), f.wanted(cmd.Flags()), run)
+	return f.ranks.run(cmd.Context(), f.wanted(), run)
 }
 
 // open checks the options and opens the device.
 func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, error) {
-	set := cmd.Flags()
+	said := cmd.Flags().Changed
 	if f.resume != "" {
-		var wrong []string
-		set.Visit(func(g *pflag.Flag) {
-			if !resumable[g.Name] {
-				wrong = append(wrong, "--"+g.Name)
-			}
-		})
-		if len(wrong) > 0 {
-			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", strings.Join(wrong, ", "))}
+		if wrong := f.fixed(); len(wrong) > 0 {
+			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--resume goes on with the options of the run; it does not take %s", sayings(wrong))}
 		}
 	}
-	if f.configFile != "" {
-		if err := f.readFile(set); err != nil {
-			return nil, &usageError{cmd.CommandPath(), err}
-		}
-	}
-	if f.recipe != "" {
-		if err := f.follow(set, cmd.OutOrStdout(), g.First()); err != nil {
-			return nil, &usageError{cmd.CommandPath(), err}
-		}
-	}
-	if err := f.check(set); err != nil {
+	if err := f.build(); err != nil {
 		return nil, &usageError{cmd.CommandPath(), err}
 	}
-	if set.Changed("comm-precision") {
-		switch {
-		case !slices.Contains(commPrecisions, f.CommPrecision):
-			return nil, &usageError{cmd.CommandPath(), fmt.Errorf("--comm-precision %s: %s", f.CommPrecision, strings.Join(commPrecisions, " or "))}
-		case g.Single():
-			return nil, &usageError{cmd.CommandPath(), errors.New("--comm-precision is for several GPUs, as --device cuda:all: there is one process")}
-		}
+	recorded := f.Device // in a file
+	f.Device = cmp.Or(f.Device, "auto")
+	if f.recipe != "" && g.First() {
+		f.tellRecipe(cmd.OutOrStdout())
+	}
+	if said("comm-precision") && g.Single() {
+		return nil, &usageError{cmd.CommandPath(), errors.New("--comm-precision is for several GPUs, as --device cuda:all: there is one process")}
 	}
 	if !g.Single() {
 		if f.Threads == 0 {
@@ -64,43 +47,39 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 			f.Workers = g.Workers()
 		}
 	}
-	var recorded string // device
-	if f.file != nil {
-		recorded = f.file.Device
-	}
-	options := deviceOptions{threads: f.Threads, direct: !f.Winograd, debugSync: f.debugSync, precision: f.precision, deterministic: f.deterministic}
+	options := deviceOptions{threads: f.Threads, direct: isFalse(f.Winograd), debugSync: f.debugSync, precision: f.Precision, deterministic: f.Deterministic}
 	if f.resume != "" {
 		c, err := train.ReadConfig(f.resume)
 		if err != nil {
 			return nil, fmt.Errorf("nothing to resume: %w", err)
 		}
 		recorded = c.Device
-		if !set.Changed("device") && c.Device != "" {
-			f.device = c.Device
+		if !said("device") && c.Device != "" {
+			f.Device = c.Device
 		}
-		options.direct, options.deterministic, f.CommPrecision = !c.Winograd, c.Deterministic, c.CommPrecision
-		if !set.Changed("precision") {
+		options.direct, options.deterministic, f.CommPrecision = isFalse(c.Winograd), c.Deterministic, c.CommPrecision
+		if !said("precision") {
 			options.precision = c.Precision
 			if c.Precision == "" && kindOf(c.Device) == "cuda" {
 				options.precision = cuda.Float32.String() // the only one, when none was recorded
 			}
 		}
 	}
-	own, err := ownDevice(f.device, g)
+	own, err := ownDevice(f.Device, g)
 	if err != nil {
 		return nil, err
 	}
-	if f.device == "auto" && !g.Single() { // as a resumed run is to have it
-		f.device = kindOf(own)
+	if f.Device == "auto" && !g.Single() { // as a resumed run is to have it
+		f.Device = kindOf(own)
 	}
 	own = chosenDevice(own, cmd.ErrOrStderr())
-	if own == "cpu" && options.precision == bfloat16 && !set.Changed("precision") && kindOf(recorded) == "cuda" {
+	if own == "cpu" && options.precision == bfloat16 && !said("precision") && kindOf(recorded) == "cuda" {
 		return nil, fmt.Errorf("the run's precision %s was that of device %s: on device cpu give --precision float32, or %[1]s, which float32 outruns where the processor has no AVX512_BF16", bfloat16, recorded)
 	}
-	if !several(f.device) && g.Single() {
-		f.device = own
+	if !several(f.Device) && g.Single() {
+		f.Device = own
 	}
-	f.precision, options.log = options.resolved(own), cmd.ErrOrStderr()
+	f.Precision, options.log = options.resolved(own), cmd.ErrOrStderr()
 	if own == "cpu" && !g.First() { // what is said of a processor is said once
 		options.log = io.Discard
 	}
@@ -108,11 +87,28 @@ func (f *trainFlags) open(cmd *cobra.Command, g *ranks.Group) (device.Device, er
 }
 
 // wanted is the name of the device that the user wants, before it is known which there are.
-func (f *trainFlags) wanted(set *pflag.FlagSet) string {
-	if f.resume != "" && !set.Changed("device") {
+func (f *trainFlags) wanted() string {
+	if f.resume != "" && f.Device == "" {
 		if c, err := train.ReadConfig(f.resume); err == nil && c.Device != "" {
 			return c.Device
 		}
 	}
-	return f.device
+	return cmp.Or(f.Device, "auto")
 }
+
+// fixed lists the options on the command line that a resumed run does not take.
+func (f *trainFlags) fixed() (list []option.Setting) {
+	for _, x := range f.said {
+		if !train.Options().Find(x.Name).Resumable {
+			list = append(list, x)
+		}
+	}
+	for _, x := range f.process {
+		if o := processOptions.Find(x.Name); o == nil || !o.Resumable {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+func isFalse(b *bool) bool { return b != nil && !*b }

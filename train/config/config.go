@@ -2,26 +2,22 @@
 package config
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"path"
-	"path/filepath"
 	"slices"
 
 	"onlinerna/data"
-	"onlinerna/internal/files"
 	"onlinerna/internal/parallel"
 	"onlinerna/nn"
-	"onlinerna/train/network"
+	"onlinerna/train/option"
 	"onlinerna/train/ranks"
 )
 
 // Config says what to train on what and how. It is stored as config.json in the folder of the run. Fields that
 // are left out are filled in by the kind of the data, see [data.Profile]; the zero Config trains LeNet on
-// the generated glyphs and writes nothing. A field is left out by its type's zero value; where a number's zero is a choice of its own
-// the field is a pointer, and an empty list that is not nil is a choice. Hold and linear end at a hundredth of the first rate:
+// the generated glyphs and writes nothing. A field is left out by its type's zero value; where zero is a choice other than the default
+// the field is a pointer, and an empty list that is not nil is a choice. [Options] describes every field. Hold and linear end at a hundredth of the
+// first rate:
 //
 //	data      model     batch   epochs  schedule      decay  window                     averages
 //	glyphs    lenet     128     16      hold 0.05     5e-4   5                          5, 10
@@ -33,121 +29,86 @@ import (
 // another kind has defaults of its own: see [Schedule]. Rates and decays are those of SGD; other optimisers have their own. With Init the
 // batch, the epochs, the rates and the schedule are those of fine-tuning, by the number of images: see docs/fine-tuning.md.
 type Config struct {
-	Model   string `json:"model"`    // one of nn's architectures
-	Data    string `json:"data"`     // folder, or "glyphs"; a name for the record where Train is given
-	ValData string `json:"val_data"` // where the validation images are not beside the training set
-	// ValSplit is the share of each class that is validated on and not trained on, where there are no validation images: see data.SplitByClass.
-	ValSplit float64 `json:"val_split,omitempty"`
-	Device   string  `json:"device"` // for the record: the device is given to train.New
-	// Winograd says that the CPU may run 3×3 convolutions by Winograd's algorithm. For the record, too: train.New takes it from a device.Processor. It
-	// changes results, so a run should be resumed on such a device.
-	Winograd bool `json:"winograd"`
-	// Precision is what nets store and multiply on a device that has several, and Deterministic says that it gives equal bits in
-	// each run. For the record, as the device.
-	Precision     string `json:"precision,omitempty"`
-	Deterministic bool   `json:"deterministic,omitempty"`
+	Model    string  // one of nn's architectures
+	Data     string  // folder, or "glyphs"; a name for the record where Train is given
+	ValData  string  // where the validation images are not beside the training set
+	ValSplit float64 // share of each class to validate on, where there are no validation images: see data.SplitByClass
 
-	Batch      int `json:"batch"`      // images a forward pass, or network.AutoBatch
-	Accumulate int `json:"accumulate"` // batches a step of the optimiser; the data's only where Batch is the data's, else 1
-	Epochs     int `json:"epochs"`
+	Batch      int // images a forward pass, or AutoBatch
+	Accumulate int // batches a step of the optimiser; the data's only where Batch is the data's, else 1
+	Epochs     int
 
-	Schedule Schedule `json:"schedule"`
-	// Optimizer is one of Optimizers; sgd where it is left empty. With an optimiser go the hyperparameters that it takes; others are nil.
-	Optimizer        string   `json:"optimizer"`
-	Momentum         *float64 `json:"momentum,omitempty"`
-	Nesterov         bool     `json:"nesterov"`
-	Beta1            *float64 `json:"beta1,omitempty"`
-	Beta2            *float64 `json:"beta2,omitempty"`
-	Eps              *float64 `json:"eps,omitempty"`
-	TrustCoefficient *float64 `json:"trust_coefficient,omitempty"`
-	MaxGradNorm      *float64 `json:"max_grad_norm,omitempty"`
-	WeightDecay      *float64 `json:"weight_decay"`
-	// DecayWeightsOnly exempts BatchNorm's scale and bias and all other biases from weight decay.
-	DecayWeightsOnly bool     `json:"decay_weights_only"`
-	NoDecay          []string `json:"no_decay,omitempty"` // patterns of path.Match: parameters of these names do not decay either
-	LabelSmoothing   float64  `json:"label_smoothing"`
-	// ClipGrad is the norm to which the gradient of all parameters is scaled down where it is larger, ClipValue the size to which each
-	// of its elements is cut; 0 for none.
-	ClipGrad  float64 `json:"clip_grad,omitempty"`
-	ClipValue float64 `json:"clip_value,omitempty"`
-	BlurPool  bool    `json:"blurpool,omitempty"` // see nn.Config
+	Schedule Schedule
+	// Optimizer is one of Optimizers. With an optimiser go the hyperparameters that it takes; others are nil.
+	Optimizer                                                               string
+	Momentum, Beta1, Beta2, Eps, TrustCoefficient, MaxGradNorm, WeightDecay *float64
+	Nesterov                                                                bool
+	DecayWeightsOnly                                                        bool     // BatchNorm and biases do not decay
+	NoDecay                                                                 []string // patterns of path.Match: parameters that do not decay
+	LabelSmoothing                                                          float64
+	ClipGrad                                                                float64 // norm to which the gradient of all parameters is scaled down
+	ClipValue                                                               float64 // size to which each element of the gradient is cut
+	HeadRate                                                                float64 // first learning rate of the last layer; it falls as the others'; with Init it is higher
+	LayerDecay                                                              float64 // factor of the rate from a layer to the one before: see network.LayerDepths
 	Regularize
-	ZeroInit bool `json:"zero_init"` // start with the last BatchNorm scale of each block at 0
 
-	NumClasses int       `json:"num_classes"`
-	Classes    []string  `json:"classes,omitempty"` // names by index, as the training set has them
-	ImageSize  int       `json:"image_size"`
-	Mean       []float64 `json:"mean"` // of pixels on the scale 0 to 1, a channel each
-	Std        []float64 `json:"std"`
-	Augment    string    `json:"augment"` // one of data.Augmentations
+	BlurPool bool     // see nn.Config
+	ZeroInit bool     // start with the last BatchNorm scale of each block at 0
+	Init     string   // weights to start from
+	InitKey  string   // chooses among the state dicts in them: see network.LoadOptions
+	Freeze   []string // patterns of parameters that are not trained, with the statistics of their BatchNorm: see nn.Config
+	Seed     uint64
+
+	NumClasses int
+	Classes    []string // names by index, as the training set has them
+	ImageSize  int
+	Mean, Std  []float64 // of pixels on the scale 0 to 1, a channel each
+	Augment    string    // one of data.Augmentations
 	Pictures
-	NoShuffle bool         `json:"no_shuffle"`
-	Seed      uint64       `json:"seed"`
-	MaxBad    *data.MaxBad `json:"max_bad"` // images of an epoch that may be unreadable, data.UsualBad by default
-	// Holdout is the share of the training set that is not trained on: what chooses among weights judges them by it.
-	Holdout    float64 `json:"holdout,omitempty"`
-	StepsLimit int     `json:"steps_limit,omitempty"` // batches an epoch, 0 for all
-	ValLimit   int     `json:"val_limit,omitempty"`   // batches an evaluation, 0 for all
+	Shuffle      *bool
+	MaxBad       *data.MaxBad // images of an epoch that may be unreadable, data.UsualBad by default
+	Holdout      float64      // share of the training set that is not trained on: weights are chosen by it
+	StepsLimit   int          // batches an epoch
+	ValLimit     int          // batches an evaluation
+	DecodeMemory int64        // bytes that the workers of a process take to decode images at most: see data.NewBudget
+	Workers      int          // goroutines that decode images
 
-	// DecodeMemory is how many bytes the workers of each process take to decode images at most: one that declares a size for which it is too little is
-	// unreadable. 0 for a share of what is free, see data.NewBudget.
-	DecodeMemory int64 `json:"decode_memory,omitempty"`
+	RNA      RNA
+	EMA      float64 // γ of a power average of the iterates of all steps: x += (γ+1)/(t+γ)·(w − x) at step t
+	EMADecay float64 // average with a decay instead, x = d·x + (1−d)·w every EMAEvery steps
+	EMAEvery int
 
-	Workers int `json:"workers"` // that decode, 0 for one a core
-	Threads int `json:"threads"` // that compute, 0 for one a core: RNA's here, the device has been told its own
-	// LowMemory has training make again what the backward pass needs, where that is cheap: results keep their bits on the CPU, and on CUDA with
-	// Deterministic.
-	LowMemory bool `json:"low_memory,omitempty"`
+	// Device, Winograd, Precision and Deterministic are for the record: the device is given to train.New.
+	Device        string
+	Winograd      *bool
+	Precision     string
+	Deterministic bool
+	Threads       int  // that compute: RNA's here, the device has been told its own
+	LowMemory     bool // training makes again what the backward pass needs, where that is cheap
+	CommPrecision string
 
-	Init    string `json:"init,omitempty"`     // weights to start from
-	InitKey string `json:"init_key,omitempty"` // chooses among the state dicts in them: see network.LoadOptions
-
-	// Freeze has patterns for the names of parameters that are not trained, with the statistics of their BatchNorm: see nn.Config.
-	Freeze []string `json:"freeze,omitempty"`
-	// HeadRate is the first learning rate of the last layer, 0 for that of the others; it falls as theirs. With Init, and a rate that is left out,
-	// it is higher by default where the last layer starts fresh or is of other classes.
-	HeadRate float64 `json:"head_lr,omitempty"`
-	// LayerDecay multiplies the learning rate of each layer, from the last one back, by a factor more, 0 for 1: see network.LayerDepths.
-	LayerDecay float64 `json:"layer_decay,omitempty"`
-	RNA        RNA     `json:"rna"`
-
-	// EMA keeps a power average of the iterates of all steps beside training, x += (γ+1)/(t+γ)·(w − x) at step
-	// t, for a γ > 0.
-	EMA float64 `json:"ema,omitempty"`
-	// EMADecay keeps an average with a decay instead, x = d·x + (1−d)·w every EMAEvery steps, 1 by default.
-	EMADecay float64 `json:"ema_decay,omitempty"`
-	EMAEvery int     `json:"ema_every,omitempty"`
+	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
+	Out         string
+	TensorBoard bool // measurements for TensorBoard, too: see package tensorboard
+	// A checkpoint is written after so many epochs, steps or minutes, and at the end.
+	CheckpointEvery   int
+	CheckpointSteps   int
+	CheckpointMinutes float64
+	CheckpointKeep    int // newest checkpoints that stay
+	// KeepEvery and KeepBest keep iterates as files of their own, kept/epoch-0001.safetensors and so on: those of every so many epochs, and the
+	// so many best.
+	KeepEvery, KeepBest int
+	// BestBy is the measure by which best.safetensors and KeepBest choose: ByError, the default, or ByLoss, on the held-out images where there are
+	// any, else on the validation images. See hook.EpochRecord.Ranking.
+	BestBy string
 
 	// Train and Val, where Train is given, are the images in place of Data and ValData: sets of data, or one's own. They stay the caller's
 	// to close, and a resumed run is given them again. Val may be nil. Val's classes are Train's.
-	Train data.Dataset `json:"-"`
-	Val   data.Dataset `json:"-"`
+	Train, Val data.Dataset
 
 	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Accumulate batches of each
 	// rank, rank 0 alone writes files, and an error that is not train.Common leaves the other ranks waiting.
-	Ranks *ranks.Group `json:"-"`
-
-	// CommPrecision is what gradients are sent as between the GPUs of ranks: float32, the default, or bfloat16. Sums are float32 in both.
-	CommPrecision string `json:"comm_precision,omitempty"`
-
-	// TensorBoard writes the measurements into the folder of the run for TensorBoard, too: see package tensorboard.
-	TensorBoard bool `json:"tensorboard,omitempty"`
-
-	// Out is the folder of the run. Nothing is written if it is empty; AutoOut names one by time and model.
-	Out string `json:"out"`
-	// A checkpoint is written after every CheckpointEvery epochs, 1 by default, or after every CheckpointSteps steps or CheckpointMinutes minutes in
-	// their place; and at the end. The newest CheckpointKeep, 2 by default, stay.
-	CheckpointEvery   int     `json:"checkpoint_every,omitempty"`
-	CheckpointSteps   int     `json:"checkpoint_steps,omitempty"`
-	CheckpointMinutes float64 `json:"checkpoint_minutes,omitempty"`
-	CheckpointKeep    int     `json:"checkpoint_keep"`
-	// BestBy is the measure by which best.safetensors and KeepBest choose: ByError, the default, or ByLoss, on the held-out images where there are
-	// any, else on the validation images. See hook.EpochRecord.Ranking.
-	BestBy string `json:"best_by"`
-	// KeepEvery and KeepBest keep iterates as files of their own, kept/epoch-0001.safetensors and so on: those of every so many epochs, and the
-	// so many best. 0 for none.
-	KeepEvery int `json:"keep_every,omitempty"`
-	KeepBest  int `json:"keep_best,omitempty"`
+	Ranks *ranks.Group
 }
 
 // What Config.BestBy takes. Of equal errors the lower loss is better.
@@ -159,188 +120,183 @@ const (
 // AutoOut as Config.Out stands for runs/<time>-<model>.
 const AutoOut = "auto"
 
-// preset holds the defaults for a kind of data, by its profile's name.
-type preset struct {
-	model                     string
-	batch, accumulate, epochs int
-	schedule                  ScheduleKind
-	rate, decay               float64
-	window                    int // 0: by the number of epochs
-	averages                  []int
+// AutoBatch as Config.Batch stands for the largest batch that fits in the memory of the device.
+const AutoBatch = math.MinInt
+
+// The groups of options.
+const (
+	dataGroup      = "Data"
+	modelGroup     = "Model"
+	optimiserGroup = "Optimiser"
+	rnaGroup       = "RNA"
+	runGroup       = "Run"
+)
+
+// Options lists all options of a Config, as 'rna train' shows them.
+func Options() option.Table[Config] { return table }
+
+var table = slices.Concat(dataOptions, modelOptions, optimiserOptions(), rnaOptions, runOptions)
+
+type options = option.Table[Config]
+
+// cores is how many goroutines or threads there can be: more are a slip.
+func cores(x float64) error {
+	if x > parallel.Most {
+		return fmt.Errorf("at most %d, and no more than there are cores are of use", parallel.Most)
+	}
+	return option.NotNegative(x)
 }
 
-var presets = map[string]preset{
-	"glyphs":   {model: "lenet", batch: 128, epochs: 16, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5, 10}},
-	"mnist":    {model: "lenet", batch: 128, epochs: 15, schedule: Hold, rate: 0.05, decay: 5e-4, window: 5, averages: []int{5}},
-	"cifar":    {model: "resnet20", batch: 128, epochs: 30, schedule: Hold, rate: 0.1, decay: 1e-4, averages: []int{5}},
-	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: Linear, rate: 0.1, decay: 1e-4},
+var dataOptions = slices.Concat(options{
+	{Name: "data", Group: dataGroup, Default: "glyphs", Field: func(c *Config) any { return &c.Data }, Resumable: true, Local: true,
+		Clears: []string{"classes", "num-classes"},
+		Help: "`folder` with train/ and val/ (or test/), train-*.tar and val-*.tar, or CIFAR's or MNIST's files; or a name of \"rna get\"; " +
+			"glyphs: generated"},
+	{Name: "val-data", Group: dataGroup, Field: func(c *Config) any { return &c.ValData }, Resumable: true, Local: true,
+		Help: "`folder` of the validation images, if not beside the training set"},
+	{Name: "val-split", Group: dataGroup, Field: func(c *Config) any { return &c.ValSplit }, Check: option.Inside(0, 1),
+		Help: "share of each class to validate on and not to train on, where there are no validation images"},
+	{Name: "classes", Group: dataGroup, Default: "those of the training set, sorted", Field: func(c *Config) any { return classesValue{c} },
+		Help: "`file` with the names of the classes by index, one a line; a config file may list the names"},
+	{Name: "num-classes", Group: dataGroup, Default: "the data's classes", Field: func(c *Config) any { return &c.NumClasses }, Check: option.Positive,
+		Help: "outputs of the net"},
+	{Name: "image-size", Group: dataGroup, Default: "the data's, 224 for photographs", Field: func(c *Config) any { return &c.ImageSize },
+		Check: option.Positive, Help: "height and width of the net's input"},
+	{Name: "mean", Group: dataGroup, Default: "the usual ones for the data", Field: func(c *Config) any { return &c.Mean },
+		Help: "mean of each channel: comma-separated `numbers`, for pixels from 0 to 1"},
+	{Name: "std", Group: dataGroup, Default: "the usual ones for the data", Field: func(c *Config) any { return &c.Std }, Check: option.Positive,
+		Help: "standard deviation of each channel, as comma-separated `numbers`"},
+	{Name: "augment", Group: dataGroup, Default: "auto", Field: func(c *Config) any { return &c.Augment }, Values: data.Augmentations,
+		Help: "augmentation of training images; none: as in evaluation"},
+}, option.In(pictureOptions, func(c *Config) *Pictures { return &c.Pictures }), options{
+	{Name: "shuffle", Group: dataGroup, Default: "true", Field: func(c *Config) any { return &c.Shuffle },
+		Help: "a new order of the images in each epoch"},
+	{Name: "workers", Group: dataGroup, Default: "0, one a core", Field: func(c *Config) any { return &c.Workers }, Check: cores, Resumable: true,
+		Local: true, Help: "goroutines that decode images"},
+	{Name: "decode-memory", Group: dataGroup, Field: func(c *Config) any { return (*option.Bytes)(&c.DecodeMemory) }, Resumable: true, Local: true,
+		Default: "a quarter of what is free, shared by the processes of a machine, and 320 MiB at least; of 2 GiB where nobody says",
+		Help:    "memory that decoding takes in each process at most, by the sizes that images declare, as 2GB: one that needs more is unreadable"},
+	{Name: "holdout", Group: dataGroup, Field: func(c *Config) any { return &c.Holdout }, Check: option.Below(1),
+		Help: "share of the training set kept from training, by which the best weights are chosen; without it the validation images choose"},
+	{Name: "max-bad", Group: dataGroup, Default: "auto: 1 %, at least 10, but no more than a tenth", Field: func(c *Config) any { return maxBadValue{c} },
+		Resumable: true, Help: "unreadable images that are skipped before it is an error: a `number`, as 20, or a share, as 5% or 0.05; all"},
+})
+
+var modelOptions = options{
+	{Name: "model", Group: modelGroup, Default: "that of --init, or by the data", Field: func(c *Config) any { return &c.Model }, Values: modelNames, Open: true,
+		Help: "model, as listed by 'rna models'"},
+	{Name: "init", Group: modelGroup, Field: func(c *Config) any { return &c.Init }, Local: true,
+		Help: "`file` with the weights to start from: safetensors, a file of torch.save, the folder of a run, or a name of \"rna get\", as " +
+			"resnet18; a last layer of another size starts fresh. " +
+			"Batch, epochs, rates and schedule are then by default those of fine-tuning"},
+	{Name: "key", Group: modelGroup, Default: "it is found", Field: func(c *Config) any { return &c.InitKey },
+		Help: "of a file of torch.save with several state dicts the `name` of one, as model_ema"},
+	{Name: "freeze", Group: modelGroup, Field: func(c *Config) any { return &c.Freeze },
+		Help: "leave the parameters of these names, and the statistics of their BatchNorm, as they are: comma-separated `patterns`, " +
+			"as layer[12].*; !fc.* is all but fc.*"},
+	{Name: "zero-init", Group: modelGroup, Field: func(c *Config) any { return &c.ZeroInit },
+		Help: "start residual blocks as the identity: their last BatchNorm scale is 0"},
+	{Name: "blurpool", Group: modelGroup, Field: func(c *Config) any { return &c.BlurPool },
+		Help: "blur the inputs of convolutions of a stride above 1, against aliasing"},
+	{Name: "seed", Group: modelGroup, Default: "0", Field: func(c *Config) any { return &c.Seed },
+		Help: "seed of initial weights, order and augmentation"},
 }
 
-// Resolve fills in what is left zero, from the training set and its profile, and checks everything.
-func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
-	pre, ok := presets[p.Name]
-	if !ok {
-		return fmt.Errorf("no defaults for images of kind %q", p.Name)
+func optimiserOptions() options {
+	list := slices.Concat(options{
+		{Name: "batch", Group: optimiserGroup, Default: "by the data", Field: func(c *Config) any { return batchValue{c} },
+			Values: option.OneOf("auto"), Open: true, Clears: []string{"accumulate"},
+			Help: "`images` a forward pass; auto: as many as fit in the memory that is free"},
+		{Name: "accumulate", Group: optimiserGroup, Default: "by the data, 1 with --batch", Field: func(c *Config) any { return &c.Accumulate },
+			Check: option.AtLeast(1), Help: "batches a step, for a larger effective batch"},
+		{Name: "epochs", Group: optimiserGroup, Default: "by the data", Field: func(c *Config) any { return &c.Epochs }, Check: option.AtLeast(1),
+			Resumable: true, Help: "epochs"},
+	}, option.In(scheduleOptions(), func(c *Config) *Schedule { return &c.Schedule }), options{
+		{Name: "head-lr", Group: optimiserGroup, Default: "--lr; five times the default rate where --init leaves it to be learnt",
+			Field: func(c *Config) any { return &c.HeadRate }, Check: option.Positive,
+			Help: "learning rate of the last layer at the start"},
+		{Name: "layer-decay", Group: optimiserGroup, Default: "1", Field: func(c *Config) any { return &c.LayerDecay }, Check: option.UpTo(1),
+			Help: "factor of the learning rate from each layer or block to the one before it"},
+		{Name: "optimizer", Group: optimiserGroup, Default: "sgd", Field: func(c *Config) any { return &c.Optimizer }, Values: Optimizers,
+			Help: "rule of the steps"},
+	})
+	for _, h := range Hyperparameters() {
+		list = append(list, option.Option[Config]{Name: h.Name, Group: optimiserGroup, Help: h.Help, Field: func(c *Config) any { return h.Field(c) }})
 	}
-	def(&c.Model, pre.model)
-	if _, err := nn.Lookup(c.Model); err != nil {
-		return err
-	}
-	if c.Init != "" {
-		c.fineTune(&pre, set)
-	}
-	if c.Batch == 0 && c.Accumulate == 0 {
-		c.Accumulate = pre.accumulate
-	}
-	def(&c.Batch, pre.batch)
-	def(&c.Accumulate, 1)
-	def(&c.Epochs, pre.epochs)
-	if err := c.resolveOptimizer(&pre); err != nil {
-		return err
-	}
-	if c.Init != "" {
-		c.fineTuneRate(&pre)
-	}
-	if o, err := c.rule(); err == nil && o.Constant {
-		def(&c.Schedule.Kind, Constant)
-	}
-	c.Schedule.resolve(c.Epochs, pre)
-	if c.MaxBad == nil {
-		usual := data.UsualBad
-		c.MaxBad = &usual
-	}
-	if len(c.Classes) == 0 {
-		c.Classes = slices.Clone(set.Classes())
-	}
-	def(&c.NumClasses, len(set.Classes()))
-	def(&c.ImageSize, p.Size)
-	if len(c.Mean) == 0 {
-		c.Mean = p.Mean
-	}
-	if len(c.Std) == 0 {
-		c.Std = p.Std
-	}
-	def(&c.Augment, "auto")
-	if c.CheckpointSteps == 0 && c.CheckpointMinutes == 0 {
-		def(&c.CheckpointEvery, 1)
-	}
-	def(&c.CheckpointKeep, 2)
-	def(&c.BestBy, ByError)
-	if c.EMADecay != 0 {
-		def(&c.EMAEvery, 1)
-	}
-	c.RNA.resolve(c.Epochs, pre)
-	if err := c.check(set); err != nil {
-		return err
-	}
-	return c.RNA.check(c.Holdout > 0)
+	return slices.Concat(list, options{
+		{Name: "nesterov", Group: optimiserGroup, Field: func(c *Config) any { return &c.Nesterov },
+			Help: "Nesterov's form of momentum, with sgd and lars"},
+		{Name: "weight-decay", Group: optimiserGroup, Default: "1e-4, 5e-4 for LeNet's data; " + DecayDefaults(), Check: option.NotNegative,
+			Field: func(c *Config) any { return &c.WeightDecay }, Help: "weight decay"},
+		{Name: "decay-weights-only", Group: optimiserGroup, Field: func(c *Config) any { return &c.DecayWeightsOnly },
+			Help: "exempt BatchNorm and biases from weight decay"},
+		{Name: "no-decay", Group: optimiserGroup, Field: func(c *Config) any { return &c.NoDecay }, CheckText: pattern,
+			Help: "exempt the parameters of these names from weight decay: comma-separated `patterns`, as *.bias,fc.*"},
+		{Name: "clip-grad", Group: optimiserGroup, Default: "never", Field: func(c *Config) any { return &c.ClipGrad }, Check: option.Positive,
+			Help: "scale the gradient down to this norm where it is longer"},
+		{Name: "clip-value", Group: optimiserGroup, Default: "never", Field: func(c *Config) any { return &c.ClipValue }, Check: option.Positive,
+			Help: "cut each element of the gradient to this size"},
+		{Name: "label-smoothing", Group: optimiserGroup, Field: func(c *Config) any { return &c.LabelSmoothing }, Check: option.Below(1),
+			Help: "label smoothing"},
+	}, option.In(regularizeOptions, func(c *Config) *Regularize { return &c.Regularize }), options{
+		{Name: "ema", Group: optimiserGroup, Field: func(c *Config) any { return &c.EMA }, Check: option.NotNegative,
+			Help: "power average beside training: x += (γ+1)/(t+γ)·(w − x) at step t, for this γ; 12 is a good one"},
+		{Name: "ema-decay", Group: optimiserGroup, Default: "none", Field: func(c *Config) any { return &c.EMADecay }, Check: option.Inside(0, 1),
+			Help: "average with this decay beside training, x = d·x + (1−d)·w, as 0.9999"},
+		{Name: "ema-every", Group: optimiserGroup, Default: "1", Field: func(c *Config) any { return &c.EMAEvery }, Check: option.AtLeast(1),
+			Help: "steps from one such average to the next"},
+	})
 }
 
-func (c *Config) check(set data.Dataset) error {
-	channels := set.Channels()
-	switch {
-	case c.Epochs < 1:
-		return fmt.Errorf("epochs %d: must be at least 1", c.Epochs)
-	case c.Batch < 1 && c.Batch != network.AutoBatch:
-		return fmt.Errorf("batch %d: must be at least 1", c.Batch)
-	case c.Accumulate < 1:
-		return fmt.Errorf("accumulate %d: must be at least 1", c.Accumulate)
-	case len(set.Classes()) == 1:
-		return fmt.Errorf("the training set has one class, %s: a net tells two or more apart, whose images lie in a folder each", set.Classes()[0])
-	case c.NumClasses < len(set.Classes()):
-		return fmt.Errorf("num-classes %d: the training set has %d classes", c.NumClasses, len(set.Classes()))
-	case c.ImageSize < 1:
-		return fmt.Errorf("image size %d: at least 1", c.ImageSize)
-	case len(c.Mean) != channels || len(c.Std) != channels:
-		return fmt.Errorf("mean %v and std %v: the images have %d channels, give a number for each", c.Mean, c.Std, channels)
-	case !(*c.WeightDecay >= 0) || math.IsInf(*c.WeightDecay, 0):
-		return fmt.Errorf("weight decay %g: must be finite and not negative", *c.WeightDecay)
-	case !(c.LabelSmoothing >= 0 && c.LabelSmoothing < 1):
-		return fmt.Errorf("label smoothing %g: must lie in [0, 1)", c.LabelSmoothing)
-	case c.MaxBad.Check() != nil:
-		return c.MaxBad.Check()
-	case !(c.Holdout >= 0 && c.Holdout < 1):
-		return fmt.Errorf("holdout %g: must lie in [0, 1)", c.Holdout)
-	case !(c.EMA >= 0) || math.IsInf(c.EMA, 0):
-		return fmt.Errorf("ema %g: must be finite and not negative", c.EMA)
-	case c.EMADecay != 0 && !(c.EMADecay > 0 && c.EMADecay < 1):
-		return fmt.Errorf("ema decay %g: must lie between 0 and 1", c.EMADecay)
-	case c.EMA > 0 && c.EMADecay > 0:
-		return fmt.Errorf("ema %g and ema decay %g: choose one", c.EMA, c.EMADecay)
-	case c.EMAEvery < 0 || c.EMAEvery > 0 && c.EMADecay == 0:
-		return fmt.Errorf("ema every %d steps: goes with an ema decay", c.EMAEvery)
-	case !(c.ClipGrad >= 0) || math.IsInf(c.ClipGrad, 0) || !(c.ClipValue >= 0) || math.IsInf(c.ClipValue, 0):
-		return fmt.Errorf("clip grad %g and clip value %g: must be finite and not negative", c.ClipGrad, c.ClipValue)
-	case c.ClipGrad > 0 && c.ClipValue > 0:
-		return errors.New("clip grad and clip value both limit the gradient: choose one")
-	case !(c.HeadRate >= 0) || math.IsInf(c.HeadRate, 0):
-		return fmt.Errorf("head-lr %g: must be finite and not negative", c.HeadRate)
-	case !(c.LayerDecay >= 0 && c.LayerDecay <= 1):
-		return fmt.Errorf("layer-decay %g: must lie above 0 and up to 1", c.LayerDecay)
-	case c.BestBy != ByError && c.BestBy != ByLoss:
-		return fmt.Errorf("best-by %q: %s or %s", c.BestBy, ByError, ByLoss)
-	case c.KeepEvery < 0 || c.KeepBest < 0:
-		return fmt.Errorf("keep every %d epochs, and the %d best: must not be negative", c.KeepEvery, c.KeepBest)
-	case c.CheckpointEvery < 0:
-		return fmt.Errorf("checkpoint every %d epochs: at least 1", c.CheckpointEvery)
-	case c.CheckpointEvery > 0 && (c.CheckpointSteps > 0 || c.CheckpointMinutes > 0) || c.CheckpointSteps > 0 && c.CheckpointMinutes > 0:
-		return errors.New("checkpoints go by epochs, by steps or by minutes: give one of them")
-	case c.CheckpointSteps < 0 || !(c.CheckpointMinutes >= 0) || math.IsInf(c.CheckpointMinutes, 0):
-		return fmt.Errorf("checkpoint every %d steps, %g minutes: more than 0", c.CheckpointSteps, c.CheckpointMinutes)
-	case c.CheckpointKeep < 1:
-		return fmt.Errorf("keep %d checkpoints: at least 1", c.CheckpointKeep)
-	case c.StepsLimit < 0 || c.ValLimit < 0 || c.Workers < 0 || c.Threads < 0:
-		return fmt.Errorf("limits, workers and threads must not be negative")
-	case c.DecodeMemory < 0:
-		return fmt.Errorf("decode memory of %d bytes: must not be negative", c.DecodeMemory)
-	case c.Workers > parallel.Most || c.Threads > parallel.Most:
-		return fmt.Errorf("%d workers, %d threads: at most %d, and no more than there are cores are of use", c.Workers, c.Threads, parallel.Most)
-	case !slices.Contains(data.Augmentations(), c.Augment):
-		return fmt.Errorf("unknown augmentation %q: use one of %v", c.Augment, data.Augmentations())
-	}
-	for i, s := range c.Std {
-		if !(s > 0) || math.IsInf(s, 0) || math.IsNaN(c.Mean[i]) || math.IsInf(c.Mean[i], 0) {
-			return fmt.Errorf("mean %v, std %v: must be finite, and std positive", c.Mean, c.Std)
-		}
-	}
-	for _, p := range c.NoDecay {
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("no-decay pattern %q: %w", p, err)
-		}
-	}
-	if err := c.Regularize.check(c.NumClasses); err != nil {
-		return err
-	}
-	if err := c.Pictures.check(c.ImageSize); err != nil {
-		return err
-	}
-	if err := c.checkOptimizer(); err != nil {
-		return err
-	}
-	return c.Schedule.Validate()
+var rnaOptions = option.In(rnaTable, func(c *Config) *RNA { return &c.RNA })
+
+var runOptions = options{
+	{Name: "device", Group: runGroup, Default: "auto", Field: func(c *Config) any { return &c.Device }, Resumable: true, Local: true, Open: true,
+		Values: option.OneOf("auto", "cpu", "cuda", "reference", "reference64", "cuda:0", "cuda:all"),
+		Help: "auto (the GPU with the most free memory, else the CPU), cpu, cuda: an NVIDIA GPU (cuda:1: the second one; cuda:GPU-…, cuda:MIG-…: " +
+			"that of a UUID; cuda:all, cuda:0,2: a process for each of several), or reference: the slow definition that the others are checked " +
+			"against (reference64: in float64)"},
+	{Name: "threads", Group: runGroup, Default: "0, one a fast core", Field: func(c *Config) any { return &c.Threads }, Check: cores, Resumable: true,
+		Local: true, Help: "threads that compute; results do not depend on it"},
+	{Name: "winograd", Group: runGroup, Default: "true", Field: func(c *Config) any { return &c.Winograd },
+		Help: "3×3 convolutions by Winograd's algorithm where it is faster, with errors of up to 1.5e-6 of the largest element; false: directly, 9e-7 " +
+			"(device cpu; others choose themselves)"},
+	{Name: "low-memory", Group: runGroup, Field: func(c *Config) any { return &c.LowMemory }, Resumable: true,
+		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 % less memory, for a few " +
+			"percent of the time; results keep their bits, on CUDA with --deterministic"},
+	{Name: "precision", Group: runGroup, Default: "bfloat16 on cuda, else float32", Field: func(c *Config) any { return &c.Precision },
+		Resumable: true, Values: option.OneOf("float32", "bfloat16", "float16", "tf32", "float64"),
+		Help: "precision in which nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or float32; on device cpu " +
+			"float32, or bfloat16, which takes less memory and is for processors with AVX512_BF16; weights, sums and the loss are float32 in all"},
+	{Name: "deterministic", Group: runGroup, Field: func(c *Config) any { return &c.Deterministic },
+		Help: "only algorithms that give equal bits in each run, also where others are faster (device cuda; the others do so anyway)"},
+	{Name: "out", Short: "o", Group: runGroup, Default: "runs/<time>-<model>", Field: func(c *Config) any { return &c.Out }, Local: true,
+		Help: "`folder` of the run"},
+	{Name: "tensorboard", Group: runGroup, Field: func(c *Config) any { return &c.TensorBoard },
+		Help: "write losses, errors and rates for TensorBoard, too, into the run's folder: tensorboard --logdir runs"},
+	{Name: "checkpoint-every", Group: runGroup, Default: "1", Field: func(c *Config) any { return interval{c} }, Resumable: true,
+		Help: "`interval` from one checkpoint to the next: epochs, as 2, or steps, as 500steps, or time, as 10m; an interrupted run writes one too"},
+	{Name: "checkpoint-keep", Group: runGroup, Default: "2", Field: func(c *Config) any { return &c.CheckpointKeep }, Check: option.AtLeast(1),
+		Resumable: true, Help: "newest checkpoints to keep, so that there is another where one is damaged"},
+	{Name: "keep-every", Group: runGroup, Field: func(c *Config) any { return &c.KeepEvery }, Check: option.NotNegative,
+		Help: "keep the weights of every so many epochs, complete, in the folder kept of the run"},
+	{Name: "keep-best", Group: runGroup, Field: func(c *Config) any { return &c.KeepBest }, Check: option.NotNegative,
+		Help: "keep those of the so many best epochs there, by --best-by"},
+	{Name: "best-by", Group: runGroup, Default: "error", Field: func(c *Config) any { return &c.BestBy }, Values: option.OneOf(ByError, ByLoss),
+		Help: "the `measure`, on held-out images, else on validation images, by which best.safetensors is chosen among all weights of the table and " +
+			"all epochs"},
+	{Name: "limit-batches", Group: runGroup, Default: "0, all", Field: func(c *Config) any { return &c.StepsLimit }, Check: option.NotNegative,
+		Help: "batches an epoch, for a quick look"},
+	{Name: "limit-val", Group: runGroup, Default: "0, all", Field: func(c *Config) any { return &c.ValLimit }, Check: option.NotNegative,
+		Help: "batches an evaluation"},
+	{Name: "comm-precision", Group: runGroup, Default: "float32", Field: func(c *Config) any { return &c.CommPrecision },
+		Values: option.OneOf("float32", "bfloat16"), Help: "precision in which gradients are sent between GPUs; sums are float32 in both"},
 }
 
-// Read reads the config.json in a folder, the record of a run. A key that a Config does not have is an error.
-func Read(dir string) (Config, error) { return read(filepath.Join(dir, "config.json"), Config{}) }
-
-// Write writes config.json into the folder of a run.
-func (c Config) Write(dir string) error {
-	b, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
+// modelNames lists the architectures.
+func modelNames() (names []string) {
+	for _, a := range nn.Architectures() {
+		names = append(names, a.Name)
 	}
-	return files.Write(filepath.Join(dir, "config.json"), append(b, '\n'))
-}
-
-func def[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
-}
-
-func defPtr(v **float64, to float64) {
-	if *v == nil {
-		*v = &to
-	}
+	return names
 }

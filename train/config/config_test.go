@@ -10,6 +10,7 @@ import (
 
 	"onlinerna/data"
 	"onlinerna/data/imaging"
+	"onlinerna/train/option"
 )
 
 // fakeSet is a dataset without images.
@@ -84,7 +85,7 @@ func TestResolveKeeps(t *testing.T) {
 	if cfg.Accumulate != 1 || *cfg.Momentum != 0 || *cfg.WeightDecay != 0 || *cfg.MaxBad != 0 || *cfg.RNA.Lambda != 0 || *cfg.RNA.Beta != 0 || len(cfg.RNA.Averages) != 0 {
 		t.Errorf("resolved to %+v", cfg)
 	}
-	if s := cfg.Schedule; s.Final != nil || s.WarmupFrom != 0.01 || s.Rate != 0.1 {
+	if s := cfg.Schedule; s.Final != nil || *s.WarmupFrom != 0.01 || s.Rate != 0.1 {
 		t.Errorf("schedule resolved to %+v", s)
 	}
 	dir := t.TempDir()
@@ -102,58 +103,58 @@ func TestResolveKeeps(t *testing.T) {
 
 func TestResolveErrors(t *testing.T) {
 	for message, change := range map[string]func(*Config){
-		"unknown model":                func(c *Config) { c.Model = "resnet19" },
-		"batch -1":                     func(c *Config) { c.Batch = -1 },
-		"accumulate -1":                func(c *Config) { c.Accumulate = -1 },
-		"epochs -1":                    func(c *Config) { c.Epochs = -1 },
-		"num-classes 9":                func(c *Config) { c.NumClasses = 9 },
-		"image size -1":                func(c *Config) { c.ImageSize = -1 },
-		"3 channels":                   func(c *Config) { c.Mean = []float64{0.5} },
-		"std [1 0 1]":                  func(c *Config) { c.Std = []float64{1, 0, 1} },
-		"std positive":                 func(c *Config) { c.Mean = []float64{1, math.NaN(), 1} },
-		"momentum 1":                   func(c *Config) { c.Momentum = ptr(1) },
-		"momentum NaN":                 func(c *Config) { c.Momentum = ptr(math.NaN()) },
-		"unknown optimizer":            func(c *Config) { c.Optimizer = "adam" },
-		"sgd does not take beta1":      func(c *Config) { c.Beta1 = ptr(.9) },
-		"adamw does not take momentum": func(c *Config) { c.Optimizer, c.Momentum = "adamw", ptr(.9) },
-		"adamw does not take nesterov": func(c *Config) { c.Optimizer, c.Nesterov = "adamw", true },
-		"beta2 1:":                     func(c *Config) { c.Optimizer, c.Beta2 = "adamw", ptr(1) },
-		"trust coefficient 0:":         func(c *Config) { c.Optimizer, c.TrustCoefficient = "lars", ptr(0) },
-		"norm of the gradient -1:":     func(c *Config) { c.Optimizer, c.MaxGradNorm = "lamb", ptr(-1) },
-		"nesterov":                     func(c *Config) { c.Momentum, c.Nesterov = ptr(0), true },
-		"weight decay -1":              func(c *Config) { c.WeightDecay = ptr(-1) },
-		"weight decay +Inf":            func(c *Config) { c.WeightDecay = ptr(math.Inf(1)) },
-		"label smoothing 1":            func(c *Config) { c.LabelSmoothing = 1 },
-		"max-bad 1.5":                  func(c *Config) { m := data.MaxBad(1.5); c.MaxBad = &m },
-		"holdout 1:":                   func(c *Config) { c.Holdout = 1 },
-		"ema -1":                       func(c *Config) { c.EMA = -1 },
-		"holdout NaN":                  func(c *Config) { c.Holdout = math.NaN() },
-		"checkpoint every -1":          func(c *Config) { c.CheckpointEvery = -1 },
-		"must not be negative":         func(c *Config) { c.StepsLimit = -1 },
-		"unknown augmentation":         func(c *Config) { c.Augment = "imagnet" },
-		"unknown schedule":             func(c *Config) { c.Schedule.Kind = "x" },
-		"hold has no meaning":          func(c *Config) { c.Schedule = Schedule{Kind: Cosine, HoldFor: 2} },
-		"unknown rna mode":             func(c *Config) { c.RNA.Mode = "onlin" },
-		"rna window -1":                func(c *Config) { c.RNA.Window = -1 },
-		"rna lambda -1":                func(c *Config) { c.RNA.Lambda = ptr(-1) },
-		"rna lambda +Inf":              func(c *Config) { c.RNA.Lambda = ptr(math.Inf(1)) },
-		"rna lambda NaN":               func(c *Config) { c.RNA.Lambda = ptr(math.NaN()) },
-		"snapshots per epoch -1":       func(c *Config) { c.RNA.PerEpoch = -1 },
-		"unknown rna residual":         func(c *Config) { c.RNA.Residual = "x" },
-		"rna tau -1":                   func(c *Config) { c.RNA.Tau = ptr(-1) },
-		"tau and rna lambda exclude":   func(c *Config) { c.RNA.Tau, c.RNA.Lambda = ptr(1), ptr(1) },
-		"a search for one exclude":     func(c *Config) { c.Holdout, c.RNA.Search, c.RNA.Lambda = 0.1, true, ptr(1) },
-		"lambda auto goes by the loss on held-out images": func(c *Config) { c.RNA.Search = true },
-		"lambda auto needs BatchNorm statistics":          func(c *Config) { c.Holdout, c.RNA.Search, c.RNA.Stats = 0.1, true, Combine },
-		"use it with rna online":                          func(c *Config) { c.Holdout, c.RNA.Accept = 0.1, true },
-		"accept goes by the loss on held-out images":      func(c *Config) { c.RNA.Mode, c.RNA.Accept = Online, true },
-		"rna beta NaN":                func(c *Config) { c.RNA.Beta = ptr(math.NaN()) },
-		"rna start -1":                func(c *Config) { c.RNA.Start = -1 },
-		"every -1":                    func(c *Config) { c.RNA.Every = -1 },
-		"way of BatchNorm":            func(c *Config) { c.RNA.Stats = "x" },
-		"statistics on -1 batches":    func(c *Config) { c.RNA.Batches = -1 },
-		"unknown rna momentum":        func(c *Config) { c.RNA.Momentum = "x" },
-		"average over 1 iterates":     func(c *Config) { c.RNA.Averages = []int{1} },
+		"unknown model":                  func(c *Config) { c.Model = "resnet19" },
+		"batch -1":                       func(c *Config) { c.Batch = -1 },
+		"accumulate -1":                  func(c *Config) { c.Accumulate = -1 },
+		"epochs -1":                      func(c *Config) { c.Epochs = -1 },
+		"num-classes 9":                  func(c *Config) { c.NumClasses = 9 },
+		"image-size -1":                  func(c *Config) { c.ImageSize = -1 },
+		"3 channels":                     func(c *Config) { c.Mean = []float64{0.5} },
+		"std 1,0,1: must be above 0":     func(c *Config) { c.Std = []float64{1, 0, 1} },
+		"mean 1,NaN,1: must be finite":   func(c *Config) { c.Mean = []float64{1, math.NaN(), 1} },
+		"momentum 1":                     func(c *Config) { c.Momentum = ptr(1) },
+		"momentum NaN":                   func(c *Config) { c.Momentum = ptr(math.NaN()) },
+		"optimizer adam: use one of":     func(c *Config) { c.Optimizer = "adam" },
+		"sgd does not take beta1":        func(c *Config) { c.Beta1 = ptr(.9) },
+		"adamw does not take momentum":   func(c *Config) { c.Optimizer, c.Momentum = "adamw", ptr(.9) },
+		"adamw does not take nesterov":   func(c *Config) { c.Optimizer, c.Nesterov = "adamw", true },
+		"beta2 1:":                       func(c *Config) { c.Optimizer, c.Beta2 = "adamw", ptr(1) },
+		"trust coefficient 0:":           func(c *Config) { c.Optimizer, c.TrustCoefficient = "lars", ptr(0) },
+		"norm of the gradient -1:":       func(c *Config) { c.Optimizer, c.MaxGradNorm = "lamb", ptr(-1) },
+		"nesterov":                       func(c *Config) { c.Momentum, c.Nesterov = ptr(0), true },
+		"weight-decay -1":                func(c *Config) { c.WeightDecay = ptr(-1) },
+		"weight-decay +Inf":              func(c *Config) { c.WeightDecay = ptr(math.Inf(1)) },
+		"label-smoothing 1:":             func(c *Config) { c.LabelSmoothing = 1 },
+		"max-bad 1.5":                    func(c *Config) { m := data.MaxBad(1.5); c.MaxBad = &m },
+		"holdout 1:":                     func(c *Config) { c.Holdout = 1 },
+		"ema -1":                         func(c *Config) { c.EMA = -1 },
+		"holdout NaN":                    func(c *Config) { c.Holdout = math.NaN() },
+		"checkpoint-every -1":            func(c *Config) { c.CheckpointEvery = -1 },
+		"must not be negative":           func(c *Config) { c.StepsLimit = -1 },
+		"(did you mean imagenet?)":       func(c *Config) { c.Augment = "imagnet" },
+		"schedule x: use one of":         func(c *Config) { c.Schedule.Kind = "x" },
+		"hold has no meaning":            func(c *Config) { c.Schedule = Schedule{Kind: Cosine, HoldFor: 2} },
+		"rna onlin: use one of off":      func(c *Config) { c.RNA.Mode = "onlin" },
+		"rna-window -1":                  func(c *Config) { c.RNA.Window = -1 },
+		"rna-lambda -1":                  func(c *Config) { c.RNA.Lambda = ptr(-1) },
+		"rna-lambda +Inf":                func(c *Config) { c.RNA.Lambda = ptr(math.Inf(1)) },
+		"rna-lambda NaN":                 func(c *Config) { c.RNA.Lambda = ptr(math.NaN()) },
+		"rna-per-epoch -1":               func(c *Config) { c.RNA.PerEpoch = -1 },
+		"rna-residual x: use one of":     func(c *Config) { c.RNA.Residual = "x" },
+		"rna-tau -1":                     func(c *Config) { c.RNA.Tau = ptr(-1) },
+		"rna-tau and rna-lambda exclude": func(c *Config) { c.RNA.Tau, c.RNA.Lambda = ptr(1), ptr(1) },
+		"a search for one exclude":       func(c *Config) { c.Holdout, c.RNA.Search, c.RNA.Lambda = 0.1, true, ptr(1) },
+		"rna-lambda auto goes by the loss on held-out images": func(c *Config) { c.RNA.Search = true },
+		"rna-lambda auto needs BatchNorm statistics":          func(c *Config) { c.Holdout, c.RNA.Search, c.RNA.Stats = 0.1, true, Combine },
+		"use it with rna online":                              func(c *Config) { c.Holdout, c.RNA.Accept = 0.1, true },
+		"rna-accept goes by the loss on held-out images":      func(c *Config) { c.RNA.Mode, c.RNA.Accept = Online, true },
+		"rna-beta NaN":                func(c *Config) { c.RNA.Beta = ptr(math.NaN()) },
+		"rna-start -1":                func(c *Config) { c.RNA.Start = -1 },
+		"rna-every -1":                func(c *Config) { c.RNA.Every = -1 },
+		"rna-bn x: use one of":        func(c *Config) { c.RNA.Stats = "x" },
+		"rna-bn-batches -1":           func(c *Config) { c.RNA.Batches = -1 },
+		"rna-momentum x: use one of":  func(c *Config) { c.RNA.Momentum = "x" },
+		"averages 1:":                 func(c *Config) { c.RNA.Averages = []int{1} },
 		`no defaults for images of k`: func(c *Config) {},
 	} {
 		p := colour("cifar")
@@ -185,14 +186,110 @@ func TestReadConfigErrors(t *testing.T) {
 func TestWinogradLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.json")
-	for text, want := range map[string][2]bool{`{}`: {true, false}, `{"winograd": true}`: {true, true}, `{"winograd": false}`: {false, false}} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+	for text, want := range map[string]string{`{"rna": {"mode": "off"}}`: "false", `{}`: "", `{"winograd": true}`: "true", `{"winograd": false}`: "false"} {
+		put(t, path, text)
+		record, err := Read(dir)
+		if err != nil || table.Find("winograd").Text(&record) != want {
+			t.Errorf("%s: %v, want %v; %v", text, record.Winograd, want, err)
 		}
-		user, err := ReadFile(path)
-		record, err2 := Read(dir)
-		if err != nil || err2 != nil || [2]bool{user.Winograd, record.Winograd} != want {
-			t.Errorf("%s: %v as a user's, %v as a record, want %v; %v, %v", text, user.Winograd, record.Winograd, want, err, err2)
+		var user Config
+		list, err := ReadFile(path)
+		if err == nil {
+			err = table.Apply(&user, list...)
+		}
+		if (user.Winograd != nil) != strings.Contains(text, "winograd") || err != nil {
+			t.Errorf("%s: %v as a user's, %v", text, user.Winograd, err)
+		}
+	}
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOldFile reads a config of the version before options had one name each.
+func TestOldFile(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, Name), `{"model": "lenet", "batch": 8, "no_shuffle": true, "steps_limit": 3, "val_limit": 2, "train_size": 20, "train_from": 12, "train_ramp": [1, 3],
+		"target_threshold": 0.2, "loss": "bce", "init_key": "ema", "checkpoint_minutes": 1.5, "head_lr": 0.3, "classes": ["a, b", "c"], "max_bad": 0, "seed": 18446744073709551615,
+		"schedule": {"kind": "hold", "rate": 0.1, "final": 0, "hold_for": 3, "epochs": 9}, "epochs": 9, "std": [0.5],
+		"rna": {"mode": "online", "window": 4, "search": true, "beta": 0, "bn": "combine", "bn_batches": 7, "momentum": "keep", "per_epoch": 2, "segment_means": true, "averages": []}}`)
+	got, err := Read(dir)
+	want := Config{Model: "lenet", Batch: 8, Shuffle: new(bool), StepsLimit: 3, ValLimit: 2, InitKey: "ema", CheckpointMinutes: 1.5, HeadRate: .3, Winograd: new(bool),
+		Classes: []string{"a, b", "c"}, MaxBad: new(data.MaxBad), Seed: math.MaxUint64, Epochs: 9, Std: []float64{.5},
+		Pictures: Pictures{TrainSize: 20, TrainFrom: 12, TrainRamp: [2]int{1, 3}}, Regularize: Regularize{TargetThreshold: .2, Loss: BCE},
+		Schedule: Schedule{Kind: Hold, Rate: .1, Final: ptr(0), HoldFor: 3, Epochs: 9},
+		RNA:      RNA{Mode: Online, Window: 4, Search: true, Beta: ptr(0), Stats: Combine, Batches: 7, Momentum: Keep, PerEpoch: 2, SegmentMeans: true, Averages: []int{}}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n%+v, want\n%+v", err, got, want)
+	}
+}
+
+// TestTable checks what the table promises.
+func TestTable(t *testing.T) {
+	if name := table.Ambiguous(); name != "" {
+		t.Errorf("%s: its zero is a choice, and its field cannot tell that from not set", name)
+	}
+	seen := map[string]bool{}
+	for _, o := range table {
+		if seen[o.Name] || o.Group == "" || o.Help == "" || len(o.Help) > 300 {
+			t.Errorf("%+v", o)
+		}
+		seen[o.Name] = true
+		for _, name := range o.Clears {
+			if table.Find(name) == nil {
+				t.Errorf("%s clears %s, which is no option", o.Name, name)
+			}
+		}
+	}
+	for _, name := range RecipeNames() {
+		r, _ := FindRecipe(name)
+		var c Config
+		if err := r.Apply(&c); err != nil || c.Model != "resnet50" {
+			t.Errorf("%s: %s, %v", name, c.Model, err)
+		}
+	}
+}
+
+// TestSources lets a later source win, and an option void those that go with the value before.
+func TestSources(t *testing.T) {
+	c := Config{}
+	r, err := FindRecipe("torchvision-v2")
+	if err == nil {
+		err = r.Apply(&c)
+	}
+	if err != nil || c.Accumulate != 8 || c.Schedule.Kind != Cosine || c.LabelSmoothing != .1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if err := table.Apply(&c, option.Settings("batch 16 label-smoothing 0 rna-tau 0.5")...); err != nil || c.Accumulate != 0 || c.LabelSmoothing != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := table.Apply(&c, option.Settings("rna-lambda auto")...); err != nil || c.RNA.Tau != nil || !c.RNA.Search {
+		t.Errorf("%+v, %v", c.RNA, err)
+	}
+}
+
+func TestInterval(t *testing.T) {
+	for text, want := range map[string]Config{
+		"2": {CheckpointEvery: 2}, "3epochs": {CheckpointEvery: 3}, "1 epoch": {CheckpointEvery: 1}, "500steps": {CheckpointSteps: 500}, "1step": {CheckpointSteps: 1},
+		"10m": {CheckpointMinutes: 10}, "90s": {CheckpointMinutes: 1.5}, "1h30m": {CheckpointMinutes: 90},
+	} {
+		c := Config{CheckpointEvery: 1}
+		o := table.Find("checkpoint-every")
+		if err := o.Set(&c, text); err != nil || !reflect.DeepEqual(c, want) {
+			t.Errorf("%s: %+v, %v", text, c, err)
+		}
+		again := Config{}
+		if err := o.Set(&again, o.Text(&c)); err != nil || !reflect.DeepEqual(again, c) {
+			t.Errorf("%s, as %s: %v", text, o.Text(&c), err)
+		}
+	}
+	for _, text := range []string{"", "0", "0steps", "-1", "x", "10", "s", "5parsecs", "-5m", "0s", "1.5"} {
+		if err := table.Find("checkpoint-every").Set(new(Config), text); (err == nil) != (text == "10") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -3,49 +3,80 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
-	"onlinerna/internal/nearest"
+	"onlinerna/internal/files"
+	"onlinerna/train/option"
 )
 
-// ReadFile reads a config that a user wrote: JSON as config.json, or YAML with the same keys (.yaml, .yml). What it leaves out is zero, but for Winograd,
-// which is on. A key that a Config does not have is an error.
-func ReadFile(path string) (Config, error) { return read(path, Config{Winograd: true}) }
+// Name is the file in the folder of a run that has its config.
+const Name = "config.json"
 
-// read reads a config over c.
-func read(path string, c Config) (Config, error) {
+// ReadFile reads the options that a user wrote into a file: JSON as config.json, or YAML (.yaml, .yml). Keys are the names of options, with hyphens
+// or underscores. Another key is an error.
+func ReadFile(path string) ([]option.Setting, error) {
+	values, err := decodeFile(path)
+	if err == nil {
+		err = upgrade(values)
+	}
+	var list []option.Setting
+	if err == nil {
+		list, err = table.FromFile(values)
+	}
+	if err == nil {
+		err = table.Apply(new(Config), list...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+// Read reads the config.json in a folder, the record of a run. A key that is no option is an error.
+func Read(dir string) (Config, error) {
+	var c Config
+	path := filepath.Join(dir, Name)
+	values, err := decodeFile(path)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	if _, ok := values["winograd"]; !ok && nested(values) {
+		values["winograd"] = false // the run is from before there was a choice
+	}
+	if err = upgrade(values); err == nil {
+		var list []option.Setting
+		if list, err = table.FromFile(values); err == nil {
+			err = table.Apply(&c, list...)
+		}
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	c.Schedule.Epochs = c.Epochs
+	return c, nil
+}
+
+func decodeFile(path string) (map[string]any, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return Config{}, err
+		return nil, err
 	}
-	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
-		var v map[string]any
-		if err := yaml.Unmarshal(b, &v); err != nil {
-			return Config{}, fmt.Errorf("%s: %w", path, err)
-		}
-		if b, err = json.Marshal(v); err != nil {
-			return Config{}, fmt.Errorf("%s: %w", path, err)
-		}
+	ext := strings.ToLower(filepath.Ext(path))
+	return option.Decode(b, ext == ".yaml" || ext == ".yml")
+}
+
+// Write writes config.json into the folder of a run.
+func (c Config) Write(dir string) error {
+	b, err := table.Encode(&c)
+	if err != nil {
+		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, explain(err))
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return Config{}, fmt.Errorf("%s: there is more behind the config", path)
-	}
-	return c, nil
+	return files.Write(filepath.Join(dir, Name), b)
 }
 
 // Differ lists the keys in which two texts of config.json differ, for people.
@@ -75,36 +106,4 @@ func Differ(a, b []byte) string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, ", ")
-}
-
-// explain says more of a key that there is not, or of a value of the wrong kind.
-func explain(err error) error {
-	if rest, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		key := strings.Trim(rest, `"`)
-		hint := ""
-		if near := nearest.To(key, keys(reflect.TypeFor[Config]())); near != "" {
-			hint = fmt.Sprintf(", did you mean %s?", near)
-		}
-		return fmt.Errorf("unknown key %q%s", key, hint)
-	}
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
-		return fmt.Errorf("%s: %s where %s is wanted", kind.Field, kind.Value, kind.Type)
-	}
-	return err
-}
-
-// keys lists the keys of a struct and of those in it.
-func keys(t reflect.Type) []string {
-	var list []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			list = append(list, name)
-		}
-		if f.Type.Kind() == reflect.Struct {
-			list = append(list, keys(f.Type)...)
-		}
-	}
-	return list
 }

@@ -11,6 +11,7 @@ import (
 func FuzzReadFile(f *testing.F) {
 	f.Add([]byte(`{"model": "lenet", "batch": 8, "schedule": {"kind": "hold"}, "rna": {"window": 5}}`), false)
 	f.Add([]byte("model: lenet\nbatch: 8\nmean: [0.5]\nrna:\n  window: 5\n"), true)
+	f.Add([]byte(`{"lr": 0.1, "schedule": "cosine", "checkpoint-every": "10m", "batch": "auto", "rna_lambda": "auto", "train-crop-ramp": [1, 3]}`), false)
 	f.Add([]byte("{}{}"), false)
 	f.Add([]byte("a: &a [*a]"), true)
 	dir := f.TempDir()
@@ -22,9 +23,13 @@ func FuzzReadFile(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := ReadFile(path)
+		list, err := ReadFile(path)
 		if err != nil {
 			return
+		}
+		var c Config
+		if err := table.Apply(&c, list...); err != nil {
+			t.Fatal(err)
 		}
 		if err := c.Write(dir); err != nil {
 			t.Fatal(err)

@@ -5,92 +5,37 @@ import (
 	"math"
 
 	"onlinerna/data/augment"
-	"onlinerna/nn"
+	"onlinerna/data/imaging"
+	"onlinerna/train/option"
 )
-
-// Regularize is what makes a net's task harder than its images: the loss, and what is dropped.
-type Regularize struct {
-	Loss LossKind `json:"loss,omitempty"` // empty: CrossEntropy
-	// TargetThreshold makes targets of BCE above it 1 and all others 0, as timm's bce_target_thresh; 0 leaves them.
-	TargetThreshold float64   `json:"target_threshold,omitempty"`
-	ClassWeights    []float64 `json:"class_weights,omitempty"` // of cross-entropy, one a class, as PyTorch's
-	Mixup           float64   `json:"mixup,omitempty"`         // see augment.Mix
-	Cutmix          float64   `json:"cutmix,omitempty"`
-	Dropout         float64   `json:"dropout,omitempty"`   // see nn.Config
-	DropPath        float64   `json:"drop_path,omitempty"` // the same
-}
-
-// LossKind is a kind of loss.
-type LossKind string
-
-// The kinds of loss.
-const (
-	CrossEntropy LossKind = "ce"  // softmax cross-entropy
-	BCE          LossKind = "bce" // binary cross-entropy of each class, averaged over images and classes, as timm's
-)
-
-// Network is the loss that the net is built with. Plain labels have one of their own.
-func (r *Regularize) Network() nn.Loss {
-	switch {
-	case r.Loss == BCE:
-		return nn.BinaryTargets
-	case r.Mixup > 0 || r.Cutmix > 0 || len(r.ClassWeights) > 0:
-		return nn.SoftTargets
-	}
-	return nn.CrossEntropy
-}
-
-// Mix is what is mixed.
-func (r *Regularize) Mix() augment.Mix { return augment.Mix{Mixup: r.Mixup, Cutmix: r.Cutmix} }
-
-func (r *Regularize) check(classes int) error {
-	switch {
-	case r.Loss != "" && r.Loss != CrossEntropy && r.Loss != BCE:
-		return fmt.Errorf("unknown loss %q: use %s or %s", r.Loss, CrossEntropy, BCE)
-	case r.TargetThreshold != 0 && r.Loss != BCE:
-		return fmt.Errorf("a threshold of targets goes with the loss %s", BCE)
-	case !(r.TargetThreshold >= 0 && r.TargetThreshold < 1):
-		return fmt.Errorf("target threshold %g: must lie in [0, 1)", r.TargetThreshold)
-	case len(r.ClassWeights) > 0 && r.Loss == BCE:
-		return fmt.Errorf("class weights go with the loss %s: with %s each image has a loss for every class, also for those that it does not show, and no weight is the image's", CrossEntropy, BCE)
-	case len(r.ClassWeights) > 0 && len(r.ClassWeights) != classes:
-		return fmt.Errorf("%d class weights for %d classes", len(r.ClassWeights), classes)
-	case !(r.Dropout >= 0 && r.Dropout < 1) || !(r.DropPath >= 0 && r.DropPath < 1):
-		return fmt.Errorf("dropout %g and drop path %g: must lie in [0, 1)", r.Dropout, r.DropPath)
-	}
-	for i, w := range r.ClassWeights {
-		if !(w >= 0) || math.IsInf(w, 0) {
-			return fmt.Errorf("class weight %d is %g: must be finite and not negative", i, w)
-		}
-	}
-	return r.Mix().Check()
-}
 
 // Pictures is how images are prepared, beside the usual. What is left zero is usual for the data.
 type Pictures struct {
-	// Evaluation: ImageSize is the size of the crop, ValResize that of the shorter side before it.
-	ValResize int `json:"val_resize,omitempty"`
+	// Evaluation: ImageSize is the size of the crop, ValResize that of the shorter side before it. ValCrop is the crop's where ImageSize is the size of
+	// training images; resolved, it is 0 and they are in ImageSize and TrainSize.
+	ValResize int
+	ValCrop   int
 	// FastDecode is the loader's: JPEGs are decoded smaller where they are reduced next, in training and evaluation.
-	FastDecode    bool   `json:"fast_decode,omitempty"`
-	Interpolation string `json:"interpolation,omitempty"` // one of imaging.Interpolations
-	TestFlip      bool   `json:"test_flip,omitempty"`     // logits are the mean over an image and its mirror image
+	FastDecode    bool
+	Interpolation string // one of imaging.Interpolations
+	TestFlip      bool   // logits are the mean over an image and its mirror image
 
 	// Training at another size than ImageSize: TrainSize, or, where the run starts smaller, from TrainFrom up to epoch Ramp[0], then growing in
 	// steps of 32 pixels to TrainSize at epoch Ramp[1]. Epochs count from 0.
-	TrainSize int    `json:"train_size,omitempty"`
-	TrainFrom int    `json:"train_from,omitempty"`
-	TrainRamp [2]int `json:"train_ramp,omitzero"`
+	TrainSize int
+	TrainFrom int
+	TrainRamp [2]int
 
 	// See augment.Options and data.LoaderOptions.
-	TrainInterpolation string    `json:"train_interpolation,omitempty"`
-	CropScale          []float64 `json:"crop_scale,omitempty"`
-	CropRatio          []float64 `json:"crop_ratio,omitempty"`
-	NoFlip             bool      `json:"no_flip,omitempty"`
-	FlipVertical       float64   `json:"flip_vertical,omitempty"`
-	ColorJitter        []float64 `json:"color_jitter,omitempty"`
-	AutoAugment        string    `json:"auto_augment,omitempty"`
-	RandomErase        float64   `json:"random_erase,omitempty"`
-	RepeatAugment      int       `json:"repeat_augment,omitempty"`
+	TrainInterpolation string
+	CropScale          []float64
+	CropRatio          []float64
+	NoFlip             bool
+	FlipVertical       float64
+	ColorJitter        []float64
+	AutoAugment        string
+	RandomErase        float64
+	RepeatAugment      int
 }
 
 // Augmentation is what training images go through, for a normalisation by mean.
@@ -131,8 +76,6 @@ func (p *Pictures) Sizes(epochs, size int) (list []int) {
 func (p *Pictures) check(size int) error {
 	end := p.SizeAt(math.MaxInt, size)
 	switch {
-	case p.ValResize < 0 || p.TrainSize < 0 || p.TrainFrom < 0:
-		return fmt.Errorf("val-resize %d and training sizes %d and %d: must not be negative", p.ValResize, p.TrainSize, p.TrainFrom)
 	case p.ValResize > 0 && p.ValResize < size:
 		return fmt.Errorf("val-resize %d: at least the size of the crop, %d", p.ValResize, size)
 	case p.TrainFrom > end:
@@ -141,11 +84,55 @@ func (p *Pictures) check(size int) error {
 		return fmt.Errorf("training images grow between epochs %d and %d: the second must be later", p.TrainRamp[0], p.TrainRamp[1])
 	case p.TrainFrom == 0 && p.TrainRamp != [2]int{}:
 		return fmt.Errorf("epochs %v in which training images grow: say from what size", p.TrainRamp)
-	case p.RepeatAugment < 0:
-		return fmt.Errorf("repeated augmentation %d: must not be negative", p.RepeatAugment)
 	case len(p.CropScale) != 0 && len(p.CropScale) != 2 || len(p.CropRatio) != 0 && len(p.CropRatio) != 2:
 		return fmt.Errorf("crop scale %v and ratio %v: two numbers each", p.CropScale, p.CropRatio)
 	}
 	a := p.Augmentation(nil, false)
 	return a.Check()
+}
+
+// resolve makes a ValCrop the size of the net's input, and that the size of training images.
+func (p *Pictures) resolve(size *int) {
+	if p.ValCrop == 0 {
+		return
+	}
+	def(&p.TrainSize, *size)
+	*size, p.ValCrop = p.ValCrop, 0
+}
+
+var pictureOptions = option.Table[Pictures]{
+	{Name: "auto-augment", Group: dataGroup, Open: true, Field: func(p *Pictures) any { return &p.AutoAugment },
+		Values: option.OneOf("ra", "ta_wide", "imagenet", "cifar10", "rand-m7-mstd0.5-inc1"), Help: "automatic augmentation: " + augment.Policies()},
+	{Name: "random-erase", Group: dataGroup, Field: func(p *Pictures) any { return &p.RandomErase }, Check: option.Between(0, 1),
+		Help: "probability with which a box of an image is erased"},
+	{Name: "color-jitter", Group: dataGroup, Field: func(p *Pictures) any { return &p.ColorJitter },
+		Help: "torchvision's ColorJitter: comma-separated `numbers` for brightness, contrast, saturation and hue, as 0.4,0.4,0.4,0.1"},
+	{Name: "crop-scale", Group: dataGroup, Default: "0.08,1", Field: func(p *Pictures) any { return &p.CropScale },
+		Help: "least and largest share of the area of a random crop, as two `numbers`"},
+	{Name: "crop-ratio", Group: dataGroup, Default: "0.75,1.333", Field: func(p *Pictures) any { return &p.CropRatio },
+		Help: "least and largest width by height of a random crop, as two `numbers`"},
+	{Name: "no-flip", Group: dataGroup, Field: func(p *Pictures) any { return &p.NoFlip }, Help: "no mirror images left to right"},
+	{Name: "flip-vertical", Group: dataGroup, Field: func(p *Pictures) any { return &p.FlipVertical }, Check: option.Between(0, 1),
+		Help: "probability with which an image is turned upside down"},
+	{Name: "repeat-augment", Group: dataGroup, Default: "1", Field: func(p *Pictures) any { return &p.RepeatAugment }, Check: option.Positive,
+		Help: "each image so many times in a row, augmented anew, and as many times fewer images an epoch"},
+	{Name: "train-crop", Group: dataGroup, Default: "--image-size", Field: func(p *Pictures) any { return &p.TrainSize }, Check: option.Positive,
+		Help: "height and width of training images"},
+	{Name: "train-crop-from", Group: dataGroup, Default: "--train-crop", Field: func(p *Pictures) any { return &p.TrainFrom }, Check: option.Positive,
+		Help: "height and width of training images in the first epochs: they grow to --train-crop"},
+	{Name: "train-crop-ramp", Group: dataGroup, Field: func(p *Pictures) any { return &p.TrainRamp }, Check: option.NotNegative,
+		Help: "the `epochs` between which they grow, as 4,13"},
+	{Name: "train-interpolation", Group: dataGroup, Default: "bilinear", Field: func(p *Pictures) any { return &p.TrainInterpolation },
+		Values: augment.Interpolations, Help: "how training images are resized; random: bilinear or bicubic"},
+	{Name: "val-crop", Group: dataGroup, Default: "--image-size", Field: func(p *Pictures) any { return &p.ValCrop }, Check: option.Positive,
+		Help: "height and width of evaluated images: --image-size is then that of training"},
+	{Name: "fast-decode", Group: dataGroup, Field: func(p *Pictures) any { return &p.FastDecode },
+		Help: "decode JPEGs at 1/2, 1/4 or 1/8 of their size where they are reduced by at least that next: faster for large ones, with other pixels " +
+			"(rna bench data --fast-decode says how much)"},
+	{Name: "val-resize", Group: dataGroup, Default: "256 for a crop of 224, in proportion", Field: func(p *Pictures) any { return &p.ValResize },
+		Check: option.Positive, Help: "shorter side to which images are resized before the crop in evaluation"},
+	{Name: "interpolation", Group: dataGroup, Default: "bilinear", Field: func(p *Pictures) any { return &p.Interpolation },
+		Values: imaging.Interpolations, Help: "how images are resized in evaluation"},
+	{Name: "test-flip", Group: dataGroup, Field: func(p *Pictures) any { return &p.TestFlip },
+		Help: "evaluate by the mean of the logits of an image and of its mirror image"},
 }

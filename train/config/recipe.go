@@ -5,28 +5,25 @@ import (
 	"strings"
 
 	"onlinerna/internal/nearest"
+	"onlinerna/train/option"
 )
 
-// A Recipe is a published way to train, as options of the command line.
+// A Recipe is a published way to train: settings of options.
 type Recipe struct {
 	Name    string
 	Summary string // a line
 	Source  string // where its values are from
-	// Options are names and values, in the order in which they are told. Batches are those of one process: with R of them an --accumulate
-	// R times smaller makes the same steps.
-	Options []Option
+	// Settings are in the order in which they are told. Batches are those of one process: with R of them an accumulation R times smaller makes the
+	// same steps.
+	Settings []option.Setting
 }
 
-// Option is an option of the command line with its value.
-type Option struct{ Name, Value string }
-
-// options reads pairs from words.
-func options(words string) (list []Option) {
-	f := strings.Fields(words)
-	for i := 0; i+1 < len(f); i += 2 {
-		list = append(list, Option{f[i], f[i+1]})
+// Apply sets the options of c that the recipe has. A choice of one's own that is made after that wins.
+func (r *Recipe) Apply(c *Config) error {
+	if err := table.Apply(c, r.Settings...); err != nil {
+		return fmt.Errorf("recipe %s: %w", r.Name, err)
 	}
-	return list
+	return nil
 }
 
 // Recipes lists all recipes. They are for ImageNet and ResNet-50. The values of paper were compared with its text, those of ffcv-16, ffcv-88 and mlperf
@@ -39,14 +36,14 @@ func Recipes() []Recipe {
 	list := []Recipe{{
 		"paper", "Online RNA's experiment with ResNet-50: linear rate, offline RNA",
 		"Scieur, Oyallon, d'Aspremont, Bach: Online Regularized Nonlinear Acceleration, section 4",
-		options(`model resnet50  epochs 90  batch 32  accumulate 8
+		option.Settings(`model resnet50  epochs 90  batch 32  accumulate 8
 			optimizer sgd  momentum 0.9  lr 0.1  schedule linear  schedule-by epoch  lr-final 0.001  weight-decay 1e-4
 			augment imagenet  rna offline  rna-window 10  rna-lambda 1e-9`),
 	}, {
 		// 8 × 32 images, lr 0.1, divided by 10 every 30 epochs: the defaults of train.py, with which 76.130 % were reached.
 		"torchvision-v1", "ResNet50_Weights.IMAGENET1K_V1: 76.13 % in 90 epochs",
 		"pytorch/vision, references/classification: README.md and the defaults of train.py",
-		options(`model resnet50  epochs 90  batch 32  accumulate 8
+		option.Settings(`model resnet50  epochs 90  batch 32  accumulate 8
 			optimizer sgd  momentum 0.9  lr 0.1  schedule step  schedule-by epoch  lr-step 30  lr-gamma 0.1  weight-decay 1e-4
 			augment imagenet  image-size 224  val-resize 256  val-crop 224  interpolation bilinear`),
 	}, {
@@ -56,7 +53,7 @@ func Recipes() []Recipe {
 		// 0.01. Its EMA decay of 0.99998 every 32 steps is scaled: 1 − (1−0.99998) · 8·128·32/600.
 		"torchvision-v2", "ResNet50_Weights.IMAGENET1K_V2: 80.858 % in 600 epochs",
 		"pytorch/vision, issue 3995, and references/classification/train.py for what the EMA's decay is scaled by",
-		options(`model resnet50  epochs 600  batch 128  accumulate 8
+		option.Settings(`model resnet50  epochs 600  batch 128  accumulate 8
 			optimizer sgd  momentum 0.9  lr 0.5  schedule cosine  schedule-by epoch  lr-final 0  warmup 5  warmup-from 0.01
 			weight-decay 2e-5  no-decay *bn*,*downsample.1.*  label-smoothing 0.1  mixup 0.2  cutmix 1  ema-decay 0.99890773  ema-every 32
 			augment imagenet  auto-augment ta_wide  random-erase 0.1  repeat-augment 4  train-crop 176  train-interpolation bilinear
@@ -67,7 +64,7 @@ func Recipes() []Recipe {
 	// evaluates ResNet-50 bicubic, counts the cosine from the start of the run, and its Lamb clips the gradient to 1.
 	rsb := func(name, what, more string) Recipe {
 		return Recipe{name, what, "Wightman, Touvron, Jégou: ResNet strikes back, arXiv 2110.00476, table 2, and timm's args of the published weights",
-			options(`model resnet50  batch 256  accumulate 8  optimizer lamb  max-grad-norm 1  schedule cosine  schedule-by epoch  lr-final 1e-6
+			option.Settings(`model resnet50  batch 256  accumulate 8  optimizer lamb  max-grad-norm 1  schedule cosine  schedule-by epoch  lr-final 1e-6
 				warmup 5  warmup-inside true  weight-decay 0.02  decay-weights-only true  loss bce  bce-threshold 0.2  mixup 0.1  cutmix 1
 				augment imagenet  train-interpolation random  val-resize 235  val-crop 224  interpolation bicubic ` + more)}
 	}
@@ -84,7 +81,7 @@ func Recipes() []Recipe {
 		list = append(list, Recipe{
 			fmt.Sprintf("ffcv-%d", r.epochs), fmt.Sprintf("FFCV's ResNet-50 in %d epochs, growing from 160 to 192", r.epochs),
 			fmt.Sprintf("libffcv/ffcv-imagenet, rn50_configs/rn50_%d_epochs.yaml and train_imagenet.py", r.epochs),
-			options(fmt.Sprintf(`model resnet50  blurpool true  epochs %d  batch 512  accumulate 8
+			option.Settings(fmt.Sprintf(`model resnet50  blurpool true  epochs %d  batch 512  accumulate 8
 				optimizer sgd  momentum 0.9  lr 1.7  schedule poly  lr-power 1  schedule-by step  warmup 2  warmup-from 1e-4
 				weight-decay 1e-4  no-decay *bn*  label-smoothing 0.1
 				augment imagenet  train-crop 192  train-crop-from 160  train-crop-ramp %d,%d
@@ -96,7 +93,7 @@ func Recipes() []Recipe {
 	return append(list, Recipe{
 		"mlperf", "MLPerf's ResNet-50: LARS, 37 epochs, to 75.9 %",
 		"mlcommons/training_results_v2.0, NVIDIA/benchmarks/resnet/implementations/mxnet/config_DGXA100.sh: a global batch of 3264",
-		options(`model resnet50  epochs 37  batch 408  accumulate 8
+		option.Settings(`model resnet50  epochs 37  batch 408  accumulate 8
 			optimizer lars  momentum 0.9  trust-coefficient 0.001  lr 10.5  schedule poly  lr-power 2  schedule-by step  warmup 2  warmup-from 0
 			weight-decay 5e-5  decay-weights-only true  label-smoothing 0.1  augment imagenet`),
 	})

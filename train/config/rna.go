@@ -2,7 +2,8 @@ package config
 
 import (
 	"fmt"
-	"math"
+
+	"onlinerna/train/option"
 )
 
 // Mode is a way to use RNA.
@@ -44,24 +45,60 @@ const (
 
 // RNA configures the RNA hook. Of Lambda, Tau and Search one is set at most; when none is, Lambda is 1e-9.
 type RNA struct {
-	Mode     Mode       `json:"mode"`             // Off, Offline or Online
-	Window   int        `json:"window"`           // N, residuals: N + 1 snapshots, N with Gradients
-	Lambda   *float64   `json:"lambda,omitempty"` // relative to ‖R‖₂²
-	Tau      *float64   `json:"tau,omitempty"`    // CNA: ‖c‖₂ ≤ (1+τ)/√N
-	Search   bool       `json:"search,omitempty"` // choose λ by held-out loss: see [rna.Window.Search]; its iterate is the newest snapshot
-	Beta     *float64   `json:"beta"`             // 1 is X c; with Gradients 0, the default then, combines the snapshots, and β is a step size
-	Start    int        `json:"start"`            // epoch in which the first snapshot is taken
-	Every    int        `json:"every"`            // epochs from extrapolation to extrapolation
-	Stats    Statistics `json:"bn"`               // Reestimate or Combine
-	Batches  int        `json:"bn_batches"`       // that the statistics are re-estimated on
-	Momentum Momentum   `json:"momentum"`         // Keep or Reset at injection
-	Accept   bool       `json:"accept,omitempty"` // online, only if the held-out loss does not rise
+	Mode     Mode       // Off, Offline or Online
+	Window   int        // N, residuals: N + 1 snapshots, N with Gradients
+	Lambda   *float64   // relative to ‖R‖₂²
+	Tau      *float64   // CNA: ‖c‖₂ ≤ (1+τ)/√N
+	Search   bool       // choose λ by held-out loss: see [rna.Window.Search]; its iterate is the newest snapshot
+	Beta     *float64   // 1 is X c; with Gradients 0, the default then, combines the snapshots, and β is a step size
+	Start    int        // epoch in which the first snapshot is taken
+	Every    int        // epochs from extrapolation to extrapolation
+	Stats    Statistics // Reestimate or Combine
+	Batches  int        // that the statistics are re-estimated on
+	Momentum Momentum   // Keep or Reset at injection
+	Accept   bool       // online, only if the held-out loss does not rise
 	// PerEpoch is the number of snapshots an epoch. With SegmentMeans they are the mean of the weights over the steps
 	// since the one before, not the last.
-	PerEpoch     int      `json:"per_epoch,omitempty"`
-	SegmentMeans bool     `json:"segment_means,omitempty"`
-	Residual     Residual `json:"residual,omitempty"` // Weights or Gradients
-	Averages     []int    `json:"averages"`           // numbers of last snapshots whose average is shown beside; empty, not nil, for none
+	PerEpoch     int
+	SegmentMeans bool
+	Residual     Residual // Weights or Gradients
+	Averages     []int    // numbers of last snapshots whose average is shown beside; empty, not nil, for none
+}
+
+var rnaTable = option.Table[RNA]{
+	{Name: "rna", Group: rnaGroup, Default: "offline", Field: func(r *RNA) any { return &r.Mode }, Values: option.OneOf(Off, Offline, Online),
+		Help: "off, offline: beside training, online: put back (on nets this costs progress, see the README)"},
+	{Name: "rna-window", Group: rnaGroup, Default: "min(10, max(3, epochs/2)), 5 for small grey images", Field: func(r *RNA) any { return &r.Window },
+		Check: option.Between(1, 100), Help: "residuals N, from N + 1 epochs"},
+	{Name: "rna-lambda", Group: rnaGroup, Default: "1e-9", Field: func(r *RNA) any { return lambdaValue{r} },
+		Values: option.OneOf("auto"), Open: true, Clears: []string{"rna-tau"},
+		Help: "regularisation, a `number` relative to the squared norm of the residuals; auto: chosen by held-out loss, with --holdout"},
+	{Name: "rna-tau", Group: rnaGroup, Field: func(r *RNA) any { return &r.Tau }, Check: option.NotNegative, Clears: []string{"rna-lambda"},
+		Help: "bound the norm of the coefficients to (1+tau)/√N instead of regularising (CNA)"},
+	{Name: "rna-beta", Group: rnaGroup, Default: "1, with gradients 0", Field: func(r *RNA) any { return &r.Beta },
+		Help: "mixing: 1 combines the snapshots, 0 those before them; with gradients 0 combines the snapshots"},
+	{Name: "rna-start", Group: rnaGroup, Default: "2", Field: func(r *RNA) any { return &r.Start }, Check: option.AtLeast(1),
+		Help: "first epoch whose weights are used"},
+	{Name: "rna-per-epoch", Group: rnaGroup, Default: "1", Field: func(r *RNA) any { return &r.PerEpoch }, Check: option.AtLeast(1),
+		Help: "snapshots an epoch; the window and --averages count them"},
+	{Name: "rna-segment-means", Group: rnaGroup, Field: func(r *RNA) any { return &r.SegmentMeans },
+		Help: "snapshots are the mean of the weights since the one before, not the weights"},
+	{Name: "rna-residual", Group: rnaGroup, Default: "weights", Field: func(r *RNA) any { return &r.Residual },
+		Values: option.OneOf(Weights, Gradients),
+		Help:   "weights: differences of snapshots, or gradients: their mean since the snapshot before"},
+	{Name: "rna-every", Group: rnaGroup, Default: "1", Field: func(r *RNA) any { return &r.Every }, Check: option.AtLeast(1),
+		Help: "epochs from one extrapolation to the next"},
+	{Name: "rna-bn", Group: rnaGroup, Default: "reestimate", Field: func(r *RNA) any { return &r.Stats },
+		Values: option.OneOf(Reestimate, Combine),
+		Help:   "BatchNorm statistics of combined weights: reestimate on training batches, or combine those of the snapshots"},
+	{Name: "rna-bn-batches", Group: rnaGroup, Default: "20", Field: func(r *RNA) any { return &r.Batches }, Check: option.AtLeast(1),
+		Help: "batches to re-estimate on"},
+	{Name: "rna-momentum", Group: rnaGroup, Default: "reset", Field: func(r *RNA) any { return &r.Momentum }, Values: option.OneOf(Keep, Reset),
+		Help: "momentum when weights are put back: reset or keep"},
+	{Name: "rna-accept", Group: rnaGroup, Field: func(r *RNA) any { return &r.Accept },
+		Help: "put weights back only if the held-out loss does not rise, with --holdout"},
+	{Name: "averages", Group: rnaGroup, Default: "by the data", Field: func(r *RNA) any { return &r.Averages }, Check: option.Between(2, 100),
+		Help: "plain averages of this many last epochs to show beside RNA"},
 }
 
 func (r *RNA) resolve(epochs int, p preset) {
@@ -93,45 +130,18 @@ func (r *RNA) resolve(epochs int, p preset) {
 // check takes whether a part of the training set is held out.
 func (r *RNA) check(holdout bool) error {
 	switch {
-	case r.Mode != Off && r.Mode != Offline && r.Mode != Online:
-		return fmt.Errorf("unknown rna mode %q: use %s, %s or %s", r.Mode, Off, Offline, Online)
-	case r.Window < 1 || r.Window > 100:
-		return fmt.Errorf("rna window %d: must lie between 1 and 100 residuals", r.Window)
-	case r.Lambda != nil && (!(*r.Lambda >= 0) || math.IsInf(*r.Lambda, 0)):
-		return fmt.Errorf("rna lambda %g: must be finite and not negative", *r.Lambda)
-	case r.Tau != nil && (!(*r.Tau >= 0) || math.IsInf(*r.Tau, 0)):
-		return fmt.Errorf("rna tau %g: must be finite and not negative", *r.Tau)
 	case r.Tau != nil && (r.Lambda != nil || r.Search):
-		return fmt.Errorf("rna tau and rna lambda exclude each other: give one of them")
+		return fmt.Errorf("rna-tau and rna-lambda exclude each other: give one of them")
 	case r.Search && r.Lambda != nil:
-		return fmt.Errorf("rna lambda %g and a search for one exclude each other", *r.Lambda)
+		return fmt.Errorf("rna-lambda %g and a search for one exclude each other", *r.Lambda)
 	case r.Search && !holdout:
-		return fmt.Errorf("rna lambda auto goes by the loss on held-out images: hold out a part of the training set (--holdout 0.05, say)")
+		return fmt.Errorf("rna-lambda auto goes by the loss on held-out images: hold out a part of the training set, as --holdout 0.05")
 	case r.Search && r.Stats != Reestimate:
-		return fmt.Errorf("rna lambda auto needs BatchNorm statistics of each candidate: use rna bn %s", Reestimate)
-	case math.IsNaN(*r.Beta) || math.IsInf(*r.Beta, 0):
-		return fmt.Errorf("rna beta %g: must be finite", *r.Beta)
-	case r.Start < 1 || r.Every < 1:
-		return fmt.Errorf("rna start %d and every %d: at least 1", r.Start, r.Every)
-	case r.PerEpoch < 1:
-		return fmt.Errorf("rna snapshots per epoch %d: at least 1", r.PerEpoch)
-	case r.Residual != Weights && r.Residual != Gradients:
-		return fmt.Errorf("unknown rna residual %q: use %s or %s", r.Residual, Weights, Gradients)
-	case r.Stats != Reestimate && r.Stats != Combine:
-		return fmt.Errorf("unknown way of BatchNorm statistics %q: use %s or %s", r.Stats, Reestimate, Combine)
-	case r.Batches < 1:
-		return fmt.Errorf("rna statistics on %d batches: at least 1", r.Batches)
-	case r.Momentum != Keep && r.Momentum != Reset:
-		return fmt.Errorf("unknown rna momentum %q: use %s or %s", r.Momentum, Keep, Reset)
+		return fmt.Errorf("rna-lambda auto needs BatchNorm statistics of each candidate: use rna-bn %s", Reestimate)
 	case r.Accept && r.Mode != Online:
-		return fmt.Errorf("rna accept is about points that are put back: use it with rna %s", Online)
+		return fmt.Errorf("rna-accept is about points that are put back: use it with rna %s", Online)
 	case r.Accept && !holdout:
-		return fmt.Errorf("rna accept goes by the loss on held-out images: hold out a part of the training set (--holdout 0.05, say)")
-	}
-	for _, k := range r.Averages {
-		if k < 2 || k > 100 {
-			return fmt.Errorf("average over %d iterates: must lie between 2 and 100", k)
-		}
+		return fmt.Errorf("rna-accept goes by the loss on held-out images: hold out a part of the training set, as --holdout 0.05")
 	}
 	return nil
 }

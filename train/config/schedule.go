@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"onlinerna/train/option"
 )
 
 // ScheduleKind is a kind of schedule.
@@ -41,21 +43,55 @@ var Units = []Unit{ByEpoch, ByStep}
 // rate; Gamma 0.1; StepEvery a third of the epochs; HoldFor five sixths of them; Power 1; WarmupFrom 0.01. One-cycle warms up for three tenths of the
 // run from a 25th of the rate. By is ByEpoch, but for one-cycle and where the warm-up does not end with an epoch.
 type Schedule struct {
-	Kind        ScheduleKind `json:"kind"`
-	By          Unit         `json:"by,omitempty"`           // empty: ByEpoch
-	Rate        float64      `json:"rate"`                   // base rate
-	Final       *float64     `json:"final,omitempty"`        // the last rate of linear, hold and one-cycle; what cosine and poly near
-	Gamma       float64      `json:"gamma,omitempty"`        // factor of step and multi
-	StepEvery   int          `json:"step_every,omitempty"`   // epochs
-	Milestones  []int        `json:"milestones,omitempty"`   // of multi: epochs, counted from 0, that start with a lower rate
-	HoldFor     int          `json:"hold_for,omitempty"`     // epochs at Rate, after the warm-up
-	Power       float64      `json:"power,omitempty"`        // of poly
-	Warmup      float64      `json:"warmup,omitempty"`       // epochs of linear increase before the schedule starts
-	WarmupSteps int          `json:"warmup_steps,omitempty"` // the same in steps, instead
-	WarmupFrom  float64      `json:"warmup_from,omitempty"`  // fraction of Rate in the first epoch or step
+	Kind        ScheduleKind
+	By          Unit     // empty: ByEpoch
+	Rate        float64  // base rate
+	Final       *float64 // the last rate of linear, hold and one-cycle; what cosine and poly near
+	Gamma       float64  // factor of step and multi
+	StepEvery   int      // epochs
+	Milestones  []int    // of multi: epochs, counted from 0, that start with a lower rate
+	HoldFor     int      // epochs at Rate, after the warm-up
+	Power       float64  // of poly
+	Warmup      float64  // epochs of linear increase before the schedule starts
+	WarmupSteps int      // the same in steps, instead
+	WarmupFrom  *float64 // fraction of Rate in the first epoch or step
 	// WarmupInside says that the schedule starts with the run, as timm's, and the warm-up takes the place of its first epochs.
-	WarmupInside bool `json:"warmup_inside,omitempty"`
-	Epochs       int  `json:"epochs"` // of the whole run
+	WarmupInside bool
+	Epochs       int // of the whole run
+}
+
+// scheduleOptions are the options of a schedule.
+func scheduleOptions() option.Table[Schedule] {
+	return option.Table[Schedule]{
+		{Name: "lr", Group: optimiserGroup, Default: "by the data; " + RateDefaults(), Field: func(s *Schedule) any { return &s.Rate },
+			Check: option.Positive, Help: "learning rate at the start"},
+		{Name: "schedule", Group: optimiserGroup, Default: "by the data", Field: func(s *Schedule) any { return &s.Kind },
+			Values: option.OneOf(Schedules...),
+			Help:   "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: constant, then linear"},
+		{Name: "lr-final", Group: optimiserGroup, Default: "a hundredth of --lr; 0 for cosine and poly", Field: func(s *Schedule) any { return &s.Final },
+			Check: option.NotNegative, Help: "learning rate at the end of linear, hold, cosine, poly and one-cycle"},
+		{Name: "lr-gamma", Group: optimiserGroup, Default: "0.1", Field: func(s *Schedule) any { return &s.Gamma }, Check: option.UpTo(1),
+			Help: "factor of step and multi"},
+		{Name: "lr-step", Group: optimiserGroup, Default: "a third of --epochs", Field: func(s *Schedule) any { return &s.StepEvery },
+			Check: option.Positive, Help: "epochs between the steps of step"},
+		{Name: "lr-power", Group: optimiserGroup, Default: "1", Field: func(s *Schedule) any { return &s.Power }, Check: option.Positive,
+			Help: "power of poly"},
+		{Name: "lr-milestones", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.Milestones }, Check: option.AtLeast(1),
+			Help: "epochs of multi, counted from 0"},
+		{Name: "lr-hold", Group: optimiserGroup, Default: "five sixths of --epochs", Field: func(s *Schedule) any { return &s.HoldFor },
+			Check: option.Positive, Help: "epochs at the constant rate of hold"},
+		{Name: "warmup", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.Warmup }, Check: option.NotNegative,
+			Help: "epochs of linear warm-up, also a fraction of one"},
+		{Name: "warmup-steps", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.WarmupSteps }, Check: option.Positive,
+			Help: "steps of linear warm-up, instead"},
+		{Name: "warmup-from", Group: optimiserGroup, Default: "0.01; a 25th for one-cycle", Field: func(s *Schedule) any { return &s.WarmupFrom },
+			Check: option.Between(0, 1), Help: "rate at which the warm-up starts, as a fraction of --lr"},
+		{Name: "warmup-inside", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.WarmupInside },
+			Help: "the schedule starts with the run, under the warm-up, as timm's; else behind it"},
+		{Name: "schedule-by", Group: optimiserGroup, Field: func(s *Schedule) any { return &s.By }, Values: option.OneOf(Units...),
+			Default: "epoch; step for one-cycle and a warm-up that does not end with an epoch",
+			Help:    "epoch: the rate is constant within an epoch; step: each step has its own"},
+	}
 }
 
 // resolve fills in what is left zero.
@@ -71,9 +107,9 @@ func (s *Schedule) resolve(epochs int, p preset) {
 		if s.WarmupSteps == 0 {
 			def(&s.Warmup, 0.3*float64(epochs))
 		}
-		def(&s.WarmupFrom, 1./25)
+		defPtr(&s.WarmupFrom, 1./25)
 		if s.Final == nil {
-			last := s.Rate * s.WarmupFrom / 1e4
+			last := s.Rate * *s.WarmupFrom / 1e4
 			s.Final = &last
 		}
 	}
@@ -92,7 +128,7 @@ func (s *Schedule) resolve(epochs int, p preset) {
 		def(&s.Gamma, 0.1)
 	}
 	if s.warms() {
-		def(&s.WarmupFrom, 0.01)
+		defPtr(&s.WarmupFrom, 0.01)
 	}
 }
 
@@ -108,6 +144,14 @@ func (s Schedule) final() float64 {
 		return 0
 	}
 	return *s.Final
+}
+
+// from is WarmupFrom, or 0.
+func (s Schedule) from() float64 {
+	if s.WarmupFrom == nil {
+		return 0
+	}
+	return *s.WarmupFrom
 }
 
 // Validate says what is wrong with the schedule.
@@ -137,8 +181,8 @@ func (s Schedule) Validate() error {
 		return fmt.Errorf("one-cycle schedule: needs a warm-up")
 	case s.Kind == Poly && !(s.Power > 0 && !math.IsInf(s.Power, 0)):
 		return fmt.Errorf("poly schedule: power %g must be positive", s.Power)
-	case !(s.WarmupFrom >= 0 && s.WarmupFrom <= 1):
-		return fmt.Errorf("warm-up from %g of the rate: must lie between 0 and 1", s.WarmupFrom)
+	case !(s.from() >= 0 && s.from() <= 1):
+		return fmt.Errorf("warm-up from %g of the rate: must lie between 0 and 1", s.from())
 	case s.Kind == Step && s.StepEvery < 1:
 		return fmt.Errorf("step schedule: every %d epochs", s.StepEvery)
 	case factor && !(s.Gamma > 0 && s.Gamma <= 1):
@@ -158,7 +202,7 @@ func (s Schedule) Validate() error {
 		{"a number of epochs between steps", s.StepEvery != 0, s.Kind == Step},
 		{"milestones", len(s.Milestones) != 0, multi},
 		{"a number of epochs to hold", s.HoldFor != 0, s.Kind == Hold},
-		{"a fraction to warm up from", s.WarmupFrom != 0, s.warms()},
+		{"a fraction to warm up from", s.WarmupFrom != nil, s.warms()},
 	} {
 		if f.set && !f.used {
 			return fmt.Errorf("%s has no meaning for a %s schedule with %g epochs of warm-up", f.name, s.Kind, s.Warmup)
@@ -180,7 +224,7 @@ func (s Schedule) AtStep(step, perEpoch int) float64 {
 	}
 	n, warmup := float64(s.Epochs)*one, s.warmup(one)
 	if s.Kind == OneCycle {
-		first := s.Rate * s.WarmupFrom
+		first := s.Rate * s.from()
 		if i < warmup-1 {
 			return halfCosine(first, s.Rate, i/(warmup-1))
 		}
@@ -190,7 +234,7 @@ func (s Schedule) AtStep(step, perEpoch int) float64 {
 		return halfCosine(s.Rate, s.final(), min(1, (i-warmup+1)/(n-warmup)))
 	}
 	if i < warmup {
-		return s.Rate * (s.WarmupFrom + (1-s.WarmupFrom)*i/warmup)
+		return s.Rate * (s.from() + (1-s.from())*i/warmup)
 	}
 	if s.WarmupInside {
 		warmup = 0
@@ -259,7 +303,7 @@ func (s Schedule) String() string {
 	case Poly:
 		t = fmt.Sprintf("%g falling to %g by a power of %g", s.Rate, s.final(), s.Power)
 	case OneCycle:
-		t = fmt.Sprintf("one cycle from %.4g up to %g and down to %.3g", s.Rate*s.WarmupFrom, s.Rate, s.final())
+		t = fmt.Sprintf("one cycle from %.4g up to %g and down to %.3g", s.Rate*s.from(), s.Rate, s.final())
 	}
 	if s.byStep() {
 		t += " by step"

@@ -33,8 +33,8 @@ func TestSchedulesAgainstPyTorch(t *testing.T) {
 		"multistep_repeat":   {Kind: Multi, Gamma: 0.5, Milestones: golden.Schedules["multistep_repeat"].Milestones, Epochs: 91},
 		"cosine_90":          {Kind: Cosine, Epochs: 90},
 		"cosine_90_min":      {Kind: Cosine, Final: ptr(0.001), Epochs: 90},
-		"linear_5":           {Kind: Constant, Warmup: 5, WarmupFrom: 0.01, Epochs: 91},
-		"warmup5_cosine85":   {Kind: Cosine, Warmup: 5, WarmupFrom: 0.01, Epochs: 90},
+		"linear_5":           {Kind: Constant, Warmup: 5, WarmupFrom: ptr(0.01), Epochs: 91},
+		"warmup5_cosine85":   {Kind: Cosine, Warmup: 5, WarmupFrom: ptr(0.01), Epochs: 90},
 	} {
 		s.Rate = base
 		if err := s.Validate(); err != nil {
@@ -70,7 +70,7 @@ func TestLinearSchedule(t *testing.T) {
 }
 
 func TestHoldSchedule(t *testing.T) {
-	s := Schedule{Kind: Hold, Rate: 1, Final: ptr(0.2), HoldFor: 3, Warmup: 1, WarmupFrom: 0.5, Epochs: 8}
+	s := Schedule{Kind: Hold, Rate: 1, Final: ptr(0.2), HoldFor: 3, Warmup: 1, WarmupFrom: ptr(0.5), Epochs: 8}
 	want := []float64{0.5, 1, 1, 1, 0.8, 0.6, 0.4, 0.2}
 	for e, w := range want {
 		if math.Abs(s.At(e)-w) > 1e-15 {
@@ -95,8 +95,8 @@ func TestScheduleValidate(t *testing.T) {
 		{"epochs 0", Schedule{Kind: Constant, Rate: 1}},
 		{"warm-up of 3 epochs", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 3}},
 		{"warm-up of -1 epochs", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: -1}},
-		{"warm-up from", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 1, WarmupFrom: 2}},
-		{"warm-up from", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 1, WarmupFrom: math.NaN()}},
+		{"warm-up from", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 1, WarmupFrom: ptr(2)}},
+		{"warm-up from", Schedule{Kind: Constant, Rate: 1, Epochs: 3, Warmup: 1, WarmupFrom: ptr(math.NaN())}},
 		{"every 0 epochs", Schedule{Kind: Step, Rate: 1, Epochs: 3, Gamma: 0.1}},
 		{"gamma", Schedule{Kind: Step, Rate: 1, Epochs: 3, StepEvery: 1, Gamma: 2}},
 		{"gamma", Schedule{Kind: Multi, Rate: 1, Epochs: 3, Milestones: []int{1}}},
@@ -114,7 +114,7 @@ func TestScheduleValidate(t *testing.T) {
 		{"power 0 must be", Schedule{Kind: Poly, Rate: 1, Epochs: 3}},
 		{"a power has no meaning", Schedule{Kind: Cosine, Rate: 1, Epochs: 3, Power: 2}},
 		{"hold has no meaning", Schedule{Kind: Linear, Rate: 1, Epochs: 3, HoldFor: 1}},
-		{"warm up from has no meaning", Schedule{Kind: Linear, Rate: 1, Epochs: 3, WarmupFrom: 0.1}},
+		{"warm up from has no meaning", Schedule{Kind: Linear, Rate: 1, Epochs: 3, WarmupFrom: ptr(0.1)}},
 	} {
 		if err := c.s.Validate(); err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%+v: error %v, want one about %q", c.s, err, c.message)
@@ -169,14 +169,14 @@ func TestSchedulesByStep(t *testing.T) {
 	for name, s := range map[string]Schedule{
 		"cosine":                 {Kind: Cosine},
 		"cosine_floor":           {Kind: Cosine, Final: ptr(0.01)},
-		"warmup_2_epochs_cosine": {Kind: Cosine, Warmup: 2, WarmupFrom: 0.01},
-		"warmup_10_steps_cosine": {Kind: Cosine, WarmupSteps: 10, WarmupFrom: 0.1},
-		"warmup_10_steps_poly2":  {Kind: Poly, Power: 2, Warmup: 10 / 7., WarmupFrom: 0.1},
+		"warmup_2_epochs_cosine": {Kind: Cosine, Warmup: 2, WarmupFrom: ptr(0.01)},
+		"warmup_10_steps_cosine": {Kind: Cosine, WarmupSteps: 10, WarmupFrom: ptr(0.1)},
+		"warmup_10_steps_poly2":  {Kind: Poly, Power: 2, Warmup: 10 / 7., WarmupFrom: ptr(0.1)},
 		"poly2":                  {Kind: Poly, Power: 2},
 		"poly1":                  {Kind: Poly},
 		"linear":                 {Kind: Linear, Final: ptr(0.1)},
 		"one_cycle":              {Kind: OneCycle},
-		"one_cycle_10":           {Kind: OneCycle, WarmupSteps: 10, WarmupFrom: 0.1, Final: ptr(0.4 / 1000)},
+		"one_cycle_10":           {Kind: OneCycle, WarmupSteps: 10, WarmupFrom: ptr(0.1), Final: ptr(0.4 / 1000)},
 		"step_2_epochs":          {Kind: Step, Gamma: 0.1, StepEvery: 2},
 		"multi":                  {Kind: Multi, Gamma: 0.5, Milestones: []int{1, 3}},
 	} {
@@ -200,7 +200,7 @@ func TestSchedulesByStep(t *testing.T) {
 
 // TestScheduleByEpochIsConstantInIt looks at the steps of epochs.
 func TestScheduleByEpochIsConstantInIt(t *testing.T) {
-	s := Schedule{Kind: Cosine, Rate: 1, Warmup: 2, WarmupFrom: 0.1, Epochs: 8}
+	s := Schedule{Kind: Cosine, Rate: 1, Warmup: 2, WarmupFrom: ptr(0.1), Epochs: 8}
 	for step := range 8 * 5 {
 		if got, want := s.AtStep(step, 5), s.At(step/5); got != want {
 			t.Errorf("step %d has rate %g, its epoch %g", step, got, want)
@@ -210,7 +210,7 @@ func TestScheduleByEpochIsConstantInIt(t *testing.T) {
 
 // TestWarmupInside compares with timm's CosineLRScheduler(t_initial=10, lr_min=0.01, warmup_t=2, warmup_lr_init=0.1), rate 1.
 func TestWarmupInside(t *testing.T) {
-	s := Schedule{Kind: Cosine, Rate: 1, Final: ptr(0.01), Warmup: 2, WarmupFrom: 0.1, WarmupInside: true, Epochs: 10}
+	s := Schedule{Kind: Cosine, Rate: 1, Final: ptr(0.01), Warmup: 2, WarmupFrom: ptr(0.1), WarmupInside: true, Epochs: 10}
 	for e, want := range []float64{0.1, 0.55, 0.905463412215599, 0.7959536998847742, 0.657963412215599, 0.505} {
 		if got := s.At(e); math.Abs(got-want) > 1e-14 {
 			t.Errorf("epoch %d: rate %.17g, timm's is %.17g", e, got, want)
@@ -222,7 +222,7 @@ func TestWarmupInside(t *testing.T) {
 func TestOneCycleOfWarmup(t *testing.T) {
 	s := Schedule{Kind: OneCycle, Rate: .1, Epochs: 1, WarmupSteps: 2}
 	s.resolve(1, preset{})
-	for step, want := range []float64{s.Rate * s.WarmupFrom, .1} {
+	for step, want := range []float64{s.Rate * s.from(), .1} {
 		if got := s.AtStep(step, 2); math.IsNaN(got) || math.Abs(got-want) > 1e-12 {
 			t.Errorf("step %d: %g, want %g", step, got, want)
 		}

@@ -1,13 +1,10 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -65,10 +62,7 @@ func Compare(w io.Writer, runs []Finished) error {
 		}
 	}
 	b.WriteString("The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.\n")
-	different, err := differences(runs)
-	if err != nil {
-		return err
-	}
+	different := differences(runs)
 	if len(different) == 0 {
 		b.WriteString("\nThe runs have the same options.\n")
 	} else {
@@ -118,61 +112,27 @@ func (r Finished) best() *network.Score {
 	return &r.History[len(r.History)-1].Best.Score
 }
 
-// differences are the keys of configs whose values are not the same, and these, a row each.
-func differences(runs []Finished) (rows [][]string, err error) {
-	keys := map[string]bool{}
-	values := make([]map[string]string, len(runs))
-	for i, r := range runs {
-		j, err := json.Marshal(r.Config)
-		if err != nil {
-			return nil, err
-		}
-		d := json.NewDecoder(bytes.NewReader(j))
-		d.UseNumber()
-		var tree map[string]any
-		if err := d.Decode(&tree); err != nil {
-			return nil, err
-		}
-		delete(tree, "out")
-		values[i] = map[string]string{}
-		flatten(values[i], "", tree)
-		for k := range values[i] {
-			keys[k] = true
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		row := []string{k}
+// differences has a row for each option that is not the same in all runs, with the values; a dash for one that is not set.
+func differences(runs []Finished) (rows [][]string) {
+	const most = 24 // characters
+	options := train.Options()
+	for i := range options {
+		o := &options[i]
+		row := []string{o.Name}
 		same := true
-		for i := range runs {
-			v, ok := values[i][k]
-			if !ok {
-				v = "-"
+		for _, r := range runs {
+			v := []rune(cmp.Or(o.Text(&r.Config), "-"))
+			if len(v) > most {
+				v = append(v[:most-1], '…')
 			}
-			row = append(row, v)
-			same = same && v == row[1]
+			row = append(row, string(v))
+			same = same && string(v) == row[1]
 		}
-		if !same {
+		if !same && o.Name != "out" {
 			rows = append(rows, row)
 		}
 	}
-	return rows, nil
-}
-
-// flatten enters the leaves of a JSON value under their paths.
-func flatten(into map[string]string, path string, v any) {
-	if tree, ok := v.(map[string]any); ok {
-		for k, x := range tree {
-			flatten(into, strings.TrimPrefix(path+"."+k, "."), x)
-		}
-		return
-	}
-	const most = 24 // characters
-	j, err := json.Marshal(v)
-	s := strings.Trim(string(j), `"`)
-	if err != nil || len([]rune(s)) > most {
-		s = string([]rune(s)[:most-1]) + "…"
-	}
-	into[path] = s
+	return rows
 }
 
 // PlotRuns draws the iterates of runs over the epochs, as Plot draws the kinds of weights of one.

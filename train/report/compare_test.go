@@ -38,9 +38,9 @@ B − A, the best: error 0.00 points, standard error 1.04
 The standard error is that of two sets of images; of the same images it is less, and of another seed unknown.
 
 Options that differ:
-               A    B                         C
-classes        -    ["a rather long name of…  -
-schedule.rate  0.1  0.2                       0.1
+         A    B                         C
+classes  -    a rather long name of a…  -
+lr       0.1  0.2                       0.1
 `, "\n")
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", &b, want)

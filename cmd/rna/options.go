@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"onlinerna/internal/terminal"
+	"onlinerna/internal/text"
+	"onlinerna/train"
+	"onlinerna/train/option"
+)
+
+//go:generate sh -c "go run . options --markdown > ../../docs/options.md"
+
+func newOptions() *cobra.Command {
+	var asJSON, markdown bool
+	cmd := &cobra.Command{
+		Use:   "options [NAME...]",
+		Short: "List the options of training, for command lines and files",
+		Long: `List the options of training: their names on the command line, which are the keys of files for --config, with their
+defaults and values. Names, or parts of them, list those alone.`,
+		Example: "  rna options\n  rna options lr schedule\n  rna options --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rows := optionRows(args)
+			if len(rows) == 0 {
+				return &usageError{cmd.CommandPath(), fmt.Errorf("no option has %s in its name", strings.Join(args, " or "))}
+			}
+			w := cmd.OutOrStdout()
+			switch {
+			case asJSON:
+				e := json.NewEncoder(w)
+				e.SetIndent("", "  ")
+				e.SetEscapeHTML(false)
+				return e.Encode(rows)
+			case markdown:
+				return optionsPage(w, rows)
+			}
+			return optionsText(w, rows)
+		},
+	}
+	g := newGroup("Options")
+	g.BoolVar(&asJSON, "json", false, "print JSON")
+	g.BoolVar(&markdown, "markdown", false, "print the page docs/options.md")
+	g.BoolP("help", "h", false, "this help")
+	addGroups(cmd, g)
+	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
+	return cmd
+}
+
+// optionRow is an option of rna train. File says that files have it, too.
+type optionRow struct {
+	option.Row
+	File bool `json:"file"`
+}
+
+// optionRows lists the options whose names hold one of some words, or all, by their headings.
+func optionRows(words []string) (rows []optionRow) {
+	var all []optionRow
+	for _, r := range startOptions.Rows() {
+		all = append(all, optionRow{Row: r})
+	}
+	for _, r := range train.Options().Rows() {
+		all = append(all, optionRow{r, true})
+	}
+	for _, r := range processOptions.Rows() {
+		all = append(all, optionRow{Row: r})
+	}
+	for _, title := range train.Options().Groups() {
+		for _, r := range all {
+			if r.Group == title && mentions(r.Name, words) {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows
+}
+
+func mentions(name string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(name, strings.ReplaceAll(strings.TrimLeft(w, "-"), "_", "-")) {
+			return true
+		}
+	}
+	return len(words) == 0
+}
+
+func optionsText(w io.Writer, rows []optionRow) error {
+	const column = 22 // in which descriptions begin
+	room := terminal.Columns(w)
+	if room > 0 {
+		room = max(room-column, column)
+	}
+	group := ""
+	for _, r := range rows {
+		if r.Group != group {
+			if group != "" {
+				fmt.Fprintln(w)
+			}
+			group = r.Group
+			fmt.Fprintf(w, "%s:\n", group)
+		}
+		line := unquoted(r.Help)
+		if r.Default != "" {
+			line += " (default: " + r.Default + ")"
+		}
+		if len(r.Values) > 0 {
+			line += " [" + strings.Join(r.Values, ", ") + "]"
+		}
+		if _, err := fmt.Fprintf(w, "  %-*s%s\n", column-2, r.Name+" ", text.WrapTo(room, line, strings.Repeat(" ", column))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unquoted is a help without its quotes.
+func unquoted(help string) string { return strings.ReplaceAll(help, "`", "") }
+
+func optionsPage(w io.Writer, rows []optionRow) error {
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(`# Options
+
+This page lists all options of ~rna train~, with their defaults. Each is a flag of the command line, as ~--lr 0.02~,
+and a key of files for ~--config~, as ~lr: 0.02~ in YAML or ~"lr": 0.02~ in JSON, where underscores may stand for
+hyphens. The ~config.json~ of a run is such a file. Options marked † are of the command line alone. A run that
+~--resume~ goes on with takes those marked ↻. ~rna options --markdown~ writes this page.
+`, "~", "`"))
+	group := ""
+	for _, r := range rows {
+		if r.Group != group {
+			group = r.Group
+			fmt.Fprintf(&b, "\n## %s\n\n| option | value | default | |\n|-|-|-|-|\n", group)
+		}
+		name := "`--" + r.Name + "`"
+		if r.Short != "" {
+			name += ", `-" + r.Short + "`"
+		}
+		if !r.File {
+			name += " †"
+		}
+		if r.Resumable {
+			name += " ↻"
+		}
+		value := r.Type
+		if q := strings.Split(r.Help, "`"); len(q) == 3 {
+			value = q[1]
+		} else if len(r.Values) > 0 && r.Name != "model" {
+			value = strings.Join(r.Values, ", ")
+		}
+		help := unquoted(r.Help)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, cell(value), cell(r.Default), cell(strings.ToUpper(help[:1])+help[1:]))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// cell is a text within a table of Markdown.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;").Replace(s)
+}

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"fmt"
+
+	"onlinerna/data/augment"
+	"onlinerna/nn"
+	"onlinerna/train/option"
+)
+
+// Regularize is what makes a net's task harder than its images: the loss, and what is dropped.
+type Regularize struct {
+	Loss LossKind // empty: CrossEntropy
+	// TargetThreshold makes targets of BCE above it 1 and all others 0, as timm's bce_target_thresh; 0 leaves them.
+	TargetThreshold float64
+	ClassWeights    []float64 // of cross-entropy, one a class, as PyTorch's
+	Mixup           float64   // see augment.Mix
+	Cutmix          float64
+	Dropout         float64 // see nn.Config
+	DropPath        float64 // the same
+}
+
+// LossKind is a kind of loss.
+type LossKind string
+
+// The kinds of loss.
+const (
+	CrossEntropy LossKind = "ce"  // softmax cross-entropy
+	BCE          LossKind = "bce" // binary cross-entropy of each class, averaged over images and classes, as timm's
+)
+
+// Network is the loss that the net is built with. Plain labels have one of their own.
+func (r *Regularize) Network() nn.Loss {
+	switch {
+	case r.Loss == BCE:
+		return nn.BinaryTargets
+	case r.Mixup > 0 || r.Cutmix > 0 || len(r.ClassWeights) > 0:
+		return nn.SoftTargets
+	}
+	return nn.CrossEntropy
+}
+
+// Mix is what is mixed.
+func (r *Regularize) Mix() augment.Mix { return augment.Mix{Mixup: r.Mixup, Cutmix: r.Cutmix} }
+
+func (r *Regularize) check(classes int) error {
+	switch {
+	case r.TargetThreshold != 0 && r.Loss != BCE:
+		return fmt.Errorf("bce-threshold goes with loss %s", BCE)
+	case len(r.ClassWeights) > 0 && r.Loss == BCE:
+		return fmt.Errorf("class weights go with the loss %s: with %s each image has a loss for every class, also for those that it does not show, and no weight is the image's", CrossEntropy, BCE)
+	case len(r.ClassWeights) > 0 && len(r.ClassWeights) != classes:
+		return fmt.Errorf("%d class weights for %d classes", len(r.ClassWeights), classes)
+	}
+	return r.Mix().Check()
+}
+
+var regularizeOptions = option.Table[Regularize]{
+	{Name: "loss", Group: optimiserGroup, Default: "ce", Field: func(r *Regularize) any { return &r.Loss }, Values: option.OneOf(CrossEntropy, BCE),
+		Help: "ce: softmax cross-entropy, bce: binary cross-entropy of each class"},
+	{Name: "bce-threshold", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.TargetThreshold }, Check: option.Below(1),
+		Help: "with bce, targets above this are 1 and others 0"},
+	{Name: "class-weights", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.ClassWeights }, Check: option.NotNegative,
+		Help: "weights of the classes in the loss, as comma-separated `numbers`"},
+	{Name: "mixup", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Mixup }, Check: option.NotNegative,
+		Help: "mix images in shares from a beta distribution with this parameter"},
+	{Name: "cutmix", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Cutmix }, Check: option.NotNegative,
+		Help: "put a box of one image into another, with this parameter; with --mixup a batch has either"},
+	{Name: "dropout", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.Dropout }, Check: option.Below(1),
+		Help: "probability with which the last layer's inputs are dropped"},
+	{Name: "drop-path", Group: optimiserGroup, Field: func(r *Regularize) any { return &r.DropPath }, Check: option.Below(1),
+		Help: "stochastic depth: probability of dropping the last residual branch, less for those before it"},
+}

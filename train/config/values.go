@@ -1,0 +1,186 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"onlinerna/data"
+	"onlinerna/data/format"
+	"onlinerna/train/option"
+)
+
+// Values of options whose text is not that of a field.
+
+// classesValue is the list of classes: on a command line a file that has them.
+type classesValue struct{ c *Config }
+
+func (v classesValue) Set(file string) error {
+	names, err := format.ReadClasses(file)
+	if err == nil {
+		v.c.Classes = names
+	}
+	return err
+}
+
+func (v classesValue) String() string        { return strings.Join(v.c.Classes, ",") }
+func (v classesValue) Unset()                { v.c.Classes = nil }
+func (v classesValue) List() []string        { return v.c.Classes }
+func (v classesValue) SetList(list []string) { v.c.Classes = list }
+
+// batchValue is a number of images, or auto.
+type batchValue struct{ c *Config }
+
+func (v batchValue) Set(text string) error {
+	if text == "auto" {
+		v.c.Batch = AutoBatch
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return errors.New("want a number of images, from 1, or auto")
+	}
+	v.c.Batch = n
+	return v.Check()
+}
+
+func (v batchValue) Check() error {
+	if n := v.c.Batch; n < 1 && n != AutoBatch {
+		return errors.New("must be at least 1, or auto")
+	}
+	return nil
+}
+
+func (v batchValue) String() string {
+	switch v.c.Batch {
+	case 0:
+		return ""
+	case AutoBatch:
+		return "auto"
+	}
+	return strconv.Itoa(v.c.Batch)
+}
+
+func (v batchValue) Unset() { v.c.Batch = 0 }
+
+// interval is how often checkpoints are written: a number of epochs, of steps or of minutes.
+type interval struct{ c *Config }
+
+func (v interval) String() string {
+	c := v.c
+	switch {
+	case c.CheckpointSteps > 0:
+		return strconv.Itoa(c.CheckpointSteps) + "steps"
+	case c.CheckpointMinutes > 0:
+		return time.Duration(c.CheckpointMinutes * float64(time.Minute)).String()
+	case c.CheckpointEvery == 0:
+		return ""
+	}
+	return strconv.Itoa(c.CheckpointEvery)
+}
+
+func (interval) Type() string { return "interval" }
+
+func (v interval) Check() error { return option.NotNegative(float64(v.c.CheckpointEvery)) }
+
+func (v interval) Unset() { v.c.CheckpointEvery, v.c.CheckpointSteps, v.c.CheckpointMinutes = 0, 0, 0 }
+
+// Set reads epochs, as 2, steps, as 500steps, or time, as 10m.
+func (v interval) Set(text string) error {
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	n, err := strconv.Atoi(text[:digits])
+	t, clock := time.ParseDuration(text)
+	unit := strings.TrimSpace(text[digits:])
+	epochs, steps, minutes := 0, 0, 0.
+	switch {
+	case err == nil && (unit == "" || unit == "epoch" || unit == "epochs"):
+		epochs = n
+	case err == nil && (unit == "step" || unit == "steps"):
+		steps = n
+	case clock == nil && t > 0:
+		minutes = t.Minutes()
+	default:
+		return errors.New("want epochs, as 2, steps, as 500steps, or time, as 90s, 10m or 1h")
+	}
+	if epochs == 0 && steps == 0 && minutes == 0 {
+		return errors.New("must be above 0")
+	}
+	v.c.CheckpointEvery, v.c.CheckpointSteps, v.c.CheckpointMinutes = epochs, steps, minutes
+	return nil
+}
+
+// maxBadValue is a number of images, a share, or a word.
+type maxBadValue struct{ c *Config }
+
+func (v maxBadValue) Set(text string) error {
+	m, err := data.ParseMaxBad(text)
+	if err != nil {
+		return errors.New("want a count, as 20, a share below 1, as 0.05 or 5%, all or auto")
+	}
+	v.c.MaxBad = &m
+	return nil
+}
+
+func (v maxBadValue) String() string {
+	if v.c.MaxBad == nil {
+		return ""
+	}
+	return v.c.MaxBad.String()
+}
+
+func (v maxBadValue) Check() error {
+	if v.c.MaxBad.Check() != nil {
+		return errors.New("want a count, as 20, or a share below 1, as 0.05 or 5%")
+	}
+	return nil
+}
+
+func (v maxBadValue) Unset()     { v.c.MaxBad = nil }
+func (maxBadValue) Type() string { return "number" }
+
+// lambdaValue is RNA's λ: a number, or auto for a search.
+type lambdaValue struct{ r *RNA }
+
+func (v lambdaValue) Set(text string) error {
+	if text == "auto" {
+		v.r.Lambda, v.r.Search = nil, true
+		return nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return errors.New("want a number or auto")
+	}
+	v.r.Lambda, v.r.Search = &x, false
+	return v.Check()
+}
+
+func (v lambdaValue) Check() error {
+	if x := v.r.Lambda; x != nil && (!(*x >= 0) || math.IsInf(*x, 0)) {
+		return errors.New("must be finite and not negative")
+	}
+	return nil
+}
+
+func (v lambdaValue) String() string {
+	switch {
+	case v.r.Search:
+		return "auto"
+	case v.r.Lambda == nil:
+		return ""
+	}
+	return fmt.Sprint(*v.r.Lambda)
+}
+
+func (v lambdaValue) Unset() { v.r.Lambda, v.r.Search = nil, false }
+
+// pattern checks a pattern of names.
+func pattern(text string) error {
+	if _, err := path.Match(text, ""); err != nil {
+		return errors.New("is no pattern of names, as *.bias")
+	}
+	return nil
+}

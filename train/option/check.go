@@ -1,0 +1,84 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Checks for Option.Check. Numbers that are not finite are refused by all options.
+
+// Positive refuses 0 and less.
+func Positive(x float64) error {
+	if !(x > 0) {
+		return errors.New("must be above 0")
+	}
+	return nil
+}
+
+// NotNegative refuses less than 0.
+func NotNegative(x float64) error {
+	if !(x >= 0) {
+		return errors.New("must not be negative")
+	}
+	return nil
+}
+
+// AtLeast refuses less than a.
+func AtLeast(a float64) func(float64) error {
+	return func(x float64) error {
+		if !(x >= a) {
+			return fmt.Errorf("must be at least %g", a)
+		}
+		return nil
+	}
+}
+
+// Between refuses less than a and more than b.
+func Between(a, b float64) func(float64) error {
+	return func(x float64) error {
+		if !(x >= a && x <= b) {
+			return fmt.Errorf("must lie between %g and %g", a, b)
+		}
+		return nil
+	}
+}
+
+// Below refuses less than 0, and b and more.
+func Below(b float64) func(float64) error {
+	return func(x float64) error {
+		if !(x >= 0 && x < b) {
+			return fmt.Errorf("must lie in [0, %g)", b)
+		}
+		return nil
+	}
+}
+
+// Inside refuses a and less, and b and more.
+func Inside(a, b float64) func(float64) error {
+	return func(x float64) error {
+		if !(x > a && x < b) {
+			return fmt.Errorf("must lie above %g and below %g", a, b)
+		}
+		return nil
+	}
+}
+
+// UpTo refuses 0 and less, and more than b.
+func UpTo(b float64) func(float64) error {
+	return func(x float64) error {
+		if !(x > 0 && x <= b) {
+			return fmt.Errorf("must lie above 0 and up to %g", b)
+		}
+		return nil
+	}
+}
+
+// OneOf is a list of values for Option.Values.
+func OneOf[T ~string](list ...T) func() []string {
+	return func() (out []string) {
+		for _, x := range list {
+			out = append(out, string(x))
+		}
+		return out
+	}
+}

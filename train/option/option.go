@@ -1,0 +1,304 @@
+// Package option declares what a user may choose, once: an [Option] is a flag of a command, a key of its files and a line of its
+// documentation, and a [Table] of them reads, checks and writes the values of a struct.
+//
+// # Not set
+//
+// A field that is its type's zero value is not set, and stands for the default. So an option whose zero is a choice other than its default has
+// a field that is a pointer, or a list, which is not set where it is nil. Every option keeps to this: see [Table.Ambiguous].
+package option
+
+import (
+	"fmt"
+	"strings"
+
+	"onlinerna/internal/nearest"
+)
+
+// Option is one choice of a user. Its name is that of the flag, and of the key in files, where underscores may stand for hyphens.
+type Option[S any] struct {
+	Name  string
+	Short string // the flag's letter, if it has one
+	Group string // the heading that it stands under
+	// Help describes it in a line, without the default. The `quoted` word, if there is one, is the name of the value.
+	Help    string
+	Default string // the value or in words; empty where an option that is not set does nothing
+	// Values lists the values, or, where Open, some of them. Shells complete them.
+	Values func() []string
+	Open   bool
+	// Check and CheckText say what is wrong with a number and with a text; of a list, with each element. The error follows the option's name and
+	// value, as "must be above 0".
+	Check     func(x float64) error
+	CheckText func(s string) error
+	// Field is a pointer to the value: to a string, bool, number, time.Duration, a pointer, list or array of those, or a [Value].
+	Field func(s *S) any
+
+	Resumable bool // a resumed run takes another value
+	Local     bool // processes that train together may have different values
+	// Clears names options that become unset with this one, unless they come from the same source: a batch makes a recipe's accumulation void.
+	Clears []string
+}
+
+// Value is a field with a text of its own.
+type Value interface {
+	Set(text string) error
+	String() string // "" where it is not set
+	Unset()
+}
+
+// Checker is a Value that a program may have set to one that Set refuses.
+type Checker interface {
+	Value
+	Check() error
+}
+
+// List is a Value that files may give as a list, too.
+type List interface {
+	Value
+	SetList(list []string)
+	List() []string
+}
+
+// Error is a value that an option does not take.
+type Error struct {
+	Name, Value string
+	Err         error // what is wanted
+}
+
+func (e *Error) Error() string { return strings.TrimSpace(e.Name+" "+e.Value) + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Usage is the help with the default behind it.
+func (o *Option[S]) Usage() string {
+	if o.Default == "" {
+		return o.Help
+	}
+	return fmt.Sprintf("%s (default: %s)", o.Help, o.Default)
+}
+
+// Set sets the value of s from a text, as on a command line. The error is an [*Error].
+func (o *Option[S]) Set(s *S, text string) error {
+	return o.apply(s, Setting{Name: o.Name, Text: text})
+}
+
+// IsSet says whether s has a value.
+func (o *Option[S]) IsSet(s *S) bool { return isSet(o.Field(s)) }
+
+// Unset makes the value that of a zero S.
+func (o *Option[S]) Unset(s *S) { unset(o.Field(s)) }
+
+// Text is the value of s as Set takes it; "" where it is not set.
+func (o *Option[S]) Text(s *S) string {
+	f := o.Field(s)
+	if !isSet(f) {
+		return ""
+	}
+	return textOf(f)
+}
+
+// Type names the kind of the value: "string", "bool", "int", "number", "time", "list", or that of a Value: its
+// Type where it has one, else "text".
+func (o *Option[S]) Type() string { return typeOf(o.Field(new(S))) }
+
+// Setting is a value for the option of a name: a text, or a list.
+type Setting struct {
+	Name string
+	Text string
+	List []string // nil for a text
+}
+
+func (x Setting) String() string {
+	if x.List != nil {
+		return joinList(x.List)
+	}
+	return x.Text
+}
+
+// Settings reads pairs of names and values from words.
+func Settings(words string) (list []Setting) {
+	f := strings.Fields(words)
+	for i := 0; i+1 < len(f); i += 2 {
+		list = append(list, Setting{Name: f[i], Text: f[i+1]})
+	}
+	return list
+}
+
+func (o *Option[S]) apply(s *S, x Setting) error {
+	fail := func(err error) error { return &Error{o.Name, x.String(), err} }
+	f := o.Field(s)
+	if err := set(f, x); err != nil {
+		return fail(err)
+	}
+	if err := o.check(f); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// check says what is wrong with a field that is set.
+func (o *Option[S]) check(field any) error {
+	return each(field, func(x float64) error {
+		if o.Check == nil {
+			return nil
+		}
+		return o.Check(x)
+	}, func(text string) error {
+		if o.Values != nil && !o.Open && text != "" {
+			return oneOf(text, o.Values())
+		}
+		if o.CheckText != nil {
+			return o.CheckText(text)
+		}
+		return nil
+	})
+}
+
+// oneOf is an error that names the values unless a text is one of them.
+func oneOf(text string, values []string) error {
+	for _, v := range values {
+		if v == text {
+			return nil
+		}
+	}
+	hint := ""
+	if n := nearest.To(text, values); n != "" {
+		hint = fmt.Sprintf(" (did you mean %s?)", n)
+	}
+	return fmt.Errorf("use one of %s%s", strings.Join(values, ", "), hint)
+}
+
+// Table is a list of options, in the order of the help and of files.
+type Table[S any] []Option[S]
+
+// In is a table of a part of S.
+func In[S, T any](t Table[T], part func(*S) *T) (out Table[S]) {
+	for _, o := range t {
+		out = append(out, Option[S]{Name: o.Name, Short: o.Short, Group: o.Group, Help: o.Help, Default: o.Default, Values: o.Values, Open: o.Open,
+			Check: o.Check, CheckText: o.CheckText, Resumable: o.Resumable, Local: o.Local, Clears: o.Clears,
+			Field: func(s *S) any { return o.Field(part(s)) }})
+	}
+	return out
+}
+
+// Find is the option of a name, nil for none. Underscores may stand for hyphens.
+func (t Table[S]) Find(name string) *Option[S] {
+	name = strings.ReplaceAll(name, "_", "-")
+	for i := range t {
+		if t[i].Name == name {
+			return &t[i]
+		}
+	}
+	return nil
+}
+
+// Lookup is Find with an error that suggests a name.
+func (t Table[S]) Lookup(name string) (*Option[S], error) {
+	if o := t.Find(name); o != nil {
+		return o, nil
+	}
+	var names []string
+	for _, o := range t {
+		names = append(names, o.Name)
+	}
+	hint := ""
+	if near := nearest.To(strings.ReplaceAll(name, "_", "-"), names); near != "" {
+		hint = fmt.Sprintf(", did you mean %s?", near)
+	}
+	return nil, fmt.Errorf("unknown option %q%s", name, hint)
+}
+
+// Groups lists the headings in the order in which they come.
+func (t Table[S]) Groups() (list []string) {
+	seen := map[string]bool{}
+	for _, o := range t {
+		if !seen[o.Group] {
+			seen[o.Group] = true
+			list = append(list, o.Group)
+		}
+	}
+	return list
+}
+
+// Apply sets the options of one source: a recipe, a file or a command line. Of the source before, those that these clear become unset.
+func (t Table[S]) Apply(s *S, list ...Setting) error {
+	for _, x := range list {
+		o, err := t.Lookup(x.Name)
+		if err != nil {
+			return err
+		}
+		for _, name := range o.Clears {
+			t.Find(name).Unset(s)
+		}
+	}
+	for _, x := range list {
+		if err := t.Find(x.Name).apply(s, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check says what is wrong with a value of s, as an [*Error]. Options that are not set are right.
+func (t Table[S]) Check(s *S) error {
+	for i := range t {
+		o := &t[i]
+		if !o.IsSet(s) {
+			continue
+		}
+		f := o.Field(s)
+		if err := o.check(f); err != nil {
+			return &Error{o.Name, textOf(f), err}
+		}
+	}
+	return nil
+}
+
+// Settings lists the options of s that are set.
+func (t Table[S]) Settings(s *S) (list []Setting) {
+	for i := range t {
+		if o := &t[i]; o.IsSet(s) {
+			list = append(list, settingOf(o.Name, o.Field(s)))
+		}
+	}
+	return list
+}
+
+// Ambiguous names an option whose zero is a choice other than its default though its field cannot tell zero from not set; "" for none.
+func (t Table[S]) Ambiguous() string {
+	for i := range t {
+		o := &t[i]
+		if o.Default == "" || strings.HasPrefix(o.Default, "0") {
+			continue
+		}
+		zero := map[string]string{"bool": "false", "int": "0", "number": "0"}[o.Type()]
+		s := new(S)
+		if zero != "" && o.Set(s, zero) == nil && !o.IsSet(s) {
+			return o.Name
+		}
+	}
+	return ""
+}
+
+// Row is an option without its values, as documents show it.
+type Row struct {
+	Name      string   `json:"name"`
+	Short     string   `json:"short,omitempty"`
+	Group     string   `json:"group"`
+	Type      string   `json:"type"`
+	Help      string   `json:"help"`
+	Default   string   `json:"default,omitempty"`
+	Values    []string `json:"values,omitempty"`
+	Resumable bool     `json:"resumable,omitempty"`
+}
+
+// Rows describes the options of a table.
+func (t Table[S]) Rows() (rows []Row) {
+	for i := range t {
+		o := &t[i]
+		r := Row{Name: o.Name, Short: o.Short, Group: o.Group, Type: o.Type(), Help: o.Help, Default: o.Default, Resumable: o.Resumable}
+		if o.Values != nil {
+			r.Values = o.Values()
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
