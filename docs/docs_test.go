@@ -49,7 +49,7 @@ func anchor(heading string) string {
 	return kept
 }
 
-// TestLinks follows each relative link of README.md and of the pages, to its heading if it names one.
+// TestLinks follows each relative link of README.md and of the pages, to its heading if it names one. README.md links to every page.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	n := 0
@@ -79,6 +79,12 @@ func TestLinks(t *testing.T) {
 			if !found {
 				t.Errorf("%s links to %s: %s has no such heading", page, m[1], path)
 			}
+		}
+	}
+	readme := read(t, filepath.Join(root, "README.md"))
+	for _, page := range pages(t) {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(readme, "](docs/"+name+")") {
+			t.Errorf("README.md does not link to %s", page)
 		}
 	}
 	if n < 20 {
