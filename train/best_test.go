@@ -6,9 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"onlinerna/nn/device"
 	"onlinerna/train/hook"
 	"onlinerna/train/internal/traintest"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 )
 
 // bestOf is the best of all weights that records list, the first of equals.
@@ -149,4 +151,34 @@ func TestBestResumed(t *testing.T) {
 			t.Errorf("resumed, the best is %+v, want %+v", got, want)
 		}
 	}
+}
+
+// TestBestOfRanks: ranks agree about the best weights, which rank 0 writes, also when the run goes on with another number of them.
+func TestBestOfRanks(t *testing.T) {
+	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 24, 12, 12))
+	c.Batch, c.Epochs, c.EMA, c.RNA.Start = 2, 4, 12, 1
+	check := func(list []outcome, epochs int) {
+		t.Helper()
+		for k, o := range list {
+			if o.err != nil || len(o.history) != epochs {
+				t.Fatalf("rank %d: %d epochs, %v", k, len(o.history), o.err)
+			}
+			want := bestOf(o.history, ByError)
+			if got := *o.history[epochs-1].Best; got != want || got != *list[0].history[epochs-1].Best {
+				t.Errorf("rank %d: the best is %+v, want %+v", k, got, want)
+			}
+			if meta, err := network.ReadMeta(filepath.Join(c.Out, bestFile)); err != nil || meta.Kind != want.Kind || meta.Snapshots != want.Snapshots || meta.Epoch != want.Epoch {
+				t.Errorf("rank %d: the file is of %+v, %v, want %+v", k, meta, err, want)
+			}
+		}
+	}
+	check(together(t, 2, c, reference64, nil), 4)
+	check(together(t, 3, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
+		r, err := Resume(c.Out, dev, func(c *Config) { c.Ranks, c.Epochs = g, 6 })
+		if err != nil {
+			return outcome{err: err}
+		}
+		defer r.Close()
+		return outcome{err: r.Train(t.Context()), history: r.History}
+	}), 6)
 }

@@ -29,7 +29,7 @@ type results struct {
 }
 
 // The kinds of weights that the study compares, in the order of its table.
-var compared = []string{"SGD, statistics re-estimated", "RNA 5", "average 5", "average 10", "EMA"}
+var compared = []string{"SGD, BatchNorm recalibrated", "RNA 5", "average 5", "average 10", "EMA"}
 
 // TestStudy measures what RNA does for small nets, holds it against what was measured with PyTorch, and prints a
 // Markdown table. It runs when ONLINERNA_STUDY is 1, which takes minutes for the glyphs and far longer for

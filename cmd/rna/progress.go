@@ -184,7 +184,7 @@ func epochLine(c *train.Config, r *train.EpochRecord) string {
 		}
 		name := s.Name(c.OptimizerName())
 		if s.Kind == network.SGDStats {
-			name = "re-estimated"
+			name = "recalibrated"
 		}
 		fmt.Fprintf(&b, "%s %.2f\u00a0%%", name, s.Score.Error())
 		if x := r.Best; x != nil && x.Epoch == r.Epoch && x.Kind == s.Kind && x.Snapshots == s.Snapshots {

@@ -162,7 +162,7 @@ func (s ScoreRecord) Name(optimizer string) string {
 	case network.SGD:
 		return optimizer
 	case network.SGDStats:
-		return optimizer + " re-estimated"
+		return optimizer + " recalibrated"
 	case network.RNA:
 		return "RNA"
 	case network.EMA:

@@ -189,7 +189,7 @@ func (r *Replay) curves(o Options) []*Curve {
 	name := r.Config.OptimizerName()
 	list := []*Curve{{Name: name, Kind: network.SGD}}
 	if o.Stats == Reestimate && r.Run.Net.Restated() {
-		list = append(list, &Curve{Name: name + ", statistics re-estimated", Kind: network.SGDStats})
+		list = append(list, &Curve{Name: name + ", BatchNorm recalibrated", Kind: network.SGDStats})
 	}
 	for _, n := range o.Windows {
 		for _, l := range o.Lambdas {

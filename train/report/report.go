@@ -68,7 +68,7 @@ func collect(c train.Config, history []train.EpochRecord) []series {
 func nameOf(c train.Config, s train.ScoreRecord) string {
 	switch s.Kind {
 	case network.SGDStats:
-		return c.OptimizerName() + ", statistics re-estimated"
+		return c.OptimizerName() + ", BatchNorm recalibrated"
 	case network.RNA:
 		return fmt.Sprintf("RNA of the last %d %s, %s", c.RNA.Window, snapshots(c), c.RNA.Mode)
 	case network.EMA:

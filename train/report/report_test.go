@@ -72,7 +72,7 @@ func TestTable(t *testing.T) {
                                    epoch 6, rate 0.1      epoch 10, rate 0.001
 validation, error in %              error   loss  to SGD   error   loss  to SGD
 SGD                                 28.00 0.6667           20.00 0.4000
-SGD, statistics re-estimated        27.00 0.6500   -1.00   19.00 0.3900   -1.00
+SGD, BatchNorm recalibrated         27.00 0.6500   -1.00   19.00 0.3900   -1.00
 RNA of the last 3 epochs, offline   24.50 0.5833   -3.50   16.50 0.3500   -3.50
 average of the last 2               26.00 0.6333   -2.00   18.00 0.3800   -2.00
 average of the last 5                   -      -       -   22.00 0.4200   +2.00
@@ -100,7 +100,7 @@ func TestTableOfLess(t *testing.T) {
 		h[i].RNA, h[i].Averages, h[i].SGDStats = nil, nil, nil
 		h[i].Best = bestOf(h[:i+1], c.BestBy)
 	}
-	if got := table(t, c, h); strings.Contains(got, "RNA") || strings.Contains(got, "average") || strings.Contains(got, "re-estimated") {
+	if got := table(t, c, h); strings.Contains(got, "RNA") || strings.Contains(got, "average") || strings.Contains(got, "recalibrated") {
 		t.Errorf("RNA off:\n%s", got)
 	}
 	for i := range h {
@@ -170,7 +170,7 @@ func TestPlot(t *testing.T) {
 	c, h := demo()
 	count, text := svg(t, c, h)
 	for _, want := range []string{"conv6 on shapes<&>, batch 32 × 4, rate 0.1 to epoch 6, then falling linearly to 0.001", "|validation loss", "|validation error, %", "|epoch",
-		"|SGD|", "|SGD, statistics re-estimated|", "|RNA of the last 3 epochs, offline|", "|Average of the last 2|", "|Average of the last 5|", "|Training, mean of the epoch|", "|Phase of the learning rate ends"} {
+		"|SGD|", "|SGD, BatchNorm recalibrated|", "|RNA of the last 3 epochs, offline|", "|Average of the last 2|", "|Average of the last 5|", "|Training, mean of the epoch|", "|Phase of the learning rate ends"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the texts %q", want, text)
 		}
