@@ -106,7 +106,7 @@ func TestMistakes(t *testing.T) {
 		{"train --rna-tau 1 --rna-lambda 1", 1, []string{"exclude each other"}},
 		{"train --rna-accept --holdout 0.1", 1, []string{"rna online"}},
 		{"train --momentum 1.5", 1, []string{"momentum 1.5"}},
-		{"train --optimizer adam", 2, []string{"--optimizer adam", "adamw"}},
+		{"train --optimizer adom", 2, []string{"--optimizer adom", "did you mean adam?"}},
 		{"train --optimizer adamw --momentum 0.9", 1, []string{"adamw does not take momentum"}},
 		{"train --eps 1e-8", 1, []string{"sgd does not take eps"}},
 		{"train --optimizer lamb --beta2 1", 1, []string{"beta2 1"}},

@@ -114,7 +114,7 @@ func TestResolveErrors(t *testing.T) {
 		"mean 1,NaN,1: must be finite":   func(c *Config) { c.Mean = []float64{1, math.NaN(), 1} },
 		"momentum 1":                     func(c *Config) { c.Momentum = ptr(1) },
 		"momentum NaN":                   func(c *Config) { c.Momentum = ptr(math.NaN()) },
-		"optimizer adam: use one of":     func(c *Config) { c.Optimizer = "adam" },
+		"optimizer adom: use one of":     func(c *Config) { c.Optimizer = "adom" },
 		"sgd does not take beta1":        func(c *Config) { c.Beta1 = ptr(.9) },
 		"adamw does not take momentum":   func(c *Config) { c.Optimizer, c.Momentum = "adamw", ptr(.9) },
 		"adamw does not take nesterov":   func(c *Config) { c.Optimizer, c.Nesterov = "adamw", true },
