@@ -52,12 +52,14 @@ type Config struct {
 	LayerDecay                                                              float64 // factor of the rate from a layer to the one before: see network.LayerDepths
 	Regularize
 
-	BlurPool bool     // see nn.Config
-	ZeroInit bool     // start with the last BatchNorm scale of each block at 0
-	Init     string   // weights to start from
-	InitKey  string   // chooses among the state dicts in them: see network.LoadOptions
-	Freeze   []string // patterns of parameters that are not trained, with the statistics of their BatchNorm: see nn.Config
-	Seed     uint64
+	BlurPool bool // see nn.Config
+	// StatsMomentum is the weight of a batch in BatchNorm's running statistics.
+	StatsMomentum float64
+	ZeroInit      bool     // start with the last BatchNorm scale of each block at 0
+	Init          string   // weights to start from
+	InitKey       string   // chooses among the state dicts in them: see network.LoadOptions
+	Freeze        []string // patterns of parameters that are not trained, with the statistics of their BatchNorm: see nn.Config
+	Seed          uint64
 
 	NumClasses int
 	Classes    []string // names by index, as the training set has them
@@ -198,6 +200,8 @@ var modelOptions = options{
 		Help: "start residual blocks as the identity: their last BatchNorm scale is 0"},
 	{Name: "blurpool", Group: modelGroup, Field: func(c *Config) any { return &c.BlurPool },
 		Help: "blur the inputs of convolutions of a stride above 1, against aliasing"},
+	{Name: "bn-momentum", Group: modelGroup, Default: "0.1", Field: func(c *Config) any { return &c.StatsMomentum }, Check: option.UpTo(1),
+		Help: "weight of a batch in the running statistics of BatchNorm"},
 	{Name: "seed", Group: modelGroup, Default: "0", Field: func(c *Config) any { return &c.Seed },
 		Help: "seed of initial weights, order and augmentation"},
 }
