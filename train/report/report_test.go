@@ -193,6 +193,8 @@ func TestPlot(t *testing.T) {
 		h[i].SGD = score(10, 1)
 	}
 	h[0].SGD.Loss, h[4].SGD.Loss = math.Inf(1), math.NaN()
+	h[5].Train = *score(0, 0)
+	h[6].SGD = score(1, 90)
 	svg(t, c, h)
 	svg(t, c, h[:1])
 	c.Epochs = 1
@@ -233,6 +235,7 @@ func TestSpan(t *testing.T) {
 		"zeros":                        {[]series{of(network.SGD, 60, 2, 0)}, true, true, 1, 75, 1, 60},
 		"zeros alone":                  {[]series{of(network.SGD, 0, 0)}, false, false, 0, .01, 0, .001},
 		"training, a little lower":     {[]series{of(training, 4, .2), of(network.SGD, 2, .3)}, true, false, .15, 5, .2, 4},
+		"training reaches 0":           {[]series{of(training, 4, 0), of(network.SGD, 2, .3)}, true, false, .08, 5, .1, 4},
 		"training runs out":            {[]series{of(training, 4, .001), of(network.SGD, 2, .3)}, true, false, .08, 5, .1, 4},
 		"nothing that is a number":     {[]series{of(network.SGD, math.NaN(), math.Inf(1))}, false, false, 0, 1, 0, 1},
 		"training with nothing beside": {[]series{of(training, 4, 2)}, false, false, 1.8, 4.2, 2, 4},
@@ -243,7 +246,7 @@ func TestSpan(t *testing.T) {
 		}
 		for _, x := range c.list {
 			for e, v := range x.scores {
-				if y := s.at(v.Loss); finite(v.Loss) && (y < s.at(s.lo) && x.kind != training || y > s.at(s.hi)) {
+				if y := s.at(v.Loss); finite(v.Loss) && (!finite(y) || y < s.at(s.lo) && x.kind != training || y > s.at(s.hi)) {
 					t.Errorf("%s: epoch %d at %g lies outside", name, e, y)
 				}
 			}

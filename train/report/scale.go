@@ -71,10 +71,11 @@ func (s span) at(y float64) float64 {
 	if !s.log {
 		return y
 	}
+	least := s.lo / 100 // below the panel: training may reach 0
 	if s.zero {
-		y = max(y, s.lo)
+		least = s.lo
 	}
-	return math.Log10(y)
+	return math.Log10(max(y, least))
 }
 
 // set gives an axis the range.
