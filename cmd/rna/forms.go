@@ -100,7 +100,7 @@ func shortOutput(groups []group) {
 	if slices.ContainsFunc(options, func(f *pflag.Flag) bool { return f.Shorthand == "o" }) {
 		return
 	}
-	for _, name := range []string{"out", "predictions", "plot", "csv", "json", "properties"} {
+	for _, name := range []string{"out", "predictions", "sheet", "plot", "csv", "json", "properties"} {
 		for _, f := range options {
 			if kind, _ := pflag.UnquoteUsage(f); f.Name == name && kind == "file" {
 				f.Shorthand = "o"
