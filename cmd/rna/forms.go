@@ -62,6 +62,9 @@ func checkForm(cmd *cobra.Command, option, path string) error {
 		if kind, _ := pflag.UnquoteUsage(f); kind == "file" && f.Name != option && slices.Contains(formsOf(cmd.Name(), f.Name), ext) {
 			hint = "; --" + f.Name + " writes " + ext
 		}
+		if f.Value.Type() == "bool" && "."+f.Name == ext {
+			hint = "; --" + f.Name + " prints that, and > FILE behind it writes it to a file"
+		}
 	})
 	return fmt.Errorf("--%s %s: it is written as %s: name it so%s", option, path, list(own), hint)
 }

@@ -73,7 +73,7 @@ func TestForms(t *testing.T) {
 		{"logreg --csv x.svg", "written as .csv"},
 		{"logreg --plot x.jpg", ".svg"},
 		{"bench rna --json x.csv", "--csv writes .csv"},
-		{"predict run a.png -o x.csv", "the command prints"},
+		{"predict run a.png -o x.csv", "--csv prints that, and > FILE"},
 	} {
 		fails(t, strings.Fields(c.args), c.want)
 	}
