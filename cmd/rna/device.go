@@ -132,7 +132,7 @@ func openDevice(name string, o deviceOptions) (device.Device, error) {
 		if err != nil {
 			return nil, err // no device, not a nil one
 		}
-		if o.precision == bfloat16 && !simd.BFloat16() {
+		if o.precision == bfloat16 && !simd.Default().BFloat16() {
 			why := "this processor has no AVX512_BF16"
 			if simd.HasBFloat16() {
 				why = "AVX512_BF16 is left out by RNA_CPU, or slow on this processor"

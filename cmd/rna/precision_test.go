@@ -52,7 +52,7 @@ func TestPrecisionOnCPU(t *testing.T) {
 	for given, recorded := range map[string]string{"": "", "float32": "", "bfloat16": "bfloat16"} {
 		out := filepath.Join(dir, "run"+given)
 		status, said, stderr := runRNA(t, append(slices.Clone(args), "--precision", given, "--out", out)...)
-		if status != 0 || warned(stderr) != (recorded != "" && !simd.BFloat16()) {
+		if status != 0 || warned(stderr) != (recorded != "" && !simd.Default().BFloat16()) {
 			t.Errorf("%q: status %d, %s", given, status, stderr)
 		}
 		if !strings.Contains(said, strings.TrimSpace("device cpu "+recorded)+"\n") {
@@ -80,7 +80,7 @@ func TestPrecisionOnCPU(t *testing.T) {
 	weights := filepath.Join(narrow, "final.safetensors")
 	for _, command := range []string{"eval --data glyphs --weights " + weights, "bench train --model lenet --steps 1 --warmup 1"} {
 		a := append(strings.Fields(command), "--device", "cpu", "--precision")
-		if status, _, stderr := runRNA(t, append(a, "bfloat16")...); status != 0 || warned(stderr) == simd.BFloat16() {
+		if status, _, stderr := runRNA(t, append(a, "bfloat16")...); status != 0 || warned(stderr) == simd.Default().BFloat16() {
 			t.Errorf("%s: status %d, %s", command, status, stderr)
 		}
 	}
@@ -105,7 +105,7 @@ func TestRecordedPrecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if simd.Current() != simd.Go && !strings.Contains(string(config), `"winograd": true`) {
+	if simd.Default() != simd.Go && !strings.Contains(string(config), `"winograd": true`) {
 		t.Errorf("no choice of Winograd's algorithm in %s", config)
 	}
 	for _, checkpoint := range []string{"", "checkpoint/*/"} {

@@ -90,7 +90,7 @@ func (b build) String() string {
 // more lists the processor, the settings of the build and the modules.
 func (b build) more(info *debug.BuildInfo) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d CPUs, kernels for %s\n", runtime.NumCPU(), simd.Current())
+	fmt.Fprintf(&s, "%d CPUs, kernels for %s\n", runtime.NumCPU(), simd.Default().Vectors())
 	if info == nil {
 		return s.String()
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"onlinerna/data/imaging/internal/kern"
 	"onlinerna/internal/simd"
 )
 
@@ -21,15 +22,15 @@ func digest(b []byte) string {
 func TestBoxes(t *testing.T) {
 	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
-			defer simd.Force(l)()
 			list, err := os.Open(filepath.Join("testdata", "boxes.txt"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer list.Close()
 			var d Decoder
+			d.jpeg.Kernels = kern.For(l)
 			var m, small Image
-			var r Resizer
+			r := Resizer{kernels: kern.For(l)}
 			seen := 0
 			for lines := bufio.NewScanner(list); lines.Scan(); seen++ {
 				var name, draft, resized string

@@ -46,7 +46,7 @@ func (d *Decoder) rowJPEG(dst []uint8, y, x0, x1, channels int) error {
 	if err := d.jpeg.Rows(y + 1); err != nil {
 		return fmt.Errorf("jpeg: %w", err)
 	}
-	m, set := d.planes, kern.Current()
+	m, set := d.planes, kern.Or(d.jpeg.Kernels)
 	var rows [4][]uint8
 	for i := range m.Planes {
 		rows[i] = planeRow(set, &m.Planes[i], m.Plain, &d.rows[i], y, x0, x1)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"onlinerna/data/imaging/internal/kern"
 	"onlinerna/internal/simd"
 )
 
@@ -28,13 +29,13 @@ func TestManyFiles(t *testing.T) {
 	}
 	defer list.Close()
 	for _, l := range simd.All() {
-		restore := simd.Force(l)
 		if _, err := list.Seek(0, 0); err != nil {
 			t.Fatal(err)
 		}
 		var d Decoder
+		d.jpeg.Kernels = kern.For(l)
 		var whole, part, crop, opened, fused, apart Image
-		var resizer Resizer
+		resizer := Resizer{kernels: kern.For(l)}
 		rng := rand.New(rand.NewPCG(1, 2))
 		seen := 0
 		for lines := bufio.NewScanner(list); lines.Scan(); {
@@ -85,7 +86,6 @@ func TestManyFiles(t *testing.T) {
 				}
 			}
 		}
-		restore()
 		if seen < 25 || all && seen != 500 {
 			t.Errorf("%d files", seen)
 		}

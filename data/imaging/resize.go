@@ -43,6 +43,7 @@ type Resizer struct {
 	// next, unless to the nearest pixels: as PIL's draft and resize of the box. Pixels then differ from those of a whole decoding.
 	Fast bool
 
+	kernels      *kern.Set // nil: those of the default level
 	across, down filter
 	mid          []uint8 // the rows that the second pass needs, or the first one where that goes down
 	last         []uint8 // a row with room behind it
@@ -147,7 +148,7 @@ func (r *Resizer) resample(dst *Image, at image.Rectangle, src *Image, box image
 
 // acrossFirst resamples all rows across, and then down to those of the result.
 func (r *Resizer) acrossFirst(dst *Image, at image.Rectangle, rows *rows) error {
-	ch, set := dst.Channels, kern.Current()
+	ch, set := dst.Channels, kern.Or(r.kernels)
 	n := at.Dx() * ch
 	top, bottom := rows.needed.Min.Y, rows.needed.Max.Y
 	r.mid = kern.Grow(r.mid, (bottom-top+1)*n+kern.Slack)
@@ -168,7 +169,7 @@ func (r *Resizer) acrossFirst(dst *Image, at image.Rectangle, rows *rows) error 
 
 // downFirst makes the rows of the result one by one, of those that each depends on, and resamples them across.
 func (r *Resizer) downFirst(dst *Image, at image.Rectangle, rows *rows) error {
-	ch, set := dst.Channels, kern.Current()
+	ch, set := dst.Channels, kern.Or(r.kernels)
 	x0, n := ch*rows.needed.Min.X, ch*rows.needed.Dx()
 	most := 2*slices.Max(r.down.Count) + 8 // rows that are kept
 	r.mid = kern.Grow(r.mid, (most+1)*n+kern.Slack)

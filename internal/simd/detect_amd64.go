@@ -2,7 +2,11 @@
 
 package simd
 
-import "golang.org/x/sys/cpu"
+import (
+	"slices"
+
+	"golang.org/x/sys/cpu"
+)
 
 func detect() []Level {
 	x := &cpu.X86
@@ -17,6 +21,6 @@ func detect() []Level {
 
 // By LLVM's model of Sapphire Rapids, processors with AMX_BF16 run AVX512_BF16 at less than half the rate of AVX-512's multiply-adds.
 var (
-	hasBFloat16  = cpu.X86.HasAVX512BF16 && best == AVX512
+	hasBFloat16  = cpu.X86.HasAVX512BF16 && slices.Contains(detect(), AVX512)
 	fastBFloat16 = hasBFloat16 && !cpu.X86.HasAMXBF16
 )

@@ -1,8 +1,8 @@
 // Package simd says which instructions the kernels may use.
 //
-// The best level that the processor has is chosen at start. The environment variable RNA_CPU, one of avx512bf16, avx512, avx2,
-// neon and go, lowers it: avx512 leaves out AVX512_BF16, too, and avx512bf16 takes it where it is slow. The build tag
-// purego leaves nothing but plain Go, as do other processors than amd64 and arm64.
+// A level is an option of a device. The default is the best that the processor has; the environment variable RNA_CPU, one of
+// avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AVX512_BF16, too, and avx512bf16 takes it where it is
+// slow. The build tag purego leaves nothing but plain Go, as do other processors than amd64 and arm64.
 //
 // Kernels lie beside the packages that call them; below gen, a module of its own, are the generators of all of them.
 package simd
@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 )
 
 // Level is a set of instructions. A higher one of the same processor includes the lower ones.
@@ -20,22 +19,20 @@ type Level int32
 
 // The levels.
 const (
-	Go     Level = iota // plain Go
-	NEON                // arm64's vectors of 128 bits, which all of them have
-	AVX2                // AVX2, FMA and BMI2, with which F16C comes
-	AVX512              // AVX-512 F, BW, DQ and VL
+	Go         Level = iota // plain Go
+	NEON                    // arm64's vectors of 128 bits, which all of them have
+	AVX2                    // AVX2, FMA and BMI2, with which F16C comes
+	AVX512                  // AVX-512 F, BW, DQ and VL
+	AVX512BF16              // AVX512 with products of bfloat16, VDPBF16PS; nothing else differs
 
-	// Count is one more than the last level: the length of a table by level.
-	Count = iota
+	// Count is the length of a table by [Level.Vectors].
+	Count = int(AVX512) + 1
 )
 
-// dots is the name of AVX512 with products of bfloat16, VDPBF16PS: no level of its own, since nothing else differs.
-const dots = "avx512bf16"
-
-// Variable is the name of the environment variable that lowers the level.
+// Variable is the name of the environment variable that chooses the default.
 const Variable = "RNA_CPU"
 
-var names = []string{Go: "go", NEON: "neon", AVX2: "avx2", AVX512: "avx512"}
+var names = []string{Go: "go", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AVX512BF16: "avx512bf16"}
 
 // String is the name of l as Variable has it.
 func (l Level) String() string {
@@ -45,89 +42,70 @@ func (l Level) String() string {
 	return names[l]
 }
 
-// Parse is the level of the given name.
-func Parse(name string) (Level, error) {
-	i := slices.Index(names, strings.ToLower(name))
-	if i < 0 {
-		return Go, fmt.Errorf("level %q: want one of %s, or %s", name, strings.Join(names, ", "), dots)
-	}
-	return Level(i), nil
+// Vectors is l without products of bfloat16.
+func (l Level) Vectors() Level { return min(l, AVX512) }
+
+// BFloat16 says whether products of bfloat16 use AVX512_BF16.
+func (l Level) BFloat16() bool { return l == AVX512BF16 }
+
+// processor is the levels of a processor and build.
+type processor struct {
+	vectors  []Level // from Go to the best
+	bfloat16 bool    // it has AVX512_BF16
+	fast     bool    // which is fast
 }
 
 var (
-	all     = detect()
-	best    = all[len(all)-1]
-	current atomic.Int32
-	narrow  atomic.Bool
-	invalid error
+	own              = processor{detect(), hasBFloat16, fastBFloat16}
+	standard, faulty = own.choose(os.Getenv(Variable))
 )
 
-func init() {
-	var l Level
-	var on bool
-	l, on, invalid = choose(os.Getenv(Variable), all, hasBFloat16, fastBFloat16)
-	current.Store(int32(l))
-	narrow.Store(on)
+// choose is the level of a name, the best that is fast for the empty one. With an error it is that, too.
+func (p processor) choose(name string) (Level, error) {
+	best := p.vectors[len(p.vectors)-1]
+	if p.fast {
+		best = AVX512BF16
+	}
+	if name == "" {
+		return best, nil
+	}
+	i := slices.Index(names, strings.ToLower(name))
+	switch l := Level(i); {
+	case i < 0:
+		return best, fmt.Errorf("level %q: want one of %s", name, strings.Join(names, ", "))
+	case l == AVX512BF16 && !p.bfloat16:
+		return best, fmt.Errorf("this processor or build has no AVX512_BF16")
+	case l != AVX512BF16 && !slices.Contains(p.vectors, l):
+		return best, fmt.Errorf("level %v: this processor or build has %v", l, p.vectors)
+	default:
+		return l, nil
+	}
 }
 
-// choose is the level for a value of Variable, and whether to use AVX512_BF16, where there are those of all and, as
-// bfloat16 says, that, which may be fast.
-func choose(value string, all []Level, bfloat16, fast bool) (Level, bool, error) {
-	best := all[len(all)-1]
-	switch {
-	case value == "":
-		return best, fast, nil
-	case strings.ToLower(value) == dots:
-		if !bfloat16 {
-			return best, false, fmt.Errorf("%s: this processor or build has no AVX512_BF16", Variable)
-		}
-		return AVX512, true, nil
+// Default is the level of Variable, or the best that is fast. It does not change while a program runs.
+func Default() Level { return standard }
+
+// Err says what is wrong with the value of Variable. The default is the best level then.
+func Err() error {
+	if faulty != nil {
+		return fmt.Errorf("%s: %w", Variable, faulty)
 	}
-	l, err := Parse(value)
-	if err != nil {
-		return best, fast, fmt.Errorf("%s: %w", Variable, err)
-	}
-	if !slices.Contains(all, l) {
-		return best, fast, fmt.Errorf("%s: level %v: this processor or build has %v", Variable, l, all)
-	}
-	return l, false, nil
+	return nil
 }
 
-// Err says what is wrong with the value of Variable. The level is the best then.
-func Err() error { return invalid }
-
-// Best is the highest level that processor and build have.
-func Best() Level { return best }
-
-// Current is the level that kernels use. They ask once, when they are bound.
-func Current() Level { return Level(current.Load()) }
-
-// BFloat16 says whether products of bfloat16 use AVX512_BF16: at level AVX512, where the processor has it and it is fast or
-// Variable asks for it. Kernels ask once, when they are bound.
-func BFloat16() bool { return narrow.Load() && Current() == AVX512 }
-
-// HasBFloat16 says whether the processor and build have AVX512_BF16.
-func HasBFloat16() bool { return hasBFloat16 }
-
-// ForceBFloat16 switches AVX512_BF16 on or off and returns a function that restores what was: the hook for tests, as Force. It
-// panics if processor or build do not have it.
-func ForceBFloat16(on bool) (restore func()) {
-	if on && !hasBFloat16 {
-		panic("simd: this processor or build has no AVX512_BF16")
+// Choose is the level of a name that processor and build have, the default for the empty one.
+func Choose(name string) (Level, error) {
+	if name == "" {
+		return standard, Err()
 	}
-	before := narrow.Swap(on)
-	return func() { narrow.Store(before) }
+	return own.choose(name)
 }
 
-// All lists the levels from Go to Best.
-func All() []Level { return slices.Clone(all) }
+// Best is the highest level of vectors that processor and build have.
+func Best() Level { return own.vectors[len(own.vectors)-1] }
 
-// Force makes l the current level and returns a function that restores the one before: the hook for tests. It
-// panics if processor or build do not have l.
-func Force(l Level) (restore func()) {
-	if !slices.Contains(all, l) {
-		panic(fmt.Sprintf("simd: force %v: this processor or build has %v", l, all))
-	}
-	before := current.Swap(int32(l))
-	return func() { current.Store(before) }
-}
+// All lists the levels of vectors from Go to Best.
+func All() []Level { return slices.Clone(own.vectors) }
+
+// HasBFloat16 says whether processor and build have AVX512BF16.
+func HasBFloat16() bool { return own.bfloat16 }

@@ -52,7 +52,7 @@ type pass struct {
 
 func newLinear(r *Risk) *linear {
 	m := r.X
-	l := &linear{Risk: r, team: newTeam(m), kern: kern.Current(), codes: m.coded(), width: kern.Padded(m.d)}
+	l := &linear{Risk: r, team: newTeam(m), kern: kern.Default(), codes: m.coded(), width: kern.Padded(m.d)}
 	l.strip = m.stripped(l.team)
 	bytes := 8
 	if l.codes != nil {

@@ -88,7 +88,7 @@ func (m *Matrix) Row(i int) (columns []int32, values []float64) {
 func (m *Matrix) dot(i int, w []float64) float64 {
 	columns, values := m.Row(i)
 	if m.index == nil {
-		return kern.Current().Dot(&values[0], &w[0], m.d)
+		return kern.Default().Dot(&values[0], &w[0], m.d)
 	}
 	// Four sums, since each addition would wait for the one before.
 	var s0, s1, s2, s3 float64
@@ -111,7 +111,7 @@ func (m *Matrix) dot(i int, w []float64) float64 {
 func (m *Matrix) add(dst []float64, a float64, i int) {
 	columns, values := m.Row(i)
 	if m.index == nil {
-		kern.Current().Combine2(&dst[0], &values[0], 1, a, m.d)
+		kern.Default().Combine2(&dst[0], &values[0], 1, a, m.d)
 		return
 	}
 	for k, j := range columns {

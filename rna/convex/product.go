@@ -66,7 +66,7 @@ func (p *product) apply(out, v, weights []float64) {
 
 // tiles is apply's work on a block of rows.
 func (p *product) tiles(b, lo, hi int, weights []float64) {
-	k, z := kern.Current(), p.quads[b]
+	k, z := kern.Default(), p.quads[b]
 	for ; lo < hi; lo += p.strips.tile {
 		rows := min(p.strips.tile, hi-lo)
 		p.strips.dots(k, z, p.packed, lo, rows)

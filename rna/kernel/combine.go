@@ -15,7 +15,7 @@ type Combination struct {
 
 // NewCombination makes a combination with the given coefficients.
 func NewCombination(f Format, coef []float64) *Combination {
-	return &Combination{ops: &current().format[f], size: f.Size(), coef: coef}
+	return &Combination{ops: &active.format[f], size: f.Size(), coef: coef}
 }
 
 // negatives are −0, to which products that are −0 add up to −0.

@@ -8,7 +8,7 @@ import (
 
 // Widen sets dst to the elements of src. It is exact.
 func Widen(dst []float64, src []byte, f Format) {
-	k, size := &current().format[f], f.Size()
+	k, size := &active.format[f], f.Size()
 	var next [4]uintptr
 	if uintptr(unsafe.Pointer(unsafe.SliceData(src)))%uintptr(size) != 0 {
 		widenUnaligned(dst, src, f)
@@ -64,7 +64,7 @@ func RoundFinite(dst []byte, src []float64, f Format) int {
 }
 
 func round(dst []byte, src []float64, f Format, past bool) (overflow int) {
-	k, size := &current().format[f], f.Size()
+	k, size := &active.format[f], f.Size()
 	dst = dst[:len(src)*size]
 	overflow = -1
 	p := unsafe.SliceData(dst)
@@ -211,7 +211,7 @@ func halfToFloat(h uint16) float32 {
 // Largest returns the largest absolute value of the elements of src, float32 or float64, and -1, or the index of the first
 // element that is NaN or infinite. Unless dst is nil it copies src there; past is as for [Round].
 func Largest(dst, src []byte, f Format, past bool) (m float64, bad int) {
-	k, size := &current().format[f], f.Size()
+	k, size := &active.format[f], f.Size()
 	n := len(src) / size
 	whole := n / group * group
 	var top [8]uint64

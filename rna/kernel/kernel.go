@@ -6,7 +6,7 @@
 // multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and combinations
 // run in the order of their terms.
 //
-// Kernels are those of the level in force, as package simd says.
+// Kernels are those of package simd's default level.
 package kernel
 
 //go:generate go run -C ../../internal/simd/gen ./residuals
@@ -90,8 +90,8 @@ type set struct {
 	square, triangle func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)
 }
 
-// current is the kernels of the level in force.
-func current() *set { return &sets[simd.Current()] }
+// active is the kernels of the default level; tests try others.
+var active = &sets[simd.Default().Vectors()]
 
 // address is where element i of a vector lies.
 func address(v []byte, i, size int) *byte {

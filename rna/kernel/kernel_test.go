@@ -36,7 +36,9 @@ func vectors(n, d int, f Format, off int, seed uint64) (stored [][]byte, values 
 func eachLevel(t *testing.T, f func(t *testing.T, l simd.Level)) {
 	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
-			defer simd.Force(l)()
+			before := active
+			active = &sets[l]
+			defer func() { active = before }()
 			f(t, l)
 		})
 	}

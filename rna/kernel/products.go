@@ -54,7 +54,7 @@ type fetches []struct {
 // NewProducts makes the products of the last of pairs with each of them, or, if full is true, of each with each. There
 // are so many vectors.
 func NewProducts(f Format, vectors int, pairs []Pair, full bool) *Products {
-	k := current()
+	k := active
 	p := &Products{set: k, ops: &k.format[f], size: f.Size(), pairs: pairs, full: full, sub: Run}
 	p.copies, p.bases = make([][]byte, vectors), make([]*byte, vectors)
 	rows := 1

@@ -55,7 +55,7 @@ func BenchmarkConv(b *testing.B) {
 		for _, net := range convNets {
 			for _, pass := range convPasses {
 				b.Run(l.String()+"/"+net.name+"/"+pass.name, func(b *testing.B) {
-					defer simd.Force(l)()
+					defer use(l)()
 					d := open(b, 0)
 					var flops, seconds, cpu float64
 					for i, c := range net.layers {

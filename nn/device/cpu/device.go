@@ -38,11 +38,16 @@ type Options struct {
 	// things: numbers below 2^-126, which AVX512_BF16 takes for 0, the sign of a 0, and values that are not finite, which
 	// also turn others of their tile into NaN.
 	BFloat16 bool
+
+	// Level is the level of instructions: one of avx512bf16, avx512, avx2, neon and go. Empty means that of the environment
+	// variable RNA_CPU, or the best that the processor has.
+	Level string
 }
 
 // Device is a CPU with its memory. It implements device.Grouper.
 type Device struct {
-	pool *parallel.Pool
+	pool  *parallel.Pool
+	level simd.Level
 
 	bfloat16       bool
 	narrow         *kern.Set // in place of the processor's, for tests
@@ -54,20 +59,20 @@ type Device struct {
 
 var _ device.Grouper = (*Device)(nil)
 
-// New starts the workers. Close stops them. The environment variable RNA_CPU, one of avx512bf16, avx512, avx2, neon and go, lowers the
-// level of instructions; it fails if the processor does not have that level.
+// New starts the workers. Close stops them. It fails if the processor does not have the level.
 func New(o Options) (*Device, error) {
 	if o.Threads < 0 || o.Threads > parallel.Most {
 		return nil, fmt.Errorf("cpu: %d threads: want 0 (the default) to %d", o.Threads, parallel.Most)
 	}
-	if err := simd.Err(); err != nil {
+	level, err := simd.Choose(o.Level)
+	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
 	n := o.Threads
 	if n == 0 {
 		n = parallel.Cores()
 	}
-	d := &Device{pool: parallel.NewPool(n), winograd: !o.Direct, bfloat16: o.BFloat16}
+	d := &Device{pool: parallel.NewPool(n), level: level, winograd: !o.Direct, bfloat16: o.BFloat16}
 	d.table = d.patterns()
 	return d, nil
 }

@@ -11,7 +11,16 @@ import (
 )
 
 func threads(n int) devicetest.Open {
-	return func() (device.Device, error) { return cpu.New(cpu.Options{Threads: n}) }
+	return func() (device.Device, error) { return cpu.New(cpu.Options{Threads: n, Level: at.String()}) }
+}
+
+// at is the level of the devices that tests open; use sets it until restore is called.
+var at = simd.Default()
+
+func use(l simd.Level) (restore func()) {
+	before := at
+	at = l
+	return func() { at = before }
 }
 
 // eachLevel runs f at all levels of the processor, in short mode at the best one.
@@ -21,7 +30,7 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 			continue
 		}
 		t.Run(l.String(), func(t *testing.T) {
-			t.Cleanup(simd.Force(l))
+			t.Cleanup(use(l))
 			f(t)
 		})
 	}
@@ -30,7 +39,7 @@ func eachLevel(t *testing.T, f func(t *testing.T)) {
 func TestDevice(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		counts := []int{1, 3} // TestThreadsDoNotMatter has other numbers of threads give the bits of one
-		if testing.Short() || simd.Current() != simd.Best() {
+		if testing.Short() || at.Vectors() != simd.Best() {
 			counts = []int{3}
 		}
 		for _, n := range counts {
@@ -44,7 +53,7 @@ func TestDevice(t *testing.T) {
 func TestThreadsDoNotMatter(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		counts := []int{3, 7}
-		if testing.Short() || simd.Current() != simd.Best() {
+		if testing.Short() || at.Vectors() != simd.Best() {
 			counts = []int{7}
 		}
 		for _, n := range counts {

@@ -12,7 +12,7 @@ import (
 // A gradient with respect to what a ReLU makes has the bits of its steps when they run as a group.
 func TestGradInputGroups(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		if simd.Current() == simd.Go {
+		if at.Vectors() == simd.Go {
 			return // there are none
 		}
 		for _, channels := range [][2]int{{16, 16}, {5, 33}, {130, 70}} { // of the input, of the result
@@ -52,7 +52,7 @@ func TestGradInputGroups(t *testing.T) {
 // A batch normalisation by constants becomes part of the weights of the convolution before it.
 func TestEvaluationGroups(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		if simd.Current() == simd.Go {
+		if at.Vectors() == simd.Go {
 			return // there are none
 		}
 		for _, c := range []struct{ in, out, kernel, stride, groups int }{

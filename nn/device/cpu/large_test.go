@@ -8,11 +8,20 @@ import (
 	"onlinerna/nn/op"
 )
 
+// at is the level of the devices that tests open; use sets it until restore is called.
+var at = simd.Default()
+
+func use(l simd.Level) (restore func()) {
+	before := at
+	at = l
+	return func() { at = before }
+}
+
 // eachLevel runs f at all levels of the processor.
 func eachLevel(t *testing.T, f func(t *testing.T)) {
 	for _, l := range simd.All() {
 		t.Run(l.String(), func(t *testing.T) {
-			t.Cleanup(simd.Force(l))
+			t.Cleanup(use(l))
 			f(t)
 		})
 	}

@@ -43,7 +43,7 @@ func TestLevelsGiveEqualBits(t *testing.T) {
 	for _, c := range []struct{ n, c, h int }{{3, 7, 30}, {2, 80, 21}, {2, 600, 6}, {1, 270, 5}, {1, 3, 2}, {5, 16, 250}} {
 		var want *bound
 		for _, l := range simd.All() {
-			restore := simd.Force(l)
+			restore := use(l)
 			d := open(t, 1+int(l))
 			b := light(t, c.n, c.c, c.h)
 			got := bind(t, d, &b.Program, b.weights, b.grouped(d))

@@ -23,7 +23,7 @@ func (d *Device) patterns() lower.Table[work.Kernel] {
 	return lower.Table[work.Kernel]{
 		Device: d.Name(),
 		Patterns: slices.Concat(
-			product.Patterns(product.Options{Workers: workers, Winograd: d.winograd, AlwaysWinograd: d.alwaysWinograd, BFloat16: d.bfloat16, Narrow: d.narrow}),
+			product.Patterns(product.Options{Level: d.level, Workers: workers, Winograd: d.winograd, AlwaysWinograd: d.alwaysWinograd, BFloat16: d.bfloat16, Narrow: d.narrow}),
 			norm.Patterns(workers),
 			pool.Patterns(),
 			elementwise.Patterns(workers),
@@ -61,7 +61,7 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 	if err != nil {
 		return nil, err
 	}
-	s := work.NewStorage(b)
+	s := work.NewStorage(b, d.level)
 	phases := s.Around(b.Kernel.Bind(s))
 	if s.Err != nil {
 		return nil, fmt.Errorf("cpu: bind %v: %w", g, s.Err)

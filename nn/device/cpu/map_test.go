@@ -56,7 +56,7 @@ func TestExpressionGroups(t *testing.T) {
 			d := open(t, 2)
 			groups := b.grouped(d)
 			want := []string{"batch_norm map map", "batch_norm add map"}
-			if simd.Current() != simd.Go {
+			if at.Vectors() != simd.Go {
 				want = []string{"conv2d map", "conv2d batch_norm_stats", "batch_norm map map", "batch_norm add map", "linear map"}
 			}
 			if kinds := groupedKinds(b, groups); !slices.Equal(kinds, want) {

@@ -11,13 +11,15 @@ import (
 )
 
 func narrow(threads int) devicetest.Open {
-	return func() (device.Device, error) { return cpu.New(cpu.Options{Threads: threads, BFloat16: true}) }
+	return func() (device.Device, error) {
+		return cpu.New(cpu.Options{Threads: threads, Level: at.String(), BFloat16: true})
+	}
 }
 
 // byDefinition opens a device whose products are those that AVX512_BF16 is defined to make.
 func byDefinition(threads int) devicetest.Open {
 	return func() (device.Device, error) {
-		d, err := cpu.New(cpu.Options{Threads: threads, BFloat16: true})
+		d, err := cpu.New(cpu.Options{Threads: threads, Level: at.String(), BFloat16: true})
 		if err == nil {
 			cpu.ByDefinition(d, 2)
 		}
@@ -31,16 +33,14 @@ var rounding = devicetest.Options{Unit: 0x1p-8, Round: func(x float64) float64 {
 // eachNarrow runs f for ways to multiply bfloat16: the best level's, and AVX512_BF16's.
 func eachNarrow(t *testing.T, f func(t *testing.T)) {
 	t.Run(simd.Best().String(), func(t *testing.T) {
-		t.Cleanup(simd.Force(simd.Best()))
-		t.Cleanup(simd.ForceBFloat16(false))
+		t.Cleanup(use(simd.Best()))
 		f(t)
 	})
 	t.Run("avx512bf16", func(t *testing.T) {
 		if !simd.HasBFloat16() {
 			t.Skip("this processor has no AVX512_BF16")
 		}
-		t.Cleanup(simd.Force(simd.AVX512))
-		t.Cleanup(simd.ForceBFloat16(true))
+		t.Cleanup(use(simd.AVX512BF16))
 		f(t)
 	})
 }

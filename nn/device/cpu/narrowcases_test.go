@@ -12,12 +12,9 @@ import (
 
 // narrowWays opens devices that multiply bfloat16 in all ways: at the levels, by the definition and by AVX512_BF16 itself.
 func narrowWays(t *testing.T, f func(name string, d *Device)) {
-	way := func(name string, l simd.Level, dots bool, step int) {
-		defer simd.Force(l)()
-		if simd.HasBFloat16() {
-			defer simd.ForceBFloat16(dots)()
-		}
-		d, err := New(Options{Threads: 2, BFloat16: true})
+	way := func(name string, l simd.Level, step int) {
+		defer use(l)()
+		d, err := New(Options{Threads: 2, Level: at.String(), BFloat16: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,12 +25,12 @@ func narrowWays(t *testing.T, f func(name string, d *Device)) {
 		f(name, d)
 	}
 	for _, l := range simd.All() {
-		way(l.String(), l, false, 0)
+		way(l.String(), l, 0)
 	}
-	way("definition", simd.Best(), false, 2)
-	way("step by step", simd.Best(), false, 1) // gives the bits of pairs of steps
+	way("definition", simd.Best(), 2)
+	way("step by step", simd.Best(), 1) // gives the bits of pairs of steps
 	if simd.HasBFloat16() {
-		way("avx512bf16", simd.AVX512, true, 0)
+		way("avx512bf16", simd.AVX512BF16, 0)
 	}
 }
 

@@ -3,7 +3,6 @@ package cpu
 import (
 	"time"
 
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/kern"
 )
@@ -25,23 +24,23 @@ func (d *Device) Precision() string {
 func (d *Device) Threads() int { return d.pool.Workers() }
 
 // Winograd implements device.Processor: see [Options].
-func (d *Device) Winograd() bool { return d.winograd && kern.For(simd.Current()) != nil }
+func (d *Device) Winograd() bool { return d.winograd && kern.For(d.level) != nil }
 
 // Level implements device.Processor: "avx512", "avx2", "neon" or "go"; "avx512bf16" where products of bfloat16 run on AVX512_BF16.
 func (d *Device) Level() string {
-	if d.bfloat16 && simd.BFloat16() {
-		return "avx512bf16"
+	if d.bfloat16 {
+		return d.level.String()
 	}
-	return simd.Current().String()
+	return d.level.Vectors().String()
 }
 
 // Peak implements device.Processor: the rate at which the workers
 // multiply and add whole vectors that stay in registers, of pairs of bfloat16 where products are of those. No kernel of the level is faster. It is 0 where the
 // kernels are plain Go.
 func (d *Device) Peak(t time.Duration) float64 {
-	set := kern.For(simd.Current())
+	set := kern.For(d.level)
 	if d.bfloat16 {
-		set = kern.ForBFloat16(simd.Current(), simd.BFloat16())
+		set = kern.ForBFloat16(d.level)
 	}
 	if set == nil {
 		return 0

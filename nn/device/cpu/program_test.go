@@ -179,7 +179,7 @@ var everywhere bool
 // open starts a device that is closed when the test ends.
 func open(tb testing.TB, threads int) *Device {
 	tb.Helper()
-	d, err := New(Options{Threads: threads})
+	d, err := New(Options{Threads: threads, Level: at.String()})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func groupsEqualSingleSteps(t *testing.T) {
 	alone.run(t)
 	groups := b.grouped(d)
 	want := []string{"batch_norm add relu", "add relu_grad batch_norm_grad_sums"}
-	if simd.Current() != simd.Go {
+	if at.Vectors() != simd.Go {
 		want = []string{"conv2d batch_norm_stats", "batch_norm add relu", "add relu_grad batch_norm_grad_sums"}
 	}
 	if kinds := groupedKinds(b, groups); !slices.Equal(kinds, want) {
@@ -139,7 +139,7 @@ func TestWorkersGiveEqualBits(t *testing.T) {
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	eachLevel(t, func(t *testing.T) { steady(t, open(t, 3)) })
 	t.Run("bfloat16", func(t *testing.T) {
-		d, err := New(Options{Threads: 3, BFloat16: true})
+		d, err := New(Options{Threads: 3, Level: at.String(), BFloat16: true})
 		if err != nil {
 			t.Fatal(err)
 		}

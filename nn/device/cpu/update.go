@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/mapping"
 	"onlinerna/nn/device/cpu/internal/vec"
@@ -121,7 +120,7 @@ func (s *stepper) prepare(u *device.Update) {
 
 // runner is how a body runs: by a kernel of its own, or by those of its operations.
 func (s *stepper) runner(b update.Body) func(w *updateWorker, sums *update.Sums) {
-	if f := vec.Update(simd.Current(), b); f != nil {
+	if f := vec.Update(s.v.level, b); f != nil {
 		return func(w *updateWorker, sums *update.Sums) {
 			f(&w.piece, (*[update.MaxCoefficients]float32)(w.coefficients[:]), sums)
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"onlinerna/internal/parallel"
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -17,6 +18,7 @@ const vectorBlock = 32 << 10
 type vector struct {
 	*device.HostVector[float32]
 	pool    *parallel.Pool
+	level   simd.Level
 	kernels *vec.Set
 	body    func(worker, block int) // the method block, bound once: calls allocate nothing
 	sums    [][8]float64            // of blocks
@@ -39,7 +41,7 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	v := &vector{HostVector: h, pool: d.pool, kernels: vec.Current(),
+	v := &vector{HostVector: h, pool: d.pool, level: d.level, kernels: vec.For(d.level),
 		sums: make([][8]float64, work.Ceil(n, vectorBlock))}
 	v.body = v.block
 	return v, nil

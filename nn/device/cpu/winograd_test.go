@@ -11,7 +11,7 @@ import (
 
 func winograd(threads int) devicetest.Open {
 	return func() (device.Device, error) {
-		d, err := cpu.New(cpu.Options{Threads: threads})
+		d, err := cpu.New(cpu.Options{Threads: threads, Level: at.String()})
 		if err == nil {
 			cpu.AlwaysWinograd(d)
 		}
@@ -21,7 +21,7 @@ func winograd(threads int) devicetest.Open {
 
 func TestWinograd(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
-		if simd.Current() == simd.Go {
+		if at.Vectors() == simd.Go {
 			return // there is none
 		}
 		t.Run("device", func(t *testing.T) { devicetest.Run(t, winograd(3), devicetest.Options{}) })

@@ -25,7 +25,7 @@ func BenchmarkWinograd(b *testing.B) {
 		} {
 			for _, pass := range convPasses {
 				b.Run(fmt.Sprintf("%v/%d×%d×%d×%d-%d/%s", l, c.batch, c.channels, c.size, c.size, c.others, pass.name), func(b *testing.B) {
-					defer simd.Force(l)()
+					defer use(l)()
 					o := op.Conv2D{Pad: [2]int{1, 1}}
 					var kernels [2]*bound
 					for i := range kernels {

@@ -26,7 +26,7 @@ func TestManyWorkers(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/bfloat16 %v", name, bfloat16), func(t *testing.T) {
 				var one *bound
 				for _, workers := range []int{1, 48} {
-					d, err := New(Options{Threads: workers, BFloat16: bfloat16})
+					d, err := New(Options{Threads: workers, Level: at.String(), BFloat16: bfloat16})
 					if err != nil {
 						t.Fatal(err)
 					}

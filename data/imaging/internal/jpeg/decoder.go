@@ -47,6 +47,8 @@ type Image struct {
 
 // Decoder keeps its memory from one image to the next. The zero value is ready.
 type Decoder struct {
+	Kernels *kern.Set // nil: those of the default level
+
 	data  []byte
 	plain []byte // entropy-coded data without stuffed bytes
 	frame frame
@@ -151,7 +153,7 @@ func frameHeader(b []byte) (marker uint8, seg []byte, err error) {
 
 // Open reads b up to its first scan. The result is the decoder's and valid until the next call; Rows gives it samples.
 func (d *Decoder) Open(b []byte) (*Image, error) {
-	d.data, d.set = b, kern.Current()
+	d.data, d.set = b, kern.Or(d.Kernels)
 	d.frame.comps = nil
 	d.known = [4]bool{}
 	for i := range d.dc {

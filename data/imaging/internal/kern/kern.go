@@ -40,8 +40,16 @@ const Slack = 32
 // Precision is the number of fractional bits of coefficients.
 const Precision = 22
 
-// Current is the set of the current level.
-func Current() *Set { return sets[simd.Current()] }
+// For is the set of a level.
+func For(l simd.Level) *Set { return sets[l.Vectors()] }
+
+// Or is s, or the set of the default level where s is nil.
+func Or(s *Set) *Set {
+	if s == nil {
+		return For(simd.Default())
+	}
+	return s
+}
 
 var plain = &Set{block, skip, idct, idct4, upsampleH2V1, upsampleH2V2, ycbcrToRGB, across, down}
 

@@ -74,8 +74,8 @@ type (
 	codedAddRows = func(dst *float64, x *uint16, a *float64, d, stride, rows, width, pitch int)
 )
 
-// Current is the kernels of the level in force.
-func Current() *Set { return For(simd.Current()) }
+// Default is the kernels of the default level.
+func Default() *Set { return For(simd.Default()) }
 
 // For is the kernels of a level.
-func For(l simd.Level) *Set { return &sets[l] }
+func For(l simd.Level) *Set { return &sets[l.Vectors()] }

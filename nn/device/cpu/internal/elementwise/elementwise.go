@@ -39,7 +39,7 @@ func alone[O op.Op](workers int, body func(k *vec.Set, dst []float32, in [][]flo
 			if dst.Stored() != nil {
 				piece = work.Piece
 			}
-			k := vec.To(dst.All(), work.ElementBlock, all...)
+			k := vec.To(st.Level, dst.All(), work.ElementBlock, all...)
 			parts := make([][][]float32, workers)
 			for i := range parts {
 				parts[i] = make([][]float32, len(in))

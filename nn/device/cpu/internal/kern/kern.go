@@ -71,7 +71,7 @@ type Set struct {
 }
 
 // For is the set of a level, or nil where that is plain Go.
-func For(l simd.Level) *Set { return sets[l] }
+func For(l simd.Level) *Set { return sets[l.Vectors()] }
 
 // Columns are those of the widest tile.
 func (s *Set) Columns() int { return 2 * s.Lanes }

@@ -25,10 +25,9 @@ type Narrow struct {
 	PairRows func(dst, first, second *float32, rows, width, dstStride, srcStride int)
 }
 
-// ForBFloat16 is the set of a level for products of bfloat16, or nil where that is plain Go. Dots says that there is
-// AVX512_BF16.
-func ForBFloat16(l simd.Level, dots bool) *Set {
-	if dots {
+// ForBFloat16 is the set of a level for products of bfloat16, or nil where that is plain Go.
+func ForBFloat16(l simd.Level) *Set {
+	if l.BFloat16() {
 		return dotSet
 	}
 	return narrowSets[l]

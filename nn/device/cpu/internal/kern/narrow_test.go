@@ -12,7 +12,7 @@ import (
 // eachNarrow runs f for the sets of bfloat16 that the processor has.
 func eachNarrow(t *testing.T, f func(t *testing.T, s *Set)) {
 	for _, l := range simd.All() {
-		if s := ForBFloat16(l, false); s != nil {
+		if s := ForBFloat16(l); s != nil {
 			t.Run(l.String(), func(t *testing.T) { f(t, s) })
 		}
 	}
@@ -23,7 +23,7 @@ func eachNarrow(t *testing.T, f func(t *testing.T, s *Set)) {
 		if !simd.HasBFloat16() {
 			t.Skip("this processor has no AVX512_BF16")
 		}
-		f(t, ForBFloat16(simd.AVX512, true))
+		f(t, ForBFloat16(simd.AVX512BF16))
 	})
 }
 
@@ -231,7 +231,7 @@ func BenchmarkNarrowCopy(b *testing.B) {
 	const rows, width = 100, 64
 	x, y := make([]float32, rows*width), make([]float32, rows*width)
 	for _, l := range simd.All() {
-		if s := ForBFloat16(l, simd.BFloat16() && l == simd.AVX512); s != nil {
+		if s := ForBFloat16(l); s != nil {
 			b.Run(l.String(), func(b *testing.B) {
 				b.SetBytes(4 * rows * width)
 				for b.Loop() {

@@ -19,7 +19,7 @@ type BFloat16 struct {
 
 // Stored is how a level moves bfloat16.
 func Stored(l simd.Level) *BFloat16 {
-	if s := stored[l]; s != nil {
+	if s := stored[l.Vectors()]; s != nil {
 		return s
 	}
 	return &plainStored

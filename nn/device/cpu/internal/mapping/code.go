@@ -73,9 +73,9 @@ type worker struct {
 	values  [][]float32 // by node
 }
 
-// Bind binds c to the workers' scratch, for blocks of a size, and to operands.
-func (c *Code) Bind(scratch [][]float32, block int, numbers []*work.Pieces, counters [][]int32) *Bound {
-	b := &Bound{Code: c, set: vec.Current(), numbers: numbers, counters: counters}
+// Bind binds c to kernels, to the workers' scratch, for blocks of a size, and to operands.
+func (c *Code) Bind(set *vec.Set, scratch [][]float32, block int, numbers []*work.Pieces, counters [][]int32) *Bound {
+	b := &Bound{Code: c, set: set, numbers: numbers, counters: counters}
 	constants := make([][]float32, len(c.nodes))
 	for i, n := range c.nodes {
 		if n.Kind == expr.KindConst {

@@ -3,6 +3,7 @@ package mapping
 import (
 	"slices"
 
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
@@ -105,7 +106,7 @@ func reach(nodes []expr.Node, root int, leaf func(i int) (expr.Node, bool)) []ex
 
 // phase computes e into dst.
 func (e *early) phase(st *work.Storage, dst []float32, numbers []*work.Pieces, counters [][]int32) work.Phase {
-	b := e.code.Bind(st.Scratches(e.scratch), Block, numbers, counters)
+	b := e.code.Bind(vec.For(st.Level), st.Scratches(e.scratch), Block, numbers, counters)
 	const part = 4 * Block
 	all := work.Whole(dst)
 	return work.Phase{Blocks: work.Ceil(len(dst), part), Run: func(worker, block int) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"onlinerna/nn/device"
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
@@ -173,7 +174,7 @@ func (p *Plan) Bind(st *work.Storage) (b *Bound, before []work.Phase) {
 		before = append(before, e.phase(st, x, numbers, counters))
 		numbers = append(numbers, work.Whole(x))
 	}
-	return p.code.Bind(st.Scratches(p.scratch), p.block, numbers, counters), before
+	return p.code.Bind(vec.For(st.Level), st.Scratches(p.scratch), p.block, numbers, counters), before
 }
 
 // fits says which operands lie otherwise than it takes for a result in a layout.

@@ -53,7 +53,7 @@ func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
 	tiles := work.Ceil(channels, nhwc.SumTile)
 	part := r.Doubles(samples * width)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		src, dst, sums := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(part)
 		return []work.Phase{{Blocks: samples * tiles, Run: func(_, block int) {
 			n, lo := block/tiles, block%tiles*nhwc.SumTile

@@ -80,7 +80,7 @@ func TestElements(t *testing.T) {
 // process, in turns, the median of many.
 func BenchmarkUpdates(b *testing.B) {
 	for name, body := range allBodies() {
-		own := vec.Update(simd.Current(), body)
+		own := vec.Update(simd.Default(), body)
 		if own == nil {
 			continue
 		}
@@ -92,7 +92,7 @@ func BenchmarkUpdates(b *testing.B) {
 				c[i] = float32(x)
 			}
 			c[0], c[5], c[7] = 0, 0, 0 // weights stay
-			e, k := NewElements(&body), vec.Current()
+			e, k := NewElements(&body), vec.For(simd.Default())
 			scratch := make([]float32, e.Scratch())
 			var sums update.Sums
 			least := [2]time.Duration{math.MaxInt64, math.MaxInt64}

@@ -107,7 +107,7 @@ func behindReLU(f *lower.Flow, first int) []work.Match {
 func (b *GradSums) phases(s *work.Storage, sums *nhwc.Sums) []work.Phase {
 	x, stats, dy, dst := s.Pieces(b.X), s.Floats(b.Stats), s.Pieces(b.dy), s.Floats(b.Sums)
 	y, from, more := s.Pieces(b.y), s.Pieces(b.from), s.Pieces(b.more)
-	k := vec.Current()
+	k := vec.For(s.Level)
 	mean := s.Scratch(sums.Parameters)
 	prepare := work.Phase{Blocks: 1, Run: func(int, int) { sums.Spread(mean, stats) }}
 	return append([]work.Phase{prepare}, sums.Phases(s, func(worker int, m nhwc.Summed) {
@@ -143,7 +143,7 @@ func gradInput(s work.Step, o op.BatchNormGradInput) (*work.Lowering, error) {
 	var r work.Room
 	scratch := r.Each(4, rows.Width())
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		x, stats, scale, sums := st.Pieces(s.In[0]), st.Floats(s.In[1]), st.Floats(s.In[2]), st.Floats(s.In[3])
 		dy, dst := st.Pieces(s.In[4]), st.Pieces(s.Out)
 		if st.Err != nil {

@@ -31,7 +31,7 @@ func stats(s work.Step, _ op.BatchNormStats) (*work.Lowering, error) {
 	pixels, channels := nhwc.Pixels(s.InType(0).Shape)
 	sums := nhwc.NewSums(&r, pixels, channels)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		x, stats := st.Pieces(s.In[0]), st.Floats(s.Out)
 		return sums.Phases(st,
 			func(worker int, m nhwc.Summed) {
@@ -163,7 +163,7 @@ func (b *batchNorm) expression(s work.Step, r *work.Room, scratch []work.Part) (
 	y := b.then.Last
 	l := work.Data(y, func(st *work.Storage) []work.Phase {
 		made, dst := st.Pieces(b.dst), st.Pieces(y.Out)
-		prepare, run := b.kernel(st, scratch, vec.Current())
+		prepare, run := b.kernel(st, scratch, vec.For(st.Level))
 		bound, before := plan.Bind(st)
 		buffers := st.Scratches(parts)
 		if st.Err != nil {
@@ -209,7 +209,7 @@ func (b *batchNorm) phases(st *work.Storage, scratch []work.Part) []work.Phase {
 	if st.Err != nil {
 		return nil
 	}
-	prepare, run := b.kernel(st, scratch, vec.To(dst.All(), b.Width(), operands...))
+	prepare, run := b.kernel(st, scratch, vec.To(st.Level, dst.All(), b.Width(), operands...))
 	return []work.Phase{prepare, b.Rows.Pieces(dst, func(worker, lo, hi int) { run(worker, dst.To(worker, lo, hi), lo) })}
 }
 

@@ -17,7 +17,7 @@ func global(s work.Step, _ op.GlobalAvgPool) (*work.Lowering, error) {
 	var r work.Room
 	sumPart := r.Doubles(m.N * width)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		x, y, sums := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(sumPart)
 		return []work.Phase{{Blocks: m.N * tiles, Run: func(_, block int) {
 			n, lo := block/tiles, block%tiles*nhwc.SumTile

@@ -27,7 +27,7 @@ func maxPool(s work.Step, o op.MaxPool) (*work.Lowering, error) {
 	}
 	p := newPooling(o.Kernel, o.Stride, o.Pad, s.InType(0).Shape, s.OutType().Shape)
 	l := nhwc.ByLine(s, func(st *work.Storage) func(worker, n, i int, line []float32) {
-		k, x := vec.Current(), st.Pieces(s.In[0])
+		k, x := vec.For(st.Level), st.Pieces(s.In[0])
 		return func(worker, n, i int, line []float32) {
 			lines := p.under(x, worker, n, i)
 			p.windows(i, p.x.C, func(j, _, c int, w vec.Windows) {
@@ -68,7 +68,7 @@ func lowerMaxGrad(s work.Step, o op.MaxPoolGrad, dst int, behindReLU bool) (*wor
 	}
 	p := newPooling(o.MaxPool.Kernel, o.MaxPool.Stride, o.MaxPool.Pad, s.InType(0).Shape, s.InType(1).Shape)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		x, dy, dx := st.Floats(s.In[0]), st.Floats(s.In[1]), st.Floats(dst)
 		grad := k.MaxWindowsGrad
 		if p.apart() {

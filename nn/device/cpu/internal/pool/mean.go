@@ -14,7 +14,7 @@ func mean(s work.Step, o op.AvgPool) (*work.Lowering, error) {
 	p := newPooling(o.Kernel, o.Stride, o.Pad, s.InType(0).Shape, s.OutType().Shape)
 	part := 1 / float32(o.Kernel[0]*o.Kernel[1])
 	l := nhwc.ByLine(s, func(st *work.Storage) func(worker, n, i int, line []float32) {
-		k, x := vec.Current(), st.Pieces(s.In[0])
+		k, x := vec.For(st.Level), st.Pieces(s.In[0])
 		return func(worker, n, i int, line []float32) {
 			lines := p.under(x, worker, n, i)
 			r0, r1 := p.span(0, i, p.x.H)
@@ -44,7 +44,7 @@ func meanGrad(s work.Step, o op.AvgPoolGrad) (*work.Lowering, error) {
 	p := newPooling(o.AvgPool.Kernel, o.AvgPool.Stride, o.AvgPool.Pad, s.OutType().Shape, s.InType(0).Shape)
 	part := 1 / float32(o.AvgPool.Kernel[0]*o.AvgPool.Kernel[1])
 	return work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		dy, dx := st.Floats(s.In[0]), st.Floats(s.Out)
 		return []work.Phase{p.scatter(dx, true, func(n, i, lo, hi int) {
 			r0, r1 := p.span(0, i, p.x.H)

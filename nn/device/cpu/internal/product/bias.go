@@ -20,7 +20,7 @@ func channelSum(s work.Step, _ op.ChannelSum) (*work.Lowering, error) {
 	var r work.Room
 	sums := nhwc.NewSums(&r, pixels, channels)
 	l := work.Data(s, func(st *work.Storage) []work.Phase {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		x, dst := st.Pieces(s.In[0]), st.Floats(s.Out)
 		return sums.Phases(st,
 			func(worker int, m nhwc.Summed) { k.Sums(m.First, m.Read(x, worker), m.Width, m.Stride, m.Rows) },

@@ -71,6 +71,7 @@ func (e *epilogue) lower(r *work.Room, workers, columns int, rows nhwc.Rows, blo
 
 // boundEpilogue is what a bound product knows of its epilogue.
 type boundEpilogue struct {
+	vectors     *vec.Set
 	gain, shift []float32    // of the columns of all groups as they are packed, nil for none
 	added       *work.Pieces // nil for none
 
@@ -86,6 +87,7 @@ type boundEpilogue struct {
 // bind fills k and returns the phases before the weights are packed and those after all blocks. The columns of a group
 // of p are packed with some that are not used.
 func (e *epilogue) bind(s *work.Storage, k *boundEpilogue, p *product, padded int) (before, after []work.Phase) {
+	k.vectors = vec.For(s.Level)
 	if e.other >= 0 {
 		k.added = s.Pieces(e.other)
 	}
@@ -130,9 +132,8 @@ func (k *tiledKernel) scale(panel []float32, width, group, first int) {
 		return
 	}
 	gain, shift := k.gain[group*k.padded+first:][:width], k.shift[group*k.padded+first:][:width]
-	set := vec.Current()
-	set.Scale(panel, panel, gain)
-	set.Add(panel[:width], panel[:width], shift)
+	k.vectors.Scale(panel, panel, gain)
+	k.vectors.Add(panel[:width], panel[:width], shift)
 }
 
 // end does what is done with a whole block.

@@ -128,7 +128,7 @@ func (d Options) withStatistics(p productStep, conv, stats work.Step) (*work.Low
 	}
 	pixels, channels := nhwc.Pixels(conv.OutType().Shape)
 	return d.summed(p, conv, stats, &blockSums{bind: func(st *work.Storage, _ [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
-		k, dst := vec.Current(), st.Floats(stats.Out)
+		k, dst := vec.For(st.Level), st.Floats(stats.Out)
 		return nil,
 			func(_ int, m nhwc.Summed, made []float32, step int) {
 				k.Moments(m.First, m.Second, made, m.Width, step, m.Rows)
@@ -191,7 +191,7 @@ func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (
 		return nil, err
 	}
 	l := d.summed(p, grad, sums, &blockSums{others: 3, bind: func(st *work.Storage, rooms [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
-		k := vec.Current()
+		k := vec.For(st.Level)
 		x, stats, y, dst := st.Pieces(b.X), st.Floats(b.Stats), st.Pieces(relu), st.Floats(sums.Out)
 		added := st.Pieces(more)
 		return func(row []float32, r nhwc.Rows) { r.Spread(row, stats) },

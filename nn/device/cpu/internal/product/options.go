@@ -17,6 +17,7 @@ import (
 
 // Options say how products run.
 type Options struct {
+	Level          simd.Level
 	Workers        int
 	Winograd       bool      // convolutions that can run by Winograd's algorithm do where it is faster,
 	AlwaysWinograd bool      // and where it is not
@@ -30,9 +31,9 @@ func (d Options) set() *kern.Set {
 		return d.Narrow
 	}
 	if d.BFloat16 {
-		return kern.ForBFloat16(simd.Current(), simd.BFloat16())
+		return kern.ForBFloat16(d.Level)
 	}
-	return kern.For(simd.Current())
+	return kern.For(d.Level)
 }
 
 // blocks is how many blocks a product has at least, where it can be cut into so many and results do not depend on it.

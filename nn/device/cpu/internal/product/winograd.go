@@ -3,7 +3,6 @@ package product
 import (
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/nhwc"
-	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
@@ -141,9 +140,8 @@ func (k *winogradKernel) begin(int, int) {
 	clear(k.biases)
 	copy(k.biases, k.bias)
 	if k.gain != nil {
-		set := vec.Current()
-		set.Scale(k.biases, k.biases, k.gain)
-		set.Add(k.biases, k.biases, k.shift)
+		k.vectors.Scale(k.biases, k.biases, k.gain)
+		k.vectors.Add(k.biases, k.biases, k.shift)
 	}
 }
 
@@ -182,7 +180,7 @@ func (k *winogradKernel) pack(worker, block int) {
 		gain := k.gain[p.panel*k.set.Columns():][:width]
 		for v := range values {
 			x := dst[(v*channels+p.channel)*width:][:p.channels*width]
-			vec.Current().Scale(x, x, gain)
+			k.vectors.Scale(x, x, gain)
 		}
 	}
 }

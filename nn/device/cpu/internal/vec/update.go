@@ -31,6 +31,7 @@ var bodies = map[update.Body]string{
 // Update is a level's kernel for a body, nil where it has none.
 func Update(l simd.Level, b update.Body) func(p *update.Piece[float32], c *[8]float32, sums *update.Sums) {
 	name, ok := bodies[b]
+	l = l.Vectors()
 	if !ok {
 		return nil
 	}

@@ -93,7 +93,7 @@ const widest = 16
 func Padded(n int) int { return (n + widest - 1) / widest * widest }
 
 // For is the kernels of a level.
-func For(l simd.Level) *Set { return &sets[l] }
+func For(l simd.Level) *Set { return &sets[l.Vectors()] }
 
 // Alignment is that of results in bytes, for the kernels that ask for one.
 const Alignment = 64
@@ -101,26 +101,23 @@ const Alignment = 64
 // ForLarge is For where caches do not keep a result until it is read: Add, ReLU and the four of Normalize
 // store past them, which saves reading what is overwritten. dst and rows have to begin at multiples of Alignment,
 // and dst should not be an operand.
-func ForLarge(l simd.Level) *Set { return &large[l] }
-
-// Current is the kernels of the level in force.
-func Current() *Set { return For(simd.Current()) }
+func ForLarge(l simd.Level) *Set { return &large[l.Vectors()] }
 
 // largeResult is the bytes of a result that caches do not keep until the next op reads it: from there on BenchmarkTraffic's
 // ops gain by storing past them.
 const largeResult = 16 << 20
 
-// To is the kernels of the level in force that make dst, in rows of the given width, of other storage or their own:
+// To is the kernels of a level that make dst, in rows of the given width, of other storage or their own:
 // those of ForLarge where they pay.
-func To(dst []float32, width int, operands ...[]float32) *Set {
+func To(l simd.Level, dst []float32, width int, operands ...[]float32) *Set {
 	const size = 4
 	if size*len(dst) < largeResult || size*width%Alignment != 0 || uintptr(unsafe.Pointer(&dst[0]))%Alignment != 0 {
-		return Current()
+		return For(l)
 	}
 	for _, x := range operands {
 		if len(x) > 0 && &x[0] == &dst[0] {
-			return Current()
+			return For(l)
 		}
 	}
-	return ForLarge(simd.Current())
+	return ForLarge(l)
 }

@@ -3,6 +3,7 @@ package work
 import (
 	"fmt"
 
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/lower"
 )
@@ -13,12 +14,13 @@ type Storage struct {
 	region []device.Region // by value; zero for those that stay inside the group
 	work   device.Region
 	stages map[int]stage
+	Level  simd.Level // of the kernels
 	Err    error
 }
 
-// NewStorage is that of a bound group.
-func NewStorage(b *lower.Bound[Kernel]) *Storage {
-	return &Storage{group: b.Group, region: b.Regions, work: b.Workspace, stages: b.Kernel.stages}
+// NewStorage is that of a bound group, for kernels of a level.
+func NewStorage(b *lower.Bound[Kernel], l simd.Level) *Storage {
+	return &Storage{Level: l, group: b.Group, region: b.Regions, work: b.Workspace, stages: b.Kernel.stages}
 }
 
 func elements[T device.HostElement](s *Storage, r device.Region, name string) []T {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/lower"
@@ -64,7 +63,7 @@ func Store(g *device.Group, l *Lowering, workers int) {
 // Around is the phases of a kernel with those before and behind it that widen and round whole values.
 func (s *Storage) Around(phases []Phase) []Phase {
 	var before, behind []Phase
-	b := kern.Stored(simd.Current())
+	b := kern.Stored(s.Level)
 	for _, v := range slices.Sorted(maps.Keys(s.stages)) {
 		x := s.stages[v]
 		if x.whole.elements == 0 || s.region[v].Memory == nil {
@@ -105,7 +104,7 @@ func (s *Storage) Pieces(v int) *Pieces {
 	if !ok || x.whole.elements > 0 {
 		return Whole(s.Floats(v))
 	}
-	p := &Pieces{BFloat16: kern.Stored(simd.Current()), room: s.Scratches(x.piece)}
+	p := &Pieces{BFloat16: kern.Stored(s.Level), room: s.Scratches(x.piece)}
 	if s.region[v].Memory != nil {
 		p.stored = Value[uint16](s, v)
 	}
