@@ -55,7 +55,8 @@ func batchesOf(t *testing.T, l *Loader, epoch int) (list []Batch) {
 			t.Fatal(err)
 		}
 		c := *b
-		c.Images, c.Labels, c.Other, c.Crops = slices.Clone(b.Images), slices.Clone(b.Labels), slices.Clone(b.Other), slices.Clone(b.Crops)
+		c.Images, c.Labels, c.Other, c.Crops = slices.Clone(b.Images), slices.Clone(b.Labels), slices.Clone(b.Other),
+			slices.Clone(b.Crops)
 		c.Index = slices.Clone(b.Index)
 		list = append(list, c)
 	}
@@ -68,7 +69,8 @@ func TestAugmentedBatchesAreFunctions(t *testing.T) {
 	want := batchesOf(t, augmentedLoader(t, opt), 3)
 	opt.Workers = 4
 	same := func(a, b Batch) bool {
-		return slices.Equal(a.Images, b.Images) && slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Other, b.Other) && a.Share == b.Share
+		return slices.Equal(a.Images, b.Images) && slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Other, b.Other) &&
+			a.Share == b.Share
 	}
 	if got := batchesOf(t, augmentedLoader(t, opt), 3); !slices.EqualFunc(got, want, same) {
 		t.Error("four workers make other batches than one")

@@ -21,7 +21,8 @@ type Batch struct {
 	Images []uint8 // [N, Height, Width, Channels]
 	Crops  []int32 // [N, 3]: top, left, flip (0 or 1)
 	Labels []int32 // [N]
-	// Other are the labels of the images that were mixed into these, of which Share is their own; empty where nothing is mixed.
+	// Other are the labels of the images that were mixed into these, of which Share is their own; empty where nothing
+	// is mixed.
 	Other []int32 // [N]
 	Share float64
 	Index []int // [N], the index of each image in the dataset

@@ -40,13 +40,14 @@ func declaring(t testing.TB, b []byte, width, height int) []byte {
 	return b
 }
 
-// TestBudgetRefuses checks that images that declare more than all of the budget are unreadable before anything of their size is allocated, with their
-// names.
+// TestBudgetRefuses checks that images that declare more than all of the budget are unreadable before anything of their
+// size is allocated, with their names.
 func TestBudgetRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
 		"a/0.jpg": datatest.JPEG(t, 20, 20, 1), "b/1.jpg": datatest.JPEG(t, 20, 20, 2),
-		"a/bomb.jpg": declaring(t, datatest.JPEG(t, 20, 20, 3), 13000, 13000), "b/bomb.png": declaring(t, datatest.PNG(t, 20, 20, 4), 13000, 13000),
+		"a/bomb.jpg": declaring(t, datatest.JPEG(t, 20, 20, 3), 13000, 13000),
+		"b/bomb.png": declaring(t, datatest.PNG(t, 20, 20, 4), 13000, 13000),
 	} {
 		datatest.Write(t, dir, name, b)
 	}
@@ -55,8 +56,9 @@ func TestBudgetRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said []string
-	l, err := NewLoader(ds, augment.EvalSmall(8), LoaderOptions{Batch: 4, Workers: 2, MaxBad: AllBad, Budget: NewBudget(100<<20, 1),
-		Log: func(_ string, args ...any) { said = append(said, args[len(args)-1].(error).Error()) }})
+	l, err := NewLoader(ds, augment.EvalSmall(8), LoaderOptions{Batch: 4, Workers: 2, MaxBad: AllBad,
+		Budget: NewBudget(100<<20, 1),
+		Log:    func(_ string, args ...any) { said = append(said, args[len(args)-1].(error).Error()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,18 +78,20 @@ func TestBudgetRefuses(t *testing.T) {
 	}
 	slices.Sort(said)
 	for i, name := range []string{"bomb.jpg", "bomb.png"} {
-		if len(said) != 2 || !strings.Contains(said[i], filepath.Join(string("ab"[i]), name)) || !strings.Contains(said[i], "--decode-memory") {
+		if len(said) != 2 || !strings.Contains(said[i], filepath.Join(string("ab"[i]), name)) ||
+			!strings.Contains(said[i], "--decode-memory") {
 			t.Errorf("%q", said)
 		}
 	}
 }
 
-// TestProfileOfLargeImages looks at a set whose images all declare sizes that no budget has room for: they are not small, and nothing of their size is
-// allocated to find that out.
+// TestProfileOfLargeImages looks at a set whose images all declare sizes that no budget has room for: they are not
+// small, and nothing of their size is allocated to find that out.
 func TestProfileOfLargeImages(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 4 {
-		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".jpg"), declaring(t, datatest.JPEG(t, 20, 20, i), 13000, 13000))
+		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".jpg"),
+			declaring(t, datatest.JPEG(t, 20, 20, i), 13000, 13000))
 	}
 	ds, err := OpenEval(dir, nil)
 	if err != nil {
@@ -105,11 +109,13 @@ func TestProfileOfLargeImages(t *testing.T) {
 	}
 }
 
-// TestBudgetWaits has workers decode images of which the budget has room for one: they take turns, and in the end all of it is free again.
+// TestBudgetWaits has workers decode images of which the budget has room for one: they take turns, and in the end all
+// of it is free again.
 func TestBudgetWaits(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 12 {
-		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".png"), datatest.PNG(t, 200, 200, i))
+		datatest.Write(t, dir, filepath.Join(string("ab"[i%2]), string(rune('a'+i))+".png"),
+			datatest.PNG(t, 200, 200, i))
 	}
 	ds, err := OpenEval(dir, nil)
 	if err != nil {
@@ -118,7 +124,8 @@ func TestBudgetWaits(t *testing.T) {
 	const each = 7 * 200 * 200 // 4 bytes a pixel in the decoder, 3 in the image
 	budget := NewBudget(each*3/2, 1)
 	var at, most atomic.Int32
-	l, err := NewLoader(watched{ds, &at, &most}, augment.EvalSmall(8), LoaderOptions{Batch: 6, Workers: 4, Budget: budget})
+	l, err := NewLoader(watched{ds, &at, &most}, augment.EvalSmall(8),
+		LoaderOptions{Batch: 6, Workers: 4, Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@
 //		…
 //	}
 //
-// Package format reads the forms that people keep images in; its documentation lists them. Images are JPEG, PNG, WebP, BMP, GIF
-// or TIFF; the content decides, not the name. The [Notes] of a set name the files that were passed over and classes that were
-// not matched by name.
+// Package format reads the forms that people keep images in; its documentation lists them. Images are JPEG, PNG, WebP,
+// BMP, GIF or TIFF; the content decides, not the name. The [Notes] of a set name the files that were passed over and
+// classes that were not matched by name.
 //
 // # Randomness
 //

@@ -2,8 +2,8 @@ package data
 
 import "onlinerna/data/format"
 
-// Encoded returns image i of ds as it is stored: the bytes of a JPEG or another image file. They are valid until the next
-// use of s. ok is false for sets that store pixels.
+// Encoded returns image i of ds as it is stored: the bytes of a JPEG or another image file. They are valid until the
+// next use of s. ok is false for sets that store pixels.
 func Encoded(ds Dataset, i int, s *Scratch) (b []byte, ok bool, err error) {
 	switch d := ds.(type) {
 	case *subset:

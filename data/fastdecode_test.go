@@ -9,8 +9,8 @@ import (
 	"onlinerna/data/internal/datatest"
 )
 
-// Images that are reduced by two or more have other pixels with FastDecode, the same for any number of workers; the others
-// have the same.
+// Images that are reduced by two or more have other pixels with FastDecode, the same for any number of workers; the
+// others have the same.
 func TestFastDecode(t *testing.T) {
 	dir := t.TempDir()
 	sides := []int{200, 63, 127, 64, 128, 300}
@@ -26,7 +26,8 @@ func TestFastDecode(t *testing.T) {
 		opt.Batch = len(sides)
 		return collect(t, newLoader(t, set, augment.Eval(size), opt), 0, 0)
 	}
-	whole, fast, more := load(LoaderOptions{Workers: 1}), load(LoaderOptions{Workers: 1, FastDecode: true}), load(LoaderOptions{Workers: 3, FastDecode: true})
+	whole, fast, more := load(LoaderOptions{Workers: 1}), load(LoaderOptions{Workers: 1, FastDecode: true}),
+		load(LoaderOptions{Workers: 3, FastDecode: true})
 	if !bytes.Equal(fast[0].Images, more[0].Images) {
 		t.Error("pixels depend on the workers")
 	}

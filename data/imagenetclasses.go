@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// imageNetFile has a class a line, in the order of the outputs of nets that were trained on ILSVRC 2012: its wnid, and what torchvision
-// calls it.
+// imageNetFile has a class a line, in the order of the outputs of nets that were trained on ILSVRC 2012: its wnid, and
+// what torchvision calls it.
 //
 //go:embed imagenet_classes.txt
 var imageNetFile string
@@ -21,15 +21,15 @@ var imageNetClasses = sync.OnceValues(func() (wnids, names []string) {
 	return wnids, names
 })
 
-// ImageNetClasses gives the 1,000 classes of ImageNet by index: their wnids, sorted, as "n01440764", and names for people, as "tench", all
-// different.
+// ImageNetClasses gives the 1,000 classes of ImageNet by index: their wnids, sorted, as "n01440764", and names for
+// people, as "tench", all different.
 func ImageNetClasses() (wnids, names []string) {
 	wnids, names = imageNetClasses()
 	return slices.Clone(wnids), slices.Clone(names)
 }
 
-// AsImageNet gives ImageNet's classes by the kind of names that some classes have, wnids or names for people; nil where they are not all
-// among them.
+// AsImageNet gives ImageNet's classes by the kind of names that some classes have, wnids or names for people; nil where
+// they are not all among them.
 func AsImageNet(classes []string) []string {
 	wnids, names := imageNetClasses()
 	for _, all := range [][]string{wnids, names} {

@@ -29,11 +29,12 @@ type LoaderOptions struct {
 	Seed, Stream uint64
 	// Limit ends an epoch after this many batches; 0 means no limit.
 	Limit int
-	// Rank and Ranks, where that is above 1, deal the batches of an epoch in turn to so many loaders, of which this is number Rank: each
-	// batch is one loader's. Steps, Images and the steps of Epoch are those of all.
+	// Rank and Ranks, where that is above 1, deal the batches of an epoch in turn to so many loaders, of which this is
+	// number Rank: each batch is one loader's. Steps, Images and the steps of Epoch are those of all.
 	Rank, Ranks int
-	// Repeat has each image follow so many times in the order of an epoch, each time with another augmentation; an epoch then has that
-	// many times fewer of the images (repeated augmentation, Hoffer et al. 2020, as torchvision's RASampler). 0 is 1.
+	// Repeat has each image follow so many times in the order of an epoch, each time with another augmentation; an
+	// epoch then has that many times fewer of the images (repeated augmentation, Hoffer et al. 2020, as torchvision's
+	// RASampler). 0 is 1.
 	Repeat int
 	// Mix mixes the images of batches. The transform must give images without windows: see augment.Options.
 	Mix augment.Mix
@@ -45,7 +46,8 @@ type LoaderOptions struct {
 	// Substitute fills the slot of an image that cannot be read with the next in the epoch's order,
 	// for training; without it the image is left out.
 	Substitute bool
-	// MaxBad is how many of an epoch's images may be unreadable before the epoch ends with an error. Zero allows none; see UsualBad.
+	// MaxBad is how many of an epoch's images may be unreadable before the epoch ends with an error. Zero allows none;
+	// see UsualBad.
 	MaxBad MaxBad
 	// Log, if not nil, is told the name and the error of each image that cannot be read, once for
 	// each image, on the goroutine that ranges over the epoch.
@@ -81,7 +83,8 @@ func NewLoader(ds Dataset, tr augment.Transform, opt LoaderOptions) (*Loader, er
 		return nil, fmt.Errorf("loader: Workers %d, Prefetch %d and Limit %d must not be negative",
 			opt.Workers, opt.Prefetch, opt.Limit)
 	case opt.Workers > parallel.Most:
-		return nil, fmt.Errorf("loader: %d workers: at most %d, and no more than there are cores are of use", opt.Workers, parallel.Most)
+		return nil, fmt.Errorf("loader: %d workers: at most %d, and no more than there are cores are of use",
+			opt.Workers, parallel.Most)
 	case opt.Ranks < 0 || opt.Rank < 0 || opt.Rank >= max(1, opt.Ranks):
 		return nil, fmt.Errorf("loader: Rank %d of %d", opt.Rank, opt.Ranks)
 	case opt.Repeat < 0:
@@ -136,8 +139,8 @@ func (l *Loader) Own(fromStep int) int {
 // Allowed is the number of images of an epoch that may be unreadable.
 func (l *Loader) Allowed() int { return l.opt.MaxBad.Of(l.Images()) }
 
-// Bytes is how much memory the batches take that are in use and made ahead. What workers need to decode an image is not in it: that goes by
-// the sizes of images.
+// Bytes is how much memory the batches take that are in use and made ahead. What workers need to decode an image is not
+// in it: that goes by the sizes of images.
 func (l *Loader) Bytes() int64 {
 	size, channels := int64(l.tr.Size()), int64(l.ds.Channels())
 	const beside = 3*4 + 4 + 8 + 16 // crops, label, index and error of an image
@@ -145,11 +148,11 @@ func (l *Loader) Bytes() int64 {
 	return slots * int64(min(l.opt.Batch, l.ds.Len())) * (size*size*channels + beside)
 }
 
-// Epoch yields the batches of an epoch from step fromStep on: of these every Ranks-th, beginning with number Rank. A batch is valid until the next
-// iteration, which recycles its memory; one of which every image was left out is passed over.
-// Batches are made ahead, by goroutines that have ended when the range statement ends. After an
-// error, which comes with a nil batch, nothing follows; where ctx is done it is the cause of ctx.
-// The share of unreadable images counts from fromStep on.
+// Epoch yields the batches of an epoch from step fromStep on: of these every Ranks-th, beginning with number Rank. A
+// batch is valid until the next iteration, which recycles its memory; one of which every image was left out is passed
+// over. Batches are made ahead, by goroutines that have ended when the range statement ends. After an error, which
+// comes with a nil batch, nothing follows; where ctx is done it is the cause of ctx. The share of unreadable images
+// counts from fromStep on.
 func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		steps := l.Steps()
@@ -181,7 +184,8 @@ func (l *Loader) Epoch(ctx context.Context, epoch, fromStep int) iter.Seq2[*Batc
 type TooManyBad struct{ Bad, Of, Allowed int }
 
 func (e *TooManyBad) Error() string {
-	return fmt.Sprintf("%d of %d images so far cannot be read, max-bad allows %d: repair or remove them, or raise it, as --max-bad %d, to go on without them", e.Bad, e.Of, e.Allowed, 2*e.Bad)
+	return fmt.Sprintf("%d of %d images so far cannot be read, max-bad allows %d: repair or remove them, or raise it, "+
+		"as --max-bad %d, to go on without them", e.Bad, e.Of, e.Allowed, 2*e.Bad)
 }
 
 // settle closes a finished batch: it counts and logs the images that could not be read and closes
@@ -194,10 +198,12 @@ func (r *run) settle(s *slot, bad int) (int, error) {
 			bad++
 			b.Bad++
 			if l.opt.Substitute && b.Index[n] < 0 && bad <= r.allowed {
-				return bad, fmt.Errorf("%d of %d images so far cannot be read, and no other image is left to take its place, the last of them: %w", bad, l.Images(), err)
+				return bad, fmt.Errorf("%d of %d images so far cannot be read, and no other image is left to take its "+
+					"place, the last of them: %w", bad, l.Images(), err)
 			}
 			if bad > r.allowed {
-				return bad, fmt.Errorf("%w, the last of them: %w", &TooManyBad{Bad: bad, Of: l.Images(), Allowed: r.allowed}, err)
+				return bad, fmt.Errorf("%w, the last of them: %w",
+					&TooManyBad{Bad: bad, Of: l.Images(), Allowed: r.allowed}, err)
 			}
 			l.log(r.at(b.Step*l.opt.Batch+n), err)
 		}

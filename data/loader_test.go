@@ -80,7 +80,8 @@ func TestLoaderBatches(t *testing.T) {
 	}
 	next := 0
 	for k, b := range collect(t, l, 5, 0) {
-		if want := min(4, 10-4*k); b.N != want || b.Step != k || b.First != 4*k || b.Epoch != 5 || b.Height != 4 || b.Width != 4 || b.Channels != 1 {
+		if want := min(4, 10-4*k); b.N != want || b.Step != k || b.First != 4*k || b.Epoch != 5 || b.Height != 4 ||
+			b.Width != 4 || b.Channels != 1 {
 			t.Errorf("batch %d is %+v", k, b)
 		}
 		if len(b.Images) != b.N*16 || len(b.Crops) != b.N*3 || len(b.Labels) != b.N || len(b.Index) != b.N {
@@ -115,7 +116,8 @@ func TestLoaderShuffles(t *testing.T) {
 	otherSeed, otherStream := opt, opt
 	otherSeed.Seed++
 	otherStream.Stream++
-	for name, other := range map[string][]int{"epoch": load(opt, 1), "seed": load(otherSeed, 0), "stream": load(otherStream, 0), "none": sorted} {
+	for name, other := range map[string][]int{"epoch": load(opt, 1), "seed": load(otherSeed, 0),
+		"stream": load(otherStream, 0), "none": sorted} {
 		if slices.Equal(first, other) {
 			t.Errorf("another %s has the same order", name)
 		}
@@ -160,7 +162,8 @@ func TestLoaderIsIndependentOfWorkersAndResumes(t *testing.T) {
 				t.Errorf("other batches with %d workers", workers)
 			}
 			for _, step := range []int{1, 3, len(want)} {
-				if got := collect(t, l, 4, step); !slices.EqualFunc(got, want[step:], func(a, b Batch) bool { return reflect.DeepEqual(a, b) }) {
+				if got := collect(t, l, 4, step); !slices.EqualFunc(got, want[step:],
+					func(a, b Batch) bool { return reflect.DeepEqual(a, b) }) {
 					t.Errorf("other batches from step %d on", step)
 				}
 			}
@@ -236,7 +239,8 @@ func TestLoaderTooManyBadImages(t *testing.T) {
 		{map[int]bool{50: true, 150: true}, 2, -1, true},
 		{map[int]bool{50: true, 150: true, 199: true}, 2, 9, true},
 	} {
-		l := newLoader(t, fake{200, c.bad}, augment.EvalSmall(4), LoaderOptions{Batch: 20, Workers: 2, Substitute: c.substitute, MaxBad: c.maxBad})
+		l := newLoader(t, fake{200, c.bad}, augment.EvalSmall(4),
+			LoaderOptions{Batch: 20, Workers: 2, Substitute: c.substitute, MaxBad: c.maxBad})
 		steps := 0
 		var failed error
 		for b, err := range l.Epoch(context.Background(), 0, 0) {
@@ -406,7 +410,8 @@ func BenchmarkLoader(b *testing.B) {
 			var members []datatest.Member
 			for i := range 64 {
 				key := fmt.Sprintf("k%02d", i)
-				members = append(members, datatest.File(key+".jpg", datatest.JPEG(b, c.source.X, c.source.Y, i)), datatest.Text(key+".cls", "0"))
+				members = append(members, datatest.File(key+".jpg", datatest.JPEG(b, c.source.X, c.source.Y, i)),
+					datatest.Text(key+".cls", "0"))
 			}
 			datatest.Write(b, dir, "train-0.tar", datatest.Tar(b, members...))
 			ds, _, err := Open(dir, Options{})

@@ -8,11 +8,12 @@ import (
 	"onlinerna/data/imaging"
 )
 
-// FromImages makes a set of images in memory: labels[i] is the class of images[i], an index into classes. Images may differ in size. They
-// are gray if all are of type *image.Gray, else colour, without transparency. Pixels are copied.
+// FromImages makes a set of images in memory: labels[i] is the class of images[i], an index into classes. Images may
+// differ in size. They are gray if all are of type *image.Gray, else colour, without transparency. Pixels are copied.
 func FromImages(classes []string, images []image.Image, labels []int) (Dataset, error) {
 	if len(images) == 0 || len(images) != len(labels) {
-		return nil, fmt.Errorf("%d images with %d labels: want at least one, each with its label", len(images), len(labels))
+		return nil, fmt.Errorf("%d images with %d labels: want at least one, each with its label", len(images),
+			len(labels))
 	}
 	d := &memory{classes: classes, labels: labels, channels: 1}
 	for i, img := range images {

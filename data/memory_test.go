@@ -54,7 +54,8 @@ func TestAsImageNet(t *testing.T) {
 	for _, c := range []struct {
 		classes []string
 		want    []string
-	}{{[]string{"n01440764"}, wnids}, {[]string{"tench", "toilet tissue"}, names}, {[]string{"n01440764", "cat"}, nil}, {nil, nil}} {
+	}{{[]string{"n01440764"}, wnids}, {[]string{"tench", "toilet tissue"}, names},
+		{[]string{"n01440764", "cat"}, nil}, {nil, nil}} {
 		if got := AsImageNet(c.classes); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %d classes", c.classes, len(got))
 		}

@@ -20,7 +20,8 @@ func Notes(ds Dataset) []string {
 		}
 	}
 	if len(empty) > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %d of %d classes without images: %s", len(empty), len(counts), text.Some(empty)))
+		notes = append(notes, fmt.Sprintf("warning: %d of %d classes without images: %s", len(empty), len(counts),
+			text.Some(empty)))
 	}
 	return notes
 }

@@ -26,12 +26,13 @@ type Options struct {
 
 // Open finds out the format of the place at path and returns its training and validation sets, which share their
 // classes. The validation set is nil where the place has none. A folder of class folders alone is the training set
-// where the options say what to validate on, or that nothing is to be. An empty path and "glyphs" mean the generated set, whose validation set
-// is Glyphs(format.GlyphTest); the name of a set that can be downloaded means the one of the cache folder, where no
-// such folder is here: see [catalogue.Locate].
+// where the options say what to validate on, or that nothing is to be. An empty path and "glyphs" mean the generated
+// set, whose validation set is Glyphs(format.GlyphTest); the name of a set that can be downloaded means the one of the
+// cache folder, where no such folder is here: see [catalogue.Locate].
 func Open(path string, opt Options) (train, val Dataset, err error) {
 	if opt.Val != "" && opt.ValSplit != 0 {
-		return nil, nil, fmt.Errorf("validation images in %s and a validation split of %g: choose one", opt.Val, opt.ValSplit)
+		return nil, nil, fmt.Errorf("validation images in %s and a validation split of %g: choose one", opt.Val,
+			opt.ValSplit)
 	}
 	train, val, err = openSplits(path, opt)
 	switch {
@@ -39,7 +40,8 @@ func Open(path string, opt Options) (train, val Dataset, err error) {
 	case opt.Val != "":
 		val, err = OpenEval(opt.Val, train.Classes())
 	case opt.ValSplit != 0 && val != nil:
-		err = errors.Join(fmt.Errorf("%s has validation images beside the training set: leave out the validation split", path), closeSet(val))
+		err = errors.Join(fmt.Errorf("%s has validation images beside the training set: leave out the validation split",
+			path), closeSet(val))
 	case opt.ValSplit != 0:
 		var part Dataset
 		if part, val, err = SplitByClass(train, opt.ValSplit); err == nil {
@@ -71,12 +73,14 @@ func openSplits(path string, opt Options) (train, val Dataset, err error) {
 		if plain && (opt.Val != "" || opt.ValSplit != 0 || opt.NoVal) {
 			found.Train = func(classes []string) (format.Set, error) { return format.OpenFolder(path, classes) }
 		} else if plain && found.Eval == nil {
-			return nil, nil, fmt.Errorf("%s: folders of images without a folder train: take them as classes and a fifth of each for validation by --val-split 0.2, "+
+			return nil, nil, fmt.Errorf("%s: folders of images without a folder train: take them as classes and a "+
+				"fifth of each for validation by --val-split 0.2, "+
 				"or name the validation images by --val-data", path)
 		}
 	}
 	if found.Train == nil {
-		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path, strings.Join(format.Wanted(), "; "))
+		return nil, nil, fmt.Errorf("%s: no training set found: want %s, or \"glyphs\"", path,
+			strings.Join(format.Wanted(), "; "))
 	}
 	if train, err = opened(found.Train(opt.Classes)); err == nil && opt.Val == "" && found.Eval != nil {
 		val, err = opened(found.Eval(train.Classes()))

@@ -183,10 +183,14 @@ func TestProfiles(t *testing.T) {
 	}{
 		{Glyphs(format.GlyphVal), "glyphs", 28, augment.EvalSmall(28).String()},
 		{fake{n: 9}, "mnist", 4, augment.EvalSmall(4).String()},
-		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/2.png": datatest.PNG(t, 32, 32, 1)}), "cifar", 32, augment.TrainCIFAR(32).String()},
-		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/0.png": nil}), "cifar", 32, augment.TrainCIFAR(32).String()},
-		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/2.png": datatest.PNG(t, 30, 30, 1)}), "imagenet", 224, augment.TrainImageNet(224).String()},
-		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 300, 300, 0)}), "imagenet", 224, augment.TrainImageNet(224).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/2.png": datatest.PNG(t, 32, 32, 1)}),
+			"cifar", 32, augment.TrainCIFAR(32).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/0.png": nil}), "cifar", 32,
+			augment.TrainCIFAR(32).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 32, 32, 0), "a/2.png": datatest.PNG(t, 30, 30, 1)}),
+			"imagenet", 224, augment.TrainImageNet(224).String()},
+		{folder(map[string][]byte{"a/1.png": datatest.PNG(t, 300, 300, 0)}), "imagenet", 224,
+			augment.TrainImageNet(224).String()},
 	} {
 		p, err := ProfileOf(c.ds)
 		if err != nil {
@@ -219,7 +223,8 @@ func TestProfiles(t *testing.T) {
 	if p.Size != 64 || p.Mean[0] != imageNetMean[0] {
 		t.Errorf("profile of 64×64 photographs: %+v", p)
 	}
-	for size, want := range map[int]augment.Transform{64: augment.EvalSmall(64), 96: augment.EvalSmall(96), 56: augment.Eval(56)} {
+	for size, want := range map[int]augment.Transform{64: augment.EvalSmall(64), 96: augment.EvalSmall(96),
+		56: augment.Eval(56)} {
 		if got := p.Eval(size); got != want {
 			t.Errorf("64×64 images at %d: %v, want %v", size, got, want)
 		}

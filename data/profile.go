@@ -165,7 +165,8 @@ func (p Profile) Evaluation(o EvalOptions) (augment.Transform, error) {
 		}
 	}
 	if shorter < o.Size {
-		return nil, fmt.Errorf("images are resized to %d and then cropped to %d: the crop is at most as large", shorter, o.Size)
+		return nil, fmt.Errorf("images are resized to %d and then cropped to %d: the crop is at most as large",
+			shorter, o.Size)
 	}
 	return augment.ResizeCenterCrop(o.Size, shorter, how), nil
 }

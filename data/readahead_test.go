@@ -89,8 +89,10 @@ func TestSampleAllocations(t *testing.T) {
 	for i := range 8 {
 		b := datatest.JPEG(t, 60+i, 50, i)
 		datatest.Write(t, dir, fmt.Sprintf("folder/train/a/%d.jpg", i), b)
-		members = append(members, datatest.File(fmt.Sprintf("%d.jpg", i), b), datatest.Text(fmt.Sprintf("%d.cls", i), "0"))
-		list = append(list, datatest.Record(datatest.Bytes("image/encoded", string(b)), datatest.Int("image/class/label", 1, true))...)
+		members = append(members, datatest.File(fmt.Sprintf("%d.jpg", i), b),
+			datatest.Text(fmt.Sprintf("%d.cls", i), "0"))
+		list = append(list, datatest.Record(datatest.Bytes("image/encoded", string(b)),
+			datatest.Int("image/class/label", 1, true))...)
 	}
 	datatest.Write(t, dir, "shards/train-0.tar", datatest.Tar(t, members...))
 	datatest.Write(t, dir, "records/train-00000-of-00001", list)
@@ -107,7 +109,8 @@ func TestSampleAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place, most := range map[string]float64{dir + "/shards": 0, dir + "/records": 0, dir + "/raw": 0, "format/testdata/parquet/plain": 0, dir + "/folder": 20} {
+	for place, most := range map[string]float64{dir + "/shards": 0, dir + "/records": 0, dir + "/raw": 0,
+		"format/testdata/parquet/plain": 0, dir + "/folder": 20} {
 		ds, _, err := Open(place, Options{})
 		if err != nil {
 			t.Fatal(err)

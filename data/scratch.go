@@ -29,8 +29,8 @@ func NewScratch(b *Budget, workers int) *Scratch {
 	return &Scratch{budget: b, keep: b.bytes / 4 / int64(max(1, workers))}
 }
 
-// Decode decodes the file of an image, as [Encoded] gives it. The image is valid until the next use of s, or Release, and must
-// not be changed.
+// Decode decodes the file of an image, as [Encoded] gives it. The image is valid until the next use of s, or Release,
+// and must not be changed.
 func (s *Scratch) Decode(b []byte, channels int) (*imaging.Image, error) {
 	return s.decode(b, channels, nil)
 }
@@ -51,7 +51,8 @@ func (s *Scratch) share(b []byte, channels int, box image.Rectangle) error {
 	return err
 }
 
-// Release gives back the share of the budget of the image that was read last, which is no longer needed, and the memory itself where it is much.
+// Release gives back the share of the budget of the image that was read last, which is no longer needed, and the memory
+// itself where it is much.
 func (s *Scratch) Release() {
 	if s.claim == 0 {
 		return

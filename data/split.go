@@ -12,9 +12,9 @@ import (
 	"onlinerna/data/random"
 )
 
-// SplitByClass divides a set into images to train on and images to validate on: share of each class, rounded, but one at least and never all; a
-// class with one image has it in training. Who is in which depends on the names of the files alone, so that other images, seeds
-// and folders leave it as it is. Train closes the set, val does not.
+// SplitByClass divides a set into images to train on and images to validate on: share of each class, rounded, but one
+// at least and never all; a class with one image has it in training. Who is in which depends on the names of the files
+// alone, so that other images, seeds and folders leave it as it is. Train closes the set, val does not.
 func SplitByClass(ds Dataset, share float64) (train, val Dataset, err error) {
 	if !(share > 0 && share < 1) {
 		return nil, nil, fmt.Errorf("validation split %g: must lie between 0 and 1", share)
@@ -63,7 +63,8 @@ func HeldByClass(ds Dataset, share float64) (Dataset, error) {
 	return val, nil
 }
 
-// OpenUndivided opens the training images of a place without validation images beside them: those that Options.ValSplit divides.
+// OpenUndivided opens the training images of a place without validation images beside them: those that Options.ValSplit
+// divides.
 func OpenUndivided(path string, classes []string) (Dataset, error) {
 	train, val, err := openSplits(path, Options{ValSplit: 1, Classes: classes})
 	if err == nil && val != nil {
@@ -73,8 +74,8 @@ func OpenUndivided(path string, classes []string) (Dataset, error) {
 	return train, err
 }
 
-// Fingerprint is a number that the images of a set have in common with the same ones elsewhere and in another order. It goes by the names of their classes
-// and files; those of sets without a common image add up to that of both.
+// Fingerprint is a number that the images of a set have in common with the same ones elsewhere and in another order. It
+// goes by the names of their classes and files; those of sets without a common image add up to that of both.
 func Fingerprint(ds Dataset) uint64 {
 	var sum uint64
 	classes := ds.Classes()

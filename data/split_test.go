@@ -32,9 +32,11 @@ func TestSplitByClass(t *testing.T) {
 	set := func(root string, others bool) listed {
 		d := listed{closed: &closed}
 		for i := range 40 {
-			d.names, d.labels = append(d.names, filepath.Join(root, "a", string(rune('A'+i))+".jpg")), append(d.labels, 0)
+			d.names, d.labels = append(d.names, filepath.Join(root, "a", string(rune('A'+i))+".jpg")),
+				append(d.labels, 0)
 			if others {
-				d.names, d.labels = append(d.names, filepath.Join(root, "b", string(rune('A'+i))+".jpg")), append(d.labels, 1)
+				d.names, d.labels = append(d.names, filepath.Join(root, "b", string(rune('A'+i))+".jpg")),
+					append(d.labels, 1)
 			}
 		}
 		d.names, d.labels = append(d.names, filepath.Join(root, "c", "only.jpg")), append(d.labels, 2)

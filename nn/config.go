@@ -68,15 +68,16 @@ type Config struct {
 	// Loss says what Model.Loss is. Smoothing belongs to CrossEntropy alone: others take targets as they are.
 	Loss Loss
 
-	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping the last
-	// residual branch; branches before it are dropped less, in proportion to their number (timm's drop_path_rate). Architectures without
-	// residual blocks ignore the latter.
+	// Dropout is the probability with which the last layer's inputs are dropped in Train, and DropPath that of dropping
+	// the last residual branch; branches before it are dropped less, in proportion to their number (timm's
+	// drop_path_rate). Architectures without residual blocks ignore the latter.
 	Dropout, DropPath float64
 
 	// Seed is that of random layers in Train, as dropout.
 	Seed uint64
 
-	// BlurPool blurs, by 1 2 1 down and across, what convolutions of a stride above 1 and at least 16 channels take (Zhang 2019, as FFCV's).
+	// BlurPool blurs, by 1 2 1 down and across, what convolutions of a stride above 1 and at least 16 channels take
+	// (Zhang 2019, as FFCV's).
 	BlurPool bool
 
 	// ZeroInitResidual starts the scale of the last batch normalisation of each residual block at 0 instead of 1,
@@ -84,8 +85,8 @@ type Config struct {
 	ZeroInitResidual bool
 
 	// Freeze has patterns of path.Match for the names of parameters that are not trained: they have no gradient. Batch
-	// normalisation whose scale and bias are frozen uses its running statistics in Train, too, and leaves them alone. A pattern that
-	// starts with ! is for the names that do not match the rest of it.
+	// normalisation whose scale and bias are frozen uses its running statistics in Train, too, and leaves them alone. A
+	// pattern that starts with ! is for the names that do not match the rest of it.
 	Freeze []string
 }
 

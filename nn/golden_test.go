@@ -80,7 +80,8 @@ func TestResNet20AgainstPyTorch(t *testing.T) {
 // closedForm runs ResNet-20 with the weights and inputs of the reference.
 func closedForm(t *testing.T, want *golden, mode Mode) *Model {
 	t.Helper()
-	m, err := Build("resnet20", Config{Batch: want.Batch, Size: want.Size, Mode: mode, DType: op.Float64, FloatInput: true})
+	m, err := Build("resnet20", Config{Batch: want.Batch, Size: want.Size, Mode: mode, DType: op.Float64,
+		FloatInput: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ var everyLayer = Architecture{
 		x = b.MaxPool("maxpool", x, 3, 2, 1)
 		x = cifarBlock(b, "a", x, 8, 2, 0)
 		x = basicBlock(b, "b", x, 6, 1, 0)
-		x = b.SqueezeExcite("se", b.Hardswish("hardswish", b.SiLU("silu", x)), 2, (*Builder).GELU, (*Builder).HardSigmoid)
+		x = b.SqueezeExcite("se", b.Hardswish("hardswish", b.SiLU("silu", x)), 2, (*Builder).GELU,
+			(*Builder).HardSigmoid)
 		x = b.StochasticDepth("depth", b.Dropout("dropout", x, .2), .4)
 		x = b.Conv("conv2", x, Conv{Filters: 3, Kernel: 2, Pad: 1, Dilation: 2})
 		x = b.AvgPool("avgpool", x, 2, 1, 1)
@@ -69,7 +70,8 @@ func TestGradientsAgainstFiniteDifferences(t *testing.T) {
 				e := math.Abs(slope - want[i][j])
 				worst = max(worst, e)
 				if e > 1e-7 || math.IsNaN(e) {
-					t.Errorf("%v: the gradient of %s[%d] is %g, by differences %g", mode, n.Name(), j, want[i][j], slope)
+					t.Errorf("%v: the gradient of %s[%d] is %g, by differences %g", mode, n.Name(), j, want[i][j],
+						slope)
 				}
 			}
 		}

@@ -51,7 +51,8 @@ func TestInit(t *testing.T) {
 		e := 5 / math.Sqrt(float64(len(x)))
 		if math.Abs(mean) > e*math.Sqrt(c.variance) || math.Abs(variance/c.variance-1) > 1.5*e ||
 			math.Abs(kurtosis-c.kurtosis) > 5*e {
-			t.Errorf("%s: mean %g, variance %g of %g, kurtosis %g of %g", c.name, mean, variance, c.variance, kurtosis, c.kurtosis)
+			t.Errorf("%s: mean %g, variance %g of %g, kurtosis %g of %g", c.name, mean, variance, c.variance, kurtosis,
+				c.kurtosis)
 		}
 	}
 	bound := 1 / math.Sqrt(512)
@@ -81,14 +82,16 @@ func find(t *testing.T, m *Model, name string) *Param {
 }
 
 func TestZeroInitResidual(t *testing.T) {
-	for arch, last := range map[string]string{"resnet18": ".bn2.weight", "resnet50": ".bn3.weight", "resnet20": ".bn2.weight"} {
+	for arch, last := range map[string]string{"resnet18": ".bn2.weight", "resnet50": ".bn3.weight",
+		"resnet20": ".bn2.weight"} {
 		m, err := Build(arch, Config{Batch: 2, ZeroInitResidual: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range m.Params {
 			zero := strings.HasSuffix(p.Name, last) && strings.HasPrefix(p.Name, "layer")
-			if zero && p.Init != (Init{Constant, 0}) || !zero && p.Init.Scale == 0 && !strings.HasSuffix(p.Name, ".bias") {
+			if zero && p.Init != (Init{Constant, 0}) || !zero && p.Init.Scale == 0 &&
+				!strings.HasSuffix(p.Name, ".bias") {
 				t.Errorf("%s: %s starts as %v", arch, p.Name, p.Init)
 			}
 		}

@@ -38,7 +38,8 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 		return nil
 	}
 	if s[1]%groups != 0 || c.Filters%groups != 0 {
-		b.err = fmt.Errorf("layer %s: %d groups do not divide %d channels of %v and %d filters", name, groups, s[1], s, c.Filters)
+		b.err = fmt.Errorf("layer %s: %d groups do not divide %d channels of %v and %d filters", name, groups, s[1],
+			s, c.Filters)
 		return nil
 	}
 	o := op.Conv2D{
@@ -63,7 +64,8 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	return b.apply(name, o, in...)
 }
 
-// blur convolves each channel of x with the kernel 1 2 1 in both directions, over 16, zeros around: the mean of two and two again.
+// blur convolves each channel of x with the kernel 1 2 1 in both directions, over 16, zeros around: the mean of two and
+// two again.
 func (b *Builder) blur(name string, x *G.Node) *G.Node {
 	two, one := square(2), square(1)
 	x = b.apply(name, op.AvgPool{Kernel: two, Stride: one, Pad: one}, x)
@@ -73,9 +75,9 @@ func (b *Builder) blur(name string, x *G.Node) *G.Node {
 // BatchNorm adds a batch normalisation of x [N,C,H,W] with parameters name.weight and name.bias [C] and running
 // statistics. scale is the initial value of name.weight, 1 as a rule.
 //
-// In Train it normalises with the statistics of the batch and updates the running ones by
-// running ← (1−m)·running + m·(mean, unbiased variance), m being Model.BatchNormMomentum. Where Config.Freeze has both parameters it
-// normalises with the running ones, which stay.
+// In Train it normalises with the statistics of the batch and updates the running ones by running ← (1−m)·running +
+// m·(mean, unbiased variance), m being Model.BatchNormMomentum. Where Config.Freeze has both parameters it normalises
+// with the running ones, which stay.
 func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok || !b.claim(name) {
@@ -116,7 +118,8 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 	return y
 }
 
-// Linear adds x Wᵀ + b for x [N,I], with parameters name.weight [out,I] and name.bias [out]. Both start as FanInUniform.
+// Linear adds x Wᵀ + b for x [N,I], with parameters name.weight [out,I] and name.bias [out]. Both start as
+// FanInUniform.
 func (b *Builder) Linear(name string, x *G.Node, out int) *G.Node {
 	s, ok := b.shape(name, x, 2)
 	if !ok || !b.claim(name) {

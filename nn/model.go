@@ -23,8 +23,8 @@ type Model struct {
 	Targets           *G.Node // f [N,K], in Train with a Config.Loss that takes them, else nil
 	BatchNormMomentum *G.Node // f [1], 0.1 as a rule; nil in Eval and in a network without batch normalisation
 
-	// RandomCounter is int32 [2]: a number that differs from step to step, and the first of N numbers that differ from sample to sample of a
-	// step; nil in Eval and in a network without random layers. Both may wrap.
+	// RandomCounter is int32 [2]: a number that differs from step to step, and the first of N numbers that differ from
+	// sample to sample of a step; nil in Eval and in a network without random layers. Both may wrap.
 	RandomCounter *G.Node
 
 	Input  *G.Node // f [N,C,Size,Size], what the network sees: an input itself with Config.FloatInput
@@ -114,10 +114,11 @@ type EntryKind uint8
 
 // The kinds of entries.
 const (
-	Parameter      EntryKind = iota // Model.Params[Index]
-	RunningMean                     // row 0 of Model.Stats[Index]
-	RunningVar                      // row 1 of Model.Stats[Index]
-	BatchesTracked                  // how many batches Model.Stats[Index] has seen: PyTorch stores it, nothing here needs it
+	Parameter   EntryKind = iota // Model.Params[Index]
+	RunningMean                  // row 0 of Model.Stats[Index]
+	RunningVar                   // row 1 of Model.Stats[Index]
+	// how many batches Model.Stats[Index] has seen: PyTorch stores it, nothing here needs it
+	BatchesTracked
 )
 
 // Entry is a tensor of a state dict.

@@ -19,12 +19,13 @@ func init() {
 		{152, [4]int{3, 8, 36, 3}, bottleneck},
 	} {
 		Register(Architecture{
-			Name:      fmt.Sprintf("resnet%d", r.depth),
-			Summary:   fmt.Sprintf("ResNet-%d v1.5, for ImageNet", r.depth),
-			Reference: "He et al., Deep residual learning for image recognition, 2016; v1.5: the stride in the 3×3 convolution",
-			Size:      224,
-			Channels:  3,
-			Classes:   1000,
+			Name:    fmt.Sprintf("resnet%d", r.depth),
+			Summary: fmt.Sprintf("ResNet-%d v1.5, for ImageNet", r.depth),
+			Reference: "He et al., Deep residual learning for image recognition, 2016; v1.5: the stride in the 3×3 " +
+				"convolution",
+			Size:     224,
+			Channels: 3,
+			Classes:  1000,
 			Build: func(b *Builder, x *G.Node) *G.Node {
 				return resnet(b, x, r.blocks, r.block)
 			},

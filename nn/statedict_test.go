@@ -77,7 +77,8 @@ func TestLeNetNames(t *testing.T) {
 	}
 	want := []string{
 		"conv1.weight[6 1 5 5]", "conv1.bias[6]", "conv2.weight[16 6 5 5]", "conv2.bias[16]",
-		"fc1.weight[120 400]", "fc1.bias[120]", "fc2.weight[84 120]", "fc2.bias[84]", "fc3.weight[10 84]", "fc3.bias[10]",
+		"fc1.weight[120 400]", "fc1.bias[120]", "fc2.weight[84 120]", "fc2.bias[84]", "fc3.weight[10 84]",
+		"fc3.bias[10]",
 	}
 	for i, e := range m.StateDict() {
 		if got := e.Name + e.Shape.String(); i >= len(want) || got != want[i] {

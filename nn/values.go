@@ -9,9 +9,9 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Values are the values of nodes of a Gorgonia graph, one behind the other, as one vector that can be read and written: a Source64 and a Sink64
-// of package rna. They are looked up at each use, since solvers and machines may put others in their place. They are tensors
-// of float32 or float64, contiguous and in row-major order.
+// Values are the values of nodes of a Gorgonia graph, one behind the other, as one vector that can be read and written:
+// a Source64 and a Sink64 of package rna. They are looked up at each use, since solvers and machines may put others in
+// their place. They are tensors of float32 or float64, contiguous and in row-major order.
 type Values struct {
 	nodes G.Nodes
 	ends  []int // of each node's elements, from the first node's on
@@ -40,7 +40,8 @@ func dense(n *G.Node) (*tensor.Dense, error) {
 	t, ok := n.Value().(*tensor.Dense)
 	switch {
 	case n.Value() == nil:
-		return nil, fmt.Errorf("nn: node %s has no value yet: give it one by gorgonia.WithInit, WithValue or Let", n.Name())
+		return nil, fmt.Errorf("nn: node %s has no value yet: give it one by gorgonia.WithInit, WithValue or Let",
+			n.Name())
 	case !ok:
 		return nil, fmt.Errorf("nn: node %s has a value of type %T: want a *tensor.Dense", n.Name(), n.Value())
 	case t.Dtype() != tensor.Float32 && t.Dtype() != tensor.Float64:
@@ -81,7 +82,8 @@ func each[T float32 | float64](v *Values, x []T, off int, write bool) error {
 			return err
 		}
 		if t.DataSize() != v.ends[i]-start {
-			return fmt.Errorf("nn: node %s has %d elements, and had %d", v.nodes[i].Name(), t.DataSize(), v.ends[i]-start)
+			return fmt.Errorf("nn: node %s has %d elements, and had %d", v.nodes[i].Name(), t.DataSize(),
+				v.ends[i]-start)
 		}
 		n := min(len(x), v.ends[i]-off)
 		if t.Dtype() == tensor.Float32 {

@@ -25,9 +25,12 @@ func ExampleValues() {
 	g := G.NewGraph()
 	x := G.NewMatrix(g, tensor.Float64, G.WithShape(4, 2), G.WithValue(tensor.New(tensor.WithShape(4, 2),
 		tensor.WithBacking([]float64{1, .1, -1, .1, 1, -.1, 1, .2}))))
-	y := G.NewVector(g, tensor.Float64, G.WithShape(4), G.WithValue(tensor.New(tensor.WithShape(4), tensor.WithBacking([]float64{3.2, -.8, 1.8, 4.4}))))
-	w := G.NewVector(g, tensor.Float64, G.WithShape(2), G.WithName("w"), G.WithValue(tensor.New(tensor.WithShape(2), tensor.WithBacking([]float64{0, 0}))))
-	b := G.NewVector(g, tensor.Float64, G.WithShape(1), G.WithName("b"), G.WithValue(tensor.New(tensor.WithShape(1), tensor.WithBacking([]float64{0}))))
+	y := G.NewVector(g, tensor.Float64, G.WithShape(4),
+		G.WithValue(tensor.New(tensor.WithShape(4), tensor.WithBacking([]float64{3.2, -.8, 1.8, 4.4}))))
+	w := G.NewVector(g, tensor.Float64, G.WithShape(2), G.WithName("w"),
+		G.WithValue(tensor.New(tensor.WithShape(2), tensor.WithBacking([]float64{0, 0}))))
+	b := G.NewVector(g, tensor.Float64, G.WithShape(1), G.WithName("b"),
+		G.WithValue(tensor.New(tensor.WithShape(1), tensor.WithBacking([]float64{0}))))
 	model := G.Nodes{w, b}
 	predicted := G.Must(G.BroadcastAdd(G.Must(G.Mul(x, w)), b, nil, []byte{0}))
 	loss := G.Must(G.Mean(G.Must(G.Square(G.Must(G.Sub(predicted, y))))))

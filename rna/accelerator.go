@@ -48,13 +48,16 @@ func (o AcceleratorOptions) check(w *Window) error {
 	case o.Restart < 0:
 		return fmt.Errorf("rna: restart is %d: it must be 0 (never) or more", o.Restart)
 	case o.Restart >= w.Cap():
-		return fmt.Errorf("rna: restart after %d residuals in a window of %d: it would never happen", o.Restart, w.Cap())
+		return fmt.Errorf("rna: restart after %d residuals in a window of %d: it would never happen",
+			o.Restart, w.Cap())
 	case math.IsNaN(o.MaxGrowth) || o.MaxGrowth < 0:
-		return fmt.Errorf("rna: the growth of the residual is limited to %v: it must be 0 (no limit) or more", o.MaxGrowth)
+		return fmt.Errorf("rna: the growth of the residual is limited to %v: it must be 0 (no limit) or more",
+			o.MaxGrowth)
 	case o.MaxGrowth > 0 && o.Offline:
 		return errors.New("rna: the growth of the residual is limited, which an offline extrapolation never shows")
 	case o.MaxGrowth > 0 && w.Cap() < 2:
-		return errors.New("rna: the growth of the residual is limited in a window of 1 residual, which keeps no iterate to go back to")
+		return errors.New("rna: the growth of the residual is limited in a window of 1 residual, which keeps no " +
+			"iterate to go back to")
 	case o.Lambdas != nil && o.Value == nil:
 		return errors.New("rna: lambdas to choose from without a value to choose by")
 	case o.Lambdas != nil && (o.Lambda.set || o.Tau.set):
@@ -175,7 +178,8 @@ func (a *Accelerator) State() AcceleratorState { return a.state }
 // the place of Start.
 func (a *Accelerator) Resume(st AcceleratorState) error {
 	if st.Iterates < 0 || st.OnTrial && (a.window.Len() == 0 || !(st.Residual >= 0)) {
-		return fmt.Errorf("rna: state of an accelerator: %d iterates, residual %v, for a window of %d", st.Iterates, st.Residual, a.window.Len())
+		return fmt.Errorf("rna: state of an accelerator: %d iterates, residual %v, for a window of %d", st.Iterates,
+			st.Residual, a.window.Len())
 	}
 	a.state = st
 	return nil
@@ -263,7 +267,8 @@ func (a *Accelerator) extrapolate(y Point, x Source, step *Step) (err error) {
 			return nil
 		}
 		step.Outcome = ValueRose
-		if others := choice.Candidates[1:]; !slices.ContainsFunc(others, func(c Candidate) bool { return c.Result.Status == OK }) {
+		if others := choice.Candidates[1:]; !slices.ContainsFunc(others,
+			func(c Candidate) bool { return c.Result.Status == OK }) {
 			step.Outcome, step.Result = Refused, others[0].Result
 		}
 		return nil

@@ -154,7 +154,8 @@ func TestAcceleratorValue(t *testing.T) {
 				want = Accepted
 			}
 			if step.Outcome != want || asked != 2*k {
-				t.Errorf("%s: %v after %d values (%v at x, %v), want %v", name, step.Outcome, asked, step.ValueX, step.Value, want)
+				t.Errorf("%s: %v after %d values (%v at x, %v), want %v", name, step.Outcome, asked, step.ValueX,
+					step.Value, want)
 			}
 			if want == ValueRose {
 				sameBits(t, name, y, x)
@@ -279,7 +280,8 @@ func TestAcceleratorTakesBack(t *testing.T) {
 	// A fixed point.
 	a, y = start(AcceleratorOptions{MaxGrowth: 1})
 	for range 3 {
-		if step := next(t, a, y, append([]float64(nil), y...)); step.Outcome != Refused || step.Result.Status != ZeroResidual || step.Residual != 0 {
+		if step := next(t, a, y, append([]float64(nil), y...)); step.Outcome != Refused ||
+			step.Result.Status != ZeroResidual || step.Residual != 0 {
 			t.Errorf("fixed point: %v, %v", step.Outcome, step.Result.Status)
 		}
 	}
@@ -337,8 +339,9 @@ func TestAcceleratorArguments(t *testing.T) {
 		"growth, offline":   second(NewAccelerator(two, AcceleratorOptions{MaxGrowth: 1, Offline: true})),
 		"growth, one":       second(NewAccelerator(one, AcceleratorOptions{MaxGrowth: 1})),
 		"lambdas, no value": second(NewAccelerator(two, AcceleratorOptions{Lambdas: []float64{1}})),
-		"lambdas and tau":   second(NewAccelerator(two, AcceleratorOptions{Lambdas: []float64{1}, Value: value, Options: Options{Tau: Set(1)}})),
-		"bad lambdas":       second(NewAccelerator(two, AcceleratorOptions{Lambdas: []float64{-1}, Value: value})),
+		"lambdas and tau": second(NewAccelerator(two, AcceleratorOptions{Lambdas: []float64{1}, Value: value,
+			Options: Options{Tau: Set(1)}})),
+		"bad lambdas": second(NewAccelerator(two, AcceleratorOptions{Lambdas: []float64{-1}, Value: value})),
 	} {
 		if err == nil {
 			t.Errorf("%s: went through", name)
@@ -431,7 +434,9 @@ func FuzzAccelerator(f *testing.F) {
 			if (step.Outcome == Accepted) != (step.Result.C != nil) && step.Outcome != ValueRose {
 				t.Fatalf("%v with c = %v", step.Outcome, step.Result.C)
 			}
-			if step.Outcome == Accepted && (!isFinite(step.Value) || isFinite(step.ValueX) && step.Value > step.ValueX) { // a search leaves out what is not finite
+			// a search leaves out what is not finite
+			if step.Outcome == Accepted && (!isFinite(step.Value) || isFinite(step.ValueX) &&
+				step.Value > step.ValueX) {
 				t.Fatalf("accepted the value %v over %v", step.Value, step.ValueX)
 			}
 			if (step.Outcome == Diverged) != math.IsNaN(step.Residual) {

@@ -9,9 +9,10 @@ import (
 	"onlinerna/rna/kernel"
 )
 
-// BenchmarkMemory compares what touches vectors with reading the same bytes once, as fast as as many goroutines
-// can: its metric ×read is the median of the ratios of turns, in which both are timed one after the other. The vectors are
-// those of ResNet-50, ten residuals in a chain. Bytes are those read and, of a combination and of a stored vector, written.
+// BenchmarkMemory compares what touches vectors with reading the same bytes once, as fast as as many goroutines can:
+// its metric ×read is the median of the ratios of turns, in which both are timed one after the other. The vectors are
+// those of ResNet-50, ten residuals in a chain. Bytes are those read and, of a combination and of a stored vector,
+// written.
 //
 //	go test ./rna -run '^$' -bench Memory -benchtime 20x
 func BenchmarkMemory(b *testing.B) {

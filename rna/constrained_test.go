@@ -74,8 +74,10 @@ func TestConstrain(t *testing.T) {
 			if tight && tau > 0 && math.Abs(res.Tau/tau-1) > 1e-10 || !tight && res.Lambda != 0 && n > 1 {
 				t.Errorf("%s: τ(λ) = %v, λ = %v where Anderson's ‖c‖ is %v", where, res.Tau, res.Lambda, free.NormC)
 			}
-			if back := s.Solve(res.Lambda); !near(back.NormC, res.NormC, 1e-9) || math.Abs(back.Tau-res.Tau) > 1e-9*res.Tau {
-				t.Errorf("%s: λ = %v has ‖c‖ = %v and τ = %v, not %v and %v", where, res.Lambda, back.NormC, back.Tau, res.NormC, res.Tau)
+			if back := s.Solve(res.Lambda); !near(back.NormC, res.NormC, 1e-9) ||
+				math.Abs(back.Tau-res.Tau) > 1e-9*res.Tau {
+				t.Errorf("%s: λ = %v has ‖c‖ = %v and τ = %v, not %v and %v", where, res.Lambda, back.NormC, back.Tau,
+					res.NormC, res.Tau)
 			}
 			value := objective(gram, res.C)
 			if value > previous*(1+1e-9) {
@@ -98,7 +100,8 @@ func TestConstrain(t *testing.T) {
 				for i := range c {
 					c[i] = 1/float64(n) + c[i]*min(1, math.Sqrt(room/dev))
 				}
-				if other := objective(gram, c); n > 1 && other < value*(1-1e-9)-1e-14*gram.At(0, 0)*res.NormC*res.NormC {
+				if other := objective(gram, c); n > 1 &&
+					other < value*(1-1e-9)-1e-14*gram.At(0, 0)*res.NormC*res.NormC {
 					t.Errorf("%s: ‖Rc‖² = %v where %v is possible", where, value, other)
 				}
 			}

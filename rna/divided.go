@@ -8,9 +8,9 @@ import (
 	"onlinerna/rna/internal/qr"
 )
 
-// A Divided space keeps a part of each vector in each of several processes, which make the same calls in the same order. Its methods, and those of
-// its vectors, then speak of whole vectors; what a [Window] computes from the vectors themselves is computed from a process's own parts, and N×N numbers
-// go between the processes.
+// A Divided space keeps a part of each vector in each of several processes, which make the same calls in the same
+// order. Its methods, and those of its vectors, then speak of whole vectors; what a [Window] computes from the vectors
+// themselves is computed from a process's own parts, and N×N numbers go between the processes.
 type Divided interface {
 	Space
 
@@ -18,11 +18,13 @@ type Divided interface {
 	Own() Space
 	// Part is the part of v that this process has, a vector of Own.
 	Part(v Vector) (Vector, error)
-	// Gather returns the numbers of each process, the same on all of them. All give as many. It fails on all where one has failed.
+	// Gather returns the numbers of each process, the same on all of them. All give as many. It fails on all where one
+	// has failed.
 	Gather(own []float64, failed error) ([][]float64, error)
 }
 
-// rowsOf is what this process reads of the window's vectors: all of them, or its parts, dim elements from 0 on, on so many goroutines.
+// rowsOf is what this process reads of the window's vectors: all of them, or its parts, dim elements from 0 on, on so
+// many goroutines.
 func (w *Window) rowsOf(reads []normed) (own []normed, dim, threads int, err error) {
 	d, ok := w.space.(Divided)
 	if !ok {
@@ -73,7 +75,8 @@ func (w *Window) total(sums []dd.Num, failed error) error {
 	return nil
 }
 
-// merge makes, where the space is divided, the factor of the rows of all processes of that of this one's, and the norms of reads.
+// merge makes, where the space is divided, the factor of the rows of all processes of that of this one's, and the norms
+// of reads.
 func (w *Window) merge(f *qr.Factor, n int, reads []normed, failed error) (*qr.Factor, error) {
 	d, ok := w.space.(Divided)
 	if !ok {

@@ -3,10 +3,10 @@
 // the last N steps of an iterative method, solves an N×N system and gives an
 // extrapolated point that is often far ahead of the last iterate.
 //
-// The caller owns the loop. The package runs no training, and calls no objective but one it is
-// handed: push iterates into a [Window], ask it to [Window.Extrapolate]. An
-// [Accelerator] is told iterates and says where to go on, with restarts and safeguards. Package theory has the bounds of
-// the paper, and the table of its statements with their functions and tests.
+// The caller owns the loop. The package runs no training, and calls no objective but one it is handed: push iterates
+// into a [Window], ask it to [Window.Extrapolate]. An [Accelerator] is told iterates and says where to go on, with
+// restarts and safeguards. Package theory has the bounds of the paper, and the table of its statements with their
+// functions and tests.
 //
 // # What it computes
 //
@@ -89,8 +89,8 @@
 // # Accuracy
 //
 // The Gram matrix in float64 gives c to some 1e-16 times the condition number of RᵀR + λ‖R‖₂²I. Beyond 1e-12,
-// [Window.Solve] sums the products of residuals to twice the digits, once each. [Result].Accuracy bounds the error, whatever the
-// way. The largest relative error of c against 120 digits, for random residuals with N up to 20:
+// [Window.Solve] sums the products of residuals to twice the digits, once each. [Result].Accuracy bounds the error,
+// whatever the way. The largest relative error of c against 120 digits, for random residuals with N up to 20:
 //
 //	λ       cond(R) = 1e2      1e4      1e6      1e8
 //	0             1e-16    1e-16    1e-16    1e-16

@@ -151,8 +151,8 @@ func differences(reads []normed, pairs []kernel.Pair, lo, hi, span int, use func
 	return nil
 }
 
-// refine sets res to the coefficients for its λ, solved in pairs of float64 from exact products. It says whether the matrix
-// was definite enough for that; res is otherwise as it was.
+// refine sets res to the coefficients for its λ, solved in pairs of float64 from exact products. It says whether the
+// matrix was definite enough for that; res is otherwise as it was.
 func (w *Window) refine(res *Result, s *Spectrum, cols []column) (bool, error) {
 	g, err := w.exact(cols)
 	if err != nil {

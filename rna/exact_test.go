@@ -199,8 +199,8 @@ func conditioned(rng *rand.Rand, d, n int, condition float64) *mat.Dense {
 	return &r
 }
 
-// The relative error of c against 120 digits: 1e-9 at most for any λ ≥ 0 while the condition number of R is at most 1e8, 1e-12 for
-// λ ≥ 1e-9, and never more than Result.Accuracy. It prints the table of the package's documentation.
+// The relative error of c against 120 digits: 1e-9 at most for any λ ≥ 0 while the condition number of R is at most
+// 1e8, 1e-12 for λ ≥ 1e-9, and never more than Result.Accuracy. It prints the table of the package's documentation.
 func TestAccuracy(t *testing.T) {
 	lambdas := []float64{0, 1e-18, 1e-15, 1e-12, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4, 1e-2, 1, 100}
 	conditions := []float64{1e2, 1e4, 1e6, 1e8}
@@ -250,7 +250,8 @@ func TestAccuracy(t *testing.T) {
 						goal = 1e-12
 					}
 					if !(off <= goal && off <= res.Accuracy) {
-						t.Errorf("cond(R) = %g, N = %d, λ = %g: relative error %.1e, said to be %.1e at most", condition, n, lambda, off, res.Accuracy)
+						t.Errorf("cond(R) = %g, N = %d, λ = %g: relative error %.1e, said to be %.1e at most",
+							condition, n, lambda, off, res.Accuracy)
 					}
 				}
 			}
@@ -309,7 +310,8 @@ func TestConstrainedAccuracy(t *testing.T) {
 			}
 			off := relativeError(res.C, c)
 			if !(off <= res.Accuracy+1e-14/share && res.Accuracy <= 1e-6) {
-				t.Errorf("cond(R) = %g, τ = %g: relative error %.1e, said to be %.1e at most", condition, tau, off, res.Accuracy)
+				t.Errorf("cond(R) = %g, τ = %g: relative error %.1e, said to be %.1e at most", condition, tau, off,
+					res.Accuracy)
 			}
 		}
 	}

@@ -292,7 +292,10 @@ func ExampleWindow_Search() {
 		w = f.step(w)
 	}
 	point := make([]float64, len(f))
-	choice, err := window.Search(rna.Slice64(point), func() ([]float64, error) { return []float64{f.value(point)}, nil }, rna.SearchOptions{})
+	choice, err := window.Search(rna.Slice64(point), func() ([]float64, error) {
+		return []float64{f.value(point)},
+			nil
+	}, rna.SearchOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

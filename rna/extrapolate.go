@@ -56,7 +56,8 @@ func (w *Window) solve(opt Options, from *spectra) (Result, error) {
 	}
 	cols := w.newest(opt.Newest)
 	res := solve(from.fromGram())
-	doubtful := res.Status == RankDeficient || res.Status == Indefinite || res.Status == OK && (res.Lambda == 0 || res.Accuracy > goodAccuracy)
+	doubtful := res.Status == RankDeficient || res.Status == Indefinite || res.Status == OK &&
+		(res.Lambda == 0 || res.Accuracy > goodAccuracy)
 	if doubtful && len(cols) > 1 {
 		better, err := w.better(res, solve, opt, from, cols)
 		if err != nil {
@@ -72,7 +73,8 @@ func (w *Window) solve(opt Options, from *spectra) (Result, error) {
 }
 
 // better is solve where the Gram matrix lacks the digits.
-func (w *Window) better(res Result, solve func(*Spectrum) Result, opt Options, from *spectra, cols []column) (Result, error) {
+func (w *Window) better(res Result, solve func(*Spectrum) Result, opt Options, from *spectra,
+	cols []column) (Result, error) {
 	if !opt.Tau.set && res.Lambda > 0 && res.Status != Indefinite {
 		if ok, err := w.refine(&res, from.fromGram(), cols); ok || err != nil {
 			return res, err

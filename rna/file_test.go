@@ -21,8 +21,10 @@ func TestFileEqualsHost(t *testing.T) {
 		name       string
 		host, file func(dim int) (Space, error)
 	}{
-		{"float32", func(d int) (Space, error) { return NewHost32(d, 2) }, func(d int) (Space, error) { return NewFile32(t.TempDir(), d, 3) }},
-		{"float64", func(d int) (Space, error) { return NewHost64(d, 1) }, func(d int) (Space, error) { return NewFile64(t.TempDir(), d, 2) }},
+		{"float32", func(d int) (Space, error) { return NewHost32(d, 2) },
+			func(d int) (Space, error) { return NewFile32(t.TempDir(), d, 3) }},
+		{"float64", func(d int) (Space, error) { return NewHost64(d, 1) },
+			func(d int) (Space, error) { return NewFile64(t.TempDir(), d, 2) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var gram, y []float64

@@ -102,8 +102,8 @@ func (s *storage[T]) GramRow(row []float64, r Residual, with []Residual) error {
 	return err
 }
 
-// gramMatrix returns the lower triangle of the Gram matrix of rs by rows, with the bits of GramRow. It reads each vector
-// once.
+// gramMatrix returns the lower triangle of the Gram matrix of rs by rows, with the bits of GramRow. It reads each
+// vector once.
 func (s *storage[T]) gramMatrix(rs []Residual) ([]float64, error) {
 	if n := len(rs); n*(n+1)/2*((s.dim+blockLen-1)/blockLen) <= gramSums {
 		return s.products(rs, true)

@@ -62,7 +62,8 @@ func TestCopies(t *testing.T) {
 			for _, to := range []interface {
 				Sink
 				values() []float64
-			}{&memorySink{Slice64: make(Slice64, len(want))}, &remoteSink{remote{v: make(Slice64, len(want))}}, &remoteSink64{remote64{remote{v: make(Slice64, len(want))}}}} {
+			}{&memorySink{Slice64: make(Slice64, len(want))}, &remoteSink{remote{v: make(Slice64, len(want))}},
+				&remoteSink64{remote64{remote{v: make(Slice64, len(want))}}}} {
 				if err := s.Combine(to, []Term{{1, v}}); err != nil {
 					t.Fatal(err)
 				}

@@ -22,7 +22,8 @@ func TestAndersonByHand(t *testing.T) {
 		// x = 2y + 1 has the fixed point -1.
 		{"fixed point", [][]float64{{0, 0}, {1, 0}, {3, 0}}, []float64{2, -1}, 2},
 		// Residuals (1,0), (2,1), (1,6): R c = 0 by Cramer's rule.
-		{"more residuals than dimensions", [][]float64{{0, 0}, {1, 0}, {3, 1}, {4, 7}}, []float64{11. / 6, -1, 1. / 6}, 3},
+		{"more residuals than dimensions", [][]float64{{0, 0}, {1, 0}, {3, 1}, {4, 7}},
+			[]float64{11. / 6, -1, 1. / 6}, 3},
 		{"equal residuals", [][]float64{{0, 0}, {1, 2}, {2, 4}, {3, 6}}, third, 1},
 		{"two of three equal", [][]float64{{0, 0}, {1, 0}, {2, 0}, {2, 1}}, []float64{.25, .25, .5}, 2},
 		{"a zero residual", [][]float64{{0, 0}, {1, 0}, {1, 0}}, []float64{0, 1}, 2},
@@ -121,9 +122,11 @@ func TestQRAccuracy(t *testing.T) {
 			t.Fatal(res.Err())
 		}
 		off := relativeError(res.C, bigSolve(gram, tt.lambda))
-		t.Logf("λ = %g: ‖c‖ = %.3g, relative error %.1e, said to be %.1e at most", tt.lambda, res.NormC, off, res.Accuracy)
+		t.Logf("λ = %g: ‖c‖ = %.3g, relative error %.1e, said to be %.1e at most", tt.lambda, res.NormC, off,
+			res.Accuracy)
 		if !(off <= tt.bound && off <= res.Accuracy) {
-			t.Errorf("λ = %g: relative error %.1e, at most %.1e wanted and %.1e said", tt.lambda, off, tt.bound, res.Accuracy)
+			t.Errorf("λ = %g: relative error %.1e, at most %.1e wanted and %.1e said", tt.lambda, off, tt.bound,
+				res.Accuracy)
 		}
 	}
 	// A Solve with λ = 0 is that of the QR, with more digits.
@@ -241,7 +244,8 @@ func TestQRStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	dst := Slice64{0: -1, 99: 0}
-	if res, err := w.Extrapolate(dst, Options{Lambda: Set(0)}); err == nil || res.Status != Failed || res.C != nil || dst[0] != -1 {
+	if res, err := w.Extrapolate(dst, Options{Lambda: Set(0)}); err == nil || res.Status != Failed ||
+		res.C != nil || dst[0] != -1 {
 		t.Errorf("a vector that can't be read: %v, %v", res.Status, err)
 	}
 }

@@ -86,9 +86,9 @@ type Result struct {
 	// Condition is the 2-norm condition number of RᵀR + λ‖R‖₂² I, possibly +Inf for λ = 0.
 	Condition float64
 
-	// Accuracy bounds the relative error ‖c − c*‖/‖c*‖ that rounding may have left, where c* is exact for the vectors as they
-	// are stored, or for the Gram matrix if only that was given. It is set when C is. Where C is the shortest of
-	// several solutions for λ = 0 it is that of the directions that were kept.
+	// Accuracy bounds the relative error ‖c − c*‖/‖c*‖ that rounding may have left, where c* is exact for the vectors
+	// as they are stored, or for the Gram matrix if only that was given. It is set when C is. Where C is the shortest
+	// of several solutions for λ = 0 it is that of the directions that were kept.
 	Accuracy float64
 
 	// Rank is the number of singular values of R above the rounding of the Gram matrix, or of R

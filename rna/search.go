@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// DefaultLambdas returns a grid of λ for residuals of which nothing is known: from 1e-12, where c is what the residuals ask for,
-// to 10, where it nears the average.
+// DefaultLambdas returns a grid of λ for residuals of which nothing is known: from 1e-12, where c is what the residuals
+// ask for, to 10, where it nears the average.
 func DefaultLambdas() []float64 { return []float64{1e-12, 1e-9, 1e-6, 1e-3, 0.1, 10} }
 
-// Lambdas returns the grid of a [Window.Search] that names none: as many values as DefaultLambdas has, geometrically from a tenth of
-// the least eigenvalue of RᵀR over the largest, below which λ does nothing, though no less than 1e-12, to 10. On residuals
-// of SGD, which are nearly orthogonal, that is where c moves from the residuals' own to the average.
+// Lambdas returns the grid of a [Window.Search] that names none: as many values as DefaultLambdas has, geometrically
+// from a tenth of the least eigenvalue of RᵀR over the largest, below which λ does nothing, though no less than 1e-12,
+// to 10. On residuals of SGD, which are nearly orthogonal, that is where c moves from the residuals' own to the
+// average.
 func (s *Spectrum) Lambdas() []float64 {
 	grid := DefaultLambdas()
 	if s.fault.Status != OK || s.n == 0 {
@@ -80,15 +81,16 @@ type Choice struct {
 	// Candidates are all of them: the newest iterate, the average, then the grid in its order.
 	Candidates []Candidate
 
-	// NoDifference says that a candidate has a lower value than the one chosen, but not by more than the standard error of the
-	// difference.
+	// NoDifference says that a candidate has a lower value than the one chosen, but not by more than the standard error
+	// of the difference.
 	NoDifference bool
 }
 
-// Search chooses λ by the losses of samples that are held out, or by f itself, which is a sample alone: it writes one candidate after the
-// other to dst, calls losses, which evaluates what dst holds, leaves it as it is and gives a number for each sample, the same samples in the
-// same order each time, and ends with the candidate that [Choose] takes in dst. The newest iterate, which comes first, and the average
-// are among them. The iterate is kept when there is nothing else, though its own value be none.
+// Search chooses λ by the losses of samples that are held out, or by f itself, which is a sample alone: it writes one
+// candidate after the other to dst, calls losses, which evaluates what dst holds, leaves it as it is and gives a number
+// for each sample, the same samples in the same order each time, and ends with the candidate that [Choose] takes in
+// dst. The newest iterate, which comes first, and the average are among them. The iterate is kept when there is nothing
+// else, though its own value be none.
 //
 // All come from one decomposition; a candidate costs one combination, O(N d), and one call of
 // losses. Equal candidates, as all are for N = 1, are evaluated once.
@@ -148,10 +150,11 @@ func (w *Window) Candidates(opt SearchOptions) ([]Candidate, error) {
 // errPassedOver, as an error of the losses of a candidate, leaves it out.
 var errPassedOver = errors.New("passed over")
 
-// Choose evaluates candidates that have coefficients, or are the iterate, in their order and takes one: the first, unless another's mean loss is
-// lower by more than the standard error of the difference, sample by sample; that one, unless a third's is; and so on. Losses gives those of a candidate, of the
-// same samples in the same order each time. One sample has no error: the least value is taken then, the earlier of equals. A mean
-// that is NaN or ±Inf is never taken; the first candidate is when there is nothing else.
+// Choose evaluates candidates that have coefficients, or are the iterate, in their order and takes one: the first,
+// unless another's mean loss is lower by more than the standard error of the difference, sample by sample; that one,
+// unless a third's is; and so on. Losses gives those of a candidate, of the same samples in the same order each time.
+// One sample has no error: the least value is taken then, the earlier of equals. A mean that is NaN or ±Inf is never
+// taken; the first candidate is when there is nothing else.
 func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)) (Choice, error) {
 	choice := Choice{Candidates: candidates}
 	if len(candidates) == 0 {
@@ -170,7 +173,8 @@ func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)
 			continue
 		}
 		if err != nil {
-			return choice, fmt.Errorf("rna: value of the candidate that is %v with lambda %g: %w", c.Kind, c.Result.Lambda, err)
+			return choice, fmt.Errorf("rna: value of the candidate that is %v with lambda %g: %w", c.Kind,
+				c.Result.Lambda, err)
 		}
 		if len(x) == 0 || taken != nil && len(x) != len(taken) {
 			return choice, fmt.Errorf("rna: losses of %d samples after those of %d", len(x), len(taken))

@@ -38,8 +38,10 @@ func TestSearch(t *testing.T) {
 			}
 			sameBits(t, "choice", dst, want[best])
 			kind := min(Kind(best), Extrapolated)
-			if choice.Kind != kind || choice.Value != -1 || kind == Extrapolated && choice.Result.Lambda != lambdas[best-2] {
-				t.Errorf("candidate %d: chose %v with λ = %v, value %v", best, choice.Kind, choice.Result.Lambda, choice.Value)
+			if choice.Kind != kind || choice.Value != -1 || kind == Extrapolated &&
+				choice.Result.Lambda != lambdas[best-2] {
+				t.Errorf("candidate %d: chose %v with λ = %v, value %v", best, choice.Kind, choice.Result.Lambda,
+					choice.Value)
 			}
 		}
 	})
@@ -96,11 +98,13 @@ func TestSearchOutcomes(t *testing.T) {
 		t.Errorf("empty window: %v, %v, wrote %v", c.Result.Status, err, dst)
 	}
 	push(t, w, []float64{1, 2})
-	if c, err := w.Search(dst, zero, SearchOptions{}); err != nil || c.Kind != Kept || len(c.Candidates) != 1 || dst[1] != 2 {
+	if c, err := w.Search(dst, zero, SearchOptions{}); err != nil || c.Kind != Kept ||
+		len(c.Candidates) != 1 || dst[1] != 2 {
 		t.Errorf("y_0 alone: %v, %v, wrote %v", c.Kind, err, dst)
 	}
 	push(t, w, []float64{3, 2}, []float64{4, 4})
-	for _, opt := range []SearchOptions{{Lambdas: []float64{1, -1}}, {Newest: -1}, {Beta: Set(math.NaN())}, {MaxNorm: -1}} {
+	for _, opt := range []SearchOptions{{Lambdas: []float64{1, -1}}, {Newest: -1}, {Beta: Set(math.NaN())},
+		{MaxNorm: -1}} {
 		if c, err := w.Search(dst, never, opt); err != nil || c.Result.Status != Invalid || c.Result.Detail == "" {
 			t.Errorf("%+v: %v, %v", opt, c.Result.Status, err)
 		}
@@ -110,7 +114,8 @@ func TestSearchOutcomes(t *testing.T) {
 	}
 	// No candidate within the limit but the iterate.
 	c, err := w.Search(dst, zero, SearchOptions{MaxNorm: .1})
-	if err != nil || c.Kind != Kept || c.Candidates[1].Result.Status != CoefficientsTooLarge || !math.IsNaN(c.Candidates[1].Value) {
+	if err != nil || c.Kind != Kept || c.Candidates[1].Result.Status != CoefficientsTooLarge ||
+		!math.IsNaN(c.Candidates[1].Value) {
 		t.Errorf("limit on ‖c‖: %v, %v, %+v", c.Kind, err, c.Candidates)
 	}
 	// The function fails at the third point: dst has the iterate.
@@ -128,7 +133,8 @@ func TestSearchOutcomes(t *testing.T) {
 	big := float64(math.MaxFloat32)
 	w = window(t, s, 3)
 	push(t, w, []float64{0, 0}, []float64{big, 0}, []float64{.5 * big, .5 * big})
-	if c, err := w.Search(dst, zero, SearchOptions{Beta: Set(30)}); err != nil || c.Kind != Kept || c.Candidates[1].Result.Status != Overflow {
+	if c, err := w.Search(dst, zero, SearchOptions{Beta: Set(30)}); err != nil || c.Kind != Kept ||
+		c.Candidates[1].Result.Status != Overflow {
 		t.Errorf("overflow: %v, %v, %+v", c.Kind, err, c.Candidates)
 	}
 	// The newest iterate of each kind of window.
@@ -158,8 +164,8 @@ func TestSearchOutcomes(t *testing.T) {
 	}
 }
 
-// The grid of a search follows the spectrum: on residuals that are nearly orthogonal every λ of it has coefficients of its own, where a
-// fixed grid of small ones gives the same c throughout.
+// The grid of a search follows the spectrum: on residuals that are nearly orthogonal every λ of it has coefficients of
+// its own, where a fixed grid of small ones gives the same c throughout.
 func TestSearchGrid(t *testing.T) {
 	const d, n = 2000, 5
 	rng := rand.New(rand.NewPCG(3, 8))
@@ -183,7 +189,8 @@ func TestSearchGrid(t *testing.T) {
 		t.Errorf("grid %v", grid)
 	}
 	for i := 1; i < len(grid); i++ {
-		if a, b := spectrum.Solve(grid[i-1]).C, spectrum.Solve(grid[i]).C; !(grid[i] > grid[i-1]) || relativeError(a, b) < 1e-3 {
+		if a, b := spectrum.Solve(grid[i-1]).C, spectrum.Solve(grid[i]).C; !(grid[i] > grid[i-1]) ||
+			relativeError(a, b) < 1e-3 {
 			t.Errorf("λ = %g and %g have the same c", grid[i-1], grid[i])
 		}
 	}
@@ -200,7 +207,8 @@ func TestSearchGrid(t *testing.T) {
 	}
 }
 
-// A candidate is taken only where its loss is lower by more than the standard error of the difference, sample by sample.
+// A candidate is taken only where its loss is lower by more than the standard error of the difference, sample by
+// sample.
 func TestChoose(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	noise := make([]float64, 400) // that all candidates share, a hundred times as large as what they differ by
@@ -234,7 +242,8 @@ func TestChoose(t *testing.T) {
 		if choice.Value != list[c.want].Value || choice.NoDifference != c.noDifference {
 			t.Errorf("%s: chose %v of %+v, no difference: %v", c.name, choice.Value, list, choice.NoDifference)
 		}
-		if d, e := list[1].Difference, list[1].Error; math.Abs(d-c.shift[1]) > 1e-12 || math.Abs(e-c.own[1]/math.Sqrt(399)) > 1e-12 {
+		if d, e := list[1].Difference, list[1].Error; math.Abs(d-c.shift[1]) > 1e-12 ||
+			math.Abs(e-c.own[1]/math.Sqrt(399)) > 1e-12 {
 			t.Errorf("%s: difference %v ± %v", c.name, d, e)
 		}
 	}
@@ -242,7 +251,11 @@ func TestChoose(t *testing.T) {
 		t.Error("no candidates")
 	}
 	n := 2
-	if _, err := Choose(make([]Candidate, 2), func(*Candidate) ([]float64, error) { n--; return noise[:n+1], nil }); err == nil {
+	if _, err := Choose(make([]Candidate, 2), func(*Candidate) ([]float64, error) {
+		n--
+		return noise[:n+1],
+			nil
+	}); err == nil {
 		t.Error("losses of other samples")
 	}
 }

@@ -26,8 +26,8 @@ type Spectrum struct {
 	noise    []float64  // what its columns owe to the rounding of the vectors, at most
 }
 
-// Factor decomposes a Gram matrix RᵀR; only its upper triangle is read. A matrix that can't be one gives a Spectrum whose
-// results say so.
+// Factor decomposes a Gram matrix RᵀR; only its upper triangle is read. A matrix that can't be one gives a Spectrum
+// whose results say so.
 func Factor(gram mat.Symmetric) *Spectrum {
 	if gram == nil {
 		return factor(nil, nil)
@@ -192,7 +192,8 @@ func (s *Spectrum) Solve(lambda float64) Result {
 	res.Condition = (1 + lambda) / (s.sigma[0] + lambda)
 	if s.triangle == nil && s.sigma[0]+lambda <= s.rounding() {
 		res.refuse(RankDeficient, fmt.Sprintf(
-			"the %d residuals have numerical rank %d at lambda %g: raise lambda or shorten the window", s.n, res.Rank, lambda))
+			"the %d residuals have numerical rank %d at lambda %g: raise lambda or shorten the window", s.n, res.Rank,
+			lambda))
 		return res
 	}
 	c := s.coefficients(lambda)

@@ -73,11 +73,14 @@ func TestSolveStatus(t *testing.T) {
 		{name: "uniform of zero residuals", gram: sym(2, 0, 0, 0, 0), lambda: inf, c: []float64{.5, .5}},
 		{name: "largest lambda", gram: sym(2, 1, 0, 0, 4), lambda: math.MaxFloat64, c: []float64{.5, .5}},
 		{name: "large entries", gram: sym(2, 1e300, 2e300, 2e300, 4e300), lambda: 1, c: []float64{7. / 11, 4. / 11}},
-		{name: "small entries", gram: sym(2, 1e-300, 2e-300, 2e-300, 4e-300), lambda: 1, c: []float64{7. / 11, 4. / 11}},
+		{name: "small entries", gram: sym(2, 1e-300, 2e-300, 2e-300, 4e-300), lambda: 1,
+			c: []float64{7. / 11, 4. / 11}},
 		{name: "zero residuals", gram: sym(2, 0, 0, 0, 0), lambda: 1, want: ZeroResidual},
 		{name: "zero diagonal", gram: sym(2, 0, 1, 1, 0), lambda: 1, want: Indefinite},
-		{name: "NaN on the diagonal", gram: sym(3, 1, 0, 0, 0, nan, 0, 0, 0, 1), lambda: 1, want: NonFinite, refused: []int{1}},
-		{name: "infinite off the diagonal", gram: sym(3, 1, 0, inf, 0, 1, 0, inf, 0, 1), lambda: 1, want: NonFinite, refused: []int{2}},
+		{name: "NaN on the diagonal", gram: sym(3, 1, 0, 0, 0, nan, 0, 0, 0, 1), lambda: 1, want: NonFinite,
+			refused: []int{1}},
+		{name: "infinite off the diagonal", gram: sym(3, 1, 0, inf, 0, 1, 0, inf, 0, 1), lambda: 1, want: NonFinite,
+			refused: []int{2}},
 		{name: "negative diagonal", gram: sym(2, 1, 0, 0, -1e-30), lambda: 1, want: Indefinite, refused: []int{1}},
 		{name: "negative eigenvalue", gram: sym(2, 1, 1+1e-8, 1+1e-8, 1), lambda: 1e-6, want: Indefinite},
 		{name: "Cauchy–Schwarz", gram: sym(2, 1, 1e300, 1e300, 1), lambda: 1, want: Indefinite, refused: []int{0, 1}},
@@ -188,7 +191,8 @@ func FuzzSolve(f *testing.F) {
 			}
 		}
 		bounded := Factor(gram).Constrain(lambda) // as a τ
-		if limit := (1 + lambda) / math.Sqrt(float64(n)); bounded.Status == OK && !(bounded.NormC <= limit*(1+1e-9) && near(sum(bounded.C), 1, 1e-13*float64(n)*max(1, bounded.NormC))) {
+		if limit := (1 + lambda) / math.Sqrt(float64(n)); bounded.Status == OK &&
+			!(bounded.NormC <= limit*(1+1e-9) && near(sum(bounded.C), 1, 1e-13*float64(n)*max(1, bounded.NormC))) {
 			t.Fatalf("τ = %v: ‖c‖ = %v exceeds %v, or Σc = %v", lambda, bounded.NormC, limit, sum(bounded.C))
 		}
 		res := Factor(gram).Solve(lambda)

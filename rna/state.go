@@ -184,8 +184,8 @@ type gramSpace interface {
 	gramMatrix(rs []Residual) ([]float64, error)
 }
 
-// verify compares the products of the columns with the Gram matrix, or their norms where that takes less reading. Another
-// order of the elements changes the rounding of a sum, another vector the sum.
+// verify compares the products of the columns with the Gram matrix, or their norms where that takes less reading.
+// Another order of the elements changes the rounding of a sum, another vector the sum.
 func (w *Window) verify(gram []float64) error {
 	rs := make([]Residual, len(w.columns))
 	for i, c := range w.columns {
@@ -224,9 +224,11 @@ func (w *Window) verify(gram []float64) error {
 
 func mismatch(i, j int, got, want float64) error {
 	if i == j {
-		return fmt.Errorf("rna: restore: residual %d has the square %g and its state says %g: the vectors are not those of this state", i, got, want)
+		return fmt.Errorf("rna: restore: residual %d has the square %g and its state says %g: the vectors are not "+
+			"those of this state", i, got, want)
 	}
-	return fmt.Errorf("rna: restore: residuals %d and %d have the product %g and their state says %g: the vectors are not those of this state", i, j, got, want)
+	return fmt.Errorf("rna: restore: residuals %d and %d have the product %g and their state says %g: the vectors are "+
+		"not those of this state", i, j, got, want)
 }
 
 // check says whether the state is whole and fits the space.

@@ -19,9 +19,10 @@ import (
 
 // Options says what counts as wrong.
 type Options struct {
-	Tiny     int                   // images whose shorter side is below this are listed
-	Workers  int                   // 0: one a CPU
-	Budget   *data.Budget          // of what decoding takes: an image that is too large for it cannot be read; nil is data.NewBudget(0, 1)
+	Tiny    int // images whose shorter side is below this are listed
+	Workers int // 0: one a CPU
+	// of what decoding takes: an image that is too large for it cannot be read; nil is data.NewBudget(0, 1)
+	Budget   *data.Budget
 	Progress func(done, total int) // if not nil, called now and then
 }
 

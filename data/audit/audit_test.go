@@ -74,10 +74,12 @@ func TestRun(t *testing.T) {
 		if r.Images != 9 || r.Formats["jpg"] != 6 || r.Formats["png"] != 2 || r.Formats["unknown"] != 1 {
 			t.Errorf("%d images, %v", r.Images, r.Formats)
 		}
-		if got := names(r.Unreadable); !strings.Contains(got, "a/3.jpg") || !strings.Contains(got, "b/4.jpg") || len(r.Unreadable) != 2 {
+		if got := names(r.Unreadable); !strings.Contains(got, "a/3.jpg") || !strings.Contains(got, "b/4.jpg") ||
+			len(r.Unreadable) != 2 {
 			t.Errorf("unreadable: %s", got)
 		}
-		if got := names(r.Mislabeled); got != "train/a/2.JPEG is a PNG by its content; train/a/4.jpg is a JPEG of CMYK inks" {
+		if got := names(r.Mislabeled); got != "train/a/2.JPEG is a PNG by its content; train/a/4.jpg is a JPEG of "+
+			"CMYK inks" {
 			t.Errorf("mislabeled: %s", got)
 		}
 		if got := names(r.Tiny); got != "train/b/1.png 8x8 pixels" {
@@ -103,7 +105,8 @@ func TestBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, "train", string("ab"[i]), "x.png")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, b.Bytes(), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, b.Bytes(), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,11 +114,13 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(context.Background(), set, nil, Options{Budget: data.NewBudget(1<<20, 1)}) // 768 KiB for an image: the large one takes 1.1 MB
+	// 768 KiB for an image: the large one takes 1.1 MB
+	r, err := Run(context.Background(), set, nil, Options{Budget: data.NewBudget(1<<20, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Unreadable) != 1 || r.Unreadable[0].Name != filepath.Join(dir, "train", "b", "x.png") || !strings.Contains(r.Unreadable[0].What, "--decode-memory") {
+	if len(r.Unreadable) != 1 || r.Unreadable[0].Name != filepath.Join(dir, "train", "b", "x.png") ||
+		!strings.Contains(r.Unreadable[0].What, "--decode-memory") {
 		t.Errorf("unreadable: %+v", r.Unreadable)
 	}
 }

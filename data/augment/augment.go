@@ -10,17 +10,22 @@ import (
 	"onlinerna/data/random"
 )
 
-// Options are what training images go through beside the usual crop and flip, in this order: colour jitter, automatic augmentation,
-// erasing. Each choice is a function of the loader's seed, the epoch and the image. The zero value changes nothing.
+// Options are what training images go through beside the usual crop and flip, in this order: colour jitter, automatic
+// augmentation, erasing. Each choice is a function of the loader's seed, the epoch and the image. The zero value
+// changes nothing.
 type Options struct {
-	Scale, Ratio  [2]float64 // of the box of a random resized crop: share of the area, and width by height; zero: 0.08 to 1, 3/4 to 4/3
-	Interpolation string     // of that crop and of images that are moved: one of imaging.Interpolations, or random; default bilinear
-	NoFlip        bool       // no image is mirrored left to right
-	FlipVertical  float64    // probability
-	Jitter        []float64  // torchvision's ColorJitter: brightness, contrast, saturation and hue, of which the last may be left out
-	Policy        string     // see Policies
-	Erase         float64    // probability of torchvision's RandomErasing
-	Mean          []float64  // of the pixels, from 0 to 1: what erased pixels become, and timm's policies use outside of an image
+	// of the box of a random resized crop: share of the area, and width by height; zero: 0.08 to 1, 3/4 to 4/3
+	Scale, Ratio [2]float64
+	// of that crop and of images that are moved: one of imaging.Interpolations, or random; default bilinear
+	Interpolation string
+	NoFlip        bool    // no image is mirrored left to right
+	FlipVertical  float64 // probability
+	// torchvision's ColorJitter: brightness, contrast, saturation and hue, of which the last may be left out
+	Jitter []float64
+	Policy string  // see Policies
+	Erase  float64 // probability of torchvision's RandomErasing
+	// of the pixels, from 0 to 1: what erased pixels become, and timm's policies use outside of an image
+	Mean []float64
 	// Whole has the image come out as the network sees it, without a window: for what mixes images.
 	Whole bool
 }
@@ -44,7 +49,8 @@ func (a *Options) Check() error {
 		}
 	}
 	if !(a.FlipVertical >= 0 && a.FlipVertical <= 1) || !(a.Erase >= 0 && a.Erase <= 1) {
-		return fmt.Errorf("vertical flip %g and random erasing %g are probabilities: from 0 to 1", a.FlipVertical, a.Erase)
+		return fmt.Errorf("vertical flip %g and random erasing %g are probabilities: from 0 to 1",
+			a.FlipVertical, a.Erase)
 	}
 	if len(a.Jitter) > 4 {
 		return fmt.Errorf("colour jitter has %d numbers: want brightness, contrast, saturation and hue", len(a.Jitter))

@@ -1,7 +1,7 @@
 package augment
 
-// The sub-policies of AutoAugment (Cubuk et al. 2019), as torchvision has them: two operations, each with its probability and the number
-// of its magnitude of ten, −1 for none.
+// The sub-policies of AutoAugment (Cubuk et al. 2019), as torchvision has them: two operations, each with its
+// probability and the number of its magnitude of ten, −1 for none.
 type chance struct {
 	op        operation
 	p         float64

@@ -9,12 +9,14 @@ import (
 	"onlinerna/data/random"
 )
 
-// Mix says how the images of a training batch are mixed, each with the one before it and the first with the last: by mixup (Zhang et al.
-// 2018), λ of an image and 1−λ of the other, or by cutmix (Yun et al. 2019), with a box of the other in it. Both draw λ from a beta
-// distribution for a batch; where both are asked for, a batch has either with equal probability. As torchvision's references and timm do it.
+// Mix says how the images of a training batch are mixed, each with the one before it and the first with the last: by
+// mixup (Zhang et al. 2018), λ of an image and 1−λ of the other, or by cutmix (Yun et al. 2019), with a box of the
+// other in it. Both draw λ from a beta distribution for a batch; where both are asked for, a batch has either with
+// equal probability. As torchvision's references and timm do it.
 //
-// Images are mixed as bytes where the batch is made, by the goroutine that finishes it, rather than by the device: a pass over the batch
-// is a few percent of the time of decoding it, goes on behind the host's back, and gives every device the same bits.
+// Images are mixed as bytes where the batch is made, by the goroutine that finishes it, rather than by the device: a
+// pass over the batch is a few percent of the time of decoding it, goes on behind the host's back, and gives every
+// device the same bits.
 type Mix struct {
 	Mixup, Cutmix float64 // parameter of the beta distribution, 0: none
 }
@@ -42,7 +44,8 @@ func (b *Images) image(n int) []uint8 {
 	return b.Pix[n*size : (n+1)*size]
 }
 
-// Apply mixes a batch, fills its other labels and returns the share that its own labels keep. It grows spare to an image.
+// Apply mixes a batch, fills its other labels and returns the share that its own labels keep. It grows spare to an
+// image.
 func (m Mix) Apply(b Images, r *random.Rand, spare *[]uint8) (share float64) {
 	cut := m.Cutmix > 0 && (m.Mixup == 0 || r.IntN(2) == 1)
 	alpha := m.Mixup

@@ -11,7 +11,8 @@ import (
 func TestBeta(t *testing.T) {
 	sum, ends := 0., 0
 	const n = 2000
-	b := Images{N: 2, Height: 1, Width: 1, Channels: 1, Pix: []uint8{0, 255}, Labels: []int32{0, 1}, Other: make([]int32, 2)}
+	b := Images{N: 2, Height: 1, Width: 1, Channels: 1, Pix: []uint8{0, 255}, Labels: []int32{0, 1},
+		Other: make([]int32, 2)}
 	var spare []uint8
 	for i := range n {
 		r := random.New(9, uint64(i))

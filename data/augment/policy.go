@@ -87,24 +87,29 @@ type policy interface {
 type space struct {
 	op     operation
 	lo, hi float64
-	// A magnitude of signed operations is as likely to be negative. per is what the range is multiplied by: 'w' and 'h' the image's
-	// extent. Those of 'p' are bits, 8 less the rounded magnitude, and those of 0 have none.
+	// A magnitude of signed operations is as likely to be negative. per is what the range is multiplied by: 'w' and 'h'
+	// the image's extent. Those of 'p' are bits, 8 less the rounded magnitude, and those of 0 have none.
 	signed bool
 	per    byte
 }
 
 // levels are the ranges of RandAugment and AutoAugment, and of TrivialAugmentWide, in torchvision's order.
 var levels = []space{
-	{op: opIdentity}, {opShearX, 0, .3, true, '1'}, {opShearY, 0, .3, true, '1'}, {opTranslateX, 0, 150. / 331, true, 'w'},
-	{opTranslateY, 0, 150. / 331, true, 'h'}, {opRotate, 0, 30, true, '1'}, {opBrightness, 0, .9, true, '1'}, {opColor, 0, .9, true, '1'},
-	{opContrast, 0, .9, true, '1'}, {opSharpness, 0, .9, true, '1'}, {opPosterize, 0, 4, false, 'p'}, {opSolarize, 255, 0, false, '1'},
+	{op: opIdentity}, {opShearX, 0, .3, true, '1'}, {opShearY, 0, .3, true, '1'},
+	{opTranslateX, 0, 150. / 331, true, 'w'},
+	{opTranslateY, 0, 150. / 331, true, 'h'}, {opRotate, 0, 30, true, '1'}, {opBrightness, 0, .9, true, '1'},
+	{opColor, 0, .9, true, '1'},
+	{opContrast, 0, .9, true, '1'}, {opSharpness, 0, .9, true, '1'}, {opPosterize, 0, 4, false, 'p'},
+	{opSolarize, 255, 0, false, '1'},
 	{op: opAutoContrast}, {op: opEqualize}, {op: opInvert}, // the last is AutoAugment's alone
 }
 
 var wideLevels = []space{
 	{op: opIdentity}, {opShearX, 0, .99, true, '1'}, {opShearY, 0, .99, true, '1'}, {opTranslateX, 0, 32, true, '1'},
-	{opTranslateY, 0, 32, true, '1'}, {opRotate, 0, 135, true, '1'}, {opBrightness, 0, .99, true, '1'}, {opColor, 0, .99, true, '1'},
-	{opContrast, 0, .99, true, '1'}, {opSharpness, 0, .99, true, '1'}, {opPosterize, 0, 6, false, 'p'}, {opSolarize, 255, 0, false, '1'},
+	{opTranslateY, 0, 32, true, '1'}, {opRotate, 0, 135, true, '1'}, {opBrightness, 0, .99, true, '1'},
+	{opColor, 0, .99, true, '1'},
+	{opContrast, 0, .99, true, '1'}, {opSharpness, 0, .99, true, '1'}, {opPosterize, 0, 6, false, 'p'},
+	{opSolarize, 255, 0, false, '1'},
 	{op: opAutoContrast}, {op: opEqualize},
 }
 
@@ -188,7 +193,8 @@ type timmRandom struct {
 	ops                     int
 }
 
-var timmOps = []operation{opAutoContrast, opEqualize, opInvert, opRotate, opPosterize, opSolarize, opSolarizeAdd, opColor, opContrast,
+var timmOps = []operation{opAutoContrast, opEqualize, opInvert, opRotate, opPosterize, opSolarize, opSolarizeAdd,
+	opColor, opContrast,
 	opBrightness, opSharpness, opShearX, opShearY, opTranslateX, opTranslateY}
 
 func (p timmRandom) apply(m *imaging.Image, a *artist, r *random.Rand) error {
@@ -214,7 +220,8 @@ func (p timmRandom) apply(m *imaging.Image, a *artist, r *random.Rand) error {
 }
 
 // timmApply does an operation at a level from 0 to 1.
-func timmApply(m *imaging.Image, a *artist, op operation, level float64, negative bool, how imaging.Interpolation) error {
+func timmApply(m *imaging.Image, a *artist, op operation, level float64, negative bool,
+	how imaging.Interpolation) error {
 	sign := 1.
 	if negative {
 		sign = -1
@@ -288,11 +295,13 @@ func parsePolicy(name string) (policy, error) {
 		case "inc":
 			increasing = v == 1
 		default:
-			return nil, fmt.Errorf("automatic augmentation %q: unknown option %q: use m, n, p, mstd and inc1", name, part)
+			return nil, fmt.Errorf("automatic augmentation %q: unknown option %q: use m, n, p, mstd and inc1",
+				name, part)
 		}
 	}
 	if !increasing || p.magnitude < 0 || p.magnitude > 10 || p.ops < 1 || p.p < 0 || p.p > 1 || p.deviation < 0 {
-		return nil, fmt.Errorf("automatic augmentation %q: want inc1 (operations that grow with the magnitude), m from 0 to 10, n from 1, p from 0 to 1", name)
+		return nil, fmt.Errorf("automatic augmentation %q: want inc1 (operations that grow with the magnitude), m "+
+			"from 0 to 10, n from 1, p from 0 to 1", name)
 	}
 	return p, nil
 }

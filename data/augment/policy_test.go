@@ -14,9 +14,12 @@ import (
 )
 
 var operations = map[string]operation{
-	"Identity": opIdentity, "ShearX": opShearX, "ShearY": opShearY, "TranslateX": opTranslateX, "TranslateY": opTranslateY, "Rotate": opRotate,
-	"Brightness": opBrightness, "Color": opColor, "Contrast": opContrast, "Sharpness": opSharpness, "Posterize": opPosterize,
-	"Solarize": opSolarize, "AutoContrast": opAutoContrast, "Equalize": opEqualize, "Invert": opInvert, "SolarizeAdd": opSolarizeAdd,
+	"Identity": opIdentity, "ShearX": opShearX, "ShearY": opShearY, "TranslateX": opTranslateX,
+	"TranslateY": opTranslateY, "Rotate": opRotate,
+	"Brightness": opBrightness, "Color": opColor, "Contrast": opContrast, "Sharpness": opSharpness,
+	"Posterize": opPosterize,
+	"Solarize":  opSolarize, "AutoContrast": opAutoContrast, "Equalize": opEqualize, "Invert": opInvert,
+	"SolarizeAdd": opSolarizeAdd,
 }
 
 func operationsImage(t *testing.T) *imaging.Image {
@@ -32,7 +35,8 @@ func operationsImage(t *testing.T) *imaging.Image {
 	return m
 }
 
-// TestPolicyOperations compares operations at their magnitudes with those of torchvision and timm, bit for bit: see testdata/policies.py.
+// TestPolicyOperations compares operations at their magnitudes with those of torchvision and timm, bit for bit: see
+// testdata/policies.py.
 func TestPolicyOperations(t *testing.T) {
 	b, err := os.ReadFile("testdata/policies.json")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package augment makes what a network sees of images: transforms of one size for training and evaluation, torchvision's and
-// timm's augmentation, and batches that are mixed. Every choice is a function of a [random.Rand].
+// Package augment makes what a network sees of images: transforms of one size for training and evaluation,
+// torchvision's and timm's augmentation, and batches that are mixed. Every choice is a function of a [random.Rand].
 package augment
 
 import (
@@ -26,8 +26,8 @@ type Transform interface {
 	String() string
 }
 
-// Scratch is the memory that transforms need beside the image, kept from one image to the next. The zero value is ready. A
-// Scratch serves one goroutine at a time.
+// Scratch is the memory that transforms need beside the image, kept from one image to the next. The zero value is
+// ready. A Scratch serves one goroutine at a time.
 type Scratch struct {
 	Resizer imaging.Resizer
 	resized imaging.Image

@@ -36,7 +36,8 @@ func TestCIFAR(t *testing.T) {
 		{"python2-100", "cifar-100-python", "python2-100"},
 		{"binary-100", "cifar-100-binary", "python2-100"},
 	} {
-		for _, dir := range []string{c.form, filepath.Join(c.form, c.inner)} { // torchvision's folder, and the one in it
+		// torchvision's folder, and the one in it
+		for _, dir := range []string{c.form, filepath.Join(c.form, c.inner)} {
 			train, test := openBoth(t, filepath.Join("testdata/cifar", dir))
 			var b Buffer
 			for split, set := range map[string]Set{"train": train, "test": test} {
@@ -50,7 +51,8 @@ func TestCIFAR(t *testing.T) {
 						t.Fatal(err)
 					}
 					sum := sha256.Sum256(m.Pix)
-					if set.Label(i) != w.Labels[i] || m.Width != 32 || m.Height != 32 || hex.EncodeToString(sum[:]) != w.Sums[i] {
+					if set.Label(i) != w.Labels[i] || m.Width != 32 || m.Height != 32 ||
+						hex.EncodeToString(sum[:]) != w.Sums[i] {
 						t.Errorf("%s: label %d, want %d, or other pixels", set.Name(i), set.Label(i), w.Labels[i])
 					}
 				}
@@ -118,7 +120,8 @@ func TestCIFARErrors(t *testing.T) {
 			datatest.Write(t, dir, "data_batch_1", []byte("\x80\x02cos\nsystem\nU\x04true\x85R."))
 		}, "data_batch_1: an object of os.system in place of a dict"},
 		{"data that run something", python, func(dir string) {
-			datatest.Write(t, dir, "data_batch_1", []byte("\x80\x02}(U\x06labels](K\x01eU\x04datacos\nsystem\nU\x04true\x85Ru."))
+			datatest.Write(t, dir, "data_batch_1",
+				[]byte("\x80\x02}(U\x06labels](K\x01eU\x04datacos\nsystem\nU\x04true\x85Ru."))
 		}, "data: an object of os.system in place of a numpy array"},
 		{"other shape", python, func(dir string) {
 			replace(t, dir, "data_batch_1", "K\x02M\x00\x0c", "K\x02M\x00\x0d")
@@ -138,7 +141,8 @@ func TestCIFARErrors(t *testing.T) {
 		{"cut pickle", python, func(dir string) {
 			os.Truncate(filepath.Join(dir, "data_batch_1"), 5000)
 		}, "the pickle is cut short"},
-		{"two sets", "testdata/cifar/python2", func(dir string) { os.Mkdir(filepath.Join(dir, "cifar-100-python"), 0o755) },
+		{"two sets", "testdata/cifar/python2",
+			func(dir string) { os.Mkdir(filepath.Join(dir, "cifar-100-python"), 0o755) },
 			"several data sets: name "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

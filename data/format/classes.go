@@ -60,11 +60,14 @@ func match(found, classes []string) (labels []int32, note string, err error) {
 			for i, name := range found {
 				n, err := strconv.Atoi(name)
 				if err != nil || n >= len(classes) {
-					return nil, "", fmt.Errorf("class %s: the known classes are %d names, which have the numbers 0 to %d", name, len(classes), len(classes)-1)
+					return nil, "",
+						fmt.Errorf("class %s: the known classes are %d names, which have the numbers 0 to %d", name,
+							len(classes), len(classes)-1)
 				}
 				labels[i] = int32(n)
 			}
-			return labels, "classes called by numbers stand for the known classes in their order, 0 for " + classes[0], nil
+			return labels, "classes called by numbers stand for the known classes in their order, 0 for " +
+				classes[0], nil
 		case allNumbers(classes) && !allNumbers(found) && len(found) == len(classes):
 			sorted := slices.Clone(found)
 			slices.Sort(sorted)
@@ -74,7 +77,8 @@ func match(found, classes []string) (labels []int32, note string, err error) {
 					return nil, "", err
 				}
 			}
-			return labels, "class names stand, sorted, for the known classes, which are called by numbers: " + sorted[0] + " for 0", nil
+			return labels, "class names stand, sorted, for the known classes, which are called by numbers: " +
+				sorted[0] + " for 0", nil
 		}
 		return nil, "", &unmatched{name, err}
 	}

@@ -31,7 +31,8 @@ func findDevkit(dir *listing) string {
 	if file := dir.file(devkitArchive, strings.TrimSuffix(devkitArchive, ".gz")); file != "" {
 		return file
 	}
-	if folder := dir.folder(devkitFolder, "devkit"); folder != "" && (&listing{path: filepath.Join(folder, "data")}).file(devkitMeta) != "" {
+	if folder := dir.folder(devkitFolder, "devkit"); folder != "" &&
+		(&listing{path: filepath.Join(folder, "data")}).file(devkitMeta) != "" {
 		return folder
 	}
 	return ""
@@ -61,7 +62,8 @@ func readDevkit(source string) ([]string, error) {
 		id, err := strconv.Atoi(text)
 		wnid, ok := byID[id]
 		if err != nil || !ok {
-			return nil, fmt.Errorf("%s: %s: line %d: %q is not the ILSVRC2012_ID of a class", source, devkitTruth, line, text)
+			return nil, fmt.Errorf("%s: %s: line %d: %q is not the ILSVRC2012_ID of a class", source, devkitTruth,
+				line, text)
 		}
 		wnids = append(wnids, wnid)
 	}
@@ -84,7 +86,8 @@ func synsets(meta []byte) (map[int]string, error) {
 		byID := map[int]string{}
 		for i := range a.Values {
 			id, wnid, children := a.Field(i, "ILSVRC2012_ID"), a.Field(i, "WNID"), a.Field(i, "num_children")
-			if id == nil || wnid == nil || children == nil || len(id.Real) != 1 || len(children.Real) != 1 || wnid.Text == "" {
+			if id == nil || wnid == nil || children == nil || len(id.Real) != 1 || len(children.Real) != 1 ||
+				wnid.Text == "" {
 				return nil, errors.New("synsets: want the fields ILSVRC2012_ID, WNID and num_children")
 			}
 			if children.Real[0] > 0 {

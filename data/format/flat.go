@@ -31,7 +31,8 @@ func openFlat(root string, entries []fs.DirEntry, classes []string) (Set, error)
 		return nil, err
 	}
 	if byName == nil {
-		return nil, fmt.Errorf("%s: images without class folders: want %s, or their labels beside it or above: Kaggle's %s, or ImageNet's %s",
+		return nil, fmt.Errorf("%s: images without class folders: want %s, or their labels beside it or above: "+
+			"Kaggle's %s, or ImageNet's %s",
 			root, filepath.Join(root, "<class>", "*.jpg"), KaggleSolution, devkitArchive)
 	}
 	found := make([]string, d.files.len())

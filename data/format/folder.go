@@ -25,7 +25,8 @@ func IsImage(name string) bool {
 	return slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// folderLayout is torchvision's ImageFolder: train/<class>/*.jpg beside val/, which may be flat where its labels are known.
+// folderLayout is torchvision's ImageFolder: train/<class>/*.jpg beside val/, which may be flat where its labels are
+// known.
 var folderLayout = layout{
 	want: "train/<class>/*.jpg with val/, valid/ or test/",
 	find: func(dir *listing) (Splits, error) {
@@ -40,7 +41,8 @@ var folderLayout = layout{
 	},
 }
 
-// folder is a set of images in class folders, some of which may be empty, in torchvision's order, or in one flat folder.
+// folder is a set of images in class folders, some of which may be empty, in torchvision's order, or in one flat
+// folder.
 type folder struct {
 	root    string
 	classes []string

@@ -50,7 +50,8 @@ func TestFolderHasTorchvisionsOrder(t *testing.T) {
 	if got := relative(t, ds, root); !slices.Equal(got, want) {
 		t.Errorf("files\n%q, want\n%q", got, want)
 	}
-	if notes := strings.Join(notesOf(ds), "\n"); !strings.Contains(notes, "2 files .ppm") || !strings.Contains(notes, "1 files .pgm") {
+	if notes := strings.Join(notesOf(ds), "\n"); !strings.Contains(notes, "2 files .ppm") ||
+		!strings.Contains(notes, "1 files .pgm") {
 		t.Errorf("notes %q do not count what is passed over", notes)
 	}
 	for i, label := range []int{0, 1, 2, 2, 2, 2, 2, 2, 2, 2} {
@@ -95,7 +96,8 @@ func TestFolderErrors(t *testing.T) {
 		{name: "empty classes", folders: []string{"a", "b"}, want: []string{"no class folder has images"}},
 		{name: "text only", files: []string{"a/1.txt"}, want: []string{"no class folder has images"}},
 		{name: "cannot decode", files: []string{"a/2.ppm", "a/1.pgm"}, want: []string{"1.pgm"}},
-		{name: "unknown class", files: []string{"a/1.jpg", "c/1.jpg"}, classes: []string{"a", "b"}, want: []string{`"c"`}},
+		{name: "unknown class", files: []string{"a/1.jpg", "c/1.jpg"}, classes: []string{"a", "b"},
+			want: []string{`"c"`}},
 		{name: "class twice", files: []string{"a/1.jpg"}, classes: []string{"a", "a"}, want: []string{`"a"`, "twice"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

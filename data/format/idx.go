@@ -118,7 +118,8 @@ var (
 	_ io.Closer = (*idx)(nil)
 )
 
-// openIDX opens an IDX set. Without classes they are those of classes.txt beside it, or else "0", "1", … as far as its labels go.
+// openIDX opens an IDX set. Without classes they are those of classes.txt beside it, or else "0", "1", … as far as its
+// labels go.
 func openIDX(files idxFiles, classes []string) (*idx, error) {
 	labels, err := readLabels(files.labels)
 	if err != nil {
@@ -201,7 +202,8 @@ func readIDXHeader(r io.ReaderAt, size int64, rank int) (dims []int, start int64
 		return nil, 0, err
 	}
 	if got, want := binary.BigEndian.Uint32(head), uint32(0x800+rank); got != want {
-		return nil, 0, fmt.Errorf("magic number is %#08x, an IDX file of unsigned bytes with %d dimensions has %#08x", got, rank, want)
+		return nil, 0, fmt.Errorf("magic number is %#08x, an IDX file of unsigned bytes with %d dimensions has %#08x",
+			got, rank, want)
 	}
 	dims = make([]int, rank)
 	want := start

@@ -85,7 +85,8 @@ func onlyZeros(r io.ReaderAt, at, end int64) error {
 		n, err := r.ReadAt(buf[:min(int64(len(buf)), end-at)], at)
 		for i, c := range buf[:n] {
 			if c != 0 {
-				return fmt.Errorf("offset %d: data follows the mark of the archive's end: it was written over in part, or two archives were joined", at+int64(i))
+				return fmt.Errorf("offset %d: data follows the mark of the archive's end: it was written over in "+
+					"part, or two archives were joined", at+int64(i))
 			}
 		}
 		if at += int64(n); n == 0 {
@@ -95,7 +96,8 @@ func onlyZeros(r io.ReaderAt, at, end int64) error {
 	return nil
 }
 
-// openImageNetTrain indexes the training archive. Its classes are the wnids that the inner archives are named by, sorted.
+// openImageNetTrain indexes the training archive. Its classes are the wnids that the inner archives are named by,
+// sorted.
 func openImageNetTrain(file string, classes []string) (Set, error) {
 	f, size, err := files.OpenSized(file)
 	if err != nil {

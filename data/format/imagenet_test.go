@@ -28,7 +28,8 @@ func devkit(t testing.TB, ids ...int) []byte {
 	}
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	z.Write(datatest.Tar(t, datatest.Text(devkitFolder+"/readme.txt", "…"), datatest.File(devkitFolder+"/data/meta.mat", meta),
+	z.Write(datatest.Tar(t, datatest.Text(devkitFolder+"/readme.txt", "…"),
+		datatest.File(devkitFolder+"/data/meta.mat", meta),
 		datatest.Text(devkitFolder+"/data/ILSVRC2012_validation_ground_truth.txt", truth)))
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
@@ -40,7 +41,8 @@ func devkit(t testing.TB, ids ...int) []byte {
 func trainPictures(t testing.TB) []datatest.Member {
 	var list []datatest.Member
 	for i, class := range []int{0, 0, 1, 2, 2} {
-		list = append(list, datatest.File(fmt.Sprintf("%s_%d.JPEG", devkitClasses[class], 10+i), datatest.JPEG(t, 24+i, 20, i)))
+		list = append(list, datatest.File(fmt.Sprintf("%s_%d.JPEG", devkitClasses[class], 10+i),
+			datatest.JPEG(t, 24+i, 20, i)))
 	}
 	return list
 }
@@ -48,7 +50,8 @@ func trainPictures(t testing.TB) []datatest.Member {
 func valPictures(t testing.TB) []datatest.Member {
 	var list []datatest.Member
 	for i := range 4 {
-		list = append(list, datatest.File(fmt.Sprintf("ILSVRC2012_val_%08d.JPEG", i+1), datatest.JPEG(t, 20, 24+i, 10+i)))
+		list = append(list, datatest.File(fmt.Sprintf("ILSVRC2012_val_%08d.JPEG", i+1),
+			datatest.JPEG(t, 20, 24+i, 10+i)))
 	}
 	return list
 }
@@ -130,15 +133,22 @@ func TestImageNetErrors(t *testing.T) {
 		edit func(dir string)
 		want []string
 	}{
-		{"no devkit", func(dir string) { os.Remove(filepath.Join(dir, devkitArchive)) }, []string{imageNetVal, "labels are missing", devkitArchive}},
-		{"few labels", func(dir string) { datatest.Write(t, dir, devkitArchive, devkit(t, 1, 2)) }, []string{imageNetVal, "val_00000003", "2 labels"}},
-		{"unknown ID", func(dir string) { datatest.Write(t, dir, devkitArchive, devkit(t, 1, 4)) }, []string{"line 2", `"4"`, "ILSVRC2012_ID"}},
+		{"no devkit", func(dir string) { os.Remove(filepath.Join(dir, devkitArchive)) },
+			[]string{imageNetVal, "labels are missing", devkitArchive}},
+		{"few labels", func(dir string) { datatest.Write(t, dir, devkitArchive, devkit(t, 1, 2)) },
+			[]string{imageNetVal, "val_00000003", "2 labels"}},
+		{"unknown ID", func(dir string) { datatest.Write(t, dir, devkitArchive, devkit(t, 1, 4)) },
+			[]string{"line 2", `"4"`, "ILSVRC2012_ID"}},
 		{"empty devkit", func(dir string) { datatest.Write(t, dir, devkitArchive, nil) }, []string{devkitArchive}},
-		{"flat train", func(dir string) { datatest.Write(t, dir, imageNetTrain, datatest.Tar(t, trainPictures(t)...)) }, []string{imageNetTrain, "no archives"}},
+		{"flat train", func(dir string) { datatest.Write(t, dir, imageNetTrain, datatest.Tar(t, trainPictures(t)...)) },
+			[]string{imageNetTrain, "no archives"}},
 		{"empty class", func(dir string) {
 			datatest.Write(t, dir, imageNetTrain, datatest.Tar(t, datatest.File("n01440764.tar", datatest.Tar(t))))
 		}, []string{"n01440764.tar", "no images"}},
-		{"other names", func(dir string) { datatest.Write(t, dir, imageNetVal, datatest.Tar(t, datatest.File("a.JPEG", nil))) }, []string{"a.JPEG", "ILSVRC2012_val_"}},
+		{"other names", func(dir string) {
+			datatest.Write(t, dir, imageNetVal,
+				datatest.Tar(t, datatest.File("a.JPEG", nil)))
+		}, []string{"a.JPEG", "ILSVRC2012_val_"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -211,7 +221,8 @@ func TestTimmShards(t *testing.T) {
 	var train, val []datatest.Member
 	for i, m := range trainPictures(t) {
 		key := fmt.Sprintf("n0_%d", i)
-		train = append(train, datatest.File(key+".jpg", m.Content), datatest.Text(key+".json", fmt.Sprintf(`{"label": %d, "width": 4, "filename": "x.JPEG"}`, i%3)))
+		train = append(train, datatest.File(key+".jpg", m.Content),
+			datatest.Text(key+".json", fmt.Sprintf(`{"label": %d, "width": 4, "filename": "x.JPEG"}`, i%3)))
 		if i > 1 { // both .cls and .json
 			train = append(train, datatest.Text(key+".cls", fmt.Sprint(i%3)))
 		}

@@ -47,7 +47,8 @@ func readSolution(path string) (map[string]string, error) {
 		}
 		if line == 1 {
 			if len(row) != 2 || strings.TrimPrefix(row[0], "\ufeff") != "ImageId" || row[1] != "PredictionString" {
-				return nil, fmt.Errorf("%s: the first line is %q, want ImageId,PredictionString", path, strings.Join(row, ","))
+				return nil, fmt.Errorf("%s: the first line is %q, want ImageId,PredictionString", path,
+					strings.Join(row, ","))
 			}
 			continue
 		}

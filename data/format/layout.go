@@ -16,7 +16,8 @@ type layout struct {
 
 // layouts are tried in this order: what is more special comes first.
 var layouts = []layout{
-	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, folderLayout, cifarLayout, idxLayout,
+	imageNetLayout, kaggleLayout, rawLayout, parquetLayout, recordLayout, shardLayout, folderLayout,
+	cifarLayout, idxLayout,
 }
 
 // Splits are the sets of a place; nil means that it has none such.

@@ -31,7 +31,8 @@ func readers(t testing.TB) map[string]struct {
 	var shard []datatest.Member
 	for i, m := range trainPictures(t) {
 		key := strings.TrimSuffix(m.Name, ".JPEG")
-		shard = append(shard, datatest.File(key+".jpg", m.Content), datatest.Text(key+".cls", string(rune('0'+i%3))), datatest.Text(key+".json", `{"label": 1}`))
+		shard = append(shard, datatest.File(key+".jpg", m.Content), datatest.Text(key+".cls", string(rune('0'+i%3))),
+			datatest.Text(key+".json", `{"label": 1}`))
 	}
 	labels := func(class int) int { return class + 1 }
 	one := func(open func(paths, classes []string) (Set, error)) func(path string) (Set, error) {
@@ -53,10 +54,11 @@ func readers(t testing.TB) map[string]struct {
 		"devkit": {devkitArchive, read(filepath.Join(official, devkitArchive)), func(path string) (Set, error) {
 			return openImageNetVal(filepath.Join(official, imageNetVal), &listing{path: filepath.Dir(path)}, nil)
 		}},
-		"records":        {"train-00000-of-00001", slices.Concat(imageRecords(t, labels, true)...), one(openRecords)},
-		"parquet":        {"train.parquet", read(filepath.Join(parquetPlace("v2"), "train.parquet")), one(openParquet)},
-		"parquet snappy": {"train.parquet", read(filepath.Join(parquetPlace("snappy"), "train-00000-of-00001-abc.parquet")), one(openParquet)},
-		"parquet zstd":   {"train.parquet", read(filepath.Join(parquetPlace("zstd"), "train.parquet")), one(openParquet)},
+		"records": {"train-00000-of-00001", slices.Concat(imageRecords(t, labels, true)...), one(openRecords)},
+		"parquet": {"train.parquet", read(filepath.Join(parquetPlace("v2"), "train.parquet")), one(openParquet)},
+		"parquet snappy": {"train.parquet",
+			read(filepath.Join(parquetPlace("snappy"), "train-00000-of-00001-abc.parquet")), one(openParquet)},
+		"parquet zstd": {"train.parquet", read(filepath.Join(parquetPlace("zstd"), "train.parquet")), one(openParquet)},
 	}
 }
 
@@ -124,7 +126,8 @@ func TestDamagedFiles(t *testing.T) {
 // Images of every format within a shard that is whole.
 func TestDamagedImages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, name := range []string{"sampling-420.jpg", "sampling-422-progressive.jpg", "restart.jpg", "png-2-8.png", "webp-lossy-37x27.webp",
+	for _, name := range []string{"sampling-420.jpg", "sampling-422-progressive.jpg", "restart.jpg", "png-2-8.png",
+		"webp-lossy-37x27.webp",
 		"webp-lossless-20x16.webp", "bmp-p.bmp", "gif-p.gif", "tiff-rgb-lzw.tiff"} {
 		whole, err := os.ReadFile(filepath.Join("..", "imaging", "testdata", name))
 		if err != nil {
@@ -139,7 +142,8 @@ func TestDamagedImages(t *testing.T) {
 		var members []datatest.Member
 		for i := range count {
 			key := string(rune('a'+i/676)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
-			members = append(members, datatest.File(key+filepath.Ext(name), mutate(whole, rng)), datatest.Text(key+".cls", "0"))
+			members = append(members, datatest.File(key+filepath.Ext(name), mutate(whole, rng)),
+				datatest.Text(key+".cls", "0"))
 		}
 		datatest.Write(t, dir, "train-0.tar", datatest.Tar(t, members...))
 		ds, _ := openBoth(t, dir)
@@ -192,7 +196,8 @@ func FuzzSolution(f *testing.F) {
 // Sizes that lie, members without an end, data after the end.
 func TestLyingTars(t *testing.T) {
 	image := datatest.PNG(t, 4, 4, 0)
-	whole := datatest.Tar(t, datatest.File("../../a.png", image), datatest.Text("../../a.cls", "0"), datatest.File("b.png", image), datatest.Text("b.cls", "1"))
+	whole := datatest.Tar(t, datatest.File("../../a.png", image), datatest.Text("../../a.cls", "0"),
+		datatest.File("b.png", image), datatest.Text("b.cls", "1"))
 	path := filepath.Join(t.TempDir(), "train-0.tar")
 	open := func(b []byte) error {
 		if err := os.WriteFile(path, b, 0o644); err != nil {
@@ -216,12 +221,14 @@ func TestLyingTars(t *testing.T) {
 		for _, c := range b[:512] {
 			sum += int(c)
 		}
-		copy(b[148:156], []byte{byte('0' + sum>>15&7), byte('0' + sum>>12&7), byte('0' + sum>>9&7), byte('0' + sum>>6&7), byte('0' + sum>>3&7), byte('0' + sum&7), 0, ' '})
+		copy(b[148:156], []byte{byte('0' + sum>>15&7), byte('0' + sum>>12&7), byte('0' + sum>>9&7),
+			byte('0' + sum>>6&7), byte('0' + sum>>3&7), byte('0' + sum&7), 0, ' '})
 		return b
 	}
 	datatest.WantError(t, open(sized("77777777777\x00")), "train-0.tar", "cut short at offset")
 	datatest.WantError(t, open(sized("\x80\x00\x00\x00\x7f\xff\xff\xff\xff\xff\xff\xff")), "train-0.tar", "offset")
-	datatest.WantError(t, open(append(bytes.Clone(whole), whole...)), "train-0.tar", "data follows the mark of the archive's end")
+	datatest.WantError(t, open(append(bytes.Clone(whole), whole...)), "train-0.tar",
+		"data follows the mark of the archive's end")
 	holed := bytes.Clone(whole)
 	clear(holed[1024:2048]) // the headers of the second member, as in a copy that left a hole
 	datatest.WantError(t, open(holed), "train-0.tar")

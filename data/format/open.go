@@ -16,8 +16,8 @@ func Wanted() []string {
 	return list
 }
 
-// Find finds the sets of a folder: those for training and evaluation by the first layout that has them. The empty path and
-// "glyphs" mean the generated set.
+// Find finds the sets of a folder: those for training and evaluation by the first layout that has them. The empty path
+// and "glyphs" mean the generated set.
 func Find(path string) (Splits, error) {
 	var found Splits
 	if generated(path) {
@@ -84,7 +84,8 @@ func openFile(path string, classes []string) (Set, error) {
 	case isRecordName(path):
 		return openRecords([]string{path}, classes)
 	}
-	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet, *.tfrecord or *%s", path, rawExtension)
+	return nil, fmt.Errorf("%s: cannot tell what kind of data it is: want a folder, or a file *.tar, *.parquet, "+
+		"*.tfrecord or *%s", path, rawExtension)
 }
 
 func generated(path string) bool { return path == "" || path == "glyphs" }

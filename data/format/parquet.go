@@ -104,7 +104,8 @@ func openParquet(paths []string, classes []string) (Set, error) {
 		return nil, err
 	}
 	if coded > 0 {
-		d.note("%s: %d of %d images lie in pages that are compressed, have a dictionary or a checksum, a whole one of which is decoded for each: \"rna data pack\" makes that faster",
+		d.note("%s: %d of %d images lie in pages that are compressed, have a dictionary or a checksum, a whole one of "+
+			"which is decoded for each: \"rna data pack\" makes that faster",
 			where, coded, d.Len())
 	}
 	return d, nil
@@ -125,7 +126,8 @@ func (d *parquet) rename(own []string) error {
 			}
 		}
 		if known == 0 && len(own) == len(d.classes) {
-			d.note("none of the %d class names is known, labels stand for the known classes in their order: %s for %s", len(own), own[0], d.classes[0])
+			d.note("none of the %d class names is known, labels stand for the known classes in their order: %s for %s",
+				len(own), own[0], d.classes[0])
 			own = nil
 		}
 	}
@@ -260,10 +262,12 @@ func imageColumns(columns []parquetColumn) (image, label parquetColumn, err erro
 		have = append(have, c.name()+" ("+c.kind()+")")
 	}
 	slices.SortFunc(have, cmp.Compare[string])
-	return image, label, fmt.Errorf("want a column image.bytes (or image, img, jpg) of encoded images and an integer column label (or cls), has %s", text.Some(have))
+	return image, label, fmt.Errorf("want a column image.bytes (or image, img, jpg) of encoded images and an integer "+
+		"column label (or cls), has %s", text.Some(have))
 }
 
-// huggingFaceClasses are the names of the ClassLabel in the metadata that Hugging Face's datasets write, nil if there are none.
+// huggingFaceClasses are the names of the ClassLabel in the metadata that Hugging Face's datasets write, nil if there
+// are none.
 func huggingFaceClasses(f *parquetFooter, column string) []string {
 	for _, kv := range f.metadata {
 		if kv.key != "huggingface" {

@@ -29,7 +29,8 @@ func TestParquet(t *testing.T) {
 		note    string
 	}{
 		{"plain", nil, same.Classes(), ""},
-		{"snappy", nil, same.Classes(), "12 of 12 images lie in pages that are compressed, have a dictionary or a checksum"},
+		{"snappy", nil, same.Classes(),
+			"12 of 12 images lie in pages that are compressed, have a dictionary or a checksum"},
 		{"zstd", nil, same.Classes(), "compressed"},
 		{"gzip", nil, same.Classes(), "compressed"},
 		{"v2", nil, same.Classes(), ""},
@@ -55,7 +56,8 @@ func TestParquet(t *testing.T) {
 			if !slices.Equal(ds.Classes(), c.want) {
 				t.Errorf("classes %q, want %q", ds.Classes(), c.want)
 			}
-			if notes := fmt.Sprint(notesOf(ds)); c.note == "" && notes != "[]" || !bytes.Contains([]byte(notes), []byte(c.note)) {
+			if notes := fmt.Sprint(notesOf(ds)); c.note == "" && notes != "[]" ||
+				!bytes.Contains([]byte(notes), []byte(c.note)) {
 				t.Errorf("notes %s, want %q", notes, c.note)
 			}
 			if ds.Len() != same.Len() {

@@ -256,9 +256,11 @@ func (f *parquetFooter) chunk(g int, c parquetColumn) (columnChunk, error) {
 	case chunk.physical != c.physical:
 		return chunk, errThrift
 	case start < 4 || chunk.size < 0 || chunk.size > f.size || start > f.size-chunk.size:
-		return chunk, fmt.Errorf("lies at [%d, +%d) of a file of %d bytes: cut short, or damaged", start, chunk.size, f.size)
+		return chunk, fmt.Errorf("lies at [%d, +%d) of a file of %d bytes: cut short, or damaged", start,
+			chunk.size, f.size)
 	case chunk.codec != codecNone && decompressors[chunk.codec] == nil:
-		return chunk, fmt.Errorf("compressed by codec %d (LZO, Brotli or LZ4): only snappy, gzip and zstd can be read", chunk.codec)
+		return chunk, fmt.Errorf("compressed by codec %d (LZO, Brotli or LZ4): only snappy, gzip and zstd can be read",
+			chunk.codec)
 	}
 	return chunk, nil
 }

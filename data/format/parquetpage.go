@@ -48,7 +48,8 @@ func readPage(r io.ReaderAt, offset, end int64) (page, error) {
 		p.offset, p.body = offset, offset+int64(t.p)
 		if p.size < 0 || p.size > end-p.body || p.unpacked < 0 || p.unpacked > maxPage || p.values < 0 ||
 			p.defBytes < 0 || p.repBytes < 0 || p.defBytes+p.repBytes > min(p.size, p.unpacked) {
-			return p, fmt.Errorf("page at offset %d: claims %d values in %d bytes (%d unpacked), of which the chunk has %d", offset, p.values, p.size, p.unpacked, end-p.body)
+			return p, fmt.Errorf("page at offset %d: claims %d values in %d bytes (%d unpacked), of which the chunk "+
+				"has %d", offset, p.values, p.size, p.unpacked, end-p.body)
 		}
 		return p, nil
 	}
@@ -133,7 +134,8 @@ func (p *page) content(r io.ReaderAt, codec int64, maxDef int) (levels []byte, v
 			return nil, nil, fmt.Errorf("page at offset %d: %w", p.offset, err)
 		}
 		if int64(len(unpacked)) != p.unpacked-int64(head) {
-			return nil, nil, fmt.Errorf("page at offset %d: %d bytes after decompression, want %d", p.offset, len(unpacked), p.unpacked-int64(head))
+			return nil, nil, fmt.Errorf("page at offset %d: %d bytes after decompression, want %d", p.offset,
+				len(unpacked), p.unpacked-int64(head))
 		}
 		b = append(b[:head:head], unpacked...)
 	}

@@ -149,7 +149,8 @@ func (f *parquetFooter) labels(r io.ReaderAt, g int, c parquetColumn) (labels []
 				n = int64(binary.LittleEndian.Uint64(v))
 			}
 			if n < 0 || n >= maxClasses {
-				return fmt.Errorf("label %s of row %d of the row group is outside [0, %d): of images without labels (−1) none can be read",
+				return fmt.Errorf("label %s of row %d of the row group is outside [0, %d): of images without labels "+
+					"(−1) none can be read",
 					strconv.FormatInt(n, 10), len(labels), maxClasses)
 			}
 			labels = append(labels, int32(n))
@@ -160,7 +161,8 @@ func (f *parquetFooter) labels(r io.ReaderAt, g int, c parquetColumn) (labels []
 }
 
 // images visits the images of row group g: with their place in the file, or with a reference to a page.
-func (f *parquetFooter) images(r io.ReaderAt, g int, c parquetColumn, visit func(k int, offset, size int64, ref *pageRef) error) (int, error) {
+func (f *parquetFooter) images(r io.ReaderAt, g int, c parquetColumn,
+	visit func(k int, offset, size int64, ref *pageRef) error) (int, error) {
 	chunk, err := f.chunk(g, c)
 	if err != nil {
 		return 0, err
@@ -170,7 +172,8 @@ func (f *parquetFooter) images(r io.ReaderAt, g int, c parquetColumn, visit func
 	lengths := &blockReader{r: r}
 	err = visitPages(r, chunk, func(p page, dictionary *page) error {
 		// A page with a checksum is read whole, so that it can be checked.
-		inPlace := !p.summed && p.encoding == encodingPlain && (c.codec == codecNone || p.kind == pageDataV2 && !p.packed)
+		inPlace := !p.summed && p.encoding == encodingPlain &&
+			(c.codec == codecNone || p.kind == pageDataV2 && !p.packed)
 		if !inPlace {
 			ref := pageRef{page: p.offset, end: end, column: c}
 			if dictionary != nil {

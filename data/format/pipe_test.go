@@ -14,7 +14,8 @@ import (
 func TestNamedPipe(t *testing.T) {
 	dir := t.TempDir()
 	datatest.Write(t, dir, "train/a/0.jpg", datatest.JPEG(t, 20, 20, 1))
-	for _, name := range []string{"train/a/pipe.jpg", "train-0.tar", "train.parquet", "train.tfrecord", "train.rnaraw"} {
+	for _, name := range []string{"train/a/pipe.jpg", "train-0.tar", "train.parquet", "train.tfrecord",
+		"train.rnaraw"} {
 		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
 			t.Skip(err)
 		}

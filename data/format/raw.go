@@ -64,7 +64,8 @@ func openRaw(paths []string, classes []string) (Set, error) {
 		return nil, fmt.Errorf("%s: the files hold no images", filepath.Dir(paths[0]))
 	}
 	if most := int(slices.Max(d.labels)); own != nil && most >= len(own) {
-		return nil, fmt.Errorf("%s: label %d is outside [0, %d), the classes of classes.txt", d.Name(slices.Index(d.labels, int32(most))), most, len(own))
+		return nil, fmt.Errorf("%s: label %d is outside [0, %d), the classes of classes.txt",
+			d.Name(slices.Index(d.labels, int32(most))), most, len(own))
 	}
 	if d.classes = classes; classes == nil {
 		if d.classes = own; own == nil {

@@ -83,7 +83,8 @@ func openRecords(paths []string, classes []string) (Set, error) {
 	for k, p := range parts {
 		for label, synset := range p.synsets {
 			if known, ok := synsets[label]; ok && known != synset {
-				return nil, fmt.Errorf("%s: label %d has the synset %q, in a file before it %q", paths[k], label, synset, known)
+				return nil, fmt.Errorf("%s: label %d has the synset %q, in a file before it %q", paths[k], label,
+					synset, known)
 			}
 			synsets[label] = synset
 		}
@@ -188,7 +189,8 @@ func visitRecords(r io.ReaderAt, size int64, visit func(n int, e example) error)
 		}
 		length := binary.LittleEndian.Uint64(header[:])
 		if masked(header[:8]) != binary.LittleEndian.Uint32(header[8:]) {
-			return fmt.Errorf("offset %d: the length of record %d does not match its checksum: damaged, or not a TFRecord file (compressed ones cannot be read)", at, n)
+			return fmt.Errorf("offset %d: the length of record %d does not match its checksum: damaged, or not a "+
+				"TFRecord file (compressed ones cannot be read)", at, n)
 		}
 		if length > uint64(size-at-16) {
 			return fmt.Errorf("cut short at offset %d: record %d would end at %d", size, n, uint64(at)+16+length)

@@ -66,7 +66,8 @@ func TestRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 			datatest.Close(t, own)
-			if wantNames := map[bool][]string{true: devkitClasses, false: numbered(3)}[c.synset]; !slices.Equal(own.Classes(), wantNames) {
+			if wantNames := map[bool][]string{true: devkitClasses,
+				false: numbered(3)}[c.synset]; !slices.Equal(own.Classes(), wantNames) {
 				t.Errorf("classes %q, want %q", own.Classes(), wantNames)
 			}
 		})
@@ -119,10 +120,13 @@ func TestRecordErrors(t *testing.T) {
 	}{
 		{"checksum", flipped, []string{"offset 0", "checksum"}},
 		{"no label", imageRecords(t, func(int) int { return -1 }, false)[0], []string{"record 0", "image/class/label"}},
-		{"no image", datatest.Record(datatest.Int("image/class/label", 1, true)), []string{"record 0", "image/encoded"}},
+		{"no image", datatest.Record(datatest.Int("image/class/label", 1, true)),
+			[]string{"record 0", "image/encoded"}},
 		{"empty", datatest.Record(), []string{"record 0", "image/encoded"}},
-		{"negative label", datatest.Record(datatest.Bytes("image/encoded", "x"), datatest.Int("image/class/label", 1<<64-1, true)), []string{"label -1"}},
-		{"two synsets", slices.Concat(whole, datatest.Record(datatest.Bytes("image/encoded", "x"), datatest.Int("image/class/label", 1, true),
+		{"negative label", datatest.Record(datatest.Bytes("image/encoded", "x"),
+			datatest.Int("image/class/label", 1<<64-1, true)), []string{"label -1"}},
+		{"two synsets", slices.Concat(whole, datatest.Record(datatest.Bytes("image/encoded", "x"),
+			datatest.Int("image/class/label", 1, true),
 			datatest.Bytes("image/class/synset", "n9"))), []string{"record 1", `"n9"`}},
 		{"nothing", nil, []string{"no records"}},
 		{"text", []byte("<html><body>404 not found</body></html>"), []string{"checksum"}},

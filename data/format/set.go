@@ -1,6 +1,6 @@
-// Package format reads the forms in which people keep labelled images, a file for each: it knows the place of every image and
-// its label, and decodes none. [Find] and [OpenEval] find out the form of a place. A new form is a file with its layout, named
-// in the list of layouts.
+// Package format reads the forms in which people keep labelled images, a file for each: it knows the place of every
+// image and its label, and decodes none. [Find] and [OpenEval] find out the form of a place. A new form is a file with
+// its layout, named in the list of layouts.
 //
 // # Formats
 //
@@ -37,8 +37,8 @@ import (
 	"io"
 )
 
-// Set is a finite, indexed set of labelled images in one form: it is [Encoded] or [Pixels]. Its methods are safe for concurrent
-// use. A Set that keeps files open is an io.Closer too.
+// Set is a finite, indexed set of labelled images in one form: it is [Encoded] or [Pixels]. Its methods are safe for
+// concurrent use. A Set that keeps files open is an io.Closer too.
 type Set interface {
 	// Len is the number of images.
 	Len() int
@@ -62,8 +62,8 @@ type Encoded interface {
 // Pixels is a set of images that are stored as their pixels.
 type Pixels interface {
 	Set
-	// Pixels reads the part of image i that region picks, the whole image where region is nil. It is valid until the next use
-	// of b and must not be changed. An error names the image.
+	// Pixels reads the part of image i that region picks, the whole image where region is nil. It is valid until the
+	// next use of b and must not be changed. An error names the image.
 	Pixels(i int, region func(width, height int) image.Rectangle, b *Buffer) (Part, error)
 }
 
@@ -97,8 +97,8 @@ type Expecter interface{ Expect(i int) }
 // Noted is a set with something to say about how it was found, a sentence each.
 type Noted interface{ Notes() []string }
 
-// Buffer is the memory that reading images needs, kept from one image to the next. The zero value is ready. A Buffer serves one
-// goroutine at a time.
+// Buffer is the memory that reading images needs, kept from one image to the next. The zero value is ready. A Buffer
+// serves one goroutine at a time.
 type Buffer struct {
 	file []byte
 	pix  []uint8 // of an image whose channels lie one behind the other in the file

@@ -136,7 +136,8 @@ func (g *sampleGroup) flush(visit func(shardEntry) error) error {
 	case g.hasImage:
 		return fmt.Errorf("key %s has an image but no .cls, nor a .json with \"label\"", g.entry.key)
 	case g.otherImage != "":
-		return fmt.Errorf("key %s: %s images cannot be decoded; want %s", g.entry.key, g.otherImage, strings.Join(imageExtensions, ", "))
+		return fmt.Errorf("key %s: %s images cannot be decoded; want %s", g.entry.key, g.otherImage,
+			strings.Join(imageExtensions, ", "))
 	case g.hasID:
 		return fmt.Errorf("key %s has a .cls but no image (%s)", g.entry.key, strings.Join(imageExtensions, ", "))
 	}

@@ -50,7 +50,10 @@ func openShards(paths []string, classes []string) (Set, error) {
 		limit = len(classes)
 	}
 	index := newClassIndex(own)
-	d, err := indexFiles("shard", paths, func(part *archive, path string) error { return part.scanShard(path, limit, index) })
+	d, err := indexFiles("shard", paths, func(part *archive,
+		path string) error {
+		return part.scanShard(path, limit, index)
+	})
 	if err != nil {
 		return nil, err
 	}

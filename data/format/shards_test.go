@@ -32,7 +32,8 @@ func TestShardsIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	datatest.Close(t, train, val)
-	if want := []string{"0", "1", "2", "3"}; !slices.Equal(train.Classes(), want) || !slices.Equal(val.Classes(), want) {
+	if want := []string{"0", "1", "2", "3"}; !slices.Equal(train.Classes(), want) ||
+		!slices.Equal(val.Classes(), want) {
 		t.Errorf("classes %q and %q, want %q", train.Classes(), val.Classes(), want)
 	}
 	want := []struct {
@@ -79,17 +80,21 @@ func TestShardLabels(t *testing.T) {
 	}{
 		{name: "numbers", labels: []string{"2", "0"}, want: []int{2, 0}},
 		{name: "names", list: "cat\ndog\r\n", labels: []string{"dog", "0"}, want: []int{1, 0}},
-		{name: "by name", list: "cat\ndog\n", labels: []string{"dog", "0"}, classes: []string{"dog", "fish", "cat"}, want: []int{0, 2}},
+		{name: "by name", list: "cat\ndog\n", labels: []string{"dog", "0"}, classes: []string{"dog", "fish", "cat"},
+			want: []int{0, 2}},
 		{name: "by index", labels: []string{"1"}, classes: []string{"dog", "fish"}, want: []int{1}},
 		{name: "to numbers", list: "cat\ndog\n", labels: []string{"dog"}, classes: []string{"0", "1"}, want: []int{1}},
 		{name: "unused class", list: "cat\ndog\n", labels: []string{"1"}, classes: []string{"dog"}, want: []int{0}},
-		{name: "beyond list", list: "cat\ndog\n", labels: []string{"0", "2"}, mentions: []string{"train-0.tar", "key1", "label 2", "[0, 2)"}},
-		{name: "beyond classes", labels: []string{"0", "2"}, classes: []string{"a", "b"}, mentions: []string{"train-0.tar", "key1", "label 2"}},
+		{name: "beyond list", list: "cat\ndog\n", labels: []string{"0", "2"},
+			mentions: []string{"train-0.tar", "key1", "label 2", "[0, 2)"}},
+		{name: "beyond classes", labels: []string{"0", "2"}, classes: []string{"a", "b"},
+			mentions: []string{"train-0.tar", "key1", "label 2"}},
 		{name: "negative", labels: []string{"-1"}, mentions: []string{"train-0.tar", "key0", "label -1"}},
 		{name: "huge", labels: []string{"99999999"}, mentions: []string{"train-0.tar", "key0", "99999999"}},
 		{name: "no list", labels: []string{"dog"}, mentions: []string{"train-0.tar", "key0", `"dog"`, "classes.txt"}},
 		{name: "not in list", list: "cat\n", labels: []string{"dog"}, mentions: []string{"key0", `"dog"`}},
-		{name: "not in classes", list: "cat\ndog\n", labels: []string{"dog"}, classes: []string{"cat"}, mentions: []string{"key0", `"dog"`}},
+		{name: "not in classes", list: "cat\ndog\n", labels: []string{"dog"}, classes: []string{"cat"},
+			mentions: []string{"key0", `"dog"`}},
 		{name: "gap in list", list: "cat\n\ndog\n", labels: []string{"0"}, mentions: []string{"classes.txt", "line 2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,13 +128,19 @@ func TestShardErrors(t *testing.T) {
 		want    []string
 	}{
 		{"no label", []datatest.Member{datatest.File("a.png", image)}, []string{"key a", "no .cls"}},
-		{"no image", []datatest.Member{datatest.Text("a.cls", "0"), datatest.File("b.png", image), datatest.Text("b.cls", "0")}, []string{"key a", "no image"}},
-		{"other image", []datatest.Member{datatest.File("a.ppm", image), datatest.Text("a.cls", "0")}, []string{"key a", ".ppm"}},
-		{"two images", []datatest.Member{datatest.File("a.png", image), datatest.File("a.jpg", image), datatest.Text("a.cls", "0")}, []string{"key a", "two images"}},
-		{"two labels", []datatest.Member{datatest.File("a.png", image), datatest.Text("a.cls", "0"), datatest.Text("a.cls", "1")}, []string{"key a", "two .cls"}},
+		{"no image", []datatest.Member{datatest.Text("a.cls", "0"), datatest.File("b.png", image),
+			datatest.Text("b.cls", "0")}, []string{"key a", "no image"}},
+		{"other image", []datatest.Member{datatest.File("a.ppm", image), datatest.Text("a.cls", "0")},
+			[]string{"key a", ".ppm"}},
+		{"two images", []datatest.Member{datatest.File("a.png", image), datatest.File("a.jpg", image),
+			datatest.Text("a.cls", "0")}, []string{"key a", "two images"}},
+		{"two labels", []datatest.Member{datatest.File("a.png", image), datatest.Text("a.cls", "0"),
+			datatest.Text("a.cls", "1")}, []string{"key a", "two .cls"}},
 		{"long label", []datatest.Member{datatest.Text("a.cls", strings.Repeat("0", 1000))}, []string{"key a", "1000"}},
-		{"json without label", []datatest.Member{datatest.File("a.png", image), datatest.Text("a.json", `{"filename": "a.png"}`)}, []string{"key a", "no .cls"}},
-		{"bad json", []datatest.Member{datatest.File("a.png", image), datatest.Text("a.json", `{"label": 1`)}, []string{"key a", ".json"}},
+		{"json without label", []datatest.Member{datatest.File("a.png", image),
+			datatest.Text("a.json", `{"filename": "a.png"}`)}, []string{"key a", "no .cls"}},
+		{"bad json", []datatest.Member{datatest.File("a.png", image), datatest.Text("a.json", `{"label": 1`)},
+			[]string{"key a", ".json"}},
 		{"nothing", nil, []string{"no samples"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -206,8 +217,9 @@ func FuzzIndexShard(f *testing.F) {
 
 func TestSplitKey(t *testing.T) {
 	for name, want := range map[string][2]string{
-		"a.jpg": {"a", "jpg"}, "d/a.seg.PNG": {"d/a", "seg.png"}, "d.e/f.cls": {"d.e/f", "cls"}, "./a.cls": {"./a", "cls"},
-		"a": {}, ".a": {}, "d.e/f": {}, "d/.f.jpg": {},
+		"a.jpg": {"a", "jpg"}, "d/a.seg.PNG": {"d/a", "seg.png"}, "d.e/f.cls": {"d.e/f", "cls"},
+		"./a.cls": {"./a", "cls"},
+		"a":       {}, ".a": {}, "d.e/f": {}, "d/.f.jpg": {},
 	} {
 		key, ext, ok := splitKey(name)
 		if got := [2]string{key, ext}; got != want || ok != (want[0] != "") {

@@ -2,8 +2,8 @@ package format
 
 import "errors"
 
-// thrift reads the compact protocol of Apache Thrift, in which parquet keeps its metadata. What it allocates is bounded by
-// its input. After an error all reads give zero.
+// thrift reads the compact protocol of Apache Thrift, in which parquet keeps its metadata. What it allocates is bounded
+// by its input. After an error all reads give zero.
 type thrift struct {
 	b     []byte
 	p     int

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Affine maps the pixel (x, y) of a result to the place (ax + by + c, dx + ey + f) of what it is made from: {a, b, c, d, e, f}, as the
-// data of PIL's transform(AFFINE).
+// Affine maps the pixel (x, y) of a result to the place (ax + by + c, dx + ey + f) of what it is made from: {a, b, c,
+// d, e, f}, as the data of PIL's transform(AFFINE).
 type Affine [6]float64
 
 // ShearX, ShearY and Shift are the simplest: x + v·y, v·x + y, and (x+dx, y+dy).
@@ -58,7 +58,8 @@ func round15(x float64) float64 {
 	return x
 }
 
-// sincos is the sine and the cosine to about 100 bits: rounded they are what good libraries of C give, and those of every machine.
+// sincos is the sine and the cosine to about 100 bits: rounded they are what good libraries of C give, and those of
+// every machine.
 func sincos(x float64) (sin, cos *big.Float) {
 	number := func(v float64) *big.Float { return new(big.Float).SetPrec(128).SetFloat64(v) }
 	sin, cos = number(0), number(1)
@@ -83,8 +84,8 @@ func nearest64(x *big.Float) float64 { v, _ := x.Float64(); return v }
 
 func quotient(a, b *big.Float) float64 { return nearest64(new(big.Float).SetPrec(128).Quo(a, b)) }
 
-// Transform makes m what PIL's transform makes of it: the sample at each pixel's place, and fill, a value a channel, where that lies
-// outside. Without fill that is black.
+// Transform makes m what PIL's transform makes of it: the sample at each pixel's place, and fill, a value a channel,
+// where that lies outside. Without fill that is black.
 func (o *Operator) Transform(m *Image, a Affine, how Interpolation, fill []uint8) error {
 	if err := m.check(); err != nil {
 		return err

@@ -18,7 +18,8 @@ const (
 	pngMagic  = "\x89PNG\r\n\x1a\n"
 )
 
-var errFormat = errors.New("neither a JPEG nor a PNG, nor WebP, BMP, GIF or TIFF: the first bytes are those of another format, or the file is empty")
+var errFormat = errors.New("neither a JPEG nor a PNG, nor WebP, BMP, GIF or TIFF: the first bytes are those of " +
+	"another format, or the file is empty")
 
 // Dimensions reads the width and height of an image from its header. Content decides, not a file's name.
 // An image of more than MaxPixels is an error.
@@ -41,7 +42,8 @@ func Dimensions(b []byte) (width, height int, err error) {
 		return 0, 0, fmt.Errorf("%s: the header gives a size of %dx%d pixels", format, width, height)
 	}
 	if width > MaxPixels/height {
-		return 0, 0, fmt.Errorf("%s: the header gives %dx%d pixels, more than the limit of %d: a damaged file or a decompression bomb",
+		return 0, 0, fmt.Errorf("%s: the header gives %dx%d pixels, more than the limit of %d: a damaged file or a "+
+			"decompression bomb",
 			format, width, height, MaxPixels)
 	}
 	return width, height, nil
@@ -74,13 +76,15 @@ func (d *Decoder) Decode(dst *Image, b []byte, channels int) error {
 }
 
 // DecodeBox decodes the pixels inside box only: the same as Decode followed by Crop, and faster. The box must lie
-// inside the image, whose size Dimensions gives. Of the data below the box it only sees whether they end as they should.
+// inside the image, whose size Dimensions gives. Of the data below the box it only sees whether they end as they
+// should.
 func (d *Decoder) DecodeBox(dst *Image, b []byte, channels int, box image.Rectangle) error {
 	return d.decode(dst, b, channels, &box, false)
 }
 
-// Open is DecodeBox for what is resized next: of a JPEG no pixels are made yet, but a Resizer makes those that it needs, row by
-// row, with what Decode would find wrong. b and dst must stay as they are, and d unused, until then. Image.Make makes all pixels.
+// Open is DecodeBox for what is resized next: of a JPEG no pixels are made yet, but a Resizer makes those that it
+// needs, row by row, with what Decode would find wrong. b and dst must stay as they are, and d unused, until then.
+// Image.Make makes all pixels.
 func (d *Decoder) Open(dst *Image, b []byte, channels int, box image.Rectangle) error {
 	return d.decode(dst, b, channels, &box, true)
 }

@@ -84,7 +84,8 @@ func TestDecodeGrayIsConvert(t *testing.T) {
 func TestDecodeTruncated(t *testing.T) {
 	var d Decoder
 	var m Image
-	for _, name := range []string{"restart.jpg", "sampling-420.jpg", "sampling-422-progressive.jpg", "gray.jpg", "png-2-8.png"} {
+	for _, name := range []string{"restart.jpg", "sampling-420.jpg", "sampling-422-progressive.jpg", "gray.jpg",
+		"png-2-8.png"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)
@@ -188,7 +189,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		var resizer Resizer
 		var apart, fused Image
-		if err := errors.Join(resizer.Resize(&apart, &crop, crop.Bounds(), 9, 7), resizer.Resize(&fused, &part, part.Bounds(), 9, 7)); err != nil {
+		if err := errors.Join(resizer.Resize(&apart, &crop, crop.Bounds(), 9, 7),
+			resizer.Resize(&fused, &part, part.Bounds(), 9, 7)); err != nil {
 			t.Fatalf("box %v: %v", box, err)
 		}
 		if !bytes.Equal(apart.Pix, fused.Pix) {
@@ -202,7 +204,8 @@ func TestNoAllocations(t *testing.T) {
 	var d Decoder
 	var r Resizer
 	var m, crop Image
-	for _, name := range []string{"restart.jpg", "sampling-420.jpg", "sampling-420-progressive.jpg", "gray.jpg", "cmyk.jpg"} {
+	for _, name := range []string{"restart.jpg", "sampling-420.jpg", "sampling-420-progressive.jpg",
+		"gray.jpg", "cmyk.jpg"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)
@@ -212,7 +215,8 @@ func TestNoAllocations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, decode := range []func(dst *Image, b []byte, channels int, box image.Rectangle) error{d.DecodeBox, d.Open} {
+			for _, decode := range []func(dst *Image, b []byte, channels int, box image.Rectangle) error{d.DecodeBox,
+				d.Open} {
 				if err := decode(&m, b, 3, image.Rect(w/4, h/4, w-w/4, h-h/4)); err != nil {
 					t.Fatal(err)
 				}

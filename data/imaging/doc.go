@@ -16,10 +16,10 @@
 // What libjpeg decodes and this package refuses: arithmetic coding, fractional sampling ratios, and damaged data, on
 // which libjpeg warns and goes on. A file that is cut short is an error, and so is an image of more than MaxPixels.
 //
-// Resizer is PIL's bilinear resize with a support that grows with the reduction, which torchvision calls antialias:
-// the same coefficients in the same fixed point, across first and down second, rounded to 8 bits between. PIL did so in all
-// versions up to 12; PIL 13 goes down first where the height shrinks by more than twice as many pixels as the width, which
-// moves some samples by one level. CenterCropBox and ShorterSize round as torchvision.
+// Resizer is PIL's bilinear resize with a support that grows with the reduction, which torchvision calls antialias: the
+// same coefficients in the same fixed point, across first and down second, rounded to 8 bits between. PIL did so in all
+// versions up to 12; PIL 13 goes down first where the height shrinks by more than twice as many pixels as the width,
+// which moves some samples by one level. CenterCropBox and ShorterSize round as torchvision.
 //
 // All results are exact integers: they depend neither on the machine nor on what a Decoder or a Resizer did before.
 package imaging

@@ -2,13 +2,14 @@ package imaging
 
 import "math"
 
-// Operator changes images as PIL's ImageEnhance, ImageOps and transform do, in place. It keeps its memory between calls. The zero value is
-// ready; an Operator is for one goroutine.
+// Operator changes images as PIL's ImageEnhance, ImageOps and transform do, in place. It keeps its memory between
+// calls. The zero value is ready; an Operator is for one goroutine.
 type Operator struct {
 	image Image // what becomes of an image, or what it is blended with
 }
 
-// mix makes m the blend of other, where factor is 0, and m itself, where it is 1; beyond it goes on. It is PIL's blend, in float32.
+// mix makes m the blend of other, where factor is 0, and m itself, where it is 1; beyond it goes on. It is PIL's blend,
+// in float32.
 func mix(m *Image, factor float64, other func(i int) uint8) {
 	if factor == 1 {
 		return

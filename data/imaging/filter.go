@@ -28,9 +28,9 @@ func cubic(x float64) float64 { // Keys' with a = −1/2
 	return 0
 }
 
-// set computes the coefficients of outputs [from, to) of the reduction or enlargement of the part [in0, in1) of in samples to
-// out, of which a sample on the edge of the part may reach beyond it.
-// The conversions to float64 forbid fused multiply-add, so every machine gets the same coefficients.
+// set computes the coefficients of outputs [from, to) of the reduction or enlargement of the part [in0, in1) of in
+// samples to out, of which a sample on the edge of the part may reach beyond it. The conversions to float64 forbid
+// fused multiply-add, so every machine gets the same coefficients.
 func (f *filter) set(how Interpolation, in int, in0, in1 float64, out, from, to int) {
 	scale := (in1 - in0) / float64(out)
 	stretch := max(scale, 1)
@@ -99,6 +99,7 @@ func (f *filter) gray(out, in []uint8) {
 		for k, c := range taps {
 			sum += int32(from[k]) * c
 		}
-		out[i] = uint8(max(0, min(sum>>kern.Precision, 255))) // rounded coefficients may add up to more than one, and some are negative
+		// rounded coefficients may add up to more than one, and some are negative
+		out[i] = uint8(max(0, min(sum>>kern.Precision, 255)))
 	}
 }

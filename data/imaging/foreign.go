@@ -130,8 +130,8 @@ func (d *Decoder) foreignRows(m image.Image, box image.Rectangle) func(out []uin
 	}
 }
 
-// webpRows converts a lossy WebP as libwebp: "fancy" upsampling of the chroma, with weights 9, 3, 3 and 1, and BT.601 of the
-// video range in its fixed point.
+// webpRows converts a lossy WebP as libwebp: "fancy" upsampling of the chroma, with weights 9, 3, 3 and 1, and BT.601
+// of the video range in its fixed point.
 func webpRows(m *image.YCbCr, box image.Rectangle) func(out []uint8, y int) {
 	w, h := m.Rect.Dx(), m.Rect.Dy()
 	cw, ch := (w+1)/2, (h+1)/2

@@ -45,10 +45,12 @@ func (m *Image) check() error {
 		return errors.New("the pixels of an opened image have not been made")
 	}
 	if m.Width < 1 || m.Height < 1 || m.Channels != 1 && m.Channels != 3 {
-		return fmt.Errorf("image of %dx%d pixels and %d channels: want at least 1x1 and 1 or 3 channels", m.Width, m.Height, m.Channels)
+		return fmt.Errorf("image of %dx%d pixels and %d channels: want at least 1x1 and 1 or 3 channels", m.Width,
+			m.Height, m.Channels)
 	}
 	if n := m.Width * m.Height * m.Channels; len(m.Pix) != n {
-		return fmt.Errorf("image of %dx%d pixels and %d channels has %d samples, want %d", m.Width, m.Height, m.Channels, len(m.Pix), n)
+		return fmt.Errorf("image of %dx%d pixels and %d channels has %d samples, want %d", m.Width, m.Height,
+			m.Channels, len(m.Pix), n)
 	}
 	return nil
 }
@@ -64,7 +66,8 @@ func (m *Image) FlipHorizontal() {
 			continue
 		}
 		for i, j := 0, len(row)-3; i < j; i, j = i+3, j-3 {
-			row[i], row[i+1], row[i+2], row[j], row[j+1], row[j+2] = row[j], row[j+1], row[j+2], row[i], row[i+1], row[i+2]
+			row[i], row[i+1], row[i+2], row[j], row[j+1], row[j+2] = row[j], row[j+1], row[j+2], row[i], row[i+1],
+				row[i+2]
 		}
 	}
 }

@@ -87,6 +87,7 @@ func compare(t *testing.T, what string, m *Image, file string, tolerance int) {
 	t.Logf("%s: deviation at most %d, %.4f on average", what, worst, float64(sum)/float64(len(m.Pix)))
 	if worst > tolerance {
 		p := at / m.Channels
-		t.Errorf("%s: deviation %d at (%d, %d), channel %d: got %d, want %d", what, worst, p%m.Width, p/m.Width, at%m.Channels, m.Pix[at], want.Pix[at])
+		t.Errorf("%s: deviation %d at (%d, %d), channel %d: got %d, want %d", what, worst, p%m.Width, p/m.Width,
+			at%m.Channels, m.Pix[at], want.Pix[at])
 	}
 }

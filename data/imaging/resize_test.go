@@ -26,7 +26,8 @@ func TestResizeOfParts(t *testing.T) {
 		for _, size := range [][2]int{{61, 43}, {43, 61}, {16, 16}, {5, 90}, {1, 1}} {
 			src := noise(size[0], size[1], channels)
 			w, h := src.Width, src.Height
-			for _, box := range []image.Rectangle{src.Bounds(), image.Rect(w/3, h/4, w, h), image.Rect(0, h/2, w/2+1, h)} {
+			for _, box := range []image.Rectangle{src.Bounds(), image.Rect(w/3, h/4, w, h),
+				image.Rect(0, h/2, w/2+1, h)} {
 				if err := Crop(&crop, src, box); err != nil {
 					t.Fatal(err)
 				}

@@ -5,8 +5,8 @@ import (
 	"onlinerna/data/imaging/internal/kern"
 )
 
-// planeRow returns columns [x0, x1) of row y of the image, upsampled as libjpeg's "fancy" upsampling does: a triangle filter
-// where the plane is halved across, down or both, repetition otherwise. A full plane's row is returned as it is;
+// planeRow returns columns [x0, x1) of row y of the image, upsampled as libjpeg's "fancy" upsampling does: a triangle
+// filter where the plane is halved across, down or both, repetition otherwise. A full plane's row is returned as it is;
 // others are written to *scratch, which is grown; plain leaves the filters out.
 //
 // libjpeg repeats the samples at the borders of the image, not those of the padded blocks, so neighbours are clamped.

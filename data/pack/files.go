@@ -115,7 +115,8 @@ func (t *tarShard) add(s *sample) error {
 	if err == nil {
 		_, err = t.member(s.key+".cls", []byte(label))
 	}
-	t.entries = append(t.entries, shardfile.Entry{Offset: offset, Size: int64(len(s.content)), Label: label, Key: s.key})
+	t.entries = append(t.entries, shardfile.Entry{Offset: offset, Size: int64(len(s.content)),
+		Label: label, Key: s.key})
 	return err
 }
 
@@ -123,7 +124,8 @@ func (t *tarShard) add(s *sample) error {
 func (t *tarShard) member(name string, content []byte) (int64, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg,
+		Format: tar.FormatUSTAR}); err != nil {
 		return 0, err
 	}
 	offset := t.at + int64(b.Len())

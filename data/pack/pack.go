@@ -1,8 +1,9 @@
 // Package pack makes sets that train fast: images no larger than needed, in a few large files that are read in place.
 //
-// A packed set is a folder with train-00000.tar and so on, val-00000.tar, WebDataset's shards with an index beside each, or with
-// train-00000.rnaraw (package rawfile); classes.txt; SHA256SUMS, for sha256sum -c; and pack.json, which says how it was made and
-// what was left out. The same images and options give the same bytes, whatever the number of workers.
+// A packed set is a folder with train-00000.tar and so on, val-00000.tar, WebDataset's shards with an index beside
+// each, or with train-00000.rnaraw (package rawfile); classes.txt; SHA256SUMS, for sha256sum -c; and pack.json, which
+// says how it was made and what was left out. The same images and options give the same bytes, whatever the number of
+// workers.
 package pack
 
 import (
@@ -21,8 +22,8 @@ import (
 
 // Options says what becomes of images.
 type Options struct {
-	// Size is what the shorter side becomes where it is longer; images that are not larger are copied as they are, or coded
-	// again at Quality with Recode.
+	// Size is what the shorter side becomes where it is longer; images that are not larger are copied as they are, or
+	// coded again at Quality with Recode.
 	Size int `json:"size"`
 	// Quality is that of JPEG, 1 to 100. With Raw images are stored as pixels, the shorter side Size.
 	Quality int  `json:"quality,omitempty"`
@@ -33,7 +34,8 @@ type Options struct {
 
 	// Workers is the number of goroutines, 0 for one a CPU.
 	Workers int `json:"-"`
-	// Budget is what decoding takes: an image that is too large for it ends the packing, with [data.ErrTooLarge]. Nil is data.NewBudget(0, 1).
+	// Budget is what decoding takes: an image that is too large for it ends the packing, with [data.ErrTooLarge]. Nil
+	// is data.NewBudget(0, 1).
 	Budget *data.Budget `json:"-"`
 	// Progress, if not nil, is told how many images of a split are done.
 	Progress func(split string, done, total int) `json:"-"`
@@ -86,8 +88,8 @@ const (
 	unfinished  = ".partial"
 )
 
-// Run packs the sets, of which val may be nil, into the folder out. It goes on where an earlier call with the same sets and
-// options stopped.
+// Run packs the sets, of which val may be nil, into the folder out. It goes on where an earlier call with the same sets
+// and options stopped.
 func Run(ctx context.Context, train, val data.Dataset, out string, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
@@ -171,7 +173,8 @@ func resume(work string, want *Report) (*Report, error) {
 		return nil, err
 	}
 	same := got.Source == want.Source && len(got.Splits) == len(want.Splits) && got.Options.Size == want.Options.Size &&
-		got.Options.Quality == want.Options.Quality && got.Options.Raw == want.Options.Raw && got.Options.Recode == want.Options.Recode && got.Options.ShardBytes == want.Options.ShardBytes
+		got.Options.Quality == want.Options.Quality && got.Options.Raw == want.Options.Raw &&
+		got.Options.Recode == want.Options.Recode && got.Options.ShardBytes == want.Options.ShardBytes
 	if !same {
 		return nil, fmt.Errorf("%s: was begun with other images or options: delete it to begin again", work)
 	}
@@ -187,7 +190,8 @@ func resume(work string, want *Report) (*Report, error) {
 				return nil, fmt.Errorf("%w: delete %s to begin again", err, work)
 			}
 			if info.Size() != shard.Bytes {
-				return nil, fmt.Errorf("%s: has %d bytes, not %d: delete %s to begin again", path, info.Size(), shard.Bytes, work)
+				return nil, fmt.Errorf("%s: has %d bytes, not %d: delete %s to begin again", path, info.Size(),
+					shard.Bytes, work)
 			}
 		}
 	}

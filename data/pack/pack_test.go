@@ -135,7 +135,8 @@ func TestBudget(t *testing.T) {
 	o := options
 	o.Budget = data.NewBudget(takes*4/3-4, 1) // of which an image may take three quarters
 	out, whole := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "whole")
-	if _, err := Run(context.Background(), train, val, out, o); !errors.Is(err, data.ErrTooLarge) || !strings.Contains(err.Error(), "..13.JPEG: ") || !strings.Contains(err.Error(), "--decode-memory") {
+	if _, err := Run(context.Background(), train, val, out, o); !errors.Is(err, data.ErrTooLarge) ||
+		!strings.Contains(err.Error(), "..13.JPEG: ") || !strings.Contains(err.Error(), "--decode-memory") {
 		t.Fatalf("error %v", err)
 	}
 	for to, o := range map[string]Options{out: {Budget: data.NewBudget(2*takes, 1)}, whole: {}} {
@@ -158,7 +159,8 @@ func TestPack(t *testing.T) {
 	if s.Images != 11 || s.Kept() != 10 || s.Copied != 2 || len(s.Shards) < 2 || !report.Complete {
 		t.Errorf("%+v", report)
 	}
-	if len(s.Dropped) != 1 || !strings.HasSuffix(s.Dropped[0].Name, "..8.JPEG") || !strings.Contains(s.Dropped[0].Why, "cut short") {
+	if len(s.Dropped) != 1 || !strings.HasSuffix(s.Dropped[0].Name, "..8.JPEG") ||
+		!strings.Contains(s.Dropped[0].Why, "cut short") {
 		t.Errorf("dropped %+v", s.Dropped)
 	}
 	packed, packedVal := open(t, out)
@@ -216,7 +218,8 @@ func TestPack(t *testing.T) {
 	if plain, _ := open(t, out); !slices.Equal(names(plain), names(packed)) {
 		t.Error("shards and their index differ")
 	}
-	if _, err := Run(context.Background(), train, val, out, options); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := Run(context.Background(), train, val, out, options); err == nil ||
+		!strings.Contains(err.Error(), "exists already") {
 		t.Errorf("error %v of a folder that exists", err)
 	}
 }
@@ -243,7 +246,8 @@ func TestPackRecode(t *testing.T) {
 func TestPackRaw(t *testing.T) {
 	in, out := source(t), filepath.Join(t.TempDir(), "out")
 	train, val := open(t, in)
-	if _, err := Run(context.Background(), train, val, out, Options{Size: 24, Raw: true, ShardBytes: 20000}); err != nil {
+	if _, err := Run(context.Background(), train, val, out,
+		Options{Size: 24, Raw: true, ShardBytes: 20000}); err != nil {
 		t.Fatal(err)
 	}
 	packed, _ := open(t, out)

@@ -125,8 +125,8 @@ func (p *packer) begin(s *Split) (shardWriter, error) {
 	return newTarShard(path)
 }
 
-// samples makes the images from on, several at a time, in their order. wait returns when nothing runs any more, which ends
-// by itself once ctx is done.
+// samples makes the images from on, several at a time, in their order. wait returns when nothing runs any more, which
+// ends by itself once ctx is done.
 func (p *packer) samples(ctx context.Context, ds data.Dataset, from int) (samples chan chan *sample, wait func()) {
 	workers := cmp.Or(p.opt.Workers, runtime.GOMAXPROCS(0))
 	type job struct {

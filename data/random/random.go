@@ -1,4 +1,5 @@
-// Package random is the source of randomness of images: their order, what augmentation does to them, the generated glyphs.
+// Package random is the source of randomness of images: their order, what augmentation does to them, the generated
+// glyphs.
 package random
 
 import "math/bits"

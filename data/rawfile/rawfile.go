@@ -58,9 +58,11 @@ func Read(r io.ReaderAt, size int64) ([]Entry, error) {
 	if string(header[:8]) != magic {
 		return nil, errors.New("not a file of raw images: the first bytes are others")
 	}
-	n, at, length := binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:]), binary.LittleEndian.Uint64(header[24:])
+	n, at, length := binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:]),
+		binary.LittleEndian.Uint64(header[24:])
 	if at < headerSize || at > uint64(size) || length > uint64(size)-at || n > length/entrySize {
-		return nil, fmt.Errorf("its index of %d images would lie at [%d, +%d) of %d bytes: cut short, or damaged", n, at, length, size)
+		return nil, fmt.Errorf("its index of %d images would lie at [%d, +%d) of %d bytes: cut short, or damaged", n,
+			at, length, size)
 	}
 	index := make([]byte, length)
 	if m, err := r.ReadAt(index, int64(at)); m < len(index) {
@@ -75,8 +77,10 @@ func Read(r io.ReaderAt, size int64) ([]Entry, error) {
 	for i := range list {
 		b := index[i*entrySize:]
 		offset, end := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[20:])
-		width, height, label := binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])
-		if width < 1 || height < 1 || width > MaxSide || height > MaxSide || label > math.MaxInt32 || end < from || uint64(end) > uint64(len(names)) ||
+		width, height, label := binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:]),
+			binary.LittleEndian.Uint32(b[16:])
+		if width < 1 || height < 1 || width > MaxSide || height > MaxSide || label > math.MaxInt32 || end < from ||
+			uint64(end) > uint64(len(names)) ||
 			offset < headerSize || offset > at || uint64(width)*uint64(height)*Channels > at-offset {
 			return nil, fmt.Errorf("image %d: %dx%d pixels at offset %d of %d: damaged", i, width, height, offset, at)
 		}
@@ -107,7 +111,8 @@ func (w *Writer) Size() int64 { return w.at }
 // Add writes an image.
 func (w *Writer) Add(pix []uint8, width, height int, label int32, name string) error {
 	if width < 1 || height < 1 || width > MaxSide || height > MaxSide || len(pix) != width*height*Channels {
-		return fmt.Errorf("%s: %d samples of %dx%d pixels: want three each, and sides of 1 to %d", name, len(pix), width, height, MaxSide)
+		return fmt.Errorf("%s: %d samples of %dx%d pixels: want three each, and sides of 1 to %d", name, len(pix),
+			width, height, MaxSide)
 	}
 	w.names = append(w.names, name...)
 	w.index = binary.LittleEndian.AppendUint64(w.index, uint64(w.at))

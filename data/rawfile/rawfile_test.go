@@ -21,7 +21,8 @@ func whole(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if err := w.Add(bytes.Repeat([]byte{byte(i)}, 3*(i+1)*5), i+1, 5, int32(10+i), string(rune('a'+i))); err != nil {
+		if err := w.Add(bytes.Repeat([]byte{byte(i)}, 3*(i+1)*5), i+1, 5, int32(10+i),
+			string(rune('a'+i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +43,8 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	for i, e := range list {
-		if e.Offset%align != 0 || e.Width != i+1 || e.Height != 5 || e.Label != int32(10+i) || e.Name != string(rune('a'+i)) {
+		if e.Offset%align != 0 || e.Width != i+1 || e.Height != 5 || e.Label != int32(10+i) ||
+			e.Name != string(rune('a'+i)) {
 			t.Errorf("image %d: %+v", i, e)
 		}
 		if !bytes.Equal(b[e.Offset:e.Offset+e.Size()], bytes.Repeat([]byte{byte(i)}, 15*(i+1))) {

@@ -41,7 +41,8 @@ func (c svg) WriteTo(w io.Writer) (int64, error) {
 	if _, err := c.Canvas.WriteTo(&b); err != nil {
 		return 0, err
 	}
-	n, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")))
+	n, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")))
 	return int64(n), err
 }
 

@@ -44,7 +44,8 @@ func TestFormats(t *testing.T) {
 	if _, err := New("jpg", 1, 1); err == nil {
 		t.Error("jpg is drawn")
 	}
-	if svg := drawn(t, "svg", "f − f*"); !bytes.Contains(svg, []byte("f − f*")) || !bytes.Contains(svg, []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")) {
+	if svg := drawn(t, "svg", "f − f*"); !bytes.Contains(svg, []byte("f − f*")) ||
+		!bytes.Contains(svg, []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")) {
 		t.Errorf("%s", svg)
 	}
 	img, err := png.Decode(bytes.NewReader(drawn(t, "png", "f − f*")))
@@ -60,7 +61,8 @@ func TestFormats(t *testing.T) {
 func TestPDF(t *testing.T) {
 	for s, isText := range map[string]bool{"2 × 3 ± 1": true, "f − f*": false, "‖R‖": false} {
 		content := page(t, drawn(t, "pdf", s))
-		if text, curves := strings.Contains(content, "Tj"), strings.Contains(content, " l\n"); text != isText || curves == isText {
+		if text, curves := strings.Contains(content, "Tj"), strings.Contains(content, " l\n"); text != isText ||
+			curves == isText {
 			t.Errorf("%q: as text %v, as lines %v", s, text, curves)
 		}
 		if isText && !strings.Contains(content, "2 \xd7 3 \xb1 1") {

@@ -109,7 +109,8 @@ func (it Item) Here(dir string) bool {
 		return err == nil && st.IsDir()
 	}
 	for _, f := range it.Files {
-		if st, err := os.Stat(it.Place(dir, f)); err != nil || !st.Mode().IsRegular() || !f.Rough && st.Size() != f.Size {
+		if st, err := os.Stat(it.Place(dir, f)); err != nil || !st.Mode().IsRegular() || !f.Rough &&
+			st.Size() != f.Size {
 			return false
 		}
 	}

@@ -29,20 +29,22 @@ func init() {
 			{Name: "t10k-labels-idx1-ubyte.gz", Size: 4542,
 				SHA256: "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"},
 		})},
-		Item{Name: "fashion-mnist", Kind: Images, About: "70,000 pieces of clothing, 28×28, gray", Files: files([]string{
-			"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-			"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
-		}, []File{
-			{Name: "train-images-idx3-ubyte.gz", Size: 26421880,
-				SHA256: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
-			{Name: "train-labels-idx1-ubyte.gz", Size: 29515,
-				SHA256: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
-			{Name: "t10k-images-idx3-ubyte.gz", Size: 4422102,
-				SHA256: "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
-			{Name: "t10k-labels-idx1-ubyte.gz", Size: 5148,
-				SHA256: "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"},
-		}), Classes: []string{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
-			"Ankle boot"}},
+		Item{Name: "fashion-mnist", Kind: Images, About: "70,000 pieces of clothing, 28×28, gray",
+			Files: files([]string{
+				"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+				"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+			}, []File{
+				{Name: "train-images-idx3-ubyte.gz", Size: 26421880,
+					SHA256: "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+				{Name: "train-labels-idx1-ubyte.gz", Size: 29515,
+					SHA256: "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+				{Name: "t10k-images-idx3-ubyte.gz", Size: 4422102,
+					SHA256: "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+				{Name: "t10k-labels-idx1-ubyte.gz", Size: 5148,
+					SHA256: "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"},
+			}), Classes: []string{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",
+				"Sneaker", "Bag",
+				"Ankle boot"}},
 		imagenette("imagenette", "10 classes of ImageNet, shorter side 320", 400<<20,
 			"imagenette2-320.tgz", 341553947, "5020a9130cea0348272823cb12d2db7e981c6f2afa3dce71ccd5b8013005c55e"),
 		imagenette("imagenette-160", "the same, shorter side 160", 200<<20,
@@ -60,7 +62,8 @@ func toronto(name string, size int64, sum string) File {
 
 func imagenette(name, about string, unpacked int64, file string, size int64, sum string) Item {
 	return Item{Name: name, Kind: Images, About: about, Unpacked: unpacked, Archives: []File{
-		{Name: file, Size: size, SHA256: sum, Addresses: []string{"https://s3.amazonaws.com/fast-ai-imageclas/" + file}},
+		{Name: file, Size: size, SHA256: sum,
+			Addresses: []string{"https://s3.amazonaws.com/fast-ai-imageclas/" + file}},
 	}}
 }
 

@@ -1,5 +1,5 @@
-// Package checksum finds damage in files by CRC-32C (Castagnoli), which processors compute at the speed of memory: of blocks, so that an error
-// says where, and of a text that holds its own.
+// Package checksum finds damage in files by CRC-32C (Castagnoli), which processors compute at the speed of memory: of
+// blocks, so that an error says where, and of a text that holds its own.
 package checksum
 
 import (
@@ -45,7 +45,8 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("damaged: bytes %d to %d are not those that were written", e.From, e.To-1)
 }
 
-// Check compares n bytes of r from off on with the checksums that [Blocks] gave. The error is a *DamagedError for the first block that differs.
+// Check compares n bytes of r from off on with the checksums that [Blocks] gave. The error is a *DamagedError for the
+// first block that differs.
 func Check(r io.ReaderAt, off, n int64, sums string) error {
 	if len(sums) != Len(n) {
 		return fmt.Errorf("damaged: checksums of %d blocks for %d bytes", len(sums)/digits, n)

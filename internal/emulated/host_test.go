@@ -11,11 +11,12 @@ import (
 	"testing"
 )
 
-// The RAM disk is an archive as the kernel's initramfs documentation has it: heads of 110 characters, names and contents padded to four
-// bytes, folders before what is in them.
+// The RAM disk is an archive as the kernel's initramfs documentation has it: heads of 110 characters, names and
+// contents padded to four bytes, folders before what is in them.
 func TestRAMDisk(t *testing.T) {
 	dir := t.TempDir()
-	content := map[string]string{filepath.Join(dir, "test"): "12345", filepath.Join(dir, "testdata", "a", "b"): "123456", filepath.Join(dir, "testdata", "c"): ""}
+	content := map[string]string{filepath.Join(dir, "test"): "12345",
+		filepath.Join(dir, "testdata", "a", "b"): "123456", filepath.Join(dir, "testdata", "c"): ""}
 	for name, text := range content {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -43,7 +44,8 @@ func TestRAMDisk(t *testing.T) {
 	if err := json.Unmarshal([]byte(found[jobFile]), &j); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(j.Args, []string{program, "-v"}) || j.Dir != dir || !slices.Contains(j.Env, "RNA_CPU=avx2") || slices.Contains(j.Env, "OTHER=x") {
+	if !slices.Equal(j.Args, []string{program, "-v"}) || j.Dir != dir || !slices.Contains(j.Env, "RNA_CPU=avx2") ||
+		slices.Contains(j.Env, "OTHER=x") {
 		t.Errorf("the job is %+v", j)
 	}
 	if found["/init"] == "" {

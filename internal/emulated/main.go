@@ -1,12 +1,14 @@
 //go:build linux && amd64
 
-// Command emulated runs a program on the processor that Bochs emulates: one with AVX-512 and AVX512_BF16, whatever this one has.
+// Command emulated runs a program on the processor that Bochs emulates: one with AVX-512 and AVX512_BF16, whatever this
+// one has.
 //
 //	go test -exec 'emulated -machine FOLDER' ...
 //
-// The folder has what scripts/avx512_check.sh puts there: the emulator, its BIOS, a Linux kernel and a boot loader. This command makes
-// a CD of them with a RAM disk on it, of the program, the folder testdata beside it and this command once more, which is the first
-// process there. What the program prints comes through the serial port, and its exit status is this command's.
+// The folder has what scripts/avx512_check.sh puts there: the emulator, its BIOS, a Linux kernel and a boot loader.
+// This command makes a CD of them with a RAM disk on it, of the program, the folder testdata beside it and this command
+// once more, which is the first process there. What the program prints comes through the serial port, and its exit
+// status is this command's.
 package main
 
 import (

@@ -88,7 +88,8 @@ func Get(ctx context.Context, it catalogue.Item, dir string, o Options) (string,
 		}
 	}
 	if it.Classes != nil {
-		if err := files.Write(filepath.Join(to, "classes.txt"), []byte(strings.Join(it.Classes, "\n")+"\n")); err != nil {
+		if err := files.Write(filepath.Join(to, "classes.txt"),
+			[]byte(strings.Join(it.Classes, "\n")+"\n")); err != nil {
 			return "", err
 		}
 	}

@@ -163,7 +163,8 @@ func TestGet(t *testing.T) {
 		{name: "cut often", server: &server{content: content, cut: 20_000, cuts: 14}, requests: 15, most: 300_000},
 		{name: "partial file", server: &server{content: content}, part: content[:250_000], requests: 1, most: 50_000},
 		{name: "partial file that is whole", server: &server{content: content}, part: content},
-		{name: "partial file that is too long", server: &server{content: content}, part: append(bytes.Clone(content), 1),
+		{name: "partial file that is too long", server: &server{content: content},
+			part:     append(bytes.Clone(content), 1),
 			requests: 1, most: 300_000},
 		{name: "partial file of another", server: &server{content: content}, part: other[:250_000],
 			requests: 2, most: 350_000},
@@ -212,7 +213,8 @@ func TestGet(t *testing.T) {
 			if c.requests > 0 && last != int64(len(content)) {
 				t.Errorf("progress ends at %d", last)
 			}
-			if _, err := Get(t.Context(), it, dir, o); err != nil || s.requests.Load() != c.requests { // again: it is there
+			// again: it is there
+			if _, err := Get(t.Context(), it, dir, o); err != nil || s.requests.Load() != c.requests {
 				t.Error(err, s.requests.Load())
 			}
 		})

@@ -27,7 +27,8 @@ type Change struct {
 // What a Change does.
 type What int
 
-// The kinds of changes. Filled gives a file its content, which is on the disk if it is synced; Synced makes the changes of a folder stay.
+// The kinds of changes. Filled gives a file its content, which is on the disk if it is synced; Synced makes the changes
+// of a folder stay.
 const (
 	Created What = iota
 	Filled

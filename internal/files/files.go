@@ -20,8 +20,8 @@ type File struct {
 	done bool
 }
 
-// Create starts a file that takes its name by [File.Commit]. Where path is a link, the file is that to which it leads; what is there must be a
-// regular file, whose permissions are kept. A link to nothing is an error.
+// Create starts a file that takes its name by [File.Commit]. Where path is a link, the file is that to which it leads;
+// what is there must be a regular file, whose permissions are kept. A link to nothing is an error.
 func Create(path string) (*File, error) {
 	path, mode, err := target(path)
 	if err != nil {
@@ -59,7 +59,8 @@ func target(path string) (string, fs.FileMode, error) {
 // Commit completes the file: it goes to disk, and takes its name.
 func (f *File) Commit() error { return f.commit(true) }
 
-// CommitUnsynced is Commit that leaves it to the system when the data go to disk. A loss of power may leave a shorter file.
+// CommitUnsynced is Commit that leaves it to the system when the data go to disk. A loss of power may leave a shorter
+// file.
 func (f *File) CommitUnsynced() error { return f.commit(false) }
 
 func (f *File) commit(sync bool) error {
@@ -115,7 +116,8 @@ func Write(path string, b []byte) error {
 	return f.Commit()
 }
 
-// Copy writes a file with the content of another, which appears whole or not at all. One that has that content already is left alone.
+// Copy writes a file with the content of another, which appears whole or not at all. One that has that content already
+// is left alone.
 func Copy(to, from string) error {
 	src, err := Open(from)
 	if err != nil {

@@ -80,7 +80,8 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		if err := Write(path, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if err := Write(path, nil); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

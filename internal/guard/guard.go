@@ -1,5 +1,5 @@
-// Package guard lends tests memory that ends where nothing can be read: what a kernel reads or writes behind an operand then is
-// a fault. Bands of numbers round an operand show stray writes alone.
+// Package guard lends tests memory that ends where nothing can be read: what a kernel reads or writes behind an operand
+// then is a fault. Bands of numbers round an operand show stray writes alone.
 package guard
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Slice is n elements, all zeros, behind which there is a page that can neither be read nor written. It is gone when the test
-// ends. On systems other than Linux and macOS it is an ordinary slice.
+// Slice is n elements, all zeros, behind which there is a page that can neither be read nor written. It is gone when
+// the test ends. On systems other than Linux and macOS it is an ordinary slice.
 func Slice[T any](tb testing.TB, n int) []T {
 	var x T
 	b := pages(tb, n*int(unsafe.Sizeof(x)))

@@ -39,14 +39,15 @@ func freeIn(root fs.FS) int64 {
 		case part[1] == "": // version 2
 			free = min(free, groupFree(read, "sys/fs/cgroup", part[2], "memory.max", "memory.current", "inactive_file"))
 		case strings.Contains(","+part[1]+",", ",memory,"):
-			free = min(free, groupFree(read, "sys/fs/cgroup/memory", part[2], "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+			free = min(free, groupFree(read, "sys/fs/cgroup/memory", part[2], "memory.limit_in_bytes",
+				"memory.usage_in_bytes", "total_inactive_file"))
 		}
 	}
 	return max(free, 1)
 }
 
-// groupFree is what the limits of a control group and those above it leave. In a container the path may be the host's, of which
-// only the mount itself is to be seen.
+// groupFree is what the limits of a control group and those above it leave. In a container the path may be the host's,
+// of which only the mount itself is to be seen.
 func groupFree(read func(string) string, mount, group, limit, used, cache string) int64 {
 	free := int64(math.MaxInt64)
 	for {

@@ -23,7 +23,8 @@ func TestFree(t *testing.T) {
 		}, 1_500_000},
 		{"version 1, path of the host", fstest.MapFS{
 			"proc/meminfo": meminfo, "proc/self/cgroup": file("4:cpu:/x\n3:memory:/docker/x\n0::/\n"),
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("4000000\n"), "sys/fs/cgroup/memory/memory.usage_in_bytes": file("1000000\n"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("4000000\n"),
+			"sys/fs/cgroup/memory/memory.usage_in_bytes": file("1000000\n"),
 		}, 3_000_000},
 		{"full", fstest.MapFS{
 			"proc/meminfo": meminfo, "proc/self/cgroup": file("0::/\n"),

@@ -252,7 +252,8 @@ func (r *reader) numbers() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := map[uint32]int{miInt8: 1, miUint8: 1, miInt16: 2, miUint16: 2, miInt32: 4, miUint32: 4, miSingle: 4, miDouble: 8, miInt64: 8, miUint64: 8}[kind]
+	width := map[uint32]int{miInt8: 1, miUint8: 1, miInt16: 2, miUint16: 2, miInt32: 4, miUint32: 4, miSingle: 4,
+		miDouble: 8, miInt64: 8, miUint64: 8}[kind]
 	if width == 0 || len(b)%width != 0 {
 		return nil, errDamaged
 	}

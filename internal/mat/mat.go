@@ -1,5 +1,5 @@
-// Package mat reads MAT-files of level 5, which MATLAB (save -v6, -v7) and scipy.io.savemat write: numeric, sparse, text,
-// cell and struct arrays, compressed or not, of either byte order. Files of -v7.3 are HDF5 and an error.
+// Package mat reads MAT-files of level 5, which MATLAB (save -v6, -v7) and scipy.io.savemat write: numeric, sparse,
+// text, cell and struct arrays, compressed or not, of either byte order. Files of -v7.3 are HDF5 and an error.
 package mat
 
 import (

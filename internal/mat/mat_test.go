@@ -41,7 +41,8 @@ func TestRead(t *testing.T) {
 			{"y", func(a *Array) any { return a.Real }, []float64{-1, 1}},
 			{"y", func(a *Array) any { return a.Class }, Int8},
 			{"z", func(a *Array) any { return [][]float64{a.Real, a.Imag} }, [][]float64{{1, 0}, {2, -3}}},
-			{"s", func(a *Array) any { return [][]int{a.Rows, a.Columns, a.Dims} }, [][]int{{1, 0, 2}, {0, 1, 3, 3}, {3, 3}}},
+			{"s", func(a *Array) any { return [][]int{a.Rows, a.Columns, a.Dims} },
+				[][]int{{1, 0, 2}, {0, 1, 3, 3}, {3, 3}}},
 			{"s", func(a *Array) any { return a.Real }, []float64{2, 1.5, -1}},
 			{"c", func(a *Array) any { return a.Cells[0].Text }, "one"},
 			{"c", func(a *Array) any { return a.Cells[1].Real }, []float64{7, 8}},
@@ -49,7 +50,8 @@ func TestRead(t *testing.T) {
 			{"yes", func(a *Array) any { return a.Logical && slices.Equal(a.Real, []float64{1, 0}) }, true},
 			{"f", func(a *Array) any { return a.Real }, []float64{.5}},
 			{"big", func(a *Array) any { return a.Real }, []float64{1 << 40, -1 << 33}},
-			{"synsets", func(a *Array) any { return a.Fields }, []string{"ILSVRC2012_ID", "WNID", "num_children", "children"}},
+			{"synsets", func(a *Array) any { return a.Fields },
+				[]string{"ILSVRC2012_ID", "WNID", "num_children", "children"}},
 			{"synsets", func(a *Array) any { return a.Len() }, 3},
 			{"synsets", func(a *Array) any { return a.Field(1, "WNID").Text }, "n02119789"},
 			{"synsets", func(a *Array) any { return a.Field(2, "ILSVRC2012_ID").Real }, []float64{3}},
@@ -93,7 +95,8 @@ func TestReadErrors(t *testing.T) {
 	for _, c := range []struct {
 		want string
 		b    []byte
-	}{{"not a MAT-file", nil}, {"not a MAT-file", make([]byte, 200)}, {"7.3", hdf}, {"cut short", load(t, "plain.mat")[:200]}} {
+	}{{"not a MAT-file", nil}, {"not a MAT-file", make([]byte, 200)}, {"7.3", hdf},
+		{"cut short", load(t, "plain.mat")[:200]}} {
 		if _, err := Read(bytes.NewReader(c.b)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}

@@ -23,7 +23,8 @@ func TestMoreWorkersThanProcessors(t *testing.T) {
 				p.Run(len(counts), func(_, b int) { counts[b].Add(1) })
 				for b := range counts {
 					if n := counts[b].Load(); n != int64(call+1) {
-						t.Fatalf("%d workers on %d: block %d was done %d times in %d calls", workers, procs, b, n, call+1)
+						t.Fatalf("%d workers on %d: block %d was done %d times in %d calls", workers, procs, b, n,
+							call+1)
 					}
 				}
 			}

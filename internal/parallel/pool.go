@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Pool is a fixed set of workers. The goroutine that calls Run is worker 0; the others look for calls for a while
-// and then sleep: to wake one takes longer than many a call. Run waits for workers that have begun, never for
-// one that the scheduler has yet to wake: where other goroutines keep the processors busy, that takes milliseconds.
-// Of more workers than GOMAXPROCS those that are too many sleep at once: by looking for calls they would take the others' time.
-// No worker is pinned to a core, and which takes a block is not fixed.
+// Pool is a fixed set of workers. The goroutine that calls Run is worker 0; the others look for calls for a while and
+// then sleep: to wake one takes longer than many a call. Run waits for workers that have begun, never for one that the
+// scheduler has yet to wake: where other goroutines keep the processors busy, that takes milliseconds. Of more workers
+// than GOMAXPROCS those that are too many sleep at once: by looking for calls they would take the others' time. No
+// worker is pinned to a core, and which takes a block is not fixed.
 type Pool struct {
 	wake     []chan struct{} // of workers 1, 2, …
 	asleep   []paddedFlag
@@ -33,8 +33,9 @@ type Pool struct {
 
 const shut = 1 << 32
 
-// patience is for how long a worker looks for the next call before it sleeps, and Run for the last worker to leave: several
-// times the 10 µs that it takes to wake one (BenchmarkPool). Calls of a step follow each other faster than that.
+// patience is for how long a worker looks for the next call before it sleeps, and Run for the last worker to leave:
+// several times the 10 µs that it takes to wake one (BenchmarkPool). Calls of a step follow each other faster than
+// that.
 const patience = 50 * time.Microsecond
 
 // paddedFlag is alone in its line of cache.

@@ -67,7 +67,8 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	bomb := "\x80\x02]q\x00" + strings.Repeat("(h\x00h\x00h\x00h\x00e", 500_000) + "."
-	if _, err := (&Machine{In: []byte(bomb)}).Run(); err == nil || !strings.Contains(err.Error(), "take more than 40 MB") {
+	if _, err := (&Machine{In: []byte(bomb)}).Run(); err == nil ||
+		!strings.Contains(err.Error(), "take more than 40 MB") {
 		t.Error(err)
 	}
 }

@@ -112,7 +112,8 @@ func (f faces) or(r rune) font.Face {
 	return f[0].Face
 }
 
-// visual is text as it stands on a line: composed, control characters visible, and right to left where it is written so.
+// visual is text as it stands on a line: composed, control characters visible, and right to left where it is written
+// so.
 func visual(text string) string {
 	text = norm.NFC.String(text)
 	runes := []rune(text)

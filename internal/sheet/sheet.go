@@ -14,7 +14,8 @@ import (
 	"onlinerna/internal/text"
 )
 
-// Side is the height and the width, in pixels, of the box that a picture of a tile is fitted into; its longer side has Least at least.
+// Side is the height and the width, in pixels, of the box that a picture of a tile is fitted into; its longer side has
+// Least at least.
 const (
 	Side  = 192
 	Least = 128
@@ -54,8 +55,8 @@ var (
 	Wrong = color.RGBA{0xd0, 0x30, 0x30, 0xff}
 )
 
-// FitSize is the size at which a picture of w×h pixels fills a box of Side×Side pixels: whole says that it is so many times its own, by which the pixels
-// of a small picture show.
+// FitSize is the size at which a picture of w×h pixels fills a box of Side×Side pixels: whole says that it is so many
+// times its own, by which the pixels of a small picture show.
 func FitSize(w, h int) (width, height int, whole bool) {
 	side := max(w, h)
 	if k := Side / side; k*side >= Least {
@@ -83,7 +84,8 @@ func Draw(f *Fonts, title string, groups []Group) (image.Image, error) {
 	d.height = Side + 2*frame + lines*line + 4
 	d.columns = min(widest, perGroup)
 	if len(groups) == 1 {
-		d.columns = max(1, min(widest, int(math.Round(math.Sqrt(1.4*float64(widest)*float64(d.height)/float64(d.width))))))
+		d.columns = max(1, min(widest,
+			int(math.Round(math.Sqrt(1.4*float64(widest)*float64(d.height)/float64(d.width))))))
 	}
 	height := gap
 	if title != "" {
@@ -158,7 +160,8 @@ func (d *drawing) tile(x, y int, t Tile) {
 // text writes a line with its upper left corner at (x, y) in so many pixels.
 func (d *drawing) text(x, y, width int, l Line, face font.Face) {
 	whole := func(name string) string { return visual(l.Before) + visual(name) + visual(l.After) }
-	name := text.Middle(text.Shorten(longest, l.Name), func(short string) bool { return font.MeasureString(face, whole(short)).Ceil() <= width })
+	name := text.Middle(text.Shorten(longest, l.Name),
+		func(short string) bool { return font.MeasureString(face, whole(short)).Ceil() <= width })
 	w := font.Drawer{Dst: d.to.SubImage(image.Rect(x, y, x+width, y+line)).(*image.RGBA), Src: image.Black, Face: face,
 		Dot: fixed.P(x, y+face.Metrics().Ascent.Ceil())}
 	w.DrawString(whole(name))

@@ -37,8 +37,10 @@ func ink(m image.Image, box image.Rectangle) (n int) {
 func TestDraw(t *testing.T) {
 	blue := image.NewRGBA(image.Rect(0, 0, Side, Side/2))
 	draw.Draw(blue, blue.Bounds(), image.NewUniform(color.RGBA{0, 0, 255, 255}), image.Point{}, draw.Src)
-	tile := Tile{Pictures: []image.Image{blue}, Frame: Wrong, Caption: []Line{{Name: "cat"}, {Before: "file: ", Name: strings.Repeat("very long ", 40), After: "!"}}}
-	m, err := Draw(fonts(t), "a title", []Group{{Title: Line{Name: "group"}, Tiles: []Tile{tile, tile, tile}}, {Tiles: []Tile{tile}}})
+	tile := Tile{Pictures: []image.Image{blue}, Frame: Wrong,
+		Caption: []Line{{Name: "cat"}, {Before: "file: ", Name: strings.Repeat("very long ", 40), After: "!"}}}
+	m, err := Draw(fonts(t), "a title", []Group{{Title: Line{Name: "group"}, Tiles: []Tile{tile, tile, tile}},
+		{Tiles: []Tile{tile}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,8 @@ func TestDraw(t *testing.T) {
 		if m.At(left, top) != Wrong || m.At(left+width-1, top) != Wrong {
 			t.Errorf("tile %d has no frame", i)
 		}
-		if m.At(left+width/2, top+Side/2) != (color.RGBA{0, 0, 255, 255}) || m.At(left+width/2, top+frame+2) == (color.RGBA{0, 0, 255, 255}) {
+		if m.At(left+width/2, top+Side/2) != (color.RGBA{0, 0, 255, 255}) ||
+			m.At(left+width/2, top+frame+2) == (color.RGBA{0, 0, 255, 255}) {
 			t.Errorf("tile %d has no picture in its middle", i)
 		}
 		text := image.Rect(left, top+Side+2*frame+2, left+width, top+Side+2*frame+2+2*line)
@@ -77,12 +80,14 @@ func TestDraw(t *testing.T) {
 // TestText: what the fonts have, in which order it stands, and that combined accents are composed.
 func TestText(t *testing.T) {
 	f := fonts(t)
-	for text, want := range map[string]bool{"cat, Füchse": true, "собака": true, "γάτα": true, "כלב": true, "猫": false, "e\u0301": true, "🐈": false, "": true} {
+	for text, want := range map[string]bool{"cat, Füchse": true, "собака": true, "γάτα": true, "כלב": true, "猫": false,
+		"e\u0301": true, "🐈": false, "": true} {
 		if f.Has(text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}
 	}
-	for text, want := range map[string]string{"cat": "cat", "אבג": "גבא", "val/אב/3.png": "val/בא/3.png", "a\nb": "a\uFFFDb", "e\u0301": "\u00e9"} {
+	for text, want := range map[string]string{"cat": "cat", "אבג": "גבא", "val/אב/3.png": "val/בא/3.png",
+		"a\nb": "a\uFFFDb", "e\u0301": "\u00e9"} {
 		if got := visual(text); got != want {
 			t.Errorf("%q is drawn as %q, want %q", text, got, want)
 		}

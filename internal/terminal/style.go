@@ -8,8 +8,8 @@ import (
 // Style writes text bold and coloured where the terminal shows that. The zero value leaves text as it is.
 type Style struct{ on bool }
 
-// StyleOf is the style for w: plain with NO_COLOR; else with escape sequences if CLICOLOR_FORCE is set and not 0; else with them on a terminal,
-// unless CLICOLOR is 0 or TERM is dumb.
+// StyleOf is the style for w: plain with NO_COLOR; else with escape sequences if CLICOLOR_FORCE is set and not 0; else
+// with them on a terminal, unless CLICOLOR is 0 or TERM is dumb.
 func StyleOf(w io.Writer) Style {
 	force := os.Getenv("CLICOLOR_FORCE")
 	switch {

@@ -55,7 +55,8 @@ func TestStyle(t *testing.T) {
 		{"dumb", "", "", "1", true, true},
 		{"xterm", "", "", "0", true, false},
 	} {
-		for name, value := range map[string]string{"TERM": c.term, "NO_COLOR": c.no, "CLICOLOR": c.cli, "CLICOLOR_FORCE": c.force} {
+		for name, value := range map[string]string{"TERM": c.term, "NO_COLOR": c.no, "CLICOLOR": c.cli,
+			"CLICOLOR_FORCE": c.force} {
 			t.Setenv(name, value)
 			if value == "" {
 				os.Unsetenv(name)
@@ -96,7 +97,8 @@ func TestPage(t *testing.T) {
 	write(p.Terminal)
 	got := make([]byte, 1000)
 	n, _ := p.Screen.Read(got)
-	want := "name  first\r\nx         1\r\n\r\nname  second\r\nx          2\r\n  a line of\r\n    several\r\n    words\r\nnext\r\n"
+	want := "name  first\r\nx         1\r\n\r\nname  second\r\nx          2\r\n  a line of\r\n    several\r\n    " +
+		"words\r\nnext\r\n"
 	if string(got[:n]) != want {
 		t.Errorf("a terminal has %q, want %q", got[:n], want)
 	}

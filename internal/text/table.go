@@ -7,9 +7,10 @@ import (
 
 const columnGap = 2
 
-// Tables aligns the first column of rows to the left, the others to the right, in tables that are not wider than so many columns of the terminal, 0
-// for any width. Where one is too wide, its first column is wrapped, and columns that still do not fit are in further tables, behind the first column
-// again; rows without a cell there are left out of them. The first row is the head, of as many cells as the longest row.
+// Tables aligns the first column of rows to the left, the others to the right, in tables that are not wider than so
+// many columns of the terminal, 0 for any width. Where one is too wide, its first column is wrapped, and columns that
+// still do not fit are in further tables, behind the first column again; rows without a cell there are left out of
+// them. The first row is the head, of as many cells as the longest row.
 func Tables(columns int, rows [][]string) []string { return tables(columns, rows, false) }
 
 // LeftTables is [Tables] with all columns aligned to the left.
@@ -69,7 +70,8 @@ func part(rows [][]string, widths []int, from, end int, left bool) string {
 	said := true // the row that the lines belong to is in this part
 	for _, row := range rows {
 		if len(row) > 1 || len(widths) == 1 {
-			said = from == 1 || slices.ContainsFunc(row[min(from, len(row)):min(end, len(row))], func(cell string) bool { return cell != "" })
+			said = from == 1 || slices.ContainsFunc(row[min(from, len(row)):min(end, len(row))],
+				func(cell string) bool { return cell != "" })
 		}
 		if !said {
 			continue

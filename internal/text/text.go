@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// WrapTo breaks text at spaces into lines of so many columns, 0 for one line; lines after the first begin with indent. A no-break space holds words
-// together.
+// WrapTo breaks text at spaces into lines of so many columns, 0 for one line; lines after the first begin with indent.
+// A no-break space holds words together.
 func WrapTo(columns int, text, indent string) string {
 	if columns <= 0 || Width(text) <= columns {
 		return strings.ReplaceAll(text, "\u00a0", " ")

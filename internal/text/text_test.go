@@ -39,7 +39,8 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestWidth(t *testing.T) {
-	for s, want := range map[string]int{"": 0, "abc": 3, "猫 cat": 6, "e\u0301": 1, "\x1b[1;31mrna:\x1b[0m x": 6, "Füchse": 6} {
+	for s, want := range map[string]int{"": 0, "abc": 3, "猫 cat": 6, "e\u0301": 1,
+		"\x1b[1;31mrna:\x1b[0m x": 6, "Füchse": 6} {
 		if got := Width(s); got != want {
 			t.Errorf("%q takes %d columns, want %d", s, got, want)
 		}
@@ -69,8 +70,9 @@ func TestTables(t *testing.T) {
 		}
 	}
 	rows = [][]string{{"kind", "calls", "seconds"}, {"a kind with a long name", "1", "2"}, {"of long names", "3"}}
-	if got, want := Tables(26, rows), []string{"kind           calls\na kind with a      1\n  long name\nof long names      3\n",
-		"kind           seconds\na kind with a        2\n  long name\n"}; !slices.Equal(got, want) {
+	if got, want := Tables(26, rows),
+		[]string{"kind           calls\na kind with a      1\n  long name\nof long names      3\n",
+			"kind           seconds\na kind with a        2\n  long name\n"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	rows = [][]string{{"", "one", "two", "three"}, {"猫", "1", "22", "3"}}

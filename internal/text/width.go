@@ -9,8 +9,8 @@ import (
 
 var escape = regexp.MustCompile("\x1b\\[[0-9;]*[a-zA-Z]")
 
-// Width is the number of columns that s takes on a terminal: two for wide characters, as Chinese ones, none for accents that combine and for escape
-// sequences.
+// Width is the number of columns that s takes on a terminal: two for wide characters, as Chinese ones, none for accents
+// that combine and for escape sequences.
 func Width(s string) int {
 	n := 0
 	for _, r := range escape.ReplaceAllLiteralString(s, "") {
@@ -38,8 +38,8 @@ func Shorten(columns int, s string) string {
 	return Middle(s, func(short string) bool { return Width(short) <= columns })
 }
 
-// Middle is s with as much of its middle as is needed replaced by an ellipsis to fit, with most of its end: that of a file's name tells most. What does
-// not fit in any way is the ellipsis alone.
+// Middle is s with as much of its middle as is needed replaced by an ellipsis to fit, with most of its end: that of a
+// file's name tells most. What does not fit in any way is the ellipsis alone.
 func Middle(s string, fits func(short string) bool) string {
 	r := []rune(s)
 	if fits(s) {

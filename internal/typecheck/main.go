@@ -1,4 +1,5 @@
-// Command typecheck checks the types of packages, and of all that they import, from source, for other systems than this one:
+// Command typecheck checks the types of packages, and of all that they import, from source, for other systems than this
+// one:
 //
 //	typecheck darwin/arm64,windows/amd64 ./...
 //
@@ -51,7 +52,8 @@ func check(folder, target string, patterns []string) error {
 	if !ok {
 		return fmt.Errorf("target %q: want a system and a processor, such as windows/amd64", target)
 	}
-	cmd := exec.Command("go", append([]string{"list", "-e", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Module,Error", "--"}, patterns...)...)
+	cmd := exec.Command("go", append([]string{"list", "-e", "-deps",
+		"-json=ImportPath,Dir,GoFiles,ImportMap,Module,Error", "--"}, patterns...)...)
 	cmd.Dir, cmd.Stderr = folder, os.Stderr
 	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0")
 	out, err := cmd.StdoutPipe()
@@ -61,7 +63,8 @@ func check(folder, target string, patterns []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	c := checker{target: target, files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe}, sizes: types.SizesFor("gc", processor)}
+	c := checker{target: target, files: token.NewFileSet(), done: map[string]*types.Package{"unsafe": types.Unsafe},
+		sizes: types.SizesFor("gc", processor)}
 	for list := json.NewDecoder(out); ; { // what is imported comes first
 		var p listed
 		if err := list.Decode(&p); errors.Is(err, io.EOF) {
@@ -104,7 +107,8 @@ func (c *checker) add(p *listed) {
 		}
 		files = append(files, f)
 	}
-	config := types.Config{Importer: imports{c, p}, IgnoreFuncBodies: p.Module == nil || !p.Module.Main, Sizes: c.sizes, Error: c.fail}
+	config := types.Config{Importer: imports{c, p}, IgnoreFuncBodies: p.Module == nil || !p.Module.Main,
+		Sizes: c.sizes, Error: c.fail}
 	c.done[p.ImportPath], _ = config.Check(p.ImportPath, c.files, files, nil) // Error has them
 }
 

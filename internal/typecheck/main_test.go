@@ -10,13 +10,15 @@ import (
 func TestCheck(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":         "module example\n\ngo 1.21\n",
-		"a/a.go":         "package a\n\nimport \"os\"\n\nfunc Size(f os.FileInfo) int64 { return size(f) }\n",
-		"a/a_linux.go":   "package a\n\nimport (\n\t\"os\"\n\t\"syscall\"\n)\n\nfunc size(f os.FileInfo) int64 { return f.Sys().(*syscall.Stat_t).Blocks }\n",
-		"a/a_windows.go": "package a\n\nimport (\n\t\"os\"\n\t\"syscall\"\n)\n\nfunc size(f os.FileInfo) int64 { return f.Sys().(*syscall.Stat_t).Blocks }\n",
-		"b/b.go":         "package b\n\nimport \"example/a\"\n\nvar Size = a.Size\n",
-		"c/c.go":         "package c\n\nimport _ \"example/none\"\n",
-		"e/e.go":         "package e\n\nconst Big int = 1 << 40\n",
+		"go.mod": "module example\n\ngo 1.21\n",
+		"a/a.go": "package a\n\nimport \"os\"\n\nfunc Size(f os.FileInfo) int64 { return size(f) }\n",
+		"a/a_linux.go": "package a\n\nimport (\n\t\"os\"\n\t\"syscall\"\n)\n\nfunc size(f os.FileInfo) int64 { " +
+			"return f.Sys().(*syscall.Stat_t).Blocks }\n",
+		"a/a_windows.go": "package a\n\nimport (\n\t\"os\"\n\t\"syscall\"\n)\n\nfunc size(f os.FileInfo) int64 { " +
+			"return f.Sys().(*syscall.Stat_t).Blocks }\n",
+		"b/b.go": "package b\n\nimport \"example/a\"\n\nvar Size = a.Size\n",
+		"c/c.go": "package c\n\nimport _ \"example/none\"\n",
+		"e/e.go": "package e\n\nconst Big int = 1 << 40\n",
 	} {
 		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)

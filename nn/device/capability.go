@@ -2,9 +2,9 @@ package device
 
 import "time"
 
-// A device may have more to offer than Device asks for. Each such capability is an interface of its own: those of this package are
-// Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor, Precise and Card. [As] finds them, and those that another package
-// declares because they speak of its types.
+// A device may have more to offer than Device asks for. Each such capability is an interface of its own: those of this
+// package are Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor,
+// Precise and Card. [As] finds them, and those that another package declares because they speak of its types.
 
 // Wrapper is a Device round another one whose capabilities are its own, but for those that it has itself.
 type Wrapper interface {

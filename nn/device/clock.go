@@ -11,8 +11,8 @@ type Clock interface {
 	Between(i, j int) (time.Duration, error)
 }
 
-// Timed is how long the work takes that f gives to a device: by the clock of one that has it, else by the host's. It uses the clock's first two
-// marks: f may not, and what uses them may not be around it.
+// Timed is how long the work takes that f gives to a device: by the clock of one that has it, else by the host's. It
+// uses the clock's first two marks: f may not, and what uses them may not be around it.
 func Timed(dev Device, f func() error) (time.Duration, error) {
 	c, ok := As[Clock](dev)
 	if !ok {

@@ -1,7 +1,7 @@
 package device
 
-// Collective is a Device that may be one of several, each of which belongs to a rank, a process, and that adds up vectors over them: behind the kernels that
-// make them, beside those that follow.
+// Collective is a Device that may be one of several, each of which belongs to a rank, a process, and that adds up
+// vectors over them: behind the kernels that make them, beside those that follow.
 type Collective interface {
 	Device
 	// Ranks is what it has with the others; nil where it goes alone.
@@ -15,9 +15,9 @@ type Ranks interface {
 	Gather(v Vector, part int) error
 }
 
-// A Reducer adds up a gradient over ranks. A step is Guard, a Sum of each part of the gradient, and Wait, in the same order on all ranks.
-// Guard and Sum return at once where they can: the device goes on with the backward pass behind them. On a device that records steps they are
-// called when one is recorded, and what they issue is recorded with it.
+// A Reducer adds up a gradient over ranks. A step is Guard, a Sum of each part of the gradient, and Wait, in the same
+// order on all ranks. Guard and Sum return at once where they can: the device goes on with the backward pass behind
+// them. On a device that records steps they are called when one is recorded, and what they issue is recorded with it.
 type Reducer interface {
 	// Guard makes a number that is NaN or infinite on one rank so on all, by the time that Wait is done.
 	Guard(number Region) error

@@ -19,7 +19,8 @@ type Device interface {
 	// Describe says how the device would run a group. The layouts and bytes of g's inputs are set. A group
 	// that the device lacks, or whose types do not fit, is an *UnsupportedError.
 	Describe(g *Group) (*Plan, error)
-	// Bind returns the kernel that runs g on the storage of a. p is what Describe said of g; it may be bound several times.
+	// Bind returns the kernel that runs g on the storage of a. p is what Describe said of g; it may be bound several
+	// times.
 	Bind(g *Group, p *Plan, a Args) (Kernel, error)
 
 	// NewMemory allocates zeroed memory.
@@ -49,9 +50,9 @@ type Grouper interface {
 // Rewriter is a Device that runs some programs better in another form.
 type Rewriter interface {
 	Device
-	// Rewrite changes p, before it is grouped, to a program with the same results, for groups that the device proposes then: it may
-	// move steps, and add some that make a value again from operands that are there anyway. The values that p has keep their
-	// indices, new ones come behind them and are made by a step.
+	// Rewrite changes p, before it is grouped, to a program with the same results, for groups that the device proposes
+	// then: it may move steps, and add some that make a value again from operands that are there anyway. The values
+	// that p has keep their indices, new ones come behind them and are made by a step.
 	Rewrite(p *Program)
 }
 
@@ -71,8 +72,8 @@ func Bytes(d Device, t op.Type, l Layout) int {
 }
 
 // LossScaler is a Device that may multiply the loss by a power of 2, so that small gradients do not vanish in a short
-// floating-point type. Gradients that leave the device are divided by it. Vector.Update makes no step where the gradient is not finite and
-// halves the scale then; after some good steps it is doubled.
+// floating-point type. Gradients that leave the device are divided by it. Vector.Update makes no step where the
+// gradient is not finite and halves the scale then; after some good steps it is doubled.
 type LossScaler interface {
 	Device
 	// LossScale is the present state, with Scale 0 on a device that scales nothing.
@@ -97,9 +98,9 @@ const (
 	Weight             // parameters, their gradients and the optimiser's state, statistics
 )
 
-// Layout names how the elements of a value lie in memory. Only the device that made it knows what it
-// means; the empty layout is row-major. What Device.Layout returns permutes and adds no padding: the
-// value takes Type.Bytes of storage, or what a Sizer says, and weights take Type.Bytes. The gradient of a parameter comes out in the parameter's layout.
+// Layout names how the elements of a value lie in memory. Only the device that made it knows what it means; the empty
+// layout is row-major. What Device.Layout returns permutes and adds no padding: the value takes Type.Bytes of storage,
+// or what a Sizer says, and weights take Type.Bytes. The gradient of a parameter comes out in the parameter's layout.
 type Layout string
 
 // Value is a tensor of a program.

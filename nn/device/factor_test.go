@@ -10,7 +10,8 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// TestFactors compares steps with factors of the learning rate with steps on vectors of their own, at the rates that result.
+// TestFactors compares steps with factors of the learning rate with steps on vectors of their own, at the rates that
+// result.
 func TestFactors(t *testing.T) {
 	spans := []device.Span{{Off: 0, Len: 3}, {Off: 3, Len: 4}, {Off: 7, Len: 2}, {Off: 9, Len: 1}}
 	factors := []device.Factor{{Span: spans[0], Rate: .5}, {Span: spans[2], Rate: 0}, {Span: spans[3], Rate: 10}}

@@ -83,7 +83,8 @@ func (g *Group) Check() error {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		if s.Out < 0 || s.Out >= len(g.Values) || known[s.Out] {
-			return fmt.Errorf("%s: %v writes value %d, which exists already or is none of %d", s.Name, s.Op, s.Out, len(g.Values))
+			return fmt.Errorf("%s: %v writes value %d, which exists already or is none of %d", s.Name, s.Op, s.Out,
+				len(g.Values))
 		}
 		if t := g.Values[s.Out].Type; !t.Equal(out) {
 			return fmt.Errorf("%s: %v gives %v, not %v", s.Name, s.Op, out, t)

@@ -51,12 +51,14 @@ func HostSlice[T HostElement](r Region) ([]T, error) {
 		return nil, fmt.Errorf("region of a %T, not of host memory", r.Memory)
 	}
 	if r.Offset < 0 || r.Bytes < 0 || r.Offset > len(m.buf)-r.Bytes {
-		return nil, fmt.Errorf("region of %d bytes at %d lies outside %d bytes of host memory", r.Bytes, r.Offset, len(m.buf))
+		return nil, fmt.Errorf("region of %d bytes at %d lies outside %d bytes of host memory", r.Bytes, r.Offset,
+			len(m.buf))
 	}
 	var zero T
 	size := int(unsafe.Sizeof(zero))
 	if r.Offset%size != 0 || r.Bytes%size != 0 {
-		return nil, fmt.Errorf("region of %d bytes at %d does not hold whole elements of type %T", r.Bytes, r.Offset, zero)
+		return nil, fmt.Errorf("region of %d bytes at %d does not hold whole elements of type %T", r.Bytes,
+			r.Offset, zero)
 	}
 	if r.Bytes == 0 {
 		return []T{}, nil

@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// HostUpdate checks u on the parameters w, vectors in host memory, and is their elements with the numbers of the step, rounded
-// to T. A step whose guard is not finite is off: nothing is to be done.
+// HostUpdate checks u on the parameters w, vectors in host memory, and is their elements with the numbers of the step,
+// rounded to T. A step whose guard is not finite is off: nothing is to be done.
 func HostUpdate[T Float](w Vector, u *Update) (p update.Piece[T], n Numbers, off bool, err error) {
 	if err = u.Check(w); err != nil {
 		return p, n, false, err
@@ -34,7 +34,8 @@ func HostUpdate[T Float](w Vector, u *Update) (p update.Piece[T], n Numbers, off
 	if err := live(u.Live.Guard, guard[:]); err != nil {
 		return fail("guard", err)
 	}
-	return p, Numbers{Rate: float64(x[0]), Scale: float64(x[1]), Step: float64(x[2]), Share: float64(x[3])}, guard[0]-guard[0] != 0, nil
+	return p, Numbers{Rate: float64(x[0]), Scale: float64(x[1]), Step: float64(x[2]), Share: float64(x[3])},
+		guard[0]-guard[0] != 0, nil
 }
 
 // live reads dst from r, if r is there.

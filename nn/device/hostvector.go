@@ -54,8 +54,8 @@ type Elements[T Float] interface {
 // Elements is the storage itself.
 func (v *HostVector[T]) Elements() []T { return v.data }
 
-// Float32s is elements off to off+n themselves, nil where they are not there or of another type. With it rna's spaces in host memory reach
-// the numbers.
+// Float32s is elements off to off+n themselves, nil where they are not there or of another type. With it rna's spaces
+// in host memory reach the numbers.
 func (v *HostVector[T]) Float32s(off, n int) []float32 { return elements[float32](v, off, n) }
 
 // Float64s is Float32s for vectors of float64.

@@ -8,8 +8,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// An Optimizer is a rule that changes parameters by their gradient: a comparable value of hyperparameters, which stay as they are from
-// step to step. Package optim has them; Vector.Update makes a step.
+// An Optimizer is a rule that changes parameters by their gradient: a comparable value of hyperparameters, which stay
+// as they are from step to step. Package optim has them; Vector.Update makes a step.
 type Optimizer interface {
 	// Name is what users call it, as "sgd".
 	Name() string
@@ -28,13 +28,14 @@ type Limited interface {
 	MaxNorm() float64
 }
 
-// Averaging is an Optimizer whose iterate is a weighted average over steps: its parameters are those where gradients are taken, and the
-// iterate lies beside them.
+// Averaging is an Optimizer whose iterate is a weighted average over steps: its parameters are those where gradients
+// are taken, and the iterate lies beside them.
 type Averaging interface {
 	Optimizer
 	// Offset is k: the iterate is the parameters plus k times the first vector of state.
 	Offset() float64
-	// Weight is that of a step in the average, by the largest learning rate up to it. Numbers.Share is this over the sum of all weights.
+	// Weight is that of a step in the average, by the largest learning rate up to it. Numbers.Share is this over the
+	// sum of all weights.
 	Weight(most float64) float64
 }
 
@@ -42,8 +43,8 @@ type Averaging interface {
 type Numbers struct {
 	Rate  float64 // learning rate
 	Scale float64 // of the gradient: 1/k where k batches were added up; 0 means 1
-	// Step counts the steps since the state was zero, with this one, from 1: for bias corrections. Steps that a LossScaler skipped
-	// count here; it takes them off itself.
+	// Step counts the steps since the state was zero, with this one, from 1: for bias corrections. Steps that a
+	// LossScaler skipped count here; it takes them off itself.
 	Step float64
 	// Share is the weight of the step in the average of an Averaging optimiser, over the sum of the weights so far.
 	Share float64
@@ -63,8 +64,8 @@ func (n Numbers) scale() float64 {
 	return n.Scale
 }
 
-// Update is a step of an optimiser on parameters, the receiver of Vector.Update. Parameters, gradient and vectors of state
-// are all different. The gradient is left as it is.
+// Update is a step of an optimiser on parameters, the receiver of Vector.Update. Parameters, gradient and vectors of
+// state are all different. The gradient is left as it is.
 type Update struct {
 	Optimizer Optimizer
 	Grad      Vector
@@ -73,8 +74,8 @@ type Update struct {
 	NoDecay []Span // elements exempt from weight decay, sorted, disjoint
 	// Factors are elements with learning rates of their own, sorted, disjoint. Others have the factor 1.
 	Factors []Factor
-	// Tensors are the parameters, one tensor behind the other without gaps: for optimisers that take them apart. None is in NoDecay or in
-	// one of Factors by half.
+	// Tensors are the parameters, one tensor behind the other without gaps: for optimisers that take them apart. None
+	// is in NoDecay or in one of Factors by half.
 	Tensors []Span
 	// Matrices are those of the tensors that count as matrices, sorted: for optimisers that treat them in another way.
 	Matrices []Matrix
@@ -87,7 +88,8 @@ type Update struct {
 
 // Clip limits the gradient of a step, scaled. At most one of the limits may be set.
 type Clip struct {
-	// Norm is that to which the gradient of all parameters is scaled down where it is larger, as by torch.nn.utils.clip_grad_norm_; 0 leaves it.
+	// Norm is that to which the gradient of all parameters is scaled down where it is larger, as by
+	// torch.nn.utils.clip_grad_norm_; 0 leaves it.
 	Norm float64
 	// Value is the largest size of an element: larger ones count as that large. 0 leaves them.
 	Value float64
@@ -100,7 +102,8 @@ type Matrix struct {
 	Transposed    bool // the elements of a column, not those of a row, lie one behind the other
 }
 
-// Factor is elements whose learning rate is Rate times that of the step. Where it is 0 the elements and their state are left alone.
+// Factor is elements whose learning rate is Rate times that of the step. Where it is 0 the elements and their state are
+// left alone.
 type Factor struct {
 	Span
 	Rate float64
@@ -164,14 +167,16 @@ func (u *Update) checkSpans(n int) error {
 	end := 0
 	for i, d := range u.NoDecay {
 		if d.Off < end || d.Len < 0 || d.Off > n-d.Len {
-			return fmt.Errorf("span %d without decay, [%d, %d), is not after %d and within %d elements", i, d.Off, d.Off+d.Len, end, n)
+			return fmt.Errorf("span %d without decay, [%d, %d), is not after %d and within %d elements", i, d.Off,
+				d.Off+d.Len, end, n)
 		}
 		end = d.Off + d.Len
 	}
 	end = 0
 	for i, f := range u.Factors {
 		if f.Off < end || f.Len < 0 || f.Off > n-f.Len {
-			return fmt.Errorf("span %d with a factor, [%d, %d), is not after %d and within %d elements", i, f.Off, f.Off+f.Len, end, n)
+			return fmt.Errorf("span %d with a factor, [%d, %d), is not after %d and within %d elements", i, f.Off,
+				f.Off+f.Len, end, n)
 		}
 		if !(f.Rate >= 0) || math.IsInf(f.Rate, 0) {
 			return fmt.Errorf("factor %g of a learning rate: must be finite and not negative", f.Rate)
@@ -188,20 +193,23 @@ func (u *Update) checkSpans(n int) error {
 	rest, factors := u.NoDecay, u.Factors
 	for i, t := range u.Tensors {
 		if t.Off != end || t.Len < 0 || t.Off > n-t.Len {
-			return fmt.Errorf("tensor %d, [%d, %d), is not right behind %d and within %d elements", i, t.Off, t.Off+t.Len, end, n)
+			return fmt.Errorf("tensor %d, [%d, %d), is not right behind %d and within %d elements", i, t.Off,
+				t.Off+t.Len, end, n)
 		}
 		end = t.Off + t.Len
 		for len(rest) > 0 && rest[0].Off+rest[0].Len <= t.Off {
 			rest = rest[1:]
 		}
 		if len(rest) > 0 && rest[0].Off < end && (rest[0].Off > t.Off || rest[0].Off+rest[0].Len < end) {
-			return fmt.Errorf("tensor %d, [%d, %d), decays in part: [%d, %d) does not", i, t.Off, end, rest[0].Off, rest[0].Off+rest[0].Len)
+			return fmt.Errorf("tensor %d, [%d, %d), decays in part: [%d, %d) does not", i, t.Off, end, rest[0].Off,
+				rest[0].Off+rest[0].Len)
 		}
 		for len(factors) > 0 && factors[0].Off+factors[0].Len <= t.Off {
 			factors = factors[1:]
 		}
 		if len(factors) > 0 && factors[0].Off < end && (factors[0].Off > t.Off || factors[0].Off+factors[0].Len < end) {
-			return fmt.Errorf("tensor %d, [%d, %d), has a factor in part: [%d, %d)", i, t.Off, end, factors[0].Off, factors[0].Off+factors[0].Len)
+			return fmt.Errorf("tensor %d, [%d, %d), has a factor in part: [%d, %d)", i, t.Off, end, factors[0].Off,
+				factors[0].Off+factors[0].Len)
 		}
 	}
 	if end != n {

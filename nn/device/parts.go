@@ -26,7 +26,8 @@ func (p Part) Takes(on update.Parts) bool {
 
 // PartNumbers is what the coefficients of the part go by, for a tensor's ratio.
 func (u *Update) PartNumbers(n Numbers, p Part, ratio float64) update.Numbers {
-	x := update.Numbers{Rate: n.Rate * p.Rate, Scale: n.Scale, Step: n.Step, Share: n.Share, Decays: p.Decays, Ratio: ratio}
+	x := update.Numbers{Rate: n.Rate * p.Rate, Scale: n.Scale, Step: n.Step, Share: n.Share,
+		Decays: p.Decays, Ratio: ratio}
 	if p.Matrix >= 0 {
 		x.Rows, x.Columns = u.Matrices[p.Matrix].Rows, u.Matrices[p.Matrix].Columns
 	}
@@ -44,7 +45,8 @@ func (u *Update) Passes() []update.Pass {
 	return list
 }
 
-// tensorsApart says of optimisers whether their passes take tensors apart. It is asked at each step, which allocates nothing.
+// tensorsApart says of optimisers whether their passes take tensors apart. It is asked at each step, which allocates
+// nothing.
 var tensorsApart sync.Map
 
 // Apart says whether a pass takes tensors apart.
@@ -57,7 +59,8 @@ func (u *Update) Apart() bool {
 	return apart
 }
 
-// Parts appends the parts of n parameters to list, in order, without those that are left alone. None crosses a multiple of block.
+// Parts appends the parts of n parameters to list, in order, without those that are left alone. None crosses a multiple
+// of block.
 func (u *Update) Parts(list []Part, n, block int) []Part {
 	tensors := []Span{{0, n}}
 	var matrices []Matrix
@@ -108,7 +111,8 @@ func (u *Update) checkMatrices() error {
 		case m.Tensor <= last || m.Tensor >= len(u.Tensors):
 			return fmt.Errorf("matrix %d is tensor %d: want them in order, and below %d", i, m.Tensor, len(u.Tensors))
 		case m.Rows <= 0 || m.Columns <= 0 || m.Rows*m.Columns != u.Tensors[m.Tensor].Len:
-			return fmt.Errorf("matrix %d, %d×%d, is not the %d elements of tensor %d", i, m.Rows, m.Columns, u.Tensors[m.Tensor].Len, m.Tensor)
+			return fmt.Errorf("matrix %d, %d×%d, is not the %d elements of tensor %d", i, m.Rows, m.Columns,
+				u.Tensors[m.Tensor].Len, m.Tensor)
 		}
 		last = m.Tensor
 	}

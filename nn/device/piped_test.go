@@ -75,7 +75,8 @@ func TestPipedApart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the whole suite of a device")
 	}
-	devicetest.Run(t, func() (device.Device, error) { return apart{device.NewReference(op.Float32)}, nil }, devicetest.Options{})
+	devicetest.Run(t, func() (device.Device, error) { return apart{device.NewReference(op.Float32)}, nil },
+		devicetest.Options{})
 }
 
 // wrapped is a device round another one.

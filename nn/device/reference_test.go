@@ -90,7 +90,8 @@ func TestProgramGroup(t *testing.T) {
 			}
 			return out
 		}
-		if !slices.Equal(values, c.values) || !slices.Equal(global(g.Inputs), c.inputs) || !slices.Equal(global(g.Outputs), c.outputs) {
+		if !slices.Equal(values, c.values) || !slices.Equal(global(g.Inputs), c.inputs) ||
+			!slices.Equal(global(g.Outputs), c.outputs) {
 			t.Errorf("group of steps %v: values %v, inputs %v, outputs %v; want %v, %v, %v",
 				c.steps, values, global(g.Inputs), global(g.Outputs), c.values, c.inputs, c.outputs)
 		}
@@ -166,7 +167,8 @@ func place(t *testing.T, g *Group, content []float32, adjust func(p *Plan, a *Ar
 func TestReferenceRunsGroups(t *testing.T) {
 	x := []float32{1, 2, 3, 4}
 	chain, _ := line([]op.Op{scaled{2}, scaled{3}, scaled{5}}, [][]int{{0}, {1}, {1}}, 3).Group(0, 1, 2)
-	if _, out := place(t, chain, x, nil); len(out) != 2 || !slices.Equal(out[0], []float32{6, 12, 18, 24}) || !slices.Equal(out[1], []float32{10, 20, 30, 40}) {
+	if _, out := place(t, chain, x, nil); len(out) != 2 || !slices.Equal(out[0], []float32{6, 12, 18, 24}) ||
+		!slices.Equal(out[1], []float32{10, 20, 30, 40}) {
 		t.Errorf("6x and 10x of %v: %v", x, out)
 	}
 

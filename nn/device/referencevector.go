@@ -76,7 +76,8 @@ func (v referenceVector[T]) Update(u Update) error {
 				next[part.Tensor] = program.Ratio(&x)
 			}
 			if pass.Orthogonal.Steps > 0 && part.Matrix >= 0 {
-				orthogonalize(pass.Orthogonal, u.Matrices[part.Matrix], p.State[len(u.State)-1][part.Off:part.Off+part.Len])
+				orthogonalize(pass.Orthogonal, u.Matrices[part.Matrix],
+					p.State[len(u.State)-1][part.Off:part.Off+part.Len])
 			}
 		}
 		ratios = next
@@ -84,7 +85,8 @@ func (v referenceVector[T]) Update(u Update) error {
 	return nil
 }
 
-// orthogonalize defines update.NewtonSchulz, in float64. The elements of a transposed matrix are those of another one, whose result is the transposed one.
+// orthogonalize defines update.NewtonSchulz, in float64. The elements of a transposed matrix are those of another one,
+// whose result is the transposed one.
 func orthogonalize[T Float](o update.NewtonSchulz, m Matrix, elements []T) {
 	rows, columns := m.Rows, m.Columns
 	if m.Transposed {

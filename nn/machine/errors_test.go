@@ -55,10 +55,18 @@ func TestNewErrors(t *testing.T) {
 		want []string
 	}{
 		{"no device", func(t *testing.T, f *fixture, c *machine.Config) { c.Device = nil }, []string{"Config.Device"}},
-		{"nothing kept", func(t *testing.T, f *fixture, c *machine.Config) { c.Keep = nil }, []string{"nothing to compute"}},
-		{"nil kept", func(t *testing.T, f *fixture, c *machine.Config) { c.Keep = append(c.Keep, nil) }, []string{"Keep[1] is nil"}},
-		{"kept of another graph", func(t *testing.T, f *fixture, c *machine.Config) { c.Keep = append(c.Keep, f.elsewhere) }, []string{"Keep[1]", "elsewhere", "not a node of the graph"}},
-		{"bound of another graph", func(t *testing.T, f *fixture, c *machine.Config) { c.Bind[f.elsewhere] = machine.Binding{} }, []string{"elsewhere", "not a node of the graph"}},
+		{"nothing kept", func(t *testing.T, f *fixture, c *machine.Config) { c.Keep = nil },
+			[]string{"nothing to compute"}},
+		{"nil kept", func(t *testing.T, f *fixture, c *machine.Config) { c.Keep = append(c.Keep, nil) },
+			[]string{"Keep[1] is nil"}},
+		{"kept of another graph", func(t *testing.T, f *fixture, c *machine.Config) {
+			c.Keep = append(c.Keep,
+				f.elsewhere)
+		}, []string{"Keep[1]", "elsewhere", "not a node of the graph"}},
+		{"bound of another graph", func(t *testing.T, f *fixture,
+			c *machine.Config) {
+			c.Bind[f.elsewhere] = machine.Binding{}
+		}, []string{"elsewhere", "not a node of the graph"}},
 		{"arena of another device", func(t *testing.T, f *fixture, c *machine.Config) {
 			c.Arena = machine.NewArena(device.NewReference(op.Float32))
 		}, []string{"arena", "reference"}},
@@ -175,7 +183,8 @@ func TestAccessErrors(t *testing.T) {
 	}
 
 	x := G.NewVector(f.g, tensor.Float64, G.WithName("x"), G.WithShape(4))
-	m, err = machine.New(f.g, machine.Config{Device: f.dev, Keep: G.Nodes{apply(t, "top", op.ReLU{}, x)}, Ungrouped: true})
+	m, err = machine.New(f.g, machine.Config{Device: f.dev, Keep: G.Nodes{apply(t, "top", op.ReLU{}, x)},
+		Ungrouped: true})
 	if err != nil {
 		t.Fatal(err)
 	}

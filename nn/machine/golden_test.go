@@ -29,7 +29,8 @@ func TestGoldenReference(t *testing.T) {
 	}
 }
 
-// TestGoldenCPU compares the default device, in float32, with groups and without. Layers of 16 and more channels run by Winograd's algorithm.
+// TestGoldenCPU compares the default device, in float32, with groups and without. Layers of 16 and more channels run by
+// Winograd's algorithm.
 func TestGoldenCPU(t *testing.T) {
 	dev, err := cpu.New(cpu.Options{})
 	if err != nil {

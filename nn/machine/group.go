@@ -27,7 +27,8 @@ func (p *program) groups(c *Config) ([][]int, error) {
 		groupOf[i] = -1
 	}
 	bad := func(g []int, format string, a ...any) error {
-		return fmt.Errorf("machine: device %s proposes a group of steps %v: %s", c.Device.Name(), g, fmt.Sprintf(format, a...))
+		return fmt.Errorf("machine: device %s proposes a group of steps %v: %s", c.Device.Name(), g,
+			fmt.Sprintf(format, a...))
 	}
 	all := slices.Clone(proposed)
 	for i, g := range proposed {
@@ -66,7 +67,8 @@ func (p *program) groups(c *Config) ([][]int, error) {
 			if len(g) == 1 {
 				g = first
 			}
-			return nil, bad(g, "it cannot run at the place of its last step, since step %d (%s) reads what step %d (%s) makes", s, step.Name, m, p.Steps[m].Name)
+			return nil, bad(g, "it cannot run at the place of its last step, since step %d (%s) reads what step %d "+
+				"(%s) makes", s, step.Name, m, p.Steps[m].Name)
 		}
 	}
 	slices.SortFunc(all, func(a, b []int) int { return cmp.Compare(a[len(a)-1], b[len(b)-1]) })
@@ -103,14 +105,17 @@ func (p *program) describe(c *Config, groups [][]int) ([]task, error) {
 			return nil, fmt.Errorf("machine: %w", err)
 		}
 		if len(t.plan.Outputs) != len(t.out) {
-			return nil, fmt.Errorf("machine: device %s describes %d outputs of %v, which has %d", c.Device.Name(), len(t.plan.Outputs), t.group, len(t.out))
+			return nil, fmt.Errorf("machine: device %s describes %d outputs of %v, which has %d", c.Device.Name(),
+				len(t.plan.Outputs), t.group, len(t.out))
 		}
 		for j, o := range t.plan.Outputs {
 			v := &p.Values[t.out[j]]
 			v.Layout, v.Bytes = o.Layout, o.Bytes
 			t.group.Values[t.group.Outputs[j]] = *v
-			if w := o.View; w != nil && (w.Input < 0 || w.Input >= len(t.in) || w.Offset < 0 || w.Offset+o.Bytes > p.Values[t.in[w.Input]].Bytes) {
-				return nil, fmt.Errorf("machine: device %s describes an output of %v as bytes %d to %d of input %d", c.Device.Name(), t.group, w.Offset, w.Offset+o.Bytes, w.Input)
+			if w := o.View; w != nil && (w.Input < 0 || w.Input >= len(t.in) || w.Offset < 0 ||
+				w.Offset+o.Bytes > p.Values[t.in[w.Input]].Bytes) {
+				return nil, fmt.Errorf("machine: device %s describes an output of %v as bytes %d to %d of input %d",
+					c.Device.Name(), t.group, w.Offset, w.Offset+o.Bytes, w.Input)
 			}
 		}
 		tasks[i] = t

@@ -25,9 +25,10 @@ type Config struct {
 	// Ungrouped runs every op alone, also on a device that would rather group them.
 	Ungrouped bool
 
-	// LowMemory has the backward pass make again what is cheap to make from what it needs anyway, as normalised images and what ReLU leaves of
-	// them: a third or more of the memory of a convolutional net for a few percent of the time. Results keep their bits on the CPU, and on CUDA
-	// with Deterministic; else a device may run what is made again by another kernel than the first time.
+	// LowMemory has the backward pass make again what is cheap to make from what it needs anyway, as normalised images
+	// and what ReLU leaves of them: a third or more of the memory of a convolutional net for a few percent of the time.
+	// Results keep their bits on the CPU, and on CUDA with Deterministic; else a device may run what is made again by
+	// another kernel than the first time.
 	LowMemory bool
 
 	// Arena is shared with machines that never run at the same time. Nil means an arena of one's own.
@@ -91,7 +92,8 @@ func New(g *G.ExprGraph, c Config) (*Machine, error) {
 	if err := s.results(p, &c, tasks); err != nil {
 		return nil, err
 	}
-	m := &Machine{dev: c.Device, prog: p, plan: newLayout(s, tasks), keep: c.Keep, arena: c.Arena, shared: c.Arena != nil}
+	m := &Machine{dev: c.Device, prog: p, plan: newLayout(s, tasks), keep: c.Keep, arena: c.Arena,
+		shared: c.Arena != nil}
 	if m.arena == nil {
 		m.arena = NewArena(c.Device)
 	}
@@ -159,7 +161,8 @@ func (m *Machine) runError(i int, err error) error {
 	if len(s) == 1 {
 		return fmt.Errorf("machine: %s %s: %w", last.Name, last.Op.Kind(), err)
 	}
-	return fmt.Errorf("machine: group of %d ops from %s %s to %s %s: %w", len(s), s[0].Name, s[0].Op.Kind(), last.Name, last.Op.Kind(), err)
+	return fmt.Errorf("machine: group of %d ops from %s %s to %s %s: %w", len(s), s[0].Name, s[0].Op.Kind(), last.Name,
+		last.Op.Kind(), err)
 }
 
 // bind makes the kernels for the arena at mem.
@@ -302,7 +305,8 @@ func (m *Machine) Read(dst op.Tensor, n *G.Node) error {
 	case b.owner == arena && !b.kept:
 		return fmt.Errorf("machine: read of %s: it is not kept, add it to Config.Keep", x.Name)
 	case b.owner == arena && m.arena.holder != m:
-		return fmt.Errorf("machine: read of %s: the machine has not run since another one ran on its arena, or not at all", x.Name)
+		return fmt.Errorf("machine: read of %s: the machine has not run since another one ran on its arena, or not at "+
+			"all", x.Name)
 	case b.owner == inputs && m.inputs == nil:
 		return fmt.Errorf("machine: read of %s: nothing was written to it", x.Name)
 	}

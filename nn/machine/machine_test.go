@@ -94,7 +94,8 @@ func TestTapeMachine(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := model(t, test.arch, test.c)
-			m, err := machine.New(got.Graph, machine.Config{Device: device.NewReference(op.Float64), Keep: results(got)})
+			m, err := machine.New(got.Graph, machine.Config{Device: device.NewReference(op.Float64),
+				Keep: results(got)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +199,8 @@ func TestSharedArena(t *testing.T) {
 	}
 	add := func(batch int) run {
 		n := model(t, "lenet", nn.Config{Batch: batch, Size: 12, FloatInput: true, DType: op.Float64})
-		m, err := machine.New(n.Graph, machine.Config{Device: dev, Keep: G.Nodes{n.Loss, n.Logits}, Arena: arena, Ungrouped: true})
+		m, err := machine.New(n.Graph, machine.Config{Device: dev, Keep: G.Nodes{n.Loss, n.Logits}, Arena: arena,
+			Ungrouped: true})
 		if err != nil {
 			t.Fatal(err)
 		}

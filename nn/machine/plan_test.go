@@ -26,14 +26,16 @@ func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config, low boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	mc := machine.Config{Device: dev, Keep: append(G.Nodes{m.Loss, m.Score}, m.Updates...), Bind: make(map[*G.Node]machine.Binding), LowMemory: low}
+	mc := machine.Config{Device: dev, Keep: append(G.Nodes{m.Loss, m.Score}, m.Updates...),
+		Bind: make(map[*G.Node]machine.Binding), LowMemory: low}
 	bind := func(n *G.Node) {
 		typ, err := nn.TypeOf(n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		size := noMemory(typ.Bytes())
-		mc.Bind[n] = machine.Binding{Region: device.Region{Memory: &size, Bytes: typ.Bytes()}, Layout: dev.Layout(typ, device.Weight)}
+		mc.Bind[n] = machine.Binding{Region: device.Region{Memory: &size, Bytes: typ.Bytes()},
+			Layout: dev.Layout(typ, device.Weight)}
 	}
 	for _, p := range m.Params {
 		bind(p.Node)
@@ -49,7 +51,8 @@ func planOnly(t testing.TB, dev device.Device, arch string, c nn.Config, low boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %s, batch %d, %v: planned in %v: %+v", dev.Name(), arch, c.Batch, c.Mode, time.Since(start).Round(time.Millisecond), x.Stats())
+	t.Logf("%s: %s, batch %d, %v: planned in %v: %+v", dev.Name(), arch, c.Batch, c.Mode,
+		time.Since(start).Round(time.Millisecond), x.Stats())
 	return x
 }
 
@@ -79,10 +82,12 @@ func TestArenaIsNearLowerBound(t *testing.T) {
 		for _, dev := range []device.Device{device.NewReference(op.Float32), fast} {
 			s := planOnly(t, dev, test.arch, nn.Config{Batch: test.batch, Mode: test.mode}, test.low).Stats()
 			if s.Arena < s.LowerBound || float64(s.Arena) > 1.1*float64(s.LowerBound) {
-				t.Errorf("%s, %s, batch %d: arena of %d bytes, at least %d are needed", dev.Name(), test.arch, test.batch, s.Arena, s.LowerBound)
+				t.Errorf("%s, %s, batch %d: arena of %d bytes, at least %d are needed", dev.Name(), test.arch,
+					test.batch, s.Arena, s.LowerBound)
 			}
 			if test.most > 0 && s.Arena > test.most {
-				t.Errorf("%s, %s, batch %d: arena of %d bytes, more than %d", dev.Name(), test.arch, test.batch, s.Arena, test.most)
+				t.Errorf("%s, %s, batch %d: arena of %d bytes, more than %d", dev.Name(), test.arch, test.batch,
+					s.Arena, test.most)
 			}
 		}
 	}

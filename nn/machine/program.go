@@ -21,7 +21,8 @@ const (
 	constant               // it is part of the graph
 )
 
-// program is a graph as a device.Program, and what that does not say. Values and nodes correspond; what a device makes again has none.
+// program is a graph as a device.Program, and what that does not say. Values and nodes correspond; what a device makes
+// again has none.
 type program struct {
 	device.Program
 	nodes   []*G.Node
@@ -54,7 +55,9 @@ func newProgram(g *G.ExprGraph, c *Config) (*program, error) {
 		}
 		if n.Op() == nil {
 			if o, ok := names[n.Name()]; ok {
-				return nil, fmt.Errorf("machine: two inputs are named %q, of shapes %v and %v: give them different names", n.Name(), o.Shape(), n.Shape())
+				return nil,
+					fmt.Errorf("machine: two inputs are named %q, of shapes %v and %v: give them different names",
+						n.Name(), o.Shape(), n.Shape())
 			}
 			names[n.Name()] = n
 		}
@@ -197,7 +200,8 @@ type ForeignOpError struct {
 }
 
 func (e *ForeignOpError) Error() string {
-	return fmt.Sprintf("machine: Gorgonia's op %q of %v to %v does not run on device %s: use ops made by nn.Apply, constants, and Gorgonia's addition of equal shapes",
+	return fmt.Sprintf("machine: Gorgonia's op %q of %v to %v does not run on device %s: use ops made by nn.Apply, "+
+		"constants, and Gorgonia's addition of equal shapes",
 		e.Op, e.Operands, e.Result, e.Device)
 }
 
@@ -222,9 +226,11 @@ func (p *program) checkInPlace() error {
 		}
 		switch v := s.In[0]; {
 		case p.sources[v] != input:
-			return fmt.Errorf("machine: %s: %v overwrites %s, which is not an input of the graph", s.Name, s.Op, p.Values[v].Name)
+			return fmt.Errorf("machine: %s: %v overwrites %s, which is not an input of the graph", s.Name, s.Op,
+				p.Values[v].Name)
 		case readers[v] > 1:
-			return fmt.Errorf("machine: %s: %v overwrites %s, which other ops read too: make them read its result", s.Name, s.Op, p.Values[v].Name)
+			return fmt.Errorf("machine: %s: %v overwrites %s, which other ops read too: make them read its result",
+				s.Name, s.Op, p.Values[v].Name)
 		}
 	}
 	return nil

@@ -77,7 +77,8 @@ func newRandomGraph(t *testing.T, rng *rand.Rand) *randomGraph {
 	return r
 }
 
-// TestRandomPrograms runs random graphs in random groups, with results kept, bound, or needed by others only, and made again where they can be.
+// TestRandomPrograms runs random graphs in random groups, with results kept, bound, or needed by others only, and made
+// again where they can be.
 func TestRandomPrograms(t *testing.T) {
 	defer machine.RecomputeAll()()
 	again := 0

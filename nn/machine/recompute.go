@@ -7,20 +7,23 @@ import (
 	"onlinerna/nn/op"
 )
 
-// A value is made again if that takes at most so many FLOPs an element, if it has at least so many bytes, and if so many steps at least go by
-// without a reader. Only products count as FLOPs: 1×1 convolutions of up to 128 channels are cheap, and so is all that is no product.
+// A value is made again if that takes at most so many FLOPs an element, if it has at least so many bytes, and if so
+// many steps at least go by without a reader. Only products count as FLOPs: 1×1 convolutions of up to 128 channels are
+// cheap, and so is all that is no product.
 var (
 	cheapFLOPs int64 = 256
 	largeBytes       = 64 << 10
 	longSteps        = 16
 )
 
-// recompute has results that the backward pass reads made a second time before it does, where that is cheap and what they are made from is there
-// then anyway: they take no memory in between. Copies are steps as the others, with the same operands, but a device may group them otherwise.
+// recompute has results that the backward pass reads made a second time before it does, where that is cheap and what
+// they are made from is there then anyway: they take no memory in between. Copies are steps as the others, with the
+// same operands, but a device may group them otherwise.
 func (p *program) recompute() {
 	r := &recomputation{
-		program: p, maker: p.makers(), readers: make([][]int, len(p.Values)), before: make([][]device.Step, len(p.Steps)),
-		fixed: make([]bool, len(p.Values)), again: make([]int, len(p.Values)),
+		program: p, maker: p.makers(), readers: make([][]int, len(p.Values)),
+		before: make([][]device.Step, len(p.Steps)),
+		fixed:  make([]bool, len(p.Values)), again: make([]int, len(p.Values)),
 	}
 	for i, s := range p.Steps {
 		for _, v := range s.In {
@@ -78,7 +81,8 @@ func (r *recomputation) cheap(v int) bool {
 	return err == nil && n <= cheapFLOPs*int64(r.Values[v].Type.Shape.Size())
 }
 
-// late is where v is read first after the longest time without a reader, or -1 if that is short, or nobody reads it before.
+// late is where v is read first after the longest time without a reader, or -1 if that is short, or nobody reads it
+// before.
 func (r *recomputation) late(v int) int {
 	at, longest := -1, longSteps-1
 	for i, place := range r.readers[v] {

@@ -23,7 +23,8 @@ func TestMarks(t *testing.T) {
 		last := chain[len(chain)-1]
 		chain = append(chain, apply(t, layer, op.Add{}, last, last))
 	}
-	m, err := machine.New(g, machine.Config{Device: device.NewReference(op.Float64), Keep: G.Nodes{chain[0], chain[1], chain[3]}})
+	m, err := machine.New(g, machine.Config{Device: device.NewReference(op.Float64),
+		Keep: G.Nodes{chain[0], chain[1], chain[3]}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func TestMarks(t *testing.T) {
 	}
 	var seen []float64
 	see := func() error { seen = append(seen, read(chain[0]), read(chain[1]), read(chain[3])); return nil }
-	r, err := m.NewReplay(see, machine.Mark{Nodes: G.Nodes{chain[0], chain[1]}, Do: see}, machine.Mark{Nodes: chain[:1], Do: see})
+	r, err := m.NewReplay(see, machine.Mark{Nodes: G.Nodes{chain[0], chain[1]}, Do: see},
+		machine.Mark{Nodes: chain[:1], Do: see})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +63,12 @@ func TestMarks(t *testing.T) {
 		n    *G.Node
 		want string
 	}{{x, "x is not computed"}, {nil, "a nil node is not computed"}, {chain[2], "is not kept"}} {
-		if _, err := m.NewReplay(nil, machine.Mark{Nodes: G.Nodes{c.n}, Do: see}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := m.NewReplay(nil, machine.Mark{Nodes: G.Nodes{c.n}, Do: see}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("mark behind %v: %v, want %q", c.n, err, c.want)
 		}
-		if _, err := m.Makes(c.n); err == nil || strings.Contains(err.Error(), "mark") || !strings.Contains(err.Error(), c.want) {
+		if _, err := m.Makes(c.n); err == nil || strings.Contains(err.Error(), "mark") ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("who makes %v: %v, want %q", c.n, err, c.want)
 		}
 	}

@@ -24,8 +24,9 @@ type Stats struct {
 // Stats describes the machine's plan. Nothing needs to have run or to be allocated.
 func (m *Machine) Stats() Stats {
 	s := Stats{
-		Nodes: len(m.prog.graph.AllNodes()), Live: len(m.prog.values), Again: m.prog.again, Steps: len(m.prog.Steps), Groups: len(m.plan.tasks),
-		Arena: m.plan.bytes, LowerBound: m.plan.lowerBound(), Inputs: m.plan.inputs,
+		Nodes: len(m.prog.graph.AllNodes()), Live: len(m.prog.values), Again: m.prog.again, Steps: len(m.prog.Steps),
+		Groups: len(m.plan.tasks),
+		Arena:  m.plan.bytes, LowerBound: m.plan.lowerBound(), Inputs: m.plan.inputs,
 	}
 	for _, b := range m.plan.buffers {
 		if b.owner == arena {
@@ -50,7 +51,8 @@ func (m *Machine) WriteListing(w io.Writer) error {
 func (m *Machine) String() string {
 	var b strings.Builder
 	s := m.Stats()
-	fmt.Fprintf(&b, "%d ops in %d kernels on device %s, arena of %d bytes, at least %d are needed\n", s.Steps, s.Groups, m.dev.Name(), s.Arena, s.LowerBound)
+	fmt.Fprintf(&b, "%d ops in %d kernels on device %s, arena of %d bytes, at least %d are needed\n", s.Steps, s.Groups,
+		m.dev.Name(), s.Arena, s.LowerBound)
 	for v, x := range m.prog.Values {
 		if m.prog.sources[v] != computed {
 			fmt.Fprintf(&b, "      %%%d %s %s\n", v, x.Name, m.whereabouts(v))

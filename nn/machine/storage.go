@@ -65,10 +65,12 @@ func (p *program) outside(c *Config) (*storage, error) {
 		case p.sources[v] == computed:
 			continue
 		case p.sources[v] == constant && isBound:
-			return nil, fmt.Errorf("machine: Bind has storage for the constant %s: read its value from the node", x.Name)
+			return nil, fmt.Errorf("machine: Bind has storage for the constant %s: read its value from the node",
+				x.Name)
 		case isBound:
 			if got, want := bound.Region.Bytes, bytes; got != want {
-				return nil, fmt.Errorf("machine: %s, %v, takes %d bytes but is bound to a region of %d", x.Name, x.Type, want, got)
+				return nil, fmt.Errorf("machine: %s, %v, takes %d bytes but is bound to a region of %d", x.Name, x.Type,
+					want, got)
 			}
 			b = buffer{owner: caller, region: bound.Region}
 		default:
@@ -112,12 +114,14 @@ func (s *storage) results(p *program, c *Config, tasks []task) error {
 			operand := p.overwrites(v, t.steps)
 			switch {
 			case operand >= 0 && isBound:
-				return fmt.Errorf("machine: the result of %s lies where its operand %s does: bind that", x.Name, p.Values[operand].Name)
+				return fmt.Errorf("machine: the result of %s lies where its operand %s does: bind that", x.Name,
+					p.Values[operand].Name)
 			case operand >= 0:
 				s.places[v] = s.places[operand]
 			case isBound:
 				if bound.Region.Bytes != o.Bytes || bound.Layout != o.Layout {
-					return fmt.Errorf("machine: %s, %v, is bound to %d bytes in layout %q, but device %s makes %d in layout %q",
+					return fmt.Errorf("machine: %s, %v, is bound to %d bytes in layout %q, but device %s makes %d in "+
+						"layout %q",
 						x.Name, x.Type, bound.Region.Bytes, bound.Layout, c.Device.Name(), o.Bytes, o.Layout)
 				}
 				s.add(v, buffer{owner: caller, bytes: o.Bytes, region: bound.Region})

@@ -7,12 +7,12 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Tracer is told of each group of a run when it began and how long it took. The group is the same value in every run and must
-// not be changed.
+// Tracer is told of each group of a run when it began and how long it took. The group is the same value in every run
+// and must not be changed.
 type Tracer func(g *device.Group, at time.Time, took time.Duration)
 
-// Trace has later runs report their groups, in order, to t; nil ends that. A device with a clock times the groups itself
-// while its queue goes on; any other is waited for after each group.
+// Trace has later runs report their groups, in order, to t; nil ends that. A device with a clock times the groups
+// itself while its queue goes on; any other is waited for after each group.
 func (m *Machine) Trace(t Tracer) { m.tracer = t }
 
 // runTraced runs the bound kernels.

@@ -135,7 +135,8 @@ func TestTraceByClock(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !slices.Equal(times, []time.Duration{time.Second, 3 * time.Second}) || !slices.Equal(dev.marks, []int{0, 1, 2}) {
+		if err != nil || !slices.Equal(times, []time.Duration{time.Second, 3 * time.Second}) ||
+			!slices.Equal(dev.marks, []int{0, 1, 2}) {
 			t.Errorf("times %v of marks %v, %v", times, dev.marks, err)
 		} else if d := starts[1].Sub(starts[0]); d != time.Second {
 			t.Errorf("the second group begins %v after the first, which took a second", d)

@@ -20,7 +20,8 @@ func (m *Machine) RunAll() error {
 			continue
 		}
 		if n.Value() == nil {
-			return fmt.Errorf("machine: input %s, %v, has no value: use gorgonia.Let or Write and Run", n.Name(), m.prog.Values[v].Type)
+			return fmt.Errorf("machine: input %s, %v, has no value: use gorgonia.Let or Write and Run", n.Name(),
+				m.prog.Values[v].Type)
 		}
 		t, err := hostTensor(n.Value())
 		if err != nil {

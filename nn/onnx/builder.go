@@ -17,7 +17,8 @@ const (
 	output = "logits"
 )
 
-// builder walks the graph of a model and lists nodes, in an order in which they can run, and the tensors that they read.
+// builder walks the graph of a model and lists nodes, in an order in which they can run, and the tensors that they
+// read.
 type builder struct {
 	model *nn.Model
 	open  bool // the batch is
@@ -35,7 +36,8 @@ type builder struct {
 
 func newBuilder(m *nn.Model, read func(nn.Entry) ([]float32, error), open bool) *builder {
 	b := &builder{
-		model: m, open: open, read: read, names: map[string]bool{input: true, output: true}, leaves: map[*G.Node]func() string{},
+		model: m, open: open, read: read, names: map[string]bool{input: true, output: true},
+		leaves: map[*G.Node]func() string{},
 		values: map[*G.Node]string{}, images: map[*G.Node]bool{}, entries: map[string]nn.Entry{},
 	}
 	for _, e := range m.StateDict() {

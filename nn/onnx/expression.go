@@ -11,9 +11,11 @@ import (
 
 // operators are ONNX's for the nodes of expressions.
 var operators = map[expr.Kind]string{
-	expr.KindNeg: "Neg", expr.KindAdd: "Add", expr.KindSub: "Sub", expr.KindMul: "Mul", expr.KindDiv: "Div", expr.KindMin: "Min", expr.KindMax: "Max",
-	expr.KindExp: "Exp", expr.KindLog: "Log", expr.KindSqrt: "Sqrt", expr.KindTanh: "Tanh", expr.KindErf: "Erf", expr.KindSigmoid: "Sigmoid",
-	expr.KindLess: "Less", expr.KindLessEqual: "LessOrEqual", expr.KindEqual: "Equal", expr.KindIf: "Where",
+	expr.KindNeg: "Neg", expr.KindAdd: "Add", expr.KindSub: "Sub", expr.KindMul: "Mul", expr.KindDiv: "Div",
+	expr.KindMin: "Min", expr.KindMax: "Max",
+	expr.KindExp: "Exp", expr.KindLog: "Log", expr.KindSqrt: "Sqrt", expr.KindTanh: "Tanh", expr.KindErf: "Erf",
+	expr.KindSigmoid: "Sigmoid",
+	expr.KindLess:    "Less", expr.KindLessEqual: "LessOrEqual", expr.KindEqual: "Equal", expr.KindIf: "Where",
 }
 
 // expression adds a node for each step of an elementwise expression.
@@ -44,7 +46,8 @@ func (l *layer) expression(in []string, o op.Map) (string, error) {
 	return names[len(names)-1], nil
 }
 
-// repeated is an operand in a shape that ONNX repeats as op.Map does: extents count from the first, and the missing ones are 1.
+// repeated is an operand in a shape that ONNX repeats as op.Map does: extents count from the first, and the missing
+// ones are 1.
 func (l *layer) repeated(x string, shape op.Shape) string {
 	y := len(l.out.Shape)
 	if len(shape) == y || shape.Size() == 1 && len(shape) < 2 || len(shape) == 1 && y == 2 {

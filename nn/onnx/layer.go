@@ -33,7 +33,8 @@ func (l *layer) convert() (string, error) {
 	switch o := l.op.(type) {
 	case op.Conv2D:
 		w := l.in[1].Shape()
-		return l.apply("Conv", in, attribute{"kernel_shape", []int{w[2], w[3]}}, attribute{"strides", pair(o.Stride, [2]int{1, 1})}, pads(o.Pad),
+		return l.apply("Conv", in, attribute{"kernel_shape", []int{w[2], w[3]}},
+			attribute{"strides", pair(o.Stride, [2]int{1, 1})}, pads(o.Pad),
 			attribute{"dilations", pair(o.Dilation, [2]int{1, 1})}, attribute{"group", max(o.Groups, 1)}), nil
 	case op.Linear:
 		return l.apply("Gemm", in, attribute{"transB", 1}), nil
@@ -42,9 +43,11 @@ func (l *layer) convert() (string, error) {
 	case op.Add:
 		return l.apply("Add", in), nil
 	case op.MaxPool:
-		return l.apply("MaxPool", in, attribute{"kernel_shape", o.Kernel[:]}, attribute{"strides", pair(o.Stride, o.Kernel)}, pads(o.Pad)), nil
+		return l.apply("MaxPool", in, attribute{"kernel_shape", o.Kernel[:]},
+			attribute{"strides", pair(o.Stride, o.Kernel)}, pads(o.Pad)), nil
 	case op.AvgPool:
-		return l.apply("AveragePool", in, attribute{"kernel_shape", o.Kernel[:]}, attribute{"strides", pair(o.Stride, o.Kernel)}, pads(o.Pad),
+		return l.apply("AveragePool", in, attribute{"kernel_shape", o.Kernel[:]},
+			attribute{"strides", pair(o.Stride, o.Kernel)}, pads(o.Pad),
 			attribute{"count_include_pad", 1}), nil
 	case op.GlobalAvgPool:
 		return l.apply("Flatten", []string{l.apply("GlobalAveragePool", in)}, attribute{"axis", 1}), nil
@@ -57,7 +60,8 @@ func (l *layer) convert() (string, error) {
 	case op.Map:
 		return l.expression(in, o)
 	}
-	return "", fmt.Errorf("layer %s: there is no operator of ONNX for %v: only what nets compute in evaluation can be exported", l.name, l.op)
+	return "", fmt.Errorf("layer %s: there is no operator of ONNX for %v: only what nets compute in evaluation can be "+
+		"exported", l.name, l.op)
 }
 
 // apply adds a node of the layer.
@@ -93,7 +97,8 @@ func (l *layer) reshape(x string, o op.Reshape) (string, error) {
 	shape := append([]int(nil), o.Shape...)
 	if l.images[l.in[0]] && l.open {
 		if len(shape) == 0 || shape[0] != l.in[0].Shape()[0] {
-			return "", fmt.Errorf("layer %s: %v joins images of a batch, whose size is open: export it for a batch of fixed size", l.name, o)
+			return "", fmt.Errorf("layer %s: %v joins images of a batch, whose size is open: export it for a batch of "+
+				"fixed size", l.name, o)
 		}
 		shape[0] = 0 // the operand's
 	}
@@ -104,7 +109,8 @@ func (l *layer) reshape(x string, o op.Reshape) (string, error) {
 func (l *layer) shortcut(x string, o op.Shortcut) string {
 	s := l.in[0].Shape()
 	if o.Stride > 1 {
-		x = l.apply("Slice", []string{x, l.integers(l.name+"/starts", 0, 0), l.integers(l.name+"/ends", s[2], s[3]), l.integers(l.name+"/axes", 2, 3),
+		x = l.apply("Slice", []string{x, l.integers(l.name+"/starts", 0, 0), l.integers(l.name+"/ends", s[2], s[3]),
+			l.integers(l.name+"/axes", 2, 3),
 			l.integers(l.name+"/steps", o.Stride, o.Stride)})
 	}
 	before := (o.Channels - s[1]) / 2

@@ -1,9 +1,9 @@
-// Package onnx writes the net of an architecture, as it evaluates, in the form of ONNX that other runtimes take: opset 17, float32, weights
-// in the file.
+// Package onnx writes the net of an architecture, as it evaluates, in the form of ONNX that other runtimes take: opset
+// 17, float32, weights in the file.
 //
-// The input is called "input" and holds images [N,C,H,W] of numbers from 0 to 1, in the order of channels that the net was trained with
-// (RGB): mean and standard deviation are part of the graph. The output "logits" is [N,K], before a softmax. Weights have the names of the
-// state dict.
+// The input is called "input" and holds images [N,C,H,W] of numbers from 0 to 1, in the order of channels that the net
+// was trained with (RGB): mean and standard deviation are part of the graph. The output "logits" is [N,K], before a
+// softmax. Weights have the names of the state dict.
 package onnx
 
 import (
@@ -36,8 +36,9 @@ const (
 // maxSize is what protocol buffers hold.
 const maxSize = 1<<31 - 1
 
-// Write writes the net of an architecture with its weights. values gives those of an entry of the state dict in row-major order: a parameter, a
-// running mean or a running variance. Of c the batch, the mode and what belongs to training do not matter.
+// Write writes the net of an architecture with its weights. values gives those of an entry of the state dict in
+// row-major order: a parameter, a running mean or a running variance. Of c the batch, the mode and what belongs to
+// training do not matter.
 //
 // What the net computes by ops that ONNX lacks is an error that names the layer and the op, before anything is written.
 func Write(w io.Writer, arch nn.Architecture, c nn.Config, values func(nn.Entry) ([]float32, error), o Options) error {

@@ -52,7 +52,8 @@ var everything = nn.Architecture{
 		x = b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU, (*nn.Builder).HardSigmoid)
 		x = b.Map("perchannel", a0.Mul(a1).Exp().Shift(1).Log(), x, b.Param("scale", nn.Init{}, 16))
 		x = b.Map("scalar", expr.If(a0.Less(a1), a1.Neg(), a0.Square().Sqrt()), x, b.Param("threshold", nn.Init{}, 1))
-		x = b.Map("percell", expr.If(a0.LessEqual(a1), a0.Sub(a1), a0.Div(a1.Abs().Shift(1))), x, b.GlobalAvgPool("mean", x))
+		x = b.Map("percell", expr.If(a0.LessEqual(a1), a0.Sub(a1), a0.Div(a1.Abs().Shift(1))), x,
+			b.GlobalAvgPool("mean", x))
 		x = b.Add("add", b.Shortcut("shortcut", x, 2, 19), b.Shortcut("same", b.AvgPool("avg", x, 3, 2, 1), 1, 19))
 		x = b.GELUTanh("gelutanh", b.GELU("gelu", b.Map("same2", a0, x)))
 		x = b.MaxPool("max", x, 3, 1, 1)
@@ -91,11 +92,13 @@ func TestWrite(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(c.arch.Name, "/", batch), func(t *testing.T) {
 				var b bytes.Buffer
-				if err := Write(&b, c.arch, c.cfg, weights, Options{Batch: batch, Metadata: map[string]string{"b": "2", "a": ""}}); err != nil {
+				if err := Write(&b, c.arch, c.cfg, weights,
+					Options{Batch: batch, Metadata: map[string]string{"b": "2", "a": ""}}); err != nil {
 					t.Fatal(err)
 				}
 				m := decode(t, b.Bytes())
-				if m.ir != 8 || m.opset != 17 || m.name != c.arch.Name || !reflect.DeepEqual(m.metadata, map[string]string{"b": "2", "a": ""}) {
+				if m.ir != 8 || m.opset != 17 || m.name != c.arch.Name ||
+					!reflect.DeepEqual(m.metadata, map[string]string{"b": "2", "a": ""}) {
 					t.Errorf("version %d, operators %d, name %s, metadata %v", m.ir, m.opset, m.name, m.metadata)
 				}
 				c.cfg.Batch, c.cfg.Mode, c.cfg.FloatInput = 3, nn.Eval, true
@@ -107,7 +110,8 @@ func TestWrite(t *testing.T) {
 				if batch > 0 {
 					n = batch
 				}
-				if want := (valueInfo{"input", []any{n, k.Channels, k.Size, k.Size}}); !reflect.DeepEqual(m.input, want) {
+				if want := (valueInfo{"input", []any{n, k.Channels, k.Size, k.Size}}); !reflect.DeepEqual(m.input,
+					want) {
 					t.Errorf("input %v, want %v", m.input, want)
 				}
 				if want := (valueInfo{"logits", []any{n, k.Classes}}); !reflect.DeepEqual(m.output, want) {
@@ -115,7 +119,8 @@ func TestWrite(t *testing.T) {
 				}
 				for _, e := range model.StateDict() {
 					w, _ := weights(e)
-					if got := m.tensors[e.Name]; e.Kind != nn.BatchesTracked && (!got.Shape.Equal(e.Shape) || !reflect.DeepEqual(got.Data, w)) {
+					if got := m.tensors[e.Name]; e.Kind != nn.BatchesTracked &&
+						(!got.Shape.Equal(e.Shape) || !reflect.DeepEqual(got.Data, w)) {
 						t.Errorf("%s is %v and differs", e.Name, got.Shape)
 					}
 				}
@@ -192,7 +197,8 @@ func TestArchitectures(t *testing.T) {
 	zero := make([]float32, 1<<22)
 	for _, a := range nn.Architectures() {
 		var n counter
-		err := Write(&n, a, nn.Config{BlurPool: true}, func(e nn.Entry) ([]float32, error) { return zero[:e.Shape.Size()], nil }, Options{})
+		err := Write(&n, a, nn.Config{BlurPool: true},
+			func(e nn.Entry) ([]float32, error) { return zero[:e.Shape.Size()], nil }, Options{})
 		m, err2 := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil || err2 != nil || int(n) < 4*m.NumParams() {
 			t.Errorf("%s: %d bytes, %v, %v", a.Name, n, err, err2)
@@ -226,7 +232,8 @@ func TestErrors(t *testing.T) {
 			return b.Apply("sum", op.SumTo{Shape: op.Shape{b.Config().Batch, 2}}, x)
 		}),
 			want: "onnx: own: layer sum: there is no operator of ONNX for sum_to"},
-		{arch: net(func(b *nn.Builder, x *G.Node) *G.Node { return G.Must(G.Square(b.GlobalAvgPool("pool", x))) }), want: "Gorgonia's own"},
+		{arch: net(func(b *nn.Builder, x *G.Node) *G.Node { return G.Must(G.Square(b.GlobalAvgPool("pool", x))) }),
+			want: "Gorgonia's own"},
 		{arch: net(func(b *nn.Builder, x *G.Node) *G.Node {
 			n := b.Config().Batch
 			x = b.Apply("mix", op.Reshape{Shape: op.Shape{1, 2 * n, 4, 4}}, x)

@@ -88,15 +88,18 @@ func (n node) run(t *testing.T, in []op.Tensor, ints [][]int) op.Tensor {
 		if k := n.attribute("kernel_shape").([]int); !slices.Equal(k, in[1].Shape[2:]) {
 			t.Fatalf("%s: kernel %v, weights %v", n.name, k, in[1].Shape)
 		}
-		return apply(op.Conv2D{Stride: two("strides"), Pad: pads(), Dilation: two("dilations"), Groups: n.attribute("group").(int)}, in...)
+		return apply(op.Conv2D{Stride: two("strides"), Pad: pads(), Dilation: two("dilations"),
+			Groups: n.attribute("group").(int)}, in...)
 	case "Gemm":
 		if n.attribute("transB") != 1 {
 			t.Fatalf("%s: transB is %v", n.name, n.attribute("transB"))
 		}
 		return apply(op.Linear{}, in...)
 	case "BatchNormalization":
-		stats := op.Tensor{Shape: op.Shape{2, in[3].Shape[0]}, Data: slices.Concat(in[3].Data.([]float32), in[4].Data.([]float32))}
-		return apply(op.BatchNorm{Eps: float64(n.attribute("epsilon").(float32)), Fixed: true}, in[0], stats, in[1], in[2])
+		stats := op.Tensor{Shape: op.Shape{2, in[3].Shape[0]},
+			Data: slices.Concat(in[3].Data.([]float32), in[4].Data.([]float32))}
+		return apply(op.BatchNorm{Eps: float64(n.attribute("epsilon").(float32)), Fixed: true}, in[0], stats,
+			in[1], in[2])
 	case "MaxPool":
 		return apply(op.MaxPool{Kernel: two("kernel_shape"), Stride: two("strides"), Pad: pads()}, in...)
 	case "AveragePool":

@@ -68,7 +68,8 @@ func (o BatchNorm) String() string {
 
 // Infer gives the shape of x.
 func (o BatchNorm) Infer(in ...Type) (Type, error) {
-	dt, err := check(o, in, operand{"input", 4, float}, operand{"statistics", 2, float}, operand{"scale", 1, float}, operand{"bias", 1, float})
+	dt, err := check(o, in, operand{"input", 4, float}, operand{"statistics", 2, float}, operand{"scale", 1, float},
+		operand{"bias", 1, float})
 	if err == nil {
 		err = channels(o, in, in[0].Shape[1], in[1:]...)
 	}
@@ -148,7 +149,8 @@ func (BatchNormUpdate) OverwritesFirst() {}
 
 // Infer gives [2,C].
 func (o BatchNormUpdate) Infer(in ...Type) (Type, error) {
-	dt, err := check(o, in, operand{"running statistics", 2, float}, operand{"statistics", 2, float}, operand{"momentum", 1, float})
+	dt, err := check(o, in, operand{"running statistics", 2, float}, operand{"statistics", 2, float},
+		operand{"momentum", 1, float})
 	switch {
 	case err != nil:
 	case !in[0].Shape.Equal(in[1].Shape) || in[0].Shape[0] != 2:
@@ -285,7 +287,8 @@ func (o BatchNormGradInput) Run(out Tensor, in ...Tensor) error {
 }
 
 func batchNormGradInput[T element](o BatchNormGradInput, out Tensor, in []Tensor) {
-	x, stats, scale, sums, dy, dx := vec[T](in[0]), vec[T](in[1]), vec[T](in[2]), vec[T](in[3]), vec[T](in[4]), vec[T](out)
+	x, stats, scale, sums, dy, dx := vec[T](in[0]), vec[T](in[1]), vec[T](in[2]), vec[T](in[3]),
+		vec[T](in[4]), vec[T](out)
 	n, c, hw := planes(in[0].Shape)
 	count := float64(n * hw)
 	for k := range c {

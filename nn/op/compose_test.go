@@ -82,7 +82,8 @@ func TestComposeMisfits(t *testing.T) {
 		t.Error("composed with what is not read")
 	}
 	m, values, ok := op.Compose(op.Add{}, []int{7, 7}, u, []int{3, 4}, 7)
-	if want := "map{t0 = (x0 + random(0x1, x1, element)); (t0 + t0)}"; !ok || !slices.Equal(values, []int{3, 4}) || m.String() != want {
+	if want := "map{t0 = (x0 + random(0x1, x1, element)); (t0 + t0)}"; !ok || !slices.Equal(values, []int{3, 4}) ||
+		m.String() != want {
 		t.Errorf("%v of %v, want %s", m, values, want)
 	}
 }

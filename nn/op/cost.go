@@ -21,8 +21,8 @@ func FLOPs(o Op, in ...Type) (int64, error) {
 // row of the weight w.
 func products(y, w Shape) int64 { return 2 * int64(y.Size()) * int64(w[1:].Size()) }
 
-// Reads counts the elements that o needs of each operand: all of them unless it is a View or Sparing. Operands that o does not take
-// are an error, Infer's.
+// Reads counts the elements that o needs of each operand: all of them unless it is a View or Sparing. Operands that o
+// does not take are an error, Infer's.
 func Reads(o Op, in ...Type) ([]int, error) {
 	y, err := o.Infer(in...)
 	if err != nil {
@@ -41,7 +41,8 @@ func Reads(o Op, in ...Type) ([]int, error) {
 	return n, nil
 }
 
-// Bytes counts the bytes that o has to move where no value is in a cache: what it needs of its operands, and its result.
+// Bytes counts the bytes that o has to move where no value is in a cache: what it needs of its operands, and its
+// result.
 func Bytes(o Op, in ...Type) (int64, error) {
 	reads, err := Reads(o, in...)
 	if err != nil {

@@ -42,14 +42,17 @@ func slopes(r *rand.Rand) []slope {
 	counter := op.T(op.Int32, 2)
 	gate := op.Map{Expr: x0.Mul(x1.Sigmoid()).Add(x2)}
 	for _, in := range [][]op.Type{
-		{f(2, 3, 4, 5), f(2, 3), f(3)}, {f(2, 3, 4, 5), f(2, 3, 1, 1), f(1, 3, 1, 1)}, {f(2, 3, 4, 5), f(1, 1, 4, 5), f(2, 1, 4, 5)},
-		{f(2, 3, 4, 5), f(2, 1, 1, 1), f()}, {f(2, 3, 4), f(1, 3, 4), f(1)}, {f(4, 3), f(3), f(4, 1)}, {f(3), f(1), f(3)}, {f(), f(), f()},
+		{f(2, 3, 4, 5), f(2, 3), f(3)}, {f(2, 3, 4, 5), f(2, 3, 1, 1), f(1, 3, 1, 1)},
+		{f(2, 3, 4, 5), f(1, 1, 4, 5), f(2, 1, 4, 5)},
+		{f(2, 3, 4, 5), f(2, 1, 1, 1), f()}, {f(2, 3, 4), f(1, 3, 4), f(1)}, {f(4, 3), f(3), f(4, 1)},
+		{f(3), f(1), f(3)}, {f(), f(), f()},
 	} {
 		all = append(all, slope{op: gate, in: in})
 	}
 	all = append(all,
 		slope{op: op.Map{Expr: x0.Tanh()}, in: []op.Type{f(2, 3)}}, // by its result
-		slope{op: op.Map{Expr: expr.If(expr.Chance(expr.Random(5, 1, false), .5), x0.Exp(), x2)}, in: []op.Type{f(2, 3, 4), counter, f(2, 1, 4)},
+		slope{op: op.Map{Expr: expr.If(expr.Chance(expr.Random(5, 1, false), .5), x0.Exp(), x2)},
+			in:     []op.Type{f(2, 3, 4), counter, f(2, 1, 4)},
 			labels: []float64{3, 8}, none: []int{1}},
 	)
 	for len(all) < 60 {
@@ -59,8 +62,10 @@ func slopes(r *rand.Rand) []slope {
 		}
 	}
 	for _, smoothing := range []float64{0, .1, .5} {
-		all = append(all, slope{op: op.TargetLoss{Binary: smoothing > 0}, in: []op.Type{f(6, 5), f(6, 5)}, none: []int{1}})
-		all = append(all, slope{op: op.SoftmaxCrossEntropy{Smoothing: smoothing}, in: []op.Type{f(6, 5), op.T(op.Int32, 6)},
+		all = append(all, slope{op: op.TargetLoss{Binary: smoothing > 0}, in: []op.Type{f(6, 5), f(6, 5)},
+			none: []int{1}})
+		all = append(all, slope{op: op.SoftmaxCrossEntropy{Smoothing: smoothing},
+			in:     []op.Type{f(6, 5), op.T(op.Int32, 6)},
 			labels: []float64{0, 4, 2, -100, 5, 2}, none: []int{1}})
 	}
 	pick := func(of ...int) int { return of[r.IntN(len(of))] }
@@ -154,7 +159,8 @@ func TestGradientsAgainstDifferences(t *testing.T) {
 				_, down := loss(dy)
 				x[j] = old
 				if numeric := (up - down) / (2 * h); !(math.Abs(numeric-analytic) <= 2e-8*max(1, math.Abs(numeric))) {
-					t.Errorf("%v of %v: gradient %d of operand %d is %v, by differences %v", s.op, s.in, j, i, analytic, numeric)
+					t.Errorf("%v of %v: gradient %d of operand %d is %v, by differences %v", s.op, s.in, j, i, analytic,
+						numeric)
 					break
 				}
 			}

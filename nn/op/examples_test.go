@@ -41,7 +41,8 @@ func examples(d op.DType) []example {
 		{op.BatchNormUpdate{Count: 40}, []op.Type{f(2, 3), f(2, 3), f(1)}},
 		{op.BatchNormGradSums{Eps: 1e-3}, []op.Type{f(2, 3, 4, 5), f(2, 3), f(2, 3, 4, 5)}},
 		{op.BatchNormGradInput{Eps: 1e-3}, []op.Type{f(2, 3, 4, 5), f(2, 3), f(3), f(2, 3), f(2, 3, 4, 5)}},
-		{op.BatchNormGradInput{Eps: 1e-3, Fixed: true}, []op.Type{f(2, 3, 4, 5), f(2, 3), f(3), f(2, 3), f(2, 3, 4, 5)}},
+		{op.BatchNormGradInput{Eps: 1e-3, Fixed: true},
+			[]op.Type{f(2, 3, 4, 5), f(2, 3), f(3), f(2, 3), f(2, 3, 4, 5)}},
 		{op.Row{Index: 1}, []op.Type{f(3, 4)}},
 		{op.ReLU{}, []op.Type{f(2, 3, 4)}},
 		{op.ReLUGrad{}, []op.Type{f(2, 3, 4), f(2, 3, 4)}},
@@ -49,7 +50,8 @@ func examples(d op.DType) []example {
 		{op.Add{}, []op.Type{f(), f()}},
 		{op.Map{Expr: x0.Mul(x0.Shift(3).Clamp(0, 6))}, []op.Type{f(2, 3, 4)}},
 		{op.Map{Expr: x0.Mul(x1.Sigmoid()).Add(x2)}, []op.Type{f(2, 3, 4, 5), f(2, 3), f(3)}},
-		{op.Map{Expr: expr.If(expr.Chance(expr.Random(5, 1, false), .5), x0.Exp(), x2)}, []op.Type{f(2, 3, 4), op.T(op.Int32, 2), f(2, 1, 4)}},
+		{op.Map{Expr: expr.If(expr.Chance(expr.Random(5, 1, false), .5), x0.Exp(), x2)},
+			[]op.Type{f(2, 3, 4), op.T(op.Int32, 2), f(2, 1, 4)}},
 		{op.SumTo{Shape: op.Shape{2, 1, 4, 5}}, []op.Type{f(2, 3, 4, 5)}},
 		{m, []op.Type{f(2, 3, 9, 8)}},
 		{op.MaxPoolGrad{MaxPool: m}, []op.Type{f(2, 3, 9, 8), f(2, 3, 5, 3)}},
@@ -73,8 +75,8 @@ func examples(d op.DType) []example {
 	}
 }
 
-// operands makes operands for e in float32's grid: different numbers, those of statistics and momenta positive, and labels
-// from -1 to 5.
+// operands makes operands for e in float32's grid: different numbers, those of statistics and momenta positive, and
+// labels from -1 to 5.
 func (e example) operands(r *rand.Rand) []op.Tensor {
 	in := make([]op.Tensor, len(e.in))
 	for i, t := range e.in {
@@ -117,8 +119,8 @@ func integers(r *rand.Rand, n, lo, hi int) []float64 {
 	return x
 }
 
-// distinct are numbers of (-1,1) in float32's grid, in random order, that keep their distance from each other and from 0, as
-// finite differences need where a function has kinks.
+// distinct are numbers of (-1,1) in float32's grid, in random order, that keep their distance from each other and from
+// 0, as finite differences need where a function has kinks.
 func distinct(r *rand.Rand, n int) []float64 {
 	x := make([]float64, n)
 	for i, j := range r.Perm(n) {

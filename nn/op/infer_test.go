@@ -46,8 +46,8 @@ func TestExamplesAreComplete(t *testing.T) {
 	}
 }
 
-// Infer refuses operands of the wrong number, type, rank and extent with an error that names the op and all operands, Run
-// refuses them with the same error, and what Infer takes Run takes.
+// Infer refuses operands of the wrong number, type, rank and extent with an error that names the op and all operands,
+// Run refuses them with the same error, and what Infer takes Run takes.
 func TestMisfits(t *testing.T) {
 	refused := 0
 	for _, e := range examples(op.Float64) {
@@ -137,13 +137,14 @@ func misfits(in []op.Type) map[string][]op.Type {
 	return m
 }
 
-// mayFit says whether an op may take operands that were changed: other ranks and extents, and n operands instead of as many
-// as the example has.
+// mayFit says whether an op may take operands that were changed: other ranks and extents, and n operands instead of as
+// many as the example has.
 func mayFit(o op.Op, what string, n int) bool {
 	switch o.(type) {
 	case op.Conv2D, op.Linear: // with and without a bias
 		if n == 2 || n == 3 {
-			return !strings.HasPrefix(what, "nothing") && !strings.Contains(what, "int") && !strings.Contains(what, "float")
+			return !strings.HasPrefix(what, "nothing") && !strings.Contains(what, "int") &&
+				!strings.Contains(what, "float")
 		}
 		return false
 	}
@@ -174,9 +175,11 @@ func TestBadAttributes(t *testing.T) {
 		{op.Conv2D{}, []op.Type{x, f(4, 3, 3, 3)}, "weight wants 3"},
 		{op.Conv2DGradInput{Input: op.Shape{2, 4, 6}}, []op.Type{w, y}, "4 dimensions"},
 		{op.Conv2DGradInput{Input: op.Shape{2, 4, 6, 5}}, []op.Type{w, y}, "[2 4 4 3]"},
-		{op.Conv2DGradInput{Conv2D: op.Conv2D{Pad: [2]int{3, 0}}, Input: op.Shape{2, 4, 0, 6}}, []op.Type{w, y}, "1 or more"},
+		{op.Conv2DGradInput{Conv2D: op.Conv2D{Pad: [2]int{3, 0}}, Input: op.Shape{2, 4, 0, 6}}, []op.Type{w, y},
+			"1 or more"},
 		{op.Conv2DGradWeight{Weight: op.Shape{4, 4, 3, 2}}, []op.Type{x, y}, "[2 4 4 5]"},
-		{op.Conv2DGradWeight{Conv2D: op.Conv2D{Stride: [2]int{2, 1}}, Weight: op.Shape{4, 4, 0, 3}}, []op.Type{x, y}, "1 or more"},
+		{op.Conv2DGradWeight{Conv2D: op.Conv2D{Stride: [2]int{2, 1}}, Weight: op.Shape{4, 4, 0, 3}}, []op.Type{x, y},
+			"1 or more"},
 		{op.MaxPool{}, []op.Type{x}, "at least 1"},
 		{op.MaxPool{Kernel: [2]int{2, 2}, Stride: [2]int{-1, 1}}, []op.Type{x}, "at least 1"},
 		{op.MaxPool{Kernel: [2]int{3, 3}, Pad: [2]int{2, 0}}, []op.Type{x}, "half the kernel"},
@@ -184,7 +187,8 @@ func TestBadAttributes(t *testing.T) {
 		{op.MaxPoolGrad{MaxPool: op.MaxPool{Kernel: [2]int{2, 2}}}, []op.Type{x, x}, "[2 4 3 3]"},
 		{op.AvgPool{Kernel: [2]int{2, 2}, Pad: [2]int{-1, 0}}, []op.Type{x}, "not negative"},
 		{op.AvgPoolGrad{AvgPool: op.AvgPool{Kernel: [2]int{2, 2}}, Input: x.Shape}, []op.Type{x}, "[2 4 3 3]"},
-		{op.AvgPoolGrad{AvgPool: op.AvgPool{Kernel: [2]int{2, 2}, Pad: [2]int{1, 1}}, Input: op.Shape{1, 1, 0, 0}}, []op.Type{f(1, 1, 1, 1)}, "1 or more"},
+		{op.AvgPoolGrad{AvgPool: op.AvgPool{Kernel: [2]int{2, 2}, Pad: [2]int{1, 1}}, Input: op.Shape{1, 1, 0, 0}},
+			[]op.Type{f(1, 1, 1, 1)}, "1 or more"},
 		{op.GlobalAvgPoolGrad{Input: op.Shape{2, 4, 0, 0}}, []op.Type{stats}, "1 or more"},
 		{op.GlobalAvgPoolGrad{Input: op.Shape{2, 3, 5, 5}}, []op.Type{stats}, "[N C]"},
 		{op.Shortcut{Stride: -1, Channels: 4}, []op.Type{x}, "negative"},
@@ -208,7 +212,8 @@ func TestBadAttributes(t *testing.T) {
 		{op.Images{Height: 2, Width: 2, Mean: one, Std: one}, []op.Type{pixels, crops}, "floating-point"},
 		{op.Images{DType: op.Float32, Width: 2, Mean: one, Std: one}, []op.Type{pixels, crops}, "1×1"},
 		{op.Images{DType: op.Float32, Height: 2, Width: 2, Mean: one}, []op.Type{pixels, crops}, "1 values"},
-		{op.Images{DType: op.Float32, Height: 2, Width: 2, Mean: one, Std: []float64{0}}, []op.Type{pixels, crops}, "positive"},
+		{op.Images{DType: op.Float32, Height: 2, Width: 2, Mean: one, Std: []float64{0}}, []op.Type{pixels, crops},
+			"positive"},
 	} {
 		_, err := c.op.Infer(c.in...)
 		if err == nil || !strings.HasPrefix(err.Error(), c.op.String()) || !strings.Contains(err.Error(), c.want) {

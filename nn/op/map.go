@@ -10,8 +10,8 @@ import (
 //
 //	y[n,c,p] = Expr(x₀[n,c,p], x₁[n,c,p], …)
 //
-// where n counts along the first dimension, c along the second and p along those behind, of the result. An operand may be
-// repeated along each of the three. The largest has the shape of the result, and the others have
+// where n counts along the first dimension, c along the second and p along those behind, of the result. An operand may
+// be repeated along each of the three. The largest has the shape of the result, and the others have
 //
 //   - as many dimensions, with the same extents or 1; along the third and further ones all are the same or all 1;
 //   - or are a vector [C], one number a channel, for a result of 2 dimensions or more;
@@ -84,8 +84,8 @@ func Along(x, y Shape) (a Axes, ok bool) {
 	return a, true
 }
 
-// Index gives, for an operand that varies along a, the number of its element that goes into an element of a result of the given
-// extents.
+// Index gives, for an operand that varies along a, the number of its element that goes into an element of a result of
+// the given extents.
 func (a Axes) Index(n, c, p, channels, pixels int) int {
 	i := 0
 	if a&Samples != 0 {
@@ -111,7 +111,8 @@ func (o Map) Infer(in ...Type) (Type, error) {
 		return Type{}, wrong(o, in, "the expression is missing")
 	}
 	if n := o.Expr.Args(); n != len(in) || n == 0 {
-		return Type{}, wrong(o, in, "the expression reads %d operands: it must read those there are, and one at least", n)
+		return Type{}, wrong(o, in, "the expression reads %d operands: it must read those there are, and one at least",
+			n)
 	}
 	want := make([]operand, len(in))
 	var shape Shape
@@ -128,7 +129,8 @@ func (o Map) Infer(in ...Type) (Type, error) {
 			if !t.Shape.Equal(Shape{2}) {
 				return Type{}, wrong(o, in, "operand %d counts random numbers: its shape must be [2]", i)
 			}
-		case shape == nil || t.Shape.Size() > shape.Size() || t.Shape.Size() == shape.Size() && len(t.Shape) > len(shape):
+		case shape == nil || t.Shape.Size() > shape.Size() || t.Shape.Size() == shape.Size() &&
+			len(t.Shape) > len(shape):
 			shape = t.Shape
 		}
 	}
@@ -170,8 +172,8 @@ func (o Map) Overwrites(in ...Type) []int {
 	return list
 }
 
-// Gradients are expressions of the operands and the gradient, summed up where an operand is repeated. The result takes part where that
-// spares an operand.
+// Gradients are expressions of the operands and the gradient, summed up where an operand is repeated. The result takes
+// part where that spares an operand.
 func (o Map) Gradients(in ...Type) ([]*Term, error) {
 	if _, err := o.Infer(in...); err != nil {
 		return nil, err
@@ -279,7 +281,8 @@ func mapped[T element](o Map, out Tensor, in []Tensor) {
 				if r.PerSample {
 					c, p = 0, 0
 				}
-				dst[j] = float64(expr.Uniform(r.Key, uint32(counter[0]), uint32(counter[1])+uint32(n), uint32(p*channels+c)))
+				dst[j] = float64(expr.Uniform(r.Key, uint32(counter[0]), uint32(counter[1])+uint32(n),
+					uint32(p*channels+c)))
 			}
 		})
 		for j, r := range result {

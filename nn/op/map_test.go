@@ -83,10 +83,12 @@ func TestMapValues(t *testing.T) {
 			got, want op.Tensor
 		}{
 			{"max(x, 0)", compute(t, relu, in), y},
-			{"its gradient", gradients(t, relu, []op.Tensor{in}, y, dy)[0], gradients(t, op.ReLU{}, []op.Tensor{in}, y, dy)[0]},
+			{"its gradient", gradients(t, relu, []op.Tensor{in}, y, dy)[0],
+				gradients(t, op.ReLU{}, []op.Tensor{in}, y, dy)[0]},
 		} {
 			for i, w := range golden.Floats(c.want) {
-				if g := golden.Floats(c.got)[i]; math.Float64bits(g) != math.Float64bits(w) && !(math.IsNaN(g) && math.IsNaN(w)) {
+				if g := golden.Floats(c.got)[i]; math.Float64bits(g) != math.Float64bits(w) &&
+					!(math.IsNaN(g) && math.IsNaN(w)) {
 					t.Errorf("%s: element %d is %v, the rectifier's %v", c.what, i, g, w)
 				}
 			}
@@ -117,7 +119,8 @@ func TestMapRandom(t *testing.T) {
 	}
 	set(counter, 7, 21)
 	rest := op.New(op.T(op.Float64, 2, 5, 2, 3))
-	if got := compute(t, op.Map{Expr: expr.Random(key, 1, false).Add(x0)}, rest, counter).Data.([]float64); !slices.Equal(got, u[30:]) {
+	if got := compute(t, op.Map{Expr: expr.Random(key, 1, false).Add(x0)}, rest,
+		counter).Data.([]float64); !slices.Equal(got, u[30:]) {
 		t.Error("samples have other numbers in another batch")
 	}
 }
@@ -134,8 +137,11 @@ func TestMapTerms(t *testing.T) {
 		{x0.Sub(x1), []op.Type{f(2, 3), f(3)}, []string{"dy", "channel_sum(map{-x0}(dy))"}},
 		{x0.Sigmoid(), []op.Type{f(2, 3)}, []string{"map{(x0 * (x1 * (1 - x1)))}(dy y)"}},
 		{x0.Exp(), []op.Type{f(2, 3)}, []string{"map{(x0 * x1)}(dy y)"}},
-		{x0.Mul(x0.Sigmoid()), []op.Type{f(2, 3)}, []string{"map{t0 = sigmoid(x0); ((x1 * t0) + ((x0 * x1) * ((1 - t0) * t0)))}(0 dy)"}}, // the result would have to be kept beside x
-		{x0.Mul(x1), []op.Type{f(2, 3, 4, 4), f(2, 3)}, []string{"map{(x0 * x1)}(1 dy)", "sum_to{[2 3]}(map{(x0 * x1)}(0 dy))"}},
+		// the result would have to be kept beside x
+		{x0.Mul(x0.Sigmoid()), []op.Type{f(2, 3)},
+			[]string{"map{t0 = sigmoid(x0); ((x1 * t0) + ((x0 * x1) * ((1 - t0) * t0)))}(0 dy)"}},
+		{x0.Mul(x1), []op.Type{f(2, 3, 4, 4), f(2, 3)},
+			[]string{"map{(x0 * x1)}(1 dy)", "sum_to{[2 3]}(map{(x0 * x1)}(0 dy))"}},
 		{expr.If(x0.Less(x1), expr.Const(1), expr.Const(0)), []op.Type{f(2), f(2)}, []string{"none", "none"}},
 	} {
 		terms, err := op.Map{Expr: c.expr}.Gradients(c.in...)

@@ -148,11 +148,13 @@ func (o MaxPoolGrad) Run(out Tensor, in ...Tensor) error {
 func maxPoolGrad[T element](o MaxPoolGrad, out Tensor, in []Tensor) {
 	x, dy, dx := vec[T](in[0]), vec[T](in[1]), vec[T](out)
 	sums := make([]float64, len(dx))
-	o.MaxPool.first(in[0].Shape, in[1].Shape, func(i int) float64 { return float64(x[i]) }, func(i, j int) { sums[i] += float64(dy[j]) })
+	o.MaxPool.first(in[0].Shape, in[1].Shape, func(i int) float64 { return float64(x[i]) },
+		func(i, j int) { sums[i] += float64(dy[j]) })
 	narrow(dx, sums)
 }
 
-// AvgPool is the mean over windows of x [N,C,H,W], where padding counts as zeros. A zero stride means the kernel's size.
+// AvgPool is the mean over windows of x [N,C,H,W], where padding counts as zeros. A zero stride means the kernel's
+// size.
 type AvgPool struct {
 	Kernel, Stride, Pad [2]int // vertical, horizontal
 }

@@ -98,7 +98,8 @@ type ShortcutGrad struct {
 func (ShortcutGrad) Kind() string { return "shortcut_grad" }
 
 func (o ShortcutGrad) String() string {
-	return fmt.Sprintf("shortcut_grad{stride %d, channels %d, input %v}", cmp.Or(o.Shortcut.Stride, 1), o.Shortcut.Channels, o.Input)
+	return fmt.Sprintf("shortcut_grad{stride %d, channels %d, input %v}", cmp.Or(o.Shortcut.Stride, 1),
+		o.Shortcut.Channels, o.Input)
 }
 
 // Infer gives Input.

@@ -101,8 +101,8 @@ func logSumExp[T element](logits []T) (top, lse float64) {
 	return top, math.Log(sum)
 }
 
-// SoftmaxCrossEntropyGrad is the gradient of SoftmaxCrossEntropy with respect to the logits, for operands logits, labels
-// and the gradient of the loss, a scalar.
+// SoftmaxCrossEntropyGrad is the gradient of SoftmaxCrossEntropy with respect to the logits, for operands logits,
+// labels and the gradient of the loss, a scalar.
 type SoftmaxCrossEntropyGrad struct {
 	Smoothing float64
 }

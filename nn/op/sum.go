@@ -44,8 +44,8 @@ func channelSum[T element](_ ChannelSum, out Tensor, in []Tensor) {
 // planes takes a shape [N,C,…] apart: N, C and the size of the rest.
 func planes(s Shape) (n, c, rest int) { return s[0], s[1], s[2:].Size() }
 
-// SumTo sums x over the axes along which an operand of the given shape would be repeated to that of x, as Map repeats: the gradient
-// of such an operand.
+// SumTo sums x over the axes along which an operand of the given shape would be repeated to that of x, as Map repeats:
+// the gradient of such an operand.
 type SumTo struct {
 	Shape Shape
 }

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// TargetLoss is the loss of logits [N,K] by targets [N,K], a number for each image and class, as mixed and weighted labels have them:
+// TargetLoss is the loss of logits [N,K] by targets [N,K], a number for each image and class, as mixed and weighted
+// labels have them:
 //
 //	softmax: 1/N Σₙ Σₖ −t[n,k]·log softmax(logits[n])[k]
 //	binary:  1/(N·K) Σₙ Σₖ log(1 + exp(z[n,k])) − t[n,k]·z[n,k]    for logits z
@@ -82,8 +83,8 @@ func (o TargetLoss) count(n, k int) float64 {
 	return float64(n)
 }
 
-// TargetLossGrad is the gradient of TargetLoss with respect to the logits, for operands logits, targets and the gradient of the loss, a
-// scalar.
+// TargetLossGrad is the gradient of TargetLoss with respect to the logits, for operands logits, targets and the
+// gradient of the loss, a scalar.
 type TargetLossGrad struct {
 	Binary bool
 }

@@ -76,7 +76,8 @@ func TestBatchNormSharesSums(t *testing.T) {
 	for _, kind := range distinct {
 		count[kind]++
 	}
-	if count["batch_norm_grad_sums"] != 1 || count["batch_norm_grad_input"] != 1 || count["row"] != 2 || len(distinct) != 4 {
+	if count["batch_norm_grad_sums"] != 1 || count["batch_norm_grad_input"] != 1 || count["row"] != 2 ||
+		len(distinct) != 4 {
 		t.Errorf("the gradients are made of %v", count)
 	}
 }

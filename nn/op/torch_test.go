@@ -125,7 +125,8 @@ func torchMaxPool(t *testing.T, c golden.Case, d op.DType, tolerance float64) {
 		set(dy, one...)
 		for j, g := range golden.Floats(gradients(t, o, in, y, dy)[0]) {
 			if taken := j == i/window*plane+int(at); (g == 1) != taken || (g == 0) == taken {
-				t.Errorf("result %d gives element %d the gradient %v, PyTorch takes element %d of the plane", i, j, g, at)
+				t.Errorf("result %d gives element %d the gradient %v, PyTorch takes element %d of the plane", i, j, g,
+					at)
 			}
 		}
 	}

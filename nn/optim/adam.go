@@ -23,7 +23,8 @@ type Adam struct {
 var _ device.Optimizer = Adam{}
 
 func init() {
-	register(Definition{Name: "adam", Title: "Adam", Takes: map[string]float64{Beta1: .9, Beta2: .999, Eps: 1e-8}, Rate: 1e-3,
+	register(Definition{Name: "adam", Title: "Adam", Takes: map[string]float64{Beta1: .9, Beta2: .999,
+		Eps: 1e-8}, Rate: 1e-3,
 		Make: func(h Hyper) device.Optimizer {
 			return Adam{Beta1: h.Of[Beta1], Beta2: h.Of[Beta2], Eps: h.Of[Eps], Decay: h.Decay}
 		}})

@@ -24,7 +24,8 @@ type AdamW struct {
 var _ device.Optimizer = AdamW{}
 
 func init() {
-	register(Definition{Name: "adamw", Title: "AdamW", Takes: map[string]float64{Beta1: .9, Beta2: .999, Eps: 1e-8}, Rate: 1e-3, Decay: 1e-2,
+	register(Definition{Name: "adamw", Title: "AdamW", Takes: map[string]float64{Beta1: .9, Beta2: .999, Eps: 1e-8},
+		Rate: 1e-3, Decay: 1e-2,
 		Make: func(h Hyper) device.Optimizer {
 			return AdamW{Beta1: h.Of[Beta1], Beta2: h.Of[Beta2], Eps: h.Of[Eps], Decay: h.Decay}
 		}})
@@ -48,8 +49,8 @@ func (o AdamW) Passes() []update.Pass {
 		Body: update.Body{W: update.Coefficient(6).Mul(update.W).Sub(adamRatio(m, v)), State: update.States{m, v}}}}
 }
 
-// adam has the coefficients of moments and of adamRatio but for number 5, a multiple of step, for a pass with both betas. Bias corrections are in
-// ε and in step: with b = √(1−β₂ᵗ) an Adam step is rate·b/(1−β₁ᵗ) · m/(√v + ε·b).
+// adam has the coefficients of moments and of adamRatio but for number 5, a multiple of step, for a pass with both
+// betas. Bias corrections are in ε and in step: with b = √(1−β₂ᵗ) an Adam step is rate·b/(1−β₁ᵗ) · m/(√v + ε·b).
 func adam(beta1, beta2, eps float64) (c update.Coefficients, step expr.Expr) {
 	b := update.Corrections[1].Sqrt()
 	return update.Coefficients{expr.Const(beta1), expr.Const(1 - beta1).Mul(update.Scale), expr.Const(beta2),

@@ -29,9 +29,11 @@ type LAMB struct {
 var _ device.Limited = LAMB{}
 
 func init() {
-	register(Definition{Name: "lamb", Title: "LAMB", Takes: map[string]float64{Beta1: .9, Beta2: .999, Eps: 1e-6, MaxGradNorm: 1}, Rate: 1e-2, Decay: 1e-2,
+	register(Definition{Name: "lamb", Title: "LAMB", Takes: map[string]float64{Beta1: .9, Beta2: .999, Eps: 1e-6,
+		MaxGradNorm: 1}, Rate: 1e-2, Decay: 1e-2,
 		Make: func(h Hyper) device.Optimizer {
-			return LAMB{Beta1: h.Of[Beta1], Beta2: h.Of[Beta2], Eps: h.Of[Eps], Decay: h.Decay, ClipNorm: h.Of[MaxGradNorm]}
+			return LAMB{Beta1: h.Of[Beta1], Beta2: h.Of[Beta2], Eps: h.Of[Eps], Decay: h.Decay,
+				ClipNorm: h.Of[MaxGradNorm]}
 		}})
 }
 
@@ -51,9 +53,11 @@ func (o LAMB) Passes() []update.Pass {
 	m, v := moments()
 	betas := [2]float64{o.Beta1, o.Beta2}
 	return []update.Pass{
-		{Betas: betas, Coefficients: c, Body: update.Body{State: update.States{m, v}, Squares: [2]expr.Expr{update.W, u(m, v)}},
+		{Betas: betas, Coefficients: c, Body: update.Body{State: update.States{m, v},
+			Squares: [2]expr.Expr{update.W, u(m, v)}},
 			Ratio: update.Norms[0].Div(update.Norms[1])},
-		{Betas: betas, Coefficients: c, Body: update.Body{W: update.W.Sub(update.Coefficient(7).Mul(u(update.State(0), update.State(1))))}},
+		{Betas: betas, Coefficients: c,
+			Body: update.Body{W: update.W.Sub(update.Coefficient(7).Mul(u(update.State(0), update.State(1))))}},
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 //	m ← momentum·m + g
 //	w ← w − rate·m            or, Nesterov: w ← w − rate·(g + momentum·m)
 //
-// The rate stands outside of the momentum, as in PyTorch's SGD and timm's Lars, not inside as in the paper: the two differ
-// while the rate changes. Tensors without decay have r = 1. That is timm.optim.Lars with always_adapt for the tensors that decay.
+// The rate stands outside of the momentum, as in PyTorch's SGD and timm's Lars, not inside as in the paper: the two
+// differ while the rate changes. Tensors without decay have r = 1. That is timm.optim.Lars with always_adapt for the
+// tensors that decay.
 type LARS struct {
 	Momentum float64
 	Decay    float64 // weight decay
@@ -29,9 +30,11 @@ type LARS struct {
 var _ device.Optimizer = LARS{}
 
 func init() {
-	register(Definition{Name: "lars", Title: "LARS", Takes: map[string]float64{Momentum: .9, TrustCoefficient: 1e-3, Eps: 1e-8}, Rate: 1, Decay: 5e-5,
+	register(Definition{Name: "lars", Title: "LARS", Takes: map[string]float64{Momentum: .9, TrustCoefficient: 1e-3,
+		Eps: 1e-8}, Rate: 1, Decay: 5e-5,
 		Nesterov: true, Make: func(h Hyper) device.Optimizer {
-			return LARS{Momentum: h.Of[Momentum], Decay: h.Decay, Trust: h.Of[TrustCoefficient], Eps: h.Of[Eps], Nesterov: h.Nesterov}
+			return LARS{Momentum: h.Of[Momentum], Decay: h.Decay, Trust: h.Of[TrustCoefficient], Eps: h.Of[Eps],
+				Nesterov: h.Nesterov}
 		}})
 }
 
@@ -41,7 +44,8 @@ func (LARS) Name() string { return "lars" }
 // State implements device.Optimizer.
 func (LARS) State() []string { return momentumState }
 
-// Passes implements device.Optimizer: once the ratios are known the step is SGD's. Gradients are measured before they are scaled.
+// Passes implements device.Optimizer: once the ratios are known the step is SGD's. Gradients are measured before they
+// are scaled.
 func (o LARS) Passes() []update.Pass {
 	w, g := update.Norms[0], update.Scale.Abs().Mul(update.Norms[1])
 	ratio := expr.Const(o.Trust).Mul(w).Div(g.Add(expr.Const(o.Decay).Mul(w)).Shift(o.Eps))

@@ -1,5 +1,5 @@
-// Package optim has the optimisers, a file each: their definition, which every device compiles, the names and defaults of their
-// hyperparameters, and the program that judges them.
+// Package optim has the optimisers, a file each: their definition, which every device compiles, the names and defaults
+// of their hyperparameters, and the program that judges them.
 package optim
 
 import (
@@ -54,7 +54,10 @@ func All() []Definition {
 		}
 		return 1
 	}
-	slices.SortFunc(list, func(a, b Definition) int { return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list, func(a, b Definition) int {
+		return cmp.Or(cmp.Compare(first(a), first(b)),
+			cmp.Compare(a.Name, b.Name))
+	})
 	return list
 }
 

@@ -8,7 +8,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// RMSprop divides the gradient by the root of an average of its squares (Hinton, 2012), as torch.optim.RMSprop with α = β₂:
+// RMSprop divides the gradient by the root of an average of its squares (Hinton, 2012), as torch.optim.RMSprop with α =
+// β₂:
 //
 //	g ← scale·g + decay·w
 //	v ← β₂·v + (1−β₂)·g²
@@ -24,7 +25,8 @@ type RMSprop struct {
 var _ device.Optimizer = RMSprop{}
 
 func init() {
-	register(Definition{Name: "rmsprop", Title: "RMSprop", Takes: map[string]float64{Momentum: 0, Beta2: .99, Eps: 1e-8}, Rate: 1e-2,
+	register(Definition{Name: "rmsprop", Title: "RMSprop",
+		Takes: map[string]float64{Momentum: 0, Beta2: .99, Eps: 1e-8}, Rate: 1e-2,
 		Make: func(h Hyper) device.Optimizer {
 			return RMSprop{Momentum: h.Of[Momentum], Beta2: h.Of[Beta2], Eps: h.Of[Eps], Decay: h.Decay}
 		}})
@@ -44,7 +46,8 @@ func (o RMSprop) Passes() []update.Pass {
 	v := beta.Mul(update.State(1)).Add(rest.Mul(g.Square()))
 	m := mu.Mul(update.State(0)).Add(g.Div(v.Sqrt().Add(eps)))
 	return []update.Pass{{
-		Coefficients: update.Coefficients{update.Rate, expr.Const(o.Momentum), expr.Const(o.Decay).Mul(update.Decays), update.Scale,
+		Coefficients: update.Coefficients{update.Rate, expr.Const(o.Momentum), expr.Const(o.Decay).Mul(update.Decays),
+			update.Scale,
 			expr.Const(o.Beta2), expr.Const(1 - o.Beta2), expr.Const(o.Eps)},
 		Body: update.Body{W: update.W.Sub(rate.Mul(m)), State: update.States{m, v}},
 	}}

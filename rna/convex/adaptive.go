@@ -78,9 +78,9 @@ func estimateStep(gamma, l, mu float64) float64 {
 // (1 + β)x_i − βx_{i−1}, would not use the x_{i+1} just made; the text calls it a standard Nesterov step, which
 // is what is done. The curve is f(y_ex) where that was taken, f(x⁺) otherwise.
 //
-// It is not optimal: (1 + β)x⁺ − βx stands for the estimate sequence after gradient steps alone, not
-// after z, so that the proof has a gap, and values exceed Nesterov's bound: on Sonar, with the logistic loss, 16 times in 500
-// iterations for κ = 1e-3, by up to 10 times, 105 times for 1e-6, and at 1e-9 nearly always.
+// It is not optimal: (1 + β)x⁺ − βx stands for the estimate sequence after gradient steps alone, not after z, so that
+// the proof has a gap, and values exceed Nesterov's bound: on Sonar, with the logistic loss, 16 times in 500 iterations
+// for κ = 1e-3, by up to 10 times, 105 times for 1e-6, and at 1e-9 nearly always.
 func (d *descent) printed(rec *recorder, iterations int) error {
 	root := math.Sqrt(d.p.Mu / d.p.L)
 	beta := (1 - root) / (1 + root)

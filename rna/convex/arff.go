@@ -12,8 +12,8 @@ import (
 )
 
 // ReadARFF reads Weka's format, dense or sparse. The target is the attribute called class, label, target or y, or else
-// the last one; others are features: numbers, or nominal ones of two values, which are 0 and 1. Targets and errors are as
-// for [ReadCSV].
+// the last one; others are features: numbers, or nominal ones of two values, which are 0 and 1. Targets and errors are
+// as for [ReadCSV].
 func ReadARFF(r io.Reader, name string, loss Loss) (*Data, error) {
 	a := &arff{targets: targets{file: name, loss: loss}, start: []int{0}}
 	in := bufio.NewScanner(r)

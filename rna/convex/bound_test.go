@@ -95,7 +95,8 @@ func exceeds(values []float64, best float64, bound func(k int) float64) (often i
 	return often, worst
 }
 
-// Algorithm 3 keeps Nesterov's bound at every iteration, also for the curves that RNA drives down; gradient descent keeps its own.
+// Algorithm 3 keeps Nesterov's bound at every iteration, also for the curves that RNA drives down; gradient descent
+// keeps its own.
 func TestBoundsHold(t *testing.T) {
 	beaten := 0
 	for _, p := range knownProblems(t) {
@@ -109,7 +110,8 @@ func TestBoundsHold(t *testing.T) {
 			if m == GD {
 				rate = GradientBound
 			}
-			often, worst := exceeds(res.Values, p.best, func(k int) float64 { return rate(k, p.L, p.Mu, gap, p.distance) })
+			often, worst := exceeds(res.Values, p.best,
+				func(k int) float64 { return rate(k, p.L, p.Mu, gap, p.distance) })
 			t.Logf("%s, %s: at most %.2f of the bound", p.name, m, worst)
 			if often > 0 {
 				t.Errorf("%s, %s: the bound is exceeded %d times, up to %.2g times", p.name, m, often, worst)
@@ -135,7 +137,8 @@ func TestPrintedAdaptive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		often, worst := exceeds(res.Values, p.best, func(k int) float64 { return NesterovBound(k, p.L, p.Mu, gap, p.distance) })
+		often, worst := exceeds(res.Values, p.best,
+			func(k int) float64 { return NesterovBound(k, p.L, p.Mu, gap, p.distance) })
 		t.Logf("%s: exceeded %d times, up to %.1f times", p.name, often, worst)
 		if often == 0 {
 			t.Errorf("%s: as printed it keeps the bound too", p.name)

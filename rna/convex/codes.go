@@ -7,8 +7,8 @@ import (
 )
 
 // codes are a dense matrix whose values are integers times a step for each column, as counts, measurements with few
-// digits and what comes of scaling those to [0, 1] are. They take a quarter of the memory to read, and give the values bit
-// by bit.
+// digits and what comes of scaling those to [0, 1] are. They take a quarter of the memory to read, and give the values
+// bit by bit.
 type codes struct {
 	values []uint16 // as package kern encodes them
 	stride int

@@ -88,7 +88,8 @@ func TestCodes(t *testing.T) {
 					}
 					values[i] = res.Values
 				}
-				if !floats.EqualFunc(values[0], values[1], func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }) {
+				if !floats.EqualFunc(values[0], values[1],
+					func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }) {
 					t.Errorf("%s, %v, %s: %v coded, %v not", name, loss, m, values[0], values[1])
 				}
 			}

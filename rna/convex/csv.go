@@ -33,7 +33,8 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 		line, _ := in.FieldPos(0)
 		if row == 0 {
 			if width = len(record); width < 2 {
-				return nil, &FileError{name, line, errors.New("one column only: want a target and features, separated by commas")}
+				return nil, &FileError{name, line,
+					errors.New("one column only: want a target and features, separated by commas")}
 			}
 			record[0] = strings.TrimPrefix(record[0], "\ufeff")
 			if isHeader(record) {
@@ -41,7 +42,8 @@ func ReadCSV(r io.Reader, name string, loss Loss) (*Data, error) {
 			}
 		}
 		if len(record) != width {
-			return nil, &FileError{name, line, fmt.Errorf("%d columns, where the first line has %d", len(record), width)}
+			return nil, &FileError{name, line, fmt.Errorf("%d columns, where the first line has %d", len(record),
+				width)}
 		}
 		if err := t.add(strings.TrimSpace(record[0]), line); err != nil {
 			return nil, err

@@ -64,7 +64,8 @@ func (d *Data) Normalize() (*Data, error) {
 			low[j], high[j] = math.Min(low[j], 0), math.Max(high[j], 0)
 		}
 		if d.X.index != nil && low[j] < 0 {
-			return nil, fmt.Errorf("convex: feature %d of sparse data is negative (%v): scaling it to [0, 1] would fill it", j+1, low[j])
+			return nil, fmt.Errorf("convex: feature %d of sparse data is negative (%v): scaling it to [0, 1] would "+
+				"fill it", j+1, low[j])
 		}
 		if d.X.index != nil {
 			low[j] = 0
@@ -156,7 +157,9 @@ func (t *targets) add(label string, line int) error {
 	k := slices.Index(t.names, label)
 	if k < 0 {
 		if k = len(t.names); k == 2 {
-			return &FileError{t.file, line, fmt.Errorf("a third label, %q, after %q and %q: the logistic loss takes two", label, t.names[0], t.names[1])}
+			return &FileError{t.file, line,
+				fmt.Errorf("a third label, %q, after %q and %q: the logistic loss takes two", label, t.names[0],
+					t.names[1])}
 		}
 		t.names = append(t.names, label)
 	}
@@ -170,7 +173,8 @@ func (t *targets) finish() (y []float64, labels [2]string, err error) {
 		return t.y, labels, nil
 	}
 	if len(t.names) < 2 {
-		return nil, labels, &FileError{t.file, 0, fmt.Errorf("one class only, %q in all %d rows: the logistic loss takes two", t.names[0], len(t.codes))}
+		return nil, labels, &FileError{t.file, 0,
+			fmt.Errorf("one class only, %q in all %d rows: the logistic loss takes two", t.names[0], len(t.codes))}
 	}
 	positive := 1
 	a, errA := strconv.ParseFloat(t.names[0], 64)

@@ -40,7 +40,8 @@ func TestReadLIBSVM(t *testing.T) {
 	if n, dim := d.X.Dims(); n != 3 || dim != 3 || d.X.NonZeros() != 3 {
 		t.Errorf("%d×%d with %d values", n, dim, d.X.NonZeros())
 	}
-	if !floats.Equal(d.Y, []float64{1, -1, -1}) || d.X.dot(0, []float64{1, 10, 100}) != 402 || d.X.dot(1, []float64{1, 10, 100}) != 50 {
+	if !floats.Equal(d.Y, []float64{1, -1, -1}) || d.X.dot(0, []float64{1, 10, 100}) != 402 ||
+		d.X.dot(1, []float64{1, 10, 100}) != 50 {
 		t.Errorf("%v, %v", d.Y, d.X)
 	}
 }
@@ -104,7 +105,8 @@ func TestNormalize(t *testing.T) {
 	if got, err = s.Normalize(); err != nil {
 		t.Fatal(err)
 	}
-	if got.X.NonZeros() != 5 || got.X.dot(0, []float64{1, 10, 100, 1000}) != 1100.5 || got.X.dot(1, []float64{1, 10, 100, 1000}) != 1001 {
+	if got.X.NonZeros() != 5 || got.X.dot(0, []float64{1, 10, 100, 1000}) != 1100.5 ||
+		got.X.dot(1, []float64{1, 10, 100, 1000}) != 1001 {
 		t.Errorf("%+v", got.X)
 	}
 	if s, err = ReadLIBSVM(strings.NewReader("1 1:-2\n-1 1:4\n"), "f", Logistic); err != nil {

@@ -211,7 +211,8 @@ func (d *descent) doubled(l float64) float64 {
 	return d.p.L
 }
 
-// backtrack doubles L_k until f(w⁺) ≤ f(y) − ‖∇f(y)‖²/(2L_k), up to L, and sets step to w⁺. The trial has been evaluated.
+// backtrack doubles L_k until f(w⁺) ≤ f(y) − ‖∇f(y)‖²/(2L_k), up to L, and sets step to w⁺. The trial has been
+// evaluated.
 func (d *descent) backtrack(fy float64) (fstep float64, took choice) {
 	const most = 2100 // doublings from the smallest number to the largest
 	first, norm2 := d.lk, floats.Dot(d.g, d.g)

@@ -21,16 +21,16 @@
 // is chaotic, and parts from them after some ten iterations. L-BFGS is minFunc's. Sums by samples have the published
 // rates (SVRG, SAGA, Katyusha) and noise floors (SGD).
 //
-// Algorithm 3 as printed is not optimal. [OptimalAdaptive] keeps Nesterov's estimate sequence, and with it [NesterovBound];
-// [PrintedAdaptive] is the printed one, which exceeds that bound.
+// Algorithm 3 as printed is not optimal. [OptimalAdaptive] keeps Nesterov's estimate sequence, and with it
+// [NesterovBound]; [PrintedAdaptive] is the printed one, which exceeds that bound.
 //
 // # Speed
 //
-// The risk of a linear model is evaluated in one pass over the data an iteration: the predictions xᵢᵀw at all points that
-// an iteration may choose from are combinations of two products, and the gradients at those points come of the same pass. Dense
-// features that are multiples of a step, as integers scaled to [0, 1] are, are read as 16-bit numbers, a copy that takes
-// a quarter of the memory of the values. Passes use AVX-512, AVX2 or NEON where the processor has them; the environment variable
-// RNA_CPU, one of avx512, avx2, neon and go, lowers that.
+// The risk of a linear model is evaluated in one pass over the data an iteration: the predictions xᵢᵀw at all points
+// that an iteration may choose from are combinations of two products, and the gradients at those points come of the
+// same pass. Dense features that are multiples of a step, as integers scaled to [0, 1] are, are read as 16-bit numbers,
+// a copy that takes a quarter of the memory of the values. Passes use AVX-512, AVX2 or NEON where the processor has
+// them; the environment variable RNA_CPU, one of avx512, avx2, neon and go, lowers that.
 //
 // Runs are deterministic: they depend on the seed and on the kind of processor, not on the number of processors.
 package convex

@@ -105,7 +105,8 @@ func TestPublishedCurves(t *testing.T) {
 	for a := range curves {
 		for b := range curves {
 			if curves[a][500] < curves[b][500]/5 && ends[a] >= ends[b] {
-				t.Errorf("%s ends at %.2e and %s at %.2e: published %.2e and %.2e", a, ends[a], b, ends[b], curves[a][500], curves[b][500])
+				t.Errorf("%s ends at %.2e and %s at %.2e: published %.2e and %.2e", a, ends[a], b, ends[b],
+					curves[a][500], curves[b][500])
 			}
 		}
 	}

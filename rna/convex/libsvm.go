@@ -41,7 +41,8 @@ func ReadLIBSVM(r io.Reader, name string, loss Loss) (*Data, error) {
 			case err != nil || j < 1 || j > math.MaxInt32:
 				return nil, &FileError{name, line, fmt.Errorf("column %q: want a number from 1", column)}
 			case j <= last:
-				return nil, &FileError{name, line, fmt.Errorf("column %d after column %d: want them ascending", j, last)}
+				return nil, &FileError{name, line, fmt.Errorf("column %d after column %d: want them ascending", j,
+					last)}
 			}
 			v, err := number(value)
 			if err != nil {

@@ -189,7 +189,8 @@ func (l *linear) products(out, scratch, quads []float64, pitch, points, lo, rows
 	switch {
 	case l.codes != nil:
 		c := l.codes
-		l.kern.CodedDots[points-1](&out[0], &c.values[lo*c.stride], &l.points[0], l.width, c.stride, rows, l.width, pitch)
+		l.kern.CodedDots[points-1](&out[0], &c.values[lo*c.stride], &l.points[0], l.width, c.stride, rows,
+			l.width, pitch)
 	case m.index == nil:
 		l.kern.Dots[points-1](&out[0], &m.values[lo*m.stride], &l.points[0], m.d, m.stride, rows, l.width, pitch)
 	case l.strip != nil:
@@ -219,10 +220,12 @@ func (l *linear) addRows(part, slopes, quads []float64, gradients, lo, rows int)
 	switch {
 	case l.codes != nil:
 		c := l.codes
-		l.kern.CodedAddRows[gradients-1](&part[0], &c.values[lo*c.stride], &slopes[0], l.width, c.stride, rows, l.width, l.chunk)
+		l.kern.CodedAddRows[gradients-1](&part[0], &c.values[lo*c.stride], &slopes[0], l.width, c.stride, rows,
+			l.width, l.chunk)
 	case m.index == nil:
 		const ahead = 4 // rows that are fetched while others are added
-		l.kern.AddRows[gradients-1](&part[0], &m.values[lo*m.stride], &slopes[0], m.d, m.stride, rows, l.width, l.chunk, ahead*m.stride)
+		l.kern.AddRows[gradients-1](&part[0], &m.values[lo*m.stride], &slopes[0], m.d, m.stride, rows, l.width, l.chunk,
+			ahead*m.stride)
 	case l.strip != nil:
 		clear(quads)
 		for k := range gradients {

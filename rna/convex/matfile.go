@@ -12,9 +12,10 @@ import (
 	"onlinerna/internal/mat"
 )
 
-// readMAT reads a MAT-file: the largest matrix, one row a sample, dense or sparse, and a vector of targets, which is called y,
-// labels, target, class or the like, or the only other one of that length. Without one the targets are in a text file of the
-// same name that ends in .labels or .targets, as sido0's. A matrix of one column a sample is transposed.
+// readMAT reads a MAT-file: the largest matrix, one row a sample, dense or sparse, and a vector of targets, which is
+// called y, labels, target, class or the like, or the only other one of that length. Without one the targets are in a
+// text file of the same name that ends in .labels or .targets, as sido0's. A matrix of one column a sample is
+// transposed.
 func readMAT(r io.Reader, path string, loss Loss) (*Data, error) {
 	arrays, err := mat.Read(r)
 	if err != nil {

@@ -46,7 +46,8 @@ func padded(d int) int {
 // index there, ascending. It keeps the slices. Memory grows with the values, not with n·d.
 func NewSparse(n, d int, start []int, index []int32, values []float64) (*Matrix, error) {
 	if n < 1 || d < 1 || len(start) != n+1 || len(index) != len(values) || start[0] != 0 || start[n] != len(values) {
-		return nil, fmt.Errorf("convex: %d values, %d columns and %d starts of rows for a sparse matrix of %d×%d", len(values), len(index), len(start), n, d)
+		return nil, fmt.Errorf("convex: %d values, %d columns and %d starts of rows for a sparse matrix of %d×%d",
+			len(values), len(index), len(start), n, d)
 	}
 	for i := range n {
 		if start[i] > start[i+1] {
@@ -54,7 +55,9 @@ func NewSparse(n, d int, start []int, index []int32, values []float64) (*Matrix,
 		}
 		for k := start[i]; k < start[i+1]; k++ {
 			if j := int(index[k]); j < 0 || j >= d || k > start[i] && index[k-1] >= index[k] {
-				return nil, fmt.Errorf("convex: row %d of a sparse matrix of %d columns has column %d out of order or range", i, d, j)
+				return nil,
+					fmt.Errorf("convex: row %d of a sparse matrix of %d columns has column %d out of order or range", i,
+						d, j)
 			}
 		}
 	}

@@ -103,7 +103,8 @@ type Problem struct {
 	// the methods that have it.
 	L float64
 
-	// Mu is the strong convexity of f, which nesterov_strong and printed_adaptive take, and optimal_adaptive may. 0 is unknown.
+	// Mu is the strong convexity of f, which nesterov_strong and printed_adaptive take, and optimal_adaptive may. 0 is
+	// unknown.
 	Mu float64
 
 	linear *linear // of a risk

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// readNIPS reads the .data file of the feature selection challenge of NIPS 2003 (Madelon, Gisette, Dexter, Dorothea), with the
-// labels in a .labels file of the same name. Rows are all features; or column:value; or, where rows have different lengths,
-// the columns from 1 that are 1.
+// readNIPS reads the .data file of the feature selection challenge of NIPS 2003 (Madelon, Gisette, Dexter, Dorothea),
+// with the labels in a .labels file of the same name. Rows are all features; or column:value; or, where rows have
+// different lengths, the columns from 1 that are 1.
 func readNIPS(r io.Reader, path string, loss Loss) (*Data, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, 1<<28)
@@ -45,7 +45,8 @@ func readNIPS(r io.Reader, path string, loss Loss) (*Data, error) {
 			column, value, found := strings.Cut(f, ":")
 			j, err := strconv.Atoi(column)
 			if !found || err != nil || j <= last || j > math.MaxInt32 {
-				return nil, &FileError{path, line, fmt.Errorf("%q after column %d: want column:value, ascending", f, last)}
+				return nil, &FileError{path, line, fmt.Errorf("%q after column %d: want column:value, ascending", f,
+					last)}
 			}
 			v, err := number(value)
 			if err != nil {
@@ -96,7 +97,8 @@ func ones(path string, start []int, columns []float64) (*Matrix, error) {
 		for k := start[i]; k < start[i+1]; k++ {
 			j := int(columns[k])
 			if float64(j) != columns[k] || j < 1 || k > start[i] && int32(j-1) <= index[k-1] {
-				return nil, &FileError{path, i + 1, fmt.Errorf("rows have different lengths, so want columns from 1, ascending: found %v", columns[k])}
+				return nil, &FileError{path, i + 1,
+					fmt.Errorf("rows have different lengths, so want columns from 1, ascending: found %v", columns[k])}
 			}
 			index[k] = int32(j - 1)
 			width = max(width, j)

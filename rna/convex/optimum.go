@@ -68,7 +68,8 @@ func (r *Risk) Optimum() (Optimum, error) {
 			floats.AddScaledTo(trial, w, -size, step)
 			ft := p.F(trial, trialGrad)
 			// Near the optimum f is flat to rounding and the gradient decides.
-			if ft <= f-1e-4*size*slope || math.Abs(ft-f) <= 1e-14*(1+math.Abs(f)) && floats.Norm(trialGrad, 2) <= norm*1.5 {
+			if ft <= f-1e-4*size*slope || math.Abs(ft-f) <= 1e-14*(1+math.Abs(f)) &&
+				floats.Norm(trialGrad, 2) <= norm*1.5 {
 				f, moved = ft, true
 				break
 			}
@@ -106,7 +107,8 @@ func (r *Risk) newtonStep(w, grad []float64, t *team) ([]float64, error) {
 			break
 		}
 		if ridge > mat.Trace(h) || math.IsNaN(ridge) {
-			return nil, fmt.Errorf("convex: the Hessian of %d features is not positive: raise the regularisation", r.X.d)
+			return nil, fmt.Errorf("convex: the Hessian of %d features is not positive: raise the regularisation",
+				r.X.d)
 		}
 	}
 	step := mat.NewVecDense(r.X.d, nil)

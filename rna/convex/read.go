@@ -13,10 +13,11 @@ import (
 )
 
 // Formats names what [ReadFile] reads, for messages.
-const Formats = "CSV with the label first, libsvm, ARFF, MATLAB (level 5), or NIPS .data with a .labels file beside it, each gzipped or not"
+const Formats = "CSV with the label first, libsvm, ARFF, MATLAB (level 5), or NIPS .data with a .labels file beside " +
+	"it, each gzipped or not"
 
-// ReadFile reads data in one of [Formats], which it tells by their content and, for NIPS, the name. Errors name the file,
-// the line where there is one, and what was found where no format fits.
+// ReadFile reads data in one of [Formats], which it tells by their content and, for NIPS, the name. Errors name the
+// file, the line where there is one, and what was found where no format fits.
 func ReadFile(path string, loss Loss) (*Data, error) {
 	in, closer, err := open(path)
 	if err != nil {
@@ -42,7 +43,8 @@ func ReadFile(path string, loss Loss) (*Data, error) {
 		return refuse("an HDF5 file (of MATLAB 7.3: save it with -v7)")
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
 		return refuse("a zip archive (unpack it first)")
-	case bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte("\xfd7zXZ")), bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
+	case bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte("\xfd7zXZ")),
+		bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
 		return refuse("a file compressed by bzip2, xz or zstd (unpack it first)")
 	case bytes.HasPrefix(head, []byte("\x93NUMPY")):
 		return refuse("a NumPy array")
@@ -56,7 +58,8 @@ func ReadFile(path string, loss Loss) (*Data, error) {
 		return ReadARFF(in, path, loss)
 	case !strings.Contains(first, ",") && strings.Contains(first, ":"):
 		return ReadLIBSVM(in, path, loss)
-	case !strings.Contains(first, ",") && len(strings.FieldsFunc(first, func(r rune) bool { return strings.ContainsRune(" \t;|", r) })) > 1:
+	case !strings.Contains(first, ",") &&
+		len(strings.FieldsFunc(first, func(r rune) bool { return strings.ContainsRune(" \t;|", r) })) > 1:
 		return refuse("lines of columns that no comma separates")
 	}
 	return ReadCSV(in, path, loss)
@@ -91,7 +94,8 @@ func beside(path string, extensions ...string) (*bufio.Reader, io.Closer, string
 			}
 		}
 	}
-	return nil, nil, "", fmt.Errorf("%s: no labels: want them, one a line, in %s%s beside it", path, filepath.Base(base), strings.Join(extensions, " or "))
+	return nil, nil, "", fmt.Errorf("%s: no labels: want them, one a line, in %s%s beside it", path,
+		filepath.Base(base), strings.Join(extensions, " or "))
 }
 
 // readLabels reads a file of one label a line, for n rows.

@@ -103,7 +103,8 @@ func (r *Risk) check() error {
 	}
 	for i, y := range r.Y {
 		if r.Loss == Logistic && y != 1 && y != -1 || math.IsNaN(y) || math.IsInf(y, 0) {
-			return fmt.Errorf("convex: target %d is %v: the %v loss takes %s", i, y, r.Loss, map[Loss]string{Logistic: "1 and -1", Squares: "finite ones"}[r.Loss])
+			return fmt.Errorf("convex: target %d is %v: the %v loss takes %s", i, y, r.Loss,
+				map[Loss]string{Logistic: "1 and -1", Squares: "finite ones"}[r.Loss])
 		}
 	}
 	return nil

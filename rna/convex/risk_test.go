@@ -62,7 +62,8 @@ func TestGradients(t *testing.T) {
 			grad := make([]float64, d)
 			f := p.F(w, grad)
 			values = append(values, f)
-			want := fd.Gradient(nil, func(x []float64) float64 { return p.F(x, nil) }, w, &fd.Settings{Formula: fd.Central})
+			want := fd.Gradient(nil, func(x []float64) float64 { return p.F(x, nil) }, w,
+				&fd.Settings{Formula: fd.Central})
 			if !floats.EqualApprox(grad, want, 1e-7) {
 				t.Errorf("%v: gradient %v, by differences %v", loss, grad, want)
 			}
@@ -85,7 +86,8 @@ func TestGradients(t *testing.T) {
 					}
 				}
 			}
-			if !floats.EqualApprox(r.conjugate(grad, weights, newTeam(r.X)), solve(t, h, grad), 1e-1*floats.Norm(grad, 2)) {
+			if !floats.EqualApprox(r.conjugate(grad, weights, newTeam(r.X)), solve(t, h, grad),
+				1e-1*floats.Norm(grad, 2)) {
 				t.Errorf("%v: conjugate gradients are far from the factorisation", loss)
 			}
 		}

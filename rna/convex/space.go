@@ -35,7 +35,8 @@ func newWindow(dim, columns int) (*rna.Window, error) {
 
 func newSpace(dim int) *space {
 	scratch := make([]float64, 3*dim)
-	return &space{dim: dim, kern: kern.Default(), left: scratch[:dim], right: scratch[dim : 2*dim], sum: scratch[2*dim:]}
+	return &space{dim: dim, kern: kern.Default(), left: scratch[:dim], right: scratch[dim : 2*dim],
+		sum: scratch[2*dim:]}
 }
 
 // A cell is one of a space's vectors.

@@ -21,8 +21,8 @@ import (
 // L_max + Reg: 1/(3L) for SGD, SAGA and SVRG, and Katyusha's own, where the regulariser is
 // in the proximal step and L is L_max.
 //
-// An epoch is n gradients of samples. SVRG takes 2 (a full gradient, and n steps), Katyusha 5 (a full gradient, and 2n steps of
-// two gradients); SAGA starts at 1, with the gradients of its table.
+// An epoch is n gradients of samples. SVRG takes 2 (a full gradient, and n steps), Katyusha 5 (a full gradient, and 2n
+// steps of two gradients); SAGA starts at 1, with the gradients of its table.
 func MinimizeSum(r *Risk, m Method, opt Options) (Result, error) {
 	if !slices.Contains(Stochastic(), m) {
 		return Result{}, fmt.Errorf("convex: unknown stochastic method %q", m)
@@ -267,7 +267,8 @@ func (k *katyusha) epoch(w []float64) {
 		short := 1 / (3 * k.lmax)
 		// The mean weighs y_j by θ^j; weights are relative to the newest, so that none overflows.
 		total = total/theta + 1
-		k.kern.KatyushaStep(&k.z[0], &k.y[0], &k.mean[0], &k.x[0], &k.noisy[0], alpha, 1/(1+alpha*sigma), short, 1/(1+short*sigma), 1/total, len(w))
+		k.kern.KatyushaStep(&k.z[0], &k.y[0], &k.mean[0], &k.x[0], &k.noisy[0], alpha, 1/(1+alpha*sigma), short,
+			1/(1+short*sigma), 1/total, len(w))
 	}
 	copy(w, k.mean)
 	k.end = append(k.end[:0], w...)

@@ -19,7 +19,8 @@ var conditionings = map[string]func(lmax, n float64) float64{
 }
 
 // meanCurve is the mean over seeds of log₁₀(f − f*), by epoch, beside the curves themselves.
-func meanCurve(t *testing.T, r *Risk, best float64, m Method, seeds, epochs int) (mean map[int]float64, each []map[int]float64) {
+func meanCurve(t *testing.T, r *Risk, best float64, m Method, seeds, epochs int) (mean map[int]float64,
+	each []map[int]float64) {
 	t.Helper()
 	mean = map[int]float64{}
 	for seed := range seeds {

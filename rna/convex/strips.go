@@ -2,8 +2,9 @@ package convex
 
 import "onlinerna/rna/convex/internal/kern"
 
-// strips are the values of a compressed matrix in the order in which package kern reads them: tiles of some rows after one another, the strips
-// of columns of a tile, the rows of a strip. What a strip has to do with four vectors stays in the first cache over the rows of a tile.
+// strips are the values of a compressed matrix in the order in which package kern reads them: tiles of some rows after
+// one another, the strips of columns of a tile, the rows of a strip. What a strip has to do with four vectors stays in
+// the first cache over the rows of a tile.
 type strips struct {
 	width  int // columns of a strip, and one that fills up rows
 	number int // of strips

@@ -7,7 +7,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Values and gradients from strips are those of the dense twin, with several strips, rows that end within a tile, and values of all kinds.
+// Values and gradients from strips are those of the dense twin, with several strips, rows that end within a tile, and
+// values of all kinds.
 func TestStrips(t *testing.T) {
 	const n, d = 777, 700
 	for _, kind := range []string{"any values", "one value a column"} {
@@ -42,7 +43,8 @@ func TestStrips(t *testing.T) {
 		want, got := make([]float64, d), make([]float64, d)
 		fa, fb := a.F(points[1], want), b.F(points[1], got)
 		if math.Abs(fa-fb) > 1e-14*fa || !floats.EqualApprox(got, want, 1e-14*float64(n)) {
-			t.Errorf("%s: f is %v, of the dense twin %v; gradients differ by %g", kind, fb, fa, floats.Distance(got, want, math.Inf(1)))
+			t.Errorf("%s: f is %v, of the dense twin %v; gradients differ by %g", kind, fb, fa,
+				floats.Distance(got, want, math.Inf(1)))
 		}
 		va, vb := make([]float64, 5), make([]float64, 5)
 		a.Values(va, points)

@@ -208,8 +208,8 @@ func halfToFloat(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// Largest returns the largest absolute value of the elements of src, float32 or float64, and -1, or the index of the first
-// element that is NaN or infinite. Unless dst is nil it copies src there; past is as for [Round].
+// Largest returns the largest absolute value of the elements of src, float32 or float64, and -1, or the index of the
+// first element that is NaN or infinite. Unless dst is nil it copies src there; past is as for [Round].
 func Largest(dst, src []byte, f Format, past bool) (m float64, bad int) {
 	k, size := &active.format[f], f.Size()
 	n := len(src) / size

@@ -2,9 +2,9 @@
 // of residuals, linear combinations and conversions, over vectors that are given as bytes in the machine's order.
 //
 // Everything is float64 inside, whatever the elements' [Format]. Results have the same bits at every level of
-// instructions (AVX-512, AVX2, NEON, plain Go) and on every architecture: differences are rounded, products are added by fused
-// multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and combinations
-// run in the order of their terms.
+// instructions (AVX-512, AVX2, NEON, plain Go) and on every architecture: differences are rounded, products are added
+// by fused multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and
+// combinations run in the order of their terms.
 //
 // Kernels are those of package simd's default level.
 package kernel
@@ -50,8 +50,8 @@ const (
 // Size is the bytes of an element.
 func (f Format) Size() int { return [...]int{Float32: 4, Float64: 8, Float16: 2, BFloat16: 2}[f] }
 
-// Kernels take rows of a multiple of group elements, and as many of vectors from byte off on. They prefetch from addresses
-// in next, one for each vector up to four, off bytes further on and as far as the row goes.
+// Kernels take rows of a multiple of group elements, and as many of vectors from byte off on. They prefetch from
+// addresses in next, one for each vector up to four, off bytes further on and as far as the row goes.
 type (
 	setter   func(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 	dotter   func(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[4 * Lanes]float64)

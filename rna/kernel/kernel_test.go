@@ -12,7 +12,8 @@ import (
 
 var formats = map[string]Format{"float32": Float32, "float64": Float64, "float16": Float16, "bfloat16": BFloat16}
 
-// vectors makes n vectors of d random elements with NaN behind them, and what they hold. They lie off bytes into their memory.
+// vectors makes n vectors of d random elements with NaN behind them, and what they hold. They lie off bytes into their
+// memory.
 func vectors(n, d int, f Format, off int, seed uint64) (stored [][]byte, values [][]float64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -71,7 +72,8 @@ func TestProducts(t *testing.T) {
 	for i := range 12 {
 		chain = append(chain, Pair{i + 1, i, 0})
 	}
-	mixed := []Pair{{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {4, 3, 0}, {5, 4, 0}, {6, -1, 0}, {8, 7, 0}, {9, 10, 3}, {11, -1, -2}, {12, 9, 0}, {12, 11, 0}}
+	mixed := []Pair{{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {4, 3, 0}, {5, 4, 0}, {6, -1, 0}, {8, 7, 0}, {9, 10, 3},
+		{11, -1, -2}, {12, 9, 0}, {12, 11, 0}}
 	eachLevel(t, func(t *testing.T, l simd.Level) {
 		for name, f := range formats {
 			for _, d := range []int{1, 15, 16, 17, 255, 256, 257, Run - 1, Run + 16, 2*Run + 33, Block} {
@@ -96,7 +98,8 @@ func TestProducts(t *testing.T) {
 								}
 								want := product(residual(a, values), residual(b, values))
 								if got[k] != want {
-									t.Fatalf("%s, %d elements, %d pairs, full %v: product %d, %d is %v, want %v", name, d, len(pairs), full, i, j, got[k], want)
+									t.Fatalf("%s, %d elements, %d pairs, full %v: product %d, %d is %v, want %v", name,
+										d, len(pairs), full, i, j, got[k], want)
 								}
 								k++
 							}
@@ -171,15 +174,18 @@ func numbers() []float64 {
 				b = a + (a - f.value(h-1))
 			}
 			mid := a/2 + b/2
-			v = append(v, a, -a, mid, -mid, math.Nextafter(mid, 0), math.Nextafter(mid, 1e300), math.Nextafter(a, 0), a+(b-a)*.7, -(a + (b-a)*.2))
+			v = append(v, a, -a, mid, -mid, math.Nextafter(mid, 0), math.Nextafter(mid, 1e300), math.Nextafter(a, 0),
+				a+(b-a)*.7, -(a + (b-a)*.2))
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		v = append(v, math.Ldexp(r.NormFloat64(), r.IntN(320)-160))
 	}
-	return append(v, 0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, math.SmallestNonzeroFloat64,
-		65519.99, 65520, 0x1.fefffp127, 0x1.ffp127, -0x1.ffp127, 0x1p-126, 0x1.fffffp-127, 0x1p-149, 0x1p-150, 0x1p-1074, 1e-310)
+	return append(v, 0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64,
+		math.SmallestNonzeroFloat64,
+		65519.99, 65520, 0x1.fefffp127, 0x1.ffp127, -0x1.ffp127, 0x1p-126, 0x1.fffffp-127, 0x1p-149, 0x1p-150,
+		0x1p-1074, 1e-310)
 }
 
 func (f narrow16) value(h uint16) float64 {
@@ -237,7 +243,8 @@ func TestRound16(t *testing.T) {
 			if h+1 == f.infinity {
 				next = v + (v - f.value(h-1))
 			}
-			for x, want := range map[float64]uint16{v: h, v/2 + next/2: h + h&1, math.Nextafter(v/2+next/2, 0): h, -v: h | 1<<15} {
+			for x, want := range map[float64]uint16{v: h, v/2 + next/2: h + h&1, math.Nextafter(v/2+next/2, 0): h,
+				-v: h | 1<<15} {
 				if got, finite := f.round(x); got != want && x != 0 || finite != (want&^(1<<15) < f.infinity) {
 					t.Fatalf("%v, near %#04x, gives %#04x", x, h, got)
 				}
@@ -257,7 +264,8 @@ func TestWiden(t *testing.T) {
 			got := make([]float64, len(all)-3)
 			Widen(got, bytesOf(all), f)
 			for i, g := range got {
-				if want := n.value(uint16(i)); g != want && (g == g || want == want) || math.Signbit(g) != math.Signbit(want) {
+				if want := n.value(uint16(i)); g != want && (g == g || want == want) ||
+					math.Signbit(g) != math.Signbit(want) {
 					t.Fatalf("%#04x is widened to %v, want %v", i, g, want)
 				}
 			}
@@ -292,7 +300,8 @@ func testLargest(t *testing.T, f Format, n, off int) {
 	dst[len(src)] = 77
 	for i, to := range [][]byte{nil, dst[:len(src)], dst[:len(src)]} {
 		clear(to)
-		if m, bad := Largest(to, src, f, i == 2); m != want || bad != -1 || to != nil && !bytes.Equal(to, src) || dst[len(src)] != 77 {
+		if m, bad := Largest(to, src, f, i == 2); m != want || bad != -1 || to != nil && !bytes.Equal(to, src) ||
+			dst[len(src)] != 77 {
 			t.Fatalf("largest is %v, want %v, bad %d, copy %v", m, want, bad, bytes.Equal(to, src))
 		}
 	}

@@ -40,7 +40,8 @@ func plainOps[T element]() ops {
 		setFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int) {
 			n := len(row)
 			for i := range 4 {
-				diff(unsafe.Slice((*float64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), 8*pitch*i)), n), at[T](v[i+1], off, n), at[T](v[i], off, n))
+				diff(unsafe.Slice((*float64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), 8*pitch*i)), n),
+					at[T](v[i+1], off, n), at[T](v[i], off, n))
 			}
 		},
 		dot: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, sums *[4 * Lanes]float64) {
@@ -51,19 +52,21 @@ func plainOps[T element]() ops {
 		},
 		dotFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, sums *[4 * Lanes]float64) {
 			for i := range 4 {
-				dotDiff((*[Lanes]float64)(sums[i*Lanes:]), row, at[T](v[i+1], off, len(row)), at[T](v[i], off, len(row)))
+				dotDiff((*[Lanes]float64)(sums[i*Lanes:]), row, at[T](v[i+1], off, len(row)),
+					at[T](v[i], off, len(row)))
 			}
 		},
-		add: [4]combiner{plainAdd[T](1), plainAdd[T](2), plainAdd[T](3), func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, coef *[4]float64) {
-			n := len(row)
-			x, y, z, w := at[T](v[0], off, n), at[T](v[1], off, n), at[T](v[2], off, n), at[T](v[3], off, n)
-			for i, sum := range row {
-				sum = math.FMA(coef[0], float64(x[i]), sum)
-				sum = math.FMA(coef[1], float64(y[i]), sum)
-				sum = math.FMA(coef[2], float64(z[i]), sum)
-				row[i] = math.FMA(coef[3], float64(w[i]), sum)
-			}
-		}},
+		add: [4]combiner{plainAdd[T](1), plainAdd[T](2), plainAdd[T](3),
+			func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, coef *[4]float64) {
+				n := len(row)
+				x, y, z, w := at[T](v[0], off, n), at[T](v[1], off, n), at[T](v[2], off, n), at[T](v[3], off, n)
+				for i, sum := range row {
+					sum = math.FMA(coef[0], float64(x[i]), sum)
+					sum = math.FMA(coef[1], float64(y[i]), sum)
+					sum = math.FMA(coef[2], float64(z[i]), sum)
+					row[i] = math.FMA(coef[3], float64(w[i]), sum)
+				}
+			}},
 		narrow:     plainNarrow[T],
 		narrowPast: plainNarrow[T],
 		largest:    plainLargest[T],
@@ -98,7 +101,8 @@ func plainOps16(widen func(dst []float32, src []uint16), f narrow16) ops {
 	}
 	return ops{
 		set: setting(1, single.set), setDiff: setting(2, single.setDiff), setFour: setting(5, single.setFour),
-		add:    [4]combiner{combining(1, single.add[0]), combining(2, single.add[1]), combining(3, single.add[2]), combining(4, single.add[3])},
+		add: [4]combiner{combining(1, single.add[0]), combining(2, single.add[1]), combining(3, single.add[2]),
+			combining(4, single.add[3])},
 		narrow: func(dst *byte, row []float64) int { return f.plain(of[uint16](dst, len(row)), row) },
 	}
 }

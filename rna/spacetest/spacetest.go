@@ -178,7 +178,8 @@ func (c *checker) products() {
 	}
 	got, again, want := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range own {
-		err := errors.Join(c.space.GramRow(got, own[i], own), c.space.GramRow(again, own[i], own), c.reference.GramRow(want, reference[i], reference))
+		err := errors.Join(c.space.GramRow(got, own[i], own), c.space.GramRow(again, own[i], own),
+			c.reference.GramRow(want, reference[i], reference))
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -204,7 +205,8 @@ func (c *checker) combinations() {
 	for k := range 7 {
 		v, coef := c.random(1), math.Pow(-3, float64(k))
 		a, b := c.store(v)
-		own, reference = append(own, rna.Term{Coef: coef, Vector: a}), append(reference, rna.Term{Coef: coef, Vector: b})
+		own, reference = append(own, rna.Term{Coef: coef, Vector: a}),
+			append(reference, rna.Term{Coef: coef, Vector: b})
 		for i := range v {
 			size[i] += math.Abs(coef * v[i])
 		}
@@ -213,7 +215,8 @@ func (c *checker) combinations() {
 	for _, k := range []int{1, 2, 7} {
 		for _, dst := range []sink{sink64(d), sink32(d)} {
 			want := make(rna.Slice64, d)
-			if err := errors.Join(c.space.Combine(dst.Sink, own[:k]), c.reference.Combine(want, reference[:k])); err != nil {
+			if err := errors.Join(c.space.Combine(dst.Sink, own[:k]),
+				c.reference.Combine(want, reference[:k])); err != nil {
 				c.t.Fatal(err)
 			}
 			for i := range want {

@@ -74,7 +74,8 @@ func TestFaults(t *testing.T) {
 		Run(t, func(dim int) (rna.Space, error) { s, err := rna.NewHost64(dim, 1); return broken{s, fault}, err })
 		return
 	}
-	for _, fault := range []string{"none", "largest", "takes NaN", "wrong element", "exponent", "forgets y", "float32 products", "last term"} {
+	for _, fault := range []string{"none", "largest", "takes NaN", "wrong element", "exponent", "forgets y",
+		"float32 products", "last term"} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestFaults$")
 		cmd.Env = append(os.Environ(), "SPACETEST_FAULT="+fault)
 		out, err := cmd.CombinedOutput()

@@ -72,7 +72,8 @@ func ConstrainedChebyshev(n int, kappa, tau float64) (p []float64, value float64
 		}
 		m.points = append(m.points, peaks...)
 	}
-	return nil, 0, fmt.Errorf("rna: Chebyshev polynomial for %d residuals, kappa %v, tau %v: found only to %.1e", n, kappa, tau, value-m.lower())
+	return nil, 0, fmt.Errorf("rna: Chebyshev polynomial for %d residuals, kappa %v, tau %v: found only to %.1e", n,
+		kappa, tau, value-m.lower())
 }
 
 // chebyshev returns T(2x/(1−κ) − 1)/T(2/(1−κ) − 1) for Chebyshev's T of degree n−1.

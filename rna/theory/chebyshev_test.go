@@ -13,7 +13,8 @@ func TestChebyshevRate(t *testing.T) {
 		n           int
 		kappa, want float64
 	}{
-		{6, .01, .6464}, {1, .3, 1}, {2, .3, .7 / 1.3}, {5, 1, 0}, {0, .5, math.NaN()}, {2, 0, math.NaN()}, {2, 1.5, math.NaN()},
+		{6, .01, .6464}, {1, .3, 1}, {2, .3, .7 / 1.3}, {5, 1, 0}, {0, .5, math.NaN()}, {2, 0, math.NaN()},
+		{2, 1.5, math.NaN()},
 	} {
 		got := ChebyshevRate(tt.n, tt.kappa)
 		if math.IsNaN(tt.want) != math.IsNaN(got) || math.Abs(got-tt.want) > 1e-4 {
@@ -37,7 +38,8 @@ func check(t *testing.T, n int, kappa, tau float64) ([]float64, float64) {
 	}
 	size := 1e-14 * max(1, norm)
 	if !near(sum(p), 1, size) || norm > (1+tau)/math.Sqrt(float64(n))*(1+1e-12) || math.Abs(most-value) > 1e-6+size {
-		t.Errorf("N = %d, κ = %v, τ = %v: Σp = %v, ‖p‖ = %v, max |p| = %v, said to be %v", n, kappa, tau, sum(p), norm, most, value)
+		t.Errorf("N = %d, κ = %v, τ = %v: Σp = %v, ‖p‖ = %v, max |p| = %v, said to be %v", n, kappa, tau, sum(p), norm,
+			most, value)
 	}
 	return p, value
 }
@@ -103,7 +105,8 @@ func TestConstrainedChebyshev(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range [][3]float64{{0, .5, 1}, {11, .5, 1}, {3, 0, 1}, {3, 2, 1}, {3, math.NaN(), 1}, {3, .5, -1}, {3, .5, math.NaN()}} {
+	for _, bad := range [][3]float64{{0, .5, 1}, {11, .5, 1}, {3, 0, 1}, {3, 2, 1}, {3, math.NaN(), 1}, {3, .5, -1},
+		{3, .5, math.NaN()}} {
 		if _, _, err := ConstrainedChebyshev(int(bad[0]), bad[1], bad[2]); err == nil {
 			t.Errorf("%v went through", bad)
 		}
@@ -148,7 +151,8 @@ func TestBounds(t *testing.T) {
 						_, bound = check(t, n, kappa, tau)
 					}
 					if got := g.residual(extrapolate(t, w, opt)); got > factor*first*bound*(1+1e-9)+1e-6*first {
-						t.Errorf("κ = %v, N = %d, τ = %v, β = %v: residual %v exceeds %v", kappa, n, tau, beta, got, factor*first*bound)
+						t.Errorf("κ = %v, N = %d, τ = %v, β = %v: residual %v exceeds %v", kappa, n, tau, beta, got,
+							factor*first*bound)
 					}
 				}
 			}
@@ -169,7 +173,8 @@ func TestOnlineBound(t *testing.T) {
 			}
 			first := g.residual(y)
 			factor := max(1-beta, 1-beta*kappa)
-			a, err := rna.NewAccelerator(window(t, s, n), rna.AcceleratorOptions{Options: rna.Options{Lambda: rna.Set(0), Beta: rna.Set(beta)}})
+			a, err := rna.NewAccelerator(window(t, s, n),
+				rna.AcceleratorOptions{Options: rna.Options{Lambda: rna.Set(0), Beta: rna.Set(beta)}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,8 @@ import (
 	"onlinerna/rna"
 )
 
-// A smooth is f(x) = Σ a_j z_j²/2 + b(√(1 + z_j²) − 1), z = Qᵀx, whose Hessian lies between min a and max a + b, with the
-// Lipschitz constant 0.86b, and whose minimum is at 0.
+// A smooth is f(x) = Σ a_j z_j²/2 + b(√(1 + z_j²) − 1), z = Qᵀx, whose Hessian lies between min a and max a + b, with
+// the Lipschitz constant 0.86b, and whose minimum is at 0.
 type smooth struct {
 	q    *mat.Dense
 	a    []float64
@@ -107,7 +107,8 @@ func TestNonlinearBound(t *testing.T) {
 			w := pairs(t, xs, ys)
 			for _, tau := range []float64{0, 1, 30} {
 				got := f.residual(extrapolate(t, w, rna.Options{Tau: rna.Set(tau)}))
-				bound := NonlinearBound(n, f.kappa(), tau, 1, f.residual(ys[0]), LinearisationGamma(n, f.kappa(), 1, f.l, f.m), distance, 2)
+				bound := NonlinearBound(n, f.kappa(), tau, 1, f.residual(ys[0]),
+					LinearisationGamma(n, f.kappa(), 1, f.l, f.m), distance, 2)
 				worst["extrapolation"] = max(worst["extrapolation"], got/bound)
 				if !(got <= bound*(1+1e-6)) {
 					t.Errorf("D = %g, N = %d, τ = %g: %g exceeds %g", distance, n, tau, got, bound)
@@ -118,8 +119,8 @@ func TestNonlinearBound(t *testing.T) {
 	t.Log("largest shares of the bounds: ", worst)
 }
 
-// Proposition asymptotic_optimal_rate: with λ = D^r, 0 < r < 2, and with τ = D^−s, 0 < s < 1, the rate is that of a linear
-// method as D → 0. With r beyond the range coefficients follow errors; the bound on them no longer falls.
+// Proposition asymptotic_optimal_rate: with λ = D^r, 0 < r < 2, and with τ = D^−s, 0 < s < 1, the rate is that of a
+// linear method as D → 0. With r beyond the range coefficients follow errors; the bound on them no longer falls.
 func TestAsymptoticBound(t *testing.T) {
 	tau, lambda, err := AsymptoticOrders(2)
 	if err != nil || tau != 1 || lambda != 2 {
@@ -140,13 +141,16 @@ func TestAsymptoticBound(t *testing.T) {
 			limit := AsymptoticBound(n, f.kappa(), 1, f.residual(x0))
 			byLambda := f.residual(extrapolate(t, w, rna.Options{Lambda: rna.Set(math.Pow(distance, share*lambda))}))
 			byTau := f.residual(extrapolate(t, w, rna.Options{Tau: rna.Set(math.Pow(distance, -share*tau))}))
-			t.Logf("D = %g, share %g of the range: %.3f and %.3f of the limit", distance, share, byLambda/limit, byTau/limit)
+			t.Logf("D = %g, share %g of the range: %.3f and %.3f of the limit", distance, share, byLambda/limit,
+				byTau/limit)
 			if distance <= 1e-8 && !(byLambda <= limit && byTau <= limit) {
-				t.Errorf("D = %g, share %g of the range: %g by λ and %g by τ exceed %g", distance, share, byLambda, byTau, limit)
+				t.Errorf("D = %g, share %g of the range: %g by λ and %g by τ exceed %g", distance, share, byLambda,
+					byTau, limit)
 			}
 			// The acceleration term falls to the limit and errors vanish beside it.
 			if distance <= 1e-8 && share <= .5 {
-				bound := NonlinearBound(n, f.kappa(), math.Pow(distance, -share*tau), 1, f.residual(x0), LinearisationGamma(n, f.kappa(), 1, f.l, f.m), distance, 2)
+				bound := NonlinearBound(n, f.kappa(), math.Pow(distance, -share*tau), 1, f.residual(x0),
+					LinearisationGamma(n, f.kappa(), 1, f.l, f.m), distance, 2)
 				if !(bound <= 1.1*limit) || !(byTau <= bound) {
 					t.Errorf("D = %g: bound %g, its limit %g, got %g", distance, bound, limit, byTau)
 				}
@@ -159,12 +163,14 @@ func TestNormBoundValue(t *testing.T) {
 	if got := NormBound(2, 1); !near(got, 1, 1e-15) {
 		t.Errorf("‖c‖ ≤ %v for N = 2 and λ = 1", got)
 	}
-	for _, v := range []float64{ConstrainedBound(0, .5, 1, 1, 1), ConstrainedBound(3, 2, 1, 1, 1), OptimalBound(2, 5, 0, 1, 1)} {
+	for _, v := range []float64{ConstrainedBound(0, .5, 1, 1, 1), ConstrainedBound(3, 2, 1, 1, 1),
+		OptimalBound(2, 5, 0, 1, 1)} {
 		if !math.IsNaN(v) {
 			t.Errorf("a bound of %v from constants that can't be", v)
 		}
 	}
-	if !near(MixingNorm(1, .3), .7, 1e-15) || !near(MixingNorm(-1, .3), 2, 1e-15) || !near(MixingNorm(3, .3), 2, 1e-15) {
+	if !near(MixingNorm(1, .3), .7, 1e-15) || !near(MixingNorm(-1, .3), 2, 1e-15) ||
+		!near(MixingNorm(3, .3), 2, 1e-15) {
 		t.Error("norms of the mixing")
 	}
 }

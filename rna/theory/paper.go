@@ -1,12 +1,13 @@
-// Package theory has the statements of "Online Regularized Nonlinear Acceleration" as functions of the constants they name:
-// [OptimalBound] and [ChebyshevRate] for λ = 0 on linear methods, [ConstrainedBound] and [ConstrainedChebyshev] for CNA,
-// [PerturbationBound], [PerturbedBound], [StochasticBound], [NonlinearBound] and [AsymptoticBound] for iterations with
-// errors. A [Scheme] is a method of their class. No training needs the package; its tests hold package rna against it.
+// Package theory has the statements of "Online Regularized Nonlinear Acceleration" as functions of the constants they
+// name: [OptimalBound] and [ChebyshevRate] for λ = 0 on linear methods, [ConstrainedBound] and [ConstrainedChebyshev]
+// for CNA, [PerturbationBound], [PerturbedBound], [StochasticBound], [NonlinearBound] and [AsymptoticBound] for
+// iterations with errors. A [Scheme] is a method of their class. No training needs the package; its tests hold package
+// rna against it.
 //
 // # The paper, row by row
 //
-// Each statement by its label in the paper's source, its functions and its tests. The functions say where they differ from
-// the print.
+// Each statement by its label in the paper's source, its functions and its tests. The functions say where they differ
+// from the print.
 //
 //	statement | functions | tests
 //	gradient step (gradient_step) | convex.GD | convex.TestPublishedCurves
@@ -55,5 +56,6 @@
 //	RNA on nets, offline and online (resnet18) | rna.Window.Extrapolate, rna.Window.Break | train.TestOffline, train.TestOnline, cmd.TestStudy
 //	speed of RNA (speed) | rna.Window.Push, rna.Window.Extrapolate | cmd.TestBenchRNA
 //
-// Not shown by a test: the published curves of Madelon and Sido0, which are not at hand, and the validation error on ImageNet.
+// Not shown by a test: the published curves of Madelon and Sido0, which are not at hand, and the validation error on
+// ImageNet.
 package theory

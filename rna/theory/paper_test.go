@@ -14,7 +14,8 @@ import (
 )
 
 // folders are what names in the table are of.
-var folders = map[string]string{"": ".", "rna": "..", "convex": "../convex", "study": "../convex/study", "train": "../../train", "cmd": "../../cmd/rna"}
+var folders = map[string]string{"": ".", "rna": "..", "convex": "../convex", "study": "../convex/study",
+	"train": "../../train", "cmd": "../../cmd/rna"}
 
 // declared lists the exported names and the tests in a folder: of train in all below it, of others in itself.
 func declared(t *testing.T, folder string) map[string]bool {
@@ -95,8 +96,10 @@ func TestPaper(t *testing.T) {
 					known[folder] = declared(t, folders[folder])
 				}
 				isTest := strings.HasPrefix(local, "Test")
-				if !known[folder][local] || isTest != (column == 1) || !ast.IsExported(strings.ReplaceAll(local, ".", "")) {
-					t.Errorf("row %d, %s: no %s among %d names of %s", rows, strings.TrimSpace(cells[0]), name, len(known[folder]), folders[folder])
+				if !known[folder][local] || isTest != (column == 1) ||
+					!ast.IsExported(strings.ReplaceAll(local, ".", "")) {
+					t.Errorf("row %d, %s: no %s among %d names of %s", rows, strings.TrimSpace(cells[0]), name,
+						len(known[folder]), folders[folder])
 				}
 				if isTest {
 					tests[name] = true

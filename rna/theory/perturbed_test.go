@@ -34,7 +34,8 @@ func differencesOf(a, b [][]float64) [][]float64 {
 }
 
 // perturb runs a scheme without and with errors, and returns ‖E‖ and ‖P‖.
-func perturb(s *Scheme, g contractive, x0 []float64, n int, es [][]float64) (xs, ys [][]float64, errors, perturbation float64) {
+func perturb(s *Scheme, g contractive, x0 []float64, n int, es [][]float64) (xs, ys [][]float64, errors,
+	perturbation float64) {
 	ex, ey := run(s, g.at, x0, n, nil)
 	xs, ys = run(s, g.at, x0, n, es)
 	return xs, ys, spectralNorm(es), spectralNorm(differencesOf(differencesOf(xs, ys), differencesOf(ex, ey)))
@@ -86,7 +87,8 @@ func TestPerturbationBound(t *testing.T) {
 	g := contractive{g: mat.NewSymDense(1, []float64{0}), solution: []float64{0}}
 	s := nesterov(t, 2, 0)
 	_, _, e, p := perturb(s, g, []float64{1}, 2, [][]float64{{1}, {-1}})
-	if printed := e; !near(p, math.Sqrt(5), 1e-12) || !near(printed, math.Sqrt2, 1e-12) || PerturbationBound(s.Norms(1), 1, e) < p {
+	if printed := e; !near(p, math.Sqrt(5), 1e-12) || !near(printed, math.Sqrt2, 1e-12) ||
+		PerturbationBound(s.Norms(1), 1, e) < p {
 		t.Errorf("‖E‖ = %v, ‖P‖ = %v", e, p)
 	}
 }

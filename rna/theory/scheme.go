@@ -11,8 +11,8 @@ import (
 //
 //	x_i = g(y_{i-1}),   y_i = Σ_{j=1..i} α_j x_j + β_j y_{j-1},   x_0 = y_0,
 //
-// with Σ (α_j + β_j) = 1 and α_i ≠ 0. The zero Scheme is a method before its first iteration. Gradient descent has y_i = x_i,
-// α = (0, …, 0, 1); Nesterov's method y_i = (1+β)x_i − βx_{i-1}; online RNA the coefficients c of each
+// with Σ (α_j + β_j) = 1 and α_i ≠ 0. The zero Scheme is a method before its first iteration. Gradient descent has y_i
+// = x_i, α = (0, …, 0, 1); Nesterov's method y_i = (1+β)x_i − βx_{i-1}; online RNA the coefficients c of each
 // extrapolation, as long as the last is not 0.
 type Scheme struct {
 	columns [][]float64 // y_i = Σ_j columns[i-1][j] x_j
@@ -70,8 +70,8 @@ func (s *Scheme) Y(dst []float64, xs [][]float64, i int) {
 	}
 }
 
-// L is the upper triangular matrix of eq. (recurence_L) after i iterations, Y = [x_0, X] L, whose columns sum to one: that of
-// y_0 … y_i, of order i+1.
+// L is the upper triangular matrix of eq. (recurence_L) after i iterations, Y = [x_0, X] L, whose columns sum to one:
+// that of y_0 … y_i, of order i+1.
 func (s *Scheme) L(i int) *mat.TriDense {
 	l := mat.NewTriDense(i+1, mat.Upper, nil)
 	for j := range i + 1 {

@@ -10,8 +10,8 @@ import (
 	"onlinerna/rna"
 )
 
-// Proposition poly_iter: y_i − x* = p_i(G)(x_0 − x*) with a p_i of degree i exactly and p_i(1) = 1, and Y = [x_0 X] L with
-// columns of L that sum to one.
+// Proposition poly_iter: y_i − x* = p_i(G)(x_0 − x*) with a p_i of degree i exactly and p_i(1) = 1, and Y = [x_0 X] L
+// with columns of L that sum to one.
 func TestSchemePolynomial(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 21))
 	for range 20 {
@@ -44,7 +44,8 @@ func TestSchemePolynomial(t *testing.T) {
 			}
 			for k := range d {
 				if !near(ys[i][k], want.AtVec(k)+g.solution[k], 1e-10*size) || !near(y.At(k, i), ys[i][k], 1e-10*size) {
-					t.Fatalf("y_%d[%d] = %v, by the polynomial %v, by L %v", i, k, ys[i][k], want.AtVec(k)+g.solution[k], y.At(k, i))
+					t.Fatalf("y_%d[%d] = %v, by the polynomial %v, by L %v", i, k, ys[i][k],
+						want.AtVec(k)+g.solution[k], y.At(k, i))
 				}
 			}
 			if col := sum(mat.Col(nil, i, s.L(n))); math.Abs(col-1) > 1e-12*size {
@@ -106,7 +107,8 @@ func TestOptimalBound(t *testing.T) {
 				bound := OptimalBound(n, d, kappa, beta, first)
 				worst[c.name] = max(worst[c.name], got/bound)
 				if mixed := MixingNorm(beta, kappa) * norm; got > mixed*(1+1e-9)+1e-9*first || got > bound*(1+1e-9) {
-					t.Errorf("κ = %v, N = %d, β = %v, %s: residual %v, bounds %v and %v", kappa, n, beta, c.name, got, mixed, bound)
+					t.Errorf("κ = %v, N = %d, β = %v, %s: residual %v, bounds %v and %v", kappa, n, beta, c.name, got,
+						mixed, bound)
 				}
 			}
 		}
@@ -114,8 +116,8 @@ func TestOptimalBound(t *testing.T) {
 	t.Log("largest share of the bound: ", worst)
 }
 
-// Online RNA with λ = 0 (proposition online_accel_structure): c_N ≠ 0 until the end, so that its points are a scheme of the class, and
-// as soon as there are more residuals than distinct eigenvalues the point is x*.
+// Online RNA with λ = 0 (proposition online_accel_structure): c_N ≠ 0 until the end, so that its points are a scheme of
+// the class, and as soon as there are more residuals than distinct eigenvalues the point is x*.
 func TestFiniteTermination(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 21))
 	for _, distinct := range []int{1, 2, 3, 5} {

@@ -1,6 +1,6 @@
-// Package shardfile keeps the index of a tar shard beside it, in the file with .idx behind its name, so that opening a set of
-// many shards reads no shard. The first line is "onlinerna-shard-index 1 SIZE COUNT", where SIZE is the shard's; COUNT lines
-// "OFFSET SIZE LABEL KEY" follow, one an image.
+// Package shardfile keeps the index of a tar shard beside it, in the file with .idx behind its name, so that opening a
+// set of many shards reads no shard. The first line is "onlinerna-shard-index 1 SIZE COUNT", where SIZE is the shard's;
+// COUNT lines "OFFSET SIZE LABEL KEY" follow, one an image.
 package shardfile
 
 import (
@@ -34,8 +34,8 @@ func Format(size int64, entries []Entry) []byte {
 	return b
 }
 
-// Read reads the index of a shard of size bytes. ok is false where there is none, or one of another file: the shard's size
-// differs, or it was written after the index.
+// Read reads the index of a shard of size bytes. ok is false where there is none, or one of another file: the shard's
+// size differs, or it was written after the index.
 func Read(shard string, size int64) (entries []Entry, ok bool, err error) {
 	path := shard + Extension
 	b, err := os.ReadFile(path)
@@ -79,7 +79,8 @@ func parse(b []byte, size int64) (entries []Entry, ok bool, err error) {
 		e.Offset, errs[0] = strconv.ParseInt(words[0], 10, 64)
 		e.Size, errs[1] = strconv.ParseInt(words[1], 10, 64)
 		if errs[0] != nil || errs[1] != nil || e.Offset < 0 || e.Size < 0 || e.Offset > size || e.Size > size-e.Offset {
-			return nil, false, fmt.Errorf("line %d: [%s, +%s) of a shard of %d bytes", len(entries)+2, words[0], words[1], size)
+			return nil, false, fmt.Errorf("line %d: [%s, +%s) of a shard of %d bytes", len(entries)+2, words[0],
+				words[1], size)
 		}
 		entries = append(entries, e)
 	}

@@ -1,5 +1,5 @@
-// Package powercut replays changes of files on a disk that loses power: it makes the folders that may be found then. A file system keeps what was
-// synced; of other changes it keeps any, as long as those of one name stay in their order.
+// Package powercut replays changes of files on a disk that loses power: it makes the folders that may be found then. A
+// file system keeps what was synced; of other changes it keeps any, as long as those of one name stay in their order.
 package powercut
 
 import (
@@ -47,7 +47,8 @@ type node struct {
 	entries map[string]*node // on the disk, of a folder
 }
 
-// change is one that is not on the disk yet: names of folders that get another node, nil for none. A rename does two at once.
+// change is one that is not on the disk yet: names of folders that get another node, nil for none. A rename does two at
+// once.
 type change struct {
 	in   []*node
 	name []string
@@ -114,8 +115,8 @@ func (c change) apply() {
 	}
 }
 
-// States calls f, for each point at which power may go, with folders that may then be found, up to so many of each point, and with the last mark
-// before it, 0 for none. The folder is there only for the call.
+// States calls f, for each point at which power may go, with folders that may then be found, up to so many of each
+// point, and with the last mark before it, 0 for none. The folder is there only for the call.
 func (d *Disk) States(most int, r *rand.Rand, f func(dir, when string, mark int) error) error {
 	mark := 0
 	for n := range len(d.changes) + 1 {
@@ -143,7 +144,8 @@ func (d *Disk) States(most int, r *rand.Rand, f func(dir, when string, mark int)
 				return err
 			}
 			if err = s.now[d.root].write(dir); err == nil {
-				err = f(dir, fmt.Sprintf("after %d of %d changes, of those not synced %s", n, len(d.changes), which), mark)
+				err = f(dir, fmt.Sprintf("after %d of %d changes, of those not synced %s", n, len(d.changes), which),
+					mark)
 			}
 			os.RemoveAll(dir)
 			if err != nil {

@@ -146,7 +146,8 @@ func viewCases() []opCase {
 		size := func(d int) int { return (c.shape[2+d] + c.stride - 1) / c.stride }
 		all = append(all,
 			opCase{op: o, in: []operand{data(one, c.shape...)}},
-			opCase{op: op.ShortcutGrad{Shortcut: o, Input: c.shape}, in: []operand{data(one, c.shape[0], c.channels, size(0), size(1))}})
+			opCase{op: op.ShortcutGrad{Shortcut: o, Input: c.shape},
+				in: []operand{data(one, c.shape[0], c.channels, size(0), size(1))}})
 	}
 	return all
 }
@@ -155,7 +156,8 @@ func linearCases() []opCase {
 	one := uniform(-1, 1)
 	var all []opCase
 	for i, c := range []struct{ n, in, out int }{
-		{4, 10, 7}, {16, 33, 17}, {1, 64, 10}, {2, 400, 120}, {3, 2, 1}, {1, 1, 1}, {5, 17, 33}, {64, 16, 16}, {7, 513, 10}, {33, 65, 100}, {8, 8, 2},
+		{4, 10, 7}, {16, 33, 17}, {1, 64, 10}, {2, 400, 120}, {3, 2, 1}, {1, 1, 1}, {5, 17, 33}, {64, 16, 16},
+		{7, 513, 10}, {33, 65, 100}, {8, 8, 2},
 	} {
 		x, dy := data(one, c.n, c.in), data(one, c.n, c.out)
 		w := weight(uniform(-.3, .3), c.out, c.in)
@@ -195,7 +197,8 @@ func lossCases() []opCase {
 		logits, labels := data(c.logits, c.n, c.k), whole(op.Int32, c.labels, c.n)
 		all = append(all,
 			opCase{op: op.SoftmaxCrossEntropy{Smoothing: c.smoothing}, in: []operand{logits, labels}},
-			opCase{op: op.SoftmaxCrossEntropyGrad{Smoothing: c.smoothing}, in: []operand{logits, labels, data(constant(.75))}},
+			opCase{op: op.SoftmaxCrossEntropyGrad{Smoothing: c.smoothing},
+				in: []operand{logits, labels, data(constant(.75))}},
 			opCase{op: op.Score{}, in: []operand{logits, labels}})
 		for _, binary := range []bool{false, true} {
 			targets := data(uniform(0, 1), c.n, c.k)

@@ -30,8 +30,8 @@ func dropped(p float64, perSample bool) expr.Expr {
 // counter counts random numbers. In 32 bits without sign the first sample's number is beyond the sign.
 func counter() operand { return whole(op.Int32, listed(1234567, -2), 2) }
 
-// mapCases has each function alone over its range, expressions of nets with their gradients, every way to repeat operands, and
-// random expressions.
+// mapCases has each function alone over its range, expressions of nets with their gradients, every way to repeat
+// operands, and random expressions.
 func mapCases() []opCase {
 	one, wide := uniform(-1, 1), uniform(-8, 8)
 	var all []opCase
@@ -44,7 +44,8 @@ func mapCases() []opCase {
 		if s.Size() == 1 {
 			wide = one // where float32 cancels there would be no larger element to compare with
 		}
-		for i, e := range []expr.Expr{hardswish, silu, gelu, geluTanh, hardSigmoid, x0.Exp(), x0.Tanh(), x0.Erf(), x0.Sigmoid()} {
+		for i, e := range []expr.Expr{hardswish, silu, gelu, geluTanh, hardSigmoid, x0.Exp(), x0.Tanh(), x0.Erf(),
+			x0.Sigmoid()} {
 			alike = i%4 > 0
 			add(e, data(wide, s...))
 			add(e.Gradient(x1)[0], data(wide, s...), data(one, s...))
@@ -58,7 +59,8 @@ func mapCases() []opCase {
 		}
 		for i, e := range []expr.Expr{
 			x0.Add(x1), x0.Sub(x1), x0.Mul(x1), x0.Min(x1), x0.Max(x1), x0.Div(x1.Square().Shift(1)),
-			expr.If(x0.Less(x1), x0.Scale(2), x1), expr.If(x0.LessEqual(x1), x1, x0.Neg()), expr.If(x0.Equal(x1), expr.Const(7), x1),
+			expr.If(x0.Less(x1), x0.Scale(2), x1), expr.If(x0.LessEqual(x1), x1, x0.Neg()),
+			expr.If(x0.Equal(x1), expr.Const(7), x1),
 		} {
 			alike = i%6 > 0
 			add(e, data(integers(-2, 2), s...), data(integers(-2, 2), s...))
@@ -77,15 +79,22 @@ func mapCases() []opCase {
 	}
 
 	for _, r := range []struct{ y, x op.Shape }{
-		{op.Shape{2, 3, 7, 5}, op.Shape{2, 3, 1, 1}}, {op.Shape{2, 3, 7, 5}, op.Shape{2, 3}}, {op.Shape{2, 3, 7, 5}, op.Shape{3}},
-		{op.Shape{2, 3, 7, 5}, op.Shape{1, 3, 1, 1}}, {op.Shape{2, 3, 7, 5}, op.Shape{2, 1, 1, 1}}, {op.Shape{2, 3, 7, 5}, op.Shape{2, 1, 7, 5}},
-		{op.Shape{2, 3, 7, 5}, op.Shape{1, 3, 7, 5}}, {op.Shape{2, 3, 7, 5}, op.Shape{1, 1, 7, 5}}, {op.Shape{2, 3, 7, 5}, op.Shape{}},
+		{op.Shape{2, 3, 7, 5}, op.Shape{2, 3, 1, 1}}, {op.Shape{2, 3, 7, 5}, op.Shape{2, 3}},
+		{op.Shape{2, 3, 7, 5}, op.Shape{3}},
+		{op.Shape{2, 3, 7, 5}, op.Shape{1, 3, 1, 1}}, {op.Shape{2, 3, 7, 5}, op.Shape{2, 1, 1, 1}},
+		{op.Shape{2, 3, 7, 5}, op.Shape{2, 1, 7, 5}},
+		{op.Shape{2, 3, 7, 5}, op.Shape{1, 3, 7, 5}}, {op.Shape{2, 3, 7, 5}, op.Shape{1, 1, 7, 5}},
+		{op.Shape{2, 3, 7, 5}, op.Shape{}},
 		{op.Shape{2, 3, 7, 5}, op.Shape{1}}, {op.Shape{2, 3, 7, 5}, op.Shape{1, 1, 1, 1}},
-		{op.Shape{3, 64, 8, 8}, op.Shape{3, 64}}, {op.Shape{3, 64, 8, 8}, op.Shape{64}}, {op.Shape{3, 64, 1, 1}, op.Shape{3, 64}},
-		{op.Shape{2, 33, 5, 9}, op.Shape{2, 33}}, {op.Shape{1, 16, 14, 14}, op.Shape{16}}, {op.Shape{1, 16, 14, 14}, op.Shape{1, 1, 14, 14}},
+		{op.Shape{3, 64, 8, 8}, op.Shape{3, 64}}, {op.Shape{3, 64, 8, 8}, op.Shape{64}},
+		{op.Shape{3, 64, 1, 1}, op.Shape{3, 64}},
+		{op.Shape{2, 33, 5, 9}, op.Shape{2, 33}}, {op.Shape{1, 16, 14, 14}, op.Shape{16}},
+		{op.Shape{1, 16, 14, 14}, op.Shape{1, 1, 14, 14}},
 		{op.Shape{4, 32, 28, 28}, op.Shape{4, 32}},
-		{op.Shape{33, 17}, op.Shape{17}}, {op.Shape{33, 17}, op.Shape{33, 1}}, {op.Shape{33, 17}, op.Shape{1, 17}}, {op.Shape{33, 17}, op.Shape{}},
-		{op.Shape{4, 5, 6}, op.Shape{5}}, {op.Shape{4, 5, 6}, op.Shape{4, 5}}, {op.Shape{4, 5, 6}, op.Shape{4, 1, 6}}, {op.Shape{9}, op.Shape{1}},
+		{op.Shape{33, 17}, op.Shape{17}}, {op.Shape{33, 17}, op.Shape{33, 1}}, {op.Shape{33, 17}, op.Shape{1, 17}},
+		{op.Shape{33, 17}, op.Shape{}},
+		{op.Shape{4, 5, 6}, op.Shape{5}}, {op.Shape{4, 5, 6}, op.Shape{4, 5}}, {op.Shape{4, 5, 6}, op.Shape{4, 1, 6}},
+		{op.Shape{9}, op.Shape{1}},
 	} {
 		add(excited, data(one, r.y...), data(wide, r.x...))
 		add(x1.Sub(x0), data(one, r.x...), data(one, r.y...))
@@ -98,11 +107,13 @@ func mapCases() []opCase {
 	}
 	add(expr.Random(1<<63+1, 1, false).Add(x0), data(constant(0), 3, 65, 5, 3), counter())
 	add(expr.Random(77, 1, false).Sub(expr.Random(78, 1, true)).Add(x0), data(constant(0), 33, 18), counter())
-	add(dropped(.5, false).Gradient(x2)[0].Substitute(func(i int) expr.Expr { return []expr.Expr{{}, x1, x0}[i] }), data(one, 4, 6, 5, 5), counter())
+	add(dropped(.5, false).Gradient(x2)[0].Substitute(func(i int) expr.Expr { return []expr.Expr{{}, x1, x0}[i] }),
+		data(one, 4, 6, 5, 5), counter())
 
 	r := newRand("expressions")
 	shapes := []struct{ a, b, c op.Shape }{
-		{op.Shape{2, 3, 5, 4}, op.Shape{2, 3}, op.Shape{3}}, {op.Shape{3, 17, 4, 4}, op.Shape{3, 17, 4, 4}, op.Shape{17}},
+		{op.Shape{2, 3, 5, 4}, op.Shape{2, 3}, op.Shape{3}},
+		{op.Shape{3, 17, 4, 4}, op.Shape{3, 17, 4, 4}, op.Shape{17}},
 		{op.Shape{5, 33}, op.Shape{33}, op.Shape{5, 1}}, {op.Shape{2, 16, 3, 3}, op.Shape{2, 1, 3, 3}, op.Shape{}},
 	}
 	for n := 1; n <= 60; {
@@ -126,7 +137,8 @@ func sumCases() []opCase {
 			to = append(to, op.Shape{s[1]})
 		}
 		if len(s) > 2 {
-			to = append(to, s[:2], op.Shape{s[0], s[1], 1, 1}, op.Shape{1, s[1], 1, 1}, op.Shape{s[0], 1, 1, 1}, op.Shape{s[0], 1, s[2], s[3]},
+			to = append(to, s[:2], op.Shape{s[0], s[1], 1, 1}, op.Shape{1, s[1], 1, 1}, op.Shape{s[0], 1, 1, 1},
+				op.Shape{s[0], 1, s[2], s[3]},
 				op.Shape{1, s[1], s[2], s[3]}, op.Shape{1, 1, s[2], s[3]})
 		} else {
 			to = append(to, op.Shape{s[0], 1}, op.Shape{1, s[1]})

@@ -33,17 +33,17 @@ type Options struct {
 	// float32 and 1e-12 on those of float64.
 	Tolerance float64
 
-	// Round, unless it is nil, is how the device rounds what it stores as activations, or the factors of products. The suite then
-	// gives it rounded numbers, so that nothing but its arithmetic is left to differ, and checks programs step by step, each
-	// against its definition on what the device made before. Derivatives are not compared with finite differences, which
-	// vanish in the rounding.
+	// Round, unless it is nil, is how the device rounds what it stores as activations, or the factors of products. The
+	// suite then gives it rounded numbers, so that nothing but its arithmetic is left to differ, and checks programs
+	// step by step, each against its definition on what the device made before. Derivatives are not compared with
+	// finite differences, which vanish in the rounding.
 	Round func(float64) float64
-	// Unit is the largest relative error of Round. Results that the device stores in fewer bytes than their type has may
-	// be off by so much of themselves on top of Tolerance.
+	// Unit is the largest relative error of Round. Results that the device stores in fewer bytes than their type has
+	// may be off by so much of themselves on top of Tolerance.
 	Unit float64
 
-	// Left is in how many cases an op by itself is also given operands that lie as the device leaves activations, where that is
-	// another layout than that of values from outside: for devices that are slow. 0 means in all, -1 in none.
+	// Left is in how many cases an op by itself is also given operands that lie as the device leaves activations, where
+	// that is another layout than that of values from outside: for devices that are slow. 0 means in all, -1 in none.
 	Left int
 }
 

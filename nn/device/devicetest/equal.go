@@ -129,8 +129,8 @@ func equalVectors(both [2]*suite, n int) error {
 	return nil
 }
 
-// equalCases are updateCases for short vectors. For long ones, whose parts are shared out, it is a step of the last case of each
-// optimiser: the numbers for all of them take longer to make than to compute with.
+// equalCases are updateCases for short vectors. For long ones, whose parts are shared out, it is a step of the last
+// case of each optimiser: the numbers for all of them take longer to make than to compute with.
 func equalCases(n int) []updateCase {
 	list := updateCases(n)
 	if n < 1<<17 {

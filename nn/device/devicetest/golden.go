@@ -126,7 +126,8 @@ func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 		if err := v.grad.WriteAt64(g.Gradients[step], 0); err != nil {
 			return err
 		}
-		u.Numbers = device.Numbers{Rate: g.Rates[step], Scale: g.Scales[step], Step: float64(step + 1), Share: share(o, g.Rates[:step+1])}
+		u.Numbers = device.Numbers{Rate: g.Rates[step], Scale: g.Scales[step], Step: float64(step + 1),
+			Share: share(o, g.Rates[:step+1])}
 		if err := v.w.Update(u); err != nil {
 			return err
 		}
@@ -139,7 +140,8 @@ func (s *suite) repeat(g *goldenOptimizers, r *goldenRun) error {
 			}
 		}
 		for i, name := range o.State() {
-			if err := s.expect(fmt.Sprintf("%s after step %d", name, step+1), v.state[i], want.State[i], tolerance); err != nil {
+			if err := s.expect(fmt.Sprintf("%s after step %d", name, step+1), v.state[i], want.State[i],
+				tolerance); err != nil {
 				return err
 			}
 		}

@@ -40,16 +40,19 @@ var differentiable = []struct {
 	{"relu", func(n *net) int { return n.apply(op.ReLU{}, n.data(distinct, 2, 3, 4, 4)) }},
 	{"add", func(n *net) int { return n.apply(op.Add{}, n.data(distinct, 2, 3, 2, 4), n.data(distinct, 2, 3, 2, 4)) }},
 	{"map", func(n *net) int {
-		return n.apply(op.Map{Expr: silu.Mul(x1.Tanh()).Add(x2.Exp())}, n.data(distinct, 2, 3, 2, 4), n.data(distinct, 2, 3), n.weight(distinct, 3))
+		return n.apply(op.Map{Expr: silu.Mul(x1.Tanh()).Add(x2.Exp())}, n.data(distinct, 2, 3, 2, 4),
+			n.data(distinct, 2, 3), n.weight(distinct, 3))
 	}},
 	{"map, samples and pixels", func(n *net) int {
-		return n.apply(op.Map{Expr: x0.Mul(x1).Div(x2.Square().Shift(1))}, n.data(distinct, 2, 3, 2, 4), n.data(distinct, 2, 1, 1, 1), n.data(distinct, 1, 1, 2, 4))
+		return n.apply(op.Map{Expr: x0.Mul(x1).Div(x2.Square().Shift(1))}, n.data(distinct, 2, 3, 2, 4),
+			n.data(distinct, 2, 1, 1, 1), n.data(distinct, 1, 1, 2, 4))
 	}},
 	{"map, dropout", func(n *net) int {
 		return n.apply(op.Map{Expr: dropped(.5, false)}, n.data(distinct, 2, 3, 2, 4), n.counter())
 	}},
 	{"map, extremes", func(n *net) int {
-		return n.apply(op.Map{Expr: x0.Max(x1.Scale(.5)).Min(expr.Const(.3))}, n.data(distinct, 2, 3, 2, 4), n.data(distinct, 2, 3, 2, 4))
+		return n.apply(op.Map{Expr: x0.Max(x1.Scale(.5)).Min(expr.Const(.3))}, n.data(distinct, 2, 3, 2, 4),
+			n.data(distinct, 2, 3, 2, 4))
 	}},
 	{"an operand used twice", func(n *net) int {
 		x := n.data(distinct, 2, 3, 2, 4)
@@ -64,7 +67,10 @@ var differentiable = []struct {
 		return n.apply(o, n.data(distinct, 2, 3, 5, 6))
 	}},
 	{"global avg pool", func(n *net) int { return n.apply(op.GlobalAvgPool{}, n.data(distinct, 2, 3, 5, 4)) }},
-	{"shortcut", func(n *net) int { return n.apply(op.Shortcut{Stride: 2, Channels: 7}, n.data(distinct, 2, 3, 5, 4)) }},
+	{"shortcut", func(n *net) int {
+		return n.apply(op.Shortcut{Stride: 2, Channels: 7},
+			n.data(distinct, 2, 3, 5, 4))
+	}},
 	{"flatten", func(n *net) int { return n.apply(op.Flatten{}, n.data(distinct, 2, 3, 5, 4)) }},
 	{"reshape", func(n *net) int { return n.apply(op.Reshape{Shape: op.Shape{2, 3, 5, 4}}, n.data(distinct, 6, 20)) }},
 	{"linear", func(n *net) int {
@@ -138,7 +144,8 @@ func (s *suite) gradient(build func(n *net) int) error {
 			size += math.Abs(part)
 		}
 		if d := math.Abs(sum - numeric); !(d <= tolerance*size) {
-			return fmt.Errorf("with respect to operand %d, %v: the gradient's derivative along a direction is %v, finite differences give %v",
+			return fmt.Errorf("with respect to operand %d, %v: the gradient's derivative along a direction is %v, "+
+				"finite differences give %v",
 				i, x.Type(), sum/h, numeric/h)
 		}
 	}

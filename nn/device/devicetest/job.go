@@ -69,7 +69,8 @@ func left(d device.Device, t op.Type) (device.Output, error) {
 // accept checks a plan and notes the layouts of the outputs.
 func (j *job) accept(g *device.Group, plan *device.Plan, values []int) error {
 	if len(plan.Outputs) != len(g.Outputs) || plan.Workspace < 0 {
-		return fmt.Errorf("%d outputs described of %d, workspace of %d bytes", len(plan.Outputs), len(g.Outputs), plan.Workspace)
+		return fmt.Errorf("%d outputs described of %d, workspace of %d bytes", len(plan.Outputs), len(g.Outputs),
+			plan.Workspace)
 	}
 	for i, o := range plan.Outputs {
 		v := values[g.Outputs[i]]
@@ -200,7 +201,8 @@ func (j *job) bind(pl placement) (*bound, error) {
 		for i, o := range g.plan.Outputs {
 			v := g.values[g.Outputs[i]]
 			from, taken := pl.taken[v]
-			if s := g.Steps[slices.IndexFunc(g.Steps, func(s device.Step) bool { return s.Out == g.Outputs[i] })]; inPlace(s.Op) {
+			if s := g.Steps[slices.IndexFunc(g.Steps,
+				func(s device.Step) bool { return s.Out == g.Outputs[i] })]; inPlace(s.Op) {
 				from, taken = g.values[s.In[0]], true
 			}
 			switch {

@@ -116,8 +116,8 @@ func (s *suite) roundTrip(t op.Type, role device.Role) error {
 	return nil
 }
 
-// untouched checks the memory after an upload of x: the guards are whole, and between them, if elements says so, are x's
-// elements in some order.
+// untouched checks the memory after an upload of x: the guards are whole, and between them, if elements says so, are
+// x's elements in some order.
 func (b *bound) untouched(x op.Tensor, elements bool) error {
 	now, err := b.bytes()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Lazy makes a device.Pipeline of a device in host memory, to test without a GPU what gets ahead of its device. Work is done when somebody waits
-// for it and not before: a wait that was forgotten shows.
+// Lazy makes a device.Pipeline of a device in host memory, to test without a GPU what gets ahead of its device. Work is
+// done when somebody waits for it and not before: a wait that was forgotten shows.
 func Lazy(d device.Device) device.Pipeline { return &lazy{Device: d} }
 
 // lazy queues the work of a device.

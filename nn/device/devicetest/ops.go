@@ -65,7 +65,8 @@ func (c opCase) program(d op.DType) *program {
 
 // opCases lists the cases of all ops for floats of type d.
 func opCases(d op.DType) []opCase {
-	return slices.Concat(imagesCases(d), convCases(), normCases(), elementCases(), mapCases(), sumCases(), poolCases(), viewCases(), linearCases(), lossCases())
+	return slices.Concat(imagesCases(d), convCases(), normCases(), elementCases(), mapCases(), sumCases(), poolCases(),
+		viewCases(), linearCases(), lossCases())
 }
 
 // exactness is the tolerance of o on so many operands, relative to the largest element.
@@ -159,7 +160,8 @@ func (s *suite) ops(t tester) {
 	}
 }
 
-// leavesOtherwise says whether the device leaves activations of a type that p is given otherwise than it takes those from outside.
+// leavesOtherwise says whether the device leaves activations of a type that p is given otherwise than it takes those
+// from outside.
 func (s *suite) leavesOtherwise(p *program) bool {
 	for v, x := range p.given {
 		if t := x.Type(); p.roles[v] == device.Data && t.DType.Float() {

@@ -184,7 +184,8 @@ func (s *suite) step(d device.Pipeline, c *updateCase) error {
 	for step := 2; step < 4; step++ {
 		direct := c.update(v[1], step)
 		direct.Numbers.Scale /= float64(step)
-		if err := d.Upload(at, "", op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: direct.Numbers.Values()}); err != nil {
+		if err := d.Upload(at, "", op.Tensor{Shape: op.Shape{device.NumbersLen},
+			Data: direct.Numbers.Values()}); err != nil {
 			return err
 		}
 		if err := errors.Join(run(), v[1].w.Update(direct), d.Sync()); err != nil {
@@ -223,7 +224,8 @@ func (s *suite) guardedStep(d device.Pipeline, c *updateCase) error {
 		return err
 	}
 	first := c.update(v, 1)
-	if err := errors.Join(v.w.Update(first), d.Upload(live.Numbers, "", op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: first.Numbers.Values()})); err != nil {
+	if err := errors.Join(v.w.Update(first), d.Upload(live.Numbers, "",
+		op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: first.Numbers.Values()})); err != nil {
 		return err
 	}
 	before, err := s.all(v)
@@ -284,7 +286,8 @@ func (s *suite) lanes(d device.Pipeline) error {
 		}
 		sides[i].Lane = l
 		if l.Input().Bytes() != bytes || l.Output().Bytes() != bytes {
-			return fmt.Errorf("a lane of %d and %d bytes where %d were asked for", l.Input().Bytes(), l.Output().Bytes(), bytes)
+			return fmt.Errorf("a lane of %d and %d bytes where %d were asked for", l.Input().Bytes(),
+				l.Output().Bytes(), bytes)
 		}
 		// Output's first half is twice the input's first, its second the ReLU of the input's second.
 		half := func(m device.Memory, i int) device.Region {
@@ -313,7 +316,8 @@ func (s *suite) lanes(d device.Pipeline) error {
 			return err
 		}
 		got := make([]float64, 2*n)
-		if err := device.DownloadRowMajor(op.Tensor{Shape: op.Shape{2 * n}, Data: got}, device.Region{Memory: m, Bytes: 2 * n * size}); err != nil {
+		if err := device.DownloadRowMajor(op.Tensor{Shape: op.Shape{2 * n}, Data: got},
+			device.Region{Memory: m, Bytes: 2 * n * size}); err != nil {
 			return err
 		}
 		for i, x := range got {
@@ -337,10 +341,12 @@ func (s *suite) lanes(d device.Pipeline) error {
 		for i := range x {
 			x[i] = want(step, i)
 		}
-		if err := device.UploadRowMajor(device.Region{Memory: m, Bytes: 2 * n * size}, op.Tensor{Shape: op.Shape{2 * n}, Data: x}); err != nil {
+		if err := device.UploadRowMajor(device.Region{Memory: m, Bytes: 2 * n * size},
+			op.Tensor{Shape: op.Shape{2 * n}, Data: x}); err != nil {
 			return err
 		}
-		if err := errors.Join(l.Send(device.Span{Len: 8}, device.Span{Off: 8, Len: bytes - 8}), l.run(), l.End()); err != nil {
+		if err := errors.Join(l.Send(device.Span{Len: 8}, device.Span{Off: 8, Len: bytes - 8}), l.run(),
+			l.End()); err != nil {
 			return err
 		}
 		if step > 0 && step != 4 { // results may be left

@@ -188,7 +188,8 @@ func (p *program) grouped(proposed [][]int) ([][]int, error) {
 	for _, g := range proposed {
 		for i, s := range g {
 			if s < 0 || s >= len(p.Steps) || member[s] || i > 0 && s <= g[i-1] {
-				return nil, fmt.Errorf("groups %v: step %d of %d is out of order, or in two groups", proposed, s, len(p.Steps))
+				return nil, fmt.Errorf("groups %v: step %d of %d is out of order, or in two groups", proposed, s,
+					len(p.Steps))
 			}
 			member[s] = true
 		}
@@ -209,8 +210,9 @@ func (p *program) grouped(proposed [][]int) ([][]int, error) {
 			s := p.Steps[j]
 			for _, v := range s.In {
 				if !made[v] || gone[v] {
-					return nil, fmt.Errorf("groups %v: step %d, %v, runs before value %s is made, or after it is overwritten",
-						proposed, j, s.Op, p.Values[v].Name)
+					return nil,
+						fmt.Errorf("groups %v: step %d, %v, runs before value %s is made, or after it is overwritten",
+							proposed, j, s.Op, p.Values[v].Name)
 				}
 			}
 			made[s.Out] = true

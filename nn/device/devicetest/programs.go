@@ -65,7 +65,8 @@ func (n *net) images(count, channels, size int) int {
 // conv adds a convolution without bias.
 func (n *net) conv(x, out, kernel, stride int) int {
 	in := n.Values[x].Type.Shape[1]
-	o := op.Conv2D{Stride: [2]int{stride, stride}, Pad: [2]int{kernel / 2, kernel / 2}, Dilation: [2]int{1, 1}, Groups: 1}
+	o := op.Conv2D{Stride: [2]int{stride, stride}, Pad: [2]int{kernel / 2, kernel / 2},
+		Dilation: [2]int{1, 1}, Groups: 1}
 	return n.apply(o, x, n.weight(uniform(-.3, .3), out, in, kernel, kernel))
 }
 
@@ -73,9 +74,11 @@ func (n *net) conv(x, out, kernel, stride int) int {
 func (n *net) norm(x int) int {
 	s := n.Values[x].Type.Shape
 	stats := n.apply(op.BatchNormStats{}, x)
-	running, momentum := n.constant(uniform(.5, 1), 2, s[1]), n.outside("momentum", n.dtype, device.Data, constant(.1), 1)
+	running, momentum := n.constant(uniform(.5, 1), 2, s[1]),
+		n.outside("momentum", n.dtype, device.Data, constant(.1), 1)
 	n.keep(n.apply(op.BatchNormUpdate{Count: s.Size() / s[1]}, running, stats, momentum))
-	return n.apply(op.BatchNorm{Eps: 1e-5}, x, stats, n.weight(uniform(.5, 1.5), s[1]), n.weight(uniform(-.5, .5), s[1]))
+	return n.apply(op.BatchNorm{Eps: 1e-5}, x, stats, n.weight(uniform(.5, 1.5), s[1]),
+		n.weight(uniform(-.5, .5), s[1]))
 }
 
 // fixedNorm adds a batch normalisation by running statistics.
@@ -88,7 +91,8 @@ func (n *net) fixedNorm(x int) int {
 func (n *net) relu(x int) int { return n.apply(op.ReLU{}, x) }
 
 func (n *net) linear(x, out int) int {
-	return n.apply(op.Linear{}, x, n.weight(uniform(-.2, .2), out, n.Values[x].Type.Shape[1]), n.weight(uniform(-.1, .1), out))
+	return n.apply(op.Linear{}, x, n.weight(uniform(-.2, .2), out, n.Values[x].Type.Shape[1]),
+		n.weight(uniform(-.1, .1), out))
 }
 
 // loss adds the loss and the score of logits with random labels.

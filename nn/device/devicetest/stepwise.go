@@ -7,8 +7,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// stepwise runs p in all placements and compares what each group makes with its definition on what the device made before, so that
-// errors do not add up.
+// stepwise runs p in all placements and compares what each group makes with its definition on what the device made
+// before, so that errors do not add up.
 func (s *suite) stepwise(p *program, groups [][]int) error {
 	j, err := describe(s.dev, p, groups)
 	if err != nil {
@@ -87,5 +87,6 @@ func (s *suite) stepwiseIn(j *job, pl placement) error {
 
 // multiplies says whether the first two operands of o are the factors of sums of products.
 func multiplies(o op.Op) bool {
-	return slices.Contains([]string{"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "linear", "linear_grad_input", "linear_grad_weight"}, o.Kind())
+	return slices.Contains([]string{"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "linear", "linear_grad_input",
+		"linear_grad_weight"}, o.Kind())
 }

@@ -20,8 +20,8 @@ var short = Options{Round: elevenBits, Unit: 0x1p-11}
 // short devices may be as exact as others.
 func TestShortReference(t *testing.T) { Run(t, reference(op.Float32), short) }
 
-// What devices that round are allowed is not much: errors of the size of what Round does show in ops that have none, and larger ones in all,
-// also within programs.
+// What devices that round are allowed is not much: errors of the size of what Round does show in ops that have none,
+// and larger ones in all, also within programs.
 func TestFaultsOfShortDevicesAreFound(t *testing.T) {
 	larger := func(factor float32) func(x []float32) {
 		return func(x []float32) {
@@ -47,7 +47,8 @@ func TestFaultsOfShortDevicesAreFound(t *testing.T) {
 		t.Run(fmt.Sprint(c.kind, " in ", c.want[0]), func(t *testing.T) {
 			b := broken{Device: device.NewReference(op.Float32), after: only(c.kind, larger(c.factor))}
 			var failures []string
-			run(recorder{only: "/" + c.want[0], failures: &failures}, func() (device.Device, error) { return b, nil }, short)
+			run(recorder{only: "/" + c.want[0], failures: &failures},
+				func() (device.Device, error) { return b, nil }, short)
 			wantFailure(t, failures, c.want)
 		})
 	}

@@ -141,7 +141,8 @@ func differs(got op.Tensor, want []float64, tolerance, own float64, rows int) st
 			if math.IsNaN(a) {
 				hint = ": was it written, or computed from what was not?"
 			}
-			return fmt.Sprintf("element %s is %v, want %v within %.2g%s", index(got.Shape, i), a, b, tolerance*largest+own*math.Abs(b), hint)
+			return fmt.Sprintf("element %s is %v, want %v within %.2g%s", index(got.Shape, i), a, b,
+				tolerance*largest+own*math.Abs(b), hint)
 		}
 	}
 	return ""

@@ -104,8 +104,10 @@ func (s *suite) follow(q *quadratic, r *torchRun) error {
 		if err := grad.WriteAt64(q.gradient(at), 0); err != nil {
 			return err
 		}
-		u := device.Update{Optimizer: optim.SGD{Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov}, Grad: grad,
-			State: []device.Vector{momentum}, Numbers: device.Numbers{Rate: r.rate(step), Scale: 1, Step: float64(step + 1)}}
+		u := device.Update{Optimizer: optim.SGD{Momentum: o.Momentum, Decay: o.WeightDecay, Nesterov: o.Nesterov},
+			Grad:  grad,
+			State: []device.Vector{momentum}, Numbers: device.Numbers{Rate: r.rate(step), Scale: 1,
+				Step: float64(step + 1)}}
 		if err := x.Update(u); err != nil {
 			return err
 		}
@@ -115,7 +117,8 @@ func (s *suite) follow(q *quadratic, r *torchRun) error {
 		if o.Momentum == 0 || r.Buffer == nil {
 			continue // PyTorch keeps none, or it was not recorded
 		}
-		if err := s.expect(fmt.Sprintf("momentum after step %d", step+1), momentum, r.Buffer[step], tolerance); err != nil {
+		if err := s.expect(fmt.Sprintf("momentum after step %d", step+1), momentum, r.Buffer[step],
+			tolerance); err != nil {
 			return err
 		}
 	}

@@ -24,8 +24,10 @@ type updateCase struct {
 
 // update is a step of c.
 func (c *updateCase) update(v *updated, step int) device.Update {
-	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Factors: c.factors, Tensors: c.tensors, Clip: c.clip,
-		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step), Share: 1 / float64(step)}}
+	return device.Update{Optimizer: c.o, Grad: v.grad, State: v.state, NoDecay: c.noDecay, Factors: c.factors,
+		Tensors: c.tensors, Clip: c.clip,
+		Numbers: device.Numbers{Rate: .1 / float64(step), Scale: c.scale, Step: float64(step),
+			Share: 1 / float64(step)}}
 }
 
 // updateCases lists optimisers with settings for n elements.
@@ -56,27 +58,34 @@ func updateCases(n int) []updateCase {
 		{o: optim.SGD{Momentum: .9, Nesterov: true}, scale: 1, factors: frozen},
 
 		{o: optim.AdamW{Beta1: .9, Beta2: .99, Eps: 1e-8, Decay: .1}, scale: 1, noDecay: spans, factors: frozen},
-		{o: optim.LARS{Momentum: .9, Decay: .1, Trust: .1}, scale: .5, noDecay: spans, factors: factors, tensors: between(n, spans)},
-		{o: optim.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, Decay: .1, ClipNorm: 1}, factors: frozen, tensors: between(n, edges)},
+		{o: optim.LARS{Momentum: .9, Decay: .1, Trust: .1}, scale: .5, noDecay: spans, factors: factors,
+			tensors: between(n, spans)},
+		{o: optim.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, Decay: .1, ClipNorm: 1}, factors: frozen,
+			tensors: between(n, edges)},
 
 		{o: optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1},
 		{o: optim.AdamW{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans},
 		{o: optim.AdamW{Eps: 1e-3}, scale: 1, noDecay: edges},
 
 		{o: optim.LARS{Momentum: .9, Decay: .01, Trust: 1e-3, Eps: 1e-8}, scale: 1, tensors: small},
-		{o: optim.LARS{Momentum: .9, Decay: .5, Trust: .1}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
+		{o: optim.LARS{Momentum: .9, Decay: .5, Trust: .1}, scale: .25, noDecay: spans, tensors: between(n, spans),
+			zeroFrom: n / 2},
 		{o: optim.LARS{Momentum: .9, Trust: .02, Nesterov: true}, scale: 1, noDecay: edges, tensors: between(n, edges)},
 
 		{o: optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-6, Decay: .01, ClipNorm: 1}, scale: 1, tensors: small},
-		{o: optim.LAMB{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans, tensors: between(n, spans), zeroFrom: n / 2},
-		{o: optim.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, ClipNorm: 1e9}, scale: 1, noDecay: edges, tensors: between(n, edges)},
+		{o: optim.LAMB{Beta1: .8, Beta2: .95, Eps: .1, Decay: .5}, scale: .25, noDecay: spans,
+			tensors: between(n, spans), zeroFrom: n / 2},
+		{o: optim.LAMB{Beta1: .9, Beta2: .99, Eps: 1e-3, ClipNorm: 1e9}, scale: 1, noDecay: edges,
+			tensors: between(n, edges)},
 
 		{o: optim.SGD{Momentum: .9, Decay: .01}, scale: .5, clip: device.Clip{Norm: 1.5}, noDecay: spans},
 		{o: optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .01}, scale: 1, clip: device.Clip{Norm: 1e9}},
 		{o: optim.LARS{Momentum: .9, Decay: .01, Trust: 1e-3}, scale: 1, clip: device.Clip{Norm: 2}, tensors: small},
-		{o: optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-3, ClipNorm: 1}, scale: 1, clip: device.Clip{Norm: 2}, tensors: small},
+		{o: optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-3, ClipNorm: 1}, scale: 1, clip: device.Clip{Norm: 2},
+			tensors: small},
 
-		{o: optim.SGD{Momentum: .9, Decay: .01, Nesterov: true}, scale: -.5, clip: device.Clip{Value: .25}, noDecay: spans},
+		{o: optim.SGD{Momentum: .9, Decay: .01, Nesterov: true}, scale: -.5, clip: device.Clip{Value: .25},
+			noDecay: spans},
 		{o: optim.LAMB{Beta1: .9, Beta2: .999, Eps: 1e-3}, clip: device.Clip{Value: .5}, tensors: small},
 	}
 	for _, d := range optim.All() {
@@ -86,7 +95,8 @@ func updateCases(n int) []updateCase {
 		}
 		for _, nesterov := range []bool{false, true} {
 			if nesterov == d.Nesterov || !nesterov {
-				list = append(list, updateCase{o: d.Make(optim.Hyper{Of: of, Decay: .1, Nesterov: nesterov}), scale: .5, noDecay: spans,
+				list = append(list, updateCase{o: d.Make(optim.Hyper{Of: of, Decay: .1, Nesterov: nesterov}), scale: .5,
+					noDecay: spans,
 					factors: factors, tensors: between(n, spans)})
 			}
 		}
@@ -164,7 +174,8 @@ func (s *suite) updates(t tester) {
 			continue
 		}
 		all := device.Span{Len: n}
-		nothing := updateCase{o: optim.SGD{Momentum: .9, Decay: .5}, steps: 2, zeroFrom: n, factors: []device.Factor{{Span: all}}}
+		nothing := updateCase{o: optim.SGD{Momentum: .9, Decay: .5}, steps: 2, zeroFrom: n,
+			factors: []device.Factor{{Span: all}}}
 		for _, c := range append(updateCases(n), nothing) {
 			if err := s.trajectory(n, &c); err != nil {
 				t.Errorf("%d elements, %s %+v: %v", n, c.o.Name(), c.o, err)
@@ -264,7 +275,8 @@ func (s *suite) fromMemory(c *updateCase) error {
 	}
 	for step := 1; step <= c.steps; step++ {
 		direct, read := c.update(both[0], step), c.update(both[1], step)
-		if err := s.dev.Upload(at, "", op.Tensor{Shape: op.Shape{device.NumbersLen}, Data: read.Numbers.Values()}); err != nil {
+		if err := s.dev.Upload(at, "", op.Tensor{Shape: op.Shape{device.NumbersLen},
+			Data: read.Numbers.Values()}); err != nil {
 			return err
 		}
 		read.Numbers, read.Live.Numbers = device.Numbers{Rate: 99, Scale: 99, Step: 99}, at
@@ -301,7 +313,8 @@ func (s *suite) updateMisuse() error {
 		return err
 	}
 	defer longer.Free()
-	good := device.Update{Optimizer: optim.SGD{}, Grad: v.grad, State: v.state[:1], Numbers: device.Numbers{Scale: 1, Step: 1}}
+	good := device.Update{Optimizer: optim.SGD{}, Grad: v.grad, State: v.state[:1],
+		Numbers: device.Numbers{Scale: 1, Step: 1}}
 	two := good
 	two.Optimizer, two.State = optim.AdamW{Beta1: .9, Beta2: .9, Eps: 1}, v.state
 	lars := good
@@ -325,15 +338,45 @@ func (s *suite) updateMisuse() error {
 			u.State = []device.Vector{v.state[0], v.state[0]}
 			return u
 		},
-		"step 0":                          func() (u device.Update) { u = good; u.Numbers.Step = 0; return u },
-		"a momentum below 0":              func() (u device.Update) { u = good; u.Optimizer = optim.SGD{Momentum: -1}; return u },
-		"a beta of 1":                     func() (u device.Update) { u = two; u.Optimizer = optim.AdamW{Beta1: 1}; return u },
-		"a span without decay past 5":     func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, 3)}; return u },
-		"a span without decay before 0":   func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(-1, 3)}; return u },
-		"a span without decay, negative":  func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, -1)}; return u },
-		"spans without decay, unsorted":   func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(3, 1), span(0, 1)}; return u },
-		"spans without decay, overlapped": func() (u device.Update) { u = good; u.NoDecay = []device.Span{span(0, 2), span(1, 2)}; return u },
-		"a factor past 5":                 func() (u device.Update) { u = good; u.Factors = []device.Factor{{Span: span(3, 3), Rate: 1}}; return u },
+		"step 0":             func() (u device.Update) { u = good; u.Numbers.Step = 0; return u },
+		"a momentum below 0": func() (u device.Update) { u = good; u.Optimizer = optim.SGD{Momentum: -1}; return u },
+		"a beta of 1":        func() (u device.Update) { u = two; u.Optimizer = optim.AdamW{Beta1: 1}; return u },
+		"a span without decay past 5": func() (u device.Update) {
+			u = good
+			u.NoDecay = []device.Span{span(3,
+				3)}
+			return u
+		},
+		"a span without decay before 0": func() (u device.Update) {
+			u = good
+			u.NoDecay = []device.Span{span(-1,
+				3)}
+			return u
+		},
+		"a span without decay, negative": func() (u device.Update) {
+			u = good
+			u.NoDecay = []device.Span{span(3,
+				-1)}
+			return u
+		},
+		"spans without decay, unsorted": func() (u device.Update) {
+			u = good
+			u.NoDecay = []device.Span{span(3, 1),
+				span(0, 1)}
+			return u
+		},
+		"spans without decay, overlapped": func() (u device.Update) {
+			u = good
+			u.NoDecay = []device.Span{span(0, 2),
+				span(1, 2)}
+			return u
+		},
+		"a factor past 5": func() (u device.Update) {
+			u = good
+			u.Factors = []device.Factor{{Span: span(3, 3),
+				Rate: 1}}
+			return u
+		},
 		"a factor below 0": func() (u device.Update) {
 			u = good
 			u.Factors = []device.Factor{{Span: span(3, 1), Rate: -1}}
@@ -349,10 +392,20 @@ func (s *suite) updateMisuse() error {
 			u.Tensors, u.Factors = []device.Span{span(0, 5)}, []device.Factor{{Span: span(0, 2), Rate: 1}}
 			return u
 		},
-		"no tensors":             func() (u device.Update) { u = lars; return u },
-		"tensors with a gap":     func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 2), span(3, 2)}; return u },
-		"tensors that end early": func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 4)}; return u },
-		"tensors that end late":  func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 6)}; return u },
+		"no tensors": func() (u device.Update) { u = lars; return u },
+		"tensors with a gap": func() (u device.Update) {
+			u = lars
+			u.Tensors = []device.Span{span(0, 2),
+				span(3, 2)}
+			return u
+		},
+		"tensors that end early": func() (u device.Update) {
+			u = lars
+			u.Tensors = []device.Span{span(0,
+				4)}
+			return u
+		},
+		"tensors that end late": func() (u device.Update) { u = lars; u.Tensors = []device.Span{span(0, 6)}; return u },
 		"a tensor that decays in part": func() (u device.Update) {
 			u = lars
 			u.Tensors, u.NoDecay = []device.Span{span(0, 5)}, []device.Span{span(1, 1)}

@@ -389,7 +389,8 @@ func (s *suite) parameters() error {
 
 	cases := []opCase{
 		{op: o, in: []operand{data(uniform(-1, 1), 2, 5, 6, 6), weight(uniform(-1, 1), w.Shape...)}},
-		{op: op.Conv2DGradWeight{Conv2D: o, Weight: w.Shape}, in: []operand{data(uniform(-1, 1), 2, 5, 6, 6), data(uniform(-1, 1), 2, 9, 6, 6)}, weight: true},
+		{op: op.Conv2DGradWeight{Conv2D: o, Weight: w.Shape},
+			in: []operand{data(uniform(-1, 1), 2, 5, 6, 6), data(uniform(-1, 1), 2, 9, 6, 6)}, weight: true},
 	}
 	for i, c := range cases {
 		p := s.roundedProgram(c.program(s.dtype))

@@ -1,9 +1,10 @@
 // Package lower is the frame in which a device finds kernels for the ops of a program.
 //
-// A [Pattern] is one way to run some steps as one kernel. It finds the steps in the flow of values ([Flow]) and says how
-// the device runs them (a [Match]). A [Table] is all patterns of a device and implements what it needs of device.Grouper:
-// Group proposes what the patterns find in a program; Describe finds the pattern again in the group and makes its
-// [Lowering], which the plan carries; Bind hands that out with the storage. So what a pattern takes is written once.
+// A [Pattern] is one way to run some steps as one kernel. It finds the steps in the flow of values ([Flow]) and says
+// how the device runs them (a [Match]). A [Table] is all patterns of a device and implements what it needs of
+// device.Grouper: Group proposes what the patterns find in a program; Describe finds the pattern again in the group and
+// makes its [Lowering], which the plan carries; Bind hands that out with the storage. So what a pattern takes is
+// written once.
 //
 // K is what a device makes of a lowering when it binds it, as a function from storage to the calls of its kernels. A
 // device with a kernel for ReLU, and one for an addition with a ReLU behind it:

@@ -23,7 +23,8 @@ func NewFlow(p *device.Program) *Flow { return newFlow(p.Values, p.Steps, p.Keep
 func GroupFlow(g *device.Group) *Flow { return newFlow(g.Values, g.Steps, g.Outputs) }
 
 func newFlow(values []device.Value, steps []device.Step, keep []int) *Flow {
-	f := &Flow{values, steps, make([]bool, len(values)), make([][]int, len(values)), slices.Repeat([]int{-1}, len(values))}
+	f := &Flow{values, steps, make([]bool, len(values)), make([][]int, len(values)),
+		slices.Repeat([]int{-1}, len(values))}
 	for _, v := range keep {
 		f.keep[v] = true
 	}
@@ -48,7 +49,8 @@ func (f *Flow) Readers(i int) []int { return f.readers[f.steps[i].Out] }
 // Kept says whether what step i makes is kept, or read outside a group.
 func (f *Flow) Kept(i int) bool { return f.keep[f.steps[i].Out] }
 
-// Sole is the only reader of what step i makes, or -1. A result that is kept, or that steps outside a group read, has none.
+// Sole is the only reader of what step i makes, or -1. A result that is kept, or that steps outside a group read, has
+// none.
 func (f *Flow) Sole(i int) int {
 	out := f.steps[i].Out
 	if r := f.readers[out]; len(r) == 1 && !f.keep[out] {
@@ -63,8 +65,8 @@ func Next[O op.Op](f *Flow, i int) (step int, ok bool) {
 	return step, step >= 0 && Is[O](f.Step(step))
 }
 
-// Movable says whether the steps of a group, in execution order, can all run at the place of the last: whether nothing in
-// between reads what they make or overwrites what they read.
+// Movable says whether the steps of a group, in execution order, can all run at the place of the last: whether nothing
+// in between reads what they make or overwrites what they read.
 func (f *Flow) Movable(group []int) bool {
 	for i := group[0] + 1; i < group[len(group)-1]; i++ {
 		if slices.Contains(group, i) {

@@ -19,8 +19,14 @@ func names() *lower.Table[string] {
 		Device: "names",
 		Patterns: []lower.Pattern[string]{
 			addReLU,
-			lower.Alone(func(s lower.Step, _ op.Add) (*lower.Lowering[string], error) { return result(s, "add", s.In...), nil }),
-			lower.Alone(func(s lower.Step, _ op.ReLU) (*lower.Lowering[string], error) { return result(s, "relu", s.In...), nil }),
+			lower.Alone(func(s lower.Step, _ op.Add) (*lower.Lowering[string],
+				error) {
+				return result(s, "add", s.In...), nil
+			}),
+			lower.Alone(func(s lower.Step, _ op.ReLU) (*lower.Lowering[string],
+				error) {
+				return result(s, "relu", s.In...), nil
+			}),
 			lower.Alone(func(s lower.Step, o op.Row) (*lower.Lowering[string], error) {
 				l := result(s, "row")
 				l.Results[0].View = &lower.View{Value: s.In[0], Offset: 4 * o.ViewOffset(s.InType(0))}
@@ -148,12 +154,14 @@ func TestDescribe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bound.Kernel != "add relu" || bound.Regions[1].Offset != 64 || bound.Regions[3].Offset != 128 || bound.Regions[2] != (device.Region{}) {
+		if bound.Kernel != "add relu" || bound.Regions[1].Offset != 64 || bound.Regions[3].Offset != 128 ||
+			bound.Regions[2] != (device.Region{}) {
 			t.Errorf("bound %q at %v", bound.Kernel, bound.Regions)
 		}
 	}
 	for what, a := range map[string]device.Args{
-		"inputs": {In: in[:1], Out: out, Workspace: scratch}, "outputs": {In: in, Workspace: scratch}, "workspace": {In: in, Out: out},
+		"inputs": {In: in[:1], Out: out, Workspace: scratch}, "outputs": {In: in, Workspace: scratch},
+		"workspace": {In: in, Out: out},
 	} {
 		if _, err := table.Bind(g, p, a); err == nil {
 			t.Errorf("bound with too few of %s", what)
@@ -185,11 +193,14 @@ func TestReasons(t *testing.T) {
 	}, 0, 1)
 	table := names()
 	for want, g := range map[string]*device.Group{
-		"empty group":                      {},
-		"there is no kernel for this op":   of(func(b *builder, x, y int) { b.apply(t, op.ReLUGrad{}, x, y) }, 0),
-		"these ops are not run as a group": of(func(b *builder, x, y int) { b.apply(t, op.ReLU{}, b.apply(t, op.ReLU{}, x)) }, 0, 1),
-		"no float64":                       of(func(b *builder, x, y int) { b.apply(t, op.ReLU{}, b.value(op.T(op.Float64, 2))) }, 0),
-		"different layouts":                layouts,
+		"empty group":                    {},
+		"there is no kernel for this op": of(func(b *builder, x, y int) { b.apply(t, op.ReLUGrad{}, x, y) }, 0),
+		"these ops are not run as a group": of(func(b *builder, x,
+			y int) {
+			b.apply(t, op.ReLU{}, b.apply(t, op.ReLU{}, x))
+		}, 0, 1),
+		"no float64":        of(func(b *builder, x, y int) { b.apply(t, op.ReLU{}, b.value(op.T(op.Float64, 2))) }, 0),
+		"different layouts": layouts,
 	} {
 		_, err := table.Describe(g)
 		var u *device.UnsupportedError
@@ -205,7 +216,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Elementwise ops after each other become one expression, while nobody else reads what is in between and it is not repeated.
+// Elementwise ops after each other become one expression, while nobody else reads what is in between and it is not
+// repeated.
 func TestMapsFrom(t *testing.T) {
 	x0, x1 := expr.Arg(0), expr.Arg(1)
 	f := op.T(op.Float32, 2, 3)
@@ -225,7 +237,8 @@ func TestMapsFrom(t *testing.T) {
 	flow := lower.NewFlow(&b.Program)
 	for first, want := range map[int][]string{
 		0: {
-			"[0 1 2 3] map{exp(max((x0 + (x1 * x2)), 0))} of [1 0 2]", "[0 1 2] map{max((x0 + (x1 * x2)), 0)} of [1 0 2]",
+			"[0 1 2 3] map{exp(max((x0 + (x1 * x2)), 0))} of [1 0 2]",
+			"[0 1 2] map{max((x0 + (x1 * x2)), 0)} of [1 0 2]",
 			"[0 1] map{(x2 + (x0 * x1))} of [0 2 1]", "[0] map{(x0 * x1)} of [0 2]",
 		},
 		2: {"[2 3] map{exp(max(x0, 0))} of [4]"},

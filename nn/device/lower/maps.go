@@ -15,9 +15,9 @@ type Maps struct {
 	Out   int   // the value that the last step makes
 }
 
-// MapsFrom lists the steps that begin with step first and run as one expression, the longest first: an op.Map or another elementwise
-// op, and those that follow as long as nobody else reads what is in between and nothing of that is repeated. Unless one of them
-// is an op.Map there are none.
+// MapsFrom lists the steps that begin with step first and run as one expression, the longest first: an op.Map or
+// another elementwise op, and those that follow as long as nobody else reads what is in between and nothing of that is
+// repeated. Unless one of them is an op.Map there are none.
 func MapsFrom(f *Flow, first int) []Maps {
 	s := f.Step(first)
 	o, ok := s.Op.(op.Elementwise)

@@ -44,7 +44,8 @@ func TestForward(t *testing.T) {
 
 func TestRepeat(t *testing.T) {
 	p := program()
-	if v := lower.Repeat(p, 3, 0, 1); v != 8 || !slices.Equal(steps(p), []string{"a[0 1]2", "b[2]3", "c[0]4", "a[0 1]7", "b[7]8", "d[3]5"}) {
+	if v := lower.Repeat(p, 3, 0, 1); v != 8 || !slices.Equal(steps(p),
+		[]string{"a[0 1]2", "b[2]3", "c[0]4", "a[0 1]7", "b[7]8", "d[3]5"}) {
 		t.Errorf("value %d: %v", v, steps(p))
 	}
 	if a, b := p.Values[8], p.Values[3]; a.Name != b.Name || !a.Type.Equal(b.Type) {

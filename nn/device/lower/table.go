@@ -44,8 +44,8 @@ type Result struct {
 	Value  int
 	Layout device.Layout
 	Bytes  int
-	// Over lists values whose storage it may take over, as device.Output says. Values that are no inputs of the group, and
-	// negative ones, do not count.
+	// Over lists values whose storage it may take over, as device.Output says. Values that are no inputs of the group,
+	// and negative ones, do not count.
 	Over []int
 	// View, if not nil, says that the result is a part of an input.
 	View *View
@@ -196,7 +196,8 @@ func (t *Table[K]) Bind(g *device.Group, p *device.Plan, a device.Args) (*Bound[
 		return nil, fmt.Errorf("%s: bind %v: the plan is not one of this device's Describe", t.Device, g)
 	}
 	if len(a.In) != len(g.Inputs) || len(a.Out) != len(g.Outputs) || a.Workspace.Bytes < l.Workspace {
-		return nil, fmt.Errorf("%s: bind %v: %d and %d regions for %d inputs and %d outputs, workspace of %d bytes for %d",
+		return nil, fmt.Errorf("%s: bind %v: %d and %d regions for %d inputs and %d outputs, workspace of %d bytes "+
+			"for %d",
 			t.Device, g, len(a.In), len(a.Out), len(g.Inputs), len(g.Outputs), a.Workspace.Bytes, l.Workspace)
 	}
 	b := &Bound[K]{Lowering: l, Group: g, Regions: make([]device.Region, len(g.Values)), Workspace: a.Workspace}

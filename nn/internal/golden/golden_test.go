@@ -83,7 +83,8 @@ func TestReadNet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.Batch != 8 || n.Size != 32 || n.Classes != 10 || len(n.Eval.Logits) != 8 || len(n.Train.Params) != 59 || len(n.SGD) != 2 {
+	if n.Batch != 8 || n.Size != 32 || n.Classes != 10 || len(n.Eval.Logits) != 8 || len(n.Train.Params) != 59 ||
+		len(n.SGD) != 2 {
 		t.Errorf("read %d images of %d, %d classes, %d rows of logits, %d parameters, %d runs",
 			n.Batch, n.Size, n.Classes, len(n.Eval.Logits), len(n.Train.Params), len(n.SGD))
 	}
@@ -97,7 +98,8 @@ func TestReadNet(t *testing.T) {
 		}
 	}
 	if all != n.Parameters || math.Abs(math.Sqrt(squares)-n.Train.GradNorm) > 1e-12*n.Train.GradNorm {
-		t.Errorf("%d parameters with gradients of norm %v, want %d and %v", all, math.Sqrt(squares), n.Parameters, n.Train.GradNorm)
+		t.Errorf("%d parameters with gradients of norm %v, want %d and %v", all, math.Sqrt(squares), n.Parameters,
+			n.Train.GradNorm)
 	}
 	if r := n.Train.Running["bn1.running_var"]; len(r.First) != 2 || r.Norm == 0 || len(n.Train.InputGrad.First) != 4 {
 		t.Errorf("bn1.running_var is %+v, the gradient of the input %+v", r, n.Train.InputGrad)
@@ -111,7 +113,8 @@ func TestReadNet(t *testing.T) {
 
 func TestCases(t *testing.T) {
 	dir := Torch(t, "")
-	for name, count := range map[string]int{"conv2d": 24, "batchnorm": 12, "relu": 1, "maxpool": 9, "gap": 4, "linear": 5, "softmax_ce": 8} {
+	for name, count := range map[string]int{"conv2d": 24, "batchnorm": 12, "relu": 1, "maxpool": 9, "gap": 4,
+		"linear": 5, "softmax_ce": 8} {
 		cases, err := Cases(dir, name)
 		if err != nil || len(cases) != count {
 			t.Errorf("%s: %d cases, want %d; error %v", name, len(cases), count, err)
@@ -141,7 +144,8 @@ func TestSafetensors(t *testing.T) {
 		}
 		return path
 	}
-	got, err := ReadSafetensors(file(`{"__metadata__":{"a":"b"},"n":{"dtype":"I32","shape":[2],"data_offsets":[1,9]},"p":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}`,
+	got,
+		err := ReadSafetensors(file(`{"__metadata__":{"a":"b"},"n":{"dtype":"I32","shape":[2],"data_offsets":[1,9]},"p":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}`,
 		"\x07\x01\x00\x00\x00\xff\xff\xff\xff"))
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ type Options struct {
 	Steps int
 	// Ungrouped is machine.Config's.
 	Ungrouped bool
-	// Unit is the unit roundoff of a device that stores activations or multiplies in fewer bits than its vectors have. See
-	// shortForward and shortGradient for what is allowed then.
+	// Unit is the unit roundoff of a device that stores activations or multiplies in fewer bits than its vectors have.
+	// See shortForward and shortGradient for what is allowed then.
 	Unit float64
 }
 
@@ -41,7 +41,8 @@ func Golden(t *testing.T, dev device.Device, name string, o Options) {
 	if Full() {
 		o.Steps = 0
 	}
-	c := &checker{T: t, g: g, name: name, dev: dev, exact: dev.DType() == op.Float64, ungrouped: o.Ungrouped, unit: o.Unit}
+	c := &checker{T: t, g: g, name: name, dev: dev, exact: dev.DType() == op.Float64,
+		ungrouped: o.Ungrouped, unit: o.Unit}
 	t.Run("eval", func(t *testing.T) { c.with(t).eval() })
 	t.Run("train", func(t *testing.T) { c.with(t).train() })
 	if o.Steps < 0 {
@@ -155,7 +156,8 @@ func (c *checker) train() {
 	logits := c.read(n, m.Logits)
 	for i, row := range want.Logits {
 		for j, v := range row {
-			c.near(fmt.Sprintf("logit %d,%d", i, j), logits[i*c.g.Classes+j], v, c.tolerance(want.Deviation)*want.LogitNorm)
+			c.near(fmt.Sprintf("logit %d,%d", i, j), logits[i*c.g.Classes+j], v,
+				c.tolerance(want.Deviation)*want.LogitNorm)
 		}
 	}
 	c.near("norm of the logits", norm(logits), want.LogitNorm, c.tolerance(want.Deviation)*want.LogitNorm)
@@ -170,7 +172,8 @@ func (c *checker) train() {
 			c.Fatalf("parameter %d is %s, want %s", i, m.Params[i].Name, p.Name)
 		}
 		deviation = max(deviation, p.Deviation, c.g.nhwc.Train.Params[i].Deviation)
-		c.summary("gradient of "+p.Name, c.read(n, m.Params[i].Grad), golden.Tensor{Norm: p.Norm, Sum: p.Sum, First: p.First, Deviation: deviation})
+		c.summary("gradient of "+p.Name, c.read(n, m.Params[i].Grad),
+			golden.Tensor{Norm: p.Norm, Sum: p.Sum, First: p.First, Deviation: deviation})
 	}
 	want.InputGrad.Deviation = max(want.InputGrad.Deviation, deviation)
 	c.summary("gradient of the input", c.read(n, m.InputGrad), want.InputGrad)
@@ -280,12 +283,13 @@ func (c *checker) tolerance(deviation float64) float64 {
 	return max(5*deviation, shortGradient*math.Sqrt(c.unit))
 }
 
-// With a unit roundoff u of activations each of some twenty layers adds an error of about u to what goes forward, in random
-// directions. A share of some u of the activations is so near 0 that the rounding flips their ReLU, and takes the gradients there away
-// or adds them: of the gradient's square a share of some u, and of its norm the root of that.
+// With a unit roundoff u of activations each of some twenty layers adds an error of about u to what goes forward, in
+// random directions. A share of some u of the activations is so near 0 that the rounding flips their ReLU, and takes
+// the gradients there away or adds them: of the gradient's square a share of some u, and of its norm the root of that.
 const (
-	shortForward  = 8 // times u, relative: logits and losses
-	shortGradient = 4 // times √u, relative to the norm of the tensor: gradients and, for lack of need, what else has a norm
+	shortForward = 8 // times u, relative: logits and losses
+	// times √u, relative to the norm of the tensor: gradients and, for lack of need, what else has a norm
+	shortGradient = 4
 )
 
 // Some activations are as good as 0. In float64, too, changing the parameters by a float32's rounding before each

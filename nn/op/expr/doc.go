@@ -9,8 +9,8 @@
 // constants meet, and operands that may change places have a fixed order. A subexpression that appears twice is one:
 // equal expressions are ==, and String writes equal ones alike and different ones differently, in every process.
 //
-// What an expression means is said in float64, which devices approximate in float32 or better. Numbers are those of IEEE 754,
-// with two exceptions: simplification takes both zeros as one, and merges constant factors. NaN goes
-// through everything but comparisons, which are false for it, and selections that do not take it. So the
-// maximum and the minimum of a NaN and a number are NaN, and max(x, 0) is op.ReLU.
+// What an expression means is said in float64, which devices approximate in float32 or better. Numbers are those of
+// IEEE 754, with two exceptions: simplification takes both zeros as one, and merges constant factors. NaN goes through
+// everything but comparisons, which are false for it, and selections that do not take it. So the maximum and the
+// minimum of a NaN and a number are NaN, and max(x, 0) is op.ReLU.
 package expr

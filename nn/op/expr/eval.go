@@ -15,7 +15,8 @@ const BlockSize = 512
 // Evaluator makes one for e.
 func (e Expr) Evaluator() *Evaluator { return NewEvaluator(false, e) }
 
-// NewEvaluator makes one for several expressions. With narrow constants and the results of operations are rounded to float32.
+// NewEvaluator makes one for several expressions. With narrow constants and the results of operations are rounded to
+// float32.
 func NewEvaluator(narrow bool, list ...Expr) *Evaluator {
 	v := &Evaluator{narrow: narrow}
 	v.nodes, v.results = Together(list...)
@@ -51,8 +52,8 @@ func (v *Evaluator) rounds(x []float64) {
 // Result has the elements of expression i that the last call of Run computed.
 func (v *Evaluator) Result(i int) []float64 { return v.values[v.results[i]] }
 
-// Run computes n elements. args has those of each operand, and draw gives the random numbers of a node, which come in args' place for
-// it. It returns those of the last expression; they are valid until the next call, as those of Result.
+// Run computes n elements. args has those of each operand, and draw gives the random numbers of a node, which come in
+// args' place for it. It returns those of the last expression; they are valid until the next call, as those of Result.
 func (v *Evaluator) Run(n int, args [][]float64, draw func(random Node, dst []float64)) []float64 {
 	for i, x := range v.nodes {
 		var in [3][]float64

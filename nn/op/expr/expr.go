@@ -38,10 +38,13 @@ var kinds = [...]struct {
 	name string
 	args int
 }{
-	KindArg: {"arg", 0}, KindRandom: {"random", 0}, KindNeg: {"-", 1}, KindAdd: {"+", 2}, KindSub: {"-", 2}, KindMul: {"*", 2},
-	KindDiv: {"/", 2}, KindMin: {"min", 2}, KindMax: {"max", 2}, KindExp: {"exp", 1}, KindLog: {"log", 1}, KindSqrt: {"sqrt", 1},
-	KindTanh: {"tanh", 1}, KindErf: {"erf", 1}, KindSigmoid: {"sigmoid", 1}, KindLess: {"<", 2}, KindLessEqual: {"<=", 2},
-	KindEqual: {"==", 2}, KindIf: {"if", 3}, KindConst: {"const", 0},
+	KindArg: {"arg", 0}, KindRandom: {"random", 0}, KindNeg: {"-", 1}, KindAdd: {"+", 2}, KindSub: {"-", 2},
+	KindMul: {"*", 2},
+	KindDiv: {"/", 2}, KindMin: {"min", 2}, KindMax: {"max", 2}, KindExp: {"exp", 1}, KindLog: {"log", 1},
+	KindSqrt: {"sqrt", 1},
+	KindTanh: {"tanh", 1}, KindErf: {"erf", 1}, KindSigmoid: {"sigmoid", 1}, KindLess: {"<", 2},
+	KindLessEqual: {"<=", 2},
+	KindEqual:     {"==", 2}, KindIf: {"if", 3}, KindConst: {"const", 0},
 }
 
 // String is the name of the function, or the sign.

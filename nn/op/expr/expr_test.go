@@ -50,7 +50,8 @@ func TestSimplification(t *testing.T) {
 		{"product of negatives", x.Neg().Mul(y.Neg()), "(x0 * x1)"},
 		{"minus a constant", x.Sub(c(3)), "(x0 + -3)"},
 		{"constants meet", x.Scale(2).Mul(y.Scale(3)).Neg(), "((x0 * x1) * -6)"},
-		{"constants fold", c(2).Add(c(3)).Mul(c(4)).Sqrt().Exp().Log().Mul(x), "(x0 * " + c(math.Log(math.Exp(math.Sqrt(20)))).String() + ")"},
+		{"constants fold", c(2).Add(c(3)).Mul(c(4)).Sqrt().Exp().Log().Mul(x), "(x0 * " +
+			c(math.Log(math.Exp(math.Sqrt(20)))).String() + ")"},
 		{"places", y.Mul(x).Add(y.Max(x)), "((x0 * x1) + max(x0, x1))"},
 		{"places do matter", y.Sub(x).Div(x), "((x1 - x0) / x0)"},
 		{"maximum of equals", x.Max(x), "x0"},
@@ -112,7 +113,8 @@ func TestSpecialValues(t *testing.T) {
 		{expr.If(c(0).Less(x), x.Log(), c(0)).Gradient(y)[0], []float64{0, 5}, 0},
 		{expr.If(c(0).Less(x), x.Sqrt(), x).Gradient(y)[0], []float64{0, 5}, 5},
 		{expr.If(c(0).Less(x), x.Sqrt().Neg(), x).Gradient(y)[0], []float64{0, 5}, 5},
-		{expr.If(c(0).Less(x), x.Sqrt(), x).Add(expr.If(c(1).Less(x), x.Sqrt(), c(0))).Gradient(y)[0], []float64{0, 5}, 5},
+		{expr.If(c(0).Less(x), x.Sqrt(), x).Add(expr.If(c(1).Less(x), x.Sqrt(), c(0))).Gradient(y)[0],
+			[]float64{0, 5}, 5},
 	} {
 		if got := eval(k.Expr, k.in...); got != k.want && !(got != got && k.want != k.want) {
 			t.Errorf("%v of %v is %v, want %v", k.Expr, k.in, got, k.want)
@@ -156,7 +158,8 @@ func TestRandomExpressions(t *testing.T) {
 			if scale := max(1, math.Abs(n)); math.Abs(n-m) > 1e-6*scale {
 				continue
 			} else if !(math.Abs(analytic-n) <= 1e-5*scale) {
-				t.Fatalf("%v at %v: the derivative by operand %d is %v, differences give %v", k.Expr, in, i, analytic, n)
+				t.Fatalf("%v at %v: the derivative by operand %d is %v, differences give %v", k.Expr, in, i,
+					analytic, n)
 			}
 			derivatives++
 		}

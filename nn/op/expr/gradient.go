@@ -2,12 +2,13 @@ package expr
 
 import "math"
 
-// Gradient differentiates seed·e with respect to each operand: seed is the gradient with respect to e. The result for operand i is number i,
-// and not Valid where e does not depend on it smoothly.
+// Gradient differentiates seed·e with respect to each operand: seed is the gradient with respect to e. The result for
+// operand i is number i, and not Valid where e does not depend on it smoothly.
 //
-// Where the operands of Max are equal, or one is NaN, the derivative follows op.ReLU: with respect to what is not constant, max(x, c) has
-// the derivative 0 for x ≤ c, else 1, also for NaN, and min(x, c) has 0 for x ≥ c. Between two that are not constant equal
-// ones have ½ each. Comparisons have none, and a selection that is not taken contributes 0 whatever lies behind it.
+// Where the operands of Max are equal, or one is NaN, the derivative follows op.ReLU: with respect to what is not
+// constant, max(x, c) has the derivative 0 for x ≤ c, else 1, also for NaN, and min(x, c) has 0 for x ≥ c. Between two
+// that are not constant equal ones have ½ each. Comparisons have none, and a selection that is not taken contributes 0
+// whatever lies behind it.
 func (e Expr) Gradient(seed Expr) []Expr {
 	order := sorted(e)
 	adjoints := map[Expr]Expr{e: seed}
@@ -109,5 +110,6 @@ func inside(d Expr, f func(Expr) Expr) Expr {
 // selects says whether e may be the 0 of a selection, or a sum of such.
 func (e Expr) selects() bool {
 	n := e.node()
-	return n.kind == KindIf && (n.args[1].is(0) || n.args[2].is(0)) || n.kind == KindAdd && n.args[0].selects() && n.args[1].selects()
+	return n.kind == KindIf && (n.args[1].is(0) || n.args[2].is(0)) || n.kind == KindAdd && n.args[0].selects() &&
+		n.args[1].selects()
 }

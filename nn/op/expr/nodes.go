@@ -23,8 +23,8 @@ func (e Expr) Nodes() []Node {
 	return nodes
 }
 
-// Together lists the steps that compute several expressions, each once and after those that it reads, and the step that gives the result of
-// each expression.
+// Together lists the steps that compute several expressions, each once and after those that it reads, and the step that
+// gives the result of each expression.
 func Together(list ...Expr) (nodes []Node, results []int) {
 	order := sorted(list...)
 	at := make(map[Expr]int, len(order))

@@ -37,8 +37,8 @@ func State(i int) expr.Expr { return expr.Arg(argState + i) }
 // Coefficient is the argument that is coefficient i of the pass.
 func Coefficient(i int) expr.Expr { return expr.Arg(argCoefficient + i) }
 
-// Argument says which vector an argument of an expression of elements is: 0 the parameters, 1 the gradient, 2 and on the state.
-// Those behind Vectors are coefficients.
+// Argument says which vector an argument of an expression of elements is: 0 the parameters, 1 the gradient, 2 and on
+// the state. Those behind Vectors are coefficients.
 const Vectors = argCoefficient
 
 // The arguments of the expressions of scalars.
@@ -79,8 +79,8 @@ type (
 	Coefficients [MaxCoefficients]expr.Expr
 )
 
-// Body is what a pass does to each element. Where an expression is not valid nothing is computed. All operands are read before a result
-// is written.
+// Body is what a pass does to each element. Where an expression is not valid nothing is computed. All operands are read
+// before a result is written.
 type Body struct {
 	W       expr.Expr
 	State   States
@@ -104,8 +104,8 @@ type Pass struct {
 	Coefficients Coefficients
 	Body
 
-	// Ratio is what each tensor's Ratio is for the passes behind, by the norms of Squares: 1 where one of the norms is 0 and for
-	// tensors that do not decay.
+	// Ratio is what each tensor's Ratio is for the passes behind, by the norms of Squares: 1 where one of the norms is
+	// 0 and for tensors that do not decay.
 	Ratio expr.Expr
 
 	// Orthogonal is what happens to the last vector of state of each matrix after the pass.
@@ -145,8 +145,8 @@ func reads(list []expr.Expr, arg expr.Expr) bool {
 	return false
 }
 
-// ClipTo is p where each element of the gradient, scaled, is no larger than most: a larger one counts as most, with its sign. One that is not
-// finite stays.
+// ClipTo is p where each element of the gradient, scaled, is no larger than most: a larger one counts as most, with its
+// sign. One that is not finite stays.
 func (p Pass) ClipTo(most float64) Pass {
 	bound := Coefficient(MaxCoefficients)
 	inside := G.Max(bound.Neg()).Min(bound)
@@ -181,7 +181,8 @@ func (p *Pass) scalars() []expr.Expr {
 	return list
 }
 
-// outputs lists the valid expressions of elements, and where the results go: 0 the parameters, 2 and on the state, Vectors and on Squares.
+// outputs lists the valid expressions of elements, and where the results go: 0 the parameters, 2 and on the state,
+// Vectors and on Squares.
 func (b *Body) outputs() (list []expr.Expr, to []int) {
 	add := func(e expr.Expr, at int) {
 		if e.Valid() {
@@ -198,8 +199,8 @@ func (b *Body) outputs() (list []expr.Expr, to []int) {
 	return list, to
 }
 
-// Nodes lists the steps that compute the body, and its results: node Results[k] gives what goes to place To[k], 0 for the
-// parameters, 2 and on for the state, Vectors and on for Squares.
+// Nodes lists the steps that compute the body, and its results: node Results[k] gives what goes to place To[k], 0 for
+// the parameters, 2 and on for the state, Vectors and on for Squares.
 func (b *Body) Nodes() (nodes []expr.Node, results, to []int) {
 	list, to := b.outputs()
 	nodes, results = expr.Together(list...)

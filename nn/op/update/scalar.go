@@ -17,8 +17,10 @@ type Numbers struct {
 
 // values are the scalars as the arguments have them.
 func (n *Numbers) values(betas [2]float64) (v [scalars]float64) {
-	v = [scalars]float64{scalarRate: n.Rate, scalarScale: n.Scale, scalarStep: n.Step, scalarShare: n.Share, scalarRatio: n.Ratio,
-		scalarRows: float64(n.Rows), scalarColumns: float64(n.Columns), scalarNorm: n.Norms[0], scalarNorm + 1: n.Norms[1]}
+	v = [scalars]float64{scalarRate: n.Rate, scalarScale: n.Scale, scalarStep: n.Step, scalarShare: n.Share,
+		scalarRatio: n.Ratio,
+		scalarRows:  float64(n.Rows), scalarColumns: float64(n.Columns), scalarNorm: n.Norms[0],
+		scalarNorm + 1: n.Norms[1]}
 	if n.Decays {
 		v[scalarDecays] = 1
 	}
@@ -51,7 +53,8 @@ func Compile(p *Pass) *Program {
 	return g
 }
 
-// Nodes lists the steps that compute the scalars, and those that give the coefficients, the bound of ClipTo and the ratio.
+// Nodes lists the steps that compute the scalars, and those that give the coefficients, the bound of ClipTo and the
+// ratio.
 func (g *Program) Nodes() (nodes []expr.Node, results []int) { return g.nodes, g.results }
 
 // Coefficients computes them.

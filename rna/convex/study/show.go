@@ -14,7 +14,8 @@ import (
 
 // Table prints where each run ends and when it was within 1e-6 and 1e-10 of f*.
 func (s *Study) Table(out io.Writer) error {
-	rows := [][]string{{"METHOD", "F − F*", strings.ToUpper(s.unit()) + "S TO 1E-6", "SECONDS", "TO 1E-10", "SECONDS", "SECONDS IN ALL"}}
+	rows := [][]string{{"METHOD", "F − F*", strings.ToUpper(s.unit()) + "S TO 1E-6", "SECONDS", "TO 1E-10", "SECONDS",
+		"SECONDS IN ALL"}}
 	if s.validated() {
 		rows[0] = append(rows[0], "VALIDATION ERROR")
 	}
@@ -67,8 +68,8 @@ func (s *Study) CSV(out io.Writer) error {
 	return w.Error()
 }
 
-// Draw shows f − f* by iterations as SVG, and by seconds or the validation error. The runs of [Anderson] have a panel for
-// online and one for offline RNA.
+// Draw shows f − f* by iterations as SVG, and by seconds or the validation error. The runs of [Anderson] have a panel
+// for online and one for offline RNA.
 func (s *Study) Draw(out io.Writer, format string) error {
 	for _, r := range s.Runs {
 		if strings.HasPrefix(r.Name, "online, ") {
@@ -94,7 +95,8 @@ func (s *Study) Draw(out io.Writer, format string) error {
 }
 
 func (s *Study) drawAnderson(out io.Writer, format string) error {
-	panels := []figure.Panel{{Title: "online", X: s.unit(), Y: "f − f*", Log: true}, {Title: "offline", X: s.unit(), Y: "f − f*", Log: true}}
+	panels := []figure.Panel{{Title: "online", X: s.unit(), Y: "f − f*", Log: true},
+		{Title: "offline", X: s.unit(), Y: "f − f*", Log: true}}
 	for _, r := range s.Runs {
 		c := figure.Curve{Name: r.Name}
 		for k, v := range r.Values {

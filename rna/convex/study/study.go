@@ -1,5 +1,5 @@
-// Package study runs rows of methods on one risk and shows how fast each comes to the minimum: the experiments of the paper, as
-// tables, curves and figures.
+// Package study runs rows of methods on one risk and shows how fast each comes to the minimum: the experiments of the
+// paper, as tables, curves and figures.
 package study
 
 import (
@@ -45,8 +45,8 @@ func Anderson() []Plan {
 // Conditions are the names of the paper's conditionings: good, regular and bad.
 func Conditions() []string { return []string{"well", "regular", "bad"} }
 
-// Regularisation is Risk.Reg of a conditioning: κ = 1e-3, 1e-6 or 1e-9 times the smoothness of the data, or by samples 100, 1 or
-// 1/100 times L_max/n. It is 0 for a name that is none of [Conditions].
+// Regularisation is Risk.Reg of a conditioning: κ = 1e-3, 1e-6 or 1e-9 times the smoothness of the data, or by samples
+// 100, 1 or 1/100 times L_max/n. It is 0 for a name that is none of [Conditions].
 func Regularisation(r *convex.Risk, condition string, stochastic bool) float64 {
 	if stochastic {
 		n, _ := r.X.Dims()
@@ -70,8 +70,8 @@ type Options struct {
 	// Validation are data whose error is taken at each point, nil for none.
 	Validation *convex.Data
 
-	// Progress, if set, is called as a run begins, with how many iterations it will have, and returns what is called after
-	// each with its number, and with −1 at the end. Either may be nil.
+	// Progress, if set, is called as a run begins, with how many iterations it will have, and returns what is called
+	// after each with its number, and with −1 at the end. Either may be nil.
 	Progress func(p Plan, total int) func(at int)
 }
 

@@ -27,8 +27,8 @@ func sonar(t *testing.T, condition string, stochastic bool) *convex.Risk {
 	return r
 }
 
-// The figure comparison_reg: without regularisation RNA that goes on from its own points is unstable, and λ = 1e-6 keeps it below
-// gradient descent.
+// The figure comparison_reg: without regularisation RNA that goes on from its own points is unstable, and λ = 1e-6
+// keeps it below gradient descent.
 func TestAndersonIsUnstable(t *testing.T) {
 	s, err := New(t.Context(), sonar(t, "regular", false), Anderson(), Options{})
 	if err != nil {
@@ -58,7 +58,8 @@ func TestAndersonIsUnstable(t *testing.T) {
 	} {
 		peak, rises := most(c.name)
 		end := s.Gap(*s.Run(c.name))
-		t.Logf("%s: at most %.3g where it starts at %.3g, doubles in %d iterations, ends at %.3g", c.name, peak, start, rises, end)
+		t.Logf("%s: at most %.3g where it starts at %.3g, doubles in %d iterations, ends at %.3g", c.name, peak, start,
+			rises, end)
 		if !c.stable && !(peak > 100*start && rises >= 20 && end > start) {
 			t.Errorf("%s is not unstable", c.name)
 		}
@@ -107,7 +108,8 @@ func TestStudy(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := New(ctx, risk, Plans([]convex.Method{convex.SAGA}, 0), Options{Stochastic: true}); !errors.Is(err, context.Canceled) {
+	if _, err := New(ctx, risk, Plans([]convex.Method{convex.SAGA}, 0), Options{Stochastic: true}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("a cancelled study gives %v", err)
 	}
 	// A method that is not of its kind fails alone, and all together is an error.
@@ -129,7 +131,8 @@ func TestFigures(t *testing.T) {
 		t.Errorf("figures %v", names)
 	}
 	r := sonar(t, "well", false)
-	if got := Regularisation(r, "bad", false) / r.Smoothness(); math.Abs(got-1e-9) > 1e-20 || Regularisation(r, "none", true) != 0 {
+	if got := Regularisation(r, "bad", false) / r.Smoothness(); math.Abs(got-1e-9) > 1e-20 ||
+		Regularisation(r, "none", true) != 0 {
 		t.Errorf("regularisation of %g", got)
 	}
 }

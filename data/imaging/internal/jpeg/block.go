@@ -2,8 +2,8 @@ package jpeg
 
 import "onlinerna/data/imaging/internal/kern"
 
-// block decodes the coefficients of a sequential block into blk, which is zero. It returns one more than the position of
-// the last coefficient that may not be 0, or 0 if the data is invalid.
+// block decodes the coefficients of a sequential block into blk, which is zero. It returns one more than the position
+// of the last coefficient that may not be 0, or 0 if the data is invalid.
 func (s *scan) block(set *kern.Set, c *scanComponent, blk *[kern.Room]int16) int {
 	k := set.Block(&s.Bits, &c.dc.firsts, &c.ac.symbols, blk, &c.pred, -1)
 	if k < 0 {

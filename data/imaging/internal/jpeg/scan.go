@@ -117,8 +117,8 @@ func (d *Decoder) decodeBlock(s *scan, c *scanComponent, x, y int) bool {
 	return true
 }
 
-// endScan decodes what is left of a scan, and returns the offset after it. Of a whole one it leaves out what is below the
-// wanted box, after which an end marker must still come.
+// endScan decodes what is left of a scan, and returns the offset after it. Of a whole one it leaves out what is below
+// the wanted box, after which an end marker must still come.
 func (d *Decoder) endScan(s *scan) (int, error) {
 	stop := s.mcusY
 	if d.whole(s) {
@@ -155,8 +155,10 @@ func (d *Decoder) scanHeader(s *scan, seg []byte) error {
 	if !f.progressive {
 		s.ss, s.se, s.ah, s.al = 0, 63, 0, 0
 	}
-	if s.ss > s.se || s.se > 63 || s.ss == 0 && s.se > 0 && f.progressive || s.ss > 0 && n > 1 || s.ah > 13 || s.al > 13 {
-		return fmt.Errorf("a scan of coefficients %d to %d, bits %d to %d of %d components is invalid", s.ss, s.se, s.ah, s.al, n)
+	if s.ss > s.se || s.se > 63 || s.ss == 0 && s.se > 0 && f.progressive || s.ss > 0 && n > 1 ||
+		s.ah > 13 || s.al > 13 {
+		return fmt.Errorf("a scan of coefficients %d to %d, bits %d to %d of %d components is invalid", s.ss, s.se,
+			s.ah, s.al, n)
 	}
 	blocks := 0
 	for i := range n {

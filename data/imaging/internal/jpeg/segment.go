@@ -145,7 +145,8 @@ func (f *frame) read(marker uint8, seg []byte) (n int, err error) {
 	for i := range n {
 		c := &f.all[i]
 		if f.hmax%c.h != 0 || f.vmax%c.v != 0 {
-			return 0, fmt.Errorf("component %d is sampled %dx%d where the densest has %dx%d: fractional ratios are not supported", i, c.h, c.v, f.hmax, f.vmax)
+			return 0, fmt.Errorf("component %d is sampled %dx%d where the densest has %dx%d: fractional ratios are "+
+				"not supported", i, c.h, c.v, f.hmax, f.vmax)
 		}
 		c.blocksX, c.blocksY = f.mcusX*c.h, f.mcusY*c.v
 	}

@@ -1,6 +1,7 @@
 package kern
 
-// splitBits is the number of low bits of a coefficient that vectors multiply apart, so that both parts are 16-bit numbers.
+// splitBits is the number of low bits of a coefficient that vectors multiply apart, so that both parts are 16-bit
+// numbers.
 const splitBits = 11
 
 // Filter is a resampling along a row: output i is Σ_k Coef[i·Size+k]·in[Start[i]+k] for k < Count[i], in units of

@@ -7,8 +7,8 @@ const (
 	LookBits = 10
 	// FirstBits is the same for the differences of first coefficients.
 	FirstBits = 9
-	// Room is the length of a block with room for what is stored beyond its coefficients, one of them; an index of 8 bits
-	// is always within.
+	// Room is the length of a block with room for what is stored beyond its coefficients, one of them; an index of 8
+	// bits is always within.
 	Room = 256
 	// EndOfBlock is how far the end of a block goes on, so that it can be told from a run that is too long.
 	EndOfBlock = 96
@@ -43,24 +43,24 @@ func (r *Bits) Fill() {
 // Overrun says whether more bits were taken than there are.
 func (r *Bits) Overrun() bool { return 8*r.At-r.N > 8*(len(r.Data)-Pad) }
 
-// Firsts says of the next FirstBits bits which code of a first coefficient they begin with: its length, and the size of its
-// value in the upper 8 bits. 0 where the code is longer.
+// Firsts says of the next FirstBits bits which code of a first coefficient they begin with: its length, and the size of
+// its value in the upper 8 bits. 0 where the code is longer.
 type Firsts [1 << FirstBits]uint16
 
 // Symbols says of the next LookBits bits which one or two symbols they hold, with their values:
 //
 //	bits 0–7 bits of all, 8–15 advance of the first, 16–23 of all, 24–31 bits of the first, 32–47 value of the first, 48–63 of the last
 //
-// A symbol of which not all bits are there has notWhole at 16–23, the bits of its code at 0–7 (0: longer than LookBits) and
-// those of its value at 24–31. The end of a block is never the first of two.
+// A symbol of which not all bits are there has notWhole at 16–23, the bits of its code at 0–7 (0: longer than LookBits)
+// and those of its value at 24–31. The end of a block is never the first of two.
 type Symbols [1 << LookBits]uint64
 
-// Runs says of the next LookBits bits how many of the data's bits the symbols take that begin there (bits 0–7) and how far
-// they go on, the end of a block included (8–15).
+// Runs says of the next LookBits bits how many of the data's bits the symbols take that begin there (bits 0–7) and how
+// far they go on, the end of a block included (8–15).
 type Runs [1 << LookBits]uint16
 
-// A Symbol is what a code stands for: its length, the bits of the value behind it, and how many coefficients it goes on.
-// Length 0 is none.
+// A Symbol is what a code stands for: its length, the bits of the value behind it, and how many coefficients it goes
+// on. Length 0 is none.
 type Symbol struct{ Length, Size, Advance uint8 }
 
 // Make fills the table from the symbols that LookBits bits begin with.
@@ -96,7 +96,8 @@ func (t *Runs) Make(codes *[1 << LookBits]Symbol) {
 		bits, advance := 0, 0
 		for {
 			s := codes[i<<bits&(1<<LookBits-1)]
-			if s.Length == 0 || bits+int(s.Length) > LookBits || s.Advance != EndOfBlock && advance+int(s.Advance) > most {
+			if s.Length == 0 || bits+int(s.Length) > LookBits || s.Advance != EndOfBlock &&
+				advance+int(s.Advance) > most {
 				break
 			}
 			advance += int(s.Advance)
@@ -119,8 +120,8 @@ func Extend(v uint32, size int) int32 {
 	return int32(v)
 }
 
-// Natural is the natural index of the coefficients in the order of the file. What goes on beyond the block is stored behind
-// it.
+// Natural is the natural index of the coefficients in the order of the file. What goes on beyond the block is stored
+// behind it.
 var Natural = func() (list [Room]uint8) {
 	for k := range list {
 		list[k] = 64

@@ -55,7 +55,8 @@ func TestBlockAndSkip(t *testing.T) {
 				ka, kb := set.Block(&a, &first, &rest, &got, &pa, k), block(&b, &first, &rest, &want, &pb, k)
 				position := func(r *Bits) int { return 8*r.At - r.N }
 				if ka != kb || pa != pb || position(&a) != position(&b) || [64]int16(got[:64]) != [64]int16(want[:64]) {
-					t.Fatalf("from %d: k %d, first %d, bit %d, %v; want %d, %d, %d, %v", k, ka, pa, position(&a), got, kb, pb, position(&b), want)
+					t.Fatalf("from %d: k %d, first %d, bit %d, %v; want %d, %d, %d, %v", k, ka, pa, position(&a), got,
+						kb, pb, position(&b), want)
 				}
 				kc, kd := set.Skip(&c, &first, &rest, &runs, &pc, k), skip(&d, &first, &rest, &runs, &pd, k)
 				for i, other := range []struct {
@@ -63,8 +64,10 @@ func TestBlockAndSkip(t *testing.T) {
 					pred int32
 					r    *Bits
 				}{{kc, pc, &c}, {kd, pd, &d}} {
-					if other.pred != pb || position(other.r) != position(&b) || other.k != kb && (other.k < EndOfBlock || kb < EndOfBlock) {
-						t.Fatalf("skip %d from %d: k %d, first %d, bit %d; want %d, %d, %d", i, k, other.k, other.pred, position(other.r), kb, pb, position(&b))
+					if other.pred != pb || position(other.r) != position(&b) || other.k != kb &&
+						(other.k < EndOfBlock || kb < EndOfBlock) {
+						t.Fatalf("skip %d from %d: k %d, first %d, bit %d; want %d, %d, %d", i, k, other.k, other.pred,
+							position(other.r), kb, pb, position(&b))
 					}
 				}
 				begin, predicted = b, pb

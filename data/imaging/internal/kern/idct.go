@@ -36,7 +36,8 @@ func idct(dst []uint8, stride int, coef, quant *[64]int16) {
 			continue
 		}
 		const round, shift = 1 << (constBits - pass1Bits - 1), constBits - pass1Bits
-		e0, e1, e2, e3, o0, o1, o2, o3 := butterflies(dc, int32(c1*quant[8+i]), int32(c2*quant[16+i]), int32(c3*quant[24+i]),
+		e0, e1, e2, e3, o0, o1, o2, o3 := butterflies(dc, int32(c1*quant[8+i]), int32(c2*quant[16+i]),
+			int32(c3*quant[24+i]),
 			int32(c4*quant[32+i]), int32(c5*quant[40+i]), int32(c6*quant[48+i]), int32(c7*quant[56+i]), round)
 		ws[i], ws[56+i] = (e0+o3)>>shift, (e0-o3)>>shift
 		ws[8+i], ws[48+i] = (e1+o2)>>shift, (e1-o2)>>shift
@@ -47,7 +48,8 @@ func idct(dst []uint8, stride int, coef, quant *[64]int16) {
 		w := ws[8*y : 8*y+8 : 8*y+8]
 		out := dst[y*stride : y*stride+8 : y*stride+8]
 		// 128 is the level shift.
-		if w[1]|w[2]|w[3]|w[4]|w[5]|w[6]|w[7] == 0 && -1<<17 <= w[0] && w[0] < 1<<17 { // beyond, the sums below wrap round
+		// beyond, the sums below wrap round
+		if w[1]|w[2]|w[3]|w[4]|w[5]|w[6]|w[7] == 0 && -1<<17 <= w[0] && w[0] < 1<<17 {
 			v := clamp((w[0]+1<<(pass1Bits+2))>>(pass1Bits+3) + 128)
 			out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7] = v, v, v, v, v, v, v, v
 			continue

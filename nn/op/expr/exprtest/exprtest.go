@@ -14,8 +14,8 @@ type Tree struct {
 	Go   func(in []float64) float64 // computes it without package expr, as it was written
 }
 
-// Random makes a random expression of so many levels at most, of n operands, with all kinds of functions. Its values stay moderate for
-// moderate operands.
+// Random makes a random expression of so many levels at most, of n operands, with all kinds of functions. Its values
+// stay moderate for moderate operands.
 func Random(r *rand.Rand, depth, n int) Tree {
 	if depth == 0 || r.IntN(8) == 0 {
 		if r.IntN(3) == 0 {
@@ -50,7 +50,8 @@ func Random(r *rand.Rand, depth, n int) Tree {
 	case 11:
 		return one(a.Expr.Tanh().Exp(), func(p float64) float64 { return math.Exp(math.Tanh(p)) })
 	case 12:
-		return one(a.Expr.Square().Shift(2).Sqrt().Log(), func(p float64) float64 { return math.Log(math.Sqrt(p*p + 2)) })
+		return one(a.Expr.Square().Shift(2).Sqrt().Log(),
+			func(p float64) float64 { return math.Log(math.Sqrt(p*p + 2)) })
 	case 13:
 		return one(a.Expr.Erf(), math.Erf)
 	case 14:
@@ -65,15 +66,16 @@ func Random(r *rand.Rand, depth, n int) Tree {
 	}}
 }
 
-// Deviation is how far float32 arithmetic is from float64 for an expression of n operands, relative to the largest value over random
-// operands of (−1, 1) that float32 has.
+// Deviation is how far float32 arithmetic is from float64 for an expression of n operands, relative to the largest
+// value over random operands of (−1, 1) that float32 has.
 func Deviation(r *rand.Rand, e expr.Expr, n int) float64 {
 	args, large, worst := make([]float64, n), 0., 0.
 	for range 200 {
 		for i := range args {
 			args[i] = float64(float32(2*r.Float64() - 1))
 		}
-		exact, short := value(e, args, func(x float64) float64 { return x }), value(e, args, func(x float64) float64 { return float64(float32(x)) })
+		exact, short := value(e, args, func(x float64) float64 { return x }),
+			value(e, args, func(x float64) float64 { return float64(float32(x)) })
 		large, worst = max(large, math.Abs(exact)), max(worst, math.Abs(exact-short))
 	}
 	return worst / large

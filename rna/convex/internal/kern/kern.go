@@ -30,8 +30,8 @@ type Set struct {
 	// further on.
 	AddRows [Most]addRows
 
-	// CodedDots and CodedAddRows are the like for a matrix of integers in the order of [Encode]. d and the stride are whole
-	// blocks.
+	// CodedDots and CodedAddRows are the like for a matrix of integers in the order of [Encode]. d and the stride are
+	// whole blocks.
 	CodedDots    [Most]codedDots
 	CodedAddRows [Most]codedAddRows
 
@@ -40,10 +40,11 @@ type Set struct {
 	SparseDots    func(out, values *float64, index *int32, start *int, w *float64, rows, pitch int)
 	SparseAddRows func(dst, values *float64, index *int32, start *int, a *float64, rows, pitch int)
 
-	// StripDots and StripAddRows are the like for rows of which a strip of columns is taken: row i has the next 4·counts[i] of values and of
-	// columns, which are four times the numbers of columns in the strip. out[4*i+k], to which products are added, and a[4*i+k] belong to row i
-	// and vector k. StripSums and StripAdds have values of 1. A row is filled up to fours with values of zero, or with a column whose
-	// elements w has as zeros and dst to be thrown away.
+	// StripDots and StripAddRows are the like for rows of which a strip of columns is taken: row i has the next
+	// 4·counts[i] of values and of columns, which are four times the numbers of columns in the strip. out[4*i+k], to
+	// which products are added, and a[4*i+k] belong to row i and vector k. StripSums and StripAdds have values of 1. A
+	// row is filled up to fours with values of zero, or with a column whose elements w has as zeros and dst to be
+	// thrown away.
 	StripDots    func(out, values *float64, columns *uint16, counts *uint32, w *float64, rows int)
 	StripAddRows func(dst, values *float64, columns *uint16, counts *uint32, a *float64, rows int)
 	StripSums    func(out *float64, columns *uint16, counts *uint32, w *float64, rows int)

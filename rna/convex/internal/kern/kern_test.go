@@ -13,7 +13,8 @@ import (
 const band = 8
 
 var shapes = []struct{ d, stride, rows int }{
-	{1, 1, 1}, {3, 5, 2}, {4, 4, 4}, {7, 7, 5}, {8, 8, 8}, {9, 16, 7}, {12, 12, 3}, {17, 17, 16}, {61, 61, 9}, {501, 501, 6}, {512, 512, 4},
+	{1, 1, 1}, {3, 5, 2}, {4, 4, 4}, {7, 7, 5}, {8, 8, 8}, {9, 16, 7}, {12, 12, 3}, {17, 17, 16}, {61, 61, 9},
+	{501, 501, 6}, {512, 512, 4},
 }
 
 func random(rng *rand.Rand, n int) []float64 {
@@ -103,7 +104,8 @@ func TestRows(t *testing.T) {
 func TestCoded(t *testing.T) {
 	each(t, func(t *testing.T, s *Set) {
 		rng := rand.New(rand.NewPCG(9, 1))
-		for _, c := range []struct{ d, stride, rows int }{{32, 32, 1}, {32, 64, 4}, {96, 96, 7}, {64, 64, 9}, {512, 544, 6}} {
+		for _, c := range []struct{ d, stride, rows int }{{32, 32, 1}, {32, 64, 4}, {96, 96, 7}, {64, 64, 9},
+			{512, 544, 6}} {
 			for n := 1; n <= Most; n++ {
 				what, pitch := fmt.Sprintf("%v, %d vectors", c, n), c.rows+3
 				x := make([]uint16, (c.rows-1)*c.stride+c.d)
@@ -186,7 +188,8 @@ func TestSparse(t *testing.T) {
 // Losses are right to some units of the last place for all margins, and NaN where a margin is.
 func TestLosses(t *testing.T) {
 	each(t, func(t *testing.T, s *Set) {
-		margins := []float64{0, 1e-300, 1e-9, 0.1, 0.3465, 0.35, 0.8813, 0.8815, 1, 2, 5, 36, 37, 40, 100, 700, 708, 1e4, 1e300}
+		margins := []float64{0, 1e-300, 1e-9, 0.1, 0.3465, 0.35, 0.8813, 0.8815, 1, 2, 5, 36, 37, 40, 100, 700, 708,
+			1e4, 1e300}
 		for v := 0.01; v < 60; v *= 1.01 {
 			margins = append(margins, v)
 		}
@@ -243,7 +246,8 @@ func TestLosses(t *testing.T) {
 			intact(t, "slopes", all)
 			near(t, "slope", slopes[rows-1], z[rows-1]-y[rows-1], 0)
 			z[rows-1] = math.NaN()
-			if v := s.LogisticSlopes(&slopes[0], &z[0], &old[0], &y[0], 1, 0, rows); !math.IsNaN(v) || !math.IsNaN(slopes[rows-1]) {
+			if v := s.LogisticSlopes(&slopes[0], &z[0], &old[0], &y[0], 1, 0, rows); !math.IsNaN(v) ||
+				!math.IsNaN(slopes[rows-1]) {
 				t.Errorf("NaN gives %v with slope %v", v, slopes[rows-1])
 			}
 		}

@@ -7,10 +7,11 @@ import (
 
 // plain is the kernels in Go.
 var plain = Set{
-	Dots:          [Most]dots{plainDots(1), plainDots(2), plainDots(3), plainDots(4)},
-	AddRows:       [Most]addRows{plainAddRows(1), plainAddRows(2), plainAddRows(3), plainAddRows(4)},
-	CodedDots:     [Most]codedDots{codedDotsPlain(1), codedDotsPlain(2), codedDotsPlain(3), codedDotsPlain(4)},
-	CodedAddRows:  [Most]codedAddRows{codedAddRowsPlain(1), codedAddRowsPlain(2), codedAddRowsPlain(3), codedAddRowsPlain(4)},
+	Dots:      [Most]dots{plainDots(1), plainDots(2), plainDots(3), plainDots(4)},
+	AddRows:   [Most]addRows{plainAddRows(1), plainAddRows(2), plainAddRows(3), plainAddRows(4)},
+	CodedDots: [Most]codedDots{codedDotsPlain(1), codedDotsPlain(2), codedDotsPlain(3), codedDotsPlain(4)},
+	CodedAddRows: [Most]codedAddRows{codedAddRowsPlain(1), codedAddRowsPlain(2), codedAddRowsPlain(3),
+		codedAddRowsPlain(4)},
 	SparseDots:    sparseDotsPlain,
 	SparseAddRows: sparseAddRowsPlain,
 	StripDots:     stripDotsPlain,
@@ -188,7 +189,8 @@ func logistic(z, y float64) (value, slope float64) {
 
 func squares(z, y float64) (value, slope float64) { return (z - y) * (z - y) / 2, z - y }
 
-func losses(loss func(z, y float64) (value, slope float64), slopes []float64, z, old, y *float64, a, b float64, rows int) float64 {
+func losses(loss func(z, y float64) (value, slope float64), slopes []float64, z, old, y *float64, a, b float64,
+	rows int) float64 {
 	now, before, targets := slice(z, rows), slice(old, rows), slice(y, rows)
 	sum := 0.0
 	for i, v := range now {

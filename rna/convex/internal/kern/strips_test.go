@@ -17,7 +17,8 @@ func TestStrips(t *testing.T) {
 			from := len(columns)
 			for j := range width {
 				if rng.IntN(rows) < i {
-					columns, values, ones = append(columns, uint16(Quad*j)), append(values, rng.NormFloat64()), append(ones, 1)
+					columns, values, ones = append(columns, uint16(Quad*j)), append(values, rng.NormFloat64()),
+						append(ones, 1)
 				}
 			}
 			for (len(columns)-from)%4 != 0 {
