@@ -1,7 +1,10 @@
 package train
 
 import (
+	"slices"
+
 	"onlinerna/nn/device"
+	"onlinerna/nn/op/update"
 	"onlinerna/train/network"
 )
 
@@ -12,6 +15,11 @@ func (r *Run) openOptimizer() error {
 		return err
 	}
 	r.update = device.Update{Optimizer: o, Tensors: r.Net.Tensors()}
+	if slices.ContainsFunc(o.Passes(), func(p update.Pass) bool { return p.On != update.All }) {
+		if r.update.Matrices, err = r.Net.Matrices(); err != nil {
+			return err
+		}
+	}
 	r.update.Clip = device.Clip{Norm: r.Config.ClipGrad, Value: r.Config.ClipValue}
 	if r.update.NoDecay, err = r.Net.Exempt(r.Config.DecayWeightsOnly, r.Config.NoDecay...); err != nil {
 		return err

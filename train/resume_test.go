@@ -129,6 +129,11 @@ func TestResume(t *testing.T) {
 			c.Optimizer, c.Schedule.Rate, c.Schedule.Warmup, c.EMA, c.RNA.PerEpoch = "schedule-free-sgd", .5, 1.5, 12, 2
 			return c
 		}},
+		{"muon", true, func(out string) Config {
+			c := tinyColour(out, images)
+			c.Optimizer, c.Schedule.Rate = "muon", 1e-3
+			return c
+		}},
 		{"schedule-free AdamW, online", true, func(out string) Config {
 			c := tiny(out)
 			c.Optimizer, c.Schedule.Rate, c.RNA.Mode = "schedule-free-adamw", 1e-3, Online

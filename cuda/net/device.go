@@ -22,37 +22,38 @@ import (
 // A Device is a GPU on which nets run: a device.Device whose vectors are float32. Convolutions are cuDNN's, products of matrices cuBLAS's, the
 // rest are kernels of this package. All work goes to one stream, in the order of the calls, but for the input of lanes, which has its own.
 type Device struct {
-	c        *driver.Context
-	info     driver.Info
-	opts     Options
-	stream   *driver.Stream
-	input    *driver.Stream // of lanes; nil until there is one
-	scratch  *driver.Memory // of cuBLAS
-	blas     *blas.Handle
-	dnn      *dnn.Handle
-	rules    lower.Table[kernel]
-	modules  map[string]*driver.Module
-	kernels  map[string]*driver.Kernel
-	tables   map[string]*driver.Memory // constants of ops, by content
-	convs    map[convKey]*dnn.Convolution
-	instead  map[*dnn.Convolution]*dnn.Convolution // of those that do not run, more exact ones
-	rooms    []*driver.Memory                      // in which they do
-	fusions  int                                   // how many of the rules are, the first ones
-	wide     int                                   // how many of these may have others as parts, the first ones
-	graphs   map[string]*dnn.Plans                 // of fusions, nil for those that cuDNN lacks
-	better   map[string]bool                       // whether fusions are, by key
-	pairs    map[driver.Span]*pair                 // of fusions, by what the first ones may leave unwritten
-	sums     *driver.Memory                        // of blocks of a vector, and their sum
-	parts    partition                             // of the last step of an optimiser
-	steps    map[stepKey][]stepPass                // of optimisers, compiled
-	loss     *driver.Memory                        // its scale, a lossScale; nil without
-	zeros    *driver.Memory                        // of counters, which kernels leave as they were
-	outgrown []*driver.Memory                      // zeros that kernels may still use
-	marks    marks                                 // of the clock
-	ranks    *ranks                                // that it is one of; nil for none
-	failed   error                                 // of what cannot return one
-	tried    *os.File                              // the table of plans that were tried, or nil
-	running  *device.Group                         // that gives its work to the stream
+	c          *driver.Context
+	info       driver.Info
+	opts       Options
+	stream     *driver.Stream
+	input      *driver.Stream // of lanes; nil until there is one
+	scratch    *driver.Memory // of cuBLAS
+	blas       *blas.Handle
+	dnn        *dnn.Handle
+	rules      lower.Table[kernel]
+	modules    map[string]*driver.Module
+	kernels    map[string]*driver.Kernel
+	tables     map[string]*driver.Memory // constants of ops, by content
+	convs      map[convKey]*dnn.Convolution
+	instead    map[*dnn.Convolution]*dnn.Convolution // of those that do not run, more exact ones
+	rooms      []*driver.Memory                      // in which they do
+	fusions    int                                   // how many of the rules are, the first ones
+	wide       int                                   // how many of these may have others as parts, the first ones
+	graphs     map[string]*dnn.Plans                 // of fusions, nil for those that cuDNN lacks
+	better     map[string]bool                       // whether fusions are, by key
+	pairs      map[driver.Span]*pair                 // of fusions, by what the first ones may leave unwritten
+	sums       *driver.Memory                        // of blocks of a vector, and their sum
+	parts      partition                             // of the last step of an optimiser
+	steps      map[stepKey][]stepPass                // of optimisers, compiled
+	orthogonal orthogonals                           // of the last one that has such steps
+	loss       *driver.Memory                        // its scale, a lossScale; nil without
+	zeros      *driver.Memory                        // of counters, which kernels leave as they were
+	outgrown   []*driver.Memory                      // zeros that kernels may still use
+	marks      marks                                 // of the clock
+	ranks      *ranks                                // that it is one of; nil for none
+	failed     error                                 // of what cannot return one
+	tried      *os.File                              // the table of plans that were tried, or nil
+	running    *device.Group                         // that gives its work to the stream
 }
 
 var _ device.Grouper = (*Device)(nil)
@@ -165,6 +166,10 @@ func (d *Device) Explain(err error) error {
 
 // Close implements device.Device. A second call does nothing.
 func (d *Device) Close() error {
+	if z := d.orthogonal.Orthogonalizer; z != nil {
+		z.Free()
+		d.orthogonal = orthogonals{}
+	}
 	errs := []error{d.failed, d.marks.close(), d.ranks.close()}
 	d.failed, d.marks, d.ranks = nil, nil, nil
 	for _, v := range d.convs {

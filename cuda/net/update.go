@@ -203,6 +203,15 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [u
 		if err := v.launchKernel(x.step, "step", driver.Dim{X: blocks}, append(with[:len(with):len(with)], ratios, sums.Written())...); err != nil {
 			return err
 		}
+		if x.orthogonal.Steps > 0 {
+			z, err := v.d.orthogonalizer(x.orthogonal, u, v.n)
+			if err == nil {
+				err = z.Run()
+			}
+			if err != nil {
+				return err
+			}
+		}
 		if x.ratios != nil {
 			for i := range vectors { // it has the sums
 				with[i+min(i, 1)] = vectors[i].Part(0, 0)
@@ -221,6 +230,8 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [u
 type stepPass struct {
 	step, ratios  *driver.Kernel       // ratios is nil where nothing is measured
 	reads, writes [update.Vectors]bool // of parameters, gradient and state
+
+	orthogonal update.NewtonSchulz // behind it
 }
 
 // stepKey is what the kernels of a step go by.
@@ -241,7 +252,7 @@ func (d *Device) passes(u *device.Update) ([]stepPass, error) {
 		if err != nil {
 			return nil, err
 		}
-		var x stepPass
+		x := stepPass{orthogonal: p.Orthogonal}
 		if x.step, err = d.compiled("step.cu", "nn_step", source, options); err == nil && p.Measures() {
 			x.ratios, err = d.compiled("step.cu", "nn_ratios", source, options)
 		}
@@ -263,4 +274,29 @@ func (d *Device) passes(u *device.Update) ([]stepPass, error) {
 	}
 	d.steps[key] = list
 	return list, nil
+}
+
+// orthogonals is the program of the last optimiser with orthogonal steps.
+type orthogonals struct {
+	of    update.NewtonSchulz
+	parts *driver.Memory // of the partition that it goes by
+	state device.Vector
+	*device.Orthogonalizer
+}
+
+// orthogonalizer is the program for the matrices of u, of n parameters. It stays for steps to come.
+func (d *Device) orthogonalizer(o update.NewtonSchulz, u *device.Update, n int) (*device.Orthogonalizer, error) {
+	z, state := &d.orthogonal, u.State[len(u.State)-1]
+	if z.Orthogonalizer != nil && z.of == o && z.parts == d.parts.memory && z.state == state {
+		return z.Orthogonalizer, nil
+	}
+	if z.Orthogonalizer != nil {
+		z.Free()
+	}
+	made, err := device.NewOrthogonalizer(d, o, u, u.Parts(nil, n, partBlock))
+	if err != nil {
+		return nil, err
+	}
+	*z = orthogonals{o, d.parts.memory, state, made}
+	return made, nil
 }

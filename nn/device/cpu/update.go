@@ -23,6 +23,7 @@ type stepper struct {
 	factors   []device.Factor
 	tensors   []device.Span
 	matrices  []device.Matrix
+	state     device.Vector // the last one
 
 	passes  []pass
 	parts   []device.Part
@@ -44,6 +45,8 @@ type pass struct {
 	update.Pass
 	program *update.Program
 	run     func(w *updateWorker, sums *update.Sums)
+
+	orthogonal *device.Orthogonalizer // behind it; nil for none
 }
 
 // updateWorker is what belongs to one, alone in its lines of cache.
@@ -69,7 +72,9 @@ func (v *vector) Update(u device.Update) error {
 		v.stepper = s
 	}
 	s := v.stepper
-	s.prepare(&u)
+	if err := s.prepare(&u); err != nil {
+		return fmt.Errorf("cpu: %w", err)
+	}
 	s.numbers, s.piece, s.update = n, p, u
 	defer func() { s.piece, s.update = update.Piece[float32]{}, device.Update{} }()
 	if u.Clips() {
@@ -88,23 +93,37 @@ func (v *vector) Update(u device.Update) error {
 		if s.pass.Measures() {
 			s.adapt()
 		}
+		if z := s.pass.orthogonal; z != nil {
+			if err := z.Run(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
 // prepare keeps what u has in common with steps to come.
-func (s *stepper) prepare(u *device.Update) {
-	if s.optimizer == u.Optimizer && s.clip == u.Clip && slices.Equal(s.noDecay, u.NoDecay) && slices.Equal(s.factors, u.Factors) &&
-		slices.Equal(s.tensors, u.Tensors) && slices.Equal(s.matrices, u.Matrices) {
-		return
+func (s *stepper) prepare(u *device.Update) (err error) {
+	var state device.Vector
+	if k := len(u.State); k > 0 {
+		state = u.State[k-1]
 	}
-	s.optimizer, s.clip, s.noDecay, s.factors = u.Optimizer, u.Clip, slices.Clone(u.NoDecay), slices.Clone(u.Factors)
-	s.tensors, s.matrices = slices.Clone(u.Tensors), slices.Clone(u.Matrices)
+	if s.optimizer == u.Optimizer && s.clip == u.Clip && slices.Equal(s.noDecay, u.NoDecay) && slices.Equal(s.factors, u.Factors) &&
+		slices.Equal(s.tensors, u.Tensors) && slices.Equal(s.matrices, u.Matrices) && s.state == state {
+		return nil
+	}
+	s.optimizer = nil
+	s.parts = u.Parts(s.parts[:0], s.v.Len(), vectorBlock)
 	s.passes = nil
 	for _, p := range u.Passes() {
-		s.passes = append(s.passes, pass{p, update.Compile(&p), s.runner(p.Body)})
+		x := pass{Pass: p, program: update.Compile(&p), run: s.runner(p.Body)}
+		if p.Orthogonal.Steps > 0 {
+			if x.orthogonal, err = device.NewOrthogonalizer(s.v.d, p.Orthogonal, u, s.parts); err != nil {
+				return err
+			}
+		}
+		s.passes = append(s.passes, x)
 	}
-	s.parts = u.Parts(s.parts[:0], s.v.Len(), vectorBlock)
 	s.first = s.first[:0]
 	for i, p := range s.parts {
 		for p.Off/vectorBlock >= len(s.first) {
@@ -116,11 +135,14 @@ func (s *stepper) prepare(u *device.Update) {
 	}
 	s.sums = make([]update.Sums, len(s.parts))
 	s.ratios, s.next = make([]float64, max(1, len(u.Tensors))), make([]float64, max(1, len(u.Tensors)))
+	s.clip, s.noDecay, s.factors, s.state = u.Clip, slices.Clone(u.NoDecay), slices.Clone(u.Factors), state
+	s.tensors, s.matrices, s.optimizer = slices.Clone(u.Tensors), slices.Clone(u.Matrices), u.Optimizer
+	return nil
 }
 
 // runner is how a body runs: by a kernel of its own, or by those of its operations.
 func (s *stepper) runner(b update.Body) func(w *updateWorker, sums *update.Sums) {
-	if f := vec.Update(s.v.level, b); f != nil {
+	if f := vec.Update(s.v.d.level, b); f != nil {
 		return func(w *updateWorker, sums *update.Sums) {
 			f(&w.piece, (*[update.MaxCoefficients]float32)(w.coefficients[:]), sums)
 		}

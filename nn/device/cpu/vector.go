@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"onlinerna/internal/parallel"
-	"onlinerna/internal/simd"
 	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
@@ -17,8 +16,8 @@ const vectorBlock = 32 << 10
 // vector is float32 in host memory, with arithmetic by the device's workers.
 type vector struct {
 	*device.HostVector[float32]
+	d       *Device
 	pool    *parallel.Pool
-	level   simd.Level
 	kernels *vec.Set
 	body    func(worker, block int) // the method block, bound once: calls allocate nothing
 	sums    [][8]float64            // of blocks
@@ -41,7 +40,7 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	v := &vector{HostVector: h, pool: d.pool, level: d.level, kernels: vec.For(d.level),
+	v := &vector{HostVector: h, d: d, pool: d.pool, kernels: vec.For(d.level),
 		sums: make([][8]float64, work.Ceil(n, vectorBlock))}
 	v.body = v.block
 	return v, nil

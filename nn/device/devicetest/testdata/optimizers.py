@@ -140,6 +140,48 @@ def betas(o):
     return o["beta1"], o["beta2"]
 
 
+MATRICES = {0: (2, 3), 5: (5, 4)}  # of rows and columns; the elements of a column of the second one are neighbours
+
+
+def matrix(i, x):
+    rows, columns = MATRICES[i]
+    return x.reshape(columns, rows).T if i == 5 else x.reshape(rows, columns)
+
+
+def muon(o, w, g):
+    """torch.optim.Muon for matrices, whose orthogonal step is made in double, not in bfloat16, and AdamW for the rest."""
+    params = [torch.tensor(x) for x in w]
+    for i in MATRICES:
+        params[i] = matrix(i, params[i]).contiguous()
+    groups = lambda list: [dict(params=[params[i] for i in list], weight_decay=0.0 if NO_DECAY in list else o["decay"])]
+    rest = [i for i in range(len(params)) if i not in MATRICES and i != NO_DECAY]
+    adam = torch.optim.AdamW(groups(rest) + groups([NO_DECAY]), lr=1, betas=betas(o), eps=o["eps"])
+    opt = torch.optim.Muon(groups(list(MATRICES)), lr=1, momentum=o["momentum"], adjust_lr_fn="match_rms_adamw")
+    to, steps = torch.Tensor.to, []
+    torch.Tensor.to = lambda x, *a, **k: x.clone() if k.get("dtype") == torch.bfloat16 else to(x, *a, **k)
+    flat = lambda i, x: (x.T if i == 5 else x).reshape(-1)
+    for grads, rate, scale in zip(g, RATES, SCALES):
+        for i, x in enumerate(grads):
+            params[i].grad = matrix(i, torch.tensor(scale * x)) if i in MATRICES else torch.tensor(scale * x)
+        before = [p.clone() for p in params]
+        for group in opt.param_groups + adam.param_groups:
+            group["lr"] = rate
+        opt.step()
+        adam.step()
+        state = [[], []]
+        for i, p in enumerate(params):
+            if i in MATRICES:  # the step is what the weights show
+                u = (before[i] * (1 - rate * o["decay"]) - p) / (rate * 0.2 * max(p.shape) ** 0.5)
+                each = opt.state[p]["momentum_buffer"], u
+            else:
+                each = [adam.state[p][k] for k in MOMENTS]
+            for k in range(2):
+                state[k] += flat(i, each[k]).tolist()
+        steps.append({"w": torch.cat([flat(i, p) for i, p in enumerate(params)]).tolist(), "state": state})
+    torch.Tensor.to = to
+    return steps
+
+
 MOMENTS = "exp_avg", "exp_avg_sq"
 OPTIMIZERS = {
     "sgd": of_torch(lambda p, o: torch.optim.SGD(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"]), "momentum_buffer"),
@@ -147,6 +189,7 @@ OPTIMIZERS = {
     "adam": of_torch(lambda p, o: torch.optim.Adam(p, lr=1, betas=betas(o), eps=o["eps"]), *MOMENTS),
     "schedule-free-sgd": of_torch(lambda p, o: SGDScheduleFree(p, lr=1, momentum=o["momentum"]), "z_minus_y"),
     "schedule-free-adamw": of_torch(lambda p, o: AdamWScheduleFree(p, lr=1, betas=betas(o), eps=o["eps"]), "z_minus_y", "exp_avg_sq"),
+    "muon": muon,
     "rmsprop": of_torch(lambda p, o: torch.optim.RMSprop(p, lr=1, alpha=o["beta2"], eps=o["eps"], momentum=o["momentum"]),
                         "momentum_buffer", "square_avg"),
     "lars": checked(lars, lambda p, o: Lars(p, lr=1, momentum=o["momentum"], nesterov=o["nesterov"],
@@ -171,6 +214,8 @@ def main():
         ("schedule-free-sgd", dict(momentum=0.5, decay=0.5, clip=0.7)),
         ("schedule-free-adamw", dict(beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01)),
         ("schedule-free-adamw", dict(beta1=0.6, beta2=0.9, eps=1e-2, decay=0.5)),
+        ("muon", dict(momentum=0.95, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.1)),
+        ("muon", dict(momentum=0.5, beta1=0.9, beta2=0.95, eps=1e-2, decay=0)),
         ("rmsprop", dict(momentum=0.9, beta2=0.99, eps=1e-8, decay=0.01)),
         ("rmsprop", dict(momentum=0.5, beta2=0.5, eps=1e-2, decay=0.5, clip=0.7)),
         ("lars", dict(momentum=0.9, decay=1e-4, nesterov=False, **{"trust-coefficient": 1e-3}, eps=1e-8)),
