@@ -3,10 +3,9 @@
 // the last N steps of an iterative method, solves an N×N system and gives an
 // extrapolated point that is often far ahead of the last iterate.
 //
-// The caller owns the loop. The package runs no training, and calls no objective but one it is handed: push iterates
-// into a [Window], ask it to [Window.Extrapolate]. An [Accelerator] is told iterates and says where to go on, with
-// restarts and safeguards. Package theory has the bounds of the paper, and the table of its statements with their
-// functions and tests.
+// The caller owns the loop: push iterates into a [Window], ask it to [Window.Extrapolate]. [Solve] runs a loop of its
+// own, with safeguards, for a fixed point of a function. Package theory has the bounds of the paper, and the table of
+// its statements with their functions and tests.
 //
 // # What it computes
 //
@@ -58,8 +57,7 @@
 //	for each iterate x = g(y): PushPair(y, x), Extrapolate(y)
 //
 // or, when y⁺ is taken only now and then, chains with a [Window.Break] between x and y⁺.
-// An extrapolation that is refused leaves y as it is: start it as a copy of x. An [Accelerator]
-// does all this, and takes a point back when the caller's function or the residual rises.
+// An extrapolation that is refused leaves y as it is: start it as a copy of x.
 //
 // # What a window holds
 //
@@ -106,6 +104,5 @@
 //
 // A push that holds NaN or ±Inf is refused with a [*NonFiniteError] and leaves the
 // window as it was. A system that has no trustworthy solution gives a [Result] whose
-// [Status] says why; no point is then written, and the caller keeps its last iterate. The [Outcome] of an
-// accelerator's step says the same of a point that was taken back.
+// [Status] says why; no point is then written, and the caller keeps its last iterate.
 package rna

@@ -311,47 +311,6 @@ func ExampleWindow_Search() {
 	// chosen   1e-03
 }
 
-// The loop stays the caller's: an accelerator is told each x = g(y) and writes the next y. Here it may not
-// let f rise, bounds ‖c‖, and forgets its residuals after every eighth.
-func ExampleAccelerator() {
-	f := newQuadratic(50)
-	space, err := rna.NewHost64(len(f), 0)
-	if err != nil {
-		log.Fatal(err)
-	}
-	window, err := rna.NewWindow(space, 10)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer window.Close()
-	acc, err := rna.NewAccelerator(window, rna.AcceleratorOptions{
-		Options: rna.Options{MaxNorm: 1e4},
-		Restart: 8,
-		Value:   func(p rna.Source) (float64, error) { return f.value(p.(rna.Slice64)), nil },
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	y := rna.Slice64(f.start())
-	if err := acc.Start(y); err != nil {
-		log.Fatal(err)
-	}
-	outcomes := map[rna.Outcome]int{}
-	for range 40 {
-		x := f.step(y)
-		step, err := acc.Next(y, rna.Slice64(x))
-		if err != nil {
-			log.Fatal(err)
-		}
-		outcomes[step.Outcome]++
-	}
-	fmt.Println(outcomes)
-	fmt.Println("below 1e-3:", f.value(y) < 1e-3)
-	// Output:
-	// map[accepted:40]
-	// below 1e-3: true
-}
-
 // A window in files, for vectors that do not fit in memory together.
 func ExampleNewFile32() {
 	space, err := rna.NewFile32("", 1_000_000, 0)

@@ -259,3 +259,11 @@ func TestChoose(t *testing.T) {
 		t.Error("losses of other samples")
 	}
 }
+
+// alone is a function as the loss of one sample.
+func alone(value func() (float64, error)) func() ([]float64, error) {
+	return func() ([]float64, error) {
+		v, err := value()
+		return []float64{v}, err
+	}
+}

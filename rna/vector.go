@@ -29,6 +29,12 @@ type Sink64 interface {
 	WriteAt64(src []float64, off int) error
 }
 
+// A Point is a vector that can be read and written: [Slice32], [Slice64], or one of a device.
+type Point interface {
+	Source
+	Sink
+}
+
 // Float32Memory is implemented by a [Source] or [Sink] that lies in host memory, to save
 // a copy. Float32s returns the elements [off, off+n) themselves, or nil when
 // they cannot be reached; parts that do not overlap may be used concurrently.

@@ -173,17 +173,14 @@ func TestOnlineBound(t *testing.T) {
 			}
 			first := g.residual(y)
 			factor := max(1-beta, 1-beta*kappa)
-			a, err := rna.NewAccelerator(window(t, s, n),
-				rna.AcceleratorOptions{Options: rna.Options{Lambda: rna.Set(0), Beta: rna.Set(beta)}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := a.Start(y); err != nil {
-				t.Fatal(err)
-			}
+			w := window(t, s, n)
 			for k := 1; k <= n; k++ {
-				if step, err := a.Next(y, rna.Slice64(g.at(y))); err != nil || step.Outcome != rna.Accepted {
-					t.Fatal(step.Outcome, step.Result.Detail, err)
+				if err := w.PushPair(y, rna.Slice64(g.at(y))); err != nil {
+					t.Fatal(err)
+				}
+				res, err := w.Extrapolate(y, rna.Options{Lambda: rna.Set(0), Beta: rna.Set(beta)})
+				if err != nil || res.Status != rna.OK {
+					t.Fatal(res.Status, res.Detail, err)
 				}
 				if got, bound := g.residual(y), factor*first*ChebyshevRate(k, kappa); got > bound*(1+1e-9)+1e-13*first {
 					t.Errorf("κ = %v, β = %v: residual %v after %d iterates exceeds %v", kappa, beta, got, k, bound)

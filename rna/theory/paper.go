@@ -34,7 +34,7 @@
 //	optimal rate, by polynomials (optimal_rate) | OptimalBound, MixingNorm | TestOptimalBound, rna.TestGMRES
 //	optimal rate, by κ (optimal_rate) | ChebyshevRate, OptimalBound | TestChebyshevRate, TestBounds, TestOptimalBound
 //	finite termination, N > d (optimal_rate) | OptimalBound | TestFiniteTermination
-//	online acceleration (online_rna) | rna.Accelerator | rna.TestAcceleratorIsTheLoop, TestOnlineBound
+//	online acceleration (online_rna) | rna.Window.PushPair, rna.Window.Extrapolate | TestOnlineBound
 //	c_N ≠ 0, or the optimum (online_accel_structure) | Scheme.Append | TestFiniteTermination
 //	constrained Chebyshev polynomials | ConstrainedChebyshev | TestConstrainedChebyshevByHand, TestConstrainedChebyshev
 //	rate of CNA (rate_constrained) | ConstrainedBound | TestBounds, TestPerturbedBound

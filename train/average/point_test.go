@@ -88,7 +88,7 @@ func TestAcceptance(t *testing.T) {
 			continue
 		}
 		rises := rec.HeldScore(network.RNA).Loss > rec.HeldScore(network.SGD).Loss
-		if rec.RNA.Injected == rises || (rec.RNA.Outcome == rna.ValueRose.String()) != rises {
+		if rec.RNA.Injected == rises || (rec.RNA.Outcome == "value rose") != rises {
 			t.Errorf("epoch %d: the loss rises: %v, record %+v", rec.Epoch, rises, rec.RNA)
 		}
 	}

@@ -116,11 +116,10 @@ func (h *RNA) accepts(rec *hook.EpochRecord) bool {
 		iterate = rec.HeldScore(network.SGD)
 	}
 	ok := rec.HeldScore(network.RNA).Loss <= iterate.Loss // false for NaN
-	outcome := rna.ValueRose
+	rec.RNA.Outcome = "value rose"
 	if ok {
-		outcome = rna.Accepted
+		rec.RNA.Outcome = "accepted"
 	}
-	rec.RNA.Outcome = outcome.String()
 	return ok
 }
 
