@@ -138,31 +138,6 @@ func convert[D, S float](dst []D, src []S) {
 	}
 }
 
-// copyVector copies src to dst by parts, in float64 where both have it.
-func copyVector(dst Sink, src Source) error {
-	wide, _ := src.(Source64)
-	to, _ := dst.(Sink64)
-	n := src.Len()
-	if wide != nil && to != nil {
-		return copyParts(n, to.WriteAt64, wide.ReadAt64)
-	}
-	return copyParts(n, dst.WriteAt, src.ReadAt)
-}
-
-func copyParts[T float](n int, write, read func(part []T, off int) error) error {
-	stage := make([]T, min(n, stageLen))
-	for off := 0; off < n; off += stageLen {
-		part := stage[:min(stageLen, n-off)]
-		if err := read(part, off); err != nil {
-			return fmt.Errorf("rna: copy of an iterate: %w", err)
-		}
-		if err := write(part, off); err != nil {
-			return fmt.Errorf("rna: copy of an iterate: %w", err)
-		}
-	}
-	return nil
-}
-
 func rangeError(verb string, length, n, off int) error {
 	return fmt.Errorf("rna: %s of %d elements at offset %d of a vector of %d", verb, n, off, length)
 }
