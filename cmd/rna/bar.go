@@ -1,13 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/schollz/progressbar/v3"
 
 	"onlinerna/internal/terminal"
 	"onlinerna/internal/text"
@@ -18,23 +19,22 @@ type bar struct {
 	out     io.Writer // nil where nothing is shown
 	escapes bool      // the terminal understands them
 
-	mu          sync.Mutex
-	what        string
-	done, total int64
-	count       func(done, total int64) string // nil where there is no bar at present
-	began       time.Time
-	shown       time.Time
-	width       int // of the line that is shown
-	stop        chan struct{}
+	mu    sync.Mutex
+	what  string
+	done  int64
+	now   *progressbar.ProgressBar // nil where there is no bar at present
+	shown time.Time
+	width int // of the line that is shown
+	stop  chan struct{}
 }
 
 // barEvery is the least time between two drawings of a bar.
 const barEvery = 100 * time.Millisecond
 
-// What a bar counts: steps, or bytes.
+// The options of a bar that counts steps, or bytes.
 var (
-	countSteps = func(done, total int64) string { return fmt.Sprintf("%d/%d", done, total) }
-	countBytes = func(done, total int64) string { return text.Bytes(done) + "/" + text.Bytes(total) }
+	countSteps = progressbar.OptionShowCount()
+	countBytes = progressbar.OptionShowBytes(true)
 )
 
 // newBar is a bar on w, which shows nothing if that is no terminal or the user wants quiet.
@@ -46,15 +46,16 @@ func newBar(w io.Writer, quiet bool) *bar {
 }
 
 // start begins a bar in place of the one before.
-func (b *bar) start(what string, total int64, count func(done, total int64) string) {
+func (b *bar) start(what string, total int64, count progressbar.Option) {
 	b.finish()
 	if b.out == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.what, b.done, b.total, b.count = what, 0, total, count
-	b.began, b.stop = time.Now(), make(chan struct{})
+	b.what, b.done, b.stop = what, 0, make(chan struct{})
+	b.now = progressbar.NewOptions64(max(total, 1), count, progressbar.OptionSetWriter(io.Discard),
+		progressbar.OptionSetWidth(12), progressbar.OptionSetPredictTime(true))
 	b.draw()
 	go b.follow(b.stop)
 }
@@ -81,7 +82,7 @@ func (b *bar) follow(stop <-chan struct{}) {
 func (b *bar) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.count == nil {
+	if b.now == nil {
 		return
 	}
 	f()
@@ -103,11 +104,11 @@ func (b *bar) describe(what string) { b.change(func() { b.what = what }) }
 func (b *bar) finish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.count == nil {
+	if b.now == nil {
 		return
 	}
 	close(b.stop)
-	b.count = nil
+	b.now = nil
 	io.WriteString(b.out, b.cleared())
 	b.width = 0
 }
@@ -129,41 +130,17 @@ func (b *bar) cleared() string {
 	return "\r" + strings.Repeat(" ", b.width) + "\r"
 }
 
-// line is the bar in so many columns at most: without what does not fit.
+// line is the bar in so many columns at most. The description is shortened where it does not fit.
 func (b *bar) line(columns int) string {
-	const least, most = 8, 30 // columns of the bar itself
-	what, count, times := b.what, "  "+b.count(b.done, b.total), ""
-	part := min(1, float64(b.done)/float64(max(b.total, 1)))
-	if spent := time.Since(b.began); spent > time.Second {
-		times = "  " + clock(spent)
-		if part > 0 && part < 1 {
-			times += ", " + clock(time.Duration(float64(spent)*(1-part)/part)) + " left"
-		}
+	b.now.Describe(b.what)
+	b.now.Set64(b.done)
+	line := strings.TrimSpace(b.now.String())
+	if over := text.Width(line) - columns; over > 0 {
+		b.now.Describe(text.Shorten(max(text.Width(b.what)-over, 1), b.what))
+		line = strings.TrimSpace(b.now.String())
 	}
-	percent := fmt.Sprintf("  %3.0f %%", 100*part)
-	rest := columns - text.Width(what+percent+count+times)
-	if rest < least+2 {
-		rest, times = rest+text.Width(times), ""
+	if text.Width(line) > columns {
+		line = text.Shorten(columns, line)
 	}
-	if rest < 0 {
-		rest, count = rest+text.Width(count), ""
-	}
-	drawn := ""
-	if n := min(rest-2, most); n >= least {
-		full := int(part * float64(n))
-		drawn = "  " + strings.Repeat("█", full) + strings.Repeat("░", n-full)
-	}
-	if rest < 0 {
-		what = text.Shorten(max(columns-text.Width(percent), 1), what)
-	}
-	return what + percent + drawn + count + times
-}
-
-// clock writes a time as minutes and seconds, from an hour on with the hours.
-func clock(t time.Duration) string {
-	s := int(t.Seconds() + 0.5)
-	if s < 3600 {
-		return fmt.Sprintf("%d:%02d", s/60, s%60)
-	}
-	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	return line
 }
