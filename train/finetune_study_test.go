@@ -29,7 +29,7 @@ var tasks = []task{
 	{"cifar10", "conv6", []int{1, 3, 5, 7, 9}, []int{0, 8}},
 	{"cifar10", "conv6", []int{1, 3, 5, 7, 9}, []int{2, 4, 6}},
 	{"cifar10", "resnet20", []int{0, 2, 4, 6, 8}, []int{1, 9}},
-	{"cifar10", "resnet20", []int{1, 3, 5, 7, 9}, []int{2, 4}},
+	{"cifar10", "resnet20", []int{0, 2, 4, 6, 8}, []int{3, 7}},
 	{"glyphs", "lenet", []int{0, 1, 2, 3, 4, 5}, []int{6, 7, 8, 9}},
 	{"glyphs", "lenet", []int{3, 4, 5, 6, 7, 8, 9}, []int{0, 1, 2}},
 	{"mnist", "lenet", []int{0, 1, 2, 3, 4, 5}, []int{6, 7, 8, 9}},
@@ -119,13 +119,15 @@ var variants = []struct {
 	name   string
 	change func(c *Config)
 }{
+	{"0.003, head × 10", func(c *Config) { rates(c, 0.003, 10) }},
+	{"0.01, head × 10", func(c *Config) { rates(c, 0.01, 10) }},
+	{"0.02, head × 5", func(c *Config) { rates(c, 0.02, 5) }},
 	{"0.03, head × 3", func(c *Config) { rates(c, 0.03, 3) }},
+	{"0.1, head × 1", func(c *Config) { rates(c, 0.1, 1) }},
 	{"0.03, head × 3, warm-up", func(c *Config) {
 		rates(c, 0.03, 3)
 		c.Schedule.Warmup = 1
 	}},
-	{"0.01, head × 10", func(c *Config) { rates(c, 0.01, 10) }},
-	{"0.02, head × 5", func(c *Config) { rates(c, 0.02, 5) }},
 	{"0.03, head × 3, BatchNorm frozen", func(c *Config) {
 		rates(c, 0.03, 3)
 		if c.Model != "lenet" {
