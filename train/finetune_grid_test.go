@@ -211,7 +211,11 @@ func (s *tuneStudy) row(task string, size int) string {
 	}
 	line := fmt.Sprintf("| %s | %d | %d", task, size, seeds)
 	for _, m := range s.names {
-		line += " | " + spread("%.1f", by[m])
+		if seeds == 1 {
+			line += fmt.Sprintf(" | %.1f", by[m][0])
+		} else {
+			line += " | " + spread("%.1f", by[m])
+		}
 	}
 	return line + " |\n"
 }
