@@ -10,33 +10,34 @@ import (
 	"onlinerna/cuda/space"
 )
 
-// ErrNotBuilt says that the build has no GPU support, and how to build with it.
+// ErrNotBuilt reports a build without GPU support and how to build one with it.
 var ErrNotBuilt = errors.New("this build has no GPU support: build it with \"make gpu\" (needs gcc, no CUDA toolkit)")
 
-// What package driver says of GPUs.
+// Types of package driver.
 type (
 	// Info describes a GPU.
 	Info = driver.Info
 	// Options of [Open]. The zero value is a good choice.
 	Options = driver.Options
-	// NoDeviceError says that there is no GPU of the number asked for, and which there are.
+	// NoDeviceError reports a GPU number that does not exist, and lists the GPUs that do.
 	NoDeviceError = driver.NoDeviceError
 )
 
-// Find is the number of the GPU whose UUID begins with name.
+// Find returns the number of the GPU whose UUID begins with name.
 func Find(all []Info, name string) (ordinal int, err error) { return driver.Find(all, name) }
 
 var (
-	// ErrLost says that this process cannot use GPUs any more: end it, another one goes on from what is on disk.
+	// ErrLost reports that this process cannot use GPUs any more: end it and resume in a new one from the files on
+	// disk.
 	ErrLost = driver.ErrLost
-	// ErrOutOfMemory is what every error of memory that was not there is.
+	// ErrOutOfMemory matches every error about missing memory.
 	ErrOutOfMemory = driver.ErrOutOfMemory
 )
 
-// NetOptions are what a user chooses about the device for nets.
+// NetOptions are the user's choices for a device on which nets run.
 type NetOptions = net.Options
 
-// Precision says what nets store and multiply.
+// Precision is the number format in which nets store and multiply.
 type Precision = number.Precision
 
 // The precisions.
@@ -47,17 +48,17 @@ const (
 	Float16  = number.Float16
 )
 
-// ParsePrecision is the precision of a name.
+// ParsePrecision returns the precision with this name.
 func ParsePrecision(name string) (Precision, error) { return number.ParsePrecision(name) }
 
 // SpaceOptions are the options of a [Space]. The zero value is a good choice.
 type SpaceOptions = space.Options
 
-// DefaultReserve is the [SpaceOptions].Reserve of 256 MiB.
+// DefaultReserve is the default of [SpaceOptions].Reserve: 256 MiB.
 const DefaultReserve = space.DefaultReserve
 
-// Card is what a data sheet says of one.
+// Card holds a card's figures from its data sheet.
 type Card = datasheet.Card
 
-// FindCard is the card of a key, as h100.
+// FindCard returns the card with this key, such as h100.
 func FindCard(key string) (Card, error) { return datasheet.Find(key) }

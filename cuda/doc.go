@@ -1,6 +1,6 @@
-// Package cuda is the GPU: what it has ([Look], [Devices]), a device on which nets train ([OpenNet]), and a place for RNA's vectors
-// ([Open], [NewSpace]). The build tag gpu switches it on ("make gpu", which needs gcc and no CUDA toolkit); without it
-// [Devices], [Open] and [OpenNet] return [ErrNotBuilt] and [Look] says what the machine has.
+// Package cuda lists GPUs ([Look], [Devices]), trains nets on them ([OpenNet]) and keeps RNA's vectors in their memory
+// ([Open], [NewSpace]). The build tag gpu switches it on ("make gpu", which needs gcc and no CUDA toolkit). Without the
+// tag, [Devices], [Open] and [OpenNet] return [ErrNotBuilt], and [Look] still lists the machine's hardware and driver.
 //
 // Below it, arrows point down only:
 //
@@ -10,6 +10,6 @@
 //	lazy                loads NVIDIA's libraries when they are first called.
 //	kernels, number     sources in CUDA C++; precisions and numbers of 16 bits. Leaves.
 //
-// The packages below check judge all this without a GPU: sim stands in for NVIDIA's libraries in tests, datasheet for
-// a card, ptx interprets what NVIDIA's compiler makes of kernels, and cudnn asks NVIDIA's cuDNN for plans.
+// The packages in check test all this without a GPU: sim replaces NVIDIA's libraries in tests, datasheet replaces a
+// card, ptx interprets the PTX that NVIDIA's compiler writes for kernels, and cudnn asks NVIDIA's cuDNN for plans.
 package cuda

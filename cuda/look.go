@@ -45,7 +45,7 @@ func (r *Report) load() {
 	}
 }
 
-// try opens a GPU, with cuBLAS and a convolution by cuDNN when they are there, and returns its free memory.
+// try opens a GPU, uses cuBLAS and cuDNN if they are installed, and returns the free memory in bytes.
 func try(ordinal int, withBLAS, withDNN bool) (free int64, err error) {
 	c, err := Open(ordinal, Options{})
 	if err != nil {
@@ -70,7 +70,8 @@ func try(ordinal int, withBLAS, withDNN bool) (free int64, err error) {
 	return free, err
 }
 
-// Properties are those of a GPU as cuDNN 9.8 or newer has them, as JSON: with it plans for the GPU can be made where it is not.
+// Properties returns a GPU's properties as JSON, in the form of cuDNN 9.8 or newer.
+// cuDNN makes plans for that GPU from them on any machine.
 func Properties(ordinal int) (properties string, err error) {
 	c, err := Open(ordinal, Options{})
 	if err != nil {
@@ -85,9 +86,10 @@ func Properties(ordinal int) (properties string, err error) {
 	return h.Properties()
 }
 
-// convolve has cuDNN convolve ones with ones, which counts the pixels under each filter, and compares.
+// convolve has cuDNN convolve ones with ones, which counts the pixels under each filter, and checks the counts.
 func convolve(c *Context) (err error) {
-	shape := dnn.Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 3, KW: 3, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+	shape := dnn.Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 3, KW: 3, Stride: [2]int{1, 1}, Pad: [2]int{1, 1},
+		Dilation: [2]int{1, 1}, Groups: 1}
 	h, err := dnn.New(c.Stream())
 	if err != nil {
 		return err
@@ -124,16 +126,17 @@ func convolve(c *Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("a small convolution: %w", err)
 	}
-	side := [4]float32{2, 3, 3, 2} // pixels of the image under a filter at each place
+	side := [4]float32{2, 3, 3, 2} // image pixels under a filter at each position
 	for i, got := range y {
 		if want := 8 * side[i/8/4] * side[i/8%4]; got != want {
-			return fmt.Errorf("a small convolution is wrong: element %d is %g where %g is right; the card or its libraries are damaged", i, got, want)
+			return fmt.Errorf("a small convolution is wrong: element %d is %g instead of %g; the card or its "+
+				"libraries are damaged", i, got, want)
 		}
 	}
 	return nil
 }
 
-// version asks a loaded library for its version, and that of the CUDA which it is for.
+// version returns a loaded library's version and the CUDA version for which it was built.
 func version(l lazy.Library) (v string, cuda int, err error) {
 	switch l {
 	case lazy.Driver:
@@ -151,6 +154,6 @@ func version(l lazy.Library) (v string, cuda int, err error) {
 		return "", 0, fmt.Errorf("cuda: no version of %v", l)
 	}
 	var major int
-	_, _ = fmt.Sscanf(v, "%d.", &major) // their own versions are CUDA's
+	_, _ = fmt.Sscanf(v, "%d.", &major) // these libraries share CUDA's major version
 	return v, 1000 * major, err
 }

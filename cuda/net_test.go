@@ -16,7 +16,8 @@ import (
 
 func openNet(t *testing.T) *Net {
 	t.Helper()
-	d, err := OpenNet(0, NetOptions{Context: Options{KernelCache: gputest.KernelCache, ExactMemory: true}, Deterministic: true})
+	d, err := OpenNet(0, NetOptions{Context: Options{KernelCache: gputest.KernelCache, ExactMemory: true},
+		Deterministic: true})
 	check(t, err)
 	t.Cleanup(func() { check(t, d.Close()) })
 	return d.(*Net)
@@ -36,7 +37,7 @@ func TestNetSpace(t *testing.T) {
 	check(t, err)
 	defer func() { check(t, w.Close()) }()
 	for i := range 4 {
-		check(t, v.Fill(float64(i*i))) // not waited for: the space does
+		check(t, v.Fill(float64(i*i))) // asynchronous: the space waits for it
 		check(t, w.Push(v))
 	}
 	if s, ok := v.(driver.Resident); !ok {
@@ -62,13 +63,14 @@ func TestNetSpaceBytes(t *testing.T) {
 	}
 }
 
-// A cuDNN that is too old is named with what to install, and RNA does without it.
+// An outdated cuDNN is reported with the remedy, and RNA runs without it.
 func TestFaultOfOldDNN(t *testing.T) {
 	gputest.Fault(t, "")
 	gputest.NeedDNN(t)
 	t.Setenv("RNA_SIM_CUDNN", "7")
 	_, err := OpenNet(0, NetOptions{})
-	for _, want := range []string{"cuDNN 7.6.5 is too old, needed is 8.1.0 or newer: " + lazy.CuDNN.File(), "pip install"} {
+	for _, want := range []string{"cuDNN 7.6.5 is too old, needed is 8.1.0 or newer: " + lazy.CuDNN.File(),
+		"pip install"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: no %q", err, want)
 		}
@@ -76,7 +78,8 @@ func TestFaultOfOldDNN(t *testing.T) {
 	r := Look()
 	var b bytes.Buffer
 	check(t, r.Print(&b))
-	for _, want := range []string{"cuDNN          7.6.5, cannot be used; RNA does without, nets need it", "cuDNN 7.6.5 is too old", "RNA can run on the GPU"} {
+	for _, want := range []string{"cuDNN          7.6.5, cannot be used; RNA does without, nets need it",
+		"cuDNN 7.6.5 is too old", "RNA can run on the GPU"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
 		}
@@ -86,7 +89,8 @@ func TestFaultOfOldDNN(t *testing.T) {
 	}
 }
 
-// Several GPUs, of which others use some: what is seen, which is taken, and that a convolution was tried on each.
+// On a machine with several GPUs, some busy: the visible ones are listed, the free one is chosen, each ran a
+// convolution.
 func TestFaultOfManyGPUs(t *testing.T) {
 	gputest.Fault(t, "")
 	gputest.NeedDNN(t)
@@ -115,12 +119,13 @@ func TestFaultOfManyGPUs(t *testing.T) {
 	}
 	for visible, want := range map[string]int{"2,3": 1, "3," + r.GPUs[2].UUID: 0, id: 0} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
-		if r, said := look(); r.Net() != want || !strings.Contains(said, "sees the GPUs of CUDA_VISIBLE_DEVICES="+visible+"\n") || strings.Contains(said, "stops at") {
+		if r, said := look(); r.Net() != want || !strings.Contains(said,
+			"sees the GPUs of CUDA_VISIBLE_DEVICES="+visible+"\n") || strings.Contains(said, "stops at") {
 			t.Errorf("%s: GPU %d; want %d\n%s", visible, r.Net(), want, said)
 		}
 	}
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1,9,2")
-	if _, said := look(); !strings.Contains(said, "CUDA_VISIBLE_DEVICES names 3, and the driver finds 1 of them") {
+	if _, said := look(); !strings.Contains(said, "CUDA_VISIBLE_DEVICES names 3 GPUs and the driver finds 1: ") {
 		t.Error(said)
 	}
 	t.Setenv("RNA_SIM_MIG", "1")

@@ -9,7 +9,7 @@ import (
 	"onlinerna/rna"
 )
 
-// What the build without the tag gpu has in place of on.go and look.go: nothing can be opened.
+// Replacements for on.go and look.go in a build without the tag gpu: each returns ErrNotBuilt.
 
 // Devices returns [ErrNotBuilt] in this build.
 func Devices() ([]Info, error) { return nil, ErrNotBuilt }
@@ -35,7 +35,7 @@ func (c *Context) Trim() error { return ErrNotBuilt }
 // Bandwidth returns [ErrNotBuilt] in this build.
 func (c *Context) Bandwidth(bytes int64) (float64, error) { return 0, ErrNotBuilt }
 
-// Close gives the context back.
+// Close does nothing in this build.
 func (c *Context) Close() error { return nil }
 
 // A Point is a vector in GPU memory. This build has none.
@@ -44,7 +44,7 @@ type Point struct{ rna.Point }
 // NewPoint returns [ErrNotBuilt] in this build.
 func (c *Context) NewPoint(n int) (*Point, error) { return nil, ErrNotBuilt }
 
-// Close gives the memory back.
+// Close does nothing in this build.
 func (p *Point) Close() error { return nil }
 
 // A Space keeps the vectors of RNA in GPU memory. This build has none.
@@ -53,19 +53,19 @@ type Space struct{ rna.Space }
 // NewSpace returns [ErrNotBuilt] in this build.
 func NewSpace(c *Context, dim int, o SpaceOptions) (*Space, error) { return nil, ErrNotBuilt }
 
-// Close gives the space's memory back.
+// Close does nothing in this build.
 func (s *Space) Close() error { return nil }
 
 // OpenNet returns [ErrNotBuilt] in this build.
 func OpenNet(ordinal int, o NetOptions) (device.Device, error) { return nil, ErrNotBuilt }
 
-// A PaperNet is a device for nets with a card on paper. This build has none.
+// A PaperNet is a device for nets that models a card by its data sheet. This build has none.
 type PaperNet struct{ device.Device }
 
 // OpenPaper returns [ErrNotBuilt] in this build.
 func OpenPaper(card Card, o NetOptions) (*PaperNet, error) { return nil, ErrNotBuilt }
 
-// Least is the time that so many bytes and FLOP take at least.
+// Least is the least time in which the card moves these bytes and computes these FLOP.
 func (p *PaperNet) Least(bytes, flop int64) time.Duration { return 0 }
 
 // NewRanksID returns [ErrNotBuilt] in this build.

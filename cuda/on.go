@@ -18,11 +18,11 @@ func Devices() ([]Info, error) { return driver.Devices() }
 // A Context is a GPU in use: see package driver.
 type Context = driver.Context
 
-// Open opens GPU number ordinal. A driver that is missing or unusable is a [*lazy.NotFoundError] or
-// [*lazy.DriverError], a number that is not there a [*NoDeviceError].
+// Open opens GPU number ordinal. A missing or unusable driver is a [*lazy.NotFoundError] or [*lazy.DriverError], an
+// unknown number a [*NoDeviceError].
 func Open(ordinal int, o Options) (*Context, error) { return driver.Open(ordinal, o) }
 
-// A Point is a vector of float32 elements in GPU memory, which [Context.NewPoint] makes.
+// A Point is a vector of float32 elements in GPU memory, made by [Context.NewPoint].
 type Point = driver.Point
 
 // A Space keeps the vectors of RNA in GPU memory: see package space.
@@ -41,7 +41,7 @@ var (
 type Net struct {
 	*net.Device
 	spaces []*Space
-	over   chan bool // of the watch over what it does with other ranks; nil without
+	over   chan bool // ends the watch over its work with other ranks; nil without ranks
 }
 
 // OpenNet opens GPU number ordinal for nets. Missing libraries are a [*lazy.NotFoundError].
@@ -53,8 +53,8 @@ func OpenNet(ordinal int, o NetOptions) (device.Device, error) {
 	return &Net{Device: d}, nil
 }
 
-// NewSpace returns a space of vectors of dim elements in the GPU's memory, closed with the device. Vectors of the device are
-// stored in it, and combinations written to them, without the host.
+// NewSpace returns a space for vectors of dim elements in the GPU's memory; the device closes it. The device's vectors
+// are stored in it, and combinations are written back, without a copy through the host.
 func (d *Net) NewSpace(dim int) (rna.Space, error) {
 	s, err := space.New(d.Context(), dim, SpaceOptions{})
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *Net) NewSpace(dim int) (rna.Space, error) {
 	return s, nil
 }
 
-// SpaceBytes is the memory that a space for vectors of dim elements takes, with so many vectors and what they leave free.
+// SpaceBytes is the memory in bytes of a space for this many vectors of dim elements, with its working memory.
 func (d *Net) SpaceBytes(dim, vectors int) int64 { return space.Bytes(dim, vectors) }
 
 // Close implements device.Device. A second call does nothing.

@@ -10,19 +10,20 @@ import (
 	"onlinerna/nn/device"
 )
 
-// A PaperNet is the device for nets with a card on paper: see package datasheet. Its clock goes on by what each piece of work takes at least.
+// A PaperNet is a device for nets that models a card by its data sheet: see package datasheet. Its clock advances by
+// the least time of each piece of work.
 type PaperNet struct {
 	*Net
 	card Card
 	o    NetOptions
 }
 
-// OpenPaper opens a card on paper for nets, in a process that has loaded none of NVIDIA's libraries, nor will.
+// OpenPaper opens a card's model for nets. The process must not have loaded NVIDIA's libraries, and loads none later.
 func OpenPaper(card Card, o NetOptions) (*PaperNet, error) {
 	if err := datasheet.Use(card); err != nil {
 		return nil, err
 	}
-	o.Context.KernelCache = os.DevNull // nothing is compiled, and nothing found out
+	o.Context.KernelCache = os.DevNull // nothing is compiled or measured
 	d, err := OpenNet(0, o)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func OpenPaper(card Card, o NetOptions) (*PaperNet, error) {
 	return p, p.Observe(nil)
 }
 
-// Least is the time that so many bytes and FLOP take at least.
+// Least is the least time in which the card moves these bytes and computes these FLOP.
 func (p *PaperNet) Least(bytes, flop int64) time.Duration {
 	return p.card.Time(bytes, flop, p.o.Precision)
 }

@@ -13,13 +13,14 @@ import (
 	"onlinerna/nn/device"
 )
 
-// NewRanksID makes what names the ranks that join each other. NCCL that is missing is a [*lazy.NotFoundError].
+// NewRanksID makes the ID by which ranks find each other. A missing NCCL is a [*lazy.NotFoundError].
 func NewRanksID() ([]byte, error) {
 	id, err := nccl.NewID()
 	return id[:], err
 }
 
-// JoinRanks makes a device, of [OpenNet], one of several ranks', once all have called it. It returns NCCL with its version.
+// JoinRanks makes a device of [OpenNet] one of several ranks. It returns when all ranks have called it, with NCCL's
+// version.
 func JoinRanks(dev device.Device, o RanksOptions) (string, error) {
 	d, ok := device.As[*Net](dev)
 	if !ok {
@@ -27,7 +28,7 @@ func JoinRanks(dev device.Device, o RanksOptions) (string, error) {
 	}
 	var id nccl.ID
 	if copy(id[:], o.ID) != len(id) {
-		return "", errors.New("cuda: no ID of ranks")
+		return "", errors.New("cuda: the ranks' ID is empty: pass the one made by NewRanksID")
 	}
 	var m atomic.Pointer[nccl.Comm]
 	d.over = make(chan bool)
@@ -41,7 +42,7 @@ func JoinRanks(dev device.Device, o RanksOptions) (string, error) {
 	return "NCCL " + v, err
 }
 
-// watch ends with the device, or when its work is overdue or has failed between ranks.
+// watch runs until the device closes, or its work is overdue or another rank fails.
 func (d *Net) watch(m *atomic.Pointer[nccl.Comm], o RanksOptions) {
 	tick := time.NewTicker(min(time.Second, o.Timeout/10))
 	defer tick.Stop()

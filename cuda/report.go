@@ -13,47 +13,49 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// A Report is what [Look] found.
+// A Report is the result of [Look].
 type Report struct {
 	Built        bool            // the build has GPU support
 	Hardware     []string        // NVIDIA's GPUs on the PCI bus, as the kernel lists them
-	KernelModule string          // the version of the NVIDIA driver that runs, empty when none does
+	KernelModule string          // the version of the running NVIDIA driver, empty if none runs
 	CUDA         int             // the CUDA version that the driver supports, 1000·major + 10·minor; 0 when unknown
-	Libraries    []LibraryReport // in a build with GPU support
+	Libraries    []LibraryReport // only in a build with GPU support
 	GPUs         []GPUReport     // as the driver lists them
-	Err          error           // why the driver lists none, if it failed
-	Visible      string          // CUDA_VISIBLE_DEVICES, where it is set
+	Err          error           // the driver's error when it cannot list GPUs
+	Visible      string          // the value of CUDA_VISIBLE_DEVICES
 }
 
-// A LibraryReport is a library as it was found, or why it was not.
+// A LibraryReport describes a library that was found, or the reason why it cannot be used.
 type LibraryReport struct {
 	Library lazy.Library
 	Version string
-	CUDA    int // the version that it was built for, 1000·major + 10·minor; 0 when it does not say, or for the driver
+	CUDA    int // the CUDA version it was built for, 1000·major + 10·minor; 0 when unknown, and for the driver
 	File    string
 	Err     error
 }
 
-// Fits says why a library that is there does not work with the driver: it is for a later CUDA.
+// fits returns an error for a library that needs a later CUDA than the driver supports.
 func (l LibraryReport) fits(driver int) error {
 	if l.CUDA == 0 || driver == 0 || l.CUDA/1000 <= driver/1000 {
 		return nil
 	}
-	return fmt.Errorf("%v %s is for CUDA %d, and the driver supports CUDA %s: %s; %s", l.Library, l.Version, l.CUDA/1000, lazy.VersionString(driver),
+	return fmt.Errorf("%v %s is for CUDA %d, and the driver supports CUDA %s: %s; %s", l.Library, l.Version,
+		l.CUDA/1000, lazy.VersionString(driver),
 		l.File, l.Library.Install(driver))
 }
 
-// A GPUReport is a GPU and its free memory in bytes, or why it cannot be used.
+// A GPUReport is a GPU and its free memory in bytes, or the reason why it cannot be used.
 type GPUReport struct {
 	Info
 	Free  int64
-	Tried bool // a convolution gave what it should
+	Tried bool // a test convolution gave the right result
 	Err   error
 }
 
-// Look finds out what the machine has for this package. It does not fail: what is missing is in the report.
+// Look reports the machine's GPUs, driver and libraries. It does not fail: the report lists missing parts.
 func Look() *Report {
-	r := &Report{Built: lazy.Built, Hardware: pciGPUs("/sys/bus/pci/devices"), KernelModule: kernelModule("/proc/driver/nvidia/version")}
+	r := &Report{Built: lazy.Built, Hardware: pciGPUs("/sys/bus/pci/devices"),
+		KernelModule: kernelModule("/proc/driver/nvidia/version")}
 	r.Visible = os.Getenv("CUDA_VISIBLE_DEVICES")
 	r.load()
 	return r
@@ -65,7 +67,7 @@ func pciGPUs(folder string) []string {
 	var all []string
 	for _, d := range devices {
 		read := func(name string) string {
-			b, _ := os.ReadFile(filepath.Join(d, name)) // without it the device is none of ours
+			b, _ := os.ReadFile(filepath.Join(d, name)) // an unreadable file leaves "": not an NVIDIA device
 			return strings.TrimPrefix(strings.TrimSpace(string(b)), "0x")
 		}
 		class := read("class")
@@ -91,7 +93,7 @@ func kernelModule(file string) string {
 	return strings.TrimSpace(line)
 }
 
-// Usable reports whether a GPU can be used for RNA: one that opens, with cuBLAS and NVRTC.
+// Usable reports whether some GPU can run RNA: it opens, and cuBLAS and NVRTC load.
 func (r *Report) Usable() bool {
 	for _, l := range r.Libraries {
 		if l.Err != nil && l.Library != lazy.CuDNN && l.Library != lazy.NCCL {
@@ -106,11 +108,12 @@ func (r *Report) Usable() bool {
 	return false
 }
 
-// freeEnough of the free memory of the GPU that has the most is as good: what a desktop takes is no reason to pass over the first GPU.
+// freeEnough is the share of the largest free memory at which a GPU counts as free: a desktop on the first GPU does not
+// disqualify it.
 const freeEnough = .8
 
-// Net is the number of the GPU for nets, which take cuDNN, too: the first of those with the most free memory, since others are in use. It is
-// −1 when there is none.
+// Net is the number of the GPU for nets, which need cuDNN, too: the first among those with the most free memory,
+// because the others are busy. It is −1 if there is none.
 func (r *Report) Net() int {
 	for _, l := range r.Libraries {
 		if l.Err != nil && l.Library != lazy.NCCL {
@@ -131,7 +134,7 @@ func (r *Report) Net() int {
 	return -1
 }
 
-// InUse lists the GPUs before number n that could be used for nets but have little memory left.
+// InUse lists the GPUs before number n that could run nets but have little free memory.
 func (r *Report) InUse(n int) (busy []GPUReport) {
 	for _, g := range r.GPUs {
 		if g.Err == nil && g.Ordinal < n {
@@ -141,19 +144,20 @@ func (r *Report) InUse(n int) (busy []GPUReport) {
 	return busy
 }
 
-// hidden says what CUDA_VISIBLE_DEVICES does, where it may not be what was meant.
+// hidden describes the effect of CUDA_VISIBLE_DEVICES when it may surprise the user.
 func (r *Report) hidden() string {
 	if r.Visible == "" {
 		return ""
 	}
 	asked := strings.Split(r.Visible, ",")
 	if len(r.GPUs) < len(asked) && r.Err == nil {
-		return fmt.Sprintf("CUDA_VISIBLE_DEVICES names %d, and the driver finds %d of them: it stops at the first name that is of none", len(asked), len(r.GPUs))
+		return fmt.Sprintf("CUDA_VISIBLE_DEVICES names %d GPUs and the driver finds %d: it stops at the first "+
+			"unknown name", len(asked), len(r.GPUs))
 	}
 	return ""
 }
 
-// Print writes the report for people: what is there, then what is missing and how to get it.
+// Print writes the report: first the parts that work, then the missing ones with instructions.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {

@@ -34,7 +34,8 @@ func TestPCI(t *testing.T) {
 			write(t, filepath.Join(dir, name, file), ids[i]+"\n")
 		}
 	}
-	if got, want := pciGPUs(dir), []string{"10de:2330 at 0000:01:00.0", "10de:2204 at 0000:02:00.0"}; !slices.Equal(got, want) {
+	if got, want := pciGPUs(dir), []string{"10de:2330 at 0000:01:00.0", "10de:2204 at 0000:02:00.0"}; !slices.Equal(got,
+		want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := pciGPUs(filepath.Join(dir, "none")); got != nil {
@@ -45,8 +46,10 @@ func TestPCI(t *testing.T) {
 func TestKernelModule(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "version")
 	for text, want := range map[string]string{
-		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version:  gcc 12.3.0\n":          "535.183.01",
-		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82  Release Build  (x)  Wed Aug 27 2025\nGCC version: 12.3.0 x\n": "580.82",
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\nGCC version:  " +
+			"gcc 12.3.0\n": "535.183.01",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82  Release Build  (x)  Wed Aug 27 2025\nGCC " +
+			"version: 12.3.0 x\n": "580.82",
 		"something else": "something else",
 	} {
 		write(t, file, text)
@@ -60,12 +63,14 @@ func TestKernelModule(t *testing.T) {
 }
 
 func TestPrint(t *testing.T) {
-	gpu := Info{Name: "NVIDIA X", Major: 9, Memory: 80 << 30, Multiprocessors: 132, MemoryClock: 2_619_000, MemoryBus: 5120}
+	gpu := Info{Name: "NVIDIA X", Major: 9, Memory: 80 << 30, Multiprocessors: 132, MemoryClock: 2_619_000,
+		MemoryBus: 5120}
 	found := func(l lazy.Library) LibraryReport {
 		return LibraryReport{Library: l, Version: "12." + fmt.Sprint(int(l)), File: "/lib/" + fmt.Sprint(int(l))}
 	}
 	missing := func(l lazy.Library) LibraryReport {
-		return LibraryReport{Library: l, Err: &lazy.NotFoundError{Library: l, Names: []string{"libx.so.1"}, Folders: []string{"/f"}, Install: "do this"}}
+		return LibraryReport{Library: l, Err: &lazy.NotFoundError{Library: l, Names: []string{"libx.so.1"},
+			Folders: []string{"/f"}, Install: "do this"}}
 	}
 	all := []LibraryReport{found(lazy.Driver), found(lazy.CuBLAS), found(lazy.NVRTC), found(lazy.CuDNN)}
 	for name, test := range map[string]struct {
@@ -74,32 +79,43 @@ func TestPrint(t *testing.T) {
 	}{
 		"no support": {
 			Report{Hardware: []string{"10de:2330 at 0000:01:00.0"}, KernelModule: "580.82"},
-			[]string{"not in this build", "NVIDIA GPU 10de:2330", "580.82", "make gpu", "Everything runs on the CPU"}, nil,
+			[]string{"not in this build", "NVIDIA GPU 10de:2330", "580.82", "make gpu", "Everything runs on the CPU"},
+			nil,
 		},
 		"all": {
 			Report{Built: true, Libraries: all, GPUs: []GPUReport{{Info: gpu, Free: 79 << 30}}},
-			[]string{"cuBLAS         12.1  /lib/1", "NVIDIA X, sm_90, 132 multiprocessors, 79.0 GiB of 80.0 GiB free, 3352 GB/s", "Nets and RNA can run on the GPU"},
+			[]string{"cuBLAS         12.1  /lib/1",
+				"NVIDIA X, sm_90, 132 multiprocessors, 79.0 GiB of 80.0 GiB free, 3352 GB/s",
+				"Nets and RNA can run on the GPU"},
 			[]string{"missing"},
 		},
 		"no cuDNN": {
-			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], all[2], missing(lazy.CuDNN)}, GPUs: []GPUReport{{Info: gpu}}},
-			[]string{"cuDNN          missing; RNA does without", "looked for libx.so.1 in the loader's path, /f\n  do this", "\nRNA can run on the GPU"}, nil,
+			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], all[2], missing(lazy.CuDNN)},
+				GPUs: []GPUReport{{Info: gpu}}},
+			[]string{"cuDNN          missing; RNA does without",
+				"looked for libx.so.1 in the loader's path, /f\n  do this", "\nRNA can run on the GPU"}, nil,
 		},
 		"no NCCL, two GPUs": {
-			Report{Built: true, Libraries: append(all[:4:4], missing(lazy.NCCL)), GPUs: []GPUReport{{Info: gpu}, {Info: gpu}}},
-			[]string{"NCCL           missing; one GPU does without", "no NCCL: looked for", "Nets and RNA can run on the GPU"}, nil,
+			Report{Built: true, Libraries: append(all[:4:4], missing(lazy.NCCL)),
+				GPUs: []GPUReport{{Info: gpu}, {Info: gpu}}},
+			[]string{"NCCL           missing; one GPU does without", "no NCCL: looked for",
+				"Nets and RNA can run on the GPU"}, nil,
 		},
 		"no NCCL, one GPU": {
 			Report{Built: true, Libraries: append(all[:4:4], missing(lazy.NCCL)), GPUs: []GPUReport{{Info: gpu}}},
-			[]string{"NCCL           missing; one GPU does without", "Nets and RNA can run on the GPU"}, []string{"no NCCL"},
+			[]string{"NCCL           missing; one GPU does without", "Nets and RNA can run on the GPU"},
+			[]string{"no NCCL"},
 		},
 		"no NVRTC": {
-			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], missing(lazy.NVRTC), all[3]}, GPUs: []GPUReport{{Info: gpu}}},
+			Report{Built: true, Libraries: []LibraryReport{all[0], all[1], missing(lazy.NVRTC), all[3]},
+				GPUs: []GPUReport{{Info: gpu}}},
 			[]string{"NVRTC          missing\n", "no NVRTC", "Everything runs on the CPU"}, nil,
 		},
 		"old driver": {
-			Report{Built: true, Libraries: []LibraryReport{{Library: lazy.Driver, Err: &lazy.DriverError{File: "/d", Version: 11040}}, all[1], all[2], all[3]}},
-			[]string{"NVIDIA driver  unusable", "- NVIDIA driver too old: /d supports CUDA 11.4", "Everything runs on the CPU"}, nil,
+			Report{Built: true, Libraries: []LibraryReport{{Library: lazy.Driver,
+				Err: &lazy.DriverError{File: "/d", Version: 11040}}, all[1], all[2], all[3]}},
+			[]string{"NVIDIA driver  unusable", "- NVIDIA driver too old: /d supports CUDA 11.4",
+				"Everything runs on the CPU"}, nil,
 		},
 		"no device": {
 			Report{Built: true, Libraries: all, Err: errors.New("list failed")},
@@ -127,7 +143,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// The GPU for nets is a free one, the first of those that are as free as any.
+// Net chooses the first of the GPUs with about the most free memory.
 func TestFreeGPU(t *testing.T) {
 	gpus := func(free ...int64) (all []GPUReport) {
 		for i, f := range free {
@@ -140,16 +156,19 @@ func TestFreeGPU(t *testing.T) {
 	for _, test := range []struct {
 		gpus       []GPUReport
 		want, busy int
-	}{{gpus(79), 0, 0}, {gpus(70, 79), 0, 0}, {gpus(10, 79, 79), 1, 1}, {gpus(1, 2, 70, 60), 2, 2}, {gpus(5, 4), 0, 0}, {broken, 1, 0}, {nil, -1, 0}} {
+	}{{gpus(79), 0, 0}, {gpus(70, 79), 0, 0}, {gpus(10, 79, 79), 1, 1}, {gpus(1, 2, 70, 60), 2, 2}, {gpus(5, 4), 0, 0},
+		{broken, 1, 0}, {nil, -1, 0}} {
 		r := Report{GPUs: test.gpus}
 		if got := r.Net(); got != test.want || len(r.InUse(got)) != test.busy {
-			t.Errorf("GPU %d is taken, behind %d that are in use; want %d and %d: %+v", got, len(r.InUse(got)), test.want, test.busy, test.gpus)
+			t.Errorf("GPU %d is taken, behind %d that are in use; want %d and %d: %+v", got, len(r.InUse(got)),
+				test.want, test.busy, test.gpus)
 		}
 	}
 }
 
 func TestFind(t *testing.T) {
-	all := []Info{{Ordinal: 0, UUID: "GPU-8f3c0000-1"}, {Ordinal: 1, UUID: "GPU-8f3d0000-2"}, {Ordinal: 2, UUID: "MIG-1234-3"}}
+	all := []Info{{Ordinal: 0, UUID: "GPU-8f3c0000-1"}, {Ordinal: 1, UUID: "GPU-8f3d0000-2"},
+		{Ordinal: 2, UUID: "MIG-1234-3"}}
 	for name, want := range map[string]int{"GPU-8f3c": 0, "gpu-8F3D0000-2": 1, "MIG-": 2} {
 		if got, err := Find(all, name); got != want || err != nil {
 			t.Errorf("%s is GPU %d, %v; want %d", name, got, err, want)
@@ -162,10 +181,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A library for a later CUDA than the driver's is named with what to install.
+// A library for a later CUDA than the driver supports is reported with the remedy.
 func TestFits(t *testing.T) {
 	l := LibraryReport{Library: lazy.CuDNN, Version: "9.26.0", File: "/l/libcudnn.so.9", CUDA: 13000}
-	if err := l.fits(12090); err == nil || !strings.Contains(err.Error(), "for CUDA 13, and the driver supports CUDA 12.9: /l/libcudnn.so.9") ||
+	if err := l.fits(12090); err == nil || !strings.Contains(err.Error(),
+		"for CUDA 13, and the driver supports CUDA 12.9: /l/libcudnn.so.9") ||
 		!strings.Contains(err.Error(), "nvidia-cudnn-cu12") {
 		t.Errorf("%v", err)
 	}

@@ -16,21 +16,23 @@ import (
 func TestRooms(t *testing.T) {
 	libraries := []string{"driver", "internal/cache", "lazy", "number"}
 	below := map[string][]string{
-		"lazy":            {},
-		"number":          {},
-		"internal/cache":  {},
-		"check/ptx":       {},
-		"kernels":         {"internal/cache", "onlinerna/nn/op/expr"},
-		"driver":          {"lazy"},
-		"blas":            libraries,
-		"dnn":             libraries,
-		"nvrtc":           libraries,
-		"nccl":            libraries,
-		"net":             {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl", "onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op"},
+		"lazy":           {},
+		"number":         {},
+		"internal/cache": {},
+		"check/ptx":      {},
+		"kernels":        {"internal/cache", "onlinerna/nn/op/expr"},
+		"driver":         {"lazy"},
+		"blas":           libraries,
+		"dnn":            libraries,
+		"nvrtc":          libraries,
+		"nccl":           libraries,
+		"net": {"driver", "number", "lazy", "kernels", "blas", "dnn", "nvrtc", "nccl",
+			"onlinerna/nn/device", "onlinerna/nn/device/lower", "onlinerna/nn/op"},
 		"check/datasheet": {"lazy", "number"},
 		"check/launches":  {"check/ptx"},
 		"space":           {"driver", "kernels", "nvrtc", "onlinerna/rna"},
-		".":               {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "check/datasheet", "space", "onlinerna/nn/device", "onlinerna/rna"},
+		".": {"driver", "number", "lazy", "blas", "dnn", "nvrtc", "nccl", "net", "check/datasheet",
+			"space", "onlinerna/nn/device", "onlinerna/rna"},
 	}
 	for room, may := range below {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))
@@ -50,7 +52,8 @@ func TestRooms(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if name, own := strings.CutPrefix(path, "onlinerna/"); own && !slices.Contains(may, strings.TrimPrefix(name, "cuda/")) && !slices.Contains(may, path) {
+				if name, own := strings.CutPrefix(path, "onlinerna/"); own &&
+					!slices.Contains(may, strings.TrimPrefix(name, "cuda/")) && !slices.Contains(may, path) {
 					t.Errorf("%s imports %s, which is not below %s", file, path, room)
 				}
 			}
