@@ -1,6 +1,6 @@
 //go:build gpu && cgo
 
-// Package blas is cuBLAS: products of matrices in GPU memory. It touches cuBLAS and, for memory and streams, package driver.
+// Package blas multiplies matrices in GPU memory with cuBLAS. Of this module it imports package driver and its leaves.
 package blas
 
 // #cgo CFLAGS: -I${SRCDIR}/../include
@@ -11,17 +11,24 @@ package blas
 // static cublasStatus_t set_workspace(cublasHandle_t h, uintptr_t at, size_t bytes) {
 //	return cublasSetWorkspace_v2(h, (void *)at, bytes);
 // }
-// static cublasStatus_t dgemv(cublasHandle_t h, cublasOperation_t trans, int m, int n, double alpha, uintptr_t a, int lda,
+// static cublasStatus_t dgemv(cublasHandle_t h, cublasOperation_t trans, int m, int n, double alpha, uintptr_t a,
+//	int lda,
 //	uintptr_t x, int incx, double beta, uintptr_t y, int incy) {
-//	return cublasDgemv_v2(h, trans, m, n, &alpha, (const double *)a, lda, (const double *)x, incx, &beta, (double *)y, incy);
+//	return cublasDgemv_v2(h, trans, m, n, &alpha, (const double *)a, lda, (const double *)x, incx, &beta, (double *)y,
+//		incy);
 // }
-// static cublasStatus_t sgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, float alpha,
+// static cublasStatus_t sgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+//	float alpha,
 //	uintptr_t a, int lda, uintptr_t b, int ldb, float beta, uintptr_t c, int ldc) {
-//	return cublasSgemm_v2(h, ta, tb, m, n, k, &alpha, (const float *)a, lda, (const float *)b, ldb, &beta, (float *)c, ldc);
+//	return cublasSgemm_v2(h, ta, tb, m, n, k, &alpha, (const float *)a, lda, (const float *)b, ldb, &beta, (float *)c,
+//		ldc);
 // }
-// static cublasStatus_t gemm_ex(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, float alpha,
-//	uintptr_t a, int lda, uintptr_t b, int ldb, cudaDataType in, float beta, uintptr_t c, int ldc, cudaDataType out, cublasComputeType_t compute) {
-//	return cublasGemmEx(h, ta, tb, m, n, k, &alpha, (const void *)a, in, lda, (const void *)b, in, ldb, &beta, (void *)c, out, ldc, compute, CUBLAS_GEMM_DEFAULT);
+// static cublasStatus_t gemm_ex(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+//	float alpha,
+//	uintptr_t a, int lda, uintptr_t b, int ldb, cudaDataType in, float beta, uintptr_t c, int ldc, cudaDataType out,
+//		cublasComputeType_t compute) {
+//	return cublasGemmEx(h, ta, tb, m, n, k, &alpha, (const void *)a, in, lda, (const void *)b, in, ldb, &beta,
+//		(void *)c, out, ldc, compute, CUBLAS_GEMM_DEFAULT);
 // }
 import "C"
 
@@ -44,7 +51,7 @@ type Handle struct {
 	h C.cublasHandle_t
 }
 
-// New makes a cuBLAS handle for s. cuBLAS that is missing is a [*lazy.NotFoundError].
+// New makes a cuBLAS handle for s. A missing cuBLAS is a [*lazy.NotFoundError].
 func New(s *driver.Stream) (*Handle, error) {
 	if err := lazy.CuBLAS.Load(); err != nil {
 		return nil, err
@@ -52,11 +59,13 @@ func New(s *driver.Stream) (*Handle, error) {
 	b := &Handle{c: s.Context(), s: s}
 	err := s.Do(func() error {
 		err := b.c.Retry(func() error {
-			return failure("cublasCreate", C.cublasCreate_v2(&b.h), fmt.Sprintf("%v, %s", b.c.Info(), lazy.CuBLAS.File()))
+			return failure("cublasCreate", C.cublasCreate_v2(&b.h),
+				fmt.Sprintf("%v, %s", b.c.Info(), lazy.CuBLAS.File()))
 		})
 		if err != nil {
 			if e := (*driver.Error)(nil); errors.As(err, &e) && e.Code == C.CUBLAS_STATUS_NOT_INITIALIZED {
-				e.Text = fmt.Sprintf("the driver supports CUDA %s; a cuBLAS for a later CUDA does not start", lazy.VersionString(lazy.DriverVersion()))
+				e.Text = fmt.Sprintf("the driver supports CUDA %s; a cuBLAS for a later CUDA does not start",
+					lazy.VersionString(lazy.DriverVersion()))
 			}
 			return err
 		}
@@ -76,15 +85,16 @@ func (b *Handle) destroy() error {
 	return failure("cublasDestroy", C.cublasDestroy_v2(b.h), "")
 }
 
-// SetWorkspace has products take their scratch from s, whose content is lost, and not from memory that cuBLAS allocates: a graph
-// then needs no memory of its own. s starts at a multiple of 256 bytes and stays until the handle is closed.
+// SetWorkspace makes products use s as scratch memory and lose its content. Without it cuBLAS allocates scratch, and a
+// graph needs its own. s must start at a multiple of 256 bytes and stay open until the handle is closed.
 func (b *Handle) SetWorkspace(s driver.Span) error {
 	return b.do(func() error {
 		p, err := s.Address(b.c)
 		if err != nil {
 			return err
 		}
-		return b.check("cublasSetWorkspace", C.set_workspace(b.h, C.uintptr_t(p), C.size_t(s.Bytes())), driver.Size(s.Bytes()))
+		return b.check("cublasSetWorkspace", C.set_workspace(b.h, C.uintptr_t(p), C.size_t(s.Bytes())),
+			driver.Size(s.Bytes()))
 	})
 }
 
@@ -98,7 +108,7 @@ func (b *Handle) do(f func() error) error {
 	})
 }
 
-// check turns a status into an error, or that of the GPU behind it.
+// check turns a status into an error, or into the error of the GPU behind it.
 func (b *Handle) check(call string, code C.cublasStatus_t, detail string) error {
 	err := failure(call, code, detail)
 	if err == nil {
@@ -113,7 +123,7 @@ func (b *Handle) check(call string, code C.cublasStatus_t, detail string) error 
 	return err
 }
 
-// run makes a call that puts work on the stream, once more where cuBLAS may have had no memory for its kernels.
+// run makes a call that puts work on the stream. It retries once, since cuBLAS may lack memory for its kernels.
 func (b *Handle) run(call string, f func() C.cublasStatus_t, detail func() string) error {
 	var code C.cublasStatus_t
 	err := b.c.Retry(func() error {
@@ -128,19 +138,22 @@ func (b *Handle) run(call string, f func() C.cublasStatus_t, detail func() strin
 	return b.check(call, code, detail())
 }
 
-// Gemm computes C = α op(A) op(B) + β C, where op transposes when asked to; C is m×n and the inner dimension k. Factors are in the
-// given precision, and C as well if narrow is set, else float32; sums are float32. With β = 0 C is not read.
-func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alpha float32, A driver.Span, lda int, B driver.Span, ldb int,
+// Gemm computes C = α op(A) op(B) + β C, where op transposes if its flag is set. C is m×n and the inner dimension k.
+// Factors have the given precision, and C as well if narrow is set, else float32; sums are float32. With β = 0 C is not
+// read.
+func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alpha float32, A driver.Span, lda int,
+	B driver.Span, ldb int,
 	beta float32, y driver.Span, ldc int, narrow bool) error {
 	if m == 0 || n == 0 {
 		return nil
 	}
 	if k == 0 {
-		return errors.New("cuda: Gemm of an inner dimension 0")
+		return errors.New("cuda: Gemm with inner dimension 0")
 	}
 	element, out := int64(p.Bytes()), int64(4)
 	types := [...]C.cudaDataType{
-		number.Float32: C.CUDA_R_32F, number.TF32: C.CUDA_R_32F, number.BFloat16: C.CUDA_R_16BF, number.Float16: C.CUDA_R_16F,
+		number.Float32: C.CUDA_R_32F, number.TF32: C.CUDA_R_32F, number.BFloat16: C.CUDA_R_16BF,
+		number.Float16: C.CUDA_R_16F,
 	}
 	outType := C.cudaDataType(C.CUDA_R_32F)
 	if narrow {
@@ -164,31 +177,35 @@ func (b *Handle) Gemm(p number.Precision, transA, transB bool, m, n, k int, alph
 			return err
 		}
 		call, run := "cublasSgemm", func() C.cublasStatus_t {
-			return C.sgemm(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
+			return C.sgemm(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a,
+				C.int(lda),
 				x, C.int(ldb), C.float(beta), c, C.int(ldc))
 		}
 		if p != number.Float32 {
 			call, run = "cublasGemmEx", func() C.cublasStatus_t {
-				return C.gemm_ex(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k), C.float(alpha), a, C.int(lda),
+				return C.gemm_ex(b.h, operation(transA), operation(transB), C.int(m), C.int(n), C.int(k),
+					C.float(alpha), a, C.int(lda),
 					x, C.int(ldb), types[p], C.float(beta), c, C.int(ldc), outType, compute)
 			}
 		}
-		work := driver.Work{Name: call, Read: element * int64(k) * int64(m+n), Write: out * int64(m) * int64(n), FLOP: 2 * int64(m) * int64(n) * int64(k)}
+		work := driver.Work{Name: call, Read: element * int64(k) * int64(m+n), Write: out * int64(m) * int64(n),
+			FLOP: 2 * int64(m) * int64(n) * int64(k)}
 		if beta != 0 {
 			work.Read += work.Write
 		}
 		work.Product = work.Read + work.Write
 		return b.s.Give(work, func() error {
 			return b.run(call, run, func() string {
-				return fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda, ldb, ldc)
+				return fmt.Sprintf("%v, %d×%d = %d×%d · %d×%d, leading dimensions %d, %d, %d", p, m, n, m, k, k, n, lda,
+					ldb, ldc)
 			})
 		})
 	})
 }
 
-// Dgemv computes y = α op(A) x + β y in float64, where A is m×n and op transposes when asked to. With β = 0 y is not
-// read.
-func (b *Handle) Dgemv(trans bool, m, n int, alpha float64, A driver.Span, lda int, x driver.Span, incX int, beta float64, y driver.Span, incY int) error {
+// Dgemv computes y = α op(A) x + β y in float64. A is m×n, and op transposes if trans is set. With β = 0 y is not read.
+func (b *Handle) Dgemv(trans bool, m, n int, alpha float64, A driver.Span, lda int, x driver.Span, incX int,
+	beta float64, y driver.Span, incY int) error {
 	if m == 0 || n == 0 {
 		return nil
 	}
@@ -213,14 +230,16 @@ func (b *Handle) Dgemv(trans bool, m, n int, alpha float64, A driver.Span, lda i
 		if err != nil {
 			return err
 		}
-		work := driver.Work{Name: "cublasDgemv", Read: 8 * (int64(m)*int64(n) + int64(nx)), Write: 8 * int64(ny), FLOP: 2 * int64(m) * int64(n)}
+		work := driver.Work{Name: "cublasDgemv", Read: 8 * (int64(m)*int64(n) + int64(nx)), Write: 8 * int64(ny),
+			FLOP: 2 * int64(m) * int64(n)}
 		if beta != 0 {
 			work.Read += work.Write
 		}
 		work.Product = work.Read + work.Write
 		return b.s.Give(work, func() error {
 			return b.run("cublasDgemv", func() C.cublasStatus_t {
-				return C.dgemv(b.h, operation(trans), C.int(m), C.int(n), C.double(alpha), a, C.int(lda), xs, C.int(incX), C.double(beta), ys, C.int(incY))
+				return C.dgemv(b.h, operation(trans), C.int(m), C.int(n), C.double(alpha), a, C.int(lda), xs,
+					C.int(incX), C.double(beta), ys, C.int(incY))
 			}, func() string {
 				return fmt.Sprintf("%d×%d, leading dimension %d, increments %d, %d", m, n, lda, incX, incY)
 			})
@@ -235,24 +254,27 @@ func operation(trans bool) C.cublasOperation_t {
 	return C.CUBLAS_OP_N
 }
 
-// address is that of a rows×cols matrix, stored transposed when trans, of elements of the given size, when all of it lies in s.
-func (b *Handle) address(element int64, what string, s driver.Span, rows, cols, ld int, trans bool) (C.uintptr_t, error) {
+// address returns the address of a rows×cols matrix, stored transposed with trans, if all of it lies in s.
+func (b *Handle) address(element int64, what string, s driver.Span, rows, cols, ld int, trans bool) (C.uintptr_t,
+	error) {
 	if trans {
 		rows, cols = cols, rows
 	}
 	if rows < 0 || cols < 0 || ld < max(rows, 1) || max(ld, cols) > math.MaxInt32 {
-		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: no such matrix", what, rows, cols, ld)
+		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: no such matrix", what, rows,
+			cols, ld)
 	}
 	n := int64(ld)*int64(cols-1) + int64(rows)
 	if element*n > s.Bytes() {
-		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: it needs %d bytes, the span has %d",
+		return 0, fmt.Errorf("cuda: BLAS: %s has %d×%d elements and leading dimension %d: it needs %d bytes, the "+
+			"span has %d",
 			what, rows, cols, ld, element*n, s.Bytes())
 	}
 	p, err := s.Address(b.c)
 	return C.uintptr_t(p), err
 }
 
-// Version asks cuBLAS, which is loaded, for its version.
+// Version returns the version of the loaded cuBLAS.
 func Version() (string, error) {
 	var v [3]C.int
 	for i := range v {
@@ -275,7 +297,7 @@ var names = map[C.cublasStatus_t]string{
 	C.CUBLAS_STATUS_LICENSE_ERROR:    "CUBLAS_STATUS_LICENSE_ERROR",
 }
 
-// failure gives a status its name; nil for success.
+// failure turns a status into a named error; nil for success.
 func failure(call string, code C.cublasStatus_t, detail string) error {
 	if code == C.CUBLAS_STATUS_SUCCESS {
 		return nil

@@ -63,7 +63,8 @@ func TestGemm(t *testing.T) {
 					return x[i+j*ld]
 				}
 				da, db, dc := gputest.Upload(t, c, A), gputest.Upload(t, c, B), gputest.Upload(t, c, C)
-				check(t, b.Gemm(number.Float32, transA, transB, m, n, k, 2, da.All(), lda, db.All(), ldb, -0.5, dc.All(), ldc, false))
+				check(t, b.Gemm(number.Float32, transA, transB, m, n, k, 2, da.All(), lda, db.All(), ldb, -0.5,
+					dc.All(), ldc, false))
 				got := gputest.Download[float32](t, dc.All())
 				for j := range n {
 					for i := range ldc {
@@ -84,7 +85,7 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// Products of 16 bits are exact, sums float32, and the result is rounded only where it has 16 bits, too.
+// Products of 16-bit factors are exact and sums are float32; only a 16-bit result is rounded.
 func TestGemmPrecision(t *testing.T) {
 	c := open(t)
 	b := newBLAS(t, c)
@@ -129,14 +130,16 @@ func TestGemmPrecision(t *testing.T) {
 							sum = number.Widen(p, number.Narrow(p, []float32{sum}))[0]
 						}
 						if got[i+j*m] != sum {
-							t.Errorf("%v, narrow %v, transposed %v: element %d, %d is %v, want %v", p, narrow, trans, i, j, got[i+j*m], sum)
+							t.Errorf("%v, narrow %v, transposed %v: element %d, %d is %v, want %v", p, narrow, trans, i,
+								j, got[i+j*m], sum)
 						}
 					}
 				}
 			}
 		}
 	}
-	if err := b.Gemm(number.BFloat16, false, false, m, n, k, 1, alloc(t, c, 28).All(), m, alloc(t, c, 40).All(), k, 0, alloc(t, c, 24).All(), m, false); err == nil || !strings.Contains(err.Error(), "needs 30 bytes") {
+	if err := b.Gemm(number.BFloat16, false, false, m, n, k, 1, alloc(t, c, 28).All(), m, alloc(t, c, 40).All(), k, 0,
+		alloc(t, c, 24).All(), m, false); err == nil || !strings.Contains(err.Error(), "needs 30 bytes") {
 		t.Errorf("A too small: %v", err)
 	}
 }
@@ -175,7 +178,7 @@ func TestDgemv(t *testing.T) {
 	}
 }
 
-// The stream's order holds for cuBLAS too: the fill before it and the copy after it.
+// cuBLAS keeps the stream's order: after the fill, before the copy.
 func TestBLASRunsOnItsStream(t *testing.T) {
 	c := open(t)
 	s, err := c.NewStream()
@@ -210,14 +213,18 @@ func TestBLASMistakes(t *testing.T) {
 		err  error
 		want string
 	}{
-		"A too small": {b.Gemm(number.Float32, false, false, 3, 2, 5, 1, f, 3, f, 5, 0, f, 3, false), "A has 3×5 elements and leading dimension 3: it needs 60 bytes, the span has 48"},
-		"B too small": {b.Gemm(number.Float32, false, true, 2, 5, 3, 1, f, 2, f, 5, 0, f, 2, false), "B has 5×3 elements"},
-		"C too small": {b.Gemm(number.Float32, false, false, 4, 4, 1, 1, f, 4, f, 1, 0, f, 4, false), "C has 4×4 elements"},
-		"ld":          {b.Gemm(number.Float32, false, false, 3, 2, 2, 1, f, 2, f, 2, 0, f, 3, false), "no such matrix"},
-		"k":           {b.Gemm(number.Float32, false, false, 3, 2, 0, 1, f, 3, f, 2, 0, f, 3, false), "inner dimension 0"},
-		"x":           {b.Dgemv(false, 3, 4, 1, a, 3, m.Span(0, 24), 1, 0, a, 1), "x has 1×4 elements"},
-		"y":           {b.Dgemv(true, 3, 4, 1, a, 3, a, 1, 0, a, 5), "y has 1×4 elements"},
-		"increment":   {b.Dgemv(true, 3, 4, 1, a, 3, a, 0, 0, a, 1), "must be positive"},
+		"A too small": {b.Gemm(number.Float32, false, false, 3, 2, 5, 1, f, 3, f, 5, 0, f, 3, false),
+			"A has 3×5 elements and leading dimension 3: it needs 60 bytes, the span has 48"},
+		"B too small": {b.Gemm(number.Float32, false, true, 2, 5, 3, 1, f, 2, f, 5, 0, f, 2, false),
+			"B has 5×3 elements"},
+		"C too small": {b.Gemm(number.Float32, false, false, 4, 4, 1, 1, f, 4, f, 1, 0, f, 4, false),
+			"C has 4×4 elements"},
+		"ld": {b.Gemm(number.Float32, false, false, 3, 2, 2, 1, f, 2, f, 2, 0, f, 3, false), "no such matrix"},
+		"k": {b.Gemm(number.Float32, false, false, 3, 2, 0, 1, f, 3, f, 2, 0, f, 3, false),
+			"inner dimension 0"},
+		"x":         {b.Dgemv(false, 3, 4, 1, a, 3, m.Span(0, 24), 1, 0, a, 1), "x has 1×4 elements"},
+		"y":         {b.Dgemv(true, 3, 4, 1, a, 3, a, 1, 0, a, 5), "y has 1×4 elements"},
+		"increment": {b.Dgemv(true, 3, 4, 1, a, 3, a, 0, 0, a, 1), "must be positive"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, test.err, test.want)
@@ -227,7 +234,7 @@ func TestBLASMistakes(t *testing.T) {
 	check(t, b.Dgemv(false, 0, 2, 1, a, 1, a, 1, 0, a, 1))
 }
 
-// A handle takes its scratch from memory that it was given, which starts at a multiple of 256 bytes.
+// A handle uses a given workspace, which must start at a multiple of 256 bytes.
 func TestBLASWorkspace(t *testing.T) {
 	c := open(t)
 	b := newBLAS(t, c)
@@ -243,7 +250,7 @@ func TestBLASWorkspace(t *testing.T) {
 	}
 }
 
-// A product that fails is an error, and the handle is none the worse.
+// A failed product is an error, and the handle stays usable.
 func TestFaultOfBLAS(t *testing.T) {
 	c := open(t)
 	b := newBLAS(t, c)
@@ -251,11 +258,13 @@ func TestFaultOfBLAS(t *testing.T) {
 	product := func() error { return b.Dgemv(false, 1, 1, 1, m.Span(0, 8), 1, m.Span(0, 8), 1, 0, m.Span(8, 8), 1) }
 	fault(t, "cublasDgemv_v2@1=13")
 	var e *driver.Error
-	if err := product(); !errors.As(err, &e) || e.Name != "CUBLAS_STATUS_EXECUTION_FAILED" || !strings.Contains(err.Error(), "1×1, leading dimension 1") {
+	if err := product(); !errors.As(err, &e) || e.Name != "CUBLAS_STATUS_EXECUTION_FAILED" ||
+		!strings.Contains(err.Error(), "1×1, leading dimension 1") {
 		t.Errorf("%v", err)
 	}
 	fault(t, "cublasDgemv_v2@1=3")
-	if err := product(); !errors.Is(err, driver.ErrOutOfMemory) || !errors.As(err, &e) || e.Name != "CUBLAS_STATUS_ALLOC_FAILED" {
+	if err := product(); !errors.Is(err, driver.ErrOutOfMemory) || !errors.As(err, &e) ||
+		e.Name != "CUBLAS_STATUS_ALLOC_FAILED" {
 		t.Errorf("%v, want driver.ErrOutOfMemory", err)
 	}
 	check(t, product())

@@ -336,7 +336,7 @@ func TestFaultOfFullCard(t *testing.T) {
 				held = append(held, more)
 			}
 		}
-		if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "free are") {
+		if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "are free") {
 			t.Errorf("deterministic %v: %v, want driver.ErrOutOfMemory", deterministic, err)
 		}
 		for _, h := range held {

@@ -29,17 +29,17 @@ type Context struct {
 	mu     sync.RWMutex
 	closed bool // guarded by mu
 
-	// The owner thread's own.
+	// Used only on the owner thread.
 	handles map[handle]struct{}
 	pinned  []*HostMemory // of handles
 	pool    pool
 
-	capturing *Graph       // the work of a stream is captured for it
-	observer  Observer     // nil: nobody wants to know
-	since     atomic.Int64 // in nanoseconds of Unix, when the call began that the owner thread is at; 0 for none
+	capturing *Graph       // the graph that is being captured, or nil
+	observer  Observer     // nil: no observer
+	since     atomic.Int64 // start of the owner thread's current call, in Unix nanoseconds; 0 between calls
 }
 
-// ended is the failure that took GPUs from this process: no context, open or new, is of use from then on.
+// ended is the failure by which this process lost its GPUs: all contexts, open or new, are unusable from then on.
 var ended atomic.Pointer[LostError]
 
 // lost is the failure that lost the GPU, or nil.
@@ -55,15 +55,15 @@ type outcome struct {
 	panicked any
 }
 
-// A handle is what a context closes when its owner did not. release runs on the owner thread, and not on a lost GPU, where functions
-// that give things back may wait for ever.
+// A handle is closed by the context if its owner did not close it. release runs on the owner thread, but not on a lost
+// GPU: the functions that free things may never return there.
 type handle interface {
 	kind() string
 	release() error
 }
 
-// Open opens GPU number ordinal. A driver that is missing or unusable is a [*lazy.NotFoundError] or
-// [*lazy.DriverError], a number that is not there a [*NoDeviceError]. After a GPU was lost it is [ErrLost].
+// Open opens GPU number ordinal. A missing or unusable driver is a [*lazy.NotFoundError] or [*lazy.DriverError], an
+// unknown number a [*NoDeviceError]. After a GPU was lost, Open fails with [ErrLost].
 func Open(ordinal int, o Options) (*Context, error) {
 	if lost := ended.Load(); lost != nil {
 		return nil, lost
@@ -94,9 +94,9 @@ func Open(ordinal int, o Options) (*Context, error) {
 	return c, nil
 }
 
-// own is the owner thread: it makes the device's primary context current and runs calls until they end.
+// own is the owner thread's main function: it makes the device's primary context current and runs calls until Close.
 func (c *Context) own(opened chan<- error) {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its current context with it
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine and drops its current context
 	c.thread.Store(int32(unix.Gettid()))
 	err := c.retain()
 	opened <- err
@@ -112,8 +112,8 @@ func (c *Context) serve() {
 	}
 }
 
-// run answers next, also when its function panics or, as a test's FailNow does, ends the goroutine: then another
-// thread becomes the owner.
+// run answers next. If its function panics or ends the goroutine, as a test's FailNow does, another thread becomes
+// the owner.
 func (c *Context) run(next call) {
 	returned := false
 	c.since.Store(time.Now().UnixNano())
@@ -124,7 +124,7 @@ func (c *Context) run(next call) {
 		}
 		p := recover()
 		if p == nil {
-			p = "cuda: runtime.Goexit, as of a test's FailNow, inside Do"
+			p = "cuda: the function given to Do called runtime.Goexit (a test's FailNow does, too)"
 			go c.takeOver(next, p)
 			return
 		}
@@ -135,7 +135,7 @@ func (c *Context) run(next call) {
 	next.done <- outcome{err: err}
 }
 
-// takeOver makes a thread the owner after the one before has ended, and answers the call that ended it.
+// takeOver makes a thread the owner after the previous one has ended, and answers the call that ended it.
 func (c *Context) takeOver(next call, panicked any) {
 	runtime.LockOSThread()
 	c.thread.Store(int32(unix.Gettid()))
@@ -166,7 +166,7 @@ func (c *Context) retain() error {
 	return nil
 }
 
-// release gives the primary context back.
+// release releases the primary context.
 func (c *Context) release() error {
 	return errors.Join(driverError("cuCtxSetCurrent", cu.SetCurrentContext(cu.CUContext{}), "no context"),
 		driverError("cuDevicePrimaryCtxRelease", c.device.ReleasePrimaryCtx(), c.info.String()))
@@ -175,13 +175,12 @@ func (c *Context) release() error {
 // Info describes the GPU.
 func (c *Context) Info() Info { return c.info }
 
-// Stream is the context's own stream, closed with it. Use it where one stream is enough.
+// Stream is the context's own stream, closed with it. Use it if one stream is enough.
 func (c *Context) Stream() *Stream { return c.stream }
 
-// Do runs f on the owner thread, where the device's context is current, and returns its error. The context's and its
-// handles' methods may be called inside. It fails with [ErrLost] on a lost context and [ErrClosed] on a closed one, without
-// running f. A panic of f
-// goes on in the caller.
+// Do runs f on the owner thread, where the device's context is current, and returns its error. f may call the methods
+// of the context and its handles. Do fails with [ErrLost] on a lost context and [ErrClosed] on a closed one, without
+// running f. A panic of f continues in the caller.
 func (c *Context) Do(f func() error) error {
 	return c.enter(func() error {
 		if lost := c.lost(); lost != nil {
@@ -191,7 +190,7 @@ func (c *Context) Do(f func() error) error {
 	})
 }
 
-// enter runs f on the owner thread, whatever the context's state but closed.
+// enter runs f on the owner thread unless the context is closed; a lost context runs it, too.
 func (c *Context) enter(f func() error) error {
 	if c.here() {
 		return f()
@@ -214,7 +213,7 @@ func (c *Context) hand(f func() error) error {
 	return out.err
 }
 
-// check turns an error of package cu into what the caller gets, and notes when it lost the context.
+// check turns an error of package cu into this package's error and records whether it lost the context.
 func (c *Context) check(call string, err error, detail string) error {
 	return c.note(driverError(call, err, detail))
 }
@@ -232,8 +231,8 @@ func (c *Context) Synchronize() error {
 	return c.Do(func() error { return c.check("cuCtxSynchronize", cu.Synchronize(), "") })
 }
 
-// Waiting is since when the owner thread is at a call: that may wait for the GPU, or for other processes. It is the zero time where it is at none, and may be called
-// by any goroutine.
+// Waiting returns when the owner thread's current call began: it may wait for the GPU or for other processes. Between
+// calls it is the zero time. Any goroutine may call it.
 func (c *Context) Waiting() time.Time {
 	if ns := c.since.Load(); ns != 0 {
 		return time.Unix(0, ns)
@@ -241,26 +240,26 @@ func (c *Context) Waiting() time.Time {
 	return time.Time{}
 }
 
-// Options are those of [Open].
+// Options returns the options given to [Open].
 func (c *Context) Options() Options { return c.opts }
 
-// Capturing says, inside [Context.Do], whether work is captured instead of done.
+// Capturing reports, inside [Context.Do], whether work is captured instead of run.
 func (c *Context) Capturing() bool { return c.capturing != nil }
 
-// Verdict is the failure of the GPU behind an error of a library, if there is one: a kernel's failure shows as the library's, and the
-// driver knows better.
+// Verdict is the GPU's failure behind a library's error, if there is one: a library reports a kernel's failure as its
+// own, and the driver knows the cause.
 func (c *Context) Verdict() error {
 	if c.capturing != nil {
-		return nil // nothing was to run
+		return nil // no work to run
 	}
 	return c.Synchronize()
 }
 
-// Close waits for the GPU, gives everything back and ends the owner thread. Handles that are still open, but for what
-// the context made itself, are closed and counted in the error. A second Close does nothing.
+// Close waits for the GPU, frees everything and ends the owner thread. It closes handles that are still open and
+// counts them in the error, except those that the context made itself. A second Close does nothing.
 func (c *Context) Close() error {
 	if c.here() {
-		return errors.New("cuda: Close of a context inside its Do")
+		return errors.New("cuda: Close was called inside the context's own Do")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +294,7 @@ func (c *Context) shut() error {
 	return errors.Join(errs...)
 }
 
-// forget releases h, once. On a lost GPU nothing is given back: that goes with the process.
+// forget releases h once. On a lost GPU nothing is freed: the process's end frees it.
 func (c *Context) forget(h handle) error {
 	if _, open := c.handles[h]; !open {
 		return nil
@@ -307,7 +306,7 @@ func (c *Context) forget(h handle) error {
 	return h.release()
 }
 
-// drop is Close of a handle.
+// drop closes a handle.
 func (c *Context) drop(h handle) error {
 	err := c.enter(func() error {
 		if c.capturing != nil {
@@ -315,7 +314,7 @@ func (c *Context) drop(h handle) error {
 		}
 		return c.forget(h)
 	})
-	if err == ErrClosed { // the context closed it
+	if err == ErrClosed { // the context has closed the handle already
 		return nil
 	}
 	return err

@@ -21,7 +21,8 @@ func TestDevices(t *testing.T) {
 	all, err := driver.Devices()
 	check(t, err)
 	for i, d := range all {
-		if d.Ordinal != i || d.Name == "" || d.Major < 3 || d.Memory <= 0 || d.Multiprocessors <= 0 || !strings.HasPrefix(d.Arch(), "sm_") {
+		if d.Ordinal != i || d.Name == "" || d.Major < 3 || d.Memory <= 0 || d.Multiprocessors <= 0 ||
+			!strings.HasPrefix(d.Arch(), "sm_") {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -41,7 +42,8 @@ func TestNoSuchDevice(t *testing.T) {
 	check(t, err)
 	for _, n := range []int{-1, len(all)} {
 		var none *driver.NoDeviceError
-		if _, err := driver.Open(n, driver.Options{}); !errors.As(err, &none) || len(none.Devices) != len(all) || !strings.Contains(err.Error(), all[0].Name) {
+		if _, err := driver.Open(n, driver.Options{}); !errors.As(err, &none) || len(none.Devices) != len(all) ||
+			!strings.Contains(err.Error(), all[0].Name) {
 			t.Errorf("GPU %d: %v", n, err)
 		}
 	}
@@ -51,7 +53,7 @@ func TestDo(t *testing.T) {
 	c := open(t)
 	want := errors.New("mine")
 	err := c.Do(func() error {
-		// Calls inside run at once, on the same thread.
+		// Nested calls run at once, on the same thread.
 		m, err := c.Alloc(4)
 		if err != nil {
 			return err
@@ -61,7 +63,7 @@ func TestDo(t *testing.T) {
 	if !errors.Is(err, want) {
 		t.Errorf("Do returns %v", err)
 	}
-	if err := c.Do(c.Close); err == nil || !strings.Contains(err.Error(), "inside its Do") {
+	if err := c.Do(c.Close); err == nil || !strings.Contains(err.Error(), "inside the context's own Do") {
 		t.Errorf("Close inside Do: %v", err)
 	}
 	func() {
@@ -72,7 +74,7 @@ func TestDo(t *testing.T) {
 		}()
 		_ = c.Do(func() error { panic("mine") })
 	}()
-	// What ends the goroutine, as FailNow does, is a panic of the caller and leaves the context usable.
+	// A function that ends its goroutine, as FailNow does, panics in the caller and leaves the context usable.
 	m := alloc(t, c, 8)
 	func() {
 		defer func() {
@@ -105,7 +107,8 @@ func TestManyGoroutines(t *testing.T) {
 					return
 				}
 				got := make([]int32, 3)
-				if err := errors.Join(s.CopyIn(m.All(), driver.Bytes(want)), s.CopyOut(driver.Bytes(got), m.All()), s.Synchronize(), m.Close()); err != nil {
+				if err := errors.Join(s.CopyIn(m.All(), driver.Bytes(want)), s.CopyOut(driver.Bytes(got), m.All()),
+					s.Synchronize(), m.Close()); err != nil {
 					t.Error(err)
 				}
 				if !slices.Equal(got, want) {
@@ -180,7 +183,7 @@ func TestOtherContext(t *testing.T) {
 	if err := b.Stream().Fill(m.All(), 0); err == nil || !strings.Contains(err.Error(), "another context") {
 		t.Errorf("memory of another context: %v", err)
 	}
-	// One context's end leaves the other one's memory alone.
+	// Closing one context leaves another one's memory alone.
 	c := open(t)
 	want := []float64{1, 2, 3}
 	n := gputest.Upload(t, c, want)

@@ -54,7 +54,7 @@ func describe(ordinal int) (Info, error) {
 	var id C.CUuuid
 	if code := C.cuDeviceGetUuid_v2(&id, C.CUdevice(d)); code == C.CUDA_SUCCESS {
 		i.UUID = uuid(i.Name, *(*[16]byte)(unsafe.Pointer(&id)))
-	} else if code != C.CUDA_ERROR_NOT_FOUND { // of a driver that has no such function
+	} else if code != C.CUDA_ERROR_NOT_FOUND { // an old driver lacks the function
 		return i, driverCode("cuDeviceGetUuid", code, fmt.Sprintf("GPU %d", ordinal))
 	}
 	for _, a := range []struct {
@@ -74,7 +74,7 @@ func describe(ordinal int) (Info, error) {
 	return i, nil
 }
 
-// driverError gives an error of package cu the driver's name for it. It returns nil for nil.
+// driverError adds the driver's name for the error to an error of package cu. It returns nil for nil.
 func driverError(call string, err error, detail string) error {
 	if err == nil {
 		return nil

@@ -7,24 +7,24 @@ import (
 )
 
 var (
-	// ErrLost says that this process cannot use GPUs any more: NVIDIA's driver fails each call from then on. Close what is open and
-	// end the process; another one goes on from what is on disk.
+	// ErrLost reports that this process cannot use GPUs any more: every call to NVIDIA's driver fails. Close the open
+	// handles and end the process; a new one can resume from the files on disk.
 	ErrLost = errors.New("cuda: GPU lost")
 
-	// ErrOutOfMemory is what every [*MemoryError] is.
+	// ErrOutOfMemory matches every [*MemoryError].
 	ErrOutOfMemory = errors.New("cuda: out of memory")
 
-	// ErrClosed says that a context or one of its handles was used after Close.
+	// ErrClosed reports the use of a context or one of its handles after Close.
 	ErrClosed = errors.New("cuda: used after Close")
 )
 
 // An Error is a failed call of one of CUDA's libraries.
 type Error struct {
 	Call   string // the function of the library
-	Detail string // sizes and names it was called with
+	Detail string // sizes and names of its arguments
 	Code   int
 	Name   string // CUDA_ERROR_…, CUBLAS_STATUS_… or NVRTC_ERROR_…
-	Text   string // the driver's words for it, if any
+	Text   string // the driver's description, if any
 }
 
 func (e *Error) Error() string {
@@ -40,10 +40,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// driver says whether the driver's code is meant, not a library's.
+// driver reports whether the code is the driver's and not a library's.
 func (e *Error) driver() bool { return strings.HasPrefix(e.Name, "CUDA_") }
 
-// lost reports whether no call of the process can succeed after e, as the driver's documentation says of its codes.
+// lost reports whether every later call of the process fails, as the driver's documentation says of these codes.
 func (e *Error) lost() bool {
 	if !e.driver() {
 		return false
@@ -64,16 +64,17 @@ func (e *Error) lost() bool {
 type LostError struct{ Cause *Error }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%v; the GPU's work at or before this call failed, and this process cannot use GPUs any more: start another", e.Cause)
+	return fmt.Sprintf("%v; the GPU's work at or before this call failed, and this process cannot use GPUs any "+
+		"more: start another", e.Cause)
 }
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 func (e *LostError) Unwrap() error        { return e.Cause }
 
-// A MemoryError says that memory was not there: what was asked, what is free.
+// A MemoryError reports a failed allocation: the bytes asked for and the bytes free.
 type MemoryError struct {
 	Cause       *Error
-	Host        bool  // the host's, pinned where it was asked for; Free and Total are then 0
-	Asked       int64 // bytes, 0 for a library's that does not say
+	Host        bool  // host memory, pinned if it was allocated as such; Free and Total are then 0
+	Asked       int64 // bytes; 0 if a library does not report it
 	Free, Total int64 // of the GPU, in bytes
 	Used        int64 // by this context, in bytes
 }
@@ -83,20 +84,21 @@ func (e *MemoryError) Error() string {
 	case e.Asked == 0 && e.Host:
 		return fmt.Sprintf("cuda: out of memory of the host: %v", e.Cause)
 	case e.Asked == 0:
-		return fmt.Sprintf("cuda: out of memory: free are %s of %s, this context holds %s: %v", Size(e.Free), Size(e.Total), Size(e.Used), e.Cause)
+		return fmt.Sprintf("cuda: out of memory: %s of %s are free, this context holds %s: %v", Size(e.Free),
+			Size(e.Total), Size(e.Used), e.Cause)
 	case e.Host:
 		return fmt.Sprintf("cuda: out of pinned host memory: asked for %s (%s)", Size(e.Asked), e.Cause.Name)
 	}
-	return fmt.Sprintf("cuda: out of memory: asked for %s, free are %s of %s, this context holds %s (%s)",
+	return fmt.Sprintf("cuda: out of memory: asked for %s, %s of %s are free, this context holds %s (%s)",
 		Size(e.Asked), Size(e.Free), Size(e.Total), Size(e.Used), e.Cause.Name)
 }
 func (e *MemoryError) Is(target error) bool { return target == ErrOutOfMemory }
 func (e *MemoryError) Unwrap() error        { return e.Cause }
 
-// OutOfMemory is true, for those who do not know this package.
+// OutOfMemory is always true: packages that do not import this one recognise the error by it.
 func (e *MemoryError) OutOfMemory() bool { return true }
 
-// A NoDeviceError says that there is no GPU of the number asked for, and which there are.
+// A NoDeviceError reports a GPU number that does not exist, and lists the GPUs that do.
 type NoDeviceError struct {
 	Asked   int
 	Devices []Info

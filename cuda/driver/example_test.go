@@ -14,7 +14,7 @@ import (
 func Example() {
 	c, err := driver.Open(0, driver.Options{})
 	if err != nil {
-		log.Fatal(err) // no driver, no GPU: the error says what to do
+		log.Fatal(err) // no driver or no GPU: the error says how to get one
 	}
 	defer c.Close()
 	x := []float32{1, 2, 3}

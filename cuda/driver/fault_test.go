@@ -14,7 +14,7 @@ import (
 	"onlinerna/cuda/nvrtc"
 )
 
-// everything makes every call that the package has, in a context of its own.
+// everything makes every call of the package, in its own context.
 func everything(t *testing.T, kernels string) (err error) {
 	if _, err := driver.Devices(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func everything(t *testing.T, kernels string) (err error) {
 	return nil
 }
 
-// Each call fails once: the error names it, nothing leaks and the next run is none the worse.
+// Each call fails once: the error names it, nothing leaks and the next run works.
 func TestFaultOfEachCall(t *testing.T) {
 	fault(t, "")
 	check(t, everything(t, gputest.KernelCache))
@@ -114,7 +114,7 @@ func faultOf(t *testing.T, function, code, want string) {
 	t.Run(function, func(t *testing.T) {
 		before := sim.Leaks()
 		kernels := gputest.KernelCache
-		if strings.HasPrefix(function, "nvrtc") || function == "cuModuleLoadData" { // else it is tried again
+		if strings.HasPrefix(function, "nvrtc") || function == "cuModuleLoadData" { // otherwise the call is retried
 			kernels = t.TempDir()
 		}
 		fault(t, function+"@1="+code)
@@ -133,12 +133,13 @@ func faultOf(t *testing.T, function, code, want string) {
 	})
 }
 
-// The GPU fails at a call, or in the work that a call started, and nothing succeeds any more in this process. Nothing is given back then, since
-// the functions for that may wait for ever: the stand-in ends a process that calls them.
+// The GPU fails at a call, or in the work that a call started, and every later call of this process fails. Nothing is
+// freed then, since the freeing functions may never return: the stand-in ends a process that calls them.
 func TestFaultLosesTheContext(t *testing.T) {
 	for _, plan := range []string{
 		"cuLaunchKernel@1=719,later", "cuLaunchKernel@1=719,sticky", "cuMemcpyHtoDAsync_v2@1=719,later",
-		"cuStreamSynchronize@1=999,sticky", "cublasDgemv_v2@1=719,later", "cuMemAlloc_v2@1=226,sticky", "*@40=721,sticky",
+		"cuStreamSynchronize@1=999,sticky", "cublasDgemv_v2@1=719,later", "cuMemAlloc_v2@1=226,sticky",
+		"*@40=721,sticky",
 	} {
 		t.Run(plan, func(t *testing.T) {
 			fault(t, "")
@@ -164,13 +165,14 @@ func TestFaultOutOfMemory(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	fault(t, "cuMemHostAlloc@1=2")
-	if _, err = c.AllocHost(1000); !errors.As(err, &out) || !out.Host || !strings.Contains(err.Error(), "asked for 1000 bytes") {
+	if _, err = c.AllocHost(1000); !errors.As(err, &out) || !out.Host ||
+		!strings.Contains(err.Error(), "asked for 1000 bytes") {
 		t.Errorf("%v", err)
 	}
 	if c.Options().ExactMemory {
 		return
 	}
-	// The cache of freed memory is given back before an allocation fails.
+	// The cache of freed memory is emptied before an allocation fails.
 	m, err := c.Alloc(1 << 20)
 	check(t, err)
 	check(t, m.Close())

@@ -10,36 +10,38 @@ import (
 	"fmt"
 )
 
-// A Graph is work that was captured from a stream, to be launched as a whole.
+// A Graph is work captured from a stream and launched as a whole.
 type Graph struct {
 	c     *Context
 	exec  C.CUgraphExec
-	uses  map[*Memory]struct{} // whose addresses the work has
-	stale bool                 // one of them was closed
+	uses  map[*Memory]struct{} // memory whose addresses the work contains
+	stale bool                 // some of that memory was closed
 }
 
-// ErrStale says that a graph uses memory that was closed: capture it again.
+// ErrStale reports that a graph uses closed memory: capture it again.
 var ErrStale = errors.New("cuda: the graph uses memory that was closed")
 
-// Capture calls f on the owner thread and keeps the work that it puts on s, instead of doing it. Numbers that f passes are fixed; the content
-// of memory is read at each launch. Inside f nothing may be allocated, waited for or copied from or to memory that is
-// not pinned: the driver refuses that, and the capture fails. Other streams may be used beside s as long as s waits for them.
+// Capture calls f on the owner thread and records the work that f puts on s instead of running it. Numbers that f
+// passes are fixed; the content of memory is read at each launch. f must not allocate, wait, or copy from or to memory
+// that is not pinned: the driver refuses that, and the capture fails. f may use other streams as long as s waits for
+// them.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
 	g := &Graph{c: s.c, uses: map[*Memory]struct{}{}}
 	err := s.Do(func() error {
 		if s.c.capturing != nil {
-			return errors.New("cuda: a capture inside another")
+			return errors.New("cuda: captures cannot be nested")
 		}
 		whole, err := s.capture(g, f)
 		if err != nil {
 			return err
 		}
 		err = s.c.RetryMemory(func() error {
-			return s.c.note(driverCode("cuGraphInstantiateWithFlags", C.cuGraphInstantiateWithFlags(&g.exec, whole, 0), ""))
+			return s.c.note(driverCode("cuGraphInstantiateWithFlags", C.cuGraphInstantiateWithFlags(&g.exec, whole, 0),
+				""))
 		})
 		if end := s.c.note(driverCode("cuGraphDestroy", C.cuGraphDestroy(whole), "")); err == nil && end != nil {
 			err = end
-			_ = C.cuGraphExecDestroy(g.exec) // the graph was there: err says what is wrong
+			_ = C.cuGraphExecDestroy(g.exec) // err reports the failure
 		}
 		if err == nil {
 			s.c.handles[g] = struct{}{}
@@ -52,11 +54,12 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 	return g, nil
 }
 
-// capture calls f between the begin and the end of a capture, which ends whatever f does.
+// capture calls f between the begin and the end of a capture. The capture ends even if f panics.
 func (s *Stream) capture(g *Graph, f func() error) (whole C.CUgraph, err error) {
 	to := C.CUstream(s.Pointer())
-	// The owner thread makes all calls of the context; what other threads do with theirs is no concern of the capture.
-	if err := driverCode("cuStreamBeginCapture", C.cuStreamBeginCapture(to, C.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), ""); err != nil {
+	// The owner thread makes all calls of the context; other threads' calls do not disturb the capture.
+	if err := driverCode("cuStreamBeginCapture", C.cuStreamBeginCapture(to, C.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+		""); err != nil {
 		return nil, s.c.note(err)
 	}
 	s.c.capturing = g
@@ -67,17 +70,17 @@ func (s *Stream) capture(g *Graph, f func() error) (whole C.CUgraph, err error) 
 			err = s.c.note(end)
 		}
 		if err != nil && whole != nil {
-			_ = C.cuGraphDestroy(whole) // err came first
+			_ = C.cuGraphDestroy(whole) // report err, which came first
 			whole = nil
 		}
 	}()
-	// Until f is through it is not known to end well: it may panic.
+	// An error until f has returned: f may panic.
 	err = errors.New("cuda: the captured function did not return")
 	err = f()
 	return nil, err
 }
 
-// Launch puts the work of the graph on s.
+// Launch runs the graph's work on s.
 func (g *Graph) Launch(s *Stream) error {
 	return s.Do(func() error {
 		if g.c != s.c {
@@ -95,10 +98,10 @@ func (g *Graph) Launch(s *Stream) error {
 	})
 }
 
-// Valid says whether the graph can still be launched: it is open and no memory that it uses was closed.
+// Valid reports whether the graph can still be launched: it is open and all its memory is.
 func (g *Graph) Valid() bool {
 	valid := false
-	_ = g.c.enter(func() error { // a closed context has no valid graph
+	_ = g.c.enter(func() error { // graphs of a closed context are invalid
 		_, open := g.c.handles[g]
 		valid = open && !g.stale
 		return nil
@@ -106,7 +109,7 @@ func (g *Graph) Valid() bool {
 	return valid
 }
 
-// Close gives the graph back; its work that is under way is done all the same. A second Close does nothing.
+// Close frees the graph; work under way completes. A second Close does nothing.
 func (g *Graph) Close() error { return g.c.drop(g) }
 
 func (g *Graph) kind() string { return "graph" }

@@ -31,7 +31,7 @@ func pinned(t *testing.T, c *driver.Context, bytes int64) *driver.HostMemory {
 	return h
 }
 
-// What is captured runs at each launch, with what memory holds then.
+// Captured work runs at each launch on the memory's content at that time.
 func TestGraph(t *testing.T) {
 	c := open(t)
 	k := compile(t, c, "arguments.cu", gputest.Arguments, "number")
@@ -67,7 +67,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// A graph does not outlive the memory that it uses, and no other.
+// A graph becomes stale when its memory is closed, but not when other memory is.
 func TestGraphOfClosedMemory(t *testing.T) {
 	c := open(t)
 	mine, other := alloc(t, c, 16), alloc(t, c, 16)
@@ -80,7 +80,7 @@ func TestGraphOfClosedMemory(t *testing.T) {
 	}
 }
 
-// Streams that are ordered by events are captured together.
+// Streams ordered by events are captured together.
 func TestGraphOfTwoStreams(t *testing.T) {
 	c := open(t)
 	other, err := c.NewStream()
@@ -103,7 +103,7 @@ func TestGraphOfTwoStreams(t *testing.T) {
 	check(t, errors.Join(e.Close(), other.Close()))
 }
 
-// What a capture does not allow is an error of the capture, and the stream is none the worse.
+// Forbidden calls make the capture fail and leave the stream usable.
 func TestCaptureRefuses(t *testing.T) {
 	gputest.Need(t)
 	c := openWith(t, driver.Options{KernelCache: gputest.KernelCache, ExactMemory: true})
@@ -117,20 +117,24 @@ func TestCaptureRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		f      func() error
 		want   string
-		strict bool // a GPU's driver may let it pass
+		strict bool // a real driver may accept it
 	}{
-		"allocation":       {func() error { _, err := c.Alloc(16); return err }, unsupported, false},
-		"pinned memory":    {func() error { _, err := c.AllocHost(16); return err }, unsupported, false},
-		"stream":           {s.Synchronize, unsupported, false},
-		"context":          {c.Synchronize, unsupported, false},
-		"pageable in":      {func() error { return s.CopyIn(m.All(), make([]byte, 16)) }, unsupported, true},
-		"pageable out":     {func() error { return s.CopyOut(make([]byte, 16), m.All()) }, unsupported, true},
-		"module":           {func() error { _, err := nvrtc.Compile(c, "arguments.cu", gputest.Arguments); return err }, unsupported, true},
-		"event":            {func() error { return errors.Join(e.Record(s), e.Synchronize()) }, "CUDA_ERROR_CAPTURED_EVENT", false},
-		"a refusal unsaid": {func() error { _, _ = c.AllocHost(16); return nil }, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", false},
-		"memory's Close":   {m.Close, "Close of device memory inside a capture", false},
-		"another capture":  {func() error { _, err := s.Capture(func() error { return nil }); return err }, "a capture inside another", false},
-		"its own error":    {func() error { return want }, "mine", false},
+		"allocation":    {func() error { _, err := c.Alloc(16); return err }, unsupported, false},
+		"pinned memory": {func() error { _, err := c.AllocHost(16); return err }, unsupported, false},
+		"stream":        {s.Synchronize, unsupported, false},
+		"context":       {c.Synchronize, unsupported, false},
+		"pageable in":   {func() error { return s.CopyIn(m.All(), make([]byte, 16)) }, unsupported, true},
+		"pageable out":  {func() error { return s.CopyOut(make([]byte, 16), m.All()) }, unsupported, true},
+		"module": {func() error { _, err := nvrtc.Compile(c, "arguments.cu", gputest.Arguments); return err },
+			unsupported, true},
+		"event": {func() error { return errors.Join(e.Record(s), e.Synchronize()) },
+			"CUDA_ERROR_CAPTURED_EVENT", false},
+		"a refusal unsaid": {func() error { _, _ = c.AllocHost(16); return nil },
+			"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", false},
+		"memory's Close": {m.Close, "Close of device memory inside a capture", false},
+		"another capture": {func() error { _, err := s.Capture(func() error { return nil }); return err },
+			"captures cannot be nested", false},
+		"its own error": {func() error { return want }, "mine", false},
 	} {
 		if test.strict && !sim.Active() {
 			continue
@@ -154,14 +158,15 @@ func TestCaptureRefuses(t *testing.T) {
 	check(t, e.Close())
 }
 
-// A failure of the driver at any of its calls ends a capture and leaves nothing behind.
+// A failure of any driver call ends the capture and leaks nothing.
 func TestFaultOfCapture(t *testing.T) {
 	fault(t, "")
 	c := open(t)
 	m := alloc(t, c, 16)
 	fill := func() error { return c.Stream().Fill(m.All(), 1) }
 	before := sim.Leaks()
-	for _, f := range []string{"cuStreamBeginCapture_v2", "cuMemsetD8Async", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphDestroy"} {
+	for _, f := range []string{"cuStreamBeginCapture_v2", "cuMemsetD8Async", "cuStreamEndCapture",
+		"cuGraphInstantiateWithFlags", "cuGraphDestroy"} {
 		check(t, sim.Fault(f+"@1=400"))
 		g, err := c.Stream().Capture(fill)
 		name, _, _ := strings.Cut(f, "_v")

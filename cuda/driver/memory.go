@@ -18,15 +18,15 @@ type Memory struct {
 	bytes int64
 }
 
-// A Span is a part of a block of the GPU's memory; it owns nothing. The zero Span is empty.
+// A Span is a part of a block of GPU memory; it owns nothing. The zero Span is empty.
 type Span struct {
 	m   *Memory
 	off int64
 	n   int64
 }
 
-// Alloc allocates device memory, aligned to 256 bytes or more. It fails with a [*MemoryError] when there is not
-// enough, after the cache of freed blocks was given back.
+// Alloc allocates device memory, aligned to at least 256 bytes. If there is not enough even after the cache of freed
+// blocks is emptied, it fails with a [*MemoryError].
 func (c *Context) Alloc(bytes int64) (*Memory, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("cuda: cannot allocate %d bytes", bytes)
@@ -44,7 +44,7 @@ func (c *Context) Alloc(bytes int64) (*Memory, error) {
 	return m, nil
 }
 
-// AllocApart is [Context.Alloc] of memory that is held for a moment, as a measurement does: it does not count to the peak.
+// AllocApart is [Context.Alloc] for short-lived memory, such as a measurement's: it does not count towards the peak.
 func (c *Context) AllocApart(bytes int64) (m *Memory, err error) {
 	err = c.Do(func() error {
 		peak := c.pool.stats.Peak
@@ -55,16 +55,16 @@ func (c *Context) AllocApart(bytes int64) (m *Memory, err error) {
 	return m, err
 }
 
-// Bytes is the size that was asked for.
+// Bytes is the size given to Alloc.
 func (m *Memory) Bytes() int64 { return m.bytes }
 
 // All is the whole block.
 func (m *Memory) All() Span { return Span{m, 0, m.bytes} }
 
-// Span is the part of n bytes from byte off on. It panics when that is not inside.
+// Span is the part of n bytes from byte off on. It panics unless that part lies inside.
 func (m *Memory) Span(off, n int64) Span { return m.All().Span(off, n) }
 
-// Close gives the memory back, once the work that is under way is done; it does not wait for that. A second Close does nothing.
+// Close frees the memory once running work has finished with it, without waiting. A second Close does nothing.
 func (m *Memory) Close() error { return m.c.drop(m) }
 
 func (m *Memory) kind() string { return "device memory" }
@@ -77,7 +77,7 @@ func (m *Memory) release() error {
 // Bytes is the span's size.
 func (s Span) Bytes() int64 { return s.n }
 
-// Span is the part of n bytes from byte off of s on. It panics when that is not inside.
+// Span is the part of n bytes from byte off of s on. It panics unless that part lies inside.
 func (s Span) Span(off, n int64) Span {
 	if off < 0 || n < 0 || off > s.n-n {
 		panic(fmt.Sprintf("cuda: span of %d bytes at %d of %d", n, off, s.n))
@@ -93,11 +93,11 @@ func (s Span) Context() *Context {
 	return s.m.c
 }
 
-// Offset is where the span starts in its block, in bytes.
+// Offset is the span's start within its block, in bytes.
 func (s Span) Offset() int64 { return s.off }
 
-// Address is where the span starts, for the calls of a library inside [Context.Do] of c. It refuses closed memory and other
-// contexts'. Inside a capture it notes that the graph uses the memory.
+// Address is the span's start for calls of a library inside [Context.Do] of c. It refuses closed memory and memory of
+// other contexts. Inside a capture it records that the graph uses the memory.
 func (s Span) Address(c *Context) (uintptr, error) {
 	p, err := s.pointer(c)
 	return uintptr(p), err
@@ -108,7 +108,7 @@ func (s Span) pointer(c *Context) (cu.DevicePtr, error) {
 		if s.n == 0 {
 			return 0, nil
 		}
-		panic("cuda: span of no memory")
+		panic("cuda: the zero Span has no address")
 	}
 	if s.m.c != c {
 		return 0, fmt.Errorf("cuda: memory of %v used on another context of %v", s.m.c.info, c.info)
@@ -122,7 +122,7 @@ func (s Span) pointer(c *Context) (cu.DevicePtr, error) {
 	return s.m.block.at + cu.DevicePtr(s.off), nil
 }
 
-// MemInfo returns the GPU's free memory and all of it, in bytes, whoever uses it.
+// MemInfo returns the GPU's free and total memory in bytes, over all processes.
 func (c *Context) MemInfo() (free, total int64, err error) {
 	err = c.Do(func() (err error) {
 		free, total, err = cu.MemInfo()
@@ -131,26 +131,26 @@ func (c *Context) MemInfo() (free, total int64, err error) {
 	return free, total, err
 }
 
-// Stats counts the context's device memory.
+// Stats returns the counts of the context's device memory.
 func (c *Context) Stats() (s MemoryStats, err error) {
 	err = c.enter(func() error { s = c.pool.stats; return nil })
 	return s, err
 }
 
-// ResetPeak makes the memory in use the peak.
+// ResetPeak sets the peak to the memory in use.
 func (c *Context) ResetPeak() error {
 	return c.enter(func() error { c.pool.stats.Peak = c.pool.stats.Used; return nil })
 }
 
-// Trim gives the cache of freed memory back to the driver.
+// Trim returns the cache of freed memory to the driver.
 func (c *Context) Trim() error { return c.Do(c.trim) }
 
-// A Number is an element of memory.
+// A Number is an element type of GPU memory.
 type Number interface {
 	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
 
-// Bytes views s as bytes, to copy it to or from a GPU.
+// Bytes views s as bytes, for copies to or from a GPU.
 func Bytes[T Number](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func Bytes[T Number](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// HostMemory is pinned host memory: the GPU copies it without staging, and asynchronously.
+// HostMemory is pinned host memory: the GPU copies it asynchronously and without staging.
 type HostMemory struct {
 	c *Context
 	p unsafe.Pointer
@@ -191,7 +191,7 @@ func (c *Context) AllocHost(bytes int64) (*HostMemory, error) {
 // Bytes is the memory. It must not be used after Close.
 func (h *HostMemory) Bytes() []byte { return unsafe.Slice((*byte)(h.p), h.n) }
 
-// Address is where the memory starts, the same for the host and for kernels, for calls inside [Context.Do] of its context.
+// Address is the memory's start, the same for the host and for kernels, for calls inside [Context.Do] of its context.
 func (h *HostMemory) Address() (uintptr, error) {
 	if _, open := h.c.handles[h]; !open {
 		return 0, fmt.Errorf("pinned host memory: %w", ErrClosed)
@@ -199,13 +199,13 @@ func (h *HostMemory) Address() (uintptr, error) {
 	return uintptr(h.p), nil
 }
 
-// HostSlice views h as elements; what is left over at the end is not in it.
+// HostSlice views h as elements; it leaves out an incomplete element at the end.
 func HostSlice[T Number](h *HostMemory) []T {
 	var t T
 	return unsafe.Slice((*T)(h.p), h.n/int64(unsafe.Sizeof(t)))
 }
 
-// isPinned says whether b lies in pinned memory of the context.
+// isPinned reports whether b lies in pinned memory of the context.
 func (c *Context) isPinned(b []byte) bool {
 	at := uintptr(unsafe.Pointer(&b[0]))
 	return slices.ContainsFunc(c.pinned, func(h *HostMemory) bool {
@@ -213,7 +213,7 @@ func (c *Context) isPinned(b []byte) bool {
 	})
 }
 
-// Close waits for all work of the context and gives the memory back. A second Close does nothing.
+// Close waits for all work of the context and frees the memory. A second Close does nothing.
 func (h *HostMemory) Close() error { return h.c.drop(h) }
 
 func (h *HostMemory) kind() string { return "pinned host memory" }

@@ -37,7 +37,7 @@ func TestCopies(t *testing.T) {
 	check(t, c.Stream().CopyOut(driver.Bytes(h), a.All()))
 	check(t, c.Stream().Synchronize())
 	if !slices.Equal(h, want) {
-		t.Error("pinned memory differs from what was copied")
+		t.Error("pinned memory differs from the copied bytes")
 	}
 	h[7] = -1
 	check(t, c.Stream().CopyIn(b.All(), driver.Bytes(h)))
@@ -60,7 +60,8 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s of another size: %v", name, err)
 		}
 	}
-	check(t, errors.Join(s.CopyIn(driver.Span{}, nil), s.CopyOut(nil, m.Span(16, 0)), s.Copy(driver.Span{}, driver.Span{}), s.Fill(driver.Span{}, 0)))
+	check(t, errors.Join(s.CopyIn(driver.Span{}, nil), s.CopyOut(nil, m.Span(16, 0)),
+		s.Copy(driver.Span{}, driver.Span{}), s.Fill(driver.Span{}, 0)))
 	for _, bytes := range []int64{0, -1} {
 		if _, err := c.Alloc(bytes); err == nil {
 			t.Errorf("%d bytes of device memory", bytes)
@@ -95,16 +96,16 @@ func TestOutOfMemory(t *testing.T) {
 	if out.Asked < 1<<45 || out.Free <= 0 || out.Total < out.Free || out.Used < held.Bytes() {
 		t.Errorf("%+v", out)
 	}
-	for _, want := range []string{"asked for 32.0 TiB", "free are", "holds 4.0 MiB", "CUDA_ERROR_OUT_OF_MEMORY"} {
+	for _, want := range []string{"asked for 32.0 TiB", "are free", "holds 4.0 MiB", "CUDA_ERROR_OUT_OF_MEMORY"} {
 		if !c.Options().ExactMemory && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}
 	}
-	check(t, c.Stream().Fill(held.All(), 1)) // the context lives on
+	check(t, c.Stream().Fill(held.All(), 1)) // the context is still usable
 	check(t, c.Synchronize())
 }
 
-// address is where memory lies.
+// address returns the memory's address.
 func address(t *testing.T, c *driver.Context, m *driver.Memory) (at uintptr) {
 	t.Helper()
 	check(t, c.Do(func() (err error) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// noiseBlock is what [Stream.FillNoise] repeats: random elements between -1 and 1.
+// noiseBlock is the number of random elements between -1 and 1 that [Stream.FillNoise] repeats.
 const noiseBlock = 1 << 20
 
 var noises = [2]func() []byte{
@@ -19,7 +19,7 @@ var noises = [2]func() []byte{
 		}
 		return Bytes(x)
 	}),
-	// Of 16 bits: numbers between 2⁻¹⁰ and 2 and their negatives, in bfloat16 as in float16.
+	// 16-bit patterns: numbers between 2⁻¹⁰ and 2 and their negatives, in bfloat16 as in float16.
 	sync.OnceValue(func() []byte {
 		r := rand.New(rand.NewPCG(1, 2))
 		x := make([]uint16, noiseBlock/2)
@@ -30,7 +30,7 @@ var noises = [2]func() []byte{
 	}),
 }
 
-// FillNoise fills dst with random elements, float32 or, with narrow, of 16 bits: what is timed on zeros looks faster than it is.
+// FillNoise fills dst with random elements, float32 or, with narrow, of 16 bits: timings on zeros are too fast.
 func (s *Stream) FillNoise(dst Span, narrow bool) error {
 	block := noises[0]()
 	if narrow {

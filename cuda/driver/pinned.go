@@ -7,7 +7,7 @@ import "C"
 
 import "unsafe"
 
-// hostAlloc allocates pinned host memory, which package cu does not.
+// hostAlloc allocates pinned host memory, which package cu cannot.
 func hostAlloc(bytes int64) (unsafe.Pointer, error) {
 	var p unsafe.Pointer
 	// Portable: pinned for every context of the process.

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// A Point is a vector of float32 elements in GPU memory, where the weights of a net lie that is trained there. It is an rna.Point: a space of
-// the same context copies from it and combines into it without the host.
+// A Point is a vector of float32 elements in GPU memory, such as the weights of a net that trains there. It is an
+// rna.Point: a space of the same context copies from it and combines into it without the host.
 type Point struct {
 	m *Memory
 	n int
 }
 
-// Resident is implemented by vectors of float32 elements that lie in GPU memory. Float32Span returns the elements [off, off+n), or
-// false when they can't be had so. Work on them must have been waited for.
+// Resident is implemented by vectors of float32 elements in GPU memory. Float32Span returns the elements [off, off+n),
+// or false if they are not stored as such. Work on them must have completed.
 type Resident interface {
 	Float32Span(off, n int) (Span, bool)
 }
 
-// ResidentSink is a Resident that wants to know when its elements were written: who writes them calls Float32Written behind that.
+// ResidentSink is a Resident with a callback: a writer of its elements calls Float32Written afterwards.
 type ResidentSink interface {
 	Resident
 	Float32Written() error
@@ -48,7 +48,7 @@ func (p *Point) Float32Span(off, n int) (Span, bool) {
 	return p.m.Span(4*int64(off), 4*int64(n)), true
 }
 
-// ReadAt copies elements from off on to the host.
+// ReadAt copies elements, starting at off, to the host.
 func (p *Point) ReadAt(dst []float32, off int) error {
 	s, ok := p.Float32Span(off, len(dst))
 	if !ok {
@@ -60,7 +60,7 @@ func (p *Point) ReadAt(dst []float32, off int) error {
 	return p.m.c.stream.Synchronize()
 }
 
-// WriteAt copies src over the elements from off on.
+// WriteAt copies src over the elements that start at off.
 func (p *Point) WriteAt(src []float32, off int) error {
 	s, ok := p.Float32Span(off, len(src))
 	if !ok {
@@ -72,11 +72,11 @@ func (p *Point) WriteAt(src []float32, off int) error {
 	return p.m.c.stream.Synchronize()
 }
 
-// Close gives the memory back.
+// Close frees the memory.
 func (p *Point) Close() error { return p.m.Close() }
 
-// Bandwidth measures the GPU's memory in bytes a second: copies of a block of so many bytes within it, reads and writes
-// counted, the best of a few.
+// Bandwidth measures the GPU's memory in bytes a second: it copies a block of this size within the memory, counts reads
+// and writes, and returns the best of a few runs.
 func (c *Context) Bandwidth(bytes int64) (best float64, err error) {
 	from, err := c.Alloc(bytes)
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"gorgonia.org/cu"
 )
 
-// A block is device memory as the driver gave it.
+// A block is device memory from the driver.
 type block struct {
 	at   cu.DevicePtr
 	size int64
 }
 
-// pool keeps freed blocks for the next allocation: the driver's own allocator takes up to a millisecond a call. All of
-// it belongs to the owner thread.
+// pool keeps freed blocks for later allocations: the driver's own allocator takes up to a millisecond a call. Only the
+// owner thread uses it.
 type pool struct {
 	exact bool
 	freed []block // by size
-	used  bool    // work that was there when a block was freed may not be done
+	used  bool    // work may still use some freed block
 	stats MemoryStats
 }
 
-// rounded is the size that is asked of the driver, so that blocks of about the same size serve each other.
+// rounded rounds a size up, so that allocations of similar sizes can share blocks.
 func (p *pool) rounded(bytes int64) int64 {
 	switch {
 	case p.exact:
@@ -35,7 +35,7 @@ func (p *pool) rounded(bytes int64) int64 {
 	return (bytes + 2<<20 - 1) &^ (2<<20 - 1)
 }
 
-// take removes the smallest freed block of at least n bytes, when it is at most an eighth larger.
+// take removes the smallest freed block of at least n bytes, if it is at most an eighth larger.
 func (p *pool) take(n int64) (block, bool) {
 	i, _ := slices.BinarySearchFunc(p.freed, n, func(b block, n int64) int {
 		if b.size < n {
@@ -70,7 +70,8 @@ func (p *pool) use(b block) block {
 	return b
 }
 
-// allocate finds a block for bytes in the cache or asks the driver, which gets the cache back when it has too little.
+// allocate takes a block for bytes from the cache or from the driver. If the driver has too little, the cache is
+// returned to it first.
 func (c *Context) allocate(bytes int64) (block, error) {
 	n := c.pool.rounded(bytes)
 	if b, ok := c.pool.take(n); ok {
@@ -91,7 +92,7 @@ func (c *Context) allocate(bytes int64) (block, error) {
 	return c.pool.use(block{at, n}), nil
 }
 
-// settle waits until nothing uses the freed blocks any more: once for all of them.
+// settle waits until no work uses any of the freed blocks.
 func (c *Context) settle() error {
 	if !c.pool.used {
 		return nil
@@ -101,8 +102,8 @@ func (c *Context) settle() error {
 	return err
 }
 
-// RetryMemory calls f, and once more when it had too little memory and the cache of freed memory could be given back to the driver in
-// between. It is called inside [Context.Do].
+// RetryMemory calls f. If f runs out of memory and the cache of freed memory can be returned to the driver, it calls f
+// once more. Call it inside [Context.Do].
 func (c *Context) RetryMemory(f func() error) error {
 	err := f()
 	var e *Error
@@ -112,8 +113,9 @@ func (c *Context) RetryMemory(f func() error) error {
 	return c.again(err, f)
 }
 
-// Retry calls f, a call of a library, and once more when it failed and the cache of freed memory could be given back to the driver in between:
-// libraries allocate memory and load kernels inside their calls, and say of a failure what they like. It is called inside [Context.Do].
+// Retry calls f, a call of a library. If f fails and the cache of freed memory can be returned to the driver, it calls
+// f once more: libraries allocate memory and load kernels inside their calls, and report lack of memory as any failure.
+// Call it inside [Context.Do].
 func (c *Context) Retry(f func() error) error {
 	err := f()
 	if err == nil {
@@ -122,11 +124,12 @@ func (c *Context) Retry(f func() error) error {
 	return c.again(err, f)
 }
 
-// OutOfMemory is the error of a library's call that had no memory inside, the host's where host says so. It is called inside [Context.Do].
+// OutOfMemory is the error of a library's call that ran out of memory; host says that it was host memory. Call it
+// inside [Context.Do].
 func (c *Context) OutOfMemory(cause *Error, host bool) *MemoryError {
 	m := &MemoryError{Cause: cause, Host: host, Used: c.pool.stats.Used}
 	if !host {
-		m.Free, m.Total, _ = cu.MemInfo() // without them it is still that error
+		m.Free, m.Total, _ = cu.MemInfo() // unknown sizes stay 0
 	}
 	return m
 }
@@ -153,7 +156,7 @@ func (c *Context) memAlloc(n int64) (cu.DevicePtr, error) {
 	return at, c.note(err)
 }
 
-// free takes a block back. Work that is under way may still use it: who is given it next waits for that.
+// free takes a block back. Running work may still use it: the next allocation that gets it waits.
 func (c *Context) free(b block) error {
 	c.pool.stats.Used -= b.size
 	c.pool.used = true
@@ -167,7 +170,7 @@ func (c *Context) free(b block) error {
 	return c.check("cuMemFree", cu.MemFree(b.at), Size(b.size))
 }
 
-// trim gives the freed blocks back to the driver.
+// trim returns the freed blocks to the driver.
 func (c *Context) trim() error {
 	if len(c.pool.freed) == 0 {
 		return nil

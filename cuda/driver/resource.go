@@ -4,15 +4,15 @@ package driver
 
 import "fmt"
 
-// A Resource is what a library keeps on a context: a handle of cuBLAS, descriptors of cuDNN. Like memory and streams it is closed with
-// the context where its owner did not.
+// A Resource is an object that a library keeps on a context: a handle of cuBLAS, descriptors of cuDNN. Like memory and
+// streams, the context closes it if its owner did not.
 type Resource struct {
 	c     *Context
 	name  string
 	close func() error
 }
 
-// Adopt makes a resource of a kind, as messages name it, inside [Context.Do]. close gives it back, once, on the owner thread,
+// Adopt registers a resource inside [Context.Do]; messages name it by kind. close frees it, once, on the owner thread,
 // and is not called on a lost GPU.
 func (c *Context) Adopt(kind string, close func() error) *Resource {
 	r := &Resource{c, kind, close}
@@ -20,7 +20,7 @@ func (c *Context) Adopt(kind string, close func() error) *Resource {
 	return r
 }
 
-// Check says that the resource was closed. It is called inside [Context.Do].
+// Check returns an error if the resource is closed. Call it inside [Context.Do].
 func (r *Resource) Check() error {
 	if _, open := r.c.handles[r]; !open {
 		return fmt.Errorf("%s: %w", r.name, ErrClosed)
@@ -28,7 +28,7 @@ func (r *Resource) Check() error {
 	return nil
 }
 
-// Close gives the resource back. A second Close does nothing.
+// Close frees the resource. A second Close does nothing.
 func (r *Resource) Close() error { return r.c.drop(r) }
 
 func (r *Resource) kind() string { return r.name }

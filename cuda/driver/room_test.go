@@ -16,7 +16,7 @@ import (
 	"onlinerna/cuda/nvrtc"
 )
 
-// The cache of freed memory holds all there is: what the driver and the libraries allocate inside their calls is found all the same.
+// The cache of freed memory holds all memory: the driver and the libraries still find memory inside their calls.
 func TestFaultWithoutRoom(t *testing.T) {
 	fault(t, "")
 	gputest.NeedLibrary(t, lazy.CuDNN)
@@ -34,7 +34,7 @@ func TestFaultWithoutRoom(t *testing.T) {
 		if free, _, err = c.MemInfo(); err != nil || free > 2<<20 {
 			t.Fatalf("%d bytes are free", free)
 		}
-		rest, err := c.Alloc(max(free-1024, 512)) // what is left over
+		rest, err := c.Alloc(max(free-1024, 512)) // the remaining memory
 		check(t, err)
 		t.Cleanup(func() { check(t, rest.Close()) })
 	}
@@ -46,14 +46,15 @@ func TestFaultWithoutRoom(t *testing.T) {
 	check(t, err)
 	m := alloc(t, c, 64)
 	fill()
-	check(t, b.Dgemv(false, 1, 1, 1, m.Span(0, 8), 1, m.Span(8, 8), 1, 0, m.Span(16, 8), 1)) // in scratch of cuBLAS's own
+	// cuBLAS allocates its scratch
+	check(t, b.Dgemv(false, 1, 1, 1, m.Span(0, 8), 1, m.Span(8, 8), 1, 0, m.Span(16, 8), 1))
 	fill()
 	d, err := dnn.New(c.Stream())
 	check(t, err)
 	check(t, errors.Join(b.Close(), d.Close(), mod.Close()))
 }
 
-// Freeing memory waits for nothing; using it again waits once.
+// Freeing memory does not wait; the next use of it waits once.
 func TestFaultOfFrees(t *testing.T) {
 	fault(t, "")
 	c := gputest.OpenWith(t, driver.Options{KernelCache: gputest.KernelCache})
@@ -79,7 +80,7 @@ func TestFaultOfFrees(t *testing.T) {
 	}
 }
 
-// A slice that is not pinned is the caller's again when a copy returns, also where the driver reads and writes such memory late.
+// A slice that is not pinned belongs to the caller again when a copy returns, even if the driver accesses it late.
 func TestPageableCopies(t *testing.T) {
 	c := open(t)
 	want := []int32{1, 2, 3}

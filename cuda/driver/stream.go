@@ -10,7 +10,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// A Stream is a queue of work that runs in order, beside other streams.
+// A Stream is a queue of work that runs in order, concurrently with other streams.
 type Stream struct {
 	c *Context
 	s cu.Stream
@@ -37,7 +37,7 @@ func (c *Context) NewStream() (*Stream, error) {
 // Context is the stream's context.
 func (s *Stream) Context() *Context { return s.c }
 
-// Close gives the stream back, after its work. A second Close does nothing.
+// Close frees the stream after its work. A second Close does nothing.
 func (s *Stream) Close() error { return s.c.drop(s) }
 
 func (s *Stream) kind() string { return "stream" }
@@ -46,10 +46,10 @@ func (s *Stream) release() error {
 	return s.c.check("cuStreamDestroy", s.s.Destroy(), "")
 }
 
-// Pointer is the CUstream, for the calls of a library inside [Stream.Do].
+// Pointer is the CUstream, for calls of a library inside [Stream.Do].
 func (s *Stream) Pointer() unsafe.Pointer { return unsafe.Pointer(s.s.C()) }
 
-// Do is [Context.Do] for calls that put work on the stream, which is to be open.
+// Do is [Context.Do] for calls that put work on the stream, which must be open.
 func (s *Stream) Do(f func() error) error {
 	return s.c.Do(func() error {
 		if _, open := s.c.handles[s]; !open {
@@ -59,8 +59,8 @@ func (s *Stream) Do(f func() error) error {
 	})
 }
 
-// CopyIn copies src, which has dst's size, to the GPU. From pinned memory the copy is asynchronous: src must not
-// change before the stream is waited for. Of other memory the copy is done when CopyIn returns, since the driver may read it late.
+// CopyIn copies src, which has dst's size, to the GPU. From pinned memory the copy is asynchronous: src must not change
+// until the stream was waited for. From other memory CopyIn returns after the copy, since the driver may read it late.
 func (s *Stream) CopyIn(dst Span, src []byte) error {
 	if dst.n != int64(len(src)) {
 		return fmt.Errorf("cuda: copy of %d bytes into a span of %d", len(src), dst.n)
@@ -74,14 +74,15 @@ func (s *Stream) CopyIn(dst Span, src []byte) error {
 			return err
 		}
 		return s.Give(Work{Name: "copy from the host", Write: dst.n}, func() error {
-			err := s.c.check("cuMemcpyHtoDAsync", cu.MemcpyHtoDAsync(to, unsafe.Pointer(&src[0]), dst.n, s.s), Size(dst.n))
+			err := s.c.check("cuMemcpyHtoDAsync", cu.MemcpyHtoDAsync(to, unsafe.Pointer(&src[0]), dst.n, s.s),
+				Size(dst.n))
 			return s.pageable(err, src)
 		})
 	})
 }
 
 // CopyOut copies src to dst, which has its size. Into pinned memory the copy is asynchronous: wait for the stream
-// before reading dst. Into other memory it is done when CopyOut returns.
+// before reading dst. Into other memory CopyOut returns after the copy.
 func (s *Stream) CopyOut(dst []byte, src Span) error {
 	if src.n != int64(len(dst)) {
 		return fmt.Errorf("cuda: copy of a span of %d bytes into %d", src.n, len(dst))
@@ -95,13 +96,14 @@ func (s *Stream) CopyOut(dst []byte, src Span) error {
 			return err
 		}
 		return s.Give(Work{Name: "copy to the host", Read: src.n}, func() error {
-			err := s.c.check("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(&dst[0]), from, src.n, s.s), Size(src.n))
+			err := s.c.check("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(&dst[0]), from, src.n, s.s),
+				Size(src.n))
 			return s.pageable(err, dst)
 		})
 	})
 }
 
-// pageable ends the start of a copy that went well from or to the host's memory: where that is not pinned it waits.
+// pageable completes a copy from or to host memory that was started without error: if that is not pinned, it waits.
 func (s *Stream) pageable(err error, host []byte) error {
 	if err != nil || s.c.isPinned(host) {
 		return err
@@ -153,7 +155,7 @@ func (s *Stream) Synchronize() error {
 	return s.Do(func() error { return s.c.check("cuStreamSynchronize", s.s.Synchronize(), "") })
 }
 
-// Wait lets later work of the stream wait until what e recorded is done.
+// Wait makes later work of the stream wait until the work recorded by e is done.
 func (s *Stream) Wait(e *Event) error {
 	return s.Do(func() error {
 		if err := e.usable(s.c); err != nil {
@@ -163,17 +165,17 @@ func (s *Stream) Wait(e *Event) error {
 	})
 }
 
-// An Event marks a place in a stream.
+// An Event marks a position in a stream.
 type Event struct {
 	c *Context
 	e cu.Event
 }
 
-// NewEvent makes an event; with timing it can be used by [Event.Since].
+// NewEvent makes an event. With timing, [Event.Since] can use it.
 func (c *Context) NewEvent(timing bool) (*Event, error) {
 	flags := cu.EventFlags(0)
 	if !timing {
-		flags = 1 | 2 // CU_EVENT_BLOCKING_SYNC, since who waits takes no core then, and CU_EVENT_DISABLE_TIMING
+		flags = 1 | 2 // CU_EVENT_BLOCKING_SYNC, so that waiting takes no core, and CU_EVENT_DISABLE_TIMING
 	}
 	e := &Event{c: c}
 	err := c.Do(func() (err error) {
@@ -188,7 +190,7 @@ func (c *Context) NewEvent(timing bool) (*Event, error) {
 	return e, nil
 }
 
-// Close gives the event back. A second Close does nothing.
+// Close frees the event. A second Close does nothing.
 func (e *Event) Close() error { return e.c.drop(e) }
 
 func (e *Event) kind() string { return "event" }
@@ -207,7 +209,7 @@ func (e *Event) usable(c *Context) error {
 	return nil
 }
 
-// Record puts the event behind the work that is on s.
+// Record places the event after the work that is on s.
 func (e *Event) Record(s *Stream) error {
 	return s.Do(func() error {
 		if err := e.usable(s.c); err != nil {
@@ -227,7 +229,7 @@ func (e *Event) Synchronize() error {
 	})
 }
 
-// Since is the time between two events with timing that are done, from start to e.
+// Since is the time from start to e. Both must have timing and be done.
 func (e *Event) Since(start *Event) (d time.Duration, err error) {
 	err = e.c.Do(func() error {
 		for _, v := range []*Event{start, e} {

@@ -27,15 +27,18 @@ func TestLaunch(t *testing.T) {
 	c := open(t)
 	k := compile(t, c, "arguments.cu", gputest.Arguments, "arguments")
 	out := alloc(t, c, 48)
-	check(t, c.Stream().Launch(k, driver.Dim{}, driver.Dim{}, 0, out.All(), int32(-3), uint32(1<<31), int64(-1<<40), uint64(1<<52), float32(0.25), 1e300))
+	check(t, c.Stream().Launch(k, driver.Dim{}, driver.Dim{}, 0, out.All(), int32(-3), uint32(1<<31), int64(-1<<40),
+		uint64(1<<52), float32(0.25), 1e300))
 	want := []float64{-3, 1 << 31, -1 << 40, 1 << 52, 0.25, 1e300}
 	if got := gputest.Download[float64](t, out.All()); !slices.Equal(got, want) {
 		t.Errorf("the kernel got %v, want %v", got, want)
 	}
-	if err := c.Stream().Launch(k, driver.Dim{}, driver.Dim{}, 0, 7); err == nil || !strings.Contains(err.Error(), "argument 0 of kernel arguments: a int") {
+	if err := c.Stream().Launch(k, driver.Dim{}, driver.Dim{}, 0, 7); err == nil ||
+		!strings.Contains(err.Error(), "argument 0 of kernel arguments: a int") {
 		t.Errorf("an int: %v", err)
 	}
-	err := c.Stream().Launch(k, driver.Dim{}, driver.Dim{X: 1 << 20}, 0, out.All(), int32(0), uint32(0), int64(0), uint64(0), float32(0), 0.0)
+	err := c.Stream().Launch(k, driver.Dim{}, driver.Dim{X: 1 << 20}, 0, out.All(), int32(0), uint32(0), int64(0),
+		uint64(0), float32(0), 0.0)
 	var e *driver.Error
 	if !errors.As(err, &e) || e.Call != "cuLaunchKernel" || !strings.Contains(err.Error(), "block 1048576") {
 		t.Errorf("a block that is too large: %v", err)
@@ -48,7 +51,8 @@ func TestGrid(t *testing.T) {
 	out := alloc(t, c, 40)
 	check(t, c.Stream().Fill(out.All(), 0))
 	check(t, c.Stream().Launch(k, driver.Dim{X: 3}, driver.Dim{X: 4}, 0, out.All(), int32(10)))
-	if got, want := gputest.Download[int32](t, out.All()), []int32{0, 1, 2, 3, 10, 11, 12, 13, 20, 21}; !slices.Equal(got, want) {
+	if got, want := gputest.Download[int32](t, out.All()),
+		[]int32{0, 1, 2, 3, 10, 11, 12, 13, 20, 21}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -73,7 +77,8 @@ func TestEventsOrderStreams(t *testing.T) {
 		c.Stream().Wait(events[1]),
 		c.Stream().Launch(k, driver.Dim{X: 3}, driver.Dim{X: 4}, 0, m.All(), int32(10)),
 	))
-	if got, want := gputest.Download[int32](t, m.Span(16, 24)), []int32{20, 22, 24, 26, 40, 42}; !slices.Equal(got, want) {
+	if got, want := gputest.Download[int32](t, m.Span(16, 24)),
+		[]int32{20, 22, 24, 26, 40, 42}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	check(t, events[1].Synchronize())
@@ -83,11 +88,11 @@ func TestEventsOrderStreams(t *testing.T) {
 	check(t, errors.Join(events[0].Close(), events[1].Close(), other.Close()))
 }
 
-// Writing to address 0 takes GPUs from the process: the context, others and new ones.
+// Writing to address 0 loses the GPUs for the whole process: this context, others and new ones.
 func TestLostContext(t *testing.T) {
 	gputest.Need(t)
 	gputest.Alone(t, "", func(string) { loseContext(t) })
-	TestGrid(t) // in this process
+	TestGrid(t) // the process can still use the GPU
 }
 
 func loseContext(t *testing.T) {
@@ -104,7 +109,8 @@ func loseContext(t *testing.T) {
 	check(t, c.Stream().Launch(k, driver.Dim{}, driver.Dim{}, 0, driver.Span{}, int32(1)))
 	err = c.Stream().Synchronize()
 	var lost *driver.LostError
-	if !errors.Is(err, driver.ErrLost) || !errors.As(err, &lost) || lost.Cause.Code != 700 || !strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
+	if !errors.Is(err, driver.ErrLost) || !errors.As(err, &lost) || lost.Cause.Code != 700 ||
+		!strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
 		t.Errorf("after a write to address 0: %v", err)
 	}
 	if _, err := c.Alloc(8); !errors.Is(err, driver.ErrLost) {
@@ -114,7 +120,8 @@ func loseContext(t *testing.T) {
 		t.Errorf("another context: %v", err)
 	}
 	check(t, errors.Join(m.Close(), mod.Close(), c.Close(), other.Close()))
-	if _, err := driver.Open(0, driver.Options{}); !errors.As(err, &lost) || !strings.Contains(err.Error(), "start another") {
+	if _, err := driver.Open(0, driver.Options{}); !errors.As(err, &lost) ||
+		!strings.Contains(err.Error(), "start another") {
 		t.Errorf("a new context: %v", err)
 	}
 }

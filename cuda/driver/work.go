@@ -2,17 +2,17 @@
 
 package driver
 
-// Work is what a call gives to a stream: a kernel, a copy, or what a library does.
+// Work is one call's work on a stream: a kernel, a copy or a library's call.
 type Work struct {
-	Name string // of the kernel, or of what the library is called for
-	// Bytes of the GPU's memory that are read and written, each once: what caches cannot spare.
+	Name string // of the kernel, or of the library's operation
+	// Bytes of GPU memory read and written, each counted once: the traffic that no cache can save.
 	Read, Write int64
-	// FLOP are the multiplications and additions of products, and Product the bytes of their operands and results: in a graph of
-	// cuDNN's there may be others.
+	// FLOP counts the multiplications and additions of matrix products, and Product the bytes of their operands and
+	// results. A graph of cuDNN may do other work, too.
 	FLOP, Product int64
 }
 
-// An Access is an argument of a kernel that does something else with a span than to read it once.
+// An Access is a kernel argument whose span is not simply read once.
 type Access struct {
 	Span
 	read, write int64
@@ -24,23 +24,23 @@ func (s Span) Written() Access { return Access{s, 0, s.n} }
 // Updated is a span that a kernel reads and writes.
 func (s Span) Updated() Access { return Access{s, s.n, s.n} }
 
-// Part is a span of which a kernel reads and writes so many bytes.
+// Part is a span of which a kernel reads and writes this many bytes.
 func (s Span) Part(read, write int64) Access { return Access{s, read, write} }
 
-// Elsewhere is the bytes that a kernel reads and writes by addresses that it finds in memory. Among the arguments of a launch it stands
-// for no parameter.
+// Elsewhere counts the bytes that a kernel reads and writes through addresses stored in memory. It takes no parameter
+// among the arguments of a launch.
 type Elsewhere struct{ Read, Write int64 }
 
-// An Observer is told of work, and has to give it to the stream, or not, by calling give.
+// An Observer is called for each piece of work. It calls give to run the work, or leaves it out.
 type Observer func(w Work, give func() error) error
 
-// Observe has f told of all work that is given to the context's streams from then on; nil ends that. What is captured is told
-// once, not when it is launched.
+// Observe calls f for all later work on the context's streams; nil ends that. Captured work is reported once, at the
+// capture and not at each launch.
 func (c *Context) Observe(f Observer) error {
 	return c.enter(func() error { c.observer = f; return nil })
 }
 
-// Give gives work to the stream: a library's, by give. It is called inside [Context.Do].
+// Give runs a library's work, give, on the stream. Call it inside [Context.Do].
 func (s *Stream) Give(w Work, give func() error) error {
 	if s.c.observer == nil {
 		return give()
@@ -48,7 +48,7 @@ func (s *Stream) Give(w Work, give func() error) error {
 	return s.c.observer(w, give)
 }
 
-// workOf is a launch's.
+// workOf is the work of a launch.
 func workOf(kernel string, args []any) (w Work, own []any) {
 	w.Name = kernel
 	own = make([]any, 0, len(args))

@@ -1,4 +1,4 @@
-// Package number is what nets store on a GPU: precisions, and numbers of 16 bits on the host. It touches no GPU.
+// Package number defines the precisions of nets on a GPU and converts 16-bit numbers on the host. It touches no GPU.
 package number
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Precision says what nets store and multiply. Weights, their gradients and the optimiser's state, statistics, sums, logits and the
-// loss are float32 in all of them.
+// Precision is the format in which nets store and multiply. Weights, their gradients and the optimiser's state,
+// statistics, sums, logits and the loss are float32 in all of them.
 type Precision uint8
 
 // The precisions.
@@ -28,7 +28,7 @@ func (p Precision) String() string {
 	return precisions[p]
 }
 
-// ParsePrecision is the precision of a name.
+// ParsePrecision returns the precision with this name.
 func ParsePrecision(name string) (Precision, error) {
 	if i := slices.Index(precisions, name); i >= 0 {
 		return Precision(i), nil
@@ -36,7 +36,7 @@ func ParsePrecision(name string) (Precision, error) {
 	return 0, fmt.Errorf("unknown precision %q: use one of %s", name, Precisions())
 }
 
-// Precisions lists the names of all.
+// Precisions lists all names.
 func Precisions() string { return strings.Join(precisions, ", ") }
 
 // Bytes is the size of an element of an activation.

@@ -1,6 +1,6 @@
 //go:build gpu && cgo
 
-// Package nvrtc compiles CUDA C++ for a GPU and keeps what it compiled. It touches NVRTC and, to load modules, package driver.
+// Package nvrtc compiles CUDA C++ for a GPU and caches the result. It uses NVRTC and, to load modules, package driver.
 package nvrtc
 
 // #cgo CFLAGS: -I${SRCDIR}/../include
@@ -22,9 +22,9 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// A CompileError says that a source does not compile, with the compiler's log.
+// A CompileError reports a source that does not compile, with the compiler's log.
 type CompileError struct {
-	Name string // of the source
+	Name string // the source's name
 	Arch string
 	Log  string
 }
@@ -33,9 +33,9 @@ func (e *CompileError) Error() string {
 	return fmt.Sprintf("cuda: %s does not compile for %s:\n%s", e.Name, e.Arch, strings.TrimSpace(e.Log))
 }
 
-// Compile compiles CUDA C++ for a context's GPU and loads it. name is the source's in messages; options are NVRTC's,
-// beside -std=c++17 and the architecture. The compiled code is kept in [driver.Options].KernelCache under a hash of all that went into
-// it. NVRTC that is missing is a [*lazy.NotFoundError], a source that does not compile a [*CompileError].
+// Compile compiles CUDA C++ for a context's GPU and loads it. Messages use name for the source. NVRTC gets options in
+// addition to -std=c++17 and the architecture. The compiled code is kept in [driver.Options].KernelCache under a hash
+// of all its inputs. A missing NVRTC is a [*lazy.NotFoundError], a source that does not compile a [*CompileError].
 func Compile(c *driver.Context, name, source string, options ...string) (*driver.Module, error) {
 	p, err := newProgram(c.Info(), name, source, options)
 	if err != nil {
@@ -43,7 +43,7 @@ func Compile(c *driver.Context, name, source string, options ...string) (*driver
 	}
 	folder := cache.Folder(c.Options().KernelCache)
 	image, cached := p.cached(folder)
-	if !cached { // ranks of a machine compile the same code at the same time: one does
+	if !cached { // ranks of a machine compile the same code at the same time: only one of them does
 		defer cache.Alone(folder, p.file())()
 		image, cached = p.cached(folder)
 	}
@@ -56,14 +56,14 @@ func Compile(c *driver.Context, name, source string, options ...string) (*driver
 		}
 		m, err := c.Load(name, image)
 		if cached && errors.As(err, new(*driver.Error)) && !errors.Is(err, driver.ErrLost) {
-			cached = false // the driver refuses the cached code: compile it again, once
+			cached = false // the driver refuses the cached code: compile it once more
 			continue
 		}
 		return m, err
 	}
 }
 
-// Image compiles CUDA C++ for an architecture, such as 90, whatever GPU is here: it needs none. compiler names the NVRTC that did it.
+// Image compiles CUDA C++ for an architecture, such as 90, and needs no GPU. compiler names the NVRTC version.
 func Image(arch int, name, source string, options ...string) (image []byte, compiler string, err error) {
 	p, err := newProgram(driver.Info{Major: arch / 10, Minor: arch % 10}, name, source, options)
 	if err != nil {
@@ -85,19 +85,19 @@ func PTX(arch int, name, source string, options ...string) (string, error) {
 	return strings.TrimRight(string(image), "\x00"), err
 }
 
-// Version asks NVRTC, which is loaded, for its version.
+// Version returns the version of the loaded NVRTC.
 func Version() (string, error) {
 	var major, minor C.int
 	err := nvrtcError("nvrtcVersion", C.nvrtcVersion(&major, &minor), "")
 	return fmt.Sprintf("%d.%d", major, minor), err
 }
 
-// A program is a source and how it is compiled.
+// A program is a source with its compile options.
 type program struct {
 	name, source string
 	arch         string // sm_90, or compute_90 for the driver to translate
 	options      []string
-	compiler     string // what tells one NVRTC from another
+	compiler     string // distinguishes versions of NVRTC
 }
 
 // newProgram loads NVRTC and chooses the architecture.
@@ -120,13 +120,14 @@ func newProgram(gpu driver.Info, name, source string, options []string) (*progra
 		return nil, err
 	}
 	if p.arch, err = chooseArch(10*gpu.Major+gpu.Minor, known); err != nil {
-		return nil, fmt.Errorf("cuda: NVRTC %s cannot compile for %v: %w; %s", version, gpu, err, lazy.NVRTC.Install(12000))
+		return nil, fmt.Errorf("cuda: NVRTC %s cannot compile for %v: %w; %s", version, gpu, err,
+			lazy.NVRTC.Install(12000))
 	}
 	p.options = append([]string{"-arch=" + p.arch, "-std=c++17"}, options...)
 	return p, nil
 }
 
-// knownArchs lists the architectures that NVRTC compiles for, in order: 75, 80, …
+// knownArchs lists the architectures that this NVRTC supports, in order: 75, 80, …
 func knownArchs() ([]int, error) {
 	var n C.int
 	if err := nvrtcError("nvrtcGetNumSupportedArchs", C.nvrtcGetNumSupportedArchs(&n), ""); err != nil || n <= 0 {
@@ -144,8 +145,8 @@ func knownArchs() ([]int, error) {
 	return known, nil
 }
 
-// chooseArch chooses what to compile for a GPU: its own architecture, an older one of the same generation, which it
-// runs too, or the newest virtual one when the GPU is newer than the compiler.
+// chooseArch chooses the target for a GPU: its own architecture, an older one of the same generation, whose code it
+// runs, too, or the newest virtual one if the GPU is newer than the compiler.
 func chooseArch(gpu int, known []int) (string, error) {
 	best := 0
 	for _, k := range known {
@@ -155,9 +156,9 @@ func chooseArch(gpu int, known []int) (string, error) {
 	}
 	switch {
 	case best == 0 && len(known) > 0:
-		return "", fmt.Errorf("it starts at sm_%d", known[0])
+		return "", fmt.Errorf("its oldest architecture is sm_%d", known[0])
 	case best == 0:
-		return "", errors.New("it names no architecture")
+		return "", errors.New("it lists no architectures")
 	case best/10 == gpu/10:
 		return fmt.Sprintf("sm_%d", best), nil
 	}
@@ -169,7 +170,8 @@ func (p *program) compile() ([]byte, error) {
 	defer C.free(unsafe.Pointer(source))
 	defer C.free(unsafe.Pointer(name))
 	var prog C.nvrtcProgram
-	if err := nvrtcError("nvrtcCreateProgram", C.nvrtcCreateProgram(&prog, source, name, 0, nil, nil), p.name); err != nil {
+	if err := nvrtcError("nvrtcCreateProgram", C.nvrtcCreateProgram(&prog, source, name, 0, nil, nil), p.name); err !=
+		nil {
 		return nil, err
 	}
 	defer C.nvrtcDestroyProgram(&prog)
@@ -242,12 +244,12 @@ func nvrtcError(call string, code C.nvrtcResult, detail string) error {
 	return e
 }
 
-// file is the cached image's name: a hash of all that went into it.
+// file is the cached image's name: a hash of all inputs.
 func (p *program) file() string {
 	return cache.Digest(append([]string{p.name, p.source, p.compiler}, p.options...)...) + ".cubin"
 }
 
-// cached reads the compiled image. Its checksum is in front: a damaged file is as good as none.
+// cached reads the compiled image. A leading checksum detects damaged files, which count as missing.
 func (p *program) cached(folder string) ([]byte, bool) {
 	data, ok := cache.Read(folder, p.file())
 	if !ok || len(data) <= sha256.Size {
@@ -260,7 +262,7 @@ func (p *program) cached(folder string) ([]byte, bool) {
 	return image, true
 }
 
-// keep writes the compiled image. It is only a cache: where it cannot be written the next run compiles again.
+// keep writes the compiled image. Errors are ignored: the next run compiles again.
 func (p *program) keep(folder string, image []byte) {
 	sum := sha256.Sum256(image)
 	cache.Write(folder, p.file(), append(sum[:], image...))

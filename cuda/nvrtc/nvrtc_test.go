@@ -20,12 +20,13 @@ func TestChooseArch(t *testing.T) {
 	for _, test := range []struct {
 		gpu  int
 		want string
-	}{{75, "sm_75"}, {80, "sm_80"}, {89, "sm_86"}, {90, "sm_90"}, {103, "sm_100"}, {121, "sm_120"}, {130, "compute_120"}, {110, "compute_100"}} {
+	}{{75, "sm_75"}, {80, "sm_80"}, {89, "sm_86"}, {90, "sm_90"}, {103, "sm_100"}, {121, "sm_120"},
+		{130, "compute_120"}, {110, "compute_100"}} {
 		if got, err := chooseArch(test.gpu, known); got != test.want || err != nil {
 			t.Errorf("GPU %d: %s, %v, want %s", test.gpu, got, err, test.want)
 		}
 	}
-	if _, err := chooseArch(70, known); err == nil || !strings.Contains(err.Error(), "starts at sm_75") {
+	if _, err := chooseArch(70, known); err == nil || !strings.Contains(err.Error(), "oldest architecture is sm_75") {
 		t.Errorf("GPU 70: %v", err)
 	}
 	if _, err := chooseArch(70, nil); err == nil {
@@ -37,13 +38,15 @@ func TestSourceErrors(t *testing.T) {
 	c := open(t)
 	_, err := Compile(c, "bad.cu", "extern \"C\" __global__ void f(int *p) {\n\t*p = nonsense;\n}\n")
 	var e *CompileError
-	if !errors.As(err, &e) || e.Name != "bad.cu" || !strings.Contains(err.Error(), "nonsense") || !strings.Contains(e.Log, "2") {
+	if !errors.As(err, &e) || e.Name != "bad.cu" || !strings.Contains(err.Error(), "nonsense") ||
+		!strings.Contains(e.Log, "2") {
 		t.Errorf("a bad source: %v", err)
 	}
 	m, err := Compile(c, "arguments.cu", gputest.Arguments)
 	check(t, err)
 	defer m.Close()
-	if _, err := m.Kernel("nothing"); err == nil || !strings.Contains(err.Error(), "nothing of arguments.cu") || !strings.Contains(err.Error(), "CUDA_ERROR_NOT_FOUND") {
+	if _, err := m.Kernel("nothing"); err == nil || !strings.Contains(err.Error(), "nothing of arguments.cu") ||
+		!strings.Contains(err.Error(), "CUDA_ERROR_NOT_FOUND") {
 		t.Errorf("a kernel that is not there: %v", err)
 	}
 }
@@ -86,7 +89,7 @@ func TestCompiledCodeIsKept(t *testing.T) {
 	if files := again("-DX=1"); len(files) != 2 {
 		t.Errorf("other options give no other file: %q", files)
 	}
-	// Where nothing can be kept, kernels are compiled all the same.
+	// Without a writable cache, kernels are compiled in each run.
 	file := filepath.Join(t.TempDir(), "file")
 	check(t, os.WriteFile(file, nil, 0o644))
 	d := openWith(t, driver.Options{KernelCache: filepath.Join(file, "no folder")})

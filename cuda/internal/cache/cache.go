@@ -1,5 +1,5 @@
-// Package cache keeps small files between runs: compiled kernels and measured choices. It touches nothing but its folder. What it
-// loses is made again: no error of it is one.
+// Package cache keeps small files between runs: compiled kernels and measured choices. It touches only its folder. A
+// lost file is made again, so failures are not reported.
 package cache
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Folder is where files are kept: the folder that is asked for, by default onlinerna/cuda in the user's cache folder, or none.
+// Folder returns the folder for the files: the one asked for, by default onlinerna/cuda in the user's cache folder, or
+// "".
 func Folder(asked string) string {
 	if asked != "" {
 		return asked
@@ -26,7 +27,7 @@ func Folder(asked string) string {
 	return filepath.Join(user, "onlinerna", "cuda")
 }
 
-// Digest is a hash of strings, as a part of a file's name.
+// Digest is a hash of strings for file names.
 func Digest(all ...string) string {
 	h := sha256.New()
 	for _, s := range all {
@@ -35,7 +36,7 @@ func Digest(all ...string) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
-// Read is the content of a file, if there is one.
+// Read returns a file's content, if the file exists.
 func Read(folder, name string) ([]byte, bool) {
 	if folder == "" {
 		return nil, false
@@ -44,7 +45,7 @@ func Read(folder, name string) ([]byte, bool) {
 	return b, err == nil
 }
 
-// Write writes a file, all of it or nothing. No folder means no cache, and an error is none.
+// Write writes a whole file or none. Without a folder there is no cache; errors are ignored.
 func Write(folder, name string, content []byte) {
 	if folder == "" || os.MkdirAll(folder, 0o755) != nil {
 		return
@@ -62,8 +63,8 @@ func Write(folder, name string, content []byte) {
 	}
 }
 
-// Alone waits, for some minutes at most, until no other process makes a file: it has the file then, and need not be made again. The caller calls done when it
-// has made it itself.
+// Alone waits, for some minutes at most, until no other process makes the file, which can then be read instead of made
+// again. A caller that makes the file itself calls done afterwards.
 func Alone(folder, name string) (done func()) {
 	if folder == "" || os.MkdirAll(folder, 0o755) != nil {
 		return func() {}
@@ -76,7 +77,7 @@ func Alone(folder, name string) (done func()) {
 		return func() {}
 	}
 	return func() {
-		os.Remove(path) // who waits for this one finds the file made
+		os.Remove(path) // a waiting process finds the file made
 		l.Unlock()
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// One at a time makes a file, and leaves nothing beside it.
+// One process at a time makes a file, and no lock stays behind.
 func TestAlone(t *testing.T) {
 	folder := t.TempDir()
 	done := Alone(folder, "x")
@@ -27,7 +27,7 @@ func TestAlone(t *testing.T) {
 	Write(folder, "x", []byte("made"))
 	done()
 	if !<-second {
-		t.Error("the second did not find what the first has made")
+		t.Error("the second did not find the file of the first")
 	}
 	if list, err := os.ReadDir(folder); err != nil || len(list) != 1 {
 		t.Errorf("%v, %v", list, err)
