@@ -13,8 +13,9 @@ import (
 
 var _ device.Pipeline = (*Device)(nil)
 
-// Record implements device.Pipeline: it captures a CUDA graph. A device that waits after each op, or is to be eager, records nothing; so does one
-// whose driver or libraries refuse a capture, from then on. What f itself does wrong, as to wait for the device, is an error.
+// Record implements device.Pipeline: it captures a CUDA graph. It records nothing on a device that waits after each op
+// or is eager, nor after the driver or a library has refused a capture. A mistake in f itself, such as a wait for the
+// device, is an error.
 func (d *Device) Record(f func() error) (device.Recording, error) {
 	if d.opts.DebugSync || d.opts.Eager {
 		return nil, nil
@@ -30,15 +31,16 @@ func (d *Device) Record(f func() error) (device.Recording, error) {
 	if err != nil {
 		d.opts.Eager = true
 		if d.opts.Warn != nil {
-			d.opts.Warn(fmt.Sprintf("steps run kernel by kernel, which is slower, since they cannot be recorded: %v", err))
+			d.opts.Warn(fmt.Sprintf("steps run kernel by kernel, which is slower, because they cannot be captured: %v",
+				err))
 		}
 		return nil, nil
 	}
 	return &recording{d, g}, nil
 }
 
-// refused says whether a library failed where it might not have outside a capture. An error that speaks of captures is that of a call which
-// has no place in one.
+// refused reports whether a library may have failed because of the capture. An error that mentions captures is not
+// such: it comes from a call that f must not make.
 func refused(err error) bool {
 	var e *driver.Error
 	return errors.As(err, &e) && !strings.HasPrefix(e.Name, "CUDA_ERROR_STREAM_CAPTURE_")

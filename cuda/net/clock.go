@@ -13,7 +13,7 @@ import (
 
 var _ device.Clock = (*Device)(nil)
 
-// marks are events of a stream by number.
+// marks are events of a stream, indexed by number.
 type marks []*driver.Event
 
 func (m marks) close() error {
@@ -39,7 +39,7 @@ func (d *Device) Mark(i int) error {
 // Between implements device.Clock.
 func (d *Device) Between(i, j int) (time.Duration, error) {
 	if min(i, j) < 0 || max(i, j) >= len(d.marks) {
-		return 0, fmt.Errorf("cuda: time between the marks %d and %d: there are %d", i, j, len(d.marks))
+		return 0, fmt.Errorf("cuda: time between marks %d and %d: only %d marks exist", i, j, len(d.marks))
 	}
 	if err := d.marks[j].Synchronize(); err != nil {
 		return 0, d.Explain(err)

@@ -12,13 +12,14 @@ import (
 	"onlinerna/nn/op"
 )
 
-// convKey says which convolution a plan is for.
+// convKey identifies the convolution of a plan.
 type convKey struct {
 	kind  dnn.Kind
 	shape dnn.Shape
 }
 
-// convolution describes a convolution, once for each shape. Where cuDNN has none in the precision it is one in a more exact one.
+// convolution describes a convolution, once for each shape. If cuDNN lacks it in the precision, it uses a more exact
+// one.
 func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Convolution, error) {
 	key := convKey{kind, shapeOf(o, x, w)}
 	if v, ok := d.convs[key]; ok {
@@ -35,7 +36,7 @@ func (d *Device) convolution(kind dnn.Kind, o op.Conv2D, x, w op.Type) (*dnn.Con
 	return v, nil
 }
 
-// shapeOf is the shape of a convolution of x with w.
+// shapeOf is the shape of the convolution of x with w.
 func shapeOf(o op.Conv2D, x, w op.Type) dnn.Shape {
 	one := func(a [2]int) [2]int { return [2]int{cmp.Or(a[0], 1), cmp.Or(a[1], 1)} }
 	return dnn.Shape{
@@ -44,19 +45,21 @@ func shapeOf(o op.Conv2D, x, w op.Type) dnn.Shape {
 	}
 }
 
-// planning is how plans are chosen.
+// planning returns the options by which plans are chosen.
 func (d *Device) planning() dnn.Options {
-	o := dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace, Measure: true}
+	o := dnn.Options{Precision: d.opts.Precision, Deterministic: d.opts.Deterministic, Workspace: d.opts.Workspace,
+		Measure: true}
 	if d.tried != nil {
 		o.Tried = func(t dnn.Tried) { fmt.Fprintf(d.tried, "%v\t%v\n", d.opts.Precision, t) }
 	}
 	return o
 }
 
-// conv lowers a convolution with a result of a form. Operand number weight is one of weights, or the result, behind the
-// operands, is their gradient. Weights and their gradients may start anywhere in their vector.
-func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *binding, in []driver.Span, out driver.Span)) *lowering {
-	inside := form{last: true, narrow: v.Precision().Bytes() == 2} // what cuDNN computes with
+// conv lowers a convolution whose result has the form out. Operand number weight is part of the weights; if that is the
+// number after the last operand, the result is their gradient. Both may start anywhere in their vector.
+func (s step) conv(v *dnn.Convolution, weight int, out form,
+	then func(b *binding, in []driver.Span, out driver.Span)) *lowering {
+	inside := form{last: true, narrow: v.Precision().Bytes() == 2} // the form in which cuDNN computes
 	wants := make([]want, 2)
 	for i := range wants {
 		wants[i] = s.want(i, inside)
@@ -76,7 +79,7 @@ func (s step) conv(v *dnn.Convolution, weight int, out form, then func(b *bindin
 		if inside != out || weight == 2 && to.Offset()%dnn.Align != 0 {
 			made = b.work.Span(int64(own), int64(room))
 		}
-		b.convolve(v, in[0], in[1], made, work) // what the result's place holds is not needed any more
+		b.convolve(v, in[0], in[1], made, work) // it may overwrite the result's memory
 		if made != to {
 			b.recast(to, out, made, inside)
 		}
@@ -95,7 +98,7 @@ func (s step) convForward(o op.Conv2D) (*lowering, error) {
 	return s.conv(v, 1, form{last: true, narrow: s.d.narrow(), scaled: s.form(0).scaled}, s.bias), nil
 }
 
-// bias adds the third operand, if there is one, to the result.
+// bias adds the third operand, if present, to the result.
 func (s step) bias(b *binding, in []driver.Span, out driver.Span) {
 	if len(in) == 3 {
 		b.each("element.cu", "nn_bias", s.OutType().Shape.Size(), out.Updated(), in[2], s.OutType().Shape[1])
@@ -118,7 +121,7 @@ func (s step) convGradWeight(o op.Conv2DGradWeight) (*lowering, error) {
 	return s.conv(v, 2, form{last: true}, nil), nil
 }
 
-// factors wants both operands of a product of matrices as the precision has them.
+// factors wants both operands of a matrix product in the device's precision.
 func (s step) factors() []want {
 	wants := make([]want, 2)
 	for i := range wants {
@@ -127,8 +130,8 @@ func (s step) factors() []want {
 	return wants
 }
 
-// linear lowers x wᵀ + b, in float32: it may be the logits. cuBLAS has columns where rows are meant here: it is asked for the
-// transposed products.
+// linear lowers x wᵀ + b in float32, since the result may be the logits. cuBLAS is column-major: it computes the
+// transposed product.
 func (s step) linear(op.Linear) (*lowering, error) {
 	n, k, m := s.InType(0).Shape[0], s.InType(0).Shape[1], s.InType(1).Shape[0]
 	return s.result(form{}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
@@ -141,9 +144,10 @@ func (s step) linear(op.Linear) (*lowering, error) {
 func (s step) linearGradInput(op.LinearGradInput) (*lowering, error) {
 	m, k, n := s.InType(0).Shape[0], s.InType(0).Shape[1], s.InType(1).Shape[0]
 	narrow := s.d.narrow()
-	return s.result(form{narrow: narrow, scaled: s.form(1).scaled}, 0, s.factors(), func(b *binding, in []driver.Span, out driver.Span) {
-		b.gemm(false, false, k, n, m, in[0], k, in[1], m, out, narrow)
-	}), nil
+	return s.result(form{narrow: narrow, scaled: s.form(1).scaled}, 0, s.factors(),
+		func(b *binding, in []driver.Span, out driver.Span) {
+			b.gemm(false, false, k, n, m, in[0], k, in[1], m, out, narrow)
+		}), nil
 }
 
 // linearGradWeight lowers dyᵀ x.
@@ -157,8 +161,9 @@ func (s step) linearGradWeight(op.LinearGradWeight) (*lowering, error) {
 	}), nil
 }
 
-// gemm adds a product of matrices in the device's precision, with a result that has as many rows as its columns are apart.
-func (b *binding) gemm(transA, transB bool, m, n, k int, A driver.Span, lda int, B driver.Span, ldb int, y driver.Span, narrow bool) {
+// gemm adds a matrix product in the device's precision; the result's leading dimension is its number of rows.
+func (b *binding) gemm(transA, transB bool, m, n, k int, A driver.Span, lda int, B driver.Span, ldb int, y driver.Span,
+	narrow bool) {
 	d := b.d
 	b.calls = append(b.calls, func() error {
 		return d.blas.Gemm(d.opts.Precision, transA, transB, m, n, k, 1, A, lda, B, ldb, 0, y, m, narrow)

@@ -9,11 +9,13 @@ import (
 	"onlinerna/cuda/driver"
 )
 
-// A Planner is a device for a card that is not here, of which cuDNN has the description. It groups and describes the ops of a program as
-// [Device] does, with the same graphs for cuDNN, and runs nothing: methods for what is in the card's memory are not to be called.
+// A Planner is a device for an absent card, known from cuDNN's description. It groups and describes the ops of a
+// program as [Device] does, with the same graphs for cuDNN, and runs nothing: do not call methods that access the
+// card's memory.
 type Planner struct{ *Device }
 
-// NewPlanner is a planner for a card that h describes, and that has the other properties i. It takes h over.
+// NewPlanner makes a planner for the card that h describes and that has the other properties i. It takes ownership of
+// h.
 func NewPlanner(h *dnn.Handle, i driver.Info, o Options) (*Planner, error) {
 	if err := supports(i, o.Precision); err != nil {
 		return nil, err
@@ -26,7 +28,7 @@ func NewPlanner(h *dnn.Handle, i driver.Info, o Options) (*Planner, error) {
 	return &Planner{d}, nil
 }
 
-// Plans are cuDNN's for all that was described so far, in any order.
+// Plans are cuDNN's plans for everything described so far, in any order.
 func (p *Planner) Plans() []*dnn.Plans {
 	var all []*dnn.Plans
 	for _, v := range p.convs {
@@ -42,7 +44,7 @@ func (p *Planner) Plans() []*dnn.Plans {
 	return all
 }
 
-// Close gives the plans back, and the description.
+// Close frees the plans and the description.
 func (p *Planner) Close() error {
 	var errs []error
 	for _, v := range p.convs {

@@ -21,12 +21,12 @@ import (
 
 func openNet(o Options) devicetest.Open {
 	o.Context.KernelCache = gputest.KernelCache
-	o.Context.ExactMemory = true // each buffer between pages that cannot be touched
+	o.Context.ExactMemory = true // puts each buffer between inaccessible pages
 	o.Deterministic = true
 	return func() (device.Device, error) { return Open(0, o) }
 }
 
-// opened is a device for a test, which closes it.
+// opened opens a device, which the test closes.
 func opened(t *testing.T, o Options) device.Device {
 	t.Helper()
 	gputest.NeedDNN(t)
@@ -46,8 +46,8 @@ func TestNet(t *testing.T) {
 	}
 }
 
-// conformance says how exact the device is: what is stored in 16 bits, and factors of TensorFloat-32, are off by half a unit in the
-// last place; all else is float32.
+// conformance gives the tolerances: values stored in 16 bits and factors of TensorFloat-32 are off by half a unit in
+// the last place; everything else is float32.
 func conformance(p number.Precision) devicetest.Options {
 	switch p {
 	case number.TF32:
@@ -57,7 +57,7 @@ func conformance(p number.Precision) devicetest.Options {
 		}}
 	case number.BFloat16, number.Float16:
 		unit := map[number.Precision]float64{number.BFloat16: 0x1p-8, number.Float16: 0x1p-11}[p]
-		left := map[number.Precision]int{number.BFloat16: 3, number.Float16: -1}[p] // the stand-in is slow
+		left := map[number.Precision]int{number.BFloat16: 3, number.Float16: -1}[p] // few, since the stand-in is slow
 		return devicetest.Options{Unit: unit, Left: left, Round: func(x float64) float64 {
 			return float64(number.Widen(p, number.Narrow(p, []float32{float32(x)}))[0])
 		}}
@@ -65,7 +65,7 @@ func conformance(p number.Precision) devicetest.Options {
 	return devicetest.Options{}
 }
 
-// bound binds an op on operands with the given types, which lie one behind the other in a memory, all of it zero.
+// bound binds an op to operands of the given types, which follow each other in zeroed memory.
 func bound(t *testing.T, d device.Device, o op.Op, types ...op.Type) device.Kernel {
 	t.Helper()
 	out, err := o.Infer(types...)
@@ -94,7 +94,7 @@ func bound(t *testing.T, d device.Device, o op.Op, types ...op.Type) device.Kern
 	k, err := d.Bind(g, p, a)
 	check(t, err)
 
-	a.In[0].Bytes-- // and what does not fit
+	a.In[0].Bytes-- // a region that is too small
 	if _, err := d.Bind(g, p, a); err == nil || !strings.Contains(err.Error(), "layer") {
 		t.Errorf("bind of a region that is too short: %v", err)
 	}
@@ -107,7 +107,7 @@ func bound(t *testing.T, d device.Device, o op.Op, types ...op.Type) device.Kern
 	return k
 }
 
-// A kernel that fails shows where somebody waits: at the next one that does, or with DebugSync at its own op.
+// A kernel's failure shows at the next wait, or with DebugSync at its own op.
 func TestFaultOfNetKernel(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
@@ -147,16 +147,18 @@ func TestFaultOfNetMemory(t *testing.T) {
 	if _, err := d.NewMemory(1 << 20); !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Errorf("%v, want driver.ErrOutOfMemory", err)
 	}
-	if _, err := d.NewVector(1 << 20); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "1048576 elements") {
+	if _, err := d.NewVector(1 << 20); !errors.Is(err, driver.ErrOutOfMemory) ||
+		!strings.Contains(err.Error(), "1048576 elements") {
 		t.Errorf("%v, want driver.ErrOutOfMemory", err)
 	}
 }
 
-// Each call that opening a device makes fails once: nothing is left behind.
+// Each call that opens a device fails once: nothing leaks.
 func TestFaultOfOpenNet(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
-	for _, f := range []string{"cudnnCreate@1=4000", "cudnnSetStream@1=4000", "cublasCreate_v2@1=14", "cuMemAlloc_v2@1=2", "cuStreamCreate@1=400"} {
+	for _, f := range []string{"cudnnCreate@1=4000", "cudnnSetStream@1=4000", "cublasCreate_v2@1=14",
+		"cuMemAlloc_v2@1=2", "cuStreamCreate@1=400"} {
 		before := sim.Leaks()
 		check(t, sim.Fault(f))
 		if _, err := openNet(Options{})(); err == nil {
@@ -172,7 +174,7 @@ func TestFaultOfOpenNet(t *testing.T) {
 	}
 }
 
-// The device's groups are the ones that its kernels are for.
+// The device groups exactly the steps for which it has kernels.
 func TestNetGroups(t *testing.T) {
 	d := opened(t, Options{})
 	x, c := op.T(op.Float32, 2, 3, 4, 5), op.T(op.Float32, 3)
@@ -190,13 +192,14 @@ func TestNetGroups(t *testing.T) {
 		{Op: op.BatchNormGradSums{}, In: []int{0, 1, 9}, Out: 11},
 		{Op: op.ReLU{}, In: []int{9}, Out: 10},
 	}
-	if got, want := d.(device.Grouper).Group(p), [][]int{{0, 1, 2}, {3, 4, 5}}; !slices.EqualFunc(got, want, slices.Equal) {
+	if got, want := d.(device.Grouper).Group(p), [][]int{{0, 1, 2}, {3, 4, 5}}; !slices.EqualFunc(got, want,
+		slices.Equal) {
 		t.Errorf("groups %v, want %v", got, want)
 	}
 }
 
-// A rewritten program has the mask of a ReLU behind a batch normalisation made again, in the group of its gradients, unless somebody else
-// reads the gradient; and running statistics in the group of the statistics.
+// A rewritten program recomputes the mask of a ReLU after a batch normalisation in the group of its gradients, unless
+// another step reads the gradient. It updates running statistics in the group of the statistics.
 func TestNetRewrite(t *testing.T) {
 	d := opened(t, Options{})
 	x, two, c, one := op.T(op.Float32, 2, 3, 4, 5), op.T(op.Float32, 2, 3), op.T(op.Float32, 3), op.T(op.Float32, 1)
@@ -234,16 +237,18 @@ func TestNetRewrite(t *testing.T) {
 		t.Errorf("groups %q, want %q", got, want)
 	}
 	shared := program(device.Step{Op: op.ReLU{}, In: []int{9}, Out: 13})
-	if got, want := kinds(shared), []string{"batch_norm_stats batch_norm_update", "batch_norm relu", "relu_grad batch_norm_grad_sums"}; !slices.Equal(got, want) {
+	if got, want := kinds(shared), []string{"batch_norm_stats batch_norm_update", "batch_norm relu",
+		"relu_grad batch_norm_grad_sums"}; !slices.Equal(got, want) {
 		t.Errorf("groups where another op reads the gradient: %q, want %q", got, want)
 	}
 }
 
-// In 16 bits a convolution of images reads eight channels, which the images are made with, and the gradient of its weights loses the zeros
-// again. Images that others read, or that have one channel, stay as they are.
+// In 16 bits a convolution of images reads images made with eight channels, and the gradient of its weights drops the
+// added ones. Images with another reader, or with one channel, stay unpadded.
 func TestNetStem(t *testing.T) {
 	gputest.NeedDNN(t)
-	const padded, plain = "images shortcut shortcut conv2d conv2d_grad_weight shortcut_grad", "images conv2d conv2d_grad_weight"
+	const padded, plain = "images shortcut shortcut conv2d conv2d_grad_weight shortcut_grad",
+		"images conv2d conv2d_grad_weight"
 	for _, test := range []struct {
 		precision number.Precision
 		channels  int
@@ -291,14 +296,15 @@ func TestNetStem(t *testing.T) {
 			}
 		}
 		groups := d.(device.Grouper).Group(p)
-		if got := strings.Join(kinds, " "); got != test.want || (len(groups) == 1 && slices.Equal(groups[0], []int{0, 1})) != (got == padded) {
+		if got := strings.Join(kinds, " "); got != test.want ||
+			(len(groups) == 1 && slices.Equal(groups[0], []int{0, 1})) != (got == padded) {
 			t.Errorf("%v, %d channels: %s in groups %v, want %s", test.precision, c, got, groups, test.want)
 		}
 		check(t, d.Close())
 	}
 }
 
-// recorder is a Device that notes the kinds of ops that it runs.
+// recorder is a Device that records the kinds of the ops that it runs.
 type recorder struct{ *Device }
 
 func (r recorder) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Kernel, error) {
@@ -317,7 +323,7 @@ func (r recorder) Bind(g *device.Group, p *device.Plan, a device.Args) (device.K
 	}, nil
 }
 
-// noting opens devices that note what they run.
+// noting opens devices that record the ops that they run.
 func noting(open devicetest.Open) devicetest.Open {
 	return func() (device.Device, error) {
 		d, err := open()

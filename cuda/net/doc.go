@@ -1,13 +1,15 @@
-// Package net is the GPU as a device on which nets train and run: nn/device's Device. It touches cuDNN, cuBLAS and NVRTC by the packages
-// dnn, blas and nvrtc, and the GPU by package driver; it knows no vector of RNA. Without the build tag gpu it has its options and no more.
+// Package net is nn/device's Device for a GPU, on which nets train and run. It uses cuDNN, cuBLAS and NVRTC through the
+// packages dnn, blas and nvrtc, and the GPU through package driver. It does not know RNA's vectors. Without the build
+// tag gpu it has only its options.
 //
-// [Open] gives a [Device] in one of the precisions of [Options]: with activations of float32, or of 16
-// bits while weights, their gradients, statistics and the loss stay float32. Activations lie channels last and so do the weights of
-// convolutions, as cuDNN likes them. A batch normalisation runs in one pass with an addition and a ReLU behind it, and its
-// gradient's sums with theirs. All sums are in float64 and in one order, so that with [Options].Deterministic results have equal
-// bits in each run. It passes the conformance suite of package devicetest.
+// [Open] returns a [Device] in one of the precisions of [Options]: activations have 32 or 16 bits, while weights, their
+// gradients, statistics and the loss are float32. Activations and the weights of convolutions are stored channels-last,
+// as cuDNN prefers. A batch normalisation runs in one pass with the addition and the ReLU that follow it, and so do the
+// sums of its gradient. All sums are taken in float64 and in a fixed order, so that with [Options].Deterministic
+// results have the same bits in each run. The device passes the conformance suite of package devicetest.
 //
-// The device is a device.Pipeline: a step of training is captured once for each batch size and launched as one graph. The rate, the
-// momentum of statistics and the scale of the gradient come with the batch, which a stream of its own copies from pinned memory while the step
-// before runs; the loss is read when the next step is under way. With [Options].DebugSync nothing is captured, and each op waited for.
+// The device is a device.Pipeline: it captures a training step once for each batch size and launches it as one graph.
+// The learning rate, the momentum of statistics and the gradient's scale arrive with the batch, which a separate stream
+// copies from pinned memory during the previous step. The loss is read when the next step is under way. With
+// [Options].DebugSync nothing is captured, and the device waits after each op.
 package net

@@ -13,12 +13,13 @@ import (
 	"onlinerna/nn/op"
 )
 
-// expression lowers an elementwise expression: a kernel of its own, compiled once for the expression and how its operands are stored.
-// With an operand that has the scale of the loss the result has it, too: it is taken away before, and put back behind.
+// expression lowers an elementwise expression to a kernel, compiled once for the expression and its operands' forms. If
+// an operand carries the loss scale, so does the result: the kernel divides by the scale first and multiplies at the
+// end.
 func (s step) expression(o op.Map) (*lowering, error) {
 	y := s.OutType()
 	if int64(y.Shape.Size()) > math.MaxUint32 {
-		return nil, lower.Reason(fmt.Sprintf("%v has too many elements for an expression", y))
+		return nil, lower.Reason(fmt.Sprintf("%v has too many elements for an elementwise expression", y))
 	}
 	types := make([]op.Type, len(s.In))
 	for i := range types {
@@ -31,7 +32,8 @@ func (s step) expression(o op.Map) (*lowering, error) {
 	for i, t := range types {
 		have := s.form(i)
 		_, counter := o.Expr.Reads(i)
-		m.Operands[i] = kernels.Operand{Counter: counter, Whole: axes[i] == op.All, Narrow: have.narrow, Scaled: have.scaled}
+		m.Operands[i] = kernels.Operand{Counter: counter, Whole: axes[i] == op.All, Narrow: have.narrow,
+			Scaled: have.scaled}
 		wants[i] = s.want(i, form{last: len(t.Shape) == 4, narrow: have.narrow, scaled: have.scaled})
 		f.narrow, f.scaled = f.narrow || have.narrow, f.scaled || have.scaled
 	}
@@ -54,7 +56,8 @@ func (s step) expression(o op.Map) (*lowering, error) {
 				row = row && packed(x)
 			}
 		}
-		args = append(args, out.Written(), uint32(channels), uint32(pixels), f.last, row, b.d.scaleFor(f), int64(y.Shape.Size()))
+		args = append(args, out.Written(), uint32(channels), uint32(pixels), f.last, row, b.d.scaleFor(f),
+			int64(y.Shape.Size()))
 		grid, block := b.d.flat(y.Shape.Size())
 		b.add(k, grid, block, args...)
 	})
@@ -66,7 +69,7 @@ func (s step) expression(o op.Map) (*lowering, error) {
 	return l, nil
 }
 
-// strides are how far apart the elements of an operand lie that varies along some axes of a result.
+// strides are the distances between elements of an operand that varies along some axes of a result.
 func strides(a op.Axes, channels, pixels int, last bool) (n, c, p uint32) {
 	size := uint32(1)
 	take := func(axis op.Axes, extent int) uint32 {
@@ -87,7 +90,7 @@ func strides(a op.Axes, channels, pixels int, last bool) (n, c, p uint32) {
 	return take(op.Samples, 1), c, p
 }
 
-// mapping is the kernel of an expression.
+// mapping returns the kernel of an expression.
 func (d *Device) mapping(m kernels.Mapping) (*driver.Kernel, error) {
 	narrow := m.Narrow
 	for _, o := range m.Operands {
@@ -100,7 +103,7 @@ func (d *Device) mapping(m kernels.Mapping) (*driver.Kernel, error) {
 	return d.compiled("map.cu", "nn_map", source, options)
 }
 
-// compiled is a kernel of a source that was made here.
+// compiled returns a kernel of a generated source.
 func (d *Device) compiled(file, name, source string, options []string) (*driver.Kernel, error) {
 	module := fmt.Sprint(source, options)
 	key := name + module
@@ -122,8 +125,8 @@ func (d *Device) compiled(file, name, source string, options []string) (*driver.
 	return k, err
 }
 
-// sumTo lowers a sum over the axes along which an operand was repeated. What keeps samples is stored as the operand is; all else may be the
-// gradient of weights.
+// sumTo lowers a sum over the axes along which an operand was repeated. A result that keeps the samples has the
+// operand's form; any other may be a gradient of weights and is float32.
 func (s step) sumTo(o op.SumTo) (*lowering, error) {
 	x := s.InType(0)
 	have := s.form(0)
@@ -141,7 +144,7 @@ func (s step) sumTo(o op.SumTo) (*lowering, error) {
 	if have.last {
 		dims[1], dims[2] = dims[2], dims[1]
 	}
-	// As [a, b, c, d] with sums over a and c. Neighbours that are both summed up, or both kept, are one.
+	// View it as [a, b, c, d] with sums over a and c: merge neighbours that are both summed, or both kept.
 	v, at := [4]int{1, 1, 1, 1}, 0
 	for _, d := range dims {
 		if d.extent > 1 && d.kept != (at%2 == 1) {
@@ -149,7 +152,7 @@ func (s step) sumTo(o op.SumTo) (*lowering, error) {
 		}
 		v[at] *= d.extent
 	}
-	if at <= 1 { // [b], or sums of all there is, or [a, b]
+	if at <= 1 { // [b], a sum of all elements, or [a, b]
 		v[1], v[3] = 1, v[1]
 		if v[0] > 1 {
 			v[0], v[2] = 1, v[0]
@@ -160,7 +163,8 @@ func (s step) sumTo(o op.SumTo) (*lowering, error) {
 	wants := []want{s.want(0, have)}
 	l := s.result(f, 8*p.grid.Z*outputs, wants, func(b *binding, in []driver.Span, out driver.Span) {
 		partial := b.work.Span(0, int64(8*p.grid.Z*outputs))
-		b.launch("sum.cu", "nn_sum_to", p.grid, p.block, in[0], partial.Written(), int64(v[0]), int64(v[1]), int64(v[2]), int64(v[3]), v[3] > 1)
+		b.launch("sum.cu", "nn_sum_to", p.grid, p.block, in[0], partial.Written(), int64(v[0]), int64(v[1]),
+			int64(v[2]), int64(v[3]), v[3] > 1)
 		end, scale := "nn_sum_to_end", driver.Span{}
 		if !f.narrow {
 			end = "nn_sum_to_wide"
@@ -174,7 +178,7 @@ func (s step) sumTo(o op.SumTo) (*lowering, error) {
 	return l, nil
 }
 
-// sumGrid is that of nn_sum_to. As many threads as there is use for are beside each other: along outputs if across, else along what is summed.
+// sumGrid is the grid of nn_sum_to. Neighbouring threads take neighbouring outputs if across, else neighbouring terms.
 func (d *Device) sumGrid(outputs, terms int, across bool) pass {
 	along := terms
 	if across {
@@ -188,12 +192,12 @@ func (d *Device) sumGrid(outputs, terms int, across bool) pass {
 		x = min(x, 32)
 	}
 	p := pass{block: driver.Dim{X: x, Y: 256 / x, Z: 1}}
-	own, share := p.block.Y, p.block.X // outputs of a block, and its threads for each
+	own, share := p.block.Y, p.block.X // outputs of a block, and threads for each output
 	if across {
 		own, share = share, own
 	}
 	p.grid = driver.Dim{X: (outputs + own - 1) / own, Y: 1}
-	const least = 16 // terms for a thread
+	const least = 16 // terms per thread, at least
 	p.grid.Z = max(1, min((terms+share*least-1)/(share*least), d.blocks()/p.grid.X, 65535))
 	return p
 }

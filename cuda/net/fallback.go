@@ -12,8 +12,9 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// wider describes a convolution that cuDNN lacks, or does not run, in a precision: in the next more exact one that it has on this card. It
-// says so. Where there is none it is err, which says why the precision does not do, with why the others do not.
+// wider describes a convolution, which cuDNN lacks or cannot run in a precision, in the next more exact precision that
+// it has on this card, and warns. If there is none, it returns err, the reason for the first precision, joined with the
+// reasons for the others.
 func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Convolution, error) {
 	o := d.planning()
 	tried := []error{err}
@@ -28,15 +29,15 @@ func (d *Device) wider(key convKey, than number.Precision, err error) (*dnn.Conv
 			continue
 		}
 		if failed == nil && d.opts.Warn != nil {
-			d.opts.Warn(fmt.Sprintf("%v of %v runs in %v, which is slower: %v", key.kind, key.shape, p, err))
+			d.opts.Warn(fmt.Sprintf("%v of %v runs in %v, which is slower, because %v", key.kind, key.shape, p, err))
 		}
 		return v, failed
 	}
 	return nil, errors.Join(tried...)
 }
 
-// convolve adds a convolution of a and b, which lie as its precision has them, to the result to. Where cuDNN runs nothing that it has for it
-// a more exact one takes its place, on copies in memory of its own.
+// convolve adds the convolution of a and c, stored in v's precision, with the result to. If cuDNN can run none of its
+// plans, a more exact convolution replaces it and works on copies in memory of its own.
 func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
 	if b.err != nil {
 		return
@@ -95,7 +96,7 @@ func (b *binding) convolve(v *dnn.Convolution, a, c, to, work driver.Span) {
 	b.recast(to, form{narrow: true}, made, form{})
 }
 
-// ownRoom is memory for one op at a time, apart from the arena that was planned.
+// ownRoom returns memory for one op at a time, separate from the planned arena.
 func (d *Device) ownRoom(bytes int64) (driver.Span, error) {
 	for _, m := range d.rooms {
 		if m.Bytes() >= bytes {

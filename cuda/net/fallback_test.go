@@ -14,11 +14,11 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// legacy are cuDNN's functions for convolutions that came before its graphs.
+// legacy are cuDNN's functions for convolutions that predate its graphs.
 var legacy = []string{"cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"}
 
-// Where neither plans nor algorithms of the precision run, TensorFloat-32 does, then float32, each with a line that says so, and results
-// are no less exact. Where nothing runs the error says what was tried.
+// If no plan or algorithm of the precision runs, TensorFloat-32 is tried, then float32, each with a warning, and
+// results are no less exact. If nothing runs, the error lists the attempts.
 func TestFaultOfPrecisions(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
@@ -35,18 +35,23 @@ func TestFaultOfPrecisions(t *testing.T) {
 		name   string
 		p      number.Precision
 		faults string
-		until  string // the precision in which convolutions run again
+		until  string // the precision in which convolutions run in the end
 		links  []string
-		want   []string // of an error
+		want   []string // parts of the error
 		is     error
 	}{
 		{name: "the next plan", p: number.BFloat16, faults: "cudnnBackendExecute@1=5000"},
 		{name: "algorithms", p: number.BFloat16, faults: "cudnnBackendExecute@0=5000"},
-		{name: "TensorFloat-32 in place of bfloat16", p: number.BFloat16, faults: all, until: "tf32", links: []string{"tf32"}},
-		{name: "float32 in place of bfloat16", p: number.BFloat16, faults: all, until: "float32", links: []string{"tf32", "float32"}},
-		{name: "float32 in place of float16", p: number.Float16, faults: all, until: "float32", links: []string{"tf32", "float32"}},
-		{name: "float32 in place of TensorFloat-32", p: number.TF32, faults: all, until: "float32", links: []string{"float32"}},
-		{name: "nothing runs", p: number.BFloat16, faults: all, links: []string{"tf32", "float32"}, is: dnn.ErrNoAlgorithm,
+		{name: "TensorFloat-32 in place of bfloat16", p: number.BFloat16, faults: all, until: "tf32",
+			links: []string{"tf32"}},
+		{name: "float32 in place of bfloat16", p: number.BFloat16, faults: all, until: "float32",
+			links: []string{"tf32", "float32"}},
+		{name: "float32 in place of float16", p: number.Float16, faults: all, until: "float32",
+			links: []string{"tf32", "float32"}},
+		{name: "float32 in place of TensorFloat-32", p: number.TF32, faults: all, until: "float32",
+			links: []string{"float32"}},
+		{name: "nothing runs", p: number.BFloat16, faults: all, links: []string{"tf32", "float32"},
+			is:   dnn.ErrNoAlgorithm,
 			want: []string{" in bfloat16: ", " in tf32: ", " in float32: ", "CUDNN_STATUS_EXECUTION_FAILED"}},
 		{name: "no memory", p: number.BFloat16, faults: "cudnnBackendExecute@0=4004", is: driver.ErrOutOfMemory,
 			want: []string{"DEVICE_ALLOCATION_FAILED"}},
@@ -68,7 +73,8 @@ func TestFaultOfPrecisions(t *testing.T) {
 				t.Errorf("warnings %q, want %d", said, len(test.links))
 			}
 			for i, link := range test.links {
-				if i < len(said) && (!strings.Contains(said[i], "runs in "+link+", which is slower: ") || !strings.Contains(said[i], "CUDNN_STATUS_EXECUTION_FAILED")) {
+				if i < len(said) && (!strings.Contains(said[i], "runs in "+link+", which is slower: ") ||
+					!strings.Contains(said[i], "CUDNN_STATUS_EXECUTION_FAILED")) {
 					t.Errorf("warning %q, want that it runs in %s, and why", said[i], link)
 				}
 			}
@@ -81,7 +87,8 @@ func TestFaultOfPrecisions(t *testing.T) {
 				}
 			}
 			for i, name := range parts[:len(got)] {
-				if off, most := offBy(got[i], exact[i]), offBy(usual[test.p][i], exact[i]); !(off <= 1.5*most+1e-3) || !(off < .3) {
+				if off, most := offBy(got[i], exact[i]), offBy(usual[test.p][i], exact[i]); !(off <= 1.5*most+1e-3) ||
+					!(off < .3) {
 					t.Errorf("%s: off by %.2g, without the faults by %.2g", name, off, most)
 				}
 			}

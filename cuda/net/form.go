@@ -13,21 +13,21 @@ import (
 	"onlinerna/nn/op"
 )
 
-// want is an operand of a lowering as its kernels need it. One that lies otherwise goes through the workspace.
+// want is an operand in the form that the kernels need. An operand in another form is copied to the workspace.
 type want struct {
 	value int
 	form  form
 	dnn   bool // at a multiple of dnn.Align, for cuDNN
 }
 
-// move is an operand that is brought to the form that is wanted, in the workspace from off on.
+// move is the conversion of an operand to the wanted form, into the workspace at offset off.
 type move struct {
 	want
 	have       form
 	off, bytes int
 }
 
-// convert finishes a lowering: it reserves workspace for the operands that are not as they are wanted. It says what cannot be converted.
+// convert finishes a lowering: it reserves workspace for operands in other forms, or says why one cannot be converted.
 func (d *Device) convert(g *device.Group, l *lowering) error {
 	k := &l.Kernel
 	for _, w := range k.wants {
@@ -46,14 +46,14 @@ func (d *Device) convert(g *device.Group, l *lowering) error {
 	return nil
 }
 
-// convert has the operands converted before the calls that come then.
+// convert adds the conversions of operands before the calls that follow.
 func (b *binding) convert(moves []move) {
 	for _, m := range moves {
 		b.spans[m.value] = b.converted(m.want, m.have, b.work.Span(int64(m.off), int64(m.bytes)))
 	}
 }
 
-// converted is where an operand lies as it is wanted: there, in the narrow copy of its vector, or in space, to which it is then copied.
+// converted returns an operand in the wanted form: in place, in the narrow copy of its vector, or copied into space.
 func (b *binding) converted(w want, have form, space driver.Span) driver.Span {
 	s := b.spans[w.value]
 	there := func(s driver.Span) bool { return !w.dnn || s.Offset()%dnn.Align == 0 }

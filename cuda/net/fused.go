@@ -11,15 +11,16 @@ import (
 	"onlinerna/nn/op"
 )
 
-// fusable says whether a convolution may be one of a graph with other operations: what cuDNN has for Hopper.
+// fusable reports whether cuDNN for Hopper can fuse a convolution with other operations.
 func (d *Device) fusable(s dnn.Shape) bool {
-	return d.narrow() && d.opts.Fuse != FuseNever && !d.opts.Deterministic && s.C%8 == 0 && s.O%8 == 0 && s.Groups == 1 && s.Dilation == [2]int{1, 1}
+	return d.narrow() && d.opts.Fuse != FuseNever && !d.opts.Deterministic && s.C%8 == 0 && s.O%8 == 0 &&
+		s.Groups == 1 && s.Dilation == [2]int{1, 1}
 }
 
-// elements are those of the graphs' tensors.
+// elements is the element type of the graphs' tensors.
 func (d *Device) elements() dnn.Element { return dnn.ElementOf(d.opts.Precision) }
 
-// convolvedStats takes Conv2D + BatchNormStats [+ BatchNormUpdate]: sums are taken where the convolution stores its result.
+// convolvedStats takes Conv2D + BatchNormStats [+ BatchNormUpdate]: the convolution sums its result as it stores it.
 func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] {
 	conv := step{d, f.Step(first)}
 	o, ok := conv.Op.(op.Conv2D)
@@ -35,7 +36,8 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 	g, e := x.graph, d.elements()
 	xd, wd, yd := shape.Dims()
 	in, w, y := g.Tensor(e, xd), g.Tensor(e, wd), g.Tensor(e, yd)
-	sums, squares, product := g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Between(dnn.Float32, yd)
+	sums, squares, product := g.Tensor(dnn.Float32, dnn.Channels(shape.O)),
+		g.Tensor(dnn.Float32, dnn.Channels(shape.O)), g.Between(dnn.Float32, yd)
 	g.Convolve(dnn.Forward, shape, in, w, y)
 	g.Sum(y, sums)
 	g.Multiply(y, y, product)
@@ -53,7 +55,7 @@ func (d *Device) convolvedStats(f *lower.Flow, first int) []lower.Match[kernel] 
 	return d.match(f, x)
 }
 
-// match is a fusion's, where cuDNN has plans for it.
+// match returns the fusion's match if cuDNN has plans for it.
 func (d *Device) match(f *lower.Flow, x fusion) []lower.Match[kernel] {
 	if d.plansOf(x.graph) == nil {
 		return nil
@@ -62,8 +64,8 @@ func (d *Device) match(f *lower.Flow, x fusion) []lower.Match[kernel] {
 	return []lower.Match[kernel]{{Steps: x.steps, Lower: func() (*lowering, error) { return d.either(f, x) }}}
 }
 
-// convolvedNorm takes Conv2D + BatchNorm [+ Add] [+ ReLU] whose statistics come from elsewhere: a scale and a bias where the convolution
-// stores its result.
+// convolvedNorm takes Conv2D + BatchNorm [+ Add] [+ ReLU] with given statistics: the convolution applies a scale and a
+// bias as it stores its result.
 func (d *Device) convolvedNorm(f *lower.Flow, first int) []lower.Match[kernel] {
 	conv := step{d, f.Step(first)}
 	o, ok := conv.Op.(op.Conv2D)
@@ -141,8 +143,8 @@ func (d *Device) convolvedNorm(f *lower.Flow, first int) []lower.Match[kernel] {
 	return all
 }
 
-// convolvedGradient takes Conv2DGradInput + Add + ReLUGrad + BatchNormGradSums, the way back over the end of a residual block: what the
-// convolution stores is the gradient before the ReLU, and it takes the sums.
+// convolvedGradient takes Conv2DGradInput + Add + ReLUGrad + BatchNormGradSums, the backward pass over the end of a
+// residual block: the convolution stores the gradient before the ReLU and takes the sums.
 func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kernel] {
 	conv := step{d, f.Step(first)}
 	o, ok := conv.Op.(op.Conv2DGradInput)
@@ -166,22 +168,26 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 		}
 		mask, sums := f.Step(m.Steps[1]), f.Step(m.Steps[2])
 		y, grad, in := mask.In[0], mask.Out, sums.In[0]
-		x := fusion{steps: append([]int{first}, m.Steps...), graph: &dnn.Graph{Name: "input gradient + add + relu' + sums"}, scratch: 2 * 4 * int64(shape.C)}
+		x := fusion{steps: append([]int{first}, m.Steps...),
+			graph: &dnn.Graph{Name: "input gradient + add + relu' + sums"}, scratch: 2 * 4 * int64(shape.C)}
 		g, e := x.graph, d.elements()
 		xd, wd, yd := shape.Dims()
-		w, dy, other, result, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd), g.Tensor(e, xd), g.Tensor(e, xd)
+		w, dy, other, result, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd), g.Tensor(e, xd),
+			g.Tensor(e, xd)
 		dx, both := g.Between(dnn.Float32, xd), g.Between(dnn.Float32, xd)
 		g.Convolve(dnn.GradInput, shape, dx, w, dy)
 		g.Add(dx, other, both)
 		d.maskedSums(g, xd, result, both, before)
 		narrow := form{last: true, narrow: true}
 		scaled := form{last: true, narrow: true, scaled: d.scaling()}
-		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, scaled), {value: more, form: scaled}, {value: y, form: narrow}, {value: in, form: narrow}}
+		x.wants = []want{{value: conv.In[0], form: narrow, dnn: true}, conv.want(1, scaled),
+			{value: more, form: scaled}, {value: y, form: narrow}, {value: in, form: narrow}}
 		x.outs = []want{{value: grad, form: scaled}, {value: sums.Out}}
 		x.bind = func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
 			total, products := halves(scratch)
 			b.fill(scratch)
-			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], total, products)
+			run(b.spans[conv.In[0]], b.spans[conv.In[1]], b.spans[more], b.spans[y], b.spans[in], b.spans[grad], total,
+				products)
 			b.gradSumsOf(scratch, sums, shape.C, scaled)
 		}
 		all = append(all, d.match(f, x)...)
@@ -189,9 +195,9 @@ func (d *Device) convolvedGradient(f *lower.Flow, first int) []lower.Match[kerne
 	return all
 }
 
-// maskedConvolution takes Conv2DGradInput + BatchNorm + ReLU + ReLUGrad + BatchNormGradSums + BatchNormGradInput, the way back over a
-// normalisation with a ReLU behind it that one convolution reads: that makes the mask again, stores the gradient before the ReLU, and takes the
-// sums. What is left for the gradient of the normalisation is one pass.
+// maskedConvolution takes Conv2DGradInput + BatchNorm + ReLU + ReLUGrad + BatchNormGradSums + BatchNormGradInput, the
+// backward pass over a normalisation and a ReLU that only one convolution reads: the convolution recomputes the mask,
+// stores the gradient before the ReLU and takes the sums. One more pass completes the normalisation's gradient.
 func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kernel] {
 	conv := step{d, f.Step(first)}
 	o, ok := conv.Op.(op.Conv2DGradInput)
@@ -208,13 +214,14 @@ func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 		return nil
 	}
 	at := f.Maker(f.Step(relu).In[0])
-	if at < first { // a group begins with its first step
+	if at < first { // a group must begin with its first step
 		return nil
 	}
 	var all []lower.Match[kernel]
 	for _, m := range d.maskedGradient(f, at) {
 		norm, sums, dx := step{d, f.Step(at)}, f.Step(m.Steps[3]), f.Step(m.Steps[4])
-		x := fusion{steps: append([]int{first}, m.Steps...), graph: &dnn.Graph{Name: "input gradient + norm's relu' + sums"}, scratch: 4 * 4 * int64(shape.C)}
+		x := fusion{steps: append([]int{first}, m.Steps...),
+			graph: &dnn.Graph{Name: "input gradient + norm's relu' + sums"}, scratch: 4 * 4 * int64(shape.C)}
 		g, e := x.graph, d.elements()
 		xd, wd, yd := shape.Dims()
 		w, dy, before := g.Tensor(e, wd), g.Tensor(e, yd), g.Tensor(e, xd)
@@ -236,15 +243,16 @@ func (d *Device) maskedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 			b.factors(norm, factors, found)
 			run(b.spans[conv.In[0]], b.spans[conv.In[1]], in, a, c, to, total, products)
 			b.gradSumsOf(found, sums, shape.C, back)
-			b.normGrad(dx.Op.(op.BatchNormGradInput), norm.InType(0), back, in, stats, b.spans[norm.In[2]], driver.Span{}, b.spans[sums.Out], to, to)
+			b.normGrad(dx.Op.(op.BatchNormGradInput), norm.InType(0), back, in, stats, b.spans[norm.In[2]],
+				driver.Span{}, b.spans[sums.Out], to, to)
 		}
 		all = append(all, d.match(f, x)...)
 	}
 	return all
 }
 
-// maskedSums adds to a graph what a ReLU whose result or operand is y lets through of dy, in memory, the sums of its channels, and those of its
-// products with x.
+// maskedSums adds to a graph: the part of dy that a ReLU with result or operand y passes, stored in memory; its sums by
+// channel; and the sums of its products with x.
 func (d *Device) maskedSums(g *dnn.Graph, dims dnn.Dims, y, dy, x dnn.Tensor) {
 	channels := dnn.Channels(dims[1])
 	dr, sums, products := g.Tensor(d.elements(), dims), g.Tensor(dnn.Float32, channels), g.Tensor(dnn.Float32, channels)
@@ -255,28 +263,31 @@ func (d *Device) maskedSums(g *dnn.Graph, dims dnn.Dims, y, dy, x dnn.Tensor) {
 	g.Sum(product, products)
 }
 
-// gradSumsOf adds the BatchNormGradSums that such sums, of a gradient in a form, make.
+// gradSumsOf adds the kernel that turns such sums into BatchNormGradSums; of is the gradient's form.
 func (b *binding) gradSumsOf(found driver.Span, sums lower.Step, channels int, of form) {
 	grid, block := each(channels)
-	b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, found, b.spans[sums.In[1]], b.spans[sums.Out].Written(), channels,
+	b.launch("fused.cu", "nn_grad_sums_of_sums", grid, block, found, b.spans[sums.In[1]], b.spans[sums.Out].Written(),
+		channels,
 		sums.Op.(op.BatchNormGradSums).Eps, b.d.scaleFor(of))
 }
 
-// factors adds a and b of which a batch normalisation is a x + b, and zeros of sums where there are any.
+// factors adds the kernel that computes a and b of a batch normalisation a x + b and, unless sums is empty, zeroes
+// sums.
 func (b *binding) factors(norm step, to, sums driver.Span) {
 	channels := norm.InType(0).Shape[1]
 	grid, block := each(channels)
-	b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]], to.Written(), sums.Written(), channels,
+	b.launch("fused.cu", "nn_norm_factors", grid, block, b.spans[norm.In[1]], b.spans[norm.In[2]], b.spans[norm.In[3]],
+		to.Written(), sums.Written(), channels,
 		norm.Op.(op.BatchNorm).Eps)
 }
 
-// halves are those of a place.
+// halves splits a span in two.
 func halves(s driver.Span) (first, second driver.Span) {
 	half := s.Bytes() / 2
 	return s.Span(0, half), s.Span(half, half)
 }
 
-// fill adds zeros.
+// fill adds a call that fills a span with zeros.
 func (b *binding) fill(to driver.Span) {
 	b.calls = append(b.calls, func() error { return b.d.stream.Fill(to, 0) })
 }

@@ -21,7 +21,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// small is a small residual net on a device of its own, both closed by the test's end.
+// small is a small residual net on its own device, both closed at the test's end.
 func small(t *testing.T, o Options) (*Device, *network.Network) {
 	t.Helper()
 	return netOf(t, o, "resnet20")
@@ -40,13 +40,14 @@ func netOf(t *testing.T, o Options, model string) (*Device, *network.Network) {
 // netOn is a net for small images on a device.
 func netOn(t *testing.T, d device.Device, model string) *network.Network {
 	t.Helper()
-	n, err := network.New(d, model, nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5}, Std: []float64{.25}}, 1)
+	n, err := network.New(d, model, nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5},
+		Std: []float64{.25}}, 1)
 	check(t, err)
 	t.Cleanup(func() { check(t, n.Close()) })
 	return n
 }
 
-// lossGradient is the loss of a batch, its gradient and the statistics.
+// lossGradient returns the loss of a batch, its gradient and the statistics.
 func lossGradient(t *testing.T, n *network.Network, batch int) ([][]float64, error) {
 	t.Helper()
 	loss, _, err := n.Gradient(batchOf(batch, 1), .1)
@@ -59,17 +60,18 @@ func lossGradient(t *testing.T, n *network.Network, batch int) ([][]float64, err
 	return all, nil
 }
 
-// asExact says that each part of got is no further from exact than that of other, within a unit in the last place of 16 bits.
+// asExact checks that each part of got is no further from exact than the same part of other, within a unit in the last
+// place of 16 bits.
 func asExact(t *testing.T, what string, got, other, exact [][]float64) {
 	t.Helper()
 	for i, x := range got {
 		if one, two := offBy(x, exact[i]), offBy(other[i], exact[i]); !(one <= 1.5*two+0x1p-8) || !(one < .3) {
-			t.Errorf("%s, %s: off by %.2g, the other way by %.2g", what, parts[i], one, two)
+			t.Errorf("%s, %s: off by %.2g, without fusion by %.2g", what, parts[i], one, two)
 		}
 	}
 }
 
-// results are the gradient of a small residual net's loss, its statistics and the scores in evaluation.
+// results returns the gradient of a small residual net's loss, its statistics and the scores in evaluation.
 func results(t *testing.T, o Options) (all [][]float64, graphs []string) {
 	t.Helper()
 	all, graphs, err := tryResults(t, o)
@@ -77,7 +79,7 @@ func results(t *testing.T, o Options) (all [][]float64, graphs []string) {
 	return all, graphs
 }
 
-// tryResults are results, unless the gradient fails, as nothing else may.
+// tryResults is results that may fail in the gradient and nowhere else.
 func tryResults(t *testing.T, o Options) (all [][]float64, graphs []string, err error) {
 	t.Helper()
 	d, n := small(t, o)
@@ -94,7 +96,7 @@ func tryResults(t *testing.T, o Options) (all [][]float64, graphs []string, err 
 	return all, d.fused(), nil
 }
 
-// fused are the names of the graphs of fusions that have plans.
+// fused names the graphs of fusions that have plans.
 func (d *Device) fused() (graphs []string) {
 	for _, p := range d.graphs {
 		if p != nil && p.Made() && !slices.Contains(graphs, p.Graph().Name) {
@@ -105,10 +107,10 @@ func (d *Device) fused() (graphs []string) {
 	return graphs
 }
 
-// parts are the names of results.
+// parts names the entries of results.
 var parts = []string{"loss", "gradient", "statistics", "logits"}
 
-// offBy is how far x is from exact, by the length of that.
+// offBy is the distance of x from exact relative to the length of exact.
 func offBy(x, exact []float64) float64 {
 	sum, size := 0., 0.
 	for i, v := range exact {
@@ -117,50 +119,54 @@ func offBy(x, exact []float64) float64 {
 	return math.Sqrt(sum / size)
 }
 
-// Operations that run as one graph of cuDNN's give the results of those that run by themselves, no less exact.
+// Operations fused in one graph of cuDNN give the same results as separate ones, no less exact.
 func TestFusions(t *testing.T) {
 	gputest.NeedDNN(t)
 	exact, graphs := results(t, Options{Precision: number.Float32, Deterministic: true, Fuse: FuseAlways})
 	if len(graphs) > 0 {
 		t.Errorf("a deterministic device has %q", graphs)
 	}
-	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + relu + forward + stats, norm + relu + weight gradient"} {
+	for p, more := range map[number.Precision]string{number.BFloat16: "",
+		number.Float16: ", norm + relu + forward + stats, norm + relu + weight gradient"} {
 		separate, graphs := results(t, Options{Precision: p, Fuse: FuseNever})
 		if len(graphs) > 0 {
 			t.Errorf("%v: fusions %q where none were to be", p, graphs)
 		}
 		fused, graphs := results(t, Options{Precision: p, Fuse: FuseAlways})
-		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums" + more; sim.Active() && strings.Join(graphs, ", ") != want {
+		if want := "forward + scale + bias + add + relu, forward + scale + bias + relu, forward + sums, input " +
+			"gradient + add + relu' + sums, input gradient + norm's relu' + sums" + more; sim.Active() &&
+			strings.Join(graphs, ", ") != want {
 			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
 		}
 		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)
 	}
 }
 
-// bottlenecks is a net of residual blocks of three convolutions, as those of ResNet-50, but small.
+// bottlenecks is a small net of residual blocks with three convolutions, like those of ResNet-50.
 const bottlenecks = "bottlenecks"
 
 func init() {
-	nn.Register(nn.Architecture{Name: bottlenecks, Size: 8, Channels: 3, Classes: 4, Build: func(b *nn.Builder, x *G.Node) *G.Node {
-		norm := func(name string, x *G.Node, c nn.Conv) *G.Node {
-			return b.BatchNorm(name+".norm", b.Conv(name, x, c), 1)
-		}
-		x = b.ReLU("relu", norm("conv", x, nn.Conv{Filters: 16, Kernel: 3, Pad: 1}))
-		for i, stride := range []int{1, 1, 2, 1} {
-			name := fmt.Sprint("block", i)
-			y := b.ReLU(name+".relu1", norm(name+".conv1", x, nn.Conv{Filters: 8, Kernel: 1}))
-			y = b.ReLU(name+".relu2", norm(name+".conv2", y, nn.Conv{Filters: 8, Kernel: 3, Pad: 1, Stride: stride}))
-			y = norm(name+".conv3", y, nn.Conv{Filters: 32, Kernel: 1})
-			if i%2 == 0 {
-				x = norm(name+".shortcut", x, nn.Conv{Filters: 32, Kernel: 1, Stride: stride})
+	nn.Register(nn.Architecture{Name: bottlenecks, Size: 8, Channels: 3, Classes: 4,
+		Build: func(b *nn.Builder, x *G.Node) *G.Node {
+			norm := func(name string, x *G.Node, c nn.Conv) *G.Node {
+				return b.BatchNorm(name+".norm", b.Conv(name, x, c), 1)
 			}
-			x = b.ReLU(name+".relu3", b.Add(name+".add", y, x))
-		}
-		return b.Linear("fc", b.GlobalAvgPool("pool", x), b.Config().Classes)
-	}})
+			x = b.ReLU("relu", norm("conv", x, nn.Conv{Filters: 16, Kernel: 3, Pad: 1}))
+			for i, stride := range []int{1, 1, 2, 1} {
+				name := fmt.Sprint("block", i)
+				y := b.ReLU(name+".relu1", norm(name+".conv1", x, nn.Conv{Filters: 8, Kernel: 1}))
+				y = b.ReLU(name+".relu2", norm(name+".conv2", y, nn.Conv{Filters: 8, Kernel: 3, Pad: 1, Stride: stride}))
+				y = norm(name+".conv3", y, nn.Conv{Filters: 32, Kernel: 1})
+				if i%2 == 0 {
+					x = norm(name+".shortcut", x, nn.Conv{Filters: 32, Kernel: 1, Stride: stride})
+				}
+				x = b.ReLU(name+".relu3", b.Add(name+".add", y, x))
+			}
+			return b.Linear("fc", b.GlobalAvgPool("pool", x), b.Config().Classes)
+		}})
 }
 
-// In float16 what the convolution that a block begins with reads may be made by it.
+// In float16 the first convolution of a block may compute its input.
 func TestFusionOfBottlenecks(t *testing.T) {
 	gputest.NeedDNN(t)
 	gradient := func(o Options) ([][]float64, []string) {
@@ -172,15 +178,18 @@ func TestFusionOfBottlenecks(t *testing.T) {
 	reference, err := lossGradient(t, netOn(t, device.NewReference(op.Float32), bottlenecks), 8)
 	check(t, err)
 	exact, _ := gradient(Options{Precision: number.Float32, Deterministic: true})
-	for i, x := range exact { // weights lie in another order there
+	for i, x := range exact { // its weights have another order
 		if off := offBy(slices.Sorted(slices.Values(x)), slices.Sorted(slices.Values(reference[i]))); !(off < 1e-4) {
 			t.Errorf("%s: off by %.2g from the reference device's", parts[i], off)
 		}
 	}
-	for p, more := range map[number.Precision]string{number.BFloat16: "", number.Float16: ", norm + add + relu + forward + stats, norm + norm + relu + forward + stats, norm + relu + forward + stats, norm + relu + weight gradient"} {
+	for p, more := range map[number.Precision]string{number.BFloat16: "",
+		number.Float16: ", norm + add + relu + forward + stats, norm + norm + relu + forward + stats, norm + relu " +
+			"+ forward + stats, norm + relu + weight gradient"} {
 		separate, _ := gradient(Options{Precision: p, Fuse: FuseNever})
 		fused, graphs := gradient(Options{Precision: p, Fuse: FuseAlways})
-		if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums" + more; sim.Active() && strings.Join(graphs, ", ") != want {
+		if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums" +
+			more; sim.Active() && strings.Join(graphs, ", ") != want {
 			t.Errorf("%v: graphs %q, want %s", p, graphs, want)
 		}
 		asExact(t, fmt.Sprintf("fused in %v", p), fused, separate, exact)
@@ -188,19 +197,21 @@ func TestFusionOfBottlenecks(t *testing.T) {
 	if !sim.Active() {
 		return
 	}
-	t.Setenv("RNA_SIM_ARCH", "80") // Ampere, for which cuDNN has none behind an addition
+	t.Setenv("RNA_SIM_ARCH", "80") // on Ampere cuDNN has no such graph after an addition
 	separate, _ := gradient(Options{Precision: number.Float16, Fuse: FuseNever})
 	fused, graphs := gradient(Options{Precision: number.Float16, Fuse: FuseAlways})
-	if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums, norm + relu + forward + stats, norm + relu + weight gradient"; strings.Join(graphs, ", ") != want {
+	if want := "forward + sums, input gradient + add + relu' + sums, input gradient + norm's relu' + sums, norm + " +
+		"relu + forward + stats, norm + relu + weight gradient"; strings.Join(graphs, ", ") != want {
 		t.Errorf("on Ampere: graphs %q, want %s", graphs, want)
 	}
 	asExact(t, "fused on Ampere", fused, separate, exact)
 }
 
-// A number that is none shows in the loss and in the scores, though fusions have ReLUs, and so does what is too large for float16.
+// A NaN shows in the loss and in the scores although fusions apply ReLUs, and so does an overflow of float16.
 func TestNaNOfFusions(t *testing.T) {
 	gputest.NeedDNN(t)
-	run := func(p number.Precision, model string, weights ...float64) (loss float64, logits []float32, graphs []string) {
+	run := func(p number.Precision, model string, weights ...float64) (loss float64, logits []float32,
+		graphs []string) {
 		d, n := netOf(t, Options{Precision: p, Fuse: FuseAlways}, model)
 		check(t, n.Params.WriteAt64(weights, 0))
 		loss, _, err := n.Gradient(batchOf(8, 1), .1)
@@ -214,16 +225,19 @@ func TestNaNOfFusions(t *testing.T) {
 		for _, model := range []string{"resnet20", bottlenecks} {
 			loss, logits, graphs := run(p, model, math.NaN())
 			if !math.IsNaN(loss) || !slices.ContainsFunc(logits, func(x float32) bool { return x != x }) {
-				t.Errorf("%v, %s: a weight of NaN gives a loss of %v and scores %v, with %q", p, model, loss, logits[:4], graphs)
+				t.Errorf("%v, %s: a weight of NaN gives a loss of %v and scores %v, with %q", p, model, loss,
+					logits[:4], graphs)
 			}
 		}
 	}
-	if loss, _, graphs := run(number.Float16, bottlenecks, slices.Repeat([]float64{6e4}, 8)...); !math.IsNaN(loss) && !math.IsInf(loss, 0) {
+	if loss, _, graphs := run(number.Float16, bottlenecks, slices.Repeat([]float64{6e4}, 8)...); !math.IsNaN(loss) &&
+		!math.IsInf(loss, 0) {
 		t.Errorf("weights of 60000 give a loss of %v, with %q", loss, graphs)
 	}
 }
 
-// The factors of a normalisation as float16 has them: the bias alone where all of a channel is a value for which it has none, and else NaN.
+// The factors of a normalisation in float16: the bias alone if a channel is constant at a value out of float16's range,
+// else NaN.
 func TestStoredFactors(t *testing.T) {
 	gputest.NeedDNN(t)
 	opened, err := openNet(Options{Precision: number.Float16})()
@@ -232,10 +246,11 @@ func TestStoredFactors(t *testing.T) {
 	t.Cleanup(func() { check(t, d.Close()) })
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, x := range []struct{ mean, variance, scale, bias, a, b float32 }{
-		{1, 4, 2, 3, 1, 2}, {2, 1, -8, 0, -8, 16}, // as they are
-		{1000, 0, 1, .5, 0, .5}, {-1000, 1e-4, 1, 2, 0, 2}, // all one value
-		{1000, 1, 1000, 0, 1000, nan}, {0, 1e-6, 1000, 0, nan, 0}, {0, 1, 1, 1e5, 1, nan}, // too large
-		{nan, 1, 1, 0, 1, nan}, {0, nan, 1, 0, nan, nan}, {inf, nan, 1, 0, nan, nan}, {0, 1, nan, 0, nan, nan}, {0, 1, 1, nan, 1, nan},
+		{1, 4, 2, 3, 1, 2}, {2, 1, -8, 0, -8, 16}, // in range
+		{1000, 0, 1, .5, 0, .5}, {-1000, 1e-4, 1, 2, 0, 2}, // constant channels
+		{1000, 1, 1000, 0, 1000, nan}, {0, 1e-6, 1000, 0, nan, 0}, {0, 1, 1, 1e5, 1, nan}, // out of range
+		{nan, 1, 1, 0, 1, nan}, {0, nan, 1, 0, nan, nan}, {inf, nan, 1, 0, nan, nan}, {0, 1, nan, 0, nan, nan},
+		{0, 1, 1, nan, 1, nan},
 	} {
 		m, err := d.c.Alloc(1 << 10)
 		check(t, err)
@@ -245,7 +260,8 @@ func TestStoredFactors(t *testing.T) {
 			return s
 		}
 		b := &binding{d: d, narrow: true}
-		first, second := b.storedFactors(1, at(0, x.mean, x.variance), at(1, x.scale), at(2, x.bias), m.Span(3<<8, 4), 0)
+		first, second := b.storedFactors(1, at(0, x.mean, x.variance), at(1, x.scale), at(2, x.bias),
+			m.Span(3<<8, 4), 0)
 		check(t, b.err)
 		check(t, d.c.Do(b.calls[0]))
 		for _, s := range []struct {
@@ -263,7 +279,7 @@ func TestStoredFactors(t *testing.T) {
 	}
 }
 
-// Where plans of some fusions do not run, those of others go on: also of the two of which one leaves out what the other one does without.
+// If the plans of some fusions fail, the others still run, also if only one fusion of a pair fails.
 func TestFaultOfFusedPlans(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
@@ -284,7 +300,7 @@ func TestFaultOfFusedPlans(t *testing.T) {
 		check(t, sim.Fault(strings.Join(plan, ";")))
 		got, err := gradient(Options{Precision: number.Float16, Fuse: FuseAlways})
 		check(t, sim.Fault(""))
-		if err != nil { // a plan fails in a step, where none can take its place
+		if err != nil { // a plan failed in a step, too late to replace it
 			break
 		}
 		asExact(t, fmt.Sprintf("without plans from %d on", from), got, separate, exact)
@@ -295,7 +311,7 @@ func TestFaultOfFusedPlans(t *testing.T) {
 	}
 }
 
-// Statistics are found again by programs that want nothing else: what the last convolution makes is then read by nobody but its sums.
+// A program may compute only statistics: then only the sums read the last convolution's result.
 func TestFusionOfStatistics(t *testing.T) {
 	gputest.NeedDNN(t)
 	stats := func(p number.Precision, fuse Fuse) []float64 {

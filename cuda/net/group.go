@@ -20,8 +20,11 @@ func (d *Device) normalised(f *lower.Flow, first int) []lower.Match[kernel] {
 	take := func(next int) {
 		steps = append(steps[:len(steps):len(steps)], next)
 		to, other, relu := f.Step(next).Out, other, relu
-		match := lower.Match[kernel]{Steps: steps, Lower: func() (*lowering, error) { return norm.normalise(o, other, relu, to), nil }}
-		all = append([]lower.Match[kernel]{match}, all...) // the longest first
+		match := lower.Match[kernel]{Steps: steps, Lower: func() (*lowering,
+			error) {
+			return norm.normalise(o, other, relu, to), nil
+		}}
+		all = append([]lower.Match[kernel]{match}, all...) // longest match first
 	}
 	if add, ok := lower.Next[op.Add](f, first); ok {
 		if other, ok = f.Step(add).Other(norm.Out); !ok {
@@ -36,7 +39,8 @@ func (d *Device) normalised(f *lower.Flow, first int) []lower.Match[kernel] {
 	return all
 }
 
-// normalisedTwice takes BatchNorm + BatchNorm + Add [+ ReLU] in one pass: the end of a residual block whose shortcut is normalised, too.
+// normalisedTwice takes BatchNorm + BatchNorm + Add [+ ReLU] in one pass: the end of a residual block with a normalised
+// shortcut.
 func (d *Device) normalisedTwice(f *lower.Flow, first int) []lower.Match[kernel] {
 	one := step{d, f.Step(first)}
 	if !lower.Is[op.BatchNorm](one.Step) {
@@ -59,10 +63,13 @@ func (d *Device) normalisedTwice(f *lower.Flow, first int) []lower.Match[kernel]
 		steps, relu = append(steps, next), true
 	}
 	out := f.Step(steps[len(steps)-1]).Out
-	return []lower.Match[kernel]{{Steps: steps, Lower: func() (*lowering, error) { return one.normaliseWith(two, relu, out), nil }}}
+	return []lower.Match[kernel]{{Steps: steps, Lower: func() (*lowering,
+		error) {
+		return one.normaliseWith(two, relu, out), nil
+	}}}
 }
 
-// summedGradient takes [Add +] ReLUGrad + BatchNormGradSums in one pass, where somebody else reads the gradient, too.
+// summedGradient takes [Add +] ReLUGrad + BatchNormGradSums in one pass if another step reads the gradient, too.
 func (d *Device) summedGradient(f *lower.Flow, first int) []lower.Match[kernel] {
 	steps := []int{first}
 	b := gradSums{more: -1}
@@ -82,7 +89,7 @@ func (d *Device) summedGradient(f *lower.Flow, first int) []lower.Match[kernel] 
 	b.y, b.grad = mask.In[0], mask.Out
 	last := steps[len(steps)-1]
 	if f.Sole(last) >= 0 {
-		return nil // nobody else needs what the group would write
+		return nil // no other step reads the gradient
 	}
 	for _, r := range f.Readers(last) {
 		s := f.Step(r)
@@ -111,14 +118,15 @@ func (d *Device) updatedStats(f *lower.Flow, first int) []lower.Match[kernel] {
 	for _, r := range f.Readers(first) {
 		u := step{d, f.Step(r)}
 		if lower.Is[op.BatchNormUpdate](u.Step) && u.In[1] == s.Out {
-			return []lower.Match[kernel]{{Steps: []int{first, r}, Lower: func() (*lowering, error) { return moments{s, &u}.lower(), nil }}}
+			return []lower.Match[kernel]{{Steps: []int{first, r},
+				Lower: func() (*lowering, error) { return moments{s, &u}.lower(), nil }}}
 		}
 	}
 	return nil
 }
 
-// maskedGradient takes BatchNorm + ReLU + ReLUGrad + BatchNormGradSums + BatchNormGradInput: the gradient of a normalisation with a
-// ReLU behind it, whose mask is made again.
+// maskedGradient takes BatchNorm + ReLU + ReLUGrad + BatchNormGradSums + BatchNormGradInput: the gradient of a
+// normalisation followed by a ReLU, whose mask it recomputes.
 func (d *Device) maskedGradient(f *lower.Flow, first int) []lower.Match[kernel] {
 	steps := []int{first}
 	take := func(ok bool, next int) bool {
@@ -144,5 +152,6 @@ func (d *Device) maskedGradient(f *lower.Flow, first int) []lower.Match[kernel] 
 		return nil
 	}
 	n, dy, sums, dx := step{d, norm}, f.Step(mask).In[1], f.Step(r[0]), f.Step(r[1])
-	return []lower.Match[kernel]{{Steps: append(steps, r...), Lower: func() (*lowering, error) { return n.maskedGradient(dy, sums, dx), nil }}}
+	return []lower.Match[kernel]{{Steps: append(steps, r...),
+		Lower: func() (*lowering, error) { return n.maskedGradient(dy, sums, dx), nil }}}
 }

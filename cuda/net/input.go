@@ -10,16 +10,17 @@ import (
 	"onlinerna/nn/device"
 )
 
-// lane is a device.Lane: pinned memory of the host, its counterpart in the GPU's memory, and events that order the two streams.
+// lane is a device.Lane: pinned memory of the host, its counterpart in the GPU's memory, and events that order the two
+// streams.
 type lane struct {
 	d       *Device
 	in, out *memory
 	pinned  [2]*driver.HostMemory // for input and output
-	host    [2]*device.HostMemory // the same
-	sent    *driver.Event         // behind the copies of the input
-	done    *driver.Event         // behind the step
-	sending bool                  // the copies may be under way
-	running bool                  // the step may be
+	host    [2]*device.HostMemory // the same memory
+	sent    *driver.Event         // after the copies of the input
+	done    *driver.Event         // after the step
+	sending bool                  // the copies may still run
+	running bool                  // the step may still run
 }
 
 // NewLane implements device.Pipeline.
@@ -50,7 +51,7 @@ func (l *lane) open(input, output int) (err error) {
 		return err
 	}
 	for i, n := range []int{input, output} {
-		const line = 64 // elements start at multiples of their size
+		const line = 64 // a multiple of every element's size
 		if l.pinned[i], err = d.c.AllocHost(int64(max(n+line-1, line)) / line * line); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (l *lane) open(input, output int) (err error) {
 			return err
 		}
 	}
-	return d.stream.Synchronize() // the memory's zeros are not to come after the first input
+	return d.stream.Synchronize() // so that zeroing the memory cannot overwrite the first input
 }
 
 // Input implements device.Lane.
@@ -99,7 +100,8 @@ func (l *lane) Send(parts ...device.Span) error {
 				continue
 			}
 			l.sending = true
-			if err := d.input.CopyIn(l.in.m.Span(int64(p.Off), int64(p.Len)), l.pinned[0].Bytes()[p.Off:p.Off+p.Len]); err != nil {
+			if err := d.input.CopyIn(l.in.m.Span(int64(p.Off), int64(p.Len)),
+				l.pinned[0].Bytes()[p.Off:p.Off+p.Len]); err != nil {
 				return err
 			}
 		}
@@ -123,7 +125,7 @@ func (l *lane) End() error {
 	l.running = true
 	err := l.done.Record(l.d.stream)
 	if err == nil && l.d.opts.DebugSync {
-		_, err = l.Results() // what fails later is none of this step's
+		_, err = l.Results() // a later failure does not belong to this step
 	}
 	return l.d.Explain(err)
 }
@@ -134,7 +136,7 @@ func (l *lane) Results() (*device.HostMemory, error) {
 		if err := l.done.Synchronize(); err != nil {
 			return nil, l.d.Explain(err)
 		}
-		l.running, l.sending = false, false // the step waited for the copies
+		l.running, l.sending = false, false // the step has waited for the copies
 	}
 	return l.host[1], nil
 }
@@ -144,7 +146,7 @@ func (l *lane) Free() {
 	var errs []error
 	for i, p := range l.pinned {
 		if p != nil {
-			errs = append(errs, p.Close()) // first, since it waits
+			errs = append(errs, p.Close()) // first, because it waits for the GPU
 			l.host[i] = nil
 		}
 	}

@@ -12,24 +12,24 @@ import (
 	"onlinerna/nn/op"
 )
 
-// The layouts of a Net: tensors of rank 4 have their second dimension last, and activations fewer bits where the precision says so.
+// The layouts of a Net: tensors of rank 4 have their second dimension last, and activations have the precision's width.
 const (
 	rowMajor     device.Layout = ""
 	channelsLast device.Layout = "NHWC" // activations NHWC, weights of convolutions OHWI
 	scaledSuffix               = "*S"
 )
 
-// narrowSuffix is the end of layouts of 16 bits.
+// narrowSuffix ends the names of layouts of 16 bits.
 var narrowSuffix = [...]string{number.Float32: "", number.TF32: "", number.BFloat16: ":bf16", number.Float16: ":f16"}
 
-// form is what a layout says.
+// form is a decoded layout.
 type form struct {
-	last   bool // dimension 1 of a tensor of rank 4 lies last
+	last   bool // dimension 1 of a tensor of rank 4 is stored last
 	narrow bool // elements have 16 bits, not 32
-	scaled bool // elements are multiplied by the scale of the loss
+	scaled bool // elements are multiplied by the loss scale
 }
 
-// narrow says whether activations have 16 bits.
+// narrow reports whether activations have 16 bits.
 func (d *Device) narrow() bool { return d.opts.Precision.Bytes() == 2 }
 
 // layout is the name of a form.
@@ -47,7 +47,7 @@ func (d *Device) layout(f form) device.Layout {
 	return l
 }
 
-// form is the inverse of layout. It is false for a layout that is none of the device's.
+// form is the inverse of layout. ok is false for a layout of another device.
 func (d *Device) form(l device.Layout) (f form, ok bool) {
 	s := string(l)
 	s, f.scaled = strings.CutSuffix(s, scaledSuffix)
@@ -58,7 +58,7 @@ func (d *Device) form(l device.Layout) (f form, ok bool) {
 	return f, d.layout(f) == l && (!f.scaled || d.scaling())
 }
 
-// bytes is the storage of a tensor in a form.
+// bytes is the storage of a tensor in a form, in bytes.
 func (f form) bytes(t op.Type) int {
 	if f.narrow {
 		return 2 * t.Shape.Size()
@@ -106,7 +106,7 @@ func (d *Device) upload(r device.Region, l device.Layout, src op.Tensor) error {
 	return err
 }
 
-// Download implements device.Device. What is scaled comes without the scale that it has now.
+// Download implements device.Device. Scaled elements are divided by the current loss scale.
 func (d *Device) Download(dst op.Tensor, r device.Region, l device.Layout) error {
 	if err := d.download(dst, r, l); err != nil {
 		return fmt.Errorf("cuda: download %v: %w", dst.Type(), d.Explain(err))
@@ -142,10 +142,11 @@ func (d *Device) download(dst op.Tensor, r device.Region, l device.Layout) error
 	return d.load(dst, b, l)
 }
 
-// stored is the data of t where it lies on the host as it does in r, else nil.
+// stored returns the data of t if the host stores it as r does, else nil.
 func (d *Device) stored(r device.Region, l device.Layout, t op.Tensor) ([]byte, error) {
 	f, ok := d.form(l)
-	if n := t.Shape.Size(); !ok || f.last && len(t.Shape) != 4 || f != (form{}) && r.Bytes != f.bytes(op.Type{DType: op.Float32, Shape: t.Shape}) {
+	if n := t.Shape.Size(); !ok || f.last && len(t.Shape) != 4 || f != (form{}) &&
+		r.Bytes != f.bytes(op.Type{DType: op.Float32, Shape: t.Shape}) {
 		return nil, fmt.Errorf("no layout %q of rank %d and %d elements in %d bytes", l, len(t.Shape), n, r.Bytes)
 	}
 	if f != (form{}) || r.Bytes != t.Type().Bytes() {
@@ -168,7 +169,7 @@ func (d *Device) stored(r device.Region, l device.Layout, t op.Tensor) ([]byte, 
 	return b, nil
 }
 
-// store gives t as layout l has it, in n bytes, and load is its inverse.
+// store returns t in layout l, in n bytes; load is its inverse.
 func (d *Device) store(n int, l device.Layout, t op.Tensor) ([]byte, error) {
 	if l == rowMajor {
 		host, err := device.NewHostMemory(n)
@@ -236,7 +237,7 @@ func (d *Device) load(t op.Tensor, b []byte, l device.Layout) error {
 	})
 }
 
-// scaleOf is what elements of a form are multiplied by.
+// scaleOf is the factor of elements in a form.
 func (d *Device) scaleOf(f form) (float32, error) {
 	if !f.scaled {
 		return 1, nil
@@ -251,7 +252,7 @@ func inOrder(l form, t op.Tensor, f func(at, logical int, f32 []float32, f64 []f
 	f64, _ := t.Data.([]float64)
 	n := t.Shape.Size()
 	if max(len(f32), len(f64)) != n {
-		return fmt.Errorf("%v is not of a floating-point type, or has too few elements", t.Type())
+		return fmt.Errorf("%v does not have a floating-point type, or has too few elements", t.Type())
 	}
 	if !l.last || n == 0 {
 		for i := range n {

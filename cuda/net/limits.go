@@ -15,7 +15,7 @@ import (
 
 var _ device.Gauge = (*Device)(nil)
 
-// What limits are measured by: sizes are doubled until a round takes long enough, so that the stand-in's are small.
+// Measurement of the limits: sizes double until a round takes limitTime, so that the stand-in's sizes stay small.
 const (
 	limitRounds  = 5
 	limitRepeats = 10
@@ -26,8 +26,8 @@ const (
 	mostCopy     = 512 << 20
 )
 
-// Limits implements device.Gauge: products of square matrices by cuBLAS in each precision, that of the device's nets first, and
-// copies within the GPU's memory. A precision that the card or its cuBLAS lacks is left out.
+// Limits implements device.Gauge: products of square matrices by cuBLAS in each precision, the device's own first, and
+// copies within the GPU's memory. It leaves out precisions that the card or its cuBLAS lacks.
 func (d *Device) Limits() (device.Limits, error) {
 	var l device.Limits
 	own := d.opts.Precision
@@ -48,17 +48,18 @@ func (d *Device) Limits() (device.Limits, error) {
 	if l.Bandwidth, err = d.copyLimit(); err != nil {
 		return l, fmt.Errorf("measuring the bandwidth: %w", d.Explain(err))
 	}
-	// What this took is no net's.
+	// The measurement's memory does not count for nets.
 	return l, d.Explain(errors.Join(d.c.ResetPeak(), d.c.Trim()))
 }
 
-// productLimit measures products of matrices.
+// productLimit measures matrix products.
 func (d *Device) productLimit(p number.Precision) (device.Limit, error) {
 	limit := device.Limit{Name: p.String()}
 	for n := leastMatrix; ; n *= 2 {
 		bytes := int64(p.Bytes()) * int64(n) * int64(n)
 		took, err := d.best(3*bytes, noise(p), func(m driver.Span) error {
-			return d.blas.Gemm(p, false, false, n, n, n, 1, m.Span(0, bytes), n, m.Span(bytes, bytes), n, 0, m.Span(2*bytes, bytes), n, p.Bytes() == 2)
+			return d.blas.Gemm(p, false, false, n, n, n, 1, m.Span(0, bytes), n, m.Span(bytes, bytes), n, 0,
+				m.Span(2*bytes, bytes), n, p.Bytes() == 2)
 		})
 		if errors.Is(err, driver.ErrOutOfMemory) && n > leastMatrix {
 			return limit, nil
@@ -75,18 +76,21 @@ func (d *Device) productLimit(p number.Precision) (device.Limit, error) {
 	}
 }
 
-// copyLimit measures copies: each byte is read and written.
+// copyLimit measures copies: each byte counts as read and written.
 func (d *Device) copyLimit() (device.Limit, error) {
 	limit := device.Limit{Name: "copy"}
 	for n := int64(leastCopy); ; n *= 2 {
-		took, err := d.best(2*n, noise(number.Float32), func(m driver.Span) error { return d.stream.Copy(m.Span(0, n), m.Span(n, n)) })
+		took, err := d.best(2*n, noise(number.Float32), func(m driver.Span) error {
+			return d.stream.Copy(m.Span(0, n),
+				m.Span(n, n))
+		})
 		if errors.Is(err, driver.ErrOutOfMemory) && n > leastCopy {
 			return limit, nil
 		}
 		if err != nil {
 			return limit, err
 		}
-		// Only what is larger than the caches tells something about the memory: the last size counts.
+		// Sizes within the caches do not measure the memory: the last, largest size counts.
 		limit.Speed, limit.How = float64(2*n)/took.Seconds(), "copy of "+driver.Size(n)
 		if limitRepeats*took > limitTime || n == mostCopy {
 			return limit, nil
@@ -94,7 +98,7 @@ func (d *Device) copyLimit() (device.Limit, error) {
 	}
 }
 
-// noise is a block of random elements between -1 and 1: a card multiplies zeros faster than it does numbers.
+// noise is a block of random elements between -1 and 1: a card multiplies zeros faster than other numbers.
 func noise(p number.Precision) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, leastCopy/4)
@@ -107,7 +111,7 @@ func noise(p number.Precision) []byte {
 	return driver.Bytes(x)
 }
 
-// best is the shortest time of a call on n bytes filled with a block, by the GPU's clock, of several rounds of several calls.
+// best is the shortest time of a call on n bytes filled with block, by the GPU's clock, over several rounds of calls.
 func (d *Device) best(n int64, block []byte, call func(m driver.Span) error) (best time.Duration, err error) {
 	m, err := d.c.Alloc(n)
 	if err != nil {
@@ -137,7 +141,7 @@ func (d *Device) best(n int64, block []byte, call func(m driver.Span) error) (be
 			return 0, err
 		}
 		took = max(took/limitRepeats, time.Nanosecond)
-		if round == 1 || round > 1 && took < best { // the first loads the kernel
+		if round == 1 || round > 1 && took < best { // round 0 loads the kernel
 			best = took
 		}
 		if round > 0 && limitRepeats*took > 10*limitTime {

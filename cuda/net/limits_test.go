@@ -14,7 +14,7 @@ import (
 	"onlinerna/nn/device"
 )
 
-// The limits are positive, the net's own precision comes first, and what measuring took is given back.
+// The limits are positive, the net's own precision comes first, and the measurement frees its memory.
 func TestNetLimits(t *testing.T) {
 	dev := opened(t, Options{Precision: number.BFloat16})
 	d := dev.(*Device)
@@ -34,7 +34,8 @@ func TestNetLimits(t *testing.T) {
 	if l.Bandwidth.Speed <= 0 || !strings.HasPrefix(l.Bandwidth.How, "copy of ") {
 		t.Errorf("bandwidth %+v", l.Bandwidth)
 	}
-	if after, err := d.c.Stats(); err != nil || after.Used != before.Used || after.Peak != after.Used || after.Cached != 0 {
+	if after, err := d.c.Stats(); err != nil || after.Used != before.Used || after.Peak != after.Used ||
+		after.Cached != 0 {
 		t.Errorf("%+v before, then %+v, %v", before, after, err)
 	}
 	t.Logf("%+v", l)
@@ -64,7 +65,7 @@ func TestNetRoom(t *testing.T) {
 	}
 }
 
-// A precision that the card lacks is left out, unless it is the net's.
+// A precision that the card lacks is left out, unless it is the net's own.
 func TestFaultOfNetLimits(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
@@ -85,7 +86,7 @@ func TestFaultOfNetLimits(t *testing.T) {
 	}
 }
 
-// The scratch of cuBLAS is what NVIDIA recommends for the card.
+// cuBLAS gets the workspace that NVIDIA recommends for the card.
 func TestBlasWorkspace(t *testing.T) {
 	for _, test := range []struct {
 		major  int

@@ -12,24 +12,25 @@ import (
 	"onlinerna/nn/op"
 )
 
-// kernel is how a group runs: how to make the calls for given storage.
+// kernel makes the calls of a group for given storage.
 type kernel struct {
 	narrow bool   // the kernels' elements have 16 bits
-	wants  []want // of operands
-	moves  []move // those that lie otherwise
+	wants  []want // the operands' forms
+	moves  []move // conversions of operands in other forms
 	bind   func(b *binding)
 }
 
-// lowering is a group's, with its kernel.
+// lowering is the lowering of a group, with its kernel.
 type lowering = lower.Lowering[kernel]
 
-// patterns is what the device runs. Where several patterns take the same steps the first one does.
+// patterns are the groups that the device runs. If several patterns match the same steps, the first one takes them.
 func (d *Device) patterns() lower.Table[kernel] {
 	return lower.Table[kernel]{
 		Device: d.Name(),
 		Patterns: []lower.Pattern[kernel]{
 			d.maskedGradient, d.normalisedTwice, d.normalised, d.summedGradient, d.updatedStats, d.paddedImages,
-			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight), alone(d, step.plainGradWeight),
+			alone(d, step.convForward), alone(d, step.convGradInput), alone(d, step.convGradWeight),
+			alone(d, step.plainGradWeight),
 			alone(d, step.linear), alone(d, step.linearGradInput), alone(d, step.linearGradWeight),
 			alone(d, step.images), alone(d, step.channelSum),
 			alone(d, step.batchNormStats), alone(d, step.batchNorm), alone(d, step.batchNormUpdate),
@@ -37,11 +38,17 @@ func (d *Device) patterns() lower.Table[kernel] {
 			alone(d, func(s step, _ op.ReLU) (*lowering, error) { return s.elementwise("nn_relu") }),
 			alone(d, func(s step, _ op.ReLUGrad) (*lowering, error) { return s.elementwise("nn_relu_grad") }),
 			alone(d, func(s step, _ op.Add) (*lowering, error) { return s.elementwise("nn_add") }),
-			alone(d, func(s step, o op.MaxPool) (*lowering, error) { return s.pool("nn_max_pool", o.Kernel, o.Stride, o.Pad) }),
+			alone(d, func(s step, o op.MaxPool) (*lowering, error) {
+				return s.pool("nn_max_pool", o.Kernel, o.Stride,
+					o.Pad)
+			}),
 			alone(d, func(s step, o op.MaxPoolGrad) (*lowering, error) {
 				return s.poolGrad("nn_max_pool_grad", o.MaxPool.Kernel, o.MaxPool.Stride, o.MaxPool.Pad)
 			}),
-			alone(d, func(s step, o op.AvgPool) (*lowering, error) { return s.pool("nn_avg_pool", o.Kernel, o.Stride, o.Pad) }),
+			alone(d, func(s step, o op.AvgPool) (*lowering, error) {
+				return s.pool("nn_avg_pool", o.Kernel, o.Stride,
+					o.Pad)
+			}),
 			alone(d, func(s step, o op.AvgPoolGrad) (*lowering, error) {
 				return s.poolGrad("nn_avg_pool_grad", o.AvgPool.Kernel, o.AvgPool.Stride, o.AvgPool.Pad)
 			}),
@@ -58,7 +65,8 @@ func (d *Device) patterns() lower.Table[kernel] {
 				return s.shortcut("nn_shortcut_grad", o.Shortcut, s.OutType(), s.InType(0))
 			}),
 			alone(d, step.view), alone(d, step.expression), alone(d, step.sumTo),
-			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.targetLoss), alone(d, step.targetLossGrad), alone(d, step.score),
+			alone(d, step.crossEntropy), alone(d, step.crossEntropyGrad), alone(d, step.targetLoss),
+			alone(d, step.targetLossGrad), alone(d, step.score),
 		},
 		Lacks: func(t op.Type) string {
 			switch {
@@ -93,12 +101,13 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 	if err != nil {
 		return nil, err
 	}
-	b := &binding{d: d, spans: make([]driver.Span, len(g.Values)), owner: make([]*vector, len(g.Values)), narrow: l.Kernel.narrow}
+	b := &binding{d: d, spans: make([]driver.Span, len(g.Values)), owner: make([]*vector, len(g.Values)),
+		narrow: l.Kernel.narrow}
 	place := func(v, bytes int) {
 		r := l.Regions[v]
 		s, err := d.span(r)
 		if err == nil && r.Bytes != bytes {
-			err = fmt.Errorf("region of %d bytes for %v of %d", r.Bytes, g.Values[v].Type, bytes)
+			err = fmt.Errorf("region of %d bytes for %v, which takes %d", r.Bytes, g.Values[v].Type, bytes)
 		}
 		if err != nil {
 			b.fail(fmt.Errorf("value %s: %w", g.Values[v].Name, err))
@@ -142,15 +151,15 @@ func (d *Device) Bind(g *device.Group, p *device.Plan, a device.Args) (device.Ke
 	return func() error { return d.Explain(d.c.Do(run)) }, nil
 }
 
-// binding collects the calls of a group for the storage that it was given. The first error is kept.
+// binding collects the calls of a group for the given storage. It keeps the first error.
 type binding struct {
 	d      *Device
-	spans  []driver.Span // by value; empty for those that stay inside the group
-	owner  []*vector     // by value: whose a region is; nil for other memory
+	spans  []driver.Span // by value; empty for values that stay inside the group
+	owner  []*vector     // by value: the vector of a region; nil for other memory
 	work   driver.Span
 	narrow bool
 	calls  []func() error
-	short  bool // memory was too short for the best of them
+	short  bool // memory was too short for the best plans
 	err    error
 }
 
@@ -160,7 +169,7 @@ func (b *binding) fail(err error) {
 	}
 }
 
-// launch adds a kernel of one of the sources.
+// launch adds a kernel of one of the package's sources.
 func (b *binding) launch(file, name string, grid, block driver.Dim, args ...any) {
 	k, err := b.d.kernel(file, name, b.narrow)
 	if err != nil {
@@ -172,7 +181,7 @@ func (b *binding) launch(file, name string, grid, block driver.Dim, args ...any)
 
 // add adds a kernel.
 func (b *binding) add(k *driver.Kernel, grid, block driver.Dim, args ...any) {
-	for i, a := range args { // an empty span is a null pointer
+	for i, a := range args { // an empty span becomes a null pointer
 		switch n := a.(type) {
 		case int:
 			args[i] = int32(n)
@@ -186,7 +195,7 @@ func (b *binding) add(k *driver.Kernel, grid, block driver.Dim, args ...any) {
 	b.calls = append(b.calls, func() error { return b.d.stream.Launch(k, grid, block, 0, args...) })
 }
 
-// each adds a kernel with a thread for each of n elements, which is its last argument.
+// each adds a kernel with one thread for each of n elements; n is its last argument.
 func (b *binding) each(file, name string, n int, args ...any) {
 	grid, block := b.d.flat(n)
 	b.launch(file, name, grid, block, append(args, int64(n))...)
@@ -197,22 +206,22 @@ func (b *binding) copy(dst, src driver.Span) {
 	b.calls = append(b.calls, func() error { return b.d.stream.Copy(dst, src) })
 }
 
-// step is a step that is being lowered.
+// step is a step during its lowering.
 type step struct {
 	d *Device
 	lower.Step
 }
 
-// form is that of an operand. One of a layout that is not the device's is found later.
+// form is the form of an operand. A layout of another device is refused later.
 func (s step) form(i int) form { return s.formOf(s.In[i]) }
 
-// formOf is that of a value.
+// formOf is the form of a value.
 func (s step) formOf(v int) form {
 	f, _ := s.d.form(s.Values[v].Layout)
 	return f
 }
 
-// like is the form of activations of a type: of 16 bits where one of the operands has them, and scaled where one is.
+// like is the form for activations of a type: 16 bits if some operand has them, and scaled if some operand is.
 func (s step) like(t op.Type, operands ...int) form {
 	f := form{last: len(t.Shape) == 4}
 	for _, i := range operands {
@@ -222,10 +231,10 @@ func (s step) like(t op.Type, operands ...int) form {
 	return f
 }
 
-// plain is the form of float32 elements.
+// plain is the form with float32 elements.
 func plain(t op.Type) form { return form{last: len(t.Shape) == 4 && t.DType == op.Float32} }
 
-// want asks for an operand in a form.
+// want asks for operand i in a form.
 func (s step) want(i int, f form) want { return want{value: s.In[i], form: f} }
 
 // output describes a result in a form.
@@ -233,9 +242,10 @@ func (s step) output(f form) lower.Result {
 	return lower.Result{Value: s.Out, Layout: s.d.layout(f), Bytes: f.bytes(s.OutType())}
 }
 
-// result is the lowering of a step with one result, of a form. Operands are wanted as they are listed, and the others in
-// float32. Kernels have elements of the result's size.
-func (s step) result(out form, workspace int, wants []want, bind func(b *binding, in []driver.Span, out driver.Span)) *lowering {
+// result is the lowering of a step with one result in the form out. Listed operands get the wanted forms, the others
+// are float32. Kernels have elements of the result's size.
+func (s step) result(out form, workspace int, wants []want,
+	bind func(b *binding, in []driver.Span, out driver.Span)) *lowering {
 	for i, v := range s.In {
 		if !slices.ContainsFunc(wants, func(w want) bool { return w.value == v }) {
 			wants = append(wants, s.want(i, plain(s.InType(i))))
@@ -258,8 +268,8 @@ func (s step) result(out form, workspace int, wants []want, bind func(b *binding
 	}
 }
 
-// align rounds a part of a workspace up.
+// align rounds a size in the workspace up.
 func align(bytes int) int { return (bytes + 255) / 256 * 256 }
 
-// extents takes the shape of an activation apart: images, channels and what is left of the dimensions.
+// extents splits the shape of an activation: images, channels and the product of the other dimensions.
 func extents(s op.Shape) (n, c, rest int) { return s[0], s[1], s[2:].Size() }

@@ -11,12 +11,12 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// gradients are those of a small net, with values made again or not, and the bytes of the arena.
+// gradients returns the gradients of a small net, with activations recomputed if low, and the bytes of the arena.
 func gradients(t *testing.T, o Options, low bool) (all [][]float64, bytes int) {
 	t.Helper()
 	_, n := small(t, o)
 	n.LowMemory = low
-	const batch = 16 // what is smaller is not made again
+	const batch = 16 // smaller activations are not recomputed
 	all, err := lossGradient(t, n, batch)
 	check(t, err)
 	s, err := n.Plan(batch)
@@ -24,7 +24,7 @@ func gradients(t *testing.T, o Options, low bool) (all [][]float64, bytes int) {
 	return all, s.Arena
 }
 
-// Training that makes values again has the bits of training that keeps them where the device is deterministic; else it is as exact.
+// Training with recomputation gives the same bits on a deterministic device; otherwise it is as exact.
 func TestLowMemory(t *testing.T) {
 	gputest.NeedDNN(t)
 	var exact [][]float64
@@ -35,7 +35,7 @@ func TestLowMemory(t *testing.T) {
 		kept, most := gradients(t, o, false)
 		again, least := gradients(t, o, true)
 		if exact == nil {
-			exact = kept // the first are those in float32
+			exact = kept // the first results are in float32
 		}
 		if float64(least) > .95*float64(most) {
 			t.Errorf("%v: an arena of %d bytes, of %d without LowMemory", o.Precision, least, most)

@@ -10,7 +10,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(gputest.Main(m, gputest.ByCuDNN, gputest.ByCuBLAS, gputest.ByKernels, gputest.Vectors, gputest.Replayed, gputest.Golden))
+	os.Exit(gputest.Main(m, gputest.ByCuDNN, gputest.ByCuBLAS, gputest.ByKernels, gputest.Vectors, gputest.Replayed,
+		gputest.Golden))
 }
 
 var check, fault = gputest.Check, gputest.Fault

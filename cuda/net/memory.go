@@ -6,8 +6,8 @@ import (
 	"onlinerna/nn/device"
 )
 
-// Room implements device.OwnMemory. To be spared is what cuDNN and cuBLAS need, which load kernels and take workspaces of their own when
-// they are first used.
+// Room implements device.OwnMemory. The spare memory is for cuDNN and cuBLAS, which load kernels and allocate
+// workspaces at their first use.
 func (d *Device) Room() (free, spare int64, err error) {
 	free, total, err := d.c.MemInfo()
 	if err != nil {
@@ -17,7 +17,7 @@ func (d *Device) Room() (free, spare int64, err error) {
 	return free + s.Cached, min(total/16, mostSpared), err
 }
 
-// mostSpared of a card are 1 GiB: the libraries take no more of a larger one.
+// mostSpared is 1 GiB: the libraries take no more, even on a large card.
 const mostSpared = 1 << 30
 
 // PeakMemory implements device.OwnMemory.

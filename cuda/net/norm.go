@@ -10,22 +10,22 @@ import (
 	"onlinerna/nn/op"
 )
 
-// pass says how the kernels of norm.cu go over pixels of channels: a thread has a channel, or several that are one access to memory, and
-// blocks share the pixels.
+// pass is a pass of norm.cu's kernels over the pixels of channels: a thread has one channel, or several that fit one
+// memory access, and blocks share the pixels.
 type pass struct {
 	grid, block driver.Dim
 	packs       bool
 }
 
-// normBlocks are those of norm.cu that a multiprocessor runs at a time.
+// normBlocks is the number of blocks of norm.cu that a multiprocessor runs at a time.
 const normBlocks = 4
 
-// packed says whether activations can be accessed by 16 bytes: those at the given places, where channels allow it.
+// packed reports whether the activations in these spans can be accessed by 16 bytes, if the channels allow it.
 func packed(at ...driver.Span) bool {
 	return !slices.ContainsFunc(at, func(s driver.Span) bool { return s.Offset()%16 != 0 })
 }
 
-// columns is the way for activations of a form, by 16 bytes where they may be and channels allow it.
+// columns is the pass for activations of a form, with accesses of 16 bytes if packed and the channels allow it.
 func (d *Device) columns(pixels, channels int, f form, packed bool) pass {
 	pack := 16 / f.bytes(op.T(op.Float32, 1))
 	c := pass{block: driver.Dim{X: 32, Y: 8}, packs: packed && channels%pack == 0}
@@ -36,31 +36,32 @@ func (d *Device) columns(pixels, channels int, f form, packed bool) pass {
 		c.block = driver.Dim{X: c.block.X / 2, Y: c.block.Y * 2}
 	}
 	c.grid = driver.Dim{X: (channels + c.block.X - 1) / c.block.X}
-	const least = 16 // pixels for a thread
-	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least), normBlocks*max(d.info.Multiprocessors, 1)/c.grid.X))
+	const least = 16 // pixels per thread, at least
+	c.grid.Y = max(1, min((pixels+c.block.Y*least-1)/(c.block.Y*least),
+		normBlocks*max(d.info.Multiprocessors, 1)/c.grid.X))
 	return c
 }
 
-// each is the grid of a kernel of norm.cu with a thread a channel.
+// each is the grid of a kernel of norm.cu with one thread for each channel.
 func each(channels int) (grid, block driver.Dim) {
 	return driver.Dim{X: (channels + 127) / 128}, driver.Dim{X: 128}
 }
 
-// blockGroup is the number of blocks whose sums one of them adds up, as in norm.cu.
+// blockGroup is the number of blocks whose sums one block adds up, as in norm.cu.
 const blockGroup = 32
 
-// counters count the blocks of a pass that are done. A pass leaves them at zero, and no two run at a time.
+// counters count the finished blocks of a pass. A pass resets them to zero, and passes do not overlap.
 func (b *binding) counters(p pass) driver.Access {
 	groups := (max(p.grid.Y, 1) + blockGroup - 1) / blockGroup
 	s, err := b.d.counters(max(p.grid.X, 1) * (groups + 1))
 	if err != nil {
 		b.fail(err)
 	}
-	return s.Part(0, 0) // atomic operations in a cache
+	return s.Part(0, 0) // atomic operations stay in the cache
 }
 
-// partial is where the blocks of a pass leave two sums a channel, and those that come last read them: the thread that wrote them where a block is
-// alone and its threads have a channel each.
+// partial is memory in which the blocks of a pass leave two sums for each channel, read by the last blocks. A block
+// that is alone, with one channel for each thread, writes and reads its own sums.
 func (b *binding) partial(p pass, channels int) driver.Access {
 	s := b.work.Span(0, int64(2*8*max(p.grid.Y, 1)*channels))
 	if p.grid.Y <= 1 && !p.packs {
@@ -69,13 +70,13 @@ func (b *binding) partial(p pass, channels int) driver.Access {
 	return s.Updated()
 }
 
-// partial is the bytes of the sums of all blocks, wherever activations will lie.
+// partial is the size of all blocks' sums in bytes, an upper bound for any alignment of the activations.
 func (d *Device) partial(pixels, channels int, f form) int {
 	packs, singly := d.columns(pixels, channels, f, true), d.columns(pixels, channels, f, false)
 	return 2 * 8 * max(packs.grid.Y, singly.grid.Y) * channels
 }
 
-// pixelsOf is how many values each channel of an activation has.
+// pixelsOf is the number of values in each channel of an activation.
 func pixelsOf(t op.Type) int { return t.Shape[0] * t.Shape[2:].Size() }
 
 func (s step) channelSum(op.ChannelSum) (*lowering, error) {
@@ -85,10 +86,12 @@ func (s step) channelSum(op.ChannelSum) (*lowering, error) {
 	if x.last {
 		rest = 1
 	}
-	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
-		c := s.d.columns(pixels, channels, x, false)
-		b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c), out.Written(), int64(pixels), channels, int64(rest), s.d.scaleFor(x))
-	})
+	l := s.result(form{}, s.d.partial(pixels, channels, x), []want{s.want(0, x)},
+		func(b *binding, in []driver.Span, out driver.Span) {
+			c := s.d.columns(pixels, channels, x, false)
+			b.launch("norm.cu", "nn_channel_sums", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c),
+				out.Written(), int64(pixels), channels, int64(rest), s.d.scaleFor(x))
+		})
 	l.Kernel.narrow = x.narrow
 	return l, nil
 }
@@ -97,7 +100,7 @@ func (s step) batchNormStats(op.BatchNormStats) (*lowering, error) {
 	return moments{step: s}.lower(), nil
 }
 
-// moments are the statistics of a batch normalisation and, where there is an update, the next running ones.
+// moments computes the statistics of a batch normalisation and, with an update, the next running statistics.
 type moments struct {
 	step
 	update *step
@@ -110,7 +113,8 @@ func (s moments) lower() *lowering {
 	l := s.result(form{}, sums+8*channels, []want{s.want(0, x)}, func(b *binding, in []driver.Span, out driver.Span) {
 		c := s.d.columns(pixels, channels, x, packed(in[0]))
 		running, momentum, unbiased := b.running(s.update)
-		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c), b.or(out, sums, 8*channels).Written(),
+		b.launch("norm.cu", "nn_moments", c.grid, c.block, in[0], b.partial(c, channels), b.counters(c),
+			b.or(out, sums, 8*channels).Written(),
 			running.Updated(), momentum, unbiased, int64(pixels), channels, c.packs)
 	})
 	l.Kernel.narrow = x.narrow
@@ -123,7 +127,7 @@ func (s moments) lower() *lowering {
 	return l
 }
 
-// or is a span, or so many bytes of the workspace in its place where nobody outside the group wants what lies there.
+// or returns s, or this part of the workspace if s is empty because no step outside the group reads the value.
 func (b *binding) or(s driver.Span, at, bytes int) driver.Span {
 	if s.Bytes() == 0 {
 		return b.work.Span(int64(at), int64(bytes))
@@ -131,8 +135,8 @@ func (b *binding) or(s driver.Span, at, bytes int) driver.Span {
 	return s
 }
 
-// running is where running statistics are updated, with the last ones there, by which momentum, and the correction of variances. All are zero
-// without an update.
+// running returns the running statistics to update in place, the momentum, and the correction of variances. All are
+// zero without an update.
 func (b *binding) running(u *step) (at, momentum driver.Span, unbiased float64) {
 	if u == nil {
 		return at, momentum, 0
@@ -144,15 +148,15 @@ func (b *binding) running(u *step) (at, momentum driver.Span, unbiased float64) 
 	return at, b.spans[u.In[2]], correction(u.Op.(op.BatchNormUpdate))
 }
 
-// correction makes the variance of a sample of a biased one.
+// correction is the factor from the biased variance to the sample variance.
 func correction(o op.BatchNormUpdate) float64 { return float64(o.Count) / float64(o.Count-1) }
 
 func (s step) batchNorm(o op.BatchNorm) (*lowering, error) {
 	return s.normalise(o, -1, false, s.Out), nil
 }
 
-// normalise lowers a batch normalisation with an addition of value other, unless that is negative, and a ReLU behind it. The
-// result is value out.
+// normalise lowers a batch normalisation, followed by the addition of value other, unless that is negative, and by a
+// ReLU if relu. The result is value out.
 func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) *lowering {
 	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
 	x := s.like(s.InType(0), 0)
@@ -166,13 +170,14 @@ func (s step) normalise(o op.BatchNorm, other int, relu bool, out int) *lowering
 			added = b.spans[other]
 		}
 		c := s.d.columns(pixels, channels, x, packed(in[0], added, to))
-		b.launch("norm.cu", "nn_batch_norm", c.grid, c.block, in[0], in[1], in[2], in[3], added, to.Written(), int64(pixels), channels, o.Eps, relu, c.packs)
+		b.launch("norm.cu", "nn_batch_norm", c.grid, c.block, in[0], in[1], in[2], in[3], added, to.Written(),
+			int64(pixels), channels, o.Eps, relu, c.packs)
 	})
 	l.Results[0].Value, l.Results[0].Over = out, []int{s.In[0], other}
 	return l
 }
 
-// normaliseWith lowers the sum of two batch normalisations, with a ReLU behind it or without. The result is value out.
+// normaliseWith lowers the sum of two batch normalisations, followed by a ReLU if relu. The result is value out.
 func (s step) normaliseWith(two step, relu bool, out int) *lowering {
 	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
 	x := s.like(s.InType(0), 0)
@@ -180,7 +185,8 @@ func (s step) normaliseWith(two step, relu bool, out int) *lowering {
 	l := s.result(x, 0, []want{s.want(0, x), two.want(0, x)}, func(b *binding, in []driver.Span, _ driver.Span) {
 		other, to := b.spans[two.In[0]], b.spans[out]
 		c := s.d.columns(pixels, channels, x, packed(in[0], other, to))
-		b.launch("norm.cu", "nn_batch_norm_two", c.grid, c.block, in[0], in[1], in[2], in[3], other, b.spans[two.In[1]], b.spans[two.In[2]], b.spans[two.In[3]],
+		b.launch("norm.cu", "nn_batch_norm_two", c.grid, c.block, in[0], in[1], in[2], in[3], other, b.spans[two.In[1]],
+			b.spans[two.In[2]], b.spans[two.In[3]],
 			to.Written(), int64(pixels), channels, s.Op.(op.BatchNorm).Eps, two.Op.(op.BatchNorm).Eps, relu, c.packs)
 	})
 	l.Results[0].Value, l.Results[0].Over = out, []int{s.In[0], two.In[0]}
@@ -199,13 +205,13 @@ func (s step) batchNormUpdate(o op.BatchNormUpdate) (*lowering, error) {
 		grid, block := each(2 * channels)
 		b.launch("norm.cu", "nn_batch_norm_update", grid, block, out.Updated(), in[1], in[2], channels, correction(o))
 	})
-	l.Kernel.narrow = s.d.narrow() // the module that the other kernels come from
+	l.Kernel.narrow = s.d.narrow() // shares the other kernels' module
 	l.Results[0].Over = []int{s.In[0]}
 	return l, nil
 }
 
-// gradSums are the sums of the gradient of a batch normalisation. The gradient is that of value dy, plus that of more unless that
-// is negative, behind the ReLU with result y and written to grad, unless they are negative.
+// gradSums are the sums for the gradient of a batch normalisation. The incoming gradient is value dy, plus value more
+// unless negative. With y ≥ 0 it is masked by the ReLU with result y and written to value grad.
 type gradSums struct {
 	step
 	o                 op.BatchNormGradSums
@@ -217,7 +223,7 @@ func (s step) batchNormGradSums(o op.BatchNormGradSums) (*lowering, error) {
 	return l, nil
 }
 
-// lower gives the lowering, and the form of the gradient.
+// lower returns the lowering and the gradient's form.
 func (s gradSums) lower() (*lowering, form) {
 	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
 	x := s.like(s.InType(0), 0)
@@ -231,7 +237,8 @@ func (s gradSums) lower() (*lowering, form) {
 	}
 	g.narrow = x.narrow
 	l.Kernel.narrow, l.Workspace = x.narrow, s.d.partial(pixels, channels, x)
-	for _, w := range []want{{value: s.dy, form: g}, {value: s.more, form: g}, {value: s.y, form: x}, {value: s.In[0], form: x}, {value: s.In[1]}} {
+	for _, w := range []want{{value: s.dy, form: g}, {value: s.more, form: g}, {value: s.y, form: x},
+		{value: s.In[0], form: x}, {value: s.In[1]}} {
 		if w.value >= 0 {
 			l.Kernel.wants = append(l.Kernel.wants, w)
 		}
@@ -245,18 +252,21 @@ func (s gradSums) lower() (*lowering, form) {
 		}
 		in, dy, more, y, grad := b.spans[s.In[0]], value(s.dy), value(s.more), value(s.y), value(s.grad)
 		c := s.d.columns(pixels, channels, x, packed(in, dy, more, y, grad))
-		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad.Written(), b.partial(c, channels), b.counters(c),
+		b.launch("norm.cu", "nn_grad_sums", c.grid, c.block, in, b.spans[s.In[1]], dy, more, y, grad.Written(),
+			b.partial(c, channels), b.counters(c),
 			b.spans[s.Out].Written(), int64(pixels), channels, s.o.Eps, s.d.scaleFor(g), c.packs)
 	}
 	return l, g
 }
 
-// normGrad adds the gradient of a batch normalisation of activations of a type, where dy and dx are of a form. Where there is a bias it is that
-// with a ReLU behind it.
-func (b *binding) normGrad(o op.BatchNormGradInput, t op.Type, g form, x, stats, scale, bias, sums, dy, dx driver.Span) {
+// normGrad adds the gradient of a batch normalisation of activations of type t; g is the form of dy and dx. A bias that
+// is not empty selects the variant followed by a ReLU.
+func (b *binding) normGrad(o op.BatchNormGradInput, t op.Type, g form, x, stats, scale, bias, sums, dy,
+	dx driver.Span) {
 	pixels, channels := pixelsOf(t), t.Shape[1]
 	c := b.d.columns(pixels, channels, g, packed(x, dy, dx))
-	b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, x, stats, scale, bias, sums, dy, dx.Written(), int64(pixels), channels,
+	b.launch("norm.cu", "nn_batch_norm_grad", c.grid, c.block, x, stats, scale, bias, sums, dy, dx.Written(),
+		int64(pixels), channels,
 		o.Eps, o.Fixed, b.d.scaleFor(g), c.packs)
 }
 
@@ -270,8 +280,8 @@ func (s step) batchNormGradInput(o op.BatchNormGradInput) (*lowering, error) {
 	return l, nil
 }
 
-// maskedGradient lowers the gradient of a batch normalisation s with a ReLU behind it, whose result has the gradient dy: what sums and
-// dx are.
+// maskedGradient lowers the gradient, sums and dx, of a batch normalisation s followed by a ReLU, whose result has the
+// gradient dy.
 func (s step) maskedGradient(dy int, sums, dx lower.Step) *lowering {
 	pixels, channels := pixelsOf(s.InType(0)), s.InType(0).Shape[1]
 	o := dx.Op.(op.BatchNormGradInput)
@@ -290,7 +300,8 @@ func (s step) maskedGradient(dy int, sums, dx lower.Step) *lowering {
 		in, stats, scale, bias, d := b.spans[s.In[0]], b.spans[s.In[1]], b.spans[s.In[2]], b.spans[s.In[3]], b.spans[dy]
 		found := b.or(b.spans[sums.Out], partial, 8*channels)
 		c := s.d.columns(pixels, channels, x, packed(in, d, b.spans[dx.Out]))
-		b.launch("norm.cu", "nn_grad_sums_relu", c.grid, c.block, in, stats, scale, bias, d, b.partial(c, channels), b.counters(c), found.Written(),
+		b.launch("norm.cu", "nn_grad_sums_relu", c.grid, c.block, in, stats, scale, bias, d, b.partial(c, channels),
+			b.counters(c), found.Written(),
 			int64(pixels), channels, o.Eps, s.d.scaleFor(g), c.packs)
 		b.normGrad(o, s.InType(0), g, in, stats, scale, bias, found, d, b.spans[dx.Out])
 	}

@@ -12,8 +12,8 @@ import (
 	"onlinerna/cuda/driver"
 )
 
-// Sums of many blocks are those of all of them, whichever comes last, each time alike and as exact as float64 sums of
-// float32: also of numbers whose mean is a thousand times their deviation, and by blocks of blocks.
+// Sums over many blocks are deterministic in any order of the blocks and as exact as float64 sums of float32, also for
+// numbers whose mean is a thousand times their deviation, and for groups of blocks.
 func TestNormOfManyBlocks(t *testing.T) {
 	gputest.NeedDNN(t)
 	opened, err := openNet(Options{})()
@@ -37,7 +37,7 @@ func TestNormOfManyBlocks(t *testing.T) {
 	for _, blocks := range []int{1, 2, blockGroup, blockGroup + 1, 3*blockGroup - 1} {
 		for _, packs := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d blocks, packs %v", blocks, packs), func(t *testing.T) {
-				pixels := 70 * blocks // less than a chunk for most threads
+				pixels := 70 * blocks // most threads have less than a chunk
 				if blocks == 2 {
 					pixels = 5000
 				}
@@ -45,7 +45,8 @@ func TestNormOfManyBlocks(t *testing.T) {
 				var first []float32
 				for range 2 {
 					b := &binding{d: d, work: memory(16 * channels * blocks)}
-					b.launch("norm.cu", "nn_moments", c.grid, c.block, in, b.work, b.counters(c), stats, driver.Span{}, driver.Span{}, 0.,
+					b.launch("norm.cu", "nn_moments", c.grid, c.block, in, b.work, b.counters(c), stats, driver.Span{},
+						driver.Span{}, 0.,
 						int64(pixels), channels, c.packs)
 					check(t, b.err)
 					check(t, d.c.Do(b.calls[0]))
@@ -57,8 +58,10 @@ func TestNormOfManyBlocks(t *testing.T) {
 					}
 					for c := range channels {
 						mean, variance := moments64(x[:pixels*channels], channels, c)
-						if math.Abs(float64(got[c])-mean) > 1e-7*math.Abs(mean)+1e-7 || math.Abs(float64(got[channels+c])/variance-1) > 1e-6 {
-							t.Errorf("channel %d: mean %v, variance %v, want %v, %v", c, got[c], got[channels+c], mean, variance)
+						if math.Abs(float64(got[c])-mean) > 1e-7*math.Abs(mean)+1e-7 ||
+							math.Abs(float64(got[channels+c])/variance-1) > 1e-6 {
+							t.Errorf("channel %d: mean %v, variance %v, want %v, %v", c, got[c], got[channels+c], mean,
+								variance)
 						}
 						if got[c] != first[c] || got[channels+c] != first[channels+c] {
 							t.Errorf("channel %d: another result the second time", c)
@@ -70,7 +73,7 @@ func TestNormOfManyBlocks(t *testing.T) {
 	}
 }
 
-// moments64 are the mean and the biased variance of a channel.
+// moments64 returns the mean and the biased variance of a channel.
 func moments64(x []float32, channels, c int) (mean, variance float64) {
 	n := float64(len(x) / channels)
 	for i := c; i < len(x); i += channels {

@@ -18,8 +18,9 @@ import (
 	"onlinerna/train/network"
 )
 
-// What the device says of its work is what the stand-in counts: each piece of a training step is one launch or call, and reads and writes as
-// many bytes. Kernels' are counted by the stand-in of `make check-sim` alone, and nothing by a card.
+// The work that the device reports equals the stand-in's counts: each piece of a training step is one launch or call,
+// with the same bytes read and written. Only the stand-in of `make check-sim` counts kernels' bytes; a card counts
+// nothing.
 func TestObserve(t *testing.T) {
 	gputest.NeedDNN(t)
 	type net struct {
@@ -28,9 +29,10 @@ func TestObserve(t *testing.T) {
 		precision number.Precision
 		fuse      Fuse
 	}
-	nets := []net{{"lenet", 28, number.BFloat16, FuseTimed}, {"resnet20", 16, number.Float16, FuseNever}, {"resnet20", 16, number.BFloat16, FuseAlways},
+	nets := []net{{"lenet", 28, number.BFloat16, FuseTimed}, {"resnet20", 16, number.Float16, FuseNever},
+		{"resnet20", 16, number.BFloat16, FuseAlways},
 		{bottlenecks, 8, number.Float16, FuseAlways}}
-	if sim.Checked() { // it takes minutes
+	if sim.Checked() { // which takes minutes
 		nets = append(nets, net{"resnet50", 32, number.BFloat16, FuseAlways})
 	}
 	for _, c := range nets {
@@ -48,14 +50,17 @@ func TestObserve(t *testing.T) {
 			check(t, err)
 			defer momentum.Free()
 			cfg = net.Model().Config
-			b := &data.Batch{N: 2, Height: cfg.Size, Width: cfg.Size, Channels: cfg.Channels, Crops: make([]int32, 6), Labels: make([]int32, 2)}
+			b := &data.Batch{N: 2, Height: cfg.Size, Width: cfg.Size, Channels: cfg.Channels, Crops: make([]int32, 6),
+				Labels: make([]int32, 2)}
 			r := random.New(1)
 			for range 2 * cfg.Size * cfg.Size * cfg.Channels {
 				b.Images = append(b.Images, uint8(r.Uint64()))
 			}
 			step := func() {
-				p, err := net.Start(b, network.StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: optim.SGD{Momentum: .9},
-					State: []device.Vector{momentum}, NoDecay: net.NoDecay(), Numbers: device.Numbers{Rate: .01, Scale: 1, Step: 1}}})
+				p, err := net.Start(b, network.StepOptions{StatsMomentum: .1,
+					Update: device.Update{Optimizer: optim.SGD{Momentum: .9},
+						State: []device.Vector{momentum}, NoDecay: net.NoDecay(),
+						Numbers: device.Numbers{Rate: .01, Scale: 1, Step: 1}}})
 				check(t, err)
 				_, _, err = p.Wait()
 				check(t, err)
@@ -65,7 +70,8 @@ func TestObserve(t *testing.T) {
 			}
 			calls := map[string]uint64{}
 			counted := func(name string) uint64 { return sim.Calls(name) - calls[name] }
-			for _, name := range []string{"cuLaunchKernel", "cudnnBackendExecute", "cublasGemmEx", "cuMemsetD8Async", "cuMemcpyDtoDAsync_v2"} {
+			for _, name := range []string{"cuLaunchKernel", "cudnnBackendExecute", "cublasGemmEx", "cuMemsetD8Async",
+				"cuMemcpyDtoDAsync_v2"} {
 				calls[name] = sim.Calls(name)
 			}
 			kinds := map[string]uint64{}
@@ -98,9 +104,11 @@ func TestObserve(t *testing.T) {
 				r2, written2 := sim.Moved()
 				for i, n := range [2][2]int64{{w.Read, r2 - r}, {w.Write, written2 - written}} {
 					found[i] += n[1]
-					// Little is left out: counters, sums that a block reads that it wrote, rows of tables that nothing needs.
+					// The report leaves out little: counters, sums that the same block reads again, unused rows of
+					// tables.
 					if off := n[0] - n[1]; max(off, -off) > n[1]/50+2048 {
-						t.Errorf("%v: %s: %s of %d bytes, the stand-in counts %d", g, w.Name, []string{"reads", "writes"}[i], n[0], n[1])
+						t.Errorf("%v: %s: %s of %d bytes, the stand-in counts %d", g, w.Name,
+							[]string{"reads", "writes"}[i], n[0], n[1])
 					}
 				}
 				return nil

@@ -21,7 +21,8 @@ import (
 	"onlinerna/rna"
 )
 
-// product is a 1×1 convolution of a picture of ones with the last of a vector's weights: it shows what is multiplied.
+// product is a 1×1 convolution of a picture of ones with the last of a vector's weights: its result shows the weights
+// used.
 type product struct {
 	d       device.Device
 	weights device.Vector
@@ -34,7 +35,8 @@ func newProduct(t *testing.T, d device.Device, weights device.Vector) *product {
 	t.Helper()
 	const channels = 8
 	x, w := op.T(op.Float32, 1, channels, 1, 1), op.T(op.Float32, 1, channels, 1, 1)
-	g := &device.Group{Steps: []device.Step{{Name: "conv", Op: op.Conv2D{}, In: []int{0, 1}, Out: 2}}, Inputs: []int{0, 1}, Outputs: []int{2}}
+	g := &device.Group{Steps: []device.Step{{Name: "conv", Op: op.Conv2D{}, In: []int{0, 1}, Out: 2}},
+		Inputs: []int{0, 1}, Outputs: []int{2}}
 	for i, v := range []op.Type{x, w, op.T(op.Float32, 1, 1, 1, 1)} {
 		l := d.Layout(v, device.Role(i%2))
 		g.Values = append(g.Values, device.Value{Name: fmt.Sprint(i), Type: v, Layout: l, Bytes: device.Bytes(d, v, l)})
@@ -56,13 +58,14 @@ func newProduct(t *testing.T, d device.Device, weights device.Vector) *product {
 	r := &product{d: d, weights: weights, y: memory(p.Outputs[0].Bytes), value: g.Values[2]}
 	r.value.Layout = p.Outputs[0].Layout
 	r.run, err = d.Bind(g, p, device.Args{
-		In: []device.Region{in, weights.Region(weights.Len()-channels, channels)}, Out: []device.Region{r.y}, Workspace: memory(p.Workspace),
+		In: []device.Region{in, weights.Region(weights.Len()-channels, channels)}, Out: []device.Region{r.y},
+		Workspace: memory(p.Workspace),
 	})
 	check(t, err)
 	return r
 }
 
-// sum is what the convolution makes of the weights: their sum.
+// sum returns the convolution's result: the sum of the weights.
 func (r *product) sum(t *testing.T) float64 {
 	t.Helper()
 	check(t, r.run())
@@ -71,11 +74,11 @@ func (r *product) sum(t *testing.T) float64 {
 	return y.Data.([]float64)[0]
 }
 
-// Whoever writes the weights, what is multiplied are those: they have a copy in 16 bits, which must not be old.
+// Products use the current weights, whoever wrote them: the weights' 16-bit copy is never outdated.
 func TestNarrowCopy(t *testing.T) {
 	gputest.NeedDNN(t)
 	for _, p := range []number.Precision{number.BFloat16, number.Float16} {
-		for _, n := range []int{16, 21} { // where the copy is as cuDNN needs it, and where it is not
+		for _, n := range []int{16, 21} { // with a copy at cuDNN's alignment, and not
 			t.Run(fmt.Sprintf("%v/%d", p, n), func(t *testing.T) {
 				d, err := openNet(Options{Precision: p})()
 				check(t, err)
@@ -111,7 +114,8 @@ func TestNarrowCopy(t *testing.T) {
 					{"WriteAt64", func() error { return w.WriteAt64([]float64{1}, n-1) }, 64},
 					{"SGD", func() error { return w.Update(sgd(other, momentum, 0, 1)) }, 40},
 					{"Upload", func() error {
-						return d.Upload(w.Region(0, n), "", op.Tensor{Shape: op.Shape{n}, Data: slices.Repeat([]float32{4}, n)})
+						return d.Upload(w.Region(0, n), "", op.Tensor{Shape: op.Shape{n},
+							Data: slices.Repeat([]float32{4}, n)})
 					}, 32},
 					{"Average", func() error { return window.Average(w, 2) }, 52},
 				} {
@@ -125,7 +129,7 @@ func TestNarrowCopy(t *testing.T) {
 	}
 }
 
-// A gradient that is not finite skips the step and halves the scale; so many good steps double it.
+// A gradient that is not finite skips the step and halves the scale; enough good steps double it.
 func TestLossScale(t *testing.T) {
 	gputest.NeedDNN(t)
 	dev, err := openNet(Options{Precision: number.Float16})()
@@ -172,7 +176,8 @@ func TestLossScale(t *testing.T) {
 	state(device.LossScale{Scale: 8, Good: scaleInterval - 1, Skipped: 3}, -.625)
 	step() // momentum 1.875
 	state(device.LossScale{Scale: 16, Skipped: 3}, -1.5625)
-	for _, s := range []device.LossScale{{}, {Scale: 3}, {Scale: -2}, {Scale: math.Inf(1)}, {Scale: 1, Good: scaleInterval}, {Scale: 1, Skipped: -1}} {
+	for _, s := range []device.LossScale{{}, {Scale: 3}, {Scale: -2}, {Scale: math.Inf(1)},
+		{Scale: 1, Good: scaleInterval}, {Scale: 1, Skipped: -1}} {
 		if err := d.SetLossScale(s); err == nil {
 			t.Errorf("scale %+v is no error", s)
 		}
@@ -188,10 +193,12 @@ func TestLossScale(t *testing.T) {
 	}
 }
 
-// Precisions that a card does not have are errors, and so is what fails when the scale of the loss is made.
+// Precisions that a card lacks are errors, and so is a failure to make the loss scale.
 func TestPrecisionsOfCards(t *testing.T) {
-	for p, ok := range map[number.Precision]bool{number.Float32: true, number.TF32: false, number.BFloat16: false, number.Float16: true} {
-		if err := supports(driver.Info{Major: 7, Minor: 5}, p); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "sm_75 has no "+p.String()) {
+	for p, ok := range map[number.Precision]bool{number.Float32: true, number.TF32: false, number.BFloat16: false,
+		number.Float16: true} {
+		if err := supports(driver.Info{Major: 7, Minor: 5}, p); (err == nil) != ok || err != nil &&
+			!strings.Contains(err.Error(), "sm_75 has no "+p.String()) {
 			t.Errorf("%v on sm_75: %v", p, err)
 		}
 		if err := supports(driver.Info{Major: 8}, p); err != nil {
@@ -222,7 +229,7 @@ func TestFaultOfLossScale(t *testing.T) {
 	}
 }
 
-// sgd is a step.
+// sgd is a step of SGD.
 func sgd(grad, state device.Vector, momentum, rate float64) device.Update {
 	return device.Update{Optimizer: optim.SGD{Momentum: momentum}, Grad: grad, State: []device.Vector{state},
 		Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}

@@ -13,7 +13,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// statistics are the steps with which a convolution's sums are taken where it stores its result: BatchNormStats [+ BatchNormUpdate].
+// statistics finds the steps whose sums a convolution can take as it stores its result: BatchNormStats [+
+// BatchNormUpdate].
 func (d *Device) statistics(f *lower.Flow, conv int) (stats int, update *step, steps []int) {
 	i := slices.IndexFunc(f.Readers(conv), func(r int) bool { return lower.Is[op.BatchNormStats](f.Step(r)) })
 	if i < 0 {
@@ -30,17 +31,18 @@ func (d *Device) statistics(f *lower.Flow, conv int) (stats int, update *step, s
 	return stats, update, steps
 }
 
-// statsOf adds the statistics that the sums of a convolution's channels make.
+// statsOf adds the kernel that turns the sums of a convolution's channels into statistics.
 func (b *binding) statsOf(sums, out driver.Span, update *step, pixels, channels int) {
 	running, momentum, unbiased := b.running(update)
 	grid, block := each(channels)
-	b.launch("fused.cu", "nn_stats_of_sums", grid, block, sums, out.Written(), running.Updated(), momentum, int64(pixels), channels, unbiased)
+	b.launch("fused.cu", "nn_stats_of_sums", grid, block, sums, out.Written(), running.Updated(), momentum,
+		int64(pixels), channels, unbiased)
 }
 
-// normedConvolution takes BatchNorm [+ Add] + ReLU + Conv2D + BatchNormStats [+ BatchNormUpdate]: cuDNN has kernels for float16 whose convolutions
-// normalise what they read. Behind an addition, of another normalisation perhaps, that is the end of a residual block and is stored, too: 1×1
-// convolutions alone do so. Without one it is not stored, and the gradient of the weights, which also reads it, normalises as well: see
-// normedGradWeight.
+// normedConvolution takes BatchNorm [+ Add] + ReLU + Conv2D + BatchNormStats [+ BatchNormUpdate]: for float16 cuDNN has
+// convolutions that normalise their input. After an addition the input is the end of a residual block and is stored,
+// too; only 1×1 convolutions do so. Without an addition it is not stored, and the gradient of the weights, which also
+// reads it, normalises it again: see normedGradWeight.
 func (d *Device) normedConvolution(f *lower.Flow, first int) []lower.Match[kernel] {
 	norm := step{d, f.Step(first)}
 	if d.opts.Precision != number.Float16 || !lower.Is[op.BatchNorm](norm.Step) {
@@ -73,7 +75,8 @@ func (d *Device) normedConvolution(f *lower.Flow, first int) []lower.Match[kerne
 	return nil
 }
 
-// read is what a convolution reads: a normalisation, with a value added unless that is negative, which may be normalised before, and a ReLU.
+// read is a convolution's computed input: a normalisation, value added unless negative (normalised by second, if set),
+// and a ReLU.
 type read struct {
 	norm   step
 	added  int
@@ -81,7 +84,7 @@ type read struct {
 	relu   int
 }
 
-// norms is how many normalisations there are.
+// norms is the number of normalisations.
 func (y read) norms() int {
 	if y.second != nil {
 		return 2
@@ -89,7 +92,8 @@ func (y read) norms() int {
 	return 1
 }
 
-// normedAlone says whether a convolution, and the gradient of its weights that normalises, are the only readers of what step relu makes.
+// normedAlone reports whether only a convolution, and the gradient of its weights if that can normalise, read the
+// result of step relu.
 func (d *Device) normedAlone(f *lower.Flow, relu, conv int) bool {
 	for _, r := range f.Readers(relu) {
 		if r != conv && (!lower.Is[normedGradWeight](f.Step(r)) || f.Kept(relu)) {
@@ -99,7 +103,7 @@ func (d *Device) normedAlone(f *lower.Flow, relu, conv int) bool {
 	return len(f.Readers(relu)) <= 2
 }
 
-// normed adds to a graph a x + b of a tensor in memory, with a and b there, too.
+// normed adds a x + b to a graph, with x, a and b in memory.
 func (d *Device) normed(g *dnn.Graph, dims dnn.Dims) (sum dnn.Tensor) {
 	e, channels := d.elements(), dnn.Channels(dims[1])
 	x, a, c := g.Tensor(e, dims), g.Tensor(e, channels), g.Tensor(e, channels)
@@ -109,14 +113,15 @@ func (d *Device) normed(g *dnn.Graph, dims dnn.Dims) (sum dnn.Tensor) {
 	return sum
 }
 
-// storedFactors adds a and b of which a normalisation is a x + b, as activations are stored, and says where they are.
+// storedFactors adds the kernel that computes a and b of a normalisation a x + b in the activations' format, and
+// returns their places.
 func (b *binding) storedFactors(channels int, stats, scale, bias, to driver.Span, eps float64) (a, c driver.Span) {
 	grid, block := each(channels)
 	b.launch("fused.cu", "nn_norm_factors_stored", grid, block, stats, scale, bias, to.Written(), channels, eps)
 	return halves(to)
 }
 
-// normRead is the fusion of what a convolution reads with the one at a step.
+// normRead is the fusion of a convolution at a step with the normalisation of its input.
 func (d *Device) normRead(f *lower.Flow, y read, at int) (x fusion, ok bool) {
 	conv, out := step{d, f.Step(at)}, f.Step(y.relu).Out
 	o, ok := conv.Op.(op.Conv2D)
@@ -132,7 +137,8 @@ func (d *Device) normRead(f *lower.Flow, y read, at int) (x fusion, ok bool) {
 	pair := 2 * 2 * int64(shape.C)
 	factors := int64(align(int(pair)))
 	x = fusion{
-		steps: steps, graph: d.normedForward(shape, y.added >= 0, y.norms()), scratch: int64(y.norms())*factors + 2*4*int64(shape.O), wide: true,
+		steps: steps, graph: d.normedForward(shape, y.added >= 0, y.norms()),
+		scratch: int64(y.norms())*factors + 2*4*int64(shape.O), wide: true,
 		wants: []want{y.norm.want(0, narrow), {value: conv.In[1], form: narrow, dnn: true}},
 		outs:  []want{{value: conv.Out, form: narrow}, {value: found}},
 		bind: func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
@@ -140,7 +146,8 @@ func (d *Device) normRead(f *lower.Flow, y read, at int) (x fusion, ok bool) {
 			sums, squares := halves(both)
 			var places []driver.Span
 			normed := func(i int, n step) {
-				a, c := b.storedFactors(shape.C, b.spans[n.In[1]], b.spans[n.In[2]], b.spans[n.In[3]], scratch.Span(int64(i)*factors, pair), n.Op.(op.BatchNorm).Eps)
+				a, c := b.storedFactors(shape.C, b.spans[n.In[1]], b.spans[n.In[2]], b.spans[n.In[3]],
+					scratch.Span(int64(i)*factors, pair), n.Op.(op.BatchNorm).Eps)
 				places = append(places, b.spans[n.In[0]], a, c)
 			}
 			normed(0, y.norm)
@@ -158,21 +165,22 @@ func (d *Device) normRead(f *lower.Flow, y read, at int) (x fusion, ok bool) {
 		},
 	}
 	if y.added >= 0 {
-		x.wants, x.outs = append(x.wants, want{value: y.added, form: narrow}), append(x.outs, want{value: out, form: narrow})
+		x.wants, x.outs = append(x.wants, want{value: y.added, form: narrow}),
+			append(x.outs, want{value: out, form: narrow})
 	} else if f.Kept(y.relu) {
 		x.leaves = &out
 	}
 	return x, true
 }
 
-// pointwise says whether a convolution is 1×1, of all pixels.
+// pointwise reports whether a convolution is 1×1 with stride 1.
 func pointwise(s dnn.Shape) bool {
 	return s.KH == 1 && s.KW == 1 && s.Stride == [2]int{1, 1} && s.Pad == [2]int{}
 }
 
-// normedForward is the graph of a convolution of what one or two normalisations, with an addition or without, and a ReLU make, and of its
-// statistics. The tensors are x, a, b, as often as there are normalisations, what is added to one and, with an addition, what is convolved; the
-// weights, the result and two sums.
+// normedForward is the graph of one or two normalisations, an optional addition, a ReLU, a convolution and its
+// statistics. Its tensors are x, a and b for each normalisation, the added value if there is only one, with an addition
+// the stored input of the convolution, then the weights, the result and two sums.
 func (d *Device) normedForward(shape dnn.Shape, add bool, norms int) *dnn.Graph {
 	g, e := &dnn.Graph{Name: "norm + relu + forward + stats"}, d.elements()
 	xd, wd, yd := shape.Dims()
@@ -199,7 +207,8 @@ func (d *Device) normedForward(shape dnn.Shape, add bool, norms int) *dnn.Graph 
 	return g
 }
 
-// normedGradient is the graph of the gradient of the weights of such a convolution, of one normalisation: of x, a, b and dy to dw.
+// normedGradient is the graph of the weights' gradient of such a convolution with one normalisation: from x, a, b and
+// dy to dw.
 func (d *Device) normedGradient(shape dnn.Shape) *dnn.Graph {
 	g, e := &dnn.Graph{Name: "norm + relu + weight gradient"}, d.elements()
 	xd, wd, yd := shape.Dims()
@@ -210,8 +219,8 @@ func (d *Device) normedGradient(shape dnn.Shape) *dnn.Graph {
 	return g
 }
 
-// normedGradWeight is the gradient of the weights of a convolution that reads what a normalisation and a ReLU make, of that and dy, with what the
-// normalisation has: x, statistics, scale and bias. It may make the former again.
+// normedGradWeight is the gradient of the weights of a convolution after a normalisation and a ReLU. Its operands are
+// their result, dy, and the normalisation's x, statistics, scale and bias, from which it may recompute their result.
 type normedGradWeight struct {
 	op.Conv2DGradWeight
 	eps float64
@@ -229,7 +238,7 @@ func (o normedGradWeight) Run(out op.Tensor, in ...op.Tensor) error {
 	return o.Conv2DGradWeight.Run(out, in[:2]...)
 }
 
-// normWeights gives gradients of weights what they need to normalise by themselves, where cuDNN has graphs for that.
+// normWeights gives gradients of weights the operands for recomputing the normalisation, if cuDNN has graphs for that.
 func (d *Device) normWeights(p *device.Program) {
 	if d.opts.Precision != number.Float16 {
 		return
@@ -248,18 +257,20 @@ func (d *Device) normWeights(p *device.Program) {
 		at := f.Maker(f.Step(relu).In[0])
 		shape := shapeOf(o.Conv2D, s.InType(0), s.OutType())
 		conv := f.Readers(relu)[0]
-		if at < 0 || f.Sole(at) != relu || !d.fusable(shape) || !lower.Is[op.Conv2D](f.Step(conv)) || f.Step(conv).In[0] != s.In[0] {
+		if at < 0 || f.Sole(at) != relu || !d.fusable(shape) || !lower.Is[op.Conv2D](f.Step(conv)) ||
+			f.Step(conv).In[0] != s.In[0] {
 			continue
 		}
 		norm, isNorm := f.Step(at).Op.(op.BatchNorm)
-		if stats, _, _ := d.statistics(f, conv); !isNorm || stats < 0 || d.plansOf(d.normedForward(shape, false, 1)) == nil || d.plansOf(d.normedGradient(shape)) == nil {
+		if stats, _, _ := d.statistics(f, conv); !isNorm || stats < 0 ||
+			d.plansOf(d.normedForward(shape, false, 1)) == nil || d.plansOf(d.normedGradient(shape)) == nil {
 			continue
 		}
 		p.Steps[i].Op, p.Steps[i].In = normedGradWeight{o, norm.Eps}, append(slices.Clone(s.In), f.Step(at).In...)
 	}
 }
 
-// plainGradWeight lowers it without a normalisation.
+// plainGradWeight lowers it without the normalisation.
 func (s step) plainGradWeight(o normedGradWeight) (*lowering, error) {
 	s.In = s.In[:2]
 	l, err := s.convGradWeight(o.Conv2DGradWeight)
@@ -268,13 +279,13 @@ func (s step) plainGradWeight(o normedGradWeight) (*lowering, error) {
 	}
 	bind := l.Kernel.bind
 	l.Kernel.bind = func(b *binding) {
-		delete(s.d.pairs, b.spans[s.In[0]]) // it is read: what makes it writes it
+		delete(s.d.pairs, b.spans[s.In[0]]) // the operand is read, so its maker must write it
 		bind(b)
 	}
 	return l, nil
 }
 
-// normedWeights takes a normedGradWeight whose convolution may normalise.
+// normedWeights takes a normedGradWeight whose convolution can normalise.
 func (d *Device) normedWeights(f *lower.Flow, first int) []lower.Match[kernel] {
 	s := step{d, f.Step(first)}
 	o, ok := s.Op.(normedGradWeight)
@@ -292,7 +303,8 @@ func (d *Device) normedWeights(f *lower.Flow, first int) []lower.Match[kernel] {
 		wants: []want{s.want(2, narrow), s.want(1, back)},
 		outs:  []want{{value: s.Out, form: plain}},
 		bind: func(b *binding, scratch driver.Span, run func(at ...driver.Span)) {
-			a, c := b.storedFactors(shape.C, b.spans[s.In[3]], b.spans[s.In[4]], b.spans[s.In[5]], scratch.Span(0, 2*2*int64(shape.C)), o.eps)
+			a, c := b.storedFactors(shape.C, b.spans[s.In[3]], b.spans[s.In[4]], b.spans[s.In[5]],
+				scratch.Span(0, 2*2*int64(shape.C)), o.eps)
 			made := scratch.Span(factors, weights)
 			run(b.spans[s.In[2]], a, c, b.spans[s.In[1]], made)
 			b.recast(b.spans[s.Out], plain, made, back)

@@ -11,24 +11,24 @@ import (
 	"onlinerna/nn/device"
 )
 
-// RanksOptions say how a device works with those of other processes.
+// RanksOptions configure how a device works with those of other processes.
 type RanksOptions struct {
-	ID         nccl.ID // that one rank has made
+	ID         nccl.ID // made by one rank
 	Rank, Size int
-	// Narrow has gradients sent as bfloat16. They are added up in float32.
+	// Narrow sends gradients as bfloat16 and sums them in float32.
 	Narrow bool
 }
 
-// ranks are the devices of several processes, which add up gradients by NCCL on a stream of their own, beside the backward pass.
+// ranks are the devices of several processes. NCCL adds up their gradients on its own stream during the backward pass.
 type ranks struct {
 	d      *Device
 	m      *nccl.Comm
 	stream *driver.Stream
-	point  *driver.Event  // of one stream for which the other waits
-	flag   *driver.Memory // one float32: 0, or NaN where the guard is not finite
+	point  *driver.Event  // of one stream, awaited by the other
+	flag   *driver.Memory // one float32: 0, or NaN if the guard is not finite
 	narrow bool
-	out    *driver.Memory // of what is sent in 16 bits
-	in     *driver.Memory // and what comes
+	out    *driver.Memory // sent elements of 16 bits
+	in     *driver.Memory // received elements of 16 bits
 }
 
 var (
@@ -44,7 +44,8 @@ func (d *Device) Ranks() device.Ranks {
 	return d.ranks
 }
 
-// Join makes the device one of several ranks', once all have called it. NCCL that is missing is a [*lazy.NotFoundError].
+// Join makes the device one of several ranks. It returns when all have called it. A missing NCCL is a
+// [*lazy.NotFoundError].
 func (d *Device) Join(o RanksOptions) (*nccl.Comm, error) {
 	r := &ranks{d: d, narrow: o.Narrow}
 	var err error
@@ -80,7 +81,7 @@ func (r *ranks) close() error {
 	return errors.Join(errs...)
 }
 
-// follow has one stream wait for what is on another.
+// follow makes one stream wait for the work that is on another.
 func (r *ranks) follow(later, before *driver.Stream) error {
 	if err := r.point.Record(before); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (r *ranks) follow(later, before *driver.Stream) error {
 	return later.Wait(r.point)
 }
 
-// launch runs a kernel with a thread an element beside the device's work.
+// launch runs a kernel with one thread for each element, concurrently with the device's work.
 func (r *ranks) launch(file, name string, store, n int, args ...any) error {
 	k, err := r.d.kernelOf(file, name, store)
 	if err != nil {
@@ -98,7 +99,7 @@ func (r *ranks) launch(file, name string, store, n int, args ...any) error {
 	return r.stream.Launch(k, grid, block, 0, args...)
 }
 
-// Guard implements device.Reducer: NaN or infinity times 0 is NaN, and so is a sum with that.
+// Guard implements device.Reducer: NaN or infinity times 0 is NaN, and so is any sum with it.
 func (r *ranks) Guard(number device.Region) error {
 	s, err := r.d.live(number, 1)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *ranks) Guard(number device.Region) error {
 	if err == nil {
 		err = r.m.AllReduce(r.stream, r.flag.All(), nccl.Float32, nccl.Sum)
 	}
-	if err == nil { // the sum of the losses stays this rank's own
+	if err == nil { // the loss stays this rank's own, with NaN added if any rank's was not finite
 		err = r.launch("vector.cu", "vec_add_scaled", 0, 1, s, driver.Span{}, float32(1), r.flag.All(), one)
 	}
 	return r.d.Explain(err)
@@ -140,11 +141,11 @@ func (r *ranks) Sum(grad device.Vector, part device.Span) error {
 	return r.d.Explain(err)
 }
 
-// bfloat16 is the element that kernels of sources have for it.
+// bfloat16 is the number of that element type in the kernels' sources.
 const bfloat16 = 1
 
-// sumNarrow adds up n elements, which are sent as bfloat16: each rank gets a part of those of all ranks, adds them up in float32, and sends the sums, once
-// more rounded, to all.
+// sumNarrow sums n elements sent as bfloat16: each rank receives one part from all ranks, sums it in float32 and sends
+// the sums, rounded once more, to all.
 func (r *ranks) sumNarrow(s driver.Span, n int) error {
 	size, rank := r.m.Size(), r.m.Rank()
 	const line = 8 // elements in 16 bytes
@@ -158,7 +159,8 @@ func (r *ranks) sumNarrow(s driver.Span, n int) error {
 	}
 	err := r.m.Group(func() error {
 		for k := range size {
-			if err := errors.Join(r.m.Send(r.stream, part(r.out, k), nccl.BFloat16, k), r.m.Recv(r.stream, part(r.in, k), nccl.BFloat16, k)); err != nil {
+			if err := errors.Join(r.m.Send(r.stream, part(r.out, k), nccl.BFloat16, k),
+				r.m.Recv(r.stream, part(r.in, k), nccl.BFloat16, k)); err != nil {
 				return err
 			}
 		}
@@ -177,7 +179,7 @@ func (r *ranks) sumNarrow(s driver.Span, n int) error {
 	return err
 }
 
-// room is memory for what is sent and for what comes.
+// room returns memory for sent and for received elements.
 func (r *ranks) room(bytes int64) error {
 	for _, m := range []**driver.Memory{&r.out, &r.in} {
 		if *m != nil && (*m).Bytes() >= bytes {
@@ -190,7 +192,7 @@ func (r *ranks) room(bytes int64) error {
 		if err != nil {
 			return err
 		}
-		if *m != nil { // what is under way may still use it
+		if *m != nil { // running work may still use it
 			r.d.outgrown = append(r.d.outgrown, *m)
 		}
 		*m = x

@@ -12,9 +12,10 @@ import (
 
 var _ device.Rewriter = (*Device)(nil)
 
-// Rewrite implements device.Rewriter. Images get more channels: see padStem. Updates of running statistics come to the statistics, whose
-// kernel makes them. The gradient behind a ReLU of a batch normalisation gets the mask from the normalisation again, so that neither it nor the
-// gradient that it leaves is read or written: two passes over activations less.
+// Rewrite implements device.Rewriter. It pads the channels of images: see padStem. It moves updates of running
+// statistics to the statistics, whose kernel performs them. The gradient of a batch normalisation with a ReLU
+// recomputes the mask, so that neither the ReLU's result nor its gradient is read or written: two passes over
+// activations fewer.
 func (d *Device) Rewrite(p *device.Program) {
 	d.padStem(p)
 	for i := 0; i < len(p.Steps); i++ {
@@ -27,7 +28,7 @@ func (d *Device) Rewrite(p *device.Program) {
 			y := lower.Repeat(p, i, m.norm, m.relu)
 			i += 2
 			p.Steps[i].In = []int{y, p.Steps[i].In[1]}
-			// Both readers have all they need at this place.
+			// From this step on both readers have all their operands.
 			lower.Forward(p, makes(p, m.sums))
 			lower.Forward(p, makes(p, m.dx))
 		}
@@ -35,13 +36,13 @@ func (d *Device) Rewrite(p *device.Program) {
 	d.normWeights(p)
 }
 
-// masked is the ReLU of a batch normalisation whose gradient nobody but that of the normalisation reads: steps, and values.
+// masked is the ReLU of a batch normalisation whose gradient only the normalisation's gradient reads: steps and values.
 type masked struct {
 	norm, relu int
 	sums, dx   int
 }
 
-// maskedNorm is the one whose ReLUGrad is step i.
+// maskedNorm finds the one whose ReLUGrad is step i.
 func maskedNorm(p *device.Program, i int) (m masked, ok bool) {
 	if _, ok := p.Steps[i].Op.(op.ReLUGrad); !ok {
 		return m, false
@@ -66,7 +67,7 @@ func maskedNorm(p *device.Program, i int) (m masked, ok bool) {
 	return m, gradientOf(f.Step(m.norm), mask.Step, sums, dx)
 }
 
-// gradientOf says whether sums and dx are the gradients of a batch normalisation for the gradient that a step makes.
+// gradientOf reports whether sums and dx are the gradients of a batch normalisation for the gradient dy.
 func gradientOf(norm lower.Step, dy device.Step, sums, dx lower.Step) bool {
 	o, ok := norm.Op.(op.BatchNorm)
 	s, isSums := sums.Op.(op.BatchNormGradSums)
@@ -76,7 +77,7 @@ func gradientOf(norm lower.Step, dy device.Step, sums, dx lower.Step) bool {
 		slices.Equal(dx.In, []int{norm.In[0], norm.In[1], norm.In[2], sums.Out, dy.Out})
 }
 
-// makes is the step that makes a value, or -1.
+// makes is the step that makes value v, or -1.
 func makes(p *device.Program, v int) int {
 	return slices.IndexFunc(p.Steps, func(s device.Step) bool { return s.Out == v })
 }

@@ -20,11 +20,12 @@ import (
 
 // smallRun is a run of LeNet on a few glyphs.
 func smallRun(out string) train.Config {
-	return train.Config{Batch: 8, Epochs: 4, StepsLimit: 6, ValLimit: 2, Seed: 3, Out: out, Schedule: train.Schedule{Kind: train.Linear, Rate: .05},
-		RNA: train.RNAConfig{Window: 2, Averages: []int{2}}}
+	return train.Config{Batch: 8, Epochs: 4, StepsLimit: 6, ValLimit: 2, Seed: 3, Out: out,
+		Schedule: train.Schedule{Kind: train.Linear, Rate: .05},
+		RNA:      train.RNAConfig{Window: 2, Averages: []int{2}}}
 }
 
-// atStep is a hook, which may be called late, that calls f after a step.
+// atStep is a hook that calls f after a step; it may be called late.
 type atStep struct {
 	step int
 	f    func()
@@ -39,7 +40,7 @@ func (h atStep) AfterStep(s *train.State) error {
 	return nil
 }
 
-// onNet calls f with a device, which is closed then. What a lost one says to that is of no interest.
+// onNet calls f with a device and closes it. Errors of closing a lost device are ignored.
 func onNet(t *testing.T, f func(dev device.Device)) {
 	t.Helper()
 	dev, err := openNet(Options{})()
@@ -59,13 +60,13 @@ func trained(t *testing.T, start func(dev device.Device) (*train.Run, error)) {
 	})
 }
 
-// resumed goes on with the run in a folder until its end.
+// resumed resumes the run in a folder and trains to its end.
 func resumed(t *testing.T, dir string) {
 	t.Helper()
 	trained(t, func(dev device.Device) (*train.Run, error) { return train.Resume(dir, dev, nil) })
 }
 
-// sameWeights fails unless two runs ended with the same bits, and lists the same steps and epochs.
+// sameWeights checks that two runs ended with the same bits and list the same steps and epochs.
 func sameWeights(t *testing.T, got, want string) {
 	t.Helper()
 	in := func(run, name string) []byte {
@@ -89,7 +90,7 @@ func sameWeights(t *testing.T, got, want string) {
 		b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 		check(t, err)
 		for _, line := range strings.Split(string(b), "\n") {
-			list = append(list, line[:max(0, strings.Index(line+`"train"`, `"train"`))]) // what follows has times
+			list = append(list, line[:max(0, strings.Index(line+`"train"`, `"train"`))]) // times follow
 		}
 		return list
 	}
@@ -98,7 +99,7 @@ func sameWeights(t *testing.T, got, want string) {
 	}
 }
 
-// A run that was interrupted, or whose card was lost, goes on to the same bits from what is on disk.
+// An interrupted run, or one whose card was lost, resumes from its files and ends with the same bits.
 func TestFaultOfRun(t *testing.T) {
 	fault(t, "")
 	gputest.NeedDNN(t)
@@ -115,7 +116,8 @@ func TestFaultOfRun(t *testing.T) {
 		onNet(t, func(dev device.Device) {
 			r, err := train.New(c, dev, atStep{8, cancel})
 			check(t, err)
-			if err := r.Train(ctx); !errors.Is(err, train.ErrInterrupted) || !strings.Contains(err.Error(), "epoch 2 after step 9") {
+			if err := r.Train(ctx); !errors.Is(err, train.ErrInterrupted) ||
+				!strings.Contains(err.Error(), "epoch 2 after step 9") {
 				t.Errorf("%v; want one interrupted after the step that was under way", err)
 			}
 			check(t, r.Close())
@@ -123,7 +125,8 @@ func TestFaultOfRun(t *testing.T) {
 		resumed(t, c.Out)
 		sameWeights(t, c.Out, whole)
 	})
-	for _, plan := range []string{"cuGraphLaunch@1=719,later", "cuEventSynchronize@3=719,sticky", "cuMemcpyHtoDAsync_v2@2=999,sticky"} {
+	for _, plan := range []string{"cuGraphLaunch@1=719,later", "cuEventSynchronize@3=719,sticky",
+		"cuMemcpyHtoDAsync_v2@2=999,sticky"} {
 		t.Run(plan, func(t *testing.T) {
 			c := smallRun(filepath.Join(t.TempDir(), "lost"))
 			gputest.Alone(t, c.Out, func(out string) {
@@ -133,7 +136,8 @@ func TestFaultOfRun(t *testing.T) {
 				r, err := train.New(c, dev, atStep{14, func() { check(t, sim.Fault(plan)) }})
 				check(t, err)
 				var failed *train.FailedError
-				if err := r.Train(t.Context()); !errors.As(err, &failed) || !errors.Is(err, driver.ErrLost) || failed.Epoch != 3 || failed.Step < 15 || failed.Step > 17 {
+				if err := r.Train(t.Context()); !errors.As(err, &failed) || !errors.Is(err, driver.ErrLost) ||
+					failed.Epoch != 3 || failed.Step < 15 || failed.Step > 17 {
 					t.Errorf("%v", err)
 				}
 				check(t, sim.Fault(""))
@@ -151,13 +155,13 @@ func TestFaultOfRun(t *testing.T) {
 	}
 }
 
-// The loss is looked at a step late, and yet the step that it was of is named and the state before is kept.
+// The loss is read a step late, yet the error names the right step and the state before it is kept.
 func TestNetDivergence(t *testing.T) {
 	gputest.NeedDNN(t)
 	c := smallRun(filepath.Join(t.TempDir(), "run"))
 	c.Schedule = train.Schedule{Kind: train.Constant, Rate: 1e5}
 	var want, got *train.DivergedError
-	onNet(t, func(dev device.Device) { // the hook has each step waited for
+	onNet(t, func(dev device.Device) { // the hook waits for each step
 		r, err := train.New(c, dev, watching{})
 		check(t, err)
 		if err := r.Train(t.Context()); !errors.As(err, &want) {
@@ -180,7 +184,7 @@ func TestNetDivergence(t *testing.T) {
 	if want == nil || got == nil || got.Epoch != want.Epoch || got.Step != want.Step || got.What != want.What {
 		t.Errorf("%v; want %v", got, want)
 	}
-	onNet(t, func(dev device.Device) { // what is on disk is from before the first step
+	onNet(t, func(dev device.Device) { // the saved state is from before the first step
 		r, err := train.Resume(c.Out, dev, nil)
 		check(t, err)
 		if ok, err := r.Net.Params.Finite(); err != nil || !ok {

@@ -13,15 +13,15 @@ import (
 	"onlinerna/nn/device"
 )
 
-// lossScale is a Scale of vector.cu: the scale of the loss, where gradients in 16 bits would vanish without one. It changes with the
-// steps of the optimiser and is only ever a power of 2.
+// lossScale is a Scale of vector.cu: the factor of the loss that keeps 16-bit gradients from vanishing. The optimiser's
+// steps change it; it is always a power of 2.
 type lossScale struct {
 	scale, inverse float32
 	good, bad      int32
 	skipped        int64
 }
 
-// As those of PyTorch's GradScaler: a step that is skipped halves the scale, and so many good ones in a row double it.
+// As in PyTorch's GradScaler: a skipped step halves the scale, and this many good steps in a row double it.
 const (
 	firstScale    = 1 << 16
 	scaleInterval = 2000
@@ -29,10 +29,10 @@ const (
 
 var _ device.LossScaler = (*Device)(nil)
 
-// scaling says whether the loss has a scale.
+// scaling reports whether the loss is scaled.
 func (d *Device) scaling() bool { return d.opts.Precision == number.Float16 }
 
-// scale is the memory of the scale, empty without.
+// scale is the memory of the loss scale, empty without one.
 func (d *Device) scale() driver.Span {
 	if d.loss == nil {
 		return driver.Span{}
@@ -40,7 +40,7 @@ func (d *Device) scale() driver.Span {
 	return d.loss.All()
 }
 
-// scaleFor is scale for gradients of a form: empty for those that are not scaled.
+// scaleFor is scale for gradients of a form, empty for unscaled ones.
 func (d *Device) scaleFor(f form) driver.Span {
 	if !f.scaled {
 		return driver.Span{}
@@ -74,7 +74,8 @@ func (d *Device) LossScale() (device.LossScale, error) {
 	if err == nil {
 		err = d.stream.Synchronize()
 	}
-	return device.LossScale{Scale: float64(s[0].scale), Good: int(s[0].good), Skipped: int(s[0].skipped)}, d.Explain(err)
+	return device.LossScale{Scale: float64(s[0].scale), Good: int(s[0].good), Skipped: int(s[0].skipped)},
+		d.Explain(err)
 }
 
 // SetLossScale implements device.LossScaler.
@@ -82,9 +83,12 @@ func (d *Device) SetLossScale(s device.LossScale) error {
 	if d.loss == nil {
 		return errors.New("cuda: the loss is scaled in precision float16 only")
 	}
-	if fraction, e := math.Frexp(s.Scale); fraction != .5 || e < -99 || e > 101 || s.Good < 0 || s.Good >= scaleInterval || s.Skipped < 0 {
-		return fmt.Errorf("cuda: scale of the loss %+v: want a power of 2 from 2^-100 to 2^100 and 0 to %d good steps", s, scaleInterval-1)
+	if fraction, e := math.Frexp(s.Scale); fraction != .5 || e < -99 || e > 101 || s.Good < 0 ||
+		s.Good >= scaleInterval || s.Skipped < 0 {
+		return fmt.Errorf("cuda: loss scale %+v: want a power of 2 from 2^-100 to 2^100 and 0 to %d good steps", s,
+			scaleInterval-1)
 	}
-	x := []lossScale{{scale: float32(s.Scale), inverse: float32(1 / s.Scale), good: int32(s.Good), skipped: int64(s.Skipped)}}
+	x := []lossScale{{scale: float32(s.Scale), inverse: float32(1 / s.Scale), good: int32(s.Good),
+		skipped: int64(s.Skipped)}}
 	return d.Explain(d.stream.CopyIn(d.scale(), unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), unsafe.Sizeof(x[0]))))
 }

@@ -9,7 +9,7 @@ import (
 	"onlinerna/nn/device"
 )
 
-// slice is some elements of a vector, which stay on the GPU.
+// slice is a range of a vector's elements on the GPU.
 type slice struct {
 	v      *vector
 	off, n int

@@ -17,9 +17,9 @@ import (
 	"onlinerna/nn/optim"
 )
 
-// A step of training is launches, copies on the GPU, two copies to it and one of the loss, each waited for since the host's memory is not
-// pinned here, and a wait for the step: nothing is allocated, described or
-// compiled once the first step is done. The stand-in counts.
+// After the first step, a training step is launches, copies on the GPU, two copies to it, one of the loss, and a wait.
+// Each copy waits because the host memory is not pinned here. Nothing is allocated, described or compiled: the stand-in
+// counts.
 func TestNetSteadyStep(t *testing.T) {
 	gputest.NeedDNN(t)
 	dev, err := openNet(Options{})()
@@ -39,8 +39,10 @@ func TestNetSteadyStep(t *testing.T) {
 	x, labels := value("x", 4, 3, 8, 8), G.NewVector(g, tensor.Int32, G.WithName("labels"), G.WithShape(4))
 	params := G.Nodes{value("w", 8, 3, 3, 3), value("scale", 8), value("bias", 8), value("fc", 5, 8)}
 	y := apply("conv", op.Conv2D{Pad: [2]int{1, 1}}, x, params[0])
-	y = apply("relu", op.ReLU{}, apply("bn", op.BatchNorm{Eps: 1e-5}, y, apply("stats", op.BatchNormStats{}, y), params[1], params[2]))
-	loss := apply("loss", op.SoftmaxCrossEntropy{}, apply("fc", op.Linear{}, apply("pool", op.GlobalAvgPool{}, y), params[3]), labels)
+	y = apply("relu", op.ReLU{}, apply("bn", op.BatchNorm{Eps: 1e-5}, y, apply("stats", op.BatchNormStats{}, y),
+		params[1], params[2]))
+	loss := apply("loss", op.SoftmaxCrossEntropy{}, apply("fc", op.Linear{}, apply("pool", op.GlobalAvgPool{}, y),
+		params[3]), labels)
 	grads, err := nn.Grad(loss, params...)
 	check(t, err)
 
@@ -82,7 +84,8 @@ func TestNetSteadyStep(t *testing.T) {
 		check(t, m.Write(x, images))
 		check(t, m.Write(labels, one))
 		check(t, m.Run())
-		check(t, weights.Update(device.Update{Optimizer: optim.SGD{Decay: 1e-4}, Grad: gradient, State: []device.Vector{momentum},
+		check(t, weights.Update(device.Update{Optimizer: optim.SGD{Decay: 1e-4}, Grad: gradient,
+			State:   []device.Vector{momentum},
 			NoDecay: []device.Span{{Off: 216, Len: 16}}, Numbers: device.Numbers{Rate: .1, Scale: 1, Step: 1}}))
 		check(t, m.Read(last, loss))
 		after, afterEach := calls()
@@ -96,7 +99,8 @@ func TestNetSteadyStep(t *testing.T) {
 		for i, n := range afterEach {
 			d := n - beforeEach[i]
 			known += d
-			if most := map[string]uint64{"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1, "cuStreamSynchronize": 4}[allowed[i]]; most > 0 && d > most {
+			if most := map[string]uint64{"cuMemcpyHtoDAsync_v2": 2, "cuMemcpyDtoHAsync_v2": 1,
+				"cuStreamSynchronize": 4}[allowed[i]]; most > 0 && d > most {
 				t.Errorf("step %d: %d calls of %s, want %d at most", step, d, allowed[i], most)
 			}
 		}

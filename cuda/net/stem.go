@@ -11,13 +11,13 @@ import (
 	"onlinerna/nn/op"
 )
 
-// stemChannels are those of images, of three or more, that convolutions read in 16 bits, with zeros for those that there are not: cuDNN's
-// kernels for tensor cores take channels by eights. With fewer it pads a copy of all images by itself for the gradient of the weights, and
-// has no kernel for Hopper that takes sums.
+// stemChannels is the number of channels to which images with three or more are padded with zeros in 16 bits, because
+// cuDNN's tensor-core kernels take channels by eights. With fewer, cuDNN pads a copy of all images for the gradient of
+// the weights and has no kernel for Hopper that takes sums.
 const stemChannels = 8
 
-// padStem has images, and the weights that they are convolved with, made with more channels where convolutions alone read them, and drops
-// those of the gradients of weights again.
+// padStem pads the channels of images that only convolutions read and of these convolutions' weights, and drops the
+// added channels from the weights' gradients.
 func (d *Device) padStem(p *device.Program) {
 	if !d.narrow() {
 		return
@@ -36,7 +36,8 @@ func (d *Device) padStem(p *device.Program) {
 		}
 		images := p.Steps[i].Out
 		padded := wide(images)
-		steps := append(slices.Clone(p.Steps[:i+1]), device.Step{Name: p.Steps[i].Name, Op: pad, In: []int{images}, Out: padded})
+		steps := append(slices.Clone(p.Steps[:i+1]), device.Step{Name: p.Steps[i].Name, Op: pad, In: []int{images},
+			Out: padded})
 		for _, s := range p.Steps[i+1:] {
 			if len(s.In) == 0 || s.In[0] != images {
 				steps = append(steps, s)
@@ -61,7 +62,7 @@ func (d *Device) padStem(p *device.Program) {
 	}
 }
 
-// paddable says whether step i makes images that convolutions alone read.
+// paddable reports whether step i makes images that only convolutions read.
 func paddable(p *device.Program, i int) bool {
 	if _, ok := p.Steps[i].Op.(op.Images); !ok {
 		return false
@@ -88,7 +89,7 @@ func paddable(p *device.Program, i int) bool {
 	return len(f.Readers(i)) > 0
 }
 
-// paddedImages takes Images + Shortcut that leaves all pixels: images with channels of zeros.
+// paddedImages takes Images + Shortcut that keeps all pixels: images padded with channels of zeros.
 func (d *Device) paddedImages(f *lower.Flow, first int) []lower.Match[kernel] {
 	s := step{d, f.Step(first)}
 	o, ok := s.Op.(op.Images)

@@ -17,7 +17,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// stemOf runs a convolution of images of four channels on a device, and the gradient of its weights.
+// stemOf runs a convolution of four-channel images on a device and the gradient of its weights.
 func stemOf(t *testing.T, d device.Device) (y, dw []float64) {
 	t.Helper()
 	const n, size, c, out = 2, 5, 4, 8
@@ -33,8 +33,10 @@ func stemOf(t *testing.T, d device.Device) (y, dw []float64) {
 	pixels, crops := input("pixels", tensor.Uint8, n, size, size, c), input("crops", tensor.Int32, n, 3)
 	w, dy := input("w", tensor.Float32, out, c, 3, 3), input("dy", tensor.Float32, n, out, size, size)
 	conv := op.Conv2D{Pad: [2]int{1, 1}}
-	x := apply(op.Images{DType: op.Float32, Height: size, Width: size, Mean: []float64{.1, .2, .3, .4}, Std: []float64{.5, .6, .7, .8}}, pixels, crops)
-	results := G.Nodes{apply(conv, x, w), apply(op.Conv2DGradWeight{Conv2D: conv, Weight: op.Shape{out, c, 3, 3}}, x, dy)}
+	x := apply(op.Images{DType: op.Float32, Height: size, Width: size, Mean: []float64{.1, .2, .3, .4},
+		Std: []float64{.5, .6, .7, .8}}, pixels, crops)
+	results := G.Nodes{apply(conv, x, w), apply(op.Conv2DGradWeight{Conv2D: conv, Weight: op.Shape{out, c, 3, 3}}, x,
+		dy)}
 	m, err := machine.New(g, machine.Config{Device: d, Keep: results})
 	check(t, err)
 	defer func() { check(t, m.Close()) }()
@@ -65,11 +67,12 @@ func stemOf(t *testing.T, d device.Device) (y, dw []float64) {
 	return read(results[0]), read(results[1])
 }
 
-// A convolution of images that are made with more channels than they have, and the gradient of its weights, are what they would be without.
+// Padding the channels of images changes neither their convolution nor the gradient of its weights.
 func TestStem(t *testing.T) {
 	gputest.NeedDNN(t)
 	y, dw := stemOf(t, device.NewReference(op.Float32))
-	for p, most := range map[number.Precision]float64{number.Float32: .001, number.BFloat16: .01, number.Float16: .001} {
+	for p, most := range map[number.Precision]float64{number.Float32: .001, number.BFloat16: .01,
+		number.Float16: .001} {
 		dev := opened(t, Options{Precision: p})
 		gotY, gotW := stemOf(t, dev)
 		if a, b := offBy(gotY, y), offBy(gotW, dw); !(a < most) || !(b < most) {

@@ -22,7 +22,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// trainer is a small net with BatchNorm on a device, with what training takes.
+// trainer is a small net with BatchNorm on a device, with everything that training needs.
 type trainer struct {
 	*network.Network
 	momentum, sum device.Vector
@@ -30,7 +30,8 @@ type trainer struct {
 
 func newTrainer(t *testing.T, dev device.Device) *trainer {
 	t.Helper()
-	net, err := network.New(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
+	net, err := network.New(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5},
+		Std: []float64{.25, .25, .25}}, 1)
 	check(t, err)
 	x := &trainer{Network: net}
 	x.momentum, err = net.NewParams()
@@ -45,11 +46,12 @@ func newTrainer(t *testing.T, dev device.Device) *trainer {
 	return x
 }
 
-// batchOf is n images of noise.
+// batchOf is a batch of n images of noise.
 func batchOf(n int, seed uint64) *data.Batch {
 	r := random.New(seed)
 	const size = 8
-	b := &data.Batch{N: n, Height: size, Width: size, Channels: 3, Images: make([]uint8, n*size*size*3), Crops: make([]int32, 3*n), Labels: make([]int32, n)}
+	b := &data.Batch{N: n, Height: size, Width: size, Channels: 3, Images: make([]uint8, n*size*size*3),
+		Crops: make([]int32, 3*n), Labels: make([]int32, n)}
 	for i := range b.Images {
 		b.Images[i] = uint8(r.Uint64())
 	}
@@ -59,13 +61,14 @@ func batchOf(n int, seed uint64) *data.Batch {
 	return b
 }
 
-// options are those of a step at a rate.
+// options are the options of a step at a learning rate.
 func (x *trainer) options(rate float64) network.StepOptions {
 	return network.StepOptions{StatsMomentum: .1, Update: device.Update{Optimizer: optim.SGD{Momentum: .9, Decay: 1e-3},
-		State: []device.Vector{x.momentum}, NoDecay: x.NoDecay(), Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}}
+		State: []device.Vector{x.momentum}, NoDecay: x.NoDecay(),
+		Numbers: device.Numbers{Rate: rate, Scale: 1, Step: 1}}}
 }
 
-// exercise trains and evaluates in all ways, and lists the numbers that come of it.
+// exercise trains and evaluates in all ways, and returns the resulting numbers.
 func (x *trainer) exercise(t *testing.T) (all []float64) {
 	t.Helper()
 	var last *network.Pending
@@ -82,7 +85,7 @@ func (x *trainer) exercise(t *testing.T) (all []float64) {
 		check(t, err)
 		settle(p)
 	}
-	for i := range 8 { // rates differ, and so does the last batch
+	for i := range 8 { // with different learning rates and a smaller last batch
 		n := 6
 		if i%4 == 3 {
 			n = 3
@@ -92,7 +95,8 @@ func (x *trainer) exercise(t *testing.T) (all []float64) {
 	for i := range 9 { // three batches a step
 		o := x.options(.01)
 		o.Sum, o.First = x.sum, i%3 == 0
-		if o.Update.Optimizer, o.Update.Numbers.Scale = (optim.SGD{Momentum: .9, Decay: 1e-3, Nesterov: true}), 1./float64(18-i/3); i%3 != 2 {
+		if o.Update.Optimizer, o.Update.Numbers.Scale = (optim.SGD{Momentum: .9, Decay: 1e-3, Nesterov: true}),
+			1./float64(18-i/3); i%3 != 2 {
 			o.Update = device.Update{}
 		}
 		step(6, 100+i, o)
@@ -110,14 +114,14 @@ func (x *trainer) exercise(t *testing.T) (all []float64) {
 	for _, l := range logits {
 		all = append(all, float64(l))
 	}
-	l, _, err := x.Gradient(batchOf(10, 400), .1) // larger than all before: the arena and the lanes grow
+	l, _, err := x.Gradient(batchOf(10, 400), .1) // larger than all before: arena and lanes grow
 	check(t, err)
 	all = append(all, l)
 	for i := range 4 {
 		step(6, 500+i, x.options(.01))
 	}
 	settle(nil)
-	x.momentum.Free() // another vector in its place
+	x.momentum.Free() // and another vector replaces it
 	x.momentum, err = x.NewParams()
 	check(t, err)
 	for i := range 4 {
@@ -132,7 +136,7 @@ func (x *trainer) exercise(t *testing.T) (all []float64) {
 	return all
 }
 
-// Steps that are captured and replayed have the bits of steps that are not, in each precision.
+// Captured and replayed steps give the same bits as others, in each precision.
 func TestNetReplay(t *testing.T) {
 	gputest.NeedDNN(t)
 	for _, p := range []number.Precision{number.Float32, number.BFloat16, number.Float16} {
@@ -147,7 +151,8 @@ func TestNetReplay(t *testing.T) {
 				before := sim.Calls("cuGraphLaunch")
 				all := x.exercise(t)
 				eager := o.DebugSync || o.Eager
-				if launched := sim.Calls("cuGraphLaunch") - before; sim.Active() && (eager && launched != 0 || !eager && launched < 15) {
+				if launched := sim.Calls("cuGraphLaunch") - before; sim.Active() &&
+					(eager && launched != 0 || !eager && launched < 15) {
 					t.Errorf("%+v: %d graphs launched", o, launched)
 				}
 				return all
@@ -155,7 +160,8 @@ func TestNetReplay(t *testing.T) {
 			same := func(what string, got, want []float64) {
 				for i, w := range want {
 					if got[i] != w || math.IsNaN(w) {
-						t.Fatalf("number %d of %d is %v when %s, %v when each op is waited for", i, len(want), got[i], what, w)
+						t.Fatalf("number %d of %d is %v when %s, %v with a wait after each op", i, len(want), got[i],
+							what, w)
 					}
 				}
 			}
@@ -168,7 +174,8 @@ func TestNetReplay(t *testing.T) {
 	}
 }
 
-// From a loss on that is not finite no step is made, in each precision, also where steps are replayed and were issued before the loss was known.
+// After a loss that is not finite no step changes the weights, in each precision, also if steps are replayed and were
+// issued before the loss was known.
 func TestNetGuard(t *testing.T) {
 	gputest.NeedDNN(t)
 	for _, p := range []number.Precision{number.Float32, number.BFloat16, number.Float16} {
@@ -218,15 +225,16 @@ func TestNetGuard(t *testing.T) {
 	}
 }
 
-// A steady step is one launch of a graph, two copies and what orders the two streams: nothing is allocated, and the stream is not waited for. The
-// stand-in counts.
+// A steady step is one launch of a graph, two copies and the ordering of two streams, without allocations or waits for
+// the stream. The stand-in counts.
 func TestNetReplaySteady(t *testing.T) {
 	gputest.NeedDNN(t)
 	dev, err := openNet(Options{})()
 	check(t, err)
 	t.Cleanup(func() { check(t, dev.Close()) })
 	x := newTrainer(t, dev)
-	want := map[string]uint64{"cuGraphLaunch": 1, "cuMemcpyHtoDAsync_v2": 2, "cuEventRecord": 2, "cuStreamWaitEvent": 1, "cuEventSynchronize": 1}
+	want := map[string]uint64{"cuGraphLaunch": 1, "cuMemcpyHtoDAsync_v2": 2, "cuEventRecord": 2, "cuStreamWaitEvent": 1,
+		"cuEventSynchronize": 1}
 	var last *network.Pending
 	for i := range 8 {
 		b := batchOf(6, uint64(i))
@@ -241,7 +249,7 @@ func TestNetReplaySteady(t *testing.T) {
 			check(t, err)
 		}
 		last = p
-		if i < 4 || !sim.Active() { // warm-up and capture, on both lanes
+		if i < 4 || !sim.Active() { // both lanes warm up and capture
 			continue
 		}
 		sum := uint64(0)
@@ -257,7 +265,8 @@ func TestNetReplaySteady(t *testing.T) {
 	}
 }
 
-// A capture that is refused costs speed alone: steps run kernel by kernel from then on, to the same bits, and one line says why.
+// A refused capture only costs speed: later steps run kernel by kernel, to the same bits, and one warning gives the
+// reason.
 func TestFaultOfCapture(t *testing.T) {
 	fault(t, "")
 	gputest.NeedDNN(t)
@@ -272,10 +281,12 @@ func TestFaultOfCapture(t *testing.T) {
 		t.Run(test.plan, func(t *testing.T) {
 			before := sim.Leaks()
 			var warned []string
-			if got := fewSteps(t, Options{Warn: func(s string) { warned = append(warned, s) }}, test.plan); !slices.Equal(got, want) {
+			if got := fewSteps(t, Options{Warn: func(s string) { warned = append(warned, s) }},
+				test.plan); !slices.Equal(got, want) {
 				t.Errorf("losses %v, want %v", got, want)
 			}
-			if len(warned) != 1 || !strings.Contains(warned[0], "kernel by kernel") || !strings.Contains(warned[0], test.why) {
+			if len(warned) != 1 || !strings.Contains(warned[0], "kernel by kernel") ||
+				!strings.Contains(warned[0], test.why) {
 				t.Errorf("warned %q; want once, of %s", warned, test.why)
 			}
 			if after := sim.Leaks(); after != before {
@@ -289,18 +300,19 @@ func TestFaultOfCapture(t *testing.T) {
 func smallNet(t *testing.T, o Options) (x *trainer, end func()) {
 	dev, err := openNet(o)()
 	check(t, err)
-	net, err := network.New(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5}, Std: []float64{.25, .25, .25}}, 1)
+	net, err := network.New(dev, "conv6", nn.Config{Classes: 4, Channels: 3, Size: 8, Mean: []float64{.5, .5, .5},
+		Std: []float64{.25, .25, .25}}, 1)
 	check(t, err)
 	x = &trainer{Network: net}
 	x.momentum, err = net.NewParams()
 	check(t, err)
 	return x, func() {
 		x.momentum.Free()
-		_, _ = net.Close(), dev.Close() // they may say what happened once more
+		_, _ = net.Close(), dev.Close() // they may repeat the error
 	}
 }
 
-// fewSteps trains some steps, with a plan of faults behind the first two, and returns the losses.
+// fewSteps trains some steps, with a plan of faults after the first two, and returns the losses.
 func fewSteps(t *testing.T, o Options, plan string) (losses []float64) {
 	x, end := smallNet(t, o)
 	defer end()
@@ -318,7 +330,7 @@ func fewSteps(t *testing.T, o Options, plan string) (losses []float64) {
 	return losses
 }
 
-// A failure of the GPU in a replay is an error that says what was under way and what to do.
+// A GPU failure in a replay is an error that names the running work and a remedy.
 func TestFaultOfReplay(t *testing.T) {
 	fault(t, "")
 	gputest.NeedDNN(t)
@@ -361,7 +373,8 @@ func failReplay(t *testing.T, plan, want string) {
 		return nil
 	}
 	err := run()
-	if err == nil || !strings.Contains(err.Error(), "conv6, training at batch 6") || !strings.Contains(err.Error(), want) {
+	if err == nil || !strings.Contains(err.Error(), "conv6, training at batch 6") ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v; want one about %s", err, want)
 	}
 	check(t, sim.Fault(""))

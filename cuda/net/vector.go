@@ -17,7 +17,7 @@ type vector struct {
 	m *memory
 	n int
 
-	copy *driver.Memory // the elements in 16 bits, for ops that read them so; nil until one does
+	copy *driver.Memory // the elements in 16 bits for ops that read them so; nil until one does
 }
 
 var (
@@ -39,7 +39,7 @@ func (d *Device) NewVector(n int) (device.Vector, error) {
 	return v, nil
 }
 
-// vectorOf is the vector whose memory a region is a part of, or nil.
+// vectorOf is the vector that contains a region, or nil.
 func vectorOf(r device.Region) *vector {
 	if m, ok := r.Memory.(*memory); ok {
 		return m.vector
@@ -47,7 +47,8 @@ func vectorOf(r device.Region) *vector {
 	return nil
 }
 
-// narrow is the copy in 16 bits of a part of v. From the first call on all that writes v writes the copy, or calls refresh.
+// narrow is the 16-bit copy of a part of v. After the first call every writer of v also writes the copy or calls
+// refresh.
 func (v *vector) narrow(part driver.Span) (driver.Span, error) {
 	if v.copy == nil {
 		m, err := v.d.c.Alloc(2 * int64(v.n))
@@ -62,7 +63,7 @@ func (v *vector) narrow(part driver.Span) (driver.Span, error) {
 	return v.copy.Span(part.Offset()/2, part.Bytes()/2), nil
 }
 
-// narrowed is the copy in 16 bits, empty where there is none.
+// narrowed is the 16-bit copy, empty if there is none.
 func (v *vector) narrowed() driver.Span {
 	if v.copy == nil {
 		return driver.Span{}
@@ -70,7 +71,7 @@ func (v *vector) narrowed() driver.Span {
 	return v.copy.All()
 }
 
-// refresh makes the copy in 16 bits anew, if there is one: somebody wrote v.
+// refresh updates the 16-bit copy, if there is one, after v was written.
 func (v *vector) refresh() error {
 	if v.copy == nil {
 		return nil
@@ -120,14 +121,14 @@ func (v *vector) all() driver.Span {
 	return v.m.m.All()
 }
 
-// other is the storage of x, which is to be as long as v and of the same device.
+// other is the storage of x, which must belong to the same device and be as long as v.
 func (v *vector) other(what string, x device.Vector) (driver.Span, error) {
 	o, ok := x.(*vector)
 	if !ok || o.d != v.d {
 		return driver.Span{}, fmt.Errorf("cuda: %s: vector %T belongs to another device", what, x)
 	}
 	if o.n != v.n {
-		return driver.Span{}, fmt.Errorf("cuda: %s: vector of %d elements where one of %d is needed", what, o.n, v.n)
+		return driver.Span{}, fmt.Errorf("cuda: %s: the vector has %d elements, want %d", what, o.n, v.n)
 	}
 	return o.all(), nil
 }
@@ -189,7 +190,7 @@ func (v *vector) Copy(x device.Vector) error {
 	return v.d.Explain(err)
 }
 
-// launch runs a kernel of vector.cu with a thread an element.
+// launch runs a kernel of vector.cu with one thread for each element.
 func (v *vector) launch(name string, args ...any) error {
 	if v.n == 0 {
 		return nil
@@ -198,7 +199,7 @@ func (v *vector) launch(name string, args ...any) error {
 	return v.launchOn(name, int(grid.X), args...)
 }
 
-// launchOn runs a kernel of vector.cu on so many blocks.
+// launchOn runs a kernel of vector.cu on this many blocks.
 func (v *vector) launchOn(name string, blocks int, args ...any) error {
 	k, err := v.d.kernel("vector.cu", name, v.d.narrow())
 	if err != nil {
@@ -207,7 +208,7 @@ func (v *vector) launchOn(name string, blocks int, args ...any) error {
 	return v.launchKernel(k, name, driver.Dim{X: blocks}, args...)
 }
 
-// launchKernel runs a kernel that works on v.
+// launchKernel runs a kernel on v.
 func (v *vector) launchKernel(k *driver.Kernel, name string, grid driver.Dim, args ...any) error {
 	_, block := v.d.flat(v.n)
 	err := v.d.stream.Launch(k, grid, block, 0, args...)
@@ -243,7 +244,7 @@ func (v *vector) Lerp(a float64, x device.Vector) error {
 	return v.launch("vec_lerp", v.all().Updated(), v.narrowed().Written(), float32(a), s, int64(v.n))
 }
 
-// total is where the device writes the sum, in float64, of what a kernel finds of each block of x, as long as v and not empty.
+// total is the place of the float64 sum over blocks of x, which a kernel computes; x is as long as v and not empty.
 func (v *vector) total(name string, x driver.Span) (driver.Span, error) {
 	grid, _ := v.d.flat(v.n)
 	sums, all := 8*int64(grid.X), v.d.sums.All()

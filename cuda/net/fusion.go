@@ -15,18 +15,18 @@ import (
 	"onlinerna/nn/op"
 )
 
-// inTurn lowers steps one by one, or as patterns from one on group them, to run behind each other at once. What only they read lies in the
-// workspace, or where a result does that may take its place.
-func (d *Device) inTurn(f *lower.Flow, steps []int, from int) (*lowering, error) {
+// sequence lowers steps one by one, or in groups of the patterns from number from on, to run one after another. Values
+// that only these steps read are stored in the workspace, or in the place of a result that may overwrite them.
+func (d *Device) sequence(f *lower.Flow, steps []int, from int) (*lowering, error) {
 	values := f.Step(steps[0]).Values
 	var parts []*lowering
-	inside := map[int]int{} // values to places in the workspace
+	inside := map[int]int{} // offsets in the workspace, by value
 	all := &lowering{}
-	place := map[int]int{} // values to those in whose place they lie
+	place := map[int]int{} // by value, the other value whose place it shares
 	for left := slices.Clone(steps); len(left) > 0; {
 		m, ok := d.separate(f, left, from)
 		if !ok {
-			return nil, lower.Reason("these ops are not run as a group")
+			return nil, lower.Reason("no kernel runs these ops as a group")
 		}
 		l, err := m.Lower()
 		if err == nil {
@@ -51,7 +51,8 @@ func (d *Device) inTurn(f *lower.Flow, steps []int, from int) (*lowering, error)
 				continue
 			}
 			readers := f.Readers(steps[maker])
-			if f.Kept(steps[maker]) || len(readers) == 0 || slices.ContainsFunc(readers, func(s int) bool { return !slices.Contains(steps, s) }) {
+			if f.Kept(steps[maker]) || len(readers) == 0 || slices.ContainsFunc(readers,
+				func(s int) bool { return !slices.Contains(steps, s) }) {
 				continue
 			}
 			for _, later := range parts[i+1:] {
@@ -98,7 +99,7 @@ func (d *Device) inTurn(f *lower.Flow, steps []int, from int) (*lowering, error)
 	return all, nil
 }
 
-// separate is the best match of the first of steps, and of others of them, of the patterns from one on.
+// separate is the best match, within steps, of the first of them and the patterns from number from on.
 func (d *Device) separate(f *lower.Flow, steps []int, from int) (best lower.Match[kernel], ok bool) {
 	for _, p := range d.rules.Patterns[from:] {
 		for _, m := range p(f, steps[0]) {
@@ -110,39 +111,44 @@ func (d *Device) separate(f *lower.Flow, steps []int, from int) (best lower.Matc
 	return best, false
 }
 
-// A fusion is a graph of cuDNN's that does what steps do, and what comes before and behind it.
+// A fusion is a graph of cuDNN for some steps, with the kernels that must run before and after it.
 type fusion struct {
-	steps   []int
-	graph   *dnn.Graph
-	wide    bool                                                               // others, which are not, may do parts of it
-	leaves  *int                                                               // a result that it does not write, and that a fusion takes
-	takes   *int                                                               // an operand that it does not read, and that a fusion leaves
-	scratch int64                                                              // bytes that bind wants behind the workspace of the graph
+	steps []int
+	graph *dnn.Graph
+	// other fusions, which are not wide, may do parts of it
+	wide bool
+	// a result that it does not write: another fusion recomputes it
+	leaves *int
+	// an operand that it does not read: it recomputes what the other fusion leaves out
+	takes *int
+	// bytes that bind needs after the graph's workspace
+	scratch int64
 	wants   []want                                                             // operands
 	outs    []want                                                             // results that the graph writes
-	bind    func(b *binding, scratch driver.Span, run func(at ...driver.Span)) // has run called with the graph's places
+	bind    func(b *binding, scratch driver.Span, run func(at ...driver.Span)) // calls run with the graph's places
 }
 
-// pair is a fusion that leaves a result out, and one that does without it. Both run, or neither does.
+// pair is a fusion that does not write a result and another that does not need it. Both run, or neither.
 type pair struct {
-	ways
+	choice
 	fused bool
 }
 
-// ways are the calls of a fusion and those of its steps in turn, both with the state that they change.
-type ways struct {
+// choice holds the calls of a fusion and of its separate steps, and the state that both change.
+type choice struct {
 	key             string
 	short           bool // memory was too short for the best plans
 	fused, separate []func() error
 	state           []driver.Span
 }
 
-// with are both ways of two groups, one behind the other.
-func (w ways) with(v ways) ways {
-	return ways{w.key + "; " + v.key, w.short || v.short, slices.Concat(w.fused, v.fused), slices.Concat(w.separate, v.separate), slices.Concat(w.state, v.state)}
+// with is the choice for two groups, one after the other.
+func (w choice) with(v choice) choice {
+	return choice{w.key + "; " + v.key, w.short || v.short, slices.Concat(w.fused, v.fused),
+		slices.Concat(w.separate, v.separate), slices.Concat(w.state, v.state)}
 }
 
-// call makes calls.
+// call runs calls until one fails.
 func call(calls []func() error) error {
 	for _, c := range calls {
 		if err := c(); err != nil {
@@ -152,13 +158,13 @@ func call(calls []func() error) error {
 	return nil
 }
 
-// either lowers steps in turn or as a fusion, whichever is faster on the card.
+// either lowers steps as a sequence or as a fusion, whichever is faster on the card.
 func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 	from := d.fusions
 	if x.wide {
 		from = d.wide
 	}
-	l, err := d.inTurn(f, x.steps, from)
+	l, err := d.sequence(f, x.steps, from)
 	plans := d.plansOf(x.graph)
 	if err != nil || plans == nil {
 		return l, err
@@ -167,21 +173,21 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 	own := align(int(plans.Workspace()))
 	moved := lowering{Workspace: own + align(int(x.scratch)), Kernel: kernel{narrow: true, wants: x.wants}}
 	if err := d.convert(&device.Group{Values: values}, &moved); err != nil {
-		return l, nil // operands lie in ways that the graph cannot have
+		return l, nil // an operand's form does not suit the graph
 	}
-	for _, o := range x.outs { // in the form in which the steps leave them
+	for _, o := range x.outs { // the graph's results must have the steps' forms
 		if form, ok := d.form(values[o.value].Layout); !ok || form != o.form {
 			return l, nil
 		}
 	}
-	room := map[int]int{} // places in the workspace of results that stay inside the group
+	room := map[int]int{} // workspace offsets of results that stay inside the group
 	for _, i := range x.steps {
 		if v := f.Step(i).Out; !f.Kept(i) && slices.ContainsFunc(x.outs, func(o want) bool { return o.value == v }) {
 			room[v] = align(moved.Workspace)
 			moved.Workspace = room[v] + values[v].Bytes
 		}
 	}
-	inTurn := l.Kernel.bind
+	sequence := l.Kernel.bind
 	l.Workspace = max(l.Workspace, moved.Workspace)
 	l.Kernel.bind = func(b *binding) {
 		var partner *pair
@@ -190,7 +196,7 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 		}
 		separate, fused := *b, *b
 		separate.calls, fused.calls, separate.short = nil, nil, false
-		inTurn(&separate)
+		sequence(&separate)
 		fused.spans, fused.narrow = slices.Clone(b.spans), true
 		for v, at := range room {
 			fused.spans[v] = b.work.Span(int64(at), int64(values[v].Bytes))
@@ -206,7 +212,8 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 			})
 		}
 		b.err = separate.err
-		if unusable := errors.Is(fused.err, dnn.ErrNoPlan) || errors.Is(fused.err, driver.ErrOutOfMemory); !unusable && b.err == nil {
+		if unusable := errors.Is(fused.err, dnn.ErrNoPlan) || errors.Is(fused.err, driver.ErrOutOfMemory); !unusable &&
+			b.err == nil {
 			b.err = fused.err
 		} else if unusable {
 			fused.calls = nil
@@ -214,7 +221,8 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 		if b.err != nil {
 			return
 		}
-		w := ways{key: x.graph.String(), short: plans.Short() || d.shortAlone(x.graph) || separate.short, fused: fused.calls, separate: separate.calls}
+		w := choice{key: x.graph.String(), short: plans.Short() || d.shortAlone(x.graph) || separate.short,
+			fused: fused.calls, separate: separate.calls}
 		for _, i := range x.steps {
 			if _, overwrites := f.Step(i).Op.(op.InPlace); overwrites {
 				w.state = append(w.state, b.spans[f.Step(i).Out])
@@ -226,7 +234,7 @@ func (d *Device) either(f *lower.Flow, x fusion) (*lowering, error) {
 	return l, nil
 }
 
-// plansOf are cuDNN's for a graph, nil where it has none.
+// plansOf are cuDNN's plans for a graph, nil if it has none.
 func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 	key := g.String()
 	p, ok := d.graphs[key]
@@ -235,10 +243,10 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 		o.Later = true
 		var err error
 		p, err = d.dnn.NewPlans(g, o)
-		if errors.Is(err, driver.ErrOutOfMemory) { // another net may find some
+		if errors.Is(err, driver.ErrOutOfMemory) { // not stored: another net may find memory
 			return nil
 		}
-		if err != nil { // one that matters shows elsewhere
+		if err != nil { // a serious error shows in other calls, too
 			p = nil
 		}
 		d.graphs[key] = p
@@ -246,20 +254,21 @@ func (d *Device) plansOf(g *dnn.Graph) *dnn.Plans {
 	return p
 }
 
-// chosen are the calls of the faster way. Where a fusion leaves a result out the choice is made later, when the one is bound that takes it.
-func (d *Device) chosen(b *binding, x fusion, w ways, partner *pair) []func() error {
+// chosen are the faster calls. If a fusion leaves a result out, the choice waits until the fusion that takes it is
+// bound.
+func (d *Device) chosen(b *binding, x fusion, w choice, partner *pair) []func() error {
 	if x.leaves != nil {
-		delete(d.pairs, b.spans[*x.leaves]) // of a program whose other half was never bound
+		delete(d.pairs, b.spans[*x.leaves]) // left by a program whose second half was never bound
 	}
 	if w.fused == nil || x.takes != nil && partner == nil {
 		return w.separate
 	}
 	if x.leaves != nil {
-		p := &pair{ways: w}
+		p := &pair{choice: w}
 		d.pairs[b.spans[*x.leaves]] = p
 		return []func() error{func() error {
 			if p.fused {
-				return call(p.ways.fused)
+				return call(p.choice.fused)
 			}
 			return call(p.separate)
 		}}
@@ -282,15 +291,16 @@ func (d *Device) chosen(b *binding, x fusion, w ways, partner *pair) []func() er
 	return w.fused
 }
 
-// shortAlone says whether the convolution of a graph had too little memory for the best plan by itself.
+// shortAlone reports whether the graph's convolution alone had too little memory for its best plan.
 func (d *Device) shortAlone(g *dnn.Graph) bool {
 	alone, ok := d.convs[convKey{g.Kind(), g.Shape()}]
 	return ok && alone.Short()
 }
 
-// faster says whether fusions with what belongs to them take less time than the separate calls. It is found out once, and kept, unless memory
-// was too short for the best plan of either, or for this, which w says then, or the fusions fail. State that the calls change stays what it is.
-func (d *Device) faster(name string, w *ways) (better bool, err error) {
+// faster reports whether the fused calls take less time than the separate ones, and restores the state that they
+// change. It measures once and keeps the answer, unless the fused calls fail, or memory was too short for the best plan
+// or for the measurement, which sets w.short.
+func (d *Device) faster(name string, w *choice) (better bool, err error) {
 	if d.opts.Fuse == FuseAlways {
 		return true, nil
 	}
@@ -315,7 +325,8 @@ func (d *Device) faster(name string, w *ways) (better bool, err error) {
 		failed, better = err, err == nil && one < two
 		return nil
 	})
-	if errors.Is(err, errUnsaved) || err == nil && errors.Is(failed, driver.ErrOutOfMemory) { // there may be room for it later
+	if errors.Is(err, errUnsaved) || err == nil && errors.Is(failed, driver.ErrOutOfMemory) {
+		// there may be memory for it later
 		w.short = true
 		return false, nil
 	}
@@ -329,16 +340,17 @@ func (d *Device) faster(name string, w *ways) (better bool, err error) {
 	return better, nil
 }
 
-// noteOf names the choice between graphs and separate calls with all that it may depend on, but the card and cuDNN.
+// noteOf identifies the choice between fused and separate calls by all that affects it, except the card and cuDNN.
 func (d *Device) noteOf(graphs string) string {
-	return fmt.Sprintf("fused or not, with at most %d bytes of scratch and kernels %s: %s", d.planning().Workspace, kernels.Digest(), graphs)
+	return fmt.Sprintf("fused or not, with at most %d bytes of scratch and kernels %s: %s", d.planning().Workspace,
+		kernels.Digest(), graphs)
 }
 
-// errUnsaved says that there is no memory for a copy of state.
-var errUnsaved = errors.New("no memory for a copy of what is changed")
+// errUnsaved reports that memory for a copy of the state is missing.
+var errUnsaved = errors.New("no memory for a copy of the state")
 
-// preserving runs f on the owner thread, and puts back what was in memory before, whatever f gives. Without room for that it is errUnsaved, and f does
-// not run.
+// preserving runs f on the owner thread and then restores the state, even if f fails. Without memory for a copy it
+// fails with errUnsaved and does not run f.
 func (d *Device) preserving(state []driver.Span, f func() error) error {
 	return d.c.Do(func() (err error) {
 		before := make([]*driver.Memory, len(state))

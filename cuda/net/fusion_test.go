@@ -17,7 +17,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// The choice between a fusion and separate kernels is timed once and kept; a fusion whose plans do not run gives way.
+// The choice between a fusion and separate kernels is measured once and kept; a fusion whose plans fail is not chosen.
 func TestFusionChoice(t *testing.T) {
 	gputest.NeedDNN(t)
 	if !sim.Active() {
@@ -39,7 +39,7 @@ func TestFusionChoice(t *testing.T) {
 	}
 }
 
-// Which of a fusion and separate kernels is faster is not kept where there was too little memory for the best plan of either, or to ask for plans.
+// The choice is not kept if memory was too short for the best plan of either, or for making plans.
 func TestFaultOfMemoryOfFusion(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
@@ -48,12 +48,14 @@ func TestFaultOfMemoryOfFusion(t *testing.T) {
 		fused, alone string // faults
 		kept         bool
 	}{{"", "", true}, {"cudnnBackendExecute@1=4004", "", false}, {"", "cudnnBackendExecute@1=4004", false}} {
-		d, err := Open(0, Options{Precision: number.BFloat16, Context: driver.Options{KernelCache: t.TempDir(), ExactMemory: true}})
+		d, err := Open(0, Options{Precision: number.BFloat16,
+			Context: driver.Options{KernelCache: t.TempDir(), ExactMemory: true}})
 		check(t, err)
 		defer func() { check(t, d.Close()) }()
 		g := &dnn.Graph{Name: "forward + relu"}
 		xd, wd, yd := s.Dims()
-		in, w, between, y := g.Tensor(d.elements(), xd), g.Tensor(d.elements(), wd), g.Between(dnn.Float32, yd), g.Tensor(d.elements(), yd)
+		in, w, between, y := g.Tensor(d.elements(), xd), g.Tensor(d.elements(), wd), g.Between(dnn.Float32, yd),
+			g.Tensor(d.elements(), yd)
 		g.Convolve(dnn.Forward, s, in, w, between)
 		g.ReLU(between, y)
 		check(t, sim.Fault("cudnnBackendCreateDescriptor@1=4003"))
@@ -63,31 +65,34 @@ func TestFaultOfMemoryOfFusion(t *testing.T) {
 		check(t, sim.Fault(""))
 		plans := d.plansOf(g)
 		if plans == nil {
-			t.Fatal("what had no memory once has no plans")
+			t.Fatal("a graph that ran out of memory once has no plans")
 		}
-		alone, err := d.convolution(dnn.Forward, op.Conv2D{}, op.T(op.Float32, s.N, s.C, s.H, s.W), op.T(op.Float32, s.O, s.C, 1, 1))
+		alone, err := d.convolution(dnn.Forward, op.Conv2D{}, op.T(op.Float32, s.N, s.C, s.H, s.W),
+			op.T(op.Float32, s.O, s.C, 1, 1))
 		check(t, err)
 		places := alone.Operands()
 		m, err := d.c.Alloc(4 << 20)
 		check(t, err)
-		at, work := []driver.Span{m.Span(0, places[0]), m.Span(1<<10, places[1]), m.Span(2<<10, places[2])}, m.Span(1<<20, 3<<20)
+		at, work := []driver.Span{m.Span(0, places[0]), m.Span(1<<10, places[1]), m.Span(2<<10, places[2])},
+			m.Span(1<<20, 3<<20)
 		check(t, sim.Fault(test.fused))
 		check(t, plans.Settle(at, work))
 		check(t, sim.Fault(test.alone))
 		check(t, alone.Settle(at[0], at[1], at[2], work))
 		check(t, sim.Fault(""))
 		run := []func() error{func() error { return plans.Run(at, work) }}
-		better, err := d.faster(g.Name, &ways{key: g.String(), short: plans.Short() || d.shortAlone(g), fused: run, separate: run})
+		better, err := d.faster(g.Name, &choice{key: g.String(), short: plans.Short() || d.shortAlone(g), fused: run,
+			separate: run})
 		check(t, err)
 		if again, ok := d.dnn.Kept(d.noteOf(g.String())); ok != test.kept || ok && (again == "fused") != better {
 			t.Errorf("%+v: %q is kept, %v", test, again, ok)
 		}
 		d.opts.Workspace--
 		if _, ok := d.dnn.Kept(d.noteOf(g.String())); ok {
-			t.Error("what is kept counts with another limit of scratch, too")
+			t.Error("the kept choice applies with another limit of scratch, too")
 		}
 		broken := []func() error{func() error { return errors.New("broken") }}
-		better, err = d.faster("broken", &ways{key: "broken", fused: broken, separate: run})
+		better, err = d.faster("broken", &choice{key: "broken", fused: broken, separate: run})
 		check(t, err)
 		if _, ok := d.dnn.Kept(d.noteOf("broken")); ok || better {
 			t.Errorf("a fusion that fails: better %v, kept %v", better, ok)
@@ -96,17 +101,19 @@ func TestFaultOfMemoryOfFusion(t *testing.T) {
 	}
 }
 
-// What a net finds out is kept but where there was too little memory for a plan: also for one of a fusion that is part of the separate way.
+// A net's choices are kept unless memory was too short for a plan, also one of a fusion among the separate calls.
 func TestFaultOfMemoryOfNet(t *testing.T) {
 	gputest.NeedDNN(t)
 	fault(t, "")
 	own, parts, notes := 0, 0, 0
 	for from := 61; from < 130; from += 12 {
-		d, n := netOf(t, Options{Precision: number.Float16, Workspace: DefaultWorkspace - rand.Int64N(1<<20)}, bottlenecks) // nothing is known with that
+		// an unused limit: no choice is known
+		d, n := netOf(t, Options{Precision: number.Float16, Workspace: DefaultWorkspace - rand.Int64N(1<<20)},
+			bottlenecks)
 		check(t, sim.Fault(fmt.Sprintf("cudnnBackendExecute@%d=4004", from)))
 		_, err := lossGradient(t, n, 8)
 		check(t, sim.Fault(""))
-		if !errors.Is(err, driver.ErrOutOfMemory) { // which the separate way may meet
+		if !errors.Is(err, driver.ErrOutOfMemory) { // the separate calls may fail, too
 			check(t, err)
 		}
 		for key, p := range d.graphs {
@@ -115,10 +122,11 @@ func TestFaultOfMemoryOfNet(t *testing.T) {
 			}
 			short, part := p.Short() || d.shortAlone(p.Graph()), false
 			for _, q := range d.graphs {
-				part = part || q != nil && q != p && q.Graph().Name == "forward + sums" && q.Short() && p.Graph().Kind() == dnn.Forward && p.Shape() == q.Shape()
+				part = part || q != nil && q != p && q.Graph().Name == "forward + sums" && q.Short() &&
+					p.Graph().Kind() == dnn.Forward && p.Shape() == q.Shape()
 			}
 			_, kept := d.dnn.Kept(d.noteOf(key))
-			for taker := range d.graphs { // both are one choice
+			for taker := range d.graphs { // the pair is one choice
 				_, both := d.dnn.Kept(d.noteOf(key + "; " + taker))
 				kept = kept || both
 			}
@@ -140,7 +148,7 @@ func TestFaultOfMemoryOfNet(t *testing.T) {
 	}
 }
 
-// A pair of which the second half was never bound does not count for what lies in its place later.
+// A pair whose second half was never bound does not affect later values at the same place.
 func TestPairs(t *testing.T) {
 	gputest.NeedDNN(t)
 	d, err := Open(0, Options{Precision: number.Float16, Fuse: FuseAlways})
@@ -154,21 +162,22 @@ func TestPairs(t *testing.T) {
 	check(t, err)
 	t.Cleanup(func() { check(t, m.Close()) })
 	b, at, g := &binding{d: d, spans: []driver.Span{m.All()}}, 0, &dnn.Graph{}
-	bind := func(leaver ways) {
+	bind := func(leaver choice) {
 		first := d.chosen(b, fusion{graph: g, leaves: &at}, leaver, nil)
-		if leaver.key == "" { // the second half is not bound
+		if leaver.key == "" { // leave the second half unbound
 			return
 		}
-		second := d.chosen(b, fusion{graph: g, takes: &at}, ways{fused: calls("fused taker"), separate: calls("taker")}, d.pairs[m.All()])
+		second := d.chosen(b, fusion{graph: g, takes: &at},
+			choice{fused: calls("fused taker"), separate: calls("taker")}, d.pairs[m.All()])
 		check(t, errors.Join(b.err, call(first), call(second)))
 	}
 	for _, x := range []struct {
-		leaver ways
+		leaver choice
 		want   string
 	}{
-		{ways{key: "both", fused: calls("fused"), separate: calls("separate")}, "fused, fused taker"},
-		{ways{fused: calls("fused"), separate: calls("separate")}, ""},
-		{ways{key: "alone", separate: calls("separate")}, "separate, taker"},
+		{choice{key: "both", fused: calls("fused"), separate: calls("separate")}, "fused, fused taker"},
+		{choice{fused: calls("fused"), separate: calls("separate")}, ""},
+		{choice{key: "alone", separate: calls("separate")}, "separate, taker"},
 	} {
 		ran = nil
 		bind(x.leaver)
@@ -178,7 +187,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// What timing changes is put back, also where it fails; without memory for a copy nothing is timed.
+// The state is restored after timing, also if that fails; without memory for a copy nothing is timed.
 func TestPreserving(t *testing.T) {
 	dev := opened(t, Options{Context: driver.Options{ExactMemory: true}})
 	d := dev.(*Device)
@@ -208,7 +217,8 @@ func TestPreserving(t *testing.T) {
 	large, err := d.c.Alloc(free / 3 * 2)
 	check(t, err)
 	defer func() { check(t, large.Close()) }()
-	if err := d.preserving([]driver.Span{large.All()}, func() error { return broken }); !errors.Is(err, errUnsaved) || errors.Is(err, broken) {
+	if err := d.preserving([]driver.Span{large.All()}, func() error { return broken }); !errors.Is(err, errUnsaved) ||
+		errors.Is(err, broken) {
 		t.Errorf("%v, want errUnsaved", err)
 	}
 }
