@@ -12,14 +12,14 @@ import (
 	"unsafe"
 )
 
-// backend makes descriptors of cuDNN's backend API, and keeps them until they are released. The first failure is kept, and what
-// comes behind it does nothing. It is used on one thread.
+// backend makes descriptors of cuDNN's backend API and keeps them until they are released. After the first failure,
+// which it keeps, its methods do nothing. It is used on one thread.
 type backend struct {
 	made []C.cudnnBackendDescriptor_t
 	err  error
 }
 
-// check keeps a failure with cuDNN's own words on it.
+// check keeps a failure, with cuDNN's own message.
 func (b *backend) check(code C.cudnnStatus_t, call, detail string) bool {
 	if code != C.CUDNN_STATUS_SUCCESS && b.err == nil {
 		var words [1024]C.char
@@ -32,15 +32,16 @@ func (b *backend) check(code C.cudnnStatus_t, call, detail string) bool {
 	return b.err == nil
 }
 
-// make makes a descriptor of a kind.
+// make makes a descriptor of this kind.
 func (b *backend) make(kind C.cudnnBackendDescriptorType_t) (d C.cudnnBackendDescriptor_t) {
-	if b.err == nil && b.check(C.cudnnBackendCreateDescriptor(kind, &d), "cudnnBackendCreateDescriptor", fmt.Sprintf("type %d", kind)) {
+	if b.err == nil && b.check(C.cudnnBackendCreateDescriptor(kind, &d), "cudnnBackendCreateDescriptor",
+		fmt.Sprintf("type %d", kind)) {
 		b.made = append(b.made, d)
 	}
 	return d
 }
 
-// finalize ends the description of d, which what names.
+// finalize ends the description of d; messages call it what.
 func (b *backend) finalize(d C.cudnnBackendDescriptor_t, what string) C.cudnnBackendDescriptor_t {
 	if b.err == nil {
 		b.check(C.cudnnBackendFinalize(d), "cudnnBackendFinalize", what)
@@ -48,7 +49,7 @@ func (b *backend) finalize(d C.cudnnBackendDescriptor_t, what string) C.cudnnBac
 	return d
 }
 
-// release destroys what was made behind the first n.
+// release destroys the descriptors after the first n.
 func (b *backend) release(n int) error {
 	var errs []error
 	for i := len(b.made) - 1; i >= n; i-- {
@@ -59,9 +60,11 @@ func (b *backend) release(n int) error {
 }
 
 // set sets an attribute of d to values.
-func set[T any](b *backend, d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, values ...T) {
+func set[T any](b *backend, d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t,
+	kind C.cudnnBackendAttributeType_t, values ...T) {
 	if b.err == nil {
-		code := C.cudnnBackendSetAttribute(d, name, kind, C.int64_t(len(values)), unsafe.Pointer(unsafe.SliceData(values)))
+		code := C.cudnnBackendSetAttribute(d, name, kind, C.int64_t(len(values)),
+			unsafe.Pointer(unsafe.SliceData(values)))
 		b.check(code, "cudnnBackendSetAttribute", fmt.Sprintf("attribute %d", name))
 	}
 }
@@ -69,26 +72,30 @@ func set[T any](b *backend, d C.cudnnBackendDescriptor_t, name C.cudnnBackendAtt
 func (b *backend) setInts(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, values ...int64) {
 	set(b, d, name, C.CUDNN_TYPE_INT64, values...)
 }
-func (b *backend) setOne(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, value int32) {
+func (b *backend) setOne(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t,
+	kind C.cudnnBackendAttributeType_t, value int32) {
 	set(b, d, name, kind, value)
 }
 func (b *backend) setType(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, e Element) {
 	b.setOne(d, name, C.CUDNN_TYPE_DATA_TYPE, int32(e))
 }
-func (b *backend) link(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, to ...C.cudnnBackendDescriptor_t) {
+func (b *backend) link(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t,
+	to ...C.cudnnBackendDescriptor_t) {
 	set(b, d, name, C.CUDNN_TYPE_BACKEND_DESCRIPTOR, to...)
 }
 func (b *backend) setText(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, text string) {
 	set(b, d, name, C.CUDNN_TYPE_CHAR, append([]byte(text), 0)...)
 }
 
-// get reads an attribute of d into values, and says how many there are.
-func get[T any](b *backend, d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t, values []T) int {
+// get reads an attribute of d into values and returns the attribute's length.
+func get[T any](b *backend, d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t,
+	kind C.cudnnBackendAttributeType_t, values []T) int {
 	if b.err != nil {
 		return 0
 	}
 	var n C.int64_t
-	code := C.cudnnBackendGetAttribute(d, name, kind, C.int64_t(len(values)), &n, unsafe.Pointer(unsafe.SliceData(values)))
+	code := C.cudnnBackendGetAttribute(d, name, kind, C.int64_t(len(values)), &n,
+		unsafe.Pointer(unsafe.SliceData(values)))
 	if !b.check(code, "cudnnBackendGetAttribute", fmt.Sprintf("attribute %d", name)) {
 		return 0
 	}
@@ -101,7 +108,7 @@ func (b *backend) getInt(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttrib
 	return value[0]
 }
 
-// getText reads one that is text.
+// getText reads a text attribute.
 func (b *backend) getText(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t) string {
 	text := make([]byte, get[byte](b, d, name, C.CUDNN_TYPE_CHAR, nil))
 	text = text[:min(get(b, d, name, C.CUDNN_TYPE_CHAR, text), len(text))]
@@ -111,8 +118,9 @@ func (b *backend) getText(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttri
 	return string(text)
 }
 
-// getBits reads numbers of at most 64 notes as the bits of one number.
-func (b *backend) getBits(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t, kind C.cudnnBackendAttributeType_t) (bits uint64) {
+// getBits reads a list of numbers below 64 as the set bits of one number.
+func (b *backend) getBits(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttributeName_t,
+	kind C.cudnnBackendAttributeType_t) (bits uint64) {
 	notes := make([]int32, 64)
 	for _, n := range notes[:min(get(b, d, name, kind, notes), len(notes))] {
 		bits |= 1 << uint(n)
@@ -120,7 +128,7 @@ func (b *backend) getBits(d C.cudnnBackendDescriptor_t, name C.cudnnBackendAttri
 	return bits
 }
 
-// tensor describes a tensor with its number.
+// tensor describes tensor t, number i of the graph.
 func (b *backend) tensor(i int, t tensor) C.cudnnBackendDescriptor_t {
 	n, c, h, w := int64(t.dims[0]), int64(t.dims[1]), int64(t.dims[2]), int64(t.dims[3])
 	d := b.make(C.CUDNN_BACKEND_TENSOR_DESCRIPTOR)
@@ -135,10 +143,10 @@ func (b *backend) tensor(i int, t tensor) C.cudnnBackendDescriptor_t {
 	return b.finalize(d, fmt.Sprintf("tensor %d", i))
 }
 
-// uid is the number that cuDNN has for tensor i.
+// uid is cuDNN's number for tensor i.
 func uid(i int) int64 { return int64(i) + 1 }
 
-// operation describes one on tensors.
+// operation describes an operation on tensors.
 func (b *backend) operation(o operation, tensors []C.cudnnBackendDescriptor_t) C.cudnnBackendDescriptor_t {
 	x, to := tensors[o.a], tensors[o.c]
 	switch o.action {
@@ -163,11 +171,12 @@ func (b *backend) operation(o operation, tensors []C.cudnnBackendDescriptor_t) C
 		b.link(d, C.CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, to)
 		return b.finalize(d, "stats")
 	}
-	mode := map[action]int32{opMultiply: C.CUDNN_POINTWISE_MUL, opAdd: C.CUDNN_POINTWISE_ADD, opReLU: C.CUDNN_POINTWISE_RELU_FWD, opReLUGrad: C.CUDNN_POINTWISE_RELU_BWD}
+	mode := map[action]int32{opMultiply: C.CUDNN_POINTWISE_MUL, opAdd: C.CUDNN_POINTWISE_ADD,
+		opReLU: C.CUDNN_POINTWISE_RELU_FWD, opReLUGrad: C.CUDNN_POINTWISE_RELU_BWD}
 	p := b.make(C.CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
 	b.setOne(p, C.CUDNN_ATTR_POINTWISE_MODE, C.CUDNN_TYPE_POINTWISE_MODE, mode[o.action])
 	b.setType(p, C.CUDNN_ATTR_POINTWISE_MATH_PREC, Float32)
-	if o.action == opReLU { // without it a NaN may become 0
+	if o.action == opReLU { // by default a NaN may become 0
 		b.setOne(p, C.CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, C.CUDNN_TYPE_NAN_PROPOGATION, C.CUDNN_PROPAGATE_NAN)
 	}
 	b.finalize(p, o.action.String())
@@ -186,7 +195,7 @@ func (b *backend) operation(o operation, tensors []C.cudnnBackendDescriptor_t) C
 	return b.finalize(d, o.action.String())
 }
 
-// convolution describes one of x, w and y.
+// convolution describes a convolution of x, w and y.
 func (b *backend) convolution(o operation, x, w, y C.cudnnBackendDescriptor_t) C.cudnnBackendDescriptor_t {
 	pair := func(a [2]int) []int64 { return []int64{int64(a[0]), int64(a[1])} }
 	v := b.make(C.CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
@@ -226,7 +235,7 @@ func (b *backend) convolution(o operation, x, w, y C.cudnnBackendDescriptor_t) C
 	return b.finalize(d, o.kind.String())
 }
 
-// onThread runs f on one thread, whose failures cuDNN has words for.
+// onThread runs f on one thread, because cuDNN keeps error messages by thread.
 func onThread(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -14,16 +14,16 @@ import (
 	"onlinerna/cuda/internal/cache"
 )
 
-// algorithm is one that cuDNN has for a convolution, by its number, with its kind of products and the bytes of its scratch.
+// algorithm is cuDNN's number for a convolution's algorithm, with its math type and the bytes of its scratch.
 type algorithm struct {
 	Number int   `json:"algorithm"`
 	Math   int   `json:"math"`
 	Bytes  int64 `json:"workspace"`
 }
 
-// choose takes an algorithm of those within the options. Where none of them does with the scratch it is the one with the least. Several
-// that are to be measured, and have not been before, are left to Settle. Those that need little scratch, or no more than the chosen one, stand
-// in for it should cuDNN refuse to run it.
+// choose takes an algorithm within the options, or the one with the least scratch if none fits. If several may be the
+// fastest and none was measured before, Settle chooses. Algorithms that need little scratch, or no more than the chosen
+// one, replace it if cuDNN refuses to run it.
 func (v *Convolution) choose(o Options) error {
 	all, err := v.algorithms(o)
 	if err != nil {
@@ -49,12 +49,15 @@ func (v *Convolution) choose(o Options) error {
 	return nil
 }
 
-// littleScratch may be reserved for an algorithm that only stands in for another.
+// littleScratch is the scratch that may be reserved for replacements of the chosen algorithm.
 const littleScratch = 16 << 20
 
-// take uses a, with scratch for those of all that stand in for it.
+// take uses a, with enough scratch for its replacements among all.
 func (v *Convolution) take(a algorithm, all []algorithm) error {
-	v.others = slices.DeleteFunc(slices.Clone(all), func(b algorithm) bool { return b == a || b.Bytes > max(a.Bytes, littleScratch) })
+	v.others = slices.DeleteFunc(slices.Clone(all), func(b algorithm) bool {
+		return b == a ||
+			b.Bytes > max(a.Bytes, littleScratch)
+	})
 	err := v.use(a)
 	for _, b := range v.others {
 		v.workspace = max(v.workspace, b.Bytes)
@@ -62,12 +65,12 @@ func (v *Convolution) take(a algorithm, all []algorithm) error {
 	return err
 }
 
-// mostMeasured algorithms or plans are timed.
+// mostMeasured limits the algorithms or plans that are timed.
 const mostMeasured = 8
 
-// Settle measures the plans or algorithms, unless one is chosen, and takes the fastest; in any case it runs the one it takes. The spans are as for
-// Run; the result's content is lost. Where no plan runs an algorithm takes over, with a workspace of its own if need be; where none of these
-// runs either it is an [ErrNoAlgorithm], and where one had too little memory for that [driver.ErrOutOfMemory].
+// Settle measures the plans or algorithms, unless one is chosen already, takes the fastest and runs it once. The spans
+// are as for Run; the result is overwritten. If no plan runs, an algorithm takes over, with its own workspace if need
+// be. If no algorithm runs either, Settle fails with [ErrNoAlgorithm], or [driver.ErrOutOfMemory] if one lacked memory.
 func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 	if v.plans != nil {
 		err := v.plans.Settle([]driver.Span{a, b, to}, workspace)
@@ -96,14 +99,15 @@ func (v *Convolution) Settle(a, b, to, workspace driver.Span) error {
 			err = v.d.s.Synchronize()
 		}
 		if failed := (*driver.Error)(nil); errors.As(err, &failed) && !ends(err) {
-			return fmt.Errorf("cuda: %w that runs for %v of %v in %v: %w", ErrNoAlgorithm, v.kindOf(), v.shape, v.precision, err)
+			return fmt.Errorf("cuda: %w that runs for %v of %v in %v: %w", ErrNoAlgorithm, v.kindOf(), v.shape,
+				v.precision, err)
 		}
 		v.settled = err == nil
 		return err
 	})
 }
 
-// measure times the algorithms and takes the fastest, or the first where none can be timed.
+// measure times the algorithms and takes the fastest, or the first if none can be timed.
 func (v *Convolution) measure(spans [4]driver.Span) error {
 	best, least := v.unsettled[0], time.Duration(0)
 	workspace := spans[3]
@@ -122,20 +126,20 @@ func (v *Convolution) measure(spans [4]driver.Span) error {
 		if v.o.Tried != nil {
 			v.o.Tried(Tried{v.graph, fmt.Sprintf("algorithm %d", x.Number), x.Bytes, took, err})
 		}
-		if err == nil && (least == 0 || took < least) { // one that fails is passed over
+		if err == nil && (least == 0 || took < least) { // a failed algorithm is skipped
 			best, least = x, took
 		}
 	}
 	all := v.unsettled
 	v.unsettled = nil
 	v.settled = least > 0
-	if v.settled && !v.short { // else a later run may find a faster one
+	if v.settled && !v.short { // with more memory a later run may find a faster one
 		keepChoice(v.d.c.Options(), v.key, best)
 	}
 	return v.take(best, slices.DeleteFunc(all, func(a algorithm) bool { return a.Bytes > workspace.Bytes() }))
 }
 
-// instead takes an algorithm in place of plans, which stay where it had too little memory: the next Settle tries again.
+// instead takes an algorithm in place of plans. If that lacks memory the plans stay, and the next Settle tries again.
 func (v *Convolution) instead(workspace driver.Span) error {
 	o := v.o
 	o.Workspace = workspace.Bytes()
@@ -154,7 +158,7 @@ func (v *Convolution) instead(workspace driver.Span) error {
 	return errors.Join(err, plans.Close())
 }
 
-// time is the shortest of a few runs of an algorithm, behind one that does not count.
+// time is the shortest of a few runs of an algorithm after a warm-up run.
 func (v *Convolution) time(a algorithm, spans [4]driver.Span) (least time.Duration, err error) {
 	if err := v.use(a); err != nil {
 		return 0, err
@@ -162,22 +166,23 @@ func (v *Convolution) time(a algorithm, spans [4]driver.Span) (least time.Durati
 	return v.d.Time(func() error { return v.launch(spans[0], spans[1], spans[2], spans[3]) })
 }
 
-// choice is a file of the cache: which algorithm was the fastest for what.
+// choice is a file of the cache: the fastest algorithm for a convolution.
 type choice struct {
 	Key string `json:"key"`
 	algorithm
 }
 
-// name is all that the fastest algorithm may depend on.
+// name lists everything on which the fastest algorithm depends.
 func (v *Convolution) name(o Options) string {
 	i := v.d.c.Info()
-	return fmt.Sprintf("%v %v, %v, at most %d bytes of scratch, %s %s with %d multiprocessors, cuDNN %s", v.kindOf(), v.shape, v.precision, o.Workspace,
+	return fmt.Sprintf("%v %v, %v, at most %d bytes of scratch, %s %s with %d multiprocessors, cuDNN %s", v.kindOf(),
+		v.shape, v.precision, o.Workspace,
 		i.Name, i.Arch(), i.Multiprocessors, Version())
 }
 
 func choiceFile(key string) string { return "convolution-" + cache.Digest(key) + ".json" }
 
-// keptChoice reads a choice. A file that is damaged, or of something else, is as good as none.
+// keptChoice reads a choice. A damaged file, or one for another key, counts as missing.
 func keptChoice(o driver.Options, key string) (algorithm, bool) {
 	b, ok := cache.Read(cache.Folder(o.KernelCache), choiceFile(key))
 	var c choice
@@ -187,7 +192,7 @@ func keptChoice(o driver.Options, key string) (algorithm, bool) {
 	return c.algorithm, true
 }
 
-// keepChoice writes a choice. Where that fails the next run measures again.
+// keepChoice writes a choice. Errors are ignored: the next run measures again.
 func keepChoice(o driver.Options, key string, a algorithm) {
 	if b, err := json.Marshal(choice{key, a}); err == nil {
 		cache.Write(cache.Folder(o.KernelCache), choiceFile(key), append(b, '\n'))

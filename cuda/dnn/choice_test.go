@@ -15,19 +15,20 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// choiceCase is a choice among what there is for a convolution.
+// choiceCase is a choice among the algorithms or plans of a convolution.
 type choiceCase struct {
 	name     string
 	shape    Shape
 	o        Options
 	number   int // of the stand-in's algorithm or engine
 	measured bool
-	files    int // in which choices are then kept
+	files    int // with kept choices afterwards
 }
 
-// choices makes choices one after the other. Behind each of the damages to the files that keep them the third is measured once more, and kept
-// again.
-func choices(t *testing.T, pattern string, choose func(s Shape, o Options) (number int, measured bool), cases []choiceCase, damages []func(kept []byte) []byte) {
+// choices makes choices one after another. After each kind of damage to the cache's files it measures the third choice
+// once more, which is kept again.
+func choices(t *testing.T, pattern string, choose func(s Shape, o Options) (number int, measured bool),
+	cases []choiceCase, damages []func(kept []byte) []byte) {
 	t.Helper()
 	files := func() []string {
 		t.Helper()
@@ -36,7 +37,8 @@ func choices(t *testing.T, pattern string, choose func(s Shape, o Options) (numb
 		return list
 	}
 	for _, c := range cases {
-		if number, measured := choose(c.shape, c.o); sim.Active() && (number != c.number || measured != c.measured || len(files()) != c.files) {
+		if number, measured := choose(c.shape, c.o); sim.Active() &&
+			(number != c.number || measured != c.measured || len(files()) != c.files) {
 			t.Errorf("%s: number %d, measured %v, files %q", c.name, number, measured, files())
 		}
 	}
@@ -59,7 +61,7 @@ func choices(t *testing.T, pattern string, choose func(s Shape, o Options) (numb
 	}
 }
 
-// written damages a file by writing something else.
+// written damages a file by replacing its content.
 func written(text string) func([]byte) []byte { return func([]byte) []byte { return []byte(text) } }
 
 // replaced damages a file in one place.
@@ -67,7 +69,7 @@ func replaced(old, by string) func([]byte) []byte {
 	return func(b []byte) []byte { return []byte(strings.Replace(string(b), old, by, 1)) }
 }
 
-// The fastest algorithm is measured once, whatever the heuristics say, and kept in a file, which is made anew where it is damaged.
+// The fastest algorithm is measured once, whatever the heuristics say, and kept in a file; a damaged file is rewritten.
 func TestConvolutionChoice(t *testing.T) {
 	needDNN(t)
 	t.Setenv("RNA_SIM_CLOCK", "1")
@@ -78,7 +80,7 @@ func TestConvolutionChoice(t *testing.T) {
 	single := blur
 	single.KH, single.KW, single.Pad = 1, 1, [2]int{}
 	runs := func() uint64 { return sim.Calls("cudnnConvolutionForward") }
-	// choose gives the algorithm, and whether it was measured.
+	// choose returns the algorithm and whether it was measured.
 	choose := func(s Shape, o Options) (algo int, measured bool) {
 		t.Helper()
 		o.Workspace = max(o.Workspace, 1<<20)
@@ -89,7 +91,8 @@ func TestConvolutionChoice(t *testing.T) {
 		m := alloc(t, c, max(v.Workspace(), 1))
 		b := v.Operands()
 		x, w, y := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All()
-		check(t, errors.Join(c.Stream().Fill(x, 0), c.Stream().Fill(w, 0))) // on zeros another algorithm is the fastest
+		// on zeros another algorithm would be the fastest
+		check(t, errors.Join(c.Stream().Fill(x, 0), c.Stream().Fill(w, 0)))
 		check(t, v.Settle(x, w, y, m.All()))
 		check(t, v.Run(x, w, y, m.All()))
 		return int(v.v.algo), runs()-before > 2
@@ -106,12 +109,14 @@ func TestConvolutionChoice(t *testing.T) {
 		{"with other scratch", single, Options{Measure: true, Workspace: 1 << 21}, 0, true, 4},
 		{"all kept", blur, narrow, 1, false, 4},
 	}, []func([]byte) []byte{
-		written(""), written("{"), written(strings.Repeat("x", 100)), written(`{"key":"other","algorithm":1,"math":3}`), written(`{"algorithm":7}`),
-		replaced(`"algorithm":0`, `"algorithm":5`), // one that is no longer there
+		written(""), written("{"), written(strings.Repeat("x", 100)), written(`{"key":"other","algorithm":1,"math":3}`),
+		written(`{"algorithm":7}`),
+		replaced(`"algorithm":0`, `"algorithm":5`), // an algorithm that no longer exists
 	})
 }
 
-// Where none can be timed it is the first of the heuristics. None that runs, and a GPU that is lost, are errors.
+// If none can be timed, the heuristics' first one is taken. Without a working algorithm, or on a lost GPU, it is an
+// error.
 func TestFaultOfConvolutionChoice(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
@@ -119,7 +124,8 @@ func TestFaultOfConvolutionChoice(t *testing.T) {
 	for _, test := range []struct {
 		plan string
 		want error
-	}{{"cudnnConvolutionForward@0=5000", ErrNoAlgorithm}, {"cuEventCreate@0=2", nil}, {"cudnnConvolutionForward@1=719,later", driver.ErrLost}} {
+	}{{"cudnnConvolutionForward@0=5000", ErrNoAlgorithm}, {"cuEventCreate@0=2", nil},
+		{"cudnnConvolutionForward@1=719,later", driver.ErrLost}} {
 		t.Run(test.plan, func(t *testing.T) {
 			if test.want == driver.ErrLost {
 				gputest.Alone(t, "", func(string) { settle(t, test.plan, test.want) })
@@ -130,7 +136,7 @@ func TestFaultOfConvolutionChoice(t *testing.T) {
 	}
 }
 
-// settle has the stand-in fail while algorithms are measured.
+// settle makes the stand-in fail while algorithms are measured.
 func settle(t *testing.T, plan string, want error) {
 	folder := t.TempDir()
 	c, err := driver.Open(0, driver.Options{KernelCache: folder, ExactMemory: true})
@@ -150,10 +156,10 @@ func settle(t *testing.T, plan string, want error) {
 	if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
 		t.Errorf("%s: files %v, %v", plan, files, err)
 	}
-	_ = errors.Join(m.Close(), v.Close(), d.Close(), c.Close()) // a GPU that is lost says so
+	_ = errors.Join(m.Close(), v.Close(), d.Close(), c.Close()) // closing a lost GPU fails
 }
 
-// Algorithms need more scratch than the heuristics say: what is planned is what they really take.
+// Algorithms need more scratch than the heuristics claim: the real sizes are planned.
 func TestFaultOfScratch(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_WORKSPACE", "1")
@@ -161,7 +167,7 @@ func TestFaultOfScratch(t *testing.T) {
 	d := newDNN(t, openWith(t, driver.Options{KernelCache: t.TempDir()}))
 	shape := blur
 	shape.H, shape.W = 40, 40
-	const limit = 10 << 10 // of which the heuristics believe that it is enough for all
+	const limit = 10 << 10 // enough for all, according to the heuristics
 	v, err := d.NewConvolution(Forward, shape, Options{Measure: true, Workspace: limit})
 	check(t, err)
 	defer v.Close()
@@ -169,13 +175,14 @@ func TestFaultOfScratch(t *testing.T) {
 		t.Errorf("%d bytes of scratch where %d are allowed", v.Workspace(), limit)
 	}
 	b := v.Operands()
-	x, w, y, m := alloc(t, d.c, b[0]).All(), alloc(t, d.c, b[1]).All(), alloc(t, d.c, b[2]).All(), alloc(t, d.c, max(v.Workspace(), 1)).All()
+	x, w, y, m := alloc(t, d.c, b[0]).All(), alloc(t, d.c, b[1]).All(), alloc(t, d.c, b[2]).All(),
+		alloc(t, d.c, max(v.Workspace(), 1)).All()
 	check(t, v.Settle(x, w, y, m))
 	check(t, v.Run(x, w, y, m))
 	check(t, d.c.Synchronize())
 }
 
-// A cuDNN for a later CUDA than the driver's is refused with what to install.
+// A cuDNN for a later CUDA than the driver supports is refused with the remedy.
 func TestFaultOfVersions(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CUDART", "13000")

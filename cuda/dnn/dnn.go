@@ -1,7 +1,7 @@
 //go:build gpu && cgo
 
-// Package dnn is cuDNN: the convolutions of nets, and the choice of their algorithms. It touches cuDNN and, for memory and streams,
-// package driver.
+// Package dnn runs the convolutions of nets with cuDNN and chooses their algorithms. It uses cuDNN and, for memory and
+// streams, package driver.
 package dnn
 
 // #cgo CFLAGS: -I${SRCDIR}/../include
@@ -16,18 +16,19 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// Handle is a cuDNN handle whose work goes to one stream, or the description of a card for which plans are made where it is not.
+// Handle is a cuDNN handle whose work goes to one stream, or the description of an absent card, for which it makes
+// plans.
 type Handle struct {
 	*driver.Resource
 	c *driver.Context
 	s *driver.Stream
 	h C.cudnnHandle_t
 
-	described C.cudnnBackendDescriptor_t // nil for a handle
-	b         backend                    // of that
+	described C.cudnnBackendDescriptor_t // the absent card; nil for a handle
+	b         backend                    // of the description
 }
 
-// New makes a cuDNN handle for s. cuDNN that is missing is a [*lazy.NotFoundError].
+// New makes a cuDNN handle for s. A missing cuDNN is a [*lazy.NotFoundError].
 func New(s *driver.Stream) (*Handle, error) {
 	if err := lazy.CuDNN.Load(); err != nil {
 		return nil, err
@@ -55,13 +56,14 @@ func New(s *driver.Stream) (*Handle, error) {
 	return d, nil
 }
 
-// oldest has the convolutions' math type for float32 without rounding to TensorFloat-32, and bfloat16.
+// oldest is the first version with bfloat16 and with a math type for float32 that does not round to TensorFloat-32.
 const oldest = 8100
 
-// Usable says that cuDNN, which is loaded, is too old, or for a later CUDA than the driver's.
+// Usable returns an error if the loaded cuDNN is too old, or for a later CUDA than the driver supports.
 func Usable() error {
 	if cuda, driver := CUDA(), lazy.DriverVersion(); driver != 0 && cuda/1000 > driver/1000 {
-		return fmt.Errorf("cuda: cuDNN %s is for CUDA %s, and the driver supports CUDA %s: %s; %s", Version(), lazy.VersionString(cuda),
+		return fmt.Errorf("cuda: cuDNN %s is for CUDA %s, and the driver supports CUDA %s: %s; %s", Version(),
+			lazy.VersionString(cuda),
 			lazy.VersionString(driver), lazy.CuDNN.File(), lazy.CuDNN.Install(driver))
 	}
 	if v := int(C.cudnnGetVersion()); v < oldest {
@@ -71,8 +73,8 @@ func Usable() error {
 	return nil
 }
 
-// Describe stands for a card that is not here, by its properties as JSON: what cuDNN has for it can be planned, and nothing runs. cuDNN
-// has to be 9.8 or newer.
+// Describe makes a handle for an absent card from its properties as JSON: it can plan, but nothing runs. cuDNN must be
+// 9.8 or newer.
 func Describe(properties string) (*Handle, error) {
 	if err := lazy.CuDNN.Load(); err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func Describe(properties string) (*Handle, error) {
 		d.b.setText(x, C.CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, properties)
 		d.described = d.b.finalize(x, "device")
 		if d.b.err != nil {
-			_ = d.b.release(0) // err came first
+			_ = d.b.release(0) // err is the cause
 			return fmt.Errorf("cuda: describe a device: %w", d.b.err)
 		}
 		return nil
@@ -94,7 +96,7 @@ func Describe(properties string) (*Handle, error) {
 	return d, nil
 }
 
-// Properties are those of the card as JSON, for [Describe]. cuDNN has to be 9.8 or newer.
+// Properties are the card's properties as JSON, for [Describe]. cuDNN must be 9.8 or newer.
 func (d *Handle) Properties() (properties string, err error) {
 	err = d.do(func() error {
 		b := backend{}
@@ -107,10 +109,10 @@ func (d *Handle) Properties() (properties string, err error) {
 	return properties, err
 }
 
-// Described says whether the card is only described.
+// Described reports whether the card is only described.
 func (d *Handle) Described() bool { return d.described != nil }
 
-// Close gives the handle back.
+// Close frees the handle.
 func (d *Handle) Close() error {
 	if d.Described() {
 		return d.b.release(0)
@@ -133,12 +135,12 @@ func (d *Handle) do(f func() error) error {
 	})
 }
 
-// check turns a status into an error, or what is behind it.
+// check turns a status into an error, or into the error of its cause.
 func (d *Handle) check(call string, code C.cudnnStatus_t, detail string) error {
 	return d.told(failure(call, code, detail))
 }
 
-// told is an error of cuDNN's, or what is behind it: a GPU that is lost, or memory that is not there.
+// told returns cuDNN's error, or its cause: a lost GPU or missing memory.
 func (d *Handle) told(err error) error {
 	if err == nil {
 		return nil
@@ -157,12 +159,12 @@ func (d *Handle) told(err error) error {
 	return err
 }
 
-// ends says whether an error is one of the GPU, which another plan or algorithm does not mend: it is lost, or full.
+// ends reports whether the GPU caused an error, so that no other plan or algorithm helps: it is lost or full.
 func ends(err error) bool {
 	return errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrOutOfMemory)
 }
 
-// run makes a call that puts work on the stream, once more where cuDNN may have had no memory for its kernels.
+// run makes a call that puts work on the stream. It retries once, since cuDNN may lack memory for its kernels.
 func (d *Handle) run(call string, f func() C.cudnnStatus_t, detail fmt.Stringer) error {
 	var code C.cudnnStatus_t
 	err := d.c.Retry(func() error {
@@ -177,10 +179,10 @@ func (d *Handle) run(call string, f func() C.cudnnStatus_t, detail fmt.Stringer)
 	return d.check(call, code, detail.String())
 }
 
-// CUDA is the version of CUDA that cuDNN, which is loaded, was built for: 1000·major + 10·minor, 0 when it does not say.
+// CUDA is the CUDA version for which the loaded cuDNN was built: 1000·major + 10·minor, 0 when unknown.
 func CUDA() int { return int(C.cudnnGetCudartVersion()) }
 
-// verdict is what the driver knows of a failure.
+// verdict is the driver's view of a failure.
 func (d *Handle) verdict() error {
 	if d.Described() {
 		return nil
@@ -188,7 +190,7 @@ func (d *Handle) verdict() error {
 	return d.c.Verdict()
 }
 
-// adopt has the context close what is made for a card that is there.
+// adopt makes the context close an object of a present card.
 func (d *Handle) adopt(kind string, close func() error) *driver.Resource {
 	if d.Described() {
 		return nil
@@ -196,10 +198,10 @@ func (d *Handle) adopt(kind string, close func() error) *driver.Resource {
 	return d.c.Adopt(kind, close)
 }
 
-// Version asks cuDNN, which is loaded, for its version.
+// Version returns the version of the loaded cuDNN.
 func Version() string { return versionString(int(C.cudnnGetVersion())) }
 
-// versionString writes 92800 as 9.28.0 and 8907, as cuDNN 8 numbers itself, as 8.9.7.
+// versionString writes 92800 as 9.28.0 and 8907, the form of cuDNN 8, as 8.9.7.
 func versionString(v int) string {
 	if v >= 90000 {
 		return fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100)
@@ -207,17 +209,20 @@ func versionString(v int) string {
 	return fmt.Sprintf("%d.%d.%d", v/1000, v%1000/100, v%100)
 }
 
-// names are the codes of cuDNN 8, below 1000, and of 9.
+// names are the error codes of cuDNN 8, below 1000, and of cuDNN 9.
 var names = map[int]string{
-	1: "NOT_INITIALIZED", 2: "ALLOC_FAILED", 3: "BAD_PARAM", 4: "INTERNAL_ERROR", 5: "INVALID_VALUE", 6: "ARCH_MISMATCH",
-	7: "MAPPING_ERROR", 8: "EXECUTION_FAILED", 9: "NOT_SUPPORTED", 10: "LICENSE_ERROR", 11: "RUNTIME_PREREQUISITE_MISSING",
-	1001: "NOT_INITIALIZED", 1002: "SUBLIBRARY_VERSION_MISMATCH", 1003: "SERIALIZATION_VERSION_MISMATCH", 1004: "DEPRECATED",
+	1: "NOT_INITIALIZED", 2: "ALLOC_FAILED", 3: "BAD_PARAM", 4: "INTERNAL_ERROR", 5: "INVALID_VALUE",
+	6: "ARCH_MISMATCH",
+	7: "MAPPING_ERROR", 8: "EXECUTION_FAILED", 9: "NOT_SUPPORTED", 10: "LICENSE_ERROR",
+	11:   "RUNTIME_PREREQUISITE_MISSING",
+	1001: "NOT_INITIALIZED", 1002: "SUBLIBRARY_VERSION_MISMATCH", 1003: "SERIALIZATION_VERSION_MISMATCH",
+	1004: "DEPRECATED",
 	1005: "LICENSE_ERROR", 1006: "RUNTIME_IN_PROGRESS", 1007: "RUNTIME_FP_OVERFLOW", 1008: "SUBLIBRARY_LOADING_FAILED",
 	2000: "BAD_PARAM", 3000: "NOT_SUPPORTED", 4000: "INTERNAL_ERROR", 5000: "EXECUTION_FAILED",
 	4003: "INTERNAL_ERROR_HOST_ALLOCATION_FAILED", 4004: "INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
 }
 
-// The names of failed allocations; cuDNN 8 has one for both.
+// Codes of failed allocations; cuDNN 8 has one for host and device.
 const (
 	allocFailed       = "CUDNN_STATUS_ALLOC_FAILED"
 	hostAllocFailed   = "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"
@@ -230,7 +235,7 @@ func failure(call string, code C.cudnnStatus_t, detail string) error {
 	}
 	name, ok := names[int(code)]
 	if !ok {
-		name = names[int(code)/1000*1000] // the codes of 9 are a thousand a kind
+		name = names[int(code)/1000*1000] // cuDNN 9 has a thousand codes for each kind
 	}
 	if name != "" {
 		name = "_" + name

@@ -22,8 +22,9 @@ func newDNN(t testing.TB, c *driver.Context) *Handle {
 	return d
 }
 
-// blur is a 3×3 kernel over one channel of a 2×3 image, and two outputs.
-var blur = Shape{N: 1, C: 1, H: 2, W: 3, O: 2, KH: 3, KW: 3, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+// blur is a 3×3 kernel over one channel of a 2×3 image, with two outputs.
+var blur = Shape{N: 1, C: 1, H: 2, W: 3, O: 2, KH: 3, KW: 3, Stride: [2]int{1, 1}, Pad: [2]int{1, 1},
+	Dilation: [2]int{1, 1}, Groups: 1}
 
 func TestConvolution(t *testing.T) {
 	needDNN(t)
@@ -53,7 +54,8 @@ func TestConvolution(t *testing.T) {
 		}
 	}
 	odd := alloc(t, c, 72+4)
-	if err := v.Run(x.All(), odd.Span(4, 72), y.All(), work.All()); err == nil || !strings.Contains(err.Error(), "16 bytes") {
+	if err := v.Run(x.All(), odd.Span(4, 72), y.All(), work.All()); err == nil ||
+		!strings.Contains(err.Error(), "16 bytes") {
 		t.Errorf("a span beside 16 bytes: %v", err)
 	}
 	check(t, v.Close())
@@ -62,13 +64,13 @@ func TestConvolution(t *testing.T) {
 	}
 }
 
-// floats16 are the elements of x in 16 bits, which hold them.
+// floats16 stores x in 16 bits, which represent it exactly.
 func floats16(t testing.TB, c *driver.Context, p number.Precision, x []float32) *driver.Memory {
 	t.Helper()
 	return gputest.Upload(t, c, number.Narrow(p, x))
 }
 
-// In 16 bits products are exact and sums are rounded at the end only, to the nearest; TensorFloat-32 rounds the operands.
+// In 16 bits products are exact and only the final sums are rounded, to nearest; TensorFloat-32 rounds the operands.
 func TestConvolutionPrecision(t *testing.T) {
 	needDNN(t)
 	c := open(t)
@@ -79,7 +81,8 @@ func TestConvolutionPrecision(t *testing.T) {
 		x, w []float32
 		want float32
 	}{
-		{number.BFloat16, []float32{257, 1}, []float32{1, .5}, 256}, // 257.5 has no neighbours but 256 and 258; 257 itself is 256
+		// 257.5 lies between 256 and 258; 257 is stored as 256
+		{number.BFloat16, []float32{257, 1}, []float32{1, .5}, 256},
 		{number.BFloat16, []float32{256, 3}, []float32{1, .5}, 258},
 		{number.Float16, []float32{2048, 1}, []float32{1, 1.5}, 2050},
 		{number.Float16, []float32{60000, 6000}, []float32{1, 1}, float32(math.Inf(1))},
@@ -87,7 +90,7 @@ func TestConvolutionPrecision(t *testing.T) {
 		{number.Float32, []float32{1 + 0x1p-11, 1}, []float32{1, 1}, 2 + 0x1p-11},
 	} {
 		if test.p == number.TF32 && !sim.Active() {
-			continue // a card may round otherwise
+			continue // a card may round differently
 		}
 		v, err := d.NewConvolution(Forward, one, Options{Precision: test.p, Workspace: 1 << 20})
 		check(t, err)
@@ -109,13 +112,14 @@ func TestConvolutionPrecision(t *testing.T) {
 	}
 }
 
-// Where algorithms differ in bits from run to run, none of them is chosen if that matters; nor one with too much scratch.
+// Algorithms whose bits differ between runs are skipped if that matters, and so are those with too much scratch.
 func TestConvolutionAlgorithms(t *testing.T) {
 	needDNN(t)
 	t.Setenv("RNA_SIM_GRAPH", "0")
 	c := open(t)
 	d := newDNN(t, c)
-	for _, o := range []Options{{}, {Workspace: 1 << 20}, {Deterministic: true}, {Deterministic: true, Workspace: 1 << 20}} {
+	for _, o := range []Options{{}, {Workspace: 1 << 20}, {Deterministic: true},
+		{Deterministic: true, Workspace: 1 << 20}} {
 		for kind := Forward; kind <= GradWeight; kind++ {
 			v, err := d.NewConvolution(kind, blur, o)
 			check(t, err)
@@ -135,7 +139,7 @@ func TestConvolutionAlgorithms(t *testing.T) {
 	}
 }
 
-// convolve makes every call of cuDNN that the package has.
+// convolve makes every cuDNN call of the package.
 func convolve(t *testing.T) (err error) {
 	c, err := driver.Open(0, driver.Options{KernelCache: gputest.KernelCache})
 	if err != nil {
@@ -176,9 +180,11 @@ func TestFaultOfEachCallOfDNN(t *testing.T) {
 		names = append(names, "Create"+d, "Destroy"+d)
 	}
 	for _, k := range []string{"Forward", "BackwardData", "BackwardFilter"} {
-		refusals = append(refusals, "Convolution"+k, "GetConvolution"+k+"Algorithm_v7", "GetConvolution"+k+"WorkspaceSize")
+		refusals = append(refusals, "Convolution"+k, "GetConvolution"+k+"Algorithm_v7",
+			"GetConvolution"+k+"WorkspaceSize")
 	}
-	names = append(names, "Create", "Destroy", "SetStream", "SetTensor4dDescriptor", "SetFilter4dDescriptor", "SetConvolution2dDescriptor",
+	names = append(names, "Create", "Destroy", "SetStream", "SetTensor4dDescriptor", "SetFilter4dDescriptor",
+		"SetConvolution2dDescriptor",
 		"SetConvolutionGroupCount", "SetConvolutionMathType")
 	for version, code := range map[string]string{"9": "4000", "8": "4"} {
 		t.Setenv("RNA_SIM_CUDNN", version)
@@ -186,7 +192,8 @@ func TestFaultOfEachCallOfDNN(t *testing.T) {
 			before := sim.Leaks()
 			check(t, sim.Fault("cudnn"+n+"@1="+code))
 			err := convolve(t)
-			if err == nil || !strings.Contains(err.Error(), "cuda: cudnn"+n) || !strings.Contains(err.Error(), "CUDNN_STATUS_INTERNAL_ERROR ("+code+")") {
+			if err == nil || !strings.Contains(err.Error(), "cuda: cudnn"+n) ||
+				!strings.Contains(err.Error(), "CUDNN_STATUS_INTERNAL_ERROR ("+code+")") {
 				t.Errorf("cuDNN %s: %v; want an error of cudnn%s", version, err, n)
 			}
 			check(t, sim.Fault(""))
@@ -195,13 +202,14 @@ func TestFaultOfEachCallOfDNN(t *testing.T) {
 			}
 			check(t, convolve(t))
 		}
-		for _, n := range refusals { // another algorithm does it
+		for _, n := range refusals { // another algorithm takes over
 			check(t, sim.Fault("cudnn"+n+"@1="+code))
 			check(t, convolve(t))
 			check(t, sim.Fault(""))
 		}
 		check(t, sim.Fault("cudnnGetConvolutionForwardAlgorithm_v7@0="+code+";cudnnGetConvolutionForwardWorkspaceSize@0="+code))
-		if err := convolve(t); !errors.Is(err, ErrNoAlgorithm) || !strings.Contains(err.Error(), "CUDNN_STATUS_INTERNAL_ERROR ("+code+")") {
+		if err := convolve(t); !errors.Is(err, ErrNoAlgorithm) ||
+			!strings.Contains(err.Error(), "CUDNN_STATUS_INTERNAL_ERROR ("+code+")") {
 			t.Errorf("cuDNN %s: %v; want that there is no algorithm, and why", version, err)
 		}
 		check(t, sim.Fault("cudnnConvolutionForward@0="+code))

@@ -13,20 +13,20 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// An Engine is one of cuDNN's ways to run a graph, with the settings of its knobs.
+// An Engine is one of cuDNN's implementations of a graph, with its knob settings.
 type Engine struct {
 	Number int        `json:"engine"`
-	Knobs  [][2]int64 `json:"knobs,omitempty"` // kinds and values
+	Knobs  [][2]int64 `json:"knobs,omitempty"` // pairs of kind and value
 
-	numerical, behaviour uint64 // bits of notes
-	workspace            int64  // bytes as the heuristics say, or -1
+	numerical, behaviour uint64 // bit sets of cuDNN's notes
+	workspace            int64  // bytes, by the heuristics; -1 when unknown
 	config               C.cudnnBackendDescriptor_t
 }
 
-// Deterministic says whether cuDNN does not note that results differ in bits from run to run.
+// Deterministic reports whether cuDNN gives the same bits in each run, by its notes.
 func (e Engine) Deterministic() bool { return !e.notes(C.CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) }
 
-// Compiled says whether the engine's kernels are compiled when a plan is made.
+// Compiled reports whether cuDNN compiles the engine's kernels when it makes a plan.
 func (e Engine) Compiled() bool {
 	return e.behaviour>>C.CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION&1 != 0
 }
@@ -35,8 +35,8 @@ func (e Engine) notes(any ...uint) bool {
 	return slices.ContainsFunc(any, func(n uint) bool { return e.numerical>>n&1 != 0 })
 }
 
-// suits says whether an engine is as exact as the precision, and the options let it run. Winograd's transforms are not in 16 bits, and
-// float32 on tensor cores is TensorFloat-32.
+// suits reports whether the options allow an engine and it is as exact as the precision. Winograd transforms are
+// inexact in 16 bits, and float32 on tensor cores is TensorFloat-32.
 func (e Engine) suits(o Options) bool {
 	switch {
 	case e.notes(C.CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, C.CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS):
@@ -59,7 +59,7 @@ func (e Engine) String() string {
 	return b.String()
 }
 
-// engine reads what a configuration is. What cannot be read is left as it is.
+// engine reads a configuration. Unreadable parts stay zero.
 func (p *Plans) engine(config C.cudnnBackendDescriptor_t) Engine {
 	e := Engine{Number: -1, workspace: -1, config: config}
 	b := backend{}
@@ -75,7 +75,7 @@ func (p *Plans) engine(config C.cudnnBackendDescriptor_t) Engine {
 	return e
 }
 
-// knobs reads the settings of a configuration, as far as it tells them.
+// knobs reads a configuration's knob settings, as far as cuDNN reports them.
 func knobs(config C.cudnnBackendDescriptor_t) (all [][2]int64) {
 	b := backend{}
 	defer b.release(0)

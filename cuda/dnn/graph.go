@@ -26,7 +26,7 @@ func (e Element) String() string {
 	return map[Element]string{Float32: "f32", Float16: "f16", BFloat16: "bf16"}[e]
 }
 
-// bytes is the size of one.
+// bytes is the size of an element.
 func (e Element) bytes() int64 {
 	if e == Float32 {
 		return 4
@@ -34,24 +34,24 @@ func (e Element) bytes() int64 {
 	return 2
 }
 
-// ElementOf is what tensors of a precision hold.
+// ElementOf is the element type of tensors in a precision.
 func ElementOf(p number.Precision) Element {
-	return map[number.Precision]Element{number.BFloat16: BFloat16, number.Float16: Float16}[p] // the others' is Float32
+	return map[number.Precision]Element{number.BFloat16: BFloat16, number.Float16: Float16}[p] // otherwise Float32
 }
 
-// Tensor is one of a graph's tensors, by its number.
+// Tensor is the number of one of a graph's tensors.
 type Tensor int
 
-// Dims are the extents of a tensor: images, channels, rows and columns, of which channels lie last in memory. Filters have outputs
-// for images, and the channels of a group.
+// Dims are the extents of a tensor: images, channels, rows and columns, stored channels-last. Filters have outputs in
+// place of images, and the channels of one group.
 type Dims [4]int
 
-// Channels are the dims of a value for each channel.
+// Channels are the dims of a tensor with one value for each channel.
 func Channels(c int) Dims { return Dims{1, c, 1, 1} }
 
 func (d Dims) elements() int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) * int64(d[3]) }
 
-// tensor describes one. Between operations there are tensors that lie nowhere.
+// tensor describes a tensor. Tensors between operations are not stored in memory.
 type tensor struct {
 	element Element
 	dims    Dims
@@ -60,7 +60,7 @@ type tensor struct {
 
 func (t tensor) bytes() int64 { return t.element.bytes() * t.dims.elements() }
 
-// action says what an operation does.
+// action is the function of an operation.
 type action int
 
 const (
@@ -77,27 +77,27 @@ func (a action) String() string {
 	return [...]string{"convolve", "multiply", "add", "relu of NaN, too", "relu'", "sum", "stats"}[a]
 }
 
-// operation computes tensor c of the tensors a and b, where it has a second one. Those of a convolution are x, w and y, or their
-// gradients, whatever is computed; opStats computes b, too.
+// operation computes tensor c from tensor a and, if it takes two, b. A convolution has x, w and y in a, b and c, or
+// their gradients, whichever of them it computes; opStats also computes b.
 type operation struct {
 	action  action
 	kind    Kind  // of a convolution
-	shape   Shape // of it
+	shape   Shape // of a convolution
 	a, b, c Tensor
 }
 
-// A Graph is operations on tensors, to run as one plan of cuDNN's. All compute in float32.
+// A Graph is a list of operations on tensors that run as one plan of cuDNN. All compute in float32.
 type Graph struct {
-	// Name says what the graph is for, in a few words.
+	// Name describes the graph in a few words.
 	Name    string
 	tensors []tensor
 	ops     []operation
 }
 
-// Tensor adds one that lies in memory. Where it does is said when the graph is run, in the order in which they were added.
+// Tensor adds a tensor in memory. Run takes the tensors' places in the order in which they were added.
 func (g *Graph) Tensor(e Element, d Dims) Tensor { return g.tensor(tensor{element: e, dims: d}) }
 
-// Between adds a tensor that one operation makes and another one reads, and that lies nowhere.
+// Between adds a tensor that passes from one operation to another without being stored.
 func (g *Graph) Between(e Element, d Dims) Tensor {
 	return g.tensor(tensor{element: e, dims: d, between: true})
 }
@@ -107,34 +107,35 @@ func (g *Graph) tensor(t tensor) Tensor {
 	return Tensor(len(g.tensors) - 1)
 }
 
-// Convolve adds a convolution of x with w to y: what kind says is computed, of gradients where that is one.
+// Convolve adds a convolution of x, w and y. kind chooses the one that is computed; the others may be gradients.
 func (g *Graph) Convolve(kind Kind, s Shape, x, w, y Tensor) {
 	g.ops = append(g.ops, operation{action: opConvolve, kind: kind, shape: s, a: x, b: w, c: y})
 }
 
-// Multiply adds to = a · b, where b may have one element a channel.
+// Multiply adds to = a · b, where b may have one element for each channel.
 func (g *Graph) Multiply(a, b, to Tensor) { g.pointwise(opMultiply, a, b, to) }
 
-// Add adds to = a + b, where b may have one element a channel.
+// Add adds to = a + b, where b may have one element for each channel.
 func (g *Graph) Add(a, b, to Tensor) { g.pointwise(opAdd, a, b, to) }
 
-// ReLU adds to = max(a, 0), NaN where a is.
+// ReLU adds to = max(a, 0), which keeps NaN.
 func (g *Graph) ReLU(a, to Tensor) { g.pointwise(opReLU, a, -1, to) }
 
 // ReLUGrad adds to = dy where x > 0, else 0.
 func (g *Graph) ReLUGrad(x, dy, to Tensor) { g.pointwise(opReLUGrad, x, dy, to) }
 
-// Sum adds the sums of a's channels.
+// Sum adds the sums of a over each channel.
 func (g *Graph) Sum(a, to Tensor) { g.pointwise(opSum, a, -1, to) }
 
-// Stats adds the sums of a's channels and of their squares, as the graphs want it that normalise what a convolution reads.
+// Stats adds the sums of a and of its squares over each channel, in the form that cuDNN's graphs with a normalised
+// input need.
 func (g *Graph) Stats(a, sums, squares Tensor) { g.pointwise(opStats, a, sums, squares) }
 
 func (g *Graph) pointwise(what action, a, b, to Tensor) {
 	g.ops = append(g.ops, operation{action: what, a: a, b: b, c: to})
 }
 
-// Places are the bytes of the tensors in memory, in the order in which they were added.
+// Places are the sizes in bytes of the tensors in memory, in the order in which they were added.
 func (g *Graph) Places() (bytes []int64) {
 	for _, t := range g.tensors {
 		if !t.between {
@@ -144,7 +145,8 @@ func (g *Graph) Places() (bytes []int64) {
 	return bytes
 }
 
-// inputs are the tensors in memory that are read alone, nil for the others, in the order in which they were added.
+// inputs lists the tensors in memory in the order in which they were added: those that are only read, and nil for
+// others.
 func (g *Graph) inputs() (all []*tensor) {
 	made := map[Tensor]bool{}
 	for _, o := range g.ops {
@@ -163,7 +165,7 @@ func (g *Graph) inputs() (all []*tensor) {
 	return all
 }
 
-// result is the tensor that is made.
+// result is the tensor that the operation computes.
 func (o operation) result() Tensor {
 	switch {
 	case o.action == opConvolve && o.kind == GradInput:
@@ -174,7 +176,7 @@ func (o operation) result() Tensor {
 	return o.c
 }
 
-// convolution is the one of the graph.
+// convolution is the graph's convolution.
 func (g *Graph) convolution() operation {
 	for _, o := range g.ops {
 		if o.action == opConvolve {
@@ -184,13 +186,13 @@ func (g *Graph) convolution() operation {
 	return operation{}
 }
 
-// Kind is that of the graph's convolution.
+// Kind is the kind of the graph's convolution.
 func (g *Graph) Kind() Kind { return g.convolution().kind }
 
-// Shape is that of the graph's convolution.
+// Shape is the shape of the graph's convolution.
 func (g *Graph) Shape() Shape { return g.convolution().shape }
 
-// String writes all that the graph is but its name.
+// String writes everything about the graph except its name.
 func (g *Graph) String() string {
 	var b strings.Builder
 	for i, t := range g.tensors {
@@ -216,7 +218,8 @@ func (g *Graph) String() string {
 	return b.String()
 }
 
-// deterministic says whether all runs of a plan give the same bits, as far as its graph goes: sums of channels are added up as blocks end.
+// deterministic reports whether the graph allows equal bits in all runs: sums over channels are added in the order in
+// which blocks end.
 func (g *Graph) deterministic() bool {
 	for _, o := range g.ops {
 		if o.action == opSum || o.action == opStats {
@@ -226,13 +229,13 @@ func (g *Graph) deterministic() bool {
 	return true
 }
 
-// Dims are those of x, w and y.
+// Dims are the extents of x, w and y.
 func (s Shape) Dims() (x, w, y Dims) {
 	out := s.out()
 	return Dims{s.N, s.C, s.H, s.W}, Dims{s.O, s.C / s.Groups, s.KH, s.KW}, Dims{s.N, s.O, out[0], out[1]}
 }
 
-// graph is a convolution by itself, with its tensors in the order of the kind.
+// graph is the graph of one convolution, with its tensors in the order of the kind.
 func (s Shape) graph(kind Kind, e Element) *Graph {
 	g := &Graph{Name: [...]string{Forward: "forward", GradInput: "input gradient", GradWeight: "weight gradient"}[kind]}
 	xd, wd, yd := s.Dims()

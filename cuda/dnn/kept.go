@@ -10,23 +10,24 @@ import (
 	"onlinerna/cuda/internal/cache"
 )
 
-// kept is a file of the cache: which plan was the fastest for a graph, and the plan.
+// kept is a file of the cache: the fastest plan for a graph.
 type kept struct {
 	Key string `json:"key"`
 	Engine
 	Plan string `json:"plan"`
 }
 
-// name is all that the fastest plan may depend on.
+// name lists everything on which the fastest plan depends.
 func (p *Plans) name() string {
 	i := p.d.c.Info()
-	return fmt.Sprintf("%v, %v, at most %d bytes of scratch, %s %s with %d multiprocessors, cuDNN %s", p.g, p.o.Precision, p.o.Workspace,
+	return fmt.Sprintf("%v, %v, at most %d bytes of scratch, %s %s with %d multiprocessors, cuDNN %s", p.g,
+		p.o.Precision, p.o.Workspace,
 		i.Name, i.Arch(), i.Multiprocessors, Version())
 }
 
 func planFile(key string) string { return "plan-" + cache.Digest(key) + ".json" }
 
-// keptPlan reads a plan. A file that is damaged, or of something else, is as good as none.
+// keptPlan reads a plan. A damaged file, or one for another key, counts as missing.
 func keptPlan(o driver.Options, key string) (k kept, ok bool) {
 	b, ok := cache.Read(cache.Folder(o.KernelCache), planFile(key))
 	if !ok || json.Unmarshal(b, &k) != nil || k.Key != key || k.Plan == "" {
@@ -35,14 +36,14 @@ func keptPlan(o driver.Options, key string) (k kept, ok bool) {
 	return k, true
 }
 
-// keepPlan writes a plan, unless cuDNN does not tell it. Where that fails the next run measures again.
+// keepPlan writes a plan if cuDNN can serialise it. Errors are ignored: the next run measures again.
 func keepPlan(o driver.Options, k kept) {
 	if b, err := json.Marshal(k); err == nil && k.Plan != "" {
 		cache.Write(cache.Folder(o.KernelCache), planFile(k.Key), append(b, '\n'))
 	}
 }
 
-// note is a file of the cache: something else that was found out by timing.
+// note is a file of the cache with another measured result.
 type note struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -50,10 +51,11 @@ type note struct {
 
 func (d *Handle) noteKey(key string) string {
 	i := d.c.Info()
-	return fmt.Sprintf("%s, %s %s with %d multiprocessors, cuDNN %s", key, i.Name, i.Arch(), i.Multiprocessors, Version())
+	return fmt.Sprintf("%s, %s %s with %d multiprocessors, cuDNN %s", key, i.Name, i.Arch(), i.Multiprocessors,
+		Version())
 }
 
-// Kept is what was kept by Keep, for the same card and cuDNN.
+// Kept returns the value stored by Keep for the same card and cuDNN.
 func (d *Handle) Kept(key string) (value string, ok bool) {
 	key = d.noteKey(key)
 	b, ok := cache.Read(cache.Folder(d.c.Options().KernelCache), "note-"+cache.Digest(key)+".json")
@@ -64,7 +66,7 @@ func (d *Handle) Kept(key string) (value string, ok bool) {
 	return n.Value, true
 }
 
-// Keep keeps what was found out about the card for later runs.
+// Keep stores a result of measurements on this card for later runs.
 func (d *Handle) Keep(key, value string) {
 	key = d.noteKey(key)
 	if b, err := json.Marshal(note{key, value}); err == nil {

@@ -11,4 +11,5 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(gputest.Main(m)) }
 
-var check, open, openWith, alloc, fault, needDNN = gputest.Check, gputest.Open, gputest.OpenWith, gputest.Alloc, gputest.Fault, gputest.NeedDNN
+var check, open, openWith, alloc, fault, needDNN = gputest.Check, gputest.Open, gputest.OpenWith, gputest.Alloc,
+	gputest.Fault, gputest.NeedDNN

@@ -16,10 +16,11 @@ import (
 // spans are places for a convolution's operands, result and workspace.
 func spans(t *testing.T, c *driver.Context, v *Convolution) [4]driver.Span {
 	b := v.Operands()
-	return [4]driver.Span{alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), alloc(t, c, max(v.Workspace(), 1)).All()}
+	return [4]driver.Span{alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
+		alloc(t, c, max(v.Workspace(), 1)).All()}
 }
 
-// Heuristics that had too little memory are asked again: there may be a plan.
+// Heuristics that lacked memory are asked again: there may be a plan.
 func TestFaultOfMemoryOfHeuristics(t *testing.T) {
 	fault(t, "")
 	o := Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 20}
@@ -31,7 +32,8 @@ func TestFaultOfMemoryOfHeuristics(t *testing.T) {
 			check(t, sim.Fault("cudnnBackendCreateDescriptor@"+strconv.Itoa(call)+"=4003"))
 			p, err := d.NewPlans(blur.graph(Forward, BFloat16), o)
 			check(t, sim.Fault(""))
-			if err != nil && (!errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoPlan)) || call == 1 && err == nil {
+			if err != nil && (!errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoPlan)) || call == 1 &&
+				err == nil {
 				t.Errorf("later %v, call %d: %v, want driver.ErrOutOfMemory", later, call, err)
 			}
 			if err == nil {
@@ -39,14 +41,15 @@ func TestFaultOfMemoryOfHeuristics(t *testing.T) {
 			}
 		}
 	}
-	// The plan that was kept does not run, and asking for another fails, with measuring and without.
+	// The kept plan does not run, and asking for another fails, with measuring and without.
 	o.Later = false
 	folder := t.TempDir()
 	c := openWith(t, driver.Options{KernelCache: folder, ExactMemory: true})
 	d := newDNN(t, c)
 	_, err := settled(t, c, d, blur, o)
 	check(t, err)
-	for _, refused := range []string{"cudnnBackendCreateDescriptor@2=4003;cudnnBackendCreateDescriptor@3=4003", "cudnnBackendFinalize@2=4004;cudnnBackendFinalize@3=4004"} {
+	for _, refused := range []string{"cudnnBackendCreateDescriptor@2=4003;cudnnBackendCreateDescriptor@3=4003",
+		"cudnnBackendFinalize@2=4004;cudnnBackendFinalize@3=4004"} {
 		v, err := d.NewConvolution(Forward, blur, o)
 		check(t, err)
 		defer func() { check(t, v.Close()) }()
@@ -55,7 +58,8 @@ func TestFaultOfMemoryOfHeuristics(t *testing.T) {
 		}
 		s := spans(t, c, v)
 		check(t, sim.Fault("cudnnBackendExecute@1=5000;"+refused))
-		if err := v.Settle(s[0], s[1], s[2], s[3]); !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoPlan) {
+		if err := v.Settle(s[0], s[1], s[2], s[3]); !errors.Is(err, driver.ErrOutOfMemory) ||
+			errors.Is(err, ErrNoPlan) {
 			t.Errorf("%s: %v, want driver.ErrOutOfMemory", refused, err)
 		}
 		check(t, sim.Fault(""))
@@ -67,7 +71,7 @@ func TestFaultOfMemoryOfHeuristics(t *testing.T) {
 	}
 }
 
-// Making a plan, of an engine or of a text that was kept, is tried once more where freed memory could be given back, and only then.
+// Making a plan, from an engine or from a kept text, is retried once if freed memory was returned, and only then.
 func TestFaultOfMemoryOfMaking(t *testing.T) {
 	fault(t, "")
 	o := Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 20}
@@ -87,15 +91,17 @@ func TestFaultOfMemoryOfMaking(t *testing.T) {
 		}
 		later := o
 		later.Later, later.Measure = true, false
-		p, err := d.NewPlans(Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}.graph(Forward, BFloat16), later)
+		p, err := d.NewPlans(Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1},
+			Dilation: [2]int{1, 1}, Groups: 1}.graph(Forward, BFloat16), later)
 		check(t, err)
-		p.all = p.all[1:] // the first one's plan cannot be made
+		p.all = p.all[1:] // the first engine cannot make a plan
 		spare()
 		before := sim.Calls("cudnnBackendFinalize")
 		check(t, sim.Fault("cudnnBackendFinalize@1=4004"))
 		err = p.Make()
 		check(t, sim.Fault(""))
-		if calls := sim.Calls("cudnnBackendFinalize") - before; freed && (err != nil || calls != 2) || !freed && (!errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoPlan) || calls != 1) {
+		if calls := sim.Calls("cudnnBackendFinalize") - before; freed && (err != nil || calls != 2) || !freed &&
+			(!errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoPlan) || calls != 1) {
 			t.Errorf("freed memory %v: %v after %d calls", freed, err, calls)
 		}
 		check(t, p.Close())
@@ -106,7 +112,8 @@ func TestFaultOfMemoryOfMaking(t *testing.T) {
 		check(t, sim.Fault(""))
 		check(t, err)
 		if kept := !v.Plans().listed; kept != freed || v.Short() == freed {
-			t.Errorf("freed memory %v: the plan that was kept is taken: %v, short of memory: %v", freed, kept, v.Short())
+			t.Errorf("freed memory %v: the plan that was kept is taken: %v, short of memory: %v", freed, kept,
+				v.Short())
 		}
 		check(t, v.Close())
 	}

@@ -14,7 +14,7 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// A convolution, and the gradient of its weights, of relu(a x + b): statistics are written, not added to what is there.
+// A convolution of relu(a x + b), and its weights' gradient: statistics are stored, not added to the old content.
 func TestNormed(t *testing.T) {
 	needDNN(t)
 	c := open(t)
@@ -41,12 +41,14 @@ func TestNormed(t *testing.T) {
 	dy, dw := gradient.Tensor(Float16, yd), gradient.Tensor(Float16, wd)
 	gradient.Convolve(GradWeight, s, read, dw, dy)
 
-	if p, err := d.NewPlans(forward(BFloat16), Options{Precision: number.BFloat16, Workspace: 1 << 20}); sim.Active() && !errors.Is(err, ErrNoPlan) {
+	if p, err := d.NewPlans(forward(BFloat16), Options{Precision: number.BFloat16, Workspace: 1 << 20}); sim.Active() &&
+		!errors.Is(err, ErrNoPlan) {
 		t.Errorf("bfloat16: %v, want that there is no plan", err)
 	} else if err == nil {
 		check(t, p.Close())
 	}
-	if _, err := d.NewPlans(forward(Float16), Options{Precision: number.Float16, Deterministic: true}); !errors.Is(err, ErrNoPlan) {
+	if _, err := d.NewPlans(forward(Float16), Options{Precision: number.Float16, Deterministic: true}); !errors.Is(err,
+		ErrNoPlan) {
 		t.Errorf("statistics with equal bits in each run: %v", err)
 	}
 	half := func(x ...float32) driver.Span { return floats16(t, c, number.Float16, x).All() }
@@ -73,7 +75,8 @@ func TestNormed(t *testing.T) {
 		check(t, p.Run(at, work))
 		check(t, p.Close())
 	}
-	y, sums, squares := alloc(t, c, 32).All(), gputest.Upload(t, c, slices.Repeat([]float32{7}, 8)).All(), gputest.Upload(t, c, slices.Repeat([]float32{7}, 8)).All()
+	y, sums, squares := alloc(t, c, 32).All(), gputest.Upload(t, c, slices.Repeat([]float32{7}, 8)).All(),
+		gputest.Upload(t, c, slices.Repeat([]float32{7}, 8)).All()
 	run(forward(Float16), x, a, b, half(identity...), y, sums, squares)
 	made := alloc(t, c, 128).All()
 	run(gradient, x, a, b, half(slices.Repeat([]float32{1}, 16)...), made)

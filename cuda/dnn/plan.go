@@ -18,18 +18,18 @@ import (
 type plan struct {
 	engine    Engine
 	workspace int64
-	backend   // what the plan alone has
+	backend   // the plan's own descriptors
 	d         C.cudnnBackendDescriptor_t
-	packs     map[addresses]C.cudnnBackendDescriptor_t // of tensors and a workspace that it has run on
+	packs     map[addresses]C.cudnnBackendDescriptor_t // one for each set of tensors and workspace used so far
 }
 
-// addresses are those of a graph's tensors, the last one that of the workspace.
+// addresses are the addresses of a graph's tensors and, last, of the workspace.
 type addresses [16]C.CUdeviceptr
 
-// mostPacks are kept: as many as a step has uses of one convolution, and more.
+// mostPacks limits the packs kept: a step uses one convolution less often.
 const mostPacks = 128
 
-// pack describes tensors and a workspace, as a step that is repeated has them each time.
+// pack describes tensors and a workspace. It is cached, since each training step uses the same ones.
 func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, error) {
 	if v, ok := x.packs[at]; ok {
 		return v, nil
@@ -48,7 +48,7 @@ func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, err
 	x.finalize(v, "pointers")
 	if err := x.err; err != nil {
 		x.packs, x.err = nil, nil
-		_ = x.release(own) // err came first
+		_ = x.release(own) // err is the cause
 		return nil, err
 	}
 	if x.packs == nil {
@@ -58,15 +58,18 @@ func (x *plan) pack(uids []int64, at addresses) (C.cudnnBackendDescriptor_t, err
 	return v, nil
 }
 
-// plan makes the plan of an engine, which compiles what is compiled when the program runs.
+// plan makes an engine's plan, which compiles kernels that cuDNN compiles at run time.
 func (p *Plans) plan(e Engine) (*plan, error) {
 	e.Knobs = knobs(e.config)
 	return p.make(e, func(x *plan) { x.link(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, e.config) })
 }
 
-// load makes a plan of its text, or nil.
+// load makes a plan from its text, or returns nil.
 func (p *Plans) load(k kept) *plan {
-	x, err := p.make(k.Engine, func(x *plan) { x.setText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, k.Plan) })
+	x, err := p.make(k.Engine, func(x *plan) {
+		x.setText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+			k.Plan)
+	})
 	if err != nil {
 		p.short = errors.Is(err, driver.ErrOutOfMemory)
 		return nil
@@ -78,7 +81,7 @@ func (p *Plans) load(k kept) *plan {
 	return x
 }
 
-// make makes the plan of an engine that is described.
+// make makes the plan of a described engine.
 func (p *Plans) make(e Engine, describe func(*plan)) (x *plan, err error) {
 	err = p.d.c.RetryMemory(func() (err error) {
 		x = &plan{engine: e}
@@ -101,7 +104,7 @@ func (p *Plans) finish(x *plan) (*plan, error) {
 	x.workspace = x.getInt(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
 	if x.err != nil {
 		err := x.err
-		_ = x.close() // err came first
+		_ = x.close() // err is the cause
 		return nil, p.d.told(err)
 	}
 	return x, nil
@@ -109,7 +112,7 @@ func (p *Plans) finish(x *plan) (*plan, error) {
 
 func (x *plan) close() error { return x.release(0) }
 
-// Kernels are the names of those that the chosen plan brings along, as far as it says them: those that are compiled when it is made.
+// Kernels names the kernels of the chosen plan that cuDNN reports: those compiled at run time.
 func (p *Plans) Kernels() (names []string) {
 	if p.chosen == nil {
 		return nil
@@ -124,14 +127,14 @@ func (p *Plans) Kernels() (names []string) {
 
 var kernelName = regexp.MustCompile(`"kernelName":"([^"]*)"`)
 
-// text is the plan as JSON, empty where cuDNN does not give it.
+// text is the plan as JSON, empty if cuDNN cannot write it.
 func (x *plan) text() string {
 	b := backend{}
 	return b.getText(x.d, C.CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION)
 }
 
-// Run runs the chosen plan on the tensors in memory, in the order in which the graph has them. All spans start at multiples of 16
-// bytes. The content of the workspace is lost.
+// Run runs the chosen plan on the tensors in memory, in the graph's order. All spans start at multiples of 16 bytes.
+// The content of the workspace is lost.
 func (p *Plans) Run(at []driver.Span, workspace driver.Span) error {
 	return p.d.do(func() error {
 		if err := p.Check(); err != nil {
@@ -141,30 +144,31 @@ func (p *Plans) Run(at []driver.Span, workspace driver.Span) error {
 	})
 }
 
-// errPlaces says that a graph is run on what it is not for.
+// errPlaces reports spans that do not suit the graph.
 var errPlaces = errors.New("wrong spans")
 
-// launch is Run on the owner thread.
+// launch is Run, called on the owner thread.
 func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 	places := p.places
 	if len(at) != len(places) || workspace.Bytes() < x.workspace {
-		return fmt.Errorf("cuda: %w for %s, %v: %d, and a workspace of %d bytes where %d and at least %d are needed",
+		return fmt.Errorf("cuda: %w for %s, %v: %d, and a workspace of %d bytes; want %d, and at least %d bytes",
 			errPlaces, p.g.Name, p.g, len(at), workspace.Bytes(), len(places), x.workspace)
 	}
 	address := func(s driver.Span) (C.CUdeviceptr, error) {
 		a, err := s.Address(p.d.c)
 		if err == nil && a%Align != 0 {
-			err = fmt.Errorf("cuda: %w for %s: one starts beside a multiple of %d bytes", errPlaces, p.g.Name, Align)
+			err = fmt.Errorf("cuda: %w for %s: one does not start at a multiple of %d bytes", errPlaces, p.g.Name,
+				Align)
 		}
 		return C.CUdeviceptr(a), err
 	}
 	var to addresses
 	if len(at) >= len(to) {
-		return fmt.Errorf("cuda: %w for %s: %d tensors where %d are the most", errPlaces, p.g.Name, len(at), len(to)-1)
+		return fmt.Errorf("cuda: %w for %s: %d tensors, the most are %d", errPlaces, p.g.Name, len(at), len(to)-1)
 	}
 	for i, s := range at {
 		if s.Bytes() != places[i] {
-			return fmt.Errorf("cuda: %w for %s, %v: %d bytes where %d are needed", errPlaces, p.g.Name, p.g, s.Bytes(), places[i])
+			return fmt.Errorf("cuda: %w for %s, %v: %d bytes, want %d", errPlaces, p.g.Name, p.g, s.Bytes(), places[i])
 		}
 		a, err := address(s)
 		if err != nil {
@@ -179,7 +183,7 @@ func (p *Plans) launch(x *plan, at []driver.Span, workspace driver.Span) error {
 	v, err := x.pack(p.uids, to)
 	if err == nil {
 		err = p.d.s.Give(p.work, func() error {
-			return p.d.c.Retry(func() error { // cuDNN may have had no memory for its kernels
+			return p.d.c.Retry(func() error { // cuDNN may have lacked memory for its kernels
 				b := backend{}
 				b.check(C.cudnnBackendExecute(p.d.h, x.d, v), "cudnnBackendExecute", p.g.Name+" by "+x.engine.String())
 				return b.err

@@ -13,27 +13,27 @@ import (
 	"onlinerna/cuda/driver"
 )
 
-// ErrNoPlan says that cuDNN has no plan for a graph, or none that runs within the options.
+// ErrNoPlan reports that cuDNN has no plan for a graph, or none that runs within the options.
 var ErrNoPlan = errors.New("cuDNN has no plan")
 
-// Plans are what cuDNN has for a graph: several, until one is chosen.
+// Plans are cuDNN's plans for a graph: several, until one is chosen.
 type Plans struct {
 	*driver.Resource
 	d *Handle
 	g *Graph
 	o Options
 
-	b      backend // the graph
-	h      backend // what the heuristics say of it
-	listed bool    // they were asked
+	b      backend // of the graph
+	h      backend // of the heuristics' results
+	listed bool    // the heuristics were asked
 	ops    C.cudnnBackendDescriptor_t
 	short  bool // see Short
 
-	configurations []int    // that each mode of the heuristics gave
-	all            []Engine // within the options, the best first
-	most           int64    // bytes of workspace to have for any that may be chosen
+	configurations []int    // number from each mode of the heuristics
+	all            []Engine // within the options, best first
+	most           int64    // bytes of workspace that suffice for any of the candidates
 
-	// Of the graph, for each run.
+	// Constants of the graph, used in each run.
 	places []int64 // bytes of tensors in memory
 	uids   []int64 // their numbers
 	work   driver.Work
@@ -43,7 +43,7 @@ type Plans struct {
 	key     string // of the choice in the cache; empty for none
 }
 
-// NewPlans finds plans for a graph, of which one is made. More are left to Settle. It is an [ErrNoPlan] where there is none.
+// NewPlans finds plans for a graph and makes one. Settle makes the others. Without any plan it fails with [ErrNoPlan].
 func (d *Handle) NewPlans(g *Graph, o Options) (*Plans, error) {
 	p := &Plans{d: d, g: g, o: o, places: g.Places(), work: g.work()}
 	for i, t := range g.tensors {
@@ -54,7 +54,7 @@ func (d *Handle) NewPlans(g *Graph, o Options) (*Plans, error) {
 	err := d.do(func() error {
 		err := p.open()
 		if err != nil {
-			_ = p.destroy() // err came first
+			_ = p.destroy() // err is the cause
 			return err
 		}
 		p.Resource = d.adopt("plan of cuDNN", p.destroy)
@@ -66,7 +66,7 @@ func (d *Handle) NewPlans(g *Graph, o Options) (*Plans, error) {
 	return p, nil
 }
 
-// Close gives the plans back.
+// Close frees the plans.
 func (p *Plans) Close() error {
 	if p.Resource == nil { // the card is only described
 		return p.destroy()
@@ -74,10 +74,10 @@ func (p *Plans) Close() error {
 	return p.Resource.Close()
 }
 
-// Graph is what the plans run.
+// Graph is the graph that the plans run.
 func (p *Plans) Graph() *Graph { return p.g }
 
-// open chooses a plan that was kept, or lists the engines and makes the first plan that can be made.
+// open loads the kept plan, or lists the engines and makes the first plan that can be made.
 func (p *Plans) open() error {
 	if p.o.Deterministic && !p.g.deterministic() {
 		return fmt.Errorf("cuda: %w with equal bits in each run for %s", ErrNoPlan, p.g.Name)
@@ -94,7 +94,7 @@ func (p *Plans) open() error {
 	return p.list()
 }
 
-// list asks the heuristics, and makes the first plan. Without the memory for that nothing is listed, and another call asks again.
+// list asks the heuristics and makes the first plan. If memory is short it lists nothing, and the next call asks again.
 func (p *Plans) list() error {
 	return p.d.c.RetryMemory(func() error {
 		err := p.listOnce()
@@ -102,7 +102,7 @@ func (p *Plans) list() error {
 			return err
 		}
 		p.listed, p.all, p.configurations = false, nil, nil
-		_ = errors.Join(p.h.release(0), p.b.release(0)) // err came first
+		_ = errors.Join(p.h.release(0), p.b.release(0)) // err is the cause
 		p.b = backend{}
 		return err
 	})
@@ -173,7 +173,7 @@ func (p *Plans) later(err error) error {
 	return nil
 }
 
-// none is the error where there is no plan, for err, unless that ends all.
+// none is the error for a graph without a plan, because of err; a fatal err is returned as it is.
 func (p *Plans) none(err error) error {
 	if ends(err) {
 		return err
@@ -181,7 +181,7 @@ func (p *Plans) none(err error) error {
 	return fmt.Errorf("cuda: %w for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, err)
 }
 
-// Make makes the first plan that can be made, where that was left to Settle.
+// Make makes the first plan that can be made, if that was left to Settle.
 func (p *Plans) Make() error {
 	return p.d.do(func() error {
 		if p.chosen != nil {
@@ -196,7 +196,7 @@ func (p *Plans) Make() error {
 	})
 }
 
-// ask lists what a mode of the heuristics gives.
+// ask lists the configurations of one mode of the heuristics.
 func (p *Plans) ask(mode int32) error {
 	b := backend{}
 	h := b.make(C.CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
@@ -206,12 +206,14 @@ func (p *Plans) ask(mode int32) error {
 		b.link(h, C.CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, p.d.described)
 	}
 	b.finalize(h, "heuristics for "+p.g.Name)
-	configs := make([]C.cudnnBackendDescriptor_t, get[C.cudnnBackendDescriptor_t](&b, h, C.CUDNN_ATTR_ENGINEHEUR_RESULTS, C.CUDNN_TYPE_BACKEND_DESCRIPTOR, nil))
+	configs := make([]C.cudnnBackendDescriptor_t, get[C.cudnnBackendDescriptor_t](&b, h,
+		C.CUDNN_ATTR_ENGINEHEUR_RESULTS, C.CUDNN_TYPE_BACKEND_DESCRIPTOR, nil))
 	for i := range configs {
 		configs[i] = b.make(C.CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
 	}
 	if len(configs) > 0 {
-		configs = configs[:min(len(configs), get(&b, h, C.CUDNN_ATTR_ENGINEHEUR_RESULTS, C.CUDNN_TYPE_BACKEND_DESCRIPTOR, configs))]
+		configs = configs[:min(len(configs), get(&b, h, C.CUDNN_ATTR_ENGINEHEUR_RESULTS,
+			C.CUDNN_TYPE_BACKEND_DESCRIPTOR, configs))]
 	}
 	p.h.made = append(p.h.made, b.made...)
 	if b.err != nil {
@@ -226,11 +228,11 @@ func (p *Plans) ask(mode int32) error {
 	return nil
 }
 
-// within says whether a workspace is within the options.
+// within reports whether a workspace is within the options.
 func (p *Plans) within(bytes int64) bool { return bytes <= p.o.Workspace }
 
-// first makes the first plan within the options, or else the one with the least workspace of the first few that can be made at all. It
-// leaves those engines behind it that may come in question.
+// first makes the first plan within the options, else the one with the least workspace among the first few that can be
+// made. It keeps the later engines that are candidates.
 func (p *Plans) first() (*plan, error) {
 	var least *plan
 	var found error
@@ -243,7 +245,7 @@ func (p *Plans) first() (*plan, error) {
 		if tried++; err != nil {
 			if ends(err) {
 				if least != nil {
-					_ = least.close() // err came first
+					_ = least.close() // err is the cause
 				}
 				return nil, err
 			}
@@ -257,9 +259,12 @@ func (p *Plans) first() (*plan, error) {
 		}
 		if p.within(x.workspace) {
 			if least != nil {
-				_ = least.close() // of no use
+				_ = least.close() // no longer needed
 			}
-			p.all = slices.DeleteFunc(p.all[i+1:], func(e Engine) bool { return e.workspace >= 0 && !p.within(e.workspace) })
+			p.all = slices.DeleteFunc(p.all[i+1:], func(e Engine) bool {
+				return e.workspace >= 0 &&
+					!p.within(e.workspace)
+			})
 			p.all = p.all[:min(len(p.all), mostMeasured-1)]
 			return x, nil
 		}
@@ -277,10 +282,10 @@ func (p *Plans) first() (*plan, error) {
 	return least, found
 }
 
-// mostTried plans are made where none suits. Of those whose kernels are compiled, which takes seconds, few are timed.
+// mostTried limits the plans made if none suits. mostCompiled limits those timed whose kernels take seconds to compile.
 const mostTried, mostCompiled = 16, 2
 
-// Engine is the chosen plan's, and the first one's where none is chosen.
+// Engine is the chosen plan's engine, or the first candidate if none is chosen.
 func (p *Plans) Engine() Engine {
 	if p.chosen == nil {
 		return p.all[0]
@@ -288,22 +293,23 @@ func (p *Plans) Engine() Engine {
 	return p.chosen.engine
 }
 
-// Short says whether a plan that may be faster than the chosen one was passed over for lack of memory.
+// Short reports whether a plan that may be faster was skipped for lack of memory.
 func (p *Plans) Short() bool { return p.short }
 
-// Made says whether a plan was made.
+// Made reports whether a plan was made.
 func (p *Plans) Made() bool { return p.chosen != nil }
 
-// Configurations are how many configurations of engines modes A and FALLBACK of the heuristics gave, within the options or not.
+// Configurations counts the engine configurations from modes A and FALLBACK of the heuristics, within the options or
+// not.
 func (p *Plans) Configurations() []int { return p.configurations }
 
-// Shape is that of the graph's convolution.
+// Shape is the shape of the graph's convolution.
 func (p *Plans) Shape() Shape { return p.g.Shape() }
 
-// Options are what the plans are made with.
+// Options are the options given to NewPlans.
 func (p *Plans) Options() Options { return p.o }
 
-// Workspace is the bytes of scratch that Settle and Run need.
+// Workspace is the scratch in bytes that Settle and Run need.
 func (p *Plans) Workspace() int64 {
 	if p.settled {
 		return p.chosen.workspace
@@ -311,7 +317,7 @@ func (p *Plans) Workspace() int64 {
 	return p.most
 }
 
-// destroy destroys the descriptors, which are the host's, and gives back kernels that were compiled.
+// destroy destroys the descriptors, which lie in host memory, and frees compiled kernels.
 func (p *Plans) destroy() error {
 	var err error
 	if p.chosen != nil {

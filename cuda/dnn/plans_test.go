@@ -16,7 +16,7 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// Engines that are not as exact as the precision are passed over, and so are those that cannot make a plan.
+// Engines that are less exact than the precision are skipped, and so are those that cannot make a plan.
 func TestEngines(t *testing.T) {
 	needDNN(t)
 	c := open(t)
@@ -24,7 +24,7 @@ func TestEngines(t *testing.T) {
 	for _, test := range []struct {
 		kind   Kind
 		o      Options
-		engine int // of the stand-in: 3 has tensor cores, 4 is not deterministic, 5 has Winograd's transforms
+		engine int // of the stand-in: 3 has tensor cores, 4 is not deterministic, 5 has Winograd transforms
 	}{
 		{Forward, Options{Precision: number.Float32}, 1},
 		{Forward, Options{Precision: number.TF32, Workspace: 1 << 20}, 3},
@@ -40,7 +40,8 @@ func TestEngines(t *testing.T) {
 		if v.Plans() == nil {
 			t.Fatalf("%v, %+v: no plan", test.kind, test.o)
 		}
-		if e := v.Plans().Engine(); sim.Active() && (e.Number != test.engine || test.o.Deterministic && !e.Deterministic()) {
+		if e := v.Plans().Engine(); sim.Active() && (e.Number != test.engine || test.o.Deterministic &&
+			!e.Deterministic()) {
 			t.Errorf("%v, %+v: %v, want engine %d", test.kind, test.o, e, test.engine)
 		}
 		if v.Workspace() > test.o.Workspace {
@@ -66,7 +67,7 @@ func settled(t *testing.T, c *driver.Context, d *Handle, s Shape, o Options) (*C
 	return v, v.Run(x, w, y, m.All())
 }
 
-// The fastest plan is measured once and kept, as its text, in a file that is made anew where it is damaged.
+// The fastest plan is measured once and kept as text in a file; a damaged file is rewritten.
 func TestPlanChoice(t *testing.T) {
 	needDNN(t)
 	if !sim.Active() {
@@ -88,15 +89,17 @@ func TestPlanChoice(t *testing.T) {
 	measure := Options{Measure: true, Precision: number.BFloat16}
 	choices(t, filepath.Join(folder, "plan-*"), choose, []choiceCase{
 		{"by heuristics", single, Options{Precision: number.BFloat16}, 3, false, 0},
-		{"the same bits in each run", single, Options{Precision: number.BFloat16, Measure: true, Deterministic: true}, 3, false, 0},
+		{"the same bits in each run", single, Options{Precision: number.BFloat16, Measure: true, Deterministic: true},
+			3, false, 0},
 		{"measured", single, measure, 1, true, 1},
 		{"kept", single, measure, 1, false, 1},
 		{"of another shape", blur, measure, 3, true, 2},
-		{"with other scratch", blur, Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 21}, 3, true, 3},
+		{"with other scratch", blur, Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 21}, 3,
+			true, 3},
 		{"all kept", single, measure, 1, false, 3},
 	}, []func([]byte) []byte{
 		written(""), written("{"), written(`{"key":"other","plan":"x"}`),
-		replaced("stand-in", "["), // a plan that cuDNN does not take
+		replaced("stand-in", "["), // a plan that cuDNN refuses
 	})
 	check(t, sim.Fault("cudnnBackendExecute@1=5000"))
 	engine, measured := choose(single, measure)
@@ -106,7 +109,7 @@ func TestPlanChoice(t *testing.T) {
 	}
 }
 
-// A plan that fails gives way to the next, and where none runs an algorithm takes over, with a workspace of its own if need be.
+// A failing plan gives way to the next; if none runs, an algorithm takes over, with its own workspace if need be.
 func TestFaultOfPlans(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
@@ -116,8 +119,9 @@ func TestFaultOfPlans(t *testing.T) {
 		o := Options{Measure: true, Deterministic: deterministic, Precision: number.BFloat16}
 		for _, test := range []struct {
 			plan   string
-			engine int // -1 for an algorithm
-		}{{"cudnnBackendExecute@1=5000", 1}, {"cudnnBackendExecute@0=5000", -1}, {"cudnnBackendCreateDescriptor@0=3000", -1}, {"cudnnBackendFinalize@0=4", -1}} {
+			engine int // -1: an algorithm
+		}{{"cudnnBackendExecute@1=5000", 1}, {"cudnnBackendExecute@0=5000", -1},
+			{"cudnnBackendCreateDescriptor@0=3000", -1}, {"cudnnBackendFinalize@0=4", -1}} {
 			check(t, sim.Fault(test.plan))
 			v, err := settled(t, c, d, blur, o)
 			check(t, sim.Fault(""))
@@ -132,12 +136,13 @@ func TestFaultOfPlans(t *testing.T) {
 	}
 }
 
-// Whatever call of the graph API fails, nothing leaks, and what comes is a convolution or an error.
+// Whichever call of the graph API fails, nothing leaks, and the result is a convolution or an error.
 func TestFaultOfEachCallOfGraphs(t *testing.T) {
 	fault(t, "")
 	c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
 	d := newDNN(t, c)
-	for _, name := range []string{"CreateDescriptor", "SetAttribute", "GetAttribute", "Finalize", "Execute", "DestroyDescriptor"} {
+	for _, name := range []string{"CreateDescriptor", "SetAttribute", "GetAttribute", "Finalize", "Execute",
+		"DestroyDescriptor"} {
 		for k := 1; k < 200; k += 7 {
 			before := sim.Leaks()
 			t.Run("", func(t *testing.T) {
@@ -155,7 +160,7 @@ func TestFaultOfEachCallOfGraphs(t *testing.T) {
 	}
 }
 
-// A graph of a convolution and the sums of its result and of the squares: sums are added to what is there.
+// A graph of a convolution with the sums of its result and of the squares: sums are added to the old content.
 func TestSums(t *testing.T) {
 	needDNN(t)
 	c := open(t)
@@ -187,7 +192,8 @@ func TestSums(t *testing.T) {
 	for i := range 8 {
 		weights[9*i] = 1 // the identity
 	}
-	at := []driver.Span{floats16(t, c, number.BFloat16, pixels).All(), floats16(t, c, number.BFloat16, weights).All(), alloc(t, c, 32).All(),
+	at := []driver.Span{floats16(t, c, number.BFloat16, pixels).All(), floats16(t, c, number.BFloat16, weights).All(),
+		alloc(t, c, 32).All(),
 		gputest.Upload(t, c, make([]float32, 8)).All(), gputest.Upload(t, c, make([]float32, 8)).All()}
 	work := alloc(t, c, max(p.Workspace(), 1))
 	check(t, p.Run(at, work.All()))
@@ -203,19 +209,21 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// Each plan that is tried on the card is told with its time, also where an algorithm takes over.
+// Each plan tried on the card is reported with its time, also if an algorithm takes over.
 func TestTried(t *testing.T) {
 	needDNN(t)
-	c := openWith(t, driver.Options{KernelCache: t.TempDir()}) // what is kept is not tried again
+	c := openWith(t, driver.Options{KernelCache: t.TempDir()}) // kept choices are not tried again
 	d := newDNN(t, c)
 	var lines []string
-	o := Options{Precision: number.BFloat16, Measure: true, Workspace: 1 << 20, Tried: func(t Tried) { lines = append(lines, t.String()) }}
+	o := Options{Precision: number.BFloat16, Measure: true, Workspace: 1 << 20,
+		Tried: func(t Tried) { lines = append(lines, t.String()) }}
 	s := Shape{N: 1, C: 8, H: 4, W: 4, O: 8, KH: 1, KW: 1, Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 	_, err := settled(t, c, d, s, o)
 	check(t, err)
 	for _, line := range lines {
 		cells := strings.Split(line, "\t")
-		if took, err := strconv.ParseFloat(cells[len(cells)-1], 64); len(cells) != 5 || cells[0] != "forward" || err != nil || took <= 0 {
+		if took, err := strconv.ParseFloat(cells[len(cells)-1], 64); len(cells) != 5 || cells[0] != "forward" ||
+			err != nil || took <= 0 {
 			t.Errorf("%q", line)
 		}
 	}
@@ -224,7 +232,7 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// A card that is full is an error that says so, not a plan or an algorithm that does not run: none takes its place for good.
+// On a full card the error says so, and no plan or algorithm counts as failing: none is replaced permanently.
 func TestFaultOfMemory(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
@@ -249,7 +257,8 @@ func TestFaultOfMemory(t *testing.T) {
 			t.Setenv("RNA_SIM_GRAPH", test.graph)
 			c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
 			d := newDNN(t, c)
-			o := Options{Measure: true, Deterministic: test.deterministic, Precision: number.BFloat16, Workspace: 1 << 20}
+			o := Options{Measure: true, Deterministic: test.deterministic, Precision: number.BFloat16,
+				Workspace: 1 << 20}
 			want, err := settled(t, c, d, blur, o)
 			check(t, err)
 			c = openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
@@ -257,11 +266,13 @@ func TestFaultOfMemory(t *testing.T) {
 			check(t, err)
 			defer func() { check(t, v.Close()) }()
 			b := v.Operands()
-			x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), alloc(t, c, max(v.Workspace(), 1)).All()
+			x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
+				alloc(t, c, max(v.Workspace(), 1)).All()
 			check(t, sim.Fault(test.faults))
 			err = v.Settle(x, w, y, m)
 			check(t, sim.Fault(""))
-			if !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoAlgorithm) || !strings.Contains(err.Error(), "ALLOC") {
+			if !errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, ErrNoAlgorithm) ||
+				!strings.Contains(err.Error(), "ALLOC") {
 				t.Fatalf("%v, want driver.ErrOutOfMemory", err)
 			}
 			check(t, v.Settle(x, w, y, m))
@@ -273,16 +284,18 @@ func TestFaultOfMemory(t *testing.T) {
 	}
 }
 
-// Where no plan runs and there is no memory for an algorithm, the next Settle takes it.
+// If no plan runs and an algorithm lacks memory, the next Settle takes the algorithm.
 func TestFaultOfMemoryInstead(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_GRAPH", "1")
 	c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
-	v, err := newDNN(t, c).NewConvolution(Forward, blur, Options{Measure: true, Precision: number.BFloat16, Workspace: 1 << 20})
+	v, err := newDNN(t, c).NewConvolution(Forward, blur, Options{Measure: true, Precision: number.BFloat16,
+		Workspace: 1 << 20})
 	check(t, err)
 	defer func() { check(t, v.Close()) }()
 	b := v.Operands()
-	x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), alloc(t, c, max(v.Workspace(), 1)).All()
+	x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
+		alloc(t, c, max(v.Workspace(), 1)).All()
 	check(t, sim.Fault("cudnnBackendExecute@0=5000;cudnnCreateTensorDescriptor@1=4004"))
 	defer sim.Fault("")
 	if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) {
@@ -295,11 +308,13 @@ func TestFaultOfMemoryInstead(t *testing.T) {
 	check(t, v.Run(x, w, y, m))
 }
 
-// One plan that had no memory gives way to the next where they are measured, and that choice is not kept: another run may have more.
+// During measurement a plan that lacks memory gives way to the next, and that choice is not kept: another run may have
+// more.
 func TestFaultOfMemoryMeasured(t *testing.T) {
 	fault(t, "")
 	t.Setenv("RNA_SIM_CLOCK", "1")
-	for graph, plan := range map[string]string{"1": "cudnnBackendExecute@1=4004", "0": "cudnnConvolutionForward@1=4004"} {
+	for graph, plan := range map[string]string{"1": "cudnnBackendExecute@1=4004",
+		"0": "cudnnConvolutionForward@1=4004"} {
 		t.Setenv("RNA_SIM_GRAPH", graph)
 		folder := t.TempDir()
 		c := openWith(t, driver.Options{KernelCache: folder, ExactMemory: true})
@@ -319,15 +334,17 @@ func TestFaultOfMemoryMeasured(t *testing.T) {
 	}
 }
 
-// On a card that is full a convolution fails, and once there is room it runs: freed memory goes back to the driver for that.
+// On a full card a convolution fails, and once memory is freed it runs: the cache returns it to the driver.
 func TestFaultOfFullCard(t *testing.T) {
 	fault(t, "")
 	for _, deterministic := range []bool{false, true} {
 		c := openWith(t, driver.Options{KernelCache: t.TempDir()})
-		v, err := newDNN(t, c).NewConvolution(Forward, blur, Options{Measure: true, Deterministic: deterministic, Precision: number.BFloat16, Workspace: 1 << 20})
+		v, err := newDNN(t, c).NewConvolution(Forward, blur,
+			Options{Measure: true, Deterministic: deterministic, Precision: number.BFloat16, Workspace: 1 << 20})
 		check(t, err)
 		b := v.Operands()
-		x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(), alloc(t, c, max(v.Workspace(), 1)).All()
+		x, w, y, m := alloc(t, c, b[0]).All(), alloc(t, c, b[1]).All(), alloc(t, c, b[2]).All(),
+			alloc(t, c, max(v.Workspace(), 1)).All()
 		check(t, c.Trim())
 		var held []*driver.Memory
 		for size := int64(1 << 30); size >= 512; size /= 2 {
@@ -336,7 +353,8 @@ func TestFaultOfFullCard(t *testing.T) {
 				held = append(held, more)
 			}
 		}
-		if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "are free") {
+		if err := v.Settle(x, w, y, m); !errors.Is(err, driver.ErrOutOfMemory) ||
+			!strings.Contains(err.Error(), "are free") {
 			t.Errorf("deterministic %v: %v, want driver.ErrOutOfMemory", deterministic, err)
 		}
 		for _, h := range held {

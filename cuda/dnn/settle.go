@@ -11,8 +11,9 @@ import (
 	"onlinerna/cuda/driver"
 )
 
-// Settle times the plans, unless one is chosen, and takes the fastest; it runs the one it takes. One that fails gives way to the next. Places are
-// as for Run; results are lost. Where no plan runs it is an [ErrNoPlan], and where one had too little memory for that [driver.ErrOutOfMemory].
+// Settle times the plans, unless one is chosen already, takes the fastest and runs it once. A failing plan gives way to
+// the next. Places are as for Run; results are overwritten. If no plan runs, Settle fails with [ErrNoPlan], or
+// [driver.ErrOutOfMemory] if one lacked memory.
 func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 	return p.d.do(func() error {
 		if err := p.Check(); err != nil {
@@ -23,11 +24,11 @@ func (p *Plans) Settle(at []driver.Span, workspace driver.Span) error {
 		}
 		measure := p.o.Measure && !p.o.Deterministic
 		err := p.settle(at, workspace, measure)
-		if measure && errors.Is(err, driver.ErrOutOfMemory) { // what measuring takes is free again
+		if measure && errors.Is(err, driver.ErrOutOfMemory) { // the measurement has freed its memory
 			p.short = true
 			err = p.settle(at, workspace, false)
 		}
-		if errors.Is(err, driver.ErrOutOfMemory) { // nothing is chosen
+		if errors.Is(err, driver.ErrOutOfMemory) { // so that nothing is chosen
 			p.short = false
 		}
 		return err
@@ -47,7 +48,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 	}
 	best, least := (*plan)(nil), time.Duration(0)
 	var first, full error
-	// passed says whether the next plan is to be tried in place of one that failed.
+	// passed reports whether to try the next plan after one has failed.
 	passed := func(err error) bool {
 		if full == nil && errors.Is(err, driver.ErrOutOfMemory) {
 			full, p.short = err, true
@@ -58,7 +59,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 		return !errors.Is(err, driver.ErrLost) && !errors.Is(err, errPlaces) && (measure || full == nil)
 	}
 	try := func(x *plan) error {
-		if x.workspace > workspace.Bytes() { // more than was planned for
+		if x.workspace > workspace.Bytes() { // more than planned
 			return x.close()
 		}
 		took, err := time.Duration(1), error(nil)
@@ -90,11 +91,11 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 			p.chosen = x
 			return err
 		}
-		if full != nil && p.listed { // it may run without measuring
+		if full != nil && p.listed { // without measuring it may run
 			p.all = slices.Insert(slices.Clone(p.all), 0, x.engine)
 		}
 	}
-	if best == nil && !p.listed { // the plan that was kept does not run here
+	if best == nil && !p.listed { // the kept plan does not run here
 		if err := p.list(); err != nil {
 			return err
 		}
@@ -115,7 +116,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 		}
 		if err := try(x); err != nil {
 			if p.chosen = best; x != best && !errors.Is(err, driver.ErrLost) {
-				_ = x.close() // err came first
+				_ = x.close() // err is the cause
 			}
 			return err
 		}
@@ -126,7 +127,7 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 	p.all, p.chosen = nil, best
 	if best == nil {
 		if first == nil {
-			first = fmt.Errorf("none does with a workspace of %d bytes", workspace.Bytes())
+			first = fmt.Errorf("none fits a workspace of %d bytes", workspace.Bytes())
 		}
 		return fmt.Errorf("cuda: %w that runs for %s, %v: %w", ErrNoPlan, p.g.Name, p.g, first)
 	}
@@ -134,14 +135,14 @@ func (p *Plans) settle(at []driver.Span, workspace driver.Span, measuring bool) 
 	if measure && !p.short && p.key != "" {
 		keepPlan(p.d.c.Options(), kept{Key: p.key, Engine: best.engine, Plan: best.text()})
 	}
-	if i := slices.Index(p.h.made, best.engine.config); i >= 0 { // what the plan is made of stays
+	if i := slices.Index(p.h.made, best.engine.config); i >= 0 { // keep the descriptors of the plan
 		p.h.made = slices.Delete(p.h.made, i, i+1)
 		p.b.made = append(p.b.made, best.engine.config)
 	}
 	return p.h.release(0)
 }
 
-// noise is places with noise in those that are read.
+// noise returns places with random numbers in the inputs.
 func (p *Plans) noise(at []driver.Span) (there []driver.Span, end func(), err error) {
 	var operands []driver.Span
 	var places []int

@@ -9,10 +9,10 @@ import (
 	"onlinerna/cuda/driver"
 )
 
-// rounds is how often something is timed.
+// rounds is the number of timed runs.
 const rounds = 3
 
-// Time is the shortest of a few runs of what launch gives to the stream, behind one that does not count.
+// Time is the shortest of a few runs of launch's work on the stream, after a warm-up run.
 func (d *Handle) Time(launch func() error) (least time.Duration, err error) {
 	var events [rounds + 1]*driver.Event
 	defer func() {
@@ -48,14 +48,14 @@ func (d *Handle) Time(launch func() error) (least time.Duration, err error) {
 	return least, nil
 }
 
-// noise has operands, of 16 bits where narrow says so, lie in memory of their own, full of numbers as far from zero as those of a net: an
-// arena that nothing was written to is full of zeros, which a card multiplies faster. Where there is no such memory operands stay what
-// they are. The function that it returns gives the memory back.
+// noise moves operands, of 16 bits where narrow is set, to memory of their own with random numbers about as large as a
+// net's: an unused arena holds zeros, which a card multiplies faster. Without memory for that the operands stay as they
+// are. The returned function frees the memory.
 func (d *Handle) noise(operands []driver.Span, narrow []bool) (end func(), err error) {
 	var held []*driver.Memory
 	end = func() {
 		for _, m := range held {
-			_ = m.Close() // the pool's: a failure shows at the next call
+			_ = m.Close() // to the pool: a failure shows at the next call
 		}
 	}
 	for i := range operands {

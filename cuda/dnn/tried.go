@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Tried is what came of a plan, or of an algorithm, when it ran on the card.
+// Tried is the result of a plan's, or an algorithm's, run on the card.
 type Tried struct {
 	Graph     *Graph
-	Engine    string // or the number of the algorithm
+	Engine    string // or the algorithm's number
 	Workspace int64
-	Took      time.Duration // 0: it was not timed
-	Err       error         // that it does not run with, or nil
+	Took      time.Duration // 0: not timed
+	Err       error         // the reason why it does not run, or nil
 }
 
-// String is a line of a table: the graph's name and its convolution, the engine, its workspace in bytes, microseconds or the error.
+// String is a line of a table: graph, convolution, engine, workspace in bytes, and microseconds or the error.
 func (t Tried) String() string {
 	how := "not timed"
 	switch {
@@ -28,14 +28,14 @@ func (t Tried) String() string {
 	return fmt.Sprintf("%s\t%v\t%s\t%d\t%s", t.Graph.Name, t.Graph.Shape(), t.Engine, t.Workspace, how)
 }
 
-// tell tells of a plan.
+// tell reports a plan.
 func (p *Plans) tell(e Engine, workspace int64, took time.Duration, err error) {
 	if p.o.Tried != nil {
 		p.o.Tried(Tried{p.g, e.String(), workspace, took, err})
 	}
 }
 
-// timed is a time, 0 where it was not taken.
+// timed is a measured time, else 0.
 func timed(took time.Duration, measured bool) time.Duration {
 	if !measured {
 		return 0

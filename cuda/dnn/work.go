@@ -4,7 +4,8 @@ package dnn
 
 import "onlinerna/cuda/driver"
 
-// work is what a run of the graph takes: tensors in memory read or written once, of x of a convolution those pixels that its taps meet.
+// work is the graph's work in one run: each tensor in memory read or written once, of a convolution's x only the pixels
+// that its taps use.
 func (g *Graph) work() driver.Work {
 	w := driver.Work{Name: g.Name}
 	inputs, place := g.inputs(), 0
@@ -24,8 +25,8 @@ func (g *Graph) work() driver.Work {
 			continue
 		}
 		x, weights, y := o.shape.elements()
-		w.FLOP += 2 * y * weights / max(int64(o.shape.O), 1) // cuDNN refuses what makes no sense
-		element := Float32.bytes()                           // what the convolution would read and write by itself
+		w.FLOP += 2 * y * weights / max(int64(o.shape.O), 1) // cuDNN refuses a shape without outputs
+		element := Float32.bytes()                           // bytes for the convolution by itself
 		for _, t := range [3]Tensor{o.a, o.b, o.c} {
 			element = min(element, g.tensors[t].element.bytes())
 		}
@@ -34,7 +35,7 @@ func (g *Graph) work() driver.Work {
 	return w
 }
 
-// skipped is the bytes of a tensor that no tap of the convolution that reads it meets.
+// skipped is the bytes of a tensor that no tap of its convolution uses.
 func (g *Graph) skipped(t Tensor) int64 {
 	for _, o := range g.ops {
 		if o.action == opConvolve && o.a == t && o.kind != GradInput {
@@ -44,7 +45,7 @@ func (g *Graph) skipped(t Tensor) int64 {
 	return 0
 }
 
-// skipped is the elements of x that no tap meets.
+// skipped is the number of elements of x that no tap uses.
 func (s Shape) skipped() int64 {
 	met := int64(s.N) * int64(s.C)
 	out := s.out()

@@ -3,9 +3,9 @@
 // versions of CUDA. The build tag gpu switches the trampolines on; without it there is only the search.
 //
 // It defines every function that gorgonia.org/cu and the packages below cuda reference (symbols.h), with
-// hidden visibility. The -lcuda of cu is met by libcuda.so of this folder: a linker script that holds a comment.
+// hidden visibility. libcuda.so in this folder, a linker script with only a comment, satisfies the -lcuda of cu.
 //
 // A function whose library is missing returns an error code: CUDA_ERROR_NO_DEVICE from the driver,
-// CUBLAS_STATUS_NOT_INITIALIZED from cuBLAS. Call [Library.Load] first: its error says what was looked for, where,
-// and how to install it.
+// CUBLAS_STATUS_NOT_INITIALIZED from cuBLAS. Call [Library.Load] first: its error lists the files and folders tried
+// and says how to install the library.
 package lazy

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Install says, as a part of a sentence, how to install l for a driver of the given CUDA version; 0 is unknown.
+// Install returns a phrase that says how to install l for a driver of this CUDA version, 0 if unknown.
 func (l Library) Install(driver int) string {
 	return l.install(driver, distribution("/etc/os-release"))
 }
@@ -27,20 +27,23 @@ func (l Library) install(driver int, distribution string) string {
 		default:
 			command = "see NVIDIA's driver downloads"
 		}
-		return fmt.Sprintf("on a machine with an NVIDIA GPU install the driver: %s; in a container: docker run --gpus all", command)
+		return fmt.Sprintf("on a machine with an NVIDIA GPU install the driver: %s; in a container: docker run "+
+			"--gpus all", command)
 	}
-	pkg := map[Library]string{CuBLAS: "nvidia-cublas", NVRTC: "nvidia-cuda-nvrtc", CuDNN: "nvidia-cudnn", NCCL: "nvidia-nccl"}[l]
-	// The packages for CUDA 13 carry no suffix, but those of cuDNN and NCCL do.
+	pkg := map[Library]string{CuBLAS: "nvidia-cublas", NVRTC: "nvidia-cuda-nvrtc", CuDNN: "nvidia-cudnn",
+		NCCL: "nvidia-nccl"}[l]
+	// The packages for CUDA 13 have no suffix, except those of cuDNN and NCCL.
 	switch {
 	case driver != 0 && driver < 13000:
 		pkg += fmt.Sprintf("-cu%d", driver/1000)
 	case l == CuDNN || l == NCCL:
 		pkg += "-cu13"
 	}
-	return fmt.Sprintf("install it with CUDA, or by: pip install --target ~/cuda-libs %s && export %s=~/cuda-libs", pkg, SearchVariable)
+	return fmt.Sprintf("install it with CUDA, or by: pip install --target ~/cuda-libs %s && export %s=~/cuda-libs", pkg,
+		SearchVariable)
 }
 
-// distribution returns the ID of an os-release file, empty when there is none.
+// distribution returns the ID of an os-release file, empty without one.
 func distribution(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// SearchVariable names the environment variable that lists folders, separated by colons, in which the libraries
-// are looked for first. A folder may hold the libraries, or lib64 or lib with them, or what pip installs
-// (nvidia/*/lib: name the site-packages folder).
+// SearchVariable names the environment variable with a colon-separated list of folders that are searched first. A
+// folder may contain the libraries, lib64 or lib with them, or packages installed by pip (nvidia/*/lib: name the
+// site-packages folder).
 const SearchVariable = "RNA_CUDA_LIBS"
 
-// OldestDriver is the oldest CUDA version whose driver will do: 1000·major + 10·minor.
+// OldestDriver is the oldest CUDA version whose driver works: 1000·major + 10·minor.
 const OldestDriver = 11080
 
-// A Library is one of the libraries that are loaded at run time.
+// A Library is a library that is loaded at run time.
 type Library int
 
 const (
@@ -28,15 +28,15 @@ const (
 	numLibraries
 )
 
-// Libraries lists all of them.
+// Libraries lists all libraries.
 var Libraries = []Library{Driver, CuBLAS, NVRTC, CuDNN, NCCL}
 
 func (l Library) String() string {
 	return [...]string{"NVIDIA driver", "cuBLAS", "NVRTC", "cuDNN", "NCCL"}[l]
 }
 
-// names lists the file names of l, the best one first, for a driver of the given CUDA version; 0 is unknown. A
-// library that is newer than the driver comes last: it may not work.
+// names lists the file names of l, best first, for a driver of this CUDA version, 0 if unknown. A library that is newer
+// than the driver comes last, because it may not work.
 func (l Library) names(driver int) []string {
 	type release struct {
 		cuda int
@@ -66,15 +66,15 @@ func (l Library) names(driver int) []string {
 	return append(names, newer...)
 }
 
-// folders lists where l is looked for: first the folders of the environment variable, then, after the loader's own
-// path, the usual places.
+// folders lists the folders to search: first those of the environment variable, then, after the loader's own path, the
+// usual ones.
 func (l Library) folders() (first, usual []string) {
 	for _, f := range filepath.SplitList(os.Getenv(SearchVariable)) {
 		if f == "" {
 			continue
 		}
 		first = append(first, f, filepath.Join(f, "lib64"), filepath.Join(f, "lib"))
-		pip, _ := filepath.Glob(filepath.Join(f, "nvidia", "*", "lib")) // the pattern cannot be malformed
+		pip, _ := filepath.Glob(filepath.Join(f, "nvidia", "*", "lib")) // the pattern is well-formed
 		first = append(first, pip...)
 	}
 	if l == Driver {
@@ -87,11 +87,11 @@ func (l Library) folders() (first, usual []string) {
 	}
 	usual = append(usual, "/usr/local/cuda/lib64", "/opt/cuda/lib64")
 	versions, _ := filepath.Glob("/usr/local/cuda-*/lib64")
-	slices.Reverse(versions) // the newest first
+	slices.Reverse(versions) // newest first
 	return first, append(usual, versions...)
 }
 
-// candidates lists what to open in turn. A name without a slash is for the loader to find.
+// candidates lists the files to try in turn. The loader searches for a name without a slash.
 func (l Library) candidates(driver int) []string {
 	names := l.names(driver)
 	first, usual := l.folders()
@@ -110,18 +110,18 @@ func (l Library) candidates(driver int) []string {
 	return paths
 }
 
-// A NotFoundError says that a library could not be loaded: what was looked for, where, and how to install it.
+// A NotFoundError reports a library that could not be loaded: the files and folders tried, and how to install it.
 type NotFoundError struct {
 	Library Library
 	Names   []string // file names
-	Folders []string // looked into, beside the loader's path
-	Reasons []string // why files that are there did not load
+	Folders []string // searched in addition to the loader's path
+	Reasons []string // why existing files did not load
 	Install string   // how to install it
 }
 
 func (e *NotFoundError) Error() string { return e.Looked() + "; " + e.Install }
 
-// Looked is the error without the words on how to install the library.
+// Looked is the error without the installation advice.
 func (e *NotFoundError) Looked() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no %s: looked for %s in the loader's path", e.Library, strings.Join(e.Names, ", "))
@@ -134,12 +134,12 @@ func (e *NotFoundError) Looked() string {
 	return b.String()
 }
 
-// A DriverError says that the driver is there but cannot be used.
+// A DriverError reports an installed driver that cannot be used.
 type DriverError struct {
 	File    string // of the driver
-	Code    int    // what cuInit returned, 0 when it succeeded
+	Code    int    // result of cuInit, 0 for success
 	Name    string // of the code
-	Version int    // of CUDA that the driver supports, 1000·major + 10·minor; 0 when unknown
+	Version int    // CUDA version that the driver supports, 1000·major + 10·minor; 0 when unknown
 }
 
 func (e *DriverError) Error() string {
@@ -150,7 +150,8 @@ func (e *DriverError) Error() string {
 	what := "restart the machine, or reinstall the driver"
 	switch e.Code {
 	case 100: // CUDA_ERROR_NO_DEVICE
-		what = "the driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES, and start a container with --gpus all"
+		what = "the driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES, and start a container with " +
+			"--gpus all"
 	case 803: // CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
 		what = "the driver's library and its kernel module have different versions: restart the machine"
 	case 804: // CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE
@@ -159,5 +160,5 @@ func (e *DriverError) Error() string {
 	return fmt.Sprintf("NVIDIA driver unusable: cuInit of %s gives %s (%d); %s", e.File, e.Name, e.Code, what)
 }
 
-// VersionString writes 12090, as CUDA numbers its versions, as 12.9.
+// VersionString writes CUDA's 12090 as 12.9.
 func VersionString(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

@@ -60,10 +60,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{&NotFoundError{Library: CuBLAS, Names: []string{"libcublas.so.12"}, Folders: []string{"/f"}, Reasons: []string{"bad ELF"}, Install: "do this"},
+		{&NotFoundError{Library: CuBLAS, Names: []string{"libcublas.so.12"}, Folders: []string{"/f"},
+			Reasons: []string{"bad ELF"}, Install: "do this"},
 			[]string{"no cuBLAS", "libcublas.so.12", "loader's path, /f", "bad ELF", "do this"}},
-		{&DriverError{File: "/lib/libcuda.so.1", Version: 11040}, []string{"too old", "/lib/libcuda.so.1", "CUDA 11.4", "11.8"}},
-		{&DriverError{File: "/l", Code: 100, Name: "CUDA_ERROR_NO_DEVICE"}, []string{"CUDA_ERROR_NO_DEVICE (100)", "--gpus all"}},
+		{&DriverError{File: "/lib/libcuda.so.1", Version: 11040},
+			[]string{"too old", "/lib/libcuda.so.1", "CUDA 11.4", "11.8"}},
+		{&DriverError{File: "/l", Code: 100, Name: "CUDA_ERROR_NO_DEVICE"},
+			[]string{"CUDA_ERROR_NO_DEVICE (100)", "--gpus all"}},
 		{&DriverError{File: "/l", Code: 803, Name: "X"}, []string{"different versions", "restart"}},
 		{&DriverError{File: "/l", Code: 999, Name: "X"}, []string{"999", "reinstall"}},
 	} {
@@ -96,7 +99,8 @@ func TestInstall(t *testing.T) {
 		{NCCL, 0, "", "nvidia-nccl-cu13 "},
 	} {
 		if got := test.library.install(test.driver, test.distribution); !strings.Contains(got, test.want) {
-			t.Errorf("%v for driver %d on %q: %q lacks %q", test.library, test.driver, test.distribution, got, test.want)
+			t.Errorf("%v for driver %d on %q: %q lacks %q", test.library, test.driver, test.distribution, got,
+				test.want)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "os-release")

@@ -25,22 +25,22 @@ var state struct {
 	version int // the driver's
 }
 
-// Load loads l once; every later call returns nil. The driver is initialised too. A failure is a [*NotFoundError],
-// or a [*DriverError] when the driver is there but unusable; the next call tries again.
+// Load loads l once; later calls return nil. It also initialises the driver. It fails with a [*NotFoundError], or with
+// a [*DriverError] if the driver is unusable; the next call tries again.
 func (l Library) Load() error {
 	state.Lock()
 	defer state.Unlock()
 	return l.load()
 }
 
-// File returns the path of l as loaded, empty when it is not.
+// File returns the path of the loaded library, empty if l is not loaded.
 func (l Library) File() string {
 	state.Lock()
 	defer state.Unlock()
 	return state.file[l]
 }
 
-// DriverVersion returns the CUDA version that the loaded driver supports, 1000·major + 10·minor; 0 when none is loaded.
+// DriverVersion returns the CUDA version that the loaded driver supports, 1000·major + 10·minor; 0 without a driver.
 func DriverVersion() int {
 	state.Lock()
 	defer state.Unlock()
@@ -52,10 +52,10 @@ func (l Library) load() error {
 		return nil
 	}
 	if l != Driver {
-		_ = Driver.load() // for its version; without a driver any will do
+		_ = Driver.load() // for its version; without a driver any version is accepted
 	}
 	if l == CuDNN {
-		// It opens these two by name alone, and gets those that are loaded.
+		// cuDNN opens these two by name and gets the loaded ones.
 		_, _ = NVRTC.load(), CuBLAS.load()
 	}
 	handle, file, err := l.open()
@@ -65,7 +65,8 @@ func (l Library) load() error {
 	if l == Driver {
 		var version C.int
 		if code := C.lazy_init(handle, &version); code != 0 {
-			return &DriverError{File: file, Code: int(code), Name: C.GoString(C.lazy_error_name(handle, code)), Version: int(version)}
+			return &DriverError{File: file, Code: int(code), Name: C.GoString(C.lazy_error_name(handle, code)),
+				Version: int(version)}
 		}
 		if version < OldestDriver {
 			return &DriverError{File: file, Version: int(version)}
@@ -80,8 +81,8 @@ func (l Library) load() error {
 	return nil
 }
 
-// Provide has lookup, a C function from names to functions or nothing, give what the libraries would. It is false where one
-// is loaded.
+// Provide replaces the libraries by lookup, a C function from names to functions or NULL. It returns false if a library
+// is loaded already.
 func Provide(file string, lookup unsafe.Pointer) bool {
 	state.Lock()
 	defer state.Unlock()
@@ -95,11 +96,11 @@ func Provide(file string, lookup unsafe.Pointer) bool {
 	return true
 }
 
-// provided is the version of CUDA of what is provided.
+// provided is the CUDA version of the replacement.
 const provided = 13000
 
-// companions loads the NVRTC and the cuBLAS of the CUDA that cuDNN was built for, where they are not those that are loaded: it opens
-// them by names with that version. One that is not there is missed when an algorithm needs it, and another algorithm taken.
+// companions loads the NVRTC and cuBLAS of the CUDA for which cuDNN was built, if other versions are loaded: cuDNN
+// opens them by names with that version. Without them some algorithms fail and cuDNN uses others.
 func companions(cuda int) {
 	for _, l := range []Library{NVRTC, CuBLAS} {
 		if cuda == 0 || strings.Contains(filepath.Base(state.file[l]), fmt.Sprintf(".so.%d", cuda)) {
@@ -120,7 +121,7 @@ func companions(cuda int) {
 	}
 }
 
-// open opens the first candidate that loads.
+// open opens the first candidate that can be loaded.
 func (l Library) open() (handle unsafe.Pointer, file string, err error) {
 	e := &NotFoundError{Library: l, Names: l.names(state.version), Install: l.Install(state.version)}
 	first, usual := l.folders()
@@ -133,7 +134,7 @@ func (l Library) open() (handle unsafe.Pointer, file string, err error) {
 		if handle != nil {
 			return handle, C.GoString(C.lazy_path(handle)), nil
 		}
-		// A file that is not there needs no words; one that is there and does not load does.
+		// Report files that exist and fail to load, but not missing ones.
 		if reason := C.GoString(&why[0]); !strings.HasPrefix(reason, path+": cannot open shared object file") {
 			e.Reasons = append(e.Reasons, reason)
 		}
@@ -141,7 +142,7 @@ func (l Library) open() (handle unsafe.Pointer, file string, err error) {
 	return nil, "", e
 }
 
-// lazyLoad is what a trampoline calls whose library is not loaded.
+// lazyLoad is called by a trampoline whose library is not loaded.
 //
 //export lazyLoad
 func lazyLoad(l C.int) { _ = Library(l).Load() }

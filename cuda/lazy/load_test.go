@@ -21,7 +21,7 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// TestMain runs one scenario in a process of its own when it is named: libraries stay loaded.
+// TestMain runs a single named scenario in its own process, because libraries stay loaded.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("LAZY_SCENARIO"); name != "" {
 		if err := scenarios[name](); err != nil {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 var scenarios = map[string]func() error{
-	// cu is called before anything was loaded: the trampoline loads the driver and passes the arguments on.
+	// cu calls a function before anything is loaded: the trampoline loads the driver and passes the arguments on.
 	"first call": func() error {
 		n, err := cu.NumDevices()
 		if err != nil || n != 41 {
@@ -47,7 +47,7 @@ var scenarios = map[string]func() error{
 		return nil
 	},
 	"arguments": func() error {
-		// The first call goes by way of the search, the second one straight to the function.
+		// The first call searches the function, the second one goes to it directly.
 		for i := range 2 {
 			if err := (cu.TexRef{}).SetMipmapLevelClamp(1.5, -2.25); err != nil {
 				return fmt.Errorf("floats, call %d: %w", i, err)
@@ -121,7 +121,8 @@ func fakes(t *testing.T) string {
 	cc := cmp.Or(os.Getenv("CC"), "gcc")
 	dir := t.TempDir()
 	for name, define := range map[string]string{"libcuda.so.1": "-DCUDA", "libcublas.so.12": "-DCUBLAS"} {
-		out, err := exec.Command(cc, "-shared", "-fPIC", "-I../include", define, "-o", filepath.Join(dir, name), "testdata/fake.c").CombinedOutput()
+		out, err := exec.Command(cc, "-shared", "-fPIC", "-I../include", define, "-o", filepath.Join(dir, name),
+			"testdata/fake.c").CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -1,6 +1,6 @@
 //go:build gpu
 
-// What the trampolines need: opening libraries, and finding a function at its first call.
+// Support for the trampolines: opens libraries and finds a function at its first call.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -22,7 +22,7 @@ static const struct {
 
 extern void *lazy_slots[] __attribute__((visibility("hidden")));
 static void *handles[LIBRARIES];
-static void *(*provided)(const char *name); // in place of all libraries
+static void *(*provided)(const char *name); // replaces all libraries
 
 void *lazy_open(const char *path, char *why, size_t n) {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -73,7 +73,7 @@ int lazy_provide(void *lookup) {
 	return 1;
 }
 
-// What a call finds when its library or its function is missing.
+// Functions that are called if a library or one of its functions is missing.
 static int driver_missing(void) { return 100; }     // CUDA_ERROR_NO_DEVICE
 static int driver_lacks(void) { return 500; }       // CUDA_ERROR_NOT_FOUND
 static int cublas_missing(void) { return 1; }       // CUBLAS_STATUS_NOT_INITIALIZED
@@ -88,7 +88,7 @@ static const char *nccl_no_text(void) { return ""; } // ncclGetErrorString, nccl
 static void *const missing[] = {driver_missing, cublas_missing, nvrtc_missing, cudnn_missing, nccl_missing};
 static void *const lacks[] = {driver_lacks, cublas_lacks, nvrtc_missing, cudnn_missing, nccl_lacks};
 
-// fallback is what stands for symbol i.
+// fallback is the replacement of symbol i.
 static void *fallback(long i, void *const *of) {
 	const char *name = symbols[i].name;
 	if (strcmp(name, "cudnnGetVersion") == 0 || strcmp(name, "cudnnGetCudartVersion") == 0)
@@ -98,7 +98,7 @@ static void *fallback(long i, void *const *of) {
 	return of[symbols[i].library];
 }
 
-// lazy_resolve returns the address of symbol i. It is kept only when it was found: the library may be there later.
+// lazy_resolve returns the address of symbol i. Only a function that was found is cached: the library may appear later.
 __attribute__((visibility("hidden"))) void *lazy_resolve(long i) {
 	int library = symbols[i].library;
 	void *handle = __atomic_load_n(&handles[library], __ATOMIC_ACQUIRE);

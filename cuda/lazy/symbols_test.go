@@ -12,13 +12,14 @@ import (
 	"testing"
 )
 
-// newer are functions of which cu's names mean others with NVIDIA's own headers for CUDA 13.
+// newer are functions that cu's names stand for when compiled with NVIDIA's own headers for CUDA 13.
 var newer = []string{
-	"cuDeviceGetUuid_v2", "cuEventElapsedTime_v2", "cuGraphAddKernelNode", "cuStreamWaitValue32", "cuStreamWriteValue32",
+	"cuDeviceGetUuid_v2", "cuEventElapsedTime_v2", "cuGraphAddKernelNode", "cuStreamWaitValue32",
+	"cuStreamWriteValue32",
 }
 
-// There is a trampoline for each function that somebody references, and for no other: a name of the headers that the sources of
-// gorgonia.org/cu or of the packages here say.
+// Trampolines exist exactly for the functions that gorgonia.org/cu or the packages here reference: names in their
+// sources that the headers declare.
 func TestSymbols(t *testing.T) {
 	read := func(pattern string) (all []string) {
 		files, err := filepath.Glob(pattern)
@@ -51,10 +52,11 @@ func TestSymbols(t *testing.T) {
 	}
 	cu := strings.TrimSpace(string(out))
 	var sources []string
-	for _, pattern := range []string{cu + "/*.go", cu + "/*.c", cu + "/*.h", "../driver/*.go", "../blas/*.go", "../dnn/*.go", "../nvrtc/*.go", "../nccl/*.go"} {
+	for _, pattern := range []string{cu + "/*.go", cu + "/*.c", cu + "/*.h", "../driver/*.go", "../blas/*.go",
+		"../dnn/*.go", "../nvrtc/*.go", "../nccl/*.go"} {
 		sources = append(sources, read(pattern)...)
 	}
-	used := map[string]bool{"cuInit": false} // by resolve.c, too, which answers it
+	used := map[string]bool{"cuInit": false} // defined by resolve.c itself
 	quoted := regexp.MustCompile(`"[^"\n]*"`)
 	for _, s := range sources {
 		for _, name := range regexp.MustCompile(`\b(?:cu[A-Z]|cublas|cudnn|nvrtc|nccl)\w+`).FindAllString(quoted.ReplaceAllString(s, ""), -1) {
@@ -71,7 +73,8 @@ func TestSymbols(t *testing.T) {
 		used[name] = true
 	}
 	have := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^F\(\w+, (\w+)\)`).FindAllStringSubmatch(strings.Join(read("symbols.h"), ""), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^F\(\w+, (\w+)\)`).FindAllStringSubmatch(strings.Join(read("symbols.h"),
+		""), -1) {
 		have[m[1]] = true
 		if !used[m[1]] {
 			t.Errorf("symbols.h has %s, which nobody references", m[1])

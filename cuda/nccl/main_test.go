@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(gputest.Main(m))
 }
 
-// process runs a scenario in a process of its own, for at most a minute, and returns what it says.
+// process runs a scenario in its own process, for at most a minute, and returns its output.
 func process(name string, env ...string) (string, error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), append(env, scenarioVar+"="+name)...)
@@ -48,7 +48,7 @@ func process(name string, env ...string) (string, error) {
 	return string(out), err
 }
 
-// onRanks runs a scenario on so many ranks, each with a GPU of its own.
+// onRanks runs a scenario on this many ranks, each with its own GPU.
 func onRanks(t *testing.T, name string, ranks int, env ...string) []string {
 	t.Helper()
 	id, err := nccl.NewID()
@@ -57,7 +57,8 @@ func onRanks(t *testing.T, name string, ranks int, env ...string) []string {
 	var all sync.WaitGroup
 	for k := range ranks {
 		all.Go(func() {
-			out, err := process(name, append(env, idVar+"="+hex.EncodeToString(id[:]), fmt.Sprintf("%s=%d/%d", rankVar, k, ranks), "RNA_SIM_DEVICES="+fmt.Sprint(ranks))...)
+			out, err := process(name, append(env, idVar+"="+hex.EncodeToString(id[:]),
+				fmt.Sprintf("%s=%d/%d", rankVar, k, ranks), "RNA_SIM_DEVICES="+fmt.Sprint(ranks))...)
 			if said[k] = out; err != nil {
 				said[k] += " " + err.Error()
 			}
@@ -67,7 +68,7 @@ func onRanks(t *testing.T, name string, ranks int, env ...string) []string {
 	return said
 }
 
-// rank is which rank a scenario is.
+// rank returns the scenario's rank.
 func rank() (k, size int, id nccl.ID) {
 	a, b, _ := strings.Cut(os.Getenv(rankVar), "/")
 	k, _ = strconv.Atoi(a)
@@ -76,7 +77,7 @@ func rank() (k, size int, id nccl.ID) {
 	return k, size, id
 }
 
-// joined has f run on a rank with its communicator.
+// joined runs f on a rank with its communicator.
 func joined(f func(c *driver.Context, m *nccl.Comm) error) func() error {
 	return func() (err error) {
 		k, size, id := rank()

@@ -1,7 +1,7 @@
 //go:build gpu && cgo
 
-// Package nccl is NCCL: sums and copies between the GPUs of several processes, each of which has one. It touches NCCL and, for memory and
-// streams, package driver.
+// Package nccl sums and copies between the GPUs of several processes with NCCL; each process has one GPU. It uses NCCL
+// and, for memory and streams, package driver.
 package nccl
 
 // #cgo CFLAGS: -I${SRCDIR}/../include
@@ -13,11 +13,26 @@ package nccl
 //	config.blocking = 1;
 //	return ncclCommInitRankConfig(comm, size, *(const ncclUniqueId *)id, rank, &config);
 // }
-// static ncclResult_t allReduce(uintptr_t x, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, CUstream s) { return ncclAllReduce((void *)x, (void *)x, n, t, op, c, s); }
-// static ncclResult_t allGather(uintptr_t own, uintptr_t all, size_t n, ncclDataType_t t, ncclComm_t c, CUstream s) { return ncclAllGather((void *)own, (void *)all, n, t, c, s); }
-// static ncclResult_t broadcast(uintptr_t x, size_t n, ncclDataType_t t, int root, ncclComm_t c, CUstream s) { return ncclBroadcast((void *)x, (void *)x, n, t, root, c, s); }
-// static ncclResult_t sendTo(uintptr_t x, size_t n, ncclDataType_t t, int peer, ncclComm_t c, CUstream s) { return ncclSend((void *)x, n, t, peer, c, s); }
-// static ncclResult_t recvFrom(uintptr_t x, size_t n, ncclDataType_t t, int peer, ncclComm_t c, CUstream s) { return ncclRecv((void *)x, n, t, peer, c, s); }
+// static ncclResult_t allReduce(uintptr_t x, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, CUstream s) {
+//	return ncclAllReduce((void *)x, (void *)x, n, t, op, c, s);
+//
+//	}
+// static ncclResult_t allGather(uintptr_t own, uintptr_t all, size_t n, ncclDataType_t t, ncclComm_t c, CUstream s) {
+//	return ncclAllGather((void *)own, (void *)all, n, t, c, s);
+//
+//	}
+// static ncclResult_t broadcast(uintptr_t x, size_t n, ncclDataType_t t, int root, ncclComm_t c, CUstream s) {
+//	return ncclBroadcast((void *)x, (void *)x, n, t, root, c, s);
+//
+//	}
+// static ncclResult_t sendTo(uintptr_t x, size_t n, ncclDataType_t t, int peer, ncclComm_t c, CUstream s) {
+//	return ncclSend((void *)x, n, t, peer, c, s);
+//
+//	}
+// static ncclResult_t recvFrom(uintptr_t x, size_t n, ncclDataType_t t, int peer, ncclComm_t c, CUstream s) {
+//	return ncclRecv((void *)x, n, t, peer, c, s);
+//
+//	}
 import "C"
 
 import (
@@ -30,10 +45,10 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// oldest is the oldest NCCL that will do.
+// oldest is the oldest NCCL version that works.
 const oldest = 21800
 
-// Type is what elements are.
+// Type is a type of elements.
 type Type int
 
 // The types.
@@ -56,19 +71,19 @@ func (t Type) Bytes() int64 {
 	return 2
 }
 
-// Op says how elements of the ranks are combined.
+// Op combines elements of the ranks.
 type Op int
 
-// The ways to combine.
+// The operations.
 const (
 	Sum Op = C.ncclSum
 	Max Op = C.ncclMax
 )
 
-// ID names a communicator: one rank makes it, and tells the others.
+// ID names a communicator: one rank makes it and sends it to the others.
 type ID [128]byte
 
-// load loads NCCL, one that will do, and is its version.
+// load loads NCCL, checks that it is new enough and returns its version.
 func load() (version int, err error) {
 	if err := lazy.NCCL.Load(); err != nil {
 		return 0, err
@@ -78,13 +93,14 @@ func load() (version int, err error) {
 		return 0, err
 	}
 	if v < oldest {
-		return 0, fmt.Errorf("cuda: NCCL %s is too old, needed is %s or newer: %s; %s", versionString(int(v)), versionString(oldest), lazy.NCCL.File(),
+		return 0, fmt.Errorf("cuda: NCCL %s is too old, needed is %s or newer: %s; %s", versionString(int(v)),
+			versionString(oldest), lazy.NCCL.File(),
 			lazy.NCCL.Install(lazy.DriverVersion()))
 	}
 	return int(v), nil
 }
 
-// NewID makes an ID. NCCL that is missing is a [*lazy.NotFoundError].
+// NewID makes an ID. A missing NCCL is a [*lazy.NotFoundError].
 func NewID() (ID, error) {
 	var id ID
 	_, err := load()
@@ -94,7 +110,7 @@ func NewID() (ID, error) {
 	return id, err
 }
 
-// Version asks NCCL, which it loads, for its version.
+// Version loads NCCL and returns its version.
 func Version() (string, error) {
 	v, err := load()
 	if err != nil {
@@ -106,19 +122,20 @@ func Version() (string, error) {
 // versionString writes 22703 as 2.27.3.
 func versionString(v int) string { return fmt.Sprintf("%d.%d.%d", v/10000, v%10000/100, v%100) }
 
-// A Comm is this process's end of a communicator. Its operations are issued to streams like kernels, in the same order on all ranks, with equal
-// sizes; a rank that does not join them has the streams of the others hang. Inside a capture they become part of the graph.
+// A Comm is this process's end of a communicator. Its operations run on streams like kernels. All ranks must issue them
+// in the same order with equal sizes; a rank that omits one makes the others' streams hang. A capture records them.
 type Comm struct {
 	*driver.Resource
 	c          *driver.Context
 	rank, size int
 
-	mu   sync.Mutex // of h against Failed and Abort, which come from any goroutine
+	mu   sync.Mutex // guards h: any goroutine may call Failed and Abort
 	h    C.ncclComm_t
-	gone bool // given back, or aborted
+	gone bool // closed or aborted
 }
 
-// Join makes the communicator that an ID names, of so many ranks, once all have called it. NCCL that is missing is a [*lazy.NotFoundError].
+// Join joins the communicator with this ID. It returns when all ranks have called it. A missing NCCL is a
+// [*lazy.NotFoundError].
 func Join(c *driver.Context, id ID, rank, size int) (*Comm, error) {
 	if _, err := load(); err != nil {
 		return nil, err
@@ -126,7 +143,8 @@ func Join(c *driver.Context, id ID, rank, size int) (*Comm, error) {
 	m := &Comm{c: c, rank: rank, size: size}
 	err := c.Do(func() error {
 		code := m.settle(C.join(&m.h, C.int(size), unsafe.Pointer(&id), C.int(rank)))
-		if err := failure(fmt.Sprintf("ncclCommInitRankConfig of rank %d of %d on %v", rank, size, c.Info()), code, nil); err != nil {
+		if err := failure(fmt.Sprintf("ncclCommInitRankConfig of rank %d of %d on %v", rank, size, c.Info()), code,
+			nil); err != nil {
 			return err
 		}
 		m.Resource = c.Adopt("communicator", m.destroy)
@@ -138,7 +156,7 @@ func Join(c *driver.Context, id ID, rank, size int) (*Comm, error) {
 	return m, nil
 }
 
-// settle waits for a call that goes on in the background, as those of all communicators do with NCCL_COMM_BLOCKING=0 in the environment.
+// settle waits for a call that continues in the background, as all do with NCCL_COMM_BLOCKING=0 in the environment.
 func (m *Comm) settle(code C.ncclResult_t) C.ncclResult_t {
 	for code == C.ncclInProgress && m.h != nil {
 		time.Sleep(100 * time.Microsecond)
@@ -149,20 +167,21 @@ func (m *Comm) settle(code C.ncclResult_t) C.ncclResult_t {
 	return code
 }
 
-// Rank is this process's number, and Size that of all ranks.
+// Rank is this process's number, from 0 to Size-1.
 func (m *Comm) Rank() int { return m.rank }
 
 // Size is the number of ranks.
 func (m *Comm) Size() int { return m.size }
 
-// call issues one operation to a stream.
-func (m *Comm) call(name string, s *driver.Stream, t Type, x driver.Span, f func(at C.uintptr_t, n C.size_t, stream C.CUstream) C.ncclResult_t) error {
+// call issues one operation on a stream.
+func (m *Comm) call(name string, s *driver.Stream, t Type, x driver.Span,
+	f func(at C.uintptr_t, n C.size_t, stream C.CUstream) C.ncclResult_t) error {
 	return s.Do(func() error {
 		if err := m.Check(); err != nil {
 			return err
 		}
 		if x.Bytes()%t.Bytes() != 0 {
-			return fmt.Errorf("cuda: %s of %d bytes: elements have %d", name, x.Bytes(), t.Bytes())
+			return fmt.Errorf("cuda: %s of %d bytes: elements have %d bytes", name, x.Bytes(), t.Bytes())
 		}
 		p, err := x.Address(m.c)
 		if err != nil {
@@ -179,14 +198,14 @@ func (m *Comm) call(name string, s *driver.Stream, t Type, x driver.Span, f func
 	})
 }
 
-// AllReduce combines x of all ranks, in place.
+// AllReduce combines the ranks' x in place.
 func (m *Comm) AllReduce(s *driver.Stream, x driver.Span, t Type, op Op) error {
 	return m.call("ncclAllReduce", s, t, x, func(at C.uintptr_t, n C.size_t, stream C.CUstream) C.ncclResult_t {
 		return C.allReduce(at, n, C.ncclDataType_t(t), C.ncclRedOp_t(op), m.h, stream)
 	})
 }
 
-// AllGather sets all, of Size times own's bytes, to what the ranks call own, in the order of the ranks.
+// AllGather sets all, which has Size times own's bytes, to the ranks' own, in the order of the ranks.
 func (m *Comm) AllGather(s *driver.Stream, all, own driver.Span, t Type) error {
 	return m.call("ncclAllGather", s, t, own, func(at C.uintptr_t, n C.size_t, stream C.CUstream) C.ncclResult_t {
 		to, err := all.Address(m.c)
@@ -197,14 +216,14 @@ func (m *Comm) AllGather(s *driver.Stream, all, own driver.Span, t Type) error {
 	})
 }
 
-// Broadcast copies rank from's x to that of all.
+// Broadcast copies rank from's x to all ranks' x.
 func (m *Comm) Broadcast(s *driver.Stream, x driver.Span, t Type, from int) error {
 	return m.call("ncclBroadcast", s, t, x, func(at C.uintptr_t, n C.size_t, stream C.CUstream) C.ncclResult_t {
 		return C.broadcast(at, n, C.ncclDataType_t(t), C.int(from), m.h, stream)
 	})
 }
 
-// Send sends x to a rank that calls Recv. Where ranks do both, it is inside a Group.
+// Send sends x to a rank that calls Recv. Ranks that do both call it inside a Group.
 func (m *Comm) Send(s *driver.Stream, x driver.Span, t Type, to int) error {
 	return m.call("ncclSend", s, t, x, func(at C.uintptr_t, n C.size_t, stream C.CUstream) C.ncclResult_t {
 		return C.sendTo(at, n, C.ncclDataType_t(t), C.int(to), m.h, stream)
@@ -218,7 +237,7 @@ func (m *Comm) Recv(s *driver.Stream, x driver.Span, t Type, from int) error {
 	})
 }
 
-// Group has the operations that f calls issued as one, so that they go on beside each other.
+// Group issues the operations that f calls as one, so that they run concurrently.
 func (m *Comm) Group(f func() error) error {
 	return m.c.Do(func() error {
 		if err := failure("ncclGroupStart", C.ncclGroupStart(), m); err != nil {
@@ -232,7 +251,8 @@ func (m *Comm) Group(f func() error) error {
 	})
 }
 
-// Failed is an error that has come up while operations ran, nil for none. It may be called by any goroutine, also while another waits for a stream.
+// Failed returns an error that occurred in running operations, or nil. Any goroutine may call it, even while another
+// waits for a stream.
 func (m *Comm) Failed() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -249,7 +269,8 @@ func (m *Comm) Failed() error {
 	return failure("an operation between GPUs", code, m)
 }
 
-// Abort ends the operations under way, also those that hang, whose results are then worth nothing. The communicator is of no more use. It may be called by any goroutine.
+// Abort ends running operations, also those that hang; their results are undefined. The communicator cannot be used
+// afterwards. Any goroutine may call it.
 func (m *Comm) Abort() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,12 +292,14 @@ func (m *Comm) destroy() error {
 }
 
 var names = map[C.ncclResult_t]string{
-	C.ncclUnhandledCudaError: "ncclUnhandledCudaError", C.ncclSystemError: "ncclSystemError", C.ncclInternalError: "ncclInternalError",
-	C.ncclInvalidArgument: "ncclInvalidArgument", C.ncclInvalidUsage: "ncclInvalidUsage", C.ncclRemoteError: "ncclRemoteError",
-	C.ncclInProgress: "ncclInProgress",
+	C.ncclUnhandledCudaError: "ncclUnhandledCudaError", C.ncclSystemError: "ncclSystemError",
+	C.ncclInternalError:   "ncclInternalError",
+	C.ncclInvalidArgument: "ncclInvalidArgument", C.ncclInvalidUsage: "ncclInvalidUsage",
+	C.ncclRemoteError: "ncclRemoteError",
+	C.ncclInProgress:  "ncclInProgress",
 }
 
-// failure turns a result into an error, with what NCCL says of it.
+// failure turns a result into an error, with NCCL's own message.
 func failure(call string, code C.ncclResult_t, m *Comm) error {
 	if code == C.ncclSuccess {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"onlinerna/cuda/nccl"
 )
 
-// need skips a test where there is no NCCL, and is how many GPUs there are, as many as one likes of the stand-in.
+// need skips a test without NCCL and returns the number of GPUs; the stand-in has any number.
 func need(t *testing.T) int {
 	t.Helper()
 	gputest.Need(t)
@@ -45,20 +45,23 @@ var scenarios = map[string]func() error{
 			return err
 		}
 		var e *driver.Error
-		if _, err = nccl.Join(c, id, k, size); !errors.As(err, &e) || e.Name != "ncclInvalidUsage" || !strings.Contains(err.Error(), "Duplicate GPU") {
+		if _, err = nccl.Join(c, id, k, size); !errors.As(err, &e) || e.Name != "ncclInvalidUsage" ||
+			!strings.Contains(err.Error(), "Duplicate GPU") {
 			return fmt.Errorf("the same GPU twice: %w", err)
 		}
 		return c.Close()
 	},
 	"missing": func() error {
 		var missing *lazy.NotFoundError
-		if _, err := nccl.NewID(); err != nil && (!errors.As(err, &missing) || !strings.Contains(err.Error(), "libnccl.so.2") || !strings.Contains(err.Error(), "pip install")) {
+		if _, err := nccl.NewID(); err != nil && (!errors.As(err, &missing) ||
+			!strings.Contains(err.Error(), "libnccl.so.2") || !strings.Contains(err.Error(), "pip install")) {
 			return fmt.Errorf("without NCCL: %w", err)
 		}
 		return nil
 	},
 	"too old": func() error {
-		if _, err := nccl.NewID(); err == nil || !strings.Contains(err.Error(), "NCCL 2.13.0 is too old, needed is 2.18.0") {
+		if _, err := nccl.NewID(); err == nil || !strings.Contains(err.Error(),
+			"NCCL 2.13.0 is too old, needed is 2.18.0") {
 			return fmt.Errorf("an old NCCL: %w", err)
 		}
 		return nil
@@ -69,7 +72,7 @@ var scenarios = map[string]func() error{
 // number is element i of rank k: small integers, so that sums are exact in any order and type.
 func number(k, i int) float64 { return float64((i*7+k*k*3)%11 - 5) }
 
-// filled is memory of so many elements as f has them, which joined closes.
+// filled allocates n elements with the values of f; joined frees them.
 func filled[T driver.Number](c *driver.Context, n int, f func(i int) T) (driver.Span, error) {
 	x := make([]T, n)
 	for i := range x {
@@ -85,7 +88,7 @@ func filled[T driver.Number](c *driver.Context, n int, f func(i int) T) (driver.
 
 var held []*driver.Memory
 
-// same is an error where memory is not what f says.
+// same returns an error if memory differs from f.
 func same[T driver.Number](what string, s driver.Span, f func(i int) T) error {
 	var one T
 	x := make([]T, int(s.Bytes())/len(driver.Bytes([]T{one})))
@@ -100,7 +103,7 @@ func same[T driver.Number](what string, s driver.Span, f func(i int) T) error {
 	return nil
 }
 
-// half and brain are numbers of 16 bits: of small integers.
+// half and brain convert small integers to 16-bit formats.
 func half(x float64) uint16 {
 	b := math.Float32bits(float32(x))
 	if x == 0 {
@@ -127,12 +130,16 @@ func operations(c *driver.Context, m *nccl.Comm) error {
 	}
 	for _, n := range []int{1, 3, 1000, 40_000} {
 		for _, err := range []error{
-			reduce(c, m, n, nccl.Float32, nccl.Sum, func(i int) float32 { return float32(number(k, i)) }, func(i int) float32 { return float32(total(i)) }),
+			reduce(c, m, n, nccl.Float32, nccl.Sum, func(i int) float32 { return float32(number(k, i)) },
+				func(i int) float32 { return float32(total(i)) }),
 			reduce(c, m, n, nccl.Float64, nccl.Sum, func(i int) float64 { return number(k, i) }, total),
 			reduce(c, m, n, nccl.Float64, nccl.Max, func(i int) float64 { return number(k, i) }, largest),
-			reduce(c, m, n, nccl.Int64, nccl.Max, func(i int) int64 { return int64(number(k, i)) }, func(i int) int64 { return int64(largest(i)) }),
-			reduce(c, m, n, nccl.Float16, nccl.Sum, func(i int) uint16 { return half(number(k, i)) }, func(i int) uint16 { return half(total(i)) }),
-			reduce(c, m, n, nccl.BFloat16, nccl.Sum, func(i int) uint16 { return brain(number(k, i)) }, func(i int) uint16 { return brain(total(i)) }),
+			reduce(c, m, n, nccl.Int64, nccl.Max, func(i int) int64 { return int64(number(k, i)) },
+				func(i int) int64 { return int64(largest(i)) }),
+			reduce(c, m, n, nccl.Float16, nccl.Sum, func(i int) uint16 { return half(number(k, i)) },
+				func(i int) uint16 { return half(total(i)) }),
+			reduce(c, m, n, nccl.BFloat16, nccl.Sum, func(i int) uint16 { return brain(number(k, i)) },
+				func(i int) uint16 { return brain(total(i)) }),
 		} {
 			if err != nil {
 				return err
@@ -160,7 +167,7 @@ func operations(c *driver.Context, m *nccl.Comm) error {
 				return err
 			}
 		}
-		// Each to each: part p of mine is rank p's.
+		// All to all: part p of this rank's elements goes to rank p.
 		out, err := filled(c, n*size, func(i int) int64 { return int64(k*1e6 + i/n*1e7 + i%n) })
 		if err != nil {
 			return err
@@ -172,7 +179,8 @@ func operations(c *driver.Context, m *nccl.Comm) error {
 		err = m.Group(func() error {
 			for p := range size {
 				part := int64(8 * n)
-				if err := errors.Join(m.Send(s, out.Span(part*int64(p), part), nccl.Int64, p), m.Recv(s, in.Span(part*int64(p), part), nccl.Int64, p)); err != nil {
+				if err := errors.Join(m.Send(s, out.Span(part*int64(p), part), nccl.Int64, p),
+					m.Recv(s, in.Span(part*int64(p), part), nccl.Int64, p)); err != nil {
 					return err
 				}
 			}
@@ -192,7 +200,8 @@ func operations(c *driver.Context, m *nccl.Comm) error {
 	if err != nil {
 		return err
 	}
-	if err := m.AllReduce(s, x, nccl.Float64, nccl.Sum); err == nil || !strings.Contains(err.Error(), "elements have 8") {
+	if err := m.AllReduce(s, x, nccl.Float64, nccl.Sum); err == nil ||
+		!strings.Contains(err.Error(), "elements have 8") {
 		return fmt.Errorf("12 bytes as float64: %w", err)
 	}
 	var e *driver.Error
@@ -205,8 +214,9 @@ func operations(c *driver.Context, m *nccl.Comm) error {
 	return nil
 }
 
-// reduce combines x of all ranks, and is an error where that is not want.
-func reduce[T driver.Number](c *driver.Context, m *nccl.Comm, n int, t nccl.Type, op nccl.Op, x, want func(i int) T) error {
+// reduce combines x of all ranks and returns an error if the result is not want.
+func reduce[T driver.Number](c *driver.Context, m *nccl.Comm, n int, t nccl.Type, op nccl.Op, x,
+	want func(i int) T) error {
 	s, err := filled(c, n, x)
 	if err == nil {
 		err = m.AllReduce(c.Stream(), s, t, op)
@@ -217,7 +227,7 @@ func reduce[T driver.Number](c *driver.Context, m *nccl.Comm, n int, t nccl.Type
 	return same(fmt.Sprintf("type %d, op %d", t, op), s, want)
 }
 
-// graph sums on a second stream in a captured graph, which is run three times.
+// graph sums on a second stream in a captured graph, which runs three times.
 func graph(c *driver.Context, m *nccl.Comm) error {
 	s := c.Stream()
 	x, err := filled(c, 100, func(i int) float32 { return float32(i) })
@@ -246,7 +256,7 @@ func graph(c *driver.Context, m *nccl.Comm) error {
 		}
 		return nil
 	}
-	if err := sum(); err != nil { // connections are made outside of captures
+	if err := sum(); err != nil { // NCCL connects outside captures
 		return err
 	}
 	g, err := s.Capture(sum)
@@ -267,7 +277,7 @@ func graph(c *driver.Context, m *nccl.Comm) error {
 	return s.Synchronize()
 }
 
-// abortSoon aborts a communicator from another goroutine, and says what had come up by then.
+// abortSoon aborts a communicator from another goroutine and sends the error that NCCL had reported by then.
 func abortSoon(m *nccl.Comm, until func() bool) chan error {
 	found := make(chan error, 1)
 	go func() {
@@ -283,7 +293,7 @@ func abortSoon(m *nccl.Comm, until func() bool) chan error {
 	return found
 }
 
-// mismatch has the ranks sum vectors of different lengths: they hang until they are aborted.
+// mismatch makes the ranks sum vectors of different lengths: they hang until they are aborted.
 func mismatch(c *driver.Context, m *nccl.Comm) error {
 	x, err := filled(c, 10+m.Rank(), func(int) float32 { return 1 })
 	if err == nil {
@@ -300,13 +310,14 @@ func mismatch(c *driver.Context, m *nccl.Comm) error {
 	if took := time.Since(from); took < 300*time.Millisecond {
 		return fmt.Errorf("sums of different lengths are done after %v", took)
 	}
-	if err := <-found; err != nil && !strings.Contains(err.Error(), "ncclRemoteError") { // another rank may have ended by now
+	if err := <-found; err != nil && !strings.Contains(err.Error(), "ncclRemoteError") {
+		// another rank may have ended already
 		return err
 	}
 	return nil
 }
 
-// killed kills rank 1: NCCL says so on the others, which hang until they are aborted.
+// killed kills rank 1: NCCL reports it on the others, which hang until they are aborted.
 func killed(c *driver.Context, m *nccl.Comm) error {
 	if m.Rank() == 1 {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -316,7 +327,7 @@ func killed(c *driver.Context, m *nccl.Comm) error {
 		err = m.AllReduce(c.Stream(), x, nccl.Float32, nccl.Sum)
 	}
 	var e *driver.Error
-	if errors.As(err, &e) && e.Name == "ncclRemoteError" { // it is known by now
+	if errors.As(err, &e) && e.Name == "ncclRemoteError" { // already reported
 		return nil
 	}
 	if err != nil {
@@ -350,9 +361,9 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// What goes wrong between ranks: the stand-in has it as NCCL has.
+// Failures between ranks: the stand-in fails as NCCL does.
 func TestFaultOfRanks(t *testing.T) {
-	gputest.Fault(t, "") // they need the stand-in
+	gputest.Fault(t, "") // faults need the stand-in
 	for _, name := range []string{"mismatch", "killed", "same GPU"} {
 		for k, said := range onRanks(t, name, 3) {
 			if said != "ok" && !(name == "killed" && k == 1) {
@@ -371,7 +382,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// nvidia asks a library for what it answers without a GPU.
+// nvidia calls the functions of a library that work without a GPU.
 func nvidia() error {
 	v, err := nccl.Version()
 	if err != nil {
@@ -391,7 +402,7 @@ func nvidia() error {
 	return nil
 }
 
-// The library that is loaded, and NVIDIA's own where "make check-nccl" has put them into the cache, answer what they can without a GPU.
+// The loaded library, and NVIDIA's own if "make check-nccl" has downloaded it, answer as far as they can without a GPU.
 func TestWithoutGPU(t *testing.T) {
 	need(t)
 	if said, err := process("NVIDIA's"); said != "ok" {

@@ -12,7 +12,7 @@ import (
 	"onlinerna/rna"
 )
 
-// benchDim is the number of weights of a ResNet-50. The stand-in gets fewer: it only shows that the benchmarks run.
+// benchDim is the number of weights of a ResNet-50, or fewer on the stand-in, which only shows that the benchmarks run.
 func benchDim() int {
 	if sim.Active() {
 		return 20_000
@@ -20,7 +20,7 @@ func benchDim() int {
 	return 25_557_032
 }
 
-// bandwidth measures the memory's bandwidth in bytes a second: that of a copy within the GPU, reads and writes counted.
+// bandwidth measures the memory's bandwidth in bytes a second with a copy within the GPU, counting reads and writes.
 func bandwidth(b *testing.B, c *driver.Context) float64 {
 	b.Helper()
 	n := 16 * int64(benchDim())
@@ -42,8 +42,8 @@ func bandwidth(b *testing.B, c *driver.Context) float64 {
 	return best
 }
 
-// report compares with the bandwidth: moved bytes, all that the kernels read and write, and once, what reading the
-// vectors alone would take.
+// report compares with the bandwidth: moved counts the bytes that the kernels read and write, once only the bytes of
+// the vectors.
 func report(b *testing.B, speed, moved, once float64) {
 	seconds := b.Elapsed().Seconds() / float64(b.N)
 	b.ReportMetric(moved/1e9, "GB-moved")
@@ -52,8 +52,8 @@ func report(b *testing.B, speed, moved, once float64) {
 	b.ReportMetric(seconds/(once/speed), "x-reading-once")
 }
 
-// The parts of an online pass on a window of n residuals of a ResNet-50: a row of the Gram matrix, and the combination
-// into GPU memory.
+// The parts of an online update for a window of n residuals of a ResNet-50: a row of the Gram matrix, and the
+// combination into GPU memory.
 func BenchmarkSpace(b *testing.B) {
 	c := open(b)
 	speed := bandwidth(b, c)

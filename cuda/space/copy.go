@@ -11,15 +11,15 @@ import (
 	"onlinerna/rna"
 )
 
-// found is what rna_check and rna_max find.
+// found is the result of rna_check and rna_max.
 type found struct {
-	first uint64 // element that is not finite
+	first uint64 // index of the first element that is not finite
 	most  uint64 // bits of the largest absolute value
 }
 
 const nothing = math.MaxUint64
 
-// search returns what the kernels find that look launches.
+// search runs the kernels that look launches and returns their result.
 func (s *Space) search(look func() error) (found, error) {
 	err := s.stream.Fill(s.found.Span(0, 8), 0xff)
 	if err == nil {
@@ -38,13 +38,14 @@ func (s *Space) search(look func() error) (found, error) {
 	return found{words[0], words[1]}, s.settle(err)
 }
 
-// look searches n elements at an address, the first of which is element from of its vector.
+// look searches n elements at an address; the first of them is element from of its vector.
 func (s *Space) look(address uint64, from, n int) error {
 	grid, block := s.grid(n)
-	return s.stream.Launch(s.kernels.check, grid, block, 0, address, int64(from), int64(n), s.found.All().Part(0, 0), driver.Elsewhere{Read: 4 * int64(n)})
+	return s.stream.Launch(s.kernels.check, grid, block, 0, address, int64(from), int64(n), s.found.All().Part(0, 0),
+		driver.Elsewhere{Read: 4 * int64(n)})
 }
 
-// Store copies src into dst, unless that is nil, and looks for elements that are not finite.
+// Store copies src into dst, unless that is nil, and checks for elements that are not finite.
 func (s *Space) Store(dst rna.Vector, src rna.Source) (float64, error) {
 	if src.Len() != s.dim {
 		return 0, fmt.Errorf("cuda: store of a vector of %d elements in a space of %d", src.Len(), s.dim)
@@ -72,15 +73,15 @@ func (s *Space) Store(dst rna.Vector, src rna.Source) (float64, error) {
 	return float64(math.Float32frombits(uint32(f.most))), nil
 }
 
-// settle ends an operation: after an error it waits until the GPU uses nothing any more.
+// settle ends an operation: after an error it waits until the GPU is idle.
 func (s *Space) settle(err error) error {
 	if err != nil {
-		_ = s.stream.Synchronize() // err came first
+		_ = s.stream.Synchronize() // err is the cause
 	}
 	return err
 }
 
-// take copies src to the vector and starts the search.
+// take copies src to the vector and starts the check.
 func (s *Space) take(to *vector, src rna.Source) error {
 	if m, ok := src.(driver.Resident); ok {
 		if from, ok := m.Float32Span(0, s.dim); ok {
@@ -113,7 +114,7 @@ func (s *Space) take(to *vector, src rna.Source) error {
 	return nil
 }
 
-// takeFloats takes host memory by parts, so that a landing is large enough for each.
+// takeFloats copies host memory by parts, each of which fits a landing buffer.
 func (s *Space) takeFloats(to *vector, from []float32) error {
 	for off := 0; off < s.dim; off += s.opts.stage {
 		if err := s.put(to, from[off:min(off+s.opts.stage, s.dim)], off, 0); err != nil {
@@ -123,7 +124,7 @@ func (s *Space) takeFloats(to *vector, from []float32) error {
 	return nil
 }
 
-// put writes part to the elements from off on, or to a landing when there is no vector, and searches them.
+// put copies part to the elements that start at off, or without a vector to a landing buffer, and checks them.
 func (s *Space) put(to *vector, part []float32, off, landing int) error {
 	return s.c.Do(func() error {
 		if to == nil {
@@ -145,7 +146,7 @@ func (s *Space) put(to *vector, part []float32, off, landing int) error {
 	})
 }
 
-// lookAt searches a span, which holds the elements from off on.
+// lookAt checks a span with the elements that start at off.
 func (s *Space) lookAt(span driver.Span, off int) error {
 	a, err := span.Address(s.c)
 	if err != nil {
@@ -154,7 +155,7 @@ func (s *Space) lookAt(span driver.Span, off int) error {
 	return s.look(uint64(a), off, int(span.Bytes()/4))
 }
 
-// lookIn searches n elements from at on of a piece, which are the vector's from off on.
+// lookIn checks n elements of a piece from at on; they are the vector's from off on.
 func (s *Space) lookIn(p piece, at, off, n int) error {
 	a, err := p.address(s.c, at)
 	if err != nil {
@@ -163,7 +164,7 @@ func (s *Space) lookIn(p piece, at, off, n int) error {
 	return s.look(a, off, n)
 }
 
-// takeSpan takes GPU memory.
+// takeSpan copies GPU memory.
 func (s *Space) takeSpan(to *vector, from driver.Span) error {
 	return s.c.Do(func() error {
 		if err := s.lookAt(from, 0); err != nil || to == nil {
@@ -214,7 +215,7 @@ func (s *Space) Combine(dst rna.Sink, terms []rna.Term) error {
 	return s.settle(s.sumOut(dst, table))
 }
 
-// A termTable is the terms of a combination in GPU memory, for each piece.
+// A termTable is a combination's terms in GPU memory, for each piece.
 type termTable struct {
 	all   driver.Span
 	count int
@@ -251,7 +252,7 @@ func (s *Space) terms(terms []rna.Term, vs []*vector) (t termTable, err error) {
 	return t, err
 }
 
-// upload puts n bytes into the table.
+// upload copies n bytes into the table.
 func (s *Space) upload(p unsafe.Pointer, n int64) (driver.Span, error) {
 	table, err := s.table.span(n)
 	if err != nil {
@@ -272,7 +273,8 @@ func (s *Space) sum(to driver.Span, t termTable, off, n int) error {
 			if t.count > 0 {
 				table = t.all.Span(row*int64(i), row)
 			}
-			err := s.stream.Launch(s.kernels.combine, grid, block, 0, table, int32(t.count), int64(at), int64(k), to.Span(4*int64(done), 4*int64(k)).Written(),
+			err := s.stream.Launch(s.kernels.combine, grid, block, 0, table, int32(t.count), int64(at), int64(k),
+				to.Span(4*int64(done), 4*int64(k)).Written(),
 				driver.Elsewhere{Read: 4 * int64(k) * int64(t.count)})
 			if err != nil {
 				return err
@@ -283,7 +285,7 @@ func (s *Space) sum(to driver.Span, t termTable, off, n int) error {
 	})
 }
 
-// sumOut combines by parts, the next one while the host takes one.
+// sumOut combines by parts: the GPU computes the next part while the host copies one.
 func (s *Space) sumOut(dst rna.Sink, t termTable) error {
 	start := func(k int) error {
 		off := k * s.opts.stage

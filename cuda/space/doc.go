@@ -1,7 +1,7 @@
-// Package space is the GPU as a place for RNA's vectors: rna's Space. It touches NVRTC by package nvrtc, and the
-// GPU by package driver; it knows no net. Without the build tag gpu it has its options and no more.
+// Package space is rna's Space on a GPU: it keeps RNA's vectors in GPU memory. It uses NVRTC through package nvrtc and
+// the GPU through package driver; it does not know nets. Without the build tag gpu it has only its options.
 //
-// A [Space] keeps the vectors of a window in GPU memory, as far as there is some, and the rest in pinned host memory.
-// It passes the conformance suite of package rna/spacetest. Only the N×N matrix leaves the GPU, when the vectors come
-// from its memory too.
+// A [Space] keeps the vectors of a window in GPU memory as far as they fit, and the rest in pinned host memory. It
+// passes the conformance suite of package rna/spacetest. If the vectors come from GPU memory, only the N×N matrix
+// leaves it.
 package space

@@ -14,7 +14,7 @@ import (
 	"onlinerna/rna"
 )
 
-// needSim skips a test that needs faults on demand.
+// needSim skips a test that needs injected faults.
 func needSim(t *testing.T) {
 	t.Helper()
 	gputest.Need(t)
@@ -24,8 +24,8 @@ func needSim(t *testing.T) {
 	t.Cleanup(func() { check(t, sim.Fault("")) })
 }
 
-// faulty runs f with its first call failing, its second, … until it has no more, and returns how many there were. f must
-// fail each time, until it succeeds.
+// faulty runs f with its first call failing, then its second, and so on until f succeeds, and returns the number of
+// calls. f must fail each time before that.
 func faulty(t *testing.T, code string, f func() error) int {
 	t.Helper()
 	for k := 1; ; k++ {
@@ -33,7 +33,7 @@ func faulty(t *testing.T, code string, f func() error) int {
 		err := f()
 		check(t, sim.Fault(""))
 		if err == nil {
-			// Also a call that came and whose failure went unnoticed ends up here.
+			// A call whose failure went unnoticed ends up here, too.
 			return k - 1
 		}
 		if e := (*driver.Error)(nil); !errors.As(err, &e) {
@@ -45,11 +45,11 @@ func faulty(t *testing.T, code string, f func() error) int {
 	}
 }
 
-// Every call of the driver that fails is an error of the operation, which goes through when it is tried again. Nothing leaks.
+// Each failed driver call is an error of the operation, which succeeds when it is retried. Nothing leaks.
 func TestFaultOfEachCallOfSpace(t *testing.T) {
 	needSim(t)
 	before := sim.Leaks()
-	// A cache of its own: code from a cache that does not load is compiled again, and nothing fails.
+	// Use a separate cache: code that fails to load from a cache is compiled again, and nothing fails.
 	c := openWith(t, driver.Options{KernelCache: t.TempDir(), ExactMemory: true})
 	vs := walk(5000, 3)
 	o := Options{piece: 2500, span: 1000, Memory: 2500 * 4 * 5}
@@ -81,7 +81,8 @@ func TestFaultOfEachCallOfSpace(t *testing.T) {
 		}
 	}
 	count["ReadAt"] = faulty(t, "1", func() error { return held[0].ReadAt(out, 0) })
-	for op, least := range map[string]int{"NewSpace": 11, "New": 6, "Store": 18, "GramRow": 7, "MaxAbs": 6, "Combine": 5, "ReadAt": 2} {
+	for op, least := range map[string]int{"NewSpace": 11, "New": 6, "Store": 18, "GramRow": 7, "MaxAbs": 6,
+		"Combine": 5, "ReadAt": 2} {
 		if count[op] < least {
 			t.Errorf("%s was tried with %d calls failing, it makes at least %d", op, count[op], least)
 		}
@@ -96,7 +97,7 @@ func TestFaultOfEachCallOfSpace(t *testing.T) {
 	}
 }
 
-// hiddenVector has no memory to reach.
+// hiddenVector hides the memory of a vector.
 type hiddenVector struct{ rna.Source }
 
 func TestFaultOutOfMemoryForSpace(t *testing.T) {
@@ -139,14 +140,15 @@ func TestFaultOfLibrariesForSpace(t *testing.T) {
 	r := rna.Residual{X: v}
 	check(t, sim.Fault("cuLaunchKernel@1=701"))
 	var e *driver.Error
-	if err := s.GramRow(row, r, []rna.Residual{r}); !errors.As(err, &e) || e.Name != "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" {
+	if err := s.GramRow(row, r, []rna.Residual{r}); !errors.As(err, &e) ||
+		e.Name != "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" {
 		t.Errorf("a product that failed: %v", err)
 	}
 	check(t, s.GramRow(row, r, []rna.Residual{r}))
 	check(t, v.Close())
 }
 
-// A device that is lost in the middle is driver.ErrLost from then on, and closing goes through.
+// After the device is lost, every call returns driver.ErrLost, and closing succeeds.
 func TestFaultLosesSpace(t *testing.T) {
 	needSim(t)
 	for _, plan := range []string{"cuLaunchKernel@1=719,later", "cuLaunchKernel@1=700", "*@5=999,sticky"} {
@@ -163,7 +165,7 @@ func loseSpace(t *testing.T, plan string) {
 	check(t, sim.Fault(plan))
 	_, err = s.Store(v, make(rna.Slice32, 100))
 	for range 3 {
-		if err == nil { // the fault is not reached yet
+		if err == nil { // the fault comes later
 			_, err = s.Store(v, make(rna.Slice32, 100))
 		}
 	}
@@ -176,5 +178,5 @@ func loseSpace(t *testing.T, plan string) {
 	if _, err := s.New(); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("%s, then a vector: %v", plan, err)
 	}
-	_ = errors.Join(v.Close(), s.Close(), c.Close()) // they may say again that it is lost
+	_ = errors.Join(v.Close(), s.Close(), c.Close()) // they may report the loss again
 }

@@ -20,7 +20,7 @@ type residual struct {
 
 const residualBytes = int64(unsafe.Sizeof(residual{}))
 
-// A residualTable is residuals in GPU memory, for each piece.
+// A residualTable is a list of residuals in GPU memory, for each piece.
 type residualTable struct {
 	all   driver.Span
 	count int
@@ -67,7 +67,7 @@ func (s *Space) residuals(rs []rna.Residual) (t residualTable, err error) {
 	return t, err
 }
 
-// reads are the bytes of n elements of the vectors of residuals, each once.
+// reads counts the bytes of n elements of the residuals' vectors, each vector once.
 func reads(n int, rs ...rna.Residual) driver.Elsewhere {
 	all := map[rna.Vector]bool{}
 	for _, r := range rs {
@@ -79,7 +79,7 @@ func reads(n int, rs ...rna.Residual) driver.Elsewhere {
 	return driver.Elsewhere{Read: 4 * int64(n) * int64(len(all))}
 }
 
-// rows are residuals [lo, hi) for piece i.
+// rows returns residuals [lo, hi) for piece i.
 func (t residualTable) rows(i, lo, hi int) driver.Span {
 	return t.all.Span(residualBytes*int64(i*t.count+lo), residualBytes*int64(hi-lo))
 }
@@ -97,7 +97,8 @@ func (s *Space) MaxAbs(r rna.Residual) (float64, error) {
 		for i, off := 0, 0; off < s.dim; i, off = i+1, off+s.opts.piece {
 			n := min(s.opts.piece, s.dim-off)
 			grid, block := s.grid(n)
-			if err := s.stream.Launch(s.kernels.max, grid, block, 0, t.rows(i, 0, 1), int64(0), int64(n), s.found.All().Part(0, 0), reads(n, r)); err != nil {
+			if err := s.stream.Launch(s.kernels.max, grid, block, 0, t.rows(i, 0, 1), int64(0), int64(n),
+				s.found.All().Part(0, 0), reads(n, r)); err != nil {
 				return err
 			}
 		}
@@ -109,14 +110,14 @@ func (s *Space) MaxAbs(r rna.Residual) (float64, error) {
 // GramRow sets row[j] to the inner product of r and with[j].
 func (s *Space) GramRow(row []float64, r rna.Residual, with []rna.Residual) error {
 	if len(row) != len(with) {
-		return fmt.Errorf("cuda: row of %d entries for %d residuals", len(row), len(with))
+		return fmt.Errorf("cuda: row has %d entries for %d residuals", len(row), len(with))
 	}
 	if len(row) == 0 {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// r comes first and is not read again where it is among the others, as it is in a window's own row.
+	// r comes first and is not read again if it is among the others, as in a window's own row.
 	all, at := []rna.Residual{r}, make([]int, len(with))
 	for j, w := range with {
 		if w != r {
@@ -134,7 +135,8 @@ func (s *Space) GramRow(row []float64, r rna.Residual, with []rna.Residual) erro
 	return nil
 }
 
-// products1 sets out to the products of the first residual with each: those of each span, which are added up by halves.
+// products1 sets out to the products of the first residual with each: it sums each span on the GPU and the spans
+// pairwise.
 func (s *Space) products1(out []float64, rs []rna.Residual) error {
 	t, err := s.residuals(rs)
 	if err != nil {
@@ -157,7 +159,8 @@ func (s *Space) products1(out []float64, rs []rna.Residual) error {
 			grid := driver.Dim{X: spans(n), Y: (len(rs) + columns - 1) / columns}
 			row := 8 * int64(len(out))
 			to := all.Span(row*int64(first), row*int64(grid.X))
-			if err := s.stream.Launch(s.kernels.products, grid, driver.Dim{X: productThreads}, 0, t.rows(i, 0, len(rs)), int32(len(rs)), int64(n),
+			if err := s.stream.Launch(s.kernels.products, grid, driver.Dim{X: productThreads}, 0, t.rows(i, 0, len(rs)),
+				int32(len(rs)), int64(n),
 				int64(s.opts.span), to.Written(), reads(n, rs...)); err != nil {
 				return err
 			}
@@ -177,7 +180,7 @@ func (s *Space) products1(out []float64, rs []rna.Residual) error {
 	return nil
 }
 
-// pairwise sums n elements, step apart, by halves.
+// pairwise sums n elements, step apart, by recursive halving.
 func pairwise(v []float64, step, n int) float64 {
 	if n == 1 {
 		return v[0]

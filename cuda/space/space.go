@@ -15,21 +15,23 @@ import (
 )
 
 const (
-	// pieceLen elements of a vector are allocated together: 64 MiB.
+	// pieceLen is the number of elements allocated together: 64 MiB.
 	pieceLen = 1 << 24
-	// spanLen elements of each residual are a block's of threads: enough spans for all multiprocessors, and few sums to add up on the host.
+	// spanLen elements of each residual go to a block of threads: enough spans for all multiprocessors, few sums for
+	// the host.
 	spanLen = 1 << 15
-	// columns residuals are multiplied at a time by productThreads threads, as in rna.cu.
+	// columns is the number of residuals that productThreads threads multiply at a time, as in rna.cu.
 	columns        = 10
 	productThreads = 256
-	// stageLen elements are copied at a time where a vector of the host has no memory to reach.
+	// stageLen elements are copied at a time if a source or sink does not expose its memory.
 	stageLen = 1 << 20
 )
 
-// A Space is an [rna.Space] of float32 vectors in GPU memory. Differences and Gram products are float64. Its operations wait for the GPU, so that a vector is at rest
-// between them.
+// A Space is an [rna.Space] of float32 vectors in GPU memory. Differences and Gram products are float64. Its operations
+// wait for the GPU, so that no work uses a vector between them.
 //
-// Sources and sinks may read vectors of the space, but not call it. Copies from and to a vector that is a [driver.Resident] of the same context stay on the GPU.
+// Sources and sinks may read vectors of the space, but must not call it. Copies from and to a vector that is a
+// [driver.Resident] of the same context stay on the GPU.
 //
 // Close the vectors, then the space, then the context.
 type Space struct {
@@ -37,19 +39,19 @@ type Space struct {
 	dim  int
 	opts Options
 
-	mu      sync.Mutex // one operation at a time: they share what follows
+	mu      sync.Mutex // serialises operations, which share the fields below
 	stream  *driver.Stream
 	module  *driver.Module
 	kernels struct{ products, combine, check, max *driver.Kernel }
 
 	found    *driver.Memory        // a Found of rna.cu
 	table    grown                 // residuals or terms
-	products grown                 // of each span
-	stage    [2]*driver.HostMemory // stage float32 elements
-	landing  [2]*driver.Memory     // the same, in GPU memory
-	passed   [2]*driver.Event      // the last use of each
+	products grown                 // one set for each span
+	stage    [2]*driver.HostMemory // `stage` float32 elements each
+	landing  [2]*driver.Memory     // as many, in GPU memory
+	passed   [2]*driver.Event      // the last use of each buffer
 
-	held int64 // bytes of GPU memory that vectors take
+	held int64 // bytes of GPU memory in vectors
 }
 
 var _ rna.Space = (*Space)(nil)
@@ -60,7 +62,8 @@ func New(c *driver.Context, dim int, o Options) (*Space, error) {
 		return nil, fmt.Errorf("cuda: space of vectors of %d elements: there must be at least 1", dim)
 	}
 	if o.Memory < 0 || o.Reserve < 0 {
-		return nil, fmt.Errorf("cuda: space with %d bytes of GPU memory and a reserve of %d: they must not be negative", o.Memory, o.Reserve)
+		return nil, fmt.Errorf("cuda: space with %d bytes of GPU memory and a reserve of %d bytes: neither may be "+
+			"negative", o.Memory, o.Reserve)
 	}
 	if o.Reserve == 0 {
 		o.Reserve = DefaultReserve
@@ -89,7 +92,8 @@ func (s *Space) open() (err error) {
 		return err
 	}
 	for name, k := range map[string]**driver.Kernel{
-		"rna_products": &s.kernels.products, "rna_combine": &s.kernels.combine, "rna_check": &s.kernels.check, "rna_max": &s.kernels.max,
+		"rna_products": &s.kernels.products, "rna_combine": &s.kernels.combine, "rna_check": &s.kernels.check,
+		"rna_max": &s.kernels.max,
 	} {
 		if *k, err = s.module.Kernel(name); err != nil {
 			return err
@@ -114,7 +118,7 @@ func (s *Space) open() (err error) {
 	return nil
 }
 
-// Close gives back what the space holds, but for its vectors.
+// Close frees the space's memory, except its vectors.
 func (s *Space) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +151,7 @@ func (s *Space) Dim() int { return s.dim }
 // Bits is 32.
 func (s *Space) Bits() int { return 32 }
 
-// grown is GPU memory that grows as it is asked for.
+// grown is GPU memory that grows on demand.
 type grown struct {
 	c *driver.Context
 	m *driver.Memory
@@ -172,15 +176,15 @@ func (g *grown) span(n int64) (driver.Span, error) {
 	return g.m.Span(0, n), nil
 }
 
-// grid is that of a kernel with a thread an element, as far as the GPU has them at a time.
+// grid is the grid of a kernel with one thread for each element, limited to the threads that the GPU runs at a time.
 func (s *Space) grid(n int) (grid, block driver.Dim) {
 	const threads = 256
 	most := 8 * max(s.c.Info().Multiprocessors, 1)
 	return driver.Dim{X: min((n+threads-1)/threads, most)}, driver.Dim{X: threads}
 }
 
-// Bytes is the memory that a space for vectors of dim elements takes, with so many vectors and the [DefaultReserve] that they leave
-// free: without it they would go to the host.
+// Bytes is the GPU memory in bytes of a space with this many vectors of dim elements, with the [DefaultReserve]: with
+// less free memory some vectors would go to the host.
 func Bytes(dim, vectors int) int64 {
 	work := 2 * 4 * int64(min(dim, stageLen))
 	pieces := int64((dim + pieceLen - 1) / pieceLen)

@@ -39,14 +39,15 @@ func TestSpace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gputest.Need(t)
-			c := openWith(t, driver.Options{KernelCache: gputest.KernelCache, ExactMemory: true}) // bounds are those asked for
+			// exact bounds of allocations
+			c := openWith(t, driver.Options{KernelCache: gputest.KernelCache, ExactMemory: true})
 			gputest.Ran(t, gputest.Spaces, number.Float32)
 			spacetest.Run(t, func(dim int) (rna.Space, error) { return openSpace(t, c, dim, o), nil })
 		})
 	}
 }
 
-// walk returns n iterates of a linear iteration.
+// walk returns n iterates of a linear fixed-point iteration.
 func walk(dim, n int) []rna.Slice32 {
 	rng := rand.New(rand.NewPCG(3, uint64(dim)))
 	v, rate := make([]float64, dim), make([]float64, dim)
@@ -72,8 +73,8 @@ func window(t testing.TB, s rna.Space, n int) *rna.Window {
 	return w
 }
 
-// The Gram matrix of a window in GPU memory is that of a window in host memory, also with more residuals than are
-// multiplied at a time, and wherever its vectors lie.
+// The Gram matrix of a window in GPU memory equals that in host memory, also with more residuals than are multiplied at
+// a time, and wherever the vectors lie.
 func TestSpaceGram(t *testing.T) {
 	const dim, n = 40_000, columns + 3
 	host, err := rna.NewHost32(dim, 0)
@@ -88,14 +89,15 @@ func TestSpaceGram(t *testing.T) {
 		largest = max(largest, math.Abs(g))
 	}
 	var before []float64
-	for _, o := range []Options{{}, {piece: 2 * spanLen, Memory: 1 << 20}, {span: 4096, piece: 16384, Memory: 1 << 20}} {
+	for _, o := range []Options{{}, {piece: 2 * spanLen, Memory: 1 << 20},
+		{span: 4096, piece: 16384, Memory: 1 << 20}} {
 		c := open(t)
 		got := window(t, openSpace(t, c, dim, o), n)
 		launches := sim.Calls("cuLaunchKernel")
 		for _, v := range vs {
 			check(t, got.Push(v))
 		}
-		if o == (Options{}) && sim.Active() { // what each vector takes: a look for NaN and for the largest, and its products
+		if o == (Options{}) && sim.Active() { // launches for each vector: check for NaN, largest element, and products
 			if k := sim.Calls("cuLaunchKernel") - launches; k > uint64(4*len(vs)) {
 				t.Errorf("%d launches for %d vectors", k, len(vs))
 			}
@@ -113,7 +115,7 @@ func TestSpaceGram(t *testing.T) {
 	}
 }
 
-// Vectors lie in GPU memory where that has room once freed memory, which the context keeps, is given back.
+// Vectors lie in GPU memory if they fit after the context has returned the freed memory that it caches.
 func TestSpaceTakesKeptMemory(t *testing.T) {
 	gputest.Need(t)
 	c := open(t)
@@ -127,7 +129,7 @@ func TestSpaceTakesKeptMemory(t *testing.T) {
 	if st, err := c.Stats(); err != nil || st.Cached < 64<<20 {
 		t.Skipf("the context keeps %d bytes, %v", st.Cached, err)
 	}
-	probe.opts.Reserve = free - 5*dim // enough for one vector if all is given back
+	probe.opts.Reserve = free - 5*dim // room for one vector if all cached memory is returned
 	for _, want := range []bool{true, false} {
 		v, err := probe.New()
 		check(t, err)
@@ -138,7 +140,7 @@ func TestSpaceTakesKeptMemory(t *testing.T) {
 	}
 }
 
-// onDevice is a vector in GPU memory, as a training device has it.
+// onDevice is a vector in GPU memory like a training device's.
 type onDevice struct {
 	t testing.TB
 	m *driver.Memory
@@ -163,7 +165,7 @@ func (v onDevice) WriteAt([]float32, int) error {
 	return nil
 }
 
-// Copies from and to GPU memory stay there.
+// Copies between vectors in GPU memory do not use the host.
 func TestSpaceDeviceMemory(t *testing.T) {
 	const dim = 9000
 	for _, o := range []Options{{}, {Memory: 4096 * 4, piece: 4096, span: 512}} {
@@ -194,7 +196,8 @@ func TestSpaceDeviceMemory(t *testing.T) {
 		from.m = gputest.Upload(t, c, bad)
 		check(t, c.Synchronize())
 		var refused *rna.NonFiniteError
-		if _, err := s.Store(nil, from); !errors.As(err, &refused) || refused.Offset != 8000 || !math.IsInf(refused.Value, -1) {
+		if _, err := s.Store(nil, from); !errors.As(err, &refused) || refused.Offset != 8000 ||
+			!math.IsInf(refused.Value, -1) {
 			t.Errorf("infinite element 8000: %v", err)
 		}
 		check(t, v.Close())
@@ -221,7 +224,7 @@ func TestSpaceStoresItsOwn(t *testing.T) {
 	check(t, errors.Join(from.Close(), to.Close()))
 }
 
-// Vectors go to the host when GPU memory runs out: by their limit, by the reserve.
+// Vectors go to the host when GPU memory is exhausted: by the limit, by the reserve.
 func TestSpaceSpill(t *testing.T) {
 	c := open(t)
 	free, _, err := c.MemInfo()
@@ -265,7 +268,8 @@ func TestSpaceRefuses(t *testing.T) {
 	check(t, err)
 	foreign, err := host.New()
 	check(t, err)
-	for name, bad := range map[string]rna.Vector{"another space's": must(other.New()), "the host's": foreign, "a closed one": closed} {
+	for name, bad := range map[string]rna.Vector{"another space's": must(other.New()), "the host's": foreign,
+		"a closed one": closed} {
 		errs := map[string]error{
 			"GramRow": s.GramRow(make([]float64, 1), rna.Residual{X: v}, []rna.Residual{{X: bad}}),
 			"Combine": s.Combine(make(rna.Slice32, 5), []rna.Term{{Coef: 1, Vector: bad}}),
@@ -323,7 +327,7 @@ func TestSpaceConcurrent(t *testing.T) {
 	}
 }
 
-// A space takes a point and combines into it, and what is read and written over the host is the same.
+// A space stores a point and combines into it, with the same results as through the host.
 func TestPoint(t *testing.T) {
 	const dim = 5000
 	c := open(t)

@@ -10,13 +10,13 @@ import (
 	"onlinerna/rna"
 )
 
-// A vector lies in pieces of equal length, but for the last, each in GPU memory or in pinned host memory.
+// A vector consists of pieces of equal length, except the last, each in GPU memory or in pinned host memory.
 type vector struct {
 	s      *Space
 	pieces []piece
 }
 
-// A piece has either.
+// A piece is in GPU memory or in host memory.
 type piece struct {
 	device *driver.Memory
 	host   *driver.HostMemory
@@ -25,7 +25,7 @@ type piece struct {
 
 var _ rna.Vector = (*vector)(nil)
 
-// New allocates a vector: in GPU memory as far as there is some, the rest in pinned host memory.
+// New allocates a vector: in GPU memory as far as it fits, the rest in pinned host memory.
 func (s *Space) New() (rna.Vector, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,8 @@ func (s *Space) newPiece(n int) (p piece, err error) {
 	return p, err
 }
 
-// leavesReserve says whether the GPU has so many bytes beside the reserve. Freed memory that the context keeps is given back for it.
+// leavesReserve reports whether these bytes fit beside the reserve. If not, the context's freed memory is returned
+// first.
 func (s *Space) leavesReserve(bytes int64) (bool, error) {
 	free, _, err := s.c.MemInfo()
 	if err != nil || free-bytes >= s.opts.Reserve {
@@ -114,8 +115,8 @@ func (v *vector) release() error {
 	return errors.Join(errs...)
 }
 
-// parts calls do for the parts of elements [off, off+n) that lie in one piece each: those from at on of piece p, the
-// first of which is element done of the range.
+// parts splits elements [off, off+n) by pieces. do gets n elements from at on of piece p; the first of them is number
+// done of the range.
 func (v *vector) parts(off, n int, do func(p piece, at, done, n int) error) error {
 	for done := 0; done < n; {
 		i := (off + done) / v.s.opts.piece
@@ -129,13 +130,13 @@ func (v *vector) parts(off, n int, do func(p piece, at, done, n int) error) erro
 	return nil
 }
 
-// span is elements [at, at+n) of a piece in GPU memory.
+// span returns elements [at, at+n) of a piece in GPU memory.
 func (p piece) span(at, n int) driver.Span { return p.device.Span(4*int64(at), 4*int64(n)) }
 
-// floats is elements [at, at+n) of a piece in host memory.
+// floats returns elements [at, at+n) of a piece in host memory.
 func (p piece) floats(at, n int) []float32 { return driver.HostSlice[float32](p.host)[at : at+n] }
 
-// address is that of element at for kernels. It is called on the owner thread.
+// address returns the address of element at for kernels. Call it on the owner thread.
 func (p piece) address(c *driver.Context, at int) (uint64, error) {
 	if p.device != nil {
 		a, err := p.span(at, p.n-at).Address(c)
@@ -153,7 +154,7 @@ func (v *vector) check(n, off int) error {
 	return err
 }
 
-// ReadAt uses nothing of what operations share, so that a source of one may be read from vectors of the space.
+// ReadAt does not use the operations' shared fields, so that an operation's source may read vectors of the space.
 func (v *vector) ReadAt(dst []float32, off int) error {
 	if err := v.check(len(dst), off); err != nil {
 		return err
