@@ -100,7 +100,7 @@ check-abi: #: compare cuda/include with NVIDIA's headers; downloads 3 GB
 	python3 scripts/abi_check.py
 
 generate: ## write the kernels' assembly again; needs module avo
-	go generate ./nn/device/cpu/... ./rna/... ./data/...
+	go generate ./internal/simd/... ./nn/device/cpu/... ./rna/... ./data/...
 
 bench: build ## measure training on the CPU by kind of op: MODEL=resnet50 BATCH=16
 	bin/rna bench train --model $(MODEL) --batch $(BATCH)

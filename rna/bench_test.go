@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"onlinerna/internal/parallel"
-	"onlinerna/rna/kernel"
+	"onlinerna/internal/simd/convert"
 )
 
 // BenchmarkMemory compares what touches vectors with reading the same bytes once, as fast as as many goroutines can:
@@ -119,7 +119,7 @@ func readers(size int, b *testing.B) func() time.Duration {
 	return func() time.Duration {
 		start := time.Now()
 		parallel.For(workers, workers, func(_, i int) {
-			if m, _ := kernel.Largest(nil, bytes[i*part:(i+1)*part], kernel.Float32, false); m != 1 {
+			if m, _ := convert.Largest(nil, bytes[i*part:(i+1)*part], convert.Float32, false); m != 1 {
 				b.Errorf("largest is %v", m)
 			}
 		})

@@ -109,7 +109,7 @@ func readFile[D, T float](v *fileVector[T], dst []D, off int) error {
 		if err != nil {
 			return err
 		}
-		convert(dst[:n], part)
+		cast(dst[:n], part)
 		dst, off = dst[n:], off+n
 	}
 	return nil

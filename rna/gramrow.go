@@ -3,6 +3,7 @@ package rna
 import (
 	"fmt"
 
+	"onlinerna/internal/simd/convert"
 	"onlinerna/rna/kernel"
 )
 
@@ -69,14 +70,14 @@ func (s *storage[T]) MaxAbs(r Residual) (float64, error) {
 			diff := x[:n]
 			q := p.pairs[0]
 			size := s.size()
-			kernel.Widen(diff, r.views[q.X][(at-lo)*size:], s.format())
+			convert.Widen(diff, r.views[q.X][(at-lo)*size:], s.format())
 			if q.Y >= 0 {
-				kernel.Widen(y[:n], r.views[q.Y][(at-lo)*size:], s.format())
+				convert.Widen(y[:n], r.views[q.Y][(at-lo)*size:], s.format())
 				for i, v := range y[:n] {
 					diff[i] -= v
 				}
 			}
-			m, _ := kernel.Largest(nil, bytesOf(diff), kernel.Float64, false)
+			m, _ := convert.Largest(nil, bytesOf(diff), convert.Float64, false)
 			most[at/blockLen] = max(most[at/blockLen], m)
 		}
 		return nil

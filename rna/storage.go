@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"onlinerna/internal/parallel"
+	"onlinerna/internal/simd/convert"
 	"onlinerna/rna/kernel"
 )
 
@@ -56,11 +57,11 @@ func (s *storage[T]) Bits() int { return 8 * s.size() }
 // size is the bytes of an element.
 func (s *storage[T]) size() int { return s.format().Size() }
 
-func (s *storage[T]) format() kernel.Format {
+func (s *storage[T]) format() convert.Format {
 	if _, is32 := any(T(0)).(float32); is32 {
-		return kernel.Float32
+		return convert.Float32
 	}
-	return kernel.Float64
+	return convert.Float64
 }
 
 // large says whether n elements are more than caches keep.
@@ -199,7 +200,7 @@ func (s *storage[T]) take(to cells[T], from []T, off int) (float64, error) {
 				return err
 			}
 		}
-		most[b], bad[b] = kernel.Largest(bytesOf(dst), bytesOf(from[lo:hi]), s.format(), s.large(s.dim))
+		most[b], bad[b] = convert.Largest(bytesOf(dst), bytesOf(from[lo:hi]), s.format(), s.large(s.dim))
 		if bad[b]++; to == nil || dst != nil || bad[b] > 0 {
 			return nil
 		}
@@ -233,7 +234,7 @@ func read[T float](dst []T, src Source, off int) error {
 	if err := src.ReadAt(narrow, off); err != nil {
 		return err
 	}
-	convert(dst, narrow)
+	cast(dst, narrow)
 	return nil
 }
 
@@ -266,7 +267,7 @@ func (s *storage[T]) Combine(dst Sink, terms []Term) error {
 			for at := lo; at < hi; at += kernel.Run {
 				acc := c.acc[:min(kernel.Run, hi-at)]
 				c.Sum(acc, r.views, at-lo)
-				kernel.Round(bytesOf(part[at:at+len(acc)]), acc, s.format(), past)
+				convert.Round(bytesOf(part[at:at+len(acc)]), acc, s.format(), past)
 			}
 			return nil
 		})
@@ -304,6 +305,6 @@ func write[T float](dst Sink, src []T, off int) error {
 		}
 	}
 	narrow := make([]float32, len(src))
-	convert(narrow, src)
+	cast(narrow, src)
 	return dst.WriteAt(narrow, off)
 }

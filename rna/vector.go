@@ -113,7 +113,7 @@ func get[D, S float](dst []D, s []S, off int) error {
 	if from == nil {
 		return rangeError("read", len(s), len(dst), off)
 	}
-	convert(dst, from)
+	cast(dst, from)
 	return nil
 }
 
@@ -122,12 +122,12 @@ func put[D, S float](s []D, src []S, off int) error {
 	if to == nil {
 		return rangeError("write", len(s), len(src), off)
 	}
-	convert(to, src)
+	cast(to, src)
 	return nil
 }
 
-// convert writes src over dst, which is as long, rounding or widening.
-func convert[D, S float](dst []D, src []S) {
+// cast writes src over dst, which is as long, rounding or widening.
+func cast[D, S float](dst []D, src []S) {
 	if same, ok := any(src).([]D); ok {
 		copy(dst, same)
 		return

@@ -1,8 +1,8 @@
 // Package simd says which instructions the kernels may use.
 //
-// A level is an option of a device. The default is the best that the processor has; the environment variable RNA_CPU, one of
-// avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AVX512_BF16, too, and avx512bf16 takes it where it is
-// slow. The build tag purego leaves nothing but plain Go, as do other processors than amd64 and arm64.
+// A level is an option of a device. The default is the best that the processor has; the environment variable RNA_CPU,
+// one of avx512bf16, avx512, avx2, neon and go, lowers it: avx512 leaves out AVX512_BF16, too, and avx512bf16 takes it
+// where it is slow. The build tag purego leaves nothing but plain Go, as do other processors than amd64 and arm64.
 //
 // Kernels lie beside the packages that call them; below gen, a module of its own, are the generators of all of them.
 package simd

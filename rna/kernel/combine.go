@@ -3,6 +3,8 @@ package kernel
 import (
 	"math"
 	"unsafe"
+
+	"onlinerna/internal/simd/convert"
 )
 
 // A Combination is Σ coef[k]·v[k] over vectors of one format. It may be used by one goroutine at a time.
@@ -14,8 +16,8 @@ type Combination struct {
 }
 
 // NewCombination makes a combination with the given coefficients.
-func NewCombination(f Format, coef []float64) *Combination {
-	return &Combination{ops: &active.format[f], size: f.Size(), coef: coef}
+func NewCombination(f convert.Format, coef []float64) *Combination {
+	return &Combination{ops: &sets[active].format[f], size: f.Size(), coef: coef}
 }
 
 // negatives are −0, to which products that are −0 add up to −0.
@@ -71,4 +73,15 @@ func (c *Combination) sum(row []float64, vs [][]byte, at, n int) {
 // fetch is the address of element i of v, which need not be there: it is prefetched only.
 func fetch(v []byte, i, size int) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(v))) + uintptr(i*size)
+}
+
+// place is where elements [at, at+n) of x lie, or a copy in buf where they have to be aligned or filled up to count.
+func place(x []byte, at, n, count, size int, buf []byte) *byte {
+	part := x[at*size : (at+n)*size]
+	p := unsafe.SliceData(part)
+	if n == count && uintptr(unsafe.Pointer(p))%uintptr(size) == 0 {
+		return p
+	}
+	clear(buf[copy(buf, part) : count*size])
+	return unsafe.SliceData(buf)
 }

@@ -1,7 +1,7 @@
 // Package kernel has the inner loops of package rna, for it and for other implementations of its Space: inner products
-// of residuals, linear combinations and conversions, over vectors that are given as bytes in the machine's order.
+// of residuals and linear combinations, over vectors that are given as bytes in the machine's order.
 //
-// Everything is float64 inside, whatever the elements' [Format]. Results have the same bits at every level of
+// Everything is float64 inside, whatever the elements' format. Results have the same bits at every level of
 // instructions (AVX-512, AVX2, NEON, plain Go) and on every architecture: differences are rounded, products are added
 // by fused multiply-adds, in [Lanes] interleaved sums that are added up in a fixed order at the end of a [Block], and
 // combinations run in the order of their terms.
@@ -9,12 +9,13 @@
 // Kernels are those of package simd's default level.
 package kernel
 
-//go:generate go run -C ../../internal/simd/gen ./residuals
+//go:generate go run -C ../../internal/simd/gen ./residuals kernel
 
 import (
 	"unsafe"
 
 	"onlinerna/internal/simd"
+	"onlinerna/internal/simd/convert"
 )
 
 const (
@@ -36,47 +37,25 @@ const (
 	pitch = 256 + 8
 )
 
-// Format is how elements are stored.
-type Format int
-
-// The formats.
-const (
-	Float32 Format = iota
-	Float64
-	Float16
-	BFloat16
-)
-
-// Size is the bytes of an element.
-func (f Format) Size() int { return [...]int{Float32: 4, Float64: 8, Float16: 2, BFloat16: 2}[f] }
-
 // Kernels take rows of a multiple of group elements, and as many of vectors from byte off on. They prefetch from
 // addresses in next, one for each vector up to four, off bytes further on and as far as the row goes.
 type (
-	setter   func(row []float64, v *[5]*byte, next *[4]uintptr, off int)
+	setter   = convert.Setter
 	dotter   func(row []float64, v *[5]*byte, next *[4]uintptr, off int, sums *[4 * Lanes]float64)
 	combiner func(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 )
 
 // ops are the kernels for a format.
 type ops struct {
-	// set sets row to v[0], setDiff to v[1] − v[0], and setFour four rows, pitch apart, to v[i+1] − v[i].
-	set, setDiff, setFour setter
+	// setDiff sets row to v[1] − v[0], and setFour four rows, pitch apart, to v[i+1] − v[i].
+	setDiff, setFour setter
 
-	// dot and the others add to sums the products of row and what the setters would set. Formats of 16 bits have none.
+	// dot and the others add to sums the products of row and v[0], or the rows of the setters. Formats of 16 bits have
+	// none.
 	dot, dotDiff, dotFour dotter
 
 	// add[i] adds i+1 products coef[k]·v[k] to row.
 	add [4]combiner
-
-	// narrow rounds row to dst and returns how many elements are done: of 16-bit formats it stops at a group that it
-	// cannot round, such as one with too large elements. narrowPast stores past the caches; dst is aligned to lines.
-	narrow, narrowPast func(dst *byte, row []float64) int
-
-	// largest raises the lanes of top, which have the elements' width, to the bits of n elements without their signs;
-	// copyLargest copies them too, past the caches.
-	largest     func(top *[8]uint64, x *byte, n int)
-	copyLargest func(top *[8]uint64, dst, x *byte, n int)
 }
 
 // set is the kernels of a level.
@@ -90,8 +69,8 @@ type set struct {
 	square, triangle func(sums, a, b *float64, n int, next *[4]uintptr, off, step int)
 }
 
-// active is the kernels of the default level; tests try others.
-var active = &sets[simd.Default().Vectors()]
+// active is the level of the kernels; tests try others.
+var active = simd.Default().Vectors()
 
 // address is where element i of a vector lies.
 func address(v []byte, i, size int) *byte {

@@ -3,6 +3,9 @@ package kernel
 import (
 	"math"
 	"unsafe"
+
+	"onlinerna/internal/simd"
+	"onlinerna/internal/simd/convert"
 )
 
 // element is the type of elements in plain Go, which widens those of 16 bits first.
@@ -17,10 +20,10 @@ func at[T any](p *byte, off, n int) []T { return of[T]((*byte)(unsafe.Add(unsafe
 // plain is the kernels in Go. They do not prefetch.
 var plain = set{
 	format: [4]ops{
-		Float32:  plainOps[float32](),
-		Float64:  plainOps[float64](),
-		Float16:  plainOps16(widenHalves, half),
-		BFloat16: plainOps16(widenBrains, brain),
+		convert.Float32:  plainOps[float32](),
+		convert.Float64:  plainOps[float64](),
+		convert.Float16:  plainOps16(convert.Float16),
+		convert.BFloat16: plainOps16(convert.BFloat16),
 	},
 	tile: 1,
 	square: func(sums, a, b *float64, n int, _ *[4]uintptr, _, _ int) {
@@ -33,15 +36,14 @@ var plain = set{
 
 func plainOps[T element]() ops {
 	return ops{
-		set: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int) { widen(row, at[T](v[0], off, len(row))) },
 		setDiff: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int) {
 			diff(row, at[T](v[1], off, len(row)), at[T](v[0], off, len(row)))
 		},
 		setFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int) {
 			n := len(row)
 			for i := range 4 {
-				diff(unsafe.Slice((*float64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), 8*pitch*i)), n),
-					at[T](v[i+1], off, n), at[T](v[i], off, n))
+				to := (*float64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(row)), 8*pitch*i))
+				diff(unsafe.Slice(to, n), at[T](v[i+1], off, n), at[T](v[i], off, n))
 			}
 		},
 		dot: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, sums *[4 * Lanes]float64) {
@@ -52,58 +54,49 @@ func plainOps[T element]() ops {
 		},
 		dotFour: func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, sums *[4 * Lanes]float64) {
 			for i := range 4 {
-				dotDiff((*[Lanes]float64)(sums[i*Lanes:]), row, at[T](v[i+1], off, len(row)),
-					at[T](v[i], off, len(row)))
+				dotDiff((*[Lanes]float64)(sums[i*Lanes:]), row, at[T](v[i+1], off, len(row)), at[T](v[i], off, len(row)))
 			}
 		},
-		add: [4]combiner{plainAdd[T](1), plainAdd[T](2), plainAdd[T](3),
-			func(row []float64, v *[5]*byte, _ *[4]uintptr, off int, coef *[4]float64) {
-				n := len(row)
-				x, y, z, w := at[T](v[0], off, n), at[T](v[1], off, n), at[T](v[2], off, n), at[T](v[3], off, n)
-				for i, sum := range row {
-					sum = math.FMA(coef[0], float64(x[i]), sum)
-					sum = math.FMA(coef[1], float64(y[i]), sum)
-					sum = math.FMA(coef[2], float64(z[i]), sum)
-					row[i] = math.FMA(coef[3], float64(w[i]), sum)
-				}
-			}},
-		narrow:     plainNarrow[T],
-		narrowPast: plainNarrow[T],
-		largest:    plainLargest[T],
-		copyLargest: func(top *[8]uint64, dst, x *byte, n int) {
-			copy(of[T](dst, n), of[T](x, n))
-			plainLargest[T](top, x, n)
-		},
+		add: [4]combiner{plainAdd[T](1), plainAdd[T](2), plainAdd[T](3), func(
+			row []float64, v *[5]*byte, _ *[4]uintptr, off int, coef *[4]float64) {
+			n := len(row)
+			x, y, z, w := at[T](v[0], off, n), at[T](v[1], off, n), at[T](v[2], off, n), at[T](v[3], off, n)
+			for i, sum := range row {
+				sum = math.FMA(coef[0], float64(x[i]), sum)
+				sum = math.FMA(coef[1], float64(y[i]), sum)
+				sum = math.FMA(coef[2], float64(z[i]), sum)
+				row[i] = math.FMA(coef[3], float64(w[i]), sum)
+			}
+		}},
 	}
 }
 
-// plainOps16 widens to float32 first, which is exact.
-func plainOps16(widen func(dst []float32, src []uint16), f narrow16) ops {
-	single := plainOps[float32]()
-	widened := func(vectors int, run func(v *[5]*byte), n int, v *[5]*byte, off int) {
-		var wide [5][Run]float32
+// plainOps16 widens to float64 first, which is exact.
+func plainOps16(f convert.Format) ops {
+	wide, set := plainOps[float64](), convert.Rows(simd.Go, f)
+	widened := func(vectors int, run func(v *[5]*byte), n int, v *[5]*byte, next *[4]uintptr, off int) {
+		var rows [5][Run]float64
 		var p [5]*byte
 		for i := range vectors {
-			widen(wide[i][:n], at[uint16](v[i], off, n))
-			p[i] = (*byte)(unsafe.Pointer(&wide[i]))
+			set(rows[i][:n], &[5]*byte{v[i]}, next, off)
+			p[i] = (*byte)(unsafe.Pointer(&rows[i]))
 		}
 		run(&p)
 	}
 	setting := func(vectors int, s setter) setter {
 		return func(row []float64, v *[5]*byte, next *[4]uintptr, off int) {
-			widened(vectors, func(p *[5]*byte) { s(row, p, next, 0) }, len(row), v, off)
+			widened(vectors, func(p *[5]*byte) { s(row, p, next, 0) }, len(row), v, next, off)
 		}
 	}
 	combining := func(vectors int, c combiner) combiner {
 		return func(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64) {
-			widened(vectors, func(p *[5]*byte) { c(row, p, next, 0, coef) }, len(row), v, off)
+			widened(vectors, func(p *[5]*byte) { c(row, p, next, 0, coef) }, len(row), v, next, off)
 		}
 	}
 	return ops{
-		set: setting(1, single.set), setDiff: setting(2, single.setDiff), setFour: setting(5, single.setFour),
-		add: [4]combiner{combining(1, single.add[0]), combining(2, single.add[1]), combining(3, single.add[2]),
-			combining(4, single.add[3])},
-		narrow: func(dst *byte, row []float64) int { return f.plain(of[uint16](dst, len(row)), row) },
+		setDiff: setting(2, wide.setDiff), setFour: setting(5, wide.setFour),
+		add: [4]combiner{combining(1, wide.add[0]), combining(2, wide.add[1]),
+			combining(3, wide.add[2]), combining(4, wide.add[3])},
 	}
 }
 
@@ -115,13 +108,6 @@ func plainAdd[T element](vectors int) combiner {
 				row[i] = math.FMA(c, float64(x[i]), sum)
 			}
 		}
-	}
-}
-
-func widen[T element](row []float64, x []T) {
-	x = x[:len(row)]
-	for i := range row {
-		row[i] = float64(x[i])
 	}
 }
 
@@ -162,28 +148,4 @@ func dotDiff[T element](sums *[Lanes]float64, row []float64, x, y []T) {
 		row, x, y = row[Lanes:], x[Lanes:], y[Lanes:]
 	}
 	*sums = [Lanes]float64{s0, s1, s2, s3, s4, s5, s6, s7}
-}
-
-func plainNarrow[T element](dst *byte, row []float64) int {
-	to := of[T](dst, len(row))
-	for i, v := range row {
-		to[i] = T(v)
-	}
-	return len(row)
-}
-
-func plainLargest[T element](top *[8]uint64, x *byte, n int) {
-	switch unsafe.Sizeof(*new(T)) {
-	case 4:
-		m := uint32(0)
-		for _, b := range of[uint32](x, n) {
-			m = max(m, b&^(1<<31))
-		}
-		lanes := of[uint32]((*byte)(unsafe.Pointer(top)), 16)
-		lanes[0] = max(lanes[0], m)
-	case 8:
-		for _, b := range of[uint64](x, n) {
-			top[0] = max(top[0], b&^(1<<63))
-		}
-	}
 }

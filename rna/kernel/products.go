@@ -1,6 +1,11 @@
 package kernel
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+
+	"onlinerna/internal/simd/convert"
+)
 
 // A Pair is the residual 2^-Exp (x − y) of two vectors, by their numbers. Y is −1 where there is none.
 type Pair struct{ X, Y, Exp int }
@@ -12,6 +17,7 @@ func (p Pair) plain() bool { return p.Y >= 0 && p.Exp == 0 }
 type Products struct {
 	set   *set
 	ops   *ops
+	widen convert.Setter
 	size  int
 	pairs []Pair
 	full  bool // whether all pairs are multiplied, and not the last one with each
@@ -53,9 +59,10 @@ type fetches []struct {
 
 // NewProducts makes the products of the last of pairs with each of them, or, if full is true, of each with each. There
 // are so many vectors.
-func NewProducts(f Format, vectors int, pairs []Pair, full bool) *Products {
-	k := active
-	p := &Products{set: k, ops: &k.format[f], size: f.Size(), pairs: pairs, full: full, sub: Run}
+func NewProducts(f convert.Format, vectors int, pairs []Pair, full bool) *Products {
+	k := &sets[active]
+	p := &Products{set: k, widen: convert.Rows(active, f), ops: &k.format[f],
+		size: f.Size(), pairs: pairs, full: full, sub: Run}
 	p.copies, p.bases = make([][]byte, vectors), make([]*byte, vectors)
 	rows := 1
 	if full {
@@ -238,7 +245,7 @@ func (p *Products) residual(row []float64, s *step, off int) {
 	case 5:
 		p.ops.setFour(row, &s.v, &s.next, off)
 	case 1:
-		p.ops.set(row, &s.v, &s.next, off)
+		p.widen(row, &s.v, &s.next, off)
 	default:
 		p.ops.setDiff(row, &s.v, &s.next, off)
 	}
@@ -258,7 +265,7 @@ func (p *Products) multiply(off, n int) {
 		case p.pairs[s.pair].Exp != 0 || p.ops.dot == nil:
 			p.residual(p.extra[:n], s, off)
 			v := [5]*byte{address(bytesOf(p.extra), 0, 8)}
-			p.set.format[Float64].dot(row, &v, &s.next, 0, sums)
+			p.set.format[convert.Float64].dot(row, &v, &s.next, 0, sums)
 		case s.count == 4:
 			p.ops.dotFour(row, &s.v, &s.next, off, sums)
 		case len(s.reads) == 1:
@@ -309,4 +316,11 @@ func (p *Products) fold(sums []float64) {
 
 func total(l *[Lanes]float64) float64 {
 	return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+}
+
+// Shift multiplies x by 2^exp.
+func Shift(x []float64, exp int) {
+	for i, v := range x {
+		x[i] = math.Ldexp(v, exp)
+	}
 }

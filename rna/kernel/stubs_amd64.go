@@ -5,9 +5,6 @@
 package kernel
 
 //go:noescape
-func setFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
-
-//go:noescape
 func setDiffFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
@@ -33,9 +30,6 @@ func addThreeFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int
 
 //go:noescape
 func addFourFloat32AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
-
-//go:noescape
-func setFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
 func setDiffFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
@@ -65,9 +59,6 @@ func addThreeFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int
 func addFourFloat64AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
-
-//go:noescape
 func setDiffFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
@@ -84,9 +75,6 @@ func addThreeFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int
 
 //go:noescape
 func addFourFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
-
-//go:noescape
-func setBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
 func setDiffBFloat16AVX512(row []float64, v *[5]*byte, next *[4]uintptr, off int)
@@ -111,36 +99,6 @@ func squareAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr
 
 //go:noescape
 func triangleAVX512(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
-
-//go:noescape
-func narrowFloat32AVX512(dst *byte, row []float64) int
-
-//go:noescape
-func narrowPastFloat32AVX512(dst *byte, row []float64) int
-
-//go:noescape
-func narrowPastFloat64AVX512(dst *byte, row []float64) int
-
-//go:noescape
-func narrowFloat16AVX512(dst *byte, row []float64) int
-
-//go:noescape
-func narrowBFloat16AVX512(dst *byte, row []float64) int
-
-//go:noescape
-func largestFloat32AVX512(top *[8]uint64, x *byte, n int)
-
-//go:noescape
-func copyLargestFloat32AVX512(top *[8]uint64, dst *byte, x *byte, n int)
-
-//go:noescape
-func largestFloat64AVX512(top *[8]uint64, x *byte, n int)
-
-//go:noescape
-func copyLargestFloat64AVX512(top *[8]uint64, dst *byte, x *byte, n int)
-
-//go:noescape
-func setFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
 func setDiffFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
@@ -170,9 +128,6 @@ func addThreeFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, 
 func addFourFloat32AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
-
-//go:noescape
 func setDiffFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
@@ -200,9 +155,6 @@ func addThreeFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, 
 func addFourFloat64AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
-
-//go:noescape
 func setDiffFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
@@ -219,9 +171,6 @@ func addThreeFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, 
 
 //go:noescape
 func addFourFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
-
-//go:noescape
-func setBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
 func setDiffBFloat16AVX2(row []float64, v *[5]*byte, next *[4]uintptr, off int)
@@ -246,30 +195,3 @@ func squareAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, 
 
 //go:noescape
 func triangleAVX2(sums *float64, a *float64, b *float64, n int, next *[4]uintptr, off int, step int)
-
-//go:noescape
-func narrowFloat32AVX2(dst *byte, row []float64) int
-
-//go:noescape
-func narrowPastFloat32AVX2(dst *byte, row []float64) int
-
-//go:noescape
-func narrowPastFloat64AVX2(dst *byte, row []float64) int
-
-//go:noescape
-func narrowFloat16AVX2(dst *byte, row []float64) int
-
-//go:noescape
-func narrowBFloat16AVX2(dst *byte, row []float64) int
-
-//go:noescape
-func largestFloat32AVX2(top *[8]uint64, x *byte, n int)
-
-//go:noescape
-func copyLargestFloat32AVX2(top *[8]uint64, dst *byte, x *byte, n int)
-
-//go:noescape
-func largestFloat64AVX2(top *[8]uint64, x *byte, n int)
-
-//go:noescape
-func copyLargestFloat64AVX2(top *[8]uint64, dst *byte, x *byte, n int)

@@ -5,9 +5,6 @@
 package kernel
 
 //go:noescape
-func setFloat32NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
-
-//go:noescape
 func setDiffFloat32NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
@@ -33,9 +30,6 @@ func addThreeFloat32NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int, 
 
 //go:noescape
 func addFourFloat32NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
-
-//go:noescape
-func setFloat64NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
 func setDiffFloat64NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
@@ -65,9 +59,6 @@ func addThreeFloat64NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int, 
 func addFourFloat64NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
 
 //go:noescape
-func setFloat16NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
-
-//go:noescape
 func setDiffFloat16NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
@@ -84,9 +75,6 @@ func addThreeFloat16NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int, 
 
 //go:noescape
 func addFourFloat16NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int, coef *[4]float64)
-
-//go:noescape
-func setBFloat16NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
 
 //go:noescape
 func setDiffBFloat16NEON(row []float64, v *[5]*byte, next *[4]uintptr, off int)
@@ -111,24 +99,3 @@ func squareNEON(sums, a, b *float64, n int, next *[4]uintptr, off, step int)
 
 //go:noescape
 func triangleNEON(sums, a, b *float64, n int, next *[4]uintptr, off, step int)
-
-//go:noescape
-func narrowFloat32NEON(dst *byte, row []float64) int
-
-//go:noescape
-func narrowFloat16NEON(dst *byte, row []float64) int
-
-//go:noescape
-func narrowBFloat16NEON(dst *byte, row []float64) int
-
-//go:noescape
-func largestFloat32NEON(top *[8]uint64, x *byte, n int)
-
-//go:noescape
-func copyLargestFloat32NEON(top *[8]uint64, dst, x *byte, n int)
-
-//go:noescape
-func largestFloat64NEON(top *[8]uint64, x *byte, n int)
-
-//go:noescape
-func copyLargestFloat64NEON(top *[8]uint64, dst, x *byte, n int)

@@ -10,11 +10,11 @@ import (
 	"unsafe"
 
 	"onlinerna/internal/hostmemory"
+	"onlinerna/internal/simd/convert"
 	"onlinerna/internal/text"
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
 	"onlinerna/rna"
-	"onlinerna/rna/kernel"
 	"onlinerna/train/hook"
 	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/shard"
@@ -121,7 +121,7 @@ func readBandwidth(threads int) (best float64) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range threads {
-			wg.Go(func() { kernel.Largest(nil, bytes[i*part:(i+1)*part], kernel.Float32, false) })
+			wg.Go(func() { convert.Largest(nil, bytes[i*part:(i+1)*part], convert.Float32, false) })
 		}
 		wg.Wait()
 		best = max(best, float64(threads*part)/time.Since(start).Seconds())

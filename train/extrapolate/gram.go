@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"onlinerna/internal/simd/convert"
 	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
@@ -134,12 +135,12 @@ type gramWorker struct {
 	*reader
 	files    []int
 	pairs    []kernel.Pair
-	products map[kernel.Format]*kernel.Products
+	products map[convert.Format]*kernel.Products
 	sums     []float64 // the Gram matrix of a block, its lower triangle by rows
 }
 
 func (s *Series) gramWorker(exps []int) *gramWorker {
-	w := &gramWorker{reader: s.reader(), files: s.all(), products: map[kernel.Format]*kernel.Products{}}
+	w := &gramWorker{reader: s.reader(), files: s.all(), products: map[convert.Format]*kernel.Products{}}
 	for j, p := range s.opt.Pairs {
 		w.pairs = append(w.pairs, kernel.Pair{X: p.X, Y: p.Y, Exp: exps[j]})
 	}
@@ -159,7 +160,7 @@ func (w *gramWorker) add(sum *partial, sp span) error {
 	sum.maxAbs = max(sum.maxAbs, largest(t))
 	if t == safetensors.F64 {
 		for _, view := range w.views {
-			m, _ := kernel.Largest(nil, view, f, false)
+			m, _ := convert.Largest(nil, view, f, false)
 			sum.maxAbs = max(sum.maxAbs, m)
 		}
 	}
@@ -198,8 +199,8 @@ func (w *gramWorker) largestOf(sp span, residuals []int) ([]float64, error) {
 	for at := 0; at < sp.n; at += kernel.Block {
 		n := min(kernel.Block, sp.n-at)
 		for k, j := range residuals {
-			kernel.Widen(x[:n], w.views[w.pairs[j].X][at*t.Size():], t.Format())
-			kernel.Widen(y[:n], w.views[w.pairs[j].Y][at*t.Size():], t.Format())
+			convert.Widen(x[:n], w.views[w.pairs[j].X][at*t.Size():], t.Format())
+			convert.Widen(y[:n], w.views[w.pairs[j].Y][at*t.Size():], t.Format())
 			for i := range n {
 				most[k] = max(most[k], math.Abs(x[i]-y[i]))
 			}
@@ -214,7 +215,7 @@ func (w *gramWorker) blame(sp span, at, n int) error {
 	size := sp.column.DType.Size()
 	values := make([]float64, n)
 	for f, view := range w.views {
-		kernel.Widen(values, view[at*size:], sp.column.DType.Format())
+		convert.Widen(values, view[at*size:], sp.column.DType.Format())
 		for e, v := range values {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return fmt.Errorf("%s: element %d of tensor %q is %v: leave this checkpoint out", w.series.files[f].Path, sp.off+at+e, sp.column.Name, v)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"onlinerna/internal/simd/convert"
 	"onlinerna/rna/kernel"
 )
 
@@ -34,7 +35,7 @@ func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 	workers := make([]*normWorker, s.workers())
 	err := forEach(ctx, len(columns), len(workers), func(worker, i int) error {
 		if workers[worker] == nil {
-			workers[worker] = &normWorker{s.reader(), map[kernel.Format][]*kernel.Products{}}
+			workers[worker] = &normWorker{s.reader(), map[convert.Format][]*kernel.Products{}}
 		}
 		for _, sp := range spans[columns[i]] {
 			if err := ctx.Err(); err != nil {
@@ -57,10 +58,10 @@ func (s *Series) Norms(ctx context.Context) ([]Norms, error) {
 // normWorker has the buffers of one worker.
 type normWorker struct {
 	*reader
-	squares map[kernel.Format][]*kernel.Products // of each file, then of each but the first without the one before
+	squares map[convert.Format][]*kernel.Products // of each file, then of each but the first without the one before
 }
 
-func (w *normWorker) of(f kernel.Format) []*kernel.Products {
+func (w *normWorker) of(f convert.Format) []*kernel.Products {
 	if w.squares[f] == nil {
 		n := len(w.views)
 		for i := range n {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"onlinerna/internal/simd/convert"
 	"onlinerna/rna"
-	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
 
@@ -93,7 +93,7 @@ func (v *vector) ReadAt64(dst []float64, off int) error {
 				if err := r.load(part, []int{v.file}); err != nil {
 					return err
 				}
-				kernel.Widen(dst[lo-off:hi-off], r.views[v.file], sp.column.DType.Format())
+				convert.Widen(dst[lo-off:hi-off], r.views[v.file], sp.column.DType.Format())
 			}
 			at += sp.n
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"onlinerna/internal/simd/convert"
 	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
@@ -89,13 +90,13 @@ type combiner struct {
 	files   []int // of nonzero weight
 	coef    []float64
 	taken   [][]byte // their views
-	sums    map[kernel.Format]*kernel.Combination
+	sums    map[convert.Format]*kernel.Combination
 	row     [kernel.Run]float64
 	out     []byte
 }
 
 func (s *Series) combiner(weights []float64) *combiner {
-	c := &combiner{reader: s.reader(), weights: weights, sums: map[kernel.Format]*kernel.Combination{}}
+	c := &combiner{reader: s.reader(), weights: weights, sums: map[convert.Format]*kernel.Combination{}}
 	for i, w := range weights {
 		if w != 0 {
 			c.files, c.coef = append(c.files, i), append(c.coef, w)

@@ -4,23 +4,23 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"onlinerna/rna/kernel"
+	"onlinerna/internal/simd/convert"
 )
 
 // Size is the number of bytes of an element, 0 for a type that the format does not know.
 func (t DType) Size() int { return int(sizes[t]) }
 
 // Format is how the kernels know a floating-point type.
-func (t DType) Format() kernel.Format {
+func (t DType) Format() convert.Format {
 	switch t {
 	case F64:
-		return kernel.Float64
+		return convert.Float64
 	case F16:
-		return kernel.Float16
+		return convert.Float16
 	case BF16:
-		return kernel.BFloat16
+		return convert.BFloat16
 	}
-	return kernel.Float32
+	return convert.Float32
 }
 
 // Swapped says that the machine has another byte order than files.
@@ -45,7 +45,7 @@ func Decode(dst []float64, b []byte, t DType) error {
 		b = append([]byte(nil), b...)
 		Swap(b, t)
 	}
-	kernel.Widen(dst, b, t.Format())
+	convert.Widen(dst, b, t.Format())
 	return nil
 }
 
@@ -56,7 +56,7 @@ func Encode(b []byte, src []float64, t DType) (overflow int, err error) {
 	if !t.Float() || len(b) != len(src)*t.Size() {
 		return -1, fmt.Errorf("%d bytes of %s do not hold %d floating-point numbers", len(b), t, len(src))
 	}
-	overflow = kernel.RoundFinite(b, src, t.Format())
+	overflow = convert.RoundFinite(b, src, t.Format())
 	if Swapped {
 		Swap(b, t)
 	}

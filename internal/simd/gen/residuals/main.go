@@ -1,28 +1,45 @@
-// Command residuals writes the assembly of rna/kernel, whose go:generate line runs it.
+// Command residuals writes the assembly of internal/simd/convert and of rna/kernel, the part that its argument names.
 package main
 
 import (
+	"log"
+	"os"
+
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/reg"
 
 	"onlinerna/internal/simd/gen/avx"
 )
 
 func main() {
-	avx.Enter("rna/kernel")
-	writeNEON()
-	ConstraintExpr("amd64,!purego")
-	for _, s := range []isa{avx512, avx2} {
-		for _, f := range formats {
-			residuals(s, f)
-			combinations(s, f)
+	switch part := os.Args[1]; part {
+	case "convert":
+		avx.Enter("internal/simd/convert")
+		neonConversions()
+		ConstraintExpr("amd64,!purego")
+		for _, s := range []isa{avx512, avx2} {
+			for _, f := range formats {
+				rows(s, f, setters[reg.VecVirtual]()[:1])
+				narrow(s, f)
+			}
+			for _, f := range formats[:2] {
+				largest(s, f)
+			}
 		}
-		products(s)
-		for _, f := range formats {
-			narrow(s, f)
+	case "kernel":
+		avx.Enter("rna/kernel")
+		neonProducts()
+		ConstraintExpr("amd64,!purego")
+		for _, s := range []isa{avx512, avx2} {
+			for _, f := range formats {
+				rows(s, f, setters[reg.VecVirtual]()[1:])
+				residuals(s, f)
+				combinations(s, f)
+			}
+			products(s)
 		}
-		for _, f := range formats[:2] {
-			largest(s, f)
-		}
+	default:
+		log.Fatalf("part %q: want convert or kernel", part)
 	}
 	avx.Write("stubs_amd64.go")
 }

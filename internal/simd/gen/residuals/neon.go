@@ -14,16 +14,11 @@ const (
 	neonTile  = 5 // rows of a square of products that registers hold
 )
 
-// writeNEON writes the kernels for arm64.
-func writeNEON() {
-	f := neon.New("kernel")
+// neonConversions writes what convert has for arm64.
+func neonConversions() {
+	f := neon.New("convert")
 	for _, g := range formats {
-		neonResiduals(f, g)
-		neonCombinations(f, g)
-	}
-	neonProduct(f, "square", false)
-	neonProduct(f, "triangle", true)
-	for _, g := range formats {
+		neonRows(f, g, setters[neonPair]()[:1])
 		if g.size != 8 { // which is a copy
 			neonNarrow(f, g)
 		}
@@ -32,6 +27,23 @@ func writeNEON() {
 		neonLargest(f, g, false)
 		neonLargest(f, g, true)
 	}
+	write(f)
+}
+
+// neonProducts writes what rna/kernel has for arm64.
+func neonProducts() {
+	f := neon.New("kernel")
+	for _, g := range formats {
+		neonRows(f, g, setters[neonPair]()[1:])
+		neonResiduals(f, g)
+		neonCombinations(f, g)
+	}
+	neonProduct(f, "square", false)
+	neonProduct(f, "triangle", true)
+	write(f)
+}
+
+func write(f *neon.File) {
 	if err := f.Write("kernels_arm64.s", "stubs_arm64.go", ""); err != nil {
 		log.Fatal(err)
 	}
@@ -131,12 +143,16 @@ func neonRun(f *neon.File, g format, name, args string, vectors int, begin, body
 	})
 }
 
-// neonResiduals writes what residuals does.
-func neonResiduals(f *neon.File, g format) {
+// neonRows writes what rows does.
+func neonRows(f *neon.File, g format, list []setter[neonPair]) {
 	nothing := func(*neonStream) {}
-	for _, s := range setters[neonPair]() {
+	for _, s := range list {
 		neonRun(f, g, s.name, "", s.vectors, nothing, func(k *neonStream) { s.body(k) }, nothing)
 	}
+}
+
+// neonResiduals writes what residuals does.
+func neonResiduals(f *neon.File, g format) {
 	if g.size < 4 {
 		return
 	}
@@ -248,8 +264,8 @@ func neonProduct(f *neon.File, name string, lower bool) {
 	})
 }
 
-// neonNarrow writes what narrow does. Elements of 16 bits are rounded to odd ones of 32 first. It stops at a group with one that
-// is too large.
+// neonNarrow writes what narrow does. Elements of 16 bits are rounded to odd ones of 32 first. It stops at a group with
+// one that is too large.
 func neonNarrow(f *neon.File, g format) {
 	f.Func("narrow"+g.name+"NEON", "(dst *byte, row []float64) int", func(k *neon.Func) {
 		dst, row, n := k.Arg("dst"), k.Arg("row_base"), k.Arg("row_len")

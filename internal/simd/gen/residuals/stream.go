@@ -77,12 +77,16 @@ func (s isa) stream(f format, name, args string, vectors int, begin func(k *stre
 	RET()
 }
 
-// residuals generates the kernels that set rows to residuals, and that multiply a row and residuals.
-func residuals(s isa, f format) {
+// rows generates kernels that set rows.
+func rows(s isa, f format, list []setter[reg.VecVirtual]) {
 	nothing := func(*stream) {}
-	for _, g := range setters[reg.VecVirtual]() {
+	for _, g := range list {
 		s.stream(f, g.name, "", g.vectors, nothing, func(k *stream) { g.body(k) }, nothing)
 	}
+}
+
+// residuals generates the kernels that multiply a row and residuals.
+func residuals(s isa, f format) {
 	if f.size < 4 {
 		return
 	}

@@ -1,4 +1,4 @@
-package kernel
+package convert
 
 import (
 	"math"
@@ -8,15 +8,15 @@ import (
 
 // Widen sets dst to the elements of src. It is exact.
 func Widen(dst []float64, src []byte, f Format) {
-	k, size := &active.format[f], f.Size()
+	k, size := &active[f], f.Size()
 	var next [4]uintptr
 	if uintptr(unsafe.Pointer(unsafe.SliceData(src)))%uintptr(size) != 0 {
 		widenUnaligned(dst, src, f)
 		return
 	}
 	whole := len(dst) / group * group
-	for at := 0; at < whole; at += Run {
-		k.set(dst[at:min(at+Run, whole)], &[5]*byte{address(src, at, size)}, &next, 0)
+	for at := 0; at < whole; at += chunk {
+		k.set(dst[at:min(at+chunk, whole)], &[5]*byte{address(src, at, size)}, &next, 0)
 	}
 	if whole < len(dst) {
 		var row, rest [group]float64
@@ -27,23 +27,12 @@ func Widen(dst []float64, src []byte, f Format) {
 }
 
 func widenUnaligned(dst []float64, src []byte, f Format) {
-	var aligned [Run]float64
+	var aligned [chunk]float64
 	for len(dst) > 0 {
-		n := min(Run, len(dst))
+		n := min(chunk, len(dst))
 		Widen(dst[:n], bytesOf(aligned[:])[:copy(bytesOf(aligned[:]), src[:n*f.Size()])], f)
 		dst, src = dst[n:], src[n*f.Size():]
 	}
-}
-
-// place is where elements [at, at+n) of x lie, or a copy in buf where they have to be aligned or filled up to count.
-func place(x []byte, at, n, count, size int, buf []byte) *byte {
-	part := x[at*size : (at+n)*size]
-	p := unsafe.SliceData(part)
-	if n == count && uintptr(unsafe.Pointer(p))%uintptr(size) == 0 {
-		return p
-	}
-	clear(buf[copy(buf, part) : count*size])
-	return unsafe.SliceData(buf)
 }
 
 // Round rounds src to the elements of dst once, to the nearest, ties to even. What exceeds the largest finite value
@@ -64,7 +53,7 @@ func RoundFinite(dst []byte, src []float64, f Format) int {
 }
 
 func round(dst []byte, src []float64, f Format, past bool) (overflow int) {
-	k, size := &active.format[f], f.Size()
+	k, size := &active[f], f.Size()
 	dst = dst[:len(src)*size]
 	overflow = -1
 	p := unsafe.SliceData(dst)
@@ -211,7 +200,7 @@ func halfToFloat(h uint16) float32 {
 // Largest returns the largest absolute value of the elements of src, float32 or float64, and -1, or the index of the
 // first element that is NaN or infinite. Unless dst is nil it copies src there; past is as for [Round].
 func Largest(dst, src []byte, f Format, past bool) (m float64, bad int) {
-	k, size := &active.format[f], f.Size()
+	k, size := &active[f], f.Size()
 	n := len(src) / size
 	whole := n / group * group
 	var top [8]uint64
@@ -262,11 +251,4 @@ func one(b []byte, f Format) float64 {
 	var v float64
 	copy(of[byte]((*byte)(unsafe.Pointer(&v)), 8), b)
 	return v
-}
-
-// Shift multiplies x by 2^exp.
-func Shift(x []float64, exp int) {
-	for i, v := range x {
-		x[i] = math.Ldexp(v, exp)
-	}
 }
