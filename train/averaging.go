@@ -7,7 +7,8 @@ import (
 	"onlinerna/train/network"
 )
 
-// averaging is what an averaging optimiser takes of a run: its iterate is an average beside the parameters, where gradients are taken.
+// averaging is what an averaging optimiser takes of a run: its iterate is an average beside the parameters, where
+// gradients are taken.
 type averaging struct {
 	rule    device.Averaging // nil where the iterate is the parameters
 	iterate device.Vector    // room for the average
@@ -53,7 +54,8 @@ func (a *averaging) free() {
 	a.working.Free()
 }
 
-// Iterate is the present iterate: the network's parameters or, while an averaging optimiser trains, a copy of the average.
+// Iterate is the present iterate: the network's parameters or, while an averaging optimiser trains, a copy of the
+// average.
 func (r *Run) Iterate() (device.Vector, error) {
 	a := &r.averaged
 	if a.rule == nil || a.inside {
@@ -65,8 +67,8 @@ func (r *Run) Iterate() (device.Vector, error) {
 	return a.iterate, a.iterate.AddScaled(a.rule.Offset(), r.update.State[0])
 }
 
-// atIterate runs fn with the iterate in the network, with BatchNorm statistics of its own. Where fn leaves other weights there, training
-// goes on from these as the iterate, else from where it was, bit for bit.
+// atIterate runs fn with the iterate in the network, with BatchNorm statistics of its own. Where fn leaves other
+// weights there, training goes on from these as the iterate, else from where it was, bit for bit.
 func (r *Run) atIterate(fn func() error) (err error) {
 	a := &r.averaged
 	if a.rule == nil {

@@ -28,8 +28,8 @@ func averageOf(t *testing.T, r *Run) []float64 {
 	return x
 }
 
-// TestAveragedIterate looks at what of an averaging optimiser is evaluated, kept and shown to hooks: the average, with statistics of its own. Training
-// goes on as if nobody had looked.
+// TestAveragedIterate looks at what of an averaging optimiser is evaluated, kept and shown to hooks: the average,
+// with statistics of its own. Training goes on as if nobody had looked.
 func TestAveragedIterate(t *testing.T) {
 	c := scheduleFree(t, filepath.Join(t.TempDir(), "run"))
 	var r *Run
@@ -98,7 +98,8 @@ type scheduleFreeRule struct{ device.Averaging }
 
 func (scheduleFreeRule) Weight(most float64) float64 { return most * most }
 
-// TestAveragedInjection puts a point in place of the averaged iterate: training goes on from there, with the state as it is or reset.
+// TestAveragedInjection puts a point in place of the averaged iterate: training goes on from there, with the state as
+// it is or reset.
 func TestAveragedInjection(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		c := scheduleFree(t, "")
@@ -137,8 +138,8 @@ func TestAveragedTogether(t *testing.T) {
 	near(t, "parameters", all[0].params, want, 1e-9)
 }
 
-// TestResetStepsCount: after the state is reset, bias corrections begin anew. The first step of Adam changes each weight with a gradient
-// by the rate.
+// TestResetStepsCount: after the state is reset, bias corrections begin anew. The first step of Adam changes each
+// weight with a gradient by the rate.
 func TestResetStepsCount(t *testing.T) {
 	c := tiny("")
 	c.Optimizer, c.Schedule, c.RNA.Mode, c.Epochs = "adamw", Schedule{Kind: Constant, Rate: 1e-3}, Off, 2

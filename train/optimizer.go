@@ -1,10 +1,7 @@
 package train
 
 import (
-	"slices"
-
 	"onlinerna/nn/device"
-	"onlinerna/nn/op/update"
 	"onlinerna/train/network"
 )
 
@@ -15,10 +12,8 @@ func (r *Run) openOptimizer() error {
 		return err
 	}
 	r.update = device.Update{Optimizer: o, Tensors: r.Net.Tensors()}
-	if slices.ContainsFunc(o.Passes(), func(p update.Pass) bool { return p.On != update.All }) {
-		if r.update.Matrices, err = r.Net.Matrices(); err != nil {
-			return err
-		}
+	if r.update.Matrices, err = r.Net.Matrices(o); err != nil {
+		return err
 	}
 	r.update.Clip = device.Clip{Norm: r.Config.ClipGrad, Value: r.Config.ClipValue}
 	if r.update.NoDecay, err = r.Net.Exempt(r.Config.DecayWeightsOnly, r.Config.NoDecay...); err != nil {
@@ -44,7 +39,8 @@ func (r *Run) setRates() {
 	r.update.Factors = r.Net.Factors(network.Rates{Head: c.HeadRate / c.Schedule.Rate, LayerDecay: c.LayerDecay})
 }
 
-// resetOptimizer begins anew with the optimiser's state. Bias corrections count steps from here, without those that were skipped.
+// resetOptimizer begins anew with the optimiser's state. Bias corrections count steps from here, without those that
+// were skipped.
 func (r *Run) resetOptimizer() error {
 	for _, v := range r.update.State {
 		if err := v.Fill(0); err != nil {

@@ -13,8 +13,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// Step is the source of a pass of an optimiser, with its options for NVRTC: the kernel nn_step makes it, and nn_ratios finds the ratios of
-// tensors behind a pass that measures. store is as for [Net].
+// Step is the source of a pass of an optimiser, with its options for NVRTC: the kernel nn_step makes it, and
+// nn_ratios finds the ratios of tensors behind a pass that measures. store is as for [Net].
 func Step(p update.Pass, store int) (source string, options []string, err error) {
 	head, err := numbered("map.h", "vector.h", "step.h")
 	if err != nil {
@@ -27,7 +27,8 @@ func Step(p update.Pass, store int) (source string, options []string, err error)
 	return WithStore(head+"#line 1 \"step.cu\"\n"+body, store)
 }
 
-// stepKernels writes what of a pass differs from other passes: functions of scalars in double, that of an element in float, and the kernels.
+// stepKernels writes what of a pass differs from other passes: functions of scalars in double, that of an element in
+// float, and the kernels.
 func stepKernels(p *update.Pass) (string, error) {
 	nodes, results := update.Compile(p).Nodes()
 	var scalars strings.Builder
@@ -90,7 +91,8 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_step(STEP, const dou
 		Part p = parts[k];
 		if (!takes(p)) continue;
 		double ratio = ratios ? ratios[p.tensor] : 1;
-		if (last.tensor < 0 || p.decays != last.decays || p.rate != last.rate || p.rows != last.rows || p.columns != last.columns || ratio != lastRatio) {
+		if (last.tensor < 0 || p.decays != last.decays || p.rate != last.rate || p.rows != last.rows || p.columns != last.columns ||
+			ratio != lastRatio) {
 			__syncthreads();
 			if (threadIdx.x == 0) {
 				partOf(s, p, base, ratio);
@@ -101,16 +103,19 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_step(STEP, const dou
 			last = p, lastRatio = ratio;
 		}
 		double x = 0, y = 0;
-		for (long long i = p.off + threadIdx.x; i < p.off + p.len; i += blockDim.x) element(w, copy, grad, first, second, i, c, x, y);%s
+		for (long long i = p.off + threadIdx.x; i < p.off + p.len; i += blockDim.x)
+			element(w, copy, grad, first, second, i, c, x, y);%s
 	}
 }
-`, corrections.String(), scalars.String(), coefficients.String(), scalars.String(), results[last], element(p), takes, measured)
+`, corrections.String(), scalars.String(), coefficients.String(), scalars.String(), results[last], element(p), takes,
+		measured)
 	if !p.Measures() {
 		return text, nil
 	}
 	return text + `
 // nn_ratios adds up the sums of each tensor's parts, of which the first is given. A block is a tensor.
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_ratios(STEP, const double *sums, const int *starts, double *ratios) {
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_ratios(STEP, const double *sums, const int *starts,
+																   double *ratios) {
 	double x = 0, y = 0;
 	int from = starts[blockIdx.x], to = starts[blockIdx.x + 1];
 	for (int k = from + threadIdx.x; k < to; k += threads) {
@@ -137,7 +142,8 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_ratios(STEP, const d
 func element(p *update.Pass) string {
 	vectors := [update.Vectors]string{"w", "grad", "first", "second"}
 	var b strings.Builder
-	b.WriteString("__device__ void element(float *w, T *copy, const float *grad, float *first, float *second, long long i, const float *c, double &x, double &y) {\n")
+	b.WriteString("__device__ void element(float *w, T *copy, const float *grad, float *first, float *second, long long i,\n" +
+		"\t\tconst float *c, double &x, double &y) {\n")
 	nodes, results, to := p.Nodes()
 	for i, n := range nodes {
 		f := ""
@@ -189,8 +195,9 @@ func scalarFormula(n expr.Node) (string, error) {
 		return double(n.Value), nil
 	}
 	format, ok := map[expr.Kind]string{
-		expr.KindNeg: "-%s", expr.KindAdd: "%s + %s", expr.KindSub: "%s - %s", expr.KindMul: "%s * %s", expr.KindDiv: "%s / %s",
-		expr.KindMin: "fmin(%s, %s)", expr.KindMax: "fmax(%s, %s)", expr.KindExp: "exp(%s)", expr.KindLog: "log(%s)", expr.KindSqrt: "sqrt(%s)",
+		expr.KindNeg: "-%s", expr.KindAdd: "%s + %s", expr.KindSub: "%s - %s", expr.KindMul: "%s * %s",
+		expr.KindDiv: "%s / %s", expr.KindMin: "fmin(%s, %s)", expr.KindMax: "fmax(%s, %s)", expr.KindExp: "exp(%s)",
+		expr.KindLog: "log(%s)", expr.KindSqrt: "sqrt(%s)",
 		expr.KindLess: "%s < %s", expr.KindLessEqual: "%s <= %s", expr.KindEqual: "%s == %s", expr.KindIf: "%s ? %s : %s",
 	}[n.Kind]
 	if !ok {

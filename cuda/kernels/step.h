@@ -1,11 +1,12 @@
-// What comes before the source that is made of a pass of an optimiser, behind store.h, map.h and vector.h: see package update.
+// What comes before the source that is made of a pass of an optimiser, behind store.h, map.h and vector.h: see
+// package update.
 
 // Scalars have the order of package update.
 enum { RATE, SCALE, STEPS, SHARE, DECAYS, RATIO, ROWS, COLUMNS, NORM, CORRECTION = NORM + 2, SCALARS = CORRECTION + 2 };
 constexpr int coefficients = 9;
 
-// Part is elements with the same coefficients: of one tensor, that decay or do not, with a factor of the learning rate. Rows are 0 where the
-// tensor is no matrix.
+// Part is elements with the same coefficients: of one tensor, that decay or do not, with a factor of the learning
+// rate. Rows are 0 where the tensor is no matrix.
 struct Part {
 	long long off, len, tensor;
 	int decays;
@@ -13,9 +14,10 @@ struct Part {
 	long long rows, columns;
 };
 
-// STEP is the parameters of the kernels of a pass: parameters, with their copy, gradient and state; their parts; the numbers of the step, or
-// where they are read from. A step whose guard is not finite, or that is bad for the scale of the loss, is not made. norm is the sum of squares of the
-// gradient where a limit on its norm, that of the step or the optimiser's own, is not 0.
+// STEP is the parameters of the kernels of a pass: parameters, with their copy, gradient and state; their parts; the
+// numbers of the step, or where they are read from. A step whose guard is not finite, or that is bad for the scale of
+// the loss, is not made. norm is the sum of squares of the gradient where a limit on its norm, that of the step or
+// the optimiser's own, is not 0.
 #define STEP                                                                                                                          \
 	float *w, T *copy, const float *grad, float *first, float *second, const Part *parts, int count, float rate, float scale, float step, \
 		float share, const float *numbers, const float *guard, const Scale *loss, double most, double own, const double *norm

@@ -13,15 +13,16 @@ import (
 	"onlinerna/train"
 )
 
-// Steps of optimisers with products of matrices, and those whose iterate is an average, are recorded with the step of training: the bits are those of
-// steps that are not, and the losses those of the CPU.
+// Steps of optimisers with products of matrices, and those whose iterate is an average, are recorded with the step of
+// training: the bits are those of steps that are not, and the losses those of the CPU.
 func TestNetOptimizers(t *testing.T) {
 	gputest.NeedDNN(t)
 	for _, name := range []string{"muon", "schedule-free-sgd"} {
 		run := func(dev device.Device) (params []float64, loss float64) {
 			t.Helper()
 			c := smallRun("")
-			c.Optimizer, c.Epochs, c.Schedule, c.RNA.Mode = name, 2, train.Schedule{Kind: train.Constant, Rate: 1e-2}, train.Off
+			c.Optimizer, c.Epochs, c.RNA.Mode = name, 2, train.Off
+			c.Schedule = train.Schedule{Kind: train.Constant, Rate: 1e-2}
 			r, err := train.New(c, dev)
 			check(t, err)
 			check(t, r.Train(t.Context()))

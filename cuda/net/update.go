@@ -96,7 +96,8 @@ func (d *Device) partition(u *device.Update, n int) (*partition, error) {
 	return p, nil
 }
 
-// Update implements device.Vector. Where the loss is scaled, a step with a gradient that is not finite is skipped, and the scale adjusted.
+// Update implements device.Vector. Where the loss is scaled, a step with a gradient that is not finite is skipped,
+// and the scale adjusted.
 func (v *vector) Update(u device.Update) error {
 	if err := u.Check(v); err != nil {
 		return fmt.Errorf("cuda: %w", err)
@@ -134,8 +135,8 @@ func (v *vector) Update(u device.Update) error {
 		}
 	}
 	now, limits := u.Numbers.Values(), u.Limits()
-	args := []any{parts.parts, int32(parts.count), float32(now[0]), float32(now[1]), float32(now[2]), float32(now[3]), numbers, guard, loss,
-		limits[0].Norm, limits[1].Norm}
+	args := []any{parts.parts, int32(parts.count), float32(now[0]), float32(now[1]), float32(now[2]), float32(now[3]),
+		numbers, guard, loss, limits[0].Norm, limits[1].Norm}
 	if err := v.step(&u, parts, grad, state, args); err != nil {
 		return err
 	}
@@ -158,7 +159,8 @@ func (d *Device) live(r device.Region, n int) (driver.Span, error) {
 }
 
 // step launches the kernels of u's passes, which have args in common.
-func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [update.MaxState]driver.Span, args []any) error {
+func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [update.MaxState]driver.Span,
+	args []any) error {
 	if p.count == 0 {
 		return nil
 	}
@@ -200,7 +202,8 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [u
 		if x.ratios != nil {
 			sums = p.sums
 		}
-		if err := v.launchKernel(x.step, "step", driver.Dim{X: blocks}, append(with[:len(with):len(with)], ratios, sums.Written())...); err != nil {
+		if err := v.launchKernel(x.step, "step", driver.Dim{X: blocks}, append(with[:len(with):len(with)], ratios,
+			sums.Written())...); err != nil {
 			return err
 		}
 		if x.orthogonal.Steps > 0 {
@@ -218,7 +221,8 @@ func (v *vector) step(u *device.Update, p *partition, grad driver.Span, state [u
 			}
 			with[1] = v.narrowed().Part(0, 0)
 			ratios = p.ratios
-			if err := v.launchKernel(x.ratios, "ratios", driver.Dim{X: len(p.tensors)}, append(with, p.sums, p.starts, ratios.Written())...); err != nil {
+			with = append(with, p.sums, p.starts, ratios.Written())
+			if err := v.launchKernel(x.ratios, "ratios", driver.Dim{X: len(p.tensors)}, with...); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,8 @@ import (
 	"onlinerna/nn/op/update"
 )
 
-// Orthogonalizer is the program of update.NewtonSchulz on a device: products of matrices and expressions, bound to some matrices.
+// Orthogonalizer is the program of update.NewtonSchulz on a device: products of matrices and expressions, bound to
+// some matrices.
 type Orthogonalizer struct {
 	kernels   []Kernel
 	workspace int
@@ -98,7 +99,8 @@ type orthogonalStep struct {
 	out   int
 }
 
-// The values of the program: the matrix as it comes and goes, X, another of its size, XXᵀ or XᵀX, two more of that size, and a number.
+// The values of the program: the matrix as it comes and goes, X, another of its size, XXᵀ or XᵀX, two more of that
+// size, and a number.
 const (
 	orthogonalMatrix = iota
 	orthogonalX

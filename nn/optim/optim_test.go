@@ -36,7 +36,8 @@ func table() string {
 			takes = append(takes, "`--nesterov`")
 		}
 		state := d.Make(Hyper{Of: d.Takes}).State()
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | `%s` |\n", d.Name, d.Title, byData(d.Rate), byData(d.Decay), strings.Join(takes, ", "), strings.Join(state, "`, `"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | `%s` |\n", d.Name, d.Title, byData(d.Rate), byData(d.Decay),
+			strings.Join(takes, ", "), strings.Join(state, "`, `"))
 	}
 	return b.String()
 }
@@ -91,8 +92,8 @@ func TestDefinitions(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []device.Optimizer{SGD{Momentum: -1}, AdamW{Beta1: 1}, Adam{Beta2: -1}, LARS{Momentum: .9}, LAMB{Eps: -1}, RMSprop{Beta2: 1},
-		Muon{Momentum: 1}, ScheduleFreeSGD{}, ScheduleFreeSGD{Momentum: 1}, ScheduleFreeAdamW{Beta2: .9}} {
+	for _, o := range []device.Optimizer{SGD{Momentum: -1}, AdamW{Beta1: 1}, Adam{Beta2: -1}, LARS{Momentum: .9},
+		LAMB{Eps: -1}, RMSprop{Beta2: 1}, Muon{Momentum: 1}, ScheduleFreeSGD{}, ScheduleFreeSGD{Momentum: 1}, ScheduleFreeAdamW{Beta2: .9}} {
 		if o.Check() == nil {
 			t.Errorf("%s %+v: no error", o.Name(), o)
 		}

@@ -25,6 +25,7 @@ type bench struct {
 	optimizer device.Optimizer
 	rate      float64
 	state     []device.Vector // of the optimiser, none in evaluation
+	matrices  []device.Matrix // that the optimiser asks for
 	found     *network.Fit    // how the batch was found, if it was
 	in        *feed
 	next      func() (*data.Batch, error)
@@ -75,7 +76,8 @@ func (b *bench) openOptimizer() (err error) {
 		}
 		b.state = append(b.state, v)
 	}
-	return nil
+	b.matrices, err = b.net.Matrices(b.optimizer)
+	return err
 }
 
 // mostImages are looked at for the largest batch where there is no set of images.
@@ -151,7 +153,7 @@ func (b *bench) steps(ctx context.Context, n int) error {
 // run runs a step. Like the loop of a training it fetches the results of a step while the next one is under way, unless parts of steps
 // are told apart.
 func (b *bench) run(batch *data.Batch) error {
-	u := device.Update{Optimizer: b.optimizer, Grad: b.net.Grads, State: b.state, Tensors: b.net.Tensors(),
+	u := device.Update{Optimizer: b.optimizer, Grad: b.net.Grads, State: b.state, Tensors: b.net.Tensors(), Matrices: b.matrices,
 		Numbers: device.Numbers{Rate: slower * b.rate, Scale: 1, Step: 1}}
 	if b.reducer != nil {
 		u.Numbers.Scale = 1 / float64(b.ranks)

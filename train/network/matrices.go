@@ -6,11 +6,15 @@ import (
 
 	"onlinerna/nn/device"
 	"onlinerna/nn/op"
+	"onlinerna/nn/op/update"
 )
 
-// Matrices are the weights of hidden layers as matrices, of a row for each output: those of all layers but the first and the last. How they
-// lie on the device is found out by a look.
-func (n *Network) Matrices() (list []device.Matrix, err error) {
+// Matrices are, for an optimiser that asks for them, the weights of hidden layers as matrices, of a row for each output: those of all layers but the first
+// and the last. How they lie on the device is found out by a look.
+func (n *Network) Matrices(o device.Optimizer) (list []device.Matrix, err error) {
+	if !slices.ContainsFunc(o.Passes(), func(p update.Pass) bool { return p.On != update.All }) {
+		return nil, nil
+	}
 	depths, head := LayerDepths(n.model), Head(n.model)
 	for i, s := range n.params {
 		shape := s.typ.Shape
@@ -50,7 +54,8 @@ func (n *Network) transposed(s slot, m device.Matrix) (bool, error) {
 	}
 	for i, row := range lies {
 		if row != float64(i%m.Rows) {
-			return false, fmt.Errorf("%s: device %s keeps its rows neither one behind the other nor side by side", s.name, n.Device.Name())
+			return false, fmt.Errorf("%s: device %s keeps its rows neither one behind the other nor side by side", s.name,
+				n.Device.Name())
 		}
 	}
 	return true, nil

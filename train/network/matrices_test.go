@@ -14,12 +14,14 @@ import (
 func TestMatrices(t *testing.T) {
 	var losses [2][]float64
 	for i, dev := range []device.Device{reference(op.Float64), cpuDevice(t, 2)} {
-		n, err := New(dev, "lenet", nn.Config{Classes: 10, Channels: 1, Size: 28, Mean: []float64{0.5}, Std: []float64{0.5}}, 3)
+		c := nn.Config{Classes: 10, Channels: 1, Size: 28, Mean: []float64{0.5}, Std: []float64{0.5}}
+		n, err := New(dev, "lenet", c, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer n.Close()
-		list, err := n.Matrices()
+		o := optim.Muon{Momentum: .95, Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .1}
+		list, err := n.Matrices(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,8 +39,8 @@ func TestMatrices(t *testing.T) {
 		if len(names) != 3 || (across > 0) != (dev.Name() == "cpu") {
 			t.Errorf("%s: matrices %v, %d of them transposed", dev.Name(), names, across)
 		}
-		o := optim.Muon{Momentum: .95, Beta1: .9, Beta2: .999, Eps: 1e-8, Decay: .1}
-		u := device.Update{Optimizer: o, NoDecay: n.NoDecay(), Tensors: n.Tensors(), Matrices: list, State: []device.Vector{vector(t, n), vector(t, n)}}
+		u := device.Update{Optimizer: o, NoDecay: n.NoDecay(), Tensors: n.Tensors(), Matrices: list,
+			State: []device.Vector{vector(t, n), vector(t, n)}}
 		for step := range 5 {
 			u.Numbers = device.Numbers{Rate: 1e-2, Scale: 1, Step: float64(step + 1)}
 			p, err := n.Start(integers(4, 28, 10, 0), StepOptions{Update: u})

@@ -64,7 +64,8 @@ func NewElements(b *update.Body) *Elements {
 func (e *Elements) Scratch() int { return e.slots * Block }
 
 // Run computes the body on p and adds squares to sums, in the order of elements.
-func (e *Elements) Run(k *vec.Set, scratch []float32, p *update.Piece[float32], c *[update.MaxCoefficients + 1]float32, sums *update.Sums) {
+func (e *Elements) Run(k *vec.Set, scratch []float32, p *update.Piece[float32], c *[update.MaxCoefficients + 1]float32,
+	sums *update.Sums) {
 	const most = 64
 	var few [most][]float32
 	values := few[:]

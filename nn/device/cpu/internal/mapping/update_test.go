@@ -76,8 +76,8 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// BenchmarkUpdates has, for bodies with a kernel of their own, the time of the kernels of their operations over that: in one
-// process, in turns, the median of many.
+// BenchmarkUpdates has, for bodies with a kernel of their own, the time of the kernels of their operations over that:
+// in one process, in turns, the median of many.
 func BenchmarkUpdates(b *testing.B) {
 	for name, body := range allBodies() {
 		own := vec.Update(simd.Default(), body)
