@@ -29,7 +29,9 @@ func TestPages(t *testing.T) {
 			command, _, _ = strings.Cut(command, ")") // of <(…)
 			args := strings.Fields(strings.NewReplacer("'", "", `"`, "").Replace(command))
 			n++
-			cmd, rest, err := newRoot().Find(args)
+			root := newRoot()
+			root.InitDefaultCompletionCmd(args...)
+			cmd, rest, err := root.Find(args)
 			if err != nil || !cmd.HasParent() {
 				t.Errorf("%s: %q: %v", page, strings.TrimSpace(line), err)
 				continue
