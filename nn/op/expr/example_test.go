@@ -16,9 +16,18 @@ func Example() {
 		fmt.Println(i, n.Kind, n.In)
 	}
 	// Output:
-	// ((x0 * min(max((x0 + 3), 0), 6)) * 0.125) t0 = (x0 + 3); t1 = max(t0, 0); (((x1 * min(t1, 6)) * 0.125) + if((t0
-	// <= 0), 0, if((6 <= t1), 0, ((x0 * x1) * 0.125)))) 0 arg [] 1 const [] 2 + [0 1] 3 const [] 4 max [2 3] 5 const []
-	// 6 min [4 5] 7 * [0 6] 8 const [] 9 * [7 8]
+	// ((x0 * min(max((x0 + 3), 0), 6)) * 0.125)
+	// t0 = (x0 + 3); t1 = max(t0, 0); (((x1 * min(t1, 6)) * 0.125) + if((t0 <= 0), 0, if((6 <= t1), 0, ((x0 * x1) * 0.125))))
+	// 0 arg []
+	// 1 const []
+	// 2 + [0 1]
+	// 3 const []
+	// 4 max [2 3]
+	// 5 const []
+	// 6 min [4 5]
+	// 7 * [0 6]
+	// 8 const []
+	// 9 * [7 8]
 }
 
 // Dropout: a quarter of the elements become 0, the others grow. Operand 1 counts the steps.
