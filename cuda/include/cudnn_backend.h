@@ -1,6 +1,6 @@
 /*
- * The part of cuDNN's backend API, which its graph API is built on, that package cuda calls: of cuDNN 8.9 and 9 alike, but for
- * what is said to be newer. See cuda.h.
+  * The part of cuDNN's backend API, the base of its graph API, that package cuda calls. It is the same in cuDNN 8.9 and 9,
+  * except where a newer version is noted. See cuda.h.
  */
 #ifndef ONLINERNA_CUDNN_BACKEND_H
 #define ONLINERNA_CUDNN_BACKEND_H
@@ -160,7 +160,7 @@ typedef enum
 {
 	CUDNN_REDUCE_TENSOR_ADD = 0
 } cudnnReduceTensorOp_t;
-/* Newer than 8.9, which refuses them. */
+/* Newer than 8.9, which rejects them. */
 #define CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE 303           /* 9.2 */
 #define CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR 38            /* 9.8 */
 #define CUDNN_ATTR_ENGINEHEUR_DEVICEPROP 204              /* 9.8 */
@@ -170,13 +170,18 @@ typedef enum
 #ifdef __cplusplus
 extern "C" {
 #endif
-cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t descriptorType, cudnnBackendDescriptor_t *descriptor);
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t descriptorType,
+	cudnnBackendDescriptor_t *descriptor);
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor);
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor);
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t attributeName, cudnnBackendAttributeType_t attributeType, int64_t elementCount, const void *arrayOfElements);
-cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t attributeName, cudnnBackendAttributeType_t attributeType, int64_t requestedElementCount, int64_t *elementCount, void *arrayOfElements);
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan, cudnnBackendDescriptor_t variantPack);
-/* The words on the last failure of a thread, of cuDNN 9; 8 lacks it. */
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t attributeName,
+	cudnnBackendAttributeType_t attributeType, int64_t elementCount, const void *arrayOfElements);
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+	cudnnBackendAttributeName_t attributeName, cudnnBackendAttributeType_t attributeType, int64_t requestedElementCount,
+	int64_t *elementCount, void *arrayOfElements);
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t executionPlan,
+	cudnnBackendDescriptor_t variantPack);
+/* The message of a thread's last failure, in cuDNN 9; cuDNN 8 lacks it. */
 void cudnnGetLastErrorString(char *message, size_t max_size);
 #ifdef __cplusplus
 }

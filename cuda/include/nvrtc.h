@@ -24,7 +24,8 @@ extern "C" {
 nvrtcResult nvrtcVersion(int *major, int *minor);
 nvrtcResult nvrtcGetNumSupportedArchs(int *numArchs);
 nvrtcResult nvrtcGetSupportedArchs(int *supportedArchs);
-nvrtcResult nvrtcCreateProgram(nvrtcProgram *prog, const char *src, const char *name, int numHeaders, const char *const *headers, const char *const *includeNames);
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *prog, const char *src, const char *name, int numHeaders,
+	const char *const *headers, const char *const *includeNames);
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram *prog);
 nvrtcResult nvrtcCompileProgram(nvrtcProgram prog, int numOptions, const char *const *options);
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram prog, size_t *cubinSizeRet);

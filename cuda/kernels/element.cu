@@ -1,4 +1,4 @@
-// Ops that make each element of the result from elements at fixed places. Activations lie channels last.
+// Ops that compute each element of the result from elements at fixed places. Activations are stored channels-last.
 
 // NaN stays NaN.
 __device__ float relu(float x) { return x <= 0 ? 0 : x; }
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_add(const T *a, const T 
 	});
 }
 
-// nn_bias adds the element of its channel, or output, to each element.
+// nn_bias adds its channel's, or its output's, bias to each element.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_bias(T *y, const float *bias, int channels, long long n) {
 	elements(n, packed(y) && channels % V == 0, [=](auto width, long long i) {
 		WIDTH(width);
@@ -47,10 +47,11 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_bias(T *y, const float *
 	});
 }
 
-// nn_narrow, nn_widen and nn_rescale copy with a change of type, by a factor: the scale of the loss, or its inverse.
+// nn_narrow, nn_widen and nn_rescale convert elements and multiply them by the loss scale or its inverse.
 __device__ float factorOf(const float *scale, int inverse) { return inverse ? unscaleOf(scale) : scaleOf(scale); }
 
-extern "C" __global__ void __launch_bounds__(256, 4) nn_narrow(const float *x, T *y, const float *scale, int inverse, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_narrow(const float *x, T *y, const float *scale, int inverse,
+	long long n) {
 	float s = factorOf(scale, inverse);
 	elements(n, packed(x) && packed(y), [=](auto width, long long i) {
 		WIDTH(width);
@@ -59,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_narrow(const float *x, T
 		store(y + i, a);
 	});
 }
-extern "C" __global__ void __launch_bounds__(256, 4) nn_widen(const T *x, float *y, const float *scale, int inverse, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_widen(const T *x, float *y, const float *scale, int inverse,
+	long long n) {
 	float s = factorOf(scale, inverse);
 	elements(n, packed(x), [=](auto width, long long i) {
 		WIDTH(width);
@@ -68,14 +70,16 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_widen(const T *x, float 
 		for (int j = 0; j < N; j++) y[i + j] = a[j] * s;
 	});
 }
-extern "C" __global__ void __launch_bounds__(256, 4) nn_rescale(const T *x, T *y, const float *scale, int inverse, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_rescale(const T *x, T *y, const float *scale, int inverse,
+	long long n) {
 	float s = factorOf(scale, inverse);
 	EACH(i, n) y[i] = narrow(wide(x[i]) * s);
 }
 
-// nn_images cuts a window out of each image, mirrors it where asked to and looks its pixels up in a table [256,C]. What is outside
-// the image is level 0. The result has all channels, of which those of the image lie in the middle, between zeros.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_images(const unsigned char *pixels, const int *crops, const float *table, T *y,
+// nn_images cuts a window out of each image, mirrors it on request and maps its pixels by a table [256,C]. Pixels
+// outside the image have level 0. The image's channels lie in the middle of the result's channels, between zeros.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_images(const unsigned char *pixels, const int *crops,
+	const float *table, T *y,
                                      int h, int w, int channels, int height, int width, int all, long long n) {
 	int before = (all - channels) / 2;
 	EACH(at, n) {
@@ -85,12 +89,13 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_images(const unsigned ch
 		long long row = (long long)crop[0] + i, col = (long long)crop[1] + (crop[2] ? width - 1 - j : j);
 		bool inside = row >= 0 && row < h && col >= 0 && col < w;
 		bool there = c >= 0 && c < channels;
-		y[at] = narrow(there ? table[(inside ? pixels[((image * h + row) * w + col) * channels + c] : 0) * channels + c] : 0);
+		y[at] = narrow(there ? table[(inside ? pixels[((image * h + row) * w + col) * channels + c] : 0) * channels + c]
+			: 0);
 	}
 }
 
-// An activation of images of pixels of channels; where it is row-major both are 1. logical is the row-major index of the
-// element at a place, and place is its inverse.
+// An activation of images with these numbers of channels and pixels; both are 1 for row-major order. logical is the
+// row-major index of the element at a place in memory, and place is its inverse.
 __device__ long long logical(long long at, long long channels, long long pixels) {
 	return (at / channels / pixels * channels + at % channels) * pixels + at / channels % pixels;
 }
@@ -98,24 +103,28 @@ __device__ long long place(long long logical, long long channels, long long pixe
 	return (logical / pixels / channels * pixels + logical % pixels) * channels + logical / pixels % channels;
 }
 
-// nn_view copies n elements from a row-major offset on, from one shape to another.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_view(const T *x, T *y, long long fromChannels, long long fromPixels, long long toChannels, long long toPixels,
+// nn_view copies n elements between shapes, starting at a row-major offset.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_view(const T *x, T *y, long long fromChannels,
+	long long fromPixels, long long toChannels, long long toPixels,
                                    long long offset, long long n) {
 	EACH(i, n) y[i] = x[place(offset + logical(i, toChannels, toPixels), fromChannels, fromPixels)];
 }
 
 // nn_shortcut takes every stride-th row and column of x [N,h,w,c], with zeros before and after its channels.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_shortcut(const T *x, T *y, int h, int w, int c, int height, int width, int channels, int stride, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_shortcut(const T *x, T *y, int h, int w, int c, int height,
+	int width, int channels, int stride, long long n) {
 	int before = (channels - c) / 2;
 	EACH(at, n) {
 		int k = (int)(at % channels) - before, j = at / channels % width, i = at / channels / width % height;
 		long long image = at / channels / width / height;
-		y[at] = k >= 0 && k < c ? x[((image * h + (long long)i * stride) * w + (long long)j * stride) * c + k] : narrow(0);
+		y[at] = k >= 0 && k < c ? x[((image * h + (long long)i * stride) * w + (long long)j * stride) * c + k]
+			: narrow(0);
 	}
 }
 
-// nn_shortcut_grad is its gradient, for n elements of x.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_shortcut_grad(const T *dy, T *dx, int h, int w, int c, int height, int width, int channels, int stride, long long n) {
+// nn_shortcut_grad is the gradient of nn_shortcut, for n elements of x.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_shortcut_grad(const T *dy, T *dx, int h, int w, int c,
+	int height, int width, int channels, int stride, long long n) {
 	int before = (channels - c) / 2;
 	EACH(at, n) {
 		int k = at % c, j = at / c % w, i = at / c / w % h;

@@ -1,11 +1,12 @@
-// What comes before and behind the graphs of cuDNN that take sums of channels, or scale them. A thread has a channel.
+// Kernels before and after cuDNN's graphs that sum or scale channels. A thread has one channel.
 #define CHANNEL                                        \
 	int c = blockIdx.x * blockDim.x + threadIdx.x; \
 	if (c >= channels) return
 
-// nn_stats_of_sums makes the mean and the biased variance of the sums of values and of their squares, and moves the running ones where
-// they are there: unbiased is pixels/(pixels - 1).
-extern "C" __global__ void __launch_bounds__(256, 4) nn_stats_of_sums(const float *sums, float *stats, float *running, const float *momentum, long long pixels, int channels,
+// nn_stats_of_sums computes the mean and the biased variance from the sums of values and of their squares. Unless
+// running is null, it updates the running statistics; unbiased is pixels/(pixels - 1).
+extern "C" __global__ void __launch_bounds__(256, 4) nn_stats_of_sums(const float *sums, float *stats, float *running,
+	const float *momentum, long long pixels, int channels,
                                             double unbiased) {
 	CHANNEL;
 	double mean = sums[c] / (double)pixels, var = sums[channels + c] / (double)pixels - mean * mean;
@@ -18,17 +19,19 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_stats_of_sums(const floa
 	running[channels + c] = (float)((1 - m) * running[channels + c] + m * stats[channels + c] * unbiased);
 }
 
-// nn_grad_sums_of_sums makes the gradients of scale and bias of the sums of the gradient and of its products with x, without the scale of
-// the loss.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_grad_sums_of_sums(const float *sums, const float *stats, float *out, int channels, double eps, const float *loss) {
+// nn_grad_sums_of_sums computes the gradients of scale and bias, without the loss scale, from the sums of the gradient
+// and of its products with x.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_grad_sums_of_sums(const float *sums, const float *stats,
+	float *out, int channels, double eps, const float *loss) {
 	CHANNEL;
 	double sum = sums[c], products = sums[channels + c] - stats[c] * sum;
 	out[c] = (float)(products / sqrt(stats[channels + c] + eps) * unscaleOf(loss));
 	out[channels + c] = (float)(sum * unscaleOf(loss));
 }
 
-// nn_norm_factors makes a and b of which the normalisation is a x + b, and zeros of sums where they are there.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float *stats, const float *scale, const float *bias, float *factors, float *sums, int channels, double eps) {
+// nn_norm_factors computes a and b of the normalisation a x + b, and zeroes sums unless it is null.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float *stats, const float *scale,
+	const float *bias, float *factors, float *sums, int channels, double eps) {
 	CHANNEL;
 	if (sums) sums[c] = sums[channels + c] = 0;
 	double a = scale[c] / sqrt(stats[channels + c] + eps);
@@ -36,12 +39,13 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors(const float
 	factors[channels + c] = (float)(bias[c] - stats[c] * a);
 }
 
-// stored is a number as activations are stored, NaN where float16 has none that is near: what is wrong shows.
+// stored converts to the activations' type. A number out of float16's range becomes NaN, so that the error shows.
 __device__ T stored(double x) { return narrow(STORE == 2 && fabs(x) > 65504 ? __uint_as_float(0x7fc00000) : (float)x); }
 
-// nn_norm_factors_stored makes them as activations are stored. Where all of a channel is its mean, as float16 tells values apart, and b is
-// larger than it has, the normalisation is the bias.
-extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors_stored(const float *stats, const float *scale, const float *bias, T *factors, int channels, double eps) {
+// nn_norm_factors_stored computes a and b in the activations' type. If float16 cannot tell a channel's values from
+// their mean and b exceeds its range, the normalisation is the bias alone.
+extern "C" __global__ void __launch_bounds__(256, 4) nn_norm_factors_stored(const float *stats, const float *scale,
+	const float *bias, T *factors, int channels, double eps) {
 	CHANNEL;
 	double mean = stats[c], var = stats[channels + c], a = scale[c] / sqrt(var + eps), b = bias[c] - mean * a;
 	if (fabs(b) > 65504 && var < mean * mean * 0x1p-24) a = 0, b = bias[c];

@@ -1,7 +1,7 @@
 //go:build gpu && cgo
 
-// Package kernels has the sources in CUDA C++ of nets and spaces, and writes those of elementwise expressions. It touches no GPU: package nvrtc
-// compiles them.
+// Package kernels contains the CUDA C++ sources of nets and spaces and generates those of elementwise expressions. It
+// uses no GPU: package nvrtc compiles the sources.
 package kernels
 
 import (
@@ -21,13 +21,13 @@ var files embed.FS
 func RNA() string {
 	b, err := files.ReadFile("rna.cu")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded
 	}
 	return string(b)
 }
 
-// Net is one of the sources for nets, with what comes before it, also a header of its own name, and its options. store says what elements
-// are: 0 float32, 1 bfloat16, 2 float16.
+// Net is a source for nets, after its headers, among them one of its own name, and its options. store is the element
+// type: 0 float32, 1 bfloat16, 2 float16.
 func Net(file string, store int) (source string, options []string, err error) {
 	list := []string{file}
 	if head := strings.TrimSuffix(file, ".cu") + ".h"; exists(head) {
@@ -45,7 +45,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// numbered is some files one behind the other, with their names and lines for messages.
+// numbered concatenates files, with their names and line numbers for messages.
 func numbered(names ...string) (string, error) {
 	var all strings.Builder
 	for _, name := range names {
@@ -58,13 +58,13 @@ func numbered(names ...string) (string, error) {
 	return all.String(), nil
 }
 
-// WithStore puts store.h in front of a source: how elements are read and written. store is as for Net.
+// WithStore prepends store.h, which reads and writes elements, to a source. store is as for Net.
 func WithStore(source string, store int) (string, []string, error) {
 	head, err := files.ReadFile("store.h")
 	return fmt.Sprintf("#line 1 \"store.h\"\n%s\n%s", head, source), []string{fmt.Sprintf("-DSTORE=%d", store)}, err
 }
 
-// Names lists the sources: rna.cu, and those that Net knows.
+// Names lists the sources: rna.cu, and those of Net.
 func Names() ([]string, error) { return fs.Glob(files, "*.cu") }
 
 // Digest is a hash of all sources.
@@ -73,12 +73,12 @@ var Digest = sync.OnceValue(func() string {
 	for _, pattern := range []string{"*.cu", "*.h"} {
 		names, err := fs.Glob(files, pattern)
 		if err != nil {
-			panic(err) // of a pattern
+			panic(err) // the pattern is malformed
 		}
 		for _, name := range names {
 			b, err := files.ReadFile(name)
 			if err != nil {
-				panic(err) // it is embedded
+				panic(err) // the file is embedded
 			}
 			all = append(all, name, string(b))
 		}

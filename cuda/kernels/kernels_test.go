@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(gputest.Main(m)) }
 
-// mappings are expressions with all functions, of operands stored in all ways, in 16 bits where they may be.
+// mappings are expressions with all functions and with operands in all forms, in 16 bits if possible.
 func mappings() map[string]kernels.Mapping {
 	x, y := expr.Arg(0), expr.Arg(1)
 	whole, large := kernels.Operand{Whole: true, Narrow: true}, kernels.Operand{Whole: true}
@@ -33,12 +33,13 @@ func mappings() map[string]kernels.Mapping {
 		"all":      {Expr: all, Operands: []kernels.Operand{whole, large}, Narrow: true},
 		"repeated": {Expr: x.Mul(y), Operands: []kernels.Operand{whole, {Narrow: true}}, Narrow: true},
 		"weights":  {Expr: x.Mul(y).Add(expr.Arg(2)), Operands: []kernels.Operand{whole, {}, {}}, Narrow: true},
-		"gradient": {Expr: gelu.Gradient(y)[0], Operands: []kernels.Operand{whole, {Whole: true, Narrow: true, Scaled: true}}, Narrow: true, Scaled: true},
-		"dropout":  {Expr: drop, Operands: []kernels.Operand{whole, {Counter: true}}, Narrow: true},
+		"gradient": {Expr: gelu.Gradient(y)[0], Operands: []kernels.Operand{whole,
+			{Whole: true, Narrow: true, Scaled: true}}, Narrow: true, Scaled: true},
+		"dropout": {Expr: drop, Operands: []kernels.Operand{whole, {Counter: true}}, Narrow: true},
 	}
 }
 
-// The kernels compile for the GPUs that matter, whatever GPU is here. With NVIDIA's NVRTC and no driver, as in
+// The kernels compile for all relevant GPUs, whichever this machine has. With NVIDIA's NVRTC and no driver, as in
 // RNA_CUDA_LIBS=folder, this needs no GPU. (NVRTC 13.5 crashes in a process that has the stand-in's driver.)
 func TestKernelsCompile(t *testing.T) {
 	gputest.NeedLibrary(t, lazy.NVRTC)
@@ -56,7 +57,7 @@ func TestKernelsCompile(t *testing.T) {
 		}
 		for store := range 3 {
 			if sim.Active() && store > 0 {
-				break // the tests of nets compile them
+				break // the tests of nets compile them, too
 			}
 			text, options, err := kernels.Net(name, store)
 			gputest.Check(t, err)
@@ -66,9 +67,9 @@ func TestKernelsCompile(t *testing.T) {
 	for name, m := range mappings() {
 		for store := range 3 {
 			if sim.Active() && store > 0 {
-				break // the tests of nets compile such
+				break // the tests of nets compile them, too
 			}
-			if store == 0 { // all is float32
+			if store == 0 { // all elements are float32
 				m.Narrow = false
 				for i := range m.Operands {
 					m.Operands[i].Narrow = false
@@ -84,7 +85,7 @@ func TestKernelsCompile(t *testing.T) {
 		for i, p := range d.Make(optim.Hyper{Of: d.Takes, Decay: .1}).Passes() {
 			for store := range 3 {
 				if sim.Active() && store > 0 {
-					break // the tests of nets compile such
+					break // the tests of nets compile them, too
 				}
 				text, options, err := kernels.Step(p, store)
 				gputest.Check(t, err)
@@ -94,11 +95,12 @@ func TestKernelsCompile(t *testing.T) {
 	}
 	archs := []int{80, 89, 90, 100}
 	if sim.Active() {
-		archs = archs[2:3] // they are all one to it
+		archs = archs[2:3] // the stand-in ignores the architecture
 	}
-	if lazy.Driver.Load() != nil { // no card: this is the judge that docs/gpu.md names
+	if lazy.Driver.Load() != nil { // without a card this is the check that docs/gpu.md describes
 		if version, err := nvrtc.Version(); err != nil || version != gputest.NVRTC {
-			t.Errorf("NVRTC %s judges the kernels, docs/gpu.md says %s, %v: gputest.NVRTC, .ci/run, scripts/ptx_check.sh and scripts/cudnn_check.sh name it", version, gputest.NVRTC, err)
+			t.Errorf("NVRTC %s judges the kernels, docs/gpu.md says %s, %v: gputest.NVRTC, .ci/run, "+
+				"scripts/ptx_check.sh and scripts/cudnn_check.sh name it", version, gputest.NVRTC, err)
 		}
 	}
 	var table resources
@@ -106,7 +108,7 @@ func TestKernelsCompile(t *testing.T) {
 		for _, arch := range archs {
 			for _, x := range sources {
 				if arch != 90 && len(x.options) > 0 && x.options[0] != "-DSTORE=1" && !sim.Active() {
-					continue // each source for one architecture in all ways, for the others in bfloat16
+					continue // each source in all element types for one architecture, in bfloat16 for the others
 				}
 				name := x.name + strings.Join(x.options, "")
 				t.Run(fmt.Sprintf("%s/%d", name, arch), func(t *testing.T) {

@@ -1,11 +1,11 @@
-// Softmax cross-entropy and scores of logits [N,k], in float64. A block has a row; sums are always in the same order.
+// Softmax cross-entropy and scores of logits [N,k], in float64. A block has one row; sums have a fixed order.
 
 constexpr int threads = 128;
 
-// NaN wins.
+// NaN propagates.
 __device__ double larger(double a, double b) { return b > a || b != b ? b : a; }
 
-// all gives every thread of the block the combination of their values.
+// all combines the values of a block's threads and returns the result to every thread.
 template <class F> __device__ double all(double v, F combine) {
 	__shared__ double cells[threads];
 	__syncthreads();
@@ -21,7 +21,7 @@ __device__ double sum(double v) {
 	return all(v, [](double a, double b) { return a + b; });
 }
 
-// normalise gives the largest logit of a row and log Σ exp(logit − largest).
+// normalise computes the largest logit of a row and log Σ exp(logit − largest).
 __device__ void normalise(const float *row, int k, double &top, double &lse) {
 	double t = __longlong_as_double(0xfff0000000000000ll), s = 0; // from minus infinity
 	for (int j = threadIdx.x; j < k; j += threads) t = larger(t, row[j]);
@@ -30,15 +30,16 @@ __device__ void normalise(const float *row, int k, double &top, double &lse) {
 	lse = log(sum(s));
 }
 
-// counted is the number of labels that are ones.
+// counted is the number of labels that are valid classes.
 __device__ double counted(const int *labels, int n, int k) {
 	double c = 0;
 	for (int i = threadIdx.x; i < n; i += threads) c += labels[i] >= 0 && labels[i] < k;
 	return sum(c);
 }
 
-// nn_cross_entropy writes the loss of each row, 0 where the label does not count.
-extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy(const float *logits, const int *labels, int k, double smoothing, double *rows) {
+// nn_cross_entropy writes the loss of each row, 0 if the label is ignored.
+extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy(const float *logits, const int *labels, int k,
+	double smoothing, double *rows) {
 	const float *row = logits + (long long)blockIdx.x * k;
 	int label = labels[blockIdx.x];
 	if (label < 0 || label >= k) {
@@ -54,8 +55,9 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy(const floa
 	if (threadIdx.x == 0) rows[blockIdx.x] = (1 - smoothing) * (lse - (row[label] - top)) + smoothing * mean;
 }
 
-// nn_cross_entropy_end writes the mean. It is one block.
-extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_end(const double *rows, const int *labels, int n, int k, float *loss) {
+// nn_cross_entropy_end writes the mean, in one block.
+extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_end(const double *rows, const int *labels, int n,
+	int k, float *loss) {
 	double s = 0;
 	for (int i = threadIdx.x; i < n; i += threads) s += rows[i];
 	s = sum(s);
@@ -63,8 +65,9 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_end(const 
 	if (threadIdx.x == 0) loss[0] = (float)(s / (count > 0 ? count : 1));
 }
 
-// nn_cross_entropy_grad writes the gradient, times the scale if there is one.
-extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_grad(const float *logits, const int *labels, const float *dy, T *dx, int n, int k, double smoothing,
+// nn_cross_entropy_grad writes the gradient, multiplied by the loss scale if there is one.
+extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_grad(const float *logits, const int *labels,
+	const float *dy, T *dx, int n, int k, double smoothing,
                                                  const float *scale) {
 	const float *row = logits + (long long)blockIdx.x * k;
 	T *to = dx + (long long)blockIdx.x * k;
@@ -79,8 +82,9 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_grad(const
 		to[j] = narrow(a * (exp(row[j] - top - lse) - smoothing / k - (j == label ? 1 - smoothing : 0)));
 }
 
-// nn_target_loss writes the loss of each row by its targets: softmax or binary.
-extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss(const float *logits, const float *targets, int k, int binary, double *rows) {
+// nn_target_loss writes the loss of each row against its targets: softmax or binary.
+extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss(const float *logits, const float *targets, int k,
+	int binary, double *rows) {
 	const float *row = logits + (long long)blockIdx.x * k, *target = targets + (long long)blockIdx.x * k;
 	double top = 0, lse = 0, s = 0;
 	if (!binary) normalise(row, k, top, lse);
@@ -93,16 +97,18 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss(const float 
 	if (threadIdx.x == 0) rows[blockIdx.x] = s;
 }
 
-// nn_target_loss_end writes the mean. It is one block.
-extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_end(const double *rows, int n, int k, int binary, float *loss) {
+// nn_target_loss_end writes the mean, in one block.
+extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_end(const double *rows, int n, int k, int binary,
+	float *loss) {
 	double s = 0;
 	for (int i = threadIdx.x; i < n; i += threads) s += rows[i];
 	s = sum(s);
 	if (threadIdx.x == 0) loss[0] = (float)(s / (binary ? (double)n * k : n));
 }
 
-// nn_target_loss_grad writes the gradient, times the scale if there is one.
-extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_grad(const float *logits, const float *targets, const float *dy, T *dx, int n, int k, int binary,
+// nn_target_loss_grad writes the gradient, multiplied by the loss scale if there is one.
+extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_grad(const float *logits, const float *targets,
+	const float *dy, T *dx, int n, int k, int binary,
                                                const float *scale) {
 	const float *row = logits + (long long)blockIdx.x * k, *target = targets + (long long)blockIdx.x * k;
 	T *to = dx + (long long)blockIdx.x * k;
@@ -118,8 +124,9 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_grad(const f
 	}
 }
 
-// nn_score writes the cross-entropy of each row and whether it is right at top 1 and at top 5.
-extern "C" __global__ void __launch_bounds__(128, 8) nn_score(const float *logits, const int *labels, int k, double *rows) {
+// nn_score writes the cross-entropy of each row and whether it is correct at top 1 and at top 5.
+extern "C" __global__ void __launch_bounds__(128, 8) nn_score(const float *logits, const int *labels, int k,
+	double *rows) {
 	const float *row = logits + (long long)blockIdx.x * k;
 	double *to = rows + 3ll * blockIdx.x;
 	int label = labels[blockIdx.x];
@@ -143,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_score(const float *logit
 	}
 }
 
-// nn_score_end sums the rows. It is one block.
+// nn_score_end sums the rows, in one block.
 extern "C" __global__ void __launch_bounds__(128, 8) nn_score_end(const double *rows, int n, float *score) {
 	for (int what = 0; what < 3; what++) {
 		double s = 0;

@@ -11,37 +11,40 @@ import (
 	"onlinerna/nn/op/expr"
 )
 
-// Operand is how an operand of a [Mapping] is read.
+// Operand is the form of an operand of a [Mapping].
 type Operand struct {
-	Counter bool // what counts random numbers: two int32
-	Whole   bool // it has an element for each of the result, at the same place; others are repeated
-	Narrow  bool // its elements have 16 bits
-	Scaled  bool // its elements are multiplied by the scale of the loss
+	Counter bool // two int32 that count random numbers
+	Whole   bool // one element for each element of the result, at the same place; otherwise elements are repeated
+	Narrow  bool // elements have 16 bits
+	Scaled  bool // elements are multiplied by the loss scale
 }
 
-// A Mapping is the kernel of an expression: nn_map. Its parameters are, for each operand, a pointer and, where that is repeated,
-// how far apart its elements lie along samples, channels and pixels; then the result, its channels and pixels, whether channels lie behind
-// pixels, whether repeated operands can be read by V channels at a time, the scale of the loss or null, and the number of elements, less than 2³².
+// A Mapping is the kernel of an expression: nn_map. For each operand it takes a pointer and, if the operand is
+// repeated, the strides along samples, channels and pixels. Then follow the result, its channels and pixels, whether it
+// is channels-last, whether repeated operands can be read by V channels at a time, the loss scale or null, and the
+// number of elements, less than 2³².
 type Mapping struct {
 	Expr     expr.Expr
 	Operands []Operand
 	Narrow   bool // elements of the result have 16 bits
-	Scaled   bool // and they are to be multiplied by the scale of the loss
+	Scaled   bool // elements of the result are multiplied by the loss scale
 }
 
-// Source is the kernel's, with its options for NVRTC. store says what elements of 16 bits are, as for [Net]; 0 where there are none.
+// Source returns the kernel's source and its options for NVRTC. store is the 16-bit element type as for [Net], 0
+// without one.
 func (m Mapping) Source(store int) (source string, options []string, err error) {
 	head, err := files.ReadFile("map.h")
 	if err != nil {
 		return "", nil, err
 	}
-	return WithStore(fmt.Sprintf("#line 1 \"map.h\"\n%s\n#line 1 \"map.cu\"\n// %v\n%s", head, m.Expr, m.kernel()), store)
+	return WithStore(fmt.Sprintf("#line 1 \"map.h\"\n%s\n#line 1 \"map.cu\"\n// %v\n%s", head, m.Expr, m.kernel()),
+		store)
 }
 
 func (m Mapping) kernel() string {
 	var params, loads, steps strings.Builder
 	aligned := []string{"packed(y)"}
-	placed := false // somebody asks where an element is
+	placed := false // some node needs an element's place
 	for i, o := range m.Operands {
 		element := "float"
 		if o.Narrow {
@@ -59,7 +62,8 @@ func (m Mapping) kernel() string {
 			aligned = append(aligned, fmt.Sprintf("packed(x%d)", i))
 		default:
 			fmt.Fprintf(&params, "const %s *x%d, unsigned n%d, unsigned c%d, unsigned p%d, ", element, i, i, i, i)
-			fmt.Fprintf(&loads, "\t\tfloat a%d[N];\n\t\tpick(x%d, Stride{n%d, c%d, p%d}, place, extents, N == 1 || row, a%d);\n", i, i, i, i, i, i)
+			fmt.Fprintf(&loads, "\t\tfloat a%d[N];\n\t\tpick(x%d, Stride{n%d, c%d, p%d}, place, extents, N == 1 || "+
+				"row, a%d);\n", i, i, i, i, i, i)
 			placed = true
 		}
 		if o.Scaled {
@@ -105,7 +109,7 @@ func (m Mapping) kernel() string {
 `, params.String(), result, strings.Join(aligned, " && "), place, loads.String(), steps.String(), len(nodes)-1, scale, next)
 }
 
-// formula is what a node computes, in C.
+// formula is the C expression of a node.
 func formula(i int, n expr.Node) string {
 	in := make([]any, len(n.In))
 	for j, a := range n.In {
@@ -121,13 +125,17 @@ func formula(i int, n expr.Node) string {
 		if n.PerSample {
 			element = "0"
 		}
-		return fmt.Sprintf("draw(r%d, %#xu, %#xu, step%d, first%d + place.n, %s)", i, uint32(n.Key), uint32(n.Key>>32), n.Index, n.Index, element)
+		return fmt.Sprintf("draw(r%d, %#xu, %#xu, step%d, first%d + place.n, %s)", i, uint32(n.Key), uint32(n.Key>>32),
+			n.Index, n.Index, element)
 	}
 	format, ok := map[expr.Kind]string{
-		expr.KindNeg: "-%s", expr.KindAdd: "%s + %s", expr.KindSub: "%s - %s", expr.KindMul: "%s * %s", expr.KindDiv: "%s / %s",
+		expr.KindNeg: "-%s", expr.KindAdd: "%s + %s", expr.KindSub: "%s - %s", expr.KindMul: "%s * %s",
+		expr.KindDiv: "%s / %s",
 		expr.KindMin: "least(%s, %s)", expr.KindMax: "most(%s, %s)", expr.KindExp: "expf(%s)", expr.KindLog: "logf(%s)",
-		expr.KindSqrt: "sqrtf(%s)", expr.KindTanh: "tanhf(%s)", expr.KindErf: "erff(%s)", expr.KindSigmoid: "sigmoid(%s)",
-		expr.KindLess: "%s < %s", expr.KindLessEqual: "%s <= %s", expr.KindEqual: "%s == %s", expr.KindIf: "%s ? %s : %s",
+		expr.KindSqrt: "sqrtf(%s)", expr.KindTanh: "tanhf(%s)", expr.KindErf: "erff(%s)",
+		expr.KindSigmoid: "sigmoid(%s)",
+		expr.KindLess:    "%s < %s", expr.KindLessEqual: "%s <= %s", expr.KindEqual: "%s == %s",
+		expr.KindIf: "%s ? %s : %s",
 	}[n.Kind]
 	if !ok {
 		panic(fmt.Sprintf("kernels: no formula for %v", n.Kind))
@@ -135,7 +143,7 @@ func formula(i int, n expr.Node) string {
 	return fmt.Sprintf(format, in...)
 }
 
-// literal writes a number rounded to float32.
+// literal is a C literal of a number rounded to float32.
 func literal(x float64) string {
 	f := float32(x)
 	if math.IsNaN(x) || math.IsInf(float64(f), 0) {

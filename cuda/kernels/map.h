@@ -1,9 +1,9 @@
-// What comes before the source that is made of an expression, behind store.h: elements of operands, random numbers, and functions whose
-// values for NaN and zeros are those of package expr.
+// Support for sources generated from expressions, after store.h: elements of operands, random numbers, and functions
+// that treat NaN and zeros as package expr does.
 
-// Place is an element of a result: sample, channel and pixel.
+// Place is the place of a result's element: sample, channel and pixel.
 struct Place { unsigned n, c, p; };
-// Extents say how elements lie: channels behind pixels, or pixels behind channels.
+// Extents are a tensor's channels and pixels, and which of them is last in memory.
 struct Extents {
 	unsigned channels, pixels;
 	bool last;
@@ -13,7 +13,7 @@ __device__ Place placeOf(unsigned i, Extents e) {
 	unsigned outer = e.last ? e.pixels : e.channels, d = b % outer;
 	return {b / outer, e.last ? a : d, e.last ? d : a};
 }
-// step goes on to the next place in memory.
+// step advances to the next place in memory.
 __device__ void step(Place &q, Extents e) {
 	if (e.last) {
 		if (++q.c < e.channels) return;
@@ -26,13 +26,13 @@ __device__ void step(Place &q, Extents e) {
 	}
 }
 
-// Stride is how far apart the elements of an operand lie along samples, channels and pixels, 0 where it is repeated.
+// Stride is an operand's strides along samples, channels and pixels, 0 along an axis where it is repeated.
 struct Stride { unsigned n, c, p; };
 __device__ unsigned offset(Stride s, Place q) { return s.n * q.n + s.c * q.c + s.p * q.p; }
 
 struct alignas(16) Pack4 { float v[4]; };
 
-// take reads N elements in a row, by 16 bytes where N is more than 1.
+// take reads N consecutive elements, by 16 bytes if N is more than 1.
 template <int N> __device__ void take(const float *x, float (&a)[N]) {
 	if constexpr (N == 1) {
 		a[0] = x[0];
@@ -45,7 +45,7 @@ template <int N> __device__ void take(const float *x, float (&a)[N]) {
 		}
 	}
 }
-// give writes N elements in a row, likewise.
+// give writes N consecutive elements in the same way.
 template <int N> __device__ void give(float *y, const float (&a)[N]) {
 	if constexpr (N == 1) {
 		y[0] = a[0];
@@ -60,17 +60,17 @@ template <int N> __device__ void take(const T *x, float (&a)[N]) { load(x, a); }
 __device__ float wide(float x) { return x; }
 #endif
 
-// pick reads the elements of an operand that is repeated. row says that all N are channels of one pixel, at multiples of N.
+// pick reads elements of a repeated operand. row: all N are channels of one pixel, at multiples of N.
 template <int N, class X> __device__ void pick(const X *x, Stride s, Place q, Extents e, bool row, float (&a)[N]) {
 	if (row && s.c == 1) return take(x + offset(s, q), a);
 #pragma unroll
 	for (int j = 0; j < N; j++) {
-		a[j] = j > 0 && row ? a[0] : wide(x[offset(s, q)]);  // it is the same for all channels
+		a[j] = j > 0 && row ? a[0] : wide(x[offset(s, q)]);  // the same element for all channels
 		step(q, e);
 	}
 }
 
-// Random numbers: Philox-4x32-10, as package expr has it. Four elements in a row share what is drawn for the first.
+// Random numbers: Philox-4x32-10, as in package expr. Four consecutive elements share one draw.
 struct Random {
 	unsigned w[4], block, sample;
 	bool drawn;

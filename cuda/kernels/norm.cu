@@ -1,17 +1,19 @@
-// Batch normalisation of activations that lie channels last: [pixels, channels]. A thread has one channel, or V, and goes through pixels by
-// threadIdx.y, several at a time, so that their loads are in flight together. Sums are float32 over a few pixels, then float64: of a
-// thread, of its block, of a group of blocks, of all; always in the same order. Who comes last adds up and ends the work.
+// Batch normalisation of channels-last activations: [pixels, channels]. A thread has one channel, or V, and loops over
+// pixels by threadIdx.y, several at a time, so that their loads overlap. Sums are float32 over a few pixels, then
+// float64 over a thread, its block, a group of blocks and all blocks, always in the same order. The last block adds up
+// and finishes.
 
 constexpr int threads = 256;
-constexpr int chunk = 16;  // pixels of a thread whose sum is float32
-constexpr int group = 32;  // blocks whose sums one of them adds up
-constexpr int flight = 4;  // loads of 16 bytes
+constexpr int chunk = 16;  // pixels of a thread that are summed in float32
+constexpr int group = 32;  // blocks whose sums one block adds up
+constexpr int flight = 4;  // overlapping loads of 16 bytes
 
-// channel is the first of the thread's N: 1, or V where packs is set, for multiples of V with packed addresses.
+// channel is the first of the thread's N channels: N is 1, or V with packs, which needs multiples of V and aligned
+// addresses.
 template <int N> __device__ int channel() { return (blockIdx.x * blockDim.x + threadIdx.x) * N; }
 __device__ int self() { return threadIdx.y * blockDim.x + threadIdx.x; }
 
-// sweep goes through the thread's pixels: it calls read for U of them, then use for each of these, and end after a chunk.
+// sweep loops over the thread's pixels: it calls read for U of them, then use for each of these, and end after a chunk.
 template <int U, class P, class R, class F, class E> __device__ void sweep(long long pixels, R read, F use, E end) {
 	long long step = (long long)gridDim.y * blockDim.y, p = (long long)blockIdx.y * blockDim.y + threadIdx.y;
 #pragma unroll 1
@@ -28,8 +30,8 @@ template <int U, class P, class R, class F, class E> __device__ void sweep(long 
 	end();
 }
 
-// prepare calls f once for each channel of the block, which makes K coefficients, and gives each thread those of its own. table has
-// K·threads.
+// prepare calls f once for each channel of the block to compute K coefficients, and gives each thread those of its
+// channels. table has K·threads elements.
 template <int N, int K, class F> __device__ void prepare(float *table, int channels, float (&to)[K][N], F f) {
 	int c = blockIdx.x * blockDim.x * N + self();
 	if (self() < blockDim.x * N && c < channels) {
@@ -54,8 +56,8 @@ template <int N> __device__ double *cells() {
 	return all;
 }
 
-// Sums are two of each of the thread's channels: float32 here, float64 in its cells. Those are volatile so that they are folded one after
-// the other, which takes fewer registers.
+// Sums are two sums for each of the thread's channels: float32 here, float64 in its cells. The cells are volatile so
+// that they are added one after another, which takes fewer registers.
 template <int N> struct Sums {
 	volatile double *cell;
 	float a[N], b[N];
@@ -78,7 +80,7 @@ template <int N> __device__ void fold(Sums<N> &s) {
 	}
 }
 
-// last says, to all threads of a block, whether it is the last of n to come here. It leaves the counter at 0.
+// last tells all threads of a block whether it is the last of n blocks to arrive. It resets the counter to 0.
 __device__ bool last(unsigned *counter, unsigned n) {
 	__shared__ int is;
 	__threadfence();
@@ -92,15 +94,16 @@ __device__ bool last(unsigned *counter, unsigned n) {
 	return is;
 }
 
-// total adds up rows of partial sums, stride apart, for the thread's channel of count that begin at c: threads with the same one have a
-// share each. It says whether the thread is to use the sum.
-__device__ bool total(double *cells, const double *partial, int rows, int stride, int channels, int c, int count, double &a, double &b) {
+// total adds up rows of partial sums, stride apart, for the thread's channel among count channels from c on. Threads
+// with the same channel share the rows. It returns whether the thread has the sum.
+__device__ bool total(double *cells, const double *partial, int rows, int stride, int channels, int c, int count,
+	double &a, double &b) {
 	int share = self() / count, shares = threads / count;
 	c += self() % count;
 	a = b = 0;
 	if (c < channels)
 		for (int k = share; k < rows; k += shares) {
-			const volatile double *from = partial + 2ll * k * stride * channels + c;  // other blocks wrote it
+			const volatile double *from = partial + 2ll * k * stride * channels + c;  // written by other blocks
 			a += from[0];
 			b += from[channels];
 		}
@@ -116,9 +119,11 @@ __device__ bool total(double *cells, const double *partial, int rows, int stride
 	return true;
 }
 
-// finish calls f for each channel with its sums, which are in the cells of all threads of all blocks. blockDim.y is a power of 2; partial is
-// [gridDim.y, 2, channels]; counters, all 0, are as many for each blockIdx.x as there are groups of blocks, and one more.
-template <int N, class F> __device__ void finish(double *cells, double *partial, unsigned *counters, int channels, F f) {
+// finish calls f for each channel with its sums, which lie in the cells of all threads of all blocks. blockDim.y is a
+// power of 2; partial is [gridDim.y, 2, channels]. Each blockIdx.x has one counter for each group of blocks and one
+// more, all 0.
+template <int N, class F> __device__ void finish(double *cells, double *partial, unsigned *counters, int channels,
+	F f) {
 	double *mine = cells + self();
 	__syncthreads();
 	for (int half = blockDim.y / 2; half > 0; half /= 2) {
@@ -133,7 +138,8 @@ template <int N, class F> __device__ void finish(double *cells, double *partial,
 			partial[(2ll * blockIdx.y + 1) * channels + c + j] = mine[(2 * j + 1) * threads];
 		}
 
-	int groups = (gridDim.y + group - 1) / group, own = blockIdx.y / group, count = blockDim.x * N, first = blockIdx.x * count;
+	int groups = (gridDim.y + group - 1) / group, own = blockIdx.y / group, count = blockDim.x * N,
+		first = blockIdx.x * count;
 	int rows = own < groups - 1 ? group : gridDim.y - own * group;
 	counters += blockIdx.x * (groups + 1);
 	if (!last(counters + 1 + own, rows)) return;
@@ -150,7 +156,7 @@ template <int N, class F> __device__ void finish(double *cells, double *partial,
 	if (use) f(first + self(), a, b);
 }
 
-// Moments are what is made of the sums of x - pivot and of their squares: the mean and the biased variance, and, unless running is
+// Moments turns the sums of x - pivot and of its squares into the mean and the biased variance and, unless running is
 // null, the next running statistics.
 struct Moments {
 	float *stats, *running;
@@ -159,7 +165,10 @@ struct Moments {
 	long long pixels;
 	int channels;
 };
-__device__ float next(float running, double value, double momentum) { return (float)((1 - momentum) * running + momentum * value); }
+__device__ float next(float running, double value, double momentum) {
+	return (float)((1 - momentum) * running + momentum * value);
+	
+}
 __device__ void end(const Moments &to, int c, double pivot, double sum, double squares) {
 	double d = sum / to.pixels, variance = squares / to.pixels - d * d;
 	float mean = (float)(pivot + d), var = variance > 0 || variance != variance ? (float)variance : 0;
@@ -171,7 +180,7 @@ __device__ void end(const Moments &to, int c, double pivot, double sum, double s
 	running[to.channels] = next(running[to.channels], var * to.unbiased, to.momentum[0]);
 }
 
-// Squares grow with the mean, of which the first pixel has most: what is summed up is the difference from it.
+// Squares would lose precision with a large mean: the first pixel, close to the mean, is subtracted before summing.
 template <int N> __device__ void moments(const T *x, double *partial, unsigned *counters, Moments to) {
 	int c = channel<N>(), channels = to.channels;
 	double *all = cells<V>();
@@ -194,22 +203,25 @@ template <int N> __device__ void moments(const T *x, double *partial, unsigned *
 	}
 	finish<N>(all, partial, counters, channels, [=](int c, double a, double b) { end(to, c, wide(x[c]), a, b); });
 }
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_moments(const T *x, double *partial, unsigned *counters, float *stats, float *running,
-                                                                   const float *momentum, double unbiased, long long pixels, int channels, int packs) {
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_moments(const T *x, double *partial, unsigned *counters,
+	float *stats, float *running,
+                                                                   const float *momentum, double unbiased,
+                                                                   	long long pixels, int channels, int packs) {
 	Moments to = {stats, running, momentum, unbiased, pixels, channels};
 	if (packs) moments<V>(x, partial, counters, to);
 	else moments<1>(x, partial, counters, to);
 }
 
-// nn_batch_norm_update makes the next running statistics alone.
-extern "C" __global__ void __launch_bounds__(threads) nn_batch_norm_update(float *running, const float *stats, const float *momentum, int channels, double unbiased) {
+// nn_batch_norm_update only updates the running statistics.
+extern "C" __global__ void __launch_bounds__(threads) nn_batch_norm_update(float *running, const float *stats,
+	const float *momentum, int channels, double unbiased) {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 	if (i >= 2 * channels) return;
 	running[i] = next(running[i], i < channels ? stats[i] : stats[i] * unbiased, momentum[0]);
 }
 
-// A normalisation is a·(x - mean) + bias: a is scale/√(var + eps). Its result in T decides what the ReLU behind it lets through, in each
-// kernel here alike; graphs of cuDNN's have theirs from the factors of fused.cu.
+// A normalisation is a·(x - mean) + bias with a = scale/√(var + eps). Its result in type T determines the ReLU's mask,
+// the same in each kernel here; graphs of cuDNN use the factors of fused.cu.
 struct Norm {
 	const float *stats, *scale, *bias;
 	double eps;
@@ -220,12 +232,15 @@ __device__ float slope(const Norm &n, int c) { return (float)(n.scale[c] * inver
 __device__ float normal(float d, float a, float bias) { return fmaf(d, a, bias); }
 __device__ bool passes(float d, float a, float bias) { return !(wide(narrow(normal(d, a, bias))) <= 0); }
 
-// nn_batch_norm writes the normalisation of x, plus other where there is one, of which the ReLU where asked for. y may be x or other.
+// nn_batch_norm writes the normalisation of x, plus other unless that is null, followed by a ReLU on request. y may be
+// x or other.
 template <int N> struct Two { Pack<N> x, y; };
-template <int N, bool Adds> __device__ void normalise(const T *x, Norm norm, const T *other, T *y, long long pixels, int relu) {
+template <int N, bool Adds> __device__ void normalise(const T *x, Norm norm, const T *other, T *y, long long pixels,
+	int relu) {
 	int c = channel<N>(), channels = norm.channels;
 	float k[3][N];
-	prepare(table<3>(), channels, k, [=](int c, float (&to)[3]) { to[0] = norm.stats[c], to[1] = slope(norm, c), to[2] = norm.bias[c]; });
+	prepare(table<3>(), channels, k, [=](int c, float (&to)[3]) { to[0] = norm.stats[c], to[1] = slope(norm, c),
+		to[2] = norm.bias[c]; });
 	if (c >= channels) return;
 	sweep<Adds ? 1 : flight / 2, Two<N>>(
 		pixels,
@@ -251,20 +266,25 @@ template <int N> __device__ void normalise(const T *x, Norm norm, const T *other
 	if (other) normalise<N, true>(x, norm, other, y, pixels, relu);
 	else normalise<N, false>(x, norm, other, y, pixels, relu);
 }
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm(const T *x, const float *stats, const float *scale, const float *bias, const T *other,
-                                                                      T *y, long long pixels, int channels, double eps, int relu, int packs) {
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm(const T *x, const float *stats,
+	const float *scale, const float *bias, const T *other,
+                                                                      T *y, long long pixels, int channels, double eps,
+                                                                      	int relu, int packs) {
 	Norm norm = {stats, scale, bias, eps, channels};
 	if (packs) normalise<V>(x, norm, other, y, pixels, relu);
 	else normalise<1>(x, norm, other, y, pixels, relu);
 }
 
-// nn_batch_norm_two writes the sum of the normalisations of x and of other, of which the ReLU where asked for. y may be x or other.
-template <int N> __device__ void normaliseTwo(const T *x, Norm norm, const T *other, Norm with, T *y, long long pixels, int relu) {
+// nn_batch_norm_two writes the sum of the normalisations of x and of other, followed by a ReLU on request. y may be x
+// or other.
+template <int N> __device__ void normaliseTwo(const T *x, Norm norm, const T *other, Norm with, T *y, long long pixels,
+	int relu) {
 	int c = channel<N>(), channels = norm.channels;
 	float k[3][N];  // k0·x + k1·other + k2
 	prepare(table<3>(), channels, k, [=](int c, float (&to)[3]) {
 		double a = norm.scale[c] * inverse(norm, c), b = with.scale[c] * inverse(with, c);
-		to[0] = (float)a, to[1] = (float)b, to[2] = (float)(norm.bias[c] - norm.stats[c] * a + (with.bias[c] - with.stats[c] * b));
+		to[0] = (float)a, to[1] = (float)b, to[2] = (float)(norm.bias[c] - norm.stats[c] * a +
+			(with.bias[c] - with.stats[c] * b));
 	});
 	if (c >= channels) return;
 	sweep<1, Two<N>>(
@@ -284,27 +304,34 @@ template <int N> __device__ void normaliseTwo(const T *x, Norm norm, const T *ot
 		},
 		[] {});
 }
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_two(const T *x, const float *stats, const float *scale, const float *bias,
-                                                                          const T *other, const float *stats2, const float *scale2, const float *bias2,
-                                                                          T *y, long long pixels, int channels, double eps, double eps2, int relu, int packs) {
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_two(const T *x, const float *stats,
+	const float *scale, const float *bias,
+                                                                          const T *other, const float *stats2,
+                                                                          	const float *scale2, const float *bias2,
+                                                                          T *y, long long pixels, int channels,
+                                                                          	double eps, double eps2, int relu,
+                                                                          	int packs) {
 	Norm norm = {stats, scale, bias, eps, channels}, with = {stats2, scale2, bias2, eps2, channels};
 	if (packs) normaliseTwo<V>(x, norm, other, with, y, pixels, relu);
 	else normaliseTwo<1>(x, norm, other, with, y, pixels, relu);
 }
 
-// Of a gradient the sums and those of its products with x - mean make the gradients of scale and bias, without the scale of the loss.
-template <int N> __device__ void gradEnd(double *cells, double *partial, unsigned *counters, Norm norm, float *to, const float *loss) {
+// The sums of a gradient and of its products with x - mean give the gradients of scale and bias, without the loss
+// scale.
+template <int N> __device__ void gradEnd(double *cells, double *partial, unsigned *counters, Norm norm, float *to,
+	const float *loss) {
 	finish<N>(cells, partial, counters, norm.channels, [=](int c, double products, double sum) {
 		to[c] = (float)(products * inverse(norm, c) * unscaleOf(loss));
 		to[norm.channels + c] = (float)(sum * unscaleOf(loss));
 	});
 }
 
-// nn_grad_sums sums the gradient and its products with x - mean. The gradient is dy, plus more where there is one, where the ReLU's
-// result y, if there is one, is not 0; it is written to grad if that is there, which may be dy, more or y. What is summed is what is
-// written.
+// nn_grad_sums sums the gradient and its products with x - mean. The gradient is dy, plus more unless that is null.
+// With the result y of a ReLU it is 0 where y is 0. Unless grad is null, the gradient is written there; grad may be dy,
+// more or y. The sums use the values as written.
 template <int N> struct Four { Pack<N> x, dy, more, y; };
-template <int N> __device__ void gradSums(const T *x, Norm norm, const T *dy, const T *more, const T *y, T *grad, double *partial, unsigned *counters,
+template <int N> __device__ void gradSums(const T *x, Norm norm, const T *dy, const T *more, const T *y, T *grad,
+	double *partial, unsigned *counters,
                                           float *to, long long pixels, const float *loss) {
 	int c = channel<N>(), channels = norm.channels;
 	double *all = cells<V>();
@@ -344,21 +371,25 @@ template <int N> __device__ void gradSums(const T *x, Norm norm, const T *dy, co
 			[&] { fold(sums); });
 	gradEnd<N>(all, partial, counters, norm, to, loss);
 }
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums(const T *x, const float *stats, const T *dy, const T *more, const T *y, T *grad,
-                                                                     double *partial, unsigned *counters, float *sums, long long pixels, int channels,
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums(const T *x, const float *stats, const T *dy,
+	const T *more, const T *y, T *grad,
+                                                                     double *partial, unsigned *counters, float *sums,
+                                                                     	long long pixels, int channels,
                                                                      double eps, const float *loss, int packs) {
 	Norm norm = {stats, nullptr, nullptr, eps, channels};
 	if (packs) gradSums<V>(x, norm, dy, more, y, grad, partial, counters, sums, pixels, loss);
 	else gradSums<1>(x, norm, dy, more, y, grad, partial, counters, sums, pixels, loss);
 }
 
-// nn_grad_sums_relu does it with a gradient that is dy where the ReLU of the normalisation of x lets it through. Nothing is written.
-template <int N> __device__ void gradSumsReLU(const T *x, Norm norm, const T *dy, double *partial, unsigned *counters, float *to, long long pixels,
+// nn_grad_sums_relu masks dy by the ReLU after the normalisation of x, and writes no gradient.
+template <int N> __device__ void gradSumsReLU(const T *x, Norm norm, const T *dy, double *partial, unsigned *counters,
+	float *to, long long pixels,
                                               const float *loss) {
 	int c = channel<N>(), channels = norm.channels;
 	double *all = cells<V>();
 	float k[3][N];
-	prepare((float *)all, channels, k, [=](int c, float (&to)[3]) { to[0] = norm.stats[c], to[1] = slope(norm, c), to[2] = norm.bias[c]; });
+	prepare((float *)all, channels, k, [=](int c, float (&to)[3]) { to[0] = norm.stats[c], to[1] = slope(norm, c),
+		to[2] = norm.bias[c]; });
 	Sums<N> sums;
 	clear(sums, all);
 	if (c < channels)
@@ -379,17 +410,21 @@ template <int N> __device__ void gradSumsReLU(const T *x, Norm norm, const T *dy
 			[&] { fold(sums); });
 	gradEnd<N>(all, partial, counters, norm, to, loss);
 }
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums_relu(const T *x, const float *stats, const float *scale, const float *bias, const T *dy,
-                                                                          double *partial, unsigned *counters, float *sums, long long pixels,
-                                                                          int channels, double eps, const float *loss, int packs) {
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums_relu(const T *x, const float *stats,
+	const float *scale, const float *bias, const T *dy,
+                                                                          double *partial, unsigned *counters,
+                                                                          	float *sums, long long pixels,
+                                                                          int channels, double eps, const float *loss,
+                                                                          	int packs) {
 	Norm norm = {stats, scale, bias, eps, channels};
 	if (packs) gradSumsReLU<V>(x, norm, dy, partial, counters, sums, pixels, loss);
 	else gradSumsReLU<1>(x, norm, dy, partial, counters, sums, pixels, loss);
 }
 
-// nn_batch_norm_grad writes the gradient with respect to x, with the scale of the loss as dy has it and sums do not. Where there is a bias
-// it takes what of dy the ReLU of the normalisation lets through. dx may be x or dy.
-template <int N> __device__ void normGrad(const T *x, Norm norm, const float *sums, const T *dy, T *dx, long long pixels, int fixed, const float *loss) {
+// nn_batch_norm_grad writes the gradient with respect to x. dy and the result carry the loss scale, the sums do not.
+// Unless bias is null, dy is masked by the ReLU after the normalisation. dx may be x or dy.
+template <int N> __device__ void normGrad(const T *x, Norm norm, const float *sums, const T *dy, T *dx,
+	long long pixels, int fixed, const float *loss) {
 	int c = channel<N>(), channels = norm.channels;
 	bool relu = norm.bias;
 	float k[5][N];  // a·dy + k3·(x - mean) + k4
@@ -418,16 +453,20 @@ template <int N> __device__ void normGrad(const T *x, Norm norm, const float *su
 		},
 		[] {});
 }
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_grad(const T *x, const float *stats, const float *scale, const float *bias,
-                                                                           const float *sums, const T *dy, T *dx, long long pixels, int channels,
-                                                                           double eps, int fixed, const float *loss, int packs) {
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_grad(const T *x, const float *stats,
+	const float *scale, const float *bias,
+                                                                           const float *sums, const T *dy, T *dx,
+                                                                           	long long pixels, int channels,
+                                                                           double eps, int fixed, const float *loss,
+                                                                           	int packs) {
 	Norm norm = {stats, scale, bias, eps, channels};
 	if (packs) normGrad<V>(x, norm, sums, dy, dx, pixels, fixed, loss);
 	else normGrad<1>(x, norm, sums, dy, dx, pixels, fixed, loss);
 }
 
-// nn_channel_sums sums x [N, channels, rest] over all but channels, where pixels = N·rest, without the scale of the loss.
-extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T *x, double *partial, unsigned *counters, float *y, long long pixels,
+// nn_channel_sums sums x [N, channels, rest] over all axes but channels, without the loss scale; pixels = N·rest.
+extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T *x, double *partial,
+	unsigned *counters, float *y, long long pixels,
                                                                         int channels, long long rest, const float *loss) {
 	int c = channel<1>();
 	Sums<1> sums;
@@ -436,5 +475,6 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T
 		sweep<flight, Pack<1>>(
 			pixels, [=](long long p) { return Pack<1>{{x[(p / rest * channels + c) * rest + p % rest]}}; },
 			[&](long long, const Pack<1> &k) { sums.a[0] += wide(k.v[0]); }, [&] { fold(sums); });
-	finish<1>(cells<1>(), partial, counters, channels, [=](int c, double sum, double) { y[c] = (float)(sum * unscaleOf(loss)); });
+	finish<1>(cells<1>(), partial, counters, channels, [=](int c, double sum,
+		double) { y[c] = (float)(sum * unscaleOf(loss)); });
 }

@@ -1,19 +1,19 @@
-// Pools of activations that lie channels last. Gradients are gathered: each element of the input asks the windows that see it,
-// so that sums have an order.
+// Pools of channels-last activations. Gradients are gathered: each element of the input reads the windows that contain
+// it, so that sums have a fixed order.
 
-// Windows of kh×kw elements, sh and sw apart, the first one ph and pw before the start, over [N,h,w,c]; there are oh×ow.
+// Windows of kh×kw elements over [N,h,w,c], with strides sh and sw and paddings ph and pw; there are oh×ow windows.
 struct Windows { int h, w, oh, ow, c, kh, kw, sh, sw, ph, pw; };
 #define WINDOWS int h, int w, int oh, int ow, int c, int kh, int kw, int sh, int sw, int ph, int pw
 #define THESE {h, w, oh, ow, c, kh, kw, sh, sw, ph, pw}
 
-// within calls f for the elements of window (i, j) that are inside, in row-major order: their index in the plane.
+// within calls f for the elements of window (i, j) inside the image, in row-major order, with their index in the plane.
 template <class F> __device__ void within(int i, int j, const Windows &a, F f) {
 	int top = i * a.sh - a.ph, left = j * a.sw - a.pw;
 	for (int row = top < 0 ? 0 : top; row < top + a.kh && row < a.h; row++)
 		for (int col = left < 0 ? 0 : left; col < left + a.kw && col < a.w; col++) f(row * a.w + col);
 }
 
-// largest finds the maximum of window (i, j) for each of N channels that start at x. NaN is larger than all.
+// largest finds the maximum of window (i, j) for each of N channels that start at x. NaN counts as the largest.
 template <int N> __device__ void largest(const T *x, int i, int j, const Windows &a, float (&best)[N]) {
 	bool any = false;
 	within(i, j, a, [&](int place) {
@@ -26,7 +26,7 @@ template <int N> __device__ void largest(const T *x, int i, int j, const Windows
 	});
 }
 
-// seen calls f for the windows that see element (row, col).
+// seen calls f for the windows that contain element (row, col).
 template <class F> __device__ void seen(int row, int col, const Windows &a, F f) {
 	int i0 = row + a.ph - a.kh + 1, j0 = col + a.pw - a.kw + 1;
 	i0 = i0 <= 0 ? 0 : (i0 + a.sh - 1) / a.sh;
@@ -35,8 +35,8 @@ template <class F> __device__ void seen(int row, int col, const Windows &a, F f)
 		for (int j = j0; j <= (col + a.pw) / a.sw && j < a.ow; j++) f(i, j);
 }
 
-// channelwise calls f for the n elements of [image, row, column, c], V channels at a time where that is possible: with how many, and the
-// index and the place of the first of them.
+// channelwise calls f for the n elements of [image, row, column, c], V channels at a time if possible, with the number
+// of channels and the index and place of the first.
 template <class F> __device__ void channelwise(long long n, int height, int width, int c, bool possible, F f) {
 	elements(n, possible && c % V == 0, [=](auto size, long long at) {
 		f(size, at, at / c / width / height, (int)(at / c / width % height), (int)(at / c % width), (int)(at % c));
@@ -45,7 +45,8 @@ template <class F> __device__ void channelwise(long long n, int height, int widt
 
 extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool(const T *x, T *y, WINDOWS, long long n) {
 	Windows a = THESE;
-	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col, int k) {
+	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col,
+		int k) {
 		WIDTH(size);
 		float best[N] = {};
 		largest(x + image * h * w * c + k, row, col, a, best);
@@ -53,16 +54,18 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool(const T *x, T *
 	});
 }
 
-// beats says whether an element of a window with value x, which comes before the one with value mine or behind it, is its maximum
-// rather than that one.
+// beats reports whether an element x of a window, before or after the one with value mine, is the maximum instead of
+// that one.
 __device__ bool beats(float x, float mine, bool before) {
 	if (mine != mine) return before && x != x;
 	return before ? !(x < mine) : !(x <= mine);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_grad(const T *x, const T *dy, T *dx, WINDOWS, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_grad(const T *x, const T *dy, T *dx, WINDOWS,
+	long long n) {
 	Windows a = THESE;
-	channelwise(n, h, w, c, packed(x) && packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col, int k) {
+	channelwise(n, h, w, c, packed(x) && packed(dy) && packed(dx),
+		[=](auto size, long long at, long long image, int row, int col, int k) {
 		WIDTH(size);
 		const T *plane = x + image * h * w * c + k;
 		int mine = row * w + col;
@@ -91,7 +94,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_max_pool_grad(const T *x
 
 extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool(const T *x, T *y, WINDOWS, long long n) {
 	Windows a = THESE;
-	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col, int k) {
+	channelwise(n, oh, ow, c, packed(x) && packed(y), [=](auto size, long long at, long long image, int row, int col,
+		int k) {
 		WIDTH(size);
 		float sum[N] = {};
 		within(row, col, a, [&](int place) {
@@ -106,7 +110,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool(const T *x, T *
 
 extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool_grad(const T *dy, T *dx, WINDOWS, long long n) {
 	Windows a = THESE;
-	channelwise(n, h, w, c, packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col, int k) {
+	channelwise(n, h, w, c, packed(dy) && packed(dx), [=](auto size, long long at, long long image, int row, int col,
+		int k) {
 		WIDTH(size);
 		float sum[N] = {};
 		seen(row, col, a, [&](int i, int j) {
@@ -118,9 +123,10 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_avg_pool_grad(const T *d
 		store(dx + at, sum);
 	});
 }
-
+// nn_global_avg_pool computes the means [N,c] of x [N,pixels,c].
 // nn_global_avg_pool makes the means [N,c] of x [N,pixels,c].
-extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T *x, T *y, long long pixels, int c, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T *x, T *y, long long pixels, int c,
+	long long n) {
 	elements(n, c % V == 0 && packed(x) && packed(y), [=](auto width, long long at) {
 		WIDTH(width);
 		const T *from = x + at / c * pixels * c + at % c;
@@ -136,7 +142,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool(const T 
 	});
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels, int c, long long n) {
+extern "C" __global__ void __launch_bounds__(256, 4) nn_global_avg_pool_grad(const T *dy, T *dx, long long pixels,
+	int c, long long n) {
 	elements(n, c % V == 0 && packed(dy) && packed(dx), [=](auto width, long long at) {
 		WIDTH(width);
 		float d[N];

@@ -1,8 +1,8 @@
-// What ranks send each other in 16 bits: sums are in float32. Elements of a gradient are narrowed by vector.cu.
+// Exchange of 16-bit elements between ranks, with sums in float32. vector.cu narrows the elements of a gradient.
 
 constexpr int threads = 256;
 
-// ranks_sum adds up the parts of so many ranks, one behind the other, in the order of the ranks.
+// ranks_sum adds up the ranks' parts, stored one after another, in the order of the ranks.
 extern "C" __global__ void __launch_bounds__(threads, 4) ranks_sum(const T *parts, int ranks, T *out, long long n) {
 	EACH(i, n) {
 		float sum = wide(parts[i]);

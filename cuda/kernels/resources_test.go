@@ -13,14 +13,14 @@ import (
 	"onlinerna/cuda/check/gputest"
 )
 
-// resources are what the compiled kernels take of a multiprocessor.
+// resources are the registers and the occupancy of the compiled kernels.
 type resources struct {
 	sync.Mutex
 	rows map[string]map[int]cubin.Kernel // by source and kernel, and by architecture
 }
 
-// check reads an image and holds each kernel to the bounds: what a thread has is in registers, and half of the threads of a multiprocessor
-// run.
+// check reads an image and checks each kernel's bounds: no register is spilled, and half of a multiprocessor's threads
+// can run.
 func (r *resources) check(t *testing.T, source string, arch int, image []byte) {
 	all, err := cubin.Read(image)
 	if err != nil {
@@ -42,18 +42,20 @@ func (r *resources) check(t *testing.T, source string, arch int, image []byte) {
 		}
 		r.rows[row][arch] = k
 		if k.Frame > 0 || k.Stack > 0 {
-			t.Errorf("%s: a thread has %d bytes of stack, %d with what it calls: registers are spilled", k.Name, k.Frame, k.Stack)
+			t.Errorf("%s: a thread has %d bytes of stack, %d with called functions: registers are spilled", k.Name,
+				k.Frame, k.Stack)
 		}
 		if k.Threads == 0 {
 			t.Errorf("%s has no __launch_bounds__", k.Name)
 		} else if o := m.Occupancy(k, k.Threads, 0); o < gputest.LeastOccupancy || k.Registers > gputest.MostRegisters {
-			t.Errorf("%s: %d registers, %d bytes of shared memory and %d threads fill %.0f %% of a multiprocessor, want %.0f %%, and at most %d registers",
+			t.Errorf("%s: %d registers, %d bytes of shared memory and %d threads fill %.0f %% of a multiprocessor, "+
+				"want %.0f %%, and at most %d registers",
 				k.Name, k.Registers, k.Shared, k.Threads, 100*o, 100*gputest.LeastOccupancy, gputest.MostRegisters)
 		}
 	}
 }
 
-// String is a table: of each kernel registers and occupancy by architecture.
+// String is a table of each kernel's registers and occupancy by architecture.
 func (r *resources) String() string {
 	var names []string
 	archs := map[int]bool{}

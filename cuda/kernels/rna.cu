@@ -1,5 +1,5 @@
-// RNA's work on float32 vectors: differences and sums in float64, each vector read once.
-// Vectors lie in pieces, in GPU memory or in pinned host memory; addresses come in tables.
+// RNA's work on float32 vectors: differences and sums in float64; each vector is read once. Vectors consist of pieces
+// in GPU memory or in pinned host memory; tables hold their addresses.
 
 typedef unsigned long long u64;
 
@@ -14,7 +14,7 @@ struct Term {
 	double coefficient;
 };
 
-// residual is element i of r; before is the element of x that the caller read last, of the vector beforeX.
+// residual is element i of r. before caches the element of beforeX that the caller read last.
 __device__ double residual(const Residual &r, long long i, const float *&beforeX, double &before) {
 	double x = r.x[i], d = x;
 	if (r.y) d -= r.y == beforeX ? before : (double)r.y[i];
@@ -23,20 +23,21 @@ __device__ double residual(const Residual &r, long long i, const float *&beforeX
 	return r.exp ? scalbn(d, (int)-r.exp) : d;
 }
 
-// rna_products multiplies the first of count residuals with each, span by span of n elements: out is [spans, count]. A block is a
-// span, which it reads for some columns at a time, in all of which the loads are in flight together.
+// rna_products multiplies the first of count residuals with each, by spans of n elements: out is [spans, count]. A
+// block has one span and reads it for several columns at a time, whose loads overlap.
 constexpr int columns = 10, threads = 256;
 
-// Column is a residual whose y is the x of the column before it where that is so in a chain of iterates.
+// Column is a residual. In a chain of iterates its y is the previous column's x.
 struct Column {
 	const float *x, *y;
 	double scale;
 	int chained;
 };
 
-extern "C" __global__ void __launch_bounds__(256, 4) rna_products(const Residual *residuals, int count, long long n, long long span, double *out) {
+extern "C" __global__ void __launch_bounds__(256, 4) rna_products(const Residual *residuals, int count, long long n,
+	long long span, double *out) {
 	__shared__ double cells[columns * threads];
-	volatile Column *all = (Column *)cells;  // until there are sums; volatile, since registers are better used than for all of it
+	volatile Column *all = (Column *)cells;  // until the sums replace them; volatile keeps them out of registers
 	int lo = blockIdx.y * columns, k = count - lo < columns ? count - lo : columns, self = threadIdx.x;
 	if (self <= k) {
 		Residual r = residuals[self == 0 ? 0 : lo + self - 1];
@@ -77,18 +78,19 @@ extern "C" __global__ void __launch_bounds__(256, 4) rna_products(const Residual
 	if (self < k) out[(long long)blockIdx.x * count + lo + self] = cells[self * threads];
 }
 
-// rna_combine writes elements [from, from + n) of the linear combination of the terms to out, rounded once.
-extern "C" __global__ void __launch_bounds__(256, 4) rna_combine(const Term *terms, int count, long long from, long long n, float *out) {
+// rna_combine writes elements [from, from + n) of a linear combination to out, rounded once.
+extern "C" __global__ void __launch_bounds__(256, 4) rna_combine(const Term *terms, int count, long long from,
+	long long n, float *out) {
 	long long step = (long long)gridDim.x * blockDim.x;
 	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-		// Not added to zero, which would lose the sign of -0.
+		// Adding to zero would lose the sign of -0.
 		double sum = count ? terms[0].coefficient * terms[0].vector[from + i] : 0.;
 		for (int k = 1; k < count; k++) sum += terms[k].coefficient * terms[k].vector[from + i];
 		out[i] = (float)sum;
 	}
 }
 
-// largest gives thread 0 of a block the largest value of its threads. It has 32 cells of shared memory.
+// largest returns the largest value of a block's threads to thread 0. It uses 32 cells of shared memory.
 __device__ u64 largest(u64 v, u64 *cells) {
 	for (int d = 16; d > 0; d /= 2) {
 		u64 other = __shfl_down_sync(0xffffffffu, v, d);
@@ -107,14 +109,15 @@ __device__ u64 largest(u64 v, u64 *cells) {
 	return v;
 }
 
-// What rna_check finds. The bits of floats that are not negative are in their order, with NaN above infinity.
+// Result of rna_check. The bits of non-negative floats sort like their values, with NaN above infinity.
 struct Found {
-	u64 first;  // element that is not finite, all ones when there is none
+	u64 first;  // index of the first element that is not finite, all ones without one
 	u64 most;   // bits of the largest absolute value
 };
 
-// rna_check looks at n elements, of which the first is element from of the vector.
-extern "C" __global__ void __launch_bounds__(256, 4) rna_check(const float *x, long long from, long long n, Found *found) {
+// rna_check checks n elements; the first of them is element from of the vector.
+extern "C" __global__ void __launch_bounds__(256, 4) rna_check(const float *x, long long from, long long n,
+	Found *found) {
 	__shared__ u64 cells[32];
 	long long step = (long long)gridDim.x * blockDim.x;
 	unsigned most = 0;
@@ -129,8 +132,9 @@ extern "C" __global__ void __launch_bounds__(256, 4) rna_check(const float *x, l
 	if (threadIdx.x == 0) atomicMax(&found->most, m);
 }
 
-// rna_max finds the bits of the largest absolute value of n elements, from on, of a residual.
-extern "C" __global__ void __launch_bounds__(256, 4) rna_max(const Residual *r, long long from, long long n, Found *found) {
+// rna_max finds the bits of the largest absolute value of n elements of a residual, starting at from.
+extern "C" __global__ void __launch_bounds__(256, 4) rna_max(const Residual *r, long long from, long long n,
+	Found *found) {
 	__shared__ u64 cells[32];
 	long long step = (long long)gridDim.x * blockDim.x;
 	u64 most = 0;

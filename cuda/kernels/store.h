@@ -1,5 +1,5 @@
-// What comes before the sources of nets: T, the type in which activations and their gradients are stored. -DSTORE=0 has float32,
-// 1 bfloat16, 2 float16; arithmetic is in float32 and wider. No header of CUDA is needed.
+// Head of the sources of nets: T is the type in which activations and their gradients are stored. -DSTORE=0 selects
+// float32, 1 bfloat16, 2 float16; arithmetic is in float32 or wider. No header of CUDA is needed.
 #ifndef STORE
 #define STORE 0
 #endif
@@ -34,7 +34,7 @@ __device__ inline T narrow(float x) {
 #endif
 #endif
 
-// V elements are one access to memory, from places that are a multiple of it.
+// V elements are one memory access, aligned to its size.
 constexpr int V = 16 / sizeof(T);
 template <int N> struct alignas(N * sizeof(T)) Pack { T v[N]; };
 template <int N> __device__ void load(const T *p, float (&x)[N]) {
@@ -51,9 +51,10 @@ template <int N> __device__ void store(T *p, const float (&x)[N]) {
 __device__ bool packed(const void *p) { return (unsigned long long)p % 16 == 0; }
 
 #define EACH(i, n) \
-	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (long long)gridDim.x * blockDim.x)
+	for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n);
+		i += (long long)gridDim.x * blockDim.x)
 
-// elements calls f for n elements, V at a time where that is possible: with how many and the first of them.
+// elements calls f for n elements, V at a time if possible, with the number and the first of them.
 template <int N> struct Width { static constexpr int value = N; };
 #define WIDTH(w) constexpr int N = decltype(w)::value
 template <class F> __device__ void elements(long long n, bool possible, F f) {
@@ -62,6 +63,6 @@ template <class F> __device__ void elements(long long n, bool possible, F f) {
 	EACH(i, n - packs * V) f(Width<1>{}, packs * V + i);
 }
 
-// The loss is multiplied by a power of 2 where gradients in 16 bits would vanish: that and its inverse, or nothing.
+// The loss scale, a power of 2 that keeps 16-bit gradients from vanishing, and its inverse; a null scale is 1.
 __device__ float scaleOf(const float *scale) { return scale ? scale[0] : 1; }
 __device__ float unscaleOf(const float *scale) { return scale ? scale[1] : 1; }

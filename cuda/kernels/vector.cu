@@ -4,11 +4,13 @@ extern "C" __global__ void __launch_bounds__(threads, 4) vec_fill(float *v, T *c
 	EACH(i, n) write(v, copy, i, a);
 }
 
-extern "C" __global__ void __launch_bounds__(threads, 4) vec_add_scaled(float *v, T *copy, float a, const float *x, long long n) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_add_scaled(float *v, T *copy, float a, const float *x,
+	long long n) {
 	EACH(i, n) write(v, copy, i, v[i] + a * x[i]);
 }
 
-extern "C" __global__ void __launch_bounds__(threads, 4) vec_lerp(float *v, T *copy, float a, const float *x, long long n) {
+extern "C" __global__ void __launch_bounds__(threads, 4) vec_lerp(float *v, T *copy, float a, const float *x,
+	long long n) {
 	EACH(i, n) write(v, copy, i, v[i] + a * (x[i] - v[i]));
 }
 
@@ -28,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(threads, 4) vec_check(const float *
 	if (bad) atomicExch(&s->bad, 1);
 }
 
-// vec_next_scale ends a step: a gradient that was not finite halves the scale, many that were double it.
+// vec_next_scale ends a step: a gradient that is not finite halves the scale, many finite ones in a row double it.
 extern "C" __global__ void __launch_bounds__(threads, 4) vec_next_scale(Scale *s, int interval) {
 	float scale = s->scale;
 	if (s->bad) {
@@ -39,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(threads, 4) vec_next_scale(Scale *s
 		scale *= 2;
 		s->good = 0;
 	}
-	if (scale >= 0x1p-100f && scale <= 0x1p100f) {  // it and its inverse stay numbers
+	if (scale >= 0x1p-100f && scale <= 0x1p100f) {  // so that it and its inverse stay finite
 		s->scale = scale;
 		s->inverse = 1 / scale;
 	}
@@ -54,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(threads, 4) vec_squares(const float
 	if (threadIdx.x == 0) sums[blockIdx.x] = s;
 }
 
-// vec_strange writes the number of elements of each block that are NaN or infinite.
+// vec_strange writes each block's number of elements that are NaN or infinite.
 extern "C" __global__ void __launch_bounds__(threads, 4) vec_strange(const float *v, long long n, double *sums) {
 	double s = 0;
 	EACH(i, n) s += strange(v[i]);
@@ -62,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(threads, 4) vec_strange(const float
 	if (threadIdx.x == 0) sums[blockIdx.x] = s;
 }
 
-// vec_total writes the sum of the blocks' sums behind them. It is one block.
+// vec_total writes the sum of the blocks' sums after them, in one block.
 extern "C" __global__ void __launch_bounds__(threads, 4) vec_total(double *sums, int n) {
 	double s = 0;
 	for (int i = threadIdx.x; i < n; i += threads) s += sums[i];

@@ -1,5 +1,5 @@
-// What the sources of vectors and of the passes of optimisers share, behind store.h. Parameters that activations of 16 bits meet have a narrow copy,
-// or none: who writes them writes it.
+// Shared by the sources of vectors and of optimisers' passes, after store.h. Parameters that 16-bit activations use
+// have a narrow copy, else none: a writer of the parameters also writes the copy.
 
 constexpr int threads = 256;
 
@@ -8,18 +8,18 @@ __device__ void write(float *v, T *copy, long long i, float a) {
 	if (copy) copy[i] = narrow(a);
 }
 
-// Scale is the scale of the loss and how it came about.
+// Scale is the loss scale and its history.
 struct Scale {
 	float scale, inverse;
-	int good;  // steps since it changed
-	int bad;   // the gradient of the step has elements that are not finite
+	int good;  // good steps since the last change
+	int bad;   // the step's gradient has elements that are not finite
 	long long skipped;
 };
 
-// strange says whether a number is NaN or infinite.
+// strange reports whether a number is NaN or infinite.
 __device__ bool strange(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
 
-// reduce gives thread 0 of a block the sum of its threads.
+// reduce returns the sum over a block's threads to thread 0.
 __device__ double reduce(double v) {
 	__shared__ double cells[threads];
 	cells[threadIdx.x] = v;

@@ -1,5 +1,5 @@
-// Package cubin reads what a compiled image for a GPU says of its kernels: registers, memory, threads. From these follows how many of
-// them a multiprocessor runs at a time.
+// Package cubin reads the registers, memory and threads of kernels from a compiled image for a GPU. From these follows
+// the number of threads that a multiprocessor runs at a time.
 package cubin
 
 import (
@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// A Kernel is what the assembler made of a __global__ function.
+// A Kernel holds the assembler's figures for a __global__ function.
 type Kernel struct {
 	Name      string
 	Registers int // of a thread
 	Shared    int // static bytes of a block
-	Frame     int // bytes of a thread's stack of its own: arrays that have no registers, and registers that were spilled
-	Stack     int // the least that a thread's stack must have, with that of what it calls
-	Threads   int // the most of a block, by __launch_bounds__; 0 without
+	Frame     int // bytes of a thread's own stack: arrays and spilled registers
+	Stack     int // minimal bytes of a thread's stack, with called functions
+	Threads   int // maximum of a block, by __launch_bounds__; 0 without
 }
 
-// An image's sections .nv.info and .nv.info.KERNEL have records: a form, an attribute, and 16 bits that are the value or, in this form,
-// the bytes that follow.
+// An image's sections .nv.info and .nv.info.KERNEL contain records: a form, an attribute, and 16 bits that are the
+// value or, in this form, the number of bytes that follow.
 const formBytes = 4
 
-// The attributes that are read.
+// The attributes that this package reads.
 const (
 	maxThreads   = 0x05 // x, y, z
 	frameSize    = 0x11 // symbol, bytes
@@ -33,7 +33,7 @@ const (
 	registers    = 0x2f // symbol, number
 )
 
-// reservedShared is what sections of shared memory have on top where the system keeps a part of it: since compute capability 9, in
+// reservedShared is added to sections of shared memory if the system reserves a part: since compute capability 9, in
 // images of ABI 8.
 const (
 	reservedShared = 1024
@@ -48,9 +48,9 @@ func Read(image []byte) ([]Kernel, error) {
 		return nil, fmt.Errorf("cubin: %w", err)
 	}
 	if f.Machine != 190 { // EM_CUDA
-		return nil, fmt.Errorf("cubin: %v is no GPU's code", f.Machine)
+		return nil, fmt.Errorf("cubin: machine %v is not a GPU", f.Machine)
 	}
-	symbols, err := f.Symbols() // without the first, which is empty
+	symbols, err := f.Symbols() // without the empty first symbol
 	if err != nil {
 		return nil, fmt.Errorf("cubin: %w", err)
 	}
@@ -91,15 +91,15 @@ func Read(image []byte) ([]Kernel, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("cubin: no kernel in it")
+		return nil, errors.New("cubin: the image has no kernel")
 	}
 	return all, nil
 }
 
-// entryPoint marks the symbol of a __global__ function, in its st_other.
+// entryPoint marks a __global__ function in its symbol's st_other.
 const entryPoint = 0x10
 
-// records reads those of a section: kernel's, or all functions' where that is empty.
+// records reads a section's records: those of kernel, or of all functions if kernel is empty.
 func records(data []byte, kernel string, symbols []elf.Symbol, of func(string) *Kernel) error {
 	for len(data) >= 4 {
 		form, attribute, n := data[0], data[1], int(binary.LittleEndian.Uint16(data[2:]))
@@ -108,7 +108,7 @@ func records(data []byte, kernel string, symbols []elf.Symbol, of func(string) *
 			continue
 		}
 		if n > len(data) {
-			return fmt.Errorf("a record of %d bytes where %d are left", n, len(data))
+			return fmt.Errorf("a record of %d bytes, only %d are left", n, len(data))
 		}
 		value := data[:n]
 		data = data[n:]

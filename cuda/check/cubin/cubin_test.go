@@ -2,23 +2,27 @@ package cubin
 
 import "testing"
 
-// Figures of NVIDIA's occupancy calculator.
+// Expected values are from NVIDIA's occupancy calculator.
 func TestOccupancy(t *testing.T) {
 	for _, test := range []struct {
 		arch, registers, shared, threads int
 		want                             int // warps
 	}{
-		{90, 32, 0, 256, 64}, {90, 33, 0, 256, 48}, {90, 40, 0, 256, 48}, {90, 64, 0, 256, 32}, {90, 65, 0, 256, 24}, {90, 122, 32768, 256, 16},
+		{90, 32, 0, 256, 64}, {90, 33, 0, 256, 48}, {90, 40, 0, 256, 48}, {90, 64, 0, 256, 32}, {90, 65, 0, 256, 24},
+		{90, 122, 32768, 256, 16},
 		{90, 128, 0, 256, 16}, {90, 255, 0, 256, 8}, {90, 168, 0, 384, 12}, {90, 16, 0, 32, 32}, {90, 16, 0, 1024, 64},
 		{90, 32, 32768, 256, 48}, {90, 32, 64 << 10, 256, 24}, {80, 32, 32768, 256, 32}, {80, 32, 40 << 10, 256, 32},
-		{89, 32, 0, 256, 48}, {89, 64, 0, 256, 32}, {89, 48, 16 << 10, 256, 40}, {100, 64, 16 << 10, 128, 32}, {90, 32, 300 << 10, 256, 0},
+		{89, 32, 0, 256, 48}, {89, 64, 0, 256, 32}, {89, 48, 16 << 10, 256, 40}, {100, 64, 16 << 10, 128, 32},
+		{90, 32, 300 << 10, 256, 0},
 	} {
 		m, err := ByArch(test.arch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := m.Occupied(Kernel{Registers: test.registers, Shared: test.shared}, test.threads, 0); got != test.want {
-			t.Errorf("sm_%d, %d registers, %d bytes, %d threads: %d warps, want %d", test.arch, test.registers, test.shared, test.threads, got, test.want)
+		if got := m.Occupied(Kernel{Registers: test.registers, Shared: test.shared}, test.threads,
+			0); got != test.want {
+			t.Errorf("sm_%d, %d registers, %d bytes, %d threads: %d warps, want %d", test.arch, test.registers,
+				test.shared, test.threads, got, test.want)
 		}
 	}
 	m, _ := ByArch(90)

@@ -2,16 +2,16 @@ package cubin
 
 import "fmt"
 
-// A Multiprocessor is what one has for the threads that run on it at a time: NVIDIA's table of technical specifications by compute
-// capability.
+// A Multiprocessor lists the resources for threads that run at a time, from NVIDIA's table of technical specifications
+// by compute capability.
 type Multiprocessor struct {
 	Warps, Blocks  int
 	Registers      int // of 32 bits
-	Shared         int // bytes, all that blocks may have together
-	SharedReserved int // bytes, that each block takes on top
+	Shared         int // bytes for all blocks together
+	SharedReserved int // additional bytes that each block takes
 }
 
-// Registers are given to a warp in steps of so many, and to warps by fours; shared memory to a block in steps of bytes.
+// Allocation granularity: registers of a warp, warps by fours, and bytes of shared memory of a block.
 const (
 	warp          = 32
 	registerStep  = 256
@@ -20,7 +20,7 @@ const (
 	threadsOfCard = 1024 // of a block at most
 )
 
-// ByArch is the multiprocessor of an architecture, as 90 for sm_90.
+// ByArch is the multiprocessor of an architecture: 90 for sm_90.
 func ByArch(arch int) (Multiprocessor, error) {
 	m := Multiprocessor{Warps: 64, Blocks: 32, Registers: 64 << 10, SharedReserved: 1 << 10}
 	switch arch {
@@ -41,8 +41,8 @@ func ByArch(arch int) (Multiprocessor, error) {
 	return m, nil
 }
 
-// Occupied is how many warps of a kernel in blocks of so many threads, with dynamic bytes of shared memory, a multiprocessor runs at a
-// time. It is 0 where a block does not fit.
+// Occupied is the number of warps that a multiprocessor runs at a time, for a kernel with blocks of this many threads
+// and dynamic bytes of shared memory. It is 0 if a block does not fit.
 func (m Multiprocessor) Occupied(k Kernel, threads, dynamic int) int {
 	if threads < 1 || threads > threadsOfCard || k.Threads > 0 && threads > k.Threads {
 		return 0
@@ -57,7 +57,7 @@ func (m Multiprocessor) Occupied(k Kernel, threads, dynamic int) int {
 	return blocks * warps
 }
 
-// Occupancy is Occupied as a share of all warps that there can be.
+// Occupancy is Occupied as a share of the maximal number of warps.
 func (m Multiprocessor) Occupancy(k Kernel, threads, dynamic int) float64 {
 	return float64(m.Occupied(k, threads, dynamic)) / float64(m.Warps)
 }

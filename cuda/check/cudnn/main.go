@@ -1,8 +1,9 @@
 //go:build gpu && cgo
 
-// Cudnncheck asks NVIDIA's own cuDNN, on a machine without a GPU, for plans of all graphs that training and evaluation issue: for each
-// model, precision and batch, and for cards of which the folder devices has the properties, as their data sheets give them. The graphs are
-// those of package net. It writes a table of what cuDNN said, and fails where it has no plan.
+// Cudnncheck asks NVIDIA's own cuDNN, on a machine without a GPU, for plans of all graphs in training and evaluation:
+// for each model, precision and batch size, and for the cards in the folder devices, whose properties are from their
+// data sheets. The graphs are those of package net. It writes a table of cuDNN's answers and fails if some graph has no
+// plan.
 package main
 
 import (
@@ -32,7 +33,7 @@ import (
 //go:embed devices/*.json
 var devices embed.FS
 
-// card is a device of the folder.
+// card is a device of the folder devices.
 type card struct {
 	name, properties string
 	driver.Info
@@ -41,7 +42,7 @@ type card struct {
 func cardOf(name string) (card, error) {
 	b, err := devices.ReadFile("devices/" + name + ".json")
 	if err != nil {
-		return card{}, fmt.Errorf("device %s: no file of it in devices", name)
+		return card{}, fmt.Errorf("device %s: the folder devices has no file for it", name)
 	}
 	var p struct {
 		DeviceName          string
@@ -52,12 +53,13 @@ func cardOf(name string) (card, error) {
 	if err := json.Unmarshal(b, &p); err != nil {
 		return card{}, fmt.Errorf("device %s: %w", name, err)
 	}
-	return card{name, string(b), driver.Info{Name: p.DeviceName, Major: p.DeviceVer / 100, Minor: p.DeviceVer % 100 / 10,
+	return card{name, string(b), driver.Info{Name: p.DeviceName, Major: p.DeviceVer / 100,
+		Minor:           p.DeviceVer % 100 / 10,
 		Multiprocessors: p.MultiProcessorCount, Memory: p.TotalGlobalMem}}, nil
 }
 
-// cell says how many configurations modes A and FALLBACK of the heuristics gave, which engine makes the first plan within the options, its
-// bytes of workspace, and the kernels that were compiled for it. Where no plan was made they are listed alone.
+// cell lists the numbers of configurations from modes A and FALLBACK of the heuristics, the engine of the first plan
+// within the options, its workspace in bytes, and its compiled kernels. Without a plan it lists only the numbers.
 func cell(x *dnn.Plans, p number.Precision) string {
 	counts := make([]string, len(x.Configurations()))
 	for i, n := range x.Configurations() {
@@ -73,7 +75,7 @@ func cell(x *dnn.Plans, p number.Precision) string {
 	return strings.Join(append([]string{text}, x.Kernels()...), " ")
 }
 
-// short is a convolution in a word: taps/stride:inputs-outputs@height×width, and what is unusual.
+// short writes a convolution as one word: taps/stride:inputs-outputs@height×width, and unusual settings.
 func short(s dnn.Shape) string {
 	t := fmt.Sprintf("%dx%d", s.KH, s.KW)
 	if s.Stride != [2]int{1, 1} {
@@ -92,7 +94,7 @@ func short(s dnn.Shape) string {
 	return fmt.Sprintf("%s,n%d", t, s.N)
 }
 
-// plan describes the programs of a model as training and evaluation make them.
+// plan describes the programs of a model for training and evaluation.
 func plan(d *net.Planner, model string, batch int, mode nn.Mode) error {
 	m, err := nn.Build(model, nn.Config{Batch: batch, Mode: mode})
 	if err != nil {
@@ -111,20 +113,21 @@ func plan(d *net.Planner, model string, batch int, mode nn.Mode) error {
 	return err
 }
 
-// job says which graphs are planned, for which cards.
+// job selects graphs and cards.
 type job struct {
 	cards, models []string
 	precisions    []number.Precision
 	batches       []int
-	compile       string // where graphs of several operations are compiled: card/precision, ... or none; everywhere if empty
+	// card/precision, ... for which graphs of several operations are compiled; none for nowhere, empty for everywhere
+	compile string
 }
 
-// compiled says whether graphs of several operations are compiled.
+// compiled reports whether graphs of several operations are compiled.
 func (j job) compiled(c card, p number.Precision) bool {
 	return j.compile == "" || slices.Contains(strings.Split(j.compile, ","), c.name+"/"+p.String())
 }
 
-// table plans all.
+// table plans all graphs.
 func (j job) table() (*plantable.Table, error) {
 	t := &plantable.Table{Version: dnn.Version(), Cards: j.cards, Rows: map[string]*plantable.Row{}}
 	for _, name := range j.cards {
@@ -143,7 +146,7 @@ func (j job) table() (*plantable.Table, error) {
 	return t, nil
 }
 
-// check plans models for a card, and adds what it finds to the table.
+// check plans models for a card and adds the results to the table.
 func (j job) check(t *plantable.Table, c card, p number.Precision) error {
 	for _, model := range j.models {
 		h, err := dnn.Describe(c.properties)
@@ -172,7 +175,8 @@ func (j job) check(t *plantable.Table, c card, p number.Precision) error {
 			}
 			r.Cells[c.name] = cell(x, p)
 			if o := x.Options(); x.Workspace() > o.Workspace {
-				return fmt.Errorf("%s, %s: a workspace of %d bytes, the limit is %d", c.name, r.Key(), x.Workspace(), o.Workspace)
+				return fmt.Errorf("%s, %s: a workspace of %d bytes, the limit is %d", c.name, r.Key(), x.Workspace(),
+					o.Workspace)
 			}
 		}
 		if err := d.Close(); err != nil {
@@ -187,10 +191,12 @@ func main() {
 	models := flag.String("models", "", "models, by default all")
 	precisions := flag.String("precisions", "float32,tf32,bfloat16,float16", "precisions")
 	batches := flag.String("batches", "32,256", "batch sizes")
-	table := flag.String("table", "", "file of the table: written, or with -compare compared with")
-	compile := flag.String("compile", "", "where graphs of several operations are compiled, as h100/bfloat16, none for nowhere, by default everywhere")
-	compare := flag.Bool("compare", false, "compare the lines that are made with those of the table")
-	update := flag.Bool("update", false, "leave what the table says of other graphs and cards")
+	table := flag.String("table", "", "table file to write, or to compare with under -compare")
+	compile := flag.String("compile", "",
+		"cards and precisions for which graphs of several operations are compiled, such as h100/bfloat16; none for "+
+			"nowhere; by default everywhere")
+	compare := flag.Bool("compare", false, "compare the new lines with those of the table")
+	update := flag.Bool("update", false, "keep the table's lines for other graphs and cards")
 	flag.Parse()
 	j, err := newJob(*cards, *models, *precisions, *batches, *compile)
 	if err == nil {
@@ -202,7 +208,7 @@ func main() {
 	}
 }
 
-// architectures are the names of all models.
+// architectures lists the names of all models.
 func architectures() (names []string) {
 	for _, a := range nn.Architectures() {
 		names = append(names, a.Name)
@@ -210,7 +216,7 @@ func architectures() (names []string) {
 	return names
 }
 
-// newJob reads lists with commas.
+// newJob parses comma-separated lists.
 func newJob(cards, models, precisions, batches, compile string) (j job, err error) {
 	j = job{cards: strings.Split(cards, ","), models: architectures(), compile: compile}
 	if models != "" {
@@ -233,7 +239,8 @@ func newJob(cards, models, precisions, batches, compile string) (j job, err erro
 	return j, nil
 }
 
-// run makes a table, and compares, updates or writes the one in a file. What is wrong with that shows before the plans are made.
+// run makes a table, and compares it with a file, updates the file or writes it. Errors in the file show before
+// planning.
 func run(j job, file string, compare, update bool) error {
 	if err := lazy.CuDNN.Load(); err != nil {
 		return err
@@ -245,7 +252,7 @@ func run(j job, file string, compare, update bool) error {
 		if known, err = plantable.Read(file); err != nil {
 			return err
 		}
-		if update { // nothing yet: whether it may
+		if update { // an empty update checks that updating is possible
 			if err := known.Update(&plantable.Table{Version: dnn.Version(), Cards: j.cards}, nil); err != nil {
 				return err
 			}
@@ -271,15 +278,16 @@ func run(j job, file string, compare, update bool) error {
 	return os.WriteFile(file, []byte(t.String()), 0o644)
 }
 
-// compared says which plans are not in the table.
+// compared lists the plans that are not in the table.
 func compared(known, t *plantable.Table, file string) error {
 	lines, cells := known.Differences(t)
 	for _, line := range lines {
 		fmt.Println(line)
 	}
 	if len(lines) > 0 {
-		return fmt.Errorf("%d plans are not as in %s, of %d: look at them and run make check-cudnn", len(lines), file, cells)
+		return fmt.Errorf("%d of %d plans differ from %s: look at them and run make check-cudnn", len(lines), cells,
+			file)
 	}
-	fmt.Printf("%d plans are as in %s\n", cells, file)
+	fmt.Printf("%d plans are the same as in %s\n", cells, file)
 	return nil
 }

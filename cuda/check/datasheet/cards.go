@@ -8,7 +8,7 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// A Card is what a data sheet says of one.
+// A Card holds the figures of a data sheet.
 type Card struct {
 	Key, Name       string
 	Major, Minor    int   // compute capability
@@ -18,7 +18,7 @@ type Card struct {
 	Peak            [4]float64 // FLOP a second by precision, without sparsity, with float32 sums
 }
 
-// Cards are those that are known.
+// Cards are the known cards.
 var Cards = []Card{
 	{"a100", "NVIDIA A100-SXM4-80GB", 8, 0, 80e9, 108, 2.039e12, peaks(19.5, 156, 312, 312)},
 	{"h100", "NVIDIA H100 80GB HBM3", 9, 0, 80e9, 132, 3.35e12, peaks(66.9, 494.7, 989.4, 989.4)},
@@ -27,12 +27,13 @@ var Cards = []Card{
 	{"rtx4090", "NVIDIA GeForce RTX 4090", 8, 9, 24e9, 128, 1.008e12, peaks(82.6, 82.6, 165.2, 165.2)},
 }
 
-// peaks are those of float32, tf32, bfloat16 and float16 in TFLOP a second.
+// peaks are the peaks of float32, tf32, bfloat16 and float16, given in TFLOP a second.
 func peaks(f32, tf32, bf16, f16 float64) [4]float64 {
-	return [4]float64{number.Float32: f32 * 1e12, number.TF32: tf32 * 1e12, number.BFloat16: bf16 * 1e12, number.Float16: f16 * 1e12}
+	return [4]float64{number.Float32: f32 * 1e12, number.TF32: tf32 * 1e12, number.BFloat16: bf16 * 1e12,
+		number.Float16: f16 * 1e12}
 }
 
-// Find is the card of a key.
+// Find returns the card with this key.
 func Find(key string) (Card, error) {
 	var keys []string
 	for _, c := range Cards {
@@ -41,13 +42,14 @@ func Find(key string) (Card, error) {
 		}
 		keys = append(keys, c.Key)
 	}
-	return Card{}, fmt.Errorf("card %q: known are %s", key, strings.Join(keys, ", "))
+	return Card{}, fmt.Errorf("unknown card %q: use one of %s", key, strings.Join(keys, ", "))
 }
 
-// Start is what it costs to start a kernel behind another one of the same graph: an assumption, since data sheets do not say.
+// Start is the cost of starting a kernel after another of the same graph: an assumption, since data sheets do not state
+// it.
 const Start = 1500 * time.Nanosecond
 
-// Time is the least that work can take: its bytes at the memory's bandwidth, or its products at the peak, and its start.
+// Time is a lower bound for work: its bytes at the memory's bandwidth or its products at the peak, plus its start.
 func (c Card) Time(bytes, flop int64, p number.Precision) time.Duration {
 	return Start + time.Duration(1e9*max(float64(bytes)/c.Bandwidth, float64(flop)/c.Peak[p]))
 }

@@ -17,7 +17,7 @@ static struct {
 	size_t memory, used;
 } card;
 static double seconds;       // of the clock
-static uintptr_t last = 1 << 20; // that was given away, an address or a handle
+static uintptr_t last = 1 << 20; // the last address or handle that was given out
 
 void paper_card(const char *name, int major, int minor, int multiprocessors, size_t memory) {
 	strncpy(card.name, name, sizeof card.name - 1);
@@ -44,7 +44,7 @@ static int device_attribute(int *v, int a, int d) {
 }
 static int error_text(int code, const char **s) { return (void)code, *s = "an error of a card on paper", 0; }
 
-// Sizes of allocations are kept in what stands for their addresses: they are far apart.
+// Sizes of allocations are stored under their addresses, which are far apart.
 enum { places = 1 << 16 };
 static struct {
 	uintptr_t at;
@@ -89,7 +89,8 @@ static size_t cudnn_version(void) { return 90800; }
 static size_t cudnn_cudart(void) { return 13000; }
 static void cudnn_error(char *s, size_t n) { if (n) *s = 0; }
 
-// A descriptor of an operation, of a graph or of heuristics, with how many operations of the graph come before its convolution.
+// A descriptor of an operation, of a graph or of heuristics, with the number of operations before the graph's
+// convolution.
 struct descriptor {
 	int kind;
 	size_t before;
@@ -104,20 +105,23 @@ static int cudnn_set(struct descriptor *d, int name, int type, int64_t n, struct
 	(void)type;
 	if (name == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) d->before = values[0]->before;
 	if (name == CUDNN_ATTR_OPERATIONGRAPH_OPS)
-		while (d->before < (size_t)n && values[d->before]->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) d->before++;
+		while (d->before < (size_t)n && values[d->before]->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
+			d->before++;
 	return 0;
 }
-// has says whether cuDNN has engines of a graph, as package check/cudnn's table says it: convolutions that normalise what they read are for Ampere,
-// Ada and Hopper, and behind an addition, of more operations than a product, a sum and a ReLU, for Hopper alone.
+// has reports whether cuDNN has engines for a graph, according to the table of package check/cudnn: convolutions that
+// normalise their input are for Ampere, Ada and Hopper, and after an addition, with more operations than a product, a
+// sum and a ReLU, only for Hopper.
 static int has(const struct descriptor *d) {
 	int capability = 10 * card.major + card.minor;
 	return d->before == 0 || capability == 90 || (capability >= 80 && capability < 90 && d->before <= 3);
 }
-// There is one engine for each graph, without a workspace.
+// Each graph has one engine, without a workspace.
 static int cudnn_get(const struct descriptor *d, int name, int type, int64_t asked, int64_t *n, void *to) {
 	(void)type;
 	int one = (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && has(d)) || name == CUDNN_ATTR_ENGINECFG_ENGINE;
-	int number = name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX || name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE || name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE;
+	int number = name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX || name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE ||
+		name == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE;
 	if (n) *n = one || number;
 	if (number && asked > 0) *(int64_t *)to = 0;
 	return 0;
@@ -129,25 +133,37 @@ static const struct {
 	const char *name;
 	void *f;
 } functions[] = {
-	IS(cuInit, ok), IS(cuDriverGetVersion, driver_version), IS(cuGetErrorName, error_text), IS(cuGetErrorString, error_text),
-	IS(cuDeviceGetCount, device_count), IS(cuDeviceGet, device), IS(cuDeviceGetName, device_name), IS(cuDeviceTotalMem_v2, device_memory),
-	IS(cuDeviceGetAttribute, device_attribute), IS(cuDevicePrimaryCtxRetain, handle), IS(cuDevicePrimaryCtxRelease_v2, ok),
-	IS(cuCtxSetCurrent, ok), IS(cuCtxSynchronize, ok), IS(cuStreamCreate, handle), IS(cuStreamDestroy_v2, ok), IS(cuStreamSynchronize, ok),
+	IS(cuInit, ok), IS(cuDriverGetVersion, driver_version), IS(cuGetErrorName, error_text),
+		IS(cuGetErrorString, error_text),
+	IS(cuDeviceGetCount, device_count), IS(cuDeviceGet, device), IS(cuDeviceGetName, device_name),
+		IS(cuDeviceTotalMem_v2, device_memory),
+	IS(cuDeviceGetAttribute, device_attribute), IS(cuDevicePrimaryCtxRetain, handle),
+		IS(cuDevicePrimaryCtxRelease_v2, ok),
+	IS(cuCtxSetCurrent, ok), IS(cuCtxSynchronize, ok), IS(cuStreamCreate, handle), IS(cuStreamDestroy_v2, ok),
+		IS(cuStreamSynchronize, ok),
 	IS(cuStreamWaitEvent, ok), IS(cuMemAlloc_v2, alloc), IS(cuMemFree_v2, release), IS(cuMemGetInfo_v2, memory),
-	IS(cuMemHostAlloc, host_alloc), IS(cuMemFreeHost, host_free), IS(cuMemcpyHtoDAsync_v2, ok), IS(cuMemcpyDtoHAsync_v2, ok),
-	IS(cuMemcpyDtoDAsync_v2, ok), IS(cuMemsetD8Async, ok), IS(cuEventCreate, event), IS(cuEventDestroy_v2, event_destroy),
-	IS(cuEventRecord, event_record), IS(cuEventSynchronize, ok), IS(cuEventElapsedTime, event_elapsed), IS(cuModuleLoadData, handle),
+	IS(cuMemHostAlloc, host_alloc), IS(cuMemFreeHost, host_free), IS(cuMemcpyHtoDAsync_v2, ok),
+		IS(cuMemcpyDtoHAsync_v2, ok),
+	IS(cuMemcpyDtoDAsync_v2, ok), IS(cuMemsetD8Async, ok), IS(cuEventCreate, event),
+		IS(cuEventDestroy_v2, event_destroy),
+	IS(cuEventRecord, event_record), IS(cuEventSynchronize, ok), IS(cuEventElapsedTime, event_elapsed),
+		IS(cuModuleLoadData, handle),
 	IS(cuModuleUnload, ok), IS(cuModuleGetFunction, handle), IS(cuFuncLoad, ok), IS(cuLaunchKernel, ok),
-	IS(cuStreamBeginCapture_v2, ok), IS(cuStreamEndCapture, second_handle), IS(cuGraphInstantiateWithFlags, graph_instantiate),
+	IS(cuStreamBeginCapture_v2, ok), IS(cuStreamEndCapture, second_handle),
+		IS(cuGraphInstantiateWithFlags, graph_instantiate),
 	IS(cuGraphDestroy, ok), IS(cuGraphExecDestroy, ok), IS(cuGraphLaunch, ok),
-	IS(nvrtcVersion, nvrtc_version), IS(nvrtcGetNumSupportedArchs, nvrtc_count), IS(nvrtcGetSupportedArchs, nvrtc_archs),
-	IS(nvrtcCreateProgram, handle), IS(nvrtcDestroyProgram, ok), IS(nvrtcCompileProgram, ok), IS(nvrtcGetCUBINSize, nvrtc_size),
+	IS(nvrtcVersion, nvrtc_version), IS(nvrtcGetNumSupportedArchs, nvrtc_count),
+		IS(nvrtcGetSupportedArchs, nvrtc_archs),
+	IS(nvrtcCreateProgram, handle), IS(nvrtcDestroyProgram, ok), IS(nvrtcCompileProgram, ok),
+		IS(nvrtcGetCUBINSize, nvrtc_size),
 	IS(nvrtcGetCUBIN, nvrtc_code), IS(nvrtcGetProgramLogSize, nvrtc_log_size),
 	IS(cublasCreate_v2, handle), IS(cublasDestroy_v2, ok), IS(cublasSetStream_v2, ok), IS(cublasSetWorkspace_v2, ok),
 	IS(cublasSgemm_v2, ok), IS(cublasGemmEx, ok), IS(cublasGetProperty, blas_property),
-	IS(cudnnGetVersion, cudnn_version), IS(cudnnGetCudartVersion, cudnn_cudart), IS(cudnnGetLastErrorString, cudnn_error),
+	IS(cudnnGetVersion, cudnn_version), IS(cudnnGetCudartVersion, cudnn_cudart),
+		IS(cudnnGetLastErrorString, cudnn_error),
 	IS(cudnnCreate, handle), IS(cudnnDestroy, ok), IS(cudnnSetStream, ok), IS(cudnnBackendCreateDescriptor, cudnn_make),
-	IS(cudnnBackendDestroyDescriptor, cudnn_destroy), IS(cudnnBackendSetAttribute, cudnn_set), IS(cudnnBackendGetAttribute, cudnn_get),
+	IS(cudnnBackendDestroyDescriptor, cudnn_destroy), IS(cudnnBackendSetAttribute, cudnn_set),
+		IS(cudnnBackendGetAttribute, cudnn_get),
 	IS(cudnnBackendFinalize, ok), IS(cudnnBackendExecute, ok),
 };
 

@@ -14,10 +14,10 @@ import (
 	"onlinerna/cuda/lazy"
 )
 
-// Use has this process work with c from then on. No library may have been loaded before.
+// Use makes this process work with the model of c. No library may have been loaded before.
 func Use(c Card) error {
 	if !lazy.Provide("paper", C.paper_lookup) {
-		return errors.New("cuda: a card on paper, where a library of NVIDIA's is loaded already")
+		return errors.New("cuda: the model of a card cannot be used after a library of NVIDIA's was loaded")
 	}
 	name := C.CString(c.Name)
 	defer C.free(unsafe.Pointer(name))
@@ -25,5 +25,5 @@ func Use(c Card) error {
 	return nil
 }
 
-// Pass has the card's clock go on.
+// Pass advances the card's clock.
 func Pass(d time.Duration) { C.paper_pass(C.double(d.Seconds())) }

@@ -13,7 +13,7 @@ import (
 	"onlinerna/train/network"
 )
 
-// traffic is that of a step on a card.
+// traffic is the traffic of a training step on a card.
 func traffic(t *testing.T, key, model string, batch int, o cuda.NetOptions) (*bench.Traffic, error) {
 	t.Helper()
 	card, err := cuda.FindCard(key)
@@ -29,21 +29,25 @@ func traffic(t *testing.T, key, model string, batch int, o cuda.NetOptions) (*be
 			t.Error(err)
 		}
 	}()
-	return bench.RunTraffic(t.Context(), d, bench.TrafficOptions{Options: bench.Options{Model: model, Batch: batch}, Least: d.Least, Card: card.Name, Window: 10})
+	return bench.RunTraffic(t.Context(), d, bench.TrafficOptions{Options: bench.Options{Model: model, Batch: batch},
+		Least: d.Least, Card: card.Name, Window: 10})
 }
 
-// A step of ResNet-50 has the traffic that docs/gpu.md states. The time of its convolutions agrees with their operations, and fusions save passes over
-// activations, of which one is 5.7 GB. The five channels of zeros of its images are multiplied, too.
+// A step of ResNet-50 has the traffic that docs/gpu.md states. The time of its convolutions agrees with their
+// operations, and fusions save passes over activations, each of 5.7 GB. The images' five padding channels are
+// multiplied, too.
 func TestTraffic(t *testing.T) {
 	r, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.BFloat16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Norm < 40e9 || r.Norm > 45e9 || r.Step.FLOP < 6.2e12 || r.Step.FLOP > 6.5e12 || r.Step.Count > 650 || r.Step.Seconds < .025 || r.Step.Seconds > .03 ||
+	if r.Norm < 40e9 || r.Norm > 45e9 || r.Step.FLOP < 6.2e12 || r.Step.FLOP > 6.5e12 || r.Step.Count > 650 ||
+		r.Step.Seconds < .025 || r.Step.Seconds > .03 ||
 		r.Likely < .035 || r.Likely > .04 || r.RNA.Read < 2e9 || len(r.Works) != r.Step.Count {
 		t.Errorf("norm %d bytes, likely %g s, step %+v, RNA %+v", r.Norm, r.Likely, r.Step, r.RNA)
 	}
-	half, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.Float16}) // whose convolutions normalise what they read
+	// its convolutions normalise their input
+	half, err := traffic(t, "h100", "resnet50", 256, cuda.NetOptions{Precision: cuda.Float16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,17 +59,20 @@ func TestTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if more := separate.Norm - r.Norm; more < 8e9 || more > 16e9 || separate.Step.Seconds < r.Step.Seconds || separate.Step.FLOP != r.Step.FLOP {
+	if more := separate.Norm - r.Norm; more < 8e9 || more > 16e9 || separate.Step.Seconds < r.Step.Seconds ||
+		separate.Step.FLOP != r.Step.FLOP {
 		t.Errorf("without fusions %d bytes of norm, step %+v", separate.Norm, separate.Step)
 	}
 }
 
-// Convolutions that normalise what they read are those of cards for which cuDNN has them: see the table of package check/cudnn.
+// Convolutions normalise their input only on cards for which cuDNN has such graphs: see the table of package
+// check/cudnn.
 func TestFusionsOfCards(t *testing.T) {
 	alone := []string{"norm + relu + forward + stats", "norm + relu + weight gradient"}
 	for key, want := range map[string][]string{
 		"a100": alone, "rtx4090": alone, "b200": nil,
-		"h100": append([]string{"norm + add + relu + forward + stats", "norm + norm + relu + forward + stats"}, alone...),
+		"h100": append([]string{"norm + add + relu + forward + stats", "norm + norm + relu + forward + stats"},
+			alone...),
 	} {
 		r, err := traffic(t, key, "resnet50", 32, cuda.NetOptions{Precision: cuda.Float16})
 		if err != nil {
@@ -83,7 +90,7 @@ func TestFusionsOfCards(t *testing.T) {
 	}
 }
 
-// Where the memory of the card is too small it says so, as one that is there.
+// Too little memory is reported as on a real card.
 func TestMemory(t *testing.T) {
 	_, err := traffic(t, "rtx4090", "resnet50", 4096, cuda.NetOptions{Precision: cuda.Float16})
 	var small *network.MemoryError

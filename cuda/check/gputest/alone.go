@@ -8,7 +8,7 @@ import (
 	"onlinerna/cuda/check/sim"
 )
 
-// kernelsVariable tells a process that [Alone] starts of the other one's KernelCache.
+// kernelsVariable passes the KernelCache to a process that [Alone] starts.
 const kernelsVariable = "ONLINERNA_TEST_KERNELS"
 
 // Alone is [sim.Alone] with the same KernelCache.

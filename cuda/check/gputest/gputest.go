@@ -1,7 +1,7 @@
 //go:build gpu && cgo
 
-// Package gputest is what the tests of the packages below cuda share: the search for a GPU or its stand-in, memory that is given back,
-// planned faults, and the table in docs/gpu.md of all that has run. Tests use it, and nothing else.
+// Package gputest is shared by the tests of the packages below cuda: the search for a GPU or its stand-in, the check
+// for leaked memory, planned faults, and the table in docs/gpu.md of everything that has run. Only tests use it.
 package gputest
 
 import (
@@ -17,22 +17,22 @@ import (
 )
 
 var (
-	// KernelCache keeps the kernels that the tests of a package compile.
+	// KernelCache keeps a package's compiled test kernels.
 	KernelCache string
 
-	// PlannedLeaks is what the stand-in misses after the planned failure of functions that give things back.
+	// PlannedLeaks counts what the stand-in misses after the planned failure of freeing functions.
 	PlannedLeaks string
 
-	// noGPU says why the tests that need a GPU or the stand-in cannot run; empty when they can.
+	// noGPU is the reason why tests that need a GPU or the stand-in cannot run, or empty.
 	noGPU string
 
-	// standIn is the folder of the stand-in, when it is used because there is nothing else.
+	// standIn is the folder of the stand-in if that is used for lack of a GPU.
 	standIn string
 )
 
-// Main runs a package's tests, from its TestMain, and returns the exit code. It looks for the libraries where RNA_CUDA_LIBS says, then
-// for a GPU, then for the stand-in that "make sim" builds. With ONLINERNA_GPU=require in the environment the tests fail when there
-// is none of these. What the tests note has to be the table's rows with the given beginnings.
+// Main runs a package's tests, from its TestMain, and returns the exit code. It searches the libraries in
+// RNA_CUDA_LIBS, then a GPU, then the stand-in that "make sim" builds. With ONLINERNA_GPU=require in the environment
+// the tests fail if all are missing. The tests' notes must equal the table's rows with the given beginnings.
 func Main(m *testing.M, rows ...string) int {
 	noGPU = findLibraries()
 	if noGPU != "" && os.Getenv("ONLINERNA_GPU") == "require" {
@@ -59,7 +59,7 @@ func Main(m *testing.M, rows ...string) int {
 	return code
 }
 
-// root is the folder of the module that the tests run in, or empty.
+// root is the folder of the module in which the tests run, or empty.
 func root() string {
 	dir, err := os.Getwd()
 	for err == nil {
@@ -95,25 +95,26 @@ func Need(t testing.TB) {
 	}
 }
 
-// NeedLibrary skips a test where a library is missing, unless that was asked for.
+// NeedLibrary skips a test if a library is missing, or fails it if the library is required.
 func NeedLibrary(t testing.TB, l lazy.Library) {
 	t.Helper()
 	if err := l.Load(); err != nil {
-		if asked := os.Getenv(lazy.SearchVariable); os.Getenv("ONLINERNA_GPU") == "require" || asked != "" && asked != standIn {
+		if asked := os.Getenv(lazy.SearchVariable); os.Getenv("ONLINERNA_GPU") == "require" || asked != "" &&
+			asked != standIn {
 			t.Fatal(err)
 		}
 		t.Skip(err)
 	}
 }
 
-// NeedDNN skips a test where cuDNN is missing.
+// NeedDNN skips a test if cuDNN is missing.
 func NeedDNN(t testing.TB) {
 	t.Helper()
 	Need(t)
 	NeedLibrary(t, lazy.CuDNN)
 }
 
-// Open opens GPU 0 for a test and checks at its end that everything was given back.
+// Open opens GPU 0 for a test and checks at its end that everything was freed.
 func Open(t testing.TB) *driver.Context {
 	t.Helper()
 	return OpenWith(t, driver.Options{KernelCache: KernelCache})
@@ -158,7 +159,7 @@ func Download[T driver.Number](t testing.TB, s driver.Span) []T {
 	return out
 }
 
-// Check ends a test that has an error.
+// Check ends a test on an error.
 func Check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -166,8 +167,8 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// Fault plans faults of the stand-in for the rest of the test. Tests with faults are named TestFault…: a GPU has none
-// to plan.
+// Fault plans faults of the stand-in for the rest of the test. Tests with faults are named TestFault…, because a GPU
+// cannot inject any.
 func Fault(t *testing.T, plan string) {
 	t.Helper()
 	Need(t)
@@ -181,7 +182,7 @@ func Fault(t *testing.T, plan string) {
 	t.Cleanup(func() { Check(t, sim.Fault("")) })
 }
 
-// Releases reports whether a function gives something back: when it fails, that is gone.
+// Releases reports whether a function frees something, which leaks if the function fails.
 func Releases(function string) bool {
 	for _, word := range []string{"Free", "Destroy", "Release", "Unload"} {
 		if strings.Contains(function, word) {
@@ -191,7 +192,7 @@ func Releases(function string) bool {
 	return function == "cuCtxSynchronize"
 }
 
-// Arguments is a source with kernels that show what they were called with, and where.
+// Arguments is a source with kernels that store their arguments and their position in the grid.
 const Arguments = `
 extern "C" __global__ void arguments(double *out, int a, unsigned b, long long c, unsigned long long d, float e, double f) {
 	out[0] = a; out[1] = b; out[2] = c; out[3] = d; out[4] = e; out[5] = f;

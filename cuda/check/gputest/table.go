@@ -18,13 +18,13 @@ import (
 	"onlinerna/cuda/number"
 )
 
-// docs/gpu.md has a table of all that has run. Tests note what they run, and after a whole package its rows must equal
-// the table's. ONLINERNA_WRITE=1 writes them there.
+// docs/gpu.md has a table of everything that has run. Tests note what they run; after all tests of a package its rows
+// must equal the table's. ONLINERNA_WRITE=1 updates them.
 
-// onCards says when a row of the table ran on a card, and on which: "2027-01-31, H200". On a card the tests print the rows.
+// onCards says when and on which card a row of the table ran: "2027-01-31, H200". On a card the tests print the rows.
 var onCards = map[string]string{}
 
-// The rows, by their beginnings, in the table's order.
+// The rows' beginnings, in the table's order.
 const (
 	ByCuDNN   = "by cuDNN: "
 	ByCuBLAS  = "by cuBLAS: "
@@ -37,7 +37,7 @@ const (
 
 var order = []string{ByCuDNN, ByCuBLAS, ByKernels, Vectors, Replayed, Golden, Spaces}
 
-// how says what the tests of a row compare with.
+// how names the reference of a row's tests.
 var how = map[string]string{
 	Vectors:  "the reference device (`devicetest`)",
 	Replayed: "the bits of steps that are not replayed",
@@ -51,22 +51,24 @@ var noted struct {
 	rows map[string]map[number.Precision]bool
 }
 
-// NVRTC is the version that judges kernels where there is no card, as .ci/run, scripts/ptx_check.sh and scripts/cudnn_check.sh fetch it.
+// NVRTC is the version that compiles kernels without a card, downloaded by .ci/run, scripts/ptx_check.sh and
+// scripts/cudnn_check.sh.
 const NVRTC = "13.5"
 
-// Bounds of all kernels, to which package kernels' tests hold them: registers of a thread, and the share of a multiprocessor's threads that
-// run at a time, which hide the latency of memory with loads of 16 bytes in flight.
+// Bounds of all kernels, checked by package kernels' tests: registers of a thread, and the share of a multiprocessor's
+// threads that run at a time, which hide memory latency with overlapping loads of 16 bytes.
 const (
 	MostRegisters  = 64
 	LeastOccupancy = .5
 )
 
-// judges says what NVIDIA's own libraries say of a row, where there is no card: cuDNN of its graphs, by the table of "make check-cudnn", and
-// NVRTC of kernels, by package kernels' tests.
+// judges describes the check of a row by NVIDIA's own libraries without a card: cuDNN for its graphs, by the table of
+// "make check-cudnn", and NVRTC for kernels, by package kernels' tests.
 func judges(row, dir string) (string, error) {
 	switch {
 	case row == Spaces || row == Vectors || strings.HasPrefix(row, ByKernels):
-		return fmt.Sprintf("NVRTC %s: at most %d registers, no spills, at least %.0f %% of a multiprocessor's threads; its PTX, interpreted, computes the same", NVRTC, MostRegisters, 100*LeastOccupancy), nil
+		return fmt.Sprintf("NVRTC %s: at most %d registers, no spills, at least %.0f %% of a multiprocessor's "+
+			"threads; its PTX, interpreted, computes the same", NVRTC, MostRegisters, 100*LeastOccupancy), nil
 	case !strings.HasPrefix(row, ByCuDNN) || dir == "":
 		return "", nil
 	}
@@ -89,7 +91,7 @@ func note(list *map[string]map[number.Precision]bool, name string, p number.Prec
 	(*list)[name][p] = true
 }
 
-// Ran notes a row, when the test passes.
+// Ran notes a row if the test passes.
 func Ran(t *testing.T, row string, p number.Precision) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -99,10 +101,10 @@ func Ran(t *testing.T, row string, p number.Precision) {
 	})
 }
 
-// RanOp notes an op that ran, by its kind.
+// RanOp notes the kind of an op that ran.
 func RanOp(kind string, p number.Precision) { note(&noted.ops, kind, p) }
 
-// rows are what was noted, in Markdown. The module lies in dir.
+// rows returns the notes as Markdown. dir is the module's folder.
 func rows(dir string) ([]string, error) {
 	all := map[string]map[number.Precision]bool{}
 	said := map[string]string{}
@@ -143,7 +145,7 @@ func rows(dir string) ([]string, error) {
 	return sorted(lines), nil
 }
 
-// sorted puts lines into the table's order.
+// sorted sorts lines in the table's order.
 func sorted(lines []string) []string {
 	rank := func(line string) int {
 		return slices.IndexFunc(order, func(row string) bool { return strings.HasPrefix(line, "| "+row) })
@@ -169,16 +171,17 @@ func list(ps map[number.Precision]bool) string {
 
 const (
 	tableStart = "<!-- GPU table: ONLINERNA_WRITE=1 make check-gpu writes it -->\n"
-	tableHead  = "| op | precision | on the stand-in, compared with | for sm_80, 90 and 100, without a card | on a real card |\n|-|-|-|-|-|\n"
-	tableEnd   = "<!-- end -->\n"
+	tableHead  = "| op | precision | on the stand-in, compared with | for sm_80, 90 and 100, without a card | on a " +
+		"real card |\n|-|-|-|-|-|\n"
+	tableEnd = "<!-- end -->\n"
 )
 
-// checkTable compares the table's rows with the given beginnings with what ran, once all tests have. Where there is no page, as
-// beside the binary on another machine, and on a card, it prints them.
+// checkTable compares the table's rows with the given beginnings with the notes of all tests. On a card, or without the
+// page because the test binary runs on another machine, it prints them.
 func checkTable(own []string) error {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.bench"} {
 		f := flag.Lookup(name)
-		if name == "test.skip" && !sim.Active() { // a card has no faults on demand
+		if name == "test.skip" && !sim.Active() { // a card cannot inject faults
 			continue
 		}
 		if f != nil && f.Value.String() != "" {
@@ -206,7 +209,7 @@ func checkTable(own []string) error {
 		return err
 	}
 	defer file.Close()
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil { // packages are tested side by side
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil { // packages are tested in parallel
 		return err
 	}
 	text, err := os.ReadFile(path)
@@ -216,11 +219,14 @@ func checkTable(own []string) error {
 	before, rest, found := strings.Cut(string(text), tableStart)
 	table, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
-		return fmt.Errorf("%s has no place for the table of what ran on the GPU: put %q and %q there", path, tableStart, tableEnd)
+		return fmt.Errorf("%s has no place for the table of GPU tests: add %q and %q", path, tableStart, tableEnd)
 	}
 	lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(table, tableHead), "\n"), "\n")
 	others := slices.DeleteFunc(lines, func(line string) bool {
-		return line == "" || slices.ContainsFunc(own, func(row string) bool { return strings.HasPrefix(line, "| "+row) })
+		return line == "" || slices.ContainsFunc(own, func(row string) bool {
+			return strings.HasPrefix(line,
+				"| "+row)
+		})
 	})
 	want := tableHead + strings.Join(sorted(append(others, ran...)), "\n") + "\n"
 	if table == want {
@@ -229,5 +235,6 @@ func checkTable(own []string) error {
 	if os.Getenv("ONLINERNA_WRITE") == "1" {
 		return os.WriteFile(path, []byte(before+tableStart+want+tableEnd+after), 0o644)
 	}
-	return fmt.Errorf("%s says about the GPU what these tests did not run; ONLINERNA_WRITE=1 make check-gpu writes what they did:\n%s", path, want)
+	return fmt.Errorf("the GPU table in %s differs from these tests; ONLINERNA_WRITE=1 make check-gpu updates it "+
+		"to:\n%s", path, want)
 }

@@ -10,36 +10,38 @@ import (
 	"onlinerna/cuda/check/ptx"
 )
 
-// A Bound is by how much numbers may differ: by the part Relative of the larger one, by the part Scaled of the largest one that was
-// written to the same parameter, and by Ulps of numbers with 16 bits. The zero value wants equal bits; NaN is NaN.
+// A Bound limits the difference of numbers: Relative to the larger one, Scaled relative to the largest number written
+// to the same parameter, and Ulps for numbers of 16 bits. The zero value requires equal bits; NaN equals NaN.
 type Bound struct {
 	Relative, Scaled float64
 	Ulps             int
 }
 
-// A Result is what a comparison found.
+// A Result is the result of a comparison.
 type Result struct {
-	Words, Differ int     // numbers that were written, and those that are not the same
-	Relative      float64 // the largest difference, as a part of the larger number of the two
-	Scaled        float64 // the largest one that Bound.Relative alone would not allow, as a part of the largest number of its parameter
+	Words, Differ int     // numbers written, and those that differ
+	Relative      float64 // the largest difference relative to the larger number
+	// the largest difference beyond Bound.Relative, relative to the largest number of its parameter
+	Scaled float64
 }
 
-// Replay runs a launch with a kernel of PTX and gives memory behind it.
+// Replay runs a launch with a kernel of PTX and returns the memory afterwards.
 func (l *Launch) Replay(k *ptx.Kernel, order ptx.Order) ([]ptx.Block, ptx.Stats, error) {
 	var blocks []ptx.Block
 	for _, b := range l.Before {
 		blocks = append(blocks, ptx.Block{At: b.At, Data: bytes.Clone(b.Data)})
 	}
-	stats, err := k.Run(ptx.Launch{Blocks: l.Blocks, Threads: l.Threads, Parameters: l.Parameters, Memory: ptx.NewMemory(blocks...), Order: order})
+	stats, err := k.Run(ptx.Launch{Blocks: l.Blocks, Threads: l.Threads, Parameters: l.Parameters,
+		Memory: ptx.NewMemory(blocks...), Order: order})
 	return blocks, stats, err
 }
 
-// Same says whether memory is the same, bit for bit.
+// Same reports whether memory is equal, bit for bit.
 func Same(a, b []ptx.Block) bool {
 	return slices.EqualFunc(a, b, func(x, y ptx.Block) bool { return bytes.Equal(x.Data, y.Data) })
 }
 
-// regions are the places in a block that parameters point to, in their order.
+// regions are the places in a block that parameters point to, in ascending order.
 func (l *Launch) regions(b ptx.Block) (at []int, types []byte) {
 	for i, p := range l.Parameters {
 		if l.Types[i] == '-' || l.Types[i] == '.' {
@@ -56,25 +58,27 @@ func (l *Launch) regions(b ptx.Block) (at []int, types []byte) {
 	return at, types
 }
 
-// Compare holds memory against what was recorded. What a number is is told by the parameter that points to it or to what
-// is before it. bfloat16 says that numbers of 16 bits are that.
+// Compare compares memory with the recording. The last parameter that points to a number or before it determines the
+// number's type. bfloat16 says that numbers of 16 bits are bfloat16.
 func (l *Launch) Compare(got []ptx.Block, bfloat16 bool, bound Bound) (r Result, err error) {
 	for i, want := range l.After {
 		at, types := l.regions(want)
 		at = append([]int{0}, append(at, len(want.Data))...)
-		types = append([]byte{'p'}, types...) // before all that is pointed to
+		types = append([]byte{'p'}, types...) // type of the bytes before the first parameter
 		for j := range types {
 			from, to := at[j], at[j+1]
-			c := comparison{bound: bound, kind: types[j], bfloat16: bfloat16, before: l.Before[i].Data[from:to], want: want.Data[from:to], got: got[i].Data[from:to]}
+			c := comparison{bound: bound, kind: types[j], bfloat16: bfloat16, before: l.Before[i].Data[from:to],
+				want: want.Data[from:to], got: got[i].Data[from:to]}
 			if place, e := c.run(&r); e != nil {
-				return r, fmt.Errorf("block %d of memory, byte %d, that is %d behind what a parameter of type %c points to: %w", i, from+place, place, types[j], e)
+				return r, fmt.Errorf("block %d of memory, byte %d, %d bytes after the place of a parameter of type "+
+					"%c: %w", i, from+place, place, types[j], e)
 			}
 		}
 	}
 	return r, nil
 }
 
-// A comparison is of numbers of one type in a row.
+// A comparison compares consecutive numbers of one type.
 type comparison struct {
 	bound             Bound
 	kind              byte
@@ -129,7 +133,7 @@ func (c *comparison) run(r *Result) (place int, err error) {
 	return 0, nil
 }
 
-// value is a number in memory.
+// value reads a number from memory.
 func (c *comparison) value(b []byte) float64 {
 	switch c.kind {
 	case 'f':
@@ -146,7 +150,7 @@ func (c *comparison) value(b []byte) float64 {
 	return 0
 }
 
-// ulp is a unit in the last place of a number of 16 bits.
+// ulp is a unit in the last place of a 16-bit number.
 func (c *comparison) ulp(x float64) float64 {
 	_, e := math.Frexp(x)
 	if c.bfloat16 {

@@ -16,10 +16,11 @@ import (
 
 const at = 0x7f0000002000
 
-// record is a launch of kernel add with two pointers into one block, of float and of 16 bits, and a number.
+// record is a launch of kernel add with two pointers into one block, to float and 16-bit numbers, and a number.
 func record(chunks ...[]byte) string {
 	pointer := func(off uint64) string { return hex.EncodeToString(binary.LittleEndian.AppendUint64(nil, at+off)) }
-	return fmt.Sprintf("source 0a\nkernel add\ntypes fh-|\ngrid 2 1 1\nblock 32 1 1\nshared 0\nparameter %s\nparameter %s\nparameter 07000000\nmemory %x 64 1 1\n\n%s",
+	return fmt.Sprintf("source 0a\nkernel add\ntypes fh-|\ngrid 2 1 1\nblock 32 1 1\nshared 0\nparameter "+
+		"%s\nparameter %s\nparameter 07000000\nmemory %x 64 1 1\n\n%s",
 		pointer(16), pointer(48), at, bytes.Join(chunks, nil))
 }
 
@@ -45,20 +46,24 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%d launches, %v", len(all), err)
 	}
 	l, s := all[0], sources["0a"]
-	if l.Kernel != "add" || l.Types != "fh-" || l.Blocks != [3]int{2, 1, 1} || l.Threads != [3]int{32, 1, 1} || len(l.Parameters) != 3 || l.Parameters[2][0] != 7 {
+	if l.Kernel != "add" || l.Types != "fh-" || l.Blocks != [3]int{2, 1, 1} || l.Threads != [3]int{32, 1, 1} ||
+		len(l.Parameters) != 3 || l.Parameters[2][0] != 7 {
 		t.Errorf("%+v", l)
 	}
 	if strings.Join(s.Options, ";") != "-DSTORE=1;-DX" || s.Text != "#line 1\nsource" {
 		t.Errorf("%+v", s)
 	}
 	before, after := l.Before[0], l.After[0]
-	if before.At != at || len(before.Data) != 64 || string(before.Data[:4]) != "\x01\x02\x03\xff" || string(after.Data[:4]) != "\x01\x09\x03\xff" {
+	if before.At != at || len(before.Data) != 64 || string(before.Data[:4]) != "\x01\x02\x03\xff" ||
+		string(after.Data[:4]) != "\x01\x09\x03\xff" {
 		t.Errorf("%x, %x", before, after)
 	}
 	whole := record(chunk(0, 1, 2, 3), chunk(1, 9))
 	for _, bad := range []string{
-		"", strings.Replace(whole, "\n\n", "\n", 1), whole[:len(whole)-1], strings.Replace(whole, "shared 0", "shared 16", 1), strings.Replace(whole, "fh-", "fh", 1),
-		strings.Replace(whole, "grid 2", "grid x", 1), strings.Replace(whole, "kernel", "colonel", 1), record(chunk(62, 1, 2, 3), chunk(1, 9)), record(),
+		"", strings.Replace(whole, "\n\n", "\n", 1), whole[:len(whole)-1],
+		strings.Replace(whole, "shared 0", "shared 16", 1), strings.Replace(whole, "fh-", "fh", 1),
+		strings.Replace(whole, "grid 2", "grid x", 1), strings.Replace(whole, "kernel", "colonel", 1),
+		record(chunk(62, 1, 2, 3), chunk(1, 9)), record(),
 	} {
 		if _, _, err := Read(write(t, bad)); err == nil {
 			t.Errorf("%q is read", bad)
@@ -66,7 +71,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Numbers are those of the parameter that is before them.
+// Numbers have the type of the nearest parameter before them.
 func TestCompare(t *testing.T) {
 	all, _, err := Read(write(t, record(chunk(0, make([]byte, 64)...), chunk(16, make([]byte, 48)...))))
 	if err != nil {
@@ -94,7 +99,8 @@ func TestCompare(t *testing.T) {
 		{"another bit", func(b []byte) { b[20]++ }, Bound{}, false},
 		{"within a part", func(b []byte) { float(b, 20, 20.0001) }, Bound{Relative: 1e-5}, true},
 		{"beyond a part", func(b []byte) { float(b, 20, 20.001) }, Bound{Relative: 1e-5}, false},
-		{"within a part of the largest", func(b []byte) { float(b, 20, 20.001) }, Bound{Relative: 1e-5, Scaled: 1e-4}, true},
+		{"within a part of the largest", func(b []byte) { float(b, 20, 20.001) }, Bound{Relative: 1e-5, Scaled: 1e-4},
+			true},
 		{"before all parameters", func(b []byte) { b[8]++ }, Bound{Relative: 1, Scaled: 1, Ulps: 9}, false},
 		{"one unit of bfloat16", func(b []byte) { b[48]++ }, Bound{Ulps: 1}, true},
 		{"two units of bfloat16", func(b []byte) { b[48] += 2 }, Bound{Ulps: 1}, false},
@@ -104,11 +110,12 @@ func TestCompare(t *testing.T) {
 	} {
 		got := bytes.Clone(want)
 		x.change(got)
-		if r, err := l.Compare([]ptx.Block{{At: at, Data: got}}, true, x.bound); (err == nil) != x.ok || x.ok && r.Words != 16 {
+		if r, err := l.Compare([]ptx.Block{{At: at, Data: got}}, true, x.bound); (err == nil) != x.ok || x.ok &&
+			r.Words != 16 {
 			t.Errorf("%s: %+v, %v", x.name, r, err)
 		}
 	}
-	// Any NaN is NaN.
+	// All NaNs are equal.
 	float(want, 20, float32(math.NaN()))
 	got := bytes.Clone(want)
 	got[20] ^= 3

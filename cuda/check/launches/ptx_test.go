@@ -21,29 +21,31 @@ import (
 	"onlinerna/cuda/nvrtc"
 )
 
-// A way is how a source is compiled and what is asked of its kernels.
+// A way is a set of compiler options with the bounds for its kernels.
 type way struct {
 	name    string
 	arch    int
 	options []string
-	bound   launches.Bound // of kernels that call none of NVIDIA's functions
-	orders  []ptx.Order    // after all of which memory has equal bits
-	beside  int            // of approximate instructions
+	bound   launches.Bound // for kernels that call none of NVIDIA's functions
+	orders  []ptx.Order    // all of which must leave equal bits in memory
+	beside  int            // error of approximate instructions, in units of the last place
 }
 
 var (
-	// Without contraction each operation is rounded as g++ has it: bits are equal.
-	apart = way{name: "apart", arch: 90, options: []string{"-fmad=false"}, orders: []ptx.Order{ptx.Forward, ptx.Backward, 7}}
-	// As kernels run on a card a·b + c is rounded once. The compiler for sm_100 is another one than that for sm_90. Approximations
-	// may be as far off as the PTX ISA says of ex2.approx and rcp.approx.
+	// Without contraction each operation is rounded as by g++: bits are equal.
+	apart = way{name: "apart", arch: 90, options: []string{"-fmad=false"},
+		orders: []ptx.Order{ptx.Forward, ptx.Backward, 7}}
+	// As on a card a·b + c is rounded once. The compilers for sm_100 and sm_90 differ. Approximations may have the
+	// errors that the PTX ISA states for ex2.approx and rcp.approx.
 	hopper    = way{name: "sm_90", arch: 90, orders: []ptx.Order{ptx.Forward}, bound: near, beside: 2}
 	blackwell = way{name: "sm_100", arch: 100, orders: []ptx.Order{ptx.Backward}, bound: near, beside: -2}
 
-	// What is not rounded alike: functions such as exp are NVIDIA's there and the C library's here.
+	// Bounds for functions such as exp, which NVIDIA's library and the C library round differently.
 	near = launches.Bound{Relative: 1e-6, Scaled: 1e-6, Ulps: 1}
 )
 
-// calls says whether a kernel calls functions that are NVIDIA's own: a map and a pass of an optimiser by its text, others by name.
+// calls reports whether a kernel calls NVIDIA's own functions: maps and optimisers' passes by their text, others by
+// name.
 func calls(kernel, source string) bool {
 	if kernel == "nn_step" || kernel == "nn_ratios" {
 		_, body, _ := strings.Cut(source, "step.cu")
@@ -51,16 +53,18 @@ func calls(kernel, source string) bool {
 	}
 	if kernel == "nn_map" {
 		_, body, _ := strings.Cut(source, "map.cu")
-		return slices.ContainsFunc([]string{"expf(", "logf(", "tanhf(", "erff(", "sigmoid("}, func(f string) bool { return strings.Contains(body, f) })
+		return slices.ContainsFunc([]string{"expf(", "logf(", "tanhf(", "erff(", "sigmoid("},
+			func(f string) bool { return strings.Contains(body, f) })
 	}
-	return strings.HasPrefix(kernel, "nn_cross_entropy") || strings.HasPrefix(kernel, "nn_target_loss") || kernel == "nn_score"
+	return strings.HasPrefix(kernel, "nn_cross_entropy") || strings.HasPrefix(kernel, "nn_target_loss") ||
+		kernel == "nn_score"
 }
 
-// A line is what was found of a kernel with one kind of storage, compiled in one way; of all maps together.
+// A line is the result for a kernel with one element type, compiled in one way; all maps share one.
 type line struct {
 	kernel, store, way string
 	launches           int
-	ran                map[string][]bool // its instructions, by source
+	ran                map[string][]bool // its executed instructions, by source
 	launches.Result
 }
 
@@ -92,7 +96,8 @@ func (ls *lines) add(source, store, way string, k *ptx.Kernel, stats ptx.Stats, 
 	l.Relative, l.Scaled = max(l.Relative, r.Relative), max(l.Scaled, r.Scaled)
 }
 
-// recorded reads what the stand-in recorded in the folder RNA_SIM_RECORD; without it, and where NVRTC is not NVIDIA's, the test is skipped.
+// recorded reads the stand-in's recordings in the folder RNA_SIM_RECORD; without it, or without NVIDIA's NVRTC, the
+// test is skipped.
 func recorded(t *testing.T) ([]*launches.Launch, map[string]*launches.Source) {
 	gputest.NeedLibrary(t, lazy.NVRTC)
 	folder := os.Getenv("RNA_SIM_RECORD")
@@ -101,7 +106,7 @@ func recorded(t *testing.T) ([]*launches.Launch, map[string]*launches.Source) {
 	}
 	all, sources, err := launches.Read(folder)
 	gputest.Check(t, err)
-	own := map[string]bool{"nn_map": true, "nn_step": true, "nn_ratios": true} // other tests have kernels of their own
+	own := map[string]bool{"nn_map": true, "nn_step": true, "nn_ratios": true} // other tests record their own kernels
 	for _, names := range kernelsOf(t) {
 		for _, name := range names {
 			own[name] = true
@@ -112,7 +117,7 @@ func recorded(t *testing.T) ([]*launches.Launch, map[string]*launches.Source) {
 
 var kernelName = regexp.MustCompile(`__global__ void __launch_bounds__\([^)]*\) (\w+)`)
 
-// kernelsOf has the names of the kernels of each source.
+// kernelsOf lists the names of the kernels of each source.
 func kernelsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := kernels.Names()
@@ -136,8 +141,8 @@ func sourceOf(t *testing.T, file string, store int) string {
 	return source
 }
 
-// What NVIDIA's compiler makes of the kernels computes what g++ makes of them: the launches that the stand-in recorded in RNA_SIM_RECORD
-// run again, as PTX, and leave the same in memory. "make check-ptx" records those of the conformance suite.
+// NVIDIA's compiler and g++ give kernels with the same results: the launches that the stand-in recorded in
+// RNA_SIM_RECORD run again, as PTX, and leave the same memory. "make check-ptx" records those of the conformance suite.
 func TestPTX(t *testing.T) {
 	all, sources := recorded(t)
 	bySource := map[string][]*launches.Launch{}
@@ -171,7 +176,7 @@ func TestPTX(t *testing.T) {
 	found.whole(t)
 }
 
-// check compiles a source in one way and runs its launches.
+// check compiles a source in one way and replays its launches.
 func check(t *testing.T, w way, source *launches.Source, of []*launches.Launch, found *lines) {
 	text, err := nvrtc.PTX(w.arch, source.Key, source.Text, append(slices.Clone(source.Options), w.options...)...)
 	gputest.Check(t, err)
@@ -211,8 +216,8 @@ func check(t *testing.T, w way, source *launches.Source, of []*launches.Launch, 
 	}
 }
 
-// String is a table: of each kernel, kind of storage and way how many launches were repeated, how many numbers they wrote, how many of them have
-// other bits, by how much, and how many of the kernel's instructions ran.
+// String is a table: for each kernel, element type and way the number of replayed launches and of numbers written, how
+// many of these differ and by how much, and how many of the kernel's instructions ran.
 func (ls *lines) String() string {
 	var rows []*line
 	total, words, differ := map[string]int{}, map[string]int{}, map[string]int{}
@@ -227,9 +232,11 @@ func (ls *lines) String() string {
 	})
 	var b strings.Builder
 	for _, w := range []way{apart, hopper, blackwell} {
-		fmt.Fprintf(&b, "%s: %d launches, %d numbers, %d with other bits\n", w.name, total[w.name], words[w.name], differ[w.name])
+		fmt.Fprintf(&b, "%s: %d launches, %d numbers, %d with other bits\n", w.name, total[w.name], words[w.name],
+			differ[w.name])
 	}
-	fmt.Fprintf(&b, "%d million instructions\n%-24s %5s %-7s %8s %8s %8s %9s %9s %s\n", ls.instructions/1e6, "kernel", "store", "way", "launches", "numbers", "differ", "by", "of most", "ran")
+	fmt.Fprintf(&b, "%d million instructions\n%-24s %5s %-7s %8s %8s %8s %9s %9s %s\n", ls.instructions/1e6, "kernel",
+		"store", "way", "launches", "numbers", "differ", "by", "of most", "ran")
 	for _, l := range rows {
 		ran, of := 0, 0
 		for _, instructions := range l.ran {
@@ -239,18 +246,21 @@ func (ls *lines) String() string {
 				}
 			}
 		}
-		fmt.Fprintf(&b, "%-24s %5s %-7s %8d %8d %8d %9.2g %9.2g %3d %%\n", l.kernel, l.store, l.way, l.launches, l.Words, l.Differ, l.Relative, l.Scaled, 100*ran/of)
+		fmt.Fprintf(&b, "%-24s %5s %-7s %8d %8d %8d %9.2g %9.2g %3d %%\n", l.kernel, l.store, l.way, l.launches,
+			l.Words, l.Differ, l.Relative, l.Scaled, 100*ran/of)
 	}
 	return b.String()
 }
 
-// unasked are kernels that no precision, or not this one, launches: the last is that of ranks with a --comm-precision.
+// unasked are kernels that no precision, or not this one, launches; the last is for ranks with a --comm-precision.
 var unasked = map[string]string{
-	"nn_narrow": "0", "nn_widen": "0", "nn_sum_to_end": "0", "vec_narrow": "0", "vec_check": "01", "vec_next_scale": "01", "nn_rescale": "12",
-	"nn_stats_of_sums": "0", "nn_grad_sums_of_sums": "0", "nn_norm_factors": "0", "nn_norm_factors_stored": "01", "ranks_sum": "02", "ranks_widen": "02",
+	"nn_narrow": "0", "nn_widen": "0", "nn_sum_to_end": "0", "vec_narrow": "0", "vec_check": "01",
+	"vec_next_scale": "01", "nn_rescale": "12",
+	"nn_stats_of_sums": "0", "nn_grad_sums_of_sums": "0", "nn_norm_factors": "0", "nn_norm_factors_stored": "01",
+	"ranks_sum": "02", "ranks_widen": "02",
 }
 
-// whole wants each kernel of each source to have run, with each kind of storage that it is launched with.
+// whole checks that each kernel of each source ran with each element type with which it is launched.
 func (ls *lines) whole(t *testing.T) {
 	for file, names := range kernelsOf(t) {
 		stores := []string{"0", "1", "2"}
@@ -267,7 +277,7 @@ func (ls *lines) whole(t *testing.T) {
 	}
 }
 
-// What is compiled for sm_80 and sm_89 is the code for sm_90.
+// Code compiled for sm_80 and sm_89 equals that for sm_90.
 func TestPTXOfArchitectures(t *testing.T) {
 	gputest.NeedLibrary(t, lazy.NVRTC)
 	if sim.Active() {
@@ -280,7 +290,7 @@ func TestPTXOfArchitectures(t *testing.T) {
 				text, err := nvrtc.PTX(arch, file, sourceOf(t, file, 1), "-DSTORE=1")
 				gputest.Check(t, err)
 				lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
-					return strings.HasPrefix(line, ".target") || strings.HasPrefix(line, ".global") // constants that nobody asks for
+					return strings.HasPrefix(line, ".target") || strings.HasPrefix(line, ".global") // unused constants
 				})
 				return strings.Join(lines, "\n")
 			}
@@ -294,7 +304,7 @@ func TestPTXOfArchitectures(t *testing.T) {
 	}
 }
 
-// What is planted in the compiled text of a kernel is found.
+// Faults planted in a kernel's compiled text are found.
 func TestPTXFaults(t *testing.T) {
 	all, sources := recorded(t)
 	for _, x := range []struct{ kernel, store, old, new, want string }{
@@ -305,7 +315,7 @@ func TestPTXFaults(t *testing.T) {
 		{"nn_moments", "0", "sub.rn.f32", "add.rn.f32", "want"},
 		{"rna_check", "", "shfl.sync.down", "shfl.sync.up", "want"},
 		{"nn_score", "0", "setp.lt.s32", "setp.le.s32", ""},
-		{"nn_max_pool", "2", "[%rd", "[4+%rd", "is no constant"},
+		{"nn_max_pool", "2", "[%rd", "[4+%rd", "unknown constant"},
 	} {
 		var found error
 		var m *ptx.Module

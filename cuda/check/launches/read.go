@@ -1,5 +1,5 @@
-// Package launches reads the launches of kernels that the stand-in recorded, see RNA_SIM_RECORD of package sim, and compares what
-// memory holds behind them with what PTX of the same source makes of it.
+// Package launches reads the kernel launches that the stand-in recorded (RNA_SIM_RECORD of package sim) and compares
+// the recorded memory with the result of the same source's PTX.
 package launches
 
 import (
@@ -14,23 +14,24 @@ import (
 	"onlinerna/cuda/check/ptx"
 )
 
-// A Launch is a recorded one.
+// A Launch is a recorded launch.
 type Launch struct {
-	File, Source, Kernel string   // Source is the key of the source
-	Types                string   // of each parameter what it points to: f float32, d float64, h 16 bits, p others; - of whole numbers, . of others
-	Blocks, Threads      [3]int   // x, y, z
-	Parameters           [][]byte // of each its bytes
-	Before, After        []ptx.Block
+	File, Source, Kernel string // Source is the key of the source
+	// by parameter, the type that it points to: f float32, d float64, h 16 bits, p others; - for integers, . for others
+	Types           string
+	Blocks, Threads [3]int   // x, y, z
+	Parameters      [][]byte // the bytes of each
+	Before, After   []ptx.Block
 }
 
-// A Source is what kernels were compiled from.
+// A Source is the source of some kernels.
 type Source struct {
 	Key     string
 	Options []string // of NVRTC
 	Text    string
 }
 
-// Read reads the launches and the sources of a folder, in the order of their names.
+// Read reads the launches and the sources of a folder, sorted by name.
 func Read(folder string) (all []*Launch, sources map[string]*Source, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.launch"))
 	if err != nil {
@@ -63,7 +64,7 @@ func read(file string) (*Launch, error) {
 	}
 	head, data, ok := bytes.Cut(data, []byte("\n\n"))
 	if !ok {
-		return nil, fmt.Errorf("the head has no end")
+		return nil, fmt.Errorf("the head is not terminated")
 	}
 	l := &Launch{File: file}
 	type memory struct {
@@ -87,7 +88,7 @@ func read(file string) (*Launch, error) {
 			_, err = fmt.Sscan(value, &l.Threads[0], &l.Threads[1], &l.Threads[2])
 		case "shared":
 			if value != "0" {
-				err = fmt.Errorf("shared memory asked for at launch is not known")
+				err = fmt.Errorf("dynamic shared memory is not supported")
 			}
 		case "parameter":
 			var p []byte
@@ -98,14 +99,14 @@ func read(file string) (*Launch, error) {
 			_, err = fmt.Sscanf(value, "%x %d %d %d", &m.at, &m.size, &m.written, &m.change)
 			memories = append(memories, m)
 		default:
-			err = fmt.Errorf("it is not known")
+			err = fmt.Errorf("unknown line")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %q: %w", line, err)
 		}
 	}
 	if len(l.Types) != len(l.Parameters) {
-		return nil, fmt.Errorf("%d parameters of %d types", len(l.Parameters), len(l.Types))
+		return nil, fmt.Errorf("%d parameters, but %d types", len(l.Parameters), len(l.Types))
 	}
 	chunks := func(to []byte, n int) error {
 		for range n {

@@ -16,8 +16,8 @@ import (
 	"onlinerna/cuda/nvrtc"
 )
 
-// The stand-in records a launch with the memory that its parameters lead to, over a table of addresses too, as it was before and as it is
-// after; none that is like it, and one of another kind.
+// The stand-in records a launch with all memory that its parameters reach, also through a table of addresses, before
+// and after the launch. It records no similar launch again, but one of another kind.
 func TestRecord(t *testing.T) {
 	gputest.Need(t)
 	if !sim.Active() {
@@ -51,7 +51,8 @@ func TestRecord(t *testing.T) {
 	term = binary.LittleEndian.AppendUint64(term, math.Float64bits(3))
 	gputest.Check(t, s.CopyIn(table.All(), term))
 	for _, from := range []int64{1, 3, 8} {
-		gputest.Check(t, s.Launch(k, driver.Dim{X: 1}, driver.Dim{X: 32}, 0, table.All(), int32(1), from, int64(n-7), out.All().Written()))
+		gputest.Check(t, s.Launch(k, driver.Dim{X: 1}, driver.Dim{X: 32}, 0, table.All(), int32(1), from, int64(n-7),
+			out.All().Written()))
 	}
 	gputest.Check(t, c.Synchronize())
 
@@ -62,7 +63,8 @@ func TestRecord(t *testing.T) {
 	}
 	l := all[0]
 	from := int(binary.LittleEndian.Uint64(l.Parameters[2]))
-	if l.Kernel != "rna_combine" || l.Types != "p---f" || l.Threads != [3]int{32, 1, 1} || sources[l.Source].Text != kernels.RNA() || len(l.Before) != 3 {
+	if l.Kernel != "rna_combine" || l.Types != "p---f" || l.Threads != [3]int{32, 1, 1} ||
+		sources[l.Source].Text != kernels.RNA() || len(l.Before) != 3 {
 		t.Fatalf("%s, %s, %v, %d blocks of memory", l.Kernel, l.Types, l.Threads, len(l.Before))
 	}
 	found := false
@@ -74,7 +76,8 @@ func TestRecord(t *testing.T) {
 			}
 		case b.At == binary.LittleEndian.Uint64(l.Parameters[4]):
 			for j := range n - 7 {
-				if got, want := math.Float32frombits(binary.LittleEndian.Uint32(l.After[i].Data[4*j:])), float32(3*(j+from)); got != want {
+				if got, want := math.Float32frombits(binary.LittleEndian.Uint32(l.After[i].Data[4*j:])),
+					float32(3*(j+from)); got != want {
 					t.Errorf("element %d is %g after, want %g", j, got, want)
 				}
 			}

@@ -1,5 +1,6 @@
-// Package plantable is the table of what NVIDIA's cuDNN has for the graphs of nets, without a card: cudnncheck writes it, and docs/gpu.md has its
-// totals. Lines are a graph's precision, name and convolution, a cell a card, and the models that have the graph, between tabs.
+// Package plantable is the table of NVIDIA's cuDNN plans for the graphs of nets, made without a card: cudnncheck writes
+// it, and docs/gpu.md has its totals. A line has a graph's precision, name and convolution, a cell for each card, and
+// the models with the graph, separated by tabs.
 package plantable
 
 import (
@@ -11,30 +12,30 @@ import (
 	"strings"
 )
 
-// Table has rows by their keys.
+// Table has rows by key.
 type Table struct {
 	Version string   // of cuDNN
 	Cards   []string // the columns
 	Rows    map[string]*Row
 }
 
-// Row is a graph, and what cuDNN has for it on each card.
+// Row is a graph with its plans on each card.
 type Row struct {
 	Precision, Graph, Shape string
 	Models                  []string
-	Cells                   map[string]string // by card: "38+4 e62 131", or what there is instead of a plan
+	Cells                   map[string]string // by card: "38+4 e62 131", or a note instead of a plan
 }
 
-// Key tells rows apart.
+// Key identifies a row.
 func (r *Row) Key() string { return strings.Join([]string{r.Precision, r.Graph, r.Shape}, "\t") }
 
-// The first lines' beginnings.
+// The beginnings of the first two lines.
 const (
 	versionLine = "# cuDNN "
 	columns     = "precision\tgraph\tconvolution\t"
 )
 
-// Read reads a table's file.
+// Read reads a table from a file.
 func Read(file string) (*Table, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -47,11 +48,11 @@ func Read(file string) (*Table, error) {
 	return t, nil
 }
 
-// Parse reads a table.
+// Parse parses a table.
 func Parse(text string) (*Table, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < 2 || !strings.HasPrefix(lines[0], versionLine) || !strings.HasPrefix(lines[1], columns) {
-		return nil, fmt.Errorf("no table of plans: want lines that begin with %q and %q", versionLine, columns)
+		return nil, fmt.Errorf("not a table of plans: want lines that begin with %q and %q", versionLine, columns)
 	}
 	t := &Table{Version: strings.TrimPrefix(lines[0], versionLine), Rows: map[string]*Row{}}
 	head := strings.Split(lines[1], "\t")
@@ -64,7 +65,8 @@ func Parse(text string) (*Table, error) {
 		if len(fields) != len(head) {
 			return nil, fmt.Errorf("line %d: %d columns, want %d: %q", i+3, len(fields), len(head), line)
 		}
-		r := &Row{Precision: fields[0], Graph: fields[1], Shape: fields[2], Models: strings.Fields(fields[len(head)-1]), Cells: map[string]string{}}
+		r := &Row{Precision: fields[0], Graph: fields[1], Shape: fields[2], Models: strings.Fields(fields[len(head)-1]),
+			Cells: map[string]string{}}
 		for k, c := range t.Cards {
 			r.Cells[c] = fields[3+k]
 		}
@@ -73,7 +75,7 @@ func Parse(text string) (*Table, error) {
 	return t, nil
 }
 
-// Row is the table's for a graph, which it gets if it has none, with a model that has it.
+// Row returns the row of a graph, which it adds if missing, and adds the model to it.
 func (t *Table) Row(precision, graph, shape, model string) *Row {
 	r := &Row{Precision: precision, Graph: graph, Shape: shape, Cells: map[string]string{}}
 	if old, ok := t.Rows[r.Key()]; ok {
@@ -86,15 +88,17 @@ func (t *Table) Row(precision, graph, shape, model string) *Row {
 	return r
 }
 
-// Update puts what another table says of its graphs and cards in place of what t says of them; what only t has stays. Both have to be of one
-// cuDNN, and t has to have the other's cards. Models are in the given order.
+// Update replaces t's cells by those of another table for the same graphs and cards; all others stay. Both must be of
+// the same cuDNN, and t must have the other's cards. Models are sorted in the given order.
 func (t *Table) Update(by *Table, order []string) error {
 	if by.Version != t.Version {
-		return fmt.Errorf("the table is of cuDNN %s, and this is %s: make all of it again", t.Version, by.Version)
+		return fmt.Errorf("the table is for cuDNN %s, and this is %s: make the whole table again", t.Version,
+			by.Version)
 	}
 	for _, c := range by.Cards {
 		if !slices.Contains(t.Cards, c) {
-			return fmt.Errorf("the table has no column for %s, only for %s: make all of it again", c, strings.Join(t.Cards, ", "))
+			return fmt.Errorf("the table has no column for %s, only for %s: make the whole table again", c,
+				strings.Join(t.Cards, ", "))
 		}
 	}
 	for key, r := range by.Rows {
@@ -109,7 +113,10 @@ func (t *Table) Update(by *Table, order []string) error {
 				old.Models = append(old.Models, m)
 			}
 		}
-		slices.SortStableFunc(old.Models, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+		slices.SortStableFunc(old.Models, func(a, b string) int {
+			return slices.Index(order, a) - slices.Index(order,
+				b)
+		})
 	}
 	return nil
 }
@@ -131,10 +138,11 @@ func (t *Table) String() string {
 
 func (r *Row) cell(card string) string { return cmp.Or(r.Cells[card], "-") }
 
-// Differences compares what other tables say of their graphs and cards with t. What was only listed there may be a plan in t.
+// Differences compares another table's graphs and cards with t. A cell that only lists configurations there may have a
+// plan in t.
 func (t *Table) Differences(other *Table) (lines []string, cells int) {
 	if other.Version != t.Version {
-		lines = append(lines, fmt.Sprintf("cuDNN %s, the table is of %s", other.Version, t.Version))
+		lines = append(lines, fmt.Sprintf("cuDNN %s, the table is for %s", other.Version, t.Version))
 	}
 	for _, key := range slices.Sorted(maps.Keys(other.Rows)) {
 		for _, c := range other.Cards {
@@ -152,7 +160,7 @@ func (t *Table) Differences(other *Table) (lines []string, cells int) {
 	return lines, cells
 }
 
-// Totals is how many graphs have plans on all cards, in words: of a convolution alone, and with what is around it.
+// Totals states how many graphs have plans on all cards: convolutions alone, and fused ones.
 func (t *Table) Totals() string {
 	var all, planned [2]int
 	for _, r := range t.Rows {
@@ -165,6 +173,7 @@ func (t *Table) Totals() string {
 			planned[several]++
 		}
 	}
-	return fmt.Sprintf("cuDNN %s plans %d of %d convolutions, and has compiled %d of %d with what is around them",
+	return fmt.Sprintf("cuDNN %s plans %d of %d convolutions, and has compiled %d of %d fused with the operations "+
+		"around them",
 		t.Version, planned[0], all[0], planned[1], all[1])
 }

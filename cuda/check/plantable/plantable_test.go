@@ -21,7 +21,7 @@ func parse(t *testing.T, text string) *Table {
 	return x
 }
 
-// The repository's table is read and written again as it is.
+// Reading and writing the repository's table does not change it.
 func TestRoundTrip(t *testing.T) {
 	const file = "../cudnn/table.tsv"
 	b, err := os.ReadFile(file)
@@ -35,17 +35,19 @@ func TestRoundTrip(t *testing.T) {
 	if x.String() != string(b) {
 		t.Error("the table changes when it is read and written")
 	}
-	if y := parse(t, small); y.String() != small || y.Totals() != "cuDNN 9.1.0 plans 1 of 1 convolutions, and has compiled 0 of 1 with what is around them" {
+	if y := parse(t, small); y.String() != small || y.Totals() !=
+		"cuDNN 9.1.0 plans 1 of 1 convolutions, and has compiled 0 of 1 fused with the operations around them" {
 		t.Errorf("%s: %s", y, y.Totals())
 	}
-	for _, bad := range []string{"", "# cuDNN 9\n", "# cuDNN 9\nprecision\tgraph\tconvolution\tmodels\n", "x\ny\n", small + "too\tshort\n"} {
+	for _, bad := range []string{"", "# cuDNN 9\n", "# cuDNN 9\nprecision\tgraph\tconvolution\tmodels\n", "x\ny\n",
+		small + "too\tshort\n"} {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("%q is a table", bad)
 		}
 	}
 }
 
-// What is made anew takes the place of what there was; all else stays.
+// New cells replace old ones; all others stay.
 func TestUpdate(t *testing.T) {
 	by := &Table{Version: "9.1.0", Cards: []string{"h100"}, Rows: map[string]*Row{}}
 	by.Row("bfloat16", "forward", "1x1:8-8@4x4,n2", "resnet18").Cells["h100"] = "5+1 e70 0"
@@ -80,11 +82,12 @@ func sameLines(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// Plans differ where they say something else; a graph that was only listed agrees with a plan of as many configurations.
+// Plans differ if their cells do; a graph that was only listed agrees with a plan from as many configurations.
 func TestDifferences(t *testing.T) {
 	known, other := parse(t, small), &Table{Version: "9.1.0", Cards: []string{"h100"}, Rows: map[string]*Row{}}
 	sums := other.Row("bfloat16", "forward + sums", "1x1:8-8@4x4,n2", "resnet50")
-	for cell, bad := range map[string]int{"4+1 listed": 0, "4+1 e62 131": 0, "5+1 listed": 1, "4+1 e70 131": 1, "no plan": 1} {
+	for cell, bad := range map[string]int{"4+1 listed": 0, "4+1 e62 131": 0, "5+1 listed": 1, "4+1 e70 131": 1,
+		"no plan": 1} {
 		sums.Cells["h100"] = cell
 		if lines, cells := known.Differences(other); len(lines) != bad || cells != 1 {
 			t.Errorf("%s: %d cells, %q", cell, cells, lines)

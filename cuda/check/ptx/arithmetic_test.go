@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// function of an instruction, which has to exist.
+// functionOf is the function of an instruction, which must exist.
 func functionOf(t *testing.T, name string) function {
 	t.Helper()
 	f, _, err := arithmetic(name, Options{})
@@ -19,7 +19,7 @@ func functionOf(t *testing.T, name string) function {
 	return f
 }
 
-// integersOf has edges of a width and random numbers.
+// integersOf returns edge cases of a width and random numbers.
 func integersOf(width uint, random *rand.Rand) []uint64 {
 	mask := ^uint64(0) >> (64 - width)
 	list := []uint64{0, 1, 2, 3, 7, mask, mask - 1, mask >> 1, mask>>1 + 1, mask>>1 + 2, 31, 32, 33, 63, 64, 65, 255}
@@ -32,7 +32,7 @@ func integersOf(width uint, random *rand.Rand) []uint64 {
 	return list
 }
 
-// Integers are what math/big has, modulo 2ⁿ.
+// Integer operations equal math/big's, modulo 2ⁿ.
 func TestIntegers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, width := range []uint{16, 32, 64} {
@@ -68,16 +68,22 @@ func TestIntegers(t *testing.T) {
 					}
 					return b
 				},
-				"setp.eq": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) == 0) }, "setp.ne": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) != 0) },
-				"setp.lt": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) < 0) }, "setp.le": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) <= 0) },
-				"setp.gt": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) > 0) }, "setp.ge": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) >= 0) },
+				"setp.eq": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) == 0) },
+				"setp.ne": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) != 0) },
+				"setp.lt": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) < 0) },
+				"setp.le": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) <= 0) },
+				"setp.gt": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) > 0) },
+				"setp.ge": func(a, b, _ *big.Int) *big.Int { return less(a.Cmp(b) >= 0) },
 			}
 			if sign == "s" {
 				want["neg"] = func(a, _, _ *big.Int) *big.Int { return new(big.Int).Neg(a) }
 				want["abs"] = func(a, _, _ *big.Int) *big.Int { return new(big.Int).Abs(a) }
 			}
 			if width > 16 {
-				want["mul.hi"] = func(a, b, _ *big.Int) *big.Int { return new(big.Int).Rsh(new(big.Int).Mul(a, b), width) }
+				want["mul.hi"] = func(a, b, _ *big.Int) *big.Int {
+					return new(big.Int).Rsh(new(big.Int).Mul(a, b),
+						width)
+				}
 			}
 			double := map[string]func(a, b, c *big.Int) *big.Int{}
 			if width < 64 {
@@ -110,7 +116,7 @@ func TestIntegers(t *testing.T) {
 					}
 				}
 			}
-			// Shifts and fields, bit by bit: what is above an unsigned number is 0, and the sign above a signed one.
+			// Shifts and fields, bit by bit: above an unsigned number come zeros, above a signed one its sign.
 			bit := func(x uint64, i uint) uint64 {
 				if i >= width {
 					if sign == "u" {
@@ -141,11 +147,14 @@ func TestIntegers(t *testing.T) {
 			if width == 16 {
 				continue
 			}
-			bfe, bfi := functionOf(t, "bfe."+kind), func(a, b, from, n uint64) uint64 { return insert(from, n, uint64(width))(a, b, 0) }
+			bfe, bfi := functionOf(t, "bfe."+kind), func(a, b, from,
+				n uint64) uint64 {
+				return insert(from, n, uint64(width))(a, b, 0)
+			}
 			for _, a := range list[:12] {
 				for from := range uint64(70) {
 					for n := range uint64(70) {
-						// As the PTX ISA has them.
+						// As the PTX ISA defines them.
 						last := min(from+n-1, uint64(width)-1)
 						sign := uint64(0)
 						if kind[0] == 's' && n > 0 {
@@ -200,13 +209,14 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// lop3 and prmt by examples of the PTX ISA: tables are made of 0xf0, 0xcc and 0xaa as operands.
+// lop3 and prmt by examples of the PTX ISA: lop3's table is computed from the operands 0xf0, 0xcc and 0xaa.
 func TestLookupAndPermute(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 1))
 	for range 100 {
 		a, b, c := uint64(random.Uint32()), uint64(random.Uint32()), uint64(random.Uint32())
 		for _, x := range []struct{ table, want uint64 }{
-			{0xf0 & 0xcc & 0xaa, a & b & c}, {0xf0 | 0xcc | 0xaa, a | b | c}, {0xf0 ^ 0xcc ^ 0xaa, a ^ b ^ c}, {0xf0 & 0xcc, a & b},
+			{0xf0 & 0xcc & 0xaa, a & b & c}, {0xf0 | 0xcc | 0xaa, a | b | c}, {0xf0 ^ 0xcc ^ 0xaa, a ^ b ^ c},
+			{0xf0 & 0xcc, a & b},
 			{0xf0 & (0xff ^ 0xaa), a &^ c}, {0, 0}, {0xff, 1<<32 - 1}, {0xf0&0xcc | 0x0f&0xaa, a&b | (a^(1<<32-1))&c},
 		} {
 			if g := lookup(x.table)(a, b, c); g != x.want {
@@ -215,7 +225,8 @@ func TestLookupAndPermute(t *testing.T) {
 		}
 	}
 	for _, x := range []struct{ selector, want uint64 }{
-		{0x3210, 0x80112233}, {0x7654, 0x44f56677}, {0x0000, 0x33333333}, {0x4567, 0x7766f544}, {0xbe10, 0xffff2233}, {0x8f10, 0x00002233},
+		{0x3210, 0x80112233}, {0x7654, 0x44f56677}, {0x0000, 0x33333333}, {0x4567, 0x7766f544}, {0xbe10, 0xffff2233},
+		{0x8f10, 0x00002233},
 	} {
 		if g := permute(0x80112233, 0x44f56677, x.selector); g != x.want {
 			t.Errorf("prmt %#x: %#x, want %#x", x.selector, g, x.want)
@@ -223,14 +234,16 @@ func TestLookupAndPermute(t *testing.T) {
 	}
 }
 
-var corners32 = []float32{0, float32(math.Copysign(0, -1)), 1, -1, .5, 3, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32,
-	0x1p-126, 0x1.fffffcp-127, 0x1.000002p0, 0x1.fffffep0, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0x1p24, 0x1.8p23}
+var corners32 = []float32{0, float32(math.Copysign(0, -1)), 1, -1, .5, 3, math.MaxFloat32, -math.MaxFloat32,
+	math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32,
+	0x1p-126, 0x1.fffffcp-127, 0x1.000002p0, 0x1.fffffep0, float32(math.Inf(1)), float32(math.Inf(-1)),
+	float32(math.NaN()), 0x1p24, 0x1.8p23}
 
 func floats32(random *rand.Rand, n int) []float32 {
 	list := append([]float32(nil), corners32...)
 	for range n {
 		x := math.Float32frombits(random.Uint32())
-		if random.IntN(2) == 0 { // near each other, so that sums cancel
+		if random.IntN(2) == 0 { // close to each other, so that sums cancel
 			x = float32(math.Ldexp(float64(random.Uint32()), random.IntN(40)-50))
 		}
 		list = append(list, x)
@@ -238,7 +251,7 @@ func floats32(random *rand.Rand, n int) []float32 {
 	return list
 }
 
-// exact is an operation on numbers that are not special, with enough digits.
+// exact is an operation on finite numbers, with enough digits.
 func exact(name string, a, b, c float64) *big.Float {
 	of := func(x float64) *big.Float { return new(big.Float).SetPrec(4000).SetFloat64(x) }
 	switch name {
@@ -259,7 +272,8 @@ func exact(name string, a, b, c float64) *big.Float {
 	return p.Add(p, of(c))
 }
 
-// Arithmetic in f32 and f64 is math/big's, rounded once to the nearest, subnormal numbers too. Special operands give what Go has.
+// Arithmetic in f32 and f64 equals math/big's, rounded once to nearest, also for subnormal numbers. Special operands
+// follow Go.
 func TestFloats(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 1))
 	finite := func(list ...float64) bool {
@@ -277,17 +291,20 @@ func TestFloats(t *testing.T) {
 			for _, b := range list {
 				c := list[random.IntN(len(list))]
 				if name == "fma" && random.IntN(3) == 0 {
-					c = -a * b // cancels but for the rounding
+					c = -a * b // cancels except for rounding
 				}
 				x, y, z := float64(a), float64(b), float64(c)
 				got := f32(f(uint64(math.Float32bits(a)), uint64(math.Float32bits(b)), uint64(math.Float32bits(c))))
-				special := !finite(x, y) || name == "fma" && !finite(z) || (name == "div" && y == 0) || (name == "rcp" && x == 0) || name == "sqrt" && x < 0
+				special := !finite(x, y) || name == "fma" && !finite(z) || (name == "div" && y == 0) ||
+					(name == "rcp" && x == 0) || name == "sqrt" && x < 0
 				if special {
-					want := map[string]float64{"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "rcp": 1 / x, "sqrt": math.Sqrt(x), "fma": x*y + z}[name]
+					want := map[string]float64{"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "rcp": 1 / x,
+						"sqrt": math.Sqrt(x), "fma": x*y + z}[name]
 					if float32(want) != got && (want == want || got == got) {
 						t.Fatalf("%s.f32 %g %g %g: %g, want %g", name, a, b, c, got, want)
 					}
-					if bits := f(uint64(math.Float32bits(a)), uint64(math.Float32bits(b)), uint64(math.Float32bits(c))); got != got && bits != 0x7fffffff {
+					if bits := f(uint64(math.Float32bits(a)), uint64(math.Float32bits(b)),
+						uint64(math.Float32bits(c))); got != got && bits != 0x7fffffff {
 						t.Fatalf("%s.f32: NaN is %#x", name, bits)
 					}
 					continue
@@ -306,7 +323,8 @@ func TestFloats(t *testing.T) {
 				}
 				e = exact(name, x, y, z)
 				if want, _ := e.Float64(); want != f64(g(bits64(x), bits64(y), bits64(z))) {
-					t.Fatalf("%s.f64 %g %g %g: %g, want %g", name, x, y, z, f64(g(bits64(x), bits64(y), bits64(z))), want)
+					t.Fatalf("%s.f64 %g %g %g: %g, want %g", name, x, y, z, f64(g(bits64(x), bits64(y), bits64(z))),
+						want)
 				}
 			}
 		}
@@ -321,7 +339,8 @@ func directed(t *testing.T, a, b, c float32, e *big.Float) {
 	down := f32(functionOf(t, "fma.rm.f32")(bits(a), bits(b), bits(c)))
 	up := f32(functionOf(t, "fma.rp.f32")(bits(a), bits(b), bits(c)))
 	zero := f32(functionOf(t, "fma.rz.f32")(bits(a), bits(b), bits(c)))
-	if of(down).Cmp(e) > 0 || of(up).Cmp(e) < 0 || of(down).Cmp(e) < 0 && math.Nextafter32(down, float32(math.Inf(1))) != up || of(down).Cmp(e) == 0 && up != down {
+	if of(down).Cmp(e) > 0 || of(up).Cmp(e) < 0 || of(down).Cmp(e) < 0 &&
+		math.Nextafter32(down, float32(math.Inf(1))) != up || of(down).Cmp(e) == 0 && up != down {
 		t.Fatalf("fma %g %g %g is %g rounded down and %g rounded up, exactly %g", a, b, c, down, up, e)
 	}
 	if want := map[bool]float32{true: down, false: up}[e.Sign() > 0]; zero != want {
@@ -333,7 +352,8 @@ func TestMinMaxCompare(t *testing.T) {
 	nan, negative := float32(math.NaN()), float32(math.Copysign(0, -1))
 	bits := func(x float32) uint64 { return uint64(math.Float32bits(x)) }
 	for _, x := range []struct{ a, b, least, most float32 }{
-		{1, 2, 1, 2}, {2, 1, 1, 2}, {nan, 1, 1, 1}, {1, nan, 1, 1}, {0, negative, negative, 0}, {negative, 0, negative, 0}, {-3, 1, -3, 1},
+		{1, 2, 1, 2}, {2, 1, 1, 2}, {nan, 1, 1, 1}, {1, nan, 1, 1}, {0, negative, negative, 0},
+		{negative, 0, negative, 0}, {-3, 1, -3, 1},
 	} {
 		if g := functionOf(t, "min.f32")(bits(x.a), bits(x.b), 0); g != bits(x.least) {
 			t.Errorf("min %g %g: %g", x.a, x.b, f32(g))
@@ -341,7 +361,8 @@ func TestMinMaxCompare(t *testing.T) {
 		if g := functionOf(t, "max.f32")(bits(x.a), bits(x.b), 0); g != bits(x.most) {
 			t.Errorf("max %g %g: %g", x.a, x.b, f32(g))
 		}
-		if g := functionOf(t, "min.f64")(bits64(float64(x.a)), bits64(float64(x.b)), 0); f64(g) != float64(x.least) || math.Signbit(f64(g)) != math.Signbit(float64(x.least)) {
+		if g := functionOf(t, "min.f64")(bits64(float64(x.a)), bits64(float64(x.b)), 0); f64(g) != float64(x.least) ||
+			math.Signbit(f64(g)) != math.Signbit(float64(x.least)) {
 			t.Errorf("min %g %g: %g", x.a, x.b, f64(g))
 		}
 	}
@@ -351,7 +372,8 @@ func TestMinMaxCompare(t *testing.T) {
 	// For a < b, a = b, a > b and NaN, as in the PTX ISA's table.
 	for name, want := range map[string]string{
 		"eq": "0100", "ne": "1010", "lt": "1000", "le": "1100", "gt": "0010", "ge": "0110",
-		"equ": "0101", "neu": "1011", "ltu": "1001", "leu": "1101", "gtu": "0011", "geu": "0111", "num": "1110", "nan": "0001",
+		"equ": "0101", "neu": "1011", "ltu": "1001", "leu": "1101", "gtu": "0011", "geu": "0111", "num": "1110",
+		"nan": "0001",
 	} {
 		for i, b := range []float32{2, 1, 0, nan} {
 			if g := functionOf(t, "setp."+name+".f32")(bits(1), bits(b), 0); fmt.Sprint(g) != want[i:i+1] {
@@ -364,7 +386,8 @@ func TestMinMaxCompare(t *testing.T) {
 	}
 }
 
-// .ftz makes subnormal operands and results 0 of their sign, .sat holds to [0, 1]; approximations are the nearest, or beside it.
+// .ftz flushes subnormal operands and results to zero with their sign, .sat clamps to [0, 1]; approximations are
+// exactly rounded or off by Beside.
 func TestModifiers(t *testing.T) {
 	tiny, normal := uint64(0x80000001), uint64(0x00800000)
 	if g := functionOf(t, "add.ftz.f32")(tiny, tiny, 0); g != 1<<31 {
@@ -388,7 +411,9 @@ func TestModifiers(t *testing.T) {
 		t.Errorf("add.sat NaN: %#x", g)
 	}
 	for name, f := range map[string]func(float64) float64{
-		"ex2": math.Exp2, "lg2": math.Log2, "tanh": math.Tanh, "sqrt": math.Sqrt, "rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) }, "rcp": func(x float64) float64 { return 1 / x },
+		"ex2": math.Exp2, "lg2": math.Log2, "tanh": math.Tanh, "sqrt": math.Sqrt,
+		"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) },
+		"rcp":   func(x float64) float64 { return 1 / x },
 	} {
 		for _, x := range []float32{.3, 1.7, 5.25, 100.5} {
 			want := math.Float32bits(float32(f(float64(x))))
@@ -403,10 +428,12 @@ func TestModifiers(t *testing.T) {
 			}
 		}
 	}
-	if g := functionOf(t, "rcp.approx.ftz.f64")(bits64(3), 0, 0); bits.TrailingZeros64(g) < 32 || math.Abs(f64(g)*3-1) > 0x1p-19 {
+	if g := functionOf(t, "rcp.approx.ftz.f64")(bits64(3), 0, 0); bits.TrailingZeros64(g) < 32 ||
+		math.Abs(f64(g)*3-1) > 0x1p-19 {
 		t.Errorf("rcp.approx.ftz.f64 3: %g", f64(g))
 	}
-	for _, name := range []string{"add.rn.s32", "add.sat.u32", "fma.ftz.s32", "frob.f32", "add.f32x2", "mul.f16", "cvt.f32.f64", "cvt.rn.f64.f32", "cvt.rzi.f32.u32", "cvt.u32.f32", "cvt.rn.f32.pred"} {
+	for _, name := range []string{"add.rn.s32", "add.sat.u32", "fma.ftz.s32", "frob.f32", "add.f32x2", "mul.f16",
+		"cvt.f32.f64", "cvt.rn.f64.f32", "cvt.rzi.f32.u32", "cvt.u32.f32", "cvt.rn.f32.pred"} {
 		if _, _, err := arithmetic(name, Options{}); err == nil {
 			t.Errorf("%s is known", name)
 		}

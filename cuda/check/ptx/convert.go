@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A format is a floating type: bits of its fraction and of its exponent.
+// A format is a floating-point type: the bits of its fraction and of its exponent.
 type format struct{ fraction, exponent uint }
 
 var formats = map[string]format{"f16": {10, 5}, "bf16": {7, 8}, "f32": {23, 8}, "f64": {52, 11}}
 
-// widen is the number that bits stand for. All formats fit float64.
+// widen is the value of these bits. Every format fits float64.
 func (f format) widen(x uint64) float64 {
 	switch f.fraction {
 	case 52:
@@ -38,13 +38,13 @@ func (f format) widen(x uint64) float64 {
 	return v
 }
 
-// nan is the bits of the format's NaN.
+// nan is the bit pattern of the format's NaN.
 func (f format) nan() uint64 { return 1<<(f.fraction+f.exponent) - 1 }
 
-// A rounding is the way to one of two neighbours.
+// A rounding chooses one of two neighbours.
 type rounding string
 
-// round rounds a number to whole ones.
+// round rounds a number to an integer.
 func (r rounding) round(x float64) float64 {
 	switch r {
 	case "rn", "rni":
@@ -57,7 +57,7 @@ func (r rounding) round(x float64) float64 {
 	return math.Ceil(x)
 }
 
-// narrow gives the bits of a number in the format.
+// narrow returns the bits of a number in the format.
 func (f format) narrow(x float64, r rounding) uint64 {
 	if x != x {
 		return f.nan()
@@ -76,13 +76,13 @@ func (f format) narrow(x float64, r rounding) uint64 {
 	case f.fraction == 52:
 		return math.Float64bits(x)
 	}
-	_, e := math.Frexp(x) // x is below 2ᵉ
+	_, e := math.Frexp(x) // |x| is less than 2ᵉ
 	unit := max(e-1, 1-bias) - int(f.fraction)
 	n := math.Abs(r.round(math.Ldexp(x, -unit))) // in units of the last place, exact
 	if n >= float64(uint64(2)<<f.fraction) {
 		n, unit = n/2, unit+1
 	}
-	if unit+int(f.fraction) > bias { // too large: infinite, or the largest one, as it is rounded
+	if unit+int(f.fraction) > bias { // overflow: infinite or the largest number, by the rounding
 		if away := r == "rn" || r == "rp" && x > 0 || r == "rm" && x < 0; away {
 			return sign | infinite
 		}
@@ -95,7 +95,7 @@ func (f format) narrow(x float64, r rounding) uint64 {
 	return sign | uint64(unit+int(f.fraction)+bias)<<f.fraction | whole&(1<<f.fraction-1)
 }
 
-// quick has the conversions that kernels make most, as Go makes them.
+// quick has the most frequent conversions, done by Go's own.
 var quick = map[string]function{
 	"f64.f32":     func(a, _, _ uint64) uint64 { return quiet(float64(f32(a))) },
 	"rn.f32.f64":  func(a, _, _ uint64) uint64 { return bits32(float32(f64(a))) },
@@ -104,7 +104,7 @@ var quick = map[string]function{
 	"rn.bf16.f32": func(a, _, _ uint64) uint64 { return bfloat16(a) },
 }
 
-// quiet is the bits of a number; there is one NaN.
+// quiet is the bits of a number, with one bit pattern for NaN.
 func quiet(x float64) uint64 {
 	if x != x {
 		return formats["f64"].nan()
@@ -112,7 +112,7 @@ func quiet(x float64) uint64 {
 	return bits64(x)
 }
 
-// bfloat16 rounds to the nearest.
+// bfloat16 rounds to nearest.
 func bfloat16(a uint64) uint64 {
 	if x := f32(a); x != x {
 		return 0x7fff
@@ -120,7 +120,7 @@ func bfloat16(a uint64) uint64 {
 	return (a + 0x7fff + a>>16&1) >> 16 & 0xffff
 }
 
-// conversion reads cvt: its modifiers and two types.
+// conversion decodes cvt: its modifiers and two types.
 func conversion(parts []string) (function, []int, error) {
 	if fn := quick[strings.Join(parts, ".")]; fn != nil {
 		return fn, []int{bytesOf[parts[len(parts)-1]]}, nil
@@ -146,7 +146,8 @@ func conversion(parts []string) (function, []int, error) {
 	toFloat, wide := formats[to]
 	fromFloat, float := formats[from]
 	size := bytesOf[from]
-	if size == 0 || bytesOf[to] == 0 || to == "pred" || from == "pred" || to[0] == 'b' && !wide || from[0] == 'b' && !float {
+	if size == 0 || bytesOf[to] == 0 || to == "pred" || from == "pred" || to[0] == 'b' && !wide || from[0] == 'b' &&
+		!float {
 		return nil, nil, errUnknown
 	}
 	sources := []int{size}
@@ -183,7 +184,7 @@ func conversion(parts []string) (function, []int, error) {
 		i := integerOf(from)
 		return func(a, _, _ uint64) uint64 { return toFloat.fromInteger(a, i, round) }, sources, nil
 	}
-	// Between floating types; with a rounding to whole numbers within one.
+	// Between floating-point types; within one type it rounds to integers.
 	narrows := toFloat.fraction < fromFloat.fraction || to == "bf16" && from == "f16"
 	if narrows != (len(round) == 2) || len(round) == 3 && to != from {
 		return nil, nil, errUnknown
@@ -213,7 +214,7 @@ func conversion(parts []string) (function, []int, error) {
 	}, sources, nil
 }
 
-// limits are the least value, and the one behind the largest.
+// limits are the least value and the largest plus one.
 func (i integer) limits() (lo, hi float64) {
 	if i.signed {
 		return -math.Ldexp(1, int(i.width)-1), math.Ldexp(1, int(i.width)-1)
@@ -221,7 +222,7 @@ func (i integer) limits() (lo, hi float64) {
 	return 0, math.Ldexp(1, int(i.width))
 }
 
-// whole converts a whole number, held between lo and hi - 1, and NaN to 0.
+// whole converts an integral number, clamped to [lo, hi - 1]; NaN becomes 0.
 func whole(x, lo, hi float64, signed bool) uint64 {
 	switch {
 	case x != x:
@@ -240,7 +241,7 @@ func whole(x, lo, hi float64, signed bool) uint64 {
 	return uint64(x)
 }
 
-// An integer type's width and whether it has a sign.
+// An integer type: its width and signedness.
 type integer struct {
 	width  uint
 	signed bool
@@ -248,7 +249,7 @@ type integer struct {
 
 func integerOf(kind string) integer { return integer{8 * uint(bytesOf[kind]), kind[0] == 's'} }
 
-// extended is an integer with its sign or without it, in 64 bits.
+// extended is a sign- or zero-extended integer, in 64 bits.
 func (i integer) extended(x uint64) uint64 {
 	shift := 64 - i.width
 	if i.signed {
@@ -257,7 +258,7 @@ func (i integer) extended(x uint64) uint64 {
 	return x << shift >> shift
 }
 
-// convert gives the conversion to another integer.
+// convert returns the conversion to another integer type.
 func (i integer) convert(to integer, saturated bool) function {
 	mask := ^uint64(0) >> (64 - to.width)
 	if !saturated {
@@ -280,8 +281,8 @@ func (i integer) convert(to integer, saturated bool) function {
 	}
 }
 
-// fromInteger converts an integer. It is rounded to odd at 53 bits, so that the rounding to fewer is that of the exact value; to float64
-// it is to the nearest.
+// fromInteger converts an integer. It rounds to odd at 53 bits first, so that rounding to fewer bits equals that of the
+// exact value; to float64 it rounds to nearest.
 func (f format) fromInteger(x uint64, i integer, r rounding) uint64 {
 	v := i.extended(x)
 	negative := i.signed && int64(v) < 0
@@ -301,6 +302,6 @@ func (f format) fromInteger(x uint64, i integer, r rounding) uint64 {
 	return f.narrow(d, r)
 }
 
-// FromFloat16 and FromBFloat16 are the numbers that 16 bits stand for.
+// FromFloat16 and FromBFloat16 are the values of 16-bit patterns.
 func FromFloat16(x uint64) float64  { return formats["f16"].widen(x) }
 func FromBFloat16(x uint64) float64 { return formats["bf16"].widen(x) }

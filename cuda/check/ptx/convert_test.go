@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// smallFloats are the numbers of a format of 16 bits that are not negative, in the order of their bits, by counting: each power of 2, but for the subnormal ones, has
-// as many steps as the fraction says, of twice the size.
+// smallFloats lists the non-negative numbers of a 16-bit format in the order of their bits, by counting: each power of
+// 2 has as many steps as the fraction has values, of twice the size; only the subnormal ones do not double it.
 func smallFloats(fraction uint, step float64, infinite int) []float64 {
 	list := make([]float64, infinite)
 	for i := 1; i < infinite; i++ {
@@ -20,10 +20,11 @@ func smallFloats(fraction uint, step float64, infinite int) []float64 {
 	return list
 }
 
-// All numbers of 16 bits become what counting gives, and come back; what is between two of them goes to the nearest, at the same
-// distance to the even one, or where else it is to go.
+// All 16-bit numbers have the counted values and convert back; numbers between two of them are rounded to the nearest,
+// at equal distance to the even one, or as the instruction says.
 func TestConvert16(t *testing.T) {
-	for kind, list := range map[string][]float64{"f16": smallFloats(10, 0x1p-24, 0x7c00), "bf16": smallFloats(7, 0x1p-133, 0x7f80)} {
+	for kind, list := range map[string][]float64{"f16": smallFloats(10, 0x1p-24, 0x7c00),
+		"bf16": smallFloats(7, 0x1p-133, 0x7f80)} {
 		widen, infinite := functionOf(t, "cvt.f32."+kind), uint64(len(list))
 		narrow := map[string]function{}
 		for _, r := range []string{"rn", "rz"} {
@@ -60,7 +61,8 @@ func TestConvert16(t *testing.T) {
 			if magnitude >= infinite {
 				continue
 			}
-			// To the next number away from zero: the largest one's is what would be next.
+			// The distance to the next number away from zero; the largest number's step is that to the would-be next
+			// one.
 			step := 0.
 			if magnitude+1 < infinite {
 				step = list[magnitude+1] - list[magnitude]
@@ -70,7 +72,7 @@ func TestConvert16(t *testing.T) {
 			for _, part := range []float64{.25, .5, .75} {
 				x := sign * (list[magnitude] + part*step)
 				if float64(float32(x)) != x {
-					continue // it is beyond float32, at the least numbers of bf16
+					continue // out of float32's range, for the smallest bf16 numbers
 				}
 				near, far := i, i+1
 				if magnitude+1 == infinite {
@@ -93,7 +95,7 @@ func TestConvert16(t *testing.T) {
 	}
 }
 
-// The quick conversions are the general ones.
+// The quick conversions equal the general ones.
 func TestQuickConversions(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
 	for name, f := range quick {
@@ -124,7 +126,7 @@ func TestQuickConversions(t *testing.T) {
 			}
 		}
 	}
-	// f32 of f64 around ties, and where numbers become subnormal, infinite and 0: as Go converts.
+	// f32 of f64 around ties and near the subnormal numbers, infinity and 0: as Go converts.
 	for range 100000 {
 		x := math.Ldexp(float64(random.Uint32()>>random.IntN(8))*2+1, random.IntN(330)-200)
 		if g, w := formats["f32"].narrow(x, "rn"), bits32(float32(x)); g != w {
@@ -133,7 +135,8 @@ func TestQuickConversions(t *testing.T) {
 	}
 }
 
-// Numbers become integers, held to the type, and NaN 0; integers become numbers, rounded once; as math/big has it.
+// Numbers are clamped when they become integers, and NaN becomes 0; integers are rounded once when they become numbers,
+// like math/big's.
 func TestConvertIntegers(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 1))
 	for _, kind := range []string{"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"} {
@@ -163,7 +166,8 @@ func TestConvertIntegers(t *testing.T) {
 					} else {
 						floor, _ := new(big.Float).SetFloat64(math.Floor(x)).Int(nil)
 						rest := x - math.Floor(x)
-						up := r == "rpi" && rest > 0 || r == "rzi" && x < 0 && rest > 0 || r == "rni" && (rest > .5 || rest == .5 && floor.Bit(0) == 1)
+						up := r == "rpi" && rest > 0 || r == "rzi" && x < 0 && rest > 0 || r == "rni" &&
+							(rest > .5 || rest == .5 && floor.Bit(0) == 1)
 						if want = floor; up {
 							want.Add(want, big.NewInt(1))
 						}
@@ -237,8 +241,10 @@ func TestConvertIntegers(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][2]uint64{
-		"cvt.ftz.f64.f32": {0x80000001, 1 << 63}, "cvt.rn.ftz.f32.f64": {bits64(0x1p-140), 0}, "cvt.sat.f32.f32": {bits32(7), bits32(1)},
-		"cvt.rm.f32.f64": {bits64(1 + 0x1p-40), bits32(1)}, "cvt.rp.f32.f64": {bits64(1 + 0x1p-40), bits32(0x1.000002p0)},
+		"cvt.ftz.f64.f32": {0x80000001, 1 << 63}, "cvt.rn.ftz.f32.f64": {bits64(0x1p-140), 0},
+		"cvt.sat.f32.f32": {bits32(7), bits32(1)},
+		"cvt.rm.f32.f64":  {bits64(1 + 0x1p-40), bits32(1)},
+		"cvt.rp.f32.f64":  {bits64(1 + 0x1p-40), bits32(0x1.000002p0)},
 	} {
 		if g := functionOf(t, name)(want[0], 0, 0); g != want[1] {
 			t.Errorf("%s %#x: %#x, want %#x", name, want[0], g, want[1])

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// kind is what an instruction does beside arithmetic.
+// kind is an instruction's action other than arithmetic.
 type kind uint8
 
 const (
 	kindALU kind = iota
 	kindBranch
 	kindExit
-	kindParam // a parameter is read
+	kindParam // reads a parameter
 	kindLoad
 	kindStore
 	kindAtomic
-	kindPack   // a vector becomes one register
-	kindUnpack // a register becomes a vector
+	kindPack   // merges a vector into one register
+	kindUnpack // splits a register into a vector
 	kindBarrier
-	kindWarp // lanes wait for each other and exchange
+	kindWarp // lanes wait for each other and exchange values
 	kindNothing
 	kindTrap
 )
@@ -36,27 +36,27 @@ const (
 	local
 )
 
-// function is arithmetic: registers hold values without a sign, zero above their width.
+// function is arithmetic: registers hold values as unsigned numbers, zero above their width.
 type function func(a, b, c uint64) uint64
 
-// An instr is an instruction, its operands slots of the thread's registers.
+// An instr is an instruction; its operands are slots of the thread's registers.
 type instr struct {
 	fn           function
 	kind         kind
 	space        space
 	bytes        uint8 // of an element in memory or of a vector
-	signed       bool  // what is loaded has a sign
-	not          bool  // the guard has to be false
+	signed       bool  // the loaded value is signed
+	not          bool  // the guard must be false
 	guard        int32 // slot, -1 without
 	dst, a, b, c int32
 	target       int32  // instruction
-	mask         uint64 // of the destination
+	mask         uint64 // of the destination's bits
 	offset       uint64
-	list         []int32 // slots of a vector; -1 is dropped
+	list         []int32 // slots of a vector; -1 drops an element
 	exchange     exchange
 }
 
-// Slots of the special registers, before those of constants and of the kernel's own.
+// Slots of the special registers. Those of constants and of the kernel's own registers follow.
 const (
 	slotTid      = 0
 	slotNtid     = 3
@@ -68,20 +68,22 @@ const (
 )
 
 var specials = map[string]int{
-	"%tid.x": slotTid, "%tid.y": slotTid + 1, "%tid.z": slotTid + 2, "%ntid.x": slotNtid, "%ntid.y": slotNtid + 1, "%ntid.z": slotNtid + 2,
-	"%ctaid.x": slotCtaid, "%ctaid.y": slotCtaid + 1, "%ctaid.z": slotCtaid + 2, "%nctaid.x": slotNctaid, "%nctaid.y": slotNctaid + 1,
+	"%tid.x": slotTid, "%tid.y": slotTid + 1, "%tid.z": slotTid + 2, "%ntid.x": slotNtid, "%ntid.y": slotNtid + 1,
+	"%ntid.z":  slotNtid + 2,
+	"%ctaid.x": slotCtaid, "%ctaid.y": slotCtaid + 1, "%ctaid.z": slotCtaid + 2, "%nctaid.x": slotNctaid,
+	"%nctaid.y": slotNctaid + 1,
 	"%nctaid.z": slotNctaid + 2, "%laneid": slotLane, "%warpid": slotWarp,
 }
 
-// A decoder makes a kernel of statements. Constants get slots from -2 downwards, until their number is known.
+// A decoder builds a kernel from statements. Constants get slots from -2 downwards until their number is known.
 type decoder struct {
 	options       Options
 	shared, local variables
 	params        map[string]param
 	slots         map[string]int // of registers
-	widths        map[string]int // bytes of registers, by their name without the number
+	widths        map[string]int // bytes of registers, by name without the number
 	labels        map[string]int
-	fixes         map[int]string // branches by what they lead to
+	fixes         map[int]string // target labels of branches
 	consts        []uint64
 	constSlots    map[uint64]int
 	grain         int
@@ -157,7 +159,7 @@ func (d *decoder) statement(s statement) error {
 	case strings.HasPrefix(text, ".local"):
 		return d.local.declare(text)
 	}
-	in := instr{guard: -1, dst: -1, mask: ^uint64(0)} // operands that it lacks are slots all the same
+	in := instr{guard: -1, dst: -1, mask: ^uint64(0)} // missing operands are slot 0
 	if text[0] == '@' {
 		guard, rest, _ := strings.Cut(text[1:], " ")
 		in.not = guard[0] == '!'
@@ -180,11 +182,11 @@ func (d *decoder) statement(s statement) error {
 	return nil
 }
 
-// registers reads such as .reg .b32 %r<100> or .reg .b32 a, b.
+// registers decodes a declaration such as .reg .b32 %r<100> or .reg .b32 a, b.
 func (d *decoder) registers(text string) error {
 	words := strings.Fields(strings.ReplaceAll(text, ",", " "))
 	if len(words) < 3 || bytesOf[words[1][1:]] == 0 {
-		return errors.New("such registers are not known")
+		return errors.New("unknown kind of registers")
 	}
 	for _, name := range words[2:] {
 		if i := strings.IndexByte(name, '<'); i > 0 {
@@ -195,7 +197,7 @@ func (d *decoder) registers(text string) error {
 	return nil
 }
 
-// width is the bytes of a register that was declared, 0 of others.
+// width is the size of a declared register in bytes, 0 for others.
 func (d *decoder) width(name string) int {
 	if w := d.widths[name]; w > 0 {
 		return w
@@ -203,13 +205,13 @@ func (d *decoder) width(name string) int {
 	return d.widths[strings.TrimRight(name, "0123456789")+"#"]
 }
 
-// register is the slot of a register.
+// register returns the slot of a register.
 func (d *decoder) register(name string) (int, error) {
 	if s, ok := specials[name]; ok {
 		return s, nil
 	}
 	if d.width(name) == 0 {
-		return 0, fmt.Errorf("register %s is not known", name)
+		return 0, fmt.Errorf("unknown register %s", name)
 	}
 	s, ok := d.slots[name]
 	if !ok {
@@ -219,7 +221,7 @@ func (d *decoder) register(name string) (int, error) {
 	return s, nil
 }
 
-// value is the slot of a register or of a constant with so many bytes.
+// value returns the slot of a register or constant of this size in bytes.
 func (d *decoder) value(text string, size int) (int32, error) {
 	if text[0] == '%' || d.width(text) > 0 {
 		s, err := d.register(text)
@@ -259,12 +261,12 @@ func (d *decoder) constant(text string) (uint64, error) {
 	}
 	v, err := strconv.ParseUint(strings.TrimSuffix(text, "U"), 0, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s is no constant that is known", text)
+		return 0, fmt.Errorf("unknown constant %s", text)
 	}
 	return v, nil
 }
 
-// operands splits at commas that are not within braces.
+// operands splits at commas outside braces.
 func operands(text string) ([]string, error) {
 	var all []string
 	depth, from := 0, 0
@@ -288,7 +290,7 @@ func operands(text string) ([]string, error) {
 	return all, nil
 }
 
-// vector is the slots of such as {%r1, %r2}, or of a single register.
+// vector returns the slots of {%r1, %r2} or of a single register.
 func (d *decoder) vector(text string, size int) ([]int32, error) {
 	inner, ok := strings.CutPrefix(text, "{")
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-var errUnknown = errors.New("the instruction is not known")
+var errUnknown = errors.New("unknown instruction")
 
-// decode reads an instruction: name in parts, and its operands.
+// decode decodes an instruction from the parts of its name and its operands.
 func (d *decoder) decode(in *instr, name string, parts, args []string) error {
 	last := parts[len(parts)-1]
 	count := func(n int) error {
@@ -33,7 +33,7 @@ func (d *decoder) decode(in *instr, name string, parts, args []string) error {
 		in.kind = kindTrap
 		return count(0)
 	case "membar", "fence":
-		in.kind = kindNothing // memory is the same for all threads at any time
+		in.kind = kindNothing // all threads see the same memory at any time
 		return nil
 	case "bar", "barrier":
 		if name == "bar.warp.sync" {
@@ -54,7 +54,7 @@ func (d *decoder) decode(in *instr, name string, parts, args []string) error {
 		if len(args) == 2 && (args[0][0] == '{' || args[1][0] == '{') {
 			return d.pack(in, last, args)
 		}
-	case "lop3", "bfi": // whose last operands are constants
+	case "lop3", "bfi": // their last operands are constants
 		return d.constants(in, name, args)
 	}
 	fn, sources, err := arithmetic(name, d.options)
@@ -77,7 +77,7 @@ func (d *decoder) decode(in *instr, name string, parts, args []string) error {
 	return nil
 }
 
-// constants reads lop3.b32 with its table, and bfi with its place and length.
+// constants decodes lop3.b32 with its table, and bfi with its place and length.
 func (d *decoder) constants(in *instr, name string, args []string) error {
 	if len(args) != 5 {
 		return errUnknown
@@ -112,12 +112,12 @@ func (d *decoder) constants(in *instr, name string, args []string) error {
 	return nil
 }
 
-// address reads [register+offset], [variable+offset] or [parameter+offset].
+// address parses [register+offset], [variable+offset] or [parameter+offset].
 func (d *decoder) address(text string) (base string, offset uint64, err error) {
 	inner, ok := strings.CutPrefix(text, "[")
 	inner, closed := strings.CutSuffix(inner, "]")
 	if !ok || !closed {
-		return "", 0, fmt.Errorf("%s is no address", text)
+		return "", 0, fmt.Errorf("%s is not an address", text)
 	}
 	base, more, _ := strings.Cut(inner, "+")
 	if more != "" {
@@ -126,7 +126,7 @@ func (d *decoder) address(text string) (base string, offset uint64, err error) {
 	return base, offset, err
 }
 
-// memory reads loads, stores and atomic operations.
+// memory decodes loads, stores and atomic operations.
 func (d *decoder) memory(in *instr, parts, args []string) error {
 	kind := parts[len(parts)-1]
 	size := bytesOf[kind]
@@ -150,7 +150,7 @@ func (d *decoder) memory(in *instr, parts, args []string) error {
 		case "v4":
 			elements = 4
 		case "volatile", "nc", "relaxed", "acquire", "release", "acq_rel", "weak", "gpu", "cta", "sys":
-			// how other threads see it: they see everything
+			// memory ordering: other threads see everything
 		case "add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec":
 			op = p
 		default:
@@ -172,7 +172,7 @@ func (d *decoder) memory(in *instr, parts, args []string) error {
 	if in.kind == kindParam {
 		p, ok := d.params[base]
 		if !ok || parts[0] != "ld" || elements > 1 || p.of < int(offset)+size {
-			return fmt.Errorf("parameter %s has not that", base)
+			return fmt.Errorf("parameter %s has no such bytes", base)
 		}
 		in.offset += uint64(p.at)
 	} else if in.a, err = d.value(base, 8); err != nil {
@@ -199,7 +199,7 @@ func (d *decoder) memory(in *instr, parts, args []string) error {
 	if len(in.list) != elements {
 		return fmt.Errorf("%d elements, want %d", len(in.list), elements)
 	}
-	if parts[0] == "ld" && in.signed { // the sign fills the register
+	if parts[0] == "ld" && in.signed { // sign-extend to the register's width
 		in.mask = ^uint64(0) >> (64 - 8*max(size, d.width(strings.Trim(value, "{}"))))
 	}
 	in.dst = in.list[0]
@@ -232,7 +232,7 @@ func (d *decoder) atomic(in *instr, op, kind string, values []string, to string,
 	return nil
 }
 
-// pack reads moves between a register and a vector.
+// pack decodes moves between a register and a vector.
 func (d *decoder) pack(in *instr, kind string, args []string) error {
 	size := bytesOf[kind]
 	vector, one := args[0], args[1]
@@ -261,7 +261,7 @@ func (d *decoder) pack(in *instr, kind string, args []string) error {
 	return err
 }
 
-// cvta reads conversions between addresses in a space and generic ones.
+// cvta decodes conversions between addresses in a space and generic ones.
 func (d *decoder) cvta(in *instr, parts, args []string) error {
 	to := parts[1] == "to"
 	window := map[string]uint64{"global": 0, "shared": sharedWindow, "local": localWindow}

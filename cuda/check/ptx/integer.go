@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// An operation is arithmetic and the bytes of its sources.
+// An operation is arithmetic with the sizes of its sources in bytes.
 type operation struct {
 	fn      function
 	sources []int
 }
 
-// operations are those whose name says all. Names leave .rn, .ftz and .sat out, which arithmetic reads.
+// operations are those that their name defines fully. Names omit .rn, .ftz and .sat, which arithmetic decodes.
 var operations = map[string]operation{}
 
 type unsigned interface{ uint16 | uint32 | uint64 }
@@ -35,7 +35,7 @@ func init() {
 	predicates()
 }
 
-// integers adds what there is for unsigned, signed and untyped integers of one width.
+// integers adds the operations on unsigned, signed and untyped integers of one width.
 func integers[U unsigned, S signed]() {
 	size := int(unsafe.Sizeof(U(0)))
 	width := uint64(8 * size)
@@ -70,9 +70,12 @@ func integers[U unsigned, S signed]() {
 	operations["xor"+b] = operation{func(a, b, _ uint64) uint64 { return a ^ b }, two}
 	operations["not"+b] = operation{func(a, _, _ uint64) uint64 { return uint64(^U(a)) }, one}
 	operations["popc"+b] = operation{func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }, one}
-	operations["clz"+b] = operation{func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(a)) - (64 - width) }, one}
+	operations["clz"+b] = operation{func(a, _, _ uint64) uint64 {
+		return uint64(bits.LeadingZeros64(a)) -
+			(64 - width)
+	}, one}
 	operations["brev"+b] = operation{func(a, _, _ uint64) uint64 { return bits.Reverse64(a) >> (64 - width) }, one}
-	// Shifts by more than the width are as by the width.
+	// Shift counts are clamped to the width.
 	shift := []int{size, 4}
 	operations["shl"+b] = operation{func(a, b, _ uint64) uint64 { return uint64(U(a) << min(b, width)) }, shift}
 	operations["shr"+u] = operation{func(a, b, _ uint64) uint64 { return uint64(U(a) >> min(b, width)) }, shift}
@@ -94,7 +97,7 @@ func integers[U unsigned, S signed]() {
 		sign := S(a) >> min(from+n-1, width-1) & 1
 		v := uint64(U(a) >> min(from, width))
 		if have := min(n, width); n < width || from > 0 {
-			// Above the field, and where it is beyond the number, is its sign.
+			// Above the field, and beyond the number's bits, comes the sign.
 			have = min(have, width-min(from, width))
 			if v &= 1<<have - 1; sign != 0 {
 				v |= ^uint64(0) << have
@@ -126,10 +129,10 @@ func choose(a, b, c uint64) uint64 {
 	return b
 }
 
-// divisor refuses 0, of which PTX defines no result.
+// divisor refuses 0, for which PTX defines no result.
 func divisor[T unsigned | signed](x T) T {
 	if x == 0 {
-		panic(&Fault{Why: "a division of integers by zero"})
+		panic(&Fault{Why: "an integer division by zero"})
 	}
 	return x
 }
@@ -138,16 +141,24 @@ func divisor[T unsigned | signed](x T) T {
 func wide[U unsigned, S signed, U2 unsigned, S2 signed]() {
 	size := int(unsafe.Sizeof(U(0)))
 	n := strconv.Itoa(8 * size)
-	operations["mul.wide.u"+n] = operation{func(a, b, _ uint64) uint64 { return uint64(U2(U(a)) * U2(U(b))) }, []int{size, size}}
-	operations["mul.wide.s"+n] = operation{func(a, b, _ uint64) uint64 { return uint64(U2(S2(S(a)) * S2(S(b)))) }, []int{size, size}}
-	operations["mad.wide.u"+n] = operation{func(a, b, c uint64) uint64 { return uint64(U2(U(a))*U2(U(b)) + U2(c)) }, []int{size, size, 2 * size}}
-	operations["mad.wide.s"+n] = operation{func(a, b, c uint64) uint64 { return uint64(U2(S2(S(a))*S2(S(b))) + U2(c)) }, []int{size, size, 2 * size}}
+	operations["mul.wide.u"+n] = operation{func(a, b, _ uint64) uint64 { return uint64(U2(U(a)) * U2(U(b))) },
+		[]int{size, size}}
+	operations["mul.wide.s"+n] = operation{func(a, b, _ uint64) uint64 { return uint64(U2(S2(S(a)) * S2(S(b)))) },
+		[]int{size, size}}
+	operations["mad.wide.u"+n] = operation{func(a, b, c uint64) uint64 { return uint64(U2(U(a))*U2(U(b)) + U2(c)) },
+		[]int{size, size, 2 * size}}
+	operations["mad.wide.s"+n] = operation{func(a, b, c uint64) uint64 { return uint64(U2(S2(S(a))*S2(S(b))) + U2(c)) },
+		[]int{size, size, 2 * size}}
 }
 
 func mulHigh() {
 	operations["mul.hi.u32"] = operation{func(a, b, _ uint64) uint64 { return a * b >> 32 }, []int{4, 4}}
-	operations["mul.hi.s32"] = operation{func(a, b, _ uint64) uint64 { return uint64(uint32(int64(int32(a)) * int64(int32(b)) >> 32)) }, []int{4, 4}}
-	operations["mul.hi.u64"] = operation{func(a, b, _ uint64) uint64 { hi, _ := bits.Mul64(a, b); return hi }, []int{8, 8}}
+	operations["mul.hi.s32"] = operation{func(a, b, _ uint64) uint64 {
+		return uint64(uint32(int64(int32(a)) *
+			int64(int32(b)) >> 32))
+	}, []int{4, 4}}
+	operations["mul.hi.u64"] = operation{func(a, b, _ uint64) uint64 { hi, _ := bits.Mul64(a, b); return hi },
+		[]int{8, 8}}
 	operations["mul.hi.s64"] = operation{func(a, b, _ uint64) uint64 {
 		hi, _ := bits.Mul64(a, b)
 		return hi - uint64(int64(a)>>63)&b - uint64(int64(b)>>63)&a
@@ -155,7 +166,7 @@ func mulHigh() {
 	operations["prmt.b32"] = operation{permute, []int{4, 4, 4}}
 }
 
-// permute chooses four of the eight bytes of b and a; a selector's highest bit fills the byte with its sign.
+// permute selects four of the eight bytes of b and a; a selector's highest bit fills the byte with its sign.
 func permute(a, b, c uint64) uint64 {
 	all := b<<32 | a
 	var v uint64
@@ -179,7 +190,7 @@ func predicates() {
 	operations["mov.pred"] = operation{func(a, _, _ uint64) uint64 { return truth(a != 0) }, []int{1}}
 }
 
-// lookup is lop3: each bit of the result is the one of the table that the bits of a, b and c choose.
+// lookup is lop3: the bits of a, b and c select each result bit from the table.
 func lookup(table uint64) function {
 	return func(a, b, c uint64) uint64 {
 		var v uint64
@@ -200,7 +211,7 @@ func lookup(table uint64) function {
 	}
 }
 
-// insert is bfi: n bits of a replace those of b from some place on.
+// insert is bfi: n bits of a replace those of b, starting at bit from.
 func insert(from, n, width uint64) function {
 	var field uint64
 	if from < width {

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// A Memory is the device's: blocks at addresses.
+// A Memory is a device's memory: blocks at addresses.
 type Memory struct{ blocks []Block }
 
-// A Block is an allocation. Its first byte is at an address.
+// A Block is an allocation with the address of its first byte.
 type Block struct {
 	At   uint64
 	Data []byte
 }
 
-// NewMemory has blocks that do not overlap. Kernels write to their data.
+// NewMemory makes memory from blocks that do not overlap. Kernels write to their data.
 func NewMemory(blocks ...Block) *Memory {
 	m := &Memory{slices.Clone(blocks)}
 	slices.SortFunc(m.blocks, func(a, b Block) int {
@@ -27,13 +27,13 @@ func NewMemory(blocks ...Block) *Memory {
 	return m
 }
 
-// Where generic addresses of shared and of local memory begin: nobody's allocation is there.
+// Start of the generic addresses of shared and of local memory, out of reach of allocations.
 const (
 	sharedWindow = 0xff01 << 48
 	localWindow  = 0xff02 << 48
 )
 
-// at is n bytes of memory.
+// at returns n bytes of memory.
 func (m *Memory) at(p uint64, n int) []byte {
 	for i := range m.blocks {
 		b := &m.blocks[i]
@@ -44,7 +44,7 @@ func (m *Memory) at(p uint64, n int) []byte {
 	panic(&Fault{Why: fmt.Sprintf("%d bytes at %#x: %s", n, p, m.near(p))})
 }
 
-// near says what lies around an address.
+// near describes the surroundings of an address.
 func (m *Memory) near(p uint64) string {
 	for i, b := range slices.Backward(m.blocks) {
 		if p < b.At {
@@ -58,14 +58,14 @@ func (m *Memory) near(p uint64) string {
 	return "before all memory"
 }
 
-// A touch is who did something with a piece of shared memory last: a thread, several of one warp, or of several warps; and the barriers
-// that their block and, where it is one, their warp had passed.
+// A touch records the last access to a piece of shared memory: by a thread, by several threads of a warp, or by several
+// warps; and the number of barriers that the block and, if there is only one, the warp had passed.
 type touch struct {
 	thread, warp int32 // -1 for several
 	block, meet  uint32
 }
 
-// before says whether a barrier lies between a touch and a thread.
+// before reports whether a barrier lies between a touch and a thread.
 func (o touch) before(t *thread, barriers uint32) bool {
 	return o.block != barriers || o.thread == int32(t.index) || o.warp == t.warp.index && o.meet != t.warp.meets
 }
@@ -85,19 +85,19 @@ const (
 	updates // atomic
 )
 
-// A sharedMemory is that of the block which runs. Threads that touch the same piece, one of them to write, without a barrier in between
-// are a race; atomic operations are in an order.
+// A sharedMemory is the shared memory of the running block. Accesses to the same piece by several threads, at least one
+// of them a write, without a barrier in between are a race, except atomic operations.
 type sharedMemory struct {
 	data     []byte
 	pieces   []piece
 	grain    uint   // log₂ of a piece's bytes
-	barriers uint32 // of all blocks so far; a block begins behind one
-	block    uint32 // how many there were
+	barriers uint32 // of all blocks so far; a block starts after one
+	block    uint32 // number of blocks so far
 }
 
 type piece struct {
 	written, read touch
-	block         uint32 // in which it was written
+	block         uint32 // the block that wrote it
 }
 
 func newShared(bytes int, grain uint) sharedMemory {
@@ -112,7 +112,7 @@ func (s *sharedMemory) start() {
 	s.barriers++
 }
 
-// access is n bytes at an address, for a thread.
+// access returns n bytes at an address, for a thread.
 func (s *sharedMemory) access(t *thread, p uint64, n int, u use) []byte {
 	if p >= uint64(len(s.data)) || uint64(len(s.data))-p < uint64(n) {
 		panic(&Fault{Why: fmt.Sprintf("%d bytes at %#x of %d bytes of shared memory", n, p, len(s.data))})
@@ -121,10 +121,12 @@ func (s *sharedMemory) access(t *thread, p uint64, n int, u use) []byte {
 	for g := p >> s.grain; g <= (p+uint64(n)-1)>>s.grain; g++ {
 		w := &s.pieces[g]
 		if u != updates && !w.written.before(t, s.barriers) {
-			panic(&Fault{Why: fmt.Sprintf("a race: byte %d of shared memory was written by %v since the last barrier", p, w.written)})
+			panic(&Fault{Why: fmt.Sprintf("a race: byte %d of shared memory was written by %v since the last barrier",
+				p, w.written)})
 		}
 		if u != writes && w.block != s.block {
-			panic(&Fault{Why: fmt.Sprintf("byte %d of shared memory is read, and no thread of the block has written it", p)})
+			panic(&Fault{Why: fmt.Sprintf("byte %d of shared memory is read, and no thread of the block has written it",
+				p)})
 		}
 		switch u {
 		case reads:
@@ -139,7 +141,8 @@ func (s *sharedMemory) access(t *thread, p uint64, n int, u use) []byte {
 			continue
 		case writes:
 			if !w.read.before(t, s.barriers) {
-				panic(&Fault{Why: fmt.Sprintf("a race: byte %d of shared memory is written, and was read by %v since the last barrier", p, w.read)})
+				panic(&Fault{Why: fmt.Sprintf("a race: byte %d of shared memory is written, and was read by %v "+
+					"since the last barrier", p, w.read)})
 			}
 			w.written = me
 		}
@@ -148,10 +151,10 @@ func (s *sharedMemory) access(t *thread, p uint64, n int, u use) []byte {
 	return s.data[p : p+uint64(n)]
 }
 
-// find is n bytes at an address in some space.
+// find returns n bytes at an address in a space.
 func (b *block) find(t *thread, s space, p uint64, n int, u use) []byte {
 	if p&uint64(n-1) != 0 {
-		panic(&Fault{Why: fmt.Sprintf("%d bytes at %#x, which is no multiple of them", n, p)})
+		panic(&Fault{Why: fmt.Sprintf("%d bytes at %#x, which is not a multiple of them", n, p)})
 	}
 	if s == generic {
 		switch p >> 48 << 48 {
@@ -198,7 +201,7 @@ func store(to []byte, v uint64) {
 	}
 }
 
-// atomics give what is stored, of what was there and of the operands.
+// atomics compute the stored value from the old one and the operands.
 var atomics = map[string]function{}
 
 func init() {

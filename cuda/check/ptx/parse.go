@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// A Module is a text of PTX.
+// A Module is a parsed PTX text.
 type Module struct{ kernels map[string]*Kernel }
 
-// Kernel is the entry with a name, or nil.
+// Kernel returns the entry with this name, or nil.
 func (m *Module) Kernel(name string) *Kernel { return m.kernels[name] }
 
-// Options say how a module is read.
+// Options configure the decoding of a module.
 type Options struct {
-	// Beside moves the results of approximate instructions by so many units in the last place away from zero, or towards it. 0 has them rounded to the
-	// nearest.
+	// Beside moves the results of approximate instructions this many units in the last place away from zero, or towards
+	// it if negative. With 0 they are rounded to nearest.
 	Beside int
 }
 
-// A Kernel is an entry, decoded.
+// A Kernel is a decoded entry.
 type Kernel struct {
 	Name   string
 	code   []instr
 	text   []string // of each instruction, for messages
 	lines  []int
 	params []param
-	consts []uint64 // of the slots behind the special registers
+	consts []uint64 // in the slots after the special registers
 	slots  int
 	shared int // bytes
 	local  int
-	grain  uint // log₂ of the least width of an access to shared memory
+	grain  uint // log₂ of the smallest access to shared memory
 }
 
 type param struct {
@@ -40,28 +40,29 @@ type param struct {
 	at, of int // offset and bytes
 }
 
-// Instructions is how many the kernel has.
+// Instructions is the number of the kernel's instructions.
 func (k *Kernel) Instructions() int { return len(k.code) }
 
-// Instruction is the text of one, with its line.
+// Instruction is an instruction's text with its line number.
 func (k *Kernel) Instruction(i int) string { return fmt.Sprintf("%d: %s", k.lines[i], k.text[i]) }
 
-// bytesOf has the bytes of each type.
+// bytesOf is the size of each type in bytes.
 var bytesOf = map[string]int{
-	"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
+	"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4,
+	"s32": 4, "f32": 4,
 	"b64": 8, "u64": 8, "s64": 8, "f64": 8,
 }
 
-// A statement is what ends with a semicolon, a colon behind a label, or a brace, which is one of its own unless it holds a vector.
+// A statement ends with a semicolon, with a colon after a label, or is a brace, unless that encloses a vector.
 type statement struct {
 	text string
 	line int
 }
 
-// directives are lines without an end that say nothing here.
+// directives are unterminated lines that are ignored.
 var directives = []string{".version", ".target", ".address_size"}
 
-// statements splits a text, without comments.
+// statements splits a text and removes comments.
 func statements(text string) []statement {
 	var all []statement
 	var now []byte
@@ -114,7 +115,7 @@ lines:
 	return all
 }
 
-// Parse reads a module and decodes its kernels.
+// Parse parses a module and decodes its kernels.
 func Parse(text string, o Options) (*Module, error) {
 	m := &Module{kernels: map[string]*Kernel{}}
 	shared := variables{}
@@ -134,9 +135,10 @@ func Parse(text string, o Options) (*Module, error) {
 				}
 			}
 			if depth != 0 || end == len(list) {
-				return nil, fmt.Errorf("ptx: line %d: the kernel has no end", s.line)
+				return nil, fmt.Errorf("ptx: line %d: the kernel is not terminated", s.line)
 			}
-			d := decoder{options: o, shared: variables{maps.Clone(shared.at), shared.bytes}, slots: map[string]int{}, widths: map[string]int{}, labels: map[string]int{}}
+			d := decoder{options: o, shared: variables{maps.Clone(shared.at), shared.bytes}, slots: map[string]int{},
+				widths: map[string]int{}, labels: map[string]int{}}
 			k, err := d.kernel(s.text, list[i+2:end])
 			if err != nil {
 				return nil, err
@@ -147,7 +149,7 @@ func Parse(text string, o Options) (*Module, error) {
 			if err := shared.declare(s.text); err != nil {
 				return nil, fmt.Errorf("ptx: line %d: %w", s.line, err)
 			}
-		case strings.HasPrefix(s.text, ".global"): // constants of the source that the code does not ask for: their names are unknown there
+		case strings.HasPrefix(s.text, ".global"): // constants that no kernel uses: using one is an unknown name
 		default:
 			return nil, fmt.Errorf("ptx: line %d: %s is not known", s.line, s.text)
 		}
@@ -155,13 +157,13 @@ func Parse(text string, o Options) (*Module, error) {
 	return m, nil
 }
 
-// variables are names in shared or local memory, with the offset of each.
+// variables are names in shared or local memory, with their offsets.
 type variables struct {
 	at    map[string]int
 	bytes int
 }
 
-// declare reads such as .shared .align 8 .b8 name[64].
+// declare parses a declaration such as .shared .align 8 .b8 name[64].
 func (v *variables) declare(text string) error {
 	align, size, name := 1, 0, ""
 	words := strings.Fields(text)[1:]
@@ -196,7 +198,7 @@ func (v *variables) declare(text string) error {
 	return nil
 }
 
-// parameters reads what is between the parentheses of an entry.
+// parameters parses an entry's parameter list.
 func parameters(text string) ([]param, error) {
 	var all []param
 	at := 0

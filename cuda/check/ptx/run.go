@@ -8,10 +8,11 @@ import (
 // A Launch is a run of a kernel.
 type Launch struct {
 	Blocks, Threads [3]int   // x, y, z
-	Parameters      [][]byte // each by its size
+	Parameters      [][]byte // the bytes of each
 	Memory          *Memory
 
-	// Order is the order of blocks, and of threads between barriers: [Forward], [Backward], or the seed of another one.
+	// Order is the order of blocks, and of threads between barriers: [Forward], [Backward], or the seed of a random
+	// one.
 	Order Order
 }
 
@@ -23,13 +24,13 @@ const (
 	Backward Order = 1
 )
 
-// Stats are what a run did.
+// Stats count the work of a run.
 type Stats struct {
 	Instructions uint64   // of all threads
-	Ran          []uint64 // how often each of the kernel's ran
+	Ran          []uint64 // number of executions of each of the kernel's instructions
 }
 
-// A Fault is what a kernel must not do, and where.
+// A Fault is a kernel's error and its place.
 type Fault struct {
 	Kernel, Instruction string // with its line
 	Block, Thread       [3]int
@@ -51,7 +52,7 @@ const (
 	done
 )
 
-// A thread has its registers in slots.
+// A thread keeps its registers in slots.
 type thread struct {
 	regs  []uint64
 	pc    int
@@ -61,14 +62,14 @@ type thread struct {
 	local []byte
 }
 
-// A warp is up to 32 threads; meets counts how often some of them met.
+// A warp has up to 32 threads; meets counts their exchanges.
 type warp struct {
 	index   int32
 	threads []thread
 	meets   uint32
 }
 
-// block is the block that runs.
+// block is the running block.
 type block struct {
 	kernel     *Kernel
 	memory     *Memory
@@ -78,13 +79,13 @@ type block struct {
 	warps      []warp
 	now        *thread
 	ran        []uint64
-	left       int // jumps back until it is said that there is no end
+	left       int // backward jumps until the loop counts as endless
 }
 
-// jumpsMost is how often a block may jump back.
+// jumpsMost limits the backward jumps of a block.
 const jumpsMost = 1 << 26
 
-// Run runs the kernel. Errors are a [*Fault], or what is wrong with the launch.
+// Run runs the kernel. It fails with a [*Fault] or with an error about the launch.
 func (k *Kernel) Run(l Launch) (stats Stats, err error) {
 	if len(l.Parameters) != len(k.params) {
 		return stats, fmt.Errorf("ptx: %s: %d parameters, want %d", k.Name, len(l.Parameters), len(k.params))
@@ -92,7 +93,8 @@ func (k *Kernel) Run(l Launch) (stats Stats, err error) {
 	b := &block{kernel: k, memory: l.Memory, ran: make([]uint64, len(k.code)), left: jumpsMost}
 	for i, p := range k.params {
 		if len(l.Parameters[i]) != p.of {
-			return stats, fmt.Errorf("ptx: %s: parameter %d has %d bytes, want %d", k.Name, i, len(l.Parameters[i]), p.of)
+			return stats, fmt.Errorf("ptx: %s: parameter %d has %d bytes, want %d", k.Name, i, len(l.Parameters[i]),
+				p.of)
 		}
 		b.parameters = append(append(b.parameters, make([]byte, p.at-len(b.parameters))...), l.Parameters[i]...)
 	}
@@ -131,7 +133,7 @@ func (k *Kernel) Run(l Launch) (stats Stats, err error) {
 	return stats, nil
 }
 
-// order is of n things.
+// order returns an order of n items.
 func order(o Order, n int, random *rand.Rand) []int {
 	if o > Backward {
 		return random.Perm(n)
@@ -146,12 +148,12 @@ func order(o Order, n int, random *rand.Rand) []int {
 	return all
 }
 
-// coordinates of number i.
+// coordinates are the coordinates of item i.
 func coordinates(i int, of [3]int) [3]int {
 	return [3]int{i % of[0], i / of[0] % of[1], i / of[0] / of[1]}
 }
 
-// prepare makes the threads, with what is the same in each block.
+// prepare makes the threads, with the part that is the same in each block.
 func (b *block) prepare(l Launch, n int) {
 	k := b.kernel
 	b.threads = make([]thread, n)
@@ -162,7 +164,8 @@ func (b *block) prepare(l Launch, n int) {
 		t.index, t.warp = i, &b.warps[i/32]
 		t.regs, t.local = regs[i*k.slots:(i+1)*k.slots], locals[i*k.local:(i+1)*k.local]
 		for j, x := range coordinates(i, l.Threads) {
-			t.regs[slotTid+j], t.regs[slotNtid+j], t.regs[slotNctaid+j] = uint64(x), uint64(l.Threads[j]), uint64(l.Blocks[j])
+			t.regs[slotTid+j], t.regs[slotNtid+j], t.regs[slotNctaid+j] = uint64(x), uint64(l.Threads[j]),
+				uint64(l.Blocks[j])
 		}
 		t.regs[slotLane], t.regs[slotWarp] = uint64(i%32), uint64(i/32)
 		copy(t.regs[specialSlots:], k.consts)
@@ -209,11 +212,11 @@ func (b *block) run(at [3]int, order []int) {
 		}
 		switch {
 		case stuck != nil:
-			panic(&Fault{Why: "it waits for lanes that do not come", thread: stuck})
+			panic(&Fault{Why: "it waits for lanes that never arrive", thread: stuck})
 		case waiting == 0:
 			return
 		}
-		// Threads that have ended are not waited for.
+		// A barrier does not wait for ended threads.
 		b.shared.barriers++
 		for i := range b.threads {
 			if t := &b.threads[i]; t.state == atBarrier {
@@ -237,7 +240,7 @@ func (b *block) thread(t *thread) {
 		}
 		switch in.kind {
 		case kindALU:
-			t.pc = pc // a division by zero tells of it
+			t.pc = pc // for the message of a division by zero
 			regs[in.dst] = in.fn(regs[in.a], regs[in.b], regs[in.c])
 		case kindBranch:
 			to := int(in.target)

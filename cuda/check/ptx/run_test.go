@@ -17,8 +17,8 @@ const head = `
 	// .globl	k
 `
 
-// program is a kernel k of one pointer and one number, in %rd1 and %r1; %r2 is the thread, %r3 the block, %rd2 the place of the thread's 4 bytes. Registers
-// %r, %rd, %f, %rs, %p go to 40.
+// program is a kernel k with one pointer, in %rd1, and one number, in %r1. %r2 is the thread, %r3 the block, %rd2 the
+// address of the thread's 4 bytes. Registers %r, %rd, %f, %rs and %p go up to 40.
 func program(declared, body string) string {
 	return head + declared + `
 .visible .entry k(
@@ -52,8 +52,9 @@ func program(declared, body string) string {
 
 const base = 0x7f0000001000
 
-// run runs program k with so many blocks and threads on memory of words.
-func run(t *testing.T, text string, blocks, threads int, number uint32, order Order, words ...uint32) ([]uint32, error) {
+// run runs program k with this many blocks and threads on memory of words.
+func run(t *testing.T, text string, blocks, threads int, number uint32, order Order, words ...uint32) ([]uint32,
+	error) {
 	t.Helper()
 	m, err := Parse(text, Options{})
 	if err != nil {
@@ -64,8 +65,10 @@ func run(t *testing.T, text string, blocks, threads int, number uint32, order Or
 		binary.LittleEndian.PutUint32(data[4*i:], w)
 	}
 	_, err = m.Kernel("k").Run(Launch{
-		Blocks: [3]int{blocks, 1, 1}, Threads: [3]int{threads, 1, 1}, Order: order, Memory: NewMemory(Block{base, data}, Block{base + 1<<20, make([]byte, 64)}),
-		Parameters: [][]byte{binary.LittleEndian.AppendUint64(nil, base), binary.LittleEndian.AppendUint32(nil, number)},
+		Blocks: [3]int{blocks, 1, 1}, Threads: [3]int{threads, 1, 1}, Order: order,
+		Memory: NewMemory(Block{base, data}, Block{base + 1<<20, make([]byte, 64)}),
+		Parameters: [][]byte{binary.LittleEndian.AppendUint64(nil, base),
+			binary.LittleEndian.AppendUint32(nil, number)},
 	})
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(data[4*i:])
@@ -102,7 +105,8 @@ func TestVectors(t *testing.T) {
 	st.global.f32 	[%rd1+4], 0f3F800000;
 	st.global.u64 	[%rd1+8], %rd5;
 `)
-	wants(t, text, 1, 1, 0, []uint32{0x01020304, 5, 0x8000fffe, 0, 0, 0, 0, 0}, 0x07020304, 0x3f800000, 5, 0x01020304, 0xfffffffe, 0xfffefffe, 0x01020304, 0xffffffff)
+	wants(t, text, 1, 1, 0, []uint32{0x01020304, 5, 0x8000fffe, 0, 0, 0, 0, 0}, 0x07020304, 0x3f800000, 5, 0x01020304,
+		0xfffffffe, 0xfffefffe, 0x01020304, 0xffffffff)
 }
 
 // Instructions whose last operands are constants.
@@ -118,16 +122,18 @@ func TestConstants(t *testing.T) {
 	bfi.b64 	%rd5, 5, %rd4, 32, 8;
 	st.global.u64 	[%rd1+24], %rd5;
 `)
-	// 0xca chooses the bits of the second where the first has ones, and those of the third elsewhere.
-	wants(t, text, 1, 1, 0, []uint32{0xff00ff0a, 0x12345678, 0x9abcdef0, 0, 0, 0, 9, 9}, 0xff00ff0a, 0x12345678, 0x9abcdef0, 0x12bc56f8, 0x12345a78, 0, 0, 5)
-	for _, line := range []string{"lop3.b32 	%r9, %r6, %r7, %r8;", "lop3.b32 	%r9, %r6, %r7, %r8, %r9;", "lop3.b64 	%rd4, %rd4, %rd4, %rd4, 1;", "bfi.b32 	%r9, %r6, %r7, %r8, 4;"} {
+	// 0xca selects the bits of the second operand where the first has ones, else those of the third.
+	wants(t, text, 1, 1, 0, []uint32{0xff00ff0a, 0x12345678, 0x9abcdef0, 0, 0, 0, 9, 9}, 0xff00ff0a, 0x12345678,
+		0x9abcdef0, 0x12bc56f8, 0x12345a78, 0, 0, 5)
+	for _, line := range []string{"lop3.b32 	%r9, %r6, %r7, %r8;", "lop3.b32 	%r9, %r6, %r7, %r8, %r9;",
+		"lop3.b64 	%rd4, %rd4, %rd4, %rd4, 1;", "bfi.b32 	%r9, %r6, %r7, %r8, 4;"} {
 		if _, err := Parse(program("", line), Options{}); err == nil {
 			t.Errorf("%s is known", line)
 		}
 	}
 }
 
-// A sum of the thread's numbers, by a loop, a guard and a predicate.
+// The sum of a thread's numbers, with a loop, a guard and a predicate.
 func TestBranches(t *testing.T) {
 	text := program("", `
 	mov.u32 	%r6, 0;
@@ -149,8 +155,10 @@ $L__BB0_2:
 	}
 	text = strings.ReplaceAll(text, ", !%p1", ", %p1")
 	wants(t, text, 2, 4, 100, make([]uint32, 8), 0, 101, 103, 106, 0, 101, 103, 106)
-	for _, line := range []string{"frob.s32 	%r6, %r6;", "add.s32 	%r6, %r99x, 1;", "add.s32 	%r6;", "bra 	$L__BB0_9;", "ld.global.u32 	%r6, %rd1;", "ld.param.u64 	%rd1, [k_param_1];",
-		"brx.idx 	%r6, $L;", "call.uni 	f;", "bar.sync 	1;", "mov.u32 	%r6, nobody;", "st.global.v4.b32 	[%rd1], {%r6, %r7};"} {
+	for _, line := range []string{"frob.s32 	%r6, %r6;", "add.s32 	%r6, %r99x, 1;", "add.s32 	%r6;",
+		"bra 	$L__BB0_9;", "ld.global.u32 	%r6, %rd1;", "ld.param.u64 	%rd1, [k_param_1];",
+		"brx.idx 	%r6, $L;", "call.uni 	f;", "bar.sync 	1;", "mov.u32 	%r6, nobody;",
+		"st.global.v4.b32 	[%rd1], {%r6, %r7};"} {
 		if _, err := Parse(program("", line), Options{}); err == nil {
 			t.Errorf("%s is known", line)
 		}
@@ -172,14 +180,17 @@ func TestModules(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	m, err := Parse(".global .align 4 .b8 table[4] = {1, 2, 3, 4};\n"+strings.Replace(whole, "k_param_1\n", "k_param_1,\n\t.param .align 8 .b8 more[12]\n", 1), Options{})
+	m, err := Parse(".global .align 4 .b8 table[4] = {1, 2, 3, 4};\n"+strings.Replace(whole, "k_param_1\n",
+		"k_param_1,\n\t.param .align 8 .b8 more[12]\n", 1), Options{})
 	if err != nil || m.Kernel("nobody") != nil {
 		t.Fatal(err)
 	}
 	k := m.Kernel("k")
-	if len(k.params) != 3 || k.params[1].at != 8 || k.params[2].at != 16 || k.params[2].of != 12 || k.shared != 1048 || k.Instructions() != 11 ||
+	if len(k.params) != 3 || k.params[1].at != 8 || k.params[2].at != 16 || k.params[2].of != 12 || k.shared != 1048 ||
+		k.Instructions() != 11 ||
 		!strings.HasSuffix(k.Instruction(0), ": ld.param.u64 %rd1, [k_param_0]") {
-		t.Errorf("%+v, %d bytes of shared memory, %d instructions, the first one %s", k.params, k.shared, k.Instructions(), k.Instruction(0))
+		t.Errorf("%+v, %d bytes of shared memory, %d instructions, the first one %s", k.params, k.shared,
+			k.Instructions(), k.Instruction(0))
 	}
 }
 
@@ -209,29 +220,41 @@ func TestBarrier(t *testing.T) {
 		want[i] = uint32(i/256*256 + 255 - i%256)
 	}
 	wants(t, program(cells, reverse), 2, 256, 0, in, want...)
-	// Threads that have ended are not waited for.
-	wants(t, program("", "setp.gt.u32 %p1, %r2, 1;\n@%p1 bra $end;\nbar.sync 0;\nst.global.u32 [%rd2], 1;\n$end:"), 1, 4, 0, make([]uint32, 4), 1, 1, 0, 0)
+	// A barrier does not wait for ended threads.
+	wants(t, program("", "setp.gt.u32 %p1, %r2, 1;\n@%p1 bra $end;\nbar.sync 0;\nst.global.u32 [%rd2], 1;\n$end:"), 1,
+		4, 0, make([]uint32, 4), 1, 1, 0, 0)
 }
 
 func TestFaults(t *testing.T) {
 	planted := func(old, new string) string { return program(cells, strings.Replace(reverse, old, new, 1)) }
 	for _, x := range []struct{ name, text, want string }{
-		{"a barrier that is missing", planted("bar.sync 	0;", ""), "no thread of the block has written|a race: .* was read by|a race: .* was written by"},
-		{"a barrier of a warp in place of the block's", planted("bar.sync 	0;", "bar.warp.sync 	0xffffffff;"), "no thread of the block has written|a race: .* was read by|a race: .* was written by"},
-		{"a barrier that is missing between two uses", program(cells, reverse+"\nst.shared.u32 [%r8+4], 0;"), "a race: .* since the last barrier"},
-		{"shared memory that nobody wrote", planted("st.shared.u32 	[%r8+4], %r9;", ""), "no thread of the block has written"},
+		{"a barrier that is missing", planted("bar.sync 	0;", ""),
+			"no thread of the block has written|a race: .* was read by|a race: .* was written by"},
+		{"a barrier of a warp in place of the block's", planted("bar.sync 	0;", "bar.warp.sync 	0xffffffff;"),
+			"no thread of the block has written|a race: .* was read by|a race: .* was written by"},
+		{"a barrier that is missing between two uses", program(cells, reverse+"\nst.shared.u32 [%r8+4], 0;"),
+			"a race: .* since the last barrier"},
+		{"shared memory that nobody wrote", planted("st.shared.u32 	[%r8+4], %r9;", ""),
+			"no thread of the block has written"},
 		{"past shared memory", planted("[%r8+4]", "[%r8+12]"), "of 1048 bytes of shared memory"},
 		{"past memory", planted("[%rd2], %r11", "[%rd2+4], %r11"), "0 bytes past the end of 1024 bytes"},
 		{"before memory", planted("[%rd2], %r11", "[%r2], %r11"), "before all memory"},
-		{"not aligned", planted("[%rd2], %r11", "[%rd2+2], %r11"), "which is no multiple of them"},
-		{"a vector that is not aligned", planted("ld.global.u32 	%r9, [%rd2]", "ld.global.v2.u32 	{%r9, %r20}, [%rd2]"), "8 bytes at .* which is no multiple"},
-		{"division by zero", program("", "div.u32 %r6, %r2, %r1;"), "a division of integers by zero"},
+		{"not aligned", planted("[%rd2], %r11", "[%rd2+2], %r11"), "which is not a multiple of them"},
+		{"a vector that is not aligned", planted("ld.global.u32 	%r9, [%rd2]",
+			"ld.global.v2.u32 	{%r9, %r20}, [%rd2]"), "8 bytes at .* which is not a multiple"},
+		{"division by zero", program("", "div.u32 %r6, %r2, %r1;"), "an integer division by zero"},
 		{"a loop without end", program("", "$again:\nbra $again;"), "a loop without end"},
 		{"a trap", program("", "trap;"), "a trap"},
-		{"lanes that do not come", program("", "setp.eq.u32 %p1, %r2, 3;\n@%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 0, 31, 0xffffffff;\n$end:"), "lane 3 of mask 0xffffffff has ended"},
-		{"lanes at a barrier", program("", "setp.eq.u32 %p1, %r2, 3;\n@%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 0, 31, 0xffffffff;\n$end: bar.sync 0;"), "it waits for lanes that do not come"},
+		{"lanes that do not come", program("",
+			"setp.eq.u32 %p1, %r2, 3;\n@%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 0, 31, 0xffffffff;\n$end:"),
+			"lane 3 of mask 0xffffffff has ended"},
+		{"lanes at a barrier", program("",
+			"setp.eq.u32 %p1, %r2, 3;\n@%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 0, 31, 0xffffffff;\n$end: "+
+				"bar.sync 0;"), "it waits for lanes that never arrive"},
 		{"a lane without its bit", program("", "shfl.sync.idx.b32 %r6|%p2, %r2, 0, 31, 1;"), "not in its own mask"},
-		{"from a lane outside", program("", "setp.lt.u32 %p1, %r2, 2;\n@!%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 5, 31, 3;\n$end:"), "lane 5, which takes no part"},
+		{"from a lane outside", program("",
+			"setp.lt.u32 %p1, %r2, 2;\n@!%p1 bra $end;\nshfl.sync.idx.b32 %r6|%p2, %r2, 5, 31, 3;\n$end:"),
+			"lane 5, which does not participate"},
 	} {
 		_, err := run(t, x.text, 1, 256, 0, Forward, make([]uint32, 256)...)
 		f := new(Fault)
@@ -245,7 +268,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Threads of a warp may exchange by shared memory across a barrier of the warp, and several may read.
+// Threads of a warp may exchange data in shared memory across a warp barrier, and several may read.
 func TestWarpBarrier(t *testing.T) {
 	text := program(cells, `
 	shl.b32 	%r6, %r2, 2;
@@ -285,7 +308,7 @@ func TestLocalMemory(t *testing.T) {
 	}
 }
 
-// Each lane's source, as the PTX ISA has it.
+// Each lane's source, as the PTX ISA defines it.
 func TestShuffles(t *testing.T) {
 	for _, x := range []struct {
 		op, b, c string
@@ -322,7 +345,7 @@ func TestShuffles(t *testing.T) {
 	}
 }
 
-// Lanes that take part vote, while others are elsewhere.
+// Participating lanes vote while others are elsewhere.
 func TestVotes(t *testing.T) {
 	text := program("", `
 	setp.ge.u32 	%p1, %r2, 8;
@@ -361,14 +384,18 @@ func TestAtomics(t *testing.T) {
 		op       string
 		is, want uint32
 	}{
-		{"atom.global.add.u32 %r6, [%rd1], 3;", 5, 5 + 3*64}, {"atom.global.inc.u32 %r6, [%rd1], 9;", 0, 64 % 10}, {"atom.global.dec.u32 %r6, [%rd1], 9;", 9, 5},
-		{"atom.global.max.u32 %r6, [%rd1], %r5;", 5, 63}, {"atom.global.min.s32 %r6, [%rd1], -4;", 5, 0xfffffffc}, {"atom.global.exch.b32 %r6, [%rd1], 8;", 5, 8},
-		{"red.global.or.b32 [%rd1], 8;", 5, 13}, {"atom.global.cas.b32 %r6, [%rd1], 5, 6;", 5, 6}, {"atom.global.cas.b32 %r6, [%rd1], 4, 6;", 5, 5},
-		{"red.global.add.f32 [%rd1], 0f3F800000;", 0, 0x42800000}, {"atom.acq_rel.gpu.global.and.b32 %r6, [%rd1], 12;", 13, 12},
+		{"atom.global.add.u32 %r6, [%rd1], 3;", 5, 5 + 3*64}, {"atom.global.inc.u32 %r6, [%rd1], 9;", 0, 64 % 10},
+		{"atom.global.dec.u32 %r6, [%rd1], 9;", 9, 5},
+		{"atom.global.max.u32 %r6, [%rd1], %r5;", 5, 63}, {"atom.global.min.s32 %r6, [%rd1], -4;", 5, 0xfffffffc},
+		{"atom.global.exch.b32 %r6, [%rd1], 8;", 5, 8},
+		{"red.global.or.b32 [%rd1], 8;", 5, 13}, {"atom.global.cas.b32 %r6, [%rd1], 5, 6;", 5, 6},
+		{"atom.global.cas.b32 %r6, [%rd1], 4, 6;", 5, 5},
+		{"red.global.add.f32 [%rd1], 0f3F800000;", 0, 0x42800000},
+		{"atom.acq_rel.gpu.global.and.b32 %r6, [%rd1], 12;", 13, 12},
 	} {
 		wants(t, program("", x.op), 2, 32, 0, []uint32{x.is}, x.want)
 	}
-	// In shared memory they are no race, and each gets another number.
+	// In shared memory they are not a race, and each gets a different number.
 	text := program(cells, `
 	setp.ne.s32 	%p1, %r2, 0;
 	@%p1 bra 	$go;
@@ -384,9 +411,10 @@ $go:
 	wants(t, text, 1, 4, 0, []uint32{9, 9, 9, 9}, 0, 1, 2, 3)
 }
 
-// Blocks come in the order that is asked for.
+// Blocks run in the requested order.
 func TestOrder(t *testing.T) {
-	text := program("", "atom.global.add.u32 %r6, [%rd1], 1;\nmul.wide.u32 %rd4, %r5, 4;\nadd.s64 %rd5, %rd1, %rd4;\nst.global.u32 [%rd5+4], %r6;")
+	text := program("", "atom.global.add.u32 %r6, [%rd1], 1;\nmul.wide.u32 %rd4, %r5, 4;\nadd.s64 %rd5, %rd1, "+
+		"%rd4;\nst.global.u32 [%rd5+4], %r6;")
 	for order, want := range map[Order][]uint32{Forward: {4, 0, 1, 2, 3}, Backward: {4, 3, 2, 1, 0}} {
 		if got, err := run(t, text, 2, 2, 0, order, make([]uint32, 5)...); err != nil || !slices.Equal(got, want) {
 			t.Errorf("order %d: %v, %v", order, got, err)
@@ -419,7 +447,8 @@ func TestSpecialRegisters(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := make([]byte, 4*2*20*2)
-	stats, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 2}, Threads: [3]int{20, 2, 1}, Memory: NewMemory(Block{base, data}),
+	stats, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 2}, Threads: [3]int{20, 2, 1},
+		Memory:     NewMemory(Block{base, data}),
 		Parameters: [][]byte{binary.LittleEndian.AppendUint64(nil, base), {0, 0, 0, 0}}})
 	if err != nil {
 		t.Fatal(err)
@@ -432,12 +461,13 @@ func TestSpecialRegisters(t *testing.T) {
 	if stats.Instructions != 80*uint64(m.Kernel("k").Instructions()-1) || stats.Ran[0] != 80 {
 		t.Errorf("%d instructions, the first one %d times", stats.Instructions, stats.Ran[0])
 	}
-	if _, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 1}, Threads: [3]int{1, 1, 1}, Parameters: [][]byte{make([]byte, 8)}}); err == nil {
+	if _, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 1}, Threads: [3]int{1, 1, 1},
+		Parameters: [][]byte{make([]byte, 8)}}); err == nil {
 		t.Error("it runs without its second parameter")
 	}
 }
 
-// Instructions of a loop with a load, in a second.
+// Instructions a second in a loop with a load.
 func BenchmarkRun(b *testing.B) {
 	m, err := Parse(program("", `
 	mov.u32 	%r6, 0;
@@ -454,8 +484,10 @@ $again:
 	}
 	var n uint64
 	for b.Loop() {
-		stats, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 1}, Threads: [3]int{32, 1, 1}, Memory: NewMemory(Block{base, make([]byte, 64)}),
-			Parameters: [][]byte{binary.LittleEndian.AppendUint64(nil, base), binary.LittleEndian.AppendUint32(nil, 10000)}})
+		stats, err := m.Kernel("k").Run(Launch{Blocks: [3]int{1, 1, 1}, Threads: [3]int{32, 1, 1},
+			Memory: NewMemory(Block{base, make([]byte, 64)}),
+			Parameters: [][]byte{binary.LittleEndian.AppendUint64(nil, base),
+				binary.LittleEndian.AppendUint32(nil, 10000)}})
 		if err != nil {
 			b.Fatal(err)
 		}

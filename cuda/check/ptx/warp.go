@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// exchange is what the lanes of a warp do together: each gives its operands, and the mask of those that take part.
+// exchange is a joint operation of a warp's lanes: each contributes its operands, and the mask of participating lanes.
 type exchange func(lane int, members uint32, from *[32]lane) (value uint64, predicate bool)
 
-// A lane is what a lane gives.
+// A lane is a lane's operands.
 type lane struct{ a, b, c uint64 }
 
-// shuffles give the lane that a value comes from, before it is known whether that is in the lane's segment, and whether it is.
+// shuffles return the source lane of a value, which may lie outside the lane's segment, and whether it is inside.
 var shuffles = map[string]func(at, b, last, first int) (int, bool){
 	"up":   func(at, b, last, _ int) (int, bool) { return at - b, at-b >= last },
 	"down": func(at, b, last, _ int) (int, bool) { return at + b, at+b <= last },
@@ -19,7 +19,7 @@ var shuffles = map[string]func(at, b, last, first int) (int, bool){
 	"idx":  func(_, b, last, first int) (int, bool) { return first | b, first|b <= last },
 }
 
-// votes are of the lanes that say yes, among the members.
+// votes count the members that vote yes.
 var votes = map[string]func(yes, members uint32) uint64{
 	"all.pred":   func(yes, members uint32) uint64 { return truth(yes == members) },
 	"any.pred":   func(yes, _ uint32) uint64 { return truth(yes != 0) },
@@ -30,7 +30,7 @@ var votes = map[string]func(yes, members uint32) uint64{
 // together decodes shfl.sync, vote.sync and match.any.sync; bar.warp.sync exchanges nothing.
 func (d *decoder) together(in *instr, parts, args []string) error {
 	in.kind = kindWarp
-	in.list = []int32{-1, -1} // the mask, and where a predicate goes
+	in.list = []int32{-1, -1} // slots of the mask and of the predicate
 	var err error
 	if parts[0] == "bar" {
 		if len(args) != 1 {
@@ -88,7 +88,7 @@ func shuffle(way func(at, b, last, first int) (int, bool)) exchange {
 			source = at
 		}
 		if members>>source&1 == 0 {
-			panic(&Fault{Why: fmt.Sprintf("a shuffle takes the value of lane %d, which takes no part", source)})
+			panic(&Fault{Why: fmt.Sprintf("a shuffle reads the value of lane %d, which does not participate", source)})
 		}
 		return from[source].a, inside
 	}
@@ -116,7 +116,7 @@ func match(at int, members uint32, from *[32]lane) (uint64, bool) {
 	return uint64(same), false
 }
 
-// meet lets the lanes of a warp exchange that all wait for each other. It says whether some did.
+// meet lets the lanes of a warp exchange if all of them wait for each other. It reports whether some did.
 func (b *block) meet(w *warp) bool {
 	some := false
 	for i := range w.threads {
@@ -136,7 +136,8 @@ func (b *block) meet(w *warp) bool {
 				continue
 			}
 			if l >= len(w.threads) || w.threads[l].state == done {
-				panic(&Fault{Why: fmt.Sprintf("lane %d of mask %#x has ended or never was", l, members), thread: t})
+				panic(&Fault{Why: fmt.Sprintf("lane %d of mask %#x has ended or does not exist", l, members),
+					thread: t})
 			}
 			o := &w.threads[l]
 			if o.state != atWarp || o.pc != t.pc {
@@ -144,7 +145,7 @@ func (b *block) meet(w *warp) bool {
 				break
 			}
 			if uint32(o.regs[in.list[0]]) != members {
-				panic(&Fault{Why: fmt.Sprintf("lanes %d and %d have other masks", i, l), thread: t})
+				panic(&Fault{Why: fmt.Sprintf("lanes %d and %d have different masks", i, l), thread: t})
 			}
 			from[l] = lane{o.regs[in.a], o.regs[in.b], o.regs[in.c]}
 		}

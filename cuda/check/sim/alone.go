@@ -11,19 +11,20 @@ import (
 	"testing"
 )
 
-// What a test finds in a process of its own.
+// Environment variables of a test in its own process.
 const (
-	aloneVariable  = "ONLINERNA_TEST_ALONE"  // its name
+	aloneVariable  = "ONLINERNA_TEST_ALONE"  // the test's name
 	folderVariable = "ONLINERNA_TEST_FOLDER" // Alone's dir
 )
 
-// Alone runs f, the end of a test, in a process of its own, since a GPU that is lost stays lost for its process. There the test runs from its
-// beginning up to f, with [Apart] true, and f is given the same folder dir. In this process the test then goes on. Environment variables may be added, as "NAME=value".
+// Alone runs f, the end of a test, in a separate process, because a GPU that is lost stays lost for its process. There
+// the test runs from its start up to f, with [Apart] true, and f gets the same folder dir. In this process the test
+// then continues. environ adds "NAME=value" variables.
 func Alone(t *testing.T, dir string, f func(dir string), environ ...string) {
 	t.Helper()
 	if os.Getenv(aloneVariable) == t.Name() {
 		f(os.Getenv(folderVariable))
-		t.SkipNow() // the rest is the other process's
+		t.SkipNow() // the other process does the rest
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -44,7 +45,7 @@ func Alone(t *testing.T, dir string, f func(dir string), environ ...string) {
 	}
 }
 
-// Apart says whether this is the process that [Alone] started for the test, or for one of its subtests.
+// Apart reports whether this is the process that [Alone] started for the test or one of its subtests.
 func Apart(t *testing.T) bool {
 	return strings.HasPrefix(os.Getenv(aloneVariable)+"/", t.Name()+"/")
 }
