@@ -1,6 +1,6 @@
 /*
-  * The part of cuDNN's backend API, the base of its graph API, that package cuda calls. It is the same in cuDNN 8.9 and 9,
-  * except where a newer version is noted. See cuda.h.
+ * The part of cuDNN's backend API, the base of its graph API, that package cuda calls. It is the same in cuDNN 8.9 and
+ * 9, except where a newer version is noted. See cuda.h.
  */
 #ifndef ONLINERNA_CUDNN_BACKEND_H
 #define ONLINERNA_CUDNN_BACKEND_H

@@ -79,8 +79,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) nn_rescale(const T *x, T *y
 // nn_images cuts a window out of each image, mirrors it on request and maps its pixels by a table [256,C]. Pixels
 // outside the image have level 0. The image's channels lie in the middle of the result's channels, between zeros.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_images(const unsigned char *pixels, const int *crops,
-	const float *table, T *y,
-                                     int h, int w, int channels, int height, int width, int all, long long n) {
+	const float *table, T *y, int h, int w, int channels, int height, int width, int all, long long n) {
 	int before = (all - channels) / 2;
 	EACH(at, n) {
 		int c = (int)(at % all) - before, j = at / all % width, i = at / all / width % height;
@@ -105,8 +104,7 @@ __device__ long long place(long long logical, long long channels, long long pixe
 
 // nn_view copies n elements between shapes, starting at a row-major offset.
 extern "C" __global__ void __launch_bounds__(256, 4) nn_view(const T *x, T *y, long long fromChannels,
-	long long fromPixels, long long toChannels, long long toPixels,
-                                   long long offset, long long n) {
+	long long fromPixels, long long toChannels, long long toPixels, long long offset, long long n) {
 	EACH(i, n) y[i] = x[place(offset + logical(i, toChannels, toPixels), fromChannels, fromPixels)];
 }
 

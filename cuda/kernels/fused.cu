@@ -6,8 +6,7 @@
 // nn_stats_of_sums computes the mean and the biased variance from the sums of values and of their squares. Unless
 // running is null, it updates the running statistics; unbiased is pixels/(pixels - 1).
 extern "C" __global__ void __launch_bounds__(256, 4) nn_stats_of_sums(const float *sums, float *stats, float *running,
-	const float *momentum, long long pixels, int channels,
-                                            double unbiased) {
+	const float *momentum, long long pixels, int channels, double unbiased) {
 	CHANNEL;
 	double mean = sums[c] / (double)pixels, var = sums[channels + c] / (double)pixels - mean * mean;
 	if (var < 0) var = 0;

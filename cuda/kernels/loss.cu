@@ -67,8 +67,7 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_end(const 
 
 // nn_cross_entropy_grad writes the gradient, multiplied by the loss scale if there is one.
 extern "C" __global__ void __launch_bounds__(128, 8) nn_cross_entropy_grad(const float *logits, const int *labels,
-	const float *dy, T *dx, int n, int k, double smoothing,
-                                                 const float *scale) {
+	const float *dy, T *dx, int n, int k, double smoothing, const float *scale) {
 	const float *row = logits + (long long)blockIdx.x * k;
 	T *to = dx + (long long)blockIdx.x * k;
 	int label = labels[blockIdx.x];
@@ -108,8 +107,7 @@ extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_end(const do
 
 // nn_target_loss_grad writes the gradient, multiplied by the loss scale if there is one.
 extern "C" __global__ void __launch_bounds__(128, 8) nn_target_loss_grad(const float *logits, const float *targets,
-	const float *dy, T *dx, int n, int k, int binary,
-                                               const float *scale) {
+	const float *dy, T *dx, int n, int k, int binary, const float *scale) {
 	const float *row = logits + (long long)blockIdx.x * k, *target = targets + (long long)blockIdx.x * k;
 	T *to = dx + (long long)blockIdx.x * k;
 	double top = 0, lse = 0, whole = 0, a = scaleOf(scale) * dy[0] / (binary ? (double)n * k : n);

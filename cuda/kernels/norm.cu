@@ -204,9 +204,7 @@ template <int N> __device__ void moments(const T *x, double *partial, unsigned *
 	finish<N>(all, partial, counters, channels, [=](int c, double a, double b) { end(to, c, wide(x[c]), a, b); });
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_moments(const T *x, double *partial, unsigned *counters,
-	float *stats, float *running,
-                                                                   const float *momentum, double unbiased,
-                                                                   	long long pixels, int channels, int packs) {
+	float *stats, float *running, const float *momentum, double unbiased, long long pixels, int channels, int packs) {
 	Moments to = {stats, running, momentum, unbiased, pixels, channels};
 	if (packs) moments<V>(x, partial, counters, to);
 	else moments<1>(x, partial, counters, to);
@@ -267,9 +265,8 @@ template <int N> __device__ void normalise(const T *x, Norm norm, const T *other
 	else normalise<N, false>(x, norm, other, y, pixels, relu);
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm(const T *x, const float *stats,
-	const float *scale, const float *bias, const T *other,
-                                                                      T *y, long long pixels, int channels, double eps,
-                                                                      	int relu, int packs) {
+	const float *scale, const float *bias, const T *other, T *y, long long pixels, int channels, double eps, int relu,
+	int packs) {
 	Norm norm = {stats, scale, bias, eps, channels};
 	if (packs) normalise<V>(x, norm, other, y, pixels, relu);
 	else normalise<1>(x, norm, other, y, pixels, relu);
@@ -305,12 +302,8 @@ template <int N> __device__ void normaliseTwo(const T *x, Norm norm, const T *ot
 		[] {});
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_two(const T *x, const float *stats,
-	const float *scale, const float *bias,
-                                                                          const T *other, const float *stats2,
-                                                                          	const float *scale2, const float *bias2,
-                                                                          T *y, long long pixels, int channels,
-                                                                          	double eps, double eps2, int relu,
-                                                                          	int packs) {
+	const float *scale, const float *bias, const T *other, const float *stats2, const float *scale2, const float *bias2,
+	T *y, long long pixels, int channels, double eps, double eps2, int relu, int packs) {
 	Norm norm = {stats, scale, bias, eps, channels}, with = {stats2, scale2, bias2, eps2, channels};
 	if (packs) normaliseTwo<V>(x, norm, other, with, y, pixels, relu);
 	else normaliseTwo<1>(x, norm, other, with, y, pixels, relu);
@@ -331,8 +324,7 @@ template <int N> __device__ void gradEnd(double *cells, double *partial, unsigne
 // more or y. The sums use the values as written.
 template <int N> struct Four { Pack<N> x, dy, more, y; };
 template <int N> __device__ void gradSums(const T *x, Norm norm, const T *dy, const T *more, const T *y, T *grad,
-	double *partial, unsigned *counters,
-                                          float *to, long long pixels, const float *loss) {
+	double *partial, unsigned *counters, float *to, long long pixels, const float *loss) {
 	int c = channel<N>(), channels = norm.channels;
 	double *all = cells<V>();
 	float k[1][N];
@@ -372,10 +364,8 @@ template <int N> __device__ void gradSums(const T *x, Norm norm, const T *dy, co
 	gradEnd<N>(all, partial, counters, norm, to, loss);
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums(const T *x, const float *stats, const T *dy,
-	const T *more, const T *y, T *grad,
-                                                                     double *partial, unsigned *counters, float *sums,
-                                                                     	long long pixels, int channels,
-                                                                     double eps, const float *loss, int packs) {
+	const T *more, const T *y, T *grad, double *partial, unsigned *counters, float *sums, long long pixels,
+	int channels, double eps, const float *loss, int packs) {
 	Norm norm = {stats, nullptr, nullptr, eps, channels};
 	if (packs) gradSums<V>(x, norm, dy, more, y, grad, partial, counters, sums, pixels, loss);
 	else gradSums<1>(x, norm, dy, more, y, grad, partial, counters, sums, pixels, loss);
@@ -383,8 +373,7 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums(const T *x
 
 // nn_grad_sums_relu masks dy by the ReLU after the normalisation of x, and writes no gradient.
 template <int N> __device__ void gradSumsReLU(const T *x, Norm norm, const T *dy, double *partial, unsigned *counters,
-	float *to, long long pixels,
-                                              const float *loss) {
+	float *to, long long pixels, const float *loss) {
 	int c = channel<N>(), channels = norm.channels;
 	double *all = cells<V>();
 	float k[3][N];
@@ -411,11 +400,8 @@ template <int N> __device__ void gradSumsReLU(const T *x, Norm norm, const T *dy
 	gradEnd<N>(all, partial, counters, norm, to, loss);
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_grad_sums_relu(const T *x, const float *stats,
-	const float *scale, const float *bias, const T *dy,
-                                                                          double *partial, unsigned *counters,
-                                                                          	float *sums, long long pixels,
-                                                                          int channels, double eps, const float *loss,
-                                                                          	int packs) {
+	const float *scale, const float *bias, const T *dy, double *partial, unsigned *counters, float *sums,
+	long long pixels, int channels, double eps, const float *loss, int packs) {
 	Norm norm = {stats, scale, bias, eps, channels};
 	if (packs) gradSumsReLU<V>(x, norm, dy, partial, counters, sums, pixels, loss);
 	else gradSumsReLU<1>(x, norm, dy, partial, counters, sums, pixels, loss);
@@ -454,11 +440,8 @@ template <int N> __device__ void normGrad(const T *x, Norm norm, const float *su
 		[] {});
 }
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_grad(const T *x, const float *stats,
-	const float *scale, const float *bias,
-                                                                           const float *sums, const T *dy, T *dx,
-                                                                           	long long pixels, int channels,
-                                                                           double eps, int fixed, const float *loss,
-                                                                           	int packs) {
+	const float *scale, const float *bias, const float *sums, const T *dy, T *dx, long long pixels, int channels,
+	double eps, int fixed, const float *loss, int packs) {
 	Norm norm = {stats, scale, bias, eps, channels};
 	if (packs) normGrad<V>(x, norm, sums, dy, dx, pixels, fixed, loss);
 	else normGrad<1>(x, norm, sums, dy, dx, pixels, fixed, loss);
@@ -466,8 +449,7 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_batch_norm_grad(cons
 
 // nn_channel_sums sums x [N, channels, rest] over all axes but channels, without the loss scale; pixels = N·rest.
 extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T *x, double *partial,
-	unsigned *counters, float *y, long long pixels,
-                                                                        int channels, long long rest, const float *loss) {
+	unsigned *counters, float *y, long long pixels, int channels, long long rest, const float *loss) {
 	int c = channel<1>();
 	Sums<1> sums;
 	clear(sums, cells<1>());
@@ -475,6 +457,6 @@ extern "C" __global__ void __launch_bounds__(threads, 4) nn_channel_sums(const T
 		sweep<flight, Pack<1>>(
 			pixels, [=](long long p) { return Pack<1>{{x[(p / rest * channels + c) * rest + p % rest]}}; },
 			[&](long long, const Pack<1> &k) { sums.a[0] += wide(k.v[0]); }, [&] { fold(sums); });
-	finish<1>(cells<1>(), partial, counters, channels, [=](int c, double sum,
-		double) { y[c] = (float)(sum * unscaleOf(loss)); });
+	finish<1>(cells<1>(), partial, counters, channels,
+		[=](int c, double sum, double) { y[c] = (float)(sum * unscaleOf(loss)); });
 }

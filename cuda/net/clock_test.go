@@ -15,7 +15,7 @@ func TestNetClock(t *testing.T) {
 	v, err := d.NewVector(1 << 20)
 	check(t, err)
 	defer v.Free()
-	if _, err := c.Between(0, 1); err == nil || !strings.Contains(err.Error(), "there are 0") {
+	if _, err := c.Between(0, 1); err == nil || !strings.Contains(err.Error(), "only 0 marks exist") {
 		t.Errorf("marks that were not made: %v", err)
 	}
 	check(t, c.Mark(0))

@@ -73,7 +73,7 @@ func TestFaultOfPrecisions(t *testing.T) {
 				t.Errorf("warnings %q, want %d", said, len(test.links))
 			}
 			for i, link := range test.links {
-				if i < len(said) && (!strings.Contains(said[i], "runs in "+link+", which is slower: ") ||
+				if i < len(said) && (!strings.Contains(said[i], "runs in "+link+", which is slower, because ") ||
 					!strings.Contains(said[i], "CUDNN_STATUS_EXECUTION_FAILED")) {
 					t.Errorf("warning %q, want that it runs in %s, and why", said[i], link)
 				}

@@ -17,7 +17,7 @@ import (
 // Use makes this process work with the model of c. No library may have been loaded before.
 func Use(c Card) error {
 	if !lazy.Provide("paper", C.paper_lookup) {
-		return errors.New("cuda: the model of a card cannot be used after a library of NVIDIA's was loaded")
+		return errors.New("cuda: a card's model needs a process without NVIDIA's libraries, and one is loaded already")
 	}
 	name := C.CString(c.Name)
 	defer C.free(unsafe.Pointer(name))

@@ -65,7 +65,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", x, want)
 	}
 	by.Version = "9.2.0"
-	if err := x.Update(by, nil); err == nil || !strings.Contains(err.Error(), "of cuDNN 9.1.0, and this is 9.2.0") {
+	if err := x.Update(by, nil); err == nil || !strings.Contains(err.Error(), "for cuDNN 9.1.0, and this is 9.2.0") {
 		t.Errorf("another cuDNN: %v", err)
 	}
 	by.Version, by.Cards = "9.1.0", []string{"b200"}
