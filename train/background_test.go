@@ -86,7 +86,7 @@ func TestBackgroundFailure(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
-	again, err := Resume(c.Out, cpuDevice(t, 1), nil, &spoiling{saves: 9})
+	again, err := Resume(c.Out, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{&spoiling{saves: 9}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestBackgroundFailureOfRanks(t *testing.T) {
 	c.CheckpointSteps, c.StepsLimit, c.Epochs, c.RNA.Mode = 2, 16, 1, Off // 8 steps
 	for k, o := range together(t, 2, c, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
 		var r *Run
-		return runOn(context.Background(), c, dev, func(own *Run) { r = own }, &spoiling{}, second{awaited(&r, 5, func() {})})
+		return runOn(context.Background(), c, dev, g, func(own *Run) { r = own }, &spoiling{}, second{awaited(&r, 5, func() {})})
 	}) {
 		if o.err == nil || !Common(o.err) || !strings.Contains(o.err.Error(), "writing the checkpoint") || !strings.Contains(o.err.Error(), "spoiling.folder") {
 			t.Errorf("rank %d: %v", k, o.err)

@@ -126,7 +126,7 @@ func TestBestResumed(t *testing.T) {
 		}
 		later := first.best
 		first.Close()
-		r, err := Resume(out, dev, nil, watch{})
+		r, err := Resume(out, Deps{Device: dev, Hooks: []Hook{watch{}}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestBestOfRanks(t *testing.T) {
 	}
 	check(together(t, 2, c, reference64, nil), 4)
 	check(together(t, 3, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
-		r, err := Resume(c.Out, dev, func(c *Config) { c.Ranks, c.Epochs = g, 6 })
+		r, err := Resume(c.Out, Deps{Device: dev, Ranks: g}, func(c *Config) { c.Epochs = 6 })
 		if err != nil {
 			return outcome{err: err}
 		}

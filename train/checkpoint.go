@@ -49,7 +49,7 @@ type due struct {
 // wants says whether this process would write a checkpoint after a step by its clock. Rank 0's counts.
 func (r *Run) wants() bool {
 	c := &r.Config
-	return c.Out != "" && c.CheckpointMinutes > 0 && c.Ranks.First() && time.Since(r.due.saved).Minutes() >= c.CheckpointMinutes
+	return c.Out != "" && c.CheckpointMinutes > 0 && r.Ranks.First() && time.Since(r.due.saved).Minutes() >= c.CheckpointMinutes
 }
 
 // atEpochEnd says whether a checkpoint follows an epoch.
@@ -65,7 +65,7 @@ func (r *Run) atEpochEnd(epoch int) (bool, error) {
 	case c.CheckpointSteps > 0:
 		return r.pos.Steps-r.due.savedSteps >= c.CheckpointSteps, nil
 	}
-	return c.Ranks.Any(r.wants())
+	return r.Ranks.Any(r.wants())
 }
 
 // dueAfter says whether a checkpoint follows a step in an epoch.
@@ -80,7 +80,7 @@ func (r *Run) Save() error {
 	if err := r.saveLater(); err != nil {
 		return err
 	}
-	return r.Config.Ranks.Together(r.written())
+	return r.Ranks.Together(r.written())
 }
 
 // saveLater is Save that does not wait until the files are on the disk. What goes wrong from then on is an error of the next step or checkpoint.
@@ -91,7 +91,7 @@ func (r *Run) saveLater() error {
 	if r.beyond != nil {
 		return fmt.Errorf("the run failed, and its weights are of no step: %w", r.beyond)
 	}
-	r.Config.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the checkpoint"})
+	r.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the checkpoint"})
 	if err := r.sameBits(); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (r *Run) saveLater() error {
 
 // saveTogether writes the state of the run, behind the back of what follows: rank 0 does, while the others give it what only they have.
 func (r *Run) saveTogether() error {
-	g := r.Config.Ranks
+	g := r.Ranks
 	var err error
 	if err := g.Together(r.written()); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (r *Run) saveTogether() error {
 
 // saveDivided is Save of a hook on all ranks, if none of them has failed before.
 func (r *Run) saveDivided(h DividedHook, dir string) (json.RawMessage, error) {
-	if err := r.Config.Ranks.Together(nil); err != nil {
+	if err := r.Ranks.Together(nil); err != nil {
 		return nil, err
 	}
 	return h.Save(r.state(), dir)
@@ -216,7 +216,7 @@ func ReadConfig(dir string) (Config, error) {
 // not change results: where the data lies, workers, threads, the limit on unreadable images. It may also change the number of epochs, also of a
 // run that is over: the schedule of the learning rate is then that of the new length, from where the run is on. The
 // hooks are those that the run was started with. A run has its folder for itself until it is closed, or its process has ended.
-func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) (*Run, error) {
+func Resume(dir string, d Deps, adjust func(*Config)) (*Run, error) {
 	newest, err := store.Find(filepath.Join(dir, checkpointDir))
 	var c Config
 	if err == nil {
@@ -233,12 +233,12 @@ func Resume(dir string, dev device.Device, adjust func(*Config), hooks ...Hook) 
 		adjust(&c)
 	}
 	c.Out = dir
-	r, err := prepare(c, dev, hooks)
+	r, err := prepare(c, d)
 	if err != nil {
 		return nil, err
 	}
 	if err = r.lock(); err == nil {
-		err = r.Config.Ranks.Together(r.load(newest.Dir))
+		err = r.Ranks.Together(r.load(newest.Dir))
 	}
 	if err == nil {
 		err = r.loadBest(newest.Dir)

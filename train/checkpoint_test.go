@@ -26,7 +26,7 @@ func TestCheckpointKilled(t *testing.T) {
 	next := newest[:len(newest)-1] + "9"
 	put(t, filepath.Join(next+".new", "weights.safetensors"), []byte("half"))
 	put(t, filepath.Join(next, "weights.safetensors"), []byte("half, being removed"))
-	r, err := Resume(out, cpuDevice(t, 1), nil)
+	r, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestKilledAtBegin(t *testing.T) {
 			t.Fatal(err)
 		}
 		dev := cpuDevice(t, 1)
-		r, err := Resume(dir, dev, nil)
+		r, err := Resume(dir, Deps{Device: dev}, nil)
 		if resumes := name == "no config.json"; resumes != (err == nil) || !resumes && !strings.Contains(err.Error(), "nothing to resume") {
 			t.Errorf("%s: %v", name, err)
 		} else if !resumes {
@@ -117,7 +117,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		}
 		b[len(b)*(i+1)/20] ^= 1 << (i % 8)
 		put(t, path, b)
-		r, err := Resume(dir, dev, nil)
+		r, err := Resume(dir, Deps{Device: dev}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -166,7 +166,7 @@ func TestDamagedMetrics(t *testing.T) {
 		b := bytes.Clone(whole)
 		b[at] ^= 4
 		put(t, path, b)
-		r, err := Resume(out, cpuDevice(t, 1), nil)
+		r, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, nil)
 		if err != nil {
 			t.Fatalf("byte %d: %v", at, err)
 		}
@@ -242,7 +242,7 @@ func TestEditedConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, path, []byte(strings.Replace(string(b), `"epochs": 5`, `"erochs": 4`, 1)))
-	r, err := Resume(out, cpuDevice(t, 1), nil)
+	r, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,13 +267,13 @@ func TestTwoRuns(t *testing.T) {
 			return nil
 		}
 		tried++
-		_, err := Resume(out, cpuDevice(t, 1), nil, traintest.Watch{})
+		_, err := Resume(out, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{traintest.Watch{}}}, nil)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) || !strings.Contains(err.Error(), out) {
 			t.Errorf("resumed: %v", err)
 		}
 		return nil
 	}}
-	r, err := New(c, cpuDevice(t, 1), hook)
+	r, err := New(c, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{hook}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestCheckpointEvery(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := Resume(conf.Out, dev, nil)
+		r, err := Resume(conf.Out, Deps{Device: dev}, nil)
 		if err == nil {
 			err = errors.Join(r.Train(t.Context()), r.Close())
 		}

@@ -1,9 +1,9 @@
 // Package train is the training loop: stochastic gradient descent on a network that lives on a device,
 // with hooks that watch it, extrapolate its weights (RNA), write metrics and checkpoints.
 //
-// A [Run] is made from a [Config] and a device, and trained:
+// A [Run] is made from a [Config], pure data, and [Deps], what the program gives it, and trained:
 //
-//	run, err := train.New(train.Config{Data: "glyphs", Epochs: 15}, dev)
+//	run, err := train.New(train.Config{Data: "glyphs", Epochs: 15}, train.Deps{Device: dev})
 //	if err != nil { … }
 //	defer run.Close()
 //	err = run.Train(ctx)

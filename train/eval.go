@@ -25,7 +25,7 @@ func (r *Run) Evaluate() (*network.Score, error) {
 
 // score scores the network's present weights on a loader's images, which the ranks share.
 func (r *Run) score(l *data.Loader) (*network.Score, error) {
-	g := r.Config.Ranks
+	g := r.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
 	p := r.newPulse(l)
 	t, err := r.Net.Tally(r.ctx, l, nil, p.before)
@@ -51,7 +51,7 @@ func (r *Run) score(l *data.Loader) (*network.Score, error) {
 // reestimate replaces the running statistics by their mean over training batches. The batches are the same ones whenever it is called in
 // an epoch.
 func (r *Run) reestimate() error {
-	if err := r.Net.Restate(r.ctx, r.stats, r.pos.Epoch); err != nil || r.Config.Ranks.Single() || !r.Net.Restated() {
+	if err := r.Net.Restate(r.ctx, r.stats, r.pos.Epoch); err != nil || r.Ranks.Single() || !r.Net.Restated() {
 		return err
 	}
 	return r.weighStats(float64(r.stats.Own(0)))

@@ -83,7 +83,7 @@ func Example_average() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	run, err := train.New(train.Config{Data: "glyphs", Epochs: 3, StepsLimit: 4, ValLimit: 1, RNA: train.RNAConfig{Mode: train.Off}}, dev, &swa{from: 2})
+	run, err := train.New(train.Config{Data: "glyphs", Epochs: 3, StepsLimit: 4, ValLimit: 1, RNA: train.RNAConfig{Mode: train.Off}}, train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -140,11 +140,11 @@ func TestOutsideHook(t *testing.T) {
 		return r
 	}
 	var iterates [][]float64
-	whole := finish(train.New(config("whole"), dev, &swa{from: 2}, each(func(s *train.State) error {
+	whole := finish(train.New(config("whole"), train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}, each(func(s *train.State) error {
 		x := make([]float64, s.Net.Params.Len())
 		iterates = append(iterates, x)
 		return s.Net.Params.ReadAt64(x, 0)
-	})))
+	})}}))
 	path := filepath.Join(dir, "whole", "swa.safetensors")
 	meta, err := network.ReadMeta(path)
 	if err != nil || meta.Kind != "swa" || meta.Epoch != 4 {
@@ -174,7 +174,7 @@ func TestOutsideHook(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := train.New(config("parts"), dev, &swa{from: 2}, stop{8, cancel})
+	r, err := train.New(config("parts"), train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}, stop{8, cancel}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestOutsideHook(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	finish(train.Resume(filepath.Join(dir, "parts"), dev, nil, &swa{from: 2}))
+	finish(train.Resume(filepath.Join(dir, "parts"), train.Deps{Device: dev, Hooks: []train.Hook{&swa{from: 2}}}, nil))
 	again, err := os.ReadFile(filepath.Join(dir, "parts", "swa.safetensors"))
 	if err != nil {
 		t.Fatal(err)

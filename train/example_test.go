@@ -33,7 +33,7 @@ func Example() {
 		Data: "glyphs", Model: "lenet", Epochs: 15, Out: "runs/glyphs",
 		Schedule: train.Schedule{Kind: train.Constant, Rate: 0.05},
 		RNA:      train.RNAConfig{Window: 5},
-	}, dev, progress{})
+	}, train.Deps{Device: dev, Hooks: []train.Hook{progress{}}})
 	if err != nil {
 		log.Fatal(err)
 	}

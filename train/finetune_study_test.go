@@ -52,7 +52,7 @@ type cell struct {
 func (c cell) key() string { return fmt.Sprint(c.Task, "|", c.Size, "|", c.Method, "|", c.Seed) }
 
 // tuner trains the net of a config, which has Init, Train and Model, by a method and returns the run.
-type tuner func(t *testing.T, c Config, dir string) (*Run, error)
+type tuner func(t *testing.T, c lesson, dir string) (*Run, error)
 
 // method is a way to fine-tune.
 type method struct {
@@ -117,42 +117,48 @@ func TestFineTuneQuick(t *testing.T) {
 // variants of the defaults.
 var variants = []struct {
 	name   string
-	change func(c *Config)
+	change func(c *lesson)
 }{
-	{"0.003, head × 10", func(c *Config) { rates(c, 0.003, 10) }},
-	{"0.01, head × 10", func(c *Config) { rates(c, 0.01, 10) }},
-	{"0.02, head × 5", func(c *Config) { rates(c, 0.02, 5) }},
-	{"0.03, head × 3", func(c *Config) { rates(c, 0.03, 3) }},
-	{"0.1, head × 1", func(c *Config) { rates(c, 0.1, 1) }},
-	{"0.03, head × 3, warm-up", func(c *Config) {
+	{"0.003, head × 10", func(c *lesson) { rates(c, 0.003, 10) }},
+	{"0.01, head × 10", func(c *lesson) { rates(c, 0.01, 10) }},
+	{"0.02, head × 5", func(c *lesson) { rates(c, 0.02, 5) }},
+	{"0.03, head × 3", func(c *lesson) { rates(c, 0.03, 3) }},
+	{"0.1, head × 1", func(c *lesson) { rates(c, 0.1, 1) }},
+	{"0.03, head × 3, warm-up", func(c *lesson) {
 		rates(c, 0.03, 3)
 		c.Schedule.Warmup = 1
 	}},
-	{"0.03, head × 3, BatchNorm frozen", func(c *Config) {
+	{"0.03, head × 3, BatchNorm frozen", func(c *lesson) {
 		rates(c, 0.03, 3)
 		if c.Model != "lenet" {
 			c.Freeze = []string{"*bn*"}
 		}
 	}},
-	{"0.03, head × 3, half the epochs", func(c *Config) {
+	{"0.03, head × 3, half the epochs", func(c *lesson) {
 		rates(c, 0.03, 3)
 		c.Epochs = tunedEpochs(c) / 2
 	}},
 }
 
 // rates sets the rate, for steps of 32 images, and the head's by it.
-func rates(c *Config, rate, head float64) {
+func rates(c *lesson, rate, head float64) {
 	c.Schedule.Rate = rate * float64(resolvedAs(c).Batch) / 32
 	c.HeadRate = head * c.Schedule.Rate
 	c.Schedule.Kind, c.Schedule.By = Cosine, ByStep
 }
 
+// lesson is a run on images of the test's.
+type lesson struct {
+	Config
+	Train data.Dataset
+}
+
 // resolvedAs is c with its defaults.
-func resolvedAs(c *Config) Config {
+func resolvedAs(c *lesson) lesson {
 	d := *c
 	p, err := data.ProfileOf(c.Train)
 	if err == nil {
-		err = d.Resolve(c.Train, p)
+		err = d.Resolve(c.Train, p, 1)
 	}
 	if err != nil {
 		panic(err)
@@ -160,19 +166,19 @@ func resolvedAs(c *Config) Config {
 	return d
 }
 
-func tunedEpochs(c *Config) int { return resolvedAs(c).Epochs }
+func tunedEpochs(c *lesson) int { return resolvedAs(c).Epochs }
 
-func changed(change func(*Config)) tuner {
-	return func(t *testing.T, c Config, _ string) (*Run, error) {
+func changed(change func(*lesson)) tuner {
+	return func(t *testing.T, c lesson, _ string) (*Run, error) {
 		change(&c)
 		return tune(t, c)
 	}
 }
 
-func byDefault(t *testing.T, c Config, _ string) (*Run, error) { return tune(t, c) }
+func byDefault(t *testing.T, c lesson, _ string) (*Run, error) { return tune(t, c) }
 
 // byTutorial has the settings of PyTorch's tutorial on transfer learning.
-func byTutorial(t *testing.T, c Config, _ string) (*Run, error) {
+func byTutorial(t *testing.T, c lesson, _ string) (*Run, error) {
 	c.Batch, c.Epochs, c.WeightDecay = 4, 25, ptr(0)
 	c.Schedule = Schedule{Kind: Step, Rate: 0.001, StepEvery: 7, Gamma: 0.1}
 	return tune(t, c)
@@ -180,7 +186,7 @@ func byTutorial(t *testing.T, c Config, _ string) (*Run, error) {
 
 // byFastai has the settings of fastai's fine_tune: an epoch of the head and BatchNorm, then all layers, by one cycle each, with Adam. The number of
 // epochs, which it leaves to the user, is that of the default.
-func byFastai(t *testing.T, c Config, dir string) (*Run, error) {
+func byFastai(t *testing.T, c lesson, dir string) (*Run, error) {
 	const base = 2e-3
 	epochs, layers := tunedEpochs(&c), 7
 	c.Batch = min(64, c.Train.Len())
@@ -211,14 +217,14 @@ func byFastai(t *testing.T, c Config, dir string) (*Run, error) {
 }
 
 // tune is a run that is over, on one thread.
-func tune(t *testing.T, c Config) (*Run, error) {
+func tune(t *testing.T, c lesson) (*Run, error) {
 	dev, err := cpu.New(cpu.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dev.Close() })
 	c.RNA.Mode, c.Threads, c.Workers = Off, 1, 1
-	r, err := New(c, dev)
+	r, err := New(c.Config, Deps{Device: dev, Train: c.Train})
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func TestAutoBatch(t *testing.T) {
 		t.Errorf("config.json has batch %d, %v", stored.Batch, err)
 	}
 	r.Close()
-	if again, err := Resume(c.Out, cpuDevice(t, 1), nil); err != nil || again.Config.Batch != batch {
+	if again, err := Resume(c.Out, Deps{Device: cpuDevice(t, 1)}, nil); err != nil || again.Config.Batch != batch {
 		t.Errorf("resumed: %v", err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)
@@ -67,7 +67,7 @@ func TestAutoBatch(t *testing.T) {
 func TestAutoBatchOnHost(t *testing.T) {
 	c := tiny("")
 	c.Batch = AutoBatch
-	r, err := New(c, cpuDevice(t, 1))
+	r, err := New(c, Deps{Device: cpuDevice(t, 1)})
 	if err != nil {
 		if !strings.Contains(err.Error(), "choose a batch") { // where the system does not say what is free
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestTooLittleMemory(t *testing.T) {
 		{100_000, 8, []string{"lenet at batch 1 takes", "no batch fits"}},
 	} {
 		c.Batch = s.batch
-		r, err := New(c, &card{Device: host, free: s.free})
+		r, err := New(c, Deps{Device: &card{Device: host, free: s.free}})
 		if err == nil {
 			t.Errorf("batch %d in %d bytes: no error", s.batch, s.free)
 			r.Close()
@@ -117,7 +117,7 @@ func TestTooLittleMemory(t *testing.T) {
 	}
 	broken := errors.New("card lost")
 	c.Batch = 8
-	if _, err := New(c, &card{Device: host, err: broken}); !errors.Is(err, broken) {
+	if _, err := New(c, Deps{Device: &card{Device: host, err: broken}}); !errors.Is(err, broken) {
 		t.Errorf("a card that does not answer: %v", err)
 	}
 }
@@ -163,7 +163,7 @@ func (d *scarce) NewVector(n int) (device.Vector, error) {
 func TestOutOfMemory(t *testing.T) {
 	host := cpuDevice(t, 1)
 	for left := range 3 { // LeNet's weights, gradients, momentum
-		if _, err := New(tiny(""), &scarce{host, left}); err == nil || !strings.Contains(err.Error(), "the weights of lenet, their gradients and the state of sgd: out of memory: no batch fits") {
+		if _, err := New(tiny(""), Deps{Device: &scarce{host, left}}); err == nil || !strings.Contains(err.Error(), "the weights of lenet, their gradients and the state of sgd: out of memory: no batch fits") {
 			t.Errorf("after %d vectors: %v", left, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestOutOfMemory(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	r.Close()
-	again, err := Resume(c.Out, host, nil)
+	again, err := Resume(c.Out, Deps{Device: host}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type watch = traintest.Watch
 
 func newRun(t testing.TB, c Config, dev device.Device, hooks ...Hook) *Run {
 	t.Helper()
-	r, err := New(c, dev, hooks...)
+	r, err := New(c, Deps{Device: dev, Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (r *Run) heldLosses() ([]float64, error) {
 	if r.held == nil {
 		return nil, nil
 	}
-	g := r.Config.Ranks
+	g := r.Ranks
 	g.At(ranks.At{Epoch: r.pos.Epoch, What: "evaluation"})
 	p := r.newPulse(r.held)
 	own, images, err := r.Net.Losses(r.ctx, r.held, p.before)

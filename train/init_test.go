@@ -40,7 +40,7 @@ func TestFineTune(t *testing.T) {
 		c := c
 		c.Out = filepath.Join(dir, "bad")
 		bad(&c)
-		if r, err := New(c, dev); err == nil {
+		if r, err := New(c, Deps{Device: dev}); err == nil {
 			r.Close()
 			t.Errorf("no error for %v, %v, %v, %v", c.LayerDecay, c.HeadRate, c.Freeze, c.Init)
 		}

@@ -37,7 +37,7 @@ func TestKept(t *testing.T) {
 		}
 	}
 	c.Out, c.KeepEvery = filepath.Join(t.TempDir(), "other"), -1
-	if r, err := New(c, dev); err == nil {
+	if r, err := New(c, Deps{Device: dev}); err == nil {
 		r.Close()
 		t.Error("keeping every -1 epochs is no error")
 	}

@@ -42,7 +42,7 @@ var errStop = errors.New("to be stopped")
 
 // mayGoOn is errStop if the run is to be interrupted, on all ranks at the same place.
 func (r *Run) mayGoOn() error {
-	r.Config.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the end of an epoch"})
+	r.Ranks.At(ranks.At{Epoch: r.pos.Epoch, What: "the end of an epoch"})
 	stop, err := r.stopped()
 	if err == nil && stop {
 		err = errStop
@@ -72,7 +72,7 @@ func (r *Run) Train(ctx context.Context) error {
 	if r.beyond != nil {
 		return fmt.Errorf("the run failed, and its weights are of no step: resume it from its folder: %w", r.beyond)
 	}
-	if err := r.Config.Ranks.Together(r.checkProfile()); err != nil {
+	if err := r.Ranks.Together(r.checkProfile()); err != nil {
 		return err
 	}
 	r.user = ctx
@@ -116,14 +116,14 @@ func (r *Run) begin() error {
 	}
 	r.begun = true
 	switch {
-	case !r.Config.Ranks.First():
+	case !r.Ranks.First():
 	case r.val == nil && r.held != nil:
 		r.log("no validation images: weights are compared by the held-out ones")
 	case r.val == nil:
 		r.log("no validation images: weights are written, but not compared")
 	}
 	r.warnOfFewSteps()
-	if c := &r.Config; c.Ranks.First() && c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
+	if c := &r.Config; r.Ranks.First() && c.RNA.Mode != Off && c.Epochs < c.RNA.FirstExtrapolation() {
 		r.log("no extrapolation: from epoch %d on it takes a run of %d epochs at least", c.RNA.Start, c.RNA.FirstExtrapolation())
 	}
 	return nil
@@ -136,11 +136,11 @@ const fewSteps = 10
 func (r *Run) warnOfFewSteps() {
 	c := &r.Config
 	n := r.epochSteps()
-	if n >= fewSteps || c.StepsLimit > 0 || !c.Ranks.First() {
+	if n >= fewSteps || c.StepsLimit > 0 || !r.Ranks.First() {
 		return
 	}
 	hint := "train for more epochs"
-	together := c.Accumulate * c.Ranks.Size() // batches a step
+	together := c.Accumulate * r.Ranks.Size() // batches a step
 	if batch := r.train.Images() / (fewSteps * together); batch > 0 {
 		hint = fmt.Sprintf("a batch of %d makes %d", batch, (r.train.Images()-1)/(batch*together)+1)
 	}
@@ -184,12 +184,12 @@ func (r *Run) beginFolder() error {
 		return err
 	}
 	if err = r.saveTogether(); err == nil {
-		err = r.Config.Ranks.Together(r.written())
+		err = r.Ranks.Together(r.written())
 	}
 	if err == nil {
 		return nil
 	}
-	if r.Config.Ranks.First() {
+	if r.Ranks.First() {
 		store.Remove(root)
 	}
 	return fmt.Errorf("the run's folder %s: %w", out, err)
@@ -309,7 +309,7 @@ func (r *Run) afterEpoch() error {
 		if !ok || slices.Contains(p.Called, h.Name()) {
 			continue
 		}
-		if !r.Config.Ranks.Single() { // a hook of one process ends by itself
+		if !r.Ranks.Single() { // a hook of one process ends by itself
 			if err := r.mayGoOn(); err != nil {
 				return err
 			}
@@ -333,7 +333,7 @@ func (r *Run) rate(step int) float64 {
 
 // epochSteps is the number of steps of the optimiser in an epoch.
 func (r *Run) epochSteps() int {
-	each := r.Config.Accumulate * r.Config.Ranks.Size()
+	each := r.Config.Accumulate * r.Ranks.Size()
 	return (r.train.Steps() + each - 1) / each
 }
 

@@ -8,7 +8,7 @@ import (
 
 // lossScale is the device's scale of the loss, nil where there is none.
 func (r *Run) lossScale() (*device.LossScale, error) {
-	d, ok := device.As[device.LossScaler](r.dev)
+	d, ok := device.As[device.LossScaler](r.Device)
 	if !ok {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (r *Run) resumeScale(s *device.LossScale) error {
 		r.pos.Skipped = now.Skipped
 		return nil
 	}
-	d, _ := device.As[device.LossScaler](r.dev)
+	d, _ := device.As[device.LossScaler](r.Device)
 	return d.SetLossScale(*s)
 }
 

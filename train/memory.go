@@ -35,7 +35,7 @@ func (r *Run) later(snapshots bool) int64 {
 	if sum.Weights > 0 {
 		sum.Weights++ // the iterate, while others are looked at
 	}
-	size := int64(r.dev.DType().Size())
+	size := int64(r.Device.DType().Size())
 	params := int64(r.Net.Params.Len())
 	bytes := int64(sum.Weights) * size * params
 	if r.Net.Stats != nil {
@@ -44,8 +44,8 @@ func (r *Run) later(snapshots bool) int64 {
 	if !snapshots || sum.Snapshots == 0 {
 		return bytes
 	}
-	part := shard.Largest(int(params), r.Config.Ranks.Size())
-	if d, ok := device.As[Spacer](r.dev); ok {
+	part := shard.Largest(int(params), r.Ranks.Size())
+	if d, ok := device.As[Spacer](r.Device); ok {
 		return bytes + d.SpaceBytes(part, sum.Snapshots)
 	}
 	return bytes + int64(sum.Snapshots)*size*int64(part)
@@ -63,7 +63,7 @@ func (r *Run) checkLoaders(free int64) (bytes int64, err error) {
 			bytes += l.Bytes()
 		}
 	}
-	if _, own := device.As[device.OwnMemory](r.dev); !own {
+	if _, own := device.As[device.OwnMemory](r.Device); !own {
 		return bytes, nil
 	}
 	if free > 0 && bytes > free {

@@ -10,15 +10,17 @@ func TestSets(t *testing.T) {
 	set := func(n, classes, label int) *listed { return &listed{n, classes, label} }
 	for _, c := range []struct {
 		config Config
+		given  Deps
 		want   string
 	}{
-		{Config{Val: set(2, 2, 0)}, "without training images"},
-		{Config{Train: set(2, 2, 2)}, "has the label 2: there are 2 classes"},
-		{Config{Train: set(0, 2, 0)}, "no images"},
-		{Config{Train: set(2, 2, 0), Val: set(2, 3, 0)}, "other classes"},
-		{Config{Train: set(2, 2, 0), ValData: "x"}, "Config.Val"},
+		{Config{}, Deps{Val: set(2, 2, 0)}, "without training images"},
+		{Config{}, Deps{Train: set(2, 2, 2)}, "has the label 2: there are 2 classes"},
+		{Config{}, Deps{Train: set(0, 2, 0)}, "no images"},
+		{Config{}, Deps{Train: set(2, 2, 0), Val: set(2, 3, 0)}, "other classes"},
+		{Config{ValData: "x"}, Deps{Train: set(2, 2, 0)}, "Deps.Val"},
 	} {
-		if r, err := New(c.config, cpuDevice(t, 1)); err == nil || !strings.Contains(err.Error(), c.want) {
+		c.given.Device = cpuDevice(t, 1)
+		if r, err := New(c.config, c.given); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 			if r != nil {
 				r.Close()

@@ -89,7 +89,7 @@ func TestPipelineStops(t *testing.T) {
 			trained(t, c, cpuDevice(t, 2))
 			resume := func(of string) {
 				t.Helper()
-				r, err := Resume(filepath.Join(dir, of), lazyDevice(t), nil)
+				r, err := Resume(filepath.Join(dir, of), Deps{Device: lazyDevice(t)}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -45,11 +45,11 @@ func (r *Run) openProfiler() {
 	if n == 0 || r.profiler != nil || r.pos.Epoch > r.Config.Epochs {
 		return
 	}
-	each := r.Config.Accumulate * r.Config.Ranks.Size()
+	each := r.Config.Accumulate * r.Ranks.Size()
 	left := (r.Config.Epochs-r.pos.Epoch+1)*r.epochSteps() - (r.pos.Batch+each-1)/each
 	first := r.pos.Steps + 1 + min(profileWarmup, max(0, left-n))
 	c := &r.Config
-	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size()}
+	about := profile.Description{Model: c.Model, Batch: c.Batch, ImageSize: c.SizeAt(r.pos.Epoch-1, c.ImageSize), Accumulate: c.Accumulate, Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size()}
 	r.profiler = &profiler{Run: r, first: first, end: first + n, p: profile.New(about, r.Net, r.update.Optimizer)}
 }
 
@@ -86,7 +86,7 @@ func (q *profiler) hook(name string, f func() error) error {
 	at := time.Now()
 	err := f()
 	if err == nil {
-		err = q.dev.Sync()
+		err = q.Device.Sync()
 	}
 	q.p.Hook(name, at, time.Since(at))
 	return err
@@ -94,7 +94,7 @@ func (q *profiler) hook(name string, f func() error) error {
 
 // communicates does something with the other ranks in a step.
 func (q *profiler) communicates(f func() error) error {
-	if q == nil || !q.on || q.Config.Ranks.Single() {
+	if q == nil || !q.on || q.Ranks.Single() {
 		return f()
 	}
 	at := time.Now()
@@ -146,7 +146,7 @@ func (q *profiler) show() {
 	}
 	p := q.p
 	q.p = nil
-	if !q.Config.Ranks.First() {
+	if !q.Ranks.First() {
 		return
 	}
 	if p.Steps() == 0 {

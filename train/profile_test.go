@@ -101,7 +101,7 @@ func TestProfileOfResumedRuns(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
-		again, err := Resume(o.Out, cpuDevice(t, 1), nil, watch{})
+		again, err := Resume(o.Out, Deps{Device: cpuDevice(t, 1), Hooks: []Hook{watch{}}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestProfileOnRanks(t *testing.T) {
 	plain := together(t, 2, o, cpuOne, nil)
 	for name, steps := range map[string][]int{"all": {5, 5}, "first": {5, 0}, "second": {0, 5}} {
 		for i, got := range together(t, 2, o, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
-			return runOn(context.Background(), c, dev, func(r *Run) {
+			return runOn(context.Background(), c, dev, g, func(r *Run) {
 				r.Profile = steps[g.Rank()]
 				r.Profiled = func(p *profile.Profile, _ string) {
 					if !slices.ContainsFunc(p.Phases(), func(x profile.Phase) bool { return x.Name == "communication" && x.Calls > 5 }) {

@@ -238,7 +238,7 @@ func TestResume(t *testing.T) {
 						t.Fatalf("stopped with %v", err)
 					}
 					first.Close()
-					second, err := Resume(out, cpuDevice(t, 1), nil)
+					second, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -388,7 +388,7 @@ func TestResumeErrors(t *testing.T) {
 		}
 		c.harm(t, dir)
 		reseal(t, dir)
-		r, err := Resume(dir, dev, nil)
+		r, err := Resume(dir, Deps{Device: dev}, nil)
 		if err == nil {
 			r.Close()
 			t.Errorf("%s: no error", c.name)
@@ -412,7 +412,7 @@ func TestResumeWithoutInit(t *testing.T) {
 	if err := os.Remove(c.Init); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Resume(c.Out, cpuDevice(t, 1), nil)
+	r, err := Resume(c.Out, Deps{Device: cpuDevice(t, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func TestSmokeTraining(t *testing.T) {
 	c := tiny(filepath.Join(dir, "run"))
 	c.Epochs = 4
 	stopped(t, c, 7)
-	r, err := Resume(c.Out, cpuDevice(t, 2), nil)
+	r, err := Resume(c.Out, Deps{Device: cpuDevice(t, 2)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"onlinerna/train/average"
 	"onlinerna/train/internal/store"
 	"onlinerna/train/network"
-	"onlinerna/train/profile"
 	"onlinerna/train/ranks/reduce"
 	"onlinerna/train/tensorboard"
 )
@@ -45,15 +44,8 @@ type Run struct {
 	// Notes are lines about how the run was prepared: of the data, of initial weights.
 	Notes []string
 
-	// Log, if set, is told what is worth a line but no error: unreadable images, what was resumed.
-	Log func(format string, args ...any)
+	Deps // which it was given
 
-	// Profile is how many steps, MaxProfile at most, are profiled once a few have warmed up: see package profile. Profiled, if set, is given the profile,
-	// and where its trace was written, "" for nowhere.
-	Profile  int
-	Profiled func(p *profile.Profile, trace string)
-
-	dev      device.Device
 	update   device.Update // what steps of the optimiser have in common
 	sum      device.Vector // of gradients, where batches are accumulated
 	spare    network.Point // room for the iterate while other weights are looked at
@@ -87,14 +79,13 @@ type Run struct {
 }
 
 // New prepares a run on a device: it opens the data, resolves the config, builds the network and plans its
-// memory. Nothing is written before Train. Hooks have names of their own, other than "rna", "ema", "tensorboard" and
-// "metrics", which are the run's; those that hold something are closed with the run, or at once if New fails.
-func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
-	if p, ok := device.As[device.Processor](dev); ok {
+// memory. Nothing is written before Train.
+func New(c Config, d Deps) (*Run, error) {
+	if p, ok := device.As[device.Processor](d.Device); ok {
 		winograd := p.Winograd()
 		c.Winograd = &winograd
 	}
-	r, err := prepare(c, dev, hooks)
+	r, err := prepare(c, d)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +94,7 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 	} else if c.InitKey != "" {
 		err = fmt.Errorf("key %q is of a file with initial weights, and there is none", c.InitKey)
 	}
-	if err = c.Ranks.Together(err); err == nil {
+	if err = r.Ranks.Together(err); err == nil {
 		err = r.preflight()
 	}
 	if err != nil {
@@ -113,24 +104,27 @@ func New(c Config, dev device.Device, hooks ...Hook) (*Run, error) {
 }
 
 // prepare is New without initial weights from a file.
-func prepare(c Config, dev device.Device, hooks []Hook) (*Run, error) {
-	r := &Run{Config: c, dev: dev, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(hooks)}
+func prepare(c Config, d Deps) (*Run, error) {
+	r := &Run{Config: c, Deps: d, ctx: context.Background(), user: context.Background(), hooks: slices.Clone(d.Hooks)}
 	r.ownHead = c.HeadRate == 0
-	if !c.Ranks.Single() {
-		r.reducer = reduce.New(c.Ranks, dev)
+	if err := r.Ranks.Together(checkDevice(&c, d.Device)); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if !r.Ranks.Single() {
+		r.reducer = reduce.New(r.Ranks, d.Device)
 	}
 	train, val, profile, err := r.openData()
-	if err = c.Ranks.Together(err); err == nil {
-		err = c.Ranks.Share(&r.Config.Out)
+	if err = r.Ranks.Together(err); err == nil {
+		err = r.Ranks.Share(&r.Config.Out)
 	}
 	if err == nil {
-		err = c.Ranks.Together(r.openNetwork(train))
+		err = r.Ranks.Together(r.openNetwork(train))
 	}
 	if err == nil {
 		err = r.commonBatch()
 	}
 	if err == nil {
-		err = c.Ranks.Together(r.rest(train, val, profile))
+		err = r.Ranks.Together(r.rest(train, val, profile))
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -151,14 +145,14 @@ func (r *Run) addHooks() error {
 		own = append(own, average.NewDecayEMA(c.EMADecay, c.EMAEvery))
 	}
 	r.hooks = append(own, r.hooks...)
-	if r.Config.TensorBoard && r.Config.Ranks.First() {
+	if r.Config.TensorBoard && r.Ranks.First() {
 		if r.Config.Out == "" {
 			return errors.New("files for TensorBoard lie in the run's folder, and the run has none: name one")
 		}
 		r.hooks = append(r.hooks, tensorboard.New(r.Config.Out))
 	}
 	if r.Config.Out != "" {
-		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, history: &r.History, log: r.note, idle: !r.Config.Ranks.First()})
+		r.hooks = append(r.hooks, &metricsHook{dir: r.Config.Out, history: &r.History, log: r.note, idle: !r.Ranks.First()})
 	}
 	seen := map[string]bool{}
 	for _, h := range r.hooks {
@@ -195,13 +189,13 @@ func (r *Run) openHooks() error {
 // openData opens the data and resolves the config.
 func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err error) {
 	c := &r.Config
-	if c.Train != nil {
-		if train, val, err = c.Train, c.Val, checkSets(c); err != nil {
+	if r.Deps.Train != nil {
+		if train, val, err = r.Deps.Train, r.Val, r.checkSets(); err != nil {
 			return nil, nil, profile, err
 		}
 		c.Data = cmp.Or(c.Data, "images of the program's")
-	} else if c.Val != nil {
-		return nil, nil, profile, errors.New("validation images without training images: give Config.Train, too")
+	} else if r.Val != nil {
+		return nil, nil, profile, errors.New("validation images without training images: give Deps.Train, too")
 	} else {
 		c.Data = cmp.Or(c.Data, "glyphs")
 		if train, val, err = data.Open(c.Data, data.Options{Val: c.ValData, ValSplit: c.ValSplit, Classes: c.Classes}); err != nil {
@@ -222,7 +216,7 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 		err = r.initNet()
 	}
 	if err == nil {
-		err = c.Resolve(train, profile)
+		err = c.Resolve(train, profile, r.Ranks.Size())
 	}
 	if err == nil && c.Out == AutoOut {
 		if c.Out, err = r.reserve(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+c.Model)); err != nil {
@@ -235,7 +229,7 @@ func (r *Run) openData() (train, val data.Dataset, profile data.Profile, err err
 // reserve makes an empty folder of the name, or with a number behind it if there is one: a run that starts in the same second has another.
 // Close removes it where nothing was written.
 func (r *Run) reserve(name string) (string, error) {
-	if !r.Config.Ranks.First() {
+	if !r.Ranks.First() {
 		return name, nil // rank 0 says
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -279,7 +273,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	if c.Network() != nn.CrossEntropy {
 		smoothing = 0 // targets have it
 	}
-	net, err := network.New(r.dev, c.Model, nn.Config{
+	net, err := network.New(r.Device, c.Model, nn.Config{
 		Classes: c.NumClasses, Channels: train.Channels(), Size: c.ImageSize, Mean: c.Mean, Std: c.Std,
 		Smoothing: smoothing, Loss: c.Network(), BlurPool: c.BlurPool, Dropout: c.Dropout, DropPath: c.DropPath, ZeroInitResidual: c.ZeroInit,
 		Seed: c.Seed, Freeze: c.Freeze,
@@ -291,7 +285,7 @@ func (r *Run) openNetwork(train data.Dataset) error {
 	net.Objective(c.LabelSmoothing, c.TargetThreshold, c.ClassWeights)
 	net.TestFlip, net.LowMemory = c.TestFlip, c.LowMemory
 	if r.reducer != nil {
-		if err := reduce.Takes(r.dev, net.Params); err != nil {
+		if err := reduce.Takes(r.Device, net.Params); err != nil {
 			return err
 		}
 	}
@@ -318,7 +312,7 @@ func (r *Run) commonBatch() error {
 		return nil
 	}
 	x := []float64{-float64(r.Config.Batch)}
-	err := r.Config.Ranks.Max64(x)
+	err := r.Ranks.Max64(x)
 	r.Config.Batch = -int(x[0])
 	return err
 }
@@ -375,14 +369,14 @@ func (r *Run) plan() error {
 
 func (r *Run) loaders(set, val data.Dataset, p data.Profile) error {
 	c := &r.Config
-	r.decoding = data.NewBudget(c.DecodeMemory, c.Ranks.Locals())
+	r.decoding = data.NewBudget(c.DecodeMemory, r.Ranks.Locals())
 	train, held, err := split(c, set)
 	if err != nil {
 		return err
 	}
 	opt := data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, Shuffle: *c.Shuffle, Seed: c.Seed, Stream: trainStream,
-		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.unreadable, Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(),
+		Limit: c.StepsLimit, Substitute: true, MaxBad: *c.MaxBad, Log: r.unreadable, Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size(),
 		Repeat: c.RepeatAugment, FastDecode: c.FastDecode, Budget: r.decoding,
 	}
 	augment := c.Augmentation(c.Mean, c.Mix() != augment.Mix{})
@@ -441,7 +435,7 @@ func (r *Run) evalLoader(set data.Dataset, p data.Profile) (*data.Loader, error)
 	}
 	return data.NewLoader(set, tr, data.LoaderOptions{
 		Batch: c.Batch, Workers: c.Workers, MaxBad: *c.MaxBad, Limit: c.ValLimit, Log: r.unreadable,
-		Rank: c.Ranks.Rank(), Ranks: c.Ranks.Size(), FastDecode: c.FastDecode, Budget: r.decoding,
+		Rank: r.Ranks.Rank(), Ranks: r.Ranks.Size(), FastDecode: c.FastDecode, Budget: r.decoding,
 	})
 }
 

@@ -45,7 +45,7 @@ func TestDevices(t *testing.T) {
 	for _, r := range []*Run{trained(t, c, cpuDevice(t, 2)), trained(t, c, reference(op.Float32))} {
 		expect := tensors(t, want.Net)
 		for name, x := range tensors(t, r.Net) { // the devices' orders of elements differ
-			near(t, r.dev.Name()+" "+name, x, expect[name], 1e-5)
+			near(t, r.Device.Name()+" "+name, x, expect[name], 1e-5)
 		}
 		for e := range want.History {
 			got, want := r.History[e], want.History[e]
@@ -137,7 +137,7 @@ func TestDivergence(t *testing.T) {
 	}
 	good := func(t *testing.T, dir string, steps int) {
 		t.Helper()
-		r, err := Resume(dir, dev, nil)
+		r, err := Resume(dir, Deps{Device: dev}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +326,7 @@ func (n named) Name() string { return string(n) }
 
 func TestHooks(t *testing.T) {
 	for _, hooks := range [][]Hook{{named("rna")}, {named("a"), named("a")}} {
-		if _, err := New(tiny(""), cpuDevice(t, 1), hooks...); err == nil || !strings.Contains(err.Error(), "two hooks are named") {
+		if _, err := New(tiny(""), Deps{Device: cpuDevice(t, 1), Hooks: hooks}); err == nil || !strings.Contains(err.Error(), "two hooks are named") {
 			t.Errorf("hooks %v: error %v", hooks, err)
 		}
 	}

@@ -8,18 +8,19 @@ import (
 	"onlinerna/data"
 )
 
-// checkSets checks the sets that a config brings.
-func checkSets(c *Config) error {
+// checkSets checks the sets that the program gives.
+func (r *Run) checkSets() error {
+	c := &r.Config
 	if c.ValData != "" {
-		return fmt.Errorf("validation images in %s beside Config.Train: give them as Config.Val", c.ValData)
+		return fmt.Errorf("validation images in %s beside Deps.Train: give them as Deps.Val", c.ValData)
 	}
 	if c.ValSplit != 0 {
-		return fmt.Errorf("a validation split of %g of Config.Train: give data.SplitByClass's parts as Config.Train and Config.Val", c.ValSplit)
+		return fmt.Errorf("a validation split of %g of Deps.Train: give data.SplitByClass's parts as Deps.Train and Deps.Val", c.ValSplit)
 	}
 	for _, s := range []struct {
 		name string
 		set  data.Dataset
-	}{{"Config.Train", c.Train}, {"Config.Val", c.Val}} {
+	}{{"Deps.Train", r.Deps.Train}, {"Deps.Val", r.Val}} {
 		if s.set == nil {
 			continue
 		}
@@ -33,12 +34,12 @@ func checkSets(c *Config) error {
 			}
 		}
 	}
-	if c.Val != nil {
-		if !slices.Equal(c.Val.Classes(), c.Train.Classes()) {
-			return errors.New("Config.Val has other classes than Config.Train")
+	if r.Val != nil {
+		if !slices.Equal(r.Val.Classes(), r.Deps.Train.Classes()) {
+			return errors.New("Deps.Val has other classes than Deps.Train")
 		}
-		if a, b := c.Train.Channels(), c.Val.Channels(); a != b {
-			return fmt.Errorf("Config.Val has %d channels, Config.Train %d", b, a)
+		if a, b := r.Deps.Train.Channels(), r.Val.Channels(); a != b {
+			return fmt.Errorf("Deps.Val has %d channels, Deps.Train %d", b, a)
 		}
 	}
 	return nil

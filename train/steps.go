@@ -97,14 +97,14 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 	if err := f.uneven(b != nil); err != nil {
 		return err
 	}
-	done := min(f.done+c.Ranks.Size(), f.train.Steps())
+	done := min(f.done+f.Ranks.Size(), f.train.Steps())
 	f.planned += f.train.Between(f.done, done)
 	f.done = done
 	f.batches++
 	x := issued{done: done, last: f.batches == c.Accumulate || done >= f.train.Steps()}
 	if x.last {
 		f.steps++
-		c.Ranks.At(ranks.At{Epoch: p.Epoch, Step: f.steps})
+		f.Ranks.At(ranks.At{Epoch: p.Epoch, Step: f.steps})
 	}
 	images := 0
 	if b != nil {
@@ -146,7 +146,7 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 			if f.stop || f.ctx.Err() != nil { // as heard in the steps behind
 				return errStop
 			}
-			return c.Ranks.Together(f.written())
+			return f.Ranks.Together(f.written())
 		}
 		if f.done < f.train.Steps() && f.dueAfter(f.steps) {
 			if err := f.behind(nil); err != nil {
@@ -166,7 +166,7 @@ func (f *flow) batch(b *data.Batch, late bool, from time.Time) error {
 
 // uneven prepares for batches that not all ranks have, the last ones of an epoch: the running statistics are averaged before, and those of the ranks with a batch behind.
 func (f *flow) uneven(own bool) error {
-	if f.train.Steps()-f.done >= f.Config.Ranks.Size() || f.Net.Stats == nil {
+	if f.train.Steps()-f.done >= f.Ranks.Size() || f.Net.Stats == nil {
 		return nil
 	}
 	if err := f.behind(nil); err != nil {
@@ -256,7 +256,7 @@ func (f *flow) take(x issued) error {
 		return nil
 	}
 	l, t, err := x.Wait()
-	if err == nil && f.Config.Ranks.Single() && (math.IsNaN(l) || math.IsInf(l, 0)) {
+	if err == nil && f.Ranks.Single() && (math.IsNaN(l) || math.IsInf(l, 0)) {
 		err = f.diverged(fmt.Sprintf("the loss is %g", l), f.pos.Steps+1)
 	}
 	if err != nil {

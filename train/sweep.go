@@ -14,7 +14,7 @@ var errSwept = errors.New("its rates were swept")
 func (r *Run) Sweep(ctx context.Context, rates []float64, next func(loss float64) bool) error {
 	c := &r.Config
 	switch {
-	case !c.Ranks.Single():
+	case !r.Ranks.Single():
 		return errors.New("rates are swept by one process")
 	case r.pos.Steps > 0:
 		return errors.New("rates are swept from the start of a run")

@@ -25,7 +25,7 @@ func Common(err error) bool {
 
 // first has rank 0 do something, with the error on all ranks.
 func (r *Run) first(f func() error) error {
-	g := r.Config.Ranks
+	g := r.Ranks
 	var err error
 	if g.First() {
 		err = f()
@@ -34,7 +34,7 @@ func (r *Run) first(f func() error) error {
 }
 
 // stopped says whether the context of any rank has ended.
-func (r *Run) stopped() (bool, error) { return r.Config.Ranks.Any(r.user.Err() != nil) }
+func (r *Run) stopped() (bool, error) { return r.Ranks.Any(r.user.Err() != nil) }
 
 // pulse has ranks that evaluate their batches ask each other now and then whether to stop: as often on all, whatever the number of their batches.
 type pulse struct {
@@ -46,14 +46,14 @@ type pulse struct {
 const pulseEvery = 16
 
 func (r *Run) newPulse(l *data.Loader) *pulse {
-	most := (l.Steps() + r.Config.Ranks.Size() - 1) / r.Config.Ranks.Size() // of a rank
+	most := (l.Steps() + r.Ranks.Size() - 1) / r.Ranks.Size() // of a rank
 	return &pulse{Run: r, all: (most + pulseEvery - 1) / pulseEvery}
 }
 
 // before is called before each batch. It is errStop where a rank is to stop.
 func (p *pulse) before() error {
 	p.batches++
-	if p.Config.Ranks.Single() || p.batches%pulseEvery != 1 {
+	if p.Ranks.Single() || p.batches%pulseEvery != 1 {
 		return nil
 	}
 	return p.beat()
@@ -61,7 +61,7 @@ func (p *pulse) before() error {
 
 // rest makes up for the batches that others have more.
 func (p *pulse) rest() error {
-	for !p.Config.Ranks.Single() && p.beats < p.all {
+	for !p.Ranks.Single() && p.beats < p.all {
 		if err := p.beat(); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func sumTally(g *ranks.Group, t network.Tally) (network.Tally, error) {
 // total makes what a rank knows of a step that of all: the sum of the losses over images, the tally, the unreadable images, and whether one is to
 // stop, to write a checkpoint, or has lost one.
 func (f *flow) total(bad int) (allBad int, stop bool, err error) {
-	g := f.Config.Ranks
+	g := f.Ranks
 	stop = f.user.Err() != nil
 	if g.Single() {
 		f.due.at, f.lost = f.due.at || f.wants(), f.unwritten()
@@ -118,7 +118,7 @@ func (f *flow) total(bad int) (allBad int, stop bool, err error) {
 
 // checkBad is an error if ranks have met more unreadable images than are allowed, though none has by itself.
 func (r *Run) checkBad(bad, allowed, of int) error {
-	if r.Config.Ranks.Single() || bad <= allowed {
+	if r.Ranks.Single() || bad <= allowed {
 		return nil
 	}
 	return &ranks.RankError{Name: "all ranks", Err: &data.TooManyBad{Bad: bad, Of: of, Allowed: allowed}}
@@ -127,7 +127,7 @@ func (r *Run) checkBad(bad, allowed, of int) error {
 // averageStats sets the running statistics to their mean over the ranks, as evaluation and checkpoints need them, once after each step: over those that had a batch
 // of it, so that the mean follows from the mean before, whatever the ranks' own were.
 func (r *Run) averageStats() error {
-	g := r.Config.Ranks
+	g := r.Ranks
 	if g.Single() || r.Net.Stats == nil || !r.strayed {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (r *Run) weighStats(weight float64) error {
 		x[i] *= weight
 	}
 	x[n] = weight
-	if err := r.Config.Ranks.Sum64(x).Wait(); err != nil || x[n] == 0 {
+	if err := r.Ranks.Sum64(x).Wait(); err != nil || x[n] == 0 {
 		return err
 	}
 	for i := range n {
@@ -161,7 +161,7 @@ func (r *Run) weighStats(weight float64) error {
 
 // hostContext is the context of what a rank must not leave by itself: where there is one process, the caller's.
 func (r *Run) hostContext() context.Context {
-	if r.Config.Ranks.Single() {
+	if r.Ranks.Single() {
 		return r.user
 	}
 	return context.WithoutCancel(r.user)
@@ -169,7 +169,7 @@ func (r *Run) hostContext() context.Context {
 
 // sameBits is an error that names the rank whose parameters or state of the optimiser are not those of the others.
 func (r *Run) sameBits() error {
-	g := r.Config.Ranks
+	g := r.Ranks
 	if g.Single() {
 		return nil
 	}
@@ -207,7 +207,7 @@ var program = sync.OnceValue(func() string {
 
 // preflight compares, before the first step, what all ranks have to agree about.
 func (r *Run) preflight() error {
-	g := r.Config.Ranks
+	g := r.Ranks
 	if g.Single() {
 		return nil
 	}

@@ -22,7 +22,7 @@ func TestRNAOverRanks(t *testing.T) {
 	c := Config{Data: pictures(t, 24, 3, 12), Model: "conv6", Batch: 2, Epochs: 3, Seed: 3, Accumulate: 6,
 		RNA: RNAConfig{Mode: Online, Start: 1, Window: 4, Lambda: &lambda, Every: 2}}
 	dev, _ := reference64()
-	want := runOn(context.Background(), c, dev, nil)
+	want := runOn(context.Background(), c, dev, nil, nil)
 	if want.err != nil {
 		t.Fatal(want.err)
 	}
@@ -56,7 +56,7 @@ func TestRNAOverRanks(t *testing.T) {
 	for k, o := range together(t, 3, saved, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		return runOn(ctx, c, dev, func(r *Run) {
+		return runOn(ctx, c, dev, g, func(r *Run) {
 			w := r.Hook("rna").(*average.RNA).Window().Space().(rna.Divided)
 			if most := (r.Net.Params.Len() + 2) / 3; w.Own().Dim() > most || w.Dim() != r.Net.Params.Len() {
 				t.Errorf("rank %d keeps %d of %d elements", g.Rank(), w.Own().Dim(), w.Dim())
@@ -80,7 +80,7 @@ func TestRNAOverRanks(t *testing.T) {
 		list := make([]outcome, n)
 		resume := func(g *ranks.Group) error {
 			dev, _ := reference64()
-			r, err := Resume(dir, dev, func(c *Config) { c.Ranks, c.Accumulate = g, 6/n })
+			r, err := Resume(dir, Deps{Device: dev, Ranks: g}, func(c *Config) { c.Accumulate = 6 / n })
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ func stopAfter(t *testing.T, n, steps int, c Config) {
 	list := together(t, n, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		return runOn(ctx, c, dev, nil, second{watch{Step: func(s *State) error {
+		return runOn(ctx, c, dev, g, nil, second{watch{Step: func(s *State) error {
 			if g.Rank() == n-1 && s.Steps == steps {
 				cancel()
 			}
@@ -45,13 +45,12 @@ func finish(t *testing.T, n int, c Config, resume bool) (e end) {
 	rankstest.Run(t, n, time.Minute, func(g *ranks.Group) error {
 		dev, _ := reference64()
 		own := c
-		own.Ranks = g
 		var r *Run
 		var err error
 		if resume {
-			r, err = Resume(c.Out, dev, func(c *Config) { c.Ranks = g })
+			r, err = Resume(c.Out, Deps{Device: dev, Ranks: g}, nil)
 		} else {
-			r, err = New(own, dev)
+			r, err = New(own, Deps{Device: dev, Ranks: g})
 		}
 		if err != nil {
 			return err
@@ -116,8 +115,7 @@ func TestFrozenStatisticsOfRanks(t *testing.T) {
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
 		dev, _ := cpuOne()
 		own := c
-		own.Ranks = g
-		r, err := New(own, dev)
+		r, err := New(own, Deps{Device: dev, Ranks: g})
 		if err != nil {
 			return err
 		}

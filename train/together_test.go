@@ -29,9 +29,9 @@ type outcome struct {
 }
 
 // runOn runs a config on a device; adjust, if not nil, sees the run before it trains.
-func runOn(ctx context.Context, c Config, dev device.Device, adjust func(*Run), hooks ...Hook) (o outcome) {
+func runOn(ctx context.Context, c Config, dev device.Device, g *ranks.Group, adjust func(*Run), hooks ...Hook) (o outcome) {
 	hooks = append(hooks, watch{Step: func(s *State) error { o.losses = append(o.losses, s.Step.Loss); return nil }})
-	r, err := New(c, dev, hooks...)
+	r, err := New(c, Deps{Device: dev, Ranks: g, Hooks: hooks})
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -62,9 +62,8 @@ func together(t testing.TB, n int, c Config, dev func() (device.Device, error), 
 			defer d.Close()
 		}
 		own := c
-		own.Ranks = g
 		if f == nil {
-			list[g.Rank()] = runOn(context.Background(), own, d, nil)
+			list[g.Rank()] = runOn(context.Background(), own, d, g, nil)
 		} else {
 			list[g.Rank()] = f(g, own, d)
 		}
@@ -117,7 +116,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					want := runOn(context.Background(), one, dev, nil)
+					want := runOn(context.Background(), one, dev, nil, nil)
 					if want.err != nil {
 						t.Fatal(want.err)
 					}
@@ -158,7 +157,7 @@ func TestMoreRanksThanImages(t *testing.T) {
 	c := Config{Data: pictures(t, 5, 2, 12), Model: "conv6", Batch: 2, Epochs: 1, Seed: 3, Out: filepath.Join(t.TempDir(), "run"), RNA: RNAConfig{Mode: Off}}
 	one := c
 	one.Accumulate, one.Out = 4, ""
-	want := runOn(context.Background(), one, device.NewReference(op.Float64), nil)
+	want := runOn(context.Background(), one, device.NewReference(op.Float64), nil, nil)
 	for k, got := range together(t, 4, c, reference64, nil) {
 		if got.err != nil || apart(got.params, want.params) > 1e-12 || got.history[0].SGD.Images != 2 || got.history[0].Train.Images != 5 {
 			t.Errorf("rank %d: %v, %+v", k, got.err, got.history)
@@ -191,7 +190,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	first := together(t, 4, c, reference64, func(g *ranks.Group, c Config, dev device.Device) outcome {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		return runOn(ctx, c, dev, nil, second{watch{Step: func(s *State) error {
+		return runOn(ctx, c, dev, g, nil, second{watch{Step: func(s *State) error {
 			if g.Rank() == 2 && s.Steps == stopAt-1 { // a signal that one rank gets
 				cancel()
 			}
@@ -206,10 +205,10 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	losses := make([][]float64, 3)
 	rankstest.Run(t, 3, time.Minute, func(g *ranks.Group) error {
 		dev, _ := reference64()
-		r, err := Resume(c.Out, dev, func(c *Config) { c.Ranks = g }, watch{Step: func(s *State) error {
+		r, err := Resume(c.Out, Deps{Device: dev, Hooks: []Hook{watch{Step: func(s *State) error {
 			losses[g.Rank()] = append(losses[g.Rank()], s.Step.Loss)
 			return nil
-		}})
+		}}}, Ranks: g}, nil)
 		if err != nil {
 			return err
 		}
@@ -255,7 +254,7 @@ func TestErrorOfOneRankEndsAll(t *testing.T) {
 				if g.Rank() == 1 {
 					c.change(g, &own)
 				}
-				return runOn(context.Background(), own, dev, nil)
+				return runOn(context.Background(), own, dev, g, nil)
 			}) {
 				if o.err == nil || !strings.Contains(o.err.Error(), c.want) || !Common(o.err) {
 					t.Errorf("rank %d: %v", k, o.err)
@@ -284,7 +283,7 @@ func TestDivergenceIsCommon(t *testing.T) {
 func TestStrayingRankIsNamed(t *testing.T) {
 	c := tiny(filepath.Join(t.TempDir(), "run"))
 	for k, o := range together(t, 3, c, cpuOne, func(g *ranks.Group, c Config, dev device.Device) outcome {
-		return runOn(context.Background(), c, dev, nil, second{watch{Epoch: func(s *State) error {
+		return runOn(context.Background(), c, dev, g, nil, second{watch{Epoch: func(s *State) error {
 			if g.Rank() == 1 && s.Epoch == 2 {
 				return s.Net.Params.WriteAt([]float32{7}, 100)
 			}

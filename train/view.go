@@ -15,8 +15,8 @@ var _ hook.Run = asSeen{}
 
 func (r *Run) state() *hook.State {
 	p := &r.pos
-	return hook.New(hook.State{Config: &r.Config, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(),
-		StepBatches: r.Config.Accumulate * r.Config.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, asSeen{r})
+	return hook.New(hook.State{Config: &r.Config, Ranks: r.Ranks, Net: r.Net, Epoch: p.Epoch, Batch: p.Batch, Batches: r.train.Steps(),
+		StepBatches: r.Config.Accumulate * r.Ranks.Size(), Steps: p.Steps, Seconds: &p.Seconds}, asSeen{r})
 }
 
 // At is what a hook sees at the end of an epoch, for whoever looks at weights of that epoch without training: statistics are re-estimated on the

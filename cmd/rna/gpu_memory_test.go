@@ -74,7 +74,7 @@ func TestFaultOfMemoryWhileTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	r, err := train.New(train.Config{Batch: 8, Epochs: 3, StepsLimit: 2, ValLimit: 1, Out: dir, RNA: train.RNAConfig{Start: 1, Window: 2}}, dev, another{1})
+	r, err := train.New(train.Config{Batch: 8, Epochs: 3, StepsLimit: 2, ValLimit: 1, Out: dir, RNA: train.RNAConfig{Start: 1, Window: 2}}, train.Deps{Device: dev, Hooks: []train.Hook{another{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}

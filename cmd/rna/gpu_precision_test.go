@@ -137,7 +137,7 @@ func TestFloat16OnGPU(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		r, err := train.New(c, dev, &stopAfter{stop, cancel})
+		r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{&stopAfter{stop, cancel}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestFloat16OnGPU(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if r, err = train.Resume(c.Out, open(), nil, &stopAfter{}); err != nil {
+			if r, err = train.Resume(c.Out, train.Deps{Device: open(), Hooks: []train.Hook{&stopAfter{}}}, nil); err != nil {
 				t.Fatal(err)
 			}
 			err = r.Train(t.Context())

@@ -39,10 +39,10 @@ func TestLivePlot(t *testing.T) {
 		}
 		p := newProgress(io.Discard, io.Discard, true)
 		var seen []bool
-		run, err := train.New(train.Config{Batch: 8, Epochs: 4, StepsLimit: 1, ValLimit: 1, Out: dir, Schedule: train.Schedule{Rate: 0.01}}, dev, p, afterSteps(func(s *train.State) {
+		run, err := train.New(train.Config{Batch: 8, Epochs: 4, StepsLimit: 1, ValLimit: 1, Out: dir, Schedule: train.Schedule{Rate: 0.01}}, train.Deps{Device: dev, Hooks: []train.Hook{p, afterSteps(func(s *train.State) {
 			b, _ := os.ReadFile(path)
 			seen = append(seen, bytes.Contains(b, []byte("Training, mean of the epoch")))
-		}))
+		})}})
 		if err != nil {
 			t.Fatal(err)
 		}

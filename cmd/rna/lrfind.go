@@ -99,8 +99,8 @@ func (f *trainFlags) sweep(cmd *cobra.Command, g *ranks.Group, o lrfind.Options)
 	}
 	defer func() { err = closed(err, dev.Close()) }()
 	c := f.Config
-	c.Out, c.RNA.Mode, c.Ranks = "", train.Off, g
-	run, err := train.New(c, dev)
+	c.Out, c.RNA.Mode = "", train.Off
+	run, err := train.New(c, train.Deps{Device: dev, Ranks: g})
 	if err != nil {
 		return nil, "", err
 	}

@@ -193,18 +193,19 @@ func (f *trainFlags) observe(run *train.Run, progress *progress, out io.Writer) 
 }
 
 func (f *trainFlags) prepare(dev device.Device, g *ranks.Group, hook train.Hook) (*train.Run, error) {
+	d := train.Deps{Device: dev, Ranks: g, Hooks: []train.Hook{hook}}
 	if f.resume == "" {
 		c := f.Config
-		c.Out, c.Ranks = cmp.Or(c.Out, train.AutoOut), g
-		return train.New(c, dev, hook)
+		c.Out = cmp.Or(c.Out, train.AutoOut)
+		return train.New(c, d)
 	}
-	return train.Resume(f.resume, dev, func(c *train.Config) {
+	return train.Resume(f.resume, d, func(c *train.Config) {
 		train.Options().Apply(c, f.said...) // which were checked
-		c.Device, c.Precision, c.Ranks = f.Device, f.Precision, g
+		c.Device, c.Precision = f.Device, f.Precision
 		if !g.Single() {
 			c.Threads, c.Workers = f.Threads, f.Workers
 		}
-	}, hook)
+	})
 }
 
 // announce says what is going to run.
@@ -221,7 +222,7 @@ func announce(w io.Writer, r *train.Run, device string) {
 		batch = fmt.Sprintf("%d × %d", c.Batch, c.Accumulate)
 	}
 	line("%s, batch %s, %s, device %s", text.Count(c.Epochs, "epoch"), batch, c.OptimizerLine(), strings.TrimSpace(device+" "+c.Precision))
-	if g := c.Ranks; !g.Single() {
+	if g := r.Ranks; !g.Single() {
 		fmt.Fprintf(w, "%v: %s images a step, %s a rank\n", g, text.Thousands(c.Batch*c.Accumulate*g.Size()), text.Count(g.Threads(), "thread"))
 	}
 	if r.Fit != nil {

@@ -143,6 +143,12 @@ func blasWorkspace(gpu driver.Info) int64 {
 // Name implements device.Device.
 func (d *Device) Name() string { return "cuda" }
 
+// Precision implements device.Precise.
+func (d *Device) Precision() string { return d.opts.Precision.String() }
+
+// Deterministic implements device.Repeatable.
+func (d *Device) Deterministic() bool { return d.opts.Deterministic }
+
 // DType implements device.Device.
 func (d *Device) DType() op.DType { return op.Float32 }
 

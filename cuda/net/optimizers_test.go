@@ -23,7 +23,7 @@ func TestNetOptimizers(t *testing.T) {
 			c := smallRun("")
 			c.Optimizer, c.Epochs, c.RNA.Mode = name, 2, train.Off
 			c.Schedule = train.Schedule{Kind: train.Constant, Rate: 1e-2}
-			r, err := train.New(c, dev)
+			r, err := train.New(c, train.Deps{Device: dev})
 			check(t, err)
 			check(t, r.Train(t.Context()))
 			params = make([]float64, r.Net.Params.Len())

@@ -63,7 +63,7 @@ func trained(t *testing.T, start func(dev device.Device) (*train.Run, error)) {
 // resumed resumes the run in a folder and trains to its end.
 func resumed(t *testing.T, dir string) {
 	t.Helper()
-	trained(t, func(dev device.Device) (*train.Run, error) { return train.Resume(dir, dev, nil) })
+	trained(t, func(dev device.Device) (*train.Run, error) { return train.Resume(dir, train.Deps{Device: dev}, nil) })
 }
 
 // sameWeights checks that two runs ended with the same bits and list the same steps and epochs.
@@ -106,7 +106,9 @@ func TestFaultOfRun(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")
 	if !sim.Apart(t) {
-		trained(t, func(dev device.Device) (*train.Run, error) { return train.New(smallRun(whole), dev) })
+		trained(t, func(dev device.Device) (*train.Run, error) {
+			return train.New(smallRun(whole), train.Deps{Device: dev})
+		})
 	}
 
 	t.Run("interrupted", func(t *testing.T) {
@@ -114,7 +116,7 @@ func TestFaultOfRun(t *testing.T) {
 		defer cancel()
 		c := smallRun(filepath.Join(dir, "parts"))
 		onNet(t, func(dev device.Device) {
-			r, err := train.New(c, dev, atStep{8, cancel})
+			r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{atStep{8, cancel}}})
 			check(t, err)
 			if err := r.Train(ctx); !errors.Is(err, train.ErrInterrupted) ||
 				!strings.Contains(err.Error(), "epoch 2 after step 9") {
@@ -133,7 +135,7 @@ func TestFaultOfRun(t *testing.T) {
 				c.Out = out
 				dev, err := openNet(Options{})()
 				check(t, err)
-				r, err := train.New(c, dev, atStep{14, func() { check(t, sim.Fault(plan)) }})
+				r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{atStep{14, func() { check(t, sim.Fault(plan)) }}}})
 				check(t, err)
 				var failed *train.FailedError
 				if err := r.Train(t.Context()); !errors.As(err, &failed) || !errors.Is(err, driver.ErrLost) ||
@@ -162,7 +164,7 @@ func TestNetDivergence(t *testing.T) {
 	c.Schedule = train.Schedule{Kind: train.Constant, Rate: 1e5}
 	var want, got *train.DivergedError
 	onNet(t, func(dev device.Device) { // the hook waits for each step
-		r, err := train.New(c, dev, watching{})
+		r, err := train.New(c, train.Deps{Device: dev, Hooks: []train.Hook{watching{}}})
 		check(t, err)
 		if err := r.Train(t.Context()); !errors.As(err, &want) {
 			t.Errorf("%v", err)
@@ -171,7 +173,7 @@ func TestNetDivergence(t *testing.T) {
 	})
 	c.Out += "-late"
 	onNet(t, func(dev device.Device) {
-		r, err := train.New(c, dev)
+		r, err := train.New(c, train.Deps{Device: dev})
 		check(t, err)
 		if err := r.Train(t.Context()); !errors.As(err, &got) || got.Checkpoint == "" {
 			t.Errorf("%v", err)
@@ -185,7 +187,7 @@ func TestNetDivergence(t *testing.T) {
 		t.Errorf("%v; want %v", got, want)
 	}
 	onNet(t, func(dev device.Device) { // the saved state is from before the first step
-		r, err := train.Resume(c.Out, dev, nil)
+		r, err := train.Resume(c.Out, train.Deps{Device: dev}, nil)
 		check(t, err)
 		if ok, err := r.Net.Params.Finite(); err != nil || !ok {
 			t.Errorf("the checkpoint's weights are finite: %v, %v", ok, err)

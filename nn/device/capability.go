@@ -4,7 +4,7 @@ import "time"
 
 // A device may have more to offer than Device asks for. Each such capability is an interface of its own: those of this
 // package are Grouper, Rewriter, Sizer, LossScaler, Clock, Gauge, Pipeline, Observed, Collective, OwnMemory, Processor,
-// Precise and Card. [As] finds them, and those that another package declares because they speak of its types.
+// Precise, Repeatable and Card. [As] finds them, and those that another package declares because they speak of its types.
 
 // Wrapper is a Device round another one whose capabilities are its own, but for those that it has itself.
 type Wrapper interface {
@@ -50,11 +50,18 @@ type Processor interface {
 	Peak(t time.Duration) float64
 }
 
-// Precise is a Device that multiplies in several precisions and has no [Gauge], whose limits name the one in use.
+// Precise is a Device that multiplies in several precisions.
 type Precise interface {
 	Device
 	// Precision names the one of activations and of the factors of products, as "bfloat16".
 	Precision() string
+}
+
+// Repeatable is a Device that may run algorithms whose bits differ from run to run. Other devices never do.
+type Repeatable interface {
+	Device
+	// Deterministic says whether the device leaves them out.
+	Deterministic() bool
 }
 
 // Card is a Device that is a piece of hardware with a name.

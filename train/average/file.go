@@ -44,7 +44,7 @@ func (h *RNA) Save(s *hook.State, dir string) (json.RawMessage, error) {
 				return nil, err
 			}
 			err := write(vectorFile(dir, i), tmp)
-			if err := s.Config.Ranks.Together(err); err != nil {
+			if err := s.Ranks.Together(err); err != nil {
 				return nil, err
 			}
 		}
@@ -95,7 +95,7 @@ func (h *RNA) Load(s *hook.State, dir string, small json.RawMessage) error {
 	}
 	defer tmp.Free()
 	w, err := rna.Restore(h.window.Space(), st.Window, func(i int) (rna.Source, error) {
-		return tmp, s.Config.Ranks.Together(s.Net.LoadVector(vectorFile(dir, i), tmp))
+		return tmp, s.Ranks.Together(s.Net.LoadVector(vectorFile(dir, i), tmp))
 	})
 	if err != nil {
 		return err

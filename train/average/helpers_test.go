@@ -28,7 +28,7 @@ type watch = traintest.Watch
 // trained is a run that is over.
 func trained(t testing.TB, c train.Config, dev device.Device, hooks ...hook.Hook) *train.Run {
 	t.Helper()
-	r, err := train.New(c, dev, hooks...)
+	r, err := train.New(c, train.Deps{Device: dev, Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	c := tiny("")
 	c.RNA.PerEpoch = 4
-	if _, err := train.New(c, cpuDevice(t, 1)); err == nil {
+	if _, err := train.New(c, train.Deps{Device: cpuDevice(t, 1)}); err == nil {
 		t.Error("four snapshots in an epoch of three steps")
 	}
 	for want, r := range map[int]train.RNAConfig{4: {Start: 2, PerEpoch: 1}, 3: {Start: 2, PerEpoch: 2}, 2: {Start: 2, PerEpoch: 3}, 5: {Start: 4, PerEpoch: 1, Residual: train.Gradients}} {

@@ -10,7 +10,6 @@ import (
 	"onlinerna/internal/parallel"
 	"onlinerna/nn"
 	"onlinerna/train/option"
-	"onlinerna/train/ranks"
 )
 
 // Config says what to train on what and how. It is stored as config.json in the folder of the run. Fields that
@@ -30,7 +29,7 @@ import (
 // batch, the epochs, the rates and the schedule are those of fine-tuning, by the number of images: see docs/fine-tuning.md.
 type Config struct {
 	Model    string  // one of nn's architectures
-	Data     string  // folder, or "glyphs"; a name for the record where Train is given
+	Data     string  // folder, or "glyphs"; a name for the record where the program gives the images
 	ValData  string  // where the validation images are not beside the training set
 	ValSplit float64 // share of each class to validate on, where there are no validation images: see data.SplitByClass
 
@@ -80,7 +79,8 @@ type Config struct {
 	EMADecay float64 // average with a decay instead, x = d·x + (1−d)·w every EMAEvery steps
 	EMAEvery int
 
-	// Device, Winograd, Precision and Deterministic are for the record: the device is given to train.New.
+	// Device, Winograd, Precision and Deterministic say what the device has to be like that train.New is given; a run records what it is like. Device
+	// is its kind, with a number or UUID behind a colon where that matters to who opens it.
 	Device        string
 	Winograd      *bool
 	Precision     string
@@ -103,14 +103,6 @@ type Config struct {
 	// BestBy is the measure by which best.safetensors and KeepBest choose: ByError, the default, or ByLoss, on the held-out images where there are
 	// any, else on the validation images. See hook.EpochRecord.Ranking.
 	BestBy string
-
-	// Train and Val, where Train is given, are the images in place of Data and ValData: sets of data, or one's own. They stay the caller's
-	// to close, and a resumed run is given them again. Val may be nil. Val's classes are Train's.
-	Train, Val data.Dataset
-
-	// Ranks are the processes that train together, each with a device and a run of its own; nil for one. A step then has Accumulate batches of each
-	// rank, rank 0 alone writes files, and an error that is not train.Common leaves the other ranks waiting.
-	Ranks *ranks.Group
 }
 
 // What Config.BestBy takes. Of equal errors the lower loss is better.

@@ -50,7 +50,7 @@ func TestResolveDefaults(t *testing.T) {
 		{"imagenet", 0, "resnet50", 32, 8, Schedule{Kind: Linear, Rate: 0.1, Final: ptr(0.001), Epochs: 90}, 10, []int{10}},
 	} {
 		cfg := Config{Epochs: c.epochs}
-		if err := cfg.Resolve(fakeSet{10, 3}, colour(c.profile)); err != nil {
+		if err := cfg.Resolve(fakeSet{10, 3}, colour(c.profile), 1); err != nil {
 			t.Errorf("%s: %v", c.profile, err)
 			continue
 		}
@@ -62,7 +62,7 @@ func TestResolveDefaults(t *testing.T) {
 			t.Errorf("%s: resolved to %+v", c.profile, cfg)
 		}
 		again := cfg
-		if err := again.Resolve(fakeSet{10, 3}, colour(c.profile)); err != nil || !reflect.DeepEqual(again, cfg) {
+		if err := again.Resolve(fakeSet{10, 3}, colour(c.profile), 1); err != nil || !reflect.DeepEqual(again, cfg) {
 			t.Errorf("%s: resolving twice gives %+v, %v", c.profile, again, err)
 		}
 	}
@@ -73,12 +73,12 @@ func TestResolveKeeps(t *testing.T) {
 	cfg := Config{Batch: 16, Momentum: ptr(0), WeightDecay: ptr(0), MaxBad: new(data.MaxBad),
 		Schedule: Schedule{Kind: Cosine, Warmup: 2},
 		RNA:      RNA{Lambda: ptr(0), Beta: ptr(0), Averages: []int{}}}
-	if err := cfg.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil {
+	if err := cfg.Resolve(fakeSet{10, 3}, colour("imagenet"), 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []ScheduleKind{Linear, Hold} {
 		zero := Config{Epochs: 8, Schedule: Schedule{Kind: kind, Final: ptr(0)}}
-		if err := zero.Resolve(fakeSet{10, 3}, colour("imagenet")); err != nil || zero.Schedule.At(7) != 0 || zero.Schedule.At(0) == 0 {
+		if err := zero.Resolve(fakeSet{10, 3}, colour("imagenet"), 1); err != nil || zero.Schedule.At(7) != 0 || zero.Schedule.At(0) == 0 {
 			t.Errorf("%s to 0: %v at the end, %v", kind, zero.Schedule.At(7), err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestResolveErrors(t *testing.T) {
 		}
 		var c Config
 		change(&c)
-		if err := c.Resolve(fakeSet{10, 3}, p); err == nil || !strings.Contains(err.Error(), message) {
+		if err := c.Resolve(fakeSet{10, 3}, p, 1); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("error %v, want one about %q", err, message)
 		}
 	}

@@ -18,23 +18,23 @@ const (
 
 // fineTune replaces defaults of training from scratch by those of fine-tuning a net on set: short epochs of at least ten steps, a cosine
 // over 10 to 30 of them, by the number of images, and a low rate, five times as high for the head. Options that the user set stay.
-func (c *Config) fineTune(pre *preset, set data.Dataset) {
+func (c *Config) fineTune(pre *preset, set data.Dataset, ranks int) {
 	images := set.Len() - int(math.Round(c.Holdout*float64(set.Len())))
 	images = max(1, images/max(1, c.RepeatAugment))
-	together := max(1, c.Accumulate) * c.Ranks.Size()
+	together := max(1, c.Accumulate) * ranks
 	pre.batch = min(max(2, images/(tuneSteps*together)), max(1, tuneBatch/together))
 	pre.accumulate = 1
 	pre.epochs = int(math.Round(min(30, max(10, 30-10*math.Log10(float64(images)/100)))))
 }
 
 // fineTuneRate replaces the defaults of the rate and its schedule, once the batch and the optimiser are known.
-func (c *Config) fineTuneRate(pre *preset) {
+func (c *Config) fineTuneRate(pre *preset, ranks int) {
 	if c.Optimizer == optim.All()[0].Name {
 		batch := c.Batch
 		if batch < 1 { // as many as fit
 			batch = pre.batch
 		}
-		pre.rate = tuneRate / tuneBatch * float64(batch*c.Accumulate*c.Ranks.Size())
+		pre.rate = tuneRate / tuneBatch * float64(batch*c.Accumulate*ranks)
 	} else {
 		pre.rate *= tuneFraction
 	}

@@ -25,7 +25,7 @@ func TestFineTuneDefaults(t *testing.T) {
 		for _, kind := range []string{"glyphs", "mnist", "cifar", "imagenet"} {
 			cfg := Config{Init: "weights.pth"}
 			p := colour(kind)
-			if err := cfg.Resolve(counted{fakeSet{10, 3}, c.images}, p); err != nil {
+			if err := cfg.Resolve(counted{fakeSet{10, 3}, c.images}, p, 1); err != nil {
 				t.Fatal(err)
 			}
 			rate := tuneRate / tuneBatch * float64(c.batch)
@@ -37,7 +37,7 @@ func TestFineTuneDefaults(t *testing.T) {
 				t.Errorf("%s, %d images: fewer than 10 steps an epoch", kind, c.images)
 			}
 			again := cfg
-			if err := again.Resolve(counted{fakeSet{10, 3}, c.images}, p); err != nil || !reflect.DeepEqual(again, cfg) {
+			if err := again.Resolve(counted{fakeSet{10, 3}, c.images}, p, 1); err != nil || !reflect.DeepEqual(again, cfg) {
 				t.Errorf("resolving twice gives %+v, %v", again, err)
 			}
 		}
@@ -49,7 +49,7 @@ func TestFineTuneKeeps(t *testing.T) {
 	resolve := func(c Config) Config {
 		t.Helper()
 		c.Init = "weights.pth"
-		if err := c.Resolve(counted{fakeSet{10, 3}, 1000}, colour("imagenet")); err != nil {
+		if err := c.Resolve(counted{fakeSet{10, 3}, 1000}, colour("imagenet"), 1); err != nil {
 			t.Fatal(err)
 		}
 		return c

@@ -27,8 +27,8 @@ var presets = map[string]preset{
 	"imagenet": {model: "resnet50", batch: 32, accumulate: 8, epochs: 90, schedule: Linear, rate: 0.1, decay: 1e-4},
 }
 
-// Resolve fills in what is left zero, from the training set and its profile, and checks everything.
-func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
+// Resolve fills in what is left zero, from the training set and its profile, for a number of ranks, and checks everything.
+func (c *Config) Resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if err := table.Check(c); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 		return err
 	}
 	if c.Init != "" {
-		c.fineTune(&pre, set)
+		c.fineTune(&pre, set, ranks)
 	}
 	if c.Batch == 0 && c.Accumulate == 0 {
 		c.Accumulate = pre.accumulate
@@ -53,7 +53,7 @@ func (c *Config) Resolve(set data.Dataset, p data.Profile) error {
 		return err
 	}
 	if c.Init != "" {
-		c.fineTuneRate(&pre)
+		c.fineTuneRate(&pre, ranks)
 	}
 	if o, err := c.rule(); err == nil && o.Constant {
 		def(&c.Schedule.Kind, Constant)

@@ -8,6 +8,7 @@ import (
 	"onlinerna/rna"
 	"onlinerna/train/config"
 	"onlinerna/train/network"
+	"onlinerna/train/ranks"
 	"onlinerna/train/ranks/shard"
 )
 
@@ -18,6 +19,7 @@ import (
 // writes a point there, within Aside to have a look at it, or for good to have training go on from it.
 type State struct {
 	Config *config.Config
+	Ranks  *ranks.Group // nil for one process
 	Net    *network.Network
 
 	Epoch   int // in progress or just ended, counted from 1
@@ -138,7 +140,7 @@ type Spacer interface {
 // several ranks keeps a part of every snapshot; they make the same calls.
 func (s *State) NewSpace() (rna.Space, error) {
 	d := s.Net.Device
-	return shard.New(s.Config.Ranks, s.Net.Params.Len(), 8*d.DType().Size(), func(dim int) (rna.Space, error) {
+	return shard.New(s.Ranks, s.Net.Params.Len(), 8*d.DType().Size(), func(dim int) (rna.Space, error) {
 		return NewSpace(d, dim, s.Config.Threads)
 	}, gather(d))
 }

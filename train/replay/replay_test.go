@@ -17,7 +17,7 @@ import (
 // trained is a run that is over, and was closed.
 func trained(t *testing.T, c train.Config, dev device.Device) []train.EpochRecord {
 	t.Helper()
-	r, err := train.New(c, dev)
+	r, err := train.New(c, train.Deps{Device: dev})
 	if err != nil {
 		t.Fatal(err)
 	}
