@@ -24,9 +24,9 @@ func (s *Spectrum) anderson(res *Result) {
 	res.Tau = excess(s.n, deviation)
 }
 
-// shortest returns the c that minimises ‖R c‖ subject to Σc = 1, the shortest where there is more
-// than one, one more than the numerical rank of the differences of R's columns, and the condition number of those that
-// were told from noise. Column j may be off by noise[j].
+// shortest returns the c that minimises ‖R c‖ subject to Σc = 1, the shortest if several do, one more than the
+// numerical rank of the differences of R's columns, and the condition number of the differences above the noise.
+// Column j may be off by noise[j].
 func shortest(r *mat.Dense, noise []float64) (c []float64, rank int, condition float64) {
 	_, n := r.Dims()
 	c = make([]float64, n)
@@ -43,9 +43,8 @@ func shortest(r *mat.Dense, noise []float64) (c []float64, rank int, condition f
 	if n == 1 {
 		return c, 1, 1
 	}
-	// Differences are taken in units of their rounding, that of the vectors and that of the
-	// factorisation, so that none hides what another tells, however much residuals shrink. In
-	// these units √(n−1) bounds the rounding of them all.
+	// Each difference is scaled by its rounding, from the vectors and from the factorisation, so that large ones do
+	// not hide small ones as residuals shrink. In these units √(n−1) bounds the rounding of all differences.
 	units := make([]float64, n)
 	for j := range n {
 		units[j] = noise[j] + 4*epsilon*norms[j]
@@ -112,7 +111,7 @@ func shortest(r *mat.Dense, noise []float64) (c []float64, rank int, condition f
 		for _, f := range free {
 			point.AddScaledVec(point, -mat.Dot(f, point), f)
 		}
-		// Where residuals differ by more than the digits, shortening may cost what was gained.
+		// If residuals differ by more than the working precision, shortening c may undo the gain.
 		before, rounding := product(r, c, units)
 		if after, _ := product(r, short, units); after <= before+rounding {
 			c = short

@@ -9,10 +9,9 @@ import (
 	"onlinerna/internal/simd/convert"
 )
 
-// BenchmarkMemory compares what touches vectors with reading the same bytes once, as fast as as many goroutines can:
-// its metric ×read is the median of the ratios of turns, in which both are timed one after the other. The vectors are
-// those of ResNet-50, ten residuals in a chain. Bytes are those read and, of a combination and of a stored vector,
-// written.
+// BenchmarkMemory compares vector operations with a plain read of the same bytes by as many goroutines. The metric
+// ×read is the median ratio of alternating timings. The vectors are ten residuals of ResNet-50 in a chain.
+// Combinations and stores also count the bytes they write.
 //
 //	go test ./rna -run '^$' -bench Memory -benchtime 20x
 func BenchmarkMemory(b *testing.B) {
@@ -106,8 +105,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// readers returns a function that reads so many bytes of memory, in parts of their own for each goroutine, and says how
-// long it took.
+// readers returns a function that reads the given number of bytes, a separate part per goroutine, and returns the
+// time taken.
 func readers(size int, b *testing.B) func() time.Duration {
 	memory := make([]float32, size/4)
 	for i := range memory {

@@ -9,12 +9,12 @@ import (
 //
 //	minimise ‖R c‖   subject to   Σ c_i = 1 and ‖c‖₂ ≤ (1+τ)/√N.
 //
-// They are those of [Spectrum.Solve] at the λ(τ) for which the bound is met with equality, which the
-// result's Lambda names; at λ = 0 where the bound holds anyway. τ = 0 is the uniform
-// average, +Inf is Anderson acceleration. The way back, τ(λ), is the Tau of what Solve returns.
+// They equal [Spectrum.Solve] at the λ(τ) that meets the bound with equality, returned as Result.Lambda, or at λ = 0
+// if the bound holds there. τ = 0 is the uniform average, +Inf is Anderson acceleration. Solve returns the inverse
+// τ(λ) as Result.Tau.
 //
-// A Gram matrix does not tell a λ(τ) below its own rounding from 0. The coefficients then
-// keep the bound, and ‖R c‖ is minimal up to that rounding.
+// A Gram matrix cannot distinguish a λ(τ) below its rounding from 0. The coefficients then keep the bound, and ‖R c‖
+// is minimal up to that rounding.
 func (s *Spectrum) Constrain(tau float64) Result {
 	switch {
 	case math.IsNaN(tau) || tau < 0:
@@ -103,8 +103,7 @@ func (s *Spectrum) deviation(lambda float64) (norm, slope float64) {
 	return norm, slope
 }
 
-// excess returns the τ of coefficients that are at the distance norm from 1/N:
-// √N ‖c‖ − 1 = √(1 + N norm²) − 1.
+// excess returns the τ of coefficients at distance norm from 1/N: √N ‖c‖ − 1 = √(1 + N norm²) − 1.
 func excess(n int, norm float64) float64 {
 	square := float64(n) * norm * norm
 	return square / (math.Sqrt(1+square) + 1)

@@ -48,7 +48,7 @@ func TestConstrainByHand(t *testing.T) {
 	}
 }
 
-// The result keeps the bound, no c within it has a smaller ‖R c‖, and λ(τ) gives it back.
+// The result keeps the bound, no c within the bound has a smaller ‖R c‖, and solving with λ(τ) gives the same c.
 func TestConstrain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	for range 200 {

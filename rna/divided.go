@@ -8,23 +8,23 @@ import (
 	"onlinerna/rna/internal/qr"
 )
 
-// A Divided space keeps a part of each vector in each of several processes, which make the same calls in the same
-// order. Its methods, and those of its vectors, then speak of whole vectors; what a [Window] computes from the vectors
-// themselves is computed from a process's own parts, and N×N numbers go between the processes.
+// A Divided space stores a part of each vector in each of several processes, which make the same calls in the same
+// order. Its methods and those of its vectors describe whole vectors. A [Window] reads only the process's own parts
+// and exchanges N×N numbers with the other processes.
 type Divided interface {
 	Space
 
-	// Own is the space of this process's parts, nil where it has none.
+	// Own is the space of this process's parts, nil if it has none.
 	Own() Space
 	// Part is the part of v that this process has, a vector of Own.
 	Part(v Vector) (Vector, error)
-	// Gather returns the numbers of each process, the same on all of them. All give as many. It fails on all where one
-	// has failed.
+	// Gather returns the numbers of every process, the same result on all of them. Each process passes equally many.
+	// If one fails, it fails on all.
 	Gather(own []float64, failed error) ([][]float64, error)
 }
 
-// rowsOf is what this process reads of the window's vectors: all of them, or its parts, dim elements from 0 on, on so
-// many goroutines.
+// rowsOf returns the rows of the window's vectors that this process reads, their number dim and the number of
+// goroutines.
 func (w *Window) rowsOf(reads []normed) (own []normed, dim, threads int, err error) {
 	d, ok := w.space.(Divided)
 	if !ok {
@@ -52,7 +52,7 @@ func threadsOf(s Space) int {
 	return 1
 }
 
-// total adds up, where the space is divided, sums of the processes in their order.
+// total adds up the sums of all processes of a divided space, in their order.
 func (w *Window) total(sums []dd.Num, failed error) error {
 	d, ok := w.space.(Divided)
 	if !ok {
@@ -75,8 +75,7 @@ func (w *Window) total(sums []dd.Num, failed error) error {
 	return nil
 }
 
-// merge makes, where the space is divided, the factor of the rows of all processes of that of this one's, and the norms
-// of reads.
+// merge combines the factors and norms of all processes of a divided space.
 func (w *Window) merge(f *qr.Factor, n int, reads []normed, failed error) (*qr.Factor, error) {
 	d, ok := w.space.(Divided)
 	if !ok {

@@ -7,7 +7,7 @@
 // own, with safeguards, for a fixed point of a function. Package theory has the bounds of the paper, and the table of
 // its statements with their functions and tests.
 //
-// # What it computes
+// # Equations
 //
 // A method makes x_i = g(y_{i-1}). With X = [x_1 … x_N], Y = [y_0 … y_{N-1}] and
 // the residuals R = X − Y, the coefficients c minimise
@@ -21,9 +21,9 @@
 //	y⁺ = Y c + β R c.
 //
 // λ → ∞ is the uniform average. λ = 0 is Anderson acceleration, which minimises ‖R c‖ alone, by a QR of the residuals
-// ([Window.QR]). Where several c minimise, as far as the rounding of the vectors lets one tell, it is the shortest
-// of them. Residuals that rounding made are not taken for directions, so that with a chain of 25 or more, where
-// ‖c‖ would be 1e11, ‖R c‖ may stay above what the stored digits alone allow.
+// ([Window.QR]). If several c minimise ‖R c‖ up to the rounding of the vectors, the shortest is returned. Residuals
+// made of rounding errors are not used as directions. So with a chain of 25 or more, for which ‖c‖ would be 1e11, ‖R
+// c‖ may stay above the least value that the stored digits allow.
 //
 // CNA (Algorithm 2, [Options].Tau) bounds the coefficients instead,
 //
@@ -57,9 +57,9 @@
 //	for each iterate x = g(y): PushPair(y, x), Extrapolate(y)
 //
 // or, when y⁺ is taken only now and then, chains with a [Window.Break] between x and y⁺.
-// An extrapolation that is refused leaves y as it is: start it as a copy of x.
+// A refused extrapolation leaves y unchanged, so initialise y as a copy of x.
 //
-// # What a window holds
+// # Contents of a window
 //
 // N counts residuals, each the column of a pair (y, r). [Window.Push] chains iterates: each
 // one is the x of the pair before and the y of the next, so N residuals cost N + 1
@@ -86,9 +86,9 @@
 //
 // # Accuracy
 //
-// The Gram matrix in float64 gives c to some 1e-16 times the condition number of RᵀR + λ‖R‖₂²I. Beyond 1e-12,
-// [Window.Solve] sums the products of residuals to twice the digits, once each. [Result].Accuracy bounds the error,
-// whatever the way. The largest relative error of c against 120 digits, for random residuals with N up to 20:
+// The Gram matrix in float64 gives c to some 1e-16 times the condition number of RᵀR + λ‖R‖₂²I. If that exceeds
+// 1e-12, [Window.Solve] sums the products of residuals in twice the precision, once each. [Result].Accuracy bounds
+// the error in both cases. The largest relative error of c against 120 digits, for random residuals with N up to 20:
 //
 //	λ       cond(R) = 1e2      1e4      1e6      1e8
 //	0             1e-16    1e-16    1e-16    1e-16
@@ -100,7 +100,7 @@
 //
 // (TestAccuracy prints it.) A scale of the vectors from 1e-300 to 1e300 does not change c.
 //
-// # What can go wrong, and what then happens
+// # Failures
 //
 // A push that holds NaN or ±Inf is refused with a [*NonFiniteError] and leaves the
 // window as it was. A system that has no trustworthy solution gives a [Result] whose

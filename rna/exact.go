@@ -14,14 +14,14 @@ import (
 // exactRows elements of the residuals have one sum.
 const exactRows = 1 << 10
 
-// products are inner products of a window's residuals to twice the digits, by slot, as far as they were asked for.
+// products caches inner products of a window's residuals in twice the precision, by slot.
 type products struct {
 	n     int
 	sums  []dd.Num
 	known []bool
 }
 
-// forget drops those of a slot, whose column is another from now on.
+// forget drops the products of a slot that gets another column.
 func (p *products) forget(slot int) {
 	if p == nil {
 		return
@@ -31,8 +31,8 @@ func (p *products) forget(slot int) {
 	}
 }
 
-// exact returns the Gram matrix of columns, each times 2^-exp, to twice the digits: differences are exact, and products
-// are summed in pairs of float64. It reads the vectors of columns that were not asked for before, each once.
+// exact returns the Gram matrix of columns, each times 2^-exp, in twice the precision: differences are exact, and
+// products are summed in pairs of float64. It reads each vector of a column without cached products once.
 func (w *Window) exact(cols []column) (dd.Matrix, error) {
 	p := w.products
 	if p == nil {
@@ -151,8 +151,8 @@ func differences(reads []normed, pairs []kernel.Pair, lo, hi, span int, use func
 	return nil
 }
 
-// refine sets res to the coefficients for its λ, solved in pairs of float64 from exact products. It says whether the
-// matrix was definite enough for that; res is otherwise as it was.
+// refine sets res to the coefficients for its λ, solved in pairs of float64 from exact products. It returns false,
+// and leaves res alone, if the matrix is not definite enough.
 func (w *Window) refine(res *Result, s *Spectrum, cols []column) (bool, error) {
 	g, err := w.exact(cols)
 	if err != nil {

@@ -359,7 +359,7 @@ func TestScales(t *testing.T) {
 	}
 }
 
-// For λ = 0 the residual of a chain with huge coefficients comes within 1 % of what least squares find.
+// For λ = 0 the residual of a chain with huge coefficients comes within 1 % of the least-squares residual.
 func TestAndersonOfChains(t *testing.T) {
 	for _, n := range []int{5, 10, 15, 20} {
 		const d = 500

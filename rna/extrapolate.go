@@ -8,14 +8,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// goodAccuracy is the relative error of coefficients beyond which more digits are fetched from the vectors.
+// goodAccuracy is the relative error of coefficients above which products are summed again in twice the precision.
 const goodAccuracy = 1e-12
 
-// Solve returns the coefficients for the window's residuals. It costs O(N³) and touches no vector where the Gram matrix
-// has the digits, as it has for condition numbers of RᵀR + λ‖R‖₂²I of up to 2000: on most nets, for any λ.
-// Otherwise it sums the products of residuals to twice the digits, which reads the vectors and costs O(N d) for
-// each column that is new since the last time, or O(N² d) for λ = 0 ([Window.QR]). Result.Accuracy says what
-// was reached. The error is one of reading vectors.
+// Solve returns the coefficients for the window's residuals. It costs O(N³) and reads no vector if the Gram matrix is
+// precise enough, that is for condition numbers of RᵀR + λ‖R‖₂²I up to 2000: on most nets, for any λ. Otherwise it
+// reads the vectors and sums the products of residuals in twice the precision, in O(N d) for each column added since
+// the last call, or O(N² d) for λ = 0 ([Window.QR]). Result.Accuracy bounds the error. It fails only when a vector
+// cannot be read.
 func (w *Window) Solve(opt Options) (Result, error) {
 	if err := opt.check(); err != nil {
 		return Result{Status: Invalid, Detail: err.Error()}, nil
@@ -23,7 +23,7 @@ func (w *Window) Solve(opt Options) (Result, error) {
 	return w.solve(opt, &spectra{window: w, newest: opt.Newest})
 }
 
-// spectra are the decompositions of a window's newest columns, made when they are asked for.
+// spectra caches the decompositions of a window's newest columns.
 type spectra struct {
 	window *Window
 	newest int
@@ -72,7 +72,7 @@ func (w *Window) solve(opt Options, from *spectra) (Result, error) {
 	return res, nil
 }
 
-// better is solve where the Gram matrix lacks the digits.
+// better solves when the Gram matrix is not precise enough.
 func (w *Window) better(res Result, solve func(*Spectrum) Result, opt Options, from *spectra,
 	cols []column) (Result, error) {
 	if !opt.Tau.set && res.Lambda > 0 && res.Status != Indefinite {

@@ -12,8 +12,8 @@ import (
 	"onlinerna/internal/parallel"
 )
 
-// spanBytes is what a worker reads of a file at a time, and workerBytes of all the files that one
-// product or combination takes.
+// spanBytes is the size of a worker's read from one file, workerBytes that of its reads from all files of one product
+// or combination.
 const (
 	spanBytes   = 256 << 10
 	workerBytes = 16 << 20

@@ -81,7 +81,7 @@ func TestFileReads(t *testing.T) {
 	}
 }
 
-// Files are gone after Close, and mostly before; errors name them.
+// Close removes files, most of which lost their names at once; errors name them.
 func TestFileLife(t *testing.T) {
 	dir := t.TempDir()
 	s, err := NewFile32(dir, 100, 1)
@@ -136,7 +136,7 @@ func TestFileLife(t *testing.T) {
 	}
 }
 
-// wave is a vector that is computed as it is read, and a sink that only looks.
+// wave is a vector computed as it is read, and a sink that only sums up.
 type wave struct {
 	dim, k int
 	sum    float64

@@ -4,9 +4,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gram returns RᵀR of residuals whose vectors lie in space, from scratch: what offline RNA starts from when nothing was
-// kept from push to push. Spaces of this package read each vector once, others once for each row. It returns nil for no
-// residuals. [Factor] takes it from there.
+// Gram returns RᵀR of residuals whose vectors lie in space, from scratch, for offline RNA without a window. Spaces of
+// this package read each vector once, others once for each row. It returns nil for no residuals. [Factor] decomposes
+// the result.
 func Gram(space Space, rs []Residual) (*mat.SymDense, error) {
 	if len(rs) == 0 {
 		return nil, nil

@@ -7,7 +7,7 @@ import (
 	"onlinerna/rna"
 )
 
-// rows hides how a space computes a Gram matrix in one go.
+// rows hides a space's method for whole Gram matrices.
 type rows struct{ rna.Space }
 
 // TestGram compares the matrix from scratch with the one that grew push by push, bit for bit.

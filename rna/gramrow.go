@@ -120,7 +120,7 @@ func (s *storage[T]) gramMatrix(rs []Residual) ([]float64, error) {
 	return gram, nil
 }
 
-// gramSums is how many sums of blocks gramMatrix keeps at most: 64 MB of them.
+// gramSums is the largest number of block sums that gramMatrix keeps: 64 MB.
 const gramSums = 8 << 20
 
 // products returns the inner products of the last of rs with each of them, or, if full is true, of each with each.

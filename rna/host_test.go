@@ -186,7 +186,7 @@ func TestFailingVectors(t *testing.T) {
 		if !errors.Is(err, errRemote) {
 			t.Fatalf("read %d failed: %v", failAt, err)
 		}
-		// The first read of a full window is a look, the second overwrites the oldest.
+		// The first read of a full window only checks the vector, the second overwrites the oldest.
 		left := 4 - failAt
 		fresh := window(t, s, left)
 		push(t, fresh, vs[4-left:5]...)

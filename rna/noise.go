@@ -6,16 +6,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// NoiseCoefficients are what RNA comes to in the second regime of the theorem on perturbed iterations
-// (convergence_perturbation), where noise dominates: for residuals r̃_i = r + e_i with independent noise of the
-// variance σ_i², Σ c_i = 1 makes
+// NoiseCoefficients are the limit of RNA's coefficients in the second regime of the theorem on perturbed iterations
+// (convergence_perturbation), where noise dominates. For residuals r̃_i = r + e_i with independent noise of variance
+// σ_i², Σ c_i = 1 gives
 //
 //	E‖R̃ c‖² = ‖r‖² + Σ c_i² σ_i²,
 //
 // which is least for c_i ∝ 1/σ_i². Noise of one size gives the average, c_i = 1/N: τ = 0 in CNA. The σ_i² are taken
 // from the Gram matrix R̃ᵀR̃, whose elements off the diagonal estimate ‖r‖² by their mean. noise is Σ σ_i² over Σ
-// ‖r̃_i‖²: near 1 where residuals are nearly orthogonal. There are none, and c is nil, for less than two residuals and
-// where one has no noise.
+// ‖r̃_i‖²: near 1 where residuals are nearly orthogonal. c is nil for fewer than two residuals, or if a residual has
+// no noise.
 func NoiseCoefficients(gram mat.Symmetric) (c []float64, noise float64) {
 	n := gram.SymmetricDim()
 	if n < 2 {

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Residuals of a drift and noise of known sizes have RNA's coefficients near those of noise alone, the nearer the more
-// elements they have; a chain without noise has others.
+// For a drift with noise of known sizes, RNA's coefficients approach NoiseCoefficients as the number of elements
+// grows; for a chain without noise they differ.
 func TestNoiseCoefficients(t *testing.T) {
 	const n = 6
 	for _, d := range []int{1000, 100000} {

@@ -18,18 +18,17 @@ const (
 	// readElements is about how many elements of all vectors a worker reads at a time.
 	readElements = 1 << 20
 
-	// foldGroups is into how many parts the rows are cut, each with a factor of its own. It is no
-	// matter of the machine, since it shows in the rounding.
+	// foldGroups is the number of parts of the rows, each with its own factor. It affects rounding, so it does not
+	// depend on the machine.
 	foldGroups = 32
 )
 
-// QR decomposes the residuals of the newest k columns, or of all for k = 0, themselves
-// rather than their Gram matrix, which squares the condition number: coefficients for small λ have twice
-// the digits, and λ = 0 an answer where the residuals are dependent. It reads each vector once and takes
-// O(N² d), where [Window.Spectrum] takes O(N³). [Window.Solve] does so by
-// itself for λ = 0, and for a τ where the Gram matrix lacks the digits.
+// QR decomposes the residuals of the newest k columns, or of all for k = 0, themselves rather than their Gram matrix,
+// which squares the condition number: coefficients for small λ have twice the digits, and λ = 0 an answer where the
+// residuals are dependent. It reads each vector once and takes O(N² d); [Window.Spectrum] takes O(N³). [Window.Solve]
+// uses it for λ = 0, and for a τ that the Gram matrix is not precise enough for.
 //
-// An error is one of reading the vectors.
+// It fails only when a vector cannot be read.
 func (w *Window) QR(k int) (*Spectrum, error) {
 	reads, pairs := readsOf(w.newest(k))
 	f, err := w.triangle(reads, pairs)
@@ -61,7 +60,7 @@ type normed struct {
 // scaled returns 2^-exp of the norm.
 func (v *normed) scaled(exp int) float64 { return math.Ldexp(v.norm, v.exp-exp) }
 
-// readsOf names each vector of the columns once.
+// readsOf lists each vector of the columns once.
 func readsOf(cols []column) (reads []normed, pairs []kernel.Pair) {
 	numbers := map[*snapshot]int{}
 	number := func(s *snapshot) int {
@@ -112,7 +111,7 @@ func (w *Window) triangle(reads []normed, pairs []kernel.Pair) (*qr.Factor, erro
 	return w.merge(whole, n, reads, failed)
 }
 
-// A fold is what became of some rows.
+// A fold is the factor of some rows, with the norms of their vectors.
 type fold struct {
 	factor *qr.Factor
 	norms  []float64 // of the vectors
@@ -138,7 +137,7 @@ func foldSpans(reads []normed, pairs []kernel.Pair, lo, hi, span, rows int) fold
 			if f.err = r.vector.ReadAt64(view, at); f.err != nil {
 				return f
 			}
-			norm := math.Sqrt(float64(n)) // a bound, where squares leave the range
+			norm := math.Sqrt(float64(n)) // a bound, if squares overflow or underflow
 			if r.exp > minExp && r.exp < maxExp {
 				norm = math.Ldexp(math.Sqrt(squares(view)), -r.exp)
 			}

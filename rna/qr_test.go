@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// λ = 0 on dependent residuals, by hand: the fixed point where one can be had, the shortest c
-// where many c do.
+// λ = 0 on dependent residuals, by hand: the fixed point if one exists, the shortest of several c.
 func TestAndersonByHand(t *testing.T) {
 	third := []float64{1. / 3, 1. / 3, 1. / 3}
 	for _, tt := range []struct {
@@ -57,8 +56,8 @@ func TestAndersonByHand(t *testing.T) {
 	}
 }
 
-// Residuals that are equal but for the rounding of their iterates: noise must not be taken for
-// directions, which would give coefficients of 1e7 in float32 and 1e15 in float64.
+// Residuals equal up to the rounding of their iterates: using this noise as directions would give coefficients of 1e7
+// in float32 and 1e15 in float64.
 func TestAndersonInNoise(t *testing.T) {
 	const d, n = 1000, 6
 	rng := rand.New(rand.NewPCG(7, 1))
@@ -133,7 +132,7 @@ func TestQRAccuracy(t *testing.T) {
 	if off := relativeError(solve(t, w, Options{Lambda: Set(0)}).C, qr.Solve(0).C); !(off <= 4e-7) {
 		t.Errorf("λ = 0: %.1e from the QR", off)
 	}
-	// CNA takes the QR where it must: τ between what λ = 1e-10 and λ = 0 have.
+	// CNA uses the QR for a τ between τ(1e-10) and τ(0).
 	tau := math.Sqrt(qr.Solve(1e-14).Tau * qr.Solve(0).Tau)
 	res := solve(t, w, Options{Tau: Set(tau)})
 	if res.Status != OK || !near(res.Tau/tau, 1, 1e-9) || !(res.Lambda > 0 && res.Lambda < 1e-14) {

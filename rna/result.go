@@ -87,8 +87,8 @@ type Result struct {
 	Condition float64
 
 	// Accuracy bounds the relative error ‖c − c*‖/‖c*‖ that rounding may have left, where c* is exact for the vectors
-	// as they are stored, or for the Gram matrix if only that was given. It is set when C is. Where C is the shortest
-	// of several solutions for λ = 0 it is that of the directions that were kept.
+	// as they are stored, or for the Gram matrix if only that was given. It is set when C is. If C is the shortest of
+	// several solutions for λ = 0, it covers only the directions above the noise.
 	Accuracy float64
 
 	// Rank is the number of singular values of R above the rounding of the Gram matrix, or of R
@@ -106,12 +106,11 @@ type Result struct {
 	// Refused lists the columns at fault, when single columns are.
 	Refused []Refusal
 
-	// Detail says in words what a status other than OK found.
+	// Detail describes the reason for a status other than OK.
 	Detail string
 }
 
-// Err returns nil when the status is OK, otherwise an error that says what was
-// found and what to do about it.
+// Err returns nil when the status is OK, otherwise an error with the reason and the remedy.
 func (r Result) Err() error {
 	if r.Status == OK {
 		return nil

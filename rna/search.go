@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// DefaultLambdas returns a grid of λ for residuals of which nothing is known: from 1e-12, where c is what the residuals
-// ask for, to 10, where it nears the average.
+// DefaultLambdas returns a grid of λ for any residuals: from 1e-12, nearly unregularised, to 10, near the average.
 func DefaultLambdas() []float64 { return []float64{1e-12, 1e-9, 1e-6, 1e-3, 0.1, 10} }
 
-// Lambdas returns the grid of a [Window.Search] that names none: as many values as DefaultLambdas has, geometrically
-// from a tenth of the least eigenvalue of RᵀR over the largest, below which λ does nothing, though no less than 1e-12,
-// to 10. On residuals of SGD, which are nearly orthogonal, that is where c moves from the residuals' own to the
-// average.
+// Lambdas returns the default grid of [Window.Search]. It has as many values as DefaultLambdas, spaced geometrically
+// up to 10. The lowest is a tenth of the least eigenvalue of RᵀR over the largest, below which λ has no effect, but
+// at least 1e-12. Residuals of SGD are nearly orthogonal, and in this range c moves from its unregularised value to
+// the average.
 func (s *Spectrum) Lambdas() []float64 {
 	grid := DefaultLambdas()
 	if s.fault.Status != OK || s.n == 0 {
@@ -32,17 +31,17 @@ func (s *Spectrum) Lambdas() []float64 {
 // SearchOptions are the parameters of a [Window.Search]. The zero SearchOptions are the
 // defaults.
 type SearchOptions struct {
-	// Lambdas is the grid of λ ≥ 0, relative to ‖R‖₂². Nil is that of [Spectrum.Lambdas]. The average,
-	// λ = ∞, and the newest iterate are candidates whatever it holds.
+	// Lambdas is the grid of λ ≥ 0, relative to ‖R‖₂². Nil is the grid of [Spectrum.Lambdas]. The average, λ = ∞, and
+	// the newest iterate are always candidates.
 	Lambdas []float64
 
-	// Beta, Newest and MaxNorm are as in [Options]. MaxNorm leaves candidates out.
+	// Beta, Newest and MaxNorm are as in [Options]. Candidates beyond MaxNorm are skipped.
 	Beta    Value
 	Newest  int
 	MaxNorm float64
 }
 
-// Kind is what a [Candidate] of a search is.
+// Kind is the kind of a [Candidate].
 type Kind int
 
 const (
@@ -65,39 +64,38 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 type Candidate struct {
 	Kind Kind
 
-	// Result is the solve's. It is that of no solve, and has no C, for the iterate that is kept.
+	// Result is the result of the solve. For Kept it has no C.
 	Result Result
 
-	// Value is the mean of the caller's losses at the point, NaN where they were not asked for because Result
-	// refuses the point. Difference is that less the first candidate's value, and Error the standard error of this.
+	// Value is the mean of the caller's losses at the point, NaN if Result refuses the point. Difference is Value
+	// minus the first candidate's value, and Error its standard error.
 	Value, Difference, Error float64
 }
 
 // A Choice is the outcome of a search.
 type Choice struct {
-	// Candidate is the one chosen, whose point was written.
+	// Candidate is the chosen one. Its point was written.
 	Candidate
 
 	// Candidates are all of them: the newest iterate, the average, then the grid in its order.
 	Candidates []Candidate
 
-	// NoDifference says that a candidate has a lower value than the one chosen, but not by more than the standard error
-	// of the difference.
+	// NoDifference is true when another candidate has a lower value than the chosen one, but by no more than the
+	// standard error of the difference.
 	NoDifference bool
 }
 
-// Search chooses λ by the losses of samples that are held out, or by f itself, which is a sample alone: it writes one
-// candidate after the other to dst, calls losses, which evaluates what dst holds, leaves it as it is and gives a number
-// for each sample, the same samples in the same order each time, and ends with the candidate that [Choose] takes in
-// dst. The newest iterate, which comes first, and the average are among them. The iterate is kept when there is nothing
-// else, though its own value be none.
+// Search chooses λ by the losses of held-out samples, or by f itself as the loss of one sample. It writes each
+// candidate to dst and calls losses, which evaluates dst, leaves it unchanged and returns one number per sample, for
+// the same samples in the same order each time. At the end dst holds the candidate that [Choose] selects. The first
+// candidate is the newest iterate, the second the average. The iterate is kept if no other candidate can be used,
+// even if its own value is not finite.
 //
 // All come from one decomposition; a candidate costs one combination, O(N d), and one call of
 // losses. Equal candidates, as all are for N = 1, are evaluated once.
 //
-// An empty window gives TooFew and leaves dst untouched, an option out of range Invalid. An error is
-// one of losses, of dst or of the vectors; dst then holds the newest iterate, if that can still
-// be written.
+// An empty window gives TooFew and an option out of range Invalid; both leave dst untouched. Errors come from losses,
+// dst or the vectors; dst then holds the newest iterate, if it can still be written.
 func (w *Window) Search(dst Sink, losses func() ([]float64, error), opt SearchOptions) (Choice, error) {
 	refused := func(status Status, detail string) Choice {
 		return Choice{Candidate: Candidate{Result: Result{Status: status, Detail: detail}, Value: math.NaN()}}
@@ -147,14 +145,14 @@ func (w *Window) Candidates(opt SearchOptions) ([]Candidate, error) {
 	return list, nil
 }
 
-// errPassedOver, as an error of the losses of a candidate, leaves it out.
+// errPassedOver, returned by losses, skips a candidate.
 var errPassedOver = errors.New("passed over")
 
-// Choose evaluates candidates that have coefficients, or are the iterate, in their order and takes one: the first,
-// unless another's mean loss is lower by more than the standard error of the difference, sample by sample; that one,
-// unless a third's is; and so on. Losses gives those of a candidate, of the same samples in the same order each time.
-// One sample has no error: the least value is taken then, the earlier of equals. A mean that is NaN or ±Inf is never
-// taken; the first candidate is when there is nothing else.
+// Choose evaluates, in order, the iterate and the candidates with coefficients. It starts with the first and moves to
+// a later one whose mean loss is lower by more than the standard error of the difference, sample by sample. Losses
+// returns the losses of a candidate, for the same samples in the same order each time. With one sample there is no
+// standard error: the least value wins, the earlier of equals. A mean that is NaN or ±Inf is never chosen, except for
+// the first candidate if no mean is finite.
 func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)) (Choice, error) {
 	choice := Choice{Candidates: candidates}
 	if len(candidates) == 0 {
@@ -206,7 +204,7 @@ func Choose(candidates []Candidate, losses func(c *Candidate) ([]float64, error)
 	return choice, nil
 }
 
-// difference is the mean of x − y, y = 0 where it is nil, and its standard error.
+// difference returns the mean of x − y and its standard error; a nil y is 0.
 func difference(x, y []float64) (mean, deviation float64) {
 	n := float64(len(x))
 	at := func(i int) float64 {
@@ -233,7 +231,7 @@ func (o SearchOptions) at(lambda float64) Options {
 	return Options{Lambda: Set(lambda), Beta: o.Beta, Newest: o.Newest, MaxNorm: o.MaxNorm}
 }
 
-// search is a search that runs.
+// search is a running search.
 type search struct {
 	window *Window
 	dst    Sink
@@ -247,7 +245,7 @@ func (s *search) run(opt SearchOptions) (Choice, error) {
 	if err != nil {
 		return Choice{Candidates: candidates}, err
 	}
-	held, number := 0, -1 // whose point dst holds, and the one in hand
+	held, number := 0, -1 // the candidate whose point dst holds, and the current one
 	seen := make([][]float64, len(candidates))
 	choice, err := Choose(candidates, func(c *Candidate) (_ []float64, err error) {
 		for number++; &candidates[number] != c; number++ {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The candidates are what Extrapolate, Average and the iterate give, the choice is the least value,
-// and dst ends with it.
+// The candidates equal the results of Extrapolate and Average and the iterate; the one with the least value is chosen
+// and left in dst.
 func TestSearch(t *testing.T) {
 	vs := contraction(blockLen+9, 6, 7)
 	d := len(vs[0])
@@ -211,7 +211,7 @@ func TestSearchGrid(t *testing.T) {
 // sample.
 func TestChoose(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
-	noise := make([]float64, 400) // that all candidates share, a hundred times as large as what they differ by
+	noise := make([]float64, 400) // shared by all candidates, a hundred times as large as their differences
 	for i := range noise {
 		noise[i] = 1 + 100*rng.NormFloat64()
 	}

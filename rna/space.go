@@ -2,9 +2,9 @@ package rna
 
 import "fmt"
 
-// A Space is where the vectors of a [Window] live: host memory ([NewHost32],
-// [NewHost64]), files ([NewFile32], [NewFile64]), and whatever else implements it. It does the work that touches
-// vectors; the window does the N×N work, always in float64 on the CPU.
+// A Space is where the vectors of a [Window] live: host memory ([NewHost32], [NewHost64]), files ([NewFile32],
+// [NewFile64]), or another implementation's memory. It does all work on vectors; the window does the N×N work, always
+// in float64 on the CPU.
 //
 // Results must not depend on how the work was split: a Space fixes its blocks
 // and the order of its sums.
@@ -62,7 +62,7 @@ type Term struct {
 	Vector Vector
 }
 
-// A NonFiniteError says that a vector was refused, and for which element.
+// A NonFiniteError reports a vector refused for an element that is NaN or infinite.
 type NonFiniteError struct {
 	Offset int     // the first such element
 	Value  float64 // NaN, +Inf or -Inf

@@ -19,11 +19,11 @@ type Spectrum struct {
 	top   float64    // the largest eigenvalue of the scaled matrix
 	basis *mat.Dense // eigenvectors, in columns
 	ones  []float64  // Vᵀ1
-	fault Result     // what made the matrix unusable; Status OK when nothing did
+	fault Result     // why the matrix cannot be used; Status OK if it can
 	norms []float64
 
 	triangle *mat.Dense // R of a QR of the scaled residuals, when there was one
-	noise    []float64  // what its columns owe to the rounding of the vectors, at most
+	noise    []float64  // bounds on the columns' errors from the rounding of the vectors
 }
 
 // Factor decomposes a Gram matrix RᵀR; only its upper triangle is read. A matrix that can't be one gives a Spectrum
@@ -126,8 +126,8 @@ func (s *Spectrum) decompose(g []float64) {
 	}
 }
 
-// rounding is the size of eigenvalues, relative to the largest, that are
-// lost in the rounding of the matrix. It is that of singular values, squared, after a QR.
+// rounding is the size, relative to the largest, of eigenvalues lost in the rounding of the matrix. After a QR it is
+// the square of that for singular values.
 func (s *Spectrum) rounding() float64 {
 	r := 16 * epsilon * float64(s.n)
 	if s.triangle != nil {
@@ -151,10 +151,10 @@ func (s *Spectrum) Norm() float64 {
 
 // Solve returns the coefficients for one λ ≥ 0 relative to ‖R‖₂², 0 and +Inf included.
 //
-// λ = 0, Anderson acceleration, minimises ‖R c‖ alone. From a QR that has an answer unless all residuals are
-// zero: where several c do it, since differences of residuals are numerically dependent, it is the
-// shortest, which the result shows by a Rank below N. From a Gram matrix it is refused as RankDeficient
-// when the residuals are dependent to half of the digits.
+// λ = 0, Anderson acceleration, minimises ‖R c‖ alone. After a QR there is a solution unless all residuals are zero.
+// If differences of residuals are numerically dependent, several c minimise; the shortest is returned, with a Rank
+// below N. From a Gram matrix the solve is refused as RankDeficient when the residuals are dependent to half of the
+// digits.
 func (s *Spectrum) Solve(lambda float64) Result {
 	res := s.fault
 	res.Lambda = lambda
@@ -245,8 +245,8 @@ func (r *Result) overflow() {
 	r.refuse(Overflow, "the extrapolated point might exceed the largest finite value: raise lambda")
 }
 
-// nonFiniteColumns names the columns to leave out so that the rest is finite: those with a
-// diagonal entry that is not, or else the later one of each pair.
+// nonFiniteColumns returns the columns to drop so that the rest is finite: those with a non-finite diagonal entry, or
+// else the later one of each non-finite pair.
 func nonFiniteColumns(g []float64, n int) []int {
 	bad := make([]bool, n)
 	for j := range n {

@@ -116,7 +116,7 @@ func TestSolveStatus(t *testing.T) {
 	}
 }
 
-// ‖c‖² ≤ (1 + 1/λ)/N for any residuals, and one Spectrum gives what Solve gives.
+// ‖c‖² ≤ (1 + 1/λ)/N for any residuals, and one Spectrum gives the same c as Solve.
 func TestNormBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

@@ -9,8 +9,7 @@ import (
 // stateVersion is that of the State written here.
 const stateVersion = 1
 
-// A State is what a checkpoint keeps of a [Window] beside its vectors. It goes
-// through encoding/json without the loss of a bit.
+// A State holds a [Window] for a checkpoint, apart from its vectors. encoding/json keeps it exactly.
 type State struct {
 	Version int `json:"version"`
 
@@ -45,7 +44,7 @@ type ColumnState struct {
 	Exp int `json:"exp,omitempty"`
 }
 
-// State returns what [Restore] needs beside the vectors.
+// State returns the state that [Restore] needs together with the vectors.
 func (w *Window) State() State {
 	snapshots, number := w.snapshots()
 	st := State{
@@ -114,8 +113,8 @@ func (w *Window) snapshots() ([]*snapshot, func(*snapshot) int) {
 // number; each is read once. A window restored from the vectors and state of another behaves
 // like that one, bit for bit, when the elements are in the same order.
 //
-// The state is checked before anything is allocated, and the residuals' products are
-// compared with the Gram matrix, so that vectors of another window are found out.
+// The state is checked before anything is allocated, and the residuals' products are compared with the Gram matrix,
+// so vectors of another window are detected.
 func Restore(space Space, st State, load func(i int) (Source, error)) (*Window, error) {
 	if space == nil || load == nil {
 		return nil, errors.New("rna: restore without a space or without vectors")
@@ -184,8 +183,8 @@ type gramSpace interface {
 	gramMatrix(rs []Residual) ([]float64, error)
 }
 
-// verify compares the products of the columns with the Gram matrix, or their norms where that takes less reading.
-// Another order of the elements changes the rounding of a sum, another vector the sum.
+// verify compares the products of the columns with the Gram matrix, or only their norms if that reads less. Another
+// order of the elements changes the rounding of a sum; another vector changes the sum.
 func (w *Window) verify(gram []float64) error {
 	rs := make([]Residual, len(w.columns))
 	for i, c := range w.columns {
@@ -231,7 +230,7 @@ func mismatch(i, j int, got, want float64) error {
 		"not those of this state", i, j, got, want)
 }
 
-// check says whether the state is whole and fits the space.
+// check returns an error unless the state is complete and fits the space.
 func (st *State) check(space Space) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("rna: state of a window: "+format, args...)

@@ -16,7 +16,7 @@ const (
 	// stageLen elements are copied at a time where memory can't be reached directly.
 	stageLen = 32 * blockLen
 
-	// pastCaches bytes are more than caches keep, so that a vector that large is written past them.
+	// pastCaches bytes exceed the caches; vectors this large are written past the caches.
 	pastCaches = 4 << 20
 )
 
@@ -64,10 +64,10 @@ func (s *storage[T]) format() convert.Format {
 	return convert.Float64
 }
 
-// large says whether n elements are more than caches keep.
+// large reports whether n elements exceed the caches.
 func (s *storage[T]) large(n int) bool { return n*s.size() >= pastCaches }
 
-// threads is how many goroutines may read vectors at a time.
+// threads is the number of goroutines that may read vectors at a time.
 func (s *storage[T]) threads() int { return s.workers }
 
 func (s *storage[T]) New() (Vector, error) {
@@ -186,8 +186,7 @@ func (s *storage[T]) Store(dst Vector, src Source) (float64, error) {
 	return most, nil
 }
 
-// take looks for elements that are not finite, and writes from over to's elements from off
-// on unless to is nil.
+// take checks that the elements are finite, and copies from to to's elements from off on unless to is nil.
 func (s *storage[T]) take(to cells[T], from []T, off int) (float64, error) {
 	n := (len(from) + blockLen - 1) / blockLen
 	most := make([]float64, n) // by the first block of a span

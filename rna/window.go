@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// ErrOverflow says that a difference or a combination of finite vectors might exceed
-// the largest finite value, and was not made.
+// ErrOverflow: a difference or combination of finite vectors might exceed the largest finite value, so it was not
+// computed.
 var ErrOverflow = errors.New("rna: the result might exceed the largest finite value")
 
 // MaxColumns is the largest N of a [Window].
@@ -99,9 +99,9 @@ func (w *Window) PushPair(y, x Source) error { return w.add(false, y, x) }
 // r = −∇f(y), β is the step size.
 func (w *Window) PushResidual(y, r Source) error { return w.add(true, y, r) }
 
-// Break ends the chain: the next Push starts a new one. Call it whenever the
-// iteration goes on from elsewhere than the vector pushed last: after an extrapolated point
-// was put in its place, after a restart from a checkpoint. Residuals stay.
+// Break ends the chain: the next Push starts a new one. Call it whenever the iteration continues from another vector
+// than the one pushed last: after an extrapolated point replaced it, or after a restart from a checkpoint. Residuals
+// stay.
 func (w *Window) Break() {
 	w.release(w.tail)
 	w.tail = nil
@@ -121,7 +121,7 @@ func (w *Window) Trim(k int) {
 	}
 }
 
-// Reset empties the window and keeps its memory for what is pushed next.
+// Reset empties the window and keeps its memory for later pushes.
 func (w *Window) Reset() {
 	w.Break()
 	w.Trim(0)
@@ -162,7 +162,7 @@ func (w *Window) add(isResidual bool, vs ...Source) error {
 		}
 	}
 	if len(w.columns) == w.n {
-		// Vectors are about to be overwritten: look at the new ones first.
+		// Vectors are about to be overwritten, so check the new ones first.
 		if err := w.examine(isResidual, vs); err != nil {
 			return w.note(err)
 		}
@@ -364,7 +364,7 @@ func (w *Window) checkLen(v Source) error {
 	return nil
 }
 
-// note counts refusals.
+// note counts refused pushes.
 func (w *Window) note(err error) error {
 	var bad *NonFiniteError
 	if errors.As(err, &bad) || errors.Is(err, ErrOverflow) {

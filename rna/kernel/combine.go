@@ -44,7 +44,7 @@ func (c *Combination) Sum(row []float64, vs [][]byte, at int) {
 	}
 }
 
-// sum adds to a row of whole groups, of which n elements are there.
+// sum adds to a row of whole groups, n of whose elements are real.
 func (c *Combination) sum(row []float64, vs [][]byte, at, n int) {
 	if n == 0 {
 		return
@@ -59,7 +59,7 @@ func (c *Combination) sum(row []float64, vs [][]byte, at, n int) {
 				c.copies[i] = bytesOf(make([]float64, Run))
 			}
 			v[i], coef[i] = place(vs[k+i], at, n, len(row), c.size, c.copies[i]), c.coef[k+i]
-			// While these are read the ones to be read next are fetched.
+			// The next elements are prefetched while these are read.
 			j, later := k+count+i, at
 			if j >= len(vs) {
 				j, later = i, at+len(row)
@@ -70,7 +70,7 @@ func (c *Combination) sum(row []float64, vs [][]byte, at, n int) {
 	}
 }
 
-// fetch is the address of element i of v, which need not be there: it is prefetched only.
+// fetch is the address of element i of v. It may lie past the end, since it is only prefetched.
 func fetch(v []byte, i, size int) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(v))) + uintptr(i*size)
 }

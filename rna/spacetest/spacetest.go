@@ -1,5 +1,5 @@
-// Package spacetest is the conformance suite of rna's spaces. Whoever keeps vectors elsewhere than in
-// host memory runs it on them:
+// Package spacetest is the conformance suite of rna's spaces. Implementations that keep vectors outside host memory
+// run it:
 //
 //	func TestSpace(t *testing.T) { spacetest.Run(t, func(dim int) (rna.Space, error) { … }) }
 //
@@ -197,7 +197,7 @@ func (c *checker) products() {
 	}
 }
 
-// combinations are rounded once, whatever they are written to.
+// combinations are rounded once, for any destination.
 func (c *checker) combinations() {
 	var own, reference []rna.Term
 	d := c.space.Dim()

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// The functions of this file are the statements of the paper on what extrapolation is sure of, from stated constants.
-// Throughout g(y) = G(y − x*) + x*, exactly or up to errors, with a symmetric 0 ⪯ G ⪯ (1−κ)I, so that ‖G − I‖ ≤ 1. They
-// are NaN where constants are out of range.
+// The functions of this file are the paper's guarantees for extrapolation, computed from stated constants. Throughout
+// g(y) = G(y − x*) + x*, exactly or up to errors, with a symmetric 0 ⪯ G ⪯ (1−κ)I, so that ‖G − I‖ ≤ 1. They are NaN
+// where constants are out of range.
 
 // MixingNorm bounds ‖I + β(G − I)‖ for all G: max(|1 − β|, |1 − βκ|). It is 1 − κ for β = 1.
 func MixingNorm(beta, kappa float64) float64 { return max(math.Abs(1-beta), math.Abs(1-beta*kappa)) }

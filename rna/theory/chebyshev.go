@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// ChebyshevRate returns what N residuals of a linear method are sure to gain: for g(y) = G(y − x*) + x* with
-// a symmetric 0 ⪯ G ⪯ (1−κ)I, λ = 0 and any β,
+// ChebyshevRate returns the guaranteed gain of N residuals of a linear method: for g(y) = G(y − x*) + x* with a
+// symmetric 0 ⪯ G ⪯ (1−κ)I, λ = 0 and any β,
 //
 //	‖r(y⁺)‖ ≤ ‖I + β(G − I)‖ ‖r(y_0)‖ 2ρ^(N−1)/(1 + ρ^(2(N−1))),   ρ = (1−√κ)/(1+√κ).
 //
@@ -22,7 +22,8 @@ func ChebyshevRate(n int, kappa float64) float64 {
 	return 2 * power / (1 + power*power)
 }
 
-// maxChebyshev is the largest N of ConstrainedChebyshev: with more powers of x, coefficients lack the digits.
+// maxChebyshev is the largest N of ConstrainedChebyshev: with more powers of x, float64 coefficients are too
+// imprecise.
 const maxChebyshev = 10
 
 // ConstrainedChebyshev returns the polynomial behind the bound of CNA with N residuals: the p of degree N−1 at

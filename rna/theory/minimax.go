@@ -146,7 +146,7 @@ func (b *barrier) value(z []float64, weight float64) float64 {
 	return v
 }
 
-// parts returns e, what is left of the square, and ball u.
+// parts returns e, the rest of the square, and ball u.
 func (b *barrier) parts(z []float64) (e []float64, q float64, ball *mat.VecDense) {
 	n := len(z) - 1
 	u := mat.NewVecDense(n, z[:n])
